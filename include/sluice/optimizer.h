@@ -1,0 +1,48 @@
+/* An optimizer is a struct: name, state, and the update of a range of elements. A binary can bring its own. */
+#ifndef SLUICE_OPTIMIZER_H
+#define SLUICE_OPTIMIZER_H
+
+#include <sluice/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SLUICE_OPTIMIZER_STATES_MAX 4
+
+/* A contiguous range of one parameter. All arrays are fp32, `count` long, 64-byte aligned at a parameter's start only;
+ * ranges begin at multiples of 16 elements of the parameter. */
+typedef struct {
+    float *value;
+    const float *gradient; /* reduced and scaled; not yet clipped */
+    float *state[SLUICE_OPTIMIZER_STATES_MAX];
+    size_t count;
+    uint64_t step;          /* from 1 */
+    double learning_rate;
+    double gradient_factor; /* multiply each gradient by this first (clipping); 1 without */
+    bool no_decay;
+} sluice_update;
+
+typedef struct {
+    const char *name;
+    uint32_t state_count;
+    const char *state_name[SLUICE_OPTIMIZER_STATES_MAX]; /* each one fp32 per element, zero at first */
+    /* Elementwise: the result for an element must not depend on the range it came in. Called from the communication
+     * thread or the compute thread, one call at a time. */
+    sluice_status (*update)(const sluice_update *update, void *context);
+    void *context;
+} sluice_optimizer;
+
+/* AdamW, Loshchilov & Hutter, arXiv 1711.05101, as PyTorch's torch.optim.AdamW computes it:
+ * m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= lr wd w; w -= lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps). */
+typedef struct {
+    double beta1, beta2, epsilon, weight_decay;
+} sluice_adamw;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

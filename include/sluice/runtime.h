@@ -1,0 +1,204 @@
+/* The hook API: a training binary registers its layers, commits, and brackets its compute; the runtime moves
+ * parameters and gradients around it inside the budget.
+ *
+ * Life: create -> layers, parameters, activations, workspaces in forward order -> commit -> write parameters ->
+ * { step_begin, M x (forward of every layer in order, backward of every layer in reverse order), step_end }.
+ *
+ * Threads: one thread calls a runtime at a time. Every rank makes the same calls in the same order.
+ * Errors: after a failure every call returns the same status; destroy never communicates.
+ * Numerics are settings of the job: with equal world size, batch split, threads, precision and `accumulate`, weights
+ * are equal to the bit for every strategy, schedule, block size and budget. */
+#ifndef SLUICE_RUNTIME_H
+#define SLUICE_RUNTIME_H
+
+#include <sluice/optimizer.h>
+#include <sluice/status.h>
+#include <sluice/world.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sluice_runtime sluice_runtime;
+typedef struct sluice_layer sluice_layer;
+typedef struct sluice_param sluice_param;
+typedef struct sluice_activation sluice_activation;
+typedef struct sluice_workspace sluice_workspace;
+
+typedef enum { SLUICE_FORWARD = 0, SLUICE_BACKWARD = 1 } sluice_direction;
+typedef enum { SLUICE_NAN_STOP = 0, SLUICE_NAN_SKIP = 1 } sluice_nan_policy;
+typedef enum { SLUICE_ACCUMULATE_LAST = 0, SLUICE_ACCUMULATE_EACH = 1 } sluice_accumulate;
+
+typedef struct {
+    uint64_t budget_bytes; /* 0: as much as the plan needs. Ranks with different budgets use the least. */
+    double budget_of_dp;   /* > 0: instead, this fraction of what dp with the serial schedule needs (0.6 = 60 %) */
+    const char *strategy;  /* "dp", "oss", "sdp", "fsdp"; "mixed": sdp for as many layers as the budget holds, the
+                              rest fsdp; "random:SEED"; or the path of a JSON file (docs/formats.md) */
+    const char *schedule;  /* "serial", "one_ahead" */
+    const sluice_optimizer *optimizer; /* NULL: AdamW with the fields below. Must outlive the runtime. */
+    sluice_adamw adamw;
+    double clip; /* > 0: the global norm of the gradient is clipped to this; adds a barrier */
+    sluice_nan_policy nan;
+    sluice_accumulate accumulate;
+    uint32_t micro_batches; /* a step; the plan is made for this many */
+    uint64_t block_bytes;   /* base block: fixes who owns what; full size, so a message is block / N */
+    uint32_t threads;       /* compute threads of this rank; 0: one */
+    const char *device;     /* "cpu" */
+} sluice_config;
+
+/* Defaults: no budget, sdp, one_ahead, AdamW, no clipping, stop on NaN, accumulate last, 1 micro-batch, 1 MiB blocks. */
+SLUICE_API void sluice_config_init(sluice_config *config);
+
+SLUICE_API sluice_status sluice_runtime_create(sluice_world *world, const sluice_config *config, sluice_runtime **out);
+SLUICE_API void sluice_runtime_destroy(sluice_runtime *rt); /* NULL is allowed; never communicates */
+
+/* ---- Registration, before commit ---- */
+
+/* Adds a layer behind all earlier ones. `name` is copied and must be unique. */
+SLUICE_API sluice_status sluice_layer_add(sluice_runtime *rt, const char *name, sluice_layer **out);
+
+/* Overrides the runtime's strategy for the parameters that this layer brings ("dp", "oss", "sdp", "fsdp"). */
+SLUICE_API sluice_status sluice_layer_strategy(sluice_layer *layer, const char *strategy);
+
+typedef struct {
+    const char *name; /* unique in its layer; its full name is LAYER.NAME */
+    uint64_t count;   /* elements, fp32; > 0 */
+    bool frozen;      /* no gradient, no optimizer state, never updated */
+    bool no_decay;    /* the optimizer applies no weight decay (biases, norms) */
+    bool tied;        /* other layers will use it too: it becomes a unit of its own */
+    bool no_backward_value; /* this layer's backward does not read the value, only adds to the gradient */
+} sluice_param_desc;
+
+SLUICE_API sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *desc, sluice_param **out);
+
+/* Makes a tied parameter of an earlier layer valid in `layer` too; both layers add to one gradient. */
+SLUICE_API sluice_status sluice_param_use(sluice_layer *layer, sluice_param *param);
+
+typedef struct {
+    const char *name;
+    uint64_t bytes;
+    sluice_direction first;            /* its life begins with this layer's forward (default) or backward */
+    const char *last_layer;            /* ... and ends with this layer's slot (may be added later); NULL: this layer */
+    sluice_direction last;             /* ... forward or backward */
+    const char *last_forward_layer;    /* the last layer that reads it in forward, for evaluation; NULL: the layer
+                                          after this one */
+} sluice_activation_desc;
+
+/* Memory of one micro-batch that lives from slot to slot. Its address is fixed at commit. */
+SLUICE_API sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation_desc *desc,
+                                               sluice_activation **out);
+
+/* Memory valid only inside one forward or backward of `layer`. Its content does not survive the slot. */
+SLUICE_API sluice_status sluice_workspace_add(sluice_layer *layer, const char *name, uint64_t bytes,
+                                              sluice_workspace **out);
+
+/* What the binary keeps itself (inputs, targets): counts in the budget, is not allocated. */
+SLUICE_API sluice_status sluice_runtime_reserve(sluice_runtime *rt, const char *what, uint64_t bytes);
+
+/* ---- Commit ---- */
+
+/* Collective. Checks that every rank registered the same (else MISMATCH names layer and rank), plans, packs, and
+ * allocates the arena. BUDGET: says the smallest budget that works and the largest consumers. */
+SLUICE_API sluice_status sluice_runtime_commit(sluice_runtime *rt);
+
+/* ---- Addresses ---- */
+
+/* Whole, `count` elements, from *_begin to *_end of a layer that uses it; NULL (and an error) elsewhere. */
+SLUICE_API const float *sluice_param_value(sluice_param *param);
+
+/* The gradient to add to (+=), valid inside backward. NULL and an error elsewhere or for a frozen parameter. */
+SLUICE_API float *sluice_param_gradient(sluice_param *param);
+
+/* As sluice_param_gradient, but where nothing has been added in this step yet *fresh is set and the content is
+ * undefined: the caller must write every element instead of adding. Saves a pass over memory. */
+SLUICE_API float *sluice_param_gradient_fresh(sluice_param *param, bool *fresh);
+
+SLUICE_API void *sluice_activation_data(sluice_activation *activation); /* 64-byte aligned; NULL before commit */
+SLUICE_API void *sluice_workspace_data(sluice_workspace *workspace);
+
+/* ---- The step ---- */
+
+typedef struct {
+    double learning_rate;
+    double gradient_scale; /* 0: 1/(N*M) */
+} sluice_step_options;
+
+typedef struct {
+    uint64_t step;         /* from 1 */
+    double step_s;         /* since the last step_begin's call */
+    double exposed_s;      /* time that compute stood at gates in this step */
+    double gradient_norm;  /* of the whole reduced, scaled gradient, before clipping; NaN without clip */
+    bool skipped;          /* NAN_SKIP: a reduced gradient was not finite, nothing was updated */
+    uint64_t peak_bytes;   /* highest end of any claim so far */
+    uint64_t bytes_sent;   /* by this rank in this step, counted as messages would carry them */
+} sluice_step_report;
+
+SLUICE_API sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options);
+SLUICE_API sluice_status sluice_forward_begin(sluice_layer *layer);
+SLUICE_API sluice_status sluice_forward_end(sluice_layer *layer);
+SLUICE_API sluice_status sluice_backward_begin(sluice_layer *layer);
+SLUICE_API sluice_status sluice_backward_end(sluice_layer *layer);
+/* May return before all updates are done. `report` may be NULL. With clip or NAN_SKIP it waits for the barrier. */
+SLUICE_API sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report);
+/* Gives up a step between slots (a signal, a bad batch): local, no update happens; the runtime can only be destroyed. */
+SLUICE_API sluice_status sluice_runtime_sync(sluice_runtime *rt); /* everything applied */
+
+/* Evaluation: forwards only, in order, as often as wanted. Waits for pending updates. */
+SLUICE_API sluice_status sluice_evaluate_begin(sluice_runtime *rt);
+SLUICE_API sluice_status sluice_evaluate_end(sluice_runtime *rt);
+
+/* ---- Parameters and state, between steps ---- */
+
+/* Local: called with the same data on every rank, each keeps what it owns. `first` and `count` in elements. */
+SLUICE_API sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t count, const float *src);
+/* Collective; waits for pending updates. */
+SLUICE_API sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst);
+/* Optimizer state by name ("exp_avg", "exp_avg_sq"). */
+SLUICE_API sluice_status sluice_param_state_write(sluice_param *param, const char *state, uint64_t first,
+                                                  uint64_t count, const float *src);
+SLUICE_API sluice_status sluice_param_state_read(sluice_param *param, const char *state, uint64_t first,
+                                                 uint64_t count, float *dst);
+/* The number of updates applied: what bias correction uses. Set it on every rank alike. */
+SLUICE_API uint64_t sluice_runtime_step(const sluice_runtime *rt);
+SLUICE_API sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step);
+
+SLUICE_API const char *sluice_param_name(const sluice_param *param); /* LAYER.NAME */
+SLUICE_API uint64_t sluice_param_count(const sluice_param *param);
+SLUICE_API uint32_t sluice_runtime_param_count(const sluice_runtime *rt);
+SLUICE_API sluice_param *sluice_runtime_param(const sluice_runtime *rt, uint32_t index); /* registration order */
+
+/* sha256 of all parameter values in registration order, unpadded, little endian, as 64 hex digits. Collective. */
+SLUICE_API sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65]);
+
+/* ---- Reports ---- */
+
+typedef struct {
+    const char *name; /* "values", "gradients", "optimizer state", "gathered", ... */
+    uint64_t peak_bytes; /* most bytes of this category claimed at one time */
+} sluice_memory_category;
+
+typedef struct {
+    uint64_t budget_bytes;  /* 0: none given */
+    uint64_t planned_bytes; /* the packer's figure: size of the arena and what is reserved outside of it */
+    uint64_t peak_bytes;    /* highest end address of any claim made, and what is reserved */
+    uint64_t rss_bytes;     /* resident set without the mappings of peers' segments */
+    uint64_t rss_commit_bytes; /* the same just before commit */
+    uint32_t category_count;
+    sluice_memory_category categories[16];
+} sluice_memory_report;
+
+SLUICE_API sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_memory_report *report);
+
+/* The strategy that a layer's own parameters got, after commit: "dp", ... */
+SLUICE_API const char *sluice_layer_strategy_name(const sluice_layer *layer);
+SLUICE_API sluice_world *sluice_runtime_world(const sluice_runtime *rt);
+/* Bytes that dp with the serial schedule would need: what a budget in per cent refers to. After commit. */
+SLUICE_API uint64_t sluice_runtime_dp_bytes(const sluice_runtime *rt);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,8 @@
+/* Everything a training binary needs. */
+#ifndef SLUICE_H
+#define SLUICE_H
+#include <sluice/optimizer.h>
+#include <sluice/runtime.h>
+#include <sluice/status.h>
+#include <sluice/world.h>
+#endif

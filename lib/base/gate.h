@@ -1,0 +1,22 @@
+/* The lock between compute and communication: a counter that only grows. Waiters spin for a short time, then sleep on
+ * a futex; a post without a sleeping waiter makes no system call. */
+#ifndef SLC_BASE_GATE_H
+#define SLC_BASE_GATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    _Atomic uint32_t value;   /* low 32 bits of the count; wraps */
+    _Atomic uint32_t waiters; /* threads that sleep or are about to */
+} slc_gate;
+
+void slc_gate_init(slc_gate *gate);
+void slc_gate_post(slc_gate *gate, uint32_t value); /* raises the count to `value` (modulo 2^32); never lowers it */
+bool slc_gate_passed(const slc_gate *gate, uint32_t value);
+
+/* Waits until the count has reached `value`, or until `timeout_ns` (UINT64_MAX: for ever) has gone by: then false. */
+bool slc_gate_wait(slc_gate *gate, uint32_t value, uint64_t timeout_ns);
+
+#endif

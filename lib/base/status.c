@@ -1,0 +1,61 @@
+/* The error line of each thread. */
+#include "lib/base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LINE_BYTES = 2048 };
+static _Thread_local char error_line[LINE_BYTES];
+
+const char *sluice_last_error(void)
+{
+    return error_line;
+}
+
+const char *sluice_status_name(sluice_status status)
+{
+    switch (status) {
+    case SLUICE_OK: return "ok";
+    case SLUICE_IN_PROGRESS: return "in progress";
+    case SLUICE_ERR_ARGUMENT: return "argument";
+    case SLUICE_ERR_MEMORY: return "memory";
+    case SLUICE_ERR_BUDGET: return "budget";
+    case SLUICE_ERR_IO: return "io";
+    case SLUICE_ERR_FORMAT: return "format";
+    case SLUICE_ERR_PEER: return "peer";
+    case SLUICE_ERR_TIMEOUT: return "timeout";
+    case SLUICE_ERR_MISMATCH: return "mismatch";
+    case SLUICE_ERR_ORDER: return "order";
+    case SLUICE_ERR_NON_FINITE: return "non-finite";
+    case SLUICE_ERR_UNSUPPORTED: return "unsupported";
+    case SLUICE_ERR_SYSTEM: return "system";
+    case SLUICE_ERR_INTERRUPTED: return "interrupted";
+    }
+    return "unknown";
+}
+
+sluice_status slc_error(sluice_status status, const char *format, ...)
+{
+    char line[LINE_BYTES]; /* arguments may point into error_line */
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    memcpy(error_line, line, sizeof line);
+    return status;
+}
+
+sluice_status slc_error_context(sluice_status status, const char *format, ...)
+{
+    if (status >= 0) return status;
+    char line[LINE_BYTES];
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (length > 0 && length < LINE_BYTES)
+        snprintf(line + length, sizeof line - (size_t)length, ": %s", error_line);
+    memcpy(error_line, line, sizeof line);
+    return status;
+}

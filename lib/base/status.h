@@ -1,0 +1,13 @@
+/* Failing with a line that says what, where and what to do. */
+#ifndef SLC_BASE_STATUS_H
+#define SLC_BASE_STATUS_H
+
+#include <sluice/status.h>
+
+/* Sets this thread's error line and returns `status`: return slc_error(SLUICE_ERR_IO, "%s: %s", path, why). */
+sluice_status slc_error(sluice_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Puts "context: " before this thread's error line; returns `status` unchanged. Does nothing for SLUICE_OK. */
+sluice_status slc_error_context(sluice_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

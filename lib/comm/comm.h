@@ -1,0 +1,90 @@
+/* Block collectives, asynchronous, on the rank's communication thread.
+ *
+ * Operations are submitted in the same order on every rank and start in that order. Each may wait for two gates before
+ * it starts (its data, its memory); a later one never overtakes it. Completion is counted in order too: operation k is
+ * complete when `completed` has reached k + 1.
+ *
+ * Geometry. A buffer of `elements` (a multiple of 16 * N) is cut in base blocks of `block_elements` (a multiple of
+ * 16 * N; the last block may be shorter, still a multiple). Rank r owns the r-th N-th of every block.
+ *   whole layout: block i at i * block_elements, rank r's part inside it at r * (block length / N)
+ *   shard layout: the parts of one rank only, block i's at i * block_elements / N
+ *
+ * Sums: each element is added in fp32 in rank order, then scaled once: the same bits on every path and block size.
+ * Memory: scratch is given once (slc_comm_attach); nothing is allocated by an operation. Buffers must lie in the
+ * attached arena and at the same offset on every rank: ranks of one host then use each other's memory. */
+#ifndef SLC_COMM_H
+#define SLC_COMM_H
+
+#include "lib/base/gate.h"
+#include "lib/device/device.h"
+
+#include <sluice/status.h>
+#include <sluice/world.h>
+
+typedef struct slc_comm slc_comm;
+
+typedef enum {
+    SLC_REDUCE_SCATTER, /* src whole -> dst own part (whole layout: in place of the own part; or shard layout) */
+    SLC_ALL_GATHER,     /* src own part (whole or shard layout) -> dst whole */
+    SLC_ALL_REDUCE,     /* src whole == dst whole: every rank gets the scaled sum of everything */
+    SLC_BROADCAST,      /* src == dst whole, from `root` */
+    SLC_BARRIER,        /* no data */
+    SLC_CALL            /* no communication: `call` runs on the communication thread, in its place in the order */
+} slc_op_kind;
+
+typedef enum { SLC_WHOLE, SLC_SHARD } slc_layout;
+
+typedef struct slc_op slc_op;
+struct slc_op {
+    slc_op_kind kind;
+    slc_dtype dtype; /* SLC_FLOAT32; SLC_INT64 and SLC_FLOAT64 for all-reduce; any for gather and broadcast */
+    uint64_t elements, block_elements;
+    uint64_t first_block, block_count; /* which base blocks this operation moves */
+    const void *src;                   /* of the buffer's first block, whatever first_block is */
+    void *dst;
+    slc_layout src_layout, dst_layout;
+    float scale;     /* reductions of float32: applied once to the sum */
+    bool accumulate; /* reduce_scatter: dst += scale * sum instead of dst = */
+    int root;
+
+    slc_gate *wait[2]; /* start only when wait[i] has reached wait_value[i]; NULL: no condition */
+    uint32_t wait_value[2];
+
+    sluice_status (*call)(void *context); /* SLC_CALL: work; else, if set, runs right after completion */
+    void *context;
+    const char *what; /* for messages: "layer h.3 reduce_scatter"; kept by pointer */
+};
+
+/* The communication of a world. One comm a world; owned by the world. */
+slc_comm *slc_world_comm(sluice_world *world);
+
+/* Lets peers of this host map `segment` and keeps `scratch` (inside it) for messages. Collective, blocking; once at a
+ * time (a second attach replaces the first after all operations are complete; NULL detaches, locally).
+ * Ranks must give segments of equal size. scratch_bytes as slc_comm_scratch_bytes says. */
+sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes);
+
+/* Scratch that operations on base blocks of at most `block_bytes` need: 0 when every peer is reached directly,
+ * else depth * block * (N-1)/N, rounded up. The same on every rank. */
+uint64_t slc_comm_scratch_bytes(const slc_comm *comm, uint64_t block_bytes);
+
+/* Queues `count` operations in order; returns at once (waits only while the queue, of at least 4096, is full).
+ * *index, if not NULL, is the number of the first one: it is complete when slc_comm_completed has reached *index + 1.
+ * Called from one thread at a time. */
+sluice_status slc_comm_submit(slc_comm *comm, const slc_op *ops, size_t count, uint32_t *index);
+
+/* Counts completed operations, in order. Wait with slc_comm_wait, which also ends on failure. */
+slc_gate *slc_comm_completed(slc_comm *comm);
+
+/* Waits until operation number index - 1 is complete. Returns the world's failure if there is one. */
+sluice_status slc_comm_wait(slc_comm *comm, uint32_t index);
+
+/* To be called after raising a gate that operations may wait for: wakes the communication thread if it sleeps. */
+void slc_comm_notify(slc_comm *comm);
+
+/* Ends waiting: every operation not yet started is dropped and the world has failed with `status`. */
+void slc_comm_fail(slc_comm *comm, sluice_status status, const char *line);
+
+/* Bytes that this rank's messages carried or would have carried had no memory been shared, since creation. */
+uint64_t slc_comm_bytes_sent(const slc_comm *comm);
+
+#endif

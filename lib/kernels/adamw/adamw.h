@@ -1,0 +1,18 @@
+/* AdamW on a contiguous range (formula: sluice/optimizer.h). One pass, 28 bytes an element. Elementwise: the same bits
+ * for any split of the range. */
+#ifndef SLC_KERNEL_ADAMW_H
+#define SLC_KERNEL_ADAMW_H
+
+#include "lib/kernels/kernel.h"
+
+typedef struct {
+    float learning_rate, beta1, beta2, epsilon, weight_decay;
+    float gradient_factor;  /* each gradient is multiplied by this first */
+    float bias_correction1; /* 1 - beta1^t, computed in double, rounded once */
+    float bias_correction2; /* 1 - beta2^t */
+} slc_adamw_settings;
+
+sluice_status slc_adamw(slc_stream *stream, const slc_adamw_settings *settings, uint64_t count, const float *gradient,
+                        float *value, float *exp_avg, float *exp_avg_sq);
+
+#endif

@@ -1,0 +1,24 @@
+/* Sum of squares that has the same bits for any partition. Grains of 16 elements are squared and summed in a fixed tree
+ * in double; the grain sums are added exactly, in integer bins by exponent, so that neither the order nor the split over
+ * ranks matters (the idea of reproducible summation, Demmel & Nguyen, ARITH 2013). Bins are added with plain int64
+ * additions: an all-reduce of SLC_NORM_BINS int64 values joins ranks. */
+#ifndef SLC_KERNEL_NORM_H
+#define SLC_KERNEL_NORM_H
+
+#include "lib/kernels/kernel.h"
+
+#include <stdbool.h>
+
+/* bins[SLC_NORM_BINS - 1] counts non-finite grains. The array is below 1 KiB. */
+enum { SLC_NORM_BINS = 48 };
+
+/* Adds `count` elements (a multiple of 16, or the tail of a range that is zero-padded to one by its buffer) to bins. */
+sluice_status slc_norm_add(slc_stream *stream, uint64_t count, const float *x, int64_t *bins);
+
+/* sqrt of what the bins hold, rounded once; infinity if there was a non-finite grain. Host memory. */
+double slc_norm_result(const int64_t *bins);
+
+/* *finite = false if any element is NaN or infinite; else left alone. */
+sluice_status slc_all_finite(slc_stream *stream, uint64_t count, const float *x, bool *finite);
+
+#endif
