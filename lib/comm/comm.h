@@ -50,7 +50,10 @@ struct slc_op {
     slc_gate *wait[2]; /* start only when wait[i] has reached wait_value[i]; NULL: no condition */
     uint32_t wait_value[2];
 
-    sluice_status (*call)(void *context); /* SLC_CALL: work; else, if set, runs right after completion */
+    sluice_status (*start)(void *context); /* if set: runs on the communication thread when the waits have passed and the
+                                              operation starts (the engine claims memory here) */
+    sluice_status (*call)(void *context);  /* SLC_CALL: the work, once every earlier operation is complete; else, if set,
+                                              runs on the communication thread right at completion, in order */
     void *context;
     const char *what; /* for messages: "layer h.3 reduce_scatter"; kept by pointer */
 };
