@@ -49,13 +49,14 @@ sluice_status slc_error(sluice_status status, const char *format, ...)
 sluice_status slc_error_context(sluice_status status, const char *format, ...)
 {
     if (status >= 0) return status;
-    char line[LINE_BYTES];
+    char line[2 * LINE_BYTES]; /* room for both halves; what is too long loses its end */
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(line, sizeof line, format, args);
+    int length = vsnprintf(line, LINE_BYTES, format, args);
     va_end(args);
-    if (length > 0 && length < LINE_BYTES)
-        snprintf(line + length, sizeof line - (size_t)length, ": %s", error_line);
-    memcpy(error_line, line, sizeof line);
+    if (length > LINE_BYTES - 1) length = LINE_BYTES - 1;
+    if (length > 0) snprintf(line + length, sizeof line - (size_t)length, ": %s", error_line);
+    line[LINE_BYTES - 1] = 0;
+    if (length > 0) memcpy(error_line, line, LINE_BYTES);
     return status;
 }

@@ -1,0 +1,145 @@
+/* The public calls of a device: each finds the kind's struct of functions and hands over. A kind that this build
+ * lacks is not in the table. */
+#include "lib/device/device.h"
+
+#include "lib/base/status.h"
+#include "lib/device/ops.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const slc_device_ops *const kinds[] = {&slc_host_ops};
+
+sluice_status slc_device_open(const char *name, slc_device **out)
+{
+    const slc_device_ops *ops = NULL;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i]->name, name)) ops = kinds[i];
+    if (!ops) return slc_error(SLUICE_ERR_UNSUPPORTED, "device \"%s\" is not in this build; use \"cpu\"", name);
+
+    slc_device *device = calloc(1, sizeof *device);
+    if (!device) return slc_error(SLUICE_ERR_MEMORY, "device \"%s\"", name);
+    device->ops = ops;
+    sluice_status status = ops->open(&device->state);
+    if (status) {
+        free(device);
+        return status;
+    }
+    *out = device;
+    return SLUICE_OK;
+}
+
+void slc_device_close(slc_device *device)
+{
+    if (!device) return;
+    device->ops->close(device->state);
+    free(device);
+}
+
+slc_device_kind slc_device_get_kind(const slc_device *device)
+{
+    return device->ops->kind;
+}
+
+sluice_status slc_segment_create(slc_device *device, size_t bytes, slc_segment *out)
+{
+    return device->ops->segment_create(device, bytes, out);
+}
+
+sluice_status slc_segment_map(slc_device *device, int fd, size_t bytes, slc_segment *out)
+{
+    return device->ops->segment_map(device, fd, bytes, out);
+}
+
+void slc_segment_destroy(slc_segment *segment)
+{
+    if (!segment->device) return;
+    segment->device->ops->segment_destroy(segment);
+    *segment = (slc_segment){.fd = -1};
+}
+
+void slc_segment_populate(slc_segment *segment)
+{
+    segment->device->ops->segment_populate(segment);
+}
+
+sluice_status slc_stream_create(slc_device *device, uint32_t threads, slc_stream *out)
+{
+    *out = (slc_stream){.device = device, .threads = threads ? threads : 1};
+    return device->ops->stream_create(out);
+}
+
+void slc_stream_destroy(slc_stream *stream)
+{
+    if (!stream->device) return;
+    stream->device->ops->stream_destroy(stream);
+    *stream = (slc_stream){0};
+}
+
+sluice_status slc_stream_synchronize(slc_stream *stream)
+{
+    return stream->device->ops->stream_synchronize(stream);
+}
+
+sluice_status slc_copy(slc_stream *stream, void *dst, const void *src, size_t bytes)
+{
+    if (!bytes || dst == src) return SLUICE_OK;
+    return stream->device->ops->copy(stream, dst, src, bytes);
+}
+
+sluice_status slc_fill_zero(slc_stream *stream, void *dst, size_t bytes)
+{
+    if (!bytes) return SLUICE_OK;
+    return stream->device->ops->fill_zero(stream, dst, bytes);
+}
+
+sluice_status slc_event_record(slc_stream *stream, slc_event *event)
+{
+    return stream->device->ops->event_record(stream, event);
+}
+
+static const slc_device_ops *event_ops(const slc_event *event)
+{
+    return ((const slc_event_header *)event->handle)->device->ops;
+}
+
+bool slc_event_done(const slc_event *event)
+{
+    return !event->handle || event_ops(event)->event_done(event);
+}
+
+sluice_status slc_event_synchronize(slc_event *event)
+{
+    return event->handle ? event_ops(event)->event_synchronize(event) : SLUICE_OK;
+}
+
+sluice_status slc_stream_wait_event(slc_stream *stream, const slc_event *event)
+{
+    return event->handle ? stream->device->ops->stream_wait_event(stream, event) : SLUICE_OK;
+}
+
+size_t slc_dtype_size(slc_dtype dtype)
+{
+    switch (dtype) {
+    case SLC_FLOAT32: return 4;
+    case SLC_FLOAT64: return 8;
+    case SLC_BFLOAT16: return 2;
+    case SLC_INT64: return 8;
+    case SLC_UINT8: return 1;
+    }
+    assert(!"dtype");
+    return 0;
+}
+
+const char *slc_dtype_name(slc_dtype dtype)
+{
+    switch (dtype) {
+    case SLC_FLOAT32: return "float32";
+    case SLC_FLOAT64: return "float64";
+    case SLC_BFLOAT16: return "bfloat16";
+    case SLC_INT64: return "int64";
+    case SLC_UINT8: return "uint8";
+    }
+    return "unknown";
+}

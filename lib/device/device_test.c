@@ -1,0 +1,136 @@
+/* The host device: segments are zeroed, shared through their descriptor, and cannot shrink under a peer. */
+#include "lib/device/device.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static slc_device *device;
+
+static int open_device(void **state)
+{
+    (void)state;
+    return slc_device_open("cpu", &device);
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    slc_device_close(device);
+    return 0;
+}
+
+static void unknown_device_is_named(void **state)
+{
+    (void)state;
+    slc_device *none = NULL;
+    assert_int_equal(slc_device_open("abacus", &none), SLUICE_ERR_UNSUPPORTED);
+    assert_non_null(strstr(sluice_last_error(), "abacus"));
+    assert_null(none);
+    assert_int_equal(slc_device_get_kind(device), SLC_DEVICE_HOST);
+}
+
+static void segment_is_zeroed_and_whole_pages(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {0, 1, 4096, 4097, (5u << 20) + 3};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        slc_segment segment;
+        assert_int_equal(slc_segment_create(device, sizes[i], &segment), SLUICE_OK);
+        assert_true(segment.bytes >= sizes[i] && segment.bytes > 0 && segment.bytes < sizes[i] + page + 1);
+        assert_int_equal(segment.bytes % page, 0);
+        assert_int_equal((uintptr_t)segment.base % page, 0);
+        slc_segment_populate(&segment);
+        const unsigned char *bytes = segment.base;
+        for (size_t k = 0; k < segment.bytes; k++) assert_int_equal(bytes[k], 0);
+        slc_segment_destroy(&segment);
+        assert_null(segment.base);
+        assert_int_equal(segment.fd, -1);
+        slc_segment_destroy(&segment); /* zeroed: nothing to do */
+    }
+}
+
+static void impossible_sizes_are_refused(void **state)
+{
+    (void)state;
+    slc_segment segment;
+    assert_int_equal(slc_segment_create(device, SIZE_MAX, &segment), SLUICE_ERR_ARGUMENT);
+    assert_true(slc_segment_create(device, SIZE_MAX / 4, &segment) < 0);
+}
+
+static void a_peer_sees_the_same_bytes(void **state)
+{
+    (void)state;
+    const size_t bytes = 3u << 20;
+    slc_segment mine, theirs;
+    assert_int_equal(slc_segment_create(device, bytes, &mine), SLUICE_OK);
+    ((unsigned char *)mine.base)[bytes - 1] = 17;
+
+    pid_t child = fork();
+    if (child == 0) { /* only the descriptor and the size are known to a peer */
+        int wrong = slc_segment_map(device, mine.fd, bytes, &theirs) != SLUICE_OK;
+        wrong |= !wrong && ((unsigned char *)theirs.base)[bytes - 1] != 17;
+        if (!wrong) ((unsigned char *)theirs.base)[0] = 99;
+        _exit(wrong);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(((unsigned char *)mine.base)[0], 99);
+    slc_segment_populate(&mine); /* must not overwrite */
+    assert_int_equal(((unsigned char *)mine.base)[0], 99);
+
+    assert_int_equal(slc_segment_map(device, mine.fd, 2 * bytes, &theirs), SLUICE_ERR_ARGUMENT);
+    assert_int_not_equal(ftruncate(mine.fd, 4096), 0);
+    slc_segment_destroy(&mine);
+}
+
+static void streams_copy_in_order(void **state)
+{
+    (void)state;
+    slc_stream stream;
+    assert_int_equal(slc_stream_create(device, 0, &stream), SLUICE_OK);
+    assert_int_equal(stream.threads, 1);
+    char a[100], b[100];
+    memset(a, 'x', sizeof a);
+    assert_int_equal(slc_fill_zero(&stream, a + 10, 20), SLUICE_OK);
+    assert_int_equal(slc_copy(&stream, b, a, sizeof a), SLUICE_OK);
+    assert_int_equal(slc_copy(&stream, b, NULL, 0), SLUICE_OK);
+    slc_event event = {0};
+    assert_int_equal(slc_event_record(&stream, &event), SLUICE_OK);
+    assert_int_equal(slc_stream_wait_event(&stream, &event), SLUICE_OK);
+    assert_int_equal(slc_event_synchronize(&event), SLUICE_OK);
+    assert_true(slc_event_done(&event));
+    assert_int_equal(slc_stream_synchronize(&stream), SLUICE_OK);
+    for (int i = 0; i < 100; i++) assert_int_equal(b[i], i >= 10 && i < 30 ? 0 : 'x');
+    slc_stream_destroy(&stream);
+}
+
+static void dtypes_have_sizes_and_names(void **state)
+{
+    (void)state;
+    assert_int_equal(slc_dtype_size(SLC_FLOAT32), 4);
+    assert_int_equal(slc_dtype_size(SLC_FLOAT64), 8);
+    assert_int_equal(slc_dtype_size(SLC_BFLOAT16), 2);
+    assert_int_equal(slc_dtype_size(SLC_INT64), 8);
+    assert_int_equal(slc_dtype_size(SLC_UINT8), 1);
+    assert_string_equal(slc_dtype_name(SLC_BFLOAT16), "bfloat16");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unknown_device_is_named),   cmocka_unit_test(segment_is_zeroed_and_whole_pages),
+        cmocka_unit_test(impossible_sizes_are_refused), cmocka_unit_test(a_peer_sees_the_same_bytes),
+        cmocka_unit_test(streams_copy_in_order),     cmocka_unit_test(dtypes_have_sizes_and_names),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}

@@ -1,0 +1,175 @@
+/* The host as a device: segments are memfds, so that the ranks of one host can map each other's; work is done inside
+ * the call, so streams hold nothing and events are complete when recorded. */
+#include "lib/base/status.h"
+#include "lib/device/ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
+#define MADV_POPULATE_WRITE 23
+#endif
+
+enum { HUGE_PAGE_BYTES = 2 << 20 };
+
+static sluice_status host_open(void **state)
+{
+    *state = NULL;
+    return SLUICE_OK;
+}
+
+static void host_close(void *state)
+{
+    (void)state;
+}
+
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Rounded up to whole pages, at least one; 0 when that does not fit a size_t. */
+static size_t whole_pages(size_t bytes)
+{
+    size_t page = page_bytes();
+    if (!bytes) return page;
+    return bytes > SIZE_MAX - page ? 0 : (bytes + page - 1) / page * page;
+}
+
+static sluice_status map_descriptor(slc_device *device, int fd, size_t bytes, slc_segment *out)
+{
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED)
+        return slc_error(SLUICE_ERR_MEMORY, "mapping a segment of %zu bytes: %s", bytes, strerror(errno));
+    /* A wish: only a kernel with shared huge pages switched on ("advise") grants it. */
+    if (bytes >= HUGE_PAGE_BYTES) madvise(base, bytes, MADV_HUGEPAGE);
+    *out = (slc_segment){.base = base, .bytes = bytes, .fd = fd, .device = device};
+    return SLUICE_OK;
+}
+
+static sluice_status host_segment_create(slc_device *device, size_t bytes, slc_segment *out)
+{
+    size_t rounded = whole_pages(bytes);
+    if (!rounded) return slc_error(SLUICE_ERR_ARGUMENT, "segment of %zu bytes: too large", bytes);
+    int fd = memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) return slc_error(SLUICE_ERR_SYSTEM, "memfd_create: %s", strerror(errno));
+
+    sluice_status status = SLUICE_OK;
+    if (ftruncate(fd, (off_t)rounded))
+        status = slc_error(SLUICE_ERR_MEMORY, "segment of %zu bytes: %s", rounded, strerror(errno));
+    /* A peer that maps it may rely on its size: it can neither shrink nor grow. */
+    else if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+        status = slc_error(SLUICE_ERR_SYSTEM, "sealing a segment: %s", strerror(errno));
+    else
+        status = map_descriptor(device, fd, rounded, out);
+    if (status) close(fd);
+    return status;
+}
+
+static sluice_status host_segment_map(slc_device *device, int fd, size_t bytes, slc_segment *out)
+{
+    size_t rounded = whole_pages(bytes);
+    struct stat file;
+    if (fstat(fd, &file)) return slc_error(SLUICE_ERR_SYSTEM, "peer's segment: %s", strerror(errno));
+    if (!rounded || (uint64_t)file.st_size < rounded)
+        return slc_error(SLUICE_ERR_ARGUMENT, "peer's segment has %lld bytes, not %zu", (long long)file.st_size, bytes);
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (own < 0) return slc_error(SLUICE_ERR_SYSTEM, "peer's segment: %s", strerror(errno));
+    sluice_status status = map_descriptor(device, own, rounded, out);
+    if (status) close(own);
+    return status;
+}
+
+static void host_segment_destroy(slc_segment *segment)
+{
+    munmap(segment->base, segment->bytes);
+    if (segment->fd >= 0) close(segment->fd);
+}
+
+/* Reading is enough: a page of a shared mapping becomes present and stays writable, and a peer's bytes stay. */
+__attribute__((no_sanitize("address", "thread"))) static void touch_pages(const slc_segment *segment)
+{
+    const volatile unsigned char *bytes = segment->base;
+    size_t page = page_bytes();
+    for (size_t i = 0; i < segment->bytes; i += page) (void)bytes[i];
+}
+
+static void host_segment_populate(slc_segment *segment)
+{
+    if (madvise(segment->base, segment->bytes, MADV_POPULATE_WRITE)) touch_pages(segment);
+}
+
+static sluice_status host_stream_nothing(slc_stream *stream)
+{
+    stream->handle = NULL;
+    return SLUICE_OK;
+}
+
+static void host_stream_destroy(slc_stream *stream)
+{
+    (void)stream;
+}
+
+static sluice_status host_copy(slc_stream *stream, void *dst, const void *src, size_t bytes)
+{
+    (void)stream;
+    memcpy(dst, src, bytes);
+    return SLUICE_OK;
+}
+
+static sluice_status host_fill_zero(slc_stream *stream, void *dst, size_t bytes)
+{
+    (void)stream;
+    memset(dst, 0, bytes);
+    return SLUICE_OK;
+}
+
+static sluice_status host_event_record(slc_stream *stream, slc_event *event)
+{
+    (void)stream;
+    event->handle = NULL;
+    return SLUICE_OK;
+}
+
+static bool host_event_done(const slc_event *event)
+{
+    (void)event;
+    return true;
+}
+
+static sluice_status host_event_synchronize(slc_event *event)
+{
+    (void)event;
+    return SLUICE_OK;
+}
+
+static sluice_status host_stream_wait_event(slc_stream *stream, const slc_event *event)
+{
+    (void)stream;
+    (void)event;
+    return SLUICE_OK;
+}
+
+const slc_device_ops slc_host_ops = {
+    .kind = SLC_DEVICE_HOST,
+    .name = "cpu",
+    .open = host_open,
+    .close = host_close,
+    .segment_create = host_segment_create,
+    .segment_map = host_segment_map,
+    .segment_destroy = host_segment_destroy,
+    .segment_populate = host_segment_populate,
+    .stream_create = host_stream_nothing,
+    .stream_destroy = host_stream_destroy,
+    .stream_synchronize = host_stream_nothing,
+    .copy = host_copy,
+    .fill_zero = host_fill_zero,
+    .event_record = host_event_record,
+    .event_done = host_event_done,
+    .event_synchronize = host_event_synchronize,
+    .stream_wait_event = host_stream_wait_event,
+};

@@ -1,0 +1,44 @@
+/* What a kind of device provides. Private to lib/device: device.c dispatches the public calls to one of these structs,
+ * so that another kind is one more file. */
+#ifndef SLC_DEVICE_OPS_H
+#define SLC_DEVICE_OPS_H
+
+#include "lib/device/device.h"
+
+/* Slots have the contracts of the public functions of the same name in device.h; none may be NULL. */
+typedef struct {
+    slc_device_kind kind;
+    const char *name; /* as slc_device_open takes it */
+    sluice_status (*open)(void **state);
+    void (*close)(void *state);
+
+    sluice_status (*segment_create)(slc_device *device, size_t bytes, slc_segment *out);
+    sluice_status (*segment_map)(slc_device *device, int fd, size_t bytes, slc_segment *out);
+    void (*segment_destroy)(slc_segment *segment);
+    void (*segment_populate)(slc_segment *segment);
+
+    sluice_status (*stream_create)(slc_stream *stream); /* device and threads are filled in */
+    void (*stream_destroy)(slc_stream *stream);
+    sluice_status (*stream_synchronize)(slc_stream *stream);
+    sluice_status (*copy)(slc_stream *stream, void *dst, const void *src, size_t bytes);
+    sluice_status (*fill_zero)(slc_stream *stream, void *dst, size_t bytes);
+
+    sluice_status (*event_record)(slc_stream *stream, slc_event *event);
+    bool (*event_done)(const slc_event *event);
+    sluice_status (*event_synchronize)(slc_event *event);
+    sluice_status (*stream_wait_event)(slc_stream *stream, const slc_event *event);
+} slc_device_ops;
+
+struct slc_device {
+    const slc_device_ops *ops;
+    void *state; /* the kind's own */
+};
+
+/* An event's handle, where it is not NULL, points at a struct that begins with this. */
+typedef struct {
+    slc_device *device;
+} slc_event_header;
+
+extern const slc_device_ops slc_host_ops;
+
+#endif
