@@ -30,7 +30,7 @@ sluice_status slc_pack(slc_pack_buffer *buffers, size_t count, uint64_t *peak);
 /* Independent check, written without the packer's code: FORMAT names two buffers that overlap. */
 sluice_status slc_pack_check(const slc_pack_buffer *buffers, size_t count);
 
-/* The largest sum of live bytes at any time: no packing can be smaller. */
+/* The largest sum of live bytes at any time: no packing can be smaller. 0, a bound too, if memory runs out. */
 uint64_t slc_pack_lower_bound(const slc_pack_buffer *buffers, size_t count);
 
 #endif

@@ -1,0 +1,376 @@
+/* The packer. Buffers are placed one after another, each into the gap that fits it best. What is placed already
+ * forbids intervals of offsets: for each pair of parts that share a time, those at which their bytes would overlap.
+ * The order decides how good the result is, so several are tried, then the buffers that make the peak go first. */
+#include "lib/memory/pack.h"
+
+#include "lib/base/status.h"
+#include "lib/memory/pack_profile.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ORDERS = 5, REPAIR_ROUNDS = 16 };
+static const uint64_t LARGEST = UINT64_C(1) << 56;      /* bytes of all buffers: keeps sums inside 64 bits */
+static const uint64_t WORK_LIMIT = UINT64_C(120000000); /* part pairs looked at, then no further order is begun */
+
+/* A buffer as the packer sees it. Bytes and times are hulls of what lives of it. */
+typedef struct {
+    const slc_pack_part *parts;
+    uint32_t part_count;
+    uint32_t start, end;
+    uint32_t whole_start, whole_end; /* all of [first, last) lives then; empty when never */
+    int64_t first, last;             /* first == last: never lives */
+    double area;                     /* bytes x time */
+} item;
+
+typedef struct {
+    int64_t low, high; /* offsets strictly between are forbidden */
+} interval;
+
+typedef struct {
+    interval *items;
+    size_t count, room;
+} interval_list;
+
+typedef struct {
+    const item *items;
+    size_t count;
+    uint32_t *order;
+    uint32_t *placed; /* ascending by lowest live address */
+    size_t placed_count;
+    int64_t *offset;
+    interval_list whole; /* ascending, because `placed` is */
+    interval_list parts;
+    uint64_t work;
+    bool best_fit; /* else lowest */
+} packing;
+
+/* ---- What is forbidden ---- */
+
+static bool push(interval_list *list, int64_t low, int64_t high)
+{
+    interval *last = list->count ? &list->items[list->count - 1] : NULL;
+    if (last && low < last->high && last->low < high) {
+        if (low < last->low) last->low = low;
+        if (high > last->high) last->high = high;
+        return true;
+    }
+    if (list->count == list->room) {
+        size_t room = list->room ? 2 * list->room : 256;
+        interval *grown = realloc(list->items, room * sizeof *grown);
+        if (!grown) return false;
+        list->items = grown;
+        list->room = room;
+    }
+    list->items[list->count++] = (interval){low, high};
+    return true;
+}
+
+static bool share_time(uint32_t start_a, uint32_t end_a, uint32_t start_b, uint32_t end_b)
+{
+    return start_a < end_b && start_b < end_a;
+}
+
+static bool push_part_pairs(packing *p, const item *placed, int64_t at, const item *next)
+{
+    for (uint32_t i = 0; i < placed->part_count; i++) {
+        const slc_pack_part *a = &placed->parts[i];
+        if (a->first_byte >= a->end_byte || !share_time(a->start, a->end, next->start, next->end)) continue;
+        for (uint32_t k = 0; k < next->part_count; k++) {
+            const slc_pack_part *b = &next->parts[k];
+            if (b->first_byte >= b->end_byte || !share_time(a->start, a->end, b->start, b->end)) continue;
+            if (!push(&p->parts, at + (int64_t)a->first_byte - (int64_t)b->end_byte,
+                      at + (int64_t)a->end_byte - (int64_t)b->first_byte))
+                return false;
+        }
+        p->work += next->part_count;
+    }
+    return true;
+}
+
+static int compare_intervals(const void *a, const void *b)
+{
+    const interval *x = a, *y = b;
+    return (x->low > y->low) - (x->low < y->low);
+}
+
+/* Fills both lists with what the placed buffers forbid to `next`, each ascending by its low end. */
+static bool collect_forbidden(packing *p, const item *next)
+{
+    p->whole.count = p->parts.count = 0;
+    p->work += p->placed_count;
+    for (size_t i = 0; i < p->placed_count; i++) {
+        const item *placed = &p->items[p->placed[i]];
+        int64_t at = p->offset[p->placed[i]];
+        if (!share_time(placed->start, placed->end, next->start, next->end)) continue;
+        bool whole = share_time(placed->whole_start, placed->whole_end, next->whole_start, next->whole_end);
+        if (whole ? !push(&p->whole, at + placed->first - next->last, at + placed->last - next->first)
+                  : !push_part_pairs(p, placed, at, next))
+            return false;
+    }
+    if (p->parts.count > 1) qsort(p->parts.items, p->parts.count, sizeof *p->parts.items, compare_intervals);
+    return true;
+}
+
+/* ---- Placing ---- */
+
+static int64_t align_up(int64_t value)
+{
+    return (value + SLC_PACK_ALIGNMENT - 1) / SLC_PACK_ALIGNMENT * SLC_PACK_ALIGNMENT;
+}
+
+/* Walks the gaps between the forbidden intervals upwards. The last one has no end. */
+static int64_t choose_offset(const packing *p)
+{
+    size_t i = 0, k = 0;
+    int64_t cursor = 0, best = -1, best_slack = INT64_MAX;
+    while (i < p->whole.count || k < p->parts.count) {
+        bool from_whole =
+            k == p->parts.count || (i < p->whole.count && p->whole.items[i].low <= p->parts.items[k].low);
+        const interval *next = from_whole ? &p->whole.items[i++] : &p->parts.items[k++];
+        if (cursor <= next->low) {
+            if (!p->best_fit) return cursor;
+            if (next->low - cursor < best_slack) {
+                best_slack = next->low - cursor;
+                best = cursor;
+            }
+        }
+        if (next->high > cursor) cursor = align_up(next->high);
+    }
+    return best < 0 ? cursor : best;
+}
+
+static void insert_placed(packing *p, uint32_t index)
+{
+    int64_t address = p->offset[index] + p->items[index].first;
+    size_t low = 0, high = p->placed_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        uint32_t other = p->placed[middle];
+        if (p->offset[other] + p->items[other].first <= address) low = middle + 1;
+        else high = middle;
+    }
+    memmove(&p->placed[low + 1], &p->placed[low], (p->placed_count - low) * sizeof *p->placed);
+    p->placed[low] = index;
+    p->placed_count++;
+}
+
+/* Places every buffer in `order`. Results: the peak, or -1 when memory runs out. */
+static int64_t place_all(packing *p)
+{
+    int64_t peak = 0;
+    p->placed_count = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        uint32_t index = p->order[i];
+        const item *next = &p->items[index];
+        p->offset[index] = 0;
+        if (next->first == next->last) continue;
+        if (!collect_forbidden(p, next)) return -1;
+        p->offset[index] = choose_offset(p);
+        insert_placed(p, index);
+        if (p->offset[index] + next->last > peak) peak = p->offset[index] + next->last;
+    }
+    return peak;
+}
+
+/* ---- Orders ---- */
+
+typedef struct {
+    double key, bytes;
+    uint32_t index;
+} ranked;
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? 1 : -1;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static double order_key(const item *it, int order)
+{
+    switch (order) {
+    case 0: return it->area;
+    case 1: return (double)(it->last - it->first);
+    case 2: return (double)it->end - (double)it->start;
+    case 3: return -(double)it->start;
+    default: return (double)it->end;
+    }
+}
+
+static void sort_by(packing *p, int order, ranked *scratch)
+{
+    for (uint32_t i = 0; i < p->count; i++) {
+        const item *it = &p->items[i];
+        scratch[i] = (ranked){order_key(it, order), (double)(it->last - it->first), i};
+    }
+    qsort(scratch, p->count, sizeof *scratch, compare_ranked);
+    for (uint32_t i = 0; i < p->count; i++) p->order[i] = scratch[i].index;
+}
+
+/* The best packing so far: its order can be taken up again. */
+typedef struct {
+    int64_t peak;
+    int64_t *offset;
+    uint32_t *order;
+    bool best_fit;
+} result;
+
+static bool keep_if_better(const packing *p, int64_t peak, result *best)
+{
+    if (best->peak >= 0 && peak >= best->peak) return false;
+    best->peak = peak;
+    best->best_fit = p->best_fit;
+    memcpy(best->offset, p->offset, p->count * sizeof *p->offset);
+    memcpy(best->order, p->order, p->count * sizeof *p->order);
+    return true;
+}
+
+/* Moves the buffers that end at the peak of the current offsets to the front, the others behind them in their order. */
+static void peak_first(packing *p, int64_t peak, uint32_t *scratch)
+{
+    size_t used = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < p->count; i++) {
+            uint32_t index = p->order[i];
+            bool makes_peak = p->offset[index] + p->items[index].last == peak;
+            if (makes_peak == (pass == 0)) scratch[used++] = index;
+        }
+    }
+    memcpy(p->order, scratch, p->count * sizeof *p->order);
+}
+
+static sluice_status search(packing *p, int64_t bound, ranked *scratch, uint32_t *scratch_order, result *best)
+{
+    for (int attempt = 0; attempt < 2 * ORDERS; attempt++) {
+        if (best->peak >= 0 && (best->peak <= bound || p->work > WORK_LIMIT)) return SLUICE_OK;
+        sort_by(p, attempt / 2, scratch);
+        p->best_fit = attempt % 2 == 0;
+        int64_t peak = place_all(p);
+        if (peak < 0) return slc_error(SLUICE_ERR_MEMORY, "packing %zu buffers", p->count);
+        keep_if_better(p, peak, best);
+    }
+    memcpy(p->order, best->order, p->count * sizeof *p->order);
+    memcpy(p->offset, best->offset, p->count * sizeof *p->offset);
+    p->best_fit = best->best_fit;
+    int64_t peak = best->peak;
+    for (int round = 0; round < REPAIR_ROUNDS && best->peak > bound && p->work <= WORK_LIMIT; round++) {
+        peak_first(p, peak, scratch_order);
+        peak = place_all(p);
+        if (peak < 0) return slc_error(SLUICE_ERR_MEMORY, "packing %zu buffers", p->count);
+        keep_if_better(p, peak, best);
+    }
+    return SLUICE_OK;
+}
+
+/* ---- From buffers to items ---- */
+
+static sluice_status check_buffer(const slc_pack_buffer *buffer, size_t index, uint64_t *total)
+{
+    if (buffer->bytes > LARGEST || (*total += buffer->bytes) > LARGEST)
+        return slc_error(SLUICE_ERR_ARGUMENT, "packing: buffer %zu of %" PRIu64 " bytes: more than can be packed",
+                         index, buffer->bytes);
+    for (uint32_t i = 0; i < buffer->part_count; i++) {
+        const slc_pack_part *part = &buffer->parts[i];
+        if (part->first_byte > part->end_byte || part->end_byte > buffer->bytes || part->start > part->end)
+            return slc_error(SLUICE_ERR_ARGUMENT,
+                             "packing: buffer %zu: part %u, bytes [%" PRIu64 ", %" PRIu64 ") at times [%u, %u), does "
+                             "not lie in its %" PRIu64 " bytes",
+                             index, i, part->first_byte, part->end_byte, part->start, part->end, buffer->bytes);
+    }
+    return SLUICE_OK;
+}
+
+/* The longest time for which all of the item's bytes live. */
+static void find_whole(item *it, const slc_pack_step *steps, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (steps[i].live_bytes != (uint64_t)(it->last - it->first)) continue;
+        if (steps[i].end - steps[i].start <= it->whole_end - it->whole_start) continue;
+        it->whole_start = steps[i].start;
+        it->whole_end = steps[i].end;
+    }
+}
+
+static sluice_status describe(const slc_pack_buffer *buffer, item *out)
+{
+    *out = (item){.parts = buffer->parts, .part_count = buffer->part_count, .start = UINT32_MAX};
+    uint64_t first = UINT64_MAX, last = 0;
+    for (uint32_t i = 0; i < buffer->part_count; i++) {
+        const slc_pack_part *part = &buffer->parts[i];
+        if (part->start == part->end || part->first_byte == part->end_byte) continue;
+        if (part->first_byte < first) first = part->first_byte;
+        if (part->end_byte > last) last = part->end_byte;
+        if (part->start < out->start) out->start = part->start;
+        if (part->end > out->end) out->end = part->end;
+    }
+    if (!last) return SLUICE_OK;
+    out->first = (int64_t)first;
+    out->last = (int64_t)last;
+
+    size_t room = buffer->part_count;
+    slc_pack_part *parts = malloc(room * sizeof *parts);
+    uint32_t *times = malloc(2 * room * sizeof *times);
+    slc_pack_step *steps = malloc(2 * room * sizeof *steps);
+    sluice_status status = SLUICE_OK;
+    if (parts && times && steps) {
+        uint32_t count = slc_pack_profile(buffer, parts, times, steps);
+        find_whole(out, steps, count);
+        for (uint32_t i = 0; i < count; i++)
+            out->area += (double)steps[i].live_bytes * (double)(steps[i].end - steps[i].start);
+    } else
+        status = slc_error(SLUICE_ERR_MEMORY, "packing");
+    free(steps);
+    free(times);
+    free(parts);
+    return status;
+}
+
+static sluice_status describe_all(const slc_pack_buffer *buffers, size_t count, item *items)
+{
+    uint64_t total = 0;
+    if (count >= UINT32_MAX) return slc_error(SLUICE_ERR_ARGUMENT, "packing: %zu buffers: too many", count);
+    for (size_t i = 0; i < count; i++) {
+        sluice_status status = check_buffer(&buffers[i], i, &total);
+        if (!status) status = describe(&buffers[i], &items[i]);
+        if (status) return status;
+    }
+    return SLUICE_OK;
+}
+
+sluice_status slc_pack(slc_pack_buffer *buffers, size_t count, uint64_t *peak)
+{
+    item *items = calloc(count + 1, sizeof *items);
+    ranked *scratch = calloc(count + 1, sizeof *scratch);
+    uint32_t *orders = calloc(4 * count + 1, sizeof *orders);
+    int64_t *offsets = calloc(2 * count + 1, sizeof *offsets);
+    packing p = {.items = items, .count = count};
+    sluice_status status;
+    if (!items || !scratch || !orders || !offsets) {
+        status = slc_error(SLUICE_ERR_MEMORY, "packing %zu buffers", count);
+        goto free_all;
+    }
+    p.order = orders;
+    p.placed = orders + count;
+    p.offset = offsets;
+    result best = {.peak = -1, .offset = offsets + count, .order = orders + 2 * count};
+
+    status = describe_all(buffers, count, items);
+    if (!status)
+        status = search(&p, (int64_t)slc_pack_lower_bound(buffers, count), scratch, orders + 3 * count, &best);
+    if (status) goto free_all;
+    for (size_t i = 0; i < count; i++) buffers[i].offset = (uint64_t)best.offset[i];
+    *peak = (uint64_t)best.peak;
+
+free_all:
+    free(p.whole.items);
+    free(p.parts.items);
+    free(offsets);
+    free(orders);
+    free(scratch);
+    free(items);
+    return status;
+}

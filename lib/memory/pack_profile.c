@@ -1,0 +1,109 @@
+/* The live bytes of one buffer over time, and from it the bound that no packing can beat. Between two times at which
+ * some part begins or ends nothing changes, so one union per such interval is enough. */
+#include "lib/memory/pack_profile.h"
+
+#include <stdlib.h>
+
+static int compare_times(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int compare_first_byte(const void *a, const void *b)
+{
+    const slc_pack_part *x = a, *y = b;
+    return (x->first_byte > y->first_byte) - (x->first_byte < y->first_byte);
+}
+
+static uint64_t live_bytes(const slc_pack_part *sorted, uint32_t count, uint32_t time)
+{
+    uint64_t sum = 0, covered = 0; /* everything below `covered` is in the sum or dead */
+    for (uint32_t i = 0; i < count; i++) {
+        const slc_pack_part *part = &sorted[i];
+        if (time < part->start || time >= part->end || part->end_byte <= covered) continue;
+        sum += part->end_byte - (part->first_byte > covered ? part->first_byte : covered);
+        covered = part->end_byte;
+    }
+    return sum;
+}
+
+uint32_t slc_pack_profile(const slc_pack_buffer *buffer, slc_pack_part *scratch_parts, uint32_t *scratch_times,
+                          slc_pack_step *steps)
+{
+    uint32_t count = 0, step_count = 0;
+    for (uint32_t i = 0; i < buffer->part_count; i++) {
+        const slc_pack_part *part = &buffer->parts[i];
+        if (part->start >= part->end || part->first_byte >= part->end_byte) continue;
+        scratch_times[2 * count] = part->start;
+        scratch_times[2 * count + 1] = part->end;
+        scratch_parts[count++] = *part;
+    }
+    qsort(scratch_parts, count, sizeof *scratch_parts, compare_first_byte);
+    qsort(scratch_times, 2 * count, sizeof *scratch_times, compare_times);
+    for (uint32_t i = 0; i + 1 < 2 * count; i++) {
+        uint32_t start = scratch_times[i], end = scratch_times[i + 1];
+        if (start == end) continue;
+        uint64_t live = live_bytes(scratch_parts, count, start);
+        if (!live) continue;
+        slc_pack_step *last = step_count ? &steps[step_count - 1] : NULL;
+        if (last && last->end == start && last->live_bytes == live) last->end = end;
+        else steps[step_count++] = (slc_pack_step){start, end, live};
+    }
+    return step_count;
+}
+
+typedef struct {
+    uint32_t time;
+    int64_t change; /* of the live bytes from here on */
+} change_at;
+
+static int compare_changes(const void *a, const void *b)
+{
+    const change_at *x = a, *y = b;
+    return (x->time > y->time) - (x->time < y->time);
+}
+
+static uint64_t highest_level(change_at *changes, size_t count)
+{
+    qsort(changes, count, sizeof *changes, compare_changes);
+    int64_t level = 0, highest = 0;
+    for (size_t i = 0; i < count; i++) {
+        level += changes[i].change;
+        int last_of_its_time = i + 1 == count || changes[i + 1].time != changes[i].time;
+        if (last_of_its_time && level > highest) highest = level;
+    }
+    return (uint64_t)highest;
+}
+
+uint64_t slc_pack_lower_bound(const slc_pack_buffer *buffers, size_t count)
+{
+    size_t total = 0, most = 0;
+    for (size_t i = 0; i < count; i++) {
+        total += buffers[i].part_count;
+        if (buffers[i].part_count > most) most = buffers[i].part_count;
+    }
+    uint64_t bound = 0;
+    slc_pack_part *parts = malloc((most + 1) * sizeof *parts);
+    uint32_t *times = malloc((2 * most + 1) * sizeof *times);
+    slc_pack_step *steps = malloc((2 * most + 1) * sizeof *steps);
+    change_at *changes = malloc((4 * total + 1) * sizeof *changes);
+    if (!parts || !times || !steps || !changes) goto free_all;
+
+    size_t change_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t step_count = slc_pack_profile(&buffers[i], parts, times, steps);
+        for (uint32_t k = 0; k < step_count; k++) {
+            changes[change_count++] = (change_at){steps[k].start, (int64_t)steps[k].live_bytes};
+            changes[change_count++] = (change_at){steps[k].end, -(int64_t)steps[k].live_bytes};
+        }
+    }
+    bound = highest_level(changes, change_count);
+
+free_all:
+    free(changes);
+    free(steps);
+    free(times);
+    free(parts);
+    return bound;
+}

@@ -1,0 +1,289 @@
+/* The packer against an oracle: every order placed lowest-first on small cases; the independent check and the bound on
+ * random ones. The check is itself tried on packings with a planted fault. */
+#include "lib/memory/pack.h"
+
+#include "lib/base/clock.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SMALL = 6, MAX_PARTS = 10 };
+
+static uint64_t random_state;
+
+static uint32_t random_below(uint32_t limit)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((random_state >> 33) % limit);
+}
+
+typedef struct {
+    slc_pack_buffer *buffers;
+    slc_pack_part *parts;
+    size_t count;
+} problem;
+
+static problem make_problem(size_t count)
+{
+    problem p = {calloc(count, sizeof *p.buffers), calloc(count * MAX_PARTS, sizeof *p.parts), count};
+    assert_non_null(p.buffers);
+    assert_non_null(p.parts);
+    for (size_t i = 0; i < count; i++) p.buffers[i].parts = p.parts + i * MAX_PARTS;
+    return p;
+}
+
+static void free_problem(problem *p)
+{
+    free(p->buffers);
+    free(p->parts);
+}
+
+/* A gradient (blocks end one after another), gathered values (blocks begin so), or something that lives as one. */
+static void make_buffer(problem *p, size_t index, uint32_t times, uint32_t blocks, uint64_t block)
+{
+    slc_pack_buffer *buffer = &p->buffers[index];
+    slc_pack_part *parts = p->parts + index * MAX_PARTS;
+    uint32_t start = random_below(times), length = 1 + random_below(times - start), kind = random_below(3);
+    buffer->bytes = blocks * block;
+    buffer->part_count = kind == 2 ? 1 : blocks;
+    for (uint32_t k = 0; k < blocks; k++)
+        parts[k] = (slc_pack_part){k * block, (k + 1) * block, start, start + length};
+    for (uint32_t k = 0; k < blocks && kind < 2; k++) {
+        uint32_t shift = (uint32_t)((uint64_t)(length - 1) * k / blocks);
+        if (kind == 0) parts[k].end -= shift;
+        else parts[k].start += shift;
+    }
+    if (kind == 2) parts[0].end_byte = buffer->bytes;
+}
+
+static bool clash(const slc_pack_buffer *a, const slc_pack_buffer *b)
+{
+    for (uint32_t i = 0; i < a->part_count; i++)
+        for (uint32_t k = 0; k < b->part_count; k++) {
+            const slc_pack_part *x = &a->parts[i], *y = &b->parts[k];
+            if (x->start < y->end && y->start < x->end && a->offset + x->first_byte < b->offset + y->end_byte &&
+                b->offset + y->first_byte < a->offset + x->end_byte)
+                return true;
+        }
+    return false;
+}
+
+/* Lowest offset at which buffers[order[k]] clashes with none before it in the order. */
+static uint64_t first_fit(slc_pack_buffer *buffers, const uint32_t *order, size_t count)
+{
+    uint64_t peak = 0;
+    for (size_t k = 0; k < count; k++) {
+        slc_pack_buffer *buffer = &buffers[order[k]];
+        buffer->offset = 0;
+        for (size_t j = 0; j < k; j++)
+            if (clash(buffer, &buffers[order[j]])) {
+                buffer->offset += SLC_PACK_ALIGNMENT;
+                j = (size_t)-1; /* from the start again */
+            }
+        if (buffer->offset + buffer->bytes > peak) peak = buffer->offset + buffer->bytes;
+    }
+    return peak;
+}
+
+static void best_of_all_orders(slc_pack_buffer *buffers, uint32_t *order, size_t fixed, size_t count, uint64_t *best)
+{
+    if (fixed == count) {
+        uint64_t peak = first_fit(buffers, order, count);
+        if (peak < *best) *best = peak;
+        return;
+    }
+    for (size_t i = fixed; i < count; i++) {
+        uint32_t chosen = order[i];
+        order[i] = order[fixed];
+        order[fixed] = chosen;
+        best_of_all_orders(buffers, order, fixed + 1, count, best);
+        order[fixed] = order[i];
+        order[i] = chosen;
+    }
+}
+
+static void small_cases_come_near_the_best_order(void **state)
+{
+    (void)state;
+    double ours = 0, oracle = 0;
+    for (uint64_t seed = 0; seed < 150; seed++) {
+        random_state = seed;
+        problem p = make_problem(2 + random_below(SMALL - 1));
+        for (size_t i = 0; i < p.count; i++) make_buffer(&p, i, 8, 1 + random_below(3), 64 * (1 + random_below(5)));
+        uint64_t peak;
+        assert_int_equal(slc_pack(p.buffers, p.count, &peak), SLUICE_OK);
+        assert_int_equal(slc_pack_check(p.buffers, p.count), SLUICE_OK);
+        assert_true(peak >= slc_pack_lower_bound(p.buffers, p.count));
+        uint32_t order[SMALL] = {0, 1, 2, 3, 4, 5};
+        uint64_t best = UINT64_MAX;
+        best_of_all_orders(p.buffers, order, 0, p.count, &best);
+        assert_true(best >= slc_pack_lower_bound(p.buffers, p.count));
+        assert_true((double)peak <= 1.34 * (double)best);
+        ours += (double)peak;
+        oracle += (double)best;
+        free_problem(&p);
+    }
+    print_message("150 small cases: %.4f of the best order's bytes\n", ours / oracle);
+    assert_true(ours <= 1.02 * oracle);
+}
+
+static void random_cases_are_valid_and_repeat(void **state)
+{
+    (void)state;
+    double ratio = 0;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        random_state = 1000 + seed;
+        problem p = make_problem(1 + random_below(120));
+        for (size_t i = 0; i < p.count; i++)
+            make_buffer(&p, i, 60, 1 + random_below(MAX_PARTS), 1 + random_below(100000));
+        uint64_t peak, again, end = 0;
+        assert_int_equal(slc_pack(p.buffers, p.count, &peak), SLUICE_OK);
+        assert_int_equal(slc_pack_check(p.buffers, p.count), SLUICE_OK);
+        uint64_t bound = slc_pack_lower_bound(p.buffers, p.count);
+        assert_true(peak >= bound);
+        ratio += (double)peak / (double)bound;
+        uint64_t offsets[120];
+        for (size_t i = 0; i < p.count; i++) {
+            offsets[i] = p.buffers[i].offset;
+            if (offsets[i] + p.buffers[i].bytes > end) end = offsets[i] + p.buffers[i].bytes;
+        }
+        assert_int_equal(peak, end);
+        assert_int_equal(slc_pack(p.buffers, p.count, &again), SLUICE_OK);
+        assert_int_equal(again, peak);
+        for (size_t i = 0; i < p.count; i++) assert_int_equal(p.buffers[i].offset, offsets[i]);
+        free_problem(&p);
+    }
+    print_message("60 random cases: peak / bound %.4f on average\n", ratio / 60);
+}
+
+static void a_staircase_lends_its_corner(void **state)
+{
+    (void)state;
+    /* The gradient's upper block is gone at time 2, when the second buffer comes: both fit in 128 bytes. */
+    const slc_pack_part stairs[] = {{0, 64, 0, 4}, {64, 128, 0, 2}};
+    const slc_pack_part late[] = {{0, 64, 2, 4}};
+    slc_pack_buffer buffers[] = {{.bytes = 128, .parts = stairs, .part_count = 2},
+                                 {.bytes = 64, .parts = late, .part_count = 1}};
+    uint64_t peak;
+    assert_int_equal(slc_pack(buffers, 2, &peak), SLUICE_OK);
+    assert_int_equal(peak, 128);
+    assert_int_equal(slc_pack_lower_bound(buffers, 2), 128);
+    assert_int_equal(slc_pack_check(buffers, 2), SLUICE_OK);
+}
+
+static void empty_things_take_no_room(void **state)
+{
+    (void)state;
+    uint64_t peak = 7;
+    assert_int_equal(slc_pack(NULL, 0, &peak), SLUICE_OK);
+    assert_int_equal(peak, 0);
+    const slc_pack_part none[] = {{0, 64, 3, 3}, {5, 5, 0, 9}};
+    slc_pack_buffer buffers[] = {{.bytes = 64, .parts = none, .part_count = 2}, {.bytes = 1000}};
+    assert_int_equal(slc_pack(buffers, 2, &peak), SLUICE_OK);
+    assert_int_equal(peak, 0);
+    assert_int_equal(slc_pack_lower_bound(buffers, 2), 0);
+}
+
+static void wrong_parts_are_refused(void **state)
+{
+    (void)state;
+    const slc_pack_part wrong[][1] = {{{0, 65, 0, 1}}, {{60, 10, 0, 1}}, {{0, 64, 2, 1}}};
+    uint64_t peak;
+    for (int i = 0; i < 3; i++) {
+        slc_pack_buffer buffers[] = {{.bytes = 64, .parts = wrong[i], .part_count = 1}};
+        assert_int_equal(slc_pack(buffers, 1, &peak), SLUICE_ERR_ARGUMENT);
+    }
+    slc_pack_buffer huge[] = {{.bytes = UINT64_MAX}, {.bytes = 64}};
+    assert_int_equal(slc_pack(huge, 2, &peak), SLUICE_ERR_ARGUMENT);
+}
+
+static void the_check_finds_planted_faults(void **state)
+{
+    (void)state;
+    int found = 0, planted = 0;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        random_state = 5000 + seed;
+        problem p = make_problem(20);
+        for (size_t i = 0; i < p.count; i++) make_buffer(&p, i, 10, 1 + random_below(4), 64 * (1 + random_below(20)));
+        uint64_t peak;
+        assert_int_equal(slc_pack(p.buffers, p.count, &peak), SLUICE_OK);
+        slc_pack_buffer *moved = &p.buffers[random_below(20)];
+        moved->offset = 64 * random_below((uint32_t)(peak / 64));
+        bool wrong = false;
+        for (size_t i = 0; i < p.count; i++) wrong |= &p.buffers[i] != moved && clash(moved, &p.buffers[i]);
+        sluice_status status = slc_pack_check(p.buffers, p.count);
+        assert_int_equal(status, wrong ? SLUICE_ERR_FORMAT : SLUICE_OK);
+        planted += wrong;
+        found += status == SLUICE_ERR_FORMAT;
+        moved->offset = 1;
+        assert_int_equal(slc_pack_check(p.buffers, p.count), SLUICE_ERR_FORMAT);
+        free_problem(&p);
+    }
+    assert_int_equal(found, planted);
+    assert_true(planted > 100);
+}
+
+/* One step's buffers of a model with `layers` layers: static state, activations from F to B, gradients and gathered
+ * values as staircases. */
+static void make_step(problem *p, uint32_t layers)
+{
+    uint32_t slots = 2 * layers * MAX_PARTS;
+    for (size_t i = 0; i < p->count; i++) {
+        slc_pack_buffer *buffer = &p->buffers[i];
+        slc_pack_part *parts = p->parts + i * MAX_PARTS;
+        uint32_t layer = (uint32_t)(i / 6) % layers, kind = (uint32_t)i % 6;
+        uint32_t f = layer * MAX_PARTS, b = (2 * layers - 1 - layer) * MAX_PARTS;
+        uint64_t block = 1 << 20;
+        buffer->bytes = kind < 2 ? block / 2 + 4096 * layer : MAX_PARTS * block;
+        buffer->part_count = kind == 3 || kind == 4 || kind == 5 ? MAX_PARTS : 1;
+        parts[0] = (slc_pack_part){0, buffer->bytes, kind < 2 ? 0 : f, kind < 2 ? slots : b + MAX_PARTS};
+        for (uint32_t k = 0; k < MAX_PARTS && kind >= 3; k++) {
+            uint32_t slot = kind == 3 ? f : b, early = slot > MAX_PARTS ? slot - MAX_PARTS : 0;
+            parts[k] = kind == 5 ? (slc_pack_part){k * block, (k + 1) * block, b, b + MAX_PARTS + k}
+                                 : (slc_pack_part){k * block, (k + 1) * block, early + k, slot + MAX_PARTS};
+        }
+    }
+}
+
+static void a_step_packs_close_to_its_bound(void **state)
+{
+    (void)state;
+    const size_t counts[] = {300, 5000};
+    const uint32_t layers[] = {50, 400};
+    for (int i = 0; i < 2; i++) {
+        problem p = make_problem(counts[i]);
+        make_step(&p, layers[i]);
+        uint64_t peak, begin = slc_clock_ns();
+        assert_int_equal(slc_pack(p.buffers, p.count, &peak), SLUICE_OK);
+        double seconds = slc_seconds(slc_clock_ns() - begin);
+        assert_int_equal(slc_pack_check(p.buffers, p.count), SLUICE_OK);
+        uint64_t bound = slc_pack_lower_bound(p.buffers, p.count);
+        print_message("%zu buffers, %d parts: %.1f ms, peak / bound %.4f\n", counts[i], MAX_PARTS, seconds * 1e3,
+                      (double)peak / (double)bound);
+        assert_true(peak >= bound);
+        assert_true((double)peak <= 1.1 * (double)bound);
+        free_problem(&p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_staircase_lends_its_corner),
+        cmocka_unit_test(empty_things_take_no_room),
+        cmocka_unit_test(wrong_parts_are_refused),
+        cmocka_unit_test(small_cases_come_near_the_best_order),
+        cmocka_unit_test(random_cases_are_valid_and_repeat),
+        cmocka_unit_test(the_check_finds_planted_faults),
+        cmocka_unit_test(a_step_packs_close_to_its_bound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
