@@ -1,0 +1,62 @@
+/* Looks at the processor once. A wish that cannot be met is said aloud and the best available set is used. */
+#include "lib/kernels/isa.h"
+
+#include "lib/base/log.h"
+#include "lib/base/status.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Atomic int chosen = -1;
+
+const char *slc_isa_name(slc_isa isa)
+{
+    static const char *const names[SLC_ISA_COUNT] = {"baseline", "avx2", "avx512"};
+    return isa < SLC_ISA_COUNT ? names[isa] : "unknown";
+}
+
+bool slc_isa_available(slc_isa isa)
+{
+#if defined(__x86_64__)
+    if (isa == SLC_ISA_AVX512)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("fma");
+    if (isa == SLC_ISA_AVX2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+    return isa == SLC_ISA_BASELINE;
+}
+
+static slc_isa choose(void)
+{
+    slc_isa best = SLC_ISA_COUNT - 1;
+    while (!slc_isa_available(best)) best--;
+
+    const char *wish = getenv("SLUICE_KERNELS_ISA");
+    if (!wish || !*wish) return best;
+    for (slc_isa isa = SLC_ISA_BASELINE; isa < SLC_ISA_COUNT; isa++)
+        if (!strcmp(wish, slc_isa_name(isa)) && slc_isa_available(isa)) return isa;
+    slc_log(SLC_LOG_WARN, "SLUICE_KERNELS_ISA=%s: not one of baseline, avx2, avx512 that this processor has; using %s",
+            wish, slc_isa_name(best));
+    return best;
+}
+
+slc_isa slc_isa_level(void)
+{
+    int level = atomic_load_explicit(&chosen, memory_order_relaxed);
+    if (level < 0) {
+        int unset = -1;
+        level = (int)choose();
+        if (!atomic_compare_exchange_strong(&chosen, &unset, level)) level = unset;
+    }
+    return (slc_isa)level;
+}
+
+sluice_status slc_isa_force(slc_isa isa)
+{
+    if (!slc_isa_available(isa))
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "kernels: this processor or build has no %s", slc_isa_name(isa));
+    atomic_store(&chosen, (int)isa);
+    return SLUICE_OK;
+}

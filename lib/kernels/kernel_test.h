@@ -1,0 +1,121 @@
+/* What the kernel tests share: numbers from a seed, streams, every instruction set, and the distance to float64. */
+#ifndef SLC_KERNEL_TEST_H
+#define SLC_KERNEL_TEST_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/device/device.h"
+#include "lib/kernels/isa.h"
+
+#define TEST_INLINE static inline __attribute__((unused))
+
+/* for each instruction set that this processor has */
+#define TEST_EACH_ISA(isa)                                            \
+    for (slc_isa isa = SLC_ISA_BASELINE; isa < SLC_ISA_COUNT; isa++) \
+        if (slc_isa_available(isa) && slc_isa_force(isa) == SLUICE_OK)
+
+#define TEST_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+TEST_INLINE slc_device *test_device(void)
+{
+    static slc_device *device;
+    if (!device) assert_int_equal(slc_device_open("cpu", &device), SLUICE_OK);
+    return device;
+}
+
+TEST_INLINE slc_stream test_stream(uint32_t threads)
+{
+    slc_stream stream;
+    assert_int_equal(slc_stream_create(test_device(), threads, &stream), SLUICE_OK);
+    return stream;
+}
+
+/* SplitMix64 (Steele, Lea & Flood, OOPSLA 2014). */
+TEST_INLINE uint64_t test_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15ull;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    return z ^ z >> 31;
+}
+
+TEST_INLINE float test_uniform(uint64_t *state, float low, float high)
+{
+    return low + (high - low) * (float)(test_random(state) >> 40) * 0x1p-24f;
+}
+
+/* 64-byte aligned, at least one element; the caller frees. */
+TEST_INLINE float *test_floats(uint64_t count)
+{
+    float *x = aligned_alloc(64, (count * sizeof *x + 64) / 64 * 64);
+    assert_non_null(x);
+    return x;
+}
+
+TEST_INLINE float *test_uniform_floats(uint64_t count, float low, float high, uint64_t seed)
+{
+    float *x = test_floats(count);
+    for (uint64_t i = 0; i < count; i++) x[i] = test_uniform(&seed, low, high);
+    return x;
+}
+
+TEST_INLINE float *test_copy(uint64_t count, const float *from)
+{
+    float *x = test_floats(count);
+    memcpy(x, from, count * sizeof *x);
+    return x;
+}
+
+TEST_INLINE double *test_doubles(uint64_t count)
+{
+    double *x = calloc(count ? count : 1, sizeof *x);
+    assert_non_null(x);
+    return x;
+}
+
+TEST_INLINE double *test_widen(uint64_t count, const float *from)
+{
+    double *x = test_doubles(count);
+    for (uint64_t i = 0; i < count; i++) x[i] = (double)from[i];
+    return x;
+}
+
+/* ||got - want|| / ||want||; infinite when something is not a number. */
+TEST_INLINE double test_nrmse(uint64_t count, const float *got, const double *want)
+{
+    double error = 0, size = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        double difference = (double)got[i] - want[i];
+        error += difference * difference;
+        size += want[i] * want[i];
+    }
+    if (!isfinite(error)) return INFINITY;
+    return size > 0 ? sqrt(error / size) : sqrt(error);
+}
+
+TEST_INLINE void test_close(const char *what, uint64_t count, const float *got, const double *want, double bar)
+{
+    double distance = test_nrmse(count, got, want);
+    if (!(distance <= bar)) fail_msg("%s: nRMSE %g is above %g", what, distance, bar);
+}
+
+/* Compares bits with `first`, which the first call (instruction set) fills. */
+TEST_INLINE void test_same_bits(const char *what, uint64_t count, const float *got, float **first)
+{
+    if (!*first) *first = test_copy(count, got);
+    for (uint64_t i = 0; i < count; i++)
+        if (memcmp(got + i, *first + i, sizeof *got))
+            fail_msg("%s: element %llu of %llu is %.9g on %s, %.9g before", what, (unsigned long long)i,
+                     (unsigned long long)count, (double)got[i], slc_isa_name(slc_isa_level()), (double)(*first)[i]);
+}
+
+#endif

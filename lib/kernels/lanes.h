@@ -1,0 +1,175 @@
+/* Sixteen floats at a time, on every instruction set: one 512-bit register, two of 256 or four of 128 bits. Kernels
+ * written with it give equal bits everywhere, because every operation is elementwise and rounded once, and because sums
+ * always run over the same sixteen lanes and are joined in the same tree. Tails are the same code on a padded copy. */
+#ifndef SLC_KERNEL_LANES_H
+#define SLC_KERNEL_LANES_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define LANES_INLINE static inline __attribute__((always_inline, unused))
+
+enum { LANES = 16 };
+
+#if defined(__AVX512F__)
+enum { LANES_PARTS = 1 };
+typedef __m512 lanes_part;
+typedef __m512 __attribute__((aligned(4))) lanes_part_unaligned;
+typedef int32_t lanes_bits __attribute__((vector_size(64)));
+LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c) { return _mm512_fmadd_ps(a, b, c); }
+LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b) { return _mm512_max_ps(a, b); }
+LANES_INLINE lanes_part part_sqrt(lanes_part a) { return _mm512_sqrt_ps(a); }
+LANES_INLINE void part_stream(float *p, lanes_part a) { _mm512_stream_ps(p, a); }
+LANES_INLINE lanes_part part_set(float a) { return _mm512_set1_ps(a); }
+#elif defined(__AVX2__) && defined(__FMA__)
+enum { LANES_PARTS = 2 };
+typedef __m256 lanes_part;
+typedef __m256 __attribute__((aligned(4))) lanes_part_unaligned;
+typedef int32_t lanes_bits __attribute__((vector_size(32)));
+LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c) { return _mm256_fmadd_ps(a, b, c); }
+LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b) { return _mm256_max_ps(a, b); }
+LANES_INLINE lanes_part part_sqrt(lanes_part a) { return _mm256_sqrt_ps(a); }
+LANES_INLINE void part_stream(float *p, lanes_part a) { _mm256_stream_ps(p, a); }
+LANES_INLINE lanes_part part_set(float a) { return _mm256_set1_ps(a); }
+#else
+enum { LANES_PARTS = 4 };
+typedef float lanes_part __attribute__((vector_size(16), may_alias));
+typedef float lanes_part_unaligned __attribute__((vector_size(16), may_alias, aligned(4)));
+typedef int32_t lanes_bits __attribute__((vector_size(16)));
+LANES_INLINE lanes_part part_set(float a) { return (lanes_part){a, a, a, a}; }
+LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b)
+{
+    lanes_bits greater = a > b; /* as the x86 instruction: the second where one is NaN */
+    return (lanes_part)((greater & (lanes_bits)a) | (~greater & (lanes_bits)b));
+}
+#if defined(__x86_64__)
+LANES_INLINE lanes_part part_sqrt(lanes_part a) { return _mm_sqrt_ps(a); }
+LANES_INLINE void part_stream(float *p, lanes_part a) { _mm_stream_ps(p, a); }
+#else
+LANES_INLINE lanes_part part_sqrt(lanes_part a)
+{
+    for (int i = 0; i < 4; i++) a[i] = __builtin_sqrtf(a[i]);
+    return a;
+}
+LANES_INLINE void part_stream(float *p, lanes_part a) { *(lanes_part_unaligned *)p = a; }
+#endif
+#if defined(__FP_FAST_FMAF) || defined(__aarch64__)
+LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
+{
+    for (int i = 0; i < 4; i++) a[i] = __builtin_fmaf(a[i], b[i], c[i]);
+    return a;
+}
+#else
+/* Fused by way of double: the product is exact, the sum's error is known exactly (Knuth's TwoSum), and rounding the
+ * sum to odd makes the second rounding, to float, the only one (Boldo & Melquiond, IEEE TC 2008). */
+typedef double lanes_pair __attribute__((vector_size(16)));
+typedef int64_t lanes_pair_bits __attribute__((vector_size(16)));
+LANES_INLINE lanes_pair pair_fma_odd(lanes_pair a, lanes_pair b, lanes_pair c)
+{
+    lanes_pair product = a * b, sum = product + c, part = sum - product;
+    lanes_pair error = (product - (sum - part)) + (c - part);
+    lanes_pair_bits inexact = (error > 0) | (error < 0), away = (error > 0) ^ (sum < 0);
+    lanes_pair_bits bits = (lanes_pair_bits)sum, even = (bits & 1) - 1;
+    /* away is -1 where the true value is larger in magnitude than the sum, 0 where it is smaller */
+    lanes_pair_bits step = (away & 2) - 1;
+    return (lanes_pair)(bits + (step & inexact & even));
+}
+LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
+{
+    lanes_pair low = pair_fma_odd((lanes_pair){a[0], a[1]}, (lanes_pair){b[0], b[1]}, (lanes_pair){c[0], c[1]});
+    lanes_pair high = pair_fma_odd((lanes_pair){a[2], a[3]}, (lanes_pair){b[2], b[3]}, (lanes_pair){c[2], c[3]});
+    return (lanes_part){(float)low[0], (float)low[1], (float)high[0], (float)high[1]};
+}
+#endif
+#endif
+
+typedef struct {
+    lanes_part part[LANES_PARTS];
+} lanes;
+
+enum { LANES_WIDTH = LANES / LANES_PARTS };
+
+#define LANES_EACH(expression)                        \
+    lanes r;                                          \
+    _Pragma("GCC unroll 4")                           \
+    for (int i = 0; i < LANES_PARTS; i++) r.part[i] = (expression); \
+    return r
+
+LANES_INLINE lanes lanes_set(float a) { LANES_EACH(part_set(a)); }
+LANES_INLINE lanes lanes_load(const float *p) { LANES_EACH(*(const lanes_part_unaligned *)(p + i * LANES_WIDTH)); }
+LANES_INLINE lanes lanes_add(lanes a, lanes b) { LANES_EACH(a.part[i] + b.part[i]); }
+LANES_INLINE lanes lanes_sub(lanes a, lanes b) { LANES_EACH(a.part[i] - b.part[i]); }
+LANES_INLINE lanes lanes_mul(lanes a, lanes b) { LANES_EACH(a.part[i] * b.part[i]); }
+LANES_INLINE lanes lanes_div(lanes a, lanes b) { LANES_EACH(a.part[i] / b.part[i]); }
+LANES_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) { LANES_EACH(part_fma(a.part[i], b.part[i], c.part[i])); }
+LANES_INLINE lanes lanes_max(lanes a, lanes b) { LANES_EACH(part_max(a.part[i], b.part[i])); }
+LANES_INLINE lanes lanes_sqrt(lanes a) { LANES_EACH(part_sqrt(a.part[i])); }
+
+LANES_INLINE void lanes_store(float *p, lanes a)
+{
+#pragma GCC unroll 4
+    for (int i = 0; i < LANES_PARTS; i++) *(lanes_part_unaligned *)(p + i * LANES_WIDTH) = a.part[i];
+}
+
+/* Past the cache; p is 64-byte aligned. End with lanes_stream_end. */
+LANES_INLINE void lanes_stream(float *p, lanes a)
+{
+#pragma GCC unroll 4
+    for (int i = 0; i < LANES_PARTS; i++) part_stream(p + i * LANES_WIDTH, a.part[i]);
+}
+LANES_INLINE void lanes_stream_end(void)
+{
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
+}
+
+/* The first `count` (1..15) of p; the rest is `fill`. */
+LANES_INLINE lanes lanes_load_tail(const float *p, uint64_t count, float fill)
+{
+    float padded[LANES];
+    for (int i = 0; i < LANES; i++) padded[i] = fill;
+    memcpy(padded, p, count * sizeof *p);
+    return lanes_load(padded);
+}
+LANES_INLINE void lanes_store_tail(float *p, uint64_t count, lanes a)
+{
+    float padded[LANES];
+    lanes_store(padded, a);
+    memcpy(p, padded, count * sizeof *p);
+}
+
+/* All sixteen or the tail, for loops that step by LANES and end anywhere. */
+LANES_INLINE lanes lanes_load_some(const float *p, uint64_t left, float fill)
+{
+    return left >= LANES ? lanes_load(p) : lanes_load_tail(p, left, fill);
+}
+LANES_INLINE void lanes_store_some(float *p, uint64_t left, lanes a)
+{
+    if (left >= LANES) lanes_store(p, a);
+    else lanes_store_tail(p, left, a);
+}
+
+/* The sum in a fixed tree: i with i+8, i+4, i+2, i+1. */
+LANES_INLINE float lanes_sum(lanes a)
+{
+    float v[LANES];
+    lanes_store(v, a);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) v[i] += v[i + half];
+    return v[0];
+}
+LANES_INLINE float lanes_largest(lanes a)
+{
+    float v[LANES];
+    lanes_store(v, a);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) v[i] = v[i] > v[i + half] ? v[i] : v[i + half];
+    return v[0];
+}
+
+#endif

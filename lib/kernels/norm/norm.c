@@ -1,0 +1,89 @@
+/* Grains to bins, and bins to a number: carries are resolved exactly, then an integer square root of the top 128 bits
+ * with a sticky bit gives the correctly rounded result. */
+#include "lib/kernels/norm/norm.h"
+
+#include "lib/kernels/host.h"
+#include "lib/kernels/norm/norm_bins.h"
+#include "lib/kernels/norm/norm_cpu.h"
+
+#include <math.h>
+
+enum { GRAIN_ELEMENTS = 32768, DIGITS = SLC_NORM_BINS - 1 + 5 /* what the carries of full bins reach */ };
+
+sluice_status slc_norm_add(slc_stream *stream, uint64_t count, const float *x, int64_t *bins)
+{
+    sluice_status status = slc_host_check(stream, "norm");
+    if (status) return status;
+    slc_norm_args args = {.x = x, .count = count, .bins = bins};
+    uint64_t grains = (count + SLC_NORM_GRAIN - 1) / SLC_NORM_GRAIN;
+    slc_host_run(stream, grains, GRAIN_ELEMENTS / SLC_NORM_GRAIN, 1, SLC_ISA_PICK(slc_norm_range), &args);
+    return SLUICE_OK;
+}
+
+sluice_status slc_all_finite(slc_stream *stream, uint64_t count, const float *x, bool *finite)
+{
+    sluice_status status = slc_host_check(stream, "all_finite");
+    if (status) return status;
+    slc_finite_args args = {.x = x, .finite = finite};
+    slc_host_run(stream, count, GRAIN_ELEMENTS, 16, SLC_ISA_PICK(slc_finite_range), &args);
+    return SLUICE_OK;
+}
+
+typedef unsigned __int128 uint128;
+
+/* floor of the root; *rest tells whether it was not exact. */
+static uint64_t integer_root(uint128 n, bool *rest)
+{
+    uint128 root = 0, bit = (uint128)1 << 126;
+    while (bit) {
+        if (n >= root + bit) {
+            n -= root + bit;
+            root = (root >> 1) + bit;
+        } else {
+            root >>= 1;
+        }
+        bit >>= 2;
+    }
+    *rest = n != 0;
+    return (uint64_t)root;
+}
+
+static double round_to_double(uint64_t mantissa, bool sticky, int exponent) /* mantissa >= 2^63 */
+{
+    const unsigned drop = 11;
+    uint64_t kept = mantissa >> drop, lost = mantissa & ((1ull << drop) - 1), half = 1ull << (drop - 1);
+    if (lost > half || (lost == half && (sticky || (kept & 1)))) kept++;
+    return ldexp((double)kept, exponent + (int)drop);
+}
+
+double slc_norm_result(const int64_t *bins)
+{
+    if (bins[NORM_NON_FINITE]) return INFINITY;
+    int64_t digit[DIGITS] = {0}, carry = 0;
+    int top = -1;
+    for (int i = 0; i < DIGITS; i++) {
+        int64_t sum = (i < NORM_NON_FINITE ? bins[i] : 0) + carry;
+        digit[i] = sum & ((1 << NORM_BIN_BITS) - 1);
+        carry = sum >> NORM_BIN_BITS;
+        if (digit[i]) top = i;
+    }
+    if (top < 0) return 0.0;
+
+    /* The ten highest digits have 109 to 120 bits: more than the square of a number halfway between two doubles. */
+    int lowest = top - 9 > 0 ? top - 9 : 0;
+    uint128 n = 0;
+    bool sticky = false, rest;
+    for (int i = top; i >= lowest; i--) n = n << NORM_BIN_BITS | (uint128)digit[i];
+    for (int i = 0; i < lowest; i++) sticky = sticky || digit[i];
+    int exponent = NORM_BIN_BITS * lowest + NORM_LOWEST; /* even, and kept so */
+    if (sticky) { /* room for a bit that stands for all that was left out */
+        n = n << 2 | 1;
+        exponent -= 2;
+    }
+    while (!(n >> 126)) {
+        n <<= 2;
+        exponent -= 2;
+    }
+    uint64_t root = integer_root(n, &rest);
+    return round_to_double(root, rest, exponent / 2);
+}

@@ -1,0 +1,164 @@
+/* The norm's bins do not depend on order or partition, and what they hold is the exact sum of the grains. */
+#include "lib/kernels/kernel_test.h"
+#include "lib/kernels/norm/norm.h"
+#include "lib/kernels/norm/norm_ref.h"
+
+enum { COUNT = 16 * 4001 };
+
+/* Floats of every exponent: random bits that are finite. */
+static float *wild_floats(uint64_t count, uint64_t seed)
+{
+    float *x = test_floats(count);
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t bits = (uint32_t)test_random(&seed);
+        memcpy(&x[i], &bits, sizeof bits);
+        if (!isfinite(x[i])) x[i] = 0;
+    }
+    return x;
+}
+
+static void bins_do_not_depend_on_order_or_partition(void **state)
+{
+    (void)state;
+    float *sets[] = {wild_floats(COUNT, 1), test_uniform_floats(COUNT, -1, 1, 2),
+                     test_uniform_floats(COUNT, -1e-22f, 1e-22f, 3)};
+    for (size_t k = 0; k < TEST_COUNT_OF(sets); k++) {
+        const float *x = sets[k];
+        int64_t want[SLC_NORM_BINS] = {0};
+        slc_norm_add_ref(COUNT, x, want);
+        TEST_EACH_ISA(isa)
+        for (uint32_t threads = 1; threads <= 3; threads++) {
+            slc_stream stream = test_stream(threads);
+            int64_t whole[SLC_NORM_BINS] = {0}, pieces[SLC_NORM_BINS] = {0};
+            assert_int_equal(slc_norm_add(&stream, COUNT, x, whole), SLUICE_OK);
+            assert_memory_equal(whole, want, sizeof want);
+
+            uint64_t seed = 7, end = COUNT; /* pieces of random length, from the back */
+            while (end > 0) {
+                uint64_t grains = 1 + test_random(&seed) % 500, n = 16 * grains < end ? 16 * grains : end;
+                end -= n;
+                assert_int_equal(slc_norm_add(&stream, n, x + end, pieces), SLUICE_OK);
+            }
+            assert_memory_equal(pieces, want, sizeof want);
+            slc_stream_destroy(&stream);
+        }
+        free(sets[k]);
+    }
+}
+
+static void tail_is_a_padded_grain(void **state)
+{
+    (void)state;
+    float *x = test_uniform_floats(64, -1, 1, 1);
+    memset(x + 37, 0, (48 - 37) * sizeof *x);
+    slc_stream stream = test_stream(1);
+    TEST_EACH_ISA(isa)
+    {
+        int64_t tail[SLC_NORM_BINS] = {0}, padded[SLC_NORM_BINS] = {0};
+        slc_norm_add(&stream, 37, x, tail);
+        slc_norm_add(&stream, 48, x, padded);
+        assert_memory_equal(tail, padded, sizeof tail);
+    }
+    free(x);
+    slc_stream_destroy(&stream);
+}
+
+static void result_agrees_with_long_double(void **state)
+{
+    (void)state;
+    const float scales[] = {1e-30f, 1e-15f, 1e-4f, 1, 1e8f, 1e19f, 1.6e38f};
+    slc_stream stream = test_stream(1);
+    for (size_t i = 0; i < TEST_COUNT_OF(scales); i++) {
+        float *x = test_uniform_floats(COUNT, -scales[i], scales[i], i);
+        int64_t bins[SLC_NORM_BINS] = {0};
+        slc_norm_add(&stream, COUNT, x, bins);
+        double want = (double)sqrtl(slc_norm_sum_ref(COUNT, x)), got = slc_norm_result(bins);
+        assert_true(fabs(got - want) <= 1e-15 * want);
+        free(x);
+    }
+    slc_stream_destroy(&stream);
+}
+
+static void result_is_rounded_once(void **state)
+{
+    (void)state;
+    slc_stream stream = test_stream(1);
+    uint64_t seed = 1;
+    for (int i = 0; i < 2000; i++) { /* two grains of one element each: the sum has at most 128 bits here */
+        float x[32] = {0};
+        x[0] = test_uniform(&seed, 0.5f, 1), x[16] = ldexpf(test_uniform(&seed, 0.5f, 1), -(int)(seed % 8));
+        int64_t bins[SLC_NORM_BINS] = {0};
+        slc_norm_add(&stream, 32, x, bins);
+        /* 64 bits hold this sum of squares exactly, so only the root is rounded: it must be a nearest double */
+        long double sum = (long double)x[0] * x[0] + (long double)x[16] * x[16];
+        double got = slc_norm_result(bins);
+        long double below = ((long double)got + (long double)nextafter(got, 0)) / 2;
+        long double above = ((long double)got + (long double)nextafter(got, INFINITY)) / 2;
+        assert_true(below <= sqrtl(sum) && sqrtl(sum) <= above);
+    }
+    float square[16] = {3.0f, 4.0f};
+    int64_t bins[SLC_NORM_BINS] = {0}, none[SLC_NORM_BINS] = {0};
+    slc_norm_add(&stream, 16, square, bins);
+    assert_true(slc_norm_result(bins) == 5.0);
+    assert_true(slc_norm_result(none) == 0.0);
+    slc_stream_destroy(&stream);
+}
+
+static void extremes(void **state)
+{
+    (void)state;
+    slc_stream stream = test_stream(1);
+    float largest[16], smallest[16] = {0x1p-149f};
+    for (int i = 0; i < 16; i++) largest[i] = 0x1.fffffep127f;
+    TEST_EACH_ISA(isa)
+    {
+        int64_t bins[SLC_NORM_BINS] = {0};
+        slc_norm_add(&stream, 16, smallest, bins);
+        assert_true(slc_norm_result(bins) == 0x1p-149);
+        for (int i = 0; i < 100; i++) slc_norm_add(&stream, 16, largest, bins);
+        assert_true(fabs(slc_norm_result(bins) / (40.0 * 0x1.fffffep127) - 1) < 1e-15);
+    }
+    slc_stream_destroy(&stream);
+}
+
+static void non_finite_is_seen(void **state)
+{
+    (void)state;
+    const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+    float *x = test_uniform_floats(COUNT, -1, 1, 1);
+    TEST_EACH_ISA(isa)
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        slc_stream stream = test_stream(threads);
+        bool finite = true;
+        assert_int_equal(slc_all_finite(&stream, COUNT, x, &finite), SLUICE_OK);
+        assert_true(finite);
+        for (size_t i = 0; i < TEST_COUNT_OF(bad); i++)
+            for (uint64_t at = 0; at < COUNT; at += 12007) {
+                float kept = x[at];
+                int64_t bins[SLC_NORM_BINS] = {0};
+                x[at] = bad[i];
+                finite = true;
+                slc_all_finite(&stream, COUNT, x, &finite);
+                slc_norm_add(&stream, COUNT, x, bins);
+                assert_false(finite);
+                assert_int_equal(bins[SLC_NORM_BINS - 1], 1);
+                assert_true(isinf(slc_norm_result(bins)));
+                x[at] = kept;
+            }
+        slc_stream_destroy(&stream);
+    }
+    free(x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bins_do_not_depend_on_order_or_partition),
+        cmocka_unit_test(tail_is_a_padded_grain),
+        cmocka_unit_test(result_agrees_with_long_double),
+        cmocka_unit_test(result_is_rounded_once),
+        cmocka_unit_test(extremes),
+        cmocka_unit_test(non_finite_is_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

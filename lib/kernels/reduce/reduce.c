@@ -1,0 +1,58 @@
+/* Picks the loop; the small int64 and float64 reductions are plain loops themselves. */
+#include "lib/kernels/reduce/reduce.h"
+
+#include "lib/base/status.h"
+#include "lib/kernels/host.h"
+#include "lib/kernels/reduce/reduce_cpu.h"
+
+enum { GRAIN = 32768 };
+
+static sluice_status check(const slc_stream *stream, uint32_t source_count, uint32_t destination_count)
+{
+    if (source_count == 0 || destination_count == 0)
+        return slc_error(SLUICE_ERR_ARGUMENT, "kernel reduce: %u sources, %u destinations; at least one of each",
+                         source_count, destination_count);
+    return slc_host_check(stream, "reduce");
+}
+
+sluice_status slc_reduce(slc_stream *stream, uint64_t count, const float *const *sources, uint32_t source_count,
+                         float scale, bool accumulate, float *const *destinations, uint32_t destination_count,
+                         bool stream_stores)
+{
+    sluice_status status = check(stream, source_count, destination_count);
+    if (status) return status;
+    if (accumulate && destination_count != 1)
+        return slc_error(SLUICE_ERR_ARGUMENT, "kernel reduce: accumulates into one destination, not %u",
+                         destination_count);
+    slc_reduce_args args = {.sources = sources, .destinations = destinations, .source_count = source_count,
+                            .destination_count = destination_count, .scale = scale, .accumulate = accumulate,
+                            .stream_stores = stream_stores};
+    slc_host_run(stream, count, GRAIN, 16, SLC_ISA_PICK(slc_reduce_range), &args);
+    return SLUICE_OK;
+}
+
+sluice_status slc_reduce_int64(slc_stream *stream, uint64_t count, const int64_t *const *sources, uint32_t source_count,
+                               int64_t *const *destinations, uint32_t destination_count)
+{
+    sluice_status status = check(stream, source_count, destination_count);
+    if (status) return status;
+    for (uint64_t i = 0; i < count; i++) {
+        int64_t sum = sources[0][i];
+        for (uint32_t s = 1; s < source_count; s++) sum += sources[s][i];
+        for (uint32_t d = 0; d < destination_count; d++) destinations[d][i] = sum;
+    }
+    return SLUICE_OK;
+}
+
+sluice_status slc_reduce_float64(slc_stream *stream, uint64_t count, const double *const *sources,
+                                 uint32_t source_count, double *const *destinations, uint32_t destination_count)
+{
+    sluice_status status = check(stream, source_count, destination_count);
+    if (status) return status;
+    for (uint64_t i = 0; i < count; i++) {
+        double sum = sources[0][i];
+        for (uint32_t s = 1; s < source_count; s++) sum += sources[s][i];
+        for (uint32_t d = 0; d < destination_count; d++) destinations[d][i] = sum;
+    }
+    return SLUICE_OK;
+}

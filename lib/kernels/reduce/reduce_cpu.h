@@ -1,0 +1,17 @@
+/* The fast float32 reduction, compiled once for each instruction set. */
+#ifndef SLC_KERNEL_REDUCE_CPU_H
+#define SLC_KERNEL_REDUCE_CPU_H
+
+#include "lib/kernels/isa.h"
+
+typedef struct {
+    const float *const *sources;
+    float *const *destinations;
+    uint32_t source_count, destination_count;
+    float scale;
+    bool accumulate, stream_stores;
+} slc_reduce_args;
+
+SLC_ISA_DECLARE(slc_reduce_range);
+
+#endif
