@@ -1,0 +1,55 @@
+/* Facts that follow from a job alone: windows, gradient slots, names. */
+#include "lib/plan/job.h"
+
+#include <string.h>
+
+static const char *const strategy_names[SLC_STRATEGIES] = {"dp", "oss", "sdp", "fsdp"};
+
+const char *slc_strategy_name(slc_strategy strategy)
+{
+    return (unsigned)strategy < SLC_STRATEGIES ? strategy_names[strategy] : "unknown";
+}
+
+bool slc_strategy_parse(const char *name, slc_strategy *out)
+{
+    for (int i = 0; i < SLC_STRATEGIES; i++)
+        if (!strcmp(name, strategy_names[i])) {
+            *out = (slc_strategy)i;
+            return true;
+        }
+    return false;
+}
+
+/* Slot number `i` in which the unit's values are read, in order; NO_SLOT behind the last. */
+enum { NO_SLOT = UINT32_MAX };
+
+static uint32_t value_slot(const slc_job *job, const slc_unit *unit, bool with_backward, uint32_t i)
+{
+    if (i < unit->use_count) return slc_forward_slot(unit->uses[i].layer);
+    uint32_t skip = i - unit->use_count;
+    for (uint32_t use = unit->use_count; with_backward && use-- > 0;)
+        if (unit->uses[use].backward_value && skip-- == 0) return slc_backward_slot(job, unit->uses[use].layer);
+    return NO_SLOT;
+}
+
+bool slc_unit_window(const slc_job *job, const slc_unit *unit, bool with_backward, uint32_t index, slc_window *out)
+{
+    uint32_t window = 0, slot = value_slot(job, unit, with_backward, 0);
+    *out = (slc_window){slot, slot};
+    for (uint32_t i = 1; (slot = value_slot(job, unit, with_backward, i)) != NO_SLOT; i++) {
+        if (slot == out->last_slot + 1) {
+            out->last_slot = slot;
+            continue;
+        }
+        if (window == index) return true;
+        window++;
+        *out = (slc_window){slot, slot};
+    }
+    return window == index;
+}
+
+void slc_unit_gradient_slots(const slc_job *job, const slc_unit *unit, uint32_t *first, uint32_t *last)
+{
+    *first = slc_backward_slot(job, unit->uses[unit->use_count - 1].layer);
+    *last = slc_backward_slot(job, unit->uses[0].layer);
+}

@@ -1,0 +1,101 @@
+/* What planning needs to know of a job: its layers, units, activations and settings. Made by the engine from what the
+ * binary registered, or by a test. Strings and arrays belong to whoever made the job and must outlive the plan's use. */
+#ifndef SLC_PLAN_JOB_H
+#define SLC_PLAN_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum { SLC_DP, SLC_OSS, SLC_SDP, SLC_FSDP, SLC_STRATEGIES } slc_strategy;
+
+const char *slc_strategy_name(slc_strategy strategy);          /* "dp", ... */
+bool slc_strategy_parse(const char *name, slc_strategy *out);  /* false: no such strategy */
+
+/* A layer that uses a unit's values. */
+typedef struct {
+    uint32_t layer;
+    bool backward_value; /* its backward reads the value, not only the gradient */
+} slc_use;
+
+/* What a strategy is chosen for. */
+typedef struct {
+    const char *name;
+    uint64_t elements;       /* a multiple of 16 * world */
+    uint64_t block_elements; /* base block, a multiple of 16 * world */
+    bool trainable;
+    slc_use *uses; /* ascending layers; at least one */
+    uint32_t use_count;
+} slc_unit;
+
+/* Slots of one micro-batch are numbered 0..2L-1: F0..F(L-1), B(L-1)..B0. */
+typedef struct {
+    const char *name;
+    uint64_t bytes;
+    uint32_t first_slot, last_slot; /* of one micro-batch, inclusive */
+    uint32_t last_forward_slot;     /* in evaluation; < first_slot: not used there */
+} slc_activation_life;
+
+typedef struct {
+    const char *name;
+    uint64_t bytes;
+    uint32_t layer; /* valid in its two slots */
+} slc_workspace_life;
+
+typedef struct {
+    uint32_t world;         /* N */
+    uint32_t micro_batches; /* M */
+    bool each;              /* every micro-batch is reduced and added to an fp32 shard at its owner */
+    bool barrier;           /* no update before every gradient of the step is reduced (clipping, NaN skipping) */
+    uint32_t states;        /* of the optimizer, fp32 per element */
+    uint32_t layer_count;
+    const char **layers; /* names */
+    slc_unit *units;
+    uint32_t unit_count;
+    slc_activation_life *activations;
+    uint32_t activation_count;
+    slc_workspace_life *workspaces;
+    uint32_t workspace_count;
+    uint64_t scratch_bytes;  /* of communication, for messages */
+    uint64_t reserved_bytes; /* kept by the binary, outside of the arena */
+} slc_job;
+
+static inline uint32_t slc_job_slots(const slc_job *job)
+{
+    return 2 * job->layer_count;
+}
+static inline uint32_t slc_forward_slot(uint32_t layer)
+{
+    return layer;
+}
+static inline uint32_t slc_backward_slot(const slc_job *job, uint32_t layer)
+{
+    return 2 * job->layer_count - 1 - layer;
+}
+static inline bool slc_slot_is_forward(const slc_job *job, uint32_t slot)
+{
+    return slot < job->layer_count;
+}
+static inline uint32_t slc_slot_layer(const slc_job *job, uint32_t slot)
+{
+    return slot < job->layer_count ? slot : 2 * job->layer_count - 1 - slot;
+}
+
+/* Blocks of a unit, and the length of one: all but the last are block_elements long. */
+static inline uint64_t slc_unit_blocks(const slc_unit *unit)
+{
+    return (unit->elements + unit->block_elements - 1) / unit->block_elements;
+}
+
+/* A run of adjacent slots in which a unit's values are needed; fsdp gathers once for each. */
+typedef struct {
+    uint32_t first_slot, last_slot;
+} slc_window;
+
+/* Window number `index` of a unit in one micro-batch, in order; false when there are not that many. In evaluation
+ * (with_backward false) only the forward ones count. */
+bool slc_unit_window(const slc_job *job, const slc_unit *unit, bool with_backward, uint32_t index, slc_window *out);
+
+/* The slots of one micro-batch in which a unit's gradient grows: first and last. */
+void slc_unit_gradient_slots(const slc_job *job, const slc_unit *unit, uint32_t *first, uint32_t *last);
+
+#endif

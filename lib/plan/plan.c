@@ -1,0 +1,80 @@
+/* Plans: names, look-up, fingerprint, destruction. */
+#include "lib/plan/plan.h"
+
+#include <stdlib.h>
+
+const char *slc_item_kind_name(slc_item_kind kind)
+{
+    static const char *const names[SLC_ITEM_KINDS] = {"slot",  "reduce_scatter", "all_reduce",   "gather_gradient",
+                                                      "agree", "update",         "gather_value", "gather_window"};
+    return (unsigned)kind < SLC_ITEM_KINDS ? names[kind] : "unknown";
+}
+
+const char *slc_buffer_kind_name(slc_buffer_kind kind)
+{
+    static const char *const names[SLC_BUFFER_KINDS] = {
+        "value",      "value shard", "gathered value",        "gradient",  "reduced gradient", "optimizer state",
+        "activation", "workspace",   "communication scratch", "agreement", "staging"};
+    return (unsigned)kind < SLC_BUFFER_KINDS ? names[kind] : "unknown";
+}
+
+static void program_fini(slc_program *program)
+{
+    for (uint32_t i = 0; i < program->item_count; i++) free(program->items[i].after);
+    free(program->items);
+    free(program->claims);
+}
+
+void slc_plan_destroy(slc_plan *plan)
+{
+    if (!plan) return;
+    program_fini(&plan->train);
+    program_fini(&plan->evaluate);
+    free(plan->strategies);
+    free(plan->buffers);
+    free(plan->statics);
+    free(plan);
+}
+
+uint32_t slc_plan_buffer(const slc_plan *plan, slc_buffer_kind kind, uint32_t unit, uint32_t index)
+{
+    for (uint32_t i = 0; i < plan->buffer_count; i++) {
+        const slc_buffer *buffer = &plan->buffers[i];
+        if (buffer->kind == kind && buffer->unit == unit && buffer->index == index) return i;
+    }
+    return SLC_NONE;
+}
+
+static void mix(uint64_t *hash, uint64_t value)
+{
+    /* FNV-1a, Fowler, Noll & Vo, over the value's bytes. */
+    for (int i = 0; i < 8; i++) *hash = (*hash ^ ((value >> (8 * i)) & 0xff)) * 0x100000001b3u;
+}
+
+static void mix_program(uint64_t *hash, const slc_program *program)
+{
+    for (uint32_t i = 0; i < program->item_count; i++) {
+        const slc_item *item = &program->items[i];
+        mix(hash, item->kind);
+        mix(hash, (uint64_t)item->micro_batch << 32 | item->slot);
+        mix(hash, (uint64_t)item->unit << 32 | item->index);
+        mix(hash, item->first_block);
+        mix(hash, item->block_count);
+        for (uint32_t a = 0; a < item->after_count; a++)
+            mix(hash, (uint64_t)item->after[a].item << 1 | item->after[a].previous);
+    }
+}
+
+uint64_t slc_plan_fingerprint(const slc_plan *plan)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (uint32_t u = 0; u < plan->unit_count; u++) mix(&hash, plan->strategies[u]);
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        mix(&hash, plan->buffers[b].bytes);
+        mix(&hash, plan->buffers[b].offset);
+    }
+    mix_program(&hash, &plan->train);
+    mix_program(&hash, &plan->evaluate);
+    mix(&hash, plan->arena_bytes);
+    return hash;
+}

@@ -1,0 +1,112 @@
+/* A plan: strategies, one total order of compute slots and operations, where every buffer lies, and which earlier items
+ * must be over before an item may start.
+ *
+ * Two lanes run a program: the compute lane runs its slots in order, the communication lane starts its operations in
+ * order. Item i waits only for items before it in the same step or for items of the step before (the lane may run on
+ * across the step's end). So whatever the timing, the earliest item that has not finished can always go on: no
+ * deadlock. A buffer may be claimed only when what lay at its addresses is released: those releases are among `after`
+ * (the ticket). */
+#ifndef SLC_PLAN_H
+#define SLC_PLAN_H
+
+#include "lib/plan/job.h"
+
+#include <sluice/status.h>
+
+typedef enum {
+    SLC_BUFFER_VALUE,        /* whole values of a unit (dp, oss, sdp) */
+    SLC_BUFFER_VALUE_SHARD,  /* fsdp: the owned part */
+    SLC_BUFFER_GATHERED,     /* fsdp: whole values in one window */
+    SLC_BUFFER_GRADIENT,     /* whole gradient */
+    SLC_BUFFER_REDUCED,      /* reduced gradient, owned part, where it cannot stay in the gradient's place */
+    SLC_BUFFER_STATE,        /* optimizer state `index`: whole (dp) or owned part */
+    SLC_BUFFER_ACTIVATION,   /* `index` of the job's activations */
+    SLC_BUFFER_WORKSPACE,    /* `index` of the job's workspaces */
+    SLC_BUFFER_SCRATCH,      /* communication */
+    SLC_BUFFER_AGREEMENT,    /* what the ranks add up once a step: norm bins, non-finite flags */
+    SLC_BUFFER_STAGING,      /* one block, for reading parameters between steps */
+    SLC_BUFFER_KINDS
+} slc_buffer_kind;
+
+enum { SLC_NONE = UINT32_MAX };
+enum { SLC_AGREEMENT_BYTES = 1024 };
+
+typedef struct {
+    slc_buffer_kind kind;
+    uint32_t unit;   /* SLC_NONE: belongs to no unit */
+    uint32_t index;  /* state, activation, workspace or window */
+    uint64_t bytes;
+    uint64_t offset; /* in the arena */
+} slc_buffer;
+
+typedef enum {
+    SLC_ITEM_SLOT,           /* compute */
+    SLC_ITEM_REDUCE_SCATTER, /* gradient -> own part: in place, or into REDUCED (added to it in later micro-batches) */
+    SLC_ITEM_ALL_REDUCE,     /* dp: gradient -> gradient */
+    SLC_ITEM_GATHER_GRADIENT,/* dp with each: REDUCED -> gradient */
+    SLC_ITEM_AGREE,          /* norm bins and flags of the step */
+    SLC_ITEM_UPDATE,         /* the optimizer, own part (dp: whole) */
+    SLC_ITEM_GATHER_VALUE,   /* oss, sdp: own part of VALUE -> VALUE, in place */
+    SLC_ITEM_GATHER_WINDOW,  /* fsdp: VALUE_SHARD -> GATHERED of window `index` */
+    SLC_ITEM_KINDS
+} slc_item_kind;
+
+const char *slc_item_kind_name(slc_item_kind kind);
+const char *slc_buffer_kind_name(slc_buffer_kind kind);
+
+/* What lies in memory from an item's start to an item's end: bytes [first_byte, end_byte) of a buffer. */
+typedef struct {
+    uint32_t buffer;
+    uint64_t first_byte, end_byte;
+    uint32_t from, to; /* items, inclusive */
+} slc_claim;
+
+typedef struct {
+    uint32_t item;
+    bool previous; /* of the step (or evaluation pass) before */
+} slc_after;
+
+typedef struct {
+    slc_item_kind kind;
+    uint32_t micro_batch;
+    uint32_t slot;                     /* SLC_ITEM_SLOT: in its micro-batch */
+    uint32_t unit;                     /* operations */
+    uint32_t index;                    /* GATHER_WINDOW: window */
+    uint64_t first_block, block_count; /* operations */
+    slc_after *after;                  /* over before this item starts */
+    uint32_t after_count;
+} slc_item;
+
+typedef struct {
+    slc_item *items;
+    uint32_t item_count;
+    slc_claim *claims; /* sorted by `from` */
+    uint32_t claim_count;
+} slc_program;
+
+typedef struct {
+    const char *schedule;     /* the scheduler's name: a constant */
+    slc_strategy *strategies; /* of each unit */
+    uint32_t unit_count;
+    slc_buffer *buffers;
+    uint32_t buffer_count;
+    slc_claim *statics; /* claimed at commit for good; from and to are not used */
+    uint32_t static_count;
+    slc_program train, evaluate;
+    uint64_t arena_bytes; /* the packer's figure */
+    uint64_t lower_bound; /* no packing of these lifetimes is smaller */
+} slc_plan;
+
+void slc_plan_destroy(slc_plan *plan); /* NULL is allowed */
+
+/* The index of a buffer, or SLC_NONE. `index` as in slc_buffer. */
+uint32_t slc_plan_buffer(const slc_plan *plan, slc_buffer_kind kind, uint32_t unit, uint32_t index);
+
+/* Checks a plan against its job, sharing no code with what made it: every operation once and complete, dependencies,
+ * lifetimes, no overlap of address and time, tickets, no wait for a later item. Errors: FORMAT (what and where). */
+sluice_status slc_plan_validate(const slc_job *job, const slc_plan *plan);
+
+/* 64 bits that differ when anything in the plan does: for ranks to compare. */
+uint64_t slc_plan_fingerprint(const slc_plan *plan);
+
+#endif

@@ -1,0 +1,26 @@
+/* How the engine asks for a plan: it knows no scheduler, the umbrella hands it a function of this type. */
+#ifndef SLC_PLAN_REQUEST_H
+#define SLC_PLAN_REQUEST_H
+
+#include "lib/plan/plan.h"
+
+typedef struct {
+    const char *strategy;      /* for all units, as the user wrote it */
+    const slc_strategy *forced; /* of each unit: a strategy, or SLC_STRATEGIES for "as `strategy` says" */
+    const char *schedule;
+    uint64_t budget_bytes; /* 0: none */
+    double budget_of_dp;   /* > 0: instead, a fraction of what dp with the serial schedule needs */
+} slc_plan_request;
+
+typedef struct {
+    slc_plan *plan;        /* the receiver destroys it */
+    uint64_t budget_bytes; /* in bytes; 0: none was asked for */
+    uint64_t dp_bytes;     /* what dp with the serial schedule needs, reserved bytes included */
+} slc_plan_answer;
+
+/* Deterministic: the same job and request give the same plan on every rank.
+ * Errors: ARGUMENT (a strategy or schedule that is not there; a bad file: says where), BUDGET (the smallest budget that
+ * works and with what, the largest consumers). */
+typedef sluice_status (*slc_planner)(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer);
+
+#endif

@@ -1,0 +1,77 @@
+/* Appending slots and operations to an order. */
+#include "sched/scheduler.h"
+
+#include <stdlib.h>
+
+static void append(slc_order *order, slc_item item)
+{
+    if (order->count == order->capacity) {
+        uint32_t capacity = order->capacity ? 2 * order->capacity : 64;
+        slc_item *items = realloc(order->items, capacity * sizeof *items);
+        if (!items) {
+            order->failed = true;
+            return;
+        }
+        order->items = items;
+        order->capacity = capacity;
+    }
+    order->items[order->count++] = item;
+}
+
+void slc_order_slot(slc_order *order, uint32_t micro_batch, uint32_t slot)
+{
+    append(order, (slc_item){.kind = SLC_ITEM_SLOT, .micro_batch = micro_batch, .slot = slot, .unit = SLC_NONE});
+}
+
+void slc_order_operation(slc_order *order, const slc_job *job, slc_item_kind kind, uint32_t micro_batch, uint32_t unit)
+{
+    append(order, (slc_item){.kind = kind,
+                             .micro_batch = micro_batch,
+                             .unit = unit,
+                             .block_count = unit == SLC_NONE ? 0 : slc_unit_blocks(&job->units[unit])});
+}
+
+void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit, uint32_t window)
+{
+    append(order, (slc_item){.kind = SLC_ITEM_GATHER_WINDOW,
+                             .micro_batch = micro_batch,
+                             .unit = unit,
+                             .index = window,
+                             .block_count = slc_unit_blocks(&job->units[unit])});
+}
+
+void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strategy *strategies, bool evaluate,
+                           uint32_t micro_batch, uint32_t slot)
+{
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        if (strategies[u] != SLC_FSDP) continue;
+        slc_window window;
+        for (uint32_t w = 0; slc_unit_window(job, &job->units[u], !evaluate, w, &window); w++)
+            if (window.first_slot == slot) slc_order_gather_window(order, job, micro_batch, u, w);
+    }
+}
+
+bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_batch, uint32_t slot)
+{
+    if (!unit->trainable || !(job->each || micro_batch + 1 == job->micro_batches)) return false;
+    uint32_t first, last;
+    slc_unit_gradient_slots(job, unit, &first, &last);
+    return last == slot;
+}
+
+void slc_order_reductions_after(slc_order *order, const slc_job *job, const slc_strategy *strategies,
+                                uint32_t micro_batch, uint32_t slot)
+{
+    for (uint32_t u = job->unit_count; u-- > 0;)
+        if (slc_reduced_after(job, &job->units[u], micro_batch, slot)) {
+            bool all_reduce = strategies[u] == SLC_DP && !job->each;
+            slc_order_operation(order, job, all_reduce ? SLC_ITEM_ALL_REDUCE : SLC_ITEM_REDUCE_SCATTER, micro_batch, u);
+        }
+}
+
+void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t unit)
+{
+    uint32_t last = job->micro_batches - 1;
+    if (strategies[unit] == SLC_DP && job->each) slc_order_operation(order, job, SLC_ITEM_GATHER_GRADIENT, last, unit);
+    slc_order_operation(order, job, SLC_ITEM_UPDATE, last, unit);
+}

@@ -1,0 +1,18 @@
+/* The schedulers there are. */
+#include "sched/scheduler.h"
+
+#include <string.h>
+
+static const slc_scheduler *const schedulers[] = {&slc_scheduler_serial, &slc_scheduler_one_ahead};
+
+const slc_scheduler *slc_scheduler_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers; i++)
+        if (!strcmp(schedulers[i]->name, name)) return schedulers[i];
+    return NULL;
+}
+
+const char *slc_scheduler_names(void)
+{
+    return "serial, one_ahead";
+}

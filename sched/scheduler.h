@@ -1,0 +1,51 @@
+/* Schedulers: each turns a job and its strategies into one total order of slots and operations. What follows from the
+ * order (lifetimes, packing, tickets) is the same for all and is worked out by slc_plan_make. */
+#ifndef SLC_SCHEDULER_H
+#define SLC_SCHEDULER_H
+
+#include "lib/plan/plan.h"
+
+#include <stddef.h>
+
+/* An order under construction. */
+typedef struct {
+    slc_item *items;
+    uint32_t count, capacity;
+    bool failed; /* out of memory: looked at once, at the end */
+} slc_order;
+
+typedef struct {
+    const char *name; /* as the user writes it */
+    const char *doc;
+    bool slots_wait_for_all; /* no overlap at all */
+    void (*train)(const slc_job *job, const slc_strategy *strategies, slc_order *order);
+    void (*evaluate)(const slc_job *job, const slc_strategy *strategies, slc_order *order);
+} slc_scheduler;
+
+extern const slc_scheduler slc_scheduler_serial, slc_scheduler_one_ahead;
+
+const slc_scheduler *slc_scheduler_find(const char *name); /* NULL: none of that name */
+const char *slc_scheduler_names(void);                     /* "serial, one_ahead": for messages */
+
+/* Makes, packs and validates a plan. The caller destroys it. Errors: MEMORY; FORMAT (a defect of ours). */
+sluice_status slc_plan_make(const slc_job *job, const slc_strategy *strategies, const slc_scheduler *scheduler,
+                            slc_plan **out);
+
+/* ---- For schedulers: appending to an order ---- */
+
+void slc_order_slot(slc_order *order, uint32_t micro_batch, uint32_t slot);
+void slc_order_operation(slc_order *order, const slc_job *job, slc_item_kind kind, uint32_t micro_batch, uint32_t unit);
+void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit, uint32_t window);
+
+/* Gathers of all fsdp units whose window begins at `slot`. */
+void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strategy *strategies, bool evaluate,
+                           uint32_t micro_batch, uint32_t slot);
+/* Reductions of all units whose gradient is complete after `slot` of this micro-batch (none before the last one unless
+ * the job reduces each). */
+void slc_order_reductions_after(slc_order *order, const slc_job *job, const slc_strategy *strategies,
+                                uint32_t micro_batch, uint32_t slot);
+/* What follows a unit's last reduction: the gather of its gradient (dp with each) and the update. */
+void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t unit);
+bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_batch, uint32_t slot);
+
+#endif

@@ -1,0 +1,41 @@
+/* No overlap: every slot waits for every operation before it, every operation for every slot before it. What a
+ * trainer without a scheduler does, and the schedule that needs least memory. */
+#include "sched/scheduler.h"
+
+static void update_and_gather(const slc_job *job, const slc_strategy *strategies, slc_order *order, uint32_t unit)
+{
+    slc_order_update(order, job, strategies, unit);
+    if (strategies[unit] == SLC_OSS || strategies[unit] == SLC_SDP)
+        slc_order_operation(order, job, SLC_ITEM_GATHER_VALUE, job->micro_batches - 1, unit);
+}
+
+static void train(const slc_job *job, const slc_strategy *strategies, slc_order *order)
+{
+    for (uint32_t m = 0; m < job->micro_batches; m++)
+        for (uint32_t slot = 0; slot < slc_job_slots(job); slot++) {
+            slc_order_gathers_for(order, job, strategies, false, m, slot);
+            slc_order_slot(order, m, slot);
+            slc_order_reductions_after(order, job, strategies, m, slot);
+            for (uint32_t u = job->unit_count; !job->barrier && m + 1 == job->micro_batches && u-- > 0;)
+                if (slc_reduced_after(job, &job->units[u], m, slot)) update_and_gather(job, strategies, order, u);
+        }
+    slc_order_operation(order, job, SLC_ITEM_AGREE, job->micro_batches - 1, SLC_NONE);
+    for (uint32_t u = 0; job->barrier && u < job->unit_count; u++)
+        if (job->units[u].trainable) update_and_gather(job, strategies, order, u);
+}
+
+static void evaluate(const slc_job *job, const slc_strategy *strategies, slc_order *order)
+{
+    for (uint32_t slot = 0; slot < job->layer_count; slot++) {
+        slc_order_gathers_for(order, job, strategies, true, 0, slot);
+        slc_order_slot(order, 0, slot);
+    }
+}
+
+const slc_scheduler slc_scheduler_serial = {
+    .name = "serial",
+    .doc = "no overlap of compute and communication; least memory",
+    .slots_wait_for_all = true,
+    .train = train,
+    .evaluate = evaluate,
+};
