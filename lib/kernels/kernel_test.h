@@ -50,7 +50,7 @@ TEST_INLINE uint64_t test_random(uint64_t *state)
 
 TEST_INLINE float test_uniform(uint64_t *state, float low, float high)
 {
-    return low + (high - low) * (float)(test_random(state) >> 40) * 0x1p-24f;
+    return low + (high - low) * ((float)(test_random(state) >> 40) * 0x1p-24f);
 }
 
 /* 64-byte aligned, at least one element; the caller frees. */
