@@ -1,0 +1,261 @@
+/* GPT-2 on its runtime against the float64 reference: losses, logits and every gradient; shapes that cut the head's
+ * chunks, several micro-batches, ignored targets; what must be refused. */
+#include "lib/model/model_test.h"
+
+#include "lib/base/random.h"
+#include "lib/model/gpt2_params.h"
+#include "lib/model/gpt2_ref.h"
+
+
+typedef struct {
+    sluice_gpt2_config config;
+    uint32_t batch, length, micro_batches;
+} shape;
+
+typedef struct {
+    int32_t *tokens, *targets; /* of all micro-batches */
+    uint64_t rows;             /* of one */
+} text;
+
+static text random_text(const shape *s)
+{
+    text t = {.rows = (uint64_t)s->batch * s->length};
+    uint64_t count = t.rows * s->micro_batches;
+    t.tokens = malloc(count * sizeof *t.tokens);
+    t.targets = malloc(count * sizeof *t.targets);
+    assert_true(t.tokens && t.targets);
+    for (uint64_t i = 0; i < count; i++) {
+        t.tokens[i] = (int32_t)slc_random_below(1, 0, i, s->config.vocabulary);
+        t.targets[i] = (int32_t)slc_random_below(1, 1, i, s->config.vocabulary + 1) - 1;
+    }
+    return t;
+}
+
+static void free_text(text *t)
+{
+    free(t->targets);
+    free(t->tokens);
+}
+
+/* Random values on the runtime and, the same, for the reference. Norms near 1, all else of deviation .15. */
+static double *random_values(const shape *s, sluice_runtime *rt)
+{
+    uint64_t total = sluice_gpt2_param_count(&s->config), first = 0;
+    double *values = malloc(total * sizeof *values);
+    float *piece = malloc(total * sizeof *piece);
+    assert_true(values && piece);
+    for (uint32_t i = 0; i < sluice_runtime_param_count(rt); i++) {
+        slc_gpt2_param_info info = slc_gpt2_param_info_at(&s->config, i);
+        slc_random_normal(2, i, 0, info.count, piece);
+        for (uint64_t k = 0; k < info.count; k++) {
+            piece[k] = piece[k] * 0.15f + (info.first == SLC_GPT2_ONE ? 1 : 0);
+            values[first + k] = piece[k];
+        }
+        must(sluice_param_write(sluice_runtime_param(rt, i), 0, info.count, piece));
+        first += info.count;
+    }
+    free(piece);
+    return values;
+}
+
+/* Adds the reference's gradient over all micro-batches, scaled as the runtime scales: 1 / micro-batches. */
+static double reference_gradient(const shape *s, const text *t, const double *values, double *mean)
+{
+    uint64_t total = sluice_gpt2_param_count(&s->config);
+    double *one = malloc(total * sizeof *one), sum = 0;
+    assert_non_null(one);
+    memset(mean, 0, total * sizeof *mean);
+    for (uint32_t m = 0; m < s->micro_batches; m++) {
+        double loss = 0;
+        must(slc_gpt2_ref(&s->config, s->batch, s->length, t->tokens + m * t->rows, t->targets + m * t->rows, values,
+                          &loss, NULL, one));
+        for (uint64_t i = 0; i < total; i++) mean[i] += one[i] / s->micro_batches;
+        sum += loss;
+    }
+    free(one);
+    return sum / s->micro_batches;
+}
+
+static double train_step(const shape *s, const text *t, test_model *model)
+{
+    const sluice_step_options options = {0};
+    double sum = 0;
+    must(sluice_step_begin(model->rt, &options));
+    for (uint32_t m = 0; m < s->micro_batches; m++) {
+        double loss = 0;
+        must(sluice_gpt2_forward(model->model, t->tokens + m * t->rows, t->targets + m * t->rows));
+        must(sluice_gpt2_backward(model->model, &loss));
+        sum += loss;
+    }
+    must(sluice_step_end(model->rt, NULL));
+    must(sluice_runtime_sync(model->rt));
+    return sum / s->micro_batches;
+}
+
+static void compare_gradients(const shape *s, sluice_runtime *rt, const double *truth)
+{
+    uint64_t first = 0;
+    double worst = 0;
+    for (uint32_t i = 0; i < sluice_runtime_param_count(rt); i++) {
+        sluice_param *param = sluice_runtime_param(rt, i);
+        uint64_t count = sluice_param_count(param);
+        assert_int_equal(count, slc_gpt2_param_info_at(&s->config, i).count);
+        float *gradient = read_gradient(param);
+        double error = relative_error(gradient, truth + first, count);
+        if (error > 1e-5) fail_msg("gradient of %s: relative error %g", sluice_param_name(param), error);
+        if (error > worst) worst = error;
+        free(gradient);
+        first += count;
+    }
+    print_message("%u x %u tokens, %u micro-batches: largest relative error of a gradient %g\n", s->batch, s->length,
+                  s->micro_batches, worst);
+}
+
+static void compare(const shape *s)
+{
+    text t = random_text(s);
+    test_model model = test_model_create(&s->config, s->batch, s->length, s->micro_batches);
+    double *values = random_values(s, model.rt);
+    double *truth = malloc(sluice_gpt2_param_count(&s->config) * sizeof *truth);
+    assert_non_null(truth);
+    double expected = reference_gradient(s, &t, values, truth);
+    for (int step = 0; step < 2; step++) { /* the second shows that nothing of the first is left */
+        assert_true(fabs(train_step(s, &t, &model) - expected) < 1e-5 * expected);
+        compare_gradients(s, model.rt, truth);
+    }
+    test_model_destroy(&model);
+    free(truth);
+    free(values);
+    free_text(&t);
+}
+
+static void gradients_agree(void **state)
+{
+    (void)state;
+    const shape shapes[] = {
+        {{.layers = 2, .channels = 48, .heads = 3, .context = 32, .vocabulary = 67, .threads = 1}, 3, 20, 1},
+        {{.layers = 1, .channels = 16, .heads = 2, .context = 8, .vocabulary = 19, .threads = 1}, 1, 1, 1},
+        {{.layers = 2, .channels = 32, .heads = 2, .context = 64, .vocabulary = 33, .threads = 1}, 5, 61, 3},
+        {{.layers = 1, .channels = 64, .heads = 1, .context = 256, .vocabulary = 50, .threads = 2}, 2, 256, 2},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) compare(&shapes[i]);
+}
+
+static void evaluation_agrees(void **state)
+{
+    (void)state;
+    const shape s = {
+        {.layers = 3, .channels = 32, .heads = 4, .context = 100, .vocabulary = 41, .threads = 1}, 3, 99, 1};
+    text t = random_text(&s);
+    test_model model = test_model_create(&s.config, s.batch, s.length, 1);
+    double *values = random_values(&s, model.rt), expected = 0, loss = 0;
+    uint64_t count = t.rows * s.config.vocabulary;
+    double *truth = malloc(count * sizeof *truth);
+    float *logits = malloc(count * sizeof *logits);
+    assert_true(truth && logits);
+    must(slc_gpt2_ref(&s.config, s.batch, s.length, t.tokens, t.targets, values, &expected, truth, NULL));
+    must(sluice_gpt2_evaluate(model.model, t.tokens, t.targets, &loss, logits));
+    assert_true(fabs(loss - expected) < 1e-5 * expected);
+    assert_true(relative_error(logits, truth, count) < 1e-5);
+    must(sluice_gpt2_evaluate(model.model, t.tokens, t.targets, &loss, NULL));
+    assert_true(fabs(loss - expected) < 1e-5 * expected);
+    test_model_destroy(&model);
+    free(logits);
+    free(truth);
+    free(values);
+    free_text(&t);
+}
+
+static void first_values_are_gpt2s(void **state)
+{
+    (void)state;
+    sluice_gpt2_config config = {.layers = 2, .channels = 64, .heads = 4, .context = 128, .vocabulary = 256};
+    test_model t = test_model_create(&config, 1, 8, 1);
+    must(sluice_gpt2_init(t.model, 42));
+    for (uint32_t i = 0; i < sluice_runtime_param_count(t.rt); i++) {
+        slc_gpt2_param_info info = slc_gpt2_param_info_at(&config, i);
+        float *value = malloc(info.count * sizeof *value);
+        assert_non_null(value);
+        must(sluice_param_read(sluice_runtime_param(t.rt, i), 0, info.count, value));
+        double sum = 0, square = 0;
+        for (uint64_t k = 0; k < info.count; k++) {
+            sum += value[k];
+            square += (double)value[k] * value[k];
+        }
+        double count = (double)info.count, deviation = info.first == SLC_GPT2_RESIDUAL ? 0.01 : 0.02;
+        if (info.first == SLC_GPT2_ZERO) assert_true(square == 0);
+        else if (info.first == SLC_GPT2_ONE) assert_true(sum == count && square == count);
+        else assert_true(fabs(sqrt(square / count) / deviation - 1) < 6 / sqrt(2 * count));
+        free(value);
+    }
+    test_model_destroy(&t);
+}
+
+static void refused(sluice_runtime *rt, sluice_gpt2_config config, uint32_t batch, uint32_t tokens, const char *why)
+{
+    sluice_gpt2 *model = NULL;
+    assert_int_equal(sluice_gpt2_create(rt, &config, batch, tokens, &model), SLUICE_ERR_ARGUMENT);
+    assert_null(model);
+    assert_non_null(strstr(sluice_last_error(), why));
+}
+
+static void bad_shapes_are_refused(void **state)
+{
+    (void)state;
+    sluice_world *world = NULL;
+    sluice_runtime *rt = NULL;
+    sluice_config config;
+    sluice_config_init(&config);
+    must(sluice_world_create(NULL, &world));
+    must(sluice_runtime_create(world, &config, &rt));
+    const sluice_gpt2_config good = {.layers = 1, .channels = 16, .heads = 2, .context = 8, .vocabulary = 16};
+    sluice_gpt2_config bad = good;
+    bad.heads = 3;
+    refused(rt, bad, 1, 8, "heads");
+    refused(rt, good, 1, 9, "context");
+    refused(rt, good, 0, 8, "token");
+    sluice_runtime_destroy(rt);
+    sluice_world_destroy(world);
+}
+
+static sluice_status stop_at_third(void *context)
+{
+    int *calls = context;
+    return ++*calls == 3 ? SLUICE_ERR_INTERRUPTED : SLUICE_OK;
+}
+
+static void a_bad_batch_and_a_stop_are_passed_on(void **state)
+{
+    (void)state;
+    sluice_gpt2_config config = {.layers = 2, .channels = 16, .heads = 2, .context = 8, .vocabulary = 16};
+    test_model t = test_model_create(&config, 1, 4, 1);
+    must(sluice_gpt2_init(t.model, 1));
+    const int32_t good[4] = {0, 1, 2, 3}, high[4] = {0, 1, 16, 3}, none[4] = {-1, -1, -1, -1};
+    double loss = 0;
+    assert_int_equal(sluice_gpt2_evaluate(t.model, high, good, &loss, NULL), SLUICE_ERR_ARGUMENT);
+    assert_non_null(strstr(sluice_last_error(), "16"));
+    assert_int_equal(sluice_gpt2_evaluate(t.model, good, high, &loss, NULL), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(sluice_gpt2_evaluate(t.model, good, none, &loss, NULL), SLUICE_ERR_ARGUMENT);
+    must(sluice_gpt2_evaluate(t.model, good, good, &loss, NULL)); /* refused before anything began */
+    assert_true(fabs(loss - log(16)) < 0.2);
+
+    int calls = 0;
+    const sluice_step_options options = {0};
+    sluice_gpt2_check(t.model, stop_at_third, &calls);
+    must(sluice_step_begin(t.rt, &options));
+    assert_int_equal(sluice_gpt2_forward(t.model, good, good), SLUICE_ERR_INTERRUPTED);
+    assert_int_equal(calls, 3);
+    test_model_destroy(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_agree),
+        cmocka_unit_test(evaluation_agrees),
+        cmocka_unit_test(first_values_are_gpt2s),
+        cmocka_unit_test(bad_shapes_are_refused),
+        cmocka_unit_test(a_bad_batch_and_a_stop_are_passed_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,84 @@
+/* What the tests of bundled models share: a model on a runtime of one rank whose optimizer updates nothing and keeps
+ * the gradient it was given as its state, where a test can read it. */
+#ifndef SLC_MODEL_TEST_H
+#define SLC_MODEL_TEST_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <sluice/model.h>
+#include <sluice/sluice.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    sluice_world *world;
+    sluice_runtime *rt;
+    sluice_gpt2 *model;
+} test_model;
+
+static inline void must(sluice_status status)
+{
+    if (status) fail_msg("%s: %s", sluice_status_name(status), sluice_last_error());
+}
+
+static inline sluice_status keep_gradient(const sluice_update *update, void *context)
+{
+    (void)context;
+    memcpy(update->state[0], update->gradient, update->count * sizeof(float));
+    return SLUICE_OK;
+}
+
+static inline test_model test_model_create(const sluice_gpt2_config *model, uint32_t batch, uint32_t tokens,
+                                           uint32_t micro_batches)
+{
+    static const sluice_optimizer keeper = {
+        .name = "keeper", .state_count = 1, .state_name = {"gradient"}, .update = keep_gradient};
+    test_model t = {0};
+    sluice_config config;
+    sluice_config_init(&config);
+    config.strategy = "dp";
+    config.schedule = "serial";
+    config.optimizer = &keeper;
+    config.micro_batches = micro_batches;
+    config.threads = model->threads;
+    must(sluice_world_create(NULL, &t.world));
+    must(sluice_runtime_create(t.world, &config, &t.rt));
+    must(sluice_gpt2_create(t.rt, model, batch, tokens, &t.model));
+    must(sluice_runtime_commit(t.rt));
+    return t;
+}
+
+static inline void test_model_destroy(test_model *t)
+{
+    sluice_gpt2_destroy(t->model);
+    sluice_runtime_destroy(t->rt);
+    sluice_world_destroy(t->world);
+}
+
+/* The caller frees. */
+static inline float *read_gradient(sluice_param *param)
+{
+    uint64_t count = sluice_param_count(param);
+    float *gradient = malloc(count * sizeof *gradient);
+    assert_non_null(gradient);
+    must(sluice_param_state_read(param, "gradient", 0, count, gradient));
+    return gradient;
+}
+
+/* ||x - truth|| / ||truth|| */
+static inline double relative_error(const float *x, const double *truth, uint64_t count)
+{
+    double error = 0, size = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        error += (x[i] - truth[i]) * (x[i] - truth[i]);
+        size += truth[i] * truth[i];
+    }
+    return sqrt(error / (size > 0 ? size : 1));
+}
+
+#endif
