@@ -1,0 +1,246 @@
+/* Text as bytes. Windows are read with pread and not mapped: a file that shrinks while it is in use is then an error
+ * and not a signal, and the resident set stays what training needs. */
+#include "lib/data/text.h"
+
+#include "lib/base/random.h"
+#include "lib/base/status.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PIECE = 4096, STREAM_WINDOWS = 0x74657874 /* keeps these draws apart from a model's */ };
+
+typedef struct {
+    char *path;
+    int fd;
+    uint64_t first, bytes; /* in the whole text */
+} text_file;
+
+struct slc_text {
+    text_file *files;
+    size_t count, room;
+    uint64_t bytes;
+    uint64_t fingerprint;
+};
+
+/* ---- Opening ---- */
+
+static sluice_status cannot_read(const char *path)
+{
+    return slc_error(SLUICE_ERR_IO, "cannot read %s: %s; name a text file that every rank can read", path,
+                     strerror(errno));
+}
+
+static text_file *new_file(slc_text *text)
+{
+    if (text->count == text->room) {
+        size_t room = text->room ? 2 * text->room : 16;
+        text_file *files = realloc(text->files, room * sizeof *files);
+        if (!files) return NULL;
+        text->files = files;
+        text->room = room;
+    }
+    text_file *file = &text->files[text->count++];
+    *file = (text_file){.fd = -1};
+    return file;
+}
+
+static sluice_status add_file(slc_text *text, const char *path)
+{
+    text_file *file = new_file(text);
+    if (file) file->path = strdup(path);
+    if (!file || !file->path) return slc_error(SLUICE_ERR_MEMORY, "list of text files");
+    struct stat info;
+    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us up before it is refused */
+    if (file->fd < 0 || fstat(file->fd, &info)) return cannot_read(path);
+    if (!S_ISREG(info.st_mode)) return slc_error(SLUICE_ERR_ARGUMENT, "%s is not a regular file", path);
+    if (info.st_size == 0) return slc_error(SLUICE_ERR_ARGUMENT, "%s is empty; name a file with text in it", path);
+    file->first = text->bytes;
+    file->bytes = (uint64_t)info.st_size;
+    text->bytes += file->bytes;
+    return SLUICE_OK;
+}
+
+static int regular_only(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN);
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b) /* the same order in every locale */
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static sluice_status add_directory(slc_text *text, const char *path)
+{
+    struct dirent **entries = NULL;
+    size_t before = text->count;
+    int found = scandir(path, &entries, regular_only, by_bytes);
+    if (found < 0) return cannot_read(path);
+    sluice_status status = SLUICE_OK;
+    for (int i = 0; i < found; i++) {
+        char full[PATH_MAX];
+        struct stat info;
+        int length = snprintf(full, sizeof full, "%s/%s", path, entries[i]->d_name);
+        free(entries[i]);
+        if (status) continue;
+        if (length < 0 || length >= (int)sizeof full || lstat(full, &info)) status = cannot_read(path);
+        else if (S_ISREG(info.st_mode) && info.st_size > 0) status = add_file(text, full);
+    }
+    free(entries);
+    if (!status && text->count == before)
+        status = slc_error(SLUICE_ERR_ARGUMENT, "directory %s holds no regular file with text in it", path);
+    return status;
+}
+
+static sluice_status add_path(slc_text *text, const char *path)
+{
+    struct stat info;
+    if (stat(path, &info)) return cannot_read(path);
+    return S_ISDIR(info.st_mode) ? add_directory(text, path) : add_file(text, path);
+}
+
+/* FNV-1a, 64 bits. */
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+    const unsigned char *byte = data;
+    for (size_t i = 0; i < bytes; i++) hash = (hash ^ byte[i]) * 0x100000001b3u;
+    return hash;
+}
+
+static sluice_status read_bytes(const text_file *file, uint64_t first, size_t count, unsigned char *out)
+{
+    while (count) {
+        ssize_t got = pread(file->fd, out, count, (off_t)first);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return cannot_read(file->path);
+        if (got == 0)
+            return slc_error(SLUICE_ERR_IO, "%s has become shorter than the %llu bytes it had; start again", file->path,
+                             (unsigned long long)file->bytes);
+        out += got;
+        first += (uint64_t)got;
+        count -= (size_t)got;
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status take_fingerprint(slc_text *text)
+{
+    unsigned char piece[PIECE];
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < text->count; i++) {
+        const text_file *file = &text->files[i];
+        size_t count = file->bytes < PIECE ? (size_t)file->bytes : PIECE;
+        sluice_status status = read_bytes(file, 0, count, piece);
+        if (status) return status;
+        hash = hash_bytes(hash, &file->bytes, sizeof file->bytes);
+        hash = hash_bytes(hash, piece, count);
+    }
+    text->fingerprint = hash;
+    return SLUICE_OK;
+}
+
+sluice_status slc_text_open(const char *const *paths, size_t count, slc_text **out)
+{
+    if (count == 0) return slc_error(SLUICE_ERR_ARGUMENT, "no text: name at least one file");
+    slc_text *text = calloc(1, sizeof *text);
+    if (!text) return slc_error(SLUICE_ERR_MEMORY, "text");
+    sluice_status status = SLUICE_OK;
+    for (size_t i = 0; !status && i < count; i++) status = add_path(text, paths[i]);
+    if (!status) status = take_fingerprint(text);
+    if (status) {
+        slc_text_close(text);
+        return status;
+    }
+    *out = text;
+    return SLUICE_OK;
+}
+
+void slc_text_close(slc_text *text)
+{
+    if (!text) return;
+    for (size_t i = 0; i < text->count; i++) {
+        if (text->files[i].fd >= 0) close(text->files[i].fd);
+        free(text->files[i].path);
+    }
+    free(text->files);
+    free(text);
+}
+
+/* ---- Reading ---- */
+
+uint64_t slc_text_bytes(const slc_text *text)
+{
+    return text->bytes;
+}
+
+uint64_t slc_text_fingerprint(const slc_text *text)
+{
+    return text->fingerprint;
+}
+
+/* The file that holds byte `at` of the text. */
+static const text_file *file_at(const slc_text *text, uint64_t at)
+{
+    size_t low = 0, high = text->count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (text->files[middle].first <= at) low = middle;
+        else high = middle;
+    }
+    return &text->files[low];
+}
+
+sluice_status slc_text_read(const slc_text *text, uint64_t first, size_t count, int32_t *out)
+{
+    unsigned char piece[PIECE];
+    while (count) {
+        const text_file *file = file_at(text, first);
+        uint64_t inside = first - file->first, left = file->bytes - inside;
+        size_t take = count < PIECE ? count : PIECE;
+        if (take > left) take = (size_t)left;
+        sluice_status status = read_bytes(file, inside, take, piece);
+        if (status) return status;
+        for (size_t i = 0; i < take; i++) out[i] = piece[i];
+        first += take;
+        out += take;
+        count -= take;
+    }
+    return SLUICE_OK;
+}
+
+sluice_status slc_text_split(const slc_text *text, uint32_t tokens, slc_text_range *train, slc_text_range *held_out)
+{
+    uint64_t tenth = text->bytes / 10, window = (uint64_t)tokens + 1;
+    if (tenth < window)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s%s: %llu bytes are too short: a context of %u needs %llu, a tenth of them for evaluation; "
+                         "give more text or a shorter context",
+                         text->files[0].path, text->count > 1 ? " and the other files" : "",
+                         (unsigned long long)text->bytes, tokens, (unsigned long long)(10 * window));
+    *train = (slc_text_range){0, text->bytes - tenth};
+    *held_out = (slc_text_range){text->bytes - tenth, tenth};
+    return SLUICE_OK;
+}
+
+/* A window is read once, into the targets; the inputs are the same bytes one place earlier. */
+sluice_status slc_text_windows(const slc_text *text, slc_text_range range, uint64_t seed, uint64_t first_sequence,
+                               uint32_t batch, uint32_t tokens, int32_t *inputs, int32_t *targets)
+{
+    uint64_t places = range.bytes - tokens;
+    for (uint32_t b = 0; b < batch; b++, inputs += tokens, targets += tokens) {
+        uint64_t at = range.first + slc_random_below(seed, STREAM_WINDOWS, first_sequence + b, places);
+        sluice_status status = slc_text_read(text, at, 1, inputs);
+        if (!status) status = slc_text_read(text, at + 1, tokens, targets);
+        if (status) return status;
+        memcpy(inputs + 1, targets, (tokens - 1) * sizeof *inputs);
+    }
+    return SLUICE_OK;
+}

@@ -1,0 +1,40 @@
+/* Text as bytes: files one behind the other, each byte a token, and windows drawn from them.
+ *
+ * A window is a function of (seed, index of the sequence) alone. The sequences of a job are numbered so that a step's
+ * global batch is the same however it is split: ((step * M + micro_batch) * N + rank) * batch + b.
+ * Any thread; a text is read only. */
+#ifndef SLC_DATA_TEXT_H
+#define SLC_DATA_TEXT_H
+
+#include <sluice/status.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct slc_text slc_text;
+
+/* A path is a regular file, or a directory: its regular files in order of their names (symbolic links and
+ * subdirectories in it are passed over). The caller closes. Errors: IO (missing, unreadable), ARGUMENT (empty, a device,
+ * no path), MEMORY. */
+sluice_status slc_text_open(const char *const *paths, size_t count, slc_text **out);
+void slc_text_close(slc_text *text); /* NULL is allowed */
+
+uint64_t slc_text_bytes(const slc_text *text);
+/* Of the files' sizes and beginnings: ranks compare it to see that they read the same text. */
+uint64_t slc_text_fingerprint(const slc_text *text);
+
+/* Bytes [first, first + count) as tokens; the caller checks the range. Errors: IO (also a file that has shrunk). */
+sluice_status slc_text_read(const slc_text *text, uint64_t first, size_t count, int32_t *out);
+
+typedef struct {
+    uint64_t first, bytes;
+} slc_text_range;
+
+/* The last tenth is held out for evaluation. Errors: ARGUMENT if either part has no window of tokens + 1 bytes. */
+sluice_status slc_text_split(const slc_text *text, uint32_t tokens, slc_text_range *train, slc_text_range *held_out);
+
+/* Windows of sequences [first_sequence, first_sequence + batch): inputs and targets, batch x tokens each; a target is the
+ * byte behind its input. `range` has room for a window. */
+sluice_status slc_text_windows(const slc_text *text, slc_text_range range, uint64_t seed, uint64_t first_sequence,
+                               uint32_t batch, uint32_t tokens, int32_t *inputs, int32_t *targets);
+
+#endif

@@ -1,0 +1,195 @@
+/* Text as bytes: windows across files, what decides them, and what is refused. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "lib/data/text.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/sluice-text-XXXXXX";
+
+static const char *path_of(const char *name)
+{
+    static char paths[4][PATH_MAX];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, PATH_MAX, "%s/%s", folder, name);
+    return path;
+}
+
+static const char *write_file(const char *name, const char *content, size_t bytes)
+{
+    const char *path = path_of(name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(content, 1, bytes, file), bytes);
+    assert_int_equal(fclose(file), 0);
+    return path;
+}
+
+static slc_text *open_all(const char *const *paths, size_t count)
+{
+    slc_text *text = NULL;
+    sluice_status status = slc_text_open(paths, count, &text);
+    if (status) fail_msg("%s", sluice_last_error());
+    return text;
+}
+
+static void refused(const char *path, sluice_status expected, const char *why)
+{
+    slc_text *text = NULL;
+    assert_int_equal(slc_text_open(&path, 1, &text), expected);
+    assert_null(text);
+    assert_non_null(strstr(sluice_last_error(), why));
+    assert_non_null(strstr(sluice_last_error(), path));
+}
+
+static void files_are_one_text(void **state)
+{
+    (void)state;
+    const char *paths[] = {write_file("one", "abc", 3), write_file("two", "\xff\0defghij", 9)};
+    slc_text *text = open_all(paths, 2);
+    assert_int_equal(slc_text_bytes(text), 12);
+    int32_t all[12];
+    assert_int_equal(slc_text_read(text, 0, 12, all), SLUICE_OK);
+    const int32_t expected[12] = {'a', 'b', 'c', 255, 0, 'd', 'e', 'f', 'g', 'h', 'i', 'j'};
+    assert_memory_equal(all, expected, sizeof all);
+    for (uint64_t first = 0; first < 12; first++) {
+        int32_t one;
+        assert_int_equal(slc_text_read(text, first, 1, &one), SLUICE_OK);
+        assert_int_equal(one, expected[first]);
+    }
+    uint64_t fingerprint = slc_text_fingerprint(text);
+    slc_text_close(text);
+
+    paths[0] = write_file("one", "abC", 3);
+    text = open_all(paths, 2);
+    assert_true(slc_text_fingerprint(text) != fingerprint);
+    slc_text_close(text);
+}
+
+static void a_directory_is_its_files(void **state)
+{
+    (void)state;
+    const char *directory = path_of("many");
+    assert_int_equal(mkdir(directory, 0700), 0);
+    refused(directory, SLUICE_ERR_ARGUMENT, "no regular file");
+    write_file("many/b", "22", 2);
+    write_file("many/a", "111", 3);
+    write_file("many/empty", "", 0);
+    assert_int_equal(symlink("a", path_of("many/c")), 0);
+    directory = path_of("many");
+    slc_text *text = open_all(&directory, 1);
+    int32_t all[5];
+    assert_int_equal(slc_text_bytes(text), 5);
+    assert_int_equal(slc_text_read(text, 0, 5, all), SLUICE_OK);
+    assert_int_equal(all[2], '1');
+    assert_int_equal(all[3], '2');
+    slc_text_close(text);
+}
+
+static void bad_files_are_refused(void **state)
+{
+    (void)state;
+    slc_text *text = NULL;
+    assert_int_equal(slc_text_open(NULL, 0, &text), SLUICE_ERR_ARGUMENT);
+    refused(path_of("nowhere"), SLUICE_ERR_IO, "No such file");
+    refused(write_file("nothing", "", 0), SLUICE_ERR_ARGUMENT, "empty");
+    refused("/dev/null", SLUICE_ERR_ARGUMENT, "regular");
+    const char *pipe = path_of("pipe");
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    refused(pipe, SLUICE_ERR_ARGUMENT, "regular");
+
+    const char *path = write_file("short", "0123456789", 10);
+    text = open_all(&path, 1);
+    slc_text_range train, held_out;
+    assert_int_equal(slc_text_split(text, 1, &train, &held_out), SLUICE_ERR_ARGUMENT);
+    assert_non_null(strstr(sluice_last_error(), "too short"));
+    int32_t byte;
+    assert_int_equal(truncate(path, 5), 0);
+    assert_int_equal(slc_text_read(text, 7, 1, &byte), SLUICE_ERR_IO);
+    assert_non_null(strstr(sluice_last_error(), "shorter"));
+    slc_text_close(text);
+}
+
+static void windows_depend_on_seed_and_sequence_alone(void **state)
+{
+    (void)state;
+    enum { BYTES = 1000, TOKENS = 16, BATCH = 60 };
+    char content[BYTES];
+    for (int i = 0; i < BYTES; i++) content[i] = (char)(i * 7 + i / 256);
+    const char *path = write_file("long", content, BYTES);
+    slc_text *text = open_all(&path, 1);
+    slc_text_range train, held_out;
+    assert_int_equal(slc_text_split(text, TOKENS, &train, &held_out), SLUICE_OK);
+    assert_int_equal(train.bytes, 900);
+    assert_int_equal(held_out.first, 900);
+
+    static int32_t inputs[2][BATCH * TOKENS], targets[2][BATCH * TOKENS];
+    assert_int_equal(slc_text_windows(text, train, 5, 100, BATCH, TOKENS, inputs[0], targets[0]), SLUICE_OK);
+    for (uint32_t b = 0; b < BATCH; b++)
+        assert_int_equal(slc_text_windows(text, train, 5, 100 + b, 1, TOKENS, inputs[1] + b * TOKENS,
+                                          targets[1] + b * TOKENS),
+                         SLUICE_OK);
+    assert_memory_equal(inputs[0], inputs[1], sizeof inputs[0]);
+    assert_memory_equal(targets[0], targets[1], sizeof targets[0]);
+    for (uint32_t b = 0; b < BATCH; b++)
+        assert_memory_equal(inputs[0] + b * TOKENS + 1, targets[0] + b * TOKENS, (TOKENS - 1) * sizeof(int32_t));
+
+    assert_int_equal(slc_text_windows(text, train, 6, 100, BATCH, TOKENS, inputs[1], targets[1]), SLUICE_OK);
+    assert_true(memcmp(inputs[0], inputs[1], sizeof inputs[0]) != 0);
+    slc_text_close(text);
+}
+
+static void every_window_of_the_range_can_come(void **state)
+{
+    (void)state;
+    const char *path = write_file("digits", "abcdefghijklmnopqrst", 20);
+    slc_text *text = open_all(&path, 1);
+    const slc_text_range range = {.first = 5, .bytes = 4}; /* f g h i: windows fg, gh, hi */
+    int seen[3] = {0};
+    for (uint64_t i = 0; i < 300; i++) {
+        int32_t input, target;
+        assert_int_equal(slc_text_windows(text, range, 1, i, 1, 1, &input, &target), SLUICE_OK);
+        assert_int_equal(target, input + 1);
+        assert_true(input >= 'f' && input <= 'h');
+        seen[input - 'f']++;
+    }
+    for (int i = 0; i < 3; i++) assert_true(seen[i] > 50);
+    slc_text_close(text);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    const char *names[] = {"one", "two", "many/a", "many/b", "many/c", "many/empty", "many",
+                           "nothing", "pipe", "short", "long", "digits"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) remove(path_of(names[i]));
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_are_one_text),
+        cmocka_unit_test(a_directory_is_its_files),
+        cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(windows_depend_on_seed_and_sequence_alone),
+        cmocka_unit_test(every_window_of_the_range_can_come),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
