@@ -1,0 +1,18 @@
+/* Three loops. */
+#include "lib/kernels/gemm/gemm_ref.h"
+
+void slc_gemm_ref(const slc_gemm_shape *s, const double *a, const double *b, const double *bias, double *c)
+{
+    const uint64_t lda = s->lda ? s->lda : s->transpose_a ? s->m : s->k;
+    const uint64_t ldb = s->ldb ? s->ldb : s->transpose_b ? s->k : s->n;
+    const uint64_t ldc = s->ldc ? s->ldc : s->n;
+    for (uint64_t i = 0; i < s->m; i++)
+        for (uint64_t j = 0; j < s->n; j++) {
+            double sum = s->accumulate ? c[i * ldc + j] : 0.0;
+            if (s->bias) sum += bias[j];
+            for (uint64_t l = 0; l < s->k; l++)
+                sum += (s->transpose_a ? a[l * lda + i] : a[i * lda + l]) *
+                       (s->transpose_b ? b[j * ldb + l] : b[l * ldb + j]);
+            c[i * ldc + j] = sum;
+        }
+}
