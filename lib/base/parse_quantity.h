@@ -1,0 +1,21 @@
+/* Quantities as people write them. Units are read in any case. Each must be the whole text.
+ * Errors: ARGUMENT says what was given and what may be. */
+#ifndef SLC_BASE_PARSE_QUANTITY_H
+#define SLC_BASE_PARSE_QUANTITY_H
+
+#include <sluice/status.h>
+#include <stdint.h>
+
+/* "4096", "4096B", "64K" = "64KiB" = 65536, "1.5GB" = 1500000000. Fractions of a byte are cut off. */
+sluice_status slc_parse_bytes(const char *text, uint64_t *out);
+
+/* A budget: "900MiB" (*fraction becomes 0) or "60%" (*bytes becomes 0, *fraction 0.6). */
+sluice_status slc_parse_budget(const char *text, uint64_t *bytes, double *fraction);
+
+/* "1gbit" = 125000000 bytes a second, "100mbit", "1.5GB" and "100MiB" (a second). */
+sluice_status slc_parse_bandwidth(const char *text, double *bytes_per_s);
+
+/* "50us", "1.5ms", "20ns", "2s"; without a unit, seconds. */
+sluice_status slc_parse_seconds(const char *text, double *out);
+
+#endif

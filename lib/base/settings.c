@@ -1,0 +1,136 @@
+/* Reading settings by their rows, and finding variables that no row knows. */
+#include "lib/base/settings.h"
+
+#include "lib/base/log.h"
+#include "lib/base/status.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+static const slc_setting base_rows[] = {
+    {"SLUICE_LOG_LEVEL", "warn", SLC_SETTING_TEXT, "how much is said on standard error: error, warn, info or debug"},
+    {"SLUICE_JOB_TOKEN", "", SLC_SETTING_TEXT, "the job's secret: ranks with another one are refused"},
+    {"SLUICE_COMMAND", "", SLC_SETTING_TEXT, "tests: the path of the sluice command"},
+    {"SLUICE_TEST_SCALE", "1", SLC_SETTING_TEXT, "tests: long ones do this fraction of their rounds"},
+};
+const slc_settings slc_base_settings = {"general", base_rows, sizeof base_rows / sizeof *base_rows};
+
+static const slc_setting *find(const slc_settings *table, const char *name)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (!strcmp(table->rows[i].name, name)) return &table->rows[i];
+    return NULL;
+}
+
+const char *slc_setting_text(const slc_settings *table, const char *name)
+{
+    const slc_setting *row = find(table, name);
+    assert(row);
+    const char *value = getenv(name);
+    return value && *value ? value : row->fallback;
+}
+
+sluice_status slc_setting_switch(const slc_settings *table, const char *name, bool *out)
+{
+    static const char *const yes[] = {"on", "1", "yes", "true"}, *const no[] = {"off", "0", "no", "false"};
+    const char *text = slc_setting_text(table, name);
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
+        if (strcasecmp(text, yes[i]) && strcasecmp(text, no[i])) continue;
+        *out = !strcasecmp(text, yes[i]);
+        return SLUICE_OK;
+    }
+    return slc_error(SLUICE_ERR_ARGUMENT, "%s=%s: give on or off", name, text);
+}
+
+sluice_status slc_setting_seconds(const slc_settings *table, const char *name, double *out)
+{
+    const char *text = slc_setting_text(table, name);
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || (*end && strcmp(end, "s")) || !(value > 0 && value < 1e7))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s=%s: give seconds, more than 0", name, text);
+    *out = value;
+    return SLUICE_OK;
+}
+
+sluice_status slc_setting_count(const slc_settings *table, const char *name, unsigned *out)
+{
+    const char *text = slc_setting_text(table, name);
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end || errno || value < 0 || value > 1000000)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s=%s: give a whole number", name, text);
+    *out = (unsigned)value;
+    return SLUICE_OK;
+}
+
+/* ---- Variables that no row knows ---- */
+
+enum { LONGEST_NAME = 64 };
+
+/* Insertions, deletions and replacements that make one of the other (Levenshtein). */
+static size_t distance(const char *a, size_t a_length, const char *b)
+{
+    size_t row[LONGEST_NAME + 1], b_length = strlen(b);
+    if (a_length > LONGEST_NAME || b_length > LONGEST_NAME) return LONGEST_NAME;
+    for (size_t k = 0; k <= b_length; k++) row[k] = k;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t k = 1; k <= b_length; k++) {
+            size_t replaced = diagonal + (a[i - 1] != b[k - 1]);
+            size_t shorter = row[k] < row[k - 1] ? row[k] : row[k - 1];
+            diagonal = row[k];
+            row[k] = replaced < shorter + 1 ? replaced : shorter + 1;
+        }
+    }
+    return row[b_length];
+}
+
+static void check_variable(const slc_settings *const *tables, size_t count, const char *name, size_t length)
+{
+    const char *nearest = NULL;
+    size_t least = LONGEST_NAME;
+    for (size_t t = 0; t < count; t++) {
+        for (size_t i = 0; i < tables[t]->count; i++) {
+            const char *known = tables[t]->rows[i].name;
+            size_t far = distance(name, length, known);
+            if (!far) return;
+            if (far >= least) continue;
+            least = far;
+            nearest = known;
+        }
+    }
+    bool near = nearest && 3 * least <= length;
+    slc_log(SLC_LOG_WARN, "%.*s is not a setting and has no effect%s%s%s", (int)length, name,
+            near ? "; did you mean " : "", near ? nearest : "", near ? "?" : "");
+}
+
+void slc_settings_warn_unknown(const slc_settings *const *tables, size_t count)
+{
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    if (atomic_flag_test_and_set(&warned)) return;
+    for (char **variable = environ; *variable; variable++) {
+        if (strncmp(*variable, "SLUICE_", 7)) continue;
+        check_variable(tables, count, *variable, strcspn(*variable, "="));
+    }
+}
+
+void slc_settings_print(const slc_settings *const *tables, size_t count, FILE *out)
+{
+    static const char *const kinds[] = {"text", "on or off", "seconds", "number"};
+    for (size_t t = 0; t < count; t++) {
+        fprintf(out, "\n## %s\n\n| variable | default | type | meaning |\n|---|---|---|---|\n", tables[t]->section);
+        for (size_t i = 0; i < tables[t]->count; i++) {
+            const slc_setting *row = &tables[t]->rows[i];
+            fprintf(out, "| `%s` | %s%s%s | %s | %s |\n", row->name, *row->fallback ? "`" : "", row->fallback,
+                    *row->fallback ? "`" : "", kinds[row->type], row->doc);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+/* SHA-256 (FIPS 180-4), for naming contents. */
+#ifndef SLC_BASE_SHA256_H
+#define SLC_BASE_SHA256_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    uint32_t state[8];
+    uint64_t bytes; /* taken in so far */
+    unsigned char block[64];
+} slc_sha256;
+
+void slc_sha256_init(slc_sha256 *hash);
+void slc_sha256_add(slc_sha256 *hash, const void *data, size_t bytes);
+void slc_sha256_finish(slc_sha256 *hash, char hex[65]); /* init again before another use */
+
+#endif
