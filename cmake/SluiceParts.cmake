@@ -1,10 +1,23 @@
-# slc_part(NAME [DEPENDS part...] [LINK target...] [DIRS dir...]): one part of the house.
-# Every .c of the folder (and of DIRS below it) but *_test.c goes into the part; every *_test.c becomes a test named
-# NAME.file. Includes are written from the root: "lib/base/log.h", <sluice/status.h>.
+# slc_part(NAME [LINK target...] [DIRS dir...] [LABELS label...]): one part of the house.
+# Every .c of the folder (and of DIRS below it) but *_test.c and *_fuzz.c goes into the part; every *_test.c becomes a
+# test named NAME.file. Includes are written from the root: "lib/base/log.h", <sluice/status.h>.
+#
+# Labels say which tests `./dev test` runs where: each test has its part's name; "threads" means that the thread
+# sanitizer has something to see; "release_only" that sanitizers would only repeat it slowly.
 set_property(GLOBAL PROPERTY SLUICE_PART_TARGETS "")
 
+set(SLUICE_TEST_ENVIRONMENT
+    "SLUICE_TRANSPORT_PATH=${PROJECT_BINARY_DIR}/plugins/transport"
+    "SLUICE_COMMAND=${PROJECT_BINARY_DIR}/bench/sluice")
+if(SLUICE_SANITIZE)
+    list(APPEND SLUICE_TEST_ENVIRONMENT
+        "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/leak_suppressions.txt:print_suppressions=0"
+        "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/race_suppressions.txt"
+        "UCX_MEM_EVENTS=n") # UCX would patch the allocator that the sanitizer replaces
+endif()
+
 function(slc_part name)
-    cmake_parse_arguments(PART "" "" "DEPENDS;LINK;DIRS" ${ARGN})
+    cmake_parse_arguments(PART "" "" "LINK;DIRS;LABELS" ${ARGN})
     set(patterns "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
     foreach(dir IN LISTS PART_DIRS)
         list(APPEND patterns "${CMAKE_CURRENT_SOURCE_DIR}/${dir}/*.c")
@@ -13,6 +26,10 @@ function(slc_part name)
     set(tests ${sources})
     list(FILTER sources EXCLUDE REGEX "_test\\.c$|_fuzz\\.c$")
     list(FILTER tests INCLUDE REGEX "_test\\.c$")
+    if(NOT sources)
+        message(STATUS "${name}: nothing to build yet")
+        return()
+    endif()
     add_library(slc_${name} OBJECT ${sources})
     target_include_directories(slc_${name} PUBLIC "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
     set_target_properties(slc_${name} PROPERTIES C_VISIBILITY_PRESET hidden)
@@ -20,19 +37,29 @@ function(slc_part name)
     set_property(GLOBAL APPEND PROPERTY SLUICE_PART_TARGETS slc_${name})
     if(SLUICE_TESTS)
         foreach(test IN LISTS tests)
-            slc_test("${name}" "${test}")
+            slc_test("${name}" "${test}" LABELS ${PART_LABELS})
         endforeach()
     endif()
 endfunction()
 
-# One test program; it may look behind the headers, so it links every part (sluice_testing).
+# One test program, PART.FILE; it may look behind the headers, so it links every part (sluice_testing).
 function(slc_test part file)
+    cmake_parse_arguments(TEST "" "" "LABELS" ${ARGN})
     get_filename_component(stem "${file}" NAME_WE)
     set(target "${part}_${stem}")
     add_executable(${target} "${file}")
     target_link_libraries(${target} PRIVATE sluice_testing PkgConfig::CMOCKA)
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
     add_test(NAME ${part}.${stem} COMMAND ${target})
-    set_tests_properties(${part}.${stem} PROPERTIES TIMEOUT 300
-        ENVIRONMENT "SLUICE_TRANSPORT_PATH=${PROJECT_BINARY_DIR}/plugins/transport;SLUICE_COMMAND=${PROJECT_BINARY_DIR}/bench/sluice")
+    slc_test_properties(${part}.${stem} LABELS ${part} ${TEST_LABELS})
+endfunction()
+
+# slc_test_properties(TEST [LABELS label...] [PROCESSORS n]): what every test of the project has.
+function(slc_test_properties test)
+    cmake_parse_arguments(TEST "" "PROCESSORS" "LABELS" ${ARGN})
+    if(NOT TEST_PROCESSORS)
+        set(TEST_PROCESSORS 1)
+    endif()
+    set_tests_properties(${test} PROPERTIES TIMEOUT 300 PROCESSORS ${TEST_PROCESSORS} LABELS "${TEST_LABELS}"
+                         ENVIRONMENT "${SLUICE_TEST_ENVIRONMENT}")
 endfunction()

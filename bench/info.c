@@ -1,0 +1,132 @@
+/* `sluice info`: what this build and this machine offer. The facts are gathered as JSON; the text is made from it. */
+#include "bench/command.h"
+#include "lib/device/device.h"
+#include "lib/kernels/isa.h"
+
+#include <argp.h>
+#include <jansson.h>
+#include <sluice/world.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#if defined(SLUICE_HAVE_DNNL)
+enum { HAVE_MODELS = 1 };
+#else
+enum { HAVE_MODELS = 0 };
+#endif
+
+static const struct argp_option option_rows[] = {
+    {"json", 'j', NULL, 0, "Print JSON", 0},
+    {0},
+};
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    bool *json = state->input;
+    (void)text;
+    switch (key) {
+    case 'j': *json = true; return 0;
+    case ARGP_KEY_ARG: argp_error(state, "it takes no arguments"); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static json_t *devices(void)
+{
+    static const char *const names[] = {"cpu", "cuda"};
+    json_t *list = json_array();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        slc_device *device;
+        if (slc_device_open(names[i], &device)) continue;
+        json_array_append_new(list, json_string(names[i]));
+        slc_device_close(device);
+    }
+    return list;
+}
+
+static const char *launcher_name(void)
+{
+    static const struct {
+        const char *variable, *name;
+    } rows[] = {
+        {"TORCHELASTIC_RUN_ID", "torchrun"},  {"RANK", "sluice run, or another that sets RANK"},
+        {"OMPI_COMM_WORLD_RANK", "Open MPI"}, {"PMI_RANK", "PMI"},
+        {"PMIX_RANK", "PMIx"},                {"SLURM_STEP_ID", "Slurm"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (getenv(rows[i].variable)) return rows[i].name;
+    return "none";
+}
+
+static json_t *launcher(void)
+{
+    sluice_world_config config;
+    if (sluice_world_config_init(&config))
+        return json_pack("{s:s, s:s}", "name", launcher_name(), "error", sluice_last_error());
+    return json_pack("{s:s, s:i, s:i}", "name", launcher_name(), "rank", config.rank, "size", config.size);
+}
+
+static json_t *collect(void)
+{
+    return json_pack("{s:s, s:o, s:s, s:i, s:b, s:o}", "version", SLUICE_VERSION, "devices", devices(),
+                     "instruction_set", slc_isa_name(slc_isa_level()), "processors",
+                     (int)sysconf(_SC_NPROCESSORS_ONLN), "models", HAVE_MODELS, "launcher", launcher());
+}
+
+static void print_value(const json_t *value)
+{
+    const char *key;
+    json_t *item;
+    size_t index;
+    if (json_is_string(value)) printf("%s", json_string_value(value));
+    else if (json_is_integer(value)) printf("%lld", (long long)json_integer_value(value));
+    else if (json_is_boolean(value)) printf("%s", json_is_true(value) ? "yes" : "no");
+    else if (json_is_array(value)) {
+        if (!json_array_size(value)) printf("none");
+        json_array_foreach(value, index, item) {
+            printf("%s", index ? ", " : "");
+            print_value(item);
+        }
+    } else
+        json_object_foreach((json_t *)value, key, item) {
+            printf("%s ", key);
+            print_value(item);
+            printf("; ");
+        }
+}
+
+static int run(int argc, char **argv)
+{
+    const struct argp parser = {
+        .options = option_rows,
+        .parser = parse_option,
+        .doc = "Prints versions, transports, devices, instruction set and the launcher that started this process.",
+    };
+    bool as_json = false;
+    argp_parse(&parser, argc, argv, 0, NULL, &as_json);
+    json_t *facts = collect();
+    if (!facts) {
+        fprintf(stderr, "sluice info: out of memory\n");
+        return 1;
+    }
+    const char *key;
+    json_t *value;
+    if (as_json) json_dumpf(facts, stdout, JSON_INDENT(2));
+    else
+        json_object_foreach(facts, key, value) {
+            printf("%-16s ", key);
+            print_value(value);
+            printf("\n");
+        }
+    if (as_json) printf("\n");
+    json_decref(facts);
+    if (fflush(stdout) || ferror(stdout)) {
+        perror("sluice info");
+        return 1;
+    }
+    return 0;
+}
+
+const sluice_command slc_command_info = {"info", "versions, transports, devices, instruction set, launcher seen", run};

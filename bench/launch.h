@@ -1,0 +1,21 @@
+/* Starting and ending the ranks of a job on this machine. One thread; signals SIGCHLD, SIGINT, SIGTERM and SIGHUP are
+ * taken over. */
+#ifndef SLC_BENCH_LAUNCH_H
+#define SLC_BENCH_LAUNCH_H
+
+#include <sluice/status.h>
+#include <stdbool.h>
+
+typedef struct {
+    int ranks;
+    int port;              /* for the rendezvous; 0: a free one is chosen */
+    double limit_s;        /* the job is ended after this long; 0: never */
+    const char *timeout_s; /* SLUICE_COMM_TIMEOUT of the ranks; NULL: as it is */
+    char *const *command;  /* NULL at its end */
+} slc_launch_options;
+
+/* Runs the job to its end. Results: the exit code of the first rank that failed (128 + signal), 124 at the time limit,
+ * else 0. Errors: SYSTEM. */
+sluice_status slc_launch(const slc_launch_options *options, int *exit_code);
+
+#endif

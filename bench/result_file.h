@@ -1,0 +1,23 @@
+/* A file of results that is either whole or not there: written beside its place as PATH.part and renamed when all of it
+ * is on the disk. "-" is standard output; what is no regular file (a pipe, a device) is written directly.
+ * Errors of any step, a full disk first, name the path. */
+#ifndef SLC_BENCH_RESULT_FILE_H
+#define SLC_BENCH_RESULT_FILE_H
+
+#include <sluice/status.h>
+#include <stdio.h>
+
+typedef struct {
+    const char *path; /* the caller's; NULL: no file wanted, every call succeeds and does nothing */
+    char *part;       /* NULL: written directly */
+    FILE *file;
+} slc_result_file;
+
+/* Opens at once, so that a path that cannot be written is known before hours of work. Errors: IO, MEMORY. */
+sluice_status slc_result_file_open(const char *path, slc_result_file *out);
+/* Puts it in its place. Afterwards the struct is empty, whatever the result. Errors: IO. */
+sluice_status slc_result_file_commit(slc_result_file *file);
+/* Leaves what was there before. */
+void slc_result_file_abandon(slc_result_file *file);
+
+#endif

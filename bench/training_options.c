@@ -1,0 +1,317 @@
+/* The training options as one table: the parser, the defaults and the help are made from its rows. */
+#include "bench/training_options.h"
+
+#include "lib/base/status.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum { TEXT, COUNT, REAL, PATHS, MISSING } option_type;
+
+typedef struct {
+    const char *name, *argument;
+    option_type type;
+    size_t offset;
+    const char *fallback; /* as the user would type it; NULL: not set */
+    double least, most;   /* COUNT, REAL */
+    const char *doc;
+} option_row;
+
+#define FIELD(name) offsetof(slc_training_options, name)
+static const double MOST = 4294967295.0;
+
+enum { FIRST_KEY = 1000, KEY_RANKS = 'n' };
+
+static const option_row rows[] = {
+    {"model", "NAME", TEXT, FIELD(model), "gpt2", 0, 0, "Model: gpt2"},
+    {"size", "NAME", TEXT, FIELD(size), "nano", 0, 0, "Size: nano, mini, small (124M), medium, large, xl"},
+    {"data", "PATH", PATHS, FIELD(data), "/usr/share/common-licenses", 0, 0,
+     "Text to train on: a file or a folder of files; may be repeated, or a list with commas"},
+    {"batch", "N", COUNT, FIELD(batch), "4", 1, MOST, "Sequences a rank and micro-batch"},
+    {"context", "N", COUNT, FIELD(context), "0", 0, MOST, "Tokens a sequence; 0: the model's, at most 256"},
+    {"micro-batches", "N", COUNT, FIELD(micro_batches), "1", 1, 65536, "Micro-batches a step"},
+    {"steps", "N", COUNT, FIELD(steps), "100", 1, MOST, "Steps"},
+    {"seed", "N", COUNT, FIELD(seed), "1", 0, MOST, "Of the first values and of the choice of text"},
+    {"threads", "N", COUNT, FIELD(threads), "1", 1, 1024, "Compute threads a rank"},
+    {"device", "NAME", TEXT, FIELD(device), "cpu", 0, 0, "Device: cpu"},
+    {"precision", "NAME", TEXT, FIELD(precision), "fp32", 0, 0, "Precision: fp32"},
+    {"optimizer", "NAME", TEXT, FIELD(optimizer), "adamw", 0, 0, "Optimizer: adamw"},
+    {"lr", "X", REAL, FIELD(learning_rate), "0.001", 0, 1e6, "Learning rate"},
+    {"warmup", "N", COUNT, FIELD(warmup), "0", 0, MOST, "Steps over which the learning rate grows from 0"},
+    {"clip", "X", REAL, FIELD(clip), "0", 0, 1e30, "Clip the gradient's global norm; 0: do not"},
+    {"nan", "WHAT", TEXT, FIELD(nan), "stop", 0, 0, "A gradient that is not finite: stop, or skip the step"},
+    {"accumulate", "WHEN", TEXT, FIELD(accumulate), "last", 0, 0,
+     "Reduce gradients after the last micro-batch, or after each"},
+    {"strategy", "NAME", TEXT, FIELD(strategy), "sdp", 0, 0,
+     "What is sharded: dp, oss, sdp, fsdp, mixed, random:SEED, or a JSON file"},
+    {"schedule", "NAME", TEXT, FIELD(schedule), "one_ahead", 0, 0, "Order of communication: serial, one_ahead"},
+    {"block", "BYTES", TEXT, FIELD(block), "1MiB", 0, 0, "Base block of communication; fixes who owns what"},
+    {"budget", "SIZE", TEXT, FIELD(budget), "", 0, 0,
+     "Memory a rank may use, as 900MiB, or 60% of what dp needs; none: what the plan needs"},
+    {"throttle", "RATE", TEXT, FIELD(throttle), "", 0, 0, "Slow the network down, as 1gbit,50us"},
+    {"timeout", "S", REAL, FIELD(timeout_s), "0", 0, 1e9,
+     "A rank that stalls this long is an error; 0: as settings say"},
+    {"eval-every", "N", COUNT, FIELD(eval_every), "0", 0, MOST, "Evaluate every N steps; 0: only at the end"},
+    {"eval-batches", "N", COUNT, FIELD(eval_batches), "4", 0, 65536,
+     "Micro-batches of held-out text an evaluation takes; 0: never evaluate"},
+    {"json", "FILE", TEXT, FIELD(json), NULL, 0, 0, "Write the results as JSON; '-': standard output"},
+    {"csv", "FILE", TEXT, FIELD(csv), NULL, 0, 0, "Write a table as CSV; '-': standard output"},
+    {"dropout", "X", MISSING, 0, NULL, 0, 0, NULL},
+    {"tied", "HOW", MISSING, 0, NULL, 0, 0, NULL},
+    {"lossy", "HOW", MISSING, 0, NULL, 0, 0, NULL},
+    {"weights", "DIR", MISSING, 0, NULL, 0, 0, NULL},
+    {"save", "DIR", MISSING, 0, NULL, 0, 0, NULL},
+    {"save-every", "N", MISSING, 0, NULL, 0, 0, NULL},
+    {"resume", "DIR", MISSING, 0, NULL, 0, 0, NULL},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* ---- Parsing ---- */
+
+static sluice_status parse_number(const option_row *row, const char *text, double *out)
+{
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    bool whole = row->type != COUNT || value == floor(value);
+    if (end == text || *end || errno || !whole || !(value >= row->least && value <= row->most))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: give a %s from %g to %g", row->name, text,
+                         row->type == COUNT ? "whole number" : "number", row->least, row->most);
+    *out = value;
+    return SLUICE_OK;
+}
+
+/* A repeated --data adds to the earlier ones; the default counts only while none is given. */
+static sluice_status add_paths(slc_training_options *options, char *list)
+{
+    for (char *rest = list, *path; (path = strsep(&rest, ",")) != NULL;) {
+        if (!*path) continue;
+        if (options->data_count == SLC_TRAINING_DATA_MAX)
+            return slc_error(SLUICE_ERR_ARGUMENT, "--data: more than %d paths; put the files in one folder",
+                             SLC_TRAINING_DATA_MAX);
+        options->data[options->data_count++] = path;
+    }
+    return SLUICE_OK;
+}
+
+/* `text` stays valid: it is of argv or of the table. */
+static sluice_status set_option(slc_training_options *options, const option_row *row, char *text)
+{
+    char *field = (char *)options + row->offset;
+    double number = 0;
+    sluice_status status = SLUICE_OK;
+    switch (row->type) {
+    case TEXT: memcpy(field, &text, sizeof text); break;
+    case PATHS: return add_paths(options, text);
+    case REAL:
+        status = parse_number(row, text, &number);
+        if (!status) memcpy(field, &number, sizeof number);
+        break;
+    case COUNT:
+        status = parse_number(row, text, &number);
+        if (!status) memcpy(field, &(uint64_t){(uint64_t)number}, sizeof(uint64_t));
+        break;
+    case MISSING:
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "--%s: not built in this version", row->name);
+    }
+    return status;
+}
+
+void slc_training_options_init(slc_training_options *options)
+{
+    *options = (slc_training_options){0};
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i].fallback && rows[i].type != PATHS) set_option(options, &rows[i], (char *)rows[i].fallback);
+}
+
+static const char *default_data(void)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i].type == PATHS) return rows[i].fallback;
+    return NULL;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    slc_training_options *options = state->input;
+    if (key == ARGP_KEY_INIT) {
+        slc_training_options_init(options);
+        return 0;
+    }
+    if (key == ARGP_KEY_END && options->data_count == 0) {
+        options->data[options->data_count++] = default_data();
+        return 0;
+    }
+    static const option_row ranks = {"ranks", "N", COUNT, FIELD(ranks), NULL, 1, 4096, NULL};
+    const option_row *row = NULL;
+    if (key == KEY_RANKS) row = &ranks;
+    else if (key >= FIRST_KEY && key < FIRST_KEY + ROWS) row = &rows[key - FIRST_KEY];
+    if (!row) return ARGP_ERR_UNKNOWN;
+    if (set_option(options, row, text)) argp_error(state, "%s", sluice_last_error());
+    return 0;
+}
+
+/* ---- Help ---- */
+
+/* argp wants its rows in its own form; options that this version lacks are known, so that they are refused with a
+ * reason, but not shown. */
+static struct argp_option argp_rows[ROWS + 2];
+
+static void make_argp_rows(void)
+{
+    for (int i = 0; i < ROWS; i++) {
+        argp_rows[i] = (struct argp_option){.name = rows[i].name,
+                                            .key = FIRST_KEY + i,
+                                            .arg = rows[i].argument,
+                                            .flags = rows[i].type == MISSING ? OPTION_HIDDEN : 0,
+                                            .doc = rows[i].doc,
+                                            .group = 1};
+    }
+    argp_rows[ROWS] = (struct argp_option){
+        .name = "ranks", .key = KEY_RANKS, .arg = "N", .doc = "Start N ranks on this machine", .group = 1};
+}
+
+static char *help_filter(int key, const char *text, void *input)
+{
+    (void)input;
+    if (key < FIRST_KEY || key >= FIRST_KEY + ROWS || !text) return (char *)text;
+    const char *fallback = rows[key - FIRST_KEY].fallback;
+    if (!fallback || !*fallback || !strcmp(fallback, "0")) return (char *)text;
+    char *longer = NULL;
+    return asprintf(&longer, "%s (default %s)", text, fallback) < 0 ? (char *)text : longer;
+}
+
+const struct argp *slc_training_argp(void)
+{
+    static const struct argp parser = {.options = argp_rows, .parser = parse_option, .help_filter = help_filter};
+    make_argp_rows();
+    return &parser;
+}
+
+/* ---- Checking ---- */
+
+static const char *const size_units[] = {"B", "k", "M", "G", "T"};
+
+sluice_status slc_size_parse(const char *text, uint64_t *bytes)
+{
+    char *end;
+    double value = strtod(text, &end);
+    double scale = end != text && !*end ? 1 : 0;
+    for (int i = 0; !scale && end != text && i < 5; i++) {
+        if (strncasecmp(end, size_units[i], 1)) continue;
+        const char *rest = end + 1;
+        if (!*rest || !strcasecmp(rest, "iB")) scale = pow(1024, i);
+        else if (!strcasecmp(rest, "B")) scale = pow(1000, i);
+        if (i == 0 && *rest) scale = 0;
+    }
+    if (!scale || !(value >= 0 && value * scale < 0x1p63))
+        return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" is no size; write 900MiB, 1.5GB or a number of bytes", text);
+    *bytes = (uint64_t)(value * scale);
+    return SLUICE_OK;
+}
+
+/* `have` are the names that work, `later` those that are known but not built; both with commas around each. */
+static sluice_status check_name(const char *option, const char *value, const char *have, const char *later)
+{
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, ",%s,", value);
+    if (strlen(value) < sizeof wanted - 3 && !strchr(value, ',')) {
+        if (strstr(have, wanted)) return SLUICE_OK;
+        if (strstr(later, wanted))
+            return slc_error(SLUICE_ERR_UNSUPPORTED, "--%s %s: not built in this version; use %.*s", option, value,
+                             (int)strlen(have) - 2, have + 1);
+    }
+    return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: unknown; use %.*s", option, value, (int)strlen(have) - 2, have + 1);
+}
+
+static sluice_status parse_budget(const char *text, uint64_t *bytes, double *of_dp)
+{
+    *bytes = 0;
+    *of_dp = 0;
+    if (!*text) return SLUICE_OK;
+    char *end;
+    double percent = strtod(text, &end);
+    if (end != text && !strcmp(end, "%")) {
+        if (!(percent > 0 && percent <= 1000))
+            return slc_error(SLUICE_ERR_ARGUMENT, "--budget %s: give a percentage above 0", text);
+        *of_dp = percent / 100;
+        return SLUICE_OK;
+    }
+    sluice_status status = slc_size_parse(text, bytes);
+    if (!status && *bytes == 0) status = slc_error(SLUICE_ERR_ARGUMENT, "a budget of 0 bytes holds nothing");
+    return slc_error_context(status, "--budget");
+}
+
+static sluice_status check_strategy(const char *name)
+{
+    if (!strcmp(name, "auto") || !strcmp(name, "onebit"))
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "--strategy %s: not built in this version; use dp, oss, sdp, fsdp, mixed, random:SEED or a "
+                         "file",
+                         name);
+    return SLUICE_OK; /* the rest the runtime knows best: it may be a file */
+}
+
+sluice_status slc_training_options_check(const slc_training_options *o)
+{
+    sluice_gpt2_config model;
+    sluice_config config;
+    uint32_t tokens;
+    sluice_status status = check_name("model", o->model, ",gpt2,", ",bert,vit,beit,");
+    if (!status) status = check_name("device", o->device, ",cpu,", ",cuda,");
+    if (!status) status = check_name("precision", o->precision, ",fp32,", ",bf16,fp16,");
+    if (!status)
+        status = check_name("optimizer", o->optimizer, ",adamw,", ",adam,lamb,onebit_adam,onebit_lamb,zeroone_adam,");
+    if (!status) status = check_name("nan", o->nan, ",stop,skip,", ",");
+    if (!status) status = check_name("accumulate", o->accumulate, ",last,each,", ",");
+    if (!status)
+        status = check_name("schedule", o->schedule, ",serial,one_ahead,", ",ilp,bucketed,priority,greedy,random,");
+    if (!status) status = check_strategy(o->strategy);
+    if (!status) status = slc_training_model(o, &model, &tokens);
+    if (!status) status = slc_training_config(o, &config);
+    return status;
+}
+
+/* ---- What the options describe ---- */
+
+sluice_status slc_training_model(const slc_training_options *o, sluice_gpt2_config *model, uint32_t *tokens)
+{
+    sluice_status status = sluice_gpt2_config_named(o->size, model);
+    if (status) return slc_error_context(status, "--size");
+    if (o->context > model->context)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--context %llu: %s has a context of %u", (unsigned long long)o->context,
+                         o->size, model->context);
+    model->threads = (uint32_t)o->threads;
+    *tokens = o->context ? (uint32_t)o->context : model->context < 256 ? model->context : 256;
+    return SLUICE_OK;
+}
+
+sluice_status slc_training_config(const slc_training_options *o, sluice_config *config)
+{
+    sluice_config_init(config);
+    config->strategy = o->strategy;
+    config->schedule = o->schedule;
+    config->clip = o->clip;
+    config->nan = !strcmp(o->nan, "skip") ? SLUICE_NAN_SKIP : SLUICE_NAN_STOP;
+    config->accumulate = !strcmp(o->accumulate, "each") ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;
+    config->micro_batches = (uint32_t)o->micro_batches;
+    config->threads = (uint32_t)o->threads;
+    config->device = o->device;
+    sluice_status status = slc_size_parse(o->block, &config->block_bytes);
+    if (status) return slc_error_context(status, "--block");
+    return parse_budget(o->budget, &config->budget_bytes, &config->budget_of_dp);
+}
+
+sluice_status slc_training_world(const slc_training_options *o, sluice_world_config *config)
+{
+    sluice_status status = sluice_world_config_init(config);
+    if (status) return status;
+    if (*o->throttle) config->throttle = o->throttle;
+    if (o->timeout_s > 0) config->timeout_s = o->timeout_s;
+    if (o->ranks && (int)o->ranks != config->size)
+        return slc_error(SLUICE_ERR_MISMATCH, "-n %llu, but the launcher started %d ranks", (unsigned long long)o->ranks,
+                         config->size);
+    return SLUICE_OK;
+}

@@ -1,0 +1,52 @@
+/* The options that the subcommands which train share, as an argp parser to put among a command's children: its input is
+ * a slc_training_options. A command that takes lists for strategy, schedule or budget reads their text itself and sets
+ * them for each run. */
+#ifndef SLC_BENCH_TRAINING_OPTIONS_H
+#define SLC_BENCH_TRAINING_OPTIONS_H
+
+#include <argp.h>
+#include <sluice/model.h>
+#include <sluice/runtime.h>
+#include <sluice/world.h>
+
+enum { SLC_TRAINING_DATA_MAX = 64 };
+
+typedef struct {
+    const char *model, *size;
+    const char *data[SLC_TRAINING_DATA_MAX]; /* paths */
+    uint64_t data_count;
+    uint64_t batch, context, micro_batches, steps, seed, threads; /* context 0: by the model's size */
+    const char *device, *precision;
+    const char *optimizer;
+    double learning_rate, clip;
+    uint64_t warmup;
+    const char *nan, *accumulate;
+    const char *strategy, *schedule;
+    const char *budget; /* as given: "", "900MiB", "60%" */
+    const char *block;
+    const char *throttle;
+    double timeout_s; /* 0: the world's default */
+    uint64_t eval_every, eval_batches;
+    uint64_t ranks; /* 0: as the launcher says */
+    const char *json, *csv; /* NULL: none */
+} slc_training_options;
+
+const struct argp *slc_training_argp(void);
+
+/* Defaults; also done by the parser before it reads the first option. */
+void slc_training_options_init(slc_training_options *options);
+
+/* What can be known without a runtime: names that this version lacks, sizes that are none, a context that is too long.
+ * Errors: ARGUMENT, UNSUPPORTED. */
+sluice_status slc_training_options_check(const slc_training_options *options);
+
+/* The model and the runtime that the options describe; they have passed the check. */
+sluice_status slc_training_model(const slc_training_options *options, sluice_gpt2_config *model, uint32_t *tokens);
+sluice_status slc_training_config(const slc_training_options *options, sluice_config *config);
+/* The launcher's world with the options' throttle and time limit. */
+sluice_status slc_training_world(const slc_training_options *options, sluice_world_config *config);
+
+/* "4096", "64KiB", "1.5GB". Errors: ARGUMENT. */
+sluice_status slc_size_parse(const char *text, uint64_t *bytes);
+
+#endif

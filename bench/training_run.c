@@ -1,0 +1,268 @@
+/* The training loop. Ranks agree on the loss and on whether to stop in one small reduction a step, so that all of them
+ * leave the loop together. */
+#include "bench/training_run.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/data/text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WARM_UP_STEPS = 2 };
+
+typedef struct {
+    sluice_world *world;
+    const slc_training_options *options;
+    const slc_training_watch *watch;
+    slc_training_result *result;
+    uint64_t rank, ranks;
+    uint32_t batch, tokens;
+
+    slc_text *text;
+    slc_text_range train, held_out;
+    int32_t *inputs, *targets;
+    sluice_runtime *rt;
+    sluice_gpt2 *model;
+} training;
+
+/* ---- Before the first step ---- */
+
+static sluice_status same_text_everywhere(training *t)
+{
+    uint64_t mine = slc_text_fingerprint(t->text), *all = malloc(t->ranks * sizeof mine);
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "fingerprints of %llu ranks", (unsigned long long)t->ranks);
+    sluice_status status = sluice_world_all_gather(t->world, &mine, sizeof mine, all);
+    for (uint64_t r = 1; !status && r < t->ranks; r++)
+        if (all[r] != all[0])
+            status = slc_error(SLUICE_ERR_MISMATCH, "rank %llu reads another text than rank 0; give all the same --data",
+                               (unsigned long long)r);
+    free(all);
+    return status;
+}
+
+static sluice_status open_text(training *t)
+{
+    const slc_training_options *o = t->options;
+    size_t count = (size_t)t->batch * t->tokens;
+    sluice_status status = slc_text_open(o->data, o->data_count, &t->text);
+    if (!status) status = slc_text_split(t->text, t->tokens, &t->train, &t->held_out);
+    if (!status) status = same_text_everywhere(t);
+    if (status) return status;
+    t->inputs = malloc(count * sizeof *t->inputs);
+    t->targets = malloc(count * sizeof *t->targets);
+    if (!t->inputs || !t->targets) return slc_error(SLUICE_ERR_MEMORY, "a batch of %zu tokens", count);
+    return SLUICE_OK;
+}
+
+static sluice_status give_up_at_second_stop(void *context)
+{
+    const training *t = context;
+    if (*t->watch->stops < 2) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_INTERRUPTED, "stopped in the middle of a step");
+}
+
+static sluice_status create_runtime(training *t, const sluice_gpt2_config *model)
+{
+    sluice_config config;
+    sluice_status status = slc_training_config(t->options, &config);
+    if (!status) status = sluice_runtime_create(t->world, &config, &t->rt);
+    if (!status) status = sluice_gpt2_create(t->rt, model, t->batch, t->tokens, &t->model);
+    if (!status)
+        status = sluice_runtime_reserve(t->rt, "inputs and targets", 2ull * t->batch * t->tokens * sizeof(int32_t));
+    if (!status) status = sluice_runtime_commit(t->rt);
+    if (!status) status = sluice_gpt2_init(t->model, t->options->seed);
+    if (!status && t->watch && t->watch->stops) sluice_gpt2_check(t->model, give_up_at_second_stop, t);
+    return status;
+}
+
+static sluice_status begin(training *t)
+{
+    sluice_gpt2_config model;
+    slc_training_result *result = t->result;
+    sluice_status status = slc_training_model(t->options, &model, &t->tokens);
+    if (!status) status = open_text(t);
+    if (!status) status = create_runtime(t, &model);
+    if (status) return status;
+    result->parameters = sluice_gpt2_param_count(&model);
+    result->tokens_per_step = t->ranks * t->options->micro_batches * t->batch * t->tokens;
+    result->dp_bytes = sluice_runtime_dp_bytes(t->rt);
+    result->steps = calloc(t->options->steps, sizeof *result->steps);
+    if (!result->steps) return slc_error(SLUICE_ERR_MEMORY, "%llu steps", (unsigned long long)t->options->steps);
+    return SLUICE_OK;
+}
+
+static void end(training *t)
+{
+    sluice_gpt2_destroy(t->model);
+    sluice_runtime_destroy(t->rt);
+    slc_text_close(t->text);
+    free(t->targets);
+    free(t->inputs);
+}
+
+/* ---- Steps ---- */
+
+/* Sequences are numbered so that the global batch does not depend on how it is split. */
+static uint64_t first_sequence(const training *t, uint64_t micro_batch)
+{
+    return (micro_batch * t->ranks + t->rank) * t->batch;
+}
+
+static sluice_status micro_batch(training *t, uint64_t index, double *loss)
+{
+    sluice_status status = slc_text_windows(t->text, t->train, t->options->seed, first_sequence(t, index), t->batch,
+                                            t->tokens, t->inputs, t->targets);
+    if (!status) status = sluice_gpt2_forward(t->model, t->inputs, t->targets);
+    if (!status) status = sluice_gpt2_backward(t->model, loss);
+    return status;
+}
+
+static double learning_rate(const slc_training_options *o, uint64_t step)
+{
+    return step < o->warmup ? o->learning_rate * (double)(step + 1) / (double)o->warmup : o->learning_rate;
+}
+
+/* Its loss is this rank's sum until agree has joined the ranks'. */
+static sluice_status one_step(training *t, uint64_t step, slc_training_step *out)
+{
+    const slc_training_options *o = t->options;
+    const sluice_step_options options = {.learning_rate = learning_rate(o, step)};
+    sluice_step_report report;
+    *out = (slc_training_step){.step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN};
+    sluice_status status = sluice_step_begin(t->rt, &options);
+    for (uint64_t m = 0; !status && m < o->micro_batches; m++) {
+        double loss = 0;
+        status = micro_batch(t, step * o->micro_batches + m, &loss);
+        out->loss += loss;
+    }
+    if (!status) status = sluice_step_end(t->rt, &report);
+    if (status) return status;
+    out->exposed_s = report.exposed_s;
+    out->gradient_norm = report.gradient_norm;
+    out->skipped = report.skipped;
+    out->peak_bytes = report.peak_bytes;
+    out->bytes_sent = report.bytes_sent;
+    return SLUICE_OK;
+}
+
+static sluice_status agree(training *t, slc_training_step *step, bool *stop)
+{
+    bool asked = t->watch && t->watch->stops && *t->watch->stops > 0;
+    double values[2] = {step->loss, asked};
+    sluice_status status = sluice_world_all_reduce(t->world, values, 2);
+    step->loss = values[0] / (double)(t->ranks * t->options->micro_batches);
+    *stop = values[1] > 0;
+    return status;
+}
+
+/* Mean over held-out windows; rank r takes every N-th micro-batch of them. */
+static sluice_status evaluate(training *t, double *mean)
+{
+    double sum = 0;
+    sluice_status status = SLUICE_OK;
+    for (uint64_t i = 0; !status && i < t->options->eval_batches; i++) {
+        double loss = 0;
+        status = slc_text_windows(t->text, t->held_out, t->options->seed, first_sequence(t, i), t->batch, t->tokens,
+                                  t->inputs, t->targets);
+        if (!status) status = sluice_gpt2_evaluate(t->model, t->inputs, t->targets, &loss, NULL);
+        sum += loss;
+    }
+    if (!status) status = sluice_world_all_reduce(t->world, &sum, 1);
+    *mean = sum / (double)(t->ranks * t->options->eval_batches);
+    return status;
+}
+
+static bool evaluate_after(const training *t, uint64_t step)
+{
+    const slc_training_options *o = t->options;
+    return o->eval_batches && o->eval_every && (step + 1) % o->eval_every == 0 && step + 1 < o->steps;
+}
+
+static sluice_status train(training *t)
+{
+    slc_training_result *result = t->result;
+    sluice_status status = SLUICE_OK;
+    bool stop = false;
+    while (!status && !stop && result->step_count < t->options->steps) {
+        uint64_t start = slc_clock_ns();
+        slc_training_step *step = &result->steps[result->step_count];
+        status = one_step(t, result->step_count, step);
+        if (!status) status = agree(t, step, &stop);
+        if (status) break;
+        bool last = stop || result->step_count + 1 == t->options->steps;
+        if (last) status = sluice_runtime_sync(t->rt); /* the last step has no next one to finish under */
+        step->step_s = slc_seconds(slc_clock_ns() - start);
+        if (!status && !stop && evaluate_after(t, result->step_count)) status = evaluate(t, &step->evaluation_loss);
+        if (status) break;
+        result->step_count++;
+        if (t->watch && t->watch->stepped) status = t->watch->stepped(step, t->watch->context);
+    }
+    result->interrupted = stop;
+    return status;
+}
+
+/* ---- After the last step ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, uint64_t count)
+{
+    if (count == 0) return NAN;
+    qsort(values, count, sizeof *values, by_value);
+    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+static sluice_status summarise(slc_training_result *result)
+{
+    uint64_t first = result->step_count > WARM_UP_STEPS ? WARM_UP_STEPS : 0, count = result->step_count - first;
+    double *values = malloc((count + 1) * sizeof *values);
+    if (!values) return slc_error(SLUICE_ERR_MEMORY, "step times");
+    for (uint64_t i = 0; i < count; i++) values[i] = result->steps[first + i].exposed_s;
+    result->exposed_s = median(values, count);
+    for (uint64_t i = 0; i < count; i++) values[i] = result->steps[first + i].step_s;
+    result->step_s = median(values, count);
+    result->step_min_s = count ? values[0] : NAN; /* sorted by now */
+    result->tokens_per_s = (double)result->tokens_per_step / result->step_s;
+    free(values);
+    return SLUICE_OK;
+}
+
+static sluice_status finish(training *t)
+{
+    slc_training_result *result = t->result;
+    sluice_status status = summarise(result);
+    if (!status && t->options->eval_batches) status = evaluate(t, &result->evaluation_loss);
+    if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
+    if (!status) status = sluice_runtime_memory(t->rt, &result->memory);
+    return status;
+}
+
+sluice_status slc_training_run(sluice_world *world, const slc_training_options *options,
+                               const slc_training_watch *watch, slc_training_result *out)
+{
+    *out = (slc_training_result){.evaluation_loss = NAN};
+    training t = {.world = world,
+                  .options = options,
+                  .watch = watch,
+                  .result = out,
+                  .rank = (uint64_t)sluice_world_rank(world),
+                  .ranks = (uint64_t)sluice_world_size(world),
+                  .batch = (uint32_t)options->batch};
+    sluice_status status = begin(&t);
+    if (!status) status = train(&t);
+    if (!status) status = finish(&t);
+    end(&t);
+    return status;
+}
+
+void slc_training_result_free(slc_training_result *result)
+{
+    free(result->steps);
+    *result = (slc_training_result){0};
+}

@@ -1,0 +1,52 @@
+/* One training run in this process: from the options to losses, times and memory. `sluice train` shows one; `sluice
+ * bench` makes many, one after another, on one world. Collective: every rank of the world makes the same calls. */
+#ifndef SLC_BENCH_TRAINING_RUN_H
+#define SLC_BENCH_TRAINING_RUN_H
+
+#include "bench/training_options.h"
+
+#include <signal.h>
+#include <sluice/runtime.h>
+#include <stdbool.h>
+
+/* What is known after a step; the same on every rank but for the times. */
+typedef struct {
+    uint64_t step;   /* from 1 */
+    double loss;     /* mean over ranks and micro-batches */
+    double learning_rate;
+    double step_s;   /* until the next step could begin, on this rank */
+    double exposed_s;
+    double gradient_norm; /* NaN without clipping */
+    bool skipped;
+    uint64_t peak_bytes, bytes_sent;
+    double evaluation_loss; /* NaN: not evaluated after this step */
+} slc_training_step;
+
+typedef struct {
+    /* Called on every rank after each step; a status that is not OK ends the run and is returned. NULL: none. */
+    sluice_status (*stepped)(const slc_training_step *step, void *context);
+    void *context;
+    /* How often the user asked to stop. 1: all ranks stop together after the step; 2: this rank gives up at once. */
+    const volatile sig_atomic_t *stops;
+} slc_training_watch;
+
+typedef struct {
+    slc_training_step *steps; /* step_count of them */
+    uint64_t step_count;
+    bool interrupted;
+    uint64_t parameters, tokens_per_step; /* of all ranks */
+    /* Medians over the steps behind two of warm-up (over all, where there are no more than two). */
+    double step_s, step_min_s, exposed_s, tokens_per_s;
+    double evaluation_loss; /* at the end; NaN: none */
+    sluice_memory_report memory;
+    uint64_t dp_bytes;      /* what 100 % of a budget in per cent is */
+    char weights_sha256[65];
+} slc_training_result;
+
+/* `watch` may be NULL. The caller frees the result with slc_training_result_free, after an error too: it then holds the
+ * steps so far. Errors: those of the library; INTERRUPTED after a second stop. */
+sluice_status slc_training_run(sluice_world *world, const slc_training_options *options,
+                               const slc_training_watch *watch, slc_training_result *out);
+void slc_training_result_free(slc_training_result *result);
+
+#endif

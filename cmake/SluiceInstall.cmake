@@ -1,0 +1,33 @@
+# What `cmake --install` gives: the headers, the library, the command, the transports, a pkg-config file (sluice.pc) and
+# a CMake package (find_package(Sluice), target Sluice::sluice).
+include(CMakePackageConfigHelpers)
+
+set(plugin_dir "${CMAKE_INSTALL_LIBDIR}/sluice")
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Sluice")
+
+# A transport is looked up by its bare name, which finds it through the run path of whoever asks.
+file(RELATIVE_PATH from_command "/${CMAKE_INSTALL_BINDIR}" "/${plugin_dir}")
+set_target_properties(sluice PROPERTIES INSTALL_RPATH "$ORIGIN/sluice")
+install(TARGETS sluice EXPORT SluiceTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+if(TARGET sluice_command)
+    set_target_properties(sluice_command PROPERTIES INSTALL_RPATH "$ORIGIN/${from_command}")
+    install(TARGETS sluice_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+foreach(transport ucx throttle)
+    if(TARGET sluice_transport_${transport})
+        install(TARGETS sluice_transport_${transport} LIBRARY DESTINATION "${plugin_dir}")
+    endif()
+endforeach()
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/sluice" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.h")
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+configure_file("${PROJECT_SOURCE_DIR}/cmake/sluice.pc.in" "${PROJECT_BINARY_DIR}/sluice.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/sluice.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+install(EXPORT SluiceTargets NAMESPACE Sluice:: DESTINATION "${package_dir}")
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/SluiceConfig.cmake.in"
+                              "${PROJECT_BINARY_DIR}/SluiceConfig.cmake" INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/SluiceConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/SluiceConfig.cmake" "${PROJECT_BINARY_DIR}/SluiceConfigVersion.cmake"
+        DESTINATION "${package_dir}")
