@@ -25,7 +25,6 @@ typedef struct {
     uint32_t layers, channels, heads; /* channels is a multiple of heads */
     uint32_t context;                 /* positions that wpe has */
     uint32_t vocabulary;
-    uint32_t threads; /* compute threads of this rank; 0: one. As sluice_config.threads. */
 } sluice_gpt2_config;
 
 typedef struct sluice_gpt2 sluice_gpt2;

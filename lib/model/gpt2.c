@@ -36,6 +36,7 @@ sluice_status sluice_gpt2_create(sluice_runtime *rt, const sluice_gpt2_config *c
     sluice_gpt2 *m = calloc(1, sizeof *m);
     if (!m) return slc_error(SLUICE_ERR_MEMORY, "gpt2");
     m->rt = rt;
+    m->stream = sluice_runtime_stream(rt);
     m->config = *config;
     m->batch = batch;
     m->tokens = tokens;
@@ -46,9 +47,7 @@ sluice_status sluice_gpt2_create(sluice_runtime *rt, const sluice_gpt2_config *c
         status = slc_error(SLUICE_ERR_MEMORY, "gpt2 of %u layers", config->layers);
         goto destroy;
     }
-    status = slc_device_open("cpu", &m->device);
-    if (!status) status = slc_stream_create(m->device, config->threads ? config->threads : 1, &m->stream);
-    if (!status) status = register_layers(m);
+    status = register_layers(m);
     if (status) goto destroy;
     *out = m;
     return SLUICE_OK;
@@ -61,8 +60,6 @@ destroy:
 void sluice_gpt2_destroy(sluice_gpt2 *m)
 {
     if (!m) return;
-    if (m->stream.device) slc_stream_destroy(&m->stream);
-    if (m->device) slc_device_close(m->device);
     free(m->host_losses);
     free(m->blocks);
     free(m);
@@ -110,7 +107,7 @@ static sluice_status forward_trunk(sluice_gpt2 *m, const int32_t *tokens)
 
 static sluice_status mean_loss(sluice_gpt2 *m, double *loss)
 {
-    sluice_status status = slc_stream_synchronize(&m->stream);
+    sluice_status status = slc_stream_synchronize(m->stream);
     if (status) return status;
     double sum = 0;
     for (uint64_t i = 0; i < m->rows; i++) sum += m->host_losses[i];

@@ -51,13 +51,13 @@ static slc_attention_shape attention_shape(const sluice_gpt2 *m)
 static sluice_status scratch_bytes(sluice_gpt2 *m, uint64_t *bytes)
 {
     slc_attention_shape attention = attention_shape(m);
-    *bytes = slc_attention_workspace_bytes(&m->stream, &attention);
-    uint64_t norm = slc_layer_norm_backward_workspace_bytes(&m->stream, m->rows, m->config.channels);
+    *bytes = slc_attention_workspace_bytes(m->stream, &attention);
+    uint64_t norm = slc_layer_norm_backward_workspace_bytes(m->stream, m->rows, m->config.channels);
     if (norm > *bytes) *bytes = norm;
     for (int i = 0; i < LINEARS; i++) {
         uint64_t need = 0;
         slc_linear_shape shape = linear_shape(m, (linear_index)i);
-        sluice_status status = slc_linear_scratch_bytes(&m->stream, &shape, &need);
+        sluice_status status = slc_linear_scratch_bytes(m->stream, &shape, &need);
         if (status) return status;
         if (need > *bytes) *bytes = need;
     }
@@ -157,7 +157,7 @@ static sluice_status linear(sluice_gpt2 *m, slc_gpt2_block *block, linear_index 
 {
     slc_linear_shape shape = linear_shape(m, which);
     slc_gpt2_block_param weight = weight_of(which);
-    return slc_linear_forward(&m->stream, &shape, x, block->param[weight], block->param[weight + 1], y, scratch,
+    return slc_linear_forward(m->stream, &shape, x, block->param[weight], block->param[weight + 1], y, scratch,
                               m->scratch_bytes);
 }
 
@@ -166,7 +166,7 @@ static sluice_status linear_params(sluice_gpt2 *m, slc_gpt2_block *block, linear
 {
     slc_linear_shape shape = linear_shape(m, which);
     slc_gpt2_block_param weight = weight_of(which);
-    return slc_linear_backward_params(&m->stream, &shape, x, dy, block->param[weight], block->param[weight + 1],
+    return slc_linear_backward_params(m->stream, &shape, x, dy, block->param[weight], block->param[weight + 1],
                                       scratch, m->scratch_bytes);
 }
 
@@ -174,7 +174,7 @@ static sluice_status linear_input(sluice_gpt2 *m, slc_gpt2_block *block, linear_
                                   float *dx, void *scratch)
 {
     slc_linear_shape shape = linear_shape(m, which);
-    return slc_linear_backward_input(&m->stream, &shape, dy, block->param[weight_of(which)], dx, scratch,
+    return slc_linear_backward_input(m->stream, &shape, dy, block->param[weight_of(which)], dx, scratch,
                                      m->scratch_bytes);
 }
 
@@ -184,7 +184,7 @@ static sluice_status norm(sluice_gpt2 *m, slc_gpt2_block *block, slc_gpt2_block_
 {
     const float *g = sluice_param_value(block->param[gamma]), *b = sluice_param_value(block->param[gamma + 1]);
     if (!g || !b) return SLUICE_ERR_ORDER;
-    return slc_layer_norm_forward(&m->stream, m->rows, m->config.channels, x, residual, sum, g, b, SLC_GPT2_EPSILON, y,
+    return slc_layer_norm_forward(m->stream, m->rows, m->config.channels, x, residual, sum, g, b, SLC_GPT2_EPSILON, y,
                                   mem->mean, mem->deviation);
 }
 
@@ -197,7 +197,7 @@ static sluice_status norm_backward(sluice_gpt2 *m, slc_gpt2_block *block, slc_gp
     float *dg = sluice_param_gradient_fresh(block->param[gamma], &fresh_gamma);
     float *db = sluice_param_gradient_fresh(block->param[gamma + 1], &fresh_beta);
     if (!g || !dg || !db) return SLUICE_ERR_ORDER;
-    return slc_layer_norm_backward(&m->stream, m->rows, m->config.channels, dy, x, g, mem->mean, mem->deviation,
+    return slc_layer_norm_backward(m->stream, m->rows, m->config.channels, dy, x, g, mem->mean, mem->deviation,
                                    dstream, dstream, dg, db, fresh_gamma && fresh_beta, mem->scratch);
 }
 
@@ -212,23 +212,23 @@ sluice_status slc_gpt2_block_forward(sluice_gpt2 *m, slc_gpt2_block *block)
     status = norm(m, block, SLC_GPT2_LN1_GAMMA, mem.input, NULL, NULL, mem.narrow, &mem);
     if (!status) status = linear(m, block, QKV, mem.narrow, mem.qkv, mem.scratch);
     if (!status)
-        status = slc_attention_forward(&m->stream, &shape, mem.qkv, mem.attention, mem.logsumexp, mem.scratch);
+        status = slc_attention_forward(m->stream, &shape, mem.qkv, mem.attention, mem.logsumexp, mem.scratch);
     if (!status) status = linear(m, block, PROJECTION, mem.attention, mem.mid, mem.scratch);
     if (!status) status = norm(m, block, SLC_GPT2_LN2_GAMMA, mem.mid, mem.input, mem.mid, mem.narrow, &mem);
     if (!status) status = linear(m, block, FC, mem.narrow, mem.hidden, mem.scratch);
-    if (!status) status = slc_gelu_forward(&m->stream, 4 * vector, mem.hidden, mem.wide);
+    if (!status) status = slc_gelu_forward(m->stream, 4 * vector, mem.hidden, mem.wide);
     if (!status) status = linear(m, block, MLP, mem.wide, mem.output, mem.scratch);
-    if (!status) status = slc_add(&m->stream, vector, mem.output, mem.mid, mem.output);
+    if (!status) status = slc_add(m->stream, vector, mem.output, mem.mid, mem.output);
     return status ? status : sluice_forward_end(block->layer);
 }
 
 static sluice_status mlp_backward(sluice_gpt2 *m, slc_gpt2_block *block, float *dstream, const block_memory *mem)
 {
     uint64_t hidden = 4 * m->rows * m->config.channels;
-    sluice_status status = slc_gelu_forward(&m->stream, hidden, mem->hidden, mem->wide);
+    sluice_status status = slc_gelu_forward(m->stream, hidden, mem->hidden, mem->wide);
     if (!status) status = linear_params(m, block, MLP, mem->wide, dstream, mem->scratch);
     if (!status) status = linear_input(m, block, MLP, dstream, mem->wide, mem->scratch);
-    if (!status) status = slc_gelu_backward(&m->stream, hidden, mem->hidden, mem->wide, mem->wide);
+    if (!status) status = slc_gelu_backward(m->stream, hidden, mem->hidden, mem->wide, mem->wide);
     if (!status) status = norm(m, block, SLC_GPT2_LN2_GAMMA, mem->mid, NULL, NULL, mem->narrow, mem);
     if (!status) status = linear_params(m, block, FC, mem->narrow, mem->wide, mem->scratch);
     if (!status) status = linear_input(m, block, FC, mem->wide, mem->narrow, mem->scratch);
@@ -242,7 +242,7 @@ static sluice_status attention_backward(sluice_gpt2 *m, slc_gpt2_block *block, f
     sluice_status status = linear_params(m, block, PROJECTION, mem->attention, dstream, mem->scratch);
     if (!status) status = linear_input(m, block, PROJECTION, dstream, mem->narrow, mem->scratch);
     if (!status)
-        status = slc_attention_backward(&m->stream, &shape, mem->qkv, mem->attention, mem->logsumexp, mem->narrow,
+        status = slc_attention_backward(m->stream, &shape, mem->qkv, mem->attention, mem->logsumexp, mem->narrow,
                                         mem->wide, mem->scratch);
     if (!status) status = norm(m, block, SLC_GPT2_LN1_GAMMA, mem->input, NULL, NULL, mem->narrow, mem);
     if (!status) status = linear_params(m, block, QKV, mem->narrow, mem->wide, mem->scratch);

@@ -41,9 +41,9 @@ sluice_status slc_gpt2_embed_forward(sluice_gpt2 *m, const int32_t *tokens)
     int32_t *kept = sluice_activation_data(embed->tokens);
     const float *wte = sluice_param_value(embed->wte), *wpe = sluice_param_value(embed->wpe);
     if (!wte || !wpe) return SLUICE_ERR_ORDER;
-    status = slc_copy(&m->stream, kept, tokens, m->rows * sizeof *kept);
+    status = slc_copy(m->stream, kept, tokens, m->rows * sizeof *kept);
     if (!status)
-        status = slc_embedding_forward(&m->stream, m->batch, m->tokens, m->config.channels, kept, wte, wpe,
+        status = slc_embedding_forward(m->stream, m->batch, m->tokens, m->config.channels, kept, wte, wpe,
                                        sluice_activation_data(embed->output));
     return status ? status : sluice_forward_end(embed->layer);
 }
@@ -56,7 +56,7 @@ sluice_status slc_gpt2_embed_backward(sluice_gpt2 *m)
 
     float *dwte = sluice_param_gradient(embed->wte), *dwpe = sluice_param_gradient(embed->wpe);
     if (!dwte || !dwpe) return SLUICE_ERR_ORDER;
-    status = slc_embedding_backward(&m->stream, m->batch, m->tokens, m->config.channels,
+    status = slc_embedding_backward(m->stream, m->batch, m->tokens, m->config.channels,
                                     sluice_activation_data(embed->tokens), sluice_activation_data(m->head.dstream),
                                     dwte, dwpe);
     return status ? status : sluice_backward_end(embed->layer);

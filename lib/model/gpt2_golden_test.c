@@ -64,8 +64,7 @@ static int load(void **state)
                                     .channels = (uint32_t)shape[1],
                                     .heads = (uint32_t)shape[2],
                                     .context = (uint32_t)shape[3],
-                                    .vocabulary = (uint32_t)shape[4],
-                                    .threads = 1};
+                                    .vocabulary = (uint32_t)shape[4]};
     g.batch = (uint32_t)shape[5];
     g.length = (uint32_t)shape[6];
     *state = &g;
@@ -153,7 +152,7 @@ static void model_agrees(void **state)
     assert_non_null(logits);
     double golden_loss = *(const float *)find(g, "loss", "")->data, loss = 0;
 
-    test_model t = test_model_create(&g->config, g->batch, g->length, 1);
+    test_model t = test_model_create(&g->config, g->batch, g->length, 1, 1);
     write_values(g, t.rt);
     must(sluice_gpt2_evaluate(t.model, tokens, targets, &loss, logits));
     double largest = 0;

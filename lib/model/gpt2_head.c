@@ -46,11 +46,11 @@ static sluice_status scratch_for(sluice_gpt2 *m, uint64_t rows, uint64_t *bytes)
 {
     const slc_gemm_shape products[] = {logits_shape(m, rows), dnormed_shape(m, rows), dwte_shape(m, rows, true),
                                        dwte_shape(m, rows, false)};
-    uint64_t norm = slc_layer_norm_backward_workspace_bytes(&m->stream, rows, m->config.channels);
+    uint64_t norm = slc_layer_norm_backward_workspace_bytes(m->stream, rows, m->config.channels);
     if (norm > *bytes) *bytes = norm;
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
         uint64_t need = 0;
-        sluice_status status = slc_gemm_workspace_bytes(&m->stream, &products[i], &need);
+        sluice_status status = slc_gemm_workspace_bytes(m->stream, &products[i], &need);
         if (status) return status;
         if (need > *bytes) *bytes = need;
     }
@@ -151,10 +151,10 @@ static sluice_status chunk_logits(sluice_gpt2 *m, const head_memory *mem, uint64
     uint64_t channels = m->config.channels;
     slc_gemm_shape product = logits_shape(m, rows);
     sluice_status status =
-        slc_layer_norm_forward(&m->stream, rows, channels, mem->input + first * channels, NULL, NULL, mem->gamma,
+        slc_layer_norm_forward(m->stream, rows, channels, mem->input + first * channels, NULL, NULL, mem->gamma,
                                mem->beta, SLC_GPT2_EPSILON, mem->normed, mem->mean, mem->deviation);
     if (status) return status;
-    return slc_gemm(&m->stream, &product, mem->normed, mem->wte, NULL, mem->logits, mem->scratch,
+    return slc_gemm(m->stream, &product, mem->normed, mem->wte, NULL, mem->logits, mem->scratch,
                     m->head_scratch_bytes);
 }
 
@@ -165,16 +165,16 @@ static sluice_status chunk_backward(sluice_gpt2 *m, const head_memory *mem, head
     slc_gemm_shape into_wte = dwte_shape(m, rows, grad->fresh_wte), into_normed = dnormed_shape(m, rows);
     sluice_status status = chunk_logits(m, mem, first, rows);
     if (!status)
-        status = slc_cross_entropy(&m->stream, rows, m->config.vocabulary, mem->logits, mem->targets + first,
+        status = slc_cross_entropy(m->stream, rows, m->config.vocabulary, mem->logits, mem->targets + first,
                                    grad->scale, mem->losses + first);
     if (!status)
-        status = slc_gemm(&m->stream, &into_wte, mem->logits, mem->normed, NULL, grad->dwte, mem->scratch,
+        status = slc_gemm(m->stream, &into_wte, mem->logits, mem->normed, NULL, grad->dwte, mem->scratch,
                           m->head_scratch_bytes);
     if (!status)
-        status = slc_gemm(&m->stream, &into_normed, mem->logits, mem->wte, NULL, mem->dnormed, mem->scratch,
+        status = slc_gemm(m->stream, &into_normed, mem->logits, mem->wte, NULL, mem->dnormed, mem->scratch,
                           m->head_scratch_bytes);
     if (!status)
-        status = slc_layer_norm_backward(&m->stream, rows, channels, mem->dnormed, mem->input + first * channels,
+        status = slc_layer_norm_backward(m->stream, rows, channels, mem->dnormed, mem->input + first * channels,
                                          mem->gamma, mem->mean, mem->deviation, NULL, grad->dstream + first * channels,
                                          grad->dgamma, grad->dbeta, grad->fresh_norm, mem->scratch);
     grad->fresh_wte = grad->fresh_norm = false;
@@ -185,7 +185,7 @@ sluice_status slc_gpt2_head_forward(sluice_gpt2 *m, const int32_t *targets)
 {
     sluice_status status = sluice_forward_begin(m->head.layer);
     if (!status)
-        status = slc_copy(&m->stream, sluice_activation_data(m->head.targets), targets, m->rows * sizeof *targets);
+        status = slc_copy(m->stream, sluice_activation_data(m->head.targets), targets, m->rows * sizeof *targets);
     return status ? status : sluice_forward_end(m->head.layer);
 }
 
@@ -213,7 +213,7 @@ sluice_status slc_gpt2_head_backward(sluice_gpt2 *m)
         uint64_t left = m->rows - first;
         status = chunk_backward(m, &mem, &grad, first, left < SLC_GPT2_CHUNK ? left : SLC_GPT2_CHUNK);
     }
-    if (!status) status = slc_copy(&m->stream, m->host_losses, mem.losses, m->rows * sizeof(float));
+    if (!status) status = slc_copy(m->stream, m->host_losses, mem.losses, m->rows * sizeof(float));
     return status ? status : sluice_backward_end(m->head.layer);
 }
 
@@ -225,17 +225,17 @@ sluice_status slc_gpt2_head_evaluate(sluice_gpt2 *m, const int32_t *targets, flo
     head_memory mem;
     status = memory_of(m, &mem);
     if (!status)
-        status = slc_copy(&m->stream, sluice_activation_data(m->head.targets), targets, m->rows * sizeof *targets);
+        status = slc_copy(m->stream, sluice_activation_data(m->head.targets), targets, m->rows * sizeof *targets);
     for (uint64_t first = 0; !status && first < m->rows; first += SLC_GPT2_CHUNK) {
         uint64_t left = m->rows - first, rows = left < SLC_GPT2_CHUNK ? left : SLC_GPT2_CHUNK;
         uint64_t classes = m->config.vocabulary;
         status = chunk_logits(m, &mem, first, rows);
         if (!status && logits)
-            status = slc_copy(&m->stream, logits + first * classes, mem.logits, rows * classes * sizeof(float));
+            status = slc_copy(m->stream, logits + first * classes, mem.logits, rows * classes * sizeof(float));
         if (!status)
-            status = slc_cross_entropy(&m->stream, rows, classes, mem.logits, mem.targets + first, 0,
+            status = slc_cross_entropy(m->stream, rows, classes, mem.logits, mem.targets + first, 0,
                                        mem.losses + first);
     }
-    if (!status) status = slc_copy(&m->stream, m->host_losses, mem.losses, m->rows * sizeof(float));
+    if (!status) status = slc_copy(m->stream, m->host_losses, mem.losses, m->rows * sizeof(float));
     return status ? status : sluice_forward_end(m->head.layer);
 }

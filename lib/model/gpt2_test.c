@@ -9,7 +9,7 @@
 
 typedef struct {
     sluice_gpt2_config config;
-    uint32_t batch, length, micro_batches;
+    uint32_t batch, length, micro_batches, threads;
 } shape;
 
 typedef struct {
@@ -114,7 +114,7 @@ static void compare_gradients(const shape *s, sluice_runtime *rt, const double *
 static void compare(const shape *s)
 {
     text t = random_text(s);
-    test_model model = test_model_create(&s->config, s->batch, s->length, s->micro_batches);
+    test_model model = test_model_create(&s->config, s->batch, s->length, s->micro_batches, s->threads);
     double *values = random_values(s, model.rt);
     double *truth = malloc(sluice_gpt2_param_count(&s->config) * sizeof *truth);
     assert_non_null(truth);
@@ -133,10 +133,10 @@ static void gradients_agree(void **state)
 {
     (void)state;
     const shape shapes[] = {
-        {{.layers = 2, .channels = 48, .heads = 3, .context = 32, .vocabulary = 67, .threads = 1}, 3, 20, 1},
-        {{.layers = 1, .channels = 16, .heads = 2, .context = 8, .vocabulary = 19, .threads = 1}, 1, 1, 1},
-        {{.layers = 2, .channels = 32, .heads = 2, .context = 64, .vocabulary = 33, .threads = 1}, 5, 61, 3},
-        {{.layers = 1, .channels = 64, .heads = 1, .context = 256, .vocabulary = 50, .threads = 2}, 2, 256, 2},
+        {{.layers = 2, .channels = 48, .heads = 3, .context = 32, .vocabulary = 67}, 3, 20, 1, 1},
+        {{.layers = 1, .channels = 16, .heads = 2, .context = 8, .vocabulary = 19}, 1, 1, 1, 1},
+        {{.layers = 2, .channels = 32, .heads = 2, .context = 64, .vocabulary = 33}, 5, 61, 3, 1},
+        {{.layers = 1, .channels = 64, .heads = 1, .context = 256, .vocabulary = 50}, 2, 256, 2, 2},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) compare(&shapes[i]);
 }
@@ -145,9 +145,9 @@ static void evaluation_agrees(void **state)
 {
     (void)state;
     const shape s = {
-        {.layers = 3, .channels = 32, .heads = 4, .context = 100, .vocabulary = 41, .threads = 1}, 3, 99, 1};
+        {.layers = 3, .channels = 32, .heads = 4, .context = 100, .vocabulary = 41}, 3, 99, 1, 1};
     text t = random_text(&s);
-    test_model model = test_model_create(&s.config, s.batch, s.length, 1);
+    test_model model = test_model_create(&s.config, s.batch, s.length, 1, s.threads);
     double *values = random_values(&s, model.rt), expected = 0, loss = 0;
     uint64_t count = t.rows * s.config.vocabulary;
     double *truth = malloc(count * sizeof *truth);
@@ -170,7 +170,7 @@ static void first_values_are_gpt2s(void **state)
 {
     (void)state;
     sluice_gpt2_config config = {.layers = 2, .channels = 64, .heads = 4, .context = 128, .vocabulary = 256};
-    test_model t = test_model_create(&config, 1, 8, 1);
+    test_model t = test_model_create(&config, 1, 8, 1, 1);
     must(sluice_gpt2_init(t.model, 42));
     for (uint32_t i = 0; i < sluice_runtime_param_count(t.rt); i++) {
         slc_gpt2_param_info info = slc_gpt2_param_info_at(&config, i);
@@ -228,7 +228,7 @@ static void a_bad_batch_and_a_stop_are_passed_on(void **state)
 {
     (void)state;
     sluice_gpt2_config config = {.layers = 2, .channels = 16, .heads = 2, .context = 8, .vocabulary = 16};
-    test_model t = test_model_create(&config, 1, 4, 1);
+    test_model t = test_model_create(&config, 1, 4, 1, 1);
     must(sluice_gpt2_init(t.model, 1));
     const int32_t good[4] = {0, 1, 2, 3}, high[4] = {0, 1, 16, 3}, none[4] = {-1, -1, -1, -1};
     double loss = 0;

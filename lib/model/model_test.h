@@ -34,7 +34,7 @@ static inline sluice_status keep_gradient(const sluice_update *update, void *con
 }
 
 static inline test_model test_model_create(const sluice_gpt2_config *model, uint32_t batch, uint32_t tokens,
-                                           uint32_t micro_batches)
+                                           uint32_t micro_batches, uint32_t threads)
 {
     static const sluice_optimizer keeper = {
         .name = "keeper", .state_count = 1, .state_name = {"gradient"}, .update = keep_gradient};
@@ -45,7 +45,7 @@ static inline test_model test_model_create(const sluice_gpt2_config *model, uint
     config.schedule = "serial";
     config.optimizer = &keeper;
     config.micro_batches = micro_batches;
-    config.threads = model->threads;
+    config.threads = threads;
     must(sluice_world_create(NULL, &t.world));
     must(sluice_runtime_create(t.world, &config, &t.rt));
     must(sluice_gpt2_create(t.rt, model, batch, tokens, &t.model));
