@@ -143,7 +143,6 @@ SLUICE_API sluice_status sluice_backward_begin(sluice_layer *layer);
 SLUICE_API sluice_status sluice_backward_end(sluice_layer *layer);
 /* May return before all updates are done. `report` may be NULL. With clip or NAN_SKIP it waits for the barrier. */
 SLUICE_API sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report);
-/* Gives up a step between slots (a signal, a bad batch): local, no update happens; the runtime can only be destroyed. */
 SLUICE_API sluice_status sluice_runtime_sync(sluice_runtime *rt); /* everything applied */
 
 /* Evaluation: forwards only, in order, as often as wanted. Waits for pending updates. */
@@ -195,6 +194,8 @@ SLUICE_API sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_
 /* The strategy that a layer's own parameters got, after commit: "dp", ... */
 SLUICE_API const char *sluice_layer_strategy_name(const sluice_layer *layer);
 SLUICE_API sluice_world *sluice_runtime_world(const sluice_runtime *rt);
+/* Where kernels of the binary should run (lib/device's slc_stream); valid as long as the runtime. */
+SLUICE_API void *sluice_runtime_stream(const sluice_runtime *rt);
 /* Bytes that dp with the serial schedule would need: what a budget in per cent refers to. After commit. */
 SLUICE_API uint64_t sluice_runtime_dp_bytes(const sluice_runtime *rt);
 

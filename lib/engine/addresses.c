@@ -1,0 +1,99 @@
+/* Where things are while they are valid. */
+#include "lib/engine/runtime.h"
+
+#include "lib/base/status.h"
+
+const float *sluice_param_value(sluice_param *param)
+{
+    if (!param) {
+        slc_error(SLUICE_ERR_ARGUMENT, "param_value: no parameter given");
+        return NULL;
+    }
+    const slc_unit_state *unit = param->rt->units ? &param->rt->units[param->unit] : NULL;
+    if (!unit || !unit->now) {
+        slc_error(SLUICE_ERR_ORDER, "parameter \"%s\": its value is valid only between begin and end of a layer that uses it",
+                  param->name);
+        return NULL;
+    }
+    return unit->now + param->first;
+}
+
+float *sluice_param_gradient_fresh(sluice_param *param, bool *fresh)
+{
+    if (!param || !fresh) {
+        slc_error(SLUICE_ERR_ARGUMENT, "param_gradient_fresh: a parameter and a result are needed");
+        return NULL;
+    }
+    if (param->frozen) {
+        slc_error(SLUICE_ERR_ORDER, "parameter \"%s\" is frozen: it has no gradient", param->name);
+        return NULL;
+    }
+    const slc_unit_state *unit = param->rt->units ? &param->rt->units[param->unit] : NULL;
+    if (!unit || !unit->gradient_now) {
+        slc_error(SLUICE_ERR_ORDER,
+                  "parameter \"%s\": its gradient is valid only between backward_begin and backward_end of a layer that "
+                  "uses it",
+                  param->name);
+        return NULL;
+    }
+    *fresh = param->fresh;
+    param->fresh = false;
+    return unit->gradient_now + param->first;
+}
+
+float *sluice_param_gradient(sluice_param *param)
+{
+    bool fresh = false;
+    float *gradient = sluice_param_gradient_fresh(param, &fresh);
+    if (gradient && fresh && slc_fill_zero(&param->rt->compute, gradient, 4 * param->count)) return NULL;
+    return gradient;
+}
+
+void *sluice_activation_data(sluice_activation *activation)
+{
+    return activation ? activation->data : NULL;
+}
+
+void *sluice_workspace_data(sluice_workspace *workspace)
+{
+    return workspace ? workspace->data : NULL;
+}
+
+const char *sluice_param_name(const sluice_param *param)
+{
+    return param->name;
+}
+
+uint64_t sluice_param_count(const sluice_param *param)
+{
+    return param->count;
+}
+
+uint32_t sluice_runtime_param_count(const sluice_runtime *rt)
+{
+    return rt->param_count;
+}
+
+sluice_param *sluice_runtime_param(const sluice_runtime *rt, uint32_t index)
+{
+    return index < rt->param_count ? rt->params[index] : NULL;
+}
+
+sluice_world *sluice_runtime_world(const sluice_runtime *rt)
+{
+    return rt->world;
+}
+
+void *sluice_runtime_stream(const sluice_runtime *rt)
+{
+    return (void *)&rt->compute;
+}
+
+const char *sluice_layer_strategy_name(const sluice_layer *layer)
+{
+    const sluice_runtime *rt = layer->rt;
+    for (uint32_t i = 0; rt->committed && i < layer->unit_count; i++)
+        if (rt->job.units[layer->units[i]].uses[0].layer == layer->index)
+            return slc_strategy_name(rt->units[layer->units[i]].strategy);
+    return "none";
+}

@@ -1,0 +1,174 @@
+/* What must be equal on all ranks is compared before anything depends on it: registration and settings by a hash a
+ * layer, so that a difference is named; the plan by its fingerprint. */
+#include "lib/engine/runtime.h"
+
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t hash_start(void)
+{
+    return 0xcbf29ce484222325u; /* FNV-1a */
+}
+
+static void hash_bytes(uint64_t *hash, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < bytes; i++) *hash = (*hash ^ p[i]) * 0x100000001b3u;
+}
+
+static void hash_text(uint64_t *hash, const char *text)
+{
+    hash_bytes(hash, text ? text : "", (text ? strlen(text) : 0) + 1);
+}
+
+static void hash_number(uint64_t *hash, uint64_t value)
+{
+    hash_bytes(hash, &value, sizeof value);
+}
+
+static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
+{
+    const sluice_layer *layer = rt->layers[index];
+    uint64_t hash = hash_start();
+    hash_text(&hash, layer->name);
+    hash_number(&hash, layer->forced);
+    for (uint32_t i = 0; i < rt->param_count; i++) {
+        const sluice_param *p = rt->params[i];
+        if (p->layer != index) continue;
+        hash_text(&hash, p->name);
+        hash_number(&hash, p->count);
+        hash_number(&hash, (uint64_t)p->frozen | (uint64_t)p->no_decay << 1 | (uint64_t)p->tied << 2 |
+                               (uint64_t)p->no_backward_value << 3);
+    }
+    for (uint32_t i = 0; i < layer->use_count; i++) hash_text(&hash, layer->uses[i]->name);
+    for (uint32_t i = 0; i < rt->activation_count; i++) {
+        const sluice_activation *a = rt->activations[i];
+        if (a->layer != index) continue;
+        hash_text(&hash, a->name);
+        hash_number(&hash, a->bytes);
+        hash_number(&hash, (uint64_t)a->first << 1 | (uint64_t)a->last);
+        hash_text(&hash, a->last_layer);
+        hash_text(&hash, a->last_forward_layer);
+    }
+    for (uint32_t i = 0; i < rt->workspace_count; i++)
+        if (rt->workspaces[i]->layer == index) {
+            hash_text(&hash, rt->workspaces[i]->name);
+            hash_number(&hash, rt->workspaces[i]->bytes);
+        }
+    return hash;
+}
+
+static uint64_t hash_settings(const sluice_runtime *rt)
+{
+    const sluice_config *c = &rt->config;
+    uint64_t hash = hash_start();
+    hash_text(&hash, rt->strategy);
+    hash_text(&hash, rt->schedule);
+    hash_text(&hash, rt->optimizer.name);
+    hash_number(&hash, rt->optimizer.state_count);
+    hash_bytes(&hash, &c->adamw, sizeof c->adamw);
+    hash_bytes(&hash, &c->clip, sizeof c->clip);
+    hash_number(&hash, c->nan);
+    hash_number(&hash, c->accumulate);
+    hash_number(&hash, c->micro_batches);
+    hash_number(&hash, c->block_bytes);
+    return hash;
+}
+
+/* One head a rank: how many layers it has and its settings. */
+typedef struct {
+    uint64_t layers, settings, reserved;
+} head;
+
+static sluice_status compare_heads(const sluice_runtime *rt, const head *heads)
+{
+    for (int r = 1; r < rt->size; r++) {
+        if (heads[r].settings != heads[0].settings)
+            return slc_error(SLUICE_ERR_MISMATCH,
+                             "rank %d has other settings than rank 0 (strategy, schedule, optimizer, clip, nan, "
+                             "accumulate, micro-batches or block): give every rank the same",
+                             r);
+        if (heads[r].reserved != heads[0].reserved)
+            return slc_error(SLUICE_ERR_MISMATCH, "rank %d reserves %llu bytes, rank 0 %llu: reserve the same", r,
+                             (unsigned long long)heads[r].reserved, (unsigned long long)heads[0].reserved);
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status compare_layers(const sluice_runtime *rt, const head *heads, const uint64_t *hashes, uint64_t most)
+{
+    for (uint64_t l = 0; l < most; l++)
+        for (int r = 1; r < rt->size; r++) {
+            if (hashes[(uint64_t)r * most + l] == hashes[l]) continue;
+            const char *name = l < rt->layer_count ? rt->layers[l]->name : "(not on this rank)";
+            if (l >= heads[0].layers || l >= heads[r].layers)
+                return slc_error(SLUICE_ERR_MISMATCH, "rank %d registers %llu layers, rank 0 %llu: layer %llu \"%s\"",
+                                 r, (unsigned long long)heads[r].layers, (unsigned long long)heads[0].layers,
+                                 (unsigned long long)l, name);
+            return slc_error(SLUICE_ERR_MISMATCH,
+                             "layer \"%s\" differs between rank 0 and rank %d (name, parameters, sizes or "
+                             "activations): register the same on every rank",
+                             name, r);
+        }
+    return SLUICE_OK;
+}
+
+sluice_status slc_engine_compare_registration(sluice_runtime *rt)
+{
+    head mine = {rt->layer_count, hash_settings(rt), rt->reserved_bytes};
+    head *heads = calloc((size_t)rt->size, sizeof *heads);
+    uint64_t *own = NULL, *all = NULL, most = 0;
+    sluice_status status = SLUICE_ERR_MEMORY;
+    if (!heads) goto out;
+    status = sluice_world_all_gather(rt->world, &mine, sizeof mine, heads);
+    if (status) goto out;
+    for (int r = 0; r < rt->size; r++)
+        if (heads[r].layers > most) most = heads[r].layers;
+
+    status = SLUICE_ERR_MEMORY;
+    own = calloc(most + 1, sizeof *own);
+    all = calloc((most + 1) * (size_t)rt->size, sizeof *all);
+    if (!own || !all) goto out;
+    for (uint32_t l = 0; l < rt->layer_count; l++) own[l] = hash_layer(rt, l);
+    status = sluice_world_all_gather(rt->world, own, most * sizeof *own, all);
+    if (!status) status = compare_layers(rt, heads, all, most);
+    if (!status) status = compare_heads(rt, heads);
+
+out:
+    free(all);
+    free(own);
+    free(heads);
+    return status == SLUICE_ERR_MEMORY ? slc_error(status, "no memory to compare registrations") : status;
+}
+
+static sluice_status gather_numbers(sluice_runtime *rt, uint64_t mine, uint64_t **all)
+{
+    *all = calloc((size_t)rt->size, sizeof **all);
+    if (!*all) return slc_error(SLUICE_ERR_MEMORY, "no memory for %d ranks", rt->size);
+    return sluice_world_all_gather(rt->world, &mine, sizeof mine, *all);
+}
+
+sluice_status slc_engine_compare_plan(sluice_runtime *rt)
+{
+    uint64_t *all;
+    sluice_status status = gather_numbers(rt, slc_plan_fingerprint(rt->plan), &all);
+    for (int r = 1; !status && r < rt->size; r++)
+        if (all[r] != all[0])
+            status = slc_error(SLUICE_ERR_MISMATCH, "rank %d made another plan than rank 0: are all ranks the same build "
+                                                    "of Sluice, with the same strategy file?",
+                               r);
+    free(all);
+    return status;
+}
+
+sluice_status slc_engine_least_budget(sluice_runtime *rt, uint64_t *budget_bytes)
+{
+    uint64_t *all;
+    sluice_status status = gather_numbers(rt, *budget_bytes, &all);
+    for (int r = 0; !status && r < rt->size; r++)
+        if (all[r] && (!*budget_bytes || all[r] < *budget_bytes)) *budget_bytes = all[r];
+    free(all);
+    return status;
+}

@@ -1,0 +1,246 @@
+/* Creation, commit, destruction. */
+#include "lib/engine/runtime.h"
+
+#include "lib/base/status.h"
+#include "lib/engine/rss.h"
+#include "lib/optim/adamw.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void sluice_config_init(sluice_config *config)
+{
+    *config = (sluice_config){
+        .strategy = "sdp",
+        .schedule = "one_ahead",
+        .adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01},
+        .micro_batches = 1,
+        .block_bytes = 1 << 20,
+        .threads = 1,
+        .device = "cpu",
+    };
+}
+
+static sluice_status check_config(const sluice_config *config)
+{
+    if (!config->micro_batches) return slc_error(SLUICE_ERR_ARGUMENT, "micro_batches is 0; a step has at least one");
+    if (!(config->clip >= 0) || isinf(config->clip))
+        return slc_error(SLUICE_ERR_ARGUMENT, "clip is %g; give a norm above 0, or 0 for none", config->clip);
+    if (config->block_bytes < 64 || config->block_bytes > (uint64_t)1 << 32)
+        return slc_error(SLUICE_ERR_ARGUMENT, "block is %llu bytes; give 64 bytes to 4 GiB",
+                         (unsigned long long)config->block_bytes);
+    if (!config->strategy || !config->schedule || !config->device)
+        return slc_error(SLUICE_ERR_ARGUMENT, "strategy, schedule and device must be given: use sluice_config_init");
+    if ((unsigned)config->nan > SLUICE_NAN_SKIP || (unsigned)config->accumulate > SLUICE_ACCUMULATE_EACH)
+        return slc_error(SLUICE_ERR_ARGUMENT, "nan or accumulate holds no value of its type");
+    return SLUICE_OK;
+}
+
+static sluice_status set_optimizer(sluice_runtime *rt)
+{
+    if (!rt->config.optimizer) {
+        rt->owns_optimizer = true;
+        return slc_adamw_create(&rt->config.adamw, &rt->updates, &rt->optimizer);
+    }
+    rt->optimizer = *rt->config.optimizer;
+    if (!rt->optimizer.update || !rt->optimizer.name)
+        return slc_error(SLUICE_ERR_ARGUMENT, "the optimizer lacks a name or an update function");
+    if (rt->optimizer.state_count > SLUICE_OPTIMIZER_STATES_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has %u states; at most %d", rt->optimizer.name,
+                         rt->optimizer.state_count, SLUICE_OPTIMIZER_STATES_MAX);
+    for (uint32_t s = 0; s < rt->optimizer.state_count; s++)
+        if (!rt->optimizer.state_name[s])
+            return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s: state %u has no name", rt->optimizer.name, s);
+    return SLUICE_OK;
+}
+
+sluice_status slc_engine_create(sluice_world *world, const sluice_config *config, slc_planner planner,
+                                sluice_runtime **out)
+{
+    if (!world || !config || !out) return slc_error(SLUICE_ERR_ARGUMENT, "runtime_create: world, config and result");
+    sluice_status status = check_config(config);
+    if (status) return status;
+    sluice_runtime *rt = calloc(1, sizeof *rt);
+    if (!rt) return slc_error(SLUICE_ERR_MEMORY, "runtime");
+    rt->world = world;
+    rt->comm = slc_world_comm(world);
+    rt->config = *config;
+    rt->planner = planner;
+    rt->rank = sluice_world_rank(world);
+    rt->size = sluice_world_size(world);
+    rt->strategy = strdup(config->strategy);
+    rt->schedule = strdup(config->schedule);
+    slc_gate_init(&rt->slots_done);
+    uint32_t threads = config->threads ? config->threads : 1;
+
+    status = SLUICE_ERR_MEMORY;
+    if (!rt->strategy || !rt->schedule) slc_error(status, "runtime");
+    else status = slc_device_open(config->device, &rt->device);
+    if (!status) status = slc_stream_create(rt->device, threads, &rt->compute);
+    if (!status) status = slc_stream_create(rt->device, 1, &rt->updates);
+    if (!status) status = set_optimizer(rt);
+    if (status) {
+        sluice_runtime_destroy(rt);
+        return status;
+    }
+    *out = rt;
+    return SLUICE_OK;
+}
+
+static void *at(const sluice_runtime *rt, slc_buffer_kind kind, uint32_t unit, uint32_t index)
+{
+    uint32_t buffer = slc_plan_buffer(rt->plan, kind, unit, index);
+    return buffer == SLC_NONE ? NULL : rt->base + rt->plan->buffers[buffer].offset;
+}
+
+static sluice_status locate_unit(sluice_runtime *rt, uint32_t u)
+{
+    slc_unit_state *unit = &rt->units[u];
+    slc_window window;
+    unit->strategy = rt->plan->strategies[u];
+    unit->value = at(rt, SLC_BUFFER_VALUE, u, 0);
+    unit->shard = at(rt, SLC_BUFFER_VALUE_SHARD, u, 0);
+    unit->gradient = at(rt, SLC_BUFFER_GRADIENT, u, 0);
+    unit->reduced = at(rt, SLC_BUFFER_REDUCED, u, 0);
+    for (uint32_t s = 0; s < rt->optimizer.state_count; s++) unit->state[s] = at(rt, SLC_BUFFER_STATE, u, s);
+    while (slc_unit_window(&rt->job, &rt->job.units[u], true, unit->window_count, &window)) unit->window_count++;
+    unit->gathered = calloc(unit->window_count + 1, sizeof *unit->gathered);
+    if (!unit->gathered) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", rt->job.units[u].name);
+    for (uint32_t w = 0; w < unit->window_count; w++) unit->gathered[w] = at(rt, SLC_BUFFER_GATHERED, u, w);
+    return SLUICE_OK;
+}
+
+static sluice_status locate(sluice_runtime *rt)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t u = 0; !status && u < rt->job.unit_count; u++) status = locate_unit(rt, u);
+    for (uint32_t i = 0; i < rt->activation_count; i++)
+        rt->activations[i]->data = at(rt, SLC_BUFFER_ACTIVATION, SLC_NONE, i);
+    for (uint32_t i = 0; i < rt->workspace_count; i++)
+        rt->workspaces[i]->data = at(rt, SLC_BUFFER_WORKSPACE, SLC_NONE, i);
+    for (uint32_t i = 0; i < rt->plan->train.item_count; i++)
+        if (rt->plan->train.items[i].kind == SLC_ITEM_AGREE) rt->agree_item = i;
+    rt->agreement = at(rt, SLC_BUFFER_AGREEMENT, SLC_NONE, 0);
+    rt->staging = at(rt, SLC_BUFFER_STAGING, SLC_NONE, 0);
+    return status;
+}
+
+static sluice_status make_plan(sluice_runtime *rt)
+{
+    slc_strategy *forced = malloc((rt->job.unit_count + 1) * sizeof *forced);
+    if (!forced) return slc_error(SLUICE_ERR_MEMORY, "plan");
+    for (uint32_t u = 0; u < rt->job.unit_count; u++)
+        forced[u] = rt->layers[rt->job.units[u].uses[0].layer]->forced;
+    slc_plan_request request = {.strategy = rt->strategy,
+                                .forced = forced,
+                                .schedule = rt->schedule,
+                                .budget_bytes = rt->config.budget_bytes,
+                                .budget_of_dp = rt->config.budget_of_dp};
+    slc_plan_answer answer = {0};
+    sluice_status status = slc_engine_least_budget(rt, &request.budget_bytes);
+    if (!status) status = rt->planner(&rt->job, &request, &answer);
+    free(forced);
+    if (status) return status;
+    rt->plan = answer.plan;
+    rt->budget_bytes = answer.budget_bytes;
+    rt->dp_bytes = answer.dp_bytes;
+    return slc_engine_compare_plan(rt);
+}
+
+static sluice_status make_arena(sluice_runtime *rt)
+{
+    rt->rss_commit_bytes = slc_rss_bytes(NULL);
+    sluice_status status = slc_arena_create(rt->device, rt->plan->arena_bytes, rt->reserved_bytes, &rt->arena);
+    if (status) return status;
+    slc_segment *segment = slc_arena_segment(rt->arena);
+    slc_segment_populate(segment);
+    rt->base = segment->base;
+    for (uint32_t i = 0; !status && i < rt->plan->static_count; i++)
+        status = slc_engine_claim(rt, &rt->plan->statics[i]);
+    if (!status) status = locate(rt);
+    if (!status)
+        status = slc_comm_attach(rt->comm, segment, at(rt, SLC_BUFFER_SCRATCH, SLC_NONE, 0), rt->job.scratch_bytes);
+    rt->next_operation = atomic_load(&slc_comm_completed(rt->comm)->value);
+    return status;
+}
+
+sluice_status sluice_runtime_commit(sluice_runtime *rt)
+{
+    sluice_status status = slc_runtime_require(rt, false, "commit");
+    if (status) return status;
+    if (!rt->layer_count || !rt->param_count)
+        return slc_error(SLUICE_ERR_ARGUMENT, "commit: there is no layer or no parameter; register the model first");
+
+    status = slc_engine_compare_registration(rt);
+    if (!status) status = slc_engine_make_job(rt);
+    if (!status) status = make_plan(rt);
+    if (!status) status = make_arena(rt);
+    if (!status) status = slc_pass_init(rt, &rt->train, &rt->plan->train, false);
+    if (!status) status = slc_pass_init(rt, &rt->evaluate, &rt->plan->evaluate, true);
+    if (status) return slc_runtime_fail(rt, status);
+    rt->committed = true;
+    return SLUICE_OK;
+}
+
+static void destroy_registration(sluice_runtime *rt)
+{
+    for (uint32_t i = 0; i < rt->layer_count; i++) {
+        free(rt->layers[i]->name);
+        free(rt->layers[i]->units);
+        free(rt->layers[i]->uses);
+        free(rt->layers[i]);
+    }
+    for (uint32_t i = 0; i < rt->param_count; i++) {
+        free(rt->params[i]->name);
+        free(rt->params[i]);
+    }
+    for (uint32_t i = 0; i < rt->activation_count; i++) {
+        free(rt->activations[i]->name);
+        free(rt->activations[i]->last_layer);
+        free(rt->activations[i]->last_forward_layer);
+        free(rt->activations[i]);
+    }
+    for (uint32_t i = 0; i < rt->workspace_count; i++) {
+        free(rt->workspaces[i]->name);
+        free(rt->workspaces[i]);
+    }
+    free(rt->layers);
+    free(rt->params);
+    free(rt->activations);
+    free(rt->workspaces);
+}
+
+/* Operations in flight use the arena and the contexts: they are dropped, or finish, before anything is freed. */
+static void stop_operations(sluice_runtime *rt)
+{
+    if (!rt->arena) return;
+    bool idle = slc_gate_passed(slc_comm_completed(rt->comm), rt->next_operation);
+    if (rt->mode != SLC_IDLE && !idle)
+        slc_comm_fail(rt->comm, SLUICE_ERR_ORDER, "the runtime was destroyed inside a step");
+    else if (!idle && !sluice_world_check(rt->world))
+        (void)slc_comm_wait(rt->comm, rt->next_operation);
+    slc_comm_attach(rt->comm, NULL, NULL, 0);
+}
+
+void sluice_runtime_destroy(sluice_runtime *rt)
+{
+    if (!rt) return;
+    stop_operations(rt);
+    slc_pass_fini(&rt->train);
+    slc_pass_fini(&rt->evaluate);
+    slc_arena_destroy(rt->arena);
+    slc_plan_destroy(rt->plan);
+    slc_engine_destroy_job(rt);
+    destroy_registration(rt);
+    if (rt->owns_optimizer) slc_adamw_destroy(&rt->optimizer);
+    if (rt->device) {
+        slc_stream_destroy(&rt->compute);
+        slc_stream_destroy(&rt->updates);
+        slc_device_close(rt->device);
+    }
+    free(rt->strategy);
+    free(rt->schedule);
+    free(rt->failed_line);
+    free(rt);
+}

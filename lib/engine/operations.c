@@ -1,0 +1,128 @@
+/* What each kind of operation is to the communication thread: a collective on which buffers, and what runs there when
+ * it starts (claims) and when it is complete (inspection of reduced gradients, updates, releases). */
+#include "lib/engine/runtime.h"
+
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Words of the agreement: the norm's bins, then how many reduced ranges were not finite. */
+enum { NON_FINITE_WORD = SLC_NORM_BINS, AGREEMENT_WORDS = SLC_AGREEMENT_BYTES / 8 };
+_Static_assert(SLC_NORM_BINS < SLC_AGREEMENT_BYTES / 8, "the agreement holds the bins and one word");
+
+static void agreement_begin(sluice_runtime *rt, const slc_step_state *step)
+{
+    memset(rt->agreement, 0, SLC_AGREEMENT_BYTES);
+    memcpy(rt->agreement, step->bins, sizeof step->bins);
+    rt->agreement[NON_FINITE_WORD] = step->non_finite;
+}
+
+/* The factor as torch.nn.utils.clip_grad_norm_ has it: min(1, clip / (norm + 1e-6)). */
+static void agreement_end(sluice_runtime *rt, slc_step_state *step)
+{
+    memcpy(step->bins, rt->agreement, sizeof step->bins);
+    step->non_finite = rt->agreement[NON_FINITE_WORD];
+    step->skip = step->non_finite && rt->config.nan == SLUICE_NAN_SKIP;
+    if (rt->config.clip > 0 && !step->non_finite) {
+        double factor = rt->config.clip / (slc_norm_result(step->bins) + 1e-6);
+        step->factor = factor < 1 ? factor : 1;
+    }
+}
+
+static const slc_item *item_of(const slc_operation *context)
+{
+    return &context->pass->program->items[context->item];
+}
+
+static sluice_status on_start(void *argument)
+{
+    slc_operation *context = argument;
+    if (item_of(context)->kind == SLC_ITEM_AGREE) agreement_begin(context->rt, context->step);
+    return slc_pass_claims(context->rt, context->pass, context->item, true);
+}
+
+static bool last_reduction(const sluice_runtime *rt, const slc_item *item)
+{
+    return item->micro_batch + 1 == rt->job.micro_batches;
+}
+
+static sluice_status on_completion(void *argument)
+{
+    slc_operation *context = argument;
+    const slc_item *item = item_of(context);
+    sluice_status status = SLUICE_OK;
+    switch (item->kind) {
+    case SLC_ITEM_REDUCE_SCATTER:
+    case SLC_ITEM_ALL_REDUCE:
+        if (last_reduction(context->rt, item)) status = slc_inspect_reduced(context->rt, item, context->step);
+        break;
+    case SLC_ITEM_AGREE: agreement_end(context->rt, context->step); break;
+    case SLC_ITEM_UPDATE: status = slc_update_unit(context->rt, item, context->step); break;
+    default: break;
+    }
+    if (status) return status;
+    return slc_pass_claims(context->rt, context->pass, context->item, false);
+}
+
+static void fill_agreement(sluice_runtime *rt, slc_op *op)
+{
+    op->kind = SLC_ALL_REDUCE;
+    op->dtype = SLC_INT64;
+    op->elements = op->block_elements = AGREEMENT_WORDS;
+    op->block_count = 1;
+    op->src = op->dst = rt->agreement;
+}
+
+static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const slc_step_state *step, slc_op *op)
+{
+    const slc_unit_state *unit = &rt->units[item->unit];
+    op->kind = item->kind == SLC_ITEM_ALL_REDUCE ? SLC_ALL_REDUCE : SLC_REDUCE_SCATTER;
+    op->src = unit->gradient;
+    op->dst = unit->reduced ? unit->reduced : unit->gradient;
+    op->dst_layout = unit->reduced ? SLC_SHARD : SLC_WHOLE;
+    op->scale = step->scale;
+    op->accumulate = unit->reduced && item->micro_batch > 0;
+}
+
+static void fill_gather(const sluice_runtime *rt, const slc_item *item, slc_op *op)
+{
+    const slc_unit_state *unit = &rt->units[item->unit];
+    op->kind = SLC_ALL_GATHER;
+    if (item->kind == SLC_ITEM_GATHER_VALUE) {
+        op->src = op->dst = unit->value;
+        return;
+    }
+    op->src_layout = SLC_SHARD;
+    op->src = item->kind == SLC_ITEM_GATHER_WINDOW ? unit->shard : unit->reduced;
+    op->dst = item->kind == SLC_ITEM_GATHER_WINDOW ? unit->gathered[item->index] : unit->gradient;
+}
+
+sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t item_index, slc_operation *context,
+                                 slc_op *op)
+{
+    const slc_item *item = &pass->program->items[item_index];
+    op->dtype = SLC_FLOAT32;
+    op->scale = 1;
+    op->start = on_start;
+    op->call = on_completion;
+    op->context = context;
+    if (item->unit != SLC_NONE) {
+        op->elements = rt->job.units[item->unit].elements;
+        op->block_elements = rt->job.units[item->unit].block_elements;
+        op->first_block = item->first_block;
+        op->block_count = item->block_count;
+    }
+    switch (item->kind) {
+    case SLC_ITEM_REDUCE_SCATTER:
+    case SLC_ITEM_ALL_REDUCE: fill_reduction(rt, item, context->step, op); return SLUICE_OK;
+    case SLC_ITEM_GATHER_GRADIENT:
+    case SLC_ITEM_GATHER_VALUE:
+    case SLC_ITEM_GATHER_WINDOW: fill_gather(rt, item, op); return SLUICE_OK;
+    case SLC_ITEM_AGREE: fill_agreement(rt, op); return SLUICE_OK;
+    case SLC_ITEM_UPDATE: op->kind = SLC_CALL; return SLUICE_OK;
+    default:
+        return slc_error(SLUICE_ERR_FORMAT, "plan item %u: %s is no operation", item_index,
+                         slc_item_kind_name(item->kind));
+    }
+}

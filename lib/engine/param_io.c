@@ -1,0 +1,186 @@
+/* Reading and writing parameters and optimizer state between steps, whatever their layout. What only one rank holds is
+ * gathered block by block through the staging buffer. */
+#include "lib/engine/runtime.h"
+
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* An array of one value per element of a unit: whole on every rank, or the owned parts only. */
+typedef struct {
+    float *data;
+    bool sharded;
+} array;
+
+static sluice_status check_range(const sluice_param *param, uint64_t first, uint64_t count, const void *memory,
+                                 const char *call)
+{
+    if (!param) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no parameter given", call);
+    sluice_runtime *rt = param->rt;
+    sluice_status status = slc_runtime_require(rt, true, call);
+    if (status) return status;
+    if (rt->mode != SLC_IDLE)
+        return slc_error(SLUICE_ERR_ORDER, "%s of \"%s\": must be called between steps", call, param->name);
+    if (first > param->count || count > param->count - first || (count && !memory))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s of \"%s\": elements %llu to %llu of %llu", call, param->name,
+                         (unsigned long long)first, (unsigned long long)(first + count),
+                         (unsigned long long)param->count);
+    return sluice_runtime_sync(rt);
+}
+
+static array values_of(const sluice_param *param)
+{
+    const slc_unit_state *unit = &param->rt->units[param->unit];
+    return unit->shard ? (array){unit->shard, true} : (array){unit->value, false};
+}
+
+static sluice_status state_of(const sluice_param *param, const char *name, array *out)
+{
+    const sluice_runtime *rt = param->rt;
+    const slc_unit_state *unit = &rt->units[param->unit];
+    if (param->frozen) return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" is frozen: it has no state", param->name);
+    for (uint32_t s = 0; s < rt->optimizer.state_count; s++)
+        if (name && !strcmp(rt->optimizer.state_name[s], name)) {
+            *out = (array){unit->state[s], unit->strategy != SLC_DP};
+            return SLUICE_OK;
+        }
+    return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has no state \"%s\"", rt->optimizer.name, name ? name : "");
+}
+
+static sluice_status write_array(sluice_param *param, array target, uint64_t first, uint64_t count, const float *src)
+{
+    sluice_runtime *rt = param->rt;
+    if (!target.sharded) return slc_copy(&rt->compute, target.data + param->first + first, src, 4 * count);
+    const slc_unit *unit = &rt->job.units[param->unit];
+    sluice_param piece = {.first = param->first + first, .count = count};
+    for (uint64_t b = piece.first / unit->block_elements; b < slc_unit_blocks(unit); b++) {
+        slc_part part = slc_unit_part(unit, (uint32_t)rt->size, b, (uint32_t)rt->rank);
+        if (part.first >= piece.first + count) break;
+        slc_part range = slc_part_of_param(&part, &piece);
+        if (!range.count) continue;
+        sluice_status status =
+            slc_copy(&rt->compute, target.data + range.shard_first, src + (range.first - piece.first), 4 * range.count);
+        if (status) return status;
+    }
+    return slc_stream_synchronize(&rt->compute);
+}
+
+static sluice_status gather_block(sluice_runtime *rt, const slc_unit *unit, const float *shard, uint64_t block)
+{
+    uint64_t start = block * unit->block_elements;
+    uint64_t length = unit->elements - start < unit->block_elements ? unit->elements - start : unit->block_elements;
+    slc_op op = {.kind = SLC_ALL_GATHER,
+                 .dtype = SLC_FLOAT32,
+                 .elements = length,
+                 .block_elements = length,
+                 .block_count = 1,
+                 .src = shard + start / (uint64_t)rt->size,
+                 .src_layout = SLC_SHARD,
+                 .dst = rt->staging,
+                 .what = "reading a parameter"};
+    sluice_status status = slc_comm_submit(rt->comm, &op, 1, NULL);
+    if (status) return status;
+    return slc_comm_wait(rt->comm, ++rt->next_operation);
+}
+
+/* The staging buffer is claimed while it is used, as everything else. */
+static sluice_status claim_staging(sluice_runtime *rt, bool claim)
+{
+    uint32_t buffer = slc_plan_buffer(rt->plan, SLC_BUFFER_STAGING, SLC_NONE, 0);
+    slc_claim staging = {.buffer = buffer, .end_byte = rt->plan->buffers[buffer].bytes};
+    if (claim) return slc_engine_claim(rt, &staging);
+    return slc_arena_release(rt->arena, rt->plan->buffers[buffer].offset, staging.end_byte);
+}
+
+static sluice_status read_sharded(sluice_param *param, array source, uint64_t first, uint64_t count, float *dst)
+{
+    sluice_runtime *rt = param->rt;
+    const slc_unit *unit = &rt->job.units[param->unit];
+    uint64_t at = param->first + first, end = at + count;
+    sluice_status status = claim_staging(rt, true);
+    if (status) return status;
+    while (!status && at < end) {
+        uint64_t block = at / unit->block_elements, start = block * unit->block_elements;
+        uint64_t block_end = start + unit->block_elements < end ? start + unit->block_elements : end;
+        status = gather_block(rt, unit, source.data, block);
+        if (!status) status = slc_copy(&rt->compute, dst, rt->staging + (at - start), 4 * (block_end - at));
+        if (!status) status = slc_stream_synchronize(&rt->compute);
+        dst += block_end - at;
+        at = block_end;
+    }
+    sluice_status released = claim_staging(rt, false);
+    return status ? status : released;
+}
+
+static sluice_status read_array(sluice_param *param, array source, uint64_t first, uint64_t count, float *dst)
+{
+    if (!count) return SLUICE_OK;
+    if (source.sharded) return read_sharded(param, source, first, count, dst);
+    sluice_runtime *rt = param->rt;
+    sluice_status status = slc_copy(&rt->compute, dst, source.data + param->first + first, 4 * count);
+    return status ? status : slc_stream_synchronize(&rt->compute);
+}
+
+sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t count, const float *src)
+{
+    sluice_status status = check_range(param, first, count, src, "param_write");
+    return status ? status : slc_runtime_fail(param->rt, write_array(param, values_of(param), first, count, src));
+}
+
+sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst)
+{
+    sluice_status status = check_range(param, first, count, dst, "param_read");
+    return status ? status : slc_runtime_fail(param->rt, read_array(param, values_of(param), first, count, dst));
+}
+
+sluice_status sluice_param_state_write(sluice_param *param, const char *state, uint64_t first, uint64_t count,
+                                       const float *src)
+{
+    array target;
+    sluice_status status = check_range(param, first, count, src, "param_state_write");
+    if (!status) status = state_of(param, state, &target);
+    return status ? status : slc_runtime_fail(param->rt, write_array(param, target, first, count, src));
+}
+
+sluice_status sluice_param_state_read(sluice_param *param, const char *state, uint64_t first, uint64_t count,
+                                      float *dst)
+{
+    array source;
+    sluice_status status = check_range(param, first, count, dst, "param_state_read");
+    if (!status) status = state_of(param, state, &source);
+    return status ? status : slc_runtime_fail(param->rt, read_array(param, source, first, count, dst));
+}
+
+uint64_t sluice_runtime_step(const sluice_runtime *rt)
+{
+    return rt->step;
+}
+
+sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step)
+{
+    sluice_status status = slc_runtime_require(rt, true, "step_set");
+    if (!status && rt->mode != SLC_IDLE) status = slc_error(SLUICE_ERR_ORDER, "step_set: must be called between steps");
+    if (!status) rt->step = step;
+    return status;
+}
+
+sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65])
+{
+    enum { PIECE = 1 << 18 };
+    float *piece = malloc(PIECE * sizeof *piece);
+    if (!piece) return slc_error(SLUICE_ERR_MEMORY, "weights_sha256");
+    slc_sha256 hash;
+    slc_sha256_init(&hash);
+    sluice_status status = SLUICE_OK;
+    for (uint32_t p = 0; !status && p < rt->param_count; p++)
+        for (uint64_t first = 0; !status && first < rt->params[p]->count; first += PIECE) {
+            uint64_t left = rt->params[p]->count - first, count = left < PIECE ? left : PIECE;
+            status = sluice_param_read(rt->params[p], first, count, piece);
+            slc_sha256_add(&hash, piece, 4 * count);
+        }
+    slc_sha256_finish(&hash, hex);
+    free(piece);
+    return status;
+}

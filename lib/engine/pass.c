@@ -1,0 +1,236 @@
+/* Runs a program on two lanes. The caller's thread is the compute lane: it waits for the operations that a slot needs.
+ * Operations go to the communication thread in the plan's order, each with the counts of finished slots and operations
+ * at which it may start. Both lanes run in order, so two counters say everything. */
+#include "lib/engine/runtime.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Operations in flight at most; the queue of the communication thread holds more. */
+enum { IN_FLIGHT = 2048 };
+
+static sluice_status list_claims(const slc_program *program, bool begin, uint32_t **list, uint32_t **first)
+{
+    *list = calloc(program->claim_count + 1, sizeof **list);
+    *first = calloc(program->item_count + 2, sizeof **first);
+    if (!*list || !*first) return slc_error(SLUICE_ERR_MEMORY, "claims of a program");
+    for (uint32_t c = 0; c < program->claim_count; c++)
+        (*first)[(begin ? program->claims[c].from : program->claims[c].to) + 2]++;
+    for (uint32_t i = 2; i <= program->item_count + 1; i++) (*first)[i] += (*first)[i - 1];
+    for (uint32_t c = 0; c < program->claim_count; c++)
+        (*list)[(*first)[(begin ? program->claims[c].from : program->claims[c].to) + 1]++] = c;
+    return SLUICE_OK;
+}
+
+static char *describe(const sluice_runtime *rt, const slc_item *item)
+{
+    const char *unit = item->unit == SLC_NONE ? "all layers" : rt->job.units[item->unit].name;
+    char text[256];
+    snprintf(text, sizeof text, "%s of \"%.200s\"", slc_item_kind_name(item->kind), unit);
+    return strdup(text);
+}
+
+static sluice_status make_contexts(sluice_runtime *rt, slc_pass *pass)
+{
+    pass->what = calloc(pass->operation_count + 1, sizeof *pass->what);
+    if (!pass->what) return slc_error(SLUICE_ERR_MEMORY, "operations");
+    for (int p = 0; p < 2; p++) {
+        pass->contexts[p] = calloc(pass->operation_count + 1, sizeof **pass->contexts);
+        if (!pass->contexts[p]) return slc_error(SLUICE_ERR_MEMORY, "operations");
+        for (uint32_t k = 0; k < pass->operation_count; k++)
+            pass->contexts[p][k] =
+                (slc_operation){.rt = rt, .pass = pass, .item = pass->operations[k], .step = &rt->steps[p]};
+    }
+    for (uint32_t k = 0; k < pass->operation_count; k++) {
+        pass->what[k] = describe(rt, &pass->program->items[pass->operations[k]]);
+        if (!pass->what[k]) return slc_error(SLUICE_ERR_MEMORY, "operations");
+    }
+    return SLUICE_OK;
+}
+
+sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_program *program, bool evaluate)
+{
+    *pass = (slc_pass){.program = program, .evaluate = evaluate};
+    pass->slots = calloc(program->item_count + 1, sizeof *pass->slots);
+    pass->operations = calloc(program->item_count + 1, sizeof *pass->operations);
+    pass->ordinal = calloc(program->item_count + 1, sizeof *pass->ordinal);
+    if (!pass->slots || !pass->operations || !pass->ordinal) return slc_error(SLUICE_ERR_MEMORY, "program");
+    for (uint32_t i = 0; i < program->item_count; i++) {
+        if (program->items[i].kind == SLC_ITEM_SLOT)
+            pass->slots[pass->ordinal[i] = pass->slot_count++] = i;
+        else
+            pass->operations[pass->ordinal[i] = pass->operation_count++] = i;
+    }
+    sluice_status status = list_claims(program, true, &pass->begins, &pass->begin_first);
+    if (!status) status = list_claims(program, false, &pass->ends, &pass->end_first);
+    if (!status) status = make_contexts(rt, pass);
+    return status;
+}
+
+void slc_pass_fini(slc_pass *pass)
+{
+    for (uint32_t k = 0; pass->what && k < pass->operation_count; k++) free(pass->what[k]);
+    free(pass->what);
+    free(pass->contexts[0]);
+    free(pass->contexts[1]);
+    free(pass->begins);
+    free(pass->begin_first);
+    free(pass->ends);
+    free(pass->end_first);
+    free(pass->slots);
+    free(pass->operations);
+    free(pass->ordinal);
+    *pass = (slc_pass){0};
+}
+
+static slc_memory_category category_of(slc_buffer_kind kind)
+{
+    switch (kind) {
+    case SLC_BUFFER_VALUE:
+    case SLC_BUFFER_VALUE_SHARD: return SLC_MEMORY_VALUES;
+    case SLC_BUFFER_GATHERED: return SLC_MEMORY_GATHERED;
+    case SLC_BUFFER_GRADIENT: return SLC_MEMORY_GRADIENTS;
+    case SLC_BUFFER_REDUCED: return SLC_MEMORY_REDUCED;
+    case SLC_BUFFER_STATE: return SLC_MEMORY_OPTIMIZER;
+    case SLC_BUFFER_ACTIVATION: return SLC_MEMORY_ACTIVATIONS;
+    case SLC_BUFFER_WORKSPACE: return SLC_MEMORY_WORKSPACES;
+    default: return SLC_MEMORY_COMMUNICATION;
+    }
+}
+
+sluice_status slc_engine_claim(sluice_runtime *rt, const slc_claim *claim)
+{
+    const slc_buffer *buffer = &rt->plan->buffers[claim->buffer];
+    const char *what = buffer->unit != SLC_NONE ? rt->job.units[buffer->unit].name : slc_buffer_kind_name(buffer->kind);
+    if (buffer->kind == SLC_BUFFER_ACTIVATION) what = rt->job.activations[buffer->index].name;
+    if (buffer->kind == SLC_BUFFER_WORKSPACE) what = rt->job.workspaces[buffer->index].name;
+    void *address;
+    return slc_arena_claim(rt->arena, category_of(buffer->kind), what, buffer->offset + claim->first_byte,
+                           claim->end_byte - claim->first_byte, &address);
+}
+
+sluice_status slc_pass_claims(sluice_runtime *rt, slc_pass *pass, uint32_t item, bool begin)
+{
+    const uint32_t *list = begin ? pass->begins : pass->ends, *first = begin ? pass->begin_first : pass->end_first;
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = first[item]; !status && i < first[item + 1]; i++) {
+        const slc_claim *claim = &pass->program->claims[list[i]];
+        if (begin)
+            status = slc_engine_claim(rt, claim);
+        else
+            status = slc_arena_release(rt->arena, rt->plan->buffers[claim->buffer].offset + claim->first_byte,
+                                       claim->end_byte - claim->first_byte);
+    }
+    return status;
+}
+
+/* The count that a lane must reach for `after` to be over, in that lane's global count. */
+static uint32_t threshold(const slc_pass *pass, const slc_after *after)
+{
+    const uint32_t *base = pass->program->items[after->item].kind == SLC_ITEM_SLOT ? pass->slot_base
+                                                                                  : pass->operation_base;
+    return base[after->previous ? 1 : 0] + pass->ordinal[after->item] + 1;
+}
+
+static bool later(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) > 0;
+}
+
+static sluice_status submit_one(sluice_runtime *rt, slc_pass *pass)
+{
+    uint32_t k = pass->submitted, item = pass->operations[k];
+    slc_op op = {.what = pass->what[k]};
+    sluice_status status = slc_operation_fill(rt, pass, item, &pass->contexts[pass->parity][k], &op);
+    if (status) return status;
+    for (uint32_t a = 0; a < pass->program->items[item].after_count; a++) {
+        const slc_after *after = &pass->program->items[item].after[a];
+        if (after->previous && !pass->has_previous) continue;
+        int lane = pass->program->items[after->item].kind == SLC_ITEM_SLOT ? 0 : 1;
+        uint32_t value = threshold(pass, after);
+        if (op.wait[lane] && !later(value, op.wait_value[lane])) continue;
+        op.wait[lane] = lane == 0 ? &rt->slots_done : slc_comm_completed(rt->comm);
+        op.wait_value[lane] = value;
+    }
+    uint32_t index;
+    status = slc_comm_submit(rt->comm, &op, 1, &index);
+    if (status) return status;
+    if (index != rt->next_operation)
+        return slc_error(SLUICE_ERR_ORDER, "operation numbers are out of step (%u, expected %u)", index,
+                         rt->next_operation);
+    rt->next_operation++;
+    pass->submitted++;
+    return SLUICE_OK;
+}
+
+/* Submits operations of the running pass while there is room, and at least `at_least` of them. */
+static sluice_status pump(sluice_runtime *rt, slc_pass *pass, uint32_t at_least)
+{
+    while (pass->submitted < pass->operation_count) {
+        uint32_t room_from = rt->next_operation - IN_FLIGHT;
+        if (pass->submitted >= at_least && !slc_gate_passed(slc_comm_completed(rt->comm), room_from)) break;
+        sluice_status status = submit_one(rt, pass);
+        if (status) return status;
+    }
+    return SLUICE_OK;
+}
+
+sluice_status slc_pass_begin(sluice_runtime *rt, slc_pass *pass)
+{
+    pass->slot_base[1] = pass->slot_base[0];
+    pass->operation_base[1] = pass->operation_base[0];
+    pass->slot_base[0] = rt->slots_posted;
+    pass->operation_base[0] = rt->next_operation;
+    pass->submitted = 0;
+    pass->parity ^= 1;
+    rt->cursor = 0;
+    return pump(rt, pass, 0);
+}
+
+static sluice_status wait_for_count(sluice_runtime *rt, uint32_t count, double *exposed_s)
+{
+    if (slc_gate_passed(slc_comm_completed(rt->comm), count)) return slc_runtime_healthy(rt);
+    uint64_t start = slc_clock_ns();
+    sluice_status status = slc_comm_wait(rt->comm, count);
+    if (exposed_s) *exposed_s += slc_seconds(slc_clock_ns() - start);
+    return status;
+}
+
+sluice_status slc_pass_slot_begin(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
+{
+    uint32_t item = pass->slots[rt->cursor];
+    const slc_item *slot = &pass->program->items[item];
+    sluice_status status = pump(rt, pass, 0);
+    for (uint32_t a = 0; !status && a < slot->after_count; a++) {
+        const slc_after *after = &slot->after[a];
+        if (after->previous && !pass->has_previous) continue;
+        if (!after->previous) status = pump(rt, pass, pass->ordinal[after->item] + 1);
+        if (!status) status = wait_for_count(rt, threshold(pass, after), exposed_s);
+    }
+    return status ? status : slc_pass_claims(rt, pass, item, true);
+}
+
+sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass)
+{
+    sluice_status status = slc_pass_claims(rt, pass, pass->slots[rt->cursor], false);
+    slc_event done = {0};
+    if (!status) status = slc_event_record(&rt->compute, &done);
+    if (!status) status = slc_event_synchronize(&done);
+    if (status) return status;
+    rt->cursor++;
+    slc_gate_post(&rt->slots_done, ++rt->slots_posted);
+    slc_comm_notify(rt->comm);
+    return pump(rt, pass, 0);
+}
+
+sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s)
+{
+    sluice_status status = pump(rt, pass, pass->operation_count);
+    if (status) return status;
+    uint32_t count = item == SLC_NONE ? rt->next_operation : pass->operation_base[0] + pass->ordinal[item] + 1;
+    return wait_for_count(rt, count, exposed_s);
+}

@@ -1,0 +1,206 @@
+/* Before commit: layers, parameters, activations, workspaces. */
+#include "lib/engine/runtime.h"
+
+#include "lib/base/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static sluice_status registering(const sluice_runtime *rt, const char *call)
+{
+    if (!rt) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no runtime given", call);
+    if (rt->committed) return slc_error(SLUICE_ERR_ORDER, "%s: after commit; register everything before", call);
+    return SLUICE_OK;
+}
+
+/* Room for one more pointer; the array grows by doubling. */
+static bool grow(void ***array, uint32_t count)
+{
+    if (count & (count - 1)) return true;
+    void **grown = realloc(*array, (count ? 2 * count : 1) * sizeof **array);
+    if (!grown) return false;
+    *array = grown;
+    return true;
+}
+
+static sluice_layer *find_layer(const sluice_runtime *rt, const char *name)
+{
+    for (uint32_t i = 0; i < rt->layer_count; i++)
+        if (!strcmp(rt->layers[i]->name, name)) return rt->layers[i];
+    return NULL;
+}
+
+sluice_status sluice_layer_add(sluice_runtime *rt, const char *name, sluice_layer **out)
+{
+    sluice_status status = registering(rt, "layer_add");
+    if (status) return status;
+    if (!name || !*name || !out) return slc_error(SLUICE_ERR_ARGUMENT, "layer_add: a name and a result are needed");
+    if (find_layer(rt, name)) return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\" is there already", name);
+
+    sluice_layer *layer = calloc(1, sizeof *layer);
+    if (!layer || !(layer->name = strdup(name)) || !grow((void ***)&rt->layers, rt->layer_count)) {
+        if (layer) free(layer->name);
+        free(layer);
+        return slc_error(SLUICE_ERR_MEMORY, "layer \"%s\": no memory", name);
+    }
+    layer->rt = rt;
+    layer->index = rt->layer_count;
+    layer->forced = SLC_STRATEGIES;
+    rt->layers[rt->layer_count++] = layer;
+    *out = layer;
+    return SLUICE_OK;
+}
+
+sluice_status sluice_layer_strategy(sluice_layer *layer, const char *strategy)
+{
+    sluice_status status = registering(layer ? layer->rt : NULL, "layer_strategy");
+    if (status) return status;
+    if (!strategy || !slc_strategy_parse(strategy, &layer->forced))
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": no strategy \"%s\"; there are dp, oss, sdp, fsdp",
+                         layer->name, strategy ? strategy : "(null)");
+    return SLUICE_OK;
+}
+
+static char *join_name(const char *layer, const char *name)
+{
+    size_t bytes = strlen(layer) + strlen(name) + 2;
+    char *joined = malloc(bytes);
+    if (joined) snprintf(joined, bytes, "%s.%s", layer, name);
+    return joined;
+}
+
+static sluice_status check_param(const sluice_layer *layer, const sluice_param_desc *desc)
+{
+    if (!desc || !desc->name || !*desc->name)
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": a parameter needs a name", layer->name);
+    if (!desc->count || desc->count > UINT64_MAX / 64)
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": parameter \"%s\" has %llu elements", layer->name,
+                         desc->name, (unsigned long long)desc->count);
+    return SLUICE_OK;
+}
+
+sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *desc, sluice_param **out)
+{
+    sluice_runtime *rt = layer ? layer->rt : NULL;
+    sluice_status status = registering(rt, "param_add");
+    if (!status) status = check_param(layer, desc);
+    if (status) return status;
+
+    char *name = join_name(layer->name, desc->name);
+    sluice_param *param = calloc(1, sizeof *param);
+    if (!name || !param || !out || !grow((void ***)&rt->params, rt->param_count)) {
+        status = slc_error(SLUICE_ERR_MEMORY, "parameter \"%s\": no memory, or no result given", desc->name);
+        goto fail;
+    }
+    for (uint32_t i = 0; i < rt->param_count; i++)
+        if (!strcmp(rt->params[i]->name, name)) {
+            status = slc_error(SLUICE_ERR_ARGUMENT, "parameter \"%s\" is there already", name);
+            goto fail;
+        }
+    *param = (sluice_param){.rt = rt,
+                            .layer = layer->index,
+                            .name = name,
+                            .count = desc->count,
+                            .frozen = desc->frozen,
+                            .no_decay = desc->no_decay,
+                            .tied = desc->tied,
+                            .no_backward_value = desc->no_backward_value};
+    rt->params[rt->param_count++] = param;
+    *out = param;
+    return SLUICE_OK;
+
+fail:
+    free(param);
+    free(name);
+    return status;
+}
+
+sluice_status sluice_param_use(sluice_layer *layer, sluice_param *param)
+{
+    sluice_status status = registering(layer ? layer->rt : NULL, "param_use");
+    if (status) return status;
+    if (!param || param->rt != layer->rt)
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": param_use of another runtime's parameter", layer->name);
+    if (!param->tied || param->layer >= layer->index)
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": \"%s\" must be a tied parameter of an earlier layer",
+                         layer->name, param->name);
+    for (uint32_t i = 0; i < layer->use_count; i++)
+        if (layer->uses[i] == param)
+            return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\" uses \"%s\" already", layer->name, param->name);
+    if (!grow((void ***)&layer->uses, layer->use_count))
+        return slc_error(SLUICE_ERR_MEMORY, "layer \"%s\": no memory", layer->name);
+    layer->uses[layer->use_count++] = param;
+    return SLUICE_OK;
+}
+
+static char *copy_or_null(const char *text, bool *failed)
+{
+    char *copy = text ? strdup(text) : NULL;
+    if (text && !copy) *failed = true;
+    return copy;
+}
+
+sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation_desc *desc, sluice_activation **out)
+{
+    sluice_runtime *rt = layer ? layer->rt : NULL;
+    sluice_status status = registering(rt, "activation_add");
+    if (status) return status;
+    if (!desc || !desc->name || !desc->bytes || !out)
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": an activation needs a name and bytes", layer->name);
+
+    bool failed = false;
+    sluice_activation *activation = calloc(1, sizeof *activation);
+    if (!activation || !grow((void ***)&rt->activations, rt->activation_count)) {
+        free(activation);
+        return slc_error(SLUICE_ERR_MEMORY, "activation \"%s\": no memory", desc->name);
+    }
+    *activation = (sluice_activation){.rt = rt,
+                                      .index = rt->activation_count,
+                                      .layer = layer->index,
+                                      .name = join_name(layer->name, desc->name),
+                                      .last_layer = copy_or_null(desc->last_layer, &failed),
+                                      .last_forward_layer = copy_or_null(desc->last_forward_layer, &failed),
+                                      .bytes = desc->bytes,
+                                      .first = desc->first,
+                                      .last = desc->last};
+    rt->activations[rt->activation_count++] = activation; /* owned by the runtime from here on, whole or not */
+    if (failed || !activation->name) return slc_error(SLUICE_ERR_MEMORY, "activation \"%s\": no memory", desc->name);
+    *out = activation;
+    return SLUICE_OK;
+}
+
+sluice_status sluice_workspace_add(sluice_layer *layer, const char *name, uint64_t bytes, sluice_workspace **out)
+{
+    sluice_runtime *rt = layer ? layer->rt : NULL;
+    sluice_status status = registering(rt, "workspace_add");
+    if (status) return status;
+    if (!name || !bytes || !out)
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": a workspace needs a name and bytes", layer->name);
+
+    sluice_workspace *workspace = calloc(1, sizeof *workspace);
+    if (!workspace || !grow((void ***)&rt->workspaces, rt->workspace_count)) {
+        free(workspace);
+        return slc_error(SLUICE_ERR_MEMORY, "workspace \"%s\": no memory", name);
+    }
+    *workspace = (sluice_workspace){.rt = rt,
+                                    .index = rt->workspace_count,
+                                    .layer = layer->index,
+                                    .name = join_name(layer->name, name),
+                                    .bytes = bytes};
+    rt->workspaces[rt->workspace_count++] = workspace;
+    if (!workspace->name) return slc_error(SLUICE_ERR_MEMORY, "workspace \"%s\": no memory", name);
+    *out = workspace;
+    return SLUICE_OK;
+}
+
+sluice_status sluice_runtime_reserve(sluice_runtime *rt, const char *what, uint64_t bytes)
+{
+    sluice_status status = registering(rt, "reserve");
+    if (status) return status;
+    if (bytes > UINT64_MAX / 4 - rt->reserved_bytes)
+        return slc_error(SLUICE_ERR_ARGUMENT, "reserve \"%s\": %llu bytes", what ? what : "",
+                         (unsigned long long)bytes);
+    rt->reserved_bytes += bytes;
+    return SLUICE_OK;
+}

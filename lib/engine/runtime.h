@@ -1,0 +1,210 @@
+/* What the files of the engine share. Private to lib/engine. */
+#ifndef SLC_ENGINE_RUNTIME_H
+#define SLC_ENGINE_RUNTIME_H
+
+#include "lib/base/gate.h"
+#include "lib/comm/comm.h"
+#include "lib/device/device.h"
+#include "lib/engine/engine.h"
+#include "lib/kernels/norm/norm.h"
+#include "lib/memory/arena.h"
+#include "lib/plan/plan.h"
+
+#include <sluice/runtime.h>
+
+enum { SLC_GRAIN = 16 }; /* elements: parameters and shards start at multiples of it */
+
+struct sluice_param {
+    sluice_runtime *rt;
+    uint32_t layer; /* where it was added */
+    char *name;     /* LAYER.NAME */
+    uint64_t count;
+    bool frozen, no_decay, tied, no_backward_value;
+    uint32_t unit;
+    uint64_t first; /* element of its unit */
+    bool fresh;     /* nothing has been added to its gradient yet: the content is undefined */
+};
+
+struct sluice_layer {
+    sluice_runtime *rt;
+    uint32_t index;
+    char *name;
+    slc_strategy forced; /* SLC_STRATEGIES: as the runtime's */
+    uint32_t *units;     /* those it uses, own and tied; after commit */
+    uint32_t unit_count;
+    sluice_param **uses; /* tied parameters of earlier layers */
+    uint32_t use_count;
+};
+
+struct sluice_activation {
+    sluice_runtime *rt;
+    uint32_t index, layer;
+    char *name, *last_layer, *last_forward_layer;
+    uint64_t bytes;
+    sluice_direction first, last;
+    void *data;
+};
+
+struct sluice_workspace {
+    sluice_runtime *rt;
+    uint32_t index, layer;
+    char *name;
+    uint64_t bytes;
+    void *data;
+};
+
+/* A unit at run time: addresses of its buffers, NULL where it has none. */
+typedef struct {
+    slc_strategy strategy;
+    sluice_param **params; /* ascending `first` */
+    uint32_t param_count;
+    float *value, *shard, *gradient, *reduced;
+    float *state[SLUICE_OPTIMIZER_STATES_MAX];
+    float **gathered; /* of each window */
+    uint32_t window_count;
+    uint32_t value_buffer;
+    const float *now;  /* whole values in the slot that runs; NULL: not valid */
+    float *gradient_now;
+} slc_unit_state;
+
+/* The settings and results of one step; two, because a step's last operations run into the next. */
+typedef struct {
+    uint64_t step;
+    double learning_rate;
+    float scale;              /* of the reduced gradient */
+    double factor;            /* of clipping */
+    bool skip;                /* NAN_SKIP: nothing is updated */
+    int64_t bins[SLC_NORM_BINS];
+    int64_t non_finite;       /* reduced ranges with NaN or infinity, of all ranks after agreement */
+    uint32_t bad_unit;        /* the first such unit of this rank, or SLC_NONE */
+    double exposed_s;
+} slc_step_state;
+
+typedef struct slc_pass slc_pass;
+
+/* What the communication thread gets with an operation. */
+typedef struct {
+    sluice_runtime *rt;
+    slc_pass *pass;
+    uint32_t item;
+    slc_step_state *step;
+} slc_operation;
+
+/* A program made ready to run: which claims begin and end at each item, operations in lane order. */
+struct slc_pass {
+    const slc_program *program;
+    bool evaluate;
+    uint32_t slot_count, operation_count;
+    uint32_t *slots;       /* items that are slots, in order */
+    uint32_t *operations;  /* items that are operations, in order */
+    uint32_t *ordinal;     /* of each item in its lane */
+    uint32_t *begins, *begin_first; /* claims that begin at item i: begins[begin_first[i] .. begin_first[i+1]) */
+    uint32_t *ends, *end_first;
+    slc_operation *contexts[2];
+    char **what;           /* of each operation, for messages */
+
+    /* Of the pass that runs and of the one before. */
+    uint32_t slot_base[2], operation_base[2];
+    bool has_previous;
+    uint32_t parity;
+    uint32_t submitted; /* operations of the running pass */
+};
+
+typedef enum { SLC_IDLE, SLC_IN_STEP, SLC_IN_EVALUATION } slc_mode;
+
+struct sluice_runtime {
+    sluice_world *world;
+    slc_comm *comm;
+    sluice_config config;
+    char *strategy, *schedule, *device_name;
+    slc_planner planner;
+    sluice_optimizer optimizer;
+    bool owns_optimizer;
+    int rank, size;
+
+    slc_device *device;
+    slc_stream compute, updates; /* of the caller; of the communication thread */
+
+    sluice_layer **layers;
+    sluice_param **params;
+    sluice_activation **activations;
+    sluice_workspace **workspaces;
+    uint32_t layer_count, param_count, activation_count, workspace_count;
+    uint64_t reserved_bytes;
+
+    bool committed;
+    slc_job job;
+    slc_plan *plan;
+    slc_unit_state *units;
+    slc_arena *arena;
+    unsigned char *base; /* of the arena */
+    int64_t *agreement;
+    uint32_t agree_item; /* of the training program */
+    float *staging;
+    uint64_t budget_bytes, dp_bytes, rss_commit_bytes;
+
+    slc_mode mode;
+    slc_pass train, evaluate;
+    slc_gate slots_done;    /* all slots ever, over all passes */
+    uint32_t slots_posted;
+    uint32_t next_operation; /* number that the next submitted operation will get */
+    uint32_t cursor;        /* next slot of the running pass */
+    bool in_slot;
+    uint64_t step; /* updates applied */
+    slc_step_state steps[2];
+    uint64_t step_started_ns, bytes_before;
+
+    sluice_status failed;
+    char *failed_line;
+};
+
+/* Makes every later call return `status` with this thread's error line; returns it. */
+sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status);
+/* The failure of before, or of the world; SLUICE_OK. */
+sluice_status slc_runtime_healthy(sluice_runtime *rt);
+sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char *call);
+
+/* ---- units.c: where parameters lie ---- */
+sluice_status slc_engine_make_job(sluice_runtime *rt);
+void slc_engine_destroy_job(sluice_runtime *rt);
+
+/* The part of block `block` that `rank` owns, in elements of the unit; for dp values everything is owned. */
+typedef struct {
+    uint64_t first, count;
+    uint64_t shard_first; /* of it in the shard layout */
+} slc_part;
+slc_part slc_unit_part(const slc_unit *unit, uint32_t world, uint64_t block, uint32_t rank);
+/* What of `part` belongs to a parameter; count 0: nothing. */
+slc_part slc_part_of_param(const slc_part *part, const sluice_param *param);
+
+/* ---- agreement.c ---- */
+sluice_status slc_engine_compare_registration(sluice_runtime *rt);
+sluice_status slc_engine_compare_plan(sluice_runtime *rt);
+sluice_status slc_engine_least_budget(sluice_runtime *rt, uint64_t *budget_bytes);
+
+/* ---- pass.c: running a program on two lanes ---- */
+sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_program *program, bool evaluate);
+void slc_pass_fini(slc_pass *pass);
+/* Starts the next run of the program; the one before may still have operations in flight. */
+sluice_status slc_pass_begin(sluice_runtime *rt, slc_pass *pass);
+/* Waits for what slot number `cursor` needs, claims its memory. */
+sluice_status slc_pass_slot_begin(sluice_runtime *rt, slc_pass *pass, double *exposed_s);
+sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass);
+/* Submits everything left and waits until operation `item` (SLC_NONE: all) is complete. */
+sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s);
+/* Claims what the plan says, at commit (statics) or when an item starts. */
+sluice_status slc_engine_claim(sluice_runtime *rt, const slc_claim *claim);
+sluice_status slc_pass_claims(sluice_runtime *rt, slc_pass *pass, uint32_t item, bool begin);
+
+/* ---- operations.c ---- */
+/* The collective (or call) of an operation, but for its waits. */
+sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t item, slc_operation *context, slc_op *op);
+
+/* ---- update.c ---- */
+sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const slc_step_state *step);
+/* Looks at the own part of a reduced gradient: norm bins, non-finite values. */
+sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_step_state *step);
+/* Where the reduced gradient of an owned part lies. */
+float *slc_reduced_at(const sluice_runtime *rt, uint32_t unit, const slc_part *part);
+
+#endif

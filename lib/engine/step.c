@@ -1,0 +1,318 @@
+/* The step as the binary drives it: slots in the registered order, gates before, posts after. */
+#include "lib/engine/runtime.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status)
+{
+    if (!rt->failed && status < 0) {
+        rt->failed = status;
+        rt->failed_line = strdup(sluice_last_error());
+    }
+    return status;
+}
+
+sluice_status slc_runtime_healthy(sluice_runtime *rt)
+{
+    if (rt->failed) return slc_error(rt->failed, "%s", rt->failed_line ? rt->failed_line : "the runtime has failed");
+    return sluice_world_check(rt->world);
+}
+
+sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char *call)
+{
+    if (!rt) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no runtime given", call);
+    if (rt->failed) return slc_runtime_healthy(rt);
+    if (rt->committed != committed)
+        return slc_error(SLUICE_ERR_ORDER, committed ? "%s: before commit" : "%s: after commit", call);
+    return SLUICE_OK;
+}
+
+static const char *mode_name(slc_mode mode)
+{
+    return mode == SLC_IDLE ? "between steps" : mode == SLC_IN_STEP ? "inside a step" : "inside an evaluation";
+}
+
+static sluice_status require_mode(sluice_runtime *rt, slc_mode mode, const char *call)
+{
+    sluice_status status = slc_runtime_require(rt, true, call);
+    if (!status && rt->mode != mode)
+        status = slc_error(SLUICE_ERR_ORDER, "%s: must be called %s, this is %s", call, mode_name(mode),
+                           mode_name(rt->mode));
+    return status;
+}
+
+sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options)
+{
+    sluice_status status = require_mode(rt, SLC_IDLE, "step_begin");
+    if (status) return status;
+    if (!options || !isfinite(options->learning_rate) || !isfinite(options->gradient_scale))
+        return slc_error(SLUICE_ERR_ARGUMENT, "step_begin: learning_rate and gradient_scale must be finite numbers");
+
+    /* The state about to be used again belongs to the step before the last, whose operations must be over. */
+    slc_pass *pass = &rt->train;
+    if (pass->has_previous) status = slc_comm_wait(rt->comm, pass->operation_base[0]);
+    if (status) return slc_runtime_fail(rt, status);
+    slc_step_state *step = &rt->steps[pass->parity ^ 1];
+    double scale = options->gradient_scale;
+    if (scale == 0) scale = 1.0 / ((double)rt->size * rt->config.micro_batches);
+    *step = (slc_step_state){.step = rt->step + 1,
+                             .learning_rate = options->learning_rate,
+                             .scale = (float)scale,
+                             .factor = 1,
+                             .bad_unit = SLC_NONE};
+    rt->step_started_ns = slc_clock_ns();
+    rt->bytes_before = slc_comm_bytes_sent(rt->comm);
+    status = slc_pass_begin(rt, pass);
+    if (status) return slc_runtime_fail(rt, status);
+    rt->mode = SLC_IN_STEP;
+    return SLUICE_OK;
+}
+
+static slc_pass *running(sluice_runtime *rt)
+{
+    return rt->mode == SLC_IN_EVALUATION ? &rt->evaluate : &rt->train;
+}
+
+static const char *direction_name(bool forward)
+{
+    return forward ? "forward" : "backward";
+}
+
+/* Is `direction` of `layer` what comes next (begin) or what runs (end)? */
+static sluice_status check_order(sluice_layer *layer, bool forward, bool begin)
+{
+    sluice_runtime *rt = layer->rt;
+    const char *call = begin ? "begin" : "end", *mine = direction_name(forward);
+    if (rt->mode == SLC_IDLE)
+        return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": %s_%s outside of a step; call step_begin first", layer->name,
+                         mine, call);
+    slc_pass *pass = running(rt);
+    if (rt->cursor >= pass->slot_count)
+        return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": %s_%s after the step's last backward; call step_end",
+                         layer->name, mine, call);
+    const slc_item *item = &pass->program->items[pass->slots[rt->cursor]];
+    uint32_t expected = slc_slot_layer(&rt->job, item->slot);
+    bool expected_forward = slc_slot_is_forward(&rt->job, item->slot);
+    if (expected != layer->index || expected_forward != forward || rt->in_slot == begin)
+        return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": %s_%s called where %s_%s of \"%s\" must come (micro-batch %u)",
+                         layer->name, mine, call, direction_name(expected_forward), rt->in_slot ? "end" : "begin",
+                         rt->layers[expected]->name, item->micro_batch);
+    return SLUICE_OK;
+}
+
+static void make_valid(sluice_runtime *rt, const sluice_layer *layer, uint32_t slot)
+{
+    bool forward = slc_slot_is_forward(&rt->job, slot);
+    for (uint32_t i = 0; i < layer->unit_count; i++) {
+        uint32_t u = layer->units[i];
+        slc_unit_state *unit = &rt->units[u];
+        slc_window window;
+        unit->now = unit->value;
+        for (uint32_t w = 0; unit->shard && w < unit->window_count; w++)
+            if (slc_unit_window(&rt->job, &rt->job.units[u], true, w, &window) && window.first_slot <= slot &&
+                slot <= window.last_slot)
+                unit->now = unit->gathered[w];
+        unit->gradient_now = forward ? NULL : unit->gradient;
+    }
+}
+
+static void make_invalid(sluice_runtime *rt, const sluice_layer *layer)
+{
+    for (uint32_t i = 0; i < layer->unit_count; i++) {
+        rt->units[layer->units[i]].now = NULL;
+        rt->units[layer->units[i]].gradient_now = NULL;
+    }
+}
+
+/* Elements of a gradient that belong to no parameter are zero, so that they neither count in a norm nor are NaN. */
+static sluice_status zero_padding(sluice_runtime *rt, uint32_t u)
+{
+    const slc_unit_state *unit = &rt->units[u];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t p = 0; !status && p < unit->param_count; p++) {
+        uint64_t end = unit->params[p]->first + unit->params[p]->count;
+        uint64_t next = p + 1 < unit->param_count ? unit->params[p + 1]->first : rt->job.units[u].elements;
+        if (next > end) status = slc_fill_zero(&rt->compute, unit->gradient + end, 4 * (next - end));
+    }
+    return status;
+}
+
+static sluice_status begin_gradients(sluice_runtime *rt, const sluice_layer *layer, const slc_item *item)
+{
+    if (!rt->job.each && item->micro_batch) return SLUICE_OK;
+    for (uint32_t i = 0; i < layer->unit_count; i++) {
+        uint32_t u = layer->units[i], first, last;
+        if (!rt->job.units[u].trainable) continue;
+        slc_unit_gradient_slots(&rt->job, &rt->job.units[u], &first, &last);
+        if (first != item->slot) continue;
+        for (uint32_t p = 0; p < rt->units[u].param_count; p++) rt->units[u].params[p]->fresh = true;
+        sluice_status status = zero_padding(rt, u);
+        if (status) return status;
+    }
+    return SLUICE_OK;
+}
+
+/* A gradient that nobody added to is zero. */
+static sluice_status end_gradients(sluice_runtime *rt, const sluice_layer *layer, const slc_item *item)
+{
+    if (!rt->job.each && item->micro_batch + 1 != rt->job.micro_batches) return SLUICE_OK;
+    for (uint32_t i = 0; i < layer->unit_count; i++) {
+        uint32_t u = layer->units[i], first, last;
+        if (!rt->job.units[u].trainable) continue;
+        slc_unit_gradient_slots(&rt->job, &rt->job.units[u], &first, &last);
+        for (uint32_t p = 0; last == item->slot && p < rt->units[u].param_count; p++) {
+            sluice_param *param = rt->units[u].params[p];
+            if (!param->fresh) continue;
+            param->fresh = false;
+            sluice_status status = slc_fill_zero(&rt->compute, rt->units[u].gradient + param->first, 4 * param->count);
+            if (status) return status;
+        }
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status slot_begin(sluice_layer *layer, bool forward)
+{
+    if (!layer) return slc_error(SLUICE_ERR_ARGUMENT, "%s_begin: no layer given", direction_name(forward));
+    sluice_runtime *rt = layer->rt;
+    sluice_status status = slc_runtime_require(rt, true, forward ? "forward_begin" : "backward_begin");
+    if (status) return status;
+    /* An evaluation may run its forwards again and again. */
+    bool evaluating = rt->mode == SLC_IN_EVALUATION;
+    if (evaluating && rt->cursor == rt->evaluate.slot_count) status = slc_pass_begin(rt, &rt->evaluate);
+    if (!status) status = check_order(layer, forward, true);
+    slc_pass *pass = running(rt);
+    if (!status) status = slc_pass_slot_begin(rt, pass, evaluating ? NULL : &rt->steps[pass->parity].exposed_s);
+    if (status) return slc_runtime_fail(rt, status);
+    const slc_item *item = &pass->program->items[pass->slots[rt->cursor]];
+    make_valid(rt, layer, item->slot);
+    rt->in_slot = true;
+    if (!forward) status = begin_gradients(rt, layer, item);
+    return slc_runtime_fail(rt, status);
+}
+
+static sluice_status slot_end(sluice_layer *layer, bool forward)
+{
+    if (!layer) return slc_error(SLUICE_ERR_ARGUMENT, "%s_end: no layer given", direction_name(forward));
+    sluice_runtime *rt = layer->rt;
+    sluice_status status = slc_runtime_require(rt, true, forward ? "forward_end" : "backward_end");
+    if (status) return status;
+    status = check_order(layer, forward, false);
+    if (status) return slc_runtime_fail(rt, status);
+    slc_pass *pass = running(rt);
+    if (!forward) status = end_gradients(rt, layer, &pass->program->items[pass->slots[rt->cursor]]);
+    make_invalid(rt, layer);
+    rt->in_slot = false;
+    if (!status) status = slc_pass_slot_end(rt, pass);
+    if (pass->evaluate && rt->cursor == pass->slot_count) pass->has_previous = true;
+    return slc_runtime_fail(rt, status);
+}
+
+sluice_status sluice_forward_begin(sluice_layer *layer)
+{
+    return slot_begin(layer, true);
+}
+
+sluice_status sluice_forward_end(sluice_layer *layer)
+{
+    return slot_end(layer, true);
+}
+
+sluice_status sluice_backward_begin(sluice_layer *layer)
+{
+    return slot_begin(layer, false);
+}
+
+sluice_status sluice_backward_end(sluice_layer *layer)
+{
+    return slot_end(layer, false);
+}
+
+/* Every rank knows that there was one; which layer only its owner knows, so they ask around. */
+static sluice_status name_non_finite(sluice_runtime *rt, const slc_step_state *step)
+{
+    uint32_t *bad = calloc((size_t)rt->size, sizeof *bad);
+    if (!bad) return slc_error(SLUICE_ERR_MEMORY, "no memory to report a non-finite gradient");
+    sluice_status status = sluice_world_all_gather(rt->world, &step->bad_unit, sizeof *bad, bad);
+    uint32_t first = SLC_NONE;
+    for (int r = 0; r < rt->size; r++)
+        if (bad[r] < first) first = bad[r];
+    free(bad);
+    if (status) return status;
+    return slc_error(SLUICE_ERR_NON_FINITE,
+                     "step %llu: the reduced gradient of layer \"%s\" holds NaN or infinity; lower the learning rate, "
+                     "clip, or skip such steps (nan = skip)",
+                     (unsigned long long)step->step, first == SLC_NONE ? "?" : rt->job.units[first].name);
+}
+
+static void report_step(const sluice_runtime *rt, const slc_step_state *step, sluice_step_report *report)
+{
+    *report = (sluice_step_report){.step = step->step,
+                                   .step_s = slc_seconds(slc_clock_ns() - rt->step_started_ns),
+                                   .exposed_s = step->exposed_s,
+                                   .gradient_norm = rt->config.clip > 0 ? slc_norm_result(step->bins) : NAN,
+                                   .skipped = step->skip,
+                                   .peak_bytes = slc_arena_peak(rt->arena),
+                                   .bytes_sent = slc_comm_bytes_sent(rt->comm) - rt->bytes_before};
+}
+
+sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
+{
+    sluice_status status = require_mode(rt, SLC_IN_STEP, "step_end");
+    if (status) return status;
+    slc_pass *pass = &rt->train;
+    if (rt->cursor != pass->slot_count || rt->in_slot) {
+        const slc_item *item = &pass->program->items[pass->slots[rt->cursor]];
+        return slc_runtime_fail(
+            rt, slc_error(SLUICE_ERR_ORDER, "step_end: the %s of layer \"%s\" has not %s (micro-batch %u)",
+                          direction_name(slc_slot_is_forward(&rt->job, item->slot)),
+                          rt->layers[slc_slot_layer(&rt->job, item->slot)]->name, rt->in_slot ? "ended" : "run",
+                          item->micro_batch));
+    }
+    slc_step_state *step = &rt->steps[pass->parity];
+    status = slc_pass_wait(rt, pass, rt->agree_item, &step->exposed_s);
+    if (status) return slc_runtime_fail(rt, status);
+    rt->mode = SLC_IDLE;
+    pass->has_previous = true;
+    if (step->non_finite && rt->config.nan == SLUICE_NAN_STOP) return slc_runtime_fail(rt, name_non_finite(rt, step));
+    if (!step->skip) rt->step = step->step;
+    if (report) report_step(rt, step, report);
+    return SLUICE_OK;
+}
+
+sluice_status sluice_runtime_sync(sluice_runtime *rt)
+{
+    sluice_status status = require_mode(rt, SLC_IDLE, "sync");
+    if (!status && !slc_gate_passed(slc_comm_completed(rt->comm), rt->next_operation))
+        status = slc_comm_wait(rt->comm, rt->next_operation);
+    if (!status) status = slc_runtime_healthy(rt);
+    return rt && rt->committed ? slc_runtime_fail(rt, status) : status;
+}
+
+sluice_status sluice_evaluate_begin(sluice_runtime *rt)
+{
+    sluice_status status = require_mode(rt, SLC_IDLE, "evaluate_begin");
+    if (!status) status = sluice_runtime_sync(rt);
+    if (status) return status;
+    rt->evaluate.has_previous = false;
+    rt->cursor = rt->evaluate.slot_count; /* the first forward begins the first pass */
+    rt->mode = SLC_IN_EVALUATION;
+    return SLUICE_OK;
+}
+
+sluice_status sluice_evaluate_end(sluice_runtime *rt)
+{
+    sluice_status status = require_mode(rt, SLC_IN_EVALUATION, "evaluate_end");
+    if (status) return status;
+    if (rt->cursor != rt->evaluate.slot_count || rt->in_slot)
+        return slc_runtime_fail(rt, slc_error(SLUICE_ERR_ORDER, "evaluate_end: inside a forward; run it to its end"));
+    if (rt->evaluate.has_previous) status = slc_pass_wait(rt, &rt->evaluate, SLC_NONE, NULL);
+    rt->mode = SLC_IDLE;
+    rt->train.has_previous = false;
+    return slc_runtime_fail(rt, status);
+}

@@ -1,0 +1,204 @@
+/* From registration to a job: parameters of a layer lie in one unit (frozen ones in a second), a tied parameter is a
+ * unit of its own. Each starts at a multiple of 16 elements; a unit is padded to a multiple of 16 * N. */
+#include "lib/engine/runtime.h"
+
+#include "lib/base/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+slc_part slc_unit_part(const slc_unit *unit, uint32_t world, uint64_t block, uint32_t rank)
+{
+    uint64_t start = block * unit->block_elements;
+    uint64_t length = unit->elements - start < unit->block_elements ? unit->elements - start : unit->block_elements;
+    uint64_t part = length / world;
+    return (slc_part){.first = start + rank * part, .count = part, .shard_first = start / world};
+}
+
+slc_part slc_part_of_param(const slc_part *part, const sluice_param *param)
+{
+    uint64_t first = param->first > part->first ? param->first : part->first;
+    uint64_t end = param->first + param->count, part_end = part->first + part->count;
+    if (part_end < end) end = part_end;
+    if (first >= end) return (slc_part){0};
+    return (slc_part){first, end - first, part->shard_first + (first - part->first)};
+}
+
+/* Does `param` belong to the unit that is being made of (layer, frozen, tied)? */
+static bool belongs(const sluice_param *param, uint32_t layer, bool frozen, const sluice_param *tied)
+{
+    return tied ? param == tied : param->layer == layer && param->frozen == frozen && !param->tied;
+}
+
+static char *unit_name(const sluice_runtime *rt, uint32_t layer, bool frozen, const sluice_param *tied)
+{
+    if (tied) return strdup(tied->name);
+    size_t bytes = strlen(rt->layers[layer]->name) + 8;
+    char *name = malloc(bytes);
+    if (name) snprintf(name, bytes, "%s%s", rt->layers[layer]->name, frozen ? ".frozen" : "");
+    return name;
+}
+
+static sluice_status add_uses(sluice_runtime *rt, slc_unit *unit, uint32_t layer, bool backward_value,
+                              const sluice_param *tied)
+{
+    unit->uses = calloc(rt->layer_count, sizeof *unit->uses);
+    if (!unit->uses) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", unit->name);
+    unit->uses[unit->use_count++] = (slc_use){layer, backward_value};
+    for (uint32_t l = layer + 1; tied && l < rt->layer_count; l++)
+        for (uint32_t i = 0; i < rt->layers[l]->use_count; i++)
+            if (rt->layers[l]->uses[i] == tied) unit->uses[unit->use_count++] = (slc_use){l, true};
+    return SLUICE_OK;
+}
+
+/* Makes one unit if any parameter belongs to it. */
+static sluice_status make_unit(sluice_runtime *rt, uint32_t layer, bool frozen, sluice_param *tied)
+{
+    uint32_t number = rt->job.unit_count, count = 0;
+    uint64_t elements = 0, grain = (uint64_t)SLC_GRAIN * (uint64_t)rt->size;
+    bool backward_value = false;
+    for (uint32_t i = 0; i < rt->param_count; i++) count += belongs(rt->params[i], layer, frozen, tied);
+    if (!count) return SLUICE_OK;
+
+    slc_unit *unit = &rt->job.units[number];
+    slc_unit_state *state = &rt->units[number];
+    rt->job.unit_count++;
+    unit->name = unit_name(rt, layer, frozen, tied);
+    state->params = calloc(count, sizeof(sluice_param *));
+    if (!unit->name || !state->params) return slc_error(SLUICE_ERR_MEMORY, "unit of layer %u", layer);
+    for (uint32_t i = 0; i < rt->param_count; i++) {
+        sluice_param *param = rt->params[i];
+        if (!belongs(param, layer, frozen, tied)) continue;
+        param->unit = number;
+        param->first = elements;
+        elements = round_up(elements + param->count, SLC_GRAIN);
+        backward_value = backward_value || !param->no_backward_value;
+        state->params[state->param_count++] = param;
+    }
+    unit->elements = round_up(elements, grain);
+    uint64_t block = rt->config.block_bytes / 4 / grain * grain;
+    unit->block_elements = block ? block : grain;
+    unit->trainable = !(tied ? tied->frozen : frozen);
+    return add_uses(rt, unit, layer, backward_value, tied);
+}
+
+static sluice_status make_units(sluice_runtime *rt)
+{
+    uint32_t most = rt->param_count + 2 * rt->layer_count;
+    rt->job.units = calloc(most, sizeof *rt->job.units);
+    rt->units = calloc(most, sizeof *rt->units);
+    if (!rt->job.units || !rt->units) return slc_error(SLUICE_ERR_MEMORY, "units");
+    sluice_status status = SLUICE_OK;
+    for (uint32_t l = 0; !status && l < rt->layer_count; l++) {
+        status = make_unit(rt, l, false, NULL);
+        if (!status) status = make_unit(rt, l, true, NULL);
+        for (uint32_t i = 0; !status && i < rt->param_count; i++)
+            if (rt->params[i]->layer == l && rt->params[i]->tied) status = make_unit(rt, l, false, rt->params[i]);
+    }
+    return status;
+}
+
+static sluice_status list_units_of_layers(sluice_runtime *rt)
+{
+    for (uint32_t l = 0; l < rt->layer_count; l++) {
+        sluice_layer *layer = rt->layers[l];
+        layer->units = calloc(rt->job.unit_count + 1, sizeof *layer->units);
+        if (!layer->units) return slc_error(SLUICE_ERR_MEMORY, "layer \"%s\"", layer->name);
+        for (uint32_t u = 0; u < rt->job.unit_count; u++)
+            for (uint32_t i = 0; i < rt->job.units[u].use_count; i++)
+                if (rt->job.units[u].uses[i].layer == l) layer->units[layer->unit_count++] = u;
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status find_layer_index(const sluice_runtime *rt, const char *name, const char *what, uint32_t *out)
+{
+    for (uint32_t l = 0; l < rt->layer_count; l++)
+        if (!strcmp(rt->layers[l]->name, name)) {
+            *out = l;
+            return SLUICE_OK;
+        }
+    return slc_error(SLUICE_ERR_ARGUMENT, "activation \"%s\": there is no layer \"%s\"", what, name);
+}
+
+static sluice_status make_activation_life(sluice_runtime *rt, const sluice_activation *a, slc_activation_life *life)
+{
+    uint32_t last = a->layer, last_forward = a->layer + 1 < rt->layer_count ? a->layer + 1 : a->layer;
+    sluice_status status = SLUICE_OK;
+    if (a->last_layer) status = find_layer_index(rt, a->last_layer, a->name, &last);
+    if (!status && a->last_forward_layer) status = find_layer_index(rt, a->last_forward_layer, a->name, &last_forward);
+    if (status) return status;
+    life->name = a->name;
+    life->bytes = a->bytes;
+    life->first_slot = a->first == SLUICE_FORWARD ? slc_forward_slot(a->layer) : slc_backward_slot(&rt->job, a->layer);
+    life->last_slot = a->last == SLUICE_FORWARD ? slc_forward_slot(last) : slc_backward_slot(&rt->job, last);
+    life->last_forward_slot = slc_forward_slot(last_forward);
+    if (life->last_slot < life->first_slot)
+        return slc_error(SLUICE_ERR_ARGUMENT, "activation \"%s\": its life ends before it begins", a->name);
+    return SLUICE_OK;
+}
+
+static sluice_status make_lives(sluice_runtime *rt)
+{
+    slc_job *job = &rt->job;
+    job->activations = calloc(rt->activation_count + 1, sizeof *job->activations);
+    job->workspaces = calloc(rt->workspace_count + 1, sizeof *job->workspaces);
+    if (!job->activations || !job->workspaces) return slc_error(SLUICE_ERR_MEMORY, "activations");
+    for (uint32_t i = 0; i < rt->activation_count; i++) {
+        sluice_status status = make_activation_life(rt, rt->activations[i], &job->activations[i]);
+        if (status) return status;
+    }
+    for (uint32_t i = 0; i < rt->workspace_count; i++) {
+        const sluice_workspace *w = rt->workspaces[i];
+        job->workspaces[i] = (slc_workspace_life){.name = w->name, .bytes = w->bytes, .layer = w->layer};
+    }
+    job->activation_count = rt->activation_count;
+    job->workspace_count = rt->workspace_count;
+    return SLUICE_OK;
+}
+
+sluice_status slc_engine_make_job(sluice_runtime *rt)
+{
+    slc_job *job = &rt->job;
+    *job = (slc_job){.world = (uint32_t)rt->size,
+                     .micro_batches = rt->config.micro_batches,
+                     .each = rt->config.accumulate == SLUICE_ACCUMULATE_EACH,
+                     .barrier = rt->config.clip > 0 || rt->config.nan == SLUICE_NAN_SKIP,
+                     .states = rt->optimizer.state_count,
+                     .layer_count = rt->layer_count,
+                     .reserved_bytes = rt->reserved_bytes};
+    job->layers = calloc(rt->layer_count, sizeof *job->layers);
+    if (!job->layers) return slc_error(SLUICE_ERR_MEMORY, "layers");
+    for (uint32_t l = 0; l < rt->layer_count; l++) job->layers[l] = rt->layers[l]->name;
+
+    sluice_status status = make_units(rt);
+    if (!status) status = list_units_of_layers(rt);
+    if (!status) status = make_lives(rt);
+    if (status) return status;
+    uint64_t largest = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (4 * job->units[u].block_elements > largest) largest = 4 * job->units[u].block_elements;
+    job->scratch_bytes = slc_comm_scratch_bytes(rt->comm, largest);
+    return SLUICE_OK;
+}
+
+void slc_engine_destroy_job(sluice_runtime *rt)
+{
+    for (uint32_t u = 0; u < rt->job.unit_count; u++) {
+        free((char *)rt->job.units[u].name);
+        free(rt->job.units[u].uses);
+        free(rt->units[u].params);
+        free(rt->units[u].gathered);
+    }
+    free(rt->job.layers);
+    free(rt->job.units);
+    free(rt->units);
+    free(rt->job.activations);
+    free(rt->job.workspaces);
+}
