@@ -11,5 +11,6 @@ typedef struct {
 
 extern const sluice_command slc_command_info;
 extern const sluice_command slc_command_run;
+extern const sluice_command slc_command_train; /* only with a model */
 
 #endif

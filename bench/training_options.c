@@ -1,6 +1,7 @@
 /* The training options as one table: the parser, the defaults and the help are made from its rows. */
 #include "bench/training_options.h"
 
+#include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -192,26 +193,6 @@ const struct argp *slc_training_argp(void)
 
 /* ---- Checking ---- */
 
-static const char *const size_units[] = {"B", "k", "M", "G", "T"};
-
-sluice_status slc_size_parse(const char *text, uint64_t *bytes)
-{
-    char *end;
-    double value = strtod(text, &end);
-    double scale = end != text && !*end ? 1 : 0;
-    for (int i = 0; !scale && end != text && i < 5; i++) {
-        if (strncasecmp(end, size_units[i], 1)) continue;
-        const char *rest = end + 1;
-        if (!*rest || !strcasecmp(rest, "iB")) scale = pow(1024, i);
-        else if (!strcasecmp(rest, "B")) scale = pow(1000, i);
-        if (i == 0 && *rest) scale = 0;
-    }
-    if (!scale || !(value >= 0 && value * scale < 0x1p63))
-        return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" is no size; write 900MiB, 1.5GB or a number of bytes", text);
-    *bytes = (uint64_t)(value * scale);
-    return SLUICE_OK;
-}
-
 /* `have` are the names that work, `later` those that are known but not built; both with commas around each. */
 static sluice_status check_name(const char *option, const char *value, const char *have, const char *later)
 {
@@ -224,24 +205,6 @@ static sluice_status check_name(const char *option, const char *value, const cha
                              (int)strlen(have) - 2, have + 1);
     }
     return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: unknown; use %.*s", option, value, (int)strlen(have) - 2, have + 1);
-}
-
-static sluice_status parse_budget(const char *text, uint64_t *bytes, double *of_dp)
-{
-    *bytes = 0;
-    *of_dp = 0;
-    if (!*text) return SLUICE_OK;
-    char *end;
-    double percent = strtod(text, &end);
-    if (end != text && !strcmp(end, "%")) {
-        if (!(percent > 0 && percent <= 1000))
-            return slc_error(SLUICE_ERR_ARGUMENT, "--budget %s: give a percentage above 0", text);
-        *of_dp = percent / 100;
-        return SLUICE_OK;
-    }
-    sluice_status status = slc_size_parse(text, bytes);
-    if (!status && *bytes == 0) status = slc_error(SLUICE_ERR_ARGUMENT, "a budget of 0 bytes holds nothing");
-    return slc_error_context(status, "--budget");
 }
 
 static sluice_status check_strategy(const char *name)
@@ -283,7 +246,6 @@ sluice_status slc_training_model(const slc_training_options *o, sluice_gpt2_conf
     if (o->context > model->context)
         return slc_error(SLUICE_ERR_ARGUMENT, "--context %llu: %s has a context of %u", (unsigned long long)o->context,
                          o->size, model->context);
-    model->threads = (uint32_t)o->threads;
     *tokens = o->context ? (uint32_t)o->context : model->context < 256 ? model->context : 256;
     return SLUICE_OK;
 }
@@ -299,9 +261,10 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     config->micro_batches = (uint32_t)o->micro_batches;
     config->threads = (uint32_t)o->threads;
     config->device = o->device;
-    sluice_status status = slc_size_parse(o->block, &config->block_bytes);
+    sluice_status status = slc_parse_bytes(o->block, &config->block_bytes);
     if (status) return slc_error_context(status, "--block");
-    return parse_budget(o->budget, &config->budget_bytes, &config->budget_of_dp);
+    if (*o->budget) status = slc_parse_budget(o->budget, &config->budget_bytes, &config->budget_of_dp);
+    return slc_error_context(status, "--budget");
 }
 
 sluice_status slc_training_world(const slc_training_options *o, sluice_world_config *config)

@@ -46,7 +46,4 @@ sluice_status slc_training_config(const slc_training_options *options, sluice_co
 /* The launcher's world with the options' throttle and time limit. */
 sluice_status slc_training_world(const slc_training_options *options, sluice_world_config *config);
 
-/* "4096", "64KiB", "1.5GB". Errors: ARGUMENT. */
-sluice_status slc_size_parse(const char *text, uint64_t *bytes);
-
 #endif

@@ -237,7 +237,7 @@ static sluice_status finish(training *t)
 {
     slc_training_result *result = t->result;
     sluice_status status = summarise(result);
-    if (!status && t->options->eval_batches) status = evaluate(t, &result->evaluation_loss);
+    if (!status && t->options->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
     if (!status) status = sluice_runtime_memory(t->rt, &result->memory);
     return status;

@@ -1,0 +1,228 @@
+/* `sluice train`: trains a bundled model on text and shows how it goes. Rank 0 speaks and writes; the other ranks train.
+ * With -n N and no launcher it starts itself again, N times, as `sluice run` would. */
+#include "bench/command.h"
+#include "bench/launch.h"
+#include "bench/result_file.h"
+#include "bench/training_options.h"
+#include "bench/training_report.h"
+#include "bench/training_run.h"
+#include "lib/base/status.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+
+static volatile sig_atomic_t stops;
+
+static void count_stop(int signal)
+{
+    (void)signal;
+    stops++;
+}
+
+static void take_signals(void)
+{
+    struct sigaction action = {.sa_handler = count_stop};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- What rank 0 writes ---- */
+
+typedef struct {
+    bool speaks;
+    slc_training_progress progress;
+    slc_result_file json, csv;
+} output;
+
+static sluice_status open_output(output *out, const slc_training_options *options)
+{
+    if (!out->speaks) return SLUICE_OK;
+    sluice_status status = slc_result_file_open(options->json, &out->json);
+    if (!status) status = slc_result_file_open(options->csv, &out->csv);
+    if (!status && out->csv.file)
+        fputs("step,loss,learning_rate,step_s,exposed_s,gradient_norm,skipped,peak_bytes,bytes_sent,evaluation_loss\n",
+              out->csv.file);
+    return status;
+}
+
+/* What a number without a value leaves empty. */
+static void put_optional(FILE *file, double value)
+{
+    if (!isnan(value)) fprintf(file, "%.9g", value);
+}
+
+static sluice_status write_step(FILE *file, const slc_training_step *step)
+{
+    if (!file) return SLUICE_OK;
+    fprintf(file, "%" PRIu64 ",%.9g,%.9g,%.6f,%.6f,", step->step, step->loss, step->learning_rate, step->step_s,
+            step->exposed_s);
+    put_optional(file, step->gradient_norm);
+    fprintf(file, ",%d,%" PRIu64 ",%" PRIu64 ",", step->skipped, step->peak_bytes, step->bytes_sent);
+    put_optional(file, step->evaluation_loss);
+    fputc('\n', file);
+    return ferror(file) ? slc_error(SLUICE_ERR_IO, "cannot write the metrics: is the disk full?") : SLUICE_OK;
+}
+
+static sluice_status stepped(const slc_training_step *step, void *context)
+{
+    output *out = context;
+    if (!out->speaks) return SLUICE_OK;
+    slc_training_progress_show(&out->progress, step);
+    return write_step(out->csv.file, step);
+}
+
+static void print_summary(FILE *file, const slc_training_options *o, const slc_training_result *r)
+{
+    if (r->step_count == 0) return;
+    fprintf(file, "%s gpt2 %s, %" PRIu64 " parameters: %" PRIu64 " steps, loss %.4f -> %.4f",
+            r->interrupted ? "stopped:" : "trained", o->size, r->parameters, r->step_count, r->steps[0].loss,
+            r->steps[r->step_count - 1].loss);
+    if (!isnan(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
+    fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f tokens/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
+            r->tokens_per_s);
+    fprintf(file, "memory: peak %.1f MiB, planned %.1f MiB, resident set %.1f MiB\n",
+            (double)r->memory.peak_bytes / 0x1p20, (double)r->memory.planned_bytes / 0x1p20,
+            (double)r->memory.rss_bytes / 0x1p20);
+    for (uint32_t i = 0; i < r->memory.category_count; i++)
+        fprintf(file, "  %-22s %10.1f MiB\n", r->memory.categories[i].name,
+                (double)r->memory.categories[i].peak_bytes / 0x1p20);
+    fprintf(file, "weights sha256 %s\n", r->weights_sha256);
+}
+
+static sluice_status write_results(output *out, const sluice_world *world, const slc_training_options *options,
+                                   const slc_training_result *result)
+{
+    bool to_stdout = out->json.file == stdout || out->csv.file == stdout;
+    print_summary(to_stdout ? stderr : stdout, options, result);
+    if (!out->json.file) return SLUICE_OK;
+    json_t *runs = json_array();
+    json_array_append_new(runs, slc_training_run_json(world, options, result));
+    return slc_training_write_json(out->json.file, world, runs);
+}
+
+/* Metrics of a run that failed are kept, its summary is not. */
+static sluice_status close_output(output *out, sluice_status status)
+{
+    if (status) slc_result_file_abandon(&out->json);
+    sluice_status json = slc_result_file_commit(&out->json);
+    sluice_status csv = slc_result_file_commit(&out->csv);
+    return status ? status : json ? json : csv;
+}
+
+/* ---- Training ---- */
+
+static sluice_status train_in(sluice_world *world, const slc_training_options *options, bool *interrupted)
+{
+    sluice_gpt2_config model;
+    uint32_t tokens = 0;
+    slc_training_result result = {0};
+    output out = {.speaks = sluice_world_rank(world) == 0};
+    const slc_training_watch watch = {.stepped = stepped, .context = &out, .stops = &stops};
+    sluice_status status = open_output(&out, options);
+    if (!status) status = slc_training_model(options, &model, &tokens);
+    slc_training_progress_init(&out.progress, options->steps,
+                               (uint64_t)sluice_world_size(world) * options->micro_batches * options->batch * tokens);
+    if (!status) {
+        take_signals();
+        status = slc_training_run(world, options, &watch, &result);
+    }
+    slc_training_progress_end(&out.progress);
+    *interrupted = result.interrupted || status == SLUICE_ERR_INTERRUPTED;
+    if (!status && out.speaks) status = write_results(&out, world, options, &result);
+    char why[2048];
+    snprintf(why, sizeof why, "%s", sluice_last_error());
+    sluice_status closed = close_output(&out, status);
+    if (status && closed == status) slc_error(status, "%s", why);
+    slc_training_result_free(&result);
+    return closed;
+}
+
+static int train_here(const slc_training_options *options)
+{
+    sluice_world_config config;
+    sluice_world *world = NULL;
+    bool interrupted = false;
+    sluice_status status = slc_training_world(options, &config);
+    if (!status) status = sluice_world_create(&config, &world);
+    if (!status) status = train_in(world, options, &interrupted);
+    if (status) fprintf(stderr, "sluice train: %s: %s\n", sluice_status_name(status), sluice_last_error());
+    if (!status) status = sluice_world_barrier(world); /* nobody leaves while another still writes */
+    sluice_world_destroy(world);
+    return interrupted ? EXIT_INTERRUPTED : status ? EXIT_FAILED : 0;
+}
+
+/* ---- The command ---- */
+
+static bool launched(void)
+{
+    const char *const names[] = {"RANK", "SLURM_STEP_ID", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (getenv(names[i])) return true;
+    return false;
+}
+
+/* The same command line again, under the launcher. */
+static int start_ranks(uint64_t ranks, char **argv)
+{
+    char self[4096];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0) {
+        fprintf(stderr, "sluice train: cannot find its own program in /proc/self/exe; use `sluice run`\n");
+        return EXIT_FAILED;
+    }
+    self[length] = 0;
+    int count = 0, exit_code = EXIT_FAILED;
+    while (argv[count]) count++;
+    char **command = calloc((size_t)count + 2, sizeof *command);
+    if (!command) return EXIT_FAILED;
+    command[0] = self;
+    command[1] = (char *)"train";
+    for (int i = 1; i < count; i++) command[i + 1] = argv[i];
+    const slc_launch_options launch = {.ranks = (int)ranks, .command = command};
+    if (slc_launch(&launch, &exit_code)) fprintf(stderr, "sluice train: %s\n", sluice_last_error());
+    free(command);
+    return exit_code;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    (void)text;
+    if (key == ARGP_KEY_INIT) {
+        state->child_inputs[0] = state->input;
+        return 0;
+    }
+    return ARGP_ERR_UNKNOWN;
+}
+
+static int run(int argc, char **argv)
+{
+    slc_training_options options;
+    const struct argp_child children[] = {{slc_training_argp(), 0, NULL, 0}, {0}};
+    const struct argp parser = {
+        .parser = parse_option,
+        .children = children,
+        .doc = "Trains a bundled model on text, on this rank or on every rank of a launcher's job.\v"
+               "Examples:\n"
+               "  sluice train\n"
+               "  sluice train -n 2 --size mini --strategy fsdp --budget 60% --steps 200\n"
+               "  sluice train -n 2 --throttle 1gbit,50us --json results.json --csv metrics.csv\n"
+               "  sluice run -n 4 -- sluice train --data book.txt --batch 8 --micro-batches 2\n\n"
+               "Ctrl-C stops all ranks after the step and writes what there is (exit code 130); a second one gives up "
+               "the step.",
+    };
+    if (argp_parse(&parser, argc, argv, 0, NULL, &options)) return EXIT_USAGE;
+    if (slc_training_options_check(&options)) {
+        fprintf(stderr, "sluice train: %s\n", sluice_last_error());
+        return EXIT_USAGE;
+    }
+    if (options.ranks && !launched()) return start_ranks(options.ranks, argv);
+    return train_here(&options);
+}
+
+const sluice_command slc_command_train = {"train", "trains a bundled model on text", run};
