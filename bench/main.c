@@ -6,7 +6,7 @@
 
 static const sluice_command *const commands[] = {
     &slc_command_run,
-#if SLUICE_HAVE_DNNL
+#ifdef SLUICE_HAVE_DNNL
     &slc_command_train,
 #endif
     &slc_command_info,
