@@ -57,32 +57,31 @@ LANES_INLINE lanes_part part_sqrt(lanes_part a)
 }
 LANES_INLINE void part_stream(float *p, lanes_part a) { *(lanes_part_unaligned *)p = a; }
 #endif
-#if defined(__FP_FAST_FMAF) || defined(__aarch64__)
+#if !defined(__x86_64__)
 LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
 {
     for (int i = 0; i < 4; i++) a[i] = __builtin_fmaf(a[i], b[i], c[i]);
     return a;
 }
 #else
-/* Fused by way of double: the product is exact, the sum's error is known exactly (Knuth's TwoSum), and rounding the
- * sum to odd makes the second rounding, to float, the only one (Boldo & Melquiond, IEEE TC 2008). */
-typedef double lanes_pair __attribute__((vector_size(16)));
-typedef int64_t lanes_pair_bits __attribute__((vector_size(16)));
-LANES_INLINE lanes_pair pair_fma_odd(lanes_pair a, lanes_pair b, lanes_pair c)
+/* The first x86-64 processors have no fma. By way of double: the product is exact, the sum's error is known exactly
+ * (Knuth's TwoSum), and rounding the sum to odd makes the second rounding, to float, the only one (Boldo & Melquiond,
+ * IEEE TC 2008). */
+LANES_INLINE __m128d pair_fma_odd(__m128d a, __m128d b, __m128d c)
 {
-    lanes_pair product = a * b, sum = product + c, part = sum - product;
-    lanes_pair error = (product - (sum - part)) + (c - part);
-    lanes_pair_bits inexact = (error > 0) | (error < 0), away = (error > 0) ^ (sum < 0);
-    lanes_pair_bits bits = (lanes_pair_bits)sum, even = (bits & 1) - 1;
-    /* away is -1 where the true value is larger in magnitude than the sum, 0 where it is smaller */
-    lanes_pair_bits step = (away & 2) - 1;
-    return (lanes_pair)(bits + (step & inexact & even));
+    __m128d product = a * b, sum = product + c, part = sum - product;
+    __m128d error = (product - (sum - part)) + (c - part);
+    __m128i up = (__m128i)(error > 0), down = (__m128i)(error < 0), negative = (__m128i)(sum < 0);
+    __m128i bits = (__m128i)sum, even = (bits & 1) - 1;
+    __m128i step = ((up ^ negative) & 2) - 1; /* in magnitude: +1 where the true value is larger than the sum */
+    return (__m128d)(bits + (step & (up | down) & even));
 }
 LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
 {
-    lanes_pair low = pair_fma_odd((lanes_pair){a[0], a[1]}, (lanes_pair){b[0], b[1]}, (lanes_pair){c[0], c[1]});
-    lanes_pair high = pair_fma_odd((lanes_pair){a[2], a[3]}, (lanes_pair){b[2], b[3]}, (lanes_pair){c[2], c[3]});
-    return (lanes_part){(float)low[0], (float)low[1], (float)high[0], (float)high[1]};
+    __m128 a2 = _mm_movehl_ps(a, a), b2 = _mm_movehl_ps(b, b), c2 = _mm_movehl_ps(c, c);
+    __m128d low = pair_fma_odd(_mm_cvtps_pd(a), _mm_cvtps_pd(b), _mm_cvtps_pd(c));
+    __m128d high = pair_fma_odd(_mm_cvtps_pd(a2), _mm_cvtps_pd(b2), _mm_cvtps_pd(c2));
+    return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
 }
 #endif
 #endif

@@ -1,0 +1,72 @@
+/* A row of logits fits the second-level cache, so three passes over it touch memory once: its maximum; exponentials,
+ * stored where the logits were, and their sum; the scale. */
+#include "lib/kernels/cross_entropy/cross_entropy_cpu.h"
+
+#include "lib/kernels/lanes_math.h"
+
+#include <math.h>
+
+enum { CHAINS = 4, STRIDE = CHAINS * LANES }; /* independent sums, for the latency of additions */
+
+static float row_largest(const float *x, uint64_t count)
+{
+    lanes most[CHAINS];
+    for (int i = 0; i < CHAINS; i++) most[i] = lanes_set(-INFINITY);
+    uint64_t at = 0;
+    for (; at + STRIDE <= count; at += STRIDE)
+        for (int i = 0; i < CHAINS; i++) most[i] = lanes_max(most[i], lanes_load(x + at + i * LANES));
+    for (; at < count; at += LANES) most[0] = lanes_max(most[0], lanes_load_some(x + at, count - at, -INFINITY));
+    return lanes_largest(lanes_max(lanes_max(most[0], most[1]), lanes_max(most[2], most[3])));
+}
+
+/* The sum of e^(x - shift); the terms replace x where `keep`. */
+LANES_INLINE float row_exponentials(float *x, uint64_t count, float shift, bool keep)
+{
+    lanes sum[CHAINS], base = lanes_set(shift);
+    for (int i = 0; i < CHAINS; i++) sum[i] = lanes_set(0.0f);
+    uint64_t at = 0;
+    for (; at + STRIDE <= count; at += STRIDE)
+        for (int i = 0; i < CHAINS; i++) {
+            lanes e = lanes_exp(lanes_sub(lanes_load(x + at + i * LANES), base));
+            if (keep) lanes_store(x + at + i * LANES, e);
+            sum[i] = lanes_add(sum[i], e);
+        }
+    for (; at < count; at += LANES) {
+        lanes e = lanes_exp(lanes_sub(lanes_load_some(x + at, count - at, -INFINITY), base));
+        if (keep) lanes_store_some(x + at, count - at, e);
+        sum[0] = lanes_add(sum[0], e);
+    }
+    return lanes_sum(lanes_add(lanes_add(sum[0], sum[1]), lanes_add(sum[2], sum[3])));
+}
+
+static void row_scale(float *x, uint64_t count, float factor)
+{
+    lanes by = lanes_set(factor);
+    uint64_t at = 0;
+    for (; at + LANES <= count; at += LANES) lanes_store(x + at, lanes_mul(lanes_load(x + at), by));
+    if (at < count) lanes_store_tail(x + at, count - at, lanes_mul(lanes_load_tail(x + at, count - at, 0.0f), by));
+}
+
+void SLC_ISA(slc_cross_entropy_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+{
+    (void)part;
+    const slc_cross_entropy_args args = *(const slc_cross_entropy_args *)context;
+    const float scale = args.gradient_scale;
+    for (uint64_t row = first; row < last; row++) {
+        float *x = args.logits + row * args.classes;
+        int32_t target = args.targets[row];
+        if (target < 0) {
+            args.losses[row] = 0.0f;
+            if (scale != 0.0f) memset(x, 0, args.classes * sizeof *x);
+            continue;
+        }
+        float hit = x[target], largest = row_largest(x, args.classes);
+        float sum = scale != 0.0f ? row_exponentials(x, args.classes, largest, true)
+                                  : row_exponentials(x, args.classes, largest, false);
+        args.losses[row] = (float)(log((double)sum) + ((double)largest - (double)hit));
+        if (scale == 0.0f) continue;
+        double share = (double)x[target] / (double)sum;
+        row_scale(x, args.classes, (float)((double)scale / (double)sum));
+        x[target] = (float)((share - 1.0) * (double)scale);
+    }
+}

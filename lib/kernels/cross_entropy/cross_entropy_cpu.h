@@ -1,0 +1,17 @@
+/* The fast cross-entropy, compiled once for each instruction set. */
+#ifndef SLC_KERNEL_CROSS_ENTROPY_CPU_H
+#define SLC_KERNEL_CROSS_ENTROPY_CPU_H
+
+#include "lib/kernels/isa.h"
+
+typedef struct {
+    uint64_t classes;
+    float *logits;
+    const int32_t *targets;
+    float gradient_scale;
+    float *losses;
+} slc_cross_entropy_args;
+
+SLC_ISA_DECLARE(slc_cross_entropy_range); /* ranges of rows */
+
+#endif

@@ -1,0 +1,79 @@
+/* Loss and gradient against float64, with equal bits for every instruction set and thread count. */
+#include "lib/kernels/cross_entropy/cross_entropy.h"
+#include "lib/kernels/cross_entropy/cross_entropy_ref.h"
+#include "lib/kernels/kernel_test.h"
+
+static void check(uint64_t rows, uint64_t classes, float range, float scale)
+{
+    uint64_t seed = 5, count = rows * classes;
+    int32_t *targets = malloc(rows * sizeof *targets);
+    assert_non_null(targets);
+    for (uint64_t i = 0; i < rows; i++) targets[i] = i % 5 == 3 ? -1 : (int32_t)(test_random(&seed) % classes);
+    float *logits = test_uniform_floats(count, -range, range, 1), *losses = test_floats(rows), *first[2] = {0};
+    double *logits64 = test_widen(count, logits), *losses64 = test_doubles(rows);
+    slc_cross_entropy_ref(rows, classes, logits64, targets, (double)scale, losses64);
+
+    TEST_EACH_ISA(isa)
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        slc_stream stream = test_stream(threads);
+        float *x = test_copy(count, logits);
+        assert_int_equal(slc_cross_entropy(&stream, rows, classes, x, targets, scale, losses), SLUICE_OK);
+        for (uint64_t row = 0; row < rows; row++)
+            assert_true(fabs((double)losses[row] - losses64[row]) <= 1e-6 * fabs(losses64[row]) + 1e-7);
+        test_close("dlogits", count, x, logits64, 1e-6);
+        test_same_bits("losses", rows, losses, &first[0]);
+        test_same_bits("dlogits", count, x, &first[1]);
+        free(x);
+        slc_stream_destroy(&stream);
+    }
+    free(targets), free(logits), free(losses), free(first[0]), free(first[1]), free(logits64), free(losses64);
+}
+
+static void agrees_with_float64(void **state)
+{
+    (void)state;
+    const uint64_t classes[] = {1, 2, 15, 16, 17, 63, 64, 65, 1000, 50257};
+    for (size_t c = 0; c < TEST_COUNT_OF(classes); c++) {
+        check(8, classes[c], 4, 0.125f);
+        check(5, classes[c], 60, 1);
+        check(3, classes[c], 4, 0);
+    }
+    check(197, 257, 10, 1.0f / 197);
+}
+
+static void large_logits_and_nan(void **state)
+{
+    (void)state;
+    slc_stream stream = test_stream(1);
+    TEST_EACH_ISA(isa)
+    {
+        float x[] = {1e30f, -1e30f, 0, 3}, y[] = {0, NAN, 1, 2}, loss;
+        int32_t target = 0;
+        assert_int_equal(slc_cross_entropy(&stream, 1, 4, x, &target, 1, &loss), SLUICE_OK);
+        assert_true(loss == 0.0f && x[0] == 0.0f && x[1] == 0.0f && x[2] == 0.0f && x[3] == 0.0f);
+        assert_int_equal(slc_cross_entropy(&stream, 1, 4, y, &target, 1, &loss), SLUICE_OK);
+        assert_true(isnan(loss));
+    }
+    slc_stream_destroy(&stream);
+}
+
+static void target_out_of_range(void **state)
+{
+    (void)state;
+    slc_stream stream = test_stream(1);
+    float x[4] = {0}, loss;
+    const int32_t bad[] = {4, -2, INT32_MAX};
+    for (size_t i = 0; i < TEST_COUNT_OF(bad); i++)
+        assert_int_equal(slc_cross_entropy(&stream, 1, 4, x, &bad[i], 1, &loss), SLUICE_ERR_ARGUMENT);
+    slc_stream_destroy(&stream);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(agrees_with_float64),
+        cmocka_unit_test(large_logits_and_nan),
+        cmocka_unit_test(target_out_of_range),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
