@@ -5,30 +5,11 @@
 
 #include <stdlib.h>
 
-uint32_t slc_find_slot(const slc_program *program, uint32_t micro_batch, uint32_t slot)
-{
-    for (uint32_t i = 0; i < program->item_count; i++) {
-        const slc_item *item = &program->items[i];
-        if (item->kind == SLC_ITEM_SLOT && item->micro_batch == micro_batch && item->slot == slot) return i;
-    }
-    return SLC_NONE;
-}
-
-uint32_t slc_find_operation(const slc_program *program, slc_item_kind kind, uint32_t micro_batch, uint32_t unit,
-                            uint32_t index)
-{
-    for (uint32_t i = 0; i < program->item_count; i++) {
-        const slc_item *item = &program->items[i];
-        if (item->kind == kind && item->micro_batch == micro_batch && item->unit == unit && item->index == index)
-            return i;
-    }
-    return SLC_NONE;
-}
-
 typedef struct {
     const slc_job *job;
     const slc_plan *plan;
     slc_program *program;
+    slc_places places;
     uint32_t capacity;
     bool failed;
 } claims;
@@ -54,8 +35,8 @@ static void claim_gathered(claims *c, uint32_t buffer, uint32_t micro_batch, boo
     const slc_buffer *b = &c->plan->buffers[buffer];
     slc_window window;
     if (!slc_unit_window(c->job, &c->job->units[b->unit], !evaluate, b->index, &window)) return;
-    claim(c, buffer, slc_find_operation(c->program, SLC_ITEM_GATHER_WINDOW, micro_batch, b->unit, b->index),
-          slc_find_slot(c->program, micro_batch, window.last_slot));
+    claim(c, buffer, slc_find_operation(&c->places, SLC_ITEM_GATHER_WINDOW, micro_batch, b->unit, b->index),
+          slc_find_slot(&c->places, micro_batch, window.last_slot));
 }
 
 /* A gradient lives from the first slot that adds to it until its last reader: the reduction when the result goes
@@ -69,9 +50,9 @@ static void claim_gradient(claims *c, uint32_t buffer)
     for (uint32_t m = 0; m <= last; m++) {
         if (!job->each && m) break;
         uint32_t reduced_in = job->each ? m : last;
-        uint32_t end = moved ? slc_find_operation(c->program, SLC_ITEM_REDUCE_SCATTER, reduced_in, u, 0)
-                             : slc_find_operation(c->program, SLC_ITEM_UPDATE, last, u, 0);
-        claim(c, buffer, slc_find_slot(c->program, m, first), end);
+        uint32_t end = moved ? slc_find_operation(&c->places, SLC_ITEM_REDUCE_SCATTER, reduced_in, u, 0)
+                             : slc_find_operation(&c->places, SLC_ITEM_UPDATE, last, u, 0);
+        claim(c, buffer, slc_find_slot(&c->places, m, first), end);
     }
 }
 
@@ -79,8 +60,8 @@ static void claim_reduced(claims *c, uint32_t buffer)
 {
     uint32_t u = c->plan->buffers[buffer].unit, last = c->job->micro_batches - 1;
     slc_item_kind reader = c->plan->strategies[u] == SLC_DP ? SLC_ITEM_GATHER_GRADIENT : SLC_ITEM_UPDATE;
-    claim(c, buffer, slc_find_operation(c->program, SLC_ITEM_REDUCE_SCATTER, c->job->each ? 0 : last, u, 0),
-          slc_find_operation(c->program, reader, last, u, 0));
+    claim(c, buffer, slc_find_operation(&c->places, SLC_ITEM_REDUCE_SCATTER, c->job->each ? 0 : last, u, 0),
+          slc_find_operation(&c->places, reader, last, u, 0));
 }
 
 static void claim_activation(claims *c, uint32_t buffer, uint32_t micro_batch, bool evaluate)
@@ -88,17 +69,17 @@ static void claim_activation(claims *c, uint32_t buffer, uint32_t micro_batch, b
     const slc_activation_life *life = &c->job->activations[c->plan->buffers[buffer].index];
     uint32_t last = evaluate ? life->last_forward_slot : life->last_slot;
     if (last < life->first_slot || (evaluate && last >= c->job->layer_count)) return;
-    claim(c, buffer, slc_find_slot(c->program, micro_batch, life->first_slot),
-          slc_find_slot(c->program, micro_batch, last));
+    claim(c, buffer, slc_find_slot(&c->places, micro_batch, life->first_slot),
+          slc_find_slot(&c->places, micro_batch, last));
 }
 
 static void claim_workspace(claims *c, uint32_t buffer, uint32_t micro_batch, bool evaluate)
 {
     uint32_t layer = c->job->workspaces[c->plan->buffers[buffer].index].layer;
-    uint32_t forward = slc_find_slot(c->program, micro_batch, slc_forward_slot(layer));
+    uint32_t forward = slc_find_slot(&c->places, micro_batch, slc_forward_slot(layer));
     claim(c, buffer, forward, forward);
     if (evaluate) return;
-    uint32_t backward = slc_find_slot(c->program, micro_batch, slc_backward_slot(c->job, layer));
+    uint32_t backward = slc_find_slot(&c->places, micro_batch, slc_backward_slot(c->job, layer));
     claim(c, buffer, backward, backward);
 }
 
@@ -114,6 +95,8 @@ sluice_status slc_plan_add_claims(const slc_job *job, slc_plan *plan, bool evalu
     slc_program *program = evaluate ? &plan->evaluate : &plan->train;
     claims c = {.job = job, .plan = plan, .program = program};
     uint32_t micro_batches = evaluate ? 1 : job->micro_batches;
+    sluice_status status = slc_places_init(&c.places, job, program);
+    if (status) return status;
 
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const slc_buffer *buffer = &plan->buffers[b];
@@ -127,6 +110,7 @@ sluice_status slc_plan_add_claims(const slc_job *job, slc_plan *plan, bool evalu
         if (buffer->kind == SLC_BUFFER_GRADIENT && slc_gradient_is_transient(plan->strategies[buffer->unit]))
             claim_gradient(&c, b);
     }
+    slc_places_fini(&c.places);
     if (c.failed) return slc_error(SLUICE_ERR_MEMORY, "no memory for the lifetimes of buffers");
     if (program->claim_count) qsort(program->claims, program->claim_count, sizeof *program->claims, by_start);
     for (uint32_t i = 0; i < program->claim_count; i++) {

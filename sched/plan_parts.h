@@ -4,6 +4,8 @@
 
 #include "lib/plan/plan.h"
 
+#include <stddef.h>
+
 /* Fills buffers and statics. Where a strategy's reduced gradient may not stay in the gradient's own place it gets a
  * buffer of its own: with each, always; with a barrier, for sdp and fsdp. */
 sluice_status slc_plan_add_buffers(const slc_job *job, slc_plan *plan);
@@ -16,9 +18,23 @@ sluice_status slc_plan_add_claims(const slc_job *job, slc_plan *plan, bool evalu
 /* Fills `after` of every item: data, hazards of resident buffers, tickets. */
 sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, bool evaluate);
 
+/* Fills offsets, arena_bytes and lower_bound. When the lower bound is above `limit`, arena_bytes is that bound and no
+ * offset is filled. */
+sluice_status slc_plan_pack(slc_plan *plan, uint64_t limit);
+
 /* Where things stand in a program: item numbers, SLC_NONE where there is none. */
-uint32_t slc_find_slot(const slc_program *program, uint32_t micro_batch, uint32_t slot);
-uint32_t slc_find_operation(const slc_program *program, slc_item_kind kind, uint32_t micro_batch, uint32_t unit,
+typedef struct {
+    const slc_program *program;
+    uint32_t slots_per_micro_batch;
+    size_t slot_count, operation_count;
+    uint32_t *slots;             /* item of each slot, micro-batch by micro-batch */
+    const slc_item **operations; /* sorted by what the look-up asks for */
+} slc_places;
+
+sluice_status slc_places_init(slc_places *places, const slc_job *job, const slc_program *program);
+void slc_places_fini(slc_places *places);
+uint32_t slc_find_slot(const slc_places *places, uint32_t micro_batch, uint32_t slot);
+uint32_t slc_find_operation(const slc_places *places, slc_item_kind kind, uint32_t micro_batch, uint32_t unit,
                             uint32_t index);
 
 #endif

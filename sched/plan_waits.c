@@ -13,6 +13,7 @@ typedef struct {
     const slc_job *job;
     const slc_plan *plan;
     const slc_program *program;
+    const slc_places *places;
     bool evaluate;
     uint32_t item;          /* whose waits are collected */
     uint32_t latest[WAITS]; /* SLC_NONE: none */
@@ -28,7 +29,7 @@ static void wait_for(waits *w, uint32_t item, bool previous)
 
 static void wait_for_operation(waits *w, slc_item_kind kind, uint32_t m, uint32_t unit, uint32_t index, bool previous)
 {
-    wait_for(w, slc_find_operation(w->program, kind, m, unit, index), previous);
+    wait_for(w, slc_find_operation(w->places, kind, m, unit, index), previous);
 }
 
 static uint32_t window_of(const slc_job *job, const slc_unit *unit, bool with_backward, uint32_t slot)
@@ -75,7 +76,7 @@ static void reduction_waits(waits *w, const slc_item *item)
 {
     uint32_t first, last;
     slc_unit_gradient_slots(w->job, &w->job->units[item->unit], &first, &last);
-    wait_for(w, slc_find_slot(w->program, item->micro_batch, last), false);
+    wait_for(w, slc_find_slot(w->places, item->micro_batch, last), false);
 }
 
 static void last_reduction(waits *w, uint32_t u)
@@ -108,23 +109,77 @@ static void operation_waits(waits *w, const slc_item *item)
     }
 }
 
-static bool addresses_overlap(const slc_plan *plan, const slc_claim *a, const slc_claim *b)
+/* Who claimed each stretch of addresses last. Earlier claims there need no look: the last one has waited for them. */
+typedef struct {
+    uint64_t *edges; /* of all claims, ascending */
+    size_t edge_count;
+    uint32_t *holder; /* claim of each stretch between two edges; SLC_NONE: nobody */
+    uint32_t next;    /* claim to be made: those of the items before are in `holder` */
+} holders;
+
+static uint64_t address(const slc_plan *plan, const slc_claim *claim, uint64_t byte)
 {
-    uint64_t at = plan->buffers[a->buffer].offset, bt = plan->buffers[b->buffer].offset;
-    return at + a->first_byte < bt + b->end_byte && bt + b->first_byte < at + a->end_byte;
+    return plan->buffers[claim->buffer].offset + byte;
 }
 
-static void tickets(waits *w)
+static int by_value(const void *a, const void *b)
 {
-    const slc_program *program = w->program;
-    for (uint32_t i = 0; i < program->claim_count; i++) {
-        const slc_claim *mine = &program->claims[i];
-        if (mine->from != w->item) continue;
-        for (uint32_t j = 0; j < program->claim_count; j++) {
-            const slc_claim *other = &program->claims[j];
-            if (addresses_overlap(w->plan, mine, other)) wait_for(w, other->to, other->to >= mine->from);
-        }
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static size_t stretch_of(const holders *h, uint64_t edge)
+{
+    const uint64_t *found = bsearch(&edge, h->edges, h->edge_count, sizeof edge, by_value);
+    return (size_t)(found - h->edges);
+}
+
+static void hold(holders *h, const slc_plan *plan, const slc_program *program, uint32_t claim)
+{
+    const slc_claim *c = &program->claims[claim];
+    size_t end = stretch_of(h, address(plan, c, c->end_byte));
+    for (size_t s = stretch_of(h, address(plan, c, c->first_byte)); s < end; s++) h->holder[s] = claim;
+}
+
+static void holders_fini(holders *h)
+{
+    free(h->holder);
+    free(h->edges);
+}
+
+/* As they stand when the step before is over. */
+static sluice_status holders_init(holders *h, const slc_plan *plan, const slc_program *program)
+{
+    *h = (holders){.edges = malloc((2 * (size_t)program->claim_count + 1) * sizeof *h->edges),
+                   .holder = malloc((2 * (size_t)program->claim_count + 1) * sizeof *h->holder)};
+    if (!h->edges || !h->holder) {
+        holders_fini(h);
+        return slc_error(SLUICE_ERR_MEMORY, "no memory for tickets");
     }
+    size_t count = 0;
+    for (uint32_t c = 0; c < program->claim_count; c++) {
+        h->edges[count++] = address(plan, &program->claims[c], program->claims[c].first_byte);
+        h->edges[count++] = address(plan, &program->claims[c], program->claims[c].end_byte);
+    }
+    if (count) qsort(h->edges, count, sizeof *h->edges, by_value);
+    for (size_t i = 0; i < count; i++)
+        if (!i || h->edges[i] != h->edges[i - 1]) h->edges[h->edge_count++] = h->edges[i];
+    for (size_t s = 0; s < h->edge_count; s++) h->holder[s] = SLC_NONE;
+    for (uint32_t c = 0; c < program->claim_count; c++) hold(h, plan, program, c);
+    return SLUICE_OK;
+}
+
+/* Claims are sorted by their first item, so a holder at or behind `next` is of the step before. */
+static void tickets(waits *w, holders *h)
+{
+    uint32_t first = h->next;
+    for (uint32_t c = first; c < w->program->claim_count && w->program->claims[c].from == w->item; c++, h->next++) {
+        const slc_claim *mine = &w->program->claims[c];
+        size_t end = stretch_of(h, address(w->plan, mine, mine->end_byte));
+        for (size_t s = stretch_of(h, address(w->plan, mine, mine->first_byte)); s < end; s++)
+            if (h->holder[s] != SLC_NONE) wait_for(w, w->program->claims[h->holder[s]].to, h->holder[s] >= first);
+    }
+    for (uint32_t c = first; c < h->next; c++) hold(h, w->plan, w->program, c);
 }
 
 static void wait_for_all_before(waits *w)
@@ -155,20 +210,39 @@ static sluice_status store(const waits *w, slc_item *item)
     return SLUICE_OK;
 }
 
-sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, bool evaluate)
+static sluice_status add_waits(const waits *all, slc_program *program, bool slots_wait_for_all, holders *h)
 {
-    slc_program *program = evaluate ? &plan->evaluate : &plan->train;
     for (uint32_t i = 0; i < program->item_count; i++) {
         slc_item *item = &program->items[i];
-        waits w = {job, plan, program, evaluate, i, {SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE}};
+        waits w = *all;
+        w.item = i;
         if (item->kind == SLC_ITEM_SLOT)
             slot_waits(&w, item);
         else
             operation_waits(&w, item);
-        tickets(&w);
+        tickets(&w, h);
         if (slots_wait_for_all) wait_for_all_before(&w);
         sluice_status status = store(&w, item);
         if (status) return status;
     }
     return SLUICE_OK;
+}
+
+sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, bool evaluate)
+{
+    slc_program *program = evaluate ? &plan->evaluate : &plan->train;
+    slc_places places;
+    holders h;
+    sluice_status status = slc_places_init(&places, job, program);
+    if (status) return status;
+    status = holders_init(&h, plan, program);
+    if (status) goto free_places;
+    waits w = {.job = job, .plan = plan, .program = program, .places = &places, .evaluate = evaluate,
+               .latest = {SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE}};
+    status = add_waits(&w, program, slots_wait_for_all, &h);
+    holders_fini(&h);
+
+free_places:
+    slc_places_fini(&places);
+    return status;
 }

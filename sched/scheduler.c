@@ -12,6 +12,11 @@ const slc_scheduler *slc_scheduler_find(const char *name)
     return NULL;
 }
 
+const slc_scheduler *slc_scheduler_at(size_t index)
+{
+    return index < sizeof schedulers / sizeof *schedulers ? schedulers[index] : NULL;
+}
+
 const char *slc_scheduler_names(void)
 {
     return "serial, one_ahead";

@@ -26,10 +26,16 @@ extern const slc_scheduler slc_scheduler_serial, slc_scheduler_one_ahead;
 
 const slc_scheduler *slc_scheduler_find(const char *name); /* NULL: none of that name */
 const char *slc_scheduler_names(void);                     /* "serial, one_ahead": for messages */
+const slc_scheduler *slc_scheduler_at(size_t index);       /* all there are; NULL behind the last */
 
 /* Makes, packs and validates a plan. The caller destroys it. Errors: MEMORY; FORMAT (a defect of ours). */
 sluice_status slc_plan_make(const slc_job *job, const slc_strategy *strategies, const slc_scheduler *scheduler,
                             slc_plan **out);
+
+/* How large the arena of that plan is, without making the rest of it. A figure above `limit` may be a lower bound of it:
+ * that needs no packing. Errors: MEMORY; FORMAT (a defect of ours). */
+sluice_status slc_plan_measure(const slc_job *job, const slc_strategy *strategies, const slc_scheduler *scheduler,
+                               uint64_t limit, uint64_t *arena_bytes);
 
 /* ---- For schedulers: appending to an order ---- */
 

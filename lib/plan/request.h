@@ -19,8 +19,8 @@ typedef struct {
 } slc_plan_answer;
 
 /* Deterministic: the same job and request give the same plan on every rank.
- * Errors: ARGUMENT (a strategy or schedule that is not there; a bad file: says where), BUDGET (the smallest budget that
- * works and with what, the largest consumers). */
+ * Errors: ARGUMENT (a strategy or schedule that is not there), FORMAT (a file of strategies: says where), BUDGET (what
+ * this needs, the smallest budget that works and with what, the largest consumers). `answer` then holds no plan. */
 typedef sluice_status (*slc_planner)(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer);
 
 #endif

@@ -1,0 +1,15 @@
+/* From what the user asked for (strategy, schedule, budget) to a plan that keeps to it. The umbrella hands this to the
+ * engine. */
+#ifndef SLC_PLANNER_H
+#define SLC_PLANNER_H
+
+#include "lib/plan/request.h"
+
+/* A slc_planner. Strategies: a name for all units; "random:SEED"; "mixed"; or the path of a JSON file
+ *   {"layers": {"h.0": "fsdp", "embed.wte": "sdp", "*": "sdp"}}
+ * where "*" stands for every unit that is not named. `forced` goes over all of them. A plan keeps to the budget when
+ * its arena and what the binary reserves are together no larger.
+ * Errors, beside those of slc_planner: IO, FORMAT (the file: its name, line and key). */
+sluice_status slc_plan_for_budget(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer);
+
+#endif
