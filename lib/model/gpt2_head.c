@@ -66,7 +66,8 @@ static sluice_status register_params(sluice_gpt2 *m)
     const sluice_param_desc beta_desc = {.name = beta.name, .count = beta.count, .no_decay = beta.no_decay};
     sluice_status status = sluice_param_add(head->layer, &gamma_desc, &head->gamma);
     if (!status) status = sluice_param_add(head->layer, &beta_desc, &head->beta);
-    if (!status) status = sluice_param_use(head->layer, m->embed.wte);
+    head->wte = m->embed.wte;
+    if (!status) status = sluice_param_use(head->layer, head->wte);
     return status;
 }
 
