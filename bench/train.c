@@ -211,7 +211,7 @@ static int run(int argc, char **argv)
                "Examples:\n"
                "  sluice train\n"
                "  sluice train -n 2 --size mini --strategy fsdp --budget 60% --steps 200\n"
-               "  sluice train -n 2 --throttle 1gbit,50us --json results.json --csv metrics.csv\n"
+               "  sluice train -n 2 --throttle 1gbit,50us --json out.json --csv out.csv\n"
                "  sluice run -n 4 -- sluice train --data book.txt --batch 8 --micro-batches 2\n\n"
                "Ctrl-C stops all ranks after the step and writes what there is (exit code 130); a second one gives up "
                "the step.",
