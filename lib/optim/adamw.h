@@ -1,0 +1,14 @@
+/* AdamW as an optimizer that the engine can run: the kernel behind sluice_optimizer's struct. */
+#ifndef SLC_OPTIM_ADAMW_H
+#define SLC_OPTIM_ADAMW_H
+
+#include "lib/device/device.h"
+
+#include <sluice/optimizer.h>
+
+/* Fills `out` (states exp_avg, exp_avg_sq). `stream` is where updates run and must outlive it. The caller ends it with
+ * slc_adamw_destroy. Errors: ARGUMENT (a setting outside of its range), MEMORY. */
+sluice_status slc_adamw_create(const sluice_adamw *settings, slc_stream *stream, sluice_optimizer *out);
+void slc_adamw_destroy(sluice_optimizer *optimizer);
+
+#endif

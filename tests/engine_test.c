@@ -1,0 +1,375 @@
+/* The engine against an oracle: random models whose gradients are a known function of rank, micro-batch, step and value.
+ * Every rank computes what all ranks contribute, adds in rank order and updates plain arrays; values seen inside slots
+ * and read between steps must be equal to that to the bit, for any strategy, schedule, block and path. */
+#include "tests/ranks.h"
+#include "tests/scale.h"
+
+#include <math.h>
+#include <sluice/sluice.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+enum { LAYERS_MAX = 5, PARAMS_MAX = 16, STEPS = 4 };
+
+typedef struct {
+    uint64_t seed;
+    int ranks;
+    uint32_t layers, micro_batches;
+    const char *schedule, *strategy;
+    bool each, direct;
+    double clip;
+    uint64_t block;
+} trial;
+
+typedef struct {
+    sluice_param *param;
+    float *value, *gradient, *m;
+    uint64_t count;
+    uint32_t layer;
+    int tied_layer; /* second use, or -1 */
+    bool frozen, no_decay;
+} known_param;
+
+typedef struct {
+    const trial *t;
+    int rank;
+    sluice_runtime *rt;
+    sluice_layer *layer[LAYERS_MAX];
+    sluice_activation *activation[LAYERS_MAX];
+    known_param params[PARAMS_MAX];
+    uint32_t param_count;
+} model;
+
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 33;
+    x *= 0xff51afd7ed558ccdu;
+    x ^= x >> 33;
+    x *= 0xc4ceb9fe1a85ec53u;
+    return x ^ x >> 33;
+}
+
+static uint64_t draw(uint64_t *state, uint64_t bound)
+{
+    return mix(*state += 0x9e3779b97f4a7c15u) % bound;
+}
+
+static float noise(uint64_t a, uint64_t b)
+{
+    return (float)((int64_t)(mix(a * 1000003u + b) % 20001u) - 10000) * 1e-4f;
+}
+
+/* What rank `rank` adds to element i of parameter p in one use. */
+static float contribution(int rank, uint64_t step, uint32_t m, uint32_t p, uint32_t use, uint64_t i, float value)
+{
+    uint64_t key = ((step * 8 + m) * 32 + p) * 4 + use;
+    return value * 0.01f + noise(key * 16 + (uint64_t)rank, i);
+}
+
+/* A user's own optimizer with one state, in operations that any compiler rounds alike. */
+static sluice_status update(const sluice_update *u, void *context)
+{
+    (void)context;
+    float rate = (float)u->learning_rate, factor = (float)u->gradient_factor;
+    for (size_t i = 0; i < u->count; i++) {
+        float g = u->gradient[i] * factor;
+        u->state[0][i] = u->state[0][i] * 0.5f + g;
+        u->value[i] = u->value[i] - rate * (u->state[0][i] + (u->no_decay ? 0 : 0.01f * u->value[i]));
+    }
+    return SLUICE_OK;
+}
+
+static const sluice_optimizer own_optimizer = {
+    .name = "test", .state_count = 1, .state_name = {"momentum"}, .update = update};
+
+static int add_params(model *w, uint64_t *random)
+{
+    for (uint32_t l = 0; l < w->t->layers; l++) {
+        uint32_t count = 1 + (uint32_t)draw(random, 3);
+        for (uint32_t k = 0; k < count; k++) {
+            known_param *p = &w->params[w->param_count];
+            char name[16];
+            snprintf(name, sizeof name, "p%u", k);
+            *p = (known_param){.count = 1 + draw(random, 700), .layer = l, .tied_layer = -1};
+            p->frozen = draw(random, 6) == 0;
+            p->no_decay = draw(random, 2);
+            bool tied = l + 1 < w->t->layers && draw(random, 4) == 0;
+            if (tied) p->tied_layer = (int)(l + 1 + draw(random, w->t->layers - l - 1));
+            RANK_CHECK(!sluice_param_add(w->layer[l],
+                                         &(sluice_param_desc){.name = name,
+                                                              .count = p->count,
+                                                              .frozen = p->frozen,
+                                                              .no_decay = p->no_decay,
+                                                              .tied = tied,
+                                                              .no_backward_value = draw(random, 4) == 0},
+                                         &p->param));
+            p->value = calloc(p->count, sizeof(float));
+            p->gradient = calloc(p->count, sizeof(float));
+            p->m = calloc(p->count, sizeof(float));
+            w->param_count++;
+        }
+    }
+    return 0;
+}
+
+static int build(model *w, sluice_world *world)
+{
+    const trial *t = w->t;
+    uint64_t random = t->seed;
+    sluice_config config;
+    sluice_config_init(&config);
+    config.strategy = t->strategy;
+    config.schedule = t->schedule;
+    config.micro_batches = t->micro_batches;
+    config.accumulate = t->each ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;
+    config.clip = t->clip;
+    config.block_bytes = t->block;
+    config.optimizer = &own_optimizer;
+    RANK_CHECK(!sluice_runtime_create(world, &config, &w->rt));
+    for (uint32_t l = 0; l < t->layers; l++) {
+        char name[16];
+        snprintf(name, sizeof name, "layer%u", l);
+        RANK_CHECK(!sluice_layer_add(w->rt, name, &w->layer[l]));
+        RANK_CHECK(!sluice_activation_add(w->layer[l],
+                                          &(sluice_activation_desc){.name = "a",
+                                                                    .bytes = 64 + draw(&random, 4096),
+                                                                    .last = SLUICE_BACKWARD},
+                                          &w->activation[l]));
+    }
+    if (add_params(w, &random)) return 1;
+    for (uint32_t p = 0; p < w->param_count; p++)
+        if (w->params[p].tied_layer >= 0)
+            RANK_CHECK(!sluice_param_use(w->layer[w->params[p].tied_layer], w->params[p].param));
+    RANK_CHECK(!sluice_runtime_commit(w->rt));
+    for (uint32_t p = 0; p < w->param_count; p++) {
+        known_param *k = &w->params[p];
+        for (uint64_t i = 0; i < k->count; i++) k->value[i] = noise(t->seed + p, i);
+        RANK_CHECK(!sluice_param_write(k->param, 0, k->count, k->value));
+    }
+    return 0;
+}
+
+static bool uses(const known_param *p, uint32_t layer)
+{
+    return p->layer == layer || p->tied_layer == (int)layer;
+}
+
+static int check_values(model *w, uint32_t layer)
+{
+    for (uint32_t p = 0; p < w->param_count; p++) {
+        known_param *k = &w->params[p];
+        if (!uses(k, layer)) continue;
+        const float *value = sluice_param_value(k->param);
+        RANK_CHECK(value);
+        RANK_CHECK(!memcmp(value, k->value, k->count * sizeof *value));
+    }
+    return 0;
+}
+
+static int forward(model *w, uint32_t layer)
+{
+    RANK_CHECK(!sluice_forward_begin(w->layer[layer]));
+    if (check_values(w, layer)) return 1;
+    *(uint64_t *)sluice_activation_data(w->activation[layer]) = 77 + layer;
+    RANK_CHECK(!sluice_forward_end(w->layer[layer]));
+    return 0;
+}
+
+static int backward(model *w, uint32_t layer, uint64_t step, uint32_t m)
+{
+    RANK_CHECK(!sluice_backward_begin(w->layer[layer]));
+    RANK_CHECK(*(uint64_t *)sluice_activation_data(w->activation[layer]) == 77 + layer);
+    for (uint32_t p = 0; p < w->param_count; p++) {
+        known_param *k = &w->params[p];
+        if (!uses(k, layer) || k->frozen) continue;
+        uint32_t use = k->layer == layer ? 0 : 1;
+        bool fresh = false, ask = (p + step) % 2;
+        float *gradient = ask ? sluice_param_gradient_fresh(k->param, &fresh) : sluice_param_gradient(k->param);
+        RANK_CHECK(gradient);
+        for (uint64_t i = 0; i < k->count; i++) {
+            float add = contribution(w->rank, step, m, p, use, i, k->value[i]);
+            gradient[i] = fresh ? add : gradient[i] + add;
+        }
+    }
+    RANK_CHECK(!sluice_backward_end(w->layer[layer]));
+    return 0;
+}
+
+/* The gradient of one rank over micro-batches first..last, added in the order in which the slots add. */
+static float local_gradient(const known_param *k, int rank, uint64_t step, uint32_t first, uint32_t last, uint32_t p,
+                            uint64_t i)
+{
+    float sum = 0;
+    bool any = false;
+    for (uint32_t m = first; m <= last; m++)
+        for (uint32_t use = k->tied_layer >= 0 ? 2 : 1; use-- > 0;) {
+            float add = contribution(rank, step, m, p, use, i, k->value[i]);
+            sum = any ? sum + add : add;
+            any = true;
+        }
+    return sum;
+}
+
+static void reduce(model *w, uint64_t step)
+{
+    const trial *t = w->t;
+    float scale = (float)(1.0 / ((double)t->ranks * t->micro_batches));
+    for (uint32_t p = 0; p < w->param_count; p++) {
+        known_param *k = &w->params[p];
+        for (uint64_t i = 0; i < k->count; i++) {
+            float reduced = 0;
+            uint32_t groups = t->each ? t->micro_batches : 1;
+            for (uint32_t g = 0; g < groups; g++) {
+                uint32_t first = t->each ? g : 0, last = t->each ? g : t->micro_batches - 1;
+                float sum = local_gradient(k, 0, step, first, last, p, i);
+                for (int r = 1; r < t->ranks; r++) sum = sum + local_gradient(k, r, step, first, last, p, i);
+                reduced = g ? reduced + scale * sum : scale * sum;
+            }
+            k->gradient[i] = reduced;
+        }
+    }
+}
+
+/* The norm over the gradient in a plain double sum; compared with a tolerance, its bits are the norm kernel's affair. */
+static double norm_of(const model *w)
+{
+    double sum = 0;
+    for (uint32_t p = 0; p < w->param_count; p++)
+        for (uint64_t i = 0; !w->params[p].frozen && i < w->params[p].count; i++)
+            sum += (double)w->params[p].gradient[i] * w->params[p].gradient[i];
+    return sqrt(sum);
+}
+
+static void apply(model *w, uint64_t step, double rate, double factor)
+{
+    for (uint32_t p = 0; p < w->param_count; p++) {
+        known_param *k = &w->params[p];
+        sluice_update u = {.value = k->value, .gradient = k->gradient, .state = {k->m}, .count = k->count, .step = step,
+                           .learning_rate = rate, .gradient_factor = factor, .no_decay = k->no_decay};
+        if (!k->frozen) update(&u, NULL);
+    }
+}
+
+static int check_read(model *w)
+{
+    for (uint32_t p = 0; p < w->param_count; p++) {
+        known_param *k = &w->params[p];
+        float *got = calloc(k->count, sizeof *got);
+        RANK_CHECK(!sluice_param_read(k->param, 0, k->count, got));
+        RANK_CHECK(!memcmp(got, k->value, k->count * sizeof *got));
+        if (!k->frozen) {
+            RANK_CHECK(!sluice_param_state_read(k->param, "momentum", 0, k->count, got));
+            RANK_CHECK(!memcmp(got, k->m, k->count * sizeof *got));
+        }
+        free(got);
+    }
+    return 0;
+}
+
+static int evaluate(model *w, uint32_t passes)
+{
+    RANK_CHECK(!sluice_evaluate_begin(w->rt));
+    for (uint32_t pass = 0; pass < passes; pass++)
+        for (uint32_t l = 0; l < w->t->layers; l++)
+            if (forward(w, l)) return 1;
+    RANK_CHECK(!sluice_evaluate_end(w->rt));
+    return 0;
+}
+
+static int one_step(model *w, uint64_t step)
+{
+    const trial *t = w->t;
+    double rate = 0.05, factor = 1;
+    RANK_CHECK(!sluice_step_begin(w->rt, &(sluice_step_options){.learning_rate = rate}));
+    for (uint32_t m = 0; m < t->micro_batches; m++) {
+        for (uint32_t l = 0; l < t->layers; l++)
+            if (forward(w, l)) return 1;
+        for (uint32_t l = t->layers; l-- > 0;)
+            if (backward(w, l, step, m)) return 1;
+    }
+    sluice_step_report report;
+    RANK_CHECK(!sluice_step_end(w->rt, &report));
+    RANK_CHECK(report.step == step && !report.skipped);
+    reduce(w, step);
+    if (t->clip > 0) {
+        double norm = norm_of(w);
+        RANK_CHECK(fabs(report.gradient_norm - norm) <= 1e-6 * norm);
+        factor = t->clip / (report.gradient_norm + 1e-6);
+        if (factor > 1) factor = 1;
+    }
+    apply(w, step, rate, factor);
+    return 0;
+}
+
+static void destroy(model *w)
+{
+    sluice_runtime_destroy(w->rt);
+    for (uint32_t p = 0; p < w->param_count; p++) {
+        free(w->params[p].value);
+        free(w->params[p].gradient);
+        free(w->params[p].m);
+    }
+}
+
+static int run_trial(int rank, int size, void *context)
+{
+    model w = {.t = context, .rank = rank};
+    sluice_world *world;
+    if (!w.t->direct) setenv("SLUICE_COMM_DIRECT", "off", 1);
+    RANK_CHECK(!sluice_world_create(NULL, &world));
+    RANK_CHECK(sluice_world_size(world) == size);
+    if (build(&w, world)) return 1;
+    if (check_read(&w)) return 1;
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        if (one_step(&w, step)) return 1;
+        if (step == 2 && (evaluate(&w, 2) || check_read(&w))) return 1;
+    }
+    if (check_read(&w)) return 1;
+    sluice_memory_report memory;
+    RANK_CHECK(!sluice_runtime_memory(w.rt, &memory));
+    RANK_CHECK(memory.peak_bytes == memory.planned_bytes);
+    destroy(&w);
+    sluice_world_destroy(world);
+    return 0;
+}
+
+static trial random_trial(uint64_t seed)
+{
+    static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "random:1", "random:2", "random:3", "mixed"};
+    static const uint64_t blocks[] = {64, 1024, 4096, 1 << 20};
+    uint64_t random = mix(seed);
+    return (trial){.seed = seed,
+                   .ranks = 1 + (int)draw(&random, 4),
+                   .layers = 1 + (uint32_t)draw(&random, LAYERS_MAX),
+                   .micro_batches = 1 + (uint32_t)draw(&random, 3),
+                   .schedule = draw(&random, 3) ? "one_ahead" : "serial",
+                   .strategy = strategies[draw(&random, 8)],
+                   .each = draw(&random, 2),
+                   .direct = draw(&random, 2),
+                   .clip = draw(&random, 3) ? 0 : 0.5,
+                   .block = blocks[draw(&random, 4)]};
+}
+
+static void random_models_match_the_oracle(void **state)
+{
+    (void)state;
+    uint32_t rounds = test_rounds(40);
+    for (uint64_t seed = 1; seed <= rounds; seed++) {
+        trial t = random_trial(seed);
+        int failed = run_ranks(t.ranks, run_trial, &t, 120);
+        if (failed)
+            print_error("seed %llu: %d ranks, %u layers, M %u, %s, %s, each %d, direct %d, clip %g, block %llu\n",
+                        (unsigned long long)seed, t.ranks, t.layers, t.micro_batches, t.schedule, t.strategy, t.each,
+                        t.direct, t.clip, (unsigned long long)t.block);
+        assert_int_equal(failed, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_models_match_the_oracle)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
