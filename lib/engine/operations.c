@@ -8,12 +8,12 @@
 #include <string.h>
 
 /* Words of the agreement: the norm's bins, then how many reduced ranges were not finite. */
-enum { NON_FINITE_WORD = SLC_NORM_BINS, AGREEMENT_WORDS = SLC_AGREEMENT_BYTES / 8 };
-_Static_assert(SLC_NORM_BINS < SLC_AGREEMENT_BYTES / 8, "the agreement holds the bins and one word");
+enum { NON_FINITE_WORD = SLC_NORM_BINS };
+_Static_assert(NON_FINITE_WORD < 64, "the agreement holds the bins and one word");
 
 static void agreement_begin(sluice_runtime *rt, const slc_step_state *step)
 {
-    memset(rt->agreement, 0, SLC_AGREEMENT_BYTES);
+    memset(rt->agreement, 0, 8 * slc_agreement_words(rt->job.world));
     memcpy(rt->agreement, step->bins, sizeof step->bins);
     rt->agreement[NON_FINITE_WORD] = step->non_finite;
 }
@@ -69,7 +69,7 @@ static void fill_agreement(sluice_runtime *rt, slc_op *op)
 {
     op->kind = SLC_ALL_REDUCE;
     op->dtype = SLC_INT64;
-    op->elements = op->block_elements = AGREEMENT_WORDS;
+    op->elements = op->block_elements = slc_agreement_words(rt->job.world);
     op->block_count = 1;
     op->src = op->dst = rt->agreement;
 }

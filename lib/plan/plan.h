@@ -29,7 +29,13 @@ typedef enum {
 } slc_buffer_kind;
 
 enum { SLC_NONE = UINT32_MAX };
-enum { SLC_AGREEMENT_BYTES = 1024 };
+
+/* 64-bit words that the ranks add up once a step: at least 64, and whole parts of 16 for each rank. */
+static inline uint64_t slc_agreement_words(uint32_t world)
+{
+    uint64_t grain = 16 * (uint64_t)world;
+    return (64 + grain - 1) / grain * grain;
+}
 
 typedef struct {
     slc_buffer_kind kind;
