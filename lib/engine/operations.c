@@ -82,7 +82,7 @@ static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const
     op->dst = unit->reduced ? unit->reduced : unit->gradient;
     op->dst_layout = unit->reduced ? SLC_SHARD : SLC_WHOLE;
     op->scale = step->scale;
-    op->accumulate = unit->reduced && item->micro_batch > 0;
+    op->accumulate = rt->job.each && item->micro_batch > 0;
 }
 
 static void fill_gather(const sluice_runtime *rt, const slc_item *item, slc_op *op)
