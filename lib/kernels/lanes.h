@@ -153,7 +153,23 @@ LANES_INLINE void lanes_store_some(float *p, uint64_t left, lanes a)
     else lanes_store_tail(p, left, a);
 }
 
-/* The sum in a fixed tree: i with i+8, i+4, i+2, i+1. */
+/* Joins sixteen lanes in a fixed tree: i with i+8, i+4, i+2, i+1. */
+#if defined(__x86_64__)
+#define LANES_TREE(a, operation)                                                                   \
+    __m128 four = operation(operation(LANES_QUARTER(a, 0), LANES_QUARTER(a, 2)),                   \
+                            operation(LANES_QUARTER(a, 1), LANES_QUARTER(a, 3)));                  \
+    __m128 two = operation(four, _mm_movehl_ps(four, four));                                       \
+    return operation(two, _mm_shuffle_ps(two, two, 1))[0]
+#if defined(__AVX512F__)
+#define LANES_QUARTER(a, i) _mm512_extractf32x4_ps((a).part[0], i)
+#elif defined(__AVX2__) && defined(__FMA__)
+#define LANES_QUARTER(a, i) _mm256_extractf128_ps((a).part[(i) / 2], (i) % 2)
+#else
+#define LANES_QUARTER(a, i) ((a).part[i])
+#endif
+LANES_INLINE float lanes_sum(lanes a) { LANES_TREE(a, _mm_add_ps); }
+LANES_INLINE float lanes_largest(lanes a) { LANES_TREE(a, _mm_max_ps); }
+#else
 LANES_INLINE float lanes_sum(lanes a)
 {
     float v[LANES];
@@ -169,6 +185,21 @@ LANES_INLINE float lanes_largest(lanes a)
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) v[i] = v[i] > v[i + half] ? v[i] : v[i + half];
     return v[0];
+}
+#endif
+
+LANES_INLINE lanes_part part_choose(lanes_bits mask, lanes_part a, lanes_part b)
+{
+    return (lanes_part)((mask & (lanes_bits)a) | (~mask & (lanes_bits)b));
+}
+
+/* The first `count` lanes of a, and `fill` behind them. */
+LANES_INLINE lanes lanes_first(lanes a, uint64_t count, float fill)
+{
+    static const float number[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    lanes index = lanes_load(number);
+    lanes_part limit = part_set(count < LANES ? (float)count : (float)LANES);
+    LANES_EACH(part_choose((lanes_bits)(index.part[i] < limit), a.part[i], part_set(fill)));
 }
 
 #endif

@@ -4,11 +4,6 @@
 
 #include "lib/kernels/lanes.h"
 
-LANES_INLINE lanes_part part_choose(lanes_bits mask, lanes_part a, lanes_part b)
-{
-    return (lanes_part)((mask & (lanes_bits)a) | (~mask & (lanes_bits)b));
-}
-
 /* e^x within 2 ulp: x = n ln 2 + r with |r| <= ln 2 / 2 (Cody & Waite's two-part ln 2), e^r by its minimax polynomial of
  * degree 6, times 2^n. 0 below -87 (the result would be subnormal), infinite above 88; NaN stays NaN. */
 LANES_INLINE lanes_part part_exp(lanes_part x)

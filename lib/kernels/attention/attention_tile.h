@@ -1,0 +1,132 @@
+/* What attention is made of: products of small matrices held in registers, and the transposition that puts keys side by
+ * side. Every sum runs over its depth in order, one fma a step, so how a product is cut changes no bit. */
+#ifndef SLC_KERNEL_ATTENTION_TILE_H
+#define SLC_KERNEL_ATTENTION_TILE_H
+
+#include "lib/kernels/lanes_math.h"
+
+#include <stdbool.h>
+
+/* As many sums as registers hold: 8 x 2 of 32 registers, or 4 x 1 (pairs of registers) of 16. */
+#if defined(__AVX512F__)
+enum { TILE_ROWS = 8, TILE_LANES = 2 };
+#else
+enum { TILE_ROWS = 4, TILE_LANES = 1 };
+#endif
+enum { GROUP = 8 }; /* rows of one call of tile_product at most */
+
+/* A matrix whose element (i, k) is at[i * row + k * step]: rows as they lie, or columns of a transposed one. */
+typedef struct {
+    const float *at;
+    uint64_t row, step;
+} tile_left;
+
+typedef struct {
+    float *at;
+    uint64_t row;
+} tile_out;
+
+/* C[rows][width lanes] (+)= A B over `depth`. B's rows are b_row apart. */
+LANES_INLINE void tile_block(const int rows, const int width, uint64_t depth, tile_left a, const float *b,
+                             uint64_t b_row, tile_out c, bool add)
+{
+    lanes sum[TILE_ROWS][TILE_LANES];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int j = 0; j < width; j++)
+            sum[i][j] = add ? lanes_load(c.at + (uint64_t)i * c.row + j * LANES) : lanes_set(0.0f);
+    for (uint64_t k = 0; k < depth; k++) {
+        lanes right[TILE_LANES];
+#pragma GCC unroll 2
+        for (int j = 0; j < width; j++) right[j] = lanes_load(b + k * b_row + j * LANES);
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++) {
+            lanes left = lanes_set(a.at[(uint64_t)i * a.row + k * a.step]);
+#pragma GCC unroll 2
+            for (int j = 0; j < width; j++) sum[i][j] = lanes_fma(left, right[j], sum[i][j]);
+        }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int j = 0; j < width; j++) lanes_store(c.at + (uint64_t)i * c.row + j * LANES, sum[i][j]);
+}
+
+/* One column strip, `width` a constant: TILE_ROWS at a time, then halves. */
+LANES_INLINE void tile_strip(const int width, uint64_t rows, uint64_t depth, tile_left a, const float *b,
+                             uint64_t b_row, tile_out c, bool add)
+{
+    for (uint64_t i = 0; i < rows;) {
+        tile_left left = {a.at + i * a.row, a.row, a.step};
+        tile_out out = {c.at + i * c.row, c.row};
+        uint64_t rest = rows - i;
+        if (rest >= TILE_ROWS) {
+            tile_block(TILE_ROWS, width, depth, left, b, b_row, out, add);
+            i += TILE_ROWS;
+        } else if (TILE_ROWS > 4 && rest >= 4) {
+            tile_block(4, width, depth, left, b, b_row, out, add);
+            i += 4;
+        } else if (rest >= 2) {
+            tile_block(2, width, depth, left, b, b_row, out, add);
+            i += 2;
+        } else {
+            tile_block(1, width, depth, left, b, b_row, out, add);
+            i += 1;
+        }
+    }
+}
+
+/* C[rows][width lanes] (+)= A B. */
+static __attribute__((noinline, unused)) void tile_product(uint64_t rows, uint64_t width, uint64_t depth, tile_left a,
+                                                           const float *b, uint64_t b_row, tile_out c, bool add)
+{
+    uint64_t j = 0;
+    for (; j + TILE_LANES <= width; j += TILE_LANES)
+        tile_strip(TILE_LANES, rows, depth, a, b + j * LANES, b_row, (tile_out){c.at + j * LANES, c.row}, add);
+    for (; j < width; j++)
+        tile_strip(1, rows, depth, a, b + j * LANES, b_row, (tile_out){c.at + j * LANES, c.row}, add);
+}
+
+/* out[d][r] = in[r][d] for r < rows, zero for r up to the next multiple of LANES. */
+static __attribute__((unused)) void tile_transpose(uint64_t rows, uint64_t columns, const float *in, uint64_t in_row,
+                                                   float *out, uint64_t out_row)
+{
+    uint64_t padded = (rows + LANES - 1) / LANES * LANES, r = 0;
+#if defined(__x86_64__)
+    for (; r + 4 <= rows; r += 4) {
+        const float *from = in + r * in_row;
+        uint64_t d = 0;
+        for (; d + 4 <= columns; d += 4) {
+            __m128 a = _mm_loadu_ps(from + d), b = _mm_loadu_ps(from + in_row + d),
+                   c = _mm_loadu_ps(from + 2 * in_row + d), e = _mm_loadu_ps(from + 3 * in_row + d);
+            _MM_TRANSPOSE4_PS(a, b, c, e);
+            float *to = out + d * out_row + r;
+            _mm_storeu_ps(to, a), _mm_storeu_ps(to + out_row, b);
+            _mm_storeu_ps(to + 2 * out_row, c), _mm_storeu_ps(to + 3 * out_row, e);
+        }
+        for (; d < columns; d++)
+            for (uint64_t i = 0; i < 4; i++) out[d * out_row + r + i] = from[i * in_row + d];
+    }
+#endif
+    for (; r < padded; r++)
+        for (uint64_t d = 0; d < columns; d++) out[d * out_row + r] = r < rows ? in[r * in_row + d] : 0.0f;
+}
+
+/* Rows that can be loaded in whole lanes: as they lie, or copied to `buffer` with zeros behind each. */
+typedef struct {
+    const float *at;
+    uint64_t row;
+} tile_right;
+
+static __attribute__((unused)) tile_right tile_whole_lanes(uint64_t rows, uint64_t columns, const float *in,
+                                                           uint64_t in_row, float *buffer)
+{
+    if (columns % LANES == 0) return (tile_right){in, in_row};
+    uint64_t padded = (columns + LANES - 1) / LANES * LANES;
+    memset(buffer, 0, rows * padded * sizeof *buffer);
+    for (uint64_t r = 0; r < rows; r++) memcpy(buffer + r * padded, in + r * in_row, columns * sizeof *buffer);
+    return (tile_right){buffer, padded};
+}
+
+#endif
