@@ -159,6 +159,9 @@ static sluice_status make_arena(sluice_runtime *rt)
     for (uint32_t i = 0; !status && i < rt->plan->static_count; i++)
         status = slc_engine_claim(rt, &rt->plan->statics[i]);
     if (!status) status = locate(rt);
+    /* Reading between steps may need it at any time: claimed once now, so that the peak counts it. */
+    if (!status) status = slc_staging_claim(rt, true);
+    if (!status) status = slc_staging_claim(rt, false);
     if (!status)
         status = slc_comm_attach(rt->comm, segment, at(rt, SLC_BUFFER_SCRATCH, SLC_NONE, 0), rt->job.scratch_bytes);
     rt->next_operation = atomic_load(&slc_comm_completed(rt->comm)->value);

@@ -85,8 +85,7 @@ static sluice_status gather_block(sluice_runtime *rt, const slc_unit *unit, cons
     return slc_comm_wait(rt->comm, ++rt->next_operation);
 }
 
-/* The staging buffer is claimed while it is used, as everything else. */
-static sluice_status claim_staging(sluice_runtime *rt, bool claim)
+sluice_status slc_staging_claim(sluice_runtime *rt, bool claim)
 {
     uint32_t buffer = slc_plan_buffer(rt->plan, SLC_BUFFER_STAGING, SLC_NONE, 0);
     slc_claim staging = {.buffer = buffer, .end_byte = rt->plan->buffers[buffer].bytes};
@@ -99,7 +98,7 @@ static sluice_status read_sharded(sluice_param *param, array source, uint64_t fi
     sluice_runtime *rt = param->rt;
     const slc_unit *unit = &rt->job.units[param->unit];
     uint64_t at = param->first + first, end = at + count;
-    sluice_status status = claim_staging(rt, true);
+    sluice_status status = slc_staging_claim(rt, true);
     if (status) return status;
     while (!status && at < end) {
         uint64_t block = at / unit->block_elements, start = block * unit->block_elements;
@@ -110,7 +109,7 @@ static sluice_status read_sharded(sluice_param *param, array source, uint64_t fi
         dst += block_end - at;
         at = block_end;
     }
-    sluice_status released = claim_staging(rt, false);
+    sluice_status released = slc_staging_claim(rt, false);
     return status ? status : released;
 }
 

@@ -196,6 +196,10 @@ sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, d
 sluice_status slc_engine_claim(sluice_runtime *rt, const slc_claim *claim);
 sluice_status slc_pass_claims(sluice_runtime *rt, slc_pass *pass, uint32_t item, bool begin);
 
+/* ---- param_io.c ---- */
+/* Claims or releases the staging buffer: it is claimed while it is used, as everything else. */
+sluice_status slc_staging_claim(sluice_runtime *rt, bool claim);
+
 /* ---- operations.c ---- */
 /* The collective (or call) of an operation, but for its waits. */
 sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t item, slc_operation *context, slc_op *op);
