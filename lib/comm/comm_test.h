@@ -1,0 +1,115 @@
+/* Tests of several ranks: each is a forked child on loopback. Fork comes before any thread; a child that hangs ends by
+ * its alarm, and the parent ends all when one fails. */
+#ifndef SLC_COMM_TEST_H
+#define SLC_COMM_TEST_H
+
+#include "lib/comm/comm.h"
+
+#include <sluice/world.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RANKS_MAX = 8 };
+
+/* In a child: says what failed and ends it. */
+#define CHECK(condition)                                                                                       \
+    do {                                                                                                       \
+        if (!(condition)) {                                                                                    \
+            fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, sluice_last_error());         \
+            _exit(1);                                                                                          \
+        }                                                                                                      \
+    } while (0)
+
+typedef struct {
+    pid_t pids[RANKS_MAX];
+    int size;
+} ranks;
+
+static inline int free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port = -1;
+    if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, bytes) &&
+        !getsockname(fd, (struct sockaddr *)&address, &bytes))
+        port = ntohs(address.sin_port);
+    if (fd >= 0) close(fd);
+    return port;
+}
+
+static inline sluice_world_config test_config(int rank, int size, int port)
+{
+    return (sluice_world_config){.rank = rank, .size = size, .local_rank = -1, .local_size = -1,
+                                 .master_addr = "127.0.0.1", .master_port = port, .job_token = "test",
+                                 .transport = "ucx", .throttle = "", .direct = 1, .join_timeout_s = 30,
+                                 .timeout_s = 30};
+}
+
+/* Runs body(rank, argument) in `size` children; the child's exit status is what it returns. */
+static inline void ranks_start(ranks *all, int size, int (*body)(int rank, void *argument), void *argument)
+{
+    fflush(NULL);
+    all->size = size;
+    for (int rank = 0; rank < size; rank++) {
+        all->pids[rank] = fork();
+        if (all->pids[rank]) continue;
+        alarm(120);
+        setenv("UCX_NET_DEVICES", "lo", 0);
+        exit(body(rank, argument));
+    }
+}
+
+static inline int exit_code(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Waits for all; the code of the first that did not end with 0, whereupon the others are ended; else 0. */
+static inline int ranks_wait(ranks *all)
+{
+    int code = 0;
+    for (int left = all->size; left > 0; left--) {
+        int status = 0;
+        pid_t pid = 0;
+        for (int rank = 0; !pid; rank = (rank + 1) % all->size) {
+            if (all->pids[rank] && waitpid(all->pids[rank], &status, WNOHANG) == all->pids[rank]) {
+                pid = all->pids[rank];
+                all->pids[rank] = 0;
+            } else if (rank + 1 == all->size)
+                usleep(2000);
+        }
+        if (!exit_code(status) || code) continue;
+        code = exit_code(status);
+        for (int rank = 0; rank < all->size; rank++)
+            if (all->pids[rank]) kill(all->pids[rank], SIGKILL);
+    }
+    return code;
+}
+
+/* Waits for one rank; its exit code. */
+static inline int rank_wait(ranks *all, int rank)
+{
+    int status = 0;
+    waitpid(all->pids[rank], &status, 0);
+    all->pids[rank] = 0;
+    return exit_code(status);
+}
+
+static inline int run_ranks(int size, int (*body)(int rank, void *argument), void *argument)
+{
+    ranks all;
+    ranks_start(&all, size, body, argument);
+    return ranks_wait(&all);
+}
+
+#endif

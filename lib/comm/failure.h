@@ -1,0 +1,38 @@
+/* The first failure of a world: status and line, kept for every later call. */
+#ifndef SLC_COMM_FAILURE_H
+#define SLC_COMM_FAILURE_H
+
+#include <sluice/status.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+typedef enum {
+    SLC_TELL_NOBODY, /* the others told us */
+    SLC_TELL_FACT,   /* the line is as true for every other rank: "rank 2 died" */
+    SLC_TELL_OWN     /* this rank's trouble: others hear "rank 1 failed: ..." */
+} slc_tell;
+
+typedef struct {
+    _Atomic int status; /* SLUICE_OK while healthy; written once, after the rest */
+    pthread_mutex_t lock;
+    slc_tell tell;
+    char line[1024];
+} slc_failure;
+
+void slc_failure_init(slc_failure *failure);
+void slc_failure_fini(slc_failure *failure);
+
+/* Keeps the first; true if this was it. Any thread. */
+bool slc_failure_set(slc_failure *failure, sluice_status status, slc_tell tell, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* SLUICE_OK, or the failure, whose line becomes the calling thread's error line. Any thread. */
+sluice_status slc_failure_get(slc_failure *failure);
+
+static inline bool slc_failed(const slc_failure *failure)
+{
+    return atomic_load_explicit(&failure->status, memory_order_acquire) != SLUICE_OK;
+}
+
+#endif

@@ -1,0 +1,235 @@
+/* Start, completion and order. Two operations overlap only where neither could see the other: their bytes are disjoint
+ * (or both only read), no SLC_CALL lies between them, and the first has nothing to run at its completion. */
+#include "lib/comm/lane.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/comm/geometry.h"
+#include "lib/comm/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Small enough for a chunk of every source to stay in a core's second-level cache. */
+static const uint64_t cache_bytes = 512 << 10, smallest_chunk = 32 << 10, largest_chunk = 256 << 10;
+
+static void list_message_peers(slc_comm *comm)
+{
+    /* Each rank begins with the one after it, so that not all send to the same one first. */
+    for (int i = 1; i < comm->size; i++) {
+        int rank = (comm->rank + i) % comm->size;
+        if (!slc_is_neighbour(comm->neighbours, rank)) comm->message_peers[comm->message_peer_count++] = rank;
+    }
+}
+
+sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *failure, slc_neighbours *neighbours,
+                            slc_transport *transport)
+{
+    *comm = (slc_comm){.rank = rank, .size = size, .failure = failure, .neighbours = neighbours,
+                       .transport = transport};
+    slc_gate_init(&comm->completed);
+    slc_gate_init(&comm->quiet);
+    unsigned depth;
+    sluice_status status = slc_setting_count(&slc_comm_settings, "SLUICE_COMM_DEPTH", &depth);
+    if (status) return status;
+    if (depth < 2 || depth > SLC_DEPTH_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT, "SLUICE_COMM_DEPTH=%u: from 2 to %d", depth, SLC_DEPTH_MAX);
+    comm->depth = depth;
+    uint64_t chunk = cache_bytes / (uint64_t)size;
+    comm->chunk_bytes = chunk < smallest_chunk ? smallest_chunk : chunk > largest_chunk ? largest_chunk : chunk;
+    comm->queue = calloc(SLC_QUEUE, sizeof *comm->queue);
+    comm->message_peers = calloc((size_t)size, sizeof *comm->message_peers);
+    comm->sources = calloc((size_t)size, sizeof *comm->sources);
+    comm->destinations = calloc((size_t)size, sizeof *comm->destinations);
+    if (!comm->queue || !comm->message_peers || !comm->sources || !comm->destinations)
+        return slc_error(SLUICE_ERR_MEMORY, "communication of %d ranks", size);
+    list_message_peers(comm);
+    return slc_messages_init(comm);
+}
+
+void slc_lane_fini(slc_comm *comm)
+{
+    slc_stream_destroy(&comm->stream);
+    free(comm->queue);
+    free(comm->message_peers);
+    free(comm->sources);
+    free(comm->destinations);
+    free(comm->messages);
+    free(comm->tokens);
+    *comm = (slc_comm){0};
+}
+
+static bool overlap(slc_span a, slc_span b)
+{
+    return a.low < b.high && b.low < a.high;
+}
+
+static slc_span buffer_span(const slc_op *op, const void *buffer, slc_layout layout, int size)
+{
+    if (!buffer || op->kind == SLC_BARRIER) return (slc_span){0};
+    uint64_t bytes = slc_dtype_size(op->dtype), share = layout == SLC_SHARD ? (uint64_t)size : 1;
+    const char *low = (const char *)buffer + op->first_block * op->block_elements / share * bytes;
+    return (slc_span){low, low + slc_op_length(op) / share * bytes};
+}
+
+static bool gates_passed(const slc_op *op)
+{
+    for (int i = 0; i < 2; i++)
+        if (op->wait[i] && !slc_gate_passed(op->wait[i], op->wait_value[i])) return false;
+    return true;
+}
+
+/* The operation would see, or be seen by, one that is still in work. */
+static bool must_wait(slc_comm *comm, slc_span read, slc_span write)
+{
+    for (uint32_t i = comm->first; i != comm->taken; i++) {
+        const slc_run *run = slc_run_at(comm, i);
+        if (run->op.call) return true;
+        if (overlap(write, run->write) || overlap(write, run->read) || overlap(read, run->write)) return true;
+    }
+    return false;
+}
+
+static bool run_hook(slc_comm *comm, const slc_op *op, sluice_status (*hook)(void *))
+{
+    sluice_status status = hook ? hook(op->context) : SLUICE_OK;
+    if (!status) return true;
+    slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: %s", op->what ? op->what : "operation",
+                    sluice_last_error());
+    return false;
+}
+
+/* Opens this rank's buffers to its neighbours. */
+static void publish_ready(slc_comm *comm, const slc_run *run)
+{
+    slc_control_page *page = comm->neighbours->page;
+    atomic_store_explicit(&page->signature[run->wire % SLC_SIGNATURES], slc_op_signature(comm, &run->op),
+                          memory_order_relaxed);
+    atomic_store_explicit(&page->ready, run->wire + 1, memory_order_release);
+    slc_neighbours_ring(comm->neighbours);
+}
+
+static void complete_call(slc_comm *comm, const slc_op *op)
+{
+    if (op->start && !run_hook(comm, op, op->start)) return;
+    if (!run_hook(comm, op, op->call)) return;
+    comm->taken++;
+    comm->first++;
+    slc_gate_post(&comm->completed, comm->taken);
+}
+
+static bool start_next(slc_comm *comm)
+{
+    if (comm->taken == atomic_load_explicit(&comm->submitted, memory_order_acquire)) return false;
+    if (comm->taken - comm->first == SLC_ACTIVE) return false;
+    const slc_op *op = &comm->queue[comm->taken % SLC_QUEUE];
+    if (!gates_passed(op)) return false;
+    if (op->kind == SLC_CALL) {
+        if (comm->taken != comm->first) return false;
+        complete_call(comm, op);
+        return true;
+    }
+    slc_span read = buffer_span(op, op->src, op->src_layout, comm->size);
+    slc_span write = buffer_span(op, op->dst, op->dst_layout, comm->size);
+    if (must_wait(comm, read, write)) return false;
+    if (!run_hook(comm, op, op->start)) return true;
+
+    slc_run *run = slc_run_at(comm, comm->taken);
+    *run = (slc_run){.op = *op, .index = comm->taken, .wire = comm->wire, .read = read, .write = write,
+                     .block = op->first_block, .end_block = op->first_block + op->block_count,
+                     .receiving = op->first_block, .sending = op->first_block, .finished = op->first_block};
+    if (op->kind == SLC_BARRIER) run->end_block = run->block + 1;
+    comm->taken++;
+    comm->wire++;
+    publish_ready(comm, run);
+    return true;
+}
+
+/* Bytes that this rank's messages to `peers` peers carry. */
+static uint64_t bytes_to(const slc_comm *comm, const slc_op *op, uint64_t peers)
+{
+    uint64_t bytes = slc_op_length(op) * slc_dtype_size(op->dtype), part = bytes / (uint64_t)comm->size;
+    switch (op->kind) {
+    case SLC_REDUCE_SCATTER:
+    case SLC_ALL_GATHER: return part * peers;
+    case SLC_ALL_REDUCE: return 2 * part * peers;
+    case SLC_BROADCAST: return comm->rank == op->root ? bytes * peers : 0;
+    case SLC_BARRIER:
+    case SLC_CALL: return 0;
+    }
+    return 0;
+}
+
+/* What went through memory costs time too where a network is imitated. */
+static void charge(slc_comm *comm, slc_run *run)
+{
+    const slc_transport *transport = comm->transport;
+    if (!transport->table || !transport->table->charge || !comm->neighbours->count) return;
+    uint64_t sent = bytes_to(comm, &run->op, (uint64_t)comm->neighbours->count), received = sent;
+    if (run->op.kind == SLC_BROADCAST)
+        received = comm->rank != run->op.root && slc_is_neighbour(comm->neighbours, run->op.root)
+                       ? slc_op_length(&run->op) * slc_dtype_size(run->op.dtype) : 0;
+    run->due_ns = transport->table->charge(transport->self, sent, received, run->op.kind == SLC_ALL_REDUCE ? 2 : 1);
+}
+
+/* Works on the oldest operation that has work left; later ones wait, so that `done` is raised in order. */
+static bool work(slc_comm *comm)
+{
+    for (uint32_t i = comm->first; i != comm->taken; i++) {
+        slc_run *run = slc_run_at(comm, i);
+        if (run->work_done) continue;
+        if (!run->peers_ready) {
+            if (!slc_peers_ready(comm, run)) return false;
+            run->peers_ready = true;
+            charge(comm, run);
+        }
+        bool progressed = slc_work_step(comm, run);
+        if (!run->work_done) return progressed;
+        atomic_store_explicit(&comm->neighbours->page->done, run->wire + 1, memory_order_release);
+        slc_neighbours_ring(comm->neighbours);
+        return true;
+    }
+    return false;
+}
+
+static bool neighbours_done(const slc_comm *comm, uint32_t wire)
+{
+    for (int i = 0; i < comm->neighbours->count; i++) {
+        const slc_control_page *page = comm->neighbours->peers[comm->neighbours->list[i]].page;
+        uint32_t done = atomic_load_explicit(&page->done, memory_order_acquire);
+        if ((int32_t)(done - (wire + 1)) < 0) return false;
+    }
+    return true;
+}
+
+static bool complete_first(slc_comm *comm, uint64_t now_ns)
+{
+    if (comm->first == comm->taken) return false;
+    slc_run *run = slc_run_at(comm, comm->first);
+    if (!run->work_done || !slc_messages_finished(comm, run) || !neighbours_done(comm, run->wire)) return false;
+    if (run->due_ns > now_ns) return false;
+    atomic_fetch_add_explicit(&comm->bytes_sent, bytes_to(comm, &run->op, (uint64_t)comm->size - 1),
+                              memory_order_relaxed);
+    if (!run_hook(comm, &run->op, run->op.call)) return true;
+    comm->first++;
+    atomic_store_explicit(&comm->wire_completed, run->wire + 1, memory_order_relaxed);
+    slc_gate_post(&comm->completed, comm->first);
+    return true;
+}
+
+bool slc_lane_step(slc_comm *comm, uint64_t now_ns)
+{
+    bool progressed = start_next(comm);
+    if (comm->first == comm->taken) return progressed;
+    progressed |= slc_messages_step(comm);
+    progressed |= work(comm);
+    progressed |= complete_first(comm, now_ns);
+    return progressed;
+}
+
+uint64_t slc_lane_due(const slc_comm *comm)
+{
+    if (comm->first == comm->taken) return UINT64_MAX;
+    const slc_run *run = &comm->runs[comm->first % SLC_ACTIVE];
+    return run->due_ns ? run->due_ns : UINT64_MAX;
+}

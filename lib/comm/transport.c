@@ -1,0 +1,154 @@
+/* Loading plugins. A library that is loaded stays mapped: UCX leaves handlers behind that must not be unloaded. */
+#include "lib/comm/transport.h"
+
+#include "lib/base/log.h"
+#include "lib/base/status.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef SLUICE_TRANSPORT_DIR
+#define SLUICE_TRANSPORT_DIR "" /* the build says where plugins are installed */
+#endif
+
+enum { PATH_BYTES = 4096 };
+
+static void host_log(void *context, int level, const char *line)
+{
+    (void)context;
+    slc_log(level < 0 ? SLC_LOG_ERROR : level > 3 ? SLC_LOG_DEBUG : (slc_log_level)level, "%s", line);
+}
+
+static sluice_status host_error(void *context, sluice_status status, const char *line)
+{
+    (void)context;
+    return slc_error(status, "%s", line);
+}
+
+static const char *host_setting(void *context, const char *name)
+{
+    const slc_transport *transport = context;
+    if (!strcmp(name, "throttle")) return transport->throttle;
+    if (!strcmp(name, "throttle.inner")) return transport->inner;
+    return NULL;
+}
+
+static void host_peer_lost(void *context, int rank, const char *why)
+{
+    const slc_transport *transport = context;
+    transport->peer_lost(transport->context, rank, why);
+}
+
+/* The directory of the file that holds this function: the library, or the program that links it. */
+static void own_directory(char *path, size_t bytes)
+{
+    Dl_info info;
+    path[0] = '\0';
+    if (!dladdr((const void *)(uintptr_t)&host_log, &info) || !info.dli_fname) return;
+    char *real = realpath(info.dli_fname, NULL);
+    char *slash = real ? strrchr(real, '/') : NULL;
+    if (slash) snprintf(path, bytes, "%.*s", (int)(slash - real), real);
+    free(real);
+}
+
+/* In one directory. NULL: no such file there. */
+static void *load_from(const char *directory, size_t length, const char *file)
+{
+    char path[PATH_BYTES];
+    if (!length || snprintf(path, sizeof path, "%.*s/%s", (int)length, directory, file) >= (int)sizeof path) return NULL;
+    if (access(path, F_OK)) return NULL;
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void *load_library(const char *name)
+{
+    char file[256], directory[PATH_BYTES];
+    snprintf(file, sizeof file, "libsluice_transport_%s.so", name);
+    for (const char *path = getenv("SLUICE_TRANSPORT_PATH"); path && *path;) {
+        size_t length = strcspn(path, ":");
+        void *library = load_from(path, length, file);
+        if (library) return library;
+        path += length + (path[length] == ':');
+    }
+    own_directory(directory, sizeof directory);
+    void *library = load_from(directory, strlen(directory), file);
+    if (!library) library = load_from(SLUICE_TRANSPORT_DIR, strlen(SLUICE_TRANSPORT_DIR), file);
+    return library ? library : dlopen(file, RTLD_NOW | RTLD_LOCAL);
+}
+
+static const char *missing_slot(const sluice_transport_v1 *table)
+{
+    if (!table->name) return "name";
+    if (!table->open) return "open";
+    if (!table->address) return "address";
+    if (!table->connect) return "connect";
+    if (!table->send) return "send";
+    if (!table->recv) return "recv";
+    if (!table->progress) return "progress";
+    if (!table->descriptors) return "descriptors";
+    if (!table->arm) return "arm";
+    if (!table->close_peer) return "close_peer";
+    if (!table->cancel) return "cancel";
+    if (!table->close) return "close";
+    return NULL;
+}
+
+static sluice_status check_table(const char *name, const sluice_transport_v1 *table)
+{
+    if (!table)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "transport %s: the library has no %s", name,
+                         SLUICE_TRANSPORT_V1_SYMBOL);
+    if (table->abi != SLUICE_TRANSPORT_ABI_V1 || table->size < sizeof *table)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "transport %s: ABI %u of %u bytes, this library needs %u of %zu", name,
+                         table->abi, table->size, SLUICE_TRANSPORT_ABI_V1, sizeof *table);
+    const char *slot = missing_slot(table);
+    if (slot) return slc_error(SLUICE_ERR_UNSUPPORTED, "transport %s: its slot \"%s\" is empty", name, slot);
+    return SLUICE_OK;
+}
+
+static sluice_status host_load(void *context, const char *name, const sluice_transport_v1 **table)
+{
+    slc_transport *transport = context;
+    if (transport->library_count == SLC_LOADED_MAX)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "transport %s: more than %d wrap each other", name, SLC_LOADED_MAX);
+    if (!*name || strchr(name, '/')) return slc_error(SLUICE_ERR_ARGUMENT, "transport \"%s\": not a name", name);
+    void *library = load_library(name);
+    if (!library) {
+        const char *why = dlerror();
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "transport %s: %s; looked in SLUICE_TRANSPORT_PATH, beside the library and in \"%s\"", name,
+                         why ? why : "not found", SLUICE_TRANSPORT_DIR);
+    }
+    transport->libraries[transport->library_count++] = library;
+    *table = dlsym(library, SLUICE_TRANSPORT_V1_SYMBOL);
+    return check_table(name, *table);
+}
+
+sluice_status slc_transport_open(slc_transport *out, const char *name, const char *throttle, int rank, int size,
+                                 slc_peer_lost peer_lost, void *context)
+{
+    *out = (slc_transport){.peer_lost = peer_lost, .context = context, .inner = name, .throttle = throttle};
+    out->host = (sluice_transport_host_v1){.abi = SLUICE_TRANSPORT_ABI_V1, .size = sizeof out->host, .context = out,
+                                           .rank = rank, .world_size = size, .log = host_log, .error = host_error,
+                                           .setting = host_setting, .load = host_load, .peer_lost = host_peer_lost};
+    const sluice_transport_v1 *table = NULL;
+    sluice_status status = host_load(out, *throttle ? "throttle" : name, &table);
+    if (!status) status = table->open(&out->host, &out->self);
+    if (!status) out->table = table;
+    return status;
+}
+
+void slc_transport_close(slc_transport *transport, uint64_t linger_ns)
+{
+    if (transport->table) transport->table->close(transport->self, linger_ns);
+    transport->table = NULL;
+}
+
+const char *slc_transport_describe(const slc_transport *transport)
+{
+    if (!transport->table) return "none";
+    return transport->table->describe ? transport->table->describe(transport->self) : transport->table->name;
+}

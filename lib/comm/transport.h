@@ -1,0 +1,33 @@
+/* Finding and loading transport plugins, and the host struct that they get. */
+#ifndef SLC_COMM_TRANSPORT_H
+#define SLC_COMM_TRANSPORT_H
+
+#include <sluice/plugin/transport_v1.h>
+#include <sluice/status.h>
+
+enum { SLC_LOADED_MAX = 8 };
+
+/* Told when a transport finds a peer unreachable. */
+typedef void (*slc_peer_lost)(void *context, int rank, const char *why);
+
+typedef struct {
+    const sluice_transport_v1 *table; /* NULL: none is open */
+    void *self;
+    sluice_transport_host_v1 host;
+    slc_peer_lost peer_lost;
+    void *context;
+    const char *inner, *throttle; /* settings of a transport that wraps another */
+    void *libraries[SLC_LOADED_MAX];
+    int library_count;
+} slc_transport;
+
+/* Opens `name`, or "throttle" around it when `throttle` is not "". Looks for libsluice_transport_NAME.so in
+ * SLUICE_TRANSPORT_PATH, beside the library or program, in the place of installation, then as dlopen does. Strings are
+ * kept by pointer; `out` must not move. Errors: UNSUPPORTED (says where it looked, or which slot is missing). */
+sluice_status slc_transport_open(slc_transport *out, const char *name, const char *throttle, int rank, int size,
+                                 slc_peer_lost peer_lost, void *context);
+void slc_transport_close(slc_transport *transport, uint64_t linger_ns);
+
+const char *slc_transport_describe(const slc_transport *transport);
+
+#endif

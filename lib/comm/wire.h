@@ -1,0 +1,37 @@
+/* Blocking reads and writes on a non-blocking socket, each with a deadline; and the frame that every message on the
+ * rendezvous connection begins with. */
+#ifndef SLC_COMM_WIRE_H
+#define SLC_COMM_WIRE_H
+
+#include <sluice/status.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SLC_WIRE_VERSION = 1, SLC_TOKEN_BYTES = 256 };
+
+typedef enum {
+    SLC_FRAME_BLOB = 1, /* while joining: one rank's part of an exchange, or everybody's */
+    SLC_FRAME_BEAT,
+    SLC_FRAME_COLLECT, /* to rank 0: what a rank brings to a small collective */
+    SLC_FRAME_RESULT,  /* from rank 0 */
+    SLC_FRAME_LEAVE,   /* `rank` left; value: operations and collectives that it completed */
+    SLC_FRAME_FAIL     /* status and line; rank: who is in trouble, -1 when the line says it */
+} slc_frame_kind;
+
+typedef struct {
+    uint32_t kind;
+    int32_t rank;   /* whom it is about */
+    int32_t status; /* FAIL, BLOB; COLLECT: the collective's kind */
+    int32_t root;   /* COLLECT */
+    uint32_t value[2];
+    uint64_t bytes; /* that follow */
+} slc_frame;
+
+/* Errors: TIMEOUT at `deadline_ns`, PEER when the other end closed, IO. The error line says only that. */
+sluice_status slc_wire_write(int fd, const void *data, size_t bytes, uint64_t deadline_ns);
+sluice_status slc_wire_read(int fd, void *data, size_t bytes, uint64_t deadline_ns);
+
+/* Waits until `fd` is ready for `events` (poll's) or the deadline. */
+sluice_status slc_wire_wait(int fd, short events, uint64_t deadline_ns);
+
+#endif

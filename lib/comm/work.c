@@ -1,0 +1,187 @@
+/* The copying and adding of an operation, a chunk at a time. An owner reads every contribution to its part where it
+ * lies: its own buffer, a neighbour's, or the scratch that a message arrived in. Sums go in rank order; the result is
+ * written here and, for an all-reduce, to every neighbour. A gather pulls the parts from their owners. */
+#include "lib/comm/lane.h"
+
+#include "lib/base/status.h"
+#include "lib/comm/geometry.h"
+#include "lib/kernels/reduce/reduce.h"
+
+/* The same place in a neighbour's segment. */
+static char *at_neighbour(const slc_comm *comm, int rank, const void *own)
+{
+    return (char *)comm->neighbours->peers[rank].segment.base + ((const char *)own - comm->base);
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
+    return hash * 0xff51afd7ed558ccdu;
+}
+
+uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op)
+{
+    uint64_t hash = mix((uint64_t)op->kind, (uint64_t)op->dtype);
+    if (op->kind == SLC_BARRIER) return hash;
+    hash = mix(mix(hash, op->elements), op->block_elements);
+    hash = mix(mix(hash, op->first_block), op->block_count);
+    hash = mix(hash, (uint64_t)op->src_layout * 2 + (uint64_t)op->dst_layout);
+    hash = mix(hash, (uint64_t)((const char *)op->src - comm->base));
+    return op->kind == SLC_ALL_REDUCE || op->kind == SLC_BROADCAST ? mix(hash, (uint64_t)op->root) : hash;
+}
+
+bool slc_peers_ready(slc_comm *comm, slc_run *run)
+{
+    slc_neighbours *neighbours = comm->neighbours;
+    for (int i = 0; i < neighbours->count; i++) {
+        const slc_control_page *page = neighbours->peers[neighbours->list[i]].page;
+        uint32_t ready = atomic_load_explicit(&page->ready, memory_order_acquire);
+        if ((int32_t)(ready - (run->wire + 1)) < 0) return false;
+    }
+    uint64_t own = slc_op_signature(comm, &run->op);
+    for (int i = 0; i < neighbours->count; i++) {
+        int rank = neighbours->list[i];
+        uint64_t theirs = atomic_load_explicit(&neighbours->peers[rank].page->signature[run->wire % SLC_SIGNATURES],
+                                               memory_order_relaxed);
+        if (theirs == own) continue;
+        slc_failure_set(comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_OWN,
+                        "%s: rank %d submitted another operation here (kind, type, blocks or place in the arena "
+                        "differ): submit the same ones in the same order on every rank",
+                        run->op.what ? run->op.what : "operation", rank);
+        return false;
+    }
+    return true;
+}
+
+static void fail_kernel(slc_comm *comm, const slc_run *run, sluice_status status)
+{
+    slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: %s", run->op.what ? run->op.what : "operation",
+                    sluice_last_error());
+}
+
+static sluice_status call_reduce(slc_comm *comm, const slc_op *op, uint64_t count, uint32_t destination_count)
+{
+    uint32_t sources = (uint32_t)comm->size;
+    const void *const *from = comm->sources;
+    void *const *to = comm->destinations;
+    switch (op->dtype) {
+    case SLC_FLOAT32:
+        return slc_reduce(&comm->stream, count, (const float *const *)from, sources, op->scale, op->accumulate,
+                          (float *const *)to, destination_count, false);
+    case SLC_INT64:
+        return slc_reduce_int64(&comm->stream, count, (const int64_t *const *)from, sources, (int64_t *const *)to,
+                                destination_count);
+    case SLC_FLOAT64:
+        return slc_reduce_float64(&comm->stream, count, (const double *const *)from, sources, (double *const *)to,
+                                  destination_count);
+    default: return slc_error(SLUICE_ERR_UNSUPPORTED, "sums of %s", slc_dtype_name(op->dtype));
+    }
+}
+
+/* Fills comm->sources for elements [offset, ...) of this rank's part of a block. */
+static void find_sources(slc_comm *comm, const slc_run *run, uint64_t block, uint64_t offset)
+{
+    const slc_op *op = &run->op;
+    uint64_t bytes = slc_dtype_size(op->dtype);
+    uint64_t begin = slc_part_begin(op, SLC_WHOLE, block, comm->rank, comm->size) + offset;
+    const char *own = (const char *)op->src + begin * bytes;
+    for (int rank = 0; rank < comm->size; rank++) {
+        if (rank == comm->rank)
+            comm->sources[rank] = own;
+        else if (slc_is_neighbour(comm->neighbours, rank))
+            comm->sources[rank] = at_neighbour(comm, rank, own);
+        else
+            comm->sources[rank] = slc_messages_contribution(comm, run, block, rank) + offset * bytes;
+    }
+}
+
+static uint32_t find_destinations(slc_comm *comm, const slc_run *run, uint64_t block, uint64_t offset)
+{
+    const slc_op *op = &run->op;
+    uint64_t begin = slc_part_begin(op, op->dst_layout, block, comm->rank, comm->size) + offset;
+    char *own = (char *)op->dst + begin * slc_dtype_size(op->dtype);
+    uint32_t count = 0;
+    comm->destinations[count++] = own;
+    if (op->kind != SLC_ALL_REDUCE) return count;
+    for (int i = 0; i < comm->neighbours->count; i++)
+        comm->destinations[count++] = at_neighbour(comm, comm->neighbours->list[i], own);
+    return count;
+}
+
+static bool reduce_step(slc_comm *comm, slc_run *run)
+{
+    if (!run->offset && !slc_messages_arrived(comm, run, run->block)) return false;
+    uint64_t part = slc_part_length(&run->op, run->block, comm->size);
+    uint64_t chunk = comm->chunk_bytes / slc_dtype_size(run->op.dtype);
+    uint64_t count = part - run->offset < chunk ? part - run->offset : chunk;
+    find_sources(comm, run, run->block, run->offset);
+    uint32_t destinations = find_destinations(comm, run, run->block, run->offset);
+    sluice_status status = call_reduce(comm, &run->op, count, destinations);
+    if (status) {
+        fail_kernel(comm, run, status);
+        return true;
+    }
+    run->offset += count;
+    if (run->offset < part) return true;
+    slc_messages_reduced(comm, run, run->block);
+    run->offset = 0;
+    run->work_done = ++run->block == run->end_block;
+    return true;
+}
+
+/* Copies one chunk of `length` elements at `begin` (of src and dst). True when the last one was copied. */
+static bool copy_chunk(slc_comm *comm, slc_run *run, const char *src, char *dst, uint64_t length)
+{
+    uint64_t bytes = slc_dtype_size(run->op.dtype), chunk = comm->chunk_bytes / bytes;
+    uint64_t count = length - run->offset < chunk ? length - run->offset : chunk;
+    sluice_status status = src == dst ? SLUICE_OK : slc_copy(&comm->stream, dst + run->offset * bytes,
+                                                             src + run->offset * bytes, count * bytes);
+    if (status) fail_kernel(comm, run, status);
+    run->offset += src == dst ? length - run->offset : count;
+    if (run->offset < length) return false;
+    run->offset = 0;
+    return true;
+}
+
+/* Step 0 is the own part, step i that of the i-th rank after this one: not everybody reads from the same one. */
+static void gather_step(slc_comm *comm, slc_run *run)
+{
+    const slc_op *op = &run->op;
+    uint64_t bytes = slc_dtype_size(op->dtype);
+    int rank = (comm->rank + run->step) % comm->size;
+    bool own = run->step == 0;
+    if (own || slc_is_neighbour(comm->neighbours, rank)) {
+        const char *src = (const char *)op->src + slc_part_begin(op, op->src_layout, run->block, rank, comm->size) * bytes;
+        char *dst = (char *)op->dst + slc_part_begin(op, SLC_WHOLE, run->block, rank, comm->size) * bytes;
+        if (!own) src = at_neighbour(comm, rank, src);
+        if (!copy_chunk(comm, run, src, dst, slc_part_length(op, run->block, comm->size))) return;
+    }
+    if (++run->step < comm->size) return;
+    run->step = 0;
+    run->work_done = ++run->block == run->end_block;
+}
+
+static void broadcast_step(slc_comm *comm, slc_run *run)
+{
+    const slc_op *op = &run->op;
+    if (comm->rank == op->root || !slc_is_neighbour(comm->neighbours, op->root)) {
+        run->work_done = true;
+        return;
+    }
+    char *own = (char *)op->dst + run->block * op->block_elements * slc_dtype_size(op->dtype);
+    if (!copy_chunk(comm, run, at_neighbour(comm, op->root, own), own, slc_block_length(op, run->block))) return;
+    run->work_done = ++run->block == run->end_block;
+}
+
+bool slc_work_step(slc_comm *comm, slc_run *run)
+{
+    switch (run->op.kind) {
+    case SLC_REDUCE_SCATTER:
+    case SLC_ALL_REDUCE: return reduce_step(comm, run);
+    case SLC_ALL_GATHER: gather_step(comm, run); return true;
+    case SLC_BROADCAST: broadcast_step(comm, run); return true;
+    case SLC_BARRIER:
+    case SLC_CALL: run->work_done = true; return true;
+    }
+    return false;
+}
