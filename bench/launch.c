@@ -88,9 +88,11 @@ static sluice_status make_token(job *j)
 
 static sluice_status take_signals(job *j)
 {
+    struct sigaction hang_up;
     sigemptyset(&j->taken);
-    const int which[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+    const int which[] = {SIGCHLD, SIGINT, SIGTERM};
     for (size_t i = 0; i < sizeof which / sizeof *which; i++) sigaddset(&j->taken, which[i]);
+    if (!sigaction(SIGHUP, NULL, &hang_up) && hang_up.sa_handler != SIG_IGN) sigaddset(&j->taken, SIGHUP); /* nohup */
     sigprocmask(SIG_BLOCK, &j->taken, &j->before);
     j->signals = signalfd(-1, &j->taken, SFD_CLOEXEC | SFD_NONBLOCK);
     return j->signals < 0 ? slc_error(SLUICE_ERR_SYSTEM, "signalfd: %s", strerror(errno)) : SLUICE_OK;
@@ -118,7 +120,7 @@ static void set_environment(const job *j, int rank)
     unsetenv("TORCHELASTIC_USE_AGENT_STORE"); /* it would say that someone else holds MASTER_PORT */
 }
 
-/* In the new process; does not return. */
+/* In the new process; does not return. `out` and `err`: -1 for what it has. */
 static void become_rank(const job *j, int rank, pid_t launcher, int out, int err)
 {
     setpgid(0, 0);
@@ -126,9 +128,11 @@ static void become_rank(const job *j, int rank, pid_t launcher, int out, int err
     if (getppid() != launcher) _exit(128 + SIGKILL); /* it died before the line above */
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     dup2(nothing, STDIN_FILENO);
-    dup2(out, STDOUT_FILENO);
-    dup2(err, STDERR_FILENO);
+    if (out >= 0) dup2(out, STDOUT_FILENO);
+    if (err >= 0) dup2(err, STDERR_FILENO);
+    if (out < 0) signal(SIGTTOU, SIG_IGN); /* its group is not the terminal's foreground: let it write all the same */
     set_environment(j, rank);
+    signal(SIGINT, SIG_DFL); /* a shell that starts us in the background ignores it, for the ranks too */
     sigprocmask(SIG_SETMASK, &j->before, NULL);
     execvp(j->options->command[0], j->options->command);
     int why = errno;
@@ -141,7 +145,8 @@ static sluice_status start_rank(job *j, int rank)
     int out[2] = {-1, -1}, err[2] = {-1, -1};
     sluice_status status = SLUICE_OK;
     pid_t pid = -1, launcher = getpid();
-    if (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC)) {
+    bool piped = rank > 0 || !j->options->first_speaks;
+    if (piped && (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC))) {
         status = slc_error(SLUICE_ERR_SYSTEM, "rank %d: pipe: %s", rank, strerror(errno));
         goto close_all;
     }
@@ -284,23 +289,28 @@ static int poll_timeout_ms(uint64_t until_ns)
     return left_ms > 60000 ? 60000 : (int)left_ms;
 }
 
-/* One round: waits for output, a signal or `until_ns`. Results: whether any pipe is still open. */
-static bool wait_and_pass_on(job *j, struct pollfd *fds, uint64_t until_ns)
+static bool any_pipe_open(const job *j)
 {
-    int count = 1, open_pipes = 0;
+    for (int i = 0; i < j->options->ranks; i++)
+        if (j->ranks[i].out.from >= 0 || j->ranks[i].err.from >= 0) return true;
+    return false;
+}
+
+/* One round: waits for output, a signal or `until_ns`. */
+static void wait_and_pass_on(job *j, struct pollfd *fds, uint64_t until_ns)
+{
+    int count = 1;
     fds[0] = (struct pollfd){.fd = j->signals, .events = POLLIN};
     for (int i = 0; i < j->options->ranks; i++) {
         fds[count++] = (struct pollfd){.fd = j->ranks[i].out.from, .events = POLLIN};
         fds[count++] = (struct pollfd){.fd = j->ranks[i].err.from, .events = POLLIN};
     }
-    if (poll(fds, (nfds_t)count, poll_timeout_ms(until_ns)) < 0) return true;
+    if (poll(fds, (nfds_t)count, poll_timeout_ms(until_ns)) < 0) return;
     for (int i = 1; i < count; i++) {
         slc_prefix_stream *stream = i % 2 ? &j->ranks[(i - 1) / 2].out : &j->ranks[(i - 1) / 2].err;
         if (fds[i].revents) slc_prefix_pass_on(stream);
-        open_pipes += stream->from >= 0;
     }
     if (fds[0].revents) read_signals(j);
-    return open_pipes > 0;
 }
 
 static void note_lost_output(job *j)
@@ -324,7 +334,7 @@ static void run_to_the_end(job *j, struct pollfd *fds)
     }
     /* What lies in the pipes is still to be shown; a process that left its group may hold one open. */
     uint64_t drained = later(DRAIN_S);
-    while (wait_and_pass_on(j, fds, drained) && slc_clock_ns() < drained) continue;
+    while (any_pipe_open(j) && slc_clock_ns() < drained) wait_and_pass_on(j, fds, drained);
     note_lost_output(j);
 }
 

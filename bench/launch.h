@@ -11,6 +11,7 @@ typedef struct {
     int port;              /* for the rendezvous; 0: a free one is chosen */
     double limit_s;        /* the job is ended after this long; 0: never */
     const char *timeout_s; /* SLUICE_COMM_TIMEOUT of the ranks; NULL: as it is */
+    bool first_speaks;     /* rank 0 writes to this process's output itself: no pipe, nothing in front */
     char *const *command;  /* NULL at its end */
 } slc_launch_options;
 

@@ -1,8 +1,8 @@
 /* `sluice train`: trains a bundled model on text and shows how it goes. Rank 0 speaks and writes; the other ranks train.
  * With -n N and no launcher it starts itself again, N times, as `sluice run` would. */
 #include "bench/command.h"
-#include "bench/launch.h"
 #include "bench/result_file.h"
+#include "bench/self_launch.h"
 #include "bench/training_options.h"
 #include "bench/training_report.h"
 #include "bench/training_run.h"
@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
@@ -26,7 +25,7 @@ static void count_stop(int signal)
 
 static void take_signals(void)
 {
-    struct sigaction action = {.sa_handler = count_stop};
+    struct sigaction action = {.sa_handler = count_stop, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
@@ -159,34 +158,14 @@ static int train_here(const slc_training_options *options)
 
 /* ---- The command ---- */
 
-static bool launched(void)
+static int start_ranks(uint64_t ranks, char *const *args)
 {
-    const char *const names[] = {"RANK", "SLURM_STEP_ID", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (getenv(names[i])) return true;
-    return false;
-}
-
-/* The same command line again, under the launcher. */
-static int start_ranks(uint64_t ranks, char **argv)
-{
-    char self[4096];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length <= 0) {
-        fprintf(stderr, "sluice train: cannot find its own program in /proc/self/exe; use `sluice run`\n");
+    char *const nothing_more[] = {NULL};
+    int exit_code = EXIT_FAILED;
+    if (slc_launch_self((int)ranks, "train", args, nothing_more, &exit_code)) {
+        fprintf(stderr, "sluice train: %s\n", sluice_last_error());
         return EXIT_FAILED;
     }
-    self[length] = 0;
-    int count = 0, exit_code = EXIT_FAILED;
-    while (argv[count]) count++;
-    char **command = calloc((size_t)count + 2, sizeof *command);
-    if (!command) return EXIT_FAILED;
-    command[0] = self;
-    command[1] = (char *)"train";
-    for (int i = 1; i < count; i++) command[i + 1] = argv[i];
-    const slc_launch_options launch = {.ranks = (int)ranks, .command = command};
-    if (slc_launch(&launch, &exit_code)) fprintf(stderr, "sluice train: %s\n", sluice_last_error());
-    free(command);
     return exit_code;
 }
 
@@ -221,7 +200,7 @@ static int run(int argc, char **argv)
         fprintf(stderr, "sluice train: %s\n", sluice_last_error());
         return EXIT_USAGE;
     }
-    if (options.ranks && !launched()) return start_ranks(options.ranks, argv);
+    if (options.ranks && !slc_launched()) return start_ranks(options.ranks, argv + 1);
     return train_here(&options);
 }
 

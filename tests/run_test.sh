@@ -20,7 +20,7 @@ launch() { # CMD...: output in $work/out and $work/err, exit code in $code
 alive() { # a mark in the command line of processes: how many run (zombies have no command line)
     local count=0 line
     for line in /proc/[0-9]*/cmdline; do
-        case $(tr '\0' ' ' <"$line" 2>/dev/null) in *"$1"*) count=$((count + 1)) ;; esac
+        case $({ tr '\0' ' ' <"$line"; } 2>/dev/null) in *"$1"*) count=$((count + 1)) ;; esac
     done
     echo $count
 }

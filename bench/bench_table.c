@@ -1,0 +1,211 @@
+/* The table of a sweep, its summary and the line of progress. */
+#include "bench/bench_table.h"
+
+#include "lib/base/clock.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const plan_keys[] = {"strategy", "schedule", NULL};
+static const char *const case_keys[] = {"throttle", "budget", "strategy", "schedule", NULL};
+static const char *const budget_keys[] = {"throttle", "budget", NULL};
+
+static double mib(double bytes)
+{
+    return bytes / 0x1p20;
+}
+
+/* ---- Rows ---- */
+
+void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench_options *options, const char *throttle,
+                           uint32_t tokens)
+{
+    const slc_training_options *t = &options->training;
+    int ranks = sluice_world_size(world);
+    fprintf(out,
+            "\n%s %s on %d rank%s (%s), throttle %s; %" PRIu64 "x%u tokens a rank and micro-batch, %" PRIu64 " steps\n",
+            t->model, t->size, ranks, ranks == 1 ? "" : "s", sluice_world_path(world), throttle, t->batch, tokens,
+            t->steps);
+    fprintf(out, "%-10s %-10s %-18s %9s %9s %9s %9s %10s %9s %8s  %s\n", "strategy", "schedule", "budget", "needs MiB",
+            "peak MiB", "step ms", "min ms", "exposed ms", "tokens/s", "loss", "weights");
+    fflush(out);
+}
+
+static void put_place(FILE *out, const json_t *row)
+{
+    char budget[64];
+    const char *text = slc_bench_text(row, "budget");
+    double bytes = slc_bench_number(row, "budget_bytes");
+    if (isnan(bytes)) snprintf(budget, sizeof budget, "%s", text);
+    else snprintf(budget, sizeof budget, "%.10s = %.1f MiB", text, mib(bytes));
+    fprintf(out, "%-10s %-10s %-18s", slc_bench_text(row, "strategy"), slc_bench_text(row, "schedule"), budget);
+}
+
+void slc_bench_table_run(FILE *out, const json_t *run)
+{
+    const json_t *losses = json_object_get(run, "losses");
+    size_t count = json_array_size(losses);
+    put_place(out, run);
+    fprintf(out, " %9.1f %9.1f %9.1f %9.1f %10.1f %9.0f", mib(slc_bench_number(run, "planned_bytes")),
+            mib(slc_bench_number(run, "peak_bytes")), slc_bench_number(run, "step_s") * 1e3,
+            slc_bench_number(run, "step_min_s") * 1e3, slc_bench_number(run, "exposed_s") * 1e3,
+            slc_bench_number(run, "tokens_per_s"));
+    fprintf(out, " %8.4f  %.8s%s\n", count ? json_number_value(json_array_get(losses, count - 1)) : NAN,
+            slc_bench_text(run, "weights_sha256"), slc_bench_complete(run) ? "" : "  interrupted");
+    fflush(out);
+}
+
+/* What a strategy needs does not depend on the budget, but for "mixed", which fills what it gets. */
+static double known_need(const json_t *misfit, const json_t *runs)
+{
+    size_t index;
+    json_t *run;
+    if (!strcmp(slc_bench_text(misfit, "strategy"), "mixed")) return NAN;
+    json_array_foreach((json_t *)runs, index, run) {
+        if (slc_bench_alike(run, misfit, plan_keys)) return slc_bench_number(run, "planned_bytes");
+    }
+    return NAN;
+}
+
+void slc_bench_table_misfit(FILE *out, const json_t *misfit, const json_t *runs)
+{
+    double need = known_need(misfit, runs);
+    put_place(out, misfit);
+    if (!isnan(need)) fprintf(out, " %9.1f  does not fit\n", mib(need));
+    else fprintf(out, "  does not fit: %s\n", slc_bench_text(misfit, "why"));
+    fflush(out);
+}
+
+/* ---- Summary ---- */
+
+static bool seen_before(const json_t *rows, size_t index, const char *const *keys)
+{
+    for (size_t i = 0; i < index; i++)
+        if (slc_bench_alike(json_array_get(rows, i), json_array_get(rows, index), keys)) return true;
+    return false;
+}
+
+static void print_fastest(FILE *out, const json_t *runs, const json_t *like)
+{
+    size_t index;
+    json_t *run, *best = NULL;
+    double best_s = INFINITY;
+    json_array_foreach((json_t *)runs, index, run) {
+        if (!slc_bench_alike(run, like, budget_keys)) continue;
+        double step_s = slc_bench_median(runs, run, case_keys, "step_s");
+        if (!(step_s < best_s)) continue;
+        best_s = step_s;
+        best = run;
+    }
+    if (!best) return;
+    fprintf(out, "  throttle %-12s budget %-10s %-10s %-10s %9.1f ms %9.1f MiB\n", slc_bench_text(best, "throttle"),
+            slc_bench_text(best, "budget"), slc_bench_text(best, "strategy"), slc_bench_text(best, "schedule"),
+            best_s * 1e3, mib(slc_bench_number(best, "peak_bytes")));
+}
+
+static bool check_weights(FILE *out, const json_t *runs)
+{
+    size_t index, complete = 0, differ = 0;
+    json_t *run;
+    const char *first = NULL;
+    json_array_foreach((json_t *)runs, index, run) {
+        if (!slc_bench_complete(run)) continue;
+        const char *weights = slc_bench_text(run, "weights_sha256");
+        complete++;
+        if (!first) first = weights;
+        if (!strcmp(first, weights)) continue;
+        differ++;
+        fprintf(out, "  %s %s, budget %s, throttle %s ended with other weights\n", slc_bench_text(run, "strategy"),
+                slc_bench_text(run, "schedule"), slc_bench_text(run, "budget"), slc_bench_text(run, "throttle"));
+    }
+    fprintf(out, "weights equal to the bit: %s (%zu runs)\n", differ ? "no" : "yes", complete);
+    return !differ;
+}
+
+static bool check_peaks(FILE *out, const json_t *runs)
+{
+    size_t index, differ = 0;
+    json_t *run;
+    json_array_foreach((json_t *)runs, index, run) {
+        json_int_t planned = json_integer_value(json_object_get(run, "planned_bytes"));
+        json_int_t peak = json_integer_value(json_object_get(run, "peak_bytes"));
+        if (planned == peak) continue;
+        differ++;
+        fprintf(out, "  %s %s, budget %s, throttle %s: planned %lld bytes, peak %lld\n",
+                slc_bench_text(run, "strategy"), slc_bench_text(run, "schedule"), slc_bench_text(run, "budget"), slc_bench_text(run, "throttle"),
+                (long long)planned, (long long)peak);
+    }
+    fprintf(out, "peak equals plan: %s\n", differ ? "no" : "yes");
+    return !differ;
+}
+
+/* Growth since just before commit, which the whole arena is part of. */
+static void print_resident(FILE *out, const json_t *runs)
+{
+    size_t index;
+    json_t *run;
+    double worst = -INFINITY, allowed = INFINITY;
+    json_array_foreach((json_t *)runs, index, run) {
+        double peak = slc_bench_number(run, "peak_bytes");
+        double grown = slc_bench_number(run, "rss_bytes") - slc_bench_number(run, "rss_commit_bytes");
+        if (grown - peak > worst) worst = grown - peak;
+        allowed = fmin(allowed, 0.05 * peak + 0x1p26 - fabs(grown - peak));
+    }
+    if (isfinite(worst))
+        fprintf(out, "resident set grew within 5 %% + 64 MiB of the peak: %s (at most %+.1f MiB)\n",
+                allowed >= 0 ? "yes" : "no", mib(worst));
+}
+
+bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)
+{
+    const json_t *runs = results->runs;
+    if (!json_array_size(runs)) {
+        fprintf(out, "\nno run: nothing fits\n");
+        return true;
+    }
+    fprintf(out, "\nfastest for each budget\n");
+    for (size_t i = 0; i < json_array_size(runs); i++)
+        if (!seen_before(runs, i, budget_keys)) print_fastest(out, runs, json_array_get(runs, i));
+    bool weights = check_weights(out, runs), peaks = check_peaks(out, runs);
+    print_resident(out, runs);
+    fflush(out);
+    return weights && peaks;
+}
+
+/* ---- Progress ---- */
+
+void slc_bench_progress_begin(slc_bench_progress *progress, uint64_t done, uint64_t total)
+{
+    *progress = (slc_bench_progress){.out = isatty(STDERR_FILENO) ? stderr : NULL,
+                                     .total = total,
+                                     .done = done,
+                                     .begun_with = done,
+                                     .start_ns = slc_clock_ns()};
+}
+
+void slc_bench_progress_step(const slc_bench_progress *progress, const slc_bench_case *one,
+                             const slc_training_step *step)
+{
+    if (!progress->out) return;
+    double share = (double)step->step / (double)one->training.steps;
+    double done = (double)(progress->done - progress->begun_with) + share;
+    double left_s = slc_seconds(slc_clock_ns() - progress->start_ns) / done *
+                    ((double)(progress->total - progress->begun_with) - done);
+    unsigned left = left_s > 0 && left_s < 1e9 ? (unsigned)(left_s + 0.5) : 0;
+    fprintf(progress->out,
+            "\r[%" PRIu64 "/%" PRIu64 "] %s %s, budget %s: step %" PRIu64 "/%" PRIu64 ", %.1f ms, loss %.4f; "
+            "about %u:%02u left\x1b[K",
+            progress->done + 1, progress->total, one->strategy, one->schedule, one->budget, step->step,
+            one->training.steps, step->step_s * 1e3, step->loss, left / 60, left % 60);
+    fflush(progress->out);
+}
+
+void slc_bench_progress_clear(const slc_bench_progress *progress)
+{
+    if (!progress->out) return;
+    fputs("\r\x1b[K", progress->out);
+    fflush(progress->out);
+}
