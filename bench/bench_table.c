@@ -135,8 +135,8 @@ static bool check_peaks(FILE *out, const json_t *runs)
         if (planned == peak) continue;
         differ++;
         fprintf(out, "  %s %s, budget %s, throttle %s: planned %lld bytes, peak %lld\n",
-                slc_bench_text(run, "strategy"), slc_bench_text(run, "schedule"), slc_bench_text(run, "budget"), slc_bench_text(run, "throttle"),
-                (long long)planned, (long long)peak);
+                slc_bench_text(run, "strategy"), slc_bench_text(run, "schedule"), slc_bench_text(run, "budget"),
+                slc_bench_text(run, "throttle"), (long long)planned, (long long)peak);
     }
     fprintf(out, "peak equals plan: %s\n", differ ? "no" : "yes");
     return !differ;

@@ -9,7 +9,9 @@ typedef struct {
     int (*run)(int argc, char **argv); /* argv[0] is "sluice NAME"; results: the exit code */
 } sluice_command;
 
+extern const sluice_command slc_command_bench; /* only with a model */
 extern const sluice_command slc_command_info;
+extern const sluice_command slc_command_perf;
 extern const sluice_command slc_command_run;
 extern const sluice_command slc_command_train; /* only with a model */
 
