@@ -3,6 +3,7 @@
 #include "bench/command.h"
 #include "bench/result_file.h"
 #include "bench/self_launch.h"
+#include "bench/stop_signals.h"
 #include "bench/training_options.h"
 #include "bench/training_report.h"
 #include "bench/training_run.h"
@@ -16,20 +17,6 @@
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 static volatile sig_atomic_t stops;
-
-static void count_stop(int signal)
-{
-    (void)signal;
-    stops++;
-}
-
-static void take_signals(void)
-{
-    struct sigaction action = {.sa_handler = count_stop, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
 
 /* ---- What rank 0 writes ---- */
 
@@ -127,10 +114,8 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     if (!status) status = slc_training_model(options, &model, &tokens);
     slc_training_progress_init(&out.progress, options->steps,
                                (uint64_t)sluice_world_size(world) * options->micro_batches * options->batch * tokens);
-    if (!status) {
-        take_signals();
-        status = slc_training_run(world, options, &watch, &result);
-    }
+    slc_stop_signals_count(&stops);
+    if (!status) status = slc_training_run(world, options, &watch, &result);
     slc_training_progress_end(&out.progress);
     *interrupted = result.interrupted || status == SLUICE_ERR_INTERRUPTED;
     if (!status && out.speaks) status = write_results(&out, world, options, &result);
@@ -147,7 +132,8 @@ static int train_here(const slc_training_options *options)
     sluice_world_config config;
     sluice_world *world = NULL;
     bool interrupted = false;
-    sluice_status status = slc_training_world(options, &config);
+    sluice_status status = slc_stop_signals_take();
+    if (!status) status = slc_training_world(options, &config);
     if (!status) status = sluice_world_create(&config, &world);
     if (!status) status = train_in(world, options, &interrupted);
     if (status) fprintf(stderr, "sluice train: %s: %s\n", sluice_status_name(status), sluice_last_error());

@@ -2,6 +2,7 @@
  * leave the loop together. */
 #include "bench/training_run.h"
 
+#include "bench/stop_signals.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/data/text.h"
@@ -59,7 +60,7 @@ static sluice_status open_text(training *t)
 static sluice_status give_up_at_second_stop(void *context)
 {
     const training *t = context;
-    if (*t->watch->stops < 2) return SLUICE_OK;
+    if (slc_stop_signals_seen(t->watch->stops) < 2) return SLUICE_OK;
     return slc_error(SLUICE_ERR_INTERRUPTED, "stopped in the middle of a step");
 }
 
@@ -149,7 +150,7 @@ static sluice_status one_step(training *t, uint64_t step, slc_training_step *out
 
 static sluice_status agree(training *t, slc_training_step *step, bool *stop)
 {
-    bool asked = t->watch && t->watch->stops && *t->watch->stops > 0;
+    bool asked = t->watch && t->watch->stops && slc_stop_signals_seen(t->watch->stops) > 0;
     double values[2] = {step->loss, asked};
     sluice_status status = sluice_world_all_reduce(t->world, values, 2);
     step->loss = values[0] / (double)(t->ranks * t->options->micro_batches);

@@ -26,7 +26,8 @@ typedef struct {
     /* Called on every rank after each step; a status that is not OK ends the run and is returned. NULL: none. */
     sluice_status (*stepped)(const slc_training_step *step, void *context);
     void *context;
-    /* How often the user asked to stop. 1: all ranks stop together after the step; 2: this rank gives up at once. */
+    /* How often the user asked to stop (stop_signals.h). 1: all ranks stop together after the step; 2: this rank gives
+     * up at once. NULL: never. */
     const volatile sig_atomic_t *stops;
 } slc_training_watch;
 

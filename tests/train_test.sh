@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# What `sluice train` promises: results that are whole, equal ranks and repeated runs that are equal, a clean stop, and
+# a clear line for everything that it cannot do.
+set -u
+sluice=$1
+"$sluice" --help | grep -q '^  train ' || exit 0 # built without a model
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
+
+check() { # what, expected, got
+    if [ "$2" = "$3" ]; then return; fi
+    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
+    sed 's/^/  err: /' "$work/err" | head -5
+    failed=1
+}
+
+train() { # OPTION...: output in $work/out and $work/err, exit code in $code
+    timeout 120 "$sluice" train --data "$work/text" --context 32 --batch 2 --eval-batches 1 "$@" \
+        >"$work/out" 2>"$work/err" </dev/null
+    code=$?
+}
+
+refuses() { # words of the message, then OPTION...
+    local words=$1
+    shift
+    train "$@"
+    check "$* fails" yes "$([ $code -ne 0 ] && [ $code -lt 100 ] && echo yes)"
+    check "$* says why" yes "$(grep -qi -- "$words" "$work/err" && echo yes)"
+}
+
+hash_of() {
+    grep -o '"weights_sha256": "[0-9a-f]*"' "$1"
+}
+
+refusals() {
+    refuses 'not built in this version' --device cuda
+    refuses 'not built in this version' --precision bf16
+    refuses 'not built in this version' --model bert
+    refuses 'not built in this version' --strategy onebit
+    refuses 'not built in this version' --schedule ilp
+    refuses 'not built in this version' --save "$work/folder"
+    refuses 'nano, mini, small' --size huge
+    refuses 'whole number' --batch 0
+    refuses 'whole number' --steps 1.5
+    refuses 'whole number' --steps many
+    refuses 'context of 128' --context 129
+    refuses 'budget' --budget 12parsecs
+    refuses 'block' --block -1
+    refuses 'adamw' --optimizer sgd
+    refuses 'no such file' --data "$work/nowhere"
+    refuses 'too many arguments' 17
+    : >"$work/empty"
+    refuses 'empty' --data "$work/empty"
+    mkdir -p "$work/folder"
+    refuses 'no regular file' --data "$work/folder"
+    refuses 'budget' --budget 64KiB
+    refuses 'strategy' --strategy nonsense
+    echo short >"$work/short"
+    timeout 20 "$sluice" train --data "$work/short" >"$work/out" 2>"$work/err"
+    check 'a short text fails' 1 $?
+    check 'a short text is named' 1 "$(grep -c 'too short' "$work/err")"
+}
+
+results() {
+    train --steps 4 --json "$work/a.json" --csv "$work/a.csv" --eval-every 2
+    check 'exit code' 0 $code
+    check 'a line a step, and a heading' 5 "$(wc -l <"$work/a.csv")"
+    check 'fields of a step' 10 "$(awk -F, 'NR == 3 {print NF}' "$work/a.csv")"
+    check 'evaluated after step 2' yes "$(awk -F, 'NR == 3 && $10 > 0 {print "yes"}' "$work/a.csv")"
+    for key in model world strategy schedule precision budget_bytes peak_bytes rss_bytes predicted_step_s step_s \
+        step_min_s exposed_s tokens_per_s losses weights_sha256 environment; do
+        check "JSON has $key" yes "$(grep -q "\"$key\":" "$work/a.json" && echo yes)"
+    done
+    train --steps 4 --json - --eval-every 2
+    check 'the same again, on standard output' "$(hash_of "$work/a.json")" "$(hash_of "$work/out")"
+    train --steps 4 --seed 2 --json "$work/b.json"
+    check 'another seed, other weights' no "$([ "$(hash_of "$work/a.json")" = "$(hash_of "$work/b.json")" ] || echo no)"
+    check 'nothing half done is left' '' "$(find "$work" -name '*.part')"
+}
+
+full_disks() {
+    refuses 'cannot write' --steps 1 --json "$work/nowhere/a.json"
+    refuses 'no space left' --steps 1 --json /dev/full
+    refuses 'no space left' --steps 1 --csv /dev/full
+    echo before >"$work/kept.json"
+    refuses 'no such file' --json "$work/kept.json" --data "$work/nowhere"
+    check 'a failed run keeps old results' before "$(cat "$work/kept.json")"
+}
+
+ranks() {
+    for strategy in dp fsdp; do
+        train -n 2 --steps 3 --strategy $strategy --micro-batches 2 --json "$work/$strategy.json"
+        check "two ranks, $strategy" 0 $code
+    done
+    check 'equal weights' "$(hash_of "$work/dp.json")" "$(hash_of "$work/fsdp.json")"
+    timeout 60 "$sluice" run -n 2 -- "$sluice" train --data "$work/text" --context 32 -n 3 >"$work/out" 2>"$work/err"
+    check '-n against the launcher fails' yes "$([ $? -ne 0 ] && echo yes)"
+    check '-n against the launcher is named' yes "$(grep -q 'launcher started 2' "$work/err" && echo yes)"
+}
+
+# -n N, which signals: starts a long run, stops it after its first step.
+stop() {
+    rm -f "$work/stop.json" "$work/stop.csv"
+    "$sluice" train $1 --data "$work/text" --context 32 --batch 2 --steps 1000000 --json "$work/stop.json" \
+        --csv "$work/stop.csv" >"$work/out" 2>"$work/err" </dev/null &
+    local process=$!
+    for _ in $(seq 300); do
+        grep -q 'step 1/' "$work/err" && break
+        sleep 0.1
+    done
+    kill -"$2" $process
+    for _ in $(seq 300); do
+        kill -0 $process 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL $process 2>/dev/null && check 'stopped in 30 s' yes no
+    wait $process
+    check "exit code after SIG$2 $1" 130 $?
+    check 'results say so' 1 "$(grep -c '"interrupted": true' "$work/stop.json")"
+    check 'metrics are there' yes "$([ "$(wc -l <"$work/stop.csv")" -gt 1 ] && echo yes)"
+}
+
+refusals
+results
+full_disks
+ranks
+stop '' INT
+stop '' TERM
+stop '-n 2' INT
+exit $failed
