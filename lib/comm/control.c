@@ -32,7 +32,7 @@ static bool reserve(slc_bytes *bytes, size_t capacity)
 bool slc_bytes_add(slc_bytes *bytes, const void *data, size_t count)
 {
     if (!reserve(bytes, bytes->used + count)) return false;
-    if (count) memcpy(bytes->data + bytes->used, data, count);
+    if (data && count) memcpy(bytes->data + bytes->used, data, count);
     bytes->used += count;
     return true;
 }

@@ -2,6 +2,7 @@
 #include "lib/comm/transport.h"
 
 #include "lib/base/log.h"
+#include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
 #include <dlfcn.h>
@@ -31,7 +32,8 @@ static sluice_status host_error(void *context, sluice_status status, const char 
 static const char *host_setting(void *context, const char *name)
 {
     const slc_transport *transport = context;
-    if (!strcmp(name, "throttle")) return transport->throttle;
+    if (!strcmp(name, "throttle.bytes_per_s")) return transport->bytes_per_s;
+    if (!strcmp(name, "throttle.latency_s")) return transport->latency_s;
     if (!strcmp(name, "throttle.inner")) return transport->inner;
     return NULL;
 }
@@ -127,15 +129,31 @@ static sluice_status host_load(void *context, const char *name, const sluice_tra
     return check_table(name, *table);
 }
 
+/* "BANDWIDTH[,LATENCY]" into the numbers that the plugin is told. */
+static sluice_status parse_throttle(slc_transport *transport, const char *throttle)
+{
+    char bandwidth[64];
+    double bytes_per_s = 0, latency_s = 0;
+    const char *comma = strchr(throttle, ',');
+    snprintf(bandwidth, sizeof bandwidth, "%.*s", (int)strcspn(throttle, ","), throttle);
+    sluice_status status = slc_parse_bandwidth(bandwidth, &bytes_per_s);
+    if (!status && comma) status = slc_parse_seconds(comma + 1, &latency_s);
+    if (status) return slc_error_context(status, "throttle \"%s\"", throttle);
+    snprintf(transport->bytes_per_s, sizeof transport->bytes_per_s, "%.17g", bytes_per_s);
+    snprintf(transport->latency_s, sizeof transport->latency_s, "%.17g", latency_s);
+    return SLUICE_OK;
+}
+
 sluice_status slc_transport_open(slc_transport *out, const char *name, const char *throttle, int rank, int size,
                                  slc_peer_lost peer_lost, void *context)
 {
-    *out = (slc_transport){.peer_lost = peer_lost, .context = context, .inner = name, .throttle = throttle};
+    *out = (slc_transport){.peer_lost = peer_lost, .context = context, .inner = name};
     out->host = (sluice_transport_host_v1){.abi = SLUICE_TRANSPORT_ABI_V1, .size = sizeof out->host, .context = out,
                                            .rank = rank, .world_size = size, .log = host_log, .error = host_error,
                                            .setting = host_setting, .load = host_load, .peer_lost = host_peer_lost};
     const sluice_transport_v1 *table = NULL;
-    sluice_status status = host_load(out, *throttle ? "throttle" : name, &table);
+    sluice_status status = *throttle ? parse_throttle(out, throttle) : SLUICE_OK;
+    if (!status) status = host_load(out, *throttle ? "throttle" : name, &table);
     if (!status) status = table->open(&out->host, &out->self);
     if (!status) out->table = table;
     return status;

@@ -16,7 +16,8 @@ typedef struct {
     sluice_transport_host_v1 host;
     slc_peer_lost peer_lost;
     void *context;
-    const char *inner, *throttle; /* settings of a transport that wraps another */
+    const char *inner; /* settings of a transport that wraps another */
+    char bytes_per_s[32], latency_s[32];
     void *libraries[SLC_LOADED_MAX];
     int library_count;
 } slc_transport;

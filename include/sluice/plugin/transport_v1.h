@@ -39,7 +39,8 @@ struct sluice_transport_host_v1 {
     /* Sets the calling thread's error line and returns `status`: return host->error(host->context, status, line). */
     sluice_status (*error)(void *context, sluice_status status, const char *line);
 
-    /* A setting by its name ("throttle"), NULL when there is none. Valid until close. */
+    /* A setting by its name ("throttle.inner"), NULL when there is none; numbers are plain decimals. Valid until
+     * close. docs/transports.md lists the names. */
     const char *(*setting)(void *context, const char *name);
 
     /* Loads another transport, for one that wraps it. The table stays loaded until close of the asking transport; the

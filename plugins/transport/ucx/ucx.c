@@ -1,0 +1,405 @@
+/* Messages over UCX: one worker, tag matching, asleep by ucp_worker_arm. Settings are those that were measured to fill
+ * a link at small depth: eager always (rendezvous is half-duplex at low depth) and large receive segments; whatever the
+ * user set in the environment stays. UCX's own keepalive is off: the library's heartbeats find silent hosts sooner, and
+ * on a busy machine it called living peers dead ("Endpoint timeout"). */
+#include <sluice/plugin/transport_v1.h>
+#include <ucp/api/ucp.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+typedef struct ucx ucx;
+typedef struct request request;
+
+typedef struct {
+    ucx *self;
+    int rank;
+    ucp_ep_h endpoint; /* NULL: not connected, or lost */
+    int lost;
+} peer;
+
+/* One send or receive that UCX holds. Kept in lists, so that a steady state allocates nothing. */
+struct request {
+    request *previous, *next; /* of the pending ones, or free */
+    ucx *self;
+    int rank, cancelled;
+    void *handle; /* UCX's; NULL until the call that made it has returned */
+    int called;   /* the callback came before that */
+    ucs_status_t status;
+    size_t bytes;
+    sluice_transport_done_v1 done;
+    void *context;
+};
+
+struct ucx {
+    const sluice_transport_host_v1 *host;
+    ucp_context_h context;
+    ucp_worker_h worker;
+    ucp_address_t *address;
+    size_t address_bytes;
+    peer *peers; /* [world_size] */
+    request pending, *unused; /* pending: a ring through this one */
+    int events; /* callbacks in the current progress */
+};
+
+static sluice_status fail(const ucx *self, sluice_status status, const char *what, ucs_status_t why)
+{
+    char line[300];
+    snprintf(line, sizeof line, "ucx: %s: %s", what, ucs_status_string(why));
+    return self->host->error(self->host->context, status, line);
+}
+
+/* ---- Requests ---- */
+
+static request *take_request(ucx *self, int rank, sluice_transport_done_v1 done, void *context)
+{
+    request *one = self->unused;
+    if (one)
+        self->unused = one->next;
+    else
+        one = malloc(sizeof *one);
+    if (!one) return NULL;
+    *one = (request){.self = self, .rank = rank, .done = done, .context = context};
+    one->previous = &self->pending;
+    one->next = self->pending.next;
+    one->next->previous = one;
+    self->pending.next = one;
+    return one;
+}
+
+static void give_back(request *one)
+{
+    one->previous->next = one->next;
+    one->next->previous = one->previous;
+    one->next = one->self->unused;
+    one->self->unused = one;
+}
+
+static sluice_status translate(ucs_status_t status)
+{
+    switch (status) {
+    case UCS_OK: return SLUICE_OK;
+    case UCS_ERR_CANCELED: return SLUICE_ERR_INTERRUPTED;
+    case UCS_ERR_MESSAGE_TRUNCATED: return SLUICE_ERR_MISMATCH;
+    case UCS_ERR_NO_MEMORY: return SLUICE_ERR_MEMORY;
+    default: return SLUICE_ERR_PEER; /* reset, timed out, not connected, unreachable */
+    }
+}
+
+static void finish(request *one, ucs_status_t status, size_t bytes)
+{
+    ucx *self = one->self;
+    sluice_transport_done_v1 done = one->done;
+    void *context = one->context;
+    sluice_status result = translate(status);
+    if (result == SLUICE_ERR_INTERRUPTED && self->peers[one->rank].lost) result = SLUICE_ERR_PEER;
+    self->events++;
+    give_back(one);
+    done(context, result, bytes);
+}
+
+static void on_sent(void *handle, ucs_status_t status, void *argument)
+{
+    finish(argument, status, 0);
+    ucp_request_free(handle);
+}
+
+static void on_received(void *handle, ucs_status_t status, const ucp_tag_recv_info_t *info, void *argument)
+{
+    request *one = argument;
+    size_t bytes = status == UCS_OK ? info->length : 0;
+    if (one->handle) {
+        finish(one, status, bytes);
+    } else { /* the message was here already: ucx_recv is still on the stack */
+        one->called = 1;
+        one->status = status;
+        one->bytes = bytes;
+    }
+    ucp_request_free(handle);
+}
+
+/* ---- Opening ---- */
+
+/* ucp_config_modify takes what UCP itself reads; a setting of its TCP part must be in the environment. */
+static const struct {
+    const char *name, *value;
+    int environment;
+} defaults[] = {
+    {"TLS", "tcp,self", 0},
+    {"RNDV_THRESH", "inf", 0},
+    {"KEEPALIVE_INTERVAL", "inf", 0},
+    {"TCP_RX_SEG_SIZE", "512K", 1},
+};
+
+static ucs_status_t configure(ucp_config_t **config)
+{
+    char variable[64];
+    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
+        snprintf(variable, sizeof variable, "UCX_%s", defaults[i].name);
+        if (defaults[i].environment) setenv(variable, defaults[i].value, 0);
+    }
+    ucs_status_t status = ucp_config_read(NULL, NULL, config);
+    for (size_t i = 0; status == UCS_OK && i < sizeof defaults / sizeof *defaults; i++) {
+        snprintf(variable, sizeof variable, "UCX_%s", defaults[i].name);
+        if (!defaults[i].environment && !getenv(variable))
+            status = ucp_config_modify(*config, defaults[i].name, defaults[i].value);
+    }
+    return status;
+}
+
+static ucs_status_t open_worker(ucx *self)
+{
+    ucp_config_t *config = NULL;
+    ucs_status_t status = configure(&config);
+    const ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
+                                 .features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP,
+                                 .estimated_num_eps = (size_t)self->host->world_size};
+    if (status == UCS_OK) status = ucp_init(&params, config, &self->context);
+    if (config) ucp_config_release(config);
+    /* One thread at a time uses it, but not always the same: it is made by the one that makes the world. */
+    const ucp_worker_params_t worker = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+                                        .thread_mode = UCS_THREAD_MODE_SERIALIZED};
+    if (status == UCS_OK) status = ucp_worker_create(self->context, &worker, &self->worker);
+    if (status == UCS_OK) status = ucp_worker_get_address(self->worker, &self->address, &self->address_bytes);
+    return status;
+}
+
+static void release(ucx *self)
+{
+    if (self->address) ucp_worker_release_address(self->worker, self->address);
+    if (self->worker) ucp_worker_destroy(self->worker);
+    if (self->context) ucp_cleanup(self->context);
+    while (self->unused) {
+        request *one = self->unused;
+        self->unused = one->next;
+        free(one);
+    }
+    free(self->peers);
+    free(self);
+}
+
+static sluice_status ucx_open(const sluice_transport_host_v1 *host, void **out)
+{
+    ucx *self = calloc(1, sizeof *self);
+    if (!self) return host->error(host->context, SLUICE_ERR_MEMORY, "ucx: no memory");
+    self->host = host;
+    self->pending.previous = self->pending.next = &self->pending;
+    self->peers = calloc((size_t)host->world_size, sizeof *self->peers);
+    if (!self->peers) {
+        free(self);
+        return host->error(host->context, SLUICE_ERR_MEMORY, "ucx: no memory");
+    }
+    ucs_status_t status = open_worker(self);
+    if (status != UCS_OK) {
+        sluice_status failed = fail(self, SLUICE_ERR_UNSUPPORTED,
+                                    "cannot open a worker; are UCX_TLS and UCX_NET_DEVICES right?", status);
+        release(self);
+        return failed;
+    }
+    *out = self;
+    return SLUICE_OK;
+}
+
+static sluice_status ucx_address(void *argument, const void **blob, size_t *bytes)
+{
+    const ucx *self = argument;
+    *blob = self->address;
+    *bytes = self->address_bytes;
+    return SLUICE_OK;
+}
+
+/* ---- Peers ---- */
+
+/* Without force, what is on its way arrives first. *handle is set when that takes a while. */
+static void close_endpoint(peer *who, int force, void **handle)
+{
+    if (!who->endpoint) return;
+    const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+                                       .flags = force ? UCP_EP_CLOSE_FLAG_FORCE : 0};
+    void *closing = ucp_ep_close_nbx(who->endpoint, &param);
+    who->endpoint = NULL;
+    *handle = UCS_PTR_IS_PTR(closing) ? closing : NULL;
+}
+
+static void wait_for(ucx *self, void *handle, const struct timespec *start, uint64_t linger_ns)
+{
+    while (handle && ucp_request_check_status(handle) == UCS_INPROGRESS) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        int64_t elapsed = (now.tv_sec - start->tv_sec) * 1000000000LL + now.tv_nsec - start->tv_nsec;
+        if (elapsed > (int64_t)linger_ns) break;
+        ucp_worker_progress(self->worker);
+    }
+    if (handle) ucp_request_free(handle);
+}
+
+static void cancel_requests(ucx *self, int rank)
+{
+    /* A cancelled receive may call back at once and change the list: begin again after each. */
+    for (request *one = self->pending.next; one != &self->pending;) {
+        if (one->cancelled || !one->handle || (rank >= 0 && one->rank != rank)) {
+            one = one->next;
+            continue;
+        }
+        one->cancelled = 1;
+        ucp_request_cancel(self->worker, one->handle);
+        one = self->pending.next;
+    }
+}
+
+static void ucx_close_peer(void *argument, int rank)
+{
+    ucx *self = argument;
+    peer *who = &self->peers[rank];
+    void *handle = NULL;
+    who->lost = 1;
+    /* Only a forced close ends a receive that is half way. */
+    close_endpoint(who, 1, &handle);
+    if (handle) ucp_request_free(handle);
+    cancel_requests(self, rank);
+}
+
+static void on_error(void *argument, ucp_ep_h endpoint, ucs_status_t status)
+{
+    peer *who = argument;
+    (void)endpoint;
+    if (who->lost) return;
+    who->lost = 1; /* the endpoint is closed later: not inside its own callback */
+    who->self->events++;
+    who->self->host->peer_lost(who->self->host->context, who->rank, ucs_status_string(status));
+}
+
+static sluice_status ucx_connect(void *argument, int rank, const void *blob, size_t bytes)
+{
+    ucx *self = argument;
+    peer *who = &self->peers[rank];
+    (void)bytes;
+    *who = (peer){.self = self, .rank = rank};
+    const ucp_ep_params_t params = {
+        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLER,
+        .address = blob,
+        .err_mode = UCP_ERR_HANDLING_MODE_PEER,
+        .err_handler = {.cb = on_error, .arg = who},
+    };
+    ucs_status_t status = ucp_ep_create(self->worker, &params, &who->endpoint);
+    return status == UCS_OK ? SLUICE_OK : fail(self, SLUICE_ERR_PEER, "cannot reach a peer", status);
+}
+
+/* ---- Messages ---- */
+
+static sluice_status lost_peer(const ucx *self, int rank)
+{
+    char line[100];
+    snprintf(line, sizeof line, "ucx: rank %d is not connected", rank);
+    return self->host->error(self->host->context, SLUICE_ERR_PEER, line);
+}
+
+static sluice_status ucx_send(void *argument, int rank, const void *data, size_t bytes, uint64_t tag,
+                              sluice_transport_done_v1 done, void *context)
+{
+    ucx *self = argument;
+    if (self->peers[rank].lost || !self->peers[rank].endpoint) return lost_peer(self, rank);
+    request *one = take_request(self, rank, done, context);
+    if (!one) return self->host->error(self->host->context, SLUICE_ERR_MEMORY, "ucx: no memory for a send");
+    const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
+                                       .cb.send = on_sent, .user_data = one};
+    void *handle = ucp_tag_send_nbx(self->peers[rank].endpoint, data, bytes, tag, &param);
+    if (UCS_PTR_IS_PTR(handle)) {
+        one->handle = handle;
+        return SLUICE_IN_PROGRESS;
+    }
+    give_back(one);
+    if (!handle) return SLUICE_OK;
+    return fail(self, translate(UCS_PTR_STATUS(handle)), "send", UCS_PTR_STATUS(handle));
+}
+
+static sluice_status ucx_recv(void *argument, int rank, void *data, size_t bytes, uint64_t tag, size_t *received,
+                              sluice_transport_done_v1 done, void *context)
+{
+    ucx *self = argument;
+    request *one = take_request(self, rank, done, context);
+    if (!one) return self->host->error(self->host->context, SLUICE_ERR_MEMORY, "ucx: no memory for a receive");
+    /* Without immediate completion: version 1.13 does not say then how long the message was. */
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
+        .cb.recv = on_received, .user_data = one};
+    void *handle = ucp_tag_recv_nbx(self->worker, data, bytes, tag, UINT64_MAX, &param);
+    if (UCS_PTR_IS_PTR(handle) && !one->called) {
+        one->handle = handle;
+        return SLUICE_IN_PROGRESS;
+    }
+    ucs_status_t status = one->called ? one->status : UCS_PTR_STATUS(handle);
+    *received = one->bytes;
+    give_back(one);
+    return status == UCS_OK ? SLUICE_OK : fail(self, translate(status), "receive", status);
+}
+
+static int ucx_progress(void *argument)
+{
+    ucx *self = argument;
+    self->events = 0;
+    unsigned moved = ucp_worker_progress(self->worker);
+    return moved || self->events;
+}
+
+static int ucx_descriptors(void *argument, int *fds, int capacity)
+{
+    const ucx *self = argument;
+    int fd;
+    if (ucp_worker_get_efd(self->worker, &fd) != UCS_OK) return 0;
+    if (capacity > 0) fds[0] = fd;
+    return 1;
+}
+
+static sluice_status ucx_arm(void *argument)
+{
+    const ucx *self = argument;
+    return ucp_worker_arm(self->worker) == UCS_OK ? SLUICE_OK : SLUICE_IN_PROGRESS;
+}
+
+static void ucx_cancel(void *argument)
+{
+    cancel_requests(argument, -1);
+}
+
+static void ucx_close(void *argument, uint64_t linger_ns)
+{
+    ucx *self = argument;
+    struct timespec start;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    /* First all at once, then wait for each: peers do the same at the same time. */
+    void **closing = calloc((size_t)self->host->world_size, sizeof *closing);
+    for (int rank = 0; rank < self->host->world_size; rank++) {
+        void *handle = NULL;
+        close_endpoint(&self->peers[rank], !linger_ns || !closing || self->peers[rank].lost, &handle);
+        if (closing)
+            closing[rank] = handle;
+        else if (handle)
+            ucp_request_free(handle);
+    }
+    for (int rank = 0; closing && rank < self->host->world_size; rank++)
+        wait_for(self, closing[rank], &start, linger_ns);
+    free(closing);
+    release(self);
+}
+
+extern const sluice_transport_v1 sluice_transport_v1_table;
+__attribute__((visibility("default"))) const sluice_transport_v1 sluice_transport_v1_table = {
+    .abi = SLUICE_TRANSPORT_ABI_V1,
+    .size = sizeof(sluice_transport_v1),
+    .name = "ucx",
+    .version = "1",
+    .open = ucx_open,
+    .address = ucx_address,
+    .connect = ucx_connect,
+    .send = ucx_send,
+    .recv = ucx_recv,
+    .progress = ucx_progress,
+    .descriptors = ucx_descriptors,
+    .arm = ucx_arm,
+    .close_peer = ucx_close_peer,
+    .cancel = ucx_cancel,
+    .close = ucx_close,
+};
