@@ -1,7 +1,9 @@
 /* `sluice info`: what this build and this machine offer. The facts are gathered as JSON; the text is made from it. */
 #include "bench/command.h"
+#include "lib/comm/transport.h"
 #include "lib/device/device.h"
 #include "lib/kernels/isa.h"
+#include "lib/sluice/settings.h"
 
 #include <argp.h>
 #include <jansson.h>
@@ -17,17 +19,23 @@ enum { HAVE_MODELS = 1 };
 enum { HAVE_MODELS = 0 };
 #endif
 
+typedef struct {
+    bool json, settings;
+} info_options;
+
 static const struct argp_option option_rows[] = {
     {"json", 'j', NULL, 0, "Print JSON", 0},
+    {"settings", 's', NULL, 0, "Print what every SLUICE_ variable means, as Markdown", 0},
     {0},
 };
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
-    bool *json = state->input;
+    info_options *options = state->input;
     (void)text;
     switch (key) {
-    case 'j': *json = true; return 0;
+    case 'j': options->json = true; return 0;
+    case 's': options->settings = true; return 0;
     case ARGP_KEY_ARG: argp_error(state, "it takes no arguments"); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -60,6 +68,29 @@ static const char *launcher_name(void)
     return "none";
 }
 
+static void ignore_lost_peer(void *context, int rank, const char *why)
+{
+    (void)context;
+    (void)rank;
+    (void)why;
+}
+
+/* Each is really opened, as a world of one, so that what is listed works here. */
+static json_t *transports(void)
+{
+    static const struct {
+        const char *name, *throttle;
+    } rows[] = {{"ucx", ""}, {"throttle", "1gbit"}};
+    json_t *found = json_object();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        slc_transport transport;
+        sluice_status status = slc_transport_open(&transport, "ucx", rows[i].throttle, 0, 1, ignore_lost_peer, NULL);
+        json_object_set_new(found, rows[i].name, json_string(status ? sluice_last_error() : "works"));
+        if (!status) slc_transport_close(&transport, 0);
+    }
+    return found;
+}
+
 static json_t *launcher(void)
 {
     sluice_world_config config;
@@ -70,14 +101,14 @@ static json_t *launcher(void)
 
 static json_t *collect(void)
 {
-    return json_pack("{s:s, s:o, s:s, s:i, s:b, s:o}", "version", SLUICE_VERSION, "devices", devices(),
+    return json_pack("{s:s, s:o, s:o, s:s, s:i, s:b, s:o}", "version", SLUICE_VERSION, "transports", transports(), "devices", devices(),
                      "instruction_set", slc_isa_name(slc_isa_level()), "processors",
                      (int)sysconf(_SC_NPROCESSORS_ONLN), "models", HAVE_MODELS, "launcher", launcher());
 }
 
 static void print_value(const json_t *value)
 {
-    const char *key;
+    const char *key, *between = "";
     json_t *item;
     size_t index;
     if (json_is_string(value)) printf("%s", json_string_value(value));
@@ -91,10 +122,33 @@ static void print_value(const json_t *value)
         }
     } else
         json_object_foreach((json_t *)value, key, item) {
-            printf("%s ", key);
+            printf("%s%s: ", between, key);
             print_value(item);
-            printf("; ");
+            between = "; ";
         }
+}
+
+static int print_facts(bool as_json)
+{
+    json_t *facts = collect();
+    if (!facts) {
+        fprintf(stderr, "sluice info: out of memory\n");
+        return 1;
+    }
+    const char *key;
+    json_t *value;
+    if (as_json) {
+        json_dumpf(facts, stdout, JSON_INDENT(2));
+        printf("\n");
+    } else {
+        json_object_foreach(facts, key, value) {
+            printf("%-16s ", key);
+            print_value(value);
+            printf("\n");
+        }
+    }
+    json_decref(facts);
+    return 0;
 }
 
 static int run(int argc, char **argv)
@@ -104,29 +158,16 @@ static int run(int argc, char **argv)
         .parser = parse_option,
         .doc = "Prints versions, transports, devices, instruction set and the launcher that started this process.",
     };
-    bool as_json = false;
-    argp_parse(&parser, argc, argv, 0, NULL, &as_json);
-    json_t *facts = collect();
-    if (!facts) {
-        fprintf(stderr, "sluice info: out of memory\n");
-        return 1;
-    }
-    const char *key;
-    json_t *value;
-    if (as_json) json_dumpf(facts, stdout, JSON_INDENT(2));
-    else
-        json_object_foreach(facts, key, value) {
-            printf("%-16s ", key);
-            print_value(value);
-            printf("\n");
-        }
-    if (as_json) printf("\n");
-    json_decref(facts);
+    info_options options = {0};
+    argp_parse(&parser, argc, argv, 0, NULL, &options);
+    int exit_code = 0;
+    if (options.settings) slc_settings_print(slc_all_settings, slc_all_settings_count, stdout);
+    else exit_code = print_facts(options.json);
     if (fflush(stdout) || ferror(stdout)) {
         perror("sluice info");
         return 1;
     }
-    return 0;
+    return exit_code;
 }
 
 const sluice_command slc_command_info = {"info", "versions, transports, devices, instruction set, launcher seen", run};

@@ -1,8 +1,10 @@
 /* Joins engine and sched, which never see each other: a runtime gets the planner. */
 #include "lib/engine/engine.h"
+#include "lib/sluice/settings.h"
 #include "sched/planner.h"
 
 sluice_status sluice_runtime_create(sluice_world *world, const sluice_config *config, sluice_runtime **out)
 {
+    slc_settings_warn_unknown(slc_all_settings, slc_all_settings_count);
     return slc_engine_create(world, config, slc_plan_for_budget, out);
 }
