@@ -4,7 +4,6 @@
 #include "sched/plan_parts.h"
 
 #include "lib/base/status.h"
-#include "lib/memory/pack.h"
 
 #include <stdlib.h>
 
@@ -153,7 +152,7 @@ sluice_status slc_plan_pack(slc_plan *plan, uint64_t limit)
     if (status) return status;
     plan->lower_bound = plan->arena_bytes = slc_pack_lower_bound(p.buffers, plan->buffer_count);
     if (plan->lower_bound <= limit) {
-        status = slc_pack(p.buffers, plan->buffer_count, &plan->arena_bytes);
+        status = slc_pack_bundled(p.buffers, plan->buffer_count, &plan->arena_bytes);
         for (uint32_t b = 0; b < plan->buffer_count; b++) plan->buffers[b].offset = p.buffers[b].offset;
     }
     packing_fini(&p);

@@ -2,6 +2,7 @@
 #ifndef SLC_PLAN_PARTS_H
 #define SLC_PLAN_PARTS_H
 
+#include "lib/memory/pack.h"
 #include "lib/plan/plan.h"
 
 #include <stddef.h>
@@ -21,6 +22,9 @@ sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_
 /* Fills offsets, arena_bytes and lower_bound. When the lower bound is above `limit`, arena_bytes is that bound and no
  * offset is filled. */
 sluice_status slc_plan_pack(slc_plan *plan, uint64_t limit);
+
+/* As slc_pack. Buffers that live at the same times are kept side by side. */
+sluice_status slc_pack_bundled(slc_pack_buffer *buffers, uint32_t count, uint64_t *peak);
 
 /* Where things stand in a program: item numbers, SLC_NONE where there is none. */
 typedef struct {
