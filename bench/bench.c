@@ -8,6 +8,7 @@
 #include "bench/command.h"
 #include "bench/result_file.h"
 #include "bench/self_launch.h"
+#include "bench/stop_signals.h"
 #include "lib/base/status.h"
 
 #include <inttypes.h>
@@ -25,7 +26,8 @@ static void count_stop(int signal)
     stops++;
 }
 
-static void take_signals(void)
+/* Only where nothing is computed: see stop_signals.h. */
+static void handle_signals(void)
 {
     struct sigaction action = {.sa_handler = count_stop};
     sigemptyset(&action.sa_mask);
@@ -134,11 +136,10 @@ static int run_as_rank(const slc_bench_options *options)
     bool interrupted = false;
     int code = 0;
     sluice_status status = slc_bench_results_init(&results);
+    if (!status) status = slc_stop_signals_take();
     if (!status) status = join(options, &world);
-    if (!status) {
-        take_signals();
-        status = sweep_in(world, options, &results, &interrupted);
-    }
+    slc_stop_signals_count(&stops);
+    if (!status) status = sweep_in(world, options, &results, &interrupted);
     if (status) code = fail(status);
     if (world && sluice_world_rank(world) == 0 && !options->part && json_array_size(results.runs)) {
         int concluded = conclude(&results, options);
@@ -181,7 +182,7 @@ static int run_all(const slc_bench_options *options, char **argv)
     sluice_status status = slc_bench_results_init(&results);
     if (!status) status = slc_bench_make_folder(options->output);
     if (!status) status = check_writable(options);
-    take_signals();
+    handle_signals();
     for (uint64_t t = 0; !status && !code && !stops && t < options->throttles.count; t++)
         status = run_part(options, t, argv, &results, &code);
     if (stops && !code) code = EXIT_INTERRUPTED;

@@ -22,7 +22,7 @@ enum { PANEL_HEIGHT = 360, PICTURE_WIDTH = 960 };
 
 typedef struct {
     json_t *runs; /* complete ones, borrowed */
-    double largest_mib;
+    double least_mib, largest_mib;
     bool unlimited; /* some run had no budget */
     double none_at_mib;
 } picture;
@@ -53,12 +53,13 @@ static sluice_status measure(const slc_bench_results *results, picture *p)
 {
     size_t index;
     json_t *run;
-    *p = (picture){.runs = json_array()};
+    *p = (picture){.runs = json_array(), .least_mib = INFINITY};
     json_array_foreach(results->runs, index, run) {
         if (!slc_bench_complete(run)) continue;
         if (json_array_append(p->runs, run)) return slc_error(SLUICE_ERR_MEMORY, "picture");
         double budget = slc_bench_number(run, "budget_bytes"), peak = slc_bench_number(run, "peak_bytes");
         p->unlimited |= isnan(budget);
+        p->least_mib = fmin(p->least_mib, fmin(isnan(budget) ? INFINITY : budget, peak) / 0x1p20);
         p->largest_mib = fmax(p->largest_mib, fmax(isnan(budget) ? 0 : budget, peak) / 0x1p20);
     }
     p->none_at_mib = 1.08 * p->largest_mib;
@@ -153,10 +154,11 @@ static void put_script(FILE *file, const picture *p)
             "  else { set terminal pngcairo size %d,%d font 'sans,11' noenhanced }\n"
             "  set output 'step_time.'.kind\n"
             "  set multiplot layout %d,1\n"
-            "  set key outside right top\n  set grid\n  set xlabel 'budget, MiB'\n  set xrange [0:%.3f]\n",
+            "  set key outside right top\n  set grid\n  set lmargin 10\n  set rmargin 24\n  set bmargin 4\n"
+            "  set xlabel 'budget, MiB'\n  set xrange [%.3f:%.3f]\n",
             PICTURE_WIDTH, PANEL_HEIGHT * panels, PICTURE_WIDTH, PANEL_HEIGHT * panels, panels,
-            (p->unlimited ? p->none_at_mib : p->largest_mib) * 1.03);
-    if (p->unlimited) fprintf(file, "  set xtics add ('none' %.3f)\n", p->none_at_mib);
+            0.9 * p->least_mib, (p->unlimited ? p->none_at_mib : p->largest_mib) * 1.03);
+    if (p->unlimited) fprintf(file, "  set xtics add (\"\\nnone\" %.3f)\n", p->none_at_mib);
     fputs("  # ", file);
     put_quoted(file, slc_bench_text(run, "model"));
     fputc(' ', file);

@@ -3,6 +3,7 @@
 
 #include "bench/result_file.h"
 #include "bench/training_report.h"
+#include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -49,6 +50,30 @@ sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_wor
     return SLUICE_OK;
 }
 
+/* What a strategy needs does not depend on the budget, but for "mixed", which fills what it gets. */
+static json_t *needed_bytes(const slc_bench_results *results, const json_t *misfit)
+{
+    static const char *const keys[] = {"strategy", "schedule", NULL};
+    size_t index;
+    json_t *run;
+    if (!strcmp(slc_bench_text(misfit, "strategy"), "mixed")) return NULL;
+    json_array_foreach(results->runs, index, run) {
+        if (slc_bench_alike(run, misfit, keys)) return json_incref(json_object_get(run, "planned_bytes"));
+    }
+    return NULL;
+}
+
+/* A budget in per cent is of what dp needs: any run of the sweep knows that. */
+static json_t *budget_bytes(const slc_bench_results *results, const slc_bench_case *one)
+{
+    uint64_t bytes = 0;
+    double fraction = 0;
+    if (slc_parse_budget(one->training.budget, &bytes, &fraction)) return NULL;
+    const json_t *dp = json_object_get(json_array_get(results->runs, 0), "dp_bytes");
+    if (fraction > 0) bytes = (uint64_t)(fraction * (double)json_integer_value(dp));
+    return bytes ? json_integer((json_int_t)bytes) : NULL;
+}
+
 sluice_status slc_bench_results_add_misfit(slc_bench_results *results, const slc_bench_case *one, const char *why)
 {
     json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "model", one->training.model, "size", one->training.size,
@@ -56,6 +81,9 @@ sluice_status slc_bench_results_add_misfit(slc_bench_results *results, const slc
                             one->throttle);
     if (!row || json_object_set_new(row, "why", json_string(why)) || json_array_append_new(results->misfits, row))
         return no_memory();
+    json_t *needed = needed_bytes(results, row), *budget = budget_bytes(results, one);
+    if (needed) json_object_set_new(row, "needed_bytes", needed);
+    if (budget) json_object_set_new(row, "budget_bytes", budget);
     return SLUICE_OK;
 }
 
@@ -136,7 +164,7 @@ static void put_row(FILE *file, const json_t *row, bool fits)
     fprintf(file, "%d,", fits);
     static const char *const sizes[] = {"budget_bytes", "planned_bytes", "peak_bytes", "rss_bytes"};
     for (int i = 0; i < 4; i++) { /* exact, so not through a double's nine digits */
-        const json_t *value = json_object_get(row, sizes[i]);
+        const json_t *value = json_object_get(row, i == 1 && !fits ? "needed_bytes" : sizes[i]);
         if (json_is_integer(value)) fprintf(file, "%lld", (long long)json_integer_value(value));
         fputc(',', file);
     }

@@ -11,7 +11,8 @@
 
 typedef struct {
     json_t *runs;        /* [{"model", ..., "throttle", "budget", "repeat"}] */
-    json_t *misfits;     /* [{"strategy", "schedule", "budget", "throttle", "why"}] */
+    json_t *misfits;     /* [{"strategy", "schedule", "budget", "throttle", "why"}], and where an earlier run tells it,
+                            "needed_bytes" and "budget_bytes" */
     json_t *environment; /* of the first part; NULL: none yet */
 } slc_bench_results;
 

@@ -38,8 +38,7 @@ static sluice_status show_misfit(const slc_bench_sweep *sweep, const slc_bench_c
     if (!sweep->out || one->repeat > 1) return SLUICE_OK;
     sluice_status status = slc_bench_results_add_misfit(results, one, sluice_last_error());
     if (status) return status;
-    slc_bench_table_misfit(sweep->out, json_array_get(results->misfits, json_array_size(results->misfits) - 1),
-                           results->runs);
+    slc_bench_table_misfit(sweep->out, json_array_get(results->misfits, json_array_size(results->misfits) - 1));
     return sweep->keep(results, sweep->options);
 }
 

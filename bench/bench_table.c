@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const plan_keys[] = {"strategy", "schedule", NULL};
 static const char *const case_keys[] = {"throttle", "budget", "strategy", "schedule", NULL};
 static const char *const budget_keys[] = {"throttle", "budget", NULL};
 
@@ -58,24 +57,13 @@ void slc_bench_table_run(FILE *out, const json_t *run)
     fflush(out);
 }
 
-/* What a strategy needs does not depend on the budget, but for "mixed", which fills what it gets. */
-static double known_need(const json_t *misfit, const json_t *runs)
+void slc_bench_table_misfit(FILE *out, const json_t *misfit)
 {
-    size_t index;
-    json_t *run;
-    if (!strcmp(slc_bench_text(misfit, "strategy"), "mixed")) return NAN;
-    json_array_foreach((json_t *)runs, index, run) {
-        if (slc_bench_alike(run, misfit, plan_keys)) return slc_bench_number(run, "planned_bytes");
-    }
-    return NAN;
-}
-
-void slc_bench_table_misfit(FILE *out, const json_t *misfit, const json_t *runs)
-{
-    double need = known_need(misfit, runs);
+    double need = slc_bench_number(misfit, "needed_bytes");
+    const char *why = slc_bench_text(misfit, "why");
     put_place(out, misfit);
     if (!isnan(need)) fprintf(out, " %9.1f  does not fit\n", mib(need));
-    else fprintf(out, "  does not fit: %s\n", slc_bench_text(misfit, "why"));
+    else fprintf(out, " %9s  does not fit: %.*s\n", "", (int)strcspn(why, ";"), why); /* all of it is in the results */
     fflush(out);
 }
 

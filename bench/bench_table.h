@@ -10,8 +10,7 @@
 void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench_options *options, const char *throttle,
                            uint32_t tokens);
 void slc_bench_table_run(FILE *out, const json_t *run);
-/* `runs`: earlier ones, of which one may say what this strategy needs. */
-void slc_bench_table_misfit(FILE *out, const json_t *misfit, const json_t *runs);
+void slc_bench_table_misfit(FILE *out, const json_t *misfit);
 
 /* The fastest for each budget, and the promises that held: equal weights, peaks as planned. Results: whether the two
  * held. */
