@@ -20,6 +20,7 @@ enum { LANES_PARTS = 1 };
 typedef __m512 lanes_part;
 typedef __m512 __attribute__((aligned(4))) lanes_part_unaligned;
 typedef int32_t lanes_bits __attribute__((vector_size(64)));
+typedef uint32_t lanes_words __attribute__((vector_size(64)));
 LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c) { return _mm512_fmadd_ps(a, b, c); }
 LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b) { return _mm512_max_ps(a, b); }
 LANES_INLINE lanes_part part_sqrt(lanes_part a) { return _mm512_sqrt_ps(a); }
@@ -30,6 +31,7 @@ enum { LANES_PARTS = 2 };
 typedef __m256 lanes_part;
 typedef __m256 __attribute__((aligned(4))) lanes_part_unaligned;
 typedef int32_t lanes_bits __attribute__((vector_size(32)));
+typedef uint32_t lanes_words __attribute__((vector_size(32)));
 LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c) { return _mm256_fmadd_ps(a, b, c); }
 LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b) { return _mm256_max_ps(a, b); }
 LANES_INLINE lanes_part part_sqrt(lanes_part a) { return _mm256_sqrt_ps(a); }
@@ -40,6 +42,7 @@ enum { LANES_PARTS = 4 };
 typedef float lanes_part __attribute__((vector_size(16), may_alias));
 typedef float lanes_part_unaligned __attribute__((vector_size(16), may_alias, aligned(4)));
 typedef int32_t lanes_bits __attribute__((vector_size(16)));
+typedef uint32_t lanes_words __attribute__((vector_size(16)));
 LANES_INLINE lanes_part part_set(float a) { return (lanes_part){a, a, a, a}; }
 LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b)
 {

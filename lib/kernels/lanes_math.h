@@ -20,7 +20,7 @@ LANES_INLINE lanes_part part_exp(lanes_part x)
     p = part_fma(p, r, part_set(0.5f));
     p = part_fma(p, r, part_set(1.0f));
     p = part_fma(p, r, part_set(1.0f));
-    lanes_part power = (lanes_part)(((lanes_bits)shifted << 23) + 0x3f800000);
+    lanes_part power = (lanes_part)(((lanes_words)shifted << 23) + 0x3f800000u);
     lanes_part y = p * power;
     y = part_choose((lanes_bits)(x < part_set(-87.0f)), part_set(0.0f), y);
     return part_choose((lanes_bits)(x > part_set(88.0f)), part_set(__builtin_inff()), y);
