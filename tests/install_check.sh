@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Installs into a folder of its own, then builds a program against it with pkg-config and with the CMake package, and
+# runs both on two ranks: install_check.sh CMAKE BUILD SOURCE. The transports must be found without help.
+set -eu
+cmake=$1 build=$2 source=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+"$cmake" --install "$build" --prefix "$work/place" >/dev/null
+pc=$(find "$work/place" -name sluice.pc)
+lib=$(dirname "$(dirname "$pc")")
+
+cat >"$work/hello.c" <<'C'
+#include <sluice/sluice.h>
+#include <stdio.h>
+
+int main(void)
+{
+    sluice_world *world;
+    double sum = 1;
+    if (sluice_world_create(NULL, &world) || sluice_world_all_reduce(world, &sum, 1)) {
+        fprintf(stderr, "%s\n", sluice_last_error());
+        return 1;
+    }
+    printf("%g ranks, %s\n", sum, sluice_world_transport(world));
+    sluice_world_destroy(world);
+    return 0;
+}
+C
+expect() { # PROGRAM: both ranks of it say the same
+    SLUICE_COMM_DIRECT=off timeout 60 "$work/place/bin/sluice" run -n 2 -- "$1" >"$work/out"
+    if [ "$(sort "$work/out" | paste -sd,)" != '[0] 2 ranks, ucx,[1] 2 ranks, ucx' ]; then
+        cat "$work/out"
+        return 1
+    fi
+}
+
+flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs sluice)
+# shellcheck disable=SC2086
+"${CC:-cc}" -Wall -Werror "$work/hello.c" $flags -Wl,-rpath,"$lib" -o "$work/by_pkg_config"
+expect "$work/by_pkg_config"
+
+cat >"$work/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.25)
+project(hello C)
+find_package(Sluice 0.1 REQUIRED)
+add_executable(by_cmake hello.c)
+target_link_libraries(by_cmake Sluice::sluice)
+CMAKE
+"$cmake" -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/place" >/dev/null
+"$cmake" --build "$work/build" >/dev/null
+expect "$work/build/by_cmake"
+
+# The library gives away its public names only.
+names=$(nm -D --defined-only "$lib/libsluice.so" | awk '{print $3}' | grep -v '^sluice_' || true)
+if [ -n "$names" ]; then
+    echo "libsluice.so exports what is private: $names"
+    exit 1
+fi
+# Each public header stands on its own.
+for header in $(cd "$source/include" && find sluice -name '*.h'); do
+    echo "#include <$header>" | "${CC:-cc}" -std=c17 -Wall -Wextra -Werror -I"$work/place/include" -fsyntax-only -x c -
+done
+echo "installed files work from another place"
