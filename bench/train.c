@@ -136,8 +136,8 @@ static int train_here(const slc_training_options *options)
     if (!status) status = slc_training_world(options, &config);
     if (!status) status = sluice_world_create(&config, &world);
     if (!status) status = train_in(world, options, &interrupted);
-    if (status) fprintf(stderr, "sluice train: %s\n", sluice_last_error());
     if (!status) status = sluice_world_barrier(world); /* nobody leaves while another still writes */
+    if (status) fprintf(stderr, "sluice train: %s\n", sluice_last_error());
     sluice_world_destroy(world);
     return interrupted ? EXIT_INTERRUPTED : status ? EXIT_FAILED : 0;
 }
