@@ -1,0 +1,99 @@
+/* Jobs drawn from a seed, for tests: small, but with every kind of unit, activation and setting. */
+#ifndef SLC_RANDOM_JOB_TEST_H
+#define SLC_RANDOM_JOB_TEST_H
+
+#include "lib/base/random.h"
+#include "lib/plan/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TEST_INLINE static inline __attribute__((unused))
+
+enum { TEST_LAYERS = 8, TEST_UNITS = TEST_LAYERS + 3, TEST_ACTIVATIONS = 5 * TEST_LAYERS };
+enum { TEST_WORKSPACES = 2 * TEST_LAYERS, TEST_BLOCKS = 40 };
+
+typedef struct {
+    uint64_t seed, drawn;
+} test_dice;
+
+TEST_INLINE uint32_t test_below(test_dice *dice, uint32_t limit)
+{
+    return (uint32_t)slc_random_below(dice->seed, 1, dice->drawn++, limit);
+}
+
+typedef struct {
+    slc_job job;
+    const char *layers[TEST_LAYERS];
+    slc_unit units[TEST_UNITS];
+    slc_use uses[TEST_UNITS][3];
+    slc_activation_life activations[TEST_ACTIVATIONS];
+    slc_workspace_life workspaces[TEST_WORKSPACES];
+    char names[TEST_LAYERS + TEST_UNITS][16];
+} test_job;
+
+TEST_INLINE void test_unit_draw(test_job *t, test_dice *dice, const char *name, uint32_t uses)
+{
+    uint32_t u = t->job.unit_count++, grain = 16 * t->job.world, layer = 0;
+    t->units[u] = (slc_unit){.name = name,
+                             .elements = (uint64_t)grain * (1 + test_below(dice, TEST_BLOCKS)),
+                             .block_elements = (uint64_t)grain * (1 + test_below(dice, 12)),
+                             .trainable = test_below(dice, 5) > 0,
+                             .uses = t->uses[u],
+                             .use_count = uses};
+    for (uint32_t n = 0; n < uses; n++) {
+        layer += test_below(dice, t->job.layer_count - layer - (uses - n - 1));
+        t->uses[u][n] = (slc_use){layer++, test_below(dice, 4) > 0};
+    }
+}
+
+TEST_INLINE void test_activations_draw(test_job *t, test_dice *dice, uint32_t layer)
+{
+    uint32_t layers = t->job.layer_count;
+    for (uint32_t n = test_below(dice, 6); n > 0; n--) {
+        bool forward = test_below(dice, 4) > 0;
+        uint32_t first = forward ? layer : slc_backward_slot(&t->job, layer);
+        uint32_t reach = test_below(dice, 2) ? 2 * layers - first : first + 2 <= 2 * layers ? 2 : 1;
+        t->activations[t->job.activation_count++] =
+            (slc_activation_life){.name = "x",
+                                  .bytes = 4 * (1 + test_below(dice, 4000)),
+                                  .first_slot = first,
+                                  .last_slot = first + test_below(dice, reach),
+                                  .last_forward_slot = forward ? layer + test_below(dice, layers - layer) : 0};
+    }
+}
+
+TEST_INLINE void test_job_draw(test_job *t, test_dice *dice)
+{
+    memset(t, 0, sizeof *t);
+    slc_job *job = &t->job;
+    *job = (slc_job){.world = 1 + test_below(dice, 4), .micro_batches = 1 + test_below(dice, 3),
+                     .each = test_below(dice, 2), .barrier = test_below(dice, 2), .states = test_below(dice, 3),
+                     .layer_count = 1 + test_below(dice, TEST_LAYERS), .layers = t->layers, .units = t->units,
+                     .activations = t->activations, .workspaces = t->workspaces,
+                     .scratch_bytes = test_below(dice, 2) * 5000, .reserved_bytes = test_below(dice, 1000)};
+    for (uint32_t l = 0; l < job->layer_count; l++) {
+        snprintf(t->names[l], sizeof t->names[l], "h.%u", l);
+        t->layers[l] = t->names[l];
+        if (test_below(dice, 8)) test_unit_draw(t, dice, t->names[l], 1);
+        if (t->job.unit_count && t->units[t->job.unit_count - 1].name == t->names[l]) t->uses[t->job.unit_count - 1][0].layer = l;
+        test_activations_draw(t, dice, l);
+        for (uint32_t n = test_below(dice, 3); n > 0; n--)
+            t->workspaces[job->workspace_count++] = (slc_workspace_life){"w", 1 + test_below(dice, 9000), l};
+    }
+    for (uint32_t n = test_below(dice, 4); n > 0; n--) {
+        char *name = t->names[TEST_LAYERS + n];
+        snprintf(name, sizeof t->names[0], "tied.%u", n);
+        test_unit_draw(t, dice, name, 1 + test_below(dice, job->layer_count < 3 ? job->layer_count : 3));
+    }
+}
+
+/* The same strategy for all, or one for each. */
+TEST_INLINE void test_strategies_draw(const slc_job *job, test_dice *dice, slc_strategy *out)
+{
+    uint32_t all = test_below(dice, SLC_STRATEGIES + 2);
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        out[u] = (slc_strategy)(all < SLC_STRATEGIES ? all : test_below(dice, SLC_STRATEGIES));
+}
+
+#endif
