@@ -143,10 +143,10 @@ static void set_demo(slc_training_options *t)
     t->size = "mini";
     t->batch = 4;
     t->context = 64;
-    t->steps = 12;
+    t->steps = 40;
     t->strategy = "dp,oss,sdp,fsdp,mixed,random:1";
     t->schedule = "one_ahead";
-    t->budget = "none,75%,60%,45%";
+    t->budget = "none,85%,70%,62%";
     t->throttle = "none,1gbit";
 }
 

@@ -1,0 +1,88 @@
+"""Joins the runs that compare_pytorch.sh left in a folder: medians over rounds, ratios, a table and a JSON file.
+
+    pytorch_table.py FOLDER RESULT.json        reads FOLDER/ROUND.WHO.NAME.json, WHO being sluice or pytorch
+"""
+import json
+import os
+import platform
+import statistics
+import sys
+
+ROWS = [  # ours, theirs, aim for time, aim for memory
+    ("alone", "alone", 0.85, None),
+    ("dp", "ddp", 0.8, None),
+    ("sdp", "fsdp2_keep", 0.6, None),
+    ("fsdp", "fsdp2", 0.5, 0.5),
+]
+
+
+def read(folder):
+    runs = {}
+    for name in sorted(os.listdir(folder)):
+        parts = name.split(".")
+        if len(parts) != 4 or parts[3] != "json":
+            continue
+        with open(os.path.join(folder, name)) as file:
+            content = json.load(file)
+        run = content["runs"][0] if parts[1] == "sluice" else content
+        runs.setdefault((parts[1], parts[2]), []).append(run)
+    return runs
+
+
+def median(runs, field):
+    return statistics.median(run[field] for run in runs)
+
+
+def compare(runs):
+    for ours, theirs, aim, memory_aim in ROWS:
+        a, b = runs.get(("sluice", ours)), runs.get(("pytorch", theirs))
+        if not a or not b:
+            continue
+        row = {"sluice": ours, "pytorch": theirs, "sluice_step_s": median(a, "step_s"),
+               "pytorch_step_s": median(b, "step_s"), "sluice_rss_bytes": median(a, "rss_bytes"),
+               "pytorch_rss_bytes": median(b, "rss_bytes"), "rounds": min(len(a), len(b)),
+               "aim": aim, "rss_aim": memory_aim, "pytorch_optimizer": b[0]["optimizer"]}
+        row["ratio"] = row["sluice_step_s"] / row["pytorch_step_s"]
+        row["rss_ratio"] = row["sluice_rss_bytes"] / row["pytorch_rss_bytes"]
+        yield row
+
+
+def show(row):
+    def verdict(ratio, aim):
+        if aim is None:
+            return f"{ratio:6.2f}      "
+        return f"{ratio:6.2f} <={aim:4.2f}" + (" " if ratio <= aim else "!")
+
+    print(f"{row['sluice']:<6} {row['pytorch']:<11} {row['sluice_step_s'] * 1e3:9.0f} {row['pytorch_step_s'] * 1e3:9.0f}"
+          f" {verdict(row['ratio'], row['aim'])} {row['sluice_rss_bytes'] / 2**20:9.0f}"
+          f" {row['pytorch_rss_bytes'] / 2**20:9.0f} {verdict(row['rss_ratio'], row['rss_aim'])}")
+
+
+def processor():
+    with open("/proc/cpuinfo") as info:
+        names = [line.split(":", 1)[1].strip() for line in info if line.startswith("model name")]
+    return names[0] if names else "unknown"
+
+
+def main():
+    folder, result = sys.argv[1:]
+    runs = read(folder)
+    rows = list(compare(runs))
+    print(f"{'ours':<6} {'PyTorch':<11} {'ours ms':>9} {'its ms':>9} {'ratio':>6}  aim   {'ours MiB':>9} {'its MiB':>9}"
+          f" {'ratio':>6}  aim")
+    for row in rows:
+        show(row)
+    peer = next((r for (who, _), r in runs.items() if who == "pytorch"), [{}])[0]
+    everything = {"rows": rows, "runs": {f"{who} {name}": list_ for (who, name), list_ in runs.items()},
+                  "environment": {"torch": peer.get("torch"), "python": platform.python_version(),
+                                  "processor": processor(), "cores": os.cpu_count(), "kernel": platform.release()}}
+    os.makedirs(os.path.dirname(result) or ".", exist_ok=True)
+    with open(result + ".part", "w") as file:
+        json.dump(everything, file, indent=2)
+        file.write("\n")
+    os.replace(result + ".part", result)
+    print(f"written: {result}")
+
+
+if __name__ == "__main__":
+    main()
