@@ -163,10 +163,14 @@ static sluice_status run_part(const slc_bench_options *options, uint64_t throttl
     unlink(part);
     snprintf(done, sizeof done, "%" PRIu64, throttle * count);
     snprintf(overall, sizeof overall, "%" PRIu64, options->throttles.count * count);
-    char *const more[] = {(char *)"--throttle", options->throttles.text[throttle],
-                          (char *)"--part",     part,
-                          (char *)"--done",     done,
-                          (char *)"--overall",  overall,
+    char *const more[] = {(char *)"--throttle",
+                          options->throttles.text[throttle],
+                          (char *)"--part",
+                          part,
+                          (char *)"--done",
+                          done,
+                          (char *)"--overall",
+                          overall,
                           NULL};
     int ranks = options->training.ranks ? (int)options->training.ranks : 1;
     status = slc_launch_self(ranks, "bench", argv + 1, more, code);
@@ -186,7 +190,8 @@ static int run_all(const slc_bench_options *options, char **argv)
     for (uint64_t t = 0; !status && !code && !stops && t < options->throttles.count; t++)
         status = run_part(options, t, argv, &results, &code);
     if (stops && !code) code = EXIT_INTERRUPTED;
-    if (status) code = fail(status);
+    if (status)
+        code = fail(status);
     else if (!code || json_array_size(results.runs)) {
         int concluded = conclude(&results, options);
         if (!code) code = concluded;

@@ -140,6 +140,7 @@ static error_t parse_defaults(int key, char *text, struct argp_state *state)
 
 static void set_demo(slc_training_options *t)
 {
+    t->ranks = 2;
     t->size = "mini";
     t->batch = 4;
     t->context = 64;
@@ -179,8 +180,7 @@ sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *
 {
     const struct argp defaults = {.parser = parse_defaults};
     const struct argp_child children[] = {{slc_training_argp(), 0, NULL, 0}, {&defaults, 0, NULL, 0}, {0}};
-    const struct argp parser = {
-        .options = option_rows, .parser = parse_option, .children = children, .doc = help_text};
+    const struct argp parser = {.options = option_rows, .parser = parse_option, .children = children, .doc = help_text};
     *out = (slc_bench_options){.repeat = 1, .output = "out/bench"};
     if (argp_parse(&parser, argc, argv, 0, NULL, out)) return slc_error(SLUICE_ERR_ARGUMENT, "command line");
     sluice_status status = split_lists(out);

@@ -31,7 +31,7 @@ void slc_bench_options_free(slc_bench_options *options);
 /* The options of one run. `training` refers to the lists' text. */
 typedef struct {
     const char *strategy, *schedule, *budget, *throttle; /* as the user wrote them */
-    uint64_t repeat;                                      /* from 1 */
+    uint64_t repeat;                                     /* from 1 */
     slc_training_options training;
 } slc_bench_case;
 

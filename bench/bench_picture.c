@@ -54,7 +54,7 @@ static sluice_status measure(const slc_bench_results *results, picture *p)
     size_t index;
     json_t *run;
     *p = (picture){.runs = json_array(), .least_mib = INFINITY};
-    json_array_foreach(results->runs, index, run) {
+    json_array_foreach (results->runs, index, run) {
         if (!slc_bench_complete(run)) continue;
         if (json_array_append(p->runs, run)) return slc_error(SLUICE_ERR_MEMORY, "picture");
         double budget = slc_bench_number(run, "budget_bytes"), peak = slc_bench_number(run, "peak_bytes");
@@ -156,8 +156,8 @@ static void put_script(FILE *file, const picture *p)
             "  set multiplot layout %d,1\n"
             "  set key outside right top\n  set grid\n  set lmargin 10\n  set rmargin 24\n  set bmargin 4\n"
             "  set xlabel 'budget, MiB'\n  set xrange [%.3f:%.3f]\n",
-            PICTURE_WIDTH, PANEL_HEIGHT * panels, PICTURE_WIDTH, PANEL_HEIGHT * panels, panels,
-            0.9 * p->least_mib, (p->unlimited ? p->none_at_mib : p->largest_mib) * 1.03);
+            PICTURE_WIDTH, PANEL_HEIGHT * panels, PICTURE_WIDTH, PANEL_HEIGHT * panels, panels, 0.9 * p->least_mib,
+            (p->unlimited ? p->none_at_mib : p->largest_mib) * 1.03);
     if (p->unlimited) fprintf(file, "  set xtics add (\"\\nnone\" %.3f)\n", p->none_at_mib);
     fputs("  # ", file);
     put_quoted(file, slc_bench_text(run, "model"));
@@ -212,10 +212,13 @@ sluice_status slc_bench_picture_draw(const slc_bench_results *results, const cha
     if (status || empty) return status;
 
     int why = run_gnuplot(folder);
-    if (!why) fprintf(out, "picture: %s/step_time.svg, step_time.png\n", folder);
+    if (!why)
+        fprintf(out, "picture: %s/step_time.svg, step_time.png\n", folder);
     else if (why == ENOENT)
         fprintf(out, "no picture: gnuplot is not installed (gnuplot-nox); %s/step_time.gp draws it\n", folder);
-    else if (why > 0) fprintf(out, "no picture: cannot start gnuplot: %s\n", strerror(why));
-    else fprintf(out, "no picture: gnuplot failed with %s/step_time.gp\n", folder);
+    else if (why > 0)
+        fprintf(out, "no picture: cannot start gnuplot: %s\n", strerror(why));
+    else
+        fprintf(out, "no picture: gnuplot failed with %s/step_time.gp\n", folder);
     return SLUICE_OK;
 }

@@ -57,7 +57,7 @@ static json_t *needed_bytes(const slc_bench_results *results, const json_t *misf
     size_t index;
     json_t *run;
     if (!strcmp(slc_bench_text(misfit, "strategy"), "mixed")) return NULL;
-    json_array_foreach(results->runs, index, run) {
+    json_array_foreach (results->runs, index, run) {
         if (slc_bench_alike(run, misfit, keys)) return json_incref(json_object_get(run, "planned_bytes"));
     }
     return NULL;
@@ -131,8 +131,10 @@ static const char csv_columns[] =
 
 static void put(FILE *file, double value)
 {
-    if (isnan(value)) fputc(',', file);
-    else fprintf(file, "%.9g,", value);
+    if (isnan(value))
+        fputc(',', file);
+    else
+        fprintf(file, "%.9g,", value);
 }
 
 static void put_text(FILE *file, const char *text)
@@ -185,8 +187,8 @@ sluice_status slc_bench_results_write_csv(const slc_bench_results *results, cons
     size_t index;
     json_t *row;
     fputs(csv_columns, file.file);
-    json_array_foreach(results->runs, index, row) put_row(file.file, row, true);
-    json_array_foreach(results->misfits, index, row) put_row(file.file, row, false);
+    json_array_foreach (results->runs, index, row) put_row(file.file, row, true);
+    json_array_foreach (results->misfits, index, row) put_row(file.file, row, false);
     return slc_result_file_commit(&file);
 }
 
@@ -243,7 +245,7 @@ double slc_bench_median(const json_t *runs, const json_t *row, const char *const
     json_t *run;
     double *values = malloc((json_array_size(runs) + 1) * sizeof *values), result = NAN;
     if (!values) return result;
-    json_array_foreach((json_t *)runs, index, run) {
+    json_array_foreach ((json_t *)runs, index, run) {
         double value = slc_bench_number(run, number);
         if (slc_bench_complete(run) && !isnan(value) && slc_bench_alike(run, row, keys)) values[count++] = value;
     }

@@ -36,9 +36,9 @@ sluice_status slc_bench_results_append(slc_bench_results *results, const char *p
 
 /* ---- What readers of results share ---- */
 
-const char *slc_bench_text(const json_t *row, const char *key);     /* "" when missing */
-double slc_bench_number(const json_t *row, const char *key);        /* NaN when missing or null */
-bool slc_bench_complete(const json_t *run);                         /* it was not interrupted */
+const char *slc_bench_text(const json_t *row, const char *key); /* "" when missing */
+double slc_bench_number(const json_t *row, const char *key);    /* NaN when missing or null */
+bool slc_bench_complete(const json_t *run);                     /* it was not interrupted */
 /* Both rows have the same text under each of the keys, a list that ends with NULL. */
 bool slc_bench_alike(const json_t *a, const json_t *b, const char *const *keys);
 /* Median of a number over all complete runs that are like `row` under `keys`; NaN: none. */

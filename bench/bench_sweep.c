@@ -52,8 +52,10 @@ static sluice_status run_case(const slc_bench_sweep *sweep, const slc_bench_case
     malloc_trim(0); /* the next run's resident set begins without this one's remains */
     if (sweep->out) slc_bench_progress_clear(progress);
     *interrupted = run.interrupted || status == SLUICE_ERR_INTERRUPTED;
-    if (status == SLUICE_ERR_BUDGET) status = show_misfit(sweep, one);
-    else if (!status) status = show_run(sweep, one, &run);
+    if (status == SLUICE_ERR_BUDGET)
+        status = show_misfit(sweep, one);
+    else if (!status)
+        status = show_run(sweep, one, &run);
     slc_training_result_free(&run);
     return slc_error_context(status, "strategy %s, schedule %s, budget %s", one->strategy, one->schedule, one->budget);
 }

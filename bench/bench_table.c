@@ -38,8 +38,10 @@ static void put_place(FILE *out, const json_t *row)
     char budget[64];
     const char *text = slc_bench_text(row, "budget");
     double bytes = slc_bench_number(row, "budget_bytes");
-    if (isnan(bytes)) snprintf(budget, sizeof budget, "%s", text);
-    else snprintf(budget, sizeof budget, "%.10s = %.1f MiB", text, mib(bytes));
+    if (isnan(bytes))
+        snprintf(budget, sizeof budget, "%s", text);
+    else
+        snprintf(budget, sizeof budget, "%.10s = %.1f MiB", text, mib(bytes));
     fprintf(out, "%-10s %-10s %-18s", slc_bench_text(row, "strategy"), slc_bench_text(row, "schedule"), budget);
 }
 
@@ -62,8 +64,10 @@ void slc_bench_table_misfit(FILE *out, const json_t *misfit)
     double need = slc_bench_number(misfit, "needed_bytes");
     const char *why = slc_bench_text(misfit, "why");
     put_place(out, misfit);
-    if (!isnan(need)) fprintf(out, " %9.1f  does not fit\n", mib(need));
-    else fprintf(out, " %9s  does not fit: %.*s\n", "", (int)strcspn(why, ";"), why); /* all of it is in the results */
+    if (!isnan(need))
+        fprintf(out, " %9.1f  does not fit\n", mib(need));
+    else
+        fprintf(out, " %9s  does not fit: %.*s\n", "", (int)strcspn(why, ";"), why); /* all of it is in the results */
     fflush(out);
 }
 
@@ -81,7 +85,7 @@ static void print_fastest(FILE *out, const json_t *runs, const json_t *like)
     size_t index;
     json_t *run, *best = NULL;
     double best_s = INFINITY;
-    json_array_foreach((json_t *)runs, index, run) {
+    json_array_foreach ((json_t *)runs, index, run) {
         if (!slc_bench_alike(run, like, budget_keys)) continue;
         double step_s = slc_bench_median(runs, run, case_keys, "step_s");
         if (!(step_s < best_s)) continue;
@@ -99,7 +103,7 @@ static bool check_weights(FILE *out, const json_t *runs)
     size_t index, complete = 0, differ = 0;
     json_t *run;
     const char *first = NULL;
-    json_array_foreach((json_t *)runs, index, run) {
+    json_array_foreach ((json_t *)runs, index, run) {
         if (!slc_bench_complete(run)) continue;
         const char *weights = slc_bench_text(run, "weights_sha256");
         complete++;
@@ -117,7 +121,7 @@ static bool check_peaks(FILE *out, const json_t *runs)
 {
     size_t index, differ = 0;
     json_t *run;
-    json_array_foreach((json_t *)runs, index, run) {
+    json_array_foreach ((json_t *)runs, index, run) {
         json_int_t planned = json_integer_value(json_object_get(run, "planned_bytes"));
         json_int_t peak = json_integer_value(json_object_get(run, "peak_bytes"));
         if (planned == peak) continue;
@@ -136,7 +140,7 @@ static void print_resident(FILE *out, const json_t *runs)
     size_t index;
     json_t *run;
     double worst = -INFINITY, allowed = INFINITY;
-    json_array_foreach((json_t *)runs, index, run) {
+    json_array_foreach ((json_t *)runs, index, run) {
         double peak = slc_bench_number(run, "peak_bytes");
         double grown = slc_bench_number(run, "rss_bytes") - slc_bench_number(run, "rss_commit_bytes");
         if (grown - peak > worst) worst = grown - peak;

@@ -18,8 +18,8 @@ bool slc_bench_table_summary(FILE *out, const slc_bench_results *results);
 
 /* The line of the run that goes on, on a terminal only. */
 typedef struct {
-    FILE *out;      /* NULL: not shown */
-    uint64_t total; /* runs of the whole sweep */
+    FILE *out;                 /* NULL: not shown */
+    uint64_t total;            /* runs of the whole sweep */
     uint64_t done, begun_with; /* runs that have ended; those before this process */
     uint64_t start_ns;
 } slc_bench_progress;

@@ -35,7 +35,8 @@ static const struct argp_option option_rows[] = {
     {"check", 'c', "0|1", 0, "Check the results (default 1)", 0},
     {"ranks", KEY_RANKS, "N", 0, "Start N ranks on this machine", 1},
     {"block", KEY_BLOCK, "BYTES", 0, "Base block (default 1MiB)", 1},
-    {"path", KEY_PATH, "HOW", 0, "direct: the memory of peers on this host; messages: the transport (default: SLUICE_COMM_DIRECT)", 1},
+    {"path", KEY_PATH, "HOW", 0,
+     "direct: the memory of peers on this host; messages: the transport (default: SLUICE_COMM_DIRECT)", 1},
     {"throttle", KEY_THROTTLE, "RATE", 0, "Slow the network down, as 1gbit,50us", 1},
     {"timeout", KEY_TIMEOUT, "S", 0, "A rank that stalls this long is an error", 1},
     {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 1},
@@ -153,8 +154,10 @@ static sluice_status put_row(perf_output *out, const perf_options *o, const slc_
     double us = row->time_s * 1e6, algbw = row->algorithm_bytes_per_s * 1e-9, busbw = row->bus_bytes_per_s * 1e-9;
     fprintf(out->table, "  %10" PRIu64 " %12" PRIu64 " %8s %8s %12.2f %10.3f %10.3f ", row->bytes, row->count, "float",
             sum, us, algbw, busbw);
-    if (o->check) fprintf(out->table, "%8" PRIu64 "\n", row->wrong);
-    else fprintf(out->table, "%8s\n", "N/A");
+    if (o->check)
+        fprintf(out->table, "%8" PRIu64 "\n", row->wrong);
+    else
+        fprintf(out->table, "%8s\n", "N/A");
     fflush(out->table);
     json_t *item = json_pack("{s:I, s:I, s:s, s:s, s:f, s:f, s:f, s:o}", "size", (json_int_t)row->bytes, "count",
                              (json_int_t)row->count, "type", "float", "redop", sum, "time_us", us, "algbw", algbw,
@@ -240,8 +243,10 @@ static int measure_here(const perf_options *o)
         status = slc_error(SLUICE_ERR_MISMATCH, "--ranks %u, but the launcher started %d", o->ranks, config.size);
     if (!status) status = sluice_world_create(&config, &world);
     if (!status) status = measure_in(world, o, &wrong);
-    if (status) fprintf(stderr, "sluice perf: %s: %s\n", sluice_status_name(status), sluice_last_error());
-    else if (wrong && config.rank == 0) fprintf(stderr, "sluice perf: %" PRIu64 " elements are wrong\n", wrong);
+    if (status)
+        fprintf(stderr, "sluice perf: %s: %s\n", sluice_status_name(status), sluice_last_error());
+    else if (wrong && config.rank == 0)
+        fprintf(stderr, "sluice perf: %" PRIu64 " elements are wrong\n", wrong);
     if (!status) status = sluice_world_barrier(world);
     sluice_world_destroy(world);
     return status || (wrong && config.rank == 0) ? EXIT_FAILED : 0;

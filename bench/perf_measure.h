@@ -19,7 +19,7 @@ typedef struct {
     uint64_t count; /* elements that a rank gives (gather) or gets (reduce-scatter); all of them for the others */
     double time_s;  /* of one operation, mean over iterations and ranks */
     double algorithm_bytes_per_s, bus_bytes_per_s; /* nccl-tests, doc/PERFORMANCE.md */
-    uint64_t wrong; /* elements, over all ranks */
+    uint64_t wrong;                                /* elements, over all ranks */
 } slc_perf_row;
 
 typedef struct slc_perf slc_perf;

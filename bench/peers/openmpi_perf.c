@@ -28,9 +28,7 @@ static void run_once(const job *j, int elements)
     int part = elements / j->ranks;
     switch (j->operation) {
     case ALL_REDUCE: MPI_Allreduce(j->whole, j->other, elements, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
-    case REDUCE_SCATTER:
-        MPI_Reduce_scatter_block(j->whole, j->other, part, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-        break;
+    case REDUCE_SCATTER: MPI_Reduce_scatter_block(j->whole, j->other, part, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
     default: MPI_Allgather(j->whole, part, MPI_FLOAT, j->other, part, MPI_FLOAT, MPI_COMM_WORLD);
     }
 }
