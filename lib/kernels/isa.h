@@ -26,8 +26,10 @@ typedef void slc_range_kernel(const void *args, uint32_t part, uint64_t first, u
 
 #if defined(__x86_64__)
 #define SLC_ISA_DECLARE(name) extern slc_range_kernel name##_baseline, name##_avx2, name##_avx512
-#define SLC_ISA_PICK(name) \
-    (slc_isa_level() == SLC_ISA_AVX512 ? name##_avx512 : slc_isa_level() == SLC_ISA_AVX2 ? name##_avx2 : name##_baseline)
+#define SLC_ISA_PICK(name)                                                                                             \
+    (slc_isa_level() == SLC_ISA_AVX512 ? name##_avx512                                                                 \
+     : slc_isa_level() == SLC_ISA_AVX2 ? name##_avx2                                                                   \
+                                       : name##_baseline)
 #else
 #define SLC_ISA_DECLARE(name) extern slc_range_kernel name##_baseline
 #define SLC_ISA_PICK(name) (name##_baseline)

@@ -19,8 +19,8 @@
 #define TEST_INLINE static inline __attribute__((unused))
 
 /* for each instruction set that this processor has */
-#define TEST_EACH_ISA(isa)                                            \
-    for (slc_isa isa = SLC_ISA_BASELINE; isa < SLC_ISA_COUNT; isa++) \
+#define TEST_EACH_ISA(isa)                                                                                             \
+    for (slc_isa isa = SLC_ISA_BASELINE; isa < SLC_ISA_COUNT; isa++)                                                   \
         if (slc_isa_available(isa) && slc_isa_force(isa) == SLUICE_OK)
 
 #define TEST_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

@@ -15,50 +15,93 @@
 
 enum { LANES = 16 };
 
+/* clang-format off: one operation a line */
 #if defined(__AVX512F__)
 enum { LANES_PARTS = 1 };
 typedef __m512 lanes_part;
 typedef __m512 __attribute__((aligned(4))) lanes_part_unaligned;
 typedef int32_t lanes_bits __attribute__((vector_size(64)));
 typedef uint32_t lanes_words __attribute__((vector_size(64)));
-LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c) { return _mm512_fmadd_ps(a, b, c); }
-LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b) { return _mm512_max_ps(a, b); }
-LANES_INLINE lanes_part part_sqrt(lanes_part a) { return _mm512_sqrt_ps(a); }
-LANES_INLINE void part_stream(float *p, lanes_part a) { _mm512_stream_ps(p, a); }
-LANES_INLINE lanes_part part_set(float a) { return _mm512_set1_ps(a); }
+LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b)
+{
+    return _mm512_max_ps(a, b);
+}
+LANES_INLINE lanes_part part_sqrt(lanes_part a)
+{
+    return _mm512_sqrt_ps(a);
+}
+LANES_INLINE void part_stream(float *p, lanes_part a)
+{
+    _mm512_stream_ps(p, a);
+}
+LANES_INLINE lanes_part part_set(float a)
+{
+    return _mm512_set1_ps(a);
+}
 #elif defined(__AVX2__) && defined(__FMA__)
 enum { LANES_PARTS = 2 };
 typedef __m256 lanes_part;
 typedef __m256 __attribute__((aligned(4))) lanes_part_unaligned;
 typedef int32_t lanes_bits __attribute__((vector_size(32)));
 typedef uint32_t lanes_words __attribute__((vector_size(32)));
-LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c) { return _mm256_fmadd_ps(a, b, c); }
-LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b) { return _mm256_max_ps(a, b); }
-LANES_INLINE lanes_part part_sqrt(lanes_part a) { return _mm256_sqrt_ps(a); }
-LANES_INLINE void part_stream(float *p, lanes_part a) { _mm256_stream_ps(p, a); }
-LANES_INLINE lanes_part part_set(float a) { return _mm256_set1_ps(a); }
+LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b)
+{
+    return _mm256_max_ps(a, b);
+}
+LANES_INLINE lanes_part part_sqrt(lanes_part a)
+{
+    return _mm256_sqrt_ps(a);
+}
+LANES_INLINE void part_stream(float *p, lanes_part a)
+{
+    _mm256_stream_ps(p, a);
+}
+LANES_INLINE lanes_part part_set(float a)
+{
+    return _mm256_set1_ps(a);
+}
 #else
 enum { LANES_PARTS = 4 };
 typedef float lanes_part __attribute__((vector_size(16), may_alias));
 typedef float lanes_part_unaligned __attribute__((vector_size(16), may_alias, aligned(4)));
 typedef int32_t lanes_bits __attribute__((vector_size(16)));
 typedef uint32_t lanes_words __attribute__((vector_size(16)));
-LANES_INLINE lanes_part part_set(float a) { return (lanes_part){a, a, a, a}; }
+LANES_INLINE lanes_part part_set(float a)
+{
+    return (lanes_part){a, a, a, a};
+}
 LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b)
 {
     lanes_bits greater = a > b; /* as the x86 instruction: the second where one is NaN */
     return (lanes_part)((greater & (lanes_bits)a) | (~greater & (lanes_bits)b));
 }
 #if defined(__x86_64__)
-LANES_INLINE lanes_part part_sqrt(lanes_part a) { return _mm_sqrt_ps(a); }
-LANES_INLINE void part_stream(float *p, lanes_part a) { _mm_stream_ps(p, a); }
+LANES_INLINE lanes_part part_sqrt(lanes_part a)
+{
+    return _mm_sqrt_ps(a);
+}
+LANES_INLINE void part_stream(float *p, lanes_part a)
+{
+    _mm_stream_ps(p, a);
+}
 #else
 LANES_INLINE lanes_part part_sqrt(lanes_part a)
 {
     for (int i = 0; i < 4; i++) a[i] = __builtin_sqrtf(a[i]);
     return a;
 }
-LANES_INLINE void part_stream(float *p, lanes_part a) { *(lanes_part_unaligned *)p = a; }
+LANES_INLINE void part_stream(float *p, lanes_part a)
+{
+    *(lanes_part_unaligned *)p = a;
+}
 #endif
 #if !defined(__x86_64__)
 LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
@@ -67,6 +110,7 @@ LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
     return a;
 }
 #else
+/* clang-format on */
 /* The first x86-64 processors have no fma. By way of double: the product is exact, the sum's error is known exactly
  * (Knuth's TwoSum), and rounding the sum to odd makes the second rounding, to float, the only one (Boldo & Melquiond,
  * IEEE TC 2008). */
@@ -95,6 +139,7 @@ typedef struct {
 
 enum { LANES_WIDTH = LANES / LANES_PARTS };
 
+/* clang-format off */
 #define LANES_EACH(expression)                        \
     lanes r;                                          \
     _Pragma("GCC unroll 4")                           \
@@ -110,6 +155,7 @@ LANES_INLINE lanes lanes_div(lanes a, lanes b) { LANES_EACH(a.part[i] / b.part[i
 LANES_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) { LANES_EACH(part_fma(a.part[i], b.part[i], c.part[i])); }
 LANES_INLINE lanes lanes_max(lanes a, lanes b) { LANES_EACH(part_max(a.part[i], b.part[i])); }
 LANES_INLINE lanes lanes_sqrt(lanes a) { LANES_EACH(part_sqrt(a.part[i])); }
+/* clang-format on */
 
 LANES_INLINE void lanes_store(float *p, lanes a)
 {
@@ -152,16 +198,18 @@ LANES_INLINE lanes lanes_load_some(const float *p, uint64_t left, float fill)
 }
 LANES_INLINE void lanes_store_some(float *p, uint64_t left, lanes a)
 {
-    if (left >= LANES) lanes_store(p, a);
-    else lanes_store_tail(p, left, a);
+    if (left >= LANES)
+        lanes_store(p, a);
+    else
+        lanes_store_tail(p, left, a);
 }
 
 /* Joins sixteen lanes in a fixed tree: i with i+8, i+4, i+2, i+1. */
 #if defined(__x86_64__)
-#define LANES_TREE(a, operation)                                                                   \
-    __m128 four = operation(operation(LANES_QUARTER(a, 0), LANES_QUARTER(a, 2)),                   \
-                            operation(LANES_QUARTER(a, 1), LANES_QUARTER(a, 3)));                  \
-    __m128 two = operation(four, _mm_movehl_ps(four, four));                                       \
+#define LANES_TREE(a, operation)                                                                                       \
+    __m128 four = operation(operation(LANES_QUARTER(a, 0), LANES_QUARTER(a, 2)),                                       \
+                            operation(LANES_QUARTER(a, 1), LANES_QUARTER(a, 3)));                                      \
+    __m128 two = operation(four, _mm_movehl_ps(four, four));                                                           \
     return operation(two, _mm_shuffle_ps(two, two, 1))[0]
 #if defined(__AVX512F__)
 #define LANES_QUARTER(a, i) _mm512_extractf32x4_ps((a).part[0], i)
@@ -170,8 +218,14 @@ LANES_INLINE void lanes_store_some(float *p, uint64_t left, lanes a)
 #else
 #define LANES_QUARTER(a, i) ((a).part[i])
 #endif
-LANES_INLINE float lanes_sum(lanes a) { LANES_TREE(a, _mm_add_ps); }
-LANES_INLINE float lanes_largest(lanes a) { LANES_TREE(a, _mm_max_ps); }
+LANES_INLINE float lanes_sum(lanes a)
+{
+    LANES_TREE(a, _mm_add_ps);
+}
+LANES_INLINE float lanes_largest(lanes a)
+{
+    LANES_TREE(a, _mm_max_ps);
+}
 #else
 LANES_INLINE float lanes_sum(lanes a)
 {

@@ -4,8 +4,8 @@
 
 #include "lib/kernels/lanes.h"
 
-/* e^x within 2 ulp: x = n ln 2 + r with |r| <= ln 2 / 2 (Cody & Waite's two-part ln 2), e^r by its minimax polynomial of
- * degree 6, times 2^n. 0 below -87 (the result would be subnormal), infinite above 88; NaN stays NaN. */
+/* e^x within 2 ulp: x = n ln 2 + r with |r| <= ln 2 / 2 (Cody & Waite's two-part ln 2), e^r by its minimax polynomial
+ * of degree 6, times 2^n. 0 below -87 (the result would be subnormal), infinite above 88; NaN stays NaN. */
 LANES_INLINE lanes_part part_exp(lanes_part x)
 {
     const lanes_part to_integer = part_set(0x1.8p23f); /* adding it rounds to an integer, in the low bits */
@@ -26,7 +26,10 @@ LANES_INLINE lanes_part part_exp(lanes_part x)
     return part_choose((lanes_bits)(x > part_set(88.0f)), part_set(__builtin_inff()), y);
 }
 
-LANES_INLINE lanes lanes_exp(lanes a) { LANES_EACH(part_exp(a.part[i])); }
+LANES_INLINE lanes lanes_exp(lanes a)
+{
+    LANES_EACH(part_exp(a.part[i]));
+}
 
 /* 1 / (1 + e^-x) */
 LANES_INLINE lanes lanes_logistic(lanes x)

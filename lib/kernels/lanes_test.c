@@ -14,8 +14,9 @@ static void fma_is_fused(void **state)
             memcpy(&a[i], &bits[0], 4), memcpy(&b[i], &bits[1], 4), memcpy(&c[i], &bits[2], 4);
             /* a third each: anything; near in size, so that sums cancel; halfway cases and subnormals */
             if (i % 3 == 1) c[i] = -a[i] * b[i] * (1 + (float)(bits[2] % 5) * 0x1p-23f);
-            if (i % 3 == 2) a[i] = ldexpf((float)(bits[0] % 4096), (int)(bits[1] % 250) - 149), b[i] = 0x1.000002p0f,
-                            c[i] = ldexpf(a[i], (int)(bits[2] % 60) - 30);
+            if (i % 3 == 2)
+                a[i] = ldexpf((float)(bits[0] % 4096), (int)(bits[1] % 250) - 149), b[i] = 0x1.000002p0f,
+                c[i] = ldexpf(a[i], (int)(bits[2] % 60) - 30);
         }
         lanes_store(got, lanes_fma(lanes_load(a), lanes_load(b), lanes_load(c)));
         for (int i = 0; i < LANES; i++) {

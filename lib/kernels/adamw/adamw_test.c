@@ -5,8 +5,12 @@
 
 static slc_adamw_settings settings_at(int step)
 {
-    slc_adamw_settings s = {.learning_rate = 3e-3f, .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-8f,
-                            .weight_decay = 0.1f, .gradient_factor = 0.7f};
+    slc_adamw_settings s = {.learning_rate = 3e-3f,
+                            .beta1 = 0.9f,
+                            .beta2 = 0.95f,
+                            .epsilon = 1e-8f,
+                            .weight_decay = 0.1f,
+                            .gradient_factor = 0.7f};
     s.bias_correction1 = (float)(1 - pow((double)s.beta1, step));
     s.bias_correction2 = (float)(1 - pow((double)s.beta2, step));
     return s;

@@ -48,8 +48,12 @@ sluice_status slc_attention_forward(slc_stream *stream, const slc_attention_shap
 {
     sluice_status status = check(stream, shape, "attention_forward");
     if (status) return status;
-    slc_attention_forward_args args = {.shape = *shape, .qkv = qkv, .out = out, .logsumexp = logsumexp,
-                                       .workspace = workspace, .workspace_floats = part_floats(shape)};
+    slc_attention_forward_args args = {.shape = *shape,
+                                       .qkv = qkv,
+                                       .out = out,
+                                       .logsumexp = logsumexp,
+                                       .workspace = workspace,
+                                       .workspace_floats = part_floats(shape)};
     slc_host_run(stream, shape->batch * shape->heads, 1, 1, SLC_ISA_PICK(slc_attention_forward_range), &args);
     return SLUICE_OK;
 }
@@ -60,8 +64,14 @@ sluice_status slc_attention_backward(slc_stream *stream, const slc_attention_sha
 {
     sluice_status status = check(stream, shape, "attention_backward");
     if (status) return status;
-    slc_attention_backward_args args = {.shape = *shape, .qkv = qkv, .out = out, .logsumexp = logsumexp, .dout = dout,
-                                        .dqkv = dqkv, .workspace = workspace, .workspace_floats = part_floats(shape)};
+    slc_attention_backward_args args = {.shape = *shape,
+                                        .qkv = qkv,
+                                        .out = out,
+                                        .logsumexp = logsumexp,
+                                        .dout = dout,
+                                        .dqkv = dqkv,
+                                        .workspace = workspace,
+                                        .workspace_floats = part_floats(shape)};
     slc_host_run(stream, shape->batch * shape->heads, 1, 1, SLC_ISA_PICK(slc_attention_backward_range), &args);
     return SLUICE_OK;
 }

@@ -1,6 +1,6 @@
-/* Causal multi-head self-attention, tiled with an online softmax (Dao et al., arXiv 2205.14135); nothing of size T x T
- * is stored. qkv: [batch][tokens][3][heads][head_size], as GPT-2's fused projection gives it; out: [batch][tokens][heads]
- * [head_size]. softmax(q k^T / sqrt(head_size)) v, position t sees positions <= t when `causal`.
+/* Multi-head self-attention, tiled with an online softmax (Dao et al., arXiv 2205.14135); nothing of size T x T
+ * is stored. qkv: [batch][tokens][3][heads][head_size], as GPT-2's fused projection gives it; out:
+ * [batch][tokens][heads] [head_size]. softmax(q k^T / sqrt(head_size)) v, position t sees positions <= t when `causal`.
  * logsumexp: [batch][heads][tokens], kept for backward. */
 #ifndef SLC_KERNEL_ATTENTION_H
 #define SLC_KERNEL_ATTENTION_H

@@ -1,5 +1,5 @@
-/* Flash attention backward (arXiv 2205.14135, algorithm 4): weights are recomputed tile by tile from logsumexp. A tile of
- * keys keeps its dK and dV at hand while all queries pass; dQ gathers in the workspace. */
+/* Flash attention backward (arXiv 2205.14135, algorithm 4): weights are recomputed tile by tile from logsumexp. A tile
+ * of keys keeps its dK and dV at hand while all queries pass; dQ gathers in the workspace. */
 #include "lib/kernels/attention/attention_cpu.h"
 #include "lib/kernels/attention/attention_tile.h"
 
@@ -101,8 +101,7 @@ static float dot(uint64_t count, const float *a, const float *b)
 
 static void store_rows(uint64_t rows, const head *h, const float *from, float *to, uint64_t row)
 {
-    for (uint64_t r = 0; r < rows; r++)
-        memcpy(to + r * row, from + r * h->width * LANES, h->depth * sizeof *to);
+    for (uint64_t r = 0; r < rows; r++) memcpy(to + r * row, from + r * h->width * LANES, h->depth * sizeof *to);
 }
 
 static void head_backward(head *h, const float *k, const float *v, const float *out, const float *dout, uint64_t row,
@@ -128,7 +127,10 @@ void SLC_ISA(slc_attention_backward_range)(const void *context, uint32_t part, u
     const uint64_t all = s->heads * s->head_size, row = 3 * all, padded = attention_padded(s->head_size, LANES);
     const uint64_t whole = s->head_size % LANES ? s->tokens * padded : 0;
     float *space = args->workspace + part * args->workspace_floats;
-    head h = {.tokens = s->tokens, .depth = s->head_size, .width = padded / LANES, .causal = s->causal,
+    head h = {.tokens = s->tokens,
+              .depth = s->head_size,
+              .width = padded / LANES,
+              .causal = s->causal,
               .scale = (float)(1.0 / sqrt((double)s->head_size))};
     h.kt = space, space += s->head_size * KEYS;
     h.vt = space, space += s->head_size * KEYS;

@@ -6,8 +6,12 @@
 #include "lib/kernels/isa.h"
 
 /* Tiles. Multiples of 16; key tiles are multiples of query blocks. */
-enum { ATTENTION_FORWARD_KEYS = 128, ATTENTION_FORWARD_QUERIES = 32, ATTENTION_BACKWARD_KEYS = 64,
-       ATTENTION_BACKWARD_QUERIES = 64 };
+enum {
+    ATTENTION_FORWARD_KEYS = 128,
+    ATTENTION_FORWARD_QUERIES = 32,
+    ATTENTION_BACKWARD_KEYS = 64,
+    ATTENTION_BACKWARD_QUERIES = 64
+};
 
 typedef struct {
     slc_attention_shape shape;

@@ -1,5 +1,5 @@
-/* Flash attention forward (arXiv 2205.14135, algorithm 1): a block of queries meets tiles of keys; a running maximum and
- * sum make the softmax exact. K is kept transposed, so that scores of sixteen keys are one register. */
+/* Flash attention forward (arXiv 2205.14135, algorithm 1): a block of queries meets tiles of keys; a running maximum
+ * and sum make the softmax exact. K is kept transposed, so that scores of sixteen keys are one register. */
 #include "lib/kernels/attention/attention_cpu.h"
 #include "lib/kernels/attention/attention_tile.h"
 
@@ -22,14 +22,13 @@ typedef struct {
 } head;
 
 /* Scores to weights; what was summed before is rescaled to the new maximum. */
-LANES_INLINE void row_softmax(const head *h, float *scores, uint64_t valid, uint64_t lanes_used, bool first, float *most,
-                              float *weights, float *sums)
+LANES_INLINE void row_softmax(const head *h, float *scores, uint64_t valid, uint64_t lanes_used, bool first,
+                              float *most, float *weights, float *sums)
 {
     uint64_t whole = valid / LANES;
     lanes top = lanes_set(-INFINITY);
     for (uint64_t j = 0; j < whole; j++) top = lanes_max(top, lanes_load(scores + j * LANES));
-    if (valid % LANES)
-        top = lanes_max(top, lanes_first(lanes_load(scores + whole * LANES), valid % LANES, -INFINITY));
+    if (valid % LANES) top = lanes_max(top, lanes_first(lanes_load(scores + whole * LANES), valid % LANES, -INFINITY));
     float before = *most, now = lanes_largest(top);
     if (!first && before > now) now = before;
     *most = now;
@@ -100,8 +99,12 @@ void SLC_ISA(slc_attention_forward_range)(const void *context, uint32_t part, ui
     const slc_attention_shape *s = &args->shape;
     const uint64_t all = s->heads * s->head_size, padded = attention_padded(s->head_size, LANES);
     float *space = args->workspace + part * args->workspace_floats;
-    head h = {.tokens = s->tokens, .depth = s->head_size, .width = padded / LANES, .causal = s->causal,
-              .scale = (float)(1.0 / sqrt((double)s->head_size)), .row = 3 * all};
+    head h = {.tokens = s->tokens,
+              .depth = s->head_size,
+              .width = padded / LANES,
+              .causal = s->causal,
+              .scale = (float)(1.0 / sqrt((double)s->head_size)),
+              .row = 3 * all};
     h.scores = space, space += GROUP * KEYS;
     h.sums = space, space += QUERIES * padded;
     h.weights = space, space += QUERIES * LANES;

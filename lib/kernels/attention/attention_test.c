@@ -84,12 +84,15 @@ static void check_shape(slc_attention_shape shape, float range)
 static void agrees_with_float64(void **state)
 {
     (void)state;
-    const uint64_t shapes[][2] = {{1, 16}, {8, 16}, {64, 16}, {197, 16}, {1, 64}, {8, 64}, {64, 64}, {197, 64}, {8, 128},
-                                  {64, 128}, {33, 1}, {130, 24}, {33, 80}, {70, 100}}; /* tokens, head size */
+    const uint64_t shapes[][2] = {
+        {1, 16},   {8, 16},  {64, 16},  {197, 16}, {1, 64},   {8, 64},  {64, 64},
+        {197, 64}, {8, 128}, {64, 128}, {33, 1},   {130, 24}, {33, 80}, {70, 100}}; /* tokens, head size */
     for (size_t i = 0; i < TEST_COUNT_OF(shapes); i++)
         for (int causal = 0; causal < 2; causal++)
-            check_shape((slc_attention_shape){.batch = 2, .tokens = shapes[i][0], .heads = 2, .head_size = shapes[i][1],
-                                              .causal = causal}, 1);
+            check_shape(
+                (slc_attention_shape){
+                    .batch = 2, .tokens = shapes[i][0], .heads = 2, .head_size = shapes[i][1], .causal = causal},
+                1);
 }
 
 static void long_sequences(void **state)

@@ -14,8 +14,8 @@ sluice_status slc_cross_entropy(slc_stream *stream, uint64_t rows, uint64_t clas
         if (targets[row] < -1 || (targets[row] >= 0 && (uint64_t)targets[row] >= classes))
             return slc_error(SLUICE_ERR_ARGUMENT, "kernel cross_entropy: target %d of row %llu; there are %llu classes",
                              targets[row], (unsigned long long)row, (unsigned long long)classes);
-    slc_cross_entropy_args args = {.classes = classes, .logits = logits, .targets = targets,
-                                   .gradient_scale = gradient_scale, .losses = losses};
+    slc_cross_entropy_args args = {
+        .classes = classes, .logits = logits, .targets = targets, .gradient_scale = gradient_scale, .losses = losses};
     slc_host_run(stream, rows, 1, 1, SLC_ISA_PICK(slc_cross_entropy_range), &args);
     return SLUICE_OK;
 }

@@ -8,7 +8,8 @@ void slc_embedding_forward_ref(uint64_t batch, uint64_t length, uint64_t channel
         for (uint64_t t = 0; t < length; t++)
             for (uint64_t c = 0; c < channels; c++) {
                 uint64_t token = (uint64_t)tokens[b * length + t];
-                out[(b * length + t) * channels + c] = token_table[token * channels + c] + position_table[t * channels + c];
+                out[(b * length + t) * channels + c] =
+                    token_table[token * channels + c] + position_table[t * channels + c];
             }
 }
 

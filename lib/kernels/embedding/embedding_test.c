@@ -11,7 +11,8 @@ static void check(uint64_t length, uint64_t channels)
     int32_t *tokens = malloc(rows * sizeof *tokens);
     assert_non_null(tokens);
     for (uint64_t i = 0; i < rows; i++) tokens[i] = (int32_t)(test_random(&seed) % VOCABULARY);
-    float *table = test_uniform_floats(VOCABULARY * channels, -1, 1, 1), *position = test_uniform_floats(length * channels, -1, 1, 2);
+    float *table = test_uniform_floats(VOCABULARY * channels, -1, 1, 1),
+          *position = test_uniform_floats(length * channels, -1, 1, 2);
     float *dout = test_uniform_floats(rows * channels, -1, 1, 3), *out = test_floats(rows * channels);
     double *table64 = test_widen(VOCABULARY * channels, table), *position64 = test_widen(length * channels, position);
     double *dout64 = test_widen(rows * channels, dout), *out64 = test_doubles(rows * channels);
@@ -23,9 +24,11 @@ static void check(uint64_t length, uint64_t channels)
     for (uint32_t threads = 1; threads <= 3; threads++) {
         slc_stream stream = test_stream(threads);
         float *dtable = test_copy(VOCABULARY * channels, table), *dposition = test_copy(length * channels, position);
-        assert_int_equal(slc_embedding_forward(&stream, BATCH, length, channels, tokens, table, position, out), SLUICE_OK);
+        assert_int_equal(slc_embedding_forward(&stream, BATCH, length, channels, tokens, table, position, out),
+                         SLUICE_OK);
         for (uint64_t i = 0; i < rows * channels; i++) assert_true(out[i] == (float)out64[i]);
-        assert_int_equal(slc_embedding_backward(&stream, BATCH, length, channels, tokens, dout, dtable, dposition), SLUICE_OK);
+        assert_int_equal(slc_embedding_backward(&stream, BATCH, length, channels, tokens, dout, dtable, dposition),
+                         SLUICE_OK);
         test_close("dtable", VOCABULARY * channels, dtable, table64, 1e-5);
         test_close("dposition", length * channels, dposition, position64, 1e-5);
         test_same_bits("dtable", VOCABULARY * channels, dtable, &first[0]);

@@ -1,7 +1,7 @@
 /* GEMM by oneDNN. Products with B transposed run as matmul primitives, made once a shape and kept, with the caller's
- * workspace as their scratchpad. The others go through dnnl_sgemm: on GPT-2's shapes (one AVX-512 core, oneDNN 2.6) it is
- * 3 to 90 % faster than the primitive, which reads B's rows where they lie and suffers when their stride is a multiple
- * of 4 KiB. Its price is a packing buffer of its own, 1 to 6 MiB for those shapes, outside the workspace. */
+ * workspace as their scratchpad. The others go through dnnl_sgemm: on GPT-2's shapes (one AVX-512 core, oneDNN 2.6) it
+ * is 3 to 90 % faster than the primitive, which reads B's rows where they lie and suffers when their stride is a
+ * multiple of 4 KiB. Its price is a packing buffer of its own, 1 to 6 MiB for those shapes, outside the workspace. */
 #include "lib/kernels/gemm/gemm.h"
 
 #include "lib/base/status.h"
@@ -101,9 +101,18 @@ static dnnl_dim_t leading(uint64_t given, uint64_t dense)
     return (dnnl_dim_t)(given ? given : dense);
 }
 
-static dnnl_dim_t lda(const slc_gemm_shape *s) { return leading(s->lda, s->transpose_a ? s->m : s->k); }
-static dnnl_dim_t ldb(const slc_gemm_shape *s) { return leading(s->ldb, s->transpose_b ? s->k : s->n); }
-static dnnl_dim_t ldc(const slc_gemm_shape *s) { return leading(s->ldc, s->n); }
+static dnnl_dim_t lda(const slc_gemm_shape *s)
+{
+    return leading(s->lda, s->transpose_a ? s->m : s->k);
+}
+static dnnl_dim_t ldb(const slc_gemm_shape *s)
+{
+    return leading(s->ldb, s->transpose_b ? s->k : s->n);
+}
+static dnnl_dim_t ldc(const slc_gemm_shape *s)
+{
+    return leading(s->ldc, s->n);
+}
 
 static dnnl_status_t matrices_init(const slc_gemm_shape *s, matrix md[MATRICES])
 {
@@ -149,8 +158,8 @@ static dnnl_status_t primitive_create(gemm_entry *entry)
     if (!status) status = describe_matmul(&entry->description, md, s->bias, attributes);
     if (!status) status = dnnl_primitive_create(&entry->primitive, entry->description);
     if (!status)
-        entry->scratch_bytes = dnnl_memory_desc_get_size(
-            dnnl_primitive_desc_query_md(entry->description, dnnl_query_scratchpad_md, 0));
+        entry->scratch_bytes =
+            dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(entry->description, dnnl_query_scratchpad_md, 0));
     if (attributes) dnnl_primitive_attr_destroy(attributes);
     matrices_fini(md);
     return status;
@@ -269,7 +278,8 @@ static void bias_first(const slc_gemm_shape *s, const float *bias, float *c)
 {
     for (uint64_t row = 0; row < s->m; row++) {
         float *to = c + row * (uint64_t)ldc(s);
-        if (!s->accumulate) memcpy(to, bias, s->n * sizeof *to);
+        if (!s->accumulate)
+            memcpy(to, bias, s->n * sizeof *to);
         else
             for (uint64_t i = 0; i < s->n; i++) to[i] += bias[i];
     }
@@ -278,9 +288,9 @@ static void bias_first(const slc_gemm_shape *s, const float *bias, float *c)
 static sluice_status run_sgemm(const slc_gemm_shape *s, const float *a, const float *b, const float *bias, float *c)
 {
     if (bias) bias_first(s, bias, c);
-    dnnl_status_t status = dnnl_sgemm(s->transpose_a ? 'T' : 'N', s->transpose_b ? 'T' : 'N', (dnnl_dim_t)s->m,
-                                      (dnnl_dim_t)s->n, (dnnl_dim_t)s->k, 1.0f, a, lda(s), b, ldb(s),
-                                      bias || s->accumulate ? 1.0f : 0.0f, c, ldc(s));
+    dnnl_status_t status =
+        dnnl_sgemm(s->transpose_a ? 'T' : 'N', s->transpose_b ? 'T' : 'N', (dnnl_dim_t)s->m, (dnnl_dim_t)s->n,
+                   (dnnl_dim_t)s->k, 1.0f, a, lda(s), b, ldb(s), bias || s->accumulate ? 1.0f : 0.0f, c, ldc(s));
     return status ? failed(status, s, "run sgemm") : SLUICE_OK;
 }
 

@@ -34,13 +34,19 @@ static void check(slc_stream *stream, const slc_gemm_shape *shape)
 static void agrees_with_float64(void **state)
 {
     (void)state;
-    const uint64_t sizes[][3] = {{1, 1, 1}, {3, 5, 7}, {8, 48, 16}, {64, 33, 129}, {197, 64, 96}, {1, 200, 64}, {70, 1, 65}};
+    const uint64_t sizes[][3] = {{1, 1, 1},     {3, 5, 7},    {8, 48, 16}, {64, 33, 129},
+                                 {197, 64, 96}, {1, 200, 64}, {70, 1, 65}};
     for (uint32_t threads = 1; threads <= 2; threads++) {
         slc_stream stream = test_stream(threads);
         for (size_t i = 0; i < TEST_COUNT_OF(sizes); i++)
             for (unsigned bits = 0; bits < 128; bits++) {
-                slc_gemm_shape s = {.transpose_a = bits & 1, .transpose_b = bits & 2, .accumulate = bits & 4,
-                                    .bias = bits & 8, .m = sizes[i][0], .n = sizes[i][1], .k = sizes[i][2]};
+                slc_gemm_shape s = {.transpose_a = bits & 1,
+                                    .transpose_b = bits & 2,
+                                    .accumulate = bits & 4,
+                                    .bias = bits & 8,
+                                    .m = sizes[i][0],
+                                    .n = sizes[i][1],
+                                    .k = sizes[i][2]};
                 if (bits & 16) s.lda = (s.transpose_a ? s.m : s.k) + GAP;
                 if (bits & 32) s.ldb = (s.transpose_b ? s.k : s.n) + GAP;
                 if (bits & 64) s.ldc = s.n + GAP;
@@ -107,7 +113,8 @@ static void wrong_arguments(void **state)
     slc_stream stream = test_stream(1);
     float x[64] = {0};
     uint64_t bytes;
-    slc_gemm_shape none = {.m = 0, .n = 4, .k = 4}, overlap = {.m = 4, .n = 4, .k = 4, .lda = 3}, plain = {.m = 4, .n = 4, .k = 4};
+    slc_gemm_shape none = {.m = 0, .n = 4, .k = 4}, overlap = {.m = 4, .n = 4, .k = 4, .lda = 3},
+                   plain = {.m = 4, .n = 4, .k = 4};
     assert_int_equal(slc_gemm_workspace_bytes(&stream, &none, &bytes), SLUICE_ERR_ARGUMENT);
     assert_int_equal(slc_gemm(&stream, &overlap, x, x, NULL, x, NULL, 0), SLUICE_ERR_ARGUMENT);
     assert_int_equal(slc_gemm(&stream, &plain, x, x, x, x, NULL, 0), SLUICE_ERR_ARGUMENT);

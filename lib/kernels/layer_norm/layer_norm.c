@@ -17,8 +17,15 @@ sluice_status slc_layer_norm_forward(slc_stream *stream, uint64_t rows, uint64_t
 {
     sluice_status status = slc_host_check(stream, "layer_norm_forward");
     if (status) return status;
-    slc_layer_norm_forward_args args = {.channels = channels, .x = x, .residual = residual, .gamma = gamma,
-                                        .beta = beta, .epsilon = epsilon, .sum = sum, .y = y, .mean = mean,
+    slc_layer_norm_forward_args args = {.channels = channels,
+                                        .x = x,
+                                        .residual = residual,
+                                        .gamma = gamma,
+                                        .beta = beta,
+                                        .epsilon = epsilon,
+                                        .sum = sum,
+                                        .y = y,
+                                        .mean = mean,
                                         .rstd = rstd};
     slc_host_run(stream, rows, grain_rows(channels), 1, SLC_ISA_PICK(slc_layer_norm_forward_range), &args);
     return SLUICE_OK;
@@ -36,8 +43,15 @@ sluice_status slc_layer_norm_backward(slc_stream *stream, uint64_t rows, uint64_
 {
     sluice_status status = slc_host_check(stream, "layer_norm_backward");
     if (status) return status;
-    slc_layer_norm_backward_args args = {.channels = channels, .dy = dy, .x = x, .gamma = gamma, .mean = mean,
-                                         .rstd = rstd, .dx_add = dx_add, .dx_out = dx_out, .partials = workspace};
+    slc_layer_norm_backward_args args = {.channels = channels,
+                                         .dy = dy,
+                                         .x = x,
+                                         .gamma = gamma,
+                                         .mean = mean,
+                                         .rstd = rstd,
+                                         .dx_add = dx_add,
+                                         .dx_out = dx_out,
+                                         .partials = workspace};
     slc_host_run(stream, rows, grain_rows(channels), 1, SLC_ISA_PICK(slc_layer_norm_backward_range), &args);
 
     uint32_t parts = slc_host_parts(stream, rows, grain_rows(channels));

@@ -76,7 +76,7 @@ double slc_norm_result(const int64_t *bins)
     for (int i = top; i >= lowest; i--) n = n << NORM_BIN_BITS | (uint128)digit[i];
     for (int i = 0; i < lowest; i++) sticky = sticky || digit[i];
     int exponent = NORM_BIN_BITS * lowest + NORM_LOWEST; /* even, and kept so */
-    if (sticky) { /* room for a bit that stands for all that was left out */
+    if (sticky) {                                        /* room for a bit that stands for all that was left out */
         n = n << 2 | 1;
         exponent -= 2;
     }

@@ -1,6 +1,6 @@
 /* Sum of squares that has the same bits for any partition. Grains of 16 elements are squared and summed in a fixed tree
- * in double; the grain sums are added exactly, in integer bins by exponent, so that neither the order nor the split over
- * ranks matters (the idea of reproducible summation, Demmel & Nguyen, ARITH 2013). Bins are added with plain int64
+ * in double; the grain sums are added exactly, in integer bins by exponent, so that neither the order nor the split
+ * over ranks matters (the idea of reproducible summation, Demmel & Nguyen, ARITH 2013). Bins are added with plain int64
  * additions: an all-reduce of SLC_NORM_BINS int64 values joins ranks. */
 #ifndef SLC_KERNEL_NORM_H
 #define SLC_KERNEL_NORM_H

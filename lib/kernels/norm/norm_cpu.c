@@ -4,7 +4,6 @@
 #include "lib/kernels/lanes.h"
 #include "lib/kernels/norm/norm_bins.h"
 
-
 LANES_INLINE double grain_sum(const float *x)
 {
 #if defined(__AVX512F__)
@@ -27,8 +26,7 @@ void SLC_ISA(slc_norm_range)(const void *context, uint32_t part, uint64_t first,
     const slc_norm_args *args = context;
     int64_t bins[SLC_NORM_BINS] = {0};
     uint64_t whole = args->count / SLC_NORM_GRAIN, end = last < whole ? last : whole;
-    for (uint64_t grain = first; grain < end; grain++)
-        norm_bins_add(bins, grain_sum(args->x + grain * SLC_NORM_GRAIN));
+    for (uint64_t grain = first; grain < end; grain++) norm_bins_add(bins, grain_sum(args->x + grain * SLC_NORM_GRAIN));
     if (end < last) {
         float padded[SLC_NORM_GRAIN] = {0};
         memcpy(padded, args->x + end * SLC_NORM_GRAIN, (args->count - end * SLC_NORM_GRAIN) * sizeof(float));

@@ -24,8 +24,12 @@ sluice_status slc_reduce(slc_stream *stream, uint64_t count, const float *const 
     if (accumulate && destination_count != 1)
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel reduce: accumulates into one destination, not %u",
                          destination_count);
-    slc_reduce_args args = {.sources = sources, .destinations = destinations, .source_count = source_count,
-                            .destination_count = destination_count, .scale = scale, .accumulate = accumulate,
+    slc_reduce_args args = {.sources = sources,
+                            .destinations = destinations,
+                            .source_count = source_count,
+                            .destination_count = destination_count,
+                            .scale = scale,
+                            .accumulate = accumulate,
                             .stream_stores = stream_stores};
     slc_host_run(stream, count, GRAIN, 16, SLC_ISA_PICK(slc_reduce_range), &args);
     return SLUICE_OK;

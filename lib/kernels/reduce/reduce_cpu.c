@@ -33,8 +33,10 @@ LANES_INLINE void body(const slc_reduce_args *args, uint32_t source_count, bool 
         lanes value = value_at(args, source_count, at, LANES);
         for (uint32_t d = 0; d < destination_count; d++) {
             float *to = (one ? destination : args->destinations[d]) + at;
-            if (stream) lanes_stream(to, value);
-            else lanes_store(to, value);
+            if (stream)
+                lanes_stream(to, value);
+            else
+                lanes_store(to, value);
         }
     }
 }
@@ -66,19 +68,25 @@ void SLC_ISA(slc_reduce_range)(const void *context, uint32_t part, uint64_t firs
     bool stream = args->stream_stores;
     if (stream) {
         uint64_t head = elements_to_border(args, first, last - first);
-        if (head == last - first) stream = false;
-        else if (head) some(args, first, head);
+        if (head == last - first)
+            stream = false;
+        else if (head)
+            some(args, first, head);
         if (stream) first += head;
     }
     uint64_t whole = first + (last - first) / LANES * LANES;
     bool one = args->destination_count == 1;
     if (stream) {
-        if (one) by_sources(args, true, true, first, whole);
-        else by_sources(args, false, true, first, whole);
+        if (one)
+            by_sources(args, true, true, first, whole);
+        else
+            by_sources(args, false, true, first, whole);
         lanes_stream_end();
     } else {
-        if (one) by_sources(args, true, false, first, whole);
-        else by_sources(args, false, false, first, whole);
+        if (one)
+            by_sources(args, true, false, first, whole);
+        else
+            by_sources(args, false, false, first, whole);
     }
     if (whole < last) some(args, whole, last - whole);
 }

@@ -36,9 +36,9 @@ static void check(const reduction *r)
     slc_reduce_ref(r->count, in, r->sources, r->scale, r->accumulate, want, r->destinations);
 
     slc_stream stream = test_stream(r->threads);
-    assert_int_equal(slc_reduce(&stream, r->count, in, r->sources, r->scale, r->accumulate, got, r->destinations,
-                                r->stream),
-                     SLUICE_OK);
+    assert_int_equal(
+        slc_reduce(&stream, r->count, in, r->sources, r->scale, r->accumulate, got, r->destinations, r->stream),
+        SLUICE_OK);
     for (uint32_t d = 0; d < r->destinations; d++) /* what lies around the range is untouched too */
         assert_memory_equal(got[d] - r->offset, expected[d], (r->count + SLACK) * sizeof(float));
     for (uint32_t s = 0; s < r->sources; s++) free(sources[s]);
@@ -55,11 +55,16 @@ static void equal_to_plain_loop(void **state)
     const uint64_t counts[] = {0, 1, 15, 16, 17, 64, 197, 1000, LONGEST};
     TEST_EACH_ISA(isa)
     for (uint32_t sources = 1; sources <= MOST; sources++)
-        for (size_t c = 0; c < TEST_COUNT_OF(counts); c++)
+        for (size_t c = 0; c < TEST_COUNT_OF(counts) - (sources % 3 != 2); c++) /* the longest: 2 and 5 */
             for (uint32_t variant = 0; variant < 32; variant++) {
-                reduction r = {.count = counts[c], .sources = sources, .threads = 1 + (variant & 1),
-                               .stream = variant & 2, .accumulate = variant & 4, .destinations = variant & 8 ? 3 : 1,
-                               .alias = variant & 16 ? (int)(sources - 1) : -1, .offset = variant & 1 ? 3 : 0,
+                reduction r = {.count = counts[c],
+                               .sources = sources,
+                               .threads = 1 + (variant & 1),
+                               .stream = variant & 2,
+                               .accumulate = variant & 4,
+                               .destinations = variant & 8 ? 3 : 1,
+                               .alias = variant & 16 ? (int)(sources - 1) : -1,
+                               .offset = variant & 1 ? 3 : 0,
                                .scale = variant & 2 ? 1.0f : 0.3f};
                 if (r.accumulate) r.destinations = 1;
                 check(&r);

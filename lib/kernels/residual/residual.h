@@ -4,7 +4,8 @@
 
 #include "lib/kernels/kernel.h"
 
-sluice_status slc_add(slc_stream *stream, uint64_t count, const float *a, const float *b, float *out); /* out may be a, b */
+sluice_status slc_add(slc_stream *stream, uint64_t count, const float *a, const float *b,
+                      float *out); /* out may be a, b */
 
 /* dbias[column] (+)= sum over rows of dy; stored when fresh != 0. Fixed order for a fixed thread count. */
 uint64_t slc_bias_backward_workspace_bytes(const slc_stream *stream, uint64_t rows, uint64_t columns);

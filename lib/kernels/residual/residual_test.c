@@ -8,19 +8,18 @@ static void adds(void **state)
 {
     (void)state;
     const uint64_t counts[] = {1, 8, 15, 16, 17, 64, 197, 512, 70001};
-    for (size_t c = 0; c < TEST_COUNT_OF(counts); c++)
-        TEST_EACH_ISA(isa)
-        for (uint32_t threads = 1; threads <= 2; threads++) {
-            uint64_t n = counts[c];
-            slc_stream stream = test_stream(threads);
-            float *a = test_uniform_floats(n, -1, 1, 1), *b = test_uniform_floats(n, -1, 1, 2), *out = test_floats(n);
-            assert_int_equal(slc_add(&stream, n, a, b, out), SLUICE_OK);
-            for (uint64_t i = 0; i < n; i++) assert_true(out[i] == a[i] + b[i]);
-            assert_int_equal(slc_add(&stream, n, a, b, b), SLUICE_OK);
-            assert_memory_equal(b, out, n * sizeof *b);
-            free(a), free(b), free(out);
-            slc_stream_destroy(&stream);
-        }
+    for (size_t c = 0; c < TEST_COUNT_OF(counts); c++) TEST_EACH_ISA(isa)
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        uint64_t n = counts[c];
+        slc_stream stream = test_stream(threads);
+        float *a = test_uniform_floats(n, -1, 1, 1), *b = test_uniform_floats(n, -1, 1, 2), *out = test_floats(n);
+        assert_int_equal(slc_add(&stream, n, a, b, out), SLUICE_OK);
+        for (uint64_t i = 0; i < n; i++) assert_true(out[i] == a[i] + b[i]);
+        assert_int_equal(slc_add(&stream, n, a, b, b), SLUICE_OK);
+        assert_memory_equal(b, out, n * sizeof *b);
+        free(a), free(b), free(out);
+        slc_stream_destroy(&stream);
+    }
 }
 
 static void check_columns(uint64_t rows, uint64_t columns, int fresh)
