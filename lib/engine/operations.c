@@ -65,6 +65,20 @@ static sluice_status on_completion(void *argument)
     return slc_pass_claims(context->rt, context->pass, context->item, false);
 }
 
+/* An operation that leaves nothing to do when it is complete lets the next one start before. */
+static bool has_completion(const sluice_runtime *rt, const slc_pass *pass, uint32_t item_index)
+{
+    const slc_item *item = &pass->program->items[item_index];
+    if (pass->end_first[item_index] < pass->end_first[item_index + 1]) return true;
+    switch (item->kind) {
+    case SLC_ITEM_REDUCE_SCATTER:
+    case SLC_ITEM_ALL_REDUCE: return last_reduction(rt, item);
+    case SLC_ITEM_AGREE:
+    case SLC_ITEM_UPDATE: return true;
+    default: return false;
+    }
+}
+
 static void fill_agreement(sluice_runtime *rt, slc_op *op)
 {
     op->kind = SLC_ALL_REDUCE;
@@ -105,7 +119,7 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
     op->dtype = SLC_FLOAT32;
     op->scale = 1;
     op->start = on_start;
-    op->call = on_completion;
+    op->call = has_completion(rt, pass, item_index) ? on_completion : NULL;
     op->context = context;
     if (item->unit != SLC_NONE) {
         op->elements = rt->job.units[item->unit].elements;
