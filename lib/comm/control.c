@@ -143,7 +143,10 @@ static void on_fail(slc_control *control, const slc_frame *frame, const char *da
 static void dispatch(slc_control *control, slc_link *link, const slc_frame *frame, const char *data)
 {
     switch (frame->kind) {
-    case SLC_FRAME_BEAT: break;
+    case SLC_FRAME_BEAT:
+        link->said_count = frame->value[0];
+        link->said_digest = frame->value[1];
+        break;
     case SLC_FRAME_COLLECT: slc_collect_part(control, link, frame, data); break;
     case SLC_FRAME_RESULT: slc_collect_result(control, frame, data); break;
     case SLC_FRAME_LEAVE: on_leave(control, link, frame); break;
@@ -214,6 +217,25 @@ static void watch_silence(slc_control *control, slc_link *link, uint64_t now_ns)
                         slc_seconds(silent));
 }
 
+static slc_frame make_beat(const slc_control *control)
+{
+    const slc_history *history = &control->history;
+    uint32_t digest = history->count ? history->digests[(history->count - 1) % SLC_HISTORY] : 0;
+    return (slc_frame){.kind = SLC_FRAME_BEAT, .value = {history->count, digest}};
+}
+
+/* Once a beat: did the other one begin the same operations as I did? The one that is ahead sees it. */
+static void compare_history(slc_control *control, const slc_link *link)
+{
+    const slc_history *history = &control->history;
+    uint32_t behind = history->count - link->said_count;
+    if (!link->said_count || behind >= SLC_HISTORY) return;
+    if (history->digests[(link->said_count - 1) % SLC_HISTORY] == link->said_digest) return;
+    slc_failure_set(control->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
+                    "rank %d and rank %d submitted different operations, number %u or one shortly before it: submit the "
+                    "same ones in the same order on every rank", link->rank, control->rank, link->said_count - 1);
+}
+
 bool slc_control_step(slc_control *control, uint64_t now_ns)
 {
     bool received = false;
@@ -229,7 +251,8 @@ bool slc_control_step(slc_control *control, uint64_t now_ns)
         slc_link *link = &control->links[i];
         if (link->fd < 0) continue;
         received |= read_link(control, link, now_ns);
-        if (beat) slc_link_send(control, link, (slc_frame){.kind = SLC_FRAME_BEAT}, NULL);
+        if (beat) slc_link_send(control, link, make_beat(control), NULL);
+        if (beat) compare_history(control, link);
         flush_link(control, link);
         watch_silence(control, link, now_ns);
     }

@@ -16,12 +16,22 @@ typedef struct {
     size_t used, capacity;
 } slc_bytes;
 
+enum { SLC_HISTORY = 64 };
+
+/* What the rank did so far: digests[i % SLC_HISTORY] sums up communicating operations 0 to i. Beats carry the newest
+ * and are compared: ranks that submitted different operations would wait for each other for ever. */
+typedef struct {
+    uint32_t count;
+    uint32_t digests[SLC_HISTORY];
+} slc_history;
+
 typedef struct {
     int fd, rank; /* fd -1: closed */
     slc_bytes in, out;
     size_t out_at; /* bytes of `out` that are written already */
     uint64_t heard_ns;
     bool stalled;
+    uint32_t said_count, said_digest; /* of its last beat */
     bool has_part; /* rank 0: the contribution to the collective in course */
     slc_frame part;
     slc_bytes part_data;
@@ -50,6 +60,7 @@ typedef struct {
     slc_departure *departures;  /* [size] */
     slc_failure *failure;
     uint64_t timeout_ns, beat_ns, step_ns; /* when the last beat was sent, when the last step was made */
+    slc_history history;                   /* written by the lane */
     slc_collect *collect;                  /* in course; NULL: none */
     bool collect_done;
     uint32_t collects;  /* completed */

@@ -23,10 +23,10 @@ static void list_message_peers(slc_comm *comm)
 }
 
 sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *failure, slc_neighbours *neighbours,
-                            slc_transport *transport)
+                            slc_transport *transport, slc_history *history)
 {
     *comm = (slc_comm){.rank = rank, .size = size, .failure = failure, .neighbours = neighbours,
-                       .transport = transport};
+                       .transport = transport, .history = history};
     slc_gate_init(&comm->completed);
     slc_gate_init(&comm->quiet);
     unsigned depth;
@@ -99,12 +99,20 @@ static bool run_hook(slc_comm *comm, const slc_op *op, sluice_status (*hook)(voi
     return false;
 }
 
+static void remember(slc_history *history, uint64_t signature)
+{
+    uint32_t before = history->count ? history->digests[(history->count - 1) % SLC_HISTORY] : 0;
+    uint64_t mixed = (before + signature) * 0x9e3779b97f4a7c15u;
+    history->digests[history->count++ % SLC_HISTORY] = (uint32_t)(mixed >> 32);
+}
+
 /* Opens this rank's buffers to its neighbours. */
 static void publish_ready(slc_comm *comm, const slc_run *run)
 {
     slc_control_page *page = comm->neighbours->page;
-    atomic_store_explicit(&page->signature[run->wire % SLC_SIGNATURES], slc_op_signature(comm, &run->op),
-                          memory_order_relaxed);
+    uint64_t signature = slc_op_signature(comm, &run->op);
+    remember(comm->history, signature);
+    atomic_store_explicit(&page->signature[run->wire % SLC_SIGNATURES], signature, memory_order_relaxed);
     atomic_store_explicit(&page->ready, run->wire + 1, memory_order_release);
     slc_neighbours_ring(comm->neighbours);
 }

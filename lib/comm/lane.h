@@ -5,6 +5,7 @@
 #define SLC_COMM_LANE_H
 
 #include "lib/comm/comm.h"
+#include "lib/comm/control.h"
 #include "lib/comm/failure.h"
 #include "lib/comm/neighbours.h"
 #include "lib/comm/transport.h"
@@ -47,6 +48,7 @@ struct slc_comm {
     slc_failure *failure;
     slc_neighbours *neighbours;
     slc_transport *transport;
+    slc_history *history;
     int *message_peers, message_peer_count; /* ranks that are not neighbours, in order from the next one up */
     bool any_messages;                      /* some pair of ranks of this world needs messages */
     uint32_t depth;
@@ -82,7 +84,7 @@ struct slc_comm {
 };
 
 sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *failure, slc_neighbours *neighbours,
-                            slc_transport *transport);
+                            slc_transport *transport, slc_history *history);
 void slc_lane_fini(slc_comm *comm);
 
 /* Does what can be done without waiting, at most one chunk of copying or adding. True if anything was done. */

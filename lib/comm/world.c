@@ -180,7 +180,7 @@ static sluice_status assemble(sluice_world *world)
     sluice_status status = meet_neighbours(world);
     if (!status)
         status = slc_lane_init(&world->comm, world->config.rank, world->config.size, &world->failure, &world->neighbours,
-                               &world->transport);
+                               &world->transport, &world->control.history);
     if (!status) status = choose_idling(world);
     world->comm.any_messages = world->any_messages;
     status = open_transport(world, status);

@@ -364,6 +364,18 @@ static void ucx_cancel(void *argument)
     cancel_requests(argument, -1);
 }
 
+/* Messages that nobody will take: after a failure, or from a peer that went on alone. UCX would warn of each. */
+static void discard_unexpected(ucx *self)
+{
+    ucp_tag_recv_info_t info;
+    ucp_tag_message_h message;
+    const ucp_request_param_t param = {.op_attr_mask = 0};
+    while ((message = ucp_tag_probe_nb(self->worker, 0, 0, 1, &info))) {
+        void *handle = ucp_tag_msg_recv_nbx(self->worker, NULL, 0, message, &param);
+        if (UCS_PTR_IS_PTR(handle)) ucp_request_free(handle);
+    }
+}
+
 static void ucx_close(void *argument, uint64_t linger_ns)
 {
     ucx *self = argument;
@@ -382,6 +394,7 @@ static void ucx_close(void *argument, uint64_t linger_ns)
     for (int rank = 0; closing && rank < self->host->world_size; rank++)
         wait_for(self, closing[rank], &start, linger_ns);
     free(closing);
+    discard_unexpected(self);
     release(self);
 }
 

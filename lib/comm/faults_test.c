@@ -1,0 +1,233 @@
+/* A rank that dies, stalls, leaves early or fails: every other rank learns which one, soon, on every path. The limits in
+ * seconds here guard against hanging and against the promise of two seconds, on a machine that may be busy. */
+#include "lib/base/clock.h"
+#include "lib/comm/comm_test.h"
+
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+enum { ELEMENTS = 1 << 20, VICTIM_CODE = 7 };
+
+typedef enum { KILLED, KILLED_FIRST, STOPPED, LEAVES, FAILS, KILLED_IDLE, OTHER_OPERATION, OTHER_COLLECTIVE } fault;
+
+typedef struct {
+    int size, port, victim;
+    bool direct, mixed;
+    fault what;
+    double seconds; /* within which survivors must know */
+} test_case;
+
+typedef struct {
+    slc_device *device;
+    slc_segment segment;
+    sluice_world *world;
+} rig;
+
+static void rig_open(rig *all, const test_case *test, int rank)
+{
+    sluice_world_config config = test_config(rank, test->size, test->port);
+    config.direct = test->direct;
+    if (test->mixed) setenv("SLUICE_COMM_HOST_ID", rank % 2 ? "odd" : "even", 1);
+    if (test->what == STOPPED) config.timeout_s = 4;
+    CHECK(!sluice_world_create(&config, &all->world));
+    CHECK(!slc_device_open("cpu", &all->device));
+    CHECK(!slc_segment_create(all->device, ELEMENTS * 4 * 4, &all->segment));
+    char *scratch = (char *)all->segment.base + ELEMENTS * 4;
+    CHECK(!slc_comm_attach(slc_world_comm(all->world), &all->segment, scratch, ELEMENTS * 4 * 3));
+}
+
+static void rig_close(rig *all)
+{
+    CHECK(!slc_comm_attach(slc_world_comm(all->world), NULL, NULL, 0));
+    slc_segment_destroy(&all->segment);
+    slc_device_close(all->device);
+    sluice_world_destroy(all->world);
+}
+
+static slc_op sum_all(const rig *all)
+{
+    uint64_t elements = ELEMENTS / 480 * 480; /* for any world of up to five ranks */
+    return (slc_op){.kind = SLC_ALL_REDUCE, .dtype = SLC_FLOAT32, .elements = elements, .block_elements = 4800,
+                    .block_count = (elements + 4799) / 4800, .src = all->segment.base, .dst = all->segment.base,
+                    .scale = 0.5f, .what = "endless sum"};
+}
+
+/* Sums until the world fails. Returns when. */
+static uint64_t sum_until_failure(rig *all)
+{
+    slc_comm *comm = slc_world_comm(all->world);
+    slc_op op = sum_all(all);
+    uint32_t index = 0;
+    sluice_status status = SLUICE_OK;
+    while (!status) {
+        status = slc_comm_submit(comm, &op, 1, &index);
+        if (!status) status = slc_comm_wait(comm, index + 1);
+    }
+    return slc_clock_ns();
+}
+
+static void expect(rig *all, const test_case *test, sluice_status status, const char *part)
+{
+    char line[1024];
+    CHECK(sluice_world_check(all->world) == status);
+    snprintf(line, sizeof line, "%s", sluice_last_error());
+    if (!strstr(line, part)) {
+        fprintf(stderr, "\"%s\" should say \"%s\"\n", line, part);
+        _exit(1);
+    }
+    /* And so does every other call. */
+    slc_op op = sum_all(all);
+    double value = 0;
+    CHECK(slc_comm_submit(slc_world_comm(all->world), &op, 1, NULL) == status && !strcmp(line, sluice_last_error()));
+    CHECK(sluice_world_barrier(all->world) == status && !strcmp(line, sluice_last_error()));
+    CHECK(sluice_world_all_reduce(all->world, &value, 1) == status && !strcmp(line, sluice_last_error()));
+    CHECK(slc_comm_attach(slc_world_comm(all->world), &all->segment, NULL, 0) == status);
+    (void)test;
+}
+
+static sluice_status die(void *context)
+{
+    (void)context;
+    kill(getpid(), SIGKILL);
+    return SLUICE_OK;
+}
+
+static void suffer(rig *all, const test_case *test)
+{
+    slc_comm *comm = slc_world_comm(all->world);
+    slc_op op = sum_all(all);
+    for (int i = 0; i < 3; i++) CHECK(!slc_comm_submit(comm, &op, 1, NULL));
+    switch (test->what) {
+    case KILLED: /* in the middle of an operation */
+        CHECK(!slc_comm_submit(comm, &(slc_op){.kind = SLC_BARRIER, .start = die}, 1, NULL));
+        pause();
+        break;
+    case KILLED_FIRST:
+    case KILLED_IDLE: usleep(200000); kill(getpid(), SIGKILL); break;
+    case STOPPED: kill(getpid(), SIGSTOP); break;
+    case LEAVES:
+        CHECK(!slc_comm_wait(comm, 3));
+        rig_close(all);
+        exit(VICTIM_CODE);
+    case FAILS:
+        CHECK(!slc_comm_wait(comm, 3));
+        slc_comm_fail(comm, SLUICE_ERR_IO, "disk on fire");
+        CHECK(slc_comm_wait(comm, 4) == SLUICE_ERR_IO && strstr(sluice_last_error(), "disk on fire"));
+        rig_close(all);
+        exit(VICTIM_CODE);
+    case OTHER_OPERATION:
+        op.block_count--;
+        CHECK(!slc_comm_submit(comm, &op, 1, NULL));
+        break;
+    case OTHER_COLLECTIVE: {
+        double values[2] = {0};
+        CHECK(sluice_world_all_reduce(all->world, values, 2) == SLUICE_ERR_MISMATCH);
+        break;
+    }
+    }
+}
+
+static int survive(rig *all, const test_case *test)
+{
+    char part[32];
+    snprintf(part, sizeof part, "rank %d ", test->victim);
+    uint64_t start = slc_clock_ns();
+    if (test->what == KILLED_IDLE) {
+        CHECK(sluice_world_barrier(all->world) == SLUICE_ERR_PEER);
+    } else if (test->what == OTHER_COLLECTIVE) {
+        double value = 0;
+        CHECK(sluice_world_all_reduce(all->world, &value, 1) == SLUICE_ERR_MISMATCH);
+    } else
+        sum_until_failure(all);
+    double seconds = slc_seconds(slc_clock_ns() - start);
+    if (test->what == STOPPED)
+        expect(all, test, SLUICE_ERR_TIMEOUT, part);
+    else if (test->what == OTHER_OPERATION)
+        CHECK(sluice_world_check(all->world) == SLUICE_ERR_MISMATCH || sluice_world_check(all->world) == SLUICE_ERR_PEER);
+    else
+        expect(all, test, test->what == OTHER_COLLECTIVE ? SLUICE_ERR_MISMATCH : SLUICE_ERR_PEER, part);
+    if (seconds > test->seconds) fprintf(stderr, "took %.1f s\n", seconds);
+    CHECK(seconds < test->seconds);
+    rig_close(all);
+    return 0;
+}
+
+static int body(int rank, void *argument)
+{
+    const test_case *test = argument;
+    rig all = {0};
+    rig_open(&all, test, rank);
+    if (rank != test->victim) return survive(&all, test);
+    suffer(&all, test);
+    sum_until_failure(&all);
+    rig_close(&all);
+    return VICTIM_CODE;
+}
+
+static void check_case(test_case test)
+{
+    ranks all;
+    test.port = free_port();
+    ranks_start(&all, test.size, body, &test);
+    for (int rank = 0; rank < test.size; rank++) /* the victim stays a zombie meanwhile */
+        if (rank != test.victim) assert_int_equal(rank_wait(&all, rank), 0);
+    if (test.what == STOPPED) kill(all.pids[test.victim], SIGKILL);
+    int code = rank_wait(&all, test.victim);
+    bool killed = test.what == KILLED || test.what == KILLED_FIRST || test.what == STOPPED || test.what == KILLED_IDLE;
+    assert_int_equal(code, killed ? 128 + SIGKILL : VICTIM_CODE);
+}
+
+/* Rank 0 is the middle of the star, so both it and another one must be tried. */
+static void check_paths(fault what, int size, double seconds)
+{
+    for (int victim = 0; victim < 2; victim++) {
+        check_case((test_case){.size = size, .victim = victim, .direct = true, .what = what, .seconds = seconds});
+        check_case((test_case){.size = size, .victim = victim, .direct = false, .what = what, .seconds = seconds});
+    }
+    check_case((test_case){.size = 4, .victim = 2, .direct = true, .mixed = true, .what = what, .seconds = seconds});
+}
+
+static void test_killed(void **state)
+{
+    (void)state;
+    check_paths(KILLED, 3, 10);
+    check_paths(KILLED_FIRST, 2, 10);
+    check_paths(KILLED_IDLE, 3, 10);
+}
+
+static void test_stopped(void **state)
+{
+    (void)state;
+    check_case((test_case){.size = 3, .victim = 2, .direct = true, .what = STOPPED, .seconds = 30});
+    check_case((test_case){.size = 3, .victim = 0, .direct = false, .what = STOPPED, .seconds = 30});
+}
+
+static void test_leaves(void **state)
+{
+    (void)state;
+    check_paths(LEAVES, 3, 10);
+}
+
+static void test_fails(void **state)
+{
+    (void)state;
+    check_paths(FAILS, 3, 10);
+}
+
+static void test_disagreement(void **state)
+{
+    (void)state;
+    check_paths(OTHER_OPERATION, 2, 10);
+    check_case((test_case){.size = 3, .victim = 2, .direct = true, .what = OTHER_COLLECTIVE, .seconds = 10});
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_killed),       cmocka_unit_test(test_stopped), cmocka_unit_test(test_leaves),
+        cmocka_unit_test(test_fails), cmocka_unit_test(test_disagreement),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
