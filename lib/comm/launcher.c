@@ -25,7 +25,7 @@ static const launcher launchers[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
      {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {"PMI_JOBID", NULL}},
-    {"PMIX_RANK", "WORLD_SIZE", "PMIX_LOCAL_RANK", "PMIX_LOCAL_SIZE", {"PMIX_NAMESPACE", NULL}},
+    {"PMIX_RANK", "WORLD_SIZE", NULL, NULL, {"PMIX_NAMESPACE", NULL}},
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 };
 
@@ -125,7 +125,7 @@ static const char *find_token(const launcher *from)
 static sluice_status read_launcher(const launcher *from, sluice_world_config *config)
 {
     const char *size = from->size;
-    if (!environment(size) && !strcmp(size, "SLURM_STEP_NUM_TASKS")) size = "SLURM_NTASKS";
+    if (!environment(size) && environment("SLURM_NTASKS")) size = "SLURM_NTASKS"; /* srun, also with --mpi=pmix */
     if (!environment(size))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s is set but %s is not: set it to the number of ranks", from->rank, size);
     sluice_status status = number(size, 1, 4095, &config->size);

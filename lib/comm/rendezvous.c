@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 enum { STRANGERS = 64, GREETING_NS = 100000000 }; /* newcomers at a time */
-static const uint64_t stranger_patience_ns = 5000000000u;
+static const uint64_t stranger_patience_ns = 5000000000u, farewell_ns = 300000000u;
 static const char magic[8] = {'S', 'L', 'U', 'I', 'C', 'E', 'R', '\n'};
 
 typedef struct {
@@ -215,9 +215,8 @@ static void dismiss(slc_rendezvous *rendezvous, sluice_status status)
     for (int rank = 1; rank < rendezvous->size; rank++) {
         if (rendezvous->fds[rank] < 0) continue;
         uint64_t deadline = slc_clock_ns() + 100000000u;
-        if (!slc_wire_write(rendezvous->fds[rank], &frame, sizeof frame, deadline) &&
-            !slc_wire_write(rendezvous->fds[rank], line, frame.bytes, deadline))
-            shutdown(rendezvous->fds[rank], SHUT_WR);
+        if (!slc_wire_write(rendezvous->fds[rank], &frame, sizeof frame, deadline))
+            (void)slc_wire_write(rendezvous->fds[rank], line, frame.bytes, deadline);
     }
     slc_error(status, "%s", line);
 }
@@ -319,10 +318,31 @@ sluice_status slc_rendezvous_join(const sluice_world_config *config, slc_rendezv
     return status;
 }
 
+/* Reads until the other end closes too: closing with unread bytes would take the last words with it. */
+static void drain(int fd, uint64_t deadline_ns)
+{
+    char discard[4096];
+    sluice_status status = SLUICE_OK;
+    while (!status) {
+        ssize_t got = recv(fd, discard, sizeof discard, MSG_DONTWAIT);
+        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return;
+        if (got < 0) status = slc_wire_wait(fd, POLLIN, deadline_ns);
+    }
+}
+
 void slc_rendezvous_leave(slc_rendezvous *rendezvous)
 {
+    char line[1024];
+    snprintf(line, sizeof line, "%s", sluice_last_error());
+    uint64_t deadline_ns = slc_clock_ns() + farewell_ns;
     for (int rank = 0; rendezvous->fds && rank < rendezvous->size; rank++)
-        if (rendezvous->fds[rank] >= 0) close(rendezvous->fds[rank]);
+        if (rendezvous->fds[rank] >= 0) shutdown(rendezvous->fds[rank], SHUT_WR);
+    for (int rank = 0; rendezvous->fds && rank < rendezvous->size; rank++) {
+        if (rendezvous->fds[rank] < 0) continue;
+        drain(rendezvous->fds[rank], deadline_ns);
+        close(rendezvous->fds[rank]);
+    }
     free(rendezvous->fds);
     rendezvous->fds = NULL;
+    slc_error(SLUICE_OK, "%s", line); /* why it came to this stays this thread's error line */
 }

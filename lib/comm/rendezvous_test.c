@@ -1,0 +1,218 @@
+/* Joining: who is let in, who is refused, who is missing; and strangers that talk nonsense. */
+#include "lib/base/clock.h"
+#include "lib/comm/comm_test.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+typedef enum { FINE, OTHER_SIZE, OTHER_TOKEN, SAME_RANK, ABSENT, ABSENT_FIRST, OTHER_THROTTLE, NO_PLUGIN, NONSENSE } odd;
+
+typedef struct {
+    int size, port;
+    odd what;
+} test_case;
+
+static sluice_status join(const test_case *test, sluice_world_config config)
+{
+    sluice_world *world = NULL;
+    sluice_status status = sluice_world_create(&config, &world);
+    (void)test;
+    if (!status) status = sluice_world_barrier(world);
+    char line[1024]; /* leaving may not change it */
+    snprintf(line, sizeof line, "%s", sluice_last_error());
+    sluice_world_destroy(world);
+    CHECK(!strcmp(line, sluice_last_error()));
+    return status;
+}
+
+static void expect(sluice_status have, sluice_status status, const char *part)
+{
+    if (have == status && (!part || strstr(sluice_last_error(), part))) return;
+    fprintf(stderr, "%s: \"%s\" should be %s and say \"%s\"\n", sluice_status_name(have), sluice_last_error(),
+            sluice_status_name(status), part ? part : "");
+    _exit(1);
+}
+
+/* The last rank is the odd one. */
+static int odd_body(int rank, void *argument)
+{
+    const test_case *test = argument;
+    sluice_world_config config = test_config(rank, test->size, test->port);
+    bool last = rank == test->size - 1;
+    config.join_timeout_s = 2;
+    switch (test->what) {
+    case FINE: expect(join(test, config), SLUICE_OK, NULL); break;
+    case OTHER_SIZE:
+        config.size += last;
+        expect(join(test, config), SLUICE_ERR_MISMATCH, "launched as one of");
+        break;
+    case OTHER_TOKEN:
+        config.job_token = last ? "another" : "test";
+        if (last)
+            expect(join(test, config), SLUICE_ERR_MISMATCH, "token");
+        else
+            expect(join(test, config), SLUICE_ERR_TIMEOUT, "missing: 2");
+        break;
+    case SAME_RANK:
+        config.rank = last ? 1 : rank;
+        if (rank) usleep(last ? 500000 : 0);
+        expect(join(test, config), SLUICE_ERR_MISMATCH, "rank 1");
+        break;
+    case ABSENT:
+        if (last) return 0;
+        expect(join(test, config), SLUICE_ERR_TIMEOUT, "missing: 2");
+        break;
+    case ABSENT_FIRST:
+        if (rank == 0) return 0;
+        expect(join(test, config), SLUICE_ERR_TIMEOUT, "missing: 0");
+        break;
+    case OTHER_THROTTLE:
+        config.throttle = last ? "1gbit" : "";
+        expect(join(test, config), SLUICE_ERR_MISMATCH, "throttled");
+        break;
+    case NO_PLUGIN:
+        config.direct = 0;
+        config.transport = "nosuch";
+        expect(join(test, config), SLUICE_ERR_UNSUPPORTED, "libsluice_transport_nosuch.so");
+        break;
+    case NONSENSE: break;
+    }
+    return 0;
+}
+
+static void check_case(int size, odd what)
+{
+    test_case test = {.size = size, .port = free_port(), .what = what};
+    assert_int_equal(run_ranks(size, odd_body, &test), 0);
+}
+
+static void test_joins(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 5; size++) check_case(size, FINE);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    check_case(3, OTHER_SIZE);
+    check_case(3, OTHER_TOKEN);
+    check_case(3, SAME_RANK);
+    check_case(3, OTHER_THROTTLE);
+    check_case(2, NO_PLUGIN);
+}
+
+static void test_missing(void **state)
+{
+    (void)state;
+    check_case(3, ABSENT);
+    check_case(3, ABSENT_FIRST);
+}
+
+/* ---- Strangers ---- */
+
+static int dial(int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    for (int attempt = 0; attempt < 500; attempt++) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (!connect(fd, (struct sockaddr *)&address, sizeof address)) return fd;
+        close(fd);
+        usleep(2000);
+    }
+    return -1;
+}
+
+/* Rank 0 listens first, strangers come, the other rank comes last. */
+static int nonsense_body(int rank, void *argument)
+{
+    const test_case *test = argument;
+    sluice_world_config config = test_config(rank == 1 ? 1 : 0, 2, test->port);
+    if (rank == 2) {
+        static const char *const words[] = {"GET / HTTP/1.0\r\n\r\n", "SLUICER\n", "S", ""};
+        int held[100];
+        for (int i = 0; i < 100; i++) { /* more than rank 0 listens to at a time; some stay and say nothing */
+            held[i] = dial(test->port);
+            if (held[i] < 0) break;
+            const char *text = words[i % 4];
+            if (send(held[i], text, strlen(text), MSG_NOSIGNAL) < 0) CHECK(errno == EPIPE || errno == ECONNRESET);
+            if (i % 3 == 0) close(held[i]);
+        }
+        char garbage[4096];
+        for (size_t i = 0; i < sizeof garbage; i++) garbage[i] = (char)(i * 7 + i / 13);
+        memcpy(garbage, "SLUICER\n", 8);
+        int fd = dial(test->port);
+        if (fd >= 0 && send(fd, garbage, sizeof garbage, MSG_NOSIGNAL) < 0) CHECK(errno == EPIPE || errno == ECONNRESET);
+        usleep(1500000);
+        return 0;
+    }
+    if (rank == 1) usleep(1000000);
+    expect(join(test, config), SLUICE_OK, NULL);
+    return 0;
+}
+
+static void test_nonsense(void **state)
+{
+    (void)state;
+    test_case test = {.size = 3, .port = free_port(), .what = NONSENSE};
+    assert_int_equal(run_ranks(3, nonsense_body, &test), 0);
+}
+
+/* What answers at rank 0's address is something else. */
+static int wrong_server_body(int rank, void *argument)
+{
+    const test_case *test = argument;
+    if (rank == 0) {
+        struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)test->port),
+                                      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        CHECK(!bind(fd, (struct sockaddr *)&address, sizeof address) && !listen(fd, 4));
+        int client = accept(fd, NULL, NULL);
+        char text[2048];
+        memset(text, 'x', sizeof text);
+        CHECK(send(client, text, sizeof text, MSG_NOSIGNAL) > 0);
+        usleep(500000);
+        return 0;
+    }
+    sluice_world_config config = test_config(1, 2, test->port);
+    expect(join(test, config), SLUICE_ERR_MISMATCH, "not rank 0");
+    return 0;
+}
+
+static void test_wrong_server(void **state)
+{
+    (void)state;
+    test_case test = {.size = 2, .port = free_port()};
+    assert_int_equal(run_ranks(2, wrong_server_body, &test), 0);
+}
+
+static void test_bad_config(void **state)
+{
+    (void)state;
+    sluice_world *world;
+    sluice_world_config config = test_config(2, 2, 1);
+    assert_int_equal(sluice_world_create(&config, &world), SLUICE_ERR_ARGUMENT);
+    config = test_config(0, 2, 0);
+    assert_int_equal(sluice_world_create(&config, &world), SLUICE_ERR_ARGUMENT);
+    config = test_config(0, 1, 1);
+    config.join_timeout_s = 0;
+    assert_int_equal(sluice_world_create(&config, &world), SLUICE_ERR_ARGUMENT);
+    config = test_config(1, 2, 1);
+    config.master_addr = "no.such.host.invalid";
+    config.join_timeout_s = 1;
+    assert_int_not_equal(sluice_world_create(&config, &world), SLUICE_OK);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_joins),    cmocka_unit_test(test_refusals),     cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_nonsense), cmocka_unit_test(test_wrong_server), cmocka_unit_test(test_bad_config),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
