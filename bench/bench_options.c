@@ -2,6 +2,7 @@
  * behind the shared one and sets them before the first option is read. */
 #include "bench/bench_options.h"
 
+#include "bench/throttle_option.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
@@ -101,23 +102,13 @@ void slc_bench_case_at(const slc_bench_options *o, uint64_t throttle, uint64_t i
     out->training.throttle = or_none(out->throttle);
 }
 
-static sluice_status check_throttle(char *text)
-{
-    double value;
-    char *comma = strchr(text, ',');
-    if (!*or_none(text)) return SLUICE_OK;
-    if (comma) *comma = 0;
-    sluice_status status = slc_parse_bandwidth(text, &value);
-    if (comma) *comma = ',';
-    return slc_error_context(status, "--throttle");
-}
-
 /* Everything that can be known before hours of work. */
 static sluice_status check_cases(const slc_bench_options *o)
 {
     sluice_status status = SLUICE_OK;
     slc_bench_case one;
-    for (uint64_t t = 0; !status && t < o->throttles.count; t++) status = check_throttle(o->throttles.text[t]);
+    for (uint64_t t = 0; !status && t < o->throttles.count; t++)
+        status = slc_throttle_check(or_none(o->throttles.text[t]));
     for (uint64_t i = 0; !status && i < slc_bench_case_count(o) / o->repeat; i++) {
         slc_bench_case_at(o, 0, i, &one);
         status = slc_training_options_check(&one.training);

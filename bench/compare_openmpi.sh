@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${1:-7}
 sluice=${SLUICE:-build/release/bench/sluice}
-sizes=${SIZES:-1048576 16777216}
+read -ra sizes <<<"${SIZES:-1048576 16777216}"
 iterations=${ITERATIONS:-50}
 warm_up=10
 rank_counts=${RANKS:-2 4}
@@ -35,13 +35,13 @@ need_openmpi() {
 
 ours() { # ranks, operation -> lines "size bytes_per_s"
     local size
-    for size in $sizes; do
+    for size in "${sizes[@]}"; do
         "$sluice" perf --op "$2" --ranks "$1" -b "$size" -e "$size" -n "$iterations" -w $warm_up
     done | awk '$1 ~ /^[0-9]+$/ {printf "%s %.0f\n", $1, $7 * 1e9}'
 }
 
 theirs() {
-    mpirun --allow-run-as-root --oversubscribe -n "$1" "$work/openmpi_perf" "$2" "$iterations" $warm_up $sizes |
+    mpirun --allow-run-as-root --oversubscribe -n "$1" "$work/openmpi_perf" "$2" "$iterations" $warm_up "${sizes[@]}" |
         awk '$1 ~ /^[0-9]+$/ {print $1, $2}'
 }
 
@@ -69,7 +69,7 @@ compare() {
     printf '%5s %-15s %10s %12s %12s %7s %6s\n' ranks operation size 'ours GB/s' 'Open MPI' ratio aim
     for ranks in $rank_counts; do
         for operation in $operations; do
-            for size in $sizes; do
+            for size in "${sizes[@]}"; do
                 a=$(median sluice "$ranks" "$operation" "$size")
                 b=$(median openmpi "$ranks" "$operation" "$size")
                 ratio=$(awk -v a="$a" -v b="$b" 'BEGIN {printf "%.2f", a / b}')

@@ -32,12 +32,12 @@ need_python() {
     python=$work/venv/bin/python
 }
 
-shape() { echo --size "$size" --batch "$batch" --context "$context" --steps "$steps" --threads 1; }
+shape=(--size "$size" --batch "$batch" --context "$context" --steps "$steps" --threads 1)
 
 theirs() { # round, mode
     local command=("$python")
     [ "$2" = alone ] || command+=(-m torch.distributed.run --standalone --nproc-per-node "$ranks")
-    "${command[@]}" bench/peers/pytorch_gpt2.py --mode "$2" $(shape) >"$work/output" 2>"$work/errors" ||
+    "${command[@]}" bench/peers/pytorch_gpt2.py --mode "$2" "${shape[@]}" >"$work/output" 2>"$work/errors" ||
         { cat "$work/errors" >&2; exit 1; }
     grep '^{' "$work/output" >"$work/runs/$1.pytorch.$2.json"
 }
@@ -45,7 +45,7 @@ theirs() { # round, mode
 ours() { # round, strategy or alone
     local how=(-n "$ranks" --strategy "$2")
     [ "$2" = alone ] && how=(-n 1 --strategy dp)
-    "$sluice" train $(shape) --eval-batches 0 "${how[@]}" --json "$work/runs/$1.sluice.$2.json" \
+    "$sluice" train "${shape[@]}" --eval-batches 0 "${how[@]}" --json "$work/runs/$1.sluice.$2.json" \
         >"$work/output" 2>"$work/errors" || { cat "$work/errors" >&2; exit 1; }
 }
 

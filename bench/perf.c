@@ -3,6 +3,7 @@
 #include "bench/perf_measure.h"
 #include "bench/result_file.h"
 #include "bench/self_launch.h"
+#include "bench/throttle_option.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
@@ -94,6 +95,7 @@ static void check_options(const perf_options *o, struct argp_state *state)
         argp_error(state, "--op %s: use all_reduce, reduce_scatter, all_gather or broadcast", o->op);
     if (*o->path && strcmp(o->path, "direct") && strcmp(o->path, "messages"))
         argp_error(state, "--path %s: use direct or messages", o->path);
+    if (slc_throttle_check(o->throttle)) argp_error(state, "%s", sluice_last_error());
     if (o->least_bytes > o->most_bytes) argp_error(state, "-b is larger than -e");
 }
 

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# What `sluice perf` promises: right results on every path and for every number of ranks, nccl-tests' columns, JSON.
+set -u
+sluice=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+check() { # what, expected, got
+    if [ "$2" = "$3" ]; then return; fi
+    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
+    sed 's/^/  err: /' "$work/err" | head -5
+    failed=1
+}
+
+perf() { # OPTION...: output in $work/out and $work/err, exit code in $code
+    timeout 100 "$sluice" perf -n 2 -w 1 "$@" >"$work/out" 2>"$work/err" </dev/null
+    code=$?
+}
+
+results() { # every operation, some sizes; a table has as many rows as sizes and no wrong element
+    local operation
+    for operation in all_reduce reduce_scatter all_gather broadcast; do
+        perf --op $operation -b 1000 -e 3M -f 50 "$@"
+        check "$operation $*" 0 $code
+        check "$operation $*: rows without a wrong element" 3 "$(grep -cE '^ +[0-9].* 0$' "$work/out")"
+    done
+}
+
+columns() {
+    perf --op all_reduce --ranks 2 -b 64K -e 64K --json "$work/rows.json"
+    check 'columns' 'size count type redop time algbw busbw #wrong' \
+        "$(sed -n 's/^# *\(size .*\)/\1/p' "$work/out" | tr -s ' ' | sed 's/ $//')"
+    local key
+    for key in size count type redop time_us algbw busbw wrong; do
+        check "JSON has $key" 1 "$(grep -c "\"$key\"" "$work/rows.json")"
+    done
+    perf --ranks 2 -b 64K -e 256K -i 64K
+    check 'steps of bytes' '65536 131072 196608 262144' "$(awk '$1 ~ /^[0-9]/ {print $1}' "$work/out" | paste -sd ' ')"
+    perf --op all_gather --ranks 2 -b 64K -e 64K --json -
+    check 'JSON alone on standard output' '{' "$(head -c 1 "$work/out")"
+    perf --op all_gather --ranks 2 -b 64K -e 64K -c 0
+    check 'unchecked results are not called right' N/A "$(awk '$1 ~ /^[0-9]/ {print $8}' "$work/out")"
+}
+
+refusals() {
+    local option
+    for option in '--op reduce' '--path pigeon' '-b 1parsec' '-b 2M -e 1M' '-n 0' '-f 1' '--throttle fast' \
+        '--json /no/such/folder/x'; do
+        # shellcheck disable=SC2086
+        perf $option
+        check "$option fails" yes "$([ $code -ne 0 ] && [ $code -lt 100 ] && echo yes)"
+        check "$option says why" yes "$([ -s "$work/err" ] && echo yes)"
+    done
+}
+
+results --ranks 1
+results --ranks 2
+results --ranks 3 --block 64K
+results --ranks 2 --path messages
+results --ranks 3 --path messages --block 100K
+results --ranks 2 --throttle 4gbit,20us
+columns
+refusals
+[ $failed = 0 ] && echo "sluice perf: all as promised"
+exit $failed
