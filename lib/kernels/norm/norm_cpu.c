@@ -4,6 +4,8 @@
 #include "lib/kernels/lanes.h"
 #include "lib/kernels/norm/norm_bins.h"
 
+enum { CHUNK = 64 }; /* sums first, bins then: their stores to unknown addresses would hold up the loads of x */
+
 LANES_INLINE double grain_sum(const float *x)
 {
 #if defined(__AVX512F__)
@@ -26,7 +28,12 @@ void SLC_ISA(slc_norm_range)(const void *context, uint32_t part, uint64_t first,
     const slc_norm_args *args = context;
     int64_t bins[SLC_NORM_BINS] = {0};
     uint64_t whole = args->count / SLC_NORM_GRAIN, end = last < whole ? last : whole;
-    for (uint64_t grain = first; grain < end; grain++) norm_bins_add(bins, grain_sum(args->x + grain * SLC_NORM_GRAIN));
+    for (uint64_t grain = first; grain < end; grain += CHUNK) {
+        double sums[CHUNK];
+        uint64_t some = end - grain < CHUNK ? end - grain : CHUNK;
+        for (uint64_t i = 0; i < some; i++) sums[i] = grain_sum(args->x + (grain + i) * SLC_NORM_GRAIN);
+        for (uint64_t i = 0; i < some; i++) norm_bins_add(bins, sums[i]);
+    }
     if (end < last) {
         float padded[SLC_NORM_GRAIN] = {0};
         memcpy(padded, args->x + end * SLC_NORM_GRAIN, (args->count - end * SLC_NORM_GRAIN) * sizeof(float));
