@@ -102,7 +102,8 @@ ranks() {
 
 # -n N, which signals: starts a long run, stops it after its first step.
 stop() {
-    rm -f "$work/stop.json" "$work/stop.csv"
+    rm -f "$work/stop.json" "$work/stop.csv" "$work/err"
+    touch "$work/err"
     "$sluice" train $1 --data "$work/text" --context 32 --batch 2 --steps 1000000 --json "$work/stop.json" \
         --csv "$work/stop.csv" >"$work/out" 2>"$work/err" </dev/null &
     local process=$!
