@@ -8,7 +8,7 @@
 #include "sched/scheduler.h"
 #include "sched/two_lanes_test.h"
 
-enum { JOBS = 500, RUNS = 4 };
+enum { JOBS = 250, RUNS = 4 };
 
 static void check_random_job(uint64_t seed, two_lanes *lanes)
 {

@@ -1,0 +1,133 @@
+/* The AdamW optimizer over 20 steps against the formula in float64, in one range or many, and what it refuses. */
+#include "lib/kernels/kernel_test.h"
+#include "lib/optim/adamw.h"
+
+enum { COUNT = 1007, STEPS = 20 };
+
+typedef struct {
+    float *value, *state[2];
+} parameter;
+
+static parameter parameter_create(void)
+{
+    parameter p = {test_uniform_floats(COUNT, -1, 1, 7), {test_floats(COUNT), test_floats(COUNT)}};
+    for (int s = 0; s < 2; s++) memset(p.state[s], 0, COUNT * sizeof(float));
+    return p;
+}
+
+static void parameter_destroy(parameter *p)
+{
+    free(p->value), free(p->state[0]), free(p->state[1]);
+}
+
+/* Steps 1..STEPS, each in ranges of `piece` elements. */
+static void train(const sluice_optimizer *optimizer, parameter *p, uint64_t piece, bool no_decay)
+{
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        float *gradient = test_uniform_floats(COUNT, -0.1f, 0.1f, 100 + step);
+        for (uint64_t at = 0; at < COUNT; at += piece) {
+            sluice_update update = {.value = p->value + at,
+                                    .gradient = gradient + at,
+                                    .state = {p->state[0] + at, p->state[1] + at},
+                                    .count = COUNT - at < piece ? COUNT - at : piece,
+                                    .step = step,
+                                    .learning_rate = 1e-2 / (double)step,
+                                    .gradient_factor = step % 3 ? 1 : 0.25,
+                                    .no_decay = no_decay};
+            assert_int_equal(optimizer->update(&update, optimizer->context), SLUICE_OK);
+        }
+        free(gradient);
+    }
+}
+
+static void train_in_float64(const sluice_adamw *s, double *w, double *m, double *v, bool no_decay)
+{
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        float *gradient = test_uniform_floats(COUNT, -0.1f, 0.1f, 100 + step);
+        double rate = 1e-2 / (double)step, decay = no_decay ? 0 : s->weight_decay;
+        double c1 = 1 - pow(s->beta1, (double)step), c2 = 1 - pow(s->beta2, (double)step);
+        for (uint64_t i = 0; i < COUNT; i++) {
+            double g = (double)gradient[i] * (step % 3 ? 1 : 0.25);
+            m[i] = s->beta1 * m[i] + (1 - s->beta1) * g;
+            v[i] = s->beta2 * v[i] + (1 - s->beta2) * g * g;
+            w[i] -= rate * decay * w[i];
+            w[i] -= rate / c1 * m[i] / (sqrt(v[i]) / sqrt(c2) + s->epsilon);
+        }
+        free(gradient);
+    }
+}
+
+static const sluice_adamw settings = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.1};
+
+static void twenty_steps_agree_with_float64(void **state)
+{
+    (void)state;
+    slc_stream stream = test_stream(1);
+    sluice_optimizer optimizer;
+    assert_int_equal(slc_adamw_create(&settings, &stream, &optimizer), SLUICE_OK);
+    assert_string_equal(optimizer.name, "adamw");
+    assert_int_equal(optimizer.state_count, 2);
+    assert_string_equal(optimizer.state_name[0], "exp_avg");
+    assert_string_equal(optimizer.state_name[1], "exp_avg_sq");
+    for (int no_decay = 0; no_decay < 2; no_decay++) {
+        parameter p = parameter_create();
+        double *w = test_widen(COUNT, p.value), *m = test_doubles(COUNT), *v = test_doubles(COUNT);
+        train(&optimizer, &p, COUNT, no_decay);
+        train_in_float64(&settings, w, m, v, no_decay);
+        test_close("value", COUNT, p.value, w, 1e-6);
+        test_close("exp_avg", COUNT, p.state[0], m, 1e-6);
+        test_close("exp_avg_sq", COUNT, p.state[1], v, 1e-4); /* 1 - .999 in fp32 is off by 5e-5 */
+        free(w), free(m), free(v);
+        parameter_destroy(&p);
+    }
+    slc_adamw_destroy(&optimizer);
+    slc_stream_destroy(&stream);
+}
+
+static void ranges_change_no_bit(void **state)
+{
+    (void)state;
+    slc_stream stream = test_stream(1);
+    sluice_optimizer optimizer;
+    assert_int_equal(slc_adamw_create(&settings, &stream, &optimizer), SLUICE_OK);
+    float *first[3] = {0};
+    for (uint64_t piece = 16; piece < 2 * COUNT; piece = piece * 3 + 16) {
+        parameter p = parameter_create();
+        train(&optimizer, &p, piece, false);
+        test_same_bits("value", COUNT, p.value, &first[0]);
+        test_same_bits("exp_avg", COUNT, p.state[0], &first[1]);
+        test_same_bits("exp_avg_sq", COUNT, p.state[1], &first[2]);
+        parameter_destroy(&p);
+    }
+    for (int i = 0; i < 3; i++) free(first[i]);
+    slc_adamw_destroy(&optimizer);
+    slc_stream_destroy(&stream);
+}
+
+static void refuses_settings_outside_their_range(void **state)
+{
+    (void)state;
+    slc_stream stream = test_stream(1);
+    const sluice_adamw bad[] = {
+        {.beta1 = 1, .beta2 = 0.9, .epsilon = 1e-8},     {.beta1 = -0.1, .beta2 = 0.9, .epsilon = 1e-8},
+        {.beta1 = 0.9, .beta2 = 1, .epsilon = 1e-8},     {.beta1 = 0.9, .beta2 = NAN, .epsilon = 1e-8},
+        {.beta1 = 0.9, .beta2 = 0.9, .epsilon = 0},      {.beta1 = 0.9, .beta2 = 0.9, .epsilon = INFINITY},
+        {.beta1 = 0.9, .beta2 = 0.9, .epsilon = 1e-8, .weight_decay = -1},
+        {.beta1 = 0.9, .beta2 = 0.9, .epsilon = 1e-8, .weight_decay = NAN},
+    };
+    for (size_t i = 0; i < TEST_COUNT_OF(bad); i++) {
+        sluice_optimizer optimizer;
+        assert_int_equal(slc_adamw_create(&bad[i], &stream, &optimizer), SLUICE_ERR_ARGUMENT);
+    }
+    slc_stream_destroy(&stream);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(twenty_steps_agree_with_float64),
+        cmocka_unit_test(ranges_change_no_bit),
+        cmocka_unit_test(refuses_settings_outside_their_range),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
