@@ -12,7 +12,7 @@ set(SLUICE_TEST_ENVIRONMENT
 if(SLUICE_SANITIZE)
     list(APPEND SLUICE_TEST_ENVIRONMENT
         "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/leak_suppressions.txt:print_suppressions=0"
-        "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/race_suppressions.txt"
+        "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/race_suppressions.txt:ignore_noninstrumented_modules=1"
         "UCX_MEM_EVENTS=n") # UCX would patch the allocator that the sanitizer replaces
 endif()
 
