@@ -60,8 +60,9 @@ typedef enum {
 } category;
 
 static const char *const category_names[CATEGORIES] = {
-    "values",      "gradients",  "optimizer state",        "gathered values", "reduced gradients", "communication scratch",
-    "activations", "workspaces", "reserved by the program"};
+    "values",          "gradients",         "optimizer state",
+    "gathered values", "reduced gradients", "communication scratch",
+    "activations",     "workspaces",        "reserved by the program"};
 
 static category category_of(slc_buffer_kind kind)
 {
@@ -192,8 +193,8 @@ static void write_consumers(const consumer *consumers, char *out, size_t size)
         used += (size_t)snprintf(out + used, size - used, "%s%s %" PRIu64 " bytes", i ? ", " : "",
                                  category_names[c->category], c->bytes);
         if (c->largest && used < size)
-            used += (size_t)snprintf(out + used, size - used, " (most: %.64s, %" PRIu64 ")", c->largest,
-                                     c->largest_bytes);
+            used +=
+                (size_t)snprintf(out + used, size - used, " (most: %.64s, %" PRIu64 ")", c->largest, c->largest_bytes);
     }
 }
 
@@ -212,7 +213,8 @@ sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *reque
         snprintf(of_dp, sizeof of_dp, ", %g%% of what dp needs", 100 * request->budget_of_dp);
     uint64_t need = plan->arena_bytes + job->reserved_bytes;
     return slc_error(SLUICE_ERR_BUDGET,
-                     "budget: strategy %.200s with schedule %s needs %" PRIu64 " bytes (%.1f MiB), the budget is %" PRIu64
+                     "budget: strategy %.200s with schedule %s needs %" PRIu64
+                     " bytes (%.1f MiB), the budget is %" PRIu64
                      " bytes (%.1f MiB%s); the smallest that works: --strategy %s --schedule %s --budget %" PRIu64
                      "; the largest consumers: %s",
                      request->strategy, request->schedule, need, mib(need), budget_bytes, mib(budget_bytes), of_dp,

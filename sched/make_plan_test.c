@@ -86,8 +86,8 @@ typedef struct {
 
 static void equal_layers_init(equal_layers *e, slc_strategy strategy)
 {
-    *e = (equal_layers){.job = {.world = 2, .micro_batches = 1, .states = 2, .layer_count = LAYERS,
-                                .unit_count = LAYERS}};
+    *e = (equal_layers){
+        .job = {.world = 2, .micro_batches = 1, .states = 2, .layer_count = LAYERS, .unit_count = LAYERS}};
     e->job.layers = e->layers;
     e->job.units = e->units;
     for (uint32_t l = 0; l < LAYERS; l++) {
@@ -139,8 +139,10 @@ static bool waits_for(const slc_plan *plan, uint32_t later, uint32_t item)
         bool slot = items[i].kind == SLC_ITEM_SLOT;
         uint32_t k = i;
         while (k > 0 && (items[k - 1].kind == SLC_ITEM_SLOT) != slot) k--;
-        if (k > 0 && (slot || known[i] == OVER)) known[k - 1] = OVER; /* slots run, operations end in order */
-        else if (k > 0 && known[k - 1] == UNKNOWN) known[k - 1] = BEGUN;
+        if (k > 0 && (slot || known[i] == OVER))
+            known[k - 1] = OVER; /* slots run, operations end in order */
+        else if (k > 0 && known[k - 1] == UNKNOWN)
+            known[k - 1] = BEGUN;
     }
     return known[item] == OVER;
 }

@@ -8,11 +8,11 @@
 #include <string.h>
 
 typedef struct {
-    slc_pack_buffer **sorted;  /* the buffers, those of a bundle side by side */
+    slc_pack_buffer **sorted; /* the buffers, those of a bundle side by side */
     slc_pack_buffer *bundles;
-    uint32_t *first, *last;    /* of each bundle, in `sorted` */
+    uint32_t *first, *last; /* of each bundle, in `sorted` */
     slc_pack_part *parts;
-    uint32_t count;            /* bundles */
+    uint32_t count; /* bundles */
 } bundling;
 
 static uint64_t aligned(uint64_t bytes)

@@ -59,8 +59,7 @@ static void find_moments(packing *p)
         add_live(p, &plan->evaluate.claims[i], train + plan->evaluate.claims[i].from,
                  train + plan->evaluate.claims[i].to + 1);
     uint64_t live = 0;
-    for (uint32_t t = 0; t < p->moment_count; t++)
-        p->moments[t] = (moment){live += p->moments[t].live, t};
+    for (uint32_t t = 0; t < p->moment_count; t++) p->moments[t] = (moment){live += p->moments[t].live, t};
     p->moments[reading].live = scatter(UINT64_MAX); /* only the staging buffer lives then */
 
     qsort(p->moments, p->moment_count, sizeof *p->moments, by_live);

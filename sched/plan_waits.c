@@ -237,7 +237,11 @@ sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_
     if (status) return status;
     status = holders_init(&h, plan, program);
     if (status) goto free_places;
-    waits w = {.job = job, .plan = plan, .program = program, .places = &places, .evaluate = evaluate,
+    waits w = {.job = job,
+               .plan = plan,
+               .program = program,
+               .places = &places,
+               .evaluate = evaluate,
                .latest = {SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE}};
     status = add_waits(&w, program, slots_wait_for_all, &h);
     holders_fini(&h);

@@ -67,16 +67,25 @@ TEST_INLINE void test_job_draw(test_job *t, test_dice *dice)
 {
     memset(t, 0, sizeof *t);
     slc_job *job = &t->job;
-    *job = (slc_job){.world = 1 + test_below(dice, 4), .micro_batches = 1 + test_below(dice, 3),
-                     .each = test_below(dice, 2), .barrier = test_below(dice, 2), .states = test_below(dice, 3),
-                     .layer_count = 1 + test_below(dice, TEST_LAYERS), .layers = t->layers, .units = t->units,
-                     .activations = t->activations, .workspaces = t->workspaces,
-                     .scratch_bytes = test_below(dice, 2) * 5000, .reserved_bytes = test_below(dice, 1000)};
+    *job = (slc_job){.world = 1 + test_below(dice, 4),
+                     .micro_batches = 1 + test_below(dice, 3),
+                     .each = test_below(dice, 2),
+                     .barrier = test_below(dice, 2),
+                     .states = test_below(dice, 3),
+                     .layer_count = 1 + test_below(dice, TEST_LAYERS),
+                     .layers = t->layers,
+                     .units = t->units,
+                     .activations = t->activations,
+                     .workspaces = t->workspaces,
+                     .scratch_bytes = test_below(dice, 2) * 5000,
+                     .reserved_bytes = test_below(dice, 1000)};
     for (uint32_t l = 0; l < job->layer_count; l++) {
         snprintf(t->names[l], sizeof t->names[l], "h.%u", l);
         t->layers[l] = t->names[l];
-        if (test_below(dice, 8)) test_unit_draw(t, dice, t->names[l], 1);
-        if (t->job.unit_count && t->units[t->job.unit_count - 1].name == t->names[l]) t->uses[t->job.unit_count - 1][0].layer = l;
+        if (test_below(dice, 8)) {
+            test_unit_draw(t, dice, t->names[l], 1);
+            t->uses[job->unit_count - 1][0].layer = l;
+        }
         test_activations_draw(t, dice, l);
         for (uint32_t n = test_below(dice, 3); n > 0; n--)
             t->workspaces[job->workspace_count++] = (slc_workspace_life){"w", 1 + test_below(dice, 9000), l};

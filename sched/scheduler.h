@@ -32,8 +32,8 @@ const slc_scheduler *slc_scheduler_at(size_t index);       /* all there are; NUL
 sluice_status slc_plan_make(const slc_job *job, const slc_strategy *strategies, const slc_scheduler *scheduler,
                             slc_plan **out);
 
-/* How large the arena of that plan is, without making the rest of it. A figure above `limit` may be a lower bound of it:
- * that needs no packing. Errors: MEMORY; FORMAT (a defect of ours). */
+/* How large the arena of that plan is, without making the rest of it. A figure above `limit` may be a lower bound of
+ * it: that needs no packing. Errors: MEMORY; FORMAT (a defect of ours). */
 sluice_status slc_plan_measure(const slc_job *job, const slc_strategy *strategies, const slc_scheduler *scheduler,
                                uint64_t limit, uint64_t *arena_bytes);
 
@@ -41,7 +41,8 @@ sluice_status slc_plan_measure(const slc_job *job, const slc_strategy *strategie
 
 void slc_order_slot(slc_order *order, uint32_t micro_batch, uint32_t slot);
 void slc_order_operation(slc_order *order, const slc_job *job, slc_item_kind kind, uint32_t micro_batch, uint32_t unit);
-void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit, uint32_t window);
+void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit,
+                             uint32_t window);
 
 /* Gathers of all fsdp units whose window begins at `slot`. */
 void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strategy *strategies, bool evaluate,

@@ -49,8 +49,8 @@ static sluice_status strategy_of(const reader *r, const char *key, const json_t 
     const char *name = json_string_value(value);
     if (name && slc_strategy_parse(name, out)) return SLUICE_OK;
     char what[192];
-    snprintf(what, sizeof what, "%s%.64s%s is not a strategy of a layer; choose dp, oss, sdp or fsdp",
-             name ? "\"" : "", name ? name : "its value", name ? "\"" : "");
+    snprintf(what, sizeof what, "%s%.64s%s is not a strategy of a layer; choose dp, oss, sdp or fsdp", name ? "\"" : "",
+             name ? name : "its value", name ? "\"" : "");
     return wrong(r, key, what);
 }
 
@@ -67,8 +67,7 @@ static sluice_status read_layers(const reader *r, json_t *layers)
     const char *key;
     json_t *value;
     for (uint32_t u = 0; u < r->job->unit_count; u++) r->out[u] = SLC_STRATEGIES;
-    json_object_foreach(layers, key, value)
-    {
+    json_object_foreach (layers, key, value) {
         uint32_t u = find_unit(r->job, key);
         bool star = !strcmp(key, "*");
         if (u == SLC_NONE && !star) return no_such_unit(r, key);
@@ -78,10 +77,11 @@ static sluice_status read_layers(const reader *r, json_t *layers)
     for (uint32_t u = 0; u < r->job->unit_count; u++) {
         if (r->out[u] == SLC_STRATEGIES) r->out[u] = others;
         if (r->out[u] == SLC_STRATEGIES)
-            return slc_error(SLUICE_ERR_FORMAT,
-                             "strategy file %s, line %d: \"layers\" gives no strategy to \"%s\"; name it, or all others "
-                             "with \"*\"",
-                             r->path, line_of(r, "layers"), r->job->units[u].name);
+            return slc_error(
+                SLUICE_ERR_FORMAT,
+                "strategy file %s, line %d: \"layers\" gives no strategy to \"%s\"; name it, or all others "
+                "with \"*\"",
+                r->path, line_of(r, "layers"), r->job->units[u].name);
     }
     return SLUICE_OK;
 }
@@ -90,14 +90,12 @@ static sluice_status read_document(const reader *r, json_t *document)
 {
     const char *key;
     json_t *value;
-    json_object_foreach(document, key, value)
-    {
+    json_object_foreach (document, key, value) {
         if (strcmp(key, "layers")) return wrong(r, key, "unknown; the file holds only \"layers\"");
         if (!json_is_object(value)) return wrong(r, key, "must be an object of layer names and strategies");
     }
     json_t *layers = json_object_get(document, "layers");
-    if (!layers)
-        return slc_error(SLUICE_ERR_FORMAT, "strategy file %s, line 1: \"layers\" is missing", r->path);
+    if (!layers) return slc_error(SLUICE_ERR_FORMAT, "strategy file %s, line 1: \"layers\" is missing", r->path);
     return read_layers(r, layers);
 }
 
@@ -106,8 +104,7 @@ sluice_status slc_strategies_from_json(const slc_job *job, const char *path, con
     reader r = {.job = job, .path = path, .text = text, .out = out};
     json_error_t error;
     json_t *document = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-    if (!document)
-        return slc_error(SLUICE_ERR_FORMAT, "strategy file %s, line %d: %s", path, error.line, error.text);
+    if (!document) return slc_error(SLUICE_ERR_FORMAT, "strategy file %s, line %d: %s", path, error.line, error.text);
     sluice_status status = read_document(&r, document);
     json_decref(document);
     return status;

@@ -149,9 +149,8 @@ TEST_INLINE void touch_values(touch *x, uint32_t u, const slc_item *slot)
     const slc_unit *unit = &x->t->job->units[u];
     uint32_t buffer = lanes_buffer(x->t, SLC_BUFFER_VALUE, u, 0);
     slc_window window;
-    for (uint32_t w = 0; x->t->plan->strategies[u] == SLC_FSDP &&
-                         slc_unit_window(x->t->job, unit, !x->t->evaluate, w, &window);
-         w++)
+    for (uint32_t w = 0;
+         x->t->plan->strategies[u] == SLC_FSDP && slc_unit_window(x->t->job, unit, !x->t->evaluate, w, &window); w++)
         if (window.first_slot <= slot->slot && slot->slot <= window.last_slot)
             buffer = lanes_buffer(x->t, SLC_BUFFER_GATHERED, u, w);
     for (uint64_t b = 0; b < slc_unit_blocks(unit); b++)
@@ -164,9 +163,8 @@ TEST_INLINE void touch_gradient(touch *x, uint32_t u, uint32_t use, const slc_it
     const slc_unit *unit = &job->units[u];
     int64_t before = (job->each ? 0 : slot->micro_batch * unit->use_count) + (unit->use_count - 1 - use);
     for (uint64_t b = 0; b < slc_unit_blocks(unit); b++)
-        lanes_write(x, lanes_buffer(x->t, SLC_BUFFER_GRADIENT, u, 0), b,
-                    before ? lanes_step_tag(x) + before : GARBAGE, lanes_step_tag(x) + before + 1,
-                    "adds to a gradient that is not what was there before");
+        lanes_write(x, lanes_buffer(x->t, SLC_BUFFER_GRADIENT, u, 0), b, before ? lanes_step_tag(x) + before : GARBAGE,
+                    lanes_step_tag(x) + before + 1, "adds to a gradient that is not what was there before");
 }
 
 TEST_INLINE void touch_activations(touch *x, const slc_item *slot)
@@ -361,13 +359,14 @@ TEST_INLINE void lanes_run(two_lanes *t, bool evaluate, uint64_t steps)
     for (uint32_t i = 0; i < t->program->item_count; i++) {
         bool slot = t->program->items[i].kind == SLC_ITEM_SLOT;
         t->ordinal[i] = (uint32_t)(slot ? t->slots_a_step : t->operations_a_step);
-        if (slot) t->slots[t->slots_a_step++] = i;
-        else t->operations[t->operations_a_step++] = i;
+        if (slot)
+            t->slots[t->slots_a_step++] = i;
+        else
+            t->operations[t->operations_a_step++] = i;
     }
     lanes_speed speed = lanes_draw_speed(&t->dice);
     while (!t->error[0] && lanes_step_once(t, &speed)) continue;
-    if (!t->error[0] &&
-        (t->slots_over < steps * t->slots_a_step || t->operations_over < steps * t->operations_a_step))
+    if (!t->error[0] && (t->slots_over < steps * t->slots_a_step || t->operations_over < steps * t->operations_a_step))
         snprintf(t->error, sizeof t->error, "nothing can go on");
     if (!evaluate) t->base += steps;
 }

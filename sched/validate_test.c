@@ -99,7 +99,8 @@ static bool drop_operation(slc_plan *plan, test_dice *dice)
             train->items[i].after[a].item -= train->items[i].after[a].item >= gone && train->items[i].after[a].item > 0;
     for (uint32_t c = 0; c < train->claim_count; c++) {
         train->claims[c].from -= train->claims[c].from > gone;
-        train->claims[c].to -= train->claims[c].to > gone || (train->claims[c].to == gone && gone > train->claims[c].from);
+        train->claims[c].to -=
+            train->claims[c].to > gone || (train->claims[c].to == gone && gone > train->claims[c].from);
     }
     return true;
 }
@@ -108,8 +109,10 @@ static bool move_blocks(slc_plan *plan, test_dice *dice)
 {
     uint32_t i = draw_operation(plan, dice);
     if (i == SLC_NONE || plan->train.items[i].kind == SLC_ITEM_AGREE) return false;
-    if (test_below(dice, 2)) plan->train.items[i].block_count--;
-    else plan->train.items[i].first_block++;
+    if (test_below(dice, 2))
+        plan->train.items[i].block_count--;
+    else
+        plan->train.items[i].first_block++;
     return true;
 }
 
@@ -177,11 +180,11 @@ static void check_damage(damage harm)
     assert_true(count.harmful > count.damaged / 20);
 }
 
-#define DAMAGE_TEST(name)              \
-    static void test_##name(void **state) \
-    {                                  \
-        (void)state;                   \
-        check_damage(name);            \
+#define DAMAGE_TEST(name)                                                                                              \
+    static void test_##name(void **state)                                                                              \
+    {                                                                                                                  \
+        (void)state;                                                                                                   \
+        check_damage(name);                                                                                            \
     }
 DAMAGE_TEST(drop_wait)
 DAMAGE_TEST(swap_items)
@@ -224,8 +227,10 @@ static void always_refused(void **state)
         plan = some_plan(&t, seed); /* a moment between steps: nothing runs, but resident memory is there */
         uint32_t staging = slc_plan_buffer(plan, SLC_BUFFER_STAGING, SLC_NONE, 0);
         plan->buffers[staging].offset = plan->buffers[plan->statics[0].buffer].offset;
-        if (plan->buffers[staging].bytes && plan->buffers[plan->statics[0].buffer].bytes) refuses(&t.job, plan);
-        else slc_plan_destroy(plan);
+        if (plan->buffers[staging].bytes && plan->buffers[plan->statics[0].buffer].bytes)
+            refuses(&t.job, plan);
+        else
+            slc_plan_destroy(plan);
 
         plan = some_plan(&t, seed);
         plan->train.items[test_below(&(test_dice){.seed = seed}, plan->train.item_count)].kind = SLC_ITEM_KINDS;
@@ -244,11 +249,11 @@ static void always_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drop_wait),           cmocka_unit_test(test_swap_items),
-        cmocka_unit_test(test_shorten_claim),       cmocka_unit_test(test_end_claim_elsewhere),
-        cmocka_unit_test(test_move_offset),         cmocka_unit_test(test_drop_claim),
-        cmocka_unit_test(test_drop_operation),      cmocka_unit_test(test_move_blocks),
-        cmocka_unit_test(test_duplicate_block),     cmocka_unit_test(always_refused),
+        cmocka_unit_test(test_drop_wait),       cmocka_unit_test(test_swap_items),
+        cmocka_unit_test(test_shorten_claim),   cmocka_unit_test(test_end_claim_elsewhere),
+        cmocka_unit_test(test_move_offset),     cmocka_unit_test(test_drop_claim),
+        cmocka_unit_test(test_drop_operation),  cmocka_unit_test(test_move_blocks),
+        cmocka_unit_test(test_duplicate_block), cmocka_unit_test(always_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,9 +109,12 @@ static void refuses_settings_outside_their_range(void **state)
     (void)state;
     slc_stream stream = test_stream(1);
     const sluice_adamw bad[] = {
-        {.beta1 = 1, .beta2 = 0.9, .epsilon = 1e-8},     {.beta1 = -0.1, .beta2 = 0.9, .epsilon = 1e-8},
-        {.beta1 = 0.9, .beta2 = 1, .epsilon = 1e-8},     {.beta1 = 0.9, .beta2 = NAN, .epsilon = 1e-8},
-        {.beta1 = 0.9, .beta2 = 0.9, .epsilon = 0},      {.beta1 = 0.9, .beta2 = 0.9, .epsilon = INFINITY},
+        {.beta1 = 1, .beta2 = 0.9, .epsilon = 1e-8},
+        {.beta1 = -0.1, .beta2 = 0.9, .epsilon = 1e-8},
+        {.beta1 = 0.9, .beta2 = 1, .epsilon = 1e-8},
+        {.beta1 = 0.9, .beta2 = NAN, .epsilon = 1e-8},
+        {.beta1 = 0.9, .beta2 = 0.9, .epsilon = 0},
+        {.beta1 = 0.9, .beta2 = 0.9, .epsilon = INFINITY},
         {.beta1 = 0.9, .beta2 = 0.9, .epsilon = 1e-8, .weight_decay = -1},
         {.beta1 = 0.9, .beta2 = 0.9, .epsilon = 1e-8, .weight_decay = NAN},
     };

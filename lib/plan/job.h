@@ -1,5 +1,6 @@
 /* What planning needs to know of a job: its layers, units, activations and settings. Made by the engine from what the
- * binary registered, or by a test. Strings and arrays belong to whoever made the job and must outlive the plan's use. */
+ * binary registered, or by a test. Strings and arrays belong to whoever made the job and must outlive the plan's use.
+ */
 #ifndef SLC_PLAN_JOB_H
 #define SLC_PLAN_JOB_H
 
@@ -8,8 +9,8 @@
 
 typedef enum { SLC_DP, SLC_OSS, SLC_SDP, SLC_FSDP, SLC_STRATEGIES } slc_strategy;
 
-const char *slc_strategy_name(slc_strategy strategy);          /* "dp", ... */
-bool slc_strategy_parse(const char *name, slc_strategy *out);  /* false: no such strategy */
+const char *slc_strategy_name(slc_strategy strategy);         /* "dp", ... */
+bool slc_strategy_parse(const char *name, slc_strategy *out); /* false: no such strategy */
 
 /* A layer that uses a unit's values. */
 typedef struct {

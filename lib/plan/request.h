@@ -5,7 +5,7 @@
 #include "lib/plan/plan.h"
 
 typedef struct {
-    const char *strategy;      /* for all units, as the user wrote it */
+    const char *strategy;       /* for all units, as the user wrote it */
     const slc_strategy *forced; /* of each unit: a strategy, or SLC_STRATEGIES for "as `strategy` says" */
     const char *schedule;
     uint64_t budget_bytes; /* 0: none */

@@ -43,7 +43,8 @@ static sluice_status derive_step(slc_judge *j, int t)
         if (slc_judge_is_slot(j, i)) know(&known, (slc_sure){t * j->slots + j->ordinal[i], 0});
         for (uint32_t a = 0; a < item->after_count; a++) {
             const slc_after *after = &item->after[a];
-            if (after->item >= j->program->item_count) return slc_judge_fault(j, i, "waits for an item that is not there");
+            if (after->item >= j->program->item_count)
+                return slc_judge_fault(j, i, "waits for an item that is not there");
             if (!after->previous && after->item >= i) return slc_judge_fault(j, i, "waits for itself or a later item");
             if (after->previous && !t) continue;
             know(&known, when_over(j, after->previous ? 0 : t, after->item));
@@ -58,7 +59,7 @@ bool slc_judge_surely_over(const slc_judge *j, uint32_t later, uint32_t item, bo
     slc_sure known = j->known[1][later];
     uint64_t step = previous ? 0 : 1;
     return slc_judge_is_slot(j, item) ? known.slots > step * j->slots + j->ordinal[item]
-                            : known.operations > step * j->operations + j->ordinal[item];
+                                      : known.operations > step * j->operations + j->ordinal[item];
 }
 
 /* Is there such an operation at all? How often each is there is for check_unit_once. */
@@ -111,7 +112,8 @@ static sluice_status check_slots(slc_judge *j)
 }
 
 /* Blocks of a unit moved by operations of a kind: each exactly once if `wanted`, else none. */
-static sluice_status check_once(const slc_judge *j, slc_item_kind kind, uint32_t m, uint32_t u, uint32_t index, bool wanted)
+static sluice_status check_once(const slc_judge *j, slc_item_kind kind, uint32_t m, uint32_t u, uint32_t index,
+                                bool wanted)
 {
     uint64_t blocks = slc_unit_blocks(&j->job->units[u]);
     uint8_t *seen = calloc(blocks, 1);
@@ -121,7 +123,8 @@ static sluice_status check_once(const slc_judge *j, slc_item_kind kind, uint32_t
     for (uint32_t i = 0; !status && i < j->program->item_count; i++) {
         const slc_item *item = &j->program->items[i];
         if (item->kind != kind || item->micro_batch != m || item->unit != u || item->index != index) continue;
-        if (item->block_count > blocks || item->first_block > blocks - item->block_count) status = slc_judge_fault(j, i, "blocks that the unit does not have");
+        if (item->block_count > blocks || item->first_block > blocks - item->block_count)
+            status = slc_judge_fault(j, i, "blocks that the unit does not have");
         for (uint64_t b = item->first_block; !status && b < item->first_block + item->block_count; b++, moved++)
             if (seen[b]++) status = slc_judge_fault(j, i, "moves a block twice");
     }
@@ -155,7 +158,8 @@ static sluice_status check_unit_once(const slc_judge *j, uint32_t u)
 }
 
 /* Every operation of `kind` on unit `u` (in micro-batch m, or SLC_NONE: any) must be over before `later` starts. */
-static sluice_status require(const slc_judge *j, uint32_t later, slc_item_kind kind, uint32_t m, uint32_t u, bool previous)
+static sluice_status require(const slc_judge *j, uint32_t later, slc_item_kind kind, uint32_t m, uint32_t u,
+                             bool previous)
 {
     for (uint32_t i = 0; i < j->program->item_count; i++) {
         const slc_item *item = &j->program->items[i];

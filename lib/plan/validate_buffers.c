@@ -58,8 +58,7 @@ static sluice_status expect_unit(const slc_job *job, const slc_plan *plan, uint3
 
 static sluice_status expect_all(const slc_job *job, const slc_plan *plan)
 {
-    sluice_status status = expect(plan, SLC_BUFFER_AGREEMENT, SLC_NONE, 0, 8 * slc_agreement_words(job->world),
-                                  true);
+    sluice_status status = expect(plan, SLC_BUFFER_AGREEMENT, SLC_NONE, 0, 8 * slc_agreement_words(job->world), true);
     if (!status && job->scratch_bytes) status = expect(plan, SLC_BUFFER_SCRATCH, SLC_NONE, 0, job->scratch_bytes, true);
     uint64_t block = 0;
     for (uint32_t u = 0; !status && u < job->unit_count; u++) {
@@ -81,7 +80,7 @@ static sluice_status expect_many(const slc_job *job, const slc_plan *plan, slc_b
     for (uint32_t b = 0; !status && b < plan->buffer_count; b++) {
         const slc_buffer *buffer = &plan->buffers[b];
         if (buffer->kind != kind) continue;
-        uint64_t bytes = buffer->index >= count              ? 0
+        uint64_t bytes = buffer->index >= count          ? 0
                          : kind == SLC_BUFFER_ACTIVATION ? job->activations[buffer->index].bytes
                                                          : job->workspaces[buffer->index].bytes;
         if (buffer->index >= count || seen[buffer->index]++ || buffer->bytes < bytes)

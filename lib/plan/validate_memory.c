@@ -11,7 +11,7 @@ enum { RESIDENT = UINT32_MAX - 1 }; /* instead of a claim's number */
 
 typedef struct {
     const slc_judge *j;
-    uint32_t **first;   /* of each kind: buffers, by unit (or by index where there is no unit), chained by `next` */
+    uint32_t **first; /* of each kind: buffers, by unit (or by index where there is no unit), chained by `next` */
     uint32_t *next;
     uint32_t *by_buffer; /* claims, those of a buffer together, in order */
     uint32_t *end;       /* of each buffer in by_buffer */
@@ -238,8 +238,7 @@ static sluice_status timeline_init(timeline *t, const slc_plan *plan, const slc_
         return slc_error(SLUICE_ERR_MEMORY, "validator");
     }
     for (size_t c = 0; c < (size_t)program->claim_count + plan->static_count; c++) {
-        const slc_claim *claim =
-            c < plan->static_count ? &plan->statics[c] : &program->claims[c - plan->static_count];
+        const slc_claim *claim = c < plan->static_count ? &plan->statics[c] : &program->claims[c - plan->static_count];
         t->edges[count++] = at(plan, claim, claim->first_byte);
         t->edges[count++] = at(plan, claim, claim->end_byte);
     }
@@ -264,9 +263,8 @@ static sluice_status check_claim(const slc_judge *j, const timeline *t, uint32_t
             return slc_judge_fault(j, mine->from, "two claims overlap in address and time");
         if (!slc_judge_surely_over(j, mine->from, end, previous))
             return slc_judge_fault(j, mine->from,
-                                   previous
-                                       ? "claims memory that the step before may still hold: a ticket is missing"
-                                       : "claims memory that an earlier item may still hold: a ticket is missing");
+                                   previous ? "claims memory that the step before may still hold: a ticket is missing"
+                                            : "claims memory that an earlier item may still hold: a ticket is missing");
     }
     return SLUICE_OK;
 }
@@ -297,8 +295,10 @@ static sluice_status check_claim_form(const slc_judge *j)
         const slc_claim *claim = &claims[c];
         if (claim->buffer >= j->plan->buffer_count || claim->from > claim->to || claim->to >= j->program->item_count ||
             (c && claim->from < claims[c - 1].from))
-            return slc_error(SLUICE_ERR_FORMAT, "invalid plan: %s: claim %u is of no buffer, outside of the order or "
-                             "not sorted", j->where, c);
+            return slc_error(SLUICE_ERR_FORMAT,
+                             "invalid plan: %s: claim %u is of no buffer, outside of the order or "
+                             "not sorted",
+                             j->where, c);
         const slc_buffer *buffer = &j->plan->buffers[claim->buffer];
         if (claim->first_byte > claim->end_byte || claim->end_byte > buffer->bytes ||
             buffer->offset > j->plan->arena_bytes || claim->end_byte > j->plan->arena_bytes - buffer->offset)
