@@ -181,7 +181,7 @@ sluice_status slc_engine_make_job(sluice_runtime *rt)
     if (!status) status = list_units_of_layers(rt);
     if (!status) status = make_lives(rt);
     if (status) return status;
-    uint64_t largest = 0;
+    uint64_t largest = 8 * slc_agreement_words(job->world);
     for (uint32_t u = 0; u < job->unit_count; u++)
         if (4 * job->units[u].block_elements > largest) largest = 4 * job->units[u].block_elements;
     job->scratch_bytes = slc_comm_scratch_bytes(rt->comm, largest);
