@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Bus bandwidth of `sluice perf` beside Open MPI's, in the same run: rounds of both by turns, the median of each, and the
-# ratio. Prints a table and writes bench/results/openmpi.json.
+# Bus bandwidth of `sluice perf` beside Open MPI's, in the same run: rounds of both by turns, the median of each, and
+# the ratio. Prints a table and writes bench/results/openmpi.json.
 #   bench/compare_openmpi.sh [ROUNDS]        environment: SLUICE=the command, SIZES, ITERATIONS, RANKS, OUT
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,6 +14,10 @@ out=${OUT:-bench/results/openmpi.json}
 operations="all_reduce reduce_scatter all_gather"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+
+progress() { # text: one line of a terminal, rewritten
+    if [ -t 2 ]; then printf '\r%-60s\r%s' '' "$1" >&2; fi
+}
 
 aim() { # ranks, operation: the ratio that we want at least
     case "$1 $2" in
@@ -50,13 +54,13 @@ measure() {
     for round in $(seq "$rounds"); do
         for ranks in $rank_counts; do
             for operation in $operations; do
-                printf '\rround %s of %s: %s ranks, %-16s' "$round" "$rounds" "$ranks" "$operation" >&2
+                progress "round $round of $rounds: $ranks ranks, $operation"
                 ours "$ranks" "$operation" | sed "s/^/sluice $ranks $operation /" >>"$work/times"
                 theirs "$ranks" "$operation" | sed "s/^/openmpi $ranks $operation /" >>"$work/times"
             done
         done
     done
-    printf '\r%60s\r' '' >&2
+    progress ''
 }
 
 median() { # who, ranks, operation, size
@@ -74,7 +78,8 @@ compare() {
                 b=$(median openmpi "$ranks" "$operation" "$size")
                 ratio=$(awk -v a="$a" -v b="$b" 'BEGIN {printf "%.2f", a / b}')
                 wanted=$(aim "$ranks" "$operation")
-                awk -v n="$ranks" -v o="$operation" -v s="$size" -v a="$a" -v b="$b" -v r="$ratio" -v w="$wanted" 'BEGIN {
+                awk -v n="$ranks" -v o="$operation" -v s="$size" -v a="$a" -v b="$b" -v r="$ratio" \
+                    -v w="$wanted" 'BEGIN {
                     printf "%5d %-15s %10d %12.3f %12.3f %7s %6s%s\n", n, o, s, a / 1e9, b / 1e9, r,
                         w == "null" ? "-" : w, w != "null" && r + 0 < w + 0 ? "  falls short" : ""}'
                 printf '%s    {"ranks": %d, "op": "%s", "size": %d, "sluice_busbw": %.3f, "openmpi_busbw": %.3f, ' \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# GPT-2 124M in fp32 beside PyTorch, in the same run: alone, dp beside DDP, sdp beside FSDP2 without resharding, fsdp beside
-# FSDP2, all over gloo, one thread a rank. Rounds by turns, the median of each, and the ratio of times and resident sets.
-# Prints a table ("!" falls short of the aim) and writes bench/results/pytorch.json.
+# GPT-2 124M in fp32 beside PyTorch, in the same run: alone, dp beside DDP, sdp beside FSDP2 without resharding, fsdp
+# beside FSDP2, all over gloo, one thread a rank. Rounds by turns, the median of each, and the ratio of times and
+# resident sets. Prints a table ("!" falls short of the aim) and writes bench/results/pytorch.json.
 #   bench/compare_pytorch.sh [ROUNDS]
 # Environment: PYTHON=an interpreter that has torch (else a virtual environment is made for the run and thrown away),
 # SLUICE=the command, SIZE, BATCH, CONTEXT, STEPS, RANKS, OUT.
@@ -15,6 +15,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/runs"
 export OMP_NUM_THREADS=1
+
+progress() { # text: one line of a terminal, rewritten
+    if [ -t 2 ]; then printf '\r%-60s\r%s' '' "$1" >&2; fi
+}
 
 need_python() {
     python=${PYTHON:-}
@@ -53,10 +57,10 @@ ours() { # round, strategy or alone
 need_python
 for round in $(seq "$rounds"); do
     for pair in alone:alone dp:ddp sdp:fsdp2_keep fsdp:fsdp2; do
-        printf '\rround %s of %s: %-16s' "$round" "$rounds" "$pair" >&2
+        progress "round $round of $rounds: $pair"
         ours "$round" "${pair%:*}"
         theirs "$round" "${pair#*:}"
     done
 done
-printf '\r%60s\r' '' >&2
+progress ''
 "$python" bench/peers/pytorch_table.py "$work/runs" "$out"

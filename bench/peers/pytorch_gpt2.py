@@ -2,9 +2,9 @@
 
     pytorch_gpt2.py --mode alone|ddp|fsdp2|fsdp2_keep [--size small] [--batch 4] [--context 64] [--steps 8]
 
-Run by compare_pytorch.sh, for ddp and fsdp2 under torch.distributed.run with gloo. fsdp2 shards each block and reshards it
-after forward; fsdp2_keep does not reshard. Rank 0 prints one line of JSON: the median and least time of a step after two
-of warm-up, the largest resident set over the ranks after the last step, and the losses.
+Run by compare_pytorch.sh, for ddp and fsdp2 under torch.distributed.run with gloo. fsdp2 shards each block and reshards
+it after forward; fsdp2_keep does not reshard. Rank 0 prints one line of JSON: the median and least time of a step after
+two of warm-up, the largest resident set over the ranks after the last step, and the losses.
 """
 import argparse
 import json
