@@ -55,7 +55,8 @@ def show(row):
 
     print(f"{row['sluice']:<6} {row['pytorch']:<11} {row['sluice_step_s'] * 1e3:9.0f}"
           f" {row['pytorch_step_s'] * 1e3:9.0f} {verdict(row['ratio'], row['aim'])}"
-          f" {row['sluice_rss_bytes'] / 2**20:9.0f} {row['pytorch_rss_bytes'] / 2**20:9.0f} {verdict(row['rss_ratio'], row['rss_aim'])}")
+          f" {row['sluice_rss_bytes'] / 2**20:9.0f} {row['pytorch_rss_bytes'] / 2**20:9.0f}"
+          f" {verdict(row['rss_ratio'], row['rss_aim'])}")
 
 
 def processor():
