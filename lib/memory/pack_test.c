@@ -3,6 +3,7 @@
 #include "lib/memory/pack.h"
 
 #include "lib/base/clock.h"
+#include "tests/scale.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -114,7 +115,8 @@ static void small_cases_come_near_the_best_order(void **state)
 {
     (void)state;
     double ours = 0, oracle = 0;
-    for (uint64_t seed = 0; seed < 150; seed++) {
+    uint32_t cases = test_rounds(150);
+    for (uint64_t seed = 0; seed < cases; seed++) {
         random_state = seed;
         problem p = make_problem(2 + random_below(SMALL - 1));
         for (size_t i = 0; i < p.count; i++) make_buffer(&p, i, 8, 1 + random_below(3), 64 * (1 + random_below(5)));
@@ -131,7 +133,7 @@ static void small_cases_come_near_the_best_order(void **state)
         oracle += (double)best;
         free_problem(&p);
     }
-    print_message("150 small cases: %.4f of the best order's bytes\n", ours / oracle);
+    print_message("%u small cases: %.4f of the best order's bytes\n", cases, ours / oracle);
     assert_true(ours <= 1.02 * oracle);
 }
 
@@ -139,7 +141,8 @@ static void random_cases_are_valid_and_repeat(void **state)
 {
     (void)state;
     double ratio = 0;
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    uint32_t cases = test_rounds(60);
+    for (uint64_t seed = 0; seed < cases; seed++) {
         random_state = 1000 + seed;
         problem p = make_problem(1 + random_below(120));
         for (size_t i = 0; i < p.count; i++)
@@ -161,7 +164,7 @@ static void random_cases_are_valid_and_repeat(void **state)
         for (size_t i = 0; i < p.count; i++) assert_int_equal(p.buffers[i].offset, offsets[i]);
         free_problem(&p);
     }
-    print_message("60 random cases: peak / bound %.4f on average\n", ratio / 60);
+    print_message("%u random cases: peak / bound %.4f on average\n", cases, ratio / cases);
 }
 
 static void a_staircase_lends_its_corner(void **state)
@@ -256,7 +259,7 @@ static void make_step(problem *p, uint32_t layers)
 static void a_step_packs_close_to_its_bound(void **state)
 {
     (void)state;
-    const size_t counts[] = {300, 5000};
+    const size_t counts[] = {300, test_rounds(5000)};
     const uint32_t layers[] = {50, 400};
     for (int i = 0; i < 2; i++) {
         problem p = make_problem(counts[i]);
