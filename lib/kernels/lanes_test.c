@@ -1,6 +1,6 @@
-/* The emulated fused multiply-add of the baseline, and the tree of sums. Compiled as the baseline is. */
+/* The emulated fused multiply-add of the baseline, exp, and the tree of sums. Compiled as the baseline is. */
 #include "lib/kernels/kernel_test.h"
-#include "lib/kernels/lanes.h"
+#include "lib/kernels/lanes_math.h"
 
 static void fma_is_fused(void **state)
 {
@@ -46,11 +46,32 @@ static void sums_and_tails(void **state)
     }
 }
 
+static void exp_is_within_two_ulp(void **state)
+{
+    (void)state;
+    uint64_t seed = 3;
+    for (int round = 0; round < 20000; round++) {
+        float x[LANES], y[LANES];
+        for (int i = 0; i < LANES; i++) x[i] = test_uniform(&seed, -87.0f, round % 2 ? 88.0f : 1.0f);
+        lanes_store(y, lanes_exp(lanes_load(x)));
+        for (int i = 0; i < LANES; i++) {
+            double want = exp((double)x[i]), ulp = ldexp(1.0, ilogb(want) - 23);
+            if (!(fabs((double)y[i] - want) <= 2 * ulp)) fail_msg("exp(%a) is %a", (double)x[i], (double)y[i]);
+        }
+    }
+    const float edge[LANES] = {0, -0.0f, -87.5f, -1e30f, -INFINITY, 89, 1e30f, INFINITY, NAN};
+    float y[LANES];
+    lanes_store(y, lanes_exp(lanes_load(edge)));
+    assert_true(y[0] == 1 && y[1] == 1 && y[2] == 0 && y[3] == 0 && y[4] == 0);
+    assert_true(isinf(y[5]) && isinf(y[6]) && isinf(y[7]) && isnan(y[8]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fma_is_fused),
         cmocka_unit_test(sums_and_tails),
+        cmocka_unit_test(exp_is_within_two_ulp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
