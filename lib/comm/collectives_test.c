@@ -15,6 +15,7 @@ typedef struct {
     uint64_t seed;
     int rounds;
     bool delays;
+    uint64_t place_bytes;
 } test_case;
 
 /* One operation, made from the seed alone, so that every rank makes the same. */
@@ -23,7 +24,8 @@ typedef struct {
     uint64_t src_at, dst_at; /* bytes in the arena */
 } random_op;
 
-enum { ARENA_BYTES = 8 << 20, SCRATCH_AT = 6 << 20, OPERATIONS = 6 };
+/* The arena is cut in places for operations to work in, the last one for integers, whose sums must not overflow. */
+enum { OPERATIONS = 6, PLACES = OPERATIONS + 1, SMALL_PLACE = 128 << 10, LARGE_PLACE = 4 << 20 };
 
 typedef struct {
     uint64_t state;
@@ -40,13 +42,13 @@ static uint64_t pick(source_of_chance *chance, uint64_t below)
 
 static float value_of(uint64_t seed, int rank, uint64_t index)
 {
-    source_of_chance chance = {seed * 1000003 + (uint64_t)rank * 7919 + index};
+    source_of_chance chance = {seed * 1000003 + (uint64_t)rank * 7919 + index * 31};
     return (float)((double)pick(&chance, 1 << 24) / (1 << 20) - 7.5) * (index % 7 == 0 ? 1e-6f : 1.0f);
 }
 
-static random_op make_op(source_of_chance *chance, int size, int place)
+static random_op make_op(source_of_chance *chance, int size, int place, uint64_t place_bytes)
 {
-    uint64_t grain = 16 * (uint64_t)size, half = (uint64_t)place * (SCRATCH_AT / OPERATIONS);
+    uint64_t grain = 16 * (uint64_t)size;
     random_op made = {0};
     slc_op *op = &made.op;
     static const slc_op_kind kinds[] = {SLC_REDUCE_SCATTER, SLC_ALL_GATHER, SLC_ALL_REDUCE, SLC_BROADCAST, SLC_BARRIER,
@@ -57,21 +59,23 @@ static random_op make_op(source_of_chance *chance, int size, int place)
     if (op->kind == SLC_ALL_REDUCE && dtype == 0) op->dtype = SLC_INT64;
     if (op->kind == SLC_ALL_REDUCE && dtype == 1) op->dtype = SLC_FLOAT64;
     op->block_elements = grain * (1 + pick(chance, pick(chance, 2) ? 8 : 120));
-    uint64_t most = (SCRATCH_AT / OPERATIONS / 2 - 4096) / slc_dtype_size(op->dtype);
+    uint64_t begin = (uint64_t)(op->dtype == SLC_INT64 ? OPERATIONS : place) * place_bytes;
+    uint64_t most = (place_bytes / 2 - 4096) / slc_dtype_size(op->dtype);
     op->elements = grain * (1 + pick(chance, most / grain / (1 + pick(chance, 20))));
+    if (pick(chance, 4) == 0) op->block_elements = grain * (1 + pick(chance, op->elements / grain)); /* long ones too */
     uint64_t blocks = (op->elements + op->block_elements - 1) / op->block_elements;
     op->first_block = pick(chance, blocks);
     op->block_count = 1 + pick(chance, blocks - op->first_block);
     op->scale = (float)(1 + pick(chance, 5)) / 3;
     op->root = (int)pick(chance, (uint64_t)size);
-    made.src_at = made.dst_at = half;
+    made.src_at = made.dst_at = begin;
     if (op->kind == SLC_REDUCE_SCATTER) {
         op->accumulate = pick(chance, 2);
         op->dst_layout = pick(chance, 2) ? SLC_SHARD : SLC_WHOLE;
-        if (op->dst_layout == SLC_SHARD || pick(chance, 2)) made.dst_at = half + SCRATCH_AT / OPERATIONS / 2;
+        if (op->dst_layout == SLC_SHARD || pick(chance, 2)) made.dst_at = begin + place_bytes / 2;
     } else if (op->kind == SLC_ALL_GATHER) {
         op->src_layout = pick(chance, 2) ? SLC_SHARD : SLC_WHOLE;
-        if (op->src_layout == SLC_SHARD || pick(chance, 2)) made.dst_at = half + SCRATCH_AT / OPERATIONS / 2;
+        if (op->src_layout == SLC_SHARD || pick(chance, 2)) made.dst_at = begin + place_bytes / 2;
     }
     op->what = "a random operation";
     return made;
@@ -157,10 +161,13 @@ static uint64_t formula_bytes(const slc_op *op, int rank, int size)
 
 /* ---- A rank ---- */
 
-static void fill(char *arena, uint64_t seed, int rank)
+static void fill(char *arena, uint64_t place_bytes, uint64_t seed, int rank)
 {
     float *values = (float *)(void *)arena;
-    for (uint64_t i = 0; i < SCRATCH_AT / sizeof *values; i++) values[i] = value_of(seed, rank, i);
+    int64_t *integers = (int64_t *)(void *)(arena + OPERATIONS * place_bytes);
+    for (uint64_t i = 0; i < OPERATIONS * place_bytes / sizeof *values; i++) values[i] = value_of(seed, rank, i);
+    for (uint64_t i = 0; i < place_bytes / sizeof *integers; i++)
+        integers[i] = (int64_t)(i * 2654435761u + (uint64_t)rank * 97 + seed) % 1000003 - 500000;
 }
 
 static sluice_status small_delay(void *context)
@@ -180,11 +187,11 @@ static int run_round(const test_case *test, sluice_world *world, slc_segment *se
     size_t count = 0;
     useconds_t delay = (useconds_t)pick(&own, 3000);
 
-    for (int r = 0; r < size; r++) fill(arenas[r], seed, r);
-    memcpy(segment->base, arenas[rank], SCRATCH_AT);
+    for (int r = 0; r < size; r++) fill(arenas[r], test->place_bytes, seed, r);
+    memcpy(segment->base, arenas[rank], PLACES * test->place_bytes);
     CHECK(!sluice_world_barrier(world));
     for (int i = 0; i < OPERATIONS; i++) {
-        random_op made = make_op(&chance, size, pick(&chance, 3) ? i : 0);
+        random_op made = make_op(&chance, size, pick(&chance, 3) ? i : 0, test->place_bytes);
         made.op.src = (char *)segment->base + made.src_at;
         made.op.dst = (char *)segment->base + made.dst_at;
         if (test->delays && pick(&own, 3) == 0)
@@ -198,7 +205,7 @@ static int run_round(const test_case *test, sluice_world *world, slc_segment *se
     CHECK(!slc_comm_submit(comm, ops, count, &index));
     CHECK(!slc_comm_wait(comm, index + (uint32_t)count));
     CHECK(!sluice_world_barrier(world)); /* peers may still push into this buffer for a later operation */
-    for (uint64_t i = 0; i < SCRATCH_AT; i++) {
+    for (uint64_t i = 0; i < PLACES * test->place_bytes; i++) {
         if (((const char *)segment->base)[i] == arenas[rank][i]) continue;
         fprintf(stderr, "size %d path %d seed %llu: rank %d differs at byte %llu\n", size, (int)test->path,
                 (unsigned long long)seed, rank, (unsigned long long)i);
@@ -221,10 +228,11 @@ static int body(int rank, void *argument)
     slc_device *device;
     slc_segment segment;
     CHECK(!slc_device_open("cpu", &device));
-    CHECK(!slc_segment_create(device, ARENA_BYTES, &segment));
-    CHECK(!slc_comm_attach(slc_world_comm(world), &segment, (char *)segment.base + SCRATCH_AT, ARENA_BYTES - SCRATCH_AT));
+    uint64_t data = PLACES * test->place_bytes, scratch = slc_comm_scratch_bytes(slc_world_comm(world), test->place_bytes);
+    CHECK(!slc_segment_create(device, data + scratch, &segment));
+    CHECK(!slc_comm_attach(slc_world_comm(world), &segment, (char *)segment.base + data, scratch));
     char *arenas[RANKS_MAX];
-    for (int r = 0; r < test->size; r++) CHECK((arenas[r] = malloc(SCRATCH_AT)));
+    for (int r = 0; r < test->size; r++) CHECK((arenas[r] = malloc(data)));
     int code = 0;
     uint64_t bytes = 0;
     for (int round = 0; !code && round < test->rounds; round++)
@@ -241,8 +249,19 @@ static void check_case(int size, test_path path, const char *throttle, int round
 {
     static uint64_t seed = 1;
     test_case test = {.size = size, .port = free_port(), .path = path, .throttle = throttle, .seed = seed++,
-                      .rounds = rounds, .delays = delays};
+                      .rounds = rounds, .delays = delays, .place_bytes = SMALL_PLACE};
     assert_int_equal(run_ranks(size, body, &test), 0);
+}
+
+/* Parts of several chunks, and messages that do not fit a socket's buffer. */
+static void test_large(void **state)
+{
+    (void)state;
+    for (int path = DIRECT; path <= MIXED; path++) {
+        test_case test = {.size = path == MIXED ? 3 : 2, .port = free_port(), .path = (test_path)path, .throttle = "",
+                          .seed = 1000 + (uint64_t)path, .rounds = 1, .place_bytes = LARGE_PLACE};
+        assert_int_equal(run_ranks(test.size, body, &test), 0);
+    }
 }
 
 static void test_direct(void **state)
@@ -281,6 +300,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_throttled),
+        cmocka_unit_test(test_large),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

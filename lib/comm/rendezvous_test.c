@@ -44,10 +44,14 @@ static int odd_body(int rank, void *argument)
     config.join_timeout_s = 2;
     switch (test->what) {
     case FINE: expect(join(test, config), SLUICE_OK, NULL); break;
-    case OTHER_SIZE:
+    case OTHER_SIZE: {
         config.size += last;
-        expect(join(test, config), SLUICE_ERR_MISMATCH, "launched as one of");
+        if (last) usleep(500000);
+        sluice_status status = join(test, config);
+        if (status == SLUICE_ERR_TIMEOUT && !last && rank) break; /* came when rank 0 had given up already */
+        expect(status, SLUICE_ERR_MISMATCH, "launched as one of");
         break;
+    }
     case OTHER_TOKEN:
         config.job_token = last ? "another" : "test";
         if (last)
@@ -57,7 +61,7 @@ static int odd_body(int rank, void *argument)
         break;
     case SAME_RANK:
         config.rank = last ? 1 : rank;
-        if (rank) usleep(last ? 500000 : 0);
+        if (last) usleep(500000);
         expect(join(test, config), SLUICE_ERR_MISMATCH, "rank 1");
         break;
     case ABSENT:
