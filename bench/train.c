@@ -1,5 +1,5 @@
-/* `sluice train`: trains a bundled model on text and shows how it goes. Rank 0 speaks and writes; the other ranks train.
- * With -n N and no launcher it starts itself again, N times, as `sluice run` would. */
+/* `sluice train`: trains a bundled model on text and shows how it goes. Rank 0 speaks and writes; the other ranks
+ * train. With -n N and no launcher it starts itself again, N times, as `sluice run` would. */
 #include "bench/command.h"
 #include "bench/result_file.h"
 #include "bench/self_launch.h"

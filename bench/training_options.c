@@ -114,8 +114,7 @@ static sluice_status set_option(slc_training_options *options, const option_row 
         status = parse_number(row, text, &number);
         if (!status) memcpy(field, &(uint64_t){(uint64_t)number}, sizeof(uint64_t));
         break;
-    case MISSING:
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "--%s: not built in this version", row->name);
+    case MISSING: return slc_error(SLUICE_ERR_UNSUPPORTED, "--%s: not built in this version", row->name);
     }
     return status;
 }
@@ -147,8 +146,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
     static const option_row ranks = {"ranks", "N", COUNT, FIELD(ranks), NULL, 1, 4096, NULL};
     const option_row *row = NULL;
-    if (key == KEY_RANKS) row = &ranks;
-    else if (key >= FIRST_KEY && key < FIRST_KEY + ROWS) row = &rows[key - FIRST_KEY];
+    if (key == KEY_RANKS)
+        row = &ranks;
+    else if (key >= FIRST_KEY && key < FIRST_KEY + ROWS)
+        row = &rows[key - FIRST_KEY];
     if (!row) return ARGP_ERR_UNKNOWN;
     if (set_option(options, row, text)) argp_error(state, "%s", sluice_last_error());
     return 0;
@@ -274,7 +275,7 @@ sluice_status slc_training_world(const slc_training_options *o, sluice_world_con
     if (*o->throttle) config->throttle = o->throttle;
     if (o->timeout_s > 0) config->timeout_s = o->timeout_s;
     if (o->ranks && (int)o->ranks != config->size)
-        return slc_error(SLUICE_ERR_MISMATCH, "-n %llu, but the launcher started %d ranks", (unsigned long long)o->ranks,
-                         config->size);
+        return slc_error(SLUICE_ERR_MISMATCH, "-n %llu, but the launcher started %d ranks",
+                         (unsigned long long)o->ranks, config->size);
     return SLUICE_OK;
 }

@@ -27,7 +27,7 @@ typedef struct {
     const char *throttle;
     double timeout_s; /* 0: the world's default */
     uint64_t eval_every, eval_batches;
-    uint64_t ranks; /* 0: as the launcher says */
+    uint64_t ranks;         /* 0: as the launcher says */
     const char *json, *csv; /* NULL: none */
 } slc_training_options;
 

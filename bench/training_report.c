@@ -21,7 +21,8 @@ static json_t *number(double value)
 static json_t *losses_json(const slc_training_result *result)
 {
     json_t *losses = json_array();
-    for (uint64_t i = 0; losses && i < result->step_count; i++) json_array_append_new(losses, number(result->steps[i].loss));
+    for (uint64_t i = 0; losses && i < result->step_count; i++)
+        json_array_append_new(losses, number(result->steps[i].loss));
     return losses;
 }
 
@@ -47,7 +48,8 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
 {
     const sluice_memory_report *memory = &r->memory;
     return json_pack(
-        "{s:s, s:s, s:I, s:i, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:n, s:o, s:o, s:o, s:o, s:o, s:o, s:b, "
+        "{s:s, s:s, s:I, s:i, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:n, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:b, "
         "s:s, s:s, s:s, s:o}",
         "model", o->model, "size", o->size, "parameters", (json_int_t)r->parameters, "world", sluice_world_size(world),
         "strategy", o->strategy, "schedule", o->schedule, "precision", o->precision, "budget_bytes",
@@ -92,7 +94,8 @@ json_t *slc_training_environment_json(const sluice_world *world)
 
 sluice_status slc_training_write_json(FILE *file, const sluice_world *world, json_t *runs)
 {
-    json_t *all = runs ? json_pack("{s:o, s:o}", "runs", runs, "environment", slc_training_environment_json(world)) : NULL;
+    json_t *all =
+        runs ? json_pack("{s:o, s:o}", "runs", runs, "environment", slc_training_environment_json(world)) : NULL;
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "results as JSON");
     int failed = json_dumpf(all, file, JSON_INDENT(2));
     failed |= fputc('\n', file) == EOF;
@@ -116,8 +119,10 @@ void slc_training_progress_init(slc_training_progress *progress, uint64_t steps,
 static void format_left(double seconds, char *text, size_t bytes)
 {
     uint64_t s = (uint64_t)(seconds + 0.5);
-    if (s >= 3600) snprintf(text, bytes, "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64, s / 3600, s / 60 % 60, s % 60);
-    else snprintf(text, bytes, "%" PRIu64 ":%02" PRIu64, s / 60, s % 60);
+    if (s >= 3600)
+        snprintf(text, bytes, "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64, s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(text, bytes, "%" PRIu64 ":%02" PRIu64, s / 60, s % 60);
 }
 
 void slc_training_progress_show(slc_training_progress *progress, const slc_training_step *step)
@@ -129,7 +134,8 @@ void slc_training_progress_show(slc_training_progress *progress, const slc_train
     char left[32], evaluation[48] = "";
     double mean_s = slc_seconds(now - progress->start_ns) / (double)step->step;
     format_left(mean_s * (double)(progress->steps - step->step), left, sizeof left);
-    if (!isnan(step->evaluation_loss)) snprintf(evaluation, sizeof evaluation, "  held-out %.4f", step->evaluation_loss);
+    if (!isnan(step->evaluation_loss))
+        snprintf(evaluation, sizeof evaluation, "  held-out %.4f", step->evaluation_loss);
     fprintf(progress->out,
             "%sstep %" PRIu64 "/%" PRIu64 "  loss %.4f%s  %.0f tokens/s  exposed %.1f ms  memory %.1f MiB  left %s%s%s",
             progress->terminal ? "\r" : "", step->step, progress->steps, step->loss, evaluation,

@@ -37,8 +37,9 @@ static sluice_status same_text_everywhere(training *t)
     sluice_status status = sluice_world_all_gather(t->world, &mine, sizeof mine, all);
     for (uint64_t r = 1; !status && r < t->ranks; r++)
         if (all[r] != all[0])
-            status = slc_error(SLUICE_ERR_MISMATCH, "rank %llu reads another text than rank 0; give all the same --data",
-                               (unsigned long long)r);
+            status =
+                slc_error(SLUICE_ERR_MISMATCH, "rank %llu reads another text than rank 0; give all the same --data",
+                          (unsigned long long)r);
     free(all);
     return status;
 }

@@ -11,10 +11,10 @@
 
 /* What is known after a step; the same on every rank but for the times. */
 typedef struct {
-    uint64_t step;   /* from 1 */
-    double loss;     /* mean over ranks and micro-batches */
+    uint64_t step; /* from 1 */
+    double loss;   /* mean over ranks and micro-batches */
     double learning_rate;
-    double step_s;   /* until the next step could begin, on this rank */
+    double step_s; /* until the next step could begin, on this rank */
     double exposed_s;
     double gradient_norm; /* NaN without clipping */
     bool skipped;
@@ -40,7 +40,7 @@ typedef struct {
     double step_s, step_min_s, exposed_s, tokens_per_s;
     double evaluation_loss; /* at the end; NaN: none */
     sluice_memory_report memory;
-    uint64_t dp_bytes;      /* what 100 % of a budget in per cent is */
+    uint64_t dp_bytes; /* what 100 % of a budget in per cent is */
     char weights_sha256[65];
 } slc_training_result;
 

@@ -91,8 +91,10 @@ static sluice_status add_directory(slc_text *text, const char *path)
         int length = snprintf(full, sizeof full, "%s/%s", path, entries[i]->d_name);
         free(entries[i]);
         if (status) continue;
-        if (length < 0 || length >= (int)sizeof full || lstat(full, &info)) status = cannot_read(path);
-        else if (S_ISREG(info.st_mode) && info.st_size > 0) status = add_file(text, full);
+        if (length < 0 || length >= (int)sizeof full || lstat(full, &info))
+            status = cannot_read(path);
+        else if (S_ISREG(info.st_mode) && info.st_size > 0)
+            status = add_file(text, full);
     }
     free(entries);
     if (!status && text->count == before)
@@ -192,8 +194,10 @@ static const text_file *file_at(const slc_text *text, uint64_t at)
     size_t low = 0, high = text->count;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
-        if (text->files[middle].first <= at) low = middle;
-        else high = middle;
+        if (text->files[middle].first <= at)
+            low = middle;
+        else
+            high = middle;
     }
     return &text->files[low];
 }

@@ -13,8 +13,8 @@
 typedef struct slc_text slc_text;
 
 /* A path is a regular file, or a directory: its regular files in order of their names (symbolic links and
- * subdirectories in it are passed over). The caller closes. Errors: IO (missing, unreadable), ARGUMENT (empty, a device,
- * no path), MEMORY. */
+ * subdirectories in it are passed over). The caller closes. Errors: IO (missing, unreadable), ARGUMENT (empty, a
+ * device, no path), MEMORY. */
 sluice_status slc_text_open(const char *const *paths, size_t count, slc_text **out);
 void slc_text_close(slc_text *text); /* NULL is allowed */
 
@@ -32,8 +32,8 @@ typedef struct {
 /* The last tenth is held out for evaluation. Errors: ARGUMENT if either part has no window of tokens + 1 bytes. */
 sluice_status slc_text_split(const slc_text *text, uint32_t tokens, slc_text_range *train, slc_text_range *held_out);
 
-/* Windows of sequences [first_sequence, first_sequence + batch): inputs and targets, batch x tokens each; a target is the
- * byte behind its input. `range` has room for a window. */
+/* Windows of sequences [first_sequence, first_sequence + batch): inputs and targets, batch x tokens each; a target is
+ * the byte behind its input. `range` has room for a window. */
 sluice_status slc_text_windows(const slc_text *text, slc_text_range range, uint64_t seed, uint64_t first_sequence,
                                uint32_t batch, uint32_t tokens, int32_t *inputs, int32_t *targets);
 

@@ -136,9 +136,9 @@ static void windows_depend_on_seed_and_sequence_alone(void **state)
     static int32_t inputs[2][BATCH * TOKENS], targets[2][BATCH * TOKENS];
     assert_int_equal(slc_text_windows(text, train, 5, 100, BATCH, TOKENS, inputs[0], targets[0]), SLUICE_OK);
     for (uint32_t b = 0; b < BATCH; b++)
-        assert_int_equal(slc_text_windows(text, train, 5, 100 + b, 1, TOKENS, inputs[1] + b * TOKENS,
-                                          targets[1] + b * TOKENS),
-                         SLUICE_OK);
+        assert_int_equal(
+            slc_text_windows(text, train, 5, 100 + b, 1, TOKENS, inputs[1] + b * TOKENS, targets[1] + b * TOKENS),
+            SLUICE_OK);
     assert_memory_equal(inputs[0], inputs[1], sizeof inputs[0]);
     assert_memory_equal(targets[0], targets[1], sizeof targets[0]);
     for (uint32_t b = 0; b < BATCH; b++)
@@ -176,8 +176,8 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     (void)state;
-    const char *names[] = {"one", "two", "many/a", "many/b", "many/c", "many/empty", "many",
-                           "nothing", "pipe", "short", "long", "digits"};
+    const char *names[] = {"one",  "two",     "many/a", "many/b", "many/c", "many/empty",
+                           "many", "nothing", "pipe",   "short",  "long",   "digits"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) remove(path_of(names[i]));
     return rmdir(folder);
 }

@@ -28,8 +28,8 @@ static sluice_status register_layers(sluice_gpt2 *m)
     return status;
 }
 
-sluice_status sluice_gpt2_create(sluice_runtime *rt, const sluice_gpt2_config *config, uint32_t batch,
-                                 uint32_t tokens, sluice_gpt2 **out)
+sluice_status sluice_gpt2_create(sluice_runtime *rt, const sluice_gpt2_config *config, uint32_t batch, uint32_t tokens,
+                                 sluice_gpt2 **out)
 {
     sluice_status status = check_config(config, batch, tokens);
     if (status) return status;

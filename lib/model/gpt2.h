@@ -48,8 +48,8 @@ struct sluice_gpt2 {
     sluice_runtime *rt;
     sluice_gpt2_config config;
     uint32_t batch, tokens;
-    uint64_t rows; /* batch * tokens */
-    slc_stream *stream; /* the runtime's */
+    uint64_t rows;               /* batch * tokens */
+    slc_stream *stream;          /* the runtime's */
     uint64_t scratch_bytes;      /* what any kernel of a block needs */
     uint64_t head_scratch_bytes; /* ... of the head */
 

@@ -95,11 +95,8 @@ static sluice_status register_activations(sluice_gpt2 *m, slc_gpt2_block *block,
             .name = kept[i].name, .bytes = kept[i].bytes, .last = SLUICE_BACKWARD, .last_forward_layer = name};
         status = sluice_activation_add(block->layer, &desc, kept[i].out);
     }
-    const sluice_activation_desc output = {.name = "x",
-                                           .bytes = vector,
-                                           .last_layer = next,
-                                           .last = SLUICE_BACKWARD,
-                                           .last_forward_layer = next};
+    const sluice_activation_desc output = {
+        .name = "x", .bytes = vector, .last_layer = next, .last = SLUICE_BACKWARD, .last_forward_layer = next};
     return status ? status : sluice_activation_add(block->layer, &output, &block->output);
 }
 
@@ -166,19 +163,20 @@ static sluice_status linear_params(sluice_gpt2 *m, slc_gpt2_block *block, linear
 {
     slc_linear_shape shape = linear_shape(m, which);
     slc_gpt2_block_param weight = weight_of(which);
-    return slc_linear_backward_params(m->stream, &shape, x, dy, block->param[weight], block->param[weight + 1],
-                                      scratch, m->scratch_bytes);
+    return slc_linear_backward_params(m->stream, &shape, x, dy, block->param[weight], block->param[weight + 1], scratch,
+                                      m->scratch_bytes);
 }
 
-static sluice_status linear_input(sluice_gpt2 *m, slc_gpt2_block *block, linear_index which, const float *dy,
-                                  float *dx, void *scratch)
+static sluice_status linear_input(sluice_gpt2 *m, slc_gpt2_block *block, linear_index which, const float *dy, float *dx,
+                                  void *scratch)
 {
     slc_linear_shape shape = linear_shape(m, which);
     return slc_linear_backward_input(m->stream, &shape, dy, block->param[weight_of(which)], dx, scratch,
                                      m->scratch_bytes);
 }
 
-/* gamma is the norm's first parameter, beta the next. With `residual`, x + residual is stored to `sum` and normalised. */
+/* gamma is the norm's first parameter, beta the next. With `residual`, x + residual is stored to `sum` and normalised.
+ */
 static sluice_status norm(sluice_gpt2 *m, slc_gpt2_block *block, slc_gpt2_block_param gamma, const float *x,
                           const float *residual, float *sum, float *y, const block_memory *mem)
 {
@@ -197,8 +195,8 @@ static sluice_status norm_backward(sluice_gpt2 *m, slc_gpt2_block *block, slc_gp
     float *dg = sluice_param_gradient_fresh(block->param[gamma], &fresh_gamma);
     float *db = sluice_param_gradient_fresh(block->param[gamma + 1], &fresh_beta);
     if (!g || !dg || !db) return SLUICE_ERR_ORDER;
-    return slc_layer_norm_backward(m->stream, m->rows, m->config.channels, dy, x, g, mem->mean, mem->deviation,
-                                   dstream, dstream, dg, db, fresh_gamma && fresh_beta, mem->scratch);
+    return slc_layer_norm_backward(m->stream, m->rows, m->config.channels, dy, x, g, mem->mean, mem->deviation, dstream,
+                                   dstream, dg, db, fresh_gamma && fresh_beta, mem->scratch);
 }
 
 sluice_status slc_gpt2_block_forward(sluice_gpt2 *m, slc_gpt2_block *block)
@@ -211,8 +209,7 @@ sluice_status slc_gpt2_block_forward(sluice_gpt2 *m, slc_gpt2_block *block)
     uint64_t vector = m->rows * m->config.channels;
     status = norm(m, block, SLC_GPT2_LN1_GAMMA, mem.input, NULL, NULL, mem.narrow, &mem);
     if (!status) status = linear(m, block, QKV, mem.narrow, mem.qkv, mem.scratch);
-    if (!status)
-        status = slc_attention_forward(m->stream, &shape, mem.qkv, mem.attention, mem.logsumexp, mem.scratch);
+    if (!status) status = slc_attention_forward(m->stream, &shape, mem.qkv, mem.attention, mem.logsumexp, mem.scratch);
     if (!status) status = linear(m, block, PROJECTION, mem.attention, mem.mid, mem.scratch);
     if (!status) status = norm(m, block, SLC_GPT2_LN2_GAMMA, mem.mid, mem.input, mem.mid, mem.narrow, &mem);
     if (!status) status = linear(m, block, FC, mem.narrow, mem.hidden, mem.scratch);

@@ -18,10 +18,8 @@ sluice_status slc_gpt2_embed_register(sluice_gpt2 *m)
     if (!status) status = add_table(m, SLC_GPT2_WTE, true, &embed->wte);
     if (!status) status = add_table(m, SLC_GPT2_WPE, false, &embed->wpe);
 
-    const sluice_activation_desc tokens = {.name = "tokens",
-                                           .bytes = m->rows * sizeof(int32_t),
-                                           .last = SLUICE_BACKWARD,
-                                           .last_forward_layer = "embed"};
+    const sluice_activation_desc tokens = {
+        .name = "tokens", .bytes = m->rows * sizeof(int32_t), .last = SLUICE_BACKWARD, .last_forward_layer = "embed"};
     const sluice_activation_desc output = {.name = "x",
                                            .bytes = m->rows * m->config.channels * sizeof(float),
                                            .last_layer = "h.0",

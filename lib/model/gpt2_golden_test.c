@@ -83,9 +83,12 @@ static void full_name(const sluice_gpt2_config *config, uint32_t index, char out
 {
     slc_gpt2_param_info info = slc_gpt2_param_info_at(config, index);
     uint32_t last = slc_gpt2_param_total(config) - 2;
-    if (index < 2) snprintf(out, 64, "embed.%s", info.name);
-    else if (index >= last) snprintf(out, 64, "head.%s", info.name);
-    else snprintf(out, 64, "h.%u.%s", (index - 2) / SLC_GPT2_BLOCK_PARAMS, info.name);
+    if (index < 2)
+        snprintf(out, 64, "embed.%s", info.name);
+    else if (index >= last)
+        snprintf(out, 64, "head.%s", info.name);
+    else
+        snprintf(out, 64, "h.%u.%s", (index - 2) / SLC_GPT2_BLOCK_PARAMS, info.name);
 }
 
 static double largest_difference(const double *x, const float *truth, uint64_t count)

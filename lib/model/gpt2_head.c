@@ -74,10 +74,8 @@ static sluice_status register_params(sluice_gpt2 *m)
 static sluice_status register_activations(sluice_gpt2 *m)
 {
     slc_gpt2_head *head = &m->head;
-    const sluice_activation_desc targets = {.name = "targets",
-                                            .bytes = m->rows * sizeof(int32_t),
-                                            .last = SLUICE_BACKWARD,
-                                            .last_forward_layer = "head"};
+    const sluice_activation_desc targets = {
+        .name = "targets", .bytes = m->rows * sizeof(int32_t), .last = SLUICE_BACKWARD, .last_forward_layer = "head"};
     const sluice_activation_desc dstream = {.name = "dx",
                                             .bytes = m->rows * m->config.channels * sizeof(float),
                                             .first = SLUICE_BACKWARD,
@@ -106,8 +104,7 @@ static sluice_status register_workspaces(sluice_gpt2 *m)
     };
     sluice_status status = SLUICE_OK;
     for (size_t i = 0; !status && i < sizeof spaces / sizeof *spaces; i++)
-        if (spaces[i].bytes)
-            status = sluice_workspace_add(head->layer, spaces[i].name, spaces[i].bytes, spaces[i].out);
+        if (spaces[i].bytes) status = sluice_workspace_add(head->layer, spaces[i].name, spaces[i].bytes, spaces[i].out);
     return status;
 }
 
@@ -155,8 +152,7 @@ static sluice_status chunk_logits(sluice_gpt2 *m, const head_memory *mem, uint64
         slc_layer_norm_forward(m->stream, rows, channels, mem->input + first * channels, NULL, NULL, mem->gamma,
                                mem->beta, SLC_GPT2_EPSILON, mem->normed, mem->mean, mem->deviation);
     if (status) return status;
-    return slc_gemm(m->stream, &product, mem->normed, mem->wte, NULL, mem->logits, mem->scratch,
-                    m->head_scratch_bytes);
+    return slc_gemm(m->stream, &product, mem->normed, mem->wte, NULL, mem->logits, mem->scratch, m->head_scratch_bytes);
 }
 
 static sluice_status chunk_backward(sluice_gpt2 *m, const head_memory *mem, head_gradients *grad, uint64_t first,
@@ -234,8 +230,8 @@ sluice_status slc_gpt2_head_evaluate(sluice_gpt2 *m, const int32_t *targets, flo
         if (!status && logits)
             status = slc_copy(m->stream, logits + first * classes, mem.logits, rows * classes * sizeof(float));
         if (!status)
-            status = slc_cross_entropy(m->stream, rows, classes, mem.logits, mem.targets + first, 0,
-                                       mem.losses + first);
+            status =
+                slc_cross_entropy(m->stream, rows, classes, mem.logits, mem.targets + first, 0, mem.losses + first);
     }
     if (!status) status = slc_copy(m->stream, m->host_losses, mem.losses, m->rows * sizeof(float));
     return status ? status : sluice_forward_end(m->head.layer);

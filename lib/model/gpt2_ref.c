@@ -18,7 +18,7 @@ typedef struct {
     size_t length;
     double *memory; /* all of the below */
     block_values *blocks;
-    double *last, *normed, *logits;           /* behind the blocks */
+    double *last, *normed, *logits;              /* behind the blocks */
     double *dx, *dnorm, *dqkv, *dwide, *dlogits; /* gradients on their way down */
 } sequence;
 
@@ -340,8 +340,7 @@ static void sequence_backward(sequence *s, const int32_t *token, const double *p
 }
 
 sluice_status slc_gpt2_ref(const sluice_gpt2_config *config, uint32_t batch, uint32_t length, const int32_t *token,
-                           const int32_t *target, const double *params, double *loss, double *logits,
-                           double *gradients)
+                           const int32_t *target, const double *params, double *loss, double *logits, double *gradients)
 {
     sequence s;
     sluice_status status = sequence_create(config, length, &s);

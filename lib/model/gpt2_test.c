@@ -6,7 +6,6 @@
 #include "lib/model/gpt2_params.h"
 #include "lib/model/gpt2_ref.h"
 
-
 typedef struct {
     sluice_gpt2_config config;
     uint32_t batch, length, micro_batches, threads;
@@ -144,8 +143,7 @@ static void gradients_agree(void **state)
 static void evaluation_agrees(void **state)
 {
     (void)state;
-    const shape s = {
-        {.layers = 3, .channels = 32, .heads = 4, .context = 100, .vocabulary = 41}, 3, 99, 1, 1};
+    const shape s = {{.layers = 3, .channels = 32, .heads = 4, .context = 100, .vocabulary = 41}, 3, 99, 1, 1};
     text t = random_text(&s);
     test_model model = test_model_create(&s.config, s.batch, s.length, 1, s.threads);
     double *values = random_values(&s, model.rt), expected = 0, loss = 0;
@@ -183,9 +181,12 @@ static void first_values_are_gpt2s(void **state)
             square += (double)value[k] * value[k];
         }
         double count = (double)info.count, deviation = info.first == SLC_GPT2_RESIDUAL ? 0.01 : 0.02;
-        if (info.first == SLC_GPT2_ZERO) assert_true(square == 0);
-        else if (info.first == SLC_GPT2_ONE) assert_true(sum == count && square == count);
-        else assert_true(fabs(sqrt(square / count) / deviation - 1) < 6 / sqrt(2 * count));
+        if (info.first == SLC_GPT2_ZERO)
+            assert_true(square == 0);
+        else if (info.first == SLC_GPT2_ONE)
+            assert_true(sum == count && square == count);
+        else
+            assert_true(fabs(sqrt(square / count) / deviation - 1) < 6 / sqrt(2 * count));
         free(value);
     }
     test_model_destroy(&t);
