@@ -145,5 +145,5 @@ int main(int argc, char **argv)
     if (sluice_world_rank(world) == 0) printf("held out: %.1f %% right\n", 100 * sums[1] / ((ROWS - TRAIN) / BATCH * BATCH));
     sluice_runtime_destroy(rt);
     sluice_world_destroy(world);
-    return sums[1] > 0.8 * (ROWS - TRAIN) ? 0 : 1;
+    return sums[1] > 0.8 * ((ROWS - TRAIN) / BATCH * BATCH) ? 0 : 1;
 }
