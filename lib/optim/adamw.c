@@ -1,4 +1,4 @@
-/* AdamW: what depends on the step is worked out in double, once a range; the rest is the kernel's. */
+/* AdamW: what depends on the step is worked out once a range; the rest is the kernel's. */
 #include "lib/optim/adamw.h"
 
 #include "lib/base/status.h"
@@ -16,14 +16,14 @@ static sluice_status update(const sluice_update *u, void *context)
 {
     const adamw *a = context;
     slc_adamw_settings settings = {
-        .learning_rate = (float)u->learning_rate,
-        .beta1 = (float)a->settings.beta1,
-        .beta2 = (float)a->settings.beta2,
-        .epsilon = (float)a->settings.epsilon,
-        .weight_decay = u->no_decay ? 0 : (float)a->settings.weight_decay,
-        .gradient_factor = (float)u->gradient_factor,
-        .bias_correction1 = (float)(1 - pow(a->settings.beta1, (double)u->step)),
-        .bias_correction2 = (float)(1 - pow(a->settings.beta2, (double)u->step)),
+        .learning_rate = u->learning_rate,
+        .beta1 = a->settings.beta1,
+        .beta2 = a->settings.beta2,
+        .epsilon = a->settings.epsilon,
+        .weight_decay = u->no_decay ? 0 : a->settings.weight_decay,
+        .gradient_factor = u->gradient_factor,
+        .bias_correction1 = 1 - pow(a->settings.beta1, (double)u->step),
+        .bias_correction2 = 1 - pow(a->settings.beta2, (double)u->step),
     };
     return slc_adamw(a->stream, &settings, u->count, u->gradient, u->value, u->state[0], u->state[1]);
 }

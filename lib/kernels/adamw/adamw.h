@@ -5,11 +5,12 @@
 
 #include "lib/kernels/kernel.h"
 
+/* In double, so that 1 - beta is what it should be: each factor that the loop uses is rounded to fp32 once. */
 typedef struct {
-    float learning_rate, beta1, beta2, epsilon, weight_decay;
-    float gradient_factor;  /* each gradient is multiplied by this first */
-    float bias_correction1; /* 1 - beta1^t, computed in double, rounded once */
-    float bias_correction2; /* 1 - beta2^t */
+    double learning_rate, beta1, beta2, epsilon, weight_decay;
+    double gradient_factor;  /* each gradient is multiplied by this first */
+    double bias_correction1; /* 1 - beta1^t */
+    double bias_correction2; /* 1 - beta2^t */
 } slc_adamw_settings;
 
 sluice_status slc_adamw(slc_stream *stream, const slc_adamw_settings *settings, uint64_t count, const float *gradient,

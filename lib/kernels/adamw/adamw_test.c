@@ -5,14 +5,14 @@
 
 static slc_adamw_settings settings_at(int step)
 {
-    slc_adamw_settings s = {.learning_rate = 3e-3f,
-                            .beta1 = 0.9f,
-                            .beta2 = 0.95f,
-                            .epsilon = 1e-8f,
-                            .weight_decay = 0.1f,
-                            .gradient_factor = 0.7f};
-    s.bias_correction1 = (float)(1 - pow((double)s.beta1, step));
-    s.bias_correction2 = (float)(1 - pow((double)s.beta2, step));
+    slc_adamw_settings s = {.learning_rate = 3e-3,
+                            .beta1 = 0.9,
+                            .beta2 = 0.95,
+                            .epsilon = 1e-8,
+                            .weight_decay = 0.1,
+                            .gradient_factor = 0.7};
+    s.bias_correction1 = 1 - pow(s.beta1, step);
+    s.bias_correction2 = 1 - pow(s.beta2, step);
     return s;
 }
 
