@@ -136,6 +136,7 @@ static void set_demo(slc_training_options *t)
     t->batch = 4;
     t->context = 64;
     t->steps = 40;
+    t->learning_rate = 0.0005;
     t->strategy = "dp,oss,sdp,fsdp,mixed,random:1";
     t->schedule = "one_ahead";
     t->budget = "none,85%,70%,62%";

@@ -134,6 +134,21 @@ static bool check_peaks(FILE *out, const json_t *runs)
     return !differ;
 }
 
+/* Of the first complete run: with equal weights, of all. */
+static void print_losses(FILE *out, const json_t *runs)
+{
+    size_t index;
+    json_t *run;
+    json_array_foreach ((json_t *)runs, index, run) {
+        const json_t *losses = json_object_get(run, "losses");
+        size_t count = json_array_size(losses);
+        if (!count || !slc_bench_complete(run)) continue;
+        fprintf(out, "loss: %.4f -> %.4f in %zu steps\n", json_number_value(json_array_get(losses, 0)),
+                json_number_value(json_array_get(losses, count - 1)), count);
+        return;
+    }
+}
+
 /* Growth since just before commit, which the whole arena is part of. */
 static void print_resident(FILE *out, const json_t *runs)
 {
@@ -161,6 +176,7 @@ bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)
     fprintf(out, "\nfastest for each budget\n");
     for (size_t i = 0; i < json_array_size(runs); i++)
         if (!seen_before(runs, i, budget_keys)) print_fastest(out, runs, json_array_get(runs, i));
+    print_losses(out, runs);
     bool weights = check_weights(out, runs), peaks = check_peaks(out, runs);
     print_resident(out, runs);
     fflush(out);
