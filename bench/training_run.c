@@ -8,6 +8,7 @@
 #include "lib/data/text.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -259,8 +260,10 @@ sluice_status slc_training_run(sluice_world *world, const slc_training_options *
     sluice_status status = begin(&t);
     if (!status) status = train(&t);
     if (!status) status = finish(&t);
+    char why[2048]; /* destroying a runtime in the middle of a step says so itself */
+    snprintf(why, sizeof why, "%s", sluice_last_error());
     end(&t);
-    return status;
+    return status ? slc_error(status, "%s", why) : SLUICE_OK;
 }
 
 void slc_training_result_free(slc_training_result *result)
