@@ -316,20 +316,24 @@ static void drain(slc_control *control, uint64_t deadline_ns)
     }
 }
 
-void slc_control_leave(slc_control *control, uint32_t operations)
+void slc_control_goodbye(slc_control *control, uint32_t operations)
 {
-    bool failed = slc_failed(control->failure);
     uint64_t start = slc_clock_ns();
     slc_frame goodbye = {.kind = SLC_FRAME_LEAVE, .rank = control->rank, .value = {operations, control->collects}};
     for (int i = 0; i < control->link_count; i++) {
         slc_link *link = &control->links[i];
-        if (!failed) slc_link_send(control, link, goodbye, NULL);
+        if (!slc_failed(control->failure)) slc_link_send(control, link, goodbye, NULL);
         while (link->fd >= 0 && link->out_at < link->out.used && slc_clock_ns() - start < linger_ns / 4) {
             struct pollfd entry = {.fd = link->fd, .events = POLLOUT};
             if (poll(&entry, 1, 10) > 0 && (entry.revents & (POLLERR | POLLHUP))) break;
             flush_link(control, link);
         }
-        if (link->fd >= 0) shutdown(link->fd, SHUT_WR);
     }
-    drain(control, start + (failed ? linger_ns / 10 : linger_ns));
+}
+
+void slc_control_leave(slc_control *control)
+{
+    for (int i = 0; i < control->link_count; i++)
+        if (control->links[i].fd >= 0) shutdown(control->links[i].fd, SHUT_WR);
+    drain(control, slc_clock_ns() + (slc_failed(control->failure) ? linger_ns / 10 : linger_ns));
 }

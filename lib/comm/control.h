@@ -81,8 +81,10 @@ bool slc_control_step(slc_control *control, uint64_t now_ns);
 /* Sends the world's failure to the others, once, if they are to be told. */
 void slc_control_tell(slc_control *control);
 
-/* Says goodbye and waits shortly until rank 0 (rank 0: everybody) heard it; after a failure only flushes. */
-void slc_control_leave(slc_control *control, uint32_t operations);
+/* Says goodbye, before anything else of this rank is closed; after a failure only flushes. */
+void slc_control_goodbye(slc_control *control, uint32_t operations);
+/* Waits shortly until rank 0 (rank 0: everybody) has heard it and closed too. */
+void slc_control_leave(slc_control *control);
 
 /* collect.c: begins the caller's collective; it is complete when collect_done is set. */
 void slc_control_collect(slc_control *control, slc_collect *collect);

@@ -16,7 +16,8 @@
 
 enum { TRANSPORT_DESCRIPTORS = 8 };
 static const uint64_t look_ns = 1000000u;              /* how often sockets are looked at while there is work */
-static const uint64_t suspicion_ns = 1000000000u;      /* how long the control connection has to confirm a lost peer */
+static const uint64_t suspicion_ns = 3000000000u;      /* how long the control connection has to explain a lost peer */
+static const uint64_t transport_linger_ns = 1000000000u;
 static const uint64_t cancel_patience_ns = 2000000000u;
 static const uint32_t far_beyond = 1u << 30;
 
@@ -226,8 +227,9 @@ static void *thread_main(void *argument)
     }
     if (slc_failed(&world->failure) && !world->acknowledged) acknowledge_failure(world);
     if (world->comm.messages_pending) cancel_messages(world); /* left with operations unfinished */
-    slc_transport_close(&world->transport, slc_failed(&world->failure) ? 0 : suspicion_ns);
-    slc_control_leave(&world->control, atomic_load(&world->comm.wire_completed));
+    slc_control_goodbye(&world->control, atomic_load(&world->comm.wire_completed));
+    slc_transport_close(&world->transport, slc_failed(&world->failure) ? 0 : transport_linger_ns);
+    slc_control_leave(&world->control);
     return NULL;
 }
 

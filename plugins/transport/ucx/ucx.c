@@ -1,7 +1,6 @@
 /* Messages over UCX: one worker, tag matching, asleep by ucp_worker_arm. Settings are those that were measured to fill
- * a link at small depth: eager always (rendezvous is half-duplex at low depth) and large receive segments; whatever the
- * user set in the environment stays. UCX's own keepalive is off: the library's heartbeats find silent hosts sooner, and
- * on a busy machine it called living peers dead ("Endpoint timeout"). */
+ * a link at small depth: eager always (rendezvous is half-duplex at low depth), large receive segments, short keepalive;
+ * whatever the user set in the environment stays. UCX 1.13 calls every closed connection an "Endpoint timeout". */
 #include <sluice/plugin/transport_v1.h>
 #include <ucp/api/ucp.h>
 
@@ -128,7 +127,7 @@ static const struct {
 } defaults[] = {
     {"TLS", "tcp,self", 0},
     {"RNDV_THRESH", "inf", 0},
-    {"KEEPALIVE_INTERVAL", "inf", 0},
+    {"KEEPALIVE_INTERVAL", "1s", 0},
     {"TCP_RX_SEG_SIZE", "512K", 1},
 };
 
