@@ -9,6 +9,7 @@
 #include "bench/training_run.h"
 #include "lib/base/status.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -86,6 +87,7 @@ static sluice_status write_results(output *out, const sluice_world *world, const
 {
     bool to_stdout = out->json.file == stdout || out->csv.file == stdout;
     print_summary(to_stdout ? stderr : stdout, options, result);
+    if (fflush(stdout)) return slc_error(SLUICE_ERR_IO, "cannot write to standard output: %s", strerror(errno));
     if (!out->json.file) return SLUICE_OK;
     json_t *runs = json_array();
     json_array_append_new(runs, slc_training_run_json(world, options, result));

@@ -84,6 +84,9 @@ full_disks() {
     refuses 'cannot write' --steps 1 --json "$work/nowhere/a.json"
     refuses 'no space left' --steps 1 --json /dev/full
     refuses 'no space left' --steps 1 --csv /dev/full
+    timeout 60 "$sluice" train --data "$work/text" --steps 1 >/dev/full 2>"$work/err" </dev/null
+    check 'a summary that is lost is an error' 1 $?
+    check 'and it says so' 1 "$(grep -ci 'no space left' "$work/err")"
     echo before >"$work/kept.json"
     refuses 'no such file' --json "$work/kept.json" --data "$work/nowhere"
     check 'a failed run keeps old results' before "$(cat "$work/kept.json")"
@@ -96,29 +99,32 @@ ranks() {
     done
     check 'equal weights' "$(hash_of "$work/dp.json")" "$(hash_of "$work/fsdp.json")"
     timeout 60 "$sluice" run -n 2 -- "$sluice" train --data "$work/text" --context 32 -n 3 >"$work/out" 2>"$work/err"
-    check '-n against the launcher fails' yes "$([ $? -ne 0 ] && echo yes)"
+    code=$?
+    check '-n against the launcher fails' yes "$([ $code -ne 0 ] && echo yes)"
     check '-n against the launcher is named' yes "$(grep -q 'launcher started 2' "$work/err" && echo yes)"
 }
 
-# -n N, which signals: starts a long run, stops it after its first step.
+# Which signal, ranks: starts a long run, stops it after its first step.
 stop() {
+    local ranks=()
+    [ "$2" = 1 ] || ranks=(-n "$2")
     rm -f "$work/stop.json" "$work/stop.csv" "$work/err"
     touch "$work/err"
-    "$sluice" train $1 --data "$work/text" --context 32 --batch 2 --steps 1000000 --json "$work/stop.json" \
+    "$sluice" train "${ranks[@]}" --data "$work/text" --context 32 --batch 2 --steps 1000000 --json "$work/stop.json" \
         --csv "$work/stop.csv" >"$work/out" 2>"$work/err" </dev/null &
     local process=$!
     for _ in $(seq 300); do
         grep -q 'step 1/' "$work/err" && break
         sleep 0.1
     done
-    kill -"$2" $process
+    kill -"$1" $process
     for _ in $(seq 300); do
         kill -0 $process 2>/dev/null || break
         sleep 0.1
     done
     kill -KILL $process 2>/dev/null && check 'stopped in 30 s' yes no
     wait $process
-    check "exit code after SIG$2 $1" 130 $?
+    check "exit code after SIG$1 on $2 ranks" 130 $?
     check 'results say so' 1 "$(grep -c '"interrupted": true' "$work/stop.json")"
     check 'metrics are there' yes "$([ "$(wc -l <"$work/stop.csv")" -gt 1 ] && echo yes)"
 }
@@ -127,7 +133,7 @@ refusals
 results
 full_disks
 ranks
-stop '' INT
-stop '' TERM
-stop '-n 2' INT
+stop INT 1
+stop TERM 1
+stop INT 2
 exit $failed
