@@ -1,0 +1,185 @@
+/* Worlds: what they say of themselves, small collectives, abuse of submission, and which transports are accepted. */
+#include "lib/comm/comm_test.h"
+#include "lib/comm/transport.h"
+
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+typedef struct {
+    int size, port;
+    bool direct, mixed;
+} test_case;
+
+static void check_small_collectives(sluice_world *world)
+{
+    int rank = sluice_world_rank(world), size = sluice_world_size(world);
+    for (int round = 0; round < 20; round++) {
+        double sums[3] = {0.1 * (rank + 1), rank, round}, first = 0.1, all[RANKS_MAX] = {0};
+        for (int r = 1; r < size; r++) first += 0.1 * (r + 1);
+        CHECK(!sluice_world_all_reduce(world, sums, 3));
+        CHECK(sums[0] == first); /* the same bits: added in rank order */
+        CHECK(sums[1] == size * (size - 1) / 2 && sums[2] == (double)round * size);
+        double own = rank * 10 + round;
+        CHECK(!sluice_world_all_gather(world, &own, sizeof own, all));
+        for (int r = 0; r < size; r++) CHECK(all[r] == r * 10 + round);
+        int root = round % size, data[2] = {rank == root ? round : -1, 7};
+        CHECK(!sluice_world_broadcast(world, data, sizeof data, root));
+        CHECK(data[0] == round && data[1] == 7);
+        CHECK(!sluice_world_barrier(world));
+    }
+    /* Larger than a socket takes at a time. */
+    size_t bytes = 6 << 20;
+    char *large = malloc(bytes);
+    CHECK(large);
+    for (size_t i = 0; i < bytes; i++) large[i] = rank == size - 1 ? (char)(i * 31 + i / 4096) : 0;
+    CHECK(!sluice_world_broadcast(world, large, bytes, size - 1));
+    for (size_t i = 0; i < bytes; i++) CHECK(large[i] == (char)(i * 31 + i / 4096));
+    free(large);
+    CHECK(sluice_world_broadcast(world, NULL, 0, size) == SLUICE_ERR_ARGUMENT);
+}
+
+static int body(int rank, void *argument)
+{
+    const test_case *test = argument;
+    sluice_world_config config = test_config(rank, test->size, test->port);
+    config.direct = test->direct;
+    if (test->mixed) setenv("SLUICE_COMM_HOST_ID", rank < 2 ? "here" : "there", 1);
+    sluice_world *world;
+    CHECK(!sluice_world_create(&config, &world));
+    CHECK(sluice_world_rank(world) == rank && sluice_world_size(world) == test->size);
+    const char *path = test->size == 1 ? "alone" : test->mixed ? "mixed" : test->direct ? "direct" : "messages";
+    CHECK(!strcmp(sluice_world_path(world), path));
+    CHECK(!strcmp(sluice_world_transport(world), test->size > 1 && (test->mixed || !test->direct) ? "ucx" : "none"));
+    CHECK(sluice_world_local_size(world) == (test->mixed ? 2 : test->direct ? test->size : 1));
+    CHECK(sluice_world_local_rank(world) == (test->mixed ? rank % 2 : test->direct ? rank : 0));
+    check_small_collectives(world);
+    sluice_world_destroy(world);
+    return 0;
+}
+
+static void test_worlds(void **state)
+{
+    (void)state;
+    const test_case cases[] = {{.size = 1, .direct = true}, {.size = 2, .direct = true}, {.size = 3, .direct = true},
+                               {.size = 2}, {.size = 5}, {.size = 4, .direct = true, .mixed = true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        test_case test = cases[i];
+        test.port = free_port();
+        assert_int_equal(run_ranks(test.size, body, &test), 0);
+    }
+}
+
+static sluice_status count_up(void *context)
+{
+    ++*(int *)context;
+    return SLUICE_OK;
+}
+
+static sluice_status refuse(void *context)
+{
+    (void)context;
+    return SLUICE_ERR_NON_FINITE;
+}
+
+/* What submission refuses, the order of calls and gates, and a hook that fails. In a child: it starts a thread. */
+static int submission_body(int rank, void *argument)
+{
+    sluice_world_config config = test_config(0, 1, 1);
+    sluice_world *world;
+    slc_device *device;
+    slc_segment segment;
+    (void)rank;
+    (void)argument;
+    CHECK(!sluice_world_create(&config, &world));
+    slc_comm *comm = slc_world_comm(world);
+    slc_op op = {.kind = SLC_ALL_REDUCE, .dtype = SLC_FLOAT32, .elements = 64, .block_elements = 32, .block_count = 2,
+                 .scale = 2};
+    CHECK(slc_comm_submit(comm, &op, 1, NULL) == SLUICE_ERR_ORDER); /* nothing attached */
+    CHECK(!slc_device_open("cpu", &device) && !slc_segment_create(device, 4096, &segment));
+    CHECK(!slc_comm_attach(comm, &segment, NULL, 0));
+    float *values = segment.base;
+    op.src = op.dst = values;
+    slc_op bad = op;
+    bad.elements = 65;
+    CHECK(slc_comm_submit(comm, &bad, 1, NULL) == SLUICE_ERR_ARGUMENT);
+    bad = op;
+    bad.first_block = 1;
+    CHECK(slc_comm_submit(comm, &bad, 1, NULL) == SLUICE_ERR_ARGUMENT);
+    bad = op;
+    bad.elements = 2048;
+    bad.block_elements = 1024;
+    CHECK(slc_comm_submit(comm, &bad, 1, NULL) == SLUICE_ERR_ARGUMENT); /* beyond the arena */
+    bad = op;
+    bad.dst = values + 64;
+    CHECK(slc_comm_submit(comm, &bad, 1, NULL) == SLUICE_ERR_ARGUMENT);
+
+    int calls = 0;
+    slc_gate gate;
+    slc_gate_init(&gate);
+    for (int i = 0; i < 64; i++) values[i] = (float)i;
+    slc_op both[2] = {op, {.kind = SLC_CALL, .call = count_up, .context = &calls}};
+    both[0].wait[1] = &gate;
+    both[0].wait_value[1] = 1;
+    uint32_t index;
+    CHECK(!slc_comm_submit(comm, both, 2, &index));
+    usleep(50000);
+    CHECK(!slc_gate_passed(slc_comm_completed(comm), index + 1) && calls == 0);
+    slc_gate_post(&gate, 1);
+    slc_comm_notify(comm);
+    CHECK(!slc_comm_wait(comm, index + 2) && calls == 1);
+    for (int i = 0; i < 64; i++) CHECK(values[i] == 2.0f * (float)i);
+
+    /* More than the queue holds, behind a closed gate that another thread would open; here the gate is open. */
+    slc_op many[64];
+    for (int i = 0; i < 64; i++) many[i] = both[1];
+    for (int i = 0; i < 200; i++) CHECK(!slc_comm_submit(comm, many, 64, &index));
+    CHECK(!slc_comm_wait(comm, index + 64) && calls == 1 + 200 * 64);
+
+    both[1].call = refuse;
+    CHECK(!slc_comm_submit(comm, &both[1], 1, &index));
+    CHECK(slc_comm_wait(comm, index + 1) == SLUICE_ERR_NON_FINITE);
+    CHECK(slc_comm_submit(comm, &op, 1, NULL) == SLUICE_ERR_NON_FINITE);
+    CHECK(!slc_comm_attach(comm, NULL, NULL, 0));
+    slc_segment_destroy(&segment);
+    slc_device_close(device);
+    sluice_world_destroy(world);
+    return 0;
+}
+
+static void test_submission(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(1, submission_body, NULL), 0);
+}
+
+static void ignore_lost(void *context, int rank, const char *why)
+{
+    (void)context;
+    (void)rank;
+    (void)why;
+}
+
+static void test_loading(void **state)
+{
+    (void)state;
+    slc_transport transport;
+    assert_int_equal(slc_transport_open(&transport, "nosuch", "", 0, 2, ignore_lost, NULL), SLUICE_ERR_UNSUPPORTED);
+    assert_non_null(strstr(sluice_last_error(), "libsluice_transport_nosuch.so"));
+    assert_int_equal(slc_transport_open(&transport, "../ucx", "", 0, 2, ignore_lost, NULL), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_transport_open(&transport, "ucx", "fast", 0, 2, ignore_lost, NULL), SLUICE_ERR_ARGUMENT);
+    assert_non_null(strstr(sluice_last_error(), "fast"));
+    assert_int_equal(slc_transport_open(&transport, "ucx", "1gbit,never", 0, 2, ignore_lost, NULL), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_transport_open(&transport, "throttle", "1gbit", 0, 2, ignore_lost, NULL), SLUICE_ERR_UNSUPPORTED);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_worlds),
+        cmocka_unit_test(test_submission),
+        cmocka_unit_test(test_loading),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
