@@ -59,9 +59,12 @@ static const char *launcher_name(void)
     static const struct {
         const char *variable, *name;
     } rows[] = {
-        {"TORCHELASTIC_RUN_ID", "torchrun"},  {"RANK", "sluice run, or another that sets RANK"},
-        {"OMPI_COMM_WORLD_RANK", "Open MPI"}, {"PMI_RANK", "PMI"},
-        {"PMIX_RANK", "PMIx"},                {"SLURM_STEP_ID", "Slurm"},
+        {"TORCHELASTIC_RUN_ID", "torchrun"},
+        {"RANK", "sluice run, or another that sets RANK"},
+        {"OMPI_COMM_WORLD_RANK", "Open MPI"},
+        {"PMI_RANK", "PMI"},
+        {"PMIX_RANK", "PMIx"},
+        {"SLURM_STEP_ID", "Slurm"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (getenv(rows[i].variable)) return rows[i].name;
@@ -101,8 +104,8 @@ static json_t *launcher(void)
 
 static json_t *collect(void)
 {
-    return json_pack("{s:s, s:o, s:o, s:s, s:i, s:b, s:o}", "version", SLUICE_VERSION, "transports", transports(), "devices", devices(),
-                     "instruction_set", slc_isa_name(slc_isa_level()), "processors",
+    return json_pack("{s:s, s:o, s:o, s:s, s:i, s:b, s:o}", "version", SLUICE_VERSION, "transports", transports(),
+                     "devices", devices(), "instruction_set", slc_isa_name(slc_isa_level()), "processors",
                      (int)sysconf(_SC_NPROCESSORS_ONLN), "models", HAVE_MODELS, "launcher", launcher());
 }
 
@@ -111,17 +114,20 @@ static void print_value(const json_t *value)
     const char *key, *between = "";
     json_t *item;
     size_t index;
-    if (json_is_string(value)) printf("%s", json_string_value(value));
-    else if (json_is_integer(value)) printf("%lld", (long long)json_integer_value(value));
-    else if (json_is_boolean(value)) printf("%s", json_is_true(value) ? "yes" : "no");
+    if (json_is_string(value))
+        printf("%s", json_string_value(value));
+    else if (json_is_integer(value))
+        printf("%lld", (long long)json_integer_value(value));
+    else if (json_is_boolean(value))
+        printf("%s", json_is_true(value) ? "yes" : "no");
     else if (json_is_array(value)) {
         if (!json_array_size(value)) printf("none");
-        json_array_foreach(value, index, item) {
+        json_array_foreach (value, index, item) {
             printf("%s", index ? ", " : "");
             print_value(item);
         }
     } else
-        json_object_foreach((json_t *)value, key, item) {
+        json_object_foreach ((json_t *)value, key, item) {
             printf("%s%s: ", between, key);
             print_value(item);
             between = "; ";
@@ -141,7 +147,7 @@ static int print_facts(bool as_json)
         json_dumpf(facts, stdout, JSON_INDENT(2));
         printf("\n");
     } else {
-        json_object_foreach(facts, key, value) {
+        json_object_foreach (facts, key, value) {
             printf("%-16s ", key);
             print_value(value);
             printf("\n");
@@ -161,8 +167,10 @@ static int run(int argc, char **argv)
     info_options options = {0};
     argp_parse(&parser, argc, argv, 0, NULL, &options);
     int exit_code = 0;
-    if (options.settings) slc_settings_print(slc_all_settings, slc_all_settings_count, stdout);
-    else exit_code = print_facts(options.json);
+    if (options.settings)
+        slc_settings_print(slc_all_settings, slc_all_settings_count, stdout);
+    else
+        exit_code = print_facts(options.json);
     if (fflush(stdout) || ferror(stdout)) {
         perror("sluice info");
         return 1;

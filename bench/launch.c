@@ -229,8 +229,10 @@ static void note_end(job *j, int rank, const siginfo_t *info)
         j->end_at_ns = later(SPEAK_S);
         if (j->alive && !j->interrupts) say("rank %d failed; the others have %.0f s to speak", rank, SPEAK_S);
     }
-    if (killed) say("rank %d was killed by signal %d (%s)", rank, info->si_status, strsignal(info->si_status));
-    else say("rank %d ended with exit code %d", rank, code);
+    if (killed)
+        say("rank %d was killed by signal %d (%s)", rank, info->si_status, strsignal(info->si_status));
+    else
+        say("rank %d ended with exit code %d", rank, code);
 }
 
 /* The dead are looked at before they are reaped: until then nobody else can get the number of their group. */

@@ -7,11 +7,9 @@
 static const sluice_command *const commands[] = {
     &slc_command_run,
 #ifdef SLUICE_HAVE_DNNL
-    &slc_command_train,
-    &slc_command_bench,
+    &slc_command_train, &slc_command_bench,
 #endif
-    &slc_command_perf,
-    &slc_command_info,
+    &slc_command_perf,  &slc_command_info,
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };

@@ -65,9 +65,8 @@ void slc_prefix_pass_on(slc_prefix_stream *stream)
 {
     if (stream->from < 0) return;
     if (!stream->line) stream->line = malloc(SLC_PREFIX_LINE_BYTES);
-    ssize_t got = stream->line
-                      ? read(stream->from, stream->line + stream->used, SLC_PREFIX_LINE_BYTES - stream->used)
-                      : 0;
+    ssize_t got =
+        stream->line ? read(stream->from, stream->line + stream->used, SLC_PREFIX_LINE_BYTES - stream->used) : 0;
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (got > 0) {
         stream->used += (size_t)got;

@@ -15,9 +15,21 @@ typedef struct {
 } unit;
 
 static const unit byte_units[] = {
-    {"", 1},          {"b", 1},          {"k", 1024},       {"kib", 1024},    {"kb", 1e3},        {"m", 1048576},
-    {"mib", 1048576}, {"mb", 1e6},       {"g", 1073741824}, {"gb", 1e9},      {"gib", 1073741824}, {"t", 1099511627776},
-    {"tb", 1e12},     {"tib", 1099511627776}, {NULL, 0},
+    {"", 1},
+    {"b", 1},
+    {"k", 1024},
+    {"kib", 1024},
+    {"kb", 1e3},
+    {"m", 1048576},
+    {"mib", 1048576},
+    {"mb", 1e6},
+    {"g", 1073741824},
+    {"gb", 1e9},
+    {"gib", 1073741824},
+    {"t", 1099511627776},
+    {"tb", 1e12},
+    {"tib", 1099511627776},
+    {NULL, 0},
 };
 static const unit bit_units[] = {
     {"bit", 0.125}, {"kbit", 125}, {"mbit", 125e3}, {"gbit", 125e6}, {"tbit", 125e9}, {NULL, 0},
@@ -60,7 +72,8 @@ sluice_status slc_parse_budget(const char *text, uint64_t *bytes, double *fracti
         *fraction = 0;
         return SLUICE_OK;
     }
-    return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" is not a budget: give a size as 900MiB, or a share of dp as 60%%", text);
+    return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" is not a budget: give a size as 900MiB, or a share of dp as 60%%",
+                     text);
 }
 
 sluice_status slc_parse_bandwidth(const char *text, double *bytes_per_s)

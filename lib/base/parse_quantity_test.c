@@ -16,9 +16,9 @@ static void sizes(void **state)
     const struct {
         const char *text;
         uint64_t bytes;
-    } rows[] = {{"0", 0},          {"4096", 4096},           {"12B", 12},    {"64K", 65536},         {"64kib", 65536},
-                {"2KB", 2000},     {"900MiB", 943718400},    {"8M", 8388608}, {"1.5GB", 1500000000}, {"1GiB", 1073741824},
-                {"0.5k", 512},     {"2T", 2199023255552}};
+    } rows[] = {{"0", 0},      {"4096", 4096},        {"12B", 12},     {"64K", 65536},        {"64kib", 65536},
+                {"2KB", 2000}, {"900MiB", 943718400}, {"8M", 8388608}, {"1.5GB", 1500000000}, {"1GiB", 1073741824},
+                {"0.5k", 512}, {"2T", 2199023255552}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uint64_t bytes = 1;
         assert_int_equal(slc_parse_bytes(rows[i].text, &bytes), SLUICE_OK);

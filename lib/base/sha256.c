@@ -44,8 +44,8 @@ static void take_block(uint32_t state[8], const unsigned char *p)
 
 void slc_sha256_init(slc_sha256 *hash)
 {
-    *hash = (slc_sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab,
-                                   0x5be0cd19}};
+    *hash = (slc_sha256){
+        .state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
 
 void slc_sha256_add(slc_sha256 *hash, const void *data, size_t bytes)

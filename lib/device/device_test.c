@@ -128,9 +128,9 @@ static void dtypes_have_sizes_and_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_device_is_named),   cmocka_unit_test(segment_is_zeroed_and_whole_pages),
+        cmocka_unit_test(unknown_device_is_named),      cmocka_unit_test(segment_is_zeroed_and_whole_pages),
         cmocka_unit_test(impossible_sizes_are_refused), cmocka_unit_test(a_peer_sees_the_same_bytes),
-        cmocka_unit_test(streams_copy_in_order),     cmocka_unit_test(dtypes_have_sizes_and_names),
+        cmocka_unit_test(streams_copy_in_order),        cmocka_unit_test(dtypes_have_sizes_and_names),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

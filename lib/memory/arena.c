@@ -106,8 +106,10 @@ static size_t first_behind(const slc_arena *arena, uint64_t offset)
     size_t low = 0, high = arena->count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (arena->claims[middle].end <= offset) low = middle + 1;
-        else high = middle;
+        if (arena->claims[middle].end <= offset)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }

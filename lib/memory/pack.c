@@ -127,8 +127,7 @@ static int64_t choose_offset(const packing *p)
     size_t i = 0, k = 0;
     int64_t cursor = 0, best = -1, best_slack = INT64_MAX;
     while (i < p->whole.count || k < p->parts.count) {
-        bool from_whole =
-            k == p->parts.count || (i < p->whole.count && p->whole.items[i].low <= p->parts.items[k].low);
+        bool from_whole = k == p->parts.count || (i < p->whole.count && p->whole.items[i].low <= p->parts.items[k].low);
         const interval *next = from_whole ? &p->whole.items[i++] : &p->parts.items[k++];
         if (cursor <= next->low) {
             if (!p->best_fit) return cursor;
@@ -149,8 +148,10 @@ static void insert_placed(packing *p, uint32_t index)
     while (low < high) {
         size_t middle = (low + high) / 2;
         uint32_t other = p->placed[middle];
-        if (p->offset[other] + p->items[other].first <= address) low = middle + 1;
-        else high = middle;
+        if (p->offset[other] + p->items[other].first <= address)
+            low = middle + 1;
+        else
+            high = middle;
     }
     memmove(&p->placed[low + 1], &p->placed[low], (p->placed_count - low) * sizeof *p->placed);
     p->placed[low] = index;
@@ -359,8 +360,7 @@ sluice_status slc_pack(slc_pack_buffer *buffers, size_t count, uint64_t *peak)
     result best = {.peak = -1, .offset = offsets + count, .order = orders + 2 * count};
 
     status = describe_all(buffers, count, items);
-    if (!status)
-        status = search(&p, (int64_t)slc_pack_lower_bound(buffers, count), scratch, orders + 3 * count, &best);
+    if (!status) status = search(&p, (int64_t)slc_pack_lower_bound(buffers, count), scratch, orders + 3 * count, &best);
     if (status) goto free_all;
     for (size_t i = 0; i < count; i++) buffers[i].offset = (uint64_t)best.offset[i];
     *peak = (uint64_t)best.peak;

@@ -47,8 +47,10 @@ uint32_t slc_pack_profile(const slc_pack_buffer *buffer, slc_pack_part *scratch_
         uint64_t live = live_bytes(scratch_parts, count, start);
         if (!live) continue;
         slc_pack_step *last = step_count ? &steps[step_count - 1] : NULL;
-        if (last && last->end == start && last->live_bytes == live) last->end = end;
-        else steps[step_count++] = (slc_pack_step){start, end, live};
+        if (last && last->end == start && last->live_bytes == live)
+            last->end = end;
+        else
+            steps[step_count++] = (slc_pack_step){start, end, live};
     }
     return step_count;
 }

@@ -55,12 +55,13 @@ static void make_buffer(problem *p, size_t index, uint32_t times, uint32_t block
     uint32_t start = random_below(times), length = 1 + random_below(times - start), kind = random_below(3);
     buffer->bytes = blocks * block;
     buffer->part_count = kind == 2 ? 1 : blocks;
-    for (uint32_t k = 0; k < blocks; k++)
-        parts[k] = (slc_pack_part){k * block, (k + 1) * block, start, start + length};
+    for (uint32_t k = 0; k < blocks; k++) parts[k] = (slc_pack_part){k * block, (k + 1) * block, start, start + length};
     for (uint32_t k = 0; k < blocks && kind < 2; k++) {
         uint32_t shift = (uint32_t)((uint64_t)(length - 1) * k / blocks);
-        if (kind == 0) parts[k].end -= shift;
-        else parts[k].start += shift;
+        if (kind == 0)
+            parts[k].end -= shift;
+        else
+            parts[k].start += shift;
     }
     if (kind == 2) parts[0].end_byte = buffer->bytes;
 }
@@ -280,12 +281,9 @@ static void a_step_packs_close_to_its_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_staircase_lends_its_corner),
-        cmocka_unit_test(empty_things_take_no_room),
-        cmocka_unit_test(wrong_parts_are_refused),
-        cmocka_unit_test(small_cases_come_near_the_best_order),
-        cmocka_unit_test(random_cases_are_valid_and_repeat),
-        cmocka_unit_test(the_check_finds_planted_faults),
+        cmocka_unit_test(a_staircase_lends_its_corner),      cmocka_unit_test(empty_things_take_no_room),
+        cmocka_unit_test(wrong_parts_are_refused),           cmocka_unit_test(small_cases_come_near_the_best_order),
+        cmocka_unit_test(random_cases_are_valid_and_repeat), cmocka_unit_test(the_check_finds_planted_faults),
         cmocka_unit_test(a_step_packs_close_to_its_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
