@@ -142,8 +142,7 @@ int main(int argc, char **argv)
         sums[0] += loss_of(y, labels + at, &sums[1]);
     }
     check(sluice_evaluate_end(rt));
-    if (sluice_world_rank(world) == 0)
-        printf("right: %.1f %%\n", 100 * sums[1] / ((ROWS - TRAIN) / BATCH * BATCH));
+    if (sluice_world_rank(world) == 0) printf("right: %.1f %%\n", 100 * sums[1] / ((ROWS - TRAIN) / BATCH * BATCH));
     sluice_runtime_destroy(rt);
     sluice_world_destroy(world);
     return sums[1] > 0.8 * ((ROWS - TRAIN) / BATCH * BATCH) ? 0 : 1;
