@@ -59,8 +59,8 @@ static const option_row rows[] = {
      "Micro-batches of held-out text an evaluation takes; 0: never evaluate"},
     {"json", "FILE", TEXT, FIELD(json), NULL, 0, 0, "Write the results as JSON; '-': standard output"},
     {"csv", "FILE", TEXT, FIELD(csv), NULL, 0, 0, "Write a table as CSV; '-': standard output"},
-    {"dropout", "X", MISSING, 0, NULL, 0, 0, NULL},
-    {"tied", "HOW", MISSING, 0, NULL, 0, 0, NULL},
+    {"dropout", "X", MISSING, 0, "0", 0, 0, NULL},
+    {"tied", "HOW", MISSING, 0, "joint", 0, 0, NULL},
     {"lossy", "HOW", MISSING, 0, NULL, 0, 0, NULL},
     {"weights", "DIR", MISSING, 0, NULL, 0, 0, NULL},
     {"save", "DIR", MISSING, 0, NULL, 0, 0, NULL},
@@ -114,7 +114,9 @@ static sluice_status set_option(slc_training_options *options, const option_row 
         status = parse_number(row, text, &number);
         if (!status) memcpy(field, &(uint64_t){(uint64_t)number}, sizeof(uint64_t));
         break;
-    case MISSING: return slc_error(SLUICE_ERR_UNSUPPORTED, "--%s: not built in this version", row->name);
+    case MISSING:
+        if (row->fallback && !strcmp(text, row->fallback)) return SLUICE_OK; /* what is done anyway */
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "--%s %s: not built in this version", row->name, text);
     }
     return status;
 }

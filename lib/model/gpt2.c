@@ -2,6 +2,7 @@
 #include "lib/model/gpt2.h"
 
 #include "lib/base/status.h"
+#include "lib/kernels/gemm/gemm.h"
 
 #include <stdlib.h>
 
@@ -19,12 +20,22 @@ static sluice_status check_config(const sluice_gpt2_config *c, uint32_t batch, u
     return SLUICE_OK;
 }
 
+/* What GEMM packs is never more than its largest operands. */
+static uint64_t gemm_own_bytes(const sluice_gpt2 *m)
+{
+    uint64_t channels = m->config.channels, wide = 4 * channels;
+    if (m->config.vocabulary > wide) wide = m->config.vocabulary;
+    uint64_t operands = (m->rows + channels) * wide * sizeof(float);
+    return m->stream->threads * (operands < SLC_GEMM_OWN_BYTES ? operands : SLC_GEMM_OWN_BYTES);
+}
+
 static sluice_status register_layers(sluice_gpt2 *m)
 {
     sluice_status status = slc_gpt2_embed_register(m);
     for (uint32_t i = 0; !status && i < m->config.layers; i++) status = slc_gpt2_block_register(m, i);
     if (!status) status = slc_gpt2_head_register(m);
     if (!status) status = sluice_runtime_reserve(m->rt, "loss values", m->rows * sizeof(float));
+    if (!status) status = sluice_runtime_reserve(m->rt, "GEMM's own buffers", gemm_own_bytes(m));
     return status;
 }
 

@@ -1,12 +1,16 @@
 /* C = op(A) op(B) (+ C) (+ bias), fp32, row-major. op(A) is m x k, op(B) is k x n, C is m x n.
- * By oneDNN (the only file that calls it is gemm_dnnl.c; built for 2.x and 3.x). Nothing is allocated for scratch: the
- * caller passes a workspace, 64-byte aligned. */
+ * By oneDNN (the only file that calls it is gemm_dnnl.c; built for 2.x and 3.x). Where B is transposed and A is not,
+ * scratch is the caller's workspace, 64-byte aligned. The other products go through dnnl_sgemm, the faster one there,
+ * which allocates packing buffers of its own inside the call: 1 to 6 MiB a thread measured on GPT-2's shapes. A model
+ * reserves SLC_GEMM_OWN_BYTES a thread for them, so that they count in the budget. */
 #ifndef SLC_KERNEL_GEMM_H
 #define SLC_KERNEL_GEMM_H
 
 #include "lib/kernels/kernel.h"
 
 #include <stdbool.h>
+
+enum { SLC_GEMM_OWN_BYTES = 8 << 20 };
 
 typedef struct {
     bool transpose_a, transpose_b; /* stored as k x m, n x k */

@@ -9,6 +9,7 @@
 
 #include <dnnl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -285,12 +286,18 @@ static void bias_first(const slc_gemm_shape *s, const float *bias, float *c)
     }
 }
 
+/* sgemm of oneDNN 2.6 runs with its stack pointer inside its own buffer: a signal handler would write over that. So
+ * signals wait until it is done. Threads that OpenMP starts inside inherit the mask. */
 static sluice_status run_sgemm(const slc_gemm_shape *s, const float *a, const float *b, const float *bias, float *c)
 {
     if (bias) bias_first(s, bias, c);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     dnnl_status_t status =
         dnnl_sgemm(s->transpose_a ? 'T' : 'N', s->transpose_b ? 'T' : 'N', (dnnl_dim_t)s->m, (dnnl_dim_t)s->n,
                    (dnnl_dim_t)s->k, 1.0f, a, lda(s), b, ldb(s), bias || s->accumulate ? 1.0f : 0.0f, c, ldc(s));
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status ? failed(status, s, "run sgemm") : SLUICE_OK;
 }
 
