@@ -1,11 +1,11 @@
-/* One subcommand of `sluice`. A new one is a file bench/NAME.c that defines slc_command_NAME, declared here and named in
- * the table of main.c. */
+/* One subcommand of `sluice`. A new one is a file bench/NAME.c that defines slc_command_NAME, declared here and named
+ * in the table of main.c. */
 #ifndef SLC_BENCH_COMMAND_H
 #define SLC_BENCH_COMMAND_H
 
 typedef struct {
     const char *name;
-    const char *summary; /* one line for `sluice --help` */
+    const char *summary;               /* one line for `sluice --help` */
     int (*run)(int argc, char **argv); /* argv[0] is "sluice NAME"; results: the exit code */
 } sluice_command;
 

@@ -1,6 +1,6 @@
-/* The engine against an oracle: random models whose gradients are a known function of rank, micro-batch, step and value.
- * Every rank computes what all ranks contribute, adds in rank order and updates plain arrays; values seen inside slots
- * and read between steps must be equal to that to the bit, for any strategy, schedule, block and path. */
+/* The engine against an oracle: random models whose gradients are a known function of rank, micro-batch, step and
+ * value. Every rank computes what all ranks contribute, adds in rank order and updates plain arrays; values seen inside
+ * slots and read between steps must be equal to that to the bit, for any strategy, schedule, block and path. */
 #include "tests/ranks.h"
 #include "tests/scale.h"
 
@@ -133,11 +133,10 @@ static int build(model *w, sluice_world *world)
         char name[16];
         snprintf(name, sizeof name, "layer%u", l);
         RANK_CHECK(!sluice_layer_add(w->rt, name, &w->layer[l]));
-        RANK_CHECK(!sluice_activation_add(w->layer[l],
-                                          &(sluice_activation_desc){.name = "a",
-                                                                    .bytes = 64 + draw(&random, 4096),
-                                                                    .last = SLUICE_BACKWARD},
-                                          &w->activation[l]));
+        RANK_CHECK(!sluice_activation_add(
+            w->layer[l],
+            &(sluice_activation_desc){.name = "a", .bytes = 64 + draw(&random, 4096), .last = SLUICE_BACKWARD},
+            &w->activation[l]));
     }
     if (add_params(w, &random)) return 1;
     for (uint32_t p = 0; p < w->param_count; p++)
@@ -233,7 +232,8 @@ static void reduce(model *w, uint64_t step)
     }
 }
 
-/* The norm over the gradient in a plain double sum; compared with a tolerance, its bits are the norm kernel's affair. */
+/* The norm over the gradient in a plain double sum; compared with a tolerance, its bits are the norm kernel's affair.
+ */
 static double norm_of(const model *w)
 {
     double sum = 0;
@@ -247,8 +247,14 @@ static void apply(model *w, uint64_t step, double rate, double factor)
 {
     for (uint32_t p = 0; p < w->param_count; p++) {
         known_param *k = &w->params[p];
-        sluice_update u = {.value = k->value, .gradient = k->gradient, .state = {k->m}, .count = k->count, .step = step,
-                           .learning_rate = rate, .gradient_factor = factor, .no_decay = k->no_decay};
+        sluice_update u = {.value = k->value,
+                           .gradient = k->gradient,
+                           .state = {k->m},
+                           .count = k->count,
+                           .step = step,
+                           .learning_rate = rate,
+                           .gradient_factor = factor,
+                           .no_decay = k->no_decay};
         if (!k->frozen) update(&u, NULL);
     }
 }

@@ -109,7 +109,7 @@ static inline int run_ranks(int size, rank_function function, void *context, int
 #define RANK_CHECK(condition)                                                                                          \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: rank %s: %s (%s)\n", __FILE__, __LINE__, getenv("RANK"), #condition,              \
+            fprintf(stderr, "%s:%d: rank %s: %s (%s)\n", __FILE__, __LINE__, getenv("RANK"), #condition,               \
                     sluice_last_error());                                                                              \
             return 1;                                                                                                  \
         }                                                                                                              \

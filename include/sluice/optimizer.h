@@ -20,7 +20,7 @@ typedef struct {
     const float *gradient; /* reduced and scaled; not yet clipped */
     float *state[SLUICE_OPTIMIZER_STATES_MAX];
     size_t count;
-    uint64_t step;          /* from 1 */
+    uint64_t step; /* from 1 */
     double learning_rate;
     double gradient_factor; /* multiply each gradient by this first (clipping); 1 without */
     bool no_decay;

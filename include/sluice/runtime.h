@@ -49,7 +49,8 @@ typedef struct {
     const char *device;     /* "cpu" */
 } sluice_config;
 
-/* Defaults: no budget, sdp, one_ahead, AdamW, no clipping, stop on NaN, accumulate last, 1 micro-batch, 1 MiB blocks. */
+/* Defaults: no budget, sdp, one_ahead, AdamW, no clipping, stop on NaN, accumulate last, 1 micro-batch, 1 MiB blocks.
+ */
 SLUICE_API void sluice_config_init(sluice_config *config);
 
 SLUICE_API sluice_status sluice_runtime_create(sluice_world *world, const sluice_config *config, sluice_runtime **out);
@@ -64,11 +65,11 @@ SLUICE_API sluice_status sluice_layer_add(sluice_runtime *rt, const char *name, 
 SLUICE_API sluice_status sluice_layer_strategy(sluice_layer *layer, const char *strategy);
 
 typedef struct {
-    const char *name; /* unique in its layer; its full name is LAYER.NAME */
-    uint64_t count;   /* elements, fp32; > 0 */
-    bool frozen;      /* no gradient, no optimizer state, never updated */
-    bool no_decay;    /* the optimizer applies no weight decay (biases, norms) */
-    bool tied;        /* other layers will use it too: it becomes a unit of its own */
+    const char *name;       /* unique in its layer; its full name is LAYER.NAME */
+    uint64_t count;         /* elements, fp32; > 0 */
+    bool frozen;            /* no gradient, no optimizer state, never updated */
+    bool no_decay;          /* the optimizer applies no weight decay (biases, norms) */
+    bool tied;              /* other layers will use it too: it becomes a unit of its own */
     bool no_backward_value; /* this layer's backward does not read the value, only adds to the gradient */
 } sluice_param_desc;
 
@@ -80,11 +81,11 @@ SLUICE_API sluice_status sluice_param_use(sluice_layer *layer, sluice_param *par
 typedef struct {
     const char *name;
     uint64_t bytes;
-    sluice_direction first;            /* its life begins with this layer's forward (default) or backward */
-    const char *last_layer;            /* ... and ends with this layer's slot (may be added later); NULL: this layer */
-    sluice_direction last;             /* ... forward or backward */
-    const char *last_forward_layer;    /* the last layer that reads it in forward, for evaluation; NULL: the layer
-                                          after this one */
+    sluice_direction first;         /* its life begins with this layer's forward (default) or backward */
+    const char *last_layer;         /* ... and ends with this layer's slot (may be added later); NULL: this layer */
+    sluice_direction last;          /* ... forward or backward */
+    const char *last_forward_layer; /* the last layer that reads it in forward, for evaluation; NULL: the layer
+                                       after this one */
 } sluice_activation_desc;
 
 /* Memory of one micro-batch that lives from slot to slot. Its address is fixed at commit. */
@@ -127,13 +128,13 @@ typedef struct {
 } sluice_step_options;
 
 typedef struct {
-    uint64_t step;         /* from 1 */
-    double step_s;         /* since the last step_begin's call */
-    double exposed_s;      /* time that compute stood at gates in this step */
-    double gradient_norm;  /* of the whole reduced, scaled gradient, before clipping; NaN without clip */
-    bool skipped;          /* NAN_SKIP: a reduced gradient was not finite, nothing was updated */
-    uint64_t peak_bytes;   /* highest end of any claim so far */
-    uint64_t bytes_sent;   /* by this rank in this step, counted as messages would carry them */
+    uint64_t step;        /* from 1 */
+    double step_s;        /* since the last step_begin's call */
+    double exposed_s;     /* time that compute stood at gates in this step */
+    double gradient_norm; /* of the whole reduced, scaled gradient, before clipping; NaN without clip */
+    bool skipped;         /* NAN_SKIP: a reduced gradient was not finite, nothing was updated */
+    uint64_t peak_bytes;  /* highest end of any claim so far */
+    uint64_t bytes_sent;  /* by this rank in this step, counted as messages would carry them */
 } sluice_step_report;
 
 SLUICE_API sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options);
@@ -158,8 +159,8 @@ SLUICE_API sluice_status sluice_param_read(sluice_param *param, uint64_t first, 
 /* Optimizer state by name ("exp_avg", "exp_avg_sq"). */
 SLUICE_API sluice_status sluice_param_state_write(sluice_param *param, const char *state, uint64_t first,
                                                   uint64_t count, const float *src);
-SLUICE_API sluice_status sluice_param_state_read(sluice_param *param, const char *state, uint64_t first,
-                                                 uint64_t count, float *dst);
+SLUICE_API sluice_status sluice_param_state_read(sluice_param *param, const char *state, uint64_t first, uint64_t count,
+                                                 float *dst);
 /* The number of updates applied: what bias correction uses. Set it on every rank alike. */
 SLUICE_API uint64_t sluice_runtime_step(const sluice_runtime *rt);
 SLUICE_API sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step);
@@ -175,15 +176,15 @@ SLUICE_API sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char 
 /* ---- Reports ---- */
 
 typedef struct {
-    const char *name; /* "values", "gradients", "optimizer state", "gathered", ... */
+    const char *name;    /* "values", "gradients", "optimizer state", "gathered", ... */
     uint64_t peak_bytes; /* most bytes of this category claimed at one time */
 } sluice_memory_category;
 
 typedef struct {
-    uint64_t budget_bytes;  /* 0: none given */
-    uint64_t planned_bytes; /* the packer's figure: size of the arena and what is reserved outside of it */
-    uint64_t peak_bytes;    /* highest end address of any claim made, and what is reserved */
-    uint64_t rss_bytes;     /* resident set without the mappings of peers' segments */
+    uint64_t budget_bytes;     /* 0: none given */
+    uint64_t planned_bytes;    /* the packer's figure: size of the arena and what is reserved outside of it */
+    uint64_t peak_bytes;       /* highest end address of any claim made, and what is reserved */
+    uint64_t rss_bytes;        /* resident set without the mappings of peers' segments */
     uint64_t rss_commit_bytes; /* the same just before commit */
     uint32_t category_count;
     sluice_memory_category categories[16];

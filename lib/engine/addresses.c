@@ -11,7 +11,8 @@ const float *sluice_param_value(sluice_param *param)
     }
     const slc_unit_state *unit = param->rt->units ? &param->rt->units[param->unit] : NULL;
     if (!unit || !unit->now) {
-        slc_error(SLUICE_ERR_ORDER, "parameter \"%s\": its value is valid only between begin and end of a layer that uses it",
+        slc_error(SLUICE_ERR_ORDER,
+                  "parameter \"%s\": its value is valid only between begin and end of a layer that uses it",
                   param->name);
         return NULL;
     }
@@ -30,10 +31,11 @@ float *sluice_param_gradient_fresh(sluice_param *param, bool *fresh)
     }
     const slc_unit_state *unit = param->rt->units ? &param->rt->units[param->unit] : NULL;
     if (!unit || !unit->gradient_now) {
-        slc_error(SLUICE_ERR_ORDER,
-                  "parameter \"%s\": its gradient is valid only between backward_begin and backward_end of a layer that "
-                  "uses it",
-                  param->name);
+        slc_error(
+            SLUICE_ERR_ORDER,
+            "parameter \"%s\": its gradient is valid only between backward_begin and backward_end of a layer that "
+            "uses it",
+            param->name);
         return NULL;
     }
     *fresh = param->fresh;

@@ -156,8 +156,9 @@ sluice_status slc_engine_compare_plan(sluice_runtime *rt)
     sluice_status status = gather_numbers(rt, slc_plan_fingerprint(rt->plan), &all);
     for (int r = 1; !status && r < rt->size; r++)
         if (all[r] != all[0])
-            status = slc_error(SLUICE_ERR_MISMATCH, "rank %d made another plan than rank 0: are all ranks the same build "
-                                                    "of Sluice, with the same strategy file?",
+            status = slc_error(SLUICE_ERR_MISMATCH,
+                               "rank %d made another plan than rank 0: are all ranks the same build "
+                               "of Sluice, with the same strategy file?",
                                r);
     free(all);
     return status;

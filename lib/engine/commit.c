@@ -75,8 +75,10 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
     uint32_t threads = config->threads ? config->threads : 1;
 
     status = SLUICE_ERR_MEMORY;
-    if (!rt->strategy || !rt->schedule) slc_error(status, "runtime");
-    else status = slc_device_open(config->device, &rt->device);
+    if (!rt->strategy || !rt->schedule)
+        slc_error(status, "runtime");
+    else
+        status = slc_device_open(config->device, &rt->device);
     if (!status) status = slc_stream_create(rt->device, threads, &rt->compute);
     if (!status) status = slc_stream_create(rt->device, 1, &rt->updates);
     if (!status) status = set_optimizer(rt);
@@ -130,8 +132,7 @@ static sluice_status make_plan(sluice_runtime *rt)
 {
     slc_strategy *forced = malloc((rt->job.unit_count + 1) * sizeof *forced);
     if (!forced) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    for (uint32_t u = 0; u < rt->job.unit_count; u++)
-        forced[u] = rt->layers[rt->job.units[u].uses[0].layer]->forced;
+    for (uint32_t u = 0; u < rt->job.unit_count; u++) forced[u] = rt->layers[rt->job.units[u].uses[0].layer]->forced;
     slc_plan_request request = {.strategy = rt->strategy,
                                 .forced = forced,
                                 .schedule = rt->schedule,

@@ -131,8 +131,8 @@ sluice_status slc_pass_claims(sluice_runtime *rt, slc_pass *pass, uint32_t item,
 /* The count that a lane must reach for `after` to be over, in that lane's global count. */
 static uint32_t threshold(const slc_pass *pass, const slc_after *after)
 {
-    const uint32_t *base = pass->program->items[after->item].kind == SLC_ITEM_SLOT ? pass->slot_base
-                                                                                  : pass->operation_base;
+    const uint32_t *base =
+        pass->program->items[after->item].kind == SLC_ITEM_SLOT ? pass->slot_base : pass->operation_base;
     return base[after->previous ? 1 : 0] + pass->ordinal[after->item] + 1;
 }
 

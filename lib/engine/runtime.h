@@ -63,7 +63,7 @@ typedef struct {
     float **gathered; /* of each window */
     uint32_t window_count;
     uint32_t value_buffer;
-    const float *now;  /* whole values in the slot that runs; NULL: not valid */
+    const float *now; /* whole values in the slot that runs; NULL: not valid */
     float *gradient_now;
 } slc_unit_state;
 
@@ -71,12 +71,12 @@ typedef struct {
 typedef struct {
     uint64_t step;
     double learning_rate;
-    float scale;              /* of the reduced gradient */
-    double factor;            /* of clipping */
-    bool skip;                /* NAN_SKIP: nothing is updated */
+    float scale;   /* of the reduced gradient */
+    double factor; /* of clipping */
+    bool skip;     /* NAN_SKIP: nothing is updated */
     int64_t bins[SLC_NORM_BINS];
-    int64_t non_finite;       /* reduced ranges with NaN or infinity, of all ranks after agreement */
-    uint32_t bad_unit;        /* the first such unit of this rank, or SLC_NONE */
+    int64_t non_finite; /* reduced ranges with NaN or infinity, of all ranks after agreement */
+    uint32_t bad_unit;  /* the first such unit of this rank, or SLC_NONE */
     double exposed_s;
 } slc_step_state;
 
@@ -95,13 +95,13 @@ struct slc_pass {
     const slc_program *program;
     bool evaluate;
     uint32_t slot_count, operation_count;
-    uint32_t *slots;       /* items that are slots, in order */
-    uint32_t *operations;  /* items that are operations, in order */
-    uint32_t *ordinal;     /* of each item in its lane */
+    uint32_t *slots;                /* items that are slots, in order */
+    uint32_t *operations;           /* items that are operations, in order */
+    uint32_t *ordinal;              /* of each item in its lane */
     uint32_t *begins, *begin_first; /* claims that begin at item i: begins[begin_first[i] .. begin_first[i+1]) */
     uint32_t *ends, *end_first;
     slc_operation *contexts[2];
-    char **what;           /* of each operation, for messages */
+    char **what; /* of each operation, for messages */
 
     /* Of the pass that runs and of the one before. */
     uint32_t slot_base[2], operation_base[2];
@@ -145,10 +145,10 @@ struct sluice_runtime {
 
     slc_mode mode;
     slc_pass train, evaluate;
-    slc_gate slots_done;    /* all slots ever, over all passes */
+    slc_gate slots_done; /* all slots ever, over all passes */
     uint32_t slots_posted;
     uint32_t next_operation; /* number that the next submitted operation will get */
-    uint32_t cursor;        /* next slot of the running pass */
+    uint32_t cursor;         /* next slot of the running pass */
     bool in_slot;
     uint64_t step; /* updates applied */
     slc_step_state steps[2];

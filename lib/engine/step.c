@@ -99,8 +99,9 @@ static sluice_status check_order(sluice_layer *layer, bool forward, bool begin)
     uint32_t expected = slc_slot_layer(&rt->job, item->slot);
     bool expected_forward = slc_slot_is_forward(&rt->job, item->slot);
     if (expected != layer->index || expected_forward != forward || rt->in_slot == begin)
-        return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": %s_%s called where %s_%s of \"%s\" must come (micro-batch %u)",
-                         layer->name, mine, call, direction_name(expected_forward), rt->in_slot ? "end" : "begin",
+        return slc_error(SLUICE_ERR_ORDER,
+                         "layer \"%s\": %s_%s called where %s_%s of \"%s\" must come (micro-batch %u)", layer->name,
+                         mine, call, direction_name(expected_forward), rt->in_slot ? "end" : "begin",
                          rt->layers[expected]->name, item->micro_batch);
     return SLUICE_OK;
 }
@@ -268,11 +269,11 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     slc_pass *pass = &rt->train;
     if (rt->cursor != pass->slot_count || rt->in_slot) {
         const slc_item *item = &pass->program->items[pass->slots[rt->cursor]];
-        return slc_runtime_fail(
-            rt, slc_error(SLUICE_ERR_ORDER, "step_end: the %s of layer \"%s\" has not %s (micro-batch %u)",
-                          direction_name(slc_slot_is_forward(&rt->job, item->slot)),
-                          rt->layers[slc_slot_layer(&rt->job, item->slot)]->name, rt->in_slot ? "ended" : "run",
-                          item->micro_batch));
+        return slc_runtime_fail(rt, slc_error(SLUICE_ERR_ORDER,
+                                              "step_end: the %s of layer \"%s\" has not %s (micro-batch %u)",
+                                              direction_name(slc_slot_is_forward(&rt->job, item->slot)),
+                                              rt->layers[slc_slot_layer(&rt->job, item->slot)]->name,
+                                              rt->in_slot ? "ended" : "run", item->micro_batch));
     }
     slc_step_state *step = &rt->steps[pass->parity];
     status = slc_pass_wait(rt, pass, rt->agree_item, &step->exposed_s);
