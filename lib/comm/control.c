@@ -174,6 +174,7 @@ static void parse(slc_control *control, slc_link *link)
         dispatch(control, link, &frame, link->in.data + at + sizeof frame);
         at += sizeof frame + frame.bytes;
     }
+    if (!at) return;
     link->in.used -= at;
     memmove(link->in.data, link->in.data + at, link->in.used);
 }
@@ -316,18 +317,26 @@ static void drain(slc_control *control, uint64_t deadline_ns)
     }
 }
 
+/* Until everything is written, or the other end takes nothing for `patience_ns`. */
+static void flush_patiently(slc_control *control, slc_link *link, uint64_t patience_ns)
+{
+    uint64_t moved_ns = slc_clock_ns();
+    while (link->fd >= 0 && link->out_at < link->out.used && slc_clock_ns() - moved_ns < patience_ns) {
+        size_t before = link->out_at;
+        struct pollfd entry = {.fd = link->fd, .events = POLLOUT};
+        if (poll(&entry, 1, 10) > 0 && (entry.revents & (POLLERR | POLLHUP))) return;
+        flush_link(control, link);
+        if (link->out_at != before) moved_ns = slc_clock_ns();
+    }
+}
+
 void slc_control_goodbye(slc_control *control, uint32_t operations)
 {
-    uint64_t start = slc_clock_ns();
+    bool failed = slc_failed(control->failure);
     slc_frame goodbye = {.kind = SLC_FRAME_LEAVE, .rank = control->rank, .value = {operations, control->collects}};
     for (int i = 0; i < control->link_count; i++) {
-        slc_link *link = &control->links[i];
-        if (!slc_failed(control->failure)) slc_link_send(control, link, goodbye, NULL);
-        while (link->fd >= 0 && link->out_at < link->out.used && slc_clock_ns() - start < linger_ns / 4) {
-            struct pollfd entry = {.fd = link->fd, .events = POLLOUT};
-            if (poll(&entry, 1, 10) > 0 && (entry.revents & (POLLERR | POLLHUP))) break;
-            flush_link(control, link);
-        }
+        if (!failed) slc_link_send(control, &control->links[i], goodbye, NULL);
+        flush_patiently(control, &control->links[i], failed ? linger_ns / 10 : silence_ns);
     }
 }
 

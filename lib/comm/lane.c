@@ -117,13 +117,21 @@ static void publish_ready(slc_comm *comm, const slc_run *run)
     slc_neighbours_ring(comm->neighbours);
 }
 
+/* Raises the count to comm->first. A caller that waits for a later operation is not woken for each before it. */
+static void raise_completed(slc_comm *comm)
+{
+    atomic_store(&comm->completed.value, comm->first); /* this thread is the only one that raises it */
+    bool only_later = atomic_load(&comm->waiting) == 1 && (int32_t)(comm->first - atomic_load(&comm->wanted)) < 0;
+    if (!only_later) slc_gate_post(&comm->completed, comm->first);
+}
+
 static void complete_call(slc_comm *comm, const slc_op *op)
 {
     if (op->start && !run_hook(comm, op, op->start)) return;
     if (!run_hook(comm, op, op->call)) return;
     comm->taken++;
     comm->first++;
-    slc_gate_post(&comm->completed, comm->taken);
+    raise_completed(comm);
 }
 
 static bool start_next(slc_comm *comm)
@@ -221,7 +229,7 @@ static bool complete_first(slc_comm *comm, uint64_t now_ns)
     if (!run_hook(comm, &run->op, run->op.call)) return true;
     comm->first++;
     atomic_store_explicit(&comm->wire_completed, run->wire + 1, memory_order_relaxed);
-    slc_gate_post(&comm->completed, comm->first);
+    raise_completed(comm);
     return true;
 }
 

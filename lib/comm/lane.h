@@ -57,6 +57,7 @@ struct slc_comm {
     _Atomic uint32_t submitted;   /* operations */
     _Atomic uint32_t wire_submitted; /* of those, that communicate */
     slc_gate completed;
+    _Atomic uint32_t waiting, wanted; /* callers in slc_comm_wait, and what the last of them waits for */
     slc_gate quiet; /* 1: after a failure, nothing of this rank touches the caller's memory any more */
     _Atomic uint64_t bytes_sent;
 
@@ -98,6 +99,8 @@ static inline slc_run *slc_run_at(slc_comm *comm, uint32_t index)
     return &comm->runs[index % SLC_ACTIVE];
 }
 
+/* submit.c: waits until `index` operations are complete or the world has failed. */
+void slc_lane_wait(slc_comm *comm, uint32_t index);
 /* submit.c: checks an operation against the world and what is attached. Errors: ARGUMENT, ORDER, UNSUPPORTED. */
 sluice_status slc_op_check(const slc_comm *comm, const slc_op *op);
 

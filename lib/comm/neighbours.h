@@ -22,6 +22,7 @@ typedef struct {
     _Alignas(64) _Atomic uint32_t ready;    /* operations whose buffers peers may use */
     _Alignas(64) _Atomic uint32_t done;     /* operations for which the owner is through with its peers' buffers */
     _Alignas(64) _Atomic uint32_t sleeping; /* the owner's thread sleeps: ring its doorbell */
+    _Alignas(64) _Atomic uint32_t cpu;      /* where the owner's thread ran when it was last looked at */
     _Alignas(64) _Atomic uint64_t signature[SLC_SIGNATURES]; /* of operation i at i modulo this: shape and place */
 } slc_control_page;
 

@@ -76,11 +76,19 @@ uint64_t slc_comm_scratch_bytes(const slc_comm *comm, uint64_t block_bytes)
     return comm->any_messages ? comm->depth * slc_scratch_slot_bytes(comm->size, block_bytes) : 0;
 }
 
+void slc_lane_wait(slc_comm *comm, uint32_t index)
+{
+    if (slc_gate_passed(&comm->completed, index)) return;
+    atomic_store(&comm->wanted, index);
+    atomic_fetch_add(&comm->waiting, 1);
+    slc_gate_wait(&comm->completed, index, UINT64_MAX); /* a failure raises the count far beyond */
+    atomic_fetch_sub(&comm->waiting, 1);
+}
+
 /* Waits until the ring has a free place. */
 static sluice_status wait_for_room(slc_comm *comm, uint32_t submitted)
 {
-    if (!slc_gate_passed(&comm->completed, submitted + 1 - SLC_QUEUE))
-        slc_gate_wait(&comm->completed, submitted + 1 - SLC_QUEUE, UINT64_MAX);
+    slc_lane_wait(comm, submitted + 1 - SLC_QUEUE);
     return slc_failure_get(comm->failure);
 }
 
@@ -113,7 +121,7 @@ slc_gate *slc_comm_completed(slc_comm *comm)
 
 sluice_status slc_comm_wait(slc_comm *comm, uint32_t index)
 {
-    slc_gate_wait(&comm->completed, index, UINT64_MAX); /* a failure raises the count far beyond */
+    slc_lane_wait(comm, index);
     return slc_failure_get(comm->failure);
 }
 

@@ -17,6 +17,7 @@
 enum { TRANSPORT_DESCRIPTORS = 8 };
 static const uint64_t look_ns = 1000000u;              /* how often sockets are looked at while there is work */
 static const uint64_t suspicion_ns = 3000000000u;      /* how long the control connection has to explain a lost peer */
+static const uint64_t aside_period_ns = 20000000u;
 static const uint64_t transport_linger_ns = 1000000000u;
 static const uint64_t cancel_patience_ns = 2000000000u;
 static const uint32_t far_beyond = 1u << 30;
@@ -177,6 +178,19 @@ static bool poll_all(sluice_world *world)
     return false;
 }
 
+/* The rank of a neighbour whose thread was last seen on this core; -1: none. */
+static int core_mate(const sluice_world *world, int cpu)
+{
+    const slc_neighbours *neighbours = &world->neighbours;
+    if (atomic_load_explicit(&neighbours->page->cpu, memory_order_relaxed) != (uint32_t)cpu)
+        atomic_store_explicit(&neighbours->page->cpu, (uint32_t)cpu, memory_order_relaxed);
+    for (int i = 0; i < neighbours->count; i++) {
+        const slc_control_page *page = neighbours->peers[neighbours->list[i]].page;
+        if (atomic_load_explicit(&page->cpu, memory_order_relaxed) == (uint32_t)cpu) return neighbours->list[i];
+    }
+    return -1;
+}
+
 /* True if a control connection woke it. */
 static bool sleep_until_woken(sluice_world *world)
 {
@@ -188,12 +202,32 @@ static bool sleep_until_woken(sluice_world *world)
     if (!busy && transport->table) busy = transport->table->arm(transport->self) == SLUICE_IN_PROGRESS;
     if (!busy) control = poll_all(world);
     atomic_exchange(sleeping, 0);
+    core_mate(world, sched_getcpu()); /* says where it is now */
     return control;
 }
 
-static void pause_shortly(const sluice_world *world)
+/* Moves to another core, once: the thread may run anywhere again afterwards. */
+static void leave_core(int cpu)
 {
-    if (world->yield) {
+    cpu_set_t allowed, others;
+    if (sched_getaffinity(0, sizeof allowed, &allowed)) return; /* more cores than the set holds: let the kernel do it */
+    others = allowed;
+    CPU_CLR(cpu, &others);
+    if (CPU_COUNT(&others) && !sched_setaffinity(0, sizeof others, &others))
+        sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
+/* A wake tends to put the woken thread on the waker's core, where both would stay and take turns. So the higher rank
+ * moves away where there are cores enough, and while both are there, looking on must not keep the other from working. */
+static void pause_shortly(sluice_world *world, uint64_t now_ns)
+{
+    int cpu = sched_getcpu(), mate = core_mate(world, cpu);
+    if (mate >= 0 && mate < world->config.rank && !world->yield && now_ns - world->aside_ns > aside_period_ns) {
+        world->aside_ns = now_ns;
+        leave_core(cpu);
+        return;
+    }
+    if (world->yield || mate >= 0) {
         sched_yield();
         return;
     }
@@ -220,7 +254,7 @@ static void *thread_main(void *argument)
         }
         if (!idle_ns) idle_ns = now;
         if (now - idle_ns < world->spin_ns) {
-            pause_shortly(world);
+            pause_shortly(world, now);
             continue;
         }
         if (sleep_until_woken(world)) looked_ns = 0;
