@@ -2,7 +2,9 @@
  *
  * Operations are submitted in the same order on every rank and start in that order. Each may wait for two gates before
  * it starts (its data, its memory); a later one never overtakes it. Completion is counted in order too: operation k is
- * complete when `completed` has reached k + 1.
+ * complete when `completed` has reached k + 1. The next one may start before this one is complete, so that the wire does
+ * not idle, but only if they touch different bytes (or both only read them) and this one has no `call`. A failure of
+ * the world raises `completed` far beyond every operation: ask slc_comm_wait or sluice_world_check.
  *
  * Geometry. A buffer of `elements` (a multiple of 16 * N) is cut in base blocks of `block_elements` (a multiple of
  * 16 * N; the last block may be shorter, still a multiple). Rank r owns the r-th N-th of every block.
