@@ -66,7 +66,8 @@ sluice_status slc_address_listen(const char *host, int port, int *out)
 {
     struct addrinfo *list;
     sluice_status status = resolve(host, port, &list);
-    if (status == SLUICE_IN_PROGRESS) status = slc_error(SLUICE_ERR_ARGUMENT, "MASTER_ADDR %s: cannot be resolved", host);
+    if (status == SLUICE_IN_PROGRESS)
+        status = slc_error(SLUICE_ERR_ARGUMENT, "MASTER_ADDR %s: cannot be resolved", host);
     if (status) return status;
     int fd;
     if (is_loopback(list->ai_addr))

@@ -9,11 +9,12 @@ static const char *const kind_names[] = {"barrier", "broadcast", "all_gather", "
 static void fail_mismatch(slc_control *control, int rank, const slc_frame *frame)
 {
     const slc_collect *own = control->collect;
-    const char *theirs = frame->status >= 0 && frame->status <= SLC_COLLECT_SUM ? kind_names[frame->status] : "nonsense";
+    const char *theirs =
+        frame->status >= 0 && frame->status <= SLC_COLLECT_SUM ? kind_names[frame->status] : "nonsense";
     slc_failure_set(control->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
                     "rank %d called %s (%llu bytes) where rank 0 called %s (%zu bytes): all ranks must make the same "
-                    "calls in the same order", rank, theirs, (unsigned long long)frame->value[0], kind_names[own->kind],
-                    own->bytes);
+                    "calls in the same order",
+                    rank, theirs, (unsigned long long)frame->value[0], kind_names[own->kind], own->bytes);
 }
 
 /* Bytes that `rank` brings. */
@@ -107,8 +108,8 @@ void slc_collect_check(slc_control *control)
     for (int rank = 0; rank < control->size; rank++) {
         const slc_departure *gone = &control->departures[rank];
         if (!gone->left || (int32_t)(gone->collectives - control->collects) > 0) continue;
-        slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while others were in a %s", rank,
-                        kind_names[control->collect->kind]);
+        slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while others were in a %s",
+                        rank, kind_names[control->collect->kind]);
         return;
     }
 }
@@ -120,8 +121,11 @@ void slc_control_collect(slc_control *control, slc_collect *collect)
     if (control->rank == 0) {
         try_finish(control);
     } else {
-        slc_frame frame = {.kind = SLC_FRAME_COLLECT, .rank = control->rank, .status = (int32_t)collect->kind,
-                           .root = collect->root, .value = {(uint32_t)collect->bytes},
+        slc_frame frame = {.kind = SLC_FRAME_COLLECT,
+                           .rank = control->rank,
+                           .status = (int32_t)collect->kind,
+                           .root = collect->root,
+                           .value = {(uint32_t)collect->bytes},
                            .bytes = part_bytes(collect, control->rank)};
         slc_link_send(control, &control->links[0], frame, collect->src);
     }
@@ -147,10 +151,10 @@ void slc_collect_result(slc_control *control, const slc_frame *frame, const char
 {
     slc_collect *collect = control->collect;
     if (slc_failed(control->failure)) return; /* the caller has gone */
-    size_t expected = !collect                                    ? 0
-                      : collect->kind == SLC_COLLECT_BARRIER      ? 0
-                      : collect->kind == SLC_COLLECT_GATHER       ? collect->bytes * (size_t)control->size
-                                                                  : collect->bytes;
+    size_t expected = !collect                               ? 0
+                      : collect->kind == SLC_COLLECT_BARRIER ? 0
+                      : collect->kind == SLC_COLLECT_GATHER  ? collect->bytes * (size_t)control->size
+                                                             : collect->bytes;
     control->scratch.used = 0;
     if (!collect || frame->bytes != expected || !slc_bytes_add(&control->scratch, data, frame->bytes)) {
         slc_failure_set(control->failure, SLUICE_ERR_FORMAT, SLC_TELL_OWN, "rank 0 sent %llu bytes where %zu belong",

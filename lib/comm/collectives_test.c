@@ -51,8 +51,8 @@ static random_op make_op(source_of_chance *chance, int size, int place, uint64_t
     uint64_t grain = 16 * (uint64_t)size;
     random_op made = {0};
     slc_op *op = &made.op;
-    static const slc_op_kind kinds[] = {SLC_REDUCE_SCATTER, SLC_ALL_GATHER, SLC_ALL_REDUCE, SLC_BROADCAST, SLC_BARRIER,
-                                        SLC_REDUCE_SCATTER, SLC_ALL_GATHER, SLC_ALL_REDUCE};
+    static const slc_op_kind kinds[] = {SLC_REDUCE_SCATTER, SLC_ALL_GATHER,     SLC_ALL_REDUCE, SLC_BROADCAST,
+                                        SLC_BARRIER,        SLC_REDUCE_SCATTER, SLC_ALL_GATHER, SLC_ALL_REDUCE};
     op->kind = kinds[pick(chance, 8)];
     op->dtype = SLC_FLOAT32;
     uint64_t dtype = pick(chance, 6);
@@ -228,7 +228,8 @@ static int body(int rank, void *argument)
     slc_device *device;
     slc_segment segment;
     CHECK(!slc_device_open("cpu", &device));
-    uint64_t data = PLACES * test->place_bytes, scratch = slc_comm_scratch_bytes(slc_world_comm(world), test->place_bytes);
+    uint64_t data = PLACES * test->place_bytes,
+             scratch = slc_comm_scratch_bytes(slc_world_comm(world), test->place_bytes);
     CHECK(!slc_segment_create(device, data + scratch, &segment));
     CHECK(!slc_comm_attach(slc_world_comm(world), &segment, (char *)segment.base + data, scratch));
     char *arenas[RANKS_MAX];
@@ -248,8 +249,14 @@ static int body(int rank, void *argument)
 static void check_case(int size, test_path path, const char *throttle, int rounds, bool delays)
 {
     static uint64_t seed = 1;
-    test_case test = {.size = size, .port = free_port(), .path = path, .throttle = throttle, .seed = seed++,
-                      .rounds = rounds, .delays = delays, .place_bytes = SMALL_PLACE};
+    test_case test = {.size = size,
+                      .port = free_port(),
+                      .path = path,
+                      .throttle = throttle,
+                      .seed = seed++,
+                      .rounds = rounds,
+                      .delays = delays,
+                      .place_bytes = SMALL_PLACE};
     assert_int_equal(run_ranks(size, body, &test), 0);
 }
 
@@ -258,8 +265,13 @@ static void test_large(void **state)
 {
     (void)state;
     for (int path = DIRECT; path <= MIXED; path++) {
-        test_case test = {.size = path == MIXED ? 3 : 2, .port = free_port(), .path = (test_path)path, .throttle = "",
-                          .seed = 1000 + (uint64_t)path, .rounds = 1, .place_bytes = LARGE_PLACE};
+        test_case test = {.size = path == MIXED ? 3 : 2,
+                          .port = free_port(),
+                          .path = (test_path)path,
+                          .throttle = "",
+                          .seed = 1000 + (uint64_t)path,
+                          .rounds = 1,
+                          .place_bytes = LARGE_PLACE};
         assert_int_equal(run_ranks(test.size, body, &test), 0);
     }
 }
@@ -296,11 +308,8 @@ static void test_throttled(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_direct),
-        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_mixed),
-        cmocka_unit_test(test_throttled),
-        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_direct),    cmocka_unit_test(test_messages), cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_throttled), cmocka_unit_test(test_large),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

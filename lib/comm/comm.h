@@ -2,9 +2,9 @@
  *
  * Operations are submitted in the same order on every rank and start in that order. Each may wait for two gates before
  * it starts (its data, its memory); a later one never overtakes it. Completion is counted in order too: operation k is
- * complete when `completed` has reached k + 1. The next one may start before this one is complete, so that the wire does
- * not idle, but only if they touch different bytes (or both only read them) and this one has no `call`. A failure of
- * the world raises `completed` far beyond every operation: ask slc_comm_wait or sluice_world_check.
+ * complete when `completed` has reached k + 1. The next one may start before this one is complete, so that the wire
+ * does not idle, but only if they touch different bytes (or both only read them) and this one has no `call`. A failure
+ * of the world raises `completed` far beyond every operation: ask slc_comm_wait or sluice_world_check.
  *
  * Geometry. A buffer of `elements` (a multiple of 16 * N) is cut in base blocks of `block_elements` (a multiple of
  * 16 * N; the last block may be shorter, still a multiple). Rank r owns the r-th N-th of every block.
@@ -52,10 +52,10 @@ struct slc_op {
     slc_gate *wait[2]; /* start only when wait[i] has reached wait_value[i]; NULL: no condition */
     uint32_t wait_value[2];
 
-    sluice_status (*start)(void *context); /* if set: runs on the communication thread when the waits have passed and the
-                                              operation starts (the engine claims memory here) */
-    sluice_status (*call)(void *context);  /* SLC_CALL: the work, once every earlier operation is complete; else, if set,
-                                              runs on the communication thread right at completion, in order */
+    sluice_status (*start)(void *context); /* if set: runs on the communication thread when the waits have passed and
+                                              the operation starts (the engine claims memory here) */
+    sluice_status (*call)(void *context); /* SLC_CALL: the work, once every earlier operation is complete; else, if set,
+                                             runs on the communication thread right at completion, in order */
     void *context;
     const char *what; /* for messages: "layer h.3 reduce_scatter"; kept by pointer */
 };

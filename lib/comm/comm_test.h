@@ -22,12 +22,12 @@
 enum { RANKS_MAX = 8 };
 
 /* In a child: says what failed and ends it. */
-#define CHECK(condition)                                                                                       \
-    do {                                                                                                       \
-        if (!(condition)) {                                                                                    \
-            fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, sluice_last_error());         \
-            _exit(1);                                                                                          \
-        }                                                                                                      \
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, sluice_last_error());                  \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
     } while (0)
 
 typedef struct {
@@ -49,9 +49,17 @@ static inline int free_port(void)
 
 static inline sluice_world_config test_config(int rank, int size, int port)
 {
-    return (sluice_world_config){.rank = rank, .size = size, .local_rank = -1, .local_size = -1,
-                                 .master_addr = "127.0.0.1", .master_port = port, .job_token = "test",
-                                 .transport = "ucx", .throttle = "", .direct = 1, .join_timeout_s = 30,
+    return (sluice_world_config){.rank = rank,
+                                 .size = size,
+                                 .local_rank = -1,
+                                 .local_size = -1,
+                                 .master_addr = "127.0.0.1",
+                                 .master_port = port,
+                                 .job_token = "test",
+                                 .transport = "ucx",
+                                 .throttle = "",
+                                 .direct = 1,
+                                 .join_timeout_s = 30,
                                  .timeout_s = 30};
 }
 

@@ -90,8 +90,8 @@ static void lose(slc_control *control, slc_link *link, int error)
 static void flush_link(slc_control *control, slc_link *link)
 {
     while (link->fd >= 0 && link->out_at < link->out.used) {
-        ssize_t sent = send(link->fd, link->out.data + link->out_at, link->out.used - link->out_at,
-                            MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t sent =
+            send(link->fd, link->out.data + link->out_at, link->out.used - link->out_at, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent > 0)
             link->out_at += (size_t)sent;
         else if (errno == EAGAIN)
@@ -166,7 +166,8 @@ static void parse(slc_control *control, slc_link *link)
         memcpy(&frame, link->in.data + at, sizeof frame);
         if (frame.bytes > largest_frame) {
             slc_failure_set(control->failure, SLUICE_ERR_FORMAT, SLC_TELL_FACT,
-                            "rank %d sent a control message of %llu bytes", link->rank, (unsigned long long)frame.bytes);
+                            "rank %d sent a control message of %llu bytes", link->rank,
+                            (unsigned long long)frame.bytes);
             close_link(link);
             break;
         }
@@ -209,8 +210,8 @@ static void watch_silence(slc_control *control, slc_link *link, uint64_t now_ns)
         link->stalled = false;
         return;
     }
-    if (!link->stalled) slc_log(SLC_LOG_WARN, "rank %d stalled: no sign of life for %.0f s", link->rank,
-                                slc_seconds(silent));
+    if (!link->stalled)
+        slc_log(SLC_LOG_WARN, "rank %d stalled: no sign of life for %.0f s", link->rank, slc_seconds(silent));
     link->stalled = true;
     if (silent > control->timeout_ns)
         slc_failure_set(control->failure, SLUICE_ERR_TIMEOUT, SLC_TELL_FACT,
@@ -232,9 +233,11 @@ static void compare_history(slc_control *control, const slc_link *link)
     uint32_t behind = history->count - link->said_count;
     if (!link->said_count || behind >= SLC_HISTORY) return;
     if (history->digests[(link->said_count - 1) % SLC_HISTORY] == link->said_digest) return;
-    slc_failure_set(control->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
-                    "rank %d and rank %d submitted different operations, number %u or one shortly before it: submit the "
-                    "same ones in the same order on every rank", link->rank, control->rank, link->said_count - 1);
+    slc_failure_set(
+        control->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
+        "rank %d and rank %d submitted different operations, number %u or one shortly before it: submit the "
+        "same ones in the same order on every rank",
+        link->rank, control->rank, link->said_count - 1);
 }
 
 bool slc_control_step(slc_control *control, uint64_t now_ns)
@@ -283,8 +286,10 @@ void slc_control_tell(slc_control *control)
     if (control->told) return;
     control->told = true;
     if (tell == SLC_TELL_NOBODY) return;
-    slc_frame frame = {.kind = SLC_FRAME_FAIL, .status = atomic_load(&control->failure->status),
-                       .rank = tell == SLC_TELL_OWN ? control->rank : -1, .bytes = strlen(control->failure->line)};
+    slc_frame frame = {.kind = SLC_FRAME_FAIL,
+                       .status = atomic_load(&control->failure->status),
+                       .rank = tell == SLC_TELL_OWN ? control->rank : -1,
+                       .bytes = strlen(control->failure->line)};
     for (int i = 0; i < control->link_count; i++)
         slc_link_send(control, &control->links[i], frame, control->failure->line);
 }
@@ -307,7 +312,8 @@ static void drain(slc_control *control, uint64_t deadline_ns)
             slc_link *link = &control->links[i];
             if (link->fd < 0) continue;
             ssize_t got;
-            while ((got = recv(link->fd, discard, sizeof discard, MSG_DONTWAIT)) > 0) {}
+            while ((got = recv(link->fd, discard, sizeof discard, MSG_DONTWAIT)) > 0) {
+            }
             if (got == 0 || (errno != EAGAIN && errno != EINTR))
                 close_link(link);
             else if (count < 64)

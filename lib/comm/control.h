@@ -32,7 +32,7 @@ typedef struct {
     uint64_t heard_ns;
     bool stalled;
     uint32_t said_count, said_digest; /* of its last beat */
-    bool has_part; /* rank 0: the contribution to the collective in course */
+    bool has_part;                    /* rank 0: the contribution to the collective in course */
     slc_frame part;
     slc_bytes part_data;
 } slc_link;
@@ -56,20 +56,21 @@ typedef struct {
 
 typedef struct {
     int rank, size, link_count;
-    slc_link *links;            /* rank 0: links[r - 1] leads to rank r; others: links[0] to rank 0 */
-    slc_departure *departures;  /* [size] */
+    slc_link *links;           /* rank 0: links[r - 1] leads to rank r; others: links[0] to rank 0 */
+    slc_departure *departures; /* [size] */
     slc_failure *failure;
     uint64_t timeout_ns, beat_ns, step_ns; /* when the last beat was sent, when the last step was made */
     slc_history history;                   /* written by the lane */
     slc_collect *collect;                  /* in course; NULL: none */
     bool collect_done;
-    uint32_t collects;  /* completed */
-    slc_bytes scratch;  /* results of collectives */
-    bool told;          /* the failure was sent */
+    uint32_t collects; /* completed */
+    slc_bytes scratch; /* results of collectives */
+    bool told;         /* the failure was sent */
 } slc_control;
 
 /* Takes the sockets over. */
-sluice_status slc_control_init(slc_control *control, slc_rendezvous *rendezvous, slc_failure *failure, double timeout_s);
+sluice_status slc_control_init(slc_control *control, slc_rendezvous *rendezvous, slc_failure *failure,
+                               double timeout_s);
 void slc_control_fini(slc_control *control);
 
 int slc_control_polls(const slc_control *control, struct pollfd *polls); /* fills up to link_count entries */

@@ -1,5 +1,5 @@
-/* A rank that dies, stalls, leaves early or fails: every other rank learns which one, soon, on every path. The limits in
- * seconds here guard against hanging and against the promise of two seconds, on a machine that may be busy. */
+/* A rank that dies, stalls, leaves early or fails: every other rank learns which one, soon, on every path. The limits
+ * in seconds here guard against hanging and against the promise of two seconds, on a machine that may be busy. */
 #include "lib/base/clock.h"
 #include "lib/comm/comm_test.h"
 
@@ -48,9 +48,15 @@ static void rig_close(rig *all)
 static slc_op sum_all(const rig *all)
 {
     uint64_t elements = ELEMENTS / 480 * 480; /* for any world of up to five ranks */
-    return (slc_op){.kind = SLC_ALL_REDUCE, .dtype = SLC_FLOAT32, .elements = elements, .block_elements = 4800,
-                    .block_count = (elements + 4799) / 4800, .src = all->segment.base, .dst = all->segment.base,
-                    .scale = 0.5f, .what = "endless sum"};
+    return (slc_op){.kind = SLC_ALL_REDUCE,
+                    .dtype = SLC_FLOAT32,
+                    .elements = elements,
+                    .block_elements = 4800,
+                    .block_count = (elements + 4799) / 4800,
+                    .src = all->segment.base,
+                    .dst = all->segment.base,
+                    .scale = 0.5f,
+                    .what = "endless sum"};
 }
 
 /* Sums until the world fails. Returns when. */
@@ -104,7 +110,10 @@ static void suffer(rig *all, const test_case *test)
         pause();
         break;
     case KILLED_FIRST:
-    case KILLED_IDLE: usleep(200000); kill(getpid(), SIGKILL); break;
+    case KILLED_IDLE:
+        usleep(200000);
+        kill(getpid(), SIGKILL);
+        break;
     case STOPPED: kill(getpid(), SIGSTOP); break;
     case LEAVES:
         CHECK(!slc_comm_wait(comm, 3));
@@ -144,7 +153,8 @@ static int survive(rig *all, const test_case *test)
     if (test->what == STOPPED)
         expect(all, test, SLUICE_ERR_TIMEOUT, part);
     else if (test->what == OTHER_OPERATION)
-        CHECK(sluice_world_check(all->world) == SLUICE_ERR_MISMATCH || sluice_world_check(all->world) == SLUICE_ERR_PEER);
+        CHECK(sluice_world_check(all->world) == SLUICE_ERR_MISMATCH ||
+              sluice_world_check(all->world) == SLUICE_ERR_PEER);
     else
         expect(all, test, test->what == OTHER_COLLECTIVE ? SLUICE_ERR_MISMATCH : SLUICE_ERR_PEER, part);
     if (seconds > test->seconds) fprintf(stderr, "took %.1f s\n", seconds);
@@ -225,8 +235,8 @@ static void test_disagreement(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_killed),       cmocka_unit_test(test_stopped), cmocka_unit_test(test_leaves),
-        cmocka_unit_test(test_fails), cmocka_unit_test(test_disagreement),
+        cmocka_unit_test(test_killed), cmocka_unit_test(test_stopped),      cmocka_unit_test(test_leaves),
+        cmocka_unit_test(test_fails),  cmocka_unit_test(test_disagreement),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

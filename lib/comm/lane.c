@@ -25,8 +25,12 @@ static void list_message_peers(slc_comm *comm)
 sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *failure, slc_neighbours *neighbours,
                             slc_transport *transport, slc_history *history)
 {
-    *comm = (slc_comm){.rank = rank, .size = size, .failure = failure, .neighbours = neighbours,
-                       .transport = transport, .history = history};
+    *comm = (slc_comm){.rank = rank,
+                       .size = size,
+                       .failure = failure,
+                       .neighbours = neighbours,
+                       .transport = transport,
+                       .history = history};
     slc_gate_init(&comm->completed);
     slc_gate_init(&comm->quiet);
     unsigned depth;
@@ -151,9 +155,16 @@ static bool start_next(slc_comm *comm)
     if (!run_hook(comm, op, op->start)) return true;
 
     slc_run *run = slc_run_at(comm, comm->taken);
-    *run = (slc_run){.op = *op, .index = comm->taken, .wire = comm->wire, .read = read, .write = write,
-                     .block = op->first_block, .end_block = op->first_block + op->block_count,
-                     .receiving = op->first_block, .sending = op->first_block, .finished = op->first_block};
+    *run = (slc_run){.op = *op,
+                     .index = comm->taken,
+                     .wire = comm->wire,
+                     .read = read,
+                     .write = write,
+                     .block = op->first_block,
+                     .end_block = op->first_block + op->block_count,
+                     .receiving = op->first_block,
+                     .sending = op->first_block,
+                     .finished = op->first_block};
     if (op->kind == SLC_BARRIER) run->end_block = run->block + 1;
     comm->taken++;
     comm->wire++;
@@ -184,7 +195,8 @@ static void charge(slc_comm *comm, slc_run *run)
     uint64_t sent = bytes_to(comm, &run->op, (uint64_t)comm->neighbours->count), received = sent;
     if (run->op.kind == SLC_BROADCAST)
         received = comm->rank != run->op.root && slc_is_neighbour(comm->neighbours, run->op.root)
-                       ? slc_op_length(&run->op) * slc_dtype_size(run->op.dtype) : 0;
+                       ? slc_op_length(&run->op) * slc_dtype_size(run->op.dtype)
+                       : 0;
     run->due_ns = transport->table->charge(transport->self, sent, received, run->op.kind == SLC_ALL_REDUCE ? 2 : 1);
 }
 

@@ -33,11 +33,12 @@ typedef struct {
     uint32_t index, wire; /* its number; among those that communicate */
     slc_span read, write;
     uint64_t end_block;
-    bool peers_ready, work_done;      /* neighbours' buffers may be used; this rank is through with them */
-    uint64_t block, offset;           /* where the work is: next block, elements of it done */
-    int step;                         /* gather: which peer's part */
-    uint64_t due_ns;                  /* completion is not shown before */
-    uint64_t receiving, sending, finished; /* blocks whose receives are posted, sends are posted, messages are through */
+    bool peers_ready, work_done; /* neighbours' buffers may be used; this rank is through with them */
+    uint64_t block, offset;      /* where the work is: next block, elements of it done */
+    int step;                    /* gather: which peer's part */
+    uint64_t due_ns;             /* completion is not shown before */
+    uint64_t receiving, sending,
+        finished; /* blocks whose receives are posted, sends are posted, messages are through */
     slc_block_state window[SLC_DEPTH_MAX];
 } slc_run;
 
@@ -53,8 +54,8 @@ struct slc_comm {
     bool any_messages;                      /* some pair of ranks of this world needs messages */
     uint32_t depth;
 
-    slc_op *queue;                /* ring */
-    _Atomic uint32_t submitted;   /* operations */
+    slc_op *queue;                   /* ring */
+    _Atomic uint32_t submitted;      /* operations */
     _Atomic uint32_t wire_submitted; /* of those, that communicate */
     slc_gate completed;
     _Atomic uint32_t waiting, wanted; /* callers in slc_comm_wait, and what the last of them waits for */
@@ -63,7 +64,7 @@ struct slc_comm {
 
     uint32_t taken, first, wire; /* operations begun; the oldest in work; communicating ones begun */
     _Atomic uint32_t wire_completed;
-    slc_run runs[SLC_ACTIVE];    /* operation i at i modulo this */
+    slc_run runs[SLC_ACTIVE]; /* operation i at i modulo this */
 
     slc_stream stream; /* device NULL: nothing attached */
     const char *base;  /* of the attached segment */
@@ -79,7 +80,7 @@ struct slc_comm {
     uint32_t blocks_receiving, blocks_sending; /* over all operations in work */
     uint32_t scratch_taken, scratch_freed;     /* slots, counted up; slot i at i modulo depth */
     uint64_t *tokens;                          /* [2 * size] contents of barrier messages and acknowledgements */
-    _Atomic uint64_t suspect_ns; /* since when a peer seems unreachable; 0: none */
+    _Atomic uint64_t suspect_ns;               /* since when a peer seems unreachable; 0: none */
     int suspect_rank;
     char suspect_why[200];
 };
@@ -112,7 +113,7 @@ uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op);
 
 /* messages.c */
 sluice_status slc_messages_init(slc_comm *comm);
-bool slc_messages_step(slc_comm *comm);                        /* posts what may be posted */
+bool slc_messages_step(slc_comm *comm);                                  /* posts what may be posted */
 void slc_messages_reduced(slc_comm *comm, slc_run *run, uint64_t block); /* a block's own part has its sum */
 bool slc_messages_arrived(slc_comm *comm, slc_run *run, uint64_t block); /* all contributions of a block are here */
 const char *slc_messages_contribution(slc_comm *comm, const slc_run *run, uint64_t block, int rank);

@@ -22,7 +22,10 @@ typedef struct {
 /* Open MPI and PMIx come before Slurm, whose variables leak into what mpirun starts inside an allocation. */
 static const launcher launchers[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", {"TORCHELASTIC_RUN_ID", NULL}},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+    {"OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE",
      {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {"PMI_JOBID", NULL}},
     {"PMIX_RANK", "WORLD_SIZE", NULL, NULL, {"PMIX_NAMESPACE", NULL}},
@@ -127,7 +130,8 @@ static sluice_status read_launcher(const launcher *from, sluice_world_config *co
     const char *size = from->size;
     if (!environment(size) && environment("SLURM_NTASKS")) size = "SLURM_NTASKS"; /* srun, also with --mpi=pmix */
     if (!environment(size))
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s is set but %s is not: set it to the number of ranks", from->rank, size);
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s is set but %s is not: set it to the number of ranks", from->rank,
+                         size);
     sluice_status status = number(size, 1, 4095, &config->size);
     if (!status) status = number(from->rank, 0, config->size - 1, &config->rank);
     if (!status && environment(from->local_rank)) status = number(from->local_rank, 0, 4095, &config->local_rank);
@@ -152,8 +156,13 @@ static sluice_status read_settings(sluice_world_config *config)
 
 sluice_status sluice_world_config_init(sluice_world_config *config)
 {
-    *config = (sluice_world_config){.rank = 0, .size = 1, .local_rank = -1, .local_size = -1,
-                                    .master_addr = "127.0.0.1", .master_port = DEFAULT_PORT, .job_token = ""};
+    *config = (sluice_world_config){.rank = 0,
+                                    .size = 1,
+                                    .local_rank = -1,
+                                    .local_size = -1,
+                                    .master_addr = "127.0.0.1",
+                                    .master_port = DEFAULT_PORT,
+                                    .job_token = ""};
     sluice_status status = read_settings(config);
     const launcher *from = find_launcher();
     return status || !from ? status : read_launcher(from, config);

@@ -3,7 +3,8 @@
  *
  * How far ahead: receives of up to `depth` blocks are posted; sends of half as many may be on their way. A block is
  * through only when everything that the peers send for it is here, so no peer can be more than depth/2 blocks behind a
- * sender's window, and every message finds its receive posted. Tags: operation 32 bits, block 17, phase 3, sender 12. */
+ * sender's window, and every message finds its receive posted. Tags: operation 32 bits, block 17, phase 3, sender 12.
+ */
 #include "lib/comm/lane.h"
 
 #include "lib/base/clock.h"
@@ -77,9 +78,11 @@ static void count_down(slc_comm *comm, slc_run *run, uint64_t block, message_kin
 static void check_length(slc_comm *comm, const slc_run *run, int peer, size_t got, size_t expected)
 {
     if (got == expected) return;
-    slc_failure_set(comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_OWN,
-                    "%s: rank %d sent %zu bytes where %zu belong: submit the same operations in the same order on every "
-                    "rank", name_of(run), peer, got, expected);
+    slc_failure_set(
+        comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_OWN,
+        "%s: rank %d sent %zu bytes where %zu belong: submit the same operations in the same order on every "
+        "rank",
+        name_of(run), peer, got, expected);
 }
 
 /* A peer that cannot be reached has died, or has left after it did its part: the control connection will tell. */
@@ -111,7 +114,8 @@ static void on_done(void *context, sluice_status status, size_t bytes)
     comm->free_messages = message;
 }
 
-static slc_message *take_message(slc_comm *comm, slc_run *run, uint64_t block, int peer, message_kind kind, size_t bytes)
+static slc_message *take_message(slc_comm *comm, slc_run *run, uint64_t block, int peer, message_kind kind,
+                                 size_t bytes)
 {
     slc_message *message = comm->free_messages;
     comm->free_messages = message->next;

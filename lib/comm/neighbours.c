@@ -41,7 +41,8 @@ static sluice_status open_listener(slc_neighbours *neighbours, const sluice_worl
                                    size_t bytes)
 {
     uint64_t key[2];
-    if (getrandom(key, sizeof key, 0) != sizeof key) return slc_error(SLUICE_ERR_SYSTEM, "getrandom: %s", strerror(errno));
+    if (getrandom(key, sizeof key, 0) != sizeof key)
+        return slc_error(SLUICE_ERR_SYSTEM, "getrandom: %s", strerror(errno));
     snprintf(name, bytes, "sluice-%d-%d-%016llx%016llx", config->master_port, config->rank, (unsigned long long)key[0],
              (unsigned long long)key[1]);
     struct sockaddr_un address;
@@ -74,8 +75,8 @@ static sluice_status open_page(slc_neighbours *neighbours)
 sluice_status slc_neighbours_open(slc_neighbours *neighbours, const sluice_world_config *config,
                                   slc_neighbour_card *card)
 {
-    *neighbours = (slc_neighbours){.rank = config->rank, .size = config->size, .page_fd = -1, .doorbell = -1,
-                                   .listener = -1};
+    *neighbours =
+        (slc_neighbours){.rank = config->rank, .size = config->size, .page_fd = -1, .doorbell = -1, .listener = -1};
     *card = (slc_neighbour_card){.direct = config->direct != 0};
     snprintf(card->host_id, sizeof card->host_id, "%s", slc_setting_text(&slc_comm_settings, "SLUICE_COMM_HOST_ID"));
     neighbours->peers = calloc((size_t)config->size, sizeof *neighbours->peers);
@@ -117,8 +118,8 @@ static sluice_status receive_descriptors(int socket, handover *message, int *fds
         char bytes[CMSG_SPACE(MOST_DESCRIPTORS * sizeof(int))];
     } control = {0};
     struct iovec part = {.iov_base = message, .iov_len = sizeof *message};
-    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes,
-                            .msg_controllen = sizeof control.bytes};
+    struct msghdr header = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
     ssize_t got = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return SLUICE_IN_PROGRESS;
     if (got <= 0) return slc_error(SLUICE_ERR_PEER, "its process went away");

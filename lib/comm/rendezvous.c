@@ -231,9 +231,9 @@ static sluice_status receive_ranks(reception *room)
         if (slc_clock_ns() >= rendezvous->deadline_ns) {
             char missing[160];
             list_missing(rendezvous, missing, sizeof missing);
-            status = slc_error(SLUICE_ERR_TIMEOUT, "%d of %d ranks did not join within %.0f s; missing: %s",
-                               rendezvous->size - 1 - room->joined, rendezvous->size, room->config->join_timeout_s,
-                               missing);
+            status =
+                slc_error(SLUICE_ERR_TIMEOUT, "%d of %d ranks did not join within %.0f s; missing: %s",
+                          rendezvous->size - 1 - room->joined, rendezvous->size, room->config->join_timeout_s, missing);
         } else
             status = one_round(room, polls);
     }
@@ -256,7 +256,8 @@ static sluice_status join_as_first(const sluice_world_config *config, slc_rendez
     for (int i = 0; i < STRANGERS; i++) forget(&room->strangers[i]);
     close(room->listener);
 
-free_room: free(room);
+free_room:
+    free(room);
     return status;
 }
 
@@ -285,7 +286,8 @@ static sluice_status greet(const sluice_world_config *config, slc_rendezvous *re
     rendezvous->fds[0] = fd;
     return SLUICE_OK;
 
-close_fd: close(fd);
+close_fd:
+    close(fd);
     return status;
 }
 

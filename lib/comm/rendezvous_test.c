@@ -7,7 +7,17 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-typedef enum { FINE, OTHER_SIZE, OTHER_TOKEN, SAME_RANK, ABSENT, ABSENT_FIRST, OTHER_THROTTLE, NO_PLUGIN, NONSENSE } odd;
+typedef enum {
+    FINE,
+    OTHER_SIZE,
+    OTHER_TOKEN,
+    SAME_RANK,
+    ABSENT,
+    ABSENT_FIRST,
+    OTHER_THROTTLE,
+    NO_PLUGIN,
+    NONSENSE
+} odd;
 
 typedef struct {
     int size, port;
@@ -119,8 +129,8 @@ static void test_missing(void **state)
 
 static int dial(int port)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     for (int attempt = 0; attempt < 500; attempt++) {
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (!connect(fd, (struct sockaddr *)&address, sizeof address)) return fd;
@@ -149,7 +159,8 @@ static int nonsense_body(int rank, void *argument)
         for (size_t i = 0; i < sizeof garbage; i++) garbage[i] = (char)(i * 7 + i / 13);
         memcpy(garbage, "SLUICER\n", 8);
         int fd = dial(test->port);
-        if (fd >= 0 && send(fd, garbage, sizeof garbage, MSG_NOSIGNAL) < 0) CHECK(errno == EPIPE || errno == ECONNRESET);
+        if (fd >= 0 && send(fd, garbage, sizeof garbage, MSG_NOSIGNAL) < 0)
+            CHECK(errno == EPIPE || errno == ECONNRESET);
         usleep(1500000);
         return 0;
     }
@@ -170,8 +181,8 @@ static int wrong_server_body(int rank, void *argument)
 {
     const test_case *test = argument;
     if (rank == 0) {
-        struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)test->port),
-                                      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        struct sockaddr_in address = {
+            .sin_family = AF_INET, .sin_port = htons((uint16_t)test->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
         CHECK(!bind(fd, (struct sockaddr *)&address, sizeof address) && !listen(fd, 4));

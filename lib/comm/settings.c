@@ -7,9 +7,11 @@ static const slc_setting rows[] = {
     {"SLUICE_COMM_DIRECT", "on", SLC_SETTING_SWITCH, "ranks of one host use each other's memory"},
     {"SLUICE_COMM_TIMEOUT", "60", SLC_SETTING_SECONDS, "how long a rank may stall before that is an error"},
     {"SLUICE_COMM_JOIN_TIMEOUT", "60", SLC_SETTING_SECONDS, "how long to wait for all ranks to join"},
-    {"SLUICE_COMM_DEPTH", "4", SLC_SETTING_COUNT, "blocks whose messages are received ahead; half as many are sent ahead"},
+    {"SLUICE_COMM_DEPTH", "4", SLC_SETTING_COUNT,
+     "blocks whose messages are received ahead; half as many are sent ahead"},
     {"SLUICE_COMM_SPIN_US", "20", SLC_SETTING_COUNT, "microseconds to look for work before sleeping"},
     {"SLUICE_COMM_HOST_ID", "", SLC_SETTING_TEXT, "ranks with different values treat each other as other hosts"},
-    {"SLUICE_TRANSPORT_PATH", "", SLC_SETTING_TEXT, "directories, separated by colons, to look for transports in first"},
+    {"SLUICE_TRANSPORT_PATH", "", SLC_SETTING_TEXT,
+     "directories, separated by colons, to look for transports in first"},
 };
 const slc_settings slc_comm_settings = {"communication", rows, sizeof rows / sizeof *rows};

@@ -150,10 +150,12 @@ static sluice_status agree_on_size(sluice_world *world, uint64_t bytes, uint64_t
     double differing = own[0] != first[0] || own[1] != first[1];
     if (!status) status = sluice_world_all_reduce(world, &differing, 1);
     if (status || differing == 0) return status;
-    return slc_error(SLUICE_ERR_MISMATCH,
-                     "attaching memory: %.0f ranks bring another size than rank 0 (%llu bytes, scratch %llu; here %llu, "
-                     "%llu)", differing, (unsigned long long)first[0], (unsigned long long)first[1],
-                     (unsigned long long)own[0], (unsigned long long)own[1]);
+    return slc_error(
+        SLUICE_ERR_MISMATCH,
+        "attaching memory: %.0f ranks bring another size than rank 0 (%llu bytes, scratch %llu; here %llu, "
+        "%llu)",
+        differing, (unsigned long long)first[0], (unsigned long long)first[1], (unsigned long long)own[0],
+        (unsigned long long)own[1]);
 }
 
 sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes)

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 enum { TRANSPORT_DESCRIPTORS = 8 };
-static const uint64_t look_ns = 1000000u;              /* how often sockets are looked at while there is work */
-static const uint64_t suspicion_ns = 3000000000u;      /* how long the control connection has to explain a lost peer */
+static const uint64_t look_ns = 1000000u;         /* how often sockets are looked at while there is work */
+static const uint64_t suspicion_ns = 3000000000u; /* how long the control connection has to explain a lost peer */
 static const uint64_t aside_period_ns = 20000000u;
 static const uint64_t transport_linger_ns = 1000000000u;
 static const uint64_t cancel_patience_ns = 2000000000u;
@@ -99,7 +99,8 @@ static void check_departures(sluice_world *world)
     for (int rank = 0; rank < world->config.size; rank++) {
         const slc_departure *gone = &world->control.departures[rank];
         if (!gone->left || (int32_t)(gone->operations - submitted) >= 0) continue;
-        slc_failure_set(&world->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while others still need it", rank);
+        slc_failure_set(&world->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while others still need it",
+                        rank);
         return;
     }
 }
@@ -158,7 +159,8 @@ static bool poll_all(sluice_world *world)
     struct pollfd *polls = world->polls;
     const slc_transport *transport = &world->transport;
     int fds[TRANSPORT_DESCRIPTORS];
-    int transport_count = transport->table ? transport->table->descriptors(transport->self, fds, TRANSPORT_DESCRIPTORS) : 0;
+    int transport_count =
+        transport->table ? transport->table->descriptors(transport->self, fds, TRANSPORT_DESCRIPTORS) : 0;
     int count = 0;
     polls[count++] = (struct pollfd){.fd = world->neighbours.doorbell, .events = POLLIN};
     for (int i = 0; i < transport_count; i++) polls[count++] = (struct pollfd){.fd = fds[i], .events = POLLIN};
@@ -210,7 +212,8 @@ static bool sleep_until_woken(sluice_world *world)
 static void leave_core(int cpu)
 {
     cpu_set_t allowed, others;
-    if (sched_getaffinity(0, sizeof allowed, &allowed)) return; /* more cores than the set holds: let the kernel do it */
+    if (sched_getaffinity(0, sizeof allowed, &allowed))
+        return; /* more cores than the set holds: let the kernel do it */
     others = allowed;
     CPU_CLR(cpu, &others);
     if (CPU_COUNT(&others) && !sched_setaffinity(0, sizeof others, &others))
@@ -218,7 +221,8 @@ static void leave_core(int cpu)
 }
 
 /* A wake tends to put the woken thread on the waker's core, where both would stay and take turns. So the higher rank
- * moves away where there are cores enough, and while both are there, looking on must not keep the other from working. */
+ * moves away where there are cores enough, and while both are there, looking on must not keep the other from working.
+ */
 static void pause_shortly(sluice_world *world, uint64_t now_ns)
 {
     int cpu = sched_getcpu(), mate = core_mate(world, cpu);

@@ -60,7 +60,8 @@ static void own_directory(char *path, size_t bytes)
 static void *load_from(const char *directory, size_t length, const char *file)
 {
     char path[PATH_BYTES];
-    if (!length || snprintf(path, sizeof path, "%.*s/%s", (int)length, directory, file) >= (int)sizeof path) return NULL;
+    if (!length || snprintf(path, sizeof path, "%.*s/%s", (int)length, directory, file) >= (int)sizeof path)
+        return NULL;
     if (access(path, F_OK)) return NULL;
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
@@ -148,9 +149,16 @@ sluice_status slc_transport_open(slc_transport *out, const char *name, const cha
                                  slc_peer_lost peer_lost, void *context)
 {
     *out = (slc_transport){.peer_lost = peer_lost, .context = context, .inner = name};
-    out->host = (sluice_transport_host_v1){.abi = SLUICE_TRANSPORT_ABI_V1, .size = sizeof out->host, .context = out,
-                                           .rank = rank, .world_size = size, .log = host_log, .error = host_error,
-                                           .setting = host_setting, .load = host_load, .peer_lost = host_peer_lost};
+    out->host = (sluice_transport_host_v1){.abi = SLUICE_TRANSPORT_ABI_V1,
+                                           .size = sizeof out->host,
+                                           .context = out,
+                                           .rank = rank,
+                                           .world_size = size,
+                                           .log = host_log,
+                                           .error = host_error,
+                                           .setting = host_setting,
+                                           .load = host_load,
+                                           .peer_lost = host_peer_lost};
     const sluice_transport_v1 *table = NULL;
     sluice_status status = *throttle ? parse_throttle(out, throttle) : SLUICE_OK;
     if (!status) status = host_load(out, *throttle ? "throttle" : name, &table);

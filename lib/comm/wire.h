@@ -11,11 +11,11 @@ enum { SLC_WIRE_VERSION = 1, SLC_TOKEN_BYTES = 256 };
 
 typedef enum {
     SLC_FRAME_BLOB = 1, /* while joining: one rank's part of an exchange, or everybody's */
-    SLC_FRAME_BEAT,    /* value: operations begun, their digest */
-    SLC_FRAME_COLLECT, /* to rank 0: what a rank brings to a small collective */
-    SLC_FRAME_RESULT,  /* from rank 0 */
-    SLC_FRAME_LEAVE,   /* `rank` left; value: operations and collectives that it completed */
-    SLC_FRAME_FAIL     /* status and line; rank: who is in trouble, -1 when the line says it */
+    SLC_FRAME_BEAT,     /* value: operations begun, their digest */
+    SLC_FRAME_COLLECT,  /* to rank 0: what a rank brings to a small collective */
+    SLC_FRAME_RESULT,   /* from rank 0 */
+    SLC_FRAME_LEAVE,    /* `rank` left; value: operations and collectives that it completed */
+    SLC_FRAME_FAIL      /* status and line; rank: who is in trouble, -1 when the line says it */
 } slc_frame_kind;
 
 typedef struct {

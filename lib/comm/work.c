@@ -145,8 +145,9 @@ static bool copy_chunk(slc_comm *comm, slc_run *run, const char *src, char *dst,
 {
     uint64_t bytes = slc_dtype_size(run->op.dtype), chunk = comm->chunk_bytes / bytes;
     uint64_t count = length - run->offset < chunk ? length - run->offset : chunk;
-    sluice_status status = src == dst ? SLUICE_OK : slc_copy(&comm->stream, dst + run->offset * bytes,
-                                                             src + run->offset * bytes, count * bytes);
+    sluice_status status =
+        src == dst ? SLUICE_OK
+                   : slc_copy(&comm->stream, dst + run->offset * bytes, src + run->offset * bytes, count * bytes);
     if (status) fail_kernel(comm, run, status);
     run->offset += src == dst ? length - run->offset : count;
     if (run->offset < length) return false;
@@ -162,7 +163,8 @@ static void gather_step(slc_comm *comm, slc_run *run)
     int rank = (comm->rank + run->step) % comm->size;
     bool own = run->step == 0;
     if (own || slc_is_neighbour(comm->neighbours, rank)) {
-        const char *src = (const char *)op->src + slc_part_begin(op, op->src_layout, run->block, rank, comm->size) * bytes;
+        const char *src =
+            (const char *)op->src + slc_part_begin(op, op->src_layout, run->block, rank, comm->size) * bytes;
         char *dst = (char *)op->dst + slc_part_begin(op, SLC_WHOLE, run->block, rank, comm->size) * bytes;
         if (!own) src = at_neighbour(comm, rank, src);
         if (!copy_chunk(comm, run, src, dst, slc_part_length(op, run->block, comm->size))) return;

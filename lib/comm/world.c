@@ -48,13 +48,14 @@ static sluice_status check_introductions(const sluice_world *world, const blobs 
     const introduction *first = all->data[0];
     for (int rank = 0; rank < world->config.size; rank++) {
         const introduction *other = all->data[rank];
-        if (all->sizes[rank] != sizeof *other) return slc_error(SLUICE_ERR_FORMAT, "rank %d introduced itself badly", rank);
+        if (all->sizes[rank] != sizeof *other)
+            return slc_error(SLUICE_ERR_FORMAT, "rank %d introduced itself badly", rank);
         if (!strncmp(other->transport, first->transport, sizeof first->transport) &&
             !strncmp(other->throttle, first->throttle, sizeof first->throttle))
             continue;
         return slc_error(SLUICE_ERR_MISMATCH,
-                         "rank %d uses transport \"%s\" throttled to \"%s\", rank 0 \"%s\" to \"%s\": set them alike", rank,
-                         other->transport, other->throttle, first->transport, first->throttle);
+                         "rank %d uses transport \"%s\" throttled to \"%s\", rank 0 \"%s\" to \"%s\": set them alike",
+                         rank, other->transport, other->throttle, first->transport, first->throttle);
     }
     return SLUICE_OK;
 }
@@ -85,7 +86,8 @@ static sluice_status meet_neighbours(sluice_world *world)
         for (int other = 0; other < rank; other++) world->any_messages |= !rows[rank][other];
     status = slc_neighbours_meet(&world->neighbours, rows, world->rendezvous.deadline_ns);
 
-done: blobs_free(&matrix);
+done:
+    blobs_free(&matrix);
     blobs_free(&all);
     free(cards);
     free(reached);
@@ -103,8 +105,8 @@ static sluice_status connect_peers(sluice_world *world, const blobs *addresses)
     const slc_transport *transport = &world->transport;
     for (int rank = 0; transport->table && rank < world->config.size; rank++) {
         if (rank == world->config.rank || slc_is_neighbour(&world->neighbours, rank)) continue;
-        sluice_status status = transport->table->connect(transport->self, rank, addresses->data[rank],
-                                                         addresses->sizes[rank]);
+        sluice_status status =
+            transport->table->connect(transport->self, rank, addresses->data[rank], addresses->sizes[rank]);
         if (status) return slc_error_context(status, "connecting to rank %d", rank);
     }
     return SLUICE_OK;
@@ -179,8 +181,8 @@ static sluice_status assemble(sluice_world *world)
 {
     sluice_status status = meet_neighbours(world);
     if (!status)
-        status = slc_lane_init(&world->comm, world->config.rank, world->config.size, &world->failure, &world->neighbours,
-                               &world->transport, &world->control.history);
+        status = slc_lane_init(&world->comm, world->config.rank, world->config.size, &world->failure,
+                               &world->neighbours, &world->transport, &world->control.history);
     if (!status) status = choose_idling(world);
     world->comm.any_messages = world->any_messages;
     status = open_transport(world, status);
@@ -309,8 +311,8 @@ sluice_status sluice_world_broadcast(sluice_world *world, void *data, size_t byt
     if (root < 0 || root >= world->config.size)
         return slc_error(SLUICE_ERR_ARGUMENT, "broadcast: root %d of %d ranks", root, world->config.size);
     if (world->config.size == 1) return sluice_world_check(world);
-    return run_collective(world, (slc_collect){.kind = SLC_COLLECT_BROADCAST, .src = data, .dst = data, .bytes = bytes,
-                                               .root = root});
+    return run_collective(
+        world, (slc_collect){.kind = SLC_COLLECT_BROADCAST, .src = data, .dst = data, .bytes = bytes, .root = root});
 }
 
 sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size_t bytes, void *dst)
@@ -324,6 +326,6 @@ sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size
 sluice_status sluice_world_all_reduce(sluice_world *world, double *values, size_t count)
 {
     if (world->config.size == 1) return sluice_world_check(world);
-    return run_collective(world, (slc_collect){.kind = SLC_COLLECT_SUM, .src = values, .dst = values,
-                                               .bytes = count * sizeof *values});
+    return run_collective(
+        world, (slc_collect){.kind = SLC_COLLECT_SUM, .src = values, .dst = values, .bytes = count * sizeof *values});
 }

@@ -61,8 +61,12 @@ static int body(int rank, void *argument)
 static void test_worlds(void **state)
 {
     (void)state;
-    const test_case cases[] = {{.size = 1, .direct = true}, {.size = 2, .direct = true}, {.size = 3, .direct = true},
-                               {.size = 2}, {.size = 5}, {.size = 4, .direct = true, .mixed = true}};
+    const test_case cases[] = {{.size = 1, .direct = true},
+                               {.size = 2, .direct = true},
+                               {.size = 3, .direct = true},
+                               {.size = 2},
+                               {.size = 5},
+                               {.size = 4, .direct = true, .mixed = true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         test_case test = cases[i];
         test.port = free_port();
@@ -93,7 +97,11 @@ static int submission_body(int rank, void *argument)
     (void)argument;
     CHECK(!sluice_world_create(&config, &world));
     slc_comm *comm = slc_world_comm(world);
-    slc_op op = {.kind = SLC_ALL_REDUCE, .dtype = SLC_FLOAT32, .elements = 64, .block_elements = 32, .block_count = 2,
+    slc_op op = {.kind = SLC_ALL_REDUCE,
+                 .dtype = SLC_FLOAT32,
+                 .elements = 64,
+                 .block_elements = 32,
+                 .block_count = 2,
                  .scale = 2};
     CHECK(slc_comm_submit(comm, &op, 1, NULL) == SLUICE_ERR_ORDER); /* nothing attached */
     CHECK(!slc_device_open("cpu", &device) && !slc_segment_create(device, 4096, &segment));
@@ -169,8 +177,10 @@ static void test_loading(void **state)
     assert_int_equal(slc_transport_open(&transport, "../ucx", "", 0, 2, ignore_lost, NULL), SLUICE_ERR_ARGUMENT);
     assert_int_equal(slc_transport_open(&transport, "ucx", "fast", 0, 2, ignore_lost, NULL), SLUICE_ERR_ARGUMENT);
     assert_non_null(strstr(sluice_last_error(), "fast"));
-    assert_int_equal(slc_transport_open(&transport, "ucx", "1gbit,never", 0, 2, ignore_lost, NULL), SLUICE_ERR_ARGUMENT);
-    assert_int_equal(slc_transport_open(&transport, "throttle", "1gbit", 0, 2, ignore_lost, NULL), SLUICE_ERR_UNSUPPORTED);
+    assert_int_equal(slc_transport_open(&transport, "ucx", "1gbit,never", 0, 2, ignore_lost, NULL),
+                     SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_transport_open(&transport, "throttle", "1gbit", 0, 2, ignore_lost, NULL),
+                     SLUICE_ERR_UNSUPPORTED);
 }
 
 int main(int argc, char **argv)

@@ -177,8 +177,8 @@ static sluice_status throttle_send(void *argument, int rank, const void *data, s
     throttle *self = argument;
     message *one = new_message(self);
     if (!one) return no_memory(self);
-    *one = (message){.self = self, .rank = rank, .data = data, .bytes = bytes, .tag = tag, .done = done,
-                     .context = context};
+    *one = (message){
+        .self = self, .rank = rank, .data = data, .bytes = bytes, .tag = tag, .done = done, .context = context};
     one->start_ns = occupy(self, &self->egress_ns, bytes);
     one->due_ns = self->egress_ns;
     if (!self->waiting.first && one->start_ns <= now_ns())

@@ -1,6 +1,7 @@
 /* Messages over UCX: one worker, tag matching, asleep by ucp_worker_arm. Settings are those that were measured to fill
- * a link at small depth: eager always (rendezvous is half-duplex at low depth), large receive segments, short keepalive;
- * whatever the user set in the environment stays. UCX 1.13 calls every closed connection an "Endpoint timeout". */
+ * a link at small depth: eager always (rendezvous is half-duplex at low depth), large receive segments, short
+ * keepalive; whatever the user set in the environment stays. UCX 1.13 calls every closed connection an "Endpoint
+ * timeout". */
 #include <sluice/plugin/transport_v1.h>
 #include <ucp/api/ucp.h>
 
@@ -37,9 +38,9 @@ struct ucx {
     ucp_worker_h worker;
     ucp_address_t *address;
     size_t address_bytes;
-    peer *peers; /* [world_size] */
+    peer *peers;              /* [world_size] */
     request pending, *unused; /* pending: a ring through this one */
-    int events; /* callbacks in the current progress */
+    int events;               /* callbacks in the current progress */
 };
 
 static sluice_status fail(const ucx *self, sluice_status status, const char *what, ucs_status_t why)
@@ -191,8 +192,8 @@ static sluice_status ucx_open(const sluice_transport_host_v1 *host, void **out)
     }
     ucs_status_t status = open_worker(self);
     if (status != UCS_OK) {
-        sluice_status failed = fail(self, SLUICE_ERR_UNSUPPORTED,
-                                    "cannot open a worker; are UCX_TLS and UCX_NET_DEVICES right?", status);
+        sluice_status failed =
+            fail(self, SLUICE_ERR_UNSUPPORTED, "cannot open a worker; are UCX_TLS and UCX_NET_DEVICES right?", status);
         release(self);
         return failed;
     }
@@ -276,8 +277,8 @@ static sluice_status ucx_connect(void *argument, int rank, const void *blob, siz
     (void)bytes;
     *who = (peer){.self = self, .rank = rank};
     const ucp_ep_params_t params = {
-        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                      UCP_EP_PARAM_FIELD_ERR_HANDLER,
+        .field_mask =
+            UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER,
         .address = blob,
         .err_mode = UCP_ERR_HANDLING_MODE_PEER,
         .err_handler = {.cb = on_error, .arg = who},
@@ -302,8 +303,8 @@ static sluice_status ucx_send(void *argument, int rank, const void *data, size_t
     if (self->peers[rank].lost || !self->peers[rank].endpoint) return lost_peer(self, rank);
     request *one = take_request(self, rank, done, context);
     if (!one) return self->host->error(self->host->context, SLUICE_ERR_MEMORY, "ucx: no memory for a send");
-    const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
-                                       .cb.send = on_sent, .user_data = one};
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA, .cb.send = on_sent, .user_data = one};
     void *handle = ucp_tag_send_nbx(self->peers[rank].endpoint, data, bytes, tag, &param);
     if (UCS_PTR_IS_PTR(handle)) {
         one->handle = handle;
@@ -321,9 +322,10 @@ static sluice_status ucx_recv(void *argument, int rank, void *data, size_t bytes
     request *one = take_request(self, rank, done, context);
     if (!one) return self->host->error(self->host->context, SLUICE_ERR_MEMORY, "ucx: no memory for a receive");
     /* Without immediate completion: version 1.13 does not say then how long the message was. */
-    const ucp_request_param_t param = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
-        .cb.recv = on_received, .user_data = one};
+    const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                                                       UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
+                                       .cb.recv = on_received,
+                                       .user_data = one};
     void *handle = ucp_tag_recv_nbx(self->worker, data, bytes, tag, UINT64_MAX, &param);
     if (UCS_PTR_IS_PTR(handle) && !one->called) {
         one->handle = handle;
