@@ -247,6 +247,7 @@ static bool complete_first(slc_comm *comm, uint64_t now_ns)
 
 bool slc_lane_step(slc_comm *comm, uint64_t now_ns)
 {
+    comm->step_ns = now_ns;
     bool progressed = start_next(comm);
     if (comm->first == comm->taken) return progressed;
     progressed |= slc_messages_step(comm);
@@ -259,5 +260,5 @@ uint64_t slc_lane_due(const slc_comm *comm)
 {
     if (comm->first == comm->taken) return UINT64_MAX;
     const slc_run *run = &comm->runs[comm->first % SLC_ACTIVE];
-    return run->due_ns ? run->due_ns : UINT64_MAX;
+    return run->due_ns > comm->step_ns ? run->due_ns : UINT64_MAX; /* an earlier one waits for something else too */
 }

@@ -64,6 +64,7 @@ struct slc_comm {
 
     uint32_t taken, first, wire; /* operations begun; the oldest in work; communicating ones begun */
     _Atomic uint32_t wire_completed;
+    uint64_t step_ns;         /* when the last step was made */
     slc_run runs[SLC_ACTIVE]; /* operation i at i modulo this */
 
     slc_stream stream; /* device NULL: nothing attached */

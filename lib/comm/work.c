@@ -115,8 +115,19 @@ static bool sum_is_there(const slc_comm *comm, const slc_op *op)
            (op->scale == 1 || op->dtype != SLC_FLOAT32);
 }
 
+/* The sum of one, in place, times one. */
+static bool nothing_to_add(const slc_comm *comm, const slc_op *op)
+{
+    bool scaled = op->dtype == SLC_FLOAT32 && op->scale != 1.0f;
+    return comm->size == 1 && op->src == op->dst && op->src_layout == op->dst_layout && !scaled && !op->accumulate;
+}
+
 static bool reduce_step(slc_comm *comm, slc_run *run)
 {
+    if (nothing_to_add(comm, &run->op)) {
+        run->work_done = true;
+        return true;
+    }
     if (sum_is_there(comm, &run->op)) {
         run->work_done = true;
         return true;
