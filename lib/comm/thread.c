@@ -109,7 +109,7 @@ static void check_suspicion(sluice_world *world, uint64_t now_ns)
 {
     slc_comm *comm = &world->comm;
     uint64_t since = atomic_load_explicit(&comm->suspect_ns, memory_order_relaxed);
-    if (!since || now_ns - since < suspicion_ns || world->control.departures[comm->suspect_rank].left) return;
+    if (!since || now_ns < since + suspicion_ns || world->control.departures[comm->suspect_rank].left) return;
     slc_failure_set(&world->failure, SLUICE_ERR_PEER, SLC_TELL_OWN, "rank %d cannot be reached: %s", comm->suspect_rank,
                     comm->suspect_why);
 }
