@@ -7,8 +7,8 @@ cd "$(dirname "$0")/.."
 rounds=${1:-7}
 sluice=${SLUICE:-build/release/bench/sluice}
 read -ra sizes <<<"${SIZES:-1048576 16777216}"
-iterations=${ITERATIONS:-50}
-warm_up=10
+iterations=${ITERATIONS:-300}
+warm_up=50 # threads find their cores
 rank_counts=${RANKS:-2 4}
 out=${OUT:-bench/results/openmpi.json}
 operations="all_reduce reduce_scatter all_gather"
