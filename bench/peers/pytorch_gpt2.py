@@ -8,9 +8,11 @@ two of warm-up, the largest resident set over the ranks after the last step, and
 """
 import argparse
 import json
+import os
 import math
 import os
 import statistics
+import sys
 import time
 
 import torch
@@ -158,7 +160,9 @@ def main():
                           "rss_bytes": int(resident.item()), "losses": losses, "optimizer": kind,
                           "torch": torch.__version__}), flush=True)
     if dist.is_initialized():
-        dist.destroy_process_group()
+        dist.barrier()
+        sys.stdout.flush()
+        os._exit(0)  # gloo's threads now and then abort in destroy_process_group; everything is measured
 
 
 if __name__ == "__main__":
