@@ -129,6 +129,12 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     return closed;
 }
 
+/* What every rank finds alike is said once. */
+static bool known_to_all(sluice_status status)
+{
+    return status == SLUICE_ERR_BUDGET || status == SLUICE_ERR_NON_FINITE;
+}
+
 static int train_here(const slc_training_options *options)
 {
     sluice_world_config config;
@@ -139,7 +145,8 @@ static int train_here(const slc_training_options *options)
     if (!status) status = sluice_world_create(&config, &world);
     if (!status) status = train_in(world, options, &interrupted);
     if (!status) status = sluice_world_barrier(world); /* nobody leaves while another still writes */
-    if (status) fprintf(stderr, "sluice train: %s\n", sluice_last_error());
+    if (status && !(world && sluice_world_rank(world) && known_to_all(status)))
+        fprintf(stderr, "sluice train: %s\n", sluice_last_error());
     sluice_world_destroy(world);
     return interrupted ? EXIT_INTERRUPTED : status ? EXIT_FAILED : 0;
 }

@@ -8,7 +8,6 @@ two of warm-up, the largest resident set over the ranks after the last step, and
 """
 import argparse
 import json
-import os
 import math
 import os
 import statistics
