@@ -139,7 +139,7 @@ static void set_demo(slc_training_options *t)
     t->learning_rate = 0.0005;
     t->strategy = "dp,oss,sdp,fsdp,mixed,random:1";
     t->schedule = "one_ahead";
-    t->budget = "none,85%,70%,62%";
+    t->budget = "none,85%,70%,65%,64%,63%";
     t->throttle = "none,1gbit";
 }
 
