@@ -74,6 +74,6 @@ function(slc_test_properties test)
     if(NOT TEST_PROCESSORS)
         set(TEST_PROCESSORS 1)
     endif()
-    set_tests_properties(${test} PROPERTIES TIMEOUT 300 PROCESSORS ${TEST_PROCESSORS} LABELS "${TEST_LABELS}"
+    set_tests_properties(${test} PROPERTIES TIMEOUT 900 PROCESSORS ${TEST_PROCESSORS} LABELS "${TEST_LABELS}"
                          ENVIRONMENT "${SLUICE_TEST_ENVIRONMENT}")
 endfunction()
