@@ -47,7 +47,7 @@ find_package(Sluice 0.1 REQUIRED)
 add_executable(by_cmake hello.c)
 target_link_libraries(by_cmake Sluice::sluice)
 CMAKE
-"$cmake" -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/place" >/dev/null
+"$cmake" -G Ninja -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/place" >/dev/null
 "$cmake" --build "$work/build" >/dev/null
 expect "$work/build/by_cmake"
 
