@@ -108,13 +108,6 @@ static uint32_t find_destinations(slc_comm *comm, const slc_run *run, uint64_t b
     return count;
 }
 
-/* One rank alone: the sum is what lies there already. */
-static bool sum_is_there(const slc_comm *comm, const slc_op *op)
-{
-    return comm->size == 1 && op->src == op->dst && op->src_layout == op->dst_layout && !op->accumulate &&
-           (op->scale == 1 || op->dtype != SLC_FLOAT32);
-}
-
 /* The sum of one, in place, times one. */
 static bool nothing_to_add(const slc_comm *comm, const slc_op *op)
 {
@@ -125,10 +118,6 @@ static bool nothing_to_add(const slc_comm *comm, const slc_op *op)
 static bool reduce_step(slc_comm *comm, slc_run *run)
 {
     if (nothing_to_add(comm, &run->op)) {
-        run->work_done = true;
-        return true;
-    }
-    if (sum_is_there(comm, &run->op)) {
         run->work_done = true;
         return true;
     }
