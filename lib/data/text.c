@@ -2,6 +2,7 @@
  * and not a signal, and the resident set stays what training needs. */
 #include "lib/data/text.h"
 
+#include "lib/base/fnv.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
 
@@ -109,14 +110,6 @@ static sluice_status add_path(slc_text *text, const char *path)
     return S_ISDIR(info.st_mode) ? add_directory(text, path) : add_file(text, path);
 }
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
-{
-    const unsigned char *byte = data;
-    for (size_t i = 0; i < bytes; i++) hash = (hash ^ byte[i]) * 0x100000001b3u;
-    return hash;
-}
-
 static sluice_status read_bytes(const text_file *file, uint64_t first, size_t count, unsigned char *out)
 {
     while (count) {
@@ -136,14 +129,14 @@ static sluice_status read_bytes(const text_file *file, uint64_t first, size_t co
 static sluice_status take_fingerprint(slc_text *text)
 {
     unsigned char piece[PIECE];
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = SLC_FNV_START;
     for (size_t i = 0; i < text->count; i++) {
         const text_file *file = &text->files[i];
         size_t count = file->bytes < PIECE ? (size_t)file->bytes : PIECE;
         sluice_status status = read_bytes(file, 0, count, piece);
         if (status) return status;
-        hash = hash_bytes(hash, &file->bytes, sizeof file->bytes);
-        hash = hash_bytes(hash, piece, count);
+        hash = slc_fnv(hash, &file->bytes, sizeof file->bytes);
+        hash = slc_fnv(hash, piece, count);
     }
     text->fingerprint = hash;
     return SLUICE_OK;

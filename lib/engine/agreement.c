@@ -2,36 +2,26 @@
  * layer, so that a difference is named; the plan by its fingerprint. */
 #include "lib/engine/runtime.h"
 
+#include "lib/base/fnv.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t hash_start(void)
-{
-    return 0xcbf29ce484222325u; /* FNV-1a */
-}
-
-static void hash_bytes(uint64_t *hash, const void *data, size_t bytes)
-{
-    const unsigned char *p = data;
-    for (size_t i = 0; i < bytes; i++) *hash = (*hash ^ p[i]) * 0x100000001b3u;
-}
-
 static void hash_text(uint64_t *hash, const char *text)
 {
-    hash_bytes(hash, text ? text : "", (text ? strlen(text) : 0) + 1);
+    *hash = slc_fnv(*hash, text ? text : "", (text ? strlen(text) : 0) + 1);
 }
 
 static void hash_number(uint64_t *hash, uint64_t value)
 {
-    hash_bytes(hash, &value, sizeof value);
+    *hash = slc_fnv(*hash, &value, sizeof value);
 }
 
 static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
 {
     const sluice_layer *layer = rt->layers[index];
-    uint64_t hash = hash_start();
+    uint64_t hash = SLC_FNV_START;
     hash_text(&hash, layer->name);
     hash_number(&hash, layer->forced);
     for (uint32_t i = 0; i < rt->param_count; i++) {
@@ -63,13 +53,13 @@ static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
 static uint64_t hash_settings(const sluice_runtime *rt)
 {
     const sluice_config *c = &rt->config;
-    uint64_t hash = hash_start();
+    uint64_t hash = SLC_FNV_START;
     hash_text(&hash, rt->strategy);
     hash_text(&hash, rt->schedule);
     hash_text(&hash, rt->optimizer.name);
     hash_number(&hash, rt->optimizer.state_count);
-    hash_bytes(&hash, &c->adamw, sizeof c->adamw);
-    hash_bytes(&hash, &c->clip, sizeof c->clip);
+    hash = slc_fnv(hash, &c->adamw, sizeof c->adamw);
+    hash = slc_fnv(hash, &c->clip, sizeof c->clip);
     hash_number(&hash, c->nan);
     hash_number(&hash, c->accumulate);
     hash_number(&hash, c->micro_batches);

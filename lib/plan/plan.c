@@ -1,6 +1,8 @@
 /* Plans: names, look-up, fingerprint, destruction. */
 #include "lib/plan/plan.h"
 
+#include "lib/base/fnv.h"
+
 #include <stdlib.h>
 
 const char *slc_item_kind_name(slc_item_kind kind)
@@ -47,8 +49,7 @@ uint32_t slc_plan_buffer(const slc_plan *plan, slc_buffer_kind kind, uint32_t un
 
 static void mix(uint64_t *hash, uint64_t value)
 {
-    /* FNV-1a, Fowler, Noll & Vo, over the value's bytes. */
-    for (int i = 0; i < 8; i++) *hash = (*hash ^ ((value >> (8 * i)) & 0xff)) * 0x100000001b3u;
+    *hash = slc_fnv(*hash, &value, sizeof value);
 }
 
 static void mix_program(uint64_t *hash, const slc_program *program)
@@ -67,7 +68,7 @@ static void mix_program(uint64_t *hash, const slc_program *program)
 
 uint64_t slc_plan_fingerprint(const slc_plan *plan)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = SLC_FNV_START;
     for (uint32_t u = 0; u < plan->unit_count; u++) mix(&hash, plan->strategies[u]);
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         mix(&hash, plan->buffers[b].bytes);
