@@ -1,4 +1,4 @@
-# What the project stands on. Required: UCX, jansson, uthash, threads. Optional: oneDNN, OpenMP, cmocka.
+# What the project stands on. Required: UCX, jansson, uthash, GLPK, threads. Optional: oneDNN, OpenMP, cmocka.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
@@ -7,6 +7,12 @@ pkg_check_modules(UCX REQUIRED IMPORTED_TARGET ucx)
 find_path(UTHASH_INCLUDE uthash.h)
 if(NOT UTHASH_INCLUDE)
     message(FATAL_ERROR "uthash.h not found: install uthash-dev")
+endif()
+
+find_path(GLPK_INCLUDE glpk.h)
+find_library(GLPK_LIBRARY glpk)
+if(NOT GLPK_INCLUDE OR NOT GLPK_LIBRARY)
+    message(FATAL_ERROR "GLPK not found: install libglpk-dev")
 endif()
 
 find_path(DNNL_INCLUDE dnnl.h)

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static sluice_status make_program(const slc_job *job, const slc_strategy *strategies, const slc_scheduler *scheduler,
-                                  bool evaluate, slc_program *program)
+static sluice_status make_program(const slc_scheduling *in, const slc_scheduler *scheduler, bool evaluate,
+                                  slc_program *program)
 {
     slc_order order = {0};
-    (evaluate ? scheduler->evaluate : scheduler->train)(job, strategies, &order);
+    (evaluate ? scheduler->evaluate : scheduler->train)(in, &order);
     if (order.failed) {
-        free(order.items);
+        slc_order_fini(&order);
         return slc_error(SLUICE_ERR_MEMORY, "no memory for the order of operations");
     }
     program->items = order.items;
@@ -21,34 +21,53 @@ static sluice_status make_program(const slc_job *job, const slc_strategy *strate
     return SLUICE_OK;
 }
 
-/* A plan without waits: enough to know its size. */
-static sluice_status lay_out(const slc_job *job, const slc_strategy *strategies, const slc_scheduler *scheduler,
+static sluice_status copy_program(const slc_order *order, slc_program *program)
+{
+    program->items = order->failed ? NULL : malloc(((size_t)order->count + 1) * sizeof *program->items);
+    if (!program->items) return slc_error(SLUICE_ERR_MEMORY, "no memory for the order of operations");
+    memcpy(program->items, order->items, order->count * sizeof *program->items);
+    program->item_count = order->count;
+    return SLUICE_OK;
+}
+
+static sluice_status note_choices(const slc_scheduling *in, slc_plan *plan)
+{
+    const slc_job *job = in->job;
+    plan->unit_count = job->unit_count;
+    plan->layer_count = job->layer_count;
+    plan->strategies = malloc(((size_t)job->unit_count + 1) * sizeof *plan->strategies);
+    plan->recompute = calloc((size_t)job->layer_count + 1, sizeof *plan->recompute);
+    if (!plan->strategies || !plan->recompute)
+        return slc_error(SLUICE_ERR_MEMORY, "no memory for %u strategies", job->unit_count);
+    memcpy(plan->strategies, in->strategies, job->unit_count * sizeof *in->strategies);
+    if (in->recompute) memcpy(plan->recompute, in->recompute, job->layer_count * sizeof *in->recompute);
+    return SLUICE_OK;
+}
+
+/* A plan without waits: enough to know its size. `train` NULL: as the scheduler orders it. */
+static sluice_status lay_out(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                              uint64_t limit, slc_plan *plan)
 {
     plan->schedule = scheduler->name;
-    plan->unit_count = job->unit_count;
-    plan->strategies = malloc(((size_t)job->unit_count + 1) * sizeof *plan->strategies);
-    if (!plan->strategies) return slc_error(SLUICE_ERR_MEMORY, "no memory for %u strategies", job->unit_count);
-    memcpy(plan->strategies, strategies, job->unit_count * sizeof *strategies);
-
-    sluice_status status = make_program(job, strategies, scheduler, false, &plan->train);
-    if (!status) status = make_program(job, strategies, scheduler, true, &plan->evaluate);
-    if (!status) status = slc_plan_add_buffers(job, plan);
-    if (!status) status = slc_plan_add_claims(job, plan, false);
-    if (!status) status = slc_plan_add_claims(job, plan, true);
+    sluice_status status = note_choices(in, plan);
+    if (!status) status = train ? copy_program(train, &plan->train) : make_program(in, scheduler, false, &plan->train);
+    if (!status) status = make_program(in, scheduler, true, &plan->evaluate);
+    if (!status) status = slc_plan_add_buffers(in->job, plan);
+    if (!status) status = slc_plan_add_claims(in->job, plan, false);
+    if (!status) status = slc_plan_add_claims(in->job, plan, true);
     if (!status) status = slc_plan_pack(plan, limit);
     return status;
 }
 
-sluice_status slc_plan_make(const slc_job *job, const slc_strategy *strategies, const slc_scheduler *scheduler,
-                            slc_plan **out)
+static sluice_status make(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                          slc_plan **out)
 {
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    sluice_status status = lay_out(job, strategies, scheduler, UINT64_MAX, plan);
-    if (!status) status = slc_plan_add_waits(job, plan, scheduler->slots_wait_for_all, false);
-    if (!status) status = slc_plan_add_waits(job, plan, scheduler->slots_wait_for_all, true);
-    if (!status) status = slc_plan_validate(job, plan);
+    sluice_status status = lay_out(in, train, scheduler, UINT64_MAX, plan);
+    if (!status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, false);
+    if (!status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, true);
+    if (!status) status = slc_plan_validate(in->job, plan);
     if (status) {
         slc_plan_destroy(plan);
         return slc_error_context(status, "plan");
@@ -57,12 +76,23 @@ sluice_status slc_plan_make(const slc_job *job, const slc_strategy *strategies, 
     return SLUICE_OK;
 }
 
-sluice_status slc_plan_measure(const slc_job *job, const slc_strategy *strategies, const slc_scheduler *scheduler,
-                               uint64_t limit, uint64_t *arena_bytes)
+sluice_status slc_plan_make(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan **out)
+{
+    return make(in, NULL, scheduler, out);
+}
+
+sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                                  slc_plan **out)
+{
+    return make(in, train, scheduler, out);
+}
+
+sluice_status slc_plan_measure(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
+                               uint64_t *arena_bytes)
 {
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    sluice_status status = lay_out(job, strategies, scheduler, limit, plan);
+    sluice_status status = lay_out(in, NULL, scheduler, limit, plan);
     *arena_bytes = plan->arena_bytes;
     slc_plan_destroy(plan);
     return slc_error_context(status, "plan");

@@ -20,7 +20,8 @@ static void check_random_job(uint64_t seed, two_lanes *lanes)
     const slc_scheduler *scheduler;
     for (size_t s = 0; (scheduler = slc_scheduler_at(s)); s++) {
         slc_plan *plan;
-        if (slc_plan_make(&t.job, strategies, scheduler, &plan))
+        if (slc_plan_make(&(slc_scheduling){.job = &t.job, .strategies = strategies, .limit = UINT64_MAX}, scheduler,
+                          &plan))
             fail_msg("job %llu, %s: %s", (unsigned long long)seed, scheduler->name, sluice_last_error());
         assert_true(plan->lower_bound <= plan->arena_bytes);
         for (uint64_t run = 0; run < RUNS; run++) {
@@ -31,7 +32,10 @@ static void check_random_job(uint64_t seed, two_lanes *lanes)
             assert_true(lanes->peak <= plan->arena_bytes);
         }
         uint64_t measured;
-        assert_int_equal(slc_plan_measure(&t.job, strategies, scheduler, UINT64_MAX, &measured), SLUICE_OK);
+        assert_int_equal(
+            slc_plan_measure(&(slc_scheduling){.job = &t.job, .strategies = strategies, .limit = UINT64_MAX}, scheduler,
+                             UINT64_MAX, &measured),
+            SLUICE_OK);
         assert_int_equal(measured, plan->arena_bytes);
         slc_plan_destroy(plan);
     }
@@ -60,8 +64,14 @@ static void serial_needs_no_more_than_one_ahead(void **state)
             slc_strategy strategies[TEST_UNITS];
             slc_plan *serial, *ahead;
             for (uint32_t u = 0; u < t.job.unit_count; u++) strategies[u] = (slc_strategy)k;
-            assert_int_equal(slc_plan_make(&t.job, strategies, &slc_scheduler_serial, &serial), SLUICE_OK);
-            assert_int_equal(slc_plan_make(&t.job, strategies, &slc_scheduler_one_ahead, &ahead), SLUICE_OK);
+            assert_int_equal(
+                slc_plan_make(&(slc_scheduling){.job = &t.job, .strategies = strategies, .limit = UINT64_MAX},
+                              &slc_scheduler_serial, &serial),
+                SLUICE_OK);
+            assert_int_equal(
+                slc_plan_make(&(slc_scheduling){.job = &t.job, .strategies = strategies, .limit = UINT64_MAX},
+                              &slc_scheduler_one_ahead, &ahead),
+                SLUICE_OK);
             if (serial->lower_bound > ahead->lower_bound)
                 fail_msg("job %llu, %s: serial needs %llu bytes, one_ahead %llu", (unsigned long long)seed,
                          slc_strategy_name((slc_strategy)k), (unsigned long long)serial->lower_bound,
@@ -153,7 +163,9 @@ static void one_ahead_overlaps(void **state)
     equal_layers e;
     slc_plan *plan;
     equal_layers_init(&e, SLC_FSDP);
-    assert_int_equal(slc_plan_make(&e.job, e.strategies, &slc_scheduler_one_ahead, &plan), SLUICE_OK);
+    assert_int_equal(slc_plan_make(&(slc_scheduling){.job = &e.job, .strategies = e.strategies, .limit = UINT64_MAX},
+                                   &slc_scheduler_one_ahead, &plan),
+                     SLUICE_OK);
     assert_int_equal(most_at_once(plan, SLC_BUFFER_GATHERED), 2);
     assert_int_equal(most_at_once(plan, SLC_BUFFER_GRADIENT), 2);
     for (uint32_t l = 1; l < LAYERS; l++) {
@@ -173,7 +185,10 @@ static void serial_does_not_overlap(void **state)
         equal_layers e;
         slc_plan *plan;
         equal_layers_init(&e, (slc_strategy)k);
-        assert_int_equal(slc_plan_make(&e.job, e.strategies, &slc_scheduler_serial, &plan), SLUICE_OK);
+        assert_int_equal(
+            slc_plan_make(&(slc_scheduling){.job = &e.job, .strategies = e.strategies, .limit = UINT64_MAX},
+                          &slc_scheduler_serial, &plan),
+            SLUICE_OK);
         assert_true(most_at_once(plan, SLC_BUFFER_GATHERED) <= 1);
         assert_true(most_at_once(plan, SLC_BUFFER_GRADIENT) <= 1);
         for (uint32_t i = 1; i < plan->train.item_count; i++)

@@ -64,7 +64,8 @@ static void mix(const mixture *m, uint32_t sdp, slc_strategy *out)
 static sluice_status measure(const mixture *m, uint32_t sdp, uint64_t limit, slc_strategy *out, uint64_t *bytes)
 {
     mix(m, sdp, out);
-    sluice_status status = slc_plan_measure(m->job, out, m->scheduler, limit, bytes);
+    sluice_status status = slc_plan_measure(&(slc_scheduling){.job = m->job, .strategies = out, .limit = UINT64_MAX},
+                                            m->scheduler, limit, bytes);
     if (!status && *bytes > limit) *bytes = UINT64_MAX;
     return status;
 }

@@ -25,8 +25,10 @@ static void gathers_ahead(const slc_job *job, const slc_strategy *strategies, sl
     }
 }
 
-static void train(const slc_job *job, const slc_strategy *strategies, slc_order *order)
+static void train(const slc_scheduling *in, slc_order *order)
 {
+    const slc_job *job = in->job;
+    const slc_strategy *strategies = in->strategies;
     uint32_t slots = slc_job_slots(job), last = job->micro_batches * slots - 1;
     slc_order_gathers_for(order, job, strategies, false, 0, 0);
     for (uint32_t i = 0; i <= last; i++) {
@@ -46,8 +48,10 @@ static void train(const slc_job *job, const slc_strategy *strategies, slc_order 
                 slc_order_operation(order, job, SLC_ITEM_GATHER_VALUE, job->micro_batches - 1, u);
 }
 
-static void evaluate(const slc_job *job, const slc_strategy *strategies, slc_order *order)
+static void evaluate(const slc_scheduling *in, slc_order *order)
 {
+    const slc_job *job = in->job;
+    const slc_strategy *strategies = in->strategies;
     slc_order_gathers_for(order, job, strategies, true, 0, 0);
     for (uint32_t slot = 0; slot < job->layer_count; slot++) {
         if (slot + 1 < job->layer_count) slc_order_gathers_for(order, job, strategies, true, 0, slot + 1);

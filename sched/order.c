@@ -31,6 +31,24 @@ void slc_order_operation(slc_order *order, const slc_job *job, slc_item_kind kin
                              .block_count = unit == SLC_NONE ? 0 : slc_unit_blocks(&job->units[unit])});
 }
 
+void slc_order_run(slc_order *order, slc_item_kind kind, bool late, uint32_t micro_batch, uint32_t unit, uint32_t index,
+                   uint64_t first_block, uint64_t block_count)
+{
+    append(order, (slc_item){.kind = kind,
+                             .late = late,
+                             .micro_batch = micro_batch,
+                             .unit = unit,
+                             .index = index,
+                             .first_block = first_block,
+                             .block_count = block_count});
+}
+
+void slc_order_fini(slc_order *order)
+{
+    free(order->items);
+    *order = (slc_order){0};
+}
+
 void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit, uint32_t window)
 {
     append(order, (slc_item){.kind = SLC_ITEM_GATHER_WINDOW,

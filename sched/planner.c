@@ -19,7 +19,8 @@ static sluice_status find_scheduler(const char *name, const slc_scheduler **out)
 static sluice_status measure_dp(const slc_job *job, slc_strategy *scratch, uint64_t *bytes)
 {
     for (uint32_t u = 0; u < job->unit_count; u++) scratch[u] = SLC_DP;
-    sluice_status status = slc_plan_measure(job, scratch, &slc_scheduler_serial, UINT64_MAX, bytes);
+    sluice_status status = slc_plan_measure(&(slc_scheduling){.job = job, .strategies = scratch, .limit = UINT64_MAX},
+                                            &slc_scheduler_serial, UINT64_MAX, bytes);
     *bytes += job->reserved_bytes;
     return status;
 }
@@ -56,7 +57,8 @@ static sluice_status make_within(const slc_job *job, const slc_plan_request *req
                                  const slc_strategy *strategies, slc_plan_answer *answer)
 {
     slc_plan *plan;
-    sluice_status status = slc_plan_make(job, strategies, scheduler, &plan);
+    sluice_status status =
+        slc_plan_make(&(slc_scheduling){.job = job, .strategies = strategies, .limit = UINT64_MAX}, scheduler, &plan);
     if (status) return status;
     if (answer->budget_bytes && plan->arena_bytes > arena_limit(job, answer->budget_bytes)) {
         status = slc_budget_error(job, request, answer->budget_bytes, plan);

@@ -94,7 +94,7 @@ static void error_names_the_largest_consumers(void **state)
     slc_use uses[2] = {{0, true}, {1, true}};
     slc_unit units[2] = {{"small", 32, 32, true, &uses[0], 1}, {"large", 64000, 32, true, &uses[1], 1}};
     const char *layers[2] = {"first", "second"};
-    slc_activation_life life = {"x", 300000, 0, 3, 1};
+    slc_activation_life life = {"x", 300000, 0, 3, 1, false};
     slc_job job = {.world = 2,
                    .micro_batches = 1,
                    .states = 2,

@@ -3,7 +3,7 @@
 #ifndef SLC_SCHEDULER_H
 #define SLC_SCHEDULER_H
 
-#include "lib/plan/plan.h"
+#include "lib/plan/times.h"
 
 #include <stddef.h>
 
@@ -14,12 +14,22 @@ typedef struct {
     bool failed; /* out of memory: looked at once, at the end */
 } slc_order;
 
+/* What a scheduler works from. */
+typedef struct {
+    const slc_job *job;
+    const slc_strategy *strategies; /* [units] */
+    const bool *recompute;          /* [L]; NULL: no layer recomputes */
+    const slc_times *times;         /* NULL: of no use to this scheduler's caller; those that need them estimate */
+    uint64_t limit;                 /* bytes that the arena may have: a scheduler that hoists stays below */
+    uint64_t seed;                  /* of `random` */
+} slc_scheduling;
+
 typedef struct {
     const char *name; /* as the user writes it */
     const char *doc;
     bool slots_wait_for_all; /* no overlap at all */
-    void (*train)(const slc_job *job, const slc_strategy *strategies, slc_order *order);
-    void (*evaluate)(const slc_job *job, const slc_strategy *strategies, slc_order *order);
+    void (*train)(const slc_scheduling *in, slc_order *order);
+    void (*evaluate)(const slc_scheduling *in, slc_order *order);
 } slc_scheduler;
 
 extern const slc_scheduler slc_scheduler_serial, slc_scheduler_one_ahead;
@@ -29,18 +39,26 @@ const char *slc_scheduler_names(void);                     /* "serial, one_ahead
 const slc_scheduler *slc_scheduler_at(size_t index);       /* all there are; NULL behind the last */
 
 /* Makes, packs and validates a plan. The caller destroys it. Errors: MEMORY; FORMAT (a defect of ours). */
-sluice_status slc_plan_make(const slc_job *job, const slc_strategy *strategies, const slc_scheduler *scheduler,
-                            slc_plan **out);
+sluice_status slc_plan_make(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan **out);
+
+/* The same from a training order that the caller made (and goes on owning); evaluation as `scheduler` does it, whose
+ * name the plan bears. */
+sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                                  slc_plan **out);
 
 /* How large the arena of that plan is, without making the rest of it. A figure above `limit` may be a lower bound of
  * it: that needs no packing. Errors: MEMORY; FORMAT (a defect of ours). */
-sluice_status slc_plan_measure(const slc_job *job, const slc_strategy *strategies, const slc_scheduler *scheduler,
-                               uint64_t limit, uint64_t *arena_bytes);
+sluice_status slc_plan_measure(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
+                               uint64_t *arena_bytes);
 
 /* ---- For schedulers: appending to an order ---- */
 
 void slc_order_slot(slc_order *order, uint32_t micro_batch, uint32_t slot);
 void slc_order_operation(slc_order *order, const slc_job *job, slc_item_kind kind, uint32_t micro_batch, uint32_t unit);
+/* A run of blocks; `late` as in slc_item; `index`: GATHER_WINDOW's window. */
+void slc_order_run(slc_order *order, slc_item_kind kind, bool late, uint32_t micro_batch, uint32_t unit, uint32_t index,
+                   uint64_t first_block, uint64_t block_count);
+void slc_order_fini(slc_order *order);
 void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit,
                              uint32_t window);
 

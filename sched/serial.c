@@ -9,8 +9,10 @@ static void update_and_gather(const slc_job *job, const slc_strategy *strategies
         slc_order_operation(order, job, SLC_ITEM_GATHER_VALUE, job->micro_batches - 1, unit);
 }
 
-static void train(const slc_job *job, const slc_strategy *strategies, slc_order *order)
+static void train(const slc_scheduling *in, slc_order *order)
 {
+    const slc_job *job = in->job;
+    const slc_strategy *strategies = in->strategies;
     for (uint32_t m = 0; m < job->micro_batches; m++)
         for (uint32_t slot = 0; slot < slc_job_slots(job); slot++) {
             slc_order_gathers_for(order, job, strategies, false, m, slot);
@@ -24,8 +26,10 @@ static void train(const slc_job *job, const slc_strategy *strategies, slc_order 
         if (job->units[u].trainable) update_and_gather(job, strategies, order, u);
 }
 
-static void evaluate(const slc_job *job, const slc_strategy *strategies, slc_order *order)
+static void evaluate(const slc_scheduling *in, slc_order *order)
 {
+    const slc_job *job = in->job;
+    const slc_strategy *strategies = in->strategies;
     for (uint32_t slot = 0; slot < job->layer_count; slot++) {
         slc_order_gathers_for(order, job, strategies, true, 0, slot);
         slc_order_slot(order, 0, slot);

@@ -153,7 +153,9 @@ static void try_damage(damage harm, uint64_t seed, two_lanes *lanes, tally *coun
     slc_plan *plan;
     test_job_draw(&t, &dice);
     test_strategies_draw(&t.job, &dice, strategies);
-    assert_int_equal(slc_plan_make(&t.job, strategies, slc_scheduler_at(seed % 2), &plan), SLUICE_OK);
+    assert_int_equal(slc_plan_make(&(slc_scheduling){.job = &t.job, .strategies = strategies, .limit = UINT64_MAX},
+                                   slc_scheduler_at(seed % 2), &plan),
+                     SLUICE_OK);
     if (harm(plan, &dice)) {
         bool refused = slc_plan_validate(&t.job, plan) != SLUICE_OK, harmful = false;
         for (uint64_t run = 0; run < RUNS && !harmful; run++) {
@@ -205,7 +207,9 @@ static slc_plan *some_plan(test_job *t, uint64_t seed)
     test_dice dice = {.seed = seed};
     test_job_draw(t, &dice);
     test_strategies_draw(&t->job, &dice, strategies);
-    assert_int_equal(slc_plan_make(&t->job, strategies, &slc_scheduler_one_ahead, &plan), SLUICE_OK);
+    assert_int_equal(slc_plan_make(&(slc_scheduling){.job = &t->job, .strategies = strategies, .limit = UINT64_MAX},
+                                   &slc_scheduler_one_ahead, &plan),
+                     SLUICE_OK);
     return plan;
 }
 

@@ -34,6 +34,8 @@ typedef struct {
     uint64_t bytes;
     uint32_t first_slot, last_slot; /* of one micro-batch, inclusive */
     uint32_t last_forward_slot;     /* in evaluation; < first_slot: not used there */
+    bool recomputable; /* of its layer's own slots: where the plan recomputes that layer it is dropped after
+                          the forward and made again in the backward slot */
 } slc_activation_life;
 
 typedef struct {
@@ -49,7 +51,8 @@ typedef struct {
     bool barrier;           /* no update before every gradient of the step is reduced (clipping, NaN skipping) */
     uint32_t states;        /* of the optimizer, fp32 per element */
     uint32_t layer_count;
-    const char **layers; /* names */
+    const char **layers;       /* names */
+    const bool *can_recompute; /* of each layer: its binary can run the forward again; NULL: none can */
     slc_unit *units;
     uint32_t unit_count;
     slc_activation_life *activations;

@@ -33,6 +33,7 @@ void slc_plan_destroy(slc_plan *plan)
     program_fini(&plan->train);
     program_fini(&plan->evaluate);
     free(plan->strategies);
+    free(plan->recompute);
     free(plan->buffers);
     free(plan->statics);
     free(plan);
@@ -56,7 +57,7 @@ static void mix_program(uint64_t *hash, const slc_program *program)
 {
     for (uint32_t i = 0; i < program->item_count; i++) {
         const slc_item *item = &program->items[i];
-        mix(hash, item->kind);
+        mix(hash, (uint64_t)item->kind << 1 | item->late);
         mix(hash, (uint64_t)item->micro_batch << 32 | item->slot);
         mix(hash, (uint64_t)item->unit << 32 | item->index);
         mix(hash, item->first_block);
@@ -70,6 +71,7 @@ uint64_t slc_plan_fingerprint(const slc_plan *plan)
 {
     uint64_t hash = SLC_FNV_START;
     for (uint32_t u = 0; u < plan->unit_count; u++) mix(&hash, plan->strategies[u]);
+    for (uint32_t l = 0; plan->recompute && l < plan->layer_count; l++) mix(&hash, plan->recompute[l]);
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         mix(&hash, plan->buffers[b].bytes);
         mix(&hash, plan->buffers[b].offset);

@@ -60,7 +60,9 @@ typedef enum {
 const char *slc_item_kind_name(slc_item_kind kind);
 const char *slc_buffer_kind_name(slc_buffer_kind kind);
 
-/* What lies in memory from an item's start to an item's end: bytes [first_byte, end_byte) of a buffer. */
+/* What lies in memory from an item's start to an item's end: bytes [first_byte, end_byte) of a buffer. When `to` is
+ * late and `from` is not, the claim ends in the pass after (slc_claim_wraps). A buffer may have several claims at a
+ * time, of different bytes: a unit's gradient shrinks and its gathered values grow block by block. */
 typedef struct {
     uint32_t buffer;
     uint64_t first_byte, end_byte;
@@ -69,11 +71,16 @@ typedef struct {
 
 typedef struct {
     uint32_t item;
-    bool previous; /* of the step (or evaluation pass) before */
+    bool previous; /* of the pass before */
 } slc_after;
 
+/* Operations move a run of base blocks of their unit. Several items of one kind together move all of its blocks, each
+ * once; kinds may be cut differently. An operation that is `late` belongs to the step before the one in whose pass it
+ * stands: it reduces, updates or gathers what that step left, while this one already computes. With nothing before
+ * (the first pass, or the first after a drain) late items are left out; a drain runs the late items alone, in order. */
 typedef struct {
     slc_item_kind kind;
+    bool late; /* REDUCE_SCATTER, ALL_REDUCE, GATHER_GRADIENT, AGREE, UPDATE, GATHER_VALUE only */
     uint32_t micro_batch;
     uint32_t slot;                     /* SLC_ITEM_SLOT: in its micro-batch */
     uint32_t unit;                     /* operations */
@@ -90,10 +97,17 @@ typedef struct {
     uint32_t claim_count;
 } slc_program;
 
+static inline bool slc_claim_wraps(const slc_program *program, const slc_claim *claim)
+{
+    return program->items[claim->to].late && !program->items[claim->from].late;
+}
+
 typedef struct {
     const char *schedule;     /* the scheduler's name: a constant */
     slc_strategy *strategies; /* of each unit */
     uint32_t unit_count;
+    bool *recompute; /* of each layer: its forward runs again in its backward slot */
+    uint32_t layer_count;
     slc_buffer *buffers;
     uint32_t buffer_count;
     slc_claim *statics; /* claimed at commit for good; from and to are not used */

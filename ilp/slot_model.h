@@ -1,0 +1,73 @@
+/* The slot model: strategies, recomputation and the place of every byte of communication, as one mixed integer program
+ * (design: "Planning"), solved on GLPK. It knows slots and gaps, not packing or single operations: its answer is a
+ * guide from which sched makes real orders, and its bounds tell how far from the best any plan can be.
+ *
+ * Positions. Slots of the step are numbered s = 0..S-1 over all micro-batches (S = M * 2L). Position 2s is inside slot
+ * s, position 2s + 1 the gap behind it. Positions count from the start of the step whose gradient is reduced or whose
+ * values are gathered for; 2S and above lie in the next step (position p there is p - 2S of its own count).
+ *   REDUCE        from behind the unit's last gradient slot of the micro-batch, up to one cycle later (with a barrier:
+ *                 at the latest in the gap behind the step's last slot)
+ *   GATHER_VALUE  oss, sdp: after its reduction (and the barrier), before the unit's first use in the next step: below
+ *                 2 (S + first slot)
+ *   WINDOW        fsdp, for each micro-batch and window: before its first slot. For window 0 of micro-batch 0 after the
+ *                 reduction of the step before: its positions are counted from that step's start, as GATHER_VALUE's
+ * Updates are priced with the reduction where they hold the lane up. */
+#ifndef SLC_SLOT_MODEL_H
+#define SLC_SLOT_MODEL_H
+
+#include "lib/plan/times.h"
+
+typedef enum { SLC_FLOW_REDUCE, SLC_FLOW_GATHER_VALUE, SLC_FLOW_WINDOW } slc_flow_kind;
+
+typedef struct {
+    slc_flow_kind kind;
+    uint32_t unit;
+    uint32_t micro_batch, window; /* REDUCE: micro_batch (the last, or with `each` every one); WINDOW: both */
+    uint32_t position;
+    double fraction; /* of the unit's blocks; those of one (kind, unit, micro_batch, window) add up to 1 */
+} slc_flow;
+
+typedef struct {
+    const slc_job *job;
+    const slc_times *times;
+    const uint8_t *allowed;   /* [units] strategies: bit 1 << slc_strategy; one bit alone fixes it */
+    const uint8_t *recompute; /* [L] 0: no, 1: yes, 2: free. NULL: none */
+    uint64_t limit;           /* bytes of the arena: the right side of the memory rows */
+    double time_limit_s;      /* <= 0: none */
+    double gap;               /* of the whole step's time at which the search stops: 0.003 */
+    uint32_t tie;             /* neighbouring equal units share their strategy in groups of at most this; 0: by size */
+    bool every_position;      /* windows hold every legal position, not a geometric choice of them */
+    uint32_t whole_blocks;    /* > 0: every unit is cut in this many equal blocks that move whole (small cases) */
+    bool relaxed;             /* the LP relaxation only: a bound, no strategies */
+} slc_slot_request;
+
+typedef struct {
+    bool found;               /* else only the bound holds */
+    slc_strategy *strategies; /* [units] */
+    bool *recompute;          /* [L] */
+    slc_flow *flows;          /* by kind, unit, micro-batch, window, position */
+    uint32_t flow_count;
+    double step_s;  /* the model's objective, without the tie-breaking term */
+    double bound_s; /* no answer of this model (its windows and ties) is below */
+    double solve_s;
+    const char *how; /* "branch and bound", "rounding", ...: a constant */
+} slc_slot_solution;
+
+/* Errors: BUDGET (no answer exists within `limit`; the message says by how much in the model), MEMORY, FORMAT (the
+ * solver failed: its words). Running out of time is no error: the best found so far, or found = false. */
+sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out);
+void slc_slot_solution_fini(slc_slot_solution *solution);
+
+/* A lower bound on the step of any answer with every legal position and no ties: the LP. */
+sluice_status slc_slot_model_bound(const slc_slot_request *request, double *bound_s);
+
+/* The least `limit` for which the model has an answer, and that answer's strategies and recomputation. */
+sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint64_t *limit, slc_slot_solution *out);
+
+/* The model's own account of an answer, worked out apart from the solver: the step's time for given strategies,
+ * recomputation and flows, and the largest memory row. For checks and for enumeration. Errors: FORMAT (what rule the
+ * answer breaks). */
+sluice_status slc_slot_model_evaluate(const slc_slot_request *request, const slc_slot_solution *answer, double *step_s,
+                                      uint64_t *most_bytes);
+
+#endif

@@ -1,0 +1,50 @@
+/* A profile: a job, how long its parts take, and where that comes from. Everything that planning reads, so that plans
+ * can be made and studied away from the machines. As a file it is JSON (docs/formats.md). */
+#ifndef SLC_PLAN_PROFILE_H
+#define SLC_PLAN_PROFILE_H
+
+#include "lib/plan/times.h"
+
+enum { SLC_PROFILE_VERSION = 1, SLC_PLAN_VERSION = 1 };
+
+typedef struct {
+    char *model;               /* free text: "gpt2 small", "GPT-3 175B" */
+    char *source;              /* free text: "measured on 2 ranks, ucx", "made: 64 x A100, 200 Gbit/s" */
+    slc_job job;               /* owned, names included */
+    uint64_t *parameters;      /* [units] unpadded elements, for other world sizes */
+    uint64_t scratch_per_peer; /* job.scratch_bytes = this * (world - 1) */
+    slc_times times;
+} slc_profile;
+
+/* A copy of a job and its times. `parameters` NULL: the padded lengths. Errors: MEMORY. */
+sluice_status slc_profile_create(const slc_job *job, const uint64_t *parameters, const slc_times *times,
+                                 const char *model, const char *source, slc_profile **out);
+void slc_profile_destroy(slc_profile *profile); /* NULL is allowed */
+
+/* The same for another world: lengths padded anew, scratch by the number of peers; times per slot stay. */
+sluice_status slc_profile_set_world(slc_profile *profile, uint32_t world);
+
+/* JSON. Reading errors: FORMAT with the path inside the JSON ("$.layers[3].forward_s: ..."), what is wrong and what was
+ * expected; also for another version, for values that are no finite number >= 0, for slots, layers or sizes that do not
+ * fit together. Unknown keys are errors. `text` need not end with 0. Writing gives malloc'ed text. */
+sluice_status slc_profile_from_json(const char *text, size_t length, slc_profile **out);
+sluice_status slc_profile_to_json(const slc_profile *profile, char **out);
+sluice_status slc_profile_read(const char *path, slc_profile **out);
+sluice_status slc_profile_write(const slc_profile *profile, const char *path); /* whole or not at all */
+
+/* A plan as JSON, self-contained: version, a fingerprint of the job it was made for (world, micro-batches, layers with
+ * names, units with sizes), strategies by unit name, items, claims, waits, offsets, and, for readers only, the forecast
+ * (NULL: none). Reading checks form and that it is for this job (another world, a layer missing or of another size:
+ * FORMAT with the path and both values), then slc_plan_validate. */
+typedef struct {
+    double step_s, exposed_s, compute_s, communication_s;
+    double bound_s;  /* no plan of this budget is faster; 0: not known */
+    const char *why; /* of the planner: which member of the portfolio; NULL: none */
+} slc_plan_forecast;
+sluice_status slc_plan_to_json(const slc_job *job, const slc_plan *plan, const slc_plan_forecast *forecast, char **out);
+sluice_status slc_plan_from_json(const slc_job *job, const char *text, size_t length, slc_plan **out);
+sluice_status slc_plan_read(const slc_job *job, const char *path, slc_plan **out);
+sluice_status slc_plan_write(const slc_job *job, const slc_plan *plan, const slc_plan_forecast *forecast,
+                             const char *path);
+
+#endif

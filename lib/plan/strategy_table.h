@@ -1,0 +1,45 @@
+/* What each strategy keeps and does: the one table that planner, packer, validator, solver and engine read. Sizes in
+ * elements of fp32; V is the unit's padded length, N the world's size. */
+#ifndef SLC_PLAN_STRATEGY_TABLE_H
+#define SLC_PLAN_STRATEGY_TABLE_H
+
+#include "lib/plan/plan.h"
+
+typedef enum {
+    SLC_LIFE_RESIDENT, /* from commit on */
+    SLC_LIFE_GRADIENT, /* all of it from the first slot that adds to it, in the first micro-batch that does (each: in
+                          every one); each block until the reduction that moves it elsewhere, or, where the sum stays in
+                          place, until the block's update */
+    SLC_LIFE_WINDOW,   /* each block from its gather until the last slot of the window; once a micro-batch */
+    SLC_LIFE_REDUCED   /* each block's own part from its (each: first) reduction until its reader: the update, or
+                          GATHER_GRADIENT where there is one */
+} slc_life;
+
+typedef struct {
+    slc_buffer_kind kind;
+    slc_life life;
+    bool shard; /* V/N, else V */
+    uint32_t index;
+} slc_memory_row;
+
+enum { SLC_MEMORY_ROWS_MAX = 40 };
+
+/* The buffers of a unit under a strategy. GATHERED stands once, whatever the number of windows (index 0). */
+uint32_t slc_memory_rows(const slc_job *job, const slc_unit *unit, slc_strategy strategy,
+                         slc_memory_row rows[SLC_MEMORY_ROWS_MAX]);
+
+/* Bytes that are there for good: the resident rows. */
+uint64_t slc_resident_bytes(const slc_job *job, const slc_unit *unit, slc_strategy strategy);
+
+/* The operations of a unit under a strategy in one step; SLC_ITEM_KINDS where there is none. */
+typedef struct {
+    slc_item_kind reduce;          /* REDUCE_SCATTER or ALL_REDUCE; in the last micro-batch, with `each` in every one */
+    slc_item_kind gather_gradient; /* dp with each */
+    slc_item_kind update;
+    slc_item_kind gather_value; /* oss, sdp */
+    bool windows;               /* fsdp: GATHER_WINDOW for each window of each micro-batch */
+    bool moves_sum;             /* the reduction leaves the gradient's place: there is a REDUCED buffer */
+} slc_unit_operations;
+slc_unit_operations slc_operations_of(const slc_job *job, const slc_unit *unit, slc_strategy strategy);
+
+#endif

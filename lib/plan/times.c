@@ -1,0 +1,101 @@
+/* Costs of operations, and times guessed from sizes. */
+#include "lib/plan/times.h"
+
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static double line_s(const slc_job *job, const slc_link_line *line, uint64_t elements)
+{
+    double n = job->world, others = n - 1;
+    return line->latency_s * others + 4.0 * (double)elements * others / n / line->bytes_per_s;
+}
+
+double slc_operation_s(const slc_job *job, const slc_times *times, slc_item_kind kind, uint64_t elements)
+{
+    const slc_link *link = &times->link;
+    switch (kind) {
+    case SLC_ITEM_REDUCE_SCATTER: return link->operation_s + line_s(job, &link->reduce_scatter, elements);
+    case SLC_ITEM_AGREE:
+    case SLC_ITEM_ALL_REDUCE:
+        return link->operation_s + line_s(job, &link->reduce_scatter, elements) +
+               line_s(job, &link->all_gather, elements);
+    case SLC_ITEM_GATHER_GRADIENT:
+    case SLC_ITEM_GATHER_VALUE:
+    case SLC_ITEM_GATHER_WINDOW: return link->operation_s + line_s(job, &link->all_gather, elements);
+    default: return 0;
+    }
+}
+
+double slc_update_s(const slc_job *job, const slc_times *times, slc_strategy strategy, uint64_t elements)
+{
+    return times->update_s_per_element * (double)(strategy == SLC_DP ? elements : elements / job->world);
+}
+
+double slc_slot_s(const slc_job *job, const slc_times *times, const bool *recompute, uint32_t slot)
+{
+    bool again = recompute && !slc_slot_is_forward(job, slot) && recompute[slc_slot_layer(job, slot)];
+    return times->slot_s[slot] + (again ? times->recompute_s[slc_slot_layer(job, slot)] : 0);
+}
+
+uint64_t slc_run_elements(const slc_unit *unit, uint64_t first_block, uint64_t block_count)
+{
+    uint64_t first = first_block * unit->block_elements, end = (first_block + block_count) * unit->block_elements;
+    if (end > unit->elements) end = unit->elements;
+    return first < end ? end - first : 0;
+}
+
+static sluice_status allocate(const slc_job *job, slc_times *out)
+{
+    out->slot_s = calloc(slc_job_slots(job) + 1, sizeof *out->slot_s);
+    out->recompute_s = calloc((size_t)job->layer_count + 1, sizeof *out->recompute_s);
+    if (out->slot_s && out->recompute_s) return SLUICE_OK;
+    slc_times_fini(out);
+    return slc_error(SLUICE_ERR_MEMORY, "times of %u layers", job->layer_count);
+}
+
+void slc_times_fini(slc_times *times)
+{
+    free(times->slot_s);
+    free(times->recompute_s);
+    *times = (slc_times){0};
+}
+
+sluice_status slc_times_copy(const slc_job *job, const slc_times *times, slc_times *out)
+{
+    *out = *times;
+    sluice_status status = allocate(job, out);
+    if (status) return status;
+    memcpy(out->slot_s, times->slot_s, slc_job_slots(job) * sizeof *out->slot_s);
+    memcpy(out->recompute_s, times->recompute_s, job->layer_count * sizeof *out->recompute_s);
+    return SLUICE_OK;
+}
+
+/* A core of today: so many bytes of parameters and activations a second in a forward; a link of 1 GB/s. */
+static const double bytes_per_s = 2e9, link_bytes_per_s = 1e9, link_latency_s = 50e-6, update_s = 2e-9;
+
+sluice_status slc_times_estimate(const slc_job *job, slc_times *out)
+{
+    *out = (slc_times){.update_s_per_element = update_s,
+                       .link = {.reduce_scatter = {link_latency_s, link_bytes_per_s},
+                                .all_gather = {link_latency_s, link_bytes_per_s},
+                                .kappa = 0.5,
+                                .sigma = 1.2,
+                                .block_bytes = 4 << 20,
+                                .operation_s = 5e-6}};
+    sluice_status status = allocate(job, out);
+    if (status) return status;
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        for (uint32_t i = 0; i < job->units[u].use_count; i++)
+            out->slot_s[job->units[u].uses[i].layer] += 4.0 * (double)job->units[u].elements / bytes_per_s;
+    for (uint32_t a = 0; a < job->activation_count; a++) {
+        uint32_t slot = job->activations[a].first_slot;
+        if (slc_slot_is_forward(job, slot)) out->slot_s[slot] += (double)job->activations[a].bytes / bytes_per_s;
+    }
+    for (uint32_t l = 0; l < job->layer_count; l++) {
+        out->recompute_s[l] = out->slot_s[l];
+        out->slot_s[slc_backward_slot(job, l)] = 2 * out->slot_s[l];
+    }
+    return SLUICE_OK;
+}

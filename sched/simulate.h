@@ -1,0 +1,43 @@
+/* The event simulator: runs a plan's training program on two lanes as the engine does, with the profile's times. No
+ * memory is modelled here beyond the plan's own waits: those hold the tickets already. */
+#ifndef SLC_SIMULATE_H
+#define SLC_SIMULATE_H
+
+#include "lib/plan/times.h"
+
+typedef struct {
+    double start_s, end_s;
+} slc_item_times;
+
+typedef struct {
+    double step_s;          /* in the steady state: the mean period of the later passes */
+    double exposed_s;       /* of it, what the compute lane waits */
+    double compute_s;       /* slots, as lengthened by communication beside them */
+    double communication_s; /* operations on the link, lengthened too */
+    double update_s;        /* updates on the communication thread */
+    uint64_t peak_bytes;    /* highest end of any claim */
+} slc_forecast;
+
+/* The rules. The compute lane runs slots in order, each when its waits are over. The communication lane starts
+ * operations in order; up to 8 are open at a time. An UPDATE (and the inspection of a reduction) occupies the
+ * communication thread; other operations occupy the link, one after another in order; where link.thread_moves the two
+ * are one resource. An update may run while earlier operations are still on the link, once its waits are over; an
+ * operation counts as over, for waits, when it and all operations before it in the lane are done. While a slot and a
+ * link operation both run, both advance as slc_link's kappa and sigma say; the same holds for an update beside a slot.
+ * Passes run one after another without a pause; late items of pass k belong to step k - 1. */
+typedef struct {
+    double spread; /* 0: exact. Else every duration is multiplied by a random factor in [1 - spread, 1 + spread] */
+    uint64_t seed;
+    uint32_t passes; /* 0: enough for a steady state */
+} slc_simulation;
+
+/* `options` NULL: exact. Deterministic. Errors: MEMORY; FORMAT when nothing can go on (a defect of the plan). */
+sluice_status slc_simulate(const slc_job *job, const slc_times *times, const slc_plan *plan,
+                           const slc_simulation *options, slc_forecast *out);
+
+/* Also when each item starts and ends in the last simulated pass, in seconds from that pass's first slot's start (late
+ * items and those that the lane ran ahead may be negative or beyond step_s). `items` holds plan->train.item_count. */
+sluice_status slc_simulate_items(const slc_job *job, const slc_times *times, const slc_plan *plan,
+                                 const slc_simulation *options, slc_forecast *out, slc_item_times *items);
+
+#endif
