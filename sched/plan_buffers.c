@@ -1,19 +1,9 @@
-/* Which buffers a job has under given strategies (the table of strategies in memory), and which are there for good. */
+/* Which buffers a job has under given strategies, and which are there for good. */
 #include "sched/plan_parts.h"
 
 #include "lib/base/status.h"
 
 #include <stdlib.h>
-
-bool slc_gradient_is_transient(slc_strategy strategy)
-{
-    return strategy == SLC_SDP || strategy == SLC_FSDP;
-}
-
-bool slc_needs_reduced(const slc_job *job, const slc_unit *unit, slc_strategy strategy)
-{
-    return unit->trainable && (job->each || (job->barrier && slc_gradient_is_transient(strategy)));
-}
 
 static void add(slc_plan *plan, slc_buffer_kind kind, uint32_t unit, uint32_t index, uint64_t bytes, bool is_static)
 {
@@ -25,22 +15,19 @@ static void add(slc_plan *plan, slc_buffer_kind kind, uint32_t unit, uint32_t in
 static void add_unit(slc_plan *plan, const slc_job *job, uint32_t u)
 {
     const slc_unit *unit = &job->units[u];
-    slc_strategy strategy = plan->strategies[u];
-    uint64_t whole = 4 * unit->elements, shard = whole / job->world;
+    uint64_t whole = 4 * unit->elements;
+    slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
     slc_window window;
-
-    if (strategy == SLC_FSDP) {
-        add(plan, SLC_BUFFER_VALUE_SHARD, u, 0, shard, true);
+    uint32_t count = slc_memory_rows(job, unit, plan->strategies[u], rows);
+    for (uint32_t r = 0; r < count; r++) {
+        uint64_t bytes = rows[r].shard ? whole / job->world : whole;
+        if (rows[r].life != SLC_LIFE_WINDOW) {
+            add(plan, rows[r].kind, u, rows[r].index, bytes, rows[r].life == SLC_LIFE_RESIDENT);
+            continue;
+        }
         for (uint32_t w = 0; slc_unit_window(job, unit, true, w, &window); w++)
-            add(plan, SLC_BUFFER_GATHERED, u, w, whole, false);
-    } else {
-        add(plan, SLC_BUFFER_VALUE, u, 0, whole, true);
+            add(plan, rows[r].kind, u, w, bytes, false);
     }
-    if (!unit->trainable) return;
-    add(plan, SLC_BUFFER_GRADIENT, u, 0, whole, !slc_gradient_is_transient(strategy));
-    if (slc_needs_reduced(job, unit, strategy)) add(plan, SLC_BUFFER_REDUCED, u, 0, shard, false);
-    for (uint32_t s = 0; s < job->states; s++)
-        add(plan, SLC_BUFFER_STATE, u, s, strategy == SLC_DP ? whole : shard, true);
 }
 
 static uint64_t largest_block(const slc_job *job)

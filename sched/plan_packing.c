@@ -1,6 +1,7 @@
 /* From lifetimes to offsets. The packer sees one time axis: the items of a step, those of an evaluation pass, and one
- * moment of reading between steps. Of moments at which the same bytes are alive only the first is kept: equal
- * micro-batches are packed once. Two buffers share a moment before exactly when they share one afterwards. */
+ * moment of reading between steps. A claim that wraps into the next pass is two parts. Of moments at which the same
+ * bytes are alive only the first is kept: equal micro-batches are packed once. Two buffers share a moment before
+ * exactly when they share one afterwards. */
 #include "sched/plan_parts.h"
 
 #include "lib/base/status.h"
@@ -53,8 +54,12 @@ static void find_moments(packing *p)
     const slc_plan *plan = p->plan;
     uint32_t train = plan->train.item_count, reading = reading_moment(plan);
     p->moment_count = reading + 1;
-    for (uint32_t i = 0; i < plan->train.claim_count; i++)
-        add_live(p, &plan->train.claims[i], plan->train.claims[i].from, plan->train.claims[i].to + 1);
+    for (uint32_t i = 0; i < plan->train.claim_count; i++) {
+        const slc_claim *claim = &plan->train.claims[i];
+        bool wraps = slc_claim_wraps(&plan->train, claim);
+        add_live(p, claim, claim->from, wraps ? train : claim->to + 1);
+        if (wraps) add_live(p, claim, 0, claim->to + 1);
+    }
     for (uint32_t i = 0; i < plan->evaluate.claim_count; i++)
         add_live(p, &plan->evaluate.claims[i], train + plan->evaluate.claims[i].from,
                  train + plan->evaluate.claims[i].to + 1);
@@ -87,7 +92,7 @@ static void reserve_parts(packing *p)
     const slc_plan *plan = p->plan;
     uint32_t *room = p->kept_before; /* not in use yet: the caller made it large enough */
     for (uint32_t b = 0; b < plan->buffer_count; b++) room[b] = 1;
-    for (uint32_t i = 0; i < plan->train.claim_count; i++) room[plan->train.claims[i].buffer]++;
+    for (uint32_t i = 0; i < plan->train.claim_count; i++) room[plan->train.claims[i].buffer] += 2;
     for (uint32_t i = 0; i < plan->evaluate.claim_count; i++) room[plan->evaluate.claims[i].buffer]++;
     size_t used = 0;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
@@ -106,7 +111,9 @@ static void collect_parts(packing *p)
     }
     for (uint32_t i = 0; i < plan->train.claim_count; i++) {
         const slc_claim *claim = &plan->train.claims[i];
-        add_part(p, claim->buffer, claim->first_byte, claim->end_byte, claim->from, claim->to + 1);
+        bool wraps = slc_claim_wraps(&plan->train, claim);
+        add_part(p, claim->buffer, claim->first_byte, claim->end_byte, claim->from, wraps ? train : claim->to + 1);
+        if (wraps) add_part(p, claim->buffer, claim->first_byte, claim->end_byte, 0, claim->to + 1);
     }
     for (uint32_t i = 0; i < plan->evaluate.claim_count; i++) {
         const slc_claim *claim = &plan->evaluate.claims[i];
@@ -128,7 +135,7 @@ static void packing_fini(packing *p)
 static sluice_status packing_init(packing *p, const slc_plan *plan)
 {
     size_t times = (size_t)reading_moment(plan) + 2;
-    size_t parts = (size_t)plan->buffer_count + plan->train.claim_count + plan->evaluate.claim_count + 1;
+    size_t parts = (size_t)plan->buffer_count + 2 * (size_t)plan->train.claim_count + plan->evaluate.claim_count + 1;
     *p = (packing){.plan = plan};
     p->moments = calloc(times, sizeof *p->moments);
     p->kept_before = calloc(times > plan->buffer_count ? times : plan->buffer_count, sizeof *p->kept_before);

@@ -3,15 +3,12 @@
 #define SLC_PLAN_PARTS_H
 
 #include "lib/memory/pack.h"
-#include "lib/plan/plan.h"
+#include "lib/plan/strategy_table.h"
 
 #include <stddef.h>
 
-/* Fills buffers and statics. Where a strategy's reduced gradient may not stay in the gradient's own place it gets a
- * buffer of its own: with each, always; with a barrier, for sdp and fsdp. */
+/* Fills buffers and statics from the table of strategies. */
 sluice_status slc_plan_add_buffers(const slc_job *job, slc_plan *plan);
-bool slc_needs_reduced(const slc_job *job, const slc_unit *unit, slc_strategy strategy);
-bool slc_gradient_is_transient(slc_strategy strategy);
 
 /* Fills the claims of one program from its order. */
 sluice_status slc_plan_add_claims(const slc_job *job, slc_plan *plan, bool evaluate);
@@ -32,13 +29,19 @@ typedef struct {
     uint32_t slots_per_micro_batch;
     size_t slot_count, operation_count;
     uint32_t *slots;             /* item of each slot, micro-batch by micro-batch */
-    const slc_item **operations; /* sorted by what the look-up asks for */
+    const slc_item **operations; /* sorted by what the look-up asks for, then by first block */
 } slc_places;
+
+/* The runs of one operation on one unit, ascending blocks; none: count 0. */
+typedef struct {
+    const slc_item **items;
+    size_t count;
+} slc_runs;
 
 sluice_status slc_places_init(slc_places *places, const slc_job *job, const slc_program *program);
 void slc_places_fini(slc_places *places);
 uint32_t slc_find_slot(const slc_places *places, uint32_t micro_batch, uint32_t slot);
-uint32_t slc_find_operation(const slc_places *places, slc_item_kind kind, uint32_t micro_batch, uint32_t unit,
-                            uint32_t index);
+slc_runs slc_find_runs(const slc_places *places, slc_item_kind kind, uint32_t micro_batch, uint32_t unit,
+                       uint32_t index);
 
 #endif

@@ -22,7 +22,9 @@ static int compare_items(const void *a, const void *b)
 {
     const slc_item *x = *(const slc_item *const *)a, *y = *(const slc_item *const *)b;
     int order = compare_keys(x, &(key){y->kind, y->micro_batch, y->unit, y->index});
-    return order ? order : (x > y) - (x < y);
+    if (order) return order;
+    if (x->first_block != y->first_block) return x->first_block < y->first_block ? -1 : 1;
+    return (x > y) - (x < y);
 }
 
 sluice_status slc_places_init(slc_places *places, const slc_job *job, const slc_program *program)
@@ -62,8 +64,8 @@ uint32_t slc_find_slot(const slc_places *places, uint32_t micro_batch, uint32_t 
     return at < places->slot_count ? places->slots[at] : SLC_NONE;
 }
 
-uint32_t slc_find_operation(const slc_places *places, slc_item_kind kind, uint32_t micro_batch, uint32_t unit,
-                            uint32_t index)
+slc_runs slc_find_runs(const slc_places *places, slc_item_kind kind, uint32_t micro_batch, uint32_t unit,
+                       uint32_t index)
 {
     key wanted = {kind, micro_batch, unit, index};
     size_t low = 0, high = places->operation_count;
@@ -74,6 +76,7 @@ uint32_t slc_find_operation(const slc_places *places, slc_item_kind kind, uint32
         else
             high = middle;
     }
-    if (low == places->operation_count || compare_keys(places->operations[low], &wanted)) return SLC_NONE;
-    return (uint32_t)(places->operations[low] - places->program->items);
+    slc_runs runs = {.items = places->operations + low};
+    while (low + runs.count < places->operation_count && !compare_keys(runs.items[runs.count], &wanted)) runs.count++;
+    return runs;
 }

@@ -1,13 +1,14 @@
 /* What must be over before an item may start: its data, the last use of a resident buffer that it overwrites, and its
  * tickets (earlier claims at the same addresses). Lanes run in order, so of all waits only the latest of each lane
- * needs to be kept, for this step and for the one before: at most four. */
+ * needs to be kept, for this pass and for the one before. Late operations count as a lane of their own: where they are
+ * left out, what they stand behind must not be forgotten. At most six. */
 #include "sched/plan_parts.h"
 
 #include "lib/base/status.h"
 
 #include <stdlib.h>
 
-enum { SAME_SLOT, SAME_OPERATION, PREVIOUS_SLOT, PREVIOUS_OPERATION, WAITS };
+enum { SLOT, OPERATION, LATE, LANES, WAITS = 2 * LANES };
 
 typedef struct {
     const slc_job *job;
@@ -16,20 +17,40 @@ typedef struct {
     const slc_places *places;
     bool evaluate;
     uint32_t item;          /* whose waits are collected */
-    uint32_t latest[WAITS]; /* SLC_NONE: none */
+    uint32_t latest[WAITS]; /* of this pass, then of the one before; SLC_NONE: none */
 } waits;
 
 static void wait_for(waits *w, uint32_t item, bool previous)
 {
     if (item == SLC_NONE) return;
-    bool slot = w->program->items[item].kind == SLC_ITEM_SLOT;
-    uint32_t *latest = &w->latest[(previous ? PREVIOUS_SLOT : SAME_SLOT) + (slot ? 0 : 1)];
+    const slc_item *before = &w->program->items[item];
+    int lane = before->kind == SLC_ITEM_SLOT ? SLOT : before->late ? LATE : OPERATION;
+    uint32_t *latest = &w->latest[(previous ? LANES : 0) + lane];
     if (*latest == SLC_NONE || *latest < item) *latest = item;
 }
 
-static void wait_for_operation(waits *w, slc_item_kind kind, uint32_t m, uint32_t unit, uint32_t index, bool previous)
+static bool share_blocks(const slc_item *a, const slc_item *b)
 {
-    wait_for(w, slc_find_operation(w->places, kind, m, unit, index), previous);
+    return a->first_block < b->first_block + b->block_count && b->first_block < a->first_block + a->block_count;
+}
+
+/* What `mine` needs of its own step: runs of another kind on the same blocks. A late item finds what is not late in the
+ * pass before. `mine` NULL: of all blocks, from an item that is not late. */
+static void wait_for_runs(waits *w, slc_item_kind kind, uint32_t m, uint32_t unit, const slc_item *mine)
+{
+    slc_runs runs = slc_find_runs(w->places, kind, m, unit, 0);
+    for (size_t r = 0; r < runs.count; r++)
+        if (!mine || !mine->block_count || share_blocks(runs.items[r], mine))
+            wait_for(w, (uint32_t)(runs.items[r] - w->program->items), mine && mine->late && !runs.items[r]->late);
+}
+
+/* What is needed of the step before: in the pass before, or late in this one. `mine` NULL: of all blocks. */
+static void wait_for_step_before(waits *w, slc_item_kind kind, uint32_t unit, const slc_item *mine)
+{
+    slc_runs runs = slc_find_runs(w->places, kind, w->job->micro_batches - 1, unit, 0);
+    for (size_t r = 0; r < runs.count; r++)
+        if (!mine || share_blocks(runs.items[r], mine))
+            wait_for(w, (uint32_t)(runs.items[r] - w->program->items), !runs.items[r]->late);
 }
 
 static uint32_t window_of(const slc_job *job, const slc_unit *unit, bool with_backward, uint32_t slot)
@@ -43,20 +64,22 @@ static uint32_t window_of(const slc_job *job, const slc_unit *unit, bool with_ba
 static void wait_for_value(waits *w, uint32_t u, uint32_t m, uint32_t slot)
 {
     const slc_unit *unit = &w->job->units[u];
-    uint32_t last = w->job->micro_batches - 1;
     slc_strategy strategy = w->plan->strategies[u];
-    if (strategy == SLC_FSDP)
-        wait_for_operation(w, SLC_ITEM_GATHER_WINDOW, m, u, window_of(w->job, unit, !w->evaluate, slot), false);
-    else if (unit->trainable && !w->evaluate)
-        wait_for_operation(w, strategy == SLC_DP ? SLC_ITEM_UPDATE : SLC_ITEM_GATHER_VALUE, last, u, 0, true);
+    if (strategy == SLC_FSDP) {
+        uint32_t window = window_of(w->job, unit, !w->evaluate, slot);
+        slc_runs runs = slc_find_runs(w->places, SLC_ITEM_GATHER_WINDOW, m, u, window);
+        for (size_t r = 0; r < runs.count; r++) wait_for(w, (uint32_t)(runs.items[r] - w->program->items), false);
+    } else if (unit->trainable && !w->evaluate)
+        wait_for_step_before(w, strategy == SLC_DP ? SLC_ITEM_UPDATE : SLC_ITEM_GATHER_VALUE, u, NULL);
 }
 
 /* A resident gradient is written again only when its last reader is done. */
 static void wait_for_gradient_place(waits *w, uint32_t u, uint32_t m)
 {
-    if (slc_gradient_is_transient(w->plan->strategies[u])) return;
-    if (w->job->each && m) wait_for_operation(w, SLC_ITEM_REDUCE_SCATTER, m - 1, u, 0, false);
-    if (!m) wait_for_operation(w, SLC_ITEM_UPDATE, w->job->micro_batches - 1, u, 0, true);
+    slc_strategy strategy = w->plan->strategies[u];
+    if (strategy == SLC_SDP || strategy == SLC_FSDP) return;
+    if (w->job->each && m) wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, m - 1, u, NULL);
+    if (!m) wait_for_step_before(w, SLC_ITEM_UPDATE, u, NULL);
 }
 
 static void slot_waits(waits *w, const slc_item *item)
@@ -76,14 +99,16 @@ static void reduction_waits(waits *w, const slc_item *item)
 {
     uint32_t first, last;
     slc_unit_gradient_slots(w->job, &w->job->units[item->unit], &first, &last);
-    wait_for(w, slc_find_slot(w->places, item->micro_batch, last), false);
+    wait_for(w, slc_find_slot(w->places, item->micro_batch, last), item->late);
+    if (w->job->each && item->micro_batch)
+        wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, item->micro_batch - 1, item->unit, item);
 }
 
-static void last_reduction(waits *w, uint32_t u)
+static void last_reduction(waits *w, uint32_t u, const slc_item *item)
 {
     uint32_t last = w->job->micro_batches - 1;
-    wait_for_operation(w, SLC_ITEM_REDUCE_SCATTER, last, u, 0, false);
-    wait_for_operation(w, SLC_ITEM_ALL_REDUCE, last, u, 0, false);
+    wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, last, u, item);
+    wait_for_runs(w, SLC_ITEM_ALL_REDUCE, last, u, item);
 }
 
 static void operation_waits(waits *w, const slc_item *item)
@@ -92,29 +117,34 @@ static void operation_waits(waits *w, const slc_item *item)
     switch (item->kind) {
     case SLC_ITEM_REDUCE_SCATTER:
     case SLC_ITEM_ALL_REDUCE: reduction_waits(w, item); break;
-    case SLC_ITEM_GATHER_GRADIENT: last_reduction(w, item->unit); break;
+    case SLC_ITEM_GATHER_GRADIENT: last_reduction(w, item->unit, item); break;
     case SLC_ITEM_AGREE:
-        for (uint32_t u = 0; u < w->job->unit_count; u++) last_reduction(w, u);
+        for (uint32_t u = 0; u < w->job->unit_count; u++) last_reduction(w, u, item);
         break;
     case SLC_ITEM_UPDATE:
-        last_reduction(w, item->unit);
-        wait_for_operation(w, SLC_ITEM_GATHER_GRADIENT, last, item->unit, 0, false);
-        if (w->job->barrier) wait_for_operation(w, SLC_ITEM_AGREE, last, SLC_NONE, 0, false);
+        last_reduction(w, item->unit, item);
+        wait_for_runs(w, SLC_ITEM_GATHER_GRADIENT, last, item->unit, item);
+        if (w->job->barrier) {
+            slc_runs agree = slc_find_runs(w->places, SLC_ITEM_AGREE, last, SLC_NONE, 0);
+            for (size_t r = 0; r < agree.count; r++)
+                wait_for(w, (uint32_t)(agree.items[r] - w->program->items), item->late && !agree.items[r]->late);
+        }
         break;
-    case SLC_ITEM_GATHER_VALUE: wait_for_operation(w, SLC_ITEM_UPDATE, last, item->unit, 0, false); break;
+    case SLC_ITEM_GATHER_VALUE: wait_for_runs(w, SLC_ITEM_UPDATE, last, item->unit, item); break;
     case SLC_ITEM_GATHER_WINDOW:
-        if (!w->evaluate) wait_for_operation(w, SLC_ITEM_UPDATE, last, item->unit, 0, true);
+        if (!w->evaluate) wait_for_step_before(w, SLC_ITEM_UPDATE, item->unit, item);
         break;
     default: break;
     }
 }
 
-/* Who claimed each stretch of addresses last. Earlier claims there need no look: the last one has waited for them. */
+/* Who claimed each stretch of addresses last. Earlier claims there need no look: the last one has waited for them; but
+ * claims of late items may be left out, so they are kept beside the others, not in their place. */
 typedef struct {
     uint64_t *edges; /* of all claims, ascending */
     size_t edge_count;
-    uint32_t *holder; /* claim of each stretch between two edges; SLC_NONE: nobody */
-    uint32_t next;    /* claim to be made: those of the items before are in `holder` */
+    uint32_t *holder[2]; /* claim of each stretch between two edges, and the late one; SLC_NONE: nobody */
+    uint32_t next;       /* claim to be made: those of the items before are in `holder` */
 } holders;
 
 static uint64_t address(const slc_plan *plan, const slc_claim *claim, uint64_t byte)
@@ -138,21 +168,24 @@ static void hold(holders *h, const slc_plan *plan, const slc_program *program, u
 {
     const slc_claim *c = &program->claims[claim];
     size_t end = stretch_of(h, address(plan, c, c->end_byte));
-    for (size_t s = stretch_of(h, address(plan, c, c->first_byte)); s < end; s++) h->holder[s] = claim;
+    uint32_t *holder = h->holder[program->items[c->from].late];
+    for (size_t s = stretch_of(h, address(plan, c, c->first_byte)); s < end; s++) holder[s] = claim;
 }
 
 static void holders_fini(holders *h)
 {
-    free(h->holder);
+    free(h->holder[0]);
+    free(h->holder[1]);
     free(h->edges);
 }
 
 /* As they stand when the step before is over. */
 static sluice_status holders_init(holders *h, const slc_plan *plan, const slc_program *program)
 {
-    *h = (holders){.edges = malloc((2 * (size_t)program->claim_count + 1) * sizeof *h->edges),
-                   .holder = malloc((2 * (size_t)program->claim_count + 1) * sizeof *h->holder)};
-    if (!h->edges || !h->holder) {
+    size_t room = 2 * (size_t)program->claim_count + 1;
+    *h = (holders){.edges = malloc(room * sizeof *h->edges),
+                   .holder = {malloc(room * sizeof **h->holder), malloc(room * sizeof **h->holder)}};
+    if (!h->edges || !h->holder[0] || !h->holder[1]) {
         holders_fini(h);
         return slc_error(SLUICE_ERR_MEMORY, "no memory for tickets");
     }
@@ -164,12 +197,13 @@ static sluice_status holders_init(holders *h, const slc_plan *plan, const slc_pr
     if (count) qsort(h->edges, count, sizeof *h->edges, by_value);
     for (size_t i = 0; i < count; i++)
         if (!i || h->edges[i] != h->edges[i - 1]) h->edges[h->edge_count++] = h->edges[i];
-    for (size_t s = 0; s < h->edge_count; s++) h->holder[s] = SLC_NONE;
+    for (size_t s = 0; s < h->edge_count; s++) h->holder[0][s] = h->holder[1][s] = SLC_NONE;
     for (uint32_t c = 0; c < program->claim_count; c++) hold(h, plan, program, c);
     return SLUICE_OK;
 }
 
-/* Claims are sorted by their first item, so a holder at or behind `next` is of the step before. */
+/* Claims are sorted by their first item, so a holder at or behind `next` is of the pass before; it ends there too
+ * unless it wraps. */
 static void tickets(waits *w, holders *h)
 {
     uint32_t first = h->next;
@@ -177,7 +211,12 @@ static void tickets(waits *w, holders *h)
         const slc_claim *mine = &w->program->claims[c];
         size_t end = stretch_of(h, address(w->plan, mine, mine->end_byte));
         for (size_t s = stretch_of(h, address(w->plan, mine, mine->first_byte)); s < end; s++)
-            if (h->holder[s] != SLC_NONE) wait_for(w, w->program->claims[h->holder[s]].to, h->holder[s] >= first);
+            for (int late = 0; late < 2; late++) {
+                uint32_t holder = h->holder[late][s];
+                if (holder == SLC_NONE) continue;
+                const slc_claim *before = &w->program->claims[holder];
+                wait_for(w, before->to, holder >= first && !slc_claim_wraps(w->program, before));
+            }
     }
     for (uint32_t c = first; c < h->next; c++) hold(h, w->plan, w->program, c);
 }
@@ -203,9 +242,8 @@ static sluice_status store(const waits *w, slc_item *item)
     item->after = calloc(WAITS, sizeof *item->after);
     if (!item->after) return slc_error(SLUICE_ERR_MEMORY, "no memory for waits");
     for (int k = 0; k < WAITS; k++) {
-        bool on_slot = k == SAME_SLOT || k == PREVIOUS_SLOT;
-        if (w->latest[k] == SLC_NONE || (on_slot && item->kind == SLC_ITEM_SLOT)) continue;
-        item->after[item->after_count++] = (slc_after){w->latest[k], k >= PREVIOUS_SLOT};
+        if (w->latest[k] == SLC_NONE || (k % LANES == SLOT && item->kind == SLC_ITEM_SLOT)) continue;
+        item->after[item->after_count++] = (slc_after){w->latest[k], k >= LANES};
     }
     return SLUICE_OK;
 }
@@ -242,7 +280,7 @@ sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_
                .program = program,
                .places = &places,
                .evaluate = evaluate,
-               .latest = {SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE}};
+               .latest = {SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE}};
     status = add_waits(&w, program, slots_wait_for_all, &h);
     holders_fini(&h);
 
