@@ -2,20 +2,24 @@
 #ifndef SLC_PLAN_REQUEST_H
 #define SLC_PLAN_REQUEST_H
 
-#include "lib/plan/plan.h"
+#include "lib/plan/profile.h"
 
 typedef struct {
     const char *strategy;       /* for all units, as the user wrote it */
     const slc_strategy *forced; /* of each unit: a strategy, or SLC_STRATEGIES for "as `strategy` says" */
     const char *schedule;
-    uint64_t budget_bytes; /* 0: none */
-    double budget_of_dp;   /* > 0: instead, a fraction of what dp with the serial schedule needs */
+    const uint8_t *recompute; /* of each layer: 0 no, 1 yes, 2 the planner's choice; NULL: no layer */
+    const slc_times *times;   /* NULL: estimated from sizes */
+    double time_limit_s;      /* of a schedule that searches; 0: its own */
+    uint64_t budget_bytes;    /* 0: none */
+    double budget_of_dp;      /* > 0: instead, a fraction of what dp with the serial schedule needs */
 } slc_plan_request;
 
 typedef struct {
-    slc_plan *plan;        /* the receiver destroys it */
-    uint64_t budget_bytes; /* in bytes; 0: none was asked for */
-    uint64_t dp_bytes;     /* what dp with the serial schedule needs, reserved bytes included */
+    slc_plan *plan;             /* the receiver destroys it */
+    uint64_t budget_bytes;      /* in bytes; 0: none was asked for */
+    uint64_t dp_bytes;          /* what dp with the serial schedule needs, reserved bytes included */
+    slc_plan_forecast forecast; /* by the simulator, with the request's times or those estimated */
 } slc_plan_answer;
 
 /* Deterministic: the same job and request give the same plan on every rank.
