@@ -5,6 +5,8 @@
 
 #include "lib/plan/times.h"
 
+#include <stddef.h>
+
 enum { SLC_PROFILE_VERSION = 1, SLC_PLAN_VERSION = 1 };
 
 typedef struct {
