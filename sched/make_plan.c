@@ -87,6 +87,32 @@ sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *tra
     return make(in, train, scheduler, out);
 }
 
+static bool waits_for_later(const slc_program *program)
+{
+    for (uint32_t i = 0; i < program->item_count; i++)
+        for (uint32_t a = 0; a < program->items[i].after_count; a++)
+            if (!program->items[i].after[a].previous && program->items[i].after[a].item >= i) return true;
+    return false;
+}
+
+sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                           uint64_t limit, slc_plan **out)
+{
+    *out = NULL;
+    slc_plan *plan = calloc(1, sizeof *plan);
+    if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
+    sluice_status status = lay_out(in, train, scheduler, limit, plan);
+    bool fits = !status && plan->arena_bytes <= limit;
+    if (fits) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, false);
+    if (fits && !status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, true);
+    if (fits && !status && !waits_for_later(&plan->train)) {
+        *out = plan;
+        return SLUICE_OK;
+    }
+    slc_plan_destroy(plan);
+    return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status;
+}
+
 sluice_status slc_plan_measure(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
                                uint64_t *arena_bytes)
 {

@@ -32,7 +32,7 @@ typedef struct {
     void (*evaluate)(const slc_scheduling *in, slc_order *order);
 } slc_scheduler;
 
-extern const slc_scheduler slc_scheduler_serial, slc_scheduler_one_ahead;
+extern const slc_scheduler slc_scheduler_serial, slc_scheduler_one_ahead, slc_scheduler_ilp;
 
 const slc_scheduler *slc_scheduler_find(const char *name); /* NULL: none of that name */
 const char *slc_scheduler_names(void);                     /* "serial, one_ahead": for messages */
@@ -45,6 +45,11 @@ sluice_status slc_plan_make(const slc_scheduling *in, const slc_scheduler *sched
  * name the plan bears. */
 sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                                   slc_plan **out);
+
+/* The same for a search that makes many: NULL in *out when the order is illegal or its arena is above `limit`; not
+ * validated yet. Errors: MEMORY. */
+sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                           uint64_t limit, slc_plan **out);
 
 /* How large the arena of that plan is, without making the rest of it. A figure above `limit` may be a lower bound of
  * it: that needs no packing. Errors: MEMORY; FORMAT (a defect of ours). */

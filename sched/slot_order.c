@@ -1,0 +1,352 @@
+/* Fractions are taken block by block: run j of n moves where the flow's sum passes (j - 1/2) / n. Inside a slot,
+ * gathers stand before the slot's item, so that they may run beside it, and reductions behind it: memory that they free
+ * is not counted on before the slot is over. An update follows its reduction at a distance, so that the link does not
+ * wait for it. */
+#include "sched/slot_order.h"
+
+#include "lib/plan/strategy_table.h"
+
+#include <stdlib.h>
+
+/* Places inside one position. */
+enum { GATHER_BEFORE, THE_SLOT, REDUCE, GATHER_VALUE, GATHER_BEHIND, RANKS };
+
+typedef struct {
+    slc_item item;
+    int64_t place;    /* position * RANKS + rank, in the pass in which it stands */
+    uint64_t urgency; /* among those at one place */
+} placed;
+
+typedef struct {
+    const slc_scheduling *in;
+    const slc_slot_solution *solution;
+    const slc_slot_order_options *options;
+    placed *list;
+    size_t count, capacity;
+    bool failed;
+    uint32_t slots; /* S */
+} placing;
+
+static placed *add(placing *p)
+{
+    if (p->count == p->capacity) {
+        size_t capacity = p->capacity ? 2 * p->capacity : 256;
+        placed *list = realloc(p->list, capacity * sizeof *list);
+        if (!list) {
+            p->failed = true;
+            return NULL;
+        }
+        p->list = list;
+        p->capacity = capacity;
+    }
+    p->list[p->count] = (placed){0};
+    return &p->list[p->count++];
+}
+
+/* ---- Runs ---- */
+
+typedef struct {
+    uint64_t blocks, per_run;
+    uint32_t runs;
+} cut;
+
+static cut cut_unit(const placing *p, uint32_t u)
+{
+    const slc_unit *unit = &p->in->job->units[u];
+    uint64_t blocks = slc_unit_blocks(unit), block_bytes = 4 * unit->block_elements;
+    uint64_t wanted = p->in->times ? p->in->times->link.block_bytes : 4 << 20;
+    uint64_t per_run = (wanted + block_bytes - 1) / block_bytes;
+    uint64_t least = (blocks + p->options->most_runs - 1) / p->options->most_runs;
+    if (per_run < least) per_run = least;
+    if (per_run < 1) per_run = 1;
+    return (cut){blocks, per_run, (uint32_t)((blocks + per_run - 1) / per_run)};
+}
+
+static void set_blocks(slc_item *item, const cut *c, uint32_t run)
+{
+    item->first_block = run * c->per_run;
+    item->block_count = c->blocks - item->first_block < c->per_run ? c->blocks - item->first_block : c->per_run;
+}
+
+/* The flows of one operation: a stretch of the solution's list. */
+typedef struct {
+    const slc_flow *flows;
+    uint32_t count;
+} stretch;
+
+static uint32_t position_of(const stretch *s, double share)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        sum += s->flows[i].fraction;
+        if (sum >= share) return s->flows[i].position;
+    }
+    return s->flows[s->count - 1].position;
+}
+
+static bool same_operation(const slc_flow *a, const slc_flow *b)
+{
+    return a->kind == b->kind && a->unit == b->unit && a->micro_batch == b->micro_batch && a->window == b->window;
+}
+
+static stretch stretch_at(const slc_slot_solution *solution, uint32_t first)
+{
+    stretch s = {solution->flows + first, 0};
+    while (first + s.count < solution->flow_count && same_operation(&s.flows[0], &s.flows[s.count])) s.count++;
+    return s;
+}
+
+static stretch find_stretch(const slc_slot_solution *solution, slc_flow_kind kind, uint32_t unit, uint32_t micro_batch)
+{
+    for (uint32_t i = 0; i < solution->flow_count; i++) {
+        const slc_flow *f = &solution->flows[i];
+        if (f->kind == kind && f->unit == unit && f->micro_batch == micro_batch) return stretch_at(solution, i);
+    }
+    return (stretch){0};
+}
+
+/* ---- Places ---- */
+
+static int64_t place_in_pass(const placing *p, int64_t position, int rank)
+{
+    int64_t cycle = 2 * (int64_t)p->slots;
+    return (position >= cycle ? position - cycle : position) * RANKS + rank;
+}
+
+static void place_reduction(placing *p, uint32_t u, uint32_t m, const cut *c, uint32_t run, uint32_t position)
+{
+    const slc_job *job = p->in->job;
+    slc_unit_operations of = slc_operations_of(job, &job->units[u], p->in->strategies[u]);
+    placed *made = add(p);
+    if (!made) return;
+    made->item = (slc_item){.kind = of.reduce, .late = position >= 2 * p->slots, .micro_batch = m, .unit = u};
+    set_blocks(&made->item, c, run);
+    made->place = place_in_pass(p, position, REDUCE);
+    uint32_t first, last;
+    slc_unit_gradient_slots(job, &job->units[u], &first, &last);
+    made->urgency = (uint64_t)last << 32 | run;
+}
+
+static void place_value_gather(placing *p, uint32_t u, const cut *c, uint32_t run, uint32_t position)
+{
+    const slc_job *job = p->in->job;
+    placed *made = add(p);
+    if (!made) return;
+    made->item = (slc_item){.kind = SLC_ITEM_GATHER_VALUE,
+                            .late = position >= 2 * p->slots,
+                            .micro_batch = job->micro_batches - 1,
+                            .unit = u};
+    set_blocks(&made->item, c, run);
+    made->place = place_in_pass(p, position, GATHER_VALUE);
+    made->urgency = (uint64_t)job->units[u].uses[0].layer << 32 | run;
+}
+
+/* `position`: as the model counts it. What the first window needs of the step before, late in this pass, comes first.
+ */
+static void place_window_gather(placing *p, const slc_flow *flow, const cut *c, uint32_t run, int64_t position,
+                                int64_t not_before)
+{
+    const slc_job *job = p->in->job;
+    bool first = !flow->micro_batch && !flow->window;
+    int64_t cycle = 2 * (int64_t)p->slots;
+    slc_window window;
+    placed *made = add(p);
+    if (!made || !slc_unit_window(job, &job->units[flow->unit], true, flow->window, &window)) return;
+    made->item = (slc_item){
+        .kind = SLC_ITEM_GATHER_WINDOW, .micro_batch = flow->micro_batch, .unit = flow->unit, .index = flow->window};
+    set_blocks(&made->item, c, run);
+    int64_t here = first ? position - cycle : position;
+    if (here < -1) here = -1;
+    bool in_slot = !(here & 1);
+    made->place = here * RANKS + (in_slot && !p->options->gathers_behind ? GATHER_BEFORE : GATHER_BEHIND);
+    if (first && made->place <= not_before) made->place = not_before + (GATHER_BEHIND - REDUCE);
+    made->urgency = (uint64_t)window.first_slot << 32 | run;
+}
+
+/* ---- Units ---- */
+
+static int64_t reduce_position(const placing *p, uint32_t u, const cut *c, uint32_t run)
+{
+    stretch s = find_stretch(p->solution, SLC_FLOW_REDUCE, u, p->in->job->micro_batches - 1);
+    return s.count ? (int64_t)position_of(&s, (run + 0.5) / c->runs) : -1;
+}
+
+static void place_flow(placing *p, const stretch *s)
+{
+    const slc_flow *flow = s->flows;
+    cut c = cut_unit(p, flow->unit);
+    for (uint32_t run = 0; run < c.runs; run++) {
+        uint32_t position = position_of(s, (run + 0.5) / c.runs);
+        if (flow->kind == SLC_FLOW_REDUCE) {
+            place_reduction(p, flow->unit, flow->micro_batch, &c, run, position);
+            continue;
+        }
+        int64_t reduced = reduce_position(p, flow->unit, &c, run);
+        if (flow->kind == SLC_FLOW_GATHER_VALUE) {
+            if (reduced > (int64_t)position) position = (uint32_t)reduced;
+            place_value_gather(p, flow->unit, &c, run, position);
+        } else {
+            int64_t late = reduced >= 2 * (int64_t)p->slots ? place_in_pass(p, reduced, REDUCE) : INT64_MIN;
+            place_window_gather(p, flow, &c, run, position, late);
+        }
+    }
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const placed *x = a, *y = b;
+    if (x->place != y->place) return x->place < y->place ? -1 : 1;
+    if (x->urgency != y->urgency) return x->urgency < y->urgency ? -1 : 1;
+    if (x->item.unit != y->item.unit) return x->item.unit < y->item.unit ? -1 : 1;
+    return (x->item.first_block > y->item.first_block) - (x->item.first_block < y->item.first_block);
+}
+
+/* ---- Writing ---- */
+
+typedef struct {
+    slc_item item;
+    uint32_t since; /* operations on the link when it was reduced */
+} pending;
+
+typedef struct {
+    const placing *p;
+    slc_order *order;
+    pending *updates; /* whose reductions are written */
+    size_t first, count;
+    uint32_t on_link;
+    size_t reductions_left[2]; /* of the last micro-batch: not late, late */
+    bool agreed;
+} writing;
+
+static void write_item(writing *w, const slc_item *i)
+{
+    slc_order_run(w->order, i->kind, i->late, i->micro_batch, i->unit, i->index, i->first_block, i->block_count);
+}
+
+static void write_update(writing *w, pending *update)
+{
+    const slc_job *job = w->p->in->job;
+    slc_item *i = &update->item;
+    slc_unit_operations of = slc_operations_of(job, &job->units[i->unit], w->p->in->strategies[i->unit]);
+    if (!i->block_count) return;
+    if (of.gather_gradient != SLC_ITEM_KINDS) {
+        slc_item gather = *i;
+        gather.kind = of.gather_gradient;
+        write_item(w, &gather);
+    }
+    write_item(w, i);
+    i->block_count = 0; /* written */
+}
+
+static void write_due_updates(writing *w, uint32_t delay)
+{
+    while (w->first < w->count && (!delay || w->on_link - w->updates[w->first].since >= delay))
+        write_update(w, &w->updates[w->first++]);
+}
+
+/* Updates that a gather cannot do without. */
+static void write_needed_updates(writing *w, const slc_item *gather)
+{
+    for (size_t k = w->first; k < w->count; k++) {
+        const slc_item *i = &w->updates[k].item;
+        if (i->unit == gather->unit && i->block_count && i->first_block < gather->first_block + gather->block_count &&
+            gather->first_block < i->first_block + i->block_count)
+            write_update(w, &w->updates[k]);
+    }
+}
+
+/* A slot may read what an update writes with no gather between (dp). */
+static void write_updates_before(writing *w, uint32_t slot)
+{
+    const slc_job *job = w->p->in->job;
+    for (size_t k = w->first; k < w->count; k++) {
+        const slc_unit *unit = &job->units[w->updates[k].item.unit];
+        for (uint32_t i = 0; w->updates[k].item.late && i < unit->use_count; i++)
+            if (unit->uses[i].layer == slc_slot_layer(job, slot)) write_update(w, &w->updates[k]);
+    }
+}
+
+/* The ranks agree once every reduction of the step is written: late ones where there are any. */
+static void agree_if_due(writing *w, bool late)
+{
+    bool any_late = w->reductions_left[1] || late;
+    if (w->agreed || w->reductions_left[late] || any_late != late) return;
+    w->agreed = true;
+    slc_order_run(w->order, SLC_ITEM_AGREE, late, w->p->in->job->micro_batches - 1, SLC_NONE, 0, 0, 0);
+}
+
+static void write_reduction(writing *w, const slc_item *item)
+{
+    const slc_job *job = w->p->in->job;
+    write_item(w, item);
+    w->on_link++;
+    if (item->micro_batch + 1 != job->micro_batches) return;
+    slc_item update = *item;
+    update.kind = SLC_ITEM_UPDATE;
+    w->updates[w->count++] = (pending){update, w->on_link};
+    w->reductions_left[item->late]--;
+    agree_if_due(w, item->late);
+}
+
+static void write_operation(writing *w, const slc_item *item)
+{
+    bool barrier = w->p->in->job->barrier;
+    if (item->kind == SLC_ITEM_REDUCE_SCATTER || item->kind == SLC_ITEM_ALL_REDUCE) {
+        write_reduction(w, item);
+    } else {
+        if (item->kind == SLC_ITEM_GATHER_VALUE || !item->micro_batch) write_needed_updates(w, item);
+        write_item(w, item);
+        w->on_link++;
+    }
+    if (!barrier || w->agreed) write_due_updates(w, w->p->options->update_delay);
+}
+
+static void count_reductions(writing *w)
+{
+    const placing *p = w->p;
+    for (size_t i = 0; i < p->count; i++) {
+        const slc_item *item = &p->list[i].item;
+        if ((item->kind == SLC_ITEM_REDUCE_SCATTER || item->kind == SLC_ITEM_ALL_REDUCE) &&
+            item->micro_batch + 1 == p->in->job->micro_batches)
+            w->reductions_left[item->late]++;
+    }
+}
+
+static void write_all(writing *w)
+{
+    const placing *p = w->p;
+    uint32_t per = slc_job_slots(p->in->job);
+    size_t next = 0;
+    count_reductions(w);
+    bool late = w->reductions_left[1];
+    for (uint32_t s = 0; s < p->slots; s++) {
+        for (; next < p->count && p->list[next].place < (int64_t)s * 2 * RANKS + THE_SLOT; next++)
+            write_operation(w, &p->list[next].item);
+        write_updates_before(w, s % per);
+        slc_order_slot(w->order, s / per, s % per);
+    }
+    for (; next < p->count; next++) write_operation(w, &p->list[next].item);
+    agree_if_due(w, late);
+    write_due_updates(w, 0);
+}
+
+void slc_order_from_slots(const slc_scheduling *in, const slc_slot_solution *solution,
+                          const slc_slot_order_options *options, slc_order *order)
+{
+    placing p = {
+        .in = in, .solution = solution, .options = options, .slots = in->job->micro_batches * slc_job_slots(in->job)};
+    for (uint32_t i = 0; i < solution->flow_count;) {
+        stretch s = stretch_at(solution, i);
+        place_flow(&p, &s);
+        i += s.count;
+    }
+    pending *updates = malloc((p.count + 1) * sizeof *updates);
+    if (p.failed || !updates) {
+        order->failed = true;
+    } else {
+        if (p.count) qsort(p.list, p.count, sizeof *p.list, by_place);
+        write_all(&(writing){.p = &p, .order = order, .updates = updates});
+    }
+    free(updates);
+    free(p.list);
+}

@@ -1,0 +1,20 @@
+/* From the slot model's answer to a total order: fractions become runs of blocks, positions become places among the
+ * slots. */
+#ifndef SLC_SLOT_ORDER_H
+#define SLC_SLOT_ORDER_H
+
+#include "ilp/slot_model.h"
+#include "sched/scheduler.h"
+
+typedef struct {
+    uint32_t most_runs;    /* of a unit */
+    uint32_t update_delay; /* operations that may go on the link between a reduction and its update */
+    bool gathers_behind; /* a gather inside a slot claims its memory behind the slot's item, not before it: less memory,
+                            less overlap */
+} slc_slot_order_options;
+
+/* Appends the training order. `in` holds the solution's strategies and recomputation. */
+void slc_order_from_slots(const slc_scheduling *in, const slc_slot_solution *solution,
+                          const slc_slot_order_options *options, slc_order *order);
+
+#endif
