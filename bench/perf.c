@@ -15,18 +15,22 @@
 #include <string.h>
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
-enum { KEY_OP = 256, KEY_RANKS, KEY_BLOCK, KEY_PATH, KEY_THROTTLE, KEY_TIMEOUT, KEY_JSON };
+enum { KEY_OP = 256, KEY_RANKS, KEY_BLOCK, KEY_PATH, KEY_THROTTLE, KEY_TIMEOUT, KEY_JSON, KEY_AHEAD, KEY_BESIDE };
 
 typedef struct {
     const char *op, *path, *throttle, *json;
     uint64_t least_bytes, most_bytes, step_bytes, block_bytes;
     double factor, timeout_s;
-    uint32_t iterations, warm_up, ranks;
-    bool check;
+    uint32_t iterations, warm_up, ranks, ahead;
+    bool check, beside;
 } perf_options;
 
 static const struct argp_option option_rows[] = {
-    {"op", KEY_OP, "NAME", 0, "all_reduce, reduce_scatter, all_gather or broadcast (default all_reduce)", 0},
+    {"op", KEY_OP, "NAME", 0,
+     "all_reduce, reduce_scatter, all_gather, broadcast, or reduce_scatter_all_gather: each block reduced, then "
+     "gathered "
+     "(default all_reduce)",
+     0},
     {"minbytes", 'b', "SIZE", 0, "Smallest size, as 64K or 1M (default 64K)", 0},
     {"maxbytes", 'e', "SIZE", 0, "Largest size (default 16M)", 0},
     {"stepfactor", 'f', "X", 0, "Factor between sizes (default 4)", 0},
@@ -38,6 +42,9 @@ static const struct argp_option option_rows[] = {
     {"block", KEY_BLOCK, "BYTES", 0, "Base block (default 1MiB)", 1},
     {"path", KEY_PATH, "HOW", 0,
      "direct: the memory of peers on this host; messages: the transport (default: SLUICE_COMM_DIRECT)", 1},
+    {"ahead", KEY_AHEAD, "N", 0,
+     "reduce_scatter_all_gather: blocks that are reduced before the first is gathered (default 4)", 1},
+    {"beside", KEY_BESIDE, NULL, 0, "Multiply matrices meanwhile; say how fast, alone and beside", 1},
     {"throttle", KEY_THROTTLE, "RATE", 0, "Slow the network down, as 1gbit,50us", 1},
     {"timeout", KEY_TIMEOUT, "S", 0, "A rank that stalls this long is an error", 1},
     {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 1},
@@ -48,11 +55,13 @@ static const struct {
     const char *name;
     slc_op_kind kind;
     const char *sum; /* nccl-tests' redop */
+    bool gather_after;
 } operations[] = {
-    {"all_reduce", SLC_ALL_REDUCE, "sum"},
-    {"reduce_scatter", SLC_REDUCE_SCATTER, "sum"},
-    {"all_gather", SLC_ALL_GATHER, "none"},
-    {"broadcast", SLC_BROADCAST, "none"},
+    {"all_reduce", SLC_ALL_REDUCE, "sum", false},
+    {"reduce_scatter", SLC_REDUCE_SCATTER, "sum", false},
+    {"all_gather", SLC_ALL_GATHER, "none", false},
+    {"broadcast", SLC_BROADCAST, "none", false},
+    {"reduce_scatter_all_gather", SLC_REDUCE_SCATTER, "sum", true},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
@@ -92,7 +101,8 @@ static uint64_t bytes(const char *text, struct argp_state *state, const char *op
 static void check_options(const perf_options *o, struct argp_state *state)
 {
     if (find_operation(o->op) < 0)
-        argp_error(state, "--op %s: use all_reduce, reduce_scatter, all_gather or broadcast", o->op);
+        argp_error(state, "--op %s: use all_reduce, reduce_scatter, all_gather, broadcast or reduce_scatter_all_gather",
+                   o->op);
     if (*o->path && strcmp(o->path, "direct") && strcmp(o->path, "messages"))
         argp_error(state, "--path %s: use direct or messages", o->path);
     if (slc_throttle_check(o->throttle)) argp_error(state, "%s", sluice_last_error());
@@ -117,6 +127,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_THROTTLE: o->throttle = text; return 0;
     case KEY_TIMEOUT: o->timeout_s = number(text, 0.001, 1e9, state, "--timeout"); return 0;
     case KEY_JSON: o->json = text; return 0;
+    case KEY_AHEAD: o->ahead = whole(text, 0, 1024, state, "--ahead"); return 0;
+    case KEY_BESIDE: o->beside = true; return 0;
     case ARGP_KEY_ARG: argp_error(state, "\"%s\" is no option", text); return 0;
     case ARGP_KEY_END: check_options(o, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -144,10 +156,10 @@ static void print_head(FILE *table, const perf_options *o, const sluice_world *w
     fprintf(table, "# %s: %d ranks, path %s, transport %s, block %" PRIu64 " bytes, %u iterations after %u\n", o->op,
             sluice_world_size(world), sluice_world_path(world), sluice_world_transport(world), o->block_bytes,
             o->iterations, o->warm_up);
-    fprintf(table, "# %10s %12s %8s %8s %12s %10s %10s %8s\n", "size", "count", "type", "redop", "time", "algbw",
-            "busbw", "#wrong");
-    fprintf(table, "# %10s %12s %8s %8s %12s %10s %10s %8s\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)",
-            "");
+    fprintf(table, "# %10s %12s %8s %8s %12s %10s %10s %8s%s\n", "size", "count", "type", "redop", "time", "algbw",
+            "busbw", "#wrong", o->beside ? "      alone     beside  share" : "");
+    fprintf(table, "# %10s %12s %8s %8s %12s %10s %10s %8s%s\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)",
+            "(GB/s)", "", o->beside ? "   (GFLOP/s) (GFLOP/s)" : "");
 }
 
 static sluice_status put_row(perf_output *out, const perf_options *o, const slc_perf_row *row)
@@ -157,13 +169,21 @@ static sluice_status put_row(perf_output *out, const perf_options *o, const slc_
     fprintf(out->table, "  %10" PRIu64 " %12" PRIu64 " %8s %8s %12.2f %10.3f %10.3f ", row->bytes, row->count, "float",
             sum, us, algbw, busbw);
     if (o->check)
-        fprintf(out->table, "%8" PRIu64 "\n", row->wrong);
+        fprintf(out->table, "%8" PRIu64, row->wrong);
     else
-        fprintf(out->table, "%8s\n", "N/A");
+        fprintf(out->table, "%8s", "N/A");
+    if (o->beside)
+        fprintf(out->table, " %10.2f %10.2f %6.3f", row->compute_alone * 1e-9, row->compute_beside * 1e-9,
+                row->compute_beside / row->compute_alone);
+    fputc('\n', out->table);
     fflush(out->table);
     json_t *item = json_pack("{s:I, s:I, s:s, s:s, s:f, s:f, s:f, s:o}", "size", (json_int_t)row->bytes, "count",
                              (json_int_t)row->count, "type", "float", "redop", sum, "time_us", us, "algbw", algbw,
                              "busbw", busbw, "wrong", o->check ? json_integer((json_int_t)row->wrong) : json_null());
+    if (item && o->beside) {
+        json_object_set_new(item, "compute_alone_gflops", json_real(row->compute_alone * 1e-9));
+        json_object_set_new(item, "compute_beside_gflops", json_real(row->compute_beside * 1e-9));
+    }
     return item && !json_array_append_new(out->rows, item) ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "rows");
 }
 
@@ -213,7 +233,11 @@ static sluice_status measure_all(slc_perf *perf, const perf_options *o, perf_out
 
 static sluice_status measure_in(sluice_world *world, const perf_options *o, uint64_t *wrong)
 {
-    const slc_perf_config config = {.kind = operations[find_operation(o->op)].kind,
+    int operation = find_operation(o->op);
+    const slc_perf_config config = {.kind = operations[operation].kind,
+                                    .gather_after = operations[operation].gather_after,
+                                    .ahead = o->ahead,
+                                    .beside = o->beside,
                                     .most_bytes = o->most_bytes,
                                     .block_bytes = o->block_bytes,
                                     .iterations = o->iterations,
@@ -274,6 +298,7 @@ static int run(int argc, char **argv)
                             .factor = 4,
                             .iterations = 20,
                             .warm_up = 5,
+                            .ahead = 4,
                             .check = true};
     if (argp_parse(&parser, argc, argv, 0, NULL, &options)) return EXIT_USAGE;
     if (slc_launched()) return measure_here(&options);

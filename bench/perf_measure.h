@@ -9,6 +9,11 @@
 
 typedef struct {
     slc_op_kind kind; /* of fp32 sums, or a gather or broadcast of fp32 */
+    /* With SLC_REDUCE_SCATTER: in place and block by block, each block gathered again once `ahead` further ones are
+     * submitted, as a step of training does. The result, and the bytes, are those of an all-reduce. */
+    bool gather_after;
+    uint32_t ahead;
+    bool beside; /* the calling thread computes meanwhile */
     uint64_t most_bytes, block_bytes;
     uint32_t iterations, warm_up;
     bool check;
@@ -20,11 +25,14 @@ typedef struct {
     double time_s;  /* of one operation, mean over iterations and ranks */
     double algorithm_bytes_per_s, bus_bytes_per_s; /* nccl-tests, doc/PERFORMANCE.md */
     uint64_t wrong;                                /* elements, over all ranks */
+    /* beside: floating-point operations a second of a rank, mean over ranks; all ranks compute at a time */
+    double compute_alone, compute_beside;
 } slc_perf_row;
 
 typedef struct slc_perf slc_perf;
 
-/* The caller closes it before the world. Errors: MEMORY, SYSTEM. */
+/* The caller closes it before the world. Errors: MEMORY, SYSTEM, UNSUPPORTED (beside, without oneDNN), ARGUMENT
+ * (beside, with more operations an iteration than the queue holds). */
 sluice_status slc_perf_open(sluice_world *world, const slc_perf_config *config, slc_perf **out);
 sluice_status slc_perf_measure(slc_perf *perf, uint64_t bytes, slc_perf_row *row);
 void slc_perf_close(slc_perf *perf); /* NULL is allowed */

@@ -20,7 +20,7 @@ perf() { # OPTION...: output in $work/out and $work/err, exit code in $code
 
 results() { # every operation, some sizes; a table has as many rows as sizes and no wrong element
     local operation
-    for operation in all_reduce reduce_scatter all_gather broadcast; do
+    for operation in all_reduce reduce_scatter all_gather broadcast reduce_scatter_all_gather; do
         perf --op $operation -b 1000 -e 3M -f 50 "$@"
         check "$operation $*" 0 $code
         check "$operation $*: rows without a wrong element" 3 "$(grep -cE '^ +[0-9].* 0$' "$work/out")"
@@ -43,9 +43,27 @@ columns() {
     check 'unchecked results are not called right' N/A "$(awk '$1 ~ /^[0-9]/ {print $8}' "$work/out")"
 }
 
+pipelined() { # blocks reduced ahead of those gathered: none, some, more than there are
+    local ahead
+    for ahead in 0 1 3 100; do
+        perf --op reduce_scatter_all_gather --ahead $ahead -b 3M -e 3M -n 3 --block 256K "$@"
+        check "ahead $ahead $*" 0 $code
+    done
+}
+
+beside() {
+    perf --op reduce_scatter_all_gather --ranks 2 --path messages -b 256K -e 1M --beside --json "$work/rows.json"
+    if grep -q 'lacks' "$work/err"; then return; fi # a build without oneDNN says so
+    check 'beside' 0 $code
+    check 'speed alone' 2 "$(grep -cE '"compute_alone_gflops": [0-9.]*[1-9]' "$work/rows.json")"
+    check 'speed beside' 2 "$(grep -c '"compute_beside_gflops"' "$work/rows.json")"
+    perf --op all_gather --ranks 2 -b 64K -e 64K --json "$work/rows.json"
+    check 'nothing computes unasked' 0 "$(grep -c gflops "$work/rows.json")"
+}
+
 refusals() {
     local option
-    for option in '--op reduce' '--path pigeon' '-b 1parsec' '-b 2M -e 1M' '-n 0' '-f 1' '--throttle fast' \
+    for option in '--op reduce' '--path pigeon' '-b 1parsec' '-b 2M -e 1M' '-n 0' '-f 1' '--throttle fast' '--ahead -1' \
         '--json /no/such/folder/x'; do
         # shellcheck disable=SC2086
         perf $option
@@ -60,6 +78,9 @@ results --ranks 3 --block 64K
 results --ranks 2 --path messages
 results --ranks 3 --path messages --block 100K
 results --ranks 2 --throttle 4gbit,20us
+pipelined --ranks 2
+pipelined --ranks 3 --path messages
+beside
 columns
 refusals
 [ $failed = 0 ] && echo "sluice perf: all as promised"
