@@ -5,10 +5,14 @@
 
 #include "lib/plan/times.h"
 
+/* An operation is open from when its waits are over (its memory is claimed then), runs from when the link or the thread
+ * is free for it, and is over when it and all operations before it have ended (its memory is released then). A slot
+ * opens when it starts and is over when it ends. */
 typedef struct {
-    double start_s, end_s;
+    double open_s, start_s, end_s, over_s;
 } slc_item_times;
 
+/* Means over the steady passes; step_s is compute_s + exposed_s. */
 typedef struct {
     double step_s;          /* in the steady state: the mean period of the later passes */
     double exposed_s;       /* of it, what the compute lane waits */
@@ -16,22 +20,26 @@ typedef struct {
     double communication_s; /* operations on the link, lengthened too */
     double update_s;        /* updates on the communication thread */
     uint64_t peak_bytes;    /* highest end of any claim */
+    uint32_t passes;        /* that were simulated */
+    bool steady;            /* what one pass (or two) left for the next was the same again: figures are exact */
 } slc_forecast;
 
 /* The rules. The compute lane runs slots in order, each when its waits are over. The communication lane starts
- * operations in order; up to 8 are open at a time. An UPDATE (and the inspection of a reduction) occupies the
- * communication thread; other operations occupy the link, one after another in order; where link.thread_moves the two
- * are one resource. An update may run while earlier operations are still on the link, once its waits are over; an
- * operation counts as over, for waits, when it and all operations before it in the lane are done. While a slot and a
- * link operation both run, both advance as slc_link's kappa and sigma say; the same holds for an update beside a slot.
- * Passes run one after another without a pause; late items of pass k belong to step k - 1. */
+ * operations in order; up to 8 are open at a time. An UPDATE occupies the communication thread; other operations
+ * occupy the link, one after another in order; where link.thread_moves the two are one resource. An update may run
+ * while earlier operations are still on the link, once its waits are over; an operation counts as over, for waits, when
+ * it and all operations before it in the lane are done. While a slot and a link operation both run, both advance as
+ * slc_link's kappa and sigma say; the same holds for an update beside a slot, and for both beside it at once. Passes
+ * run one after another without a pause; late items of pass k belong to step k - 1. A step ends when its last slot has
+ * ended and, unless AGREE is late, when AGREE is over; nothing of the next pass starts before. */
 typedef struct {
     double spread; /* 0: exact. Else every duration is multiplied by a random factor in [1 - spread, 1 + spread] */
     uint64_t seed;
-    uint32_t passes; /* 0: enough for a steady state */
+    uint32_t passes; /* at most; 0: enough for a steady state. Without one the later half is what counts */
 } slc_simulation;
 
-/* `options` NULL: exact. Deterministic. Errors: MEMORY; FORMAT when nothing can go on (a defect of the plan). */
+/* `options` NULL: exact. Deterministic. The plan has passed slc_plan_validate, or would. Errors: MEMORY; FORMAT when
+ * nothing can go on (a defect of the plan). */
 sluice_status slc_simulate(const slc_job *job, const slc_times *times, const slc_plan *plan,
                            const slc_simulation *options, slc_forecast *out);
 
