@@ -1,0 +1,144 @@
+/* From plan to plan without ranks: random jobs, any strategies to any others, all arenas in one process. What a rank
+ * owned must lie where the new plan looks for it, what was whole must be whole again, and nothing outside the larger of
+ * both arenas may be touched. */
+#include "lib/engine/runtime.h"
+#include "lib/engine/transition.h"
+#include "sched/random_job_test.h"
+#include "sched/scheduler.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { JOBS = 200, RANKS = 4, GUARD = 64 };
+
+/* Array 0 of a unit is its value, array 1 + s its state s. */
+static float content(uint32_t unit, uint32_t array, uint64_t element)
+{
+    return (float)(unit * 7 + array + 1) * 100000.0f + (float)element;
+}
+
+typedef struct {
+    float *data;
+    bool shard;
+} held_array;
+
+static held_array find(const slc_job *job, const slc_plan *plan, unsigned char *arena, uint32_t unit, uint32_t array)
+{
+    slc_strategy strategy = plan->strategies[unit];
+    bool shard = array ? strategy != SLC_DP : strategy == SLC_FSDP;
+    slc_buffer_kind kind = array ? SLC_BUFFER_STATE : shard ? SLC_BUFFER_VALUE_SHARD : SLC_BUFFER_VALUE;
+    uint32_t buffer = slc_plan_buffer(plan, kind, unit, array ? array - 1 : 0);
+    assert_true(buffer != SLC_NONE);
+    uint64_t elements = job->units[unit].elements / (shard ? job->world : 1);
+    assert_int_equal(plan->buffers[buffer].bytes, 4 * elements);
+    return (held_array){(float *)(void *)(arena + plan->buffers[buffer].offset), shard};
+}
+
+/* Writes, or checks, what a rank owns; with `whole`, all of it. */
+static void visit(const slc_unit *unit, uint32_t u, uint32_t world, uint32_t rank, uint32_t array, held_array at,
+                  bool write, bool whole)
+{
+    for (uint64_t b = 0; b < slc_unit_blocks(unit); b++)
+        for (uint32_t owner = 0; owner < world; owner++) {
+            if (owner != rank && (at.shard || !whole)) continue;
+            slc_part part = slc_unit_part(unit, world, b, owner);
+            float *data = at.data + (at.shard ? part.shard_first : part.first);
+            for (uint64_t i = 0; i < part.count; i++) {
+                float expected = content(u, array, part.first + i);
+                if (write)
+                    data[i] = expected;
+                else
+                    assert_true(data[i] == expected);
+            }
+        }
+}
+
+static uint32_t arrays_of(const slc_job *job, uint32_t unit)
+{
+    return job->units[unit].trainable ? 1 + job->states : 1;
+}
+
+static void visit_all(const slc_job *job, const slc_plan *plan, unsigned char *arena, uint32_t rank, bool write,
+                      bool whole)
+{
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        for (uint32_t a = 0; a < arrays_of(job, u); a++)
+            visit(&job->units[u], u, job->world, rank, a, find(job, plan, arena, u, a), write, whole);
+}
+
+/* What an all-gather of every regather would do. */
+static void gather(const slc_job *job, const slc_transition *t, unsigned char **arenas)
+{
+    for (size_t g = 0; g < t->gather_count; g++) {
+        const slc_unit *unit = &job->units[t->gathers[g].unit];
+        for (uint64_t b = 0; b < slc_unit_blocks(unit); b++)
+            for (uint32_t owner = 0; owner < job->world; owner++) {
+                slc_part part = slc_unit_part(unit, job->world, b, owner);
+                uint64_t at = t->gathers[g].offset + 4 * part.first;
+                for (uint32_t r = 0; r < job->world; r++)
+                    if (r != owner) memcpy(arenas[r] + at, arenas[owner] + at, 4 * part.count);
+            }
+    }
+}
+
+static void check(const slc_job *job, const slc_plan *from, const slc_plan *to)
+{
+    uint64_t bytes = from->arena_bytes > to->arena_bytes ? from->arena_bytes : to->arena_bytes;
+    unsigned char *arenas[RANKS], guard[GUARD];
+    slc_transition t = {0};
+    memset(guard, 0xa5, sizeof guard);
+    for (uint32_t r = 0; r < job->world; r++) {
+        arenas[r] = malloc(bytes + GUARD);
+        memset(arenas[r], 0xee, bytes);
+        memcpy(arenas[r] + bytes, guard, GUARD);
+        visit_all(job, from, arenas[r], r, true, true);
+        slc_transition_fini(&t);
+        assert_int_equal(slc_transition_init(job, from, to, r, &t), SLUICE_OK);
+        slc_moves_run(arenas[r], bytes, t.moves, t.move_count);
+        visit_all(job, to, arenas[r], r, false, false);
+    }
+    gather(job, &t, arenas);
+    for (uint32_t r = 0; r < job->world; r++) {
+        visit_all(job, to, arenas[r], r, false, true);
+        assert_memory_equal(arenas[r] + bytes, guard, GUARD);
+        free(arenas[r]);
+    }
+    slc_transition_fini(&t);
+}
+
+static slc_plan *make(const slc_job *job, test_dice *dice)
+{
+    slc_strategy strategies[TEST_UNITS];
+    slc_plan *plan;
+    size_t count = 0;
+    while (slc_scheduler_at(count)) count++;
+    test_strategies_draw(job, dice, strategies);
+    const slc_scheduler *scheduler = slc_scheduler_at(test_below(dice, (uint32_t)count));
+    if (slc_plan_make(&(slc_scheduling){.job = job, .strategies = strategies, .limit = UINT64_MAX}, scheduler, &plan))
+        fail_msg("%s", sluice_last_error());
+    return plan;
+}
+
+static void any_plan_to_any_other(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < JOBS; seed++) {
+        test_dice dice = {.seed = seed};
+        static test_job t;
+        test_job_draw(&t, &dice);
+        slc_plan *from = make(&t.job, &dice), *to = make(&t.job, &dice);
+        check(&t.job, from, to);
+        slc_plan_destroy(from);
+        slc_plan_destroy(to);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(any_plan_to_any_other)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
