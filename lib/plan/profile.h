@@ -7,28 +7,42 @@
 
 #include <stddef.h>
 
+#include <stddef.h>
+
 enum { SLC_PROFILE_VERSION = 1, SLC_PLAN_VERSION = 1 };
 
 typedef struct {
-    char *model;               /* free text: "gpt2 small", "GPT-3 175B" */
-    char *source;              /* free text: "measured on 2 ranks, ucx", "made: 64 x A100, 200 Gbit/s" */
-    slc_job job;               /* owned, names included */
-    uint64_t *parameters;      /* [units] unpadded elements, for other world sizes */
-    uint64_t scratch_per_peer; /* job.scratch_bytes = this * (world - 1) */
+    char *model;           /* free text: "gpt2 small", "GPT-3 175B" */
+    char *source;          /* free text: "measured on 2 ranks, ucx", "made: 64 x A100, 200 Gbit/s" */
+    slc_job job;           /* owned, names included */
+    uint64_t *parameters;  /* [units] elements before the padding to a multiple of 16 * world, for other worlds */
+    uint64_t *block_bytes; /* [units] base block as asked for; job.units[].block_elements is what becomes of it */
+    /* Bytes of blocks (full buffer) that messages may have on their way to a rank at a time: job.scratch_bytes is what
+     * the other ranks have of it, this / world for each of them. 0: all peers are reached directly. */
+    uint64_t scratch_in_flight;
     slc_times times;
 } slc_profile;
 
-/* A copy of a job and its times. `parameters` NULL: the padded lengths. Errors: MEMORY. */
+enum { SLC_PROFILE_WORLD_MAX = 1 << 20 };
+
+/* A copy of a job and its times. `parameters` NULL: the padded lengths. Errors: MEMORY; ARGUMENT (padding `parameters`
+ * does not give the job's lengths, or its scratch is no multiple of the number of peers). */
 sluice_status slc_profile_create(const slc_job *job, const uint64_t *parameters, const slc_times *times,
                                  const char *model, const char *source, slc_profile **out);
 void slc_profile_destroy(slc_profile *profile); /* NULL is allowed */
 
-/* The same for another world: lengths padded anew, scratch by the number of peers; times per slot stay. */
+/* The same for another world: lengths padded anew, scratch for its peers; times per slot stay. Errors: ARGUMENT (no
+ * such world). */
 sluice_status slc_profile_set_world(slc_profile *profile, uint32_t world);
+
+/* What becomes of a unit's lengths in a world, as the engine makes them: elements are rounded up to a multiple of
+ * 16 * world; a block is block_bytes / 4 elements rounded down to one, at least one. */
+void slc_profile_unit_lengths(uint64_t parameters, uint64_t block_bytes, uint32_t world, slc_unit *unit);
 
 /* JSON. Reading errors: FORMAT with the path inside the JSON ("$.layers[3].forward_s: ..."), what is wrong and what was
  * expected; also for another version, for values that are no finite number >= 0, for slots, layers or sizes that do not
- * fit together. Unknown keys are errors. `text` need not end with 0. Writing gives malloc'ed text. */
+ * fit together. Unknown keys are errors. `text` need not end with 0. Writing gives malloc'ed text that reads back to
+ * exactly the same profile. */
 sluice_status slc_profile_from_json(const char *text, size_t length, slc_profile **out);
 sluice_status slc_profile_to_json(const slc_profile *profile, char **out);
 sluice_status slc_profile_read(const char *path, slc_profile **out);

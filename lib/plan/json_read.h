@@ -1,0 +1,54 @@
+/* Reading JSON with errors that say where: "$.layers[3].forward_s: -1 is no time; give seconds from 0 to 1e9". Objects
+ * are read by tables of their keys; a key that is not in the table is an error. On top of jansson; private to lib/plan.
+ * All errors are FORMAT but for MEMORY. */
+#ifndef SLC_PLAN_JSON_READ_H
+#define SLC_PLAN_JSON_READ_H
+
+#include <jansson.h>
+#include <sluice/status.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where a value stands. Places lie on the stack; each knows the one around it. */
+typedef struct slc_json_place {
+    const struct slc_json_place *in; /* NULL: this is the whole text */
+    const char *key;                 /* NULL: an element of an array */
+    size_t index;
+} slc_json_place;
+
+/* What a value must be, and what it is read into. Strings and containers are borrowed from the document. */
+typedef enum {
+    SLC_JSON_NAME,    /* const char *: 1 to 1023 bytes, no control characters */
+    SLC_JSON_TEXT,    /* const char *: the same, or empty */
+    SLC_JSON_FLAG,    /* bool */
+    SLC_JSON_COUNT,   /* uint32_t, 1 to 2^30 */
+    SLC_JSON_INDEX,   /* uint32_t, 0 to 2^31 - 1 */
+    SLC_JSON_SIZE,    /* uint64_t, 0 to 2^60; whole numbers may be written as 1.5e9 */
+    SLC_JSON_SECONDS, /* double, 0 to 1e9 */
+    SLC_JSON_RATE,    /* double, 1 to 1e18, bytes a second */
+    SLC_JSON_FACTOR,  /* double, 0 to 1e6 */
+    SLC_JSON_ARRAY,   /* json_t * */
+    SLC_JSON_OBJECT,  /* json_t * */
+    SLC_JSON_ANY      /* json_t * */
+} slc_json_type;
+
+typedef struct {
+    const char *key;
+    slc_json_type type;
+    bool required;
+    size_t offset; /* of the result in the struct that is filled */
+} slc_json_field;
+
+/* Sets the error line "$.path: ..." and returns FORMAT. */
+sluice_status slc_json_fault(const slc_json_place *at, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The document; the caller decrefs it. Its "version" has been looked at. */
+sluice_status slc_json_parse(const char *text, size_t length, int version, json_t **out);
+
+sluice_status slc_json_value(const slc_json_place *at, const json_t *value, slc_json_type type, void *out);
+
+/* The members of an object into the struct `out`; what is optional and absent stays as it was. */
+sluice_status slc_json_members(const slc_json_place *at, const json_t *object, const slc_json_field *fields,
+                               size_t field_count, void *out);
+
+#endif

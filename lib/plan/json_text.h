@@ -1,0 +1,23 @@
+/* Text of JSON as it grows: one element of an array to a line, numbers as short as they can be and still come back
+ * exactly. jansson's own writer offers neither. Private to lib/plan. */
+#ifndef SLC_PLAN_JSON_TEXT_H
+#define SLC_PLAN_JSON_TEXT_H
+
+#include <sluice/status.h>
+#include <stddef.h>
+
+typedef struct {
+    char *bytes;
+    size_t length, capacity;
+    sluice_status status; /* the first failure; nothing is added after it */
+} slc_json_text;
+
+void slc_json_text_add(slc_json_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void slc_json_text_string(slc_json_text *text, const char *string); /* with its quotes; must be UTF-8 */
+void slc_json_text_words(slc_json_text *text, const char *first, const char *second); /* "first second" */
+void slc_json_text_real(slc_json_text *text, double real);                            /* must be finite */
+
+/* Hands the text over, or frees it and returns what failed. Errors: MEMORY, FORMAT. */
+sluice_status slc_json_text_finish(slc_json_text *text, char **out);
+
+#endif

@@ -1,0 +1,185 @@
+/* Profiles: deep copies, and what another world makes of them. */
+#include "lib/plan/profile.h"
+
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Lengths in a world ---- */
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+void slc_profile_unit_lengths(uint64_t parameters, uint64_t block_bytes, uint32_t world, slc_unit *unit)
+{
+    uint64_t grain = 16 * (uint64_t)world, block = block_bytes / 4 / grain * grain;
+    unit->elements = round_up(parameters ? parameters : 1, grain);
+    unit->block_elements = block ? block : grain;
+}
+
+static uint64_t scratch_for(uint64_t in_flight, uint32_t world)
+{
+    return (in_flight + world - 1) / world * (world - 1);
+}
+
+sluice_status slc_profile_set_world(slc_profile *profile, uint32_t world)
+{
+    if (!world || world > SLC_PROFILE_WORLD_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT, "a world of %u ranks: from 1 to %d can be planned for", world,
+                         SLC_PROFILE_WORLD_MAX);
+    slc_job *job = &profile->job;
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        slc_profile_unit_lengths(profile->parameters[u], profile->block_bytes[u], world, &job->units[u]);
+    job->scratch_bytes = scratch_for(profile->scratch_in_flight, world);
+    job->world = world;
+    return SLUICE_OK;
+}
+
+/* ---- Copies ---- */
+
+void slc_profile_destroy(slc_profile *profile)
+{
+    if (!profile) return;
+    slc_job *job = &profile->job;
+    for (uint32_t l = 0; job->layers && l < job->layer_count; l++) free((char *)job->layers[l]);
+    for (uint32_t u = 0; job->units && u < job->unit_count; u++) {
+        free((char *)job->units[u].name);
+        free(job->units[u].uses);
+    }
+    for (uint32_t a = 0; job->activations && a < job->activation_count; a++) free((char *)job->activations[a].name);
+    for (uint32_t w = 0; job->workspaces && w < job->workspace_count; w++) free((char *)job->workspaces[w].name);
+    free(job->layers);
+    free((bool *)job->can_recompute);
+    free(job->units);
+    free(job->activations);
+    free(job->workspaces);
+    slc_times_fini(&profile->times);
+    free(profile->parameters);
+    free(profile->block_bytes);
+    free(profile->model);
+    free(profile->source);
+    free(profile);
+}
+
+static bool copy_layers(const slc_job *from, slc_job *job)
+{
+    bool *can = calloc((size_t)from->layer_count + 1, sizeof *can);
+    job->can_recompute = can;
+    job->layers = calloc((size_t)from->layer_count + 1, sizeof *job->layers);
+    if (!can || !job->layers) return false;
+    for (uint32_t l = 0; l < from->layer_count; l++) {
+        can[l] = from->can_recompute && from->can_recompute[l];
+        job->layers[l] = strdup(from->layers[l]);
+        if (!job->layers[l]) return false;
+    }
+    return true;
+}
+
+static bool copy_units(const slc_job *from, slc_job *job)
+{
+    job->units = calloc((size_t)from->unit_count + 1, sizeof *job->units);
+    if (!job->units) return false;
+    for (uint32_t u = 0; u < from->unit_count; u++) {
+        const slc_unit *unit = &from->units[u];
+        job->units[u] = *unit;
+        job->units[u].name = strdup(unit->name);
+        job->units[u].uses = malloc(unit->use_count * sizeof *unit->uses + 1);
+        if (!job->units[u].name || !job->units[u].uses) return false;
+        memcpy(job->units[u].uses, unit->uses, unit->use_count * sizeof *unit->uses);
+    }
+    return true;
+}
+
+static bool copy_lives(const slc_job *from, slc_job *job)
+{
+    job->activations = calloc((size_t)from->activation_count + 1, sizeof *job->activations);
+    job->workspaces = calloc((size_t)from->workspace_count + 1, sizeof *job->workspaces);
+    if (!job->activations || !job->workspaces) return false;
+    for (uint32_t a = 0; a < from->activation_count; a++) {
+        job->activations[a] = from->activations[a];
+        job->activations[a].name = strdup(from->activations[a].name);
+        if (!job->activations[a].name) return false;
+    }
+    for (uint32_t w = 0; w < from->workspace_count; w++) {
+        job->workspaces[w] = from->workspaces[w];
+        job->workspaces[w].name = strdup(from->workspaces[w].name);
+        if (!job->workspaces[w].name) return false;
+    }
+    return true;
+}
+
+static sluice_status copy_all(slc_profile *profile, const slc_job *job, const slc_times *times, const char *model,
+                              const char *source)
+{
+    slc_job *mine = &profile->job;
+    *mine = *job;
+    mine->layers = NULL;
+    mine->can_recompute = NULL;
+    mine->units = NULL;
+    mine->activations = NULL;
+    mine->workspaces = NULL;
+    profile->model = strdup(model ? model : "");
+    profile->source = strdup(source ? source : "");
+    if (!profile->model || !profile->source || !copy_layers(job, mine) || !copy_units(job, mine) ||
+        !copy_lives(job, mine))
+        return slc_error(SLUICE_ERR_MEMORY, "profile of %u layers", job->layer_count);
+    return slc_times_copy(job, times, &profile->times);
+}
+
+/* ---- What other worlds need ---- */
+
+static sluice_status note_lengths(slc_profile *profile, const uint64_t *parameters)
+{
+    const slc_job *job = &profile->job;
+    profile->parameters = malloc(((size_t)job->unit_count + 1) * sizeof *profile->parameters);
+    profile->block_bytes = malloc(((size_t)job->unit_count + 1) * sizeof *profile->block_bytes);
+    if (!profile->parameters || !profile->block_bytes)
+        return slc_error(SLUICE_ERR_MEMORY, "profile of %u units", job->unit_count);
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        const slc_unit *unit = &job->units[u];
+        slc_unit made;
+        profile->parameters[u] = parameters ? parameters[u] : unit->elements;
+        profile->block_bytes[u] = 4 * unit->block_elements;
+        slc_profile_unit_lengths(profile->parameters[u], profile->block_bytes[u], job->world, &made);
+        if (made.elements != unit->elements || made.block_elements != unit->block_elements)
+            return slc_error(
+                SLUICE_ERR_ARGUMENT,
+                "unit \"%s\": %llu parameters in blocks of %llu bytes are %llu elements padded for %u ranks "
+                "in blocks of %llu, the job has %llu in blocks of %llu",
+                unit->name, (unsigned long long)profile->parameters[u], (unsigned long long)profile->block_bytes[u],
+                (unsigned long long)made.elements, job->world, (unsigned long long)made.block_elements,
+                (unsigned long long)unit->elements, (unsigned long long)unit->block_elements);
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status note_scratch(slc_profile *profile)
+{
+    const slc_job *job = &profile->job;
+    uint32_t peers = job->world - 1;
+    if (!job->scratch_bytes) return SLUICE_OK;
+    if (!peers || job->scratch_bytes % peers)
+        return slc_error(SLUICE_ERR_ARGUMENT, "scratch of %llu bytes for messages from %u peers: give each the same",
+                         (unsigned long long)job->scratch_bytes, peers);
+    profile->scratch_in_flight = job->scratch_bytes / peers * job->world;
+    return SLUICE_OK;
+}
+
+sluice_status slc_profile_create(const slc_job *job, const uint64_t *parameters, const slc_times *times,
+                                 const char *model, const char *source, slc_profile **out)
+{
+    slc_profile *profile = calloc(1, sizeof *profile);
+    if (!profile) return slc_error(SLUICE_ERR_MEMORY, "profile");
+    sluice_status status = copy_all(profile, job, times, model, source);
+    if (!status) status = note_lengths(profile, parameters);
+    if (!status) status = note_scratch(profile);
+    if (status) {
+        slc_profile_destroy(profile);
+        return status;
+    }
+    *out = profile;
+    return SLUICE_OK;
+}
