@@ -2,9 +2,10 @@
  *
  * Operations are submitted in the same order on every rank and start in that order. Each may wait for two gates before
  * it starts (its data, its memory); a later one never overtakes it. Completion is counted in order too: operation k is
- * complete when `completed` has reached k + 1. The next one may start before this one is complete, so that the wire
- * does not idle, but only if they touch different bytes (or both only read them) and this one has no `call`. A failure
- * of the world raises `completed` far beyond every operation: ask slc_comm_wait or sluice_world_check.
+ * complete when `completed` has reached k + 1. The next ones may start before this one is complete, so that the wire
+ * does not idle, but only if they touch different bytes (or both only read them). Whoever depends on what an
+ * operation's hooks do must wait for the count: it is raised after they have run. A failure of the world raises
+ * `completed` far beyond every operation: ask slc_comm_wait or sluice_world_check.
  *
  * Geometry. A buffer of `elements` (a multiple of 16 * N) is cut in base blocks of `block_elements` (a multiple of
  * 16 * N; the last block may be shorter, still a multiple). Rank r owns the r-th N-th of every block.
@@ -31,7 +32,8 @@ typedef enum {
     SLC_ALL_REDUCE,     /* src whole == dst whole: every rank gets the scaled sum of everything */
     SLC_BROADCAST,      /* src == dst whole, from `root` */
     SLC_BARRIER,        /* no data */
-    SLC_CALL            /* no communication: `call` runs on the communication thread, in its place in the order */
+    SLC_CALL            /* no communication: `call` runs on the communication thread as soon as it is its turn to start,
+                           be earlier operations in flight or not; nothing else goes on meanwhile, so it should be short */
 } slc_op_kind;
 
 typedef enum { SLC_WHOLE, SLC_SHARD } slc_layout;
@@ -52,10 +54,11 @@ struct slc_op {
     slc_gate *wait[2]; /* start only when wait[i] has reached wait_value[i]; NULL: no condition */
     uint32_t wait_value[2];
 
-    sluice_status (*start)(void *context); /* if set: runs on the communication thread when the waits have passed and
-                                              the operation starts (the engine claims memory here) */
-    sluice_status (*call)(void *context); /* SLC_CALL: the work, once every earlier operation is complete; else, if set,
-                                             runs on the communication thread right at completion, in order */
+    /* Hooks, all on the communication thread; NULL: none. A failure fails the world. */
+    sluice_status (*start)(void *context); /* when the waits have passed and the operation starts (the engine claims
+                                              memory here) */
+    sluice_status (*call)(void *context);  /* SLC_CALL: the work, right after `start`; else at completion, in order */
+    sluice_status (*end)(void *context);   /* at completion, in order, before it is counted */
     void *context;
     const char *what; /* for messages: "layer h.3 reduce_scatter"; kept by pointer */
 };

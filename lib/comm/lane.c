@@ -1,5 +1,5 @@
 /* Start, completion and order. Two operations overlap only where neither could see the other: their bytes are disjoint
- * (or both only read), no SLC_CALL lies between them, and the first has nothing to run at its completion. */
+ * (or both only read). A call is done when it has started; its place keeps the count in order. */
 #include "lib/comm/lane.h"
 
 #include "lib/base/clock.h"
@@ -88,7 +88,6 @@ static bool must_wait(slc_comm *comm, slc_span read, slc_span write)
 {
     for (uint32_t i = comm->first; i != comm->taken; i++) {
         const slc_run *run = slc_run_at(comm, i);
-        if (run->op.call) return true;
         if (overlap(write, run->write) || overlap(write, run->read) || overlap(read, run->write)) return true;
     }
     return false;
@@ -129,13 +128,13 @@ static void raise_completed(slc_comm *comm)
     if (!only_later) slc_gate_post(&comm->completed, comm->first);
 }
 
-static void complete_call(slc_comm *comm, const slc_op *op)
+/* The work of a call is done here and now, also while earlier operations are on their way. */
+static void start_call(slc_comm *comm, const slc_op *op)
 {
-    if (op->start && !run_hook(comm, op, op->start)) return;
-    if (!run_hook(comm, op, op->call)) return;
+    if (!run_hook(comm, op, op->start) || !run_hook(comm, op, op->call)) return;
+    *slc_run_at(comm, comm->taken) =
+        (slc_run){.op = *op, .index = comm->taken, .wire = comm->wire, .peers_ready = true, .work_done = true};
     comm->taken++;
-    comm->first++;
-    raise_completed(comm);
 }
 
 static bool start_next(slc_comm *comm)
@@ -145,8 +144,7 @@ static bool start_next(slc_comm *comm)
     const slc_op *op = &comm->queue[comm->taken % SLC_QUEUE];
     if (!gates_passed(op)) return false;
     if (op->kind == SLC_CALL) {
-        if (comm->taken != comm->first) return false;
-        complete_call(comm, op);
+        start_call(comm, op);
         return true;
     }
     slc_span read = buffer_span(op, op->src, op->src_layout, comm->size);
@@ -230,17 +228,25 @@ static bool neighbours_done(const slc_comm *comm, uint32_t wire)
     return true;
 }
 
+static bool is_over(const slc_comm *comm, const slc_run *run, uint64_t now_ns)
+{
+    if (run->op.kind == SLC_CALL) return true;
+    return run->work_done && slc_messages_finished(comm, run) && neighbours_done(comm, run->wire) &&
+           run->due_ns <= now_ns;
+}
+
 static bool complete_first(slc_comm *comm, uint64_t now_ns)
 {
     if (comm->first == comm->taken) return false;
     slc_run *run = slc_run_at(comm, comm->first);
-    if (!run->work_done || !slc_messages_finished(comm, run) || !neighbours_done(comm, run->wire)) return false;
-    if (run->due_ns > now_ns) return false;
+    if (!is_over(comm, run, now_ns)) return false;
+    bool call = run->op.kind == SLC_CALL;
     atomic_fetch_add_explicit(&comm->bytes_sent, bytes_to(comm, &run->op, (uint64_t)comm->size - 1),
                               memory_order_relaxed);
-    if (!run_hook(comm, &run->op, run->op.call)) return true;
+    if (!call && !run_hook(comm, &run->op, run->op.call)) return true;
+    if (!run_hook(comm, &run->op, run->op.end)) return true;
     comm->first++;
-    atomic_store_explicit(&comm->wire_completed, run->wire + 1, memory_order_relaxed);
+    if (!call) atomic_store_explicit(&comm->wire_completed, run->wire + 1, memory_order_relaxed);
     raise_completed(comm);
     return true;
 }

@@ -161,6 +161,66 @@ static void test_submission(void **state)
     assert_int_equal(run_ranks(1, submission_body, NULL), 0);
 }
 
+/* A gate that a hook posts, with the count of completed operations at that moment. */
+typedef struct {
+    slc_comm *comm;
+    slc_gate ran;
+    uint32_t completed;
+} witness;
+
+static sluice_status note(void *context)
+{
+    witness *w = context;
+    w->completed = atomic_load(&slc_comm_completed(w->comm)->value);
+    slc_gate_post(&w->ran, 1);
+    return SLUICE_OK;
+}
+
+/* A call runs while the barrier before it waits for the other rank; it ends, and counts, behind the barrier. */
+static int calls_body(int rank, void *argument)
+{
+    const test_case *test = argument;
+    sluice_world_config config = test_config(rank, 2, test->port);
+    config.direct = test->direct;
+    sluice_world *world;
+    CHECK(!sluice_world_create(&config, &world));
+    slc_comm *comm = slc_world_comm(world);
+    witness call = {.comm = comm}, end = {.comm = comm};
+    slc_gate_init(&call.ran);
+    slc_gate_init(&end.ran);
+    uint32_t index, behind;
+    if (rank == 1) CHECK(!sluice_world_barrier(world)); /* until the other rank's call has run */
+    CHECK(!slc_comm_submit(comm, &(slc_op){.kind = SLC_BARRIER, .call = note, .context = &end}, 1, &index));
+    CHECK(!slc_comm_submit(comm, &(slc_op){.kind = SLC_CALL, .call = note, .context = &call}, 1, &behind));
+    CHECK(behind == index + 1);
+    if (rank == 0) {
+        slc_gate_wait(&call.ran, 1, UINT64_MAX);
+        CHECK(call.completed == index && !slc_gate_passed(&end.ran, 1));
+        CHECK(!slc_gate_passed(slc_comm_completed(comm), index + 1));
+        CHECK(!sluice_world_barrier(world));
+    }
+    CHECK(!slc_comm_wait(comm, behind + 1) && slc_gate_passed(&end.ran, 1) && end.completed == index);
+
+    /* One that starts behind the count of another finds what its hooks did. */
+    int hooks = 0;
+    slc_op pair[2] = {{.kind = SLC_CALL, .start = count_up, .call = count_up, .end = count_up, .context = &hooks},
+                      {.kind = SLC_BARRIER, .wait = {slc_comm_completed(comm)}, .start = count_up, .context = &hooks}};
+    pair[1].wait_value[0] = behind + 2;
+    CHECK(!slc_comm_submit(comm, pair, 2, NULL));
+    CHECK(!slc_comm_wait(comm, behind + 3) && hooks == 4);
+    sluice_world_destroy(world);
+    return 0;
+}
+
+static void test_calls(void **state)
+{
+    (void)state;
+    for (int direct = 0; direct < 2; direct++) {
+        test_case test = {.size = 2, .port = free_port(), .direct = direct};
+        assert_int_equal(run_ranks(2, calls_body, &test), 0);
+    }
+}
+
 static void ignore_lost(void *context, int rank, const char *why)
 {
     (void)context;
@@ -188,6 +248,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_worlds),
         cmocka_unit_test(test_submission),
+        cmocka_unit_test(test_calls),
         cmocka_unit_test(test_loading),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

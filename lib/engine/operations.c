@@ -1,5 +1,5 @@
 /* What each kind of operation is to the communication thread: a collective on which buffers, and what runs there when
- * it starts (claims) and when it is complete (inspection of reduced gradients, updates, releases). */
+ * it starts (claims, updates) and when it is complete (inspection of reduced gradients, releases). */
 #include "lib/engine/runtime.h"
 
 #include "lib/base/status.h"
@@ -47,36 +47,29 @@ static bool last_reduction(const sluice_runtime *rt, const slc_item *item)
     return item->micro_batch + 1 == rt->job.micro_batches;
 }
 
-static sluice_status on_completion(void *argument)
+static sluice_status on_update(void *argument)
 {
     slc_operation *context = argument;
-    const slc_item *item = item_of(context);
-    sluice_status status = SLUICE_OK;
-    switch (item->kind) {
-    case SLC_ITEM_REDUCE_SCATTER:
-    case SLC_ITEM_ALL_REDUCE:
-        if (last_reduction(context->rt, item)) status = slc_inspect_reduced(context->rt, item, context->step);
-        break;
-    case SLC_ITEM_AGREE: agreement_end(context->rt, context->step); break;
-    case SLC_ITEM_UPDATE: status = slc_update_unit(context->rt, item, context->step); break;
-    default: break;
-    }
-    if (status) return status;
-    return slc_pass_claims(context->rt, context->pass, context->item, false);
+    return slc_update_unit(context->rt, item_of(context), context->step);
 }
 
-/* An operation that leaves nothing to do when it is complete lets the next one start before. */
-static bool has_completion(const sluice_runtime *rt, const slc_pass *pass, uint32_t item_index)
+static sluice_status on_reduced(void *argument)
 {
-    const slc_item *item = &pass->program->items[item_index];
-    if (pass->end_first[item_index] < pass->end_first[item_index + 1]) return true;
-    switch (item->kind) {
-    case SLC_ITEM_REDUCE_SCATTER:
-    case SLC_ITEM_ALL_REDUCE: return last_reduction(rt, item);
-    case SLC_ITEM_AGREE:
-    case SLC_ITEM_UPDATE: return true;
-    default: return false;
-    }
+    slc_operation *context = argument;
+    return slc_inspect_reduced(context->rt, item_of(context), context->step);
+}
+
+static sluice_status on_agreed(void *argument)
+{
+    slc_operation *context = argument;
+    agreement_end(context->rt, context->step);
+    return SLUICE_OK;
+}
+
+static sluice_status on_end(void *argument)
+{
+    slc_operation *context = argument;
+    return slc_pass_claims(context->rt, context->pass, context->item, false);
 }
 
 static void fill_agreement(sluice_runtime *rt, slc_op *op)
@@ -86,6 +79,7 @@ static void fill_agreement(sluice_runtime *rt, slc_op *op)
     op->elements = op->block_elements = slc_agreement_words(rt->job.world);
     op->block_count = 1;
     op->src = op->dst = rt->agreement;
+    op->call = on_agreed;
 }
 
 static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const slc_step_state *step, slc_op *op)
@@ -97,6 +91,7 @@ static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const
     op->dst_layout = unit->reduced ? SLC_SHARD : SLC_WHOLE;
     op->scale = step->scale;
     op->accumulate = rt->job.each && item->micro_batch > 0;
+    op->call = last_reduction(rt, item) ? on_reduced : NULL;
 }
 
 static void fill_gather(const sluice_runtime *rt, const slc_item *item, slc_op *op)
@@ -119,7 +114,7 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
     op->dtype = SLC_FLOAT32;
     op->scale = 1;
     op->start = on_start;
-    op->call = has_completion(rt, pass, item_index) ? on_completion : NULL;
+    op->end = pass->end_first[item_index] < pass->end_first[item_index + 1] ? on_end : NULL;
     op->context = context;
     if (item->unit != SLC_NONE) {
         op->elements = rt->job.units[item->unit].elements;
@@ -134,7 +129,10 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
     case SLC_ITEM_GATHER_VALUE:
     case SLC_ITEM_GATHER_WINDOW: fill_gather(rt, item, op); return SLUICE_OK;
     case SLC_ITEM_AGREE: fill_agreement(rt, op); return SLUICE_OK;
-    case SLC_ITEM_UPDATE: op->kind = SLC_CALL; return SLUICE_OK;
+    case SLC_ITEM_UPDATE:
+        op->kind = SLC_CALL;
+        op->call = on_update;
+        return SLUICE_OK;
     default:
         return slc_error(SLUICE_ERR_FORMAT, "plan item %u: %s is no operation", item_index,
                          slc_item_kind_name(item->kind));
