@@ -61,7 +61,21 @@ void slc_segment_destroy(slc_segment *segment)
 
 void slc_segment_populate(slc_segment *segment)
 {
-    segment->device->ops->segment_populate(segment);
+    slc_segment_populate_range(segment, 0, segment->bytes);
+}
+
+void slc_segment_populate_range(slc_segment *segment, size_t offset, size_t bytes)
+{
+    if (offset < segment->bytes && bytes)
+        segment->device->ops->segment_populate(segment, offset,
+                                               bytes < segment->bytes - offset ? bytes : segment->bytes - offset);
+}
+
+void slc_segment_discard(slc_segment *segment, size_t offset, size_t bytes)
+{
+    if (offset < segment->bytes && bytes)
+        segment->device->ops->segment_discard(segment, offset,
+                                              bytes < segment->bytes - offset ? bytes : segment->bytes - offset);
 }
 
 sluice_status slc_stream_create(slc_device *device, uint32_t threads, slc_stream *out)

@@ -45,8 +45,13 @@ sluice_status slc_segment_create(slc_device *device, size_t bytes, slc_segment *
 /* Maps a peer's segment from its descriptor (which stays the caller's). */
 sluice_status slc_segment_map(slc_device *device, int fd, size_t bytes, slc_segment *out);
 void slc_segment_destroy(slc_segment *segment); /* created or mapped; zeroed afterwards */
-/* Touches every page, so that first use in a step costs no page fault. */
+/* Touches every page, or those of [offset, offset + bytes), so that first use in a step costs no page fault. Parts of a
+ * segment that are never touched take no memory. */
 void slc_segment_populate(slc_segment *segment);
+void slc_segment_populate_range(slc_segment *segment, size_t offset, size_t bytes);
+/* Gives the whole pages inside [offset, offset + bytes) back to the system: they take no memory until they are touched
+ * again, and then hold zeros, for peers too. */
+void slc_segment_discard(slc_segment *segment, size_t offset, size_t bytes);
 
 sluice_status slc_stream_create(slc_device *device, uint32_t threads, slc_stream *out);
 void slc_stream_destroy(slc_stream *stream);

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -93,6 +94,33 @@ static void a_peer_sees_the_same_bytes(void **state)
     slc_segment_destroy(&mine);
 }
 
+static size_t present_pages(const slc_segment *segment)
+{
+    struct stat file;
+    assert_int_equal(fstat(segment->fd, &file), 0);
+    return (size_t)file.st_blocks * 512 / (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void only_touched_pages_take_memory(void **state)
+{
+    (void)state;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    slc_segment segment;
+    assert_int_equal(slc_segment_create(device, 64 * page, &segment), SLUICE_OK);
+    unsigned char *bytes = segment.base;
+    assert_int_equal(present_pages(&segment), 0);
+    slc_segment_populate_range(&segment, page + 7, 2 * page); /* touches pages 1, 2 and 3 */
+    assert_int_equal(present_pages(&segment), 3);
+    memset(bytes, 1, 8 * page);
+    assert_int_equal(present_pages(&segment), 8);
+    slc_segment_discard(&segment, 2 * page - 1, 4 * page); /* 2, 3 and 4 are wholly inside */
+    assert_int_equal(present_pages(&segment), 5);
+    for (size_t i = 0; i < 8 * page; i++) assert_int_equal(bytes[i], i / page >= 2 && i / page <= 4 ? 0 : 1);
+    slc_segment_discard(&segment, 0, 1000 * page);
+    assert_int_equal(present_pages(&segment), 0);
+    slc_segment_destroy(&segment);
+}
+
 static void streams_copy_in_order(void **state)
 {
     (void)state;
@@ -128,9 +156,10 @@ static void dtypes_have_sizes_and_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_device_is_named),      cmocka_unit_test(segment_is_zeroed_and_whole_pages),
-        cmocka_unit_test(impossible_sizes_are_refused), cmocka_unit_test(a_peer_sees_the_same_bytes),
-        cmocka_unit_test(streams_copy_in_order),        cmocka_unit_test(dtypes_have_sizes_and_names),
+        cmocka_unit_test(unknown_device_is_named),        cmocka_unit_test(segment_is_zeroed_and_whole_pages),
+        cmocka_unit_test(impossible_sizes_are_refused),   cmocka_unit_test(a_peer_sees_the_same_bytes),
+        cmocka_unit_test(only_touched_pages_take_memory), cmocka_unit_test(streams_copy_in_order),
+        cmocka_unit_test(dtypes_have_sizes_and_names),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

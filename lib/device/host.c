@@ -91,16 +91,26 @@ static void host_segment_destroy(slc_segment *segment)
 }
 
 /* Reading is enough: a page of a shared mapping becomes present and stays writable, and a peer's bytes stay. */
-__attribute__((no_sanitize("address", "thread"))) static void touch_pages(const slc_segment *segment)
+__attribute__((no_sanitize("address", "thread"))) static void touch_pages(const unsigned char *base, size_t bytes)
 {
-    const volatile unsigned char *bytes = segment->base;
+    const volatile unsigned char *at = base;
     size_t page = page_bytes();
-    for (size_t i = 0; i < segment->bytes; i += page) (void)bytes[i];
+    for (size_t i = 0; i < bytes; i += page) (void)at[i];
 }
 
-static void host_segment_populate(slc_segment *segment)
+static void host_segment_populate(slc_segment *segment, size_t offset, size_t bytes)
 {
-    if (madvise(segment->base, segment->bytes, MADV_POPULATE_WRITE)) touch_pages(segment);
+    size_t begin = offset / page_bytes() * page_bytes();
+    unsigned char *base = (unsigned char *)segment->base + begin;
+    size_t length = offset + bytes - begin;
+    if (madvise(base, length, MADV_POPULATE_WRITE)) touch_pages(base, length);
+}
+
+static void host_segment_discard(slc_segment *segment, size_t offset, size_t bytes)
+{
+    size_t page = page_bytes(), begin = (offset + page - 1) / page * page, end = (offset + bytes) / page * page;
+    if (begin < end)
+        fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)(end - begin));
 }
 
 static sluice_status host_stream_nothing(slc_stream *stream)
@@ -163,6 +173,7 @@ const slc_device_ops slc_host_ops = {
     .segment_map = host_segment_map,
     .segment_destroy = host_segment_destroy,
     .segment_populate = host_segment_populate,
+    .segment_discard = host_segment_discard,
     .stream_create = host_stream_nothing,
     .stream_destroy = host_stream_destroy,
     .stream_synchronize = host_stream_nothing,

@@ -22,9 +22,9 @@ typedef struct {
 } claim;
 
 struct slc_arena {
-    pthread_mutex_t lock; /* of everything below it but `segment`, `bytes` and `reserved`, which never change */
+    pthread_mutex_t lock; /* of everything below it but `segment`, `created` and `reserved`, which never change */
     slc_segment segment;
-    uint64_t bytes, reserved;
+    uint64_t created, bytes, reserved;
     claim *claims; /* ascending, disjoint */
     size_t count, room;
     uint64_t highest_end;
@@ -75,7 +75,7 @@ sluice_status slc_arena_create(slc_device *device, uint64_t bytes, uint64_t rese
         return slc_error_context(status, "arena");
     }
     pthread_mutex_init(&arena->lock, NULL);
-    arena->bytes = bytes;
+    arena->created = arena->bytes = bytes;
     arena->reserved = reserved;
     arena->peak[SLC_MEMORY_RESERVED] = reserved;
     poison(arena, 0, arena->segment.bytes);
@@ -185,11 +185,12 @@ sluice_status slc_arena_claim(slc_arena *arena, slc_memory_category category, co
     if (!bytes || category >= SLC_MEMORY_RESERVED)
         return slc_error(SLUICE_ERR_ARGUMENT, "arena: %s: claim of %" PRIu64 " bytes as %s", what, bytes,
                          slc_memory_category_name(category));
-    if (offset > arena->bytes || bytes > arena->bytes - offset)
-        return slc_error(SLUICE_ERR_BUDGET, "arena: %s: %" PRIu64 " bytes at %" PRIu64 " end beyond its %" PRIu64, what,
-                         bytes, offset, arena->bytes);
     pthread_mutex_lock(&arena->lock);
-    sluice_status status = claim_locked(arena, (claim){offset, offset + bytes, what, category});
+    sluice_status status = SLUICE_OK;
+    if (offset > arena->bytes || bytes > arena->bytes - offset)
+        status = slc_error(SLUICE_ERR_BUDGET, "arena: %s: %" PRIu64 " bytes at %" PRIu64 " end beyond its %" PRIu64,
+                           what, bytes, offset, arena->bytes);
+    if (!status) status = claim_locked(arena, (claim){offset, offset + bytes, what, category});
     pthread_mutex_unlock(&arena->lock);
     if (!status) *out = address_of(arena, offset);
     return status;
@@ -205,9 +206,28 @@ sluice_status slc_arena_release(slc_arena *arena, uint64_t offset, uint64_t byte
     return status;
 }
 
-uint64_t slc_arena_bytes(const slc_arena *arena)
+static sluice_status limit_locked(slc_arena *arena, uint64_t bytes)
 {
-    return arena->bytes;
+    if (bytes > arena->created)
+        return slc_error(SLUICE_ERR_ARGUMENT, "arena: a limit of %" PRIu64 " bytes, created with %" PRIu64, bytes,
+                         arena->created);
+    const claim *last = arena->count ? &arena->claims[arena->count - 1] : NULL;
+    if (last && last->end > bytes)
+        return slc_error(SLUICE_ERR_ORDER, "arena: a limit of %" PRIu64 " bytes below %s, which ends at %" PRIu64,
+                         bytes, last->what, last->end);
+    arena->bytes = bytes;
+    return SLUICE_OK;
+}
+
+sluice_status slc_arena_limit(slc_arena *arena, uint64_t bytes)
+{
+    pthread_mutex_lock(&arena->lock);
+    sluice_status status = limit_locked(arena, bytes);
+    pthread_mutex_unlock(&arena->lock);
+    if (status) return status;
+    slc_segment_populate_range(&arena->segment, 0, bytes);
+    slc_segment_discard(&arena->segment, bytes, arena->segment.bytes - bytes);
+    return SLUICE_OK;
 }
 
 static uint64_t read_locked(const slc_arena *arena, const uint64_t *value)
@@ -217,6 +237,11 @@ static uint64_t read_locked(const slc_arena *arena, const uint64_t *value)
     uint64_t result = *value;
     pthread_mutex_unlock(lock);
     return result;
+}
+
+uint64_t slc_arena_bytes(const slc_arena *arena)
+{
+    return read_locked(arena, &arena->bytes);
 }
 
 uint64_t slc_arena_peak(const slc_arena *arena)

@@ -30,6 +30,11 @@ sluice_status slc_arena_create(slc_device *device, uint64_t bytes, uint64_t rese
 void slc_arena_destroy(slc_arena *arena);
 slc_segment *slc_arena_segment(slc_arena *arena);
 
+/* Sets where claims must end: at most `bytes`, which is at most what the arena was created with. Memory up to there is
+ * made present, memory above is given back to the system. Until this is called, nothing is present and the end is that
+ * of creation. Errors: ARGUMENT (beyond creation's), ORDER (something above is claimed). */
+sluice_status slc_arena_limit(slc_arena *arena, uint64_t bytes);
+
 /* Claims [offset, offset + bytes). Errors: ORDER when any byte is claimed already (names both), BUDGET beyond the end.
  * `what` is kept by pointer for messages. Results: the address. */
 sluice_status slc_arena_claim(slc_arena *arena, slc_memory_category category, const char *what, uint64_t offset,
@@ -37,7 +42,7 @@ sluice_status slc_arena_claim(slc_arena *arena, slc_memory_category category, co
 /* Releases exactly a claim, or a prefix or any other part of one (a block of a staircase). */
 sluice_status slc_arena_release(slc_arena *arena, uint64_t offset, uint64_t bytes);
 
-uint64_t slc_arena_bytes(const slc_arena *arena);
+uint64_t slc_arena_bytes(const slc_arena *arena); /* where claims must end */
 uint64_t slc_arena_peak(const slc_arena *arena);
 uint64_t slc_arena_category_peak(const slc_arena *arena, slc_memory_category category);
 

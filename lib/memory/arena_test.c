@@ -74,6 +74,27 @@ static void wrong_calls_are_refused(void **state)
     slc_arena_destroy(arena);
 }
 
+static void a_limit_is_kept_and_can_move(void **state)
+{
+    (void)state;
+    slc_arena *arena = new_arena(1 << 20, 0);
+    void *a;
+    assert_int_equal(slc_arena_limit(arena, 8192), SLUICE_OK);
+    assert_int_equal(slc_arena_bytes(arena), 8192);
+    assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "v", 8192, 64, &a), SLUICE_ERR_BUDGET);
+    assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "v", 8128, 64, &a), SLUICE_OK);
+    memset(a, 7, 64);
+    assert_int_equal(slc_arena_limit(arena, 4096), SLUICE_ERR_ORDER);
+    assert_non_null(strstr(sluice_last_error(), "v"));
+    assert_int_equal(slc_arena_limit(arena, (1 << 20) + 1), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_arena_limit(arena, 1 << 20), SLUICE_OK);
+    assert_int_equal(((unsigned char *)a)[63], 7);
+    assert_int_equal(slc_arena_release(arena, 8128, 64), SLUICE_OK);
+    assert_int_equal(slc_arena_limit(arena, 4096), SLUICE_OK);
+    assert_int_equal(slc_arena_peak(arena), 8192); /* of all times */
+    slc_arena_destroy(arena);
+}
+
 static void peaks_are_counted(void **state)
 {
     (void)state;
@@ -199,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overlap_names_both),
         cmocka_unit_test(wrong_calls_are_refused),
+        cmocka_unit_test(a_limit_is_kept_and_can_move),
         cmocka_unit_test(peaks_are_counted),
         cmocka_unit_test(random_claims_agree_with_a_map),
         cmocka_unit_test(threads_do_not_disturb_each_other),
