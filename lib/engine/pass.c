@@ -1,6 +1,9 @@
 /* Runs a program on two lanes. The caller's thread is the compute lane: it waits for the operations that a slot needs.
  * Operations go to the communication thread in the plan's order, each with the counts of finished slots and operations
- * at which it may start. Both lanes run in order, so two counters say everything. */
+ * at which it may start. Both lanes run in order, so two counters say everything. Late operations belong to the step
+ * before: a pass with none before it leaves them out, and a drain runs them alone; a wait for what does not run is
+ * over.
+ */
 #include "lib/engine/runtime.h"
 
 #include "lib/base/clock.h"
@@ -10,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Operations in flight at most; the queue of the communication thread holds more. */
-enum { IN_FLIGHT = 2048 };
+/* Operations in flight at most, of which the queue of the communication thread holds more; submitted at a time. */
+enum { IN_FLIGHT = 2048, BATCH = 16 };
 
 static sluice_status list_claims(const slc_program *program, bool begin, uint32_t **list, uint32_t **first)
 {
@@ -36,18 +39,46 @@ static char *describe(const sluice_runtime *rt, const slc_item *item)
 
 static sluice_status make_contexts(sluice_runtime *rt, slc_pass *pass)
 {
-    pass->what = calloc(pass->operation_count + 1, sizeof *pass->what);
+    const slc_lane_order *all = &pass->order[SLC_PASS_WHOLE];
+    pass->what = calloc(all->count + 1, sizeof *pass->what);
     if (!pass->what) return slc_error(SLUICE_ERR_MEMORY, "operations");
-    for (int p = 0; p < 2; p++) {
-        pass->contexts[p] = calloc(pass->operation_count + 1, sizeof **pass->contexts);
+    for (uint32_t p = 0; p < 2; p++) {
+        pass->contexts[p] = calloc(all->count + 1, sizeof **pass->contexts);
         if (!pass->contexts[p]) return slc_error(SLUICE_ERR_MEMORY, "operations");
-        for (uint32_t k = 0; k < pass->operation_count; k++)
-            pass->contexts[p][k] =
-                (slc_operation){.rt = rt, .pass = pass, .item = pass->operations[k], .step = &rt->steps[p]};
+        for (uint32_t k = 0; k < all->count; k++) {
+            uint32_t item = all->operations[k];
+            uint32_t step = pass->program->items[item].late ? p ^ 1 : p;
+            pass->contexts[p][k] = (slc_operation){.rt = rt, .pass = pass, .item = item, .step = &rt->steps[step]};
+        }
     }
-    for (uint32_t k = 0; k < pass->operation_count; k++) {
-        pass->what[k] = describe(rt, &pass->program->items[pass->operations[k]]);
+    for (uint32_t k = 0; k < all->count; k++) {
+        pass->what[k] = describe(rt, &pass->program->items[all->operations[k]]);
         if (!pass->what[k]) return slc_error(SLUICE_ERR_MEMORY, "operations");
+    }
+    return SLUICE_OK;
+}
+
+static bool takes_part(const slc_item *item, slc_pass_kind kind)
+{
+    return kind == SLC_PASS_WHOLE || item->late == (kind == SLC_PASS_DRAIN);
+}
+
+static sluice_status order_lanes(const slc_program *program, slc_pass_kind kind, slc_lane_order *order)
+{
+    order->operations = calloc(program->item_count + 1, sizeof *order->operations);
+    order->ordinal = calloc(program->item_count + 1, sizeof *order->ordinal);
+    if (!order->operations || !order->ordinal) return slc_error(SLUICE_ERR_MEMORY, "program");
+    uint32_t slots = 0;
+    for (uint32_t i = 0; i < program->item_count; i++) {
+        const slc_item *item = &program->items[i];
+        order->ordinal[i] = SLC_NONE;
+        if (!takes_part(item, kind)) continue;
+        if (item->kind == SLC_ITEM_SLOT) {
+            order->ordinal[i] = slots++;
+            continue;
+        }
+        order->operations[order->ordinal[i] = order->count++] = i;
+        if (item->late) order->late_end = order->count;
     }
     return SLUICE_OK;
 }
@@ -56,16 +87,13 @@ sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_progra
 {
     *pass = (slc_pass){.program = program, .evaluate = evaluate};
     pass->slots = calloc(program->item_count + 1, sizeof *pass->slots);
-    pass->operations = calloc(program->item_count + 1, sizeof *pass->operations);
-    pass->ordinal = calloc(program->item_count + 1, sizeof *pass->ordinal);
-    if (!pass->slots || !pass->operations || !pass->ordinal) return slc_error(SLUICE_ERR_MEMORY, "program");
-    for (uint32_t i = 0; i < program->item_count; i++) {
-        if (program->items[i].kind == SLC_ITEM_SLOT)
-            pass->slots[pass->ordinal[i] = pass->slot_count++] = i;
-        else
-            pass->operations[pass->ordinal[i] = pass->operation_count++] = i;
-    }
-    sluice_status status = list_claims(program, true, &pass->begins, &pass->begin_first);
+    if (!pass->slots) return slc_error(SLUICE_ERR_MEMORY, "program");
+    for (uint32_t i = 0; i < program->item_count; i++)
+        if (program->items[i].kind == SLC_ITEM_SLOT) pass->slots[pass->slot_count++] = i;
+    sluice_status status = SLUICE_OK;
+    for (int kind = 0; !status && kind < SLC_PASS_KINDS; kind++)
+        status = order_lanes(program, (slc_pass_kind)kind, &pass->order[kind]);
+    if (!status) status = list_claims(program, true, &pass->begins, &pass->begin_first);
     if (!status) status = list_claims(program, false, &pass->ends, &pass->end_first);
     if (!status) status = make_contexts(rt, pass);
     return status;
@@ -73,7 +101,7 @@ sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_progra
 
 void slc_pass_fini(slc_pass *pass)
 {
-    for (uint32_t k = 0; pass->what && k < pass->operation_count; k++) free(pass->what[k]);
+    for (uint32_t k = 0; pass->what && k < pass->order[SLC_PASS_WHOLE].count; k++) free(pass->what[k]);
     free(pass->what);
     free(pass->contexts[0]);
     free(pass->contexts[1]);
@@ -82,8 +110,10 @@ void slc_pass_fini(slc_pass *pass)
     free(pass->ends);
     free(pass->end_first);
     free(pass->slots);
-    free(pass->operations);
-    free(pass->ordinal);
+    for (int kind = 0; kind < SLC_PASS_KINDS; kind++) {
+        free(pass->order[kind].operations);
+        free(pass->order[kind].ordinal);
+    }
     *pass = (slc_pass){0};
 }
 
@@ -128,12 +158,22 @@ sluice_status slc_pass_claims(sluice_runtime *rt, slc_pass *pass, uint32_t item,
     return status;
 }
 
-/* The count that a lane must reach for `after` to be over, in that lane's global count. */
-static uint32_t threshold(const slc_pass *pass, const slc_after *after)
+static const slc_lane_order *running_order(const slc_pass *pass)
 {
-    const uint32_t *base =
-        pass->program->items[after->item].kind == SLC_ITEM_SLOT ? pass->slot_base : pass->operation_base;
-    return base[after->previous ? 1 : 0] + pass->ordinal[after->item] + 1;
+    return &pass->order[pass->kind[0]];
+}
+
+/* The count that a lane must reach for `after` to be over, in that lane's global count. False: it is over, for the item
+ * does not run. */
+static bool threshold(const slc_pass *pass, const slc_after *after, uint32_t *count)
+{
+    uint32_t which = after->previous ? 1 : 0;
+    if (after->previous && !pass->has_previous) return false;
+    uint32_t ordinal = pass->order[pass->kind[which]].ordinal[after->item];
+    if (ordinal == SLC_NONE) return false;
+    bool slot = pass->program->items[after->item].kind == SLC_ITEM_SLOT;
+    *count = (slot ? pass->slot_base : pass->operation_base)[which] + ordinal + 1;
+    return true;
 }
 
 static bool later(uint32_t a, uint32_t b)
@@ -141,53 +181,72 @@ static bool later(uint32_t a, uint32_t b)
     return (int32_t)(a - b) > 0;
 }
 
-static sluice_status submit_one(sluice_runtime *rt, slc_pass *pass)
+/* Operation number k of the running pass, with its waits. */
+static sluice_status prepare(sluice_runtime *rt, slc_pass *pass, uint32_t k, slc_op *op)
 {
-    uint32_t k = pass->submitted, item = pass->operations[k];
-    slc_op op = {.what = pass->what[k]};
-    sluice_status status = slc_operation_fill(rt, pass, item, &pass->contexts[pass->parity][k], &op);
+    uint32_t item = running_order(pass)->operations[k], number = pass->order[SLC_PASS_WHOLE].ordinal[item];
+    *op = (slc_op){.what = pass->what[number]};
+    sluice_status status = slc_operation_fill(rt, pass, item, &pass->contexts[pass->parity][number], op);
     if (status) return status;
     for (uint32_t a = 0; a < pass->program->items[item].after_count; a++) {
         const slc_after *after = &pass->program->items[item].after[a];
-        if (after->previous && !pass->has_previous) continue;
-        int lane = pass->program->items[after->item].kind == SLC_ITEM_SLOT ? 0 : 1;
-        uint32_t value = threshold(pass, after);
-        if (op.wait[lane] && !later(value, op.wait_value[lane])) continue;
-        op.wait[lane] = lane == 0 ? &rt->slots_done : slc_comm_completed(rt->comm);
-        op.wait_value[lane] = value;
+        uint32_t value, lane = pass->program->items[after->item].kind == SLC_ITEM_SLOT ? 0 : 1;
+        if (!threshold(pass, after, &value)) continue;
+        if (op->wait[lane] && !later(value, op->wait_value[lane])) continue;
+        op->wait[lane] = lane == 0 ? &rt->slots_done : slc_comm_completed(rt->comm);
+        op->wait_value[lane] = value;
     }
+    return SLUICE_OK;
+}
+
+static sluice_status submit(sluice_runtime *rt, slc_pass *pass, uint32_t count)
+{
+    slc_op ops[BATCH];
     uint32_t index;
-    status = slc_comm_submit(rt->comm, &op, 1, &index);
+    for (uint32_t i = 0; i < count; i++) {
+        sluice_status status = prepare(rt, pass, pass->submitted + i, &ops[i]);
+        if (status) return status;
+    }
+    sluice_status status = slc_comm_submit(rt->comm, ops, count, &index);
     if (status) return status;
     if (index != rt->next_operation)
         return slc_error(SLUICE_ERR_ORDER, "operation numbers are out of step (%u, expected %u)", index,
                          rt->next_operation);
-    rt->next_operation++;
-    pass->submitted++;
+    rt->next_operation += count;
+    pass->submitted += count;
     return SLUICE_OK;
 }
 
 /* Submits operations of the running pass while there is room, and at least `at_least` of them. */
 static sluice_status pump(sluice_runtime *rt, slc_pass *pass, uint32_t at_least)
 {
-    while (pass->submitted < pass->operation_count) {
-        uint32_t room_from = rt->next_operation - IN_FLIGHT;
+    uint32_t all = running_order(pass)->count;
+    while (pass->submitted < all) {
+        uint32_t left = all - pass->submitted, count = left < BATCH ? left : BATCH;
+        uint32_t room_from = rt->next_operation + count - IN_FLIGHT;
         if (pass->submitted >= at_least && !slc_gate_passed(slc_comm_completed(rt->comm), room_from)) break;
-        sluice_status status = submit_one(rt, pass);
+        sluice_status status = submit(rt, pass, count);
         if (status) return status;
     }
     return SLUICE_OK;
 }
 
-sluice_status slc_pass_begin(sluice_runtime *rt, slc_pass *pass)
+static void begin(sluice_runtime *rt, slc_pass *pass, slc_pass_kind kind)
 {
     pass->slot_base[1] = pass->slot_base[0];
     pass->operation_base[1] = pass->operation_base[0];
+    pass->kind[1] = pass->kind[0];
     pass->slot_base[0] = rt->slots_posted;
     pass->operation_base[0] = rt->next_operation;
+    pass->kind[0] = kind;
     pass->submitted = 0;
     pass->parity ^= 1;
     rt->cursor = 0;
+}
+
+sluice_status slc_pass_begin(sluice_runtime *rt, slc_pass *pass)
+{
+    begin(rt, pass, pass->has_previous ? SLC_PASS_WHOLE : SLC_PASS_FIRST);
     return pump(rt, pass, 0);
 }
 
@@ -200,16 +259,33 @@ static sluice_status wait_for_count(sluice_runtime *rt, uint32_t count, double *
     return status;
 }
 
+sluice_status slc_pass_settle(sluice_runtime *rt, slc_pass *pass)
+{
+    if (!pass->has_previous) return SLUICE_OK;
+    return wait_for_count(rt, pass->operation_base[0] + running_order(pass)->late_end, NULL);
+}
+
+sluice_status slc_pass_drain(sluice_runtime *rt, slc_pass *pass)
+{
+    sluice_status status = SLUICE_OK;
+    if (slc_pass_pending(pass)) {
+        begin(rt, pass, SLC_PASS_DRAIN);
+        status = pump(rt, pass, running_order(pass)->count);
+        pass->has_previous = false;
+    }
+    return status ? status : wait_for_count(rt, rt->next_operation, NULL);
+}
+
 sluice_status slc_pass_slot_begin(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
 {
-    uint32_t item = pass->slots[rt->cursor];
+    uint32_t item = pass->slots[rt->cursor], count;
     const slc_item *slot = &pass->program->items[item];
     sluice_status status = pump(rt, pass, 0);
     for (uint32_t a = 0; !status && a < slot->after_count; a++) {
         const slc_after *after = &slot->after[a];
-        if (after->previous && !pass->has_previous) continue;
-        if (!after->previous) status = pump(rt, pass, pass->ordinal[after->item] + 1);
-        if (!status) status = wait_for_count(rt, threshold(pass, after), exposed_s);
+        if (!threshold(pass, after, &count)) continue;
+        if (!after->previous) status = pump(rt, pass, running_order(pass)->ordinal[after->item] + 1);
+        if (!status) status = wait_for_count(rt, count, exposed_s);
     }
     return status ? status : slc_pass_claims(rt, pass, item, true);
 }
@@ -229,8 +305,10 @@ sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass)
 
 sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s)
 {
-    sluice_status status = pump(rt, pass, pass->operation_count);
+    const slc_lane_order *order = running_order(pass);
+    sluice_status status = pump(rt, pass, order->count);
     if (status) return status;
-    uint32_t count = item == SLC_NONE ? rt->next_operation : pass->operation_base[0] + pass->ordinal[item] + 1;
-    return wait_for_count(rt, count, exposed_s);
+    if (item == SLC_NONE) return wait_for_count(rt, rt->next_operation, exposed_s);
+    if (order->ordinal[item] == SLC_NONE) return SLUICE_OK;
+    return wait_for_count(rt, pass->operation_base[0] + order->ordinal[item] + 1, exposed_s);
 }

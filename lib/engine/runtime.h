@@ -67,7 +67,8 @@ typedef struct {
     float *gradient_now;
 } slc_unit_state;
 
-/* The settings and results of one step; two, because a step's last operations run into the next. */
+/* The settings and results of one step; two, because a step's last operations run into the next, late ones as part of
+ * its pass. */
 typedef struct {
     uint64_t step;
     double learning_rate;
@@ -90,20 +91,30 @@ typedef struct {
     slc_step_state *step;
 } slc_operation;
 
+/* What runs of a program: all of it; not what is late, with no step before; what is late alone. */
+typedef enum { SLC_PASS_WHOLE, SLC_PASS_FIRST, SLC_PASS_DRAIN, SLC_PASS_KINDS } slc_pass_kind;
+
+typedef struct {
+    uint32_t *operations; /* items that are operations, in order */
+    uint32_t count;
+    uint32_t late_end; /* of them, up to the last late one */
+    uint32_t *ordinal; /* of each item in its lane; SLC_NONE: it does not run */
+} slc_lane_order;
+
 /* A program made ready to run: which claims begin and end at each item, operations in lane order. */
 struct slc_pass {
     const slc_program *program;
     bool evaluate;
-    uint32_t slot_count, operation_count;
-    uint32_t *slots;                /* items that are slots, in order */
-    uint32_t *operations;           /* items that are operations, in order */
-    uint32_t *ordinal;              /* of each item in its lane */
+    uint32_t slot_count;
+    uint32_t *slots; /* items that are slots, in order */
+    slc_lane_order order[SLC_PASS_KINDS];
     uint32_t *begins, *begin_first; /* claims that begin at item i: begins[begin_first[i] .. begin_first[i+1]) */
     uint32_t *ends, *end_first;
-    slc_operation *contexts[2];
-    char **what; /* of each operation, for messages */
+    slc_operation *contexts[2]; /* of each operation, for passes of either parity: steps[parity], late: the other */
+    char **what;                /* of each operation, for messages */
 
     /* Of the pass that runs and of the one before. */
+    slc_pass_kind kind[2];
     uint32_t slot_base[2], operation_base[2];
     bool has_previous;
     uint32_t parity;
@@ -187,10 +198,19 @@ sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_progra
 void slc_pass_fini(slc_pass *pass);
 /* Starts the next run of the program; the one before may still have operations in flight. */
 sluice_status slc_pass_begin(sluice_runtime *rt, slc_pass *pass);
+/* Waits until the state of the step before the last, which the next pass will use, is no longer used. */
+sluice_status slc_pass_settle(sluice_runtime *rt, slc_pass *pass);
+/* Runs what is late of the last step, if anything is; waits until all operations are complete. */
+sluice_status slc_pass_drain(sluice_runtime *rt, slc_pass *pass);
+/* Has the last step left late operations? */
+static inline bool slc_pass_pending(const slc_pass *pass)
+{
+    return pass->has_previous && pass->order[SLC_PASS_DRAIN].count;
+}
 /* Waits for what slot number `cursor` needs, claims its memory. */
 sluice_status slc_pass_slot_begin(sluice_runtime *rt, slc_pass *pass, double *exposed_s);
 sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass);
-/* Submits everything left and waits until operation `item` (SLC_NONE: all) is complete. */
+/* Submits everything left and waits until operation `item` (SLC_NONE: all) is complete, if it runs in this pass. */
 sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s);
 /* Claims what the plan says, at commit (statics) or when an item starts. */
 sluice_status slc_engine_claim(sluice_runtime *rt, const slc_claim *claim);

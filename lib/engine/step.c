@@ -53,9 +53,8 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *o
     if (!options || !isfinite(options->learning_rate) || !isfinite(options->gradient_scale))
         return slc_error(SLUICE_ERR_ARGUMENT, "step_begin: learning_rate and gradient_scale must be finite numbers");
 
-    /* The state about to be used again belongs to the step before the last, whose operations must be over. */
     slc_pass *pass = &rt->train;
-    if (pass->has_previous) status = slc_comm_wait(rt->comm, pass->operation_base[0]);
+    status = slc_pass_settle(rt, pass);
     if (status) return slc_runtime_fail(rt, status);
     slc_step_state *step = &rt->steps[pass->parity ^ 1];
     double scale = options->gradient_scale;
@@ -234,7 +233,8 @@ sluice_status sluice_backward_end(sluice_layer *layer)
     return slot_end(layer, false);
 }
 
-/* Every rank knows that there was one; which layer only its owner knows, so they ask around. */
+/* Every rank knows that there was one; which layer only its owner knows, so they ask around. The step's agreement is
+ * over. */
 static sluice_status name_non_finite(sluice_runtime *rt, const slc_step_state *step)
 {
     uint32_t *bad = calloc((size_t)rt->size, sizeof *bad);
@@ -249,6 +249,16 @@ static sluice_status name_non_finite(sluice_runtime *rt, const slc_step_state *s
                      "step %llu: the reduced gradient of layer \"%s\" holds NaN or infinity; lower the learning rate, "
                      "clip, or skip such steps (nan = skip)",
                      (unsigned long long)step->step, first == SLC_NONE ? "?" : rt->job.units[first].name);
+}
+
+static sluice_status check_finite(sluice_runtime *rt, const slc_step_state *step)
+{
+    return step->non_finite && rt->config.nan == SLUICE_NAN_STOP ? name_non_finite(rt, step) : SLUICE_OK;
+}
+
+static bool agrees_late(const sluice_runtime *rt)
+{
+    return rt->plan->train.items[rt->agree_item].late;
 }
 
 static void report_step(const sluice_runtime *rt, const slc_step_state *step, sluice_step_report *report)
@@ -279,8 +289,12 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     status = slc_pass_wait(rt, pass, rt->agree_item, &step->exposed_s);
     if (status) return slc_runtime_fail(rt, status);
     rt->mode = SLC_IDLE;
+    if (!agrees_late(rt))
+        status = check_finite(rt, step);
+    else if (pass->has_previous)
+        status = check_finite(rt, &rt->steps[pass->parity ^ 1]);
+    if (status) return slc_runtime_fail(rt, status);
     pass->has_previous = true;
-    if (step->non_finite && rt->config.nan == SLUICE_NAN_STOP) return slc_runtime_fail(rt, name_non_finite(rt, step));
     if (!step->skip) rt->step = step->step;
     if (report) report_step(rt, step, report);
     return SLUICE_OK;
@@ -289,10 +303,11 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
 sluice_status sluice_runtime_sync(sluice_runtime *rt)
 {
     sluice_status status = require_mode(rt, SLC_IDLE, "sync");
-    if (!status && !slc_gate_passed(slc_comm_completed(rt->comm), rt->next_operation))
-        status = slc_comm_wait(rt->comm, rt->next_operation);
-    if (!status) status = slc_runtime_healthy(rt);
-    return rt && rt->committed ? slc_runtime_fail(rt, status) : status;
+    if (status) return status;
+    bool pending = slc_pass_pending(&rt->train);
+    status = slc_pass_drain(rt, &rt->train);
+    if (!status && pending && agrees_late(rt)) status = check_finite(rt, &rt->steps[rt->train.parity ^ 1]);
+    return slc_runtime_fail(rt, status);
 }
 
 sluice_status sluice_evaluate_begin(sluice_runtime *rt)
