@@ -7,6 +7,7 @@
 # SLUICE=the command, SIZE, BATCH, CONTEXT, STEPS, RANKS, OUT.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source bench/peers/pytorch_environment.sh
 rounds=${1:-3}
 sluice=${SLUICE:-build/release/bench/sluice}
 size=${SIZE:-small} batch=${BATCH:-4} context=${CONTEXT:-64} steps=${STEPS:-8} ranks=${RANKS:-2}
@@ -18,22 +19,6 @@ export OMP_NUM_THREADS=1
 
 progress() { # text: one line of a terminal, rewritten
     if [ -t 2 ]; then printf '\r%-60s\r%s' '' "$1" >&2; fi
-}
-
-need_python() {
-    python=${PYTHON:-}
-    [ -z "$python" ] || return 0
-    if ! python3 -m venv "$work/venv" >/dev/null 2>&1; then
-        local as_root=
-        [ "$(id -u)" = 0 ] || as_root=sudo
-        $as_root apt-get update -qq
-        $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-            python3 python3-venv >/dev/null
-        rm -rf "$work/venv"
-        python3 -m venv "$work/venv"
-    fi
-    "$work/venv/bin/pip" install -q torch numpy
-    python=$work/venv/bin/python
 }
 
 shape=(--size "$size" --batch "$batch" --context "$context" --steps "$steps" --threads 1)
@@ -54,7 +39,7 @@ ours() { # round, strategy or alone
 }
 
 [ -x "$sluice" ] || { echo "$sluice is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
-need_python
+find_pytorch "$work"
 for round in $(seq "$rounds"); do
     for pair in alone:alone dp:ddp sdp:fsdp2_keep fsdp:fsdp2; do
         progress "round $round of $rounds: $pair"

@@ -1,0 +1,94 @@
+"""Joins the runs that compare_pytorch_network.sh left in a folder: medians over rounds, ratios, the bound that compute
+and the wire set, a table and a JSON file.
+
+    pytorch_network_table.py FOLDER RESULT.json BURST RATE... -- OURS:THEIRS...
+
+reads FOLDER/RATE/ROUND.WHO.NAME.json, WHO being sluice, pytorch or tcp.
+"""
+import json
+import os
+import platform
+import sys
+
+from pytorch_table import median, processor, read
+
+RANKS = 2
+BYTES = 4  # of a value
+AIMS = {  # of GPT-2 124M: time over PyTorch's
+    "1gbit": {("dp", "ddp"): 0.8, ("sdp", "fsdp2_keep"): 0.45, ("fsdp", "fsdp2"): 0.5},
+    "4gbit": {("dp", "ddp"): 0.75, ("sdp", "fsdp2_keep"): 0.5, ("fsdp", "fsdp2"): 0.5},
+}
+BOUND_AIMS = {"1gbit": 1.15}  # time over max(compute, wire)
+
+
+def wire_bytes(strategy, parameters):
+    """What a rank sends in a step: gradients reduced, values gathered once, or twice under fsdp."""
+    passes = 3 if strategy.partition("@")[0] == "fsdp" else 2
+    return passes * parameters * BYTES * (RANKS - 1) / RANKS
+
+
+def compare(rate, runs, pairs):
+    goodput = median(runs["tcp", "goodput"], "bytes_per_s")
+    compute = median(runs["sluice", "alone"], "step_s")
+    for ours, theirs in pairs:
+        a, b = runs["sluice", ours], runs["pytorch", theirs]
+        aimed = a[0]["size"] == "small"
+        row = {"rate": rate, "sluice": ours, "pytorch": theirs, "rounds": min(len(a), len(b)),
+               "sluice_step_s": median(a, "step_s"), "pytorch_step_s": median(b, "step_s"),
+               "sluice_exposed_s": median(a, "exposed_s"), "sluice_peak_bytes": median(a, "peak_bytes"),
+               "sluice_rss_bytes": median(a, "rss_bytes"), "pytorch_rss_bytes": median(b, "rss_bytes"),
+               "aim": AIMS.get(rate, {}).get((ours, theirs)) if aimed else None,
+               "bound_aim": BOUND_AIMS.get(rate) if aimed else None,
+               "goodput_bytes_per_s": goodput, "compute_s": compute,
+               "wire_s": wire_bytes(ours, a[0]["parameters"]) / goodput}
+        row["ratio"] = row["sluice_step_s"] / row["pytorch_step_s"]
+        row["bound_ratio"] = row["sluice_step_s"] / max(row["compute_s"], row["wire_s"])
+        yield row
+
+
+def with_aim(ratio, aim):
+    if aim is None:
+        return f"{ratio:6.2f}" + 8 * " "
+    return f"{ratio:6.2f} <={aim:4.2f}" + (" " if ratio <= aim else "!")
+
+
+def show(rate, runs, rows):
+    print(f"\n{rate}: TCP {median(runs['tcp', 'goodput'], 'bytes_per_s') / 1e6:.1f} MB/s each way; a step without "
+          f"communication: ours {median(runs['sluice', 'alone'], 'step_s'):.2f} s, "
+          f"PyTorch {median(runs['pytorch', 'alone'], 'step_s'):.2f} s")
+    print(f"{'ours':<10} {'PyTorch':<11} {'ours s':>7} {'its s':>7} {'ratio':>6}  aim   {'exposed':>8} {'wire s':>7}"
+          f" {'bound':>6}  aim   {'ours MiB':>8} {'its MiB':>8}")
+    for row in rows:
+        print(f"{row['sluice']:<10} {row['pytorch']:<11} {row['sluice_step_s']:7.2f} {row['pytorch_step_s']:7.2f}"
+              f" {with_aim(row['ratio'], row['aim'])} {row['sluice_exposed_s']:7.2f} {row['wire_s']:7.2f}"
+              f" {with_aim(row['bound_ratio'], row['bound_aim'])} {row['sluice_rss_bytes'] / 2**20:8.0f}"
+              f" {row['pytorch_rss_bytes'] / 2**20:8.0f}")
+
+
+def main():
+    folder, result, burst = sys.argv[1:4]
+    split = sys.argv.index("--")
+    rates, pairs = sys.argv[4:split], [tuple(pair.rsplit(":", 1)) for pair in sys.argv[split + 1:]]
+    rows, kept = [], {}
+    for rate in rates:
+        runs = read(os.path.join(folder, rate))
+        mine = list(compare(rate, runs, pairs))
+        show(rate, runs, mine)
+        rows += mine
+        kept[rate] = {f"{who} {name}": list_ for (who, name), list_ in runs.items()}
+    peer = next((run for runs in kept.values() for name, list_ in runs.items() if name.startswith("pytorch")
+                 for run in list_), {})
+    everything = {"rows": rows, "runs": kept,
+                  "environment": {"network": "network namespaces, veth, tc tbf", "burst": burst, "ranks": RANKS,
+                                  "torch": peer.get("torch"), "python": platform.python_version(),
+                                  "processor": processor(), "cores": os.cpu_count(), "kernel": platform.release()}}
+    os.makedirs(os.path.dirname(result) or ".", exist_ok=True)
+    with open(result + ".part", "w") as file:
+        json.dump(everything, file, indent=2)
+        file.write("\n")
+    os.replace(result + ".part", result)
+    print(f"\nwritten: {result}")
+
+
+if __name__ == "__main__":
+    main()
