@@ -1,372 +1,278 @@
-/* The validator's view of memory over time. Lanes run side by side: that a claim spans an item in the order is not
- * enough, it must have begun when the item starts and may not end before the item does. */
+/* The validator's view of what is in memory. Lanes run side by side: that a claim spans an item in the order is not
+ * enough, it must have begun when the item starts and may not end before the item does. Claims are ranges of bytes, so
+ * each need is covered piece by piece. */
 #include "lib/plan/judge.h"
 
 #include "lib/base/status.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-enum { RESIDENT = UINT32_MAX - 1 }; /* instead of a claim's number */
 
 typedef struct {
     const slc_judge *j;
-    uint32_t **first; /* of each kind: buffers, by unit (or by index where there is no unit), chained by `next` */
-    uint32_t *next;
+    int pass;            /* the one that is looked at */
     uint32_t *by_buffer; /* claims, those of a buffer together, in order */
-    uint32_t *end;       /* of each buffer in by_buffer */
-    bool *resident;      /* each buffer */
+    uint32_t *start;     /* [buffers + 1]: of each buffer in by_buffer */
 } memory;
 
-static uint32_t keys_of(const slc_job *job)
+/* ---- A claim that is there while items run ---- */
+
+/* Does the claim made in pass `made` hold while `first` (of pass `first_pass`) and `last` (of the pass that is looked
+ * at) run, and so between them? */
+static bool spans(const memory *m, const slc_claim *claim, int made, int first_pass, uint32_t first, uint32_t last)
 {
-    uint32_t most = job->unit_count > job->activation_count ? job->unit_count : job->activation_count;
-    return (most > job->workspace_count ? most : job->workspace_count) + 1;
+    const slc_judge *j = m->j;
+    int end = made + slc_claim_wraps(j->program, claim);
+    if (!slc_judge_runs(j, made, claim->from)) return false;
+    if (made > first_pass || (made == first_pass && claim->from > first)) return false;
+    if (end < m->pass || (end == m->pass && claim->to < last)) return false;
+    bool begun =
+        slc_judge_same_lane(j, claim->from, first) || slc_judge_surely_over(j, first_pass, first, made, claim->from);
+    if (!begun || slc_judge_same_lane(j, claim->to, last)) return begun;
+    int beyond = end > 1; /* what holds between two passes holds between the two before them */
+    return slc_judge_surely_over(j, end - beyond, claim->to, m->pass - beyond, last);
 }
 
-static uint32_t find_buffer(const memory *m, slc_buffer_kind kind, uint32_t unit, uint32_t index)
+/* The end of the bytes from `byte` on that one claim of this buffer holds from `first` to `last`; `byte`: none does. */
+static uint64_t held_from(const memory *m, uint32_t b, uint64_t byte, int first_pass, uint32_t first, uint32_t last)
 {
-    uint32_t b = m->first[kind][unit == SLC_NONE ? index : unit];
-    while (b != SLC_NONE && (m->j->plan->buffers[b].unit != unit || m->j->plan->buffers[b].index != index))
-        b = m->next[b];
-    return b;
+    for (int made = first_pass; made >= 0 && made >= first_pass - 1; made--)
+        for (uint32_t c = m->start[b + 1]; c-- > m->start[b];) { /* the latest ones are the likeliest */
+            const slc_claim *claim = &m->j->program->claims[m->by_buffer[c]];
+            if (claim->first_byte <= byte && byte < claim->end_byte && spans(m, claim, made, first_pass, first, last))
+                return claim->end_byte;
+        }
+    return byte;
 }
 
-/* ---- A claim that is there while an item runs ---- */
-
-static bool same_lane(const slc_judge *j, uint32_t a, uint32_t b)
+/* Are bytes [first_byte, end_byte) of a buffer in memory from `first` to `last`, two items of one step, each byte by
+ * the same claim? Where `first` does not run there is nothing to keep. */
+static bool lives(const memory *m, uint32_t b, uint64_t first_byte, uint64_t end_byte, uint32_t first, uint32_t last)
 {
-    return slc_judge_is_slot(j, a) == slc_judge_is_slot(j, b);
-}
-
-static bool holds_during(const slc_judge *j, const slc_claim *claim, uint32_t item)
-{
-    if (item < claim->from || claim->to < item) return false;
-    bool begun = same_lane(j, claim->from, item) || slc_judge_surely_over(j, item, claim->from, false);
-    bool lasts = same_lane(j, claim->to, item) || slc_judge_surely_over(j, claim->to, item, false);
-    return begun && lasts;
-}
-
-/* The claim that holds all of a buffer while `item` runs; SLC_NONE: none surely does. */
-static uint32_t holder(const memory *m, slc_buffer_kind kind, uint32_t unit, uint32_t index, uint32_t item)
-{
-    uint32_t b = find_buffer(m, kind, unit, index);
-    if (b == SLC_NONE) return SLC_NONE;
-    if (m->resident[b]) return RESIDENT;
-    uint32_t low = b ? m->end[b - 1] : 0, high = m->end[b];
-    while (low < high) { /* the last one that begins at or before the item */
-        uint32_t middle = (low + high) / 2;
-        if (m->j->program->claims[m->by_buffer[middle]].from <= item)
-            low = middle + 1;
-        else
-            high = middle;
+    const slc_item *items = m->j->program->items;
+    int first_pass = m->pass - items[last].late + items[first].late;
+    if (b == SLC_NONE || first_pass > m->pass) return false;
+    if (m->j->buffers->resident[b] || first_pass < 0 || !slc_judge_runs(m->j, first_pass, first)) return true;
+    while (first_byte < end_byte) {
+        uint64_t held = held_from(m, b, first_byte, first_pass, first, last);
+        if (held == first_byte) return false;
+        first_byte = held;
     }
-    if (low == (b ? m->end[b - 1] : 0)) return SLC_NONE;
-    const slc_claim *claim = &m->j->program->claims[m->by_buffer[low - 1]];
-    bool whole = !claim->first_byte && claim->end_byte == m->j->plan->buffers[b].bytes;
-    return whole && holds_during(m->j, claim, item) ? m->by_buffer[low - 1] : SLC_NONE;
+    return true;
 }
 
-/* Does one claim hold the buffer while both items run, and so between them? */
-static bool lives(const memory *m, slc_buffer_kind kind, uint32_t unit, uint32_t index, uint32_t first, uint32_t last)
+static bool whole_lives(const memory *m, uint32_t b, uint32_t first, uint32_t last)
 {
-    uint32_t claim = holder(m, kind, unit, index, last);
-    return claim != SLC_NONE && claim == holder(m, kind, unit, index, first);
+    return b != SLC_NONE && lives(m, b, 0, m->j->plan->buffers[b].bytes, first, last);
+}
+
+/* Where a block begins in a unit's buffer: whole (share 1) or of owned parts (share N). */
+static uint64_t block_byte(const slc_unit *unit, uint64_t block, uint64_t share)
+{
+    uint64_t element = block * unit->block_elements;
+    return 4 * (element < unit->elements ? element : unit->elements) / share;
+}
+
+static uint32_t find(const memory *m, slc_buffer_kind kind, uint32_t unit, uint32_t index)
+{
+    return slc_buffer_index_find(m->j->buffers, kind, unit, index);
 }
 
 /* ---- What items touch ---- */
 
-static bool has_reduced(const memory *m, uint32_t u)
-{
-    return find_buffer(m, SLC_BUFFER_REDUCED, u, 0) != SLC_NONE;
-}
-
-static uint32_t first_writer_of_gradient(const memory *m, uint32_t u, uint32_t micro_batch)
-{
-    uint32_t first, last;
-    slc_unit_gradient_slots(m->j->job, &m->j->job->units[u], &first, &last);
-    return slc_judge_slot_item(m->j, m->j->job->each ? micro_batch : 0, first);
-}
-
+/* The gradient of an operation's blocks, from the first slot that adds to it. */
 static bool gradient_lives(const memory *m, uint32_t i)
 {
     const slc_item *item = &m->j->program->items[i];
-    return lives(m, SLC_BUFFER_GRADIENT, item->unit, 0, first_writer_of_gradient(m, item->unit, item->micro_batch), i);
+    const slc_unit *unit = &m->j->job->units[item->unit];
+    uint32_t first, last;
+    slc_unit_gradient_slots(m->j->job, unit, &first, &last);
+    return lives(m, find(m, SLC_BUFFER_GRADIENT, item->unit, 0), block_byte(unit, item->first_block, 1),
+                 block_byte(unit, item->first_block + item->block_count, 1),
+                 slc_judge_slot_item(m->j, m->j->job->each ? item->micro_batch : 0, first), i);
 }
 
-/* From the first reduction into it on. */
+/* The owned part of an operation's blocks, from the first reduction into it. */
 static bool reduced_lives(const memory *m, uint32_t i)
 {
-    const slc_item *items = m->j->program->items;
-    for (uint32_t k = 0; k <= i; k++)
-        if (items[k].kind == SLC_ITEM_REDUCE_SCATTER && items[k].unit == items[i].unit)
-            return lives(m, SLC_BUFFER_REDUCED, items[i].unit, 0, k, i);
-    return false;
+    const slc_job *job = m->j->job;
+    const slc_item *item = &m->j->program->items[i];
+    const slc_unit *unit = &job->units[item->unit];
+    uint32_t buffer = find(m, SLC_BUFFER_REDUCED, item->unit, 0);
+    uint64_t end = item->first_block + item->block_count;
+    slc_run_list list =
+        slc_judge_list(m->j, SLC_ITEM_REDUCE_SCATTER, job->each ? 0 : job->micro_batches - 1, item->unit, 0);
+    for (uint32_t r = slc_run_at(list, item->first_block); r < list.count && list.at[r].first_block < end; r++) {
+        const slc_run *writer = &list.at[r];
+        uint64_t from = writer->first_block > item->first_block ? writer->first_block : item->first_block;
+        uint64_t to = writer->end_block < end ? writer->end_block : end;
+        if (!lives(m, buffer, block_byte(unit, from, job->world), block_byte(unit, to, job->world), writer->item, i))
+            return false;
+    }
+    return true;
 }
 
-static sluice_status check_slot_of_unit(const memory *m, uint32_t i, uint32_t u)
+static bool has_reduced(const memory *m, uint32_t u)
+{
+    return find(m, SLC_BUFFER_REDUCED, u, 0) != SLC_NONE;
+}
+
+/* Until the window's last slot; the slots before it in the window lie between. */
+static bool gathered_lives(const memory *m, uint32_t i)
 {
     const slc_judge *j = m->j;
     const slc_item *item = &j->program->items[i];
-    const slc_unit *unit = &j->job->units[u];
+    const slc_unit *unit = &j->job->units[item->unit];
     slc_window window;
-    for (uint32_t w = 0; j->plan->strategies[u] == SLC_FSDP && slc_unit_window(j->job, unit, !j->evaluate, w, &window);
-         w++)
-        if (window.first_slot <= item->slot && item->slot <= window.last_slot &&
-            !lives(m, SLC_BUFFER_GATHERED, u, w, slc_judge_slot_item(j, item->micro_batch, window.first_slot), i))
-            return slc_judge_fault(j, i, "gathered values are not in memory");
-    if (slc_slot_is_forward(j->job, item->slot) || !unit->trainable) return SLUICE_OK;
-    for (uint32_t n = 0; n < unit->use_count; n++)
-        if (unit->uses[n].layer == slc_slot_layer(j->job, item->slot) &&
-            !lives(m, SLC_BUFFER_GRADIENT, u, 0, first_writer_of_gradient(m, u, item->micro_batch), i))
-            return slc_judge_fault(j, i, "its gradient is not in memory");
-    return SLUICE_OK;
+    return slc_unit_window(j->job, unit, !j->evaluate, item->index, &window) &&
+           lives(m, find(m, SLC_BUFFER_GATHERED, item->unit, item->index), block_byte(unit, item->first_block, 1),
+                 block_byte(unit, item->first_block + item->block_count, 1), i,
+                 slc_judge_slot_item(j, item->micro_batch, window.last_slot));
 }
 
-static sluice_status check_slot(const memory *m, uint32_t i)
+static bool workspaces_live(const memory *m, uint32_t i)
 {
     const slc_judge *j = m->j;
-    sluice_status status = SLUICE_OK;
-    for (uint32_t u = 0; !status && u < j->job->unit_count; u++) status = check_slot_of_unit(m, i, u);
-    for (uint32_t w = 0; !status && w < j->job->workspace_count; w++)
-        if (j->job->workspaces[w].layer == slc_slot_layer(j->job, j->program->items[i].slot) &&
-            holder(m, SLC_BUFFER_WORKSPACE, SLC_NONE, w, i) == SLC_NONE)
-            status = slc_judge_fault(j, i, "a workspace is not in memory");
-    return status;
+    uint32_t layer = slc_slot_layer(j->job, j->program->items[i].slot);
+    for (uint32_t w = j->workspace_start[layer]; w < j->workspace_start[layer + 1]; w++)
+        if (!whole_lives(m, find(m, SLC_BUFFER_WORKSPACE, SLC_NONE, j->workspaces[w]), i, i)) return false;
+    return true;
 }
 
-static sluice_status check_window_gather(const memory *m, uint32_t i)
-{
-    const slc_judge *j = m->j;
-    const slc_item *item = &j->program->items[i];
-    slc_window window;
-    bool ok = slc_unit_window(j->job, &j->job->units[item->unit], !j->evaluate, item->index, &window) &&
-              lives(m, SLC_BUFFER_GATHERED, item->unit, item->index, i,
-                    slc_judge_slot_item(j, item->micro_batch, window.last_slot));
-    return ok ? SLUICE_OK : slc_judge_fault(j, i, "what it gathers does not stay in memory for its window");
-}
-
+/* Slots between the first and the last that add to a gradient need no look: its reductions find the same claims from
+ * the first on. */
 static sluice_status check_item(const memory *m, uint32_t i)
 {
     const slc_item *item = &m->j->program->items[i];
     bool ok = true;
     switch (item->kind) {
-    case SLC_ITEM_SLOT: return check_slot(m, i);
-    case SLC_ITEM_REDUCE_SCATTER:
-        ok = gradient_lives(m, i) && (!has_reduced(m, item->unit) || reduced_lives(m, i));
+    case SLC_ITEM_SLOT:
+        if (!workspaces_live(m, i)) return slc_judge_fault(m->j, i, "a workspace is not in memory");
         break;
+    case SLC_ITEM_REDUCE_SCATTER:
     case SLC_ITEM_ALL_REDUCE: ok = gradient_lives(m, i); break;
     case SLC_ITEM_GATHER_GRADIENT: ok = gradient_lives(m, i) && reduced_lives(m, i); break;
     case SLC_ITEM_UPDATE:
         ok = has_reduced(m, item->unit) && m->j->plan->strategies[item->unit] != SLC_DP ? reduced_lives(m, i)
                                                                                         : gradient_lives(m, i);
         break;
-    case SLC_ITEM_GATHER_WINDOW: return check_window_gather(m, i);
+    case SLC_ITEM_GATHER_WINDOW:
+        if (!gathered_lives(m, i))
+            return slc_judge_fault(m->j, i, "what it gathers does not stay in memory for its window");
+        break;
     default: break;
     }
-    return ok ? SLUICE_OK : slc_judge_fault(m->j, i, "a buffer that it touches is not in memory");
+    return ok ? SLUICE_OK : slc_judge_fault(m->j, i, "a buffer that it touches is not in memory from its writer on");
+}
+
+static bool is_dropped(const slc_judge *j, const slc_activation_life *life)
+{
+    uint32_t layer = slc_slot_layer(j->job, life->first_slot);
+    return life->recomputable && slc_judge_recomputes(j, layer) && slc_slot_is_forward(j->job, life->first_slot) &&
+           life->last_slot == slc_backward_slot(j->job, layer);
+}
+
+static bool activation_lives(const memory *m, uint32_t a, uint32_t last_slot, uint32_t micro_batch)
+{
+    const slc_activation_life *life = &m->j->job->activations[a];
+    uint32_t buffer = find(m, SLC_BUFFER_ACTIVATION, SLC_NONE, a);
+    uint32_t first = slc_judge_slot_item(m->j, micro_batch, life->first_slot);
+    uint32_t last = slc_judge_slot_item(m->j, micro_batch, last_slot);
+    if (is_dropped(m->j, life)) return whole_lives(m, buffer, first, first) && whole_lives(m, buffer, last, last);
+    return whole_lives(m, buffer, first, last);
 }
 
 static sluice_status check_activations(const memory *m)
 {
     const slc_judge *j = m->j;
+    if (j->passes[m->pass] == SLC_PASS_DRAIN) return SLUICE_OK;
     for (uint32_t a = 0; a < j->job->activation_count; a++) {
         const slc_activation_life *life = &j->job->activations[a];
         uint32_t last = j->evaluate ? life->last_forward_slot : life->last_slot;
         if (last < life->first_slot || (j->evaluate && last >= j->job->layer_count)) continue;
-        for (uint32_t n = 0; n < (j->evaluate ? 1 : j->job->micro_batches); n++) {
-            uint32_t end = slc_judge_slot_item(j, n, last);
-            if (!lives(m, SLC_BUFFER_ACTIVATION, SLC_NONE, a, slc_judge_slot_item(j, n, life->first_slot), end))
-                return slc_judge_fault(j, end, "an activation is not in memory from its first slot to its last");
-        }
+        for (uint32_t n = 0; n < j->micro_batches; n++)
+            if (!activation_lives(m, a, last, n))
+                return slc_judge_fault(j, slc_judge_slot_item(j, n, last),
+                                       "an activation is not in memory from its first slot to its last");
     }
     return SLUICE_OK;
 }
 
-/* ---- Addresses over time ---- */
-
-/* The claim that held each stretch of addresses last. It is enough to look at that one: it has waited for those before
- * it, and its end proves its start. */
-typedef struct {
-    uint64_t *edges;
-    size_t edge_count;
-    uint32_t *claim; /* SLC_NONE: nobody's; RESIDENT */
-} timeline;
-
-static uint64_t at(const slc_plan *plan, const slc_claim *claim, uint64_t byte)
+/* A claim made in one lane and released in the other is made before it is released. */
+static sluice_status check_releases(const memory *m)
 {
-    return plan->buffers[claim->buffer].offset + byte;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static size_t edge_of(const timeline *t, uint64_t address)
-{
-    size_t low = 0, high = t->edge_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (t->edges[middle] < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static void occupy(timeline *t, const slc_plan *plan, const slc_claim *claim, uint32_t number)
-{
-    size_t last = edge_of(t, at(plan, claim, claim->end_byte));
-    for (size_t s = edge_of(t, at(plan, claim, claim->first_byte)); s < last; s++) t->claim[s] = number;
-}
-
-static void timeline_fini(timeline *t)
-{
-    free(t->claim);
-    free(t->edges);
-}
-
-static sluice_status timeline_init(timeline *t, const slc_plan *plan, const slc_program *program)
-{
-    size_t room = 2 * ((size_t)program->claim_count + plan->static_count) + 1, count = 0;
-    *t = (timeline){.edges = malloc(room * sizeof *t->edges), .claim = malloc(room * sizeof *t->claim)};
-    if (!t->edges || !t->claim) {
-        timeline_fini(t);
-        return slc_error(SLUICE_ERR_MEMORY, "validator");
-    }
-    for (size_t c = 0; c < (size_t)program->claim_count + plan->static_count; c++) {
-        const slc_claim *claim = c < plan->static_count ? &plan->statics[c] : &program->claims[c - plan->static_count];
-        t->edges[count++] = at(plan, claim, claim->first_byte);
-        t->edges[count++] = at(plan, claim, claim->end_byte);
-    }
-    if (count) qsort(t->edges, count, sizeof *t->edges, ascending);
-    for (size_t i = 0; i < count; i++)
-        if (!t->edge_count || t->edges[t->edge_count - 1] != t->edges[i]) t->edges[t->edge_count++] = t->edges[i];
-    for (size_t s = 0; s < t->edge_count; s++) t->claim[s] = SLC_NONE;
-    return SLUICE_OK;
-}
-
-static sluice_status check_claim(const slc_judge *j, const timeline *t, uint32_t number)
-{
-    const slc_claim *mine = &j->program->claims[number];
-    size_t last = edge_of(t, at(j->plan, mine, mine->end_byte));
-    for (size_t s = edge_of(t, at(j->plan, mine, mine->first_byte)); s < last; s++) {
-        uint32_t before = t->claim[s];
-        if (before == SLC_NONE) continue;
-        if (before == RESIDENT) return slc_judge_fault(j, mine->from, "a claim over resident memory");
-        bool previous = before >= number; /* not made yet in this step */
-        uint32_t end = j->program->claims[before].to;
-        if (!previous && end >= mine->from)
-            return slc_judge_fault(j, mine->from, "two claims overlap in address and time");
-        if (!slc_judge_surely_over(j, mine->from, end, previous))
-            return slc_judge_fault(j, mine->from,
-                                   previous ? "claims memory that the step before may still hold: a ticket is missing"
-                                            : "claims memory that an earlier item may still hold: a ticket is missing");
-    }
-    return SLUICE_OK;
-}
-
-/* First as the step before left it, then through the step. */
-static sluice_status check_timeline(const slc_judge *j)
-{
-    timeline t;
-    sluice_status status = timeline_init(&t, j->plan, j->program);
-    if (status) return status;
-    const slc_claim *claims = j->program->claims;
-    for (uint32_t c = 0; c < j->program->claim_count; c++) occupy(&t, j->plan, &claims[c], c);
-    for (uint32_t s = 0; s < j->plan->static_count; s++) occupy(&t, j->plan, &j->plan->statics[s], RESIDENT);
-    for (uint32_t c = 0; !status && c < j->program->claim_count; c++) {
-        status = check_claim(j, &t, c);
-        occupy(&t, j->plan, &claims[c], c);
-    }
-    timeline_fini(&t);
-    return status;
-}
-
-/* ---- All together ---- */
-
-static sluice_status check_claim_form(const slc_judge *j)
-{
-    const slc_claim *claims = j->program->claims;
+    const slc_judge *j = m->j;
     for (uint32_t c = 0; c < j->program->claim_count; c++) {
-        const slc_claim *claim = &claims[c];
-        if (claim->buffer >= j->plan->buffer_count || claim->from > claim->to || claim->to >= j->program->item_count ||
-            (c && claim->from < claims[c - 1].from))
-            return slc_error(SLUICE_ERR_FORMAT,
-                             "invalid plan: %s: claim %u is of no buffer, outside of the order or "
-                             "not sorted",
-                             j->where, c);
-        const slc_buffer *buffer = &j->plan->buffers[claim->buffer];
-        if (claim->first_byte > claim->end_byte || claim->end_byte > buffer->bytes ||
-            buffer->offset > j->plan->arena_bytes || claim->end_byte > j->plan->arena_bytes - buffer->offset)
-            return slc_judge_fault(j, claim->from, "a claim beyond its buffer or the arena");
-        if (!same_lane(j, claim->from, claim->to) && !slc_judge_surely_over(j, claim->to, claim->from, false))
+        const slc_claim *claim = &j->program->claims[c];
+        int made = m->pass - slc_claim_wraps(j->program, claim);
+        if (slc_judge_same_lane(j, claim->from, claim->to) || !slc_judge_runs(j, m->pass, claim->to)) continue;
+        if (!slc_judge_surely_over(j, m->pass, claim->to, made, claim->from))
             return slc_judge_fault(j, claim->to, "may release memory before it is claimed");
     }
     return SLUICE_OK;
 }
 
-static void index_buffers(memory *m, uint32_t *cells)
-{
-    const slc_plan *plan = m->j->plan;
-    uint32_t keys = keys_of(m->j->job);
-    for (uint32_t k = 0; k < SLC_BUFFER_KINDS * keys; k++) cells[k] = SLC_NONE;
-    for (uint32_t k = 0; k < SLC_BUFFER_KINDS; k++) m->first[k] = cells + (size_t)k * keys;
-    for (uint32_t b = plan->buffer_count; b-- > 0;) {
-        const slc_buffer *buffer = &plan->buffers[b];
-        uint32_t key = buffer->unit == SLC_NONE ? buffer->index : buffer->unit;
-        m->next[b] = SLC_NONE;
-        if ((unsigned)buffer->kind >= SLC_BUFFER_KINDS || key >= keys) continue;
-        m->next[b] = m->first[buffer->kind][key];
-        m->first[buffer->kind][key] = b;
-    }
-    for (uint32_t s = 0; s < plan->static_count; s++) m->resident[plan->statics[s].buffer] = true;
-}
-
 static void index_claims(memory *m)
 {
     const slc_program *program = m->j->program;
-    for (uint32_t c = 0; c < program->claim_count; c++) m->end[program->claims[c].buffer]++;
-    for (uint32_t b = 1; b < m->j->plan->buffer_count; b++) m->end[b] += m->end[b - 1];
-    for (uint32_t c = program->claim_count; c-- > 0;) m->by_buffer[--m->end[program->claims[c].buffer]] = c;
-    /* `end` now holds beginnings: move them on by one buffer. */
     uint32_t buffers = m->j->plan->buffer_count;
-    if (!buffers) return;
-    memmove(m->end, m->end + 1, (buffers - 1) * sizeof *m->end);
-    m->end[buffers - 1] = program->claim_count;
+    for (uint32_t c = 0; c < program->claim_count; c++) m->start[program->claims[c].buffer + 1]++;
+    for (uint32_t b = 0; b < buffers; b++) m->start[b + 1] += m->start[b];
+    for (uint32_t c = program->claim_count; c-- > 0;) { /* fills each buffer's from behind; `start` keeps count */
+        uint32_t b = program->claims[c].buffer;
+        m->by_buffer[--m->start[b + 1]] = c;
+    }
+    /* now start[b + 1] is where b begins: move on by one */
+    for (uint32_t b = 0; b < buffers; b++) m->start[b] = m->start[b + 1];
+    m->start[buffers] = program->claim_count;
 }
 
-sluice_status slc_judge_memory(const slc_judge *j)
+sluice_status slc_judge_memory(const slc_judge *j, int pass)
 {
-    sluice_status status = check_claim_form(j);
-    if (status) return status;
-    size_t buffers = (size_t)j->plan->buffer_count + 1;
-    uint32_t *kinds[SLC_BUFFER_KINDS];
-    uint32_t *cells = malloc((size_t)SLC_BUFFER_KINDS * keys_of(j->job) * sizeof *cells);
+    sluice_status status = SLUICE_OK;
     memory m = {.j = j,
-                .first = kinds,
-                .next = calloc(buffers, sizeof *m.next),
+                .pass = pass,
                 .by_buffer = calloc((size_t)j->program->claim_count + 1, sizeof *m.by_buffer),
-                .end = calloc(buffers, sizeof *m.end),
-                .resident = calloc(buffers, sizeof *m.resident)};
-    if (!cells || !m.next || !m.by_buffer || !m.end || !m.resident) {
+                .start = calloc((size_t)j->plan->buffer_count + 1, sizeof *m.start)};
+    if (m.by_buffer && m.start) {
+        index_claims(&m);
+        status = check_releases(&m);
+        for (uint32_t i = 0; !status && i < j->program->item_count; i++)
+            if (slc_judge_runs(j, pass, i)) status = check_item(&m, i);
+        if (!status) status = check_activations(&m);
+    } else {
         status = slc_error(SLUICE_ERR_MEMORY, "validator");
-        goto out;
     }
-    index_buffers(&m, cells);
-    index_claims(&m);
-    for (uint32_t i = 0; !status && i < j->program->item_count; i++) status = check_item(&m, i);
-    if (!status) status = check_activations(&m);
-    if (!status) status = check_timeline(j);
-
-out:
-    free(m.resident);
-    free(m.end);
+    free(m.start);
     free(m.by_buffer);
-    free(m.next);
-    free(cells);
+    return status;
+}
+
+/* ---- Claims by themselves ---- */
+
+static sluice_status check_claim(const slc_judge *j, uint32_t c)
+{
+    const slc_claim *claim = &j->program->claims[c];
+    uint32_t count = j->program->item_count;
+    if (claim->buffer >= j->plan->buffer_count || claim->from >= count || claim->to >= count ||
+        (c && claim->from < claim[-1].from))
+        return slc_error(SLUICE_ERR_FORMAT,
+                         "invalid plan: %s: claim %u is of no buffer, outside of the order or not sorted", j->where, c);
+    const slc_buffer *buffer = &j->plan->buffers[claim->buffer];
+    if (claim->first_byte > claim->end_byte || claim->end_byte > buffer->bytes ||
+        buffer->offset > j->plan->arena_bytes || claim->end_byte > j->plan->arena_bytes - buffer->offset)
+        return slc_judge_fault(j, claim->from, "a claim beyond its buffer or the arena");
+    bool wraps = slc_claim_wraps(j->program, claim);
+    if (j->program->items[claim->from].late && !j->program->items[claim->to].late)
+        return slc_judge_fault(j, claim->from, "a late claim that an item releases which is not late");
+    if (!wraps && claim->from > claim->to) return slc_judge_fault(j, claim->from, "a claim that ends before it begins");
+    if (wraps && claim->from <= claim->to)
+        return slc_judge_fault(j, claim->from, "claims what a late item releases only after the next claim");
+    return SLUICE_OK;
+}
+
+sluice_status slc_judge_claims(const slc_judge *j)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t c = 0; !status && c < j->program->claim_count; c++) status = check_claim(j, c);
     return status;
 }
