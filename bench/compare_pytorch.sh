@@ -15,7 +15,7 @@ out=${OUT:-bench/results/pytorch.json}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/runs"
-export OMP_NUM_THREADS=1
+export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 
 progress() { # text: one line of a terminal, rewritten
     if [ -t 2 ]; then printf '\r%-60s\r%s' '' "$1" >&2; fi

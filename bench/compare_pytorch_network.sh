@@ -21,7 +21,7 @@ burst=${BURST:-128kb}
 out=${OUT:-bench/results/pytorch_network.json}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export OMP_NUM_THREADS=1
+export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 
 progress() { # TEXT: one line of a terminal, rewritten
     if [ -t 2 ]; then printf '\r%-70s\r%s' '' "$1" >&2; fi

@@ -12,7 +12,8 @@ bench/namespaces.sh -n N --rate RATE [OPTION...] -- COMMAND [ARGUMENT...]
 Starts COMMAND once in each of N network namespaces, with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
 MASTER_PORT and SLUICE_JOB_TOKEN set. The interface is net0 (GLOO_SOCKET_IFNAME and UCX_NET_DEVICES say so unless they
 are set), rank R's address 10.77.0.(R+1). Ranks reach nothing outside. When one fails, the others get 3 s to speak, then
-are ended; the exit code is that of the first that failed. SIGINT, SIGTERM and SIGHUP are passed on; the second one kills.
+are ended; the exit code is that of the first that failed. SIGINT, SIGTERM and SIGHUP are passed on; the second one
+kills.
 
   -n N            ranks, 1 to 250 (default 2)
   --rate RATE     of each direction of each link, as tc writes it: 1gbit, 500mbit; "none": not shaped (default 1gbit)

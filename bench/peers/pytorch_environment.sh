@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by the scripts that run PyTorch: find_pytorch FOLDER sets `python` to an interpreter that has it, $PYTHON if that
-# is set, else one of a virtual environment that is made in FOLDER.
+# Sourced by the scripts that run PyTorch. find_pytorch FOLDER sets `python` to an interpreter that has it: $PYTHON if
+# that is set, else one of a virtual environment that is made in FOLDER.
 
 find_pytorch() { # FOLDER
     python=${PYTHON:-}

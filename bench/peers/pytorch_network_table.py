@@ -5,12 +5,11 @@ and the wire set, a table and a JSON file.
 
 reads FOLDER/RATE/ROUND.WHO.NAME.json, WHO being sluice, pytorch or tcp.
 """
-import json
 import os
-import platform
 import sys
 
-from pytorch_table import median, processor, read
+from pytorch_table import read
+from results import machine, median, with_aim, write
 
 RANKS = 2
 BYTES = 4  # of a value
@@ -46,12 +45,6 @@ def compare(rate, runs, pairs):
         yield row
 
 
-def with_aim(ratio, aim):
-    if aim is None:
-        return f"{ratio:6.2f}" + 8 * " "
-    return f"{ratio:6.2f} <={aim:4.2f}" + (" " if ratio <= aim else "!")
-
-
 def show(rate, runs, rows):
     print(f"\n{rate}: TCP {median(runs['tcp', 'goodput'], 'bytes_per_s') / 1e6:.1f} MB/s each way; a step without "
           f"communication: ours {median(runs['sluice', 'alone'], 'step_s'):.2f} s, "
@@ -78,16 +71,10 @@ def main():
         kept[rate] = {f"{who} {name}": list_ for (who, name), list_ in runs.items()}
     peer = next((run for runs in kept.values() for name, list_ in runs.items() if name.startswith("pytorch")
                  for run in list_), {})
-    everything = {"rows": rows, "runs": kept,
-                  "environment": {"network": "network namespaces, veth, tc tbf", "burst": burst, "ranks": RANKS,
-                                  "torch": peer.get("torch"), "python": platform.python_version(),
-                                  "processor": processor(), "cores": os.cpu_count(), "kernel": platform.release()}}
-    os.makedirs(os.path.dirname(result) or ".", exist_ok=True)
-    with open(result + ".part", "w") as file:
-        json.dump(everything, file, indent=2)
-        file.write("\n")
-    os.replace(result + ".part", result)
-    print(f"\nwritten: {result}")
+    print()
+    write(result, {"rows": rows, "runs": kept,
+                   "environment": {"network": "network namespaces, veth, tc tbf", "burst": burst, "ranks": RANKS,
+                                   "torch": peer.get("torch"), **machine()}})
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
 """
 import json
 import os
-import platform
-import statistics
 import sys
+
+from results import machine, median, with_aim, write
 
 ROWS = [  # ours, theirs, aim for time, aim for memory
     ("alone", "alone", 0.85, None),
@@ -19,18 +19,14 @@ ROWS = [  # ours, theirs, aim for time, aim for memory
 def read(folder):
     runs = {}
     for name in sorted(os.listdir(folder)):
-        parts = name.split(".")
-        if len(parts) != 4 or parts[3] != "json":
+        parts = name.removesuffix(".json").split(".", 2)
+        if len(parts) != 3 or not name.endswith(".json"):
             continue
         with open(os.path.join(folder, name)) as file:
             content = json.load(file)
         run = content["runs"][0] if parts[1] == "sluice" else content
         runs.setdefault((parts[1], parts[2]), []).append(run)
     return runs
-
-
-def median(runs, field):
-    return statistics.median(run[field] for run in runs)
 
 
 def compare(runs):
@@ -48,21 +44,10 @@ def compare(runs):
 
 
 def show(row):
-    def verdict(ratio, aim):
-        if aim is None:
-            return f"{ratio:6.2f}      "
-        return f"{ratio:6.2f} <={aim:4.2f}" + (" " if ratio <= aim else "!")
-
     print(f"{row['sluice']:<6} {row['pytorch']:<11} {row['sluice_step_s'] * 1e3:9.0f}"
-          f" {row['pytorch_step_s'] * 1e3:9.0f} {verdict(row['ratio'], row['aim'])}"
+          f" {row['pytorch_step_s'] * 1e3:9.0f} {with_aim(row['ratio'], row['aim'])}"
           f" {row['sluice_rss_bytes'] / 2**20:9.0f} {row['pytorch_rss_bytes'] / 2**20:9.0f}"
-          f" {verdict(row['rss_ratio'], row['rss_aim'])}")
-
-
-def processor():
-    with open("/proc/cpuinfo") as info:
-        names = [line.split(":", 1)[1].strip() for line in info if line.startswith("model name")]
-    return names[0] if names else "unknown"
+          f" {with_aim(row['rss_ratio'], row['rss_aim'])}")
 
 
 def main():
@@ -74,15 +59,8 @@ def main():
     for row in rows:
         show(row)
     peer = next((r for (who, _), r in runs.items() if who == "pytorch"), [{}])[0]
-    everything = {"rows": rows, "runs": {f"{who} {name}": list_ for (who, name), list_ in runs.items()},
-                  "environment": {"torch": peer.get("torch"), "python": platform.python_version(),
-                                  "processor": processor(), "cores": os.cpu_count(), "kernel": platform.release()}}
-    os.makedirs(os.path.dirname(result) or ".", exist_ok=True)
-    with open(result + ".part", "w") as file:
-        json.dump(everything, file, indent=2)
-        file.write("\n")
-    os.replace(result + ".part", result)
-    print(f"written: {result}")
+    write(result, {"rows": rows, "runs": {f"{who} {name}": list_ for (who, name), list_ in runs.items()},
+                   "environment": {"torch": peer.get("torch"), **machine()}})
 
 
 if __name__ == "__main__":
