@@ -1,6 +1,12 @@
-/* The slot model. */
+/* The slot model: from a request to an answer. */
 #include "ilp/slot_model.h"
 
+#include "ilp/slot_search.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+
+#include <math.h>
 #include <stdlib.h>
 
 void slc_slot_solution_fini(slc_slot_solution *solution)
@@ -9,4 +15,176 @@ void slc_slot_solution_fini(slc_slot_solution *solution)
     free(solution->recompute);
     free(solution->flows);
     *solution = (slc_slot_solution){0};
+}
+
+static void search_fini(slc_slot_search *search)
+{
+    free(search->rows);
+    free(search->values);
+    free(search->relaxed);
+    slc_slot_choice_fini(&search->best);
+}
+
+static sluice_status no_room(const slc_slot_search *search, double least)
+{
+    return slc_error(SLUICE_ERR_BUDGET,
+                     "slot model: an arena of %llu bytes is too small; the least that any strategies need is %.0f",
+                     (unsigned long long)search->request->limit, ceil(least));
+}
+
+/* Something that fits, or that nothing does. */
+static sluice_status begin(slc_slot_search *search)
+{
+    bool proven;
+    sluice_status status = slc_least_memory_choice(search->memory, slc_search_left_s(search), &search->best, &proven);
+    if (status || slc_search_serial(search)) return status;
+    double least = slc_serial_peak(search->memory, &search->best, search->rows);
+    return proven ? no_room(search, least) : SLUICE_OK;
+}
+
+static sluice_status relax(slc_slot_search *search)
+{
+    glp_prob *lp = search->program->lp;
+    glp_scale_prob(lp, GLP_SF_AUTO);
+    glp_adv_basis(lp, 0);
+    if (!slc_search_simplex(search, false)) return SLUICE_OK;
+    search->bound = glp_get_obj_val(lp);
+    return SLUICE_OK;
+}
+
+static sluice_status search_all(slc_slot_search *search)
+{
+    double nothing = search->bound;
+    sluice_status status = relax(search);
+    if (status || search->bound == nothing || search->request->relaxed) return status;
+    if (!search->request->whole_blocks) status = slc_search_round(search);
+    if (!status && !slc_search_is_done(search)) status = slc_search_branch(search);
+    return status;
+}
+
+static sluice_status search_init(slc_slot_search *search)
+{
+    size_t columns = (size_t)glp_get_num_cols(search->program->lp) + 1;
+    search->values = calloc(columns, sizeof *search->values);
+    search->relaxed = calloc(columns, sizeof *search->relaxed);
+    search->rows = calloc(search->memory->rows, sizeof *search->rows);
+    if (!search->values || !search->relaxed || !search->rows)
+        return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu columns", columns);
+    search->bound = search->program->fixed_s / search->program->time_unit;
+    search->best_objective = INFINITY;
+    return slc_slot_choice_init(&search->best, search->parts->job);
+}
+
+typedef struct {
+    const slc_slot_request *request;
+    const slc_slot_model_parts *parts;
+    slc_serial_memory memory;
+    slc_slot_program program;
+    slc_slot_search search;
+    uint64_t begun_ns;
+    slc_slot_solution *out;
+} solving;
+
+static sluice_status solve(void *context)
+{
+    solving *s = context;
+    uint32_t tie = s->request->tie ? s->request->tie : slc_tie_by_size(s->parts);
+    sluice_status status = slc_slot_program_init(&s->program, s->parts, tie, !s->request->whole_blocks);
+    s->search = (slc_slot_search){.request = s->request,
+                                  .parts = s->parts,
+                                  .memory = &s->memory,
+                                  .program = &s->program,
+                                  .begun_ns = s->begun_ns};
+    if (!status) status = search_init(&s->search);
+    if (!status) status = begin(&s->search);
+    if (!status) status = search_all(&s->search);
+    return status;
+}
+
+static sluice_status write_out(solving *s)
+{
+    const slc_slot_program *program = &s->program;
+    double unit = program->time_unit;
+    s->out->bound_s = fmax(s->search.bound * unit - program->preference_s - s->parts->forgone_s, program->fixed_s);
+    if (s->request->relaxed || !isfinite(s->search.best_objective)) return SLUICE_OK;
+    sluice_status status = slc_search_answer(&s->search, s->out);
+    uint64_t bytes;
+    if (!status) status = slc_slot_model_evaluate(s->request, s->out, &s->out->step_s, &bytes);
+    if (!status && s->out->bound_s > s->out->step_s) s->out->bound_s = s->out->step_s;
+    return status;
+}
+
+sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out)
+{
+    *out = (slc_slot_solution){0};
+    slc_slot_model_parts parts;
+    solving s = {.request = request, .parts = &parts, .begun_ns = slc_clock_ns(), .out = out};
+    sluice_status status = slc_slot_parts_init(&parts, request, false);
+    if (status) return status;
+    bool failed = false;
+    status = slc_serial_memory_init(&s.memory, &parts);
+    if (!status) status = slc_glpk_run(solve, &s, &failed);
+    if (!status) status = write_out(&s);
+    search_fini(&s.search);
+    slc_slot_program_fini(&s.program, failed);
+    slc_serial_memory_fini(&s.memory);
+    slc_slot_parts_fini(&parts);
+    out->solve_s = slc_seconds(slc_clock_ns() - s.begun_ns);
+    if (status) slc_slot_solution_fini(out);
+    return status;
+}
+
+/* ---- Bounds ---- */
+
+sluice_status slc_slot_model_bound(const slc_slot_request *request, double *bound_s)
+{
+    slc_slot_request all = *request;
+    slc_slot_solution solution;
+    all.every_position = true;
+    all.tie = 1;
+    all.whole_blocks = 0;
+    all.relaxed = true;
+    sluice_status status = slc_slot_model_solve(&all, &solution);
+    *bound_s = solution.bound_s;
+    slc_slot_solution_fini(&solution);
+    return status;
+}
+
+/* ---- Memory ---- */
+
+typedef struct {
+    const slc_slot_request *request;
+    slc_serial_memory memory;
+    slc_slot_program none; /* an answer's writer asks for no column of it */
+    slc_slot_search search;
+    bool proven;
+} lightening;
+
+static sluice_status lighten(void *context)
+{
+    lightening *l = context;
+    return slc_least_memory_choice(&l->memory, l->request->time_limit_s, &l->search.best, &l->proven);
+}
+
+sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint64_t *limit, slc_slot_solution *out)
+{
+    *out = (slc_slot_solution){0};
+    uint64_t begun_ns = slc_clock_ns();
+    slc_slot_model_parts parts;
+    lightening l = {.request = request};
+    sluice_status status = slc_slot_parts_init(&parts, request, false);
+    if (status) return status;
+    bool failed;
+    l.search = (slc_slot_search){.request = request, .parts = &parts, .memory = &l.memory, .how = "no overlap"};
+    status = slc_slot_choice_init(&l.search.best, parts.job);
+    if (!status) status = slc_serial_memory_init(&l.memory, &parts);
+    if (!status) status = slc_glpk_run(lighten, &l, &failed);
+    if (!status) status = slc_search_answer(&l.search, out);
+    if (!status) status = slc_slot_model_evaluate(request, out, &out->step_s, limit);
+    search_fini(&l.search);
+    slc_serial_memory_fini(&l.memory);
+    slc_slot_parts_fini(&parts);
+    out->solve_s = slc_seconds(slc_clock_ns() - begun_ns);
+    if (status) slc_slot_solution_fini(out);
+    return status;
 }

@@ -1,0 +1,122 @@
+/* From columns to flows: cleaned of the solver's dust, each stream adding up to one, and written out for every
+ * micro-batch that the middle one stands for. */
+#include "ilp/slot_search.h"
+
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct {
+    const slc_slot_search *search;
+    slc_slot_solution *out;
+    uint32_t capacity;
+    bool failed;
+} writer;
+
+static void write_flow(writer *w, const slc_stream *stream, uint32_t micro_batch, uint32_t position, double fraction)
+{
+    slc_slot_solution *out = w->out;
+    if (out->flow_count == w->capacity) {
+        uint32_t capacity = 2 * w->capacity + 64;
+        slc_flow *grown = realloc(out->flows, capacity * sizeof *grown);
+        if (!grown) {
+            w->failed = true;
+            return;
+        }
+        out->flows = grown;
+        w->capacity = capacity;
+    }
+    out->flows[out->flow_count++] =
+        (slc_flow){stream->kind, stream->unit, micro_batch, stream->window, position, fraction};
+}
+
+/* Which real micro-batches a modelled one stands for, and how far its positions move. */
+static void write_copies(writer *w, const slc_stream *stream, uint32_t position, double fraction)
+{
+    const slc_slot_model_parts *p = w->search->parts;
+    uint32_t m = stream->micro_batch, more = p->job->micro_batches - p->micro_batches;
+    uint32_t cycle = 2 * slc_job_slots(p->job), first = m, last = m;
+    if (slc_is_template(p) && m == 1) last = m + more;
+    if (slc_is_template(p) && m == 2) first = last = m + more;
+    bool of_next = m == 0 && stream->kind == SLC_FLOW_WINDOW && !stream->window; /* counted from the step before */
+    for (uint32_t real = first; real <= last; real++) {
+        uint32_t moved = real - m;
+        if (of_next && position >= cycle) moved = more; /* its last micro-batch */
+        write_flow(w, stream, real, position + moved * cycle, fraction);
+    }
+}
+
+static bool is_chosen(const slc_slot_search *search, const slc_stream *stream)
+{
+    return slc_has(stream->strategies, search->best.strategies[stream->unit]);
+}
+
+static void write_serial(writer *w)
+{
+    const slc_slot_model_parts *p = w->search->parts;
+    for (uint32_t i = 0; i < p->stream_count; i++)
+        if (is_chosen(w->search, &p->streams[i]))
+            write_copies(w, &p->streams[i], slc_stream_serial_position(p, &p->streams[i]), 1);
+}
+
+/* The share of a column in a stream: its own or its twin's. */
+static double clean(double value)
+{
+    return value > 1e-7 ? value : 0;
+}
+
+static sluice_status write_values(writer *w)
+{
+    const slc_slot_program *program = w->search->program;
+    const slc_slot_model_parts *p = w->search->parts;
+    double *sum = calloc((size_t)p->stream_count + 1, sizeof *sum);
+    if (!sum) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for flows");
+    for (int i = 0; i < program->flow_count; i++) {
+        double value = clean(w->search->values[program->first_flow + i]);
+        sum[program->flows[i].stream] += value;
+        if (program->flows[i].twin != SLC_NONE) sum[program->flows[i].twin] += value;
+    }
+    for (int i = 0; i < program->flow_count; i++) {
+        const slc_flow_column *column = &program->flows[i];
+        const slc_stream *stream = &p->streams[column->stream];
+        double value = clean(w->search->values[program->first_flow + i]);
+        if (!value || !is_chosen(w->search, stream)) continue;
+        write_copies(w, stream, column->position, value / sum[column->stream]);
+        if (column->twin != SLC_NONE)
+            write_copies(w, &p->streams[column->twin], column->twin_position, value / sum[column->twin]);
+    }
+    free(sum);
+    return SLUICE_OK;
+}
+
+static int in_order(const void *a, const void *b)
+{
+    const slc_flow *x = a, *y = b;
+    if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+    if (x->unit != y->unit) return x->unit < y->unit ? -1 : 1;
+    if (x->micro_batch != y->micro_batch) return x->micro_batch < y->micro_batch ? -1 : 1;
+    if (x->window != y->window) return x->window < y->window ? -1 : 1;
+    return x->position < y->position ? -1 : x->position > y->position;
+}
+
+sluice_status slc_search_answer(const slc_slot_search *search, slc_slot_solution *out)
+{
+    slc_slot_choice choice;
+    sluice_status status = slc_slot_choice_init(&choice, search->parts->job);
+    if (status) return status;
+    slc_slot_choice_copy(&choice, &search->best, search->parts->job);
+    out->strategies = choice.strategies;
+    out->recompute = choice.recompute;
+    writer w = {.search = search, .out = out};
+    if (search->has_values)
+        status = write_values(&w);
+    else
+        write_serial(&w);
+    if (!status && w.failed) status = slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for flows");
+    if (status) return status;
+    if (out->flow_count) qsort(out->flows, out->flow_count, sizeof *out->flows, in_order);
+    out->found = true;
+    out->how = search->how;
+    return SLUICE_OK;
+}

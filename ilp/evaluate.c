@@ -1,0 +1,289 @@
+/* The model's own account of an answer: plain loops over all real slots, units and flows; of the builder of the
+ * solver's program it shares only the streams (what moves, how long, between which positions). */
+#include "ilp/slot_parts.h"
+
+#include "lib/base/status.h"
+#include "lib/plan/strategy_table.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const double tolerance = 1e-6;
+
+typedef struct {
+    const slc_slot_model_parts *parts;
+    const slc_slot_solution *answer;
+    const slc_flow **of_unit; /* flows by unit */
+    uint32_t *first;          /* [units + 1] in of_unit */
+} account;
+
+static sluice_status fault(const slc_flow *flow, const char *what)
+{
+    static const char *const kinds[] = {"reduction", "gather of values", "window"};
+    return slc_error(SLUICE_ERR_FORMAT, "slot model: %s %u of unit %u in micro-batch %u, position %u: %s",
+                     kinds[flow->kind], flow->window, flow->unit, flow->micro_batch, flow->position, what);
+}
+
+static sluice_status sort_by_unit(account *a)
+{
+    uint32_t units = a->parts->job->unit_count;
+    a->first = calloc((size_t)units + 2, sizeof *a->first);
+    a->of_unit = calloc((size_t)a->answer->flow_count + 1, sizeof *a->of_unit);
+    if (!a->first || !a->of_unit) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for an account");
+    for (uint32_t i = 0; i < a->answer->flow_count; i++) {
+        const slc_flow *flow = &a->answer->flows[i];
+        if (flow->unit >= units || (unsigned)flow->kind > SLC_FLOW_WINDOW) return fault(flow, "there is no such unit");
+        if (!(flow->fraction >= 0) || flow->fraction > 1 + tolerance)
+            return fault(flow, "its fraction is not in [0, 1]");
+        a->first[flow->unit + 2]++;
+    }
+    for (uint32_t u = 2; u <= units + 1; u++) a->first[u] += a->first[u - 1];
+    for (uint32_t i = 0; i < a->answer->flow_count; i++)
+        a->of_unit[a->first[a->answer->flows[i].unit + 1]++] = &a->answer->flows[i];
+    return SLUICE_OK;
+}
+
+static bool is_of(const slc_stream *stream, const slc_flow *flow)
+{
+    return stream->kind == flow->kind && stream->unit == flow->unit && stream->micro_batch == flow->micro_batch &&
+           stream->window == flow->window;
+}
+
+/* The part of a unit that this kind of flow has moved before half row h. */
+static double moved_before(const account *a, uint32_t unit, slc_flow_kind kind, uint32_t micro_batch, int64_t h)
+{
+    double sum = 0;
+    for (uint32_t i = a->first[unit]; i < a->first[unit + 1]; i++) {
+        const slc_flow *flow = a->of_unit[i];
+        if (flow->kind == kind && flow->micro_batch == micro_batch && flow->position < h) sum += flow->fraction;
+    }
+    return sum;
+}
+
+/* ---- Rules ---- */
+
+static sluice_status check_stream(const account *a, const slc_stream *stream)
+{
+    double sum = 0;
+    for (uint32_t i = a->first[stream->unit]; i < a->first[stream->unit + 1]; i++) {
+        const slc_flow *flow = a->of_unit[i];
+        if (!is_of(stream, flow)) continue;
+        if (flow->position < stream->first || flow->position > stream->last)
+            return fault(flow, "not between its need's two ends");
+        sum += flow->fraction;
+    }
+    if (fabs(sum - 1) > tolerance)
+        return slc_error(SLUICE_ERR_FORMAT, "slot model: %g of unit %u moves, not all of it (kind %d, micro-batch %u)",
+                         sum, stream->unit, (int)stream->kind, stream->micro_batch);
+    return SLUICE_OK;
+}
+
+static sluice_status check_order(const account *a, uint32_t unit)
+{
+    uint32_t last = a->parts->job->micro_batches - 1;
+    for (uint32_t i = a->first[unit]; a->parts->job->units[unit].trainable && i < a->first[unit + 1]; i++) {
+        const slc_flow *flow = a->of_unit[i];
+        bool gathers = flow->kind == SLC_FLOW_GATHER_VALUE ||
+                       (flow->kind == SLC_FLOW_WINDOW && !flow->window && !flow->micro_batch);
+        if (!gathers) continue;
+        double gathered = 0, reduced = moved_before(a, unit, SLC_FLOW_REDUCE, last, (int64_t)flow->position + 1);
+        for (uint32_t k = a->first[unit]; k < a->first[unit + 1]; k++) {
+            const slc_flow *other = a->of_unit[k];
+            if (other->kind == flow->kind && other->micro_batch == flow->micro_batch && other->window == flow->window &&
+                other->position <= flow->position)
+                gathered += other->fraction;
+        }
+        if (gathered > reduced + tolerance) return fault(flow, "gathered before it is reduced");
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status check_rules(const account *a)
+{
+    const slc_slot_model_parts *parts = a->parts;
+    uint32_t known = 0;
+    for (uint32_t u = 0; u < parts->job->unit_count; u++) {
+        if ((unsigned)a->answer->strategies[u] >= SLC_STRATEGIES ||
+            !slc_has(parts->request->allowed[u], a->answer->strategies[u]))
+            return slc_error(SLUICE_ERR_FORMAT, "slot model: unit %u has a strategy that is not allowed", u);
+        sluice_status status = check_order(a, u);
+        if (status) return status;
+    }
+    for (uint32_t l = 0; l < parts->job->layer_count; l++) {
+        uint8_t of = slc_recompute_of(parts, l);
+        if (of != 2 && a->answer->recompute[l] != (of == 1))
+            return slc_error(SLUICE_ERR_FORMAT, "slot model: layer %u must %srecompute", l, of ? "" : "not ");
+    }
+    for (uint32_t i = 0; i < parts->stream_count; i++) {
+        const slc_stream *stream = &parts->streams[i];
+        if (!slc_has(stream->strategies, a->answer->strategies[stream->unit])) continue;
+        sluice_status status = check_stream(a, stream);
+        if (status) return status;
+        for (uint32_t k = a->first[stream->unit]; k < a->first[stream->unit + 1]; k++)
+            known += is_of(stream, a->of_unit[k]);
+    }
+    if (known != a->answer->flow_count)
+        return slc_error(SLUICE_ERR_FORMAT, "slot model: flows that no strategy asks for");
+    return SLUICE_OK;
+}
+
+/* ---- Time ---- */
+
+static double stream_seconds(const account *a, const slc_flow *flow)
+{
+    for (uint32_t i = 0; i < a->parts->stream_count; i++) {
+        const slc_stream *stream = &a->parts->streams[i];
+        if (is_of(stream, flow) && slc_has(stream->strategies, a->answer->strategies[flow->unit]))
+            return stream->seconds;
+    }
+    return 0;
+}
+
+static sluice_status add_time(const account *a, double *step_s)
+{
+    const slc_slot_model_parts *parts = a->parts;
+    const slc_link *link = &parts->times->link;
+    double *load = calloc(parts->half_rows, sizeof *load); /* of each position */
+    if (!load) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for loads");
+    for (uint32_t i = 0; i < a->answer->flow_count; i++) {
+        const slc_flow *flow = &a->answer->flows[i];
+        load[flow->position % parts->half_rows] += flow->fraction * stream_seconds(a, flow);
+    }
+    sluice_status status = SLUICE_OK;
+    *step_s =
+        parts->job->barrier && parts->job->world > 1 ? slc_operation_s(parts->job, parts->times, SLC_ITEM_AGREE, 0) : 0;
+    for (uint32_t s = 0; !status && s < parts->slots; s++) {
+        double alone = slc_slot_s(parts->job, parts->times, a->answer->recompute, s % slc_job_slots(parts->job));
+        double taken = load[2 * s] * link->sigma, time = alone + link->kappa * load[2 * s];
+        if (taken > time + tolerance * (time + alone + taken))
+            status =
+                slc_error(SLUICE_ERR_FORMAT, "slot model: %g s of communication in slot %u of %g s", taken, s, time);
+        *step_s += time + load[2 * s + 1];
+    }
+    free(load);
+    return status;
+}
+
+/* ---- Memory ---- */
+
+static double gradient_at(const account *a, uint32_t u, int64_t h)
+{
+    const slc_slot_model_parts *parts = a->parts;
+    const slc_job *job = parts->job;
+    uint32_t first, last, final = job->micro_batches - 1, cycle = slc_job_slots(job);
+    double part = 0;
+    slc_unit_gradient_slots(job, &job->units[u], &first, &last);
+    for (uint32_t m = job->each ? 0 : final; m <= final; m++) {
+        int64_t from = 2 * (int64_t)(job->each ? m * cycle + first : first);
+        for (int64_t at = h; at <= h + parts->half_rows; at += parts->half_rows)
+            if (at >= from) part += 1 - moved_before(a, u, SLC_FLOW_REDUCE, m, at);
+    }
+    return part;
+}
+
+static double reduced_at(const account *a, uint32_t u, int64_t h)
+{
+    const slc_slot_model_parts *parts = a->parts;
+    const slc_job *job = parts->job;
+    bool dp = a->answer->strategies[u] == SLC_DP;
+    uint32_t final = job->micro_batches - 1, first = job->each ? 0 : final;
+    double part = 0;
+    for (int64_t at = h; at <= h + parts->half_rows; at += parts->half_rows) {
+        double in = moved_before(a, u, SLC_FLOW_REDUCE, first, at);
+        if (dp)
+            in -= moved_before(a, u, SLC_FLOW_GATHER_VALUE, final, at);
+        else if (job->barrier)
+            in = at >= parts->half_rows ? 0 : in;
+        else
+            in -= moved_before(a, u, SLC_FLOW_REDUCE, final, at);
+        part += in;
+    }
+    return part;
+}
+
+static double gathered_at(const account *a, uint32_t u, int64_t h)
+{
+    const slc_slot_model_parts *parts = a->parts;
+    double part = 0;
+    slc_window window;
+    for (uint32_t i = a->first[u]; i < a->first[u + 1]; i++) {
+        const slc_flow *flow = a->of_unit[i];
+        if (flow->kind != SLC_FLOW_WINDOW) continue;
+        slc_unit_window(parts->job, &parts->job->units[u], true, flow->window, &window);
+        uint32_t origin = flow->micro_batch * slc_job_slots(parts->job);
+        if (!flow->micro_batch && !flow->window) origin = parts->slots; /* counted from the step before */
+        int64_t end = 2 * (int64_t)(origin + window.last_slot) + 1;
+        for (int64_t at = h; at <= h + parts->half_rows; at += parts->half_rows)
+            if (flow->position < at && at <= end) part += flow->fraction;
+    }
+    return part;
+}
+
+static double unit_at(const account *a, uint32_t u, int64_t h)
+{
+    const slc_job *job = a->parts->job;
+    slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
+    double bytes = 0;
+    for (uint32_t i = slc_memory_rows(job, &job->units[u], a->answer->strategies[u], rows); i-- > 0;) {
+        double part = 1, whole = 4.0 * (double)job->units[u].elements / (rows[i].shard ? job->world : 1);
+        if (rows[i].life == SLC_LIFE_GRADIENT) part = gradient_at(a, u, h);
+        if (rows[i].life == SLC_LIFE_REDUCED) part = reduced_at(a, u, h);
+        if (rows[i].life == SLC_LIFE_WINDOW) part = gathered_at(a, u, h);
+        bytes += part * whole;
+    }
+    return bytes;
+}
+
+static double others_at(const account *a, uint32_t slot)
+{
+    const slc_job *job = a->parts->job;
+    double bytes = 0;
+    for (uint32_t i = 0; i < job->activation_count; i++) {
+        const slc_activation_life *life = &job->activations[i];
+        uint32_t layer = slc_slot_layer(job, life->first_slot);
+        bool again = life->recomputable && slc_slot_is_forward(job, life->first_slot) && a->answer->recompute[layer];
+        if (slot < life->first_slot || slot > life->last_slot) continue;
+        if (again && slot > life->first_slot && slot < slc_backward_slot(job, layer)) continue;
+        bytes += (double)life->bytes;
+    }
+    for (uint32_t i = 0; i < job->workspace_count; i++)
+        if (job->workspaces[i].layer == slc_slot_layer(job, slot)) bytes += (double)job->workspaces[i].bytes;
+    return bytes;
+}
+
+static double largest_row(const account *a)
+{
+    const slc_slot_model_parts *parts = a->parts;
+    const slc_job *job = parts->job;
+    double always = (double)job->scratch_bytes + 8.0 * (double)slc_agreement_words(job->world), most = 0, reading = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        double block = 4.0 * (double)slc_run_elements(&job->units[u], 0, 1);
+        if (block > reading) reading = block;
+    }
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        reading += (double)slc_resident_bytes(job, &job->units[u], a->answer->strategies[u]);
+    most = always + reading;
+    for (uint32_t h = 0; h < parts->half_rows; h++) {
+        double bytes = always + others_at(a, h / 2 % slc_job_slots(job));
+        for (uint32_t u = 0; u < job->unit_count; u++) bytes += unit_at(a, u, h);
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+sluice_status slc_slot_model_evaluate(const slc_slot_request *request, const slc_slot_solution *answer, double *step_s,
+                                      uint64_t *most_bytes)
+{
+    slc_slot_model_parts parts;
+    sluice_status status = slc_slot_parts_init(&parts, request, true);
+    if (status) return status;
+    account a = {.parts = &parts, .answer = answer};
+    status = sort_by_unit(&a);
+    if (!status) status = check_rules(&a);
+    if (!status) status = add_time(&a, step_s);
+    if (!status) *most_bytes = (uint64_t)llround(largest_row(&a));
+    free(a.of_unit);
+    free(a.first);
+    slc_slot_parts_fini(&parts);
+    return status;
+}

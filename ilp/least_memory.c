@@ -1,0 +1,152 @@
+/* The least memory: a small program over strategies and recomputation alone, since flows next to their needs hold
+ * least.
+ */
+#include "ilp/serial_memory.h"
+#include "ilp/slot_program.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct {
+    const slc_serial_memory *memory;
+    glp_prob *lp;
+    int *choice, *again; /* columns */
+    int *rows;
+    double *values;
+    double unit; /* bytes of one */
+} least;
+
+/* Column 1 is the peak. Entries of a column: its rows, and for strategies the choice. */
+static void add_column(least *l, int column, const double *cells, double sign, int choice_row)
+{
+    int count = 0;
+    for (uint32_t h = 0; h < l->memory->rows; h++) {
+        if (cells[h] == 0) continue;
+        l->rows[++count] = 1 + (int)h;
+        l->values[count] = sign * cells[h] / l->unit;
+    }
+    if (choice_row) {
+        l->rows[++count] = choice_row;
+        l->values[count] = 1;
+    }
+    glp_set_mat_col(l->lp, column, count, l->rows, l->values);
+    glp_set_col_kind(l->lp, column, GLP_BV);
+}
+
+static void build(least *l)
+{
+    const slc_serial_memory *memory = l->memory;
+    const slc_job *job = memory->parts->job;
+    int rows = (int)memory->rows;
+    glp_add_rows(l->lp, rows + (int)job->unit_count);
+    for (int h = 1; h <= rows; h++) glp_set_row_bnds(l->lp, h, GLP_UP, 0, -memory->fixed[h - 1] / l->unit);
+    glp_add_cols(l->lp, 1);
+    glp_set_col_bnds(l->lp, 1, GLP_LO, 0, 0);
+    glp_set_obj_coef(l->lp, 1, 1);
+    for (int h = 1; h <= rows; h++) {
+        l->rows[h] = h;
+        l->values[h] = -1;
+    }
+    glp_set_mat_col(l->lp, 1, rows, l->rows, l->values);
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        glp_set_row_bnds(l->lp, rows + 1 + (int)u, GLP_FX, 1, 1);
+        for (uint32_t i = u * SLC_STRATEGIES; i < (u + 1) * SLC_STRATEGIES; i++)
+            if (memory->unit[i]) {
+                l->choice[i] = glp_add_cols(l->lp, 1);
+                add_column(l, l->choice[i], memory->unit[i], 1, rows + 1 + (int)u);
+            }
+    }
+    for (uint32_t k = 0; k < job->layer_count; k++)
+        if (memory->layer[k]) {
+            l->again[k] = glp_add_cols(l->lp, 1);
+            add_column(l, l->again[k], memory->layer[k], -1, 0);
+        }
+}
+
+static void read_out(const least *l, slc_slot_choice *choice)
+{
+    const slc_job *job = l->memory->parts->job;
+    for (uint32_t i = 0; i < job->unit_count * SLC_STRATEGIES; i++)
+        if (l->choice[i] && glp_mip_col_val(l->lp, l->choice[i]) > 0.5)
+            choice->strategies[i / SLC_STRATEGIES] = (slc_strategy)(i % SLC_STRATEGIES);
+    for (uint32_t k = 0; k < job->layer_count; k++)
+        choice->recompute[k] =
+            l->again[k] ? glp_mip_col_val(l->lp, l->again[k]) > 0.5 : slc_recompute_of(l->memory->parts, k) == 1;
+}
+
+/* What one would guess: of each unit the option that keeps least for good, and every layer recomputing. */
+static void guess(const slc_serial_memory *memory, slc_slot_choice *choice)
+{
+    const slc_job *job = memory->parts->job;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        double smallest = INFINITY;
+        for (int k = 0; k < SLC_STRATEGIES; k++) {
+            const double *rows = memory->unit[u * SLC_STRATEGIES + (uint32_t)k];
+            if (!rows || rows[memory->rows - 1] >= smallest) continue;
+            smallest = rows[memory->rows - 1];
+            choice->strategies[u] = (slc_strategy)k;
+        }
+    }
+    for (uint32_t l = 0; l < job->layer_count; l++) choice->recompute[l] = slc_recompute_of(memory->parts, l) != 0;
+}
+
+static sluice_status solve(least *l, double time_limit_s, slc_slot_choice *choice, bool *proven)
+{
+    glp_smcp simplex;
+    glp_init_smcp(&simplex);
+    simplex.msg_lev = GLP_MSG_OFF;
+    glp_iocp search;
+    glp_init_iocp(&search);
+    search.msg_lev = GLP_MSG_OFF;
+    search.presolve = GLP_OFF;
+    search.mip_gap = 1e-7;
+    if (time_limit_s > 0) simplex.tm_lim = search.tm_lim = 1 + (int)(1e3 * fmin(time_limit_s, 1e6));
+    *proven = false;
+    if (glp_simplex(l->lp, &simplex) || glp_get_status(l->lp) != GLP_OPT) return SLUICE_OK;
+    int failed = glp_intopt(l->lp, &search);
+    int found = glp_mip_status(l->lp);
+    if (found != GLP_OPT && found != GLP_FEAS) return SLUICE_OK;
+    *proven = !failed && found == GLP_OPT;
+    read_out(l, choice);
+    return SLUICE_OK;
+}
+
+sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double time_limit_s, slc_slot_choice *choice,
+                                      bool *proven)
+{
+    const slc_job *job = memory->parts->job;
+    guess(memory, choice);
+    size_t entries = memory->rows + job->unit_count + 2;
+    least l = {.memory = memory,
+               .choice = calloc((size_t)job->unit_count * SLC_STRATEGIES + 1, sizeof *l.choice),
+               .again = calloc((size_t)job->layer_count + 1, sizeof *l.again),
+               .rows = calloc(entries, sizeof *l.rows),
+               .values = calloc(entries, sizeof *l.values),
+               .unit = 1};
+    slc_slot_choice found = {0};
+    sluice_status status = slc_slot_choice_init(&found, job);
+    if (!status && (!l.choice || !l.again || !l.rows || !l.values))
+        status = slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for the least memory");
+    if (status) goto out;
+
+    l.unit = slc_serial_peak(memory, choice, l.values) / 100;
+    if (!(l.unit > 0)) l.unit = 1;
+    double guessed = 100 * l.unit;
+    l.lp = glp_create_prob();
+    build(&l);
+    slc_slot_choice_copy(&found, choice, job);
+    status = solve(&l, time_limit_s, &found, proven);
+    if (!status && slc_serial_peak(memory, &found, l.values) < guessed) slc_slot_choice_copy(choice, &found, job);
+    glp_delete_prob(l.lp);
+
+out:
+    slc_slot_choice_fini(&found);
+    free(l.values);
+    free(l.rows);
+    free(l.again);
+    free(l.choice);
+    return status;
+}

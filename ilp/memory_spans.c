@@ -1,0 +1,123 @@
+/* What lies in memory when: spans of half rows for strategies, for what moves at a position, and for recomputation.
+ * The table of strategies says what there is; this file, from when to when. */
+#include "ilp/slot_parts.h"
+#include "lib/plan/strategy_table.h"
+
+static double whole_bytes(const slc_unit *unit)
+{
+    return 4.0 * (double)unit->elements;
+}
+
+static bool gradient_is_transient(const slc_slot_model_parts *parts, uint32_t unit, slc_strategy strategy)
+{
+    slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
+    for (uint32_t i = slc_memory_rows(parts->job, &parts->job->units[unit], strategy, rows); i-- > 0;)
+        if (rows[i].life == SLC_LIFE_GRADIENT) return true;
+    return false;
+}
+
+static slc_strategy one_of(uint8_t strategies)
+{
+    slc_strategy strategy = SLC_DP;
+    while (!slc_has(strategies, strategy)) strategy++;
+    return strategy;
+}
+
+static uint32_t first_use(const slc_slot_model_parts *parts, uint32_t unit)
+{
+    slc_window window;
+    slc_unit_window(parts->job, &parts->job->units[unit], true, 0, &window);
+    return window.first_slot;
+}
+
+/* The shard that sums wait in: from the first reduction until the update (or dp's gather of the gradient). It is laid
+ * down with the first reduction and, unless the barrier ends it, taken away by what follows the last. */
+static uint32_t waiting_shard(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t position,
+                              slc_span *out)
+{
+    const slc_job *job = parts->job;
+    slc_strategy strategy = one_of(stream->strategies);
+    if (!slc_operations_of(job, &job->units[stream->unit], strategy).moves_sum) return 0;
+    bool at_barrier = job->barrier && strategy != SLC_DP, reduce = stream->kind == SLC_FLOW_REDUCE;
+    bool last = stream->micro_batch == parts->micro_batches - 1;
+    bool lays = reduce && (stream->micro_batch == 0 || !job->each);
+    bool takes = !at_barrier && last && (strategy == SLC_DP ? !reduce : reduce);
+    double shard = whole_bytes(&job->units[stream->unit]) / job->world;
+    slc_span span = {position + 1, 2 * (int64_t)parts->slots - 1, shard};
+    if (!at_barrier) span.to += 2 * (int64_t)first_use(parts, stream->unit);
+    uint32_t count = 0;
+    if (lays) {
+        out[count] = span;
+        int64_t middle = 2 * (int64_t)slc_job_slots(job); /* later micro-batches of a template hold all of it */
+        if (slc_is_template(parts) && out[count].from > middle && job->each) out[count].from = middle;
+        count++;
+    }
+    span.bytes = -shard;
+    if (takes) out[count++] = span;
+    return count;
+}
+
+uint32_t slc_stream_spans(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t position,
+                          slc_span out[SLC_SPANS_MAX])
+{
+    uint32_t count = 0;
+    double whole = whole_bytes(&parts->job->units[stream->unit]);
+    if (stream->kind == SLC_FLOW_WINDOW) {
+        out[count++] = (slc_span){position + 1, stream->last, whole};
+        return count;
+    }
+    if (stream->kind == SLC_FLOW_REDUCE && gradient_is_transient(parts, stream->unit, one_of(stream->strategies)))
+        out[count++] = (slc_span){stream->first + 1, position, whole};
+    return count + waiting_shard(parts, stream, position, out + count);
+}
+
+uint32_t slc_strategy_spans_max(const slc_slot_model_parts *parts)
+{
+    uint32_t most = 0;
+    for (uint32_t u = 0; u < parts->job->unit_count; u++)
+        if (parts->job->units[u].use_count > most) most = parts->job->units[u].use_count;
+    return 1 + parts->micro_batches * (2 * most + 1);
+}
+
+uint32_t slc_strategy_spans(const slc_slot_model_parts *parts, uint32_t u, slc_strategy strategy, slc_span *out)
+{
+    const slc_job *job = parts->job;
+    const slc_unit *unit = &job->units[u];
+    int64_t cycle = slc_job_slots(job);
+    uint32_t count = 0, first, last, windows = parts->micro_batches;
+    slc_window window;
+
+    out[count++] = (slc_span){0, parts->half_rows - 1, (double)slc_resident_bytes(job, unit, strategy)};
+    for (uint32_t m = 0; strategy == SLC_FSDP && m < windows; m++)
+        for (uint32_t w = 0; slc_unit_window(job, unit, true, w, &window); w++)
+            out[count++] = (slc_span){2 * (m * cycle + window.first_slot), 2 * (m * cycle + window.last_slot) + 1,
+                                      whole_bytes(unit)};
+    if (!unit->trainable || !gradient_is_transient(parts, u, strategy)) return count;
+    slc_unit_gradient_slots(job, unit, &first, &last);
+    if (!job->each) {
+        int64_t end = 2 * ((parts->micro_batches - 1) * cycle + last) + 1;
+        out[count++] = (slc_span){2 * (int64_t)first, end, whole_bytes(unit)};
+        return count;
+    }
+    for (uint32_t m = 0; m < parts->micro_batches; m++)
+        out[count++] = (slc_span){2 * (m * cycle + first), 2 * (m * cycle + last) + 1, whole_bytes(unit)};
+    return count;
+}
+
+uint32_t slc_activation_layer(const slc_job *job, uint32_t activation)
+{
+    return slc_slot_layer(job, job->activations[activation].first_slot);
+}
+
+bool slc_recompute_span(const slc_slot_model_parts *parts, uint32_t activation, uint32_t micro_batch, slc_span *out)
+{
+    const slc_job *job = parts->job;
+    const slc_activation_life *life = &job->activations[activation];
+    if (!life->recomputable || !slc_slot_is_forward(job, life->first_slot)) return false;
+    uint32_t backward = slc_backward_slot(job, slc_activation_layer(job, activation));
+    uint32_t first = life->first_slot + 1, last = life->last_slot < backward ? life->last_slot : backward - 1;
+    if (last < first || life->last_slot < life->first_slot) return false;
+    int64_t origin = (int64_t)micro_batch * slc_job_slots(job);
+    *out = (slc_span){2 * (origin + first), 2 * (origin + last) + 1, (double)life->bytes};
+    return true;
+}

@@ -1,0 +1,76 @@
+/* Which of its legal positions a stream may use: its windows. Of all gaps only the one that holds least memory is of
+ * use (behind the last gradient slot for a reduction, before the first use for a gather): waiting costs the same
+ * wherever it stands. Of the slots, those near it and then ever fewer ("geo2"), or all. Where overlap saves nothing
+ * (kappa >= 1) only the gap is left. */
+#include "ilp/slot_parts.h"
+
+enum { DENSE = 6 };
+
+/* Near which end of its range a stream is drawn. Gathers of values wait for their use; dp's gather of the gradient
+ * frees the shard that its sum waits in. */
+static bool is_drawn_to_first(const slc_stream *stream)
+{
+    return stream->kind == SLC_FLOW_REDUCE ||
+           (stream->kind == SLC_FLOW_GATHER_VALUE && stream->strategies == 1u << SLC_DP);
+}
+
+/* A whole gradient that stays frees nothing when reduced, while the shard of the sum begins to wait. */
+static bool holds_least_at_last(const slc_slot_model_parts *parts, const slc_stream *stream)
+{
+    const slc_job *job = parts->job;
+    bool stays = !(stream->strategies & (1u << SLC_SDP | 1u << SLC_FSDP));
+    bool dp = stream->strategies == 1u << SLC_DP;
+    if (stream->kind != SLC_FLOW_REDUCE || !stays || !job->each || stream->micro_batch) return false;
+    return parts->micro_batches > 1 || (job->barrier && !dp);
+}
+
+uint32_t slc_stream_serial_position(const slc_slot_model_parts *parts, const slc_stream *stream)
+{
+    return is_drawn_to_first(stream) && !holds_least_at_last(parts, stream) ? stream->first : stream->last;
+}
+
+static uint32_t next_offset(const slc_slot_model_parts *parts, uint32_t offset)
+{
+    if (parts->request->every_position || offset < DENSE) return offset + 1;
+    return offset + (offset >= 8 ? offset / 4 : 1);
+}
+
+static bool slot_has_time(const slc_slot_model_parts *parts, uint32_t position)
+{
+    uint32_t slot = position / 2 % slc_job_slots(parts->job), layer = slc_slot_layer(parts->job, slot);
+    double seconds = parts->times->slot_s[slot];
+    if (!slc_slot_is_forward(parts->job, slot) && slc_recompute_of(parts, layer))
+        seconds += parts->times->recompute_s[layer];
+    return seconds > 0;
+}
+
+static uint32_t from_first(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t *out)
+{
+    uint32_t count = 0;
+    out[count++] = stream->first;
+    if (parts->times->link.kappa < 1)
+        for (uint32_t o = 1; stream->first - 1 + 2 * o <= stream->last; o = next_offset(parts, o))
+            if (slot_has_time(parts, stream->first - 1 + 2 * o)) out[count++] = stream->first - 1 + 2 * o;
+    if (holds_least_at_last(parts, stream) && stream->last > stream->first) out[count++] = stream->last;
+    return count;
+}
+
+static uint32_t from_last(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t *out)
+{
+    uint32_t count = 0;
+    out[count++] = stream->last;
+    if (parts->times->link.kappa < 1)
+        for (uint32_t o = 1; stream->first + 2 * o <= stream->last + 1; o = next_offset(parts, o))
+            if (slot_has_time(parts, stream->last + 1 - 2 * o)) out[count++] = stream->last + 1 - 2 * o;
+    for (uint32_t i = 0; i < count / 2; i++) {
+        uint32_t swap = out[i];
+        out[i] = out[count - 1 - i];
+        out[count - 1 - i] = swap;
+    }
+    return count;
+}
+
+uint32_t slc_stream_positions(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t *out)
+{
+    return is_drawn_to_first(stream) ? from_first(parts, stream, out) : from_last(parts, stream, out);
+}

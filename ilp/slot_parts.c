@@ -1,0 +1,174 @@
+/* The parts of the model: checks of the request, strategies worth considering, streams, and what is fixed in memory. */
+#include "ilp/slot_parts.h"
+
+#include "lib/base/status.h"
+#include "lib/plan/strategy_table.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static bool is_time(double seconds)
+{
+    return isfinite(seconds) && seconds >= 0 && seconds < 1e9;
+}
+
+static sluice_status check_link(const slc_link *link)
+{
+    const slc_link_line *lines[] = {&link->reduce_scatter, &link->all_gather};
+    for (int i = 0; i < 2; i++)
+        if (!is_time(lines[i]->latency_s) || !(lines[i]->bytes_per_s > 0) || !isfinite(lines[i]->bytes_per_s))
+            return slc_error(SLUICE_ERR_FORMAT, "slot model: the link needs a latency >= 0 and a bandwidth > 0");
+    if (!is_time(link->kappa) || !is_time(link->sigma) || link->sigma < 1 || link->kappa > link->sigma ||
+        !is_time(link->operation_s))
+        return slc_error(SLUICE_ERR_FORMAT, "slot model: kappa must be in [0, sigma] and sigma >= 1, not %g and %g",
+                         link->kappa, link->sigma);
+    return SLUICE_OK;
+}
+
+static sluice_status check_layers(const slc_slot_request *request)
+{
+    const slc_job *job = request->job;
+    const slc_times *times = request->times;
+    for (uint32_t s = 0; s < slc_job_slots(job); s++)
+        if (!is_time(times->slot_s[s]))
+            return slc_error(SLUICE_ERR_FORMAT, "slot model: slot %u takes %g seconds", s, times->slot_s[s]);
+    for (uint32_t l = 0; request->recompute && l < job->layer_count; l++) {
+        if (request->recompute[l] > 2)
+            return slc_error(SLUICE_ERR_FORMAT, "slot model: recompute of layer %u is %u, not 0, 1 or 2", l,
+                             request->recompute[l]);
+        if (request->recompute[l] && !is_time(times->recompute_s[l]))
+            return slc_error(SLUICE_ERR_FORMAT, "slot model: layer %u recomputes in %g seconds", l,
+                             times->recompute_s[l]);
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status check(const slc_slot_request *request)
+{
+    const slc_job *job = request->job;
+    if (!job->layer_count || !job->world || !job->micro_batches)
+        return slc_error(SLUICE_ERR_FORMAT, "slot model: a job of no layers, ranks or micro-batches");
+    if ((uint64_t)job->layer_count * job->micro_batches > 1u << 20)
+        return slc_error(SLUICE_ERR_FORMAT, "slot model: %u layers times %u micro-batches are too many",
+                         job->layer_count, job->micro_batches);
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (!job->units[u].use_count || !(request->allowed[u] & ((1u << SLC_STRATEGIES) - 1)))
+            return slc_error(SLUICE_ERR_FORMAT, "slot model: unit %u is used by no layer or has no strategy", u);
+    if (!is_time(request->times->update_s_per_element))
+        return slc_error(SLUICE_ERR_FORMAT, "slot model: an update of %g seconds an element",
+                         request->times->update_s_per_element);
+    sluice_status status = check_link(&request->times->link);
+    return status ? status : check_layers(request);
+}
+
+/* Of strategies that move the same in the same ways, only the one that keeps least is an option: sdp instead of oss,
+ * and one of those that keep a frozen unit. Without a barrier (that dp's gathers need not wait for) dp moves as sdp
+ * does and keeps more; all it saves is the start of one operation, so where that is little it is left out too and
+ * counted in forgone_s. */
+static void drop_dominated(slc_slot_model_parts *parts)
+{
+    const slc_job *job = parts->job;
+    double step_s = 0, dp_s = 0;
+    for (uint32_t s = 0; s < slc_job_slots(job); s++) step_s += parts->times->slot_s[s] * job->micro_batches;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        uint8_t allowed = parts->options[u];
+        if (slc_has(allowed, SLC_SDP)) allowed &= ~(1u << SLC_OSS);
+        if (!job->units[u].trainable) {
+            if (slc_has(allowed, SLC_SDP)) allowed &= ~(1u << SLC_DP);
+            if (slc_has(allowed, SLC_OSS)) allowed &= ~(1u << SLC_DP);
+        } else if (slc_has(allowed, SLC_DP) && slc_has(allowed, SLC_SDP)) {
+            dp_s += job->each ? 0 : parts->times->link.operation_s;
+        }
+        parts->options[u] = allowed;
+    }
+    if (job->barrier || dp_s > 1e-4 * step_s) return;
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (slc_has(parts->options[u], SLC_SDP)) parts->options[u] &= ~(1u << SLC_DP);
+    parts->forgone_s = dp_s;
+}
+
+static uint64_t largest_block_bytes(const slc_job *job)
+{
+    uint64_t largest = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        uint64_t block = slc_run_elements(&job->units[u], 0, 1);
+        if (block > largest) largest = block;
+    }
+    return 4 * largest;
+}
+
+static void add_fixed(slc_slot_model_parts *parts, uint32_t first_slot, uint32_t last_slot, uint64_t bytes)
+{
+    for (uint32_t m = 0; m < parts->micro_batches; m++)
+        for (uint32_t s = first_slot; s <= last_slot; s++) {
+            uint32_t slot = m * slc_job_slots(parts->job) + s;
+            parts->fixed_bytes[2 * slot] += bytes;
+            parts->fixed_bytes[2 * slot + 1] += bytes;
+        }
+}
+
+static void sum_fixed_bytes(slc_slot_model_parts *parts)
+{
+    const slc_job *job = parts->job;
+    uint64_t always = job->scratch_bytes + 8 * slc_agreement_words(job->world);
+    add_fixed(parts, 0, slc_job_slots(job) - 1, always);
+    parts->reading_bytes = always + largest_block_bytes(job);
+    for (uint32_t a = 0; a < job->activation_count; a++) {
+        const slc_activation_life *life = &job->activations[a];
+        slc_span dropped;
+        if (life->last_slot < life->first_slot) continue;
+        add_fixed(parts, life->first_slot, life->last_slot, life->bytes);
+        if (slc_recompute_of(parts, slc_activation_layer(job, a)) == 1 && slc_recompute_span(parts, a, 0, &dropped))
+            add_fixed(parts, (uint32_t)dropped.from / 2, (uint32_t)dropped.to / 2, -life->bytes);
+    }
+    for (uint32_t w = 0; w < job->workspace_count; w++) {
+        uint32_t forward = slc_forward_slot(job->workspaces[w].layer);
+        uint32_t backward = slc_backward_slot(job, job->workspaces[w].layer);
+        add_fixed(parts, forward, forward, job->workspaces[w].bytes);
+        add_fixed(parts, backward, backward, job->workspaces[w].bytes);
+    }
+}
+
+static sluice_status list_streams(slc_slot_model_parts *parts)
+{
+    size_t count = 0;
+    for (uint32_t u = 0; u < parts->job->unit_count; u++) count += slc_unit_streams(parts, u, NULL);
+    parts->streams = calloc(count + 1, sizeof *parts->streams);
+    if (!parts->streams) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu streams", count);
+    for (uint32_t u = 0; u < parts->job->unit_count; u++)
+        parts->stream_count += slc_unit_streams(parts, u, parts->streams + parts->stream_count);
+    return SLUICE_OK;
+}
+
+sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_request *request, bool unfold)
+{
+    *parts = (slc_slot_model_parts){.request = request, .job = request->job, .times = request->times};
+    sluice_status status = check(request);
+    if (status) return status;
+    uint32_t real = request->job->micro_batches;
+    parts->micro_batches = unfold || real <= 3 ? real : 3;
+    parts->middle = slc_is_template(parts) ? real - 2 : 1;
+    parts->slots = parts->micro_batches * slc_job_slots(request->job);
+    parts->half_rows = 2 * parts->slots;
+    parts->options = calloc((size_t)request->job->unit_count + 1, sizeof *parts->options);
+    parts->fixed_bytes = calloc(parts->half_rows, sizeof *parts->fixed_bytes);
+    if (!parts->options || !parts->fixed_bytes) {
+        slc_slot_parts_fini(parts);
+        return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %u slots", parts->slots);
+    }
+    for (uint32_t u = 0; u < request->job->unit_count; u++)
+        parts->options[u] = request->allowed[u] & ((1u << SLC_STRATEGIES) - 1);
+    if (!unfold) drop_dominated(parts);
+    sum_fixed_bytes(parts);
+    status = list_streams(parts);
+    if (status) slc_slot_parts_fini(parts);
+    return status;
+}
+
+void slc_slot_parts_fini(slc_slot_model_parts *parts)
+{
+    free(parts->streams);
+    free(parts->fixed_bytes);
+    free(parts->options);
+    *parts = (slc_slot_model_parts){0};
+}

@@ -1,0 +1,462 @@
+/* From the parts to columns and rows. Columns are made one after another into a dense picture of one column, of which
+ * the entries that are not zero go into the program. Gaps need no rows: they are as long as what stands in them, so a
+ * flow there simply costs its time. */
+#include "ilp/slot_program.h"
+
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    slc_slot_program *program;
+    const slc_slot_model_parts *parts;
+    int choice_row, stream_row, slot_row, memory_row, reading_row, order_row, rows;
+    int *order_first;         /* [units + 1] of each unit, in order_position */
+    uint32_t *order_position; /* of each order row: 2 * position, + 1 for dp's */
+    int order_count, order_capacity;
+    double *entry; /* [rows + 1] the column being made */
+    int *touched, touched_count;
+    bool *is_touched;
+    int *rows_of, *columns_of; /* all entries, from 1 */
+    double *values;
+    int entry_count, entry_capacity;
+    uint32_t *positions;
+    slc_span *spans;
+    bool failed;
+} maker;
+
+static bool make_room(maker *m, int more)
+{
+    if (m->failed) return false;
+    if (m->entry_count + more + 1 < m->entry_capacity) return true;
+    int capacity = 2 * (m->entry_capacity + more + 4096);
+    int *rows = realloc(m->rows_of, (size_t)capacity * sizeof *rows);
+    if (rows) m->rows_of = rows;
+    int *columns = realloc(m->columns_of, (size_t)capacity * sizeof *columns);
+    if (columns) m->columns_of = columns;
+    double *values = realloc(m->values, (size_t)capacity * sizeof *values);
+    if (values) m->values = values;
+    if (!rows || !columns || !values) {
+        m->failed = true;
+        return false;
+    }
+    m->entry_capacity = capacity;
+    return true;
+}
+
+static void put(maker *m, int row, double value)
+{
+    if (!m->is_touched[row]) {
+        m->is_touched[row] = true;
+        m->touched[m->touched_count++] = row;
+        m->entry[row] = 0;
+    }
+    m->entry[row] += value;
+}
+
+static void put_span(maker *m, const slc_span *span, double sign)
+{
+    int64_t all = m->parts->half_rows;
+    for (int64_t h = span->from; h <= span->to; h++)
+        put(m, m->memory_row + (int)(h % all), sign * span->bytes / m->program->byte_unit);
+}
+
+static void end_column(maker *m, int column)
+{
+    if (make_room(m, m->touched_count))
+        for (int i = 0; i < m->touched_count; i++) {
+            int row = m->touched[i];
+            if (fabs(m->entry[row]) < 1e-12) continue;
+            m->entry_count++;
+            m->rows_of[m->entry_count] = row;
+            m->columns_of[m->entry_count] = column;
+            m->values[m->entry_count] = m->entry[row];
+        }
+    for (int i = 0; i < m->touched_count; i++) m->is_touched[m->touched[i]] = false;
+    m->touched_count = 0;
+}
+
+/* ---- Rows ---- */
+
+/* Reductions of a unit up to a position are at least what is gathered up to there. Streams that hang together: dp's own
+ * with `each`, and all the others'. */
+static bool is_reduction_of_order(const maker *m, const slc_stream *s)
+{
+    return s->kind == SLC_FLOW_REDUCE && s->micro_batch == m->parts->micro_batches - 1;
+}
+
+static bool is_gather_of_order(const maker *m, const slc_stream *s)
+{
+    if (!m->parts->job->units[s->unit].trainable) return false;
+    return s->kind == SLC_FLOW_GATHER_VALUE || (s->kind == SLC_FLOW_WINDOW && !s->micro_batch && !s->window);
+}
+
+static bool is_dp(const slc_stream *s)
+{
+    return s->strategies == 1u << SLC_DP;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool add_order_row(maker *m, uint32_t position, uint32_t dp)
+{
+    if (m->order_count == m->order_capacity) {
+        int capacity = 2 * m->order_capacity + 256;
+        uint32_t *grown = realloc(m->order_position, (size_t)capacity * sizeof *grown);
+        if (!grown) return false;
+        m->order_position = grown;
+        m->order_capacity = capacity;
+    }
+    m->order_position[m->order_count++] = 2 * position + dp;
+    return true;
+}
+
+/* Positions at which something may be gathered before the last reduction; of several between two reductions the last
+ * one says it all. */
+static bool list_order_of(maker *m, uint32_t unit, bool dp)
+{
+    const slc_slot_model_parts *p = m->parts;
+    uint32_t room = 2 * p->slots + 4, *moments = calloc(4 * (size_t)room, sizeof *moments), count = 0;
+    if (!moments) return false;
+    for (uint32_t i = 0; i < p->stream_count; i++) {
+        const slc_stream *s = &p->streams[i];
+        bool reduction = is_reduction_of_order(m, s);
+        if (s->unit != unit || is_dp(s) != dp || (!reduction && !is_gather_of_order(m, s))) continue;
+        uint32_t positions = slc_stream_positions(p, s, m->positions);
+        for (uint32_t k = 0; k < positions && count < 4 * room; k++)
+            moments[count++] = 2 * m->positions[k] + !reduction;
+    }
+    if (count) qsort(moments, count, sizeof *moments, ascending);
+    bool fine = true;
+    for (uint32_t k = 0; fine && k + 1 < count; k++)
+        if ((moments[k] & 1) && !(moments[k + 1] & 1)) fine = add_order_row(m, moments[k] / 2, dp);
+    free(moments);
+    return fine;
+}
+
+static bool list_order_rows(maker *m)
+{
+    for (uint32_t u = 0; u < m->parts->job->unit_count; u++) {
+        m->order_first[u] = m->order_count;
+        if (!list_order_of(m, u, false) || !list_order_of(m, u, true)) return false;
+    }
+    m->order_first[m->parts->job->unit_count] = m->order_count;
+    return true;
+}
+
+static void number_rows(maker *m)
+{
+    m->choice_row = 1;
+    m->stream_row = m->choice_row + (int)m->parts->job->unit_count;
+    m->slot_row = m->stream_row + (int)m->parts->stream_count;
+    m->memory_row = m->slot_row + (int)m->parts->slots;
+    m->reading_row = m->memory_row + (int)m->parts->half_rows;
+    m->order_row = m->reading_row + 1;
+    m->rows = m->order_row + m->order_count - 1;
+}
+
+static void bound_rows(maker *m)
+{
+    const slc_slot_model_parts *p = m->parts;
+    slc_slot_program *program = m->program;
+    glp_add_rows(program->lp, m->rows);
+    for (uint32_t u = 0; u < p->job->unit_count; u++) {
+        bool leads = program->unit_group[u] == u;
+        glp_set_row_bnds(program->lp, m->choice_row + (int)u, leads ? GLP_FX : GLP_FR, 1, 1);
+    }
+    for (uint32_t i = 0; i < p->stream_count; i++) glp_set_row_bnds(program->lp, m->stream_row + (int)i, GLP_FX, 0, 0);
+    for (uint32_t s = 0; s < p->slots; s++)
+        glp_set_row_bnds(program->lp, m->slot_row + (int)s, GLP_UP, 0, slc_slot_seconds(p, s) / program->time_unit);
+    double limit = (double)p->request->limit;
+    for (uint32_t h = 0; h < p->half_rows; h++)
+        glp_set_row_bnds(program->lp, m->memory_row + (int)h, GLP_UP, 0,
+                         (limit - (double)p->fixed_bytes[h]) / program->byte_unit);
+    glp_set_row_bnds(program->lp, m->reading_row, GLP_UP, 0, (limit - (double)p->reading_bytes) / program->byte_unit);
+    for (int i = 0; i < m->order_count; i++) glp_set_row_bnds(program->lp, m->order_row + i, GLP_LO, 0, 0);
+}
+
+/* ---- Columns ---- */
+
+static void put_choice(maker *m, uint32_t unit, slc_strategy strategy)
+{
+    const slc_slot_model_parts *p = m->parts;
+    uint32_t spans = slc_strategy_spans(p, unit, strategy, m->spans);
+    for (uint32_t i = 0; i < spans; i++) put_span(m, &m->spans[i], 1);
+    put(m, m->reading_row, m->spans[0].bytes / m->program->byte_unit); /* the resident ones */
+    for (uint32_t i = 0; i < p->stream_count; i++)
+        if (p->streams[i].unit == unit && slc_has(p->streams[i].strategies, strategy))
+            put(m, m->stream_row + (int)i, -1);
+}
+
+static void add_choices(maker *m)
+{
+    slc_slot_program *program = m->program;
+    const slc_job *job = m->parts->job;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        uint8_t options = m->parts->options[u];
+        for (int k = 0; k < SLC_STRATEGIES; k++) {
+            if (!slc_has(options, (slc_strategy)k)) continue;
+            int *mine = &program->choice[u * SLC_STRATEGIES + (uint32_t)k];
+            if (program->unit_group[u] != u) {
+                *mine = program->choice[program->unit_group[u] * SLC_STRATEGIES + (uint32_t)k];
+                continue;
+            }
+            *mine = glp_add_cols(program->lp, 1);
+            bool only = !(options & (options - 1));
+            glp_set_col_bnds(program->lp, *mine, only ? GLP_FX : GLP_DB, only ? 1 : 0, 1);
+            if (!only) glp_set_col_kind(program->lp, *mine, GLP_BV);
+            put(m, m->choice_row + (int)u, 1);
+            for (uint32_t v = u; v < job->unit_count; v++)
+                if (program->unit_group[v] == u) put_choice(m, v, (slc_strategy)k);
+            end_column(m, *mine);
+        }
+    }
+}
+
+static void put_again(maker *m, uint32_t layer)
+{
+    const slc_slot_model_parts *p = m->parts;
+    slc_span span;
+    for (uint32_t b = 0; b < p->micro_batches; b++) {
+        uint32_t slot = b * slc_job_slots(p->job) + slc_backward_slot(p->job, layer);
+        put(m, m->slot_row + (int)slot, -p->times->recompute_s[layer] / m->program->time_unit);
+        for (uint32_t a = 0; a < p->job->activation_count; a++)
+            if (slc_activation_layer(p->job, a) == layer && slc_recompute_span(p, a, b, &span)) put_span(m, &span, -1);
+    }
+}
+
+static void add_recomputations(maker *m)
+{
+    slc_slot_program *program = m->program;
+    const slc_job *job = m->parts->job;
+    for (uint32_t l = 0; l < job->layer_count; l++) {
+        uint8_t of = slc_recompute_of(m->parts, l);
+        if (!of) continue;
+        if (program->layer_group[l] != l) {
+            program->again[l] = program->again[program->layer_group[l]];
+            continue;
+        }
+        int column = program->again[l] = glp_add_cols(program->lp, 1);
+        glp_set_col_bnds(program->lp, column, of == 1 ? GLP_FX : GLP_DB, of == 1, 1);
+        if (of == 2) glp_set_col_kind(program->lp, column, GLP_BV);
+        double seconds = 0;
+        for (uint32_t k = l; k < job->layer_count; k++) {
+            if (program->layer_group[k] != l) continue;
+            seconds += m->parts->times->recompute_s[k] * job->micro_batches;
+            if (of == 2) {
+                put_again(m, k);
+                continue;
+            }
+            for (uint32_t b = 0; b < m->parts->micro_batches; b++) /* what it frees is in fixed_bytes already */
+                put(m, m->slot_row + (int)(b * slc_job_slots(job) + slc_backward_slot(job, k)),
+                    -m->parts->times->recompute_s[k] / program->time_unit);
+        }
+        glp_set_obj_coef(program->lp, column, seconds / program->time_unit);
+        end_column(m, column);
+    }
+}
+
+static void put_order(maker *m, const slc_stream *s, uint32_t position)
+{
+    bool reduction = is_reduction_of_order(m, s);
+    if (!reduction && !is_gather_of_order(m, s)) return;
+    for (int i = m->order_first[s->unit]; i < m->order_first[s->unit + 1]; i++)
+        if ((m->order_position[i] & 1) == is_dp(s) && m->order_position[i] / 2 >= position)
+            put(m, m->order_row + i, reduction ? 1 : -1);
+}
+
+static double distance(const slc_stream *s, uint32_t position)
+{
+    return s->kind == SLC_FLOW_REDUCE ? position - s->first : s->last - position;
+}
+
+/* One stream's share of a column; returns what it costs. */
+static double put_flow(maker *m, uint32_t stream, uint32_t position, double preference)
+{
+    const slc_slot_model_parts *p = m->parts;
+    const slc_stream *s = &p->streams[stream];
+    const slc_link *link = &p->times->link;
+    slc_span spans[SLC_SPANS_MAX];
+    uint32_t slot = position / 2 % p->slots;
+    put(m, m->stream_row + (int)stream, 1);
+    if (!(position & 1))
+        put(m, m->slot_row + (int)slot, (link->sigma - link->kappa) * s->seconds / m->program->time_unit);
+    uint32_t count = slc_stream_spans(p, s, position, spans);
+    for (uint32_t i = 0; i < count; i++) put_span(m, &spans[i], 1);
+    put_order(m, s, position);
+    double cost = slc_slot_weight(p, slot) * s->seconds * (position & 1 ? 1 : link->kappa);
+    return cost + preference * s->seconds * distance(s, position);
+}
+
+/* With a template: the same stream of the next micro-batch, for a reduction that reaches beyond its own and for a
+ * window gathered before its own. */
+static uint32_t twin_of(const slc_slot_model_parts *p, uint32_t stream, uint32_t position, bool *is_twin)
+{
+    const slc_stream *s = &p->streams[stream];
+    uint32_t cycle = 2 * slc_job_slots(p->job);
+    *is_twin = false;
+    if (!slc_is_template(p)) return SLC_NONE;
+    bool leads = false;
+    if (s->kind == SLC_FLOW_REDUCE && p->job->each) {
+        leads = s->micro_batch == 0 && position >= cycle;
+        *is_twin = s->micro_batch == 1 && position >= 2 * cycle;
+    } else if (s->kind == SLC_FLOW_WINDOW) {
+        leads = s->micro_batch == 1 && position < cycle;
+        *is_twin = s->micro_batch == 2 && position < 2 * cycle;
+    }
+    if (!leads) return SLC_NONE;
+    for (uint32_t t = stream + 1; t < p->stream_count; t++) {
+        const slc_stream *o = &p->streams[t];
+        if (o->kind == s->kind && o->unit == s->unit && o->window == s->window && o->strategies == s->strategies &&
+            o->micro_batch == s->micro_batch + 1)
+            return t;
+    }
+    return SLC_NONE;
+}
+
+static void add_flows(maker *m, double preference)
+{
+    slc_slot_program *program = m->program;
+    uint32_t whole = m->parts->request->whole_blocks, cycle = 2 * slc_job_slots(m->parts->job);
+    bool is_twin;
+    for (uint32_t i = 0; i < m->parts->stream_count; i++) {
+        uint32_t count = slc_stream_positions(m->parts, &m->parts->streams[i], m->positions);
+        for (uint32_t k = 0; k < count; k++) {
+            uint32_t position = m->positions[k], twin = twin_of(m->parts, i, position, &is_twin);
+            if (is_twin) continue;
+            double cost = put_flow(m, i, position, preference);
+            if (twin != SLC_NONE) cost += put_flow(m, twin, position + cycle, preference);
+            int column = glp_add_cols(program->lp, 1);
+            program->flows[program->flow_count++] = (slc_flow_column){i, position, twin, position + cycle};
+            glp_set_col_bnds(program->lp, column, GLP_LO, 0, 0);
+            for (int t = 0; whole && t < m->touched_count; t++) m->entry[m->touched[t]] /= whole;
+            if (whole) glp_set_col_kind(program->lp, column, GLP_IV);
+            glp_set_obj_coef(program->lp, column, cost / program->time_unit / (whole ? whole : 1));
+            end_column(m, column);
+        }
+    }
+}
+
+/* ---- All together ---- */
+
+static void choose_units(slc_slot_program *program)
+{
+    const slc_slot_model_parts *p = program->parts;
+    double seconds = 0, bytes = 0;
+    for (uint32_t s = 0; s < p->slots; s++) seconds += slc_slot_seconds(p, s);
+    for (uint32_t i = 0; i < p->stream_count; i++) seconds += p->streams[i].seconds;
+    for (uint32_t u = 0; u < p->job->unit_count; u++) bytes += 4.0 * (double)p->job->units[u].elements;
+    program->time_unit = seconds > 0 ? seconds / p->slots : 1;
+    program->byte_unit = bytes > 0 ? bytes / p->job->unit_count : 1;
+}
+
+static double fixed_seconds(const slc_slot_model_parts *p)
+{
+    double seconds = 0;
+    for (uint32_t s = 0; s < p->slots; s++) seconds += slc_slot_weight(p, s) * slc_slot_seconds(p, s);
+    if (p->job->barrier && p->job->world > 1) seconds += slc_operation_s(p->job, p->times, SLC_ITEM_AGREE, 0);
+    return seconds;
+}
+
+/* The preference in seconds per second moved and position of distance: all of it together below 1e-4 of the step. */
+static double preference_rate(slc_slot_program *program)
+{
+    const slc_slot_model_parts *p = program->parts;
+    double most = 0;
+    for (uint32_t i = 0; i < p->stream_count; i++)
+        most += p->streams[i].seconds * (p->streams[i].last - p->streams[i].first);
+    program->preference_s = 1e-4 * program->fixed_s;
+    return most > 0 ? program->preference_s / most : 0;
+}
+
+static sluice_status maker_init(maker *m)
+{
+    const slc_slot_model_parts *p = m->parts;
+    m->positions = calloc(2 * (size_t)p->slots + 8, sizeof *m->positions);
+    m->spans = calloc(slc_strategy_spans_max(p) + 1, sizeof *m->spans);
+    m->order_first = calloc((size_t)p->job->unit_count + 1, sizeof *m->order_first);
+    if (!m->positions || !m->spans || !m->order_first || !list_order_rows(m))
+        return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for its rows");
+    number_rows(m);
+    m->entry = calloc((size_t)m->rows + 1, sizeof *m->entry);
+    m->touched = calloc((size_t)m->rows + 1, sizeof *m->touched);
+    m->is_touched = calloc((size_t)m->rows + 1, sizeof *m->is_touched);
+    uint32_t columns = 0;
+    for (uint32_t i = 0; i < p->stream_count; i++) columns += slc_stream_positions(p, &p->streams[i], m->positions);
+    m->program->flows = calloc((size_t)columns + 1, sizeof *m->program->flows);
+    if (!m->entry || !m->touched || !m->is_touched || !m->program->flows)
+        return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %d rows and %u columns", m->rows, columns);
+    return SLUICE_OK;
+}
+
+static void maker_fini(maker *m)
+{
+    free(m->values);
+    free(m->columns_of);
+    free(m->rows_of);
+    free(m->is_touched);
+    free(m->touched);
+    free(m->entry);
+    free(m->order_position);
+    free(m->order_first);
+    free(m->spans);
+    free(m->positions);
+}
+
+static sluice_status fill(slc_slot_program *program, bool preference)
+{
+    maker m = {.program = program, .parts = program->parts};
+    sluice_status status = maker_init(&m);
+    if (status) goto out;
+    bound_rows(&m);
+    add_choices(&m);
+    add_recomputations(&m);
+    program->first_flow = glp_get_num_cols(program->lp) + 1;
+    add_flows(&m, preference ? preference_rate(program) : 0);
+    glp_set_obj_coef(program->lp, 0, program->fixed_s / program->time_unit);
+    if (m.failed)
+        status = slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %d entries", m.entry_count);
+    else
+        glp_load_matrix(program->lp, m.entry_count, m.rows_of, m.columns_of, m.values);
+
+out:
+    maker_fini(&m);
+    return status;
+}
+
+sluice_status slc_slot_program_init(slc_slot_program *program, const slc_slot_model_parts *parts, uint32_t tie,
+                                    bool preference)
+{
+    size_t units = parts->job->unit_count, layers = parts->job->layer_count;
+    *program = (slc_slot_program){.parts = parts,
+                                  .unit_group = calloc(units + 1, sizeof *program->unit_group),
+                                  .layer_group = calloc(layers + 1, sizeof *program->layer_group),
+                                  .choice = calloc(units * SLC_STRATEGIES + 1, sizeof *program->choice),
+                                  .again = calloc(layers + 1, sizeof *program->again)};
+    if (!program->unit_group || !program->layer_group || !program->choice || !program->again)
+        return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu units", units);
+    slc_tie_units(parts, tie, program->unit_group);
+    slc_tie_layers(parts, tie, program->layer_group);
+    choose_units(program);
+    program->fixed_s = fixed_seconds(parts);
+    program->lp = glp_create_prob();
+    glp_set_obj_dir(program->lp, GLP_MIN);
+    return fill(program, preference);
+}
+
+void slc_slot_program_fini(slc_slot_program *program, bool solver_failed)
+{
+    if (program->lp && !solver_failed) glp_delete_prob(program->lp);
+    free(program->flows);
+    free(program->again);
+    free(program->choice);
+    free(program->layer_group);
+    free(program->unit_group);
+    *program = (slc_slot_program){0};
+}

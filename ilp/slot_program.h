@@ -1,0 +1,46 @@
+/* The model as a mixed integer program of GLPK: which column and row is what. */
+#ifndef SLC_SLOT_PROGRAM_H
+#define SLC_SLOT_PROGRAM_H
+
+#include "ilp/slot_parts.h"
+
+#include <glpk.h>
+
+/* A column: a fraction of a stream moved at a position. Where one micro-batch stands for several, what reaches over its
+ * edge does so at each of them: `twin` is the same stream of the neighbouring micro-batch. */
+typedef struct {
+    uint32_t stream, position;
+    uint32_t twin, twin_position; /* twin == SLC_NONE: none */
+} slc_flow_column;
+
+typedef struct {
+    const slc_slot_model_parts *parts;
+    glp_prob *lp;
+    uint32_t *unit_group;  /* [units] the unit whose choice it shares: itself or an equal one before it */
+    uint32_t *layer_group; /* [L] the same for recomputation */
+    int *choice;           /* [units * SLC_STRATEGIES] column, 0: not an option */
+    int *again;            /* [L] column of recomputation, 0: not free */
+    slc_flow_column *flows;
+    int flow_count, first_flow;  /* flow i is column first_flow + i */
+    double time_unit, byte_unit; /* seconds and bytes of one in the program */
+    double fixed_s;              /* of the step, apart from what columns cost */
+    double preference_s;         /* what the tie-breaking term adds to the objective at most */
+} slc_slot_program;
+
+/* `tie`: groups of at most that many neighbours (1: none). `preference`: with the tie-breaking term, which draws
+ * reductions and gathers to their needs. Call within slc_glpk_run. Errors: MEMORY. */
+sluice_status slc_slot_program_init(slc_slot_program *program, const slc_slot_model_parts *parts, uint32_t tie,
+                                    bool preference);
+/* `lp` is deleted only if the solver is sound (it frees all of its own when it fails). */
+void slc_slot_program_fini(slc_slot_program *program, bool solver_failed);
+
+/* Groups of neighbours that share their choice (ties.c). */
+void slc_tie_units(const slc_slot_model_parts *parts, uint32_t tie, uint32_t *group);
+void slc_tie_layers(const slc_slot_model_parts *parts, uint32_t tie, uint32_t *group);
+uint32_t slc_tie_by_size(const slc_slot_model_parts *parts);
+
+/* Runs something that calls GLPK: terminal output off, the solver's words kept; when GLPK gives up in the middle, all
+ * of its memory is freed, *failed is true, and the status is FORMAT with those words. Not nested. */
+sluice_status slc_glpk_run(sluice_status (*run)(void *), void *context, bool *failed);
+
+#endif

@@ -1,0 +1,46 @@
+/* The search for an answer: what its steps share. */
+#ifndef SLC_SLOT_SEARCH_H
+#define SLC_SLOT_SEARCH_H
+
+#include "ilp/serial_memory.h"
+#include "ilp/slot_program.h"
+
+typedef struct {
+    const slc_slot_request *request;
+    const slc_slot_model_parts *parts;
+    const slc_serial_memory *memory;
+    slc_slot_program *program;
+    uint64_t begun_ns;
+    double bound;    /* in the program's units: no answer's objective is below */
+    double *relaxed; /* [columns + 1] the relaxation's values */
+    /* The best so far. `values` [columns + 1] of the program; with has_values false every flow stands in its gap. */
+    slc_slot_choice best;
+    double best_objective; /* with the preference's term; INFINITY: none yet */
+    bool has_values;
+    double *values;
+    const char *how;
+    double *rows; /* [memory->rows] scratch */
+} slc_slot_search;
+
+/* Seconds left; INFINITY without a limit. */
+double slc_search_left_s(const slc_slot_search *search);
+/* Is the best within the wanted gap of the bound? */
+bool slc_search_is_done(const slc_slot_search *search);
+
+/* Solves the LP as it stands, from the basis as it stands; `dual`: by the dual method. True: optimal. */
+bool slc_search_simplex(slc_slot_search *search, bool dual);
+/* Fixes all choices, solves for the flows, keeps the answer if it is the best; then frees the choices again. False:
+ * none within the limit, or no time left. */
+bool slc_search_try(slc_slot_search *search, const slc_slot_choice *choice, const char *how);
+
+/* An answer without overlap, made without the solver: the first incumbent. False: no choice fits in memory. */
+bool slc_search_serial(slc_slot_search *search);
+/* Rounds the relaxation's choices and solves for the flows, several ways. */
+sluice_status slc_search_round(slc_slot_search *search);
+/* Branch and bound from the best so far. Improves `bound`. */
+sluice_status slc_search_branch(slc_slot_search *search);
+
+/* Writes the best answer out, for every micro-batch. */
+sluice_status slc_search_answer(const slc_slot_search *search, slc_slot_solution *out);
+
+#endif

@@ -1,0 +1,134 @@
+/* The streams of a unit: what moves, under which strategies, for how long, and between which positions it may. */
+#include "ilp/slot_parts.h"
+
+enum {
+    DP = 1 << SLC_DP,
+    OSS = 1 << SLC_OSS,
+    SDP = 1 << SLC_SDP,
+    FSDP = 1 << SLC_FSDP,
+};
+
+typedef struct {
+    const slc_slot_model_parts *parts;
+    const slc_unit *unit;
+    uint32_t number;
+    uint8_t options;
+    uint32_t cycle;                         /* slots of a micro-batch */
+    uint32_t first_use;                     /* slot of micro-batch 0 */
+    uint32_t gradient_first, gradient_last; /* slots of one micro-batch */
+    uint32_t updated;                       /* the first position at which new values may be there */
+    slc_stream *out;
+    uint32_t count;
+} unit_streams;
+
+static void add(unit_streams *s, slc_stream stream)
+{
+    stream.unit = s->number;
+    stream.strategies &= s->options;
+    if (!stream.strategies) return;
+    if (s->out) s->out[s->count] = stream;
+    s->count++;
+}
+
+static double operation_s(const unit_streams *s, slc_item_kind kind)
+{
+    return slc_operation_s(s->parts->job, s->parts->times, kind, s->unit->elements);
+}
+
+/* An update holds the lane up only where the communication thread itself moves the bytes; it follows the reduction, or
+ * with a barrier, where there is a gather, comes before that. */
+static double update_s(const unit_streams *s, slc_strategy strategy)
+{
+    if (!s->parts->times->link.thread_moves) return 0;
+    return slc_update_s(s->parts->job, s->parts->times, strategy, s->unit->elements);
+}
+
+static void add_reductions(unit_streams *s)
+{
+    const slc_job *job = s->parts->job;
+    uint32_t last = s->parts->micro_batches - 1;
+    for (uint32_t m = job->each ? 0 : last; m <= last; m++) {
+        slc_stream reduce = {.kind = SLC_FLOW_REDUCE, .micro_batch = m};
+        reduce.first = 2 * (m * s->cycle + s->gradient_last) + 1;
+        reduce.last = 2 * (s->parts->slots + s->first_use) - 1;
+        if (job->barrier) reduce.last = 2 * s->parts->slots - 1;
+        if (m < last) reduce.last = 2 * ((m + 1) * s->cycle + s->gradient_first) - 1;
+
+        bool updates = m == last && !job->barrier;
+        reduce.strategies = SDP | FSDP;
+        reduce.seconds = operation_s(s, SLC_ITEM_REDUCE_SCATTER) + (updates ? update_s(s, SLC_SDP) : 0);
+        add(s, reduce);
+        reduce.strategies = OSS;
+        add(s, reduce);
+        reduce.strategies = DP;
+        reduce.seconds = job->each ? operation_s(s, SLC_ITEM_REDUCE_SCATTER)
+                                   : operation_s(s, SLC_ITEM_ALL_REDUCE) + update_s(s, SLC_DP);
+        add(s, reduce);
+    }
+}
+
+static void add_value_gathers(unit_streams *s)
+{
+    slc_stream gather = {.kind = SLC_FLOW_GATHER_VALUE,
+                         .strategies = OSS | SDP,
+                         .micro_batch = s->parts->micro_batches - 1,
+                         .seconds = operation_s(s, SLC_ITEM_GATHER_VALUE),
+                         .first = s->updated,
+                         .last = 2 * (s->parts->slots + s->first_use) - 1};
+    if (s->parts->job->barrier) gather.seconds += update_s(s, SLC_SDP);
+    add(s, gather);
+    if (!s->parts->job->each) return;
+    gather.strategies = DP; /* of the gradient: does not wait for the barrier */
+    gather.seconds = operation_s(s, SLC_ITEM_GATHER_GRADIENT) + update_s(s, SLC_DP);
+    gather.first = 2 * ((s->parts->micro_batches - 1) * s->cycle + s->gradient_last) + 1;
+    add(s, gather);
+}
+
+/* A window's values are not gathered before the window before it has begun: two windows at a time at most. */
+static void add_windows(unit_streams *s)
+{
+    const slc_slot_model_parts *p = s->parts;
+    slc_window window, before, next;
+    uint32_t count = 0;
+    while (slc_unit_window(p->job, s->unit, true, count, &before)) count++;
+    for (uint32_t m = 0; m < p->micro_batches; m++) {
+        slc_unit_window(p->job, s->unit, true, count - 1, &before);
+        for (uint32_t w = 0; slc_unit_window(p->job, s->unit, true, w, &window); w++, before = next) {
+            next = window;
+            uint32_t origin = m * s->cycle + (m || w ? 0 : p->slots); /* of this micro-batch, as positions count it */
+            uint32_t before_origin = w ? origin : origin - s->cycle;
+            slc_stream gather = {.kind = SLC_FLOW_WINDOW, .strategies = FSDP, .micro_batch = m, .window = w};
+            gather.first =
+                count > 1 ? 2 * (before_origin + before.first_slot) : 2 * (before_origin + before.last_slot) + 1;
+            gather.last = 2 * (origin + window.first_slot) - 1;
+            gather.seconds = operation_s(s, SLC_ITEM_GATHER_WINDOW);
+            if (!m && !w && s->unit->trainable) {
+                if (gather.first < s->updated) gather.first = s->updated;
+                if (p->job->barrier) gather.seconds += update_s(s, SLC_FSDP);
+            }
+            add(s, gather);
+        }
+    }
+}
+
+uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_stream *out)
+{
+    slc_window window;
+    unit_streams s = {.parts = parts,
+                      .unit = &parts->job->units[unit],
+                      .number = unit,
+                      .options = parts->options[unit],
+                      .cycle = slc_job_slots(parts->job),
+                      .out = out};
+    slc_unit_window(parts->job, s.unit, true, 0, &window);
+    s.first_use = window.first_slot;
+    if (s.unit->trainable) {
+        slc_unit_gradient_slots(parts->job, s.unit, &s.gradient_first, &s.gradient_last);
+        s.updated = parts->job->barrier ? 2 * parts->slots - 1
+                                        : 2 * ((parts->micro_batches - 1) * s.cycle + s.gradient_last) + 1;
+        add_reductions(&s);
+        add_value_gathers(&s);
+    }
+    add_windows(&s);
+    return s.count;
+}
