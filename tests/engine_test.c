@@ -1,6 +1,9 @@
 /* The engine against an oracle: random models whose gradients are a known function of rank, micro-batch, step and
  * value. Every rank computes what all ranks contribute, adds in rank order and updates plain arrays; values seen inside
- * slots and read between steps must be equal to that to the bit, for any strategy, schedule, block and path. */
+ * slots and read between steps must be equal to that to the bit, for any strategy, schedule, block and path, for random
+ * plans of runs of blocks and late operations, with random delays, whenever everything is drained. */
+#include "lib/engine/engine.h"
+#include "tests/random_order.h"
 #include "tests/ranks.h"
 #include "tests/scale.h"
 
@@ -12,14 +15,15 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-enum { LAYERS_MAX = 5, PARAMS_MAX = 16, STEPS = 4 };
+enum { LAYERS_MAX = 5, PARAMS_MAX = 16, STEPS = 4, STEPS_RANDOM = 8 };
 
 typedef struct {
     uint64_t seed;
     int ranks;
     uint32_t layers, micro_batches;
     const char *schedule, *strategy;
-    bool each, direct;
+    bool random; /* strategies and order from the seed */
+    bool each, direct, delays;
     double clip;
     uint64_t block;
 } trial;
@@ -41,6 +45,7 @@ typedef struct {
     sluice_activation *activation[LAYERS_MAX];
     known_param params[PARAMS_MAX];
     uint32_t param_count;
+    uint64_t chance, update_chance; /* others on every rank, for each thread; 0: no delays */
 } model;
 
 static uint64_t mix(uint64_t x)
@@ -69,10 +74,16 @@ static float contribution(int rank, uint64_t step, uint32_t m, uint32_t p, uint3
     return value * 0.01f + noise(key * 16 + (uint64_t)rank, i);
 }
 
+/* Sometimes waits for up to a quarter of a millisecond. */
+static void dawdle(uint64_t *chance)
+{
+    if (*chance && draw(chance, 3) == 0) usleep((useconds_t)draw(chance, 250));
+}
+
 /* A user's own optimizer with one state, in operations that any compiler rounds alike. */
 static sluice_status update(const sluice_update *u, void *context)
 {
-    (void)context;
+    if (context) dawdle(context);
     float rate = (float)u->learning_rate, factor = (float)u->gradient_factor;
     for (size_t i = 0; i < u->count; i++) {
         float g = u->gradient[i] * factor;
@@ -82,8 +93,43 @@ static sluice_status update(const sluice_update *u, void *context)
     return SLUICE_OK;
 }
 
-static const sluice_optimizer own_optimizer = {
-    .name = "test", .state_count = 1, .state_name = {"momentum"}, .update = update};
+/* A planner: the seed stands in the schedule's name. */
+static sluice_status plan_randomly(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+{
+    uint64_t seed = strtoull(request->schedule, NULL, 10), random = seed;
+    slc_strategy *strategies = calloc(job->unit_count, sizeof *strategies);
+    for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = (slc_strategy)draw(&random, SLC_STRATEGIES);
+    slc_scheduling in = {.job = job, .strategies = strategies, .limit = UINT64_MAX, .seed = seed};
+    slc_order order = {0};
+    random_order_make(&in, &order);
+    *answer = (slc_plan_answer){0};
+    sluice_status status = slc_plan_from_order(&in, &order, &slc_scheduler_one_ahead, &answer->plan);
+    slc_order_fini(&order);
+    free(strategies);
+    return status;
+}
+
+static int create(model *w, sluice_world *world, sluice_config *config)
+{
+    char seed[24];
+    if (w->t->delays) w->chance = mix(w->t->seed * 16 + (uint64_t)w->rank) | 1;
+    sluice_optimizer own_optimizer = {.name = "test", .state_count = 1, .state_name = {"momentum"}, .update = update};
+    uint64_t *chance = NULL;
+    if (w->t->delays) {
+        chance = &w->update_chance;
+        *chance = w->chance + 1;
+    }
+    own_optimizer.context = chance;
+    config->optimizer = &own_optimizer;
+    if (!w->t->random) {
+        RANK_CHECK(!sluice_runtime_create(world, config, &w->rt));
+        return 0;
+    }
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)w->t->seed);
+    config->schedule = seed;
+    RANK_CHECK(!slc_engine_create(world, config, plan_randomly, &w->rt));
+    return 0;
+}
 
 static int add_params(model *w, uint64_t *random)
 {
@@ -127,8 +173,7 @@ static int build(model *w, sluice_world *world)
     config.accumulate = t->each ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;
     config.clip = t->clip;
     config.block_bytes = t->block;
-    config.optimizer = &own_optimizer;
-    RANK_CHECK(!sluice_runtime_create(world, &config, &w->rt));
+    if (create(w, world, &config)) return 1;
     for (uint32_t l = 0; l < t->layers; l++) {
         char name[16];
         snprintf(name, sizeof name, "layer%u", l);
@@ -170,7 +215,9 @@ static int check_values(model *w, uint32_t layer)
 
 static int forward(model *w, uint32_t layer)
 {
+    dawdle(&w->chance);
     RANK_CHECK(!sluice_forward_begin(w->layer[layer]));
+    dawdle(&w->chance);
     if (check_values(w, layer)) return 1;
     *(uint64_t *)sluice_activation_data(w->activation[layer]) = 77 + layer;
     RANK_CHECK(!sluice_forward_end(w->layer[layer]));
@@ -179,7 +226,9 @@ static int forward(model *w, uint32_t layer)
 
 static int backward(model *w, uint32_t layer, uint64_t step, uint32_t m)
 {
+    dawdle(&w->chance);
     RANK_CHECK(!sluice_backward_begin(w->layer[layer]));
+    dawdle(&w->chance);
     RANK_CHECK(*(uint64_t *)sluice_activation_data(w->activation[layer]) == 77 + layer);
     for (uint32_t p = 0; p < w->param_count; p++) {
         known_param *k = &w->params[p];
@@ -320,20 +369,37 @@ static void destroy(model *w)
     }
 }
 
+/* Between steps: often nothing, else one of the calls that want everything applied. */
+static int interrupt(model *w, uint64_t step)
+{
+    known_param *k = &w->params[step % w->param_count];
+    uint64_t random = mix(w->t->seed * 100 + step);
+    switch (draw(&random, 7)) {
+    case 0: return check_read(w);
+    case 1: return evaluate(w, 2);
+    case 2: RANK_CHECK(!sluice_runtime_sync(w->rt) && !sluice_runtime_sync(w->rt)); return 0;
+    case 3:
+        for (uint64_t i = 0; i < k->count; i++) k->value[i] = noise(random, i);
+        RANK_CHECK(!sluice_param_write(k->param, 0, k->count, k->value));
+        return 0;
+    default: return 0;
+    }
+}
+
 static int run_trial(int rank, int size, void *context)
 {
     model w = {.t = context, .rank = rank};
     sluice_world *world;
+    uint64_t steps = w.t->random ? STEPS_RANDOM : STEPS;
     if (!w.t->direct) setenv("SLUICE_COMM_DIRECT", "off", 1);
     RANK_CHECK(!sluice_world_create(NULL, &world));
     RANK_CHECK(sluice_world_size(world) == size);
     if (build(&w, world)) return 1;
     if (check_read(&w)) return 1;
-    for (uint64_t step = 1; step <= STEPS; step++) {
-        if (one_step(&w, step)) return 1;
-        if (step == 2 && (evaluate(&w, 2) || check_read(&w))) return 1;
-    }
+    for (uint64_t step = 1; step <= steps; step++)
+        if (one_step(&w, step) || interrupt(&w, step)) return 1;
     if (check_read(&w)) return 1;
+    if (evaluate(&w, 1)) return 1;
     sluice_memory_report memory;
     RANK_CHECK(!sluice_runtime_memory(w.rt, &memory));
     RANK_CHECK(memory.peak_bytes == memory.planned_bytes);
@@ -359,23 +425,39 @@ static trial random_trial(uint64_t seed)
                    .block = blocks[draw(&random, 4)]};
 }
 
+static void check_trial(trial t)
+{
+    int failed = run_ranks(t.ranks, run_trial, &t, 120);
+    if (failed)
+        print_error("seed %llu: %d ranks, %u layers, M %u, %s, %s, each %d, direct %d, clip %g, block %llu\n",
+                    (unsigned long long)t.seed, t.ranks, t.layers, t.micro_batches, t.random ? "random" : t.schedule,
+                    t.strategy, t.each, t.direct, t.clip, (unsigned long long)t.block);
+    assert_int_equal(failed, 0);
+}
+
 static void random_models_match_the_oracle(void **state)
 {
     (void)state;
-    uint32_t rounds = test_rounds(40);
+    uint32_t rounds = test_rounds(16);
+    for (uint64_t seed = 1; seed <= rounds; seed++) check_trial(random_trial(seed));
+}
+
+static void random_plans_match_the_oracle(void **state)
+{
+    (void)state;
+    uint32_t rounds = test_rounds(28);
     for (uint64_t seed = 1; seed <= rounds; seed++) {
-        trial t = random_trial(seed);
-        int failed = run_ranks(t.ranks, run_trial, &t, 120);
-        if (failed)
-            print_error("seed %llu: %d ranks, %u layers, M %u, %s, %s, each %d, direct %d, clip %g, block %llu\n",
-                        (unsigned long long)seed, t.ranks, t.layers, t.micro_batches, t.schedule, t.strategy, t.each,
-                        t.direct, t.clip, (unsigned long long)t.block);
-        assert_int_equal(failed, 0);
+        trial t = random_trial(1000 + seed);
+        t.random = true;
+        t.delays = seed % 3 == 0;
+        check_trial(t);
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_models_match_the_oracle)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_models_match_the_oracle),
+                                       cmocka_unit_test(random_plans_match_the_oracle)};
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,203 @@
+/* A random legal order of a step's slots and operations: each operation cut in random runs of blocks, each run put at a
+ * random moment between what it needs and what needs it, beyond the end of the step too: then it is late. */
+#ifndef SLC_TESTS_RANDOM_ORDER_H
+#define SLC_TESTS_RANDOM_ORDER_H
+
+#include "lib/base/random.h"
+#include "lib/plan/strategy_table.h"
+#include "sched/scheduler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Moments of a step: slot i at i, the first of the next step at `slots`. */
+typedef struct {
+    slc_item item;
+    double at;
+} random_moment;
+
+typedef struct {
+    const slc_scheduling *in;
+    uint64_t drawn;
+    uint32_t slots;
+    random_moment *moments;
+    size_t count, room;
+    double agreed; /* when the ranks agree; behind a barrier updates begin then */
+} random_order;
+
+static inline uint64_t random_order_below(random_order *o, uint64_t limit)
+{
+    return slc_random_below(o->in->seed, 77, o->drawn++, (uint32_t)limit);
+}
+
+/* Often at one of the ends, where waits are tight. */
+static inline double random_order_between(random_order *o, double low, double high)
+{
+    double share = (double)(1 + random_order_below(o, 998)) / 1000;
+    switch (random_order_below(o, 4)) {
+    case 0: share *= 1e-3; break;
+    case 1: share = 1 - share * 1e-3; break;
+    default: break;
+    }
+    return low + (high - low) * share;
+}
+
+static inline void random_order_put(random_order *o, slc_item item, double at)
+{
+    if (o->count == o->room) {
+        o->room = o->room ? 2 * o->room : 256;
+        o->moments = realloc(o->moments, o->room * sizeof *o->moments);
+        if (!o->moments) abort();
+    }
+    o->moments[o->count++] = (random_moment){item, at};
+}
+
+/* The latest moment of a kind of runs that share blocks with [first, first + count). */
+static inline double random_order_latest(const random_order *o, slc_item_kind kind, uint32_t m, uint32_t unit,
+                                         uint64_t first, uint64_t count)
+{
+    double latest = -0.5;
+    for (size_t i = 0; i < o->count; i++) {
+        const slc_item *item = &o->moments[i].item;
+        if (item->kind != kind || item->micro_batch != m || item->unit != unit) continue;
+        if (item->first_block < first + count && first < item->first_block + item->block_count &&
+            o->moments[i].at > latest)
+            latest = o->moments[i].at;
+    }
+    return latest;
+}
+
+/* Cuts an operation of a unit in runs between moments `low` (or what it needs: `after` of the same blocks, minus
+ * `after_back`) and `high`. */
+static inline void random_order_runs(random_order *o, slc_item item, double low, double high,
+                                     const slc_item_kind *after, double after_back)
+{
+    uint64_t blocks = slc_unit_blocks(&o->in->job->units[item.unit]);
+    uint64_t most = random_order_below(o, 3) ? 1 + random_order_below(o, blocks < 6 ? blocks : 6) : blocks;
+    if (blocks / most > 12) most = blocks / 12; /* tests are to be short */
+    for (uint64_t b = 0; b < blocks;) {
+        uint64_t left = blocks - b, count = 1 + random_order_below(o, most < left ? most : left);
+        double from = low;
+        for (const slc_item_kind *k = after; k && *k != SLC_ITEM_KINDS; k++) {
+            double over = random_order_latest(o, *k, o->in->job->micro_batches - 1, item.unit, b, count) - after_back;
+            if (over > from) from = over;
+        }
+        item.first_block = b;
+        item.block_count = count;
+        random_order_put(o, item, random_order_between(o, from, high));
+        b += count;
+    }
+}
+
+static inline void random_order_reductions(random_order *o, uint32_t u)
+{
+    const slc_job *job = o->in->job;
+    slc_unit_operations of = slc_operations_of(job, &job->units[u], o->in->strategies[u]);
+    if (of.reduce == SLC_ITEM_KINDS) return;
+    uint32_t first, last, per = slc_job_slots(job);
+    slc_unit_gradient_slots(job, &job->units[u], &first, &last);
+    for (uint32_t m = job->each ? 0 : job->micro_batches - 1; m < job->micro_batches; m++) {
+        bool final = m + 1 == job->micro_batches;
+        double high = final ? (double)o->slots + job->units[u].uses[0].layer : (double)((m + 1) * per + first);
+        if (final && (job->barrier || random_order_below(o, 3) == 0)) high = o->slots - 0.5;
+        random_order_runs(o, (slc_item){.kind = of.reduce, .micro_batch = m, .unit = u}, (double)(m * per + last), high,
+                          NULL, 0);
+    }
+}
+
+/* Everything of a step whose gradients are reduced. */
+static inline void random_order_applied(random_order *o, uint32_t u)
+{
+    const slc_job *job = o->in->job;
+    slc_unit_operations of = slc_operations_of(job, &job->units[u], o->in->strategies[u]);
+    if (of.reduce == SLC_ITEM_KINDS) return;
+    const slc_item_kind reduced[] = {of.reduce, of.gather_gradient, SLC_ITEM_KINDS};
+    const slc_item_kind updated[] = {SLC_ITEM_UPDATE, SLC_ITEM_KINDS};
+    double high = (double)o->slots + job->units[u].uses[0].layer, low = job->barrier ? o->agreed : 0;
+    if (random_order_below(o, 3) == 0 && low < o->slots - 0.5) {
+        double all = random_order_latest(o, of.reduce, job->micro_batches - 1, u, 0, UINT32_MAX);
+        if (all < o->slots - 0.5) high = o->slots - 0.5; /* nothing late of this unit */
+    }
+    slc_item item = {.micro_batch = job->micro_batches - 1, .unit = u};
+    if (of.gather_gradient != SLC_ITEM_KINDS) {
+        item.kind = of.gather_gradient;
+        random_order_runs(o, item, 0, high, reduced, 0);
+    }
+    item.kind = of.update;
+    random_order_runs(o, item, low, high, reduced, 0);
+    if (of.gather_value == SLC_ITEM_KINDS) return;
+    item.kind = of.gather_value;
+    random_order_runs(o, item, low, high, updated, 0);
+}
+
+/* Windows are gathered in the step that uses them, behind the update of the step before. */
+static inline void random_order_windows(random_order *o, uint32_t u)
+{
+    const slc_job *job = o->in->job;
+    const slc_item_kind updated[] = {SLC_ITEM_UPDATE, SLC_ITEM_KINDS};
+    slc_window window;
+    for (uint32_t w = 0; slc_unit_window(job, &job->units[u], true, w, &window); w++)
+        for (uint32_t m = 0; m < job->micro_batches; m++) {
+            double start = (double)(m * slc_job_slots(job)), low = -0.5;
+            if (m) low = start - slc_job_slots(job) + window.last_slot;
+            random_order_runs(o, (slc_item){.kind = SLC_ITEM_GATHER_WINDOW, .micro_batch = m, .unit = u, .index = w},
+                              low, start + window.first_slot, updated, o->slots);
+        }
+}
+
+static inline int random_order_compare(const void *a, const void *b)
+{
+    double x = ((const random_moment *)a)->at, y = ((const random_moment *)b)->at;
+    return (x > y) - (x < y);
+}
+
+/* The agreement comes behind all last reductions. */
+static inline void random_order_agree(random_order *o)
+{
+    const slc_job *job = o->in->job;
+    double low = job->micro_batches * slc_job_slots(job) - 1;
+    for (size_t i = 0; i < o->count; i++)
+        if (o->moments[i].item.kind != SLC_ITEM_GATHER_WINDOW && o->moments[i].at > low) low = o->moments[i].at;
+    double high = job->barrier || (low < o->slots - 0.5 && random_order_below(o, 2)) ? o->slots - 0.5
+                                                                                     : low + (2 * o->slots - low) / 2;
+    o->agreed = random_order_between(o, low, high);
+    random_order_put(o, (slc_item){.kind = SLC_ITEM_AGREE, .micro_batch = job->micro_batches - 1, .unit = SLC_NONE},
+                     o->agreed);
+}
+
+/* in->seed decides. The caller gives *order to slc_plan_from_order, then to slc_order_fini. */
+static inline void random_order_make(const slc_scheduling *in, slc_order *order)
+{
+    const slc_job *job = in->job;
+    random_order o = {.in = in, .slots = slc_job_slots(job) * job->micro_batches};
+    for (uint32_t u = 0; u < job->unit_count; u++) random_order_reductions(&o, u);
+    random_order_agree(&o);
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        random_order_applied(&o, u);
+        if (in->strategies[u] == SLC_FSDP) random_order_windows(&o, u);
+    }
+    for (uint32_t i = 0; i < o.slots; i++)
+        random_order_put(&o,
+                         (slc_item){.kind = SLC_ITEM_SLOT,
+                                    .micro_batch = i / slc_job_slots(job),
+                                    .slot = i % slc_job_slots(job),
+                                    .unit = SLC_NONE},
+                         i);
+    for (size_t i = 0; i < o.count; i++)
+        if (o.moments[i].at > o.slots - 0.5) {
+            o.moments[i].item.late = true;
+            o.moments[i].at -= o.slots;
+        }
+    qsort(o.moments, o.count, sizeof *o.moments, random_order_compare);
+    for (size_t i = 0; i < o.count; i++) {
+        const slc_item *item = &o.moments[i].item;
+        if (item->kind == SLC_ITEM_SLOT)
+            slc_order_slot(order, item->micro_batch, item->slot);
+        else
+            slc_order_run(order, item->kind, item->late, item->micro_batch, item->unit, item->index, item->first_block,
+                          item->block_count);
+    }
+    free(o.moments);
+}
+
+#endif
