@@ -6,8 +6,7 @@
 #include <cmocka.h>
 
 #include "lib/base/status.h"
-#include "sched/random_job_test.h"
-#include "sched/scheduler.h"
+#include "sched/drawn_plan_test.h"
 #include "sched/simulate.h"
 
 #include <math.h>
@@ -308,45 +307,7 @@ static void a_plan_that_cannot_run(void **state)
 
 enum { JOBS = 300 };
 
-typedef struct {
-    test_job t;
-    slc_strategy strategies[TEST_UNITS];
-    slc_times times;
-    slc_plan *plan;
-} drawn;
-
-static double draw(test_dice *dice, double least, double most)
-{
-    return least + (most - least) * test_below(dice, 1000000) / 1e6;
-}
-
-static void draw_plan(drawn *d, uint64_t seed, const slc_scheduler *scheduler)
-{
-    test_dice dice = {.seed = seed};
-    test_job_draw(&d->t, &dice);
-    test_strategies_draw(&d->t.job, &dice, d->strategies);
-    assert_int_equal(slc_times_estimate(&d->t.job, &d->times), SLUICE_OK);
-    for (uint32_t s = 0; s < slc_job_slots(&d->t.job); s++) d->times.slot_s[s] = draw(&dice, 0, 1e-3);
-    slc_link *link = &d->times.link;
-    link->reduce_scatter = (slc_link_line){draw(&dice, 0, 1e-5), draw(&dice, 1e6, 1e8)};
-    link->all_gather = (slc_link_line){draw(&dice, 0, 1e-5), draw(&dice, 1e6, 1e8)};
-    link->sigma = draw(&dice, 1, 3);
-    link->kappa = draw(&dice, 0, 1);
-    link->thread_moves = test_below(&dice, 2);
-    link->operation_s = draw(&dice, 0, 1e-5);
-    d->times.update_s_per_element = draw(&dice, 0, 1e-7);
-    if (slc_plan_make(&(slc_scheduling){.job = &d->t.job, .strategies = d->strategies, .limit = UINT64_MAX}, scheduler,
-                      &d->plan))
-        fail_msg("job %llu: %s", (unsigned long long)seed, sluice_last_error());
-}
-
-static void drawn_fini(drawn *d)
-{
-    slc_times_fini(&d->times);
-    slc_plan_destroy(d->plan);
-}
-
-static double simulated_step(const drawn *d)
+static double simulated_step(const drawn_plan *d)
 {
     slc_forecast f;
     if (slc_simulate(&d->t.job, &d->times, d->plan, NULL, &f)) fail_msg("%s", sluice_last_error());
@@ -356,7 +317,7 @@ static double simulated_step(const drawn *d)
 }
 
 /* Alone. */
-static double item_s(const drawn *d, const slc_item *item)
+static double item_s(const drawn_plan *d, const slc_item *item)
 {
     const slc_job *job = &d->t.job;
     uint64_t elements =
@@ -370,7 +331,7 @@ typedef struct {
     double compute_s, link_s, update_s;
 } alone;
 
-static alone sums_of(const drawn *d)
+static alone sums_of(const drawn_plan *d)
 {
     alone sums = {0};
     for (uint32_t i = 0; i < d->plan->train.item_count; i++) {
@@ -382,17 +343,7 @@ static alone sums_of(const drawn *d)
     return sums;
 }
 
-static void for_all_plans(void (*look)(drawn *))
-{
-    static drawn d;
-    for (uint64_t seed = 0; seed < JOBS; seed++) {
-        draw_plan(&d, seed, seed % 2 ? &slc_scheduler_serial : &slc_scheduler_one_ahead);
-        look(&d);
-        drawn_fini(&d);
-    }
-}
-
-static void look_at_bounds(drawn *d)
+static void look_at_bounds(drawn_plan *d)
 {
     alone sums = sums_of(d);
     double step_s = simulated_step(d), tolerance = 1 + 1e-9;
@@ -407,10 +358,10 @@ static void look_at_bounds(drawn *d)
 static void a_step_lies_between_its_bounds(void **state)
 {
     (void)state;
-    for_all_plans(look_at_bounds);
+    drawn_plans_look(JOBS, look_at_bounds);
 }
 
-static void look_at_scaling(drawn *d)
+static void look_at_scaling(drawn_plan *d)
 {
     const double factor = 3.7e4;
     double step_s = simulated_step(d);
@@ -427,10 +378,10 @@ static void look_at_scaling(drawn *d)
 static void time_has_no_unit(void **state)
 {
     (void)state;
-    for_all_plans(look_at_scaling);
+    drawn_plans_look(JOBS, look_at_scaling);
 }
 
-static void look_at_bandwidth(drawn *d)
+static void look_at_bandwidth(drawn_plan *d)
 {
     d->times.link.kappa = 0;
     d->times.link.sigma = 1;
@@ -447,11 +398,11 @@ static void look_at_bandwidth(drawn *d)
 static void bandwidth_never_slows(void **state)
 {
     (void)state;
-    for_all_plans(look_at_bandwidth);
+    drawn_plans_look(JOBS, look_at_bandwidth);
 }
 
 /* Every wait is kept, every resource does one thing at a time, nobody is faster than alone or slower than beside. */
-static void look_at_items(drawn *d)
+static void look_at_items(drawn_plan *d)
 {
     const slc_program *program = &d->plan->train;
     slc_item_times *t = calloc(program->item_count + 1, sizeof *t);
@@ -485,10 +436,10 @@ static void look_at_items(drawn *d)
 static void items_keep_the_rules(void **state)
 {
     (void)state;
-    for_all_plans(look_at_items);
+    drawn_plans_look(JOBS, look_at_items);
 }
 
-static void look_at_spread(drawn *d)
+static void look_at_spread(drawn_plan *d)
 {
     d->times.link.kappa = 0;
     d->times.link.sigma = 1;
@@ -506,7 +457,7 @@ static void look_at_spread(drawn *d)
 static void spread_is_a_function_of_its_seed(void **state)
 {
     (void)state;
-    for_all_plans(look_at_spread);
+    drawn_plans_look(JOBS, look_at_spread);
 }
 
 int main(void)

@@ -1,0 +1,54 @@
+/* Looks at the gaps between slots, and at which of a slot's waits was the last to be over. */
+#include "sched/exposed.h"
+
+typedef struct {
+    uint32_t item;
+    bool previous;
+    double over_s;
+} last_wait;
+
+static void look_at(last_wait *last, const slc_item_times *items, double step_s, uint32_t item, bool previous)
+{
+    double over_s = items[item].over_s - (previous ? step_s : 0);
+    if (last->item == SLC_NONE || over_s > last->over_s) *last = (last_wait){item, previous, over_s};
+}
+
+/* Among what the plan lets the slot wait for; for a pass's first slot also the agreement that ended the step before. */
+static last_wait find_cause(const slc_program *program, const slc_item_times *items, double step_s, uint32_t slot,
+                            bool first)
+{
+    last_wait last = {.item = SLC_NONE};
+    const slc_item *item = &program->items[slot];
+    for (uint32_t a = 0; a < item->after_count; a++)
+        if (program->items[item->after[a].item].kind != SLC_ITEM_SLOT)
+            look_at(&last, items, step_s, item->after[a].item, item->after[a].previous);
+    for (uint32_t i = 0; first && i < program->item_count; i++)
+        if (program->items[i].kind == SLC_ITEM_AGREE && !program->items[i].late) look_at(&last, items, step_s, i, true);
+    return last;
+}
+
+static uint32_t last_slot(const slc_program *program)
+{
+    uint32_t i = program->item_count;
+    while (i > 0 && program->items[i - 1].kind != SLC_ITEM_SLOT) i--;
+    return i ? i - 1 : SLC_NONE;
+}
+
+uint32_t slc_exposures(const slc_plan *plan, const slc_item_times *items, double step_s, slc_exposure *out)
+{
+    const slc_program *program = &plan->train;
+    uint32_t count = 0, last = last_slot(program);
+    if (last == SLC_NONE) return 0;
+    double free_s = items[last].end_s - step_s;
+    bool first = true;
+    for (uint32_t i = 0; i < program->item_count; i++) {
+        if (program->items[i].kind != SLC_ITEM_SLOT) continue;
+        if (items[i].start_s - free_s > 1e-9 * step_s) {
+            last_wait cause = find_cause(program, items, step_s, i, first);
+            out[count++] = (slc_exposure){i, cause.item, cause.previous, free_s, items[i].start_s};
+        }
+        free_s = items[i].end_s;
+        first = false;
+    }
+    return count;
+}
