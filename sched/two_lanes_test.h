@@ -1,7 +1,8 @@
 /* Runs a plan as two lanes would, at random speeds, and looks at what really happens: memory is claimed when an item
- * starts and released when one ends; every value, gradient and activation carries a tag that says what it is, so that
- * reading the wrong one, or one that is being written, is seen. It knows nothing of what the planner or the validator
- * think. Operations start in order, several may be under way, and they end in order. */
+ * starts and released when one ends; every block of every value and gradient, and every activation, carries a tag that
+ * says what it is, so that reading the wrong one, or one that is being written, is seen. It knows nothing of what the
+ * planner or the validator think. Operations start in order, several may be under way, and they end in order. A run is
+ * some passes, of which the first leaves late items out, and a drain, which runs nothing else. */
 #ifndef SLC_TWO_LANES_TEST_H
 #define SLC_TWO_LANES_TEST_H
 
@@ -9,13 +10,18 @@
 
 #include <stdlib.h>
 
-enum { TEST_BUFFERS = 512, TEST_CLAIMS = 1024, TEST_ITEMS = 1024 };
+enum { TEST_BUFFERS = 512, TEST_CLAIMS = 4096, TEST_ITEMS = 2048, TEST_PASSES = 4, TEST_INDICES = 8 };
 enum { GARBAGE = -1, STEP_TAGS = 1000, REDUCED_TAG = 500 };
+enum { COMPUTE, COMMUNICATION, LANES };
 
 typedef struct {
-    bool active;
-    uint64_t step;
-} lanes_claim;
+    uint32_t item, pass;
+} lanes_place;
+
+typedef struct {
+    uint64_t step; /* + 1 */
+    uint64_t blocks;
+} lanes_count;
 
 typedef struct {
     const slc_job *job;
@@ -23,15 +29,18 @@ typedef struct {
     const slc_program *program;
     bool evaluate;
     test_dice dice;
+    uint32_t of_unit[SLC_BUFFER_KINDS][TEST_UNITS][TEST_INDICES], of_job[SLC_BUFFER_KINDS][TEST_ACTIVATIONS];
+    bool resident[TEST_BUFFERS];
     int64_t tag[TEST_BUFFERS][TEST_BLOCKS]; /* GARBAGE; -2 - item: being written by it */
     int64_t own[TEST_UNITS][TEST_BLOCKS];   /* version of the own part of the values */
-    uint32_t reduced[TEST_UNITS];           /* blocks of this unit's last reduction, ever */
+    lanes_count reduced[TEST_UNITS];        /* blocks of the unit's last reduction, in the last step that had one */
     uint64_t agreed;                        /* steps */
     uint64_t base;                          /* steps trained before this run of the program */
-    lanes_claim claims[TEST_CLAIMS];
-    uint32_t slots[TEST_ITEMS], operations[TEST_ITEMS], ordinal[TEST_ITEMS]; /* items of each lane; places there */
-    uint64_t slots_a_step, operations_a_step, steps;
-    uint64_t slots_begun, slots_over, operations_begun, operations_over; /* in this run */
+    uint32_t active[TEST_CLAIMS], active_count, made[TEST_CLAIMS]; /* claims that are held; the pass that made each */
+    lanes_place lane[LANES][TEST_PASSES * TEST_ITEMS];
+    uint32_t length[LANES], begun[LANES], over[LANES];
+    uint32_t place[TEST_PASSES][TEST_ITEMS]; /* in its lane, counted from 1; 0: left out */
+    uint32_t passes;                         /* before the drain */
     uint64_t peak;
     char error[200]; /* the first thing that went wrong; empty: nothing */
 } two_lanes;
@@ -40,29 +49,63 @@ TEST_INLINE void lanes_fail(two_lanes *t, uint32_t item, const char *what)
 {
     const slc_item *i = &t->program->items[item];
     if (!t->error[0])
-        snprintf(t->error, sizeof t->error, "%s item %u (%s, micro-batch %u, slot %u, unit %d): %s",
-                 t->evaluate ? "evaluation" : "step", item, slc_item_kind_name(i->kind), i->micro_batch, i->slot,
-                 (int)i->unit, what);
+        snprintf(t->error, sizeof t->error, "%s item %u (%s%s, micro-batch %u, slot %u, unit %d): %s",
+                 t->evaluate ? "evaluation" : "step", item, i->late ? "late " : "", slc_item_kind_name(i->kind),
+                 i->micro_batch, i->slot, (int)i->unit, what);
 }
 
 /* ---- Memory ---- */
 
-TEST_INLINE uint32_t lanes_buffer(const two_lanes *t, slc_buffer_kind kind, uint32_t unit, uint32_t index)
+TEST_INLINE void lanes_find_buffers(two_lanes *t)
 {
-    return slc_plan_buffer(t->plan, kind, unit, index);
+    memset(t->of_unit, 0xff, sizeof t->of_unit);
+    memset(t->of_job, 0xff, sizeof t->of_job);
+    memset(t->resident, 0, sizeof t->resident);
+    for (uint32_t b = 0; b < t->plan->buffer_count; b++) {
+        const slc_buffer *buffer = &t->plan->buffers[b];
+        if (buffer->unit < TEST_UNITS && buffer->index < TEST_INDICES)
+            t->of_unit[buffer->kind][buffer->unit][buffer->index] = b;
+        if (buffer->unit == SLC_NONE && buffer->index < TEST_ACTIVATIONS) t->of_job[buffer->kind][buffer->index] = b;
+    }
+    for (uint32_t s = 0; s < t->plan->static_count; s++) t->resident[t->plan->statics[s].buffer] = true;
 }
 
-TEST_INLINE bool lanes_is_claimed(const two_lanes *t, uint32_t buffer)
+TEST_INLINE uint32_t lanes_buffer(const two_lanes *t, slc_buffer_kind kind, uint32_t unit, uint32_t index)
 {
-    for (uint32_t s = 0; s < t->plan->static_count; s++)
-        if (t->plan->statics[s].buffer == buffer) return true;
-    for (uint32_t c = 0; c < t->program->claim_count; c++) {
-        const slc_claim *claim = &t->program->claims[c];
-        if (t->claims[c].active && claim->buffer == buffer && !claim->first_byte &&
-            claim->end_byte == t->plan->buffers[buffer].bytes)
-            return true;
+    return unit == SLC_NONE ? t->of_job[kind][index] : t->of_unit[kind][unit][index];
+}
+
+typedef struct {
+    uint64_t first, end;
+} lanes_bytes;
+
+/* Where a block lies in its buffer; what has no blocks is one. */
+TEST_INLINE lanes_bytes lanes_block(const two_lanes *t, uint32_t b, uint64_t block)
+{
+    const slc_buffer *buffer = &t->plan->buffers[b];
+    bool shard = buffer->kind == SLC_BUFFER_REDUCED || buffer->kind == SLC_BUFFER_VALUE_SHARD;
+    if (!shard && buffer->kind != SLC_BUFFER_VALUE && buffer->kind != SLC_BUFFER_GATHERED &&
+        buffer->kind != SLC_BUFFER_GRADIENT)
+        return (lanes_bytes){0, block ? 0 : buffer->bytes};
+    const slc_unit *unit = &t->job->units[buffer->unit];
+    uint64_t bytes = 4 * unit->block_elements / (shard ? t->job->world : 1), first = block * bytes;
+    uint64_t all = 4 * unit->elements / (shard ? t->job->world : 1);
+    return (lanes_bytes){first < all ? first : all, first + bytes < all ? first + bytes : all};
+}
+
+TEST_INLINE bool lanes_is_claimed(const two_lanes *t, uint32_t buffer, uint64_t block)
+{
+    if (t->resident[buffer]) return true;
+    lanes_bytes left = lanes_block(t, buffer, block);
+    for (uint64_t before = left.end + 1; left.first < left.end && left.first != before;) {
+        before = left.first;
+        for (uint32_t c = 0; c < t->active_count; c++) {
+            const slc_claim *claim = &t->program->claims[t->active[c]];
+            if (claim->buffer == buffer && claim->first_byte <= left.first && left.first < claim->end_byte)
+                left.first = claim->end_byte;
+        }
     }
-    return false;
+    return left.first >= left.end;
 }
 
 TEST_INLINE bool lanes_overlap(const slc_plan *plan, const slc_claim *a, const slc_claim *b)
@@ -71,34 +114,55 @@ TEST_INLINE bool lanes_overlap(const slc_plan *plan, const slc_claim *a, const s
     return x + a->first_byte < y + b->end_byte && y + b->first_byte < x + a->end_byte;
 }
 
-TEST_INLINE void lanes_claim_one(two_lanes *t, uint32_t item, uint32_t c, uint64_t step)
+TEST_INLINE void lanes_claim_one(two_lanes *t, uint32_t item, uint32_t c, uint32_t pass)
 {
     const slc_claim *claim = &t->program->claims[c];
-    if (t->claims[c].active) lanes_fail(t, item, "claims what is claimed already");
-    for (uint32_t d = 0; d < t->program->claim_count; d++)
-        if (t->claims[d].active && lanes_overlap(t->plan, claim, &t->program->claims[d]))
+    for (uint32_t a = 0; a < t->active_count; a++) {
+        if (t->active[a] == c) lanes_fail(t, item, "claims what is claimed already");
+        if (lanes_overlap(t->plan, claim, &t->program->claims[t->active[a]]))
             lanes_fail(t, item, "claims memory that another buffer holds");
+    }
     for (uint32_t s = 0; s < t->plan->static_count; s++)
         if (lanes_overlap(t->plan, claim, &t->plan->statics[s])) lanes_fail(t, item, "claims resident memory");
-    t->claims[c] = (lanes_claim){true, step};
-    for (int b = 0; b < TEST_BLOCKS; b++) t->tag[claim->buffer][b] = GARBAGE;
+    if (t->error[0]) return;
+    t->active[t->active_count++] = c;
+    t->made[c] = pass;
+    for (uint64_t k = 0; k < TEST_BLOCKS; k++) {
+        lanes_bytes bytes = lanes_block(t, claim->buffer, k);
+        if (bytes.first < claim->end_byte && claim->first_byte < bytes.end) t->tag[claim->buffer][k] = GARBAGE;
+    }
     uint64_t end = t->plan->buffers[claim->buffer].offset + claim->end_byte;
     if (end > t->peak) t->peak = end;
 }
 
-TEST_INLINE void lanes_claim_all(two_lanes *t, uint32_t item, uint64_t step)
+TEST_INLINE void lanes_claim_all(two_lanes *t, lanes_place place)
 {
-    for (uint32_t c = 0; c < t->program->claim_count; c++)
-        if (t->program->claims[c].from == item) lanes_claim_one(t, item, c, step);
+    uint32_t low = 0, high = t->program->claim_count; /* they are sorted */
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (t->program->claims[middle].from < place.item)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (uint32_t c = low; c < t->program->claim_count && t->program->claims[c].from == place.item; c++)
+        lanes_claim_one(t, place.item, c, place.pass);
 }
 
-TEST_INLINE void lanes_release(two_lanes *t, uint32_t item, uint64_t step)
+TEST_INLINE void lanes_release(two_lanes *t, lanes_place place)
 {
-    for (uint32_t c = 0; c < t->program->claim_count; c++) {
-        if (t->program->claims[c].to != item) continue;
-        if (!t->claims[c].active || t->claims[c].step != step) lanes_fail(t, item, "releases what it never claimed");
-        t->claims[c].active = false;
+    uint32_t due = 0;
+    for (uint32_t c = 0; c < t->program->claim_count; c++) due += t->program->claims[c].to == place.item;
+    for (uint32_t a = 0; due && a < t->active_count;) {
+        const slc_claim *claim = &t->program->claims[t->active[a]];
+        if (claim->to != place.item || t->made[t->active[a]] + slc_claim_wraps(t->program, claim) != place.pass) {
+            a++;
+            continue;
+        }
+        t->active[a] = t->active[--t->active_count];
+        due--;
     }
+    if (due) lanes_fail(t, place.item, "releases what it never claimed");
 }
 
 /* ---- Data ---- */
@@ -112,7 +176,7 @@ typedef struct {
 
 TEST_INLINE int64_t *lanes_tag(touch *x, uint32_t buffer, uint64_t block)
 {
-    if (buffer == SLC_NONE || !lanes_is_claimed(x->t, buffer)) {
+    if (buffer == SLC_NONE || !lanes_is_claimed(x->t, buffer, block)) {
         lanes_fail(x->t, x->item, "touches memory that is not claimed");
         return &x->t->tag[TEST_BUFFERS - 1][0];
     }
@@ -167,6 +231,11 @@ TEST_INLINE void touch_gradient(touch *x, uint32_t u, uint32_t use, const slc_it
                     lanes_step_tag(x) + before + 1, "adds to a gradient that is not what was there before");
 }
 
+TEST_INLINE bool lanes_recomputes(const two_lanes *t, uint32_t layer)
+{
+    return !t->evaluate && t->plan->recompute && t->plan->recompute[layer];
+}
+
 TEST_INLINE void touch_activations(touch *x, const slc_item *slot)
 {
     const slc_job *job = x->t->job;
@@ -174,9 +243,11 @@ TEST_INLINE void touch_activations(touch *x, const slc_item *slot)
     for (uint32_t a = 0; a < job->activation_count; a++) {
         const slc_activation_life *life = &job->activations[a];
         uint32_t last = x->t->evaluate ? life->last_forward_slot : life->last_slot;
+        bool again = life->recomputable && lanes_recomputes(x->t, slc_slot_layer(job, life->first_slot));
         if (slot->slot < life->first_slot || slot->slot > last) continue;
+        if (again && slot->slot != life->first_slot && slot->slot != last) continue;
         uint32_t buffer = lanes_buffer(x->t, SLC_BUFFER_ACTIVATION, SLC_NONE, a);
-        if (slot->slot == life->first_slot)
+        if (slot->slot == life->first_slot || again)
             lanes_write(x, buffer, 0, GARBAGE, tag, "writes an activation that another one writes");
         else
             lanes_read(x, buffer, 0, tag, "reads an activation that is gone");
@@ -189,11 +260,12 @@ TEST_INLINE void touch_activations(touch *x, const slc_item *slot)
 TEST_INLINE void touch_slot(touch *x, const slc_item *slot)
 {
     const slc_job *job = x->t->job;
-    bool forward = slc_slot_is_forward(job, slot->slot);
+    uint32_t layer = slc_slot_layer(job, slot->slot);
+    bool forward = slc_slot_is_forward(job, slot->slot), again = lanes_recomputes(x->t, layer);
     for (uint32_t u = 0; u < job->unit_count; u++)
         for (uint32_t n = 0; n < job->units[u].use_count; n++) {
-            if (job->units[u].uses[n].layer != slc_slot_layer(job, slot->slot)) continue;
-            if (forward || job->units[u].uses[n].backward_value) touch_values(x, u, slot);
+            if (job->units[u].uses[n].layer != layer) continue;
+            if (forward || again || job->units[u].uses[n].backward_value) touch_values(x, u, slot);
             if (!forward && job->units[u].trainable) touch_gradient(x, u, n, slot);
         }
     touch_activations(x, slot);
@@ -214,7 +286,10 @@ TEST_INLINE void touch_reduction(touch *x, const slc_item *op, uint64_t b)
         lanes_write(x, reduced, b, before ? tag + before : GARBAGE, tag + before + 1,
                     "adds to a reduced gradient that is not what was there before");
     }
-    if (x->end && op->micro_batch + 1 == job->micro_batches) x->t->reduced[op->unit]++;
+    lanes_count *reduced_now = &x->t->reduced[op->unit];
+    if (!x->end || op->micro_batch + 1 != job->micro_batches) return;
+    uint64_t step = x->t->base + x->step + 1;
+    *reduced_now = (lanes_count){step, reduced_now->step == step ? reduced_now->blocks + 1 : 1};
 }
 
 TEST_INLINE void touch_update(touch *x, const slc_item *op, uint64_t b)
@@ -261,10 +336,12 @@ TEST_INLINE void touch_item(touch *x)
     const slc_item *item = &t->program->items[x->item];
     if (item->kind == SLC_ITEM_SLOT) touch_slot(x, item);
     if (item->kind == SLC_ITEM_AGREE) {
-        for (uint32_t u = 0; u < t->job->unit_count; u++)
-            if (t->job->units[u].trainable &&
-                t->reduced[u] != (t->base + x->step + 1) * slc_unit_blocks(&t->job->units[u]))
-                lanes_fail(t, x->item, "agrees before all is reduced");
+        for (uint32_t u = 0; u < t->job->unit_count; u++) {
+            uint64_t step = t->base + x->step + 1; /* a late agreement may find the next step's already */
+            bool all = t->reduced[u].step > step ||
+                       (t->reduced[u].step == step && t->reduced[u].blocks == slc_unit_blocks(&t->job->units[u]));
+            if (t->job->units[u].trainable && !all) lanes_fail(t, x->item, "agrees before all is reduced");
+        }
         if (x->end) t->agreed = t->base + x->step + 1;
     }
     for (uint64_t b = item->first_block; b < item->first_block + item->block_count; b++) {
@@ -279,19 +356,14 @@ TEST_INLINE void touch_item(touch *x)
 
 /* ---- Time ---- */
 
-TEST_INLINE bool lanes_is_over(const two_lanes *t, uint64_t step, uint32_t item)
+TEST_INLINE bool lanes_may_start(const two_lanes *t, lanes_place place)
 {
-    return t->program->items[item].kind == SLC_ITEM_SLOT
-               ? t->slots_over > step * t->slots_a_step + t->ordinal[item]
-               : t->operations_over > step * t->operations_a_step + t->ordinal[item];
-}
-
-TEST_INLINE bool lanes_may_start(const two_lanes *t, uint64_t step, uint32_t item)
-{
-    const slc_item *i = &t->program->items[item];
+    const slc_item *i = &t->program->items[place.item];
+    if (place.pass == t->passes && t->over[COMPUTE] < t->length[COMPUTE]) return false; /* a drain */
     for (uint32_t a = 0; a < i->after_count; a++) {
-        if (i->after[a].previous && !step) continue;
-        if (!lanes_is_over(t, i->after[a].previous ? step - 1 : step, i->after[a].item)) return false;
+        if (i->after[a].previous && !place.pass) continue;
+        int lane = t->program->items[i->after[a].item].kind == SLC_ITEM_SLOT ? COMPUTE : COMMUNICATION;
+        if (t->over[lane] < t->place[place.pass - i->after[a].previous][i->after[a].item]) return false;
     }
     return true;
 }
@@ -311,27 +383,26 @@ TEST_INLINE lanes_speed lanes_draw_speed(test_dice *dice)
 
 TEST_INLINE void lanes_act(two_lanes *t, int action)
 {
-    bool slot = action % 2 == 0, end = action >= 2;
-    uint64_t number = slot ? (end ? t->slots_over : t->slots_begun) : end ? t->operations_over : t->operations_begun;
-    uint64_t a_step = slot ? t->slots_a_step : t->operations_a_step;
-    touch x = {t, (slot ? t->slots : t->operations)[number % a_step], number / a_step, end};
-    if (!end) lanes_claim_all(t, x.item, x.step);
+    int lane = action % 2;
+    bool end = action >= 2;
+    uint32_t *count = end ? &t->over[lane] : &t->begun[lane];
+    lanes_place place = t->lane[lane][*count];
+    touch x = {t, place.item, place.pass - t->program->items[place.item].late, end};
+    if (!end) lanes_claim_all(t, place);
     touch_item(&x);
-    if (end) lanes_release(t, x.item, x.step);
-    *(slot ? (end ? &t->slots_over : &t->slots_begun) : end ? &t->operations_over : &t->operations_begun) += 1;
+    if (end) lanes_release(t, place);
+    (*count)++;
 }
 
 TEST_INLINE bool lanes_step_once(two_lanes *t, const lanes_speed *speed)
 {
-    uint64_t s = t->slots_begun, o = t->operations_begun;
-    bool can[4] = {
-        s == t->slots_over && s < t->steps * t->slots_a_step &&
-            lanes_may_start(t, s / t->slots_a_step, t->slots[s % t->slots_a_step]),
-        o - t->operations_over < speed->depth && o < t->steps * t->operations_a_step &&
-            lanes_may_start(t, o / t->operations_a_step, t->operations[o % t->operations_a_step]),
-        s > t->slots_over,
-        o > t->operations_over,
-    };
+    bool can[4];
+    for (int lane = 0; lane < LANES; lane++) {
+        uint32_t open = t->begun[lane] - t->over[lane], depth = lane == COMPUTE ? 1 : speed->depth;
+        can[lane] =
+            open < depth && t->begun[lane] < t->length[lane] && lanes_may_start(t, t->lane[lane][t->begun[lane]]);
+        can[lane + 2] = open > 0;
+    }
     uint32_t sum = 0;
     for (int i = 0; i < 4; i++) sum += can[i] ? speed->weight[i] : 0;
     if (!sum) return false;
@@ -347,28 +418,42 @@ TEST_INLINE bool lanes_step_once(two_lanes *t, const lanes_speed *speed)
     return false;
 }
 
-/* Runs a program `steps` times without a pause between. */
-TEST_INLINE void lanes_run(two_lanes *t, bool evaluate, uint64_t steps)
+/* What each lane runs: pass 0 has nothing before it, pass `passes` is the drain. */
+TEST_INLINE void lanes_line_up(two_lanes *t)
+{
+    for (int lane = 0; lane < LANES; lane++) t->length[lane] = t->begun[lane] = t->over[lane] = 0;
+    for (uint32_t pass = 0; pass <= t->passes; pass++)
+        for (uint32_t i = 0; i < t->program->item_count; i++) {
+            const slc_item *item = &t->program->items[i];
+            int lane = item->kind == SLC_ITEM_SLOT ? COMPUTE : COMMUNICATION;
+            t->place[pass][i] = 0;
+            if (item->late ? !pass : pass == t->passes) continue;
+            t->lane[lane][t->length[lane]++] = (lanes_place){i, pass};
+            t->place[pass][i] = t->length[lane];
+        }
+}
+
+/* Runs a program `passes` times without a pause between, then drains it. */
+TEST_INLINE void lanes_run(two_lanes *t, bool evaluate, uint32_t passes)
 {
     t->program = evaluate ? &t->plan->evaluate : &t->plan->train;
     t->evaluate = evaluate;
-    t->steps = steps;
-    t->slots_a_step = t->operations_a_step = 0;
-    t->slots_begun = t->slots_over = t->operations_begun = t->operations_over = 0;
-    memset(t->claims, 0, sizeof t->claims);
-    for (uint32_t i = 0; i < t->program->item_count; i++) {
-        bool slot = t->program->items[i].kind == SLC_ITEM_SLOT;
-        t->ordinal[i] = (uint32_t)(slot ? t->slots_a_step : t->operations_a_step);
-        if (slot)
-            t->slots[t->slots_a_step++] = i;
-        else
-            t->operations[t->operations_a_step++] = i;
+    t->passes = passes;
+    t->active_count = 0;
+    if (t->program->item_count > TEST_ITEMS || t->program->claim_count > TEST_CLAIMS) {
+        snprintf(t->error, sizeof t->error, "too large for this test");
+        return;
     }
+    lanes_line_up(t);
     lanes_speed speed = lanes_draw_speed(&t->dice);
     while (!t->error[0] && lanes_step_once(t, &speed)) continue;
-    if (!t->error[0] && (t->slots_over < steps * t->slots_a_step || t->operations_over < steps * t->operations_a_step))
-        snprintf(t->error, sizeof t->error, "nothing can go on");
-    if (!evaluate) t->base += steps;
+    for (int lane = 0; !t->error[0] && lane < LANES; lane++)
+        if (t->over[lane] < t->length[lane]) {
+            lanes_place at = t->lane[lane][t->over[lane]];
+            lanes_fail(t, at.item, "can never go on");
+        }
+    if (!t->error[0] && t->active_count) snprintf(t->error, sizeof t->error, "memory is held after a drain");
+    if (!evaluate) t->base += passes;
 }
 
 TEST_INLINE void lanes_check_end(two_lanes *t)
@@ -383,13 +468,17 @@ TEST_INLINE void lanes_check_end(two_lanes *t)
     }
 }
 
-/* Steps, evaluation passes, steps. The result is t->error. `t` is large: keep it off the stack. */
+/* Steps, evaluation passes, steps, with drains between. The result is t->error. `t` is large: keep it off the stack. */
 TEST_INLINE void two_lanes_run(two_lanes *t, const slc_job *job, const slc_plan *plan, uint64_t seed)
 {
-    memset(t, 0, sizeof *t);
     t->job = job;
     t->plan = plan;
     t->dice = (test_dice){.seed = seed};
+    t->base = t->agreed = t->peak = 0;
+    t->error[0] = 0;
+    memset(t->own, 0, sizeof t->own);
+    memset(t->reduced, 0, sizeof t->reduced);
+    lanes_find_buffers(t);
     for (uint32_t b = 0; b < plan->buffer_count; b++)
         for (int k = 0; k < TEST_BLOCKS; k++)
             t->tag[b][k] = plan->buffers[b].kind == SLC_BUFFER_VALUE || plan->buffers[b].kind == SLC_BUFFER_VALUE_SHARD
@@ -399,11 +488,8 @@ TEST_INLINE void two_lanes_run(two_lanes *t, const slc_job *job, const slc_plan 
         uint64_t end = plan->buffers[plan->statics[s].buffer].offset + plan->statics[s].end_byte;
         if (end > t->peak) t->peak = end;
     }
-    static const struct {
-        bool evaluate;
-        uint64_t passes;
-    } runs[] = {{false, 3}, {true, 2}, {false, 2}};
-    for (int r = 0; r < 3 && !t->error[0]; r++) lanes_run(t, runs[r].evaluate, runs[r].passes);
+    static const bool evaluate[] = {false, true, false, false};
+    for (int r = 0; r < 4 && !t->error[0]; r++) lanes_run(t, evaluate[r], 1 + test_below(&t->dice, TEST_PASSES - 1));
     lanes_check_end(t);
 }
 
