@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 512, SHOWN_BYTES = 80, TEXT_BYTES_MAX = 1023, KEYS_BYTES = 512 };
+enum { PATH_BYTES = 512, TEXT_BYTES_MAX = 1023, KEYS_BYTES = 512 };
 
 /* ---- Errors ---- */
 
@@ -33,13 +33,13 @@ sluice_status slc_json_fault(const slc_json_place *at, const char *format, ...)
     return slc_error(SLUICE_ERR_FORMAT, "%s: %s", path, what);
 }
 
-/* As it stands in the text, cut where it is long. Only ASCII, so that the cut is between characters. */
-static void show(const json_t *value, char out[SHOWN_BYTES])
+/* Only ASCII, so that a cut is between characters. */
+void slc_json_show(const json_t *value, char out[SLC_JSON_SHOWN_BYTES])
 {
-    size_t used = json_dumpb(value, out, SHOWN_BYTES - 4,
+    size_t used = json_dumpb(value, out, SLC_JSON_SHOWN_BYTES - 4,
                              JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
-    if (used > SHOWN_BYTES - 4) {
-        memcpy(out + SHOWN_BYTES - 4, "...", 4);
+    if (used > SLC_JSON_SHOWN_BYTES - 4) {
+        memcpy(out + SLC_JSON_SHOWN_BYTES - 4, "...", 4);
         return;
     }
     out[used] = '\0';
@@ -57,7 +57,7 @@ static const type_words words[] = {
     [SLC_JSON_FLAG] = {"truth", "true or false"},
     [SLC_JSON_COUNT] = {"count", "a whole number from 1 to 1073741824"},
     [SLC_JSON_INDEX] = {"index", "a whole number from 0 to 2147483647"},
-    [SLC_JSON_SIZE] = {"size", "a whole number from 0 to 2^60"},
+    [SLC_JSON_SIZE] = {"size", "a whole number from 0 to 2^62"},
     [SLC_JSON_SECONDS] = {"time", "seconds from 0 to 1e9"},
     [SLC_JSON_RATE] = {"rate", "bytes a second from 1 to 1e18"},
     [SLC_JSON_FACTOR] = {"factor", "a number from 0 to 1e6"},
@@ -82,7 +82,7 @@ static bool whole_number(const json_t *value, uint64_t least, uint64_t most, uin
         *out = (uint64_t)json_integer_value(value);
     } else {
         double real = json_is_real(value) ? json_real_value(value) : -1;
-        if (!(real >= 0) || real > 0x1p60 || real != floor(real)) return false;
+        if (!(real >= 0) || real > 0x1p62 || real != floor(real)) return false;
         *out = (uint64_t)real;
     }
     return *out >= least && *out <= most;
@@ -127,7 +127,7 @@ static bool read_value(const json_t *value, slc_json_type type, void *out)
         return json_is_boolean(value);
     case SLC_JSON_COUNT: return read_32(value, 1, 1u << 30, out);
     case SLC_JSON_INDEX: return read_32(value, 0, INT32_MAX, out);
-    case SLC_JSON_SIZE: return whole_number(value, 0, UINT64_C(1) << 60, out);
+    case SLC_JSON_SIZE: return whole_number(value, 0, UINT64_C(1) << 62, out);
     case SLC_JSON_SECONDS: return real_number(value, 0, 1e9, out);
     case SLC_JSON_RATE: return real_number(value, 1, 1e18, out);
     case SLC_JSON_FACTOR: return real_number(value, 0, 1e6, out);
@@ -141,23 +141,29 @@ static bool read_value(const json_t *value, slc_json_type type, void *out)
 sluice_status slc_json_value(const slc_json_place *at, const json_t *value, slc_json_type type, void *out)
 {
     if (read_value(value, type, out)) return SLUICE_OK;
-    char shown[SHOWN_BYTES];
-    show(value, shown);
+    char shown[SLC_JSON_SHOWN_BYTES];
+    slc_json_show(value, shown);
     return slc_json_fault(at, "%s is no %s; give %s", shown, words[type].what, words[type].expected);
 }
 
 /* ---- Objects ---- */
 
-static sluice_status unknown_key(const slc_json_place *at, const char *key, const slc_json_field *fields, size_t count)
+sluice_status slc_json_unknown_key(const slc_json_place *at, const char *key, const char *keys)
 {
-    char shown[SHOWN_BYTES], keys[KEYS_BYTES] = "";
+    char shown[SLC_JSON_SHOWN_BYTES];
     json_t *text = json_string(key);
     if (!text) return slc_error(SLUICE_ERR_MEMORY, "JSON");
-    show(text, shown);
+    slc_json_show(text, shown);
     json_decref(text);
+    return slc_json_fault(at, "%s is unknown%s%s", shown, *keys ? "; there are " : "", keys);
+}
+
+static sluice_status not_in_table(const slc_json_place *at, const char *key, const slc_json_field *fields, size_t count)
+{
+    char keys[KEYS_BYTES] = "";
     for (size_t f = 0, used = 0; f < count && used < sizeof keys; f++)
         used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s", f ? ", " : "", fields[f].key);
-    return slc_json_fault(at, "%s is unknown; there are %s", shown, keys);
+    return slc_json_unknown_key(at, key, keys);
 }
 
 static const slc_json_field *find_field(const slc_json_field *fields, size_t count, const char *key)
@@ -176,7 +182,7 @@ sluice_status slc_json_members(const slc_json_place *at, const json_t *object, c
     const char *key;
     json_t *value;
     json_object_foreach (whole, key, value)
-        if (!find_field(fields, field_count, key)) return unknown_key(at, key, fields, field_count);
+        if (!find_field(fields, field_count, key)) return not_in_table(at, key, fields, field_count);
     for (size_t f = 0; !status && f < field_count; f++) {
         value = json_object_get(whole, fields[f].key);
         slc_json_place member = {at, fields[f].key, 0};
@@ -203,8 +209,8 @@ static sluice_status check_version(const json_t *document, int version)
     const json_t *value = json_object_get(document, "version");
     if (!json_is_object(document)) return slc_json_fault(&top, "must be an object: {\"version\": %d, ...}", version);
     if (!value) return slc_json_fault(&place, "is missing; this program reads %d", version);
-    char shown[SHOWN_BYTES];
-    show(value, shown);
+    char shown[SLC_JSON_SHOWN_BYTES];
+    slc_json_show(value, shown);
     if (!json_is_integer(value) || json_integer_value(value) != version)
         return slc_json_fault(&place, "version %s; this program reads %d", shown, version);
     return SLUICE_OK;

@@ -23,7 +23,7 @@ typedef enum {
     SLC_JSON_FLAG,    /* bool */
     SLC_JSON_COUNT,   /* uint32_t, 1 to 2^30 */
     SLC_JSON_INDEX,   /* uint32_t, 0 to 2^31 - 1 */
-    SLC_JSON_SIZE,    /* uint64_t, 0 to 2^60; whole numbers may be written as 1.5e9 */
+    SLC_JSON_SIZE,    /* uint64_t, 0 to 2^62; whole numbers may be written as 1.5e9 */
     SLC_JSON_SECONDS, /* double, 0 to 1e9 */
     SLC_JSON_RATE,    /* double, 1 to 1e18, bytes a second */
     SLC_JSON_FACTOR,  /* double, 0 to 1e6 */
@@ -41,6 +41,12 @@ typedef struct {
 
 /* Sets the error line "$.path: ..." and returns FORMAT. */
 sluice_status slc_json_fault(const slc_json_place *at, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+sluice_status slc_json_unknown_key(const slc_json_place *at, const char *key, const char *there_are);
+
+/* A value as it stands in the text, cut where it is long. */
+enum { SLC_JSON_SHOWN_BYTES = 80 };
+void slc_json_show(const json_t *value, char out[SLC_JSON_SHOWN_BYTES]);
 
 /* The document; the caller decrefs it. Its "version" has been looked at. */
 sluice_status slc_json_parse(const char *text, size_t length, int version, json_t **out);

@@ -47,6 +47,11 @@ void slc_json_text_add(slc_json_text *text, const char *format, ...)
         append(text, piece, (size_t)length);
 }
 
+void slc_json_text_put(slc_json_text *text, const char *json)
+{
+    append(text, json, strlen(json));
+}
+
 void slc_json_text_string(slc_json_text *text, const char *string)
 {
     json_t *value = json_string(string);

@@ -13,6 +13,7 @@ typedef struct {
 } slc_json_text;
 
 void slc_json_text_add(slc_json_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void slc_json_text_put(slc_json_text *text, const char *json);      /* as it is, of any length */
 void slc_json_text_string(slc_json_text *text, const char *string); /* with its quotes; must be UTF-8 */
 void slc_json_text_words(slc_json_text *text, const char *first, const char *second); /* "first second" */
 void slc_json_text_real(slc_json_text *text, double real);                            /* must be finite */

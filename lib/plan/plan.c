@@ -32,6 +32,7 @@ void slc_plan_destroy(slc_plan *plan)
     if (!plan) return;
     program_fini(&plan->train);
     program_fini(&plan->evaluate);
+    free(plan->owned_schedule);
     free(plan->strategies);
     free(plan->recompute);
     free(plan->buffers);
@@ -64,6 +65,13 @@ static void mix_program(uint64_t *hash, const slc_program *program)
         mix(hash, item->block_count);
         for (uint32_t a = 0; a < item->after_count; a++)
             mix(hash, (uint64_t)item->after[a].item << 1 | item->after[a].previous);
+    }
+    for (uint32_t c = 0; c < program->claim_count; c++) {
+        const slc_claim *claim = &program->claims[c];
+        mix(hash, claim->buffer);
+        mix(hash, claim->first_byte);
+        mix(hash, claim->end_byte);
+        mix(hash, (uint64_t)claim->from << 32 | claim->to);
     }
 }
 

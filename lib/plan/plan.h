@@ -103,7 +103,8 @@ static inline bool slc_claim_wraps(const slc_program *program, const slc_claim *
 }
 
 typedef struct {
-    const char *schedule;     /* the scheduler's name: a constant */
+    const char *schedule;     /* the scheduler's name: a constant, or `owned_schedule` */
+    char *owned_schedule;     /* of a plan that was read; else NULL */
     slc_strategy *strategies; /* of each unit */
     uint32_t unit_count;
     bool *recompute; /* of each layer: its forward runs again in its backward slot */
