@@ -88,7 +88,7 @@ typedef struct {
                                        after this one */
 } sluice_activation_desc;
 
-/* Memory of one micro-batch that lives from slot to slot. Its address is fixed at commit. */
+/* Memory of one micro-batch that lives from slot to slot. Its address stays the same until a re-plan. */
 SLUICE_API sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation_desc *desc,
                                                sluice_activation **out);
 
@@ -105,6 +105,14 @@ SLUICE_API sluice_status sluice_runtime_reserve(sluice_runtime *rt, const char *
  * allocates the arena. BUDGET: says the smallest budget that works and the largest consumers. */
 SLUICE_API sluice_status sluice_runtime_commit(sluice_runtime *rt);
 
+/* Collective, between steps: makes a new plan and moves values and optimizer states to it, not changing a bit; weights
+ * go on as if it had never happened. `strategy` and `schedule` as in sluice_config, NULL: as before; `budget_bytes` 0:
+ * as before. Addresses (of activations, workspaces) change. Where no plan can be made (ARGUMENT, FORMAT, BUDGET,
+ * MEMORY) the old one stays and training may go on. Schedules that want times ("ilp") do this by themselves: they begin
+ * with the serial schedule, measure two steps after a first one, and change at the end of the third. */
+SLUICE_API sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, const char *schedule,
+                                               uint64_t budget_bytes);
+
 /* ---- Addresses ---- */
 
 /* Whole, `count` elements, from *_begin to *_end of a layer that uses it; NULL (and an error) elsewhere. */
@@ -117,7 +125,8 @@ SLUICE_API float *sluice_param_gradient(sluice_param *param);
  * undefined: the caller must write every element instead of adding. Saves a pass over memory. */
 SLUICE_API float *sluice_param_gradient_fresh(sluice_param *param, bool *fresh);
 
-SLUICE_API void *sluice_activation_data(sluice_activation *activation); /* 64-byte aligned; NULL before commit */
+/* 64-byte aligned; NULL before commit. A re-plan, which step_end may bring, changes addresses: ask in each step. */
+SLUICE_API void *sluice_activation_data(sluice_activation *activation);
 SLUICE_API void *sluice_workspace_data(sluice_workspace *workspace);
 
 /* ---- The step ---- */
@@ -128,13 +137,15 @@ typedef struct {
 } sluice_step_options;
 
 typedef struct {
-    uint64_t step;        /* from 1 */
-    double step_s;        /* since the last step_begin's call */
-    double exposed_s;     /* time that compute stood at gates in this step */
-    double gradient_norm; /* of the whole reduced, scaled gradient, before clipping; NaN without clip */
-    bool skipped;         /* NAN_SKIP: a reduced gradient was not finite, nothing was updated */
-    uint64_t peak_bytes;  /* highest end of any claim so far */
-    uint64_t bytes_sent;  /* by this rank in this step, counted as messages would carry them */
+    uint64_t step;           /* from 1 */
+    double step_s;           /* since the last step_begin's call */
+    double exposed_s;        /* time that compute stood at gates in this step */
+    double gradient_norm;    /* of the whole reduced, scaled gradient, before clipping; NaN without clip */
+    bool skipped;            /* NAN_SKIP: a reduced gradient was not finite, nothing was updated */
+    uint64_t peak_bytes;     /* highest end of any claim so far */
+    uint64_t bytes_sent;     /* by this rank in this step, counted as messages would carry them */
+    uint32_t plan;           /* which plan ran it: 1 is commit's, each re-plan counts one up */
+    double predicted_step_s; /* by that plan, from measured times; 0: not known */
 } sluice_step_report;
 
 SLUICE_API sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options);

@@ -140,10 +140,10 @@ static sluice_status gather_numbers(sluice_runtime *rt, uint64_t mine, uint64_t 
     return sluice_world_all_gather(rt->world, &mine, sizeof mine, *all);
 }
 
-sluice_status slc_engine_compare_plan(sluice_runtime *rt)
+sluice_status slc_engine_compare_plan(sluice_runtime *rt, const slc_plan *plan)
 {
     uint64_t *all;
-    sluice_status status = gather_numbers(rt, slc_plan_fingerprint(rt->plan), &all);
+    sluice_status status = gather_numbers(rt, plan ? slc_plan_fingerprint(plan) : 0, &all);
     for (int r = 1; !status && r < rt->size; r++)
         if (all[r] != all[0])
             status = slc_error(SLUICE_ERR_MISMATCH,

@@ -2,7 +2,8 @@
 #include "lib/engine/runtime.h"
 
 #include "lib/base/status.h"
-#include "lib/engine/rss.h"
+#include "lib/engine/measure.h"
+#include "lib/engine/replan.h"
 #include "lib/optim/adamw.h"
 
 #include <math.h>
@@ -90,85 +91,6 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
     return SLUICE_OK;
 }
 
-static void *at(const sluice_runtime *rt, slc_buffer_kind kind, uint32_t unit, uint32_t index)
-{
-    uint32_t buffer = slc_plan_buffer(rt->plan, kind, unit, index);
-    return buffer == SLC_NONE ? NULL : rt->base + rt->plan->buffers[buffer].offset;
-}
-
-static sluice_status locate_unit(sluice_runtime *rt, uint32_t u)
-{
-    slc_unit_state *unit = &rt->units[u];
-    slc_window window;
-    unit->strategy = rt->plan->strategies[u];
-    unit->value = at(rt, SLC_BUFFER_VALUE, u, 0);
-    unit->shard = at(rt, SLC_BUFFER_VALUE_SHARD, u, 0);
-    unit->gradient = at(rt, SLC_BUFFER_GRADIENT, u, 0);
-    unit->reduced = at(rt, SLC_BUFFER_REDUCED, u, 0);
-    for (uint32_t s = 0; s < rt->optimizer.state_count; s++) unit->state[s] = at(rt, SLC_BUFFER_STATE, u, s);
-    while (slc_unit_window(&rt->job, &rt->job.units[u], true, unit->window_count, &window)) unit->window_count++;
-    unit->gathered = calloc(unit->window_count + 1, sizeof *unit->gathered);
-    if (!unit->gathered) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", rt->job.units[u].name);
-    for (uint32_t w = 0; w < unit->window_count; w++) unit->gathered[w] = at(rt, SLC_BUFFER_GATHERED, u, w);
-    return SLUICE_OK;
-}
-
-static sluice_status locate(sluice_runtime *rt)
-{
-    sluice_status status = SLUICE_OK;
-    for (uint32_t u = 0; !status && u < rt->job.unit_count; u++) status = locate_unit(rt, u);
-    for (uint32_t i = 0; i < rt->activation_count; i++)
-        rt->activations[i]->data = at(rt, SLC_BUFFER_ACTIVATION, SLC_NONE, i);
-    for (uint32_t i = 0; i < rt->workspace_count; i++)
-        rt->workspaces[i]->data = at(rt, SLC_BUFFER_WORKSPACE, SLC_NONE, i);
-    for (uint32_t i = 0; i < rt->plan->train.item_count; i++)
-        if (rt->plan->train.items[i].kind == SLC_ITEM_AGREE) rt->agree_item = i;
-    rt->agreement = at(rt, SLC_BUFFER_AGREEMENT, SLC_NONE, 0);
-    rt->staging = at(rt, SLC_BUFFER_STAGING, SLC_NONE, 0);
-    return status;
-}
-
-static sluice_status make_plan(sluice_runtime *rt)
-{
-    slc_strategy *forced = malloc((rt->job.unit_count + 1) * sizeof *forced);
-    if (!forced) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    for (uint32_t u = 0; u < rt->job.unit_count; u++) forced[u] = rt->layers[rt->job.units[u].uses[0].layer]->forced;
-    slc_plan_request request = {.strategy = rt->strategy,
-                                .forced = forced,
-                                .schedule = rt->schedule,
-                                .budget_bytes = rt->config.budget_bytes,
-                                .budget_of_dp = rt->config.budget_of_dp};
-    slc_plan_answer answer = {0};
-    sluice_status status = slc_engine_least_budget(rt, &request.budget_bytes);
-    if (!status) status = rt->planner(&rt->job, &request, &answer);
-    free(forced);
-    if (status) return status;
-    rt->plan = answer.plan;
-    rt->budget_bytes = answer.budget_bytes;
-    rt->dp_bytes = answer.dp_bytes;
-    return slc_engine_compare_plan(rt);
-}
-
-static sluice_status make_arena(sluice_runtime *rt)
-{
-    rt->rss_commit_bytes = slc_rss_bytes(NULL);
-    sluice_status status = slc_arena_create(rt->device, rt->plan->arena_bytes, rt->reserved_bytes, &rt->arena);
-    if (status) return status;
-    slc_segment *segment = slc_arena_segment(rt->arena);
-    slc_segment_populate(segment);
-    rt->base = segment->base;
-    for (uint32_t i = 0; !status && i < rt->plan->static_count; i++)
-        status = slc_engine_claim(rt, &rt->plan->statics[i]);
-    if (!status) status = locate(rt);
-    /* Reading between steps may need it at any time: claimed once now, so that the peak counts it. */
-    if (!status) status = slc_staging_claim(rt, true);
-    if (!status) status = slc_staging_claim(rt, false);
-    if (!status)
-        status = slc_comm_attach(rt->comm, segment, at(rt, SLC_BUFFER_SCRATCH, SLC_NONE, 0), rt->job.scratch_bytes);
-    rt->next_operation = atomic_load(&slc_comm_completed(rt->comm)->value);
-    return status;
-}
-
 sluice_status sluice_runtime_commit(sluice_runtime *rt)
 {
     sluice_status status = slc_runtime_require(rt, false, "commit");
@@ -178,10 +100,9 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
 
     status = slc_engine_compare_registration(rt);
     if (!status) status = slc_engine_make_job(rt);
-    if (!status) status = make_plan(rt);
-    if (!status) status = make_arena(rt);
-    if (!status) status = slc_pass_init(rt, &rt->train, &rt->plan->train, false);
-    if (!status) status = slc_pass_init(rt, &rt->evaluate, &rt->plan->evaluate, true);
+    if (!status) status = slc_measure_create(&rt->job, &rt->measure);
+    if (!status) status = slc_engine_first_plan(rt);
+    if (!status) status = slc_engine_make_arena(rt);
     if (status) return slc_runtime_fail(rt, status);
     rt->committed = true;
     return SLUICE_OK;
@@ -235,6 +156,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_pass_fini(&rt->evaluate);
     slc_arena_destroy(rt->arena);
     slc_plan_destroy(rt->plan);
+    slc_measure_destroy(rt->measure);
     slc_engine_destroy_job(rt);
     destroy_registration(rt);
     if (rt->owns_optimizer) slc_adamw_destroy(&rt->optimizer);

@@ -1,14 +1,54 @@
-/* Measuring what a profile needs. Private to lib/engine. */
+/* Measuring what a profile needs: slots and updates while steps run, the link between them. Private to lib/engine. */
 #ifndef SLC_ENGINE_MEASURE_H
 #define SLC_ENGINE_MEASURE_H
 
 #include "lib/engine/runtime.h"
 #include "lib/plan/times.h"
 
+enum { SLC_MEASURE_SAMPLES = 32 };
+
+/* The last samples of something, in seconds. */
+typedef struct {
+    double seconds[SLC_MEASURE_SAMPLES];
+    uint32_t count; /* ever taken */
+} slc_samples;
+
+typedef struct slc_measure {
+    slc_samples *slots;     /* [2L] what a slot took once it had waited, without its recomputation */
+    slc_samples *recompute; /* [L] */
+    uint64_t slot_began_ns;
+    double recomputed_s; /* in the slot that runs */
+
+    /* Of the communication thread; read when everything is complete. */
+    double update_s; /* updates and the inspection of reduced gradients */
+    uint64_t update_elements;
+    uint64_t train_began_ns, train_ended_ns;
+
+    bool link_known;
+    slc_link link;
+} slc_measure;
+
+/* For a job that is made. Errors: MEMORY. */
+sluice_status slc_measure_create(const slc_job *job, slc_measure **out);
+void slc_measure_destroy(slc_measure *measure); /* NULL is allowed */
+/* Forgets what was measured; when everything is complete. */
+void slc_measure_reset(slc_measure *measure, const slc_job *job);
+
+/* Called by the step: where a slot has waited and claimed, where its compute has ended; around a recomputation. */
+void slc_measure_slot_begin(slc_measure *measure);
+void slc_measure_slot_end(slc_measure *measure, uint32_t slot);
+void slc_measure_recompute(slc_measure *measure, uint32_t layer, uint64_t began_ns);
+/* On the communication thread: work on reduced gradients since `began_ns`; `elements` of them were updated. */
+void slc_measure_update(slc_measure *measure, uint64_t began_ns, uint64_t elements);
+
+/* What was measured since the last reset, medians of this rank, of ranks the slowest; what was not, as estimated. The
+ * link is the estimate's. Collective, between steps, everything complete. The caller frees with slc_times_fini. */
+sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out);
+
 /* The link, as operations of this job find it: lines of RS and AG over sizes, what compute and communication do to each
  * other, the run that is long enough. Collective, between steps with nothing pending; the same result on every rank.
  * Works in the largest stretch of the plan's arena that nothing resident covers; a stretch too short for two sizes, or
- * a world of one, gives the estimate's lines. Below 1 s on a fast link, about 3 s at 100 Mbit/s. */
+ * a world of one, gives the estimate's lines. Below 1 s on a fast link, about as long at 100 Mbit/s. */
 sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out);
 
 /* Each value becomes the largest of all ranks'. Collective. */

@@ -1,7 +1,7 @@
 /* Measures the link with operations of the job's own kind. Each figure is of a train of operations, timed on the
  * communication thread from the end of a barrier to the end of the last one, so that neither waking the caller nor the
- * ranks' different starts count. Reductions run one after another, as those of a step, which are looked at when they
- * end; gathers overlap where they touch different bytes. How long to go on is decided from what all ranks found. */
+ * ranks' different starts count. Those that touch different bytes overlap, as in a step. How long to go on is decided
+ * from what all ranks found. */
 #include "lib/engine/measure.h"
 
 #include "lib/base/clock.h"
@@ -36,31 +36,31 @@ typedef struct {
     uint64_t offset, bytes; /* of the arena, claimed */
     unsigned char *link, *compute;
     uint64_t link_bytes, compute_elements;
-    uint64_t grain;              /* bytes */
-    uint64_t began_ns, ended_ns; /* of the train that ran last; by the communication thread */
+    uint64_t grain; /* bytes */
+    slc_measure *m; /* holds the times of the train that ran last: it outlives operations that a failure left behind */
 } lab;
 
 /* ---- Trains ---- */
 
 static sluice_status note_begin(void *context)
 {
-    ((lab *)context)->began_ns = slc_clock_ns();
+    ((slc_measure *)context)->train_began_ns = slc_clock_ns();
     return SLUICE_OK;
 }
 
 static sluice_status note_end(void *context)
 {
-    ((lab *)context)->ended_ns = slc_clock_ns();
+    ((slc_measure *)context)->train_ended_ns = slc_clock_ns();
     return SLUICE_OK;
 }
 
-static sluice_status look_at_nothing(void *context)
+static sluice_status do_nothing(void *context)
 {
     (void)context;
     return SLUICE_OK;
 }
 
-static slc_op operation(lab *l, train_kind kind, uint64_t bytes, uint32_t index)
+static slc_op operation(const lab *l, train_kind kind, uint64_t bytes, uint32_t index)
 {
     bool reduction = kind == REDUCTIONS || (kind == BOTH && index % 2 == 0);
     uint64_t places = l->link_bytes / bytes;
@@ -74,8 +74,7 @@ static slc_op operation(lab *l, train_kind kind, uint64_t bytes, uint32_t index)
                  .src = buffer,
                  .dst = buffer,
                  .scale = 1,
-                 .call = reduction ? look_at_nothing : NULL,
-                 .context = l,
+                 .context = l->m,
                  .what = "link measurement"};
     return op;
 }
@@ -84,11 +83,14 @@ static slc_op operation(lab *l, train_kind kind, uint64_t bytes, uint32_t index)
 static sluice_status submit_train(lab *l, train_kind kind, uint64_t bytes, uint32_t count, uint32_t *first,
                                   uint32_t *last)
 {
-    slc_op ops[TRAIN_MAX + 1] = {{.kind = SLC_BARRIER, .call = note_begin, .context = l, .what = "link measurement"}};
+    slc_op ops[TRAIN_MAX + 1] = {
+        {.kind = SLC_BARRIER, .call = note_begin, .context = l->m, .what = "link measurement"}};
     uint64_t places = l->link_bytes / bytes;
     /* Written by this core, as gradients are before their reduction; and zero, so that no sum is slow. */
     memset(l->link, 0, (places < count ? places : count) * bytes);
     for (uint32_t i = 0; i < count; i++) ops[i + 1] = operation(l, kind, bytes, i);
+    ops[1].wait[0] = slc_comm_completed(l->rt->comm);
+    ops[1].wait_value[0] = l->rt->next_operation + 1; /* the barrier is over */
     ops[count].call = note_end;
     sluice_status status = slc_comm_submit(l->rt->comm, ops, count + 1, first);
     if (status) return status;
@@ -102,7 +104,7 @@ static sluice_status run_train(lab *l, train_kind kind, uint64_t bytes, uint32_t
     uint32_t first, last;
     sluice_status status = submit_train(l, kind, bytes, count, &first, &last);
     if (!status) status = slc_comm_wait(l->rt->comm, last);
-    *seconds = slc_seconds(l->ended_ns - l->began_ns);
+    *seconds = slc_seconds(l->m->train_ended_ns - l->m->train_began_ns);
     return status;
 }
 
@@ -122,7 +124,7 @@ static sluice_status measure_operation(lab *l, double *operation_s)
         slc_op ops[TRAIN_MAX];
         uint32_t first;
         for (int i = 0; i < TRAIN_MAX; i++)
-            ops[i] = (slc_op){.kind = SLC_CALL, .call = look_at_nothing, .context = l, .what = "link measurement"};
+            ops[i] = (slc_op){.kind = SLC_CALL, .call = do_nothing, .context = l->m, .what = "link measurement"};
         ops[0].call = note_begin;
         ops[TRAIN_MAX - 1].call = note_end;
         sluice_status status = slc_comm_submit(l->rt->comm, ops, TRAIN_MAX, &first);
@@ -130,7 +132,7 @@ static sluice_status measure_operation(lab *l, double *operation_s)
         l->rt->next_operation = first + TRAIN_MAX;
         status = slc_comm_wait(l->rt->comm, first + TRAIN_MAX);
         if (status) return status;
-        values[r] = slc_seconds(l->ended_ns - l->began_ns) / (TRAIN_MAX - 1);
+        values[r] = slc_seconds(l->m->train_ended_ns - l->m->train_began_ns) / (TRAIN_MAX - 1);
     }
     *operation_s = slc_fit_median(values, REPETITIONS);
     return slc_measure_slowest(l->rt, operation_s, 1);
@@ -216,7 +218,7 @@ static sluice_status overlap_once(lab *l, uint64_t bytes, uint32_t count, slc_ov
         pieces++;
     }
     if (!status) status = slc_comm_wait(l->rt->comm, last);
-    sample->link_beside_s = slc_seconds(l->ended_ns - l->began_ns);
+    sample->link_beside_s = slc_seconds(l->m->train_ended_ns - l->m->train_began_ns);
     sample->compute_alone_s = piece_s * (double)pieces;
     return status;
 }
@@ -232,13 +234,20 @@ static sluice_status measure_overlap(lab *l, slc_link *out)
         if (one_s < overlap_s / 4 || bytes <= SMALLEST_RUN) break;
     }
     uint32_t count = train_length(overlap_s, one_s, 4, TRAIN_MAX);
-    for (int r = 0; r < ROUNDS; r++) {
+    size_t rounds = 0;
+    double spent = 0;
+    /* Where threads stand in each other's way, one round can take very long. */
+    while (rounds < ROUNDS && spent < kind_s) {
         slc_overlap_sample sample;
         sluice_status status = overlap_once(l, bytes, count, &sample);
         if (status) return status;
-        slc_fit_overlap(&sample, &kappa[r], &sigma[r]);
+        slc_fit_overlap(&sample, &kappa[rounds], &sigma[rounds]);
+        rounds++;
+        spent += sample.link_beside_s;
+        status = slc_measure_slowest(l->rt, &spent, 1);
+        if (status) return status;
     }
-    double worst[2] = {slc_fit_median(kappa, ROUNDS), slc_fit_median(sigma, ROUNDS)};
+    double worst[2] = {slc_fit_median(kappa, rounds), slc_fit_median(sigma, rounds)};
     sluice_status status = slc_measure_slowest(l->rt, worst, 2);
     out->kappa = worst[0];
     out->sigma = worst[1];
@@ -324,7 +333,7 @@ static uint64_t block_of(const lab *l, const slc_link *link)
 sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out)
 {
     slc_times estimate;
-    lab l = {.rt = rt, .grain = 4ull * SLC_GRAIN * (uint64_t)rt->size};
+    lab l = {.rt = rt, .grain = 4ull * SLC_GRAIN * (uint64_t)rt->size, .m = rt->measure};
     sluice_status status = slc_times_estimate(&rt->job, &estimate);
     if (status) return status;
     *out = estimate.link;

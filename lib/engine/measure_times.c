@@ -1,9 +1,78 @@
-/* The slowest rank's figures. */
+/* Times of slots and updates: a few of the last samples of each, the median of them, of all ranks the slowest. */
 #include "lib/engine/measure.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/engine/fit_link.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+sluice_status slc_measure_create(const slc_job *job, slc_measure **out)
+{
+    slc_measure *measure = calloc(1, sizeof *measure);
+    if (measure) {
+        measure->slots = calloc((size_t)slc_job_slots(job) + 1, sizeof *measure->slots);
+        measure->recompute = calloc((size_t)job->layer_count + 1, sizeof *measure->recompute);
+    }
+    *out = measure;
+    if (measure && measure->slots && measure->recompute) return SLUICE_OK;
+    slc_measure_destroy(measure);
+    *out = NULL;
+    return slc_error(SLUICE_ERR_MEMORY, "times of %u layers", job->layer_count);
+}
+
+void slc_measure_destroy(slc_measure *measure)
+{
+    if (!measure) return;
+    free(measure->slots);
+    free(measure->recompute);
+    free(measure);
+}
+
+void slc_measure_reset(slc_measure *measure, const slc_job *job)
+{
+    memset(measure->slots, 0, slc_job_slots(job) * sizeof *measure->slots);
+    memset(measure->recompute, 0, job->layer_count * sizeof *measure->recompute);
+    measure->update_s = 0;
+    measure->update_elements = 0;
+}
+
+static void add_sample(slc_samples *samples, double seconds)
+{
+    samples->seconds[samples->count++ % SLC_MEASURE_SAMPLES] = seconds;
+}
+
+static double median_of(const slc_samples *samples)
+{
+    double values[SLC_MEASURE_SAMPLES];
+    memcpy(values, samples->seconds, sizeof values);
+    return slc_fit_median(values, samples->count < SLC_MEASURE_SAMPLES ? samples->count : SLC_MEASURE_SAMPLES);
+}
+
+void slc_measure_slot_begin(slc_measure *measure)
+{
+    measure->recomputed_s = 0;
+    measure->slot_began_ns = slc_clock_ns();
+}
+
+void slc_measure_slot_end(slc_measure *measure, uint32_t slot)
+{
+    double seconds = slc_seconds(slc_clock_ns() - measure->slot_began_ns);
+    add_sample(&measure->slots[slot], seconds - measure->recomputed_s);
+}
+
+void slc_measure_recompute(slc_measure *measure, uint32_t layer, uint64_t began_ns)
+{
+    measure->recomputed_s = slc_seconds(slc_clock_ns() - began_ns);
+    add_sample(&measure->recompute[layer], measure->recomputed_s);
+}
+
+void slc_measure_update(slc_measure *measure, uint64_t began_ns, uint64_t elements)
+{
+    measure->update_s += slc_seconds(slc_clock_ns() - began_ns);
+    measure->update_elements += elements;
+}
 
 sluice_status slc_measure_slowest(sluice_runtime *rt, double *values, size_t count)
 {
@@ -14,5 +83,36 @@ sluice_status slc_measure_slowest(sluice_runtime *rt, double *values, size_t cou
     for (size_t i = 0; !status && i < (size_t)rt->size * count; i++)
         if (all[i] > values[i % count]) values[i % count] = all[i];
     free(all);
+    return status;
+}
+
+/* One array of all that a rank found, 0 where it found nothing: slots, recomputations, the update. */
+static sluice_status gather(sluice_runtime *rt, double *found)
+{
+    const slc_measure *measure = rt->measure;
+    uint32_t slots = slc_job_slots(&rt->job), layers = rt->job.layer_count;
+    for (uint32_t s = 0; s < slots; s++) found[s] = median_of(&measure->slots[s]);
+    for (uint32_t l = 0; l < layers; l++) found[slots + l] = median_of(&measure->recompute[l]);
+    if (measure->update_elements) found[slots + layers] = measure->update_s / (double)measure->update_elements;
+    return slc_measure_slowest(rt, found, (size_t)slots + layers + 1);
+}
+
+sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out)
+{
+    uint32_t slots = slc_job_slots(&rt->job), layers = rt->job.layer_count;
+    double *found = calloc((size_t)slots + layers + 1, sizeof *found);
+    sluice_status status = found ? slc_times_estimate(&rt->job, out) : slc_error(SLUICE_ERR_MEMORY, "times");
+    if (status) goto out;
+    status = gather(rt, found);
+    if (status) slc_times_fini(out);
+    if (status) goto out;
+    for (uint32_t s = 0; s < slots; s++)
+        if (found[s] > 0) out->slot_s[s] = found[s];
+    for (uint32_t l = 0; l < layers; l++)
+        out->recompute_s[l] = found[slots + l] > 0 ? found[slots + l] : out->slot_s[slc_forward_slot(l)];
+    if (found[slots + layers] > 0) out->update_s_per_element = found[slots + layers];
+
+out:
+    free(found);
     return status;
 }

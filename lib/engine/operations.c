@@ -2,7 +2,9 @@
  * it starts (claims, updates) and when it is complete (inspection of reduced gradients, releases). */
 #include "lib/engine/runtime.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/engine/measure.h"
 
 #include <math.h>
 #include <string.h>
@@ -50,13 +52,23 @@ static bool last_reduction(const sluice_runtime *rt, const slc_item *item)
 static sluice_status on_update(void *argument)
 {
     slc_operation *context = argument;
-    return slc_update_unit(context->rt, item_of(context), context->step);
+    sluice_runtime *rt = context->rt;
+    const slc_item *item = item_of(context);
+    uint64_t began_ns = slc_clock_ns();
+    uint64_t elements = slc_run_elements(&rt->job.units[item->unit], item->first_block, item->block_count);
+    sluice_status status = slc_update_unit(rt, item, context->step);
+    if (rt->units[item->unit].strategy != SLC_DP) elements /= rt->job.world;
+    if (!context->step->skip) slc_measure_update(rt->measure, began_ns, elements);
+    return status;
 }
 
 static sluice_status on_reduced(void *argument)
 {
     slc_operation *context = argument;
-    return slc_inspect_reduced(context->rt, item_of(context), context->step);
+    uint64_t began_ns = slc_clock_ns();
+    sluice_status status = slc_inspect_reduced(context->rt, item_of(context), context->step);
+    slc_measure_update(context->rt->measure, began_ns, 0); /* part of what an update costs */
+    return status;
 }
 
 static sluice_status on_agreed(void *argument)

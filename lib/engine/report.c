@@ -39,7 +39,7 @@ sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_memory_repo
 {
     if (!rt || !report || !rt->arena) return slc_error(SLUICE_ERR_ORDER, "runtime_memory: before commit");
     *report = (sluice_memory_report){.budget_bytes = rt->budget_bytes,
-                                     .planned_bytes = rt->plan->arena_bytes + rt->reserved_bytes,
+                                     .planned_bytes = rt->most_arena_bytes + rt->reserved_bytes,
                                      .peak_bytes = slc_arena_peak(rt->arena),
                                      .rss_bytes = slc_rss_bytes(slc_arena_segment(rt->arena)),
                                      .rss_commit_bytes = rt->rss_commit_bytes};

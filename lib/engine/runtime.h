@@ -153,6 +153,15 @@ struct sluice_runtime {
     uint32_t agree_item; /* of the training program */
     float *staging;
     uint64_t budget_bytes, dp_bytes, rss_commit_bytes;
+    uint64_t most_arena_bytes; /* of all plans so far */
+    bool attached;             /* the arena is known to peers, with messages' scratch here: */
+    void *scratch;
+
+    struct slc_measure *measure; /* measure.h */
+    uint32_t plan_number;        /* which plan runs, from 1 */
+    uint64_t plan_steps;         /* ended under it */
+    bool replan_due;             /* with measured times, after some steps */
+    double predicted_step_s;     /* from measured times; 0: none */
 
     slc_mode mode;
     slc_pass train, evaluate;
@@ -190,8 +199,14 @@ slc_part slc_part_of_param(const slc_part *part, const sluice_param *param);
 
 /* ---- agreement.c ---- */
 sluice_status slc_engine_compare_registration(sluice_runtime *rt);
-sluice_status slc_engine_compare_plan(sluice_runtime *rt);
+/* `plan` NULL: this rank has none, which is a difference too. */
+sluice_status slc_engine_compare_plan(sluice_runtime *rt, const slc_plan *plan);
 sluice_status slc_engine_least_budget(sluice_runtime *rt, uint64_t *budget_bytes);
+
+/* ---- place.c ---- */
+sluice_status slc_engine_make_arena(sluice_runtime *rt);
+/* Claims what the plan keeps, finds all addresses, makes its programs ready. Nothing of another plan is claimed. */
+sluice_status slc_engine_place_plan(sluice_runtime *rt);
 
 /* ---- pass.c: running a program on two lanes ---- */
 sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_program *program, bool evaluate);

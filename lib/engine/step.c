@@ -3,6 +3,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/engine/measure.h"
+#include "lib/engine/replan.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -190,6 +192,7 @@ static sluice_status slot_begin(sluice_layer *layer, bool forward)
     if (!status) status = slc_pass_slot_begin(rt, pass, evaluating ? NULL : &rt->steps[pass->parity].exposed_s);
     if (status) return slc_runtime_fail(rt, status);
     const slc_item *item = &pass->program->items[pass->slots[rt->cursor]];
+    if (!evaluating) slc_measure_slot_begin(rt->measure);
     make_valid(rt, layer, item->slot);
     rt->in_slot = true;
     if (!forward) status = begin_gradients(rt, layer, item);
@@ -205,7 +208,9 @@ static sluice_status slot_end(sluice_layer *layer, bool forward)
     status = check_order(layer, forward, false);
     if (status) return slc_runtime_fail(rt, status);
     slc_pass *pass = running(rt);
-    if (!forward) status = end_gradients(rt, layer, &pass->program->items[pass->slots[rt->cursor]]);
+    const slc_item *item = &pass->program->items[pass->slots[rt->cursor]];
+    if (!forward) status = end_gradients(rt, layer, item);
+    if (!pass->evaluate) slc_measure_slot_end(rt->measure, item->slot);
     make_invalid(rt, layer);
     rt->in_slot = false;
     if (!status) status = slc_pass_slot_end(rt, pass);
@@ -268,6 +273,8 @@ static void report_step(const sluice_runtime *rt, const slc_step_state *step, sl
                                    .exposed_s = step->exposed_s,
                                    .gradient_norm = rt->config.clip > 0 ? slc_norm_result(step->bins) : NAN,
                                    .skipped = step->skip,
+                                   .plan = rt->plan_number,
+                                   .predicted_step_s = rt->predicted_step_s,
                                    .peak_bytes = slc_arena_peak(rt->arena),
                                    .bytes_sent = slc_comm_bytes_sent(rt->comm) - rt->bytes_before};
 }
@@ -297,7 +304,7 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     pass->has_previous = true;
     if (!step->skip) rt->step = step->step;
     if (report) report_step(rt, step, report);
-    return SLUICE_OK;
+    return slc_engine_after_step(rt);
 }
 
 sluice_status sluice_runtime_sync(sluice_runtime *rt)

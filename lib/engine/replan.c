@@ -1,0 +1,224 @@
+/* Re-planning: measure, ask for a plan, move over to it. What goes wrong before anything has moved leaves the old plan
+ * running. */
+#include "lib/engine/replan.h"
+
+#include "lib/base/log.h"
+#include "lib/base/status.h"
+#include "lib/engine/measure.h"
+#include "lib/engine/transition.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WARM_UP_STEPS = 1, MEASURED_STEPS = 2 };
+
+/* Schedules that place communication by how long things take. */
+static bool wants_times(const char *schedule)
+{
+    static const char *const names[] = {"ilp", "greedy", "priority"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(schedule, names[i])) return true;
+    return false;
+}
+
+/* ---- Asking for a plan ---- */
+
+static sluice_status ask(sluice_runtime *rt, slc_plan_request *request, slc_plan_answer *answer)
+{
+    uint32_t units = rt->job.unit_count, layers = rt->job.layer_count;
+    slc_strategy *forced = malloc((units + 1) * sizeof *forced);
+    uint8_t *recompute = calloc((size_t)layers + 1, sizeof *recompute);
+    sluice_status status = SLUICE_OK;
+    *answer = (slc_plan_answer){0};
+    if (!forced || !recompute) status = slc_error(SLUICE_ERR_MEMORY, "plan");
+    for (uint32_t u = 0; !status && u < units; u++) forced[u] = rt->layers[rt->job.units[u].uses[0].layer]->forced;
+    for (uint32_t l = 0; !status && l < layers; l++)
+        recompute[l] = rt->job.can_recompute && rt->job.can_recompute[l] ? 2 : 0;
+    request->forced = forced;
+    request->recompute = wants_times(request->schedule) ? recompute : NULL;
+    if (!status) status = rt->planner(&rt->job, request, answer);
+    if (!status) status = slc_engine_compare_plan(rt, answer->plan);
+    if (status) slc_plan_destroy(answer->plan);
+    free(forced);
+    free(recompute);
+    return status;
+}
+
+static void begin_plan(sluice_runtime *rt, const slc_plan_answer *answer, bool measured)
+{
+    rt->plan = answer->plan;
+    rt->budget_bytes = answer->budget_bytes;
+    rt->plan_number++;
+    rt->plan_steps = 0;
+    rt->predicted_step_s = measured ? answer->forecast.step_s : 0;
+    slc_log(SLC_LOG_INFO, "plan %u: %s, %llu bytes", rt->plan_number, answer->plan->schedule,
+            (unsigned long long)answer->plan->arena_bytes);
+}
+
+sluice_status slc_engine_first_plan(sluice_runtime *rt)
+{
+    slc_plan_request request = {.strategy = rt->strategy,
+                                .schedule = rt->schedule,
+                                .budget_bytes = rt->config.budget_bytes,
+                                .budget_of_dp = rt->config.budget_of_dp};
+    slc_plan_answer answer = {0};
+    rt->replan_due = wants_times(rt->schedule);
+    sluice_status status = slc_engine_least_budget(rt, &request.budget_bytes);
+    if (status) return status;
+    if (rt->replan_due) request.schedule = "serial";
+    status = ask(rt, &request, &answer);
+    if (status == SLUICE_ERR_BUDGET && rt->replan_due) {
+        request.schedule = rt->schedule;
+        status = ask(rt, &request, &answer);
+    }
+    if (status) return status;
+    rt->dp_bytes = answer.dp_bytes;
+    begin_plan(rt, &answer, false);
+    return SLUICE_OK;
+}
+
+/* ---- Moving over ---- */
+
+static sluice_status release_statics(sluice_runtime *rt)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < rt->plan->static_count; i++) {
+        const slc_claim *claim = &rt->plan->statics[i];
+        status = slc_arena_release(rt->arena, rt->plan->buffers[claim->buffer].offset + claim->first_byte,
+                                   claim->end_byte - claim->first_byte);
+    }
+    return status;
+}
+
+/* While bytes move, all of the arena that either plan uses is in use. */
+static sluice_status move_kept(sluice_runtime *rt, const slc_transition *transition, uint64_t bytes)
+{
+    void *base;
+    sluice_status status = release_statics(rt);
+    if (!status) status = slc_arena_limit(rt->arena, bytes);
+    if (!status) status = slc_arena_claim(rt->arena, SLC_MEMORY_MOVING, "moving between plans", 0, bytes, &base);
+    if (status) return status;
+    slc_moves_run(base, bytes, transition->moves, transition->move_count);
+    return slc_arena_release(rt->arena, 0, bytes);
+}
+
+static sluice_status gather_whole(sluice_runtime *rt, const slc_transition *transition)
+{
+    for (size_t g = 0; g < transition->gather_count; g++) {
+        const slc_unit *unit = &rt->job.units[transition->gathers[g].unit];
+        void *buffer = rt->base + transition->gathers[g].offset;
+        slc_op op = {.kind = SLC_ALL_GATHER,
+                     .dtype = SLC_FLOAT32,
+                     .elements = unit->elements,
+                     .block_elements = unit->block_elements,
+                     .block_count = slc_unit_blocks(unit),
+                     .src = buffer,
+                     .dst = buffer,
+                     .scale = 1,
+                     .what = unit->name};
+        uint32_t index;
+        sluice_status status = slc_comm_submit(rt->comm, &op, 1, &index);
+        if (status) return status;
+        rt->next_operation = index + 1;
+    }
+    return slc_comm_wait(rt->comm, rt->next_operation);
+}
+
+/* The plan that ran is destroyed. From here on a failure is the runtime's. */
+static sluice_status move_over(sluice_runtime *rt, const slc_plan_answer *answer, slc_transition *transition,
+                               bool measured)
+{
+    uint64_t bytes =
+        rt->plan->arena_bytes > answer->plan->arena_bytes ? rt->plan->arena_bytes : answer->plan->arena_bytes;
+    slc_pass_fini(&rt->train);
+    slc_pass_fini(&rt->evaluate);
+    sluice_status status = move_kept(rt, transition, bytes);
+    slc_plan_destroy(rt->plan);
+    begin_plan(rt, answer, measured);
+    if (!status) status = slc_engine_place_plan(rt);
+    if (!status) status = gather_whole(rt, transition);
+    slc_measure_reset(rt->measure, &rt->job);
+    return slc_runtime_fail(rt, status);
+}
+
+/* ---- Re-planning ---- */
+
+static sluice_status measure(sluice_runtime *rt, slc_times *times)
+{
+    if (!rt->measure->link_known) {
+        sluice_status status = slc_engine_measure_link(rt, &rt->measure->link);
+        if (status) return slc_runtime_fail(rt, status);
+        rt->measure->link_known = true;
+    }
+    sluice_status status = slc_engine_measure_times(rt, times);
+    if (!status) times->link = rt->measure->link;
+    return slc_runtime_fail(rt, status);
+}
+
+/* All ranks go over, or none does. */
+static sluice_status prepare(sluice_runtime *rt, const slc_plan *plan, slc_transition *transition)
+{
+    sluice_status status = slc_transition_init(&rt->job, rt->plan, plan, (uint32_t)rt->rank, transition);
+    double failed = status != SLUICE_OK;
+    sluice_status agreed = sluice_world_all_reduce(rt->world, &failed, 1);
+    if (!status && !agreed && failed > 0)
+        agreed = slc_error(SLUICE_ERR_MEMORY, "%.0f other ranks cannot change to the new plan", failed);
+    if (!status && agreed) slc_transition_fini(transition);
+    return status ? status : agreed;
+}
+
+static sluice_status replan(sluice_runtime *rt, slc_plan_request *request)
+{
+    slc_times times = {0};
+    slc_transition transition;
+    slc_plan_answer answer;
+    bool measured = wants_times(request->schedule);
+    sluice_status status = sluice_runtime_sync(rt);
+    if (!status && measured) status = measure(rt, &times);
+    if (status) return status;
+    request->times = measured ? &times : NULL;
+    status = ask(rt, request, &answer);
+    slc_times_fini(&times);
+    if (status) return status;
+    status = prepare(rt, answer.plan, &transition);
+    if (status) {
+        slc_plan_destroy(answer.plan);
+        return status;
+    }
+    status = move_over(rt, &answer, &transition, measured);
+    slc_transition_fini(&transition);
+    return status;
+}
+
+sluice_status slc_engine_after_step(sluice_runtime *rt)
+{
+    rt->plan_steps++;
+    if (!rt->replan_due) return SLUICE_OK;
+    if (rt->plan_steps == WARM_UP_STEPS) {
+        sluice_status status = sluice_runtime_sync(rt);
+        if (!status) slc_measure_reset(rt->measure, &rt->job);
+        return status;
+    }
+    if (rt->plan_steps < WARM_UP_STEPS + MEASURED_STEPS) return SLUICE_OK;
+    rt->replan_due = false;
+    slc_plan_request request = {.strategy = rt->strategy, .schedule = rt->schedule, .budget_bytes = rt->budget_bytes};
+    sluice_status status = replan(rt, &request);
+    if (!status || rt->failed || sluice_world_check(rt->world)) return status;
+    if (rt->rank == 0)
+        slc_log(SLC_LOG_WARN, "re-planning failed, training goes on with the first plan: %s", sluice_last_error());
+    return SLUICE_OK;
+}
+
+sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, const char *schedule, uint64_t budget)
+{
+    sluice_status status = slc_runtime_require(rt, true, "replan");
+    if (status) return status;
+    if (rt->mode != SLC_IDLE) return slc_error(SLUICE_ERR_ORDER, "replan: must be called between steps");
+    slc_plan_request request = {.strategy = strategy ? strategy : rt->strategy,
+                                .schedule = schedule ? schedule : rt->schedule,
+                                .budget_bytes = budget ? budget : rt->budget_bytes};
+    status = slc_engine_least_budget(rt, &request.budget_bytes);
+    if (!status) status = replan(rt, &request);
+    if (!status) rt->replan_due = false;
+    return status;
+}

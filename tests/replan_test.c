@@ -1,0 +1,279 @@
+/* Re-planning in the middle of training: values and optimizer states are equal to the bit before and after, whatever
+ * plan follows whatever other, and training goes on as in a run that never moved. */
+#include "tests/ranks.h"
+
+#include <sluice/sluice.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+enum { LAYERS = 4, PARAMS_MAX = 12 };
+
+typedef struct {
+    uint64_t seed;
+    uint32_t micro_batches;
+    bool each, direct;
+    double clip;
+    uint64_t block;
+    const char *schedule;
+    bool moves; /* re-plans between all steps */
+} trial;
+
+typedef struct {
+    sluice_param *param;
+    uint32_t layer;
+    uint64_t count;
+    bool frozen;
+} known;
+
+typedef struct {
+    const trial *t;
+    int rank;
+    sluice_runtime *rt;
+    sluice_layer *layers[LAYERS];
+    sluice_activation *activations[LAYERS];
+    known params[PARAMS_MAX];
+    uint32_t param_count;
+} model;
+
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 33;
+    x *= 0xff51afd7ed558ccdu;
+    x ^= x >> 33;
+    x *= 0xc4ceb9fe1a85ec53u;
+    return x ^ x >> 33;
+}
+
+static uint64_t draw(uint64_t *state, uint64_t bound)
+{
+    return mix(*state += 0x9e3779b97f4a7c15u) % bound;
+}
+
+static float noise(uint64_t a, uint64_t b)
+{
+    return (float)((int64_t)(mix(a * 1000003u + b) % 20001u) - 10000) * 1e-4f;
+}
+
+static int add_params(model *m, uint64_t *random)
+{
+    for (uint32_t l = 0; l < LAYERS; l++)
+        for (uint64_t k = 1 + draw(random, 3); k > 0; k--) {
+            known *p = &m->params[m->param_count++];
+            char name[8];
+            snprintf(name, sizeof name, "p%u", (unsigned)k);
+            *p = (known){.layer = l, .count = 1 + draw(random, 3000), .frozen = draw(random, 6) == 0};
+            RANK_CHECK(!sluice_param_add(
+                m->layers[l], &(sluice_param_desc){.name = name, .count = p->count, .frozen = p->frozen}, &p->param));
+        }
+    return 0;
+}
+
+static int build(model *m, sluice_world *world)
+{
+    const trial *t = m->t;
+    uint64_t random = t->seed;
+    sluice_config config;
+    sluice_config_init(&config);
+    config.strategy = "sdp";
+    config.schedule = t->schedule;
+    config.micro_batches = t->micro_batches;
+    config.accumulate = t->each ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;
+    config.clip = t->clip;
+    config.block_bytes = t->block;
+    RANK_CHECK(!sluice_runtime_create(world, &config, &m->rt));
+    for (uint32_t l = 0; l < LAYERS; l++) {
+        char name[8];
+        snprintf(name, sizeof name, "l%u", l);
+        RANK_CHECK(!sluice_layer_add(m->rt, name, &m->layers[l]));
+        RANK_CHECK(!sluice_activation_add(
+            m->layers[l],
+            &(sluice_activation_desc){.name = "a", .bytes = 64 + draw(&random, 9000), .last = SLUICE_BACKWARD},
+            &m->activations[l]));
+    }
+    if (add_params(m, &random)) return 1;
+    RANK_CHECK(!sluice_runtime_commit(m->rt));
+    for (uint32_t p = 0; p < m->param_count; p++) {
+        float *values = malloc(m->params[p].count * sizeof *values);
+        for (uint64_t i = 0; i < m->params[p].count; i++) values[i] = noise(t->seed + p, i);
+        RANK_CHECK(!sluice_param_write(m->params[p].param, 0, m->params[p].count, values));
+        free(values);
+    }
+    return 0;
+}
+
+static int backward(model *m, uint32_t layer, uint64_t key)
+{
+    RANK_CHECK(!sluice_backward_begin(m->layers[layer]));
+    RANK_CHECK(*(uint64_t *)sluice_activation_data(m->activations[layer]) == key + layer);
+    for (uint32_t p = 0; p < m->param_count; p++) {
+        known *k = &m->params[p];
+        if (k->layer != layer || k->frozen) continue;
+        const float *value = sluice_param_value(k->param);
+        float *gradient = sluice_param_gradient(k->param);
+        RANK_CHECK(value && gradient);
+        for (uint64_t i = 0; i < k->count; i++)
+            gradient[i] += value[i] * 0.01f + noise(key * 64 + (uint64_t)m->rank * 16 + p, i);
+    }
+    RANK_CHECK(!sluice_backward_end(m->layers[layer]));
+    return 0;
+}
+
+static int step(model *m, uint64_t number, sluice_step_report *report)
+{
+    RANK_CHECK(!sluice_step_begin(m->rt, &(sluice_step_options){.learning_rate = 0.01}));
+    for (uint32_t b = 0; b < m->t->micro_batches; b++) {
+        uint64_t key = number * 8 + b;
+        for (uint32_t l = 0; l < LAYERS; l++) {
+            RANK_CHECK(!sluice_forward_begin(m->layers[l]));
+            *(uint64_t *)sluice_activation_data(m->activations[l]) = key + l;
+            RANK_CHECK(!sluice_forward_end(m->layers[l]));
+        }
+        for (uint32_t l = LAYERS; l-- > 0;)
+            if (backward(m, l, key)) return 1;
+    }
+    RANK_CHECK(!sluice_step_end(m->rt, report));
+    return 0;
+}
+
+/* Values and both states of every parameter, one behind the other. */
+static int snapshot(model *m, float **out, uint64_t *count)
+{
+    static const char *const states[] = {"exp_avg", "exp_avg_sq"};
+    *count = 0;
+    for (uint32_t p = 0; p < m->param_count; p++) *count += 3 * m->params[p].count;
+    float *at = *out = calloc(*count, sizeof **out);
+    for (uint32_t p = 0; p < m->param_count; p++) {
+        known *k = &m->params[p];
+        RANK_CHECK(!sluice_param_read(k->param, 0, k->count, at));
+        at += k->count;
+        for (int s = 0; s < 2; s++, at += k->count)
+            if (!k->frozen) RANK_CHECK(!sluice_param_state_read(k->param, states[s], 0, k->count, at));
+    }
+    return 0;
+}
+
+static int move(model *m, const char *strategy, const char *schedule)
+{
+    float *before, *after;
+    uint64_t count;
+    if (snapshot(m, &before, &count)) return 1;
+    RANK_CHECK(!sluice_runtime_replan(m->rt, strategy, schedule, 0));
+    if (snapshot(m, &after, &count)) return 1;
+    RANK_CHECK(!memcmp(before, after, count * sizeof *before));
+    free(before);
+    free(after);
+    return 0;
+}
+
+static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "random:1"};
+enum { STRATEGIES = sizeof strategies / sizeof *strategies };
+
+/* Every strategy after every other, a step between any two. */
+static int train(model *m)
+{
+    sluice_step_report report;
+    sluice_memory_report memory;
+    uint64_t number = 0;
+    for (int from = 0; from < STRATEGIES; from++)
+        for (int to = 0; to < STRATEGIES; to++) {
+            const char *schedule = (from + to) % 2 ? "serial" : "one_ahead";
+            if (m->t->moves && (move(m, strategies[from], NULL) || move(m, strategies[to], schedule))) return 1;
+            if (step(m, ++number, &report)) return 1;
+            RANK_CHECK(report.plan == (m->t->moves ? 1 + 2 * number : 1));
+            RANK_CHECK(report.step == number);
+        }
+    RANK_CHECK(!sluice_runtime_memory(m->rt, &memory));
+    RANK_CHECK(memory.peak_bytes == memory.planned_bytes);
+    return 0;
+}
+
+/* The same training without a re-plan and with many: the same weights. */
+static int train_both(int rank, int size, void *context)
+{
+    (void)size;
+    const trial *t = context;
+    char hex[2][65];
+    sluice_world_config config;
+    sluice_world *world;
+    RANK_CHECK(!sluice_world_config_init(&config));
+    config.direct = t->direct;
+    RANK_CHECK(!sluice_world_create(&config, &world));
+    for (int moves = 0; moves < 2; moves++) {
+        trial one = *t;
+        one.moves = moves;
+        model m = {.t = &one, .rank = rank};
+        if (build(&m, world) || train(&m)) return 1;
+        RANK_CHECK(!sluice_runtime_weights_sha256(m.rt, hex[moves]));
+        sluice_runtime_destroy(m.rt);
+    }
+    RANK_CHECK(!strcmp(hex[0], hex[1]));
+    sluice_world_destroy(world);
+    return 0;
+}
+
+static void run(int ranks, trial t)
+{
+    assert_int_equal(run_ranks(ranks, train_both, &t, 100), 0);
+}
+
+static void alone(void **state)
+{
+    (void)state;
+    run(1, (trial){.seed = 1, .micro_batches = 1, .direct = true, .block = 4096, .schedule = "one_ahead"});
+}
+
+static void two_ranks(void **state)
+{
+    (void)state;
+    run(2, (trial){.seed = 2, .micro_batches = 1, .direct = true, .block = 4096, .schedule = "one_ahead"});
+    run(2, (trial){.seed = 3, .micro_batches = 2, .each = true, .clip = 0.5, .block = 1024, .schedule = "serial"});
+}
+
+static void four_ranks(void **state)
+{
+    (void)state;
+    run(4, (trial){.seed = 4, .micro_batches = 2, .direct = true, .block = 2048, .schedule = "one_ahead"});
+}
+
+/* ---- What a re-plan refuses ---- */
+
+static int refuse(int rank, int size, void *context)
+{
+    (void)size;
+    trial t = {.seed = 5, .micro_batches = 1, .direct = true, .block = 4096, .schedule = "one_ahead"};
+    sluice_world *world;
+    model m = {.t = &t, .rank = rank};
+    (void)context;
+    RANK_CHECK(!sluice_world_create(NULL, &world));
+    if (build(&m, world) || step(&m, 1, NULL)) return 1;
+    RANK_CHECK(sluice_runtime_replan(m.rt, "best", NULL, 0) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(sluice_runtime_replan(m.rt, NULL, "tomorrow", 0) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(sluice_runtime_replan(m.rt, NULL, NULL, 1000) == SLUICE_ERR_BUDGET);
+    RANK_CHECK(strstr(sluice_last_error(), "budget"));
+    if (step(&m, 2, NULL)) return 1; /* the old plan is still there */
+    RANK_CHECK(!sluice_step_begin(m.rt, &(sluice_step_options){0}));
+    RANK_CHECK(sluice_runtime_replan(m.rt, NULL, NULL, 0) == SLUICE_ERR_ORDER);
+    sluice_runtime_destroy(m.rt);
+    sluice_world_destroy(world);
+    return 0;
+}
+
+static void what_cannot_be_is_refused_and_the_old_plan_stays(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(1, refuse, NULL, 60), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alone),
+        cmocka_unit_test(two_ranks),
+        cmocka_unit_test(four_ranks),
+        cmocka_unit_test(what_cannot_be_is_refused_and_the_old_plan_stays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
