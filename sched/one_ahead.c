@@ -12,19 +12,6 @@ static void late_reductions(const slc_job *job, const slc_strategy *strategies, 
         if (slc_reduced_after(job, &job->units[u], m, slot)) slc_order_update(order, job, strategies, u);
 }
 
-/* Gathers for the slot after `i`. A window that covers a whole micro-batch is in use until its end: it is gathered anew
- * only behind it, all others while slot `i` computes. */
-static void gathers_ahead(const slc_job *job, const slc_strategy *strategies, slc_order *order, uint32_t i, bool behind)
-{
-    uint32_t slots = slc_job_slots(job), next = (i + 1) % slots;
-    for (uint32_t u = 0; u < job->unit_count; u++) {
-        slc_window window;
-        for (uint32_t w = 0; strategies[u] == SLC_FSDP && slc_unit_window(job, &job->units[u], true, w, &window); w++)
-            if (window.first_slot == next && behind == (window.last_slot - window.first_slot + 1 == slots))
-                slc_order_gather_window(order, job, (i + 1) / slots, u, w);
-    }
-}
-
 static void train(const slc_scheduling *in, slc_order *order)
 {
     const slc_job *job = in->job;
@@ -32,20 +19,16 @@ static void train(const slc_scheduling *in, slc_order *order)
     uint32_t slots = slc_job_slots(job), last = job->micro_batches * slots - 1;
     slc_order_gathers_for(order, job, strategies, false, 0, 0);
     for (uint32_t i = 0; i <= last; i++) {
-        if (i < last) gathers_ahead(job, strategies, order, i, false);
+        if (i < last) slc_order_gathers_ahead(order, job, strategies, i, false);
         slc_order_slot(order, i / slots, i % slots);
-        if (i < last) gathers_ahead(job, strategies, order, i, true);
+        if (i < last) slc_order_gathers_ahead(order, job, strategies, i, true);
         if (i) late_reductions(job, strategies, order, (i - 1) / slots, (i - 1) % slots);
     }
     late_reductions(job, strategies, order, last / slots, last % slots);
     slc_order_operation(order, job, SLC_ITEM_AGREE, job->micro_batches - 1, SLC_NONE);
     for (uint32_t u = 0; job->barrier && u < job->unit_count; u++)
         if (job->units[u].trainable) slc_order_update(order, job, strategies, u);
-    for (uint32_t layer = 0; layer < job->layer_count; layer++)
-        for (uint32_t u = 0; u < job->unit_count; u++)
-            if (job->units[u].trainable && job->units[u].uses[0].layer == layer &&
-                (strategies[u] == SLC_OSS || strategies[u] == SLC_SDP))
-                slc_order_operation(order, job, SLC_ITEM_GATHER_VALUE, job->micro_batches - 1, u);
+    slc_order_value_gathers(order, job, strategies);
 }
 
 static void evaluate(const slc_scheduling *in, slc_order *order)

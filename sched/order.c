@@ -69,6 +69,18 @@ void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strat
     }
 }
 
+void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i,
+                             bool behind)
+{
+    uint32_t slots = slc_job_slots(job), next = (i + 1) % slots;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        slc_window window;
+        for (uint32_t w = 0; strategies[u] == SLC_FSDP && slc_unit_window(job, &job->units[u], true, w, &window); w++)
+            if (window.first_slot == next && behind == (window.last_slot - window.first_slot + 1 == slots))
+                slc_order_gather_window(order, job, (i + 1) / slots, u, w);
+    }
+}
+
 bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_batch, uint32_t slot)
 {
     if (!unit->trainable || !(job->each || micro_batch + 1 == job->micro_batches)) return false;
@@ -92,4 +104,13 @@ void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *
     uint32_t last = job->micro_batches - 1;
     if (strategies[unit] == SLC_DP && job->each) slc_order_operation(order, job, SLC_ITEM_GATHER_GRADIENT, last, unit);
     slc_order_operation(order, job, SLC_ITEM_UPDATE, last, unit);
+}
+
+void slc_order_value_gathers(slc_order *order, const slc_job *job, const slc_strategy *strategies)
+{
+    for (uint32_t layer = 0; layer < job->layer_count; layer++)
+        for (uint32_t u = 0; u < job->unit_count; u++)
+            if (job->units[u].trainable && job->units[u].uses[0].layer == layer &&
+                (strategies[u] == SLC_OSS || strategies[u] == SLC_SDP))
+                slc_order_operation(order, job, SLC_ITEM_GATHER_VALUE, job->micro_batches - 1, u);
 }

@@ -32,7 +32,8 @@ typedef struct {
     void (*evaluate)(const slc_scheduling *in, slc_order *order);
 } slc_scheduler;
 
-extern const slc_scheduler slc_scheduler_serial, slc_scheduler_one_ahead, slc_scheduler_ilp;
+extern const slc_scheduler slc_scheduler_serial, slc_scheduler_one_ahead, slc_scheduler_bucketed,
+    slc_scheduler_priority, slc_scheduler_greedy, slc_scheduler_random, slc_scheduler_ilp;
 
 const slc_scheduler *slc_scheduler_find(const char *name); /* NULL: none of that name */
 const char *slc_scheduler_names(void);                     /* "serial, one_ahead": for messages */
@@ -70,12 +71,19 @@ void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micr
 /* Gathers of all fsdp units whose window begins at `slot`. */
 void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strategy *strategies, bool evaluate,
                            uint32_t micro_batch, uint32_t slot);
+/* One slot ahead, in training: gathers of the windows that begin at slot `i` + 1, counted over all micro-batches.
+ * Before slot `i` those that may come while it computes; behind it (`behind`) those that cannot: a window that covers a
+ * whole micro-batch is in use until its end. */
+void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i,
+                             bool behind);
 /* Reductions of all units whose gradient is complete after `slot` of this micro-batch (none before the last one unless
  * the job reduces each). */
 void slc_order_reductions_after(slc_order *order, const slc_job *job, const slc_strategy *strategies,
                                 uint32_t micro_batch, uint32_t slot);
 /* What follows a unit's last reduction: the gather of its gradient (dp with each) and the update. */
 void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t unit);
+/* Gathers of all updated values (oss, sdp), in the order in which the next forward needs them. */
+void slc_order_value_gathers(slc_order *order, const slc_job *job, const slc_strategy *strategies);
 bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_batch, uint32_t slot);
 
 #endif

@@ -1,0 +1,457 @@
+/* As ByteScheduler (Peng et al., SOSP 2019; bytescheduler/common/bytecore.py): units are cut in partitions, and
+ * whenever the link has credit the ready partition goes that compute needs first: lower layers before upper ones, whose
+ * operations may still run in the next step's forward. A plan is one fixed order, so the queue is run here, on the
+ * given times as if nothing slowed anything else down: two steps to get going, then one that is written down. That one
+ * leaves over exactly what it found left over, so that it can follow itself. */
+#include "lib/plan/strategy_table.h"
+#include "sched/scheduler.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Its defaults: partitions of 1M elements, 4 of them unacknowledged. OPEN as in the engine. */
+enum { PARTITION_BYTES = 4000000, CREDIT_PARTITIONS = 4, OPEN = 8, WARM_UP = 2 };
+
+enum { REDUCE, GATHER_GRADIENT, UPDATE, GATHER_VALUE, STAGES };
+
+/* What a unit's gradient goes through, run by run. A unit has at most one under way: the next gradient grows only when
+ * the values of this one are in use. */
+typedef struct {
+    slc_item_kind kinds[STAGES]; /* SLC_ITEM_KINDS: none */
+    uint64_t run_blocks;
+    uint32_t runs, first_slot, last_slot; /* slots of the gradient */
+    bool busy;
+    uint64_t step;
+    uint32_t micro_batch;
+    uint32_t issued[STAGES], over[STAGES];
+    uint32_t in_time[STAGES]; /* runs that the step before did not leave over */
+} chain;
+
+typedef struct {
+    uint32_t unit, index;
+    uint64_t first, last; /* slots, counted from the very first step */
+    uint32_t issued, over;
+} window;
+
+typedef struct {
+    slc_item_kind kind;
+    uint32_t unit, index, micro_batch, run, stage;
+    uint64_t step, position; /* slots before it in the order, from the very first step */
+    uint64_t bytes;
+    double end_s;
+} operation;
+
+typedef struct {
+    const slc_scheduling *in;
+    const slc_job *job;
+    const slc_times *times;
+    uint64_t partition_bytes;
+    uint64_t slots_a_step, step; /* of the operations that are written down */
+    chain *chains;
+    window *windows;
+    uint32_t window_count;
+    operation *lane;                          /* in order, from the very first step */
+    size_t lane_count, lane_over, lane_first; /* all; those that are over; where `step` begins */
+    bool last;                                /* the step that counts */
+    uint64_t begun, over;                     /* slots, from the very first step */
+    double now_s, slot_end_s, link_free_s, thread_free_s;
+    int64_t credit;
+    uint64_t agree_next, agree_over; /* steps */
+    bool agree_in_time;
+    uint64_t runs_reduced, runs_to_reduce; /* for the next agreement */
+} queue;
+
+static bool is_last_micro_batch(const queue *q, const chain *c)
+{
+    return c->micro_batch + 1 == q->job->micro_batches;
+}
+
+/* ---- What there is ---- */
+
+static void chain_init(queue *q, uint32_t u)
+{
+    const slc_unit *unit = &q->job->units[u];
+    slc_unit_operations of = slc_operations_of(q->job, unit, q->in->strategies[u]);
+    chain *c = &q->chains[u];
+    uint64_t block = 4 * unit->block_elements;
+    *c = (chain){.kinds = {of.reduce, of.gather_gradient, of.update, of.gather_value},
+                 .run_blocks = (q->partition_bytes + block - 1) / block};
+    if (!c->run_blocks) c->run_blocks = 1;
+    c->runs = (uint32_t)((slc_unit_blocks(unit) + c->run_blocks - 1) / c->run_blocks);
+    slc_unit_gradient_slots(q->job, unit, &c->first_slot, &c->last_slot);
+    if (unit->trainable) q->runs_to_reduce += c->runs;
+}
+
+static void windows_init(queue *q, uint32_t u)
+{
+    slc_window w;
+    for (uint32_t i = 0; slc_operations_of(q->job, &q->job->units[u], q->in->strategies[u]).windows &&
+                         slc_unit_window(q->job, &q->job->units[u], true, i, &w);
+         i++)
+        q->windows[q->window_count++] = (window){u, i, w.first_slot, w.last_slot, 0, 0};
+}
+
+static size_t most_operations(const queue *q)
+{
+    size_t a_step = 1, m = q->job->micro_batches;
+    for (uint32_t u = 0; u < q->job->unit_count; u++) a_step += (m + STAGES) * q->chains[u].runs;
+    for (uint32_t w = 0; w < q->window_count; w++) a_step += m * q->chains[q->windows[w].unit].runs;
+    return (WARM_UP + 1) * a_step;
+}
+
+static bool queue_init(queue *q, const slc_scheduling *in, const slc_times *times)
+{
+    const slc_job *job = in->job;
+    uint64_t partition = in->times && in->times->link.block_bytes ? in->times->link.block_bytes : PARTITION_BYTES;
+    size_t most_windows = 1;
+    for (uint32_t u = 0; u < job->unit_count; u++) most_windows += 2 * (size_t)job->units[u].use_count;
+    *q = (queue){.in = in,
+                 .job = job,
+                 .times = times,
+                 .partition_bytes = partition,
+                 .slots_a_step = (uint64_t)job->micro_batches * slc_job_slots(job),
+                 .credit = (int64_t)(CREDIT_PARTITIONS * partition),
+                 .chains = calloc((size_t)job->unit_count + 1, sizeof *q->chains),
+                 .windows = calloc(most_windows, sizeof *q->windows)};
+    if (!q->chains || !q->windows) return false;
+    for (uint32_t u = 0; u < job->unit_count; u++) chain_init(q, u);
+    for (uint32_t u = 0; u < job->unit_count; u++) windows_init(q, u);
+    q->lane = calloc(most_operations(q), sizeof *q->lane);
+    return q->lane != NULL;
+}
+
+static void queue_fini(queue *q)
+{
+    free(q->lane);
+    free(q->windows);
+    free(q->chains);
+}
+
+/* ---- From one step to the next ---- */
+
+/* What is not over by now is late; where the next step begins with a gather, behind which all stands that is issued,
+ * what is not issued. */
+static void next_step(queue *q, bool with_gather)
+{
+    for (uint32_t u = 0; u < q->job->unit_count; u++) {
+        chain *c = &q->chains[u];
+        for (int s = 0; s < STAGES; s++) c->in_time[s] = !c->busy ? c->runs : with_gather ? c->issued[s] : c->over[s];
+    }
+    q->agree_in_time = (with_gather ? q->agree_next : q->agree_over) > q->step;
+    q->lane_first = with_gather ? q->lane_count : q->lane_over;
+    q->step++;
+}
+
+/* ---- Slots ---- */
+
+static bool values_are_there(const queue *q, uint32_t u)
+{
+    const chain *c = &q->chains[u];
+    for (uint32_t w = 0; w < q->window_count && q->in->strategies[u] == SLC_FSDP; w++) {
+        const window *at = &q->windows[w];
+        if (at->unit == u && at->first <= q->begun && q->begun <= at->last) return at->over == c->runs;
+    }
+    return !(c->busy && is_last_micro_batch(q, c));
+}
+
+static bool slot_may_begin(const queue *q)
+{
+    uint32_t slot = (uint32_t)(q->begun % slc_job_slots(q->job)), layer = slc_slot_layer(q->job, slot);
+    bool forward = slc_slot_is_forward(q->job, slot);
+    bool next = q->begun == (q->step + 1) * q->slots_a_step;
+    if (q->begun > q->over || (next && (q->last || q->agree_over < q->step + !q->runs_to_reduce))) return false;
+    for (uint32_t u = 0; u < q->job->unit_count; u++)
+        for (uint32_t i = 0; i < q->job->units[u].use_count; i++) {
+            const slc_use *use = &q->job->units[u].uses[i];
+            if (use->layer != layer) continue;
+            if ((forward || use->backward_value) && !values_are_there(q, u)) return false;
+            if (!forward && q->job->units[u].trainable && q->chains[u].busy) return false;
+        }
+    return true;
+}
+
+static void begin_slot(queue *q)
+{
+    if (q->begun == (q->step + 1) * q->slots_a_step) next_step(q, false);
+    uint32_t slot = (uint32_t)(q->begun % slc_job_slots(q->job));
+    q->slot_end_s = q->now_s + slc_slot_s(q->job, q->times, q->in->recompute, slot);
+    q->begun++;
+}
+
+static void end_slot(queue *q)
+{
+    uint32_t slots = slc_job_slots(q->job), slot = (uint32_t)(q->over % slots);
+    uint32_t m = (uint32_t)(q->over % q->slots_a_step / slots);
+    for (uint32_t u = 0; u < q->job->unit_count; u++) {
+        chain *c = &q->chains[u];
+        if (!slc_reduced_after(q->job, &q->job->units[u], m, slot)) continue;
+        c->busy = true;
+        c->step = q->step;
+        c->micro_batch = m;
+        for (int s = 0; s < STAGES; s++) c->issued[s] = c->over[s] = 0;
+    }
+    for (uint32_t w = 0; w < q->window_count; w++)
+        if (q->windows[w].last == q->over)
+            q->windows[w] = (window){
+                q->windows[w].unit, q->windows[w].index, q->windows[w].first + slots, q->windows[w].last + slots, 0, 0};
+    q->over++;
+}
+
+/* ---- Operations ---- */
+
+static int stage_before(const chain *c, int stage)
+{
+    for (int s = stage - 1; s >= 0; s--)
+        if (c->kinds[s] != SLC_ITEM_KINDS) return s;
+    return -1;
+}
+
+static bool stage_is_ready(const queue *q, const chain *c, int stage)
+{
+    uint32_t run = c->issued[stage],
+             end = q->last && c->step == q->step && !q->job->barrier ? c->in_time[stage] : c->runs;
+    if (c->kinds[stage] == SLC_ITEM_KINDS || (stage != REDUCE && !is_last_micro_batch(q, c))) return false;
+    if (is_last_micro_batch(q, c) ? run >= end : run >= c->runs) return false;
+    if (stage == REDUCE) return q->agree_next == c->step; /* one agreement at a time */
+    if (stage == UPDATE && q->job->barrier && q->agree_over <= c->step) return false;
+    return c->over[stage_before(c, stage)] > run;
+}
+
+static bool window_is_ready(const queue *q, const window *w)
+{
+    const chain *c = &q->chains[w->unit];
+    if (w->issued == c->runs || (q->last && w->first >= (q->step + 1) * q->slots_a_step)) return false;
+    if (w->first % q->slots_a_step ? q->begun < w->first : q->over < w->first) return false; /* one slot ahead */
+    return !(c->busy && is_last_micro_batch(q, c)) || c->over[UPDATE] > w->issued;
+}
+
+static bool agreement_is_ready(const queue *q)
+{
+    if (q->agree_next > q->step || (q->last && q->agree_next == q->step && !q->agree_in_time && !q->job->barrier))
+        return false;
+    return q->runs_to_reduce ? q->runs_reduced == q->runs_to_reduce : q->over >= (q->agree_next + 1) * q->slots_a_step;
+}
+
+/* The slot that waits for a unit's chain. */
+static uint64_t needed_by(const queue *q, uint32_t u)
+{
+    const chain *c = &q->chains[u];
+    uint64_t slots = slc_job_slots(q->job);
+    if (is_last_micro_batch(q, c)) return (c->step + 1) * q->slots_a_step + q->job->units[u].uses[0].layer;
+    return c->step * q->slots_a_step + (c->micro_batch + 1) * slots + c->first_slot;
+}
+
+static void push(queue *q, operation op, double seconds)
+{
+    bool update = op.kind == SLC_ITEM_UPDATE, thread = update || q->times->link.thread_moves;
+    double *free_s = thread ? &q->thread_free_s : &q->link_free_s;
+    double end_s = fmax(q->now_s, *free_s) + seconds;
+    *free_s = end_s;
+    /* Over are only those before which all are. */
+    if (q->lane_count > q->lane_over) end_s = fmax(end_s, q->lane[q->lane_count - 1].end_s);
+    op.end_s = end_s;
+    op.position = q->over; /* of a gather: its memory is claimed beside the slot that runs */
+    if (!update) q->credit -= (int64_t)op.bytes;
+    q->lane[q->lane_count++] = op;
+}
+
+static uint64_t run_elements(const queue *q, uint32_t u, uint32_t run)
+{
+    const chain *c = &q->chains[u];
+    return slc_run_elements(&q->job->units[u], run * c->run_blocks, c->run_blocks);
+}
+
+static void issue_stage(queue *q, uint32_t u, int stage)
+{
+    chain *c = &q->chains[u];
+    uint32_t run = c->issued[stage]++;
+    uint64_t elements = run_elements(q, u, run);
+    double seconds = stage == UPDATE ? slc_update_s(q->job, q->times, q->in->strategies[u], elements)
+                                     : slc_operation_s(q->job, q->times, c->kinds[stage], elements);
+    push(q,
+         (operation){.kind = c->kinds[stage],
+                     .unit = u,
+                     .micro_batch = c->micro_batch,
+                     .run = run,
+                     .stage = (uint32_t)stage,
+                     .step = c->step,
+                     .bytes = 4 * elements},
+         seconds);
+}
+
+static void issue_window(queue *q, window *w)
+{
+    if (w->first >= (q->step + 1) * q->slots_a_step) next_step(q, true);
+    uint32_t run = w->issued++;
+    uint64_t elements = run_elements(q, w->unit, run);
+    push(q,
+         (operation){.kind = SLC_ITEM_GATHER_WINDOW,
+                     .unit = w->unit,
+                     .index = w->index,
+                     .micro_batch = (uint32_t)(w->first % q->slots_a_step / slc_job_slots(q->job)),
+                     .run = run,
+                     .step = q->step,
+                     .bytes = 4 * elements},
+         slc_operation_s(q->job, q->times, SLC_ITEM_GATHER_WINDOW, elements));
+}
+
+static void issue_agreement(queue *q)
+{
+    uint64_t step = q->agree_next++;
+    q->runs_reduced = 0;
+    push(q,
+         (operation){.kind = SLC_ITEM_AGREE, .unit = SLC_NONE, .micro_batch = q->job->micro_batches - 1, .step = step},
+         slc_operation_s(q->job, q->times, SLC_ITEM_AGREE, 0));
+}
+
+/* Issues what is needed first, if anything may go. */
+static bool issue_one(queue *q)
+{
+    uint64_t first = UINT64_MAX;
+    uint32_t unit = 0;
+    int stage = STAGES;
+    window *gather = NULL;
+    if (q->lane_count - q->lane_over == OPEN) return false;
+    if (q->credit > 0 && agreement_is_ready(q)) {
+        issue_agreement(q);
+        return true;
+    }
+    for (uint32_t w = 0; w < q->window_count && q->credit > 0; w++)
+        if (q->windows[w].first < first && window_is_ready(q, &q->windows[w])) {
+            gather = &q->windows[w];
+            first = gather->first;
+        }
+    for (uint32_t u = 0; u < q->job->unit_count; u++) {
+        if (!q->chains[u].busy || needed_by(q, u) >= first) continue;
+        int s = STAGES - 1;
+        while (s >= 0 && !((s == UPDATE || q->credit > 0) && stage_is_ready(q, &q->chains[u], s))) s--;
+        if (s < 0) continue;
+        first = needed_by(q, u);
+        unit = u;
+        stage = s;
+    }
+    if (stage < STAGES)
+        issue_stage(q, unit, stage);
+    else if (gather)
+        issue_window(q, gather);
+    return stage < STAGES || gather;
+}
+
+static void end_of_run(queue *q, const operation *op)
+{
+    chain *c = &q->chains[op->unit];
+    c->over[op->stage]++;
+    if (op->stage == REDUCE && is_last_micro_batch(q, c)) q->runs_reduced++;
+    c->busy = c->over[REDUCE] < c->runs;
+    for (int s = GATHER_GRADIENT; s < STAGES && is_last_micro_batch(q, c); s++)
+        if (c->kinds[s] != SLC_ITEM_KINDS && c->over[s] < c->runs) c->busy = true;
+}
+
+static void end_operation(queue *q)
+{
+    operation *op = &q->lane[q->lane_over++];
+    if (op->kind != SLC_ITEM_UPDATE) q->credit += (int64_t)op->bytes;
+    if (op->kind != SLC_ITEM_GATHER_WINDOW) op->position = q->begun;
+    if (op->kind == SLC_ITEM_AGREE)
+        q->agree_over = op->step + 1;
+    else if (op->kind != SLC_ITEM_GATHER_WINDOW)
+        end_of_run(q, op);
+    for (uint32_t w = 0; w < q->window_count && op->kind == SLC_ITEM_GATHER_WINDOW; w++)
+        if (q->windows[w].unit == op->unit && q->windows[w].index == op->index) q->windows[w].over++;
+}
+
+/* ---- Time ---- */
+
+static bool act(queue *q)
+{
+    if (q->lane_over < q->lane_count && q->lane[q->lane_over].end_s <= q->now_s) {
+        end_operation(q);
+        return true;
+    }
+    if (q->begun > q->over && q->slot_end_s <= q->now_s) {
+        end_slot(q);
+        return true;
+    }
+    if (slot_may_begin(q)) {
+        begin_slot(q);
+        return true;
+    }
+    return issue_one(q);
+}
+
+/* Until nothing happens any more, in the step that counts. */
+static void run(queue *q)
+{
+    q->last = q->job->barrier; /* nothing is late: the first step is as all others */
+    for (;;) {
+        while (act(q)) q->last = q->last || q->step == WARM_UP;
+        double next_s = INFINITY;
+        if (q->begun > q->over) next_s = q->slot_end_s;
+        if (q->lane_over < q->lane_count) next_s = fmin(next_s, q->lane[q->lane_over].end_s);
+        if (next_s == INFINITY) return;
+        q->now_s = next_s;
+    }
+}
+
+/* ---- Writing it down ---- */
+
+static void append(const queue *q, slc_order *order, const operation *op)
+{
+    if (op->kind == SLC_ITEM_AGREE) {
+        slc_order_run(order, SLC_ITEM_AGREE, op->step != q->step, op->micro_batch, SLC_NONE, 0, 0, 0);
+        return;
+    }
+    const chain *c = &q->chains[op->unit];
+    uint64_t first = op->run * c->run_blocks, left = slc_unit_blocks(&q->job->units[op->unit]) - first;
+    slc_order_run(order, op->kind, op->step != q->step, op->micro_batch, op->unit, op->index, first,
+                  left < c->run_blocks ? left : c->run_blocks);
+}
+
+/* An operation stands behind the slots beside which it runs, so that what it reads may stay while they compute; a
+ * gather before them, so that it need not wait for what they release, and all that goes before it on the lane with it.
+ */
+static void write_order(queue *q, slc_order *order)
+{
+    uint32_t slots = slc_job_slots(q->job);
+    uint64_t latest = UINT64_MAX;
+    for (size_t i = q->lane_count; i-- > q->lane_first;) {
+        if (q->lane[i].kind == SLC_ITEM_GATHER_WINDOW) latest = q->lane[i].position;
+        if (q->lane[i].position > latest) q->lane[i].position = latest;
+    }
+    size_t next = q->lane_first;
+    for (uint64_t slot = 0; slot < q->slots_a_step; slot++) {
+        while (next < q->lane_count && q->lane[next].position <= q->step * q->slots_a_step + slot)
+            append(q, order, &q->lane[next++]);
+        slc_order_slot(order, (uint32_t)(slot / slots), (uint32_t)(slot % slots));
+    }
+    while (next < q->lane_count) append(q, order, &q->lane[next++]);
+}
+
+static void train(const slc_scheduling *in, slc_order *order)
+{
+    queue q;
+    slc_times estimate = {0};
+    if (!in->times && slc_times_estimate(in->job, &estimate)) {
+        order->failed = true;
+        return;
+    }
+    if (queue_init(&q, in, in->times ? in->times : &estimate)) {
+        run(&q);
+        write_order(&q, order);
+    } else
+        order->failed = true;
+    queue_fini(&q);
+    slc_times_fini(&estimate);
+}
+
+static void evaluate(const slc_scheduling *in, slc_order *order)
+{
+    slc_scheduler_one_ahead.evaluate(in, order);
+}
+
+const slc_scheduler slc_scheduler_priority = {
+    .name = "priority",
+    .doc = "partitions by layer priority with a credit, into the next step's forward, as ByteScheduler",
+    .train = train,
+    .evaluate = evaluate,
+};
