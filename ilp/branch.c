@@ -51,12 +51,14 @@ static void hear(glp_tree *tree, void *context)
 sluice_status slc_search_branch(slc_slot_search *search)
 {
     double left = slc_search_left_s(search);
-    if (left <= 0) return SLUICE_OK;
+    if (left <= 0 || !slc_search_simplex(search, true)) return SLUICE_OK;
     hearing h = {search, search->bound};
     glp_iocp options;
     glp_init_iocp(&options);
     options.msg_lev = GLP_MSG_OFF;
     options.presolve = GLP_OFF;
+    options.pp_tech = GLP_PP_NONE; /* it walks all rows in every node, for next to nothing here */
+    options.br_tech = GLP_BR_MFV;
     options.fp_heur = search->request->whole_blocks ? GLP_OFF : GLP_ON;
     options.mip_gap = search->request->gap;
     options.cb_func = hear;

@@ -77,8 +77,7 @@ static void read_out(const least *l, slc_slot_choice *choice)
             l->again[k] ? glp_mip_col_val(l->lp, l->again[k]) > 0.5 : slc_recompute_of(l->memory->parts, k) == 1;
 }
 
-/* What one would guess: of each unit the option that keeps least for good, and every layer recomputing. */
-static void guess(const slc_serial_memory *memory, slc_slot_choice *choice)
+void slc_least_memory_guess(const slc_serial_memory *memory, slc_slot_choice *choice)
 {
     const slc_job *job = memory->parts->job;
     for (uint32_t u = 0; u < job->unit_count; u++) {
@@ -102,6 +101,8 @@ static sluice_status solve(least *l, double time_limit_s, slc_slot_choice *choic
     glp_init_iocp(&search);
     search.msg_lev = GLP_MSG_OFF;
     search.presolve = GLP_OFF;
+    search.pp_tech = GLP_PP_NONE;
+    search.br_tech = GLP_BR_MFV;
     search.mip_gap = 1e-7;
     if (time_limit_s > 0) simplex.tm_lim = search.tm_lim = 1 + (int)(1e3 * fmin(time_limit_s, 1e6));
     *proven = false;
@@ -118,7 +119,7 @@ sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double ti
                                       bool *proven)
 {
     const slc_job *job = memory->parts->job;
-    guess(memory, choice);
+    slc_least_memory_guess(memory, choice);
     size_t entries = memory->rows + job->unit_count + 2;
     least l = {.memory = memory,
                .choice = calloc((size_t)job->unit_count * SLC_STRATEGIES + 1, sizeof *l.choice),

@@ -33,16 +33,6 @@ bool slc_search_simplex(slc_slot_search *search, bool dual)
     return !glp_simplex(lp, &simplex) && glp_get_status(lp) == GLP_OPT;
 }
 
-static bool is_leader(const slc_slot_program *program, uint32_t unit)
-{
-    return program->unit_group[unit] == unit;
-}
-
-static void fix(const slc_slot_search *search, int column, double value)
-{
-    glp_set_col_bnds(search->program->lp, column, GLP_FX, value, value);
-}
-
 static void free_choices(const slc_slot_search *search)
 {
     const slc_slot_program *program = search->program;
@@ -55,6 +45,33 @@ static void free_choices(const slc_slot_search *search)
     for (uint32_t l = 0; l < job->layer_count; l++)
         if (program->again[l] && slc_recompute_of(search->parts, l) == 2)
             glp_set_col_bnds(program->lp, program->again[l], GLP_DB, 0, 1);
+}
+
+void slc_search_save_basis(slc_slot_search *search)
+{
+    glp_prob *lp = search->program->lp;
+    int rows = glp_get_num_rows(lp), columns = glp_get_num_cols(lp);
+    for (int i = 1; i <= rows; i++) search->basis[i] = glp_get_row_stat(lp, i);
+    for (int j = 1; j <= columns; j++) search->basis[rows + j] = glp_get_col_stat(lp, j);
+}
+
+void slc_search_restore_basis(slc_slot_search *search)
+{
+    glp_prob *lp = search->program->lp;
+    int rows = glp_get_num_rows(lp), columns = glp_get_num_cols(lp);
+    free_choices(search);
+    for (int i = 1; i <= rows; i++) glp_set_row_stat(lp, i, search->basis[i]);
+    for (int j = 1; j <= columns; j++) glp_set_col_stat(lp, j, search->basis[rows + j]);
+}
+
+static bool is_leader(const slc_slot_program *program, uint32_t unit)
+{
+    return program->unit_group[unit] == unit;
+}
+
+static void fix(const slc_slot_search *search, int column, double value)
+{
+    glp_set_col_bnds(search->program->lp, column, GLP_FX, value, value);
 }
 
 static void keep(slc_slot_search *search, const slc_slot_choice *choice, const char *how)
@@ -192,23 +209,21 @@ static bool dive(slc_slot_search *search, slc_slot_choice *choice, double nearly
     }
     if (solved) solved = slc_search_simplex(search, true);
     if (solved && glp_get_obj_val(search->program->lp) < search->best_objective) keep(search, choice, how);
-    free_choices(search);
     return solved;
 }
 
 sluice_status slc_search_round(slc_slot_search *search)
 {
-    slc_slot_choice choice, start;
+    static const double nearly[] = {0.9, 0.6, 0.99};
+    slc_slot_choice choice;
     sluice_status status = slc_slot_choice_init(&choice, search->parts->job);
-    if (status) return status;
-    status = slc_slot_choice_init(&start, search->parts->job);
-    if (status) {
-        slc_slot_choice_fini(&choice);
-        return status;
+    for (int i = 0; !status && i < 3 && !slc_search_is_done(search); i++) {
+        slc_slot_choice_copy(&choice, &search->least, search->parts->job);
+        slc_search_restore_basis(search);
+        if (!slc_search_simplex(search, true)) break;
+        dive(search, &choice, nearly[i], "rounding");
     }
-    slc_slot_choice_copy(&choice, &search->best, search->parts->job);
-    dive(search, &choice, 0.9, "rounding");
-    slc_slot_choice_fini(&start);
+    slc_search_restore_basis(search);
     slc_slot_choice_fini(&choice);
-    return SLUICE_OK;
+    return status;
 }

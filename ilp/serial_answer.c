@@ -56,7 +56,8 @@ static void spend(const slc_slot_search *search, slc_slot_choice *choice)
 
 bool slc_search_serial(slc_slot_search *search)
 {
-    slc_slot_choice *choice = &search->best; /* holds the choice of least memory */
+    slc_slot_choice *choice = &search->best;
+    slc_slot_choice_copy(choice, &search->least, search->parts->job);
     if (slc_serial_peak(search->memory, choice, search->rows) > (double)search->request->limit) return false;
     spend(search, choice);
     double seconds = search->program->fixed_s + slc_serial_seconds(search->parts, choice);

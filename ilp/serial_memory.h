@@ -33,6 +33,10 @@ double slc_serial_peak(const slc_serial_memory *memory, const slc_slot_choice *c
 /* What a choice takes of the step's time when nothing overlaps. */
 double slc_serial_seconds(const slc_slot_model_parts *parts, const slc_slot_choice *choice);
 
+/* The choice of which one would guess so: of each unit the option that keeps least for good, every layer recomputing.
+ */
+void slc_least_memory_guess(const slc_serial_memory *memory, slc_slot_choice *choice);
+
 /* The choice of least memory, by GLPK (call within slc_glpk_run). `time_limit_s` <= 0: none; then *proven is true. */
 sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double time_limit_s, slc_slot_choice *choice,
                                       bool *proven);

@@ -21,7 +21,8 @@ static void search_fini(slc_slot_search *search)
 {
     free(search->rows);
     free(search->values);
-    free(search->relaxed);
+    free(search->basis);
+    slc_slot_choice_fini(&search->least);
     slc_slot_choice_fini(&search->best);
 }
 
@@ -32,14 +33,16 @@ static sluice_status no_room(const slc_slot_search *search, double least)
                      (unsigned long long)search->request->limit, ceil(least));
 }
 
-/* Something that fits, or that nothing does. */
+/* Something that fits, or that nothing does. What one would guess is asked first: only if that does not fit, the
+ * solver. */
 static sluice_status begin(slc_slot_search *search)
 {
-    bool proven;
-    sluice_status status = slc_least_memory_choice(search->memory, slc_search_left_s(search), &search->best, &proven);
+    bool proven = false;
+    slc_least_memory_guess(search->memory, &search->least);
+    if (slc_search_serial(search)) return SLUICE_OK;
+    sluice_status status = slc_least_memory_choice(search->memory, slc_search_left_s(search), &search->least, &proven);
     if (status || slc_search_serial(search)) return status;
-    double least = slc_serial_peak(search->memory, &search->best, search->rows);
-    return proven ? no_room(search, least) : SLUICE_OK;
+    return proven ? no_room(search, slc_serial_peak(search->memory, &search->least, search->rows)) : SLUICE_OK;
 }
 
 static sluice_status relax(slc_slot_search *search)
@@ -49,6 +52,7 @@ static sluice_status relax(slc_slot_search *search)
     glp_adv_basis(lp, 0);
     if (!slc_search_simplex(search, false)) return SLUICE_OK;
     search->bound = glp_get_obj_val(lp);
+    slc_search_save_basis(search);
     return SLUICE_OK;
 }
 
@@ -66,13 +70,14 @@ static sluice_status search_init(slc_slot_search *search)
 {
     size_t columns = (size_t)glp_get_num_cols(search->program->lp) + 1;
     search->values = calloc(columns, sizeof *search->values);
-    search->relaxed = calloc(columns, sizeof *search->relaxed);
+    search->basis = calloc(columns + (size_t)glp_get_num_rows(search->program->lp), sizeof *search->basis);
     search->rows = calloc(search->memory->rows, sizeof *search->rows);
-    if (!search->values || !search->relaxed || !search->rows)
+    if (!search->values || !search->basis || !search->rows)
         return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu columns", columns);
     search->bound = search->program->fixed_s / search->program->time_unit;
     search->best_objective = INFINITY;
-    return slc_slot_choice_init(&search->best, search->parts->job);
+    sluice_status status = slc_slot_choice_init(&search->least, search->parts->job);
+    return status ? status : slc_slot_choice_init(&search->best, search->parts->job);
 }
 
 typedef struct {

@@ -11,8 +11,9 @@ typedef struct {
     const slc_serial_memory *memory;
     slc_slot_program *program;
     uint64_t begun_ns;
-    double bound;    /* in the program's units: no answer's objective is below */
-    double *relaxed; /* [columns + 1] the relaxation's values */
+    double bound;          /* in the program's units: no answer's objective is below */
+    int *basis;            /* [rows + columns + 1] the relaxation's: states of rows, then of columns */
+    slc_slot_choice least; /* the choice of least memory */
     /* The best so far. `values` [columns + 1] of the program; with has_values false every flow stands in its gap. */
     slc_slot_choice best;
     double best_objective; /* with the preference's term; INFINITY: none yet */
@@ -29,6 +30,9 @@ bool slc_search_is_done(const slc_slot_search *search);
 
 /* Solves the LP as it stands, from the basis as it stands; `dual`: by the dual method. True: optimal. */
 bool slc_search_simplex(slc_slot_search *search, bool dual);
+/* The basis of the relaxation: kept, and taken up again (with all choices free). */
+void slc_search_save_basis(slc_slot_search *search);
+void slc_search_restore_basis(slc_slot_search *search);
 /* Fixes all choices, solves for the flows, keeps the answer if it is the best; then frees the choices again. False:
  * none within the limit, or no time left. */
 bool slc_search_try(slc_slot_search *search, const slc_slot_choice *choice, const char *how);
