@@ -1,0 +1,180 @@
+/* Made profiles: the published numbers of parameters, FLOPs and bytes worked out apart, and plans can be made of all.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "lib/plan/profile_equal_test.h"
+#include "sched/made_profile.h"
+#include "sched/scheduler.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static slc_profile *make(const char *model, const char *cluster, uint32_t batch, bool can_recompute)
+{
+    slc_made_options options = {.model = model, .batch = batch, .can_recompute = can_recompute};
+    slc_profile *profile;
+    assert_int_equal(slc_made_cluster(cluster, &options), 0);
+    if (slc_made_profile(&options, &profile)) fail_msg("%s", sluice_last_error());
+    return profile;
+}
+
+static uint64_t parameters_of(const slc_profile *profile)
+{
+    uint64_t total = 0;
+    for (uint32_t u = 0; u < profile->job.unit_count; u++) total += profile->parameters[u];
+    return total;
+}
+
+static void parameters_are_as_published(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        double published, within;
+    } rows[] = {{"gpt2-small", 124439808, 0}, {"gpt2-medium", 354823168, 0}, {"gpt2-large", 774030080, 0},
+                {"gpt2-xl", 1557611200, 0},   {"gpt3-6.7b", 6.7e9, 0.01},    {"gpt3-13b", 13e9, 0.02},
+                {"gpt3-175b", 174.6e9, 0.001}};
+    size_t count = sizeof rows / sizeof *rows;
+    for (size_t i = 0; i < count; i++) {
+        slc_profile *profile = make(rows[i].model, "64xA100-200gbit", 1, false);
+        double parameters = (double)parameters_of(profile);
+        if (fabs(parameters - rows[i].published) > rows[i].within * rows[i].published)
+            fail_msg("%s has %.0f parameters", rows[i].model, parameters);
+        slc_profile_destroy(profile);
+    }
+    assert_non_null(slc_made_model_name(count - 1));
+    assert_null(slc_made_model_name(count));
+}
+
+/* Six FLOPs a parameter and token but for the embeddings', which the head alone multiplies with; attention apart. */
+static void times_are_flops_over_speed(void **state)
+{
+    (void)state;
+    slc_made_options options = {
+        .model = "gpt2-small", .world = 4, .batch = 3, .device_flops = 2e12, .efficiency = 0.25, .bytes_per_s = 1e9};
+    slc_profile *profile;
+    assert_int_equal(slc_made_profile(&options, &profile), 0);
+    double tokens = 3 * 1024, d = 768, step = 0;
+    double products = 124439808 - 1024 * d - 2 * d, attention = 12 * 2 * 1024 * d, embed = 4 * d;
+    for (uint32_t s = 0; s < slc_job_slots(&profile->job); s++) step += profile->times.slot_s[s];
+    double expected = 3 * tokens * (2 * products + attention + embed) / 0.5e12;
+    assert_true(fabs(step - expected) < 1e-9 * expected);
+    assert_true(profile->times.recompute_s[1] == profile->times.slot_s[1]);
+    slc_profile_destroy(profile);
+}
+
+/* Activations of a block and its input, in a block's middle: 16 numbers a token and channel and one a token and head.
+ */
+static void blocks_keep_sixteen_numbers(void **state)
+{
+    (void)state;
+    slc_profile *profile = make("gpt2-medium", "8xcpu-10gbit", 2, true);
+    const slc_job *job = &profile->job;
+    uint64_t rows = 2 * 1024, spanning = 0;
+    for (uint32_t a = 0; a < job->activation_count; a++) {
+        const slc_activation_life *life = &job->activations[a];
+        bool in_block =
+            life->first_slot == 7 || (life->first_slot == 6 && life->last_slot == slc_backward_slot(job, 7));
+        if (in_block && life->last_slot == slc_backward_slot(job, 7)) spanning += life->bytes;
+        if (!life->recomputable) continue;
+        assert_true(job->can_recompute[life->first_slot]);
+        assert_int_equal(life->last_slot, slc_backward_slot(job, life->first_slot));
+    }
+    assert_int_equal(spanning, 4 * rows * (16 * 1024 + 16));
+    assert_false(job->can_recompute[0] || job->can_recompute[job->layer_count - 1]);
+    slc_profile_destroy(profile);
+}
+
+static void the_embedding_is_tied(void **state)
+{
+    (void)state;
+    slc_profile *profile = make("gpt2-small", "2xcpu-1gbit", 4, false);
+    const slc_job *job = &profile->job;
+    assert_int_equal(job->layer_count, 14);
+    assert_int_equal(job->unit_count, 15);
+    uint32_t tied = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        if (job->units[u].use_count == 1) continue;
+        tied++;
+        assert_int_equal(profile->parameters[u], 50257 * 768);
+        assert_int_equal(job->units[u].uses[0].layer, 0);
+        assert_int_equal(job->units[u].uses[1].layer, 13);
+    }
+    assert_int_equal(tied, 1);
+    slc_profile_destroy(profile);
+}
+
+static void plan_with(const slc_profile *profile, slc_strategy strategy)
+{
+    slc_strategy *strategies = calloc(profile->job.unit_count, sizeof *strategies);
+    for (uint32_t u = 0; u < profile->job.unit_count; u++) strategies[u] = strategy;
+    slc_scheduling in = {.job = &profile->job, .strategies = strategies, .times = &profile->times, .limit = UINT64_MAX};
+    slc_plan *plan;
+    if (slc_plan_make(&in, slc_scheduler_find("one_ahead"), &plan))
+        fail_msg("%s, %s: %s", profile->model, profile->source, sluice_last_error());
+    slc_plan_destroy(plan);
+    free(strategies);
+}
+
+/* Every model on every cluster is read back as it was written; one of each can be planned. */
+static void all_are_good_profiles(void **state)
+{
+    (void)state;
+    for (size_t m = 0; slc_made_model_name(m); m++)
+        for (size_t c = 0; slc_made_cluster_name(c); c++) {
+            slc_profile *profile = make(slc_made_model_name(m), slc_made_cluster_name(c), 1, m % 2), *back;
+            char *text;
+            assert_int_equal(slc_profile_to_json(profile, &text), 0);
+            if (slc_profile_from_json(text, strlen(text), &back)) fail_msg("%s", sluice_last_error());
+            assert_true(test_profiles_equal(profile, back));
+            if ((m == 0 && c < 3) || (m == 1 && c == 3)) plan_with(profile, m ? SLC_FSDP : SLC_SDP);
+            slc_profile_destroy(back);
+            slc_profile_destroy(profile);
+            free(text);
+        }
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    const slc_made_options good = {
+        .model = "gpt2-small", .world = 4, .batch = 3, .device_flops = 2e12, .efficiency = 0.25, .bytes_per_s = 1e9};
+    slc_made_options bad[12];
+    for (int i = 0; i < 12; i++) bad[i] = good;
+    bad[0].model = "gpt5";
+    bad[1].world = 0;
+    bad[2].batch = 0;
+    bad[3].context = 1025;
+    bad[4].device_flops = INFINITY;
+    bad[5].efficiency = 1.5;
+    bad[6].bytes_per_s = 0;
+    bad[7].latency_s = -1;
+    bad[8].kappa = 1.5;
+    bad[9].sigma = 0.5;
+    bad[10].model = NULL;
+    bad[11].update_s_per_element = NAN;
+    slc_profile *profile = NULL;
+    for (int i = 0; i < 12; i++) {
+        assert_int_equal(slc_made_profile(&bad[i], &profile), SLUICE_ERR_ARGUMENT);
+        assert_null(profile);
+    }
+    slc_made_options options = good;
+    assert_int_equal(slc_made_cluster("64xA100", &options), SLUICE_ERR_ARGUMENT);
+    assert_non_null(strstr(sluice_last_error(), "64xA100-200gbit"));
+    assert_int_equal(slc_made_profile(&good, &profile), 0);
+    slc_profile_destroy(profile);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameters_are_as_published), cmocka_unit_test(times_are_flops_over_speed),
+        cmocka_unit_test(blocks_keep_sixteen_numbers), cmocka_unit_test(the_embedding_is_tied),
+        cmocka_unit_test(all_are_good_profiles),       cmocka_unit_test(what_cannot_be_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
