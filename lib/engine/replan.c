@@ -12,38 +12,6 @@
 
 enum { WARM_UP_STEPS = 1, MEASURED_STEPS = 2 };
 
-/* Schedules that place communication by how long things take. */
-static bool wants_times(const char *schedule)
-{
-    static const char *const names[] = {"ilp", "greedy", "priority"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(schedule, names[i])) return true;
-    return false;
-}
-
-/* ---- Asking for a plan ---- */
-
-static sluice_status ask(sluice_runtime *rt, slc_plan_request *request, slc_plan_answer *answer)
-{
-    uint32_t units = rt->job.unit_count, layers = rt->job.layer_count;
-    slc_strategy *forced = malloc((units + 1) * sizeof *forced);
-    uint8_t *recompute = calloc((size_t)layers + 1, sizeof *recompute);
-    sluice_status status = SLUICE_OK;
-    *answer = (slc_plan_answer){0};
-    if (!forced || !recompute) status = slc_error(SLUICE_ERR_MEMORY, "plan");
-    for (uint32_t u = 0; !status && u < units; u++) forced[u] = rt->layers[rt->job.units[u].uses[0].layer]->forced;
-    for (uint32_t l = 0; !status && l < layers; l++)
-        recompute[l] = rt->job.can_recompute && rt->job.can_recompute[l] ? 2 : 0;
-    request->forced = forced;
-    request->recompute = wants_times(request->schedule) ? recompute : NULL;
-    if (!status) status = rt->planner(&rt->job, request, answer);
-    if (!status) status = slc_engine_compare_plan(rt, answer->plan);
-    if (status) slc_plan_destroy(answer->plan);
-    free(forced);
-    free(recompute);
-    return status;
-}
-
 static void begin_plan(sluice_runtime *rt, const slc_plan_answer *answer, bool measured)
 {
     rt->plan = answer->plan;
@@ -62,14 +30,14 @@ sluice_status slc_engine_first_plan(sluice_runtime *rt)
                                 .budget_bytes = rt->config.budget_bytes,
                                 .budget_of_dp = rt->config.budget_of_dp};
     slc_plan_answer answer = {0};
-    rt->replan_due = wants_times(rt->schedule);
+    rt->replan_due = slc_schedule_wants_times(rt->schedule);
     sluice_status status = slc_engine_least_budget(rt, &request.budget_bytes);
     if (status) return status;
     if (rt->replan_due) request.schedule = "serial";
-    status = ask(rt, &request, &answer);
+    status = slc_engine_share_plan(rt, &request, &answer);
     if (status == SLUICE_ERR_BUDGET && rt->replan_due) {
         request.schedule = rt->schedule;
-        status = ask(rt, &request, &answer);
+        status = slc_engine_share_plan(rt, &request, &answer);
     }
     if (status) return status;
     rt->dp_bytes = answer.dp_bytes;
@@ -172,12 +140,12 @@ static sluice_status replan(sluice_runtime *rt, slc_plan_request *request)
     slc_times times = {0};
     slc_transition transition;
     slc_plan_answer answer;
-    bool measured = wants_times(request->schedule);
+    bool measured = slc_schedule_wants_times(request->schedule);
     sluice_status status = sluice_runtime_sync(rt);
     if (!status && measured) status = measure(rt, &times);
     if (status) return status;
     request->times = measured ? &times : NULL;
-    status = ask(rt, request, &answer);
+    status = slc_engine_share_plan(rt, request, &answer);
     slc_times_fini(&times);
     if (status) return status;
     status = prepare(rt, answer.plan, &transition);

@@ -3,6 +3,14 @@
 #define SLC_ENGINE_REPLAN_H
 
 #include "lib/engine/runtime.h"
+#include "lib/plan/request.h"
+
+/* Does this schedule place communication by how long things take? */
+bool slc_schedule_wants_times(const char *schedule);
+
+/* Rank 0 makes a plan, all have it. `request` without what layers want for themselves: that is filled in. Collective.
+ * Errors: the planner's, the same line on every rank; MEMORY, FORMAT, MISMATCH where a rank could not read it. */
+sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *request, slc_plan_answer *answer);
 
 /* The plan to start with. For a schedule that wants measured times it is the serial one where that fits, so that the
  * times are measured with nothing beside compute. Collective. Errors: the planner's, the same line on every rank. */
