@@ -7,6 +7,7 @@
 #include "lib/base/status.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { SLOT, OPERATION, LATE, LANES, WAITS = 2 * LANES };
 
@@ -138,13 +139,16 @@ static void operation_waits(waits *w, const slc_item *item)
     }
 }
 
-/* Who claimed each stretch of addresses last. Earlier claims there need no look: the last one has waited for them; but
- * claims of late items may be left out, so they are kept beside the others, not in their place. */
+/* Who claimed each stretch of addresses last. Earlier claims there need no look: the last one has waited for them. But
+ * it may be left out: a first pass makes no late claims, a drain no others. So those that end
+ * late have places of their own, and a late item also looks at what the pass before left. */
+enum { ORDINARY, WRAPPING, LATE_FROM, HOLDERS, LEFT_BEFORE = HOLDERS, PLACES };
+
 typedef struct {
     uint64_t *edges; /* of all claims, ascending */
     size_t edge_count;
-    uint32_t *holder[2]; /* claim of each stretch between two edges, and the late one; SLC_NONE: nobody */
-    uint32_t next;       /* claim to be made: those of the items before are in `holder` */
+    uint32_t *holder[PLACES]; /* claim of each stretch between two edges; SLC_NONE: nobody */
+    uint32_t next;            /* claim to be made: those of the items before are in `holder` */
 } holders;
 
 static uint64_t address(const slc_plan *plan, const slc_claim *claim, uint64_t byte)
@@ -168,14 +172,15 @@ static void hold(holders *h, const slc_plan *plan, const slc_program *program, u
 {
     const slc_claim *c = &program->claims[claim];
     size_t end = stretch_of(h, address(plan, c, c->end_byte));
-    uint32_t *holder = h->holder[program->items[c->from].late];
+    uint32_t *holder = h->holder[slc_claim_wraps(program, c)    ? WRAPPING
+                                 : program->items[c->from].late ? LATE_FROM
+                                                                : ORDINARY];
     for (size_t s = stretch_of(h, address(plan, c, c->first_byte)); s < end; s++) holder[s] = claim;
 }
 
 static void holders_fini(holders *h)
 {
-    free(h->holder[0]);
-    free(h->holder[1]);
+    for (int p = 0; p < PLACES; p++) free(h->holder[p]);
     free(h->edges);
 }
 
@@ -183,9 +188,10 @@ static void holders_fini(holders *h)
 static sluice_status holders_init(holders *h, const slc_plan *plan, const slc_program *program)
 {
     size_t room = 2 * (size_t)program->claim_count + 1;
-    *h = (holders){.edges = malloc(room * sizeof *h->edges),
-                   .holder = {malloc(room * sizeof **h->holder), malloc(room * sizeof **h->holder)}};
-    if (!h->edges || !h->holder[0] || !h->holder[1]) {
+    *h = (holders){.edges = malloc(room * sizeof *h->edges)};
+    bool ok = h->edges;
+    for (int p = 0; p < PLACES; p++) ok &= !!(h->holder[p] = malloc(room * sizeof **h->holder));
+    if (!ok) {
         holders_fini(h);
         return slc_error(SLUICE_ERR_MEMORY, "no memory for tickets");
     }
@@ -197,8 +203,10 @@ static sluice_status holders_init(holders *h, const slc_plan *plan, const slc_pr
     if (count) qsort(h->edges, count, sizeof *h->edges, by_value);
     for (size_t i = 0; i < count; i++)
         if (!i || h->edges[i] != h->edges[i - 1]) h->edges[h->edge_count++] = h->edges[i];
-    for (size_t s = 0; s < h->edge_count; s++) h->holder[0][s] = h->holder[1][s] = SLC_NONE;
+    for (int p = 0; p < HOLDERS; p++)
+        for (size_t s = 0; s < h->edge_count; s++) h->holder[p][s] = SLC_NONE;
     for (uint32_t c = 0; c < program->claim_count; c++) hold(h, plan, program, c);
+    memcpy(h->holder[LEFT_BEFORE], h->holder[ORDINARY], h->edge_count * sizeof **h->holder);
     return SLUICE_OK;
 }
 
@@ -207,15 +215,17 @@ static sluice_status holders_init(holders *h, const slc_plan *plan, const slc_pr
 static void tickets(waits *w, holders *h)
 {
     uint32_t first = h->next;
+    int places = w->program->items[w->item].late ? PLACES : HOLDERS;
     for (uint32_t c = first; c < w->program->claim_count && w->program->claims[c].from == w->item; c++, h->next++) {
         const slc_claim *mine = &w->program->claims[c];
         size_t end = stretch_of(h, address(w->plan, mine, mine->end_byte));
         for (size_t s = stretch_of(h, address(w->plan, mine, mine->first_byte)); s < end; s++)
-            for (int late = 0; late < 2; late++) {
-                uint32_t holder = h->holder[late][s];
+            for (int p = 0; p < places; p++) {
+                uint32_t holder = h->holder[p][s];
                 if (holder == SLC_NONE) continue;
                 const slc_claim *before = &w->program->claims[holder];
-                wait_for(w, before->to, holder >= first && !slc_claim_wraps(w->program, before));
+                bool earlier = p == LEFT_BEFORE || holder >= first;
+                wait_for(w, before->to, earlier && !slc_claim_wraps(w->program, before));
             }
     }
     for (uint32_t c = first; c < h->next; c++) hold(h, w->plan, w->program, c);

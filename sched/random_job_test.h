@@ -29,6 +29,7 @@ typedef struct {
     slc_use uses[TEST_UNITS][3];
     slc_activation_life activations[TEST_ACTIVATIONS];
     slc_workspace_life workspaces[TEST_WORKSPACES];
+    bool can_recompute[TEST_LAYERS];
     char names[TEST_LAYERS + TEST_UNITS][16];
 } test_job;
 
@@ -54,13 +55,25 @@ TEST_INLINE void test_activations_draw(test_job *t, test_dice *dice, uint32_t la
         bool forward = test_below(dice, 4) > 0;
         uint32_t first = forward ? layer : slc_backward_slot(&t->job, layer);
         uint32_t reach = test_below(dice, 2) ? 2 * layers - first : first + 2 <= 2 * layers ? 2 : 1;
-        t->activations[t->job.activation_count++] =
-            (slc_activation_life){.name = "x",
-                                  .bytes = 4 * (1 + test_below(dice, 4000)),
-                                  .first_slot = first,
-                                  .last_slot = first + test_below(dice, reach),
-                                  .last_forward_slot = forward ? layer + test_below(dice, layers - layer) : 0};
+        slc_activation_life *life = &t->activations[t->job.activation_count++];
+        *life = (slc_activation_life){.name = "x",
+                                      .bytes = 4 * (1 + test_below(dice, 4000)),
+                                      .first_slot = first,
+                                      .last_slot = first + test_below(dice, reach),
+                                      .last_forward_slot = forward ? layer + test_below(dice, layers - layer) : 0};
+        if (!forward || !t->can_recompute[layer] || test_below(dice, 3) == 0) continue;
+        life->recomputable = true;
+        life->last_slot = slc_backward_slot(&t->job, layer);
+        life->last_forward_slot = layer;
     }
+}
+
+/* What runs its forward again reads its values again. */
+TEST_INLINE void test_recomputable_uses(test_job *t)
+{
+    for (uint32_t u = 0; u < t->job.unit_count; u++)
+        for (uint32_t n = 0; n < t->units[u].use_count; n++)
+            t->uses[u][n].backward_value |= t->can_recompute[t->uses[u][n].layer];
 }
 
 TEST_INLINE void test_job_draw(test_job *t, test_dice *dice)
@@ -74,6 +87,7 @@ TEST_INLINE void test_job_draw(test_job *t, test_dice *dice)
                      .states = test_below(dice, 3),
                      .layer_count = 1 + test_below(dice, TEST_LAYERS),
                      .layers = t->layers,
+                     .can_recompute = t->can_recompute,
                      .units = t->units,
                      .activations = t->activations,
                      .workspaces = t->workspaces,
@@ -82,6 +96,7 @@ TEST_INLINE void test_job_draw(test_job *t, test_dice *dice)
     for (uint32_t l = 0; l < job->layer_count; l++) {
         snprintf(t->names[l], sizeof t->names[l], "h.%u", l);
         t->layers[l] = t->names[l];
+        t->can_recompute[l] = test_below(dice, 3) == 0;
         if (test_below(dice, 8)) {
             test_unit_draw(t, dice, t->names[l], 1);
             t->uses[job->unit_count - 1][0].layer = l;
@@ -95,6 +110,7 @@ TEST_INLINE void test_job_draw(test_job *t, test_dice *dice)
         snprintf(name, sizeof t->names[0], "tied.%u", n);
         test_unit_draw(t, dice, name, 1 + test_below(dice, job->layer_count < 3 ? job->layer_count : 3));
     }
+    test_recomputable_uses(t);
 }
 
 /* The same strategy for all, or one for each. */
@@ -103,6 +119,12 @@ TEST_INLINE void test_strategies_draw(const slc_job *job, test_dice *dice, slc_s
     uint32_t all = test_below(dice, SLC_STRATEGIES + 2);
     for (uint32_t u = 0; u < job->unit_count; u++)
         out[u] = (slc_strategy)(all < SLC_STRATEGIES ? all : test_below(dice, SLC_STRATEGIES));
+}
+
+/* Which layers recompute, of those that can. */
+TEST_INLINE void test_recompute_draw(const slc_job *job, test_dice *dice, bool *out)
+{
+    for (uint32_t l = 0; l < job->layer_count; l++) out[l] = job->can_recompute[l] && test_below(dice, 2);
 }
 
 #endif
