@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source bench/peers/pytorch_environment.sh
 rounds=${1:-3}
-sluice=${SLUICE:-build/release/bench/sluice}
+export SLUICE=${SLUICE:-build/release/bench/sluice}
 read -ra rates <<<"${RATES:-1gbit 4gbit}"
 read -ra pairs <<<"${PAIRS:-dp:ddp sdp:fsdp2_keep fsdp:fsdp2}"
 read -ra options <<<"${OPTIONS:-}"
@@ -42,13 +42,13 @@ goodput() {
 ours() { # STRATEGY[@BUDGET]
     local result=$work/$rate/$round.sluice.$1.json how=(--strategy "${1%@*}")
     [[ $1 != *@* ]] || how+=(--budget "${1#*@}")
-    in_namespaces "$sluice" train "${train[@]}" "${how[@]}" --json "$result"
+    in_namespaces "$SLUICE" train "${train[@]}" "${how[@]}" --json "$result"
 }
 
 ours_alone() { # both ranks train, each by itself: what communication cannot hide behind
     # shellcheck disable=SC2016 # $RANK is that of each rank
     in_namespaces bash -c 'exec "$@" --json "$0-$RANK.sluice.alone.json"' "$work/$rate/$round" "${by_itself[@]}" \
-        "$sluice" train -n 1 --strategy dp "${train[@]}"
+        "$SLUICE" train -n 1 --strategy dp "${train[@]}"
 }
 
 theirs() { # MODE
@@ -58,7 +58,7 @@ theirs() { # MODE
     grep '^{' "$work/output" >"$work/$rate/$round.pytorch.$1.json"
 }
 
-[ -x "$sluice" ] || { echo "$sluice is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+[ -x "$SLUICE" ] || { echo "$SLUICE is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
 bench/namespaces.sh -n 2 -- true
 find_pytorch "$work"
 for round in $(seq "$rounds"); do

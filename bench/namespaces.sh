@@ -1,19 +1,17 @@
 #!/usr/bin/env bash
 # Ranks on a network of their own: each in a network namespace, joined by veth (two) or a bridge (more), every egress
-# shaped by a token bucket. `--help` says the rest. All of it lives in a mount namespace that ends with this script, so
-# no network is left behind even by kill -9, and names cannot clash.
-# shellcheck disable=SC2317 # some functions are reached only by traps
+# shaped by a token bucket. `--help` says the rest. Everything lives in a mount namespace of its own, and the kernel
+# takes the networks down with the last process in it: nothing is left behind, even by kill -9, and names cannot clash.
 set -euo pipefail
 
 usage() {
     cat <<'TEXT'
 bench/namespaces.sh -n N --rate RATE [OPTION...] -- COMMAND [ARGUMENT...]
 
-Starts COMMAND once in each of N network namespaces, with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
-MASTER_PORT and SLUICE_JOB_TOKEN set. The interface is net0 (GLOO_SOCKET_IFNAME and UCX_NET_DEVICES say so unless they
-are set), rank R's address 10.77.0.(R+1). Ranks reach nothing outside. When one fails, the others get 3 s to speak, then
-are ended; the exit code is that of the first that failed. SIGINT, SIGTERM and SIGHUP are passed on; the second one
-kills.
+Starts COMMAND once in each of N network namespaces by `sluice run`, which passes output and signals on and ends all when
+one fails; the exit code is that of the first that failed. RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
+MASTER_PORT and SLUICE_JOB_TOKEN are set. The interface is net0 (GLOO_SOCKET_IFNAME and UCX_NET_DEVICES say so unless
+they are set), rank R's address 10.77.0.(R+1). Ranks reach nothing outside.
 
   -n N            ranks, 1 to 250 (default 2)
   --rate RATE     of each direction of each link, as tc writes it: 1gbit, 500mbit; "none": not shaped (default 1gbit)
@@ -24,7 +22,7 @@ kills.
   --only R        pass on the output of rank R alone, without prefix
   -h, --help      this text
 
-Needs root and iproute2 (Debian: apt-get install iproute2).
+Needs root, iproute2 (Debian: apt-get install iproute2) and the built command (SLUICE=PATH of another one).
 
 Examples:
   bench/namespaces.sh -n 2 --rate 1gbit -- build/release/bench/sluice perf --op all_gather -b 64M -e 64M
@@ -72,9 +70,11 @@ whole "$port" 1 65535 || die "--port $port: give a port from 1 to 65535"
 [ -z "$only" ] || whole "$only" 0 $((ranks - 1)) || die "--only $only: there are ranks 0 to $((ranks - 1))"
 [ ${#command[@]} -gt 0 ] || die "no command: it comes after -- (see --help)"
 [ "$(id -u)" = 0 ] || die "network namespaces need root: run it as root or with sudo"
-for tool in ip:iproute2 tc:iproute2 unshare:util-linux setpriv:util-linux; do
+for tool in ip:iproute2 tc:iproute2 unshare:util-linux; do
     command -v "${tool%:*}" >/dev/null || die "${tool%:*} is missing (Debian: apt-get install ${tool#*:})"
 done
+sluice=${SLUICE:-$(dirname "$(realpath "$0")")/../build/release/bench/sluice}
+[ -x "$sluice" ] || die "$sluice is not there: run ./dev build, or set SLUICE"
 
 # ---- A mount namespace of its own ----
 
@@ -146,107 +146,25 @@ make_network() {
 
 # ---- The ranks ----
 
-work=$(mktemp -d)
-pids=() passing=() ender='' code=0 signals=0
+# In the place of `sluice run`'s environment that of one rank a host; then into the namespace.
+# shellcheck disable=SC2016 # variables are those of the ranks
+enter='
+output=$1 only=$2
+shift 2
+export LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=10.77.0.1
+export UCX_NET_DEVICES=${UCX_NET_DEVICES:-net0} GLOO_SOCKET_IFNAME=${GLOO_SOCKET_IFNAME:-net0}
+if [ -n "$output" ]; then
+    exec >"$output/$RANK.out" 2>"$output/$RANK.err"
+elif [ "$only" = "$RANK" ]; then
+    exec >&3 2>&4
+elif [ -n "$only" ]; then
+    exec >/dev/null 2>&1
+fi
+exec 3>&- 4>&-
+exec ip netns exec "rank$RANK" "$@"
+'
 
-signal_ranks() { # SIGNAL: to every process in the namespaces, and to no other
-    local rank found
-    for ((rank = 0; rank < ranks; rank++)); do
-        found=$(ip netns pids "rank$rank" 2>/dev/null) || continue
-        # shellcheck disable=SC2086
-        [ -z "$found" ] || kill -s "$1" $found 2>/dev/null || true
-    done
-}
-
-pass_on() { # RANK
-    local file=$work/$1
-    mkfifo "$file.out" "$file.err"
-    if [ -n "$output" ]; then
-        cat "$file.out" >"$output/$1.out" &
-        passing+=($!)
-        cat "$file.err" >"$output/$1.err" &
-    elif [ -z "$only" ]; then
-        sed -u "s/^/[$1] /" "$file.out" &
-        passing+=($!)
-        sed -u "s/^/[$1] /" "$file.err" >&2 &
-    elif [ "$only" = "$1" ]; then
-        cat "$file.out" &
-        passing+=($!)
-        cat "$file.err" >&2 &
-    else
-        cat "$file.out" >/dev/null &
-        passing+=($!)
-        cat "$file.err" >/dev/null &
-    fi
-    passing+=($!)
-}
-
-start_rank() { # RANK
-    pass_on "$1"
-    (
-        trap - INT TERM HUP EXIT
-        export RANK=$1 WORLD_SIZE=$ranks LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=10.77.0.1 MASTER_PORT=$port
-        export SLUICE_JOB_TOKEN=$token UCX_NET_DEVICES=${UCX_NET_DEVICES:-net0}
-        export GLOO_SOCKET_IFNAME=${GLOO_SOCKET_IFNAME:-net0}
-        exec setsid setpriv --pdeathsig KILL ip netns exec "rank$1" "${command[@]}"
-    ) >"$work/$1.out" 2>"$work/$1.err" </dev/null &
-    pids+=($!)
-}
-
-on_signal() { # NAME NUMBER
-    signals=$((signals + 1))
-    [ "$code" != 0 ] || code=$((128 + $2))
-    if [ "$signals" -gt 1 ]; then signal_ranks KILL; else signal_ranks "$1"; fi
-}
-
-end_soon() { # the others may say first what they saw
-    (
-        trap - INT HUP EXIT
-        trap 'kill $!; exit' TERM
-        sleep 3 &
-        wait
-        signal_ranks TERM
-        sleep 2 &
-        wait
-        signal_ranks KILL
-    ) >/dev/null 2>&1 &
-    ender=$!
-}
-
-wait_for_ranks() {
-    local left=$ranks finished result
-    while [ "$left" -gt 0 ]; do
-        finished='' result=0
-        wait -n -p finished "${pids[@]}" || result=$?
-        [ -n "${finished:-}" ] || continue # a signal came
-        left=$((left - 1))
-        local rank rest=()
-        for rank in "${pids[@]}"; do [ "$rank" = "$finished" ] || rest+=("$rank"); done
-        pids=("${rest[@]}")
-        [ $result = 0 ] || [ -n "$ender" ] || end_soon
-        [ $result = 0 ] || [ $code != 0 ] || code=$result
-    done
-}
-
-clean_up() {
-    local rank pid
-    trap '' INT TERM HUP
-    set +e
-    [ -z "$ender" ] || kill "$ender" 2>/dev/null
-    signal_ranks KILL
-    for pid in "${passing[@]}"; do wait "$pid"; done
-    for ((rank = 0; rank < ranks; rank++)); do ip netns delete "rank$rank"; done 2>/dev/null
-    ip netns delete switch 2>/dev/null
-    rm -rf "$work"
-}
-
-trap clean_up EXIT
-trap 'on_signal INT 2' INT
-trap 'on_signal TERM 15' TERM
-trap 'on_signal HUP 1' HUP
 [ -z "$output" ] || mkdir -p "$output"
 make_network
-token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-for ((rank = 0; rank < ranks; rank++)); do start_rank $rank; done
-wait_for_ranks
-exit "$code"
+exec 3>&1 4>&2
+exec "$sluice" run -n "$ranks" --port "$port" -- bash -c "$enter" enter "$output" "$only" "${command[@]}"

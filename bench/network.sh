@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${1:-5}
-sluice=${SLUICE:-build/release/bench/sluice}
+export SLUICE=${SLUICE:-build/release/bench/sluice}
 read -ra rates <<<"${RATES:-1gbit 4gbit}"
 size=${SIZE:-64M} block=${BLOCK:-1M} ahead=${AHEAD:-4} iterations=${ITERATIONS:-8} burst=${BURST:-128kb}
 out=${OUT:-bench/results/network.json}
@@ -29,11 +29,11 @@ in_namespaces() { # RATE NAME COMMAND...
 }
 
 perf() { # RATE NAME OPERATION [OPTION...]
-    in_namespaces "$1" "$2" "$sluice" perf --op "$3" -b "$size" -e "$size" --block "$block" --ahead "$ahead" \
+    in_namespaces "$1" "$2" "$SLUICE" perf --op "$3" -b "$size" -e "$size" --block "$block" --ahead "$ahead" \
         -n "$iterations" -w 2 --json - "${@:4}"
 }
 
-[ -x "$sluice" ] || { echo "$sluice is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+[ -x "$SLUICE" ] || { echo "$SLUICE is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
 for round in $(seq "$rounds"); do
     for rate in "${rates[@]}"; do
         mkdir -p "$work/$rate"
