@@ -10,9 +10,12 @@ typedef struct {
 } sluice_command;
 
 extern const sluice_command slc_command_bench; /* only with a model */
+extern const sluice_command slc_command_check;
 extern const sluice_command slc_command_info;
 extern const sluice_command slc_command_perf;
 extern const sluice_command slc_command_run;
+extern const sluice_command slc_command_sim;
+extern const sluice_command slc_command_trace;
 extern const sluice_command slc_command_train; /* only with a model */
 
 #endif

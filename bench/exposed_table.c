@@ -1,0 +1,104 @@
+/* Groups waits by the names of slot and operation with their numbers left out. */
+#include "bench/exposed_table.h"
+
+#include "lib/base/status.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME = 64 };
+
+typedef struct {
+    char slots[NAME], causes[NAME];
+    double s, largest_s;
+    uint32_t waits;
+    const char *largest; /* layer */
+} group;
+
+/* "h.12" becomes "h.*". */
+static void leave_numbers_out(const char *name, char *out, size_t size)
+{
+    size_t length = 0;
+    for (const char *at = name; *at && length + 2 < size; at++) {
+        bool digit = isdigit((unsigned char)*at);
+        if (digit && length && out[length - 1] == '*') continue;
+        out[length++] = digit ? '*' : *at;
+    }
+    out[length] = 0;
+}
+
+static void describe(const slc_job *job, const slc_plan *plan, const slc_exposure *exposed, group *out)
+{
+    const slc_item *slot = &plan->train.items[exposed->slot];
+    char layer[NAME - 8], unit[NAME / 2];
+    leave_numbers_out(job->layers[slc_slot_layer(job, slot->slot)], layer, sizeof layer);
+    snprintf(out->slots, sizeof out->slots, "%c %s", slc_slot_is_forward(job, slot->slot) ? 'F' : 'B', layer);
+    snprintf(out->causes, sizeof out->causes, "?");
+    if (exposed->cause == SLC_NONE) return;
+    const slc_item *cause = &plan->train.items[exposed->cause];
+    leave_numbers_out(cause->unit == SLC_NONE ? "" : job->units[cause->unit].name, unit, sizeof unit);
+    snprintf(out->causes, sizeof out->causes, "%s %s%s", slc_item_kind_name(cause->kind), unit,
+             exposed->previous || cause->late ? " of the step before" : "");
+}
+
+static group *find(group *groups, uint32_t *count, const group *like)
+{
+    for (uint32_t g = 0; g < *count; g++)
+        if (!strcmp(groups[g].slots, like->slots) && !strcmp(groups[g].causes, like->causes)) return &groups[g];
+    groups[*count] = *like;
+    return &groups[(*count)++];
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const group *x = a, *y = b;
+    return (x->s < y->s) - (x->s > y->s);
+}
+
+static uint32_t make_groups(const slc_job *job, const slc_plan *plan, const slc_exposure *exposures, uint32_t count,
+                            group *groups)
+{
+    uint32_t made = 0;
+    for (uint32_t e = 0; e < count; e++) {
+        group like = {0};
+        describe(job, plan, &exposures[e], &like);
+        group *in = find(groups, &made, &like);
+        double s = exposures[e].to_s - exposures[e].from_s;
+        in->s += s;
+        in->waits++;
+        if (in->largest && s <= in->largest_s) continue;
+        in->largest_s = s;
+        in->largest = job->layers[slc_slot_layer(job, plan->train.items[exposures[e].slot].slot)];
+    }
+    if (made) qsort(groups, made, sizeof *groups, by_time);
+    return made;
+}
+
+sluice_status slc_exposed_table(FILE *out, const slc_job *job, const slc_plan *plan, const slc_exposure *exposures,
+                                uint32_t count, double step_s, uint32_t most)
+{
+    if (count == 0) {
+        fprintf(out, "compute never waits\n");
+        return SLUICE_OK;
+    }
+    group *groups = calloc(count, sizeof *groups);
+    if (!groups) return slc_error(SLUICE_ERR_MEMORY, "table of %u waits", count);
+    uint32_t made = make_groups(job, plan, exposures, count, groups), rest = 0;
+    double rest_s = 0;
+    fprintf(out, "%-14s %-44s %6s %12s %8s   %s\n", "where exposed", "waits for", "waits", "ms", "of step", "longest");
+    for (uint32_t g = 0; g < made; g++) {
+        if (g + 1 >= most && made > most) {
+            rest += groups[g].waits;
+            rest_s += groups[g].s;
+            continue;
+        }
+        fprintf(out, "%-14s %-44s %6u %12.3f %6.1f %%   %s %.3f ms\n", groups[g].slots, groups[g].causes,
+                groups[g].waits, groups[g].s * 1e3, 100 * groups[g].s / step_s, groups[g].largest,
+                groups[g].largest_s * 1e3);
+    }
+    if (rest)
+        fprintf(out, "%-14s %-44s %6u %12.3f %6.1f %%\n", "all others", "", rest, rest_s * 1e3, 100 * rest_s / step_s);
+    free(groups);
+    return SLUICE_OK;
+}
