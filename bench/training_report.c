@@ -48,7 +48,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
 {
     const sluice_memory_report *memory = &r->memory;
     return json_pack(
-        "{s:s, s:s, s:I, s:i, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:n, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "{s:s, s:s, s:I, s:i, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
         "s:b, "
         "s:s, s:s, s:s, s:o}",
         "model", o->model, "size", o->size, "parameters", (json_int_t)r->parameters, "world", sluice_world_size(world),
@@ -56,11 +56,11 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         memory->budget_bytes ? json_integer((json_int_t)memory->budget_bytes) : json_null(), "planned_bytes",
         (json_int_t)memory->planned_bytes, "peak_bytes", (json_int_t)memory->peak_bytes, "dp_bytes",
         (json_int_t)r->dp_bytes, "rss_bytes", (json_int_t)memory->rss_bytes, "rss_commit_bytes",
-        (json_int_t)memory->rss_commit_bytes, "memory", categories_json(memory), "predicted_step_s", "step_s",
-        number(r->step_s), "step_min_s", number(r->step_min_s), "exposed_s", number(r->exposed_s), "tokens_per_s",
-        number(r->tokens_per_s), "losses", losses_json(r), "evaluation_loss", number(r->evaluation_loss), "interrupted",
-        r->interrupted, "weights_sha256", r->weights_sha256, "transport", sluice_world_transport(world), "path",
-        sluice_world_path(world), "settings", settings_json(o));
+        (json_int_t)memory->rss_commit_bytes, "memory", categories_json(memory), "predicted_step_s",
+        number(r->predicted_step_s), "step_s", number(r->step_s), "step_min_s", number(r->step_min_s), "exposed_s",
+        number(r->exposed_s), "tokens_per_s", number(r->tokens_per_s), "losses", losses_json(r), "evaluation_loss",
+        number(r->evaluation_loss), "interrupted", r->interrupted, "weights_sha256", r->weights_sha256, "transport",
+        sluice_world_transport(world), "path", sluice_world_path(world), "settings", settings_json(o));
 }
 
 static void processor_name(char *name, size_t bytes)

@@ -147,6 +147,8 @@ static sluice_status one_step(training *t, uint64_t step, slc_training_step *out
     out->skipped = report.skipped;
     out->peak_bytes = report.peak_bytes;
     out->bytes_sent = report.bytes_sent;
+    out->plan = report.plan;
+    out->predicted_step_s = report.predicted_step_s > 0 ? report.predicted_step_s : NAN;
     return SLUICE_OK;
 }
 
@@ -221,9 +223,18 @@ static double median(double *values, uint64_t count)
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
+/* The first step that counts. */
+static uint64_t first_steady(const slc_training_result *result)
+{
+    uint64_t first = 0, count = result->step_count;
+    for (uint64_t i = 1; i < count; i++)
+        if (result->steps[i].plan != result->steps[i - 1].plan) first = i;
+    return count > first + WARM_UP_STEPS ? first + WARM_UP_STEPS : first;
+}
+
 static sluice_status summarise(slc_training_result *result)
 {
-    uint64_t first = result->step_count > WARM_UP_STEPS ? WARM_UP_STEPS : 0, count = result->step_count - first;
+    uint64_t first = first_steady(result), count = result->step_count - first;
     double *values = malloc((count + 1) * sizeof *values);
     if (!values) return slc_error(SLUICE_ERR_MEMORY, "step times");
     for (uint64_t i = 0; i < count; i++) values[i] = result->steps[first + i].exposed_s;
@@ -231,6 +242,7 @@ static sluice_status summarise(slc_training_result *result)
     for (uint64_t i = 0; i < count; i++) values[i] = result->steps[first + i].step_s;
     result->step_s = median(values, count);
     result->step_min_s = count ? values[0] : NAN; /* sorted by now */
+    result->predicted_step_s = count ? result->steps[result->step_count - 1].predicted_step_s : NAN;
     result->tokens_per_s = (double)result->tokens_per_step / result->step_s;
     free(values);
     return SLUICE_OK;

@@ -19,7 +19,9 @@ typedef struct {
     double gradient_norm; /* NaN without clipping */
     bool skipped;
     uint64_t peak_bytes, bytes_sent;
-    double evaluation_loss; /* NaN: not evaluated after this step */
+    uint32_t plan;           /* which plan ran it, from 1: a re-plan behind the step shows in the next one */
+    double predicted_step_s; /* by that plan from measured times; NaN: not predicted */
+    double evaluation_loss;  /* NaN: not evaluated after this step */
 } slc_training_step;
 
 typedef struct {
@@ -36,9 +38,10 @@ typedef struct {
     uint64_t step_count;
     bool interrupted;
     uint64_t parameters, tokens_per_step; /* of all ranks */
-    /* Medians over the steps behind two of warm-up (over all, where there are no more than two). */
+    /* Medians over the steps of the last plan behind two of warm-up (over all of its, where there are no more). */
     double step_s, step_min_s, exposed_s, tokens_per_s;
-    double evaluation_loss; /* at the end; NaN: none */
+    double predicted_step_s; /* by the last plan; NaN: not predicted */
+    double evaluation_loss;  /* at the end; NaN: none */
     sluice_memory_report memory;
     uint64_t dp_bytes; /* what 100 % of a budget in per cent is */
     char weights_sha256[65];

@@ -208,6 +208,11 @@ SLUICE_API const char *sluice_layer_strategy_name(const sluice_layer *layer);
 SLUICE_API sluice_world *sluice_runtime_world(const sluice_runtime *rt);
 /* Where kernels of the binary should run (lib/device's slc_stream); valid as long as the runtime. */
 SLUICE_API void *sluice_runtime_stream(const sluice_runtime *rt);
+/* Measures the link (about a second, once) and writes a profile (docs/formats.md) of this job with what the steps so
+ * far took: the slowest rank's medians. Collective, between steps; rank 0 writes. Times are clean under the serial
+ * schedule, where nothing runs beside compute. `model` is free text. */
+SLUICE_API sluice_status sluice_runtime_profile_write(sluice_runtime *rt, const char *path, const char *model);
+
 /* Bytes that dp with the serial schedule would need: what a budget in per cent refers to. After commit. */
 SLUICE_API uint64_t sluice_runtime_dp_bytes(const sluice_runtime *rt);
 

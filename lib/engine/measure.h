@@ -51,6 +51,9 @@ sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out);
  * a world of one, gives the estimate's lines. Below 1 s on a fast link, about as long at 100 Mbit/s. */
 sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out);
 
+/* Both; the link once in a runtime's life. */
+sluice_status slc_engine_measure(sluice_runtime *rt, slc_times *out);
+
 /* Each value becomes the largest of all ranks'. Collective. */
 sluice_status slc_measure_slowest(sluice_runtime *rt, double *values, size_t count);
 

@@ -111,18 +111,6 @@ static sluice_status move_over(sluice_runtime *rt, const slc_plan_answer *answer
 
 /* ---- Re-planning ---- */
 
-static sluice_status measure(sluice_runtime *rt, slc_times *times)
-{
-    if (!rt->measure->link_known) {
-        sluice_status status = slc_engine_measure_link(rt, &rt->measure->link);
-        if (status) return slc_runtime_fail(rt, status);
-        rt->measure->link_known = true;
-    }
-    sluice_status status = slc_engine_measure_times(rt, times);
-    if (!status) times->link = rt->measure->link;
-    return slc_runtime_fail(rt, status);
-}
-
 /* All ranks go over, or none does. */
 static sluice_status prepare(sluice_runtime *rt, const slc_plan *plan, slc_transition *transition)
 {
@@ -142,7 +130,7 @@ static sluice_status replan(sluice_runtime *rt, slc_plan_request *request)
     slc_plan_answer answer;
     bool measured = slc_schedule_wants_times(request->schedule);
     sluice_status status = sluice_runtime_sync(rt);
-    if (!status && measured) status = measure(rt, &times);
+    if (!status && measured) status = slc_runtime_fail(rt, slc_engine_measure(rt, &times));
     if (status) return status;
     request->times = measured ? &times : NULL;
     status = slc_engine_share_plan(rt, request, &answer);
