@@ -21,7 +21,7 @@ typedef struct {
     uint64_t seed;
     int ranks;
     uint32_t layers, micro_batches;
-    const char *schedule, *strategy;
+    const char *schedule, *strategy, *recompute;
     bool random; /* strategies and order from the seed */
     bool each, direct, delays;
     double clip;
@@ -42,7 +42,9 @@ typedef struct {
     int rank;
     sluice_runtime *rt;
     sluice_layer *layer[LAYERS_MAX];
-    sluice_activation *activation[LAYERS_MAX];
+    sluice_activation *activation[LAYERS_MAX], *remade[LAYERS_MAX]; /* the second: where the layer can recompute */
+    uint64_t remade_bytes[LAYERS_MAX];
+    bool can_recompute[LAYERS_MAX];
     known_param params[PARAMS_MAX];
     uint32_t param_count;
     uint64_t chance, update_chance; /* others on every rank, for each thread; 0: no delays */
@@ -99,13 +101,17 @@ static sluice_status plan_randomly(const slc_job *job, const slc_plan_request *r
     uint64_t seed = strtoull(request->schedule, NULL, 10), random = seed;
     slc_strategy *strategies = calloc(job->unit_count, sizeof *strategies);
     for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = (slc_strategy)draw(&random, SLC_STRATEGIES);
-    slc_scheduling in = {.job = job, .strategies = strategies, .limit = UINT64_MAX, .seed = seed};
+    bool *recompute = calloc(job->layer_count, sizeof *recompute);
+    for (uint32_t l = 0; l < job->layer_count; l++) recompute[l] = job->can_recompute[l] && draw(&random, 2);
+    slc_scheduling in = {
+        .job = job, .strategies = strategies, .recompute = recompute, .limit = UINT64_MAX, .seed = seed};
     slc_order order = {0};
     random_order_make(&in, &order);
     *answer = (slc_plan_answer){0};
     sluice_status status = slc_plan_from_order(&in, &order, &slc_scheduler_one_ahead, &answer->plan);
     slc_order_fini(&order);
     free(strategies);
+    free(recompute);
     return status;
 }
 
@@ -169,6 +175,7 @@ static int build(model *w, sluice_world *world)
     sluice_config_init(&config);
     config.strategy = t->strategy;
     config.schedule = t->schedule;
+    config.recompute = t->recompute;
     config.micro_batches = t->micro_batches;
     config.accumulate = t->each ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;
     config.clip = t->clip;
@@ -182,12 +189,25 @@ static int build(model *w, sluice_world *world)
             w->layer[l],
             &(sluice_activation_desc){.name = "a", .bytes = 64 + draw(&random, 4096), .last = SLUICE_BACKWARD},
             &w->activation[l]));
+        w->can_recompute[l] = draw(&random, 2);
+        w->remade_bytes[l] = 64 + draw(&random, 4096);
+        RANK_CHECK(!sluice_layer_can_recompute(w->layer[l], w->can_recompute[l]));
+        RANK_CHECK(!sluice_activation_add(
+            w->layer[l],
+            &(sluice_activation_desc){
+                .name = "r", .bytes = w->remade_bytes[l], .last = SLUICE_BACKWARD, .recomputable = w->can_recompute[l]},
+            &w->remade[l]));
     }
     if (add_params(w, &random)) return 1;
     for (uint32_t p = 0; p < w->param_count; p++)
         if (w->params[p].tied_layer >= 0)
             RANK_CHECK(!sluice_param_use(w->layer[w->params[p].tied_layer], w->params[p].param));
     RANK_CHECK(!sluice_runtime_commit(w->rt));
+    for (uint32_t l = 0; l < t->layers; l++) {
+        bool recomputes = sluice_layer_recomputes(w->layer[l]);
+        RANK_CHECK(!recomputes || w->can_recompute[l]);
+        if (!t->random && !strcmp(t->recompute, "none")) RANK_CHECK(!recomputes);
+    }
     for (uint32_t p = 0; p < w->param_count; p++) {
         known_param *k = &w->params[p];
         for (uint64_t i = 0; i < k->count; i++) k->value[i] = noise(t->seed + p, i);
@@ -213,6 +233,34 @@ static int check_values(model *w, uint32_t layer)
     return 0;
 }
 
+static unsigned char pattern(const model *w, uint32_t layer)
+{
+    return (unsigned char)mix(w->t->seed + layer);
+}
+
+static void make(model *w, uint32_t layer)
+{
+    memset(sluice_activation_data(w->remade[layer]), pattern(w, layer), w->remade_bytes[layer]);
+}
+
+static int check_made(model *w, uint32_t layer)
+{
+    const unsigned char *bytes = sluice_activation_data(w->remade[layer]);
+    for (uint64_t i = 0; i < w->remade_bytes[layer]; i++) RANK_CHECK(bytes[i] == pattern(w, layer));
+    return 0;
+}
+
+static int recompute(model *w, uint32_t layer)
+{
+    if (!sluice_layer_recomputes(w->layer[layer])) return 0;
+    RANK_CHECK(!sluice_recompute_begin(w->layer[layer]));
+    dawdle(&w->chance);
+    if (check_values(w, layer)) return 1;
+    make(w, layer);
+    RANK_CHECK(!sluice_recompute_end(w->layer[layer]));
+    return 0;
+}
+
 static int forward(model *w, uint32_t layer)
 {
     dawdle(&w->chance);
@@ -220,6 +268,7 @@ static int forward(model *w, uint32_t layer)
     dawdle(&w->chance);
     if (check_values(w, layer)) return 1;
     *(uint64_t *)sluice_activation_data(w->activation[layer]) = 77 + layer;
+    make(w, layer);
     RANK_CHECK(!sluice_forward_end(w->layer[layer]));
     return 0;
 }
@@ -227,7 +276,9 @@ static int forward(model *w, uint32_t layer)
 static int backward(model *w, uint32_t layer, uint64_t step, uint32_t m)
 {
     dawdle(&w->chance);
+    if (recompute(w, layer)) return 1;
     RANK_CHECK(!sluice_backward_begin(w->layer[layer]));
+    if (check_made(w, layer)) return 1;
     dawdle(&w->chance);
     RANK_CHECK(*(uint64_t *)sluice_activation_data(w->activation[layer]) == 77 + layer);
     for (uint32_t p = 0; p < w->param_count; p++) {
@@ -411,6 +462,7 @@ static int run_trial(int rank, int size, void *context)
 static trial random_trial(uint64_t seed)
 {
     static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "random:1", "random:2", "random:3", "mixed"};
+    static const char *const recomputes[] = {"auto", "none", "all"};
     static const uint64_t blocks[] = {64, 1024, 4096, 1 << 20};
     uint64_t random = mix(seed);
     return (trial){.seed = seed,
@@ -419,6 +471,7 @@ static trial random_trial(uint64_t seed)
                    .micro_batches = 1 + (uint32_t)draw(&random, 3),
                    .schedule = draw(&random, 3) ? "one_ahead" : "serial",
                    .strategy = strategies[draw(&random, 8)],
+                   .recompute = recomputes[draw(&random, 3)],
                    .each = draw(&random, 2),
                    .direct = draw(&random, 2),
                    .clip = draw(&random, 3) ? 0 : 0.5,

@@ -44,13 +44,15 @@ typedef struct {
     sluice_nan_policy nan;
     sluice_accumulate accumulate;
     uint32_t micro_batches; /* a step; the plan is made for this many */
+    const char *recompute;  /* "auto": the planner chooses which layers run their forward again in backward; "none";
+                               "all"  that can */
     uint64_t block_bytes;   /* base block: fixes who owns what; full size, so a message is block / N */
     uint32_t threads;       /* compute threads of this rank; 0: one */
     const char *device;     /* "cpu" */
 } sluice_config;
 
-/* Defaults: no budget, sdp, one_ahead, AdamW, no clipping, stop on NaN, accumulate last, 1 micro-batch, 1 MiB blocks.
- */
+/* Defaults: no budget, sdp, one_ahead, AdamW, no clipping, stop on NaN, accumulate last, 1 micro-batch, recompute auto,
+ * 1 MiB blocks. */
 SLUICE_API void sluice_config_init(sluice_config *config);
 
 SLUICE_API sluice_status sluice_runtime_create(sluice_world *world, const sluice_config *config, sluice_runtime **out);
@@ -63,6 +65,10 @@ SLUICE_API sluice_status sluice_layer_add(sluice_runtime *rt, const char *name, 
 
 /* Overrides the runtime's strategy for the parameters that this layer brings ("dp", "oss", "sdp", "fsdp"). */
 SLUICE_API sluice_status sluice_layer_strategy(sluice_layer *layer, const char *strategy);
+
+/* Says that this layer can run its forward again just before its backward: its recomputable activations then need no
+ * memory in between, where the plan chooses so (sluice_layer_recomputes). */
+SLUICE_API sluice_status sluice_layer_can_recompute(sluice_layer *layer, bool can);
 
 typedef struct {
     const char *name;       /* unique in its layer; its full name is LAYER.NAME */
@@ -86,6 +92,9 @@ typedef struct {
     sluice_direction last;          /* ... forward or backward */
     const char *last_forward_layer; /* the last layer that reads it in forward, for evaluation; NULL: the layer
                                        after this one */
+    bool recomputable;              /* this layer's forward makes it and its backward reads it, nobody else does; if the
+                                       layer recomputes, its content does not survive until then. The layer must be able
+                                       to recompute. */
 } sluice_activation_desc;
 
 /* Memory of one micro-batch that lives from slot to slot. Its address stays the same until a re-plan. */
@@ -112,6 +121,9 @@ SLUICE_API sluice_status sluice_runtime_commit(sluice_runtime *rt);
  * with the serial schedule, measure two steps after a first one, and change at the end of the third. */
 SLUICE_API sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, const char *schedule,
                                                uint64_t budget_bytes);
+
+/* After commit: does the plan want this layer's forward run again before its backward? */
+SLUICE_API bool sluice_layer_recomputes(const sluice_layer *layer);
 
 /* ---- Addresses ---- */
 
@@ -151,11 +163,17 @@ typedef struct {
 SLUICE_API sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options);
 SLUICE_API sluice_status sluice_forward_begin(sluice_layer *layer);
 SLUICE_API sluice_status sluice_forward_end(sluice_layer *layer);
+/* Where sluice_layer_recomputes says so, before backward_begin: in between the values are valid, recomputable
+ * activations and workspaces may be written, everything else that forward wrote must be left alone. */
+SLUICE_API sluice_status sluice_recompute_begin(sluice_layer *layer);
+SLUICE_API sluice_status sluice_recompute_end(sluice_layer *layer);
 SLUICE_API sluice_status sluice_backward_begin(sluice_layer *layer);
 SLUICE_API sluice_status sluice_backward_end(sluice_layer *layer);
-/* May return before all updates are done. `report` may be NULL. With clip or NAN_SKIP it waits for the barrier. */
+/* May return before all updates are done. `report` may be NULL. With clip or NAN_SKIP it waits for the barrier. Where
+ * the plan lets a step's reductions run into the next, a gradient that is not finite is reported one call later: by the
+ * next step_end or sync. */
 SLUICE_API sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report);
-SLUICE_API sluice_status sluice_runtime_sync(sluice_runtime *rt); /* everything applied */
+SLUICE_API sluice_status sluice_runtime_sync(sluice_runtime *rt); /* collective; everything applied */
 
 /* Evaluation: forwards only, in order, as often as wanted. Waits for pending updates. */
 SLUICE_API sluice_status sluice_evaluate_begin(sluice_runtime *rt);

@@ -91,6 +91,11 @@ void *sluice_runtime_stream(const sluice_runtime *rt)
     return (void *)&rt->compute;
 }
 
+bool sluice_layer_recomputes(const sluice_layer *layer)
+{
+    return layer && layer->rt->committed && layer->rt->plan->recompute[layer->index];
+}
+
 const char *sluice_layer_strategy_name(const sluice_layer *layer)
 {
     const sluice_runtime *rt = layer->rt;

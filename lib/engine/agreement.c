@@ -24,6 +24,7 @@ static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
     uint64_t hash = SLC_FNV_START;
     hash_text(&hash, layer->name);
     hash_number(&hash, layer->forced);
+    hash_number(&hash, layer->can_recompute);
     for (uint32_t i = 0; i < rt->param_count; i++) {
         const sluice_param *p = rt->params[i];
         if (p->layer != index) continue;
@@ -38,7 +39,7 @@ static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
         if (a->layer != index) continue;
         hash_text(&hash, a->name);
         hash_number(&hash, a->bytes);
-        hash_number(&hash, (uint64_t)a->first << 1 | (uint64_t)a->last);
+        hash_number(&hash, (uint64_t)a->first << 1 | (uint64_t)a->last | (uint64_t)a->recomputable << 2);
         hash_text(&hash, a->last_layer);
         hash_text(&hash, a->last_forward_layer);
     }
@@ -56,6 +57,7 @@ static uint64_t hash_settings(const sluice_runtime *rt)
     uint64_t hash = SLC_FNV_START;
     hash_text(&hash, rt->strategy);
     hash_text(&hash, rt->schedule);
+    hash_text(&hash, rt->recompute);
     hash_text(&hash, rt->optimizer.name);
     hash_number(&hash, rt->optimizer.state_count);
     hash = slc_fnv(hash, &c->adamw, sizeof c->adamw);
@@ -77,8 +79,8 @@ static sluice_status compare_heads(const sluice_runtime *rt, const head *heads)
     for (int r = 1; r < rt->size; r++) {
         if (heads[r].settings != heads[0].settings)
             return slc_error(SLUICE_ERR_MISMATCH,
-                             "rank %d has other settings than rank 0 (strategy, schedule, optimizer, clip, nan, "
-                             "accumulate, micro-batches or block): give every rank the same",
+                             "rank %d has other settings than rank 0 (strategy, schedule, recompute, optimizer, clip, "
+                             "nan, accumulate, micro-batches or block): give every rank the same",
                              r);
         if (heads[r].reserved != heads[0].reserved)
             return slc_error(SLUICE_ERR_MISMATCH, "rank %d reserves %llu bytes, rank 0 %llu: reserve the same", r,

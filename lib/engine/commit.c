@@ -17,6 +17,7 @@ void sluice_config_init(sluice_config *config)
         .schedule = "one_ahead",
         .adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01},
         .micro_batches = 1,
+        .recompute = "auto",
         .block_bytes = 1 << 20,
         .threads = 1,
         .device = "cpu",
@@ -31,8 +32,11 @@ static sluice_status check_config(const sluice_config *config)
     if (config->block_bytes < 64 || config->block_bytes > (uint64_t)1 << 32)
         return slc_error(SLUICE_ERR_ARGUMENT, "block is %llu bytes; give 64 bytes to 4 GiB",
                          (unsigned long long)config->block_bytes);
-    if (!config->strategy || !config->schedule || !config->device)
-        return slc_error(SLUICE_ERR_ARGUMENT, "strategy, schedule and device must be given: use sluice_config_init");
+    if (!config->strategy || !config->schedule || !config->device || !config->recompute)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "strategy, schedule, recompute and device must be given: use sluice_config_init");
+    if (strcmp(config->recompute, "auto") && strcmp(config->recompute, "none") && strcmp(config->recompute, "all"))
+        return slc_error(SLUICE_ERR_ARGUMENT, "recompute is \"%s\"; give auto, none or all", config->recompute);
     if ((unsigned)config->nan > SLUICE_NAN_SKIP || (unsigned)config->accumulate > SLUICE_ACCUMULATE_EACH)
         return slc_error(SLUICE_ERR_ARGUMENT, "nan or accumulate holds no value of its type");
     return SLUICE_OK;
@@ -72,11 +76,12 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
     rt->size = sluice_world_size(world);
     rt->strategy = strdup(config->strategy);
     rt->schedule = strdup(config->schedule);
+    rt->recompute = strdup(config->recompute);
     slc_gate_init(&rt->slots_done);
     uint32_t threads = config->threads ? config->threads : 1;
 
     status = SLUICE_ERR_MEMORY;
-    if (!rt->strategy || !rt->schedule)
+    if (!rt->strategy || !rt->schedule || !rt->recompute)
         slc_error(status, "runtime");
     else
         status = slc_device_open(config->device, &rt->device);
@@ -167,6 +172,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     }
     free(rt->strategy);
     free(rt->schedule);
+    free(rt->recompute);
     free(rt->failed_line);
     free(rt);
 }

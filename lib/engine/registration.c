@@ -62,6 +62,13 @@ sluice_status sluice_layer_strategy(sluice_layer *layer, const char *strategy)
     return SLUICE_OK;
 }
 
+sluice_status sluice_layer_can_recompute(sluice_layer *layer, bool can)
+{
+    sluice_status status = registering(layer ? layer->rt : NULL, "layer_can_recompute");
+    if (!status) layer->can_recompute = can;
+    return status;
+}
+
 static char *join_name(const char *layer, const char *name)
 {
     size_t bytes = strlen(layer) + strlen(name) + 2;
@@ -141,13 +148,33 @@ static char *copy_or_null(const char *text, bool *failed)
     return copy;
 }
 
+static bool is_or_none(const char *name, const sluice_layer *layer)
+{
+    return !name || !strcmp(name, layer->name);
+}
+
+static sluice_status check_activation(const sluice_layer *layer, const sluice_activation_desc *desc)
+{
+    if (!desc || !desc->name || !desc->bytes)
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": an activation needs a name and bytes", layer->name);
+    bool own = desc->first == SLUICE_FORWARD && desc->last == SLUICE_BACKWARD && is_or_none(desc->last_layer, layer) &&
+               is_or_none(desc->last_forward_layer, layer);
+    if (!desc->recomputable || own) return SLUICE_OK;
+    return slc_error(
+        SLUICE_ERR_ARGUMENT,
+        "activation \"%s\" of layer \"%s\": recomputable is only what lives from its own layer's forward to "
+        "its own layer's backward, and no other layer reads",
+        desc->name, layer->name);
+}
+
 sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation_desc *desc, sluice_activation **out)
 {
     sluice_runtime *rt = layer ? layer->rt : NULL;
     sluice_status status = registering(rt, "activation_add");
     if (status) return status;
-    if (!desc || !desc->name || !desc->bytes || !out)
-        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": an activation needs a name and bytes", layer->name);
+    status = check_activation(layer, desc);
+    if (status) return status;
+    if (!out) return slc_error(SLUICE_ERR_ARGUMENT, "activation \"%s\": no result given", desc->name);
 
     bool failed = false;
     sluice_activation *activation = calloc(1, sizeof *activation);
@@ -163,7 +190,8 @@ sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation
                                       .last_forward_layer = copy_or_null(desc->last_forward_layer, &failed),
                                       .bytes = desc->bytes,
                                       .first = desc->first,
-                                      .last = desc->last};
+                                      .last = desc->last,
+                                      .recomputable = desc->recomputable};
     rt->activations[rt->activation_count++] = activation; /* owned by the runtime from here on, whole or not */
     if (failed || !activation->name) return slc_error(SLUICE_ERR_MEMORY, "activation \"%s\": no memory", desc->name);
     *out = activation;

@@ -30,7 +30,8 @@ struct sluice_layer {
     uint32_t index;
     char *name;
     slc_strategy forced; /* SLC_STRATEGIES: as the runtime's */
-    uint32_t *units;     /* those it uses, own and tied; after commit */
+    bool can_recompute;
+    uint32_t *units; /* those it uses, own and tied; after commit */
     uint32_t unit_count;
     sluice_param **uses; /* tied parameters of earlier layers */
     uint32_t use_count;
@@ -42,6 +43,7 @@ struct sluice_activation {
     char *name, *last_layer, *last_forward_layer;
     uint64_t bytes;
     sluice_direction first, last;
+    bool recomputable;
     void *data;
 };
 
@@ -121,13 +123,16 @@ struct slc_pass {
     uint32_t submitted; /* operations of the running pass */
 };
 
+/* Where a slot stands; one of backward may first be one of recomputing. */
+typedef enum { SLC_BETWEEN_SLOTS, SLC_RECOMPUTING, SLC_RECOMPUTED, SLC_IN_SLOT } slc_phase;
+
 typedef enum { SLC_IDLE, SLC_IN_STEP, SLC_IN_EVALUATION } slc_mode;
 
 struct sluice_runtime {
     sluice_world *world;
     slc_comm *comm;
     sluice_config config;
-    char *strategy, *schedule, *device_name;
+    char *strategy, *schedule, *recompute, *device_name;
     slc_planner planner;
     sluice_optimizer optimizer;
     bool owns_optimizer;
@@ -169,7 +174,7 @@ struct sluice_runtime {
     uint32_t slots_posted;
     uint32_t next_operation; /* number that the next submitted operation will get */
     uint32_t cursor;         /* next slot of the running pass */
-    bool in_slot;
+    slc_phase phase;
     uint64_t step; /* updates applied */
     slc_step_state steps[2];
     uint64_t step_started_ns, bytes_before;

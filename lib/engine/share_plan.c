@@ -22,7 +22,14 @@ bool slc_schedule_wants_times(const char *schedule)
     return false;
 }
 
-/* With the layers' own strategies; those that can recompute leave it to a planner that weighs times. */
+/* Of the layers that can: none, all, or those that the planner chooses. */
+static uint8_t recompute_choice(const sluice_runtime *rt, const sluice_layer *layer)
+{
+    if (!layer->can_recompute || !strcmp(rt->recompute, "none")) return 0;
+    return strcmp(rt->recompute, "all") ? 2 : 1;
+}
+
+/* With the layers' own strategies. */
 static sluice_status plan(sluice_runtime *rt, slc_plan_request request, slc_plan_answer *answer)
 {
     uint32_t units = rt->job.unit_count, layers = rt->job.layer_count;
@@ -31,10 +38,9 @@ static sluice_status plan(sluice_runtime *rt, slc_plan_request request, slc_plan
     sluice_status status = SLUICE_OK;
     if (!forced || !recompute) status = slc_error(SLUICE_ERR_MEMORY, "plan");
     for (uint32_t u = 0; !status && u < units; u++) forced[u] = rt->layers[rt->job.units[u].uses[0].layer]->forced;
-    for (uint32_t l = 0; !status && l < layers; l++)
-        recompute[l] = rt->job.can_recompute && rt->job.can_recompute[l] ? 2 : 0;
+    for (uint32_t l = 0; !status && l < layers; l++) recompute[l] = recompute_choice(rt, rt->layers[l]);
     request.forced = forced;
-    request.recompute = slc_schedule_wants_times(request.schedule) ? recompute : NULL;
+    request.recompute = recompute;
     if (!status) status = rt->planner(&rt->job, &request, answer);
     free(forced);
     free(recompute);

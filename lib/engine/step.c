@@ -79,37 +79,58 @@ static slc_pass *running(sluice_runtime *rt)
     return rt->mode == SLC_IN_EVALUATION ? &rt->evaluate : &rt->train;
 }
 
-static const char *direction_name(bool forward)
+/* The calls that bracket slots. */
+typedef enum { FORWARD_BEGIN, FORWARD_END, RECOMPUTE_BEGIN, RECOMPUTE_END, BACKWARD_BEGIN, BACKWARD_END } slot_call;
+
+static const char *call_name(slot_call call)
 {
-    return forward ? "forward" : "backward";
+    static const char *const names[] = {"forward_begin", "forward_end",    "recompute_begin",
+                                        "recompute_end", "backward_begin", "backward_end"};
+    return names[call];
 }
 
-/* Is `direction` of `layer` what comes next (begin) or what runs (end)? */
-static sluice_status check_order(sluice_layer *layer, bool forward, bool begin)
+static const slc_item *next_slot(sluice_runtime *rt)
+{
+    const slc_pass *pass = running(rt);
+    return &pass->program->items[pass->slots[rt->cursor]];
+}
+
+static slot_call expected_call(sluice_runtime *rt)
+{
+    const slc_item *item = next_slot(rt);
+    if (slc_slot_is_forward(&rt->job, item->slot)) return rt->phase == SLC_IN_SLOT ? FORWARD_END : FORWARD_BEGIN;
+    switch (rt->phase) {
+    case SLC_BETWEEN_SLOTS:
+        return rt->plan->recompute[slc_slot_layer(&rt->job, item->slot)] ? RECOMPUTE_BEGIN : BACKWARD_BEGIN;
+    case SLC_RECOMPUTING: return RECOMPUTE_END;
+    case SLC_RECOMPUTED: return BACKWARD_BEGIN;
+    case SLC_IN_SLOT: break;
+    }
+    return BACKWARD_END;
+}
+
+/* Is `call` of `layer` what comes next? */
+static sluice_status check_order(sluice_layer *layer, slot_call call)
 {
     sluice_runtime *rt = layer->rt;
-    const char *call = begin ? "begin" : "end", *mine = direction_name(forward);
     if (rt->mode == SLC_IDLE)
-        return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": %s_%s outside of a step; call step_begin first", layer->name,
-                         mine, call);
-    slc_pass *pass = running(rt);
-    if (rt->cursor >= pass->slot_count)
-        return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": %s_%s after the step's last backward; call step_end",
-                         layer->name, mine, call);
-    const slc_item *item = &pass->program->items[pass->slots[rt->cursor]];
-    uint32_t expected = slc_slot_layer(&rt->job, item->slot);
-    bool expected_forward = slc_slot_is_forward(&rt->job, item->slot);
-    if (expected != layer->index || expected_forward != forward || rt->in_slot == begin)
-        return slc_error(SLUICE_ERR_ORDER,
-                         "layer \"%s\": %s_%s called where %s_%s of \"%s\" must come (micro-batch %u)", layer->name,
-                         mine, call, direction_name(expected_forward), rt->in_slot ? "end" : "begin",
-                         rt->layers[expected]->name, item->micro_batch);
-    return SLUICE_OK;
+        return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": %s outside of a step; call step_begin first", layer->name,
+                         call_name(call));
+    if (rt->cursor >= running(rt)->slot_count)
+        return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": %s after the step's last backward; call step_end",
+                         layer->name, call_name(call));
+    const slc_item *item = next_slot(rt);
+    slot_call expected = expected_call(rt);
+    uint32_t at = slc_slot_layer(&rt->job, item->slot);
+    if (at == layer->index && expected == call) return SLUICE_OK;
+    bool recompute = expected == RECOMPUTE_BEGIN || call == RECOMPUTE_BEGIN;
+    return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": %s called where %s of \"%s\" must come (micro-batch %u)%s",
+                     layer->name, call_name(call), call_name(expected), rt->layers[at]->name, item->micro_batch,
+                     recompute ? "; ask sluice_layer_recomputes which layers run their forward again" : "");
 }
 
-static void make_valid(sluice_runtime *rt, const sluice_layer *layer, uint32_t slot)
+static void make_valid(sluice_runtime *rt, const sluice_layer *layer, uint32_t slot, bool gradients)
 {
-    bool forward = slc_slot_is_forward(&rt->job, slot);
     for (uint32_t i = 0; i < layer->unit_count; i++) {
         uint32_t u = layer->units[i];
         slc_unit_state *unit = &rt->units[u];
@@ -119,7 +140,7 @@ static void make_valid(sluice_runtime *rt, const sluice_layer *layer, uint32_t s
             if (slc_unit_window(&rt->job, &rt->job.units[u], true, w, &window) && window.first_slot <= slot &&
                 slot <= window.last_slot)
                 unit->now = unit->gathered[w];
-        unit->gradient_now = forward ? NULL : unit->gradient;
+        unit->gradient_now = gradients ? unit->gradient : NULL;
     }
 }
 
@@ -178,64 +199,84 @@ static sluice_status end_gradients(sluice_runtime *rt, const sluice_layer *layer
     return SLUICE_OK;
 }
 
-static sluice_status slot_begin(sluice_layer *layer, bool forward)
+static sluice_status check_call(sluice_layer *layer, slot_call call)
 {
-    if (!layer) return slc_error(SLUICE_ERR_ARGUMENT, "%s_begin: no layer given", direction_name(forward));
-    sluice_runtime *rt = layer->rt;
-    sluice_status status = slc_runtime_require(rt, true, forward ? "forward_begin" : "backward_begin");
+    if (!layer) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no layer given", call_name(call));
+    return slc_runtime_require(layer->rt, true, call_name(call));
+}
+
+/* A slot opens once: with its recomputing, if there is one. */
+static sluice_status slot_begin(sluice_layer *layer, slot_call call)
+{
+    sluice_status status = check_call(layer, call);
     if (status) return status;
+    sluice_runtime *rt = layer->rt;
     /* An evaluation may run its forwards again and again. */
     bool evaluating = rt->mode == SLC_IN_EVALUATION;
     if (evaluating && rt->cursor == rt->evaluate.slot_count) status = slc_pass_begin(rt, &rt->evaluate);
-    if (!status) status = check_order(layer, forward, true);
+    if (!status) status = check_order(layer, call);
     slc_pass *pass = running(rt);
-    if (!status) status = slc_pass_slot_begin(rt, pass, evaluating ? NULL : &rt->steps[pass->parity].exposed_s);
+    bool opens = rt->phase == SLC_BETWEEN_SLOTS;
+    if (!status && opens)
+        status = slc_pass_slot_begin(rt, pass, evaluating ? NULL : &rt->steps[pass->parity].exposed_s);
     if (status) return slc_runtime_fail(rt, status);
-    const slc_item *item = &pass->program->items[pass->slots[rt->cursor]];
-    if (!evaluating) slc_measure_slot_begin(rt->measure);
-    make_valid(rt, layer, item->slot);
-    rt->in_slot = true;
-    if (!forward) status = begin_gradients(rt, layer, item);
+    const slc_item *item = next_slot(rt);
+    if (opens && !evaluating) slc_measure_slot_begin(rt->measure);
+    make_valid(rt, layer, item->slot, call == BACKWARD_BEGIN);
+    rt->phase = call == RECOMPUTE_BEGIN ? SLC_RECOMPUTING : SLC_IN_SLOT;
+    if (call == BACKWARD_BEGIN) status = begin_gradients(rt, layer, item);
     return slc_runtime_fail(rt, status);
 }
 
-static sluice_status slot_end(sluice_layer *layer, bool forward)
+static sluice_status slot_end(sluice_layer *layer, slot_call call)
 {
-    if (!layer) return slc_error(SLUICE_ERR_ARGUMENT, "%s_end: no layer given", direction_name(forward));
-    sluice_runtime *rt = layer->rt;
-    sluice_status status = slc_runtime_require(rt, true, forward ? "forward_end" : "backward_end");
+    sluice_status status = check_call(layer, call);
     if (status) return status;
-    status = check_order(layer, forward, false);
+    sluice_runtime *rt = layer->rt;
+    status = check_order(layer, call);
     if (status) return slc_runtime_fail(rt, status);
     slc_pass *pass = running(rt);
-    const slc_item *item = &pass->program->items[pass->slots[rt->cursor]];
-    if (!forward) status = end_gradients(rt, layer, item);
-    if (!pass->evaluate) slc_measure_slot_end(rt->measure, item->slot);
+    const slc_item *item = next_slot(rt);
+    if (call == BACKWARD_END) status = end_gradients(rt, layer, item);
+    if (call == RECOMPUTE_END)
+        slc_measure_recompute(rt->measure, layer->index, rt->measure->slot_began_ns);
+    else if (!pass->evaluate)
+        slc_measure_slot_end(rt->measure, item->slot);
     make_invalid(rt, layer);
-    rt->in_slot = false;
-    if (!status) status = slc_pass_slot_end(rt, pass);
+    rt->phase = call == RECOMPUTE_END ? SLC_RECOMPUTED : SLC_BETWEEN_SLOTS;
+    if (!status && call != RECOMPUTE_END) status = slc_pass_slot_end(rt, pass);
     if (pass->evaluate && rt->cursor == pass->slot_count) pass->has_previous = true;
     return slc_runtime_fail(rt, status);
 }
 
 sluice_status sluice_forward_begin(sluice_layer *layer)
 {
-    return slot_begin(layer, true);
+    return slot_begin(layer, FORWARD_BEGIN);
 }
 
 sluice_status sluice_forward_end(sluice_layer *layer)
 {
-    return slot_end(layer, true);
+    return slot_end(layer, FORWARD_END);
+}
+
+sluice_status sluice_recompute_begin(sluice_layer *layer)
+{
+    return slot_begin(layer, RECOMPUTE_BEGIN);
+}
+
+sluice_status sluice_recompute_end(sluice_layer *layer)
+{
+    return slot_end(layer, RECOMPUTE_END);
 }
 
 sluice_status sluice_backward_begin(sluice_layer *layer)
 {
-    return slot_begin(layer, false);
+    return slot_begin(layer, BACKWARD_BEGIN);
 }
 
 sluice_status sluice_backward_end(sluice_layer *layer)
 {
-    return slot_end(layer, false);
+    return slot_end(layer, BACKWARD_END);
 }
 
 /* Every rank knows that there was one; which layer only its owner knows, so they ask around. The step's agreement is
@@ -284,13 +325,13 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     sluice_status status = require_mode(rt, SLC_IN_STEP, "step_end");
     if (status) return status;
     slc_pass *pass = &rt->train;
-    if (rt->cursor != pass->slot_count || rt->in_slot) {
-        const slc_item *item = &pass->program->items[pass->slots[rt->cursor]];
+    if (rt->cursor != pass->slot_count) {
+        const slc_item *item = next_slot(rt);
         return slc_runtime_fail(rt, slc_error(SLUICE_ERR_ORDER,
                                               "step_end: the %s of layer \"%s\" has not %s (micro-batch %u)",
-                                              direction_name(slc_slot_is_forward(&rt->job, item->slot)),
+                                              slc_slot_is_forward(&rt->job, item->slot) ? "forward" : "backward",
                                               rt->layers[slc_slot_layer(&rt->job, item->slot)]->name,
-                                              rt->in_slot ? "ended" : "run", item->micro_batch));
+                                              rt->phase == SLC_BETWEEN_SLOTS ? "run" : "ended", item->micro_batch));
     }
     slc_step_state *step = &rt->steps[pass->parity];
     status = slc_pass_wait(rt, pass, rt->agree_item, &step->exposed_s);
@@ -332,7 +373,7 @@ sluice_status sluice_evaluate_end(sluice_runtime *rt)
 {
     sluice_status status = require_mode(rt, SLC_IN_EVALUATION, "evaluate_end");
     if (status) return status;
-    if (rt->cursor != rt->evaluate.slot_count || rt->in_slot)
+    if (rt->cursor != rt->evaluate.slot_count)
         return slc_runtime_fail(rt, slc_error(SLUICE_ERR_ORDER, "evaluate_end: inside a forward; run it to its end"));
     if (rt->evaluate.has_previous) status = slc_pass_wait(rt, &rt->evaluate, SLC_NONE, NULL);
     rt->mode = SLC_IDLE;

@@ -50,7 +50,7 @@ static sluice_status add_uses(sluice_runtime *rt, slc_unit *unit, uint32_t layer
 {
     unit->uses = calloc(rt->layer_count, sizeof *unit->uses);
     if (!unit->uses) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", unit->name);
-    unit->uses[unit->use_count++] = (slc_use){layer, backward_value};
+    unit->uses[unit->use_count++] = (slc_use){layer, backward_value || rt->layers[layer]->can_recompute};
     for (uint32_t l = layer + 1; tied && l < rt->layer_count; l++)
         for (uint32_t i = 0; i < rt->layers[l]->use_count; i++)
             if (rt->layers[l]->uses[i] == tied) unit->uses[unit->use_count++] = (slc_use){l, true};
@@ -129,11 +129,17 @@ static sluice_status find_layer_index(const sluice_runtime *rt, const char *name
 
 static sluice_status make_activation_life(sluice_runtime *rt, const sluice_activation *a, slc_activation_life *life)
 {
-    uint32_t last = a->layer, last_forward = a->layer + 1 < rt->layer_count ? a->layer + 1 : a->layer;
+    uint32_t last = a->layer,
+             last_forward = a->layer + 1 < rt->layer_count && !a->recomputable ? a->layer + 1 : a->layer;
     sluice_status status = SLUICE_OK;
     if (a->last_layer) status = find_layer_index(rt, a->last_layer, a->name, &last);
     if (!status && a->last_forward_layer) status = find_layer_index(rt, a->last_forward_layer, a->name, &last_forward);
     if (status) return status;
+    life->recomputable = a->recomputable;
+    if (a->recomputable && !rt->layers[a->layer]->can_recompute)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "activation \"%s\" is recomputable, but its layer is not: call sluice_layer_can_recompute",
+                         a->name);
     life->name = a->name;
     life->bytes = a->bytes;
     life->first_slot = a->first == SLUICE_FORWARD ? slc_forward_slot(a->layer) : slc_backward_slot(&rt->job, a->layer);
@@ -173,9 +179,14 @@ sluice_status slc_engine_make_job(sluice_runtime *rt)
                      .states = rt->optimizer.state_count,
                      .layer_count = rt->layer_count,
                      .reserved_bytes = rt->reserved_bytes};
+    bool *can_recompute = calloc(rt->layer_count, sizeof *can_recompute);
+    job->can_recompute = can_recompute;
     job->layers = calloc(rt->layer_count, sizeof *job->layers);
-    if (!job->layers) return slc_error(SLUICE_ERR_MEMORY, "layers");
-    for (uint32_t l = 0; l < rt->layer_count; l++) job->layers[l] = rt->layers[l]->name;
+    if (!job->layers || !can_recompute) return slc_error(SLUICE_ERR_MEMORY, "layers");
+    for (uint32_t l = 0; l < rt->layer_count; l++) {
+        job->layers[l] = rt->layers[l]->name;
+        can_recompute[l] = rt->layers[l]->can_recompute;
+    }
 
     sluice_status status = make_units(rt);
     if (!status) status = list_units_of_layers(rt);
@@ -197,6 +208,7 @@ void slc_engine_destroy_job(sluice_runtime *rt)
         free(rt->units[u].gathered);
     }
     free(rt->job.layers);
+    free((bool *)rt->job.can_recompute);
     free(rt->job.units);
     free(rt->units);
     free(rt->job.activations);

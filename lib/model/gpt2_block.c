@@ -1,5 +1,6 @@
 /* A transformer block of GPT-2. What backward needs and forward did not keep (outputs of the norms and of GELU) is made
- * again where it is needed; the gradient of the residual stream is updated in place. */
+ * again where it is needed, and where the plan recomputes the block, so is all that it keeps; its input is the output
+ * of the layer before. The gradient of the residual stream is updated in place. */
 #include "lib/kernels/attention/attention.h"
 #include "lib/kernels/gelu/gelu.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
@@ -91,8 +92,11 @@ static sluice_status register_activations(sluice_gpt2 *m, slc_gpt2_block *block,
     };
     sluice_status status = SLUICE_OK;
     for (size_t i = 0; !status && i < sizeof kept / sizeof *kept; i++) {
-        const sluice_activation_desc desc = {
-            .name = kept[i].name, .bytes = kept[i].bytes, .last = SLUICE_BACKWARD, .last_forward_layer = name};
+        const sluice_activation_desc desc = {.name = kept[i].name,
+                                             .bytes = kept[i].bytes,
+                                             .last = SLUICE_BACKWARD,
+                                             .last_forward_layer = name,
+                                             .recomputable = true};
         status = sluice_activation_add(block->layer, &desc, kept[i].out);
     }
     const sluice_activation_desc output = {
@@ -122,6 +126,7 @@ sluice_status slc_gpt2_block_register(sluice_gpt2 *m, uint32_t index)
     sluice_status status = SLUICE_OK;
     if (index == 0) status = scratch_bytes(m, &m->scratch_bytes);
     if (!status) status = sluice_layer_add(m->rt, name, &block->layer);
+    if (!status) status = sluice_layer_can_recompute(block->layer, true);
     if (!status) status = register_params(m, block);
     if (!status) status = register_activations(m, block, name, next);
     if (!status) status = register_workspaces(m, block);
@@ -199,20 +204,28 @@ static sluice_status norm_backward(sluice_gpt2 *m, slc_gpt2_block *block, slc_gp
                                    dstream, dg, db, fresh_gamma && fresh_beta, mem->scratch);
 }
 
+/* Everything that backward reads. */
+static sluice_status forward_kept(sluice_gpt2 *m, slc_gpt2_block *block, const block_memory *mem)
+{
+    slc_attention_shape shape = attention_shape(m);
+    sluice_status status = norm(m, block, SLC_GPT2_LN1_GAMMA, mem->input, NULL, NULL, mem->narrow, mem);
+    if (!status) status = linear(m, block, QKV, mem->narrow, mem->qkv, mem->scratch);
+    if (!status)
+        status = slc_attention_forward(m->stream, &shape, mem->qkv, mem->attention, mem->logsumexp, mem->scratch);
+    if (!status) status = linear(m, block, PROJECTION, mem->attention, mem->mid, mem->scratch);
+    if (!status) status = norm(m, block, SLC_GPT2_LN2_GAMMA, mem->mid, mem->input, mem->mid, mem->narrow, mem);
+    if (!status) status = linear(m, block, FC, mem->narrow, mem->hidden, mem->scratch);
+    return status;
+}
+
 sluice_status slc_gpt2_block_forward(sluice_gpt2 *m, slc_gpt2_block *block)
 {
     sluice_status status = sluice_forward_begin(block->layer);
     if (status) return status;
 
     const block_memory mem = memory_of(m, block);
-    slc_attention_shape shape = attention_shape(m);
     uint64_t vector = m->rows * m->config.channels;
-    status = norm(m, block, SLC_GPT2_LN1_GAMMA, mem.input, NULL, NULL, mem.narrow, &mem);
-    if (!status) status = linear(m, block, QKV, mem.narrow, mem.qkv, mem.scratch);
-    if (!status) status = slc_attention_forward(m->stream, &shape, mem.qkv, mem.attention, mem.logsumexp, mem.scratch);
-    if (!status) status = linear(m, block, PROJECTION, mem.attention, mem.mid, mem.scratch);
-    if (!status) status = norm(m, block, SLC_GPT2_LN2_GAMMA, mem.mid, mem.input, mem.mid, mem.narrow, &mem);
-    if (!status) status = linear(m, block, FC, mem.narrow, mem.hidden, mem.scratch);
+    status = forward_kept(m, block, &mem);
     if (!status) status = slc_gelu_forward(m->stream, 4 * vector, mem.hidden, mem.wide);
     if (!status) status = linear(m, block, MLP, mem.wide, mem.output, mem.scratch);
     if (!status) status = slc_add(m->stream, vector, mem.output, mem.mid, mem.output);
@@ -248,9 +261,20 @@ static sluice_status attention_backward(sluice_gpt2 *m, slc_gpt2_block *block, f
     return status;
 }
 
+/* The block's output is not made again: only the next layer read it, and its memory may be in other hands. */
+static sluice_status recompute(sluice_gpt2 *m, slc_gpt2_block *block)
+{
+    sluice_status status = sluice_recompute_begin(block->layer);
+    if (status) return status;
+    const block_memory mem = memory_of(m, block);
+    status = forward_kept(m, block, &mem);
+    return status ? status : sluice_recompute_end(block->layer);
+}
+
 sluice_status slc_gpt2_block_backward(sluice_gpt2 *m, slc_gpt2_block *block)
 {
-    sluice_status status = sluice_backward_begin(block->layer);
+    sluice_status status = sluice_layer_recomputes(block->layer) ? recompute(m, block) : SLUICE_OK;
+    if (!status) status = sluice_backward_begin(block->layer);
     if (status) return status;
 
     const block_memory mem = memory_of(m, block);
