@@ -322,7 +322,7 @@ static double item_s(const drawn_plan *d, const slc_item *item)
     const slc_job *job = &d->t.job;
     uint64_t elements =
         item->unit == SLC_NONE ? 0 : slc_run_elements(&job->units[item->unit], item->first_block, item->block_count);
-    if (item->kind == SLC_ITEM_SLOT) return d->times.slot_s[item->slot];
+    if (item->kind == SLC_ITEM_SLOT) return slc_slot_s(job, &d->times, d->recompute, item->slot);
     if (item->kind == SLC_ITEM_UPDATE) return slc_update_s(job, &d->times, d->strategies[item->unit], elements);
     return slc_operation_s(job, &d->times, item->kind, elements);
 }
@@ -366,6 +366,7 @@ static void look_at_scaling(drawn_plan *d)
     const double factor = 3.7e4;
     double step_s = simulated_step(d);
     for (uint32_t s = 0; s < slc_job_slots(&d->t.job); s++) d->times.slot_s[s] *= factor;
+    for (uint32_t l = 0; l < d->t.job.layer_count; l++) d->times.recompute_s[l] *= factor;
     d->times.update_s_per_element *= factor;
     slc_link *link = &d->times.link;
     link->operation_s *= factor;
