@@ -13,6 +13,7 @@ extern const sluice_command slc_command_bench; /* only with a model */
 extern const sluice_command slc_command_check;
 extern const sluice_command slc_command_info;
 extern const sluice_command slc_command_perf;
+extern const sluice_command slc_command_profile;
 extern const sluice_command slc_command_run;
 extern const sluice_command slc_command_sim;
 extern const sluice_command slc_command_trace;

@@ -255,6 +255,7 @@ static sluice_status finish(training *t)
     if (!status && t->options->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
     if (!status) status = sluice_runtime_memory(t->rt, &result->memory);
+    if (!status && t->watch && t->watch->finished) status = t->watch->finished(t->rt, t->watch->context);
     return status;
 }
 

@@ -27,6 +27,8 @@ typedef struct {
 typedef struct {
     /* Called on every rank after each step; a status that is not OK ends the run and is returned. NULL: none. */
     sluice_status (*stepped)(const slc_training_step *step, void *context);
+    /* Called on every rank once the last step is done, before the runtime goes. NULL: none. */
+    sluice_status (*finished)(sluice_runtime *rt, void *context);
     void *context;
     /* How often the user asked to stop (stop_signals.h). 1: all ranks stop together after the step; 2: this rank gives
      * up at once. NULL: never. */
