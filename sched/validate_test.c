@@ -1,12 +1,13 @@
-/* The validator against damaged plans. Whatever harm two lanes at random speeds can show, the validator must have
- * refused; and it must not be idle: each kind of damage is refused often. */
+/* The validator against damaged plans: of runs of blocks, with late items and recomputation, and of whole units.
+ * Whatever harm two lanes at random speeds can show, the validator must have refused; and it must not be idle: each
+ * kind of damage is refused often. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sched/scheduler.h"
+#include "sched/random_order_test.h"
 #include "sched/two_lanes_test.h"
 
 enum { PLANS = 250, RUNS = 6 };
@@ -59,7 +60,7 @@ static bool end_claim_elsewhere(slc_plan *plan, test_dice *dice)
     if (!plan->train.claim_count) return false;
     slc_claim *claim = &plan->train.claims[test_below(dice, plan->train.claim_count)];
     uint32_t before = claim->to;
-    claim->to = claim->from + test_below(dice, plan->train.item_count - claim->from);
+    claim->to = test_below(dice, plan->train.item_count);
     return claim->to != before;
 }
 
@@ -141,21 +142,103 @@ static bool duplicate_block(slc_plan *plan, test_dice *dice)
     return true;
 }
 
+/* A claim of other bytes, or of a part of them. */
+static bool shift_claim(slc_plan *plan, test_dice *dice)
+{
+    for (int attempt = 0; plan->train.claim_count && attempt < 20; attempt++) {
+        slc_claim *claim = &plan->train.claims[test_below(dice, plan->train.claim_count)];
+        uint64_t bytes = plan->buffers[claim->buffer].bytes, grain = 64 * (1 + (uint64_t)test_below(dice, 4));
+        bool up = test_below(dice, 2), whole = test_below(dice, 2);
+        if (up ? claim->end_byte + grain > bytes : claim->first_byte < grain) continue;
+        if (whole || !up) claim->first_byte = up ? claim->first_byte + grain : claim->first_byte - grain;
+        if (whole || up) claim->end_byte = up ? claim->end_byte + grain : claim->end_byte - grain;
+        return true;
+    }
+    return false;
+}
+
+static bool change_lateness(slc_plan *plan, test_dice *dice)
+{
+    uint32_t i = draw_operation(plan, dice);
+    if (i == SLC_NONE) return false;
+    plan->train.items[i].late = !plan->train.items[i].late;
+    return true;
+}
+
+/* A wait for the pass before instead of this one, or the other way round. */
+static bool wait_elsewhen(slc_plan *plan, test_dice *dice)
+{
+    slc_item *item = draw_item(plan, dice);
+    if (!item->after_count) return false;
+    slc_after *after = &item->after[test_below(dice, item->after_count)];
+    after->previous = !after->previous;
+    return true;
+}
+
+static slc_item *next_run(slc_program *program, const slc_item *a)
+{
+    for (uint32_t k = 0; k < program->item_count; k++) {
+        slc_item *b = &program->items[k];
+        if (b->kind == a->kind && b->unit == a->unit && b->micro_batch == a->micro_batch && b->index == a->index &&
+            b->first_block == a->first_block + a->block_count)
+            return b;
+    }
+    return NULL;
+}
+
+/* The border between two runs of one operation elsewhere. */
+static bool move_border(slc_plan *plan, test_dice *dice)
+{
+    for (int attempt = 0; attempt < 20; attempt++) {
+        uint32_t i = draw_operation(plan, dice);
+        if (i == SLC_NONE || plan->train.items[i].kind == SLC_ITEM_AGREE) continue;
+        slc_item *a = &plan->train.items[i], *b = next_run(&plan->train, a);
+        if (!b || b->block_count < 2) continue;
+        a->block_count++;
+        b->first_block++;
+        b->block_count--;
+        return true;
+    }
+    return false;
+}
+
+static bool change_recompute(slc_plan *plan, test_dice *dice)
+{
+    bool *recompute = &plan->recompute[test_below(dice, plan->layer_count)];
+    *recompute = !*recompute;
+    return true;
+}
+
 typedef struct {
     uint32_t damaged, refused, harmful;
 } tally;
+
+/* One in four of whole units, as a scheduler orders them. */
+static slc_plan *draw_plan(test_job *t, test_dice *dice)
+{
+    slc_strategy strategies[TEST_UNITS];
+    bool recompute[TEST_LAYERS];
+    slc_order order = {0};
+    slc_plan *plan;
+    test_job_draw(t, dice);
+    test_strategies_draw(&t->job, dice, strategies);
+    test_recompute_draw(&t->job, dice, recompute);
+    const slc_scheduling in = {.job = &t->job, .strategies = strategies, .recompute = recompute, .limit = UINT64_MAX};
+    if (test_below(dice, 4) == 0) {
+        assert_int_equal(slc_plan_make(&in, slc_scheduler_at(dice->seed % 2), &plan), SLUICE_OK);
+    } else {
+        assert_true(test_order_draw(&t->job, strategies, dice, &order));
+        assert_int_equal(slc_plan_from_order(&in, &order, &slc_scheduler_serial, &plan), SLUICE_OK);
+        slc_order_fini(&order);
+    }
+    return plan;
+}
 
 static void try_damage(damage harm, uint64_t seed, two_lanes *lanes, tally *count)
 {
     static test_job t;
     test_dice dice = {.seed = seed};
-    slc_strategy strategies[TEST_UNITS];
-    slc_plan *plan;
-    test_job_draw(&t, &dice);
-    test_strategies_draw(&t.job, &dice, strategies);
-    assert_int_equal(slc_plan_make(&(slc_scheduling){.job = &t.job, .strategies = strategies, .limit = UINT64_MAX},
-                                   slc_scheduler_at(seed % 2), &plan),
-                     SLUICE_OK);
+    slc_plan *plan = draw_plan(&t, &dice);
     if (harm(plan, &dice)) {
         bool refused = slc_plan_validate(&t.job, plan) != SLUICE_OK, harmful = false;
         for (uint64_t run = 0; run < RUNS && !harmful; run++) {
@@ -197,20 +280,18 @@ DAMAGE_TEST(drop_claim)
 DAMAGE_TEST(drop_operation)
 DAMAGE_TEST(move_blocks)
 DAMAGE_TEST(duplicate_block)
+DAMAGE_TEST(shift_claim)
+DAMAGE_TEST(change_lateness)
+DAMAGE_TEST(wait_elsewhen)
+DAMAGE_TEST(move_border)
+DAMAGE_TEST(change_recompute)
 
 /* ---- Damage that is always refused ---- */
 
 static slc_plan *some_plan(test_job *t, uint64_t seed)
 {
-    slc_strategy strategies[TEST_UNITS];
-    slc_plan *plan;
     test_dice dice = {.seed = seed};
-    test_job_draw(t, &dice);
-    test_strategies_draw(&t->job, &dice, strategies);
-    assert_int_equal(slc_plan_make(&(slc_scheduling){.job = &t->job, .strategies = strategies, .limit = UINT64_MAX},
-                                   &slc_scheduler_one_ahead, &plan),
-                     SLUICE_OK);
-    return plan;
+    return draw_plan(t, &dice);
 }
 
 static void refuses(const slc_job *job, slc_plan *plan)
@@ -250,14 +331,169 @@ static void always_refused(void **state)
     }
 }
 
+/* ---- Faults whose item is named ---- */
+
+/* Makes a fault; the item that the message must name, or SLC_NONE: not in this plan. */
+typedef uint32_t (*fault)(const slc_job *job, slc_plan *plan);
+
+static uint32_t find_kind(const slc_plan *plan, slc_item_kind kind, uint32_t from)
+{
+    for (uint32_t i = from; i < plan->train.item_count; i++)
+        if (plan->train.items[i].kind == kind) return i;
+    return SLC_NONE;
+}
+
+/* The first slot, whose values are gathered for it: nothing else can have told it that they are there. */
+static uint32_t waits_for_nothing(const slc_job *job, slc_plan *plan)
+{
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (plan->strategies[u] == SLC_FSDP && !job->units[u].uses[0].layer) {
+            uint32_t i = find_kind(plan, SLC_ITEM_SLOT, 0);
+            plan->train.items[i].after_count = 0;
+            return i;
+        }
+    return SLC_NONE;
+}
+
+static uint32_t late_gather(const slc_job *job, slc_plan *plan)
+{
+    (void)job;
+    uint32_t i = find_kind(plan, SLC_ITEM_GATHER_WINDOW, 0);
+    if (i != SLC_NONE) plan->train.items[i].late = true;
+    return i;
+}
+
+static uint32_t late_behind_barrier(const slc_job *job, slc_plan *plan)
+{
+    uint32_t i = find_kind(plan, SLC_ITEM_AGREE, 0);
+    if (!job->barrier) return SLC_NONE;
+    plan->train.items[i].late = true;
+    return i;
+}
+
+static uint32_t late_too_early(const slc_job *job, slc_plan *plan)
+{
+    for (uint32_t i = 0; !job->barrier && i < plan->train.item_count; i++)
+        if (plan->train.items[i].kind == SLC_ITEM_REDUCE_SCATTER &&
+            plan->train.items[i].micro_batch + 1 < job->micro_batches) {
+            plan->train.items[i].late = true;
+            return i;
+        }
+    return SLC_NONE;
+}
+
+/* The reduction is late, its update is not. */
+static uint32_t outrun(const slc_job *job, slc_plan *plan)
+{
+    slc_item *items = plan->train.items;
+    uint32_t last = job->micro_batches - 1, agree = find_kind(plan, SLC_ITEM_AGREE, 0);
+    for (uint32_t i = 0; !job->barrier && items[agree].late && i < plan->train.item_count; i++) {
+        if (items[i].kind != SLC_ITEM_ALL_REDUCE || items[i].micro_batch != last || items[i].late) continue;
+        for (uint32_t k = i + 1; k < plan->train.item_count; k++)
+            if (items[k].kind == SLC_ITEM_UPDATE && items[k].unit == items[i].unit && !items[k].late &&
+                pool_shares(&items[i], &items[k])) {
+                items[i].late = true;
+                return k;
+            }
+    }
+    return SLC_NONE;
+}
+
+static uint32_t beyond_the_unit(const slc_job *job, slc_plan *plan)
+{
+    uint32_t i = find_kind(plan, SLC_ITEM_UPDATE, 0);
+    if (i != SLC_NONE) plan->train.items[i].first_block = slc_unit_blocks(&job->units[plan->train.items[i].unit]);
+    return i;
+}
+
+static uint32_t forgotten_claim(const slc_job *job, slc_plan *plan)
+{
+    (void)job;
+    for (uint32_t c = 0; c < plan->train.claim_count; c++) {
+        slc_claim *claim = &plan->train.claims[c];
+        if (plan->buffers[claim->buffer].kind != SLC_BUFFER_GATHERED) continue;
+        claim->end_byte -= 4;
+        return claim->from;
+    }
+    return SLC_NONE;
+}
+
+static void faults_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        fault make;
+        const char *words;
+    } faults[] = {
+        {waits_for_nothing, "may start before"},
+        {late_gather, "cannot be late"},
+        {late_behind_barrier, "cannot be late behind a barrier"},
+        {late_too_early, "late in another than the last micro-batch"},
+        {outrun, "of its step, which is late"},
+        {beyond_the_unit, "blocks that the unit does not have"},
+        {forgotten_claim, "does not stay in memory"},
+    };
+    enum { FAULTS = sizeof faults / sizeof *faults };
+    uint32_t made[FAULTS] = {0};
+    for (uint64_t seed = 0; seed < 200; seed++)
+        for (int f = 0; f < FAULTS; f++) {
+            static test_job t;
+            char name[24];
+            slc_plan *plan = some_plan(&t, seed);
+            uint32_t item = faults[f].make(&t.job, plan);
+            if (item != SLC_NONE) {
+                assert_int_equal(slc_plan_validate(&t.job, plan), SLUICE_ERR_FORMAT);
+                snprintf(name, sizeof name, "step item %u (", item);
+                if (!strstr(sluice_last_error(), name) || !strstr(sluice_last_error(), faults[f].words))
+                    fail_msg("job %llu, item %u, \"%s\": %s", (unsigned long long)seed, item, faults[f].words,
+                             sluice_last_error());
+                made[f]++;
+            }
+            slc_plan_destroy(plan);
+        }
+    for (int f = 0; f < FAULTS; f++) assert_true(made[f] > 0);
+}
+
+static void recomputation_needs_leave(void **state)
+{
+    (void)state;
+    static test_job t;
+    uint32_t refused = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        slc_plan *plan = some_plan(&t, seed);
+        for (uint32_t l = 0; l < t.job.layer_count; l++)
+            if (!t.job.can_recompute[l]) {
+                plan->recompute[l] = true;
+                assert_int_equal(slc_plan_validate(&t.job, plan), SLUICE_ERR_FORMAT);
+                assert_non_null(strstr(sluice_last_error(), t.layers[l]));
+                refused++;
+                break;
+            }
+        slc_plan_destroy(plan);
+    }
+    assert_true(refused > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drop_wait),       cmocka_unit_test(test_swap_items),
-        cmocka_unit_test(test_shorten_claim),   cmocka_unit_test(test_end_claim_elsewhere),
-        cmocka_unit_test(test_move_offset),     cmocka_unit_test(test_drop_claim),
-        cmocka_unit_test(test_drop_operation),  cmocka_unit_test(test_move_blocks),
-        cmocka_unit_test(test_duplicate_block), cmocka_unit_test(always_refused),
+        cmocka_unit_test(test_drop_wait),
+        cmocka_unit_test(test_swap_items),
+        cmocka_unit_test(test_shorten_claim),
+        cmocka_unit_test(test_end_claim_elsewhere),
+        cmocka_unit_test(test_move_offset),
+        cmocka_unit_test(test_drop_claim),
+        cmocka_unit_test(test_drop_operation),
+        cmocka_unit_test(test_move_blocks),
+        cmocka_unit_test(test_duplicate_block),
+        cmocka_unit_test(test_shift_claim),
+        cmocka_unit_test(test_change_lateness),
+        cmocka_unit_test(test_wait_elsewhen),
+        cmocka_unit_test(test_move_border),
+        cmocka_unit_test(test_change_recompute),
+        cmocka_unit_test(always_refused),
+        cmocka_unit_test(faults_are_named),
+        cmocka_unit_test(recomputation_needs_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

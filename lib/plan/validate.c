@@ -161,8 +161,8 @@ static sluice_status check_histories(slc_judge *j)
         j->passes[0] = histories[h].passes[0];
         j->passes[1] = histories[h].passes[1];
         slc_judge_derive(j);
-        if (!histories[h].tickets_only) status = check_needs(j, j->has_late && histories[h].first_too);
-        if (!status) status = slc_judge_tickets(j, addresses, j->has_late && histories[h].first_too);
+        if (!histories[h].tickets_only) status = check_needs(j, histories[h].first_too);
+        if (!status) status = slc_judge_tickets(j, addresses, histories[h].first_too);
     }
     slc_judge_addresses_destroy(addresses);
     return status;
