@@ -48,6 +48,8 @@ static const option_row rows[] = {
     {"strategy", "NAME", TEXT, FIELD(strategy), "sdp", 0, 0,
      "What is sharded: dp, oss, sdp, fsdp, mixed, random:SEED, or a JSON file"},
     {"schedule", "NAME", TEXT, FIELD(schedule), "one_ahead", 0, 0, "Order of communication: serial, one_ahead"},
+    {"recompute", "WHICH", TEXT, FIELD(recompute), "auto", 0, 0,
+     "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses"},
     {"block", "BYTES", TEXT, FIELD(block), "1MiB", 0, 0, "Base block of communication; fixes who owns what"},
     {"budget", "SIZE", TEXT, FIELD(budget), "", 0, 0,
      "Memory a rank may use, as 900MiB, or 60% of what dp needs; none: what the plan needs"},
@@ -234,6 +236,7 @@ sluice_status slc_training_options_check(const slc_training_options *o)
     if (!status) status = check_name("accumulate", o->accumulate, ",last,each,", ",");
     if (!status)
         status = check_name("schedule", o->schedule, ",serial,one_ahead,", ",ilp,bucketed,priority,greedy,random,");
+    if (!status) status = check_name("recompute", o->recompute, ",auto,none,all,", ",");
     if (!status) status = check_strategy(o->strategy);
     if (!status) status = slc_training_model(o, &model, &tokens);
     if (!status) status = slc_training_config(o, &config);
@@ -258,6 +261,7 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     sluice_config_init(config);
     config->strategy = o->strategy;
     config->schedule = o->schedule;
+    config->recompute = o->recompute;
     config->clip = o->clip;
     config->nan = !strcmp(o->nan, "skip") ? SLUICE_NAN_SKIP : SLUICE_NAN_STOP;
     config->accumulate = !strcmp(o->accumulate, "each") ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;

@@ -21,7 +21,7 @@ typedef struct {
     double learning_rate, clip;
     uint64_t warmup;
     const char *nan, *accumulate;
-    const char *strategy, *schedule;
+    const char *strategy, *schedule, *recompute;
     const char *budget; /* as given: "", "900MiB", "60%" */
     const char *block;
     const char *throttle;
