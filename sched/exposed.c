@@ -13,7 +13,8 @@ static void look_at(last_wait *last, const slc_item_times *items, double step_s,
     if (last->item == SLC_NONE || over_s > last->over_s) *last = (last_wait){item, previous, over_s};
 }
 
-/* Among what the plan lets the slot wait for; for a pass's first slot also the agreement that ended the step before. */
+/* Among what the plan lets the slot wait for; for a pass's first slot also what the pass before
+ * ended with. */
 static last_wait find_cause(const slc_program *program, const slc_item_times *items, double step_s, uint32_t slot,
                             bool first)
 {
@@ -23,7 +24,7 @@ static last_wait find_cause(const slc_program *program, const slc_item_times *it
         if (program->items[item->after[a].item].kind != SLC_ITEM_SLOT)
             look_at(&last, items, step_s, item->after[a].item, item->after[a].previous);
     for (uint32_t i = 0; first && i < program->item_count; i++)
-        if (program->items[i].kind == SLC_ITEM_AGREE && !program->items[i].late) look_at(&last, items, step_s, i, true);
+        if (program->items[i].kind == SLC_ITEM_AGREE || program->items[i].late) look_at(&last, items, step_s, i, true);
     return last;
 }
 

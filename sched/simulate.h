@@ -30,8 +30,8 @@ typedef struct {
  * while earlier operations are still on the link, once its waits are over; an operation counts as over, for waits, when
  * it and all operations before it in the lane are done. While a slot and a link operation both run, both advance as
  * slc_link's kappa and sigma say; the same holds for an update beside a slot, and for both beside it at once. Passes
- * run one after another without a pause; late items of pass k belong to step k - 1. A step ends when its last slot has
- * ended and, unless AGREE is late, when AGREE is over; nothing of the next pass starts before. */
+ * run one after another without a pause; late items of pass k belong to step k - 1. A pass ends when its last slot has
+ * ended and AGREE and all its late items are over; nothing of the next pass starts before. */
 typedef struct {
     double spread; /* 0: exact. Else every duration is multiplied by a random factor in [1 - spread, 1 + spread] */
     uint64_t seed;

@@ -253,8 +253,8 @@ static void late_items(void **state)
     check_times(&t[2], 5, 7);
 }
 
-/* A step lasts until the ranks agree, unless they do so late. */
-static void agreement_ends_the_step(void **state)
+/* A pass lasts until the ranks agree: at its end, or at its start about the step before. */
+static void agreement_ends_the_pass(void **state)
 {
     (void)state;
     for (int late = 0; late < 2; late++) {
@@ -266,6 +266,18 @@ static void agreement_ends_the_step(void **state)
         h.times.link.reduce_scatter.latency_s = h.times.link.all_gather.latency_s = 0.25;
         check(late ? 4 : 4.5, forecast(&h, NULL).step_s);
     }
+}
+
+/* Late operations are of the step before: what holds them holds the end of the pass. */
+static void late_items_end_the_pass(void **state)
+{
+    (void)state;
+    hand h;
+    hand_init(&h, 2, 2, 3, 3);
+    for (uint32_t s = 0; s < 4; s++) put_slot(&h, s);
+    put_wait(&h, put(&h, (slc_item){.kind = SLC_ITEM_REDUCE_SCATTER, .late = true, .unit = 0, .block_count = 5}), 2,
+             false);
+    check(12, forecast(&h, NULL).step_s);
 }
 
 /* A link that needs 21 where compute needs 20, and may lag behind by most of a step before compute notices: in the
@@ -472,7 +484,8 @@ int main(void)
         cmocka_unit_test(updates_beside_the_link),
         cmocka_unit_test(few_operations_are_open),
         cmocka_unit_test(late_items),
-        cmocka_unit_test(agreement_ends_the_step),
+        cmocka_unit_test(agreement_ends_the_pass),
+        cmocka_unit_test(late_items_end_the_pass),
         cmocka_unit_test(a_queue_that_grows),
         cmocka_unit_test(a_plan_that_cannot_run),
         cmocka_unit_test(a_step_lies_between_its_bounds),

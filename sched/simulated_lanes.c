@@ -62,7 +62,7 @@ static void fill(slc_simulated_lanes *l, const slc_job *job, const slc_times *ti
                                 .on_thread = item->kind == SLC_ITEM_UPDATE,
                                 .late = item->late};
         sum_s += made->s;
-        if (item->kind == SLC_ITEM_AGREE && !item->late) step_end = (int32_t)place[i] + 1;
+        if (item->kind == SLC_ITEM_AGREE || item->late) step_end = later(step_end, (int32_t)place[i] + 1);
     }
     if (step_end != nothing) step_end -= (int32_t)l->operation_count;
     l->tiny_s = 1e-12 * sum_s;
