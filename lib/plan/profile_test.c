@@ -9,7 +9,6 @@
 #include "lib/plan/profile_equal_test.h"
 #include "sched/random_job_test.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>

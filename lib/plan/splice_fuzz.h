@@ -1,0 +1,63 @@
+/* Inputs for readers of long texts: a fuzzer's few bytes become edits of a text that was good. */
+#ifndef SLC_SPLICE_FUZZ_H
+#define SLC_SPLICE_FUZZ_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static inline char *fuzz_copy(const void *data, size_t size, size_t *length)
+{
+    char *text = malloc(size + 1); /* so long that reading behind it is seen */
+    if (text && size) memcpy(text, data, size);
+    *length = size;
+    return text;
+}
+
+/* Replaces `drop` bytes at `at` by `put` bytes; what does not fit the text is cut. */
+static inline char *fuzz_edit(char *text, size_t *length, size_t at, size_t drop, const uint8_t *bytes, size_t put)
+{
+    at = *length ? at % (*length + 1) : 0;
+    if (drop > *length - at) drop = *length - at;
+    char *out = malloc(*length - drop + put + 1);
+    if (out) {
+        memcpy(out, text, at);
+        if (put) memcpy(out + at, bytes, put);
+        memcpy(out + at + put, text + at + drop, *length - at - drop);
+        *length += put - drop;
+    }
+    free(text);
+    return out;
+}
+
+/* One character for one, of those that numbers and lists are made of: most such edits are still JSON. */
+static inline void fuzz_replace(char *text, size_t length, size_t at, uint8_t which)
+{
+    static const char symbols[] = "01234567890123456789,-[]";
+    if (length) text[at % length] = symbols[which % (sizeof symbols - 1)];
+}
+
+/* First byte: which text, or the input itself. Then edits: two bytes place, one byte how many go, one how many come,
+ * those; or, where that byte is 128 or more, the next one is a symbol. The caller frees. */
+static inline char *fuzz_splice(const char *const *texts, size_t count, const uint8_t *data, size_t size,
+                                size_t *length)
+{
+    if (!size || data[0] % (count + 1) == count) return fuzz_copy(data + !!size, size - !!size, length);
+    const char *base = texts[data[0] % (count + 1)];
+    char *text = fuzz_copy(base, strlen(base), length);
+    for (size_t i = 1; text && i + 4 <= size;) {
+        size_t at = data[i] | (size_t)data[i + 1] << 8, drop = data[i + 2] % 32, put = data[i + 3] % 32;
+        uint8_t how = data[i + 2], symbol = data[i + 3];
+        i += 4;
+        if (how >= 128) {
+            fuzz_replace(text, *length, at, symbol);
+            continue;
+        }
+        if (put > size - i) put = size - i;
+        text = fuzz_edit(text, length, at, drop, data + i, put);
+        i += put;
+    }
+    return text;
+}
+
+#endif
