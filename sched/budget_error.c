@@ -1,5 +1,6 @@
 /* The line that says why a plan does not fit: what was asked, what it needs, the smallest budget that works and with
  * which flags, and what takes the memory at the fullest moment. */
+#include "sched/least_memory.h"
 #include "sched/planner_parts.h"
 
 #include "lib/base/status.h"
@@ -16,31 +17,22 @@ typedef struct {
     const char *strategy, *schedule;
 } smallest;
 
-static sluice_status try_strategy(const slc_job *job, const slc_strategy *forced, const char *name,
-                                  const slc_scheduler *scheduler, slc_strategy *scratch, smallest *best)
+/* What the request forces stays; all else is free. */
+static sluice_status find_smallest(const slc_job *job, const slc_plan_request *request, const slc_times *times,
+                                   smallest *best)
 {
-    slc_strategy *free_units = scratch + job->unit_count;
-    uint64_t bytes;
-    sluice_status status = slc_strategies_parse(job, name, free_units);
-    if (status) return status;
-    slc_strategies_force(job, forced, free_units);
-    status = slc_mixed_smallest(job, scheduler, free_units, best->arena_bytes - 1, scratch, &bytes);
-    if (!status && bytes < best->arena_bytes) *best = (smallest){bytes, name, scheduler->name};
-    return status;
-}
-
-/* Those that are most likely small go first: the others then fall by their lower bound. */
-static sluice_status find_smallest(const slc_job *job, const slc_strategy *forced, smallest *best)
-{
-    static const char *const names[] = {"fsdp", "sdp", "oss", "dp", "mixed"};
-    slc_strategy *scratch = calloc(2 * (size_t)job->unit_count + 1, sizeof *scratch);
-    if (!scratch) return slc_error(SLUICE_ERR_MEMORY, "plan: no memory for %u strategies", job->unit_count);
+    slc_strategy *free_units = calloc(2 * (size_t)job->unit_count + 1, sizeof *free_units);
+    bool *recompute = calloc((size_t)job->layer_count + 1, sizeof *recompute);
     sluice_status status = SLUICE_OK;
-    const slc_scheduler *scheduler;
-    for (size_t n = 0; !status && n < sizeof names / sizeof *names; n++)
-        for (size_t s = 0; !status && (scheduler = slc_scheduler_at(s)); s++)
-            status = try_strategy(job, forced, names[n], scheduler, scratch, best);
-    free(scratch);
+    if (!free_units || !recompute) status = slc_error(SLUICE_ERR_MEMORY, "plan: no memory for strategies");
+    for (uint32_t u = 0; !status && u < job->unit_count; u++) free_units[u] = SLC_STRATEGIES;
+    if (!status) slc_strategies_force(job, request->forced, free_units);
+    slc_joint_request ask = {
+        .job = job, .times = times, .strategies = free_units, .recompute = request->recompute, .limit = UINT64_MAX};
+    *best = (smallest){UINT64_MAX, "auto", slc_scheduler_ilp.name};
+    if (!status) status = slc_least_memory(&ask, free_units + job->unit_count, recompute, &best->arena_bytes);
+    free(recompute);
+    free(free_units);
     return status;
 }
 
@@ -111,8 +103,10 @@ static uint64_t fullest(const slc_program *program, int64_t *change, uint32_t *i
 {
     for (uint32_t c = 0; c < program->claim_count; c++) {
         const slc_claim *claim = &program->claims[c];
-        change[claim->from] += (int64_t)(claim->end_byte - claim->first_byte);
-        change[claim->to + 1] -= (int64_t)(claim->end_byte - claim->first_byte);
+        int64_t bytes = (int64_t)(claim->end_byte - claim->first_byte);
+        change[claim->from] += bytes;
+        change[claim->to + 1] -= bytes;
+        if (slc_claim_wraps(program, claim)) change[0] += bytes; /* from the pass before */
     }
     int64_t level = 0, highest = -1;
     for (uint32_t i = 0; i < program->item_count; i++) {
@@ -123,6 +117,12 @@ static uint64_t fullest(const slc_program *program, int64_t *change, uint32_t *i
         }
     }
     return highest > 0 ? (uint64_t)highest : 0;
+}
+
+static bool is_alive(const slc_program *program, const slc_claim *claim, uint32_t item)
+{
+    if (slc_claim_wraps(program, claim)) return claim->from <= item || item <= claim->to;
+    return claim->from <= item && item <= claim->to;
 }
 
 static sluice_status charge_fullest(account *a)
@@ -138,7 +138,7 @@ static sluice_status charge_fullest(account *a)
     uint32_t item = in_train >= in_evaluate ? at_train : at_evaluate;
     for (uint32_t s = 0; s < a->plan->static_count; s++) charge(a, &a->plan->statics[s]);
     for (uint32_t c = 0; c < program->claim_count; c++)
-        if (program->claims[c].from <= item && item <= program->claims[c].to) charge(a, &program->claims[c]);
+        if (is_alive(program, &program->claims[c], item)) charge(a, &program->claims[c]);
     return SLUICE_OK;
 }
 
@@ -198,12 +198,12 @@ static void write_consumers(const consumer *consumers, char *out, size_t size)
     }
 }
 
-sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *request, uint64_t budget_bytes,
-                               const slc_plan *plan)
+sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *request, const slc_times *times,
+                               uint64_t budget_bytes, const slc_plan *plan)
 {
-    smallest best = {.arena_bytes = UINT64_MAX};
+    smallest best;
     consumer consumers[CATEGORIES];
-    sluice_status status = find_smallest(job, request->forced, &best);
+    sluice_status status = find_smallest(job, request, times, &best);
     if (!status) status = find_consumers(job, plan, consumers);
     if (status) return status;
 

@@ -39,33 +39,33 @@ static uint32_t rank_free_units(const slc_job *job, const slc_strategy *free_uni
 }
 
 typedef struct {
-    const slc_job *job;
+    const slc_scheduling *in; /* its strategies: those that are free to choose are SLC_STRATEGIES */
     const slc_scheduler *scheduler;
-    const slc_strategy *free_units;
     candidate *ranked;
     uint32_t count;
 } mixture;
 
 static sluice_status mixture_init(mixture *m)
 {
-    m->ranked = calloc((size_t)m->job->unit_count + 1, sizeof *m->ranked);
-    if (!m->ranked) return slc_error(SLUICE_ERR_MEMORY, "plan: no memory for %u units", m->job->unit_count);
-    m->count = rank_free_units(m->job, m->free_units, m->ranked);
+    m->ranked = calloc((size_t)m->in->job->unit_count + 1, sizeof *m->ranked);
+    if (!m->ranked) return slc_error(SLUICE_ERR_MEMORY, "plan: no memory for %u units", m->in->job->unit_count);
+    m->count = rank_free_units(m->in->job, m->in->strategies, m->ranked);
     return SLUICE_OK;
 }
 
 static void mix(const mixture *m, uint32_t sdp, slc_strategy *out)
 {
-    memcpy(out, m->free_units, m->job->unit_count * sizeof *out);
+    memcpy(out, m->in->strategies, m->in->job->unit_count * sizeof *out);
     for (uint32_t i = 0; i < m->count; i++) out[m->ranked[i].unit] = i < sdp ? SLC_SDP : SLC_FSDP;
 }
 
 /* *bytes: UINT64_MAX when above `limit`. */
 static sluice_status measure(const mixture *m, uint32_t sdp, uint64_t limit, slc_strategy *out, uint64_t *bytes)
 {
+    slc_scheduling in = *m->in;
     mix(m, sdp, out);
-    sluice_status status = slc_plan_measure(&(slc_scheduling){.job = m->job, .strategies = out, .limit = UINT64_MAX},
-                                            m->scheduler, limit, bytes);
+    in.strategies = out;
+    sluice_status status = slc_plan_measure(&in, m->scheduler, limit, bytes);
     if (!status && *bytes > limit) *bytes = UINT64_MAX;
     return status;
 }
@@ -97,20 +97,20 @@ static sluice_status find_largest_mixture(const mixture *m, uint64_t limit, slc_
     return find_smallest(m, UINT64_MAX - 1, out, arena_bytes);
 }
 
-sluice_status slc_mixed_choose(const slc_job *job, const slc_scheduler *scheduler, const slc_strategy *free_units,
-                               uint64_t limit, slc_strategy *out, uint64_t *arena_bytes)
+sluice_status slc_mixed_choose(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
+                               slc_strategy *out, uint64_t *arena_bytes)
 {
-    mixture m = {.job = job, .scheduler = scheduler, .free_units = free_units};
+    mixture m = {.in = in, .scheduler = scheduler};
     sluice_status status = mixture_init(&m);
     if (!status) status = find_largest_mixture(&m, limit, out, arena_bytes);
     free(m.ranked);
     return status;
 }
 
-sluice_status slc_mixed_smallest(const slc_job *job, const slc_scheduler *scheduler, const slc_strategy *free_units,
-                                 uint64_t limit, slc_strategy *out, uint64_t *arena_bytes)
+sluice_status slc_mixed_smallest(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
+                                 slc_strategy *out, uint64_t *arena_bytes)
 {
-    mixture m = {.job = job, .scheduler = scheduler, .free_units = free_units};
+    mixture m = {.in = in, .scheduler = scheduler};
     sluice_status status = mixture_init(&m);
     if (!status) status = find_smallest(&m, limit, out, arena_bytes);
     free(m.ranked);

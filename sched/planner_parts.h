@@ -15,17 +15,17 @@ bool slc_strategies_free(const slc_job *job, const slc_strategy *strategies);   
 /* Names of all units for a message, cut with "..." when they do not fit. */
 void slc_unit_names(const slc_job *job, char *out, size_t size);
 
-/* Fills the free units: sdp for the largest number that keeps the arena within `limit`, fsdp for the others. Units
- * whose gathers cost most per byte that sdp keeps come first. When no number fits: the number that needs least.
- * *arena_bytes is what the result needs. */
-sluice_status slc_mixed_choose(const slc_job *job, const slc_scheduler *scheduler, const slc_strategy *free_units,
-                               uint64_t limit, slc_strategy *out, uint64_t *arena_bytes);
+/* Fills the free units (of in->strategies): sdp for the largest number that keeps the arena within `limit`, fsdp for
+ * the others. Units whose gathers cost most per byte that sdp keeps come first. When no number fits: the number that
+ * needs least. *arena_bytes is what the result needs. */
+sluice_status slc_mixed_choose(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
+                               slc_strategy *out, uint64_t *arena_bytes);
 /* The number that needs least, if that is at most `limit`; else *arena_bytes is UINT64_MAX. */
-sluice_status slc_mixed_smallest(const slc_job *job, const slc_scheduler *scheduler, const slc_strategy *free_units,
-                                 uint64_t limit, slc_strategy *out, uint64_t *arena_bytes);
+sluice_status slc_mixed_smallest(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
+                                 slc_strategy *out, uint64_t *arena_bytes);
 
 /* Sets the error line of a plan that is larger than the budget; returns BUDGET (or what went wrong meanwhile). */
-sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *request, uint64_t budget_bytes,
-                               const slc_plan *plan);
+sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *request, const slc_times *times,
+                               uint64_t budget_bytes, const slc_plan *plan);
 
 #endif

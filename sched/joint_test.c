@@ -1,0 +1,114 @@
+/* The joint plan: within the limit, never slower than any baseline or uniform strategy, sound under any timing. */
+#include "lib/base/status.h"
+#include "sched/joint.h"
+#include "sched/random_job_test.h"
+#include "sched/two_lanes_test.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void random_times(const slc_job *job, test_dice *dice, slc_times *times)
+{
+    assert_int_equal(slc_times_estimate(job, times), SLUICE_OK);
+    for (uint32_t s = 0; s < slc_job_slots(job); s++) times->slot_s[s] = 1e-6 * (1 + test_below(dice, 1000));
+    for (uint32_t l = 0; l < job->layer_count; l++) times->recompute_s[l] = times->slot_s[l];
+    double rate = 1e6 * (1 + test_below(dice, 2000));
+    times->link = (slc_link){.reduce_scatter = {1e-6 * test_below(dice, 20), rate},
+                             .all_gather = {1e-6 * test_below(dice, 20), rate},
+                             .kappa = 0.1 * test_below(dice, 10),
+                             .sigma = 1 + 0.1 * test_below(dice, 8),
+                             .thread_moves = test_below(dice, 2),
+                             .block_bytes = 64,
+                             .operation_s = 1e-7};
+    times->update_s_per_element = 1e-9 * test_below(dice, 20);
+}
+
+/* The fastest of the uniform plans under every baseline that keeps to the limit; 0: none does. */
+static double best_uniform(const slc_job *job, const slc_times *times, uint64_t limit)
+{
+    double best = 0;
+    slc_strategy strategies[TEST_UNITS];
+    const slc_scheduler *scheduler;
+    for (int k = 0; k < SLC_STRATEGIES; k++)
+        for (size_t s = 0; (scheduler = slc_scheduler_at(s)); s++) {
+            if (scheduler == &slc_scheduler_ilp || !strcmp(scheduler->name, "random")) continue;
+            for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = (slc_strategy)k;
+            slc_scheduling in = {.job = job, .strategies = strategies, .times = times, .limit = limit};
+            slc_plan *plan;
+            slc_forecast forecast;
+            assert_int_equal(slc_plan_make(&in, scheduler, &plan), SLUICE_OK);
+            assert_int_equal(slc_simulate(job, times, plan, NULL, &forecast), SLUICE_OK);
+            if (plan->arena_bytes <= limit && (!best || forecast.step_s < best)) best = forecast.step_s;
+            slc_plan_destroy(plan);
+        }
+    return best;
+}
+
+static void never_slower_and_sound(void **state)
+{
+    (void)state;
+    static two_lanes lanes;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        test_job t;
+        test_dice dice = {.seed = seed};
+        test_job_draw(&t, &dice);
+        slc_times times;
+        random_times(&t.job, &dice, &times);
+        slc_strategy strategies[TEST_UNITS];
+        for (uint32_t u = 0; u < t.job.unit_count; u++) strategies[u] = SLC_STRATEGIES;
+        slc_joint_request request = {
+            .job = &t.job, .times = &times, .strategies = strategies, .limit = UINT64_MAX, .tries = 30};
+        slc_joint_answer answer;
+        uint64_t least = 0, most;
+        assert_int_equal(slc_joint_plan(&request, &answer, &least), SLUICE_OK);
+        most = answer.plan->arena_bytes;
+        slc_plan_destroy(answer.plan);
+
+        request.limit = least + (most - least) * test_below(&dice, 5) / 4;
+        sluice_status status = slc_joint_plan(&request, &answer, NULL);
+        assert_int_equal(status, SLUICE_OK);
+        assert_true(answer.plan->arena_bytes <= request.limit);
+        double uniform = best_uniform(&t.job, &times, request.limit);
+        if (uniform) assert_true(answer.forecast.step_s <= uniform * (1 + 1e-9));
+        for (uint64_t run = 0; run < 3; run++) {
+            two_lanes_run(&lanes, &t.job, answer.plan, seed * 10 + run);
+            if (lanes.error[0]) fail_msg("seed %llu: %s", (unsigned long long)seed, lanes.error);
+        }
+        slc_plan_destroy(answer.plan);
+        slc_times_fini(&times);
+    }
+}
+
+static void too_small_a_limit_is_refused(void **state)
+{
+    (void)state;
+    test_job t;
+    test_dice dice = {.seed = 3};
+    test_job_draw(&t, &dice);
+    slc_times times;
+    random_times(&t.job, &dice, &times);
+    slc_strategy strategies[TEST_UNITS];
+    for (uint32_t u = 0; u < t.job.unit_count; u++) strategies[u] = SLC_STRATEGIES;
+    slc_joint_request request = {.job = &t.job, .times = &times, .strategies = strategies, .limit = 100};
+    slc_joint_answer answer;
+    uint64_t least = 0;
+    assert_int_equal(slc_joint_plan(&request, &answer, &least), SLUICE_ERR_BUDGET);
+    assert_null(answer.plan);
+    assert_true(least > 100 && least < UINT64_MAX);
+    request.limit = least; /* what it names works */
+    assert_int_equal(slc_joint_plan(&request, &answer, NULL), SLUICE_OK);
+    slc_plan_destroy(answer.plan);
+    slc_times_fini(&times);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(never_slower_and_sound),
+        cmocka_unit_test(too_small_a_limit_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+/* Gradients appear with the first slot that adds to them and shrink run by run; gathered values grow run by run and go
+ * with the last slot of their window. */
+#include "sched/live_bytes.h"
+
+#include "lib/plan/strategy_table.h"
+
+#include <stdlib.h>
+
+static int64_t run_bytes(const slc_live_bytes *live, const slc_item *item)
+{
+    const slc_unit *unit = &live->in->job->units[item->unit];
+    return (int64_t)(4 * slc_run_elements(unit, item->first_block, item->block_count));
+}
+
+static slc_unit_operations operations(const slc_live_bytes *live, uint32_t unit)
+{
+    return slc_operations_of(live->in->job, &live->in->job->units[unit], live->in->strategies[unit]);
+}
+
+static bool is_transient(const slc_live_bytes *live, uint32_t unit)
+{
+    return live->in->strategies[unit] == SLC_SDP || live->in->strategies[unit] == SLC_FSDP;
+}
+
+static void add_life(slc_live_bytes *live, uint32_t first, uint32_t last, uint64_t bytes)
+{
+    uint32_t slots = slc_job_slots(live->in->job);
+    for (uint32_t m = 0; m < live->in->job->micro_batches; m++)
+        for (uint32_t s = first; s <= last; s++) live->slot_bytes[m * slots + s] += (int64_t)bytes;
+}
+
+static void add_activation(slc_live_bytes *live, const slc_activation_life *life)
+{
+    if (life->last_slot < life->first_slot) return;
+    bool again = live->in->recompute && life->recomputable &&
+                 live->in->recompute[slc_slot_layer(live->in->job, life->first_slot)];
+    if (!again) {
+        add_life(live, life->first_slot, life->last_slot, life->bytes);
+        return;
+    }
+    add_life(live, life->first_slot, life->first_slot, life->bytes);
+    add_life(live, life->last_slot, life->last_slot, life->bytes);
+}
+
+bool slc_live_bytes_init(slc_live_bytes *live, const slc_scheduling *in)
+{
+    const slc_job *job = in->job;
+    *live = (slc_live_bytes){.in = in};
+    live->slot_bytes = calloc((size_t)job->micro_batches * slc_job_slots(job) + 1, sizeof *live->slot_bytes);
+    if (!live->slot_bytes) return false;
+    for (uint32_t a = 0; a < job->activation_count; a++) add_activation(live, &job->activations[a]);
+    for (uint32_t w = 0; w < job->workspace_count; w++) {
+        uint32_t forward = slc_forward_slot(job->workspaces[w].layer);
+        uint32_t backward = slc_backward_slot(job, job->workspaces[w].layer);
+        add_life(live, forward, forward, job->workspaces[w].bytes);
+        add_life(live, backward, backward, job->workspaces[w].bytes);
+    }
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        live->resident += (int64_t)slc_resident_bytes(job, &job->units[u], in->strategies[u]);
+    live->resident += (int64_t)(job->scratch_bytes + 8 * slc_agreement_words(job->world));
+    return true;
+}
+
+void slc_live_bytes_fini(slc_live_bytes *live)
+{
+    free(live->slot_bytes);
+    *live = (slc_live_bytes){0};
+}
+
+void slc_live_bytes_late(slc_live_bytes *live, const slc_item *item)
+{
+    if ((item->kind == SLC_ITEM_REDUCE_SCATTER || item->kind == SLC_ITEM_ALL_REDUCE) && is_transient(live, item->unit))
+        live->transient += run_bytes(live, item);
+}
+
+/* Whole gradients that begin with this slot. */
+static int64_t beginning(const slc_live_bytes *live, uint32_t micro_batch, uint32_t slot)
+{
+    const slc_job *job = live->in->job;
+    int64_t bytes = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        uint32_t first, last;
+        slc_unit_gradient_slots(job, &job->units[u], &first, &last);
+        if (first == slot && job->units[u].trainable && is_transient(live, u) && (!micro_batch || job->each))
+            bytes += (int64_t)(4 * job->units[u].elements);
+    }
+    return bytes;
+}
+
+/* Gathered values whose window ends with this slot. */
+static int64_t ending(const slc_live_bytes *live, uint32_t slot)
+{
+    const slc_job *job = live->in->job;
+    int64_t bytes = 0;
+    slc_window window;
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        for (uint32_t w = 0;
+             live->in->strategies[u] == SLC_FSDP && slc_unit_window(job, &job->units[u], true, w, &window); w++)
+            if (window.last_slot == slot) bytes += (int64_t)(4 * job->units[u].elements);
+    return bytes;
+}
+
+bool slc_live_bytes_fit(const slc_live_bytes *live, const slc_item *gather, uint32_t micro_batch, uint32_t slot)
+{
+    if (live->in->limit > INT64_MAX) return true;
+    int64_t bytes = live->resident + live->transient + beginning(live, micro_batch, slot) +
+                    live->slot_bytes[micro_batch * slc_job_slots(live->in->job) + slot];
+    return bytes + (gather ? run_bytes(live, gather) : 0) <= (int64_t)live->in->limit;
+}
+
+void slc_live_bytes_pass(slc_live_bytes *live, const slc_item *item)
+{
+    const slc_job *job = live->in->job;
+    int64_t bytes = run_bytes(live, item);
+    bool last = item->micro_batch + 1 == job->micro_batches, moved = operations(live, item->unit).moves_sum;
+    switch (item->kind) {
+    case SLC_ITEM_GATHER_WINDOW: live->transient += bytes; break;
+    case SLC_ITEM_REDUCE_SCATTER:
+        if (moved && is_transient(live, item->unit)) live->transient -= bytes;
+        if (moved && (job->each ? !item->micro_batch : last)) live->transient += bytes / job->world;
+        break;
+    case SLC_ITEM_UPDATE:
+        if (moved)
+            live->transient -= bytes / job->world;
+        else if (is_transient(live, item->unit))
+            live->transient -= bytes;
+        break;
+    default: break;
+    }
+}
+
+void slc_live_bytes_slot(slc_live_bytes *live, uint32_t micro_batch, uint32_t slot)
+{
+    live->transient += beginning(live, micro_batch, slot) - ending(live, slot);
+}

@@ -1,0 +1,279 @@
+/* A hill climb on the total order. Half of the moves are aimed: the operation that the longest wait of the compute lane
+ * ends with is brought forward. A plan that waits for a later item is thrown away by slc_plan_try. */
+#include "sched/search.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/random.h"
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEARCH_STREAM = 0x5e };
+
+typedef struct {
+    const slc_scheduling *in;
+    const slc_scheduler *scheduler;
+    const slc_search_options *options;
+    slc_order best, work;  /* orders, without waits */
+    slc_item_times *times; /* of the best plan's items */
+    uint32_t times_room;
+    uint32_t *waited; /* items of the best plan that a slot waited for, longest first */
+    uint32_t waited_count;
+    uint64_t draws;
+} search;
+
+static uint64_t draw(search *s, uint64_t below)
+{
+    return slc_random_below(s->options->seed, SEARCH_STREAM, s->draws++, below);
+}
+
+static bool copy_order(slc_order *to, const slc_item *items, uint32_t count)
+{
+    if (to->capacity < count + 2) {
+        slc_item *grown = realloc(to->items, ((size_t)count + 64) * sizeof *grown);
+        if (!grown) return false;
+        to->items = grown;
+        to->capacity = count + 64;
+    }
+    memcpy(to->items, items, count * sizeof *items);
+    for (uint32_t i = 0; i < count; i++) {
+        to->items[i].after = NULL;
+        to->items[i].after_count = 0;
+    }
+    to->count = count;
+    return true;
+}
+
+/* ---- Which operations compute waits for ---- */
+
+typedef struct {
+    double wait_s;
+    uint32_t item;
+} wait_of;
+
+static int longest_first(const void *a, const void *b)
+{
+    const wait_of *x = a, *y = b;
+    if (x->wait_s != y->wait_s) return x->wait_s > y->wait_s ? -1 : 1;
+    return (x->item > y->item) - (x->item < y->item);
+}
+
+static uint32_t last_awaited(const slc_program *program, uint32_t slot, const slc_item_times *times)
+{
+    uint32_t found = SLC_NONE;
+    double latest = -INFINITY;
+    for (uint32_t a = 0; a < program->items[slot].after_count; a++) {
+        uint32_t item = program->items[slot].after[a].item;
+        if (program->items[slot].after[a].previous || times[item].end_s <= latest) continue;
+        latest = times[item].end_s;
+        found = item;
+    }
+    return found;
+}
+
+static void list_waits(search *s, const slc_plan *plan)
+{
+    const slc_program *program = &plan->train;
+    wait_of *waits = malloc(((size_t)program->item_count + 1) * sizeof *waits);
+    uint32_t count = 0;
+    double before = 0;
+    for (uint32_t i = 0; waits && i < program->item_count; i++) {
+        if (program->items[i].kind != SLC_ITEM_SLOT) continue;
+        uint32_t item = last_awaited(program, i, s->times);
+        double wait_s = s->times[i].start_s - before;
+        if (item != SLC_NONE && wait_s > 0) waits[count++] = (wait_of){wait_s, item};
+        before = s->times[i].end_s;
+    }
+    s->waited_count = 0;
+    if (count) qsort(waits, count, sizeof *waits, longest_first);
+    for (uint32_t i = 0; i < count; i++) s->waited[s->waited_count++] = waits[i].item;
+    free(waits);
+}
+
+/* ---- Moves ---- */
+
+static bool is_reduction(const slc_item *item)
+{
+    return item->kind == SLC_ITEM_REDUCE_SCATTER || item->kind == SLC_ITEM_ALL_REDUCE;
+}
+
+static void shift(slc_order *order, uint32_t from, uint32_t to)
+{
+    slc_item moved = order->items[from];
+    if (from < to)
+        memmove(order->items + from, order->items + from + 1, (to - from) * sizeof moved);
+    else
+        memmove(order->items + to + 1, order->items + to, (from - to) * sizeof moved);
+    order->items[to] = moved;
+}
+
+/* Over the step's border an operation becomes late, or is late no more. Gathers of windows stay on their side. */
+static bool move_by(slc_order *order, uint32_t item, int64_t distance, bool barrier)
+{
+    int64_t to = (int64_t)item + distance, count = order->count;
+    slc_item *moved = &order->items[item];
+    if (moved->kind == SLC_ITEM_SLOT || moved->kind == SLC_ITEM_AGREE) return false;
+    if (to < 0 || to >= count) {
+        bool can =
+            moved->kind != SLC_ITEM_GATHER_WINDOW && moved->late == (to < 0) && !(barrier && is_reduction(moved));
+        if (!can) return false;
+        moved->late = !moved->late;
+        to = to < 0 ? to + count : to - count;
+        if (to < 0 || to >= count) return false;
+    }
+    shift(order, item, (uint32_t)to);
+    return true;
+}
+
+static void erase(slc_order *order, uint32_t item)
+{
+    memmove(order->items + item, order->items + item + 1, (order->count - item - 1) * sizeof *order->items);
+    order->count--;
+}
+
+static bool same_run(const slc_item *a, const slc_item *b)
+{
+    return a->kind == b->kind && a->unit == b->unit && a->micro_batch == b->micro_batch && a->index == b->index &&
+           a->late == b->late && a->kind != SLC_ITEM_SLOT && a->kind != SLC_ITEM_AGREE;
+}
+
+static bool join(slc_order *order, uint32_t item, bool backward)
+{
+    slc_item *mine = &order->items[item];
+    for (uint32_t i = item + 1; i < order->count && i < item + 12; i++) {
+        slc_item *next = &order->items[i];
+        if (!same_run(mine, next)) continue;
+        if (mine->first_block + mine->block_count != next->first_block &&
+            next->first_block + next->block_count != mine->first_block)
+            continue;
+        uint64_t first = mine->first_block < next->first_block ? mine->first_block : next->first_block;
+        slc_item *kept = backward ? mine : next;
+        kept->block_count = mine->block_count + next->block_count;
+        kept->first_block = first;
+        erase(order, backward ? i : item);
+        return true;
+    }
+    return false;
+}
+
+static bool split(slc_order *order, uint32_t item)
+{
+    if (order->items[item].block_count < 2 || order->count + 1 > order->capacity) return false;
+    memmove(order->items + item + 1, order->items + item, (order->count - item) * sizeof *order->items);
+    order->count++;
+    slc_item *a = &order->items[item], *b = a + 1;
+    uint64_t half = a->block_count / 2;
+    a->block_count = half;
+    b->first_block += half;
+    b->block_count -= half;
+    return true;
+}
+
+/* The ranks agree behind the last reduction of the step, which may have moved. */
+static void settle_agreement(const slc_job *job, slc_order *order)
+{
+    uint32_t agree = SLC_NONE, last[2] = {SLC_NONE, SLC_NONE};
+    for (uint32_t i = 0; i < order->count; i++) {
+        if (order->items[i].kind == SLC_ITEM_AGREE) agree = i;
+        if (is_reduction(&order->items[i]) && order->items[i].micro_batch + 1 == job->micro_batches)
+            last[order->items[i].late] = i;
+    }
+    bool late = last[1] != SLC_NONE;
+    uint32_t behind = last[late];
+    if (agree == SLC_NONE || behind == SLC_NONE || (order->items[agree].late == late && agree > behind)) return;
+    order->items[agree].late = late;
+    shift(order, agree, agree < behind ? behind : behind + 1);
+}
+
+/* Earlier, together with what stands right before it on the same blocks (its reduction, its update). */
+static bool bring_forward(search *s, slc_order *order)
+{
+    if (!s->waited_count) return false;
+    uint64_t pick = draw(s, s->waited_count < 4 ? s->waited_count : 4);
+    uint32_t item = s->waited[pick];
+    int64_t distance = -(int64_t)(1 + draw(s, (uint64_t)1 << draw(s, 6)));
+    return item < order->count && move_by(order, item, distance, s->in->job->barrier);
+}
+
+static bool change(search *s, slc_order *order)
+{
+    uint64_t kind = draw(s, 16);
+    if (kind < 5 && bring_forward(s, order)) return true;
+    uint32_t item = (uint32_t)draw(s, order->count);
+    if (kind == 5) return split(order, item);
+    if (kind < 8) return join(order, item, draw(s, 2));
+    int64_t distance = 1 + (int64_t)draw(s, (uint64_t)1 << draw(s, 7));
+    return move_by(order, item, draw(s, 2) ? distance : -distance, s->in->job->barrier);
+}
+
+/* ---- The climb ---- */
+
+static sluice_status remember(search *s, const slc_plan *plan)
+{
+    if (s->times_room < plan->train.item_count) {
+        uint32_t room = plan->train.item_count + 64;
+        slc_item_times *times = realloc(s->times, room * sizeof *times);
+        if (times) s->times = times;
+        uint32_t *waited = realloc(s->waited, room * sizeof *waited);
+        if (waited) s->waited = waited;
+        if (!times || !waited) return slc_error(SLUICE_ERR_MEMORY, "search");
+        s->times_room = room;
+    }
+    if (!copy_order(&s->best, plan->train.items, plan->train.item_count)) return slc_error(SLUICE_ERR_MEMORY, "search");
+    slc_forecast again;
+    sluice_status status = slc_simulate_items(s->in->job, s->in->times, plan, NULL, &again, s->times);
+    if (!status) list_waits(s, plan);
+    return status;
+}
+
+/* *better: a plan that is faster, or NULL. */
+static sluice_status try_once(search *s, const slc_forecast *now, slc_plan **better, slc_forecast *forecast)
+{
+    *better = NULL;
+    if (!copy_order(&s->work, s->best.items, s->best.count)) return slc_error(SLUICE_ERR_MEMORY, "search");
+    uint64_t changes = 1 + draw(s, 3);
+    bool any = false;
+    while (changes--) any |= change(s, &s->work);
+    if (!any) return SLUICE_OK;
+    settle_agreement(s->in->job, &s->work);
+    slc_plan *plan;
+    sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, s->options->limit, &plan);
+    if (status || !plan) return status;
+    status = slc_simulate(s->in->job, s->in->times, plan, NULL, forecast);
+    if (!status && forecast->step_s <= now->step_s && !slc_plan_validate(s->in->job, plan)) {
+        *better = plan;
+        return SLUICE_OK;
+    }
+    slc_plan_destroy(plan);
+    return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status;
+}
+
+sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *scheduler,
+                               const slc_search_options *options, slc_plan **plan, slc_forecast *forecast,
+                               uint32_t *tries)
+{
+    search s = {.in = in, .scheduler = scheduler, .options = options};
+    sluice_status status = remember(&s, *plan);
+    uint32_t tried = 0, without_gain = 0;
+    for (; !status && tried < options->most_tries && without_gain < options->patience; tried++) {
+        if (options->deadline_ns && slc_clock_ns() > options->deadline_ns) break;
+        slc_plan *better;
+        slc_forecast found;
+        status = try_once(&s, forecast, &better, &found);
+        without_gain++;
+        if (status || !better) continue;
+        if (found.step_s < forecast->step_s * (1 - 1e-6)) without_gain = 0;
+        slc_plan_destroy(*plan);
+        *plan = better;
+        *forecast = found;
+        status = remember(&s, better);
+    }
+    if (tries) *tries = tried;
+    slc_order_fini(&s.best);
+    slc_order_fini(&s.work);
+    free(s.times);
+    free(s.waited);
+    return status;
+}
