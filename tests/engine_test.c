@@ -312,10 +312,19 @@ static float local_gradient(const known_param *k, int rank, uint64_t step, uint3
     return sum;
 }
 
+/* Settings of a step, other ones in the next. */
+static sluice_step_options options_of(const trial *t, uint64_t step)
+{
+    double mean = 1.0 / ((double)t->ranks * t->micro_batches);
+    return (sluice_step_options){.learning_rate = 0.02 * (double)(1 + step % 3),
+                                 .gradient_scale = step % 2 ? 0 : 0.7 * mean};
+}
+
 static void reduce(model *w, uint64_t step)
 {
     const trial *t = w->t;
-    float scale = (float)(1.0 / ((double)t->ranks * t->micro_batches));
+    double given = options_of(t, step).gradient_scale;
+    float scale = (float)(given != 0 ? given : 1.0 / ((double)t->ranks * t->micro_batches));
     for (uint32_t p = 0; p < w->param_count; p++) {
         known_param *k = &w->params[p];
         for (uint64_t i = 0; i < k->count; i++) {
@@ -388,8 +397,9 @@ static int evaluate(model *w, uint32_t passes)
 static int one_step(model *w, uint64_t step)
 {
     const trial *t = w->t;
-    double rate = 0.05, factor = 1;
-    RANK_CHECK(!sluice_step_begin(w->rt, &(sluice_step_options){.learning_rate = rate}));
+    const sluice_step_options options = options_of(t, step);
+    double factor = 1;
+    RANK_CHECK(!sluice_step_begin(w->rt, &options));
     for (uint32_t m = 0; m < t->micro_batches; m++) {
         for (uint32_t l = 0; l < t->layers; l++)
             if (forward(w, l)) return 1;
@@ -406,7 +416,7 @@ static int one_step(model *w, uint64_t step)
         factor = t->clip / (report.gradient_norm + 1e-6);
         if (factor > 1) factor = 1;
     }
-    apply(w, step, rate, factor);
+    apply(w, step, options.learning_rate, factor);
     return 0;
 }
 
