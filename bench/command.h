@@ -14,6 +14,7 @@ extern const sluice_command slc_command_check;
 extern const sluice_command slc_command_info;
 extern const sluice_command slc_command_perf;
 extern const sluice_command slc_command_profile;
+extern const sluice_command slc_command_plan;
 extern const sluice_command slc_command_run;
 extern const sluice_command slc_command_sim;
 extern const sluice_command slc_command_trace;
