@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 static const double share_of_limit = 0.9, fuse_factor = 1.2;
+enum { MOST_TRIES = 3 };
 
 /* Slots and gaps are counted over all micro-batches; gap g is before slot g. */
 typedef struct {
@@ -222,18 +223,23 @@ static void hoist_gathers(hoist *h)
 
 /* ---- Writing it down ---- */
 
+static void write_update(const hoist *h, slc_order *order, const reduction *r)
+{
+    if (r->micro_batch + 1 == h->job->micro_batches && !h->job->barrier)
+        slc_order_update(order, h->job, h->in->strategies, r->unit);
+}
+
+/* An update stands behind the next reduction, which so keeps the link busy. */
 static void write_reductions(const hoist *h, slc_order *order, uint32_t gap, uint32_t *next)
 {
-    const slc_job *job = h->job;
     uint32_t first = *next;
     for (; *next < h->reduction_count && h->reductions[*next].gap <= gap; (*next)++) {
         const reduction *r = &h->reductions[*next];
-        slc_unit_operations of = slc_operations_of(job, &job->units[r->unit], h->in->strategies[r->unit]);
-        slc_order_operation(order, job, of.reduce, r->micro_batch, r->unit);
+        slc_unit_operations of = slc_operations_of(h->job, &h->job->units[r->unit], h->in->strategies[r->unit]);
+        slc_order_operation(order, h->job, of.reduce, r->micro_batch, r->unit);
+        if (*next > first) write_update(h, order, r - 1);
     }
-    for (uint32_t i = first; i < *next && !job->barrier; i++)
-        if (h->reductions[i].micro_batch + 1 == job->micro_batches)
-            slc_order_update(order, job, h->in->strategies, h->reductions[i].unit);
+    if (*next > first) write_update(h, order, &h->reductions[*next - 1]);
 }
 
 static void write_order(const hoist *h, slc_order *order)
@@ -288,21 +294,20 @@ static void evaluate_unchecked(const slc_scheduling *in, slc_order *order)
     order_pass(in, true, order);
 }
 
-/* With the largest share of the limit whose plan fits when packed. */
+/* Where the plan does not fit when packed, less is hoisted, in proportion; in the end nothing. */
 static void order_within(const slc_scheduling *in, bool evaluate, slc_order *order)
 {
     static const slc_scheduler unchecked = {"greedy", "", false, train_unchecked, evaluate_unchecked};
-    static const double shares[] = {1, 0.9, 0.75};
     slc_scheduling tried = *in;
-    for (size_t i = 0; in->limit != UINT64_MAX && i <= sizeof shares / sizeof *shares; i++) {
+    for (int i = 0; in->limit != UINT64_MAX && tried.limit; i++) {
         uint64_t bytes;
-        tried.limit = i < sizeof shares / sizeof *shares ? (uint64_t)(shares[i] * (double)in->limit) : 0;
-        if (!tried.limit) break;
         if (slc_plan_measure(&tried, &unchecked, in->limit, &bytes)) {
             order->failed = true;
             return;
         }
         if (bytes <= in->limit) break;
+        double ratio = (double)in->limit / (double)bytes;
+        tried.limit = i + 1 < MOST_TRIES ? (uint64_t)(0.97 * ratio * (double)tried.limit) : 0;
     }
     order_pass(&tried, evaluate, order);
 }
