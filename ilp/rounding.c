@@ -20,6 +20,10 @@ bool slc_search_is_done(const slc_slot_search *search)
     return search->best_objective - search->bound <= search->request->gap * search->best_objective + slack;
 }
 
+/* The dual method takes few steps after a change of bounds; where it does not, it goes in circles among equal layers,
+ * and the primal method goes on from there. */
+enum { DUAL_STEPS = 300 };
+
 bool slc_search_simplex(slc_slot_search *search, bool dual)
 {
     double left = slc_search_left_s(search);
@@ -28,8 +32,16 @@ bool slc_search_simplex(slc_slot_search *search, bool dual)
     glp_smcp simplex;
     glp_init_smcp(&simplex);
     simplex.msg_lev = GLP_MSG_OFF;
-    simplex.meth = dual ? GLP_DUALP : GLP_PRIMAL;
     if (isfinite(left)) simplex.tm_lim = 1 + (int)(1e3 * fmin(left, 1e6));
+    if (dual) {
+        int every = simplex.it_lim;
+        simplex.meth = GLP_DUAL;
+        simplex.it_lim = DUAL_STEPS;
+        int stopped = glp_simplex(lp, &simplex);
+        if (!stopped && glp_get_status(lp) != GLP_UNDEF) return glp_get_status(lp) == GLP_OPT;
+        simplex.it_lim = every;
+    }
+    simplex.meth = GLP_PRIMAL;
     return !glp_simplex(lp, &simplex) && glp_get_status(lp) == GLP_OPT;
 }
 
@@ -132,98 +144,94 @@ static bool fits(slc_slot_search *search, const slc_slot_choice *choice)
     return slc_serial_peak(search->memory, choice, search->rows) <= (double)search->request->limit;
 }
 
-static bool try_unit(slc_slot_search *search, slc_slot_choice *choice, uint32_t leader, slc_strategy strategy)
-{
-    slc_strategy before = choice->strategies[leader];
-    settle_unit(search, choice, leader, strategy);
-    if (fits(search, choice)) return true;
-    settle_unit(search, choice, leader, before);
-    return false;
-}
-
-static bool try_layer(slc_slot_search *search, slc_slot_choice *choice, uint32_t leader, bool again)
-{
-    bool before = choice->recompute[leader];
-    settle_layer(search, choice, leader, again);
-    if (fits(search, choice)) return true;
-    settle_layer(search, choice, leader, before);
-    return false;
-}
-
 typedef struct {
-    int column; /* 0: no choice is open */
-    uint32_t unit, layer;
-    slc_strategy strategy;
-    bool is_layer;
-    double value;
+    uint32_t number; /* unit or layer */
+    int strategy;    /* AGAIN, ONCE: of a layer */
+    int column;
+    double value; /* the relaxation's, for settling it so */
 } open_choice;
 
-static bool is_open(const glp_prob *lp, int column)
+enum { ONCE = -2, AGAIN = -1 };
+
+static int surest_first(const void *a, const void *b)
 {
-    return column && glp_get_col_type((glp_prob *)lp, column) != GLP_FX;
+    const open_choice *x = a, *y = b;
+    if (x->value != y->value) return x->value > y->value ? -1 : 1;
+    return x->column - y->column;
 }
 
-/* Settles what is nearly whole; returns the open choice nearest to one. */
-static open_choice settle_whole(slc_slot_search *search, slc_slot_choice *choice, double nearly)
+static bool is_open(glp_prob *lp, int column)
+{
+    return column && glp_get_col_type(lp, column) != GLP_FX;
+}
+
+static uint32_t list_open(const slc_slot_search *search, open_choice *out)
 {
     const slc_slot_program *program = search->program;
+    const slc_job *job = search->parts->job;
     glp_prob *lp = program->lp;
-    open_choice best = {.value = -1};
-    for (uint32_t u = 0; u < search->parts->job->unit_count; u++) {
-        if (!is_leader(program, u)) continue;
-        for (int k = 0; k < SLC_STRATEGIES; k++) {
-            int column = program->choice[u * SLC_STRATEGIES + (uint32_t)k];
-            if (!is_open(lp, column)) continue;
-            double value = glp_get_col_prim(lp, column);
-            if (value >= nearly && try_unit(search, choice, u, (slc_strategy)k)) break;
-            if (value > best.value) best = (open_choice){column, u, 0, (slc_strategy)k, false, value};
-        }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->unit_count * SLC_STRATEGIES; i++) {
+        uint32_t unit = i / SLC_STRATEGIES;
+        int column = program->choice[i];
+        if (!is_leader(program, unit) || !is_open(lp, column)) continue;
+        out[count++] = (open_choice){unit, (int)(i % SLC_STRATEGIES), column, glp_get_col_prim(lp, column)};
     }
-    for (uint32_t l = 0; l < search->parts->job->layer_count; l++) {
+    for (uint32_t l = 0; l < job->layer_count; l++) {
         int column = program->again[l];
         if (program->layer_group[l] != l || !is_open(lp, column)) continue;
         double value = glp_get_col_prim(lp, column);
-        if ((value >= nearly || value <= 1 - nearly) && try_layer(search, choice, l, value > 0.5)) continue;
-        double sure = fmax(value, 1 - value);
-        if (sure > best.value) best = (open_choice){column, 0, l, SLC_DP, true, sure};
+        out[count++] = (open_choice){l, value > 0.5 ? AGAIN : ONCE, column, fmax(value, 1 - value)};
     }
-    return best;
+    if (count) qsort(out, count, sizeof *out, surest_first);
+    return count;
+}
+
+/* As the relaxation has it where that fits, else as it is. */
+static void settle(slc_slot_search *search, slc_slot_choice *choice, const open_choice *open)
+{
+    if (open->strategy < 0) {
+        bool before = choice->recompute[open->number];
+        settle_layer(search, choice, open->number, open->strategy == AGAIN);
+        if (!fits(search, choice)) settle_layer(search, choice, open->number, before);
+    } else {
+        slc_strategy before = choice->strategies[open->number];
+        settle_unit(search, choice, open->number, (slc_strategy)open->strategy);
+        if (!fits(search, choice)) settle_unit(search, choice, open->number, before);
+    }
 }
 
 /* One dive: `choice` begins as something that fits, and at every moment what is settled does, with the rest as it
- * began.
- */
-static bool dive(slc_slot_search *search, slc_slot_choice *choice, double nearly, const char *how)
+ * began. In each round all that is nearly whole is settled, at least a sixteenth of what is open. */
+static void dive(slc_slot_search *search, slc_slot_choice *choice, double nearly, open_choice *open)
 {
     bool solved = true;
-    for (;;) {
-        open_choice open = settle_whole(search, choice, nearly);
-        if (!open.column) break;
-        bool taken = open.is_layer ? try_layer(search, choice, open.layer,
-                                               glp_get_col_prim(search->program->lp, open.column) > 0.5)
-                                   : try_unit(search, choice, open.unit, open.strategy);
-        if (!taken && open.is_layer) settle_layer(search, choice, open.layer, choice->recompute[open.layer]);
-        if (!taken && !open.is_layer) settle_unit(search, choice, open.unit, choice->strategies[open.unit]);
+    uint32_t count;
+    while (solved && (count = list_open(search, open)) > 0) {
+        for (uint32_t i = 0; i < count; i++)
+            if ((i <= count / 16 || open[i].value >= nearly) && is_open(search->program->lp, open[i].column))
+                settle(search, choice, &open[i]);
         solved = slc_search_simplex(search, true);
-        if (!solved) break;
     }
-    if (solved) solved = slc_search_simplex(search, true);
-    if (solved && glp_get_obj_val(search->program->lp) < search->best_objective) keep(search, choice, how);
-    return solved;
+    if (solved && glp_get_obj_val(search->program->lp) < search->best_objective) keep(search, choice, "rounding");
 }
 
 sluice_status slc_search_round(slc_slot_search *search)
 {
     static const double nearly[] = {0.9, 0.6, 0.99};
     slc_slot_choice choice;
+    size_t most = (size_t)search->parts->job->unit_count * SLC_STRATEGIES + search->parts->job->layer_count;
+    open_choice *open = calloc(most + 1, sizeof *open);
+    if (!open) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu choices", most);
     sluice_status status = slc_slot_choice_init(&choice, search->parts->job);
     for (int i = 0; !status && i < 3 && !slc_search_is_done(search); i++) {
         slc_slot_choice_copy(&choice, &search->least, search->parts->job);
         slc_search_restore_basis(search);
         if (!slc_search_simplex(search, true)) break;
-        dive(search, &choice, nearly[i], "rounding");
+        dive(search, &choice, nearly[i], open);
     }
     slc_search_restore_basis(search);
     slc_slot_choice_fini(&choice);
+    free(open);
     return status;
 }

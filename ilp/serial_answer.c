@@ -66,3 +66,38 @@ bool slc_search_serial(slc_slot_search *search)
     search->how = "no overlap";
     return true;
 }
+
+static void make_basic(glp_prob *lp, int row, int column)
+{
+    glp_set_row_stat(lp, row, GLP_NS);
+    glp_set_col_stat(lp, column, GLP_BS);
+}
+
+static int chosen_column(const slc_slot_search *search, uint32_t unit)
+{
+    return search->program->choice[unit * SLC_STRATEGIES + (uint32_t)search->best.strategies[unit]];
+}
+
+/* In each row of a choice its strategy is basic, in each row of a stream the gap it stands in, in each row of memory
+ * the level; in all others the row itself. Triangular, so it is a basis; and the answer fits, so it is feasible. */
+void slc_search_serial_basis(slc_slot_search *search)
+{
+    const slc_slot_model_parts *p = search->parts;
+    const slc_slot_program *program = search->program;
+    glp_prob *lp = program->lp;
+    glp_std_basis(lp);
+    for (uint32_t u = 0; u < p->job->unit_count; u++)
+        if (program->unit_group[u] == u) make_basic(lp, 1 + (int)u, chosen_column(search, u));
+    for (int i = 0; i < program->flow_count; i++) {
+        const slc_flow_column *column = &program->flows[i];
+        const slc_stream *stream = &p->streams[column->stream];
+        if (column->position == slc_stream_serial_position(p, stream))
+            make_basic(lp, program->first_stream_row + (int)column->stream, program->first_flow + i);
+    }
+    for (uint32_t h = 0; h < p->half_rows; h++)
+        make_basic(lp, program->first_memory_row + (int)h, program->first_level + (int)h);
+    for (uint32_t l = 0; l < p->job->layer_count; l++)
+        if (program->again[l] && program->layer_group[l] == l && search->best.recompute[l] &&
+            slc_recompute_of(p, l) == 2)
+            glp_set_col_stat(lp, program->again[l], GLP_NU);
+}

@@ -45,22 +45,25 @@ static sluice_status begin(slc_slot_search *search)
     return proven ? no_room(search, slc_serial_peak(search->memory, &search->least, search->rows)) : SLUICE_OK;
 }
 
-static sluice_status relax(slc_slot_search *search)
+static void relax(slc_slot_search *search)
 {
     glp_prob *lp = search->program->lp;
     glp_scale_prob(lp, GLP_SF_AUTO);
-    glp_adv_basis(lp, 0);
-    if (!slc_search_simplex(search, false)) return SLUICE_OK;
+    if (isfinite(search->best_objective))
+        slc_search_serial_basis(search);
+    else
+        glp_adv_basis(lp, 0);
+    if (!slc_search_simplex(search, false)) return;
     search->bound = glp_get_obj_val(lp);
     slc_search_save_basis(search);
-    return SLUICE_OK;
 }
 
 static sluice_status search_all(slc_slot_search *search)
 {
     double nothing = search->bound;
-    sluice_status status = relax(search);
-    if (status || search->bound == nothing || search->request->relaxed) return status;
+    sluice_status status = SLUICE_OK;
+    relax(search);
+    if (search->bound == nothing || search->request->relaxed) return status;
     if (!search->request->whole_blocks) status = slc_search_round(search);
     if (!status && !slc_search_is_done(search)) status = slc_search_branch(search);
     return status;

@@ -56,11 +56,17 @@ static void put(maker *m, int row, double value)
     m->entry[row] += value;
 }
 
+/* Row h says what comes and goes between half rows h - 1 and h, row 0 what there is in half row 0. So an entry stands
+ * where a span begins and where it is over, not in every half row between. */
 static void put_span(maker *m, const slc_span *span, double sign)
 {
-    int64_t all = m->parts->half_rows;
-    for (int64_t h = span->from; h <= span->to; h++)
-        put(m, m->memory_row + (int)(h % all), sign * span->bytes / m->program->byte_unit);
+    int64_t all = m->parts->half_rows, from = span->from % all, over = (span->to + 1) % all;
+    double amount = sign * span->bytes / m->program->byte_unit;
+    if (span->to < span->from) return;
+    bool always = span->to - span->from + 1 >= all;
+    if (from > 0 && !always) put(m, m->memory_row + (int)from, amount);
+    if (over > 0 && !always) put(m, m->memory_row + (int)over, -amount);
+    if (from == 0 || always || (over != 0 && over <= from)) put(m, m->memory_row, amount);
 }
 
 static void end_column(maker *m, int column)
@@ -173,15 +179,28 @@ static void bound_rows(maker *m)
     for (uint32_t i = 0; i < p->stream_count; i++) glp_set_row_bnds(program->lp, m->stream_row + (int)i, GLP_FX, 0, 0);
     for (uint32_t s = 0; s < p->slots; s++)
         glp_set_row_bnds(program->lp, m->slot_row + (int)s, GLP_UP, 0, slc_slot_seconds(p, s) / program->time_unit);
-    double limit = (double)p->request->limit;
-    for (uint32_t h = 0; h < p->half_rows; h++)
-        glp_set_row_bnds(program->lp, m->memory_row + (int)h, GLP_UP, 0,
-                         (limit - (double)p->fixed_bytes[h]) / program->byte_unit);
-    glp_set_row_bnds(program->lp, m->reading_row, GLP_UP, 0, (limit - (double)p->reading_bytes) / program->byte_unit);
+    for (uint32_t h = 0; h < p->half_rows; h++) glp_set_row_bnds(program->lp, m->memory_row + (int)h, GLP_FX, 0, 0);
+    double reading = (double)p->request->limit - (double)p->reading_bytes;
+    glp_set_row_bnds(program->lp, m->reading_row, GLP_UP, 0, reading / program->byte_unit);
     for (int i = 0; i < m->order_count; i++) glp_set_row_bnds(program->lp, m->order_row + i, GLP_LO, 0, 0);
 }
 
 /* ---- Columns ---- */
+
+/* What the choices and flows hold in each half row. */
+static void add_levels(maker *m)
+{
+    const slc_slot_model_parts *p = m->parts;
+    slc_slot_program *program = m->program;
+    program->first_level = glp_add_cols(program->lp, (int)p->half_rows);
+    for (uint32_t h = 0; h < p->half_rows; h++) {
+        double room = (double)p->request->limit - (double)p->fixed_bytes[h];
+        glp_set_col_bnds(program->lp, program->first_level + (int)h, GLP_UP, 0, room / program->byte_unit);
+        put(m, m->memory_row + (int)h, -1);
+        if (h + 1 < p->half_rows) put(m, m->memory_row + (int)h + 1, 1);
+        end_column(m, program->first_level + (int)h);
+    }
+}
 
 static void put_choice(maker *m, uint32_t unit, slc_strategy strategy)
 {
@@ -415,6 +434,9 @@ static sluice_status fill(slc_slot_program *program, bool preference)
     sluice_status status = maker_init(&m);
     if (status) goto out;
     bound_rows(&m);
+    program->first_stream_row = m.stream_row;
+    program->first_memory_row = m.memory_row;
+    add_levels(&m);
     add_choices(&m);
     add_recomputations(&m);
     program->first_flow = glp_get_num_cols(program->lp) + 1;

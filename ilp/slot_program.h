@@ -21,10 +21,12 @@ typedef struct {
     int *choice;           /* [units * SLC_STRATEGIES] column, 0: not an option */
     int *again;            /* [L] column of recomputation, 0: not free */
     slc_flow_column *flows;
-    int flow_count, first_flow;  /* flow i is column first_flow + i */
-    double time_unit, byte_unit; /* seconds and bytes of one in the program */
-    double fixed_s;              /* of the step, apart from what columns cost */
-    double preference_s;         /* what the tie-breaking term adds to the objective at most */
+    int flow_count, first_flow;             /* flow i is column first_flow + i */
+    int first_level;                        /* columns: bytes in each half row */
+    int first_stream_row, first_memory_row; /* and choice rows from 1 on, one for each unit */
+    double time_unit, byte_unit;            /* seconds and bytes of one in the program */
+    double fixed_s;                         /* of the step, apart from what columns cost */
+    double preference_s;                    /* what the tie-breaking term adds to the objective at most */
 } slc_slot_program;
 
 /* `tie`: groups of at most that many neighbours (1: none). `preference`: with the tie-breaking term, which draws

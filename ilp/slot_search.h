@@ -39,6 +39,8 @@ bool slc_search_try(slc_slot_search *search, const slc_slot_choice *choice, cons
 
 /* An answer without overlap, made without the solver: the first incumbent. False: no choice fits in memory. */
 bool slc_search_serial(slc_slot_search *search);
+/* The basis in which that answer stands: the simplex method may begin there without a first phase. */
+void slc_search_serial_basis(slc_slot_search *search);
 /* Rounds the relaxation's choices and solves for the flows, several ways. */
 sluice_status slc_search_round(slc_slot_search *search);
 /* Branch and bound from the best so far. Improves `bound`. */

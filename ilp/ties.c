@@ -45,6 +45,5 @@ void slc_tie_layers(const slc_slot_model_parts *parts, uint32_t tie, uint32_t *g
 
 uint32_t slc_tie_by_size(const slc_slot_model_parts *parts)
 {
-    uint32_t layers = parts->job->layer_count;
-    return layers < 64 ? 1 : layers < 96 ? 2 : 4;
+    return parts->slots <= 512 ? 1 : parts->slots <= 1024 ? 2 : 4;
 }
