@@ -27,7 +27,7 @@ static const char help_text[] =
     "results.json and the picture step_time (SVG and PNG) into a folder.\v"
     "Four options take lists here, with commas between:\n"
     "  --strategy dp,oss,sdp,fsdp,mixed,random:1   (default dp,oss,sdp,fsdp)\n"
-    "  --schedule serial,one_ahead                 (default one_ahead)\n"
+    "  --schedule serial,one_ahead,priority        (default one_ahead)\n"
     "  --budget none,900MiB,60%,45%                (default none)\n"
     "  --throttle none,1gbit,\"100mbit,50us\"        (default none)\n"
     "Other defaults of its own: --steps 12, --eval-batches 0.\n\n"

@@ -47,7 +47,8 @@ static const option_row rows[] = {
      "Reduce gradients after the last micro-batch, or after each"},
     {"strategy", "NAME", TEXT, FIELD(strategy), "sdp", 0, 0,
      "What is sharded: dp, oss, sdp, fsdp, mixed, random:SEED, or a JSON file"},
-    {"schedule", "NAME", TEXT, FIELD(schedule), "one_ahead", 0, 0, "Order of communication: serial, one_ahead"},
+    {"schedule", "NAME", TEXT, FIELD(schedule), "one_ahead", 0, 0,
+     "Order of communication: serial, one_ahead, bucketed, priority, greedy, random"},
     {"recompute", "WHICH", TEXT, FIELD(recompute), "auto", 0, 0,
      "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses"},
     {"block", "BYTES", TEXT, FIELD(block), "1MiB", 0, 0, "Base block of communication; fixes who owns what"},
@@ -59,6 +60,8 @@ static const option_row rows[] = {
     {"eval-every", "N", COUNT, FIELD(eval_every), "0", 0, MOST, "Evaluate every N steps; 0: only at the end"},
     {"eval-batches", "N", COUNT, FIELD(eval_batches), "4", 0, 65536,
      "Micro-batches of held-out text an evaluation takes; 0: never evaluate"},
+    {"trace", "FILE", TEXT, FIELD(trace), NULL, 0, 0,
+     "Record, and write the last steps' timeline of all ranks for Perfetto; '-': standard output"},
     {"json", "FILE", TEXT, FIELD(json), NULL, 0, 0, "Write the results as JSON; '-': standard output"},
     {"csv", "FILE", TEXT, FIELD(csv), NULL, 0, 0, "Write a table as CSV; '-': standard output"},
     {"dropout", "X", MISSING, 0, "0", 0, 0, NULL},
@@ -235,7 +238,7 @@ sluice_status slc_training_options_check(const slc_training_options *o)
     if (!status) status = check_name("nan", o->nan, ",stop,skip,", ",");
     if (!status) status = check_name("accumulate", o->accumulate, ",last,each,", ",");
     if (!status)
-        status = check_name("schedule", o->schedule, ",serial,one_ahead,", ",ilp,bucketed,priority,greedy,random,");
+        status = check_name("schedule", o->schedule, ",serial,one_ahead,bucketed,priority,greedy,random,", ",ilp,");
     if (!status) status = check_name("recompute", o->recompute, ",auto,none,all,", ",");
     if (!status) status = check_strategy(o->strategy);
     if (!status) status = slc_training_model(o, &model, &tokens);

@@ -37,7 +37,7 @@ typedef struct {
     double budget_of_dp;   /* > 0: instead, this fraction of what dp with the serial schedule needs (0.6 = 60 %) */
     const char *strategy;  /* "dp", "oss", "sdp", "fsdp"; "mixed": sdp for as many layers as the budget holds, the
                               rest fsdp; "random:SEED"; or the path of a JSON file (docs/formats.md) */
-    const char *schedule;  /* "serial", "one_ahead" */
+    const char *schedule;  /* "serial", "one_ahead", "bucketed", "priority", "greedy", "random" */
     const sluice_optimizer *optimizer; /* NULL: AdamW with the fields below. Must outlive the runtime. */
     sluice_adamw adamw;
     double clip; /* > 0: the global norm of the gradient is clipped to this; adds a barrier */
