@@ -30,7 +30,10 @@ typedef struct {
 static sluice_status open_output(output *out, const slc_training_options *options)
 {
     if (!out->speaks) return SLUICE_OK;
-    sluice_status status = slc_result_file_open(options->json, &out->json);
+    slc_result_file trace;
+    sluice_status status = slc_result_file_open(options->trace, &trace); /* only to see that it can be written */
+    if (!status) slc_result_file_abandon(&trace);
+    if (!status) status = slc_result_file_open(options->json, &out->json);
     if (!status) status = slc_result_file_open(options->csv, &out->csv);
     if (!status && out->csv.file)
         fputs("step,loss,learning_rate,step_s,exposed_s,gradient_norm,skipped,peak_bytes,bytes_sent,evaluation_loss\n",
@@ -85,7 +88,8 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
 static sluice_status write_results(output *out, const sluice_world *world, const slc_training_options *options,
                                    const slc_training_result *result)
 {
-    bool to_stdout = out->json.file == stdout || out->csv.file == stdout;
+    bool traced = options->trace && !strcmp(options->trace, "-");
+    bool to_stdout = traced || out->json.file == stdout || out->csv.file == stdout;
     print_summary(to_stdout ? stderr : stdout, options, result);
     if (fflush(stdout)) return slc_error(SLUICE_ERR_IO, "cannot write to standard output: %s", strerror(errno));
     if (!out->json.file) return SLUICE_OK;
@@ -186,6 +190,7 @@ static int run(int argc, char **argv)
                "  sluice train\n"
                "  sluice train -n 2 --size mini --strategy fsdp --budget 60% --steps 200\n"
                "  sluice train -n 2 --throttle 1gbit,50us --json out.json --csv out.csv\n"
+               "  sluice train -n 2 --steps 20 --trace run.json\n"
                "  sluice run -n 4 -- sluice train --data book.txt --batch 8 --micro-batches 2\n\n"
                "Ctrl-C stops all ranks after the step and writes what there is (exit code 130); a second one gives up "
                "the step.",

@@ -27,8 +27,8 @@ typedef struct {
     const char *throttle;
     double timeout_s; /* 0: the world's default */
     uint64_t eval_every, eval_batches;
-    uint64_t ranks;         /* 0: as the launcher says */
-    const char *json, *csv; /* NULL: none */
+    uint64_t ranks;                 /* 0: as the launcher says */
+    const char *json, *csv, *trace; /* NULL: none */
 } slc_training_options;
 
 const struct argp *slc_training_argp(void);

@@ -3,9 +3,11 @@
 #include "bench/training_run.h"
 
 #include "bench/stop_signals.h"
+#include "bench/training_trace.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/data/text.h"
+#include "lib/engine/recording.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -75,6 +77,7 @@ static sluice_status create_runtime(training *t, const sluice_gpt2_config *model
     if (!status)
         status = sluice_runtime_reserve(t->rt, "inputs and targets", 2ull * t->batch * t->tokens * sizeof(int32_t));
     if (!status) status = sluice_runtime_commit(t->rt);
+    if (!status && t->options->trace) status = slc_engine_record(t->rt);
     if (!status) status = sluice_gpt2_init(t->model, t->options->seed);
     if (!status && t->watch && t->watch->stops) sluice_gpt2_check(t->model, give_up_at_second_stop, t);
     return status;
@@ -255,6 +258,7 @@ static sluice_status finish(training *t)
     if (!status && t->options->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
     if (!status) status = sluice_runtime_memory(t->rt, &result->memory);
+    if (!status && t->options->trace) status = slc_training_trace_write(t->rt, t->options->trace);
     if (!status && t->watch && t->watch->finished) status = t->watch->finished(t->rt, t->watch->context);
     return status;
 }

@@ -122,21 +122,22 @@ static int lane_of(const slc_item *item)
     return item->kind == SLC_ITEM_SLOT ? COMPUTE : item->kind == SLC_ITEM_UPDATE ? UPDATES : COMMUNICATION;
 }
 
-static void put_exposure(slc_trace *trace, int process, double at_s, double step_s, bool first,
-                         const slc_item_times *items, const slc_exposure *exposed)
+static void put_exposure(slc_trace *trace, int process, double at_s, const slc_item_times *items,
+                         const slc_item_times *previous, const slc_exposure *exposed)
 {
     const slc_item *plan_items = trace->plan->train.items;
-    char cause[SLC_ITEM_LABEL] = "?", name[SLC_ITEM_LABEL + 16], slot[SLC_ITEM_LABEL];
+    char cause[SLC_ITEM_LABEL] = "?", name[SLC_ITEM_LABEL + 16], slot[SLC_ITEM_LABEL] = "the end of the step";
     if (exposed->cause != SLC_NONE) slc_item_label(trace->job, &plan_items[exposed->cause], cause);
-    slc_item_label(trace->job, &plan_items[exposed->slot], slot);
+    if (exposed->slot != SLC_NONE) slc_item_label(trace->job, &plan_items[exposed->slot], slot);
     snprintf(name, sizeof name, "exposed: %s", cause);
     put_slice(trace, process, COMPUTE, "exposed", name, at_s + exposed->from_s, at_s + exposed->to_s,
               json_pack("{s:s}", "before", slot));
-    if (exposed->cause == SLC_NONE || (first && exposed->previous)) return;
-    const slc_item_times *times = &items[exposed->cause], *waiting = &items[exposed->slot];
-    double middle_s = (times->start_s + times->end_s) / 2 - (exposed->previous ? step_s : 0);
-    put_arrow(trace, process, lane_of(&plan_items[exposed->cause]), at_s + middle_s,
-              at_s + (waiting->start_s + waiting->end_s) / 2);
+    const slc_item_times *of = exposed->previous ? previous : items;
+    if (exposed->cause == SLC_NONE || exposed->slot == SLC_NONE || !of) return;
+    double from_s = (of[exposed->cause].start_s + of[exposed->cause].end_s) / 2;
+    double to_s = (items[exposed->slot].start_s + items[exposed->slot].end_s) / 2;
+    if (!isnan(from_s) && !isnan(to_s))
+        put_arrow(trace, process, lane_of(&plan_items[exposed->cause]), at_s + from_s, at_s + to_s);
 }
 
 /* ---- What is offered ---- */
@@ -169,16 +170,15 @@ void slc_trace_process(slc_trace *trace, int process, const char *name)
     put_lane(trace, process, UPDATES, "updates");
 }
 
-void slc_trace_pass(slc_trace *trace, int process, uint64_t pass, double at_s, double step_s, bool first,
-                    const slc_item_times *items, const slc_exposure *exposures, uint32_t exposure_count)
+void slc_trace_pass(slc_trace *trace, int process, uint64_t pass, double at_s, const slc_item_times *items,
+                    const slc_item_times *previous, const slc_exposure *exposures, uint32_t exposure_count)
 {
     const slc_program *program = &trace->plan->train;
-    for (uint32_t e = 0; e < exposure_count; e++)
-        put_exposure(trace, process, at_s, step_s, first, items, &exposures[e]);
+    for (uint32_t e = 0; e < exposure_count; e++) put_exposure(trace, process, at_s, items, previous, &exposures[e]);
     for (uint32_t i = 0; i < program->item_count; i++) {
         const slc_item *item = &program->items[i];
         char name[SLC_ITEM_LABEL];
-        if (isnan(items[i].end_s)) continue;
+        if (isnan(items[i].start_s) || isnan(items[i].end_s)) continue;
         slc_item_label(trace->job, item, name);
         put_slice(trace, process, lane_of(item), slc_item_kind_name(item->kind), name, at_s + items[i].start_s,
                   at_s + items[i].end_s, item_args(trace, i, pass, &items[i]));
@@ -210,22 +210,32 @@ sluice_status slc_trace_text(slc_trace *trace, char **out)
     return *out ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "trace of %zu events", json_array_size(trace->events));
 }
 
+static slc_item_times earlier(const slc_item_times *times, double s)
+{
+    return (slc_item_times){times->open_s - s, times->start_s - s, times->end_s - s, times->over_s - s};
+}
+
 sluice_status slc_trace_simulated(slc_trace *trace, int process, const slc_forecast *forecast,
                                   const slc_item_times *items, uint32_t passes)
 {
     const slc_plan *plan = trace->plan;
+    double step_s = forecast->step_s;
     slc_memory_series memory = {0};
-    slc_exposure *exposures = malloc((plan->train.item_count + 1) * sizeof *exposures);
-    sluice_status status = exposures ? slc_simulate_memory(plan, items, forecast->step_s, &memory)
-                                     : slc_error(SLUICE_ERR_MEMORY, "trace of %u items", plan->train.item_count);
+    uint32_t count = plan->train.item_count;
+    slc_exposure *exposures = malloc((count + 1) * sizeof *exposures);
+    slc_item_times *before = malloc((count + 1) * sizeof *before);
+    sluice_status status = exposures && before ? slc_simulate_memory(plan, items, step_s, &memory)
+                                               : slc_error(SLUICE_ERR_MEMORY, "trace of %u items", count);
     if (!status) {
-        uint32_t count = slc_exposures(plan, items, forecast->step_s, exposures);
+        for (uint32_t i = 0; i < count; i++) before[i] = earlier(&items[i], step_s);
+        uint32_t waits = slc_exposures(plan, items, step_s, exposures);
         for (uint32_t p = 0; p < passes; p++) {
-            slc_trace_pass(trace, process, p, p * forecast->step_s, forecast->step_s, p == 0, items, exposures, count);
-            slc_trace_memory(trace, process, p * forecast->step_s, &memory);
+            slc_trace_pass(trace, process, p, p * step_s, items, p ? before : NULL, exposures, waits);
+            slc_trace_memory(trace, process, p * step_s, &memory);
         }
     }
     slc_memory_series_fini(&memory);
+    free(before);
     free(exposures);
     return status;
 }

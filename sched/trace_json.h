@@ -26,11 +26,11 @@ void slc_trace_destroy(slc_trace *trace); /* NULL is allowed */
 /* Names a process and its lanes. */
 void slc_trace_process(slc_trace *trace, int process, const char *name);
 
-/* One pass; `at_s` is where its time 0 lies in the trace. Items whose end is no number (left out, not recorded) are
- * skipped. `first`: it is the trace's first pass, so nothing of the one before can be pointed at; `step_s`: how far
- * that one lies behind. */
-void slc_trace_pass(slc_trace *trace, int process, uint64_t pass, double at_s, double step_s, bool first,
-                    const slc_item_times *items, const slc_exposure *exposures, uint32_t exposure_count);
+/* One pass; `at_s` is where its time 0 lies in the trace. Items whose start or end is no number (left out, not
+ * recorded) are skipped. `previous`: the pass before, with the same time 0; NULL: it is not in the trace. An exposure
+ * whose slot is SLC_NONE stands behind the pass's last slot. */
+void slc_trace_pass(slc_trace *trace, int process, uint64_t pass, double at_s, const slc_item_times *items,
+                    const slc_item_times *previous, const slc_exposure *exposures, uint32_t exposure_count);
 void slc_trace_memory(slc_trace *trace, int process, double at_s, const slc_memory_series *series);
 
 /* The whole as JSON, malloc'ed. Errors: MEMORY. */

@@ -162,6 +162,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_arena_destroy(rt->arena);
     slc_plan_destroy(rt->plan);
     slc_measure_destroy(rt->measure);
+    slc_recording_destroy(rt->recording);
     slc_engine_destroy_job(rt);
     destroy_registration(rt);
     if (rt->owns_optimizer) slc_adamw_destroy(&rt->optimizer);

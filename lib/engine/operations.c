@@ -37,9 +37,19 @@ static const slc_item *item_of(const slc_operation *context)
     return &context->pass->program->items[context->item];
 }
 
+static void record(const slc_operation *context, slc_record_kind kind)
+{
+    sluice_runtime *rt = context->rt;
+    if (rt->recording && !context->pass->evaluate)
+        slc_record_put(
+            rt->recording, SLC_RECORD_COMMUNICATION,
+            (slc_record){.plan = rt->plan_number, .pass = context->number, .item = context->item, .kind = kind});
+}
+
 static sluice_status on_start(void *argument)
 {
     slc_operation *context = argument;
+    record(context, SLC_RECORD_BEGINS);
     if (item_of(context)->kind == SLC_ITEM_AGREE) agreement_begin(context->rt, context->step);
     return slc_pass_claims(context->rt, context->pass, context->item, true);
 }
@@ -56,7 +66,9 @@ static sluice_status on_update(void *argument)
     const slc_item *item = item_of(context);
     uint64_t began_ns = slc_clock_ns();
     uint64_t elements = slc_run_elements(&rt->job.units[item->unit], item->first_block, item->block_count);
+    record(context, SLC_RECORD_WORKS);
     sluice_status status = slc_update_unit(rt, item, context->step);
+    record(context, SLC_RECORD_WORKED);
     if (rt->units[item->unit].strategy != SLC_DP) elements /= rt->job.world;
     if (!context->step->skip) slc_measure_update(rt->measure, began_ns, elements);
     return status;
@@ -81,6 +93,7 @@ static sluice_status on_agreed(void *argument)
 static sluice_status on_end(void *argument)
 {
     slc_operation *context = argument;
+    record(context, SLC_RECORD_ENDS);
     return slc_pass_claims(context->rt, context->pass, context->item, false);
 }
 
@@ -126,7 +139,7 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
     op->dtype = SLC_FLOAT32;
     op->scale = 1;
     op->start = on_start;
-    op->end = pass->end_first[item_index] < pass->end_first[item_index + 1] ? on_end : NULL;
+    op->end = rt->recording || pass->end_first[item_index] < pass->end_first[item_index + 1] ? on_end : NULL;
     op->context = context;
     if (item->unit != SLC_NONE) {
         op->elements = rt->job.units[item->unit].elements;

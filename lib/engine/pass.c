@@ -186,7 +186,9 @@ static sluice_status prepare(sluice_runtime *rt, slc_pass *pass, uint32_t k, slc
 {
     uint32_t item = running_order(pass)->operations[k], number = pass->order[SLC_PASS_WHOLE].ordinal[item];
     *op = (slc_op){.what = pass->what[number]};
-    sluice_status status = slc_operation_fill(rt, pass, item, &pass->contexts[pass->parity][number], op);
+    slc_operation *context = &pass->contexts[pass->parity][number];
+    context->number = pass->number;
+    sluice_status status = slc_operation_fill(rt, pass, item, context, op);
     if (status) return status;
     for (uint32_t a = 0; a < pass->program->items[item].after_count; a++) {
         const slc_after *after = &pass->program->items[item].after[a];
@@ -240,6 +242,7 @@ static void begin(sluice_runtime *rt, slc_pass *pass, slc_pass_kind kind)
     pass->operation_base[0] = rt->next_operation;
     pass->kind[0] = kind;
     pass->submitted = 0;
+    pass->number++;
     pass->parity ^= 1;
     rt->cursor = 0;
 }
@@ -276,10 +279,19 @@ sluice_status slc_pass_drain(sluice_runtime *rt, slc_pass *pass)
     return status ? status : wait_for_count(rt, rt->next_operation, NULL);
 }
 
+/* The compute lane, of steps only. */
+static void record(sluice_runtime *rt, const slc_pass *pass, uint32_t item, slc_record_kind kind)
+{
+    if (rt->recording && !pass->evaluate)
+        slc_record_put(rt->recording, SLC_RECORD_COMPUTE,
+                       (slc_record){.plan = rt->plan_number, .pass = pass->number, .item = item, .kind = kind});
+}
+
 sluice_status slc_pass_slot_begin(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
 {
     uint32_t item = pass->slots[rt->cursor], count;
     const slc_item *slot = &pass->program->items[item];
+    record(rt, pass, item, SLC_RECORD_WAITS);
     sluice_status status = pump(rt, pass, 0);
     for (uint32_t a = 0; !status && a < slot->after_count; a++) {
         const slc_after *after = &slot->after[a];
@@ -287,7 +299,9 @@ sluice_status slc_pass_slot_begin(sluice_runtime *rt, slc_pass *pass, double *ex
         if (!after->previous) status = pump(rt, pass, running_order(pass)->ordinal[after->item] + 1);
         if (!status) status = wait_for_count(rt, count, exposed_s);
     }
-    return status ? status : slc_pass_claims(rt, pass, item, true);
+    if (!status) status = slc_pass_claims(rt, pass, item, true);
+    record(rt, pass, item, SLC_RECORD_BEGINS);
+    return status;
 }
 
 sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass)
@@ -297,6 +311,7 @@ sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass)
     if (!status) status = slc_event_record(&rt->compute, &done);
     if (!status) status = slc_event_synchronize(&done);
     if (status) return status;
+    record(rt, pass, pass->slots[rt->cursor], SLC_RECORD_ENDS);
     rt->cursor++;
     slc_gate_post(&rt->slots_done, ++rt->slots_posted);
     slc_comm_notify(rt->comm);
@@ -310,5 +325,8 @@ sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, d
     if (status) return status;
     if (item == SLC_NONE) return wait_for_count(rt, rt->next_operation, exposed_s);
     if (order->ordinal[item] == SLC_NONE) return SLUICE_OK;
-    return wait_for_count(rt, pass->operation_base[0] + order->ordinal[item] + 1, exposed_s);
+    record(rt, pass, item, SLC_RECORD_STEP_WAITS);
+    status = wait_for_count(rt, pass->operation_base[0] + order->ordinal[item] + 1, exposed_s);
+    record(rt, pass, item, SLC_RECORD_STEP_WAITED);
+    return status;
 }

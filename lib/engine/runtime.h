@@ -6,6 +6,7 @@
 #include "lib/comm/comm.h"
 #include "lib/device/device.h"
 #include "lib/engine/engine.h"
+#include "lib/engine/recording.h"
 #include "lib/kernels/norm/norm.h"
 #include "lib/memory/arena.h"
 #include "lib/plan/plan.h"
@@ -91,6 +92,7 @@ typedef struct {
     slc_pass *pass;
     uint32_t item;
     slc_step_state *step;
+    uint32_t number; /* of its pass */
 } slc_operation;
 
 /* What runs of a program: all of it; not what is late, with no step before; what is late alone. */
@@ -120,6 +122,7 @@ struct slc_pass {
     uint32_t slot_base[2], operation_base[2];
     bool has_previous;
     uint32_t parity;
+    uint32_t number;    /* of the running pass, counted up */
     uint32_t submitted; /* operations of the running pass */
 };
 
@@ -163,6 +166,7 @@ struct sluice_runtime {
     void *scratch;
 
     struct slc_measure *measure; /* measure.h */
+    slc_recording *recording;    /* NULL: off */
     uint32_t plan_number;        /* which plan runs, from 1 */
     uint64_t plan_steps;         /* ended under it */
     bool replan_due;             /* with measured times, after some steps */

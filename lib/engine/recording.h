@@ -1,0 +1,66 @@
+/* A recording of what ran when, for timelines: off unless asked for. Two rings of fixed size, one written by the thread
+ * that computes, one by the communication thread; a record is a clock reading and some words. Kept beside the budget:
+ * 2 x SLC_RECORDS records. */
+#ifndef SLC_ENGINE_RECORDING_H
+#define SLC_ENGINE_RECORDING_H
+
+#include "lib/base/clock.h"
+#include "lib/plan/plan.h"
+
+#include <sluice/runtime.h>
+#include <stddef.h>
+
+enum { SLC_RECORDS = 1 << 15 }; /* of a lane; older ones are written over */
+
+typedef enum { SLC_RECORD_COMPUTE, SLC_RECORD_COMMUNICATION, SLC_RECORD_LANES } slc_record_lane;
+
+typedef enum {
+    SLC_RECORD_WAITS,      /* a slot: its begin was called */
+    SLC_RECORD_BEGINS,     /* a slot has waited and claimed; an operation's waits are over, it is open */
+    SLC_RECORD_WORKS,      /* an update begins to compute on the communication thread */
+    SLC_RECORD_WORKED,     /* ... and has computed */
+    SLC_RECORD_ENDS,       /* a slot has ended; an operation and all before it are over */
+    SLC_RECORD_STEP_WAITS, /* on the compute lane: the step's end waits for an operation */
+    SLC_RECORD_STEP_WAITED
+} slc_record_kind;
+
+typedef struct {
+    uint64_t ns;         /* slc_clock_ns */
+    uint32_t plan, pass; /* plan: as in sluice_step_report; pass: of the training program, counted up */
+    uint32_t item;
+    uint32_t kind; /* slc_record_kind */
+} slc_record;
+
+typedef struct {
+    slc_record *records[SLC_RECORD_LANES];
+    uint64_t written[SLC_RECORD_LANES]; /* ever */
+} slc_recording;
+
+sluice_status slc_recording_create(slc_recording **out);
+void slc_recording_destroy(slc_recording *recording); /* NULL is allowed */
+
+/* Each lane by one thread. `recording` NULL: off. */
+static inline void slc_record_put(slc_recording *recording, slc_record_lane lane, slc_record record)
+{
+    if (!recording) return;
+    record.ns = slc_clock_ns();
+    recording->records[lane][recording->written[lane]++ % SLC_RECORDS] = record;
+}
+
+/* What there is of a lane, oldest first: at most SLC_RECORDS go to `out`. While nobody writes. Results: how many. */
+size_t slc_recording_read(const slc_recording *recording, slc_record_lane lane, slc_record *out);
+
+/* Begins to record. After commit, between steps. Errors: MEMORY, ORDER. */
+sluice_status slc_engine_record(sluice_runtime *rt);
+
+/* What a runtime recorded, and what its plan is. Between steps, everything complete (sluice_runtime_sync). The pointers
+ * are the runtime's, valid until its next call. */
+typedef struct {
+    const slc_recording *recording; /* NULL: none */
+    const slc_job *job;
+    const slc_plan *plan;
+    uint32_t plan_number;
+} slc_recorded;
+slc_recorded slc_engine_recorded(const sluice_runtime *rt);
+
+#endif
