@@ -1,5 +1,8 @@
 /* Re-planning in the middle of training: values and optimizer states are equal to the bit before and after, whatever
- * plan follows whatever other, and training goes on as in a run that never moved. */
+ * plan follows whatever other, and training goes on as in a run that never moved. Plans are made on rank 0 alone. */
+#include "lib/base/status.h"
+#include "lib/engine/engine.h"
+#include "sched/planner.h"
 #include "tests/ranks.h"
 
 #include <sluice/sluice.h>
@@ -18,7 +21,8 @@ typedef struct {
     double clip;
     uint64_t block;
     const char *schedule;
-    bool moves; /* re-plans between all steps */
+    bool moves;          /* re-plans between all steps */
+    slc_planner planner; /* NULL: the library's, which must be asked on rank 0 only */
 } trial;
 
 typedef struct {
@@ -37,6 +41,12 @@ typedef struct {
     known params[PARAMS_MAX];
     uint32_t param_count;
 } model;
+
+static sluice_status plan_on_rank_0(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+{
+    if (strcmp(getenv("RANK"), "0")) return slc_error(SLUICE_ERR_ARGUMENT, "rank %s plans", getenv("RANK"));
+    return slc_plan_for_budget(job, request, answer);
+}
 
 static uint64_t mix(uint64_t x)
 {
@@ -83,7 +93,7 @@ static int build(model *m, sluice_world *world)
     config.accumulate = t->each ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;
     config.clip = t->clip;
     config.block_bytes = t->block;
-    RANK_CHECK(!sluice_runtime_create(world, &config, &m->rt));
+    RANK_CHECK(!slc_engine_create(world, &config, t->planner ? t->planner : plan_on_rank_0, &m->rt));
     for (uint32_t l = 0; l < LAYERS; l++) {
         char name[8];
         snprintf(name, sizeof name, "l%u", l);
@@ -238,6 +248,67 @@ static void four_ranks(void **state)
     run(4, (trial){.seed = 4, .micro_batches = 2, .direct = true, .block = 2048, .schedule = "one_ahead"});
 }
 
+/* ---- Schedules that want times: one re-plan by itself ---- */
+
+enum { OWN_STEPS = 6 };
+
+static int steps(const trial *t, int rank, sluice_world *world, sluice_step_report *reports, char hex[65])
+{
+    model m = {.t = t, .rank = rank};
+    if (build(&m, world)) return 1;
+    for (uint64_t number = 1; number <= OWN_STEPS; number++)
+        if (step(&m, number, &reports[number - 1])) return 1;
+    RANK_CHECK(!sluice_runtime_weights_sha256(m.rt, hex));
+    sluice_runtime_destroy(m.rt);
+    return 0;
+}
+
+static sluice_status no_second_plan(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+{
+    if (request->times) return slc_error(SLUICE_ERR_BUDGET, "no plan with times");
+    return plan_on_rank_0(job, request, answer);
+}
+
+static int adapt(int rank, int size, void *context)
+{
+    trial t = *(const trial *)context;
+    sluice_world_config config;
+    sluice_world *world;
+    sluice_step_report plain[OWN_STEPS], adaptive[OWN_STEPS], stuck[OWN_STEPS];
+    char hex[3][65];
+    (void)size;
+    RANK_CHECK(!sluice_world_config_init(&config));
+    config.direct = t.direct;
+    RANK_CHECK(!sluice_world_create(&config, &world));
+    const char *schedule = t.schedule;
+    t.schedule = "one_ahead";
+    if (steps(&t, rank, world, plain, hex[0])) return 1;
+    t.schedule = schedule;
+    if (steps(&t, rank, world, adaptive, hex[1])) return 1;
+    t.planner = no_second_plan;
+    if (steps(&t, rank, world, stuck, hex[2])) return 1;
+    for (int s = 0; s < OWN_STEPS; s++) {
+        RANK_CHECK(plain[s].plan == 1 && plain[s].predicted_step_s == 0);
+        RANK_CHECK(adaptive[s].plan == (s < 3 ? 1 : 2));
+        RANK_CHECK(s >= 3 || adaptive[s].predicted_step_s == 0);
+        RANK_CHECK(stuck[s].plan == 1);
+    }
+    RANK_CHECK(!strcmp(hex[0], hex[1]) && !strcmp(hex[0], hex[2]));
+    sluice_world_destroy(world);
+    return 0;
+}
+
+static void schedules_that_want_times_change_once(void **state)
+{
+    (void)state;
+    setenv("SLUICE_LOG_LEVEL", "error", 1); /* a re-plan that fails is warned about */
+    const trial priority = {.seed = 6, .micro_batches = 1, .direct = true, .block = 4096, .schedule = "priority"};
+    const trial greedy = {.seed = 7, .micro_batches = 2, .block = 1024, .clip = 1, .schedule = "greedy"};
+    assert_int_equal(run_ranks(1, adapt, (void *)&priority, 60), 0);
+    assert_int_equal(run_ranks(2, adapt, (void *)&priority, 60), 0);
+    assert_int_equal(run_ranks(2, adapt, (void *)&greedy, 60), 0);
+}
+
 /* ---- What a re-plan refuses ---- */
 
 static int refuse(int rank, int size, void *context)
@@ -273,6 +344,7 @@ int main(void)
         cmocka_unit_test(alone),
         cmocka_unit_test(two_ranks),
         cmocka_unit_test(four_ranks),
+        cmocka_unit_test(schedules_that_want_times_change_once),
         cmocka_unit_test(what_cannot_be_is_refused_and_the_old_plan_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
