@@ -235,7 +235,7 @@ static sluice_status try_slot_model(joint *j)
     sluice_status status = SLUICE_OK;
     for (int round = 0; !status && round < SLOT_ROUNDS && time_left(j) > 0; round++) {
         slc_slot_solution solution = {0};
-        ask.time_limit_s = time_left(j) / (round ? 2 : 1.5);
+        ask.time_limit_s = time_left(j) / 2;
         sluice_status solved = slc_slot_model_solve(&ask, &solution);
         j->answer->solver_s += solution.solve_s;
         uint64_t excess = 0;
@@ -304,10 +304,17 @@ static sluice_status run(joint *j)
     return status;
 }
 
+/* A second for what people train today, five for the deepest models; twice that with recomputation to choose. */
+static double default_limit_s(const slc_joint_request *r)
+{
+    double layers = r->job->layer_count, seconds = layers <= 48 ? 0.9 : 0.9 + (layers - 48) * (3.6 / 78);
+    return (seconds < 4.5 ? seconds : 4.5) * (may_recompute(r) ? 2 : 1);
+}
+
 sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer *answer, uint64_t *least)
 {
     size_t units = (size_t)request->job->unit_count + 1, layers = (size_t)request->job->layer_count + 1;
-    double limit_s = request->time_limit_s > 0 ? request->time_limit_s : 10;
+    double limit_s = request->time_limit_s > 0 ? request->time_limit_s : default_limit_s(request);
     joint j = {.request = request,
                .answer = answer,
                .start_ns = slc_clock_ns(),

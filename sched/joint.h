@@ -13,9 +13,10 @@ typedef struct {
     const slc_strategy *strategies; /* [units]; SLC_STRATEGIES: free */
     const uint8_t *recompute;       /* [L] 0 no, 1 yes, 2 free; NULL: no layer */
     uint64_t limit;                 /* bytes of the arena */
-    double time_limit_s;            /* of everything; 0: 10 */
-    bool quick;                     /* baselines and rounding only: a valid plan in a tenth of a second */
-    uint32_t tries;                 /* of the local search at most; 0: as the time limit allows */
+    double time_limit_s; /* of everything; 0: by the number of layers: 0.9 up to 48, 4.5 from 126 on; twice that
+                          where recomputation is free */
+    bool quick;          /* baselines and rounding only: a valid plan in a tenth of a second */
+    uint32_t tries;      /* of the local search at most; 0: as the time limit allows */
 } slc_joint_request;
 
 typedef struct {

@@ -1,0 +1,47 @@
+/* What the planner shows on drawn profiles, for `sluice study`: each study prints its table and adds its rows to a JSON
+ * array. No network, no training. */
+#ifndef SLC_BENCH_STUDY_H
+#define SLC_BENCH_STUDY_H
+
+#include "lib/plan/profile.h"
+#include "sched/joint.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+typedef struct {
+    FILE *out;
+    json_t *rows;
+    uint32_t count;      /* profiles; 0: the study's own number */
+    uint64_t seed;       /* of the first */
+    double time_limit_s; /* of each plan; 0: the planner's own */
+} slc_study;
+
+/* Each returns what went wrong, not that a figure is missed. */
+sluice_status slc_study_gaps(const slc_study *study);      /* the slot model against its bounds */
+sluice_status slc_study_baselines(const slc_study *study); /* the joint plan against every baseline, same budget */
+sluice_status slc_study_budgets(const slc_study *study);   /* adaptive against uniform over ten budgets */
+sluice_status slc_study_times(const slc_study *study);     /* how long planning takes */
+
+/* ---- study_plans.c: what the studies share ---- */
+
+/* A profile's plans under simple rules. */
+typedef struct {
+    double step_s, exposed_s; /* 0: does not fit */
+    uint64_t arena_bytes;
+} slc_study_plan;
+
+sluice_status slc_study_uniform(const slc_profile *profile, slc_strategy strategy, const slc_scheduler *scheduler,
+                                uint64_t limit, slc_study_plan *out);
+/* The fastest of all strategies and schedulers within a limit; step_s 0: none fits. */
+sluice_status slc_study_best_uniform(const slc_profile *profile, uint64_t limit, slc_study_plan *out);
+/* Everything free; recomputation only if `recompute`. */
+sluice_status slc_study_joint(const slc_study *study, const slc_profile *profile, uint64_t limit, bool recompute,
+                              slc_joint_answer *answer);
+/* The smallest arena of any plan, and the arena of all sdp under one_ahead. */
+sluice_status slc_study_range(const slc_profile *profile, bool recompute, uint64_t *least, uint64_t *all_sdp);
+
+double slc_study_quantile(double *values, size_t count, double q); /* sorts */
+double slc_study_mean(const double *values, size_t count);
+
+#endif
