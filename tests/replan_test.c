@@ -290,7 +290,7 @@ static int adapt(int rank, int size, void *context)
     for (int s = 0; s < OWN_STEPS; s++) {
         RANK_CHECK(plain[s].plan == 1 && plain[s].predicted_step_s == 0);
         RANK_CHECK(adaptive[s].plan == (s < 3 ? 1 : 2));
-        RANK_CHECK(s >= 3 || adaptive[s].predicted_step_s == 0);
+        RANK_CHECK((adaptive[s].predicted_step_s > 0) == (s >= 3));
         RANK_CHECK(stuck[s].plan == 1);
     }
     RANK_CHECK(!strcmp(hex[0], hex[1]) && !strcmp(hex[0], hex[2]));
@@ -306,7 +306,9 @@ static void schedules_that_want_times_change_once(void **state)
     const trial greedy = {.seed = 7, .micro_batches = 2, .block = 1024, .clip = 1, .schedule = "greedy"};
     assert_int_equal(run_ranks(1, adapt, (void *)&priority, 60), 0);
     assert_int_equal(run_ranks(2, adapt, (void *)&priority, 60), 0);
+    const trial joint = {.seed = 8, .micro_batches = 1, .direct = true, .block = 4096, .schedule = "ilp"};
     assert_int_equal(run_ranks(2, adapt, (void *)&greedy, 60), 0);
+    assert_int_equal(run_ranks(2, adapt, (void *)&joint, 60), 0);
 }
 
 /* ---- What a re-plan refuses ---- */

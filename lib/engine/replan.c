@@ -19,8 +19,10 @@ static void begin_plan(sluice_runtime *rt, const slc_plan_answer *answer, bool m
     rt->plan_number++;
     rt->plan_steps = 0;
     rt->predicted_step_s = measured ? answer->forecast.step_s : 0;
-    slc_log(SLC_LOG_INFO, "plan %u: %s, %llu bytes", rt->plan_number, answer->plan->schedule,
-            (unsigned long long)answer->plan->arena_bytes);
+    if (rt->rank != 0) return;
+    slc_log(SLC_LOG_INFO, "plan %u: %s%s%s, %llu bytes", rt->plan_number, answer->plan->schedule,
+            *answer->member ? ", " : "", answer->member, (unsigned long long)answer->plan->arena_bytes);
+    if (*answer->note) slc_log(SLC_LOG_WARN, "plan %u: %s", rt->plan_number, answer->note);
 }
 
 sluice_status slc_engine_first_plan(sluice_runtime *rt)
