@@ -10,7 +10,7 @@
 #include "sched/random_order_test.h"
 #include "sched/two_lanes_test.h"
 
-enum { PLANS = 250, RUNS = 6 };
+enum { PLANS = 180, RUNS = 6 };
 
 /* Damages a plan; false: nothing to damage here. */
 typedef bool (*damage)(slc_plan *plan, test_dice *dice);
@@ -474,6 +474,123 @@ static void recomputation_needs_leave(void **state)
     assert_true(refused > 0);
 }
 
+/* ---- What is no damage, and what is nothing but damage ---- */
+
+static void split_claim(slc_program *program, uint32_t c, uint64_t byte)
+{
+    slc_claim *grown = realloc(program->claims, (program->claim_count + 1) * sizeof *grown);
+    assert_non_null(grown);
+    program->claims = grown;
+    memmove(&grown[c + 1], &grown[c], (program->claim_count - c) * sizeof *grown);
+    program->claim_count++;
+    grown[c].end_byte = grown[c + 1].first_byte = byte;
+}
+
+static void wait_more(slc_program *program, uint32_t item, slc_after more)
+{
+    slc_item *i = &program->items[item];
+    slc_after *grown = realloc(i->after, (i->after_count + 1) * sizeof *grown);
+    assert_non_null(grown);
+    i->after = grown;
+    i->after[i->after_count++] = more;
+}
+
+/* The same bytes by more claims, and waits for anything earlier. */
+static void harmless_changes_are_accepted(void **state)
+{
+    (void)state;
+    static test_job t;
+    two_lanes *lanes = malloc(sizeof *lanes);
+    assert_non_null(lanes);
+    for (uint64_t seed = 0; seed < 150; seed++) {
+        test_dice dice = {.seed = seed};
+        slc_plan *plan = some_plan(&t, seed);
+        for (int n = 0; plan->train.claim_count && n < 8; n++) {
+            uint32_t c = test_below(&dice, plan->train.claim_count);
+            slc_claim claim = plan->train.claims[c];
+            split_claim(&plan->train, c,
+                        claim.first_byte + test_below(&dice, (uint32_t)(claim.end_byte - claim.first_byte)));
+        }
+        for (int n = 0; n < 4; n++) {
+            uint32_t i = 1 + test_below(&dice, plan->train.item_count - 1);
+            wait_more(&plan->train, i, (slc_after){test_below(&dice, i), false});
+            wait_more(&plan->train, i, (slc_after){test_below(&dice, plan->train.item_count), true});
+        }
+        if (slc_plan_validate(&t.job, plan)) fail_msg("job %llu: %s", (unsigned long long)seed, sluice_last_error());
+        two_lanes_run(lanes, &t.job, plan, seed);
+        if (lanes->error[0]) fail_msg("job %llu: %s", (unsigned long long)seed, lanes->error);
+        slc_plan_destroy(plan);
+    }
+    free(lanes);
+}
+
+static uint64_t wild(test_dice *dice, uint64_t value)
+{
+    switch (test_below(dice, 6)) {
+    case 0: return 0;
+    case 1: return UINT64_MAX;
+    case 2: return value + 1;
+    case 3: return value - 1;
+    case 4: return UINT64_MAX / 2 + test_below(dice, 9);
+    default: return test_below(dice, 40);
+    }
+}
+
+static void make_wild(slc_plan *plan, test_dice *dice)
+{
+    slc_program *program = test_below(dice, 4) ? &plan->train : &plan->evaluate;
+    slc_item *item = &program->items[test_below(dice, program->item_count)];
+    slc_buffer *buffer = &plan->buffers[test_below(dice, plan->buffer_count)];
+    slc_claim *claim = program->claim_count ? &program->claims[test_below(dice, program->claim_count)] : NULL;
+    slc_claim *fixed = &plan->statics[test_below(dice, plan->static_count)];
+    switch (test_below(dice, 16)) {
+    case 0: item->kind = (slc_item_kind)wild(dice, item->kind); break;
+    case 1: item->micro_batch = (uint32_t)wild(dice, item->micro_batch); break;
+    case 2: item->slot = (uint32_t)wild(dice, item->slot); break;
+    case 3: item->unit = (uint32_t)wild(dice, item->unit); break;
+    case 4: item->index = (uint32_t)wild(dice, item->index); break;
+    case 5: item->first_block = wild(dice, item->first_block); break;
+    case 6: item->block_count = wild(dice, item->block_count); break;
+    case 7:
+        wait_more(program, (uint32_t)(item - program->items), (slc_after){(uint32_t)wild(dice, 0), wild(dice, 0) & 1});
+        break;
+    case 8: buffer->kind = (slc_buffer_kind)wild(dice, buffer->kind); break;
+    case 9: buffer->unit = (uint32_t)wild(dice, buffer->unit); break;
+    case 10: buffer->offset = wild(dice, buffer->offset); break;
+    case 11: buffer->bytes = wild(dice, buffer->bytes); break;
+    case 12: fixed->buffer = (uint32_t)wild(dice, fixed->buffer); break;
+    case 13:
+        if (plan->unit_count) plan->strategies[test_below(dice, plan->unit_count)] = (slc_strategy)wild(dice, 0);
+        break;
+    case 14:
+        if (claim) claim->buffer = (uint32_t)wild(dice, claim->buffer);
+        if (claim) claim->to = (uint32_t)wild(dice, claim->to);
+        break;
+    default:
+        if (claim) claim->end_byte = wild(dice, claim->end_byte);
+        if (claim) claim->first_byte = wild(dice, claim->first_byte);
+        break;
+    }
+}
+
+/* Plans come from files too: any numbers in them are judged. */
+static void wild_numbers_are_judged(void **state)
+{
+    (void)state;
+    static test_job t;
+    uint32_t refused = 0;
+    for (uint64_t seed = 0; seed < 1500; seed++) {
+        test_dice dice = {.seed = ~seed};
+        slc_plan *plan = some_plan(&t, seed % 100);
+        for (uint32_t n = 1 + test_below(&dice, 3); n > 0; n--) make_wild(plan, &dice);
+        sluice_status status = slc_plan_validate(&t.job, plan);
+        assert_true(status == SLUICE_OK || status == SLUICE_ERR_FORMAT);
+        refused += status != SLUICE_OK;
+        slc_plan_destroy(plan);
+    }
+    assert_true(refused > 750);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -494,6 +611,8 @@ int main(void)
         cmocka_unit_test(always_refused),
         cmocka_unit_test(faults_are_named),
         cmocka_unit_test(recomputation_needs_leave),
+        cmocka_unit_test(harmless_changes_are_accepted),
+        cmocka_unit_test(wild_numbers_are_judged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,12 +32,26 @@ static bool spans(const memory *m, const slc_claim *claim, int made, int first_p
     return slc_judge_surely_over(j, end - beyond, claim->to, m->pass - beyond, last);
 }
 
+/* Behind a buffer's last claim that begins at or before `item`. */
+static uint32_t claims_until(const memory *m, uint32_t b, uint32_t item)
+{
+    uint32_t low = m->start[b], high = m->start[b + 1];
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (m->j->program->claims[m->by_buffer[middle]].from <= item)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* The end of the bytes from `byte` on that one claim of this buffer holds from `first` to `last`; `byte`: none does. */
 static uint64_t held_from(const memory *m, uint32_t b, uint64_t byte, int first_pass, uint32_t first, uint32_t last)
 {
     for (int made = first_pass; made >= 0 && made >= first_pass - 1; made--)
-        for (uint32_t c = m->start[b + 1]; c-- > m->start[b];) { /* the latest ones are the likeliest */
-            const slc_claim *claim = &m->j->program->claims[m->by_buffer[c]];
+        for (uint32_t c = made == first_pass ? claims_until(m, b, first) : m->start[b + 1]; c-- > m->start[b];) {
+            const slc_claim *claim = &m->j->program->claims[m->by_buffer[c]]; /* the latest ones are the likeliest */
             if (claim->first_byte <= byte && byte < claim->end_byte && spans(m, claim, made, first_pass, first, last))
                 return claim->end_byte;
         }
