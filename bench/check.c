@@ -68,9 +68,9 @@ static void print(FILE *out, const slc_plan_files *files)
     const slc_job *job = &files->profile->job;
     const slc_plan *plan = files->plan;
     counts step = count(&plan->train), pass = count(&plan->evaluate);
-    fprintf(out, "%s is a valid plan for %s: %s, %u ranks, %u layers, %u units, %u micro-batches, schedule %s\n",
+    fprintf(out, "%s is a valid plan for %s: %s, %u ranks, %u layers, %u units, %u micro-batch%s, schedule %s\n",
             files->plan_path, files->profile_path, files->profile->model, job->world, job->layer_count, job->unit_count,
-            job->micro_batches, plan->schedule);
+            job->micro_batches, job->micro_batches > 1 ? "es" : "", plan->schedule);
     fprintf(out,
             "checked of a step, of an evaluation pass and of what follows what:\n"
             "  every slot in order, every operation once and complete   %" PRIu64 " slots, %" PRIu64

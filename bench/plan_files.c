@@ -8,20 +8,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { KEY_PROFILE = 2000, KEY_PLAN };
+enum { KEY_PROFILE = 2000, KEY_PLAN, KEY_WORLD };
 
 static const struct argp_option option_rows[] = {
     {"profile", KEY_PROFILE, "FILE", 0, "The profile that the plan was made from (sluice profile)", 0},
     {"plan", KEY_PLAN, "FILE", 0, "The plan (sluice plan)", 0},
+    {"world", KEY_WORLD, "N", 0, "Ranks, where the plan is for more or fewer than the profile's", 0},
     {0},
 };
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     slc_plan_files *files = state->input;
+    char *end;
     switch (key) {
     case KEY_PROFILE: files->profile_path = text; return 0;
     case KEY_PLAN: files->plan_path = text; return 0;
+    case KEY_WORLD:
+        files->world = strtoul(text, &end, 10);
+        if (end == text || *end || *text == '-' || files->world < 1 || files->world > SLC_PROFILE_WORLD_MAX)
+            argp_error(state, "--world: \"%s\" is no whole number from 1 to %d", text, SLC_PROFILE_WORLD_MAX);
+        return 0;
     case ARGP_KEY_ARG: argp_error(state, "\"%s\" is no option", text); return 0;
     case ARGP_KEY_END:
         if (!files->profile_path) argp_error(state, "--profile FILE is missing");
@@ -40,6 +47,7 @@ const struct argp *slc_plan_files_argp(void)
 sluice_status slc_plan_files_read(slc_plan_files *files)
 {
     sluice_status status = slc_profile_read(files->profile_path, &files->profile);
+    if (!status && files->world) status = slc_profile_set_world(files->profile, (uint32_t)files->world);
     if (!status) status = slc_plan_read(&files->profile->job, files->plan_path, &files->plan);
     return status;
 }

@@ -7,10 +7,11 @@
 
 #include <argp.h>
 
-/* The options --profile and --plan as an argp parser to put among a command's children: its input is a
- * slc_plan_files. Both must be given. */
+/* The options --profile, --plan and --world as an argp parser to put among a command's children: its input is a
+ * slc_plan_files. The first two must be given. */
 typedef struct {
     const char *profile_path, *plan_path;
+    unsigned long world; /* 0: the profile's */
     slc_profile *profile;
     slc_plan *plan;
 } slc_plan_files;
