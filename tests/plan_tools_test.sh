@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# What `sluice sim`, `check` and `trace` promise: figures of a plan, a verdict, a timeline, and for every file that is
+# not what it should be a line with the place inside it.
+set -u
+sluice=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+check() { # what, expected, got
+    if [ "$2" = "$3" ]; then return; fi
+    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
+    sed 's/^/  err: /' "$work/err" | head -5
+    failed=1
+}
+
+tool() { # COMMAND OPTION...: output in $work/out and $work/err, exit code in $code
+    timeout 120 "$sluice" "$@" >"$work/out" 2>"$work/err" </dev/null
+    code=$?
+}
+
+refuses() { # words of the message, exit code, then COMMAND OPTION...
+    local words=$1 wanted=$2
+    shift 2
+    tool "$@"
+    check "$* fails" "$wanted" $code
+    check "$* says \"$words\"" yes "$(grep -qF -- "$words" "$work/err" && echo yes)"
+}
+
+number_of() { # key, file: the first number of that name
+    sed -n "s/.*\"$1\": *\([0-9.e+-]*\).*/\1/p" "$2" | head -1
+}
+
+make() {
+    tool profile --made gpt2-small --cluster 2xcpu-1gbit -o "$work/profile.json"
+    check 'a profile' 0 $code
+    tool plan --profile "$work/profile.json" --strategy fsdp --schedule one_ahead -o "$work/plan.json"
+    check 'a plan' 0 $code
+    tool plan --profile "$work/profile.json" --strategy fsdp --schedule serial -o "$work/serial.json"
+    check 'a serial plan' 0 $code
+    files=(--profile "$work/profile.json" --plan "$work/plan.json")
+}
+
+figures() {
+    tool sim "${files[@]}" --json "$work/sim.json" --trace "$work/sim_trace.json"
+    check 'sim' 0 $code
+    for word in step compute exposed communication update peak 'where exposed' gather_window; do
+        check "sim says $word" yes "$(grep -q "$word" "$work/out" && echo yes)"
+    done
+    check 'a step is compute and what is exposed' yes \
+        "$(awk -v s="$(number_of step_s "$work/sim.json")" -v c="$(number_of compute_s "$work/sim.json")" \
+            -v e="$(number_of exposed_s "$work/sim.json")" 'BEGIN { d = s - c - e; print d * d < 1e-12 * s * s ? "yes" : d }')"
+    tool sim --profile "$work/profile.json" --plan "$work/serial.json" --json "$work/serial_sim.json"
+    check 'one_ahead is faster than serial' yes \
+        "$(awk -v a="$(number_of step_s "$work/sim.json")" -v b="$(number_of step_s "$work/serial_sim.json")" \
+            'BEGIN { print a < b ? "yes" : a " " b }')"
+    tool sim "${files[@]}" --spread 0.2 --seed 1 --json "$work/a.json"
+    tool sim "${files[@]}" --spread 0.2 --seed 1 --json "$work/b.json"
+    tool sim "${files[@]}" --spread 0.2 --seed 2 --json "$work/c.json"
+    check 'a seed repeats' same "$(cmp -s "$work/a.json" "$work/b.json" && echo same)"
+    check 'another seed differs' differs "$(cmp -s "$work/a.json" "$work/c.json" || echo differs)"
+    tool sim "${files[@]}" --json -
+    check 'JSON alone on standard output' '{' "$(head -c 1 "$work/out")"
+
+    tool check "${files[@]}" --json "$work/check.json"
+    check 'check' 0 $code
+    check 'check says valid' yes "$(grep -q 'is a valid plan' "$work/out" && echo yes)"
+    check 'both know the arena' "$(number_of arena_bytes "$work/sim.json")" "$(number_of arena_bytes "$work/check.json")"
+}
+
+timelines() {
+    tool trace "${files[@]}" -o "$work/trace.json" --steps 3
+    check 'trace' 0 $code
+    local event
+    for event in '"ph":"X"' '"ph":"C"' '"ph":"s"' '"ph":"f"' '"name":"compute"' '"name":"communication"' \
+        '"name":"updates"' '"F h.3"' '"B h.3"' 'exposed: ' 'reduce_scatter h.3'; do
+        check "a timeline has $event" yes "$(grep -qF "$event" "$work/trace.json" && echo yes)"
+    done
+    check 'sim writes one too' yes "$(grep -qF '"traceEvents"' "$work/sim_trace.json" && echo yes)"
+    if command -v python3 >/dev/null; then
+        check 'it is JSON' 0 "$(python3 -m json.tool "$work/trace.json" /dev/null >/dev/null 2>&1; echo $?)"
+    fi
+    command -v gnuplot >/dev/null || return 0
+    local kind
+    for kind in svg png; do
+        tool trace "${files[@]}" --picture "$work/step.$kind"
+        check "a picture as $kind" 0 $code
+        check "it is there ($kind)" yes "$([ -s "$work/step.$kind" ] && echo yes)"
+        check "gnuplot has nothing to say ($kind)" '' "$(cat "$work/err")"
+    done
+}
+
+measured() {
+    "$sluice" --help | grep -q '^  train ' || return 0 # built without a model
+    seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
+    tool train -n 2 --data "$work/text" --size nano --context 32 --batch 2 --steps 6 --eval-batches 1 --strategy fsdp \
+        --trace "$work/run.json" --json "$work/result.json"
+    check 'train --trace' 0 $code
+    for event in '"rank 0"' '"rank 1"' '"F head"' '"B head"' 'gather_window' 'reduce_scatter' 'update head' \
+        '"memory, bytes"'; do
+        check "a measured timeline has $event" yes "$(grep -qF "$event" "$work/run.json" && echo yes)"
+    done
+    tool train -n 2 --data "$work/text" --size nano --context 32 --batch 2 --steps 6 --eval-batches 1 --strategy fsdp \
+        --json "$work/plain.json"
+    check 'recording changes no bit' "$(grep -o '"weights_sha256": "[0-9a-f]*"' "$work/plain.json")" \
+        "$(grep -o '"weights_sha256": "[0-9a-f]*"' "$work/result.json")"
+    refuses 'cannot write' 1 train --data "$work/text" --size nano --steps 1 --trace /no/such/folder/run.json
+}
+
+refusals() {
+    local command
+    for command in sim check 'trace -o -'; do
+        # shellcheck disable=SC2086
+        refuses '--plan FILE is missing' 64 $command --profile "$work/profile.json"
+        # shellcheck disable=SC2086
+        refuses 'cannot read' 1 $command --profile "$work/nowhere.json" --plan "$work/plan.json"
+    done
+    local broken=(check --profile "$work/profile.json" --plan "$work/broken.json")
+    refuses 'cannot read' 1 "${broken[@]}"
+    head -c 1000 "$work/plan.json" >"$work/broken.json"
+    refuses "$work/broken.json" 1 "${broken[@]}"
+    sed 's/"version": *1/"version": 99/' "$work/plan.json" >"$work/broken.json"
+    refuses '$.version' 1 "${broken[@]}"
+    refuses '99' 1 "${broken[@]}"
+    sed 's/"h.3"/"h.99"/' "$work/plan.json" >"$work/broken.json"
+    refuses '$.' 1 "${broken[@]}"
+    sed 's/"version": *1/"version": 99/' "$work/profile.json" >"$work/other.json"
+    refuses '$.version' 1 sim --profile "$work/other.json" --plan "$work/plan.json"
+    tool profile --made gpt2-small --cluster 2xcpu-1gbit --world 4 -o "$work/other.json"
+    refuses 'world' 1 check --profile "$work/other.json" --plan "$work/plan.json"
+    refuses 'world' 1 sim "${files[@]}" --world 8
+    tool profile --made gpt2-medium --cluster 2xcpu-1gbit -o "$work/other.json"
+    refuses '$.job' 1 sim --profile "$work/other.json" --plan "$work/plan.json"
+    refuses '.svg or .png' 64 trace "${files[@]}" --picture "$work/step.gif"
+    refuses 'give -o FILE' 64 trace "${files[@]}"
+    refuses 'from 0 to 0.99' 64 sim "${files[@]}" --spread 1
+    refuses 'whole number' 64 sim "${files[@]}" --world none
+    refuses 'cannot write' 1 sim "${files[@]}" --json /no/such/folder/x
+    refuses 'cannot write' 1 trace "${files[@]}" -o /no/such/folder/x
+}
+
+make
+figures
+timelines
+measured
+refusals
+check 'nothing half done is left' '' "$(find "$work" -name '*.part*')"
+[ $failed = 0 ] && echo "sluice sim, check, trace: all as promised"
+exit $failed
