@@ -46,9 +46,10 @@ static const option_row rows[] = {
     {"accumulate", "WHEN", TEXT, FIELD(accumulate), "last", 0, 0,
      "Reduce gradients after the last micro-batch, or after each"},
     {"strategy", "NAME", TEXT, FIELD(strategy), "sdp", 0, 0,
-     "What is sharded: dp, oss, sdp, fsdp, mixed, random:SEED, or a JSON file"},
+     "What is sharded: auto (with ilp: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or a JSON file"},
     {"schedule", "NAME", TEXT, FIELD(schedule), "one_ahead", 0, 0,
-     "Order of communication: serial, one_ahead, bucketed, priority, greedy, random"},
+     "Order of communication: serial, one_ahead, bucketed, priority, greedy, random, ilp; priority, greedy and ilp "
+     "begin with serial, measure, and plan again behind the third step"},
     {"recompute", "WHICH", TEXT, FIELD(recompute), "auto", 0, 0,
      "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses"},
     {"block", "BYTES", TEXT, FIELD(block), "1MiB", 0, 0, "Base block of communication; fixes who owns what"},
@@ -217,10 +218,10 @@ static sluice_status check_name(const char *option, const char *value, const cha
 
 static sluice_status check_strategy(const char *name)
 {
-    if (!strcmp(name, "auto") || !strcmp(name, "onebit"))
+    if (!strcmp(name, "onebit"))
         return slc_error(SLUICE_ERR_UNSUPPORTED,
-                         "--strategy %s: not built in this version; use dp, oss, sdp, fsdp, mixed, random:SEED or a "
-                         "file",
+                         "--strategy %s: not built in this version; use auto, dp, oss, sdp, fsdp, mixed, random:SEED "
+                         "or a file",
                          name);
     return SLUICE_OK; /* the rest the runtime knows best: it may be a file */
 }
@@ -238,7 +239,7 @@ sluice_status slc_training_options_check(const slc_training_options *o)
     if (!status) status = check_name("nan", o->nan, ",stop,skip,", ",");
     if (!status) status = check_name("accumulate", o->accumulate, ",last,each,", ",");
     if (!status)
-        status = check_name("schedule", o->schedule, ",serial,one_ahead,bucketed,priority,greedy,random,", ",ilp,");
+        status = check_name("schedule", o->schedule, ",serial,one_ahead,bucketed,priority,greedy,random,ilp,", ",");
     if (!status) status = check_name("recompute", o->recompute, ",auto,none,all,", ",");
     if (!status) status = check_strategy(o->strategy);
     if (!status) status = slc_training_model(o, &model, &tokens);

@@ -97,7 +97,7 @@ interrupt() {
 refusals() {
     refuses 'does not exist' --strategy dp,ddp
     refuses 'not built in this version' --strategy dp,auto
-    refuses 'not built in this version' --schedule ilp
+    refuses 'unknown' --schedule tomorrow
     refuses 'budget' --budget none,12parsecs
     refuses 'bandwidth' --throttle none,fast
     refuses 'bandwidth' --throttle 50us

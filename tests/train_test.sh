@@ -39,7 +39,7 @@ refusals() {
     refuses 'not built in this version' --precision bf16
     refuses 'not built in this version' --model bert
     refuses 'not built in this version' --strategy onebit
-    refuses 'not built in this version' --schedule ilp
+    refuses 'unknown' --schedule tomorrow
     refuses 'not built in this version' --save "$work/folder"
     refuses 'nano, mini, small' --size huge
     refuses 'whole number' --batch 0
@@ -129,10 +129,23 @@ stop() {
     check 'metrics are there' yes "$([ "$(wc -l <"$work/stop.csv")" -gt 1 ] && echo yes)"
 }
 
+# A run that plans again with measured times: within its budget, with the same weights as one that does not.
+adaptive() {
+    train -n 2 --steps 6 --strategy dp --json "$work/plain.json"
+    train -n 2 --steps 6 --strategy auto --schedule ilp --budget 70% --json "$work/adaptive.json"
+    check 'an adaptive run' 0 $code
+    check 'equal weights' "$(hash_of "$work/plain.json")" "$(hash_of "$work/adaptive.json")"
+    check 'a prediction' 1 "$(grep -c '"predicted_step_s": [0-9]' "$work/adaptive.json")"
+    check 'no prediction without measuring' 1 "$(grep -c '"predicted_step_s": null' "$work/plain.json")"
+    check 'within the budget' yes "$(tr -d ' ,"' <"$work/adaptive.json" |
+        awk -F: '{v[$1] = $2} END {if (v["peak_bytes"] > 0 && v["peak_bytes"] <= v["budget_bytes"]) print "yes"}')"
+}
+
 refusals
 results
 full_disks
 ranks
+adaptive
 stop INT 1
 stop TERM 1
 stop INT 2

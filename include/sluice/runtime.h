@@ -36,8 +36,9 @@ typedef struct {
     uint64_t budget_bytes; /* 0: as much as the plan needs. Ranks with different budgets use the least. */
     double budget_of_dp;   /* > 0: instead, this fraction of what dp with the serial schedule needs (0.6 = 60 %) */
     const char *strategy;  /* "dp", "oss", "sdp", "fsdp"; "mixed": sdp for as many layers as the budget holds, the
-                              rest fsdp; "random:SEED"; or the path of a JSON file (docs/formats.md) */
-    const char *schedule;  /* "serial", "one_ahead", "bucketed", "priority", "greedy", "random" */
+                              rest fsdp; "auto": with the schedule "ilp" what is fastest for each unit, else "mixed";
+                              "random:SEED"; or the path of a JSON file (docs/formats.md) */
+    const char *schedule;  /* "serial", "one_ahead", "bucketed", "priority", "greedy", "random", "ilp" */
     const sluice_optimizer *optimizer; /* NULL: AdamW with the fields below. Must outlive the runtime. */
     sluice_adamw adamw;
     double clip; /* > 0: the global norm of the gradient is clipped to this; adds a barrier */
