@@ -10,7 +10,7 @@
 enum { NAME = 64 };
 
 typedef struct {
-    char slots[NAME], causes[NAME];
+    char slots[NAME], causes[NAME], busy[NAME];
     double s, largest_s;
     uint32_t waits;
     const char *largest; /* layer */
@@ -28,24 +28,35 @@ static void leave_numbers_out(const char *name, char *out, size_t size)
     out[length] = 0;
 }
 
+static void describe_operation(const slc_job *job, const slc_item *item, bool before, char *out)
+{
+    char unit[NAME / 2];
+    leave_numbers_out(item->unit == SLC_NONE ? "" : job->units[item->unit].name, unit, sizeof unit);
+    snprintf(out, NAME, "%s %s%s", slc_item_kind_name(item->kind), unit, before ? " (step before)" : "");
+}
+
 static void describe(const slc_job *job, const slc_plan *plan, const slc_exposure *exposed, group *out)
 {
     const slc_item *slot = &plan->train.items[exposed->slot];
-    char layer[NAME - 8], unit[NAME / 2];
+    char layer[NAME - 8];
     leave_numbers_out(job->layers[slc_slot_layer(job, slot->slot)], layer, sizeof layer);
     snprintf(out->slots, sizeof out->slots, "%c %s", slc_slot_is_forward(job, slot->slot) ? 'F' : 'B', layer);
     snprintf(out->causes, sizeof out->causes, "?");
-    if (exposed->cause == SLC_NONE) return;
-    const slc_item *cause = &plan->train.items[exposed->cause];
-    leave_numbers_out(cause->unit == SLC_NONE ? "" : job->units[cause->unit].name, unit, sizeof unit);
-    snprintf(out->causes, sizeof out->causes, "%s %s%s", slc_item_kind_name(cause->kind), unit,
-             exposed->previous || cause->late ? " of the step before" : "");
+    if (exposed->cause != SLC_NONE) {
+        const slc_item *cause = &plan->train.items[exposed->cause];
+        describe_operation(job, cause, exposed->previous || cause->late, out->causes);
+    }
+    if (exposed->busy != SLC_NONE && exposed->busy != exposed->cause)
+        describe_operation(job, &plan->train.items[exposed->busy], false, out->busy);
+    if (!strncmp(out->causes, out->busy, strlen(out->busy))) *out->busy = 0; /* one of its like */
 }
 
 static group *find(group *groups, uint32_t *count, const group *like)
 {
     for (uint32_t g = 0; g < *count; g++)
-        if (!strcmp(groups[g].slots, like->slots) && !strcmp(groups[g].causes, like->causes)) return &groups[g];
+        if (!strcmp(groups[g].slots, like->slots) && !strcmp(groups[g].causes, like->causes) &&
+            !strcmp(groups[g].busy, like->busy))
+            return &groups[g];
     groups[*count] = *like;
     return &groups[(*count)++];
 }
@@ -86,19 +97,21 @@ sluice_status slc_exposed_table(FILE *out, const slc_job *job, const slc_plan *p
     if (!groups) return slc_error(SLUICE_ERR_MEMORY, "table of %u waits", count);
     uint32_t made = make_groups(job, plan, exposures, count, groups), rest = 0;
     double rest_s = 0;
-    fprintf(out, "%-14s %-44s %6s %12s %8s   %s\n", "where exposed", "waits for", "waits", "ms", "of step", "longest");
+    fprintf(out, "%-13s %-34s %-30s %5s %11s %8s   %s\n", "where exposed", "waits for", "mostly behind", "waits", "ms",
+            "of step", "longest");
     for (uint32_t g = 0; g < made; g++) {
         if (g + 1 >= most && made > most) {
             rest += groups[g].waits;
             rest_s += groups[g].s;
             continue;
         }
-        fprintf(out, "%-14s %-44s %6u %12.3f %6.1f %%   %s %.3f ms\n", groups[g].slots, groups[g].causes,
-                groups[g].waits, groups[g].s * 1e3, 100 * groups[g].s / step_s, groups[g].largest,
+        fprintf(out, "%-13s %-34s %-30s %5u %11.3f %6.1f %%   %s %.3f ms\n", groups[g].slots, groups[g].causes,
+                groups[g].busy, groups[g].waits, groups[g].s * 1e3, 100 * groups[g].s / step_s, groups[g].largest,
                 groups[g].largest_s * 1e3);
     }
     if (rest)
-        fprintf(out, "%-14s %-44s %6u %12.3f %6.1f %%\n", "all others", "", rest, rest_s * 1e3, 100 * rest_s / step_s);
+        fprintf(out, "%-13s %-34s %-30s %5u %11.3f %6.1f %%\n", "all others", "", "", rest, rest_s * 1e3,
+                100 * rest_s / step_s);
     free(groups);
     return SLUICE_OK;
 }

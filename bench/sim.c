@@ -85,11 +85,13 @@ static sluice_status write_json(const sim_options *o, const slc_forecast *f, con
     if (status || !file.file) return status;
     json_t *exposed = json_array();
     for (uint32_t e = 0; e < count; e++) {
-        char slot[SLC_ITEM_LABEL], cause[SLC_ITEM_LABEL];
+        char slot[SLC_ITEM_LABEL], cause[SLC_ITEM_LABEL], busy[SLC_ITEM_LABEL];
         slc_item_label(job, &plan_items[exposures[e].slot], slot);
         if (exposures[e].cause != SLC_NONE) slc_item_label(job, &plan_items[exposures[e].cause], cause);
-        json_array_append_new(exposed, json_pack("{s:s, s:s?, s:b, s:f, s:f}", "slot", slot, "waits_for",
-                                                 exposures[e].cause == SLC_NONE ? NULL : cause, "of_the_step_before",
+        if (exposures[e].busy != SLC_NONE) slc_item_label(job, &plan_items[exposures[e].busy], busy);
+        json_array_append_new(exposed, json_pack("{s:s, s:s?, s:s?, s:b, s:f, s:f}", "slot", slot, "waits_for",
+                                                 exposures[e].cause == SLC_NONE ? NULL : cause, "meanwhile",
+                                                 exposures[e].busy == SLC_NONE ? NULL : busy, "of_the_step_before",
                                                  exposures[e].previous, "from_s", exposures[e].from_s, "s",
                                                  exposures[e].to_s - exposures[e].from_s));
     }

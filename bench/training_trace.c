@@ -180,6 +180,22 @@ static void find_cause(const slc_item *slot, const slc_program *program, const s
     }
 }
 
+/* Of this pass and the one before. */
+static void find_busy(const rank_times *t, uint32_t pass, slc_exposure *exposure)
+{
+    const slc_program *program = &t->from->plan->train;
+    double most_s = 0;
+    for (uint32_t p = pass ? pass - 1 : 0; p <= pass; p++)
+        for (uint32_t i = 0; i < program->item_count; i++) {
+            const slc_item_times *times = &t->times[(size_t)p * program->item_count + i];
+            double both_s = fmin(times->end_s, exposure->to_s) - fmax(times->start_s, exposure->from_s);
+            if (program->items[i].kind == SLC_ITEM_SLOT || isnan(times->start_s + times->end_s) || both_s <= most_s)
+                continue;
+            most_s = both_s;
+            exposure->busy = i;
+        }
+}
+
 static uint32_t find_exposures(const rank_times *t, uint32_t pass, slc_exposure *out)
 {
     const slc_program *program = &t->from->plan->train;
@@ -191,8 +207,9 @@ static uint32_t find_exposures(const rank_times *t, uint32_t pass, slc_exposure 
         bool slot = program->items[i].kind == SLC_ITEM_SLOT;
         if (!(to_s - from_s > short_wait_s)) continue;
         slc_exposure *exposure = &out[count++];
-        *exposure = (slc_exposure){slot ? i : SLC_NONE, slot ? SLC_NONE : i, false, from_s, to_s};
+        *exposure = (slc_exposure){slot ? i : SLC_NONE, slot ? SLC_NONE : i, false, SLC_NONE, from_s, to_s};
         if (slot) find_cause(&program->items[i], program, items, previous, exposure);
+        find_busy(t, pass, exposure);
     }
     return count;
 }

@@ -28,6 +28,25 @@ static last_wait find_cause(const slc_program *program, const slc_item_times *it
     return last;
 }
 
+/* Operations of a pass may run in the time of the next. */
+static uint32_t find_busy(const slc_program *program, const slc_item_times *items, double step_s, double from_s,
+                          double to_s)
+{
+    uint32_t busy = SLC_NONE;
+    double most_s = 0;
+    for (uint32_t i = 0; i < program->item_count; i++) {
+        if (program->items[i].kind == SLC_ITEM_SLOT) continue;
+        for (int pass = -1; pass <= 1; pass++) {
+            double start_s = items[i].start_s + pass * step_s, end_s = items[i].end_s + pass * step_s;
+            double both_s = (end_s < to_s ? end_s : to_s) - (start_s > from_s ? start_s : from_s);
+            if (both_s <= most_s) continue;
+            most_s = both_s;
+            busy = i;
+        }
+    }
+    return busy;
+}
+
 static uint32_t last_slot(const slc_program *program)
 {
     uint32_t i = program->item_count;
@@ -46,7 +65,8 @@ uint32_t slc_exposures(const slc_plan *plan, const slc_item_times *items, double
         if (program->items[i].kind != SLC_ITEM_SLOT) continue;
         if (items[i].start_s - free_s > 1e-9 * step_s) {
             last_wait cause = find_cause(program, items, step_s, i, first);
-            out[count++] = (slc_exposure){i, cause.item, cause.previous, free_s, items[i].start_s};
+            uint32_t busy = find_busy(program, items, step_s, free_s, items[i].start_s);
+            out[count++] = (slc_exposure){i, cause.item, cause.previous, busy, free_s, items[i].start_s};
         }
         free_s = items[i].end_s;
         first = false;

@@ -8,6 +8,7 @@ typedef struct {
     uint32_t slot;  /* item that had to wait */
     uint32_t cause; /* the operation whose end let it start; SLC_NONE: none of those that the plan names */
     bool previous;  /* the operation is of the pass before */
+    uint32_t busy;  /* the operation that ran for most of the wait: the cause, or what it queued behind; SLC_NONE */
     double from_s, to_s;
 } slc_exposure;
 

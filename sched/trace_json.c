@@ -127,11 +127,13 @@ static void put_exposure(slc_trace *trace, int process, double at_s, const slc_i
 {
     const slc_item *plan_items = trace->plan->train.items;
     char cause[SLC_ITEM_LABEL] = "?", name[SLC_ITEM_LABEL + 16], slot[SLC_ITEM_LABEL] = "the end of the step";
+    char busy[SLC_ITEM_LABEL] = "?";
     if (exposed->cause != SLC_NONE) slc_item_label(trace->job, &plan_items[exposed->cause], cause);
     if (exposed->slot != SLC_NONE) slc_item_label(trace->job, &plan_items[exposed->slot], slot);
+    if (exposed->busy != SLC_NONE) slc_item_label(trace->job, &plan_items[exposed->busy], busy);
     snprintf(name, sizeof name, "exposed: %s", cause);
     put_slice(trace, process, COMPUTE, "exposed", name, at_s + exposed->from_s, at_s + exposed->to_s,
-              json_pack("{s:s}", "before", slot));
+              json_pack("{s:s, s:s}", "before", slot, "meanwhile", busy));
     const slc_item_times *of = exposed->previous ? previous : items;
     if (exposed->cause == SLC_NONE || exposed->slot == SLC_NONE || !of) return;
     double from_s = (of[exposed->cause].start_s + of[exposed->cause].end_s) / 2;
