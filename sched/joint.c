@@ -9,12 +9,11 @@
 #include "sched/search.h"
 #include "sched/slot_order.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOT_ROUNDS = 6, MOST_TRIES = 20000 };
+enum { SLOT_ROUNDS = 6, MOST_TRIES = 20000, PATIENT_TRIES = 300 };
 
 typedef struct {
     const slc_joint_request *request;
@@ -117,9 +116,10 @@ static sluice_status try_scheduler(joint *j, const slc_scheduler *scheduler, con
     slc_scheduling in = scheduling(j);
     slc_order order = {0};
     slc_plan *plan = NULL;
+    uint64_t arena;
     scheduler->train(&in, &order);
     sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
-    if (!status) status = slc_plan_try(&in, &order, scheduler, j->request->limit, &plan);
+    if (!status) status = slc_plan_try(&in, &order, scheduler, 0, &plan, &arena);
     slc_order_fini(&order);
     return status || !plan ? status : consider(j, plan, scheduler, member);
 }
@@ -182,35 +182,28 @@ static uint32_t variants(const slc_joint_request *r, slc_slot_order_options list
     return count;
 }
 
-/* *excess: by how much the fastest way of writing it down is above the limit; 0 when it fits. */
+/* What makes waits is the packing: an answer that fits by its lifetimes is packed with patience. *excess: by how much
+ * the smallest way of writing it down is above the limit; 0 when one fits. */
 static sluice_status write_down(joint *j, const slc_slot_solution *solution, uint64_t *excess)
 {
     slc_slot_order_options list[4];
     uint32_t count = variants(j->request, list);
-    double fastest = INFINITY;
+    uint64_t smallest = UINT64_MAX, limit = j->request->limit;
     sluice_status status = SLUICE_OK;
     take_choices(j, solution);
-    *excess = 0;
     for (uint32_t v = 0; !status && v < count; v++) {
         slc_scheduling in = scheduling(j);
         slc_order order = {0};
         slc_plan *plan = NULL;
-        slc_forecast forecast;
+        uint64_t arena = UINT64_MAX;
         slc_order_from_slots(&in, solution, &list[v], &order);
         status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
-        if (!status) status = slc_plan_try(&in, &order, &slc_scheduler_ilp, UINT64_MAX, &plan);
+        if (!status) status = slc_plan_try(&in, &order, &slc_scheduler_ilp, PATIENT_TRIES, &plan, &arena);
         slc_order_fini(&order);
-        if (status || !plan) continue;
-        status = slc_simulate(in.job, in.times, plan, NULL, &forecast);
-        if (!status && forecast.step_s < fastest) {
-            fastest = forecast.step_s;
-            *excess = plan->arena_bytes > in.limit ? plan->arena_bytes - in.limit : 0;
-        }
-        if (status)
-            slc_plan_destroy(plan);
-        else
-            status = consider(j, plan, &slc_scheduler_ilp, "ilp");
+        if (arena < smallest) smallest = arena;
+        if (!status && plan) status = consider(j, plan, &slc_scheduler_ilp, "ilp");
     }
+    *excess = smallest > limit && smallest != UINT64_MAX ? smallest - limit : 0;
     return status;
 }
 
@@ -279,8 +272,7 @@ static sluice_status improve(joint *j)
                          .recompute = j->best_recompute,
                          .times = j->request->times,
                          .limit = j->request->limit};
-    slc_search_options options = {.limit = j->request->limit,
-                                  .deadline_ns = j->deadline_ns,
+    slc_search_options options = {.deadline_ns = j->deadline_ns,
                                   .most_tries = j->request->tries ? j->request->tries : MOST_TRIES,
                                   .patience = 200 + 4 * answer->plan->train.item_count,
                                   .seed = 1};

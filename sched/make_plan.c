@@ -46,7 +46,7 @@ static sluice_status note_choices(const slc_scheduling *in, slc_plan *plan)
 
 /* A plan without waits: enough to know its size. `train` NULL: as the scheduler orders it. */
 static sluice_status lay_out(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
-                             uint64_t limit, slc_plan *plan)
+                             const slc_packing_effort *effort, slc_plan *plan)
 {
     plan->schedule = scheduler->name;
     sluice_status status = note_choices(in, plan);
@@ -55,7 +55,7 @@ static sluice_status lay_out(const slc_scheduling *in, const slc_order *train, c
     if (!status) status = slc_plan_add_buffers(in->job, plan);
     if (!status) status = slc_plan_add_claims(in->job, plan, false);
     if (!status) status = slc_plan_add_claims(in->job, plan, true);
-    if (!status) status = slc_plan_pack(plan, limit);
+    if (!status) status = slc_plan_pack(plan, effort);
     return status;
 }
 
@@ -64,7 +64,7 @@ static sluice_status make(const slc_scheduling *in, const slc_order *train, cons
 {
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    sluice_status status = lay_out(in, train, scheduler, UINT64_MAX, plan);
+    sluice_status status = lay_out(in, train, scheduler, &(slc_packing_effort){.limit = UINT64_MAX}, plan);
     if (!status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, false);
     if (!status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, true);
     if (!status) status = slc_plan_validate(in->job, plan);
@@ -96,13 +96,15 @@ static bool waits_for_later(const slc_program *program)
 }
 
 sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
-                           uint64_t limit, slc_plan **out)
+                           uint32_t tries, slc_plan **out, uint64_t *arena_bytes)
 {
     *out = NULL;
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    sluice_status status = lay_out(in, train, scheduler, limit, plan);
-    bool fits = !status && plan->arena_bytes <= limit;
+    slc_packing_effort effort = {.limit = in->limit, .enough = in->limit, .tries = tries};
+    sluice_status status = lay_out(in, train, scheduler, &effort, plan);
+    *arena_bytes = status ? UINT64_MAX : plan->arena_bytes;
+    bool fits = !status && plan->arena_bytes <= in->limit;
     if (fits) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, false);
     if (fits && !status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, true);
     if (fits && !status && !waits_for_later(&plan->train)) {
@@ -118,7 +120,7 @@ sluice_status slc_plan_measure(const slc_scheduling *in, const slc_scheduler *sc
 {
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    sluice_status status = lay_out(in, NULL, scheduler, limit, plan);
+    sluice_status status = lay_out(in, NULL, scheduler, &(slc_packing_effort){.limit = limit}, plan);
     *arena_bytes = plan->arena_bytes;
     slc_plan_destroy(plan);
     return slc_error_context(status, "plan");

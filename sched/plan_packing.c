@@ -151,14 +151,14 @@ static sluice_status packing_init(packing *p, const slc_plan *plan)
     return SLUICE_OK;
 }
 
-sluice_status slc_plan_pack(slc_plan *plan, uint64_t limit)
+sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort)
 {
     packing p;
     sluice_status status = packing_init(&p, plan);
     if (status) return status;
     plan->lower_bound = plan->arena_bytes = slc_pack_lower_bound(p.buffers, plan->buffer_count);
-    if (plan->lower_bound <= limit) {
-        status = slc_pack_bundled(p.buffers, plan->buffer_count, &plan->arena_bytes);
+    if (plan->lower_bound <= effort->limit) {
+        status = slc_pack_bundled(p.buffers, plan->buffer_count, effort->enough, effort->tries, &plan->arena_bytes);
         for (uint32_t b = 0; b < plan->buffer_count; b++) plan->buffers[b].offset = p.buffers[b].offset;
     }
     packing_fini(&p);

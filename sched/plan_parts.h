@@ -16,12 +16,19 @@ sluice_status slc_plan_add_claims(const slc_job *job, slc_plan *plan, bool evalu
 /* Fills `after` of every item: data, hazards of resident buffers, tickets. */
 sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, bool evaluate);
 
-/* Fills offsets, arena_bytes and lower_bound. When the lower bound is above `limit`, arena_bytes is that bound and no
- * offset is filled. */
-sluice_status slc_plan_pack(slc_plan *plan, uint64_t limit);
+/* How hard to pack. */
+typedef struct {
+    uint64_t limit;  /* when the lower bound is above it, arena_bytes is that bound and no offset is filled */
+    uint64_t enough; /* an arena of this size is not made smaller; 0: as small as it gets */
+    uint32_t tries;  /* more orders than usual while it is above `enough` */
+} slc_packing_effort;
 
-/* As slc_pack. Buffers that live at the same times are kept side by side. */
-sluice_status slc_pack_bundled(slc_pack_buffer *buffers, uint32_t count, uint64_t *peak);
+/* Fills offsets, arena_bytes and lower_bound. */
+sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort);
+
+/* As slc_pack_within. Buffers that live at the same times are kept side by side. */
+sluice_status slc_pack_bundled(slc_pack_buffer *buffers, uint32_t count, uint64_t target, uint32_t tries,
+                               uint64_t *peak);
 
 /* Where things stand in a program: item numbers, SLC_NONE where there is none. */
 typedef struct {

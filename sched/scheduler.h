@@ -47,10 +47,11 @@ sluice_status slc_plan_make(const slc_scheduling *in, const slc_scheduler *sched
 sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                                   slc_plan **out);
 
-/* The same for a search that makes many: NULL in *out when the order is illegal or its arena is above `limit`; not
- * validated yet. Errors: MEMORY. */
+/* The same for a search that makes many: NULL in *out when the order is illegal or its arena, after `tries` more orders
+ * of packing than usual, is above in->limit; not validated yet. *arena_bytes: what it takes, or a lower bound of that.
+ * Errors: MEMORY. */
 sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
-                           uint64_t limit, slc_plan **out);
+                           uint32_t tries, slc_plan **out, uint64_t *arena_bytes);
 
 /* How large the arena of that plan is, without making the rest of it. A figure above `limit` may be a lower bound of
  * it: that needs no packing. Errors: MEMORY; FORMAT (a defect of ours). */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEARCH_STREAM = 0x5e };
+enum { SEARCH_STREAM = 0x5e, PACKING_TRIES = 8 };
 
 typedef struct {
     const slc_scheduling *in;
@@ -239,7 +239,7 @@ static sluice_status try_once(search *s, const slc_forecast *now, slc_plan **bet
     if (!any) return SLUICE_OK;
     settle_agreement(s->in->job, &s->work);
     slc_plan *plan;
-    sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, s->options->limit, &plan);
+    sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, PACKING_TRIES, &plan, &(uint64_t){0});
     if (status || !plan) return status;
     status = slc_simulate(s->in->job, s->in->times, plan, NULL, forecast);
     if (!status && forecast->step_s <= now->step_s && !slc_plan_validate(s->in->job, plan)) {

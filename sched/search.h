@@ -14,7 +14,7 @@ typedef struct {
 } slc_search_options;
 
 /* Improves *plan (owned; replaced by a faster one) and its *forecast. Moves runs among their neighbours and across the
- * step's border, joins and splits them; every plan looked at is legal and within the limit. *tries, if not NULL, counts
+ * step's border, joins and splits them; every plan taken is legal and within in->limit. *tries, if not NULL, counts
  * them. Deterministic but for the deadline. Errors: MEMORY. */
 sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *scheduler,
                                const slc_search_options *options, slc_plan **plan, slc_forecast *forecast,

@@ -244,6 +244,51 @@ static void peak_first(packing *p, int64_t peak, uint32_t *scratch)
     memcpy(p->order, scratch, p->count * sizeof *p->order);
 }
 
+/* SplitMix64 (Steele, Lea & Flood, OOPSLA 2014): the same draws for the same input everywhere. */
+static uint64_t draw(uint64_t *state, uint64_t below)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (z ^ z >> 31) % below;
+}
+
+/* Of the buffers that reach into the highest part of the current offsets, or of all, one goes to an earlier place. */
+static void advance_one(packing *p, int64_t peak, int64_t bound, uint64_t *state)
+{
+    size_t chosen = draw(state, p->count), seen = 0;
+    bool high = draw(state, 4) > 0;
+    for (size_t i = 0; high && i < p->count; i++) {
+        const item *it = &p->items[p->order[i]];
+        bool reaches = it->first != it->last && p->offset[p->order[i]] + it->last > bound;
+        if (reaches && p->offset[p->order[i]] + it->last <= peak && draw(state, ++seen) == 0) chosen = i;
+    }
+    size_t to = chosen ? draw(state, chosen) : draw(state, p->count);
+    uint32_t index = p->order[chosen];
+    if (to < chosen)
+        memmove(p->order + to + 1, p->order + to, (chosen - to) * sizeof *p->order);
+    else
+        memmove(p->order + chosen, p->order + chosen + 1, (to - chosen) * sizeof *p->order);
+    p->order[to] = index;
+}
+
+/* A hill climb on the order, from the best one. */
+static sluice_status climb(packing *p, int64_t bound, uint32_t tries, result *best)
+{
+    uint64_t state = p->count;
+    for (uint32_t t = 0; t < tries && best->peak > bound; t++) {
+        memcpy(p->order, best->order, p->count * sizeof *p->order);
+        memcpy(p->offset, best->offset, p->count * sizeof *p->offset);
+        p->best_fit = draw(&state, 4) ? best->best_fit : !best->best_fit;
+        for (uint64_t moves = 1 + draw(&state, 2); moves > 0; moves--) advance_one(p, best->peak, bound, &state);
+        int64_t peak = place_all(p);
+        if (peak < 0) return slc_error(SLUICE_ERR_MEMORY, "packing %zu buffers", p->count);
+        if (peak == best->peak) best->peak++; /* another way to be as good: go on from there */
+        keep_if_better(p, peak, best);
+    }
+    return SLUICE_OK;
+}
+
 static sluice_status search(packing *p, int64_t bound, ranked *scratch, uint32_t *scratch_order, result *best)
 {
     for (int attempt = 0; attempt < 2 * ORDERS; attempt++) {
@@ -344,6 +389,11 @@ static sluice_status describe_all(const slc_pack_buffer *buffers, size_t count, 
 
 sluice_status slc_pack(slc_pack_buffer *buffers, size_t count, uint64_t *peak)
 {
+    return slc_pack_within(buffers, count, 0, 0, peak);
+}
+
+sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t target, uint32_t tries, uint64_t *peak)
+{
     item *items = calloc(count + 1, sizeof *items);
     ranked *scratch = calloc(count + 1, sizeof *scratch);
     uint32_t *orders = calloc(4 * count + 1, sizeof *orders);
@@ -360,7 +410,10 @@ sluice_status slc_pack(slc_pack_buffer *buffers, size_t count, uint64_t *peak)
     result best = {.peak = -1, .offset = offsets + count, .order = orders + 2 * count};
 
     status = describe_all(buffers, count, items);
-    if (!status) status = search(&p, (int64_t)slc_pack_lower_bound(buffers, count), scratch, orders + 3 * count, &best);
+    uint64_t enough = slc_pack_lower_bound(buffers, count);
+    if (target > enough) enough = target < LARGEST ? target : LARGEST;
+    if (!status) status = search(&p, (int64_t)enough, scratch, orders + 3 * count, &best);
+    if (!status) status = climb(&p, (int64_t)enough, tries, &best);
     if (status) goto free_all;
     for (size_t i = 0; i < count; i++) buffers[i].offset = (uint64_t)best.offset[i];
     *peak = (uint64_t)best.peak;

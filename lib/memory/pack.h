@@ -27,6 +27,10 @@ typedef struct {
  * Errors: MEMORY, ARGUMENT (a part outside its buffer). */
 sluice_status slc_pack(slc_pack_buffer *buffers, size_t count, uint64_t *peak);
 
+/* The same for a known limit: stops as soon as the peak is at most `target`, and tries `tries` more orders while it is
+ * not. */
+sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t target, uint32_t tries, uint64_t *peak);
+
 /* Independent check, written without the packer's code: FORMAT names two buffers that overlap. */
 sluice_status slc_pack_check(const slc_pack_buffer *buffers, size_t count);
 
