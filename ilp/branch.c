@@ -1,4 +1,5 @@
-/* Branch and bound by GLPK, from the best answer so far. */
+/* Branch and bound by GLPK, from the best answer so far. Without its feasibility pump, which has been seen to go in
+ * circles without end. */
 #include "ilp/slot_search.h"
 
 #include "lib/base/status.h"
@@ -59,7 +60,6 @@ sluice_status slc_search_branch(slc_slot_search *search)
     options.presolve = GLP_OFF;
     options.pp_tech = GLP_PP_NONE; /* it walks all rows in every node, for next to nothing here */
     options.br_tech = GLP_BR_MFV;
-    options.fp_heur = search->request->whole_blocks ? GLP_OFF : GLP_ON;
     options.mip_gap = search->request->gap;
     options.cb_func = hear;
     options.cb_info = &h;

@@ -34,13 +34,12 @@ bool slc_search_simplex(slc_slot_search *search, bool dual)
     simplex.msg_lev = GLP_MSG_OFF;
     if (isfinite(left)) simplex.tm_lim = 1 + (int)(1e3 * fmin(left, 1e6));
     if (dual) {
-        int every = simplex.it_lim;
         simplex.meth = GLP_DUAL;
         simplex.it_lim = DUAL_STEPS;
         int stopped = glp_simplex(lp, &simplex);
         if (!stopped && glp_get_status(lp) != GLP_UNDEF) return glp_get_status(lp) == GLP_OPT;
-        simplex.it_lim = every;
     }
+    simplex.it_lim = 20000 + 20 * glp_get_num_rows(lp);
     simplex.meth = GLP_PRIMAL;
     return !glp_simplex(lp, &simplex) && glp_get_status(lp) == GLP_OPT;
 }

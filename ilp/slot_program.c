@@ -383,14 +383,15 @@ static double fixed_seconds(const slc_slot_model_parts *p)
     return seconds;
 }
 
-/* The preference in seconds per second moved and position of distance: all of it together below 1e-4 of the step. */
+/* The preference in seconds per second moved and position of distance: all of it together below 1e-3 of the step, in
+ * fact far less. (Costs as small as the solver's tolerance would make it go in circles.) */
 static double preference_rate(slc_slot_program *program)
 {
     const slc_slot_model_parts *p = program->parts;
     double most = 0;
     for (uint32_t i = 0; i < p->stream_count; i++)
         most += p->streams[i].seconds * (p->streams[i].last - p->streams[i].first);
-    program->preference_s = 1e-4 * program->fixed_s;
+    program->preference_s = 1e-3 * program->fixed_s;
     return most > 0 ? program->preference_s / most : 0;
 }
 

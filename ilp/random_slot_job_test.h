@@ -1,0 +1,111 @@
+/* Jobs with times drawn from a seed, for tests of the slot model. */
+#ifndef SLC_RANDOM_SLOT_JOB_TEST_H
+#define SLC_RANDOM_SLOT_JOB_TEST_H
+
+#include "ilp/slot_model.h"
+#include "lib/base/random.h"
+
+#include <string.h>
+
+#define TEST_INLINE static inline __attribute__((unused))
+
+enum { MOST_LAYERS = 16, MOST_UNITS = MOST_LAYERS + 2, MOST_ACTIVATIONS = 2 * MOST_LAYERS };
+
+typedef struct {
+    uint64_t seed, drawn;
+} slot_dice;
+
+typedef struct {
+    slc_job job;
+    slc_times times;
+    const char *names[MOST_LAYERS];
+    bool can_recompute[MOST_LAYERS];
+    slc_unit units[MOST_UNITS];
+    slc_use uses[MOST_UNITS][2];
+    slc_activation_life activations[MOST_ACTIVATIONS];
+    slc_workspace_life workspaces[MOST_LAYERS];
+    double slot_s[2 * MOST_LAYERS], recompute_s[MOST_LAYERS];
+    uint8_t allowed[MOST_UNITS], recompute[MOST_LAYERS];
+} slot_job;
+
+TEST_INLINE uint32_t slot_below(slot_dice *dice, uint32_t limit)
+{
+    return (uint32_t)slc_random_below(dice->seed, 11, dice->drawn++, limit);
+}
+
+TEST_INLINE double slot_between(slot_dice *dice, double low, double high)
+{
+    return low + (high - low) * slot_below(dice, 1000) / 1000;
+}
+
+TEST_INLINE void slot_unit_draw(slot_job *t, slot_dice *dice, uint32_t first_layer, uint32_t last_layer)
+{
+    uint32_t u = t->job.unit_count++, grain = 16 * t->job.world;
+    t->uses[u][0] = (slc_use){first_layer, slot_below(dice, 8) > 0};
+    t->uses[u][1] = (slc_use){last_layer, slot_below(dice, 4) > 0};
+    t->units[u] = (slc_unit){.name = "u",
+                             .elements = (uint64_t)grain * (1 + slot_below(dice, 400)),
+                             .block_elements = (uint64_t)grain * 64,
+                             .trainable = slot_below(dice, 8) > 0,
+                             .uses = t->uses[u],
+                             .use_count = first_layer == last_layer ? 1 : 2};
+}
+
+TEST_INLINE void slot_layer_draw(slot_job *t, slot_dice *dice, uint32_t l)
+{
+    slc_job *job = &t->job;
+    uint32_t backward = slc_backward_slot(job, l);
+    t->slot_s[l] = slot_below(dice, 10) ? slot_between(dice, 0.2e-3, 2e-3) : 0;
+    t->slot_s[backward] = slot_between(dice, 1, 3) * t->slot_s[l];
+    t->recompute_s[l] = t->slot_s[l];
+    t->recompute[l] = (uint8_t)slot_below(dice, 3);
+    t->can_recompute[l] = true;
+    t->names[l] = "layer";
+    t->activations[job->activation_count++] = (slc_activation_life){.name = "own",
+                                                                    .bytes = 1000 + slot_below(dice, 60000),
+                                                                    .first_slot = l,
+                                                                    .last_slot = backward,
+                                                                    .recomputable = slot_below(dice, 4) > 0};
+    uint32_t end = l + 1 + slot_below(dice, 2 * job->layer_count - l - 1);
+    t->activations[job->activation_count++] =
+        (slc_activation_life){.name = "kept", .bytes = 500 + slot_below(dice, 5000), .first_slot = l, .last_slot = end};
+    t->workspaces[job->workspace_count++] = (slc_workspace_life){"w", slot_below(dice, 9000), l};
+}
+
+/* `layers` and `units` at most; the link's times are about as long as the slots'. */
+TEST_INLINE void slot_job_draw(slot_job *t, slot_dice *dice, uint32_t layers, uint32_t units, uint32_t micro_batches)
+{
+    memset(t, 0, sizeof *t);
+    slc_job *job = &t->job;
+    *job = (slc_job){.world = 1 + slot_below(dice, 5),
+                     .micro_batches = micro_batches,
+                     .each = slot_below(dice, 2),
+                     .barrier = slot_below(dice, 3) == 0,
+                     .states = slot_below(dice, 3),
+                     .layer_count = layers,
+                     .layers = t->names,
+                     .can_recompute = t->can_recompute,
+                     .units = t->units,
+                     .activations = t->activations,
+                     .workspaces = t->workspaces,
+                     .scratch_bytes = slot_below(dice, 2) * 3000};
+    for (uint32_t l = 0; l < layers; l++) slot_layer_draw(t, dice, l);
+    for (uint32_t l = 0; l < layers && job->unit_count < units; l++)
+        if (slot_below(dice, 8)) slot_unit_draw(t, dice, l, l);
+    if (job->unit_count < units && slot_below(dice, 2)) slot_unit_draw(t, dice, 0, layers - 1);
+    if (!job->unit_count) slot_unit_draw(t, dice, layers - 1, layers - 1);
+    for (uint32_t u = 0; u < job->unit_count; u++) t->allowed[u] = 15;
+
+    double kappa = slot_below(dice, 2) ? slot_between(dice, 0, 1.2) : 0;
+    t->times = (slc_times){.slot_s = t->slot_s,
+                           .recompute_s = t->recompute_s,
+                           .update_s_per_element = slot_between(dice, 0, 5e-9),
+                           .link = {.reduce_scatter = {slot_between(dice, 0, 50e-6), slot_between(dice, 2e7, 2e8)},
+                                    .all_gather = {slot_between(dice, 0, 50e-6), slot_between(dice, 2e7, 2e8)},
+                                    .kappa = kappa,
+                                    .sigma = (kappa > 1 ? kappa : 1) + slot_between(dice, 0, 0.5),
+                                    .thread_moves = slot_below(dice, 2),
+                                    .operation_s = slot_below(dice, 2) ? 2e-5 : 0}};
+}
+
+#endif

@@ -1,0 +1,366 @@
+/* The slot model against enumeration of all strategies and placements of whole blocks, and what must hold of its
+ * answers whatever the job. */
+#include "ilp/random_slot_job_test.h"
+#include "ilp/slot_parts.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+/* How many small cases are enumerated; bench builds may ask for more with -DSMALL_CASES=500. */
+#ifndef SMALL_CASES
+#define SMALL_CASES 60
+#endif
+enum { MOST_PLACINGS = 20000, MOST_SMALL_FLOWS = 100 };
+
+/* ---- Enumeration ---- */
+
+typedef struct {
+    const slc_slot_request *request;
+    const slc_slot_model_parts *parts; /* all strategies, all micro-batches */
+    uint32_t blocks;
+    slc_strategy strategies[MOST_UNITS];
+    bool recompute[MOST_LAYERS];
+    slc_flow flows[MOST_SMALL_FLOWS];
+    slc_slot_solution answer;
+    double best_s;
+    uint64_t tried;
+} enumeration;
+
+static void look(enumeration *e)
+{
+    double step_s;
+    uint64_t most;
+    e->tried++;
+    if (slc_slot_model_evaluate(e->request, &e->answer, &step_s, &most)) return; /* breaks a rule */
+    if (most <= e->request->limit && step_s < e->best_s) e->best_s = step_s;
+}
+
+/* Blocks of stream `s` and of those behind it: `left` ones from `position` on. */
+static void place(enumeration *e, uint32_t s, uint32_t position, uint32_t left)
+{
+    while (s < e->parts->stream_count &&
+           (!left || !slc_has(e->parts->streams[s].strategies, e->strategies[e->parts->streams[s].unit]))) {
+        s++;
+        left = e->blocks;
+        position = 0;
+    }
+    if (s == e->parts->stream_count) {
+        look(e);
+        return;
+    }
+    const slc_stream *stream = &e->parts->streams[s];
+    if (position < stream->first) position = stream->first;
+    for (uint32_t p = position; p <= stream->last; p++) {
+        slc_flow *flow = &e->flows[e->answer.flow_count++];
+        *flow = (slc_flow){stream->kind, stream->unit, stream->micro_batch, stream->window, p, 1.0 / e->blocks};
+        if (left > 1)
+            place(e, s, p, left - 1);
+        else
+            place(e, s + 1, 0, e->blocks);
+        e->answer.flow_count--;
+    }
+}
+
+static void recompute_all(enumeration *e, uint32_t layer)
+{
+    if (layer == e->request->job->layer_count) {
+        place(e, 0, 0, e->blocks);
+        return;
+    }
+    uint8_t of = e->request->recompute ? e->request->recompute[layer] : 0;
+    for (int again = of == 1; again <= (of > 0); again++) {
+        e->recompute[layer] = again;
+        recompute_all(e, layer + 1);
+    }
+}
+
+static void choose_all(enumeration *e, uint32_t unit)
+{
+    if (unit == e->request->job->unit_count) {
+        recompute_all(e, 0);
+        return;
+    }
+    for (int k = 0; k < SLC_STRATEGIES; k++)
+        if (slc_has(e->request->allowed[unit], (slc_strategy)k)) {
+            e->strategies[unit] = (slc_strategy)k;
+            choose_all(e, unit + 1);
+        }
+}
+
+/* How many answers there are to look at. */
+static double count_placings(const slc_slot_request *request, const slc_slot_model_parts *parts, uint32_t blocks)
+{
+    double all = 1;
+    for (uint32_t u = 0; u < request->job->unit_count; u++) {
+        double of_unit = 0;
+        for (int k = 0; k < SLC_STRATEGIES; k++) {
+            double placings = slc_has(request->allowed[u], (slc_strategy)k);
+            for (uint32_t s = 0; s < parts->stream_count; s++) {
+                const slc_stream *stream = &parts->streams[s];
+                if (stream->unit != u || !slc_has(stream->strategies, (slc_strategy)k)) continue;
+                for (uint32_t b = 0; b < blocks; b++)
+                    placings *= (double)(stream->last - stream->first + 1 + b) / (b + 1);
+            }
+            of_unit += placings;
+        }
+        all *= of_unit;
+    }
+    for (uint32_t l = 0; request->recompute && l < request->job->layer_count; l++)
+        all *= request->recompute[l] == 2 ? 2 : 1;
+    return all;
+}
+
+static bool small_case(slot_dice *dice, slot_job *t, slc_slot_request *request, slc_slot_model_parts *parts)
+{
+    slot_job_draw(t, dice, 1 + slot_below(dice, 4), 1 + slot_below(dice, 3), 1 + slot_below(dice, 3));
+    *request = (slc_slot_request){.job = &t->job,
+                                  .times = &t->times,
+                                  .allowed = t->allowed,
+                                  .recompute = slot_below(dice, 2) ? t->recompute : NULL,
+                                  .tie = 1,
+                                  .every_position = true,
+                                  .whole_blocks = 1 + slot_below(dice, 3)};
+    assert_int_equal(slc_slot_parts_init(parts, request, true), SLUICE_OK);
+    if (count_placings(request, parts, request->whole_blocks) <= MOST_PLACINGS) return true;
+    slc_slot_parts_fini(parts);
+    return false;
+}
+
+static void check_small_case(slot_dice *dice, const slc_slot_request *drawn, const slc_slot_model_parts *parts)
+{
+    slc_slot_request request = *drawn;
+    slc_slot_solution light, answer;
+    uint64_t least;
+    assert_int_equal(slc_slot_model_least_memory(&request, &least, &light), SLUICE_OK);
+    slc_slot_solution_fini(&light);
+    request.limit = least - 1 + (uint64_t)((double)least * slot_below(dice, 100) * (slot_below(dice, 4) ? 0.01 : 0));
+
+    slc_slot_model_parts of_request = *parts;
+    of_request.request = &request;
+    enumeration e = {.request = &request, .parts = &of_request, .blocks = request.whole_blocks, .best_s = INFINITY};
+    e.answer = (slc_slot_solution){.strategies = e.strategies, .recompute = e.recompute, .flows = e.flows};
+    choose_all(&e, 0);
+
+    sluice_status status = slc_slot_model_solve(&request, &answer);
+    if (isinf(e.best_s)) {
+        assert_int_equal(status, SLUICE_ERR_BUDGET);
+        assert_true(request.limit < least);
+    } else {
+        assert_int_equal(status, SLUICE_OK);
+        assert_true(request.limit >= least);
+        if (fabs(answer.step_s - e.best_s) > 1e-6 * e.best_s)
+            fail_msg("case %llu: solver %.9f, enumeration %.9f of %llu answers", (unsigned long long)dice->drawn,
+                     answer.step_s, e.best_s, (unsigned long long)e.tried);
+    }
+    slc_slot_solution_fini(&answer);
+}
+
+static void small_cases_equal_enumeration(void **state)
+{
+    (void)state;
+    slot_dice dice = {.seed = 4};
+    slot_job t;
+    slc_slot_request request;
+    slc_slot_model_parts parts;
+    for (int cases = 0; cases < SMALL_CASES;) {
+        if (!small_case(&dice, &t, &request, &parts)) continue;
+        check_small_case(&dice, &request, &parts);
+        slc_slot_parts_fini(&parts);
+        cases++;
+    }
+}
+
+/* ---- What must hold of any answer ---- */
+
+static const double gap = 0.003;
+
+static slc_slot_request request_of(const slot_job *t, bool recompute)
+{
+    return (slc_slot_request){.job = &t->job,
+                              .times = &t->times,
+                              .allowed = t->allowed,
+                              .recompute = recompute ? t->recompute : NULL,
+                              .gap = gap};
+}
+
+static uint64_t least_of(const slc_slot_request *request)
+{
+    slc_slot_solution light;
+    uint64_t least;
+    assert_int_equal(slc_slot_model_least_memory(request, &least, &light), SLUICE_OK);
+    slc_slot_solution_fini(&light);
+    return least;
+}
+
+/* Solves, checks the answer by its account, and returns the step. */
+static double solved(const slc_slot_request *request, double *bound_s)
+{
+    slc_slot_solution answer;
+    double step_s;
+    uint64_t most;
+    if (slc_slot_model_solve(request, &answer)) fail_msg("%s", sluice_last_error());
+    assert_true(answer.found);
+    if (slc_slot_model_evaluate(request, &answer, &step_s, &most)) fail_msg("%s", sluice_last_error());
+    assert_true(fabs(step_s - answer.step_s) <= 1e-9 * step_s);
+    assert_true((double)most <= (double)request->limit * (1 + 1e-6) + 1);
+    assert_true(answer.bound_s <= answer.step_s);
+    if (bound_s) *bound_s = answer.bound_s;
+    slc_slot_solution_fini(&answer);
+    return step_s;
+}
+
+static const double slack = 1 + 0.003 + 1e-3; /* the gap and the tie-breaking term */
+
+static void more_memory_is_never_slower(void **state)
+{
+    (void)state;
+    slot_dice dice = {.seed = 5};
+    slot_job t;
+    for (int i = 0; i < 30; i++) {
+        slot_job_draw(&t, &dice, 2 + slot_below(&dice, 9), MOST_UNITS, 1 + slot_below(&dice, 5));
+        slc_slot_request request = request_of(&t, i % 2);
+        request.limit = least_of(&request);
+        double before = INFINITY;
+        for (int k = 0; k < 4; k++) {
+            double step_s = solved(&request, NULL);
+            assert_true(step_s <= before * slack);
+            before = step_s;
+            request.limit += request.limit / 8;
+        }
+    }
+}
+
+static void uniform_choices_are_never_better(void **state)
+{
+    (void)state;
+    slot_dice dice = {.seed = 6};
+    slot_job t;
+    uint8_t one[MOST_UNITS];
+    for (int i = 0; i < 25; i++) {
+        slot_job_draw(&t, &dice, 2 + slot_below(&dice, 9), MOST_UNITS, 1 + slot_below(&dice, 5));
+        slc_slot_request joint = request_of(&t, false), uniform = joint;
+        uniform.allowed = one;
+        for (int k = 0; k < SLC_STRATEGIES; k++) {
+            memset(one, 1 << k, sizeof one);
+            joint.limit = uniform.limit = least_of(&uniform) * (10 + slot_below(&dice, 4)) / 10;
+            double bound_s, uniform_s = solved(&uniform, NULL), joint_s = solved(&joint, &bound_s);
+            assert_true(joint_s <= uniform_s * slack);
+            assert_true(bound_s <= uniform_s * (1 + 1e-9));
+        }
+    }
+}
+
+static void free_recomputation_is_never_worse(void **state)
+{
+    (void)state;
+    slot_dice dice = {.seed = 7};
+    slot_job t;
+    for (int i = 0; i < 25; i++) {
+        slot_job_draw(&t, &dice, 2 + slot_below(&dice, 9), MOST_UNITS, 1 + slot_below(&dice, 5));
+        slc_slot_request without = request_of(&t, false), with = request_of(&t, true);
+        memset(t.recompute, 2, sizeof t.recompute);
+        without.limit = least_of(&without) * (10 + slot_below(&dice, 3)) / 10;
+        with.limit = without.limit;
+        assert_true(least_of(&with) <= least_of(&without));
+        assert_true(solved(&with, NULL) <= solved(&without, NULL) * slack);
+    }
+}
+
+static void bounds_are_below_every_answer(void **state)
+{
+    (void)state;
+    slot_dice dice = {.seed = 8};
+    slot_job t;
+    for (int i = 0; i < 25; i++) {
+        slot_job_draw(&t, &dice, 2 + slot_below(&dice, 7), MOST_UNITS, 1 + slot_below(&dice, 5));
+        slc_slot_request request = request_of(&t, i % 2);
+        request.limit = least_of(&request) * (10 + slot_below(&dice, 5)) / 10;
+        double bound_s, step_s = solved(&request, NULL);
+        assert_int_equal(slc_slot_model_bound(&request, &bound_s), SLUICE_OK);
+        assert_true(bound_s <= step_s * (1 + 1e-9));
+        request.relaxed = true;
+        slc_slot_solution relaxed;
+        assert_int_equal(slc_slot_model_solve(&request, &relaxed), SLUICE_OK);
+        assert_false(relaxed.found);
+        assert_true(relaxed.bound_s <= step_s * (1 + 1e-9));
+        slc_slot_solution_fini(&relaxed);
+    }
+}
+
+static void a_time_limit_still_gives_an_answer(void **state)
+{
+    (void)state;
+    slot_dice dice = {.seed = 9};
+    slot_job t;
+    for (int i = 0; i < 10; i++) {
+        slot_job_draw(&t, &dice, 10, MOST_UNITS, 3);
+        slc_slot_request request = request_of(&t, true);
+        request.limit = least_of(&request) * (10 + slot_below(&dice, 5)) / 10;
+        request.time_limit_s = 1e-6;
+        solved(&request, NULL);
+    }
+}
+
+static void equal_inputs_give_equal_answers(void **state)
+{
+    (void)state;
+    slot_dice dice = {.seed = 10};
+    slot_job t;
+    for (int i = 0; i < 10; i++) {
+        slot_job_draw(&t, &dice, 8, MOST_UNITS, 1 + slot_below(&dice, 3));
+        slc_slot_request request = request_of(&t, true);
+        request.limit = least_of(&request) * 12 / 10;
+        slc_slot_solution a, b;
+        assert_int_equal(slc_slot_model_solve(&request, &a), SLUICE_OK);
+        assert_int_equal(slc_slot_model_solve(&request, &b), SLUICE_OK);
+        assert_int_equal(a.flow_count, b.flow_count);
+        assert_memory_equal(a.strategies, b.strategies, t.job.unit_count * sizeof *a.strategies);
+        assert_memory_equal(a.recompute, b.recompute, t.job.layer_count * sizeof *a.recompute);
+        for (uint32_t f = 0; f < a.flow_count; f++) {
+            assert_int_equal(a.flows[f].position, b.flows[f].position);
+            assert_true(a.flows[f].fraction == b.flows[f].fraction);
+        }
+        slc_slot_solution_fini(&b);
+        slc_slot_solution_fini(&a);
+    }
+}
+
+static void nonsense_is_refused(void **state)
+{
+    (void)state;
+    slot_dice dice = {.seed = 11};
+    slot_job t;
+    slot_job_draw(&t, &dice, 4, MOST_UNITS, 1);
+    slc_slot_request request = request_of(&t, true);
+    slc_slot_solution answer;
+    request.limit = 1;
+    assert_int_equal(slc_slot_model_solve(&request, &answer), SLUICE_ERR_BUDGET);
+    assert_non_null(strstr(sluice_last_error(), "too small"));
+    t.allowed[0] = 0;
+    assert_int_equal(slc_slot_model_solve(&request, &answer), SLUICE_ERR_FORMAT);
+    t.allowed[0] = 15;
+    t.slot_s[2] = NAN;
+    assert_int_equal(slc_slot_model_solve(&request, &answer), SLUICE_ERR_FORMAT);
+    t.slot_s[2] = 1e-3;
+    t.times.link.kappa = 9;
+    assert_int_equal(slc_slot_model_solve(&request, &answer), SLUICE_ERR_FORMAT);
+    t.times.link.kappa = 0;
+    t.recompute[1] = 3;
+    assert_int_equal(slc_slot_model_solve(&request, &answer), SLUICE_ERR_FORMAT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_cases_equal_enumeration),    cmocka_unit_test(more_memory_is_never_slower),
+        cmocka_unit_test(uniform_choices_are_never_better), cmocka_unit_test(free_recomputation_is_never_worse),
+        cmocka_unit_test(bounds_are_below_every_answer),    cmocka_unit_test(a_time_limit_still_gives_an_answer),
+        cmocka_unit_test(equal_inputs_give_equal_answers),  cmocka_unit_test(nonsense_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
