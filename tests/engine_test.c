@@ -206,6 +206,7 @@ static int build(model *w, sluice_world *world)
     for (uint32_t l = 0; l < t->layers; l++) {
         bool recomputes = sluice_layer_recomputes(w->layer[l]);
         RANK_CHECK(!recomputes || w->can_recompute[l]);
+        if (!t->random && !strcmp(t->recompute, "all")) RANK_CHECK(recomputes == w->can_recompute[l]);
         if (!t->random && !strcmp(t->recompute, "none")) RANK_CHECK(!recomputes);
     }
     for (uint32_t p = 0; p < w->param_count; p++) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # 50 steps of GPT-2 on real text end in the same losses and the same weights, to the bit, for every strategy, mix,
-# schedule, block size and path, at equal numerics settings: on 1, 2 and 4 ranks, clipping on and off, both ways to
+# schedule, block size, path and recomputation, at equal numerics settings: on 1, 2 and 4 ranks, clipping on and off, both ways to
 # accumulate. And the loss falls.
 set -u
 sluice=$1
@@ -9,12 +9,12 @@ trap 'rm -rf "$work"' EXIT
 failed=0
 steps=${SLUICE_TEST_STEPS:-50}
 
-train() { # ranks, clip, accumulate, strategy, schedule, block, path: losses and weights in one line
+train() { # ranks, clip, accumulate, strategy, schedule, block, path, recompute: losses and weights in one line
     local direct=on
     [ "$7" = messages ] && direct=off
     SLUICE_COMM_DIRECT=$direct timeout 120 "$sluice" train -n "$1" --size nano --batch 2 --context 32 \
         --micro-batches 2 --steps "$steps" --seed 7 --threads 1 --clip "$2" --accumulate "$3" --strategy "$4" \
-        --schedule "$5" --block "$6" --json "$work/run.json" >"$work/log" 2>&1 || {
+        --schedule "$5" --block "$6" --recompute "$8" --json "$work/run.json" >"$work/log" 2>&1 || {
         echo "FAILED: sluice train, $*" >&2
         tail -5 "$work/log" >&2
         return 1
@@ -33,30 +33,30 @@ print(run["weights_sha256"], *(loss.hex() for loss in run["losses"]))
 PY
 }
 
-variants() { # strategy schedule block path
-    cat <<'LIST'
-dp serial 1MiB direct
-dp one_ahead 4096 messages
-oss one_ahead 4096 direct
-oss one_ahead 64KiB messages
-sdp one_ahead 64KiB direct
-sdp serial 1MiB messages
-fsdp one_ahead 1MiB direct
-fsdp one_ahead 4096 messages
-fsdp serial 64KiB direct
-random:1 one_ahead 4096 direct
-random:2 one_ahead 64KiB messages
+variants() { # strategy schedule block path recompute
+    cat <<'LIST' none
+dp serial 1MiB direct auto
+dp one_ahead 4096 messages all
+oss one_ahead 4096 direct none
+oss one_ahead 64KiB messages auto
+sdp one_ahead 64KiB direct all
+sdp serial 1MiB messages none
+fsdp one_ahead 1MiB direct auto
+fsdp one_ahead 4096 messages all
+fsdp serial 64KiB direct none
+random:1 one_ahead 4096 direct auto
+random:2 one_ahead 64KiB messages all
 LIST
 }
 
 compare() { # ranks, clip, accumulate: all variants against the first
     local first= line
-    while read -r strategy schedule block path; do
+    while read -r strategy schedule block path recompute; do
         [ "$1" = 1 ] && [ "$path" = messages ] && continue
-        line=$(train "$1" "$2" "$3" "$strategy" "$schedule" "$block" "$path") || { failed=1; continue; }
+        line=$(train "$1" "$2" "$3" "$strategy" "$schedule" "$block" "$path" "$recompute") || { failed=1; continue; }
         first=${first:-$line}
         [ "$line" = "$first" ] && continue
-        echo "FAILED: $1 ranks, clip $2, accumulate $3: $strategy $schedule $block $path differs from dp serial"
+        echo "FAILED: $1 ranks, clip $2, accumulate $3: $strategy $schedule $block $path, recompute $recompute, differs from dp serial"
         failed=1
     done < <(variants)
     echo "$1 ranks, clip $2, accumulate $3: ${first:0:16}"

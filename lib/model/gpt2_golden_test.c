@@ -155,7 +155,7 @@ static void model_agrees(void **state)
     assert_non_null(logits);
     double golden_loss = *(const float *)find(g, "loss", "")->data, loss = 0;
 
-    test_model t = test_model_create(&g->config, g->batch, g->length, 1, 1);
+    test_model t = test_model_create(&g->config, g->batch, g->length, 1, 1, "none");
     write_values(g, t.rt);
     must(sluice_gpt2_evaluate(t.model, tokens, targets, &loss, logits));
     double largest = 0;

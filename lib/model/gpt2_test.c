@@ -110,10 +110,10 @@ static void compare_gradients(const shape *s, sluice_runtime *rt, const double *
                   s->micro_batches, worst);
 }
 
-static void compare(const shape *s)
+static void compare(const shape *s, const char *recompute)
 {
     text t = random_text(s);
-    test_model model = test_model_create(&s->config, s->batch, s->length, s->micro_batches, s->threads);
+    test_model model = test_model_create(&s->config, s->batch, s->length, s->micro_batches, s->threads, recompute);
     double *values = random_values(s, model.rt);
     double *truth = malloc(sluice_gpt2_param_count(&s->config) * sizeof *truth);
     assert_non_null(truth);
@@ -137,7 +137,41 @@ static void gradients_agree(void **state)
         {{.layers = 2, .channels = 32, .heads = 2, .context = 64, .vocabulary = 33}, 5, 61, 3, 1},
         {{.layers = 1, .channels = 64, .heads = 1, .context = 256, .vocabulary = 50}, 2, 256, 2, 2},
     };
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) compare(&shapes[i]);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) compare(&shapes[i], i % 2 ? "none" : "all");
+}
+
+/* All gradients after two steps, and what the plan needs. The caller frees. */
+static float *gradients_of(const shape *s, const text *t, const char *recompute, uint64_t *planned_bytes)
+{
+    test_model model = test_model_create(&s->config, s->batch, s->length, s->micro_batches, s->threads, recompute);
+    free(random_values(s, model.rt));
+    for (int step = 0; step < 2; step++) train_step(s, t, &model);
+    float *all = malloc(sluice_gpt2_param_count(&s->config) * sizeof *all), *to = all;
+    assert_non_null(all);
+    for (uint32_t i = 0; i < sluice_runtime_param_count(model.rt); i++) {
+        sluice_param *param = sluice_runtime_param(model.rt, i);
+        must(sluice_param_state_read(param, "gradient", 0, sluice_param_count(param), to));
+        to += sluice_param_count(param);
+    }
+    sluice_memory_report memory;
+    must(sluice_runtime_memory(model.rt, &memory));
+    *planned_bytes = memory.planned_bytes;
+    test_model_destroy(&model);
+    return all;
+}
+
+static void recomputing_changes_no_bit(void **state)
+{
+    (void)state;
+    const shape s = {{.layers = 4, .channels = 48, .heads = 3, .context = 64, .vocabulary = 67}, 3, 50, 2, 1};
+    text t = random_text(&s);
+    uint64_t kept_bytes, again_bytes, layer = (uint64_t)s.batch * s.length * s.config.channels * 9 * sizeof(float);
+    float *kept = gradients_of(&s, &t, "none", &kept_bytes), *again = gradients_of(&s, &t, "all", &again_bytes);
+    assert_memory_equal(kept, again, sluice_gpt2_param_count(&s.config) * sizeof *kept);
+    assert_true(again_bytes + 2 * layer < kept_bytes); /* of four layers, one keeps its activations at a time */
+    free(kept);
+    free(again);
+    free_text(&t);
 }
 
 static void evaluation_agrees(void **state)
@@ -145,7 +179,7 @@ static void evaluation_agrees(void **state)
     (void)state;
     const shape s = {{.layers = 3, .channels = 32, .heads = 4, .context = 100, .vocabulary = 41}, 3, 99, 1, 1};
     text t = random_text(&s);
-    test_model model = test_model_create(&s.config, s.batch, s.length, 1, s.threads);
+    test_model model = test_model_create(&s.config, s.batch, s.length, 1, s.threads, "none");
     double *values = random_values(&s, model.rt), expected = 0, loss = 0;
     uint64_t count = t.rows * s.config.vocabulary;
     double *truth = malloc(count * sizeof *truth);
@@ -168,7 +202,7 @@ static void first_values_are_gpt2s(void **state)
 {
     (void)state;
     sluice_gpt2_config config = {.layers = 2, .channels = 64, .heads = 4, .context = 128, .vocabulary = 256};
-    test_model t = test_model_create(&config, 1, 8, 1, 1);
+    test_model t = test_model_create(&config, 1, 8, 1, 1, "none");
     must(sluice_gpt2_init(t.model, 42));
     for (uint32_t i = 0; i < sluice_runtime_param_count(t.rt); i++) {
         slc_gpt2_param_info info = slc_gpt2_param_info_at(&config, i);
@@ -229,7 +263,7 @@ static void a_bad_batch_and_a_stop_are_passed_on(void **state)
 {
     (void)state;
     sluice_gpt2_config config = {.layers = 2, .channels = 16, .heads = 2, .context = 8, .vocabulary = 16};
-    test_model t = test_model_create(&config, 1, 4, 1, 1);
+    test_model t = test_model_create(&config, 1, 4, 1, 1, "none");
     must(sluice_gpt2_init(t.model, 1));
     const int32_t good[4] = {0, 1, 2, 3}, high[4] = {0, 1, 16, 3}, none[4] = {-1, -1, -1, -1};
     double loss = 0;
@@ -252,11 +286,9 @@ static void a_bad_batch_and_a_stop_are_passed_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_agree),
-        cmocka_unit_test(evaluation_agrees),
-        cmocka_unit_test(first_values_are_gpt2s),
-        cmocka_unit_test(bad_shapes_are_refused),
-        cmocka_unit_test(a_bad_batch_and_a_stop_are_passed_on),
+        cmocka_unit_test(gradients_agree),        cmocka_unit_test(recomputing_changes_no_bit),
+        cmocka_unit_test(evaluation_agrees),      cmocka_unit_test(first_values_are_gpt2s),
+        cmocka_unit_test(bad_shapes_are_refused), cmocka_unit_test(a_bad_batch_and_a_stop_are_passed_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static inline sluice_status keep_gradient(const sluice_update *update, void *con
 }
 
 static inline test_model test_model_create(const sluice_gpt2_config *model, uint32_t batch, uint32_t tokens,
-                                           uint32_t micro_batches, uint32_t threads)
+                                           uint32_t micro_batches, uint32_t threads, const char *recompute)
 {
     static const sluice_optimizer keeper = {
         .name = "keeper", .state_count = 1, .state_name = {"gradient"}, .update = keep_gradient};
@@ -43,6 +43,7 @@ static inline test_model test_model_create(const sluice_gpt2_config *model, uint
     sluice_config_init(&config);
     config.strategy = "dp";
     config.schedule = "serial";
+    config.recompute = recompute;
     config.optimizer = &keeper;
     config.micro_batches = micro_batches;
     config.threads = threads;
