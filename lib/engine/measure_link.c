@@ -300,7 +300,7 @@ static sluice_status claim_stretch(lab *l)
     uint64_t compute = l->bytes / 8 < 2 * COMPUTE_BYTES ? l->bytes / 8 : 2 * COMPUTE_BYTES;
     compute = (compute + 127) / 128 * 128;
     sluice_status status =
-        slc_arena_claim(l->rt->arena, SLC_MEMORY_COMMUNICATION, "link measurement", l->offset, l->bytes, &address);
+        slc_arena_claim(l->rt->arena, SLC_MEMORY_REPLANNING, "link measurement", l->offset, l->bytes, &address);
     l->compute = address;
     l->compute_elements = compute / 8;
     l->link = l->compute + compute;

@@ -242,6 +242,7 @@ static void begin(sluice_runtime *rt, slc_pass *pass, slc_pass_kind kind)
     pass->operation_base[0] = rt->next_operation;
     pass->kind[0] = kind;
     pass->submitted = 0;
+    pass->quiet = 0;
     pass->number++;
     pass->parity ^= 1;
     rt->cursor = 0;
@@ -287,6 +288,27 @@ static void record(sluice_runtime *rt, const slc_pass *pass, uint32_t item, slc_
                        (slc_record){.plan = rt->plan_number, .pass = pass->number, .item = item, .kind = kind});
 }
 
+static bool waits_for_later_slots(const sluice_runtime *rt, const slc_pass *pass, const slc_item *item)
+{
+    for (uint32_t a = 0; a < item->after_count; a++) {
+        uint32_t count;
+        bool slot = pass->program->items[item->after[a].item].kind == SLC_ITEM_SLOT;
+        if (slot && threshold(pass, &item->after[a], &count) && later(count, rt->slots_posted)) return true;
+    }
+    return false;
+}
+
+/* While slots are measured nothing runs beside them: what can be over before the next one ends is waited for. */
+static sluice_status wait_for_quiet(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
+{
+    const slc_lane_order *order = running_order(pass);
+    while (pass->quiet < order->count &&
+           !waits_for_later_slots(rt, pass, &pass->program->items[order->operations[pass->quiet]]))
+        pass->quiet++;
+    sluice_status status = pump(rt, pass, pass->quiet);
+    return status ? status : wait_for_count(rt, pass->operation_base[0] + pass->quiet, exposed_s);
+}
+
 sluice_status slc_pass_slot_begin(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
 {
     uint32_t item = pass->slots[rt->cursor], count;
@@ -299,6 +321,7 @@ sluice_status slc_pass_slot_begin(sluice_runtime *rt, slc_pass *pass, double *ex
         if (!after->previous) status = pump(rt, pass, running_order(pass)->ordinal[after->item] + 1);
         if (!status) status = wait_for_count(rt, count, exposed_s);
     }
+    if (!status && rt->replan_due && !pass->evaluate) status = wait_for_quiet(rt, pass, exposed_s);
     if (!status) status = slc_pass_claims(rt, pass, item, true);
     record(rt, pass, item, SLC_RECORD_BEGINS);
     return status;

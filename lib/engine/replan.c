@@ -66,7 +66,7 @@ static sluice_status move_kept(sluice_runtime *rt, const slc_transition *transit
     void *base;
     sluice_status status = release_statics(rt);
     if (!status) status = slc_arena_limit(rt->arena, bytes);
-    if (!status) status = slc_arena_claim(rt->arena, SLC_MEMORY_MOVING, "moving between plans", 0, bytes, &base);
+    if (!status) status = slc_arena_claim(rt->arena, SLC_MEMORY_REPLANNING, "moving between plans", 0, bytes, &base);
     if (status) return status;
     slc_moves_run(base, bytes, transition->moves, transition->move_count);
     return slc_arena_release(rt->arena, 0, bytes);

@@ -12,8 +12,9 @@ bool slc_schedule_wants_times(const char *schedule);
  * Errors: the planner's, the same line on every rank; MEMORY, FORMAT, MISMATCH where a rank could not read it. */
 sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *request, slc_plan_answer *answer);
 
-/* The plan to start with. For a schedule that wants measured times it is the serial one where that fits, so that the
- * times are measured with nothing beside compute. Collective. Errors: the planner's, the same line on every rank. */
+/* The plan to start with. For a schedule that wants measured times it is the serial one where that fits; while times
+ * are measured slots wait for more than they need (pass.c), so that nothing runs beside compute whatever the plan.
+ * Collective. Errors: the planner's, the same line on every rank. */
 sluice_status slc_engine_first_plan(sluice_runtime *rt);
 
 /* Called when a step has ended: after a warm-up and two measured steps, the one re-plan that such a schedule gets. */

@@ -124,6 +124,7 @@ struct slc_pass {
     uint32_t parity;
     uint32_t number;    /* of the running pass, counted up */
     uint32_t submitted; /* operations of the running pass */
+    uint32_t quiet;     /* of them, those that wait for no slot that has not ended */
 };
 
 /* Where a slot stands; one of backward may first be one of recomputing. */

@@ -42,7 +42,7 @@ const char *slc_memory_category_name(slc_memory_category category)
     case SLC_MEMORY_COMMUNICATION: return "communication scratch";
     case SLC_MEMORY_ACTIVATIONS: return "activations";
     case SLC_MEMORY_WORKSPACES: return "workspaces";
-    case SLC_MEMORY_MOVING: return "moving between plans";
+    case SLC_MEMORY_REPLANNING: return "re-planning";
     case SLC_MEMORY_RESERVED: return "reserved by the program";
     case SLC_MEMORY_CATEGORIES: break;
     }

@@ -17,8 +17,8 @@ typedef enum {
     SLC_MEMORY_COMMUNICATION, /* scratch for messages */
     SLC_MEMORY_ACTIVATIONS,
     SLC_MEMORY_WORKSPACES,
-    SLC_MEMORY_MOVING,   /* everything, while a re-plan moves it */
-    SLC_MEMORY_RESERVED, /* what the binary keeps itself: counted, not in the arena */
+    SLC_MEMORY_REPLANNING, /* while the link is measured, and everything while a re-plan moves it */
+    SLC_MEMORY_RESERVED,   /* what the binary keeps itself: counted, not in the arena */
     SLC_MEMORY_CATEGORIES
 } slc_memory_category;
 
