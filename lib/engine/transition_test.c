@@ -1,6 +1,8 @@
 /* Moves in place against a plain copy: random layouts, from roomy to without a spare byte. */
 #include "lib/engine/transition.h"
 
+#include "tests/scale.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -60,9 +62,10 @@ static void check_moves(const unsigned char *before, const unsigned char *after,
 static void random_layouts(void **state)
 {
     (void)state;
-    enum { TRIALS = 3000, MOST = 120 };
+    enum { MOST = 120 };
+    const int trials = (int)test_rounds(2000);
     chance c = {7};
-    for (int trial = 0; trial < TRIALS; trial++) {
+    for (int trial = 0; trial < trials; trial++) {
         size_t count = pick(&c, trial % 10 ? 12 : MOST);
         slc_move moves[MOST], used[MOST];
         uint64_t bytes = 0;
