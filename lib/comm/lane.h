@@ -79,6 +79,7 @@ struct slc_comm {
     slc_message *messages, *free_messages;
     uint32_t messages_pending;
     uint32_t blocks_receiving, blocks_sending; /* over all operations in work */
+    uint32_t blocks_finished;                  /* that went by messages, since creation */
     uint32_t scratch_taken, scratch_freed;     /* slots, counted up; slot i at i modulo depth */
     uint64_t *tokens;                          /* [2 * size] contents of barrier messages and acknowledgements */
     _Atomic uint64_t suspect_ns;               /* since when a peer seems unreachable; 0: none */
@@ -114,7 +115,8 @@ uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op);
 
 /* messages.c */
 sluice_status slc_messages_init(slc_comm *comm);
-bool slc_messages_step(slc_comm *comm);                                  /* posts what may be posted */
+bool slc_messages_plenty(const slc_comm *comm); /* when a block has ended, another one keeps the link busy */
+bool slc_messages_step(slc_comm *comm);         /* posts what may be posted */
 void slc_messages_reduced(slc_comm *comm, slc_run *run, uint64_t block); /* a block's own part has its sum */
 bool slc_messages_arrived(slc_comm *comm, slc_run *run, uint64_t block); /* all contributions of a block are here */
 const char *slc_messages_contribution(slc_comm *comm, const slc_run *run, uint64_t block, int rank);

@@ -309,6 +309,7 @@ static bool finish_block(slc_comm *comm, slc_run *run)
     }
     if (state->sends) return false;
     run->finished++;
+    comm->blocks_finished++;
     comm->blocks_receiving--;
     comm->blocks_sending--;
     return true;
@@ -317,6 +318,11 @@ static bool finish_block(slc_comm *comm, slc_run *run)
 bool slc_messages_finished(const slc_comm *comm, const slc_run *run)
 {
     return !comm->message_peer_count || run->finished == run->end_block;
+}
+
+bool slc_messages_plenty(const slc_comm *comm)
+{
+    return comm->blocks_sending > 1;
 }
 
 bool slc_messages_step(slc_comm *comm)

@@ -20,7 +20,16 @@ static const uint64_t suspicion_ns = 3000000000u; /* how long the control connec
 static const uint64_t aside_period_ns = 20000000u;
 static const uint64_t transport_linger_ns = 1000000000u;
 static const uint64_t cancel_patience_ns = 2000000000u;
+static const uint64_t least_rest_ns = 250000u; /* on a faster link a rest would outlast what is on its way */
 static const uint32_t far_beyond = 1u << 30;
+
+/* How long a network that has enough to do may be left alone. */
+typedef struct {
+    uint64_t since_ns; /* when the last block ended, or there came to be plenty; 0: there is not */
+    uint64_t block_ns; /* mean time from one block's end to the next, while there is plenty */
+    uint32_t finished; /* blocks, then */
+    bool gathered;     /* it was left alone, and nothing has happened since */
+} pacing;
 
 void slc_thread_wake(sluice_world *world)
 {
@@ -153,6 +162,19 @@ static uint64_t next_due(const sluice_world *world)
     return due;
 }
 
+static void take_rings(sluice_world *world)
+{
+    uint64_t rings;
+    ssize_t got = read(world->neighbours.doorbell, &rings, sizeof rings);
+    (void)got; /* nothing is left when two woke it at once */
+}
+
+static struct timespec time_left(uint64_t due_ns)
+{
+    uint64_t now = slc_clock_ns(), left = due_ns > now ? due_ns - now : 0;
+    return (struct timespec){.tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u)};
+}
+
 /* Waits for any descriptor or the next due moment. True if a control connection has something. */
 static bool poll_all(sluice_world *world)
 {
@@ -167,14 +189,10 @@ static bool poll_all(sluice_world *world)
     int first_control = count;
     count += slc_control_polls(&world->control, polls + count);
 
-    uint64_t due = next_due(world), now = slc_clock_ns(), left = due > now ? due - now : 0;
-    struct timespec timeout = {.tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u)};
+    uint64_t due = next_due(world);
+    struct timespec timeout = time_left(due);
     int ready = ppoll(polls, (nfds_t)count, due == UINT64_MAX ? NULL : &timeout, NULL);
-    if (ready > 0 && polls[0].revents) {
-        uint64_t rings;
-        ssize_t got = read(world->neighbours.doorbell, &rings, sizeof rings);
-        (void)got; /* nothing is left when two woke it at once */
-    }
+    if (ready > 0 && polls[0].revents) take_rings(world);
     for (int i = first_control; ready > 0 && i < count; i++)
         if (polls[i].revents) return true;
     return false;
@@ -206,6 +224,42 @@ static bool sleep_until_woken(sluice_world *world)
     atomic_exchange(sleeping, 0);
     core_mate(world, sched_getcpu()); /* says where it is now */
     return control;
+}
+
+/* Keeps the time of a block while there is plenty. */
+static void watch_blocks(pacing *pace, const slc_comm *comm, uint64_t now_ns)
+{
+    uint32_t finished = comm->blocks_finished - pace->finished;
+    if (!slc_messages_plenty(comm)) {
+        pace->since_ns = 0;
+        return;
+    }
+    if (pace->since_ns && !finished) return;
+    if (pace->since_ns) {
+        uint64_t block_ns = (now_ns - pace->since_ns) / finished;
+        pace->block_ns = pace->block_ns ? (3 * pace->block_ns + block_ns) / 4 : block_ns;
+    }
+    pace->since_ns = now_ns;
+    pace->finished = comm->blocks_finished;
+}
+
+/* A wake for every piece of a block costs compute more than the piece itself. While two blocks are on their way,
+ * traffic may gather for half the time that one takes: the link stays busy. Then the next sleep is one that traffic
+ * ends. True if it was left alone, or something came up. */
+static bool let_gather(sluice_world *world, pacing *pace)
+{
+    uint64_t rest_ns = earlier(world->pace_ns, pace->block_ns / 2);
+    if (pace->gathered || !pace->since_ns || rest_ns < least_rest_ns) return false;
+    _Atomic uint32_t *sleeping = &world->neighbours.page->sleeping;
+    atomic_exchange(sleeping, 1);
+    uint64_t now = slc_clock_ns();
+    bool busy = atomic_load(&world->stop) || advance(world, now);
+    struct pollfd doorbell = {.fd = world->neighbours.doorbell, .events = POLLIN};
+    struct timespec timeout = time_left(earlier(next_due(world), now + rest_ns));
+    if (!busy && ppoll(&doorbell, 1, &timeout, NULL) > 0) take_rings(world);
+    atomic_exchange(sleeping, 0);
+    pace->gathered = !busy;
+    return true;
 }
 
 /* Moves to another core, once: the thread may run anywhere again afterwards. */
@@ -244,6 +298,7 @@ static void *thread_main(void *argument)
 {
     sluice_world *world = argument;
     uint64_t looked_ns = 0, idle_ns = 0;
+    pacing pace = {0};
     while (!atomic_load_explicit(&world->stop, memory_order_acquire)) {
         uint64_t now = slc_clock_ns();
         bool busy = advance(world, now);
@@ -252,10 +307,13 @@ static void *thread_main(void *argument)
             busy |= look_at_control(world, now);
             finish_collective(world);
         }
+        watch_blocks(&pace, &world->comm, now);
         if (busy) {
             idle_ns = 0;
+            pace.gathered = false;
             continue;
         }
+        if (let_gather(world, &pace)) continue;
         if (!idle_ns) idle_ns = now;
         if (now - idle_ns < world->spin_ns) {
             pause_shortly(world, now);

@@ -169,9 +169,11 @@ static sluice_status copy_config(sluice_world *world, const sluice_world_config 
 
 static sluice_status choose_idling(sluice_world *world)
 {
-    unsigned spin_us;
+    unsigned spin_us = 0, pace_us = 0;
     sluice_status status = slc_setting_count(&slc_comm_settings, "SLUICE_COMM_SPIN_US", &spin_us);
+    if (!status) status = slc_setting_count(&slc_comm_settings, "SLUICE_COMM_PACE_US", &pace_us);
     world->spin_ns = (uint64_t)spin_us * 1000;
+    world->pace_ns = (uint64_t)pace_us * 1000;
     world->yield = world->neighbours.count + 1 > sysconf(_SC_NPROCESSORS_ONLN);
     return status;
 }

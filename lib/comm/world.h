@@ -31,6 +31,7 @@ struct sluice_world {
     _Atomic bool stop;
     bool acknowledged; /* the thread has seen the failure */
     uint64_t spin_ns;
+    uint64_t pace_ns;  /* most between two looks at a network that has enough to do */
     bool yield;        /* more ranks than cores: let the others go on while looking for work */
     uint64_t aside_ns; /* when the thread last moved away from a neighbour's core */
     struct pollfd *polls;
