@@ -181,6 +181,9 @@ static int move(model *m, const char *strategy, const char *schedule)
 static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "random:1"};
 enum { STRATEGIES = sizeof strategies / sizeof *strategies };
 
+static const char *const schedules[] = {"serial", "one_ahead", "bucketed", "random", "priority", "greedy"};
+enum { SCHEDULES = sizeof schedules / sizeof *schedules };
+
 /* Every strategy after every other, a step between any two. */
 static int train(model *m)
 {
@@ -189,7 +192,7 @@ static int train(model *m)
     uint64_t number = 0;
     for (int from = 0; from < STRATEGIES; from++)
         for (int to = 0; to < STRATEGIES; to++) {
-            const char *schedule = (from + to) % 2 ? "serial" : "one_ahead";
+            const char *schedule = schedules[number % SCHEDULES];
             if (m->t->moves && (move(m, strategies[from], NULL) || move(m, strategies[to], schedule))) return 1;
             if (step(m, ++number, &report)) return 1;
             RANK_CHECK(report.plan == (m->t->moves ? 1 + 2 * number : 1));
