@@ -16,8 +16,7 @@ double slc_search_left_s(const slc_slot_search *search)
 
 bool slc_search_is_done(const slc_slot_search *search)
 {
-    double slack = search->program->preference_s / search->program->time_unit;
-    return search->best_objective - search->bound <= search->request->gap * search->best_objective + slack;
+    return search->best_objective - search->bound <= search->request->gap * search->best_objective;
 }
 
 /* The dual method takes few steps after a change of bounds; where it does not, it goes in circles among equal layers,

@@ -45,7 +45,21 @@ static sluice_status begin(slc_slot_search *search)
     return proven ? no_room(search, slc_serial_peak(search->memory, &search->least, search->rows)) : SLUICE_OK;
 }
 
-static void relax(slc_slot_search *search)
+/* The bound without the tie-breaking term: the same LP from where it stands, with the plain costs. A few steps. */
+static void tighten(slc_slot_search *search)
+{
+    slc_slot_program *program = search->program;
+    slc_search_restore_basis(search);
+    for (int i = 0; i < program->flow_count; i++)
+        glp_set_obj_coef(program->lp, program->first_flow + i, program->flows[i].cost);
+    if (slc_search_simplex(search, false)) {
+        double bound_s = glp_get_obj_val(program->lp) * program->time_unit;
+        if (bound_s > search->bound_s) search->bound_s = bound_s;
+    }
+}
+
+/* The relaxation: a bound. False: out of time. */
+static bool relax(slc_slot_search *search)
 {
     glp_prob *lp = search->program->lp;
     glp_scale_prob(lp, GLP_SF_AUTO);
@@ -53,19 +67,20 @@ static void relax(slc_slot_search *search)
         slc_search_serial_basis(search);
     else
         glp_adv_basis(lp, 0);
-    if (!slc_search_simplex(search, false)) return;
+    if (!slc_search_simplex(search, false)) return false;
     search->bound = glp_get_obj_val(lp);
+    search->bound_s = search->bound * search->program->time_unit - search->program->preference_s;
     slc_search_save_basis(search);
+    return true;
 }
 
 static sluice_status search_all(slc_slot_search *search)
 {
-    double nothing = search->bound;
-    sluice_status status = SLUICE_OK;
-    relax(search);
-    if (search->bound == nothing || search->request->relaxed) return status;
-    if (!search->request->whole_blocks) status = slc_search_round(search);
+    if (!relax(search)) return SLUICE_OK;
+    if (search->request->relaxed) return SLUICE_OK;
+    sluice_status status = search->request->whole_blocks ? SLUICE_OK : slc_search_round(search);
     if (!status && !slc_search_is_done(search)) status = slc_search_branch(search);
+    if (!status && search->program->preference_s > 0) tighten(search);
     return status;
 }
 
@@ -97,7 +112,8 @@ static sluice_status solve(void *context)
 {
     solving *s = context;
     uint32_t tie = s->request->tie ? s->request->tie : slc_tie_by_size(s->parts);
-    sluice_status status = slc_slot_program_init(&s->program, s->parts, tie, !s->request->whole_blocks);
+    sluice_status status =
+        slc_slot_program_init(&s->program, s->parts, tie, !s->request->whole_blocks && !s->request->relaxed);
     s->search = (slc_slot_search){.request = s->request,
                                   .parts = s->parts,
                                   .memory = &s->memory,
@@ -112,8 +128,8 @@ static sluice_status solve(void *context)
 static sluice_status write_out(solving *s)
 {
     const slc_slot_program *program = &s->program;
-    double unit = program->time_unit;
-    s->out->bound_s = fmax(s->search.bound * unit - program->preference_s - s->parts->forgone_s, program->fixed_s);
+    double bound_s = fmax(s->search.bound * program->time_unit - program->preference_s, s->search.bound_s);
+    s->out->bound_s = fmax(bound_s - s->parts->forgone_s, program->fixed_s);
     if (s->request->relaxed || !isfinite(s->search.best_objective)) return SLUICE_OK;
     sluice_status status = slc_search_answer(&s->search, s->out);
     uint64_t bytes;

@@ -13,9 +13,9 @@
 
 /* How many small cases are enumerated; bench builds may ask for more with -DSMALL_CASES=500. */
 #ifndef SMALL_CASES
-#define SMALL_CASES 60
+#define SMALL_CASES 200
 #endif
-enum { MOST_PLACINGS = 20000, MOST_SMALL_FLOWS = 100 };
+enum { FEWEST_PLACINGS = 200, MOST_PLACINGS = 20000, MOST_SMALL_FLOWS = 100 };
 
 /* ---- Enumeration ---- */
 
@@ -117,7 +117,8 @@ static double count_placings(const slc_slot_request *request, const slc_slot_mod
 
 static bool small_case(slot_dice *dice, slot_job *t, slc_slot_request *request, slc_slot_model_parts *parts)
 {
-    slot_job_draw(t, dice, 1 + slot_below(dice, 4), 1 + slot_below(dice, 3), 1 + slot_below(dice, 3));
+    uint32_t micro_batches = slot_below(dice, 3) ? 1 : 2 + slot_below(dice, 2);
+    slot_job_draw(t, dice, 2 + slot_below(dice, 3), 1 + slot_below(dice, 3), micro_batches);
     *request = (slc_slot_request){.job = &t->job,
                                   .times = &t->times,
                                   .allowed = t->allowed,
@@ -126,7 +127,8 @@ static bool small_case(slot_dice *dice, slot_job *t, slc_slot_request *request, 
                                   .every_position = true,
                                   .whole_blocks = 1 + slot_below(dice, 3)};
     assert_int_equal(slc_slot_parts_init(parts, request, true), SLUICE_OK);
-    if (count_placings(request, parts, request->whole_blocks) <= MOST_PLACINGS) return true;
+    double placings = count_placings(request, parts, request->whole_blocks);
+    if (FEWEST_PLACINGS <= placings && placings <= MOST_PLACINGS) return true;
     slc_slot_parts_fini(parts);
     return false;
 }
@@ -138,7 +140,9 @@ static void check_small_case(slot_dice *dice, const slc_slot_request *drawn, con
     uint64_t least;
     assert_int_equal(slc_slot_model_least_memory(&request, &least, &light), SLUICE_OK);
     slc_slot_solution_fini(&light);
-    request.limit = least - 1 + (uint64_t)((double)least * slot_below(dice, 100) * (slot_below(dice, 4) ? 0.01 : 0));
+    request.limit = least + (uint64_t)((double)least * slot_below(dice, 60) * 0.01);
+    if (slot_below(dice, 6) == 0) request.limit = least;
+    if (slot_below(dice, 12) == 0) request.limit = least - 1;
 
     slc_slot_model_parts of_request = *parts;
     of_request.request = &request;

@@ -24,6 +24,7 @@ typedef struct {
     int entry_count, entry_capacity;
     uint32_t *positions;
     slc_span *spans;
+    double preference; /* seconds per second moved and position of distance */
     bool failed;
 } maker;
 
@@ -295,8 +296,8 @@ static double distance(const slc_stream *s, uint32_t position)
     return s->kind == SLC_FLOW_REDUCE ? position - s->first : s->last - position;
 }
 
-/* One stream's share of a column; returns what it costs. */
-static double put_flow(maker *m, uint32_t stream, uint32_t position, double preference)
+/* One stream's share of a column; returns what it costs, and adds to the tie-breaking term. */
+static double put_flow(maker *m, uint32_t stream, uint32_t position, double *preferred)
 {
     const slc_slot_model_parts *p = m->parts;
     const slc_stream *s = &p->streams[stream];
@@ -309,8 +310,8 @@ static double put_flow(maker *m, uint32_t stream, uint32_t position, double pref
     uint32_t count = slc_stream_spans(p, s, position, spans);
     for (uint32_t i = 0; i < count; i++) put_span(m, &spans[i], 1);
     put_order(m, s, position);
-    double cost = slc_slot_weight(p, slot) * s->seconds * (position & 1 ? 1 : link->kappa);
-    return cost + preference * s->seconds * distance(s, position);
+    *preferred += m->preference * s->seconds * distance(s, position);
+    return slc_slot_weight(p, slot) * s->seconds * (position & 1 ? 1 : link->kappa);
 }
 
 /* With a template: the same stream of the next micro-batch, for a reduction that reaches beyond its own and for a
@@ -339,7 +340,7 @@ static uint32_t twin_of(const slc_slot_model_parts *p, uint32_t stream, uint32_t
     return SLC_NONE;
 }
 
-static void add_flows(maker *m, double preference)
+static void add_flows(maker *m)
 {
     slc_slot_program *program = m->program;
     uint32_t whole = m->parts->request->whole_blocks, cycle = 2 * slc_job_slots(m->parts->job);
@@ -349,14 +350,15 @@ static void add_flows(maker *m, double preference)
         for (uint32_t k = 0; k < count; k++) {
             uint32_t position = m->positions[k], twin = twin_of(m->parts, i, position, &is_twin);
             if (is_twin) continue;
-            double cost = put_flow(m, i, position, preference);
-            if (twin != SLC_NONE) cost += put_flow(m, twin, position + cycle, preference);
+            double preferred = 0, cost = put_flow(m, i, position, &preferred);
+            if (twin != SLC_NONE) cost += put_flow(m, twin, position + cycle, &preferred);
+            double one = m->program->time_unit * (whole ? whole : 1);
             int column = glp_add_cols(program->lp, 1);
-            program->flows[program->flow_count++] = (slc_flow_column){i, position, twin, position + cycle};
+            program->flows[program->flow_count++] = (slc_flow_column){i, position, twin, position + cycle, cost / one};
             glp_set_col_bnds(program->lp, column, GLP_LO, 0, 0);
             for (int t = 0; whole && t < m->touched_count; t++) m->entry[m->touched[t]] /= whole;
             if (whole) glp_set_col_kind(program->lp, column, GLP_IV);
-            glp_set_obj_coef(program->lp, column, cost / program->time_unit / (whole ? whole : 1));
+            glp_set_obj_coef(program->lp, column, (cost + preferred) / one);
             end_column(m, column);
         }
     }
@@ -441,7 +443,8 @@ static sluice_status fill(slc_slot_program *program, bool preference)
     add_choices(&m);
     add_recomputations(&m);
     program->first_flow = glp_get_num_cols(program->lp) + 1;
-    add_flows(&m, preference ? preference_rate(program) : 0);
+    m.preference = preference ? preference_rate(program) : 0;
+    add_flows(&m);
     glp_set_obj_coef(program->lp, 0, program->fixed_s / program->time_unit);
     if (m.failed)
         status = slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %d entries", m.entry_count);

@@ -11,6 +11,7 @@
 typedef struct {
     uint32_t stream, position;
     uint32_t twin, twin_position; /* twin == SLC_NONE: none */
+    double cost;                  /* in the program's units, without the tie-breaking term */
 } slc_flow_column;
 
 typedef struct {
