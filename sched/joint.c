@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
+#include "sched/fit_order.h"
 #include "sched/least_memory.h"
 #include "sched/search.h"
 #include "sched/slot_order.h"
@@ -182,9 +183,9 @@ static uint32_t variants(const slc_joint_request *r, slc_slot_order_options list
     return count;
 }
 
-/* What makes waits is the packing: an answer that fits by its lifetimes is packed with patience. *excess: by how much
- * the smallest way of writing it down is above the limit; 0 when one fits. */
-static sluice_status write_down(joint *j, const slc_slot_solution *solution, uint64_t *excess)
+/* What fits by its lifetimes is packed with patience. *excess: by how much the smallest way of writing the answer down
+ * is above the limit, then left in `nearest`; 0 when one fits. */
+static sluice_status write_down(joint *j, const slc_slot_solution *solution, slc_order *nearest, uint64_t *excess)
 {
     slc_slot_order_options list[4];
     uint32_t count = variants(j->request, list);
@@ -193,18 +194,35 @@ static sluice_status write_down(joint *j, const slc_slot_solution *solution, uin
     take_choices(j, solution);
     for (uint32_t v = 0; !status && v < count; v++) {
         slc_scheduling in = scheduling(j);
-        slc_order order = {0};
+        slc_order order = {0}, larger;
         slc_plan *plan = NULL;
         uint64_t arena = UINT64_MAX;
         slc_order_from_slots(&in, solution, &list[v], &order);
         status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
         if (!status) status = slc_plan_try(&in, &order, &slc_scheduler_ilp, PATIENT_TRIES, &plan, &arena);
-        slc_order_fini(&order);
-        if (arena < smallest) smallest = arena;
+        larger = order;
+        if (arena < smallest) {
+            smallest = arena;
+            larger = *nearest;
+            *nearest = order;
+        }
+        slc_order_fini(&larger);
         if (!status && plan) status = consider(j, plan, &slc_scheduler_ilp, "ilp");
     }
     *excess = smallest > limit && smallest != UINT64_MAX ? smallest - limit : 0;
     return status;
+}
+
+/* An answer that is a little too large: gathers later, reductions earlier, until it fits. */
+static sluice_status fit(joint *j, const slc_slot_solution *solution, slc_order *nearest, uint64_t *excess)
+{
+    slc_plan *plan = NULL;
+    uint64_t arena = UINT64_MAX;
+    take_choices(j, solution);
+    slc_scheduling in = scheduling(j);
+    sluice_status status = slc_fit_order(&in, &slc_scheduler_ilp, j->deadline_ns, nearest, &plan, &arena);
+    if (plan) *excess = 0;
+    return status || !plan ? status : consider(j, plan, &slc_scheduler_ilp, "ilp");
 }
 
 static void note(joint *j, sluice_status status)
@@ -213,7 +231,31 @@ static void note(joint *j, sluice_status status)
              sluice_status_name(status), sluice_last_error());
 }
 
-/* Row 5 is a lower bound of what packing needs: while the packed plan is too large, the model gets that much less. */
+/* One answer of the model for `limit`, made real. *excess as above; *feasible: the model has an answer at all. */
+static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint64_t *excess, bool *feasible)
+{
+    slc_slot_solution solution = {0};
+    slc_order nearest = {0};
+    ask->time_limit_s = time_left(j) / 2;
+    *excess = 0;
+    sluice_status status = slc_slot_model_solve(ask, &solution);
+    j->answer->solver_s += solution.solve_s;
+    *feasible = !status && solution.found;
+    if (status && status != SLUICE_ERR_BUDGET) note(j, status);
+    if (first && !status) j->answer->bound_s = solution.bound_s;
+    if (first && *feasible) j->answer->model_s = solution.step_s;
+    if (status != SLUICE_ERR_MEMORY) status = SLUICE_OK; /* what else there is stands in for it */
+    if (*feasible) {
+        status = write_down(j, &solution, &nearest, excess);
+        if (!status && *excess && *excess < j->request->limit / 20) status = fit(j, &solution, &nearest, excess);
+    }
+    slc_slot_solution_fini(&solution);
+    slc_order_fini(&nearest);
+    return status;
+}
+
+/* Row 5 is a lower bound of what packing needs: while the packed plan is too large, the model gets that much less;
+ * where that leaves it nothing, half as much less. After a plan that fits, one between it and the last that did not. */
 static sluice_status try_slot_model(joint *j)
 {
     const slc_joint_request *r = j->request;
@@ -225,23 +267,19 @@ static sluice_status try_slot_model(joint *j)
                             .recompute = r->recompute,
                             .limit = r->limit,
                             .gap = 0.003};
+    uint64_t too_large = 0; /* the least limit whose plan did not fit; 0: none yet */
     sluice_status status = SLUICE_OK;
     for (int round = 0; !status && round < SLOT_ROUNDS && time_left(j) > 0; round++) {
-        slc_slot_solution solution = {0};
-        ask.time_limit_s = time_left(j) / 2;
-        sluice_status solved = slc_slot_model_solve(&ask, &solution);
-        j->answer->solver_s += solution.solve_s;
-        uint64_t excess = 0;
-        if (solved == SLUICE_ERR_MEMORY) status = solved;
-        if (solved && solved != SLUICE_ERR_BUDGET) note(j, solved);
-        if (!round && !solved) j->answer->bound_s = solution.bound_s;
-        if (!solved && solution.found) {
-            if (!round) j->answer->model_s = solution.step_s;
-            status = write_down(j, &solution, &excess);
+        uint64_t excess;
+        bool feasible;
+        status = try_limit(j, &ask, !round, &excess, &feasible);
+        if (feasible && excess) {
+            too_large = ask.limit;
+            ask.limit -= excess < ask.limit ? excess : ask.limit;
+        } else {
+            if (!too_large || too_large - ask.limit < r->limit / 400) break;
+            ask.limit += (too_large - ask.limit) / 2;
         }
-        slc_slot_solution_fini(&solution);
-        if (solved || !excess || excess >= ask.limit) break;
-        ask.limit -= excess;
     }
     free(allowed);
     return status;

@@ -44,15 +44,20 @@ static sluice_status note_choices(const slc_scheduling *in, slc_plan *plan)
     return SLUICE_OK;
 }
 
-/* A plan without waits: enough to know its size. `train` NULL: as the scheduler orders it. */
-static sluice_status lay_out(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
-                             const slc_packing_effort *effort, slc_plan *plan)
+/* Items and choices. `train` NULL: as the scheduler orders it. */
+static sluice_status write_programs(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                                    slc_plan *plan)
 {
     plan->schedule = scheduler->name;
     sluice_status status = note_choices(in, plan);
     if (!status) status = train ? copy_program(train, &plan->train) : make_program(in, scheduler, false, &plan->train);
-    if (!status) status = make_program(in, scheduler, true, &plan->evaluate);
-    if (!status) status = slc_plan_add_buffers(in->job, plan);
+    return status ? status : make_program(in, scheduler, true, &plan->evaluate);
+}
+
+/* A plan without waits: enough to know its size. */
+static sluice_status lay_out(const slc_scheduling *in, const slc_packing_effort *effort, slc_plan *plan)
+{
+    sluice_status status = slc_plan_add_buffers(in->job, plan);
     if (!status) status = slc_plan_add_claims(in->job, plan, false);
     if (!status) status = slc_plan_add_claims(in->job, plan, true);
     if (!status) status = slc_plan_pack(plan, effort);
@@ -64,7 +69,8 @@ static sluice_status make(const slc_scheduling *in, const slc_order *train, cons
 {
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    sluice_status status = lay_out(in, train, scheduler, &(slc_packing_effort){.limit = UINT64_MAX}, plan);
+    sluice_status status = write_programs(in, train, scheduler, plan);
+    if (!status) status = lay_out(in, &(slc_packing_effort){.limit = UINT64_MAX}, plan);
     if (!status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, false);
     if (!status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, true);
     if (!status) status = slc_plan_validate(in->job, plan);
@@ -87,27 +93,37 @@ sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *tra
     return make(in, train, scheduler, out);
 }
 
-static bool waits_for_later(const slc_program *program)
-{
-    for (uint32_t i = 0; i < program->item_count; i++)
-        for (uint32_t a = 0; a < program->items[i].after_count; a++)
-            if (!program->items[i].after[a].previous && program->items[i].after[a].item >= i) return true;
-    return false;
-}
-
-sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
-                           uint32_t tries, slc_plan **out, uint64_t *arena_bytes)
+sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                               uint32_t tries, slc_plan **out)
 {
     *out = NULL;
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
     slc_packing_effort effort = {.limit = in->limit, .enough = in->limit, .tries = tries};
-    sluice_status status = lay_out(in, train, scheduler, &effort, plan);
-    *arena_bytes = status ? UINT64_MAX : plan->arena_bytes;
-    bool fits = !status && plan->arena_bytes <= in->limit;
+    bool legal = false;
+    sluice_status status = write_programs(in, train, scheduler, plan);
+    if (!status) status = slc_plan_order_is_legal(in->job, plan, &legal);
+    if (!status) status = legal ? lay_out(in, &effort, plan) : SLUICE_ERR_FORMAT;
+    if (!status) {
+        *out = plan;
+        return SLUICE_OK;
+    }
+    slc_plan_destroy(plan);
+    return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status;
+}
+
+sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                           uint32_t tries, slc_plan **out, uint64_t *arena_bytes)
+{
+    slc_plan *plan;
+    *out = NULL;
+    sluice_status status = slc_plan_lay_out(in, train, scheduler, tries, &plan);
+    *arena_bytes = plan ? plan->arena_bytes : UINT64_MAX;
+    if (status || !plan) return status;
+    bool fits = plan->arena_bytes <= in->limit;
     if (fits) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, false);
     if (fits && !status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, true);
-    if (fits && !status && !waits_for_later(&plan->train)) {
+    if (fits && !status) {
         *out = plan;
         return SLUICE_OK;
     }
@@ -120,7 +136,8 @@ sluice_status slc_plan_measure(const slc_scheduling *in, const slc_scheduler *sc
 {
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    sluice_status status = lay_out(in, NULL, scheduler, &(slc_packing_effort){.limit = limit}, plan);
+    sluice_status status = write_programs(in, NULL, scheduler, plan);
+    if (!status) status = lay_out(in, &(slc_packing_effort){.limit = limit}, plan);
     *arena_bytes = plan->arena_bytes;
     slc_plan_destroy(plan);
     return slc_error_context(status, "plan");

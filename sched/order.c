@@ -2,6 +2,7 @@
 #include "sched/scheduler.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void append(slc_order *order, slc_item item)
 {
@@ -113,4 +114,36 @@ void slc_order_value_gathers(slc_order *order, const slc_job *job, const slc_str
             if (job->units[u].trainable && job->units[u].uses[0].layer == layer &&
                 (strategies[u] == SLC_OSS || strategies[u] == SLC_SDP))
                 slc_order_operation(order, job, SLC_ITEM_GATHER_VALUE, job->micro_batches - 1, u);
+}
+
+/* ---- Changing an order ---- */
+
+void slc_order_shift(slc_order *order, uint32_t from, uint32_t to)
+{
+    slc_item moved = order->items[from];
+    if (from < to)
+        memmove(order->items + from, order->items + from + 1, (to - from) * sizeof moved);
+    else
+        memmove(order->items + to + 1, order->items + to, (from - to) * sizeof moved);
+    order->items[to] = moved;
+}
+
+static bool is_reduction(slc_item_kind kind)
+{
+    return kind == SLC_ITEM_REDUCE_SCATTER || kind == SLC_ITEM_ALL_REDUCE;
+}
+
+void slc_order_settle_agreement(slc_order *order, const slc_job *job)
+{
+    uint32_t agree = SLC_NONE, last[2] = {SLC_NONE, SLC_NONE};
+    for (uint32_t i = 0; i < order->count; i++) {
+        if (order->items[i].kind == SLC_ITEM_AGREE) agree = i;
+        if (is_reduction(order->items[i].kind) && order->items[i].micro_batch + 1 == job->micro_batches)
+            last[order->items[i].late] = i;
+    }
+    bool late = last[1] != SLC_NONE;
+    uint32_t behind = last[late];
+    if (agree == SLC_NONE || behind == SLC_NONE || (order->items[agree].late == late && agree > behind)) return;
+    order->items[agree].late = late;
+    slc_order_shift(order, agree, agree < behind ? behind : behind + 1);
 }

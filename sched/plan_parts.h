@@ -16,6 +16,9 @@ sluice_status slc_plan_add_claims(const slc_job *job, slc_plan *plan, bool evalu
 /* Fills `after` of every item: data, hazards of resident buffers, tickets. */
 sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, bool evaluate);
 
+/* Does every item of the training order come behind what it needs? The plan has items and strategies. */
+sluice_status slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, bool *legal);
+
 /* How hard to pack. */
 typedef struct {
     uint64_t limit;  /* when the lower bound is above it, arena_bytes is that bound and no offset is filled */

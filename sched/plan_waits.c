@@ -298,3 +298,28 @@ free_places:
     slc_places_fini(&places);
     return status;
 }
+
+/* Tickets need addresses; what data needs of an order can be told before. */
+sluice_status slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, bool *legal)
+{
+    const slc_program *program = &plan->train;
+    slc_places places;
+    *legal = true;
+    sluice_status status = slc_places_init(&places, job, program);
+    for (uint32_t i = 0; !status && *legal && i < program->item_count; i++) {
+        waits w = {.job = job,
+                   .plan = plan,
+                   .program = program,
+                   .places = &places,
+                   .item = i,
+                   .latest = {SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE}};
+        if (program->items[i].kind == SLC_ITEM_SLOT)
+            slot_waits(&w, &program->items[i]);
+        else
+            operation_waits(&w, &program->items[i]);
+        for (int lane = 0; lane < LANES; lane++)
+            if (w.latest[lane] != SLC_NONE && w.latest[lane] >= i) *legal = false;
+    }
+    slc_places_fini(&places);
+    return status;
+}

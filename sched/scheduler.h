@@ -53,6 +53,11 @@ sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *tra
 sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                            uint32_t tries, slc_plan **out, uint64_t *arena_bytes);
 
+/* Items, lifetimes and packing only: what there is of a plan that is too large. NULL in *out: the order is illegal.
+ * Errors: MEMORY. */
+sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                               uint32_t tries, slc_plan **out);
+
 /* How large the arena of that plan is, without making the rest of it. A figure above `limit` may be a lower bound of
  * it: that needs no packing. Errors: MEMORY; FORMAT (a defect of ours). */
 sluice_status slc_plan_measure(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
@@ -66,6 +71,10 @@ void slc_order_operation(slc_order *order, const slc_job *job, slc_item_kind kin
 void slc_order_run(slc_order *order, slc_item_kind kind, bool late, uint32_t micro_batch, uint32_t unit, uint32_t index,
                    uint64_t first_block, uint64_t block_count);
 void slc_order_fini(slc_order *order);
+/* Moves one item to another place; those between move up. */
+void slc_order_shift(slc_order *order, uint32_t from, uint32_t to);
+/* Puts the agreement behind the last reduction of the step, after reductions have moved. */
+void slc_order_settle_agreement(slc_order *order, const slc_job *job);
 void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit,
                              uint32_t window);
 

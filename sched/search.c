@@ -99,16 +99,6 @@ static bool is_reduction(const slc_item *item)
     return item->kind == SLC_ITEM_REDUCE_SCATTER || item->kind == SLC_ITEM_ALL_REDUCE;
 }
 
-static void shift(slc_order *order, uint32_t from, uint32_t to)
-{
-    slc_item moved = order->items[from];
-    if (from < to)
-        memmove(order->items + from, order->items + from + 1, (to - from) * sizeof moved);
-    else
-        memmove(order->items + to + 1, order->items + to, (from - to) * sizeof moved);
-    order->items[to] = moved;
-}
-
 /* Over the step's border an operation becomes late, or is late no more. Gathers of windows stay on their side. */
 static bool move_by(slc_order *order, uint32_t item, int64_t distance, bool barrier)
 {
@@ -123,7 +113,7 @@ static bool move_by(slc_order *order, uint32_t item, int64_t distance, bool barr
         to = to < 0 ? to + count : to - count;
         if (to < 0 || to >= count) return false;
     }
-    shift(order, item, (uint32_t)to);
+    slc_order_shift(order, item, (uint32_t)to);
     return true;
 }
 
@@ -169,22 +159,6 @@ static bool split(slc_order *order, uint32_t item)
     b->first_block += half;
     b->block_count -= half;
     return true;
-}
-
-/* The ranks agree behind the last reduction of the step, which may have moved. */
-static void settle_agreement(const slc_job *job, slc_order *order)
-{
-    uint32_t agree = SLC_NONE, last[2] = {SLC_NONE, SLC_NONE};
-    for (uint32_t i = 0; i < order->count; i++) {
-        if (order->items[i].kind == SLC_ITEM_AGREE) agree = i;
-        if (is_reduction(&order->items[i]) && order->items[i].micro_batch + 1 == job->micro_batches)
-            last[order->items[i].late] = i;
-    }
-    bool late = last[1] != SLC_NONE;
-    uint32_t behind = last[late];
-    if (agree == SLC_NONE || behind == SLC_NONE || (order->items[agree].late == late && agree > behind)) return;
-    order->items[agree].late = late;
-    shift(order, agree, agree < behind ? behind : behind + 1);
 }
 
 /* Earlier, together with what stands right before it on the same blocks (its reduction, its update). */
@@ -237,7 +211,7 @@ static sluice_status try_once(search *s, const slc_forecast *now, slc_plan **bet
     bool any = false;
     while (changes--) any |= change(s, &s->work);
     if (!any) return SLUICE_OK;
-    settle_agreement(s->in->job, &s->work);
+    slc_order_settle_agreement(&s->work, s->in->job);
     slc_plan *plan;
     sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, PACKING_TRIES, &plan, &(uint64_t){0});
     if (status || !plan) return status;
