@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+static const double longest_s = 600;
+
 static void suggest(glp_tree *tree, void *context)
 {
     slc_slot_search *search = context;
@@ -63,7 +65,8 @@ sluice_status slc_search_branch(slc_slot_search *search)
     options.mip_gap = search->request->gap;
     options.cb_func = hear;
     options.cb_info = &h;
-    if (isfinite(left)) options.tm_lim = 1 + (int)(1e3 * fmin(left, 1e6));
+    /* Also a guard: without a limit a node's LP that goes in circles would never come back. */
+    options.tm_lim = 1 + (int)(1e3 * fmin(left, longest_s));
     int failed = glp_intopt(search->program->lp, &options);
     keep_better(search);
     int status = glp_mip_status(search->program->lp);

@@ -5,13 +5,20 @@
  * Positions. Slots of the step are numbered s = 0..S-1 over all micro-batches (S = M * 2L). Position 2s is inside slot
  * s, position 2s + 1 the gap behind it. Positions count from the start of the step whose gradient is reduced or whose
  * values are gathered for; 2S and above lie in the next step (position p there is p - 2S of its own count).
- *   REDUCE        from behind the unit's last gradient slot of the micro-batch, up to one cycle later (with a barrier:
- *                 at the latest in the gap behind the step's last slot)
+ *   REDUCE        from behind the unit's last gradient slot of the micro-batch; in the last one until before the unit's
+ *                 first use in the next step (with a barrier: at the latest in the gap behind the step's last slot),
+ *                 with `each` in the others until before its gradient begins again
  *   GATHER_VALUE  oss, sdp: after its reduction (and the barrier), before the unit's first use in the next step: below
- *                 2 (S + first slot)
- *   WINDOW        fsdp, for each micro-batch and window: before its first slot. For window 0 of micro-batch 0 after the
- *                 reduction of the step before: its positions are counted from that step's start, as GATHER_VALUE's
- * Updates are priced with the reduction where they hold the lane up. */
+ *                 2 (S + first slot). dp with `each`: the gather of its gradient, which does not wait for the barrier
+ *   WINDOW        fsdp, for each micro-batch and window: before its first slot, and not before the window before it
+ * (the last one of the micro-batch before) has begun, so that a unit is gathered twice at most. For window 0 of
+ * micro-batch 0 after the reduction of the step before: its positions are counted from that step's start, as
+ * GATHER_VALUE's At one position reductions come before gathers. Of more than three micro-batches the middle ones are
+ * alike: what reaches over an edge between two of them does so over each.
+ *
+ * Priced beside transfers: an update with the reduction (behind a barrier: with the gather) where it holds the lane up;
+ * the agreement where it is the barrier. Memory rows: start and end of each slot, and the moment between two steps at
+ * which parameters are read through the staging buffer. Not in the model: evaluation, alignment, packing. */
 #ifndef SLC_SLOT_MODEL_H
 #define SLC_SLOT_MODEL_H
 
@@ -35,7 +42,8 @@ typedef struct {
     uint64_t limit;           /* bytes of the arena: the right side of the memory rows */
     double time_limit_s;      /* <= 0: none */
     double gap;               /* of the whole step's time at which the search stops: 0.003 */
-    uint32_t tie;             /* neighbouring equal units share their strategy in groups of at most this; 0: by size */
+    uint32_t tie;             /* neighbouring equal units share their choices in groups of at most this; 1: none; 0: by
+                                 size (none up to 512 slots) */
     bool every_position;      /* windows hold every legal position, not a geometric choice of them */
     uint32_t whole_blocks;    /* > 0: every unit is cut in this many equal blocks that move whole (small cases) */
     bool relaxed;             /* the LP relaxation only: a bound, no strategies */
@@ -58,10 +66,12 @@ typedef struct {
 sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out);
 void slc_slot_solution_fini(slc_slot_solution *solution);
 
-/* A lower bound on the step of any answer with every legal position and no ties: the LP. */
+/* A lower bound on the step of any answer with every legal position, no ties and no micro-batch standing for others:
+ * the LP. Out of time: the compute alone. */
 sluice_status slc_slot_model_bound(const slc_slot_request *request, double *bound_s);
 
-/* The least `limit` for which the model has an answer, and that answer's strategies and recomputation. */
+/* The least `limit` for which the model has an answer, and that answer, without overlap (its step_s is what that
+ * takes). With request->time_limit_s: the least found until then. request->limit is not read. */
 sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint64_t *limit, slc_slot_solution *out);
 
 /* The model's own account of an answer, worked out apart from the solver: the step's time for given strategies,
