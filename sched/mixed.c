@@ -116,3 +116,14 @@ sluice_status slc_mixed_smallest(const slc_scheduling *in, const slc_scheduler *
     free(m.ranked);
     return status;
 }
+
+sluice_status slc_mixed_rank(const slc_job *job, const slc_strategy *strategies, uint32_t *out, uint32_t *count)
+{
+    slc_scheduling in = {.job = job, .strategies = strategies};
+    mixture m = {.in = &in};
+    sluice_status status = mixture_init(&m);
+    *count = m.count;
+    for (uint32_t i = 0; !status && i < m.count; i++) out[i] = m.ranked[i].unit;
+    free(m.ranked);
+    return status;
+}

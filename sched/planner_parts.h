@@ -20,6 +20,8 @@ void slc_unit_names(const slc_job *job, char *out, size_t size);
  * needs least. *arena_bytes is what the result needs. */
 sluice_status slc_mixed_choose(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
                                slc_strategy *out, uint64_t *arena_bytes);
+/* The free units (of `strategies`) in the order in which they become sdp. `out` holds [units]; *count of them. */
+sluice_status slc_mixed_rank(const slc_job *job, const slc_strategy *strategies, uint32_t *out, uint32_t *count);
 /* The number that needs least, if that is at most `limit`; else *arena_bytes is UINT64_MAX. */
 sluice_status slc_mixed_smallest(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
                                  slc_strategy *out, uint64_t *arena_bytes);
