@@ -96,7 +96,7 @@ interrupt() {
 
 refusals() {
     refuses 'does not exist' --strategy dp,ddp
-    refuses 'not built in this version' --strategy dp,auto
+    refuses 'not built in this version' --strategy dp,onebit
     refuses 'unknown' --schedule tomorrow
     refuses 'budget' --budget none,12parsecs
     refuses 'bandwidth' --throttle none,fast
