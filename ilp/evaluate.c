@@ -275,7 +275,7 @@ sluice_status slc_slot_model_evaluate(const slc_slot_request *request, const slc
                                       uint64_t *most_bytes)
 {
     slc_slot_model_parts parts;
-    sluice_status status = slc_slot_parts_init(&parts, request, true);
+    sluice_status status = slc_slot_parts_init(&parts, request, SLC_EVERYTHING);
     if (status) return status;
     account a = {.parts = &parts, .answer = answer};
     status = sort_by_unit(&a);

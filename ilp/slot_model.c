@@ -138,12 +138,12 @@ static sluice_status write_out(solving *s)
     return status;
 }
 
-sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out)
+static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail detail, slc_slot_solution *out)
 {
     *out = (slc_slot_solution){0};
     slc_slot_model_parts parts;
     solving s = {.request = request, .parts = &parts, .begun_ns = slc_clock_ns(), .out = out};
-    sluice_status status = slc_slot_parts_init(&parts, request, false);
+    sluice_status status = slc_slot_parts_init(&parts, request, detail);
     if (status) return status;
     bool failed = false;
     status = slc_serial_memory_init(&s.memory, &parts);
@@ -158,6 +158,11 @@ sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_sol
     return status;
 }
 
+sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out)
+{
+    return solve_in(request, SLC_FOLDED, out);
+}
+
 /* ---- Bounds ---- */
 
 sluice_status slc_slot_model_bound(const slc_slot_request *request, double *bound_s)
@@ -168,7 +173,7 @@ sluice_status slc_slot_model_bound(const slc_slot_request *request, double *boun
     all.tie = 1;
     all.whole_blocks = 0;
     all.relaxed = true;
-    sluice_status status = slc_slot_model_solve(&all, &solution);
+    sluice_status status = solve_in(&all, SLC_UNFOLDED, &solution);
     *bound_s = solution.bound_s;
     slc_slot_solution_fini(&solution);
     return status;
@@ -196,7 +201,7 @@ sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint6
     uint64_t begun_ns = slc_clock_ns();
     slc_slot_model_parts parts;
     lightening l = {.request = request};
-    sluice_status status = slc_slot_parts_init(&parts, request, false);
+    sluice_status status = slc_slot_parts_init(&parts, request, SLC_FOLDED);
     if (status) return status;
     bool failed;
     l.search = (slc_slot_search){.request = request, .parts = &parts, .memory = &l.memory, .how = "no overlap"};

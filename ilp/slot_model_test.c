@@ -126,7 +126,7 @@ static bool small_case(slot_dice *dice, slot_job *t, slc_slot_request *request, 
                                   .tie = 1,
                                   .every_position = true,
                                   .whole_blocks = 1 + slot_below(dice, 3)};
-    assert_int_equal(slc_slot_parts_init(parts, request, true), SLUICE_OK);
+    assert_int_equal(slc_slot_parts_init(parts, request, SLC_EVERYTHING), SLUICE_OK);
     double placings = count_placings(request, parts, request->whole_blocks);
     if (FEWEST_PLACINGS <= placings && placings <= MOST_PLACINGS) return true;
     slc_slot_parts_fini(parts);

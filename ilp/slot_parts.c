@@ -140,13 +140,13 @@ static sluice_status list_streams(slc_slot_model_parts *parts)
     return SLUICE_OK;
 }
 
-sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_request *request, bool unfold)
+sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_request *request, slc_slot_detail detail)
 {
     *parts = (slc_slot_model_parts){.request = request, .job = request->job, .times = request->times};
     sluice_status status = check(request);
     if (status) return status;
     uint32_t real = request->job->micro_batches;
-    parts->micro_batches = unfold || real <= 3 ? real : 3;
+    parts->micro_batches = detail != SLC_FOLDED || real <= 3 ? real : 3;
     parts->middle = slc_is_template(parts) ? real - 2 : 1;
     parts->slots = parts->micro_batches * slc_job_slots(request->job);
     parts->half_rows = 2 * parts->slots;
@@ -158,7 +158,7 @@ sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_re
     }
     for (uint32_t u = 0; u < request->job->unit_count; u++)
         parts->options[u] = request->allowed[u] & ((1u << SLC_STRATEGIES) - 1);
-    if (!unfold) drop_dominated(parts);
+    if (detail != SLC_EVERYTHING) drop_dominated(parts);
     sum_fixed_bytes(parts);
     status = list_streams(parts);
     if (status) slc_slot_parts_fini(parts);

@@ -44,9 +44,14 @@ typedef struct {
     uint64_t reading_bytes; /* beside the resident ones while parameters are read between steps */
 } slc_slot_model_parts;
 
-/* Checks the request and works all this out. `unfold`: every micro-batch is modelled, and every allowed strategy is an
- * option. Errors: FORMAT, MEMORY. */
-sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_request *request, bool unfold);
+typedef enum {
+    SLC_FOLDED,    /* the middle micro-batches stand for each other, dominated strategies are left out */
+    SLC_UNFOLDED,  /* every micro-batch is modelled */
+    SLC_EVERYTHING /* and every allowed strategy */
+} slc_slot_detail;
+
+/* Checks the request and works all this out. Errors: FORMAT, MEMORY. */
+sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_request *request, slc_slot_detail detail);
 void slc_slot_parts_fini(slc_slot_model_parts *parts);
 
 /* The streams of one unit for all its options; returns how many (out NULL: only counts). */
