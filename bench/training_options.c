@@ -45,9 +45,9 @@ static const option_row rows[] = {
     {"nan", "WHAT", TEXT, FIELD(nan), "stop", 0, 0, "A gradient that is not finite: stop, or skip the step"},
     {"accumulate", "WHEN", TEXT, FIELD(accumulate), "last", 0, 0,
      "Reduce gradients after the last micro-batch, or after each"},
-    {"strategy", "NAME", TEXT, FIELD(strategy), "sdp", 0, 0,
+    {"strategy", "NAME", TEXT, FIELD(strategy), "auto", 0, 0,
      "What is sharded: auto (with ilp: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or a JSON file"},
-    {"schedule", "NAME", TEXT, FIELD(schedule), "one_ahead", 0, 0,
+    {"schedule", "NAME", TEXT, FIELD(schedule), "ilp", 0, 0,
      "Order of communication: serial, one_ahead, bucketed, priority, greedy, random, ilp; priority, greedy and ilp "
      "begin with serial, measure, and plan again behind the third step"},
     {"recompute", "WHICH", TEXT, FIELD(recompute), "auto", 0, 0,

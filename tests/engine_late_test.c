@@ -60,6 +60,7 @@ static int create(model *w, const trial *t)
     sluice_config config;
     sluice_config_init(&config);
     config.strategy = t->strategy;
+    config.schedule = "one_ahead"; /* no plan after the given one */
     RANK_CHECK(!sluice_world_create(NULL, &w->world));
     RANK_CHECK(!slc_engine_create(w->world, &config, plan_late, &w->rt));
     for (int l = 0; l < LAYERS; l++) {

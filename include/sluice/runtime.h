@@ -52,7 +52,7 @@ typedef struct {
     const char *device;     /* "cpu" */
 } sluice_config;
 
-/* Defaults: no budget, sdp, one_ahead, AdamW, no clipping, stop on NaN, accumulate last, 1 micro-batch, recompute auto,
+/* Defaults: no budget, auto, ilp, AdamW, no clipping, stop on NaN, accumulate last, 1 micro-batch, recompute auto,
  * 1 MiB blocks. */
 SLUICE_API void sluice_config_init(sluice_config *config);
 

@@ -13,8 +13,8 @@
 void sluice_config_init(sluice_config *config)
 {
     *config = (sluice_config){
-        .strategy = "sdp",
-        .schedule = "one_ahead",
+        .strategy = "auto",
+        .schedule = "ilp",
         .adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01},
         .micro_batches = 1,
         .recompute = "auto",
