@@ -330,8 +330,10 @@ static int refuse(int rank, int size, void *context)
     RANK_CHECK(sluice_runtime_replan(m.rt, NULL, NULL, 1000) == SLUICE_ERR_BUDGET);
     RANK_CHECK(strstr(sluice_last_error(), "budget"));
     if (step(&m, 2, NULL)) return 1; /* the old plan is still there */
-    RANK_CHECK(!sluice_step_begin(m.rt, &(sluice_step_options){0}));
+    RANK_CHECK(!sluice_evaluate_begin(m.rt));
     RANK_CHECK(sluice_runtime_replan(m.rt, NULL, NULL, 0) == SLUICE_ERR_ORDER);
+    RANK_CHECK(!sluice_evaluate_end(m.rt));
+    RANK_CHECK(!sluice_runtime_sync(m.rt));
     sluice_runtime_destroy(m.rt);
     sluice_world_destroy(world);
     return 0;
@@ -341,6 +343,7 @@ static void what_cannot_be_is_refused_and_the_old_plan_stays(void **state)
 {
     (void)state;
     assert_int_equal(run_ranks(1, refuse, NULL, 60), 0);
+    assert_int_equal(run_ranks(2, refuse, NULL, 60), 0); /* the same line on every rank */
 }
 
 int main(void)
