@@ -91,7 +91,7 @@ interrupt() {
     kill -INT $pid
     wait $pid
     check 'Ctrl-C' 130 $?
-    check 'what there is is written' 1 "$(grep -c ',dp,one_ahead,none,1,1,.*,1,[0-9a-f]*$' "$folder/results.csv")"
+    check 'what there is is written' 1 "$(grep -c ',dp,[a-z_]*,none,1,1,.*,1,[0-9a-f]*$' "$folder/results.csv")"
 }
 
 refusals() {
