@@ -12,8 +12,8 @@
  *                 2 (S + first slot). dp with `each`: the gather of its gradient, which does not wait for the barrier
  *   WINDOW        fsdp, for each micro-batch and window: before its first slot, and not before the window before it
  * (the last one of the micro-batch before) has begun, so that a unit is gathered twice at most. For window 0 of
- * micro-batch 0 after the reduction of the step before: its positions are counted from that step's start, as
- * GATHER_VALUE's At one position reductions come before gathers. Of more than three micro-batches the middle ones are
+ * micro-batch 0 after the reduction of the step before, and not before the gap at that step's end: its positions are
+ * counted from that step's start, as GATHER_VALUE's. At one position reductions come before gathers. Of more than three micro-batches the middle ones are
  * alike: what reaches over an edge between two of them does so over each.
  *
  * Priced beside transfers: an update with the reduction (behind a barrier: with the gather) where it holds the lane up;

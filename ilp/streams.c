@@ -102,10 +102,10 @@ static void add_windows(unit_streams *s)
                 count > 1 ? 2 * (before_origin + before.first_slot) : 2 * (before_origin + before.last_slot) + 1;
             gather.last = 2 * (origin + window.first_slot) - 1;
             gather.seconds = operation_s(s, SLC_ITEM_GATHER_WINDOW);
-            if (!m && !w && s->unit->trainable) {
-                if (gather.first < s->updated) gather.first = s->updated;
-                if (p->job->barrier) gather.seconds += update_s(s, SLC_FSDP);
-            }
+            if (!m && !w && s->unit->trainable && p->job->barrier) gather.seconds += update_s(s, SLC_FSDP);
+            /* A pass gathers for itself: nothing for a step is in the pass before, and so everything of it is updated
+             * or late in this one. */
+            if (!m && !w && gather.first < 2 * p->slots - 1) gather.first = 2 * p->slots - 1;
             add(s, gather);
         }
     }

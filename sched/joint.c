@@ -310,9 +310,11 @@ static sluice_status improve(joint *j)
                          .recompute = j->best_recompute,
                          .times = j->request->times,
                          .limit = j->request->limit};
+    uint32_t items = answer->plan->train.item_count;
     slc_search_options options = {.deadline_ns = j->deadline_ns,
                                   .most_tries = j->request->tries ? j->request->tries : MOST_TRIES,
-                                  .patience = 200 + 4 * answer->plan->train.item_count,
+                                  .patience = 200 + 2 * items + 40000 / items,
+                                  .rounds = 6,
                                   .seed = 1};
     double before = answer->forecast.step_s;
     sluice_status status = slc_search_order(&in, j->best_scheduler, &options, &answer->plan, &answer->forecast, NULL);

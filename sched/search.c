@@ -1,5 +1,5 @@
-/* A hill climb on the total order. Half of the moves are aimed: the operation that the longest wait of the compute lane
- * ends with is brought forward. A plan that waits for a later item is thrown away by slc_plan_try. */
+/* A walk over total orders that cools down. Some of the moves are aimed: the operation that the longest wait of the
+ * compute lane ends with is brought forward. A plan that waits for a later item is thrown away by slc_plan_try. */
 #include "sched/search.h"
 
 #include "lib/base/clock.h"
@@ -16,10 +16,10 @@ typedef struct {
     const slc_scheduling *in;
     const slc_scheduler *scheduler;
     const slc_search_options *options;
-    slc_order best, work;  /* orders, without waits */
-    slc_item_times *times; /* of the best plan's items */
+    slc_order current, work; /* orders, without waits */
+    slc_item_times *times;   /* of the current plan's items */
     uint32_t times_room;
-    uint32_t *waited; /* items of the best plan that a slot waited for, longest first */
+    uint32_t *waited; /* items of the current plan that a slot waited for, longest first */
     uint32_t waited_count;
     uint64_t draws;
 } search;
@@ -195,18 +195,28 @@ static sluice_status remember(search *s, const slc_plan *plan)
         if (!times || !waited) return slc_error(SLUICE_ERR_MEMORY, "search");
         s->times_room = room;
     }
-    if (!copy_order(&s->best, plan->train.items, plan->train.item_count)) return slc_error(SLUICE_ERR_MEMORY, "search");
+    if (!copy_order(&s->current, plan->train.items, plan->train.item_count))
+        return slc_error(SLUICE_ERR_MEMORY, "search");
     slc_forecast again;
     sluice_status status = slc_simulate_items(s->in->job, s->in->times, plan, NULL, &again, s->times);
     if (!status) list_waits(s, plan);
     return status;
 }
 
-/* *better: a plan that is faster, or NULL. */
-static sluice_status try_once(search *s, const slc_forecast *now, slc_plan **better, slc_forecast *forecast)
+/* ---- The walk ---- */
+
+/* How much slower than the current order a change may be: at first a little, so that the walk leaves its valley. */
+static double tolerance(const search *s, uint32_t without_gain)
 {
-    *better = NULL;
-    if (!copy_order(&s->work, s->best.items, s->best.count)) return slc_error(SLUICE_ERR_MEMORY, "search");
+    double cooled = (double)without_gain / s->options->patience;
+    return 0.01 * (1 - cooled) * (1 - cooled);
+}
+
+/* One change of the current order. *next: its plan when the walk goes there, or NULL. */
+static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_forecast *forecast)
+{
+    *next = NULL;
+    if (!copy_order(&s->work, s->current.items, s->current.count)) return slc_error(SLUICE_ERR_MEMORY, "search");
     uint64_t changes = 1 + draw(s, 3);
     bool any = false;
     while (changes--) any |= change(s, &s->work);
@@ -216,12 +226,22 @@ static sluice_status try_once(search *s, const slc_forecast *now, slc_plan **bet
     sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, PACKING_TRIES, &plan, &(uint64_t){0});
     if (status || !plan) return status;
     status = slc_simulate(s->in->job, s->in->times, plan, NULL, forecast);
-    if (!status && forecast->step_s <= now->step_s && !slc_plan_validate(s->in->job, plan)) {
-        *better = plan;
+    if (!status && forecast->step_s <= at_most_s) {
+        *next = plan;
         return SLUICE_OK;
     }
     slc_plan_destroy(plan);
     return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status;
+}
+
+/* Takes a faster plan over. */
+static bool keep_best(search *s, slc_plan *next, const slc_forecast *found, slc_plan **plan, slc_forecast *forecast)
+{
+    if (found->step_s >= forecast->step_s * (1 - 1e-6) || slc_plan_validate(s->in->job, next)) return false;
+    slc_plan_destroy(*plan);
+    *plan = next;
+    *forecast = *found;
+    return true;
 }
 
 sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *scheduler,
@@ -230,22 +250,30 @@ sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *sc
 {
     search s = {.in = in, .scheduler = scheduler, .options = options};
     sluice_status status = remember(&s, *plan);
-    uint32_t tried = 0, without_gain = 0;
-    for (; !status && tried < options->most_tries && without_gain < options->patience; tried++) {
+    double current_s = forecast->step_s;
+    uint32_t tried = 0, without_gain = 0, rounds_without_gain = 0;
+    for (; !status && tried < options->most_tries && rounds_without_gain < options->rounds; tried++) {
         if (options->deadline_ns && slc_clock_ns() > options->deadline_ns) break;
-        slc_plan *better;
+        if (without_gain++ == options->patience) { /* back to the best, and warm again */
+            without_gain = 0;
+            rounds_without_gain++;
+            current_s = forecast->step_s;
+            status = remember(&s, *plan);
+            continue;
+        }
+        slc_plan *next;
         slc_forecast found;
-        status = try_once(&s, forecast, &better, &found);
-        without_gain++;
-        if (status || !better) continue;
-        if (found.step_s < forecast->step_s * (1 - 1e-6)) without_gain = 0;
-        slc_plan_destroy(*plan);
-        *plan = better;
-        *forecast = found;
-        status = remember(&s, better);
+        status = try_once(&s, current_s * (1 + tolerance(&s, without_gain)), &next, &found);
+        if (status || !next) continue;
+        current_s = found.step_s;
+        status = remember(&s, next);
+        if (keep_best(&s, next, &found, plan, forecast))
+            without_gain = rounds_without_gain = 0;
+        else
+            slc_plan_destroy(next);
     }
     if (tries) *tries = tried;
-    slc_order_fini(&s.best);
+    slc_order_fini(&s.current);
     slc_order_fini(&s.work);
     free(s.times);
     free(s.waited);

@@ -9,7 +9,8 @@ typedef struct {
     uint64_t limit;       /* bytes of the arena */
     uint64_t deadline_ns; /* slc_clock_ns; 0: none */
     uint32_t most_tries;  /* orders looked at, at most */
-    uint32_t patience;    /* ends after so many tries without gain */
+    uint32_t patience;    /* tries without gain until it starts again from the best */
+    uint32_t rounds;      /* so often without gain until it ends */
     uint64_t seed;
 } slc_search_options;
 
