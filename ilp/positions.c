@@ -4,7 +4,9 @@
  * (kappa >= 1) only the gap is left. */
 #include "ilp/slot_parts.h"
 
-enum { DENSE = 6 };
+enum { DENSE = 6 }; /* offsets before they spread */
+/* Units times slots up to which every position is offered. */
+enum { FEW = 1500 };
 
 /* Near which end of its range a stream is drawn. Gathers of values wait for their use; dp's gather of the gradient
  * frees the shard that its sum waits in. */
@@ -31,7 +33,8 @@ uint32_t slc_stream_serial_position(const slc_slot_model_parts *parts, const slc
 
 static uint32_t next_offset(const slc_slot_model_parts *parts, uint32_t offset)
 {
-    if (parts->request->every_position || offset < DENSE) return offset + 1;
+    bool few = (uint64_t)parts->job->unit_count * parts->slots <= FEW;
+    if (few || parts->request->every_position || offset < DENSE) return offset + 1;
     return offset + (offset >= 8 ? offset / 4 : 1);
 }
 

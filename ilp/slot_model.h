@@ -13,8 +13,8 @@
  *   WINDOW        fsdp, for each micro-batch and window: before its first slot, and not before the window before it
  * (the last one of the micro-batch before) has begun, so that a unit is gathered twice at most. For window 0 of
  * micro-batch 0 after the reduction of the step before, and not before the gap at that step's end: its positions are
- * counted from that step's start, as GATHER_VALUE's. At one position reductions come before gathers. Of more than three micro-batches the middle ones are
- * alike: what reaches over an edge between two of them does so over each.
+ * counted from that step's start, as GATHER_VALUE's. At one position reductions come before gathers. Of more than three
+ * micro-batches the middle ones are alike: what reaches over an edge between two of them does so over each.
  *
  * Priced beside transfers: an update with the reduction (behind a barrier: with the gather) where it holds the lane up;
  * the agreement where it is the barrier. Memory rows: start and end of each slot, and the moment between two steps at
@@ -44,7 +44,8 @@ typedef struct {
     double gap;               /* of the whole step's time at which the search stops: 0.003 */
     uint32_t tie;             /* neighbouring equal units share their choices in groups of at most this; 1: none; 0: by
                                  size (none up to 512 slots) */
-    bool every_position;      /* windows hold every legal position, not a geometric choice of them */
+    bool every_position;      /* windows hold every legal position, not a geometric choice of them; small models
+                                 always do */
     uint32_t whole_blocks;    /* > 0: every unit is cut in this many equal blocks that move whole (small cases) */
     bool relaxed;             /* the LP relaxation only: a bound, no strategies */
 } slc_slot_request;

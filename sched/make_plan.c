@@ -99,7 +99,7 @@ sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train,
     *out = NULL;
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    slc_packing_effort effort = {.limit = in->limit, .enough = in->limit, .tries = tries};
+    slc_packing_effort effort = {.limit = in->limit, .enough = tries ? in->limit : 0, .tries = tries};
     bool legal = false;
     sluice_status status = write_programs(in, train, scheduler, plan);
     if (!status) status = slc_plan_order_is_legal(in->job, plan, &legal);

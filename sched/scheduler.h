@@ -48,8 +48,8 @@ sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *tra
                                   slc_plan **out);
 
 /* The same for a search that makes many: NULL in *out when the order is illegal or its arena, after `tries` more orders
- * of packing than usual, is above in->limit; not validated yet. *arena_bytes: what it takes, or a lower bound of that.
- * Errors: MEMORY. */
+ * of packing than usual, is above in->limit; not validated yet. tries 0 packs exactly as slc_plan_make does; else
+ * packing ends as soon as it fits. *arena_bytes: what it takes, or a lower bound of that. Errors: MEMORY. */
 sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                            uint32_t tries, slc_plan **out, uint64_t *arena_bytes);
 
