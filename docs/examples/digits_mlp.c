@@ -115,14 +115,14 @@ int main(int argc, char **argv)
     check(sluice_activation_add(first.layer, &life, &hidden));
     check(sluice_runtime_reserve(rt, "digits", sizeof images + sizeof labels));
     check(sluice_runtime_commit(rt));
-    float *h = sluice_activation_data(hidden), y[BATCH * DIGITS];
+    float y[BATCH * DIGITS];
     dense_init(&first, 1);
     dense_init(&second, 2);
 
     for (int step = 0, rank = sluice_world_rank(world), size = sluice_world_size(world); step < STEPS; step++) {
         int at = (step * size + rank) * BATCH % TRAIN;
-        double sums[2] = {0, 0}; /* loss, right answers */
-        float dh[BATCH * HIDDEN] = {0};
+        double sums[2] = {0, 0};                                             /* loss, right answers */
+        float dh[BATCH * HIDDEN] = {0}, *h = sluice_activation_data(hidden); /* a re-plan between steps moves it */
         check(sluice_step_begin(rt, &(sluice_step_options){.learning_rate = 5e-3}));
         dense_forward(&first, images[at], h, 1);
         dense_forward(&second, h, y, 0);
@@ -136,6 +136,7 @@ int main(int argc, char **argv)
     }
     double sums[2] = {0, 0};
     check(sluice_evaluate_begin(rt));
+    float *h = sluice_activation_data(hidden);
     for (int at = TRAIN; at + BATCH <= ROWS; at += BATCH) {
         dense_forward(&first, images[at], h, 1);
         dense_forward(&second, h, y, 0);
