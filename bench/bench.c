@@ -1,10 +1,12 @@
 /* `sluice bench`: the sweep over throttles. A throttle belongs to a world, so each gets ranks of its own: the command
  * starts itself again for each, lets rank 0 show the table and leave its results in a file, and joins them. Under a
  * launcher it is one of the ranks itself. */
+#include "bench/bench_budgets.h"
 #include "bench/bench_options.h"
 #include "bench/bench_picture.h"
 #include "bench/bench_sweep.h"
 #include "bench/bench_table.h"
+#include "bench/bench_tradeoff.h"
 #include "bench/command.h"
 #include "bench/result_file.h"
 #include "bench/self_launch.h"
@@ -98,7 +100,16 @@ static int conclude(const slc_bench_results *results, const slc_bench_options *o
 
 /* ---- As a rank ---- */
 
-static sluice_status sweep_in(sluice_world *world, const slc_bench_options *options, slc_bench_results *results,
+static sluice_status find_budgets(sluice_world *world, slc_bench_options *options, slc_bench_results *results)
+{
+    char *list;
+    sluice_status status = slc_bench_budgets_find(world, options, &stops, &list);
+    if (list) results->budgets = json_string(list);
+    free(list);
+    return status;
+}
+
+static sluice_status sweep_in(sluice_world *world, slc_bench_options *options, slc_bench_results *results,
                               bool *interrupted)
 {
     sluice_gpt2_config model;
@@ -108,6 +119,7 @@ static sluice_status sweep_in(sluice_world *world, const slc_bench_options *opti
     sluice_status status = slc_training_model(&options->training, &model, &tokens);
     if (!status && speaks && !options->part) status = slc_bench_make_folder(options->output);
     if (!status && speaks && !options->part) status = check_writable(options);
+    if (!status) status = find_budgets(world, options, results);
     if (status) return status;
     if (speaks) {
         sweep.out = table_stream(options);
@@ -129,7 +141,7 @@ static sluice_status join(const slc_bench_options *options, sluice_world **world
     return status ? status : sluice_world_create(&config, world);
 }
 
-static int run_as_rank(const slc_bench_options *options)
+static int run_as_rank(slc_bench_options *options)
 {
     sluice_world *world = NULL;
     slc_bench_results results;
@@ -151,6 +163,21 @@ static int run_as_rank(const slc_bench_options *options)
     return interrupted ? EXIT_INTERRUPTED : code ? code : status ? EXIT_FAILED : 0;
 }
 
+static int run_tradeoff_as_rank(const slc_bench_options *options)
+{
+    sluice_world *world = NULL;
+    sluice_status status = slc_stop_signals_take();
+    if (!status) status = join(options, &world);
+    slc_stop_signals_count(&stops);
+    if (!status) status = slc_bench_tradeoff_measure(world, options, &stops, table_stream(options));
+    int code = status == SLUICE_ERR_INTERRUPTED ? EXIT_INTERRUPTED : status ? EXIT_FAILED : 0;
+    bool said = world && sluice_world_rank(world) && (status == SLUICE_ERR_BUDGET || status == SLUICE_ERR_ARGUMENT);
+    if (code == EXIT_FAILED && !said) fail(status);
+    if (!status) status = sluice_world_barrier(world); /* nobody leaves while another still works */
+    sluice_world_destroy(world);
+    return code ? code : status ? EXIT_FAILED : 0;
+}
+
 /* ---- As the one that starts the ranks ---- */
 
 static sluice_status run_part(const slc_bench_options *options, uint64_t throttle, char **argv,
@@ -163,6 +190,8 @@ static sluice_status run_part(const slc_bench_options *options, uint64_t throttl
     unlink(part);
     snprintf(done, sizeof done, "%" PRIu64, throttle * count);
     snprintf(overall, sizeof overall, "%" PRIu64, options->throttles.count * count);
+    /* What the first part has found holds for all. */
+    const char *budgets = json_string_value(results->budgets);
     char *const more[] = {(char *)"--throttle",
                           options->throttles.text[throttle],
                           (char *)"--part",
@@ -171,6 +200,8 @@ static sluice_status run_part(const slc_bench_options *options, uint64_t throttl
                           done,
                           (char *)"--overall",
                           overall,
+                          (char *)(budgets ? "--budget" : NULL),
+                          (char *)budgets,
                           NULL};
     int ranks = options->training.ranks ? (int)options->training.ranks : 1;
     status = slc_launch_self(ranks, "bench", argv + 1, more, code);
@@ -200,6 +231,24 @@ static int run_all(const slc_bench_options *options, char **argv)
     return code;
 }
 
+static int run_tradeoff(const slc_bench_options *options, char **argv)
+{
+    char *const nothing_more[] = {NULL};
+    int code = EXIT_FAILED;
+    sluice_status status = SLUICE_OK;
+    if (options->profile) {
+        status = slc_bench_tradeoff_predict(options, table_stream(options));
+        code = 0;
+    } else if (slc_launched()) {
+        return run_tradeoff_as_rank(options);
+    } else {
+        int ranks = options->training.ranks ? (int)options->training.ranks : 1;
+        handle_signals();
+        status = slc_launch_self(ranks, "bench", argv + 1, nothing_more, &code);
+    }
+    return status ? fail(status) : code;
+}
+
 static int run(int argc, char **argv)
 {
     slc_bench_options options;
@@ -207,6 +256,8 @@ static int run(int argc, char **argv)
     if (slc_bench_options_parse(argc, argv, &options)) {
         fprintf(stderr, "sluice bench: %s\n", sluice_last_error());
         code = EXIT_USAGE;
+    } else if (options.tradeoff) {
+        code = run_tradeoff(&options, argv);
     } else {
         code = slc_launched() ? run_as_rank(&options) : run_all(&options, argv);
     }

@@ -10,12 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_REPEAT = 256, KEY_DEMO, KEY_PART, KEY_DONE, KEY_OVERALL };
+enum { KEY_REPEAT = 256, KEY_DEMO, KEY_TRADEOFF, KEY_SHARES, KEY_PROFILE, KEY_PART, KEY_DONE, KEY_OVERALL };
 
 static const struct argp_option option_rows[] = {
     {"output", 'o', "DIR", 0, "Folder of the results (default out/bench)", 0},
     {"repeat", KEY_REPEAT, "N", 0, "Run every combination N times, interleaved (default 1)", 0},
     {"demo", KEY_DEMO, NULL, 0, "The sweep of `./dev demo`: about three minutes on two cores", 0},
+    {"tradeoff", KEY_TRADEOFF, NULL, 0,
+     "Instead: one budget, its free memory shared between strategies and schedule; see below", 0},
+    {"shares", KEY_SHARES, "N", 0, "Of the trade-off (default 11: 0 %, 10 %, ... 100 %)", 0},
+    {"profile", KEY_PROFILE, "FILE", 0, "The trade-off of this profile, predicted only: nothing is trained", 0},
     {"part", KEY_PART, "FILE", OPTION_HIDDEN, NULL, 0},
     {"done", KEY_DONE, "N", OPTION_HIDDEN, NULL, 0},
     {"overall", KEY_OVERALL, "N", OPTION_HIDDEN, NULL, 0},
@@ -26,12 +30,21 @@ static const char help_text[] =
     "Trains a few steps for each budget, strategy, schedule and throttle, prints a table and writes results.csv, "
     "results.json and the picture step_time (SVG and PNG) into a folder.\v"
     "Four options take lists here, with commas between:\n"
-    "  --strategy dp,oss,sdp,fsdp,mixed,random:1   (default dp,oss,sdp,fsdp)\n"
-    "  --schedule serial,one_ahead,priority        (default one_ahead)\n"
-    "  --budget none,900MiB,60%,45%                (default none)\n"
+    "  --strategy dp,oss,sdp,fsdp,mixed,auto       (default dp,oss,sdp,fsdp,auto)\n"
+    "  --schedule usual,serial,priority            (default usual: ilp for auto, one_ahead for the others)\n"
+    "  --budget none,900MiB,60%,auto:5             (default none; auto:N: N of them between the smallest that\n"
+    "                                               works and what all sdp needs)\n"
     "  --throttle none,1gbit,\"100mbit,50us\"        (default none)\n"
     "Other defaults of its own: --steps 12, --eval-batches 0.\n\n"
-    "  sluice bench -n 2 --size mini --budget none,60%,45% --throttle none,1gbit\n\n"
+    "  sluice bench -n 2 --size mini --budget none,auto:5 --throttle none,1gbit\n\n"
+    "--tradeoff takes one budget (default auto:1) and one throttle. What is left of the budget beside what every plan "
+    "keeps can be given to strategies (layers under sdp) or to the schedule (gathered buffers, waiting gradients): "
+    "each "
+    "share is planned and simulated, then run; the picture tradeoff (SVG and PNG) shows both, and where the planner "
+    "puts itself when it is free. Nothing is recomputed unless --recompute says so: activations are no part of the "
+    "trade then.\n\n"
+    "  sluice bench -n 2 --size mini --tradeoff --throttle 1gbit\n"
+    "  sluice bench --tradeoff --profile gpt3.json --budget 60GiB\n\n"
     "Ctrl-C stops after the step and writes what there is (exit code 130). The exit code is also not 0 when weights "
     "differ between runs, or when a run's peak is not what was planned.";
 
@@ -76,9 +89,22 @@ static sluice_status split_lists(slc_bench_options *o)
 
 /* ---- Cases ---- */
 
+uint64_t slc_bench_budget_auto(const char *text)
+{
+    char *end;
+    if (strncmp(text, "auto:", 5) || text[5] < '1' || text[5] > '9') return 0;
+    unsigned long count = strtoul(text + 5, &end, 10);
+    return *end || count > SLC_BENCH_LIST_MAX / 2 ? 0 : count;
+}
+
 uint64_t slc_bench_case_count(const slc_bench_options *o)
 {
-    return o->repeat * o->budgets.count * o->strategies.count * o->schedules.count;
+    uint64_t budgets = 0;
+    for (uint64_t b = 0; b < o->budgets.count; b++) {
+        uint64_t several = slc_bench_budget_auto(o->budgets.text[b]);
+        budgets += several ? several : 1;
+    }
+    return o->repeat * budgets * o->strategies.count * o->schedules.count;
 }
 
 static const char *or_none(const char *text)
@@ -93,6 +119,7 @@ void slc_bench_case_at(const slc_bench_options *o, uint64_t throttle, uint64_t i
     out->schedule = o->schedules.text[index % o->schedules.count];
     index /= o->schedules.count;
     out->strategy = o->strategies.text[index % o->strategies.count];
+    if (!strcmp(out->schedule, "usual")) out->schedule = strcmp(out->strategy, "auto") ? "one_ahead" : "ilp";
     index /= o->strategies.count;
     out->budget = o->budgets.text[index % o->budgets.count];
     out->repeat = 1 + index / o->budgets.count;
@@ -109,21 +136,45 @@ static sluice_status check_cases(const slc_bench_options *o)
     slc_bench_case one;
     for (uint64_t t = 0; !status && t < o->throttles.count; t++)
         status = slc_throttle_check(or_none(o->throttles.text[t]));
-    for (uint64_t i = 0; !status && i < slc_bench_case_count(o) / o->repeat; i++) {
+    for (uint64_t i = 0; !status && i < o->budgets.count * o->strategies.count * o->schedules.count; i++) {
         slc_bench_case_at(o, 0, i, &one);
+        if (slc_bench_budget_auto(one.budget)) one.training.budget = "";
         status = slc_training_options_check(&one.training);
     }
     return status;
 }
 
+static sluice_status check_mode(const slc_bench_options *o)
+{
+    if (!o->tradeoff && o->profile)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--profile: only --tradeoff works from a profile");
+    if (!o->tradeoff) return SLUICE_OK;
+    if (o->shares > SLC_BENCH_SHARES_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--shares: at most %d", SLC_BENCH_SHARES_MAX);
+    if (o->budgets.count > 1 || o->throttles.count > 1 || slc_bench_budget_auto(o->budgets.text[0]) > 1)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--tradeoff: takes one budget and one throttle");
+    return SLUICE_OK;
+}
+
+sluice_status slc_bench_options_set_budgets(slc_bench_options *options, const char *list)
+{
+    free(options->budgets.storage);
+    options->budgets = (slc_bench_list){0};
+    return split_list("budget", list, false, &options->budgets);
+}
+
 /* ---- Parsing ---- */
+
+static const char usual_recompute[] = "auto"; /* its address says that nothing was asked for */
 
 static error_t parse_defaults(int key, char *text, struct argp_state *state)
 {
     slc_training_options *training = state->input;
     (void)text;
     if (key != ARGP_KEY_INIT) return ARGP_ERR_UNKNOWN;
-    training->strategy = "dp,oss,sdp,fsdp";
+    training->strategy = "dp,oss,sdp,fsdp,auto";
+    training->schedule = "usual";
+    training->recompute = usual_recompute;
     training->steps = 12;
     training->eval_batches = 0;
     return 0;
@@ -135,11 +186,11 @@ static void set_demo(slc_training_options *t)
     t->size = "mini";
     t->batch = 4;
     t->context = 64;
-    t->steps = 40;
+    t->steps = 24;
     t->learning_rate = 0.0005;
-    t->strategy = "dp,oss,sdp,fsdp,mixed,random:1";
-    t->schedule = "one_ahead";
-    t->budget = "none,85%,70%,65%,64%,63%";
+    t->strategy = "dp,oss,sdp,fsdp,auto";
+    t->schedule = "usual";
+    t->budget = "none,auto:5";
     t->throttle = "none,1gbit";
 }
 
@@ -160,6 +211,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 'o': options->output = text; return 0;
     case KEY_REPEAT: options->repeat = count(text, 1, state, "--repeat"); return 0;
     case KEY_DEMO: set_demo(&options->training); return 0;
+    case KEY_TRADEOFF: options->tradeoff = true; return 0;
+    case KEY_SHARES: options->shares = count(text, 2, state, "--shares"); return 0;
+    case KEY_PROFILE: options->profile = text; return 0;
     case KEY_PART: options->part = text; return 0;
     case KEY_DONE: options->done = count(text, 0, state, "--done"); return 0;
     case KEY_OVERALL: options->overall = count(text, 0, state, "--overall"); return 0;
@@ -173,9 +227,11 @@ sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *
     const struct argp defaults = {.parser = parse_defaults};
     const struct argp_child children[] = {{slc_training_argp(), 0, NULL, 0}, {&defaults, 0, NULL, 0}, {0}};
     const struct argp parser = {.options = option_rows, .parser = parse_option, .children = children, .doc = help_text};
-    *out = (slc_bench_options){.repeat = 1, .output = "out/bench"};
+    *out = (slc_bench_options){.repeat = 1, .output = "out/bench", .shares = 11};
     if (argp_parse(&parser, argc, argv, 0, NULL, out)) return slc_error(SLUICE_ERR_ARGUMENT, "command line");
+    if (out->tradeoff && out->training.recompute == usual_recompute) out->training.recompute = "none";
     sluice_status status = split_lists(out);
+    if (!status) status = check_mode(out);
     if (!status) status = check_cases(out);
     return status;
 }

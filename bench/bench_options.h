@@ -4,7 +4,9 @@
 
 #include "bench/training_options.h"
 
-enum { SLC_BENCH_LIST_MAX = 64 };
+#include <stdbool.h>
+
+enum { SLC_BENCH_LIST_MAX = 64, SLC_BENCH_SHARES_MAX = 101 };
 
 typedef struct {
     char *text[SLC_BENCH_LIST_MAX];
@@ -14,9 +16,15 @@ typedef struct {
 
 typedef struct {
     slc_training_options training; /* strategy, schedule, budget and throttle hold the text of the lists */
-    slc_bench_list strategies, schedules, budgets, throttles; /* "none": no budget, no throttle */
+    /* "none": no budget, no throttle. Schedule "usual": ilp for auto, one_ahead for the others. Budget "auto:N": see
+     * bench_budgets.h. */
+    slc_bench_list strategies, schedules, budgets, throttles;
     uint64_t repeat;
     const char *output; /* folder */
+
+    bool tradeoff; /* one budget, shares of it: bench_tradeoff.h */
+    uint64_t shares;
+    const char *profile; /* trade-off: of this profile, predicted only; NULL: measured */
 
     /* What a bench that starts itself again says to the ranks. */
     const char *part;       /* where rank 0 leaves its results; NULL: this is the whole sweep */
@@ -28,6 +36,11 @@ typedef struct {
 sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *out);
 void slc_bench_options_free(slc_bench_options *options);
 
+/* N of "auto:N"; 0: the text is something else. */
+uint64_t slc_bench_budget_auto(const char *text);
+/* Another list of budgets, as the user would write it. Errors: ARGUMENT, MEMORY. */
+sluice_status slc_bench_options_set_budgets(slc_bench_options *options, const char *list);
+
 /* The options of one run. `training` refers to the lists' text. */
 typedef struct {
     const char *strategy, *schedule, *budget, *throttle; /* as the user wrote them */
@@ -35,7 +48,8 @@ typedef struct {
     slc_training_options training;
 } slc_bench_case;
 
-/* Runs of one throttle; case number `index` < count of throttle number `throttle`. */
+/* Runs of one throttle, with those of "auto:N"; once that is replaced by budgets, case number `index` < count of
+ * throttle number `throttle`. */
 uint64_t slc_bench_case_count(const slc_bench_options *options);
 void slc_bench_case_at(const slc_bench_options *options, uint64_t throttle, uint64_t index, slc_bench_case *out);
 

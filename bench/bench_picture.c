@@ -1,16 +1,13 @@
 /* Writes the table and the script, and runs gnuplot. A run without a budget stands at the right edge, under "none". */
 #include "bench/bench_picture.h"
 
+#include "bench/bench_gnuplot.h"
 #include "bench/result_file.h"
 #include "lib/base/status.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 static const char *const throttle_keys[] = {"throttle", NULL};
 static const char *const line_keys[] = {"throttle", "strategy", "schedule", NULL};
@@ -71,15 +68,20 @@ static sluice_status measure(const slc_bench_results *results, picture *p)
 static void put_points(FILE *file, const picture *p, size_t line)
 {
     const json_t *like = row_at(p, line);
-    fprintf(file, "# throttle %s, strategy %s, schedule %s: budget MiB, step ms, peak MiB\n",
+    fprintf(file, "# throttle %s, strategy %s, schedule %s: budget MiB, step ms, peak MiB, predicted step ms\n",
             slc_bench_text(like, "throttle"), slc_bench_text(like, "strategy"), slc_bench_text(like, "schedule"));
     for (size_t i = 0; i < json_array_size(p->runs); i++) {
         const json_t *run = row_at(p, i);
         if (!slc_bench_alike(run, like, line_keys) || !first_alike(p, i, point_keys)) continue;
         double budget = slc_bench_number(run, "budget_bytes");
-        fprintf(file, "%.3f %.3f %.3f\n", isnan(budget) ? p->none_at_mib : budget / 0x1p20,
+        fprintf(file, "%.3f %.3f %.3f", isnan(budget) ? p->none_at_mib : budget / 0x1p20,
                 slc_bench_median(p->runs, run, point_keys, "step_s") * 1e3,
                 slc_bench_number(run, "peak_bytes") / 0x1p20);
+        double predicted_s = slc_bench_median(p->runs, run, point_keys, "predicted_step_s");
+        if (isnan(predicted_s))
+            fputs(" ?\n", file);
+        else
+            fprintf(file, " %.3f\n", predicted_s * 1e3);
     }
     fputs("\n\n", file);
 }
@@ -100,7 +102,43 @@ static void put_quoted(FILE *file, const char *text)
     }
 }
 
-/* The lines of one throttle; column 2 is step time, 3 is peak memory. */
+static bool is_auto(const json_t *run)
+{
+    return !strcmp(slc_bench_text(run, "strategy"), "auto");
+}
+
+/* Uniform strategies in quiet colours, what chooses by itself over them. */
+static void put_style(FILE *file, const picture *p, const json_t *run)
+{
+    static const char *const colours[] = {"#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f"};
+    int dash = number_of(p, run, dash_keys) + 1, number = number_of(p, run, colour_keys);
+    if (is_auto(run))
+        fprintf(file, "lc rgb '#d62728' dt 1 pt 7 ps 1.1 lw 4");
+    else
+        fprintf(file, "lc rgb '%s' dt %d pt %d ps 0.8 lw 1.5", colours[number % 7], dash, number + 4);
+}
+
+static void put_title(FILE *file, const json_t *run, bool schedules)
+{
+    fputs(" title '", file);
+    put_quoted(file, slc_bench_text(run, "strategy"));
+    if (schedules) {
+        fputc(' ', file);
+        put_quoted(file, slc_bench_text(run, "schedule"));
+    }
+    fputc('\'', file);
+}
+
+static bool has_prediction(const picture *p, const json_t *line)
+{
+    for (size_t i = 0; i < json_array_size(p->runs); i++)
+        if (slc_bench_alike(row_at(p, i), line, line_keys) &&
+            !isnan(slc_bench_number(row_at(p, i), "predicted_step_s")))
+            return true;
+    return false;
+}
+
+/* The lines of one throttle; column 2 is step time, 3 is peak memory, 4 is what was predicted of column 2. */
 static void put_plot(FILE *file, const picture *p, const json_t *panel, int column)
 {
     const char *before = column == 3 ? "plot x with lines lc rgb 'gray50' dt 2 title 'peak = budget', \\\n" : "plot ";
@@ -112,18 +150,15 @@ static void put_plot(FILE *file, const picture *p, const json_t *panel, int colu
         if (!first_alike(p, i, line_keys)) continue;
         line++;
         if (!slc_bench_alike(run, panel, throttle_keys)) continue;
-        fprintf(file,
-                "%s     'step_time.dat' index %d using 1:%d smooth unique with linespoints lc %d dt %d pt %d ps 0.9 "
-                "lw 2 title '",
-                before, line, column, number_of(p, run, colour_keys) + 1, number_of(p, run, dash_keys) + 1,
-                number_of(p, run, colour_keys) + 4);
-        put_quoted(file, slc_bench_text(run, "strategy"));
-        if (schedules) {
-            fputc(' ', file);
-            put_quoted(file, slc_bench_text(run, "schedule"));
-        }
-        fputc('\'', file);
+        fprintf(file, "%s     'step_time.dat' index %d using 1:%d smooth unique with linespoints ", before, line,
+                column);
+        put_style(file, p, run);
+        put_title(file, run, schedules);
         before = ", \\\n";
+        if (column != 2 || !has_prediction(p, run)) continue;
+        fprintf(file, "%s     'step_time.dat' index %d using 1:4 smooth unique with lines lc rgb 'black' dt 3 lw 1",
+                before, line);
+        fprintf(file, " title '%s, predicted'", slc_bench_text(run, "strategy"));
     }
     fputc('\n', file);
 }
@@ -153,6 +188,7 @@ static void put_script(FILE *file, const picture *p)
             "  if (kind eq 'svg') { set terminal svg size %d,%d font 'sans,13' background rgb 'white' noenhanced }\n"
             "  else { set terminal pngcairo size %d,%d font 'sans,11' noenhanced }\n"
             "  set output 'step_time.'.kind\n"
+            "  set datafile missing '?'\n"
             "  set multiplot layout %d,1\n"
             "  set key outside right top\n  set grid\n  set lmargin 10\n  set rmargin 24\n  set bmargin 4\n"
             "  set xlabel 'budget, MiB'\n  set xrange [%.3f:%.3f]\n",
@@ -183,24 +219,6 @@ static sluice_status write_file(const char *folder, const char *name, void (*put
     return slc_result_file_commit(&file);
 }
 
-/* 0, an errno of starting it, or -1: it failed. */
-static int run_gnuplot(const char *folder)
-{
-    extern char **environ;
-    char *const command[] = {(char *)"gnuplot", (char *)"step_time.gp", NULL};
-    posix_spawn_file_actions_t actions;
-    pid_t pid;
-    int wait_status, why = posix_spawn_file_actions_init(&actions);
-    if (why) return why;
-    why = posix_spawn_file_actions_addchdir_np(&actions, folder);
-    if (!why) why = posix_spawnp(&pid, "gnuplot", &actions, NULL, command, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (why) return why;
-    while (waitpid(pid, &wait_status, 0) < 0)
-        if (errno != EINTR) return errno;
-    return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 ? 0 : -1;
-}
-
 sluice_status slc_bench_picture_draw(const slc_bench_results *results, const char *folder, FILE *out)
 {
     picture p;
@@ -211,14 +229,6 @@ sluice_status slc_bench_picture_draw(const slc_bench_results *results, const cha
     json_decref(p.runs);
     if (status || empty) return status;
 
-    int why = run_gnuplot(folder);
-    if (!why)
-        fprintf(out, "picture: %s/step_time.svg, step_time.png\n", folder);
-    else if (why == ENOENT)
-        fprintf(out, "no picture: gnuplot is not installed (gnuplot-nox); %s/step_time.gp draws it\n", folder);
-    else if (why > 0)
-        fprintf(out, "no picture: cannot start gnuplot: %s\n", strerror(why));
-    else
-        fprintf(out, "no picture: gnuplot failed with %s/step_time.gp\n", folder);
+    slc_gnuplot_draw(folder, "step_time", out);
     return SLUICE_OK;
 }

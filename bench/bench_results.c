@@ -28,6 +28,7 @@ void slc_bench_results_free(slc_bench_results *results)
     json_decref(results->runs);
     json_decref(results->misfits);
     json_decref(results->environment);
+    json_decref(results->budgets);
     *results = (slc_bench_results){0};
 }
 
@@ -50,13 +51,14 @@ sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_wor
     return SLUICE_OK;
 }
 
-/* What a strategy needs does not depend on the budget, but for "mixed", which fills what it gets. */
+/* What a strategy needs does not depend on the budget, but for those that fill what they get. */
 static json_t *needed_bytes(const slc_bench_results *results, const json_t *misfit)
 {
     static const char *const keys[] = {"strategy", "schedule", NULL};
     size_t index;
     json_t *run;
-    if (!strcmp(slc_bench_text(misfit, "strategy"), "mixed")) return NULL;
+    const char *strategy = slc_bench_text(misfit, "strategy");
+    if (!strcmp(strategy, "mixed") || !strcmp(strategy, "auto")) return NULL;
     json_array_foreach (results->runs, index, run) {
         if (slc_bench_alike(run, misfit, keys)) return json_incref(json_object_get(run, "planned_bytes"));
     }
@@ -113,8 +115,8 @@ sluice_status slc_bench_results_write_json(const slc_bench_results *results, con
     slc_result_file file;
     sluice_status status = slc_result_file_open(path, &file);
     if (status || !file.file) return status;
-    json_t *all = json_pack("{s:O, s:O, s:O?}", "runs", results->runs, "does_not_fit", results->misfits, "environment",
-                            results->environment);
+    json_t *all = json_pack("{s:O, s:O, s:O?, s:O?}", "runs", results->runs, "does_not_fit", results->misfits,
+                            "environment", results->environment, "budgets", results->budgets);
     if (!all) {
         slc_result_file_abandon(&file);
         return no_memory();
@@ -127,7 +129,7 @@ sluice_status slc_bench_results_write_json(const slc_bench_results *results, con
 
 static const char csv_columns[] =
     "model,size,world,throttle,strategy,schedule,budget,repeat,fits,budget_bytes,planned_bytes,peak_bytes,rss_bytes,"
-    "step_s,step_min_s,exposed_s,tokens_per_s,first_loss,last_loss,interrupted,weights_sha256\n";
+    "predicted_step_s,step_s,step_min_s,exposed_s,tokens_per_s,first_loss,last_loss,interrupted,weights_sha256\n";
 
 static void put(FILE *file, double value)
 {
@@ -170,8 +172,8 @@ static void put_row(FILE *file, const json_t *row, bool fits)
         if (json_is_integer(value)) fprintf(file, "%lld", (long long)json_integer_value(value));
         fputc(',', file);
     }
-    static const char *const times[] = {"step_s", "step_min_s", "exposed_s", "tokens_per_s"};
-    for (int i = 0; i < 4; i++) put_number(file, row, times[i]);
+    static const char *const times[] = {"predicted_step_s", "step_s", "step_min_s", "exposed_s", "tokens_per_s"};
+    for (int i = 0; i < 5; i++) put_number(file, row, times[i]);
     const json_t *losses = json_object_get(row, "losses");
     size_t count = json_array_size(losses);
     put(file, count ? json_number_value(json_array_get(losses, 0)) : NAN);
@@ -199,10 +201,11 @@ sluice_status slc_bench_results_append(slc_bench_results *results, const char *p
     if (stat(path, &info) && errno == ENOENT) return SLUICE_OK;
     json_t *all = json_load_file(path, 0, &error);
     if (!all) return slc_error(SLUICE_ERR_FORMAT, "%s: %s", path, error.text);
-    json_t *environment = json_object_get(all, "environment");
+    json_t *environment = json_object_get(all, "environment"), *budgets = json_object_get(all, "budgets");
     bool failed = json_array_extend(results->runs, json_object_get(all, "runs")) ||
                   json_array_extend(results->misfits, json_object_get(all, "does_not_fit"));
     if (!results->environment && json_is_object(environment)) results->environment = json_incref(environment);
+    if (!results->budgets && json_is_string(budgets)) results->budgets = json_incref(budgets);
     json_decref(all);
     return failed ? slc_error(SLUICE_ERR_FORMAT, "%s: not the results of a part", path) : SLUICE_OK;
 }

@@ -14,6 +14,7 @@ typedef struct {
     json_t *misfits;     /* [{"strategy", "schedule", "budget", "throttle", "why"}], and where an earlier run tells it,
                             "needed_bytes" and "budget_bytes" */
     json_t *environment; /* of the first part; NULL: none yet */
+    json_t *budgets;     /* text: what "auto:N" has become, for the parts that follow; NULL: none was asked for */
 } slc_bench_results;
 
 /* Errors: MEMORY. */

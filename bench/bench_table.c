@@ -2,6 +2,7 @@
 #include "bench/bench_table.h"
 
 #include "lib/base/clock.h"
+#include "lib/plan/job.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -28,8 +29,8 @@ void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench
             "\n%s %s on %d rank%s (%s), throttle %s; %" PRIu64 "x%u tokens a rank and micro-batch, %" PRIu64 " steps\n",
             t->model, t->size, ranks, ranks == 1 ? "" : "s", sluice_world_path(world), throttle, t->batch, tokens,
             t->steps);
-    fprintf(out, "%-10s %-10s %-18s %9s %9s %9s %9s %10s %9s %8s  %s\n", "strategy", "schedule", "budget", "needs MiB",
-            "peak MiB", "step ms", "min ms", "exposed ms", "tokens/s", "loss", "weights");
+    fprintf(out, "%-10s %-10s %-20s %9s %9s %9s %9s %9s %10s %9s %8s  %s\n", "strategy", "schedule", "budget",
+            "needs MiB", "peak MiB", "predicted", "step ms", "min ms", "exposed ms", "tokens/s", "loss", "weights");
     fflush(out);
 }
 
@@ -38,11 +39,23 @@ static void put_place(FILE *out, const json_t *row)
     char budget[64];
     const char *text = slc_bench_text(row, "budget");
     double bytes = slc_bench_number(row, "budget_bytes");
-    if (isnan(bytes))
+    char *end;
+    strtod(text, &end);
+    if (isnan(bytes) || !strcmp(end, "MiB"))
         snprintf(budget, sizeof budget, "%s", text);
     else
         snprintf(budget, sizeof budget, "%.10s = %.1f MiB", text, mib(bytes));
-    fprintf(out, "%-10s %-10s %-18s", slc_bench_text(row, "strategy"), slc_bench_text(row, "schedule"), budget);
+    fprintf(out, "%-10s %-10s %-20s", slc_bench_text(row, "strategy"), slc_bench_text(row, "schedule"), budget);
+}
+
+/* Only plans made from measured times predict one. */
+static void put_prediction(FILE *out, const json_t *run)
+{
+    double predicted_s = slc_bench_number(run, "predicted_step_s");
+    if (isnan(predicted_s))
+        fprintf(out, " %9s", "-");
+    else
+        fprintf(out, " %9.1f", predicted_s * 1e3);
 }
 
 void slc_bench_table_run(FILE *out, const json_t *run)
@@ -50,8 +63,9 @@ void slc_bench_table_run(FILE *out, const json_t *run)
     const json_t *losses = json_object_get(run, "losses");
     size_t count = json_array_size(losses);
     put_place(out, run);
-    fprintf(out, " %9.1f %9.1f %9.1f %9.1f %10.1f %9.0f", mib(slc_bench_number(run, "planned_bytes")),
-            mib(slc_bench_number(run, "peak_bytes")), slc_bench_number(run, "step_s") * 1e3,
+    fprintf(out, " %9.1f %9.1f", mib(slc_bench_number(run, "planned_bytes")), mib(slc_bench_number(run, "peak_bytes")));
+    put_prediction(out, run);
+    fprintf(out, " %9.1f %9.1f %10.1f %9.0f", slc_bench_number(run, "step_s") * 1e3,
             slc_bench_number(run, "step_min_s") * 1e3, slc_bench_number(run, "exposed_s") * 1e3,
             slc_bench_number(run, "tokens_per_s"));
     fprintf(out, " %8.4f  %.8s%s\n", count ? json_number_value(json_array_get(losses, count - 1)) : NAN,
@@ -80,22 +94,111 @@ static bool seen_before(const json_t *rows, size_t index, const char *const *key
     return false;
 }
 
-static void print_fastest(FILE *out, const json_t *runs, const json_t *like)
+/* The fastest of a budget among those that `wanted` takes; NULL: none of them fits. */
+static const json_t *find_fastest(const json_t *runs, const json_t *like, bool (*wanted)(const json_t *),
+                                  double *best_s)
 {
     size_t index;
-    json_t *run, *best = NULL;
-    double best_s = INFINITY;
+    json_t *run;
+    const json_t *best = NULL;
+    *best_s = INFINITY;
     json_array_foreach ((json_t *)runs, index, run) {
-        if (!slc_bench_alike(run, like, budget_keys)) continue;
+        if (!wanted(run) || !slc_bench_alike(run, like, budget_keys)) continue;
         double step_s = slc_bench_median(runs, run, case_keys, "step_s");
-        if (!(step_s < best_s)) continue;
-        best_s = step_s;
+        if (!(step_s < *best_s)) continue;
+        *best_s = step_s;
         best = run;
     }
+    return best;
+}
+
+static bool is_any(const json_t *run)
+{
+    (void)run;
+    return true;
+}
+
+static void print_fastest(FILE *out, const json_t *runs, const json_t *like)
+{
+    double best_s;
+    const json_t *best = find_fastest(runs, like, is_any, &best_s);
     if (!best) return;
     fprintf(out, "  throttle %-12s budget %-10s %-10s %-10s %9.1f ms %9.1f MiB\n", slc_bench_text(best, "throttle"),
             slc_bench_text(best, "budget"), slc_bench_text(best, "strategy"), slc_bench_text(best, "schedule"),
             best_s * 1e3, mib(slc_bench_number(best, "peak_bytes")));
+}
+
+static bool is_auto(const json_t *run)
+{
+    return !strcmp(slc_bench_text(run, "strategy"), "auto");
+}
+
+static bool is_uniform(const json_t *run)
+{
+    slc_strategy strategy;
+    return slc_strategy_parse(slc_bench_text(run, "strategy"), &strategy);
+}
+
+typedef struct {
+    double gains;
+    uint32_t beside, alone;
+} comparison;
+
+static void compare_budget(FILE *out, const json_t *runs, const json_t *like, comparison *c)
+{
+    double auto_s, uniform_s;
+    const json_t *ours = find_fastest(runs, like, is_auto, &auto_s);
+    const json_t *theirs = find_fastest(runs, like, is_uniform, &uniform_s);
+    if (!ours) return;
+    fprintf(out, "  throttle %-8s budget %-10s auto %8.1f ms, ", slc_bench_text(like, "throttle"),
+            slc_bench_text(like, "budget"), auto_s * 1e3);
+    if (!theirs) {
+        fprintf(out, "no uniform strategy fits\n");
+        c->alone++;
+        return;
+    }
+    double gain = 1 - auto_s / uniform_s;
+    fprintf(out, "%-4s %-9s %8.1f ms: %5.1f %% %s\n", slc_bench_text(theirs, "strategy"),
+            slc_bench_text(theirs, "schedule"), uniform_s * 1e3, 100 * fabs(gain), gain >= 0 ? "faster" : "slower");
+    c->gains += gain;
+    c->beside++;
+}
+
+static void compare_auto(FILE *out, const json_t *runs)
+{
+    comparison c = {0};
+    fprintf(out, "\nauto beside the fastest uniform strategy of each budget\n");
+    for (size_t i = 0; i < json_array_size(runs); i++)
+        if (!seen_before(runs, i, budget_keys)) compare_budget(out, runs, json_array_get(runs, i), &c);
+    if (c.beside)
+        fprintf(out, "  in the mean %.1f %% %s over %u budgets", 100 * fabs(c.gains) / c.beside,
+                c.gains >= 0 ? "faster" : "slower", c.beside);
+    if (c.beside && c.alone) fprintf(out, "; ");
+    if (c.alone) fprintf(out, "%sat %u only auto fits", c.beside ? "" : "  ", c.alone);
+    fputc('\n', out);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_predictions(FILE *out, const json_t *runs)
+{
+    size_t index, count = 0;
+    json_t *run;
+    double *off = malloc((json_array_size(runs) + 1) * sizeof *off);
+    json_array_foreach ((json_t *)runs, index, run) {
+        double ratio = slc_bench_number(run, "predicted_step_s") / slc_bench_number(run, "step_s");
+        if (off && isfinite(ratio) && slc_bench_complete(run)) off[count++] = fabs(ratio - 1);
+    }
+    if (count) {
+        qsort(off, count, sizeof *off, by_value);
+        fprintf(out, "predicted steps are off by %.1f %% in the median, %.1f %% at most (%zu runs)\n",
+                100 * off[count / 2], 100 * off[count - 1], count);
+    }
+    free(off);
 }
 
 static bool check_weights(FILE *out, const json_t *runs)
@@ -173,9 +276,14 @@ bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)
         fprintf(out, "\nno run: nothing fits\n");
         return true;
     }
+    bool any_auto = false;
     fprintf(out, "\nfastest for each budget\n");
-    for (size_t i = 0; i < json_array_size(runs); i++)
+    for (size_t i = 0; i < json_array_size(runs); i++) {
         if (!seen_before(runs, i, budget_keys)) print_fastest(out, runs, json_array_get(runs, i));
+        any_auto |= is_auto(json_array_get(runs, i));
+    }
+    if (any_auto) compare_auto(out, runs);
+    print_predictions(out, runs);
     print_losses(out, runs);
     bool weights = check_weights(out, runs), peaks = check_peaks(out, runs);
     print_resident(out, runs);

@@ -11,6 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Units in the order in which they become sdp. */
+typedef struct {
+    uint32_t *front, *back;
+} rankings;
+
 static sluice_status no_memory(void)
 {
     return slc_error(SLUICE_ERR_MEMORY, "trade-off");
@@ -41,12 +46,6 @@ static sluice_status measure_floor(const slc_job *job, const slc_strategy *all_f
     return SLUICE_OK;
 }
 
-static void choose_recompute(const slc_tradeoff_request *r, uint8_t least, bool *out)
-{
-    for (uint32_t l = 0; l < r->job->layer_count; l++)
-        out[l] = r->recompute && r->recompute[l] && r->recompute[l] <= least;
-}
-
 static sluice_status find_free(const slc_tradeoff_request *r, slc_tradeoff *out)
 {
     const slc_job *job = r->job;
@@ -54,13 +53,11 @@ static sluice_status find_free(const slc_tradeoff_request *r, slc_tradeoff *out)
     bool *recompute = malloc((size_t)job->layer_count + 1);
     sluice_status status = strategies && recompute ? SLUICE_OK : no_memory();
     for (uint32_t u = 0; !status && u < job->unit_count; u++) strategies[u] = SLC_FSDP;
-    if (!status) choose_recompute(r, 1, recompute);
-    if (!status) status = measure_floor(job, strategies, recompute, &out->floor_bytes);
-    if (!status && out->floor_bytes >= r->limit) {
-        choose_recompute(r, 2, recompute);
-        out->floor_recomputes = true;
-        status = measure_floor(job, strategies, recompute, &out->floor_bytes);
+    for (uint32_t l = 0; !status && l < job->layer_count; l++) {
+        recompute[l] = r->recompute && r->recompute[l];
+        out->floor_recomputes |= recompute[l];
     }
+    if (!status) status = measure_floor(job, strategies, recompute, &out->floor_bytes);
     if (!status && out->floor_bytes >= r->limit)
         status = slc_error(SLUICE_ERR_BUDGET,
                            "trade-off: of %llu bytes nothing is free, what fsdp keeps and the activations need %llu",
@@ -127,14 +124,48 @@ static uint32_t find_same(const slc_tradeoff *t, uint32_t unit_count, const slc_
     return SLC_NONE;
 }
 
-static sluice_status make_point(const slc_tradeoff_request *r, const uint32_t *ranked, double asked, slc_tradeoff *t,
+/* Seconds of the best simple plan; infinite where none fits. */
+static sluice_status try_quickly(const slc_tradeoff_request *r, const slc_strategy *strategies, double *step_s)
+{
+    slc_tradeoff_request quick = *r;
+    slc_tradeoff_point point = {0};
+    slc_plan *plan;
+    quick.quick = true;
+    sluice_status status = plan_point(&quick, strategies, &point, &plan);
+    *step_s = point.fits ? point.forecast.step_s : INFINITY;
+    slc_plan_destroy(plan);
+    return status;
+}
+
+/* From the front or from the back: memory is fullest where the backward begins, so it matters which layers need no
+ * gather there. */
+static sluice_status choose_filling(const slc_tradeoff_request *r, const rankings *ranked, uint64_t room,
+                                    slc_strategy *out)
+{
+    const slc_job *job = r->job;
+    double front_s, back_s;
+    slc_strategy *back = malloc(((size_t)job->unit_count + 1) * sizeof *back);
+    if (!back) return no_memory();
+    fill(job, ranked->front, room, out);
+    fill(job, ranked->back, room, back);
+    sluice_status status = SLUICE_OK;
+    if (memcmp(out, back, job->unit_count * sizeof *out)) {
+        status = try_quickly(r, out, &front_s);
+        if (!status) status = try_quickly(r, back, &back_s);
+        if (!status && back_s < front_s) memcpy(out, back, job->unit_count * sizeof *out);
+    }
+    free(back);
+    return status;
+}
+
+static sluice_status make_point(const slc_tradeoff_request *r, const rankings *ranked, double asked, slc_tradeoff *t,
                                 slc_tradeoff_point *point)
 {
     slc_plan *plan;
     sluice_status status = point_init(r->job, point);
+    if (!status) status = choose_filling(r, ranked, (uint64_t)(asked * (double)t->free_bytes), point->strategies);
     if (status) return status;
     point->asked = asked;
-    fill(r->job, ranked, (uint64_t)(asked * (double)t->free_bytes), point->strategies);
     note_share(r->job, t->free_bytes, point);
     point->same_as = find_same(t, r->job->unit_count, point);
     if (point->same_as != SLC_NONE) {
@@ -164,31 +195,53 @@ static sluice_status make_joint(const slc_tradeoff_request *r, const slc_strateg
 
 /* ---- The curve ---- */
 
+static int by_share(const void *a, const void *b)
+{
+    const slc_tradeoff_point *x = *(const slc_tradeoff_point *const *)a, *y = *(const slc_tradeoff_point *const *)b;
+    if (x->strategy_bytes != y->strategy_bytes) return x->strategy_bytes < y->strategy_bytes ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
 static sluice_status name_shape(const slc_tradeoff_request *r, slc_tradeoff *t)
 {
+    const slc_tradeoff_point **fit = malloc(((size_t)t->count + 1) * sizeof *fit);
     double *step_s = malloc(((size_t)t->count + 1) * sizeof *step_s);
     uint32_t count = 0;
-    if (!step_s) return no_memory();
-    for (uint32_t i = 0; i < t->count; i++)
-        if (t->points[i].fits && t->points[i].same_as == SLC_NONE) step_s[count++] = t->points[i].forecast.step_s;
-    t->shape = slc_curve_shape_of(step_s, count, r->tolerance, &t->valleys);
+    sluice_status status = fit && step_s ? SLUICE_OK : no_memory();
+    for (uint32_t i = 0; !status && i < t->count; i++)
+        if (t->points[i].fits && t->points[i].same_as == SLC_NONE) fit[count++] = &t->points[i];
+    if (count > 1) qsort(fit, count, sizeof *fit, by_share);
+    for (uint32_t i = 0; i < count; i++) step_s[i] = fit[i]->forecast.step_s;
+    if (!status) t->shape = slc_curve_shape_of(step_s, count, r->tolerance, &t->valleys);
+    free(fit);
     free(step_s);
-    return SLUICE_OK;
+    return status;
+}
+
+/* From the front as "mixed" ranks, and that turned round. */
+static sluice_status rank(const slc_job *job, const slc_strategy *all_free, const rankings *out)
+{
+    uint32_t count;
+    sluice_status status = slc_mixed_rank(job, all_free, out->front, &count);
+    for (uint32_t i = 0; !status && i < count; i++) out->back[i] = out->front[count - 1 - i];
+    return status;
 }
 
 static sluice_status make_all(const slc_tradeoff_request *r, slc_tradeoff *out)
 {
     const slc_job *job = r->job;
-    slc_strategy *all_free = malloc(((size_t)job->unit_count + 1) * sizeof *all_free);
-    uint32_t *ranked = malloc(((size_t)job->unit_count + 1) * sizeof *ranked), count;
+    size_t units = (size_t)job->unit_count + 1;
+    slc_strategy *all_free = malloc(units * sizeof *all_free);
+    uint32_t *ranked = malloc(2 * units * sizeof *ranked);
     out->points = calloc(r->count, sizeof *out->points);
     sluice_status status = all_free && ranked && out->points ? SLUICE_OK : no_memory();
+    const rankings both = {ranked, ranked ? ranked + units : NULL};
     for (uint32_t u = 0; !status && u < job->unit_count; u++) all_free[u] = SLC_STRATEGIES;
-    if (!status) status = slc_mixed_rank(job, all_free, ranked, &count);
+    if (!status) status = rank(job, all_free, &both);
     if (!status) status = make_joint(r, all_free, out);
     for (uint32_t i = 0; !status && i < r->count; i++) {
         out->count = i + 1;
-        status = make_point(r, ranked, (double)i / (r->count - 1), out, &out->points[i]);
+        status = make_point(r, &both, (double)i / (r->count - 1), out, &out->points[i]);
     }
     if (!status) status = name_shape(r, out);
     free(all_free);

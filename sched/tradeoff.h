@@ -51,7 +51,7 @@ typedef struct {
 
 typedef struct {
     uint64_t floor_bytes;  /* what every plan keeps: fsdp's share of everything, and the activations' peak */
-    bool floor_recomputes; /* ... of layers that may recompute and do: else nothing would be free */
+    bool floor_recomputes; /* ... where all layers recompute that may: activations kept count as the schedule's */
     uint64_t free_bytes;   /* the limit less that */
     slc_tradeoff_point *points;
     uint32_t count;
@@ -61,9 +61,10 @@ typedef struct {
     uint32_t valleys;
 } slc_tradeoff;
 
-/* A share's choice is filled as "mixed" ranks units, each that still fits into it sdp, the others fsdp; its schedule is
- * the joint planner's for these strategies. `out` is the caller's to free, after an error too. Errors: ARGUMENT (fewer
- * than 2 shares); BUDGET (nothing is free, or no plan fits); MEMORY. */
+/* A share's choice is filled as "mixed" ranks units or from the other end, whichever gives the faster simple plan: each
+ * unit that still fits into it sdp, the others fsdp. Its schedule is the joint planner's for these strategies. `out` is
+ * the caller's to free, after an error too. Errors: ARGUMENT (fewer than 2 shares); BUDGET (nothing is free, or no plan
+ * fits); MEMORY. */
 sluice_status slc_tradeoff_make(const slc_tradeoff_request *request, slc_tradeoff *out);
 void slc_tradeoff_fini(slc_tradeoff *tradeoff);
 

@@ -56,6 +56,43 @@ sweep() {
     check 'a picture' yes "$([ -s "$folder/step_time.svg" ] && [ -s "$folder/step_time.png" ] && echo yes)"
 }
 
+# The default: what chooses by itself, beside the others, over budgets that are found.
+adaptive() {
+    folder=$work/adaptive
+    bench -n 2 --steps 7 --strategy sdp,fsdp,auto --budget none,auto:2 --throttle none,4gbit --output "$folder"
+    check 'an adaptive sweep ends well' 0 $code
+    check 'auto has ilp, the others one_ahead' 'auto,ilp fsdp,one_ahead sdp,one_ahead' \
+        "$(awk -F, 'NR > 1 {print $5 "," $6}' "$folder/results.csv" | sort -u | paste -sd ' ')"
+    check 'three budgets, the same for both throttles' 3 "$(column budget | wc -w)"
+    check 'auto runs in all of them' 6 "$(grep -c ',auto,ilp,.*,1,1,' "$folder/results.csv")"
+    check 'within the budget' 0 "$(awk -F, 'NR > 1 && $9 && $10 && $12 > $10' "$folder/results.csv" | wc -l)"
+    check 'only its steps are predicted' 'auto' \
+        "$(awk -F, 'NR > 1 && $14 > 0 {print $5}' "$folder/results.csv" | sort -u | paste -sd ' ')"
+    check 'six predictions' 6 "$(grep -c '"predicted_step_s": [0-9]' "$folder/results.json")"
+    check 'a comparison for each budget and throttle' 6 "$(grep -c '^  throttle .* auto .* ms, ' "$work/out")"
+    check 'a profile' yes "$("$sluice" plan --profile "$folder/profile.json" >/dev/null && echo yes)"
+}
+
+tradeoff() {
+    folder=$work/tradeoff
+    bench -n 2 --steps 6 --tradeoff --shares 4 --throttle 4gbit --output "$folder"
+    check 'a trade-off ends well' 0 $code
+    check 'a row a share, and the joint plan' 5 "$(($(wc -l <"$folder/tradeoff.csv") - 1))"
+    check 'it was run' yes "$(awk -F, '$1 == "joint" && $7 > 0 && $9 > 0 {print "yes"}' "$folder/tradeoff.csv")"
+    check 'each choice that fits was run' 0 "$(awk -F, 'NR > 1 && $6 && !($9 > 0)' "$folder/tradeoff.csv" | wc -l)"
+    check 'promises kept' 1 "$(grep -c '^weights equal to the bit: yes; within the budget: yes' "$work/out")"
+    check 'the shapes are said' 2 "$(grep -cE '^(predicted|measured): the curve is ' "$work/out")"
+    check 'and written' 2 "$(grep -cE '"(predicted|measured)_shape": "' "$folder/tradeoff.json")"
+    "$sluice" check --profile "$folder/profile.json" --plan "$folder/plan.json" >"$work/out" 2>"$work/err"
+    check 'the joint plan is sound' 0 $?
+    "$sluice" bench --tradeoff --profile "$folder/profile.json" --shares 3 --output "$work/predicted" >"$work/out" \
+        2>"$work/err"
+    check 'from a profile' 0 $?
+    check 'nothing is measured' 1 "$(grep -c '"measured_shape": null' "$work/predicted/tradeoff.json")"
+    command -v gnuplot >/dev/null || return
+    check 'pictures' 4 "$(find "$folder" "$work/predicted" -name 'tradeoff.*g' -size +1k | wc -l)"
+}
+
 under_a_launcher() {
     folder=$work/launched
     timeout 100 "$sluice" run -n 2 -- "$sluice" bench --data "$work/text" --context 32 --steps 3 --strategy sdp,oss \
@@ -103,10 +140,15 @@ refusals() {
     refuses 'bandwidth' --throttle 50us
     refuses 'empty' --strategy ,
     refuses 'whole number' --repeat 0
+    refuses 'budget' --budget auto:0
+    refuses 'one budget' --tradeoff --budget none,60%
+    refuses 'nothing to trade' --tradeoff
+    refuses 'whole number' --tradeoff --shares 1
+    refuses 'only --tradeoff' --profile "$work/text"
     refuses 'cannot make the folder' --output "$work/text/below"
     check 'what ran before a failure is kept' dp "$(folder=$work/refused column strategy)"
 }
 
-for part in sweep under_a_launcher without_gnuplot interrupt refusals; do $part; done
+for part in sweep adaptive tradeoff under_a_launcher without_gnuplot interrupt refusals; do $part; done
 [ $failed = 0 ] && echo "sluice bench: all as promised"
 exit $failed

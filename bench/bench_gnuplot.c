@@ -1,0 +1,40 @@
+/* Starting gnuplot. */
+#include "bench/bench_gnuplot.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* 0, an errno of starting it, or -1: it failed. */
+static int run_gnuplot(const char *folder, char *script)
+{
+    extern char **environ;
+    char *const command[] = {(char *)"gnuplot", script, NULL};
+    posix_spawn_file_actions_t actions;
+    pid_t pid;
+    int wait_status, why = posix_spawn_file_actions_init(&actions);
+    if (why) return why;
+    why = posix_spawn_file_actions_addchdir_np(&actions, folder);
+    if (!why) why = posix_spawnp(&pid, "gnuplot", &actions, NULL, command, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (why) return why;
+    while (waitpid(pid, &wait_status, 0) < 0)
+        if (errno != EINTR) return errno;
+    return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 ? 0 : -1;
+}
+
+void slc_gnuplot_draw(const char *folder, const char *name, FILE *out)
+{
+    char script[256];
+    snprintf(script, sizeof script, "%s.gp", name);
+    int why = run_gnuplot(folder, script);
+    if (!why)
+        fprintf(out, "picture: %s/%s.svg, %s.png\n", folder, name, name);
+    else if (why == ENOENT)
+        fprintf(out, "no picture: gnuplot is not installed (gnuplot-nox); %s/%s draws it\n", folder, script);
+    else if (why > 0)
+        fprintf(out, "no picture: cannot start gnuplot: %s\n", strerror(why));
+    else
+        fprintf(out, "no picture: gnuplot failed with %s/%s\n", folder, script);
+}
