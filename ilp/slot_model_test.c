@@ -1,7 +1,8 @@
 /* The slot model against enumeration of all strategies and placements of whole blocks, and what must hold of its
  * answers whatever the job. */
+#include "ilp/enumerate.h"
 #include "ilp/random_slot_job_test.h"
-#include "ilp/slot_parts.h"
+#include "lib/base/status.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -15,153 +16,50 @@
 #ifndef SMALL_CASES
 #define SMALL_CASES 200
 #endif
-enum { FEWEST_PLACINGS = 200, MOST_PLACINGS = 20000, MOST_SMALL_FLOWS = 100 };
+enum { FEWEST_PLACINGS = 200, MOST_PLACINGS = 20000 };
 
 /* ---- Enumeration ---- */
 
-typedef struct {
-    const slc_slot_request *request;
-    const slc_slot_model_parts *parts; /* all strategies, all micro-batches */
-    uint32_t blocks;
-    slc_strategy strategies[MOST_UNITS];
-    bool recompute[MOST_LAYERS];
-    slc_flow flows[MOST_SMALL_FLOWS];
-    slc_slot_solution answer;
-    double best_s;
-    uint64_t tried;
-} enumeration;
-
-static void look(enumeration *e)
-{
-    double step_s;
-    uint64_t most;
-    e->tried++;
-    if (slc_slot_model_evaluate(e->request, &e->answer, &step_s, &most)) return; /* breaks a rule */
-    if (most <= e->request->limit && step_s < e->best_s) e->best_s = step_s;
-}
-
-/* Blocks of stream `s` and of those behind it: `left` ones from `position` on. */
-static void place(enumeration *e, uint32_t s, uint32_t position, uint32_t left)
-{
-    while (s < e->parts->stream_count &&
-           (!left || !slc_has(e->parts->streams[s].strategies, e->strategies[e->parts->streams[s].unit]))) {
-        s++;
-        left = e->blocks;
-        position = 0;
-    }
-    if (s == e->parts->stream_count) {
-        look(e);
-        return;
-    }
-    const slc_stream *stream = &e->parts->streams[s];
-    if (position < stream->first) position = stream->first;
-    for (uint32_t p = position; p <= stream->last; p++) {
-        slc_flow *flow = &e->flows[e->answer.flow_count++];
-        *flow = (slc_flow){stream->kind, stream->unit, stream->micro_batch, stream->window, p, 1.0 / e->blocks};
-        if (left > 1)
-            place(e, s, p, left - 1);
-        else
-            place(e, s + 1, 0, e->blocks);
-        e->answer.flow_count--;
-    }
-}
-
-static void recompute_all(enumeration *e, uint32_t layer)
-{
-    if (layer == e->request->job->layer_count) {
-        place(e, 0, 0, e->blocks);
-        return;
-    }
-    uint8_t of = e->request->recompute ? e->request->recompute[layer] : 0;
-    for (int again = of == 1; again <= (of > 0); again++) {
-        e->recompute[layer] = again;
-        recompute_all(e, layer + 1);
-    }
-}
-
-static void choose_all(enumeration *e, uint32_t unit)
-{
-    if (unit == e->request->job->unit_count) {
-        recompute_all(e, 0);
-        return;
-    }
-    for (int k = 0; k < SLC_STRATEGIES; k++)
-        if (slc_has(e->request->allowed[unit], (slc_strategy)k)) {
-            e->strategies[unit] = (slc_strategy)k;
-            choose_all(e, unit + 1);
-        }
-}
-
-/* How many answers there are to look at. */
-static double count_placings(const slc_slot_request *request, const slc_slot_model_parts *parts, uint32_t blocks)
-{
-    double all = 1;
-    for (uint32_t u = 0; u < request->job->unit_count; u++) {
-        double of_unit = 0;
-        for (int k = 0; k < SLC_STRATEGIES; k++) {
-            double placings = slc_has(request->allowed[u], (slc_strategy)k);
-            for (uint32_t s = 0; s < parts->stream_count; s++) {
-                const slc_stream *stream = &parts->streams[s];
-                if (stream->unit != u || !slc_has(stream->strategies, (slc_strategy)k)) continue;
-                for (uint32_t b = 0; b < blocks; b++)
-                    placings *= (double)(stream->last - stream->first + 1 + b) / (b + 1);
-            }
-            of_unit += placings;
-        }
-        all *= of_unit;
-    }
-    for (uint32_t l = 0; request->recompute && l < request->job->layer_count; l++)
-        all *= request->recompute[l] == 2 ? 2 : 1;
-    return all;
-}
-
-static bool small_case(slot_dice *dice, slot_job *t, slc_slot_request *request, slc_slot_model_parts *parts)
+static slc_slot_request small_case(slot_dice *dice, slot_job *t)
 {
     uint32_t micro_batches = slot_below(dice, 3) ? 1 : 2 + slot_below(dice, 2);
     slot_job_draw(t, dice, 2 + slot_below(dice, 3), 1 + slot_below(dice, 3), micro_batches);
-    *request = (slc_slot_request){.job = &t->job,
-                                  .times = &t->times,
-                                  .allowed = t->allowed,
-                                  .recompute = slot_below(dice, 2) ? t->recompute : NULL,
-                                  .tie = 1,
-                                  .every_position = true,
-                                  .whole_blocks = 1 + slot_below(dice, 3)};
-    assert_int_equal(slc_slot_parts_init(parts, request, SLC_EVERYTHING), SLUICE_OK);
-    double placings = count_placings(request, parts, request->whole_blocks);
-    if (FEWEST_PLACINGS <= placings && placings <= MOST_PLACINGS) return true;
-    slc_slot_parts_fini(parts);
-    return false;
+    return (slc_slot_request){.job = &t->job,
+                              .times = &t->times,
+                              .allowed = t->allowed,
+                              .recompute = slot_below(dice, 2) ? t->recompute : NULL,
+                              .tie = 1,
+                              .every_position = true,
+                              .whole_blocks = 1 + slot_below(dice, 3)};
 }
 
-static void check_small_case(slot_dice *dice, const slc_slot_request *drawn, const slc_slot_model_parts *parts)
+/* False: fewer answers than it is worth, or more than there is time for. */
+static bool check_small_case(slot_dice *dice, slc_slot_request *request)
 {
-    slc_slot_request request = *drawn;
     slc_slot_solution light, answer;
-    uint64_t least;
-    assert_int_equal(slc_slot_model_least_memory(&request, &least, &light), SLUICE_OK);
+    uint64_t least, tried;
+    double best_s;
+    assert_int_equal(slc_slot_model_least_memory(request, &least, &light), SLUICE_OK);
     slc_slot_solution_fini(&light);
-    request.limit = least + (uint64_t)((double)least * slot_below(dice, 60) * 0.01);
-    if (slot_below(dice, 6) == 0) request.limit = least;
-    if (slot_below(dice, 12) == 0) request.limit = least - 1;
+    request->limit = least + (uint64_t)((double)least * slot_below(dice, 60) * 0.01);
+    if (slot_below(dice, 6) == 0) request->limit = least;
+    if (slot_below(dice, 12) == 0) request->limit = least - 1;
 
-    slc_slot_model_parts of_request = *parts;
-    of_request.request = &request;
-    enumeration e = {.request = &request, .parts = &of_request, .blocks = request.whole_blocks, .best_s = INFINITY};
-    e.answer = (slc_slot_solution){.strategies = e.strategies, .recompute = e.recompute, .flows = e.flows};
-    choose_all(&e, 0);
-
-    sluice_status status = slc_slot_model_solve(&request, &answer);
-    if (isinf(e.best_s)) {
+    assert_int_equal(slc_slot_model_enumerate(request, MOST_PLACINGS, &best_s, &tried), SLUICE_OK);
+    if (tried < FEWEST_PLACINGS) return false;
+    sluice_status status = slc_slot_model_solve(request, &answer);
+    if (isinf(best_s)) {
         assert_int_equal(status, SLUICE_ERR_BUDGET);
-        assert_true(request.limit < least);
+        assert_true(request->limit < least);
     } else {
         assert_int_equal(status, SLUICE_OK);
-        assert_true(request.limit >= least);
-        if (fabs(answer.step_s - e.best_s) > 1e-6 * e.best_s)
+        assert_true(request->limit >= least);
+        if (fabs(answer.step_s - best_s) > 1e-6 * best_s)
             fail_msg("case %llu: solver %.9f, enumeration %.9f of %llu answers", (unsigned long long)dice->drawn,
-                     answer.step_s, e.best_s, (unsigned long long)e.tried);
+                     answer.step_s, best_s, (unsigned long long)tried);
     }
     slc_slot_solution_fini(&answer);
+    return true;
 }
 
 static void small_cases_equal_enumeration(void **state)
@@ -169,13 +67,9 @@ static void small_cases_equal_enumeration(void **state)
     (void)state;
     slot_dice dice = {.seed = 4};
     slot_job t;
-    slc_slot_request request;
-    slc_slot_model_parts parts;
     for (int cases = 0; cases < SMALL_CASES;) {
-        if (!small_case(&dice, &t, &request, &parts)) continue;
-        check_small_case(&dice, &request, &parts);
-        slc_slot_parts_fini(&parts);
-        cases++;
+        slc_slot_request request = small_case(&dice, &t);
+        cases += check_small_case(&dice, &request);
     }
 }
 
