@@ -22,6 +22,7 @@ sluice_status slc_study_gaps(const slc_study *study);      /* the slot model aga
 sluice_status slc_study_baselines(const slc_study *study); /* the joint plan against every baseline, same budget */
 sluice_status slc_study_budgets(const slc_study *study);   /* adaptive against uniform over ten budgets */
 sluice_status slc_study_times(const slc_study *study);     /* how long planning takes */
+sluice_status slc_study_small(const slc_study *study);     /* small jobs against everything there is */
 
 /* ---- study_plans.c: what the studies share ---- */
 
