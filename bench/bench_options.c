@@ -15,7 +15,7 @@ enum { KEY_REPEAT = 256, KEY_DEMO, KEY_TRADEOFF, KEY_SHARES, KEY_PROFILE, KEY_PA
 static const struct argp_option option_rows[] = {
     {"output", 'o', "DIR", 0, "Folder of the results (default out/bench)", 0},
     {"repeat", KEY_REPEAT, "N", 0, "Run every combination N times, interleaved (default 1)", 0},
-    {"demo", KEY_DEMO, NULL, 0, "The sweep of `./dev demo`: about three minutes on two cores", 0},
+    {"demo", KEY_DEMO, NULL, 0, "The sweep of `./dev demo`: about two minutes on two cores", 0},
     {"tradeoff", KEY_TRADEOFF, NULL, 0,
      "Instead: one budget, its free memory shared between strategies and schedule; see below", 0},
     {"shares", KEY_SHARES, "N", 0, "Of the trade-off (default 11: 0 %, 10 %, ... 100 %)", 0},
@@ -190,7 +190,7 @@ static void set_demo(slc_training_options *t)
     t->learning_rate = 0.0005;
     t->strategy = "dp,oss,sdp,fsdp,auto";
     t->schedule = "usual";
-    t->budget = "none,auto:5";
+    t->budget = "none,80%,65%,64%,63%,auto:3";
     t->throttle = "none,1gbit";
 }
 
