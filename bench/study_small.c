@@ -137,7 +137,6 @@ static json_t *plan_text(const slc_plan *plan)
 }
 
 typedef struct {
-    const small_case *c;
     slc_strategy strategies[SLC_EVERY_ORDER_UNITS];
     slc_every_order_request ask;
     result *result;
@@ -179,7 +178,7 @@ static sluice_status check_orders(const slc_study *study, const small_case *c, r
 {
     slc_joint_answer shipped;
     uint64_t start_ns;
-    all_orders a = {.c = c, .result = r};
+    all_orders a = {.result = r};
     sluice_status status = slc_study_joint(study, c->profile, c->limit, false, &shipped);
     if (status) return status;
     start_ns = slc_clock_ns();
@@ -209,12 +208,18 @@ static sluice_status check_orders(const slc_study *study, const small_case *c, r
 typedef struct {
     uint32_t cases, enumerated, equal, complete, incomplete, within_1, within_5, incomplete_slower;
     double *ratios; /* of the complete ones */
+    double worst;
+    uint64_t worst_seed;
 } totals;
 
-static void note(totals *t, const result *r)
+static void note(totals *t, uint64_t seed, const result *r)
 {
     double ratio = r->shipped_s / r->best_s;
     t->cases++;
+    if (ratio > t->worst) {
+        t->worst = ratio;
+        t->worst_seed = seed;
+    }
     t->enumerated += r->placings > 0;
     t->equal += r->placings > 0 && model_is_equal(r);
     if (!r->complete) {
@@ -236,7 +241,7 @@ static sluice_status one(const slc_study *study, uint64_t seed, totals *t)
     if (!status) status = check_model(&c, &r);
     if (!status) status = check_orders(study, &c, &r, row);
     if (!status) {
-        note(t, &r);
+        note(t, seed, &r);
         double span = (double)(c.all_sdp - c.least);
         json_t *figures = json_pack(
             "{s:s, s:I, s:i, s:I, s:f, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:f, s:I, s:b}", "study", "small", "seed",
@@ -268,6 +273,7 @@ static void print_totals(FILE *out, const totals *t)
                 slc_study_quantile(t->ratios, t->complete, 1));
     fprintf(out, "not searched to the end in %g s: %u cases; a plan faster by over 1 %% was found in %u of them\n",
             case_s, t->incomplete, t->incomplete_slower);
+    fprintf(out, "slowest of all: %.4f, seed %" PRIu64 "\n", t->worst, t->worst_seed);
 }
 
 sluice_status slc_study_small(const slc_study *study)
