@@ -120,6 +120,7 @@ static sluice_status sweep_in(sluice_world *world, slc_bench_options *options, s
     if (!status && speaks && !options->part) status = slc_bench_make_folder(options->output);
     if (!status && speaks && !options->part) status = check_writable(options);
     if (!status) status = find_budgets(world, options, results);
+    *interrupted = status == SLUICE_ERR_INTERRUPTED;
     if (status) return status;
     if (speaks) {
         sweep.out = table_stream(options);

@@ -207,7 +207,10 @@ static sluice_status write_all(const trade *t)
     if (t->world) json_object_set_new(t->document, "environment", slc_training_environment_json(t->world));
     slc_tradeoff_show_end(t->out, t->document);
     bool sound = slc_tradeoff_sound(t->out, t->document);
+    const slc_training_options *training = &t->options->training;
     sluice_status status = slc_tradeoff_write(t->document, t->options->output, t->out);
+    if (!status) status = slc_tradeoff_write_json(t->document, training->json);
+    if (!status) status = slc_tradeoff_write_csv(t->document, training->csv);
     if (!status && !sound) status = slc_error(SLUICE_ERR_MISMATCH, "runs do not keep what was promised; see above");
     return status;
 }
@@ -230,7 +233,10 @@ sluice_status slc_bench_tradeoff_measure(sluice_world *world, const slc_bench_op
     if (!status) status = sluice_world_broadcast(world, &all, sizeof all, 0);
     if (!status && all.status) status = t.leads ? all.status : slc_error(all.status, "rank 0 could not plan");
     if (!status) status = run_all(&t, &all);
-    if (!status && t.leads) status = write_all(&t);
+    if (t.leads && t.document && (!status || status == SLUICE_ERR_INTERRUPTED)) {
+        sluice_status written = write_all(&t);
+        if (!status) status = written;
+    }
     end(&t);
     return status;
 }

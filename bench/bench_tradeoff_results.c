@@ -279,11 +279,11 @@ static void put_csv_row(FILE *file, const json_t *row)
     fprintf(file, "\"%s\"\n", slc_bench_text(row, "planned_by"));
 }
 
-static sluice_status write_csv(const json_t *document, const char *path)
+sluice_status slc_tradeoff_write_csv(const json_t *document, const char *path)
 {
     slc_result_file file;
     sluice_status status = slc_result_file_open(path, &file);
-    if (status) return status;
+    if (status || !file.file) return status;
     const json_t *points = json_object_get(document, "points");
     fputs("asked,share,strategy_bytes,schedule_bytes,same_as,fits,predicted_step_s,predicted_exposed_s,step_s,"
           "exposed_s,planned_by\n",
@@ -293,11 +293,11 @@ static sluice_status write_csv(const json_t *document, const char *path)
     return slc_result_file_commit(&file);
 }
 
-static sluice_status write_json(const json_t *document, const char *path)
+sluice_status slc_tradeoff_write_json(const json_t *document, const char *path)
 {
     slc_result_file file;
     sluice_status status = slc_result_file_open(path, &file);
-    if (status) return status;
+    if (status || !file.file) return status;
     json_dumpf(document, file.file, JSON_INDENT(2)); /* what fails here, commit finds */
     fputc('\n', file.file);
     return slc_result_file_commit(&file);
@@ -307,9 +307,9 @@ sluice_status slc_tradeoff_write(const json_t *document, const char *folder, FIL
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/tradeoff.json", folder);
-    sluice_status status = write_json(document, path);
+    sluice_status status = slc_tradeoff_write_json(document, path);
     snprintf(path, sizeof path, "%s/tradeoff.csv", folder);
-    if (!status) status = write_csv(document, path);
+    if (!status) status = slc_tradeoff_write_csv(document, path);
     if (status) return status;
     fprintf(out, "results: %s/tradeoff.csv, tradeoff.json; plan.json of the joint plan\n", folder);
     return slc_tradeoff_draw(document, folder, out);

@@ -25,7 +25,10 @@ void slc_tradeoff_show_end(FILE *out, const json_t *document);
 /* All runs ended with the same weights and within the budget; true without a run. */
 bool slc_tradeoff_sound(FILE *out, const json_t *document);
 
-/* tradeoff.json, .csv, .dat, .gp, and the picture. Errors: IO, MEMORY. */
+/* `path` NULL: nothing is written. Errors: IO, MEMORY. */
+sluice_status slc_tradeoff_write_json(const json_t *document, const char *path);
+sluice_status slc_tradeoff_write_csv(const json_t *document, const char *path);
+/* tradeoff.json, .csv, .dat, .gp, and the picture, in a folder. Errors: IO, MEMORY. */
 sluice_status slc_tradeoff_write(const json_t *document, const char *folder, FILE *out);
 sluice_status slc_tradeoff_draw(const json_t *document, const char *folder, FILE *out);
 

@@ -88,6 +88,10 @@ tradeoff() {
     "$sluice" bench --tradeoff --profile "$folder/profile.json" --shares 3 --output "$work/predicted" >"$work/out" \
         2>"$work/err"
     check 'from a profile' 0 $?
+    "$sluice" bench --tradeoff --profile "$folder/profile.json" --shares 3 --output "$work/predicted" --json - \
+        2>"$work/err" | grep -v '"predicted_step_s"' >"$work/out"
+    check 'the document on standard output' "$(grep -cv '"predicted_step_s"' "$work/predicted/tradeoff.json")" \
+        "$(wc -l <"$work/out")"
     check 'nothing is measured' 1 "$(grep -c '"measured_shape": null' "$work/predicted/tradeoff.json")"
     command -v gnuplot >/dev/null || return
     check 'pictures' 4 "$(find "$folder" "$work/predicted" -name 'tradeoff.*g' -size +1k | wc -l)"
