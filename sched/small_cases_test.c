@@ -96,10 +96,10 @@ static double drawn_step(small_case *c)
     slc_order order = {0};
     slc_plan *plan = NULL;
     slc_forecast forecast = {.step_s = (double)INFINITY};
-    uint64_t arena;
     if (test_order_draw(in.job, in.strategies, &c->dice, &order))
-        assert_int_equal(slc_plan_try(&in, &order, &slc_scheduler_ilp, 8, &plan, &arena), SLUICE_OK);
-    if (plan) assert_int_equal(slc_simulate(in.job, in.times, plan, NULL, &forecast), SLUICE_OK);
+        assert_int_equal(slc_plan_from_order(&in, &order, &slc_scheduler_ilp, &plan), SLUICE_OK);
+    if (plan && plan->arena_bytes <= c->limit)
+        assert_int_equal(slc_simulate(in.job, in.times, plan, NULL, &forecast), SLUICE_OK);
     slc_plan_destroy(plan);
     slc_order_fini(&order);
     return forecast.step_s;
