@@ -400,7 +400,9 @@ static void judge(search *s)
     slc_forecast forecast;
     uint64_t arena;
     write_way(s);
-    if (!s->status) s->status = slc_plan_try(&in, &s->order, &slc_scheduler_ilp, PACKING_TRIES, &plan, &arena);
+    if (!s->status)
+        s->status =
+            slc_plan_try(&in, &s->order, &slc_scheduler_ilp, &(slc_trying){.tries = PACKING_TRIES}, &plan, &arena);
     s->answer->packed++;
     if (s->status) return;
     if (!plan) {

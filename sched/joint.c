@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOT_ROUNDS = 6, MOST_TRIES = 20000, PATIENT_TRIES = 300 };
+enum { SLOT_ROUNDS = 12, FINE_UNITS = 16, MOST_TRIES = 200000, FEW_UNITS = 4, PATIENT_TRIES = 300 };
 
 typedef struct {
     const slc_joint_request *request;
@@ -46,6 +46,12 @@ static slc_scheduling scheduling(const joint *j)
                             .recompute = j->recompute,
                             .times = j->request->times,
                             .limit = j->request->limit};
+}
+
+/* What a plan must be faster than to be of interest; 0: there is none yet. */
+static double best_s(const joint *j)
+{
+    return j->answer->plan ? j->answer->forecast.step_s : 0;
 }
 
 /* Takes the plan over if it is the fastest so far. */
@@ -120,7 +126,7 @@ static sluice_status try_scheduler(joint *j, const slc_scheduler *scheduler, con
     uint64_t arena;
     scheduler->train(&in, &order);
     sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
-    if (!status) status = slc_plan_try(&in, &order, scheduler, 0, &plan, &arena);
+    if (!status) status = slc_plan_try(&in, &order, scheduler, &(slc_trying){.at_most_s = best_s(j)}, &plan, &arena);
     slc_order_fini(&order);
     return status || !plan ? status : consider(j, plan, scheduler, member);
 }
@@ -141,12 +147,13 @@ static sluice_status try_uniform(joint *j, slc_strategy strategy, bool recompute
     return status;
 }
 
-static sluice_status try_baselines(joint *j)
+/* Of all strategies, or first of fsdp alone: one of them fits whenever anything simple does. */
+static sluice_status try_baselines(joint *j, bool all)
 {
     static const slc_strategy order[] = {SLC_FSDP, SLC_SDP, SLC_OSS, SLC_DP};
     bool free_units = any_free(j->request), again = may_recompute(j->request);
     sluice_status status = SLUICE_OK;
-    for (int k = 0; !status && k < (free_units ? 4 : 1); k++) {
+    for (int k = all; !status && k < (free_units && all ? 4 : 1); k++) {
         status = try_uniform(j, order[k], false);
         if (!status && again) status = try_uniform(j, order[k], true);
     }
@@ -172,14 +179,16 @@ static void take_choices(joint *j, const slc_slot_solution *solution)
     memcpy(j->recompute, solution->recompute, j->request->job->layer_count * sizeof *j->recompute);
 }
 
-/* The ways to write an answer down. */
+/* The ways to write an answer down: coarse ones, which are quickly packed, first; fine ones where there are not many.
+ */
 static uint32_t variants(const slc_joint_request *r, slc_slot_order_options list[4])
 {
-    uint32_t count = 0;
-    if (!r->times->link.thread_moves) list[count++] = (slc_slot_order_options){.most_runs = 16, .update_delay = 2};
-    list[count++] = (slc_slot_order_options){.most_runs = 16};
+    uint32_t count = 0, delay = r->times->link.thread_moves ? 0 : 2;
     list[count++] = (slc_slot_order_options){.most_runs = 16, .fuse = true};
+    if (delay) list[count++] = (slc_slot_order_options){.most_runs = 16, .update_delay = delay, .fuse = true};
     list[count++] = (slc_slot_order_options){.most_runs = 4, .fuse = true};
+    if (r->job->unit_count <= FINE_UNITS)
+        list[count++] = (slc_slot_order_options){.most_runs = 16, .update_delay = delay};
     return count;
 }
 
@@ -197,9 +206,11 @@ static sluice_status write_down(joint *j, const slc_slot_solution *solution, slc
         slc_order order = {0}, larger;
         slc_plan *plan = NULL;
         uint64_t arena = UINT64_MAX;
+        if (v && time_left(j) <= 0) break;
         slc_order_from_slots(&in, solution, &list[v], &order);
         status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
-        if (!status) status = slc_plan_try(&in, &order, &slc_scheduler_ilp, PATIENT_TRIES, &plan, &arena);
+        slc_trying trying = {.tries = PATIENT_TRIES, .at_most_s = best_s(j)};
+        if (!status) status = slc_plan_try(&in, &order, &slc_scheduler_ilp, &trying, &plan, &arena);
         larger = order;
         if (arena < smallest) {
             smallest = arena;
@@ -247,7 +258,7 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
     if (status != SLUICE_ERR_MEMORY) status = SLUICE_OK; /* what else there is stands in for it */
     if (*feasible) {
         status = write_down(j, &solution, &nearest, excess);
-        if (!status && *excess && *excess < j->request->limit / 20) status = fit(j, &solution, &nearest, excess);
+        if (!status && *excess && *excess < j->request->limit / 200) status = fit(j, &solution, &nearest, excess);
     }
     slc_slot_solution_fini(&solution);
     slc_order_fini(&nearest);
@@ -256,11 +267,9 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
 
 /* Row 5 is a lower bound of what packing needs: while the packed plan is too large, the model gets that much less;
  * where that leaves it nothing, half as much less. After a plan that fits, one between it and the last that did not. */
-static sluice_status try_slot_model(joint *j)
+static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool first)
 {
     const slc_joint_request *r = j->request;
-    uint8_t *allowed = allowed_strategies(r);
-    if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "plan");
     slc_slot_request ask = {.job = r->job,
                             .times = r->times,
                             .allowed = allowed,
@@ -269,18 +278,48 @@ static sluice_status try_slot_model(joint *j)
                             .gap = 0.003};
     uint64_t too_large = 0; /* the least limit whose plan did not fit; 0: none yet */
     sluice_status status = SLUICE_OK;
-    for (int round = 0; !status && round < SLOT_ROUNDS && time_left(j) > 0; round++) {
+    for (uint32_t round = 0; !status && round < SLOT_ROUNDS && time_left(j) > 0; round++) {
         uint64_t excess;
         bool feasible;
-        status = try_limit(j, &ask, !round, &excess, &feasible);
+        status = try_limit(j, &ask, first && !round, &excess, &feasible);
         if (feasible && excess) {
+            uint64_t less = excess + r->limit / 500 * (round + 1);
             too_large = ask.limit;
-            ask.limit -= excess < ask.limit ? excess : ask.limit;
+            ask.limit -= less < ask.limit ? less : ask.limit;
         } else {
-            if (!too_large || too_large - ask.limit < r->limit / 400) break;
+            if (!too_large || too_large - ask.limit < r->limit / 250) break;
             ask.limit += (too_large - ask.limit) / 2;
         }
     }
+    return status;
+}
+
+/* Where packing takes more than the model knows, other strategies than the model's may be the best: of few units all
+ * are tried. */
+static sluice_status try_every_choice(joint *j, uint8_t *allowed)
+{
+    const slc_joint_request *r = j->request;
+    uint32_t units[FEW_UNITS], count = 0;
+    for (uint32_t u = 0; u < r->job->unit_count; u++) {
+        bool is_free = allowed[u] == (1 << SLC_SDP | 1 << SLC_FSDP);
+        if (is_free && count == FEW_UNITS) return SLUICE_OK;
+        if (is_free) units[count++] = u;
+    }
+    sluice_status status = SLUICE_OK;
+    for (uint32_t choice = 0; !status && count && choice < 1u << count; choice++) {
+        for (uint32_t k = 0; k < count; k++)
+            allowed[units[k]] = choice >> k & 1 ? (uint8_t)(1 << SLC_FSDP) : (uint8_t)(1 << SLC_SDP);
+        status = try_allowed(j, allowed, false);
+    }
+    return status;
+}
+
+static sluice_status try_slot_model(joint *j)
+{
+    uint8_t *allowed = allowed_strategies(j->request);
+    if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "plan");
+    sluice_status status = try_allowed(j, allowed, true);
+    if (!status) status = try_every_choice(j, allowed);
     free(allowed);
     return status;
 }
@@ -314,7 +353,7 @@ static sluice_status improve(joint *j)
     slc_search_options options = {.deadline_ns = j->deadline_ns,
                                   .most_tries = j->request->tries ? j->request->tries : MOST_TRIES,
                                   .patience = 200 + 2 * items + 40000 / items,
-                                  .rounds = 6,
+                                  .rounds = items < 100 ? 30 : 6,
                                   .seed = 1};
     double before = answer->forecast.step_s;
     sluice_status status = slc_search_order(&in, j->best_scheduler, &options, &answer->plan, &answer->forecast, NULL);
@@ -326,8 +365,9 @@ static sluice_status improve(joint *j)
 
 static sluice_status run(joint *j)
 {
-    sluice_status status = try_baselines(j);
+    sluice_status status = try_baselines(j, false);
     if (!status && !j->request->quick) status = try_slot_model(j);
+    if (!status) status = try_baselines(j, true);
     if (!status && !j->answer->plan) status = try_least_memory(j);
     if (!status && !j->request->quick) status = improve(j);
     if (!status && !j->answer->plan)

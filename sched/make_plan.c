@@ -1,6 +1,7 @@
 /* From an order to a plan: buffers, lifetimes, packing, tickets. The steps stand in slc_plan_make. */
 #include "sched/plan_parts.h"
 #include "sched/scheduler.h"
+#include "sched/simulate.h"
 
 #include "lib/base/status.h"
 
@@ -54,14 +55,18 @@ static sluice_status write_programs(const slc_scheduling *in, const slc_order *t
     return status ? status : make_program(in, scheduler, true, &plan->evaluate);
 }
 
-/* A plan without waits: enough to know its size. */
-static sluice_status lay_out(const slc_scheduling *in, const slc_packing_effort *effort, slc_plan *plan)
+static sluice_status add_lives(const slc_scheduling *in, slc_plan *plan)
 {
     sluice_status status = slc_plan_add_buffers(in->job, plan);
     if (!status) status = slc_plan_add_claims(in->job, plan, false);
-    if (!status) status = slc_plan_add_claims(in->job, plan, true);
-    if (!status) status = slc_plan_pack(plan, effort);
-    return status;
+    return status ? status : slc_plan_add_claims(in->job, plan, true);
+}
+
+/* A plan without waits: enough to know its size. */
+static sluice_status lay_out(const slc_scheduling *in, const slc_packing_effort *effort, slc_plan *plan)
+{
+    sluice_status status = add_lives(in, plan);
+    return status ? status : slc_plan_pack(plan, effort);
 }
 
 static sluice_status make(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
@@ -112,18 +117,61 @@ sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train,
     return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status;
 }
 
-sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
-                           uint32_t tries, slc_plan **out, uint64_t *arena_bytes)
+/* A ticket on a later item: two lives of one buffer would meet. */
+static bool waits_for_later(const slc_program *program)
 {
-    slc_plan *plan;
+    for (uint32_t i = 0; i < program->item_count; i++)
+        for (uint32_t a = 0; a < program->items[i].after_count; a++)
+            if (!program->items[i].after[a].previous && program->items[i].after[a].item >= i) return true;
+    return false;
+}
+
+/* Packs and adds the waits; false in *fits: too large, or illegal after all. */
+static sluice_status settle(const slc_scheduling *in, const slc_scheduler *scheduler, const slc_packing_effort *effort,
+                            slc_plan *plan, bool *fits)
+{
+    sluice_status status = slc_plan_pack(plan, effort);
+    *fits = !status && plan->arena_bytes <= in->limit;
+    if (*fits) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, false);
+    if (*fits && !status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, true);
+    if (*fits && !status) *fits = !waits_for_later(&plan->train);
+    return status;
+}
+
+/* Could it be fast enough if no two buffers shared memory? Packing, which costs most, is for those that could. */
+static sluice_status could_be_fast(const slc_scheduling *in, const slc_scheduler *scheduler, double at_most_s,
+                                   slc_plan *plan, bool *could)
+{
+    slc_forecast forecast;
+    sluice_status status = settle(in, scheduler, &(slc_packing_effort){.apart = true}, plan, could);
+    if (!status && *could) status = slc_simulate(in->job, in->times, plan, NULL, &forecast);
+    *could = !status && *could && forecast.step_s <= at_most_s;
+    slc_program_forget_waits(&plan->train);
+    slc_program_forget_waits(&plan->evaluate);
+    return status;
+}
+
+sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                           const slc_trying *trying, slc_plan **out, uint64_t *arena_bytes)
+{
+    slc_plan *plan = calloc(1, sizeof *plan);
     *out = NULL;
-    sluice_status status = slc_plan_lay_out(in, train, scheduler, tries, &plan);
-    *arena_bytes = plan ? plan->arena_bytes : UINT64_MAX;
-    if (status || !plan) return status;
-    bool fits = plan->arena_bytes <= in->limit;
-    if (fits) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, false);
-    if (fits && !status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, true);
-    if (fits && !status) {
+    *arena_bytes = UINT64_MAX;
+    if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
+    slc_packing_effort effort = {.limit = in->limit, .enough = trying->tries ? in->limit : 0, .tries = trying->tries};
+    bool fine = false;
+    sluice_status status = write_programs(in, train, scheduler, plan);
+    if (!status) status = slc_plan_order_is_legal(in->job, plan, &fine);
+    if (!status && fine) status = add_lives(in, plan);
+    if (!status && fine && in->times && trying->at_most_s > 0) {
+        status = could_be_fast(in, scheduler, trying->at_most_s, plan, &fine);
+        if (!status && !fine && plan->lower_bound > in->limit) *arena_bytes = plan->lower_bound;
+    }
+    if (!status && fine) {
+        status = settle(in, scheduler, &effort, plan, &fine);
+        *arena_bytes = plan->arena_bytes;
+    }
+    if (!status && fine) {
         *out = plan;
         return SLUICE_OK;
     }

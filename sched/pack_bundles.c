@@ -85,6 +85,13 @@ static void spread_offsets(const bundling *g)
     }
 }
 
+/* One try costs the square of the bundles: with many of them there are fewer. */
+static uint32_t affordable(uint32_t tries, uint32_t bundles)
+{
+    double share = bundles > 80 ? 80.0 / bundles : 1;
+    return (uint32_t)(tries * share * share);
+}
+
 sluice_status slc_pack_bundled(slc_pack_buffer *buffers, uint32_t count, uint64_t target, uint32_t tries,
                                uint64_t *peak)
 {
@@ -99,7 +106,7 @@ sluice_status slc_pack_bundled(slc_pack_buffer *buffers, uint32_t count, uint64_
     if (g.sorted && g.bundles && g.first && g.last && g.parts) {
         group(&g, buffers, count);
         describe(&g);
-        status = slc_pack_within(g.bundles, g.count, target, tries, peak);
+        status = slc_pack_within(g.bundles, g.count, target, affordable(tries, g.count), peak);
         if (!status) spread_offsets(&g);
     } else
         status = slc_error(SLUICE_ERR_MEMORY, "no memory for packing %u buffers", count);

@@ -151,13 +151,24 @@ static sluice_status packing_init(packing *p, const slc_plan *plan)
     return SLUICE_OK;
 }
 
+static void set_apart(slc_plan *plan)
+{
+    uint64_t offset = 0;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        plan->buffers[b].offset = offset;
+        offset += (plan->buffers[b].bytes + SLC_PACK_ALIGNMENT - 1) / SLC_PACK_ALIGNMENT * SLC_PACK_ALIGNMENT;
+    }
+}
+
 sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort)
 {
     packing p;
     sluice_status status = packing_init(&p, plan);
     if (status) return status;
     plan->lower_bound = plan->arena_bytes = slc_pack_lower_bound(p.buffers, plan->buffer_count);
-    if (plan->lower_bound <= effort->limit) {
+    if (effort->apart) {
+        set_apart(plan);
+    } else if (plan->lower_bound <= effort->limit) {
         status = slc_pack_bundled(p.buffers, plan->buffer_count, effort->enough, effort->tries, &plan->arena_bytes);
         for (uint32_t b = 0; b < plan->buffer_count; b++) plan->buffers[b].offset = p.buffers[b].offset;
     }

@@ -16,6 +16,9 @@ sluice_status slc_plan_add_claims(const slc_job *job, slc_plan *plan, bool evalu
 /* Fills `after` of every item: data, hazards of resident buffers, tickets. */
 sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, bool evaluate);
 
+/* Takes the waits away again. */
+void slc_program_forget_waits(slc_program *program);
+
 /* Does every item of the training order come behind what it needs? The plan has items and strategies. */
 sluice_status slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, bool *legal);
 
@@ -24,6 +27,8 @@ typedef struct {
     uint64_t limit;  /* when the lower bound is above it, arena_bytes is that bound and no offset is filled */
     uint64_t enough; /* an arena of this size is not made smaller; 0: as small as it gets */
     uint32_t tries;  /* more orders than usual while it is above `enough` */
+    bool apart;      /* no packing at all: every buffer by itself, arena_bytes the lower bound. What a plan could do if
+                        no two buffers shared memory */
 } slc_packing_effort;
 
 /* Fills offsets, arena_bytes and lower_bound. */

@@ -19,6 +19,7 @@ typedef struct {
     bool evaluate;
     uint32_t item;          /* whose waits are collected */
     uint32_t latest[WAITS]; /* of this pass, then of the one before; SLC_NONE: none */
+    bool too_late;          /* it needs what its step does only in the next one's pass */
 } waits;
 
 static void wait_for(waits *w, uint32_t item, bool previous)
@@ -35,14 +36,21 @@ static bool share_blocks(const slc_item *a, const slc_item *b)
     return a->first_block < b->first_block + b->block_count && b->first_block < a->first_block + a->block_count;
 }
 
-/* What `mine` needs of its own step: runs of another kind on the same blocks. A late item finds what is not late in the
- * pass before. `mine` NULL: of all blocks, from an item that is not late. */
+/* `run` of `mine`'s own step. A late item finds what is not late in the pass before. `mine` NULL: an item that is not
+ * late. */
+static void wait_for_run(waits *w, const slc_item *run, const slc_item *mine)
+{
+    bool late = mine && mine->late;
+    wait_for(w, (uint32_t)(run - w->program->items), late && !run->late);
+    w->too_late |= run->late && !late;
+}
+
+/* What `mine` needs of its own step: runs of another kind on the same blocks. `mine` NULL: of all blocks. */
 static void wait_for_runs(waits *w, slc_item_kind kind, uint32_t m, uint32_t unit, const slc_item *mine)
 {
     slc_runs runs = slc_find_runs(w->places, kind, m, unit, 0);
     for (size_t r = 0; r < runs.count; r++)
-        if (!mine || !mine->block_count || share_blocks(runs.items[r], mine))
-            wait_for(w, (uint32_t)(runs.items[r] - w->program->items), mine && mine->late && !runs.items[r]->late);
+        if (!mine || !mine->block_count || share_blocks(runs.items[r], mine)) wait_for_run(w, runs.items[r], mine);
 }
 
 /* What is needed of the step before: in the pass before, or late in this one. `mine` NULL: of all blocks. */
@@ -127,8 +135,7 @@ static void operation_waits(waits *w, const slc_item *item)
         wait_for_runs(w, SLC_ITEM_GATHER_GRADIENT, last, item->unit, item);
         if (w->job->barrier) {
             slc_runs agree = slc_find_runs(w->places, SLC_ITEM_AGREE, last, SLC_NONE, 0);
-            for (size_t r = 0; r < agree.count; r++)
-                wait_for(w, (uint32_t)(agree.items[r] - w->program->items), item->late && !agree.items[r]->late);
+            for (size_t r = 0; r < agree.count; r++) wait_for_run(w, agree.items[r], item);
         }
         break;
     case SLC_ITEM_GATHER_VALUE: wait_for_runs(w, SLC_ITEM_UPDATE, last, item->unit, item); break;
@@ -317,9 +324,19 @@ sluice_status slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, 
             slot_waits(&w, &program->items[i]);
         else
             operation_waits(&w, &program->items[i]);
+        if (w.too_late) *legal = false;
         for (int lane = 0; lane < LANES; lane++)
             if (w.latest[lane] != SLC_NONE && w.latest[lane] >= i) *legal = false;
     }
     slc_places_fini(&places);
     return status;
+}
+
+void slc_program_forget_waits(slc_program *program)
+{
+    for (uint32_t i = 0; i < program->item_count; i++) {
+        free(program->items[i].after);
+        program->items[i].after = NULL;
+        program->items[i].after_count = 0;
+    }
 }

@@ -47,11 +47,17 @@ sluice_status slc_plan_make(const slc_scheduling *in, const slc_scheduler *sched
 sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                                   slc_plan **out);
 
-/* The same for a search that makes many: NULL in *out when the order is illegal or its arena, after `tries` more orders
- * of packing than usual, is above in->limit; not validated yet. tries 0 packs exactly as slc_plan_make does; else
- * packing ends as soon as it fits. *arena_bytes: what it takes, or a lower bound of that. Errors: MEMORY. */
+typedef struct {
+    uint32_t tries; /* more orders of packing than usual, ending as soon as it fits; 0: packed exactly as slc_plan_make
+                       does */
+    double at_most_s; /* of no interest when its step takes longer even with memory for all; 0: always of interest */
+} slc_trying;
+
+/* The same for a search that makes many: NULL in *out when the order is illegal, of no interest, or its arena is above
+ * in->limit; not validated yet. *arena_bytes: what it takes, or a lower bound of that; UINT64_MAX: not known.
+ * Errors: MEMORY. */
 sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
-                           uint32_t tries, slc_plan **out, uint64_t *arena_bytes);
+                           const slc_trying *trying, slc_plan **out, uint64_t *arena_bytes);
 
 /* Items, lifetimes and packing only: what there is of a plan that is too large. NULL in *out: the order is illegal.
  * Errors: MEMORY. */

@@ -223,7 +223,9 @@ static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_
     if (!any) return SLUICE_OK;
     slc_order_settle_agreement(&s->work, s->in->job);
     slc_plan *plan;
-    sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, PACKING_TRIES, &plan, &(uint64_t){0});
+    uint64_t arena;
+    slc_trying trying = {.tries = PACKING_TRIES, .at_most_s = at_most_s};
+    sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, &trying, &plan, &arena);
     if (status || !plan) return status;
     status = slc_simulate(s->in->job, s->in->times, plan, NULL, forecast);
     if (!status && forecast->step_s <= at_most_s) {
