@@ -16,14 +16,10 @@ enum { KEY_RANKS = 256, KEY_LAYERS, KEY_LAYER_BYTES, KEY_BLOCK, KEY_SLOT, KEY_RO
 static const double aim_share = 0.01, aim_block_s = 5e-6, aim_wall = 1.01;
 
 typedef struct {
-    const char *strategy, *schedule;
-} plan_name;
-
-typedef struct {
     slc_overhead_config config;
     uint32_t ranks;
     const char *json;
-    plan_name plans[MOST_PLANS];
+    slc_overhead_plan plans[MOST_PLANS];
     uint32_t plan_count;
 } overhead_options;
 
@@ -42,9 +38,10 @@ static const struct argp_option option_rows[] = {
 static const char doc[] =
     "Measures what the engine itself costs: runs a plan of a model that only computes a fixed time, then the same "
     "operations, kernels and compute by hand, by turns.\v"
-    "A PLAN is STRATEGY:SCHEDULE. Default: dp:serial fsdp:one_ahead sdp:random fsdp:random auto:ilp.\n"
+    "A PLAN is STRATEGY:SCHEDULE, or STRATEGY:SCHEDULE:blocks for a plan that moves each block by itself. Default: "
+    "dp:serial fsdp:one_ahead auto:ilp sdp:priority:blocks fsdp:priority:blocks.\n"
     "  sluice overhead --ranks 2\n"
-    "  sluice overhead --layers 4 --block 64K fsdp:priority --json overhead.json";
+    "  sluice overhead --layers 4 --block 64K fsdp:priority:blocks --json overhead.json";
 
 static uint64_t whole(const char *text, uint64_t least, uint64_t most, struct argp_state *state, const char *option)
 {
@@ -64,14 +61,17 @@ static uint64_t bytes(const char *text, struct argp_state *state, const char *op
     return value;
 }
 
-static void add_plan(overhead_options *o, char *text, struct argp_state *state)
+static void add_plan(overhead_options *o, const char *text, struct argp_state *state)
 {
-    char *colon = strchr(text, ':');
-    if (!colon || colon == text || !colon[1]) argp_error(state, "\"%s\": a plan is STRATEGY:SCHEDULE", text);
-    if (o->plan_count == MOST_PLANS) argp_error(state, "more than %d plans", MOST_PLANS);
-    char *copy = strndup(text, (size_t)(colon - text));
+    char *copy = strdup(text), *colon = copy ? strchr(copy, ':') : NULL,
+         *second = colon ? strchr(colon + 1, ':') : NULL;
     if (!copy) argp_failure(state, EXIT_FAILED, 0, "no memory");
-    o->plans[o->plan_count++] = (plan_name){copy, colon + 1};
+    if (!colon || colon == copy || !colon[1] || second == colon + 1 || (second && strcmp(second, ":blocks")))
+        argp_error(state, "\"%s\": a plan is STRATEGY:SCHEDULE or STRATEGY:SCHEDULE:blocks", text);
+    if (o->plan_count == MOST_PLANS) argp_error(state, "more than %d plans", MOST_PLANS);
+    *colon = 0;
+    if (second) *second = 0;
+    o->plans[o->plan_count++] = (slc_overhead_plan){copy, colon + 1, second != NULL};
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -124,7 +124,7 @@ static void print_head(FILE *out, const slc_overhead_config *c, const sluice_wor
             (double)c->block_bytes / 1024, c->slot_s * 1e3, c->rounds, c->steps);
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         const char *const *h = heads[i];
-        fprintf(out, "# %-16s %6s %6s %8s | %8s %8s %7s %8s  %7s %7s  | %8s %8s | %8s\n", h[0], h[1], h[2], h[3], h[4],
+        fprintf(out, "# %-20s %6s %6s %8s | %8s %8s %7s %8s  %7s %7s  | %8s %8s | %8s\n", h[0], h[1], h[2], h[3], h[4],
                 h[5], h[6], h[7], h[8], h[9], h[10], h[11], h[12]);
     }
 }
@@ -134,13 +134,13 @@ static const char *miss(bool missed)
     return missed ? "!" : " ";
 }
 
-static void print_row(FILE *out, const plan_name *plan, const slc_overhead_row *row)
+static void print_row(FILE *out, const slc_overhead_plan *plan, const slc_overhead_row *row)
 {
     char name[40];
     bool serial = !strcmp(plan->schedule, "serial") && !strcmp(plan->strategy, "dp");
     double block_s = own_s(row) / row->blocks;
-    snprintf(name, sizeof name, "%s:%s", plan->strategy, plan->schedule);
-    fprintf(out, "  %-16s %6u %6u %8.2f | %8.1f %8.1f %7.1f %8.2f%s %7.2f %7.3f%s | %8.1f %8.1f | %8.4f%s\n", name,
+    snprintf(name, sizeof name, "%s:%s%s", plan->strategy, plan->schedule, plan->by_block ? ":blocks" : "");
+    fprintf(out, "  %-20s %6u %6u %8.2f | %8.1f %8.1f %7.1f %8.2f%s %7.2f %7.3f%s | %8.1f %8.1f | %8.4f%s\n", name,
             row->blocks, row->operations, row->step_s * 1e3, row->caller_s * 1e6, row->thread_s * 1e6,
             row->spread_s * 1e6, block_s * 1e6, miss(block_s > aim_block_s), own_s(row) / row->operations * 1e6,
             share(row) * 100, miss(share(row) > aim_share), row->watch_s * 1e6, row->gates_s * 1e6, row->wall_plain,
@@ -148,15 +148,15 @@ static void print_row(FILE *out, const plan_name *plan, const slc_overhead_row *
     fflush(out);
 }
 
-static sluice_status keep_row(json_t *rows, const plan_name *plan, const slc_overhead_row *row)
+static sluice_status keep_row(json_t *rows, const slc_overhead_plan *plan, const slc_overhead_row *row)
 {
     json_t *item =
-        json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "strategy",
-                  plan->strategy, "schedule", plan->schedule, "operations", (int)row->operations, "blocks",
-                  (int)row->blocks, "step_s", row->step_s, "cpu_s", row->cpu_s, "engine_caller_s", row->caller_s,
-                  "engine_thread_s", row->thread_s, "engine_spread_s", row->spread_s, "engine_block_s",
-                  own_s(row) / row->blocks, "engine_share", share(row), "watch_s", row->watch_s, "gates_s",
-                  row->gates_s, "wall_over_same", row->wall_same, "wall_over_bare", row->wall_plain);
+        json_pack("{s:s, s:s, s:b, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "strategy",
+                  plan->strategy, "schedule", plan->schedule, "by_block", (int)plan->by_block, "operations",
+                  (int)row->operations, "blocks", (int)row->blocks, "step_s", row->step_s, "cpu_s", row->cpu_s,
+                  "engine_caller_s", row->caller_s, "engine_thread_s", row->thread_s, "engine_spread_s", row->spread_s,
+                  "engine_block_s", own_s(row) / row->blocks, "engine_share", share(row), "watch_s", row->watch_s,
+                  "gates_s", row->gates_s, "wall_over_same", row->wall_same, "wall_over_bare", row->wall_plain);
     return item && !json_array_append_new(rows, item) ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "rows");
 }
 
@@ -183,7 +183,7 @@ static sluice_status measure_all(sluice_world *world, const overhead_options *o,
     if (out) print_head(out->table, &o->config, world);
     for (uint32_t p = 0; !status && p < o->plan_count; p++) {
         slc_overhead_row row;
-        status = slc_overhead_measure(world, &o->config, o->plans[p].strategy, o->plans[p].schedule, &row);
+        status = slc_overhead_measure(world, &o->config, &o->plans[p], &row);
         if (status || !out) continue;
         print_row(out->table, &o->plans[p], &row);
         status = keep_row(out->rows, &o->plans[p], &row);
@@ -217,8 +217,11 @@ static int measure_here(const overhead_options *o)
 
 static void default_plans(overhead_options *o)
 {
-    static const plan_name names[] = {
-        {"dp", "serial"}, {"fsdp", "one_ahead"}, {"sdp", "random"}, {"fsdp", "random"}, {"auto", "ilp"}};
+    static const slc_overhead_plan names[] = {{"dp", "serial", false},
+                                              {"fsdp", "one_ahead", false},
+                                              {"auto", "ilp", false},
+                                              {"sdp", "priority", true},
+                                              {"fsdp", "priority", true}};
     if (o->plan_count) return;
     memcpy(o->plans, names, sizeof names);
     o->plan_count = sizeof names / sizeof *names;

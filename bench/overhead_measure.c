@@ -9,7 +9,9 @@
 #include "lib/engine/engine.h"
 #include "lib/engine/recording.h"
 #include "lib/plan/profile.h"
+#include "sched/planner.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +52,25 @@ static sluice_status plan_from_file(const slc_job *job, const slc_plan_request *
     return slc_plan_read(job, request->strategy, &answer->plan);
 }
 
+/* A planner gets no context: the schedule comes behind the strategy. */
+static sluice_status plan_by_block(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+{
+    char strategy[64];
+    slc_times times = {0};
+    slc_plan_request asked = *request;
+    const char *colon = strchr(request->strategy, ':');
+    assert(colon);
+    snprintf(strategy, sizeof strategy, "%.*s", (int)(colon - request->strategy), request->strategy);
+    asked.strategy = strategy;
+    asked.schedule = colon + 1;
+    asked.times = &times;
+    sluice_status status = slc_times_estimate(job, &times);
+    times.link.block_bytes = 1;
+    if (!status) status = slc_plan_for_budget(job, &asked, answer);
+    slc_times_fini(&times);
+    return status;
+}
+
 static sluice_status add_layer(measurement *m, engine_run *run, uint32_t l)
 {
     char name[32];
@@ -71,20 +92,33 @@ static void close_engine(engine_run *run)
     *run = (engine_run){0};
 }
 
-/* `strategy` NULL: the plan in the file. */
-static sluice_status open_engine(measurement *m, const char *strategy, const char *schedule, engine_run *run)
+/* `plan` NULL: the one in the file. */
+static sluice_status create_runtime(measurement *m, const slc_overhead_plan *plan, sluice_runtime **out)
 {
+    char both[128];
     sluice_config config;
     sluice_config_init(&config);
-    config.strategy = strategy ? strategy : m->plan_path;
-    config.schedule = strategy ? schedule : "serial";
+    config.strategy = m->plan_path;
+    config.schedule = "serial"; /* which gets no re-plan */
     config.optimizer = &m->optimizer.optimizer;
     config.block_bytes = m->model.block_bytes;
+    if (!plan) return slc_engine_create(m->world, &config, plan_from_file, out);
+    if (plan->by_block) {
+        snprintf(both, sizeof both, "%s:%s", plan->strategy, plan->schedule);
+        config.strategy = both;
+        return slc_engine_create(m->world, &config, plan_by_block, out);
+    }
+    config.strategy = plan->strategy;
+    config.schedule = plan->schedule;
+    return sluice_runtime_create(m->world, &config, out);
+}
+
+static sluice_status open_engine(measurement *m, const slc_overhead_plan *plan, engine_run *run)
+{
     *run = (engine_run){.layers = calloc(m->model.layers, sizeof *run->layers),
                         .params = calloc(m->model.layers, sizeof *run->params)};
     if (!run->layers || !run->params) return slc_error(SLUICE_ERR_MEMORY, "%u layers", m->model.layers);
-    sluice_status status = strategy ? sluice_runtime_create(m->world, &config, &run->rt)
-                                    : slc_engine_create(m->world, &config, plan_from_file, &run->rt);
+    sluice_status status = create_runtime(m, plan, &run->rt);
     for (uint32_t l = 0; !status && l < m->model.layers; l++) status = add_layer(m, run, l);
     return status ? status : sluice_runtime_commit(run->rt);
 }
@@ -180,7 +214,7 @@ static sample make_sample(const clocks *from, const clocks *to, uint32_t steps)
 static sluice_status time_engine(measurement *m, sample *out, uint64_t *hash)
 {
     engine_run run;
-    sluice_status status = open_engine(m, NULL, NULL, &run);
+    sluice_status status = open_engine(m, NULL, &run);
     for (uint32_t s = 0; !status && s < WARM_UP; s++) status = engine_step(m, &run);
     if (!status) status = sluice_runtime_sync(run.rt);
     if (!status) status = sluice_world_barrier(m->world);
@@ -327,10 +361,10 @@ static sluice_status make_plan_file(measurement *m)
 }
 
 /* Schedules that want measured times have them after a few steps. */
-static sluice_status make_plan(measurement *m, const char *strategy, const char *schedule)
+static sluice_status make_plan(measurement *m, const slc_overhead_plan *plan)
 {
     sluice_status status = make_plan_file(m);
-    if (!status) status = open_engine(m, strategy, schedule, &m->planned);
+    if (!status) status = open_engine(m, plan, &m->planned);
     for (uint32_t s = 0; !status && s < PLANNING_STEPS; s++) status = engine_step(m, &m->planned);
     if (!status) status = sluice_runtime_sync(m->planned.rt);
     if (status) return status;
@@ -378,14 +412,14 @@ static void clean_up(measurement *m)
     for (int side = 0; side < SIDES; side++) free(m->samples[side]);
 }
 
-sluice_status slc_overhead_measure(sluice_world *world, const slc_overhead_config *config, const char *strategy,
-                                   const char *schedule, slc_overhead_row *row)
+sluice_status slc_overhead_measure(sluice_world *world, const slc_overhead_config *config,
+                                   const slc_overhead_plan *plan, slc_overhead_row *row)
 {
     measurement m = {.world = world, .config = config};
     *row = (slc_overhead_row){0};
     double *values = calloc(config->rounds, sizeof *values);
     sluice_status status = values ? prepare(&m) : slc_error(SLUICE_ERR_MEMORY, "%u rounds", config->rounds);
-    if (!status) status = make_plan(&m, strategy, schedule);
+    if (!status) status = make_plan(&m, plan);
     if (!status) status = run_rounds(&m);
     if (!status) make_row(&m, values, row);
     clean_up(&m);

@@ -3,6 +3,7 @@
 #define SLC_BENCH_OVERHEAD_MEASURE_H
 
 #include <sluice/world.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct {
@@ -23,8 +24,15 @@ typedef struct {
     double spread_s;              /* of the engine's own CPU time: half the range of the middle half of rounds */
 } slc_overhead_row;
 
+/* A plan as the runtime makes it: times are measured first where the schedule wants them. `by_block`: instead, made for
+ * a link that a single block saturates, so that a schedule that cuts layers moves each block by itself. */
+typedef struct {
+    const char *strategy, *schedule;
+    bool by_block;
+} slc_overhead_plan;
+
 /* Errors: MISMATCH when the weights by hand are not the engine's; what runtime and planner say. */
-sluice_status slc_overhead_measure(sluice_world *world, const slc_overhead_config *config, const char *strategy,
-                                   const char *schedule, slc_overhead_row *row);
+sluice_status slc_overhead_measure(sluice_world *world, const slc_overhead_config *config,
+                                   const slc_overhead_plan *plan, slc_overhead_row *row);
 
 #endif
