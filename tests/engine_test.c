@@ -1,8 +1,15 @@
 /* The engine against an oracle: random models whose gradients are a known function of rank, micro-batch, step and
  * value. Every rank computes what all ranks contribute, adds in rank order and updates plain arrays; values seen inside
  * slots and read between steps must be equal to that to the bit, for any strategy, schedule, block and path, for random
- * plans of runs of blocks and late operations, with random delays, whenever everything is drained. */
+ * plans of runs of blocks and late operations, with random delays, whenever everything is drained, also while plans of
+ * all schedules without a spare byte follow each other. No peak is above its plan's or the budget.
+ *
+ * engine_test [PATTERN [MANY [FIRST]]]: tests whose name matches, with so many random plans or steps under changing
+ * plans, from the seed FIRST on (`./dev stress`). */
 #include "lib/engine/engine.h"
+#include "sched/least_memory.h"
+#include "sched/planner.h"
+#include "sched/planner_parts.h"
 #include "tests/random_order.h"
 #include "tests/ranks.h"
 #include "tests/scale.h"
@@ -15,14 +22,15 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-enum { LAYERS_MAX = 5, PARAMS_MAX = 16, STEPS = 4, STEPS_RANDOM = 8 };
+enum { LAYERS_MAX = 5, PARAMS_MAX = 16, STEPS = 4, STEPS_RANDOM = 8, STEPS_A_WORLD = 40, STEPS_A_PLAN = 8 };
 
 typedef struct {
     uint64_t seed;
     int ranks;
     uint32_t layers, micro_batches;
     const char *schedule, *strategy, *recompute;
-    bool random; /* strategies and order from the seed */
+    bool random;             /* strategies and order from the seed */
+    uint32_t changing_steps; /* > 0: so many, under plans of all schedules, one after the other */
     bool each, direct, delays;
     double clip;
     uint64_t block;
@@ -95,29 +103,103 @@ static sluice_status update(const sluice_update *u, void *context)
     return SLUICE_OK;
 }
 
-/* A planner: the seed stands in the schedule's name. */
-static sluice_status plan_randomly(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+/* ---- Planners: what they do stands in the schedule's name ---- */
+
+/* Strategies, recomputation and order from the seed; all that the plan takes is the budget. */
+static sluice_status plan_drawn(const slc_job *job, uint64_t seed, slc_plan_answer *answer)
 {
-    uint64_t seed = strtoull(request->schedule, NULL, 10), random = seed;
+    uint64_t random = seed;
     slc_strategy *strategies = calloc(job->unit_count, sizeof *strategies);
     for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = (slc_strategy)draw(&random, SLC_STRATEGIES);
     bool *recompute = calloc(job->layer_count, sizeof *recompute);
     for (uint32_t l = 0; l < job->layer_count; l++) recompute[l] = job->can_recompute[l] && draw(&random, 2);
     slc_scheduling in = {
         .job = job, .strategies = strategies, .recompute = recompute, .limit = UINT64_MAX, .seed = seed};
+    const slc_scheduler *evaluation = draw(&random, 2) ? &slc_scheduler_random : &slc_scheduler_one_ahead;
     slc_order order = {0};
-    random_order_make(&in, &order);
+    if (draw(&random, 4))
+        random_order_make(&in, &order);
+    else
+        slc_scheduler_random.train(&in, &order);
     *answer = (slc_plan_answer){0};
-    sluice_status status = slc_plan_from_order(&in, &order, &slc_scheduler_one_ahead, &answer->plan);
+    sluice_status status = slc_plan_from_order(&in, &order, evaluation, &answer->plan);
+    if (!status) answer->budget_bytes = answer->plan->arena_bytes + job->reserved_bytes;
     slc_order_fini(&order);
     free(strategies);
     free(recompute);
     return status;
 }
 
+static sluice_status draw_times(const slc_job *job, uint64_t random, slc_times *times)
+{
+    sluice_status status = slc_times_estimate(job, times);
+    if (status) return status;
+    for (uint32_t s = 0; s < slc_job_slots(job); s++) times->slot_s[s] = 1e-6 * (double)(1 + draw(&random, 100));
+    times->link.reduce_scatter.bytes_per_s = 1e7 * (double)(1 + draw(&random, 100));
+    times->link.all_gather = times->link.reduce_scatter;
+    times->link.kappa = 0.1 * (double)draw(&random, 10);
+    times->link.thread_moves = draw(&random, 2);
+    times->link.block_bytes = 64 << draw(&random, 6);
+    return SLUICE_OK;
+}
+
+/* The least arena that any choice that is left open needs, with what the program itself reserves. */
+static sluice_status least_budget(const slc_job *job, const slc_plan_request *ask, uint64_t *bytes)
+{
+    slc_strategy *strategies = calloc(2 * (size_t)job->unit_count, sizeof *strategies);
+    bool *recompute = calloc(job->layer_count, sizeof *recompute);
+    slc_joint_request joint = {
+        .job = job, .times = ask->times, .strategies = strategies, .recompute = ask->recompute, .limit = UINT64_MAX};
+    sluice_status status = slc_strategies_parse(job, ask->strategy, strategies);
+    if (!status) status = slc_least_memory(&joint, strategies + job->unit_count, recompute, bytes);
+    *bytes += job->reserved_bytes;
+    free(strategies);
+    free(recompute);
+    return status;
+}
+
+/* A schedule's plan for a budget between the least there is and what it takes by itself, or else for exactly that (some
+ * place operations otherwise within a limit, so even that may be too little). */
+static sluice_status plan_tightly(const slc_job *job, const slc_plan_request *request, const char *schedule,
+                                  uint64_t seed, slc_plan_answer *answer)
+{
+    slc_times times;
+    uint64_t least, random = seed;
+    sluice_status status = draw_times(job, seed, &times);
+    if (status) return status;
+    slc_plan_request ask = *request;
+    ask.schedule = schedule;
+    ask.times = &times;
+    ask.time_limit_s = 0.05;
+    ask.budget_bytes = 0;
+    status = slc_plan_for_budget(job, &ask, answer);
+    if (!status) status = least_budget(job, &ask, &least);
+    if (!status) {
+        uint64_t most = answer->plan->arena_bytes + job->reserved_bytes, share = draw(&random, 5);
+        slc_plan_destroy(answer->plan);
+        const uint64_t budgets[] = {most > least ? least + (most - least) * share / 4 : most, most, 0};
+        status = SLUICE_ERR_BUDGET;
+        for (int b = 0; b < 3 && status == SLUICE_ERR_BUDGET; b++) {
+            ask.budget_bytes = budgets[b];
+            status = slc_plan_for_budget(job, &ask, answer);
+        }
+    }
+    slc_times_fini(&times);
+    return status;
+}
+
+static sluice_status plan_as_named(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+{
+    char schedule[16];
+    unsigned long long seed;
+    if (sscanf(request->schedule, "%15[a-z_]/%llu", schedule, &seed) != 2) return SLUICE_ERR_ARGUMENT;
+    if (!strcmp(schedule, "drawn")) return plan_drawn(job, seed, answer);
+    return plan_tightly(job, request, schedule, seed, answer);
+}
+
 static int create(model *w, sluice_world *world, sluice_config *config)
 {
-    char seed[24];
+    char drawn[32];
     if (w->t->delays) w->chance = mix(w->t->seed * 16 + (uint64_t)w->rank) | 1;
     sluice_optimizer own_optimizer = {.name = "test", .state_count = 1, .state_name = {"momentum"}, .update = update};
     uint64_t *chance = NULL;
@@ -131,9 +213,9 @@ static int create(model *w, sluice_world *world, sluice_config *config)
         RANK_CHECK(!sluice_runtime_create(world, config, &w->rt));
         return 0;
     }
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)w->t->seed);
-    config->schedule = seed;
-    RANK_CHECK(!slc_engine_create(world, config, plan_randomly, &w->rt));
+    snprintf(drawn, sizeof drawn, "drawn/%llu", (unsigned long long)w->t->seed);
+    config->schedule = drawn;
+    RANK_CHECK(!slc_engine_create(world, config, plan_as_named, &w->rt));
     return 0;
 }
 
@@ -448,23 +530,52 @@ static int interrupt(model *w, uint64_t step)
     }
 }
 
+/* Another plan from here on, of any schedule and any strategies. */
+static int change_plan(model *w, uint64_t step)
+{
+    static const char *const schedules[] = {"serial", "one_ahead", "bucketed", "priority", "greedy",
+                                            "ilp",    "ilp",       "drawn",    "drawn",    "drawn"};
+    static const char *const strategies[] = {"auto", "auto", "dp", "oss", "sdp", "fsdp", "mixed", "random:1"};
+    char name[48], strategy[16];
+    uint64_t random = mix(w->t->seed * 1000 + step);
+    const char *schedule = schedules[draw(&random, sizeof schedules / sizeof *schedules)];
+    snprintf(strategy, sizeof strategy, "%s", strategies[draw(&random, sizeof strategies / sizeof *strategies)]);
+    if (!strcmp(strategy, "random:1")) snprintf(strategy, sizeof strategy, "random:%u", (unsigned)draw(&random, 1000));
+    snprintf(name, sizeof name, "%s/%llu", schedule, (unsigned long long)mix(random));
+    sluice_status status = sluice_runtime_replan(w->rt, strategy, name, 0);
+    if (status && w->rank == 0)
+        fprintf(stderr, "step %u: %s, %s: %s\n", (unsigned)step, strategy, name, sluice_status_name(status));
+    RANK_CHECK(!status);
+    return 0;
+}
+
+/* The arena refuses what is above the running plan; the peak is of all plans so far. */
+static int check_peak(const model *w)
+{
+    sluice_memory_report memory;
+    RANK_CHECK(!sluice_runtime_memory(w->rt, &memory));
+    RANK_CHECK(memory.peak_bytes == memory.planned_bytes);
+    RANK_CHECK(!w->t->random || w->t->changing_steps || memory.peak_bytes <= memory.budget_bytes);
+    return 0;
+}
+
 static int run_trial(int rank, int size, void *context)
 {
     model w = {.t = context, .rank = rank};
     sluice_world *world;
-    uint64_t steps = w.t->random ? STEPS_RANDOM : STEPS;
+    uint64_t steps = w.t->changing_steps ? w.t->changing_steps : w.t->random ? STEPS_RANDOM : STEPS;
     if (!w.t->direct) setenv("SLUICE_COMM_DIRECT", "off", 1);
     RANK_CHECK(!sluice_world_create(NULL, &world));
     RANK_CHECK(sluice_world_size(world) == size);
     if (build(&w, world)) return 1;
     if (check_read(&w)) return 1;
-    for (uint64_t step = 1; step <= steps; step++)
+    for (uint64_t step = 1; step <= steps; step++) {
+        if (w.t->changing_steps && step % STEPS_A_PLAN == 0 && change_plan(&w, step)) return 1;
         if (one_step(&w, step) || interrupt(&w, step)) return 1;
+    }
     if (check_read(&w)) return 1;
     if (evaluate(&w, 1)) return 1;
-    sluice_memory_report memory;
-    RANK_CHECK(!sluice_runtime_memory(w.rt, &memory));
-    RANK_CHECK(memory.peak_bytes == memory.planned_bytes);
+    if (check_peak(&w)) return 1;
     destroy(&w);
     sluice_world_destroy(world);
     return 0;
@@ -491,11 +602,12 @@ static trial random_trial(uint64_t seed)
 
 static void check_trial(trial t)
 {
-    int failed = run_ranks(t.ranks, run_trial, &t, 120);
+    int failed = run_ranks(t.ranks, run_trial, &t, t.changing_steps ? 300 : 120);
     if (failed)
-        print_error("seed %llu: %d ranks, %u layers, M %u, %s, %s, each %d, direct %d, clip %g, block %llu\n",
+        print_error("seed %llu: %d ranks, %u layers, M %u, %s, %s, each %d, direct %d, clip %g, block %llu, %u "
+                    "changing steps\n",
                     (unsigned long long)t.seed, t.ranks, t.layers, t.micro_batches, t.random ? "random" : t.schedule,
-                    t.strategy, t.each, t.direct, t.clip, (unsigned long long)t.block);
+                    t.strategy, t.each, t.direct, t.clip, (unsigned long long)t.block, t.changing_steps);
     assert_int_equal(failed, 0);
 }
 
@@ -506,22 +618,49 @@ static void random_models_match_the_oracle(void **state)
     for (uint64_t seed = 1; seed <= rounds; seed++) check_trial(random_trial(seed));
 }
 
+typedef struct {
+    uint32_t many, first_seed; /* many 0: few */
+} extent;
+
 static void random_plans_match_the_oracle(void **state)
 {
-    (void)state;
-    uint32_t rounds = test_rounds(28);
+    const extent *asked = *state;
+    uint32_t rounds = asked->many ? asked->many : test_rounds(28);
     for (uint64_t seed = 1; seed <= rounds; seed++) {
-        trial t = random_trial(1000 + seed);
+        trial t = random_trial(asked->first_seed + seed);
         t.random = true;
         t.delays = seed % 3 == 0;
         check_trial(t);
     }
+    print_message("%u plans, no peak above its plan or its budget\n", rounds);
+}
+
+static void changing_plans_match_the_oracle(void **state)
+{
+    const extent *asked = *state;
+    uint32_t worlds = asked->many ? (asked->many + STEPS_A_WORLD - 1) / STEPS_A_WORLD : 3 + test_rounds(3), plans = 0;
+    for (uint32_t w = 0; w < worlds; w++) {
+        uint32_t seed = asked->first_seed + w;
+        trial t = random_trial(5000 + seed);
+        t.random = true;
+        t.recompute = "auto";
+        t.ranks = seed % 2 ? 4 : 2;
+        t.changing_steps = STEPS_A_WORLD;
+        t.delays = seed % 4 < 2;
+        check_trial(t);
+        plans += 1 + STEPS_A_WORLD / STEPS_A_PLAN;
+    }
+    print_message("%u steps on 2 and 4 ranks under %u plans\n", worlds * STEPS_A_WORLD, plans);
 }
 
 int main(int argc, char **argv)
 {
+    static extent asked = {.first_seed = 1000};
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_models_match_the_oracle),
-                                       cmocka_unit_test(random_plans_match_the_oracle)};
+                                       cmocka_unit_test_prestate(random_plans_match_the_oracle, &asked),
+                                       cmocka_unit_test_prestate(changing_plans_match_the_oracle, &asked)};
     if (argc > 1) cmocka_set_test_filter(argv[1]);
+    if (argc > 2) asked.many = (uint32_t)strtoul(argv[2], NULL, 10);
+    if (argc > 3) asked.first_seed = (uint32_t)strtoul(argv[3], NULL, 10);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

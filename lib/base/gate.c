@@ -3,6 +3,7 @@
 #include "lib/base/gate.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/gate_delay.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -31,19 +32,25 @@ static bool reached(uint32_t have, uint32_t want)
 
 bool slc_gate_passed(const slc_gate *gate, uint32_t value)
 {
-    return reached(atomic_load_explicit(&gate->value, memory_order_acquire), value);
+    bool passed = reached(atomic_load_explicit(&gate->value, memory_order_acquire), value);
+    if (passed) slc_gate_delay();
+    return passed;
 }
 
 void slc_gate_post(slc_gate *gate, uint32_t value)
 {
+    slc_gate_delay();
     uint32_t have = atomic_load(&gate->value);
     while (!reached(have, value))
         if (atomic_compare_exchange_weak(&gate->value, &have, value)) break;
+    slc_gate_delay();
     if (atomic_load(&gate->waiters)) futex(&gate->value, FUTEX_WAKE_PRIVATE, INT_MAX, NULL);
+    slc_gate_delay();
 }
 
 bool slc_gate_wait(slc_gate *gate, uint32_t value, uint64_t timeout_ns)
 {
+    slc_gate_delay();
     if (slc_gate_passed(gate, value)) return true;
     uint64_t start = slc_clock_ns();
     do {
@@ -56,8 +63,10 @@ bool slc_gate_wait(slc_gate *gate, uint32_t value, uint64_t timeout_ns)
     } while (slc_clock_ns() - start < SPIN_NS);
 
     bool passed = false;
+    slc_gate_delay();
     atomic_fetch_add(&gate->waiters, 1);
     for (;;) {
+        slc_gate_delay();
         uint32_t have = atomic_load(&gate->value);
         if (reached(have, value)) {
             passed = true;
@@ -66,6 +75,7 @@ bool slc_gate_wait(slc_gate *gate, uint32_t value, uint64_t timeout_ns)
         uint64_t elapsed = slc_clock_ns() - start;
         if (elapsed >= timeout_ns) break;
         uint64_t left = timeout_ns - elapsed;
+        slc_gate_delay();
         struct timespec wait = {.tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u)};
         futex(&gate->value, FUTEX_WAIT_PRIVATE, have, timeout_ns == UINT64_MAX ? NULL : &wait);
     }

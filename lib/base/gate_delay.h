@@ -1,0 +1,32 @@
+/* Random pauses around posts and waits, in builds for tests only (-DSLUICE_GATE_DELAYS=ON, as the thread sanitizer's
+ * preset has it): threads then meet in orders in which they seldom meet by themselves. Elsewhere it is nothing. */
+#ifndef SLC_BASE_GATE_DELAY_H
+#define SLC_BASE_GATE_DELAY_H
+
+#ifdef SLUICE_GATE_DELAYS
+#include <sched.h>
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+
+/* One in 32 sleeps for up to 0.1 ms, one in eight yields: a thread's sequence begins with its id. */
+static inline void slc_gate_delay(void)
+{
+    static _Thread_local uint64_t state;
+    if (!state) state = ((uint64_t)gettid() + 1) * 0x9e3779b97f4a7c15u;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    uint32_t drawn = (uint32_t)(state >> 32);
+    if (drawn % 32 == 0)
+        nanosleep(&(struct timespec){.tv_nsec = drawn / 32 % 100000}, NULL);
+    else if (drawn % 8 == 1)
+        sched_yield();
+}
+#else
+static inline void slc_gate_delay(void)
+{
+}
+#endif
+
+#endif
