@@ -114,18 +114,19 @@ static double share(const slc_overhead_row *row)
 
 static void print_head(FILE *out, const slc_overhead_config *c, const sluice_world *world)
 {
-    static const char *const heads[][13] = {{"plan", "blocks", "ops", "step", "caller", "thread", "+-", "a block",
-                                             "an op", "share", "watching", "gates", "wall"},
-                                            {"", "", "", "ms", "us", "us", "us", "us", "us", "%", "us", "us", ""},
-                                            {"aim", "", "", "", "", "", "", "<= 5", "", "<= 1", "", "", "<= 1.01*"}};
+    static const char *const heads[][14] = {
+        {"plan", "blocks", "ops", "step", "caller", "thread", "+-", "a block", "an op", "share", "watching", "gates",
+         "wall:same", "wall:bare"},
+        {"", "", "", "ms", "us", "us", "us", "us", "us", "%", "us", "us", "", ""},
+        {"aim", "", "", "", "", "", "", "<= 5", "", "<= 1", "", "", "", "<= 1.01*"}};
     int ranks = sluice_world_size(world);
     fprintf(out, "# %d rank%s, path %s; %u layers of %.4g KiB in blocks of %.4g KiB, %.4g ms a slot; %u rounds of %u\n",
             ranks, ranks == 1 ? "" : "s", sluice_world_path(world), c->layers, (double)c->layer_bytes / 1024,
             (double)c->block_bytes / 1024, c->slot_s * 1e3, c->rounds, c->steps);
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         const char *const *h = heads[i];
-        fprintf(out, "# %-20s %6s %6s %8s | %8s %8s %7s %8s  %7s %7s  | %8s %8s | %8s\n", h[0], h[1], h[2], h[3], h[4],
-                h[5], h[6], h[7], h[8], h[9], h[10], h[11], h[12]);
+        fprintf(out, "# %-20s %6s %6s %8s | %8s %8s %7s %8s  %7s %7s  | %8s %8s | %9s %9s\n", h[0], h[1], h[2], h[3],
+                h[4], h[5], h[6], h[7], h[8], h[9], h[10], h[11], h[12], h[13]);
     }
 }
 
@@ -140,11 +141,11 @@ static void print_row(FILE *out, const slc_overhead_plan *plan, const slc_overhe
     bool serial = !strcmp(plan->schedule, "serial") && !strcmp(plan->strategy, "dp");
     double block_s = own_s(row) / row->blocks;
     snprintf(name, sizeof name, "%s:%s%s", plan->strategy, plan->schedule, plan->by_block ? ":blocks" : "");
-    fprintf(out, "  %-20s %6u %6u %8.2f | %8.1f %8.1f %7.1f %8.2f%s %7.2f %7.3f%s | %8.1f %8.1f | %8.4f%s\n", name,
-            row->blocks, row->operations, row->step_s * 1e3, row->caller_s * 1e6, row->thread_s * 1e6,
+    fprintf(out, "  %-20s %6u %6u %8.2f | %8.1f %8.1f %7.1f %8.2f%s %7.2f %7.3f%s | %8.1f %8.1f | %9.4f %8.4f%s\n",
+            name, row->blocks, row->operations, row->step_s * 1e3, row->caller_s * 1e6, row->thread_s * 1e6,
             row->spread_s * 1e6, block_s * 1e6, miss(block_s > aim_block_s), own_s(row) / row->operations * 1e6,
-            share(row) * 100, miss(share(row) > aim_share), row->watch_s * 1e6, row->gates_s * 1e6, row->wall_plain,
-            miss(serial && row->wall_plain > aim_wall));
+            share(row) * 100, miss(share(row) > aim_share), row->watch_s * 1e6, row->gates_s * 1e6, row->wall_same,
+            row->wall_plain, miss(serial && row->wall_plain > aim_wall));
     fflush(out);
 }
 
