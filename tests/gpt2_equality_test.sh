@@ -23,14 +23,15 @@ train() { # ranks, clip, accumulate, strategy, schedule, block, path, recompute,
         --schedule "$5" --block "$6" --recompute "$8" --budget "$9" --json "$work/run.json" >"$work/log" 2>&1
 }
 
-# The least budget that works is read from the refusal of one that does not; half is between that and dp's.
+# The least budget that works is read from the refusal of one that does not; half is between that and dp's, where dp
+# takes more.
 budget() { # as train, budget: none, least, half; in bytes
     [ "$9" = none ] && return
     local least
     train "${@:1:8}" 1KiB
     least=$(sed -n 's/.* needs \([0-9]*\) bytes .*/\1/p' "$work/log" | head -1)
     [ -n "$least" ] || return 1
-    if [ "$9" = least ]; then echo "$least"; else echo $(((least + dp_bytes) / 2)); fi
+    if [ "$9" = least ] || [ "$dp_bytes" -lt "$least" ]; then echo "$least"; else echo $(((least + dp_bytes) / 2)); fi
 }
 
 judge() { # ranks, schedule, path, budget: losses and weights in one line
