@@ -21,6 +21,7 @@ typedef struct {
     const char *json;
     slc_overhead_plan plans[MOST_PLANS];
     uint32_t plan_count;
+    char *texts[MOST_PLANS]; /* owned, of plans that were given */
 } overhead_options;
 
 static const struct argp_option option_rows[] = {
@@ -71,6 +72,7 @@ static void add_plan(overhead_options *o, const char *text, struct argp_state *s
     if (o->plan_count == MOST_PLANS) argp_error(state, "more than %d plans", MOST_PLANS);
     *colon = 0;
     if (second) *second = 0;
+    o->texts[o->plan_count] = copy;
     o->plans[o->plan_count++] = (slc_overhead_plan){copy, colon + 1, second != NULL};
 }
 
@@ -228,6 +230,15 @@ static void default_plans(overhead_options *o)
     o->plan_count = sizeof names / sizeof *names;
 }
 
+static int launch(const overhead_options *o, char **args)
+{
+    char *const more[] = {NULL};
+    int code = EXIT_FAILED;
+    if (slc_launch_self(o->ranks ? (int)o->ranks : 1, "overhead", args, more, &code))
+        fprintf(stderr, "sluice overhead: %s\n", sluice_last_error());
+    return code;
+}
+
 static int run(int argc, char **argv)
 {
     static const struct argp parser = {.options = option_rows, .parser = parse, .args_doc = "[PLAN...]", .doc = doc};
@@ -237,11 +248,8 @@ static int run(int argc, char **argv)
     argp_err_exit_status = EXIT_USAGE;
     if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
     default_plans(&o);
-    if (slc_launched()) return measure_here(&o);
-    char *const more[] = {NULL};
-    int code = EXIT_FAILED;
-    if (slc_launch_self(o.ranks ? (int)o.ranks : 1, "overhead", argv + 1, more, &code))
-        fprintf(stderr, "sluice overhead: %s\n", sluice_last_error());
+    int code = slc_launched() ? measure_here(&o) : launch(&o, argv + 1);
+    for (int i = 0; i < MOST_PLANS; i++) free(o.texts[i]);
     return code;
 }
 
