@@ -75,9 +75,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static int fail(sluice_status status)
+static int fail(void)
 {
-    fprintf(stderr, "sluice plan: %s: %s\n", sluice_status_name(status), sluice_last_error());
+    fprintf(stderr, "sluice plan: %s\n", sluice_last_error());
     return EXIT_FAILED;
 }
 
@@ -149,7 +149,7 @@ static int run(int argc, char **argv)
     bool to_stdout = o.output && !strcmp(o.output, "-");
     if (!status) status = make(&o, profile, to_stdout ? stderr : stdout);
     slc_profile_destroy(profile);
-    return status ? fail(status) : 0;
+    return status ? fail() : 0;
 }
 
 const sluice_command slc_command_plan = {"plan", "plans a step from a profile: strategies and schedule", run};

@@ -238,8 +238,8 @@ static sluice_status fit(joint *j, const slc_slot_solution *solution, slc_order 
 
 static void note(joint *j, sluice_status status)
 {
-    snprintf(j->answer->note, sizeof j->answer->note, "the solver gave no answer (%s: %.140s)",
-             sluice_status_name(status), sluice_last_error());
+    snprintf(j->answer->note, sizeof j->answer->note, "planning was cut short (%s: %.140s)", sluice_status_name(status),
+             sluice_last_error());
 }
 
 /* One answer of the model for `limit`, made real. *excess as above; *feasible: the model has an answer at all. */
@@ -370,6 +370,10 @@ static sluice_status run(joint *j)
     if (!status) status = try_baselines(j, true);
     if (!status && !j->answer->plan) status = try_least_memory(j);
     if (!status && !j->request->quick) status = improve(j);
+    if (status == SLUICE_ERR_FORMAT && j->answer->plan) { /* a defect of ours: what there is stays good */
+        note(j, status);
+        status = SLUICE_OK;
+    }
     if (!status && !j->answer->plan)
         status =
             slc_error(SLUICE_ERR_BUDGET, "no plan needs less than %llu bytes", (unsigned long long)j->request->limit);
