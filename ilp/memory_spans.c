@@ -8,14 +8,6 @@ static double whole_bytes(const slc_unit *unit)
     return 4.0 * (double)unit->elements;
 }
 
-static bool gradient_is_transient(const slc_slot_model_parts *parts, uint32_t unit, slc_strategy strategy)
-{
-    slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
-    for (uint32_t i = slc_memory_rows(parts->job, &parts->job->units[unit], strategy, rows); i-- > 0;)
-        if (rows[i].life == SLC_LIFE_GRADIENT) return true;
-    return false;
-}
-
 static slc_strategy one_of(uint8_t strategies)
 {
     slc_strategy strategy = SLC_DP;
@@ -66,7 +58,7 @@ uint32_t slc_stream_spans(const slc_slot_model_parts *parts, const slc_stream *s
         out[count++] = (slc_span){position + 1, stream->last, whole};
         return count;
     }
-    if (stream->kind == SLC_FLOW_REDUCE && gradient_is_transient(parts, stream->unit, one_of(stream->strategies)))
+    if (stream->kind == SLC_FLOW_REDUCE && slc_gradient_is_transient(one_of(stream->strategies)))
         out[count++] = (slc_span){stream->first + 1, position, whole};
     return count + waiting_shard(parts, stream, position, out + count);
 }
@@ -92,7 +84,7 @@ uint32_t slc_strategy_spans(const slc_slot_model_parts *parts, uint32_t u, slc_s
         for (uint32_t w = 0; slc_unit_window(job, unit, true, w, &window); w++)
             out[count++] = (slc_span){2 * (m * cycle + window.first_slot), 2 * (m * cycle + window.last_slot) + 1,
                                       whole_bytes(unit)};
-    if (!unit->trainable || !gradient_is_transient(parts, u, strategy)) return count;
+    if (!unit->trainable || !slc_gradient_is_transient(strategy)) return count;
     slc_unit_gradient_slots(job, unit, &first, &last);
     if (!job->each) {
         int64_t end = 2 * ((parts->micro_batches - 1) * cycle + last) + 1;

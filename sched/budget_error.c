@@ -1,5 +1,6 @@
 /* The line that says why a plan does not fit: what was asked, what it needs, the smallest budget that works and with
  * which flags, and what takes the memory at the fullest moment. */
+#include "sched/fullest.h"
 #include "sched/least_memory.h"
 #include "sched/planner_parts.h"
 
@@ -98,47 +99,19 @@ static void charge(account *a, const slc_claim *claim)
     a->by_owner[category_of(buffer->kind) * a->owners + owner_of(a, buffer)] += claim->end_byte - claim->first_byte;
 }
 
-/* The item at which most bytes are claimed. `change` has room for item_count + 1, zeroed. */
-static uint64_t fullest(const slc_program *program, int64_t *change, uint32_t *item)
-{
-    for (uint32_t c = 0; c < program->claim_count; c++) {
-        const slc_claim *claim = &program->claims[c];
-        int64_t bytes = (int64_t)(claim->end_byte - claim->first_byte);
-        change[claim->from] += bytes;
-        change[claim->to + 1] -= bytes;
-        if (slc_claim_wraps(program, claim)) change[0] += bytes; /* from the pass before */
-    }
-    int64_t level = 0, highest = -1;
-    for (uint32_t i = 0; i < program->item_count; i++) {
-        level += change[i];
-        if (level > highest) {
-            highest = level;
-            *item = i;
-        }
-    }
-    return highest > 0 ? (uint64_t)highest : 0;
-}
-
-static bool is_alive(const slc_program *program, const slc_claim *claim, uint32_t item)
-{
-    if (slc_claim_wraps(program, claim)) return claim->from <= item || item <= claim->to;
-    return claim->from <= item && item <= claim->to;
-}
-
 static sluice_status charge_fullest(account *a)
 {
     const slc_program *train = &a->plan->train, *evaluate = &a->plan->evaluate;
-    int64_t *change = calloc((size_t)train->item_count + evaluate->item_count + 2, sizeof *change);
-    if (!change) return slc_error(SLUICE_ERR_MEMORY, "plan: no memory for the account of its memory");
-    uint32_t at_train = 0, at_evaluate = 0;
-    uint64_t in_train = fullest(train, change, &at_train);
-    uint64_t in_evaluate = fullest(evaluate, change + train->item_count + 1, &at_evaluate);
-    free(change);
+    uint32_t at_train, at_evaluate;
+    uint64_t in_train, in_evaluate;
+    sluice_status status = slc_fullest_item(train, &at_train, &in_train);
+    if (!status) status = slc_fullest_item(evaluate, &at_evaluate, &in_evaluate);
+    if (status) return status;
     const slc_program *program = in_train >= in_evaluate ? train : evaluate;
     uint32_t item = in_train >= in_evaluate ? at_train : at_evaluate;
     for (uint32_t s = 0; s < a->plan->static_count; s++) charge(a, &a->plan->statics[s]);
     for (uint32_t c = 0; c < program->claim_count; c++)
-        if (is_alive(program, &program->claims[c], item)) charge(a, &program->claims[c]);
+        if (slc_claim_alive(program, &program->claims[c], item)) charge(a, &program->claims[c]);
     return SLUICE_OK;
 }
 

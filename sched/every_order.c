@@ -56,11 +56,6 @@ static uint32_t runs_of(const search *s, uint32_t u)
     return s->job->units[u].trainable ? (uint32_t)slc_unit_blocks(&s->job->units[u]) : 0;
 }
 
-static bool is_transient(const search *s, uint32_t unit)
-{
-    return s->request->strategies[unit] == SLC_SDP || s->request->strategies[unit] == SLC_FSDP;
-}
-
 /* ---- What there is to order ---- */
 
 static void add_fixed_life(search *s, uint32_t first, uint32_t last, uint64_t bytes)
@@ -110,7 +105,7 @@ static bool add_reduction(search *s, uint32_t u, uint32_t run)
     slc_unit_gradient_slots(job, &job->units[u], &o->from_slot, &o->ready_slot);
     o->update_s =
         slc_update_s(job, s->request->times, s->request->strategies[u], slc_run_elements(&job->units[u], run, 1));
-    if (!is_transient(s, u)) o->bytes = 0;
+    if (!slc_gradient_is_transient(s->request->strategies[u])) o->bytes = 0;
     return true;
 }
 

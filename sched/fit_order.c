@@ -4,6 +4,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
+#include "sched/fullest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,35 +21,6 @@ typedef struct {
 static uint64_t draw(fitting *f, uint64_t below)
 {
     return slc_random_below(1, FIT_STREAM, f->draws++, below);
-}
-
-static bool is_alive(const slc_program *program, const slc_claim *claim, uint32_t item)
-{
-    if (slc_claim_wraps(program, claim)) return claim->from <= item || item <= claim->to;
-    return claim->from <= item && item <= claim->to;
-}
-
-static bool find_fullest(fitting *f)
-{
-    const slc_program *program = &f->plan->train;
-    int64_t *change = calloc((size_t)program->item_count + 1, sizeof *change);
-    if (!change) return false;
-    for (uint32_t c = 0; c < program->claim_count; c++) {
-        const slc_claim *claim = &program->claims[c];
-        int64_t bytes = (int64_t)(claim->end_byte - claim->first_byte);
-        change[claim->from] += bytes;
-        change[claim->to + 1] -= bytes;
-        if (slc_claim_wraps(program, claim)) change[0] += bytes;
-    }
-    int64_t level = 0, highest = -1;
-    for (uint32_t i = 0; i < program->item_count; i++) {
-        level += change[i];
-        if (level <= highest) continue;
-        highest = level;
-        f->fullest = i;
-    }
-    free(change);
-    return true;
 }
 
 static uint32_t slot_item(const fitting *f, uint32_t micro_batch, uint32_t slot)
@@ -73,16 +45,10 @@ static bool postpone(fitting *f, slc_order *order, uint32_t gather)
     return true;
 }
 
-static bool share_blocks(const slc_item *a, const slc_item *b)
-{
-    return a->unit == b->unit && a->first_block < b->first_block + b->block_count &&
-           b->first_block < a->first_block + a->block_count;
-}
-
 static bool frees(const slc_item *item, const slc_item *end)
 {
     return (item->kind == SLC_ITEM_REDUCE_SCATTER || item->kind == SLC_ITEM_UPDATE) && item->late == end->late &&
-           item->micro_batch == end->micro_batch && share_blocks(item, end);
+           item->unit == end->unit && item->micro_batch == end->micro_batch && slc_share_blocks(item, end);
 }
 
 /* Late ones come back into the step they belong to. They stood before the fullest item, which so moves down. */
@@ -119,7 +85,7 @@ static bool relieve(fitting *f, slc_order *order)
         const slc_claim *claim = &program->claims[c];
         slc_buffer_kind kind = f->plan->buffers[claim->buffer].kind;
         if (kind != SLC_BUFFER_GATHERED && kind != SLC_BUFFER_GRADIENT) continue;
-        if (is_alive(program, claim, f->fullest) && draw(f, ++seen) == 0) chosen = c;
+        if (slc_claim_alive(program, claim, f->fullest) && draw(f, ++seen) == 0) chosen = c;
     }
     if (chosen == SLC_NONE) return false;
     const slc_claim *claim = &program->claims[chosen];
@@ -175,7 +141,8 @@ sluice_status slc_fit_order(const slc_scheduling *in, const slc_scheduler *sched
         bool smaller;
         if (deadline_ns && slc_clock_ns() > deadline_ns) break;
         f.plan = now;
-        if (!find_fullest(&f)) status = slc_error(SLUICE_ERR_MEMORY, "plan");
+        uint64_t bytes;
+        status = slc_fullest_item(&now->train, &f.fullest, &bytes);
         if (!status) status = try_once(in, scheduler, &f, order, &now, &smaller);
         if (status) break;
         if (smaller) idle = 0;

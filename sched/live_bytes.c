@@ -17,11 +17,6 @@ static slc_unit_operations operations(const slc_live_bytes *live, uint32_t unit)
     return slc_operations_of(live->in->job, &live->in->job->units[unit], live->in->strategies[unit]);
 }
 
-static bool is_transient(const slc_live_bytes *live, uint32_t unit)
-{
-    return live->in->strategies[unit] == SLC_SDP || live->in->strategies[unit] == SLC_FSDP;
-}
-
 static void add_life(slc_live_bytes *live, uint32_t first, uint32_t last, uint64_t bytes)
 {
     uint32_t slots = slc_job_slots(live->in->job);
@@ -69,7 +64,7 @@ void slc_live_bytes_fini(slc_live_bytes *live)
 
 void slc_live_bytes_late(slc_live_bytes *live, const slc_item *item)
 {
-    if ((item->kind == SLC_ITEM_REDUCE_SCATTER || item->kind == SLC_ITEM_ALL_REDUCE) && is_transient(live, item->unit))
+    if (slc_is_reduction(item->kind) && slc_gradient_is_transient(live->in->strategies[item->unit]))
         live->transient += run_bytes(live, item);
 }
 
@@ -81,7 +76,8 @@ static int64_t beginning(const slc_live_bytes *live, uint32_t micro_batch, uint3
     for (uint32_t u = 0; u < job->unit_count; u++) {
         uint32_t first, last;
         slc_unit_gradient_slots(job, &job->units[u], &first, &last);
-        if (first == slot && job->units[u].trainable && is_transient(live, u) && (!micro_batch || job->each))
+        if (first == slot && job->units[u].trainable && slc_gradient_is_transient(live->in->strategies[u]) &&
+            (!micro_batch || job->each))
             bytes += (int64_t)(4 * job->units[u].elements);
     }
     return bytes;
@@ -116,13 +112,13 @@ void slc_live_bytes_pass(slc_live_bytes *live, const slc_item *item)
     switch (item->kind) {
     case SLC_ITEM_GATHER_WINDOW: live->transient += bytes; break;
     case SLC_ITEM_REDUCE_SCATTER:
-        if (moved && is_transient(live, item->unit)) live->transient -= bytes;
+        if (moved && slc_gradient_is_transient(live->in->strategies[item->unit])) live->transient -= bytes;
         if (moved && (job->each ? !item->micro_batch : last)) live->transient += bytes / job->world;
         break;
     case SLC_ITEM_UPDATE:
         if (moved)
             live->transient -= bytes / job->world;
-        else if (is_transient(live, item->unit))
+        else if (slc_gradient_is_transient(live->in->strategies[item->unit]))
             live->transient -= bytes;
         break;
     default: break;

@@ -128,17 +128,12 @@ void slc_order_shift(slc_order *order, uint32_t from, uint32_t to)
     order->items[to] = moved;
 }
 
-static bool is_reduction(slc_item_kind kind)
-{
-    return kind == SLC_ITEM_REDUCE_SCATTER || kind == SLC_ITEM_ALL_REDUCE;
-}
-
 void slc_order_settle_agreement(slc_order *order, const slc_job *job)
 {
     uint32_t agree = SLC_NONE, last[2] = {SLC_NONE, SLC_NONE};
     for (uint32_t i = 0; i < order->count; i++) {
         if (order->items[i].kind == SLC_ITEM_AGREE) agree = i;
-        if (is_reduction(order->items[i].kind) && order->items[i].micro_batch + 1 == job->micro_batches)
+        if (slc_is_reduction(order->items[i].kind) && order->items[i].micro_batch + 1 == job->micro_batches)
             last[order->items[i].late] = i;
     }
     bool late = last[1] != SLC_NONE;

@@ -31,11 +31,6 @@ static void wait_for(waits *w, uint32_t item, bool previous)
     if (*latest == SLC_NONE || *latest < item) *latest = item;
 }
 
-static bool share_blocks(const slc_item *a, const slc_item *b)
-{
-    return a->first_block < b->first_block + b->block_count && b->first_block < a->first_block + a->block_count;
-}
-
 /* `run` of `mine`'s own step. A late item finds what is not late in the pass before. `mine` NULL: an item that is not
  * late. */
 static void wait_for_run(waits *w, const slc_item *run, const slc_item *mine)
@@ -50,7 +45,7 @@ static void wait_for_runs(waits *w, slc_item_kind kind, uint32_t m, uint32_t uni
 {
     slc_runs runs = slc_find_runs(w->places, kind, m, unit, 0);
     for (size_t r = 0; r < runs.count; r++)
-        if (!mine || !mine->block_count || share_blocks(runs.items[r], mine)) wait_for_run(w, runs.items[r], mine);
+        if (!mine || !mine->block_count || slc_share_blocks(runs.items[r], mine)) wait_for_run(w, runs.items[r], mine);
 }
 
 /* What is needed of the step before: in the pass before, or late in this one. `mine` NULL: of all blocks. */
@@ -58,7 +53,7 @@ static void wait_for_step_before(waits *w, slc_item_kind kind, uint32_t unit, co
 {
     slc_runs runs = slc_find_runs(w->places, kind, w->job->micro_batches - 1, unit, 0);
     for (size_t r = 0; r < runs.count; r++)
-        if (!mine || share_blocks(runs.items[r], mine))
+        if (!mine || slc_share_blocks(runs.items[r], mine))
             wait_for(w, (uint32_t)(runs.items[r] - w->program->items), !runs.items[r]->late);
 }
 
@@ -86,7 +81,7 @@ static void wait_for_value(waits *w, uint32_t u, uint32_t m, uint32_t slot)
 static void wait_for_gradient_place(waits *w, uint32_t u, uint32_t m)
 {
     slc_strategy strategy = w->plan->strategies[u];
-    if (strategy == SLC_SDP || strategy == SLC_FSDP) return;
+    if (slc_gradient_is_transient(strategy)) return;
     if (w->job->each && m) wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, m - 1, u, NULL);
     if (!m) wait_for_step_before(w, SLC_ITEM_UPDATE, u, NULL);
 }

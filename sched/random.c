@@ -56,15 +56,10 @@ typedef struct {
     uint32_t first, end;
 } runs;
 
-static bool share_blocks(const slc_item *a, const slc_item *b)
-{
-    return a->first_block < b->first_block + b->block_count && b->first_block < a->first_block + a->block_count;
-}
-
 static bool any_late(const draft *d, runs of, const slc_item *item)
 {
     for (uint32_t i = of.first; i < of.end; i++)
-        if (d->items.items[i].late && share_blocks(&d->items.items[i], item)) return true;
+        if (d->items.items[i].late && slc_share_blocks(&d->items.items[i], item)) return true;
     return false;
 }
 
@@ -73,7 +68,7 @@ static void runs_precede(draft *d, runs before, runs after)
 {
     for (uint32_t i = before.first; i < before.end; i++)
         for (uint32_t k = after.first; k < after.end; k++)
-            if (share_blocks(&d->items.items[i], &d->items.items[k]) &&
+            if (slc_share_blocks(&d->items.items[i], &d->items.items[k]) &&
                 d->items.items[i].late == d->items.items[k].late)
                 must_precede(d, i, k);
 }
@@ -111,7 +106,7 @@ static void add_windows(draft *d, uint32_t u, runs updates)
                 must_precede(d, g, slot_item(d, m, w.first_slot));
                 if (m) must_precede(d, slot_item(d, m - 1, w.last_slot), g);
                 for (uint32_t k = updates.first; k < updates.end; k++) /* of the step before */
-                    if (d->items.items[k].late && share_blocks(&d->items.items[k], &d->items.items[g]))
+                    if (d->items.items[k].late && slc_share_blocks(&d->items.items[k], &d->items.items[g]))
                         must_precede(d, k, g);
             }
         }

@@ -94,11 +94,6 @@ static void list_waits(search *s, const slc_plan *plan)
 
 /* ---- Moves ---- */
 
-static bool is_reduction(const slc_item *item)
-{
-    return item->kind == SLC_ITEM_REDUCE_SCATTER || item->kind == SLC_ITEM_ALL_REDUCE;
-}
-
 /* Over the step's border an operation becomes late, or is late no more. Gathers of windows stay on their side. */
 static bool move_by(slc_order *order, uint32_t item, int64_t distance, bool barrier)
 {
@@ -106,8 +101,8 @@ static bool move_by(slc_order *order, uint32_t item, int64_t distance, bool barr
     slc_item *moved = &order->items[item];
     if (moved->kind == SLC_ITEM_SLOT || moved->kind == SLC_ITEM_AGREE) return false;
     if (to < 0 || to >= count) {
-        bool can =
-            moved->kind != SLC_ITEM_GATHER_WINDOW && moved->late == (to < 0) && !(barrier && is_reduction(moved));
+        bool can = moved->kind != SLC_ITEM_GATHER_WINDOW && moved->late == (to < 0) &&
+                   !(barrier && slc_is_reduction(moved->kind));
         if (!can) return false;
         moved->late = !moved->late;
         to = to < 0 ? to + count : to - count;

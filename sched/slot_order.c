@@ -282,9 +282,7 @@ static void write_needed_updates(writing *w, const slc_item *gather)
 {
     for (size_t k = w->first; k < w->count; k++) {
         const slc_item *i = &w->updates[k].item;
-        if (i->unit == gather->unit && i->block_count && i->first_block < gather->first_block + gather->block_count &&
-            gather->first_block < i->first_block + i->block_count)
-            write_update(w, &w->updates[k]);
+        if (i->unit == gather->unit && i->block_count && slc_share_blocks(i, gather)) write_update(w, &w->updates[k]);
     }
 }
 
@@ -324,7 +322,7 @@ static void write_reduction(writing *w, const slc_item *item)
 static void write_operation(writing *w, const slc_item *item)
 {
     bool barrier = w->p->in->job->barrier;
-    if (item->kind == SLC_ITEM_REDUCE_SCATTER || item->kind == SLC_ITEM_ALL_REDUCE) {
+    if (slc_is_reduction(item->kind)) {
         write_reduction(w, item);
     } else {
         if (item->kind == SLC_ITEM_GATHER_VALUE || !item->micro_batch) write_needed_updates(w, item);
@@ -339,8 +337,7 @@ static void count_reductions(writing *w)
     const placing *p = w->p;
     for (size_t i = 0; i < p->count; i++) {
         const slc_item *item = &p->list[i].item;
-        if ((item->kind == SLC_ITEM_REDUCE_SCATTER || item->kind == SLC_ITEM_ALL_REDUCE) &&
-            item->micro_batch + 1 == p->in->job->micro_batches)
+        if (slc_is_reduction(item->kind) && item->micro_batch + 1 == p->in->job->micro_batches)
             w->reductions_left[item->late]++;
     }
 }

@@ -102,6 +102,24 @@ static inline bool slc_claim_wraps(const slc_program *program, const slc_claim *
     return program->items[claim->to].late && !program->items[claim->from].late;
 }
 
+/* Is the claim there while `item` runs, in a pass that has one before it? */
+static inline bool slc_claim_alive(const slc_program *program, const slc_claim *claim, uint32_t item)
+{
+    if (slc_claim_wraps(program, claim)) return claim->from <= item || item <= claim->to;
+    return claim->from <= item && item <= claim->to;
+}
+
+static inline bool slc_is_reduction(slc_item_kind kind)
+{
+    return kind == SLC_ITEM_REDUCE_SCATTER || kind == SLC_ITEM_ALL_REDUCE;
+}
+
+/* Do two operations on one unit have a block in common? */
+static inline bool slc_share_blocks(const slc_item *a, const slc_item *b)
+{
+    return a->first_block < b->first_block + b->block_count && b->first_block < a->first_block + a->block_count;
+}
+
 typedef struct {
     const char *schedule;     /* the scheduler's name: a constant, or `owned_schedule` */
     char *owned_schedule;     /* of a plan that was read; else NULL */

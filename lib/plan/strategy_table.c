@@ -1,7 +1,7 @@
 /* The table of strategies. */
 #include "lib/plan/strategy_table.h"
 
-static bool gradient_is_transient(slc_strategy strategy)
+bool slc_gradient_is_transient(slc_strategy strategy)
 {
     return strategy == SLC_SDP || strategy == SLC_FSDP;
 }
@@ -14,7 +14,7 @@ slc_unit_operations slc_operations_of(const slc_job *job, const slc_unit *unit, 
                               .gather_value = SLC_ITEM_KINDS,
                               .windows = strategy == SLC_FSDP};
     if (!unit->trainable) return of;
-    of.moves_sum = job->each || (job->barrier && gradient_is_transient(strategy));
+    of.moves_sum = job->each || (job->barrier && slc_gradient_is_transient(strategy));
     of.reduce = strategy == SLC_DP && !job->each ? SLC_ITEM_ALL_REDUCE : SLC_ITEM_REDUCE_SCATTER;
     if (strategy == SLC_DP && job->each) of.gather_gradient = SLC_ITEM_GATHER_GRADIENT;
     of.update = SLC_ITEM_UPDATE;
@@ -33,7 +33,7 @@ uint32_t slc_memory_rows(const slc_job *job, const slc_unit *unit, slc_strategy 
         rows[count++] = (slc_memory_row){SLC_BUFFER_VALUE, SLC_LIFE_RESIDENT, false, 0};
     }
     if (!unit->trainable) return count;
-    slc_life gradient = gradient_is_transient(strategy) ? SLC_LIFE_GRADIENT : SLC_LIFE_RESIDENT;
+    slc_life gradient = slc_gradient_is_transient(strategy) ? SLC_LIFE_GRADIENT : SLC_LIFE_RESIDENT;
     rows[count++] = (slc_memory_row){SLC_BUFFER_GRADIENT, gradient, false, 0};
     if (slc_operations_of(job, unit, strategy).moves_sum)
         rows[count++] = (slc_memory_row){SLC_BUFFER_REDUCED, SLC_LIFE_REDUCED, true, 0};

@@ -24,6 +24,9 @@ typedef struct {
 
 enum { SLC_MEMORY_ROWS_MAX = 40 };
 
+/* sdp, fsdp: the gradient comes and goes; else it is resident. */
+bool slc_gradient_is_transient(slc_strategy strategy);
+
 /* The buffers of a unit under a strategy. GATHERED stands once, whatever the number of windows (index 0). */
 uint32_t slc_memory_rows(const slc_job *job, const slc_unit *unit, slc_strategy strategy,
                          slc_memory_row rows[SLC_MEMORY_ROWS_MAX]);

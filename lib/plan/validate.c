@@ -23,11 +23,6 @@ sluice_status slc_judge_fault(const slc_judge *j, uint32_t item, const char *wha
 
 /* ---- Items by themselves ---- */
 
-static bool is_reduction(slc_item_kind kind)
-{
-    return kind == SLC_ITEM_REDUCE_SCATTER || kind == SLC_ITEM_ALL_REDUCE;
-}
-
 static sluice_status check_late(const slc_judge *j, uint32_t i)
 {
     const slc_item *item = &j->program->items[i];
@@ -35,7 +30,7 @@ static sluice_status check_late(const slc_judge *j, uint32_t i)
     if (j->evaluate) return slc_judge_fault(j, i, "nothing is late in evaluation");
     if (item->kind == SLC_ITEM_SLOT || item->kind == SLC_ITEM_GATHER_WINDOW)
         return slc_judge_fault(j, i, "cannot be late");
-    if (j->job->barrier && (is_reduction(item->kind) || item->kind == SLC_ITEM_AGREE))
+    if (j->job->barrier && (slc_is_reduction(item->kind) || item->kind == SLC_ITEM_AGREE))
         return slc_judge_fault(j, i, "cannot be late behind a barrier: the step's end waits for it");
     if (item->micro_batch + 1 != j->micro_batches)
         return slc_judge_fault(j, i, "late in another than the last micro-batch");
@@ -65,7 +60,7 @@ static sluice_status check_form(const slc_judge *j, uint32_t i)
     if (item->kind == SLC_ITEM_AGREE ? item->unit != SLC_NONE : item->unit >= j->job->unit_count)
         return slc_error(SLUICE_ERR_FORMAT, "invalid plan: %s item %u: there is no unit %u", j->where, i, item->unit);
     if (j->evaluate && item->kind != SLC_ITEM_GATHER_WINDOW) return slc_judge_fault(j, i, "has no place in evaluation");
-    bool any_micro_batch = is_reduction(item->kind) || item->kind == SLC_ITEM_GATHER_WINDOW;
+    bool any_micro_batch = slc_is_reduction(item->kind) || item->kind == SLC_ITEM_GATHER_WINDOW;
     uint32_t last = j->micro_batches - 1;
     if (item->micro_batch > last || (!any_micro_batch && item->micro_batch != last))
         return slc_judge_fault(j, i, "in the wrong micro-batch");
