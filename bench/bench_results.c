@@ -112,19 +112,12 @@ sluice_status slc_bench_make_folder(const char *path)
 
 sluice_status slc_bench_results_write_json(const slc_bench_results *results, const char *path)
 {
-    slc_result_file file;
-    sluice_status status = slc_result_file_open(path, &file);
-    if (status || !file.file) return status;
     json_t *all = json_pack("{s:O, s:O, s:O?, s:O?}", "runs", results->runs, "does_not_fit", results->misfits,
                             "environment", results->environment, "budgets", results->budgets);
-    if (!all) {
-        slc_result_file_abandon(&file);
-        return no_memory();
-    }
-    json_dumpf(all, file.file, JSON_INDENT(2)); /* what fails here, commit finds */
-    fputc('\n', file.file);
+    if (!all) return no_memory();
+    sluice_status status = slc_result_file_write_json(path, all);
     json_decref(all);
-    return slc_result_file_commit(&file);
+    return status;
 }
 
 static const char csv_columns[] =

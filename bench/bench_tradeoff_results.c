@@ -295,12 +295,7 @@ sluice_status slc_tradeoff_write_csv(const json_t *document, const char *path)
 
 sluice_status slc_tradeoff_write_json(const json_t *document, const char *path)
 {
-    slc_result_file file;
-    sluice_status status = slc_result_file_open(path, &file);
-    if (status || !file.file) return status;
-    json_dumpf(document, file.file, JSON_INDENT(2)); /* what fails here, commit finds */
-    fputc('\n', file.file);
-    return slc_result_file_commit(&file);
+    return slc_result_file_write_json(path, document);
 }
 
 sluice_status slc_tradeoff_write(const json_t *document, const char *folder, FILE *out)

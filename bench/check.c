@@ -94,10 +94,8 @@ static void print(FILE *out, const slc_plan_files *files)
 
 static sluice_status write_json(const check_options *o)
 {
-    slc_result_file file;
     const slc_plan *plan = o->files.plan;
-    sluice_status status = slc_result_file_open(o->json, &file);
-    if (status || !file.file) return status;
+    if (!o->json) return SLUICE_OK;
     counts step = count(&plan->train);
     json_t *all =
         json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "valid", 1, "slots", (json_int_t)step.slots,
@@ -105,14 +103,10 @@ static sluice_status write_json(const check_options *o)
                   (json_int_t)step.waits, "claims", (json_int_t)step.claims, "arena_bytes",
                   (json_int_t)plan->arena_bytes, "resident_bytes", (json_int_t)resident_bytes(plan),
                   "lower_bound_bytes", (json_int_t)plan->lower_bound, "packing_loss", packing_loss(plan));
-    if (!all) {
-        slc_result_file_abandon(&file);
-        return slc_error(SLUICE_ERR_MEMORY, "figures");
-    }
-    json_dumpf(all, file.file, JSON_INDENT(2)); /* what fails here, commit finds */
-    fputc('\n', file.file);
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "figures");
+    sluice_status status = slc_result_file_write_json(o->json, all);
     json_decref(all);
-    return slc_result_file_commit(&file);
+    return status;
 }
 
 static int run(int argc, char **argv)

@@ -74,3 +74,13 @@ void slc_result_file_abandon(slc_result_file *file)
     free(file->part);
     *file = (slc_result_file){0};
 }
+
+sluice_status slc_result_file_write_json(const char *path, const json_t *content)
+{
+    slc_result_file file;
+    sluice_status status = slc_result_file_open(path, &file);
+    if (status || !file.file) return status;
+    json_dumpf(content, file.file, JSON_INDENT(2)); /* what fails here, commit finds */
+    fputc('\n', file.file);
+    return slc_result_file_commit(&file);
+}

@@ -4,6 +4,7 @@
 #ifndef SLC_BENCH_RESULT_FILE_H
 #define SLC_BENCH_RESULT_FILE_H
 
+#include <jansson.h>
 #include <sluice/status.h>
 #include <stdio.h>
 
@@ -17,6 +18,8 @@ typedef struct {
 sluice_status slc_result_file_open(const char *path, slc_result_file *out);
 /* Puts it in its place. Afterwards the struct is empty, whatever the result. Errors: IO. */
 sluice_status slc_result_file_commit(slc_result_file *file);
+/* Open, JSON on indented lines, commit. */
+sluice_status slc_result_file_write_json(const char *path, const json_t *content);
 /* Leaves what was there before. */
 void slc_result_file_abandon(slc_result_file *file);
 

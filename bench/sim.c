@@ -78,11 +78,9 @@ static void print_forecast(FILE *out, const slc_plan_files *files, const slc_for
 static sluice_status write_json(const sim_options *o, const slc_forecast *f, const slc_exposure *exposures,
                                 uint32_t count)
 {
-    slc_result_file file;
     const slc_job *job = &o->files.profile->job;
     const slc_item *plan_items = o->files.plan->train.items;
-    sluice_status status = slc_result_file_open(o->json, &file);
-    if (status || !file.file) return status;
+    if (!o->json) return SLUICE_OK;
     json_t *exposed = json_array();
     for (uint32_t e = 0; e < count; e++) {
         char slot[SLC_ITEM_LABEL], cause[SLC_ITEM_LABEL], busy[SLC_ITEM_LABEL];
@@ -100,14 +98,10 @@ static sluice_status write_json(const sim_options *o, const slc_forecast *f, con
                   "compute_s", f->compute_s, "communication_s", f->communication_s, "update_s", f->update_s,
                   "peak_bytes", (json_int_t)f->peak_bytes, "arena_bytes", (json_int_t)o->files.plan->arena_bytes,
                   "passes", (json_int_t)f->passes, "steady", f->steady, "exposed", exposed);
-    if (!all) {
-        slc_result_file_abandon(&file);
-        return slc_error(SLUICE_ERR_MEMORY, "figures");
-    }
-    json_dumpf(all, file.file, JSON_INDENT(2)); /* what fails here, commit finds */
-    fputc('\n', file.file);
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "figures");
+    sluice_status status = slc_result_file_write_json(o->json, all);
     json_decref(all);
-    return slc_result_file_commit(&file);
+    return status;
 }
 
 static sluice_status show(const sim_options *o, const slc_forecast *f, const slc_item_times *items)

@@ -87,15 +87,9 @@ static int fail(sluice_status status)
 
 static sluice_status write_rows(const study_options *o)
 {
-    slc_result_file file;
     json_t *root = json_pack("{s:O}", "rows", o->study.rows);
     if (!root) return slc_error(SLUICE_ERR_MEMORY, "results");
-    sluice_status status = slc_result_file_open(o->json, &file);
-    if (!status && json_dumpf(root, file.file, JSON_INDENT(1))) {
-        slc_result_file_abandon(&file);
-        status = slc_error(SLUICE_ERR_IO, "%s: could not be written", o->json);
-    }
-    if (!status) status = slc_result_file_commit(&file);
+    sluice_status status = slc_result_file_write_json(o->json, root);
     json_decref(root);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "sched/memory_series.h"
 
 #include "lib/base/status.h"
+#include "lib/memory/category.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,21 +18,6 @@ typedef struct {
     uint64_t end;
     size_t first, last; /* points [first, last) */
 } painted;
-
-static slc_memory_category category_of(slc_buffer_kind kind)
-{
-    switch (kind) {
-    case SLC_BUFFER_VALUE:
-    case SLC_BUFFER_VALUE_SHARD: return SLC_MEMORY_VALUES;
-    case SLC_BUFFER_GATHERED: return SLC_MEMORY_GATHERED;
-    case SLC_BUFFER_GRADIENT: return SLC_MEMORY_GRADIENTS;
-    case SLC_BUFFER_REDUCED: return SLC_MEMORY_REDUCED;
-    case SLC_BUFFER_STATE: return SLC_MEMORY_OPTIMIZER;
-    case SLC_BUFFER_ACTIVATION: return SLC_MEMORY_ACTIVATIONS;
-    case SLC_BUFFER_WORKSPACE: return SLC_MEMORY_WORKSPACES;
-    default: return SLC_MEMORY_COMMUNICATION;
-    }
-}
 
 static uint64_t end_address(const slc_plan *plan, const slc_claim *claim)
 {
@@ -53,7 +39,7 @@ static int by_end(const void *a, const void *b)
 static void add(const slc_plan *plan, slc_memory_point *point, const slc_claim *claim, bool begins)
 {
     uint64_t bytes = claim->end_byte - claim->first_byte;
-    uint64_t *live = &point->live[category_of(plan->buffers[claim->buffer].kind)];
+    uint64_t *live = &point->live[slc_memory_category_of(plan->buffers[claim->buffer].kind)];
     *live = begins ? *live + bytes : *live - bytes;
 }
 

@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/memory/category.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,21 +118,6 @@ void slc_pass_fini(slc_pass *pass)
     *pass = (slc_pass){0};
 }
 
-static slc_memory_category category_of(slc_buffer_kind kind)
-{
-    switch (kind) {
-    case SLC_BUFFER_VALUE:
-    case SLC_BUFFER_VALUE_SHARD: return SLC_MEMORY_VALUES;
-    case SLC_BUFFER_GATHERED: return SLC_MEMORY_GATHERED;
-    case SLC_BUFFER_GRADIENT: return SLC_MEMORY_GRADIENTS;
-    case SLC_BUFFER_REDUCED: return SLC_MEMORY_REDUCED;
-    case SLC_BUFFER_STATE: return SLC_MEMORY_OPTIMIZER;
-    case SLC_BUFFER_ACTIVATION: return SLC_MEMORY_ACTIVATIONS;
-    case SLC_BUFFER_WORKSPACE: return SLC_MEMORY_WORKSPACES;
-    default: return SLC_MEMORY_COMMUNICATION;
-    }
-}
-
 sluice_status slc_engine_claim(sluice_runtime *rt, const slc_claim *claim)
 {
     const slc_buffer *buffer = &rt->plan->buffers[claim->buffer];
@@ -139,7 +125,7 @@ sluice_status slc_engine_claim(sluice_runtime *rt, const slc_claim *claim)
     if (buffer->kind == SLC_BUFFER_ACTIVATION) what = rt->job.activations[buffer->index].name;
     if (buffer->kind == SLC_BUFFER_WORKSPACE) what = rt->job.workspaces[buffer->index].name;
     void *address;
-    return slc_arena_claim(rt->arena, category_of(buffer->kind), what, buffer->offset + claim->first_byte,
+    return slc_arena_claim(rt->arena, slc_memory_category_of(buffer->kind), what, buffer->offset + claim->first_byte,
                            claim->end_byte - claim->first_byte, &address);
 }
 
