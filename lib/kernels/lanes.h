@@ -4,6 +4,7 @@
 #ifndef SLC_KERNEL_LANES_H
 #define SLC_KERNEL_LANES_H
 
+#include <sluice/dtype.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -214,6 +215,105 @@ LANES_INLINE void lanes_store_some(float *p, uint64_t left, lanes a)
         lanes_store(p, a);
     else
         lanes_store_tail(p, left, a);
+}
+
+/* ---- Arrays of either type: `at` counts elements. `dtype` is a constant where these are inlined. ---- */
+
+LANES_INLINE lanes lanes_load_bf16(const uint16_t *p)
+{
+#if defined(__AVX512F__)
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+    return (lanes){{_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))}};
+#elif defined(__AVX2__) && defined(__FMA__)
+    LANES_EACH(_mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p + i * LANES_WIDTH))), 16)));
+#elif defined(__x86_64__)
+    LANES_EACH((lanes_part)_mm_unpacklo_epi16(_mm_setzero_si128(), _mm_loadl_epi64((const __m128i *)(p + i * 4))));
+#else
+    float wide[LANES];
+    for (int i = 0; i < LANES; i++) wide[i] = sluice_bf16_to_float(p[i]);
+    return lanes_load(wide);
+#endif
+}
+
+/* As sluice_bf16_from_float, with integers: the instructions for it flush subnormal numbers. The upper half holds the
+ * result. */
+LANES_INLINE lanes_words part_round_bf16(lanes_part a)
+{
+    lanes_words bits = (lanes_words)a, not_number = (lanes_words)(a != a);
+    lanes_words rounded = bits + 0x7fff + (bits >> 16 & 1), quiet = bits | 0x400000;
+    return (not_number & quiet) | (~not_number & rounded);
+}
+
+LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes a)
+{
+#if defined(__AVX512F__)
+    __m512i bits = _mm512_srli_epi32((__m512i)part_round_bf16(a.part[0]), 16);
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(bits));
+#elif defined(__AVX2__) && defined(__FMA__)
+    __m256i low = _mm256_srai_epi32((__m256i)part_round_bf16(a.part[0]), 16);
+    __m256i high = _mm256_srai_epi32((__m256i)part_round_bf16(a.part[1]), 16);
+    _mm256_storeu_si256((__m256i *)p, _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8));
+#elif defined(__x86_64__)
+    __m128i bits[LANES_PARTS];
+    for (int i = 0; i < LANES_PARTS; i++) bits[i] = _mm_srai_epi32((__m128i)part_round_bf16(a.part[i]), 16);
+    _mm_storeu_si128((__m128i *)p, _mm_packs_epi32(bits[0], bits[1]));
+    _mm_storeu_si128((__m128i *)(p + 8), _mm_packs_epi32(bits[2], bits[3]));
+#else
+    float wide[LANES];
+    lanes_store(wide, a);
+    for (int i = 0; i < LANES; i++) p[i] = sluice_bf16_from_float(wide[i]);
+#endif
+}
+
+LANES_INLINE lanes lanes_load_as(sluice_dtype dtype, const void *p, uint64_t at)
+{
+    return dtype == SLUICE_BF16 ? lanes_load_bf16((const uint16_t *)p + at) : lanes_load((const float *)p + at);
+}
+
+LANES_INLINE void lanes_store_as(sluice_dtype dtype, void *p, uint64_t at, lanes a)
+{
+    if (dtype == SLUICE_BF16)
+        lanes_store_bf16((uint16_t *)p + at, a);
+    else
+        lanes_store((float *)p + at, a);
+}
+
+/* All sixteen, or the first `left` and `fill` behind them. */
+LANES_INLINE lanes lanes_load_some_as(sluice_dtype dtype, const void *p, uint64_t at, uint64_t left, float fill)
+{
+    if (dtype == SLUICE_FP32) return lanes_load_some((const float *)p + at, left, fill);
+    if (left >= LANES) return lanes_load_bf16((const uint16_t *)p + at);
+    float padded[LANES];
+    for (uint64_t i = 0; i < LANES; i++)
+        padded[i] = i < left ? sluice_bf16_to_float(((const uint16_t *)p)[at + i]) : fill;
+    return lanes_load(padded);
+}
+
+LANES_INLINE void lanes_store_some_as(sluice_dtype dtype, void *p, uint64_t at, uint64_t left, lanes a)
+{
+    if (dtype == SLUICE_FP32) {
+        lanes_store_some((float *)p + at, left, a);
+    } else if (left >= LANES) {
+        lanes_store_bf16((uint16_t *)p + at, a);
+    } else {
+        uint16_t padded[LANES];
+        lanes_store_bf16(padded, a);
+        memcpy((uint16_t *)p + at, padded, left * sizeof *padded);
+    }
+}
+
+/* One element. */
+LANES_INLINE float lanes_get_as(sluice_dtype dtype, const void *p, uint64_t at)
+{
+    return dtype == SLUICE_BF16 ? sluice_bf16_to_float(((const uint16_t *)p)[at]) : ((const float *)p)[at];
+}
+LANES_INLINE void lanes_put_as(sluice_dtype dtype, void *p, uint64_t at, float value)
+{
+    if (dtype == SLUICE_BF16)
+        ((uint16_t *)p)[at] = sluice_bf16_from_float(value);
+    else
+        ((float *)p)[at] = value;
 }
 
 /* Joins sixteen lanes in a fixed tree: i with i+8, i+4, i+2, i+1. */

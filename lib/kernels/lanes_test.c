@@ -46,6 +46,34 @@ static void sums_and_tails(void **state)
     }
 }
 
+/* Against the scalar rule, for every upper half and the lower halves around a tie, and random ones. */
+static void bf16_rounds_as_the_scalar_rule(void **state)
+{
+    (void)state;
+    uint64_t seed = 5;
+    for (uint32_t high = 0; high < 0x10000; high++) {
+        float x[LANES], back[LANES];
+        uint16_t got[LANES], some[LANES] = {0};
+        const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
+        for (int i = 0; i < LANES; i++) {
+            uint32_t bits = high << 16 | (i < 6 ? low[i] : (uint32_t)test_random(&seed) & 0xffff);
+            memcpy(&x[i], &bits, sizeof bits);
+        }
+        lanes_store_as(SLUICE_BF16, got, 0, lanes_load(x));
+        lanes_store_some_as(SLUICE_BF16, some, 0, high % LANES, lanes_load(x));
+        lanes_store(back, lanes_load_as(SLUICE_BF16, got, 0));
+        for (uint64_t i = 0; i < LANES; i++) {
+            uint16_t want = sluice_bf16_from_float(x[i]);
+            float widened = sluice_bf16_to_float(want);
+            assert_int_equal(got[i], want);
+            assert_int_equal(some[i], i < high % LANES ? want : 0);
+            assert_memory_equal(&back[i], &widened, sizeof widened);
+            assert_true(isnan(x[i]) ? isnan(widened) : fabsf(widened - x[i]) <= fabsf(x[i]) / 256 || isinf(widened) ||
+                                                           fabsf(x[i]) < 0x1p-120f);
+        }
+    }
+}
+
 static void exp_is_within_two_ulp(void **state)
 {
     (void)state;
@@ -71,6 +99,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fma_is_fused),
         cmocka_unit_test(sums_and_tails),
+        cmocka_unit_test(bf16_rounds_as_the_scalar_rule),
         cmocka_unit_test(exp_is_within_two_ulp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
