@@ -107,8 +107,8 @@ static sluice_status inspect(void *argument)
     for (uint64_t b = item->first_block; b < item->first_block + item->block_count; b++) {
         bare_part part = part_of(bare, item->unit, b, false);
         bool finite = true;
-        sluice_status status =
-            slc_all_finite(&bare->optimizer->stream, part.count, reduced_at(bare, item->unit, &part), &finite);
+        sluice_status status = slc_all_finite(&bare->optimizer->stream, SLUICE_FP32, part.count,
+                                              reduced_at(bare, item->unit, &part), &finite);
         if (status) return status;
         context->step->non_finite += !finite;
     }

@@ -95,8 +95,9 @@ static sluice_status update(const sluice_update *u, void *context)
 {
     if (context) dawdle(context);
     float rate = (float)u->learning_rate, factor = (float)u->gradient_factor;
+    const float *gradient = u->gradient;
     for (size_t i = 0; i < u->count; i++) {
-        float g = u->gradient[i] * factor;
+        float g = gradient[i] * factor;
         u->state[0][i] = u->state[0][i] * 0.5f + g;
         u->value[i] = u->value[i] - rate * (u->state[0][i] + (u->no_decay ? 0 : 0.01f * u->value[i]));
     }

@@ -2,6 +2,7 @@
 #ifndef SLUICE_OPTIMIZER_H
 #define SLUICE_OPTIMIZER_H
 
+#include <sluice/dtype.h>
 #include <sluice/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,11 +14,13 @@ extern "C" {
 
 #define SLUICE_OPTIMIZER_STATES_MAX 4
 
-/* A contiguous range of one parameter. All arrays are fp32, `count` long, 64-byte aligned at a parameter's start only;
- * ranges begin at multiples of 16 elements of the parameter. */
+/* A contiguous range of one parameter. All arrays are `count` long, fp32 unless said otherwise, and aligned as 16 of
+ * their elements; ranges begin at multiples of 16 elements of the parameter. */
 typedef struct {
-    float *value;
-    const float *gradient; /* reduced and scaled; not yet clipped */
+    float *value;         /* of a parameter in bf16: its fp32 master */
+    const void *gradient; /* reduced and scaled; not yet clipped */
+    sluice_dtype gradient_dtype;
+    void *rounded; /* of a parameter in bf16: to be written too, the new values rounded to bf16; else NULL */
     float *state[SLUICE_OPTIMIZER_STATES_MAX];
     size_t count;
     uint64_t step; /* from 1 */
@@ -34,6 +37,9 @@ typedef struct {
      * thread or the compute thread, one call at a time. */
     sluice_status (*update)(const sluice_update *update, void *context);
     void *context;
+    /* It reads gradients of either type and writes `rounded`. false: it only ever gets fp32 gradients and `rounded`
+     * NULL; the runtime widens before the update and rounds behind it, at the cost of a pass each. */
+    bool mixed_precision;
 } sluice_optimizer;
 
 /* AdamW, Loshchilov & Hutter, arXiv 1711.05101, as PyTorch's torch.optim.AdamW computes it:

@@ -66,8 +66,8 @@ static sluice_status call_reduce(slc_comm *comm, const slc_op *op, uint64_t coun
     void *const *to = comm->destinations;
     switch (op->dtype) {
     case SLC_FLOAT32:
-        return slc_reduce(&comm->stream, count, (const float *const *)from, sources, op->scale, op->accumulate,
-                          (float *const *)to, destination_count, false);
+        return slc_reduce(&comm->stream, count, SLUICE_FP32, from, sources, op->scale, op->accumulate, SLUICE_FP32, to,
+                          destination_count, false);
     case SLC_INT64:
         return slc_reduce_int64(&comm->stream, count, (const int64_t *const *)from, sources, (int64_t *const *)to,
                                 destination_count);

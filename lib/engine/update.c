@@ -17,8 +17,9 @@ sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_
         slc_part part = slc_unit_part(unit, (uint32_t)rt->size, b, (uint32_t)rt->rank);
         const float *gradient = slc_reduced_at(rt, item->unit, &part);
         bool finite = true;
-        sluice_status status = slc_all_finite(&rt->updates, part.count, gradient, &finite);
-        if (!status && rt->config.clip > 0) status = slc_norm_add(&rt->updates, part.count, gradient, step->bins);
+        sluice_status status = slc_all_finite(&rt->updates, SLUICE_FP32, part.count, gradient, &finite);
+        if (!status && rt->config.clip > 0)
+            status = slc_norm_add(&rt->updates, SLUICE_FP32, part.count, gradient, step->bins);
         if (!status) status = slc_stream_synchronize(&rt->updates);
         if (status) return status;
         if (finite) continue;

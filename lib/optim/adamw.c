@@ -25,7 +25,8 @@ static sluice_status update(const sluice_update *u, void *context)
         .bias_correction1 = 1 - pow(a->settings.beta1, (double)u->step),
         .bias_correction2 = 1 - pow(a->settings.beta2, (double)u->step),
     };
-    return slc_adamw(a->stream, &settings, u->count, u->gradient, u->value, u->state[0], u->state[1]);
+    return slc_adamw(a->stream, &settings, u->count, u->gradient_dtype, u->gradient, u->value, u->state[0], u->state[1],
+                     u->rounded);
 }
 
 static sluice_status check(const sluice_adamw *s)
@@ -46,8 +47,12 @@ sluice_status slc_adamw_create(const sluice_adamw *settings, slc_stream *stream,
     adamw *a = malloc(sizeof *a);
     if (!a) return slc_error(SLUICE_ERR_MEMORY, "AdamW");
     *a = (adamw){*settings, stream};
-    *out = (sluice_optimizer){
-        .name = "adamw", .state_count = 2, .state_name = {"exp_avg", "exp_avg_sq"}, .update = update, .context = a};
+    *out = (sluice_optimizer){.name = "adamw",
+                              .state_count = 2,
+                              .state_name = {"exp_avg", "exp_avg_sq"},
+                              .update = update,
+                              .context = a,
+                              .mixed_precision = true};
     return SLUICE_OK;
 }
 

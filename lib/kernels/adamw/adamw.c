@@ -8,14 +8,17 @@
 
 enum { GRAIN = 16384 };
 
-sluice_status slc_adamw(slc_stream *stream, const slc_adamw_settings *settings, uint64_t count, const float *gradient,
-                        float *value, float *exp_avg, float *exp_avg_sq)
+sluice_status slc_adamw(slc_stream *stream, const slc_adamw_settings *settings, uint64_t count,
+                        sluice_dtype gradient_dtype, const void *gradient, float *value, float *exp_avg,
+                        float *exp_avg_sq, void *rounded)
 {
     sluice_status status = slc_host_check(stream, "adamw");
     if (status) return status;
     const slc_adamw_settings *s = settings;
     slc_adamw_args args = {
+        .gradient_dtype = gradient_dtype,
         .gradient = gradient,
+        .rounded = rounded,
         .value = value,
         .exp_avg = exp_avg,
         .exp_avg_sq = exp_avg_sq,

@@ -1,5 +1,5 @@
-/* One pass over gradient, value and both moments: 16 bytes read and 12 written an element. Memory sets the pace, so a
- * fused multiply-add would gain nothing. */
+/* One pass over gradient, value and both moments: 16 bytes read and 12 written an element of fp32. Memory sets the
+ * pace, so a fused multiply-add would gain nothing. */
 #include "lib/kernels/adamw/adamw_cpu.h"
 
 #include "lib/kernels/lanes.h"
@@ -14,27 +14,35 @@ LANES_INLINE void update(const slc_adamw_args *s, lanes g, lanes *w, lanes *m, l
     *w = lanes_sub(lanes_sub(*w, lanes_mul(lanes_set(s->decay), *w)), move);
 }
 
+LANES_INLINE void some(const slc_adamw_args *s, sluice_dtype dtype, bool rounds, uint64_t at, uint64_t left)
+{
+    lanes w = lanes_load_some(s->value + at, left, 0.0f), m = lanes_load_some(s->exp_avg + at, left, 0.0f),
+          v = lanes_load_some(s->exp_avg_sq + at, left, 0.0f);
+    update(s, lanes_load_some_as(dtype, s->gradient, at, left, 0.0f), &w, &m, &v);
+    lanes_store_some(s->value + at, left, w);
+    lanes_store_some(s->exp_avg + at, left, m);
+    lanes_store_some(s->exp_avg_sq + at, left, v);
+    if (rounds) lanes_store_some_as(SLUICE_BF16, s->rounded, at, left, w);
+}
+
+LANES_INLINE void range(const slc_adamw_args *s, sluice_dtype dtype, bool rounds, uint64_t first, uint64_t last)
+{
+    uint64_t at = first;
+    for (; at + LANES <= last; at += LANES) some(s, dtype, rounds, at, LANES);
+    if (at < last) some(s, dtype, rounds, at, last - at);
+}
+
 void SLC_ISA(slc_adamw_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
     const slc_adamw_args settings = *(const slc_adamw_args *)context;
-    const float *gradient = settings.gradient;
-    float *value = settings.value, *exp_avg = settings.exp_avg, *exp_avg_sq = settings.exp_avg_sq;
-    uint64_t at = first;
-    for (; at + LANES <= last; at += LANES) {
-        lanes w = lanes_load(value + at), m = lanes_load(exp_avg + at), v = lanes_load(exp_avg_sq + at);
-        update(&settings, lanes_load(gradient + at), &w, &m, &v);
-        lanes_store(value + at, w);
-        lanes_store(exp_avg + at, m);
-        lanes_store(exp_avg_sq + at, v);
-    }
-    if (at < last) {
-        uint64_t left = last - at;
-        lanes w = lanes_load_tail(value + at, left, 0.0f), m = lanes_load_tail(exp_avg + at, left, 0.0f),
-              v = lanes_load_tail(exp_avg_sq + at, left, 0.0f);
-        update(&settings, lanes_load_tail(gradient + at, left, 0.0f), &w, &m, &v);
-        lanes_store_tail(value + at, left, w);
-        lanes_store_tail(exp_avg + at, left, m);
-        lanes_store_tail(exp_avg_sq + at, left, v);
-    }
+    bool rounds = settings.rounded != NULL;
+    if (settings.gradient_dtype == SLUICE_FP32 && !rounds)
+        range(&settings, SLUICE_FP32, false, first, last);
+    else if (settings.gradient_dtype == SLUICE_FP32)
+        range(&settings, SLUICE_FP32, true, first, last);
+    else if (!rounds)
+        range(&settings, SLUICE_BF16, false, first, last);
+    else
+        range(&settings, SLUICE_BF16, true, first, last);
 }

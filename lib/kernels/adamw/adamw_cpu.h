@@ -4,8 +4,12 @@
 
 #include "lib/kernels/isa.h"
 
+#include <sluice/dtype.h>
+
 typedef struct {
-    const float *gradient;
+    sluice_dtype gradient_dtype;
+    const void *gradient;
+    void *rounded; /* bf16, or NULL */
     float *value, *exp_avg, *exp_avg_sq;
     float gradient_factor, beta1, beta2, rest1, rest2; /* rest: 1 - beta */
     float decay;                                       /* learning_rate * weight_decay */

@@ -34,7 +34,7 @@ static void agrees_with_float64(void **state)
                 float *g = test_uniform_floats(count, -0.1f, 0.1f, 10 + (uint64_t)step);
                 double *g64 = test_widen(count, g);
                 slc_adamw_settings settings = settings_at(step);
-                assert_int_equal(slc_adamw(&stream, &settings, count, g, w, m, v), SLUICE_OK);
+                assert_int_equal(slc_adamw(&stream, &settings, count, SLUICE_FP32, g, w, m, v, NULL), SLUICE_OK);
                 slc_adamw_ref(&settings, count, g64, w64, m64, v64);
                 free(g), free(g64);
             }
@@ -64,7 +64,8 @@ static void any_split_gives_equal_bits(void **state)
               *v = test_uniform_floats(COUNT, 0, 1, 3);
         for (uint64_t at = 0; at < COUNT; at += piece) {
             uint64_t n = COUNT - at < piece ? COUNT - at : piece;
-            assert_int_equal(slc_adamw(&stream, &settings, n, g + at, w + at, m + at, v + at), SLUICE_OK);
+            assert_int_equal(slc_adamw(&stream, &settings, n, SLUICE_FP32, g + at, w + at, m + at, v + at, NULL),
+                             SLUICE_OK);
         }
         test_same_bits("value", COUNT, w, &first[0]);
         test_same_bits("exp_avg", COUNT, m, &first[1]);
@@ -76,11 +77,51 @@ static void any_split_gives_equal_bits(void **state)
     slc_stream_destroy(&stream);
 }
 
+/* A bf16 gradient is its fp32; what is rounded is the new value; neither changes a bit of value and moments. */
+static void bf16_gradient_and_rounded_values(void **state)
+{
+    (void)state;
+    const uint64_t counts[] = {1, 15, 16, 17, 197, 50001};
+    enum { SLACK = 16 };
+    slc_adamw_settings settings = settings_at(2);
+    for (size_t c = 0; c < TEST_COUNT_OF(counts); c++) {
+        uint64_t count = counts[c];
+        uint16_t *narrow = calloc(count, sizeof *narrow), *rounded = calloc(count + SLACK, sizeof *rounded);
+        float *drawn = test_uniform_floats(count, -1, 1, 5), *wide = test_floats(count);
+        for (uint64_t i = 0; i < count; i++) narrow[i] = sluice_bf16_from_float(drawn[i]);
+        for (uint64_t i = 0; i < count; i++) wide[i] = sluice_bf16_to_float(narrow[i]);
+        TEST_EACH_ISA(isa)
+        {
+            float *first[3] = {0};
+            for (int variant = 0; variant < 4; variant++) {
+                slc_stream stream = test_stream(1 + (uint32_t)variant % 3);
+                float *w = test_uniform_floats(count, -1, 1, 1), *m = test_uniform_floats(count, -1, 1, 2),
+                      *v = test_uniform_floats(count, 0, 1, 3);
+                bool bf16 = variant & 1, rounds = variant & 2;
+                memset(rounded, 0x55, (count + SLACK) * sizeof *rounded);
+                assert_int_equal(slc_adamw(&stream, &settings, count, bf16 ? SLUICE_BF16 : SLUICE_FP32,
+                                           bf16 ? (void *)narrow : wide, w, m, v, rounds ? rounded : NULL),
+                                 SLUICE_OK);
+                test_same_bits("value", count, w, &first[0]);
+                test_same_bits("exp_avg", count, m, &first[1]);
+                test_same_bits("exp_avg_sq", count, v, &first[2]);
+                for (uint64_t i = 0; i < count + SLACK; i++)
+                    assert_int_equal(rounded[i], rounds && i < count ? sluice_bf16_from_float(w[i]) : 0x5555);
+                free(w), free(m), free(v);
+                slc_stream_destroy(&stream);
+            }
+            for (int i = 0; i < 3; i++) free(first[i]);
+        }
+        free(narrow), free(rounded), free(drawn), free(wide);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_float64),
         cmocka_unit_test(any_split_gives_equal_bits),
+        cmocka_unit_test(bf16_gradient_and_rounded_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,21 +10,21 @@
 
 enum { GRAIN_ELEMENTS = 32768, DIGITS = SLC_NORM_BINS - 1 + 5 /* what the carries of full bins reach */ };
 
-sluice_status slc_norm_add(slc_stream *stream, uint64_t count, const float *x, int64_t *bins)
+sluice_status slc_norm_add(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins)
 {
     sluice_status status = slc_host_check(stream, "norm");
     if (status) return status;
-    slc_norm_args args = {.x = x, .count = count, .bins = bins};
+    slc_norm_args args = {.dtype = dtype, .x = x, .count = count, .bins = bins};
     uint64_t grains = (count + SLC_NORM_GRAIN - 1) / SLC_NORM_GRAIN;
     slc_host_run(stream, grains, GRAIN_ELEMENTS / SLC_NORM_GRAIN, 1, SLC_ISA_PICK(slc_norm_range), &args);
     return SLUICE_OK;
 }
 
-sluice_status slc_all_finite(slc_stream *stream, uint64_t count, const float *x, bool *finite)
+sluice_status slc_all_finite(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite)
 {
     sluice_status status = slc_host_check(stream, "all_finite");
     if (status) return status;
-    slc_finite_args args = {.x = x, .finite = finite};
+    slc_finite_args args = {.dtype = dtype, .x = x, .finite = finite};
     slc_host_run(stream, count, GRAIN_ELEMENTS, 16, SLC_ISA_PICK(slc_finite_range), &args);
     return SLUICE_OK;
 }

@@ -7,18 +7,19 @@
 
 #include "lib/kernels/kernel.h"
 
+#include <sluice/dtype.h>
 #include <stdbool.h>
 
 /* bins[SLC_NORM_BINS - 1] counts non-finite grains. The array is below 1 KiB. */
 enum { SLC_NORM_BINS = 48 };
 
 /* Adds `count` elements (a multiple of 16, or the tail of a range that is zero-padded to one by its buffer) to bins. */
-sluice_status slc_norm_add(slc_stream *stream, uint64_t count, const float *x, int64_t *bins);
+sluice_status slc_norm_add(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins);
 
 /* sqrt of what the bins hold, rounded once; infinity if there was a non-finite grain. Host memory. */
 double slc_norm_result(const int64_t *bins);
 
 /* *finite = false if any element is NaN or infinite; else left alone. */
-sluice_status slc_all_finite(slc_stream *stream, uint64_t count, const float *x, bool *finite);
+sluice_status slc_all_finite(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite);
 
 #endif

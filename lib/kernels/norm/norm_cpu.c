@@ -22,43 +22,73 @@ LANES_INLINE double grain_sum(const float *x)
 #endif
 }
 
-void SLC_ISA(slc_norm_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+LANES_INLINE double grain_sum_as(sluice_dtype dtype, const void *x, uint64_t grain)
 {
-    (void)part;
-    const slc_norm_args *args = context;
+    if (dtype == SLUICE_FP32) return grain_sum((const float *)x + grain * SLC_NORM_GRAIN);
+    float wide[SLC_NORM_GRAIN];
+    lanes_store(wide, lanes_load_bf16((const uint16_t *)x + grain * SLC_NORM_GRAIN));
+    return grain_sum(wide);
+}
+
+LANES_INLINE void norm_range(const slc_norm_args *args, sluice_dtype dtype, uint64_t first, uint64_t last)
+{
     int64_t bins[SLC_NORM_BINS] = {0};
     uint64_t whole = args->count / SLC_NORM_GRAIN, end = last < whole ? last : whole;
     for (uint64_t grain = first; grain < end; grain += CHUNK) {
         double sums[CHUNK];
         uint64_t some = end - grain < CHUNK ? end - grain : CHUNK;
-        for (uint64_t i = 0; i < some; i++) sums[i] = grain_sum(args->x + (grain + i) * SLC_NORM_GRAIN);
+        for (uint64_t i = 0; i < some; i++) sums[i] = grain_sum_as(dtype, args->x, grain + i);
         for (uint64_t i = 0; i < some; i++) norm_bins_add(bins, sums[i]);
     }
     if (end < last) {
-        float padded[SLC_NORM_GRAIN] = {0};
-        memcpy(padded, args->x + end * SLC_NORM_GRAIN, (args->count - end * SLC_NORM_GRAIN) * sizeof(float));
+        float padded[SLC_NORM_GRAIN];
+        uint64_t at = end * SLC_NORM_GRAIN;
+        lanes_store(padded, lanes_load_some_as(dtype, args->x, at, args->count - at, 0.0f));
         norm_bins_add(bins, grain_sum(padded));
     }
     for (int i = 0; i < SLC_NORM_BINS; i++)
         if (bins[i]) __atomic_fetch_add(&args->bins[i], bins[i], __ATOMIC_RELAXED);
 }
 
-void SLC_ISA(slc_finite_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+void SLC_ISA(slc_norm_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
-    const slc_finite_args *args = context;
+    const slc_norm_args *args = context;
+    if (args->dtype == SLUICE_BF16)
+        norm_range(args, SLUICE_BF16, first, last);
+    else
+        norm_range(args, SLUICE_FP32, first, last);
+}
+
+/* An exponent of all ones. */
+LANES_INLINE uint32_t is_bad(sluice_dtype dtype, const void *x, uint64_t i)
+{
+    if (dtype == SLUICE_BF16) return (((const uint16_t *)x)[i] & 0x7f80u) == 0x7f80u;
+    uint32_t bits;
+    memcpy(&bits, (const float *)x + i, sizeof bits);
+    return (bits & 0x7f800000u) == 0x7f800000u;
+}
+
+LANES_INLINE void finite_range(const slc_finite_args *args, sluice_dtype dtype, uint64_t first, uint64_t last)
+{
     const uint64_t chunk = 4096;
     for (uint64_t at = first; at < last; at += chunk) {
         uint64_t end = at + chunk < last ? at + chunk : last;
         uint32_t bad = 0;
-        for (uint64_t i = at; i < end; i++) {
-            uint32_t bits;
-            memcpy(&bits, args->x + i, sizeof bits);
-            bad |= (bits & 0x7f800000u) == 0x7f800000u;
-        }
+        for (uint64_t i = at; i < end; i++) bad |= is_bad(dtype, args->x, i);
         if (bad) {
             __atomic_store_n(args->finite, false, __ATOMIC_RELAXED);
             return;
         }
     }
+}
+
+void SLC_ISA(slc_finite_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+{
+    (void)part;
+    const slc_finite_args *args = context;
+    if (args->dtype == SLUICE_BF16)
+        finite_range(args, SLUICE_BF16, first, last);
+    else
+        finite_range(args, SLUICE_FP32, first, last);
 }

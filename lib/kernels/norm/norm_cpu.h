@@ -4,16 +4,20 @@
 
 #include "lib/kernels/isa.h"
 
+#include <sluice/dtype.h>
+
 enum { SLC_NORM_GRAIN = 16 };
 
 typedef struct {
-    const float *x;
+    sluice_dtype dtype;
+    const void *x;
     uint64_t count;
     int64_t *bins; /* added to atomically */
 } slc_norm_args;
 
 typedef struct {
-    const float *x;
+    sluice_dtype dtype;
+    const void *x;
     bool *finite; /* set to false, by any thread */
 } slc_finite_args;
 

@@ -30,14 +30,14 @@ static void bins_do_not_depend_on_order_or_partition(void **state)
         for (uint32_t threads = 1; threads <= 3; threads++) {
             slc_stream stream = test_stream(threads);
             int64_t whole[SLC_NORM_BINS] = {0}, pieces[SLC_NORM_BINS] = {0};
-            assert_int_equal(slc_norm_add(&stream, COUNT, x, whole), SLUICE_OK);
+            assert_int_equal(slc_norm_add(&stream, SLUICE_FP32, COUNT, x, whole), SLUICE_OK);
             assert_memory_equal(whole, want, sizeof want);
 
             uint64_t seed = 7, end = COUNT; /* pieces of random length, from the back */
             while (end > 0) {
                 uint64_t grains = 1 + test_random(&seed) % 500, n = 16 * grains < end ? 16 * grains : end;
                 end -= n;
-                assert_int_equal(slc_norm_add(&stream, n, x + end, pieces), SLUICE_OK);
+                assert_int_equal(slc_norm_add(&stream, SLUICE_FP32, n, x + end, pieces), SLUICE_OK);
             }
             assert_memory_equal(pieces, want, sizeof want);
             slc_stream_destroy(&stream);
@@ -55,8 +55,8 @@ static void tail_is_a_padded_grain(void **state)
     TEST_EACH_ISA(isa)
     {
         int64_t tail[SLC_NORM_BINS] = {0}, padded[SLC_NORM_BINS] = {0};
-        slc_norm_add(&stream, 37, x, tail);
-        slc_norm_add(&stream, 48, x, padded);
+        slc_norm_add(&stream, SLUICE_FP32, 37, x, tail);
+        slc_norm_add(&stream, SLUICE_FP32, 48, x, padded);
         assert_memory_equal(tail, padded, sizeof tail);
     }
     free(x);
@@ -71,7 +71,7 @@ static void result_agrees_with_long_double(void **state)
     for (size_t i = 0; i < TEST_COUNT_OF(scales); i++) {
         float *x = test_uniform_floats(COUNT, -scales[i], scales[i], i);
         int64_t bins[SLC_NORM_BINS] = {0};
-        slc_norm_add(&stream, COUNT, x, bins);
+        slc_norm_add(&stream, SLUICE_FP32, COUNT, x, bins);
         double want = (double)sqrtl(slc_norm_sum_ref(COUNT, x)), got = slc_norm_result(bins);
         if (!(fabs(got - want) <= 1e-15 * want)) fail_msg("scale %g: %.17g, not %.17g", (double)scales[i], got, want);
         free(x);
@@ -88,7 +88,7 @@ static void result_is_rounded_once(void **state)
         float x[32] = {0};
         x[0] = test_uniform(&seed, 0.5f, 1), x[16] = ldexpf(test_uniform(&seed, 0.5f, 1), -(int)(seed % 8));
         int64_t bins[SLC_NORM_BINS] = {0};
-        slc_norm_add(&stream, 32, x, bins);
+        slc_norm_add(&stream, SLUICE_FP32, 32, x, bins);
         /* 64 bits hold this sum of squares exactly, so only the root is rounded: it must be a nearest double */
         long double sum = (long double)x[0] * x[0] + (long double)x[16] * x[16];
         double got = slc_norm_result(bins);
@@ -98,7 +98,7 @@ static void result_is_rounded_once(void **state)
     }
     float square[16] = {3.0f, 4.0f};
     int64_t bins[SLC_NORM_BINS] = {0}, none[SLC_NORM_BINS] = {0};
-    slc_norm_add(&stream, 16, square, bins);
+    slc_norm_add(&stream, SLUICE_FP32, 16, square, bins);
     assert_true(slc_norm_result(bins) == 5.0);
     assert_true(slc_norm_result(none) == 0.0);
     slc_stream_destroy(&stream);
@@ -113,9 +113,9 @@ static void extremes(void **state)
     TEST_EACH_ISA(isa)
     {
         int64_t bins[SLC_NORM_BINS] = {0};
-        slc_norm_add(&stream, 16, smallest, bins);
+        slc_norm_add(&stream, SLUICE_FP32, 16, smallest, bins);
         assert_true(slc_norm_result(bins) == 0x1p-149);
-        for (int i = 0; i < 100; i++) slc_norm_add(&stream, 16, largest, bins);
+        for (int i = 0; i < 100; i++) slc_norm_add(&stream, SLUICE_FP32, 16, largest, bins);
         assert_true(fabs(slc_norm_result(bins) / (40.0 * 0x1.fffffep127) - 1) < 1e-15);
     }
     slc_stream_destroy(&stream);
@@ -130,7 +130,7 @@ static void non_finite_is_seen(void **state)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         slc_stream stream = test_stream(threads);
         bool finite = true;
-        assert_int_equal(slc_all_finite(&stream, COUNT, x, &finite), SLUICE_OK);
+        assert_int_equal(slc_all_finite(&stream, SLUICE_FP32, COUNT, x, &finite), SLUICE_OK);
         assert_true(finite);
         for (size_t i = 0; i < TEST_COUNT_OF(bad); i++)
             for (uint64_t at = 0; at < COUNT; at += 12007) {
@@ -138,8 +138,8 @@ static void non_finite_is_seen(void **state)
                 int64_t bins[SLC_NORM_BINS] = {0};
                 x[at] = bad[i];
                 finite = true;
-                slc_all_finite(&stream, COUNT, x, &finite);
-                slc_norm_add(&stream, COUNT, x, bins);
+                slc_all_finite(&stream, SLUICE_FP32, COUNT, x, &finite);
+                slc_norm_add(&stream, SLUICE_FP32, COUNT, x, bins);
                 assert_false(finite);
                 assert_int_equal(bins[SLC_NORM_BINS - 1], 1);
                 assert_true(isinf(slc_norm_result(bins)));
@@ -148,6 +148,48 @@ static void non_finite_is_seen(void **state)
         slc_stream_destroy(&stream);
     }
     free(x);
+}
+
+/* Every one of the 2^16 numbers, from any grain on: what holds for the fp32 of the same value. */
+static void bf16_is_its_fp32(void **state)
+{
+    (void)state;
+    enum { ALL = 1 << 16, TAIL = 16 * 37 + 5 };
+    static uint16_t x[ALL];
+    static float wide[ALL];
+    uint64_t seed = 3;
+    for (uint32_t i = 0; i < ALL; i++) x[i] = (uint16_t)(i * 40503u); /* odd: each once, well mixed */
+    for (uint32_t i = 0; i < ALL; i++) wide[i] = sluice_bf16_to_float(x[i]);
+    for (uint32_t round = 0; round < 40; round++) {
+        uint64_t at = 16 * (test_random(&seed) % (ALL / 16 - 64)), count = round % 2 ? TAIL : 16 * (1 + round);
+        TEST_EACH_ISA(isa)
+        {
+            slc_stream stream = test_stream(1 + round % 3);
+            int64_t got[SLC_NORM_BINS] = {0}, want[SLC_NORM_BINS] = {0};
+            bool finite = true;
+            slc_norm_add_ref(count, wide + at, want);
+            assert_int_equal(slc_norm_add(&stream, SLUICE_BF16, count, x + at, got), SLUICE_OK);
+            assert_memory_equal(got, want, sizeof want);
+            assert_int_equal(slc_all_finite(&stream, SLUICE_BF16, count, x + at, &finite), SLUICE_OK);
+            assert_int_equal(finite, slc_all_finite_ref(count, wide + at));
+            for (uint64_t i = at; round == 0 && i < at + 64; i++) { /* one by one */
+                finite = true;
+                assert_int_equal(slc_all_finite(&stream, SLUICE_BF16, 1, x + i, &finite), SLUICE_OK);
+                assert_int_equal(finite, isfinite(wide[i]) != 0);
+            }
+            slc_stream_destroy(&stream);
+        }
+    }
+    uint32_t bad = 0;
+    slc_stream stream = test_stream(1);
+    for (uint32_t i = 0; i < ALL; i++) {
+        bool finite = true;
+        slc_all_finite(&stream, SLUICE_BF16, 1, x + i, &finite);
+        assert_int_equal(finite, isfinite(wide[i]) != 0);
+        bad += !finite;
+    }
+    assert_int_equal(bad, 256); /* an exponent of all ones, of either sign */
+    slc_stream_destroy(&stream);
 }
 
 int main(void)
@@ -159,6 +201,7 @@ int main(void)
         cmocka_unit_test(result_is_rounded_once),
         cmocka_unit_test(extremes),
         cmocka_unit_test(non_finite_is_seen),
+        cmocka_unit_test(bf16_is_its_fp32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

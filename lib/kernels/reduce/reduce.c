@@ -15,16 +15,18 @@ static sluice_status check(const slc_stream *stream, uint32_t source_count, uint
     return slc_host_check(stream, "reduce");
 }
 
-sluice_status slc_reduce(slc_stream *stream, uint64_t count, const float *const *sources, uint32_t source_count,
-                         float scale, bool accumulate, float *const *destinations, uint32_t destination_count,
-                         bool stream_stores)
+sluice_status slc_reduce(slc_stream *stream, uint64_t count, sluice_dtype from, const void *const *sources,
+                         uint32_t source_count, float scale, bool accumulate, sluice_dtype to,
+                         void *const *destinations, uint32_t destination_count, bool stream_stores)
 {
     sluice_status status = check(stream, source_count, destination_count);
     if (status) return status;
     if (accumulate && destination_count != 1)
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel reduce: accumulates into one destination, not %u",
                          destination_count);
-    slc_reduce_args args = {.sources = sources,
+    slc_reduce_args args = {.from = from,
+                            .to = to,
+                            .sources = sources,
                             .destinations = destinations,
                             .source_count = source_count,
                             .destination_count = destination_count,

@@ -1,12 +1,15 @@
-/* The fast float32 reduction, compiled once for each instruction set. */
+/* The fast reduction of fp32 and bf16, compiled once for each instruction set. */
 #ifndef SLC_KERNEL_REDUCE_CPU_H
 #define SLC_KERNEL_REDUCE_CPU_H
 
 #include "lib/kernels/isa.h"
 
+#include <sluice/dtype.h>
+
 typedef struct {
-    const float *const *sources;
-    float *const *destinations;
+    sluice_dtype from, to;
+    const void *const *sources;
+    void *const *destinations;
     uint32_t source_count, destination_count;
     float scale;
     bool accumulate, stream_stores;

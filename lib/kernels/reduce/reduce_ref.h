@@ -1,11 +1,12 @@
-/* The plain loops of reduce.h. They are in float: the contract fixes every rounding. */
+/* The plain loop of reduce.h. It is in float: the contract fixes every rounding. */
 #ifndef SLC_KERNEL_REDUCE_REF_H
 #define SLC_KERNEL_REDUCE_REF_H
 
+#include <sluice/dtype.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-void slc_reduce_ref(uint64_t count, const float *const *sources, uint32_t source_count, float scale, bool accumulate,
-                    float *const *destinations, uint32_t destination_count);
+void slc_reduce_ref(uint64_t count, sluice_dtype from, const void *const *sources, uint32_t source_count, float scale,
+                    bool accumulate, sluice_dtype to, void *const *destinations, uint32_t destination_count);
 
 #endif

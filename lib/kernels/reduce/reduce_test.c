@@ -1,4 +1,4 @@
-/* Reductions are equal to the plain float loop bit for bit: any instruction set, split, alignment, aliasing. */
+/* Reductions are equal to the plain float loop bit for bit: any type, instruction set, split, alignment, aliasing. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/reduce/reduce.h"
 #include "lib/kernels/reduce/reduce_ref.h"
@@ -12,35 +12,55 @@ typedef struct {
     uint32_t offset;
     float scale;
     bool accumulate, stream;
+    sluice_dtype from, to;
 } reduction;
+
+/* Drawn, then rounded to the type; the caller frees. */
+static void *numbers(sluice_dtype dtype, uint64_t count, float most, uint64_t seed)
+{
+    float *x = test_uniform_floats(count, -most, most, seed);
+    if (dtype == SLUICE_FP32) return x;
+    uint16_t *narrow = malloc(count * sizeof *narrow + 1);
+    for (uint64_t i = 0; i < count; i++) narrow[i] = sluice_bf16_from_float(x[i]);
+    free(x);
+    return narrow;
+}
+
+static void *copy_of(const void *from, size_t bytes)
+{
+    void *copy = malloc(bytes);
+    memcpy(copy, from, bytes);
+    return copy;
+}
 
 static void check(const reduction *r)
 {
-    float *sources[MOST], *destinations[MOST], *expected[MOST];
-    const float *in[MOST];
-    float *got[MOST], *want[MOST];
+    char *sources[MOST], *destinations[MOST], *expected[MOST];
+    const void *in[MOST];
+    void *got[MOST], *want[MOST];
+    size_t in_bytes = sluice_dtype_bytes(r->from), out_bytes = sluice_dtype_bytes(r->to), all = r->count + SLACK;
     for (uint32_t s = 0; s < r->sources; s++) {
-        sources[s] = test_uniform_floats(r->count + SLACK, -2.0f, 2.0f, 100 + s);
-        in[s] = sources[s] + r->offset;
+        sources[s] = numbers(r->from, all, 2.0f, 100 + s);
+        in[s] = sources[s] + r->offset * in_bytes;
     }
     for (uint32_t d = 0; d < r->destinations; d++) {
-        destinations[d] = test_uniform_floats(r->count + SLACK, -1.0f, 1.0f, 200 + d);
-        expected[d] = test_copy(r->count + SLACK, destinations[d]);
-        got[d] = destinations[d] + r->offset;
-        want[d] = expected[d] + r->offset;
+        destinations[d] = numbers(r->to, all, 1.0f, 200 + d);
+        expected[d] = copy_of(destinations[d], all * out_bytes);
+        got[d] = destinations[d] + r->offset * out_bytes;
+        want[d] = expected[d] + r->offset * out_bytes;
     }
     if (r->alias >= 0) {
-        memcpy(expected[0], sources[r->alias], (r->count + SLACK) * sizeof(float));
-        got[0] = sources[r->alias] + r->offset;
+        memcpy(expected[0], sources[r->alias], all * out_bytes);
+        got[0] = sources[r->alias] + r->offset * out_bytes;
     }
-    slc_reduce_ref(r->count, in, r->sources, r->scale, r->accumulate, want, r->destinations);
+    slc_reduce_ref(r->count, r->from, in, r->sources, r->scale, r->accumulate, r->to, want, r->destinations);
 
     slc_stream stream = test_stream(r->threads);
-    assert_int_equal(
-        slc_reduce(&stream, r->count, in, r->sources, r->scale, r->accumulate, got, r->destinations, r->stream),
-        SLUICE_OK);
+    assert_int_equal(slc_reduce(&stream, r->count, r->from, in, r->sources, r->scale, r->accumulate, r->to, got,
+                                r->destinations, r->stream),
+                     SLUICE_OK);
     for (uint32_t d = 0; d < r->destinations; d++) /* what lies around the range is untouched too */
-        assert_memory_equal(got[d] - r->offset, expected[d], (r->count + SLACK) * sizeof(float));
+        assert_memory_equal((char *)got[d] - r->offset * out_bytes, expected[d], all * out_bytes);
     for (uint32_t s = 0; s < r->sources; s++) free(sources[s]);
     for (uint32_t d = 0; d < r->destinations; d++) {
         free(destinations[d]);
@@ -49,6 +69,7 @@ static void check(const reduction *r)
     slc_stream_destroy(&stream);
 }
 
+/* Every variant of types, accumulation, aliasing, alignment and number of destinations. */
 static void equal_to_plain_loop(void **state)
 {
     (void)state;
@@ -56,7 +77,7 @@ static void equal_to_plain_loop(void **state)
     TEST_EACH_ISA(isa)
     for (uint32_t sources = 1; sources <= MOST; sources++)
         for (size_t c = 0; c < TEST_COUNT_OF(counts) - (sources % 3 != 2); c++) /* the longest: 2 and 5 */
-            for (uint32_t variant = 0; variant < 32; variant++) {
+            for (uint32_t variant = 0; variant < 128; variant++) {
                 reduction r = {.count = counts[c],
                                .sources = sources,
                                .threads = 1 + (variant & 1),
@@ -65,10 +86,45 @@ static void equal_to_plain_loop(void **state)
                                .destinations = variant & 8 ? 3 : 1,
                                .alias = variant & 16 ? (int)(sources - 1) : -1,
                                .offset = variant & 1 ? 3 : 0,
-                               .scale = variant & 2 ? 1.0f : 0.3f};
+                               .scale = variant & 2 ? 1.0f : 0.3f,
+                               .from = variant & 32 ? SLUICE_BF16 : SLUICE_FP32,
+                               .to = variant & 64 ? SLUICE_BF16 : SLUICE_FP32};
                 if (r.accumulate) r.destinations = 1;
+                if (r.from != r.to) r.alias = -1;
                 check(&r);
             }
+}
+
+/* fp32 sums of bf16 are as good as float64 until the last rounding: 2^-8 of the result, or what six additions lose. */
+static void close_to_float64(void **state)
+{
+    (void)state;
+    enum { COUNT = 1003 };
+    uint16_t *sources[MOST], *narrow = calloc(COUNT, sizeof *narrow);
+    const void *in[MOST];
+    float *wide = test_floats(COUNT);
+    slc_stream stream = test_stream(1);
+    for (uint32_t s = 0; s < MOST; s++) in[s] = sources[s] = numbers(SLUICE_BF16, COUNT, 2.0f, 300 + s);
+    TEST_EACH_ISA(isa)
+    {
+        void *to_wide = wide, *to_narrow = narrow;
+        slc_reduce(&stream, COUNT, SLUICE_BF16, in, MOST, 0.25f, false, SLUICE_FP32, &to_wide, 1, false);
+        slc_reduce(&stream, COUNT, SLUICE_BF16, in, MOST, 0.25f, false, SLUICE_BF16, &to_narrow, 1, false);
+        for (int i = 0; i < COUNT; i++) {
+            double sum = 0, size = 0;
+            for (uint32_t s = 0; s < MOST; s++) {
+                double x = (double)sluice_bf16_to_float(sources[s][i]);
+                sum += 0.25 * x;
+                size += fabs(0.25 * x);
+            }
+            assert_true(fabs((double)wide[i] - sum) <= MOST * 0x1p-24 * size);
+            double rounded = (double)sluice_bf16_to_float(narrow[i]);
+            assert_true(fabs(rounded - sum) <= 0x1p-8 * (fabs(sum) + MOST * 0x1p-24 * size) + MOST * 0x1p-24 * size);
+        }
+    }
+    for (uint32_t s = 0; s < MOST; s++) free(sources[s]);
+    free(narrow), free(wide);
+    slc_stream_destroy(&stream);
 }
 
 static void destinations_of_unequal_alignment(void **state)
@@ -77,12 +133,14 @@ static void destinations_of_unequal_alignment(void **state)
     enum { COUNT = 333 };
     float *a = test_uniform_floats(COUNT + SLACK, -1, 1, 1), *b = test_uniform_floats(COUNT + SLACK, -1, 1, 2);
     float *x = test_floats(COUNT + SLACK), *y = test_floats(COUNT + SLACK);
-    const float *sources[] = {a, b};
+    const void *sources[] = {a, b};
     slc_stream stream = test_stream(1);
     TEST_EACH_ISA(isa)
     {
-        float *destinations[] = {x + 1, y + 6};
-        assert_int_equal(slc_reduce(&stream, COUNT, sources, 2, 0.5f, false, destinations, 2, true), SLUICE_OK);
+        void *destinations[] = {x + 1, y + 6};
+        assert_int_equal(
+            slc_reduce(&stream, COUNT, SLUICE_FP32, sources, 2, 0.5f, false, SLUICE_FP32, destinations, 2, true),
+            SLUICE_OK);
         for (int i = 0; i < COUNT; i++) {
             float want = 0.5f * (a[i] + b[i]);
             assert_memory_equal(&x[1 + i], &want, sizeof want);
@@ -115,10 +173,12 @@ static void wrong_arguments(void **state)
 {
     (void)state;
     float x = 0, y = 0;
-    const float *source = &x;
+    const void *source = &x;
+    const sluice_dtype fp32 = SLUICE_FP32;
+    void *to[] = {&y, &x};
     slc_stream stream = test_stream(1);
-    assert_int_equal(slc_reduce(&stream, 1, &source, 0, 1, false, (float *[]){&y}, 1, false), SLUICE_ERR_ARGUMENT);
-    assert_int_equal(slc_reduce(&stream, 1, &source, 1, 1, true, (float *[]){&y, &x}, 2, false), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_reduce(&stream, 1, fp32, &source, 0, 1, false, fp32, to, 1, false), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_reduce(&stream, 1, fp32, &source, 1, 1, true, fp32, to, 2, false), SLUICE_ERR_ARGUMENT);
     slc_stream_destroy(&stream);
 }
 
@@ -126,6 +186,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_to_plain_loop),
+        cmocka_unit_test(close_to_float64),
         cmocka_unit_test(destinations_of_unequal_alignment),
         cmocka_unit_test(small_vectors),
         cmocka_unit_test(wrong_arguments),
