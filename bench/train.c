@@ -76,6 +76,9 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     if (!isnan(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
     fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f tokens/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
             r->tokens_per_s);
+    fprintf(file, "activations and workspaces: %.1f MiB packed, %.1f MiB side by side, %.1f MiB live at most\n",
+            (double)r->memory.activation_packed_bytes / 0x1p20, (double)r->memory.activation_sum_bytes / 0x1p20,
+            (double)r->memory.activation_bound_bytes / 0x1p20);
     fprintf(file, "memory: peak %.1f MiB, planned %.1f MiB, resident set %.1f MiB\n",
             (double)r->memory.peak_bytes / 0x1p20, (double)r->memory.planned_bytes / 0x1p20,
             (double)r->memory.rss_bytes / 0x1p20);

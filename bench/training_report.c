@@ -50,7 +50,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
     return json_pack(
         "{s:s, s:s, s:I, s:i, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
         "s:b, "
-        "s:s, s:s, s:s, s:o}",
+        "s:s, s:s, s:s, s:o, s:I, s:I, s:I}",
         "model", o->model, "size", o->size, "parameters", (json_int_t)r->parameters, "world", sluice_world_size(world),
         "strategy", o->strategy, "schedule", o->schedule, "precision", o->precision, "budget_bytes",
         memory->budget_bytes ? json_integer((json_int_t)memory->budget_bytes) : json_null(), "planned_bytes",
@@ -60,7 +60,10 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         number(r->predicted_step_s), "step_s", number(r->step_s), "step_min_s", number(r->step_min_s), "exposed_s",
         number(r->exposed_s), "tokens_per_s", number(r->tokens_per_s), "losses", losses_json(r), "evaluation_loss",
         number(r->evaluation_loss), "interrupted", r->interrupted, "weights_sha256", r->weights_sha256, "transport",
-        sluice_world_transport(world), "path", sluice_world_path(world), "settings", settings_json(o));
+        sluice_world_transport(world), "path", sluice_world_path(world), "settings", settings_json(o),
+        "activation_sum_bytes", (json_int_t)memory->activation_sum_bytes, "activation_packed_bytes",
+        (json_int_t)memory->activation_packed_bytes, "activation_bound_bytes",
+        (json_int_t)memory->activation_bound_bytes);
 }
 
 static void processor_name(char *name, size_t bytes)

@@ -247,7 +247,7 @@ static double others_at(const account *a, uint32_t slot)
         bytes += (double)life->bytes;
     }
     for (uint32_t i = 0; i < job->workspace_count; i++)
-        if (job->workspaces[i].layer == slc_slot_layer(job, slot)) bytes += (double)job->workspaces[i].bytes;
+        if (job->workspaces[i].slot == slot) bytes += (double)job->workspaces[i].bytes;
     return bytes;
 }
 

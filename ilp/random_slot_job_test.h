@@ -23,7 +23,7 @@ typedef struct {
     slc_unit units[MOST_UNITS];
     slc_use uses[MOST_UNITS][2];
     slc_activation_life activations[MOST_ACTIVATIONS];
-    slc_workspace_life workspaces[MOST_LAYERS];
+    slc_workspace_life workspaces[2 * MOST_LAYERS];
     double slot_s[2 * MOST_LAYERS], recompute_s[MOST_LAYERS];
     uint8_t allowed[MOST_UNITS], recompute[MOST_LAYERS];
 } slot_job;
@@ -70,6 +70,7 @@ TEST_INLINE void slot_layer_draw(slot_job *t, slot_dice *dice, uint32_t l)
     t->activations[job->activation_count++] =
         (slc_activation_life){.name = "kept", .bytes = 500 + slot_below(dice, 5000), .first_slot = l, .last_slot = end};
     t->workspaces[job->workspace_count++] = (slc_workspace_life){"w", slot_below(dice, 9000), l};
+    t->workspaces[job->workspace_count++] = (slc_workspace_life){"v", slot_below(dice, 9000), backward};
 }
 
 /* `layers` and `units` at most; the link's times are about as long as the slots'. */

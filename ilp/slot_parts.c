@@ -121,12 +121,8 @@ static void sum_fixed_bytes(slc_slot_model_parts *parts)
         if (slc_recompute_of(parts, slc_activation_layer(job, a)) == 1 && slc_recompute_span(parts, a, 0, &dropped))
             add_fixed(parts, (uint32_t)dropped.from / 2, (uint32_t)dropped.to / 2, -life->bytes);
     }
-    for (uint32_t w = 0; w < job->workspace_count; w++) {
-        uint32_t forward = slc_forward_slot(job->workspaces[w].layer);
-        uint32_t backward = slc_backward_slot(job, job->workspaces[w].layer);
-        add_fixed(parts, forward, forward, job->workspaces[w].bytes);
-        add_fixed(parts, backward, backward, job->workspaces[w].bytes);
-    }
+    for (uint32_t w = 0; w < job->workspace_count; w++)
+        add_fixed(parts, job->workspaces[w].slot, job->workspaces[w].slot, job->workspaces[w].bytes);
 }
 
 static sluice_status list_streams(slc_slot_model_parts *parts)

@@ -89,7 +89,7 @@ static uint32_t owner_of(const account *a, const slc_buffer *buffer)
 {
     if (buffer->kind == SLC_BUFFER_ACTIVATION)
         return slc_slot_layer(a->job, a->job->activations[buffer->index].first_slot);
-    if (buffer->kind == SLC_BUFFER_WORKSPACE) return a->job->workspaces[buffer->index].layer;
+    if (buffer->kind == SLC_BUFFER_WORKSPACE) return slc_slot_layer(a->job, a->job->workspaces[buffer->index].slot);
     return buffer->unit == SLC_NONE ? 0 : buffer->unit;
 }
 

@@ -75,11 +75,8 @@ static void add_fixed(search *s)
     for (uint32_t i = 0; i <= s->slots; i++) s->at_slot[i] = s->at_gap[i] = (int64_t)resident;
     for (uint32_t a = 0; a < job->activation_count; a++)
         add_fixed_life(s, job->activations[a].first_slot, job->activations[a].last_slot, job->activations[a].bytes);
-    for (uint32_t w = 0; w < job->workspace_count; w++) {
-        uint32_t layer = job->workspaces[w].layer, back = slc_backward_slot(job, layer);
-        add_fixed_life(s, layer, layer, job->workspaces[w].bytes);
-        add_fixed_life(s, back, back, job->workspaces[w].bytes);
-    }
+    for (uint32_t w = 0; w < job->workspace_count; w++)
+        add_fixed_life(s, job->workspaces[w].slot, job->workspaces[w].slot, job->workspaces[w].bytes);
 }
 
 static operation *add_operation(search *s, slc_item_kind kind, uint32_t unit, uint32_t run)

@@ -64,12 +64,8 @@ static void add_activations(hoist *h)
         add_in_every(h, first, again ? first : last, life->bytes);
         if (again) add_in_every(h, last, last, life->bytes);
     }
-    for (uint32_t w = 0; w < job->workspace_count; w++) {
-        uint32_t slot = slc_forward_slot(job->workspaces[w].layer);
-        add_in_every(h, slot, slot, job->workspaces[w].bytes);
-        slot = slc_backward_slot(job, job->workspaces[w].layer);
-        add_in_every(h, slot, slot, job->workspaces[w].bytes);
-    }
+    for (uint32_t w = 0; w < job->workspace_count; w++)
+        add_in_every(h, job->workspaces[w].slot, job->workspaces[w].slot, job->workspaces[w].bytes);
 }
 
 static void add_unit(hoist *h, uint32_t u)

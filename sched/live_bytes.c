@@ -44,12 +44,8 @@ bool slc_live_bytes_init(slc_live_bytes *live, const slc_scheduling *in)
     live->slot_bytes = calloc((size_t)job->micro_batches * slc_job_slots(job) + 1, sizeof *live->slot_bytes);
     if (!live->slot_bytes) return false;
     for (uint32_t a = 0; a < job->activation_count; a++) add_activation(live, &job->activations[a]);
-    for (uint32_t w = 0; w < job->workspace_count; w++) {
-        uint32_t forward = slc_forward_slot(job->workspaces[w].layer);
-        uint32_t backward = slc_backward_slot(job, job->workspaces[w].layer);
-        add_life(live, forward, forward, job->workspaces[w].bytes);
-        add_life(live, backward, backward, job->workspaces[w].bytes);
-    }
+    for (uint32_t w = 0; w < job->workspace_count; w++)
+        add_life(live, job->workspaces[w].slot, job->workspaces[w].slot, job->workspaces[w].bytes);
     for (uint32_t u = 0; u < job->unit_count; u++)
         live->resident += (int64_t)slc_resident_bytes(job, &job->units[u], in->strategies[u]);
     live->resident += (int64_t)(job->scratch_bytes + 8 * slc_agreement_words(job->world));

@@ -155,7 +155,7 @@ static sluice_status allocate(maker *m)
     m->parameters = calloc(layers + 1, sizeof *m->parameters);
     m->uses = calloc(layers + 2, sizeof *m->uses);
     m->job.activations = calloc(2 * layers + 2, sizeof *m->job.activations);
-    m->job.workspaces = calloc(layers, sizeof *m->job.workspaces);
+    m->job.workspaces = calloc(2 * layers, sizeof *m->job.workspaces);
     m->times.slot_s = calloc(2 * layers, sizeof *m->times.slot_s);
     m->times.recompute_s = calloc(layers, sizeof *m->times.recompute_s);
     bool all = m->job.layers && m->can_recompute && m->names && m->job.units && m->parameters && m->uses &&
@@ -250,13 +250,18 @@ static void add_activations(maker *m)
     add_activation(m, "dstream", m->stream, head_back, embed_back, 0, false);
 }
 
+static void add_workspace(maker *m, const char *name, uint64_t bytes, uint32_t layer)
+{
+    m->job.workspaces[m->job.workspace_count++] = (slc_workspace_life){name, bytes, slc_forward_slot(layer)};
+    m->job.workspaces[m->job.workspace_count++] = (slc_workspace_life){name, bytes, slc_backward_slot(&m->job, layer)};
+}
+
 static void add_workspaces(maker *m)
 {
     uint32_t head = m->shape->blocks + 1;
     uint64_t chunk = m->rows < LOGITS_ROWS ? m->rows : LOGITS_ROWS;
-    for (uint32_t l = 1; l < head; l++)
-        m->job.workspaces[m->job.workspace_count++] = (slc_workspace_life){"wide", 4 * m->stream, l};
-    m->job.workspaces[m->job.workspace_count++] = (slc_workspace_life){"logits", 4 * chunk * VOCABULARY, head};
+    for (uint32_t l = 1; l < head; l++) add_workspace(m, "wide", 4 * m->stream, l);
+    add_workspace(m, "logits", 4 * chunk * VOCABULARY, head);
 }
 
 /* ---- All together ---- */

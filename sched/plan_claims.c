@@ -130,12 +130,10 @@ static void claim_activation(claims *c, uint32_t buffer, uint32_t micro_batch, b
 
 static void claim_workspace(claims *c, uint32_t buffer, uint32_t micro_batch, bool evaluate)
 {
-    uint32_t layer = c->job->workspaces[c->plan->buffers[buffer].index].layer;
-    uint32_t forward = slc_find_slot(&c->places, micro_batch, slc_forward_slot(layer));
-    claim_whole(c, buffer, forward, forward);
-    if (evaluate) return;
-    uint32_t backward = slc_find_slot(&c->places, micro_batch, slc_backward_slot(c->job, layer));
-    claim_whole(c, buffer, backward, backward);
+    uint32_t slot = c->job->workspaces[c->plan->buffers[buffer].index].slot;
+    if (evaluate && !slc_slot_is_forward(c->job, slot)) return;
+    uint32_t item = slc_find_slot(&c->places, micro_batch, slot);
+    claim_whole(c, buffer, item, item);
 }
 
 static int by_start(const void *a, const void *b)

@@ -102,8 +102,11 @@ TEST_INLINE void test_job_draw(test_job *t, test_dice *dice)
             t->uses[job->unit_count - 1][0].layer = l;
         }
         test_activations_draw(t, dice, l);
-        for (uint32_t n = test_below(dice, 3); n > 0; n--)
-            t->workspaces[job->workspace_count++] = (slc_workspace_life){"w", 1 + test_below(dice, 9000), l};
+        for (uint32_t n = test_below(dice, 3); n > 0; n--) {
+            slc_workspace_life *life = &t->workspaces[job->workspace_count++];
+            *life = (slc_workspace_life){"w", 1 + test_below(dice, 9000), 0};
+            life->slot = life->bytes % 2 ? l : slc_backward_slot(job, l);
+        }
     }
     for (uint32_t n = test_below(dice, 4); n > 0; n--) {
         char *name = t->names[TEST_LAYERS + n];

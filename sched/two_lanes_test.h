@@ -253,7 +253,7 @@ TEST_INLINE void touch_activations(touch *x, const slc_item *slot)
             lanes_read(x, buffer, 0, tag, "reads an activation that is gone");
     }
     for (uint32_t w = 0; w < job->workspace_count; w++)
-        if (job->workspaces[w].layer == slc_slot_layer(job, slot->slot))
+        if (job->workspaces[w].slot == slot->slot)
             lanes_tag(x, lanes_buffer(x->t, SLC_BUFFER_WORKSPACE, SLC_NONE, w), 0);
 }
 

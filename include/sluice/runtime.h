@@ -102,8 +102,18 @@ typedef struct {
 SLUICE_API sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation_desc *desc,
                                                sluice_activation **out);
 
-/* Memory valid only inside one forward or backward of `layer`. Its content does not survive the slot. */
-SLUICE_API sluice_status sluice_workspace_add(sluice_layer *layer, const char *name, uint64_t bytes,
+typedef struct {
+    const char *name;
+    uint64_t bytes; /* > 0 */
+    sluice_direction direction;
+    uint32_t first, last; /* operations of the slot, inclusive: 0 to UINT32_MAX is all of it */
+} sluice_workspace_desc;
+
+/* Memory valid only inside the forward or the backward of `layer`, of one micro-batch, from its operation number
+ * `first` to `last`: the numbers are the binary's own count of operations in that slot, and mean nothing else than
+ * their order. Workspaces of one slot whose lifetimes do not meet share memory. The content survives neither `last` nor
+ * the slot. The same space in forward and in backward is two workspaces; recomputation uses the forward's. */
+SLUICE_API sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_desc *desc,
                                               sluice_workspace **out);
 
 /* What the binary keeps itself (inputs, targets): counts in the budget, is not allocated. */
@@ -140,6 +150,8 @@ SLUICE_API float *sluice_param_gradient_fresh(sluice_param *param, bool *fresh);
 
 /* 64-byte aligned; NULL before commit. A re-plan, which step_end may bring, changes addresses: ask in each step. */
 SLUICE_API void *sluice_activation_data(sluice_activation *activation);
+/* 64-byte aligned, valid in its direction's slot of its layer (a forward's also between recompute_begin and _end, at
+ * another address); NULL and an error elsewhere. */
 SLUICE_API void *sluice_workspace_data(sluice_workspace *workspace);
 
 /* ---- The step ---- */
@@ -218,6 +230,11 @@ typedef struct {
     uint64_t rss_commit_bytes; /* the same just before commit */
     uint32_t category_count;
     sluice_memory_category categories[16];
+
+    /* Activations and workspaces of one micro-batch under the plan that runs, each rounded up to 64 bytes: all of them
+     * side by side; what they take when packed alone, by the packer that packs the plan; and what no packing is below,
+     * the largest live set over slots and the operations inside them. */
+    uint64_t activation_sum_bytes, activation_packed_bytes, activation_bound_bytes;
 } sluice_memory_report;
 
 SLUICE_API sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_memory_report *report);

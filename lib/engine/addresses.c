@@ -58,7 +58,19 @@ void *sluice_activation_data(sluice_activation *activation)
 
 void *sluice_workspace_data(sluice_workspace *workspace)
 {
-    return workspace ? workspace->data : NULL;
+    if (!workspace) {
+        slc_error(SLUICE_ERR_ARGUMENT, "workspace_data: no workspace given");
+        return NULL;
+    }
+    const sluice_runtime *rt = workspace->rt;
+    const sluice_layer *layer = rt->layers[workspace->layer];
+    if (rt->open_layer != layer || rt->open_direction != workspace->direction) {
+        bool forward = workspace->direction == SLUICE_FORWARD;
+        slc_error(SLUICE_ERR_ORDER, "workspace \"%s\" is valid only in the %s of its layer", workspace->name,
+                  forward ? "forward (or recomputation)" : "backward");
+        return NULL;
+    }
+    return rt->regions[rt->open_slot].data + workspace->offset;
 }
 
 const char *sluice_param_name(const sluice_param *param)

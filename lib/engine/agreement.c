@@ -45,8 +45,11 @@ static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
     }
     for (uint32_t i = 0; i < rt->workspace_count; i++)
         if (rt->workspaces[i]->layer == index) {
-            hash_text(&hash, rt->workspaces[i]->name);
-            hash_number(&hash, rt->workspaces[i]->bytes);
+            const sluice_workspace *w = rt->workspaces[i];
+            hash_text(&hash, w->name);
+            hash_number(&hash, w->bytes);
+            hash_number(&hash, w->direction);
+            hash_number(&hash, (uint64_t)w->first << 32 | w->last);
         }
     return hash;
 }

@@ -37,8 +37,9 @@ static sluice_status locate(sluice_runtime *rt)
     for (uint32_t u = 0; !status && u < rt->job.unit_count; u++) status = locate_unit(rt, u);
     for (uint32_t i = 0; i < rt->activation_count; i++)
         rt->activations[i]->data = at(rt, SLC_BUFFER_ACTIVATION, SLC_NONE, i);
-    for (uint32_t i = 0; i < rt->workspace_count; i++)
-        rt->workspaces[i]->data = at(rt, SLC_BUFFER_WORKSPACE, SLC_NONE, i);
+    for (uint32_t s = 0; s < slc_job_slots(&rt->job); s++)
+        if (rt->regions[s].bytes)
+            rt->regions[s].data = at(rt, SLC_BUFFER_WORKSPACE, SLC_NONE, rt->regions[s].workspace);
     for (uint32_t i = 0; i < rt->plan->train.item_count; i++)
         if (rt->plan->train.items[i].kind == SLC_ITEM_AGREE) rt->agree_item = i;
     rt->agreement = at(rt, SLC_BUFFER_AGREEMENT, SLC_NONE, 0);

@@ -198,26 +198,40 @@ sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation
     return SLUICE_OK;
 }
 
-sluice_status sluice_workspace_add(sluice_layer *layer, const char *name, uint64_t bytes, sluice_workspace **out)
+static sluice_status check_workspace(const sluice_layer *layer, const sluice_workspace_desc *desc)
+{
+    if (!desc || !desc->name || !desc->bytes || desc->bytes > UINT64_MAX / 64)
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": a workspace needs a name and bytes", layer->name);
+    if (desc->first > desc->last || desc->first == UINT32_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "workspace \"%s\" of layer \"%s\": lives from operation %u to %u; first = 0 and last = "
+                         "UINT32_MAX are the whole slot",
+                         desc->name, layer->name, desc->first, desc->last);
+    return SLUICE_OK;
+}
+
+sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_desc *desc, sluice_workspace **out)
 {
     sluice_runtime *rt = layer ? layer->rt : NULL;
     sluice_status status = registering(rt, "workspace_add");
+    if (!status) status = check_workspace(layer, desc);
     if (status) return status;
-    if (!name || !bytes || !out)
-        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": a workspace needs a name and bytes", layer->name);
+    if (!out) return slc_error(SLUICE_ERR_ARGUMENT, "workspace \"%s\": no result given", desc->name);
 
     sluice_workspace *workspace = calloc(1, sizeof *workspace);
     if (!workspace || !grow((void ***)&rt->workspaces, rt->workspace_count)) {
         free(workspace);
-        return slc_error(SLUICE_ERR_MEMORY, "workspace \"%s\": no memory", name);
+        return slc_error(SLUICE_ERR_MEMORY, "workspace \"%s\": no memory", desc->name);
     }
     *workspace = (sluice_workspace){.rt = rt,
-                                    .index = rt->workspace_count,
                                     .layer = layer->index,
-                                    .name = join_name(layer->name, name),
-                                    .bytes = bytes};
+                                    .name = join_name(layer->name, desc->name),
+                                    .bytes = desc->bytes,
+                                    .direction = desc->direction,
+                                    .first = desc->first,
+                                    .last = desc->last};
     rt->workspaces[rt->workspace_count++] = workspace;
-    if (!workspace->name) return slc_error(SLUICE_ERR_MEMORY, "workspace \"%s\": no memory", name);
+    if (!workspace->name) return slc_error(SLUICE_ERR_MEMORY, "workspace \"%s\": no memory", desc->name);
     *out = workspace;
     return SLUICE_OK;
 }

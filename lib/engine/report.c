@@ -49,7 +49,7 @@ sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_memory_repo
         report->categories[report->category_count++] =
             (sluice_memory_category){slc_memory_category_name((slc_memory_category)c), peak};
     }
-    return SLUICE_OK;
+    return slc_engine_account_activations(rt, report);
 }
 
 uint64_t sluice_runtime_dp_bytes(const sluice_runtime *rt)

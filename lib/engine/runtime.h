@@ -50,11 +50,21 @@ struct sluice_activation {
 
 struct sluice_workspace {
     sluice_runtime *rt;
-    uint32_t index, layer;
+    uint32_t layer;
     char *name;
     uint64_t bytes;
-    void *data;
+    sluice_direction direction;
+    uint32_t first, last; /* operations of the slot */
+    uint64_t offset;      /* in the region of its slot */
 };
+
+/* The region that the workspaces of a slot share. */
+typedef struct {
+    uint64_t bytes;      /* packed; 0: there are none */
+    uint64_t live_bytes; /* most that lives at one operation */
+    uint32_t workspace;  /* of the job; SLC_NONE */
+    unsigned char *data;
+} slc_region;
 
 /* A unit at run time: addresses of its buffers, NULL where it has none. */
 typedef struct {
@@ -156,6 +166,7 @@ struct sluice_runtime {
     slc_job job;
     slc_plan *plan;
     slc_unit_state *units;
+    slc_region *regions; /* of each slot */
     slc_arena *arena;
     unsigned char *base; /* of the arena */
     int64_t *agreement;
@@ -180,6 +191,9 @@ struct sluice_runtime {
     uint32_t next_operation; /* number that the next submitted operation will get */
     uint32_t cursor;         /* next slot of the running pass */
     slc_phase phase;
+    const sluice_layer *open_layer;  /* between begin and end; else NULL */
+    sluice_direction open_direction; /* of what it computes: forward while it recomputes */
+    uint32_t open_slot;
     uint64_t step; /* updates applied */
     slc_step_state steps[2];
     uint64_t step_started_ns, bytes_before;
@@ -206,6 +220,12 @@ typedef struct {
 slc_part slc_unit_part(const slc_unit *unit, uint32_t world, uint64_t block, uint32_t rank);
 /* What of `part` belongs to a parameter; count 0: nothing. */
 slc_part slc_part_of_param(const slc_part *part, const sluice_param *param);
+
+/* ---- regions.c: the workspaces of a slot share one region ---- */
+/* Packs them, and adds the regions to the job. */
+sluice_status slc_engine_make_regions(sluice_runtime *rt);
+/* The three sizes of activations and workspaces in a memory report. */
+sluice_status slc_engine_account_activations(const sluice_runtime *rt, sluice_memory_report *report);
 
 /* ---- agreement.c ---- */
 sluice_status slc_engine_compare_registration(sluice_runtime *rt);

@@ -224,6 +224,9 @@ static sluice_status slot_begin(sluice_layer *layer, slot_call call)
     if (opens && !evaluating) slc_measure_slot_begin(rt->measure);
     make_valid(rt, layer, item->slot, call == BACKWARD_BEGIN);
     rt->phase = call == RECOMPUTE_BEGIN ? SLC_RECOMPUTING : SLC_IN_SLOT;
+    rt->open_layer = layer;
+    rt->open_direction = call == BACKWARD_BEGIN ? SLUICE_BACKWARD : SLUICE_FORWARD;
+    rt->open_slot = item->slot;
     if (call == BACKWARD_BEGIN) status = begin_gradients(rt, layer, item);
     return slc_runtime_fail(rt, status);
 }
@@ -243,6 +246,7 @@ static sluice_status slot_end(sluice_layer *layer, slot_call call)
     else if (!pass->evaluate)
         slc_measure_slot_end(rt->measure, item->slot);
     make_invalid(rt, layer);
+    rt->open_layer = NULL;
     rt->phase = call == RECOMPUTE_END ? SLC_RECOMPUTED : SLC_BETWEEN_SLOTS;
     if (!status && call != RECOMPUTE_END) status = slc_pass_slot_end(rt, pass);
     if (pass->evaluate && rt->cursor == pass->slot_count) pass->has_previous = true;

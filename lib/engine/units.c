@@ -154,19 +154,13 @@ static sluice_status make_lives(sluice_runtime *rt)
 {
     slc_job *job = &rt->job;
     job->activations = calloc(rt->activation_count + 1, sizeof *job->activations);
-    job->workspaces = calloc(rt->workspace_count + 1, sizeof *job->workspaces);
-    if (!job->activations || !job->workspaces) return slc_error(SLUICE_ERR_MEMORY, "activations");
+    if (!job->activations) return slc_error(SLUICE_ERR_MEMORY, "activations");
     for (uint32_t i = 0; i < rt->activation_count; i++) {
         sluice_status status = make_activation_life(rt, rt->activations[i], &job->activations[i]);
         if (status) return status;
     }
-    for (uint32_t i = 0; i < rt->workspace_count; i++) {
-        const sluice_workspace *w = rt->workspaces[i];
-        job->workspaces[i] = (slc_workspace_life){.name = w->name, .bytes = w->bytes, .layer = w->layer};
-    }
     job->activation_count = rt->activation_count;
-    job->workspace_count = rt->workspace_count;
-    return SLUICE_OK;
+    return slc_engine_make_regions(rt);
 }
 
 sluice_status slc_engine_make_job(sluice_runtime *rt)
@@ -213,4 +207,5 @@ void slc_engine_destroy_job(sluice_runtime *rt)
     free(rt->units);
     free(rt->job.activations);
     free(rt->job.workspaces);
+    free(rt->regions);
 }

@@ -29,6 +29,16 @@ static uint64_t gemm_own_bytes(const sluice_gpt2 *m)
     return m->stream->threads * (operands < SLC_GEMM_OWN_BYTES ? operands : SLC_GEMM_OWN_BYTES);
 }
 
+sluice_status slc_gpt2_workspaces(sluice_layer *layer, const char *name, uint64_t bytes, sluice_workspace *out[2])
+{
+    sluice_status status = SLUICE_OK;
+    for (int d = 0; !status && bytes && d < 2; d++) {
+        const sluice_workspace_desc desc = {name, bytes, (sluice_direction)d, 0, UINT32_MAX};
+        status = sluice_workspace_add(layer, &desc, &out[d]);
+    }
+    return status;
+}
+
 static sluice_status register_layers(sluice_gpt2 *m)
 {
     sluice_status status = slc_gpt2_embed_register(m);

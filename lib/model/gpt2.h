@@ -29,10 +29,8 @@ typedef struct {
     sluice_param *param[SLC_GPT2_BLOCK_PARAMS];
     sluice_activation *input; /* the layer before owns it */
     sluice_activation *qkv, *attention, *logsumexp, *mid, *hidden, *output;
-    sluice_workspace *wide;   /* rows x 4 channels */
-    sluice_workspace *narrow; /* rows x channels */
-    sluice_workspace *stats;  /* 2 x rows: mean and 1/deviation */
-    sluice_workspace *scratch;
+    /* Of forward and backward: rows x 4 channels; rows x channels; 2 x rows, mean and 1/deviation; scratch. */
+    sluice_workspace *wide[2], *narrow[2], *stats[2], *scratch[2];
 } slc_gpt2_block;
 
 typedef struct {
@@ -41,7 +39,8 @@ typedef struct {
     sluice_activation *input;   /* the last block's output */
     sluice_activation *targets; /* int32, batch x tokens */
     sluice_activation *dstream; /* gradient of the residual stream, down to "embed" */
-    sluice_workspace *logits, *normed, *dnormed, *stats, *losses, *scratch;
+    /* Of forward (evaluation) and backward. */
+    sluice_workspace *logits[2], *normed[2], *dnormed[2], *stats[2], *losses[2], *scratch[2];
 } slc_gpt2_head;
 
 struct sluice_gpt2 {
@@ -64,6 +63,9 @@ struct sluice_gpt2 {
     sluice_status (*check)(void *context);
     void *check_context;
 };
+
+/* A workspace of the layer's forward and one of its backward, for the whole slot; none for 0 bytes. */
+sluice_status slc_gpt2_workspaces(sluice_layer *layer, const char *name, uint64_t bytes, sluice_workspace *out[2]);
 
 /* Registration, in forward order. */
 sluice_status slc_gpt2_embed_register(sluice_gpt2 *model);

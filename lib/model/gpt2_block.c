@@ -107,11 +107,10 @@ static sluice_status register_activations(sluice_gpt2 *m, slc_gpt2_block *block,
 static sluice_status register_workspaces(sluice_gpt2 *m, slc_gpt2_block *block)
 {
     uint64_t vector = m->rows * m->config.channels * sizeof(float);
-    sluice_status status = sluice_workspace_add(block->layer, "wide", 4 * vector, &block->wide);
-    if (!status) status = sluice_workspace_add(block->layer, "narrow", vector, &block->narrow);
-    if (!status) status = sluice_workspace_add(block->layer, "stats", 2 * m->rows * sizeof(float), &block->stats);
-    if (!status && m->scratch_bytes)
-        status = sluice_workspace_add(block->layer, "scratch", m->scratch_bytes, &block->scratch);
+    sluice_status status = slc_gpt2_workspaces(block->layer, "wide", 4 * vector, block->wide);
+    if (!status) status = slc_gpt2_workspaces(block->layer, "narrow", vector, block->narrow);
+    if (!status) status = slc_gpt2_workspaces(block->layer, "stats", 2 * m->rows * sizeof(float), block->stats);
+    if (!status) status = slc_gpt2_workspaces(block->layer, "scratch", m->scratch_bytes, block->scratch);
     return status;
 }
 
@@ -135,9 +134,9 @@ sluice_status slc_gpt2_block_register(sluice_gpt2 *m, uint32_t index)
 
 /* ---- Compute ---- */
 
-static block_memory memory_of(const sluice_gpt2 *m, const slc_gpt2_block *block)
+static block_memory memory_of(const sluice_gpt2 *m, const slc_gpt2_block *block, sluice_direction d)
 {
-    float *stats = sluice_workspace_data(block->stats);
+    float *stats = sluice_workspace_data(block->stats[d]);
     return (block_memory){
         .input = sluice_activation_data(block->input),
         .qkv = sluice_activation_data(block->qkv),
@@ -146,11 +145,11 @@ static block_memory memory_of(const sluice_gpt2 *m, const slc_gpt2_block *block)
         .mid = sluice_activation_data(block->mid),
         .hidden = sluice_activation_data(block->hidden),
         .output = sluice_activation_data(block->output),
-        .wide = sluice_workspace_data(block->wide),
-        .narrow = sluice_workspace_data(block->narrow),
+        .wide = sluice_workspace_data(block->wide[d]),
+        .narrow = sluice_workspace_data(block->narrow[d]),
         .mean = stats,
         .deviation = stats + m->rows,
-        .scratch = block->scratch ? sluice_workspace_data(block->scratch) : NULL,
+        .scratch = block->scratch[d] ? sluice_workspace_data(block->scratch[d]) : NULL,
     };
 }
 
@@ -223,7 +222,7 @@ sluice_status slc_gpt2_block_forward(sluice_gpt2 *m, slc_gpt2_block *block)
     sluice_status status = sluice_forward_begin(block->layer);
     if (status) return status;
 
-    const block_memory mem = memory_of(m, block);
+    const block_memory mem = memory_of(m, block, SLUICE_FORWARD);
     uint64_t vector = m->rows * m->config.channels;
     status = forward_kept(m, block, &mem);
     if (!status) status = slc_gelu_forward(m->stream, 4 * vector, mem.hidden, mem.wide);
@@ -266,7 +265,7 @@ static sluice_status recompute(sluice_gpt2 *m, slc_gpt2_block *block)
 {
     sluice_status status = sluice_recompute_begin(block->layer);
     if (status) return status;
-    const block_memory mem = memory_of(m, block);
+    const block_memory mem = memory_of(m, block, SLUICE_FORWARD);
     status = forward_kept(m, block, &mem);
     return status ? status : sluice_recompute_end(block->layer);
 }
@@ -277,7 +276,7 @@ sluice_status slc_gpt2_block_backward(sluice_gpt2 *m, slc_gpt2_block *block)
     if (!status) status = sluice_backward_begin(block->layer);
     if (status) return status;
 
-    const block_memory mem = memory_of(m, block);
+    const block_memory mem = memory_of(m, block, SLUICE_BACKWARD);
     float *dstream = sluice_activation_data(m->head.dstream);
     status = mlp_backward(m, block, dstream, &mem);
     if (!status) status = attention_backward(m, block, dstream, &mem);

@@ -95,16 +95,16 @@ static sluice_status register_workspaces(sluice_gpt2 *m)
         uint64_t bytes;
         sluice_workspace **out;
     } spaces[] = {
-        {"logits", chunk * m->config.vocabulary * sizeof(float), &head->logits},
-        {"normed", vector, &head->normed},
-        {"dnormed", vector, &head->dnormed},
-        {"stats", 2 * chunk * sizeof(float), &head->stats},
-        {"losses", m->rows * sizeof(float), &head->losses},
-        {"scratch", m->head_scratch_bytes, &head->scratch},
+        {"logits", chunk * m->config.vocabulary * sizeof(float), head->logits},
+        {"normed", vector, head->normed},
+        {"dnormed", vector, head->dnormed},
+        {"stats", 2 * chunk * sizeof(float), head->stats},
+        {"losses", m->rows * sizeof(float), head->losses},
+        {"scratch", m->head_scratch_bytes, head->scratch},
     };
     sluice_status status = SLUICE_OK;
     for (size_t i = 0; !status && i < sizeof spaces / sizeof *spaces; i++)
-        if (spaces[i].bytes) status = sluice_workspace_add(head->layer, spaces[i].name, spaces[i].bytes, spaces[i].out);
+        status = slc_gpt2_workspaces(head->layer, spaces[i].name, spaces[i].bytes, spaces[i].out);
     return status;
 }
 
@@ -123,23 +123,23 @@ sluice_status slc_gpt2_head_register(sluice_gpt2 *m)
 
 /* ---- Compute ---- */
 
-static sluice_status memory_of(sluice_gpt2 *m, head_memory *mem)
+static sluice_status memory_of(sluice_gpt2 *m, sluice_direction d, head_memory *mem)
 {
     const slc_gpt2_head *head = &m->head;
-    float *stats = sluice_workspace_data(head->stats);
+    float *stats = sluice_workspace_data(head->stats[d]);
     *mem = (head_memory){
         .input = sluice_activation_data(head->input),
         .wte = sluice_param_value(head->wte),
         .gamma = sluice_param_value(head->gamma),
         .beta = sluice_param_value(head->beta),
         .targets = sluice_activation_data(head->targets),
-        .logits = sluice_workspace_data(head->logits),
-        .normed = sluice_workspace_data(head->normed),
-        .dnormed = sluice_workspace_data(head->dnormed),
+        .logits = sluice_workspace_data(head->logits[d]),
+        .normed = sluice_workspace_data(head->normed[d]),
+        .dnormed = sluice_workspace_data(head->dnormed[d]),
         .mean = stats,
         .deviation = stats + chunk_rows(m),
-        .losses = sluice_workspace_data(head->losses),
-        .scratch = head->scratch ? sluice_workspace_data(head->scratch) : NULL,
+        .losses = sluice_workspace_data(head->losses[d]),
+        .scratch = head->scratch[d] ? sluice_workspace_data(head->scratch[d]) : NULL,
     };
     return mem->wte && mem->gamma && mem->beta ? SLUICE_OK : SLUICE_ERR_ORDER;
 }
@@ -204,7 +204,7 @@ sluice_status slc_gpt2_head_backward(sluice_gpt2 *m)
 
     head_memory mem;
     head_gradients grad;
-    status = memory_of(m, &mem);
+    status = memory_of(m, SLUICE_BACKWARD, &mem);
     if (!status) status = gradients_of(m, &grad);
     for (uint64_t first = 0; !status && first < m->rows; first += SLC_GPT2_CHUNK) {
         uint64_t left = m->rows - first;
@@ -220,7 +220,7 @@ sluice_status slc_gpt2_head_evaluate(sluice_gpt2 *m, const int32_t *targets, flo
     if (status) return status;
 
     head_memory mem;
-    status = memory_of(m, &mem);
+    status = memory_of(m, SLUICE_FORWARD, &mem);
     if (!status)
         status = slc_copy(m->stream, sluice_activation_data(m->head.targets), targets, m->rows * sizeof *targets);
     for (uint64_t first = 0; !status && first < m->rows; first += SLC_GPT2_CHUNK) {

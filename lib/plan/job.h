@@ -41,7 +41,7 @@ typedef struct {
 typedef struct {
     const char *name;
     uint64_t bytes;
-    uint32_t layer; /* valid in its two slots */
+    uint32_t slot; /* of one micro-batch: where it is valid */
 } slc_workspace_life;
 
 typedef struct {

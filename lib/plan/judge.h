@@ -65,7 +65,7 @@ typedef struct {
     uint32_t *unit_lists;       /* [units]: a unit's first list */
     slc_layer_use *uses;        /* those of a layer together */
     uint32_t *use_start;        /* [layers + 1] */
-    uint32_t *workspaces;       /* the same */
+    uint32_t *workspaces;       /* the same of slots */
     uint32_t *workspace_start;
     slc_pass passes[2];
     slc_sure *known[2]; /* at an item's start, in the first pass and in the second */

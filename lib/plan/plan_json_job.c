@@ -76,7 +76,7 @@ static json_t *workspaces_of(const slc_job *job)
     json_t *workspaces = json_array();
     for (uint32_t w = 0; w < job->workspace_count; w++) {
         const slc_workspace_life *life = &job->workspaces[w];
-        json_t *row = json_pack("[s, I, i]", life->name, (json_int_t)life->bytes, (int)life->layer);
+        json_t *row = json_pack("[s, I, i]", life->name, (json_int_t)life->bytes, (int)life->slot);
         if (json_array_append_new(workspaces, row)) goto fail;
     }
     return workspaces;

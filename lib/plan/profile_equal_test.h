@@ -31,7 +31,7 @@ TEST_EQUAL bool test_lives_equal(const slc_job *a, const slc_job *b)
     }
     for (uint32_t i = 0; i < a->workspace_count; i++) {
         const slc_workspace_life *x = &a->workspaces[i], *y = &b->workspaces[i];
-        if (strcmp(x->name, y->name) || x->bytes != y->bytes || x->layer != y->layer) return false;
+        if (strcmp(x->name, y->name) || x->bytes != y->bytes || x->slot != y->slot) return false;
     }
     return true;
 }

@@ -23,7 +23,8 @@ static const char *const seeds[] = {
     "\"backward_value\":false}]}],\"activations\":[{\"name\":\"a\",\"bytes\":64,\"recomputable\":true},{\"name\":\"x\","
     "\"bytes\":8,\"first\":\"forward a\",\"last\":\"backward b\",\"last_in_evaluation\":null},{\"name\":\"y\","
     "\"bytes\":8,\"first\":\"backward b\",\"last\":\"backward a\",\"last_in_evaluation\":null}],"
-    "\"workspaces\":[{\"name\":\"w\",\"bytes\":9,\"layer\":\"b\"}]}",
+    "\"workspaces\":[{\"name\":\"w\",\"bytes\":9,\"layer\":\"b\"},{\"name\":\"v\",\"bytes\":5,\"slot\":\"backward "
+    "b\"}]}",
 };
 
 static void check(const char *text, size_t length)

@@ -422,39 +422,55 @@ static sluice_status read_activations(reader *r)
 }
 
 typedef struct {
-    const char *name, *layer;
+    const char *name, *slot, *layer;
     uint64_t bytes;
 } workspace_row;
 
 static const slc_json_field workspace_fields[] = {
     FIELD(workspace_row, name, "name", SLC_JSON_NAME, true),
     FIELD(workspace_row, bytes, "bytes", SLC_JSON_SIZE, true),
+    FIELD(workspace_row, slot, "slot", SLC_JSON_NAME, false),
     FIELD(workspace_row, layer, "layer", SLC_JSON_NAME, false),
 };
 
-static sluice_status read_workspace(const reader *r, const slc_json_place *at, const json_t *object,
-                                    slc_workspace_life *life)
+static void add_workspace(slc_job *job, const workspace_row *row, uint32_t slot)
+{
+    job->workspaces[job->workspace_count++] =
+        (slc_workspace_life){.name = row->name, .bytes = row->bytes, .slot = slot};
+}
+
+/* Of one slot, or without one of the two of a layer: a workspace each. */
+static sluice_status read_workspace(reader *r, const slc_json_place *at, const json_t *object)
 {
     workspace_row row = {0};
-    slc_json_place place = {at, "layer", 0};
+    slc_json_place slot_place = {at, "slot", 0}, layer_place = {at, "layer", 0};
+    uint32_t slot = 0, layer = 0;
     sluice_status status = slc_json_members(at, object, workspace_fields, COUNT_OF(workspace_fields), &row);
-    *life = (slc_workspace_life){.name = row.name, .bytes = row.bytes};
-    if (!status) status = find_layer(r, &place, row.layer ? row.layer : row.name, &life->layer);
-    return status;
+    if (!status && row.slot && row.layer)
+        status = slc_json_fault(&layer_place, "there is a slot too; give one of them");
+    if (!status && row.slot) {
+        status = find_slot(r, &slot_place, row.slot, &slot);
+        if (!status) add_workspace(&r->job, &row, slot);
+        return status;
+    }
+    if (!status) status = find_layer(r, &layer_place, row.layer ? row.layer : row.name, &layer);
+    if (status) return status;
+    add_workspace(&r->job, &row, slc_forward_slot(layer));
+    add_workspace(&r->job, &row, slc_backward_slot(&r->job, layer));
+    return SLUICE_OK;
 }
 
 static sluice_status read_workspaces(reader *r)
 {
     slc_json_place list = {&r->top, "workspaces", 0};
     size_t count = json_array_size(r->row.workspaces);
-    if (count >= INT32_MAX) return slc_json_fault(&list, "%zu are too many", count);
-    r->job.workspaces = calloc(count + 1, sizeof *r->job.workspaces);
+    if (count >= INT32_MAX / 2) return slc_json_fault(&list, "%zu are too many", count);
+    r->job.workspaces = calloc(2 * count + 1, sizeof *r->job.workspaces);
     if (!r->job.workspaces) return slc_error(SLUICE_ERR_MEMORY, "%zu workspaces", count);
-    r->job.workspace_count = (uint32_t)count;
     sluice_status status = SLUICE_OK;
     for (size_t w = 0; !status && w < count; w++) {
         slc_json_place at = {&list, NULL, w};
-        status = read_workspace(r, &at, json_array_get(r->row.workspaces, w), &r->job.workspaces[w]);
+        status = read_workspace(r, &at, json_array_get(r->row.workspaces, w));
     }
     return status;
 }

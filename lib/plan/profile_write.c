@@ -148,8 +148,7 @@ static void put_workspaces(slc_json_text *text, const slc_job *job)
     for (uint32_t w = 0; w < job->workspace_count; w++) {
         begin_row(text, w, job->workspaces[w].name);
         put_size(text, "bytes", job->workspaces[w].bytes);
-        slc_json_text_add(text, ", \"layer\": ");
-        slc_json_text_string(text, job->layers[job->workspaces[w].layer]);
+        put_slot(text, job, "slot", job->workspaces[w].slot);
         slc_json_text_add(text, "}");
     }
     close_list(text, job->workspace_count);

@@ -146,8 +146,8 @@ static bool gathered_lives(const memory *m, uint32_t i)
 static bool workspaces_live(const memory *m, uint32_t i)
 {
     const slc_judge *j = m->j;
-    uint32_t layer = slc_slot_layer(j->job, j->program->items[i].slot);
-    for (uint32_t w = j->workspace_start[layer]; w < j->workspace_start[layer + 1]; w++)
+    uint32_t slot = j->program->items[i].slot;
+    for (uint32_t w = j->workspace_start[slot]; w < j->workspace_start[slot + 1]; w++)
         if (!whole_lives(m, find(m, SLC_BUFFER_WORKSPACE, SLC_NONE, j->workspaces[w]), i, i)) return false;
     return true;
 }

@@ -1,5 +1,5 @@
-/* The validator's index of a program: the runs of each operation by block, the uses and workspaces of each layer. And
- * the first question to it: is everything moved, once? */
+/* The validator's index of a program: the runs of each operation by block, the uses of each layer, the workspaces of
+ * each slot. And the first question to it: is everything moved, once? */
 #include "lib/plan/judge.h"
 
 #include "lib/base/status.h"
@@ -111,11 +111,11 @@ static void fill_uses(slc_judge *j)
 
 static void fill_workspaces(slc_judge *j)
 {
-    for (uint32_t w = 0; w < j->job->workspace_count; w++) j->workspace_start[j->job->workspaces[w].layer]++;
-    sum_up(j->workspace_start, j->job->layer_count);
+    for (uint32_t w = 0; w < j->job->workspace_count; w++) j->workspace_start[j->job->workspaces[w].slot]++;
+    sum_up(j->workspace_start, slc_job_slots(j->job));
     for (uint32_t w = 0; w < j->job->workspace_count; w++)
-        j->workspaces[j->workspace_start[j->job->workspaces[w].layer]++] = w;
-    move_back(j->workspace_start, j->job->layer_count);
+        j->workspaces[j->workspace_start[j->job->workspaces[w].slot]++] = w;
+    move_back(j->workspace_start, slc_job_slots(j->job));
 }
 
 sluice_status slc_judge_index_init(slc_judge *j)
@@ -133,7 +133,7 @@ sluice_status slc_judge_index_init(slc_judge *j)
     j->uses = calloc(uses + 1, sizeof *j->uses);
     j->use_start = calloc(layers, sizeof *j->use_start);
     j->workspaces = calloc((size_t)j->job->workspace_count + 1, sizeof *j->workspaces);
-    j->workspace_start = calloc(layers, sizeof *j->workspace_start);
+    j->workspace_start = calloc((size_t)slc_job_slots(j->job) + 2, sizeof *j->workspace_start);
     if (!j->unit_lists || !j->runs || !j->run_start || !j->uses || !j->use_start || !j->workspaces ||
         !j->workspace_start)
         return slc_error(SLUICE_ERR_MEMORY, "validator");
