@@ -44,6 +44,7 @@ static slc_attention_shape attention_shape(const sluice_gpt2 *m)
                                  .tokens = m->tokens,
                                  .heads = m->config.heads,
                                  .head_size = m->config.channels / m->config.heads,
+                                 .row_stride = 3 * m->config.channels,
                                  .causal = true};
 }
 
@@ -207,10 +208,12 @@ static sluice_status norm_backward(sluice_gpt2 *m, slc_gpt2_block *block, slc_gp
 static sluice_status forward_kept(sluice_gpt2 *m, slc_gpt2_block *block, const block_memory *mem)
 {
     slc_attention_shape shape = attention_shape(m);
+    const uint64_t channels = m->config.channels;
     sluice_status status = norm(m, block, SLC_GPT2_LN1_GAMMA, mem->input, NULL, NULL, mem->narrow, mem);
     if (!status) status = linear(m, block, QKV, mem->narrow, mem->qkv, mem->scratch);
     if (!status)
-        status = slc_attention_forward(m->stream, &shape, mem->qkv, mem->attention, mem->logsumexp, mem->scratch);
+        status = slc_attention_forward(m->stream, &shape, mem->qkv, mem->qkv + channels, mem->qkv + 2 * channels,
+                                       mem->attention, mem->logsumexp, mem->scratch);
     if (!status) status = linear(m, block, PROJECTION, mem->attention, mem->mid, mem->scratch);
     if (!status) status = norm(m, block, SLC_GPT2_LN2_GAMMA, mem->mid, mem->input, mem->mid, mem->narrow, mem);
     if (!status) status = linear(m, block, FC, mem->narrow, mem->hidden, mem->scratch);
@@ -248,11 +251,13 @@ static sluice_status mlp_backward(sluice_gpt2 *m, slc_gpt2_block *block, float *
 static sluice_status attention_backward(sluice_gpt2 *m, slc_gpt2_block *block, float *dstream, const block_memory *mem)
 {
     slc_attention_shape shape = attention_shape(m);
+    const uint64_t channels = m->config.channels;
     sluice_status status = linear_params(m, block, PROJECTION, mem->attention, dstream, mem->scratch);
     if (!status) status = linear_input(m, block, PROJECTION, dstream, mem->narrow, mem->scratch);
     if (!status)
-        status = slc_attention_backward(m->stream, &shape, mem->qkv, mem->attention, mem->logsumexp, mem->narrow,
-                                        mem->wide, mem->scratch);
+        status = slc_attention_backward(m->stream, &shape, mem->qkv, mem->qkv + channels, mem->qkv + 2 * channels,
+                                        mem->attention, mem->logsumexp, mem->narrow, mem->wide, mem->wide + channels,
+                                        mem->wide + 2 * channels, SLUICE_FP32, NULL, false, mem->scratch);
     if (!status) status = norm(m, block, SLC_GPT2_LN1_GAMMA, mem->input, NULL, NULL, mem->narrow, mem);
     if (!status) status = linear_params(m, block, QKV, mem->narrow, mem->wide, mem->scratch);
     if (!status) status = linear_input(m, block, QKV, mem->wide, mem->narrow, mem->scratch);

@@ -7,28 +7,65 @@
 
 enum { LANE_COUNT = 16, GROUP_ROWS = 8 };
 
-uint64_t slc_attention_forward_floats(const slc_attention_shape *s)
+static uint64_t take(uint64_t *floats, uint64_t count)
 {
-    const uint64_t keys = ATTENTION_FORWARD_KEYS, queries = ATTENTION_FORWARD_QUERIES;
-    uint64_t padded = attention_padded(s->head_size, LANE_COUNT);
-    uint64_t values = s->head_size % LANE_COUNT ? s->tokens * padded : 0;
-    return GROUP_ROWS * keys + queries * (padded + LANE_COUNT) + values +
-           attention_padded(s->tokens, keys) * s->head_size;
+    uint64_t at = *floats;
+    *floats += attention_padded(count, LANE_COUNT);
+    return at;
 }
 
-uint64_t slc_attention_backward_floats(const slc_attention_shape *s)
+/* The table is read and written by whole lanes from any place in it. */
+static uint64_t table_floats(const slc_attention_shape *s)
+{
+    return s->relative ? attention_distances(s) + 3 + LANE_COUNT : 0;
+}
+
+slc_attention_forward_space slc_attention_forward_layout(const slc_attention_shape *s)
+{
+    const uint64_t keys = ATTENTION_FORWARD_KEYS, queries = ATTENTION_FORWARD_QUERIES;
+    const uint64_t padded = attention_padded(s->head_size, LANE_COUNT);
+    slc_attention_forward_space at = {0};
+    at.scores = take(&at.floats, GROUP_ROWS * keys);
+    at.addends = take(&at.floats, GROUP_ROWS * keys + LANE_COUNT);
+    at.query = take(&at.floats, queries * padded);
+    at.sums = take(&at.floats, queries * padded);
+    at.weights = take(&at.floats, queries * LANE_COUNT);
+    at.mask = take(&at.floats, s->key_mask ? s->tokens : 0);
+    at.table = take(&at.floats, table_floats(s));
+    at.values = take(&at.floats, attention_padded(s->tokens, keys) * padded);
+    at.keys = take(&at.floats, attention_padded(s->tokens, keys) * s->head_size);
+    return at;
+}
+
+slc_attention_backward_space slc_attention_backward_layout(const slc_attention_shape *s)
 {
     const uint64_t keys = ATTENTION_BACKWARD_KEYS, queries = ATTENTION_BACKWARD_QUERIES;
-    uint64_t padded = attention_padded(s->head_size, LANE_COUNT);
-    uint64_t whole = s->head_size % LANE_COUNT ? s->tokens * padded : 0;
-    return 2 * s->head_size * keys + 2 * queries * keys + 2 * keys * padded + s->tokens * padded +
-           attention_padded(s->tokens, LANE_COUNT) + 3 * whole;
+    const uint64_t padded = attention_padded(s->head_size, LANE_COUNT);
+    slc_attention_backward_space at = {0};
+    at.q = take(&at.floats, queries * padded);
+    at.dout = take(&at.floats, queries * padded);
+    at.k = take(&at.floats, keys * padded);
+    at.kt = take(&at.floats, keys * s->head_size);
+    at.vt = take(&at.floats, keys * s->head_size);
+    at.p = take(&at.floats, queries * keys);
+    at.ds = take(&at.floats, queries * keys);
+    at.dk = take(&at.floats, keys * padded);
+    at.dv = take(&at.floats, keys * padded);
+    at.addends = take(&at.floats, GROUP_ROWS * keys + LANE_COUNT);
+    at.delta = take(&at.floats, s->tokens);
+    at.mask = take(&at.floats, s->key_mask ? s->tokens : 0);
+    at.table = take(&at.floats, table_floats(s));
+    at.dtable = take(&at.floats, table_floats(s));
+    at.drelative = take(&at.floats, s->relative ? s->heads * (attention_distances(s) + 3) : 0);
+    at.dq = take(&at.floats, s->tokens * padded);
+    return at;
 }
 
 static uint64_t part_floats(const slc_attention_shape *shape)
 {
-    uint64_t forward = slc_attention_forward_floats(shape), backward = slc_attention_backward_floats(shape);
-    return attention_padded(forward > backward ? forward : backward, LANE_COUNT);
+    uint64_t forward = slc_attention_forward_layout(shape).floats;
+    uint64_t backward = slc_attention_backward_layout(shape).floats;
+    return forward > backward ? forward : backward;
 }
 
 uint64_t slc_attention_workspace_bytes(const slc_stream *stream, const slc_attention_shape *shape)
@@ -36,42 +73,91 @@ uint64_t slc_attention_workspace_bytes(const slc_stream *stream, const slc_atten
     return slc_host_parts(stream, shape->batch * shape->heads, 1) * part_floats(shape) * sizeof(float);
 }
 
-static sluice_status check(const slc_stream *stream, const slc_attention_shape *shape, const char *what)
+/* Checks the shape and gives its strides. */
+static sluice_status resolve(const slc_stream *stream, const slc_attention_shape *shape, const char *what,
+                             slc_attention_shape *out)
 {
-    if (!shape->head_size || !shape->heads)
-        return slc_error(SLUICE_ERR_ARGUMENT, "kernel %s: no heads, or heads of size 0", what);
+    const uint64_t all = shape->heads * shape->head_size;
+    *out = *shape;
+    if (!out->row_stride) out->row_stride = all;
+    if (!out->out_stride) out->out_stride = all;
+    if (!all) return slc_error(SLUICE_ERR_ARGUMENT, "kernel %s: no heads, or heads of size 0", what);
+    if (shape->dtype != SLUICE_FP32 && shape->dtype != SLUICE_BF16)
+        return slc_error(SLUICE_ERR_ARGUMENT, "kernel %s: dtype %d is neither fp32 nor bf16", what, (int)shape->dtype);
+    if (out->row_stride < all || out->out_stride < all)
+        return slc_error(SLUICE_ERR_ARGUMENT, "kernel %s: tokens are %llu and %llu elements apart, but heads take %llu",
+                         what, (unsigned long long)out->row_stride, (unsigned long long)out->out_stride,
+                         (unsigned long long)all);
+    if (shape->relative && shape->tokens != 1 + shape->window_h * shape->window_w)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "kernel %s: %llu tokens, but a window of %llu x %llu has one more than %llu", what,
+                         (unsigned long long)shape->tokens, (unsigned long long)shape->window_h,
+                         (unsigned long long)shape->window_w, (unsigned long long)(shape->window_h * shape->window_w));
     return slc_host_check(stream, what);
 }
 
-sluice_status slc_attention_forward(slc_stream *stream, const slc_attention_shape *shape, const float *qkv, float *out,
-                                    float *logsumexp, void *workspace)
+sluice_status slc_attention_forward(slc_stream *stream, const slc_attention_shape *shape, const void *q, const void *k,
+                                    const void *v, void *out, float *logsumexp, void *workspace)
 {
-    sluice_status status = check(stream, shape, "attention_forward");
-    if (status) return status;
-    slc_attention_forward_args args = {.shape = *shape,
-                                       .qkv = qkv,
+    slc_attention_forward_args args = {.q = q,
+                                       .k = k,
+                                       .v = v,
                                        .out = out,
                                        .logsumexp = logsumexp,
                                        .workspace = workspace,
                                        .workspace_floats = part_floats(shape)};
+    sluice_status status = resolve(stream, shape, "attention_forward", &args.shape);
+    if (status) return status;
     slc_host_run(stream, shape->batch * shape->heads, 1, 1, SLC_ISA_PICK(slc_attention_forward_range), &args);
     return SLUICE_OK;
 }
 
-sluice_status slc_attention_backward(slc_stream *stream, const slc_attention_shape *shape, const float *qkv,
-                                     const float *out, const float *logsumexp, const float *dout, float *dqkv,
+/* The parts' sums, in their order; the table has a column for each head. */
+static void drelative_join(const slc_stream *stream, const slc_attention_backward_args *args, sluice_dtype gradient,
+                           void *drelative, bool fresh)
+{
+    const slc_attention_shape *s = &args->shape;
+    const uint64_t rows = attention_distances(s) + 3, from = slc_attention_backward_layout(s).drelative;
+    const uint32_t parts = slc_host_parts(stream, s->batch * s->heads, 1);
+    for (uint64_t row = 0; row < rows; row++)
+        for (uint64_t head = 0; head < s->heads; head++) {
+            const float *sums = args->workspace + from + head * rows + row;
+            float sum = 0;
+            for (uint32_t part = 0; part < parts; part++) sum += sums[part * args->workspace_floats];
+            uint64_t at = row * s->heads + head;
+            if (gradient == SLUICE_BF16) {
+                uint16_t *to = (uint16_t *)drelative + at;
+                *to = sluice_bf16_from_float(fresh ? sum : sluice_bf16_to_float(*to) + sum);
+            } else {
+                float *to = (float *)drelative + at;
+                *to = fresh ? sum : *to + sum;
+            }
+        }
+}
+
+sluice_status slc_attention_backward(slc_stream *stream, const slc_attention_shape *shape, const void *q, const void *k,
+                                     const void *v, const void *out, const float *logsumexp, const void *dout, void *dq,
+                                     void *dk, void *dv, sluice_dtype gradient, void *drelative, int fresh,
                                      void *workspace)
 {
-    sluice_status status = check(stream, shape, "attention_backward");
-    if (status) return status;
-    slc_attention_backward_args args = {.shape = *shape,
-                                        .qkv = qkv,
+    slc_attention_backward_args args = {.q = q,
+                                        .k = k,
+                                        .v = v,
                                         .out = out,
-                                        .logsumexp = logsumexp,
                                         .dout = dout,
-                                        .dqkv = dqkv,
+                                        .logsumexp = logsumexp,
+                                        .dq = dq,
+                                        .dk = dk,
+                                        .dv = dv,
+                                        .drelative = drelative,
                                         .workspace = workspace,
                                         .workspace_floats = part_floats(shape)};
+    sluice_status status = resolve(stream, shape, "attention_backward", &args.shape);
+    if (status) return status;
+    if (drelative && !shape->relative)
+        return slc_error(SLUICE_ERR_ARGUMENT, "kernel attention_backward: a gradient of a relative-position bias that "
+                                              "the shape does not have");
     slc_host_run(stream, shape->batch * shape->heads, 1, 1, SLC_ISA_PICK(slc_attention_backward_range), &args);
+    if (drelative) drelative_join(stream, &args, gradient, drelative, fresh);
     return SLUICE_OK;
 }

@@ -1,154 +1,187 @@
 /* Flash attention backward (arXiv 2205.14135, algorithm 4): weights are recomputed tile by tile from logsumexp. A tile
  * of keys keeps its dK and dV at hand while all queries pass; dQ gathers in the workspace. */
+#include "lib/kernels/attention/attention_addends.h"
 #include "lib/kernels/attention/attention_cpu.h"
 #include "lib/kernels/attention/attention_tile.h"
-
-#include <math.h>
 
 enum { KEYS = ATTENTION_BACKWARD_KEYS, QUERIES = ATTENTION_BACKWARD_QUERIES };
 
 typedef struct {
-    uint64_t tokens, depth, width; /* head size, and lanes that hold it */
-    bool causal;
+    const slc_attention_shape *shape;
+    uint64_t depth, padded; /* head size, and in whole lanes */
+    uint64_t seen;          /* keys behind are seen by no query */
     float scale;
-    tile_right q, k, dout;  /* rows in whole lanes */
+    addends addends;
+    float *addend_rows;     /* [GROUP][KEYS] */
     const float *logsumexp; /* [tokens] */
     float *delta;           /* [tokens]: dout . out */
-    float *kt, *vt;         /* [depth][KEYS] of this tile */
+    float *q, *dout;        /* [QUERIES][padded]; q times scale */
+    float *k;               /* [KEYS][padded] of this tile */
+    float *kt, *vt;         /* [depth][KEYS] of it */
     float *p, *ds;          /* [QUERIES][KEYS]: weights, and derivative by the scores */
-    float *dq;              /* [tokens][width * LANES] */
-    float *dk, *dv;         /* [KEYS][width * LANES] */
+    float *dq;              /* [tokens][padded]; still to be multiplied by scale */
+    float *dk, *dv;         /* [KEYS][padded] */
 } head;
 
-/* From scores and dout . v to weights and their derivative; zero behind `valid`. */
-LANES_INLINE void row_derivative(const head *h, float *p, float *ds, uint64_t valid, uint64_t query)
+/* From scores and dout . v to weights and their derivative. */
+LANES_INLINE void row_derivative(const head *h, float *p, float *ds, const float *addend, uint64_t count,
+                                 uint64_t query)
 {
-    lanes scale = lanes_set(h->scale), base = lanes_set(-h->logsumexp[query]), delta = lanes_set(h->delta[query]);
-    uint64_t at = 0;
-    for (; at + LANES <= valid; at += LANES) {
-        lanes weight = lanes_exp(lanes_fma(lanes_load(p + at), scale, base));
+    lanes base = lanes_set(h->logsumexp[query]), delta = lanes_set(h->delta[query]);
+    for (uint64_t at = 0; at < count; at += LANES) {
+        lanes score = lanes_load(p + at);
+        if (addend) score = lanes_add(score, lanes_load(addend + at));
+        lanes weight = lanes_exp(lanes_sub(score, base));
         lanes_store(p + at, weight);
-        lanes_store(ds + at, lanes_mul(lanes_mul(weight, lanes_sub(lanes_load(ds + at), delta)), scale));
-    }
-    if (at < valid) {
-        lanes weight = lanes_exp(lanes_fma(lanes_load(p + at), scale, base));
-        lanes slope = lanes_mul(lanes_mul(weight, lanes_sub(lanes_load(ds + at), delta)), scale);
-        lanes_store(p + at, lanes_first(weight, valid - at, 0.0f));
-        lanes_store(ds + at, lanes_first(slope, valid - at, 0.0f));
-        at += LANES;
-    }
-    for (; at < KEYS; at += LANES) {
-        lanes_store(p + at, lanes_set(0.0f));
-        lanes_store(ds + at, lanes_set(0.0f));
+        lanes_store(ds + at, lanes_mul(weight, lanes_sub(lanes_load(ds + at), delta)));
     }
 }
 
-/* Queries q0..q0+rows-1, whose rows of p and ds begin at `r`, against keys k0..k0+count-1. */
-static void group_step(const head *h, uint64_t r, uint64_t q0, uint64_t rows, uint64_t k0, uint64_t count)
+/* Zeros from `valid` on. */
+LANES_INLINE void row_cut(float *row, uint64_t valid)
 {
-    const uint64_t used = attention_padded(count, LANES) / LANES, padded = h->width * LANES;
-    float *p = h->p + r * KEYS, *ds = h->ds + r * KEYS;
-    tile_product(rows, used, h->depth, (tile_left){h->q.at + q0 * h->q.row, h->q.row, 1}, h->kt, KEYS,
-                 (tile_out){p, KEYS}, false);
-    tile_product(rows, used, h->depth, (tile_left){h->dout.at + q0 * h->dout.row, h->dout.row, 1}, h->vt, KEYS,
-                 (tile_out){ds, KEYS}, false);
-    for (uint64_t i = 0; i < rows; i++) {
-        uint64_t valid = h->causal && q0 + i + 1 - k0 < count ? q0 + i + 1 - k0 : count;
-        row_derivative(h, p + i * KEYS, ds + i * KEYS, valid, q0 + i);
+    if (valid % LANES) {
+        float *border = row + valid / LANES * LANES;
+        lanes_store(border, lanes_first(lanes_load(border), valid % LANES, 0.0f));
     }
-    tile_product(rows, h->width, count, (tile_left){ds, KEYS, 1}, h->k.at + k0 * h->k.row, h->k.row,
+    for (uint64_t at = attention_padded(valid, LANES); at < KEYS; at += LANES) lanes_store(row + at, lanes_set(0.0f));
+}
+
+/* Queries q0..q0+rows-1, which are `first` and later of their block, against keys k0..end-1. */
+static void group_step(const head *h, uint64_t first, uint64_t q0, uint64_t rows, uint64_t k0, uint64_t end)
+{
+    const uint64_t used = attention_padded(end - k0, LANES) / LANES, padded = h->padded;
+    const bool add = addends_any(&h->addends);
+    float *p = h->p + first * KEYS, *ds = h->ds + first * KEYS;
+    if (add) addends_rows(&h->addends, q0, rows, k0, end, h->addend_rows, KEYS);
+    tile_product(rows, used, h->depth, (tile_left){h->q + first * padded, padded, 1}, h->kt, KEYS, (tile_out){p, KEYS},
+                 false);
+    tile_product(rows, used, h->depth, (tile_left){h->dout + first * padded, padded, 1}, h->vt, KEYS,
+                 (tile_out){ds, KEYS}, false);
+    for (uint64_t r = 0; r < rows; r++) {
+        uint64_t valid_end = h->shape->causal && q0 + r + 1 < end ? q0 + r + 1 : end;
+        float *weights = p + r * KEYS, *slopes = ds + r * KEYS;
+        if (add)
+            row_derivative(h, weights, slopes, h->addend_rows + r * KEYS, valid_end - k0, q0 + r);
+        else
+            row_derivative(h, weights, slopes, NULL, valid_end - k0, q0 + r);
+        row_cut(weights, valid_end - k0), row_cut(slopes, valid_end - k0);
+        if (h->addends.dtable) addends_relative_backward(&h->addends, q0 + r, k0, valid_end, slopes);
+    }
+    tile_product(rows, padded / LANES, end - k0, (tile_left){ds, KEYS, 1}, h->k, padded,
                  (tile_out){h->dq + q0 * padded, padded}, true);
 }
 
 /* dV += P^T dO and dK += dS^T Q for the block of queries q0..q0+rows-1. */
 static void keys_step(const head *h, uint64_t q0, uint64_t rows, uint64_t k0, uint64_t count)
 {
-    const uint64_t padded = h->width * LANES;
+    const uint64_t padded = h->padded, width = padded / LANES;
     for (uint64_t g = 0; g < count; g += GROUP) {
         uint64_t some = count - g < GROUP ? count - g : GROUP;
-        uint64_t skip = h->causal && k0 + g > q0 ? k0 + g - q0 : 0; /* earlier queries do not see these keys */
+        uint64_t skip = h->shape->causal && k0 + g > q0 ? k0 + g - q0 : 0; /* earlier queries do not see these keys */
         if (skip >= rows) continue;
-        tile_product(some, h->width, rows - skip, (tile_left){h->p + skip * KEYS + g, 1, KEYS},
-                     h->dout.at + (q0 + skip) * h->dout.row, h->dout.row, (tile_out){h->dv + g * padded, padded}, true);
-        tile_product(some, h->width, rows - skip, (tile_left){h->ds + skip * KEYS + g, 1, KEYS},
-                     h->q.at + (q0 + skip) * h->q.row, h->q.row, (tile_out){h->dk + g * padded, padded}, true);
+        tile_product(some, width, rows - skip, (tile_left){h->p + skip * KEYS + g, 1, KEYS}, h->dout + skip * padded,
+                     padded, (tile_out){h->dv + g * padded, padded}, true);
+        tile_product(some, width, rows - skip, (tile_left){h->ds + skip * KEYS + g, 1, KEYS}, h->q + skip * padded,
+                     padded, (tile_out){h->dk + g * padded, padded}, true);
     }
 }
 
-static void key_tile(const head *h, uint64_t k0, uint64_t count)
+/* Elements of the arrays where this head begins. */
+typedef struct {
+    uint64_t in, out;
+} place;
+
+static void key_tile(const head *h, const slc_attention_backward_args *args, place at, uint64_t k0, uint64_t count)
 {
-    const uint64_t padded = h->width * LANES;
-    memset(h->dk, 0, count * padded * sizeof *h->dk);
-    memset(h->dv, 0, count * padded * sizeof *h->dv);
-    for (uint64_t q0 = h->causal ? k0 : 0; q0 < h->tokens; q0 += QUERIES) {
-        uint64_t rows = h->tokens - q0 < QUERIES ? h->tokens - q0 : QUERIES;
+    const slc_attention_shape *s = h->shape;
+    const uint64_t keys_at = at.in + k0 * s->row_stride;
+    tile_pack(s->dtype, count, h->depth, args->v, keys_at, s->row_stride, 1.0f, h->k);
+    tile_transpose(count, h->depth, h->k, h->padded, h->vt, KEYS);
+    tile_pack(s->dtype, count, h->depth, args->k, keys_at, s->row_stride, 1.0f, h->k);
+    tile_transpose(count, h->depth, h->k, h->padded, h->kt, KEYS);
+    memset(h->dk, 0, count * h->padded * sizeof *h->dk);
+    memset(h->dv, 0, count * h->padded * sizeof *h->dv);
+    for (uint64_t q0 = s->causal ? k0 : 0; q0 < s->tokens; q0 += QUERIES) {
+        uint64_t rows = s->tokens - q0 < QUERIES ? s->tokens - q0 : QUERIES;
+        tile_pack(s->dtype, rows, h->depth, args->q, at.in + q0 * s->row_stride, s->row_stride, h->scale, h->q);
+        tile_pack(s->dtype, rows, h->depth, args->dout, at.out + q0 * s->out_stride, s->out_stride, 1.0f, h->dout);
         for (uint64_t g = 0; g < rows; g += GROUP) {
             uint64_t some = rows - g < GROUP ? rows - g : GROUP, last = q0 + g + some;
-            uint64_t seen = h->causal && last - k0 < count ? last - k0 : count;
-            group_step(h, g, q0 + g, some, k0, seen);
+            uint64_t end = s->causal && last - k0 < count ? last : k0 + count;
+            group_step(h, g, q0 + g, some, k0, end);
         }
         keys_step(h, q0, rows, k0, count);
     }
+    tile_unpack(s->dtype, count, h->depth, h->dk, 1.0f, args->dk, keys_at, s->row_stride);
+    tile_unpack(s->dtype, count, h->depth, h->dv, 1.0f, args->dv, keys_at, s->row_stride);
 }
 
-static float dot(uint64_t count, const float *a, const float *b)
+LANES_INLINE float dot_as(const sluice_dtype dtype, uint64_t count, const void *a, const void *b, uint64_t at)
 {
     lanes sum = lanes_set(0.0f);
     for (uint64_t i = 0; i < count; i += LANES)
-        sum = lanes_fma(lanes_load_some(a + i, count - i, 0.0f), lanes_load_some(b + i, count - i, 0.0f), sum);
+        sum = lanes_fma(lanes_load_some_as(dtype, a, at + i, count - i, 0.0f),
+                        lanes_load_some_as(dtype, b, at + i, count - i, 0.0f), sum);
     return lanes_sum(sum);
 }
 
-static void store_rows(uint64_t rows, const head *h, const float *from, float *to, uint64_t row)
+static void head_backward(head *h, const slc_attention_backward_args *args, place at)
 {
-    for (uint64_t r = 0; r < rows; r++) memcpy(to + r * row, from + r * h->width * LANES, h->depth * sizeof *to);
-}
-
-static void head_backward(head *h, const float *k, const float *v, const float *out, const float *dout, uint64_t row,
-                          uint64_t out_row, float *dqkv, uint64_t all)
-{
-    for (uint64_t t = 0; t < h->tokens; t++) h->delta[t] = dot(h->depth, out + t * out_row, dout + t * out_row);
-    memset(h->dq, 0, h->tokens * h->width * LANES * sizeof *h->dq);
-    for (uint64_t k0 = 0; k0 < h->tokens; k0 += KEYS) {
-        uint64_t count = h->tokens - k0 < KEYS ? h->tokens - k0 : KEYS;
-        tile_transpose(count, h->depth, k + k0 * row, row, h->kt, KEYS);
-        tile_transpose(count, h->depth, v + k0 * row, row, h->vt, KEYS);
-        key_tile(h, k0, count);
-        store_rows(count, h, h->dk, dqkv + all + k0 * row, row);
-        store_rows(count, h, h->dv, dqkv + 2 * all + k0 * row, row);
+    const slc_attention_shape *s = h->shape;
+    for (uint64_t t = 0; t < s->tokens; t++) {
+        uint64_t row = at.out + t * s->out_stride;
+        h->delta[t] = s->dtype == SLUICE_BF16 ? dot_as(SLUICE_BF16, h->depth, args->out, args->dout, row)
+                                              : dot_as(SLUICE_FP32, h->depth, args->out, args->dout, row);
     }
-    store_rows(h->tokens, h, h->dq, dqkv, row);
+    memset(h->dq, 0, s->tokens * h->padded * sizeof *h->dq);
+    for (uint64_t k0 = 0; k0 < h->seen; k0 += KEYS)
+        key_tile(h, args, at, k0, h->seen - k0 < KEYS ? h->seen - k0 : KEYS);
+    tile_unpack(s->dtype, s->tokens, h->depth, h->dq, h->scale, args->dq, at.in, s->row_stride);
+
+    memset(h->dk, 0, h->padded * sizeof *h->dk);
+    for (uint64_t t = h->seen; t < s->tokens; t++) {
+        tile_unpack(s->dtype, 1, h->depth, h->dk, 1.0f, args->dk, at.in + t * s->row_stride, 0);
+        tile_unpack(s->dtype, 1, h->depth, h->dk, 1.0f, args->dv, at.in + t * s->row_stride, 0);
+    }
 }
 
 void SLC_ISA(slc_attention_backward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     const slc_attention_backward_args *args = context;
     const slc_attention_shape *s = &args->shape;
-    const uint64_t all = s->heads * s->head_size, row = 3 * all, padded = attention_padded(s->head_size, LANES);
-    const uint64_t whole = s->head_size % LANES ? s->tokens * padded : 0;
-    float *space = args->workspace + part * args->workspace_floats;
-    head h = {.tokens = s->tokens,
+    const slc_attention_backward_space space = slc_attention_backward_layout(s);
+    const uint64_t table_rows = attention_distances(s) + 3;
+    float *base = args->workspace + part * args->workspace_floats;
+    head h = {.shape = s,
               .depth = s->head_size,
-              .width = padded / LANES,
-              .causal = s->causal,
-              .scale = (float)(1.0 / sqrt((double)s->head_size))};
-    h.kt = space, space += s->head_size * KEYS;
-    h.vt = space, space += s->head_size * KEYS;
-    h.p = space, space += QUERIES * KEYS;
-    h.ds = space, space += QUERIES * KEYS;
-    h.dk = space, space += KEYS * padded;
-    h.dv = space, space += KEYS * padded;
-    h.dq = space, space += s->tokens * padded;
-    h.delta = space, space += attention_padded(s->tokens, LANES);
-
+              .padded = attention_padded(s->head_size, LANES),
+              .scale = (float)(1.0 / sqrt((double)s->head_size)),
+              .addend_rows = base + space.addends,
+              .delta = base + space.delta,
+              .q = base + space.q,
+              .dout = base + space.dout,
+              .k = base + space.k,
+              .kt = base + space.kt,
+              .vt = base + space.vt,
+              .p = base + space.p,
+              .ds = base + space.ds,
+              .dq = base + space.dq,
+              .dk = base + space.dk,
+              .dv = base + space.dv};
+    if (args->drelative) memset(base + space.drelative, 0, s->heads * table_rows * sizeof *base);
     for (uint64_t item = first; item < last; item++) {
-        uint64_t batch = item / s->heads, offset = item % s->heads * s->head_size;
-        uint64_t in = batch * s->tokens * row + offset, out = batch * s->tokens * all + offset;
-        const float *q = args->qkv + in;
-        h.q = tile_whole_lanes(s->tokens, s->head_size, q, row, space);
-        h.k = tile_whole_lanes(s->tokens, s->head_size, q + all, row, space + whole);
-        h.dout = tile_whole_lanes(s->tokens, s->head_size, args->dout + out, all, space + 2 * whole);
+        const uint64_t batch = item / s->heads, at = item % s->heads;
+        h.seen = addends_keys_seen(s, batch);
+        h.addends = addends_of(s, batch, at, base + space.mask, base + space.table);
         h.logsumexp = args->logsumexp + item * s->tokens;
-        head_backward(&h, q + all, q + 2 * all, args->out + out, args->dout + out, row, all, args->dqkv + in, all);
+        if (args->drelative) {
+            h.addends.dtable = base + space.dtable;
+            memset(h.addends.dtable, 0, (table_rows + LANES) * sizeof *base);
+        }
+        head_backward(&h, args,
+                      (place){batch * s->tokens * s->row_stride + at * s->head_size,
+                              batch * s->tokens * s->out_stride + at * s->head_size});
+        if (args->drelative) addends_relative_gather(&h.addends, base + space.drelative + at * table_rows);
     }
 }

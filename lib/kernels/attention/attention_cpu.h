@@ -13,24 +13,42 @@ enum {
     ATTENTION_BACKWARD_QUERIES = 64
 };
 
+/* Where things lie in the workspace of one part, in floats from its start. */
 typedef struct {
-    slc_attention_shape shape;
-    const float *qkv;
-    float *out, *logsumexp;
+    uint64_t mask, table, addends;                       /* attention_addends.h */
+    uint64_t query, keys, values, scores, sums, weights; /* forward */
+    uint64_t floats;                                     /* of all */
+} slc_attention_forward_space;
+
+typedef struct {
+    uint64_t mask, table, addends;
+    uint64_t dtable;    /* of one item, laid out as `table` */
+    uint64_t drelative; /* [heads][rows of the table], summed over the items of this part */
+    uint64_t q, dout, k, kt, vt, p, ds, dk, dv, dq, delta;
+    uint64_t floats;
+} slc_attention_backward_space;
+
+slc_attention_forward_space slc_attention_forward_layout(const slc_attention_shape *shape);
+slc_attention_backward_space slc_attention_backward_layout(const slc_attention_shape *shape);
+
+typedef struct {
+    slc_attention_shape shape; /* strides are never 0 here */
+    const void *q, *k, *v;
+    void *out;
+    float *logsumexp;
     float *workspace;
     uint64_t workspace_floats; /* of one part */
 } slc_attention_forward_args;
 
 typedef struct {
     slc_attention_shape shape;
-    const float *qkv, *out, *logsumexp, *dout;
-    float *dqkv;
+    const void *q, *k, *v, *out, *dout;
+    const float *logsumexp;
+    void *dq, *dk, *dv;
+    bool drelative; /* wanted */
     float *workspace;
-    uint64_t workspace_floats; /* of one part */
+    uint64_t workspace_floats;
 } slc_attention_backward_args;
-
-uint64_t slc_attention_forward_floats(const slc_attention_shape *shape);
-uint64_t slc_attention_backward_floats(const slc_attention_shape *shape);
 
 SLC_ISA_DECLARE(slc_attention_forward_range);
 SLC_ISA_DECLARE(slc_attention_backward_range);
@@ -38,6 +56,12 @@ SLC_ISA_DECLARE(slc_attention_backward_range);
 static inline uint64_t attention_padded(uint64_t count, uint64_t unit)
 {
     return (count + unit - 1) / unit * unit;
+}
+
+/* Rows of BEiT's table between patches; three more follow. */
+static inline uint64_t attention_distances(const slc_attention_shape *s)
+{
+    return s->relative ? (2 * s->window_h - 1) * (2 * s->window_w - 1) : 0;
 }
 
 #endif

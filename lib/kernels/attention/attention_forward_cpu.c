@@ -1,55 +1,63 @@
 /* Flash attention forward (arXiv 2205.14135, algorithm 1): a block of queries meets tiles of keys; a running maximum
  * and sum make the softmax exact. K is kept transposed, so that scores of sixteen keys are one register. */
+#include "lib/kernels/attention/attention_addends.h"
 #include "lib/kernels/attention/attention_cpu.h"
 #include "lib/kernels/attention/attention_tile.h"
-
-#include <math.h>
 
 enum { KEYS = ATTENTION_FORWARD_KEYS, QUERIES = ATTENTION_FORWARD_QUERIES };
 
 typedef struct {
-    uint64_t tokens, depth, width; /* head size, and lanes that hold it */
-    bool causal;
-    float scale;
-    const float *q;
-    uint64_t row; /* between rows of q */
-    tile_right v;
-    const float *keys; /* [tile][depth][KEYS] */
-    float *scores;     /* [GROUP][KEYS] */
-    float *sums;       /* [QUERIES][width * LANES]: not yet divided outputs */
-    float *weights;    /* [QUERIES][LANES]: partial sums of the softmax' denominator */
-    float most[QUERIES];
+    const slc_attention_shape *shape;
+    uint64_t depth, padded; /* head size, and in whole lanes */
+    uint64_t seen;          /* keys behind are seen by no query */
+    addends addends;
+    float *query;        /* [QUERIES][padded], times 1 / sqrt(head size) */
+    float *keys;         /* [tile][depth][KEYS] */
+    float *values;       /* [tokens][padded] */
+    float *scores;       /* [GROUP][KEYS] */
+    float *addend_rows;  /* [GROUP][KEYS] */
+    float *sums;         /* [QUERIES][padded]: not yet divided outputs */
+    float *weights;      /* [QUERIES][LANES]: partial sums of the softmax' denominator */
+    float most[QUERIES]; /* the largest score so far */
 } head;
 
-/* Scores to weights; what was summed before is rescaled to the new maximum. */
-LANES_INLINE void row_softmax(const head *h, float *scores, uint64_t valid, uint64_t lanes_used, bool first,
-                              float *most, float *weights, float *sums)
+/* Keys that the queries before `end` see. */
+static uint64_t keys_seen(const head *h, uint64_t end)
+{
+    return h->shape->causal && end < h->seen ? end : h->seen;
+}
+
+LANES_INLINE void row_add(float *scores, const float *addend, uint64_t count)
+{
+    for (uint64_t j = 0; j < count; j += LANES)
+        lanes_store(scores + j, lanes_add(lanes_load(scores + j), lanes_load(addend + j)));
+}
+
+/* Scores to weights; what was summed before is rescaled to the new maximum. Nothing was while that is -inf. */
+LANES_INLINE void row_softmax(float *scores, uint64_t valid, uint64_t used, float *most, float *weights, float *sums,
+                              uint64_t padded)
 {
     uint64_t whole = valid / LANES;
     lanes top = lanes_set(-INFINITY);
     for (uint64_t j = 0; j < whole; j++) top = lanes_max(top, lanes_load(scores + j * LANES));
     if (valid % LANES) top = lanes_max(top, lanes_first(lanes_load(scores + whole * LANES), valid % LANES, -INFINITY));
     float before = *most, now = lanes_largest(top);
-    if (!first && before > now) now = before;
+    if (before > now) now = before;
     *most = now;
 
-    lanes scale = lanes_set(h->scale), base = lanes_set(-now * h->scale), total = lanes_set(0.0f);
-    if (!first) {
-        total = lanes_load(weights);
-        if (before != now) {
-            lanes shrink = lanes_exp(lanes_set((before - now) * h->scale));
-            total = lanes_mul(total, shrink);
-            for (uint64_t j = 0; j < h->width; j++)
-                lanes_store(sums + j * LANES, lanes_mul(lanes_load(sums + j * LANES), shrink));
-        }
+    lanes base = lanes_set(now == -INFINITY ? 0.0f : now), total = lanes_load(weights);
+    if (before != now && before != -INFINITY) {
+        lanes shrink = lanes_exp(lanes_set(before - now));
+        total = lanes_mul(total, shrink);
+        for (uint64_t d = 0; d < padded; d += LANES) lanes_store(sums + d, lanes_mul(lanes_load(sums + d), shrink));
     }
     for (uint64_t j = 0; j < whole; j++) {
-        lanes p = lanes_exp(lanes_fma(lanes_load(scores + j * LANES), scale, base));
+        lanes p = lanes_exp(lanes_sub(lanes_load(scores + j * LANES), base));
         lanes_store(scores + j * LANES, p);
         total = lanes_add(total, p);
     }
-    for (uint64_t j = whole; j < lanes_used; j++) {
-        lanes p = lanes_exp(lanes_fma(lanes_load(scores + j * LANES), scale, base));
+    for (uint64_t j = whole; j < used; j++) {
+        lanes p = lanes_exp(lanes_sub(lanes_load(scores + j * LANES), base));
         p = lanes_first(p, j == whole ? valid % LANES : 0, 0.0f);
         lanes_store(scores + j * LANES, p);
         total = lanes_add(total, p);
@@ -57,39 +65,63 @@ LANES_INLINE void row_softmax(const head *h, float *scores, uint64_t valid, uint
     lanes_store(weights, total);
 }
 
-/* Queries q0..q0+rows-1 (a group of the block at `block`) against keys k0..k0+count-1. */
-static void group_step(head *h, uint64_t block, uint64_t q0, uint64_t rows, uint64_t k0, uint64_t count)
+/* Queries q0..q0+rows-1, which are `first` and later of their block, against keys k0..end-1. */
+static void group_step(head *h, uint64_t first, uint64_t q0, uint64_t rows, uint64_t k0, uint64_t end)
 {
-    const uint64_t first = q0 - block, used = attention_padded(count, LANES) / LANES, padded = h->width * LANES;
+    const uint64_t used = attention_padded(end - k0, LANES) / LANES, padded = h->padded;
+    const bool add = addends_any(&h->addends);
     float *sums = h->sums + first * padded;
-    tile_product(rows, used, h->depth, (tile_left){h->q + q0 * h->row, h->row, 1}, h->keys + k0 * h->depth, KEYS,
+    if (add) addends_rows(&h->addends, q0, rows, k0, end, h->addend_rows, KEYS);
+    tile_product(rows, used, h->depth, (tile_left){h->query + first * padded, padded, 1}, h->keys + k0 * h->depth, KEYS,
                  (tile_out){h->scores, KEYS}, false);
     for (uint64_t r = 0; r < rows; r++) {
-        uint64_t valid = h->causal && q0 + r + 1 - k0 < count ? q0 + r + 1 - k0 : count;
-        row_softmax(h, h->scores + r * KEYS, valid, used, k0 == 0, &h->most[first + r],
-                    h->weights + (first + r) * LANES, sums + r * padded);
+        uint64_t valid_end = keys_seen(h, q0 + r + 1), valid = (valid_end < end ? valid_end : end) - k0;
+        if (add) row_add(h->scores + r * KEYS, h->addend_rows + r * KEYS, valid);
+        row_softmax(h->scores + r * KEYS, valid, used, &h->most[first + r], h->weights + (first + r) * LANES,
+                    sums + r * padded, padded);
     }
-    tile_product(rows, h->width, count, (tile_left){h->scores, KEYS, 1}, h->v.at + k0 * h->v.row, h->v.row,
-                 (tile_out){sums, padded}, k0 > 0);
+    tile_product(rows, padded / LANES, end - k0, (tile_left){h->scores, KEYS, 1}, h->values + k0 * padded, padded,
+                 (tile_out){sums, padded}, true);
 }
 
-static void block_forward(head *h, uint64_t block, uint64_t rows, float *out, uint64_t out_row, float *logsumexp)
+/* The block's outputs, and logsumexp. No weight is 1 only where no key was seen. */
+static void block_finish(head *h, uint64_t rows, void *out, uint64_t at, float *logsumexp)
 {
-    const uint64_t end = h->causal ? block + rows : h->tokens, padded = h->width * LANES;
-    for (uint64_t k0 = 0; k0 < end; k0 += KEYS)
-        for (uint64_t g = 0; g < rows; g += GROUP) {
-            uint64_t q0 = block + g, some = rows - g < GROUP ? rows - g : GROUP;
-            uint64_t last = h->causal ? q0 + some : h->tokens;
-            if (last <= k0) continue;
-            group_step(h, block, q0, some, k0, last - k0 < KEYS ? last - k0 : KEYS);
-        }
     for (uint64_t r = 0; r < rows; r++) {
         float total = lanes_sum(lanes_load(h->weights + r * LANES));
-        lanes share = lanes_set(1.0f / total);
-        for (uint64_t d = 0; d < h->depth; d += LANES)
-            lanes_store_some(out + (block + r) * out_row + d, h->depth - d,
-                             lanes_mul(lanes_load(h->sums + r * padded + d), share));
-        logsumexp[block + r] = (float)((double)h->most[r] * (double)h->scale + log((double)total));
+        lanes share = lanes_set(total == 0 ? 0.0f : 1.0f / total);
+        for (uint64_t d = 0; d < h->padded; d += LANES) {
+            float *sum = h->sums + r * h->padded + d;
+            lanes_store(sum, lanes_mul(lanes_load(sum), share));
+        }
+        logsumexp[r] = total == 0 ? INFINITY : (float)((double)h->most[r] + log((double)total));
+    }
+    tile_unpack(h->shape->dtype, rows, h->depth, h->sums, 1.0f, out, at, h->shape->out_stride);
+}
+
+static void block_forward(head *h, uint64_t block, uint64_t rows)
+{
+    memset(h->sums, 0, rows * h->padded * sizeof *h->sums);
+    memset(h->weights, 0, rows * LANES * sizeof *h->weights);
+    for (uint64_t r = 0; r < rows; r++) h->most[r] = -INFINITY;
+    const uint64_t end = keys_seen(h, block + rows);
+    for (uint64_t k0 = 0; k0 < end; k0 += KEYS)
+        for (uint64_t g = 0; g < rows; g += GROUP) {
+            uint64_t some = rows - g < GROUP ? rows - g : GROUP, last = keys_seen(h, block + g + some);
+            if (last > k0) group_step(h, g, block + g, some, k0, last - k0 < KEYS ? last : k0 + KEYS);
+        }
+}
+
+/* K transposed, tile by tile, and V, in fp32. */
+static void pack_keys(head *h, const slc_attention_forward_args *args, uint64_t at)
+{
+    const slc_attention_shape *s = h->shape;
+    for (uint64_t k0 = 0; k0 < h->seen; k0 += KEYS) {
+        uint64_t count = h->seen - k0 < KEYS ? h->seen - k0 : KEYS;
+        float *values = h->values + k0 * h->padded;
+        tile_pack(s->dtype, count, h->depth, args->k, at + k0 * s->row_stride, s->row_stride, 1.0f, values);
+        tile_transpose(count, h->depth, values, h->padded, h->keys + k0 * h->depth, KEYS);
+        tile_pack(s->dtype, count, h->depth, args->v, at + k0 * s->row_stride, s->row_stride, 1.0f, values);
     }
 }
 
@@ -97,31 +129,31 @@ void SLC_ISA(slc_attention_forward_range)(const void *context, uint32_t part, ui
 {
     const slc_attention_forward_args *args = context;
     const slc_attention_shape *s = &args->shape;
-    const uint64_t all = s->heads * s->head_size, padded = attention_padded(s->head_size, LANES);
-    float *space = args->workspace + part * args->workspace_floats;
-    head h = {.tokens = s->tokens,
+    const slc_attention_forward_space space = slc_attention_forward_layout(s);
+    const float scale = (float)(1.0 / sqrt((double)s->head_size));
+    float *base = args->workspace + part * args->workspace_floats;
+    head h = {.shape = s,
               .depth = s->head_size,
-              .width = padded / LANES,
-              .causal = s->causal,
-              .scale = (float)(1.0 / sqrt((double)s->head_size)),
-              .row = 3 * all};
-    h.scores = space, space += GROUP * KEYS;
-    h.sums = space, space += QUERIES * padded;
-    h.weights = space, space += QUERIES * LANES;
-    float *values = space;
-    if (s->head_size % LANES) space += s->tokens * padded;
-    float *keys = space;
-    h.keys = keys;
-
+              .padded = attention_padded(s->head_size, LANES),
+              .query = base + space.query,
+              .keys = base + space.keys,
+              .values = base + space.values,
+              .scores = base + space.scores,
+              .addend_rows = base + space.addends,
+              .sums = base + space.sums,
+              .weights = base + space.weights};
     for (uint64_t item = first; item < last; item++) {
-        uint64_t batch = item / s->heads, offset = item % s->heads * s->head_size;
-        h.q = args->qkv + batch * s->tokens * h.row + offset;
-        h.v = tile_whole_lanes(s->tokens, s->head_size, h.q + 2 * all, h.row, values);
-        for (uint64_t k0 = 0; k0 < s->tokens; k0 += KEYS)
-            tile_transpose(s->tokens - k0 < KEYS ? s->tokens - k0 : KEYS, s->head_size, h.q + all + k0 * h.row, h.row,
-                           keys + k0 * s->head_size, KEYS);
-        for (uint64_t q0 = 0; q0 < s->tokens; q0 += QUERIES)
-            block_forward(&h, q0, s->tokens - q0 < QUERIES ? s->tokens - q0 : QUERIES,
-                          args->out + batch * s->tokens * all + offset, all, args->logsumexp + item * s->tokens);
+        const uint64_t batch = item / s->heads, offset = item % s->heads * s->head_size;
+        const uint64_t in = batch * s->tokens * s->row_stride + offset;
+        const uint64_t out = batch * s->tokens * s->out_stride + offset;
+        h.seen = addends_keys_seen(s, batch);
+        h.addends = addends_of(s, batch, item % s->heads, base + space.mask, base + space.table);
+        pack_keys(&h, args, in);
+        for (uint64_t q0 = 0; q0 < s->tokens; q0 += QUERIES) {
+            uint64_t rows = s->tokens - q0 < QUERIES ? s->tokens - q0 : QUERIES;
+            tile_pack(s->dtype, rows, h.depth, args->q, in + q0 * s->row_stride, s->row_stride, scale, h.query);
+            block_forward(&h, q0, rows);
+            block_finish(&h, rows, args->out, out + q0 * s->out_stride, args->logsumexp + item * s->tokens + q0);
+        }
     }
 }

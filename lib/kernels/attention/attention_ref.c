@@ -1,94 +1,107 @@
-/* softmax(q k^T / sqrt(d)) v and its derivative, one query at a time. */
+/* softmax(q k^T / sqrt(d) + bias) v and its derivative, one query at a time. */
 #include "lib/kernels/attention/attention_ref.h"
 
 #include <math.h>
 #include <string.h>
 
+/* One head of one sequence. */
 typedef struct {
-    const double *q, *k, *v; /* of one head of one sequence */
-    uint64_t row;
-} head;
+    const slc_attention_shape *s;
+    uint64_t batch, head;
+    const double *q, *k, *v, *relative;
+} place;
 
-static head head_at(const slc_attention_shape *s, const double *qkv, uint64_t b, uint64_t h)
+static uint64_t at(const place *p, uint64_t token)
 {
-    uint64_t all = s->heads * s->head_size;
-    const double *q = qkv + b * s->tokens * 3 * all + h * s->head_size;
-    return (head){q, q + all, q + 2 * all, 3 * all};
+    return ((p->batch * p->s->tokens + token) * p->s->heads + p->head) * p->s->head_size;
 }
 
-static uint64_t seen(const slc_attention_shape *s, uint64_t query)
+uint64_t slc_attention_relative_row(const slc_attention_shape *s, uint64_t query, uint64_t key)
 {
-    return s->causal ? query + 1 : s->tokens;
+    const uint64_t h = s->window_h, w = s->window_w, distances = (2 * h - 1) * (2 * w - 1);
+    if (!query && !key) return distances + 2;
+    if (!key) return distances + 1;
+    if (!query) return distances;
+    uint64_t y = (query - 1) / w + h - 1 - (key - 1) / w, x = (query - 1) % w + w - 1 - (key - 1) % w;
+    return y * (2 * w - 1) + x;
 }
 
-static double score(const slc_attention_shape *s, const head *at, uint64_t query, uint64_t key)
+static double score(const place *p, uint64_t query, uint64_t key)
 {
+    const slc_attention_shape *s = p->s;
+    if (s->causal && key > query) return -INFINITY;
+    if (s->key_mask && !s->key_mask[p->batch * s->tokens + key]) return -INFINITY;
     double sum = 0;
-    for (uint64_t d = 0; d < s->head_size; d++) sum += at->q[query * at->row + d] * at->k[key * at->row + d];
-    return sum / sqrt((double)s->head_size);
+    for (uint64_t d = 0; d < s->head_size; d++) sum += p->q[at(p, query) + d] * p->k[at(p, key) + d];
+    sum /= sqrt((double)s->head_size);
+    if (s->bias) sum += (double)s->bias[p->batch * s->bias_batch + p->head * s->bias_head + query * s->tokens + key];
+    if (s->relative) sum += p->relative[slc_attention_relative_row(s, query, key) * s->heads + p->head];
+    return sum;
 }
 
-static void forward_query(const slc_attention_shape *s, const head *at, uint64_t query, double *weights, double *out,
-                          double *logsumexp)
+static void forward_query(const place *p, uint64_t query, double *weights, double *out, double *logsumexp)
 {
+    const slc_attention_shape *s = p->s;
     double largest = -INFINITY, sum = 0;
-    for (uint64_t key = 0; key < seen(s, query); key++) {
-        weights[key] = score(s, at, query, key);
+    for (uint64_t key = 0; key < s->tokens; key++) {
+        weights[key] = score(p, query, key);
         largest = fmax(largest, weights[key]);
     }
-    for (uint64_t key = 0; key < seen(s, query); key++) sum += weights[key] = exp(weights[key] - largest);
-    for (uint64_t d = 0; d < s->head_size; d++) {
-        out[d] = 0;
-        for (uint64_t key = 0; key < seen(s, query); key++) out[d] += weights[key] / sum * at->v[key * at->row + d];
-    }
+    memset(out, 0, s->head_size * sizeof *out);
+    *logsumexp = INFINITY;
+    if (largest == -INFINITY) return; /* sees no key */
+    for (uint64_t key = 0; key < s->tokens; key++) sum += weights[key] = exp(weights[key] - largest);
+    for (uint64_t key = 0; key < s->tokens; key++)
+        for (uint64_t d = 0; d < s->head_size; d++) out[d] += weights[key] / sum * p->v[at(p, key) + d];
     *logsumexp = largest + log(sum);
 }
 
-void slc_attention_forward_ref(const slc_attention_shape *s, const double *qkv, double *out, double *logsumexp,
-                               double *weights)
+void slc_attention_forward_ref(const slc_attention_shape *s, const double *q, const double *k, const double *v,
+                               const double *relative, double *out, double *logsumexp, double *weights)
 {
     for (uint64_t b = 0; b < s->batch; b++)
         for (uint64_t h = 0; h < s->heads; h++) {
-            head at = head_at(s, qkv, b, h);
+            place p = {s, b, h, q, k, v, relative};
             for (uint64_t t = 0; t < s->tokens; t++)
-                forward_query(s, &at, t, weights, out + ((b * s->tokens + t) * s->heads + h) * s->head_size,
-                              logsumexp + (b * s->heads + h) * s->tokens + t);
+                forward_query(&p, t, weights, out + at(&p, t), logsumexp + (b * s->heads + h) * s->tokens + t);
         }
 }
 
-static void backward_query(const slc_attention_shape *s, const head *at, uint64_t query, double logsumexp,
-                           const double *out, const double *dout, double *dq, double *dk, double *dv)
+static void backward_query(const place *p, uint64_t query, double logsumexp, const double *out, const double *dout,
+                           double *dq, double *dk, double *dv, double *drelative)
 {
+    const slc_attention_shape *s = p->s;
     const double scale = 1 / sqrt((double)s->head_size);
     double delta = 0;
     for (uint64_t d = 0; d < s->head_size; d++) delta += dout[d] * out[d];
-    for (uint64_t key = 0; key < seen(s, query); key++) {
-        double weight = exp(score(s, at, query, key) - logsumexp), dweight = 0;
+    for (uint64_t key = 0; key < s->tokens; key++) {
+        double weight = exp(score(p, query, key) - logsumexp), dweight = 0;
         for (uint64_t d = 0; d < s->head_size; d++) {
-            dweight += dout[d] * at->v[key * at->row + d];
-            dv[key * at->row + d] += weight * dout[d];
+            dweight += dout[d] * p->v[at(p, key) + d];
+            dv[at(p, key) + d] += weight * dout[d];
         }
-        double dscore = weight * (dweight - delta) * scale;
+        double dscore = weight * (dweight - delta);
         for (uint64_t d = 0; d < s->head_size; d++) {
-            dq[query * at->row + d] += dscore * at->k[key * at->row + d];
-            dk[key * at->row + d] += dscore * at->q[query * at->row + d];
+            dq[at(p, query) + d] += dscore * scale * p->k[at(p, key) + d];
+            dk[at(p, key) + d] += dscore * scale * p->q[at(p, query) + d];
         }
+        if (s->relative) drelative[slc_attention_relative_row(s, query, key) * s->heads + p->head] += dscore;
     }
 }
 
-void slc_attention_backward_ref(const slc_attention_shape *s, const double *qkv, const double *out,
-                                const double *logsumexp, const double *dout, double *dqkv)
+void slc_attention_backward_ref(const slc_attention_shape *s, const double *q, const double *k, const double *v,
+                                const double *relative, const double *out, const double *logsumexp, const double *dout,
+                                double *dq, double *dk, double *dv, double *drelative)
 {
-    const uint64_t all = s->heads * s->head_size;
-    memset(dqkv, 0, s->batch * s->tokens * 3 * all * sizeof *dqkv);
+    const uint64_t count = s->batch * s->tokens * s->heads * s->head_size;
+    memset(dq, 0, count * sizeof *dq), memset(dk, 0, count * sizeof *dk), memset(dv, 0, count * sizeof *dv);
+    if (s->relative)
+        memset(drelative, 0, ((2 * s->window_h - 1) * (2 * s->window_w - 1) + 3) * s->heads * sizeof *drelative);
     for (uint64_t b = 0; b < s->batch; b++)
         for (uint64_t h = 0; h < s->heads; h++) {
-            head at = head_at(s, qkv, b, h);
-            double *dq = dqkv + b * s->tokens * 3 * all + h * s->head_size;
-            for (uint64_t t = 0; t < s->tokens; t++) {
-                uint64_t row = ((b * s->tokens + t) * s->heads + h) * s->head_size;
-                backward_query(s, &at, t, logsumexp[(b * s->heads + h) * s->tokens + t], out + row, dout + row, dq,
-                               dq + all, dq + 2 * all);
-            }
+            place p = {s, b, h, q, k, v, relative};
+            for (uint64_t t = 0; t < s->tokens; t++)
+                backward_query(&p, t, logsumexp[(b * s->heads + h) * s->tokens + t], out + at(&p, t), dout + at(&p, t),
+                               dq, dk, dv, drelative);
         }
 }

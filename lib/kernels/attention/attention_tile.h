@@ -113,20 +113,43 @@ static __attribute__((unused)) void tile_transpose(uint64_t rows, uint64_t colum
         for (uint64_t d = 0; d < columns; d++) out[d * out_row + r] = r < rows ? in[r * in_row + d] : 0.0f;
 }
 
-/* Rows that can be loaded in whole lanes: as they lie, or copied to `buffer` with zeros behind each. */
-typedef struct {
-    const float *at;
-    uint64_t row;
-} tile_right;
-
-static __attribute__((unused)) tile_right tile_whole_lanes(uint64_t rows, uint64_t columns, const float *in,
-                                                           uint64_t in_row, float *buffer)
+/* out[r][d] = in[r][d] * scale in fp32, zero for d up to the next multiple of LANES, which is how far apart rows of
+ * `out` are. `in` begins at element `at`. */
+LANES_INLINE void tile_pack_as(const sluice_dtype dtype, uint64_t rows, uint64_t columns, const void *in, uint64_t at,
+                               uint64_t in_row, float scale, float *out)
 {
-    if (columns % LANES == 0) return (tile_right){in, in_row};
-    uint64_t padded = (columns + LANES - 1) / LANES * LANES;
-    memset(buffer, 0, rows * padded * sizeof *buffer);
-    for (uint64_t r = 0; r < rows; r++) memcpy(buffer + r * padded, in + r * in_row, columns * sizeof *buffer);
-    return (tile_right){buffer, padded};
+    const lanes factor = lanes_set(scale);
+    for (uint64_t r = 0; r < rows; r++, at += in_row)
+        for (uint64_t d = 0; d < columns; d += LANES, out += LANES)
+            lanes_store(out, lanes_mul(lanes_load_some_as(dtype, in, at + d, columns - d, 0.0f), factor));
+}
+
+static __attribute__((unused)) void tile_pack(sluice_dtype dtype, uint64_t rows, uint64_t columns, const void *in,
+                                              uint64_t at, uint64_t in_row, float scale, float *out)
+{
+    if (dtype == SLUICE_BF16)
+        tile_pack_as(SLUICE_BF16, rows, columns, in, at, in_row, scale, out);
+    else
+        tile_pack_as(SLUICE_FP32, rows, columns, in, at, in_row, scale, out);
+}
+
+/* The way back: out[r][d] = in[r][d] * scale, rounded. */
+LANES_INLINE void tile_unpack_as(const sluice_dtype dtype, uint64_t rows, uint64_t columns, const float *in,
+                                 float scale, void *out, uint64_t at, uint64_t out_row)
+{
+    const lanes factor = lanes_set(scale);
+    for (uint64_t r = 0; r < rows; r++, at += out_row)
+        for (uint64_t d = 0; d < columns; d += LANES, in += LANES)
+            lanes_store_some_as(dtype, out, at + d, columns - d, lanes_mul(lanes_load(in), factor));
+}
+
+static __attribute__((unused)) void tile_unpack(sluice_dtype dtype, uint64_t rows, uint64_t columns, const float *in,
+                                                float scale, void *out, uint64_t at, uint64_t out_row)
+{
+    if (dtype == SLUICE_BF16)
+        tile_unpack_as(SLUICE_BF16, rows, columns, in, scale, out, at, out_row);
+    else
+        tile_unpack_as(SLUICE_FP32, rows, columns, in, scale, out, at, out_row);
 }
 
 #endif
