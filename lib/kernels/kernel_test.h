@@ -16,6 +16,8 @@
 #include "lib/device/device.h"
 #include "lib/kernels/isa.h"
 
+#include <sluice/dtype.h>
+
 #define TEST_INLINE static inline __attribute__((unused))
 
 /* for each instruction set that this processor has */
@@ -116,6 +118,74 @@ TEST_INLINE void test_same_bits(const char *what, uint64_t count, const float *g
         if (memcmp(got + i, *first + i, sizeof *got))
             fail_msg("%s: element %llu of %llu is %.9g on %s, %.9g before", what, (unsigned long long)i,
                      (unsigned long long)count, (double)got[i], slc_isa_name(slc_isa_level()), (double)(*first)[i]);
+}
+
+/* ---- Arrays of either type ---- */
+
+#define TEST_EACH_DTYPE(dtype) for (sluice_dtype dtype = SLUICE_FP32; dtype <= SLUICE_BF16; dtype++)
+
+/* 64-byte aligned; the caller frees. */
+TEST_INLINE void *test_typed(sluice_dtype dtype, uint64_t count, const float *from)
+{
+    float *x = test_copy(count, from);
+    uint16_t *narrow = (uint16_t *)test_floats(count);
+    if (dtype == SLUICE_FP32) {
+        free(narrow);
+        return x;
+    }
+    for (uint64_t i = 0; i < count; i++) narrow[i] = sluice_bf16_from_float(x[i]);
+    free(x);
+    return narrow;
+}
+
+TEST_INLINE void *test_uniform_typed(sluice_dtype dtype, uint64_t count, float low, float high, uint64_t seed)
+{
+    float *x = test_uniform_floats(count, low, high, seed);
+    void *typed = test_typed(dtype, count, x);
+    free(x);
+    return typed;
+}
+
+TEST_INLINE void *test_copy_typed(sluice_dtype dtype, uint64_t count, const void *from)
+{
+    void *x = test_floats(count);
+    memcpy(x, from, count * sluice_dtype_bytes(dtype));
+    return x;
+}
+
+TEST_INLINE float *test_floats_of(sluice_dtype dtype, uint64_t count, const void *from)
+{
+    float *x = test_floats(count);
+    for (uint64_t i = 0; i < count; i++)
+        x[i] = dtype == SLUICE_BF16 ? sluice_bf16_to_float(((const uint16_t *)from)[i]) : ((const float *)from)[i];
+    return x;
+}
+
+TEST_INLINE double *test_widen_typed(sluice_dtype dtype, uint64_t count, const void *from)
+{
+    float *x = test_floats_of(dtype, count, from);
+    double *wide = test_widen(count, x);
+    free(x);
+    return wide;
+}
+
+/* A bar for each type. Few elements may all be rounded by nearly half a unit, 2^-8. */
+TEST_INLINE void test_close_typed(const char *what, sluice_dtype dtype, uint64_t count, const void *got,
+                                  const double *want, double fp32_bar, double bf16_bar)
+{
+    float *x = test_floats_of(dtype, count, got);
+    if (count < 64) bf16_bar = fmax(bf16_bar, 0x1.01p-8);
+    test_close(what, count, x, want, dtype == SLUICE_BF16 ? bf16_bar : fp32_bar);
+    free(x);
+}
+
+/* As test_same_bits. */
+TEST_INLINE void test_same_bits_typed(const char *what, sluice_dtype dtype, uint64_t count, const void *got,
+                                      float **first)
+{
+    float *x = test_floats_of(dtype, count, got);
+    test_same_bits(what, count, x, first);
+    free(x);
 }
 
 #endif

@@ -22,6 +22,7 @@ typedef struct {
     sluice_param *wte, *wpe;
     sluice_activation *tokens; /* int32, batch x tokens */
     sluice_activation *output; /* x of the first block */
+    sluice_workspace *places;  /* what backward sorts */
 } slc_gpt2_embed;
 
 typedef struct {

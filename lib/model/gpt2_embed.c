@@ -27,6 +27,10 @@ sluice_status slc_gpt2_embed_register(sluice_gpt2 *m)
                                            .last_forward_layer = "h.0"};
     if (!status) status = sluice_activation_add(embed->layer, &tokens, &embed->tokens);
     if (!status) status = sluice_activation_add(embed->layer, &output, &embed->output);
+    if (!status)
+        status = sluice_workspace_add(
+            embed->layer, "places",
+            slc_embedding_backward_workspace_bytes(m->stream, m->batch, m->tokens, m->config.channels), &embed->places);
     return status;
 }
 
@@ -41,7 +45,8 @@ sluice_status slc_gpt2_embed_forward(sluice_gpt2 *m, const int32_t *tokens)
     if (!wte || !wpe) return SLUICE_ERR_ORDER;
     status = slc_copy(m->stream, kept, tokens, m->rows * sizeof *kept);
     if (!status)
-        status = slc_embedding_forward(m->stream, m->batch, m->tokens, m->config.channels, kept, wte, wpe,
+        status = slc_embedding_forward(m->stream, SLUICE_FP32, m->batch, m->tokens, m->config.channels, kept, NULL,
+                                       &(slc_embedding_tables){.token = wte, .position = wpe},
                                        sluice_activation_data(embed->output));
     return status ? status : sluice_forward_end(embed->layer);
 }
@@ -54,8 +59,9 @@ sluice_status slc_gpt2_embed_backward(sluice_gpt2 *m)
 
     float *dwte = sluice_param_gradient(embed->wte), *dwpe = sluice_param_gradient(embed->wpe);
     if (!dwte || !dwpe) return SLUICE_ERR_ORDER;
-    status = slc_embedding_backward(m->stream, m->batch, m->tokens, m->config.channels,
-                                    sluice_activation_data(embed->tokens), sluice_activation_data(m->head.dstream),
-                                    dwte, dwpe);
+    status = slc_embedding_backward(
+        m->stream, SLUICE_FP32, SLUICE_FP32, m->batch, m->tokens, m->config.channels,
+        sluice_activation_data(embed->tokens), NULL, sluice_activation_data(m->head.dstream),
+        &(slc_embedding_gradients){.token = dwte, .position = dwpe}, sluice_workspace_data(embed->places));
     return status ? status : sluice_backward_end(embed->layer);
 }

@@ -1,42 +1,90 @@
-/* Forward is cut between threads by positions, backward by channels, so that rows of equal tokens never meet. */
+/* Forward is cut between threads by rows, backward by channels, so that rows of equal tokens never meet. */
 #include "lib/kernels/embedding/embedding.h"
 
+#include "lib/base/status.h"
 #include "lib/kernels/embedding/embedding_cpu.h"
 #include "lib/kernels/host.h"
 
-enum { GRAIN_ELEMENTS = 16384, GRAIN_CHANNELS = 64 };
+enum { GRAIN_ELEMENTS = 16384, GRAIN_CHANNELS = 64, DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
 
-sluice_status slc_embedding_forward(slc_stream *stream, uint64_t batch, uint64_t length, uint64_t channels,
-                                    const int32_t *tokens, const float *token_table, const float *position_table,
-                                    float *out)
+sluice_status slc_embedding_forward(slc_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
+                                    uint64_t channels, const int32_t *tokens, const int32_t *types,
+                                    const slc_embedding_tables *tables, void *out)
 {
     sluice_status status = slc_host_check(stream, "embedding_forward");
     if (status || !channels) return status;
-    slc_embedding_forward_args args = {.batch = batch,
+    slc_embedding_forward_args args = {.dtype = dtype,
                                        .length = length,
                                        .channels = channels,
                                        .tokens = tokens,
-                                       .token_table = token_table,
-                                       .position_table = position_table,
+                                       .types = types,
+                                       .tables = *tables,
                                        .out = out};
     slc_host_run(stream, batch * length, 1 + GRAIN_ELEMENTS / channels, 1, SLC_ISA_PICK(slc_embedding_forward_range),
                  &args);
     return SLUICE_OK;
 }
 
-sluice_status slc_embedding_backward(slc_stream *stream, uint64_t batch, uint64_t length, uint64_t channels,
-                                     const int32_t *tokens, const float *dout, float *dtoken_table,
-                                     float *dposition_table)
+/* Two lists of rows, to sort from one into the other. */
+uint64_t slc_embedding_backward_workspace_bytes(const slc_stream *stream, uint64_t batch, uint64_t length,
+                                                uint64_t channels)
+{
+    (void)stream, (void)channels;
+    return 2 * batch * length * sizeof(uint32_t);
+}
+
+/* Rows by key, those of equal keys in order: digit by digit, the lowest first. The list is one of a and b. */
+static const uint32_t *sort_rows(uint64_t rows, const int32_t *keys, uint32_t *a, uint32_t *b)
+{
+    uint64_t all = 0;
+    for (uint64_t i = 0; i < rows; i++) {
+        all |= (uint32_t)keys[i];
+        a[i] = (uint32_t)i;
+    }
+    for (unsigned shift = 0; all >> shift; shift += DIGIT_BITS) {
+        uint32_t place[DIGITS] = {0}, before = 0;
+        for (uint64_t i = 0; i < rows; i++) place[(uint32_t)keys[i] >> shift & (DIGITS - 1)]++;
+        for (int d = 0; d < DIGITS; d++) {
+            uint32_t count = place[d];
+            place[d] = before;
+            before += count;
+        }
+        for (uint64_t i = 0; i < rows; i++) b[place[(uint32_t)keys[a[i]] >> shift & (DIGITS - 1)]++] = a[i];
+        uint32_t *sorted = b;
+        b = a;
+        a = sorted;
+    }
+    return a;
+}
+
+sluice_status slc_embedding_backward(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t batch,
+                                     uint64_t length, uint64_t channels, const int32_t *tokens, const int32_t *types,
+                                     const void *dout, const slc_embedding_gradients *gradients, void *workspace)
 {
     sluice_status status = slc_host_check(stream, "embedding_backward");
-    if (status) return status;
-    slc_embedding_backward_args args = {.batch = batch,
-                                        .length = length,
-                                        .channels = channels,
-                                        .tokens = tokens,
-                                        .dout = dout,
-                                        .dtoken_table = dtoken_table,
-                                        .dposition_table = dposition_table};
-    slc_host_run(stream, channels, GRAIN_CHANNELS, 16, SLC_ISA_PICK(slc_embedding_backward_range), &args);
+    uint64_t rows = batch * length;
+    if (status || !rows || !channels) return status;
+    if (rows > UINT32_MAX)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "kernel embedding_backward: %llu places; at most 2^32 - 1",
+                         (unsigned long long)rows);
+    uint32_t *lists[2] = {workspace, (uint32_t *)workspace + rows};
+    slc_embedding_backward_args args = {
+        .dtype = dtype, .gradient = gradient, .batch = batch, .length = length, .channels = channels, .dout = dout};
+    if (gradients->token) {
+        args.keys = tokens;
+        args.order = sort_rows(rows, tokens, lists[0], lists[1]);
+        args.table = gradients->token;
+        slc_host_run(stream, channels, GRAIN_CHANNELS, 16, SLC_ISA_PICK(slc_embedding_keys_range), &args);
+    }
+    if (gradients->position) {
+        args.table = gradients->position;
+        slc_host_run(stream, channels, GRAIN_CHANNELS, 16, SLC_ISA_PICK(slc_embedding_position_range), &args);
+    }
+    if (gradients->type) {
+        args.keys = types;
+        args.order = types ? sort_rows(rows, types, lists[0], lists[1]) : NULL;
+        args.table = gradients->type;
+        slc_host_run(stream, channels, GRAIN_CHANNELS, 16, SLC_ISA_PICK(slc_embedding_keys_range), &args);
+    }
     return SLUICE_OK;
 }

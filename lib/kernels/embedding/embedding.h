@@ -1,18 +1,36 @@
-/* Token plus position embedding: out[b][t] = token_table[tokens[b][t]] + position_table[t]. */
+/* Embedding of tokens, with what models add to it: out[b][t] = token[tokens[b][t]] + position[t] + type[types[b][t]],
+ * added in that order in fp32 and rounded once. */
 #ifndef SLC_KERNEL_EMBEDDING_H
 #define SLC_KERNEL_EMBEDDING_H
 
 #include "lib/kernels/kernel.h"
 
-/* tokens: batch x length, each < vocabulary (checked by the caller). */
-sluice_status slc_embedding_forward(slc_stream *stream, uint64_t batch, uint64_t length, uint64_t channels,
-                                    const int32_t *tokens, const float *token_table, const float *position_table,
-                                    float *out);
+#include <sluice/dtype.h>
 
-/* Adds to dtoken_table (vocabulary x channels) and dposition_table. Deterministic for any thread count: rows with equal
- * tokens are added in the order of their positions. */
-sluice_status slc_embedding_backward(slc_stream *stream, uint64_t batch, uint64_t length, uint64_t channels,
-                                     const int32_t *tokens, const float *dout, float *dtoken_table,
-                                     float *dposition_table);
+/* Rows of `channels`: one a token of the vocabulary, one a position, one a token type. position, type: NULL: none. */
+typedef struct {
+    const void *token, *position, *type;
+} slc_embedding_tables;
+
+/* Any may be NULL: its gradient is not wanted. */
+typedef struct {
+    void *token, *position, *type;
+} slc_embedding_gradients;
+
+/* tokens, types: batch x length, each not negative and below its table's rows (checked by the caller). types NULL: type
+ * 0 everywhere. `dtype`: of tables and out. out overlaps no table. */
+sluice_status slc_embedding_forward(slc_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
+                                    uint64_t channels, const int32_t *tokens, const int32_t *types,
+                                    const slc_embedding_tables *tables, void *out);
+
+uint64_t slc_embedding_backward_workspace_bytes(const slc_stream *stream, uint64_t batch, uint64_t length,
+                                                uint64_t channels);
+
+/* Adds to the rows of `gradients` (of type `gradient`): a row is read once, the rows of dout that belong to it are
+ * added in fp32 in the order of their places (b, t), and the sum is rounded once. So the result is the same to the bit
+ * for any thread count. workspace: 4-byte aligned. Errors: UNSUPPORTED (2^32 places or more). */
+sluice_status slc_embedding_backward(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t batch,
+                                     uint64_t length, uint64_t channels, const int32_t *tokens, const int32_t *types,
+                                     const void *dout, const slc_embedding_gradients *gradients, void *workspace);
 
 #endif

@@ -1,38 +1,167 @@
-/* Forward adds two rows. Backward walks the positions in order and adds to two rows of its channels. */
+/* Forward adds up to three rows. Backward takes the gradient's rows one by one, and adds to each all that belongs to
+ * it: each is loaded and stored once, and what is summed meanwhile stays in the first-level cache. */
 #include "lib/kernels/embedding/embedding_cpu.h"
 
 #include "lib/kernels/lanes.h"
 
-LANES_INLINE void add_rows(uint64_t count, const float *a, const float *b, float *out)
+enum { PIECE = 1024 /* channels summed at a time */, AHEAD = 4 /* cache lines of the next row */ };
+
+/* Rows lie apart, so that the processor does not see the next one coming. */
+LANES_INLINE void expect_row(sluice_dtype dtype, const void *p, uint64_t at)
 {
-    uint64_t at = 0;
-    for (; at + LANES <= count; at += LANES) lanes_store(out + at, lanes_add(lanes_load(a + at), lanes_load(b + at)));
-    if (at < count) {
-        uint64_t left = count - at;
-        lanes_store_tail(out + at, left, lanes_add(lanes_load_tail(a + at, left, 0), lanes_load_tail(b + at, left, 0)));
+    const char *row = (const char *)p + at * sluice_dtype_bytes(dtype);
+    for (int i = 0; i < AHEAD; i++) __builtin_prefetch(row + i * 64);
+}
+
+LANES_INLINE void forward_lanes(const slc_embedding_forward_args *args, sluice_dtype dtype, bool positions, bool types,
+                                uint64_t token, uint64_t position, uint64_t type, uint64_t out, uint64_t left)
+{
+    lanes sum = lanes_load_some_as(dtype, args->tables.token, token, left, 0.0f);
+    if (positions) sum = lanes_add(sum, lanes_load_some_as(dtype, args->tables.position, position, left, 0.0f));
+    if (types) sum = lanes_add(sum, lanes_load_some_as(dtype, args->tables.type, type, left, 0.0f));
+    lanes_store_some_as(dtype, args->out, out, left, sum);
+}
+
+LANES_INLINE void forward(const slc_embedding_forward_args *args, sluice_dtype dtype, bool positions, bool types,
+                          uint64_t first, uint64_t last)
+{
+    const uint64_t channels = args->channels;
+    const slc_embedding_tables tables = args->tables;
+    for (uint64_t row = first; row < last; row++) {
+        uint64_t token = (uint64_t)args->tokens[row] * channels, out = row * channels;
+        uint64_t position = row % args->length * channels;
+        uint64_t type = types && args->types ? (uint64_t)args->types[row] * channels : 0;
+        if (row + 1 < last) expect_row(dtype, tables.token, (uint64_t)args->tokens[row + 1] * channels);
+        uint64_t c = 0;
+        for (; c + LANES <= channels; c += LANES)
+            forward_lanes(args, dtype, positions, types, token + c, position + c, type + c, out + c, LANES);
+        if (c < channels)
+            forward_lanes(args, dtype, positions, types, token + c, position + c, type + c, out + c, channels - c);
     }
+}
+
+LANES_INLINE void forward_by_tables(const slc_embedding_forward_args *args, sluice_dtype dtype, uint64_t first,
+                                    uint64_t last)
+{
+    if (args->tables.position && args->tables.type)
+        forward(args, dtype, true, true, first, last);
+    else if (args->tables.position)
+        forward(args, dtype, true, false, first, last);
+    else if (args->tables.type)
+        forward(args, dtype, false, true, first, last);
+    else
+        forward(args, dtype, false, false, first, last);
 }
 
 void SLC_ISA(slc_embedding_forward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
     const slc_embedding_forward_args *args = context;
-    uint64_t channels = args->channels;
-    for (uint64_t at = first; at < last; at++)
-        add_rows(channels, args->token_table + (uint64_t)args->tokens[at] * channels,
-                 args->position_table + at % args->length * channels, args->out + at * channels);
+    if (args->dtype == SLUICE_BF16)
+        forward_by_tables(args, SLUICE_BF16, first, last);
+    else
+        forward_by_tables(args, SLUICE_FP32, first, last);
 }
 
-void SLC_ISA(slc_embedding_backward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+/* Rows of dout: those that order lists, or first, first + stride, ... */
+typedef struct {
+    const uint32_t *order;
+    uint64_t first, stride, count;
+} row_list;
+
+LANES_INLINE uint64_t row_at(const row_list *rows, uint64_t i)
 {
-    (void)part;
-    const slc_embedding_backward_args *args = context;
-    uint64_t channels = args->channels, positions = args->batch * args->length;
-    for (uint64_t at = 0; at < positions; at++) {
-        const float *dout = args->dout + at * channels + first;
-        float *token = args->dtoken_table + (uint64_t)args->tokens[at] * channels + first;
-        float *position = args->dposition_table + at % args->length * channels + first;
-        add_rows(last - first, token, dout, token);
-        add_rows(last - first, position, dout, position);
+    return rows->order ? rows->order[i] : rows->first + i * rows->stride;
+}
+
+LANES_INLINE void add_lanes(uint64_t c, uint64_t left, sluice_dtype from_dtype, const void *from, sluice_dtype dtype,
+                            const void *x, uint64_t x_at, sluice_dtype to_dtype, void *to)
+{
+    lanes sum = lanes_load_some_as(from_dtype, from, c, left, 0.0f);
+    sum = lanes_add(sum, lanes_load_some_as(dtype, x, x_at + c, left, 0.0f));
+    lanes_store_some_as(to_dtype, to, c, left, sum);
+}
+
+/* to = from + x */
+LANES_INLINE void add(uint64_t count, sluice_dtype from_dtype, const void *from, sluice_dtype dtype, const void *x,
+                      uint64_t x_at, sluice_dtype to_dtype, void *to)
+{
+    uint64_t c = 0;
+    for (; c + LANES <= count; c += LANES) add_lanes(c, LANES, from_dtype, from, dtype, x, x_at, to_dtype, to);
+    if (c < count) add_lanes(c, count - c, from_dtype, from, dtype, x, x_at, to_dtype, to);
+}
+
+/* Channels first..last-1 of one row of the table. */
+LANES_INLINE void add_rows(const slc_embedding_backward_args *args, sluice_dtype dtype, sluice_dtype gradient,
+                           uint64_t table_row, row_list rows, uint64_t first, uint64_t last)
+{
+    const uint64_t channels = args->channels;
+    for (uint64_t at = first; at < last; at += PIECE) {
+        uint64_t count = last - at < PIECE ? last - at : PIECE;
+        void *to = (char *)args->table + (table_row * channels + at) * sluice_dtype_bytes(gradient);
+        float sum[PIECE]; /* where the gradient's type would round between two additions */
+        for (uint64_t i = 0; i < rows.count; i++) {
+            uint64_t x_at = row_at(&rows, i) * channels + at;
+            bool begins = i == 0, ends = i + 1 == rows.count;
+            if (!ends) expect_row(dtype, args->dout, row_at(&rows, i + 1) * channels + at);
+            if (gradient == SLUICE_FP32 || (begins && ends))
+                add(count, gradient, to, dtype, args->dout, x_at, gradient, to);
+            else if (begins)
+                add(count, gradient, to, dtype, args->dout, x_at, SLUICE_FP32, sum);
+            else if (ends)
+                add(count, SLUICE_FP32, sum, dtype, args->dout, x_at, gradient, to);
+            else
+                add(count, SLUICE_FP32, sum, dtype, args->dout, x_at, SLUICE_FP32, sum);
+        }
     }
+}
+
+LANES_INLINE void by_key(const slc_embedding_backward_args *args, sluice_dtype dtype, sluice_dtype gradient,
+                         uint64_t first, uint64_t last)
+{
+    const uint64_t rows = args->batch * args->length, channels = args->channels;
+    if (!args->keys) {
+        add_rows(args, dtype, gradient, 0, (row_list){NULL, 0, 1, rows}, first, last);
+        return;
+    }
+    for (uint64_t at = 0, end; at < rows; at = end) {
+        int32_t key = args->keys[args->order[at]];
+        for (end = at + 1; end < rows && args->keys[args->order[end]] == key;) end++;
+        if (end < rows) {
+            expect_row(dtype, args->dout, args->order[end] * channels + first);
+            expect_row(gradient, args->table, (uint64_t)args->keys[args->order[end]] * channels + first);
+        }
+        add_rows(args, dtype, gradient, (uint64_t)key, (row_list){args->order + at, 0, 0, end - at}, first, last);
+    }
+}
+
+LANES_INLINE void by_position(const slc_embedding_backward_args *args, sluice_dtype dtype, sluice_dtype gradient,
+                              uint64_t first, uint64_t last)
+{
+    for (uint64_t t = 0; t < args->length; t++)
+        add_rows(args, dtype, gradient, t, (row_list){NULL, t, args->length, args->batch}, first, last);
+}
+
+#define BY_TYPES(function)                                                                                             \
+    do {                                                                                                               \
+        const slc_embedding_backward_args *args = context;                                                             \
+        (void)part;                                                                                                    \
+        if (args->dtype == SLUICE_BF16 && args->gradient == SLUICE_BF16)                                               \
+            function(args, SLUICE_BF16, SLUICE_BF16, first, last);                                                     \
+        else if (args->dtype == SLUICE_BF16)                                                                           \
+            function(args, SLUICE_BF16, SLUICE_FP32, first, last);                                                     \
+        else if (args->gradient == SLUICE_BF16)                                                                        \
+            function(args, SLUICE_FP32, SLUICE_BF16, first, last);                                                     \
+        else                                                                                                           \
+            function(args, SLUICE_FP32, SLUICE_FP32, first, last);                                                     \
+    } while (0)
+
+void SLC_ISA(slc_embedding_keys_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+{
+    BY_TYPES(by_key);
+}
+
+void SLC_ISA(slc_embedding_position_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+{
+    BY_TYPES(by_position);
 }

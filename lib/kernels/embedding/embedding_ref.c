@@ -1,26 +1,39 @@
 /* Gather and scatter, one element at a time. */
 #include "lib/kernels/embedding/embedding_ref.h"
 
-void slc_embedding_forward_ref(uint64_t batch, uint64_t length, uint64_t channels, const int32_t *tokens,
-                               const double *token_table, const double *position_table, double *out)
+#include <stddef.h>
+
+/* Where element c of what place (b, t) takes from each table lies. */
+static void elements_of(const slc_embedding_ref_tables *tables, uint64_t channels, uint64_t token, uint64_t position,
+                        uint64_t type, uint64_t c, double *out[3])
 {
-    for (uint64_t b = 0; b < batch; b++)
-        for (uint64_t t = 0; t < length; t++)
-            for (uint64_t c = 0; c < channels; c++) {
-                uint64_t token = (uint64_t)tokens[b * length + t];
-                out[(b * length + t) * channels + c] =
-                    token_table[token * channels + c] + position_table[t * channels + c];
-            }
+    out[0] = tables->token ? tables->token + token * channels + c : NULL;
+    out[1] = tables->position ? tables->position + position * channels + c : NULL;
+    out[2] = tables->type ? tables->type + type * channels + c : NULL;
+}
+
+void slc_embedding_forward_ref(uint64_t batch, uint64_t length, uint64_t channels, const int32_t *tokens,
+                               const int32_t *types, const slc_embedding_ref_tables *tables, double *out)
+{
+    for (uint64_t row = 0; row < batch * length; row++)
+        for (uint64_t c = 0; c < channels; c++) {
+            double *element[3];
+            elements_of(tables, channels, (uint64_t)tokens[row], row % length, types ? (uint64_t)types[row] : 0, c,
+                        element);
+            out[row * channels + c] = 0;
+            for (int i = 0; i < 3; i++) out[row * channels + c] += element[i] ? *element[i] : 0;
+        }
 }
 
 void slc_embedding_backward_ref(uint64_t batch, uint64_t length, uint64_t channels, const int32_t *tokens,
-                                const double *dout, double *dtoken_table, double *dposition_table)
+                                const int32_t *types, const double *dout, const slc_embedding_ref_tables *gradients)
 {
-    for (uint64_t b = 0; b < batch; b++)
-        for (uint64_t t = 0; t < length; t++)
-            for (uint64_t c = 0; c < channels; c++) {
-                uint64_t token = (uint64_t)tokens[b * length + t];
-                dtoken_table[token * channels + c] += dout[(b * length + t) * channels + c];
-                dposition_table[t * channels + c] += dout[(b * length + t) * channels + c];
-            }
+    for (uint64_t row = 0; row < batch * length; row++)
+        for (uint64_t c = 0; c < channels; c++) {
+            double *element[3];
+            elements_of(gradients, channels, (uint64_t)tokens[row], row % length, types ? (uint64_t)types[row] : 0, c,
+                        element);
+            for (int i = 0; i < 3; i++)
+                if (element[i]) *element[i] += dout[row * channels + c];
+        }
 }

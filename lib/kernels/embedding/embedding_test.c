@@ -1,55 +1,209 @@
-/* The embedding is exact forward; backward adds equal tokens in the order of their positions, for any thread count. */
+/* The embedding is exact forward but for one rounding; backward adds the rows of equal tokens in the order of their
+ * places, with one rounding, for any thread count. */
 #include "lib/kernels/embedding/embedding.h"
 #include "lib/kernels/embedding/embedding_ref.h"
 #include "lib/kernels/kernel_test.h"
 
-enum { BATCH = 3, VOCABULARY = 23 };
+enum { TYPES = 2, TABLES = 3 };
 
-static void check(uint64_t length, uint64_t channels)
+typedef struct {
+    uint64_t batch, length, channels, vocabulary;
+    bool position, type, type_numbers;
+    sluice_dtype dtype, gradient;
+} test_case;
+
+typedef struct {
+    uint64_t rows, counts[TABLES]; /* elements of each table; 0: none */
+    int32_t *tokens, *types;
+} inputs;
+
+static inputs make_inputs(const test_case *t)
 {
-    uint64_t rows = BATCH * length, seed = 9;
-    int32_t *tokens = malloc(rows * sizeof *tokens);
-    assert_non_null(tokens);
-    for (uint64_t i = 0; i < rows; i++) tokens[i] = (int32_t)(test_random(&seed) % VOCABULARY);
-    float *table = test_uniform_floats(VOCABULARY * channels, -1, 1, 1),
-          *position = test_uniform_floats(length * channels, -1, 1, 2);
-    float *dout = test_uniform_floats(rows * channels, -1, 1, 3), *out = test_floats(rows * channels);
-    double *table64 = test_widen(VOCABULARY * channels, table), *position64 = test_widen(length * channels, position);
-    double *dout64 = test_widen(rows * channels, dout), *out64 = test_doubles(rows * channels);
-    slc_embedding_forward_ref(BATCH, length, channels, tokens, table64, position64, out64);
-    slc_embedding_backward_ref(BATCH, length, channels, tokens, dout64, table64, position64);
+    uint64_t seed = 9, rows = t->batch * t->length;
+    inputs in = {.rows = rows, .counts = {t->vocabulary * t->channels}};
+    if (t->position) in.counts[1] = t->length * t->channels;
+    if (t->type) in.counts[2] = TYPES * t->channels;
+    in.tokens = malloc(rows * sizeof *in.tokens);
+    in.types = malloc(rows * sizeof *in.types);
+    assert_non_null(in.tokens);
+    assert_non_null(in.types);
+    for (uint64_t i = 0; i < rows; i++) {
+        uint64_t draw = test_random(&seed); /* half of them from a few tokens, as in text; the last one too */
+        in.tokens[i] =
+            (int32_t)(draw & 1 ? (draw >> 1) % t->vocabulary : t->vocabulary - 1 - (draw >> 1) % 3 % t->vocabulary);
+        in.types[i] = (int32_t)(test_random(&seed) % TYPES);
+    }
+    return in;
+}
 
-    float *first[2] = {0};
+static void forward_is_rounded_once(const test_case *t, const inputs *in)
+{
+    uint64_t elements = in->rows * t->channels;
+    const int32_t *types = t->type_numbers ? in->types : NULL;
+    void *table[TABLES] = {0};
+    double *wide[TABLES] = {0}, *want = test_doubles(elements);
+    for (int i = 0; i < TABLES; i++)
+        if (in->counts[i]) {
+            table[i] = test_uniform_typed(t->dtype, in->counts[i], -1, 1, 1 + (uint64_t)i);
+            wide[i] = test_widen_typed(t->dtype, in->counts[i], table[i]);
+        }
+    slc_embedding_forward_ref(t->batch, t->length, t->channels, in->tokens, types,
+                              &(slc_embedding_ref_tables){wide[0], wide[1], wide[2]}, want);
+    float *first = NULL;
     TEST_EACH_ISA(isa)
     for (uint32_t threads = 1; threads <= 3; threads++) {
         slc_stream stream = test_stream(threads);
-        float *dtable = test_copy(VOCABULARY * channels, table), *dposition = test_copy(length * channels, position);
-        assert_int_equal(slc_embedding_forward(&stream, BATCH, length, channels, tokens, table, position, out),
-                         SLUICE_OK);
-        for (uint64_t i = 0; i < rows * channels; i++) assert_true(out[i] == (float)out64[i]);
-        assert_int_equal(slc_embedding_backward(&stream, BATCH, length, channels, tokens, dout, dtable, dposition),
-                         SLUICE_OK);
-        test_close("dtable", VOCABULARY * channels, dtable, table64, 1e-5);
-        test_close("dposition", length * channels, dposition, position64, 1e-5);
-        test_same_bits("dtable", VOCABULARY * channels, dtable, &first[0]);
-        test_same_bits("dposition", length * channels, dposition, &first[1]);
-        free(dtable), free(dposition);
+        void *out = test_floats(elements);
+        const slc_embedding_tables tables = {table[0], table[1], table[2]};
+        assert_int_equal(
+            slc_embedding_forward(&stream, t->dtype, t->batch, t->length, t->channels, in->tokens, types, &tables, out),
+            SLUICE_OK);
+        test_close_typed("out", t->dtype, elements, out, want, 1e-6, 2e-3);
+        test_same_bits_typed("out", t->dtype, elements, out, &first);
+        free(out);
         slc_stream_destroy(&stream);
     }
-    free(tokens), free(table), free(position), free(dout), free(out), free(first[0]), free(first[1]);
-    free(table64), free(position64), free(dout64), free(out64);
+    for (int i = 0; i < TABLES; i++) free(table[i]), free(wide[i]);
+    free(want), free(first);
+}
+
+static void backward_agrees(const test_case *t, const inputs *in)
+{
+    static const char *const names[TABLES] = {"dtoken", "dposition", "dtype"};
+    uint64_t elements = in->rows * t->channels;
+    const int32_t *types = t->type_numbers ? in->types : NULL;
+    void *dout = test_uniform_typed(t->dtype, elements, -1, 1, 3), *before[TABLES] = {0};
+    double *want[TABLES] = {0}, *dout64 = test_widen_typed(t->dtype, elements, dout);
+    for (int i = 0; i < TABLES; i++)
+        if (in->counts[i]) {
+            before[i] = test_uniform_typed(t->gradient, in->counts[i], -1, 1, 4 + (uint64_t)i);
+            want[i] = test_widen_typed(t->gradient, in->counts[i], before[i]);
+        }
+    slc_embedding_backward_ref(t->batch, t->length, t->channels, in->tokens, types, dout64,
+                               &(slc_embedding_ref_tables){want[0], want[1], want[2]});
+    float *first[TABLES] = {0};
+    TEST_EACH_ISA(isa)
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        slc_stream stream = test_stream(threads);
+        void *got[TABLES] = {0};
+        void *workspace = malloc(slc_embedding_backward_workspace_bytes(&stream, t->batch, t->length, t->channels));
+        for (int i = 0; i < TABLES; i++)
+            if (before[i]) got[i] = test_copy_typed(t->gradient, in->counts[i], before[i]);
+        const slc_embedding_gradients gradients = {got[0], got[1], got[2]};
+        assert_int_equal(slc_embedding_backward(&stream, t->dtype, t->gradient, t->batch, t->length, t->channels,
+                                                in->tokens, types, dout, &gradients, workspace),
+                         SLUICE_OK);
+        for (int i = 0; i < TABLES; i++) {
+            if (!got[i]) continue;
+            test_close_typed(names[i], t->gradient, in->counts[i], got[i], want[i], 1e-5, 3e-3);
+            test_same_bits_typed(names[i], t->gradient, in->counts[i], got[i], &first[i]);
+            free(got[i]);
+        }
+        free(workspace);
+        slc_stream_destroy(&stream);
+    }
+    for (int i = 0; i < TABLES; i++) free(before[i]), free(want[i]), free(first[i]);
+    free(dout), free(dout64);
+}
+
+static void check(const test_case *t)
+{
+    inputs in = make_inputs(t);
+    forward_is_rounded_once(t, &in);
+    backward_agrees(t, &in);
+    free(in.tokens), free(in.types);
 }
 
 static void agrees_with_float64(void **state)
 {
     (void)state;
-    const uint64_t lengths[] = {1, 8, 64, 197, 512}, channels[] = {1, 16, 48, 100, 200};
+    const uint64_t lengths[] = {1, 8, 197}, channels[] = {1, 16, 100, 200};
+    TEST_EACH_DTYPE(dtype)
+    TEST_EACH_DTYPE(gradient)
     for (size_t l = 0; l < TEST_COUNT_OF(lengths); l++)
-        for (size_t c = 0; c < TEST_COUNT_OF(channels); c++) check(lengths[l], channels[c]);
+        for (size_t c = 0; c < TEST_COUNT_OF(channels); c++)
+            for (unsigned tables = 0; tables < 8; tables++)
+                check(&(test_case){.batch = 3,
+                                   .length = lengths[l],
+                                   .channels = channels[c],
+                                   .vocabulary = 23,
+                                   .position = tables & 1,
+                                   .type = tables & 2,
+                                   .type_numbers = tables & 4,
+                                   .dtype = dtype,
+                                   .gradient = gradient});
+}
+
+static void large_vocabulary(void **state)
+{
+    (void)state;
+    const uint64_t lengths[] = {512, 1000, 1024};
+    TEST_EACH_DTYPE(dtype)
+    for (size_t l = 0; l < TEST_COUNT_OF(lengths); l++)
+        check(&(test_case){.batch = 2,
+                           .length = lengths[l],
+                           .channels = 72,
+                           .vocabulary = 50257,
+                           .position = true,
+                           .type = true,
+                           .type_numbers = true,
+                           .dtype = dtype,
+                           .gradient = dtype});
+    check(&(test_case){.batch = 1, .length = 5, .channels = 2100, .vocabulary = 300, .gradient = SLUICE_BF16});
+}
+
+/* 300 times 1 is added to 256: rounded each time, bf16 would stay at 256. */
+static void a_row_is_rounded_once(void **state)
+{
+    (void)state;
+    enum { LENGTH = 300, CHANNELS = 20 };
+    int32_t tokens[LENGTH] = {0};
+    float ones[LENGTH * CHANNELS], start[CHANNELS];
+    for (int i = 0; i < LENGTH * CHANNELS; i++) ones[i] = 1;
+    for (int i = 0; i < CHANNELS; i++) start[i] = 256;
+    slc_stream stream = test_stream(1);
+    void *dout = test_typed(SLUICE_BF16, LENGTH * CHANNELS, ones);
+    uint32_t workspace[2 * LENGTH];
+    assert_int_equal(slc_embedding_backward_workspace_bytes(&stream, 1, LENGTH, CHANNELS), sizeof workspace);
+    TEST_EACH_ISA(isa)
+    {
+        uint16_t *table = test_typed(SLUICE_BF16, CHANNELS, start);
+        const slc_embedding_gradients gradients = {.token = table};
+        assert_int_equal(slc_embedding_backward(&stream, SLUICE_BF16, SLUICE_BF16, 1, LENGTH, CHANNELS, tokens, NULL,
+                                                dout, &gradients, workspace),
+                         SLUICE_OK);
+        for (int i = 0; i < CHANNELS; i++) assert_true(sluice_bf16_to_float(table[i]) == 556);
+        free(table);
+    }
+    free(dout);
+    slc_stream_destroy(&stream);
+}
+
+static void no_rows_and_too_many(void **state)
+{
+    (void)state;
+    slc_stream stream = test_stream(1);
+    float table = 1, out = 2;
+    const slc_embedding_tables tables = {.token = &table};
+    const slc_embedding_gradients gradients = {.token = &table};
+    assert_int_equal(slc_embedding_forward(&stream, SLUICE_FP32, 0, 0, 1, NULL, NULL, &tables, &out), SLUICE_OK);
+    assert_int_equal(
+        slc_embedding_backward(&stream, SLUICE_FP32, SLUICE_FP32, 0, 0, 1, NULL, NULL, &out, &gradients, NULL),
+        SLUICE_OK);
+    assert_int_equal(slc_embedding_backward(&stream, SLUICE_FP32, SLUICE_FP32, 1 << 20, 1 << 20, 1, NULL, NULL, &out,
+                                            &gradients, NULL),
+                     SLUICE_ERR_UNSUPPORTED);
+    assert_true(table == 1 && out == 2);
+    slc_stream_destroy(&stream);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(agrees_with_float64)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(agrees_with_float64),
+        cmocka_unit_test(large_vocabulary),
+        cmocka_unit_test(a_row_is_rounded_once),
+        cmocka_unit_test(no_rows_and_too_many),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
