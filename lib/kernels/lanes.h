@@ -261,8 +261,10 @@ LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes a)
     _mm_storeu_si128((__m128i *)(p + 8), _mm_packs_epi32(bits[2], bits[3]));
 #else
     float wide[LANES];
+    uint16_t narrow[LANES];
     lanes_store(wide, a);
-    for (int i = 0; i < LANES; i++) p[i] = sluice_bf16_from_float(wide[i]);
+    for (int i = 0; i < LANES; i++) narrow[i] = sluice_bf16_from_float(wide[i]);
+    memcpy(p, narrow, sizeof narrow); /* p may lie where floats are */
 #endif
 }
 

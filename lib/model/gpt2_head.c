@@ -162,8 +162,8 @@ static sluice_status chunk_backward(sluice_gpt2 *m, const head_memory *mem, head
     slc_gemm_shape into_wte = dwte_shape(m, rows, grad->fresh_wte), into_normed = dnormed_shape(m, rows);
     sluice_status status = chunk_logits(m, mem, first, rows);
     if (!status)
-        status = slc_cross_entropy(m->stream, rows, m->config.vocabulary, mem->logits, mem->targets + first,
-                                   grad->scale, mem->losses + first);
+        status = slc_cross_entropy(m->stream, rows, m->config.vocabulary, mem->logits, SLUICE_FP32,
+                                   mem->targets + first, grad->scale, mem->losses + first);
     if (!status)
         status = slc_gemm(m->stream, &into_wte, mem->logits, mem->normed, NULL, grad->dwte, mem->scratch,
                           m->head_scratch_bytes);
@@ -230,8 +230,8 @@ sluice_status slc_gpt2_head_evaluate(sluice_gpt2 *m, const int32_t *targets, flo
         if (!status && logits)
             status = slc_copy(m->stream, logits + first * classes, mem.logits, rows * classes * sizeof(float));
         if (!status)
-            status =
-                slc_cross_entropy(m->stream, rows, classes, mem.logits, mem.targets + first, 0, mem.losses + first);
+            status = slc_cross_entropy(m->stream, rows, classes, mem.logits, SLUICE_FP32, mem.targets + first, 0,
+                                       mem.losses + first);
     }
     if (!status) status = slc_copy(m->stream, m->host_losses, mem.losses, m->rows * sizeof(float));
     return status ? status : sluice_forward_end(m->head.layer);

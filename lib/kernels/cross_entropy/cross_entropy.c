@@ -6,7 +6,7 @@
 #include "lib/kernels/host.h"
 
 sluice_status slc_cross_entropy(slc_stream *stream, uint64_t rows, uint64_t classes, float *logits,
-                                const int32_t *targets, float gradient_scale, float *losses)
+                                sluice_dtype gradient, const int32_t *targets, float gradient_scale, float *losses)
 {
     sluice_status status = slc_host_check(stream, "cross_entropy");
     if (status) return status;
@@ -14,8 +14,12 @@ sluice_status slc_cross_entropy(slc_stream *stream, uint64_t rows, uint64_t clas
         if (targets[row] < -1 || (targets[row] >= 0 && (uint64_t)targets[row] >= classes))
             return slc_error(SLUICE_ERR_ARGUMENT, "kernel cross_entropy: target %d of row %llu; there are %llu classes",
                              targets[row], (unsigned long long)row, (unsigned long long)classes);
-    slc_cross_entropy_args args = {
-        .classes = classes, .logits = logits, .targets = targets, .gradient_scale = gradient_scale, .losses = losses};
+    slc_cross_entropy_args args = {.classes = classes,
+                                   .logits = logits,
+                                   .gradient = gradient,
+                                   .targets = targets,
+                                   .gradient_scale = gradient_scale,
+                                   .losses = losses};
     slc_host_run(stream, rows, 1, 1, SLC_ISA_PICK(slc_cross_entropy_range), &args);
     return SLUICE_OK;
 }

@@ -39,34 +39,45 @@ LANES_INLINE float row_exponentials(float *x, uint64_t count, float shift, bool 
     return lanes_sum(lanes_add(lanes_add(sum[0], sum[1]), lanes_add(sum[2], sum[3])));
 }
 
-static void row_scale(float *x, uint64_t count, float factor)
+/* A gradient is stored at its place of the same row: never behind what has been read. */
+LANES_INLINE void row_scale(float *x, uint64_t count, float factor, sluice_dtype gradient)
 {
     lanes by = lanes_set(factor);
     uint64_t at = 0;
-    for (; at + LANES <= count; at += LANES) lanes_store(x + at, lanes_mul(lanes_load(x + at), by));
-    if (at < count) lanes_store_tail(x + at, count - at, lanes_mul(lanes_load_tail(x + at, count - at, 0.0f), by));
+    for (; at + LANES <= count; at += LANES) lanes_store_as(gradient, x, at, lanes_mul(lanes_load(x + at), by));
+    if (at < count) {
+        lanes last = lanes_mul(lanes_load_tail(x + at, count - at, 0.0f), by);
+        lanes_store_some_as(gradient, x, at, count - at, last);
+    }
+}
+
+LANES_INLINE void row_of(const slc_cross_entropy_args *args, uint64_t row, sluice_dtype gradient)
+{
+    const float scale = args->gradient_scale;
+    float *x = args->logits + row * args->classes;
+    int32_t target = args->targets[row];
+    if (target < 0) {
+        args->losses[row] = 0.0f;
+        if (scale != 0.0f) memset(x, 0, args->classes * sluice_dtype_bytes(gradient));
+        return;
+    }
+    float hit = x[target], largest = row_largest(x, args->classes);
+    float sum = scale != 0.0f ? row_exponentials(x, args->classes, largest, true)
+                              : row_exponentials(x, args->classes, largest, false);
+    args->losses[row] = (float)(log((double)sum) + ((double)largest - (double)hit));
+    if (scale == 0.0f) return;
+    double share = (double)x[target] / (double)sum;
+    row_scale(x, args->classes, (float)((double)scale / (double)sum), gradient);
+    lanes_put_as(gradient, x, (uint64_t)target, (float)((share - 1.0) * (double)scale));
 }
 
 void SLC_ISA(slc_cross_entropy_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
     const slc_cross_entropy_args args = *(const slc_cross_entropy_args *)context;
-    const float scale = args.gradient_scale;
-    for (uint64_t row = first; row < last; row++) {
-        float *x = args.logits + row * args.classes;
-        int32_t target = args.targets[row];
-        if (target < 0) {
-            args.losses[row] = 0.0f;
-            if (scale != 0.0f) memset(x, 0, args.classes * sizeof *x);
-            continue;
-        }
-        float hit = x[target], largest = row_largest(x, args.classes);
-        float sum = scale != 0.0f ? row_exponentials(x, args.classes, largest, true)
-                                  : row_exponentials(x, args.classes, largest, false);
-        args.losses[row] = (float)(log((double)sum) + ((double)largest - (double)hit));
-        if (scale == 0.0f) continue;
-        double share = (double)x[target] / (double)sum;
-        row_scale(x, args.classes, (float)((double)scale / (double)sum));
-        x[target] = (float)((share - 1.0) * (double)scale);
-    }
+    for (uint64_t row = first; row < last; row++)
+        if (args.gradient == SLUICE_BF16)
+            row_of(&args, row, SLUICE_BF16);
+        else
+            row_of(&args, row, SLUICE_FP32);
 }

@@ -4,9 +4,12 @@
 
 #include "lib/kernels/isa.h"
 
+#include <sluice/dtype.h>
+
 typedef struct {
     uint64_t classes;
     float *logits;
+    sluice_dtype gradient;
     const int32_t *targets;
     float gradient_scale;
     float *losses;

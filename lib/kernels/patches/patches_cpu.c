@@ -1,0 +1,147 @@
+/* Unfolding copies runs of `patch` pixels. The embedding's backward reads dout once: a place's rows of the whole batch
+ * go to dx and, summed in the first-level cache, to the place's gradient. */
+#include "lib/kernels/patches/patches_cpu.h"
+
+#include "lib/kernels/lanes.h"
+
+enum { PIECE = 1024 }; /* channels summed at a time */
+
+/* ---- unfold ---- */
+
+LANES_INLINE void convert_run(sluice_dtype dtype, uint64_t count, const float *from, void *to, uint64_t at)
+{
+    uint64_t i = 0;
+    for (; i + LANES <= count; i += LANES) lanes_store_as(dtype, to, at + i, lanes_load(from + i));
+    if (i < count) lanes_store_some_as(dtype, to, at + i, count - i, lanes_load_tail(from + i, count - i, 0.0f));
+}
+
+LANES_INLINE void unfold(const slc_patches_unfold_args *args, sluice_dtype dtype, uint64_t first, uint64_t last)
+{
+    const slc_patch_shape s = args->shape;
+    const uint64_t down = s.height / s.patch, across = s.width / s.patch;
+    uint64_t at = first * across * s.image_channels * s.patch * s.patch;
+    for (uint64_t strip = first; strip < last; strip++)
+        for (uint64_t px = 0; px < across; px++)
+            for (uint64_t c = 0; c < s.image_channels; c++) {
+                uint64_t plane = strip / down * s.image_channels + c, line = plane * s.height + strip % down * s.patch;
+                const float *pixel = args->pixels + line * s.width + px * s.patch;
+                for (uint64_t i = 0; i < s.patch; i++, at += s.patch)
+                    convert_run(dtype, s.patch, pixel + i * s.width, args->columns, at);
+            }
+}
+
+void SLC_ISA(slc_patches_unfold_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+{
+    (void)part;
+    const slc_patches_unfold_args *args = context;
+    if (args->dtype == SLUICE_BF16)
+        unfold(args, SLUICE_BF16, first, last);
+    else
+        unfold(args, SLUICE_FP32, first, last);
+}
+
+/* ---- embedding, forward ---- */
+
+LANES_INLINE void forward_lanes(sluice_dtype dtype, bool positions, const void *from, uint64_t from_at,
+                                const void *position, uint64_t position_at, void *out, uint64_t at, uint64_t left)
+{
+    lanes sum = lanes_load_some_as(dtype, from, from_at, left, 0.0f);
+    if (positions) sum = lanes_add(sum, lanes_load_some_as(dtype, position, position_at, left, 0.0f));
+    lanes_store_some_as(dtype, out, at, left, sum);
+}
+
+LANES_INLINE void forward(const slc_patch_embedding_forward_args *args, sluice_dtype dtype, bool positions,
+                          uint64_t first, uint64_t last)
+{
+    const uint64_t channels = args->channels, rows = 1 + args->patches;
+    for (uint64_t row = first; row < last; row++) {
+        uint64_t place = row % rows, patch = row / rows * args->patches + place - 1, from_at = 0, c = 0;
+        const void *from = args->cls;
+        if (place) {
+            bool hidden = args->masked && args->masked[patch];
+            from = hidden ? args->mask_token : args->x;
+            from_at = hidden ? 0 : patch * channels;
+        }
+        for (; c + LANES <= channels; c += LANES)
+            forward_lanes(dtype, positions, from, from_at + c, args->position, place * channels + c, args->out,
+                          row * channels + c, LANES);
+        if (c < channels)
+            forward_lanes(dtype, positions, from, from_at + c, args->position, place * channels + c, args->out,
+                          row * channels + c, channels - c);
+    }
+}
+
+void SLC_ISA(slc_patch_embedding_forward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+{
+    (void)part;
+    const slc_patch_embedding_forward_args *args = context;
+    if (args->dtype == SLUICE_BF16 && args->position)
+        forward(args, SLUICE_BF16, true, first, last);
+    else if (args->dtype == SLUICE_BF16)
+        forward(args, SLUICE_BF16, false, first, last);
+    else if (args->position)
+        forward(args, SLUICE_FP32, true, first, last);
+    else
+        forward(args, SLUICE_FP32, false, first, last);
+}
+
+/* ---- embedding, backward ---- */
+
+/* One row of dout: added to sum, and stored in dx unless NULL (0 where `hidden`). */
+LANES_INLINE void take_row(sluice_dtype dtype, uint64_t count, const void *dout, uint64_t at, float *sum, void *dx,
+                           uint64_t dx_at, bool hidden)
+{
+    for (uint64_t c = 0; c < count; c += LANES) {
+        uint64_t left = count - c;
+        lanes x = lanes_load_some_as(dtype, dout, at + c, left, 0.0f);
+        lanes_store(sum + c, lanes_add(lanes_load(sum + c), x));
+        if (dx) lanes_store_some_as(dtype, dx, dx_at + c, left, hidden ? lanes_set(0.0f) : x);
+    }
+}
+
+LANES_INLINE void put_sum(sluice_dtype gradient, uint64_t count, const float *sum, bool fresh, void *to, uint64_t at)
+{
+    if (!to) return;
+    for (uint64_t c = 0; c < count; c += LANES) {
+        lanes x = lanes_load(sum + c);
+        if (!fresh) x = lanes_add(lanes_load_some_as(gradient, to, at + c, count - c, 0.0f), x);
+        lanes_store_some_as(gradient, to, at + c, count - c, x);
+    }
+}
+
+/* Channels first..first+count-1, at most PIECE. */
+LANES_INLINE void backward(const slc_patch_embedding_backward_args *args, sluice_dtype dtype, sluice_dtype gradient,
+                           uint64_t first, uint64_t count)
+{
+    const uint64_t channels = args->channels, rows = 1 + args->patches;
+    float sum[PIECE], hidden_sum[PIECE] = {0};
+    for (uint64_t place = 0; place < rows; place++) {
+        memset(sum, 0, sizeof sum);
+        for (uint64_t b = 0; b < args->batch; b++) {
+            uint64_t at = (b * rows + place) * channels + first, patch = b * args->patches + place - 1;
+            bool hidden = place && args->masked && args->masked[patch];
+            take_row(dtype, count, args->dout, at, sum, place ? args->dx : NULL, patch * channels + first, hidden);
+            if (hidden) take_row(dtype, count, args->dout, at, hidden_sum, NULL, 0, false);
+        }
+        put_sum(gradient, count, sum, args->fresh, args->dposition, place * channels + first);
+        if (!place) put_sum(gradient, count, sum, args->fresh, args->dcls, first);
+    }
+    if (args->masked) put_sum(gradient, count, hidden_sum, args->fresh, args->dmask_token, first);
+}
+
+void SLC_ISA(slc_patch_embedding_backward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+{
+    (void)part;
+    const slc_patch_embedding_backward_args *args = context;
+    for (uint64_t at = first; at < last; at += PIECE) {
+        uint64_t count = last - at < PIECE ? last - at : PIECE;
+        if (args->dtype == SLUICE_BF16 && args->gradient == SLUICE_BF16)
+            backward(args, SLUICE_BF16, SLUICE_BF16, at, count);
+        else if (args->dtype == SLUICE_BF16)
+            backward(args, SLUICE_BF16, SLUICE_FP32, at, count);
+        else if (args->gradient == SLUICE_BF16)
+            backward(args, SLUICE_FP32, SLUICE_BF16, at, count);
+        else
+            backward(args, SLUICE_FP32, SLUICE_FP32, at, count);
+    }
+}

@@ -1,0 +1,52 @@
+/* One element at a time, by its place in the arrays. */
+#include "lib/kernels/patches/patches_ref.h"
+
+void slc_patches_unfold_ref(const slc_patch_shape *shape, const double *pixels, double *columns)
+{
+    const slc_patch_shape s = *shape;
+    const uint64_t across = s.width / s.patch, patches = s.height / s.patch * across;
+    for (uint64_t b = 0; b < s.batch; b++)
+        for (uint64_t c = 0; c < s.image_channels; c++)
+            for (uint64_t y = 0; y < s.height; y++)
+                for (uint64_t x = 0; x < s.width; x++) {
+                    uint64_t patch = y / s.patch * across + x / s.patch;
+                    uint64_t column = (c * s.patch + y % s.patch) * s.patch + x % s.patch;
+                    columns[(b * patches + patch) * s.image_channels * s.patch * s.patch + column] =
+                        pixels[((b * s.image_channels + c) * s.height + y) * s.width + x];
+                }
+}
+
+void slc_patch_embedding_forward_ref(uint64_t batch, uint64_t patches, uint64_t channels, const double *x,
+                                     const double *cls, const double *mask_token, const uint8_t *masked,
+                                     const double *position, double *out)
+{
+    for (uint64_t b = 0; b < batch; b++)
+        for (uint64_t place = 0; place <= patches; place++)
+            for (uint64_t c = 0; c < channels; c++) {
+                uint64_t patch = b * patches + place - 1;
+                double value = !place ? cls[c] : masked && masked[patch] ? mask_token[c] : x[patch * channels + c];
+                if (position) value += position[place * channels + c];
+                out[(b * (1 + patches) + place) * channels + c] = value;
+            }
+}
+
+void slc_patch_embedding_backward_ref(uint64_t batch, uint64_t patches, uint64_t channels, const double *dout,
+                                      const uint8_t *masked, double *dx, double *dcls, double *dmask_token,
+                                      double *dposition)
+{
+    for (uint64_t b = 0; b < batch; b++)
+        for (uint64_t place = 0; place <= patches; place++)
+            for (uint64_t c = 0; c < channels; c++) {
+                uint64_t patch = b * patches + place - 1;
+                double value = dout[(b * (1 + patches) + place) * channels + c];
+                if (dposition) dposition[place * channels + c] += value;
+                if (!place) {
+                    dcls[c] += value;
+                } else if (masked && masked[patch]) {
+                    dmask_token[c] += value;
+                    dx[patch * channels + c] = 0;
+                } else {
+                    dx[patch * channels + c] = value;
+                }
+            }
+}

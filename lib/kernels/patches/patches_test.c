@@ -1,0 +1,181 @@
+/* Unfolding is exact; the embedding of patches against float64, with masks and positions or without. */
+#include "lib/kernels/kernel_test.h"
+#include "lib/kernels/patches/patches.h"
+#include "lib/kernels/patches/patches_ref.h"
+
+static void unfolds(void **state)
+{
+    (void)state;
+    const slc_patch_shape shapes[] = {
+        {1, 1, 1, 1, 1},    {2, 3, 32, 48, 16}, {3, 1, 28, 42, 14}, {2, 3, 15, 21, 3},
+        {1, 2, 64, 64, 32}, {1, 3, 34, 17, 17}, {0, 3, 16, 16, 16}, {2, 3, 224, 224, 16},
+    };
+    TEST_EACH_DTYPE(dtype)
+    for (size_t i = 0; i < TEST_COUNT_OF(shapes); i++) {
+        const slc_patch_shape *s = &shapes[i];
+        uint64_t count = s->batch * s->image_channels * s->height * s->width;
+        float *pixels = test_uniform_floats(count, -2, 2, i), *first = NULL;
+        float *rounded = test_floats(count);
+        for (uint64_t k = 0; k < count; k++)
+            rounded[k] = dtype == SLUICE_BF16 ? sluice_bf16_to_float(sluice_bf16_from_float(pixels[k])) : pixels[k];
+        double *wide = test_widen(count, rounded), *want = test_doubles(count);
+        slc_patches_unfold_ref(s, wide, want);
+        TEST_EACH_ISA(isa)
+        for (uint32_t threads = 1; threads <= 3; threads++) {
+            slc_stream stream = test_stream(threads);
+            void *columns = test_floats(count);
+            assert_int_equal(slc_patches_unfold(&stream, dtype, s, pixels, columns), SLUICE_OK);
+            test_close_typed("columns", dtype, count, columns, want, 0, 0);
+            test_same_bits_typed("columns", dtype, count, columns, &first);
+            free(columns);
+            slc_stream_destroy(&stream);
+        }
+        free(pixels), free(first), free(rounded), free(wide), free(want);
+    }
+}
+
+static void sizes_must_divide(void **state)
+{
+    (void)state;
+    slc_stream stream = test_stream(1);
+    const slc_patch_shape bad[] = {{1, 1, 16, 17, 16}, {1, 1, 17, 16, 16}, {1, 1, 16, 16, 0}};
+    float x[17 * 17] = {0}, out[17 * 17];
+    for (size_t i = 0; i < TEST_COUNT_OF(bad); i++)
+        assert_int_equal(slc_patches_unfold(&stream, SLUICE_FP32, &bad[i], x, out), SLUICE_ERR_ARGUMENT);
+    slc_stream_destroy(&stream);
+}
+
+typedef struct {
+    uint64_t batch, patches, channels;
+    bool masks, positions, fresh;
+    sluice_dtype dtype, gradient;
+} test_case;
+
+static uint8_t *draw_mask(const test_case *t)
+{
+    uint64_t seed = 3, count = t->batch * t->patches;
+    uint8_t *masked = malloc(count + 1);
+    assert_non_null(masked);
+    for (uint64_t i = 0; i < count; i++) masked[i] = test_random(&seed) % 5 < 2 ? (uint8_t)(1 + i % 3) : 0;
+    if (t->masks) return masked;
+    free(masked);
+    return NULL;
+}
+
+static void check_forward(const test_case *t, const uint8_t *masked)
+{
+    uint64_t rows = 1 + t->patches, out_count = t->batch * rows * t->channels;
+    uint64_t counts[] = {t->batch * t->patches * t->channels, t->channels, t->channels, rows * t->channels};
+    void *in[4];
+    double *wide[4], *want = test_doubles(out_count);
+    for (int i = 0; i < 4; i++) {
+        in[i] = test_uniform_typed(t->dtype, counts[i], -1, 1, 1 + (uint64_t)i);
+        wide[i] = test_widen_typed(t->dtype, counts[i], in[i]);
+    }
+    slc_patch_embedding_forward_ref(t->batch, t->patches, t->channels, wide[0], wide[1], wide[2], masked,
+                                    t->positions ? wide[3] : NULL, want);
+    float *first = NULL;
+    TEST_EACH_ISA(isa)
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        slc_stream stream = test_stream(threads);
+        void *out = test_floats(out_count);
+        assert_int_equal(slc_patch_embedding_forward(&stream, t->dtype, t->batch, t->patches, t->channels, in[0], in[1],
+                                                     masked ? in[2] : NULL, masked, t->positions ? in[3] : NULL, out),
+                         SLUICE_OK);
+        test_close_typed("out", t->dtype, out_count, out, want, 1e-6, 2e-3);
+        test_same_bits_typed("out", t->dtype, out_count, out, &first);
+        free(out);
+        slc_stream_destroy(&stream);
+    }
+    for (int i = 0; i < 4; i++) free(in[i]), free(wide[i]);
+    free(want), free(first);
+}
+
+enum { DCLS, DMASK, DPOSITION, GRADIENTS };
+
+static void check_backward(const test_case *t, const uint8_t *masked)
+{
+    static const char *const names[GRADIENTS] = {"dcls", "dmask_token", "dposition"};
+    uint64_t rows = 1 + t->patches, dout_count = t->batch * rows * t->channels;
+    uint64_t dx_count = t->batch * t->patches * t->channels;
+    uint64_t counts[GRADIENTS] = {t->channels, masked ? t->channels : 0, t->positions ? rows * t->channels : 0};
+    void *dout = test_uniform_typed(t->dtype, dout_count, -1, 1, 7), *before[GRADIENTS] = {0};
+    double *dout64 = test_widen_typed(t->dtype, dout_count, dout), *dx64 = test_doubles(dx_count);
+    double *want[GRADIENTS] = {0};
+    for (int i = 0; i < GRADIENTS; i++) {
+        if (!counts[i]) continue;
+        before[i] = test_uniform_typed(t->gradient, counts[i], -1, 1, 8 + (uint64_t)i);
+        want[i] = t->fresh ? test_doubles(counts[i]) : test_widen_typed(t->gradient, counts[i], before[i]);
+    }
+    slc_patch_embedding_backward_ref(t->batch, t->patches, t->channels, dout64, masked, dx64, want[DCLS], want[DMASK],
+                                     want[DPOSITION]);
+    float *first[GRADIENTS + 1] = {0};
+    TEST_EACH_ISA(isa)
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        slc_stream stream = test_stream(threads);
+        void *dx = test_floats(dx_count), *got[GRADIENTS] = {0};
+        for (int i = 0; i < GRADIENTS; i++)
+            if (counts[i]) got[i] = test_copy_typed(t->gradient, counts[i], before[i]);
+        assert_int_equal(slc_patch_embedding_backward(&stream, t->dtype, t->gradient, t->batch, t->patches, t->channels,
+                                                      dout, masked, dx, got[DCLS], got[DMASK], got[DPOSITION],
+                                                      t->fresh),
+                         SLUICE_OK);
+        test_close_typed("dx", t->dtype, dx_count, dx, dx64, 0, 0);
+        test_same_bits_typed("dx", t->dtype, dx_count, dx, &first[GRADIENTS]);
+        for (int i = 0; i < GRADIENTS; i++) {
+            if (!counts[i]) continue;
+            test_close_typed(names[i], t->gradient, counts[i], got[i], want[i], 1e-5, 3e-3);
+            test_same_bits_typed(names[i], t->gradient, counts[i], got[i], &first[i]);
+            free(got[i]);
+        }
+        free(dx);
+        slc_stream_destroy(&stream);
+    }
+    for (int i = 0; i < GRADIENTS; i++) free(before[i]), free(want[i]), free(first[i]);
+    free(dout), free(dout64), free(dx64), free(first[GRADIENTS]);
+}
+
+static void embedding_agrees_with_float64(void **state)
+{
+    (void)state;
+    const uint64_t patches[] = {0, 1, 9, 196, 576}, channels[] = {1, 16, 100, 192, 1100};
+    TEST_EACH_DTYPE(dtype)
+    TEST_EACH_DTYPE(gradient)
+    for (size_t p = 0; p < TEST_COUNT_OF(patches); p++)
+        for (size_t c = 0; c < TEST_COUNT_OF(channels); c++)
+            for (unsigned variant = 0; variant < 8; variant++) {
+                if (patches[p] * channels[c] > 50000 && variant % 3) continue; /* 0, 3 and 6: each both ways */
+                test_case t = {3, patches[p], channels[c], variant & 1, variant & 2, variant & 4, dtype, gradient};
+                uint8_t *masked = draw_mask(&t);
+                if (gradient == SLUICE_FP32) check_forward(&t, masked);
+                check_backward(&t, masked);
+                free(masked);
+            }
+}
+
+static void mask_and_token_come_together(void **state)
+{
+    (void)state;
+    slc_stream stream = test_stream(1);
+    float x[2] = {0}, cls[1] = {0}, out[3];
+    uint8_t masked[2] = {0};
+    assert_int_equal(slc_patch_embedding_forward(&stream, SLUICE_FP32, 1, 2, 1, x, cls, NULL, masked, NULL, out),
+                     SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_patch_embedding_forward(&stream, SLUICE_FP32, 1, 2, 1, x, cls, cls, NULL, NULL, out),
+                     SLUICE_ERR_ARGUMENT);
+    assert_int_equal(
+        slc_patch_embedding_backward(&stream, SLUICE_FP32, SLUICE_FP32, 1, 2, 1, out, masked, x, cls, NULL, NULL, 1),
+        SLUICE_ERR_ARGUMENT);
+    slc_stream_destroy(&stream);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unfolds),
+        cmocka_unit_test(sizes_must_divide),
+        cmocka_unit_test(embedding_agrees_with_float64),
+        cmocka_unit_test(mask_and_token_come_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
