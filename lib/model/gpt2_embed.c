@@ -27,10 +27,10 @@ sluice_status slc_gpt2_embed_register(sluice_gpt2 *m)
                                            .last_forward_layer = "h.0"};
     if (!status) status = sluice_activation_add(embed->layer, &tokens, &embed->tokens);
     if (!status) status = sluice_activation_add(embed->layer, &output, &embed->output);
-    if (!status)
-        status = sluice_workspace_add(
-            embed->layer, "places",
-            slc_embedding_backward_workspace_bytes(m->stream, m->batch, m->tokens, m->config.channels), &embed->places);
+    const sluice_workspace_desc places = {
+        "places", slc_embedding_backward_workspace_bytes(m->stream, m->batch, m->tokens, m->config.channels),
+        SLUICE_BACKWARD, 0, UINT32_MAX};
+    if (!status) status = sluice_workspace_add(embed->layer, &places, &embed->places);
     return status;
 }
 
