@@ -2,7 +2,7 @@
  * plan is any good is for the validator, which runs at the end. */
 #include "lib/plan/profile.h"
 
-#include "lib/plan/json_file.h"
+#include "lib/base/json_file.h"
 #include "lib/plan/plan_json_parts.h"
 
 #include "lib/base/status.h"

@@ -1,7 +1,7 @@
 /* A plan as text: a line for each buffer, item and claim, as arrays, so that thousands stay small. */
 #include "lib/plan/profile.h"
 
-#include "lib/plan/json_file.h"
+#include "lib/base/json_file.h"
 #include "lib/plan/json_text.h"
 #include "lib/plan/plan_json_parts.h"
 

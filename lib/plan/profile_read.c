@@ -2,7 +2,7 @@
  * in one walk; what one row cannot know (sums of sizes) is checked at the end. */
 #include "lib/plan/profile.h"
 
-#include "lib/plan/json_file.h"
+#include "lib/base/json_file.h"
 #include "lib/plan/json_read.h"
 
 #include "lib/base/status.h"

@@ -2,7 +2,7 @@
  * reader would take it anyway is left out where that keeps lines short. */
 #include "lib/plan/profile.h"
 
-#include "lib/plan/json_file.h"
+#include "lib/base/json_file.h"
 #include "lib/plan/json_text.h"
 
 #include "lib/base/status.h"

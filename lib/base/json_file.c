@@ -1,5 +1,5 @@
 /* Reading to the end, writing beside and renaming. */
-#include "lib/plan/json_file.h"
+#include "lib/base/json_file.h"
 
 #include "lib/base/status.h"
 

@@ -1,6 +1,6 @@
-/* Files of JSON as texts. Private to lib/plan. Errors: IO and MEMORY, with the path. */
-#ifndef SLC_PLAN_JSON_FILE_H
-#define SLC_PLAN_JSON_FILE_H
+/* Files of JSON as texts. Errors: IO and MEMORY, with the path. */
+#ifndef SLC_BASE_JSON_FILE_H
+#define SLC_BASE_JSON_FILE_H
 
 #include <sluice/status.h>
 #include <stddef.h>

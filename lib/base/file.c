@@ -1,0 +1,62 @@
+/* Opened without waiting, so that a pipe does not hold us up before it is refused. */
+#include "lib/base/file.h"
+
+#include "lib/base/status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static sluice_status cannot_read(const char *path)
+{
+    return slc_error(SLUICE_ERR_IO, "cannot read %s: %s", path, strerror(errno));
+}
+
+sluice_status slc_file_open(const char *path, slc_file *out)
+{
+    *out = SLC_FILE_NONE;
+    struct stat info;
+    slc_file file = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    if (file.fd < 0) return cannot_read(path);
+    sluice_status status = SLUICE_OK;
+    if (fstat(file.fd, &info))
+        status = cannot_read(path);
+    else if (!S_ISREG(info.st_mode))
+        status = slc_error(SLUICE_ERR_ARGUMENT, "%s is not a regular file", path);
+    else if (!(file.path = strdup(path)))
+        status = slc_error(SLUICE_ERR_MEMORY, "name of %s", path);
+    if (status) {
+        close(file.fd);
+        return status;
+    }
+    file.bytes = (uint64_t)info.st_size;
+    *out = file;
+    return SLUICE_OK;
+}
+
+void slc_file_close(slc_file *file)
+{
+    if (file->fd >= 0) close(file->fd);
+    free(file->path);
+    *file = SLC_FILE_NONE;
+}
+
+sluice_status slc_file_read(const slc_file *file, uint64_t first, size_t count, void *out)
+{
+    char *at = out;
+    while (count) {
+        ssize_t got = pread(file->fd, at, count, (off_t)first);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return cannot_read(file->path);
+        if (got == 0)
+            return slc_error(SLUICE_ERR_IO, "%s has become shorter than the %llu bytes it had; start again", file->path,
+                             (unsigned long long)file->bytes);
+        at += got;
+        first += (uint64_t)got;
+        count -= (size_t)got;
+    }
+    return SLUICE_OK;
+}
