@@ -19,6 +19,7 @@ ARROWS = {
     "lib/engine": ["lib/plan", "lib/memory", "lib/comm", "lib/optim", "lib/device", "lib/kernels"],
     "lib/model": ["lib/kernels"],
     "lib/data": [],
+    "lib/weights": [],
     "lib/sluice": ["*"],
     "ilp": ["lib/plan"],
     "sched": ["lib/plan", "ilp", "lib/memory"],

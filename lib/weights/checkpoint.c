@@ -1,0 +1,22 @@
+/* A path's kind decides. */
+#include "lib/weights/checkpoint.h"
+
+#include "lib/base/status.h"
+#include "lib/weights/llmc.h"
+#include "lib/weights/safetensors.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+sluice_status slc_checkpoint_open(const char *path, slc_config *config, slc_tensors **out)
+{
+    struct stat info;
+    slc_config read;
+    if (stat(path, &info)) return slc_error(SLUICE_ERR_IO, "cannot read %s: %s", path, strerror(errno));
+    if (!S_ISDIR(info.st_mode)) return slc_llmc_open(path, config, out);
+    sluice_status status = slc_config_read(path, &read);
+    if (!status) status = slc_safetensors_open(path, out);
+    if (!status) *config = read;
+    return status;
+}

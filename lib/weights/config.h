@@ -1,0 +1,73 @@
+/* Hugging Face's config.json: what a model is. Source of keys and defaults: transformers' GPT2Config, BertConfig,
+ * ViTConfig and BeitConfig (5.23). One struct for four families; a field that a family does not have is 0.
+ * Any thread. */
+#ifndef SLC_WEIGHTS_CONFIG_H
+#define SLC_WEIGHTS_CONFIG_H
+
+#include <sluice/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum { SLC_FAMILY_GPT2, SLC_FAMILY_BERT, SLC_FAMILY_VIT, SLC_FAMILY_BEIT, SLC_FAMILIES } slc_family;
+
+typedef enum {
+    SLC_GPT2_LM_HEAD_MODEL,
+    SLC_BERT_FOR_MASKED_LM,
+    SLC_BERT_FOR_SEQUENCE_CLASSIFICATION,
+    SLC_VIT_FOR_IMAGE_CLASSIFICATION,
+    SLC_BEIT_FOR_IMAGE_CLASSIFICATION,
+    SLC_BEIT_FOR_MASKED_IMAGE_MODELING,
+    SLC_ARCHITECTURES
+} slc_architecture;
+
+const char *slc_family_name(slc_family family);                   /* model_type: "gpt2" */
+const char *slc_architecture_name(slc_architecture architecture); /* "GPT2LMHeadModel" */
+slc_family slc_architecture_family(slc_architecture architecture);
+
+typedef enum { SLC_ACTIVATION_GELU_TANH, SLC_ACTIVATION_GELU_ERF } slc_activation; /* "gelu_new", "gelu" */
+
+typedef struct {
+    slc_family family;
+    slc_architecture architecture; /* the first of "architectures"; absent: the family's first above */
+    uint32_t channels;             /* n_embd, hidden_size */
+    uint32_t layers, heads;        /* heads divides channels */
+    uint32_t inner;                /* n_inner (absent: 4 x channels), intermediate_size */
+    slc_activation activation;     /* activation_function, hidden_act */
+    double epsilon;                /* layer_norm_epsilon, layer_norm_eps */
+    double initializer_range;
+    double dropout;            /* resid_pdrop, hidden_dropout_prob */
+    double embedding_dropout;  /* embd_pdrop; hidden_dropout_prob */
+    double attention_dropout;  /* attn_pdrop, attention_probs_dropout_prob */
+    double classifier_dropout; /* BERT; absent: hidden_dropout_prob */
+    uint32_t labels;           /* id2label, or num_labels, or 2; of a classifier at least 2 */
+    /* GPT-2, BERT; vocabulary: BEiT too (visual tokens) */
+    uint32_t vocabulary, positions;
+    uint32_t types; /* type_vocab_size; BERT */
+    /* ViT, BEiT */
+    uint32_t image, patch, image_channels; /* image is a multiple of patch; square */
+    bool qkv_bias;                         /* ViT; BEiT's queries and values have one, its keys none */
+    /* BEiT */
+    bool mask_token, absolute_positions, relative_bias, shared_relative_bias, mean_pooling;
+    double layer_scale;    /* layer_scale_init_value; 0: there is none */
+    double drop_path_rate; /* of the last layer, growing evenly from 0; of training alone */
+} slc_config;
+
+/* transformers' defaults. */
+void slc_config_defaults(slc_architecture architecture, slc_config *out);
+
+/* `path`: config.json, or the folder that it lies in. Keys that mean nothing to a model's result are passed over. What
+ * Sluice cannot do is refused by name (UNSUPPORTED): other model types, architectures and activations, relative
+ * positions in BERT, cross attention, decoders, pruned heads, untied word embeddings, heads scaled by layer, regression
+ * and several labels at a time, images or patches that are not square. FORMAT: no JSON, a key with the wrong type or
+ * out of range, a width that the heads do not divide. IO, MEMORY. */
+sluice_status slc_config_read(const char *path, slc_config *out);
+/* `path` is for messages. */
+sluice_status slc_config_from_json(const char *path, const char *text, size_t length, slc_config *out);
+
+/* Whole or not at all; transformers and slc_config_read load it. Names of labels are not kept: they become LABEL_0 and
+ * so on. `path`: as for reading, but a folder must exist. Errors: IO, MEMORY. */
+sluice_status slc_config_write(const char *path, const slc_config *config);
+sluice_status slc_config_to_json(const slc_config *config, char **text); /* the caller frees */
+
+#endif

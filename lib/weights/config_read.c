@@ -1,0 +1,261 @@
+/* A table of keys for what a model needs, a list of what Sluice cannot do, and checks across keys. */
+#include "lib/weights/config.h"
+
+#include "lib/base/json_file.h"
+#include "lib/base/status.h"
+#include "lib/weights/config_keys.h"
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { SHOWN_BYTES = 64 };
+
+static const char *show(const json_t *value, char out[SHOWN_BYTES])
+{
+    size_t used = json_dumpb(value, out, SHOWN_BYTES - 4,
+                             JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
+    if (used > SHOWN_BYTES - 4)
+        memcpy(out + SHOWN_BYTES - 4, "...", 4);
+    else
+        out[used] = '\0';
+    return out;
+}
+
+static sluice_status fault(const char *path, const char *key, const json_t *value, const char *expected)
+{
+    char shown[SHOWN_BYTES];
+    return slc_error(SLUICE_ERR_FORMAT, "%s: \"%s\": %s: give %s", path, key, show(value, shown), expected);
+}
+
+static sluice_status unsupported(const char *path, const char *key, const json_t *value, const char *can)
+{
+    char shown[SHOWN_BYTES];
+    return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: \"%s\": %s is not supported; %s", path, key, show(value, shown), can);
+}
+
+/* ---- Keys ---- */
+
+static bool number_within(const json_t *value, const slc_config_key *row)
+{
+    double number = json_number_value(value);
+    return number >= row->least && number <= row->most;
+}
+
+static sluice_status read_activation(const char *path, const char *key, const json_t *value, slc_activation *out)
+{
+    static const struct {
+        const char *name;
+        slc_activation activation;
+    } known[] = {
+        {"gelu", SLC_ACTIVATION_GELU_ERF},
+        {"gelu_new", SLC_ACTIVATION_GELU_TANH},
+        {"gelu_pytorch_tanh", SLC_ACTIVATION_GELU_TANH},
+    };
+    if (!json_is_string(value)) return fault(path, key, value, "the name of an activation");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(json_string_value(value), known[i].name) != 0) continue;
+        *out = known[i].activation;
+        return SLUICE_OK;
+    }
+    return unsupported(path, key, value, "gelu, gelu_new and gelu_pytorch_tanh are");
+}
+
+/* n, or [n, n]. */
+static sluice_status read_side(const char *path, const slc_config_key *row, const json_t *value, uint32_t *out)
+{
+    const json_t *side = value;
+    if (json_is_array(value) && json_array_size(value) == 2) {
+        side = json_array_get(value, 0);
+        if (!json_equal(side, json_array_get(value, 1)))
+            return unsupported(path, row->key, value, "images and patches must be square");
+    }
+    if (!json_is_integer(side) || !number_within(side, row))
+        return fault(path, row->key, value, "a whole number from 1 to 65536");
+    *out = (uint32_t)json_integer_value(side);
+    return SLUICE_OK;
+}
+
+static sluice_status read_key(const char *path, const slc_config_key *row, const json_t *value, void *field)
+{
+    char expected[80];
+    switch (row->type) {
+    case SLC_KEY_FLAG:
+        if (!json_is_boolean(value)) return fault(path, row->key, value, "true or false");
+        *(bool *)field = json_is_true(value);
+        return SLUICE_OK;
+    case SLC_KEY_ACTIVATION: return read_activation(path, row->key, value, field);
+    case SLC_KEY_SIDE: return read_side(path, row, value, field);
+    case SLC_KEY_COUNT:
+        snprintf(expected, sizeof expected, "a whole number from %.0f to %.0f", row->least, row->most);
+        if (!json_is_integer(value) || !number_within(value, row)) return fault(path, row->key, value, expected);
+        *(uint32_t *)field = (uint32_t)json_integer_value(value);
+        return SLUICE_OK;
+    case SLC_KEY_REAL: break;
+    }
+    snprintf(expected, sizeof expected, "a number from %g to %g", row->least, row->most);
+    if (!json_is_number(value) || !number_within(value, row)) return fault(path, row->key, value, expected);
+    *(double *)field = json_number_value(value);
+    return SLUICE_OK;
+}
+
+static sluice_status read_keys(const char *path, const json_t *root, slc_config *out)
+{
+    for (size_t i = 0; i < slc_config_key_count; i++) {
+        const slc_config_key *row = &slc_config_keys[i];
+        const json_t *value = json_object_get(root, row->key);
+        if (!(row->families >> out->family & 1) || !value || (row->nullable && json_is_null(value))) continue;
+        sluice_status status = read_key(path, row, value, (char *)out + row->offset);
+        if (status) return status;
+    }
+    return SLUICE_OK;
+}
+
+/* ---- What the model is ---- */
+
+static sluice_status read_family(const char *path, const json_t *root, slc_family *out)
+{
+    const json_t *type = json_object_get(root, "model_type");
+    if (!json_is_string(type)) return slc_error(SLUICE_ERR_FORMAT, "%s: has no \"model_type\"", path);
+    for (int family = 0; family < SLC_FAMILIES; family++) {
+        if (strcmp(json_string_value(type), slc_family_name(family)) != 0) continue;
+        *out = family;
+        return SLUICE_OK;
+    }
+    return unsupported(path, "model_type", type, "gpt2, bert, vit and beit are");
+}
+
+static sluice_status read_architecture(const char *path, const json_t *root, slc_architecture *out)
+{
+    slc_family family = SLC_FAMILY_GPT2;
+    sluice_status status = read_family(path, root, &family);
+    if (status) return status;
+    const json_t *list = json_object_get(root, "architectures"), *name = json_array_get(list, 0);
+    if (list && !json_is_null(list) && !json_is_string(name))
+        return fault(path, "architectures", list, "a list with the name of a model's class");
+    for (int i = 0; i < SLC_ARCHITECTURES; i++) {
+        if (slc_architecture_family(i) != family) continue;
+        if (name && strcmp(json_string_value(name), slc_architecture_name(i)) != 0) continue;
+        *out = i;
+        return SLUICE_OK;
+    }
+    return unsupported(path, "architectures", name,
+                       "GPT2LMHeadModel, BertForMaskedLM, BertForSequenceClassification, ViTForImageClassification, "
+                       "BeitForImageClassification and BeitForMaskedImageModeling are, each with its model_type");
+}
+
+/* Keys that change what a model computes, with the one value (or null) that ours do. */
+static sluice_status refuse_unsupported(const char *path, const json_t *root, slc_family family)
+{
+    enum { GPT2 = 1 << SLC_FAMILY_GPT2, BERT = 1 << SLC_FAMILY_BERT, ALL = (1 << SLC_FAMILIES) - 1 };
+    static const struct {
+        unsigned families;
+        const char *key, *wanted; /* as JSON */
+    } rows[] = {
+        {ALL, "add_cross_attention", "false"},
+        {ALL, "is_decoder", "false"},
+        {ALL, "is_encoder_decoder", "false"},
+        {ALL, "pruned_heads", "{}"},
+        {ALL, "problem_type", "\"single_label_classification\""},
+        {GPT2 | BERT, "tie_word_embeddings", "true"},
+        {GPT2, "scale_attn_weights", "true"},
+        {GPT2, "scale_attn_by_inverse_layer_idx", "false"},
+        {BERT, "position_embedding_type", "\"absolute\""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const json_t *value = json_object_get(root, rows[i].key);
+        if (!(rows[i].families >> family & 1) || !value || json_is_null(value)) continue;
+        char shown[SHOWN_BYTES], can[SHOWN_BYTES];
+        snprintf(can, sizeof can, "%s is", rows[i].wanted);
+        if (strcmp(show(value, shown), rows[i].wanted) != 0) return unsupported(path, rows[i].key, value, can);
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status read_labels(const char *path, const json_t *root, slc_config *out)
+{
+    const slc_config_key row = {.key = "num_labels", .type = SLC_KEY_COUNT, .least = 1, .most = 1 << 24};
+    const json_t *names = json_object_get(root, "id2label"), *number = json_object_get(root, row.key);
+    sluice_status status = SLUICE_OK;
+    if (number && !json_is_null(number)) status = read_key(path, &row, number, &out->labels);
+    if (status || !names || json_is_null(names)) return status;
+    if (!json_is_object(names) || !json_object_size(names))
+        return fault(path, "id2label", names, "{\"0\": \"NAME\", ...}");
+    if (number && !json_is_null(number) && json_object_size(names) != out->labels)
+        return fault(path, "num_labels", number, "as many as id2label has");
+    out->labels = (uint32_t)json_object_size(names);
+    return SLUICE_OK;
+}
+
+/* ---- Across keys ---- */
+
+static sluice_status check(const char *path, const slc_config *config)
+{
+    bool classifier = config->architecture == SLC_BERT_FOR_SEQUENCE_CLASSIFICATION ||
+                      config->architecture == SLC_VIT_FOR_IMAGE_CLASSIFICATION ||
+                      config->architecture == SLC_BEIT_FOR_IMAGE_CLASSIFICATION;
+    if (config->channels % config->heads)
+        return slc_error(SLUICE_ERR_FORMAT, "%s: %u heads do not divide a width of %u", path, config->heads,
+                         config->channels);
+    if (config->patch && config->image % config->patch)
+        return slc_error(SLUICE_ERR_FORMAT, "%s: patches of %u do not divide an image of %u", path, config->patch,
+                         config->image);
+    if (config->architecture == SLC_BEIT_FOR_MASKED_IMAGE_MODELING && !config->mask_token)
+        return slc_error(SLUICE_ERR_FORMAT, "%s: %s needs \"use_mask_token\": true", path,
+                         slc_architecture_name(config->architecture));
+    if (classifier && config->labels < 2)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: one label means regression, which is not supported", path);
+    return SLUICE_OK;
+}
+
+static sluice_status read_root(const char *path, const json_t *root, slc_config *out)
+{
+    slc_architecture architecture = SLC_GPT2_LM_HEAD_MODEL;
+    if (!json_is_object(root)) return slc_error(SLUICE_ERR_FORMAT, "%s: is no {...}", path);
+    sluice_status status = read_architecture(path, root, &architecture);
+    if (status) return status;
+    slc_config_defaults(architecture, out);
+    uint32_t inner = out->inner;
+    out->inner = 0;
+    out->classifier_dropout = -1;
+    status = refuse_unsupported(path, root, out->family);
+    if (!status) status = read_keys(path, root, out);
+    if (!status) status = read_labels(path, root, out);
+    if (status) return status;
+    if (!out->inner) out->inner = out->family == SLC_FAMILY_GPT2 ? 4 * out->channels : inner;
+    if (out->family != SLC_FAMILY_GPT2) out->embedding_dropout = out->dropout;
+    if (out->classifier_dropout < 0) out->classifier_dropout = out->family == SLC_FAMILY_BERT ? out->dropout : 0;
+    return check(path, out);
+}
+
+sluice_status slc_config_from_json(const char *path, const char *text, size_t length, slc_config *out)
+{
+    json_error_t error;
+    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    if (!root) return slc_error(SLUICE_ERR_FORMAT, "%s:%d:%d: %s", path, error.line, error.column, error.text);
+    slc_config config;
+    sluice_status status = read_root(path, root, &config);
+    json_decref(root);
+    if (!status) *out = config;
+    return status;
+}
+
+sluice_status slc_config_read(const char *path, slc_config *out)
+{
+    char inside[PATH_MAX], *text;
+    size_t length;
+    struct stat info;
+    if (!stat(path, &info) && S_ISDIR(info.st_mode)) {
+        if (snprintf(inside, sizeof inside, "%s/config.json", path) >= PATH_MAX)
+            return slc_error(SLUICE_ERR_ARGUMENT, "%s: the path is too long", path);
+        path = inside;
+    }
+    sluice_status status = slc_json_file_read(path, &text, &length);
+    if (status) return status;
+    status = slc_config_from_json(path, text, length, out);
+    free(text);
+    return status;
+}

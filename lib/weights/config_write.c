@@ -1,0 +1,72 @@
+/* The table of keys the other way, and what transformers wants besides. */
+#include "lib/weights/config.h"
+
+#include "lib/base/json_file.h"
+#include "lib/base/status.h"
+#include "lib/weights/config_keys.h"
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+static json_t *value_of(const slc_config_key *row, const void *field)
+{
+    switch (row->type) {
+    case SLC_KEY_COUNT:
+    case SLC_KEY_SIDE: return json_integer(*(const uint32_t *)field);
+    case SLC_KEY_FLAG: return json_boolean(*(const bool *)field);
+    case SLC_KEY_ACTIVATION:
+        return json_string(*(const slc_activation *)field == SLC_ACTIVATION_GELU_TANH ? "gelu_new" : "gelu");
+    case SLC_KEY_REAL: break;
+    }
+    return json_real(*(const double *)field);
+}
+
+static int set_labels(json_t *root, uint32_t labels)
+{
+    json_t *names = json_object(), *ids = json_object();
+    int failed = json_object_set_new(root, "id2label", names) | json_object_set_new(root, "label2id", ids);
+    for (uint32_t i = 0; i < labels && !failed; i++) {
+        char id[16], name[32];
+        snprintf(id, sizeof id, "%u", i);
+        snprintf(name, sizeof name, "LABEL_%u", i);
+        failed = json_object_set_new(names, id, json_string(name)) | json_object_set_new(ids, name, json_integer(i));
+    }
+    return failed;
+}
+
+sluice_status slc_config_to_json(const slc_config *config, char **text)
+{
+    json_t *root = json_pack("{s:s, s:[s], s:s}", "model_type", slc_family_name(config->family), "architectures",
+                             slc_architecture_name(config->architecture), "dtype", "float32");
+    int failed = !root;
+    for (size_t i = 0; i < slc_config_key_count && !failed; i++) {
+        const slc_config_key *row = &slc_config_keys[i];
+        if (row->families >> config->family & 1)
+            failed = json_object_set_new(root, row->key, value_of(row, (const char *)config + row->offset));
+    }
+    if (!failed && config->family != SLC_FAMILY_GPT2) failed = set_labels(root, config->labels);
+    if (!failed && (config->family == SLC_FAMILY_GPT2 || config->family == SLC_FAMILY_BERT))
+        failed = json_object_set_new(root, "tie_word_embeddings", json_true());
+    *text = failed ? NULL : json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    json_decref(root);
+    return *text ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "config.json");
+}
+
+sluice_status slc_config_write(const char *path, const slc_config *config)
+{
+    char inside[PATH_MAX], *text;
+    struct stat info;
+    if (!stat(path, &info) && S_ISDIR(info.st_mode)) {
+        if (snprintf(inside, sizeof inside, "%s/config.json", path) >= PATH_MAX)
+            return slc_error(SLUICE_ERR_ARGUMENT, "%s: the path is too long", path);
+        path = inside;
+    }
+    sluice_status status = slc_config_to_json(config, &text);
+    if (status) return status;
+    status = slc_json_file_write(path, text);
+    free(text);
+    return status;
+}

@@ -1,0 +1,88 @@
+/* Any file must be read as safetensors or refused with a line; what is read has its elements inside the file. Headers
+ * are JSON, so the fuzzer starts from good ones: the first byte says how many bytes of data follow the text that
+ * splice_fuzz.h makes of the rest. The length in front is the header's own, or what the second byte makes of it. */
+#include "lib/plan/splice_fuzz.h"
+#include "lib/weights/safetensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const seeds[] = {
+    "{\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}",
+    "{\"__metadata__\":{\"format\":\"pt\"},\"w\":{\"dtype\":\"BF16\",\"shape\":[3],\"data_offsets\":[8,14]},"
+    "\"i\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},\"m\":{\"dtype\":\"BOOL\",\"shape\":[2,1],"
+    "\"data_offsets\":[14,16]},\"e\":{\"dtype\":\"F16\",\"shape\":[0,7],\"data_offsets\":[16,16]}}",
+    "{\"a\":{\"dtype\":\"I32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"U8\",\"shape\":[4],"
+    "\"data_offsets\":[4,8]},\"c\":{\"dtype\":\"F64\",\"shape\":[1,1,1],\"data_offsets\":[8,16]},"
+    "\"d\":{\"dtype\":\"I16\",\"shape\":[4],\"data_offsets\":[16,24]}}",
+};
+
+static void read_all(const slc_tensors *tensors, const slc_tensor *tensor)
+{
+    sluice_status status;
+    uint64_t count = tensor->elements;
+    if (count > 1 << 16) abort(); /* the file is small */
+    float *reals = malloc((size_t)(count + 1) * sizeof *reals);
+    if (!reals) return;
+    if (slc_tensor_dtype_is_real(tensor->dtype)) {
+        status = slc_tensors_read_float(tensors, tensor, 0, count, reals);
+        if (status) abort();
+        status = slc_tensors_check_finite(tensors, tensor);
+        if (status && status != SLUICE_ERR_NON_FINITE) abort();
+    } else {
+        status = slc_tensors_read_int32(tensors, tensor, 0, count, (int32_t *)reals);
+        if (status && status != SLUICE_ERR_FORMAT) abort();
+        status = slc_tensors_read_bytes(tensors, tensor, 0, count, (uint8_t *)reals);
+        if (status && status != SLUICE_ERR_FORMAT) abort();
+    }
+    free(reals);
+}
+
+static void check(const char *path)
+{
+    slc_tensors *tensors = NULL;
+    if (slc_safetensors_open(path, &tensors)) {
+        if (!*sluice_last_error() || tensors) abort();
+        return;
+    }
+    for (size_t i = 0; i < slc_tensors_count(tensors); i++) {
+        const slc_tensor *tensor = slc_tensors_at(tensors, i);
+        if (slc_tensors_find(tensors, tensor->name) != tensor) abort();
+        read_all(tensors, tensor);
+    }
+    slc_tensors_close(tensors);
+}
+
+static void put(int fd, const void *data, size_t size)
+{
+    if (size && write(fd, data, size) != (ssize_t)size) abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static int fd = -1;
+    static char path[40];
+    if (fd < 0) {
+        fd = memfd_create("fuzz", MFD_CLOEXEC);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    }
+    if (size < 2 || fd < 0) return 0;
+    static const uint64_t lies[] = {0, 1, 8, 100000001, INT64_MAX, UINT64_MAX, UINT64_MAX - 7};
+    size_t tail = data[0] % 64, length;
+    char *text = fuzz_splice(seeds, sizeof seeds / sizeof *seeds, data + 2, size - 2, &length);
+    if (!text) return 0;
+    uint64_t said =
+        data[1] < sizeof lies / sizeof *lies ? lies[data[1]] : length + (data[1] > 250 ? data[1] - 253u : 0);
+    if (ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET)) abort();
+    put(fd, &said, sizeof said);
+    put(fd, text, length);
+    for (size_t i = 0; i < tail; i++) put(fd, data + i % size, 1);
+    free(text);
+    check(path);
+    return 0;
+}

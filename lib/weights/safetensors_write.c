@@ -1,0 +1,278 @@
+/* Declared, laid out at the first write (wide elements first, so that each tensor is aligned to its own), streamed. */
+#include "lib/weights/safetensors_parts.h"
+
+#include "lib/base/status.h"
+
+#include "lib/weights/tensors_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sluice/dtype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PIECE_ELEMENTS = 2048, LENGTH_BYTES = 8 };
+
+struct slc_safetensors_writer {
+    char *path, *part;
+    int fd;
+    bool laid_out, committed;
+    slc_tensors *tensors; /* offsets: in the file, once laid out */
+    uint64_t *written;    /* elements, of each tensor */
+    json_t *names;        /* those declared */
+};
+
+static sluice_status failed(const char *verb, const char *path)
+{
+    return slc_error(SLUICE_ERR_IO, "cannot %s %s: %s", verb, path, strerror(errno));
+}
+
+sluice_status slc_safetensors_create(const char *path, slc_safetensors_writer **out)
+{
+    slc_safetensors_writer *writer = calloc(1, sizeof *writer);
+    if (!writer) return slc_error(SLUICE_ERR_MEMORY, "writer of %s", path);
+    writer->fd = -1;
+    writer->names = json_object();
+    writer->path = strdup(path);
+    sluice_status status = slc_tensors_create(&writer->tensors);
+    char *part = NULL;
+    if (!status && (!writer->path || !writer->names || asprintf(&part, "%s.part", path) < 0))
+        status = slc_error(SLUICE_ERR_MEMORY, "writer of %s", path);
+    if (!status) {
+        writer->fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        if (writer->fd < 0)
+            status = failed("write", part);
+        else
+            writer->part = part;
+        if (status) free(part);
+    }
+    if (status) {
+        slc_safetensors_destroy(writer);
+        return status;
+    }
+    *out = writer;
+    return SLUICE_OK;
+}
+
+void slc_safetensors_destroy(slc_safetensors_writer *writer)
+{
+    if (!writer) return;
+    if (writer->fd >= 0) close(writer->fd);
+    if (writer->part && !writer->committed) unlink(writer->part);
+    slc_tensors_close(writer->tensors);
+    json_decref(writer->names);
+    free(writer->written);
+    free(writer->path);
+    free(writer->part);
+    free(writer);
+}
+
+/* ---- Declaring ---- */
+
+sluice_status slc_safetensors_declare(slc_safetensors_writer *writer, const char *name, slc_tensor_dtype dtype,
+                                      uint32_t rank, const uint64_t *shape, uint32_t *index)
+{
+    slc_tensor tensor = {.name = name, .dtype = dtype, .rank = rank};
+    uint64_t bytes;
+    if (writer->laid_out)
+        return slc_error(SLUICE_ERR_ORDER, "%s: tensor \"%s\" is declared after the first write", writer->path, name);
+    if (!slc_tensor_name_valid(name, strlen(name)) || !strcmp(name, "__metadata__"))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: \"%.1023s\" cannot name a tensor", writer->path, name);
+    if (rank > SLC_TENSOR_RANK_MAX || !slc_tensor_measure(dtype, rank, shape, &tensor.elements, &bytes))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: tensor \"%s\" has more than %d dimensions, or its shape overflows",
+                         writer->path, name, SLC_TENSOR_RANK_MAX);
+    if (json_object_get(writer->names, name))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: tensor \"%s\" is declared twice", writer->path, name);
+    if (json_object_set_new(writer->names, name, json_true()))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: the name \"%s\" is no UTF-8", writer->path, name);
+    if (rank) memcpy(tensor.shape, shape, rank * sizeof *shape);
+    *index = (uint32_t)writer->tensors->count;
+    return slc_tensors_add(writer->tensors, &tensor);
+}
+
+/* ---- Layout ---- */
+
+static json_t *sizes(const uint64_t *values, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++) json_array_append_new(array, json_integer((json_int_t)values[i]));
+    return array;
+}
+
+static sluice_status place(slc_safetensors_writer *writer, slc_tensor *tensor, uint64_t *end, json_t *root)
+{
+    uint64_t bytes = tensor->elements * slc_tensor_dtype_bytes(tensor->dtype), offsets[2] = {*end};
+    if (__builtin_add_overflow(*end, bytes, end) || *end > INT64_MAX / 2)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: its tensors are larger than a file can be", writer->path);
+    offsets[1] = *end;
+    tensor->offset = offsets[0];
+    json_t *entry = json_pack("{s:s, s:o, s:o}", "dtype", slc_tensor_dtype_name(tensor->dtype), "shape",
+                              sizes(tensor->shape, tensor->rank), "data_offsets", sizes(offsets, 2));
+    if (!entry || json_object_set_new(root, tensor->name, entry))
+        return slc_error(SLUICE_ERR_MEMORY, "header of %s", writer->path);
+    return SLUICE_OK;
+}
+
+static sluice_status write_at(slc_safetensors_writer *writer, uint64_t offset, size_t count, const void *data)
+{
+    for (const char *at = data; count;) {
+        ssize_t put = pwrite(writer->fd, at, count, (off_t)offset);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return failed("write", writer->part);
+        at += put;
+        offset += (uint64_t)put;
+        count -= (size_t)put;
+    }
+    return SLUICE_OK;
+}
+
+/* The header, filled up with spaces so that the data begin at a multiple of eight. */
+static sluice_status write_header(slc_safetensors_writer *writer, const json_t *root, uint64_t *data_offset)
+{
+    char *text = json_dumps(root, JSON_COMPACT);
+    if (!text) return slc_error(SLUICE_ERR_MEMORY, "header of %s", writer->path);
+    size_t length = strlen(text);
+    uint64_t padded = (length + 7) / 8 * 8;
+    sluice_status status = write_at(writer, 0, LENGTH_BYTES, &padded);
+    if (!status) status = write_at(writer, LENGTH_BYTES, length, text);
+    if (!status) status = write_at(writer, LENGTH_BYTES + length, padded - length, "        ");
+    free(text);
+    *data_offset = LENGTH_BYTES + padded;
+    return status;
+}
+
+static sluice_status lay_out(slc_safetensors_writer *writer)
+{
+    slc_tensors *tensors = writer->tensors;
+    uint64_t end = 0, data_offset = 0;
+    sluice_status status = SLUICE_OK;
+    json_t *root = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
+    free(writer->written); /* of a layout that failed */
+    writer->written = calloc(tensors->count + 1, sizeof *writer->written);
+    if (!root || !writer->written) status = slc_error(SLUICE_ERR_MEMORY, "header of %s", writer->path);
+    for (size_t size = 8; size && !status; size /= 2)
+        for (size_t i = 0; i < tensors->count && !status; i++)
+            if (slc_tensor_dtype_bytes(tensors->tensors[i].dtype) == size)
+                status = place(writer, &tensors->tensors[i], &end, root);
+    if (!status) status = write_header(writer, root, &data_offset);
+    for (size_t i = 0; i < tensors->count; i++) tensors->tensors[i].offset += data_offset;
+    if (!status && ftruncate(writer->fd, (off_t)(data_offset + end))) status = failed("write", writer->part);
+    json_decref(root);
+    writer->laid_out = !status;
+    return status;
+}
+
+/* ---- Streaming ---- */
+
+static sluice_status begin_write(slc_safetensors_writer *writer, uint32_t index, uint64_t count, bool real)
+{
+    sluice_status status = writer->laid_out ? SLUICE_OK : lay_out(writer);
+    if (status) return status;
+    const slc_tensor *tensor = &writer->tensors->tensors[index];
+    if (count > tensor->elements - writer->written[index])
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: tensor \"%s\" has %llu elements; more are written", writer->path,
+                         tensor->name, (unsigned long long)tensor->elements);
+    if (slc_tensor_dtype_is_real(tensor->dtype) != real || tensor->dtype == SLC_TENSOR_F16)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: tensor \"%s\" is of dtype %s, which is not written from %s",
+                         writer->path, tensor->name, slc_tensor_dtype_name(tensor->dtype), real ? "float" : "int32");
+    return SLUICE_OK;
+}
+
+static void reals_into(slc_tensor_dtype dtype, size_t count, const float *values, void *piece)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (dtype == SLC_TENSOR_F64)
+            ((double *)piece)[i] = values[i];
+        else if (dtype == SLC_TENSOR_F32)
+            ((float *)piece)[i] = values[i];
+        else
+            ((uint16_t *)piece)[i] = sluice_bf16_from_float(values[i]);
+    }
+}
+
+static bool whole_into(slc_tensor_dtype dtype, size_t count, const int32_t *values, void *piece)
+{
+    bool fits = true;
+    for (size_t i = 0; i < count; i++) {
+        int32_t value = values[i];
+        switch (dtype) {
+        case SLC_TENSOR_I64: ((int64_t *)piece)[i] = value; break;
+        case SLC_TENSOR_I32: ((int32_t *)piece)[i] = value; break;
+        case SLC_TENSOR_I16: fits &= (((int16_t *)piece)[i] = (int16_t)value) == value; break;
+        case SLC_TENSOR_I8: fits &= (((int8_t *)piece)[i] = (int8_t)value) == value; break;
+        default: fits &= (((uint8_t *)piece)[i] = (uint8_t)value) == value && (dtype == SLC_TENSOR_U8 || value <= 1);
+        }
+    }
+    return fits;
+}
+
+/* The next elements, from the one of `reals` and `ints` that is not NULL. */
+static sluice_status write_elements(slc_safetensors_writer *writer, uint32_t index, uint64_t count, const float *reals,
+                                    const int32_t *ints)
+{
+    double piece[PIECE_ELEMENTS];
+    sluice_status status = begin_write(writer, index, count, reals);
+    const slc_tensor *tensor = &writer->tensors->tensors[index];
+    size_t size = slc_tensor_dtype_bytes(tensor->dtype);
+    for (uint64_t done = 0; done < count && !status;) {
+        size_t take = count - done < PIECE_ELEMENTS ? (size_t)(count - done) : PIECE_ELEMENTS;
+        if (reals)
+            reals_into(tensor->dtype, take, reals + done, piece);
+        else if (!whole_into(tensor->dtype, take, ints + done, piece))
+            return slc_error(SLUICE_ERR_ARGUMENT, "%s: tensor \"%s\": a value does not fit %s", writer->path,
+                             tensor->name, slc_tensor_dtype_name(tensor->dtype));
+        status = write_at(writer, tensor->offset + writer->written[index] * size, take * size, piece);
+        if (!status) writer->written[index] += take;
+        done += take;
+    }
+    return status;
+}
+
+sluice_status slc_safetensors_write_float(slc_safetensors_writer *writer, uint32_t index, uint64_t count,
+                                          const float *values)
+{
+    static const float none;
+    return write_elements(writer, index, count, values ? values : &none, NULL);
+}
+
+sluice_status slc_safetensors_write_int32(slc_safetensors_writer *writer, uint32_t index, uint64_t count,
+                                          const int32_t *values)
+{
+    return write_elements(writer, index, count, NULL, values);
+}
+
+/* ---- Committing ---- */
+
+/* So that the new name outlives a crash. */
+static sluice_status sync_folder(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool synced = fd >= 0 && (!fsync(fd) || errno == EINVAL || errno == EROFS); /* not every file system can */
+    sluice_status status = synced ? SLUICE_OK : failed("write", folder);
+    if (fd >= 0) close(fd);
+    return status;
+}
+
+sluice_status slc_safetensors_commit(slc_safetensors_writer *writer)
+{
+    if (writer->committed) return slc_error(SLUICE_ERR_ORDER, "%s is committed already", writer->path);
+    sluice_status status = writer->laid_out ? SLUICE_OK : lay_out(writer);
+    for (size_t i = 0; i < writer->tensors->count && !status; i++) {
+        const slc_tensor *tensor = &writer->tensors->tensors[i];
+        if (writer->written[i] != tensor->elements)
+            status =
+                slc_error(SLUICE_ERR_ORDER, "%s: tensor \"%s\" has %llu of its %llu elements", writer->path,
+                          tensor->name, (unsigned long long)writer->written[i], (unsigned long long)tensor->elements);
+    }
+    if (status) return status;
+    if (fsync(writer->fd)) return failed("write", writer->part);
+    if (rename(writer->part, writer->path)) return failed("write", writer->path);
+    writer->committed = true;
+    return sync_folder(writer->path);
+}
