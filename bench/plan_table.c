@@ -54,7 +54,7 @@ static double gathers_s(const group *g, const slc_unit *unit)
     uint32_t windows = 0;
     while (slc_unit_window(&g->profile->job, unit, true, windows, &window)) windows++;
     return windows * g->profile->job.micro_batches *
-           slc_operation_s(&g->profile->job, &g->profile->times, SLC_ITEM_GATHER_WINDOW, unit->elements);
+           slc_operation_s(&g->profile->job, &g->profile->times, SLC_ITEM_GATHER_WINDOW, unit, unit->elements);
 }
 
 /* What the choice means beside the nearest other one. */
@@ -66,7 +66,7 @@ static void explain(const group *g, char *out, size_t size)
     double one = gathers_s(g, unit), sdp = (double)slc_resident_bytes(job, unit, SLC_SDP);
     double fsdp = (double)slc_resident_bytes(job, unit, SLC_FSDP);
     double value =
-        unit->trainable ? slc_operation_s(job, &g->profile->times, SLC_ITEM_GATHER_VALUE, unit->elements) : 0;
+        unit->trainable ? slc_operation_s(job, &g->profile->times, SLC_ITEM_GATHER_VALUE, unit, unit->elements) : 0;
     char saved[24], cost[24];
     slc_plan_bytes(sdp - fsdp, saved);
     slc_plan_seconds(one - value, cost);

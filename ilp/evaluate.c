@@ -150,8 +150,9 @@ static sluice_status add_time(const account *a, double *step_s)
         load[flow->position % parts->half_rows] += flow->fraction * stream_seconds(a, flow);
     }
     sluice_status status = SLUICE_OK;
-    *step_s =
-        parts->job->barrier && parts->job->world > 1 ? slc_operation_s(parts->job, parts->times, SLC_ITEM_AGREE, 0) : 0;
+    *step_s = parts->job->barrier && parts->job->world > 1
+                  ? slc_operation_s(parts->job, parts->times, SLC_ITEM_AGREE, NULL, 0)
+                  : 0;
     for (uint32_t s = 0; !status && s < parts->slots; s++) {
         double alone = slc_slot_s(parts->job, parts->times, a->answer->recompute, s % slc_job_slots(parts->job));
         double taken = load[2 * s] * link->sigma, time = alone + link->kappa * load[2 * s];
@@ -185,12 +186,13 @@ static double reduced_at(const account *a, uint32_t u, int64_t h)
 {
     const slc_slot_model_parts *parts = a->parts;
     const slc_job *job = parts->job;
-    bool dp = a->answer->strategies[u] == SLC_DP;
+    slc_unit_operations of = slc_operations_of(job, &job->units[u], a->answer->strategies[u]);
+    bool gathered = of.gather_gradient != SLC_ITEM_KINDS && !(of.whole_sum && job->barrier);
     uint32_t final = job->micro_batches - 1, first = job->each ? 0 : final;
     double part = 0;
     for (int64_t at = h; at <= h + parts->half_rows; at += parts->half_rows) {
         double in = moved_before(a, u, SLC_FLOW_REDUCE, first, at);
-        if (dp)
+        if (gathered)
             in -= moved_before(a, u, SLC_FLOW_GATHER_VALUE, final, at);
         else if (job->barrier)
             in = at >= parts->half_rows ? 0 : in;
@@ -225,7 +227,7 @@ static double unit_at(const account *a, uint32_t u, int64_t h)
     slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
     double bytes = 0;
     for (uint32_t i = slc_memory_rows(job, &job->units[u], a->answer->strategies[u], rows); i-- > 0;) {
-        double part = 1, whole = 4.0 * (double)job->units[u].elements / (rows[i].shard ? job->world : 1);
+        double part = 1, whole = (double)slc_row_bytes(job, &job->units[u], &rows[i]);
         if (rows[i].life == SLC_LIFE_GRADIENT) part = gradient_at(a, u, h);
         if (rows[i].life == SLC_LIFE_REDUCED) part = reduced_at(a, u, h);
         if (rows[i].life == SLC_LIFE_WINDOW) part = gathered_at(a, u, h);
@@ -255,11 +257,8 @@ static double largest_row(const account *a)
 {
     const slc_slot_model_parts *parts = a->parts;
     const slc_job *job = parts->job;
-    double always = (double)job->scratch_bytes + 8.0 * (double)slc_agreement_words(job->world), most = 0, reading = 0;
-    for (uint32_t u = 0; u < job->unit_count; u++) {
-        double block = 4.0 * (double)slc_run_elements(&job->units[u], 0, 1);
-        if (block > reading) reading = block;
-    }
+    double always = (double)job->scratch_bytes + 8.0 * (double)slc_agreement_words(job->world), most = 0;
+    double reading = (double)slc_reading_bytes(job);
     for (uint32_t u = 0; u < job->unit_count; u++)
         reading += (double)slc_resident_bytes(job, &job->units[u], a->answer->strategies[u]);
     most = always + reading;

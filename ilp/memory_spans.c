@@ -3,9 +3,9 @@
 #include "ilp/slot_parts.h"
 #include "lib/plan/strategy_table.h"
 
-static double whole_bytes(const slc_unit *unit)
+static double whole_bytes(const slc_job *job, const slc_unit *unit, slc_buffer_kind kind)
 {
-    return 4.0 * (double)unit->elements;
+    return (double)slc_block_byte(job, unit, kind, false, slc_unit_blocks(unit));
 }
 
 static slc_strategy one_of(uint8_t strategies)
@@ -22,20 +22,22 @@ static uint32_t first_use(const slc_slot_model_parts *parts, uint32_t unit)
     return window.first_slot;
 }
 
-/* The shard that sums wait in: from the first reduction until the update (or dp's gather of the gradient). It is laid
+/* The buffer that sums wait in: from the first reduction until the update (or dp's gather of the gradient). It is laid
  * down with the first reduction and, unless the barrier ends it, taken away by what follows the last. */
-static uint32_t waiting_shard(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t position,
-                              slc_span *out)
+static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t position,
+                            slc_span *out)
 {
     const slc_job *job = parts->job;
     slc_strategy strategy = one_of(stream->strategies);
-    if (!slc_operations_of(job, &job->units[stream->unit], strategy).moves_sum) return 0;
-    bool at_barrier = job->barrier && strategy != SLC_DP, reduce = stream->kind == SLC_FLOW_REDUCE;
+    const slc_unit *unit = &job->units[stream->unit];
+    slc_unit_operations of = slc_operations_of(job, unit, strategy);
+    if (!of.moves_sum) return 0;
+    bool at_barrier = job->barrier && (strategy != SLC_DP || of.whole_sum), reduce = stream->kind == SLC_FLOW_REDUCE;
     bool last = stream->micro_batch == parts->micro_batches - 1;
     bool lays = reduce && (stream->micro_batch == 0 || !job->each);
     bool takes = !at_barrier && last && (strategy == SLC_DP ? !reduce : reduce);
-    double shard = whole_bytes(&job->units[stream->unit]) / job->world;
-    slc_span span = {position + 1, 2 * (int64_t)parts->slots - 1, shard};
+    double sum = whole_bytes(job, unit, SLC_BUFFER_REDUCED) / (of.whole_sum ? 1 : job->world);
+    slc_span span = {position + 1, 2 * (int64_t)parts->slots - 1, sum};
     if (!at_barrier) span.to += 2 * (int64_t)first_use(parts, stream->unit);
     uint32_t count = 0;
     if (lays) {
@@ -44,7 +46,7 @@ static uint32_t waiting_shard(const slc_slot_model_parts *parts, const slc_strea
         if (slc_is_template(parts) && out[count].from > middle && job->each) out[count].from = middle;
         count++;
     }
-    span.bytes = -shard;
+    span.bytes = -sum;
     if (takes) out[count++] = span;
     return count;
 }
@@ -53,14 +55,14 @@ uint32_t slc_stream_spans(const slc_slot_model_parts *parts, const slc_stream *s
                           slc_span out[SLC_SPANS_MAX])
 {
     uint32_t count = 0;
-    double whole = whole_bytes(&parts->job->units[stream->unit]);
+    const slc_unit *unit = &parts->job->units[stream->unit];
     if (stream->kind == SLC_FLOW_WINDOW) {
-        out[count++] = (slc_span){position + 1, stream->last, whole};
+        out[count++] = (slc_span){position + 1, stream->last, whole_bytes(parts->job, unit, SLC_BUFFER_GATHERED)};
         return count;
     }
     if (stream->kind == SLC_FLOW_REDUCE && slc_gradient_is_transient(one_of(stream->strategies)))
-        out[count++] = (slc_span){stream->first + 1, position, whole};
-    return count + waiting_shard(parts, stream, position, out + count);
+        out[count++] = (slc_span){stream->first + 1, position, whole_bytes(parts->job, unit, SLC_BUFFER_GRADIENT)};
+    return count + waiting_sum(parts, stream, position, out + count);
 }
 
 uint32_t slc_strategy_spans_max(const slc_slot_model_parts *parts)
@@ -83,16 +85,17 @@ uint32_t slc_strategy_spans(const slc_slot_model_parts *parts, uint32_t u, slc_s
     for (uint32_t m = 0; strategy == SLC_FSDP && m < windows; m++)
         for (uint32_t w = 0; slc_unit_window(job, unit, true, w, &window); w++)
             out[count++] = (slc_span){2 * (m * cycle + window.first_slot), 2 * (m * cycle + window.last_slot) + 1,
-                                      whole_bytes(unit)};
+                                      whole_bytes(job, unit, SLC_BUFFER_GATHERED)};
     if (!unit->trainable || !slc_gradient_is_transient(strategy)) return count;
+    double gradient = whole_bytes(job, unit, SLC_BUFFER_GRADIENT);
     slc_unit_gradient_slots(job, unit, &first, &last);
     if (!job->each) {
         int64_t end = 2 * ((parts->micro_batches - 1) * cycle + last) + 1;
-        out[count++] = (slc_span){2 * (int64_t)first, end, whole_bytes(unit)};
+        out[count++] = (slc_span){2 * (int64_t)first, end, gradient};
         return count;
     }
     for (uint32_t m = 0; m < parts->micro_batches; m++)
-        out[count++] = (slc_span){2 * (m * cycle + first), 2 * (m * cycle + last) + 1, whole_bytes(unit)};
+        out[count++] = (slc_span){2 * (m * cycle + first), 2 * (m * cycle + last) + 1, gradient};
     return count;
 }
 

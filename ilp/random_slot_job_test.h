@@ -38,6 +38,12 @@ TEST_INLINE double slot_between(slot_dice *dice, double low, double high)
     return low + (high - low) * slot_below(dice, 1000) / 1000;
 }
 
+/* Beside everything else, so that a seed means the job that it has always meant. */
+TEST_INLINE sluice_dtype slot_dtype(const slot_dice *dice, uint64_t which)
+{
+    return slc_random_below(dice->seed, 12, which, 2) ? SLUICE_BF16 : SLUICE_FP32;
+}
+
 TEST_INLINE void slot_unit_draw(slot_job *t, slot_dice *dice, uint32_t first_layer, uint32_t last_layer)
 {
     uint32_t u = t->job.unit_count++, grain = 16 * t->job.world;
@@ -46,6 +52,7 @@ TEST_INLINE void slot_unit_draw(slot_job *t, slot_dice *dice, uint32_t first_lay
     t->units[u] = (slc_unit){.name = "u",
                              .elements = (uint64_t)grain * (1 + slot_below(dice, 400)),
                              .block_elements = (uint64_t)grain * 64,
+                             .dtype = slot_dtype(dice, u + 1),
                              .trainable = slot_below(dice, 8) > 0,
                              .uses = t->uses[u],
                              .use_count = first_layer == last_layer ? 1 : 2};
@@ -81,6 +88,7 @@ TEST_INLINE void slot_job_draw(slot_job *t, slot_dice *dice, uint32_t layers, ui
     *job = (slc_job){.world = 1 + slot_below(dice, 5),
                      .micro_batches = micro_batches,
                      .each = slot_below(dice, 2),
+                     .wire = slot_dtype(dice, 0),
                      .barrier = slot_below(dice, 3) == 0,
                      .states = slot_below(dice, 3),
                      .layer_count = layers,

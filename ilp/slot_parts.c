@@ -87,16 +87,6 @@ static void drop_dominated(slc_slot_model_parts *parts)
     parts->forgone_s = dp_s;
 }
 
-static uint64_t largest_block_bytes(const slc_job *job)
-{
-    uint64_t largest = 0;
-    for (uint32_t u = 0; u < job->unit_count; u++) {
-        uint64_t block = slc_run_elements(&job->units[u], 0, 1);
-        if (block > largest) largest = block;
-    }
-    return 4 * largest;
-}
-
 static void add_fixed(slc_slot_model_parts *parts, uint32_t first_slot, uint32_t last_slot, uint64_t bytes)
 {
     for (uint32_t m = 0; m < parts->micro_batches; m++)
@@ -112,7 +102,7 @@ static void sum_fixed_bytes(slc_slot_model_parts *parts)
     const slc_job *job = parts->job;
     uint64_t always = job->scratch_bytes + 8 * slc_agreement_words(job->world);
     add_fixed(parts, 0, slc_job_slots(job) - 1, always);
-    parts->reading_bytes = always + largest_block_bytes(job);
+    parts->reading_bytes = always + slc_reading_bytes(job);
     for (uint32_t a = 0; a < job->activation_count; a++) {
         const slc_activation_life *life = &job->activations[a];
         slc_span dropped;

@@ -4,6 +4,7 @@
 #include "ilp/slot_program.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/strategy_table.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -372,7 +373,8 @@ static void choose_units(slc_slot_program *program)
     double seconds = 0, bytes = 0;
     for (uint32_t s = 0; s < p->slots; s++) seconds += slc_slot_seconds(p, s);
     for (uint32_t i = 0; i < p->stream_count; i++) seconds += p->streams[i].seconds;
-    for (uint32_t u = 0; u < p->job->unit_count; u++) bytes += 4.0 * (double)p->job->units[u].elements;
+    for (uint32_t u = 0; u < p->job->unit_count; u++)
+        bytes += (double)slc_operation_bytes(p->job, &p->job->units[u], SLC_ITEM_UPDATE, p->job->units[u].elements);
     program->time_unit = seconds > 0 ? seconds / p->slots : 1;
     program->byte_unit = bytes > 0 ? bytes / p->job->unit_count : 1;
 }
@@ -381,7 +383,7 @@ static double fixed_seconds(const slc_slot_model_parts *p)
 {
     double seconds = 0;
     for (uint32_t s = 0; s < p->slots; s++) seconds += slc_slot_weight(p, s) * slc_slot_seconds(p, s);
-    if (p->job->barrier && p->job->world > 1) seconds += slc_operation_s(p->job, p->times, SLC_ITEM_AGREE, 0);
+    if (p->job->barrier && p->job->world > 1) seconds += slc_operation_s(p->job, p->times, SLC_ITEM_AGREE, NULL, 0);
     return seconds;
 }
 

@@ -32,7 +32,7 @@ static void add(unit_streams *s, slc_stream stream)
 
 static double operation_s(const unit_streams *s, slc_item_kind kind)
 {
-    return slc_operation_s(s->parts->job, s->parts->times, kind, s->unit->elements);
+    return slc_operation_s(s->parts->job, s->parts->times, kind, s->unit, s->unit->elements);
 }
 
 /* An update holds the lane up only where the communication thread itself moves the bytes; it follows the reduction, or

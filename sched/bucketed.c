@@ -43,7 +43,8 @@ static bool buckets_init(buckets *b, const slc_job *job)
     if (b->unit_count > 1) qsort(b->units, b->unit_count, sizeof *b->units, by_ready);
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < b->unit_count; i++) {
-        bytes += 4 * job->units[b->units[i].unit].elements;
+        const slc_unit *unit = &job->units[b->units[i].unit];
+        bytes += slc_operation_bytes(job, unit, SLC_ITEM_REDUCE_SCATTER, unit->elements);
         if (bytes < (b->bucket_count ? BUCKET_BYTES : FIRST_BUCKET_BYTES) && i + 1 < b->unit_count) continue;
         b->ends[b->bucket_count++] = i + 1;
         bytes = 0;

@@ -41,6 +41,7 @@ static sluice_status find_smallest(const slc_job *job, const slc_plan_request *r
 
 typedef enum {
     VALUES,
+    MASTERS,
     GRADIENTS,
     STATE,
     GATHERED,
@@ -52,16 +53,23 @@ typedef enum {
     CATEGORIES
 } category;
 
-static const char *const category_names[CATEGORIES] = {
-    "values",          "gradients",         "optimizer state",
-    "gathered values", "reduced gradients", "communication scratch",
-    "activations",     "workspaces",        "reserved by the program"};
+static const char *const category_names[CATEGORIES] = {"values",
+                                                       "fp32 masters",
+                                                       "gradients",
+                                                       "optimizer state",
+                                                       "gathered values",
+                                                       "reduced gradients",
+                                                       "communication scratch",
+                                                       "activations",
+                                                       "workspaces",
+                                                       "reserved by the program"};
 
 static category category_of(slc_buffer_kind kind)
 {
     switch (kind) {
     case SLC_BUFFER_VALUE:
     case SLC_BUFFER_VALUE_SHARD: return VALUES;
+    case SLC_BUFFER_MASTER: return MASTERS;
     case SLC_BUFFER_GATHERED: return GATHERED;
     case SLC_BUFFER_GRADIENT: return GRADIENTS;
     case SLC_BUFFER_REDUCED: return REDUCED;

@@ -84,12 +84,13 @@ static operation *add_operation(search *s, slc_item_kind kind, uint32_t unit, ui
     const slc_job *job = s->job;
     if (s->count == OPERATIONS) return NULL;
     operation *o = &s->ops[s->count++];
-    uint64_t elements = slc_run_elements(&job->units[unit], run, 1);
+    const slc_unit *of = &job->units[unit];
+    uint64_t elements = slc_run_elements(of, run, 1);
     *o = (operation){.kind = kind,
                      .unit = unit,
                      .run = run,
-                     .bytes = 4 * elements,
-                     .s = slc_operation_s(job, s->request->times, kind, elements)};
+                     .bytes = slc_operation_bytes(job, of, kind, elements),
+                     .s = slc_operation_s(job, s->request->times, kind, of, elements)};
     s->work_s += o->s;
     return o;
 }

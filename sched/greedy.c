@@ -76,7 +76,7 @@ static void add_unit(hoist *h, uint32_t u)
     uint32_t first, last, begin = (h->micro_batches - 1) * h->slots_a_pass;
     slc_unit_gradient_slots(h->job, unit, &first, &last);
     for (uint32_t r = slc_memory_rows(h->job, unit, h->in->strategies[u], rows); r-- > 0;) {
-        uint64_t bytes = 4 * unit->elements / (rows[r].shard ? h->job->world : 1);
+        uint64_t bytes = slc_row_bytes(h->job, unit, &rows[r]);
         for (uint32_t w = 0; rows[r].life == SLC_LIFE_WINDOW && slc_unit_window(h->job, unit, !h->evaluate, w, &window);
              w++)
             add_in_every(h, window.first_slot, window.last_slot, bytes);
@@ -115,11 +115,12 @@ static void add_reductions(hoist *h)
         for (uint32_t u = h->job->unit_count; u-- > 0;) {
             uint32_t m = s / h->slots_a_pass, first, last;
             if (!slc_reduced_after(h->job, &h->job->units[u], m, s % h->slots_a_pass)) continue;
-            bool resident = h->in->strategies[u] == SLC_DP || h->in->strategies[u] == SLC_OSS;
+            bool resident = !slc_gradient_is_transient(h->in->strategies[u]);
+            const slc_unit *unit = &h->job->units[u];
+            uint64_t bytes = slc_operation_bytes(h->job, unit, SLC_ITEM_REDUCE_SCATTER, unit->elements);
             slc_unit_gradient_slots(h->job, &h->job->units[u], &first, &last);
             uint32_t latest = m + 1 < h->micro_batches ? (m + 1) * h->slots_a_pass + first : h->slots;
-            h->reductions[h->reduction_count++] =
-                (reduction){u, m, s + 1, latest, resident ? 0 : 4 * h->job->units[u].elements};
+            h->reductions[h->reduction_count++] = (reduction){u, m, s + 1, latest, resident ? 0 : bytes};
         }
 }
 
@@ -178,18 +179,27 @@ static void keep_gradients(hoist *h, bool long_ones)
     }
 }
 
-static double gather_s(const hoist *h, uint64_t elements)
+static uint64_t gather_bytes(const hoist *h, uint32_t i)
 {
-    return slc_operation_s(h->job, h->times, SLC_ITEM_GATHER_WINDOW, elements);
+    const slc_unit *unit = &h->job->units[h->gathers[i].unit];
+    return slc_operation_bytes(h->job, unit, SLC_ITEM_GATHER_WINDOW, unit->elements);
+}
+
+/* Of one operation that moves so many bytes. */
+static double gather_s(const hoist *h, uint64_t bytes)
+{
+    const slc_unit bytewise = {.dtype = SLUICE_FP32};
+    return slc_operation_s(h->job, h->times, SLC_ITEM_GATHER_WINDOW, &bytewise,
+                           bytes / sluice_dtype_bytes(SLUICE_FP32));
 }
 
 /* Does gather i go with those behind it, the first of the `carried` ones? */
 static bool is_fused(const hoist *h, uint32_t i, uint32_t carried_end)
 {
     if (i + 1 >= carried_end) return false;
-    uint64_t behind = 0, mine = h->job->units[h->gathers[i].unit].elements;
+    uint64_t behind = 0, mine = gather_bytes(h, i);
     for (uint32_t k = i + 1; k < carried_end; k++) {
-        behind += h->job->units[h->gathers[k].unit].elements;
+        behind += gather_bytes(h, k);
         if (!h->gathers[k].fused) break;
     }
     double one = gather_s(h, behind), other = gather_s(h, mine);
@@ -204,14 +214,14 @@ static void hoist_gathers(hoist *h)
     for (uint32_t gap = h->slots; gap-- > 0;) {
         for (; first > 0 && h->gathers[first - 1].first == gap; first--) {
             h->gathers[first - 1].fused = is_fused(h, first - 1, end);
-            bytes += 4 * h->job->units[h->gathers[first - 1].unit].elements;
+            bytes += gather_bytes(h, first - 1);
         }
         uint32_t keep = end; /* those before it may go on */
         for (uint32_t k = first; k < keep; k++)
             if (h->gathers[k].earliest >= gap) keep = k;
         while (first < end && (!gap || end > keep || !has_room(h, gap - 1, bytes))) do {
                 h->gathers[--end].gap = gap;
-                bytes -= 4 * h->job->units[h->gathers[end].unit].elements;
+                bytes -= gather_bytes(h, end);
             } while (end > first && h->gathers[end - 1].fused);
         if (gap && bytes) h->live[gap - 1] += bytes;
     }

@@ -6,10 +6,16 @@
 
 #include <stdlib.h>
 
-static int64_t run_bytes(const slc_live_bytes *live, const slc_item *item)
+/* What an operation's run takes of a buffer of its unit. */
+static int64_t run_bytes(const slc_live_bytes *live, const slc_item *item, slc_buffer_kind kind)
 {
-    const slc_unit *unit = &live->in->job->units[item->unit];
-    return (int64_t)(4 * slc_run_elements(unit, item->first_block, item->block_count));
+    const slc_job *job = live->in->job;
+    const slc_unit *unit = &job->units[item->unit];
+    uint64_t end = item->first_block + item->block_count;
+    bool shard =
+        kind == SLC_BUFFER_REDUCED && !slc_operations_of(job, unit, live->in->strategies[item->unit]).whole_sum;
+    return (int64_t)(slc_block_byte(job, unit, kind, shard, end) -
+                     slc_block_byte(job, unit, kind, shard, item->first_block));
 }
 
 static slc_unit_operations operations(const slc_live_bytes *live, uint32_t unit)
@@ -61,7 +67,7 @@ void slc_live_bytes_fini(slc_live_bytes *live)
 void slc_live_bytes_late(slc_live_bytes *live, const slc_item *item)
 {
     if (slc_is_reduction(item->kind) && slc_gradient_is_transient(live->in->strategies[item->unit]))
-        live->transient += run_bytes(live, item);
+        live->transient += run_bytes(live, item, SLC_BUFFER_GRADIENT);
 }
 
 /* Whole gradients that begin with this slot. */
@@ -74,7 +80,7 @@ static int64_t beginning(const slc_live_bytes *live, uint32_t micro_batch, uint3
         slc_unit_gradient_slots(job, &job->units[u], &first, &last);
         if (first == slot && job->units[u].trainable && slc_gradient_is_transient(live->in->strategies[u]) &&
             (!micro_batch || job->each))
-            bytes += (int64_t)(4 * job->units[u].elements);
+            bytes += (int64_t)slc_operation_bytes(job, &job->units[u], SLC_ITEM_REDUCE_SCATTER, job->units[u].elements);
     }
     return bytes;
 }
@@ -88,7 +94,9 @@ static int64_t ending(const slc_live_bytes *live, uint32_t slot)
     for (uint32_t u = 0; u < job->unit_count; u++)
         for (uint32_t w = 0;
              live->in->strategies[u] == SLC_FSDP && slc_unit_window(job, &job->units[u], true, w, &window); w++)
-            if (window.last_slot == slot) bytes += (int64_t)(4 * job->units[u].elements);
+            if (window.last_slot == slot)
+                bytes +=
+                    (int64_t)slc_operation_bytes(job, &job->units[u], SLC_ITEM_GATHER_WINDOW, job->units[u].elements);
     return bytes;
 }
 
@@ -97,25 +105,26 @@ bool slc_live_bytes_fit(const slc_live_bytes *live, const slc_item *gather, uint
     if (live->in->limit > INT64_MAX) return true;
     int64_t bytes = live->resident + live->transient + beginning(live, micro_batch, slot) +
                     live->slot_bytes[micro_batch * slc_job_slots(live->in->job) + slot];
-    return bytes + (gather ? run_bytes(live, gather) : 0) <= (int64_t)live->in->limit;
+    return bytes + (gather ? run_bytes(live, gather, SLC_BUFFER_GATHERED) : 0) <= (int64_t)live->in->limit;
 }
 
 void slc_live_bytes_pass(slc_live_bytes *live, const slc_item *item)
 {
     const slc_job *job = live->in->job;
-    int64_t bytes = run_bytes(live, item);
+    bool transient = slc_gradient_is_transient(live->in->strategies[item->unit]);
     bool last = item->micro_batch + 1 == job->micro_batches, moved = operations(live, item->unit).moves_sum;
     switch (item->kind) {
-    case SLC_ITEM_GATHER_WINDOW: live->transient += bytes; break;
+    case SLC_ITEM_GATHER_WINDOW: live->transient += run_bytes(live, item, SLC_BUFFER_GATHERED); break;
     case SLC_ITEM_REDUCE_SCATTER:
-        if (moved && slc_gradient_is_transient(live->in->strategies[item->unit])) live->transient -= bytes;
-        if (moved && (job->each ? !item->micro_batch : last)) live->transient += bytes / job->world;
+        if (moved && transient) live->transient -= run_bytes(live, item, SLC_BUFFER_GRADIENT);
+        if (moved && (job->each ? !item->micro_batch : last))
+            live->transient += run_bytes(live, item, SLC_BUFFER_REDUCED);
         break;
     case SLC_ITEM_UPDATE:
         if (moved)
-            live->transient -= bytes / job->world;
-        else if (slc_gradient_is_transient(live->in->strategies[item->unit]))
-            live->transient -= bytes;
+            live->transient -= run_bytes(live, item, SLC_BUFFER_REDUCED);
+        else if (transient)
+            live->transient -= run_bytes(live, item, SLC_BUFFER_GRADIENT);
         break;
     default: break;
     }

@@ -206,7 +206,8 @@ static void add_unit(maker *m, const char *name, uint64_t parameters, slc_use *u
 {
     uint32_t u = m->job.unit_count++;
     m->parameters[u] = parameters;
-    m->job.units[u] = (slc_unit){.name = name, .trainable = true, .uses = uses, .use_count = use_count};
+    m->job.units[u] = (slc_unit){
+        .name = name, .dtype = m->options->precision, .trainable = true, .uses = uses, .use_count = use_count};
     slc_profile_unit_lengths(parameters, m->block_bytes, m->options->world, &m->job.units[u]);
 }
 
@@ -274,10 +275,11 @@ static sluice_status make(maker *m, slc_profile **out)
     m->job.world = o->world;
     m->job.micro_batches = o->micro_batches ? o->micro_batches : 1;
     m->job.states = 2;
+    m->job.wire = o->wire;
     m->job.can_recompute = m->can_recompute;
     m->context = o->context ? o->context : m->shape->context;
     m->rows = o->batch * m->context;
-    m->stream = 4 * m->rows * m->shape->channels;
+    m->stream = sluice_dtype_bytes(m->options->precision) * m->rows * m->shape->channels;
     set_link(m);
     add_layers(m);
     add_units(m);
@@ -294,7 +296,9 @@ static sluice_status make(maker *m, slc_profile **out)
     status = slc_profile_create(&m->job, m->parameters, &m->times, m->shape->name, source, out);
     if (status) return status;
     for (uint32_t u = 0; u < m->job.unit_count; u++) (*out)->block_bytes[u] = m->block_bytes;
-    (*out)->scratch_in_flight = BLOCKS_IN_FLIGHT * m->block_bytes;
+    /* A block is cut in elements, as many as fp32 has in its bytes. */
+    (*out)->scratch_in_flight = BLOCKS_IN_FLIGHT * m->block_bytes / sluice_dtype_bytes(SLUICE_FP32) *
+                                sluice_dtype_bytes(slc_gradient_dtype(&m->job, m->job.units));
     return slc_profile_set_world(*out, o->world);
 }
 

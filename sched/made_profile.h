@@ -1,7 +1,8 @@
 /* Profiles without measuring: GPT-2 and GPT-3 on clusters that one does not have, from published shapes and speeds.
  *
  * Layers are "embed", "h.0"..., "head". The token embedding is one tied unit of embed and head; embed's own unit holds
- * the positions, head's the last norm. With d channels, a heads, s tokens of context, b sequences, V words, all fp32:
+ * the positions, head's the last norm. With d channels, a heads, s tokens of context, b sequences, V words, numbers of
+ * `precision` (logits and the numbers a head keeps: fp32):
  *   parameters   12 d^2 + 13 d a block; V d the embedding, s_max d the positions, 2 d the last norm (Radford et al.
  * 2019, "Language models are unsupervised multitask learners"; Brown et al. 2020, "Language models are few-shot
  *                learners", table 2.1; the 13B model with the 5120 channels that its heads give)
@@ -32,6 +33,7 @@ typedef struct {
     double update_s_per_element;     /* of the optimizer */
     bool thread_moves;               /* slc_link */
     bool can_recompute;              /* blocks can */
+    sluice_dtype precision, wire;    /* of values and what is kept for backward; of gradients: slc_job */
 } slc_made_options;
 
 /* Errors: ARGUMENT (no such model, or a figure that cannot be), MEMORY. */

@@ -51,7 +51,8 @@ static void random_jobs_run_at_any_speed(void **state)
 }
 
 /* Gathering earlier and reducing later never takes less memory, unless what is reduced needs a new place and the
- * gradient keeps its own: then a late reduction is the smaller one. */
+ * gradient keeps its own or is the smaller one, which bf16 is of an fp32 sum that nobody shares: then a late reduction
+ * takes less. */
 static void serial_needs_no_more_than_one_ahead(void **state)
 {
     (void)state;
@@ -60,7 +61,8 @@ static void serial_needs_no_more_than_one_ahead(void **state)
         static test_job t;
         test_job_draw(&t, &dice);
         for (int k = 0; k < SLC_STRATEGIES; k++) {
-            if (t.job.each && (k == SLC_DP || k == SLC_OSS)) continue;
+            bool sums_grow = t.job.world == 1 && t.job.wire == SLUICE_BF16;
+            if (t.job.each && (k == SLC_DP || k == SLC_OSS || sums_grow)) continue;
             slc_strategy strategies[TEST_UNITS];
             slc_plan *serial, *ahead;
             for (uint32_t u = 0; u < t.job.unit_count; u++) strategies[u] = (slc_strategy)k;
@@ -103,7 +105,7 @@ static void equal_layers_init(equal_layers *e, slc_strategy strategy)
     for (uint32_t l = 0; l < LAYERS; l++) {
         e->layers[l] = "layer";
         e->uses[l] = (slc_use){l, true};
-        e->units[l] = (slc_unit){"layer", 320, 64, true, &e->uses[l], 1};
+        e->units[l] = (slc_unit){"layer", 320, 64, SLUICE_FP32, true, &e->uses[l], 1};
         e->strategies[l] = strategy;
     }
 }

@@ -15,12 +15,11 @@ static void add(slc_plan *plan, slc_buffer_kind kind, uint32_t unit, uint32_t in
 static void add_unit(slc_plan *plan, const slc_job *job, uint32_t u)
 {
     const slc_unit *unit = &job->units[u];
-    uint64_t whole = 4 * unit->elements;
     slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
     slc_window window;
     uint32_t count = slc_memory_rows(job, unit, plan->strategies[u], rows);
     for (uint32_t r = 0; r < count; r++) {
-        uint64_t bytes = rows[r].shard ? whole / job->world : whole;
+        uint64_t bytes = slc_row_bytes(job, unit, &rows[r]);
         if (rows[r].life != SLC_LIFE_WINDOW) {
             add(plan, rows[r].kind, u, rows[r].index, bytes, rows[r].life == SLC_LIFE_RESIDENT);
             continue;
@@ -28,17 +27,6 @@ static void add_unit(slc_plan *plan, const slc_job *job, uint32_t u)
         for (uint32_t w = 0; slc_unit_window(job, unit, true, w, &window); w++)
             add(plan, rows[r].kind, u, w, bytes, false);
     }
-}
-
-static uint64_t largest_block(const slc_job *job)
-{
-    uint64_t largest = 0;
-    for (uint32_t u = 0; u < job->unit_count; u++) {
-        const slc_unit *unit = &job->units[u];
-        uint64_t block = unit->elements < unit->block_elements ? unit->elements : unit->block_elements;
-        if (block > largest) largest = block;
-    }
-    return 4 * largest;
 }
 
 static uint32_t most_buffers(const slc_job *job)
@@ -62,6 +50,6 @@ sluice_status slc_plan_add_buffers(const slc_job *job, slc_plan *plan)
         add(plan, SLC_BUFFER_WORKSPACE, SLC_NONE, w, job->workspaces[w].bytes, false);
     if (job->scratch_bytes) add(plan, SLC_BUFFER_SCRATCH, SLC_NONE, 0, job->scratch_bytes, true);
     add(plan, SLC_BUFFER_AGREEMENT, SLC_NONE, 0, 8 * slc_agreement_words(job->world), true);
-    add(plan, SLC_BUFFER_STAGING, SLC_NONE, 0, largest_block(job), false);
+    add(plan, SLC_BUFFER_STAGING, SLC_NONE, 0, slc_reading_bytes(job), false);
     return SLUICE_OK;
 }

@@ -35,19 +35,13 @@ static void claim_whole(claims *c, uint32_t buffer, uint32_t from, uint32_t to)
     claim_bytes(c, buffer, 0, c->plan->buffers[buffer].bytes, from, to);
 }
 
-static uint64_t block_byte(const claims *c, uint32_t buffer, uint64_t block, uint64_t share)
-{
-    const slc_buffer *b = &c->plan->buffers[buffer];
-    uint64_t byte = 4 * block * c->job->units[b->unit].block_elements / share;
-    return byte < b->bytes ? byte : b->bytes;
-}
-
 static void claim_blocks(claims *c, uint32_t buffer, uint64_t first_block, uint64_t end_block, bool shard,
                          uint32_t from, uint32_t to)
 {
-    uint64_t share = shard ? c->job->world : 1;
-    claim_bytes(c, buffer, block_byte(c, buffer, first_block, share), block_byte(c, buffer, end_block, share), from,
-                to);
+    const slc_buffer *b = &c->plan->buffers[buffer];
+    const slc_unit *unit = &c->job->units[b->unit];
+    claim_bytes(c, buffer, slc_block_byte(c->job, unit, b->kind, shard, first_block),
+                slc_block_byte(c->job, unit, b->kind, shard, end_block), from, to);
 }
 
 static uint32_t number_of(const claims *c, const slc_item *item)
@@ -93,7 +87,9 @@ static void claim_gradient(claims *c, uint32_t buffer)
 static void claim_reduced(claims *c, uint32_t buffer)
 {
     uint32_t u = c->plan->buffers[buffer].unit, last = c->job->micro_batches - 1;
-    slc_item_kind reader = c->plan->strategies[u] == SLC_DP ? SLC_ITEM_GATHER_GRADIENT : SLC_ITEM_UPDATE;
+    slc_unit_operations of = slc_operations_of(c->job, &c->job->units[u], c->plan->strategies[u]);
+    bool gathered = of.gather_gradient != SLC_ITEM_KINDS && !of.whole_sum;
+    slc_item_kind reader = gathered ? SLC_ITEM_GATHER_GRADIENT : SLC_ITEM_UPDATE;
     slc_runs writes = slc_find_runs(&c->places, SLC_ITEM_REDUCE_SCATTER, c->job->each ? 0 : last, u, 0);
     slc_runs reads = slc_find_runs(&c->places, reader, last, u, 0);
     for (size_t w = 0, r = 0; w < writes.count && r < reads.count;) {
@@ -102,7 +98,7 @@ static void claim_reduced(claims *c, uint32_t buffer)
         uint64_t writer_end = writer->first_block + writer->block_count, end = read->first_block + read->block_count;
         bool writer_first = writer_end <= end, both = writer_end == end;
         if (writer_end < end) end = writer_end;
-        if (first < end) claim_blocks(c, buffer, first, end, true, number_of(c, writer), number_of(c, read));
+        if (first < end) claim_blocks(c, buffer, first, end, !of.whole_sum, number_of(c, writer), number_of(c, read));
         w += writer_first;
         r += !writer_first || both;
     }

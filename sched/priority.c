@@ -73,7 +73,7 @@ static void chain_init(queue *q, uint32_t u)
     const slc_unit *unit = &q->job->units[u];
     slc_unit_operations of = slc_operations_of(q->job, unit, q->in->strategies[u]);
     chain *c = &q->chains[u];
-    uint64_t block = 4 * unit->block_elements;
+    uint64_t block = sluice_dtype_bytes(unit->dtype) * unit->block_elements;
     *c = (chain){.kinds = {of.reduce, of.gather_gradient, of.update, of.gather_value},
                  .run_blocks = (q->partition_bytes + block - 1) / block};
     if (!c->run_blocks) c->run_blocks = 1;
@@ -264,10 +264,11 @@ static uint64_t run_elements(const queue *q, uint32_t u, uint32_t run)
 static void issue_stage(queue *q, uint32_t u, int stage)
 {
     chain *c = &q->chains[u];
+    const slc_unit *unit = &q->job->units[u];
     uint32_t run = c->issued[stage]++;
     uint64_t elements = run_elements(q, u, run);
     double seconds = stage == UPDATE ? slc_update_s(q->job, q->times, q->in->strategies[u], elements)
-                                     : slc_operation_s(q->job, q->times, c->kinds[stage], elements);
+                                     : slc_operation_s(q->job, q->times, c->kinds[stage], unit, elements);
     push(q,
          (operation){.kind = c->kinds[stage],
                      .unit = u,
@@ -275,13 +276,14 @@ static void issue_stage(queue *q, uint32_t u, int stage)
                      .run = run,
                      .stage = (uint32_t)stage,
                      .step = c->step,
-                     .bytes = 4 * elements},
+                     .bytes = slc_operation_bytes(q->job, unit, c->kinds[stage], elements)},
          seconds);
 }
 
 static void issue_window(queue *q, window *w)
 {
     if (w->first >= (q->step + 1) * q->slots_a_step) next_step(q, true);
+    const slc_unit *unit = &q->job->units[w->unit];
     uint32_t run = w->issued++;
     uint64_t elements = run_elements(q, w->unit, run);
     push(q,
@@ -291,8 +293,8 @@ static void issue_window(queue *q, window *w)
                      .micro_batch = (uint32_t)(w->first % q->slots_a_step / slc_job_slots(q->job)),
                      .run = run,
                      .step = q->step,
-                     .bytes = 4 * elements},
-         slc_operation_s(q->job, q->times, SLC_ITEM_GATHER_WINDOW, elements));
+                     .bytes = slc_operation_bytes(q->job, unit, SLC_ITEM_GATHER_WINDOW, elements)},
+         slc_operation_s(q->job, q->times, SLC_ITEM_GATHER_WINDOW, unit, elements));
 }
 
 static void issue_agreement(queue *q)
@@ -301,7 +303,7 @@ static void issue_agreement(queue *q)
     q->runs_reduced = 0;
     push(q,
          (operation){.kind = SLC_ITEM_AGREE, .unit = SLC_NONE, .micro_batch = q->job->micro_batches - 1, .step = step},
-         slc_operation_s(q->job, q->times, SLC_ITEM_AGREE, 0));
+         slc_operation_s(q->job, q->times, SLC_ITEM_AGREE, NULL, 0));
 }
 
 /* Issues what is needed first, if anything may go. */

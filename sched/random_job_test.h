@@ -22,6 +22,12 @@ TEST_INLINE uint32_t test_below(test_dice *dice, uint32_t limit)
     return (uint32_t)slc_random_below(dice->seed, 1, dice->drawn++, limit);
 }
 
+/* Types are drawn beside everything else, so that a seed means the job that it has always meant. */
+TEST_INLINE sluice_dtype test_dtype(const test_dice *dice, uint64_t which)
+{
+    return slc_random_below(dice->seed, 2, which, 2) ? SLUICE_BF16 : SLUICE_FP32;
+}
+
 typedef struct {
     slc_job job;
     const char *layers[TEST_LAYERS];
@@ -39,6 +45,7 @@ TEST_INLINE void test_unit_draw(test_job *t, test_dice *dice, const char *name, 
     t->units[u] = (slc_unit){.name = name,
                              .elements = (uint64_t)grain * (1 + test_below(dice, TEST_BLOCKS)),
                              .block_elements = (uint64_t)grain * (1 + test_below(dice, 12)),
+                             .dtype = test_dtype(dice, u + 1),
                              .trainable = test_below(dice, 5) > 0,
                              .uses = t->uses[u],
                              .use_count = uses};
@@ -83,6 +90,7 @@ TEST_INLINE void test_job_draw(test_job *t, test_dice *dice)
     *job = (slc_job){.world = 1 + test_below(dice, 4),
                      .micro_batches = 1 + test_below(dice, 3),
                      .each = test_below(dice, 2),
+                     .wire = test_dtype(dice, 0),
                      .barrier = test_below(dice, 2),
                      .states = test_below(dice, 3),
                      .layer_count = 1 + test_below(dice, TEST_LAYERS),

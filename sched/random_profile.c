@@ -166,8 +166,9 @@ static void scale_slots(maker *m)
     slc_job *job = &m->job;
     double communication = 0, compute = 0;
     for (uint32_t u = 0; u < job->unit_count; u++)
-        communication += slc_operation_s(job, &m->times, SLC_ITEM_REDUCE_SCATTER, job->units[u].elements) +
-                         slc_operation_s(job, &m->times, SLC_ITEM_GATHER_VALUE, job->units[u].elements);
+        communication +=
+            slc_operation_s(job, &m->times, SLC_ITEM_REDUCE_SCATTER, &job->units[u], job->units[u].elements) +
+            slc_operation_s(job, &m->times, SLC_ITEM_GATHER_VALUE, &job->units[u], job->units[u].elements);
     for (uint32_t s = 0; s < slc_job_slots(job); s++) compute += m->times.slot_s[s] * job->micro_batches;
     double scale = draw(&m->dice, m->options->compute_ratio) * communication / compute;
     if (job->world == 1) scale = 1e-9; /* nothing is exchanged: a giga-FLOP machine */

@@ -37,7 +37,7 @@ static void hand_init(hand *h, double f0, double f1, double b1, double b0)
                 .slots = {f0, f1, b1, b0},
                 .recompute_s = {100, 10}};
     for (int u = 0; u < UNITS; u++) {
-        h->units[u] = (slc_unit){"unit", 8 * BLOCK, BLOCK, true, &h->use, 1};
+        h->units[u] = (slc_unit){"unit", 8 * BLOCK, BLOCK, SLUICE_FP32, true, &h->use, 1};
         h->strategies[u] = SLC_OSS;
     }
     h->job.units = h->units;
@@ -336,7 +336,8 @@ static double item_s(const drawn_plan *d, const slc_item *item)
         item->unit == SLC_NONE ? 0 : slc_run_elements(&job->units[item->unit], item->first_block, item->block_count);
     if (item->kind == SLC_ITEM_SLOT) return slc_slot_s(job, &d->times, d->recompute, item->slot);
     if (item->kind == SLC_ITEM_UPDATE) return slc_update_s(job, &d->times, d->strategies[item->unit], elements);
-    return slc_operation_s(job, &d->times, item->kind, elements);
+    const slc_unit *unit = item->unit == SLC_NONE ? NULL : &job->units[item->unit];
+    return slc_operation_s(job, &d->times, item->kind, unit, elements);
 }
 
 typedef struct {

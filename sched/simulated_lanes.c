@@ -22,7 +22,8 @@ static double duration(const slc_job *job, const slc_times *times, const slc_pla
     uint64_t elements =
         item->unit == SLC_NONE ? 0 : slc_run_elements(&job->units[item->unit], item->first_block, item->block_count);
     if (item->kind == SLC_ITEM_UPDATE) return slc_update_s(job, times, plan->strategies[item->unit], elements);
-    return slc_operation_s(job, times, item->kind, elements);
+    const slc_unit *unit = item->unit == SLC_NONE ? NULL : &job->units[item->unit];
+    return slc_operation_s(job, times, item->kind, unit, elements);
 }
 
 /* `place`: of each item in its lane. `step_end`: the count of operations at which the step before has ended. */

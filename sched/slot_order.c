@@ -54,7 +54,8 @@ typedef struct {
 static cut cut_unit(const placing *p, uint32_t u)
 {
     const slc_unit *unit = &p->in->job->units[u];
-    uint64_t blocks = slc_unit_blocks(unit), block_bytes = 4 * unit->block_elements;
+    /* Values are the narrowest that moves: a run that is long enough for them is for gradients. */
+    uint64_t blocks = slc_unit_blocks(unit), block_bytes = sluice_dtype_bytes(unit->dtype) * unit->block_elements;
     uint64_t wanted = p->in->times ? p->in->times->link.block_bytes : 4 << 20;
     uint64_t per_run = (wanted + block_bytes - 1) / block_bytes;
     uint64_t least = (blocks + p->options->most_runs - 1) / p->options->most_runs;

@@ -72,7 +72,8 @@ static slc_every_order_answer best_of(const small_case *c)
     double serial_s = 0;
     for (uint32_t s = 0; s < slc_job_slots(job); s++) serial_s += c->profile->times.slot_s[s];
     for (uint32_t u = 0; u < job->unit_count; u++)
-        serial_s += 4 * slc_operation_s(job, &c->profile->times, SLC_ITEM_REDUCE_SCATTER, job->units[u].elements);
+        serial_s += 4 * slc_operation_s(job, &c->profile->times, SLC_ITEM_REDUCE_SCATTER, &job->units[u],
+                                        job->units[u].elements);
     slc_every_order_request ask = {.job = job,
                                    .times = &c->profile->times,
                                    .strategies = c->strategies,

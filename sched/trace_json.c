@@ -3,6 +3,7 @@
 #include "sched/trace_json.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/strategy_table.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -109,9 +110,11 @@ static json_t *item_args(const slc_trace *trace, uint32_t number, uint64_t pass,
     json_t *args = json_pack("{s:I, s:I, s:I}", "item", (json_int_t)number, "pass", (json_int_t)pass, "micro_batch",
                              (json_int_t)item->micro_batch);
     if (item->unit == SLC_NONE || item->kind == SLC_ITEM_SLOT) return args;
-    uint64_t elements = slc_run_elements(&trace->job->units[item->unit], item->first_block, item->block_count);
+    const slc_unit *unit = &trace->job->units[item->unit];
+    uint64_t elements = slc_run_elements(unit, item->first_block, item->block_count);
+    uint64_t bytes = slc_operation_bytes(trace->job, unit, item->kind, elements);
     json_object_set_new(args, "strategy", json_string(slc_strategy_name(trace->plan->strategies[item->unit])));
-    json_object_set_new(args, "bytes", json_integer((json_int_t)(4 * elements)));
+    json_object_set_new(args, "bytes", json_integer((json_int_t)bytes));
     json_object_set_new(args, "late", json_boolean(item->late));
     json_object_set_new(args, "queued_us", json_real((times->start_s - times->open_s) * 1e6));
     return args;

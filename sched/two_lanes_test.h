@@ -79,17 +79,30 @@ typedef struct {
     uint64_t first, end;
 } lanes_bytes;
 
+/* dp with each, where the sum has another type than the gradient: it is gathered where it is. */
+TEST_INLINE bool lanes_whole_sum(const two_lanes *t, uint32_t u)
+{
+    const slc_unit *unit = &t->job->units[u];
+    return t->plan->strategies[u] == SLC_DP && t->job->each && t->job->micro_batches > 1 &&
+           unit->dtype == SLUICE_BF16 && t->job->wire == SLUICE_BF16;
+}
+
 /* Where a block lies in its buffer; what has no blocks is one. */
 TEST_INLINE lanes_bytes lanes_block(const two_lanes *t, uint32_t b, uint64_t block)
 {
     const slc_buffer *buffer = &t->plan->buffers[b];
-    bool shard = buffer->kind == SLC_BUFFER_REDUCED || buffer->kind == SLC_BUFFER_VALUE_SHARD;
-    if (!shard && buffer->kind != SLC_BUFFER_VALUE && buffer->kind != SLC_BUFFER_GATHERED &&
-        buffer->kind != SLC_BUFFER_GRADIENT)
+    bool shard = buffer->kind == SLC_BUFFER_VALUE_SHARD ||
+                 (buffer->kind == SLC_BUFFER_REDUCED && !lanes_whole_sum(t, buffer->unit));
+    if (!shard && buffer->kind != SLC_BUFFER_REDUCED && buffer->kind != SLC_BUFFER_VALUE &&
+        buffer->kind != SLC_BUFFER_GATHERED && buffer->kind != SLC_BUFFER_GRADIENT)
         return (lanes_bytes){0, block ? 0 : buffer->bytes};
     const slc_unit *unit = &t->job->units[buffer->unit];
-    uint64_t bytes = 4 * unit->block_elements / (shard ? t->job->world : 1), first = block * bytes;
-    uint64_t all = 4 * unit->elements / (shard ? t->job->world : 1);
+    /* The table's sizes in the test's own arithmetic: fp32 or half of it. */
+    bool narrow = buffer->kind == SLC_BUFFER_GRADIENT  ? slc_gradient_dtype(t->job, unit) == SLUICE_BF16
+                  : buffer->kind == SLC_BUFFER_REDUCED ? slc_reduced_dtype(t->job, unit) == SLUICE_BF16
+                                                       : unit->dtype == SLUICE_BF16;
+    uint64_t width = narrow ? 2 : 4, share = shard ? t->job->world : 1;
+    uint64_t bytes = width * unit->block_elements / share, first = block * bytes, all = width * unit->elements / share;
     return (lanes_bytes){first < all ? first : all, first + bytes < all ? first + bytes : all};
 }
 
@@ -298,7 +311,9 @@ TEST_INLINE void touch_update(touch *x, const slc_item *op, uint64_t b)
     slc_strategy k = t->plan->strategies[op->unit];
     int64_t tag = lanes_step_tag(x), version = lanes_version(x, &t->job->units[op->unit]);
     uint32_t reduced = lanes_buffer(t, SLC_BUFFER_REDUCED, op->unit, 0);
-    if (reduced != SLC_NONE && k != SLC_DP)
+    if (lanes_whole_sum(t, op->unit))
+        lanes_read(x, reduced, b, tag + REDUCED_TAG, "updates by a wrong gradient");
+    else if (reduced != SLC_NONE && k != SLC_DP)
         lanes_read(x, reduced, b, tag + (t->job->each ? t->job->micro_batches : 1), "updates by a wrong gradient");
     else
         lanes_read(x, lanes_buffer(t, SLC_BUFFER_GRADIENT, op->unit, 0), b, tag + REDUCED_TAG,
@@ -314,7 +329,10 @@ TEST_INLINE void touch_gather(touch *x, const slc_item *op, uint64_t b)
 {
     two_lanes *t = x->t;
     int64_t tag = lanes_step_tag(x), version = lanes_version(x, &t->job->units[op->unit]);
-    if (op->kind == SLC_ITEM_GATHER_GRADIENT) {
+    if (op->kind == SLC_ITEM_GATHER_GRADIENT && lanes_whole_sum(t, op->unit)) {
+        lanes_write(x, lanes_buffer(t, SLC_BUFFER_REDUCED, op->unit, 0), b, tag + t->job->micro_batches,
+                    tag + REDUCED_TAG, "gathers a gradient that is not reduced");
+    } else if (op->kind == SLC_ITEM_GATHER_GRADIENT) {
         lanes_read(x, lanes_buffer(t, SLC_BUFFER_REDUCED, op->unit, 0), b, tag + t->job->micro_batches,
                    "gathers a gradient that is not reduced");
         lanes_write(x, lanes_buffer(t, SLC_BUFFER_GRADIENT, op->unit, 0), b, GARBAGE, tag + REDUCED_TAG,

@@ -1,8 +1,9 @@
 /* The engine against an oracle: random models whose gradients are a known function of rank, micro-batch, step and
  * value. Every rank computes what all ranks contribute, adds in rank order and updates plain arrays; values seen inside
- * slots and read between steps must be equal to that to the bit, for any strategy, schedule, block and path, for random
- * plans of runs of blocks and late operations, with random delays, whenever everything is drained, also while plans of
- * all schedules without a spare byte follow each other. No peak is above its plan's or the budget.
+ * slots and read between steps must be equal to that to the bit, for any strategy, schedule, block, path, precision of
+ * each layer and type on the wire, for random plans of runs of blocks and late operations, with random delays, whenever
+ * everything is drained, also while plans of all schedules without a spare byte follow each other. No peak is above its
+ * plan's or the budget.
  *
  * engine_test [PATTERN [MANY [FIRST]]]: tests whose name matches, with so many random plans or steps under changing
  * plans, from the seed FIRST on (`./dev stress`). */
@@ -32,13 +33,16 @@ typedef struct {
     bool random;             /* strategies and order from the seed */
     uint32_t changing_steps; /* > 0: so many, under plans of all schedules, one after the other */
     bool each, direct, delays;
+    bool bf16_wire, mixed_update; /* the optimizer reads bf16 and rounds by itself */
+    uint64_t bf16_layers;         /* bits */
     double clip;
     uint64_t block;
 } trial;
 
 typedef struct {
     sluice_param *param;
-    float *value, *gradient, *m;
+    bool bf16, bf16_gradient;
+    float *value, *gradient, *m; /* value: the master */
     uint64_t count;
     uint32_t layer;
     int tied_layer; /* second use, or -1 */
@@ -77,6 +81,11 @@ static float noise(uint64_t a, uint64_t b)
     return (float)((int64_t)(mix(a * 1000003u + b) % 20001u) - 10000) * 1e-4f;
 }
 
+static float rounded(float x)
+{
+    return sluice_bf16_to_float(sluice_bf16_from_float(x));
+}
+
 /* What rank `rank` adds to element i of parameter p in one use. */
 static float contribution(int rank, uint64_t step, uint32_t m, uint32_t p, uint32_t use, uint64_t i, float value)
 {
@@ -90,18 +99,27 @@ static void dawdle(uint64_t *chance)
     if (*chance && draw(chance, 3) == 0) usleep((useconds_t)draw(chance, 250));
 }
 
-/* A user's own optimizer with one state, in operations that any compiler rounds alike. */
+/* A user's own optimizer with one state, in operations that any compiler rounds alike. Only one that says so is to get
+ * anything but fp32. */
 static sluice_status update(const sluice_update *u, void *context)
 {
     if (context) dawdle(context);
     float rate = (float)u->learning_rate, factor = (float)u->gradient_factor;
-    const float *gradient = u->gradient;
+    bool narrow = u->gradient_dtype == SLUICE_BF16;
     for (size_t i = 0; i < u->count; i++) {
-        float g = gradient[i] * factor;
+        float g = narrow ? sluice_bf16_to_float(((const uint16_t *)u->gradient)[i]) : ((const float *)u->gradient)[i];
+        g = g * factor;
         u->state[0][i] = u->state[0][i] * 0.5f + g;
         u->value[i] = u->value[i] - rate * (u->state[0][i] + (u->no_decay ? 0 : 0.01f * u->value[i]));
+        if (u->rounded) ((uint16_t *)u->rounded)[i] = sluice_bf16_from_float(u->value[i]);
     }
     return SLUICE_OK;
+}
+
+static sluice_status update_fp32(const sluice_update *u, void *context)
+{
+    if (u->gradient_dtype != SLUICE_FP32 || u->rounded) return SLUICE_ERR_FORMAT;
+    return update(u, context);
 }
 
 /* ---- Planners: what they do stands in the schedule's name ---- */
@@ -202,7 +220,11 @@ static int create(model *w, sluice_world *world, sluice_config *config)
 {
     char drawn[32];
     if (w->t->delays) w->chance = mix(w->t->seed * 16 + (uint64_t)w->rank) | 1;
-    sluice_optimizer own_optimizer = {.name = "test", .state_count = 1, .state_name = {"momentum"}, .update = update};
+    sluice_optimizer own_optimizer = {.name = "test",
+                                      .state_count = 1,
+                                      .state_name = {"momentum"},
+                                      .update = w->t->mixed_update ? update : update_fp32,
+                                      .mixed_precision = w->t->mixed_update};
     uint64_t *chance = NULL;
     if (w->t->delays) {
         chance = &w->update_chance;
@@ -229,6 +251,8 @@ static int add_params(model *w, uint64_t *random)
             char name[16];
             snprintf(name, sizeof name, "p%u", k);
             *p = (known_param){.count = 1 + draw(random, 700), .layer = l, .tied_layer = -1};
+            p->bf16 = w->t->bf16_layers >> l & 1;
+            p->bf16_gradient = p->bf16 && w->t->bf16_wire && (w->t->micro_batches == 1 || w->t->each);
             p->frozen = draw(random, 6) == 0;
             p->no_decay = draw(random, 2);
             bool tied = l + 1 < w->t->layers && draw(random, 4) == 0;
@@ -241,12 +265,23 @@ static int add_params(model *w, uint64_t *random)
                                                               .tied = tied,
                                                               .no_backward_value = draw(random, 4) == 0},
                                          &p->param));
+            RANK_CHECK(sluice_param_dtype(p->param) == (p->bf16 ? SLUICE_BF16 : SLUICE_FP32));
+            RANK_CHECK(sluice_param_gradient_dtype(p->param) == (p->bf16_gradient ? SLUICE_BF16 : SLUICE_FP32));
             p->value = calloc(p->count, sizeof(float));
             p->gradient = calloc(p->count, sizeof(float));
             p->m = calloc(p->count, sizeof(float));
             w->param_count++;
         }
     }
+    return 0;
+}
+
+/* A frozen parameter in bf16 has no master: it is what rounding leaves. */
+static int write_noise(known_param *k, uint64_t seed)
+{
+    for (uint64_t i = 0; i < k->count; i++) k->value[i] = noise(seed, i);
+    RANK_CHECK(!sluice_param_write(k->param, 0, k->count, k->value));
+    for (uint64_t i = 0; k->frozen && k->bf16 && i < k->count; i++) k->value[i] = rounded(k->value[i]);
     return 0;
 }
 
@@ -263,11 +298,15 @@ static int build(model *w, sluice_world *world)
     config.accumulate = t->each ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;
     config.clip = t->clip;
     config.block_bytes = t->block;
+    config.wire = t->bf16_wire ? SLUICE_BF16 : SLUICE_FP32;
+    config.precision = t->bf16_layers & 1 ? SLUICE_BF16 : SLUICE_FP32; /* what the first layer has: others say so */
     if (create(w, world, &config)) return 1;
     for (uint32_t l = 0; l < t->layers; l++) {
         char name[16];
         snprintf(name, sizeof name, "layer%u", l);
         RANK_CHECK(!sluice_layer_add(w->rt, name, &w->layer[l]));
+        if ((t->bf16_layers >> l & 1) != (t->bf16_layers & 1))
+            RANK_CHECK(!sluice_layer_precision(w->layer[l], t->bf16_layers >> l & 1 ? SLUICE_BF16 : SLUICE_FP32));
         RANK_CHECK(!sluice_activation_add(
             w->layer[l],
             &(sluice_activation_desc){.name = "a", .bytes = 64 + draw(&random, 4096), .last = SLUICE_BACKWARD},
@@ -292,12 +331,15 @@ static int build(model *w, sluice_world *world)
         if (!t->random && !strcmp(t->recompute, "all")) RANK_CHECK(recomputes == w->can_recompute[l]);
         if (!t->random && !strcmp(t->recompute, "none")) RANK_CHECK(!recomputes);
     }
-    for (uint32_t p = 0; p < w->param_count; p++) {
-        known_param *k = &w->params[p];
-        for (uint64_t i = 0; i < k->count; i++) k->value[i] = noise(t->seed + p, i);
-        RANK_CHECK(!sluice_param_write(k->param, 0, k->count, k->value));
-    }
+    for (uint32_t p = 0; p < w->param_count; p++)
+        if (write_noise(&w->params[p], t->seed + p)) return 1;
     return 0;
+}
+
+/* The value that compute sees. */
+static float seen(const known_param *k, uint64_t i)
+{
+    return k->bf16 ? rounded(k->value[i]) : k->value[i];
 }
 
 static bool uses(const known_param *p, uint32_t layer)
@@ -310,9 +352,11 @@ static int check_values(model *w, uint32_t layer)
     for (uint32_t p = 0; p < w->param_count; p++) {
         known_param *k = &w->params[p];
         if (!uses(k, layer)) continue;
-        const float *value = sluice_param_value(k->param);
+        const void *value = sluice_param_value(k->param);
         RANK_CHECK(value);
-        RANK_CHECK(!memcmp(value, k->value, k->count * sizeof *value));
+        if (!k->bf16) RANK_CHECK(!memcmp(value, k->value, k->count * sizeof *k->value));
+        for (uint64_t i = 0; k->bf16 && i < k->count; i++)
+            RANK_CHECK(((const uint16_t *)value)[i] == sluice_bf16_from_float(k->value[i]));
     }
     return 0;
 }
@@ -370,18 +414,24 @@ static int backward(model *w, uint32_t layer, uint64_t step, uint32_t m)
         if (!uses(k, layer) || k->frozen) continue;
         uint32_t use = k->layer == layer ? 0 : 1;
         bool fresh = false, ask = (p + step) % 2;
-        float *gradient = ask ? sluice_param_gradient_fresh(k->param, &fresh) : sluice_param_gradient(k->param);
+        void *gradient = ask ? sluice_param_gradient_fresh(k->param, &fresh) : sluice_param_gradient(k->param);
+        float *wide = gradient;
+        uint16_t *narrow = gradient;
         RANK_CHECK(gradient);
         for (uint64_t i = 0; i < k->count; i++) {
-            float add = contribution(w->rank, step, m, p, use, i, k->value[i]);
-            gradient[i] = fresh ? add : gradient[i] + add;
+            float add = contribution(w->rank, step, m, p, use, i, seen(k, i));
+            if (k->bf16_gradient)
+                narrow[i] = sluice_bf16_from_float(fresh ? add : sluice_bf16_to_float(narrow[i]) + add);
+            else
+                wide[i] = fresh ? add : wide[i] + add;
         }
     }
     RANK_CHECK(!sluice_backward_end(w->layer[layer]));
     return 0;
 }
 
-/* The gradient of one rank over micro-batches first..last, added in the order in which the slots add. */
+/* The gradient of one rank over micro-batches first..last, added in the order in which the slots add; each sum is of
+ * the gradient's type. */
 static float local_gradient(const known_param *k, int rank, uint64_t step, uint32_t first, uint32_t last, uint32_t p,
                             uint64_t i)
 {
@@ -389,8 +439,9 @@ static float local_gradient(const known_param *k, int rank, uint64_t step, uint3
     bool any = false;
     for (uint32_t m = first; m <= last; m++)
         for (uint32_t use = k->tied_layer >= 0 ? 2 : 1; use-- > 0;) {
-            float add = contribution(rank, step, m, p, use, i, k->value[i]);
+            float add = contribution(rank, step, m, p, use, i, seen(k, i));
             sum = any ? sum + add : add;
+            if (k->bf16_gradient) sum = rounded(sum);
             any = true;
         }
     return sum;
@@ -420,7 +471,8 @@ static void reduce(model *w, uint64_t step)
                 for (int r = 1; r < t->ranks; r++) sum = sum + local_gradient(k, r, step, first, last, p, i);
                 reduced = g ? reduced + scale * sum : scale * sum;
             }
-            k->gradient[i] = reduced;
+            /* Rounded once, to the gradient's type; what adds up micro-batches stays fp32. */
+            k->gradient[i] = k->bf16_gradient && t->micro_batches == 1 ? rounded(reduced) : reduced;
         }
     }
 }
@@ -523,10 +575,7 @@ static int interrupt(model *w, uint64_t step)
     case 0: return check_read(w);
     case 1: return evaluate(w, 2);
     case 2: RANK_CHECK(!sluice_runtime_sync(w->rt) && !sluice_runtime_sync(w->rt)); return 0;
-    case 3:
-        for (uint64_t i = 0; i < k->count; i++) k->value[i] = noise(random, i);
-        RANK_CHECK(!sluice_param_write(k->param, 0, k->count, k->value));
-        return 0;
+    case 3: return write_noise(k, random);
     default: return 0;
     }
 }
@@ -587,8 +636,13 @@ static trial random_trial(uint64_t seed)
     static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "random:1", "random:2", "random:3", "mixed"};
     static const char *const recomputes[] = {"auto", "none", "all"};
     static const uint64_t blocks[] = {64, 1024, 4096, 1 << 20};
-    uint64_t random = mix(seed);
+    uint64_t random = mix(seed), other = mix(seed + 77777);
+    /* All layers in bf16, each as it comes, or all in fp32. */
+    uint64_t kind = draw(&other, 3), layers = kind == 0 ? UINT64_MAX : kind == 1 ? draw(&other, 1 << LAYERS_MAX) : 0;
     return (trial){.seed = seed,
+                   .bf16_layers = layers,
+                   .bf16_wire = draw(&other, 4) > 0,
+                   .mixed_update = draw(&other, 2),
                    .ranks = 1 + (int)draw(&random, 4),
                    .layers = 1 + (uint32_t)draw(&random, LAYERS_MAX),
                    .micro_batches = 1 + (uint32_t)draw(&random, 3),
@@ -606,9 +660,10 @@ static void check_trial(trial t)
     int failed = run_ranks(t.ranks, run_trial, &t, t.changing_steps ? 300 : 120);
     if (failed)
         print_error("seed %llu: %d ranks, %u layers, M %u, %s, %s, each %d, direct %d, clip %g, block %llu, %u "
-                    "changing steps\n",
+                    "changing steps, bf16 layers %llx, wire %d, mixed update %d\n",
                     (unsigned long long)t.seed, t.ranks, t.layers, t.micro_batches, t.random ? "random" : t.schedule,
-                    t.strategy, t.each, t.direct, t.clip, (unsigned long long)t.block, t.changing_steps);
+                    t.strategy, t.each, t.direct, t.clip, (unsigned long long)t.block, t.changing_steps,
+                    (unsigned long long)t.bf16_layers, t.bf16_wire, t.mixed_update);
     assert_int_equal(failed, 0);
 }
 

@@ -15,27 +15,32 @@
 
 enum { JOBS = 200, RANKS = 4, GUARD = 64 };
 
-/* Array 0 of a unit is its value, array 1 + s its state s. */
-static float content(uint32_t unit, uint32_t array, uint64_t element)
+/* Array 0 of a unit is its value, array 1 its master (of what is trained in bf16), array 2 + s its state s. */
+static uint32_t content(uint32_t unit, uint32_t array, uint64_t element)
 {
-    return (float)(unit * 7 + array + 1) * 100000.0f + (float)element;
+    return (unit * 7 + array + 1) * 2654435761u + (uint32_t)element * 40503u;
 }
 
 typedef struct {
-    float *data;
+    unsigned char *data;
     bool shard;
+    uint64_t width; /* bytes of an element */
 } held_array;
 
 static held_array find(const slc_job *job, const slc_plan *plan, unsigned char *arena, uint32_t unit, uint32_t array)
 {
     slc_strategy strategy = plan->strategies[unit];
     bool shard = array ? strategy != SLC_DP : strategy == SLC_FSDP;
-    slc_buffer_kind kind = array ? SLC_BUFFER_STATE : shard ? SLC_BUFFER_VALUE_SHARD : SLC_BUFFER_VALUE;
-    uint32_t buffer = slc_plan_buffer(plan, kind, unit, array ? array - 1 : 0);
+    slc_buffer_kind kind = array > 1    ? SLC_BUFFER_STATE
+                           : array == 1 ? SLC_BUFFER_MASTER
+                           : shard      ? SLC_BUFFER_VALUE_SHARD
+                                        : SLC_BUFFER_VALUE;
+    uint32_t buffer = slc_plan_buffer(plan, kind, unit, array > 1 ? array - 2 : 0);
     assert_true(buffer != SLC_NONE);
     uint64_t elements = job->units[unit].elements / (shard ? job->world : 1);
-    assert_int_equal(plan->buffers[buffer].bytes, 4 * elements);
-    return (held_array){(float *)(void *)(arena + plan->buffers[buffer].offset), shard};
+    uint64_t width = !array && job->units[unit].dtype == SLUICE_BF16 ? 2 : 4;
+    assert_int_equal(plan->buffers[buffer].bytes, width * elements);
+    return (held_array){arena + plan->buffers[buffer].offset, shard, width};
 }
 
 /* Writes, or checks, what a rank owns; with `whole`, all of it. */
@@ -46,28 +51,30 @@ static void visit(const slc_unit *unit, uint32_t u, uint32_t world, uint32_t ran
         for (uint32_t owner = 0; owner < world; owner++) {
             if (owner != rank && (at.shard || !whole)) continue;
             slc_part part = slc_unit_part(unit, world, b, owner);
-            float *data = at.data + (at.shard ? part.shard_first : part.first);
+            unsigned char *data = at.data + at.width * (at.shard ? part.shard_first : part.first);
             for (uint64_t i = 0; i < part.count; i++) {
-                float expected = content(u, array, part.first + i);
+                uint32_t expected = content(u, array, part.first + i);
                 if (write)
-                    data[i] = expected;
+                    memcpy(data + at.width * i, &expected, at.width);
                 else
-                    assert_true(data[i] == expected);
+                    assert_memory_equal(data + at.width * i, &expected, at.width);
             }
         }
 }
 
-static uint32_t arrays_of(const slc_job *job, uint32_t unit)
+static bool has_array(const slc_job *job, uint32_t unit, uint32_t array)
 {
-    return job->units[unit].trainable ? 1 + job->states : 1;
+    if (array == 1) return job->units[unit].trainable && job->units[unit].dtype == SLUICE_BF16;
+    return !array || job->units[unit].trainable;
 }
 
 static void visit_all(const slc_job *job, const slc_plan *plan, unsigned char *arena, uint32_t rank, bool write,
                       bool whole)
 {
     for (uint32_t u = 0; u < job->unit_count; u++)
-        for (uint32_t a = 0; a < arrays_of(job, u); a++)
-            visit(&job->units[u], u, job->world, rank, a, find(job, plan, arena, u, a), write, whole);
+        for (uint32_t a = 0; a < 2 + job->states; a++)
+            if (has_array(job, u, a))
+                visit(&job->units[u], u, job->world, rank, a, find(job, plan, arena, u, a), write, whole);
 }
 
 /* What an all-gather of every regather would do. */
@@ -78,9 +85,10 @@ static void gather(const slc_job *job, const slc_transition *t, unsigned char **
         for (uint64_t b = 0; b < slc_unit_blocks(unit); b++)
             for (uint32_t owner = 0; owner < job->world; owner++) {
                 slc_part part = slc_unit_part(unit, job->world, b, owner);
-                uint64_t at = t->gathers[g].offset + 4 * part.first;
+                uint64_t width = sluice_dtype_bytes(t->gathers[g].dtype),
+                         at = t->gathers[g].offset + width * part.first;
                 for (uint32_t r = 0; r < job->world; r++)
-                    if (r != owner) memcpy(arenas[r] + at, arenas[owner] + at, 4 * part.count);
+                    if (r != owner) memcpy(arenas[r] + at, arenas[owner] + at, width * part.count);
             }
     }
 }

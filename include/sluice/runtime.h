@@ -11,6 +11,7 @@
 #ifndef SLUICE_RUNTIME_H
 #define SLUICE_RUNTIME_H
 
+#include <sluice/dtype.h>
 #include <sluice/optimizer.h>
 #include <sluice/status.h>
 #include <sluice/world.h>
@@ -41,19 +42,27 @@ typedef struct {
     const char *schedule;  /* "serial", "one_ahead", "bucketed", "priority", "greedy", "random", "ilp" */
     const sluice_optimizer *optimizer; /* NULL: AdamW with the fields below. Must outlive the runtime. */
     sluice_adamw adamw;
-    double clip; /* > 0: the global norm of the gradient is clipped to this; adds a barrier */
+    sluice_dtype precision; /* of parameters' values and gradients, where sluice_layer_precision says nothing else. Of
+                               values in bf16 the runtime keeps an fp32 master, beside the optimizer's fp32 state;
+                               updates change the master and round it. */
+    sluice_dtype wire;      /* of gradients of parameters in bf16, in memory and between ranks: bf16 halves them; fp32
+                               rounds them less. Sums are made in fp32 either way. With micro-batches that are added
+                               before they are reduced (accumulate last) gradients are fp32 whatever this says, and so
+                               are those of parameters in fp32. Values travel in their own type. */
+    double clip;            /* > 0: the global norm of the gradient is clipped to this; adds a barrier */
     sluice_nan_policy nan;
     sluice_accumulate accumulate;
     uint32_t micro_batches; /* a step; the plan is made for this many */
     const char *recompute;  /* "auto": the planner chooses which layers run their forward again in backward; "none";
                                "all"  that can */
-    uint64_t block_bytes;   /* base block: fixes who owns what; full size, so a message is block / N */
+    uint64_t block_bytes;   /* base block, of fp32: fixes who owns what; full size, so a message is block / N. Of a bf16
+                               parameter a block has as many elements, so half the bytes. */
     uint32_t threads;       /* compute threads of this rank; 0: one */
     const char *device;     /* "cpu" */
 } sluice_config;
 
-/* Defaults: no budget, auto, ilp, AdamW, no clipping, stop on NaN, accumulate last, 1 micro-batch, recompute auto,
- * 1 MiB blocks. */
+/* Defaults: no budget, auto, ilp, AdamW, fp32 (bf16 layers: bf16 on the wire), no clipping, stop on NaN, accumulate
+ * last, 1 micro-batch, recompute auto, 1 MiB blocks. */
 SLUICE_API void sluice_config_init(sluice_config *config);
 
 SLUICE_API sluice_status sluice_runtime_create(sluice_world *world, const sluice_config *config, sluice_runtime **out);
@@ -71,9 +80,13 @@ SLUICE_API sluice_status sluice_layer_strategy(sluice_layer *layer, const char *
  * memory in between, where the plan chooses so (sluice_layer_recomputes). */
 SLUICE_API sluice_status sluice_layer_can_recompute(sluice_layer *layer, bool can);
 
+/* Overrides the runtime's precision for the parameters that this layer brings, before it brings the first. A tied
+ * parameter has its own layer's everywhere. */
+SLUICE_API sluice_status sluice_layer_precision(sluice_layer *layer, sluice_dtype precision);
+
 typedef struct {
     const char *name;       /* unique in its layer; its full name is LAYER.NAME */
-    uint64_t count;         /* elements, fp32; > 0 */
+    uint64_t count;         /* elements; > 0 */
     bool frozen;            /* no gradient, no optimizer state, never updated */
     bool no_decay;          /* the optimizer applies no weight decay (biases, norms) */
     bool tied;              /* other layers will use it too: it becomes a unit of its own */
@@ -138,15 +151,19 @@ SLUICE_API bool sluice_layer_recomputes(const sluice_layer *layer);
 
 /* ---- Addresses ---- */
 
+/* The types of a parameter's values and of its gradient, fixed when it is added. */
+SLUICE_API sluice_dtype sluice_param_dtype(const sluice_param *param);
+SLUICE_API sluice_dtype sluice_param_gradient_dtype(const sluice_param *param);
+
 /* Whole, `count` elements, from *_begin to *_end of a layer that uses it; NULL (and an error) elsewhere. */
-SLUICE_API const float *sluice_param_value(sluice_param *param);
+SLUICE_API const void *sluice_param_value(sluice_param *param);
 
 /* The gradient to add to (+=), valid inside backward. NULL and an error elsewhere or for a frozen parameter. */
-SLUICE_API float *sluice_param_gradient(sluice_param *param);
+SLUICE_API void *sluice_param_gradient(sluice_param *param);
 
 /* As sluice_param_gradient, but where nothing has been added in this step yet *fresh is set and the content is
  * undefined: the caller must write every element instead of adding. Saves a pass over memory. */
-SLUICE_API float *sluice_param_gradient_fresh(sluice_param *param, bool *fresh);
+SLUICE_API void *sluice_param_gradient_fresh(sluice_param *param, bool *fresh);
 
 /* 64-byte aligned; NULL before commit. A re-plan, which step_end may bring, changes addresses: ask in each step. */
 SLUICE_API void *sluice_activation_data(sluice_activation *activation);
@@ -194,7 +211,9 @@ SLUICE_API sluice_status sluice_evaluate_end(sluice_runtime *rt);
 
 /* ---- Parameters and state, between steps ---- */
 
-/* Local: called with the same data on every rank, each keeps what it owns. `first` and `count` in elements. */
+/* Parameters and state are read and written in fp32: of a parameter in bf16 the master, which a write rounds into the
+ * values too. A frozen parameter in bf16 has no master: what is read of it is what rounding left.
+ * Local: called with the same data on every rank, each keeps what it owns. `first` and `count` in elements. */
 SLUICE_API sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t count, const float *src);
 /* Collective; waits for pending updates. */
 SLUICE_API sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst);
@@ -212,7 +231,8 @@ SLUICE_API uint64_t sluice_param_count(const sluice_param *param);
 SLUICE_API uint32_t sluice_runtime_param_count(const sluice_runtime *rt);
 SLUICE_API sluice_param *sluice_runtime_param(const sluice_runtime *rt, uint32_t index); /* registration order */
 
-/* sha256 of all parameter values in registration order, unpadded, little endian, as 64 hex digits. Collective. */
+/* sha256 of all parameter values (as sluice_param_read gives them) in registration order, unpadded, little endian, as
+ * 64 hex digits. Collective. */
 SLUICE_API sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65]);
 
 /* ---- Reports ---- */

@@ -12,7 +12,8 @@
  *   whole layout: block i at i * block_elements, rank r's part inside it at r * (block length / N)
  *   shard layout: the parts of one rank only, block i's at i * block_elements / N
  *
- * Sums: each element is added in fp32 in rank order, then scaled once: the same bits on every path and block size.
+ * Sums: each element is added in fp32 in rank order, then scaled once, then rounded once to the type of the result: the
+ * same bits on every path and block size.
  * Memory: scratch is given once (slc_comm_attach); nothing is allocated by an operation. Buffers must lie in the
  * attached arena and at the same offset on every rank: ranks of one host then use each other's memory. */
 #ifndef SLC_COMM_H
@@ -41,13 +42,15 @@ typedef enum { SLC_WHOLE, SLC_SHARD } slc_layout;
 typedef struct slc_op slc_op;
 struct slc_op {
     slc_op_kind kind;
-    slc_dtype dtype; /* SLC_FLOAT32; SLC_INT64 and SLC_FLOAT64 for all-reduce; any for gather and broadcast */
+    slc_dtype dtype; /* sums: SLC_FLOAT32, SLC_BFLOAT16, for all-reduce SLC_INT64 and SLC_FLOAT64 too; any for gather
+                        and broadcast */
+    bool widen;      /* reduce_scatter of bfloat16: dst is float32, so the sum is not rounded again */
     uint64_t elements, block_elements;
     uint64_t first_block, block_count; /* which base blocks this operation moves */
     const void *src;                   /* of the buffer's first block, whatever first_block is */
     void *dst;
     slc_layout src_layout, dst_layout;
-    float scale;     /* reductions of float32: applied once to the sum */
+    float scale;     /* reductions of float32 and bfloat16: applied once to the sum */
     bool accumulate; /* reduce_scatter: dst += scale * sum instead of dst = */
     int root;
 

@@ -4,6 +4,12 @@
 
 #include "lib/comm/comm.h"
 
+/* The type of what an operation writes. */
+static inline slc_dtype slc_op_result(const slc_op *op)
+{
+    return op->widen ? SLC_FLOAT32 : op->dtype;
+}
+
 /* Length of block `block`; the last may be shorter. */
 static inline uint64_t slc_block_length(const slc_op *op, uint64_t block)
 {

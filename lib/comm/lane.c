@@ -68,10 +68,10 @@ static bool overlap(slc_span a, slc_span b)
     return a.low < b.high && b.low < a.high;
 }
 
-static slc_span buffer_span(const slc_op *op, const void *buffer, slc_layout layout, int size)
+static slc_span buffer_span(const slc_op *op, const void *buffer, slc_dtype dtype, slc_layout layout, int size)
 {
     if (!buffer || op->kind == SLC_BARRIER) return (slc_span){0};
-    uint64_t bytes = slc_dtype_size(op->dtype), share = layout == SLC_SHARD ? (uint64_t)size : 1;
+    uint64_t bytes = slc_dtype_size(dtype), share = layout == SLC_SHARD ? (uint64_t)size : 1;
     const char *low = (const char *)buffer + op->first_block * op->block_elements / share * bytes;
     return (slc_span){low, low + slc_op_length(op) / share * bytes};
 }
@@ -147,8 +147,8 @@ static bool start_next(slc_comm *comm)
         start_call(comm, op);
         return true;
     }
-    slc_span read = buffer_span(op, op->src, op->src_layout, comm->size);
-    slc_span write = buffer_span(op, op->dst, op->dst_layout, comm->size);
+    slc_span read = buffer_span(op, op->src, op->dtype, op->src_layout, comm->size);
+    slc_span write = buffer_span(op, op->dst, slc_op_result(op), op->dst_layout, comm->size);
     if (must_wait(comm, read, write)) return false;
     if (!run_hook(comm, op, op->start)) return true;
 

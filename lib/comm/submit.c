@@ -34,8 +34,11 @@ static sluice_status check_kind(const slc_comm *comm, const slc_op *op)
 {
     bool sum = op->kind == SLC_REDUCE_SCATTER || op->kind == SLC_ALL_REDUCE;
     bool small = op->kind == SLC_ALL_REDUCE && (op->dtype == SLC_INT64 || op->dtype == SLC_FLOAT64);
-    if (sum && op->dtype != SLC_FLOAT32 && !small)
+    if (sum && op->dtype != SLC_FLOAT32 && op->dtype != SLC_BFLOAT16 && !small)
         return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: sums of %s", name_of(op), slc_dtype_name(op->dtype));
+    if (op->widen && (op->kind != SLC_REDUCE_SCATTER || op->dtype != SLC_BFLOAT16 || op->src == op->dst))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: only a reduce-scatter of bfloat16 into another buffer can widen",
+                         name_of(op));
     if (op->kind == SLC_REDUCE_SCATTER && op->src_layout != SLC_WHOLE)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: a reduce-scatter reads a whole buffer", name_of(op));
     if (op->kind == SLC_ALL_GATHER && op->dst_layout != SLC_WHOLE)
@@ -58,9 +61,10 @@ sluice_status slc_op_check(const slc_comm *comm, const slc_op *op)
     if (!status) status = check_kind(comm, op);
     if (status) return status;
 
-    uint64_t bytes = op->elements * slc_dtype_size(op->dtype), size = (uint64_t)comm->size;
-    uint64_t read = op->src_layout == SLC_SHARD ? bytes / size : bytes;
-    uint64_t written = op->dst_layout == SLC_SHARD ? bytes / size : bytes;
+    uint64_t size = (uint64_t)comm->size, written = op->elements * slc_dtype_size(slc_op_result(op));
+    uint64_t read = op->elements * slc_dtype_size(op->dtype);
+    if (op->src_layout == SLC_SHARD) read /= size;
+    if (op->dst_layout == SLC_SHARD) written /= size;
     if (!inside(comm, op->src, read) || !inside(comm, op->dst, written))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: its buffers are not in the attached arena", name_of(op));
     uint64_t longest = op->block_elements < op->elements ? op->block_elements : op->elements;

@@ -25,7 +25,7 @@ uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op)
     if (op->kind == SLC_BARRIER) return hash;
     hash = mix(mix(hash, op->elements), op->block_elements);
     hash = mix(mix(hash, op->first_block), op->block_count);
-    hash = mix(hash, (uint64_t)op->src_layout * 2 + (uint64_t)op->dst_layout);
+    hash = mix(hash, (uint64_t)op->widen * 4 + (uint64_t)op->src_layout * 2 + (uint64_t)op->dst_layout);
     hash = mix(hash, (uint64_t)((const char *)op->src - comm->base));
     return op->kind == SLC_ALL_REDUCE || op->kind == SLC_BROADCAST ? mix(hash, (uint64_t)op->root) : hash;
 }
@@ -59,6 +59,11 @@ static void fail_kernel(slc_comm *comm, const slc_run *run, sluice_status status
                     sluice_last_error());
 }
 
+static sluice_dtype float_type(slc_dtype dtype)
+{
+    return dtype == SLC_BFLOAT16 ? SLUICE_BF16 : SLUICE_FP32;
+}
+
 static sluice_status call_reduce(slc_comm *comm, const slc_op *op, uint64_t count, uint32_t destination_count)
 {
     uint32_t sources = (uint32_t)comm->size;
@@ -66,8 +71,9 @@ static sluice_status call_reduce(slc_comm *comm, const slc_op *op, uint64_t coun
     void *const *to = comm->destinations;
     switch (op->dtype) {
     case SLC_FLOAT32:
-        return slc_reduce(&comm->stream, count, SLUICE_FP32, from, sources, op->scale, op->accumulate, SLUICE_FP32, to,
-                          destination_count, false);
+    case SLC_BFLOAT16:
+        return slc_reduce(&comm->stream, count, float_type(op->dtype), from, sources, op->scale, op->accumulate,
+                          float_type(slc_op_result(op)), to, destination_count, false);
     case SLC_INT64:
         return slc_reduce_int64(&comm->stream, count, (const int64_t *const *)from, sources, (int64_t *const *)to,
                                 destination_count);
@@ -99,7 +105,7 @@ static uint32_t find_destinations(slc_comm *comm, const slc_run *run, uint64_t b
 {
     const slc_op *op = &run->op;
     uint64_t begin = slc_part_begin(op, op->dst_layout, block, comm->rank, comm->size) + offset;
-    char *own = (char *)op->dst + begin * slc_dtype_size(op->dtype);
+    char *own = (char *)op->dst + begin * slc_dtype_size(slc_op_result(op));
     uint32_t count = 0;
     comm->destinations[count++] = own;
     if (op->kind != SLC_ALL_REDUCE) return count;
@@ -111,7 +117,7 @@ static uint32_t find_destinations(slc_comm *comm, const slc_run *run, uint64_t b
 /* The sum of one, in place, times one. */
 static bool nothing_to_add(const slc_comm *comm, const slc_op *op)
 {
-    bool scaled = op->dtype == SLC_FLOAT32 && op->scale != 1.0f;
+    bool scaled = (op->dtype == SLC_FLOAT32 || op->dtype == SLC_BFLOAT16) && op->scale != 1.0f;
     return comm->size == 1 && op->src == op->dst && op->src_layout == op->dst_layout && !scaled && !op->accumulate;
 }
 

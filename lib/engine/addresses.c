@@ -3,7 +3,23 @@
 
 #include "lib/base/status.h"
 
-const float *sluice_param_value(sluice_param *param)
+sluice_dtype sluice_param_dtype(const sluice_param *param)
+{
+    return param->dtype;
+}
+
+/* As the job will have it: asked for before commit too. */
+sluice_dtype sluice_param_gradient_dtype(const sluice_param *param)
+{
+    const sluice_config *config = &param->rt->config;
+    const slc_job job = {.micro_batches = config->micro_batches,
+                         .each = config->accumulate == SLUICE_ACCUMULATE_EACH,
+                         .wire = config->wire};
+    const slc_unit unit = {.dtype = param->dtype};
+    return slc_gradient_dtype(&job, &unit);
+}
+
+const void *sluice_param_value(sluice_param *param)
 {
     if (!param) {
         slc_error(SLUICE_ERR_ARGUMENT, "param_value: no parameter given");
@@ -16,10 +32,10 @@ const float *sluice_param_value(sluice_param *param)
                   param->name);
         return NULL;
     }
-    return unit->now + param->first;
+    return slc_element(unit->now, unit->dtype, param->first);
 }
 
-float *sluice_param_gradient_fresh(sluice_param *param, bool *fresh)
+void *sluice_param_gradient_fresh(sluice_param *param, bool *fresh)
 {
     if (!param || !fresh) {
         slc_error(SLUICE_ERR_ARGUMENT, "param_gradient_fresh: a parameter and a result are needed");
@@ -40,14 +56,16 @@ float *sluice_param_gradient_fresh(sluice_param *param, bool *fresh)
     }
     *fresh = param->fresh;
     param->fresh = false;
-    return unit->gradient_now + param->first;
+    return slc_element(unit->gradient_now, unit->gradient_dtype, param->first);
 }
 
-float *sluice_param_gradient(sluice_param *param)
+void *sluice_param_gradient(sluice_param *param)
 {
     bool fresh = false;
-    float *gradient = sluice_param_gradient_fresh(param, &fresh);
-    if (gradient && fresh && slc_fill_zero(&param->rt->compute, gradient, 4 * param->count)) return NULL;
+    void *gradient = sluice_param_gradient_fresh(param, &fresh);
+    if (!gradient || !fresh) return gradient;
+    uint64_t bytes = param->count * sluice_dtype_bytes(param->rt->units[param->unit].gradient_dtype);
+    if (slc_fill_zero(&param->rt->compute, gradient, bytes)) return NULL;
     return gradient;
 }
 

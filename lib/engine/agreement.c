@@ -25,6 +25,7 @@ static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
     hash_text(&hash, layer->name);
     hash_number(&hash, layer->forced);
     hash_number(&hash, layer->can_recompute);
+    hash_number(&hash, layer->precision);
     for (uint32_t i = 0; i < rt->param_count; i++) {
         const sluice_param *p = rt->params[i];
         if (p->layer != index) continue;
@@ -67,6 +68,8 @@ static uint64_t hash_settings(const sluice_runtime *rt)
     hash = slc_fnv(hash, &c->clip, sizeof c->clip);
     hash_number(&hash, c->nan);
     hash_number(&hash, c->accumulate);
+    hash_number(&hash, c->precision);
+    hash_number(&hash, c->wire);
     hash_number(&hash, c->micro_batches);
     hash_number(&hash, c->block_bytes);
     return hash;
@@ -81,10 +84,11 @@ static sluice_status compare_heads(const sluice_runtime *rt, const head *heads)
 {
     for (int r = 1; r < rt->size; r++) {
         if (heads[r].settings != heads[0].settings)
-            return slc_error(SLUICE_ERR_MISMATCH,
-                             "rank %d has other settings than rank 0 (strategy, schedule, recompute, optimizer, clip, "
-                             "nan, accumulate, micro-batches or block): give every rank the same",
-                             r);
+            return slc_error(
+                SLUICE_ERR_MISMATCH,
+                "rank %d has other settings than rank 0 (strategy, schedule, recompute, optimizer, "
+                "precision, wire, clip, nan, accumulate, micro-batches or block): give every rank the same",
+                r);
         if (heads[r].reserved != heads[0].reserved)
             return slc_error(SLUICE_ERR_MISMATCH, "rank %d reserves %llu bytes, rank 0 %llu: reserve the same", r,
                              (unsigned long long)heads[r].reserved, (unsigned long long)heads[0].reserved);
@@ -103,8 +107,8 @@ static sluice_status compare_layers(const sluice_runtime *rt, const head *heads,
                                  r, (unsigned long long)heads[r].layers, (unsigned long long)heads[0].layers,
                                  (unsigned long long)l, name);
             return slc_error(SLUICE_ERR_MISMATCH,
-                             "layer \"%s\" differs between rank 0 and rank %d (name, parameters, sizes or "
-                             "activations): register the same on every rank",
+                             "layer \"%s\" differs between rank 0 and rank %d (name, precision, parameters, sizes "
+                             "or activations): register the same on every rank",
                              name, r);
         }
     return SLUICE_OK;

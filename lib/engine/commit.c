@@ -16,6 +16,7 @@ void sluice_config_init(sluice_config *config)
         .strategy = "auto",
         .schedule = "ilp",
         .adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01},
+        .wire = SLUICE_BF16,
         .micro_batches = 1,
         .recompute = "auto",
         .block_bytes = 1 << 20,
@@ -39,6 +40,8 @@ static sluice_status check_config(const sluice_config *config)
         return slc_error(SLUICE_ERR_ARGUMENT, "recompute is \"%s\"; give auto, none or all", config->recompute);
     if ((unsigned)config->nan > SLUICE_NAN_SKIP || (unsigned)config->accumulate > SLUICE_ACCUMULATE_EACH)
         return slc_error(SLUICE_ERR_ARGUMENT, "nan or accumulate holds no value of its type");
+    if ((unsigned)config->precision > SLUICE_BF16 || (unsigned)config->wire > SLUICE_BF16)
+        return slc_error(SLUICE_ERR_ARGUMENT, "precision or wire is no type; there are fp32 and bf16");
     return SLUICE_OK;
 }
 

@@ -36,7 +36,8 @@ typedef struct {
     uint64_t offset, bytes; /* of the arena, claimed */
     unsigned char *link, *compute;
     uint64_t link_bytes, compute_elements;
-    uint64_t grain; /* bytes */
+    uint64_t grain;     /* bytes */
+    sluice_dtype dtype; /* of the gradients of the job's first unit */
     slc_measure *m; /* holds the times of the train that ran last: it outlives operations that a failure left behind */
 } lab;
 
@@ -65,9 +66,9 @@ static slc_op operation(const lab *l, train_kind kind, uint64_t bytes, uint32_t 
     bool reduction = kind == REDUCTIONS || (kind == BOTH && index % 2 == 0);
     uint64_t places = l->link_bytes / bytes;
     void *buffer = l->link + index % places * bytes;
-    uint64_t elements = bytes / 4, block = l->rt->job.units[0].block_elements;
+    uint64_t elements = bytes / sluice_dtype_bytes(l->dtype), block = l->rt->job.units[0].block_elements;
     slc_op op = {.kind = reduction ? SLC_REDUCE_SCATTER : SLC_ALL_GATHER,
-                 .dtype = SLC_FLOAT32,
+                 .dtype = slc_comm_dtype(l->dtype),
                  .elements = elements,
                  .block_elements = block,
                  .block_count = (elements + block - 1) / block,
@@ -230,7 +231,8 @@ static sluice_status measure_overlap(lab *l, slc_link *out)
     uint64_t bytes = whole_grains(l, l->link_bytes < OVERLAP_RUN ? l->link_bytes : OVERLAP_RUN);
     memset(l->compute, 0, 8 * l->compute_elements);
     for (;; bytes = whole_grains(l, bytes / 2)) {
-        one_s = slc_operation_s(&l->rt->job, &(slc_times){.link = *out}, SLC_ITEM_REDUCE_SCATTER, bytes / 4);
+        one_s = slc_operation_s(&l->rt->job, &(slc_times){.link = *out}, SLC_ITEM_REDUCE_SCATTER, l->rt->job.units,
+                                bytes / sluice_dtype_bytes(l->dtype));
         if (one_s < overlap_s / 4 || bytes <= SMALLEST_RUN) break;
     }
     uint32_t count = train_length(overlap_s, one_s, 4, TRAIN_MAX);
@@ -323,7 +325,7 @@ static sluice_status measure_wire(lab *l, slc_link *out)
 
 static uint64_t block_of(const lab *l, const slc_link *link)
 {
-    uint64_t block = 4 * l->rt->job.units[0].block_elements;
+    uint64_t block = sluice_dtype_bytes(l->dtype) * l->rt->job.units[0].block_elements;
     uint64_t reduce = slc_fit_run_bytes(l->rt->job.world, &link->reduce_scatter, link->operation_s, enough);
     uint64_t gather = slc_fit_run_bytes(l->rt->job.world, &link->all_gather, link->operation_s, enough);
     uint64_t longer = reduce > gather ? reduce : gather;
@@ -333,12 +335,13 @@ static uint64_t block_of(const lab *l, const slc_link *link)
 sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out)
 {
     slc_times estimate;
-    lab l = {.rt = rt, .grain = 4ull * SLC_GRAIN * (uint64_t)rt->size, .m = rt->measure};
+    lab l = {.rt = rt, .dtype = slc_gradient_dtype(&rt->job, rt->job.units), .m = rt->measure};
+    l.grain = sluice_dtype_bytes(l.dtype) * SLC_GRAIN * (uint64_t)rt->size;
     sluice_status status = slc_times_estimate(&rt->job, &estimate);
     if (status) return status;
     *out = estimate.link;
     slc_times_fini(&estimate);
-    out->block_bytes = 4 * rt->job.units[0].block_elements;
+    out->block_bytes = sluice_dtype_bytes(l.dtype) * rt->job.units[0].block_elements;
     /* An imitated network is waited for, whatever path the bytes take. */
     out->thread_moves =
         !strcmp(sluice_world_path(rt->world), "direct") && strncmp(sluice_world_transport(rt->world), "throttle", 8);

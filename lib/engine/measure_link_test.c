@@ -56,7 +56,8 @@ static int step(model *m)
     }
     for (int l = LAYERS; l-- > 0;) {
         RANK_CHECK(!sluice_backward_begin(m->layers[l]));
-        sluice_param_gradient(m->params[l])[0] += 1;
+        float *gradient = sluice_param_gradient(m->params[l]);
+        gradient[0] += 1;
         RANK_CHECK(!sluice_backward_end(m->layers[l]));
     }
     RANK_CHECK(!sluice_step_end(m->rt, NULL));

@@ -111,9 +111,11 @@ static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const
 {
     const slc_unit_state *unit = &rt->units[item->unit];
     op->kind = item->kind == SLC_ITEM_ALL_REDUCE ? SLC_ALL_REDUCE : SLC_REDUCE_SCATTER;
+    op->dtype = slc_comm_dtype(unit->gradient_dtype);
+    op->widen = unit->reduced_dtype != unit->gradient_dtype;
     op->src = unit->gradient;
     op->dst = unit->reduced ? unit->reduced : unit->gradient;
-    op->dst_layout = unit->reduced ? SLC_SHARD : SLC_WHOLE;
+    op->dst_layout = unit->reduced && !unit->whole_sum ? SLC_SHARD : SLC_WHOLE;
     op->scale = step->scale;
     op->accumulate = rt->job.each && item->micro_batch > 0;
     op->call = last_reduction(rt, item) ? on_reduced : NULL;
@@ -122,21 +124,22 @@ static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const
 static void fill_gather(const sluice_runtime *rt, const slc_item *item, slc_op *op)
 {
     const slc_unit_state *unit = &rt->units[item->unit];
+    bool sum = item->kind == SLC_ITEM_GATHER_GRADIENT;
     op->kind = SLC_ALL_GATHER;
-    if (item->kind == SLC_ITEM_GATHER_VALUE) {
-        op->src = op->dst = unit->value;
+    op->dtype = slc_comm_dtype(sum ? unit->reduced_dtype : unit->dtype);
+    if (item->kind == SLC_ITEM_GATHER_VALUE || (sum && unit->whole_sum)) {
+        op->src = op->dst = sum ? unit->reduced : unit->value;
         return;
     }
     op->src_layout = SLC_SHARD;
-    op->src = item->kind == SLC_ITEM_GATHER_WINDOW ? unit->shard : unit->reduced;
-    op->dst = item->kind == SLC_ITEM_GATHER_WINDOW ? unit->gathered[item->index] : unit->gradient;
+    op->src = sum ? unit->reduced : unit->shard;
+    op->dst = sum ? unit->gradient : unit->gathered[item->index];
 }
 
 sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t item_index, slc_operation *context,
                                  slc_op *op)
 {
     const slc_item *item = &pass->program->items[item_index];
-    op->dtype = SLC_FLOAT32;
     op->scale = 1;
     op->start = on_start;
     op->end = rt->recording || pass->end_first[item_index] < pass->end_first[item_index + 1] ? on_end : NULL;

@@ -1,5 +1,5 @@
-/* Reading and writing parameters and optimizer state between steps, whatever their layout. What only one rank holds is
- * gathered block by block through the staging buffer. */
+/* Reading and writing parameters and optimizer state between steps, whatever their layout and type. What only one rank
+ * holds is gathered block by block through the staging buffer. */
 #include "lib/engine/runtime.h"
 
 #include "lib/base/sha256.h"
@@ -10,7 +10,8 @@
 
 /* An array of one value per element of a unit: whole on every rank, or the owned parts only. */
 typedef struct {
-    float *data;
+    void *data;
+    sluice_dtype dtype;
     bool sharded;
 } array;
 
@@ -30,10 +31,33 @@ static sluice_status check_range(const sluice_param *param, uint64_t first, uint
     return sluice_runtime_sync(rt);
 }
 
-static array values_of(const sluice_param *param)
+static array values_of(const slc_unit_state *unit)
 {
-    const slc_unit_state *unit = &param->rt->units[param->unit];
-    return unit->shard ? (array){unit->shard, true} : (array){unit->value, false};
+    return (array){unit->shard ? unit->shard : unit->value, unit->dtype, unit->shard != NULL};
+}
+
+static array masters_of(const slc_unit_state *unit)
+{
+    return unit->master ? (array){unit->master, SLUICE_FP32, unit->strategy != SLC_DP} : values_of(unit);
+}
+
+static sluice_status store(sluice_runtime *rt, array target, uint64_t at, const float *src, uint64_t count)
+{
+    void *dst = slc_element(target.data, target.dtype, at);
+    if (target.dtype == SLUICE_FP32) return slc_copy(&rt->compute, dst, src, 4 * count);
+    slc_round(src, dst, count);
+    return SLUICE_OK;
+}
+
+static sluice_status load(sluice_runtime *rt, array source, uint64_t at, float *dst, uint64_t count)
+{
+    const void *src = slc_element(source.data, source.dtype, at);
+    if (source.dtype == SLUICE_FP32) {
+        sluice_status status = slc_copy(&rt->compute, dst, src, 4 * count);
+        return status ? status : slc_stream_synchronize(&rt->compute);
+    }
+    slc_widen(src, dst, count);
+    return SLUICE_OK;
 }
 
 static sluice_status state_of(const sluice_param *param, const char *name, array *out)
@@ -43,7 +67,7 @@ static sluice_status state_of(const sluice_param *param, const char *name, array
     if (param->frozen) return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" is frozen: it has no state", param->name);
     for (uint32_t s = 0; s < rt->optimizer.state_count; s++)
         if (name && !strcmp(rt->optimizer.state_name[s], name)) {
-            *out = (array){unit->state[s], unit->strategy != SLC_DP};
+            *out = (array){unit->state[s], SLUICE_FP32, unit->strategy != SLC_DP};
             return SLUICE_OK;
         }
     return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has no state \"%s\"", rt->optimizer.name, name ? name : "");
@@ -52,7 +76,7 @@ static sluice_status state_of(const sluice_param *param, const char *name, array
 static sluice_status write_array(sluice_param *param, array target, uint64_t first, uint64_t count, const float *src)
 {
     sluice_runtime *rt = param->rt;
-    if (!target.sharded) return slc_copy(&rt->compute, target.data + param->first + first, src, 4 * count);
+    if (!target.sharded) return store(rt, target, param->first + first, src, count);
     const slc_unit *unit = &rt->job.units[param->unit];
     sluice_param piece = {.first = param->first + first, .count = count};
     for (uint64_t b = piece.first / unit->block_elements; b < slc_unit_blocks(unit); b++) {
@@ -60,23 +84,22 @@ static sluice_status write_array(sluice_param *param, array target, uint64_t fir
         if (part.first >= piece.first + count) break;
         slc_part range = slc_part_of_param(&part, &piece);
         if (!range.count) continue;
-        sluice_status status =
-            slc_copy(&rt->compute, target.data + range.shard_first, src + (range.first - piece.first), 4 * range.count);
+        sluice_status status = store(rt, target, range.shard_first, src + (range.first - piece.first), range.count);
         if (status) return status;
     }
     return slc_stream_synchronize(&rt->compute);
 }
 
-static sluice_status gather_block(sluice_runtime *rt, const slc_unit *unit, const float *shard, uint64_t block)
+static sluice_status gather_block(sluice_runtime *rt, const slc_unit *unit, array shard, uint64_t block)
 {
     uint64_t start = block * unit->block_elements;
     uint64_t length = unit->elements - start < unit->block_elements ? unit->elements - start : unit->block_elements;
     slc_op op = {.kind = SLC_ALL_GATHER,
-                 .dtype = SLC_FLOAT32,
+                 .dtype = slc_comm_dtype(shard.dtype),
                  .elements = length,
                  .block_elements = length,
                  .block_count = 1,
-                 .src = shard + start / (uint64_t)rt->size,
+                 .src = slc_element(shard.data, shard.dtype, start / (uint64_t)rt->size),
                  .src_layout = SLC_SHARD,
                  .dst = rt->staging,
                  .what = "reading a parameter"};
@@ -103,9 +126,8 @@ static sluice_status read_sharded(sluice_param *param, array source, uint64_t fi
     while (!status && at < end) {
         uint64_t block = at / unit->block_elements, start = block * unit->block_elements;
         uint64_t block_end = start + unit->block_elements < end ? start + unit->block_elements : end;
-        status = gather_block(rt, unit, source.data, block);
-        if (!status) status = slc_copy(&rt->compute, dst, rt->staging + (at - start), 4 * (block_end - at));
-        if (!status) status = slc_stream_synchronize(&rt->compute);
+        status = gather_block(rt, unit, source, block);
+        if (!status) status = load(rt, (array){rt->staging, source.dtype, false}, at - start, dst, block_end - at);
         dst += block_end - at;
         at = block_end;
     }
@@ -117,21 +139,25 @@ static sluice_status read_array(sluice_param *param, array source, uint64_t firs
 {
     if (!count) return SLUICE_OK;
     if (source.sharded) return read_sharded(param, source, first, count, dst);
-    sluice_runtime *rt = param->rt;
-    sluice_status status = slc_copy(&rt->compute, dst, source.data + param->first + first, 4 * count);
-    return status ? status : slc_stream_synchronize(&rt->compute);
+    return load(param->rt, source, param->first + first, dst, count);
 }
 
 sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t count, const float *src)
 {
     sluice_status status = check_range(param, first, count, src, "param_write");
-    return status ? status : slc_runtime_fail(param->rt, write_array(param, values_of(param), first, count, src));
+    if (status) return status;
+    const slc_unit_state *unit = &param->rt->units[param->unit];
+    status = write_array(param, masters_of(unit), first, count, src);
+    if (!status && unit->master) status = write_array(param, values_of(unit), first, count, src);
+    return slc_runtime_fail(param->rt, status);
 }
 
 sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst)
 {
     sluice_status status = check_range(param, first, count, dst, "param_read");
-    return status ? status : slc_runtime_fail(param->rt, read_array(param, values_of(param), first, count, dst));
+    if (status) return status;
+    array masters = masters_of(&param->rt->units[param->unit]);
+    return slc_runtime_fail(param->rt, read_array(param, masters, first, count, dst));
 }
 
 sluice_status sluice_param_state_write(sluice_param *param, const char *state, uint64_t first, uint64_t count,

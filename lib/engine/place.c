@@ -18,10 +18,15 @@ static sluice_status locate_unit(sluice_runtime *rt, uint32_t u)
     slc_unit_state *unit = &rt->units[u];
     slc_window window;
     unit->strategy = rt->plan->strategies[u];
+    unit->dtype = rt->job.units[u].dtype;
+    unit->gradient_dtype = slc_gradient_dtype(&rt->job, &rt->job.units[u]);
+    unit->whole_sum = slc_operations_of(&rt->job, &rt->job.units[u], unit->strategy).whole_sum;
     unit->value = at(rt, SLC_BUFFER_VALUE, u, 0);
     unit->shard = at(rt, SLC_BUFFER_VALUE_SHARD, u, 0);
     unit->gradient = at(rt, SLC_BUFFER_GRADIENT, u, 0);
     unit->reduced = at(rt, SLC_BUFFER_REDUCED, u, 0);
+    unit->reduced_dtype = unit->reduced ? slc_reduced_dtype(&rt->job, &rt->job.units[u]) : unit->gradient_dtype;
+    unit->master = at(rt, SLC_BUFFER_MASTER, u, 0);
     for (uint32_t s = 0; s < rt->optimizer.state_count; s++) unit->state[s] = at(rt, SLC_BUFFER_STATE, u, s);
     unit->window_count = 0;
     while (slc_unit_window(&rt->job, &rt->job.units[u], true, unit->window_count, &window)) unit->window_count++;
@@ -82,7 +87,7 @@ static uint64_t room_for(uint64_t bytes)
 
 static uint64_t room_for_unit(const slc_job *job, const slc_unit *unit)
 {
-    uint64_t most = 0, whole = 4 * unit->elements;
+    uint64_t most = 0;
     uint32_t windows = 0;
     slc_window window;
     while (slc_unit_window(job, unit, true, windows, &window)) windows++;
@@ -90,8 +95,7 @@ static uint64_t room_for_unit(const slc_job *job, const slc_unit *unit)
         slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
         uint64_t bytes = 0;
         for (uint32_t i = slc_memory_rows(job, unit, (slc_strategy)s, rows); i-- > 0;)
-            bytes += room_for(rows[i].shard ? whole / job->world : whole) *
-                     (rows[i].kind == SLC_BUFFER_GATHERED ? windows : 1);
+            bytes += room_for(slc_row_bytes(job, unit, &rows[i])) * (rows[i].kind == SLC_BUFFER_GATHERED ? windows : 1);
         if (bytes > most) most = bytes;
     }
     return most;
@@ -101,14 +105,11 @@ static uint64_t room_for_unit(const slc_job *job, const slc_unit *unit)
  * the plan that runs uses. */
 static uint64_t most_bytes(const slc_job *job)
 {
-    uint64_t bytes = room_for(job->scratch_bytes) + room_for(8 * slc_agreement_words(job->world)), block = 0;
-    for (uint32_t u = 0; u < job->unit_count; u++) {
-        bytes += room_for_unit(job, &job->units[u]);
-        if (job->units[u].block_elements > block) block = job->units[u].block_elements;
-    }
+    uint64_t bytes = room_for(job->scratch_bytes) + room_for(8 * slc_agreement_words(job->world));
+    for (uint32_t u = 0; u < job->unit_count; u++) bytes += room_for_unit(job, &job->units[u]);
     for (uint32_t a = 0; a < job->activation_count; a++) bytes += room_for(job->activations[a].bytes);
     for (uint32_t w = 0; w < job->workspace_count; w++) bytes += room_for(job->workspaces[w].bytes);
-    return bytes + room_for(4 * block);
+    return bytes + room_for(slc_reading_bytes(job));
 }
 
 sluice_status slc_engine_make_arena(sluice_runtime *rt)

@@ -47,6 +47,7 @@ sluice_status sluice_layer_add(sluice_runtime *rt, const char *name, sluice_laye
     layer->rt = rt;
     layer->index = rt->layer_count;
     layer->forced = SLC_STRATEGIES;
+    layer->precision = rt->config.precision;
     rt->layers[rt->layer_count++] = layer;
     *out = layer;
     return SLUICE_OK;
@@ -59,6 +60,22 @@ sluice_status sluice_layer_strategy(sluice_layer *layer, const char *strategy)
     if (!strategy || !slc_strategy_parse(strategy, &layer->forced))
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": no strategy \"%s\"; there are dp, oss, sdp, fsdp",
                          layer->name, strategy ? strategy : "(null)");
+    return SLUICE_OK;
+}
+
+sluice_status sluice_layer_precision(sluice_layer *layer, sluice_dtype precision)
+{
+    sluice_runtime *rt = layer ? layer->rt : NULL;
+    sluice_status status = registering(rt, "layer_precision");
+    if (status) return status;
+    if ((unsigned)precision > SLUICE_BF16)
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": %d is no precision; there are fp32 and bf16", layer->name,
+                         (int)precision);
+    for (uint32_t i = 0; i < rt->param_count; i++)
+        if (rt->params[i]->layer == layer->index)
+            return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": its precision must be given before its first parameter",
+                             layer->name);
+    layer->precision = precision;
     return SLUICE_OK;
 }
 
@@ -109,6 +126,7 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *des
                             .layer = layer->index,
                             .name = name,
                             .count = desc->count,
+                            .dtype = layer->precision,
                             .frozen = desc->frozen,
                             .no_decay = desc->no_decay,
                             .tied = desc->tied,

@@ -20,6 +20,7 @@ struct sluice_param {
     uint32_t layer; /* where it was added */
     char *name;     /* LAYER.NAME */
     uint64_t count;
+    sluice_dtype dtype;
     bool frozen, no_decay, tied, no_backward_value;
     uint32_t unit;
     uint64_t first; /* element of its unit */
@@ -31,6 +32,7 @@ struct sluice_layer {
     uint32_t index;
     char *name;
     slc_strategy forced; /* SLC_STRATEGIES: as the runtime's */
+    sluice_dtype precision;
     bool can_recompute;
     uint32_t *units; /* those it uses, own and tied; after commit */
     uint32_t unit_count;
@@ -71,14 +73,38 @@ typedef struct {
     slc_strategy strategy;
     sluice_param **params; /* ascending `first` */
     uint32_t param_count;
-    float *value, *shard, *gradient, *reduced;
+    sluice_dtype dtype, gradient_dtype, reduced_dtype; /* of value, shard, gathered; of gradient; of reduced or the sum
+                                                          in the gradient's place */
+    bool whole_sum;                                    /* `reduced` holds whole blocks, not shards */
+    void *value, *shard, *gradient, *reduced;
+    float *master; /* whole (dp) or shard */
     float *state[SLUICE_OPTIMIZER_STATES_MAX];
-    float **gathered; /* of each window */
+    void **gathered; /* of each window */
     uint32_t window_count;
-    uint32_t value_buffer;
-    const float *now; /* whole values in the slot that runs; NULL: not valid */
-    float *gradient_now;
+    const void *now; /* whole values in the slot that runs; NULL: not valid */
+    void *gradient_now;
 } slc_unit_state;
+
+/* Element `element` of an array. */
+static inline void *slc_element(const void *array, sluice_dtype dtype, uint64_t element)
+{
+    return (unsigned char *)(uintptr_t)array + element * sluice_dtype_bytes(dtype);
+}
+
+/* bf16 in host memory from and to fp32. */
+static inline void slc_widen(const void *x, float *y, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) y[i] = sluice_bf16_to_float(((const uint16_t *)x)[i]);
+}
+static inline void slc_round(const float *x, void *y, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) ((uint16_t *)y)[i] = sluice_bf16_from_float(x[i]);
+}
+
+static inline slc_dtype slc_comm_dtype(sluice_dtype dtype)
+{
+    return dtype == SLUICE_BF16 ? SLC_BFLOAT16 : SLC_FLOAT32;
+}
 
 /* The settings and results of one step; two, because a step's last operations run into the next, late ones as part of
  * its pass. */
@@ -171,7 +197,7 @@ struct sluice_runtime {
     unsigned char *base; /* of the arena */
     int64_t *agreement;
     uint32_t agree_item; /* of the training program */
-    float *staging;
+    void *staging;
     uint64_t budget_bytes, dp_bytes, rss_commit_bytes;
     uint64_t most_arena_bytes; /* of all plans so far */
     bool attached;             /* the arena is known to peers, with messages' scratch here: */
@@ -273,7 +299,7 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
 sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const slc_step_state *step);
 /* Looks at the own part of a reduced gradient: norm bins, non-finite values. */
 sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_step_state *step);
-/* Where the reduced gradient of an owned part lies. */
-float *slc_reduced_at(const sluice_runtime *rt, uint32_t unit, const slc_part *part);
+/* Where the reduced gradient of an owned part lies, of its unit's reduced_dtype. */
+const void *slc_reduced_at(const sluice_runtime *rt, uint32_t unit, const slc_part *part);
 
 #endif

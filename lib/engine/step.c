@@ -160,7 +160,9 @@ static sluice_status zero_padding(sluice_runtime *rt, uint32_t u)
     for (uint32_t p = 0; !status && p < unit->param_count; p++) {
         uint64_t end = unit->params[p]->first + unit->params[p]->count;
         uint64_t next = p + 1 < unit->param_count ? unit->params[p + 1]->first : rt->job.units[u].elements;
-        if (next > end) status = slc_fill_zero(&rt->compute, unit->gradient + end, 4 * (next - end));
+        if (next > end)
+            status = slc_fill_zero(&rt->compute, slc_element(unit->gradient, unit->gradient_dtype, end),
+                                   sluice_dtype_bytes(unit->gradient_dtype) * (next - end));
     }
     return status;
 }
@@ -192,7 +194,10 @@ static sluice_status end_gradients(sluice_runtime *rt, const sluice_layer *layer
             sluice_param *param = rt->units[u].params[p];
             if (!param->fresh) continue;
             param->fresh = false;
-            sluice_status status = slc_fill_zero(&rt->compute, rt->units[u].gradient + param->first, 4 * param->count);
+            const slc_unit_state *unit = &rt->units[u];
+            sluice_status status =
+                slc_fill_zero(&rt->compute, slc_element(unit->gradient, unit->gradient_dtype, param->first),
+                              sluice_dtype_bytes(unit->gradient_dtype) * param->count);
             if (status) return status;
         }
     }

@@ -174,6 +174,7 @@ void slc_moves_run(unsigned char *base, uint64_t bytes, slc_move *moves, size_t 
 typedef struct {
     uint64_t offset;
     bool shard;
+    sluice_dtype dtype;
 } place;
 
 static sluice_status find_place(const slc_job *job, const slc_plan *plan, uint32_t unit, slc_buffer_kind kind,
@@ -183,7 +184,7 @@ static sluice_status find_place(const slc_job *job, const slc_plan *plan, uint32
     if (buffer == SLC_NONE)
         return slc_error(SLUICE_ERR_FORMAT, "plan: unit \"%s\" (%s) has no %s", job->units[unit].name,
                          slc_strategy_name(plan->strategies[unit]), slc_buffer_kind_name(kind));
-    *out = (place){plan->buffers[buffer].offset, shard};
+    *out = (place){plan->buffers[buffer].offset, shard, slc_buffer_dtype(job, &job->units[unit], kind)};
     return SLUICE_OK;
 }
 
@@ -193,9 +194,11 @@ static sluice_status find_value(const slc_job *job, const slc_plan *plan, uint32
     return find_place(job, plan, unit, shard ? SLC_BUFFER_VALUE_SHARD : SLC_BUFFER_VALUE, 0, shard, out);
 }
 
-static sluice_status find_state(const slc_job *job, const slc_plan *plan, uint32_t unit, uint32_t state, place *out)
+/* The master, or a state. */
+static sluice_status find_owned(const slc_job *job, const slc_plan *plan, uint32_t unit, slc_buffer_kind kind,
+                                uint32_t state, place *out)
 {
-    return find_place(job, plan, unit, SLC_BUFFER_STATE, state, plan->strategies[unit] != SLC_DP, out);
+    return find_place(job, plan, unit, kind, state, plan->strategies[unit] != SLC_DP, out);
 }
 
 static void add_move(slc_transition *t, slc_move move)
@@ -212,17 +215,27 @@ static void add_move(slc_transition *t, slc_move move)
 static void add_array(const slc_job *job, uint32_t u, uint32_t rank, place from, place to, slc_transition *t)
 {
     const slc_unit *unit = &job->units[u];
-    uint64_t blocks = slc_unit_blocks(unit);
+    uint64_t blocks = slc_unit_blocks(unit), bytes = sluice_dtype_bytes(from.dtype);
     if (!from.shard && !to.shard) {
-        add_move(t, (slc_move){from.offset, to.offset, 4 * unit->elements});
+        add_move(t, (slc_move){from.offset, to.offset, bytes * unit->elements});
         return;
     }
     for (uint64_t b = 0; b < blocks; b++) {
         slc_part part = slc_unit_part(unit, job->world, b, rank);
-        add_move(t, (slc_move){from.offset + 4 * (from.shard ? part.shard_first : part.first),
-                               to.offset + 4 * (to.shard ? part.shard_first : part.first), 4 * part.count});
+        add_move(t, (slc_move){from.offset + bytes * (from.shard ? part.shard_first : part.first),
+                               to.offset + bytes * (to.shard ? part.shard_first : part.first), bytes * part.count});
     }
-    if (from.shard && !to.shard) t->gathers[t->gather_count++] = (slc_regather){u, to.offset};
+    if (from.shard && !to.shard) t->gathers[t->gather_count++] = (slc_regather){u, to.offset, from.dtype};
+}
+
+static sluice_status add_owned(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank, uint32_t u,
+                               slc_buffer_kind kind, uint32_t state, slc_transition *t)
+{
+    place old = {0}, new = {0};
+    sluice_status status = find_owned(job, from, u, kind, state, &old);
+    if (!status) status = find_owned(job, to, u, kind, state, &new);
+    if (!status) add_array(job, u, rank, old, new, t);
+    return status;
 }
 
 static sluice_status add_unit(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank, uint32_t u,
@@ -232,18 +245,16 @@ static sluice_status add_unit(const slc_job *job, const slc_plan *from, const sl
     sluice_status status = find_value(job, from, u, &old);
     if (!status) status = find_value(job, to, u, &new);
     if (!status) add_array(job, u, rank, old, new, t);
-    for (uint32_t s = 0; !status && job->units[u].trainable && s < job->states; s++) {
-        status = find_state(job, from, u, s, &old);
-        if (!status) status = find_state(job, to, u, s, &new);
-        if (!status) add_array(job, u, rank, old, new, t);
-    }
+    if (!status && slc_has_master(&job->units[u])) status = add_owned(job, from, to, rank, u, SLC_BUFFER_MASTER, 0, t);
+    for (uint32_t s = 0; !status && job->units[u].trainable && s < job->states; s++)
+        status = add_owned(job, from, to, rank, u, SLC_BUFFER_STATE, s, t);
     return status;
 }
 
 sluice_status slc_transition_init(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank,
                                   slc_transition *out)
 {
-    uint64_t arrays = 1 + job->states, blocks = 0;
+    uint64_t arrays = 2 + job->states, blocks = 0; /* value, master, states */
     for (uint32_t u = 0; u < job->unit_count; u++) blocks += slc_unit_blocks(&job->units[u]);
     *out = (slc_transition){.moves = calloc(arrays * blocks + 1, sizeof *out->moves),
                             .gathers = calloc(arrays * job->unit_count + 1, sizeof *out->gathers)};

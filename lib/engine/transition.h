@@ -1,6 +1,6 @@
-/* From one plan of a job to another: what a rank keeps of values and optimizer states moves to its new place in the
- * same arena, in place and to the bit; what the new plan holds whole and the old one did not is gathered afterwards.
- * Nothing but lists of a few bytes a block is allocated. Private to lib/engine. */
+/* From one plan of a job to another: what a rank keeps of values, masters and optimizer states moves to its new place
+ * in the same arena, in place and to the bit; what the new plan holds whole and the old one did not is gathered
+ * afterwards. Nothing but lists of a few bytes a block is allocated. Private to lib/engine. */
 #ifndef SLC_ENGINE_TRANSITION_H
 #define SLC_ENGINE_TRANSITION_H
 
@@ -21,6 +21,7 @@ void slc_moves_run(unsigned char *base, uint64_t bytes, slc_move *moves, size_t 
 typedef struct {
     uint32_t unit;
     uint64_t offset;
+    sluice_dtype dtype;
 } slc_regather;
 
 typedef struct {

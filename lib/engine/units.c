@@ -85,6 +85,7 @@ static sluice_status make_unit(sluice_runtime *rt, uint32_t layer, bool frozen, 
     uint64_t block = rt->config.block_bytes / 4 / grain * grain;
     unit->block_elements = block ? block : grain;
     unit->trainable = !(tied ? tied->frozen : frozen);
+    unit->dtype = rt->layers[layer]->precision;
     return add_uses(rt, unit, layer, backward_value, tied);
 }
 
@@ -169,6 +170,7 @@ sluice_status slc_engine_make_job(sluice_runtime *rt)
     *job = (slc_job){.world = (uint32_t)rt->size,
                      .micro_batches = rt->config.micro_batches,
                      .each = rt->config.accumulate == SLUICE_ACCUMULATE_EACH,
+                     .wire = rt->config.wire,
                      .barrier = rt->config.clip > 0 || rt->config.nan == SLUICE_NAN_SKIP,
                      .states = rt->optimizer.state_count,
                      .layer_count = rt->layer_count,
@@ -187,8 +189,10 @@ sluice_status slc_engine_make_job(sluice_runtime *rt)
     if (!status) status = make_lives(rt);
     if (status) return status;
     uint64_t largest = 8 * slc_agreement_words(job->world);
-    for (uint32_t u = 0; u < job->unit_count; u++)
-        if (4 * job->units[u].block_elements > largest) largest = 4 * job->units[u].block_elements;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        uint64_t block = sluice_dtype_bytes(slc_gradient_dtype(job, &job->units[u])) * job->units[u].block_elements;
+        if (block > largest) largest = block;
+    }
     job->scratch_bytes = slc_comm_scratch_bytes(rt->comm, largest);
     return SLUICE_OK;
 }

@@ -4,22 +4,25 @@
 
 #include "lib/base/status.h"
 
-float *slc_reduced_at(const sluice_runtime *rt, uint32_t unit, const slc_part *part)
+const void *slc_reduced_at(const sluice_runtime *rt, uint32_t unit, const slc_part *part)
 {
     const slc_unit_state *state = &rt->units[unit];
-    return state->reduced ? state->reduced + part->shard_first : state->gradient + part->first;
+    bool shard = state->reduced && !state->whole_sum;
+    return slc_element(state->reduced ? state->reduced : state->gradient, state->reduced_dtype,
+                       shard ? part->shard_first : part->first);
 }
 
 sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_step_state *step)
 {
     const slc_unit *unit = &rt->job.units[item->unit];
+    sluice_dtype dtype = rt->units[item->unit].reduced_dtype;
     for (uint64_t b = item->first_block; b < item->first_block + item->block_count; b++) {
         slc_part part = slc_unit_part(unit, (uint32_t)rt->size, b, (uint32_t)rt->rank);
-        const float *gradient = slc_reduced_at(rt, item->unit, &part);
+        const void *gradient = slc_reduced_at(rt, item->unit, &part);
         bool finite = true;
-        sluice_status status = slc_all_finite(&rt->updates, SLUICE_FP32, part.count, gradient, &finite);
+        sluice_status status = slc_all_finite(&rt->updates, dtype, part.count, gradient, &finite);
         if (!status && rt->config.clip > 0)
-            status = slc_norm_add(&rt->updates, SLUICE_FP32, part.count, gradient, step->bins);
+            status = slc_norm_add(&rt->updates, dtype, part.count, gradient, step->bins);
         if (!status) status = slc_stream_synchronize(&rt->updates);
         if (status) return status;
         if (finite) continue;
@@ -29,16 +32,54 @@ sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_
     return SLUICE_OK;
 }
 
+/* For an optimizer that knows fp32 alone: gradients are widened before it and new values rounded behind it, piece by
+ * piece while they are in the cache. */
+static sluice_status update_in_fp32(const sluice_optimizer *optimizer, const sluice_update *all)
+{
+    enum { PIECE = 1024 };
+    _Alignas(64) float wide[PIECE];
+    sluice_status status = SLUICE_OK;
+    for (size_t at = 0; !status && at < all->count; at += PIECE) {
+        sluice_update piece = *all;
+        piece.count = all->count - at < PIECE ? all->count - at : PIECE;
+        piece.value += at;
+        piece.gradient = slc_element(all->gradient, all->gradient_dtype, at);
+        piece.gradient_dtype = SLUICE_FP32;
+        piece.rounded = NULL;
+        for (uint32_t s = 0; s < optimizer->state_count; s++) piece.state[s] += at;
+        if (all->gradient_dtype == SLUICE_BF16) {
+            slc_widen(piece.gradient, wide, piece.count);
+            piece.gradient = wide;
+        }
+        status = optimizer->update(&piece, optimizer->context);
+        if (!status && all->rounded) slc_round(piece.value, slc_element(all->rounded, SLUICE_BF16, at), piece.count);
+    }
+    return status;
+}
+
+static sluice_status run_update(const sluice_optimizer *optimizer, const sluice_update *update)
+{
+    bool plain = update->gradient_dtype == SLUICE_FP32 && !update->rounded;
+    return plain || optimizer->mixed_precision ? optimizer->update(update, optimizer->context)
+                                               : update_in_fp32(optimizer, update);
+}
+
 /* A run of elements of one parameter. */
 static sluice_status update_range(sluice_runtime *rt, uint32_t unit, const sluice_param *param, const slc_part *range,
                                   const slc_step_state *step)
 {
     const slc_unit_state *state = &rt->units[unit];
     bool dp = state->strategy == SLC_DP;
+    bool own = !dp || state->whole_sum; /* the sum, else the gradient that everybody has */
     uint64_t owned = dp ? range->first : range->shard_first;
+    void *value = state->shard ? slc_element(state->shard, state->dtype, range->shard_first)
+                               : slc_element(state->value, state->dtype, range->first);
     sluice_update update = {
-        .value = state->shard ? state->shard + range->shard_first : state->value + range->first,
-        .gradient = dp ? state->gradient + range->first : slc_reduced_at(rt, unit, range),
+        .value = state->master ? state->master + owned : value,
+        .rounded = state->master ? value : NULL,
+        .gradient =
+            own ? slc_reduced_at(rt, unit, range) : slc_element(state->gradient, state->gradient_dtype, range->first),
+        .gradient_dtype = own ? state->reduced_dtype : state->gradient_dtype,
         .count = range->count,
         .step = step->step,
         .learning_rate = step->learning_rate,
@@ -46,7 +87,7 @@ static sluice_status update_range(sluice_runtime *rt, uint32_t unit, const sluic
         .no_decay = param->no_decay,
     };
     for (uint32_t s = 0; s < rt->optimizer.state_count; s++) update.state[s] = state->state[s] + owned;
-    sluice_status status = rt->optimizer.update(&update, rt->optimizer.context);
+    sluice_status status = run_update(&rt->optimizer, &update);
     return slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
 }
 

@@ -35,6 +35,7 @@ const char *slc_memory_category_name(slc_memory_category category)
 {
     switch (category) {
     case SLC_MEMORY_VALUES: return "values";
+    case SLC_MEMORY_MASTERS: return "fp32 masters";
     case SLC_MEMORY_GRADIENTS: return "gradients";
     case SLC_MEMORY_OPTIMIZER: return "optimizer state";
     case SLC_MEMORY_GATHERED: return "gathered values";

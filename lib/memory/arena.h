@@ -10,6 +10,7 @@
 
 typedef enum {
     SLC_MEMORY_VALUES,
+    SLC_MEMORY_MASTERS, /* fp32 masters of values in bf16 */
     SLC_MEMORY_GRADIENTS,
     SLC_MEMORY_OPTIMIZER,
     SLC_MEMORY_GATHERED,      /* fsdp: whole values around F and B */

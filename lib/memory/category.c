@@ -6,6 +6,7 @@ slc_memory_category slc_memory_category_of(slc_buffer_kind kind)
     switch (kind) {
     case SLC_BUFFER_VALUE:
     case SLC_BUFFER_VALUE_SHARD: return SLC_MEMORY_VALUES;
+    case SLC_BUFFER_MASTER: return SLC_MEMORY_MASTERS;
     case SLC_BUFFER_GATHERED: return SLC_MEMORY_GATHERED;
     case SLC_BUFFER_GRADIENT: return SLC_MEMORY_GRADIENTS;
     case SLC_BUFFER_REDUCED: return SLC_MEMORY_REDUCED;

@@ -4,6 +4,7 @@
 #ifndef SLC_PLAN_JOB_H
 #define SLC_PLAN_JOB_H
 
+#include <sluice/dtype.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,6 +24,7 @@ typedef struct {
     const char *name;
     uint64_t elements;       /* a multiple of 16 * world */
     uint64_t block_elements; /* base block, a multiple of 16 * world */
+    sluice_dtype dtype;      /* of values; bf16: an fp32 master stands beside them where they are trainable */
     bool trainable;
     slc_use *uses; /* ascending layers; at least one */
     uint32_t use_count;
@@ -48,6 +50,7 @@ typedef struct {
     uint32_t world;         /* N */
     uint32_t micro_batches; /* M */
     bool each;              /* every micro-batch is reduced and added to an fp32 shard at its owner */
+    sluice_dtype wire;      /* of gradients of units in bf16: see slc_gradient_dtype */
     bool barrier;           /* no update before every gradient of the step is reduced (clipping, NaN skipping) */
     uint32_t states;        /* of the optimizer, fp32 per element */
     uint32_t layer_count;
@@ -82,6 +85,19 @@ static inline bool slc_slot_is_forward(const slc_job *job, uint32_t slot)
 static inline uint32_t slc_slot_layer(const slc_job *job, uint32_t slot)
 {
     return slot < job->layer_count ? slot : 2 * job->layer_count - 1 - slot;
+}
+
+/* Of a unit's gradients, in memory and on the wire. What adds up over micro-batches before it is reduced is fp32. */
+static inline sluice_dtype slc_gradient_dtype(const slc_job *job, const slc_unit *unit)
+{
+    bool adds = job->micro_batches > 1 && !job->each;
+    return unit->dtype == SLUICE_BF16 && job->wire == SLUICE_BF16 && !adds ? SLUICE_BF16 : SLUICE_FP32;
+}
+
+/* Of its reduced gradients at their owner: fp32 where micro-batches are added there. */
+static inline sluice_dtype slc_reduced_dtype(const slc_job *job, const slc_unit *unit)
+{
+    return job->micro_batches > 1 ? SLUICE_FP32 : slc_gradient_dtype(job, unit);
 }
 
 /* Blocks of a unit, and the length of one: all but the last are block_elements long. */

@@ -15,8 +15,8 @@ const char *slc_item_kind_name(slc_item_kind kind)
 const char *slc_buffer_kind_name(slc_buffer_kind kind)
 {
     static const char *const names[SLC_BUFFER_KINDS] = {
-        "value",      "value shard", "gathered value",        "gradient",  "reduced gradient", "optimizer state",
-        "activation", "workspace",   "communication scratch", "agreement", "staging"};
+        "value",           "value shard", "master",    "gathered value",        "gradient",  "reduced gradient",
+        "optimizer state", "activation",  "workspace", "communication scratch", "agreement", "staging"};
     return (unsigned)kind < SLC_BUFFER_KINDS ? names[kind] : "unknown";
 }
 

@@ -16,15 +16,16 @@
 typedef enum {
     SLC_BUFFER_VALUE,       /* whole values of a unit (dp, oss, sdp) */
     SLC_BUFFER_VALUE_SHARD, /* fsdp: the owned part */
+    SLC_BUFFER_MASTER,      /* fp32 master of values in bf16: whole (dp) or owned part */
     SLC_BUFFER_GATHERED,    /* fsdp: whole values in one window */
     SLC_BUFFER_GRADIENT,    /* whole gradient */
-    SLC_BUFFER_REDUCED,     /* reduced gradient, owned part, where it cannot stay in the gradient's place */
+    SLC_BUFFER_REDUCED,     /* reduced gradient, where it cannot stay in the gradient's place: owned part, or whole */
     SLC_BUFFER_STATE,       /* optimizer state `index`: whole (dp) or owned part */
     SLC_BUFFER_ACTIVATION,  /* `index` of the job's activations */
     SLC_BUFFER_WORKSPACE,   /* `index` of the job's workspaces */
     SLC_BUFFER_SCRATCH,     /* communication */
     SLC_BUFFER_AGREEMENT,   /* what the ranks add up once a step: norm bins, non-finite flags */
-    SLC_BUFFER_STAGING,     /* one block, for reading parameters between steps */
+    SLC_BUFFER_STAGING,     /* one block in fp32, for reading parameters between steps */
     SLC_BUFFER_KINDS
 } slc_buffer_kind;
 
@@ -49,7 +50,7 @@ typedef enum {
     SLC_ITEM_SLOT,            /* compute */
     SLC_ITEM_REDUCE_SCATTER,  /* gradient -> own part: in place, or into REDUCED (added to it in later micro-batches) */
     SLC_ITEM_ALL_REDUCE,      /* dp: gradient -> gradient */
-    SLC_ITEM_GATHER_GRADIENT, /* dp with each: REDUCED -> gradient */
+    SLC_ITEM_GATHER_GRADIENT, /* dp with each: REDUCED -> gradient; REDUCED in place, where that is whole */
     SLC_ITEM_AGREE,           /* norm bins and flags of the step */
     SLC_ITEM_UPDATE,          /* the optimizer, own part (dp: whole) */
     SLC_ITEM_GATHER_VALUE,    /* oss, sdp: own part of VALUE -> VALUE, in place */

@@ -31,6 +31,12 @@ fail:
     return NULL;
 }
 
+/* What is fp32 is not said, as in files of before there was another type. */
+static bool add_dtype(json_t *object, const char *key, sluice_dtype dtype)
+{
+    return dtype == SLUICE_FP32 || !json_object_set_new(object, key, json_string(sluice_dtype_name(dtype)));
+}
+
 static json_t *units_of(const slc_job *job)
 {
     json_t *units = json_array();
@@ -39,7 +45,7 @@ static json_t *units_of(const slc_job *job)
         json_t *row = json_pack("{s:s, s:I, s:I, s:b, s:o}", "name", unit->name, "elements", (json_int_t)unit->elements,
                                 "block_elements", (json_int_t)unit->block_elements, "trainable", (int)unit->trainable,
                                 "uses", uses_of(unit));
-        if (json_array_append_new(units, row)) goto fail;
+        if (json_array_append_new(units, row) || !add_dtype(row, "dtype", unit->dtype)) goto fail;
     }
     return units;
 
@@ -88,11 +94,14 @@ fail:
 
 json_t *slc_plan_job_to_json(const slc_job *job)
 {
-    return json_pack("{s:I, s:I, s:s, s:b, s:I, s:I, s:o, s:o, s:o, s:o}", "world", (json_int_t)job->world,
-                     "micro_batches", (json_int_t)job->micro_batches, "accumulate", job->each ? "each" : "last",
-                     "barrier", (int)job->barrier, "optimizer_states", (json_int_t)job->states, "scratch_bytes",
-                     (json_int_t)job->scratch_bytes, "layers", layers_of(job), "units", units_of(job), "activations",
-                     activations_of(job), "workspaces", workspaces_of(job));
+    json_t *made = json_pack("{s:I, s:I, s:s, s:b, s:I, s:I, s:o, s:o, s:o, s:o}", "world", (json_int_t)job->world,
+                             "micro_batches", (json_int_t)job->micro_batches, "accumulate", job->each ? "each" : "last",
+                             "barrier", (int)job->barrier, "optimizer_states", (json_int_t)job->states, "scratch_bytes",
+                             (json_int_t)job->scratch_bytes, "layers", layers_of(job), "units", units_of(job),
+                             "activations", activations_of(job), "workspaces", workspaces_of(job));
+    if (made && add_dtype(made, "wire", job->wire)) return made;
+    json_decref(made);
+    return NULL;
 }
 
 /* ---- Comparing ---- */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 typedef struct {
-    const char *model, *source, *accumulate;
+    const char *model, *source, *accumulate, *wire;
     uint32_t version, world, micro_batches, states;
     bool barrier;
     uint64_t reserved_bytes, scratch_in_flight;
@@ -83,6 +83,7 @@ static const slc_json_field top_fields[] = {
     FIELD(top_row, world, "world", SLC_JSON_COUNT, true),
     FIELD(top_row, micro_batches, "micro_batches", SLC_JSON_COUNT, false),
     FIELD(top_row, accumulate, "accumulate", SLC_JSON_TEXT, false),
+    FIELD(top_row, wire, "wire", SLC_JSON_TEXT, false),
     FIELD(top_row, barrier, "barrier", SLC_JSON_FLAG, false),
     FIELD(top_row, states, "optimizer_states", SLC_JSON_INDEX, false),
     FIELD(top_row, update_s_per_element, "update_s_per_element", SLC_JSON_SECONDS, false),
@@ -95,10 +96,20 @@ static const slc_json_field top_fields[] = {
     FIELD(top_row, workspaces, "workspaces", SLC_JSON_ARRAY, false),
 };
 
+static sluice_status read_dtype(const slc_json_place *object, const char *key, const char *name, sluice_dtype *out)
+{
+    slc_json_place at = {object, key, 0};
+    bool bf16 = !strcmp(name, sluice_dtype_name(SLUICE_BF16));
+    *out = bf16 ? SLUICE_BF16 : SLUICE_FP32;
+    return bf16 || !strcmp(name, sluice_dtype_name(SLUICE_FP32))
+               ? SLUICE_OK
+               : slc_json_fault(&at, "\"%s\"; give \"fp32\" or \"bf16\"", name);
+}
+
 static sluice_status read_top(reader *r, const json_t *document)
 {
     top_row *row = &r->row;
-    *row = (top_row){.model = "", .source = "", .accumulate = "last", .micro_batches = 1, .states = 2};
+    *row = (top_row){.model = "", .source = "", .accumulate = "last", .wire = "fp32", .micro_batches = 1, .states = 2};
     sluice_status status = slc_json_members(&r->top, document, top_fields, COUNT_OF(top_fields), row);
     if (status) return status;
     slc_json_place world = {&r->top, "world", 0}, accumulate = {&r->top, "accumulate", 0},
@@ -118,7 +129,7 @@ static sluice_status read_top(reader *r, const json_t *document)
                        .reserved_bytes = row->reserved_bytes,
                        .scratch_bytes = (row->scratch_in_flight + row->world - 1) / row->world * (row->world - 1)};
     r->times.update_s_per_element = row->update_s_per_element;
-    return SLUICE_OK;
+    return read_dtype(&r->top, "wire", row->wire, &r->job.wire);
 }
 
 /* ---- The link ---- */
@@ -236,7 +247,7 @@ static sluice_status read_layers(reader *r)
 /* ---- Units ---- */
 
 typedef struct {
-    const char *name;
+    const char *name, *dtype;
     uint64_t parameters, block_bytes;
     bool trainable;
     json_t *uses; /* NULL: by the layer of the unit's name */
@@ -246,6 +257,7 @@ static const slc_json_field unit_fields[] = {
     FIELD(unit_row, name, "name", SLC_JSON_NAME, true),
     FIELD(unit_row, parameters, "parameters", SLC_JSON_SIZE, true),
     FIELD(unit_row, block_bytes, "block_bytes", SLC_JSON_SIZE, false),
+    FIELD(unit_row, dtype, "dtype", SLC_JSON_TEXT, false),
     FIELD(unit_row, trainable, "trainable", SLC_JSON_FLAG, false),
     FIELD(unit_row, uses, "uses", SLC_JSON_ARRAY, false),
 };
@@ -298,7 +310,7 @@ static sluice_status read_uses(const reader *r, const slc_json_place *at, const 
 
 static sluice_status read_unit(reader *r, const slc_json_place *at, const json_t *object, uint32_t u)
 {
-    unit_row row = {.trainable = true, .block_bytes = r->times.link.block_bytes};
+    unit_row row = {.trainable = true, .dtype = "fp32", .block_bytes = r->times.link.block_bytes};
     slc_unit *unit = &r->job.units[u];
     slc_json_place parameters = {at, "parameters", 0};
     sluice_status status = slc_json_members(at, object, unit_fields, COUNT_OF(unit_fields), &row);
@@ -307,6 +319,8 @@ static sluice_status read_unit(reader *r, const slc_json_place *at, const json_t
     if (!row.parameters || row.parameters > parameters_max)
         return slc_json_fault(&parameters, "%llu elements; give a count from 1 to 2^58",
                               (unsigned long long)row.parameters);
+    status = read_dtype(at, "dtype", row.dtype, &unit->dtype);
+    if (status) return status;
     unit->name = row.name;
     unit->trainable = row.trainable;
     r->parameters[u] = row.parameters;
@@ -490,7 +504,7 @@ static sluice_status check_total(const reader *r)
     const slc_job *job = &r->job;
     uint64_t total = 0;
     for (uint32_t u = 0; u < job->unit_count; u++)
-        add_bytes(&total, 4 + job->states + 2 * (uint64_t)job->units[u].use_count, 4 * job->units[u].elements);
+        add_bytes(&total, 5 + job->states + 2 * (uint64_t)job->units[u].use_count, 4 * job->units[u].elements);
     for (uint32_t a = 0; a < job->activation_count; a++) add_bytes(&total, 1, job->activations[a].bytes);
     for (uint32_t w = 0; w < job->workspace_count; w++) add_bytes(&total, 1, job->workspaces[w].bytes);
     add_bytes(&total, 1, job->scratch_bytes);

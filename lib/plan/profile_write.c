@@ -47,6 +47,7 @@ static void put_head(slc_json_text *text, const slc_profile *profile)
     slc_json_text_string(text, profile->source);
     slc_json_text_add(text, ",\n  \"world\": %u, \"micro_batches\": %u, \"accumulate\": \"%s\", \"barrier\": %s",
                       job->world, job->micro_batches, job->each ? "each" : "last", job->barrier ? "true" : "false");
+    if (job->wire != SLUICE_FP32) slc_json_text_add(text, ", \"wire\": \"%s\"", sluice_dtype_name(job->wire));
     slc_json_text_add(text, ",\n  \"optimizer_states\": %u", job->states);
     put_real(text, "update_s_per_element", profile->times.update_s_per_element);
     slc_json_text_add(text, ",\n  \"reserved_bytes\": %llu", (unsigned long long)job->reserved_bytes);
@@ -110,6 +111,8 @@ static void put_units(slc_json_text *text, const slc_profile *profile)
         begin_row(text, u, job->units[u].name);
         put_size(text, "parameters", profile->parameters[u]);
         put_size(text, "block_bytes", profile->block_bytes[u]);
+        if (job->units[u].dtype != SLUICE_FP32)
+            slc_json_text_add(text, ", \"dtype\": \"%s\"", sluice_dtype_name(job->units[u].dtype));
         put_uses(text, job, &job->units[u]);
         slc_json_text_add(text, job->units[u].trainable ? "}" : ", \"trainable\": false}");
     }

@@ -17,9 +17,53 @@ slc_unit_operations slc_operations_of(const slc_job *job, const slc_unit *unit, 
     of.moves_sum = job->each || (job->barrier && slc_gradient_is_transient(strategy));
     of.reduce = strategy == SLC_DP && !job->each ? SLC_ITEM_ALL_REDUCE : SLC_ITEM_REDUCE_SCATTER;
     if (strategy == SLC_DP && job->each) of.gather_gradient = SLC_ITEM_GATHER_GRADIENT;
+    of.whole_sum = strategy == SLC_DP && job->each && slc_reduced_dtype(job, unit) != slc_gradient_dtype(job, unit);
     of.update = SLC_ITEM_UPDATE;
     if (strategy == SLC_OSS || strategy == SLC_SDP) of.gather_value = SLC_ITEM_GATHER_VALUE;
     return of;
+}
+
+sluice_dtype slc_buffer_dtype(const slc_job *job, const slc_unit *unit, slc_buffer_kind kind)
+{
+    switch (kind) {
+    case SLC_BUFFER_VALUE:
+    case SLC_BUFFER_VALUE_SHARD:
+    case SLC_BUFFER_GATHERED: return unit->dtype;
+    case SLC_BUFFER_GRADIENT: return slc_gradient_dtype(job, unit);
+    case SLC_BUFFER_REDUCED: return slc_reduced_dtype(job, unit);
+    default: return SLUICE_FP32;
+    }
+}
+
+uint64_t slc_row_bytes(const slc_job *job, const slc_unit *unit, const slc_memory_row *row)
+{
+    uint64_t whole = sluice_dtype_bytes(slc_buffer_dtype(job, unit, row->kind)) * unit->elements;
+    return row->shard ? whole / job->world : whole;
+}
+
+uint64_t slc_block_byte(const slc_job *job, const slc_unit *unit, slc_buffer_kind kind, bool shard, uint64_t block)
+{
+    uint64_t element = block * unit->block_elements;
+    if (element > unit->elements) element = unit->elements;
+    return sluice_dtype_bytes(slc_buffer_dtype(job, unit, kind)) * element / (shard ? job->world : 1);
+}
+
+uint64_t slc_reading_bytes(const slc_job *job)
+{
+    uint64_t largest = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        const slc_unit *unit = &job->units[u];
+        uint64_t block = unit->elements < unit->block_elements ? unit->elements : unit->block_elements;
+        if (block > largest) largest = block;
+    }
+    return sluice_dtype_bytes(SLUICE_FP32) * largest;
+}
+
+uint64_t slc_operation_bytes(const slc_job *job, const slc_unit *unit, slc_item_kind kind, uint64_t elements)
+{
+    bool sum = kind == SLC_ITEM_GATHER_GRADIENT || kind == SLC_ITEM_UPDATE;
+    slc_buffer_kind moved = slc_is_reduction(kind) ? SLC_BUFFER_GRADIENT : sum ? SLC_BUFFER_REDUCED : SLC_BUFFER_VALUE;
+    return sluice_dtype_bytes(slc_buffer_dtype(job, unit, moved)) * elements;
 }
 
 uint32_t slc_memory_rows(const slc_job *job, const slc_unit *unit, slc_strategy strategy,
@@ -33,10 +77,12 @@ uint32_t slc_memory_rows(const slc_job *job, const slc_unit *unit, slc_strategy 
         rows[count++] = (slc_memory_row){SLC_BUFFER_VALUE, SLC_LIFE_RESIDENT, false, 0};
     }
     if (!unit->trainable) return count;
+    if (slc_has_master(unit))
+        rows[count++] = (slc_memory_row){SLC_BUFFER_MASTER, SLC_LIFE_RESIDENT, strategy != SLC_DP, 0};
+    slc_unit_operations of = slc_operations_of(job, unit, strategy);
     slc_life gradient = slc_gradient_is_transient(strategy) ? SLC_LIFE_GRADIENT : SLC_LIFE_RESIDENT;
     rows[count++] = (slc_memory_row){SLC_BUFFER_GRADIENT, gradient, false, 0};
-    if (slc_operations_of(job, unit, strategy).moves_sum)
-        rows[count++] = (slc_memory_row){SLC_BUFFER_REDUCED, SLC_LIFE_REDUCED, true, 0};
+    if (of.moves_sum) rows[count++] = (slc_memory_row){SLC_BUFFER_REDUCED, SLC_LIFE_REDUCED, !of.whole_sum, 0};
     for (uint32_t s = 0; s < job->states && count < SLC_MEMORY_ROWS_MAX; s++)
         rows[count++] = (slc_memory_row){SLC_BUFFER_STATE, SLC_LIFE_RESIDENT, strategy != SLC_DP, s};
     return count;
@@ -45,8 +91,8 @@ uint32_t slc_memory_rows(const slc_job *job, const slc_unit *unit, slc_strategy 
 uint64_t slc_resident_bytes(const slc_job *job, const slc_unit *unit, slc_strategy strategy)
 {
     slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
-    uint64_t bytes = 0, whole = 4 * unit->elements;
+    uint64_t bytes = 0;
     for (uint32_t i = slc_memory_rows(job, unit, strategy, rows); i-- > 0;)
-        if (rows[i].life == SLC_LIFE_RESIDENT) bytes += rows[i].shard ? whole / job->world : whole;
+        if (rows[i].life == SLC_LIFE_RESIDENT) bytes += slc_row_bytes(job, unit, &rows[i]);
     return bytes;
 }

@@ -1,5 +1,5 @@
-/* What each strategy keeps and does: the one table that planner, packer, validator, solver and engine read. Sizes in
- * elements of fp32; V is the unit's padded length, N the world's size. */
+/* What each strategy keeps and does: the one table that planner, packer, validator, solver and engine read. V is the
+ * unit's padded length, N the world's size. */
 #ifndef SLC_PLAN_STRATEGY_TABLE_H
 #define SLC_PLAN_STRATEGY_TABLE_H
 
@@ -11,8 +11,8 @@ typedef enum {
                           every one); each block until the reduction that moves it elsewhere, or, where the sum stays in
                           place, until the block's update */
     SLC_LIFE_WINDOW,   /* each block from its gather until the last slot of the window; once a micro-batch */
-    SLC_LIFE_REDUCED   /* each block's own part from its (each: first) reduction until its reader: the update, or
-                          GATHER_GRADIENT where there is one */
+    SLC_LIFE_REDUCED   /* each block from its (each: first) reduction until its last reader: the update, or, for an own
+                          part, GATHER_GRADIENT where there is one */
 } slc_life;
 
 typedef struct {
@@ -27,9 +27,27 @@ enum { SLC_MEMORY_ROWS_MAX = 40 };
 /* sdp, fsdp: the gradient comes and goes; else it is resident. */
 bool slc_gradient_is_transient(slc_strategy strategy);
 
+/* The type of the elements of a unit's buffer of this kind. */
+sluice_dtype slc_buffer_dtype(const slc_job *job, const slc_unit *unit, slc_buffer_kind kind);
+
+/* Values in bf16 that are trained have an fp32 master beside them. */
+static inline bool slc_has_master(const slc_unit *unit)
+{
+    return unit->trainable && unit->dtype != SLUICE_FP32;
+}
+
 /* The buffers of a unit under a strategy. GATHERED stands once, whatever the number of windows (index 0). */
 uint32_t slc_memory_rows(const slc_job *job, const slc_unit *unit, slc_strategy strategy,
                          slc_memory_row rows[SLC_MEMORY_ROWS_MAX]);
+
+/* Bytes of one buffer of a row. */
+uint64_t slc_row_bytes(const slc_job *job, const slc_unit *unit, const slc_memory_row *row);
+
+/* Where a block begins in a unit's buffer of this kind, in bytes; behind the last: the buffer's end. */
+uint64_t slc_block_byte(const slc_job *job, const slc_unit *unit, slc_buffer_kind kind, bool shard, uint64_t block);
+
+/* Bytes of a block of a unit in fp32: what reading it takes. */
+uint64_t slc_reading_bytes(const slc_job *job);
 
 /* Bytes that are there for good: the resident rows. */
 uint64_t slc_resident_bytes(const slc_job *job, const slc_unit *unit, slc_strategy strategy);
@@ -42,7 +60,13 @@ typedef struct {
     slc_item_kind gather_value; /* oss, sdp */
     bool windows;               /* fsdp: GATHER_WINDOW for each window of each micro-batch */
     bool moves_sum;             /* the reduction leaves the gradient's place: there is a REDUCED buffer */
+    bool whole_sum; /* dp with each, where the sum has another type than the gradient: REDUCED is whole, gathered
+                       in place and read by the update */
 } slc_unit_operations;
 slc_unit_operations slc_operations_of(const slc_job *job, const slc_unit *unit, slc_strategy strategy);
+
+/* Bytes that an operation moves of `elements` of a unit (full buffer): in the gradient's type for reductions, the
+ * reduced gradient's for GATHER_GRADIENT and UPDATE, else the values'. */
+uint64_t slc_operation_bytes(const slc_job *job, const slc_unit *unit, slc_item_kind kind, uint64_t elements);
 
 #endif

@@ -2,28 +2,30 @@
 #include "lib/plan/times.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static double line_s(const slc_job *job, const slc_link_line *line, uint64_t elements)
+static double line_s(const slc_job *job, const slc_link_line *line, uint64_t bytes)
 {
     double n = job->world, others = n - 1;
-    return line->latency_s * others + 4.0 * (double)elements * others / n / line->bytes_per_s;
+    return line->latency_s * others + (double)bytes * others / n / line->bytes_per_s;
 }
 
-double slc_operation_s(const slc_job *job, const slc_times *times, slc_item_kind kind, uint64_t elements)
+double slc_operation_s(const slc_job *job, const slc_times *times, slc_item_kind kind, const slc_unit *unit,
+                       uint64_t elements)
 {
     const slc_link *link = &times->link;
+    uint64_t bytes = unit ? slc_operation_bytes(job, unit, kind, elements) : 0;
     switch (kind) {
-    case SLC_ITEM_REDUCE_SCATTER: return link->operation_s + line_s(job, &link->reduce_scatter, elements);
+    case SLC_ITEM_REDUCE_SCATTER: return link->operation_s + line_s(job, &link->reduce_scatter, bytes);
     case SLC_ITEM_AGREE:
     case SLC_ITEM_ALL_REDUCE:
-        return link->operation_s + line_s(job, &link->reduce_scatter, elements) +
-               line_s(job, &link->all_gather, elements);
+        return link->operation_s + line_s(job, &link->reduce_scatter, bytes) + line_s(job, &link->all_gather, bytes);
     case SLC_ITEM_GATHER_GRADIENT:
     case SLC_ITEM_GATHER_VALUE:
-    case SLC_ITEM_GATHER_WINDOW: return link->operation_s + line_s(job, &link->all_gather, elements);
+    case SLC_ITEM_GATHER_WINDOW: return link->operation_s + line_s(job, &link->all_gather, bytes);
     default: return 0;
     }
 }
@@ -88,7 +90,8 @@ sluice_status slc_times_estimate(const slc_job *job, slc_times *out)
     if (status) return status;
     for (uint32_t u = 0; u < job->unit_count; u++)
         for (uint32_t i = 0; i < job->units[u].use_count; i++)
-            out->slot_s[job->units[u].uses[i].layer] += 4.0 * (double)job->units[u].elements / bytes_per_s;
+            out->slot_s[job->units[u].uses[i].layer] +=
+                (double)sluice_dtype_bytes(job->units[u].dtype) * (double)job->units[u].elements / bytes_per_s;
     for (uint32_t a = 0; a < job->activation_count; a++) {
         uint32_t slot = job->activations[a].first_slot;
         if (slc_slot_is_forward(job, slot)) out->slot_s[slot] += (double)job->activations[a].bytes / bytes_per_s;

@@ -100,7 +100,7 @@ static sluice_status expect_unit(inventory *i, uint32_t u)
     uint32_t count = slc_memory_rows(i->job, unit, i->index->plan->strategies[u], rows);
     sluice_status status = SLUICE_OK;
     for (uint32_t r = 0; !status && r < count; r++) {
-        uint64_t bytes = 4 * unit->elements / (rows[r].shard ? i->job->world : 1);
+        uint64_t bytes = slc_row_bytes(i->job, unit, &rows[r]);
         bool resident = rows[r].life == SLC_LIFE_RESIDENT;
         slc_window window;
         if (rows[r].life == SLC_LIFE_WINDOW)
@@ -115,16 +115,10 @@ static sluice_status expect_unit(inventory *i, uint32_t u)
 static sluice_status expect_all(inventory *i)
 {
     const slc_job *job = i->job;
-    uint64_t block = 0;
     sluice_status status = expect(i, SLC_BUFFER_AGREEMENT, SLC_NONE, 0, 8 * slc_agreement_words(job->world), true);
     if (!status && job->scratch_bytes) status = expect(i, SLC_BUFFER_SCRATCH, SLC_NONE, 0, job->scratch_bytes, true);
-    for (uint32_t u = 0; !status && u < job->unit_count; u++) {
-        const slc_unit *unit = &job->units[u];
-        uint64_t largest = 4 * (unit->elements < unit->block_elements ? unit->elements : unit->block_elements);
-        if (largest > block) block = largest;
-        status = expect_unit(i, u);
-    }
-    if (!status) status = expect(i, SLC_BUFFER_STAGING, SLC_NONE, 0, block, false);
+    for (uint32_t u = 0; !status && u < job->unit_count; u++) status = expect_unit(i, u);
+    if (!status) status = expect(i, SLC_BUFFER_STAGING, SLC_NONE, 0, slc_reading_bytes(job), false);
     for (uint32_t a = 0; !status && a < job->activation_count; a++)
         status = expect(i, SLC_BUFFER_ACTIVATION, SLC_NONE, a, job->activations[a].bytes, false);
     for (uint32_t w = 0; !status && w < job->workspace_count; w++)

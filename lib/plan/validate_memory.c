@@ -4,6 +4,7 @@
 #include "lib/plan/judge.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
 
@@ -79,13 +80,6 @@ static bool whole_lives(const memory *m, uint32_t b, uint32_t first, uint32_t la
     return b != SLC_NONE && lives(m, b, 0, m->j->plan->buffers[b].bytes, first, last);
 }
 
-/* Where a block begins in a unit's buffer: whole (share 1) or of owned parts (share N). */
-static uint64_t block_byte(const slc_unit *unit, uint64_t block, uint64_t share)
-{
-    uint64_t element = block * unit->block_elements;
-    return 4 * (element < unit->elements ? element : unit->elements) / share;
-}
-
 static uint32_t find(const memory *m, slc_buffer_kind kind, uint32_t unit, uint32_t index)
 {
     return slc_buffer_index_find(m->j->buffers, kind, unit, index);
@@ -100,18 +94,20 @@ static bool gradient_lives(const memory *m, uint32_t i)
     const slc_unit *unit = &m->j->job->units[item->unit];
     uint32_t first, last;
     slc_unit_gradient_slots(m->j->job, unit, &first, &last);
-    return lives(m, find(m, SLC_BUFFER_GRADIENT, item->unit, 0), block_byte(unit, item->first_block, 1),
-                 block_byte(unit, item->first_block + item->block_count, 1),
+    return lives(m, find(m, SLC_BUFFER_GRADIENT, item->unit, 0),
+                 slc_block_byte(m->j->job, unit, SLC_BUFFER_GRADIENT, false, item->first_block),
+                 slc_block_byte(m->j->job, unit, SLC_BUFFER_GRADIENT, false, item->first_block + item->block_count),
                  slc_judge_slot_item(m->j, m->j->job->each ? item->micro_batch : 0, first), i);
 }
 
-/* The owned part of an operation's blocks, from the first reduction into it. */
+/* The sum of an operation's blocks, from the first reduction into it. */
 static bool reduced_lives(const memory *m, uint32_t i)
 {
     const slc_job *job = m->j->job;
     const slc_item *item = &m->j->program->items[i];
     const slc_unit *unit = &job->units[item->unit];
     uint32_t buffer = find(m, SLC_BUFFER_REDUCED, item->unit, 0);
+    bool shard = !slc_operations_of(job, unit, m->j->plan->strategies[item->unit]).whole_sum;
     uint64_t end = item->first_block + item->block_count;
     slc_run_list list =
         slc_judge_list(m->j, SLC_ITEM_REDUCE_SCATTER, job->each ? 0 : job->micro_batches - 1, item->unit, 0);
@@ -119,15 +115,18 @@ static bool reduced_lives(const memory *m, uint32_t i)
         const slc_run *writer = &list.at[r];
         uint64_t from = writer->first_block > item->first_block ? writer->first_block : item->first_block;
         uint64_t to = writer->end_block < end ? writer->end_block : end;
-        if (!lives(m, buffer, block_byte(unit, from, job->world), block_byte(unit, to, job->world), writer->item, i))
+        if (!lives(m, buffer, slc_block_byte(job, unit, SLC_BUFFER_REDUCED, shard, from),
+                   slc_block_byte(job, unit, SLC_BUFFER_REDUCED, shard, to), writer->item, i))
             return false;
     }
     return true;
 }
 
-static bool has_reduced(const memory *m, uint32_t u)
+/* Does the update read the sum elsewhere than in the gradient's place? */
+static bool update_reads_reduced(const memory *m, uint32_t u)
 {
-    return find(m, SLC_BUFFER_REDUCED, u, 0) != SLC_NONE;
+    slc_unit_operations of = slc_operations_of(m->j->job, &m->j->job->units[u], m->j->plan->strategies[u]);
+    return of.whole_sum || (of.moves_sum && m->j->plan->strategies[u] != SLC_DP);
 }
 
 /* Until the window's last slot; the slots before it in the window lie between. */
@@ -138,8 +137,9 @@ static bool gathered_lives(const memory *m, uint32_t i)
     const slc_unit *unit = &j->job->units[item->unit];
     slc_window window;
     return slc_unit_window(j->job, unit, !j->evaluate, item->index, &window) &&
-           lives(m, find(m, SLC_BUFFER_GATHERED, item->unit, item->index), block_byte(unit, item->first_block, 1),
-                 block_byte(unit, item->first_block + item->block_count, 1), i,
+           lives(m, find(m, SLC_BUFFER_GATHERED, item->unit, item->index),
+                 slc_block_byte(j->job, unit, SLC_BUFFER_GATHERED, false, item->first_block),
+                 slc_block_byte(j->job, unit, SLC_BUFFER_GATHERED, false, item->first_block + item->block_count), i,
                  slc_judge_slot_item(j, item->micro_batch, window.last_slot));
 }
 
@@ -165,10 +165,7 @@ static sluice_status check_item(const memory *m, uint32_t i)
     case SLC_ITEM_REDUCE_SCATTER:
     case SLC_ITEM_ALL_REDUCE: ok = gradient_lives(m, i); break;
     case SLC_ITEM_GATHER_GRADIENT: ok = gradient_lives(m, i) && reduced_lives(m, i); break;
-    case SLC_ITEM_UPDATE:
-        ok = has_reduced(m, item->unit) && m->j->plan->strategies[item->unit] != SLC_DP ? reduced_lives(m, i)
-                                                                                        : gradient_lives(m, i);
-        break;
+    case SLC_ITEM_UPDATE: ok = update_reads_reduced(m, item->unit) ? reduced_lives(m, i) : gradient_lives(m, i); break;
     case SLC_ITEM_GATHER_WINDOW:
         if (!gathered_lives(m, i))
             return slc_judge_fault(m->j, i, "what it gathers does not stay in memory for its window");
