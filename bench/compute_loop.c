@@ -59,7 +59,8 @@ sluice_status slc_compute_loop_open(slc_device *device, slc_compute_loop **out)
 
 sluice_status slc_compute_loop_step(slc_compute_loop *loop)
 {
-    return slc_gemm(&loop->stream, &shape, loop->a, loop->b, NULL, loop->c, loop->workspace, loop->workspace_bytes);
+    return slc_gemm(&loop->stream, &shape, loop->a, loop->b, NULL, NULL, loop->c, loop->workspace,
+                    loop->workspace_bytes);
 }
 
 void slc_compute_loop_close(slc_compute_loop *loop)

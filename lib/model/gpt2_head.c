@@ -152,7 +152,8 @@ static sluice_status chunk_logits(sluice_gpt2 *m, const head_memory *mem, uint64
         slc_layer_norm_forward(m->stream, rows, channels, mem->input + first * channels, NULL, NULL, mem->gamma,
                                mem->beta, SLC_GPT2_EPSILON, mem->normed, mem->mean, mem->deviation);
     if (status) return status;
-    return slc_gemm(m->stream, &product, mem->normed, mem->wte, NULL, mem->logits, mem->scratch, m->head_scratch_bytes);
+    return slc_gemm(m->stream, &product, mem->normed, mem->wte, NULL, NULL, mem->logits, mem->scratch,
+                    m->head_scratch_bytes);
 }
 
 static sluice_status chunk_backward(sluice_gpt2 *m, const head_memory *mem, head_gradients *grad, uint64_t first,
@@ -165,10 +166,10 @@ static sluice_status chunk_backward(sluice_gpt2 *m, const head_memory *mem, head
         status = slc_cross_entropy(m->stream, rows, m->config.vocabulary, mem->logits, SLUICE_FP32,
                                    mem->targets + first, grad->scale, mem->losses + first);
     if (!status)
-        status = slc_gemm(m->stream, &into_wte, mem->logits, mem->normed, NULL, grad->dwte, mem->scratch,
+        status = slc_gemm(m->stream, &into_wte, mem->logits, mem->normed, NULL, NULL, grad->dwte, mem->scratch,
                           m->head_scratch_bytes);
     if (!status)
-        status = slc_gemm(m->stream, &into_normed, mem->logits, mem->wte, NULL, mem->dnormed, mem->scratch,
+        status = slc_gemm(m->stream, &into_normed, mem->logits, mem->wte, NULL, NULL, mem->dnormed, mem->scratch,
                           m->head_scratch_bytes);
     if (!status)
         status = slc_layer_norm_backward(m->stream, rows, channels, mem->dnormed, mem->input + first * channels,

@@ -40,7 +40,7 @@ sluice_status slc_linear_forward(slc_stream *stream, const slc_linear_shape *sha
     const float *w = sluice_param_value(weight), *b = sluice_param_value(bias);
     if (!w || !b) return SLUICE_ERR_ORDER;
     slc_gemm_shape product = forward_shape(shape);
-    return slc_gemm(stream, &product, x, w, b, y, scratch, scratch_bytes);
+    return slc_gemm(stream, &product, x, w, b, NULL, y, scratch, scratch_bytes);
 }
 
 sluice_status slc_linear_backward_params(slc_stream *stream, const slc_linear_shape *shape, const float *x,
@@ -52,7 +52,7 @@ sluice_status slc_linear_backward_params(slc_stream *stream, const slc_linear_sh
     float *db = sluice_param_gradient_fresh(bias, &fresh_bias);
     if (!dw || !db) return SLUICE_ERR_ORDER;
     slc_gemm_shape product = weight_shape(shape, fresh_weight);
-    sluice_status status = slc_gemm(stream, &product, x, dy, NULL, dw, scratch, scratch_bytes);
+    sluice_status status = slc_gemm(stream, &product, x, dy, NULL, NULL, dw, scratch, scratch_bytes);
     if (!status) status = slc_bias_backward(stream, shape->rows, shape->outputs, dy, db, fresh_bias, scratch);
     return status;
 }
@@ -63,5 +63,5 @@ sluice_status slc_linear_backward_input(slc_stream *stream, const slc_linear_sha
     const float *w = sluice_param_value(weight);
     if (!w) return SLUICE_ERR_ORDER;
     slc_gemm_shape product = input_shape(shape);
-    return slc_gemm(stream, &product, dy, w, NULL, dx, scratch, scratch_bytes);
+    return slc_gemm(stream, &product, dy, w, NULL, NULL, dx, scratch, scratch_bytes);
 }

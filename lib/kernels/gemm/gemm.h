@@ -1,31 +1,48 @@
-/* C = op(A) op(B) (+ C) (+ bias), fp32, row-major. op(A) is m x k, op(B) is k x n, C is m x n.
- * By oneDNN (the only file that calls it is gemm_dnnl.c; built for 2.x and 3.x). Where B is transposed and A is not,
- * scratch is the caller's workspace, 64-byte aligned. The other products go through dnnl_sgemm, the faster one there,
- * which allocates packing buffers of its own inside the call: 1 to 6 MiB a thread measured on GPT-2's shapes. A model
- * reserves SLC_GEMM_OWN_BYTES a thread for them, so that they count in the budget. */
+/* C = epilogue(op(A) op(B) + bias) + residual (+ C), row-major. op(A) is m x k, op(B) is k x n, C is m x n.
+ * By oneDNN, which gemm_dnnl.c alone knows. fp32, or bf16 whose products are summed in fp32 and rounded once.
+ *
+ * A primitive is made once for a shape and thread count, under a lock, and kept; later calls allocate nothing. For a
+ * fixed thread count results repeat to the bit; between processors they differ. Any thread, each with its own
+ * stream and workspace. */
 #ifndef SLC_KERNEL_GEMM_H
 #define SLC_KERNEL_GEMM_H
 
 #include "lib/kernels/kernel.h"
 
+#include <sluice/dtype.h>
 #include <stdbool.h>
 
+/* What a thread of oneDNN may allocate by itself inside a call where rows of A, B or C lie apart. */
 enum { SLC_GEMM_OWN_BYTES = 8 << 20 };
 
+typedef enum { SLC_EPILOGUE_NONE, SLC_EPILOGUE_GELU_TANH, SLC_EPILOGUE_GELU_ERF } slc_epilogue;
+
 typedef struct {
+    sluice_dtype dtype;            /* of A, B and bias */
+    sluice_dtype out;              /* of C and residual: fp32, or as dtype */
     bool transpose_a, transpose_b; /* stored as k x m, n x k */
+    bool packed_b;                 /* B is what slc_gemm_pack made for this shape */
     bool accumulate;               /* C += instead of C = */
-    bool bias;                     /* adds bias[n] to every row */
+    bool bias;                     /* bias[n], added to every row */
+    bool residual;                 /* m x n, rows as far apart as C's; may not overlap C */
+    slc_epilogue epilogue;
     uint64_t m, n, k;
     uint64_t lda, ldb, ldc; /* elements between stored rows; 0: dense */
 } slc_gemm_shape;
 
-/* Bytes of workspace that this shape needs with this many threads. Creates and caches what the library needs, so that
- * a later slc_gemm of the shape allocates nothing. */
+/* Bytes of workspace, 64-byte aligned, that this shape needs with this many threads. Makes what slc_gemm then uses. */
 sluice_status slc_gemm_workspace_bytes(const slc_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes);
 
-/* `bias` NULL unless shape->bias. Errors: ARGUMENT, UNSUPPORTED (no CPU primitive), MEMORY. */
-sluice_status slc_gemm(slc_stream *stream, const slc_gemm_shape *shape, const float *a, const float *b,
-                       const float *bias, float *c, void *workspace, uint64_t workspace_bytes);
+/* `bias` and `residual` are NULL unless the shape has them. Errors: ARGUMENT, UNSUPPORTED (no CPU primitive), MEMORY.
+ */
+sluice_status slc_gemm(slc_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b, const void *bias,
+                       const void *residual, void *c, void *workspace, uint64_t workspace_bytes);
+
+/* B in the layout that the library likes best, made once and used by many calls: slc_gemm of the same shape with
+ * packed_b set takes it instead of B. It is for this shape, m included, and this thread count. 0 bytes: nothing is
+ * gained. `shape->packed_b` is not looked at. */
+sluice_status slc_gemm_packed_bytes(const slc_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes);
+/* `packed` is 64-byte aligned. */
+sluice_status slc_gemm_pack(slc_stream *stream, const slc_gemm_shape *shape, const void *b, void *packed);
 
 #endif

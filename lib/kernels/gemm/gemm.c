@@ -1,0 +1,85 @@
+/* Checks, and the way from a shape to its primitive. */
+#include "lib/kernels/gemm/gemm.h"
+
+#include "lib/base/status.h"
+#include "lib/kernels/gemm/gemm_dnnl.h"
+#include "lib/kernels/host.h"
+
+static uint32_t threads_of(const slc_stream *stream)
+{
+#if defined(_OPENMP)
+    return stream->threads ? stream->threads : 1;
+#else
+    (void)stream;
+    return 1;
+#endif
+}
+
+static sluice_status check(const slc_stream *stream, const slc_gemm_shape *s)
+{
+    const uint64_t most = INT32_MAX;
+    if (!s->m || !s->n || !s->k || s->m > most || s->n > most || s->k > most)
+        return slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: %llu x %llu x %llu; each from 1 to 2^31-1",
+                         (unsigned long long)s->m, (unsigned long long)s->n, (unsigned long long)s->k);
+    if ((s->lda && s->lda < (s->transpose_a ? s->m : s->k)) || (s->ldb && s->ldb < (s->transpose_b ? s->k : s->n)) ||
+        (s->ldc && s->ldc < s->n))
+        return slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: a row is longer than its distance to the next");
+    if (s->out != SLUICE_FP32 && s->out != s->dtype)
+        return slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: %s out of %s; give fp32 or %s", sluice_dtype_name(s->out),
+                         sluice_dtype_name(s->dtype), sluice_dtype_name(s->dtype));
+    return slc_host_check(stream, "gemm");
+}
+
+static sluice_status check_operands(const slc_gemm_shape *s, const void *bias, const void *residual)
+{
+    if (s->bias == (bias != NULL) && s->residual == (residual != NULL)) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: bias and residual are given exactly when the shape has them");
+}
+
+sluice_status slc_gemm_workspace_bytes(const slc_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes)
+{
+    const slc_gemm_primitive *primitive = NULL;
+    sluice_status status = check(stream, shape);
+    if (!status) status = slc_gemm_primitive_get(shape, threads_of(stream), &primitive);
+    if (!status) *bytes = slc_gemm_primitive_scratch_bytes(primitive);
+    return status;
+}
+
+sluice_status slc_gemm(slc_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b, const void *bias,
+                       const void *residual, void *c, void *workspace, uint64_t workspace_bytes)
+{
+    const slc_gemm_primitive *primitive = NULL;
+    const slc_gemm_operands operands = {.a = a, .b = b, .bias = bias, .residual = residual, .c = c};
+    sluice_status status = check(stream, shape);
+    if (!status) status = check_operands(shape, bias, residual);
+    if (!status) status = slc_gemm_primitive_get(shape, threads_of(stream), &primitive);
+    if (status) return status;
+    uint64_t need = slc_gemm_primitive_scratch_bytes(primitive);
+    if (workspace_bytes < need)
+        return slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: workspace of %llu bytes, %llu are needed",
+                         (unsigned long long)workspace_bytes, (unsigned long long)need);
+    return slc_gemm_primitive_run(primitive, &operands, workspace);
+}
+
+static sluice_status packed_get(const slc_stream *stream, const slc_gemm_shape *shape, const slc_gemm_primitive **out)
+{
+    slc_gemm_shape packed = *shape;
+    packed.packed_b = true;
+    sluice_status status = check(stream, shape);
+    return status ? status : slc_gemm_primitive_get(&packed, threads_of(stream), out);
+}
+
+sluice_status slc_gemm_packed_bytes(const slc_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes)
+{
+    const slc_gemm_primitive *primitive = NULL;
+    sluice_status status = packed_get(stream, shape, &primitive);
+    if (!status) *bytes = slc_gemm_primitive_packed_bytes(primitive);
+    return status;
+}
+
+sluice_status slc_gemm_pack(slc_stream *stream, const slc_gemm_shape *shape, const void *b, void *packed)
+{
+    const slc_gemm_primitive *primitive = NULL;
+    sluice_status status = packed_get(stream, shape, &primitive);
+    return status ? status : slc_gemm_primitive_pack(primitive, b, packed);
+}
