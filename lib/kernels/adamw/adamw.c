@@ -1,4 +1,4 @@
-/* Works out the factors in double, once, and hands the range to the fast loop. */
+/* Works out the factors in double, once, and hands the ranges to the fast loop. */
 #include "lib/kernels/adamw/adamw.h"
 
 #include "lib/kernels/adamw/adamw_cpu.h"
@@ -8,30 +8,51 @@
 
 enum { GRAIN = 16384 };
 
+slc_adamw_factors slc_adamw_factors_of(const slc_adamw_settings *settings, double learning_rate)
+{
+    const slc_adamw_settings *s = settings;
+    return (slc_adamw_factors){
+        .gradient_factor = (float)s->gradient_factor,
+        .beta1 = (float)s->beta1,
+        .beta2 = (float)s->beta2,
+        .rest1 = (float)(1.0 - s->beta1),
+        .rest2 = (float)(1.0 - s->beta2),
+        .correction = (float)(learning_rate / s->bias_correction1),
+        .rescale = (float)(1.0 / sqrt(s->bias_correction2)),
+        .epsilon = (float)s->epsilon,
+        .decay = (float)(learning_rate * s->weight_decay),
+    };
+}
+
+uint64_t slc_adamw_elements(uint32_t range_count, const slc_adamw_range *ranges)
+{
+    uint64_t elements = 0;
+    for (uint32_t i = 0; i < range_count; i++)
+        elements += (ranges[i].count + SLC_ADAMW_UNIT - 1) / SLC_ADAMW_UNIT * SLC_ADAMW_UNIT;
+    return elements;
+}
+
+sluice_status slc_adamw_many(slc_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
+                             const slc_adamw_range *ranges)
+{
+    sluice_status status = slc_host_check(stream, "adamw");
+    if (status) return status;
+    slc_adamw_args args = {slc_adamw_factors_of(settings, settings->learning_rate), ranges, range_count};
+    slc_host_run(stream, slc_adamw_elements(range_count, ranges), GRAIN, SLC_ADAMW_UNIT, SLC_ISA_PICK(slc_adamw_ranges),
+                 &args);
+    return SLUICE_OK;
+}
+
 sluice_status slc_adamw(slc_stream *stream, const slc_adamw_settings *settings, uint64_t count,
                         sluice_dtype gradient_dtype, const void *gradient, float *value, float *exp_avg,
                         float *exp_avg_sq, void *rounded)
 {
-    sluice_status status = slc_host_check(stream, "adamw");
-    if (status) return status;
-    const slc_adamw_settings *s = settings;
-    slc_adamw_args args = {
-        .gradient_dtype = gradient_dtype,
-        .gradient = gradient,
-        .rounded = rounded,
-        .value = value,
-        .exp_avg = exp_avg,
-        .exp_avg_sq = exp_avg_sq,
-        .gradient_factor = (float)s->gradient_factor,
-        .beta1 = (float)s->beta1,
-        .beta2 = (float)s->beta2,
-        .epsilon = (float)s->epsilon,
-        .rest1 = (float)(1.0 - s->beta1),
-        .rest2 = (float)(1.0 - s->beta2),
-        .decay = (float)(s->learning_rate * s->weight_decay),
-        .step = (float)(s->learning_rate / s->bias_correction1),
-        .rescale = (float)(1.0 / sqrt(s->bias_correction2)),
-    };
-    slc_host_run(stream, count, GRAIN, 16, SLC_ISA_PICK(slc_adamw_range), &args);
-    return SLUICE_OK;
+    const slc_adamw_range range = {.count = count,
+                                   .gradient_dtype = gradient_dtype,
+                                   .gradient = gradient,
+                                   .value = value,
+                                   .exp_avg = exp_avg,
+                                   .exp_avg_sq = exp_avg_sq,
+                                   .rounded = rounded};
+    return slc_adamw_many(stream, settings, 1, &range);
 }

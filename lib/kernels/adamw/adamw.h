@@ -1,11 +1,12 @@
-/* AdamW on a contiguous range (formula: sluice/optimizer.h). One pass, 28 bytes an element; with a bf16 gradient and
- * bf16 values beside it 28 too. Elementwise: the same bits for any split of the range. */
+/* AdamW on ranges of elements (formula: sluice/optimizer.h). One pass, 28 bytes an element; with a bf16 gradient and
+ * bf16 values beside it 28 too. Elementwise: the same bits for any split of a range. */
 #ifndef SLC_KERNEL_ADAMW_H
 #define SLC_KERNEL_ADAMW_H
 
 #include "lib/kernels/kernel.h"
 
 #include <sluice/dtype.h>
+#include <stdbool.h>
 
 /* In double, so that 1 - beta is what it should be: each factor that the loop uses is rounded to fp32 once. */
 typedef struct {
@@ -15,7 +16,22 @@ typedef struct {
     double bias_correction2; /* 1 - beta2^t */
 } slc_adamw_settings;
 
-/* `rounded`, if not NULL, gets the new values rounded to bf16. It overlaps nothing else. */
+/* A run of one parameter; arrays are `count` long. */
+typedef struct {
+    uint64_t count;
+    sluice_dtype gradient_dtype;
+    const void *gradient;
+    float *value, *exp_avg, *exp_avg_sq;
+    void *rounded; /* gets the new values rounded to bf16; overlaps nothing else. NULL: not wanted */
+    bool no_decay; /* weight_decay is 0 for it */
+} slc_adamw_range;
+
+/* Many ranges in one pass, cut between threads as if they were one, so that small parameters cost no more than large
+ * ones. Ranges do not overlap. */
+sluice_status slc_adamw_many(slc_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
+                             const slc_adamw_range *ranges);
+
+/* One range, with decay. */
 sluice_status slc_adamw(slc_stream *stream, const slc_adamw_settings *settings, uint64_t count,
                         sluice_dtype gradient_dtype, const void *gradient, float *value, float *exp_avg,
                         float *exp_avg_sq, void *rounded);

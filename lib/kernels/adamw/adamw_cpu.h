@@ -1,23 +1,42 @@
-/* The fast AdamW, compiled once for each instruction set. */
+/* The fast AdamW, compiled once for each instruction set, and what LAMB shares with it: ranges laid end to end. */
 #ifndef SLC_KERNEL_ADAMW_CPU_H
 #define SLC_KERNEL_ADAMW_CPU_H
 
+#include "lib/kernels/adamw/adamw.h"
 #include "lib/kernels/isa.h"
 
-#include <sluice/dtype.h>
-
 typedef struct {
-    sluice_dtype gradient_dtype;
-    const void *gradient;
-    void *rounded; /* bf16, or NULL */
-    float *value, *exp_avg, *exp_avg_sq;
     float gradient_factor, beta1, beta2, rest1, rest2; /* rest: 1 - beta */
-    float decay;                                       /* learning_rate * weight_decay */
-    float step;                                        /* learning_rate / bias_correction1 */
+    float correction;                                  /* 1 / bias_correction1, times the learning rate for AdamW */
     float rescale;                                     /* 1 / sqrt(bias_correction2) */
     float epsilon;
+    float decay; /* weight_decay, times the learning rate for AdamW */
+} slc_adamw_factors;
+
+typedef struct {
+    slc_adamw_factors factors;
+    const slc_adamw_range *ranges;
+    uint32_t range_count;
 } slc_adamw_args;
 
-SLC_ISA_DECLARE(slc_adamw_range);
+SLC_ISA_DECLARE(slc_adamw_ranges); /* ranges of elements, over all slc_adamw_range */
+
+enum { SLC_ADAMW_UNIT = 16 }; /* each range is padded to a multiple of it, so that threads meet at whole lanes */
+
+slc_adamw_factors slc_adamw_factors_of(const slc_adamw_settings *settings, double learning_rate);
+uint64_t slc_adamw_elements(uint32_t range_count, const slc_adamw_range *ranges); /* of all, padded */
+
+/* Elements from..to-1 of `range`, which begins at *begin of all: what first..last-1 of all has of it. Moves *begin on.
+ * false: nothing. */
+static inline bool slc_adamw_part_of(const slc_adamw_range *range, uint64_t *begin, uint64_t first, uint64_t last,
+                                     uint64_t *from, uint64_t *to)
+{
+    uint64_t at = *begin, end = at + range->count;
+    *begin = at + (range->count + SLC_ADAMW_UNIT - 1) / SLC_ADAMW_UNIT * SLC_ADAMW_UNIT;
+    if (first >= end || last <= at) return false;
+    *from = first > at ? first - at : 0;
+    *to = (last < end ? last : end) - at;
+    return true;
+}
 
 #endif

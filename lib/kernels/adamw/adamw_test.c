@@ -116,12 +116,53 @@ static void bf16_gradient_and_rounded_values(void **state)
     }
 }
 
+/* Many ranges, some empty, with decay or without: as one call for each. */
+static void many_ranges_are_as_one_each(void **state)
+{
+    (void)state;
+    const uint64_t counts[] = {1, 50000, 0, 16, 7, 300, 33333, 15, 0};
+    enum { RANGES = 9, COUNT = 83672 };
+    slc_adamw_settings settings = settings_at(3), no_decay = settings;
+    no_decay.weight_decay = 0;
+    float *g = test_uniform_floats(COUNT, -1, 1, 5), *first[3] = {0};
+    TEST_EACH_ISA(isa)
+    for (uint32_t threads = 0; threads <= 4; threads++) { /* 0: one call a range */
+        slc_stream stream = test_stream(threads ? threads : 1);
+        float *w = test_uniform_floats(COUNT, -1, 1, 1), *m = test_uniform_floats(COUNT, -1, 1, 2),
+              *v = test_uniform_floats(COUNT, 0, 1, 3);
+        slc_adamw_range ranges[RANGES];
+        uint64_t at = 0;
+        for (int i = 0; i < RANGES; at += counts[i++]) {
+            ranges[i] = (slc_adamw_range){.count = counts[i],
+                                          .gradient = g + at,
+                                          .value = w + at,
+                                          .exp_avg = m + at,
+                                          .exp_avg_sq = v + at,
+                                          .no_decay = i % 3 == 1};
+            if (!threads)
+                assert_int_equal(slc_adamw(&stream, ranges[i].no_decay ? &no_decay : &settings, counts[i], SLUICE_FP32,
+                                           g + at, w + at, m + at, v + at, NULL),
+                                 SLUICE_OK);
+        }
+        assert_int_equal(at, COUNT);
+        if (threads) assert_int_equal(slc_adamw_many(&stream, &settings, RANGES, ranges), SLUICE_OK);
+        test_same_bits("value", COUNT, w, &first[0]);
+        test_same_bits("exp_avg", COUNT, m, &first[1]);
+        test_same_bits("exp_avg_sq", COUNT, v, &first[2]);
+        free(w), free(m), free(v);
+        slc_stream_destroy(&stream);
+    }
+    for (int i = 0; i < 3; i++) free(first[i]);
+    free(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_float64),
         cmocka_unit_test(any_split_gives_equal_bits),
         cmocka_unit_test(bf16_gradient_and_rounded_values),
+        cmocka_unit_test(many_ranges_are_as_one_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,4 +34,11 @@ static inline void norm_bins_add(int64_t *bins, double grain)
     bins[bin + 4] += (int64_t)(shifted >> 2 * NORM_PIECE_BITS);
 }
 
+/* Adds what one thread has collected. */
+static inline void norm_bins_join(int64_t *shared, const int64_t *bins)
+{
+    for (int i = 0; i < SLC_NORM_BINS; i++)
+        if (bins[i]) __atomic_fetch_add(&shared[i], bins[i], __ATOMIC_RELAXED);
+}
+
 #endif

@@ -1,33 +1,16 @@
-/* Squares are exact in double; the sixteen of a grain are added in the tree i with i+8, i+4, i+2, i+1. */
+/* Grains of sixteen, summed and put into bins. */
 #include "lib/kernels/norm/norm_cpu.h"
 
 #include "lib/kernels/lanes.h"
 #include "lib/kernels/norm/norm_bins.h"
+#include "lib/kernels/norm/norm_grain.h"
 
 enum { CHUNK = 64 }; /* sums first, bins then: their stores to unknown addresses would hold up the loads of x */
-
-LANES_INLINE double grain_sum(const float *x)
-{
-#if defined(__AVX512F__)
-    __m512d low = _mm512_cvtps_pd(_mm256_loadu_ps(x)), high = _mm512_cvtps_pd(_mm256_loadu_ps(x + 8));
-    __m512d eight = _mm512_add_pd(_mm512_mul_pd(low, low), _mm512_mul_pd(high, high));
-    __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
-    __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
-    return two[0] + two[1];
-#else
-    double v[8];
-    for (int i = 0; i < 8; i++) v[i] = (double)x[i] * (double)x[i] + (double)x[i + 8] * (double)x[i + 8];
-    for (int i = 0; i < 4; i++) v[i] += v[i + 4];
-    return (v[0] + v[2]) + (v[1] + v[3]);
-#endif
-}
 
 LANES_INLINE double grain_sum_as(sluice_dtype dtype, const void *x, uint64_t grain)
 {
     if (dtype == SLUICE_FP32) return grain_sum((const float *)x + grain * SLC_NORM_GRAIN);
-    float wide[SLC_NORM_GRAIN];
-    lanes_store(wide, lanes_load_bf16((const uint16_t *)x + grain * SLC_NORM_GRAIN));
-    return grain_sum(wide);
+    return grain_sum_lanes(lanes_load_bf16((const uint16_t *)x + grain * SLC_NORM_GRAIN));
 }
 
 LANES_INLINE void norm_range(const slc_norm_args *args, sluice_dtype dtype, uint64_t first, uint64_t last)
@@ -41,13 +24,10 @@ LANES_INLINE void norm_range(const slc_norm_args *args, sluice_dtype dtype, uint
         for (uint64_t i = 0; i < some; i++) norm_bins_add(bins, sums[i]);
     }
     if (end < last) {
-        float padded[SLC_NORM_GRAIN];
         uint64_t at = end * SLC_NORM_GRAIN;
-        lanes_store(padded, lanes_load_some_as(dtype, args->x, at, args->count - at, 0.0f));
-        norm_bins_add(bins, grain_sum(padded));
+        norm_bins_add(bins, grain_sum_lanes(lanes_load_some_as(dtype, args->x, at, args->count - at, 0.0f)));
     }
-    for (int i = 0; i < SLC_NORM_BINS; i++)
-        if (bins[i]) __atomic_fetch_add(&args->bins[i], bins[i], __ATOMIC_RELAXED);
+    norm_bins_join(args->bins, bins);
 }
 
 void SLC_ISA(slc_norm_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)

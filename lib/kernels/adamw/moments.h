@@ -1,0 +1,22 @@
+/* Adam's moments on lanes; AdamW and LAMB. Memory sets the pace, so a fused multiply-add would gain nothing. */
+#ifndef SLC_KERNEL_MOMENTS_H
+#define SLC_KERNEL_MOMENTS_H
+
+#include "lib/kernels/adamw/adamw_cpu.h"
+#include "lib/kernels/lanes.h"
+
+LANES_INLINE void moments_update(const slc_adamw_factors *f, lanes g, lanes *m, lanes *v)
+{
+    g = lanes_mul(lanes_set(f->gradient_factor), g);
+    *m = lanes_add(lanes_mul(lanes_set(f->beta1), *m), lanes_mul(lanes_set(f->rest1), g));
+    *v = lanes_add(lanes_mul(lanes_set(f->beta2), *v), lanes_mul(lanes_mul(lanes_set(f->rest2), g), g));
+}
+
+/* m corrected / (sqrt(v corrected) + epsilon) */
+LANES_INLINE lanes moments_move(const slc_adamw_factors *f, lanes m, lanes v)
+{
+    lanes below = lanes_add(lanes_mul(lanes_sqrt(v), lanes_set(f->rescale)), lanes_set(f->epsilon));
+    return lanes_div(lanes_mul(lanes_set(f->correction), m), below);
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* LAMB (You et al., arXiv 1904.00962, algorithm 2) on ranges of elements, in two phases, because an element's step
+ * depends on norms over its whole parameter:
+ *   m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2
+ *   u = m/(1-b1^t) / (sqrt(v)/sqrt(1-b2^t) + eps) + wd w
+ *   w -= lr trust u, trust = phi(||w||) / ||u||
+ * The first phase only reads (16 bytes an element of fp32): it works out u and adds up the norms. The second works u
+ * out again, to the same bits, and updates in one pass as AdamW does (28 bytes). So a step can still be dropped between
+ * them, and of a parameter that every rank updates each rank need only measure its part. */
+#ifndef SLC_KERNEL_LAMB_H
+#define SLC_KERNEL_LAMB_H
+
+#include "lib/kernels/adamw/adamw.h"
+#include "lib/kernels/norm/norm.h"
+
+/* Bins of one parameter (norm.h): of its values, then of its update u. */
+enum { SLC_LAMB_BINS = 2 * SLC_NORM_BINS };
+
+/* Adds ||w||^2 and ||u||^2 of each range to bins[i], SLC_LAMB_BINS long; ranges of one parameter share theirs. Ranges
+ * begin at multiples of 16 elements of the parameter and end at one, or where the parameter ends; then neither their
+ * split nor their order changes a bit of the sums. `rounded` and learning_rate are not looked at. */
+sluice_status slc_lamb_measure(slc_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
+                               const slc_adamw_range *ranges, int64_t *const *bins);
+
+/* ||w|| / ||u||; 1 where one of them is 0. ||w|| is first clamped to lowest..highest (phi in the paper; 0 and INFINITY:
+ * as it is). Norms: slc_norm_result of the bins of the whole parameter. */
+double slc_lamb_trust(double value_norm, double update_norm, double lowest, double highest);
+
+/* Updates: moments, values and `rounded` of range i with trust[i]. */
+sluice_status slc_lamb_apply(slc_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
+                             const slc_adamw_range *ranges, const double *trust);
+
+#endif

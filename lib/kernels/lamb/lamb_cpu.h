@@ -1,0 +1,19 @@
+/* The fast LAMB, compiled once for each instruction set. */
+#ifndef SLC_KERNEL_LAMB_CPU_H
+#define SLC_KERNEL_LAMB_CPU_H
+
+#include "lib/kernels/adamw/adamw_cpu.h"
+
+typedef struct {
+    slc_adamw_factors factors;
+    double learning_rate;
+    const slc_adamw_range *ranges;
+    uint32_t range_count;
+    int64_t *const *bins; /* of each range; added to atomically */
+    const double *trust;  /* of each range */
+} slc_lamb_args;
+
+SLC_ISA_DECLARE(slc_lamb_measure_ranges);
+SLC_ISA_DECLARE(slc_lamb_apply_ranges);
+
+#endif
