@@ -1,6 +1,7 @@
 /* Everything a training binary needs. */
 #ifndef SLUICE_H
 #define SLUICE_H
+#include <sluice/checkpoint.h>
 #include <sluice/dtype.h>
 #include <sluice/optimizer.h>
 #include <sluice/runtime.h>

@@ -73,6 +73,37 @@ static sluice_status state_of(const sluice_param *param, const char *name, array
     return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has no state \"%s\"", rt->optimizer.name, name ? name : "");
 }
 
+static array array_of(const sluice_param *param, uint32_t which)
+{
+    const slc_unit_state *unit = &param->rt->units[param->unit];
+    return which ? (array){unit->state[which - 1], unit->strategy != SLC_DP} : values_of(param);
+}
+
+const float *slc_param_owned(const sluice_param *param, uint32_t which, const slc_part *range)
+{
+    array source = array_of(param, which);
+    return source.data + (source.sharded ? range->shard_first : range->first);
+}
+
+bool slc_param_kept(const sluice_param *param, uint32_t which, uint64_t *first, uint64_t *count)
+{
+    const sluice_runtime *rt = param->rt;
+    const slc_unit *unit = &rt->job.units[param->unit];
+    if (!array_of(param, which).sharded) return *count > 0;
+    sluice_param piece = {.first = param->first + *first, .count = *count};
+    for (uint64_t b = piece.first / unit->block_elements; b < slc_unit_blocks(unit); b++) {
+        slc_part part = slc_unit_part(unit, (uint32_t)rt->size, b, (uint32_t)rt->rank);
+        slc_part range = slc_part_of_param(&part, &piece);
+        if (range.count) {
+            *first = range.first - param->first;
+            *count = range.count;
+            return true;
+        }
+        if (part.first >= piece.first + piece.count) break;
+    }
+    return false;
+}
+
 static sluice_status write_array(sluice_param *param, array target, uint64_t first, uint64_t count, const float *src)
 {
     sluice_runtime *rt = param->rt;
@@ -140,6 +171,11 @@ static sluice_status read_array(sluice_param *param, array source, uint64_t firs
     if (!count) return SLUICE_OK;
     if (source.sharded) return read_sharded(param, source, first, count, dst);
     return load(param->rt, source, param->first + first, dst, count);
+}
+
+sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, const float *src)
+{
+    return write_array(param, array_of(param, which), first, count, src);
 }
 
 sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t count, const float *src)

@@ -291,6 +291,15 @@ sluice_status slc_pass_claims(sluice_runtime *rt, slc_pass *pass, uint32_t item,
 /* Claims or releases the staging buffer: it is claimed while it is used, as everything else. */
 sluice_status slc_staging_claim(sluice_runtime *rt, bool claim);
 
+/* An array of a parameter: 0 its values, 1 and on its optimizer states. What this rank owns of it, `range` as
+ * slc_part_of_param gives it for this rank's part of a block. */
+const float *slc_param_owned(const sluice_param *param, uint32_t which, const slc_part *range);
+/* Narrows elements [*first, *first + *count) to the first run that this rank keeps, in its own part or because it holds
+ * the array whole; false: none. */
+bool slc_param_kept(const sluice_param *param, uint32_t which, uint64_t *first, uint64_t *count);
+/* As sluice_param_write, of any array, at any time between steps; waits for nothing. */
+sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, const float *src);
+
 /* ---- operations.c ---- */
 /* The collective (or call) of an operation, but for its waits. */
 sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t item, slc_operation *context, slc_op *op);

@@ -1,5 +1,5 @@
 /* Text of JSON as it grows: one element of an array to a line, numbers as short as they can be and still come back
- * exactly. jansson's own writer offers neither. Private to lib/plan. */
+ * exactly. jansson's own writer offers neither. For lib/plan and the engine's checkpoints. */
 #ifndef SLC_PLAN_JSON_TEXT_H
 #define SLC_PLAN_JSON_TEXT_H
 

@@ -1,0 +1,43 @@
+/* Checkpoints: a folder with one subfolder a checkpoint, `step-000120`, named for the updates applied. Every rank
+ * writes what it owns in coordinates of the parameters, so that any world size and any strategy can read it; nothing is
+ * gathered, and the memory used is the plan's staging block. The same world size goes on to the bit, under any
+ * strategy, schedule and budget.
+ *
+ * A crash at any point leaves the last whole checkpoint: files are written to `step-000120.partial`, synchronized, the
+ * manifest last, and then the folder is renamed. The folder must be on a file system that all ranks share. One job at a
+ * time writes to it. The format is in docs/formats.md. */
+#ifndef SLUICE_CHECKPOINT_H
+#define SLUICE_CHECKPOINT_H
+
+#include <sluice/runtime.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Collective, between steps; waits for pending updates. Saves values, optimizer states and the number of updates as
+ * checkpoint `step-N` in `dir` (made if it is not there), with `extra` of rank 0 (what the binary needs to go on: data
+ * position, settings; may be NULL). One that is there already for this step is replaced. Then the oldest beyond
+ * SLUICE_CHECKPOINT_KEEP (2; 0: none goes) and what crashes left are removed. Errors: IO (full disk, no permission:
+ * what is there stays, nothing half done is left, and training may go on), the same on every rank. */
+SLUICE_API sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *dir, const void *extra,
+                                                size_t extra_bytes);
+
+/* Collective, after commit, between steps. `dir` is as above (then the latest), or the folder of one checkpoint.
+ * Checked as a whole before anything is changed: FORMAT names a missing, additional or misshaped parameter, another
+ * optimizer, a file that is truncated or damaged, a newer version; IO what cannot be read. These errors are the same on
+ * every rank and the runtime stays as it was. `extra` and `extra_bytes` may be NULL; else the caller frees `*extra`
+ * (never NULL on success). */
+SLUICE_API sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void **extra, size_t *extra_bytes);
+
+/* Local: is there a whole checkpoint in `dir`, and of how many updates is the latest? A folder that is not there holds
+ * none. Errors: IO (unreadable). */
+SLUICE_API sluice_status sluice_checkpoint_latest(const char *dir, bool *found, uint64_t *step);
+
+/* Local: only the extra bytes of the latest (or of `dir`, where it is a checkpoint), checked; the caller frees. */
+SLUICE_API sluice_status sluice_checkpoint_extra(const char *dir, void **extra, size_t *extra_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,59 @@
+/* Eight bytes a step: with the processor's instruction, or with eight tables (Kounavis & Berry, "A systematic approach
+ * to building high performance software-based CRC generators", ISCC 2005). */
+#include "lib/base/crc32c.h"
+
+#include <pthread.h>
+#include <string.h>
+
+static const uint32_t polynomial = 0x82f63b78; /* bits reversed */
+static uint32_t table[8][256];
+static pthread_once_t made = PTHREAD_ONCE_INIT;
+
+static void make_table(void)
+{
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t crc = byte;
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? polynomial : 0);
+        table[0][byte] = crc;
+    }
+    for (uint32_t byte = 0; byte < 256; byte++)
+        for (int k = 1; k < 8; k++) table[k][byte] = table[k - 1][byte] >> 8 ^ table[0][table[k - 1][byte] & 255];
+}
+
+uint32_t slc_crc32c_portable(uint32_t crc, const void *data, size_t bytes)
+{
+    pthread_once(&made, make_table);
+    const unsigned char *at = data;
+    crc = ~crc;
+    for (; bytes >= 8; bytes -= 8, at += 8) {
+        uint32_t low = crc ^ ((uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24);
+        crc = table[7][low & 255] ^ table[6][low >> 8 & 255] ^ table[5][low >> 16 & 255] ^ table[4][low >> 24] ^
+              table[3][at[4]] ^ table[2][at[5]] ^ table[1][at[6]] ^ table[0][at[7]];
+    }
+    for (; bytes; bytes--) crc = crc >> 8 ^ table[0][(crc ^ *at++) & 255];
+    return ~crc;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const void *data, size_t bytes)
+{
+    const unsigned char *at = data;
+    uint64_t wide = ~crc;
+    for (; bytes >= 8; bytes -= 8, at += 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        wide = __builtin_ia32_crc32di(wide, word);
+    }
+    crc = (uint32_t)wide;
+    for (; bytes; bytes--) crc = __builtin_ia32_crc32qi(crc, *at++);
+    return ~crc;
+}
+#endif
+
+uint32_t slc_crc32c(uint32_t crc, const void *data, size_t bytes)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("sse4.2")) return by_instruction(crc, data, bytes);
+#endif
+    return slc_crc32c_portable(crc, data, bytes);
+}

@@ -1,0 +1,14 @@
+/* CRC-32C (Castagnoli's polynomial, RFC 3720 appendix B.4): tells a damaged file from a whole one. Any thread. */
+#ifndef SLC_BASE_CRC32C_H
+#define SLC_BASE_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of what `crc` is the checksum of (0: nothing) with `bytes` more behind it. */
+uint32_t slc_crc32c(uint32_t crc, const void *data, size_t bytes);
+
+/* The same from tables alone: for processors without the instruction, and for comparing. */
+uint32_t slc_crc32c_portable(uint32_t crc, const void *data, size_t bytes);
+
+#endif

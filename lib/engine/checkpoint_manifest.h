@@ -1,0 +1,43 @@
+/* The manifest of a checkpoint: what lies in it, as JSON (docs/formats.md). Private to lib/engine. */
+#ifndef SLC_ENGINE_CHECKPOINT_MANIFEST_H
+#define SLC_ENGINE_CHECKPOINT_MANIFEST_H
+
+#include <sluice/optimizer.h>
+#include <sluice/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SLC_CHECKPOINT_VERSION = 1 };
+
+typedef struct {
+    char *name;
+    uint64_t elements;
+    bool trainable; /* it has optimizer states */
+} slc_manifest_param;
+
+/* A file, and a checksum: of a rank's header and table; of all of the extra file. */
+typedef struct {
+    uint64_t bytes;
+    uint32_t crc32c;
+} slc_manifest_file;
+
+typedef struct {
+    uint64_t step;
+    char *optimizer;
+    char *states[SLUICE_OPTIMIZER_STATES_MAX];
+    uint32_t state_count;
+    slc_manifest_param *params; /* in the order that files number them */
+    uint32_t param_count;
+    slc_manifest_file *files; /* of each rank that wrote */
+    uint32_t file_count;
+    slc_manifest_file extra;
+} slc_manifest;
+
+/* The text is malloc'ed. Errors: FORMAT (a name that is not UTF-8), MEMORY. */
+sluice_status slc_manifest_to_json(const slc_manifest *manifest, char **text);
+/* Everything in it is allocated; slc_manifest_fini frees. Errors: FORMAT with the place, MEMORY; *out is then empty. */
+sluice_status slc_manifest_from_json(const char *text, size_t length, slc_manifest *out);
+void slc_manifest_fini(slc_manifest *manifest);
+
+#endif

@@ -1,0 +1,45 @@
+/* Random manifests: refused with a line, or read; what was read is written and read again the same. */
+#include "lib/engine/checkpoint_manifest.h"
+#include "lib/plan/splice_fuzz.h"
+
+#include <sluice/status.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const seeds[] = {
+    "{\"version\":1,\"step\":120,\"optimizer\":\"adamw\",\"states\":[\"exp_avg\",\"exp_avg_sq\"],\"parameters\":["
+    "{\"name\":\"h.0.w\",\"elements\":1000,\"trainable\":true},{\"name\":\"h.0.b\",\"elements\":7,\"trainable\":false}]"
+    ","
+    "\"files\":[{\"bytes\":4096,\"crc32c\":77},{\"bytes\":64,\"crc32c\":4294967295}],"
+    "\"extra\":{\"bytes\":12,\"crc32c\":1}}",
+    "{\"version\":1,\"step\":0,\"optimizer\":\"x\",\"states\":[],\"parameters\":[],\"files\":[{\"bytes\":0,"
+    "\"crc32c\":0}],\"extra\":{\"bytes\":0,\"crc32c\":0}}",
+};
+
+static void check(const char *text, size_t length)
+{
+    slc_manifest manifest, back;
+    char *once, *twice;
+    if (slc_manifest_from_json(text, length, &manifest)) {
+        if (!*sluice_last_error()) abort();
+        return;
+    }
+    if (slc_manifest_to_json(&manifest, &once)) abort();
+    if (slc_manifest_from_json(once, strlen(once), &back)) abort();
+    if (slc_manifest_to_json(&back, &twice) || strcmp(once, twice)) abort();
+    free(once);
+    free(twice);
+    slc_manifest_fini(&back);
+    slc_manifest_fini(&manifest);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    size_t length;
+    char *text = fuzz_splice(seeds, sizeof seeds / sizeof *seeds, data, size, &length);
+    if (text) check(text, length);
+    free(text);
+    return 0;
+}
