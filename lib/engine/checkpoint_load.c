@@ -6,8 +6,8 @@
 #include "lib/engine/checkpoint_shard.h"
 
 #include "lib/base/crc32c.h"
+#include "lib/base/json_file.h"
 #include "lib/base/status.h"
-#include "lib/plan/json_file.h"
 
 #include <sluice/checkpoint.h>
 

@@ -24,32 +24,18 @@
 /* What this rank owns, in the order of the file. */
 static uint64_t list_ranges(const sluice_runtime *rt, slc_shard_range *out)
 {
-    uint64_t count = 0;
-    for (uint32_t p = 0; p < rt->param_count; p++) {
-        const sluice_param *param = rt->params[p];
-        const slc_unit *unit = &rt->job.units[param->unit];
-        uint64_t end_block = (param->first + param->count - 1) / unit->block_elements + 1;
-        for (uint32_t a = 0; a < slc_checkpoint_arrays(rt, param); a++)
-            for (uint64_t b = param->first / unit->block_elements; b < end_block; b++) {
-                slc_part part = slc_unit_part(unit, (uint32_t)rt->size, b, (uint32_t)rt->rank);
-                slc_part range = slc_part_of_param(&part, param);
-                if (!range.count) continue;
-                if (out) out[count] = (slc_shard_range){p, a, range.first - param->first, range.count, 0};
-                count++;
+    uint64_t used = 0;
+    for (uint32_t p = 0; p < rt->param_count; p++)
+        for (uint32_t a = 0; a < slc_checkpoint_arrays(rt, rt->params[p]); a++) {
+            uint64_t first = 0, count = rt->params[p]->count;
+            while (slc_param_owned(rt->params[p], &first, &count)) {
+                if (out) out[used] = (slc_shard_range){p, a, first, count, 0};
+                used++;
+                first += count;
+                count = rt->params[p]->count - first;
             }
-    }
-    return count;
-}
-
-/* Where the range lies in memory. */
-static const float *find_owned(const sluice_runtime *rt, const slc_shard_range *range)
-{
-    const sluice_param *param = rt->params[range->param];
-    const slc_unit *unit = &rt->job.units[param->unit];
-    uint64_t first = param->first + range->first;
-    slc_part part = slc_unit_part(unit, (uint32_t)rt->size, first / unit->block_elements, (uint32_t)rt->rank);
-    slc_part own = {first, range->count, part.shard_first + (first - part.first)};
-    return slc_param_owned(param, range->array, &own);
+        }
+    return used;
 }
 
 static sluice_status write_at(int file, const char *path, const void *data, uint64_t bytes, uint64_t offset)
@@ -65,23 +51,20 @@ static sluice_status write_at(int file, const char *path, const void *data, uint
     return SLUICE_OK;
 }
 
-/* Through the staging block, for the file system may not see a device's memory. */
+/* Through the staging block, for a file system does not see a device's memory, and values may have to be widened. */
 static sluice_status write_range(sluice_runtime *rt, int file, const char *path, slc_shard_range *range,
                                  uint64_t offset)
 {
-    const float *from = find_owned(rt, range);
-    uint64_t room = slc_staging_bytes(rt) / 4, left = range->count;
+    uint64_t room = slc_staging_bytes(rt) / 4;
     range->crc32c = 0;
-    while (left) {
-        uint64_t count = left < room ? left : room;
-        sluice_status status = slc_copy(&rt->compute, rt->staging, from, 4 * count);
-        if (!status) status = slc_stream_synchronize(&rt->compute);
-        if (!status) status = write_at(file, path, rt->staging, 4 * count, offset);
+    for (uint64_t done = 0; done < range->count;) {
+        uint64_t left = range->count - done, count = left < room ? left : room;
+        sluice_status status =
+            slc_param_get_owned(rt->params[range->param], range->array, range->first + done, count, rt->staging);
+        if (!status) status = write_at(file, path, rt->staging, 4 * count, offset + 4 * done);
         if (status) return status;
         range->crc32c = slc_crc32c(range->crc32c, rt->staging, 4 * count);
-        from += count;
-        left -= count;
-        offset += 4 * count;
+        done += count;
     }
     return SLUICE_OK;
 }

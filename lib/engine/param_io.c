@@ -73,37 +73,6 @@ static sluice_status state_of(const sluice_param *param, const char *name, array
     return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has no state \"%s\"", rt->optimizer.name, name ? name : "");
 }
 
-static array array_of(const sluice_param *param, uint32_t which)
-{
-    const slc_unit_state *unit = &param->rt->units[param->unit];
-    return which ? (array){unit->state[which - 1], unit->strategy != SLC_DP} : values_of(param);
-}
-
-const float *slc_param_owned(const sluice_param *param, uint32_t which, const slc_part *range)
-{
-    array source = array_of(param, which);
-    return source.data + (source.sharded ? range->shard_first : range->first);
-}
-
-bool slc_param_kept(const sluice_param *param, uint32_t which, uint64_t *first, uint64_t *count)
-{
-    const sluice_runtime *rt = param->rt;
-    const slc_unit *unit = &rt->job.units[param->unit];
-    if (!array_of(param, which).sharded) return *count > 0;
-    sluice_param piece = {.first = param->first + *first, .count = *count};
-    for (uint64_t b = piece.first / unit->block_elements; b < slc_unit_blocks(unit); b++) {
-        slc_part part = slc_unit_part(unit, (uint32_t)rt->size, b, (uint32_t)rt->rank);
-        slc_part range = slc_part_of_param(&part, &piece);
-        if (range.count) {
-            *first = range.first - param->first;
-            *count = range.count;
-            return true;
-        }
-        if (part.first >= piece.first + piece.count) break;
-    }
-    return false;
-}
-
 static sluice_status write_array(sluice_param *param, array target, uint64_t first, uint64_t count, const float *src)
 {
     sluice_runtime *rt = param->rt;
@@ -173,19 +142,75 @@ static sluice_status read_array(sluice_param *param, array source, uint64_t firs
     return load(param->rt, source, param->first + first, dst, count);
 }
 
+static sluice_status write_values(sluice_param *param, uint64_t first, uint64_t count, const float *src)
+{
+    const slc_unit_state *unit = &param->rt->units[param->unit];
+    sluice_status status = write_array(param, masters_of(unit), first, count, src);
+    if (!status && unit->master) status = write_array(param, values_of(unit), first, count, src);
+    return status;
+}
+
+/* ---- Arrays by number ---- */
+
+static array array_of(const sluice_param *param, uint32_t which)
+{
+    const slc_unit_state *unit = &param->rt->units[param->unit];
+    return which ? (array){unit->state[which - 1], SLUICE_FP32, unit->strategy != SLC_DP} : masters_of(unit);
+}
+
+/* A master may be sharded while every rank holds its values whole. */
+static bool is_whole(const sluice_param *param, uint32_t which)
+{
+    return !array_of(param, which).sharded || (!which && !param->rt->units[param->unit].shard);
+}
+
+/* The first run of elements [first, first + count) of a parameter in this rank's own parts; count 0: none. */
+static slc_part first_owned(const sluice_param *param, uint64_t first, uint64_t count)
+{
+    const sluice_runtime *rt = param->rt;
+    const slc_unit *unit = &rt->job.units[param->unit];
+    sluice_param piece = {.first = param->first + first, .count = count};
+    slc_part range = {0};
+    for (uint64_t b = piece.first / unit->block_elements; !range.count && b < slc_unit_blocks(unit); b++) {
+        slc_part part = slc_unit_part(unit, (uint32_t)rt->size, b, (uint32_t)rt->rank);
+        if (part.first >= piece.first + count) break;
+        range = slc_part_of_param(&part, &piece);
+    }
+    return range;
+}
+
+bool slc_param_owned(const sluice_param *param, uint64_t *first, uint64_t *count)
+{
+    slc_part range = first_owned(param, *first, *count);
+    *first = range.first - param->first;
+    *count = range.count;
+    return range.count > 0;
+}
+
+bool slc_param_kept(const sluice_param *param, uint32_t which, uint64_t *first, uint64_t *count)
+{
+    return is_whole(param, which) ? *count > 0 : slc_param_owned(param, first, count);
+}
+
+sluice_status slc_param_get_owned(const sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst)
+{
+    slc_part range = first_owned(param, first, count);
+    array source = array_of(param, which);
+    return load(param->rt, source, source.sharded ? range.shard_first : range.first, dst, count);
+}
+
 sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, const float *src)
 {
+    if (!which) return write_values(param, first, count, src);
     return write_array(param, array_of(param, which), first, count, src);
 }
+
+/* ---- The public calls ---- */
 
 sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t count, const float *src)
 {
     sluice_status status = check_range(param, first, count, src, "param_write");
-    if (status) return status;
-    const slc_unit_state *unit = &param->rt->units[param->unit];
-    status = write_array(param, masters_of(unit), first, count, src);
-    if (!status && unit->master) status = write_array(param, values_of(unit), first, count, src);
-    return slc_runtime_fail(param->rt, status);
+    return status ? status : slc_runtime_fail(param->rt, write_values(param, first, count, src));
 }
 
 sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst)

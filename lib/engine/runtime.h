@@ -291,12 +291,15 @@ sluice_status slc_pass_claims(sluice_runtime *rt, slc_pass *pass, uint32_t item,
 /* Claims or releases the staging buffer: it is claimed while it is used, as everything else. */
 sluice_status slc_staging_claim(sluice_runtime *rt, bool claim);
 
-/* An array of a parameter: 0 its values, 1 and on its optimizer states. What this rank owns of it, `range` as
- * slc_part_of_param gives it for this rank's part of a block. */
-const float *slc_param_owned(const sluice_param *param, uint32_t which, const slc_part *range);
-/* Narrows elements [*first, *first + *count) to the first run that this rank keeps, in its own part or because it holds
- * the array whole; false: none. */
+/* An array of a parameter: 0 its values (the fp32 masters, where there are some), 1 and on its optimizer states.
+ *
+ * Each narrows elements [*first, *first + *count) to the first run that is this rank's own part, or that it keeps in
+ * any form, its own part or all; false: none. */
+bool slc_param_owned(const sluice_param *param, uint64_t *first, uint64_t *count);
 bool slc_param_kept(const sluice_param *param, uint32_t which, uint64_t *first, uint64_t *count);
+/* Of a run that slc_param_owned gave; in fp32. */
+sluice_status slc_param_get_owned(const sluice_param *param, uint32_t which, uint64_t first, uint64_t count,
+                                  float *dst);
 /* As sluice_param_write, of any array, at any time between steps; waits for nothing. */
 sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, const float *src);
 
