@@ -55,9 +55,15 @@ static sluice_status step(pair *p, int rank, int bad, int layer, float poison, s
     }
     for (int l = 2; !status && l-- > 0;) {
         status = sluice_backward_begin(p->layer[l]);
-        float *gradient = status ? NULL : sluice_param_gradient(p->param[l]);
-        for (uint64_t i = 0; gradient && i < sluice_param_count(p->param[l]); i++) gradient[i] += 1;
-        if (gradient && rank == bad && l == layer) gradient[137] = poison;
+        void *gradient = status ? NULL : sluice_param_gradient(p->param[l]);
+        bool bf16 = sluice_param_gradient_dtype(p->param[l]) == SLUICE_BF16;
+        for (uint64_t i = 0; gradient && i < sluice_param_count(p->param[l]); i++) {
+            float value = i == 137 && rank == bad && l == layer ? poison : 1;
+            if (bf16)
+                ((uint16_t *)gradient)[i] = sluice_bf16_from_float(value);
+            else
+                ((float *)gradient)[i] = value;
+        }
         if (!status) status = sluice_backward_end(p->layer[l]);
     }
     return status ? status : sluice_step_end(p->rt, report);
@@ -90,6 +96,30 @@ static int differing_settings(int rank, int size, void *context)
     return 0;
 }
 
+static int differing_precision(int rank, int size, void *context)
+{
+    (void)size, (void)context;
+    pair p;
+    sluice_config config;
+    sluice_config_init(&config);
+    config.precision = (sluice_dtype)7;
+    RANK_CHECK(!sluice_world_create(NULL, &p.world));
+    RANK_CHECK(sluice_runtime_create(p.world, &config, &p.rt) == SLUICE_ERR_ARGUMENT);
+    config.precision = SLUICE_FP32;
+    RANK_CHECK(!sluice_runtime_create(p.world, &config, &p.rt));
+    RANK_CHECK(!sluice_layer_add(p.rt, "only", &p.layer[0]));
+    RANK_CHECK(sluice_layer_precision(p.layer[0], (sluice_dtype)2) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(!sluice_layer_precision(p.layer[0], rank == 1 ? SLUICE_BF16 : SLUICE_FP32));
+    RANK_CHECK(!sluice_param_add(p.layer[0], &(sluice_param_desc){.name = "w", .count = COUNT}, &p.param[0]));
+    RANK_CHECK(sluice_param_dtype(p.param[0]) == (rank == 1 ? SLUICE_BF16 : SLUICE_FP32));
+    RANK_CHECK(sluice_layer_precision(p.layer[0], SLUICE_BF16) == SLUICE_ERR_ORDER);
+    if (said("\"only\"")) return 1;
+    RANK_CHECK(sluice_runtime_commit(p.rt) == SLUICE_ERR_MISMATCH);
+    if (said("\"only\"") || said("rank 1")) return 1;
+    end(&p);
+    return 0;
+}
+
 static int order(int rank, int size, void *context)
 {
     (void)rank, (void)size, (void)context;
@@ -113,12 +143,19 @@ static int order(int rank, int size, void *context)
     return 0;
 }
 
+typedef struct {
+    const char *strategy;
+    sluice_dtype precision;
+} poisoning;
+
 static int not_finite(int rank, int size, void *context)
 {
+    const poisoning *with = context;
     pair p;
     sluice_config config;
     sluice_config_init(&config);
-    config.strategy = context;
+    config.strategy = with->strategy;
+    config.precision = with->precision;
     if (make(&p, &config, COUNT)) return 1;
     RANK_CHECK(!sluice_runtime_commit(p.rt));
     RANK_CHECK(!step(&p, rank, -1, 0, 0, NULL));
@@ -131,12 +168,14 @@ static int not_finite(int rank, int size, void *context)
 
 static int skipped(int rank, int size, void *context)
 {
+    const poisoning *with = context;
     pair p;
     float before[COUNT], after[COUNT];
     sluice_step_report report;
     sluice_config config;
     sluice_config_init(&config);
-    config.strategy = context;
+    config.strategy = with->strategy;
+    config.precision = with->precision;
     config.nan = SLUICE_NAN_SKIP;
     if (make(&p, &config, COUNT)) return 1;
     RANK_CHECK(!sluice_runtime_commit(p.rt));
@@ -197,6 +236,7 @@ static void registrations_that_differ_name_layer_and_rank(void **state)
     (void)state;
     every_rank_reports(differing_registration, 3, NULL);
     every_rank_reports(differing_settings, 3, NULL);
+    every_rank_reports(differing_precision, 2, NULL);
 }
 
 static void calls_out_of_order_name_the_layers(void **state)
@@ -212,8 +252,9 @@ static void non_finite_gradients_stop_or_skip(void **state)
     const char *strategies[] = {"dp", "oss", "sdp", "fsdp"};
     for (int s = 0; s < 4; s++)
         for (int size = 1; size <= 3; size += 2) {
-            every_rank_reports(not_finite, size, (void *)strategies[s]);
-            every_rank_reports(skipped, size, (void *)strategies[s]);
+            poisoning with = {strategies[s], s % 2 == size / 2 ? SLUICE_BF16 : SLUICE_FP32};
+            every_rank_reports(not_finite, size, &with);
+            every_rank_reports(skipped, size, &with);
         }
 }
 

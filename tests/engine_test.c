@@ -674,6 +674,37 @@ static void random_models_match_the_oracle(void **state)
     for (uint64_t seed = 1; seed <= rounds; seed++) check_trial(random_trial(seed));
 }
 
+/* bf16 under every strategy and schedule, on 1, 2 and 4 ranks, with sums in bf16, in fp32 over a bf16 wire, and all in
+ * fp32; memory and messages, clipping and recomputation take turns. */
+static void every_way_of_bf16_matches_the_oracle(void **state)
+{
+    (void)state;
+    static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "auto"};
+    static const char *const schedules[] = {"serial",    "one_ahead", "priority", "bucketed", "random", "serial",
+                                            "one_ahead", "greedy",    "random",   "bucketed", "ilp"};
+    enum { SCHEDULES = sizeof schedules / sizeof *schedules };
+    static const char *const recomputes[] = {"auto", "none", "all"};
+    uint32_t number = 0;
+    for (int strategy = 0; strategy < 5; strategy++)
+        for (int ranks = 1; ranks <= 4; ranks *= 2)
+            for (int sums = 0; sums < 3; sums++)
+                for (int wire = sums == 1; wire < 2; wire++, number++)
+                    check_trial((trial){.seed = 9000 + number % 13,
+                                        .ranks = ranks,
+                                        .layers = 3 + number % 3,
+                                        .micro_batches = sums ? 3 : 1,
+                                        .each = sums == 2,
+                                        .schedule = schedules[number % SCHEDULES],
+                                        .strategy = strategies[strategy],
+                                        .recompute = recomputes[number % 3],
+                                        .direct = number / 2 % 2,
+                                        .clip = number % 4 ? 0 : 0.5,
+                                        .block = number % 5 ? 1024 : 4096,
+                                        .bf16_layers = UINT64_MAX,
+                                        .bf16_wire = wire,
+                                        .mixed_update = number / 3 % 2});
+}
+
 typedef struct {
     uint32_t many, first_seed; /* many 0: few */
 } extent;
@@ -713,6 +744,7 @@ int main(int argc, char **argv)
 {
     static extent asked = {.first_seed = 1000};
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_models_match_the_oracle),
+                                       cmocka_unit_test(every_way_of_bf16_matches_the_oracle),
                                        cmocka_unit_test_prestate(random_plans_match_the_oracle, &asked),
                                        cmocka_unit_test_prestate(changing_plans_match_the_oracle, &asked)};
     if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -21,6 +21,8 @@ typedef struct {
     double clip;
     uint64_t block;
     const char *schedule;
+    uint32_t bf16_layers; /* bits */
+    bool fp32_wire;
     bool moves;          /* re-plans between all steps */
     slc_planner planner; /* NULL: the library's, which must be asked on rank 0 only */
 } trial;
@@ -93,11 +95,13 @@ static int build(model *m, sluice_world *world)
     config.accumulate = t->each ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;
     config.clip = t->clip;
     config.block_bytes = t->block;
+    config.wire = t->fp32_wire ? SLUICE_FP32 : SLUICE_BF16;
     RANK_CHECK(!slc_engine_create(world, &config, t->planner ? t->planner : plan_on_rank_0, &m->rt));
     for (uint32_t l = 0; l < LAYERS; l++) {
         char name[8];
         snprintf(name, sizeof name, "l%u", l);
         RANK_CHECK(!sluice_layer_add(m->rt, name, &m->layers[l]));
+        RANK_CHECK(!sluice_layer_precision(m->layers[l], t->bf16_layers >> l & 1 ? SLUICE_BF16 : SLUICE_FP32));
         RANK_CHECK(!sluice_activation_add(
             m->layers[l],
             &(sluice_activation_desc){.name = "a", .bytes = 64 + draw(&random, 9000), .last = SLUICE_BACKWARD},
@@ -114,6 +118,11 @@ static int build(model *m, sluice_world *world)
     return 0;
 }
 
+static float get(sluice_dtype dtype, const void *array, uint64_t i)
+{
+    return dtype == SLUICE_BF16 ? sluice_bf16_to_float(((const uint16_t *)array)[i]) : ((const float *)array)[i];
+}
+
 static int backward(model *m, uint32_t layer, uint64_t key)
 {
     RANK_CHECK(!sluice_backward_begin(m->layers[layer]));
@@ -121,11 +130,18 @@ static int backward(model *m, uint32_t layer, uint64_t key)
     for (uint32_t p = 0; p < m->param_count; p++) {
         known *k = &m->params[p];
         if (k->layer != layer || k->frozen) continue;
-        const float *value = sluice_param_value(k->param);
-        float *gradient = sluice_param_gradient(k->param);
+        sluice_dtype dtype = sluice_param_dtype(k->param), narrow = sluice_param_gradient_dtype(k->param);
+        const void *value = sluice_param_value(k->param);
+        void *gradient = sluice_param_gradient(k->param);
         RANK_CHECK(value && gradient);
-        for (uint64_t i = 0; i < k->count; i++)
-            gradient[i] += value[i] * 0.01f + noise(key * 64 + (uint64_t)m->rank * 16 + p, i);
+        for (uint64_t i = 0; i < k->count; i++) {
+            float add = get(dtype, value, i) * 0.01f + noise(key * 64 + (uint64_t)m->rank * 16 + p, i);
+            float sum = get(narrow, gradient, i) + add;
+            if (narrow == SLUICE_BF16)
+                ((uint16_t *)gradient)[i] = sluice_bf16_from_float(sum);
+            else
+                ((float *)gradient)[i] = sum;
+        }
     }
     RANK_CHECK(!sluice_backward_end(m->layers[layer]));
     return 0;
@@ -245,6 +261,29 @@ static void two_ranks(void **state)
     run(2, (trial){.seed = 3, .micro_batches = 2, .each = true, .clip = 0.5, .block = 1024, .schedule = "serial"});
 }
 
+/* All layers in bf16, and some; sums in bf16, in fp32 on a bf16 wire, and all in fp32. */
+static void mixed_precision(void **state)
+{
+    (void)state;
+    const trial all = {.seed = 11, .micro_batches = 1, .direct = true, .block = 4096, .schedule = "one_ahead"};
+    trial t = all;
+    t.bf16_layers = 15;
+    run(1, t);
+    run(2, t);
+    t.direct = false;
+    t.micro_batches = 2;
+    t.each = true;
+    t.clip = 0.5;
+    t.block = 1024;
+    run(2, t);
+    t.bf16_layers = 10;
+    t.fp32_wire = true;
+    run(4, t);
+    t.fp32_wire = t.each = false;
+    t.direct = true;
+    run(2, t);
+}
+
 static void four_ranks(void **state)
 {
     (void)state;
@@ -352,6 +391,7 @@ int main(void)
         cmocka_unit_test(alone),
         cmocka_unit_test(two_ranks),
         cmocka_unit_test(four_ranks),
+        cmocka_unit_test(mixed_precision),
         cmocka_unit_test(schedules_that_want_times_change_once),
         cmocka_unit_test(what_cannot_be_is_refused_and_the_old_plan_stays),
     };

@@ -3,6 +3,7 @@
 #include "lib/comm/comm_test.h"
 
 #include <setjmp.h>
+#include <sluice/dtype.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -24,8 +25,9 @@ typedef struct {
     uint64_t src_at, dst_at; /* bytes in the arena */
 } random_op;
 
-/* The arena is cut in places for operations to work in, the last one for integers, whose sums must not overflow. */
-enum { OPERATIONS = 6, PLACES = OPERATIONS + 1, SMALL_PLACE = 128 << 10, LARGE_PLACE = 4 << 20 };
+/* The arena is cut in places for operations to work in, the last ones for integers, whose sums must not overflow, and
+ * for bfloat16, of which other numbers' bytes are no finite ones. */
+enum { OPERATIONS = 6, INTEGERS = OPERATIONS, NARROW, PLACES, SMALL_PLACE = 128 << 10, LARGE_PLACE = 4 << 20 };
 
 typedef struct {
     uint64_t state;
@@ -58,9 +60,11 @@ static random_op make_op(source_of_chance *chance, int size, int place, uint64_t
     uint64_t dtype = pick(chance, 6);
     if (op->kind == SLC_ALL_REDUCE && dtype == 0) op->dtype = SLC_INT64;
     if (op->kind == SLC_ALL_REDUCE && dtype == 1) op->dtype = SLC_FLOAT64;
+    if (op->kind != SLC_BROADCAST && dtype > 3) op->dtype = SLC_BFLOAT16;
+    bool narrow = op->dtype == SLC_BFLOAT16;
     op->block_elements = grain * (1 + pick(chance, pick(chance, 2) ? 8 : 120));
-    uint64_t begin = (uint64_t)(op->dtype == SLC_INT64 ? OPERATIONS : place) * place_bytes;
-    uint64_t most = (place_bytes / 2 - 4096) / slc_dtype_size(op->dtype);
+    uint64_t begin = (uint64_t)(op->dtype == SLC_INT64 ? INTEGERS : narrow ? NARROW : place) * place_bytes;
+    uint64_t room = place_bytes / (narrow ? 4 : 2), most = (room - 4096) / slc_dtype_size(op->dtype);
     op->elements = grain * (1 + pick(chance, most / grain / (1 + pick(chance, 20))));
     if (pick(chance, 4) == 0) op->block_elements = grain * (1 + pick(chance, op->elements / grain)); /* long ones too */
     uint64_t blocks = (op->elements + op->block_elements - 1) / op->block_elements;
@@ -72,10 +76,12 @@ static random_op make_op(source_of_chance *chance, int size, int place, uint64_t
     if (op->kind == SLC_REDUCE_SCATTER) {
         op->accumulate = pick(chance, 2);
         op->dst_layout = pick(chance, 2) ? SLC_SHARD : SLC_WHOLE;
-        if (op->dst_layout == SLC_SHARD || pick(chance, 2)) made.dst_at = begin + place_bytes / 2;
+        if (op->dst_layout == SLC_SHARD || pick(chance, 2)) made.dst_at = begin + room;
+        op->widen = narrow && pick(chance, 2);
+        if (op->widen) made.dst_at = begin + 2 * room; /* fp32 among themselves */
     } else if (op->kind == SLC_ALL_GATHER) {
         op->src_layout = pick(chance, 2) ? SLC_SHARD : SLC_WHOLE;
-        if (op->src_layout == SLC_SHARD || pick(chance, 2)) made.dst_at = begin + place_bytes / 2;
+        if (op->src_layout == SLC_SHARD || pick(chance, 2)) made.dst_at = begin + room;
     }
     op->what = "a random operation";
     return made;
@@ -108,6 +114,19 @@ static void sum_element(const random_op *made, char **arenas, int size, int owne
         }
         float *place = (float *)(void *)to + write;
         *place = op->accumulate ? *place + op->scale * sum : op->scale * sum;
+    } else if (op->dtype == SLC_BFLOAT16) {
+        float sum = 0;
+        for (int rank = 0; rank < size; rank++) {
+            float value = sluice_bf16_to_float(((const uint16_t *)(void *)(arenas[rank] + made->src_at))[read]);
+            sum = rank ? sum + value : value;
+        }
+        float *wide = (float *)(void *)to + write, value = op->scale * sum;
+        uint16_t *narrow = (uint16_t *)(void *)to + write;
+        if (op->accumulate) value = (op->widen ? *wide : sluice_bf16_to_float(*narrow)) + value;
+        if (op->widen)
+            *wide = value;
+        else
+            *narrow = sluice_bf16_from_float(value);
     } else if (op->dtype == SLC_INT64) {
         int64_t sum = 0;
         for (int rank = 0; rank < size; rank++) sum += ((const int64_t *)(void *)(arenas[rank] + made->src_at))[read];
@@ -164,7 +183,10 @@ static uint64_t formula_bytes(const slc_op *op, int rank, int size)
 static void fill(char *arena, uint64_t place_bytes, uint64_t seed, int rank)
 {
     float *values = (float *)(void *)arena;
-    int64_t *integers = (int64_t *)(void *)(arena + OPERATIONS * place_bytes);
+    int64_t *integers = (int64_t *)(void *)(arena + INTEGERS * place_bytes);
+    uint16_t *narrow = (uint16_t *)(void *)(arena + NARROW * place_bytes);
+    for (uint64_t i = 0; i < place_bytes / sizeof *narrow; i++)
+        narrow[i] = sluice_bf16_from_float(value_of(seed + 5, rank, i));
     for (uint64_t i = 0; i < OPERATIONS * place_bytes / sizeof *values; i++) values[i] = value_of(seed, rank, i);
     for (uint64_t i = 0; i < place_bytes / sizeof *integers; i++)
         integers[i] = (int64_t)(i * 2654435761u + (uint64_t)rank * 97 + seed) % 1000003 - 500000;

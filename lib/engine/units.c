@@ -170,7 +170,6 @@ sluice_status slc_engine_make_job(sluice_runtime *rt)
     *job = (slc_job){.world = (uint32_t)rt->size,
                      .micro_batches = rt->config.micro_batches,
                      .each = rt->config.accumulate == SLUICE_ACCUMULATE_EACH,
-                     .wire = rt->config.wire,
                      .barrier = rt->config.clip > 0 || rt->config.nan == SLUICE_NAN_SKIP,
                      .states = rt->optimizer.state_count,
                      .layer_count = rt->layer_count,
@@ -189,6 +188,8 @@ sluice_status slc_engine_make_job(sluice_runtime *rt)
     if (!status) status = make_lives(rt);
     if (status) return status;
     uint64_t largest = 8 * slc_agreement_words(job->world);
+    for (uint32_t u = 0; u < job->unit_count; u++) /* where all is fp32 it says nothing: the job is the same */
+        if (job->units[u].dtype != SLUICE_FP32) job->wire = rt->config.wire;
     for (uint32_t u = 0; u < job->unit_count; u++) {
         uint64_t block = sluice_dtype_bytes(slc_gradient_dtype(job, &job->units[u])) * job->units[u].block_elements;
         if (block > largest) largest = block;

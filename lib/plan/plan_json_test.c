@@ -225,6 +225,11 @@ static void another_job_is_refused_with_both_values(void **state)
     other.each = !other.each;
     refused(&other, c.text, "$.job.accumulate: the plan was made for \"");
     other = c.t.job;
+    other.wire = other.wire == SLUICE_FP32 ? SLUICE_BF16 : SLUICE_FP32;
+    refused(&other, c.text,
+            other.wire == SLUICE_BF16 ? "$.job.wire: the plan was made for \"fp32\", this job has \"bf16\""
+                                      : "$.job.wire: the plan was made for \"bf16\", this job has \"fp32\"");
+    other = c.t.job;
     other.reserved_bytes += 1; /* outside of the arena: of no concern to the plan */
     slc_plan *plan;
     assert_int_equal(slc_plan_from_json(&other, c.text, strlen(c.text), &plan), 0);
@@ -262,6 +267,12 @@ static void other_layers_and_sizes_are_refused(void **state)
     units[0].block_elements *= 3;
     numbers_differ(&c, &other, "$.job.units[0].block_elements", job->units[0].block_elements, units[0].block_elements);
     units[0] = job->units[0];
+    units[0].dtype = units[0].dtype == SLUICE_FP32 ? SLUICE_BF16 : SLUICE_FP32;
+    refused(&other, c.text,
+            units[0].dtype == SLUICE_BF16
+                ? "$.job.units[0].dtype: the plan was made for \"fp32\", this job has \"bf16\""
+                : "$.job.units[0].dtype: the plan was made for \"bf16\", this job has \"fp32\"");
+    units[0] = job->units[0];
     units[0].name = "other";
     refused(&other, c.text, "$.job.units[0].name: the plan was made for \"");
     other = *job;
@@ -274,6 +285,36 @@ static void other_layers_and_sizes_are_refused(void **state)
     bool none[TEST_LAYERS] = {0};
     other.can_recompute = none;
     refused(&other, c.text, "$.recompute[0]: layer \"");
+    case_fini(&c);
+}
+
+/* `text` without every `what`. */
+static void leave_out(char *text, const char *what)
+{
+    for (char *at; (at = strstr(text, what)) != NULL;) memmove(at, at + strlen(what), strlen(at + strlen(what)) + 1);
+}
+
+/* Plans of before there was another type say nothing of types. */
+static void a_plan_without_types_is_of_fp32(void **state)
+{
+    (void)state;
+    static plan_case c;
+    slc_plan *plan;
+    for (uint64_t seed = 0;; seed++, case_fini(&c)) {
+        case_init(&c, slc_scheduler_find("one_ahead"), seed);
+        bool all_fp32 = c.t.job.wire == SLUICE_FP32;
+        for (uint32_t u = 0; u < c.t.job.unit_count; u++) all_fp32 &= c.t.job.units[u].dtype == SLUICE_FP32;
+        if (all_fp32) break;
+    }
+    size_t before = strlen(c.text);
+    leave_out(c.text, ", \"dtype\": \"fp32\"");
+    leave_out(c.text, "\n    \"wire\": \"fp32\",");
+    assert_true(strlen(c.text) + 40 < before && !strstr(c.text, "fp32"));
+    if (slc_plan_from_json(&c.t.job, c.text, strlen(c.text), &plan)) fail_msg("%s", sluice_last_error());
+    slc_plan_destroy(plan);
+    slc_job narrow = c.t.job;
+    narrow.wire = SLUICE_BF16;
+    refused(&narrow, c.text, "$.job.wire: the plan was made for nothing, this job has \"bf16\"");
     case_fini(&c);
 }
 
@@ -445,6 +486,7 @@ int main(void)
         cmocka_unit_test(a_profile_of_the_job_takes_its_plan),
         cmocka_unit_test(another_job_is_refused_with_both_values),
         cmocka_unit_test(other_layers_and_sizes_are_refused),
+        cmocka_unit_test(a_plan_without_types_is_of_fp32),
         cmocka_unit_test(what_is_no_plan_is_refused),
         cmocka_unit_test(waits_for_what_is_not_before_are_refused),
         cmocka_unit_test(the_validator_judges_what_is_read),

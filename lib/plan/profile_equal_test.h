@@ -11,7 +11,7 @@
 TEST_EQUAL bool test_units_equal(const slc_unit *a, const slc_unit *b)
 {
     if (strcmp(a->name, b->name) || a->elements != b->elements || a->block_elements != b->block_elements ||
-        a->trainable != b->trainable || a->use_count != b->use_count)
+        a->dtype != b->dtype || a->trainable != b->trainable || a->use_count != b->use_count)
         return false;
     for (uint32_t n = 0; n < a->use_count; n++)
         if (a->uses[n].layer != b->uses[n].layer || a->uses[n].backward_value != b->uses[n].backward_value)
@@ -38,7 +38,7 @@ TEST_EQUAL bool test_lives_equal(const slc_job *a, const slc_job *b)
 
 TEST_EQUAL bool test_jobs_equal(const slc_job *a, const slc_job *b)
 {
-    if (a->world != b->world || a->micro_batches != b->micro_batches || a->each != b->each ||
+    if (a->world != b->world || a->micro_batches != b->micro_batches || a->each != b->each || a->wire != b->wire ||
         a->barrier != b->barrier || a->states != b->states || a->layer_count != b->layer_count ||
         a->unit_count != b->unit_count || a->scratch_bytes != b->scratch_bytes ||
         a->reserved_bytes != b->reserved_bytes)

@@ -13,13 +13,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const char *const seeds[] = {
     "{\"version\":1,\"world\":2,\"layers\":[{\"name\":\"a\",\"forward_s\":1,\"backward_s\":2}],"
     "\"units\":[{\"name\":\"a\",\"parameters\":100}],\"link\":{\"bytes_per_s\":1e9}}",
-    "{\"version\":1,\"model\":\"m\",\"source\":\"s\",\"world\":4,\"micro_batches\":3,\"accumulate\":\"each\","
+    "{\"version\":1,\"model\":\"m\",\"source\":\"s\",\"world\":4,\"micro_batches\":3,\"accumulate\":\"each\",\"wire\":"
+    "\"bf16\","
     "\"barrier\":true,\"optimizer_states\":1,\"update_s_per_element\":1e-9,\"reserved_bytes\":77,"
     "\"scratch_in_flight_bytes\":4096,\"link\":{\"reduce_scatter\":{\"latency_s\":1e-5,\"bytes_per_s\":1e8},"
     "\"all_gather\":{\"bytes_per_s\":2e8},\"kappa\":0.5,\"sigma\":1.5,\"thread_moves\":true,\"block_bytes\":65536,"
     "\"operation_s\":0.25},\"layers\":[{\"name\":\"a\",\"forward_s\":1,\"backward_s\":2,\"recompute_s\":0.1,"
     "\"can_recompute\":true},{\"name\":\"b\",\"forward_s\":1,\"backward_s\":2}],\"units\":[{\"name\":\"u\","
-    "\"parameters\":5e3,\"block_bytes\":256,\"trainable\":false,\"uses\":[\"a\",{\"layer\":\"b\","
+    "\"parameters\":5e3,\"block_bytes\":256,\"dtype\":\"bf16\",\"trainable\":false,\"uses\":[\"a\",{\"layer\":\"b\","
     "\"backward_value\":false}]}],\"activations\":[{\"name\":\"a\",\"bytes\":64,\"recomputable\":true},{\"name\":\"x\","
     "\"bytes\":8,\"first\":\"forward a\",\"last\":\"backward b\",\"last_in_evaluation\":null},{\"name\":\"y\","
     "\"bytes\":8,\"first\":\"backward b\",\"last\":\"backward a\",\"last_in_evaluation\":null}],"

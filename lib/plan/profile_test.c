@@ -182,6 +182,7 @@ static void what_is_left_out_has_a_meaning(void **state)
     assert_int_equal(job->units[0].block_elements, 1 << 20);
     assert_int_equal(job->units[0].uses[0].layer, 0);
     assert_true(job->units[0].trainable && job->units[1].uses[1].backward_value);
+    assert_true(job->wire == SLUICE_FP32 && job->units[0].dtype == SLUICE_FP32);
     assert_int_equal(profile->parameters[1], 1500000);
     assert_int_equal(job->units[1].use_count, 2);
     assert_int_equal(job->activations[0].first_slot, 1);
@@ -272,6 +273,9 @@ static const struct {
     {"\"bytes_per_s\": 1e9", "\"all_gather\": {}", "$.link.bytes_per_s: is missing"},
     {"\"bytes_per_s\": 1e9", "\"reduce_scatter\": {\"latency_s\": 1}", "$.link.reduce_scatter.bytes_per_s: is missing"},
     {"\"world\": 4", "\"world\": 4, \"accumulate\": \"all\"", "$.accumulate: \"all\"; give \"last\" or \"each\""},
+    {"\"world\": 4", "\"world\": 4, \"wire\": \"fp16\"", "$.wire: \"fp16\"; give \"fp32\" or \"bf16\""},
+    {"1.5e6", "1.5e6, \"dtype\": \"half\"", "$.units[1].dtype: \"half\"; give \"fp32\" or \"bf16\""},
+    {"1.5e6", "1.5e6, \"dtype\": 16", "$.units[1].dtype: 16 is no text"},
     {"\"world\": 4", "\"world\": 4, \"optimizer_states\": 17", "$.optimizer_states: 17 states"},
     {"\"world\": 4", "\"world\": 4, \"workspaces\": [{\"name\": \"w\", \"bytes\": 1}]",
      "$.workspaces[0].layer: there is no layer \"w\""},

@@ -1,0 +1,159 @@
+/* The table of strategies against counts by hand: 640 elements on 4 ranks, an optimizer of two states. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "lib/plan/strategy_table.h"
+#include "lib/plan/times.h"
+
+#include <math.h>
+
+enum { ELEMENTS = 640, BLOCK = 256, RANKS = 4 };
+static const sluice_dtype fp32 = SLUICE_FP32, bf16 = SLUICE_BF16;
+
+typedef struct {
+    sluice_dtype dtype, wire;
+    uint32_t micro_batches;
+    bool each, barrier, frozen;
+    struct {
+        uint64_t resident, gradient, reduced, gathered; /* bytes; but for the first, of what comes and goes */
+    } of[SLC_STRATEGIES];
+} count;
+
+/* Values 4, gradient 4, states 8 an element; bf16: values 2, master 4, gradient 2 or 4, states 8. A quarter of what is
+ * sharded. */
+static const count counts[] = {
+    {fp32, bf16, 1, 0, 0, 0, {{10240, 0, 0, 0}, {6400, 0, 0, 0}, {3840, 2560, 0, 0}, {1920, 2560, 0, 2560}}},
+    {fp32, fp32, 1, 0, 1, 0, {{10240, 0, 0, 0}, {6400, 0, 0, 0}, {3840, 2560, 640, 0}, {1920, 2560, 640, 2560}}},
+    {fp32, fp32, 3, 1, 0, 0, {{10240, 0, 640, 0}, {6400, 0, 640, 0}, {3840, 2560, 640, 0}, {1920, 2560, 640, 2560}}},
+    {bf16, bf16, 1, 0, 0, 0, {{10240, 0, 0, 0}, {4480, 0, 0, 0}, {3200, 1280, 0, 0}, {2240, 1280, 0, 1280}}},
+    {bf16, fp32, 1, 0, 0, 0, {{11520, 0, 0, 0}, {5760, 0, 0, 0}, {3200, 2560, 0, 0}, {2240, 2560, 0, 1280}}},
+    {bf16, bf16, 3, 0, 0, 0, {{11520, 0, 0, 0}, {5760, 0, 0, 0}, {3200, 2560, 0, 0}, {2240, 2560, 0, 1280}}},
+    {bf16, bf16, 3, 0, 1, 0, {{11520, 0, 0, 0}, {5760, 0, 0, 0}, {3200, 2560, 640, 0}, {2240, 2560, 640, 1280}}},
+    {bf16, bf16, 1, 0, 1, 0, {{10240, 0, 0, 0}, {4480, 0, 0, 0}, {3200, 1280, 320, 0}, {2240, 1280, 320, 1280}}},
+    {bf16, bf16, 1, 1, 0, 0, {{10240, 0, 320, 0}, {4480, 0, 320, 0}, {3200, 1280, 320, 0}, {2240, 1280, 320, 1280}}},
+    {bf16, bf16, 3, 1, 0, 0, {{10240, 0, 2560, 0}, {4480, 0, 640, 0}, {3200, 1280, 640, 0}, {2240, 1280, 640, 1280}}},
+    {bf16, fp32, 3, 1, 0, 0, {{11520, 0, 640, 0}, {5760, 0, 640, 0}, {3200, 2560, 640, 0}, {2240, 2560, 640, 1280}}},
+    {fp32, bf16, 1, 0, 0, 1, {{2560, 0, 0, 0}, {2560, 0, 0, 0}, {2560, 0, 0, 0}, {640, 0, 0, 2560}}},
+    {bf16, bf16, 1, 0, 0, 1, {{1280, 0, 0, 0}, {1280, 0, 0, 0}, {1280, 0, 0, 0}, {320, 0, 0, 1280}}},
+};
+enum { COUNTS = sizeof counts / sizeof *counts };
+
+static slc_job job_of(const count *c)
+{
+    return (slc_job){.world = RANKS,
+                     .micro_batches = c->micro_batches,
+                     .each = c->each,
+                     .wire = c->wire,
+                     .barrier = c->barrier,
+                     .states = 2};
+}
+
+static slc_unit unit_of(const count *c)
+{
+    return (slc_unit){
+        .name = "u", .elements = ELEMENTS, .block_elements = BLOCK, .dtype = c->dtype, .trainable = !c->frozen};
+}
+
+static uint64_t bytes_of(const slc_job *job, const slc_unit *unit, slc_strategy strategy, slc_life life)
+{
+    slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
+    uint64_t bytes = 0;
+    for (uint32_t i = slc_memory_rows(job, unit, strategy, rows); i-- > 0;)
+        if (rows[i].life == life) bytes += slc_row_bytes(job, unit, &rows[i]);
+    return bytes;
+}
+
+static void memory_is_as_counted(void **state)
+{
+    (void)state;
+    for (int c = 0; c < COUNTS; c++) {
+        slc_job job = job_of(&counts[c]);
+        slc_unit unit = unit_of(&counts[c]);
+        for (int s = 0; s < SLC_STRATEGIES; s++) {
+            slc_strategy strategy = (slc_strategy)s;
+            uint64_t got[] = {
+                slc_resident_bytes(&job, &unit, strategy), bytes_of(&job, &unit, strategy, SLC_LIFE_GRADIENT),
+                bytes_of(&job, &unit, strategy, SLC_LIFE_REDUCED), bytes_of(&job, &unit, strategy, SLC_LIFE_WINDOW)};
+            uint64_t want[] = {counts[c].of[s].resident, counts[c].of[s].gradient, counts[c].of[s].reduced,
+                               counts[c].of[s].gathered};
+            for (int i = 0; i < 4; i++)
+                if (got[i] != want[i])
+                    fail_msg("row %d, %s, figure %d: %llu bytes, not %llu", c, slc_strategy_name(strategy), i,
+                             (unsigned long long)got[i], (unsigned long long)want[i]);
+        }
+    }
+}
+
+/* What a reduction, a gather of the gradient and a gather of values move. */
+static void operations_move_what_they_should(void **state)
+{
+    (void)state;
+    static const struct {
+        sluice_dtype dtype, wire;
+        uint32_t micro_batches;
+        bool each;
+        uint64_t reduction, gather_gradient, values;
+    } moves[] = {{fp32, bf16, 1, true, 2560, 2560, 2560},
+                 {bf16, bf16, 1, true, 1280, 1280, 1280},
+                 {bf16, fp32, 1, true, 2560, 2560, 1280},
+                 {bf16, bf16, 3, false, 2560, 2560, 1280},
+                 {bf16, bf16, 3, true, 1280, 2560, 1280}};
+    slc_times times = {.link = {.reduce_scatter = {0, 1e6}, .all_gather = {1e-3, 2e6}}};
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
+        count c = {.dtype = moves[i].dtype,
+                   .wire = moves[i].wire,
+                   .micro_batches = moves[i].micro_batches,
+                   .each = moves[i].each};
+        slc_job job = job_of(&c);
+        slc_unit unit = unit_of(&c);
+        const struct {
+            slc_item_kind kind;
+            uint64_t bytes;
+            double seconds; /* of N - 1 parts of N, and of N - 1 latencies */
+        } expected[] = {
+            {SLC_ITEM_REDUCE_SCATTER, moves[i].reduction, (double)moves[i].reduction * 0.75e-6},
+            {SLC_ITEM_ALL_REDUCE, moves[i].reduction, (double)moves[i].reduction * (0.75e-6 + 0.375e-6) + 3e-3},
+            {SLC_ITEM_GATHER_GRADIENT, moves[i].gather_gradient, (double)moves[i].gather_gradient * 0.375e-6 + 3e-3},
+            {SLC_ITEM_GATHER_VALUE, moves[i].values, (double)moves[i].values * 0.375e-6 + 3e-3},
+            {SLC_ITEM_GATHER_WINDOW, moves[i].values, (double)moves[i].values * 0.375e-6 + 3e-3}};
+        for (size_t k = 0; k < sizeof expected / sizeof *expected; k++) {
+            assert_int_equal(slc_operation_bytes(&job, &unit, expected[k].kind, ELEMENTS), expected[k].bytes);
+            double seconds = slc_operation_s(&job, &times, expected[k].kind, &unit, ELEMENTS);
+            assert_true(fabs(seconds - expected[k].seconds) < 1e-12);
+        }
+    }
+}
+
+/* 256, 256 and 128 elements. */
+static void blocks_begin_where_they_should(void **state)
+{
+    (void)state;
+    static const uint64_t wide[] = {0, 1024, 2048, 2560, 2560};
+    for (int narrow = 0; narrow < 2; narrow++) {
+        count c = {.dtype = narrow ? bf16 : fp32, .wire = bf16, .micro_batches = 1};
+        slc_job job = job_of(&c);
+        slc_unit unit = unit_of(&c);
+        for (uint64_t b = 0; b < 5; b++) {
+            uint64_t whole = wide[b] / (narrow ? 2 : 1);
+            assert_int_equal(slc_block_byte(&job, &unit, SLC_BUFFER_VALUE, false, b), whole);
+            assert_int_equal(slc_block_byte(&job, &unit, SLC_BUFFER_GRADIENT, false, b), whole);
+            assert_int_equal(slc_block_byte(&job, &unit, SLC_BUFFER_REDUCED, true, b), whole / RANKS);
+            assert_int_equal(slc_block_byte(&job, &unit, SLC_BUFFER_MASTER, true, b), wide[b] / RANKS);
+            assert_int_equal(slc_block_byte(&job, &unit, SLC_BUFFER_STATE, false, b), wide[b]);
+        }
+        job.units = &unit;
+        job.unit_count = 1;
+        assert_int_equal(slc_reading_bytes(&job), 1024);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_is_as_counted),
+                                       cmocka_unit_test(operations_move_what_they_should),
+                                       cmocka_unit_test(blocks_begin_where_they_should)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
