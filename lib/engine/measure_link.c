@@ -187,7 +187,7 @@ static sluice_status measure_line(lab *l, train_kind kind, double operation_s, s
 static sluice_status compute_piece(lab *l)
 {
     const float *in = (const float *)(void *)l->compute;
-    return slc_gelu_forward(&l->rt->compute, l->compute_elements, in,
+    return slc_gelu_forward(&l->rt->compute, SLC_GELU_TANH, SLUICE_FP32, l->compute_elements, in,
                             (float *)(void *)l->compute + l->compute_elements);
 }
 

@@ -3,6 +3,7 @@
 #include "lib/kernels/host.h"
 
 #include "lib/base/status.h"
+#include "lib/kernels/lanes.h"
 
 sluice_status slc_host_check(const slc_stream *stream, const char *kernel)
 {
@@ -37,4 +38,20 @@ void slc_host_run(const slc_stream *stream, uint64_t count, uint64_t grain, uint
 #endif
     for (uint32_t part = 0; part < parts; part++)
         kernel(args, part, border(count, unit, part, parts), border(count, unit, part + 1, parts));
+}
+
+bool slc_host_streams(const void *out, uint64_t bytes)
+{
+    const uint64_t kept = 16 << 20, line = 64;
+    return bytes > kept && (uintptr_t)out % line == 0;
+}
+
+void slc_host_add_sums(sluice_dtype dtype, uint64_t count, const float *sums, uint32_t parts, uint64_t stride,
+                       void *gradient, int fresh)
+{
+    for (uint64_t c = 0; c < count; c++) {
+        float sum = sums[c];
+        for (uint32_t part = 1; part < parts; part++) sum += sums[part * stride + c];
+        lanes_put_as(dtype, gradient, c, fresh ? sum : lanes_get_as(dtype, gradient, c) + sum);
+    }
 }

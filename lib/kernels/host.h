@@ -17,4 +17,13 @@ uint32_t slc_host_parts(const slc_stream *stream, uint64_t count, uint64_t grain
 void slc_host_run(const slc_stream *stream, uint64_t count, uint64_t grain, uint64_t unit, slc_range_kernel *kernel,
                   const void *args);
 
+/* Whether a kernel stores `bytes` of results at `out` past the cache: there are more than the cache would keep for who
+ * reads them, and sixteen elements of the smaller type are aligned. Not for results in place of an operand. */
+bool slc_host_streams(const void *out, uint64_t bytes);
+
+/* gradient[c] (+)= the sum over parts, in their order, of sums[part * stride + c]; c below count. Added in fp32 and
+ * rounded once; stored when fresh != 0. */
+void slc_host_add_sums(sluice_dtype dtype, uint64_t count, const float *sums, uint32_t parts, uint64_t stride,
+                       void *gradient, int fresh);
+
 #endif

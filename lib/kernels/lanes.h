@@ -5,6 +5,7 @@
 #define SLC_KERNEL_LANES_H
 
 #include <sluice/dtype.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -245,6 +246,12 @@ LANES_INLINE lanes_words part_round_bf16(lanes_part a)
     return (not_number & quiet) | (~not_number & rounded);
 }
 
+/* What storing and loading again would give. */
+LANES_INLINE lanes lanes_round_bf16(lanes a)
+{
+    LANES_EACH((lanes_part)(part_round_bf16(a.part[i]) & 0xffff0000u));
+}
+
 LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes a)
 {
 #if defined(__AVX512F__)
@@ -265,6 +272,21 @@ LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes a)
     lanes_store(wide, a);
     for (int i = 0; i < LANES; i++) narrow[i] = sluice_bf16_from_float(wide[i]);
     memcpy(p, narrow, sizeof narrow); /* p may lie where floats are */
+#endif
+}
+
+/* Past the cache; p is 32-byte aligned. */
+LANES_INLINE void lanes_stream_bf16(uint16_t *p, lanes a)
+{
+    uint16_t packed[LANES];
+    lanes_store_bf16(packed, a);
+#if defined(__AVX2__)
+    _mm256_stream_si256((__m256i *)(void *)p, _mm256_loadu_si256((const __m256i *)(const void *)packed));
+#elif defined(__x86_64__)
+    _mm_stream_si128((__m128i *)(void *)p, _mm_loadu_si128((const __m128i *)(const void *)packed));
+    _mm_stream_si128((__m128i *)(void *)(p + 8), _mm_loadu_si128((const __m128i *)(const void *)(packed + 8)));
+#else
+    memcpy(p, packed, sizeof packed);
 #endif
 }
 
@@ -303,6 +325,18 @@ LANES_INLINE void lanes_store_some_as(sluice_dtype dtype, void *p, uint64_t at, 
         lanes_store_bf16(padded, a);
         memcpy((uint16_t *)p + at, padded, left * sizeof *padded);
     }
+}
+
+/* Past the cache where `stream` and all sixteen are stored: p + at is then aligned to their bytes. End with
+ * lanes_stream_end. */
+LANES_INLINE void lanes_stream_some_as(sluice_dtype dtype, void *p, uint64_t at, uint64_t left, lanes a, bool stream)
+{
+    if (!stream || left < LANES)
+        lanes_store_some_as(dtype, p, at, left, a);
+    else if (dtype == SLUICE_BF16)
+        lanes_stream_bf16((uint16_t *)p + at, a);
+    else
+        lanes_stream((float *)p + at, a);
 }
 
 /* One element. */

@@ -187,8 +187,8 @@ static sluice_status norm(sluice_gpt2 *m, slc_gpt2_block *block, slc_gpt2_block_
 {
     const float *g = sluice_param_value(block->param[gamma]), *b = sluice_param_value(block->param[gamma + 1]);
     if (!g || !b) return SLUICE_ERR_ORDER;
-    return slc_layer_norm_forward(m->stream, m->rows, m->config.channels, x, residual, sum, g, b, SLC_GPT2_EPSILON, y,
-                                  mem->mean, mem->deviation);
+    return slc_layer_norm_forward(m->stream, SLUICE_FP32, m->rows, m->config.channels, x, residual, sum, g, b,
+                                  SLC_GPT2_EPSILON, y, mem->mean, mem->deviation);
 }
 
 /* Adds the norm's share to the stream's gradient, in place. */
@@ -200,8 +200,9 @@ static sluice_status norm_backward(sluice_gpt2 *m, slc_gpt2_block *block, slc_gp
     float *dg = sluice_param_gradient_fresh(block->param[gamma], &fresh_gamma);
     float *db = sluice_param_gradient_fresh(block->param[gamma + 1], &fresh_beta);
     if (!g || !dg || !db) return SLUICE_ERR_ORDER;
-    return slc_layer_norm_backward(m->stream, m->rows, m->config.channels, dy, x, g, mem->mean, mem->deviation, dstream,
-                                   dstream, dg, db, fresh_gamma && fresh_beta, mem->scratch);
+    return slc_layer_norm_backward(m->stream, SLUICE_FP32, SLUICE_FP32, m->rows, m->config.channels, dy, x, g,
+                                   mem->mean, mem->deviation, dstream, dstream, dg, db, fresh_gamma && fresh_beta,
+                                   mem->scratch);
 }
 
 /* Everything that backward reads. */
@@ -228,19 +229,20 @@ sluice_status slc_gpt2_block_forward(sluice_gpt2 *m, slc_gpt2_block *block)
     const block_memory mem = memory_of(m, block, SLUICE_FORWARD);
     uint64_t vector = m->rows * m->config.channels;
     status = forward_kept(m, block, &mem);
-    if (!status) status = slc_gelu_forward(m->stream, 4 * vector, mem.hidden, mem.wide);
+    if (!status) status = slc_gelu_forward(m->stream, SLC_GELU_TANH, SLUICE_FP32, 4 * vector, mem.hidden, mem.wide);
     if (!status) status = linear(m, block, MLP, mem.wide, mem.output, mem.scratch);
-    if (!status) status = slc_add(m->stream, vector, mem.output, mem.mid, mem.output);
+    if (!status) status = slc_add(m->stream, SLUICE_FP32, vector, mem.output, mem.mid, mem.output);
     return status ? status : sluice_forward_end(block->layer);
 }
 
 static sluice_status mlp_backward(sluice_gpt2 *m, slc_gpt2_block *block, float *dstream, const block_memory *mem)
 {
     uint64_t hidden = 4 * m->rows * m->config.channels;
-    sluice_status status = slc_gelu_forward(m->stream, hidden, mem->hidden, mem->wide);
+    sluice_status status = slc_gelu_forward(m->stream, SLC_GELU_TANH, SLUICE_FP32, hidden, mem->hidden, mem->wide);
     if (!status) status = linear_params(m, block, MLP, mem->wide, dstream, mem->scratch);
     if (!status) status = linear_input(m, block, MLP, dstream, mem->wide, mem->scratch);
-    if (!status) status = slc_gelu_backward(m->stream, hidden, mem->hidden, mem->wide, mem->wide);
+    if (!status)
+        status = slc_gelu_backward(m->stream, SLC_GELU_TANH, SLUICE_FP32, hidden, mem->hidden, mem->wide, mem->wide);
     if (!status) status = norm(m, block, SLC_GPT2_LN2_GAMMA, mem->mid, NULL, NULL, mem->narrow, mem);
     if (!status) status = linear_params(m, block, FC, mem->narrow, mem->wide, mem->scratch);
     if (!status) status = linear_input(m, block, FC, mem->wide, mem->narrow, mem->scratch);

@@ -149,8 +149,8 @@ static sluice_status chunk_logits(sluice_gpt2 *m, const head_memory *mem, uint64
     uint64_t channels = m->config.channels;
     slc_gemm_shape product = logits_shape(m, rows);
     sluice_status status =
-        slc_layer_norm_forward(m->stream, rows, channels, mem->input + first * channels, NULL, NULL, mem->gamma,
-                               mem->beta, SLC_GPT2_EPSILON, mem->normed, mem->mean, mem->deviation);
+        slc_layer_norm_forward(m->stream, SLUICE_FP32, rows, channels, mem->input + first * channels, NULL, NULL,
+                               mem->gamma, mem->beta, SLC_GPT2_EPSILON, mem->normed, mem->mean, mem->deviation);
     if (status) return status;
     return slc_gemm(m->stream, &product, mem->normed, mem->wte, NULL, NULL, mem->logits, mem->scratch,
                     m->head_scratch_bytes);
@@ -172,9 +172,10 @@ static sluice_status chunk_backward(sluice_gpt2 *m, const head_memory *mem, head
         status = slc_gemm(m->stream, &into_normed, mem->logits, mem->wte, NULL, NULL, mem->dnormed, mem->scratch,
                           m->head_scratch_bytes);
     if (!status)
-        status = slc_layer_norm_backward(m->stream, rows, channels, mem->dnormed, mem->input + first * channels,
-                                         mem->gamma, mem->mean, mem->deviation, NULL, grad->dstream + first * channels,
-                                         grad->dgamma, grad->dbeta, grad->fresh_norm, mem->scratch);
+        status = slc_layer_norm_backward(m->stream, SLUICE_FP32, SLUICE_FP32, rows, channels, mem->dnormed,
+                                         mem->input + first * channels, mem->gamma, mem->mean, mem->deviation, NULL,
+                                         grad->dstream + first * channels, grad->dgamma, grad->dbeta, grad->fresh_norm,
+                                         mem->scratch);
     grad->fresh_wte = grad->fresh_norm = false;
     return status;
 }

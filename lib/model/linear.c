@@ -53,7 +53,9 @@ sluice_status slc_linear_backward_params(slc_stream *stream, const slc_linear_sh
     if (!dw || !db) return SLUICE_ERR_ORDER;
     slc_gemm_shape product = weight_shape(shape, fresh_weight);
     sluice_status status = slc_gemm(stream, &product, x, dy, NULL, NULL, dw, scratch, scratch_bytes);
-    if (!status) status = slc_bias_backward(stream, shape->rows, shape->outputs, dy, db, fresh_bias, scratch);
+    if (!status)
+        status = slc_bias_backward(stream, SLUICE_FP32, SLUICE_FP32, shape->rows, shape->outputs, dy, 0, db, fresh_bias,
+                                   scratch);
     return status;
 }
 

@@ -6,21 +6,43 @@
 
 enum { GRAIN = 8192 };
 
-static sluice_status run(slc_stream *stream, uint64_t count, const float *x, const float *dy, float *out)
+static sluice_status run(slc_stream *stream, slc_gelu_function function, sluice_dtype dtype, uint64_t count,
+                         const void *x, const void *dy, void *out)
 {
     sluice_status status = slc_host_check(stream, "gelu");
     if (status) return status;
-    slc_gelu_args args = {.x = x, .dy = dy, .out = out};
+    bool in_place = out == x || out == dy;
+    const slc_gelu_args args = {.function = function,
+                                .dtype = dtype,
+                                .x = x,
+                                .dy = dy,
+                                .out = out,
+                                .stream = !in_place && slc_host_streams(out, count * sluice_dtype_bytes(dtype))};
     slc_host_run(stream, count, GRAIN, 16, SLC_ISA_PICK(slc_gelu_range), &args);
     return SLUICE_OK;
 }
 
-sluice_status slc_gelu_forward(slc_stream *stream, uint64_t count, const float *x, float *y)
+sluice_status slc_gelu_forward(slc_stream *stream, slc_gelu_kind kind, sluice_dtype dtype, uint64_t count,
+                               const void *x, void *y)
 {
-    return run(stream, count, x, NULL, y);
+    slc_gelu_function function = kind == SLC_GELU_ERF ? SLC_GELU_ERF_FORWARD : SLC_GELU_TANH_FORWARD;
+    return run(stream, function, dtype, count, x, x, y);
 }
 
-sluice_status slc_gelu_backward(slc_stream *stream, uint64_t count, const float *x, const float *dy, float *dx)
+sluice_status slc_gelu_backward(slc_stream *stream, slc_gelu_kind kind, sluice_dtype dtype, uint64_t count,
+                                const void *x, const void *dy, void *dx)
 {
-    return run(stream, count, x, dy, dx);
+    slc_gelu_function function = kind == SLC_GELU_ERF ? SLC_GELU_ERF_BACKWARD : SLC_GELU_TANH_BACKWARD;
+    return run(stream, function, dtype, count, x, dy, dx);
+}
+
+sluice_status slc_tanh_forward(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, void *y)
+{
+    return run(stream, SLC_TANH_FORWARD, dtype, count, x, x, y);
+}
+
+sluice_status slc_tanh_backward(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *y, const void *dy,
+                                void *dx)
+{
+    return run(stream, SLC_TANH_BACKWARD, dtype, count, y, dy, dx);
 }

@@ -1,12 +1,24 @@
-/* GELU, tanh approximation, Hendrycks & Gimpel, arXiv 1606.08415:
- * y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). `count` elements. */
+/* GELU, Hendrycks & Gimpel, arXiv 1606.08415, and tanh. All are elementwise over `count` elements. */
 #ifndef SLC_KERNEL_GELU_H
 #define SLC_KERNEL_GELU_H
 
 #include "lib/kernels/kernel.h"
 
-sluice_status slc_gelu_forward(slc_stream *stream, uint64_t count, const float *x, float *y); /* y may be x */
+typedef enum {
+    SLC_GELU_TANH, /* y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): GPT-2's gelu_new */
+    SLC_GELU_ERF,  /* y = x/2 (1 + erf(x / sqrt 2)): gelu of BERT, ViT and BEiT */
+} slc_gelu_kind;
+
+sluice_status slc_gelu_forward(slc_stream *stream, slc_gelu_kind kind, sluice_dtype dtype, uint64_t count,
+                               const void *x, void *y); /* y may be x */
 /* dx = dy * gelu'(x); dx may be dy. */
-sluice_status slc_gelu_backward(slc_stream *stream, uint64_t count, const float *x, const float *dy, float *dx);
+sluice_status slc_gelu_backward(slc_stream *stream, slc_gelu_kind kind, sluice_dtype dtype, uint64_t count,
+                                const void *x, const void *dy, void *dx);
+
+sluice_status slc_tanh_forward(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x,
+                               void *y); /* y may be x */
+/* dx = dy (1 - y^2), y what forward gave; dx may be dy. */
+sluice_status slc_tanh_backward(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *y, const void *dy,
+                                void *dx);
 
 #endif

@@ -1,20 +1,23 @@
 /* (1 + tanh u) / 2 is the logistic function of 2u, which has no cancellation where x is very negative:
- * y = x s(2u), dy/dx = s + x s (1 - s) 2u'. */
+ * y = x s(2u), dy/dx = s + x s (1 - s) 2u'. With erf: y = x P(x), dy/dx = P + x p, p the density. */
 #include "lib/kernels/gelu/gelu_cpu.h"
 
+#include "lib/kernels/lanes_map.h"
 #include "lib/kernels/lanes_math.h"
 
 static const float two_root = 1.5957691216057308f;       /* 2 sqrt(2/pi) */
 static const float two_root_cubic = 0.0713548162726002f; /* 2 sqrt(2/pi) 0.044715 */
+static const float one_root = 0.3989422804014327f;       /* 1 / sqrt(2 pi) */
 
-LANES_INLINE lanes forward(lanes x)
+LANES_INLINE lanes tanh_form(lanes x, lanes unused)
 {
+    (void)unused;
     lanes square = lanes_mul(x, x);
     lanes u2 = lanes_mul(x, lanes_fma(lanes_set(two_root_cubic), square, lanes_set(two_root)));
     return lanes_mul(x, lanes_logistic(u2));
 }
 
-LANES_INLINE lanes backward(lanes x, lanes dy)
+LANES_INLINE lanes tanh_form_backward(lanes x, lanes dy)
 {
     lanes square = lanes_mul(x, x);
     lanes u2 = lanes_mul(x, lanes_fma(lanes_set(two_root_cubic), square, lanes_set(two_root)));
@@ -24,22 +27,48 @@ LANES_INLINE lanes backward(lanes x, lanes dy)
     return lanes_mul(dy, lanes_fma(x, bend, s));
 }
 
-LANES_INLINE void some(const slc_gelu_args *args, uint64_t at, uint64_t left)
+LANES_INLINE lanes erf_form(lanes x, lanes unused)
 {
-    lanes x = lanes_load_some(args->x + at, left, 0.0f);
-    lanes y = args->dy ? backward(x, lanes_load_some(args->dy + at, left, 0.0f)) : forward(x);
-    lanes_store_some(args->out + at, left, y);
+    (void)unused;
+    return lanes_mul(x, lanes_normal(x).below);
+}
+
+LANES_INLINE lanes erf_form_backward(lanes x, lanes dy)
+{
+    lanes_normal_value normal = lanes_normal(x);
+    return lanes_mul(dy, lanes_fma(lanes_mul(x, lanes_set(one_root)), normal.bell, normal.below));
+}
+
+LANES_INLINE lanes plain_tanh(lanes x, lanes unused)
+{
+    (void)unused;
+    return lanes_tanh(x);
+}
+
+LANES_INLINE lanes plain_tanh_backward(lanes y, lanes dy)
+{
+    return lanes_mul(dy, lanes_fma(lanes_sub(lanes_set(0.0f), y), y, lanes_set(1.0f)));
+}
+
+LANES_INLINE void by_function(sluice_dtype dtype, const slc_gelu_args *args, uint64_t first, uint64_t last)
+{
+    const lanes_map_args map = {args->x, args->dy, args->out, args->stream};
+    switch (args->function) {
+    case SLC_GELU_TANH_FORWARD: lanes_map(dtype, dtype, &map, first, last, tanh_form); break;
+    case SLC_GELU_TANH_BACKWARD: lanes_map(dtype, dtype, &map, first, last, tanh_form_backward); break;
+    case SLC_GELU_ERF_FORWARD: lanes_map(dtype, dtype, &map, first, last, erf_form); break;
+    case SLC_GELU_ERF_BACKWARD: lanes_map(dtype, dtype, &map, first, last, erf_form_backward); break;
+    case SLC_TANH_FORWARD: lanes_map(dtype, dtype, &map, first, last, plain_tanh); break;
+    case SLC_TANH_BACKWARD: lanes_map(dtype, dtype, &map, first, last, plain_tanh_backward); break;
+    }
 }
 
 void SLC_ISA(slc_gelu_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
-    const slc_gelu_args args = *(const slc_gelu_args *)context;
-    uint64_t at = first;
-    if (args.dy)
-        for (; at + LANES <= last; at += LANES)
-            lanes_store(args.out + at, backward(lanes_load(args.x + at), lanes_load(args.dy + at)));
+    const slc_gelu_args *args = context;
+    if (args->dtype == SLUICE_BF16)
+        by_function(SLUICE_BF16, args, first, last);
     else
-        for (; at + LANES <= last; at += LANES) lanes_store(args.out + at, forward(lanes_load(args.x + at)));
-    if (at < last) some(&args, at, last - at);
+        by_function(SLUICE_FP32, args, first, last);
 }

@@ -1,43 +1,88 @@
-/* GELU and its derivative against float64, in place too, with equal bits for every instruction set. */
+/* GELU, tanh and their derivatives against float64, in place too, with equal bits for every instruction set and number
+ * of threads. */
 #include "lib/kernels/gelu/gelu.h"
 #include "lib/kernels/gelu/gelu_ref.h"
 #include "lib/kernels/kernel_test.h"
 
-static void check(uint64_t count, float range, uint32_t threads, float *first[2])
+typedef struct {
+    uint64_t count;
+    float low, high;
+} inputs;
+
+enum { PLAIN_TANH = 2, FUNCTIONS = 3 }; /* behind the two kinds of GELU */
+
+static void reference(int function, uint64_t count, const double *x, const double *dy, double *y, double *dx)
 {
+    if (function == PLAIN_TANH) {
+        slc_tanh_forward_ref(count, x, y);
+    } else {
+        slc_gelu_forward_ref((slc_gelu_kind)function, count, x, y);
+        slc_gelu_backward_ref((slc_gelu_kind)function, count, x, dy, dx);
+    }
+}
+
+static void forward(slc_stream *stream, int function, sluice_dtype dtype, uint64_t count, const void *x, void *y)
+{
+    assert_int_equal(function == PLAIN_TANH ? slc_tanh_forward(stream, dtype, count, x, y)
+                                            : slc_gelu_forward(stream, (slc_gelu_kind)function, dtype, count, x, y),
+                     SLUICE_OK);
+}
+
+static void backward(slc_stream *stream, int function, sluice_dtype dtype, uint64_t count, const void *x,
+                     const void *dy, void *dx)
+{
+    assert_int_equal(function == PLAIN_TANH
+                         ? slc_tanh_backward(stream, dtype, count, x, dy, dx)
+                         : slc_gelu_backward(stream, (slc_gelu_kind)function, dtype, count, x, dy, dx),
+                     SLUICE_OK);
+}
+
+static void check(int function, sluice_dtype dtype, inputs in, uint32_t threads, float *first[2])
+{
+    const uint64_t count = in.count;
     slc_stream stream = test_stream(threads);
-    float *x = test_uniform_floats(count, -range, range, 1), *dy = test_uniform_floats(count, -1, 1, 2);
-    float *y = test_floats(count), *dx = test_floats(count);
-    double *x64 = test_widen(count, x), *dy64 = test_widen(count, dy), *y64 = test_doubles(count),
-           *dx64 = test_doubles(count);
-    slc_gelu_forward_ref(count, x64, y64);
-    slc_gelu_backward_ref(count, x64, dy64, dx64);
+    void *x = test_uniform_typed(dtype, count, in.low, in.high, 1), *dy = test_uniform_typed(dtype, count, -1, 1, 2);
+    void *y = test_floats(count), *dx = test_floats(count);
+    double *x64 = test_widen_typed(dtype, count, x), *dy64 = test_widen_typed(dtype, count, dy),
+           *y64 = test_doubles(count), *dx64 = test_doubles(count);
+    reference(function, count, x64, dy64, y64, dx64);
 
-    assert_int_equal(slc_gelu_forward(&stream, count, x, y), SLUICE_OK);
-    assert_int_equal(slc_gelu_backward(&stream, count, x, dy, dx), SLUICE_OK);
-    test_close("y", count, y, y64, 1e-6);
-    test_close("dx", count, dx, dx64, 1e-6);
-    test_same_bits("y", count, y, &first[0]);
-    test_same_bits("dx", count, dx, &first[1]);
+    forward(&stream, function, dtype, count, x, y);
+    const void *read = function == PLAIN_TANH ? y : x; /* tanh's derivative is a function of its result */
+    if (function == PLAIN_TANH) {
+        double *rounded = test_widen_typed(dtype, count, y);
+        slc_tanh_backward_ref(count, rounded, dy64, dx64);
+        free(rounded);
+    }
+    backward(&stream, function, dtype, count, read, dy, dx);
+    test_close_typed("y", dtype, count, y, y64, 1e-6, 2e-3);
+    test_close_typed("dx", dtype, count, dx, dx64, 1e-6, 2e-3);
+    test_same_bits_typed("y", dtype, count, y, &first[0]);
+    test_same_bits_typed("dx", dtype, count, dx, &first[1]);
 
-    assert_int_equal(slc_gelu_backward(&stream, count, x, dy, dy), SLUICE_OK);
-    assert_int_equal(slc_gelu_forward(&stream, count, x, x), SLUICE_OK);
-    test_same_bits("y in place", count, x, &first[0]);
-    test_same_bits("dx in place", count, dy, &first[1]);
+    backward(&stream, function, dtype, count, read, dy, dy);
+    forward(&stream, function, dtype, count, x, x);
+    test_same_bits_typed("y in place", dtype, count, x, &first[0]);
+    test_same_bits_typed("dx in place", dtype, count, dy, &first[1]);
     free(x), free(dy), free(y), free(dx), free(x64), free(dy64), free(y64), free(dx64);
     slc_stream_destroy(&stream);
 }
 
+/* The ranges of far negative numbers hold results that are tiny throughout: there the bar is a relative one. */
 static void agrees_with_float64(void **state)
 {
     (void)state;
-    const uint64_t counts[] = {1, 8, 15, 16, 17, 64, 197, 512, 50001};
-    const float ranges[] = {1e-3f, 1, 5, 30};
+    const uint64_t counts[] = {1, 8, 15, 16, 17, 64, 197, 512, 1000, 1024, 50001};
+    const float ranges[][2] = {{-1e-3f, 1e-3f}, {-1, 1}, {-5, 5}, {-30, 30}, {-6, -3}, {-9, -7}, {-12.5f, -11.5f}};
+    for (int function = 0; function < FUNCTIONS; function++) TEST_EACH_DTYPE(dtype)
     for (size_t c = 0; c < TEST_COUNT_OF(counts); c++)
         for (size_t r = 0; r < TEST_COUNT_OF(ranges); r++) {
+            const inputs in = {counts[c], ranges[r][0], ranges[r][1]};
+            if (function == SLC_GELU_TANH && in.high < -6) continue; /* its exponent is a polynomial of large terms */
+            if (function == PLAIN_TANH && in.high < -1) continue;    /* 1 - y^2 of a y rounded to 1 */
             float *first[2] = {0};
             TEST_EACH_ISA(isa)
-            for (uint32_t threads = 1; threads <= 2; threads++) check(counts[c], ranges[r], threads, first);
+            for (uint32_t threads = 1; threads <= 2; threads++) check(function, dtype, in, threads, first);
             free(first[0]), free(first[1]);
         }
 }
@@ -46,18 +91,46 @@ static void extremes_saturate(void **state)
 {
     (void)state;
     slc_stream stream = test_stream(1);
+    for (int kind = SLC_GELU_TANH; kind <= SLC_GELU_ERF; kind++) TEST_EACH_ISA(isa)
+        {
+            float x[] = {-1e30f, -1000, -100, 0, 100, 1000, 1e18f, NAN}, dy[] = {1, 1, 1, 1, 1, 1, 1, 1}, y[8], dx[8];
+            forward(&stream, kind, SLUICE_FP32, 8, x, y);
+            backward(&stream, kind, SLUICE_FP32, 8, x, dy, dx);
+            for (int i = 0; i < 4; i++) assert_true(y[i] == 0.0f);
+            for (int i = 4; i < 7; i++) assert_true(y[i] == x[i]);
+            for (int i = 1; i < 3; i++) assert_true(dx[i] == 0.0f);
+            assert_true(dx[3] == 0.5f && dx[4] == 1.0f && dx[5] == 1.0f);
+            assert_true(isnan(y[7]) && isnan(dx[7]));
+        }
     TEST_EACH_ISA(isa)
     {
-        float x[] = {-1e30f, -1000, -100, 0, 100, 1000, 1e18f, NAN}, dy[] = {1, 1, 1, 1, 1, 1, 1, 1}, y[8], dx[8];
-        slc_gelu_forward(&stream, 8, x, y);
-        slc_gelu_backward(&stream, 8, x, dy, dx);
-        for (int i = 0; i < 4; i++) assert_true(y[i] == 0.0f);
-        for (int i = 4; i < 7; i++) assert_true(y[i] == x[i]);
-        for (int i = 1; i < 3; i++) assert_true(dx[i] == 0.0f);
-        assert_true(dx[3] == 0.5f && dx[4] == 1.0f && dx[5] == 1.0f);
-        assert_true(isnan(y[7]) && isnan(dx[7]));
+        float x[] = {-INFINITY, -50, -0.0f, 0, 50, INFINITY, NAN}, y[7];
+        forward(&stream, PLAIN_TANH, SLUICE_FP32, 7, x, y);
+        assert_true(y[0] == -1 && y[1] == -1 && signbit(y[2]) && y[2] == 0 && y[3] == 0 && y[4] == 1 && y[5] == 1);
+        assert_true(isnan(y[6]));
     }
     slc_stream_destroy(&stream);
+}
+
+/* Above 16 MiB results are stored past the cache; a piece of them has the same bits as alone. */
+static void large_as_small(void **state)
+{
+    (void)state;
+    const uint64_t count = (16 << 20) / 2 + 1000, from = 4096 * 3, piece = 1000;
+    TEST_EACH_DTYPE(dtype) TEST_EACH_ISA(isa)
+    {
+        slc_stream stream = test_stream(2);
+        char *x = test_uniform_typed(dtype, count, -5, 5, 1), *y = (char *)test_floats(count),
+             *alone = (char *)test_floats(piece);
+        const size_t size = sluice_dtype_bytes(dtype), last = (count - piece) * size;
+        forward(&stream, SLC_GELU_TANH, dtype, count, x, y);
+        forward(&stream, SLC_GELU_TANH, dtype, piece, x + from * size, alone);
+        assert_memory_equal(alone, y + from * size, piece * size);
+        forward(&stream, SLC_GELU_TANH, dtype, piece, x + last, alone);
+        assert_memory_equal(alone, y + last, piece * size);
+        free(x), free(y), free(alone);
+        slc_stream_destroy(&stream);
+    }
 }
 
 int main(void)
@@ -65,6 +138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_float64),
         cmocka_unit_test(extremes_saturate),
+        cmocka_unit_test(large_as_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

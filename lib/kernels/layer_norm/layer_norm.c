@@ -11,22 +11,31 @@ static uint64_t grain_rows(uint64_t channels)
     return 1 + GRAIN_ELEMENTS / (channels ? channels : 1);
 }
 
-sluice_status slc_layer_norm_forward(slc_stream *stream, uint64_t rows, uint64_t channels, const float *x,
-                                     const float *residual, float *sum, const float *gamma, const float *beta,
-                                     float epsilon, float *y, float *mean, float *rstd)
+static bool streams(sluice_dtype dtype, uint64_t rows, uint64_t channels, const void *out)
+{
+    return channels % 16 == 0 && slc_host_streams(out, rows * channels * sluice_dtype_bytes(dtype));
+}
+
+sluice_status slc_layer_norm_forward(slc_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
+                                     const void *x, const void *residual, void *sum, const void *gamma,
+                                     const void *beta, float epsilon, void *y, float *mean, float *rstd)
 {
     sluice_status status = slc_host_check(stream, "layer_norm_forward");
     if (status) return status;
-    slc_layer_norm_forward_args args = {.channels = channels,
-                                        .x = x,
-                                        .residual = residual,
-                                        .gamma = gamma,
-                                        .beta = beta,
-                                        .epsilon = epsilon,
-                                        .sum = sum,
-                                        .y = y,
-                                        .mean = mean,
-                                        .rstd = rstd};
+    const slc_layer_norm_forward_args args = {.dtype = dtype,
+                                              .channels = channels,
+                                              .x = x,
+                                              .residual = residual,
+                                              .gamma = gamma,
+                                              .beta = beta,
+                                              .epsilon = epsilon,
+                                              .sum = sum,
+                                              .y = y,
+                                              .mean = mean,
+                                              .rstd = rstd,
+                                              .stream_sum = residual && sum != x && sum != residual &&
+                                                            streams(dtype, rows, channels, sum),
+                                              .stream_y = y != x && y != residual && streams(dtype, rows, channels, y)};
     slc_host_run(stream, rows, grain_rows(channels), 1, SLC_ISA_PICK(slc_layer_norm_forward_range), &args);
     return SLUICE_OK;
 }
@@ -36,33 +45,29 @@ uint64_t slc_layer_norm_backward_workspace_bytes(const slc_stream *stream, uint6
     return (uint64_t)slc_host_parts(stream, rows, grain_rows(channels)) * 2 * channels * sizeof(float);
 }
 
-sluice_status slc_layer_norm_backward(slc_stream *stream, uint64_t rows, uint64_t channels, const float *dy,
-                                      const float *x, const float *gamma, const float *mean, const float *rstd,
-                                      const float *dx_add, float *dx_out, float *dgamma, float *dbeta, int fresh,
-                                      void *workspace)
+sluice_status slc_layer_norm_backward(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
+                                      uint64_t channels, const void *dy, const void *x, const void *gamma,
+                                      const float *mean, const float *rstd, const void *dx_add, void *dx_out,
+                                      void *dgamma, void *dbeta, int fresh, void *workspace)
 {
     sluice_status status = slc_host_check(stream, "layer_norm_backward");
     if (status) return status;
-    slc_layer_norm_backward_args args = {.channels = channels,
-                                         .dy = dy,
-                                         .x = x,
-                                         .gamma = gamma,
-                                         .mean = mean,
-                                         .rstd = rstd,
-                                         .dx_add = dx_add,
-                                         .dx_out = dx_out,
-                                         .partials = workspace};
+    const slc_layer_norm_backward_args args = {.dtype = dtype,
+                                               .channels = channels,
+                                               .dy = dy,
+                                               .x = x,
+                                               .gamma = gamma,
+                                               .mean = mean,
+                                               .rstd = rstd,
+                                               .dx_add = dx_add,
+                                               .dx_out = dx_out,
+                                               .partials = workspace,
+                                               .stream = dx_out != dx_add && dx_out != dy && dx_out != x &&
+                                                         streams(dtype, rows, channels, dx_out)};
     slc_host_run(stream, rows, grain_rows(channels), 1, SLC_ISA_PICK(slc_layer_norm_backward_range), &args);
 
     uint32_t parts = slc_host_parts(stream, rows, grain_rows(channels));
-    for (uint64_t c = 0; c < channels; c++) {
-        float gamma_sum = args.partials[c], beta_sum = args.partials[channels + c];
-        for (uint32_t part = 1; part < parts; part++) {
-            gamma_sum += args.partials[(uint64_t)part * 2 * channels + c];
-            beta_sum += args.partials[((uint64_t)part * 2 + 1) * channels + c];
-        }
-        dgamma[c] = fresh ? gamma_sum : dgamma[c] + gamma_sum;
-        dbeta[c] = fresh ? beta_sum : dbeta[c] + beta_sum;
-    }
+    slc_host_add_sums(gradient, channels, args.partials, parts, 2 * channels, dgamma, fresh);
+    slc_host_add_sums(gradient, channels, args.partials + channels, parts, 2 * channels, dbeta, fresh);
     return SLUICE_OK;
 }

@@ -6,19 +6,20 @@
 
 #include "lib/kernels/kernel.h"
 
-/* x: input. If `residual` is not NULL: sum = x + residual is what is normalised, and is stored to `sum` (may be x or
- * residual itself). With residual NULL, `sum` is not used. mean, rstd: one a row, kept for backward. */
-sluice_status slc_layer_norm_forward(slc_stream *stream, uint64_t rows, uint64_t channels, const float *x,
-                                     const float *residual, float *sum, const float *gamma, const float *beta,
-                                     float epsilon, float *y, float *mean, float *rstd);
+/* x: input. If `residual` is not NULL: sum = x + residual is stored to `sum` (may be x or residual itself) and what is
+ * normalised is `sum` as stored: doing it again from `sum` alone gives the same bits. With residual NULL, `sum` is not
+ * used. mean, rstd: one fp32 a row, kept for backward. y may be x or residual, but not sum. */
+sluice_status slc_layer_norm_forward(slc_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
+                                     const void *x, const void *residual, void *sum, const void *gamma,
+                                     const void *beta, float epsilon, void *y, float *mean, float *rstd);
 
 /* x: what was normalised. dx_out = d(loss)/dx (+ dx_add if not NULL: the gradient that arrives along the residual path;
- * may be dx_out itself). dgamma, dbeta: added to; with fresh != 0 stored.
+ * may be dx_out itself); dx_out may be dy. dgamma, dbeta: added to; with fresh != 0 stored.
  * workspace: slc_layer_norm_backward_workspace_bytes. */
 uint64_t slc_layer_norm_backward_workspace_bytes(const slc_stream *stream, uint64_t rows, uint64_t channels);
-sluice_status slc_layer_norm_backward(slc_stream *stream, uint64_t rows, uint64_t channels, const float *dy,
-                                      const float *x, const float *gamma, const float *mean, const float *rstd,
-                                      const float *dx_add, float *dx_out, float *dgamma, float *dbeta, int fresh,
-                                      void *workspace);
+sluice_status slc_layer_norm_backward(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
+                                      uint64_t channels, const void *dy, const void *x, const void *gamma,
+                                      const float *mean, const float *rstd, const void *dx_add, void *dx_out,
+                                      void *dgamma, void *dbeta, int fresh, void *workspace);
 
 #endif

@@ -1,5 +1,6 @@
-/* A row stays in the first-level cache, so mean, variance and output are passes of their own over it. Backward keeps
- * the column sums of its rows in the workspace. Memory sets the pace: no fused multiply-add. */
+/* A row stays in the first-level cache, so mean, variance and output are passes of their own over it; what passes read
+ * again of a row is kept in fp32, so that it is converted once. Backward keeps the column sums of its rows in the
+ * workspace. Memory sets the pace: no fused multiply-add. */
 #include "lib/kernels/layer_norm/layer_norm_cpu.h"
 
 #include "lib/kernels/lanes.h"
@@ -34,30 +35,36 @@ LANES_INLINE float sums_join(const sums *s)
         if (at_ < (count)) step(at_, (count)-at_, 0);                                                                  \
     } while (0)
 
-LANES_INLINE float row_add(uint64_t count, const float *x, const float *residual, float *out)
+enum { ROW_MOST = 4096 }; /* channels that are kept; more are read from memory again */
+
+/* Stores the sum, rounded, where there is a residual; `row` (or NULL) gets what is normalised. Gives its total. */
+LANES_INLINE float row_add(sluice_dtype dtype, const slc_layer_norm_forward_args *args, uint64_t base, float *row)
 {
+    const slc_layer_norm_forward_args a = *args;
     sums s = sums_zero();
 #define STEP(at, left, which)                                                                                          \
     do {                                                                                                               \
-        lanes v = lanes_load_some(x + (at), left, 0.0f);                                                               \
-        if (residual) {                                                                                                \
-            v = lanes_add(v, lanes_load_some(residual + (at), left, 0.0f));                                            \
-            lanes_store_some(out + (at), left, v);                                                                     \
+        lanes v = lanes_load_some_as(dtype, a.x, base + (at), left, 0.0f);                                             \
+        if (a.residual) {                                                                                              \
+            v = lanes_add(v, lanes_load_some_as(dtype, a.residual, base + (at), left, 0.0f));                          \
+            if (dtype == SLUICE_BF16) v = lanes_round_bf16(v);                                                         \
+            lanes_stream_some_as(dtype, a.sum, base + (at), left, v, a.stream_sum);                                    \
         }                                                                                                              \
+        if (row) lanes_store_some(row + (at), left, v);                                                                \
         s.chain[which] = lanes_add(s.chain[which], v);                                                                 \
     } while (0)
-    OVER_ROW(count, STEP);
+    OVER_ROW(a.channels, STEP);
 #undef STEP
     return sums_join(&s);
 }
 
-LANES_INLINE float row_squares(uint64_t count, const float *x, float mean)
+LANES_INLINE float row_squares(sluice_dtype dtype, uint64_t count, const void *x, uint64_t base, float mean)
 {
     sums s = sums_zero();
     lanes m = lanes_set(mean);
 #define STEP(at, left, which)                                                                                          \
     do {                                                                                                               \
-        lanes d = lanes_sub(lanes_load_some(x + (at), left, mean), m);                                                 \
+        lanes d = lanes_sub(lanes_load_some_as(dtype, x, base + (at), left, mean), m);                                 \
         s.chain[which] = lanes_add(s.chain[which], lanes_mul(d, d));                                                   \
     } while (0)
     OVER_ROW(count, STEP);
@@ -65,59 +72,76 @@ LANES_INLINE float row_squares(uint64_t count, const float *x, float mean)
     return sums_join(&s);
 }
 
-LANES_INLINE void row_normalise(const slc_layer_norm_forward_args *args, const float *x, float mean, float rstd,
-                                float *y)
+/* x at `from` becomes y at `base` */
+LANES_INLINE void row_normalise(sluice_dtype in, sluice_dtype dtype, const slc_layer_norm_forward_args *args,
+                                const void *x, uint64_t from, uint64_t base, float mean, float rstd)
 {
+    const slc_layer_norm_forward_args a = *args;
     lanes m = lanes_set(mean), r = lanes_set(rstd);
-    const float *gamma = args->gamma, *beta = args->beta;
 #define STEP(at, left, which)                                                                                          \
     do {                                                                                                               \
-        lanes hat = lanes_mul(lanes_sub(lanes_load_some(x + (at), left, 0.0f), m), r);                                 \
-        lanes scaled = lanes_mul(hat, lanes_load_some(gamma + (at), left, 0.0f));                                      \
-        lanes_store_some(y + (at), left, lanes_add(scaled, lanes_load_some(beta + (at), left, 0.0f)));                 \
+        lanes hat = lanes_mul(lanes_sub(lanes_load_some_as(in, x, from + (at), left, 0.0f), m), r);                    \
+        lanes scaled = lanes_mul(hat, lanes_load_some_as(dtype, a.gamma, at, left, 0.0f));                             \
+        lanes y = lanes_add(scaled, lanes_load_some_as(dtype, a.beta, at, left, 0.0f));                                \
+        lanes_stream_some_as(dtype, a.y, base + (at), left, y, a.stream_y);                                            \
     } while (0)
-    OVER_ROW(args->channels, STEP);
+    OVER_ROW(a.channels, STEP);
 #undef STEP
+}
+
+/* `in`: the type of what the later passes read, `row` or memory. */
+LANES_INLINE void forward_row(sluice_dtype in, sluice_dtype dtype, const slc_layer_norm_forward_args *args,
+                              uint64_t index, float *row)
+{
+    const uint64_t channels = args->channels, base = index * channels, from = row ? 0 : base;
+    float mean = row_add(dtype, args, base, row) / (float)channels;
+    const void *x = row ? row : args->residual ? args->sum : args->x;
+    float squares = row_squares(in, channels, x, from, mean);
+    float rstd = 1.0f / __builtin_sqrtf(squares / (float)channels + args->epsilon);
+    row_normalise(in, dtype, args, x, from, base, mean, rstd);
+    args->mean[index] = mean;
+    args->rstd[index] = rstd;
+}
+
+LANES_INLINE void forward(sluice_dtype dtype, const slc_layer_norm_forward_args *args, uint64_t first, uint64_t last)
+{
+    float row[ROW_MOST];
+    if (args->channels <= ROW_MOST)
+        for (uint64_t index = first; index < last; index++) forward_row(SLUICE_FP32, dtype, args, index, row);
+    else
+        for (uint64_t index = first; index < last; index++) forward_row(dtype, dtype, args, index, NULL);
+    if (args->stream_sum || args->stream_y) lanes_stream_end();
 }
 
 void SLC_ISA(slc_layer_norm_forward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
-    const slc_layer_norm_forward_args args = *(const slc_layer_norm_forward_args *)context;
-    const uint64_t channels = args.channels;
-    for (uint64_t row = first; row < last; row++) {
-        const float *x = args.x + row * channels;
-        float total;
-        if (args.residual) {
-            float *sum = args.sum + row * channels;
-            total = row_add(channels, x, args.residual + row * channels, sum);
-            x = sum;
-        } else {
-            total = row_add(channels, x, NULL, NULL);
-        }
-        float mean = total / (float)channels;
-        float rstd = 1.0f / __builtin_sqrtf(row_squares(channels, x, mean) / (float)channels + args.epsilon);
-        row_normalise(&args, x, mean, rstd, args.y + row * channels);
-        args.mean[row] = mean;
-        args.rstd[row] = rstd;
-    }
+    const slc_layer_norm_forward_args *args = context;
+    if (args->dtype == SLUICE_BF16)
+        forward(SLUICE_BF16, args, first, last);
+    else
+        forward(SLUICE_FP32, args, first, last);
 }
 
 typedef struct {
-    const float *dy, *x, *gamma;
+    const slc_layer_norm_backward_args *args;
+    uint64_t base;
     float mean, rstd;
 } row_in;
 
 /* Adds the row to the column sums; gives the means over the row of dy gamma and of dy gamma xhat. */
-LANES_INLINE void row_means(uint64_t channels, const row_in *in, float *dgamma, float *dbeta, float *plain, float *hat)
+LANES_INLINE void row_means(sluice_dtype dtype, const row_in *in, float *dgamma, float *dbeta, float *plain, float *hat)
 {
+    const slc_layer_norm_backward_args *args = in->args;
+    const uint64_t base = in->base, channels = args->channels;
+    const void *dy = args->dy, *x = args->x, *gamma = args->gamma;
     sums a = sums_zero(), b = sums_zero();
     lanes m = lanes_set(in->mean), r = lanes_set(in->rstd);
 #define STEP(at, left, which)                                                                                          \
     do {                                                                                                               \
-        lanes d = lanes_load_some(in->dy + (at), left, 0.0f);                                                          \
-        lanes h = lanes_mul(lanes_sub(lanes_load_some(in->x + (at), left, 0.0f), m), r);                               \
-        lanes dh = lanes_mul(d, h), g = lanes_load_some(in->gamma + (at), left, 0.0f);                                 \
+        lanes d = lanes_load_some_as(dtype, dy, base + (at), left, 0.0f);                                              \
+        lanes h = lanes_mul(lanes_sub(lanes_load_some_as(dtype, x, base + (at), left, 0.0f), m), r);                   \
+        lanes dh = lanes_mul(d, h), g = lanes_load_some_as(dtype, gamma, at, left, 0.0f);                              \
         lanes_store_some(dgamma + (at), left, lanes_add(lanes_load_some(dgamma + (at), left, 0.0f), dh));              \
         lanes_store_some(dbeta + (at), left, lanes_add(lanes_load_some(dbeta + (at), left, 0.0f), d));                 \
         a.chain[which] = lanes_add(a.chain[which], lanes_mul(d, g));                                                   \
@@ -130,36 +154,44 @@ LANES_INLINE void row_means(uint64_t channels, const row_in *in, float *dgamma, 
 }
 
 /* dx = rstd (dy gamma - plain - xhat hat) + add */
-LANES_INLINE void row_dx(uint64_t channels, const row_in *in, float plain, float hat, const float *add, float *dx)
+LANES_INLINE void row_dx(sluice_dtype dtype, const row_in *in, float plain, float hat)
 {
+    const slc_layer_norm_backward_args args = *in->args;
+    const uint64_t base = in->base;
     lanes m = lanes_set(in->mean), r = lanes_set(in->rstd), c1 = lanes_set(plain), c2 = lanes_set(hat);
 #define STEP(at, left, which)                                                                                          \
     do {                                                                                                               \
-        lanes h = lanes_mul(lanes_sub(lanes_load_some(in->x + (at), left, 0.0f), m), r);                               \
-        lanes dg =                                                                                                     \
-            lanes_mul(lanes_load_some(in->dy + (at), left, 0.0f), lanes_load_some(in->gamma + (at), left, 0.0f));      \
+        lanes h = lanes_mul(lanes_sub(lanes_load_some_as(dtype, args.x, base + (at), left, 0.0f), m), r);              \
+        lanes dg = lanes_mul(lanes_load_some_as(dtype, args.dy, base + (at), left, 0.0f),                              \
+                             lanes_load_some_as(dtype, args.gamma, at, left, 0.0f));                                   \
         lanes v = lanes_mul(r, lanes_sub(lanes_sub(dg, c1), lanes_mul(h, c2)));                                        \
-        if (add) v = lanes_add(v, lanes_load_some(add + (at), left, 0.0f));                                            \
-        lanes_store_some(dx + (at), left, v);                                                                          \
+        if (args.dx_add) v = lanes_add(v, lanes_load_some_as(dtype, args.dx_add, base + (at), left, 0.0f));            \
+        lanes_stream_some_as(dtype, args.dx_out, base + (at), left, v, args.stream);                                   \
     } while (0)
-    OVER_ROW(channels, STEP);
+    OVER_ROW(args.channels, STEP);
 #undef STEP
+}
+
+LANES_INLINE void backward(sluice_dtype dtype, const slc_layer_norm_backward_args *args, uint32_t part, uint64_t first,
+                           uint64_t last)
+{
+    const uint64_t channels = args->channels;
+    float *dgamma = args->partials + (uint64_t)part * 2 * channels, *dbeta = dgamma + channels;
+    memset(dgamma, 0, 2 * channels * sizeof *dgamma);
+    for (uint64_t row = first; row < last; row++) {
+        const row_in in = {args, row * channels, args->mean[row], args->rstd[row]};
+        float plain, hat;
+        row_means(dtype, &in, dgamma, dbeta, &plain, &hat);
+        row_dx(dtype, &in, plain, hat);
+    }
+    if (args->stream) lanes_stream_end();
 }
 
 void SLC_ISA(slc_layer_norm_backward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
-    const slc_layer_norm_backward_args args = *(const slc_layer_norm_backward_args *)context;
-    const uint64_t channels = args.channels;
-    float *dgamma = args.partials + (uint64_t)part * 2 * channels, *dbeta = dgamma + channels;
-    memset(dgamma, 0, 2 * channels * sizeof *dgamma);
-    for (uint64_t row = first; row < last; row++) {
-        const row_in in = {args.dy + row * channels, args.x + row * channels, args.gamma, args.mean[row],
-                           args.rstd[row]};
-        float plain, hat, *dx = args.dx_out + row * channels;
-        row_means(channels, &in, dgamma, dbeta, &plain, &hat);
-        if (args.dx_add)
-            row_dx(channels, &in, plain, hat, args.dx_add + row * channels, dx);
-        else
-            row_dx(channels, &in, plain, hat, NULL, dx);
-    }
+    const slc_layer_norm_backward_args *args = context;
+    if (args->dtype == SLUICE_BF16)
+        backward(SLUICE_BF16, args, part, first, last);
+    else
+        backward(SLUICE_FP32, args, part, first, last);
 }

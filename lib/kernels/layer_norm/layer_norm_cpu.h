@@ -4,18 +4,27 @@
 
 #include "lib/kernels/isa.h"
 
+#include <sluice/dtype.h>
+#include <stdbool.h>
+
 typedef struct {
+    sluice_dtype dtype;
     uint64_t channels;
-    const float *x, *residual, *gamma, *beta;
+    const void *x, *residual, *gamma, *beta;
     float epsilon;
-    float *sum, *y, *mean, *rstd;
+    void *sum, *y;
+    float *mean, *rstd;
+    bool stream_sum, stream_y;
 } slc_layer_norm_forward_args;
 
 typedef struct {
+    sluice_dtype dtype;
     uint64_t channels;
-    const float *dy, *x, *gamma, *mean, *rstd, *dx_add;
-    float *dx_out;
+    const void *dy, *x, *gamma, *dx_add;
+    const float *mean, *rstd;
+    void *dx_out;
     float *partials; /* [part][2][channels]: sums of dy * xhat and of dy over the rows of a part */
+    bool stream;
 } slc_layer_norm_backward_args;
 
 SLC_ISA_DECLARE(slc_layer_norm_forward_range);  /* ranges of rows */

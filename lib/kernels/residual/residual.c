@@ -1,33 +1,96 @@
-/* Additions are cut between threads by elements, column sums by columns: the order of the rows is always the same. */
+/* Forward is cut between threads by elements, column sums by columns: the order of the rows is always the same. Sums
+ * are kept in fp32 in the workspace and rounded once. */
 #include "lib/kernels/residual/residual.h"
 
+#include "lib/base/status.h"
 #include "lib/kernels/host.h"
 #include "lib/kernels/residual/residual_cpu.h"
 
-enum { ADD_GRAIN = 16384, COLUMN_GRAIN = 128 };
+enum { GRAIN = 8192, COLUMN_GRAIN = 128 };
 
-sluice_status slc_add(slc_stream *stream, uint64_t count, const float *a, const float *b, float *out)
+static const slc_dropout *unless_zero(const slc_dropout *dropout)
 {
-    sluice_status status = slc_host_check(stream, "add");
+    return dropout && dropout->probability > 0 ? dropout : NULL;
+}
+
+sluice_status slc_residual_forward(slc_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
+                                   const void *x, const void *bias, const slc_dropout *dropout, const void *scale,
+                                   const void *residual, void *out)
+{
+    sluice_status status = slc_host_check(stream, "residual_forward");
+    if (!status) status = slc_dropout_check(dropout, "residual_forward");
     if (status) return status;
-    slc_add_args args = {.a = a, .b = b, .out = out};
-    slc_host_run(stream, count, ADD_GRAIN, 16, SLC_ISA_PICK(slc_add_range), &args);
+    const uint64_t count = rows * channels, bytes = count * sluice_dtype_bytes(dtype);
+    dropout = unless_zero(dropout);
+    if (!bias && !dropout && !scale && !residual) return x == out ? SLUICE_OK : slc_copy(stream, out, x, bytes);
+
+    bool in_place = out == x || out == residual, whole_rows = channels % 16 == 0 || rows == 1;
+    const slc_residual_forward_args args = {.dtype = dtype,
+                                            .channels = channels,
+                                            .x = x,
+                                            .bias = bias,
+                                            .scale = scale,
+                                            .residual = residual,
+                                            .dropout = dropout,
+                                            .out = out,
+                                            .stream = !in_place && whole_rows && slc_host_streams(out, bytes)};
+    slc_host_run(stream, count, GRAIN, 16, SLC_ISA_PICK(slc_residual_forward_range), &args);
+    return SLUICE_OK;
+}
+
+sluice_status slc_add(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *a, const void *b, void *out)
+{
+    return slc_residual_forward(stream, dtype, 1, count, a, NULL, NULL, NULL, b, out);
+}
+
+uint64_t slc_residual_backward_workspace_bytes(const slc_stream *stream, uint64_t rows, uint64_t channels)
+{
+    (void)stream, (void)rows;
+    return channels * sizeof(float);
+}
+
+sluice_status slc_residual_backward(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
+                                    uint64_t channels, const void *dout, const void *x, const void *bias,
+                                    const slc_dropout *dropout, const void *scale, void *dx, void *dscale, int fresh,
+                                    void *workspace)
+{
+    if (!scale) return slc_residual_forward(stream, dtype, rows, channels, dout, NULL, dropout, NULL, NULL, dx);
+    sluice_status status = slc_host_check(stream, "residual_backward");
+    if (!status) status = slc_dropout_check(dropout, "residual_backward");
+    if (status) return status;
+    const slc_residual_backward_args args = {.dtype = dtype,
+                                             .rows = rows,
+                                             .channels = channels,
+                                             .dout = dout,
+                                             .x = x,
+                                             .bias = bias,
+                                             .scale = scale,
+                                             .dropout = unless_zero(dropout),
+                                             .dx = dx,
+                                             .sums = workspace};
+    slc_host_run(stream, channels, COLUMN_GRAIN, 16, SLC_ISA_PICK(slc_residual_backward_range), &args);
+    slc_host_add_sums(gradient, channels, args.sums, 1, 0, dscale, fresh);
     return SLUICE_OK;
 }
 
 uint64_t slc_bias_backward_workspace_bytes(const slc_stream *stream, uint64_t rows, uint64_t columns)
 {
-    (void)stream, (void)rows, (void)columns;
-    return 0;
+    (void)stream, (void)rows;
+    return columns * sizeof(float);
 }
 
-sluice_status slc_bias_backward(slc_stream *stream, uint64_t rows, uint64_t columns, const float *dy, float *dbias,
-                                int fresh, void *workspace)
+sluice_status slc_bias_backward(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
+                                uint64_t columns, const void *dy, uint64_t stride, void *dbias, int fresh,
+                                void *workspace)
 {
-    (void)workspace;
     sluice_status status = slc_host_check(stream, "bias_backward");
     if (status) return status;
-    slc_bias_args args = {.rows = rows, .columns = columns, .dy = dy, .dbias = dbias, .fresh = fresh};
+    if (stride && stride < columns)
+        return slc_error(SLUICE_ERR_ARGUMENT, "kernel bias_backward: rows of %llu columns lie %llu elements apart",
+                         (unsigned long long)columns, (unsigned long long)stride);
+    const slc_bias_args args = {
+        .dtype = dtype, .rows = rows, .stride = stride ? stride : columns, .dy = dy, .sums = workspace};
     slc_host_run(stream, columns, COLUMN_GRAIN, 16, SLC_ISA_PICK(slc_bias_range), &args);
+    slc_host_add_sums(gradient, columns, args.sums, 1, 0, dbias, fresh);
     return SLUICE_OK;
 }

@@ -1,55 +1,123 @@
-/* Column sums go down eight rows at a time: eight streams that the processor can prefetch, and one access to the sums
- * for eight to dy. */
+/* Forward goes over runs of elements that lie in one row; their dropout factors are made in advance, into the
+ * first-level cache. Column sums go down eight rows at a time: eight streams that the processor can prefetch, and one
+ * access to the sums for eight to dy. */
 #include "lib/kernels/residual/residual_cpu.h"
 
+#include "lib/kernels/dropout/dropout_lanes.h"
 #include "lib/kernels/lanes.h"
 
-void SLC_ISA(slc_add_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+enum { RUN = 1024, ROOM = RUN + 2 * DROPOUT_GROUP };
+
+LANES_INLINE uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* (x + bias) * factor */
+LANES_INLINE lanes branch(sluice_dtype dtype, const void *x, uint64_t at, const void *bias, uint64_t column,
+                          const float *factor, uint64_t left)
+{
+    lanes v = lanes_load_some_as(dtype, x, at, left, 0.0f);
+    if (bias) v = lanes_add(v, lanes_load_some_as(dtype, bias, column, left, 0.0f));
+    return factor ? lanes_mul(v, lanes_load(factor)) : v;
+}
+
+LANES_INLINE void forward(sluice_dtype dtype, const slc_residual_forward_args *context, uint64_t first, uint64_t last)
+{
+    const slc_residual_forward_args args = *context;
+    float room[ROOM + LANES];
+    for (uint64_t at = first; at < last;) {
+        const uint64_t column = at % args.channels, count = least(least(last - at, args.channels - column), RUN);
+        const float *factors = args.dropout ? dropout_factors(args.dropout, at, count, room) : NULL;
+        for (uint64_t i = 0; i < count; i += LANES) {
+            const uint64_t left = count - i;
+            lanes v = branch(dtype, args.x, at + i, args.bias, column + i, factors ? factors + i : NULL, left);
+            if (args.scale) v = lanes_mul(v, lanes_load_some_as(dtype, args.scale, column + i, left, 0.0f));
+            if (args.residual) v = lanes_add(v, lanes_load_some_as(dtype, args.residual, at + i, left, 0.0f));
+            lanes_stream_some_as(dtype, args.out, at + i, left, v, args.stream);
+        }
+        at += count;
+    }
+    if (args.stream) lanes_stream_end();
+}
+
+void SLC_ISA(slc_residual_forward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
-    const slc_add_args args = *(const slc_add_args *)context;
-    uint64_t at = first;
-    for (; at + LANES <= last; at += LANES)
-        lanes_store(args.out + at, lanes_add(lanes_load(args.a + at), lanes_load(args.b + at)));
-    if (at < last) {
-        uint64_t left = last - at;
-        lanes_store_tail(args.out + at, left,
-                         lanes_add(lanes_load_tail(args.a + at, left, 0.0f), lanes_load_tail(args.b + at, left, 0.0f)));
-    }
+    const slc_residual_forward_args *args = context;
+    if (args->dtype == SLUICE_BF16)
+        forward(SLUICE_BF16, args, first, last);
+    else
+        forward(SLUICE_FP32, args, first, last);
+}
+
+LANES_INLINE void backward(sluice_dtype dtype, const slc_residual_backward_args *context, uint64_t first, uint64_t last)
+{
+    const slc_residual_backward_args args = *context;
+    float room[ROOM + LANES];
+    for (uint64_t column = first; column < last; column++) args.sums[column] = 0;
+    for (uint64_t row = 0; row < args.rows; row++)
+        for (uint64_t column = first; column < last; column += RUN) {
+            const uint64_t at = row * args.channels + column, count = least(last - column, RUN);
+            const float *factors = args.dropout ? dropout_factors(args.dropout, at, count, room) : NULL;
+            for (uint64_t i = 0; i < count; i += LANES) {
+                const uint64_t left = count - i;
+                const float *factor = factors ? factors + i : NULL;
+                lanes d = lanes_load_some_as(dtype, args.dout, at + i, left, 0.0f);
+                lanes kept = branch(dtype, args.x, at + i, args.bias, column + i, factor, left);
+                lanes sum = lanes_load_some(args.sums + column + i, left, 0.0f);
+                lanes dx = lanes_mul(d, lanes_load_some_as(dtype, args.scale, column + i, left, 0.0f));
+                if (factor) dx = lanes_mul(dx, lanes_load(factor));
+                lanes_store_some(args.sums + column + i, left, lanes_add(sum, lanes_mul(d, kept)));
+                lanes_store_some_as(dtype, args.dx, at + i, left, dx);
+            }
+        }
+}
+
+void SLC_ISA(slc_residual_backward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+{
+    (void)part;
+    const slc_residual_backward_args *args = context;
+    if (args->dtype == SLUICE_BF16)
+        backward(SLUICE_BF16, args, first, last);
+    else
+        backward(SLUICE_FP32, args, first, last);
 }
 
 enum { ROWS = 8 };
 
-LANES_INLINE lanes eight_rows(const float *dy, uint64_t stride, uint64_t left)
+/* Of eight rows, or of fewer: those that are missing are zero. */
+LANES_INLINE lanes rows_sum(sluice_dtype dtype, const slc_bias_args *args, uint64_t at, uint64_t rows, uint64_t left)
 {
     lanes row[ROWS];
-    for (int i = 0; i < ROWS; i++) row[i] = lanes_load_some(dy + (uint64_t)i * stride, left, 0.0f);
+    for (uint64_t i = 0; i < ROWS; i++)
+        row[i] = i < rows ? lanes_load_some_as(dtype, args->dy, at + i * args->stride, left, 0.0f) : lanes_set(0.0f);
     for (int half = ROWS / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) row[i] = lanes_add(row[i], row[i + half]);
     return row[0];
 }
 
+LANES_INLINE void bias(sluice_dtype dtype, const slc_bias_args *args, uint64_t first, uint64_t last)
+{
+    float *sums = args->sums;
+    for (uint64_t column = first; column < last; column++) sums[column] = 0;
+    for (uint64_t row = 0; row < args->rows; row += ROWS) {
+        const uint64_t base = row * args->stride, rows = least(args->rows - row, ROWS);
+        for (uint64_t column = first; column < last; column += LANES) {
+            const uint64_t left = last - column;
+            lanes sum = rows == ROWS && left >= LANES ? rows_sum(dtype, args, base + column, ROWS, LANES)
+                                                      : rows_sum(dtype, args, base + column, rows, left);
+            lanes_store_some(sums + column, left, lanes_add(lanes_load_some(sums + column, left, 0.0f), sum));
+        }
+    }
+}
+
 void SLC_ISA(slc_bias_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
-    const slc_bias_args args = *(const slc_bias_args *)context;
-    float *sums = args.dbias;
-    if (args.fresh && first < last) memset(sums + first, 0, (last - first) * sizeof *sums);
-    uint64_t whole = first + (last - first) / LANES * LANES, row = 0;
-    for (; row < args.rows; row += ROWS) {
-        const float *dy = args.dy + row * args.columns;
-        uint64_t some = args.rows - row < ROWS ? args.rows - row : ROWS;
-        if (some == ROWS) {
-            for (uint64_t at = first; at < whole; at += LANES)
-                lanes_store(sums + at, lanes_add(lanes_load(sums + at), eight_rows(dy + at, args.columns, LANES)));
-            if (whole < last) {
-                lanes sum = lanes_add(lanes_load_tail(sums + whole, last - whole, 0.0f),
-                                      eight_rows(dy + whole, args.columns, last - whole));
-                lanes_store_tail(sums + whole, last - whole, sum);
-            }
-        } else {
-            for (uint64_t i = 0; i < some; i++)
-                for (uint64_t at = first; at < last; at++) sums[at] += dy[i * args.columns + at];
-        }
-    }
+    const slc_bias_args *args = context;
+    if (args->dtype == SLUICE_BF16)
+        bias(SLUICE_BF16, args, first, last);
+    else
+        bias(SLUICE_FP32, args, first, last);
 }

@@ -2,21 +2,39 @@
 #ifndef SLC_KERNEL_RESIDUAL_CPU_H
 #define SLC_KERNEL_RESIDUAL_CPU_H
 
+#include "lib/kernels/dropout/dropout.h"
 #include "lib/kernels/isa.h"
 
-typedef struct {
-    const float *a, *b;
-    float *out;
-} slc_add_args;
+#include <sluice/dtype.h>
+#include <stdbool.h>
 
 typedef struct {
-    uint64_t rows, columns;
-    const float *dy;
-    float *dbias;
-    int fresh;
+    sluice_dtype dtype;
+    uint64_t channels;
+    const void *x, *bias, *scale, *residual; /* all but x: or NULL */
+    const slc_dropout *dropout;              /* or NULL; its probability is above 0 */
+    void *out;
+    bool stream;
+} slc_residual_forward_args;
+
+typedef struct {
+    sluice_dtype dtype;
+    uint64_t rows, channels;
+    const void *dout, *x, *bias, *scale; /* bias: or NULL */
+    const slc_dropout *dropout;          /* or NULL; its probability is above 0 */
+    void *dx;
+    float *sums; /* [channels] */
+} slc_residual_backward_args;
+
+typedef struct {
+    sluice_dtype dtype;
+    uint64_t rows, stride;
+    const void *dy;
+    float *sums; /* [columns] */
 } slc_bias_args;
 
-SLC_ISA_DECLARE(slc_add_range);  /* ranges of elements */
-SLC_ISA_DECLARE(slc_bias_range); /* ranges of columns */
+SLC_ISA_DECLARE(slc_residual_forward_range);  /* ranges of elements */
+SLC_ISA_DECLARE(slc_residual_backward_range); /* ranges of columns */
+SLC_ISA_DECLARE(slc_bias_range);              /* ranges of columns */
 
 #endif

@@ -1,0 +1,92 @@
+/* Conversion is the scalar rule, to the bit, on every instruction set: all upper halves with lower halves around ties,
+ * and every tail. */
+#include "lib/kernels/convert/convert.h"
+#include "lib/kernels/kernel_test.h"
+
+static const uint32_t lower[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, 0x1234};
+
+/* Every upper half with every one of `lower`. */
+static float *all_numbers(uint64_t *count)
+{
+    *count = 0x10000 * TEST_COUNT_OF(lower);
+    float *x = test_floats(*count);
+    for (uint64_t i = 0; i < *count; i++) {
+        uint32_t bits = (uint32_t)(i / TEST_COUNT_OF(lower)) << 16 | lower[i % TEST_COUNT_OF(lower)];
+        memcpy(x + i, &bits, sizeof bits);
+    }
+    return x;
+}
+
+static void rounds_as_the_scalar_rule(void **state)
+{
+    (void)state;
+    uint64_t count;
+    float *x = all_numbers(&count);
+    TEST_EACH_ISA(isa)
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        slc_stream stream = test_stream(threads);
+        uint16_t *y = (uint16_t *)test_floats(count);
+        assert_int_equal(slc_convert(&stream, SLUICE_FP32, x, SLUICE_BF16, y, count), SLUICE_OK);
+        for (uint64_t i = 0; i < count; i++)
+            if (y[i] != sluice_bf16_from_float(x[i]))
+                fail_msg("%a became %x, not %x, on %s", (double)x[i], y[i], sluice_bf16_from_float(x[i]),
+                         slc_isa_name(isa));
+        free(y);
+        slc_stream_destroy(&stream);
+    }
+    free(x);
+}
+
+static void widens_exactly(void **state)
+{
+    (void)state;
+    const uint64_t count = 0x10000;
+    uint16_t *x = malloc(count * sizeof *x), *back = malloc(count * sizeof *back);
+    for (uint64_t i = 0; i < count; i++) x[i] = (uint16_t)i;
+    TEST_EACH_ISA(isa)
+    {
+        slc_stream stream = test_stream(2);
+        uint32_t *y = (uint32_t *)test_floats(count);
+        assert_int_equal(slc_convert(&stream, SLUICE_BF16, x, SLUICE_FP32, y, count), SLUICE_OK);
+        for (uint64_t i = 0; i < count; i++) assert_int_equal(y[i], (uint32_t)i << 16);
+        assert_int_equal(slc_convert(&stream, SLUICE_FP32, y, SLUICE_BF16, back, count), SLUICE_OK);
+        for (uint64_t i = 0; i < count; i++) {
+            bool signalling = (i & 0x7fff) > 0x7f80 && !(i & 0x40);
+            assert_int_equal(back[i], signalling ? i | 0x40 : i);
+        }
+        free(y);
+        slc_stream_destroy(&stream);
+    }
+    free(x), free(back);
+}
+
+static void tails_and_copies(void **state)
+{
+    (void)state;
+    slc_stream stream = test_stream(1);
+    float x[64], y[65];
+    uint16_t half[65];
+    for (int i = 0; i < 64; i++) x[i] = (float)i;
+    TEST_EACH_ISA(isa)
+    for (uint64_t count = 0; count <= 64; count++) {
+        for (int i = 0; i < 65; i++) y[i] = -1, half[i] = 0xdead;
+        assert_int_equal(slc_convert(&stream, SLUICE_FP32, x, SLUICE_BF16, half, count), SLUICE_OK);
+        assert_int_equal(slc_convert(&stream, SLUICE_BF16, half, SLUICE_FP32, y, count), SLUICE_OK);
+        assert_memory_equal(x, y, count * sizeof *x);
+        assert_true(y[count] == -1 && half[count] == 0xdead);
+        assert_int_equal(slc_convert(&stream, SLUICE_FP32, x, SLUICE_FP32, y, count), SLUICE_OK);
+        assert_int_equal(slc_convert(&stream, SLUICE_BF16, half, SLUICE_BF16, half, count), SLUICE_OK);
+        assert_memory_equal(x, y, count * sizeof *x);
+    }
+    slc_stream_destroy(&stream);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rounds_as_the_scalar_rule),
+        cmocka_unit_test(widens_exactly),
+        cmocka_unit_test(tails_and_copies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
