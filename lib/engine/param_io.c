@@ -4,6 +4,7 @@
 
 #include "lib/base/sha256.h"
 #include "lib/base/status.h"
+#include "lib/kernels/convert/convert.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,20 +45,14 @@ static array masters_of(const slc_unit_state *unit)
 static sluice_status store(sluice_runtime *rt, array target, uint64_t at, const float *src, uint64_t count)
 {
     void *dst = slc_element(target.data, target.dtype, at);
-    if (target.dtype == SLUICE_FP32) return slc_copy(&rt->compute, dst, src, 4 * count);
-    slc_round(src, dst, count);
-    return SLUICE_OK;
+    return slc_convert(&rt->compute, SLUICE_FP32, src, target.dtype, dst, count);
 }
 
 static sluice_status load(sluice_runtime *rt, array source, uint64_t at, float *dst, uint64_t count)
 {
     const void *src = slc_element(source.data, source.dtype, at);
-    if (source.dtype == SLUICE_FP32) {
-        sluice_status status = slc_copy(&rt->compute, dst, src, 4 * count);
-        return status ? status : slc_stream_synchronize(&rt->compute);
-    }
-    slc_widen(src, dst, count);
-    return SLUICE_OK;
+    sluice_status status = slc_convert(&rt->compute, source.dtype, src, SLUICE_FP32, dst, count);
+    return status ? status : slc_stream_synchronize(&rt->compute);
 }
 
 static sluice_status state_of(const sluice_param *param, const char *name, array *out)

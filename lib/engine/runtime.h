@@ -91,16 +91,6 @@ static inline void *slc_element(const void *array, sluice_dtype dtype, uint64_t 
     return (unsigned char *)(uintptr_t)array + element * sluice_dtype_bytes(dtype);
 }
 
-/* bf16 in host memory from and to fp32. */
-static inline void slc_widen(const void *x, float *y, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) y[i] = sluice_bf16_to_float(((const uint16_t *)x)[i]);
-}
-static inline void slc_round(const float *x, void *y, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) ((uint16_t *)y)[i] = sluice_bf16_from_float(x[i]);
-}
-
 static inline slc_dtype slc_comm_dtype(sluice_dtype dtype)
 {
     return dtype == SLUICE_BF16 ? SLC_BFLOAT16 : SLC_FLOAT32;

@@ -3,6 +3,7 @@
 #include "lib/engine/runtime.h"
 
 #include "lib/base/status.h"
+#include "lib/kernels/convert/convert.h"
 
 const void *slc_reduced_at(const sluice_runtime *rt, uint32_t unit, const slc_part *part)
 {
@@ -34,7 +35,7 @@ sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_
 
 /* For an optimizer that knows fp32 alone: gradients are widened before it and new values rounded behind it, piece by
  * piece while they are in the cache. */
-static sluice_status update_in_fp32(const sluice_optimizer *optimizer, const sluice_update *all)
+static sluice_status update_in_fp32(const sluice_optimizer *optimizer, slc_stream *stream, const sluice_update *all)
 {
     enum { PIECE = 1024 };
     _Alignas(64) float wide[PIECE];
@@ -47,21 +48,24 @@ static sluice_status update_in_fp32(const sluice_optimizer *optimizer, const slu
         piece.gradient_dtype = SLUICE_FP32;
         piece.rounded = NULL;
         for (uint32_t s = 0; s < optimizer->state_count; s++) piece.state[s] += at;
-        if (all->gradient_dtype == SLUICE_BF16) {
-            slc_widen(piece.gradient, wide, piece.count);
+        if (all->gradient_dtype != SLUICE_FP32) {
+            status = slc_convert(stream, all->gradient_dtype, piece.gradient, SLUICE_FP32, wide, piece.count);
             piece.gradient = wide;
         }
-        status = optimizer->update(&piece, optimizer->context);
-        if (!status && all->rounded) slc_round(piece.value, slc_element(all->rounded, SLUICE_BF16, at), piece.count);
+        if (!status) status = optimizer->update(&piece, optimizer->context);
+        if (!status && all->rounded)
+            status = slc_convert(stream, SLUICE_FP32, piece.value, SLUICE_BF16,
+                                 slc_element(all->rounded, SLUICE_BF16, at), piece.count);
     }
     return status;
 }
 
-static sluice_status run_update(const sluice_optimizer *optimizer, const sluice_update *update)
+static sluice_status run_update(sluice_runtime *rt, const sluice_update *update)
 {
+    const sluice_optimizer *optimizer = &rt->optimizer;
     bool plain = update->gradient_dtype == SLUICE_FP32 && !update->rounded;
     return plain || optimizer->mixed_precision ? optimizer->update(update, optimizer->context)
-                                               : update_in_fp32(optimizer, update);
+                                               : update_in_fp32(optimizer, &rt->updates, update);
 }
 
 /* A run of elements of one parameter. */
@@ -87,7 +91,7 @@ static sluice_status update_range(sluice_runtime *rt, uint32_t unit, const sluic
         .no_decay = param->no_decay,
     };
     for (uint32_t s = 0; s < rt->optimizer.state_count; s++) update.state[s] = state->state[s] + owned;
-    sluice_status status = run_update(&rt->optimizer, &update);
+    sluice_status status = run_update(rt, &update);
     return slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
 }
 
