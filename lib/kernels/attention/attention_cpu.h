@@ -8,8 +8,8 @@
 /* Tiles. Multiples of 16; key tiles are multiples of query blocks. */
 enum {
     ATTENTION_FORWARD_KEYS = 128,
-    ATTENTION_FORWARD_QUERIES = 32,
-    ATTENTION_BACKWARD_KEYS = 64,
+    ATTENTION_FORWARD_QUERIES = 64,
+    ATTENTION_BACKWARD_KEYS = 128,
     ATTENTION_BACKWARD_QUERIES = 64
 };
 
