@@ -5,7 +5,7 @@
 #include "lib/kernels/attention/attention_cpu.h"
 #include "lib/kernels/host.h"
 
-enum { LANE_COUNT = 16, GROUP_ROWS = 8 };
+enum { LANE_COUNT = 16, GROUP_ROWS = 8, DROPOUT_ROOM = 64 };
 
 static uint64_t take(uint64_t *floats, uint64_t count)
 {
@@ -27,6 +27,7 @@ slc_attention_forward_space slc_attention_forward_layout(const slc_attention_sha
     slc_attention_forward_space at = {0};
     at.scores = take(&at.floats, GROUP_ROWS * keys);
     at.addends = take(&at.floats, GROUP_ROWS * keys + LANE_COUNT);
+    at.factors = take(&at.floats, s->dropout ? keys + 2 * DROPOUT_ROOM : 0);
     at.query = take(&at.floats, queries * padded);
     at.sums = take(&at.floats, queries * padded);
     at.weights = take(&at.floats, queries * LANE_COUNT);
@@ -52,6 +53,7 @@ slc_attention_backward_space slc_attention_backward_layout(const slc_attention_s
     at.dk = take(&at.floats, keys * padded);
     at.dv = take(&at.floats, keys * padded);
     at.addends = take(&at.floats, GROUP_ROWS * keys + LANE_COUNT);
+    at.factors = take(&at.floats, s->dropout ? keys + 2 * DROPOUT_ROOM : 0);
     at.delta = take(&at.floats, s->tokens);
     at.mask = take(&at.floats, s->key_mask ? s->tokens : 0);
     at.table = take(&at.floats, table_floats(s));
@@ -79,6 +81,7 @@ static sluice_status resolve(const slc_stream *stream, const slc_attention_shape
 {
     const uint64_t all = shape->heads * shape->head_size;
     *out = *shape;
+    if (shape->dropout && shape->dropout->probability == 0) out->dropout = NULL;
     if (!out->row_stride) out->row_stride = all;
     if (!out->out_stride) out->out_stride = all;
     if (!all) return slc_error(SLUICE_ERR_ARGUMENT, "kernel %s: no heads, or heads of size 0", what);
@@ -93,7 +96,8 @@ static sluice_status resolve(const slc_stream *stream, const slc_attention_shape
                          "kernel %s: %llu tokens, but a window of %llu x %llu has one more than %llu", what,
                          (unsigned long long)shape->tokens, (unsigned long long)shape->window_h,
                          (unsigned long long)shape->window_w, (unsigned long long)(shape->window_h * shape->window_w));
-    return slc_host_check(stream, what);
+    sluice_status status = slc_dropout_check(shape->dropout, what);
+    return status ? status : slc_host_check(stream, what);
 }
 
 sluice_status slc_attention_forward(slc_stream *stream, const slc_attention_shape *shape, const void *q, const void *k,

@@ -8,6 +8,7 @@
 #ifndef SLC_KERNEL_ATTENTION_H
 #define SLC_KERNEL_ATTENTION_H
 
+#include "lib/kernels/dropout/dropout.h"
 #include "lib/kernels/kernel.h"
 
 #include <sluice/dtype.h>
@@ -33,12 +34,16 @@ typedef struct {
      * class (query to key). NULL: none. */
     const void *relative;
     uint64_t window_h, window_w;
+    /* Of the probabilities: (b, h, i, j) is element ((b * heads + h) * tokens + i) * tokens + j. NULL: none. Backward
+     * takes the same. */
+    const slc_dropout *dropout;
 } slc_attention_shape;
 
 uint64_t slc_attention_workspace_bytes(const slc_stream *stream, const slc_attention_shape *shape); /* of both */
 
 /* logsumexp, [batch][heads][tokens], is kept for backward; +inf for a query that sees no key. workspace: 64-byte
- * aligned, nothing is kept there. out may not overlap q, k, v. Errors: ARGUMENT, UNSUPPORTED (device). */
+ * aligned, nothing is kept there. out may not overlap q, k, v. Errors: ARGUMENT (shape, probability), UNSUPPORTED
+ * (device). */
 sluice_status slc_attention_forward(slc_stream *stream, const slc_attention_shape *shape, const void *q, const void *k,
                                     const void *v, void *out, float *logsumexp, void *workspace);
 /* Stores dq, dk and dv (of the same dtype; they may not overlap what is read). drelative, like `relative` but of type

@@ -3,6 +3,7 @@
 #include "lib/kernels/attention/attention_addends.h"
 #include "lib/kernels/attention/attention_cpu.h"
 #include "lib/kernels/attention/attention_tile.h"
+#include "lib/kernels/dropout/dropout_lanes.h"
 
 enum { KEYS = ATTENTION_BACKWARD_KEYS, QUERIES = ATTENTION_BACKWARD_QUERIES };
 
@@ -13,6 +14,8 @@ typedef struct {
     float scale;
     addends addends;
     float *addend_rows;     /* [GROUP][KEYS] */
+    uint64_t weight;        /* dropout's number of this head's first one */
+    float *factors;         /* room for dropout's of a row */
     const float *logsumexp; /* [tokens] */
     float *delta;           /* [tokens]: dout . out */
     float *q, *dout;        /* [QUERIES][padded]; q times scale */
@@ -23,17 +26,20 @@ typedef struct {
     float *dk, *dv;         /* [KEYS][padded] */
 } head;
 
-/* From scores and dout . v to weights and their derivative. */
-LANES_INLINE void row_derivative(const head *h, float *p, float *ds, const float *addend, uint64_t count,
-                                 uint64_t query)
+/* From scores and dout . v to weights as v meets them, and the derivative by the scores. `addend` and dropout's
+ * `factors` may be NULL. */
+LANES_INLINE void row_derivative(const head *h, float *p, float *ds, const float *addend, const float *factors,
+                                 uint64_t count, uint64_t query)
 {
     lanes base = lanes_set(h->logsumexp[query]), delta = lanes_set(h->delta[query]);
     for (uint64_t at = 0; at < count; at += LANES) {
         lanes score = lanes_load(p + at);
         if (addend) score = lanes_add(score, lanes_load(addend + at));
         lanes weight = lanes_exp(lanes_sub(score, base));
-        lanes_store(p + at, weight);
-        lanes_store(ds + at, lanes_mul(weight, lanes_sub(lanes_load(ds + at), delta)));
+        lanes factor = factors ? lanes_load(factors + at) : lanes_set(1.0f), dweight = lanes_load(ds + at);
+        if (factors) dweight = lanes_mul(dweight, factor);
+        lanes_store(p + at, factors ? lanes_mul(weight, factor) : weight);
+        lanes_store(ds + at, lanes_mul(weight, lanes_sub(dweight, delta)));
     }
 }
 
@@ -61,10 +67,14 @@ static void group_step(const head *h, uint64_t first, uint64_t q0, uint64_t rows
     for (uint64_t r = 0; r < rows; r++) {
         uint64_t valid_end = h->shape->causal && q0 + r + 1 < end ? q0 + r + 1 : end;
         float *weights = p + r * KEYS, *slopes = ds + r * KEYS;
-        if (add)
-            row_derivative(h, weights, slopes, h->addend_rows + r * KEYS, valid_end - k0, q0 + r);
+        const float *addend = add ? h->addend_rows + r * KEYS : NULL, *factors = NULL;
+        if (h->shape->dropout)
+            factors = dropout_factors(h->shape->dropout, h->weight + (q0 + r) * h->shape->tokens + k0, valid_end - k0,
+                                      h->factors);
+        if (addend || factors)
+            row_derivative(h, weights, slopes, addend, factors, valid_end - k0, q0 + r);
         else
-            row_derivative(h, weights, slopes, NULL, valid_end - k0, q0 + r);
+            row_derivative(h, weights, slopes, NULL, NULL, valid_end - k0, q0 + r);
         row_cut(weights, valid_end - k0), row_cut(slopes, valid_end - k0);
         if (h->addends.dtable) addends_relative_backward(&h->addends, q0 + r, k0, valid_end, slopes);
     }
@@ -158,6 +168,7 @@ void SLC_ISA(slc_attention_backward_range)(const void *context, uint32_t part, u
               .padded = attention_padded(s->head_size, LANES),
               .scale = (float)(1.0 / sqrt((double)s->head_size)),
               .addend_rows = base + space.addends,
+              .factors = base + space.factors,
               .delta = base + space.delta,
               .q = base + space.q,
               .dout = base + space.dout,
@@ -172,6 +183,7 @@ void SLC_ISA(slc_attention_backward_range)(const void *context, uint32_t part, u
     if (args->drelative) memset(base + space.drelative, 0, s->heads * table_rows * sizeof *base);
     for (uint64_t item = first; item < last; item++) {
         const uint64_t batch = item / s->heads, at = item % s->heads;
+        h.weight = item * s->tokens * s->tokens;
         h.seen = addends_keys_seen(s, batch);
         h.addends = addends_of(s, batch, at, base + space.mask, base + space.table);
         h.logsumexp = args->logsumexp + item * s->tokens;

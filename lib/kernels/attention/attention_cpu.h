@@ -16,12 +16,13 @@ enum {
 /* Where things lie in the workspace of one part, in floats from its start. */
 typedef struct {
     uint64_t mask, table, addends;                       /* attention_addends.h */
+    uint64_t factors;                                    /* dropout's, of a row of a tile */
     uint64_t query, keys, values, scores, sums, weights; /* forward */
     uint64_t floats;                                     /* of all */
 } slc_attention_forward_space;
 
 typedef struct {
-    uint64_t mask, table, addends;
+    uint64_t mask, table, addends, factors;
     uint64_t dtable;    /* of one item, laid out as `table` */
     uint64_t drelative; /* [heads][rows of the table], summed over the items of this part */
     uint64_t q, dout, k, kt, vt, p, ds, dk, dv, dq, delta;

@@ -3,6 +3,7 @@
 #include "lib/kernels/attention/attention_addends.h"
 #include "lib/kernels/attention/attention_cpu.h"
 #include "lib/kernels/attention/attention_tile.h"
+#include "lib/kernels/dropout/dropout_lanes.h"
 
 enum { KEYS = ATTENTION_FORWARD_KEYS, QUERIES = ATTENTION_FORWARD_QUERIES };
 
@@ -16,6 +17,8 @@ typedef struct {
     float *values;       /* [tokens][padded] */
     float *scores;       /* [GROUP][KEYS] */
     float *addend_rows;  /* [GROUP][KEYS] */
+    uint64_t weight;     /* dropout's number of this head's first one */
+    float *factors;      /* room for dropout's of a row */
     float *sums;         /* [QUERIES][padded]: not yet divided outputs */
     float *weights;      /* [QUERIES][LANES]: partial sums of the softmax' denominator */
     float most[QUERIES]; /* the largest score so far */
@@ -65,6 +68,14 @@ LANES_INLINE void row_softmax(float *scores, uint64_t valid, uint64_t used, floa
     lanes_store(weights, total);
 }
 
+static void row_drop(const head *h, float *weights, uint64_t query, uint64_t k0, uint64_t count)
+{
+    const uint64_t first = h->weight + query * h->shape->tokens + k0;
+    const float *factors = dropout_factors(h->shape->dropout, first, attention_padded(count, LANES), h->factors);
+    for (uint64_t j = 0; j < count; j += LANES)
+        lanes_store(weights + j, lanes_mul(lanes_load(weights + j), lanes_load(factors + j)));
+}
+
 /* Queries q0..q0+rows-1, which are `first` and later of their block, against keys k0..end-1. */
 static void group_step(head *h, uint64_t first, uint64_t q0, uint64_t rows, uint64_t k0, uint64_t end)
 {
@@ -79,6 +90,7 @@ static void group_step(head *h, uint64_t first, uint64_t q0, uint64_t rows, uint
         if (add) row_add(h->scores + r * KEYS, h->addend_rows + r * KEYS, valid);
         row_softmax(h->scores + r * KEYS, valid, used, &h->most[first + r], h->weights + (first + r) * LANES,
                     sums + r * padded, padded);
+        if (h->shape->dropout) row_drop(h, h->scores + r * KEYS, q0 + r, k0, valid);
     }
     tile_product(rows, padded / LANES, end - k0, (tile_left){h->scores, KEYS, 1}, h->values + k0 * padded, padded,
                  (tile_out){sums, padded}, true);
@@ -140,12 +152,14 @@ void SLC_ISA(slc_attention_forward_range)(const void *context, uint32_t part, ui
               .values = base + space.values,
               .scores = base + space.scores,
               .addend_rows = base + space.addends,
+              .factors = base + space.factors,
               .sums = base + space.sums,
               .weights = base + space.weights};
     for (uint64_t item = first; item < last; item++) {
         const uint64_t batch = item / s->heads, offset = item % s->heads * s->head_size;
         const uint64_t in = batch * s->tokens * s->row_stride + offset;
         const uint64_t out = batch * s->tokens * s->out_stride + offset;
+        h.weight = item * s->tokens * s->tokens;
         h.seen = addends_keys_seen(s, batch);
         h.addends = addends_of(s, batch, item % s->heads, base + space.mask, base + space.table);
         pack_keys(&h, args, in);

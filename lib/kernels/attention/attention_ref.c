@@ -1,6 +1,8 @@
 /* softmax(q k^T / sqrt(d) + bias) v and its derivative, one query at a time. */
 #include "lib/kernels/attention/attention_ref.h"
 
+#include "lib/kernels/dropout/dropout_ref.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -39,6 +41,13 @@ static double score(const place *p, uint64_t query, uint64_t key)
     return sum;
 }
 
+static double factor(const place *p, uint64_t query, uint64_t key)
+{
+    const slc_attention_shape *s = p->s;
+    if (!s->dropout) return 1;
+    return slc_dropout_factor_ref(s->dropout, ((p->batch * s->heads + p->head) * s->tokens + query) * s->tokens + key);
+}
+
 static void forward_query(const place *p, uint64_t query, double *weights, double *out, double *logsumexp)
 {
     const slc_attention_shape *s = p->s;
@@ -52,7 +61,8 @@ static void forward_query(const place *p, uint64_t query, double *weights, doubl
     if (largest == -INFINITY) return; /* sees no key */
     for (uint64_t key = 0; key < s->tokens; key++) sum += weights[key] = exp(weights[key] - largest);
     for (uint64_t key = 0; key < s->tokens; key++)
-        for (uint64_t d = 0; d < s->head_size; d++) out[d] += weights[key] / sum * p->v[at(p, key) + d];
+        for (uint64_t d = 0; d < s->head_size; d++)
+            out[d] += weights[key] / sum * factor(p, query, key) * p->v[at(p, key) + d];
     *logsumexp = largest + log(sum);
 }
 
@@ -75,10 +85,10 @@ static void backward_query(const place *p, uint64_t query, double logsumexp, con
     double delta = 0;
     for (uint64_t d = 0; d < s->head_size; d++) delta += dout[d] * out[d];
     for (uint64_t key = 0; key < s->tokens; key++) {
-        double weight = exp(score(p, query, key) - logsumexp), dweight = 0;
+        double weight = exp(score(p, query, key) - logsumexp), dweight = 0, kept = factor(p, query, key);
         for (uint64_t d = 0; d < s->head_size; d++) {
-            dweight += dout[d] * p->v[at(p, key) + d];
-            dv[at(p, key) + d] += weight * dout[d];
+            dweight += kept * dout[d] * p->v[at(p, key) + d];
+            dv[at(p, key) + d] += weight * kept * dout[d];
         }
         double dscore = weight * (dweight - delta);
         for (uint64_t d = 0; d < s->head_size; d++) {

@@ -361,7 +361,7 @@ static void errs_no_more_than_the_naive_way(void **state)
 
 /* ---- Options ---- */
 
-enum { CAUSAL = 1, MASK = 2, BIAS = 4, RELATIVE_BIAS = 8, STRIDES = 16, BF16 = 32, OPTIONS = 64 };
+enum { CAUSAL = 1, MASK = 2, BIAS = 4, RELATIVE_BIAS = 8, STRIDES = 16, BF16 = 32, DROPOUT = 64, OPTIONS = 128 };
 
 /* Some keys masked, one sequence wholly, one to its second key. */
 static uint8_t *random_mask(uint64_t batch, uint64_t tokens)
@@ -397,6 +397,8 @@ static void check_options(int options, uint64_t batch, uint64_t h, uint64_t w, u
                                  .causal = options & CAUSAL};
     uint8_t *mask = random_mask(batch, tokens);
     float *bias = random_bias(batch * heads * tokens * tokens, tokens);
+    const slc_dropout dropout = {.probability = 0.3f, .seed = 1234567890123, .first = (1ull << 34) - 100};
+    if (options & DROPOUT) shape.dropout = &dropout;
     if (options & STRIDES) shape.row_stride = 3 * all, shape.out_stride = all + 5;
     if (options & MASK) shape.key_mask = mask;
     if (options & BIAS) shape.bias = bias;
@@ -508,12 +510,14 @@ static void bad_shapes_are_refused(void **state)
     (void)state;
     slc_stream stream = test_stream(1);
     const slc_attention_shape good = {.batch = 1, .tokens = 7, .heads = 2, .head_size = 4};
-    slc_attention_shape bad[5] = {good, good, good, good, good};
+    const slc_dropout certain = {.probability = 1};
+    slc_attention_shape bad[6] = {good, good, good, good, good, good};
     bad[0].heads = 0;
     bad[1].row_stride = 7;
     bad[2].out_stride = 7;
     bad[3].relative = names, bad[3].window_h = 2, bad[3].window_w = 2;
     bad[4].dtype = (sluice_dtype)7;
+    bad[5].dropout = &certain;
     for (size_t i = 0; i < TEST_COUNT_OF(bad); i++) {
         assert_int_equal(slc_attention_forward(&stream, &bad[i], NULL, NULL, NULL, NULL, NULL, NULL),
                          SLUICE_ERR_ARGUMENT);
