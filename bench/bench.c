@@ -112,11 +112,11 @@ static sluice_status find_budgets(sluice_world *world, slc_bench_options *option
 static sluice_status sweep_in(sluice_world *world, slc_bench_options *options, slc_bench_results *results,
                               bool *interrupted)
 {
-    sluice_gpt2_config model;
-    uint32_t tokens = 0;
+    sluice_model_config model;
+    uint32_t length = 0;
     bool speaks = sluice_world_rank(world) == 0;
     slc_bench_sweep sweep = {.world = world, .options = options, .stops = &stops, .results = results, .keep = keep};
-    sluice_status status = slc_training_model(&options->training, &model, &tokens);
+    sluice_status status = slc_training_model(&options->training, &model, &length);
     if (!status && speaks && !options->part) status = slc_bench_make_folder(options->output);
     if (!status && speaks && !options->part) status = check_writable(options);
     if (!status) status = find_budgets(world, options, results);
@@ -124,7 +124,8 @@ static sluice_status sweep_in(sluice_world *world, slc_bench_options *options, s
     if (status) return status;
     if (speaks) {
         sweep.out = table_stream(options);
-        slc_bench_table_begin(sweep.out, world, options, options->throttles.text[0], tokens);
+        slc_bench_table_begin(sweep.out, world, options, options->throttles.text[0],
+                              sluice_model_tokens(&model, length));
     }
     return slc_bench_sweep_run(&sweep, interrupted);
 }

@@ -11,7 +11,7 @@ enum { SURVEY_STEPS = 8 };
 
 typedef struct {
     const slc_training_options *options;
-    uint32_t tokens;
+    uint32_t length;
     const char *path;
 } survey;
 
@@ -20,7 +20,7 @@ static sluice_status write_profile(sluice_runtime *rt, void *context)
     const survey *s = context;
     char model[128];
     snprintf(model, sizeof model, "%s %s, batch %" PRIu64 ", context %u", s->options->model, s->options->size,
-             s->options->batch, s->tokens);
+             s->options->batch, s->length);
     return sluice_runtime_profile_write(rt, s->path, model);
 }
 
@@ -29,7 +29,7 @@ sluice_status slc_bench_survey(sluice_world *world, const slc_training_options *
 {
     slc_training_options short_run = *options;
     slc_training_result result = {0};
-    sluice_gpt2_config model;
+    sluice_model_config model;
     survey s = {.options = options, .path = path};
     const slc_training_watch watch = {.finished = write_profile, .context = &s, .stops = stops};
     *out = NULL;
@@ -39,7 +39,7 @@ sluice_status slc_bench_survey(sluice_world *world, const slc_training_options *
     short_run.steps = SURVEY_STEPS;
     short_run.eval_batches = 0;
     short_run.trace = NULL;
-    sluice_status status = slc_training_model(options, &model, &s.tokens);
+    sluice_status status = slc_training_model(options, &model, &s.length);
     if (!status) status = slc_training_run(world, &short_run, &watch, &result);
     if (!status && result.interrupted) status = slc_error(SLUICE_ERR_INTERRUPTED, "stopped while measuring a profile");
     slc_training_result_free(&result);

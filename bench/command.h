@@ -20,6 +20,7 @@ extern const sluice_command slc_command_run;
 extern const sluice_command slc_command_sim;
 extern const sluice_command slc_command_trace;
 extern const sluice_command slc_command_study;
+extern const sluice_command slc_command_eval;
 extern const sluice_command slc_command_train; /* only with a model */
 
 #endif

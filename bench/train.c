@@ -1,4 +1,4 @@
-/* `sluice train`: trains a bundled model on text and shows how it goes. Rank 0 speaks and writes; the other ranks
+/* `sluice train`: trains a bundled model and shows how it goes. Rank 0 speaks and writes; the other ranks
  * train. With -n N and no launcher it starts itself again, N times, as `sluice run` would. */
 #include "bench/command.h"
 #include "bench/result_file.h"
@@ -70,8 +70,8 @@ static sluice_status stepped(const slc_training_step *step, void *context)
 static void print_summary(FILE *file, const slc_training_options *o, const slc_training_result *r)
 {
     if (r->step_count == 0) return;
-    fprintf(file, "%s gpt2 %s, %" PRIu64 " parameters: %" PRIu64 " steps, loss %.4f -> %.4f",
-            r->interrupted ? "stopped:" : "trained", o->size, r->parameters, r->step_count, r->steps[0].loss,
+    fprintf(file, "%s %s %s, %" PRIu64 " parameters: %" PRIu64 " steps, loss %.4f -> %.4f",
+            r->interrupted ? "stopped:" : "trained", o->model, o->weights ? o->weights : o->size, r->parameters, r->step_count, r->steps[0].loss,
             r->steps[r->step_count - 1].loss);
     if (!isnan(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
     fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f tokens/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
@@ -114,15 +114,16 @@ static sluice_status close_output(output *out, sluice_status status)
 
 static sluice_status train_in(sluice_world *world, const slc_training_options *options, bool *interrupted)
 {
-    sluice_gpt2_config model;
-    uint32_t tokens = 0;
+    sluice_model_config model;
+    uint32_t length = 0;
     slc_training_result result = {0};
     output out = {.speaks = sluice_world_rank(world) == 0};
     const slc_training_watch watch = {.stepped = stepped, .context = &out, .stops = &stops};
     sluice_status status = open_output(&out, options);
-    if (!status) status = slc_training_model(options, &model, &tokens);
+    if (!status) status = slc_training_model(options, &model, &length);
+    uint64_t sequences = (uint64_t)sluice_world_size(world) * options->micro_batches * options->batch;
     slc_training_progress_init(&out.progress, options->steps,
-                               (uint64_t)sluice_world_size(world) * options->micro_batches * options->batch * tokens);
+                               status ? 0 : sequences * sluice_model_tokens(&model, length));
     slc_stop_signals_count(&stops);
     if (!status) status = slc_training_run(world, options, &watch, &result);
     slc_training_progress_end(&out.progress);
@@ -188,12 +189,14 @@ static int run(int argc, char **argv)
     const struct argp parser = {
         .parser = parse_option,
         .children = children,
-        .doc = "Trains a bundled model on text, on this rank or on every rank of a launcher's job.\v"
+        .doc = "Trains a bundled model on real data, on this rank or on every rank of a launcher's job.\v"
                "Examples:\n"
                "  sluice train\n"
                "  sluice train -n 2 --size mini --strategy fsdp --budget 60% --steps 200\n"
                "  sluice train -n 2 --throttle 1gbit,50us --json out.json --csv out.csv\n"
                "  sluice train -n 2 --steps 20 --trace run.json\n"
+               "  sluice train --model vit --batch 32 --steps 500\n"
+               "  sluice train --weights gpt2/ --precision bf16 --data book.txt\n"
                "  sluice run -n 4 -- sluice train --data book.txt --batch 8 --micro-batches 2\n\n"
                "Ctrl-C stops all ranks after the step and writes what there is (exit code 130); a second one gives up "
                "the step.",
@@ -207,4 +210,4 @@ static int run(int argc, char **argv)
     return train_here(&options);
 }
 
-const sluice_command slc_command_train = {"train", "trains a bundled model on text", run};
+const sluice_command slc_command_train = {"train", "trains a bundled model on real data", run};

@@ -23,25 +23,40 @@ typedef struct {
 #define FIELD(name) offsetof(slc_training_options, name)
 static const double MOST = 4294967295.0;
 
+enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough for small images */
 enum { FIRST_KEY = 1000, KEY_RANKS = 'n' };
 
 static const option_row rows[] = {
-    {"model", "NAME", TEXT, FIELD(model), "gpt2", 0, 0, "Model: gpt2"},
-    {"size", "NAME", TEXT, FIELD(size), "nano", 0, 0, "Size: nano, mini, small (124M), medium, large, xl"},
-    {"data", "PATH", PATHS, FIELD(data), "/usr/share/common-licenses", 0, 0,
-     "Text to train on: a file or a folder of files; may be repeated, or a list with commas"},
-    {"batch", "N", COUNT, FIELD(batch), "4", 1, MOST, "Sequences a rank and micro-batch"},
+    {"model", "NAME", TEXT, FIELD(model), "gpt2", 0, 0, "Model: gpt2, bert, vit, beit"},
+    {"size", "NAME", TEXT, FIELD(size), "nano", 0, 0,
+     "Size: nano, mini; gpt2: small (124M), medium, large, xl; bert, vit, beit: base, large; vit: tiny, small"},
+    {"head", "WHAT", TEXT, FIELD(head), "", 0, 0,
+     "What is answered: tokens (gpt2, bert: masked tokens, beit: masked patches) or classes (bert, vit, beit); none: "
+     "tokens of text, classes of images"},
+    {"weights", "PATH", TEXT, FIELD(weights), NULL, 0, 0,
+     "Begin with these weights, and with the model that they are of: a folder with Hugging Face's config.json and "
+     "model.safetensors, or an llm.c checkpoint; none: first values"},
+    {"data", "PATH", PATHS, FIELD(data), "", 0, 0,
+     "What to train on: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with commas; "
+     "none: the system's licences, or scikit-learn's handwritten digits"},
+    {"batch", "N", COUNT, FIELD(batch), "4", 1, MOST, "Sequences (images) a rank and micro-batch"},
     {"context", "N", COUNT, FIELD(context), "0", 0, MOST, "Tokens a sequence; 0: the model's, at most 256"},
     {"micro-batches", "N", COUNT, FIELD(micro_batches), "1", 1, 65536, "Micro-batches a step"},
     {"steps", "N", COUNT, FIELD(steps), "100", 1, MOST, "Steps"},
     {"seed", "N", COUNT, FIELD(seed), "1", 0, MOST, "Of the first values and of the choice of text"},
     {"threads", "N", COUNT, FIELD(threads), "1", 1, 1024, "Compute threads a rank"},
     {"device", "NAME", TEXT, FIELD(device), "cpu", 0, 0, "Device: cpu"},
-    {"precision", "NAME", TEXT, FIELD(precision), "fp32", 0, 0, "Precision: fp32"},
+    {"precision", "NAME", TEXT, FIELD(precision), "fp32", 0, 0,
+     "Of values, gradients and activations: fp32, or bf16 with an fp32 master copy"},
+    {"layer-precision", "LIST", TEXT, FIELD(layer_precision), NULL, 0, 0, "Layers that differ, as head=fp32,h.0=fp32"},
+    {"wire", "NAME", TEXT, FIELD(wire), "bf16", 0, 0,
+     "Of bf16 layers' gradients, in memory and between ranks: bf16, fp32"},
     {"optimizer", "NAME", TEXT, FIELD(optimizer), "adamw", 0, 0, "Optimizer: adamw"},
     {"lr", "X", REAL, FIELD(learning_rate), "0.001", 0, 1e6, "Learning rate"},
     {"warmup", "N", COUNT, FIELD(warmup), "0", 0, MOST, "Steps over which the learning rate grows from 0"},
     {"clip", "X", REAL, FIELD(clip), "0", 0, 1e30, "Clip the gradient's global norm; 0: do not"},
+    {"dropout", "X", REAL, FIELD(dropout), "0", 0, 0.99,
+     "Share of embeddings, attention probabilities and branches that a step leaves out"},
     {"nan", "WHAT", TEXT, FIELD(nan), "stop", 0, 0, "A gradient that is not finite: stop, or skip the step"},
     {"accumulate", "WHEN", TEXT, FIELD(accumulate), "last", 0, 0,
      "Reduce gradients after the last micro-batch, or after each"},
@@ -65,10 +80,8 @@ static const option_row rows[] = {
      "Record, and write the last steps' timeline of all ranks for Perfetto; '-': standard output"},
     {"json", "FILE", TEXT, FIELD(json), NULL, 0, 0, "Write the results as JSON; '-': standard output"},
     {"csv", "FILE", TEXT, FIELD(csv), NULL, 0, 0, "Write a table as CSV; '-': standard output"},
-    {"dropout", "X", MISSING, 0, "0", 0, 0, NULL},
     {"tied", "HOW", MISSING, 0, "joint", 0, 0, NULL},
     {"lossy", "HOW", MISSING, 0, NULL, 0, 0, NULL},
-    {"weights", "DIR", MISSING, 0, NULL, 0, 0, NULL},
     {"save", "DIR", MISSING, 0, NULL, 0, 0, NULL},
     {"save-every", "N", MISSING, 0, NULL, 0, 0, NULL},
     {"resume", "DIR", MISSING, 0, NULL, 0, 0, NULL},
@@ -134,13 +147,6 @@ void slc_training_options_init(slc_training_options *options)
         if (rows[i].fallback && rows[i].type != PATHS) set_option(options, &rows[i], (char *)rows[i].fallback);
 }
 
-static const char *default_data(void)
-{
-    for (int i = 0; i < ROWS; i++)
-        if (rows[i].type == PATHS) return rows[i].fallback;
-    return NULL;
-}
-
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     slc_training_options *options = state->input;
@@ -148,10 +154,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         slc_training_options_init(options);
         return 0;
     }
-    if (key == ARGP_KEY_END && options->data_count == 0) {
-        options->data[options->data_count++] = default_data();
-        return 0;
-    }
+    if (key == ARGP_KEY_END) return 0;
     static const option_row ranks = {"ranks", "N", COUNT, FIELD(ranks), NULL, 1, 4096, NULL};
     const option_row *row = NULL;
     if (key == KEY_RANKS)
@@ -228,12 +231,14 @@ static sluice_status check_strategy(const char *name)
 
 sluice_status slc_training_options_check(const slc_training_options *o)
 {
-    sluice_gpt2_config model;
+    sluice_model_config model;
     sluice_config config;
-    uint32_t tokens;
-    sluice_status status = check_name("model", o->model, ",gpt2,", ",bert,vit,beit,");
+    uint32_t length;
+    sluice_status status = check_name("model", o->model, ",gpt2,bert,vit,beit,", ",");
+    if (!status && *o->head) status = check_name("head", o->head, ",tokens,classes,", ",");
     if (!status) status = check_name("device", o->device, ",cpu,", ",cuda,");
-    if (!status) status = check_name("precision", o->precision, ",fp32,", ",bf16,fp16,");
+    if (!status) status = check_name("precision", o->precision, ",fp32,bf16,", ",fp16,");
+    if (!status) status = check_name("wire", o->wire, ",fp32,bf16,", ",");
     if (!status)
         status = check_name("optimizer", o->optimizer, ",adamw,", ",adam,lamb,onebit_adam,onebit_lamb,zeroone_adam,");
     if (!status) status = check_name("nan", o->nan, ",stop,skip,", ",");
@@ -242,22 +247,45 @@ sluice_status slc_training_options_check(const slc_training_options *o)
         status = check_name("schedule", o->schedule, ",serial,one_ahead,bucketed,priority,greedy,random,ilp,", ",");
     if (!status) status = check_name("recompute", o->recompute, ",auto,none,all,", ",");
     if (!status) status = check_strategy(o->strategy);
-    if (!status) status = slc_training_model(o, &model, &tokens);
+    if (!status) status = slc_training_model(o, &model, &length);
     if (!status) status = slc_training_config(o, &config);
     return status;
 }
 
 /* ---- What the options describe ---- */
 
-sluice_status slc_training_model(const slc_training_options *o, sluice_gpt2_config *model, uint32_t *tokens)
+/* A head that the size's or the file's configuration does not have gets what it needs; the data completes it. */
+static void set_head(sluice_model_config *model, sluice_model_head head)
 {
-    sluice_status status = sluice_gpt2_config_named(o->size, model);
-    if (status) return slc_error_context(status, "--size");
-    if (o->context > model->context)
-        return slc_error(SLUICE_ERR_ARGUMENT, "--context %llu: %s has a context of %u", (unsigned long long)o->context,
-                         o->size, model->context);
-    *tokens = o->context ? (uint32_t)o->context : model->context < 256 ? model->context : 256;
-    return SLUICE_OK;
+    if (model->head == head) return;
+    model->head = head;
+    if (head == SLUICE_HEAD_CLASSES) {
+        model->classes = 2;
+    } else if (model->family == SLUICE_BEIT) {
+        model->classes = 0;
+        model->mask_token = true;
+        if (!model->vocabulary) model->vocabulary = model->image_size < 224 ? VISUAL_TOKENS_SMALL : VISUAL_TOKENS;
+    }
+}
+
+sluice_status slc_training_model(const slc_training_options *o, sluice_model_config *model, uint32_t *length)
+{
+    sluice_status status =
+        o->weights ? sluice_model_config_read(o->weights, model) : sluice_model_config_named(o->model, o->size, model);
+    if (status) return slc_error_context(status, o->weights ? "--weights" : "--model, --size");
+    if (*o->head) set_head(model, !strcmp(o->head, "classes") ? SLUICE_HEAD_CLASSES : SLUICE_HEAD_TOKENS);
+    model->dropout = o->dropout;
+    *length = 0;
+    if (model->context) {
+        if (o->context > model->context)
+            return slc_error(SLUICE_ERR_ARGUMENT, "--context %llu: %s has a context of %u",
+                             (unsigned long long)o->context, o->weights ? o->weights : o->size, model->context);
+        *length = o->context ? (uint32_t)o->context : model->context < 256 ? model->context : 256;
+    } else if (o->context) {
+        return slc_error(SLUICE_ERR_ARGUMENT, "--context %llu: %s sees images, whose size is the model's",
+                         (unsigned long long)o->context, sluice_model_family_name((uint32_t)model->family));
+    }
+    return slc_error_context(sluice_model_config_check(model), "--head");
 }
 
 sluice_status slc_training_config(const slc_training_options *o, sluice_config *config)
@@ -266,6 +294,8 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     config->strategy = o->strategy;
     config->schedule = o->schedule;
     config->recompute = o->recompute;
+    config->precision = !strcmp(o->precision, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
+    config->wire = !strcmp(o->wire, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
     config->clip = o->clip;
     config->nan = !strcmp(o->nan, "skip") ? SLUICE_NAN_SKIP : SLUICE_NAN_STOP;
     config->accumulate = !strcmp(o->accumulate, "each") ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;

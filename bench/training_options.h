@@ -12,13 +12,15 @@
 enum { SLC_TRAINING_DATA_MAX = 64 };
 
 typedef struct {
-    const char *model, *size;
+    const char *model, *size, *head;         /* head "": the model's */
+    const char *weights;                     /* NULL: first values */
     const char *data[SLC_TRAINING_DATA_MAX]; /* paths */
     uint64_t data_count;
     uint64_t batch, context, micro_batches, steps, seed, threads; /* context 0: by the model's size */
-    const char *device, *precision;
+    const char *device, *precision, *wire;
+    const char *layer_precision; /* NULL: none differs */
     const char *optimizer;
-    double learning_rate, clip;
+    double learning_rate, clip, dropout;
     uint64_t warmup;
     const char *nan, *accumulate;
     const char *strategy, *schedule, *recompute;
@@ -40,8 +42,9 @@ void slc_training_options_init(slc_training_options *options);
  * Errors: ARGUMENT, UNSUPPORTED. */
 sluice_status slc_training_options_check(const slc_training_options *options);
 
-/* The model and the runtime that the options describe; they have passed the check. */
-sluice_status slc_training_model(const slc_training_options *options, sluice_gpt2_config *model, uint32_t *tokens);
+/* The model and the runtime that the options describe; they have passed the check. *length: tokens a sequence, 0 for
+ * images. What data alone decides (classes) is not known yet. */
+sluice_status slc_training_model(const slc_training_options *options, sluice_model_config *model, uint32_t *length);
 sluice_status slc_training_config(const slc_training_options *options, sluice_config *config);
 /* The launcher's world with the options' throttle and time limit. */
 sluice_status slc_training_world(const slc_training_options *options, sluice_world_config *config);

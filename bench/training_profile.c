@@ -39,11 +39,11 @@ static sluice_status show(const char *path)
 static sluice_status profile_in(sluice_world *world, slc_training_options *options, const char *path)
 {
     slc_training_result result = {0};
-    sluice_gpt2_config model;
-    uint32_t tokens;
-    sluice_status status = slc_training_model(options, &model, &tokens);
+    sluice_model_config model;
+    uint32_t length;
+    sluice_status status = slc_training_model(options, &model, &length);
     if (status) return status;
-    options->context = tokens;
+    options->context = length;
     wanted_profile wanted = {options, path};
     const slc_training_watch watch = {.finished = write_profile, .context = &wanted};
     status = slc_training_run(world, options, &watch, &result);

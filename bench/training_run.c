@@ -3,10 +3,10 @@
 #include "bench/training_run.h"
 
 #include "bench/stop_signals.h"
+#include "bench/training_data.h"
 #include "bench/training_trace.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/data/text.h"
 #include "lib/engine/recording.h"
 
 #include <math.h>
@@ -22,43 +22,26 @@ typedef struct {
     const slc_training_watch *watch;
     slc_training_result *result;
     uint64_t rank, ranks;
-    uint32_t batch, tokens;
+    uint32_t batch, length;
 
-    slc_text *text;
-    slc_text_range train, held_out;
-    int32_t *inputs, *targets;
+    slc_training_data *data;
     sluice_runtime *rt;
-    sluice_gpt2 *model;
+    sluice_model *model;
 } training;
 
 /* ---- Before the first step ---- */
 
-static sluice_status same_text_everywhere(training *t)
+static sluice_status same_data_everywhere(training *t)
 {
-    uint64_t mine = slc_text_fingerprint(t->text), *all = malloc(t->ranks * sizeof mine);
+    uint64_t mine = slc_training_data_fingerprint(t->data), *all = malloc(t->ranks * sizeof mine);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "fingerprints of %llu ranks", (unsigned long long)t->ranks);
     sluice_status status = sluice_world_all_gather(t->world, &mine, sizeof mine, all);
     for (uint64_t r = 1; !status && r < t->ranks; r++)
         if (all[r] != all[0])
-            status =
-                slc_error(SLUICE_ERR_MISMATCH, "rank %llu reads another text than rank 0; give all the same --data",
-                          (unsigned long long)r);
+            status = slc_error(SLUICE_ERR_MISMATCH, "rank %llu reads other data than rank 0; give all the same --data",
+                               (unsigned long long)r);
     free(all);
     return status;
-}
-
-static sluice_status open_text(training *t)
-{
-    const slc_training_options *o = t->options;
-    size_t count = (size_t)t->batch * t->tokens;
-    sluice_status status = slc_text_open(o->data, o->data_count, &t->text);
-    if (!status) status = slc_text_split(t->text, t->tokens, &t->train, &t->held_out);
-    if (!status) status = same_text_everywhere(t);
-    if (status) return status;
-    t->inputs = malloc(count * sizeof *t->inputs);
-    t->targets = malloc(count * sizeof *t->targets);
-    if (!t->inputs || !t->targets) return slc_error(SLUICE_ERR_MEMORY, "a batch of %zu tokens", count);
-    return SLUICE_OK;
 }
 
 static sluice_status give_up_at_second_stop(void *context)
@@ -68,31 +51,49 @@ static sluice_status give_up_at_second_stop(void *context)
     return slc_error(SLUICE_ERR_INTERRUPTED, "stopped in the middle of a step");
 }
 
-static sluice_status create_runtime(training *t, const sluice_gpt2_config *model)
+/* Another head than the file's keeps its first values. */
+static sluice_status first_weights(training *t)
 {
+    const slc_training_options *o = t->options;
+    sluice_model_config of_file;
+    sluice_status status = sluice_model_init(t->model, o->seed);
+    if (status || !o->weights) return status;
+    status = sluice_model_config_read(o->weights, &of_file);
+    if (status) return status;
+    const sluice_model_config *model = sluice_model_get_config(t->model);
+    bool other_head = of_file.head != model->head || of_file.classes != model->classes;
+    return sluice_model_load(t->model, o->weights, other_head);
+}
+
+static sluice_status create_runtime(training *t, const sluice_model_config *model)
+{
+    const sluice_model_options options = {.batch = t->batch,
+                                          .length = t->length,
+                                          .precision = t->options->layer_precision,
+                                          .dropout_seed = t->options->seed};
     sluice_config config;
     sluice_status status = slc_training_config(t->options, &config);
     if (!status) status = sluice_runtime_create(t->world, &config, &t->rt);
-    if (!status) status = sluice_gpt2_create(t->rt, model, t->batch, t->tokens, &t->model);
-    if (!status)
-        status = sluice_runtime_reserve(t->rt, "inputs and targets", 2ull * t->batch * t->tokens * sizeof(int32_t));
+    if (!status) status = sluice_model_create(t->rt, model, &options, &t->model);
+    if (!status) status = sluice_runtime_reserve(t->rt, "training data", slc_training_data_bytes(t->data));
     if (!status) status = sluice_runtime_commit(t->rt);
     if (!status && t->options->trace) status = slc_engine_record(t->rt);
-    if (!status) status = sluice_gpt2_init(t->model, t->options->seed);
-    if (!status && t->watch && t->watch->stops) sluice_gpt2_check(t->model, give_up_at_second_stop, t);
+    if (!status) status = first_weights(t);
+    if (!status && t->watch && t->watch->stops) sluice_model_check(t->model, give_up_at_second_stop, t);
     return status;
 }
 
 static sluice_status begin(training *t)
 {
-    sluice_gpt2_config model;
+    sluice_model_config model;
     slc_training_result *result = t->result;
-    sluice_status status = slc_training_model(t->options, &model, &t->tokens);
-    if (!status) status = open_text(t);
+    sluice_status status = slc_training_model(t->options, &model, &t->length);
+    if (!status) status = slc_training_data_open(t->options, &model, t->length, &t->data);
+    if (!status) status = same_data_everywhere(t);
     if (!status) status = create_runtime(t, &model);
     if (status) return status;
-    result->parameters = sluice_gpt2_param_count(&model);
-    result->tokens_per_step = t->ranks * t->options->micro_batches * t->batch * t->tokens;
+    result->parameters = sluice_model_param_count(&model);
+    result->tokens_per_step = t->ranks * t->options->micro_batches * t->batch * sluice_model_tokens(&model, t->length);
     result->dp_bytes = sluice_runtime_dp_bytes(t->rt);
     result->steps = calloc(t->options->steps, sizeof *result->steps);
     if (!result->steps) return slc_error(SLUICE_ERR_MEMORY, "%llu steps", (unsigned long long)t->options->steps);
@@ -101,11 +102,9 @@ static sluice_status begin(training *t)
 
 static void end(training *t)
 {
-    sluice_gpt2_destroy(t->model);
+    sluice_model_destroy(t->model);
     sluice_runtime_destroy(t->rt);
-    slc_text_close(t->text);
-    free(t->targets);
-    free(t->inputs);
+    slc_training_data_close(t->data);
 }
 
 /* ---- Steps ---- */
@@ -118,10 +117,10 @@ static uint64_t first_sequence(const training *t, uint64_t micro_batch)
 
 static sluice_status micro_batch(training *t, uint64_t index, double *loss)
 {
-    sluice_status status = slc_text_windows(t->text, t->train, t->options->seed, first_sequence(t, index), t->batch,
-                                            t->tokens, t->inputs, t->targets);
-    if (!status) status = sluice_gpt2_forward(t->model, t->inputs, t->targets);
-    if (!status) status = sluice_gpt2_backward(t->model, loss);
+    sluice_batch batch;
+    sluice_status status = slc_training_data_take(t->data, false, first_sequence(t, index), &batch);
+    if (!status) status = sluice_model_forward(t->model, &batch);
+    if (!status) status = sluice_model_backward(t->model, loss);
     return status;
 }
 
@@ -172,9 +171,9 @@ static sluice_status evaluate(training *t, double *mean)
     sluice_status status = SLUICE_OK;
     for (uint64_t i = 0; !status && i < t->options->eval_batches; i++) {
         double loss = 0;
-        status = slc_text_windows(t->text, t->held_out, t->options->seed, first_sequence(t, i), t->batch, t->tokens,
-                                  t->inputs, t->targets);
-        if (!status) status = sluice_gpt2_evaluate(t->model, t->inputs, t->targets, &loss, NULL);
+        sluice_batch batch;
+        status = slc_training_data_take(t->data, true, first_sequence(t, i), &batch);
+        if (!status) status = sluice_model_evaluate(t->model, &batch, &loss, NULL);
         sum += loss;
     }
     if (!status) status = sluice_world_all_reduce(t->world, &sum, 1);

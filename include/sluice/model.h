@@ -1,64 +1,140 @@
-/* Bundled models. Each is a client of the hook API, as a user's own program is: it registers its layers on a runtime
- * and computes between the hooks. Built only where oneDNN is found.
+/* Bundled models: GPT-2, BERT, ViT and BEiT. Each is a client of the hook API, as a user's own program is: it registers
+ * its layers on a runtime and computes between the hooks. Built only where oneDNN is found.
  *
- * GPT-2 (Radford et al., "Language models are unsupervised multitask learners", 2019), without dropout, fp32:
- *   x = wte[token] + wpe[position]
- *   L times: x += c_proj(attention(c_attn(ln_1(x)))); x += c_proj(gelu(c_fc(ln_2(x))))
- *   logits = ln_f(x) wte^T
- * Layers: "embed", "h.0" .. "h.(L-1)", "head". Parameters have the names of Hugging Face's GPT2LMHeadModel, so that
- * LAYER.NAME is "embed.wte.weight", "h.0.attn.c_attn.weight", "head.ln_f.weight"; matrices are [inputs][outputs].
+ *   gpt2  Radford et al., "Language models are unsupervised multitask learners", 2019: GPT2LMHeadModel
+ *   bert  Devlin et al., arXiv 1810.04805: BertForMaskedLM, BertForSequenceClassification
+ *   vit   Dosovitskiy et al., arXiv 2010.11929: ViTForImageClassification
+ *   beit  Bao et al., arXiv 2106.08254: BeitForImageClassification, BeitForMaskedImageModeling
+ *
+ * Layers: "embed", "h.0" .. "h.(L-1)", "head". Parameters have Hugging Face's names behind the layer's:
+ * "embed.wte.weight", "h.0.attn.c_attn.weight", "h.1.attention.attention.query.bias", "head.classifier.weight"; shapes
+ * and orientation are those of Hugging Face (GPT-2's matrices [inputs][outputs], all others' [outputs][inputs]).
  *
  * One thread calls a model at a time, the one that calls its runtime. After a failure the runtime can only be
  * destroyed, and so can the model. */
 #ifndef SLUICE_MODEL_H
 #define SLUICE_MODEL_H
 
+#include <sluice/dtype.h>
 #include <sluice/runtime.h>
 #include <sluice/status.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+typedef enum { SLUICE_GPT2, SLUICE_BERT, SLUICE_VIT, SLUICE_BEIT, SLUICE_MODEL_FAMILIES } sluice_model_family;
+
+/* What the last layer answers: a token at every position (gpt2: the next one; bert: the one that was masked; beit: the
+ * visual token of a masked patch), or one class for the whole input (bert, vit, beit). */
+typedef enum { SLUICE_HEAD_TOKENS, SLUICE_HEAD_CLASSES } sluice_model_head;
+
+/* Fields that a family does not have are 0. */
 typedef struct {
+    sluice_model_family family;
+    sluice_model_head head;
     uint32_t layers, channels, heads; /* channels is a multiple of heads */
-    uint32_t context;                 /* positions that wpe has */
-    uint32_t vocabulary;
-} sluice_gpt2_config;
+    uint32_t hidden;                  /* width of the MLP */
+    uint32_t vocabulary;              /* gpt2, bert: tokens; beit with SLUICE_HEAD_TOKENS: visual tokens */
+    uint32_t context;                 /* gpt2, bert: positions that there are */
+    uint32_t types;                   /* bert: token types */
+    uint32_t image_size, patch_size, image_channels; /* vit, beit; image_size is a multiple of patch_size */
+    uint32_t classes;                                /* with SLUICE_HEAD_CLASSES */
+    double epsilon;                                  /* of the norms */
+    double dropout; /* of embeddings, attention probabilities and residual branches, in training */
+    /* beit */
+    bool mask_token;         /* masked patches are replaced (needed with SLUICE_HEAD_TOKENS) */
+    bool absolute_positions; /* as vit has them */
+    bool relative_positions; /* a table of biases in every block */
+    bool shared_positions;   /* ... or one for all blocks */
+    bool no_qkv_bias;        /* also vit */
+    bool first_row_pooling;  /* classes from the first row behind a norm, not from the mean of the patches */
+    double layer_scale;      /* first value of lambda_1 and lambda_2; 0: there are none */
+    bool gelu_tanh;          /* the tanh form; gpt2 always */
+} sluice_model_config;
 
-typedef struct sluice_gpt2 sluice_gpt2;
-
-/* By name: nano, mini (both on bytes: vocabulary 256), small, medium, large, xl. Errors: ARGUMENT lists the names. */
-SLUICE_API sluice_status sluice_gpt2_config_named(const char *size, sluice_gpt2_config *out);
+/* By name. nano and mini are for bytes (vocabulary 256; bert's 264, with room for special tokens from 256 on) and for
+ * small grey images. gpt2: nano, mini, small, medium, large, xl; bert: nano, mini, base, large;
+ * vit: nano, mini, tiny, small, base, large; beit: nano, mini, base, large. head: SLUICE_HEAD_TOKENS for gpt2 and bert,
+ * SLUICE_HEAD_CLASSES (1000) for vit and beit; change it afterwards. Errors: ARGUMENT lists the names. */
+SLUICE_API sluice_status sluice_model_config_named(const char *family, const char *size, sluice_model_config *out);
 /* The names above, one by one; NULL behind the last. */
-SLUICE_API const char *sluice_gpt2_size_name(uint32_t index);
-SLUICE_API uint64_t sluice_gpt2_param_count(const sluice_gpt2_config *config);
+SLUICE_API const char *sluice_model_family_name(uint32_t family);
+SLUICE_API const char *sluice_model_size_name(sluice_model_family family, uint32_t index);
+SLUICE_API uint64_t sluice_model_param_count(const sluice_model_config *config);
+/* Errors: ARGUMENT says which field cannot be. */
+SLUICE_API sluice_status sluice_model_config_check(const sluice_model_config *config);
 
-/* Registers the model on `rt`, before commit, for micro-batches of `batch` sequences of `tokens` tokens
- * (<= context). The runtime must outlive the model's use; the caller destroys the model. */
-SLUICE_API sluice_status sluice_gpt2_create(sluice_runtime *rt, const sluice_gpt2_config *config, uint32_t batch,
-                                            uint32_t tokens, sluice_gpt2 **out);
-SLUICE_API void sluice_gpt2_destroy(sluice_gpt2 *model); /* NULL is allowed; touches no runtime */
+/* Rows a sequence: patches and one for vit and beit. */
+SLUICE_API uint32_t sluice_model_tokens(const sluice_model_config *config, uint32_t length);
+/* Targets a sequence: `length` for gpt2 and bert, patches for beit with SLUICE_HEAD_TOKENS, 1 for classes. */
+SLUICE_API uint32_t sluice_model_targets(const sluice_model_config *config, uint32_t length);
 
-/* GPT-2's first values, after commit: normal with deviation .02, projections onto the residual stream .02/sqrt(2L),
- * biases 0, norms 1. A function of `seed` alone. */
-SLUICE_API sluice_status sluice_gpt2_init(sluice_gpt2 *model, uint64_t seed);
+typedef struct sluice_model sluice_model;
 
-/* One micro-batch, between sluice_step_begin and _end. tokens, targets: batch x tokens, row-major, each below the
- * vocabulary (a target may be -1: it counts neither in the loss nor in the gradient); both are read before forward
- * returns. backward adds the gradient of the mean loss over this micro-batch's targets and gives that loss. */
-SLUICE_API sluice_status sluice_gpt2_forward(sluice_gpt2 *model, const int32_t *tokens, const int32_t *targets);
-SLUICE_API sluice_status sluice_gpt2_backward(sluice_gpt2 *model, double *loss);
+typedef struct {
+    uint32_t batch;  /* sequences (images) of a micro-batch */
+    uint32_t length; /* gpt2, bert: tokens a sequence, <= context; vit, beit: 0 */
+    /* Types of values and gradients of single layers, where they are not the runtime's: "head=fp32,h.0=bf16"; NULL.
+     * GPT-2's and BERT's head has the embedding's, whose table it shares. */
+    const char *precision;
+    uint64_t dropout_seed;
+} sluice_model_options;
 
-/* Between steps; brackets itself with sluice_evaluate_begin and _end, so every rank calls it equally often.
- * logits: NULL or batch x tokens x vocabulary, host memory. */
-SLUICE_API sluice_status sluice_gpt2_evaluate(sluice_gpt2 *model, const int32_t *tokens, const int32_t *targets,
-                                              double *loss, float *logits);
+/* Registers the model on `rt`, before commit. The runtime must outlive the model's use; the caller destroys the
+ * model. */
+SLUICE_API sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *config,
+                                             const sluice_model_options *options, sluice_model **out);
+SLUICE_API void sluice_model_destroy(sluice_model *model); /* NULL is allowed; touches no runtime */
+SLUICE_API const sluice_model_config *sluice_model_get_config(const sluice_model *model);
+
+/* First values as the papers have them, after commit: normal with deviation .02 (GPT-2's projections onto the residual
+ * stream .02/sqrt(2L)), biases 0, norms 1. A function of `seed` alone. */
+SLUICE_API sluice_status sluice_model_init(sluice_model *model, uint64_t seed);
+
+/* ---- Weights: Hugging Face's files ---- */
+
+/* Of a folder as Hugging Face lays it out (config.json beside model.safetensors or its index), or an llm.c checkpoint
+ * of GPT-2. Dropout is left 0. Errors: IO, FORMAT, UNSUPPORTED say what Sluice cannot do; ARGUMENT. */
+SLUICE_API sluice_status sluice_model_config_read(const char *path, sluice_model_config *out);
+
+/* After commit, on every rank alike. Every parameter must be there under Hugging Face's name, with the model's shape
+ * and finite values, and nothing else may be there (but copies of tied tensors, buffers, and the parts of pre-training
+ * that Hugging Face drops too): FORMAT names the tensor, and nothing has been changed. trunk: the head keeps the values
+ * that it has, whatever head the file has. */
+SLUICE_API sluice_status sluice_model_load(sluice_model *model, const char *path, bool trunk);
+
+/* Collective, between steps; rank 0 writes config.json and model.safetensors (fp32) into the folder, which must exist:
+ * transformers' from_pretrained and sluice_model_load read them. Each file takes its place when it is whole. */
+SLUICE_API sluice_status sluice_model_save(sluice_model *model, const char *folder);
+
+/* A micro-batch in host memory, row-major; read before the call returns. */
+typedef struct {
+    const int32_t *tokens;         /* gpt2, bert: batch x length, each below the vocabulary */
+    const int32_t *types;          /* bert: batch x length, each below config.types; NULL: all 0 */
+    const uint8_t *attention_mask; /* gpt2, bert: batch x length, 0: padding, which nothing looks at; NULL: none */
+    const float *pixels;           /* vit, beit: batch x image_channels x image_size x image_size */
+    const uint8_t *masked_patches; /* beit: batch x patches, not 0: replaced by the mask token; NULL: none */
+    const int32_t *targets;        /* batch x sluice_model_targets; -1: counts neither in the loss nor in the gradient;
+                                      NULL in sluice_model_evaluate: no loss is wanted */
+} sluice_batch;
+
+/* One micro-batch, between sluice_step_begin and _end. backward adds the gradient of the mean loss over this
+ * micro-batch's targets and gives that loss. */
+SLUICE_API sluice_status sluice_model_forward(sluice_model *model, const sluice_batch *batch);
+SLUICE_API sluice_status sluice_model_backward(sluice_model *model, double *loss);
+
+/* Between steps, without dropout; brackets itself with sluice_evaluate_begin and _end, so every rank calls it equally
+ * often. logits: NULL or fp32, host memory: batch x tokens x vocabulary (beit: the patches' rows), or batch x
+ * classes. */
+SLUICE_API sluice_status sluice_model_evaluate(sluice_model *model, const sluice_batch *batch, double *loss,
+                                               float *logits);
 
 /* `check` is called before each layer; what it returns, if not SLUICE_OK, ends the micro-batch and is returned. NULL:
  * none. For a second Ctrl-C, say, in a step that takes minutes. */
-SLUICE_API void sluice_gpt2_check(sluice_gpt2 *model, sluice_status (*check)(void *context), void *context);
+SLUICE_API void sluice_model_check(sluice_model *model, sluice_status (*check)(void *context), void *context);
 
 #ifdef __cplusplus
 }

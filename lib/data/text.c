@@ -181,6 +181,13 @@ uint64_t slc_text_fingerprint(const slc_text *text)
     return text->fingerprint;
 }
 
+bool slc_text_file(const slc_text *text, size_t index, slc_text_range *out)
+{
+    if (index >= text->count) return false;
+    *out = (slc_text_range){text->files[index].first, text->files[index].bytes};
+    return true;
+}
+
 /* The file that holds byte `at` of the text. */
 static const text_file *file_at(const slc_text *text, uint64_t at)
 {

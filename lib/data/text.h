@@ -7,6 +7,7 @@
 #define SLC_DATA_TEXT_H
 
 #include <sluice/status.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,9 @@ typedef struct {
 
 /* The last tenth is held out for evaluation. Errors: ARGUMENT if either part has no window of tokens + 1 bytes. */
 sluice_status slc_text_split(const slc_text *text, uint32_t tokens, slc_text_range *train, slc_text_range *held_out);
+
+/* The index-th file's part of the text; false behind the last. */
+bool slc_text_file(const slc_text *text, size_t index, slc_text_range *out);
 
 /* Windows of sequences [first_sequence, first_sequence + batch): inputs and targets, batch x tokens each; a target is
  * the byte behind its input. `range` has room for a window. */

@@ -3,18 +3,41 @@
 #include "lib/model/gpt2_ref.h"
 
 #include "lib/base/status.h"
-#include "lib/model/gpt2_params.h"
+#include "lib/model/params.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A block's parameters in registration order. */
+typedef enum {
+    LN1_GAMMA,
+    LN1_BETA,
+    QKV_WEIGHT,
+    QKV_BIAS,
+    PROJECTION_WEIGHT,
+    PROJECTION_BIAS,
+    LN2_GAMMA,
+    LN2_BETA,
+    FC_WEIGHT,
+    FC_BIAS,
+    MLP_WEIGHT,
+    MLP_BIAS,
+    BLOCK_PARAMS
+} block_param;
+
+static uint64_t block_param_count(const sluice_model_config *c, int which)
+{
+    slc_param_info info;
+    return slc_param_info_at(c, 2 + (uint32_t)which, &info) ? info.count : 0; /* behind wte and wpe */
+}
 
 typedef struct {
     double *x, *norm1, *qkv, *weights, *attention, *mid, *norm2, *hidden, *active;
 } block_values;
 
 typedef struct {
-    const sluice_gpt2_config *config;
+    const sluice_model_config *config;
     size_t length;
     double *memory; /* all of the below */
     block_values *blocks;
@@ -170,25 +193,24 @@ static void attention_backward(size_t length, size_t channels, size_t heads, con
 
 /* ---- The model ---- */
 
-static uint64_t block_floats(const sluice_gpt2_config *c)
+static uint64_t block_floats(const sluice_model_config *c)
 {
     uint64_t total = 0;
-    for (int i = 0; i < SLC_GPT2_BLOCK_PARAMS; i++)
-        total += slc_gpt2_block_param_info(c, (slc_gpt2_block_param)i).count;
+    for (int i = 0; i < BLOCK_PARAMS; i++) total += block_param_count(c, i);
     return total;
 }
 
 /* Where a parameter of a block begins among all. */
-static size_t block_offset(const sluice_gpt2_config *c, uint32_t block, slc_gpt2_block_param which)
+static size_t block_offset(const sluice_model_config *c, uint32_t block, block_param which)
 {
     uint64_t at = (uint64_t)(c->vocabulary + c->context) * c->channels + block * block_floats(c);
-    for (int i = 0; i < (int)which; i++) at += slc_gpt2_block_param_info(c, (slc_gpt2_block_param)i).count;
+    for (int i = 0; i < (int)which; i++) at += block_param_count(c, i);
     return (size_t)at;
 }
 
-static size_t norm_offset(const sluice_gpt2_config *c)
+static size_t norm_offset(const sluice_model_config *c)
 {
-    return block_offset(c, c->layers, SLC_GPT2_LN1_GAMMA);
+    return block_offset(c, c->layers, LN1_GAMMA);
 }
 
 static double *take(double **at, size_t count)
@@ -198,7 +220,7 @@ static double *take(double **at, size_t count)
     return piece;
 }
 
-static sluice_status sequence_create(const sluice_gpt2_config *c, size_t length, sequence *s)
+static sluice_status sequence_create(const sluice_model_config *c, size_t length, sequence *s)
 {
     size_t vector = length * c->channels, square = c->heads * length * length, classes = length * c->vocabulary;
     *s = (sequence){.config = c, .length = length};
@@ -237,58 +259,53 @@ static void sequence_destroy(sequence *s)
 
 static void block_forward(sequence *s, uint32_t index, const double *params, double *out)
 {
-    const sluice_gpt2_config *c = s->config;
+    const sluice_model_config *c = s->config;
     size_t n = s->length, ch = c->channels;
     block_values *b = &s->blocks[index];
-    const double *p[SLC_GPT2_BLOCK_PARAMS];
-    for (int i = 0; i < SLC_GPT2_BLOCK_PARAMS; i++) p[i] = params + block_offset(c, index, (slc_gpt2_block_param)i);
+    const double *p[BLOCK_PARAMS];
+    for (int i = 0; i < BLOCK_PARAMS; i++) p[i] = params + block_offset(c, index, (block_param)i);
 
-    layer_norm(n, ch, b->x, p[SLC_GPT2_LN1_GAMMA], p[SLC_GPT2_LN1_BETA], b->norm1);
-    linear(n, ch, 3 * ch, b->norm1, p[SLC_GPT2_QKV_WEIGHT], p[SLC_GPT2_QKV_BIAS], b->qkv);
+    layer_norm(n, ch, b->x, p[LN1_GAMMA], p[LN1_BETA], b->norm1);
+    linear(n, ch, 3 * ch, b->norm1, p[QKV_WEIGHT], p[QKV_BIAS], b->qkv);
     attention(n, ch, c->heads, b->qkv, b->weights, b->attention);
-    linear(n, ch, ch, b->attention, p[SLC_GPT2_PROJECTION_WEIGHT], p[SLC_GPT2_PROJECTION_BIAS], b->mid);
+    linear(n, ch, ch, b->attention, p[PROJECTION_WEIGHT], p[PROJECTION_BIAS], b->mid);
     for (size_t i = 0; i < n * ch; i++) b->mid[i] += b->x[i];
-    layer_norm(n, ch, b->mid, p[SLC_GPT2_LN2_GAMMA], p[SLC_GPT2_LN2_BETA], b->norm2);
-    linear(n, ch, 4 * ch, b->norm2, p[SLC_GPT2_FC_WEIGHT], p[SLC_GPT2_FC_BIAS], b->hidden);
+    layer_norm(n, ch, b->mid, p[LN2_GAMMA], p[LN2_BETA], b->norm2);
+    linear(n, ch, 4 * ch, b->norm2, p[FC_WEIGHT], p[FC_BIAS], b->hidden);
     for (size_t i = 0; i < 4 * n * ch; i++) b->active[i] = gelu(b->hidden[i]);
-    linear(n, 4 * ch, ch, b->active, p[SLC_GPT2_MLP_WEIGHT], p[SLC_GPT2_MLP_BIAS], out);
+    linear(n, 4 * ch, ch, b->active, p[MLP_WEIGHT], p[MLP_BIAS], out);
     for (size_t i = 0; i < n * ch; i++) out[i] += b->mid[i];
 }
 
 static void block_backward(sequence *s, uint32_t index, const double *params, double *gradients)
 {
-    const sluice_gpt2_config *c = s->config;
+    const sluice_model_config *c = s->config;
     size_t n = s->length, ch = c->channels;
     const block_values *b = &s->blocks[index];
-    const double *p[SLC_GPT2_BLOCK_PARAMS];
-    double *g[SLC_GPT2_BLOCK_PARAMS];
-    for (int i = 0; i < SLC_GPT2_BLOCK_PARAMS; i++) {
-        size_t offset = block_offset(c, index, (slc_gpt2_block_param)i);
+    const double *p[BLOCK_PARAMS];
+    double *g[BLOCK_PARAMS];
+    for (int i = 0; i < BLOCK_PARAMS; i++) {
+        size_t offset = block_offset(c, index, (block_param)i);
         p[i] = params + offset;
         g[i] = gradients + offset;
     }
 
-    linear_backward(n, 4 * ch, ch, b->active, p[SLC_GPT2_MLP_WEIGHT], s->dx, s->dwide, g[SLC_GPT2_MLP_WEIGHT],
-                    g[SLC_GPT2_MLP_BIAS]);
+    linear_backward(n, 4 * ch, ch, b->active, p[MLP_WEIGHT], s->dx, s->dwide, g[MLP_WEIGHT], g[MLP_BIAS]);
     for (size_t i = 0; i < 4 * n * ch; i++) s->dwide[i] *= gelu_slope(b->hidden[i]);
-    linear_backward(n, ch, 4 * ch, b->norm2, p[SLC_GPT2_FC_WEIGHT], s->dwide, s->dnorm, g[SLC_GPT2_FC_WEIGHT],
-                    g[SLC_GPT2_FC_BIAS]);
-    layer_norm_backward(n, ch, b->mid, p[SLC_GPT2_LN2_GAMMA], s->dnorm, s->dx, g[SLC_GPT2_LN2_GAMMA],
-                        g[SLC_GPT2_LN2_BETA]);
-    linear_backward(n, ch, ch, b->attention, p[SLC_GPT2_PROJECTION_WEIGHT], s->dx, s->dnorm,
-                    g[SLC_GPT2_PROJECTION_WEIGHT], g[SLC_GPT2_PROJECTION_BIAS]);
+    linear_backward(n, ch, 4 * ch, b->norm2, p[FC_WEIGHT], s->dwide, s->dnorm, g[FC_WEIGHT], g[FC_BIAS]);
+    layer_norm_backward(n, ch, b->mid, p[LN2_GAMMA], s->dnorm, s->dx, g[LN2_GAMMA], g[LN2_BETA]);
+    linear_backward(n, ch, ch, b->attention, p[PROJECTION_WEIGHT], s->dx, s->dnorm, g[PROJECTION_WEIGHT],
+                    g[PROJECTION_BIAS]);
     attention_backward(n, ch, c->heads, b->qkv, b->weights, s->dnorm, s->dqkv);
-    linear_backward(n, ch, 3 * ch, b->norm1, p[SLC_GPT2_QKV_WEIGHT], s->dqkv, s->dnorm, g[SLC_GPT2_QKV_WEIGHT],
-                    g[SLC_GPT2_QKV_BIAS]);
-    layer_norm_backward(n, ch, b->x, p[SLC_GPT2_LN1_GAMMA], s->dnorm, s->dx, g[SLC_GPT2_LN1_GAMMA],
-                        g[SLC_GPT2_LN1_BETA]);
+    linear_backward(n, ch, 3 * ch, b->norm1, p[QKV_WEIGHT], s->dqkv, s->dnorm, g[QKV_WEIGHT], g[QKV_BIAS]);
+    layer_norm_backward(n, ch, b->x, p[LN1_GAMMA], s->dnorm, s->dx, g[LN1_GAMMA], g[LN1_BETA]);
 }
 
 /* Returns the sum of the losses; dlogits is the gradient of that sum times `scale`. */
 static double sequence_forward(sequence *s, const int32_t *token, const int32_t *target, const double *params,
                                double scale)
 {
-    const sluice_gpt2_config *c = s->config;
+    const sluice_model_config *c = s->config;
     size_t n = s->length, ch = c->channels, classes = c->vocabulary;
     const double *wte = params, *wpe = params + classes * ch, *gamma = params + norm_offset(c), *beta = gamma + ch;
     double *first = c->layers ? s->blocks[0].x : s->last;
@@ -318,7 +335,7 @@ static double sequence_forward(sequence *s, const int32_t *token, const int32_t 
 
 static void sequence_backward(sequence *s, const int32_t *token, const double *params, double *gradients)
 {
-    const sluice_gpt2_config *c = s->config;
+    const sluice_model_config *c = s->config;
     size_t n = s->length, ch = c->channels, classes = c->vocabulary;
     const double *wte = params, *gamma = params + norm_offset(c);
     double *dwte = gradients, *dwpe = gradients + classes * ch, *dgamma = gradients + norm_offset(c);
@@ -339,7 +356,7 @@ static void sequence_backward(sequence *s, const int32_t *token, const double *p
         }
 }
 
-sluice_status slc_gpt2_ref(const sluice_gpt2_config *config, uint32_t batch, uint32_t length, const int32_t *token,
+sluice_status slc_gpt2_ref(const sluice_model_config *config, uint32_t batch, uint32_t length, const int32_t *token,
                            const int32_t *target, const double *params, double *loss, double *logits, double *gradients)
 {
     sequence s;
@@ -348,7 +365,7 @@ sluice_status slc_gpt2_ref(const sluice_gpt2_config *config, uint32_t batch, uin
     size_t rows = (size_t)batch * length, classes = (size_t)length * config->vocabulary;
     double count = 0, sum = 0;
     for (size_t i = 0; i < rows; i++) count += target[i] >= 0;
-    if (gradients) memset(gradients, 0, sluice_gpt2_param_count(config) * sizeof *gradients);
+    if (gradients) memset(gradients, 0, sluice_model_param_count(config) * sizeof *gradients);
     for (uint32_t b = 0; b < batch; b++) {
         size_t first = (size_t)b * length;
         sum += sequence_forward(&s, token + first, target + first, params, 1 / count);

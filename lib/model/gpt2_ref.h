@@ -5,9 +5,9 @@
 #include <sluice/model.h>
 
 /* token, target: batch x length. params and gradients: all parameters one behind the other in registration order
- * (gpt2_params.h), unpadded. *loss is the mean over targets that are not -1. logits (batch x length x vocabulary) and
+ * (params.h), unpadded. *loss is the mean over targets that are not -1. logits (batch x length x vocabulary) and
  * gradients (stored) may be NULL. Errors: MEMORY. */
-sluice_status slc_gpt2_ref(const sluice_gpt2_config *config, uint32_t batch, uint32_t length, const int32_t *token,
+sluice_status slc_gpt2_ref(const sluice_model_config *config, uint32_t batch, uint32_t length, const int32_t *token,
                            const int32_t *target, const double *params, double *loss, double *logits,
                            double *gradients);
 

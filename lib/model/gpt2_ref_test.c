@@ -6,22 +6,30 @@
 #include <cmocka.h>
 
 #include "lib/base/random.h"
-#include "lib/model/gpt2_params.h"
 #include "lib/model/gpt2_ref.h"
+#include "lib/model/params.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { BATCH = 2, LENGTH = 5, SAMPLES = 12 };
-static const sluice_gpt2_config tiny = {.layers = 2, .channels = 8, .heads = 2, .context = 6, .vocabulary = 11};
+static const sluice_model_config tiny = {.family = SLUICE_GPT2,
+                                         .layers = 2,
+                                         .channels = 8,
+                                         .heads = 2,
+                                         .hidden = 32,
+                                         .context = 6,
+                                         .vocabulary = 11,
+                                         .epsilon = 1e-5,
+                                         .gelu_tanh = true};
 static const int32_t token[BATCH * LENGTH] = {1, 7, 7, 0, 10, 3, 1, 4, 9, 2};
 static const int32_t target[BATCH * LENGTH] = {7, 7, 0, 10, 3, 1, -1, 9, 2, 5};
 
 /* Larger than GPT-2's first values, so that no path through the model is nearly linear. */
 static double *random_params(void)
 {
-    uint64_t count = sluice_gpt2_param_count(&tiny);
+    uint64_t count = sluice_model_param_count(&tiny);
     double *params = malloc(count * sizeof *params);
     float *normal = malloc(count * sizeof *normal);
     assert_non_null(params);
@@ -56,14 +64,14 @@ static double slope(double *params, uint64_t at)
 static void gradients_are_slopes(void **state)
 {
     (void)state;
-    uint64_t count = sluice_gpt2_param_count(&tiny);
+    uint64_t count = sluice_model_param_count(&tiny);
     double *params = random_params(), *gradients = malloc(count * sizeof *gradients), loss;
     assert_non_null(gradients);
     assert_int_equal(slc_gpt2_ref(&tiny, BATCH, LENGTH, token, target, params, &loss, NULL, gradients), SLUICE_OK);
     double worst = 0;
     uint64_t first = 0;
-    for (uint32_t p = 0; p < slc_gpt2_param_total(&tiny); p++) {
-        slc_gpt2_param_info info = slc_gpt2_param_info_at(&tiny, p);
+    slc_param_info info;
+    for (uint32_t p = 0; slc_param_info_at(&tiny, p, &info); p++) {
         for (uint32_t k = 0; k < SAMPLES; k++) {
             uint64_t at = first + slc_random_below(1, p, k, info.count);
             double error = fabs(slope(params, at) - gradients[at]);
@@ -104,12 +112,12 @@ static void sizes_are_gpt2s(void **state)
         uint64_t count;
     } known[] = {{"small", 124439808}, {"medium", 354823168}, {"large", 774030080}, {"xl", 1557611200}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        sluice_gpt2_config config;
-        assert_int_equal(sluice_gpt2_config_named(known[i].name, &config), SLUICE_OK);
-        assert_int_equal(sluice_gpt2_param_count(&config), known[i].count);
+        sluice_model_config config;
+        assert_int_equal(sluice_model_config_named("gpt2", known[i].name, &config), SLUICE_OK);
+        assert_int_equal(sluice_model_param_count(&config), known[i].count);
     }
-    sluice_gpt2_config config;
-    assert_int_equal(sluice_gpt2_config_named("huge", &config), SLUICE_ERR_ARGUMENT);
+    sluice_model_config config;
+    assert_int_equal(sluice_model_config_named("gpt2", "huge", &config), SLUICE_ERR_ARGUMENT);
 }
 
 int main(void)

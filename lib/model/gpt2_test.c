@@ -3,11 +3,17 @@
 #include "lib/model/model_test.h"
 
 #include "lib/base/random.h"
-#include "lib/model/gpt2_params.h"
 #include "lib/model/gpt2_ref.h"
+#include "lib/model/params.h"
+
+#define GPT2(layers_, channels_, heads_, context_, vocabulary_)                                                        \
+    {                                                                                                                  \
+        .family = SLUICE_GPT2, .layers = layers_, .channels = channels_, .heads = heads_, .hidden = 4 * (channels_),   \
+        .context = context_, .vocabulary = vocabulary_, .epsilon = 1e-5, .gelu_tanh = true                             \
+    }
 
 typedef struct {
-    sluice_gpt2_config config;
+    sluice_model_config config;
     uint32_t batch, length, micro_batches, threads;
 } shape;
 
@@ -15,6 +21,16 @@ typedef struct {
     int32_t *tokens, *targets; /* of all micro-batches */
     uint64_t rows;             /* of one */
 } text;
+
+static sluice_status forward(test_model *t, const int32_t *tokens, const int32_t *targets)
+{
+    return sluice_model_forward(t->model, &(sluice_batch){.tokens = tokens, .targets = targets});
+}
+
+static sluice_status evaluate(test_model *t, const int32_t *tokens, const int32_t *targets, double *loss, float *logits)
+{
+    return sluice_model_evaluate(t->model, &(sluice_batch){.tokens = tokens, .targets = targets}, loss, logits);
+}
 
 static text random_text(const shape *s)
 {
@@ -39,15 +55,16 @@ static void free_text(text *t)
 /* Random values on the runtime and, the same, for the reference. Norms near 1, all else of deviation .15. */
 static double *random_values(const shape *s, sluice_runtime *rt)
 {
-    uint64_t total = sluice_gpt2_param_count(&s->config), first = 0;
+    uint64_t total = sluice_model_param_count(&s->config), first = 0;
     double *values = malloc(total * sizeof *values);
     float *piece = malloc(total * sizeof *piece);
     assert_true(values && piece);
     for (uint32_t i = 0; i < sluice_runtime_param_count(rt); i++) {
-        slc_gpt2_param_info info = slc_gpt2_param_info_at(&s->config, i);
+        slc_param_info info;
+        assert_true(slc_param_info_at(&s->config, i, &info));
         slc_random_normal(2, i, 0, info.count, piece);
         for (uint64_t k = 0; k < info.count; k++) {
-            piece[k] = piece[k] * 0.15f + (info.first == SLC_GPT2_ONE ? 1 : 0);
+            piece[k] = piece[k] * 0.15f + (info.first == SLC_FIRST_ONE ? 1 : 0);
             values[first + k] = piece[k];
         }
         must(sluice_param_write(sluice_runtime_param(rt, i), 0, info.count, piece));
@@ -60,7 +77,7 @@ static double *random_values(const shape *s, sluice_runtime *rt)
 /* Adds the reference's gradient over all micro-batches, scaled as the runtime scales: 1 / micro-batches. */
 static double reference_gradient(const shape *s, const text *t, const double *values, double *mean)
 {
-    uint64_t total = sluice_gpt2_param_count(&s->config);
+    uint64_t total = sluice_model_param_count(&s->config);
     double *one = malloc(total * sizeof *one), sum = 0;
     assert_non_null(one);
     memset(mean, 0, total * sizeof *mean);
@@ -82,8 +99,8 @@ static double train_step(const shape *s, const text *t, test_model *model)
     must(sluice_step_begin(model->rt, &options));
     for (uint32_t m = 0; m < s->micro_batches; m++) {
         double loss = 0;
-        must(sluice_gpt2_forward(model->model, t->tokens + m * t->rows, t->targets + m * t->rows));
-        must(sluice_gpt2_backward(model->model, &loss));
+        must(forward(model, t->tokens + m * t->rows, t->targets + m * t->rows));
+        must(sluice_model_backward(model->model, &loss));
         sum += loss;
     }
     must(sluice_step_end(model->rt, NULL));
@@ -98,7 +115,9 @@ static void compare_gradients(const shape *s, sluice_runtime *rt, const double *
     for (uint32_t i = 0; i < sluice_runtime_param_count(rt); i++) {
         sluice_param *param = sluice_runtime_param(rt, i);
         uint64_t count = sluice_param_count(param);
-        assert_int_equal(count, slc_gpt2_param_info_at(&s->config, i).count);
+        slc_param_info info;
+        assert_true(slc_param_info_at(&s->config, i, &info));
+        assert_int_equal(count, info.count);
         float *gradient = read_gradient(param);
         double error = relative_error(gradient, truth + first, count);
         if (error > 1e-5) fail_msg("gradient of %s: relative error %g", sluice_param_name(param), error);
@@ -115,7 +134,7 @@ static void compare(const shape *s, const char *recompute)
     text t = random_text(s);
     test_model model = test_model_create(&s->config, s->batch, s->length, s->micro_batches, s->threads, recompute);
     double *values = random_values(s, model.rt);
-    double *truth = malloc(sluice_gpt2_param_count(&s->config) * sizeof *truth);
+    double *truth = malloc(sluice_model_param_count(&s->config) * sizeof *truth);
     assert_non_null(truth);
     double expected = reference_gradient(s, &t, values, truth);
     for (int step = 0; step < 2; step++) { /* the second shows that nothing of the first is left */
@@ -132,10 +151,10 @@ static void gradients_agree(void **state)
 {
     (void)state;
     const shape shapes[] = {
-        {{.layers = 2, .channels = 48, .heads = 3, .context = 32, .vocabulary = 67}, 3, 20, 1, 1},
-        {{.layers = 1, .channels = 16, .heads = 2, .context = 8, .vocabulary = 19}, 1, 1, 1, 1},
-        {{.layers = 2, .channels = 32, .heads = 2, .context = 64, .vocabulary = 33}, 5, 61, 3, 1},
-        {{.layers = 1, .channels = 64, .heads = 1, .context = 256, .vocabulary = 50}, 2, 256, 2, 2},
+        {GPT2(2, 48, 3, 32, 67), 3, 20, 1, 1},
+        {GPT2(1, 16, 2, 8, 19), 1, 1, 1, 1},
+        {GPT2(2, 32, 2, 64, 33), 5, 61, 3, 1},
+        {GPT2(1, 64, 1, 256, 50), 2, 256, 2, 2},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) compare(&shapes[i], i % 2 ? "none" : "all");
 }
@@ -146,7 +165,7 @@ static float *gradients_of(const shape *s, const text *t, const char *recompute,
     test_model model = test_model_create(&s->config, s->batch, s->length, s->micro_batches, s->threads, recompute);
     free(random_values(s, model.rt));
     for (int step = 0; step < 2; step++) train_step(s, t, &model);
-    float *all = malloc(sluice_gpt2_param_count(&s->config) * sizeof *all), *to = all;
+    float *all = malloc(sluice_model_param_count(&s->config) * sizeof *all), *to = all;
     assert_non_null(all);
     for (uint32_t i = 0; i < sluice_runtime_param_count(model.rt); i++) {
         sluice_param *param = sluice_runtime_param(model.rt, i);
@@ -163,11 +182,11 @@ static float *gradients_of(const shape *s, const text *t, const char *recompute,
 static void recomputing_changes_no_bit(void **state)
 {
     (void)state;
-    const shape s = {{.layers = 4, .channels = 48, .heads = 3, .context = 64, .vocabulary = 67}, 3, 50, 2, 1};
+    const shape s = {GPT2(4, 48, 3, 64, 67), 3, 50, 2, 1};
     text t = random_text(&s);
     uint64_t kept_bytes, again_bytes, layer = (uint64_t)s.batch * s.length * s.config.channels * 9 * sizeof(float);
     float *kept = gradients_of(&s, &t, "none", &kept_bytes), *again = gradients_of(&s, &t, "all", &again_bytes);
-    assert_memory_equal(kept, again, sluice_gpt2_param_count(&s.config) * sizeof *kept);
+    assert_memory_equal(kept, again, sluice_model_param_count(&s.config) * sizeof *kept);
     assert_true(again_bytes + 2 * layer < kept_bytes); /* of four layers, one keeps its activations at a time */
     free(kept);
     free(again);
@@ -177,7 +196,7 @@ static void recomputing_changes_no_bit(void **state)
 static void evaluation_agrees(void **state)
 {
     (void)state;
-    const shape s = {{.layers = 3, .channels = 32, .heads = 4, .context = 100, .vocabulary = 41}, 3, 99, 1, 1};
+    const shape s = {GPT2(3, 32, 4, 100, 41), 3, 99, 1, 1};
     text t = random_text(&s);
     test_model model = test_model_create(&s.config, s.batch, s.length, 1, s.threads, "none");
     double *values = random_values(&s, model.rt), expected = 0, loss = 0;
@@ -186,10 +205,10 @@ static void evaluation_agrees(void **state)
     float *logits = malloc(count * sizeof *logits);
     assert_true(truth && logits);
     must(slc_gpt2_ref(&s.config, s.batch, s.length, t.tokens, t.targets, values, &expected, truth, NULL));
-    must(sluice_gpt2_evaluate(model.model, t.tokens, t.targets, &loss, logits));
+    must(evaluate(&model, t.tokens, t.targets, &loss, logits));
     assert_true(fabs(loss - expected) < 1e-5 * expected);
     assert_true(relative_error(logits, truth, count) < 1e-5);
-    must(sluice_gpt2_evaluate(model.model, t.tokens, t.targets, &loss, NULL));
+    must(evaluate(&model, t.tokens, t.targets, &loss, NULL));
     assert_true(fabs(loss - expected) < 1e-5 * expected);
     test_model_destroy(&model);
     free(logits);
@@ -201,11 +220,12 @@ static void evaluation_agrees(void **state)
 static void first_values_are_gpt2s(void **state)
 {
     (void)state;
-    sluice_gpt2_config config = {.layers = 2, .channels = 64, .heads = 4, .context = 128, .vocabulary = 256};
+    sluice_model_config config = GPT2(2, 64, 4, 128, 256);
     test_model t = test_model_create(&config, 1, 8, 1, 1, "none");
-    must(sluice_gpt2_init(t.model, 42));
+    must(sluice_model_init(t.model, 42));
     for (uint32_t i = 0; i < sluice_runtime_param_count(t.rt); i++) {
-        slc_gpt2_param_info info = slc_gpt2_param_info_at(&config, i);
+        slc_param_info info;
+        assert_true(slc_param_info_at(&config, i, &info));
         float *value = malloc(info.count * sizeof *value);
         assert_non_null(value);
         must(sluice_param_read(sluice_runtime_param(t.rt, i), 0, info.count, value));
@@ -214,10 +234,10 @@ static void first_values_are_gpt2s(void **state)
             sum += value[k];
             square += (double)value[k] * value[k];
         }
-        double count = (double)info.count, deviation = info.first == SLC_GPT2_RESIDUAL ? 0.01 : 0.02;
-        if (info.first == SLC_GPT2_ZERO)
+        double count = (double)info.count, deviation = info.first == SLC_FIRST_RESIDUAL ? 0.01 : 0.02;
+        if (info.first == SLC_FIRST_ZERO)
             assert_true(square == 0);
-        else if (info.first == SLC_GPT2_ONE)
+        else if (info.first == SLC_FIRST_ONE)
             assert_true(sum == count && square == count);
         else
             assert_true(fabs(sqrt(square / count) / deviation - 1) < 6 / sqrt(2 * count));
@@ -226,10 +246,11 @@ static void first_values_are_gpt2s(void **state)
     test_model_destroy(&t);
 }
 
-static void refused(sluice_runtime *rt, sluice_gpt2_config config, uint32_t batch, uint32_t tokens, const char *why)
+static void refused(sluice_runtime *rt, sluice_model_config config, uint32_t batch, uint32_t tokens, const char *why)
 {
-    sluice_gpt2 *model = NULL;
-    assert_int_equal(sluice_gpt2_create(rt, &config, batch, tokens, &model), SLUICE_ERR_ARGUMENT);
+    sluice_model *model = NULL;
+    const sluice_model_options options = {.batch = batch, .length = tokens};
+    assert_int_equal(sluice_model_create(rt, &config, &options, &model), SLUICE_ERR_ARGUMENT);
     assert_null(model);
     assert_non_null(strstr(sluice_last_error(), why));
 }
@@ -243,8 +264,8 @@ static void bad_shapes_are_refused(void **state)
     sluice_config_init(&config);
     must(sluice_world_create(NULL, &world));
     must(sluice_runtime_create(world, &config, &rt));
-    const sluice_gpt2_config good = {.layers = 1, .channels = 16, .heads = 2, .context = 8, .vocabulary = 16};
-    sluice_gpt2_config bad = good;
+    const sluice_model_config good = GPT2(1, 16, 2, 8, 16);
+    sluice_model_config bad = good;
     bad.heads = 3;
     refused(rt, bad, 1, 8, "heads");
     refused(rt, good, 1, 9, "context");
@@ -262,23 +283,23 @@ static sluice_status stop_at_third(void *context)
 static void a_bad_batch_and_a_stop_are_passed_on(void **state)
 {
     (void)state;
-    sluice_gpt2_config config = {.layers = 2, .channels = 16, .heads = 2, .context = 8, .vocabulary = 16};
+    sluice_model_config config = GPT2(2, 16, 2, 8, 16);
     test_model t = test_model_create(&config, 1, 4, 1, 1, "none");
-    must(sluice_gpt2_init(t.model, 1));
+    must(sluice_model_init(t.model, 1));
     const int32_t good[4] = {0, 1, 2, 3}, high[4] = {0, 1, 16, 3}, none[4] = {-1, -1, -1, -1};
     double loss = 0;
-    assert_int_equal(sluice_gpt2_evaluate(t.model, high, good, &loss, NULL), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(evaluate(&t, high, good, &loss, NULL), SLUICE_ERR_ARGUMENT);
     assert_non_null(strstr(sluice_last_error(), "16"));
-    assert_int_equal(sluice_gpt2_evaluate(t.model, good, high, &loss, NULL), SLUICE_ERR_ARGUMENT);
-    assert_int_equal(sluice_gpt2_evaluate(t.model, good, none, &loss, NULL), SLUICE_ERR_ARGUMENT);
-    must(sluice_gpt2_evaluate(t.model, good, good, &loss, NULL)); /* refused before anything began */
+    assert_int_equal(evaluate(&t, good, high, &loss, NULL), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(evaluate(&t, good, none, &loss, NULL), SLUICE_ERR_ARGUMENT);
+    must(evaluate(&t, good, good, &loss, NULL)); /* refused before anything began */
     assert_true(fabs(loss - log(16)) < 0.2);
 
     int calls = 0;
     const sluice_step_options options = {0};
-    sluice_gpt2_check(t.model, stop_at_third, &calls);
+    sluice_model_check(t.model, stop_at_third, &calls);
     must(sluice_step_begin(t.rt, &options));
-    assert_int_equal(sluice_gpt2_forward(t.model, good, good), SLUICE_ERR_INTERRUPTED);
+    assert_int_equal(forward(&t, good, good), SLUICE_ERR_INTERRUPTED);
     assert_int_equal(calls, 3);
     test_model_destroy(&t);
 }

@@ -18,7 +18,7 @@
 typedef struct {
     sluice_world *world;
     sluice_runtime *rt;
-    sluice_gpt2 *model;
+    sluice_model *model;
 } test_model;
 
 static inline void must(sluice_status status)
@@ -33,8 +33,10 @@ static inline sluice_status keep_gradient(const sluice_update *update, void *con
     return SLUICE_OK;
 }
 
-static inline test_model test_model_create(const sluice_gpt2_config *model, uint32_t batch, uint32_t tokens,
-                                           uint32_t micro_batches, uint32_t threads, const char *recompute)
+/* length: 0 for images; layers: those whose precision differs, or NULL */
+static inline test_model test_model_create_typed(const sluice_model_config *model, uint32_t batch, uint32_t length,
+                                                 uint32_t micro_batches, uint32_t threads, const char *recompute,
+                                                 sluice_dtype precision, const char *layers)
 {
     static const sluice_optimizer keeper = {
         .name = "keeper", .state_count = 1, .state_name = {"gradient"}, .update = keep_gradient};
@@ -47,16 +49,24 @@ static inline test_model test_model_create(const sluice_gpt2_config *model, uint
     config.optimizer = &keeper;
     config.micro_batches = micro_batches;
     config.threads = threads;
+    config.precision = config.wire = precision;
     must(sluice_world_create(NULL, &t.world));
     must(sluice_runtime_create(t.world, &config, &t.rt));
-    must(sluice_gpt2_create(t.rt, model, batch, tokens, &t.model));
+    const sluice_model_options options = {.batch = batch, .length = length, .precision = layers};
+    must(sluice_model_create(t.rt, model, &options, &t.model));
     must(sluice_runtime_commit(t.rt));
     return t;
 }
 
+static inline test_model test_model_create(const sluice_model_config *model, uint32_t batch, uint32_t length,
+                                           uint32_t micro_batches, uint32_t threads, const char *recompute)
+{
+    return test_model_create_typed(model, batch, length, micro_batches, threads, recompute, SLUICE_FP32, NULL);
+}
+
 static inline void test_model_destroy(test_model *t)
 {
-    sluice_gpt2_destroy(t->model);
+    sluice_model_destroy(t->model);
     sluice_runtime_destroy(t->rt);
     sluice_world_destroy(t->world);
 }

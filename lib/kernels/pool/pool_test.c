@@ -1,0 +1,70 @@
+/* Pooling against float64 for both kinds and types, with equal bits for every instruction set and thread count. */
+#include "lib/kernels/kernel_test.h"
+#include "lib/kernels/pool/pool.h"
+#include "lib/kernels/pool/pool_ref.h"
+
+/* `count` elements of x as `dtype`; x becomes what they hold. The caller frees. */
+static void *as_type(sluice_dtype dtype, uint64_t count, float *x)
+{
+    void *out = test_floats(count);
+    if (dtype == SLUICE_FP32) return memcpy(out, x, count * sizeof *x);
+    for (uint64_t i = 0; i < count; i++) {
+        ((uint16_t *)out)[i] = sluice_bf16_from_float(x[i]);
+        x[i] = sluice_bf16_to_float(((uint16_t *)out)[i]);
+    }
+    return out;
+}
+
+static void widen(sluice_dtype dtype, uint64_t count, const void *x, float *out)
+{
+    for (uint64_t i = 0; i < count; i++)
+        out[i] = dtype == SLUICE_BF16 ? sluice_bf16_to_float(((const uint16_t *)x)[i]) : ((const float *)x)[i];
+}
+
+static void check(sluice_dtype dtype, slc_pool_kind kind, uint64_t batch, uint64_t tokens, uint64_t channels)
+{
+    uint64_t all = batch * tokens * channels, some = batch * channels;
+    float *x = test_uniform_floats(all, -1, 1, 1), *dy = test_uniform_floats(some, -1, 1, 2);
+    void *typed_x = as_type(dtype, all, x), *typed_dy = as_type(dtype, some, dy);
+    void *y = test_floats(some), *dx = test_floats(all);
+    double *x64 = test_widen(all, x), *dy64 = test_widen(some, dy), *y64 = test_doubles(some),
+           *dx64 = test_doubles(all);
+    slc_pool_forward_ref(kind, batch, tokens, channels, x64, y64);
+    slc_pool_backward_ref(kind, batch, tokens, channels, dy64, dx64);
+    /* half a unit of the last place, of few elements; its root mean square of many */
+    double bar = dtype == SLUICE_FP32 ? 1e-6 : some < 64 ? 4e-3 : 2e-3;
+    float *first[2] = {0}, *got_y = test_floats(some), *got_dx = test_floats(all);
+    TEST_EACH_ISA(isa)
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        slc_stream stream = test_stream(threads);
+        assert_int_equal(slc_pool_forward(&stream, dtype, kind, batch, tokens, channels, typed_x, y), SLUICE_OK);
+        assert_int_equal(slc_pool_backward(&stream, dtype, kind, batch, tokens, channels, typed_dy, dx), SLUICE_OK);
+        widen(dtype, some, y, got_y);
+        widen(dtype, all, dx, got_dx);
+        test_close("y", some, got_y, y64, bar);
+        test_close("dx", all, got_dx, dx64, bar);
+        test_same_bits("y", some, got_y, &first[0]);
+        test_same_bits("dx", all, got_dx, &first[1]);
+        slc_stream_destroy(&stream);
+    }
+    free(x), free(dy), free(typed_x), free(typed_dy), free(y), free(dx), free(got_y), free(got_dx);
+    free(x64), free(dy64), free(y64), free(dx64), free(first[0]), free(first[1]);
+}
+
+static void agrees_with_float64(void **state)
+{
+    (void)state;
+    const uint64_t tokens[] = {2, 8, 197, 512}, channels[] = {1, 16, 48, 100};
+    for (size_t t = 0; t < TEST_COUNT_OF(tokens); t++)
+        for (size_t c = 0; c < TEST_COUNT_OF(channels); c++)
+            for (int dtype = SLUICE_FP32; dtype <= SLUICE_BF16; dtype++) {
+                check((sluice_dtype)dtype, SLC_POOL_FIRST, 3, tokens[t], channels[c]);
+                check((sluice_dtype)dtype, SLC_POOL_MEAN_OF_REST, 3, tokens[t], channels[c]);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(agrees_with_float64)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+/* The models' sizes by name, and what a configuration may not be. */
+#include "lib/base/status.h"
+#include "lib/model/params.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    const char *name;
+    uint32_t layers, channels, heads;
+    uint32_t extent; /* context or image_size */
+    uint32_t grain;  /* vocabulary or patch_size */
+} size_row;
+
+enum { SIZES_MAX = 7 };
+
+/* On bytes (BERT: and its special tokens), or on small grey images: */
+#define SMALL_TEXT(extent, vocabulary)                                                                                 \
+    {"nano", 4, 64, 4, extent, vocabulary},                                                                            \
+    {                                                                                                                  \
+        "mini", 6, 192, 6, 2 * (extent), vocabulary                                                                    \
+    }
+#define SMALL_IMAGES                                                                                                   \
+    {"nano", 4, 64, 4, 16, 4},                                                                                         \
+    {                                                                                                                  \
+        "mini", 6, 192, 6, 32, 4                                                                                       \
+    }
+
+static const struct {
+    const char *name;
+    size_row sizes[SIZES_MAX]; /* the last one has no name */
+} families[SLUICE_MODEL_FAMILIES] = {
+    [SLUICE_GPT2] = {"gpt2",
+                     {SMALL_TEXT(128, 256),
+                      {"small", 12, 768, 12, 1024, 50257},
+                      {"medium", 24, 1024, 16, 1024, 50257},
+                      {"large", 36, 1280, 20, 1024, 50257},
+                      {"xl", 48, 1600, 25, 1024, 50257}}},
+    [SLUICE_BERT] = {"bert",
+                     {SMALL_TEXT(128, 264), {"base", 12, 768, 12, 512, 30522}, {"large", 24, 1024, 16, 512, 30522}}},
+    [SLUICE_VIT] = {"vit",
+                    {SMALL_IMAGES,
+                     {"tiny", 12, 192, 3, 224, 16},
+                     {"small", 12, 384, 6, 224, 16},
+                     {"base", 12, 768, 12, 224, 16},
+                     {"large", 24, 1024, 16, 224, 16}}},
+    [SLUICE_BEIT] = {"beit", {SMALL_IMAGES, {"base", 12, 768, 12, 224, 16}, {"large", 24, 1024, 16, 224, 16}}},
+};
+
+const char *sluice_model_family_name(uint32_t family)
+{
+    return family < SLUICE_MODEL_FAMILIES ? families[family].name : NULL;
+}
+
+const char *sluice_model_size_name(sluice_model_family family, uint32_t index)
+{
+    return index < SIZES_MAX ? families[family].sizes[index].name : NULL;
+}
+
+static void fill_text(sluice_model_config *c, const size_row *row)
+{
+    c->context = row->extent;
+    c->vocabulary = row->grain;
+    c->epsilon = c->family == SLUICE_GPT2 ? 1e-5 : 1e-12;
+    c->types = c->family == SLUICE_BERT ? 2 : 0;
+    c->gelu_tanh = c->family == SLUICE_GPT2;
+}
+
+static void fill_images(sluice_model_config *c, const size_row *row)
+{
+    bool small = row->extent < 224;
+    c->image_size = row->extent;
+    c->patch_size = row->grain;
+    c->image_channels = small ? 1 : 3;
+    c->head = SLUICE_HEAD_CLASSES;
+    c->classes = small ? 10 : 1000;
+    c->epsilon = 1e-12;
+    c->absolute_positions = c->family == SLUICE_VIT;
+    if (c->family == SLUICE_VIT) return;
+    c->relative_positions = true;
+    c->layer_scale = c->layers > 12 ? 1e-5 : 0.1;
+}
+
+static sluice_status no_such_size(sluice_model_family family, const char *size)
+{
+    char names[128] = "";
+    const char *name;
+    for (uint32_t i = 0; (name = sluice_model_size_name(family, i)) != NULL; i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", name);
+    }
+    return slc_error(SLUICE_ERR_ARGUMENT, "%s has no size \"%s\"; choose one of %s", families[family].name,
+                     size ? size : "", names);
+}
+
+sluice_status sluice_model_config_named(const char *family, const char *size, sluice_model_config *out)
+{
+    uint32_t f = 0;
+    while (f < SLUICE_MODEL_FAMILIES && (!family || strcmp(family, families[f].name))) f++;
+    if (f == SLUICE_MODEL_FAMILIES)
+        return slc_error(SLUICE_ERR_ARGUMENT, "there is no model \"%s\"; choose one of gpt2, bert, vit, beit",
+                         family ? family : "");
+    const size_row *row = families[f].sizes;
+    while (row->name && (!size || strcmp(size, row->name))) row++;
+    if (!row->name) return no_such_size((sluice_model_family)f, size);
+    *out = (sluice_model_config){.family = (sluice_model_family)f,
+                                 .layers = row->layers,
+                                 .channels = row->channels,
+                                 .heads = row->heads,
+                                 .hidden = 4 * row->channels};
+    if (slc_model_sees(out))
+        fill_images(out, row);
+    else
+        fill_text(out, row);
+    return SLUICE_OK;
+}
+
+static sluice_status check_text(const sluice_model_config *c, const char *name)
+{
+    if (!c->context || !c->vocabulary)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: context and vocabulary must be positive", name);
+    if (c->family == SLUICE_GPT2 && c->head != SLUICE_HEAD_TOKENS)
+        return slc_error(SLUICE_ERR_ARGUMENT, "gpt2 answers with tokens; classes are for bert, vit and beit");
+    return SLUICE_OK;
+}
+
+static sluice_status check_images(const sluice_model_config *c, const char *name)
+{
+    if (!c->image_size || !c->patch_size || !c->image_channels || c->image_size % c->patch_size)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s: images of %u with patches of %u; make the first a multiple of the "
+                         "other",
+                         name, c->image_size, c->patch_size);
+    if (c->family == SLUICE_VIT && c->head != SLUICE_HEAD_CLASSES)
+        return slc_error(SLUICE_ERR_ARGUMENT, "vit answers with classes; masked patches are beit's");
+    if (c->family == SLUICE_BEIT && c->head == SLUICE_HEAD_TOKENS && (!c->mask_token || !c->vocabulary))
+        return slc_error(SLUICE_ERR_ARGUMENT, "beit: masked patches need a mask token and a vocabulary");
+    if (c->family == SLUICE_BEIT && c->head == SLUICE_HEAD_TOKENS && c->first_row_pooling)
+        return slc_error(SLUICE_ERR_ARGUMENT, "beit: masked patches behind a second norm (use_mean_pooling false) are "
+                                              "not built");
+    if (c->relative_positions && c->shared_positions)
+        return slc_error(SLUICE_ERR_ARGUMENT, "beit: relative positions are either each block's own or shared");
+    return SLUICE_OK;
+}
+
+sluice_status sluice_model_config_check(const sluice_model_config *c)
+{
+    const char *name = sluice_model_family_name((uint32_t)c->family);
+    if (!name) return slc_error(SLUICE_ERR_ARGUMENT, "model: no family %d", (int)c->family);
+    if (!c->layers || !c->channels || !c->heads || !c->hidden)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: layers, channels, heads and hidden must be positive", name);
+    if (c->channels % c->heads)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: %u channels cannot be split among %u heads; make one a multiple",
+                         name, c->channels, c->heads);
+    if (c->head == SLUICE_HEAD_CLASSES && !c->classes)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: at least one class is needed", name);
+    if (!(c->epsilon > 0) || !(c->dropout >= 0 && c->dropout < 1) || !(c->layer_scale >= 0))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s: epsilon must be positive, dropout in [0, 1), layer_scale not negative", name);
+    return slc_model_sees(c) ? check_images(c, name) : check_text(c, name);
+}
+
+uint32_t sluice_model_tokens(const sluice_model_config *c, uint32_t length)
+{
+    return slc_model_sees(c) ? 1 + slc_model_patches(c) : length;
+}
+
+uint32_t sluice_model_targets(const sluice_model_config *c, uint32_t length)
+{
+    if (c->head == SLUICE_HEAD_CLASSES) return 1;
+    return slc_model_sees(c) ? slc_model_patches(c) : length;
+}

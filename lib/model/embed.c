@@ -1,0 +1,228 @@
+/* The first layer. Text: token, position and type tables; BERT has a norm behind them. Images: patches, unfolded, times
+ * a matrix; a first row of its own; positions. A token table belongs to it and is used by the head too, whose gradient
+ * is there first: this layer's backward adds the rows of its tokens. */
+#include "lib/kernels/embedding/embedding.h"
+#include "lib/kernels/patches/patches.h"
+#include "lib/model/operations.h"
+
+enum {
+    /* kept */
+    TOKENS = SLC_OWN_TENSORS,
+    TYPES,
+    COLUMNS, /* patches */
+    MASKED,
+    SUM, /* BERT: what is normalised */
+    SUM_STATS,
+    /* inside a slot */
+    PROJECTED, /* patches times the matrix */
+    DPROJECTED,
+    DSUM,
+    TENSORS
+};
+_Static_assert((int)TENSORS <= (int)SLC_TENSORS_MAX, "the embedding's tensors fit its table");
+
+enum { DROPOUT_OUTPUT };
+
+static uint64_t patch_elements(const sluice_model_config *c)
+{
+    return (uint64_t)c->image_channels * c->patch_size * c->patch_size;
+}
+
+void slc_embed_tensors(sluice_model *m, slc_model_layer *layer)
+{
+    const sluice_model_config *c = &m->config;
+    bool sees = slc_model_sees(c), norm = c->family == SLUICE_BERT;
+    uint64_t patches = (uint64_t)m->batch * slc_model_patches(c);
+    uint64_t vector = slc_layer_bytes(layer, m->rows * c->channels);
+    uint64_t projected = slc_layer_bytes(layer, patches * c->channels);
+    const slc_layer_tensor table[TENSORS] = {
+        [TOKENS] = {"tokens", sees ? 0 : m->rows * sizeof(int32_t), .kept = true},
+        [TYPES] = {"types", c->types ? m->rows * sizeof(int32_t) : 0, .kept = true},
+        [COLUMNS] = {"patches", sees ? slc_layer_bytes(layer, patches * patch_elements(c)) : 0, .kept = true},
+        [MASKED] = {"masked patches", c->mask_token ? patches : 0, .kept = true},
+        [SUM] = {"sum", norm ? vector : 0, .kept = true},
+        [SUM_STATS] = {"sum stats", norm ? 2 * m->rows * sizeof(float) : 0, .kept = true},
+        [PROJECTED] = {"projected", sees ? projected : 0, .kept = false},
+        [DPROJECTED] = {"d projected", sees ? projected : 0, .kept = false},
+        [DSUM] = {"d sum", norm ? vector : 0, .kept = false},
+    };
+    for (int i = SLC_OWN_TENSORS; i < TENSORS; i++) layer->tensors[i] = table[i];
+}
+
+static sluice_status drop(slc_slot *slot, uint32_t tensor)
+{
+    const sluice_model *m = slot->m;
+    if (m->config.dropout == 0) return SLUICE_OK;
+    return slc_op_dropout(slot, DROPOUT_OUTPUT, tensor, (uint64_t)m->tokens * m->config.channels);
+}
+
+/* ---- Text ---- */
+
+/* Keeps the micro-batch where backward and the blocks find it. */
+static sluice_status take_text(slc_slot *slot)
+{
+    slc_slot_next(slot);
+    sluice_model *m = slot->m;
+    int32_t *tokens = slc_slot_tensor(slot, TOKENS);
+    int32_t *types = slc_slot_tensor(slot, slot->layer->tensors[TYPES].bytes ? TYPES : SLC_NO_TENSOR);
+    if (slot->scan) return SLUICE_OK;
+    const sluice_batch *given = m->given;
+    sluice_status status = slc_copy(m->stream, tokens, given->tokens, m->rows * sizeof *tokens);
+    if (!status && types && given->types)
+        status = slc_copy(m->stream, types, given->types, m->rows * sizeof *types);
+    else if (!status && types)
+        status = slc_fill_zero(m->stream, types, m->rows * sizeof *types);
+    if (!status && m->masked)
+        status = slc_copy(m->stream, sluice_activation_data(m->mask), given->attention_mask, m->rows);
+    return status;
+}
+
+static sluice_status look_up(slc_slot *slot, uint32_t out)
+{
+    slc_slot_next(slot);
+    const sluice_model *m = slot->m;
+    bool typed = slot->layer->params[SLC_TYPE_TABLE] != NULL;
+    const int32_t *tokens = slc_slot_tensor(slot, TOKENS),
+                  *types = slc_slot_tensor(slot, typed ? TYPES : SLC_NO_TENSOR);
+    void *to = slc_slot_tensor(slot, out);
+    if (slot->scan) return SLUICE_OK;
+    const slc_embedding_tables tables = {.token = slc_slot_value(slot, SLC_TOKEN_TABLE),
+                                         .position = slc_slot_value(slot, SLC_POSITION_TABLE),
+                                         .type = slc_slot_value(slot, SLC_TYPE_TABLE)};
+    if (!tables.token || !tables.position || (typed && !tables.type)) return SLUICE_ERR_ORDER;
+    return slc_embedding_forward(m->stream, slot->layer->dtype, m->batch, m->tokens, m->config.channels, tokens, types,
+                                 &tables, to);
+}
+
+/* The kernel adds, so a fresh gradient is zeroed first: sluice_param_gradient does. */
+static sluice_status look_up_backward(slc_slot *slot, uint32_t dout)
+{
+    slc_slot_next(slot);
+    const sluice_model *m = slot->m;
+    sluice_param *const *params = slot->layer->params;
+    bool typed = params[SLC_TYPE_TABLE] != NULL;
+    const int32_t *tokens = slc_slot_tensor(slot, TOKENS),
+                  *types = slc_slot_tensor(slot, typed ? TYPES : SLC_NO_TENSOR);
+    const void *from = slc_slot_tensor(slot, dout);
+    void *scratch = slc_slot_scratch(
+        slot, slc_embedding_backward_workspace_bytes(m->stream, m->batch, m->tokens, m->config.channels));
+    if (slot->scan) return SLUICE_OK;
+    const slc_embedding_gradients gradients = {.token = sluice_param_gradient(params[SLC_TOKEN_TABLE]),
+                                               .position = sluice_param_gradient(params[SLC_POSITION_TABLE]),
+                                               .type = typed ? sluice_param_gradient(params[SLC_TYPE_TABLE]) : NULL};
+    if (!gradients.token || !gradients.position || (typed && !gradients.type)) return SLUICE_ERR_ORDER;
+    return slc_embedding_backward(m->stream, slot->layer->dtype, slc_slot_gradient_dtype(slot, SLC_TOKEN_TABLE),
+                                  m->batch, m->tokens, m->config.channels, tokens, types, from, &gradients, scratch);
+}
+
+static sluice_status text_forward(slc_slot *slot)
+{
+    bool norm = slot->layer->params[SLC_EMBED_NORM_WEIGHT] != NULL;
+    sluice_status status = take_text(slot);
+    if (!status) status = look_up(slot, norm ? SUM : SLC_OUTPUT);
+    if (!status && norm)
+        status = slc_op_norm(slot, SLC_EMBED_NORM_WEIGHT, slot->m->rows, SLC_ALL(SUM), SLC_ALL(SLC_OUTPUT), SUM_STATS);
+    return status ? status : drop(slot, SLC_OUTPUT);
+}
+
+static sluice_status text_backward(slc_slot *slot)
+{
+    bool norm = slot->layer->params[SLC_EMBED_NORM_WEIGHT] != NULL;
+    sluice_status status = drop(slot, SLC_GRADIENT);
+    if (!status && norm)
+        status = slc_op_norm_backward(slot, SLC_EMBED_NORM_WEIGHT, slot->m->rows, SLC_ALL(SLC_GRADIENT), SLC_ALL(SUM),
+                                      SUM_STATS, SLC_ALL(SLC_NO_TENSOR), SLC_ALL(DSUM));
+    return status ? status : look_up_backward(slot, norm ? DSUM : SLC_GRADIENT);
+}
+
+/* ---- Images ---- */
+
+static slc_dense projection(const slc_slot *slot)
+{
+    const sluice_model_config *c = &slot->m->config;
+    return slc_dense_of(slot, SLC_PATCH_WEIGHT, (uint64_t)slot->m->batch * slc_model_patches(c), patch_elements(c),
+                        c->channels);
+}
+
+static sluice_status take_images(slc_slot *slot)
+{
+    slc_slot_next(slot);
+    sluice_model *m = slot->m;
+    const sluice_model_config *c = &m->config;
+    bool masks = slot->layer->tensors[MASKED].bytes > 0;
+    void *columns = slc_slot_tensor(slot, COLUMNS), *masked = slc_slot_tensor(slot, masks ? MASKED : SLC_NO_TENSOR);
+    if (slot->scan) return SLUICE_OK;
+    const slc_patch_shape shape = {.batch = m->batch,
+                                   .image_channels = c->image_channels,
+                                   .height = c->image_size,
+                                   .width = c->image_size,
+                                   .patch = c->patch_size};
+    sluice_status status = slc_patches_unfold(m->stream, slot->layer->dtype, &shape, m->given->pixels, columns);
+    uint64_t patches = (uint64_t)m->batch * slc_model_patches(c);
+    if (!status && masked && m->given->masked_patches)
+        status = slc_copy(m->stream, masked, m->given->masked_patches, patches);
+    else if (!status && masked)
+        status = slc_fill_zero(m->stream, masked, patches);
+    return status;
+}
+
+static sluice_status assemble(slc_slot *slot)
+{
+    slc_slot_next(slot);
+    const sluice_model *m = slot->m;
+    bool masks = slot->layer->params[SLC_MASK_TOKEN] != NULL;
+    const void *x = slc_slot_tensor(slot, PROJECTED);
+    const uint8_t *masked = slc_slot_tensor(slot, masks ? MASKED : SLC_NO_TENSOR);
+    void *out = slc_slot_tensor(slot, SLC_OUTPUT);
+    if (slot->scan) return SLUICE_OK;
+    const void *cls = slc_slot_value(slot, SLC_CLS_TOKEN), *mask_token = slc_slot_value(slot, SLC_MASK_TOKEN);
+    if (!cls || (masks && !mask_token)) return SLUICE_ERR_ORDER;
+    return slc_patch_embedding_forward(m->stream, slot->layer->dtype, m->batch, m->tokens - 1, m->config.channels, x,
+                                       cls, mask_token, masked, slc_slot_value(slot, SLC_POSITION_TABLE), out);
+}
+
+static sluice_status assemble_backward(slc_slot *slot)
+{
+    slc_slot_next(slot);
+    const sluice_model *m = slot->m;
+    uint64_t patches = m->tokens - 1, channels = m->config.channels;
+    bool masks = slot->layer->params[SLC_MASK_TOKEN] != NULL;
+    const void *dout = slc_slot_tensor(slot, SLC_GRADIENT);
+    const uint8_t *masked = slc_slot_tensor(slot, masks ? MASKED : SLC_NO_TENSOR);
+    void *dx = slc_slot_tensor(slot, DPROJECTED);
+    if (slot->scan) return SLUICE_OK;
+    bool fresh = false, also = false;
+    void *dcls = slc_slot_gradient(slot, SLC_CLS_TOKEN, &fresh);
+    void *dmask = slc_slot_gradient(slot, SLC_MASK_TOKEN, &also);
+    void *dposition = slc_slot_gradient(slot, SLC_POSITION_TABLE, &also);
+    if (!dcls || (masks && !dmask)) return SLUICE_ERR_ORDER;
+    return slc_patch_embedding_backward(m->stream, slot->layer->dtype, slc_slot_gradient_dtype(slot, SLC_CLS_TOKEN),
+                                        m->batch, patches, channels, dout, masked, dx, dcls, dmask, dposition, fresh);
+}
+
+static sluice_status images_forward(slc_slot *slot)
+{
+    slc_dense d = projection(slot);
+    sluice_status status = take_images(slot);
+    if (!status) status = slc_op_dense(slot, &d, SLC_ALL(COLUMNS), SLC_ALL(PROJECTED), SLC_ALL(SLC_NO_TENSOR));
+    if (!status) status = assemble(slot);
+    return status ? status : drop(slot, SLC_OUTPUT);
+}
+
+static sluice_status images_backward(slc_slot *slot)
+{
+    slc_dense d = projection(slot);
+    sluice_status status = drop(slot, SLC_GRADIENT);
+    if (!status) status = assemble_backward(slot);
+    return status ? status : slc_op_dense_params(slot, &d, SLC_ALL(COLUMNS), SLC_ALL(DPROJECTED));
+}
+
+sluice_status slc_embed_forward(slc_slot *slot)
+{
+    return slc_model_sees(&slot->m->config) ? images_forward(slot) : text_forward(slot);
+}
+
+sluice_status slc_embed_backward(slc_slot *slot)
+{
+    return slc_model_sees(&slot->m->config) ? images_backward(slot) : text_backward(slot);
+}

@@ -1,0 +1,219 @@
+/* The models against transformers': what it computed in float64 for tiny random models (tests/golden/make_golden.py)
+ * holds for logits, loss and the gradient of every parameter; in fp32 closely, in bf16 within its rounding, with every
+ * block recomputed to the bit as without. */
+#include "lib/model/model_test.h"
+
+#include "lib/model/inputs.h"
+#include "lib/model/params.h"
+#include "lib/weights/safetensors.h"
+
+#include <stdio.h>
+
+static const char *const models[] = {"gpt2", "bert_masked", "bert_classifier",   "vit",
+                                     "beit", "beit_masked", "beit_masked_shared"};
+enum { MODELS = sizeof models / sizeof *models };
+
+typedef struct {
+    char folder[512];
+    sluice_model_config config;
+    slc_model_inputs inputs;
+    slc_tensors *expected;
+} golden;
+
+static void path_in(const golden *g, const char *name, char out[600])
+{
+    snprintf(out, 600, "%s/%s", g->folder, name);
+}
+
+static golden golden_open(const char *model)
+{
+    golden g = {0};
+    char path[600];
+    snprintf(g.folder, sizeof g.folder, "%s/%s", SLUICE_GOLDEN_DIR, model);
+    must(sluice_model_config_read(g.folder, &g.config));
+    path_in(&g, "inputs.safetensors", path);
+    must(slc_model_inputs_read(path, &g.config, &g.inputs));
+    path_in(&g, "expected.safetensors", path);
+    must(slc_safetensors_open(path, &g.expected));
+    return g;
+}
+
+static void golden_close(golden *g)
+{
+    slc_tensors_close(g->expected);
+    slc_model_inputs_free(&g->inputs);
+}
+
+/* The caller frees. */
+static float *expected(const golden *g, const char *name, uint64_t *count)
+{
+    const slc_tensor *tensor = slc_tensors_find(g->expected, name);
+    if (!tensor) fail_msg("%s: no %s", g->folder, name);
+    float *out = malloc((tensor->elements + 1) * sizeof *out);
+    assert_non_null(out);
+    must(slc_tensors_read_float(g->expected, tensor, 0, tensor->elements, out));
+    *count = tensor->elements;
+    return out;
+}
+
+static double expected_loss(const golden *g)
+{
+    uint64_t count;
+    float *loss = expected(g, "loss", &count);
+    double value = *loss;
+    free(loss);
+    return value;
+}
+
+static test_model model_of(const golden *g, sluice_dtype precision, const char *layers, const char *recompute)
+{
+    test_model t =
+        test_model_create_typed(&g->config, g->inputs.batch, g->inputs.length, 1, 1, recompute, precision, layers);
+    must(sluice_model_load(t.model, g->folder, false));
+    return t;
+}
+
+static double compare_logits(const golden *g, test_model *t)
+{
+    uint64_t count;
+    float *truth = expected(g, "logits", &count), *logits = malloc(count * sizeof *logits);
+    double loss = 0, largest = 0;
+    assert_non_null(logits);
+    must(sluice_model_evaluate(t->model, &g->inputs.given, &loss, logits));
+    for (uint64_t i = 0; i < count; i++) largest = fmax(largest, fabs((double)logits[i] - truth[i]));
+    free(logits);
+    free(truth);
+    return largest;
+}
+
+static double train_step(const golden *g, test_model *t)
+{
+    const sluice_step_options options = {0};
+    double loss = 0;
+    must(sluice_step_begin(t->rt, &options));
+    must(sluice_model_forward(t->model, &g->inputs.given));
+    must(sluice_model_backward(t->model, &loss));
+    must(sluice_step_end(t->rt, NULL));
+    must(sluice_runtime_sync(t->rt));
+    return loss;
+}
+
+/* The largest relative error of a parameter's gradient; where the true one vanishes (a bias of keys), its size. */
+static double compare_gradients(const golden *g, test_model *t)
+{
+    slc_param_info info;
+    double worst = 0;
+    for (uint32_t i = 0; slc_param_info_at(&g->config, i, &info); i++) {
+        char name[128];
+        uint64_t count;
+        snprintf(name, sizeof name, "grad.%s", info.full_name);
+        float *truth = expected(g, name, &count), *ours = read_gradient(sluice_runtime_param(t->rt, i));
+        assert_int_equal(count, info.count);
+        double error = 0, size = 0;
+        for (uint64_t k = 0; k < count; k++) {
+            error += ((double)ours[k] - truth[k]) * ((double)ours[k] - truth[k]);
+            size += (double)truth[k] * truth[k];
+        }
+        error = size > 1e-14 ? sqrt(error / size) : sqrt(error);
+        worst = fmax(worst, error);
+        free(truth);
+        free(ours);
+    }
+    return worst;
+}
+
+static void fp32_agrees(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MODELS; i++) {
+        golden g = golden_open(models[i]);
+        test_model t = model_of(&g, SLUICE_FP32, NULL, "none");
+        double logits = compare_logits(&g, &t), loss = expected_loss(&g);
+        assert_true(fabs(train_step(&g, &t) - loss) < 1e-5);
+        double gradients = compare_gradients(&g, &t);
+        print_message("%s: largest difference of a logit %g, of a gradient %g\n", models[i], logits, gradients);
+        assert_true(logits <= 2e-5);
+        assert_true(gradients <= 2e-5);
+        test_model_destroy(&t);
+        golden_close(&g);
+    }
+}
+
+static void bf16_agrees_within_its_rounding(void **state)
+{
+    (void)state;
+    const char *const layers[] = {NULL, "embed=fp32,head=fp32", "h.0=fp32"};
+    for (int i = 0; i < MODELS; i++)
+        for (int k = 0; k < 3; k++) {
+            golden g = golden_open(models[i]);
+            test_model t = model_of(&g, SLUICE_BF16, layers[k], k == 2 ? "all" : "none");
+            double logits = compare_logits(&g, &t), loss = expected_loss(&g);
+            assert_true(fabs(train_step(&g, &t) - loss) < 0.02);
+            double gradients = compare_gradients(&g, &t);
+            if (!(logits <= 0.15 && gradients <= 0.1))
+                fail_msg("%s, %s: logit %g, gradient %g", models[i], layers[k] ? layers[k] : "bf16", logits, gradients);
+            test_model_destroy(&t);
+            golden_close(&g);
+        }
+}
+
+static void recomputing_changes_no_bit(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MODELS; i++)
+        for (int dtype = SLUICE_FP32; dtype <= SLUICE_BF16; dtype++) {
+            golden g = golden_open(models[i]);
+            g.config.dropout = 0.1; /* the mask must come again too */
+            test_model t[2] = {model_of(&g, (sluice_dtype)dtype, NULL, "none"),
+                               model_of(&g, (sluice_dtype)dtype, NULL, "all")};
+            for (int step = 0; step < 2; step++) assert_true(train_step(&g, &t[0]) == train_step(&g, &t[1]));
+            for (uint32_t p = 0; p < sluice_runtime_param_count(t[0].rt); p++) {
+                float *kept = read_gradient(sluice_runtime_param(t[0].rt, p));
+                float *again = read_gradient(sluice_runtime_param(t[1].rt, p));
+                assert_memory_equal(kept, again, sluice_param_count(sluice_runtime_param(t[0].rt, p)) * sizeof *kept);
+                free(kept);
+                free(again);
+            }
+            test_model_destroy(&t[0]);
+            test_model_destroy(&t[1]);
+            golden_close(&g);
+        }
+}
+
+/* What is saved loads again, here to the bit. */
+static void weights_come_back(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/sluice-golden-XXXXXX", command[64];
+    for (int i = 0; i < MODELS; i++) {
+        golden g = golden_open(models[i]);
+        test_model t = model_of(&g, SLUICE_FP32, NULL, "none"), u;
+        sluice_model_config config;
+        char sha[2][65];
+        if (i == 0) assert_non_null(mkdtemp(folder));
+        must(sluice_model_save(t.model, folder));
+        must(sluice_model_config_read(folder, &config));
+        assert_memory_equal(&config, &g.config, sizeof config);
+        u = test_model_create(&config, g.inputs.batch, g.inputs.length, 1, 1, "none");
+        must(sluice_model_load(u.model, folder, false));
+        must(sluice_runtime_weights_sha256(t.rt, sha[0]));
+        must(sluice_runtime_weights_sha256(u.rt, sha[1]));
+        assert_string_equal(sha[0], sha[1]);
+        test_model_destroy(&u);
+        test_model_destroy(&t);
+        golden_close(&g);
+    }
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fp32_agrees),
+        cmocka_unit_test(bf16_agrees_within_its_rounding),
+        cmocka_unit_test(recomputing_changes_no_bit),
+        cmocka_unit_test(weights_come_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,448 @@
+/* A model's life and its micro-batch: every layer's forward in order, then every layer's backward in reverse. */
+#include "lib/model/model.h"
+
+#include "lib/base/status.h"
+#include "lib/kernels/gemm/gemm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Layers and parameters ---- */
+
+typedef struct {
+    void (*tensors)(sluice_model *m, slc_model_layer *layer);
+    slc_operations *forward, *recompute, *backward;
+} layer_code;
+
+static layer_code code_of(const sluice_model *m, uint32_t number)
+{
+    switch (m->layers[number].kind) {
+    case SLC_LAYER_EMBED: return (layer_code){slc_embed_tensors, slc_embed_forward, NULL, slc_embed_backward};
+    case SLC_LAYER_BLOCK:
+        return (layer_code){slc_block_tensors, slc_block_forward, slc_block_recompute, slc_block_backward};
+    default: break;
+    }
+    if (m->config.head == SLUICE_HEAD_CLASSES)
+        return (layer_code){slc_class_head_tensors, slc_class_head_forward, NULL, slc_class_head_backward};
+    return (layer_code){slc_token_head_tensors, slc_token_head_forward, NULL, slc_token_head_backward};
+}
+
+static uint32_t layer_number(const sluice_model *m, const slc_param_info *info)
+{
+    if (info->layer == SLC_LAYER_EMBED) return 0;
+    return info->layer == SLC_LAYER_BLOCK ? 1 + info->block : m->layer_count - 1;
+}
+
+/* "head=fp32,h.0=bf16": what it says of `name`. */
+static sluice_status precision_of(const char *text, const char *name, bool *given, sluice_dtype *out)
+{
+    size_t length = strlen(name);
+    *given = false;
+    while (text && *text) {
+        size_t item = strcspn(text, ",");
+        if (item > length && !strncmp(text, name, length) && text[length] == '=') {
+            const char *value = text + length + 1;
+            size_t left = item - length - 1;
+            *given = true;
+            *out = left == 4 && !strncmp(value, "bf16", 4) ? SLUICE_BF16 : SLUICE_FP32;
+            if (left != 4 || (strncmp(value, "bf16", 4) && strncmp(value, "fp32", 4)))
+                return slc_error(SLUICE_ERR_ARGUMENT, "precision of layer \"%s\": \"%.*s\"; use fp32 or bf16", name,
+                                 (int)left, value);
+        }
+        text += item + (text[item] == ',');
+    }
+    return SLUICE_OK;
+}
+
+/* Every name in the list must be a layer's. */
+static sluice_status check_precision_names(const sluice_model *m, const char *text)
+{
+    while (text && *text) {
+        size_t item = strcspn(text, ","), length = strcspn(text, "=,");
+        bool known = false;
+        for (uint32_t i = 0; i < m->layer_count; i++)
+            known = known || (strlen(m->layers[i].name) == length && !strncmp(text, m->layers[i].name, length));
+        if (!known || length >= item)
+            return slc_error(SLUICE_ERR_ARGUMENT,
+                             "precision \"%.*s\": no such layer; write LAYER=fp32 or LAYER=bf16 "
+                             "with embed, h.0 .. h.%u, head",
+                             (int)item, text, m->layer_count - 3);
+        text += item + (text[item] == ',');
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status add_layers(sluice_model *m, const char *precision)
+{
+    for (uint32_t i = 0; i < m->layer_count; i++) {
+        slc_model_layer *layer = &m->layers[i];
+        bool last = i + 1 == m->layer_count;
+        layer->kind = i == 0 ? SLC_LAYER_EMBED : last ? SLC_LAYER_HEAD : SLC_LAYER_BLOCK;
+        snprintf(layer->name, sizeof layer->name, i == 0 ? "embed" : last ? "head" : "h.%u", i - 1);
+    }
+    sluice_status status = check_precision_names(m, precision);
+    for (uint32_t i = 0; !status && i < m->layer_count; i++) {
+        slc_model_layer *layer = &m->layers[i];
+        bool given = false;
+        sluice_dtype dtype = SLUICE_FP32;
+        status = precision_of(precision, layer->name, &given, &dtype);
+        if (!status) status = sluice_layer_add(m->rt, layer->name, &layer->layer);
+        if (!status && given) status = sluice_layer_precision(layer->layer, dtype);
+        if (!status && layer->kind == SLC_LAYER_BLOCK) status = sluice_layer_can_recompute(layer->layer, true);
+    }
+    return status;
+}
+
+/* The token table serves the head too, the shared table of positions every block. */
+static sluice_status share(sluice_model *m, const slc_param_info *info, sluice_param *param)
+{
+    bool table = info->place == SLC_TOKEN_TABLE && m->config.head == SLUICE_HEAD_TOKENS;
+    bool positions = info->place == SLC_RELATIVE_TABLE && info->layer == SLC_LAYER_EMBED;
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 1; !status && i < m->layer_count; i++) {
+        slc_model_layer *layer = &m->layers[i];
+        if (!(layer->kind == SLC_LAYER_HEAD ? table : positions)) continue;
+        layer->params[info->place] = param;
+        status = sluice_param_use(layer->layer, param);
+    }
+    return status;
+}
+
+static bool is_shared(const sluice_model *m, const slc_param_info *info)
+{
+    return info->layer == SLC_LAYER_EMBED && (info->place == SLC_RELATIVE_TABLE ||
+                                              (info->place == SLC_TOKEN_TABLE && m->config.head == SLUICE_HEAD_TOKENS));
+}
+
+static sluice_status add_params(sluice_model *m)
+{
+    slc_param_info info;
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && slc_param_info_at(&m->config, i, &info); i++) {
+        slc_model_layer *layer = &m->layers[layer_number(m, &info)];
+        const sluice_param_desc desc = {.name = info.name,
+                                        .count = info.count,
+                                        .no_decay = info.no_decay,
+                                        .tied = is_shared(m, &info),
+                                        .no_backward_value = info.layer == SLC_LAYER_EMBED};
+        sluice_param *param = NULL;
+        status = sluice_param_add(layer->layer, &desc, &param);
+        if (status) break;
+        if (!(info.layer == SLC_LAYER_EMBED && info.place == SLC_RELATIVE_TABLE)) layer->params[info.place] = param;
+        if (desc.tied) status = share(m, &info, param);
+    }
+    return status;
+}
+
+/* A layer's type is that of its parameters; what it shares with another must have the same. */
+static sluice_status take_types(sluice_model *m)
+{
+    for (uint32_t i = 0; i < m->layer_count; i++) {
+        slc_model_layer *layer = &m->layers[i];
+        bool found = false;
+        for (int p = 1; p < SLC_PARAM_PLACES; p++) {
+            if (!layer->params[p]) continue;
+            sluice_dtype dtype = sluice_param_dtype(layer->params[p]);
+            if (found && dtype != layer->dtype)
+                return slc_error(SLUICE_ERR_ARGUMENT,
+                                 "layer \"%s\" shares parameter \"%s\", which is %s; give both "
+                                 "layers the same precision",
+                                 layer->name, sluice_param_name(layer->params[p]), sluice_dtype_name(dtype));
+            layer->dtype = dtype;
+            found = true;
+        }
+        layer->below = i ? layer[-1].dtype : layer->dtype;
+    }
+    return SLUICE_OK;
+}
+
+/* ---- Tensors ---- */
+
+static sluice_status add_gradients(sluice_model *m)
+{
+    slc_model_layer *head = &m->layers[m->layer_count - 1];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < m->layer_count; i++) {
+        sluice_dtype dtype = m->layers[i].dtype;
+        if (m->gradient[dtype]) continue;
+        const sluice_activation_desc desc = {.name = dtype == SLUICE_BF16 ? "dx bf16" : "dx",
+                                             .bytes = m->rows * m->config.channels * sluice_dtype_bytes(dtype),
+                                             .first = SLUICE_BACKWARD,
+                                             .last_layer = "embed",
+                                             .last = SLUICE_BACKWARD};
+        status = sluice_activation_add(head->layer, &desc, &m->gradient[dtype]);
+    }
+    return status;
+}
+
+static sluice_status add_mask(sluice_model *m)
+{
+    if (slc_model_sees(&m->config)) return SLUICE_OK;
+    const char *last = m->layers[m->layer_count - 2].name;
+    const sluice_activation_desc desc = {.name = "attention mask",
+                                         .bytes = m->rows,
+                                         .last_layer = last,
+                                         .last = SLUICE_BACKWARD,
+                                         .last_forward_layer = last};
+    return sluice_activation_add(m->layers[0].layer, &desc, &m->mask);
+}
+
+static sluice_status add_tensors(sluice_model *m)
+{
+    sluice_status status = add_gradients(m);
+    if (!status) status = add_mask(m);
+    for (uint32_t i = 0; !status && i < m->layer_count; i++) {
+        const layer_code code = code_of(m, i);
+        slc_layer_common_tensors(m, &m->layers[i]);
+        code.tensors(m, &m->layers[i]);
+        status = slc_layer_register_tensors(m, i, code.forward, code.recompute, code.backward);
+    }
+    return status;
+}
+
+/* ---- Life ---- */
+
+static sluice_status check_options(const sluice_model_config *c, const sluice_model_options *o)
+{
+    const char *name = sluice_model_family_name((uint32_t)c->family);
+    bool sees = slc_model_sees(c);
+    if (!o->batch || (!sees && !o->length))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: a micro-batch needs at least one %s", name,
+                         sees ? "image" : "token");
+    if (sees && o->length) return slc_error(SLUICE_ERR_ARGUMENT, "%s: images have no length; leave it 0", name);
+    if (!sees && o->length > c->context)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: sequences of %u tokens exceed the model's context of %u", name,
+                         o->length, c->context);
+    return SLUICE_OK;
+}
+
+static sluice_status register_model(sluice_model *m, const char *precision)
+{
+    sluice_status status = add_layers(m, precision);
+    if (!status) status = add_params(m);
+    if (!status) status = take_types(m);
+    if (!status) status = add_tensors(m);
+    if (!status)
+        status = sluice_runtime_reserve(m->rt, "targets and loss values",
+                                        m->rows * (sizeof *m->host_losses + sizeof *m->host_targets));
+    return status;
+}
+
+sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *config,
+                                  const sluice_model_options *options, sluice_model **out)
+{
+    sluice_status status = sluice_model_config_check(config);
+    if (!status) status = check_options(config, options);
+    if (status) return status;
+    sluice_model *m = calloc(1, sizeof *m);
+    if (!m) return slc_error(SLUICE_ERR_MEMORY, "model");
+    m->rt = rt;
+    m->stream = sluice_runtime_stream(rt);
+    m->config = *config;
+    m->batch = options->batch;
+    m->length = options->length;
+    m->dropout_seed = options->dropout_seed;
+    m->step = UINT64_MAX; /* none has begun */
+    m->tokens = sluice_model_tokens(config, options->length);
+    m->rows = (uint64_t)m->batch * m->tokens;
+    m->targets = (uint64_t)m->batch * sluice_model_targets(config, options->length);
+    m->layer_count = config->layers + 2;
+    m->layers = calloc(m->layer_count, sizeof *m->layers);
+    m->host_losses = calloc(m->rows, sizeof *m->host_losses);
+    m->host_targets = calloc(m->rows, sizeof *m->host_targets);
+    if (!m->layers || !m->host_losses || !m->host_targets) {
+        status = slc_error(SLUICE_ERR_MEMORY, "a model of %u layers", config->layers);
+        goto destroy;
+    }
+    status = register_model(m, options->precision);
+    if (status) goto destroy;
+    *out = m;
+    return SLUICE_OK;
+
+destroy:
+    sluice_model_destroy(m);
+    return status;
+}
+
+void sluice_model_destroy(sluice_model *m)
+{
+    if (!m) return;
+    free(m->host_targets);
+    free(m->host_losses);
+    free(m->layers);
+    free(m);
+}
+
+const sluice_model_config *sluice_model_get_config(const sluice_model *m)
+{
+    return &m->config;
+}
+
+void sluice_model_check(sluice_model *m, sluice_status (*check)(void *context), void *context)
+{
+    m->check = check;
+    m->check_context = context;
+}
+
+/* ---- The micro-batch that a caller gives ---- */
+
+static sluice_status check_range(const char *family, const char *what, const int32_t *values, uint64_t count,
+                                 uint32_t limit)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if ((uint32_t)values[i] >= limit)
+            return slc_error(SLUICE_ERR_ARGUMENT, "%s: %s %d at %llu is outside the %u that there are", family, what,
+                             values[i], (unsigned long long)i, limit);
+    return SLUICE_OK;
+}
+
+static sluice_status check_inputs(const sluice_model *m, const sluice_batch *b)
+{
+    const sluice_model_config *c = &m->config;
+    const char *name = sluice_model_family_name((uint32_t)c->family);
+    bool sees = slc_model_sees(c);
+    if (sees ? !b->pixels : !b->tokens)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: the micro-batch has no %s", name, sees ? "pixels" : "tokens");
+    if (b->masked_patches && !c->mask_token)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: masked patches, but the model has no mask token", name);
+    if (b->attention_mask && sees) return slc_error(SLUICE_ERR_ARGUMENT, "%s: an attention mask is for text", name);
+    if (sees) return SLUICE_OK;
+    sluice_status status = check_range(name, "token", b->tokens, m->rows, c->vocabulary);
+    if (!status && b->types && c->types) status = check_range(name, "token type", b->types, m->rows, c->types);
+    return status;
+}
+
+/* Targets as the head has them, a row each: BEiT's first rows have none. */
+static sluice_status take_targets(sluice_model *m, const sluice_batch *b)
+{
+    const sluice_model_config *c = &m->config;
+    const char *name = sluice_model_family_name((uint32_t)c->family);
+    uint32_t limit = c->head == SLUICE_HEAD_CLASSES ? c->classes : c->vocabulary;
+    uint64_t each = m->targets / m->batch;
+    bool shifted = slc_model_sees(c) && c->head == SLUICE_HEAD_TOKENS;
+    m->target_count = 0;
+    for (uint64_t i = 0; i < m->targets; i++) {
+        int32_t target = b->targets ? b->targets[i] : -1;
+        if (target != -1 && (uint32_t)target >= limit)
+            return slc_error(SLUICE_ERR_ARGUMENT, "%s: target %d at %llu is outside the %u that there are", name,
+                             target, (unsigned long long)i, limit);
+        uint64_t sequence = i / each;
+        if (shifted && i % each == 0) m->host_targets[sequence * m->tokens] = -1;
+        m->host_targets[shifted ? i + sequence + 1 : i] = target;
+        m->target_count += target != -1;
+    }
+    if (b->targets && m->target_count == 0)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: every target of the micro-batch is -1", name);
+    return SLUICE_OK;
+}
+
+static sluice_status take(sluice_model *m, const sluice_batch *b)
+{
+    sluice_status status = check_inputs(m, b);
+    if (!status) status = take_targets(m, b);
+    m->given = b;
+    m->masked = b->attention_mask != NULL;
+    return status;
+}
+
+static uint64_t head_rows(const sluice_model *m)
+{
+    return m->config.head == SLUICE_HEAD_CLASSES ? m->batch : m->rows;
+}
+
+/* ---- Slots ---- */
+
+static sluice_status go_on(const sluice_model *m)
+{
+    return m->check ? m->check(m->check_context) : SLUICE_OK;
+}
+
+static sluice_status keep_targets(sluice_model *m)
+{
+    sluice_activation *targets = m->layers[m->layer_count - 1].tensors[SLC_TARGETS].activation;
+    return slc_copy(m->stream, sluice_activation_data(targets), m->host_targets, head_rows(m) * sizeof(int32_t));
+}
+
+static sluice_status layer_forward(sluice_model *m, uint32_t number, bool training)
+{
+    const layer_code code = code_of(m, number);
+    slc_slot slot = slc_slot_of(m, number, SLUICE_FORWARD);
+    bool head = number + 1 == m->layer_count;
+    slot.training = training;
+    sluice_status status = go_on(m);
+    if (!status) status = sluice_forward_begin(slot.layer->layer);
+    if (!status && head) status = keep_targets(m);
+    if (!status && !(head && training)) status = code.forward(&slot);
+    return status ? status : sluice_forward_end(slot.layer->layer);
+}
+
+static sluice_status layer_recompute(sluice_model *m, uint32_t number)
+{
+    slc_slot slot = slc_slot_of(m, number, SLUICE_FORWARD);
+    slot.training = true;
+    sluice_status status = sluice_recompute_begin(slot.layer->layer);
+    if (!status) status = code_of(m, number).recompute(&slot);
+    return status ? status : sluice_recompute_end(slot.layer->layer);
+}
+
+static sluice_status layer_backward(sluice_model *m, uint32_t number)
+{
+    const layer_code code = code_of(m, number);
+    slc_slot slot = slc_slot_of(m, number, SLUICE_BACKWARD);
+    slot.training = true;
+    sluice_status status = go_on(m);
+    if (!status && code.recompute && sluice_layer_recomputes(slot.layer->layer)) status = layer_recompute(m, number);
+    if (!status) status = sluice_backward_begin(slot.layer->layer);
+    if (!status) status = code.backward(&slot);
+    return status ? status : sluice_backward_end(slot.layer->layer);
+}
+
+static sluice_status mean_loss(sluice_model *m, double *loss)
+{
+    sluice_status status = slc_stream_synchronize(m->stream);
+    if (status) return status;
+    double sum = 0;
+    uint64_t rows = head_rows(m);
+    for (uint64_t i = 0; i < rows; i++) sum += m->host_losses[i];
+    *loss = sum / (double)m->target_count;
+    return SLUICE_OK;
+}
+
+/* ---- Calls ---- */
+
+sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *batch)
+{
+    if (!batch->targets) return slc_error(SLUICE_ERR_ARGUMENT, "model_forward: training needs targets");
+    sluice_status status = take(m, batch);
+    if (status) return status;
+    uint64_t step = sluice_runtime_step(m->rt);
+    m->micro_batch = step == m->step ? m->micro_batch + 1 : 0;
+    m->step = step;
+    for (uint32_t i = 0; !status && i < m->layer_count; i++) status = layer_forward(m, i, true);
+    m->given = NULL;
+    return status;
+}
+
+sluice_status sluice_model_backward(sluice_model *m, double *loss)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = m->layer_count; !status && i-- > 0;) status = layer_backward(m, i);
+    return status ? status : mean_loss(m, loss);
+}
+
+sluice_status sluice_model_evaluate(sluice_model *m, const sluice_batch *batch, double *loss, float *logits)
+{
+    sluice_status status = take(m, batch);
+    if (status) return status;
+    m->host_logits = logits;
+    status = sluice_evaluate_begin(m->rt);
+    for (uint32_t i = 0; !status && i < m->layer_count; i++) status = layer_forward(m, i, false);
+    if (!status) status = sluice_evaluate_end(m->rt);
+    m->host_logits = NULL;
+    m->given = NULL;
+    if (status) return status;
+    *loss = NAN;
+    return batch->targets ? mean_loss(m, loss) : slc_stream_synchronize(m->stream);
+}

@@ -1,0 +1,85 @@
+/* The models' parameters as a table: Hugging Face's names, shapes, first values. Registration, first values and weight
+ * files walk it, all in registration order: the embedding's, the blocks', the head's. */
+#ifndef SLC_MODEL_PARAMS_H
+#define SLC_MODEL_PARAMS_H
+
+#include <sluice/model.h>
+
+/* Where a parameter belongs in its layer's computation; 0 is none. A weight's bias is the next one. */
+typedef enum {
+    SLC_NO_PARAM,
+    /* embed */
+    SLC_TOKEN_TABLE,
+    SLC_POSITION_TABLE,
+    SLC_TYPE_TABLE,
+    SLC_EMBED_NORM_WEIGHT,
+    SLC_EMBED_NORM_BIAS,
+    SLC_CLS_TOKEN,
+    SLC_MASK_TOKEN,
+    SLC_PATCH_WEIGHT,
+    SLC_PATCH_BIAS,
+    /* block */
+    SLC_NORM1_WEIGHT,
+    SLC_NORM1_BIAS,
+    SLC_QKV_WEIGHT,
+    SLC_QKV_BIAS,
+    SLC_QUERY_WEIGHT,
+    SLC_QUERY_BIAS,
+    SLC_KEY_WEIGHT,
+    SLC_KEY_BIAS,
+    SLC_VALUE_WEIGHT,
+    SLC_VALUE_BIAS,
+    SLC_PROJECTION_WEIGHT,
+    SLC_PROJECTION_BIAS,
+    SLC_NORM2_WEIGHT,
+    SLC_NORM2_BIAS,
+    SLC_FC_WEIGHT,
+    SLC_FC_BIAS,
+    SLC_MLP_WEIGHT,
+    SLC_MLP_BIAS,
+    SLC_SCALE1,
+    SLC_SCALE2,
+    SLC_RELATIVE_TABLE,
+    /* head */
+    SLC_TRANSFORM_WEIGHT,
+    SLC_TRANSFORM_BIAS,
+    SLC_HEAD_NORM_WEIGHT,
+    SLC_HEAD_NORM_BIAS,
+    SLC_DECODER_WEIGHT, /* GPT-2 and BERT use the token table instead */
+    SLC_DECODER_BIAS,
+    SLC_PARAM_PLACES
+} slc_param_place;
+
+typedef enum { SLC_LAYER_EMBED, SLC_LAYER_BLOCK, SLC_LAYER_HEAD } slc_layer_kind;
+typedef enum { SLC_FIRST_ZERO, SLC_FIRST_ONE, SLC_FIRST_NORMAL, SLC_FIRST_RESIDUAL, SLC_FIRST_SCALE } slc_first_value;
+
+typedef struct {
+    slc_param_place place;
+    slc_layer_kind layer;
+    uint32_t block;     /* with SLC_LAYER_BLOCK */
+    char name[96];      /* inside its layer */
+    char full_name[96]; /* Hugging Face's, in the model with its head */
+    uint32_t rank;
+    uint64_t shape[4], count;
+    slc_first_value first;
+    bool no_decay; /* vectors: biases, norms, tokens */
+} slc_param_info;
+
+/* The index-th parameter of the model; false behind the last. */
+bool slc_param_info_at(const sluice_model_config *config, uint32_t index, slc_param_info *out);
+
+/* Hugging Face's prefix of what is not the head: "transformer.", "bert.", ... */
+const char *slc_model_prefix(sluice_model_family family);
+
+static inline uint32_t slc_model_patches(const sluice_model_config *c)
+{
+    uint32_t side = c->patch_size ? c->image_size / c->patch_size : 0;
+    return side * side;
+}
+
+static inline bool slc_model_sees(const sluice_model_config *c)
+{
+    return c->family == SLUICE_VIT || c->family == SLUICE_BEIT;
+}
+
+#endif

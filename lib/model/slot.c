@@ -1,0 +1,158 @@
+/* Tensors of a layer: their lifetimes inside a slot, taken by running its operations without computing; their addresses
+ * when they run. */
+#include "lib/base/random.h"
+#include "lib/base/status.h"
+#include "lib/model/model.h"
+
+slc_slot slc_slot_of(sluice_model *m, uint32_t number, sluice_direction direction)
+{
+    return (slc_slot){
+        .m = m, .layer = &m->layers[number], .number = number, .direction = direction, .operation = UINT32_MAX};
+}
+
+void slc_slot_next(slc_slot *slot)
+{
+    slot->operation++;
+}
+
+void *slc_slot_tensor(slc_slot *slot, uint32_t index)
+{
+    if (index == SLC_NO_TENSOR) return NULL;
+    slc_layer_tensor *tensor = &slot->layer->tensors[index];
+    uint32_t d = slot->direction, operation = slot->operation;
+    if (slot->scan) {
+        if (operation < tensor->first[d]) tensor->first[d] = operation;
+        if (operation > tensor->last[d]) tensor->last[d] = operation;
+        return NULL;
+    }
+    return tensor->kept ? sluice_activation_data(tensor->activation) : sluice_workspace_data(tensor->space[d]);
+}
+
+void *slc_slot_scratch(slc_slot *slot, uint64_t bytes)
+{
+    uint64_t *most = &slot->layer->scratch[slot->direction][slot->operation].bytes;
+    if (slot->scan) {
+        if (bytes > *most) *most = bytes;
+        return NULL;
+    }
+    return *most ? sluice_workspace_data(slot->layer->scratch[slot->direction][slot->operation].space) : NULL;
+}
+
+const void *slc_slot_value(slc_slot *slot, slc_param_place place)
+{
+    sluice_param *param = slot->layer->params[place];
+    return param && !slot->scan ? sluice_param_value(param) : NULL;
+}
+
+void *slc_slot_gradient(slc_slot *slot, slc_param_place place, bool *fresh)
+{
+    sluice_param *param = slot->layer->params[place];
+    *fresh = false;
+    return param && !slot->scan ? sluice_param_gradient_fresh(param, fresh) : NULL;
+}
+
+sluice_dtype slc_slot_gradient_dtype(const slc_slot *slot, slc_param_place place)
+{
+    return sluice_param_gradient_dtype(slot->layer->params[place]);
+}
+
+bool slc_slot_drops(const slc_slot *slot)
+{
+    return slot->m->config.dropout > 0 && (slot->training || slot->scan);
+}
+
+/* Sequences are numbered over the whole job, so that a mask does not depend on how the batch is split. */
+slc_dropout slc_slot_dropout(const slc_slot *slot, uint32_t place, uint64_t per_sequence)
+{
+    const sluice_model *m = slot->m;
+    const sluice_world *world = sluice_runtime_world(m->rt);
+    if (!slc_slot_drops(slot)) return (slc_dropout){0};
+    uint64_t ranks = (uint64_t)sluice_world_size(world), rank = (uint64_t)sluice_world_rank(world);
+    uint64_t sequence = (m->micro_batch * ranks + rank) * m->batch;
+    uint64_t stream =
+        m->step * SLC_OPERATIONS_MAX * (m->layer_count + 1ull) + slot->number * SLC_OPERATIONS_MAX + place;
+    uint32_t words[4];
+    slc_random_block(m->dropout_seed, stream, 0, words);
+    return (slc_dropout){.probability = (float)m->config.dropout,
+                         .seed = (uint64_t)words[1] << 32 | words[0],
+                         .first = sequence * per_sequence};
+}
+
+void slc_layer_common_tensors(sluice_model *m, slc_model_layer *layer)
+{
+    uint64_t elements = m->rows * m->config.channels;
+    bool first = layer->kind == SLC_LAYER_EMBED, same = layer->below == layer->dtype;
+    slc_layer_tensor *t = layer->tensors;
+    if (!first) {
+        sluice_activation *source = layer[-1].tensors[SLC_OUTPUT].activation;
+        t[SLC_SOURCE] = (slc_layer_tensor){.kept = true, .activation = source};
+        t[SLC_INPUT] =
+            same ? t[SLC_SOURCE] : (slc_layer_tensor){.name = "input", .bytes = slc_layer_bytes(layer, elements)};
+        t[SLC_GRADIENT_BELOW] = (slc_layer_tensor){.kept = true, .activation = m->gradient[layer->below]};
+    }
+    t[SLC_GRADIENT] = (slc_layer_tensor){.kept = true, .activation = m->gradient[layer->dtype]};
+    if (layer->kind != SLC_LAYER_HEAD)
+        t[SLC_OUTPUT] = (slc_layer_tensor){.name = "x", .bytes = slc_layer_bytes(layer, elements), .kept = true};
+}
+
+static sluice_status add_kept(slc_model_layer *layer, slc_layer_tensor *tensor)
+{
+    bool output = tensor == &layer->tensors[SLC_OUTPUT];
+    const char *until = output ? layer[1].name : layer->name;
+    const sluice_activation_desc desc = {.name = tensor->name,
+                                         .bytes = tensor->bytes,
+                                         .last_layer = until,
+                                         .last = SLUICE_BACKWARD,
+                                         .last_forward_layer = until,
+                                         .recomputable = layer->kind == SLC_LAYER_BLOCK && !output};
+    return sluice_activation_add(layer->layer, &desc, &tensor->activation);
+}
+
+static sluice_status add_space(slc_model_layer *layer, const char *name, uint64_t bytes, sluice_direction direction,
+                               uint32_t first, uint32_t last, sluice_workspace **out)
+{
+    const sluice_workspace_desc desc = {
+        .name = name, .bytes = bytes, .direction = direction, .first = first, .last = last};
+    return sluice_workspace_add(layer->layer, &desc, out);
+}
+
+static sluice_status take_lifetimes(sluice_model *m, uint32_t number, sluice_direction direction,
+                                    slc_operations *operations)
+{
+    slc_slot slot = slc_slot_of(m, number, direction);
+    slot.scan = true;
+    slot.training = true;
+    return operations(&slot);
+}
+
+static sluice_status add_spaces(slc_model_layer *layer, sluice_direction d)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 1; !status && i < SLC_TENSORS_MAX; i++) {
+        slc_layer_tensor *t = &layer->tensors[i];
+        if (t->bytes && !t->kept && t->first[d] <= t->last[d])
+            status = add_space(layer, t->name, t->bytes, d, t->first[d], t->last[d], &t->space[d]);
+    }
+    for (uint32_t i = 0; !status && i < SLC_OPERATIONS_MAX; i++)
+        if (layer->scratch[d][i].bytes)
+            status = add_space(layer, "scratch", layer->scratch[d][i].bytes, d, i, i, &layer->scratch[d][i].space);
+    return status;
+}
+
+sluice_status slc_layer_register_tensors(sluice_model *m, uint32_t number, slc_operations *forward,
+                                         slc_operations *recompute, slc_operations *backward)
+{
+    slc_model_layer *layer = &m->layers[number];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 1; !status && i < SLC_TENSORS_MAX; i++) {
+        slc_layer_tensor *t = &layer->tensors[i];
+        t->first[0] = t->first[1] = UINT32_MAX;
+        if (t->bytes && t->kept && !t->activation) status = add_kept(layer, t);
+    }
+    if (!status) status = take_lifetimes(m, number, SLUICE_FORWARD, forward);
+    if (!status && recompute) status = take_lifetimes(m, number, SLUICE_FORWARD, recompute);
+    if (!status) status = take_lifetimes(m, number, SLUICE_BACKWARD, backward);
+    if (!status) status = add_spaces(layer, SLUICE_FORWARD);
+    if (!status) status = add_spaces(layer, SLUICE_BACKWARD);
+    return status;
+}

@@ -1,0 +1,190 @@
+/* The last layer where every position answers with a token: (BERT: a dense layer and GELU,) norm, product with the
+ * vocabulary's matrix, loss. Logits are the biggest thing of a small model's step, so they are made, turned into their
+ * gradient and used up SLC_HEAD_CHUNK rows at a time, all in the backward slot. */
+#include "lib/kernels/cross_entropy/cross_entropy.h"
+#include "lib/kernels/residual/residual.h"
+#include "lib/model/operations.h"
+
+#include <string.h>
+
+/* All inside a slot, a chunk of rows; losses: all rows. */
+enum {
+    LOGITS = SLC_HEAD_TENSORS,
+    TRANSFORMED, /* BERT */
+    ACTIVATED,   /* BERT */
+    NORMED,
+    STATS,
+    DNORMED,
+    DACTIVATED, /* BERT */
+    LOSSES,
+    TENSORS
+};
+_Static_assert((int)TENSORS <= (int)SLC_TENSORS_MAX, "the head's tensors fit its table");
+
+typedef struct {
+    uint64_t first, rows;
+} chunk;
+
+static bool transforms(const slc_slot *slot)
+{
+    return slot->layer->params[SLC_TRANSFORM_WEIGHT] != NULL;
+}
+
+static uint64_t most_rows(const sluice_model *m)
+{
+    return m->rows < SLC_HEAD_CHUNK ? m->rows : SLC_HEAD_CHUNK;
+}
+
+void slc_token_head_tensors(sluice_model *m, slc_model_layer *layer)
+{
+    const sluice_model_config *c = &m->config;
+    bool transform = c->family == SLUICE_BERT;
+    uint64_t vector = slc_layer_bytes(layer, most_rows(m) * c->channels);
+    const slc_layer_tensor table[TENSORS] = {
+        [SLC_TARGETS] = {"targets", m->rows * sizeof(int32_t), .kept = true},
+        [LOGITS] = {"logits", most_rows(m) * c->vocabulary * sizeof(float), .kept = false},
+        [TRANSFORMED] = {"transformed", transform ? vector : 0, .kept = false},
+        [ACTIVATED] = {"activated", transform ? vector : 0, .kept = false},
+        [NORMED] = {"normed", vector, .kept = false},
+        [STATS] = {"stats", 2 * most_rows(m) * sizeof(float), .kept = false},
+        [DNORMED] = {"d normed", vector, .kept = false},
+        [DACTIVATED] = {"d activated", transform ? vector : 0, .kept = false},
+        [LOSSES] = {"losses", m->rows * sizeof(float), .kept = false},
+    };
+    for (int i = SLC_OWN_TENSORS; i < TENSORS; i++) layer->tensors[i] = table[i];
+}
+
+static slc_dense decoder(const slc_slot *slot, uint64_t rows)
+{
+    const sluice_model_config *c = &slot->m->config;
+    bool tied = !slot->layer->params[SLC_DECODER_WEIGHT];
+    slc_dense d = slc_dense_of(slot, SLC_DECODER_WEIGHT, rows, c->channels, c->vocabulary);
+    if (tied) d.weight = SLC_TOKEN_TABLE;
+    d.by_rows = true;
+    d.fp32_out = true;
+    return d;
+}
+
+static slc_dense transform(const slc_slot *slot, uint64_t rows)
+{
+    uint64_t channels = slot->m->config.channels;
+    return slc_dense_of(slot, SLC_TRANSFORM_WEIGHT, rows, channels, channels);
+}
+
+/* ---- One chunk ---- */
+
+static sluice_status make_logits(slc_slot *slot, chunk k)
+{
+    uint64_t first = k.first * slot->m->config.channels, channels = slot->m->config.channels;
+    slc_dense d = decoder(slot, k.rows), t = transform(slot, k.rows);
+    const slc_view none = SLC_ALL(SLC_NO_TENSOR), input = SLC_FROM(SLC_INPUT, first);
+    sluice_status status = SLUICE_OK;
+    if (transforms(slot)) {
+        status = slc_op_dense(slot, &t, input, SLC_ALL(TRANSFORMED), none);
+        if (!status) status = slc_op_gelu(slot, k.rows * channels, TRANSFORMED, ACTIVATED);
+    }
+    if (!status)
+        status = slc_op_norm(slot, SLC_HEAD_NORM_WEIGHT, k.rows, transforms(slot) ? SLC_ALL(ACTIVATED) : input,
+                             SLC_ALL(NORMED), STATS);
+    return status ? status : slc_op_dense(slot, &d, SLC_ALL(NORMED), SLC_ALL(LOGITS), none);
+}
+
+/* scale 0: the loss alone. */
+static sluice_status make_losses(slc_slot *slot, chunk k, float scale)
+{
+    slc_slot_next(slot);
+    const sluice_model *m = slot->m;
+    float *logits = slc_slot_tensor(slot, LOGITS), *losses = slc_slot_tensor(slot, LOSSES);
+    const int32_t *targets = slc_slot_tensor(slot, SLC_TARGETS);
+    if (slot->scan) return SLUICE_OK;
+    sluice_status status = slc_cross_entropy(m->stream, k.rows, m->config.vocabulary, logits, slot->layer->dtype,
+                                             targets + k.first, scale, losses + k.first);
+    return status ? status : slc_copy(m->stream, m->host_losses + k.first, losses + k.first, k.rows * sizeof *losses);
+}
+
+static sluice_status use_up(slc_slot *slot, chunk k)
+{
+    const sluice_model *m = slot->m;
+    uint64_t first = k.first * m->config.channels, elements = k.rows * m->config.channels;
+    slc_dense d = decoder(slot, k.rows), t = transform(slot, k.rows);
+    /* bf16 gradients stand at the beginning of each row of fp32 logits */
+    uint64_t stride = m->config.vocabulary * (sizeof(float) / sluice_dtype_bytes(slot->layer->dtype));
+    const slc_view dlogits = {.tensor = LOGITS, .stride = stride}, none = SLC_ALL(SLC_NO_TENSOR);
+    const slc_view input = SLC_FROM(SLC_INPUT, first), gradient = SLC_FROM(SLC_GRADIENT, first);
+    bool more = transforms(slot);
+    sluice_status status = slc_op_dense_params(slot, &d, SLC_ALL(NORMED), dlogits);
+    if (!status) status = slc_op_dense_input(slot, &d, dlogits, SLC_ALL(DNORMED), false, none);
+    if (!status)
+        status =
+            slc_op_norm_backward(slot, SLC_HEAD_NORM_WEIGHT, k.rows, SLC_ALL(DNORMED),
+                                 more ? SLC_ALL(ACTIVATED) : input, STATS, none, more ? SLC_ALL(DACTIVATED) : gradient);
+    if (status || !more) return status;
+    status = slc_op_gelu_backward(slot, elements, TRANSFORMED, DACTIVATED, DACTIVATED);
+    if (!status) status = slc_op_dense_params(slot, &t, input, SLC_ALL(DACTIVATED));
+    return status ? status : slc_op_dense_input(slot, &t, SLC_ALL(DACTIVATED), gradient, false, none);
+}
+
+/* BEiT's first rows are no patches: nobody asked for their logits. */
+static sluice_status give_logits(slc_slot *slot, chunk k)
+{
+    slc_slot_next(slot);
+    const sluice_model *m = slot->m;
+    const float *logits = slc_slot_tensor(slot, LOGITS);
+    if (slot->scan || !m->host_logits) return SLUICE_OK;
+    uint64_t classes = m->config.vocabulary, skipped = slc_model_sees(&m->config);
+    sluice_status status = SLUICE_OK;
+    for (uint64_t i = 0; !status && i < k.rows; i++) {
+        uint64_t row = k.first + i, sequence = row / m->tokens, position = row % m->tokens;
+        if (position < skipped) continue;
+        float *to = m->host_logits + (sequence * (m->tokens - skipped) + position - skipped) * classes;
+        status = slc_copy(m->stream, to, logits + i * classes, classes * sizeof *to);
+    }
+    return status;
+}
+
+/* ---- All chunks ---- */
+
+typedef sluice_status chunk_operations(slc_slot *slot, chunk k);
+
+static sluice_status over_chunks(slc_slot *slot, chunk_operations *operations)
+{
+    uint64_t rows = slot->m->rows;
+    uint32_t begin = slot->operation;
+    sluice_status status = SLUICE_OK;
+    for (uint64_t first = 0; !status && first < rows; first += SLC_HEAD_CHUNK) {
+        uint64_t left = rows - first;
+        slot->operation = begin;
+        status = operations(slot, (chunk){first, left < SLC_HEAD_CHUNK ? left : SLC_HEAD_CHUNK});
+    }
+    slc_slot_tensor(slot, SLC_INPUT); /* every chunk reads some of it: it lives to the end of the last */
+    return status;
+}
+
+static sluice_status evaluate_chunk(slc_slot *slot, chunk k)
+{
+    sluice_status status = make_logits(slot, k);
+    if (!status) status = give_logits(slot, k);
+    if (!status && (slot->scan || slot->m->target_count)) status = make_losses(slot, k, 0);
+    return status;
+}
+
+static sluice_status train_chunk(slc_slot *slot, chunk k)
+{
+    float scale = slot->scan ? 1 : (float)(1.0 / (double)slot->m->target_count);
+    sluice_status status = make_logits(slot, k);
+    if (!status) status = make_losses(slot, k, scale);
+    return status ? status : use_up(slot, k);
+}
+
+sluice_status slc_token_head_forward(slc_slot *slot)
+{
+    sluice_status status = slc_op_take_input(slot);
+    return status ? status : over_chunks(slot, evaluate_chunk);
+}
+
+sluice_status slc_token_head_backward(slc_slot *slot)
+{
+    sluice_status status = slc_op_take_input(slot);
+    if (!status) status = over_chunks(slot, train_chunk);
+    return status ? status : slc_op_give_gradient(slot);
+}
