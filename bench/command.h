@@ -12,6 +12,7 @@ typedef struct {
 extern const sluice_command slc_command_bench; /* only with a model */
 extern const sluice_command slc_command_check;
 extern const sluice_command slc_command_info;
+extern const sluice_command slc_command_kernels;
 extern const sluice_command slc_command_overhead;
 extern const sluice_command slc_command_perf;
 extern const sluice_command slc_command_profile;
