@@ -89,6 +89,36 @@ static void blocks_keep_sixteen_numbers(void **state)
     slc_profile_destroy(profile);
 }
 
+/* Values, activations and, with bf16 on the wire, scratch halve; token numbers, what a head keeps and logits do not. */
+static void bf16_halves_what_it_should(void **state)
+{
+    (void)state;
+    slc_made_options options = {
+        .model = "gpt2-small", .world = 4, .batch = 2, .device_flops = 2e12, .efficiency = 0.25, .bytes_per_s = 1e9};
+    slc_profile *wide, *mixed, *narrow;
+    assert_int_equal(slc_made_profile(&options, &wide), 0);
+    options.precision = SLUICE_BF16;
+    assert_int_equal(slc_made_profile(&options, &mixed), 0);
+    options.wire = SLUICE_BF16;
+    assert_int_equal(slc_made_profile(&options, &narrow), 0);
+    for (uint32_t u = 0; u < wide->job.unit_count; u++) {
+        assert_int_equal(narrow->job.units[u].dtype, SLUICE_BF16);
+        assert_int_equal(narrow->job.units[u].block_elements, wide->job.units[u].block_elements);
+    }
+    assert_int_equal(slc_gradient_dtype(&mixed->job, mixed->job.units), SLUICE_FP32);
+    assert_int_equal(mixed->job.scratch_bytes, wide->job.scratch_bytes);
+    assert_int_equal(2 * narrow->job.scratch_bytes, wide->job.scratch_bytes);
+    uint64_t tokens = 2 * 1024, heads = 4 * tokens * 12;
+    for (uint32_t a = 0; a < wide->job.activation_count; a++) {
+        uint64_t before = wide->job.activations[a].bytes, after = narrow->job.activations[a].bytes;
+        bool are_tokens = before == 4 * tokens, kept = before > 4 * tokens * 768;
+        assert_int_equal(after, are_tokens ? before : kept ? (before - heads) / 2 + heads : before / 2);
+    }
+    slc_profile_destroy(wide);
+    slc_profile_destroy(mixed);
+    slc_profile_destroy(narrow);
+}
+
 static void the_embedding_is_tied(void **state)
 {
     (void)state;
@@ -173,8 +203,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_are_as_published), cmocka_unit_test(times_are_flops_over_speed),
-        cmocka_unit_test(blocks_keep_sixteen_numbers), cmocka_unit_test(the_embedding_is_tied),
-        cmocka_unit_test(all_are_good_profiles),       cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(blocks_keep_sixteen_numbers), cmocka_unit_test(bf16_halves_what_it_should),
+        cmocka_unit_test(the_embedding_is_tied),       cmocka_unit_test(all_are_good_profiles),
+        cmocka_unit_test(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

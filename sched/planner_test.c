@@ -94,7 +94,8 @@ static void error_names_the_largest_consumers(void **state)
 {
     (void)state;
     slc_use uses[2] = {{0, true}, {1, true}};
-    slc_unit units[2] = {{"small", 32, 32, SLUICE_FP32, true, &uses[0], 1}, {"large", 64000, 32, SLUICE_FP32, true, &uses[1], 1}};
+    slc_unit units[2] = {{"small", 32, 32, SLUICE_FP32, true, &uses[0], 1},
+                         {"large", 64000, 32, SLUICE_FP32, true, &uses[1], 1}};
     const char *layers[2] = {"first", "second"};
     slc_activation_life life = {"x", 300000, 0, 3, 1, false};
     slc_job job = {.world = 2,
