@@ -118,7 +118,7 @@ static sluice_status inspect(void *argument)
 static sluice_status begin_agreement(void *argument)
 {
     bare_context *context = argument;
-    memset(context->bare->agreement, 0, 8 * slc_agreement_words(context->bare->job->world));
+    memset(context->bare->agreement, 0, 8 * slc_agreement_words(context->bare->job));
     context->bare->agreement[NON_FINITE_WORD] = context->step->non_finite;
     return SLUICE_OK;
 }
@@ -186,7 +186,7 @@ static void fill_agreement(const slc_bare *bare, slc_op *op)
     if (bare->kind != SLC_BARE_SAME) return;
     op->kind = SLC_ALL_REDUCE;
     op->dtype = SLC_INT64;
-    op->elements = op->block_elements = slc_agreement_words(bare->job->world);
+    op->elements = op->block_elements = slc_agreement_words(bare->job);
     op->block_count = 1;
     op->src = op->dst = bare->agreement;
     op->start = begin_agreement;

@@ -51,7 +51,7 @@ static const option_row rows[] = {
     {"layer-precision", "LIST", TEXT, FIELD(layer_precision), NULL, 0, 0, "Layers that differ, as head=fp32,h.0=fp32"},
     {"wire", "NAME", TEXT, FIELD(wire), "bf16", 0, 0,
      "Of bf16 layers' gradients, in memory and between ranks: bf16, fp32"},
-    {"optimizer", "NAME", TEXT, FIELD(optimizer), "adamw", 0, 0, "Optimizer: adamw"},
+    {"optimizer", "NAME", TEXT, FIELD(optimizer), "adamw", 0, 0, "Optimizer: adamw or lamb"},
     {"lr", "X", REAL, FIELD(learning_rate), "0.001", 0, 1e6, "Learning rate"},
     {"warmup", "N", COUNT, FIELD(warmup), "0", 0, MOST, "Steps over which the learning rate grows from 0"},
     {"clip", "X", REAL, FIELD(clip), "0", 0, 1e30, "Clip the gradient's global norm; 0: do not"},
@@ -240,7 +240,7 @@ sluice_status slc_training_options_check(const slc_training_options *o)
     if (!status) status = check_name("precision", o->precision, ",fp32,bf16,", ",fp16,");
     if (!status) status = check_name("wire", o->wire, ",fp32,bf16,", ",");
     if (!status)
-        status = check_name("optimizer", o->optimizer, ",adamw,", ",adam,lamb,onebit_adam,onebit_lamb,zeroone_adam,");
+        status = check_name("optimizer", o->optimizer, ",adamw,lamb,", ",adam,onebit_adam,onebit_lamb,zeroone_adam,");
     if (!status) status = check_name("nan", o->nan, ",stop,skip,", ",");
     if (!status) status = check_name("accumulate", o->accumulate, ",last,each,", ",");
     if (!status)
@@ -296,6 +296,7 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     config->recompute = o->recompute;
     config->precision = !strcmp(o->precision, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
     config->wire = !strcmp(o->wire, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
+    config->optimizer_name = o->optimizer;
     config->clip = o->clip;
     config->nan = !strcmp(o->nan, "skip") ? SLUICE_NAN_SKIP : SLUICE_NAN_STOP;
     config->accumulate = !strcmp(o->accumulate, "each") ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;

@@ -257,7 +257,7 @@ static double largest_row(const account *a)
 {
     const slc_slot_model_parts *parts = a->parts;
     const slc_job *job = parts->job;
-    double always = (double)job->scratch_bytes + 8.0 * (double)slc_agreement_words(job->world), most = 0;
+    double always = (double)job->scratch_bytes + 8.0 * (double)slc_agreement_words(job), most = 0;
     double reading = (double)slc_reading_bytes(job);
     for (uint32_t u = 0; u < job->unit_count; u++)
         reading += (double)slc_resident_bytes(job, &job->units[u], a->answer->strategies[u]);

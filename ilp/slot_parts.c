@@ -100,7 +100,7 @@ static void add_fixed(slc_slot_model_parts *parts, uint32_t first_slot, uint32_t
 static void sum_fixed_bytes(slc_slot_model_parts *parts)
 {
     const slc_job *job = parts->job;
-    uint64_t always = job->scratch_bytes + 8 * slc_agreement_words(job->world);
+    uint64_t always = job->scratch_bytes + 8 * slc_agreement_words(job);
     add_fixed(parts, 0, slc_job_slots(job) - 1, always);
     parts->reading_bytes = always + slc_reading_bytes(job);
     for (uint32_t a = 0; a < job->activation_count; a++) {

@@ -69,7 +69,7 @@ static void add_fixed_life(search *s, uint32_t first, uint32_t last, uint64_t by
 static void add_fixed(search *s)
 {
     const slc_job *job = s->job;
-    uint64_t resident = job->scratch_bytes + 8 * slc_agreement_words(job->world);
+    uint64_t resident = job->scratch_bytes + 8 * slc_agreement_words(job);
     for (uint32_t u = 0; u < job->unit_count; u++)
         resident += slc_resident_bytes(job, &job->units[u], s->request->strategies[u]);
     for (uint32_t i = 0; i <= s->slots; i++) s->at_slot[i] = s->at_gap[i] = (int64_t)resident;

@@ -141,7 +141,7 @@ static bool hoist_init(hoist *h, const slc_scheduling *in, const slc_times *time
     h->gathers = malloc(windows * h->micro_batches * sizeof *h->gathers);
     h->reductions = malloc(((size_t)job->unit_count + 1) * h->micro_batches * sizeof *h->reductions);
     if (!h->live || !h->gathers || !h->reductions) return false;
-    add_live(h, 0, h->slots, job->scratch_bytes + 8 * slc_agreement_words(job->world));
+    add_live(h, 0, h->slots, job->scratch_bytes + 8 * slc_agreement_words(job));
     add_activations(h);
     for (uint32_t u = 0; u < job->unit_count; u++) add_unit(h, u);
     add_gathers(h);

@@ -54,7 +54,7 @@ bool slc_live_bytes_init(slc_live_bytes *live, const slc_scheduling *in)
         add_life(live, job->workspaces[w].slot, job->workspaces[w].slot, job->workspaces[w].bytes);
     for (uint32_t u = 0; u < job->unit_count; u++)
         live->resident += (int64_t)slc_resident_bytes(job, &job->units[u], in->strategies[u]);
-    live->resident += (int64_t)(job->scratch_bytes + 8 * slc_agreement_words(job->world));
+    live->resident += (int64_t)(job->scratch_bytes + 8 * slc_agreement_words(job));
     return true;
 }
 

@@ -49,7 +49,7 @@ sluice_status slc_plan_add_buffers(const slc_job *job, slc_plan *plan)
     for (uint32_t w = 0; w < job->workspace_count; w++)
         add(plan, SLC_BUFFER_WORKSPACE, SLC_NONE, w, job->workspaces[w].bytes, false);
     if (job->scratch_bytes) add(plan, SLC_BUFFER_SCRATCH, SLC_NONE, 0, job->scratch_bytes, true);
-    add(plan, SLC_BUFFER_AGREEMENT, SLC_NONE, 0, 8 * slc_agreement_words(job->world), true);
+    add(plan, SLC_BUFFER_AGREEMENT, SLC_NONE, 0, 8 * slc_agreement_words(job), true);
     add(plan, SLC_BUFFER_STAGING, SLC_NONE, 0, slc_reading_bytes(job), false);
     return SLUICE_OK;
 }

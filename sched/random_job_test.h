@@ -93,6 +93,7 @@ TEST_INLINE void test_job_draw(test_job *t, test_dice *dice)
                      .wire = test_dtype(dice, 0),
                      .barrier = test_below(dice, 2),
                      .states = test_below(dice, 3),
+                     .norm_words = test_below(dice, 2) * test_below(dice, 500),
                      .layer_count = 1 + test_below(dice, TEST_LAYERS),
                      .layers = t->layers,
                      .can_recompute = t->can_recompute,

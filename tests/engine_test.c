@@ -1,13 +1,14 @@
 /* The engine against an oracle: random models whose gradients are a known function of rank, micro-batch, step and
  * value. Every rank computes what all ranks contribute, adds in rank order and updates plain arrays; values seen inside
  * slots and read between steps must be equal to that to the bit, for any strategy, schedule, block, path, precision of
- * each layer and type on the wire, for random plans of runs of blocks and late operations, with random delays, whenever
- * everything is drained, also while plans of all schedules without a spare byte follow each other. No peak is above its
- * plan's or the budget.
+ * each layer and type on the wire, also where an update needs norms over whole parameters, for random plans of runs of
+ * blocks and late operations, with random delays, whenever everything is drained, also while plans of all schedules
+ * without a spare byte follow each other. No peak is above its plan's or the budget.
  *
  * engine_test [PATTERN [MANY [FIRST]]]: tests whose name matches, with so many random plans or steps under changing
  * plans, from the seed FIRST on (`./dev stress`). */
 #include "lib/engine/engine.h"
+#include "lib/kernels/lamb/lamb.h"
 #include "sched/least_memory.h"
 #include "sched/planner.h"
 #include "sched/planner_parts.h"
@@ -34,6 +35,7 @@ typedef struct {
     uint32_t changing_steps; /* > 0: so many, under plans of all schedules, one after the other */
     bool each, direct, delays;
     bool bf16_wire, mixed_update; /* the optimizer reads bf16 and rounds by itself */
+    bool lamb;                    /* instead of it */
     uint64_t bf16_layers;         /* bits */
     double clip;
     uint64_t block;
@@ -42,7 +44,7 @@ typedef struct {
 typedef struct {
     sluice_param *param;
     bool bf16, bf16_gradient;
-    float *value, *gradient, *m; /* value: the master */
+    float *value, *gradient, *m, *v; /* value: the master */
     uint64_t count;
     uint32_t layer;
     int tied_layer; /* second use, or -1 */
@@ -231,7 +233,8 @@ static int create(model *w, sluice_world *world, sluice_config *config)
         *chance = w->chance + 1;
     }
     own_optimizer.context = chance;
-    config->optimizer = &own_optimizer;
+    config->optimizer = w->t->lamb ? NULL : &own_optimizer;
+    if (w->t->lamb) config->optimizer_name = "lamb";
     if (!w->t->random) {
         RANK_CHECK(!sluice_runtime_create(world, config, &w->rt));
         return 0;
@@ -270,6 +273,7 @@ static int add_params(model *w, uint64_t *random)
             p->value = calloc(p->count, sizeof(float));
             p->gradient = calloc(p->count, sizeof(float));
             p->m = calloc(p->count, sizeof(float));
+            p->v = calloc(p->count, sizeof(float));
             w->param_count++;
         }
     }
@@ -504,6 +508,54 @@ static void apply(model *w, uint64_t step, double rate, double factor)
     }
 }
 
+/* The kernel on whole parameters; its own test compares it with float64. */
+static int apply_lamb(model *w, uint64_t step, double rate)
+{
+    slc_device *device;
+    slc_stream stream;
+    sluice_config config;
+    sluice_config_init(&config);
+    const sluice_lamb *lamb = &config.lamb;
+    const slc_adamw_settings settings = {.learning_rate = rate,
+                                         .beta1 = lamb->beta1,
+                                         .beta2 = lamb->beta2,
+                                         .epsilon = lamb->epsilon,
+                                         .weight_decay = lamb->weight_decay,
+                                         .gradient_factor = 1,
+                                         .bias_correction1 = 1 - pow(lamb->beta1, (double)step),
+                                         .bias_correction2 = 1 - pow(lamb->beta2, (double)step)};
+    RANK_CHECK(!slc_device_open("cpu", &device));
+    RANK_CHECK(!slc_stream_create(device, 1, &stream));
+    for (uint32_t p = 0; p < w->param_count; p++) {
+        known_param *k = &w->params[p];
+        if (k->frozen) continue;
+        int64_t values[SLC_NORM_BINS] = {0}, updates[SLC_NORM_BINS] = {0};
+        const slc_lamb_bins bins = {values, updates};
+        const slc_adamw_range range = {.count = k->count,
+                                       .gradient = k->gradient,
+                                       .value = k->value,
+                                       .exp_avg = k->m,
+                                       .exp_avg_sq = k->v,
+                                       .no_decay = k->no_decay};
+        RANK_CHECK(!slc_lamb_measure(&stream, &settings, 1, &range, &bins));
+        double trust = slc_lamb_trust(slc_norm_result(values), slc_norm_result(updates), 0, INFINITY);
+        if (k->no_decay) trust = 1;
+        RANK_CHECK(!slc_lamb_apply(&stream, &settings, 1, &range, &trust));
+    }
+    slc_stream_destroy(&stream);
+    slc_device_close(device);
+    return 0;
+}
+
+static int check_state(const known_param *k, const char *name, const float *want)
+{
+    float *got = calloc(k->count, sizeof *got);
+    RANK_CHECK(!sluice_param_state_read(k->param, name, 0, k->count, got));
+    RANK_CHECK(!memcmp(got, want, k->count * sizeof *got));
+    free(got);
+    return 0;
+}
+
 static int check_read(model *w)
 {
     for (uint32_t p = 0; p < w->param_count; p++) {
@@ -511,11 +563,9 @@ static int check_read(model *w)
         float *got = calloc(k->count, sizeof *got);
         RANK_CHECK(!sluice_param_read(k->param, 0, k->count, got));
         RANK_CHECK(!memcmp(got, k->value, k->count * sizeof *got));
-        if (!k->frozen) {
-            RANK_CHECK(!sluice_param_state_read(k->param, "momentum", 0, k->count, got));
-            RANK_CHECK(!memcmp(got, k->m, k->count * sizeof *got));
-        }
         free(got);
+        if (!k->frozen && check_state(k, w->t->lamb ? "exp_avg" : "momentum", k->m)) return 1;
+        if (!k->frozen && w->t->lamb && check_state(k, "exp_avg_sq", k->v)) return 1;
     }
     return 0;
 }
@@ -552,6 +602,7 @@ static int one_step(model *w, uint64_t step)
         factor = t->clip / (report.gradient_norm + 1e-6);
         if (factor > 1) factor = 1;
     }
+    if (t->lamb) return apply_lamb(w, step, options.learning_rate);
     apply(w, step, options.learning_rate, factor);
     return 0;
 }
@@ -563,6 +614,7 @@ static void destroy(model *w)
         free(w->params[p].value);
         free(w->params[p].gradient);
         free(w->params[p].m);
+        free(w->params[p].v);
     }
 }
 
@@ -639,7 +691,9 @@ static trial random_trial(uint64_t seed)
     uint64_t random = mix(seed), other = mix(seed + 77777);
     /* All layers in bf16, each as it comes, or all in fp32. */
     uint64_t kind = draw(&other, 3), layers = kind == 0 ? UINT64_MAX : kind == 1 ? draw(&other, 1 << LAYERS_MAX) : 0;
+    bool lamb = draw(&other, 3) == 0;
     return (trial){.seed = seed,
+                   .lamb = lamb,
                    .bf16_layers = layers,
                    .bf16_wire = draw(&other, 4) > 0,
                    .mixed_update = draw(&other, 2),
@@ -651,7 +705,7 @@ static trial random_trial(uint64_t seed)
                    .recompute = recomputes[draw(&random, 3)],
                    .each = draw(&random, 2),
                    .direct = draw(&random, 2),
-                   .clip = draw(&random, 3) ? 0 : 0.5,
+                   .clip = draw(&random, 3) || lamb ? 0 : 0.5,
                    .block = blocks[draw(&random, 4)]};
 }
 
@@ -660,10 +714,10 @@ static void check_trial(trial t)
     int failed = run_ranks(t.ranks, run_trial, &t, t.changing_steps ? 300 : 120);
     if (failed)
         print_error("seed %llu: %d ranks, %u layers, M %u, %s, %s, each %d, direct %d, clip %g, block %llu, %u "
-                    "changing steps, bf16 layers %llx, wire %d, mixed update %d\n",
+                    "changing steps, bf16 layers %llx, wire %d, mixed update %d, lamb %d\n",
                     (unsigned long long)t.seed, t.ranks, t.layers, t.micro_batches, t.random ? "random" : t.schedule,
                     t.strategy, t.each, t.direct, t.clip, (unsigned long long)t.block, t.changing_steps,
-                    (unsigned long long)t.bf16_layers, t.bf16_wire, t.mixed_update);
+                    (unsigned long long)t.bf16_layers, t.bf16_wire, t.mixed_update, t.lamb);
     assert_int_equal(failed, 0);
 }
 

@@ -49,6 +49,7 @@ refusals() {
     refuses 'budget' --budget 12parsecs
     refuses 'block' --block -1
     refuses 'adamw' --optimizer sgd
+    refuses 'clip 0' --optimizer lamb --clip 1
     refuses 'no such file' --data "$work/nowhere"
     refuses 'too many arguments' 17
     : >"$work/empty"

@@ -13,6 +13,7 @@ extern "C" {
 #endif
 
 #define SLUICE_OPTIMIZER_STATES_MAX 4
+#define SLUICE_OPTIMIZER_NORMS_MAX 2
 
 /* A contiguous range of one parameter. All arrays are `count` long, fp32 unless said otherwise, and aligned as 16 of
  * their elements; ranges begin at multiples of 16 elements of the parameter. */
@@ -27,6 +28,7 @@ typedef struct {
     double learning_rate;
     double gradient_factor; /* multiply each gradient by this first (clipping); 1 without */
     bool no_decay;
+    const double *norms; /* norm_count of them, over the whole parameter; NULL where they are measured */
 } sluice_update;
 
 typedef struct {
@@ -40,6 +42,15 @@ typedef struct {
     /* It reads gradients of either type and writes `rounded`. false: it only ever gets fp32 gradients and `rounded`
      * NULL; the runtime widens before the update and rounds behind it, at the cost of a pass each. */
     bool mixed_precision;
+
+    /* Of an optimizer whose step depends on norms over whole parameters (LAMB): how many, else 0. Then no parameter is
+     * updated before every gradient is reduced and ranks have added up the norms once; clipping is not to be had, and
+     * mixed_precision must be true. `measure` gets each range of a parameter once, on one rank, with everything as
+     * `update` will get it but norms, changes nothing and adds the squares of norm i to sums[i], integers that hold a
+     * sum exactly in the form of lib/kernels/norm/norm.h: for bundled optimizers. */
+    uint32_t norm_count;
+    sluice_status (*measure)(const sluice_update *update, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX],
+                             void *context);
 } sluice_optimizer;
 
 /* AdamW, Loshchilov & Hutter, arXiv 1711.05101, as PyTorch's torch.optim.AdamW computes it:
@@ -47,6 +58,15 @@ typedef struct {
 typedef struct {
     double beta1, beta2, epsilon, weight_decay;
 } sluice_adamw;
+
+/* LAMB, You et al., arXiv 1904.00962, algorithm 2:
+ * m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; u = m/(1-b1^t) / (sqrt(v)/sqrt(1-b2^t) + eps) + wd w; w -= lr trust u,
+ * where trust is the parameter's ||w|| / ||u||, 1 where either is 0, with ||w|| clamped to norm_min..norm_max. As in
+ * the authors' code, a parameter without decay has trust 1. */
+typedef struct {
+    double beta1, beta2, epsilon, weight_decay;
+    double norm_min, norm_max;
+} sluice_lamb;
 
 #ifdef __cplusplus
 }

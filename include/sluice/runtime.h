@@ -40,8 +40,10 @@ typedef struct {
                               rest fsdp; "auto": with the schedule "ilp" what is fastest for each unit, else "mixed";
                               "random:SEED"; or the path of a JSON file (docs/formats.md) */
     const char *schedule;  /* "serial", "one_ahead", "bucketed", "priority", "greedy", "random", "ilp" */
-    const sluice_optimizer *optimizer; /* NULL: AdamW with the fields below. Must outlive the runtime. */
+    const sluice_optimizer *optimizer; /* NULL: the bundled one that is named. Must outlive the runtime. */
+    const char *optimizer_name;        /* "adamw", "lamb", with the fields below */
     sluice_adamw adamw;
+    sluice_lamb lamb;
     sluice_dtype precision; /* of parameters' values and gradients, where sluice_layer_precision says nothing else. Of
                                values in bf16 the runtime keeps an fp32 master, beside the optimizer's fp32 state;
                                updates change the master and round it. */
@@ -61,7 +63,7 @@ typedef struct {
     const char *device;     /* "cpu" */
 } sluice_config;
 
-/* Defaults: no budget, auto, ilp, AdamW, fp32 (bf16 layers: bf16 on the wire), no clipping, stop on NaN, accumulate
+/* Defaults: no budget, auto, ilp, adamw, fp32 (bf16 layers: bf16 on the wire), no clipping, stop on NaN, accumulate
  * last, 1 micro-batch, recompute auto, 1 MiB blocks. */
 SLUICE_API void sluice_config_init(sluice_config *config);
 

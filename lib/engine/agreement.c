@@ -65,6 +65,7 @@ static uint64_t hash_settings(const sluice_runtime *rt)
     hash_text(&hash, rt->optimizer.name);
     hash_number(&hash, rt->optimizer.state_count);
     hash = slc_fnv(hash, &c->adamw, sizeof c->adamw);
+    hash = slc_fnv(hash, &c->lamb, sizeof c->lamb);
     hash = slc_fnv(hash, &c->clip, sizeof c->clip);
     hash_number(&hash, c->nan);
     hash_number(&hash, c->accumulate);

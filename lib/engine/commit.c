@@ -5,6 +5,7 @@
 #include "lib/engine/measure.h"
 #include "lib/engine/replan.h"
 #include "lib/optim/adamw.h"
+#include "lib/optim/lamb.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +16,9 @@ void sluice_config_init(sluice_config *config)
     *config = (sluice_config){
         .strategy = "auto",
         .schedule = "ilp",
+        .optimizer_name = "adamw",
         .adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01},
+        .lamb = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .weight_decay = 0.01, .norm_max = INFINITY},
         .wire = SLUICE_BF16,
         .micro_batches = 1,
         .recompute = "auto",
@@ -33,9 +36,9 @@ static sluice_status check_config(const sluice_config *config)
     if (config->block_bytes < 64 || config->block_bytes > (uint64_t)1 << 32)
         return slc_error(SLUICE_ERR_ARGUMENT, "block is %llu bytes; give 64 bytes to 4 GiB",
                          (unsigned long long)config->block_bytes);
-    if (!config->strategy || !config->schedule || !config->device || !config->recompute)
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "strategy, schedule, recompute and device must be given: use sluice_config_init");
+    if (!config->strategy || !config->schedule || !config->device || !config->recompute || !config->optimizer_name)
+        return slc_error(SLUICE_ERR_ARGUMENT, "strategy, schedule, recompute, device and optimizer_name must be given: "
+                                              "use sluice_config_init");
     if (strcmp(config->recompute, "auto") && strcmp(config->recompute, "none") && strcmp(config->recompute, "all"))
         return slc_error(SLUICE_ERR_ARGUMENT, "recompute is \"%s\"; give auto, none or all", config->recompute);
     if ((unsigned)config->nan > SLUICE_NAN_SKIP || (unsigned)config->accumulate > SLUICE_ACCUMULATE_EACH)
@@ -45,22 +48,46 @@ static sluice_status check_config(const sluice_config *config)
     return SLUICE_OK;
 }
 
+static sluice_status bundled_optimizer(sluice_runtime *rt)
+{
+    const char *name = rt->config.optimizer_name;
+    if (!strcmp(name, "lamb")) {
+        rt->destroy_optimizer = slc_lamb_destroy;
+        return slc_lamb_create(&rt->config.lamb, &rt->updates, &rt->optimizer);
+    }
+    if (strcmp(name, "adamw"))
+        return slc_error(SLUICE_ERR_ARGUMENT, "there is no optimizer \"%s\"; give adamw or lamb", name);
+    rt->destroy_optimizer = slc_adamw_destroy;
+    return slc_adamw_create(&rt->config.adamw, &rt->updates, &rt->optimizer);
+}
+
+static sluice_status check_optimizer(const sluice_optimizer *o)
+{
+    if (!o->update || !o->name)
+        return slc_error(SLUICE_ERR_ARGUMENT, "the optimizer lacks a name or an update function");
+    if (o->state_count > SLUICE_OPTIMIZER_STATES_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has %u states; at most %d", o->name, o->state_count,
+                         SLUICE_OPTIMIZER_STATES_MAX);
+    if (o->norm_count > SLUICE_OPTIMIZER_NORMS_MAX || (o->norm_count && (!o->measure || !o->mixed_precision)))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "optimizer %s wants %u norms; at most %d, with a measure function and mixed_precision",
+                         o->name, o->norm_count, SLUICE_OPTIMIZER_NORMS_MAX);
+    for (uint32_t s = 0; s < o->state_count; s++)
+        if (!o->state_name[s]) return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s: state %u has no name", o->name, s);
+    return SLUICE_OK;
+}
+
 static sluice_status set_optimizer(sluice_runtime *rt)
 {
-    if (!rt->config.optimizer) {
-        rt->owns_optimizer = true;
-        return slc_adamw_create(&rt->config.adamw, &rt->updates, &rt->optimizer);
-    }
-    rt->optimizer = *rt->config.optimizer;
-    if (!rt->optimizer.update || !rt->optimizer.name)
-        return slc_error(SLUICE_ERR_ARGUMENT, "the optimizer lacks a name or an update function");
-    if (rt->optimizer.state_count > SLUICE_OPTIMIZER_STATES_MAX)
-        return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has %u states; at most %d", rt->optimizer.name,
-                         rt->optimizer.state_count, SLUICE_OPTIMIZER_STATES_MAX);
-    for (uint32_t s = 0; s < rt->optimizer.state_count; s++)
-        if (!rt->optimizer.state_name[s])
-            return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s: state %u has no name", rt->optimizer.name, s);
-    return SLUICE_OK;
+    if (rt->config.optimizer) rt->optimizer = *rt->config.optimizer;
+    sluice_status status = rt->config.optimizer ? check_optimizer(&rt->optimizer) : bundled_optimizer(rt);
+    if (!status && rt->optimizer.norm_count && rt->config.clip > 0)
+        status =
+            slc_error(SLUICE_ERR_UNSUPPORTED,
+                      "clip is %g, but the norms of optimizer %s are measured before the gradient's norm is known; "
+                      "use clip 0",
+                      rt->config.clip, rt->optimizer.name);
+    return status;
 }
 
 sluice_status slc_engine_create(sluice_world *world, const sluice_config *config, slc_planner planner,
@@ -168,7 +195,8 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_recording_destroy(rt->recording);
     slc_engine_destroy_job(rt);
     destroy_registration(rt);
-    if (rt->owns_optimizer) slc_adamw_destroy(&rt->optimizer);
+    if (rt->destroy_optimizer) rt->destroy_optimizer(&rt->optimizer);
+    slc_norms_destroy(rt);
     if (rt->device) {
         slc_stream_destroy(&rt->compute);
         slc_stream_destroy(&rt->updates);

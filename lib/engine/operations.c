@@ -9,15 +9,17 @@
 #include <math.h>
 #include <string.h>
 
-/* Words of the agreement: the norm's bins, then how many reduced ranges were not finite. */
+/* Words of the agreement: the norm's bins, then how many reduced ranges were not finite; behind them, from
+ * SLC_AGREEMENT_HEAD on, the optimizer's norms. */
 enum { NON_FINITE_WORD = SLC_NORM_BINS };
-_Static_assert(NON_FINITE_WORD < 64, "the agreement holds the bins and one word");
+_Static_assert((int)NON_FINITE_WORD < (int)SLC_AGREEMENT_HEAD, "the agreement's head holds the bins and one word");
 
 static void agreement_begin(sluice_runtime *rt, const slc_step_state *step)
 {
-    memset(rt->agreement, 0, 8 * slc_agreement_words(rt->job.world));
+    memset(rt->agreement, 0, 8 * slc_agreement_words(&rt->job));
     memcpy(rt->agreement, step->bins, sizeof step->bins);
     rt->agreement[NON_FINITE_WORD] = step->non_finite;
+    slc_norms_pack(rt, rt->agreement + SLC_AGREEMENT_HEAD);
 }
 
 /* The factor as torch.nn.utils.clip_grad_norm_ has it: min(1, clip / (norm + 1e-6)). */
@@ -25,6 +27,7 @@ static void agreement_end(sluice_runtime *rt, slc_step_state *step)
 {
     memcpy(step->bins, rt->agreement, sizeof step->bins);
     step->non_finite = rt->agreement[NON_FINITE_WORD];
+    slc_norms_unpack(rt, rt->agreement + SLC_AGREEMENT_HEAD, step);
     step->skip = step->non_finite && rt->config.nan == SLUICE_NAN_SKIP;
     if (rt->config.clip > 0 && !step->non_finite) {
         double factor = rt->config.clip / (slc_norm_result(step->bins) + 1e-6);
@@ -101,7 +104,7 @@ static void fill_agreement(sluice_runtime *rt, slc_op *op)
 {
     op->kind = SLC_ALL_REDUCE;
     op->dtype = SLC_INT64;
-    op->elements = op->block_elements = slc_agreement_words(rt->job.world);
+    op->elements = op->block_elements = slc_agreement_words(&rt->job);
     op->block_count = 1;
     op->src = op->dst = rt->agreement;
     op->call = on_agreed;

@@ -105,7 +105,7 @@ static uint64_t room_for_unit(const slc_job *job, const slc_unit *unit)
  * the plan that runs uses. */
 static uint64_t most_bytes(const slc_job *job)
 {
-    uint64_t bytes = room_for(job->scratch_bytes) + room_for(8 * slc_agreement_words(job->world));
+    uint64_t bytes = room_for(job->scratch_bytes) + room_for(8 * slc_agreement_words(job));
     for (uint32_t u = 0; u < job->unit_count; u++) bytes += room_for_unit(job, &job->units[u]);
     for (uint32_t a = 0; a < job->activation_count; a++) bytes += room_for(job->activations[a].bytes);
     for (uint32_t w = 0; w < job->workspace_count; w++) bytes += room_for(job->workspaces[w].bytes);

@@ -25,6 +25,7 @@ struct sluice_param {
     uint32_t unit;
     uint64_t first; /* element of its unit */
     bool fresh;     /* nothing has been added to its gradient yet: the content is undefined */
+    uint32_t norm;  /* of its norms, the first; where the optimizer wants any and it is trainable */
 };
 
 struct sluice_layer {
@@ -108,6 +109,7 @@ typedef struct {
     int64_t non_finite; /* reduced ranges with NaN or infinity, of all ranks after agreement */
     uint32_t bad_unit;  /* the first such unit of this rank, or SLC_NONE */
     double exposed_s;
+    double *norms; /* that the optimizer wants, of all parameters, after agreement; kept from step to step */
 } slc_step_state;
 
 typedef struct slc_pass slc_pass;
@@ -165,7 +167,9 @@ struct sluice_runtime {
     char *strategy, *schedule, *recompute, *device_name;
     slc_planner planner;
     sluice_optimizer optimizer;
-    bool owns_optimizer;
+    void (*destroy_optimizer)(sluice_optimizer *optimizer); /* NULL: the caller's */
+    uint32_t norm_count;                                    /* that it wants, of all parameters */
+    int64_t (*norm_bins)[SLC_NORM_BINS];                    /* what this rank has measured of them in this step */
     int rank, size;
 
     slc_device *device;
@@ -297,9 +301,16 @@ sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first,
 /* The collective (or call) of an operation, but for its waits. */
 sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t item, slc_operation *context, slc_op *op);
 
+/* ---- norms.c: of whole parameters, for an optimizer that wants them ---- */
+sluice_status slc_norms_create(sluice_runtime *rt);
+void slc_norms_destroy(sluice_runtime *rt);
+/* This rank's sums to the agreement's words, and are zero again; the ranks' sums to norms. */
+void slc_norms_pack(sluice_runtime *rt, int64_t *words);
+void slc_norms_unpack(const sluice_runtime *rt, const int64_t *words, slc_step_state *step);
+
 /* ---- update.c ---- */
 sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const slc_step_state *step);
-/* Looks at the own part of a reduced gradient: norm bins, non-finite values. */
+/* Looks at the own part of a reduced gradient: norm bins, non-finite values, the optimizer's norms. */
 sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_step_state *step);
 /* Where the reduced gradient of an owned part lies, of its unit's reduced_dtype. */
 const void *slc_reduced_at(const sluice_runtime *rt, uint32_t unit, const slc_part *part);

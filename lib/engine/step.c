@@ -61,7 +61,8 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *o
     slc_step_state *step = &rt->steps[pass->parity ^ 1];
     double scale = options->gradient_scale;
     if (scale == 0) scale = 1.0 / ((double)rt->size * rt->config.micro_batches);
-    *step = (slc_step_state){.step = rt->step + 1,
+    *step = (slc_step_state){.norms = step->norms,
+                             .step = rt->step + 1,
                              .learning_rate = options->learning_rate,
                              .scale = (float)scale,
                              .factor = 1,

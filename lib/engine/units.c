@@ -167,11 +167,14 @@ static sluice_status make_lives(sluice_runtime *rt)
 sluice_status slc_engine_make_job(sluice_runtime *rt)
 {
     slc_job *job = &rt->job;
+    sluice_status status = slc_norms_create(rt);
+    if (status) return status;
     *job = (slc_job){.world = (uint32_t)rt->size,
                      .micro_batches = rt->config.micro_batches,
                      .each = rt->config.accumulate == SLUICE_ACCUMULATE_EACH,
-                     .barrier = rt->config.clip > 0 || rt->config.nan == SLUICE_NAN_SKIP,
+                     .barrier = rt->config.clip > 0 || rt->config.nan == SLUICE_NAN_SKIP || rt->norm_count,
                      .states = rt->optimizer.state_count,
+                     .norm_words = rt->norm_count * SLC_NORM_WORDS,
                      .layer_count = rt->layer_count,
                      .reserved_bytes = rt->reserved_bytes};
     bool *can_recompute = calloc(rt->layer_count, sizeof *can_recompute);
@@ -183,11 +186,11 @@ sluice_status slc_engine_make_job(sluice_runtime *rt)
         can_recompute[l] = rt->layers[l]->can_recompute;
     }
 
-    sluice_status status = make_units(rt);
+    status = make_units(rt);
     if (!status) status = list_units_of_layers(rt);
     if (!status) status = make_lives(rt);
     if (status) return status;
-    uint64_t largest = 8 * slc_agreement_words(job->world);
+    uint64_t largest = 8 * slc_agreement_words(job);
     for (uint32_t u = 0; u < job->unit_count; u++) /* where all is fp32 it says nothing: the job is the same */
         if (job->units[u].dtype != SLUICE_FP32) job->wire = rt->config.wire;
     for (uint32_t u = 0; u < job->unit_count; u++) {

@@ -13,6 +13,47 @@ const void *slc_reduced_at(const sluice_runtime *rt, uint32_t unit, const slc_pa
                        shard ? part->shard_first : part->first);
 }
 
+/* A run of elements of one parameter, but for its gradient. */
+static sluice_update update_of(const sluice_runtime *rt, uint32_t unit, const sluice_param *param,
+                               const slc_part *range, const slc_step_state *step)
+{
+    const slc_unit_state *state = &rt->units[unit];
+    uint64_t owned = state->strategy == SLC_DP ? range->first : range->shard_first;
+    void *value = state->shard ? slc_element(state->shard, state->dtype, range->shard_first)
+                               : slc_element(state->value, state->dtype, range->first);
+    sluice_update update = {
+        .value = state->master ? state->master + owned : value,
+        .rounded = state->master ? value : NULL,
+        .count = range->count,
+        .step = step->step,
+        .learning_rate = step->learning_rate,
+        .gradient_factor = step->factor,
+        .no_decay = param->no_decay,
+    };
+    for (uint32_t s = 0; s < rt->optimizer.state_count; s++) update.state[s] = state->state[s] + owned;
+    return update;
+}
+
+/* What the optimizer wants to know of a part that this rank owns. */
+static sluice_status measure_part(sluice_runtime *rt, uint32_t unit, const slc_part *part, const slc_step_state *step)
+{
+    const slc_unit_state *state = &rt->units[unit];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t p = 0; !status && p < state->param_count; p++) {
+        const sluice_param *param = state->params[p];
+        slc_part range = slc_part_of_param(part, param);
+        if (!range.count) continue;
+        sluice_update update = update_of(rt, unit, param, &range, step);
+        update.gradient = slc_reduced_at(rt, unit, &range);
+        update.gradient_dtype = state->reduced_dtype;
+        int64_t *sums[SLUICE_OPTIMIZER_NORMS_MAX];
+        for (uint32_t i = 0; i < rt->optimizer.norm_count; i++) sums[i] = rt->norm_bins[param->norm + i];
+        status = rt->optimizer.measure(&update, sums, rt->optimizer.context);
+        status = slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
+    }
+    return status;
+}
+
 sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_step_state *step)
 {
     const slc_unit *unit = &rt->job.units[item->unit];
@@ -24,6 +65,7 @@ sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_
         sluice_status status = slc_all_finite(&rt->updates, dtype, part.count, gradient, &finite);
         if (!status && rt->config.clip > 0)
             status = slc_norm_add(&rt->updates, dtype, part.count, gradient, step->bins);
+        if (!status && rt->norm_count) status = measure_part(rt, item->unit, &part, step);
         if (!status) status = slc_stream_synchronize(&rt->updates);
         if (status) return status;
         if (finite) continue;
@@ -68,29 +110,16 @@ static sluice_status run_update(sluice_runtime *rt, const sluice_update *update)
                                                : update_in_fp32(optimizer, &rt->updates, update);
 }
 
-/* A run of elements of one parameter. */
 static sluice_status update_range(sluice_runtime *rt, uint32_t unit, const sluice_param *param, const slc_part *range,
                                   const slc_step_state *step)
 {
     const slc_unit_state *state = &rt->units[unit];
-    bool dp = state->strategy == SLC_DP;
-    bool own = !dp || state->whole_sum; /* the sum, else the gradient that everybody has */
-    uint64_t owned = dp ? range->first : range->shard_first;
-    void *value = state->shard ? slc_element(state->shard, state->dtype, range->shard_first)
-                               : slc_element(state->value, state->dtype, range->first);
-    sluice_update update = {
-        .value = state->master ? state->master + owned : value,
-        .rounded = state->master ? value : NULL,
-        .gradient =
-            own ? slc_reduced_at(rt, unit, range) : slc_element(state->gradient, state->gradient_dtype, range->first),
-        .gradient_dtype = own ? state->reduced_dtype : state->gradient_dtype,
-        .count = range->count,
-        .step = step->step,
-        .learning_rate = step->learning_rate,
-        .gradient_factor = step->factor,
-        .no_decay = param->no_decay,
-    };
-    for (uint32_t s = 0; s < rt->optimizer.state_count; s++) update.state[s] = state->state[s] + owned;
+    bool own = state->strategy != SLC_DP || state->whole_sum; /* the sum, else the gradient that everybody has */
+    sluice_update update = update_of(rt, unit, param, range, step);
+    update.gradient =
+        own ? slc_reduced_at(rt, unit, range) : slc_element(state->gradient, state->gradient_dtype, range->first);
+    update.gradient_dtype = own ? state->reduced_dtype : state->gradient_dtype;
+    if (rt->norm_count) update.norms = step->norms + param->norm;
     sluice_status status = run_update(rt, &update);
     return slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
 }

@@ -2,7 +2,7 @@
 #include "lib/optim/adamw.h"
 
 #include "lib/base/status.h"
-#include "lib/kernels/adamw/adamw.h"
+#include "lib/optim/adam.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,37 +12,54 @@ typedef struct {
     slc_stream *stream;
 } adamw;
 
+slc_adamw_settings slc_adam_settings_at(const sluice_adamw *s, const sluice_update *u)
+{
+    return (slc_adamw_settings){
+        .learning_rate = u->learning_rate,
+        .beta1 = s->beta1,
+        .beta2 = s->beta2,
+        .epsilon = s->epsilon,
+        .weight_decay = s->weight_decay,
+        .gradient_factor = u->gradient_factor,
+        .bias_correction1 = 1 - pow(s->beta1, (double)u->step),
+        .bias_correction2 = 1 - pow(s->beta2, (double)u->step),
+    };
+}
+
+slc_adamw_range slc_adam_range_of(const sluice_update *u)
+{
+    return (slc_adamw_range){.count = u->count,
+                             .gradient_dtype = u->gradient_dtype,
+                             .gradient = u->gradient,
+                             .value = u->value,
+                             .exp_avg = u->state[0],
+                             .exp_avg_sq = u->state[1],
+                             .rounded = u->rounded,
+                             .no_decay = u->no_decay};
+}
+
 static sluice_status update(const sluice_update *u, void *context)
 {
     const adamw *a = context;
-    slc_adamw_settings settings = {
-        .learning_rate = u->learning_rate,
-        .beta1 = a->settings.beta1,
-        .beta2 = a->settings.beta2,
-        .epsilon = a->settings.epsilon,
-        .weight_decay = u->no_decay ? 0 : a->settings.weight_decay,
-        .gradient_factor = u->gradient_factor,
-        .bias_correction1 = 1 - pow(a->settings.beta1, (double)u->step),
-        .bias_correction2 = 1 - pow(a->settings.beta2, (double)u->step),
-    };
-    return slc_adamw(a->stream, &settings, u->count, u->gradient_dtype, u->gradient, u->value, u->state[0], u->state[1],
-                     u->rounded);
+    slc_adamw_settings settings = slc_adam_settings_at(&a->settings, u);
+    slc_adamw_range range = slc_adam_range_of(u);
+    return slc_adamw_many(a->stream, &settings, 1, &range);
 }
 
-static sluice_status check(const sluice_adamw *s)
+sluice_status slc_adam_check(const char *name, const sluice_adamw *s)
 {
     if (!(s->beta1 >= 0 && s->beta1 < 1) || !(s->beta2 >= 0 && s->beta2 < 1))
-        return slc_error(SLUICE_ERR_ARGUMENT, "AdamW: beta1 is %g and beta2 %g; both must be in [0, 1)", s->beta1,
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: beta1 is %g and beta2 %g; both must be in [0, 1)", name, s->beta1,
                          s->beta2);
     if (!(s->epsilon > 0) || !(s->weight_decay >= 0) || isinf(s->epsilon) || isinf(s->weight_decay))
-        return slc_error(SLUICE_ERR_ARGUMENT, "AdamW: epsilon is %g (must be above 0), weight decay %g (not below 0)",
-                         s->epsilon, s->weight_decay);
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: epsilon is %g (must be above 0), weight decay %g (not below 0)",
+                         name, s->epsilon, s->weight_decay);
     return SLUICE_OK;
 }
 
 sluice_status slc_adamw_create(const sluice_adamw *settings, slc_stream *stream, sluice_optimizer *out)
 {
-    sluice_status status = check(settings);
+    sluice_status status = slc_adam_check("AdamW", settings);
     if (status) return status;
     adamw *a = malloc(sizeof *a);
     if (!a) return slc_error(SLUICE_ERR_MEMORY, "AdamW");

@@ -53,6 +53,7 @@ typedef struct {
     sluice_dtype wire;      /* of gradients of units in bf16: see slc_gradient_dtype */
     bool barrier;           /* no update before every gradient of the step is reduced (clipping, NaN skipping) */
     uint32_t states;        /* of the optimizer, fp32 per element */
+    uint32_t norm_words;    /* of the optimizer's norms over parameters, in the agreement; they need the barrier */
     uint32_t layer_count;
     const char **layers;       /* names */
     const bool *can_recompute; /* of each layer: its binary can run the forward again; NULL: none can */

@@ -31,11 +31,12 @@ typedef enum {
 
 enum { SLC_NONE = UINT32_MAX };
 
-/* 64-bit words that the ranks add up once a step: at least 64, and whole parts of 16 for each rank. */
-static inline uint64_t slc_agreement_words(uint32_t world)
+/* 64-bit words that the ranks add up once a step: 64, the optimizer's, and up to whole parts of 16 for each rank. */
+enum { SLC_AGREEMENT_HEAD = 64 };
+static inline uint64_t slc_agreement_words(const slc_job *job)
 {
-    uint64_t grain = 16 * (uint64_t)world;
-    return (64 + grain - 1) / grain * grain;
+    uint64_t grain = 16 * (uint64_t)job->world, words = SLC_AGREEMENT_HEAD + (uint64_t)job->norm_words;
+    return (words + grain - 1) / grain * grain;
 }
 
 typedef struct {

@@ -91,11 +91,17 @@ fail:
 
 json_t *slc_plan_job_to_json(const slc_job *job)
 {
-    return json_pack("{s:I, s:I, s:s, s:s, s:b, s:I, s:I, s:o, s:o, s:o, s:o}", "world", (json_int_t)job->world,
-                     "micro_batches", (json_int_t)job->micro_batches, "accumulate", job->each ? "each" : "last", "wire",
-                     sluice_dtype_name(job->wire), "barrier", (int)job->barrier, "optimizer_states",
-                     (json_int_t)job->states, "scratch_bytes", (json_int_t)job->scratch_bytes, "layers", layers_of(job),
-                     "units", units_of(job), "activations", activations_of(job), "workspaces", workspaces_of(job));
+    json_t *made =
+        json_pack("{s:I, s:I, s:s, s:s, s:b, s:I, s:I, s:o, s:o, s:o, s:o}", "world", (json_int_t)job->world,
+                  "micro_batches", (json_int_t)job->micro_batches, "accumulate", job->each ? "each" : "last", "wire",
+                  sluice_dtype_name(job->wire), "barrier", (int)job->barrier, "optimizer_states",
+                  (json_int_t)job->states, "scratch_bytes", (json_int_t)job->scratch_bytes, "layers", layers_of(job),
+                  "units", units_of(job), "activations", activations_of(job), "workspaces", workspaces_of(job));
+    if (made && (!job->norm_words ||
+                 !json_object_set_new(made, "optimizer_norm_words", json_integer((json_int_t)job->norm_words))))
+        return made;
+    json_decref(made);
+    return NULL;
 }
 
 /* ---- Comparing ---- */

@@ -39,8 +39,8 @@ TEST_EQUAL bool test_lives_equal(const slc_job *a, const slc_job *b)
 TEST_EQUAL bool test_jobs_equal(const slc_job *a, const slc_job *b)
 {
     if (a->world != b->world || a->micro_batches != b->micro_batches || a->each != b->each || a->wire != b->wire ||
-        a->barrier != b->barrier || a->states != b->states || a->layer_count != b->layer_count ||
-        a->unit_count != b->unit_count || a->scratch_bytes != b->scratch_bytes ||
+        a->barrier != b->barrier || a->states != b->states || a->norm_words != b->norm_words ||
+        a->layer_count != b->layer_count || a->unit_count != b->unit_count || a->scratch_bytes != b->scratch_bytes ||
         a->reserved_bytes != b->reserved_bytes)
         return false;
     for (uint32_t l = 0; l < a->layer_count; l++)

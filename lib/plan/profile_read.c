@@ -12,7 +12,7 @@
 
 typedef struct {
     const char *model, *source, *accumulate, *wire;
-    uint32_t version, world, micro_batches, states;
+    uint32_t version, world, micro_batches, states, norm_words;
     bool barrier;
     uint64_t reserved_bytes, scratch_in_flight;
     double update_s_per_element;
@@ -86,6 +86,7 @@ static const slc_json_field top_fields[] = {
     FIELD(top_row, wire, "wire", SLC_JSON_TEXT, false),
     FIELD(top_row, barrier, "barrier", SLC_JSON_FLAG, false),
     FIELD(top_row, states, "optimizer_states", SLC_JSON_INDEX, false),
+    FIELD(top_row, norm_words, "optimizer_norm_words", SLC_JSON_INDEX, false),
     FIELD(top_row, update_s_per_element, "update_s_per_element", SLC_JSON_SECONDS, false),
     FIELD(top_row, reserved_bytes, "reserved_bytes", SLC_JSON_SIZE, false),
     FIELD(top_row, scratch_in_flight, "scratch_in_flight_bytes", SLC_JSON_SIZE, false),
@@ -126,6 +127,7 @@ static sluice_status read_top(reader *r, const json_t *document)
                        .each = each,
                        .barrier = row->barrier,
                        .states = row->states,
+                       .norm_words = row->norm_words,
                        .reserved_bytes = row->reserved_bytes,
                        .scratch_bytes = (row->scratch_in_flight + row->world - 1) / row->world * (row->world - 1)};
     r->times.update_s_per_element = row->update_s_per_element;

@@ -49,6 +49,7 @@ static void put_head(slc_json_text *text, const slc_profile *profile)
                       job->world, job->micro_batches, job->each ? "each" : "last", job->barrier ? "true" : "false");
     if (job->wire != SLUICE_FP32) slc_json_text_add(text, ", \"wire\": \"%s\"", sluice_dtype_name(job->wire));
     slc_json_text_add(text, ",\n  \"optimizer_states\": %u", job->states);
+    if (job->norm_words) slc_json_text_add(text, ", \"optimizer_norm_words\": %u", job->norm_words);
     put_real(text, "update_s_per_element", profile->times.update_s_per_element);
     slc_json_text_add(text, ",\n  \"reserved_bytes\": %llu", (unsigned long long)job->reserved_bytes);
     put_size(text, "scratch_in_flight_bytes", profile->scratch_in_flight);

@@ -115,7 +115,7 @@ static sluice_status expect_unit(inventory *i, uint32_t u)
 static sluice_status expect_all(inventory *i)
 {
     const slc_job *job = i->job;
-    sluice_status status = expect(i, SLC_BUFFER_AGREEMENT, SLC_NONE, 0, 8 * slc_agreement_words(job->world), true);
+    sluice_status status = expect(i, SLC_BUFFER_AGREEMENT, SLC_NONE, 0, 8 * slc_agreement_words(job), true);
     if (!status && job->scratch_bytes) status = expect(i, SLC_BUFFER_SCRATCH, SLC_NONE, 0, job->scratch_bytes, true);
     for (uint32_t u = 0; !status && u < job->unit_count; u++) status = expect_unit(i, u);
     if (!status) status = expect(i, SLC_BUFFER_STAGING, SLC_NONE, 0, slc_reading_bytes(job), false);

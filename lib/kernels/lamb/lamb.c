@@ -13,7 +13,7 @@ static sluice_status run(slc_stream *stream, slc_range_kernel *kernel, const slc
 }
 
 sluice_status slc_lamb_measure(slc_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
-                               const slc_adamw_range *ranges, int64_t *const *bins)
+                               const slc_adamw_range *ranges, const slc_lamb_bins *bins)
 {
     sluice_status status = slc_host_check(stream, "lamb_measure");
     if (status) return status;

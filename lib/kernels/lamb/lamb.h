@@ -12,14 +12,16 @@
 #include "lib/kernels/adamw/adamw.h"
 #include "lib/kernels/norm/norm.h"
 
-/* Bins of one parameter (norm.h): of its values, then of its update u. */
-enum { SLC_LAMB_BINS = 2 * SLC_NORM_BINS };
+/* Bins of one parameter (norm.h): of its values, and of its update u. */
+typedef struct {
+    int64_t *value, *update;
+} slc_lamb_bins;
 
-/* Adds ||w||^2 and ||u||^2 of each range to bins[i], SLC_LAMB_BINS long; ranges of one parameter share theirs. Ranges
- * begin at multiples of 16 elements of the parameter and end at one, or where the parameter ends; then neither their
- * split nor their order changes a bit of the sums. `rounded` and learning_rate are not looked at. */
+/* Adds ||w||^2 and ||u||^2 of each range to bins[i]; ranges of one parameter share theirs. Ranges begin at multiples of
+ * 16 elements of the parameter and end at one, or where the parameter ends; then neither their split nor their order
+ * changes a bit of the sums. `rounded` and learning_rate are not looked at. */
 sluice_status slc_lamb_measure(slc_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
-                               const slc_adamw_range *ranges, int64_t *const *bins);
+                               const slc_adamw_range *ranges, const slc_lamb_bins *bins);
 
 /* ||w|| / ||u||; 1 where one of them is 0. ||w|| is first clamped to lowest..highest (phi in the paper; 0 and INFINITY:
  * as it is). Norms: slc_norm_result of the bins of the whole parameter. */

@@ -24,7 +24,7 @@ LANES_INLINE sixteen load(const slc_adamw_factors *f, const slc_adamw_range *r, 
 }
 
 LANES_INLINE void measure(const slc_adamw_factors *f, const slc_adamw_range *r, sluice_dtype dtype, uint64_t from,
-                          uint64_t to, int64_t *shared)
+                          uint64_t to, slc_lamb_bins shared)
 {
     int64_t value_bins[SLC_NORM_BINS] = {0}, update_bins[SLC_NORM_BINS] = {0};
     for (uint64_t at = from; at < to;) {
@@ -44,8 +44,8 @@ LANES_INLINE void measure(const slc_adamw_factors *f, const slc_adamw_range *r, 
         for (int i = 0; i < grains; i++) norm_bins_add(value_bins, values[i]);
         for (int i = 0; i < grains; i++) norm_bins_add(update_bins, updates[i]);
     }
-    norm_bins_join(shared, value_bins);
-    norm_bins_join(shared + SLC_NORM_BINS, update_bins);
+    norm_bins_join(shared.value, value_bins);
+    norm_bins_join(shared.update, update_bins);
 }
 
 LANES_INLINE void apply_some(const slc_adamw_factors *f, const slc_adamw_range *r, sluice_dtype dtype, bool rounds,
@@ -67,7 +67,8 @@ LANES_INLINE void apply(const slc_adamw_factors *f, const slc_adamw_range *r, sl
     if (at < to) apply_some(f, r, dtype, rounds, lanes_set(rate), at, to - at);
 }
 
-static void measure_range(slc_adamw_factors factors, slc_adamw_range range, uint64_t from, uint64_t to, int64_t *bins)
+static void measure_range(slc_adamw_factors factors, slc_adamw_range range, uint64_t from, uint64_t to,
+                          slc_lamb_bins bins)
 {
     if (range.no_decay) factors.decay = 0.0f;
     if (range.gradient_dtype == SLUICE_BF16)

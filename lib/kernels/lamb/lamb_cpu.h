@@ -3,14 +3,15 @@
 #define SLC_KERNEL_LAMB_CPU_H
 
 #include "lib/kernels/adamw/adamw_cpu.h"
+#include "lib/kernels/lamb/lamb.h"
 
 typedef struct {
     slc_adamw_factors factors;
     double learning_rate;
     const slc_adamw_range *ranges;
     uint32_t range_count;
-    int64_t *const *bins; /* of each range; added to atomically */
-    const double *trust;  /* of each range */
+    const slc_lamb_bins *bins; /* of each range; added to atomically */
+    const double *trust;       /* of each range */
 } slc_lamb_args;
 
 SLC_ISA_DECLARE(slc_lamb_measure_ranges);

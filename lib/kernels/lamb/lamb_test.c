@@ -26,7 +26,7 @@ typedef struct {
     void *gradient[PARAMETERS];
     sluice_dtype gradient_dtype;
     bool rounds;
-    int64_t bins[PARAMETERS][SLC_LAMB_BINS]; /* of the last step */
+    int64_t bins[PARAMETERS][2][SLC_NORM_BINS]; /* of the last step: of values, of updates */
 } model;
 
 /* Parameter 1 has no decay, parameter 5 is 0 at first. */
@@ -88,15 +88,15 @@ static void step_of(model *m, uint32_t threads, int step, uint64_t piece)
     slc_adamw_settings settings = settings_at(step);
     slc_adamw_range ranges[MOST_RANGES];
     uint32_t parameter[MOST_RANGES];
-    int64_t *bins[MOST_RANGES];
+    slc_lamb_bins bins[MOST_RANGES];
     double trust[MOST_RANGES];
     draw_gradients(m->gradient, m->gradient_dtype, step);
     uint32_t count = cut(m, piece, ranges, parameter);
     memset(m->bins, 0, sizeof m->bins);
-    for (uint32_t i = 0; i < count; i++) bins[i] = m->bins[parameter[i]];
+    for (uint32_t i = 0; i < count; i++) bins[i] = (slc_lamb_bins){m->bins[parameter[i]][0], m->bins[parameter[i]][1]};
     assert_int_equal(slc_lamb_measure(&stream, &settings, count, ranges, bins), SLUICE_OK);
     for (uint32_t i = 0; i < count; i++)
-        trust[i] = slc_lamb_trust(slc_norm_result(bins[i]), slc_norm_result(bins[i] + SLC_NORM_BINS), 0, INFINITY);
+        trust[i] = slc_lamb_trust(slc_norm_result(bins[i].value), slc_norm_result(bins[i].update), 0, INFINITY);
     assert_int_equal(slc_lamb_apply(&stream, &settings, count, ranges, trust), SLUICE_OK);
     for (int p = 0; p < PARAMETERS; p++) free(m->gradient[p]);
     slc_stream_destroy(&stream);
@@ -123,7 +123,7 @@ static void agrees_with_float64(void **state)
                 double norms[2], *wide = test_widen_typed(dtype, counts[p], gradient[p]);
                 slc_lamb_ref(&settings, p == 1, counts[p], wide, w[p], a[p], b[p], norms);
                 for (int i = 0; i < 2; i++) {
-                    double got = slc_norm_result(m->bins[p] + i * SLC_NORM_BINS);
+                    double got = slc_norm_result(m->bins[p][i]);
                     assert_true(fabs(got - norms[i]) <= 1e-6 * norms[i]);
                 }
                 free(wide), free(gradient[p]);
@@ -145,7 +145,7 @@ static void any_cut_gives_equal_bits(void **state)
     const uint64_t pieces[] = {UINT64_MAX / 2, 40000, 4096, 160, 128};
     for (int variant = 0; variant < 4; variant++) {
         float *first[PARAMETERS][3] = {0};
-        int64_t bins[PARAMETERS][SLC_LAMB_BINS];
+        int64_t bins[PARAMETERS][2][SLC_NORM_BINS];
         bool begun = false;
         TEST_EACH_ISA(isa)
         for (size_t i = 0; i < TEST_COUNT_OF(pieces); i++) {
@@ -181,10 +181,11 @@ static void measuring_changes_nothing(void **state)
     const slc_adamw_range range = {.count = COUNT, .gradient = g, .value = w, .exp_avg = a, .exp_avg_sq = b};
     TEST_EACH_ISA(isa)
     {
-        int64_t bins[SLC_LAMB_BINS] = {0}, *of_range = bins;
-        assert_int_equal(slc_lamb_measure(&stream, &settings, 1, &range, &of_range), SLUICE_OK);
-        assert_true(isfinite(slc_norm_result(bins)));
-        assert_true(isinf(slc_norm_result(bins + SLC_NORM_BINS)));
+        int64_t values[SLC_NORM_BINS] = {0}, updates[SLC_NORM_BINS] = {0};
+        const slc_lamb_bins bins = {values, updates};
+        assert_int_equal(slc_lamb_measure(&stream, &settings, 1, &range, &bins), SLUICE_OK);
+        assert_true(isfinite(slc_norm_result(values)));
+        assert_true(isinf(slc_norm_result(updates)));
         for (int i = 0; i < 3; i++) assert_memory_equal(now[i], before[i], COUNT * sizeof(float));
     }
     for (int i = 0; i < 3; i++) free(now[i]), free(before[i]);

@@ -9,6 +9,8 @@
 #include <math.h>
 
 enum { GRAIN_ELEMENTS = 32768, DIGITS = SLC_NORM_BINS - 1 + 5 /* what the carries of full bins reach */ };
+enum { DIGITS_A_WORD = DIGITS / (SLC_NORM_WORDS - 1) };
+_Static_assert(DIGITS_A_WORD *(SLC_NORM_WORDS - 1) == DIGITS, "words hold all digits");
 
 sluice_status slc_norm_add(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins)
 {
@@ -56,17 +58,46 @@ static double round_to_double(uint64_t mantissa, bool sticky, int exponent) /* m
     return ldexp((double)kept, exponent + (int)drop);
 }
 
-double slc_norm_result(const int64_t *bins)
+/* The bins' sum in digits of NORM_BIN_BITS. */
+static void resolve(const int64_t *bins, int64_t digit[DIGITS])
 {
-    if (bins[NORM_NON_FINITE]) return INFINITY;
-    int64_t digit[DIGITS] = {0}, carry = 0;
-    int top = -1;
+    int64_t carry = 0;
     for (int i = 0; i < DIGITS; i++) {
         int64_t sum = (i < NORM_NON_FINITE ? bins[i] : 0) + carry;
         digit[i] = sum & ((1 << NORM_BIN_BITS) - 1);
         carry = sum >> NORM_BIN_BITS;
-        if (digit[i]) top = i;
     }
+}
+
+/* Four digits a word; a word is a number for the bin of its lowest digit. */
+void slc_norm_pack(const int64_t *bins, int64_t *words)
+{
+    int64_t digit[DIGITS];
+    resolve(bins, digit);
+    for (int w = 0; w < SLC_NORM_WORDS - 1; w++) {
+        words[w] = 0;
+        for (int i = DIGITS_A_WORD; i-- > 0;) words[w] = words[w] << NORM_BIN_BITS | digit[DIGITS_A_WORD * w + i];
+    }
+    words[SLC_NORM_WORDS - 1] = bins[NORM_NON_FINITE];
+}
+
+/* The highest digits stand above the last bin, and go there as a multiple. */
+void slc_norm_unpack(const int64_t *words, int64_t *bins)
+{
+    const int top = SLC_NORM_WORDS - 2, last = NORM_NON_FINITE - 1;
+    memset(bins, 0, SLC_NORM_BINS * sizeof *bins);
+    for (int w = 0; w < top; w++) bins[DIGITS_A_WORD * w] = words[w];
+    bins[last] = words[top] << NORM_BIN_BITS * (DIGITS_A_WORD * top - last);
+    bins[NORM_NON_FINITE] = words[SLC_NORM_WORDS - 1];
+}
+
+double slc_norm_result(const int64_t *bins)
+{
+    if (bins[NORM_NON_FINITE]) return INFINITY;
+    int64_t digit[DIGITS];
+    int top = DIGITS - 1;
+    resolve(bins, digit);
+    while (top >= 0 && !digit[top]) top--;
     if (top < 0) return 0.0;
 
     /* The ten highest digits have 109 to 120 bits: more than the square of a number halfway between two doubles. */

@@ -10,11 +10,16 @@
 #include <sluice/dtype.h>
 #include <stdbool.h>
 
-/* bins[SLC_NORM_BINS - 1] counts non-finite grains. The array is below 1 KiB. */
-enum { SLC_NORM_BINS = 48 };
+/* bins[SLC_NORM_BINS - 1] counts non-finite grains. The array is below 1 KiB; as many norms travel in SLC_NORM_WORDS.
+ */
+enum { SLC_NORM_BINS = 48, SLC_NORM_WORDS = 14 };
 
 /* Adds `count` elements (a multiple of 16, or the tail of a range that is zero-padded to one by its buffer) to bins. */
 sluice_status slc_norm_add(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins);
+
+/* Bins in few int64: those of up to 2^14 ranks may be added. Unpacked they hold the same sum. Host memory. */
+void slc_norm_pack(const int64_t *bins, int64_t *words);
+void slc_norm_unpack(const int64_t *words, int64_t *bins);
 
 /* sqrt of what the bins hold, rounded once; infinity if there was a non-finite grain. Host memory. */
 double slc_norm_result(const int64_t *bins);

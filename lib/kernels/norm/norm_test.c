@@ -104,6 +104,35 @@ static void result_is_rounded_once(void **state)
     slc_stream_destroy(&stream);
 }
 
+/* Ranks pack what they have, the words are added, and the sum is that of the bins. */
+static void packed_bins_add_up(void **state)
+{
+    (void)state;
+    enum { RANKS = 5 };
+    slc_stream stream = test_stream(1);
+    float *sets[] = {wild_floats(COUNT, 1), test_uniform_floats(COUNT, -1, 1, 2), test_floats(COUNT)};
+    for (int i = 0; i < COUNT; i++) sets[2][i] = 0x1.fffffep127f;
+    for (size_t k = 0; k < TEST_COUNT_OF(sets); k++) {
+        int64_t whole[SLC_NORM_BINS] = {0}, sum[SLC_NORM_WORDS] = {0}, unpacked[SLC_NORM_BINS];
+        for (uint64_t rank = 0; rank < RANKS; rank++) {
+            int64_t bins[SLC_NORM_BINS] = {0}, words[SLC_NORM_WORDS], back[SLC_NORM_BINS];
+            for (int again = 0; again < 50; again++) /* up to 2^18 grains of the largest floats */
+                slc_norm_add(&stream, SLUICE_FP32, COUNT - 16 * rank, sets[k], bins);
+            bins[SLC_NORM_BINS - 1] = rank == 3 && k == 1;
+            slc_norm_pack(bins, words);
+            slc_norm_unpack(words, back);
+            assert_true(slc_norm_result(back) == slc_norm_result(bins));
+            for (int i = 0; i < SLC_NORM_WORDS; i++) sum[i] += words[i];
+            for (int i = 0; i < SLC_NORM_BINS; i++) whole[i] += bins[i];
+        }
+        slc_norm_unpack(sum, unpacked);
+        assert_true(slc_norm_result(unpacked) == slc_norm_result(whole));
+        assert_true(isinf(slc_norm_result(whole)) == (k == 1));
+        free(sets[k]);
+    }
+    slc_stream_destroy(&stream);
+}
+
 static void extremes(void **state)
 {
     (void)state;
@@ -199,6 +228,7 @@ int main(void)
         cmocka_unit_test(tail_is_a_padded_grain),
         cmocka_unit_test(result_agrees_with_long_double),
         cmocka_unit_test(result_is_rounded_once),
+        cmocka_unit_test(packed_bins_add_up),
         cmocka_unit_test(extremes),
         cmocka_unit_test(non_finite_is_seen),
         cmocka_unit_test(bf16_is_its_fp32),

@@ -1,0 +1,13 @@
+/* What AdamW and LAMB share: settings that are checked, the constants of a step, an update as a kernel's range. */
+#ifndef SLC_OPTIM_ADAM_H
+#define SLC_OPTIM_ADAM_H
+
+#include "lib/kernels/adamw/adamw.h"
+
+#include <sluice/optimizer.h>
+
+sluice_status slc_adam_check(const char *name, const sluice_adamw *settings); /* ARGUMENT: outside of its range */
+slc_adamw_settings slc_adam_settings_at(const sluice_adamw *settings, const sluice_update *update);
+slc_adamw_range slc_adam_range_of(const sluice_update *update);
+
+#endif

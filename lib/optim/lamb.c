@@ -1,0 +1,63 @@
+/* LAMB: AdamW's constants; the trust ratio from the norms that the engine hands back. */
+#include "lib/optim/lamb.h"
+
+#include "lib/base/status.h"
+#include "lib/kernels/lamb/lamb.h"
+#include "lib/optim/adam.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    sluice_adamw adam;
+    double norm_min, norm_max;
+    slc_stream *stream;
+} lamb;
+
+static sluice_status measure(const sluice_update *u, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX], void *context)
+{
+    if (u->no_decay) return SLUICE_OK;
+    const lamb *l = context;
+    slc_adamw_settings settings = slc_adam_settings_at(&l->adam, u);
+    slc_adamw_range range = slc_adam_range_of(u);
+    slc_lamb_bins bins = {sums[0], sums[1]};
+    return slc_lamb_measure(l->stream, &settings, 1, &range, &bins);
+}
+
+static sluice_status update(const sluice_update *u, void *context)
+{
+    const lamb *l = context;
+    slc_adamw_settings settings = slc_adam_settings_at(&l->adam, u);
+    slc_adamw_range range = slc_adam_range_of(u);
+    double trust = u->no_decay ? 1 : slc_lamb_trust(u->norms[0], u->norms[1], l->norm_min, l->norm_max);
+    return slc_lamb_apply(l->stream, &settings, 1, &range, &trust);
+}
+
+sluice_status slc_lamb_create(const sluice_lamb *settings, slc_stream *stream, sluice_optimizer *out)
+{
+    const sluice_lamb *s = settings;
+    const sluice_adamw adam = {s->beta1, s->beta2, s->epsilon, s->weight_decay};
+    sluice_status status = slc_adam_check("LAMB", &adam);
+    if (status) return status;
+    if (!(s->norm_min >= 0) || !(s->norm_max >= s->norm_min) || !(s->norm_max > 0))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "LAMB: norms of values are clamped to %g..%g; give 0 or more, and above it the most",
+                         s->norm_min, s->norm_max);
+    lamb *l = malloc(sizeof *l);
+    if (!l) return slc_error(SLUICE_ERR_MEMORY, "LAMB");
+    *l = (lamb){adam, s->norm_min, s->norm_max, stream};
+    *out = (sluice_optimizer){.name = "lamb",
+                              .state_count = 2,
+                              .state_name = {"exp_avg", "exp_avg_sq"},
+                              .update = update,
+                              .context = l,
+                              .mixed_precision = true,
+                              .norm_count = 2,
+                              .measure = measure};
+    return SLUICE_OK;
+}
+
+void slc_lamb_destroy(sluice_optimizer *optimizer)
+{
+    free(optimizer->context);
+    optimizer->context = NULL;
+}

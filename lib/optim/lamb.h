@@ -1,0 +1,15 @@
+/* LAMB as an optimizer that the engine can run: the kernel's two phases behind sluice_optimizer's struct. */
+#ifndef SLC_OPTIM_LAMB_H
+#define SLC_OPTIM_LAMB_H
+
+#include "lib/device/device.h"
+
+#include <sluice/optimizer.h>
+
+/* Fills `out` (states exp_avg, exp_avg_sq; norms of the values and of the update). `stream` is where updates run and
+ * must outlive it. The caller ends it with slc_lamb_destroy. Errors: ARGUMENT (a setting outside of its range), MEMORY.
+ */
+sluice_status slc_lamb_create(const sluice_lamb *settings, slc_stream *stream, sluice_optimizer *out);
+void slc_lamb_destroy(sluice_optimizer *optimizer);
+
+#endif
