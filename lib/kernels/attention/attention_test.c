@@ -192,14 +192,17 @@ static void check_bars(const problem *p, const answer *a)
 {
     static const double bars[2][OUTPUTS] = {{3e-6, 1e-6, 1e-5, 1e-5, 1e-5, 1e-5},
                                             {2.5e-3, 1e-6, 1e-2, 1e-2, 1e-2, 1e-2}};
+    /* Where a query sees a few keys, gradients of scores are small differences, one side made of the rounded out. */
+    const bool bf16 = p->shape.dtype == SLUICE_BF16;
+    const bool few_keys = p->shape.tokens < 16 || p->shape.key_mask || p->shape.bias;
     for (int i = 0; i < OUTPUTS; i++) {
-        double rounding = i > LOGSUMEXP ? p->shape.dtype == SLUICE_BF16 ? 1e-4 : 1e-7 : 0;
-        if (p->shape.tokens <= 2) rounding *= 10;
+        double rounding = i <= LOGSUMEXP ? 0 : (bf16 ? 1e-4 : 1e-7) * (!few_keys ? 1 : bf16 ? 100 : 10);
         double error = nrmse(count_of(p, i), a->got[i], p->want[i], rounding);
-        double beside = (i == OUT ? 2 : 3) * p->naive[i], floor = p->shape.dtype == SLUICE_BF16 ? 1.7e-3 : 2e-7;
+        double beside = (i == OUT ? 2 : 3) * p->naive[i], floor = bf16 ? 1.7e-3 : 2e-7;
         if (beside < floor) beside = floor;
         if (!(error <= bars[p->shape.dtype][i]))
-            fail_msg("%s: error %g is above %g", names[i], error, bars[p->shape.dtype][i]);
+            fail_msg("%s: error %g is above %g; %llu tokens, heads of %llu", names[i], error, bars[p->shape.dtype][i],
+                     (unsigned long long)p->shape.tokens, (unsigned long long)p->shape.head_size);
         if (!(error <= beside)) fail_msg("%s: error %g, %g the naive way", names[i], error, p->naive[i]);
     }
 }
@@ -416,7 +419,8 @@ static void every_combination_of_options(void **state)
         check_options(options, 1, 1, 1, 3, 8, 2);
         check_options(options, 3, 5, 19, 1, 16, 2); /* two tiles of keys, rows of the window beyond sixteen */
     }
-    for (int options = 0; options < OPTIONS; options += MASK) check_options(options, 3, 14, 14, 2, 32, 2);
+    const int beit[] = {RELATIVE_BIAS, RELATIVE_BIAS | BF16, OPTIONS - 1, OPTIONS - 1 - BF16 - CAUSAL};
+    for (size_t i = 0; i < TEST_COUNT_OF(beit); i++) check_options(beit[i], 3, 14, 14, 2, 32, 2);
 }
 
 /* Only the second half of a batch of the same inputs differs by what is added to drelative. */
