@@ -1,6 +1,9 @@
-"""GPT-2 in plain PyTorch, trained as `sluice train` trains it: fp32, no dropout, AdamW, text as bytes.
+"""GPT-2 in plain PyTorch, trained as `sluice train` trains it: no dropout, AdamW, text as bytes.
 
     pytorch_gpt2.py --mode alone|ddp|fsdp2|fsdp2_keep [--size small] [--batch 4] [--context 64] [--steps 8]
+                    [--precision fp32|bf16]
+
+bf16 is torch.autocast around forward and loss.
 
 Run by compare_pytorch.sh, for ddp and fsdp2 under torch.distributed.run with gloo. fsdp2 shards each block and reshards
 it after forward; fsdp2_keep does not reshard. Rank 0 prints one line of JSON: the median and least time of a step after
@@ -126,7 +129,8 @@ def train(options, rank):
     for _ in range(options.steps):
         tokens, targets = windows(text, generator, options.batch, options.context)
         start = time.perf_counter()
-        loss = model(tokens, targets)
+        with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bf16"):
+            loss = model(tokens, targets)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -143,6 +147,7 @@ def main():
     parser.add_argument("--context", type=int, default=64)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--lr", type=float, default=0.001)
     parser.add_argument("--data", default="/usr/share/common-licenses")
     options = parser.parse_args()
