@@ -36,6 +36,8 @@ static const option_row rows[] = {
     {"weights", "PATH", TEXT, FIELD(weights), NULL, 0, 0,
      "Begin with these weights, and with the model that they are of: a folder with Hugging Face's config.json and "
      "model.safetensors, or an llm.c checkpoint; none: first values"},
+    {"save-weights", "DIR", TEXT, FIELD(save_weights), NULL, 0, 0,
+     "At the end write config.json and model.safetensors as Hugging Face has them into this folder"},
     {"data", "PATH", PATHS, FIELD(data), "", 0, 0,
      "What to train on: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with commas; "
      "none: the system's licences, or scikit-learn's handwritten digits"},

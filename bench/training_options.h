@@ -14,6 +14,7 @@ enum { SLC_TRAINING_DATA_MAX = 64 };
 typedef struct {
     const char *model, *size, *head;         /* head "": the model's */
     const char *weights;                     /* NULL: first values */
+    const char *save_weights;                /* NULL: nowhere */
     const char *data[SLC_TRAINING_DATA_MAX]; /* paths */
     uint64_t data_count;
     uint64_t batch, context, micro_batches, steps, seed, threads; /* context 0: by the model's size */

@@ -9,10 +9,13 @@
 #include "lib/base/status.h"
 #include "lib/engine/recording.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { WARM_UP_STEPS = 2 };
 
@@ -83,6 +86,15 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
     return status;
 }
 
+/* Before hours of work: that it can be made and written to. */
+static sluice_status make_folder(const char *path)
+{
+    if (mkdir(path, 0777) && errno != EEXIST)
+        return slc_error(SLUICE_ERR_IO, "--save-weights %s: %s", path, strerror(errno));
+    if (access(path, W_OK | X_OK)) return slc_error(SLUICE_ERR_IO, "--save-weights %s: %s", path, strerror(errno));
+    return SLUICE_OK;
+}
+
 static sluice_status begin(training *t)
 {
     sluice_model_config model;
@@ -90,6 +102,7 @@ static sluice_status begin(training *t)
     sluice_status status = slc_training_model(t->options, &model, &t->length);
     if (!status) status = slc_training_data_open(t->options, &model, t->length, &t->data);
     if (!status) status = same_data_everywhere(t);
+    if (!status && t->options->save_weights) status = make_folder(t->options->save_weights);
     if (!status) status = create_runtime(t, &model);
     if (status) return status;
     result->parameters = sluice_model_param_count(&model);
@@ -254,6 +267,7 @@ static sluice_status finish(training *t)
 {
     slc_training_result *result = t->result;
     sluice_status status = summarise(result);
+    if (!status && t->options->save_weights) status = sluice_model_save(t->model, t->options->save_weights);
     if (!status && t->options->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
     if (!status) status = sluice_runtime_memory(t->rt, &result->memory);

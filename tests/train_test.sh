@@ -36,8 +36,12 @@ hash_of() {
 
 refusals() {
     refuses 'not built in this version' --device cuda
-    refuses 'not built in this version' --precision bf16
-    refuses 'not built in this version' --model bert
+    refuses 'not built in this version' --precision fp16
+    refuses 'unknown' --model resnet
+    refuses 'classes' --head classes
+    refuses 'embed.wte.weight' --precision bf16 --layer-precision head=fp32
+    refuses 'no such layer' --layer-precision h.9=bf16
+    refuses 'no such file' --weights "$work/nowhere"
     refuses 'not built in this version' --strategy onebit
     refuses 'unknown' --schedule tomorrow
     refuses 'not built in this version' --save "$work/folder"

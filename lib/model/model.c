@@ -126,7 +126,8 @@ static sluice_status add_params(sluice_model *m)
                                         .count = info.count,
                                         .no_decay = info.no_decay,
                                         .tied = is_shared(m, &info),
-                                        .no_backward_value = info.layer == SLC_LAYER_EMBED};
+                                        .no_backward_value =
+                                            info.layer == SLC_LAYER_EMBED && info.place != SLC_EMBED_NORM_WEIGHT};
         sluice_param *param = NULL;
         status = sluice_param_add(layer->layer, &desc, &param);
         if (status) break;
@@ -136,24 +137,32 @@ static sluice_status add_params(sluice_model *m)
     return status;
 }
 
-/* A layer's type is that of its parameters; what it shares with another must have the same. */
+static bool is_own(const slc_model_layer *layer, const sluice_param *param)
+{
+    size_t length = strlen(layer->name);
+    const char *name = sluice_param_name(param);
+    return !strncmp(name, layer->name, length) && name[length] == '.';
+}
+
+/* A layer's type is that of its own parameters, if it has any; what it shares with another must have the same. */
 static sluice_status take_types(sluice_model *m)
 {
     for (uint32_t i = 0; i < m->layer_count; i++) {
         slc_model_layer *layer = &m->layers[i];
-        bool found = false;
+        const sluice_param *own = NULL, *shared = NULL;
         for (int p = 1; p < SLC_PARAM_PLACES; p++) {
             if (!layer->params[p]) continue;
-            sluice_dtype dtype = sluice_param_dtype(layer->params[p]);
-            if (found && dtype != layer->dtype)
-                return slc_error(SLUICE_ERR_ARGUMENT,
-                                 "layer \"%s\" shares parameter \"%s\", which is %s; give both "
-                                 "layers the same precision",
-                                 layer->name, sluice_param_name(layer->params[p]), sluice_dtype_name(dtype));
-            layer->dtype = dtype;
-            found = true;
+            if (is_own(layer, layer->params[p]))
+                own = layer->params[p];
+            else
+                shared = layer->params[p];
         }
+        layer->dtype = sluice_param_dtype(own ? own : shared);
         layer->below = i ? layer[-1].dtype : layer->dtype;
+        if (shared && sluice_param_dtype(shared) != layer->dtype)
+            return slc_error(SLUICE_ERR_ARGUMENT,
+                             "layer \"%s\" shares parameter \"%s\", which is %s; give both layers the same precision",
+                             layer->name, sluice_param_name(shared), sluice_dtype_name(sluice_param_dtype(shared)));
     }
     return SLUICE_OK;
 }
@@ -180,12 +189,11 @@ static sluice_status add_gradients(sluice_model *m)
 static sluice_status add_mask(sluice_model *m)
 {
     if (slc_model_sees(&m->config)) return SLUICE_OK;
-    const char *last = m->layers[m->layer_count - 2].name;
     const sluice_activation_desc desc = {.name = "attention mask",
                                          .bytes = m->rows,
-                                         .last_layer = last,
+                                         .last_layer = m->layers[1].name, /* backward comes to it last */
                                          .last = SLUICE_BACKWARD,
-                                         .last_forward_layer = last};
+                                         .last_forward_layer = m->layers[m->layer_count - 2].name};
     return sluice_activation_add(m->layers[0].layer, &desc, &m->mask);
 }
 

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# The bundled models from the command line: each learns from real data, in both types; weights are equal to the bit
+# whatever the strategy, in bf16 too; what is saved is evaluated as what was trained, and trained on.
+set -u
+sluice=$1
+"$sluice" --help | grep -q '^  train ' || exit 0 # built without a model
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+check() { # what, expected, got
+    if [ "$2" = "$3" ]; then return; fi
+    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
+    tail -5 "$work/err" | sed 's/^/  err: /'
+    failed=1
+}
+
+train() { # OPTION...: results in $work/run.json
+    rm -f "$work/run.json"
+    timeout 300 "$sluice" train --eval-batches 0 --json "$work/run.json" "$@" >"$work/out" 2>"$work/err" </dev/null
+    check "train $*" 0 $?
+}
+
+hash_of_run() {
+    grep -o '"weights_sha256": "[0-9a-f]*"' "$work/run.json"
+}
+
+losses() { # the mean of the first three and of the last three
+    tr -d '\n' <"$work/run.json" | sed 's/.*"losses": \[\([^]]*\)\].*/\1/' | tr -d ' ' | tr ',' '\n' | awk '
+        {loss[NR] = $1} END {printf "%.6f %.6f\n", (loss[1] + loss[2] + loss[3]) / 3,
+                             (loss[NR] + loss[NR - 1] + loss[NR - 2]) / 3}'
+}
+
+learns() { # least ratio of first to last loss, OPTION...
+    local least=$1
+    shift
+    train "$@"
+    check "$* learns" yes "$(losses | awk -v least="$least" '{print ($1 >= least * $2) ? "yes" : "no: " $0}')"
+}
+
+each_model_learns() {
+    local precision
+    for precision in fp32 bf16; do
+        learns 1.4 --steps 40 --context 64 --precision $precision
+        learns 1.4 --model bert --steps 40 --context 64 --precision $precision
+    done
+    learns 1.2 --steps 40 --context 64 --dropout 0.1 --optimizer lamb --lr 0.01
+}
+
+# Two ranks, three micro-batches, some layers of another type.
+strategies_change_no_bit() {
+    local first options
+    for options in '--precision bf16' '--precision bf16 --wire fp32' '--precision bf16 --accumulate each' \
+        '--precision bf16 --layer-precision h.1=fp32,h.2=fp32 --clip 1' \
+        '--model bert --precision bf16 --dropout 0.2 --recompute all'; do
+        first=
+        for strategy in dp oss sdp fsdp; do
+            # shellcheck disable=SC2086 # options are words
+            train -n 2 --steps 4 --context 32 --batch 2 --micro-batches 3 --strategy $strategy $options
+            first=${first:-$(hash_of_run)}
+            check "equal weights: $strategy $options" "$first" "$(hash_of_run)"
+        done
+    done
+}
+
+# Loss of the first step of a run that begins with the saved weights is that of a run that goes on.
+saved_weights_load() {
+    train --steps 5 --context 32 --save-weights "$work/weights"
+    check 'both files' 'config.json model.safetensors' "$(ls "$work/weights" | tr '\n' ' ' | sed 's/ $//')"
+    local trained
+    trained=$(hash_of_run)
+    train --steps 1 --context 32 --weights "$work/weights" --lr 0
+    check 'the same weights' "$trained" "$(hash_of_run)"
+    timeout 60 "$sluice" train --steps 1 --weights "$work" >"$work/out" 2>"$work/err" </dev/null
+    check 'a folder without weights' 1 "$(grep -c config.json "$work/err")"
+    head -c 2000 "$work/weights/model.safetensors" >"$work/weights/cut" && mv "$work/weights/cut" \
+        "$work/weights/model.safetensors"
+    timeout 60 "$sluice" train --steps 1 --weights "$work/weights" >"$work/out" 2>"$work/err" </dev/null
+    check 'a truncated file' 1 "$(grep -c model.safetensors "$work/err")"
+}
+
+each_model_learns
+strategies_change_no_bit
+saved_weights_load
+exit $failed
