@@ -185,12 +185,9 @@ static uint64_t gather_bytes(const hoist *h, uint32_t i)
     return slc_operation_bytes(h->job, unit, SLC_ITEM_GATHER_WINDOW, unit->elements);
 }
 
-/* Of one operation that moves so many bytes. */
 static double gather_s(const hoist *h, uint64_t bytes)
 {
-    const slc_unit bytewise = {.dtype = SLUICE_FP32};
-    return slc_operation_s(h->job, h->times, SLC_ITEM_GATHER_WINDOW, &bytewise,
-                           bytes / sluice_dtype_bytes(SLUICE_FP32));
+    return slc_transfer_s(h->job, h->times, SLC_ITEM_GATHER_WINDOW, bytes);
 }
 
 /* Does gather i go with those behind it, the first of the `carried` ones? */

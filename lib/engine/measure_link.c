@@ -231,8 +231,7 @@ static sluice_status measure_overlap(lab *l, slc_link *out)
     uint64_t bytes = whole_grains(l, l->link_bytes < OVERLAP_RUN ? l->link_bytes : OVERLAP_RUN);
     memset(l->compute, 0, 8 * l->compute_elements);
     for (;; bytes = whole_grains(l, bytes / 2)) {
-        one_s = slc_operation_s(&l->rt->job, &(slc_times){.link = *out}, SLC_ITEM_REDUCE_SCATTER, l->rt->job.units,
-                                bytes / sluice_dtype_bytes(l->dtype));
+        one_s = slc_transfer_s(&l->rt->job, &(slc_times){.link = *out}, SLC_ITEM_REDUCE_SCATTER, bytes);
         if (one_s < overlap_s / 4 || bytes <= SMALLEST_RUN) break;
     }
     uint32_t count = train_length(overlap_s, one_s, 4, TRAIN_MAX);

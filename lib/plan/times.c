@@ -13,11 +13,9 @@ static double line_s(const slc_job *job, const slc_link_line *line, uint64_t byt
     return line->latency_s * others + (double)bytes * others / n / line->bytes_per_s;
 }
 
-double slc_operation_s(const slc_job *job, const slc_times *times, slc_item_kind kind, const slc_unit *unit,
-                       uint64_t elements)
+double slc_transfer_s(const slc_job *job, const slc_times *times, slc_item_kind kind, uint64_t bytes)
 {
     const slc_link *link = &times->link;
-    uint64_t bytes = unit ? slc_operation_bytes(job, unit, kind, elements) : 0;
     switch (kind) {
     case SLC_ITEM_REDUCE_SCATTER: return link->operation_s + line_s(job, &link->reduce_scatter, bytes);
     case SLC_ITEM_AGREE:
@@ -28,6 +26,12 @@ double slc_operation_s(const slc_job *job, const slc_times *times, slc_item_kind
     case SLC_ITEM_GATHER_WINDOW: return link->operation_s + line_s(job, &link->all_gather, bytes);
     default: return 0;
     }
+}
+
+double slc_operation_s(const slc_job *job, const slc_times *times, slc_item_kind kind, const slc_unit *unit,
+                       uint64_t elements)
+{
+    return slc_transfer_s(job, times, kind, unit ? slc_operation_bytes(job, unit, kind, elements) : 0);
 }
 
 double slc_update_s(const slc_job *job, const slc_times *times, slc_strategy strategy, uint64_t elements)

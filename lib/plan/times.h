@@ -31,8 +31,10 @@ typedef struct {
     slc_link link;
 } slc_times;
 
-/* Seconds of an operation on `elements` of a unit (full buffer), alone on the link: RS, AR, gathers; AGREE, with unit
- * NULL and elements 0, is a latency. UPDATE and SLOT: 0, see below. */
+/* Seconds of an operation that moves so many bytes (full buffer), alone on the link: RS, AR, gathers; AGREE with 0
+ * bytes is a latency. UPDATE and SLOT: 0, see below. */
+double slc_transfer_s(const slc_job *job, const slc_times *times, slc_item_kind kind, uint64_t bytes);
+/* The same of `elements` of a unit; NULL and 0 for AGREE. */
 double slc_operation_s(const slc_job *job, const slc_times *times, slc_item_kind kind, const slc_unit *unit,
                        uint64_t elements);
 /* Seconds of an update of that run of a unit under a strategy (dp updates all of it, others their N-th). */
