@@ -69,10 +69,14 @@ static sluice_status stepped(const slc_training_step *step, void *context)
 
 static void print_summary(FILE *file, const slc_training_options *o, const slc_training_result *r)
 {
-    if (r->step_count == 0) return;
+    if (r->step_count == 0) {
+        fprintf(file, "nothing to train: %s is at step %" PRIu64 " of %" PRIu64 "\n", o->resume, r->steps_before,
+                o->steps);
+        return;
+    }
     fprintf(file, "%s %s %s, %" PRIu64 " parameters: %" PRIu64 " steps, loss %.4f -> %.4f",
-            r->interrupted ? "stopped:" : "trained", o->model, o->weights ? o->weights : o->size, r->parameters, r->step_count, r->steps[0].loss,
-            r->steps[r->step_count - 1].loss);
+            r->interrupted ? "stopped:" : "trained", o->model, o->weights ? o->weights : o->size, r->parameters,
+            r->step_count, r->steps[0].loss, r->steps[r->step_count - 1].loss);
     if (!isnan(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
     fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f tokens/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
             r->tokens_per_s);
@@ -85,6 +89,9 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     for (uint32_t i = 0; i < r->memory.category_count; i++)
         fprintf(file, "  %-22s %10.1f MiB\n", r->memory.categories[i].name,
                 (double)r->memory.categories[i].peak_bytes / 0x1p20);
+    if (r->saved)
+        fprintf(file, "saved to %s: go on with --resume %s --steps N, N more than %" PRIu64 "\n", o->save, o->save,
+                r->steps_before + r->step_count);
     fprintf(file, "weights sha256 %s\n", r->weights_sha256);
 }
 
@@ -189,17 +196,19 @@ static int run(int argc, char **argv)
     const struct argp parser = {
         .parser = parse_option,
         .children = children,
-        .doc = "Trains a bundled model on real data, on this rank or on every rank of a launcher's job.\v"
-               "Examples:\n"
-               "  sluice train\n"
-               "  sluice train -n 2 --size mini --strategy fsdp --budget 60% --steps 200\n"
-               "  sluice train -n 2 --throttle 1gbit,50us --json out.json --csv out.csv\n"
-               "  sluice train -n 2 --steps 20 --trace run.json\n"
-               "  sluice train --model vit --batch 32 --steps 500\n"
-               "  sluice train --weights gpt2/ --precision bf16 --data book.txt\n"
-               "  sluice run -n 4 -- sluice train --data book.txt --batch 8 --micro-batches 2\n\n"
-               "Ctrl-C stops all ranks after the step and writes what there is (exit code 130); a second one gives up "
-               "the step.",
+        .doc =
+            "Trains a bundled model on real data, on this rank or on every rank of a launcher's job.\v"
+            "Examples:\n"
+            "  sluice train\n"
+            "  sluice train -n 2 --size mini --strategy fsdp --budget 60% --steps 200\n"
+            "  sluice train -n 2 --throttle 1gbit,50us --json out.json --csv out.csv\n"
+            "  sluice train -n 2 --steps 20 --trace run.json\n"
+            "  sluice train --model vit --batch 32 --steps 500\n"
+            "  sluice train --weights gpt2/ --precision bf16 --data book.txt\n"
+            "  sluice train --save run/ --save-every 50 --steps 200, then --resume run/ --save run/ --steps 400\n"
+            "  sluice run -n 4 -- sluice train --data book.txt --batch 8 --micro-batches 2\n\n"
+            "Ctrl-C stops all ranks after the step and writes what there is, with --save a checkpoint too (exit code "
+            "130); a second one gives up the step.",
     };
     if (argp_parse(&parser, argc, argv, 0, NULL, &options)) return EXIT_USAGE;
     if (slc_training_options_check(&options)) {

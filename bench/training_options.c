@@ -78,15 +78,18 @@ static const option_row rows[] = {
     {"eval-every", "N", COUNT, FIELD(eval_every), "0", 0, MOST, "Evaluate every N steps; 0: only at the end"},
     {"eval-batches", "N", COUNT, FIELD(eval_batches), "4", 0, 65536,
      "Micro-batches of held-out text an evaluation takes; 0: never evaluate"},
+    {"save", "DIR", TEXT, FIELD(save), NULL, 0, 0,
+     "Save checkpoints to this folder: at the end, when Ctrl-C stops the run, and as --save-every says; the last two "
+     "stay"},
+    {"save-every", "N", COUNT, FIELD(save_every), "0", 0, MOST, "Save every N steps too; 0: not in between"},
+    {"resume", "DIR", TEXT, FIELD(resume), NULL, 0, 0,
+     "Go on from the latest checkpoint in this folder; --steps counts from the very beginning"},
     {"trace", "FILE", TEXT, FIELD(trace), NULL, 0, 0,
      "Record, and write the last steps' timeline of all ranks for Perfetto; '-': standard output"},
     {"json", "FILE", TEXT, FIELD(json), NULL, 0, 0, "Write the results as JSON; '-': standard output"},
     {"csv", "FILE", TEXT, FIELD(csv), NULL, 0, 0, "Write a table as CSV; '-': standard output"},
     {"tied", "HOW", MISSING, 0, "joint", 0, 0, NULL},
     {"lossy", "HOW", MISSING, 0, NULL, 0, 0, NULL},
-    {"save", "DIR", MISSING, 0, NULL, 0, 0, NULL},
-    {"save-every", "N", MISSING, 0, NULL, 0, 0, NULL},
-    {"resume", "DIR", MISSING, 0, NULL, 0, 0, NULL},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

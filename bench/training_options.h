@@ -32,6 +32,8 @@ typedef struct {
     uint64_t eval_every, eval_batches;
     uint64_t ranks;                 /* 0: as the launcher says */
     const char *json, *csv, *trace; /* NULL: none */
+    const char *save, *resume;      /* folders; NULL: none */
+    uint64_t save_every;            /* 0: only at the end */
 } slc_training_options;
 
 const struct argp *slc_training_argp(void);

@@ -71,6 +71,7 @@ int slc_training_profile(slc_training_options *options, const char *path, char *
     int exit_code = EXIT_FAILED;
     options->schedule = "serial";
     options->eval_batches = 0;
+    options->save = options->resume = NULL; /* nothing is trained for good */
     sluice_status status = slc_training_options_check(options);
     if (status) {
         fprintf(stderr, "sluice profile: %s\n", sluice_last_error());

@@ -49,7 +49,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
     const sluice_memory_report *memory = &r->memory;
     return json_pack(
         "{s:s, s:s, s:I, s:i, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:b, "
+        "s:b, s:I, "
         "s:s, s:s, s:s, s:o, s:I, s:I, s:I}",
         "model", o->model, "size", o->size, "parameters", (json_int_t)r->parameters, "world", sluice_world_size(world),
         "strategy", o->strategy, "schedule", o->schedule, "precision", o->precision, "budget_bytes",
@@ -59,9 +59,10 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         (json_int_t)memory->rss_commit_bytes, "memory", categories_json(memory), "predicted_step_s",
         number(r->predicted_step_s), "step_s", number(r->step_s), "step_min_s", number(r->step_min_s), "exposed_s",
         number(r->exposed_s), "tokens_per_s", number(r->tokens_per_s), "losses", losses_json(r), "evaluation_loss",
-        number(r->evaluation_loss), "interrupted", r->interrupted, "weights_sha256", r->weights_sha256, "transport",
-        sluice_world_transport(world), "path", sluice_world_path(world), "settings", settings_json(o),
-        "activation_sum_bytes", (json_int_t)memory->activation_sum_bytes, "activation_packed_bytes",
+        number(r->evaluation_loss), "interrupted", r->interrupted, "steps_before", (json_int_t)r->steps_before,
+        "weights_sha256", r->weights_sha256, "transport", sluice_world_transport(world), "path",
+        sluice_world_path(world), "settings", settings_json(o), "activation_sum_bytes",
+        (json_int_t)memory->activation_sum_bytes, "activation_packed_bytes",
         (json_int_t)memory->activation_packed_bytes, "activation_bound_bytes",
         (json_int_t)memory->activation_bound_bytes);
 }
@@ -131,11 +132,12 @@ static void format_left(double seconds, char *text, size_t bytes)
 void slc_training_progress_show(slc_training_progress *progress, const slc_training_step *step)
 {
     uint64_t now = slc_clock_ns(), every = progress->terminal ? TERMINAL_NS : PLAIN_NS;
-    bool edge = step->step == 1 || step->step == progress->steps || !isnan(step->evaluation_loss);
+    if (!progress->shown_ns) progress->before = step->step - 1;
+    bool edge = !progress->shown_ns || step->step == progress->steps || !isnan(step->evaluation_loss);
     if (!edge && now - progress->shown_ns < every) return;
     progress->shown_ns = now;
     char left[32], evaluation[48] = "";
-    double mean_s = slc_seconds(now - progress->start_ns) / (double)step->step;
+    double mean_s = slc_seconds(now - progress->start_ns) / (double)(step->step - progress->before);
     format_left(mean_s * (double)(progress->steps - step->step), left, sizeof left);
     if (!isnan(step->evaluation_loss))
         snprintf(evaluation, sizeof evaluation, "  held-out %.4f", step->evaluation_loss);

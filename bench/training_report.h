@@ -22,6 +22,7 @@ typedef struct {
     bool terminal;
     uint64_t steps, tokens_per_step; /* of the whole run; of all ranks */
     uint64_t start_ns, shown_ns;
+    uint64_t before; /* steps before the first that is shown */
     bool line_open;
 } slc_training_progress;
 

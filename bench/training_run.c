@@ -3,9 +3,11 @@
 #include "bench/training_run.h"
 
 #include "bench/stop_signals.h"
+#include "bench/training_checkpoint.h"
 #include "bench/training_data.h"
 #include "bench/training_trace.h"
 #include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/recording.h"
 
@@ -30,6 +32,10 @@ typedef struct {
     slc_training_data *data;
     sluice_runtime *rt;
     sluice_model *model;
+
+    slc_training_identity identity; /* for checkpoints */
+    slc_training_position begun;    /* where this run went on */
+    char unsaved[1024];             /* why the last --save failed; "": it did not */
 } training;
 
 /* ---- Before the first step ---- */
@@ -95,6 +101,15 @@ static sluice_status make_folder(const char *path)
     return SLUICE_OK;
 }
 
+static sluice_status resume(training *t)
+{
+    const slc_training_options *o = t->options;
+    t->identity = (slc_training_identity){t->world, o, slc_training_data_fingerprint(t->data)};
+    sluice_status status = o->resume ? slc_training_resume(&t->identity, t->rt, &t->begun) : SLUICE_OK;
+    t->result->steps_before = t->begun.steps;
+    return status || !o->save ? status : slc_training_save_check(&t->identity, t->rt);
+}
+
 static sluice_status begin(training *t)
 {
     sluice_model_config model;
@@ -104,6 +119,7 @@ static sluice_status begin(training *t)
     if (!status) status = same_data_everywhere(t);
     if (!status && t->options->save_weights) status = make_folder(t->options->save_weights);
     if (!status) status = create_runtime(t, &model);
+    if (!status) status = resume(t);
     if (status) return status;
     result->parameters = sluice_model_param_count(&model);
     result->tokens_per_step = t->ranks * t->options->micro_batches * t->batch * sluice_model_tokens(&model, t->length);
@@ -128,10 +144,12 @@ static uint64_t first_sequence(const training *t, uint64_t micro_batch)
     return (micro_batch * t->ranks + t->rank) * t->batch;
 }
 
+/* `index`: of this run. */
 static sluice_status micro_batch(training *t, uint64_t index, double *loss)
 {
     sluice_batch batch;
-    sluice_status status = slc_training_data_take(t->data, false, first_sequence(t, index), &batch);
+    sluice_status status =
+        slc_training_data_take(t->data, false, t->begun.sequences + first_sequence(t, index), &batch);
     if (!status) status = sluice_model_forward(t->model, &batch);
     if (!status) status = sluice_model_backward(t->model, loss);
     return status;
@@ -152,7 +170,7 @@ static sluice_status one_step(training *t, uint64_t step, slc_training_step *out
     sluice_status status = sluice_step_begin(t->rt, &options);
     for (uint64_t m = 0; !status && m < o->micro_batches; m++) {
         double loss = 0;
-        status = micro_batch(t, step * o->micro_batches + m, &loss);
+        status = micro_batch(t, (step - t->begun.steps) * o->micro_batches + m, &loss);
         out->loss += loss;
     }
     if (!status) status = sluice_step_end(t->rt, &report);
@@ -200,24 +218,47 @@ static bool evaluate_after(const training *t, uint64_t step)
     return o->eval_batches && o->eval_every && (step + 1) % o->eval_every == 0 && step + 1 < o->steps;
 }
 
+/* A disk that is full does not end a run: it is said, and tried again. */
+static sluice_status save(training *t)
+{
+    uint64_t done = t->result->step_count;
+    const slc_training_position position = {
+        t->begun.steps + done, t->begun.sequences + done * t->options->micro_batches * t->ranks * t->batch};
+    sluice_status status = slc_training_save(&t->identity, t->rt, &position);
+    t->result->saved = !status;
+    t->unsaved[0] = 0;
+    if (status != SLUICE_ERR_IO) return status;
+    snprintf(t->unsaved, sizeof t->unsaved, "%s", sluice_last_error());
+    if (t->rank == 0)
+        slc_log(SLC_LOG_WARN, "step %llu is not saved: %s", (unsigned long long)position.steps, t->unsaved);
+    return SLUICE_OK;
+}
+
+static bool save_after(const training *t, uint64_t step, bool last)
+{
+    const slc_training_options *o = t->options;
+    return o->save && (last || (o->save_every && (step + 1) % o->save_every == 0));
+}
+
 static sluice_status train(training *t)
 {
     slc_training_result *result = t->result;
     sluice_status status = SLUICE_OK;
     bool stop = false;
-    while (!status && !stop && result->step_count < t->options->steps) {
+    for (uint64_t i = t->begun.steps; !status && !stop && i < t->options->steps; i++) {
         uint64_t start = slc_clock_ns();
         slc_training_step *step = &result->steps[result->step_count];
-        status = one_step(t, result->step_count, step);
+        status = one_step(t, i, step);
         if (!status) status = agree(t, step, &stop);
         if (status) break;
-        bool last = stop || result->step_count + 1 == t->options->steps;
+        bool last = stop || i + 1 == t->options->steps;
         if (last) status = sluice_runtime_sync(t->rt); /* the last step has no next one to finish under */
         step->step_s = slc_seconds(slc_clock_ns() - start);
-        if (!status && !stop && evaluate_after(t, result->step_count)) status = evaluate(t, &step->evaluation_loss);
+        if (!status && !stop && evaluate_after(t, i)) status = evaluate(t, &step->evaluation_loss);
         if (status) break;
         result->step_count++;
         if (t->watch && t->watch->stepped) status = t->watch->stepped(step, t->watch->context);
+        if (!status && save_after(t, i, last)) status = save(t);
     }
     result->interrupted = stop;
     return status;
@@ -290,6 +331,7 @@ sluice_status slc_training_run(sluice_world *world, const slc_training_options *
     sluice_status status = begin(&t);
     if (!status) status = train(&t);
     if (!status) status = finish(&t);
+    if (!status && t.unsaved[0]) status = slc_error(SLUICE_ERR_IO, "the last step is not saved: %s", t.unsaved);
     char why[2048]; /* destroying a runtime in the middle of a step says so itself */
     snprintf(why, sizeof why, "%s", sluice_last_error());
     end(&t);

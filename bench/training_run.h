@@ -36,9 +36,11 @@ typedef struct {
 } slc_training_watch;
 
 typedef struct {
-    slc_training_step *steps; /* step_count of them */
+    slc_training_step *steps; /* step_count of them, done by this run */
     uint64_t step_count;
     bool interrupted;
+    uint64_t steps_before;                /* done by the run that --resume goes on from */
+    bool saved;                           /* the last state is in --save DIR */
     uint64_t parameters, tokens_per_step; /* of all ranks */
     /* Medians over the steps of the last plan behind two of warm-up (over all of its, where there are no more). */
     double step_s, step_min_s, exposed_s, tokens_per_s;

@@ -44,7 +44,6 @@ refusals() {
     refuses 'no such file' --weights "$work/nowhere"
     refuses 'not built in this version' --strategy onebit
     refuses 'unknown' --schedule tomorrow
-    refuses 'not built in this version' --save "$work/folder"
     refuses 'nano, mini, small' --size huge
     refuses 'whole number' --batch 0
     refuses 'whole number' --steps 1.5

@@ -1,0 +1,159 @@
+#include "bench/training_checkpoint.h"
+
+#include "lib/base/log.h"
+#include "lib/base/status.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <sluice/checkpoint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { EXTRA_VERSION = 1 };
+
+/* ---- What decides a run's numbers ---- */
+
+static json_t *settings_of(const slc_training_identity *run)
+{
+    const slc_training_options *o = run->options;
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:f, s:I, s:f, s:f, s:s, "
+                     "s:s}",
+                     "model", o->model, "size", o->size, "head", o->head, "optimizer", o->optimizer, "precision",
+                     o->precision, "wire", o->wire, "layer-precision", o->layer_precision, "batch",
+                     (json_int_t)o->batch, "context", (json_int_t)o->context, "micro-batches",
+                     (json_int_t)o->micro_batches, "ranks", sluice_world_size(run->world), "threads",
+                     (json_int_t)o->threads, "seed", (json_int_t)o->seed, "data", (json_int_t)run->data, "lr",
+                     o->learning_rate, "warmup", (json_int_t)o->warmup, "clip", o->clip, "dropout", o->dropout, "nan",
+                     o->nan, "accumulate", o->accumulate);
+}
+
+/* Without these the weights mean something else. */
+static bool must_be_equal(const char *name)
+{
+    return !strcmp(name, "model") || !strcmp(name, "size") || !strcmp(name, "head") || !strcmp(name, "optimizer");
+}
+
+static void show(const json_t *value, char out[64])
+{
+    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
+    snprintf(out, 64, "%s", text ? text : "not known");
+    free(text);
+}
+
+static sluice_status compare(const slc_training_identity *run, const json_t *saved, const json_t *mine)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach ((json_t *)mine, name, value) {
+        const json_t *before = json_object_get(saved, name);
+        char was[64], is[64];
+        if (before && json_equal(before, value)) continue;
+        show(before, was);
+        show(value, is);
+        if (must_be_equal(name))
+            return slc_error(SLUICE_ERR_MISMATCH, "--resume %s: it was saved with --%s %s, this run has %s",
+                             run->options->resume, name, was, is);
+        if (sluice_world_rank(run->world) != 0) continue;
+        if (!strcmp(name, "data"))
+            slc_log(SLC_LOG_WARN, "--resume %s: the training data is other than before", run->options->resume);
+        else
+            slc_log(SLC_LOG_WARN, "--resume %s: %s was %s and is %s; the run does not go on as it would have",
+                    run->options->resume, name, was, is);
+    }
+    return SLUICE_OK;
+}
+
+/* ---- Beside the weights ---- */
+
+static sluice_status parse(const slc_training_options *o, const void *extra, size_t bytes, json_t **out)
+{
+    json_error_t error;
+    json_t *document = json_loadb(extra, bytes, 0, &error), *version = json_object_get(document, "version");
+    if (!document || json_integer_value(version) != EXTRA_VERSION ||
+        json_integer_value(json_object_get(document, "steps")) < 0 ||
+        json_integer_value(json_object_get(document, "sequences")) < 0) {
+        json_decref(document);
+        return slc_error(SLUICE_ERR_FORMAT, "--resume %s: it was not saved by this version's sluice train", o->resume);
+    }
+    *out = document;
+    return SLUICE_OK;
+}
+
+/* Every rank has the same bytes. */
+static sluice_status look_into(const slc_training_identity *run, const void *extra, size_t bytes,
+                               slc_training_position *out)
+{
+    json_t *document = NULL, *mine = settings_of(run);
+    sluice_status status = mine ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "settings of the run");
+    if (!status) status = parse(run->options, extra, bytes, &document);
+    if (!status) status = compare(run, json_object_get(document, "settings"), mine);
+    out->steps = (uint64_t)json_integer_value(json_object_get(document, "steps"));
+    out->sequences = (uint64_t)json_integer_value(json_object_get(document, "sequences"));
+    json_decref(mine);
+    json_decref(document);
+    return status;
+}
+
+sluice_status slc_training_resume(const slc_training_identity *run, sluice_runtime *rt, slc_training_position *out)
+{
+    void *extra = NULL;
+    size_t bytes = 0;
+    *out = (slc_training_position){0};
+    /* Said before the weights are looked at: a parameter of another size says less than the name of another model. */
+    sluice_status status = sluice_checkpoint_extra(run->options->resume, &extra, &bytes);
+    if (!status) status = look_into(run, extra, bytes, out);
+    free(extra);
+    if (!status) status = sluice_checkpoint_load(rt, run->options->resume, NULL, NULL);
+    return status;
+}
+
+sluice_status slc_training_save(const slc_training_identity *run, sluice_runtime *rt,
+                                const slc_training_position *position)
+{
+    json_t *document = json_pack("{s:i, s:I, s:I, s:o}", "version", EXTRA_VERSION, "steps", (json_int_t)position->steps,
+                                 "sequences", (json_int_t)position->sequences, "settings", settings_of(run));
+    char *text = document ? json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(document);
+    if (!text) return slc_error(SLUICE_ERR_MEMORY, "what a checkpoint keeps beside the weights");
+    sluice_status status = sluice_checkpoint_save(rt, run->options->save, text, strlen(text));
+    free(text);
+    return status;
+}
+
+/* ---- Before the first step ---- */
+
+static sluice_status check_folder(const slc_training_options *o, uint64_t step)
+{
+    bool found = false;
+    uint64_t latest = 0;
+    if (mkdir(o->save, 0777) && errno != EEXIST)
+        return slc_error(SLUICE_ERR_IO, "--save: cannot make the folder %s: %s", o->save, strerror(errno));
+    if (access(o->save, W_OK | X_OK))
+        return slc_error(SLUICE_ERR_IO, "--save: cannot write to %s: %s", o->save, strerror(errno));
+    sluice_status status = sluice_checkpoint_latest(o->save, &found, &latest);
+    if (status) return slc_error_context(status, "--save");
+    if (found && (!o->resume || latest > step))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--save %s: it holds checkpoints of another run, up to step %llu; go on from them with "
+                         "--resume %s, or give another folder",
+                         o->save, (unsigned long long)latest, o->save);
+    return SLUICE_OK;
+}
+
+sluice_status slc_training_save_check(const slc_training_identity *run, sluice_runtime *rt)
+{
+    struct {
+        int status;
+        char line[1000];
+    } said = {0};
+    if (sluice_world_rank(run->world) == 0) {
+        said.status = check_folder(run->options, sluice_runtime_step(rt));
+        if (said.status) snprintf(said.line, sizeof said.line, "%s", sluice_last_error());
+    }
+    sluice_status status = sluice_world_broadcast(run->world, &said, sizeof said, 0);
+    if (!status && said.status) status = slc_error((sluice_status)said.status, "%s", said.line);
+    return status;
+}
