@@ -10,12 +10,13 @@
 
 /* ---- Text ---- */
 
-enum { MASK_TOKEN = 256, FILES_MAX = 1024, STREAM_FILE = 17, STREAM_PLACE = 18 };
+enum { FILES_MAX = 1024, STREAM_FILE = 17, STREAM_PLACE = 18 };
 
 typedef struct {
     slc_training_data base;
     slc_text *text;
     slc_text_range train, held_out;
+    uint32_t vocabulary; /* tokens of the text are below it; the next one masks */
     uint32_t file_count;
     slc_text_range files[FILES_MAX]; /* those that are long enough, of labelled windows */
     int32_t *inputs, *targets;
@@ -50,8 +51,8 @@ static sluice_status take_masked_tokens(slc_training_data *base, bool held_out, 
     const slc_token_mask mask = {.seed = base->seed,
                                  .held_out = held_out,
                                  .length = base->length,
-                                 .vocabulary = MASK_TOKEN,
-                                 .mask_token = MASK_TOKEN};
+                                 .vocabulary = d->vocabulary,
+                                 .mask_token = d->vocabulary};
     for (uint32_t b = 0; !status && b < base->batch; b++)
         slc_mask_tokens(&mask, first + b, d->inputs + (size_t)b * base->length, d->targets + (size_t)b * base->length);
     return status;
@@ -60,7 +61,7 @@ static sluice_status take_masked_tokens(slc_training_data *base, bool held_out, 
 /* The last tenth of every file is held out. */
 static slc_text_range part_of_file(slc_text_range file, bool held_out)
 {
-    uint64_t tenth = file.bytes / 10, rest = file.bytes - tenth;
+    uint64_t tenth = file.tokens / 10, rest = file.tokens - tenth;
     return held_out ? (slc_text_range){file.first + rest, tenth} : (slc_text_range){file.first, rest};
 }
 
@@ -72,7 +73,7 @@ static sluice_status take_labelled(slc_training_data *base, bool held_out, uint6
         uint64_t file = slc_random_below(base->seed, STREAM_FILE + held_out, first + b, d->file_count);
         slc_text_range part = part_of_file(d->files[file], held_out);
         uint64_t place =
-            slc_random_below(base->seed, STREAM_PLACE + 2 + held_out, first + b, part.bytes - base->length + 1);
+            slc_random_below(base->seed, STREAM_PLACE + 2 + held_out, first + b, part.tokens - base->length + 1);
         d->targets[b] = (int32_t)file;
         status = slc_text_read(d->text, part.first + place, base->length, d->inputs + (size_t)b * base->length);
     }
@@ -84,13 +85,25 @@ static sluice_status find_files(text_data *d, sluice_model_config *model)
 {
     slc_text_range file;
     for (size_t i = 0; slc_text_file(d->text, i, &file) && d->file_count < FILES_MAX; i++)
-        if (file.bytes / 10 >= d->base.length) d->files[d->file_count++] = file;
+        if (file.tokens / 10 >= d->base.length) d->files[d->file_count++] = file;
     if (d->file_count < 2)
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "--head classes: the class of a window is the file it is from; give --data "
-                         "with at least two files of %llu bytes, or a shorter --context",
+                         "with at least two files of %llu tokens, or a shorter --context",
                          10ull * d->base.length);
     model->classes = d->file_count;
+    return SLUICE_OK;
+}
+
+/* Bytes need 256 places, other tokens all that the model has; what guesses masked tokens keeps one to mask with. */
+static sluice_status limit_tokens(text_data *d, const sluice_model_config *model)
+{
+    uint32_t kept = model->family == SLUICE_BERT, all = slc_text_vocabulary(d->text);
+    if (model->vocabulary < 256 + kept)
+        return slc_error(SLUICE_ERR_ARGUMENT, "a vocabulary of %u is too small for text; %u is the least",
+                         model->vocabulary, 256 + kept);
+    d->vocabulary = all == 256 ? all : model->vocabulary - kept;
+    slc_text_limit(d->text, d->vocabulary);
     return SLUICE_OK;
 }
 
@@ -108,6 +121,7 @@ static sluice_status open_text(const slc_training_options *o, sluice_model_confi
     sluice_status status =
         slc_text_open(o->data_count ? o->data : licences, o->data_count ? o->data_count : 1, &d->text);
     if (!status) status = slc_text_split(d->text, d->base.length, &d->train, &d->held_out);
+    if (!status) status = limit_tokens(d, model);
     if (!status && classes) status = find_files(d, model);
     if (!status) d->base.fingerprint = slc_text_fingerprint(d->text);
     return status;

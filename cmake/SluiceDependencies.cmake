@@ -1,4 +1,4 @@
-# What the project stands on. Required: UCX, jansson, uthash, GLPK, threads. Optional: oneDNN, OpenMP, cmocka.
+# What the project stands on. Required: UCX, jansson, uthash, GLPK, threads. Optional: oneDNN, zlib, OpenMP, cmocka.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
@@ -22,6 +22,11 @@ if(DNNL_INCLUDE AND DNNL_LIBRARY)
 else()
     set(SLUICE_HAVE_DNNL OFF)
     message(STATUS "oneDNN not found (libdnnl-dev): lib/model and the commands that train are left out")
+endif()
+
+find_package(ZLIB)
+if(NOT ZLIB_FOUND)
+    message(STATUS "zlib not found (zlib1g-dev): reading of compressed images is left out")
 endif()
 
 if(SLUICE_OPENMP)

@@ -1,33 +1,34 @@
-/* Text as bytes. Windows are read with pread and not mapped: a file that shrinks while it is in use is then an error
- * and not a signal, and the resident set stays what training needs. */
+/* Files as one row of tokens. Windows are read with pread and not mapped, so that the resident set stays what training
+ * needs. */
 #include "lib/data/text.h"
 
+#include "lib/base/file.h"
 #include "lib/base/fnv.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
+#include "lib/data/tokens.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { PIECE = 4096, STREAM_WINDOWS = 0x74657874 /* keeps these draws apart from a model's */ };
 
 typedef struct {
-    char *path;
-    int fd;
-    uint64_t first, bytes; /* in the whole text */
+    slc_file file;
+    slc_token_format format;
+    uint64_t first; /* token, in the whole text */
 } text_file;
 
 struct slc_text {
     text_file *files;
     size_t count, room;
-    uint64_t bytes;
+    uint64_t tokens;
+    uint32_t vocabulary;
     uint64_t fingerprint;
 };
 
@@ -49,23 +50,26 @@ static text_file *new_file(slc_text *text)
         text->room = room;
     }
     text_file *file = &text->files[text->count++];
-    *file = (text_file){.fd = -1};
+    *file = (text_file){.file = SLC_FILE_NONE};
     return file;
 }
 
 static sluice_status add_file(slc_text *text, const char *path)
 {
     text_file *file = new_file(text);
-    if (file) file->path = strdup(path);
-    if (!file || !file->path) return slc_error(SLUICE_ERR_MEMORY, "list of text files");
-    struct stat info;
-    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us up before it is refused */
-    if (file->fd < 0 || fstat(file->fd, &info)) return cannot_read(path);
-    if (!S_ISREG(info.st_mode)) return slc_error(SLUICE_ERR_ARGUMENT, "%s is not a regular file", path);
-    if (info.st_size == 0) return slc_error(SLUICE_ERR_ARGUMENT, "%s is empty; name a file with text in it", path);
-    file->first = text->bytes;
-    file->bytes = (uint64_t)info.st_size;
-    text->bytes += file->bytes;
+    if (!file) return slc_error(SLUICE_ERR_MEMORY, "list of text files");
+    sluice_status status = slc_file_open(path, &file->file);
+    if (!status && !file->file.bytes)
+        status = slc_error(SLUICE_ERR_ARGUMENT, "%s is empty; name a file with text in it", path);
+    if (!status) status = slc_token_format_of(&file->file, &file->format);
+    if (status) return status;
+    if (file->format.kind != text->files[0].format.kind)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s holds %s and %s holds %s; give files of one kind", path,
+                         slc_token_kind_name(file->format.kind), text->files[0].file.path,
+                         slc_token_kind_name(text->files[0].format.kind));
+    file->first = text->tokens;
+    text->tokens += file->format.tokens;
+    text->vocabulary = file->format.vocabulary;
     return SLUICE_OK;
 }
 
@@ -110,30 +114,14 @@ static sluice_status add_path(slc_text *text, const char *path)
     return S_ISDIR(info.st_mode) ? add_directory(text, path) : add_file(text, path);
 }
 
-static sluice_status read_bytes(const text_file *file, uint64_t first, size_t count, unsigned char *out)
-{
-    while (count) {
-        ssize_t got = pread(file->fd, out, count, (off_t)first);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return cannot_read(file->path);
-        if (got == 0)
-            return slc_error(SLUICE_ERR_IO, "%s has become shorter than the %llu bytes it had; start again", file->path,
-                             (unsigned long long)file->bytes);
-        out += got;
-        first += (uint64_t)got;
-        count -= (size_t)got;
-    }
-    return SLUICE_OK;
-}
-
 static sluice_status take_fingerprint(slc_text *text)
 {
     unsigned char piece[PIECE];
     uint64_t hash = SLC_FNV_START;
     for (size_t i = 0; i < text->count; i++) {
-        const text_file *file = &text->files[i];
+        const slc_file *file = &text->files[i].file;
         size_t count = file->bytes < PIECE ? (size_t)file->bytes : PIECE;
-        sluice_status status = read_bytes(file, 0, count, piece);
+        sluice_status status = slc_file_read(file, 0, count, piece);
         if (status) return status;
         hash = slc_fnv(hash, &file->bytes, sizeof file->bytes);
         hash = slc_fnv(hash, piece, count);
@@ -161,19 +149,26 @@ sluice_status slc_text_open(const char *const *paths, size_t count, slc_text **o
 void slc_text_close(slc_text *text)
 {
     if (!text) return;
-    for (size_t i = 0; i < text->count; i++) {
-        if (text->files[i].fd >= 0) close(text->files[i].fd);
-        free(text->files[i].path);
-    }
+    for (size_t i = 0; i < text->count; i++) slc_file_close(&text->files[i].file);
     free(text->files);
     free(text);
 }
 
 /* ---- Reading ---- */
 
-uint64_t slc_text_bytes(const slc_text *text)
+uint64_t slc_text_tokens(const slc_text *text)
 {
-    return text->bytes;
+    return text->tokens;
+}
+
+uint32_t slc_text_vocabulary(const slc_text *text)
+{
+    return text->vocabulary;
+}
+
+void slc_text_limit(slc_text *text, uint32_t vocabulary)
+{
+    text->vocabulary = vocabulary;
 }
 
 uint64_t slc_text_fingerprint(const slc_text *text)
@@ -184,11 +179,11 @@ uint64_t slc_text_fingerprint(const slc_text *text)
 bool slc_text_file(const slc_text *text, size_t index, slc_text_range *out)
 {
     if (index >= text->count) return false;
-    *out = (slc_text_range){text->files[index].first, text->files[index].bytes};
+    *out = (slc_text_range){text->files[index].first, text->files[index].format.tokens};
     return true;
 }
 
-/* The file that holds byte `at` of the text. */
+/* The file that holds token `at` of the text. */
 static const text_file *file_at(const slc_text *text, uint64_t at)
 {
     size_t low = 0, high = text->count;
@@ -202,17 +197,31 @@ static const text_file *file_at(const slc_text *text, uint64_t at)
     return &text->files[low];
 }
 
+static uint32_t token_at(const unsigned char *piece, uint32_t width, size_t i)
+{
+    uint32_t token = 0;
+    memcpy(&token, piece + i * width, width); /* little endian, as the files */
+    return token;
+}
+
 sluice_status slc_text_read(const slc_text *text, uint64_t first, size_t count, int32_t *out)
 {
     unsigned char piece[PIECE];
     while (count) {
         const text_file *file = file_at(text, first);
-        uint64_t inside = first - file->first, left = file->bytes - inside;
-        size_t take = count < PIECE ? count : PIECE;
+        uint32_t width = file->format.width;
+        uint64_t inside = first - file->first, left = file->format.tokens - inside;
+        size_t take = count < PIECE / width ? count : PIECE / width;
         if (take > left) take = (size_t)left;
-        sluice_status status = read_bytes(file, inside, take, piece);
+        sluice_status status = slc_file_read(&file->file, file->format.begin + inside * width, take * width, piece);
         if (status) return status;
-        for (size_t i = 0; i < take; i++) out[i] = piece[i];
+        for (size_t i = 0; i < take; i++) {
+            uint32_t token = token_at(piece, width, i);
+            if (token >= text->vocabulary)
+                return slc_error(SLUICE_ERR_FORMAT, "%s: token %llu is %u; it must be below the vocabulary of %u",
+                                 file->file.path, (unsigned long long)(inside + i), token, text->vocabulary);
+            out[i] = (int32_t)token;
+        }
         first += take;
         out += take;
         count -= take;
@@ -222,23 +231,23 @@ sluice_status slc_text_read(const slc_text *text, uint64_t first, size_t count, 
 
 sluice_status slc_text_split(const slc_text *text, uint32_t tokens, slc_text_range *train, slc_text_range *held_out)
 {
-    uint64_t tenth = text->bytes / 10, window = (uint64_t)tokens + 1;
+    uint64_t tenth = text->tokens / 10, window = (uint64_t)tokens + 1;
     if (tenth < window)
         return slc_error(SLUICE_ERR_ARGUMENT,
-                         "%s%s: %llu bytes are too short: a context of %u needs %llu, a tenth of them for evaluation; "
+                         "%s%s: %llu tokens are too few: a context of %u needs %llu, a tenth of them for evaluation; "
                          "give more text or a shorter context",
-                         text->files[0].path, text->count > 1 ? " and the other files" : "",
-                         (unsigned long long)text->bytes, tokens, (unsigned long long)(10 * window));
-    *train = (slc_text_range){0, text->bytes - tenth};
-    *held_out = (slc_text_range){text->bytes - tenth, tenth};
+                         text->files[0].file.path, text->count > 1 ? " and the other files" : "",
+                         (unsigned long long)text->tokens, tokens, (unsigned long long)(10 * window));
+    *train = (slc_text_range){0, text->tokens - tenth};
+    *held_out = (slc_text_range){text->tokens - tenth, tenth};
     return SLUICE_OK;
 }
 
-/* A window is read once, into the targets; the inputs are the same bytes one place earlier. */
+/* A window is read once, into the targets; the inputs are the same tokens one place earlier. */
 sluice_status slc_text_windows(const slc_text *text, slc_text_range range, uint64_t seed, uint64_t first_sequence,
                                uint32_t batch, uint32_t tokens, int32_t *inputs, int32_t *targets)
 {
-    uint64_t places = range.bytes - tokens;
+    uint64_t places = range.tokens - tokens;
     for (uint32_t b = 0; b < batch; b++, inputs += tokens, targets += tokens) {
         uint64_t at = range.first + slc_random_below(seed, STREAM_WINDOWS, first_sequence + b, places);
         sluice_status status = slc_text_read(text, at, 1, inputs);

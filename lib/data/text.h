@@ -1,4 +1,5 @@
-/* Text as bytes: files one behind the other, each byte a token, and windows drawn from them.
+/* Text: files one behind the other and windows drawn from them. A file that begins as llm.c's token files do (tokens.h)
+ * holds tokens; of any other, each byte is one. All files of a text are of one kind.
  *
  * A window is a function of (seed, index of the sequence) alone. The sequences of a job are numbered so that a step's
  * global batch is the same however it is split: ((step * M + micro_batch) * N + rank) * batch + b.
@@ -15,29 +16,35 @@ typedef struct slc_text slc_text;
 
 /* A path is a regular file, or a directory: its regular files in order of their names (symbolic links and
  * subdirectories in it are passed over). The caller closes. Errors: IO (missing, unreadable), ARGUMENT (empty, a
- * device, no path), MEMORY. */
+ * device, no path, files of two kinds), FORMAT (a token file that is not what its header says), MEMORY. */
 sluice_status slc_text_open(const char *const *paths, size_t count, slc_text **out);
 void slc_text_close(slc_text *text); /* NULL is allowed */
 
-uint64_t slc_text_bytes(const slc_text *text);
+uint64_t slc_text_tokens(const slc_text *text);
+/* What tokens are below: 256 for bytes, GPT-2's 50257, Llama 3's 128256; or what was set last. The caller sets its
+ * model's, before any reading, if that is another: a token beyond is then an error and not an address beyond a table.
+ */
+uint32_t slc_text_vocabulary(const slc_text *text);
+void slc_text_limit(slc_text *text, uint32_t vocabulary);
 /* Of the files' sizes and beginnings: ranks compare it to see that they read the same text. */
 uint64_t slc_text_fingerprint(const slc_text *text);
 
-/* Bytes [first, first + count) as tokens; the caller checks the range. Errors: IO (also a file that has shrunk). */
+/* Tokens [first, first + count); the caller checks the range. Errors: IO (also a file that has shrunk), FORMAT (a token
+ * beyond the vocabulary, with its file and place). */
 sluice_status slc_text_read(const slc_text *text, uint64_t first, size_t count, int32_t *out);
 
 typedef struct {
-    uint64_t first, bytes;
+    uint64_t first, tokens;
 } slc_text_range;
 
-/* The last tenth is held out for evaluation. Errors: ARGUMENT if either part has no window of tokens + 1 bytes. */
+/* The last tenth is held out for evaluation. Errors: ARGUMENT if either part has no window of tokens + 1. */
 sluice_status slc_text_split(const slc_text *text, uint32_t tokens, slc_text_range *train, slc_text_range *held_out);
 
 /* The index-th file's part of the text; false behind the last. */
 bool slc_text_file(const slc_text *text, size_t index, slc_text_range *out);
 
 /* Windows of sequences [first_sequence, first_sequence + batch): inputs and targets, batch x tokens each; a target is
- * the byte behind its input. `range` has room for a window. */
+ * the token behind its input. `range` has room for a window. */
 sluice_status slc_text_windows(const slc_text *text, slc_text_range range, uint64_t seed, uint64_t first_sequence,
                                uint32_t batch, uint32_t tokens, int32_t *inputs, int32_t *targets);
 

@@ -57,7 +57,7 @@ static void files_are_one_text(void **state)
     (void)state;
     const char *paths[] = {write_file("one", "abc", 3), write_file("two", "\xff\0defghij", 9)};
     slc_text *text = open_all(paths, 2);
-    assert_int_equal(slc_text_bytes(text), 12);
+    assert_int_equal(slc_text_tokens(text), 12);
     int32_t all[12];
     assert_int_equal(slc_text_read(text, 0, 12, all), SLUICE_OK);
     const int32_t expected[12] = {'a', 'b', 'c', 255, 0, 'd', 'e', 'f', 'g', 'h', 'i', 'j'};
@@ -89,7 +89,7 @@ static void a_directory_is_its_files(void **state)
     directory = path_of("many");
     slc_text *text = open_all(&directory, 1);
     int32_t all[5];
-    assert_int_equal(slc_text_bytes(text), 5);
+    assert_int_equal(slc_text_tokens(text), 5);
     assert_int_equal(slc_text_read(text, 0, 5, all), SLUICE_OK);
     assert_int_equal(all[2], '1');
     assert_int_equal(all[3], '2');
@@ -112,7 +112,7 @@ static void bad_files_are_refused(void **state)
     text = open_all(&path, 1);
     slc_text_range train, held_out;
     assert_int_equal(slc_text_split(text, 1, &train, &held_out), SLUICE_ERR_ARGUMENT);
-    assert_non_null(strstr(sluice_last_error(), "too short"));
+    assert_non_null(strstr(sluice_last_error(), "too few"));
     int32_t byte;
     assert_int_equal(truncate(path, 5), 0);
     assert_int_equal(slc_text_read(text, 7, 1, &byte), SLUICE_ERR_IO);
@@ -130,7 +130,7 @@ static void windows_depend_on_seed_and_sequence_alone(void **state)
     slc_text *text = open_all(&path, 1);
     slc_text_range train, held_out;
     assert_int_equal(slc_text_split(text, TOKENS, &train, &held_out), SLUICE_OK);
-    assert_int_equal(train.bytes, 900);
+    assert_int_equal(train.tokens, 900);
     assert_int_equal(held_out.first, 900);
 
     static int32_t inputs[2][BATCH * TOKENS], targets[2][BATCH * TOKENS];
@@ -154,7 +154,7 @@ static void every_window_of_the_range_can_come(void **state)
     (void)state;
     const char *path = write_file("digits", "abcdefghijklmnopqrst", 20);
     slc_text *text = open_all(&path, 1);
-    const slc_text_range range = {.first = 5, .bytes = 4}; /* f g h i: windows fg, gh, hi */
+    const slc_text_range range = {.first = 5, .tokens = 4}; /* f g h i: windows fg, gh, hi */
     int seen[3] = {0};
     for (uint64_t i = 0; i < 300; i++) {
         int32_t input, target;
@@ -165,6 +165,65 @@ static void every_window_of_the_range_can_come(void **state)
     }
     for (int i = 0; i < 3; i++) assert_true(seen[i] > 50);
     slc_text_close(text);
+}
+
+/* ---- Token files ---- */
+
+static const char *write_tokens(const char *name, int32_t magic, int32_t version, int32_t said, size_t width,
+                                size_t count, const uint32_t *tokens)
+{
+    char content[1024 + 256] = {0};
+    const int32_t words[3] = {magic, version, said};
+    memcpy(content, words, sizeof words);
+    for (size_t i = 0; i < count; i++) memcpy(content + 1024 + i * width, &tokens[i], width);
+    return write_file(name, content, 1024 + width * count);
+}
+
+static void token_files_are_read_as_tokens(void **state)
+{
+    (void)state;
+    const uint32_t tokens[] = {0, 255, 256, 50256, 7, 65534, 70000, 128255};
+    const char *paths[] = {write_tokens("one", 20240520, 1, 4, 2, 4, tokens),
+                           write_tokens("two", 20240520, 1, 5, 2, 5, tokens + 1)};
+    slc_text *text = open_all(paths, 2);
+    int32_t all[9];
+    assert_int_equal(slc_text_tokens(text), 9);
+    assert_int_equal(slc_text_vocabulary(text), 50257);
+    assert_int_equal(slc_text_read(text, 0, 8, all), SLUICE_OK);
+    for (int i = 0; i < 8; i++) assert_int_equal(all[i], tokens[i < 4 ? i : i - 3]);
+    assert_int_equal(slc_text_read(text, 4, 5, all), SLUICE_ERR_FORMAT);
+    assert_non_null(strstr(sluice_last_error(), "two: token 4 is 65534"));
+    slc_text_limit(text, 65535);
+    assert_int_equal(slc_text_read(text, 4, 5, all), SLUICE_OK);
+    slc_text_limit(text, 256);
+    assert_int_equal(slc_text_read(text, 0, 2, all), SLUICE_OK);
+    assert_int_equal(slc_text_read(text, 2, 1, all), SLUICE_ERR_FORMAT);
+    slc_text_close(text);
+
+    paths[0] = write_tokens("one", 20240801, 7, 8, 4, 8, tokens);
+    text = open_all(paths, 1);
+    assert_int_equal(slc_text_read(text, 0, 8, all), SLUICE_OK);
+    for (int i = 0; i < 8; i++) assert_int_equal(all[i], tokens[i]);
+    slc_text_close(text);
+    assert_int_equal(slc_text_open(paths, 2, &text), SLUICE_ERR_ARGUMENT);
+    assert_non_null(strstr(sluice_last_error(), "one kind"));
+}
+
+static void token_files_that_lie_are_refused(void **state)
+{
+    (void)state;
+    const uint32_t tokens[8] = {1, 2, 3};
+    refused(write_tokens("one", 20240520, 2, 4, 2, 4, tokens), SLUICE_ERR_FORMAT, "version 2");
+    refused(write_tokens("one", 20240801, 1, 4, 4, 4, tokens), SLUICE_ERR_FORMAT, "version 1");
+    refused(write_tokens("one", 20240520, 1, 5, 2, 4, tokens), SLUICE_ERR_FORMAT, "holds 5");
+    refused(write_tokens("one", 20240520, 1, 3, 2, 4, tokens), SLUICE_ERR_FORMAT, "holds 3");
+    refused(write_tokens("one", 20240520, 1, 0, 2, 0, tokens), SLUICE_ERR_FORMAT, "holds 0");
+    refused(write_tokens("one", 20240520, 1, -1, 2, 4, tokens), SLUICE_ERR_FORMAT, "holds -1");
+    refused(write_tokens("one", 20240801, 7, 2, 2, 5, tokens), SLUICE_ERR_FORMAT, "are 10 bytes");
+    refused(write_tokens("one", 20240522, 1, 4, 2, 4, tokens), SLUICE_ERR_FORMAT, "evaluation set");
+    refused(write_tokens("one", 20240326, 3, 4, 2, 4, tokens), SLUICE_ERR_FORMAT, "checkpoint");
+    const int32_t words[3] = {20240520, 1, 1};
+    refused(write_file("one", (const char *)words, sizeof words), SLUICE_ERR_FORMAT, "are 0 bytes");
 }
 
 static int make_folder(void **state)
@@ -190,6 +249,8 @@ int main(void)
         cmocka_unit_test(bad_files_are_refused),
         cmocka_unit_test(windows_depend_on_seed_and_sequence_alone),
         cmocka_unit_test(every_window_of_the_range_can_come),
+        cmocka_unit_test(token_files_are_read_as_tokens),
+        cmocka_unit_test(token_files_that_lie_are_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t bytes = sizeof words +
                      (words[1] == 5 ? 2 : 4) * ((uint64_t)(uint32_t)words[4] * (12 * c * c + 13 * c) + (rows + 2) * c);
     bytes += data[8] < 200 ? 0 : data[8] - 228u;
-    if (bytes > 1 << 22) bytes = data[9] * 16u; /* a lie, and what is there is less */
+    if (bytes > 1 << 16) bytes = data[9] * 16u; /* a lie, and what is there is less */
     if (ftruncate(fd, 0) || ftruncate(fd, (off_t)bytes)) abort();
     if (pwrite(fd, words, bytes < sizeof words ? (size_t)bytes : sizeof words, 0) < 0) abort();
     check(path);

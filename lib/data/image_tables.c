@@ -1,0 +1,221 @@
+/* Whole data sets in one file: IDX and CSV, compressed or not. */
+#include "lib/data/images_parts.h"
+
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+#ifdef SLUICE_HAVE_ZLIB
+#include <zlib.h>
+#endif
+
+enum { CLASSES_MAX = 1 << 20 };
+
+/* ---- The file ---- */
+
+static bool is_gzip(const uint8_t *bytes, size_t count)
+{
+    return count > 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+}
+
+#ifdef SLUICE_HAVE_ZLIB
+/* Into a buffer that grows: what the file says of its length is modulo 2^32, and a claim. */
+static sluice_status inflate_all(const char *path, const uint8_t *bytes, size_t count, uint8_t **out, size_t *out_count)
+{
+    z_stream stream = {.next_in = (uint8_t *)bytes, .avail_in = (uInt)count};
+    size_t room = 0, used = 0;
+    uint8_t *inflated = NULL;
+    int code = inflateInit2(&stream, 16 + MAX_WBITS);
+    while (code == Z_OK) {
+        if (used == room) {
+            size_t larger = room ? 2 * room : 1 << 16;
+            uint8_t *grown = larger <= UINT32_MAX ? realloc(inflated, larger) : NULL;
+            code = grown ? Z_OK : Z_MEM_ERROR;
+            if (!grown) break;
+            inflated = grown;
+            room = larger;
+        }
+        stream.next_out = inflated + used;
+        stream.avail_out = (uInt)(room - used);
+        code = inflate(&stream, Z_NO_FLUSH);
+        used = room - stream.avail_out;
+        if (code == Z_BUF_ERROR && stream.avail_out == 0) code = Z_OK;
+    }
+    inflateEnd(&stream);
+    if (code == Z_STREAM_END && used) {
+        *out = inflated;
+        *out_count = used;
+        return SLUICE_OK;
+    }
+    free(inflated);
+    if (code == Z_MEM_ERROR) return slc_error(SLUICE_ERR_MEMORY, "%s: is too large when inflated", path);
+    return slc_error(SLUICE_ERR_FORMAT, "%s: its compressed data are damaged or cut short", path);
+}
+#else
+static sluice_status inflate_all(const char *path, const uint8_t *bytes, size_t count, uint8_t **out, size_t *out_count)
+{
+    (void)bytes, (void)count, (void)out, (void)out_count;
+    return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: is compressed, and this build has no zlib; gunzip it", path);
+}
+#endif
+
+sluice_status slc_table_read(const char *path, uint8_t **bytes, size_t *count)
+{
+    slc_file file;
+    sluice_status status = slc_file_open(path, &file);
+    if (status) return status;
+    uint8_t *raw = file.bytes && file.bytes < UINT32_MAX ? malloc(file.bytes) : NULL;
+    size_t raw_count = (size_t)file.bytes;
+    if (!file.bytes)
+        status = slc_error(SLUICE_ERR_FORMAT, "%s is empty", path);
+    else if (!raw)
+        status = slc_error(SLUICE_ERR_MEMORY, "%s: %zu bytes; below 4 GiB are read", path, raw_count);
+    else
+        status = slc_file_read(&file, 0, raw_count, raw);
+    slc_file_close(&file);
+    if (!status && is_gzip(raw, raw_count)) {
+        status = inflate_all(path, raw, raw_count, bytes, count);
+    } else if (!status) {
+        *bytes = raw;
+        *count = raw_count;
+        return SLUICE_OK;
+    }
+    free(raw);
+    return status;
+}
+
+/* ---- IDX ---- */
+
+static uint32_t big_endian(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* Two zero bytes, 8 for unsigned bytes, the number of sizes. */
+static bool is_idx(const uint8_t *bytes, size_t count, uint8_t sizes)
+{
+    return count >= 4 + 4u * sizes && !bytes[0] && !bytes[1] && bytes[2] == 8 && bytes[3] == sizes;
+}
+
+bool slc_table_is_idx(const uint8_t *bytes, size_t count)
+{
+    return is_idx(bytes, count, 3);
+}
+
+sluice_status slc_images_from_idx(const char *path, const uint8_t *bytes, size_t count, const char *labels_path,
+                                  const uint8_t *labels, size_t label_count, slc_images *images)
+{
+    if (!is_idx(bytes, count, 3)) return slc_error(SLUICE_ERR_FORMAT, "%s: is no IDX file of images of bytes", path);
+    if (!is_idx(labels, label_count, 1))
+        return slc_error(SLUICE_ERR_FORMAT, "%s: is no IDX file of labels of bytes", labels_path);
+    uint64_t number = big_endian(bytes + 4), height = big_endian(bytes + 8), width = big_endian(bytes + 12), samples;
+    if (!number || !height || !width || height > 65535 || width > 65535 ||
+        __builtin_mul_overflow(number, height * width, &samples) || samples != count - 16)
+        return slc_error(SLUICE_ERR_FORMAT, "%s: its header and its %zu bytes do not agree", path, count);
+    if (big_endian(labels + 4) != number || label_count - 8 != number)
+        return slc_error(SLUICE_ERR_FORMAT, "%s: has not a label for each of the %llu images of %s", labels_path,
+                         (unsigned long long)number, path);
+    images->samples = malloc(samples);
+    images->labels = malloc(number * sizeof *images->labels);
+    if (!images->samples || !images->labels) return slc_error(SLUICE_ERR_MEMORY, "%s: its images", path);
+    images->count = number;
+    images->bytes = samples + number * sizeof *images->labels;
+    images->raster = (slc_raster){.height = (uint32_t)height, .width = (uint32_t)width, .channels = 1, .white = 255};
+    memcpy(images->samples, bytes + 16, samples);
+    for (uint64_t i = 0; i < number; i++) {
+        images->labels[i] = labels[8 + i];
+        if (labels[8 + i] >= images->classes) images->classes = labels[8 + i] + 1u;
+    }
+    return SLUICE_OK;
+}
+
+/* ---- CSV ---- */
+
+/* One number and what ends it: *end is behind the comma or the line's end. Decimal zeros may follow: "16.0". */
+static bool read_field(const uint8_t **at, const uint8_t *end, uint32_t most, uint32_t *out, bool *last)
+{
+    const uint8_t *c = *at;
+    uint32_t number = 0;
+    while (c < end && *c == ' ') c++;
+    const uint8_t *digits = c;
+    for (; c < end && *c >= '0' && *c <= '9'; c++)
+        if ((number = number * 10 + (*c - '0')) > most) return false;
+    if (c == digits) return false;
+    if (c < end && *c == '.')
+        for (c++; c < end && *c == '0'; c++) {
+        }
+    while (c < end && (*c == ' ' || *c == '\r')) c++;
+    *last = c == end || *c == '\n';
+    if (!*last && *c != ',') return false;
+    *at = c < end ? c + 1 : c;
+    *out = number;
+    return true;
+}
+
+static uint32_t fields_of_line(const uint8_t *at, const uint8_t *end)
+{
+    uint32_t fields = 1;
+    for (; at < end && *at != '\n'; at++) fields += *at == ',';
+    return fields;
+}
+
+static uint32_t root_of(uint32_t square)
+{
+    uint32_t root = 0;
+    while ((uint64_t)(root + 1) * (root + 1) <= square) root++;
+    return root;
+}
+
+sluice_status slc_images_add_label(slc_images *images, int32_t label, uint64_t *room)
+{
+    if (images->count == *room) {
+        uint64_t larger = *room ? 2 * *room : 256;
+        int32_t *grown = realloc(images->labels, larger * sizeof *grown);
+        if (!grown) return slc_error(SLUICE_ERR_MEMORY, "labels of images");
+        images->labels = grown;
+        *room = larger;
+    }
+    images->labels[images->count++] = label;
+    if ((uint32_t)label >= images->classes) images->classes = (uint32_t)label + 1;
+    return SLUICE_OK;
+}
+
+/* A line's samples and its class. */
+static bool read_line(const uint8_t **at, const uint8_t *end, uint32_t pixels, uint8_t *samples, uint32_t *label)
+{
+    bool last = false;
+    for (uint32_t i = 0; i < pixels; i++) {
+        uint32_t value;
+        if (!read_field(at, end, 255, &value, &last) || last) return false;
+        samples[i] = (uint8_t)value;
+    }
+    return read_field(at, end, CLASSES_MAX - 1, label, &last) && last;
+}
+
+sluice_status slc_images_from_csv(const char *path, const uint8_t *bytes, size_t count, slc_images *images)
+{
+    const uint8_t *at = bytes, *end = bytes + count;
+    uint32_t pixels = fields_of_line(at, end) - 1, side = root_of(pixels), label;
+    uint64_t room = 0;
+    if (!pixels || side * side != pixels)
+        return slc_error(SLUICE_ERR_FORMAT,
+                         "%s: %u samples and a class in its first line: no square image, no CSV of "
+                         "images, no IDX file",
+                         path, pixels);
+    images->samples = malloc(count); /* a sample takes at least two characters */
+    if (!images->samples) return slc_error(SLUICE_ERR_MEMORY, "%s: its images", path);
+    images->raster = (slc_raster){.height = side, .width = side, .channels = 1, .white = 1};
+    while (at < end) {
+        uint8_t *samples = images->samples + images->count * pixels;
+        uint64_t line = images->count + 1;
+        if (!read_line(&at, end, pixels, samples, &label))
+            return slc_error(SLUICE_ERR_FORMAT, "%s:%llu: is not %u whole numbers from 0 to 255 and a class", path,
+                             (unsigned long long)line, pixels);
+        for (uint32_t i = 0; i < pixels; i++)
+            if (samples[i] > images->raster.white) images->raster.white = samples[i];
+        sluice_status status = slc_images_add_label(images, (int32_t)label, &room);
+        if (status) return status;
+    }
+    images->bytes = count + room * sizeof *images->labels;
+    return SLUICE_OK;
+}

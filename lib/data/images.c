@@ -1,0 +1,166 @@
+/* A set of images: what its path is, the order of its samples, one image as pixels. */
+#include "lib/data/images.h"
+
+#include "lib/base/fnv.h"
+#include "lib/base/random.h"
+#include "lib/base/status.h"
+#include "lib/data/images_parts.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { STREAM_ORDER = 0x696d6167, ROUNDS = 4 }; /* keeps these draws apart from others */
+
+/* ---- Opening ---- */
+
+/* "train-images-idx3-ubyte" -> "train-labels-idx1-ubyte" */
+static sluice_status path_of_labels(const char *path, char out[PATH_MAX])
+{
+    static const char images[] = "images-idx3", labels[] = "labels-idx1";
+    const char *slash = strrchr(path, '/'), *name = strstr(slash ? slash : path, images);
+    if (!name ||
+        snprintf(out, PATH_MAX, "%.*s%s%s", (int)(name - path), path, labels, name + strlen(images)) >= PATH_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: name it ...%s-ubyte, with its labels in ...%s-ubyte", path, images,
+                         labels);
+    return SLUICE_OK;
+}
+
+static sluice_status open_table(const char *path, slc_images *images)
+{
+    uint8_t *bytes, *labels;
+    size_t count, label_count;
+    char labels_path[PATH_MAX];
+    sluice_status status = slc_table_read(path, &bytes, &count);
+    if (status) return status;
+    if (!slc_table_is_idx(bytes, count)) {
+        status = slc_images_from_csv(path, bytes, count, images);
+    } else {
+        status = path_of_labels(path, labels_path);
+        if (!status) status = slc_table_read(labels_path, &labels, &label_count);
+        if (!status) {
+            status = slc_images_from_idx(path, bytes, count, labels_path, labels, label_count, images);
+            free(labels);
+        }
+    }
+    images->fingerprint = slc_fnv(SLC_FNV_START, bytes, count);
+    if (!status) images->fingerprint = slc_fnv(images->fingerprint, images->labels, images->count * sizeof(int32_t));
+    free(bytes);
+    return status;
+}
+
+sluice_status slc_images_open(const char *path, slc_images **out)
+{
+    struct stat info;
+    if (stat(path, &info)) return slc_error(SLUICE_ERR_IO, "cannot read %s: %s", path, strerror(errno));
+    slc_images *images = calloc(1, sizeof *images);
+    if (!images) return slc_error(SLUICE_ERR_MEMORY, "set of images");
+    sluice_status status = S_ISDIR(info.st_mode) ? slc_images_from_folder(path, images) : open_table(path, images);
+    if (status) {
+        slc_images_close(images);
+        return status;
+    }
+    *out = images;
+    return SLUICE_OK;
+}
+
+void slc_images_close(slc_images *images)
+{
+    if (!images) return;
+    for (uint64_t i = 0; images->paths && i < images->count; i++) free(images->paths[i]);
+    free(images->paths);
+    free(images->samples);
+    free(images->labels);
+    free(images);
+}
+
+uint64_t slc_images_count(const slc_images *images)
+{
+    return images->count;
+}
+
+uint32_t slc_images_classes(const slc_images *images)
+{
+    return images->classes;
+}
+
+uint64_t slc_images_bytes(const slc_images *images)
+{
+    return images->bytes;
+}
+
+uint64_t slc_images_fingerprint(const slc_images *images)
+{
+    return images->fingerprint;
+}
+
+/* ---- Order ---- */
+
+/* Where `place` goes in permutation `stream` of [0, count): a Feistel network over the next power of four, walked until
+ * it is inside again (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). */
+static uint64_t permute(uint64_t seed, uint64_t stream, uint64_t count, uint64_t place)
+{
+    unsigned half = 1;
+    while (half < 32 && (uint64_t)1 << 2 * half < count) half++;
+    uint64_t mask = ((uint64_t)1 << half) - 1;
+    do {
+        uint64_t left = place >> half, right = place & mask;
+        for (unsigned round = 0; round < ROUNDS; round++) {
+            uint32_t drawn[4];
+            slc_random_block(seed, stream, (uint64_t)round << 32 | right, drawn);
+            uint64_t next = left ^ (drawn[0] & mask);
+            left = right;
+            right = next;
+        }
+        place = left << half | right;
+    } while (place >= count);
+    return place;
+}
+
+sluice_status slc_images_split(const slc_images *images, slc_image_range *train, slc_image_range *held_out)
+{
+    uint64_t tenth = images->count / 10;
+    if (!tenth)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%llu images are too few: a tenth is held out, so give at least 10",
+                         (unsigned long long)images->count);
+    *train = (slc_image_range){0, images->count - tenth};
+    *held_out = (slc_image_range){images->count - tenth, tenth};
+    return SLUICE_OK;
+}
+
+/* ---- Reading ---- */
+
+sluice_status slc_images_read(const slc_images *images, const slc_image_shape *shape, uint64_t place, float *pixels,
+                              int32_t *label)
+{
+    uint64_t image = permute(0, STREAM_ORDER, images->count, place);
+    slc_raster raster = images->raster;
+    *label = images->labels[image];
+    if (images->samples) {
+        raster.samples = images->samples + image * raster.height * raster.width * raster.channels;
+        slc_raster_pixels(&raster, shape, pixels);
+        return SLUICE_OK;
+    }
+    uint8_t *samples;
+    sluice_status status = slc_pnm_read(images->paths[image], &raster, &samples);
+    if (status) return status;
+    slc_raster_pixels(&raster, shape, pixels);
+    free(samples);
+    return SLUICE_OK;
+}
+
+sluice_status slc_images_batch(const slc_images *images, const slc_image_shape *shape, slc_image_range range,
+                               uint64_t seed, uint64_t first_sample, uint32_t batch, float *pixels, int32_t *labels)
+{
+    sluice_status status = SLUICE_OK;
+    size_t size = (size_t)shape->channels * shape->side * shape->side;
+    for (uint32_t b = 0; b < batch && !status; b++) {
+        uint64_t number = first_sample + b, epoch = number / range.count;
+        uint64_t place = range.first + permute(seed, STREAM_ORDER + 1 + epoch, range.count, number % range.count);
+        status = slc_images_read(images, shape, place, pixels + b * size, &labels[b]);
+    }
+    return status;
+}

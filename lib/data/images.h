@@ -1,0 +1,57 @@
+/* Images with a class each, from a file or a folder, as a model's pixel_values.
+ *
+ * What is read, by content:
+ *   a folder of folders   each folder a class, in order of their names; in it binary PGM and PPM files (P5, P6;
+ * netpbm's pgm(5), ppm(5), at most 255 a sample). Images are read from disk each time they are asked for IDX as MNIST
+ * has it (http://yann.lecun.com/exdb/mnist): NAMEimages-idx3-ubyte with NAMElabels-idx1-ubyte beside it CSV a row an
+ * image: the samples of a square grey image, whole numbers from 0 to 255, then its class; the largest sample of the
+ * file is white IDX and CSV may be compressed by gzip (their names do not matter), where the build has zlib; they are
+ * kept in memory.
+ *
+ * An open set is read by any thread. Errors name the file: IO, FORMAT, ARGUMENT, MEMORY; UNSUPPORTED without zlib. */
+#ifndef SLC_DATA_IMAGES_H
+#define SLC_DATA_IMAGES_H
+
+#include <sluice/status.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct slc_images slc_images;
+
+sluice_status slc_images_open(const char *path, slc_images **out); /* the caller closes */
+void slc_images_close(slc_images *images);                         /* NULL is allowed */
+
+uint64_t slc_images_count(const slc_images *images);
+uint32_t slc_images_classes(const slc_images *images); /* labels are below it */
+uint64_t slc_images_bytes(const slc_images *images);   /* of memory that it holds */
+uint64_t
+slc_images_fingerprint(const slc_images *images); /* ranks compare it: of contents in memory, of names and sizes */
+
+/* What a model wants. A pixel is (sample / white - mean) / deviation. One channel of a coloured image is its luma
+ * (ITU-R BT.601), three of a grey one are alike. The whole image is resized to side x side. */
+typedef struct {
+    uint32_t channels, side; /* channels: 1 or 3 */
+    float mean, deviation;   /* .5 and .5 are ViT's and BEiT's */
+    bool nearest;            /* else bilinear, as torch.nn.functional.interpolate(align_corners=False) */
+} slc_image_shape;
+
+/* Places in a fixed shuffled order, so that each part has images of every class. */
+typedef struct {
+    uint64_t first, count;
+} slc_image_range;
+
+/* The last tenth is held out for evaluation. Errors: ARGUMENT with fewer than 10 images. */
+sluice_status slc_images_split(const slc_images *images, slc_image_range *train, slc_image_range *held_out);
+
+/* Samples [first_sample, first_sample + batch) of an endless sequence that goes through the range in epochs, each in an
+ * order of its own: every image once an epoch. A sample is a function of (seed, its number) alone; a job numbers its
+ * samples as text.h says, so what resumes it is the number of its step. pixels: batch x channels x side x side; labels:
+ * batch. */
+sluice_status slc_images_batch(const slc_images *images, const slc_image_shape *shape, slc_image_range range,
+                               uint64_t seed, uint64_t first_sample, uint32_t batch, float *pixels, int32_t *labels);
+
+/* The image at a place of the shuffled order. */
+sluice_status slc_images_read(const slc_images *images, const slc_image_shape *shape, uint64_t place, float *pixels,
+                              int32_t *label);
+
+#endif

@@ -1,0 +1,32 @@
+/* How the readers of formats fill a set of images. Private to lib/data. */
+#ifndef SLC_DATA_IMAGES_PARTS_H
+#define SLC_DATA_IMAGES_PARTS_H
+
+#include "lib/data/images.h"
+#include "lib/data/raster.h"
+
+struct slc_images {
+    uint64_t count;
+    uint32_t classes;
+    uint64_t fingerprint, bytes;
+    int32_t *labels;  /* count */
+    uint8_t *samples; /* count rasters like this one, in memory; NULL: files */
+    slc_raster raster;
+    char **paths; /* count, or NULL */
+};
+
+/* The whole file, inflated if it is compressed. The caller frees; *count < 2^32. */
+sluice_status slc_table_read(const char *path, uint8_t **bytes, size_t *count);
+
+/* From the files' bytes. `path` is for messages; what has been set is freed by slc_images_close. */
+sluice_status slc_images_from_idx(const char *path, const uint8_t *bytes, size_t count, const char *labels_path,
+                                  const uint8_t *labels, size_t label_count, slc_images *images);
+sluice_status slc_images_from_csv(const char *path, const uint8_t *bytes, size_t count, slc_images *images);
+sluice_status slc_images_from_folder(const char *path, slc_images *images);
+
+bool slc_table_is_idx(const uint8_t *bytes, size_t count); /* of images */
+
+/* One more image's class: `room` is what labels has place for. */
+sluice_status slc_images_add_label(slc_images *images, int32_t label, uint64_t *room);
+
+#endif

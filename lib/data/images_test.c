@@ -1,0 +1,333 @@
+/* Images: every format gives the same pixels, resizing is PyTorch's, samples depend on seed and number alone and go
+ * through every image once an epoch, and what lies is refused by file. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "lib/data/images_parts.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/sluice-images-XXXXXX";
+
+static const char *path_of(const char *name)
+{
+    static char paths[4][PATH_MAX];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, PATH_MAX, "%s/%s", folder, name);
+    return path;
+}
+
+static const char *write_file(const char *name, const void *content, size_t bytes)
+{
+    const char *path = path_of(name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(content, 1, bytes, file), bytes);
+    assert_int_equal(fclose(file), 0);
+    return path;
+}
+
+static void works(sluice_status status)
+{
+    if (status) fail_msg("%s: %s", sluice_status_name(status), sluice_last_error());
+}
+
+static void refused(const char *path, sluice_status expected, const char *why)
+{
+    slc_images *images = NULL;
+    sluice_status status = slc_images_open(path, &images);
+    if (status != expected || !strstr(sluice_last_error(), why) || !strstr(sluice_last_error(), folder))
+        fail_msg("%s: %s", sluice_status_name(status), sluice_last_error());
+    assert_null(images);
+}
+
+/* ---- One data set in three formats: 30 images of 2 x 2 with classes 0 to 2; image i is of class i / 10 ---- */
+
+enum { IMAGES = 30, PIXELS = 4 };
+
+static uint8_t sample_of(int image, int pixel)
+{
+    return (uint8_t)(image == 0 && pixel == 0 ? 255 : (image * 8 + pixel * 2) % 250);
+}
+
+static const char *write_csv(void)
+{
+    char text[4096] = "";
+    size_t used = 0;
+    for (int i = 0; i < IMAGES; i++) {
+        for (int p = 0; p < PIXELS; p++)
+            used += (size_t)snprintf(text + used, sizeof text - used, i % 2 ? "%u.0," : " %u,", sample_of(i, p));
+        used += (size_t)snprintf(text + used, sizeof text - used, "%d%s", i / 10, i % 3 ? "\n" : "\r\n");
+    }
+    return write_file("table.csv", text, used);
+}
+
+static const char *write_idx(void)
+{
+    uint8_t images[16 + IMAGES * PIXELS] = {0, 0, 8, 3, 0, 0, 0, IMAGES, 0, 0, 0, 2, 0, 0, 0, 2};
+    uint8_t labels[8 + IMAGES] = {0, 0, 8, 1, 0, 0, 0, IMAGES};
+    for (int i = 0; i < IMAGES; i++) {
+        labels[8 + i] = (uint8_t)(i / 10);
+        for (int p = 0; p < PIXELS; p++) images[16 + i * PIXELS + p] = sample_of(i, p);
+    }
+    write_file("train-labels-idx1-ubyte", labels, sizeof labels);
+    return write_file("train-images-idx3-ubyte", images, sizeof images);
+}
+
+static const char *write_folders(void)
+{
+    mkdir(path_of("classes"), 0700);
+    for (int i = 0; i < IMAGES; i++) {
+        char name[64], content[64];
+        snprintf(name, sizeof name, "classes/c%d", i / 10);
+        mkdir(path_of(name), 0700);
+        snprintf(name, sizeof name, "classes/c%d/%02d.pgm", i / 10, i);
+        int used = snprintf(content, sizeof content, "P5\n# made %d\n2 2\n255\n", i);
+        for (int p = 0; p < PIXELS; p++) content[used++] = (char)sample_of(i, p);
+        write_file(name, content, (size_t)used);
+    }
+    write_file("classes/not a class", "x", 1);
+    return path_of("classes");
+}
+
+static slc_images *open_all(const char *path)
+{
+    slc_images *images;
+    works(slc_images_open(path, &images));
+    assert_int_equal(slc_images_count(images), IMAGES);
+    assert_int_equal(slc_images_classes(images), 3);
+    return images;
+}
+
+static void formats_agree(void **state)
+{
+    (void)state;
+    const slc_image_shape shape = {.channels = 1, .side = 2, .mean = .5f, .deviation = .5f};
+    slc_images *sets[] = {open_all(write_csv()), open_all(write_idx()), open_all(write_folders())};
+    bool seen[IMAGES] = {false};
+    for (uint64_t place = 0; place < IMAGES; place++) {
+        float pixels[3][PIXELS];
+        int32_t labels[3];
+        for (int s = 0; s < 3; s++) works(slc_images_read(sets[s], &shape, place, pixels[s], &labels[s]));
+        assert_memory_equal(pixels[0], pixels[1], sizeof pixels[0]);
+        assert_memory_equal(pixels[0], pixels[2], sizeof pixels[0]);
+        assert_true(labels[0] == labels[1] && labels[0] == labels[2]);
+        int image = 0; /* which it is, by its pixels */
+        for (; image < IMAGES; image++) {
+            int same = 0;
+            for (int p = 0; p < PIXELS; p++) same += fabs(pixels[0][p] - (sample_of(image, p) / 255. - .5) / .5) < 1e-6;
+            if (same == PIXELS) break;
+        }
+        assert_true(image < IMAGES && !seen[image]);
+        seen[image] = true;
+        assert_int_equal(labels[0], image / 10);
+    }
+    assert_true(slc_images_fingerprint(sets[0]) != slc_images_fingerprint(sets[1]));
+    for (int s = 0; s < 3; s++) slc_images_close(sets[s]);
+}
+
+static void samples_are_a_function_of_their_number(void **state)
+{
+    (void)state;
+    const slc_image_shape shape = {.channels = 3, .side = 2, .mean = 0, .deviation = 1};
+    slc_images *images = open_all(write_csv());
+    slc_image_range train, held_out;
+    works(slc_images_split(images, &train, &held_out));
+    assert_int_equal(train.count, 27);
+    assert_int_equal(held_out.count, 3);
+    enum { EPOCHS = 3, N = 27 };
+    static float pixels[EPOCHS * N][3 * PIXELS], again[3 * PIXELS];
+    int32_t labels[EPOCHS * N], label;
+    works(slc_images_batch(images, &shape, train, 7, 0, EPOCHS * N, pixels[0], labels));
+    for (uint32_t i = 0; i < EPOCHS * N; i++) {
+        works(slc_images_batch(images, &shape, train, 7, i, 1, again, &label));
+        assert_memory_equal(again, pixels[i], sizeof again);
+        assert_int_equal(label, labels[i]);
+        assert_memory_equal(pixels[i], pixels[i] + PIXELS, PIXELS * sizeof(float)); /* grey */
+    }
+    int moved = 0;
+    for (int epoch = 0; epoch < EPOCHS; epoch++)
+        for (int i = 0; i < N; i++) {
+            for (int j = 0; j < i; j++) /* each once an epoch */
+                assert_true(memcmp(pixels[epoch * N + i], pixels[epoch * N + j], sizeof again) != 0);
+            moved += memcmp(pixels[i], pixels[epoch * N + i], sizeof again) != 0;
+        }
+    assert_true(moved > N);
+    works(slc_images_batch(images, &shape, train, 8, 0, N, pixels[N], labels));
+    assert_true(memcmp(pixels[0], pixels[N], N * sizeof again) != 0);
+    slc_images_close(images);
+}
+
+/* ---- Pixels ---- */
+
+/* torch.nn.functional.interpolate of [[0, 10, 20], [30, 40, 50]] to 4 x 4, bilinear with align_corners=False and
+ * nearest-exact. */
+static void resizing_is_pytorchs(void **state)
+{
+    (void)state;
+    const uint8_t samples[] = {0, 10, 20, 30, 40, 50};
+    const slc_raster raster = {.height = 2, .width = 3, .channels = 1, .white = 100, .samples = samples};
+    const float bilinear[16] = {0,     6.25f,  13.75f, 20,    7.5f, 13.75f, 21.25f, 27.5f,
+                                22.5f, 28.75f, 36.25f, 42.5f, 30,   36.25f, 43.75f, 50};
+    const float nearest[16] = {0, 10, 10, 20, 0, 10, 10, 20, 30, 40, 40, 50, 30, 40, 40, 50};
+    float out[16];
+    slc_image_shape shape = {.channels = 1, .side = 4, .mean = .25f, .deviation = .5f};
+    slc_raster_pixels(&raster, &shape, out);
+    for (int i = 0; i < 16; i++) assert_true(fabsf(out[i] - (bilinear[i] / 100 - .25f) / .5f) < 1e-6f);
+    shape.nearest = true;
+    slc_raster_pixels(&raster, &shape, out);
+    for (int i = 0; i < 16; i++) assert_true(fabsf(out[i] - (nearest[i] / 100 - .25f) / .5f) < 1e-6f);
+}
+
+static void colours_become_channels(void **state)
+{
+    (void)state;
+    slc_raster raster;
+    uint8_t *samples;
+    float out[3];
+    works(slc_pnm_read(write_file("colour.ppm", "P6 1 1 200\n\x64\xc8\x00", 14), &raster, &samples));
+    const slc_image_shape three = {.channels = 3, .side = 1, .mean = 0, .deviation = 1};
+    const slc_image_shape one = {.channels = 1, .side = 1, .mean = 0, .deviation = 1};
+    slc_raster_pixels(&raster, &three, out);
+    assert_true(fabsf(out[0] - .5f) < 1e-6f && fabsf(out[1] - 1) < 1e-6f && out[2] == 0);
+    slc_raster_pixels(&raster, &one, out);
+    assert_true(fabsf(out[0] - (.299f * .5f + .587f)) < 1e-6f);
+    free(samples);
+}
+
+/* ---- Refusals ---- */
+
+static void bad_tables_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"1,2,3,4\n", "no square image"},
+        {"1,2,3,4,0\n1,2,3,4\n", ":2: is not 4"},
+        {"1,2,3,4,0\n1,2,3,4,5,6\n", ":2:"},
+        {"1,2,3,256,0\n", ":1:"},
+        {"1,2,3,-4,0\n", ":1:"},
+        {"1,2,3,4.5,0\n", ":1:"},
+        {"1,2,3,,0\n", ":1:"},
+        {"1,2,3,4,1048576\n", ":1:"},
+        {"1,2,3,4,0\n\n", ":2:"},
+        {"hello\n", "no square image"},
+        {"1,2,3,4,99999999999999999999\n", ":1:"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refused(write_file("bad.csv", cases[i].text, strlen(cases[i].text)), SLUICE_ERR_FORMAT, cases[i].why);
+    refused(write_file("empty", "", 0), SLUICE_ERR_FORMAT, "empty");
+    refused(path_of("nowhere"), SLUICE_ERR_IO, "No such file");
+
+    write_idx();
+    refused(write_file("other", "\0\0\10\3\0\0\0\1\0\0\0\1\0\0\0\1x", 17), SLUICE_ERR_ARGUMENT, "name it");
+    refused(write_file("train-images-idx3-ubyte", "\0\0\10\3\0\0\0\1\0\0\0\1\0\0\0\1x", 17), SLUICE_ERR_FORMAT,
+            "has not a label for each");
+    refused(write_file("train-images-idx3-ubyte", "\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\1x", 17), SLUICE_ERR_FORMAT,
+            "agree");
+    refused(write_file("train-images-idx3-ubyte", "\0\0\10\3\377\377\377\377\0\0\377\377\0\0\377\377x", 17),
+            SLUICE_ERR_FORMAT, "agree");
+    write_file("train-labels-idx1-ubyte", "hello, labels", 13);
+    refused(write_file("train-images-idx3-ubyte", "\0\0\10\3\0\0\0\1\0\0\0\1\0\0\0\1x", 17), SLUICE_ERR_FORMAT,
+            "no IDX");
+}
+
+static void bad_folders_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"P2\n1 1\n255\n0", "no binary PGM"},
+        {"P5\n1 1\n65535\nab", "largest sample"},
+        {"P5\n0 1\n255\n", "largest sample"},
+        {"P5\n2 2\n255\nabc", "need 15"},
+        {"P5\n1 1\n255\nab", "need 12"},
+        {"P5\n1 1\n255", "largest sample"},
+        {"P5\n1\n", "largest sample"},
+        {"P5 99999999999 1 255\n", "largest sample"},
+        {"P6\n1 1\n255\nab", "need 14"},
+        {"P51 1 255\na", "largest sample"},
+        {"", "no binary PGM"},
+    };
+    mkdir(path_of("bad"), 0700);
+    refused(path_of("bad"), SLUICE_ERR_ARGUMENT, "two folders");
+    mkdir(path_of("bad/a"), 0700);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_file("bad/a/1.pgm", cases[i].text, strlen(cases[i].text));
+        refused(path_of("bad"), SLUICE_ERR_FORMAT, cases[i].why);
+    }
+    write_file("bad/a/1.pgm", "P5\n1 1\n255\na", 12);
+    refused(path_of("bad"), SLUICE_ERR_ARGUMENT, "two folders");
+}
+
+/* ---- A real data set, where there is one ---- */
+
+static void the_digits_of_scikit_learn_are_read(void **state)
+{
+    (void)state;
+    static const char path[] = "/usr/lib/python3/dist-packages/sklearn/datasets/data/digits.csv.gz";
+    slc_images *images;
+    if (access(path, R_OK)) skip();
+    sluice_status status = slc_images_open(path, &images);
+    if (status == SLUICE_ERR_UNSUPPORTED) skip(); /* no zlib */
+    works(status);
+    assert_int_equal(slc_images_count(images), 1797);
+    assert_int_equal(slc_images_classes(images), 10);
+    const slc_image_shape shape = {.channels = 1, .side = 8, .mean = 0, .deviation = 1};
+    int counts[10] = {0};
+    for (uint64_t place = 0; place < 1797; place++) {
+        float pixels[64];
+        int32_t label;
+        works(slc_images_read(images, &shape, place, pixels, &label));
+        for (int i = 0; i < 64; i++) assert_true(pixels[i] >= 0 && pixels[i] <= 1);
+        counts[label]++;
+    }
+    for (int i = 0; i < 10; i++) assert_true(counts[i] > 170);
+    slc_images_close(images);
+
+    FILE *from = fopen(path, "rb");
+    char part[2000];
+    assert_int_equal(fread(part, 1, sizeof part, from), sizeof part);
+    fclose(from);
+    refused(write_file("cut.csv.gz", part, sizeof part), SLUICE_ERR_FORMAT, "damaged or cut short");
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char command[PATH_MAX];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(formats_agree),
+        cmocka_unit_test(samples_are_a_function_of_their_number),
+        cmocka_unit_test(resizing_is_pytorchs),
+        cmocka_unit_test(colours_become_channels),
+        cmocka_unit_test(bad_tables_are_refused),
+        cmocka_unit_test(bad_folders_are_refused),
+        cmocka_unit_test(the_digits_of_scikit_learn_are_read),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,25 @@
+/* llm.c's files of tokens (https://github.com/karpathy/llm.c, dev/data/data_common.py: write_datafile): 256 int32, of
+ * which the first three are magic, version and the number of tokens; then the tokens, little endian. 20240520, version
+ * 1: GPT-2's tokens, uint16;   20240801, version 7: Llama 3's, uint32 */
+#ifndef SLC_DATA_TOKENS_H
+#define SLC_DATA_TOKENS_H
+
+#include "lib/base/file.h"
+
+typedef enum { SLC_TOKENS_BYTES, SLC_TOKENS_GPT2, SLC_TOKENS_LLAMA3 } slc_token_kind;
+
+const char *slc_token_kind_name(slc_token_kind kind); /* "bytes", "GPT-2's tokens" */
+
+typedef struct {
+    slc_token_kind kind;
+    uint32_t width;      /* bytes a token */
+    uint32_t vocabulary; /* tokens are below it, if the file is right */
+    uint64_t begin;      /* of the first token, in bytes */
+    uint64_t tokens;
+} slc_token_format;
+
+/* By the file's beginning: what has none of llm.c's magics is bytes. Errors: IO; FORMAT (another version, a number of
+ * tokens that is not the file's, none; llm.c's checkpoints and evaluation sets, which are no text). Any thread. */
+sluice_status slc_token_format_of(const slc_file *file, slc_token_format *out);
+
+#endif
