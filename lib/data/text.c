@@ -233,11 +233,12 @@ sluice_status slc_text_split(const slc_text *text, uint32_t tokens, slc_text_ran
 {
     uint64_t tenth = text->tokens / 10, window = (uint64_t)tokens + 1;
     if (tenth < window)
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "%s%s: %llu tokens are too few: a context of %u needs %llu, a tenth of them for evaluation; "
-                         "give more text or a shorter context",
-                         text->files[0].file.path, text->count > 1 ? " and the other files" : "",
-                         (unsigned long long)text->tokens, tokens, (unsigned long long)(10 * window));
+        return slc_error(
+            SLUICE_ERR_ARGUMENT,
+            "%s%s: %llu tokens are too short a text: a context of %u needs %llu, a tenth of them for evaluation; "
+            "give more text or a shorter context",
+            text->files[0].file.path, text->count > 1 ? " and the other files" : "", (unsigned long long)text->tokens,
+            tokens, (unsigned long long)(10 * window));
     *train = (slc_text_range){0, text->tokens - tenth};
     *held_out = (slc_text_range){text->tokens - tenth, tenth};
     return SLUICE_OK;

@@ -112,7 +112,7 @@ static void bad_files_are_refused(void **state)
     text = open_all(&path, 1);
     slc_text_range train, held_out;
     assert_int_equal(slc_text_split(text, 1, &train, &held_out), SLUICE_ERR_ARGUMENT);
-    assert_non_null(strstr(sluice_last_error(), "too few"));
+    assert_non_null(strstr(sluice_last_error(), "too short"));
     int32_t byte;
     assert_int_equal(truncate(path, 5), 0);
     assert_int_equal(slc_text_read(text, 7, 1, &byte), SLUICE_ERR_IO);
