@@ -44,7 +44,8 @@ static bool alike(const group *g, uint32_t a, uint32_t b)
 {
     const slc_job *job = &g->profile->job;
     return g->plan->strategies[a] == g->plan->strategies[b] && job->units[a].elements == job->units[b].elements &&
-           job->units[a].use_count == job->units[b].use_count && job->units[a].trainable == job->units[b].trainable &&
+           job->units[a].dtype == job->units[b].dtype && job->units[a].use_count == job->units[b].use_count &&
+           job->units[a].trainable == job->units[b].trainable &&
            g->plan->recompute[home(job, a)] == g->plan->recompute[home(job, b)];
 }
 

@@ -73,6 +73,11 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 
 /* ---- Made ---- */
 
+static sluice_dtype type_named(const char *name)
+{
+    return name && !strcmp(name, sluice_dtype_name(SLUICE_BF16)) ? SLUICE_BF16 : SLUICE_FP32;
+}
+
 /* The cluster's figures, but for what was asked for. */
 static sluice_status make(profile_options *o, slc_profile **out)
 {
@@ -85,6 +90,8 @@ static sluice_status make(profile_options *o, slc_profile **out)
     o->made.context = (uint32_t)o->training.context;
     o->made.micro_batches = (uint32_t)o->training.micro_batches;
     o->made.can_recompute = true;
+    o->made.precision = type_named(o->training.precision);
+    o->made.wire = o->made.precision == SLUICE_FP32 ? SLUICE_FP32 : type_named(o->training.wire);
     status = slc_made_profile(&o->made, out);
     return status;
 }

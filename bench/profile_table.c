@@ -82,9 +82,12 @@ static void put_link(FILE *out, const slc_link *link)
 void slc_profile_table(FILE *out, const slc_profile *profile)
 {
     const slc_job *job = &profile->job;
-    uint64_t parameters = 0;
+    uint64_t parameters = 0, narrow = 0;
     double compute = 0;
-    for (uint32_t u = 0; u < job->unit_count; u++) parameters += profile->parameters[u];
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        parameters += profile->parameters[u];
+        if (job->units[u].dtype == SLUICE_BF16) narrow += profile->parameters[u];
+    }
     for (uint32_t s = 0; s < slc_job_slots(job); s++) compute += profile->times.slot_s[s];
     fprintf(out, "%s, %s\n", profile->model, profile->source);
     fprintf(out, "  %-24s %12s %14s %12s %12s\n", "layers", "parameters M", "kept MiB", "forward ms", "backward ms");
@@ -93,8 +96,10 @@ void slc_profile_table(FILE *out, const slc_profile *profile)
         put_run(out, profile, run);
         l = run.end;
     }
-    fprintf(out, "%.3f M parameters, %u rank%s, %u micro-batch%s of %.3f ms; update %.2f ns an element\n",
-            1e-6 * (double)parameters, job->world, job->world == 1 ? "" : "s", job->micro_batches,
-            job->micro_batches == 1 ? "" : "es", 1e3 * compute, 1e9 * profile->times.update_s_per_element);
+    fprintf(out, "%.3f M parameters", 1e-6 * (double)parameters);
+    if (narrow) fprintf(out, " (%.3f M in bf16, wire %s)", 1e-6 * (double)narrow, sluice_dtype_name(job->wire));
+    fprintf(out, ", %u rank%s, %u micro-batch%s of %.3f ms; update %.2f ns an element\n", job->world,
+            job->world == 1 ? "" : "s", job->micro_batches, job->micro_batches == 1 ? "" : "es", 1e3 * compute,
+            1e9 * profile->times.update_s_per_element);
     put_link(out, &profile->times.link);
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # 50 steps of GPT-2 on real text end in the same losses and the same weights, to the bit, for every strategy, mix,
 # schedule, budget, block size and path, with and without recomputation, with and without a re-plan on the way, at equal
-# numerics settings: on 1, 2 and 4 ranks, clipping on and off, both ways to accumulate, AdamW and LAMB. And the loss falls, no peak is
-# above its plan or its budget, and the schedules that plan again have done so.
+# numerics settings: on 1, 2 and 4 ranks, clipping on and off, both ways to accumulate, AdamW and LAMB, fp32 and bf16 with
+# either on the wire. And the loss falls, no peak is above its plan or its budget, and the schedules that plan again have
+# done so.
 #
 # gpt2_equality_test.sh SLUICE [all]: each variant in one or two of a world's numerics settings, beside dp under serial,
 # which runs in all; with `all` every variant in every setting (a quarter of an hour).
@@ -15,11 +16,15 @@ failed=0
 compared=0
 steps=${SLUICE_TEST_STEPS:-50}
 
-train() { # ranks, clip (lamb: that optimizer, unclipped), accumulate, strategy, schedule, block, path, recompute, budget
+train() { # ranks, clip (or lamb, bf16, mixed: those, unclipped), accumulate, strategy, schedule, block, path, recompute, budget
     local direct=on
     [ "$7" = messages ] && direct=off
     local numerics="--clip $2"
-    [ "$2" = lamb ] && numerics="--optimizer lamb --lr 0.01"
+    case $2 in
+    lamb) numerics="--optimizer lamb --lr 0.01" ;;
+    bf16) numerics="--precision bf16" ;;
+    mixed) numerics="--precision bf16 --wire fp32 --layer-precision h.0=fp32 --optimizer lamb --lr 0.01" ;;
+    esac
     SLUICE_COMM_DIRECT=$direct timeout 120 "$sluice" train -n "$1" --size nano --batch 2 --context 32 \
         --micro-batches 2 --steps "$steps" --seed 7 --threads 1 $numerics --accumulate "$3" --strategy "$4" \
         --schedule "$5" --block "$6" --recompute "$8" --budget "$9" --json "$work/run.json" >"$work/log" 2>&1
@@ -127,7 +132,10 @@ for ranks in 1 2 4; do
     compare $ranks 1 0 each
     compare $ranks 2 0.5 last
     compare $ranks 3 0.5 each
+    compare $ranks $((ranks % 4)) bf16 each
     [ $ranks = 1 ] || compare $ranks $((ranks / 2)) lamb last
+    [ $ranks = 2 ] || compare $ranks 3 mixed last
+    [ $ranks = 2 ] && compare $ranks 0 bf16 last
 done
 echo "$compared runs compared with dp under serial, $steps steps each"
 exit $failed
