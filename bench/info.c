@@ -14,9 +14,25 @@
 #include <unistd.h>
 
 #if defined(SLUICE_HAVE_DNNL)
+#include "lib/kernels/gemm/gemm.h"
 enum { HAVE_MODELS = 1 };
+static json_t *gemm(void)
+{
+    json_t *paths = json_object();
+    for (sluice_dtype dtype = SLUICE_FP32; dtype <= SLUICE_BF16; dtype++) {
+        bool widened, allocates;
+        const char *name;
+        if (slc_gemm_path(dtype, &widened, &allocates, &name)) name = "none", widened = false;
+        json_object_set_new(paths, sluice_dtype_name(dtype), json_sprintf("%s%s", widened ? "as fp32, " : "", name));
+    }
+    return paths;
+}
 #else
 enum { HAVE_MODELS = 0 };
+static json_t *gemm(void)
+{
+    return json_object();
+}
 #endif
 
 typedef struct {
@@ -104,9 +120,9 @@ static json_t *launcher(void)
 
 static json_t *collect(void)
 {
-    return json_pack("{s:s, s:o, s:o, s:s, s:i, s:b, s:o}", "version", SLUICE_VERSION, "transports", transports(),
+    return json_pack("{s:s, s:o, s:o, s:s, s:i, s:b, s:o, s:o}", "version", SLUICE_VERSION, "transports", transports(),
                      "devices", devices(), "instruction_set", slc_isa_name(slc_isa_level()), "processors",
-                     (int)sysconf(_SC_NPROCESSORS_ONLN), "models", HAVE_MODELS, "launcher", launcher());
+                     (int)sysconf(_SC_NPROCESSORS_ONLN), "models", HAVE_MODELS, "gemm", gemm(), "launcher", launcher());
 }
 
 static void print_value(const json_t *value)

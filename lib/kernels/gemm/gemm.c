@@ -1,19 +1,9 @@
-/* Checks, and the way from a shape to its primitive. */
+/* What gemm.h offers: checks, and the way through gemm_tiles.h. */
 #include "lib/kernels/gemm/gemm.h"
 
 #include "lib/base/status.h"
-#include "lib/kernels/gemm/gemm_dnnl.h"
+#include "lib/kernels/gemm/gemm_tiles.h"
 #include "lib/kernels/host.h"
-
-static uint32_t threads_of(const slc_stream *stream)
-{
-#if defined(_OPENMP)
-    return stream->threads ? stream->threads : 1;
-#else
-    (void)stream;
-    return 1;
-#endif
-}
 
 static sluice_status check(const slc_stream *stream, const slc_gemm_shape *s)
 {
@@ -38,48 +28,44 @@ static sluice_status check_operands(const slc_gemm_shape *s, const void *bias, c
 
 sluice_status slc_gemm_workspace_bytes(const slc_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes)
 {
-    const slc_gemm_primitive *primitive = NULL;
+    slc_gemm_route route;
     sluice_status status = check(stream, shape);
-    if (!status) status = slc_gemm_primitive_get(shape, threads_of(stream), &primitive);
-    if (!status) *bytes = slc_gemm_primitive_scratch_bytes(primitive);
+    if (!status) status = slc_gemm_route_find(stream, shape, &route);
+    if (!status) *bytes = route.bytes;
     return status;
 }
 
 sluice_status slc_gemm(slc_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b, const void *bias,
                        const void *residual, void *c, void *workspace, uint64_t workspace_bytes)
 {
-    const slc_gemm_primitive *primitive = NULL;
     const slc_gemm_operands operands = {.a = a, .b = b, .bias = bias, .residual = residual, .c = c};
+    slc_gemm_route route;
     sluice_status status = check(stream, shape);
     if (!status) status = check_operands(shape, bias, residual);
-    if (!status) status = slc_gemm_primitive_get(shape, threads_of(stream), &primitive);
+    if (!status) status = slc_gemm_route_find(stream, shape, &route);
     if (status) return status;
-    uint64_t need = slc_gemm_primitive_scratch_bytes(primitive);
-    if (workspace_bytes < need)
+    if (workspace_bytes < route.bytes)
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: workspace of %llu bytes, %llu are needed",
-                         (unsigned long long)workspace_bytes, (unsigned long long)need);
-    return slc_gemm_primitive_run(primitive, &operands, workspace);
+                         (unsigned long long)workspace_bytes, (unsigned long long)route.bytes);
+    return slc_gemm_route_run(&route, &operands, workspace);
 }
 
-static sluice_status packed_get(const slc_stream *stream, const slc_gemm_shape *shape, const slc_gemm_primitive **out)
-{
-    slc_gemm_shape packed = *shape;
-    packed.packed_b = true;
-    sluice_status status = check(stream, shape);
-    return status ? status : slc_gemm_primitive_get(&packed, threads_of(stream), out);
-}
+/* ---- Packing ---- */
 
 sluice_status slc_gemm_packed_bytes(const slc_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes)
 {
     const slc_gemm_primitive *primitive = NULL;
-    sluice_status status = packed_get(stream, shape, &primitive);
-    if (!status) *bytes = slc_gemm_primitive_packed_bytes(primitive);
+    sluice_status status = check(stream, shape);
+    if (!status) status = slc_gemm_route_packing(stream, shape, &primitive);
+    if (!status) *bytes = primitive ? slc_gemm_primitive_packed_bytes(primitive) : 0;
     return status;
 }
 
 sluice_status slc_gemm_pack(slc_stream *stream, const slc_gemm_shape *shape, const void *b, void *packed)
 {
     const slc_gemm_primitive *primitive = NULL;
-    sluice_status status = packed_get(stream, shape, &primitive);
-    return status ? status : slc_gemm_primitive_pack(primitive, b, packed);
+    sluice_status status = check(stream, shape);
+    if (!status) status = slc_gemm_route_packing(stream, shape, &primitive);
+    if (!status && !primitive) status = slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: nothing to pack for this shape");
+    return status ? status : slc_gemm_primitive_pack(primitive, stream, b, packed);
 }

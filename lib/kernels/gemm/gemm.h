@@ -1,9 +1,10 @@
 /* C = epilogue(op(A) op(B) + bias) + residual (+ C), row-major. op(A) is m x k, op(B) is k x n, C is m x n.
- * By oneDNN, which gemm_dnnl.c alone knows. fp32, or bf16 whose products are summed in fp32 and rounded once.
+ * By oneDNN. fp32, or bf16 whose products are summed in fp32 and rounded once, in C. Where the processor has no bf16
+ * (AVX-512-BF16 or AMX), tiles are widened to fp32 in the workspace: slc_gemm_path says so.
  *
- * A primitive is made once for a shape and thread count, under a lock, and kept; later calls allocate nothing. For a
- * fixed thread count results repeat to the bit; between processors they differ. Any thread, each with its own
- * stream and workspace. */
+ * A primitive is made once for a shape and thread count, under a lock, and kept; later calls only make handles of a
+ * few hundred bytes. Any thread, each with its own stream and workspace. For a fixed thread count results repeat to
+ * the bit; between processors they differ. */
 #ifndef SLC_KERNEL_GEMM_H
 #define SLC_KERNEL_GEMM_H
 
@@ -11,9 +12,6 @@
 
 #include <sluice/dtype.h>
 #include <stdbool.h>
-
-/* What a thread of oneDNN may allocate by itself inside a call where rows of A, B or C lie apart. */
-enum { SLC_GEMM_OWN_BYTES = 8 << 20 };
 
 typedef enum { SLC_EPILOGUE_NONE, SLC_EPILOGUE_GELU_TANH, SLC_EPILOGUE_GELU_ERF } slc_epilogue;
 
@@ -40,9 +38,14 @@ sluice_status slc_gemm(slc_stream *stream, const slc_gemm_shape *shape, const vo
 
 /* B in the layout that the library likes best, made once and used by many calls: slc_gemm of the same shape with
  * packed_b set takes it instead of B. It is for this shape, m included, and this thread count. 0 bytes: nothing is
- * gained. `shape->packed_b` is not looked at. */
+ * gained, and packed_b may not be set. `shape->packed_b` is not looked at. */
 sluice_status slc_gemm_packed_bytes(const slc_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes);
 /* `packed` is 64-byte aligned. */
 sluice_status slc_gemm_pack(slc_stream *stream, const slc_gemm_shape *shape, const void *b, void *packed);
+
+/* How products of this type run here: oneDNN's name of its code; widened: as fp32; allocates: without AVX-512 oneDNN
+ * packs into memory of its own, at most SLC_GEMM_OWN_BYTES a thread while a call lasts, else none. */
+enum { SLC_GEMM_OWN_BYTES = 8 << 20 };
+sluice_status slc_gemm_path(sluice_dtype dtype, bool *widened, bool *allocates, const char **name);
 
 #endif

@@ -2,6 +2,7 @@
 #include "lib/kernels/gemm/gemm_dnnl.h"
 
 #include "lib/base/status.h"
+#include "lib/kernels/gemm/gemm_rows.h"
 
 #include <dnnl.h>
 #include <pthread.h>
@@ -15,7 +16,7 @@ extern void omp_set_num_threads(int threads) __attribute__((weak));
 extern int omp_get_max_threads(void) __attribute__((weak));
 
 typedef struct {
-    slc_gemm_shape shape;
+    slc_gemm_product product;
     uint32_t threads;
 } gemm_key;
 
@@ -24,6 +25,9 @@ struct slc_gemm_primitive {
     dnnl_primitive_desc_t description, pack_description; /* pack: B as given -> as the product wants it */
     dnnl_primitive_t primitive, pack;
     uint64_t scratch_bytes, packed_bytes;
+    slc_gemm_quality quality;
+    const char *name; /* oneDNN's */
+    bool panels;      /* packed is as slc_gemm_rows_panels makes it, several times faster than oneDNN's own reorder */
     UT_hash_handle hh;
 };
 
@@ -52,9 +56,9 @@ static dnnl_status_t matrix_init(matrix *md, dnnl_dims_t sizes, dnnl_data_type_t
 {
     return dnnl_memory_desc_create_with_strides(md, 2, sizes, type, strides);
 }
-static dnnl_status_t matrix_init_any(matrix *md, dnnl_dims_t sizes, dnnl_data_type_t type)
+static dnnl_status_t matrix_init_tag(matrix *md, dnnl_dims_t sizes, dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
-    return dnnl_memory_desc_create_with_tag(md, 2, sizes, type, dnnl_format_tag_any);
+    return dnnl_memory_desc_create_with_tag(md, 2, sizes, type, tag);
 }
 static void matrix_fini(matrix *md)
 {
@@ -80,9 +84,9 @@ static dnnl_status_t matrix_init(matrix *md, dnnl_dims_t sizes, dnnl_data_type_t
 {
     return dnnl_memory_desc_init_by_strides(md, 2, sizes, type, strides);
 }
-static dnnl_status_t matrix_init_any(matrix *md, dnnl_dims_t sizes, dnnl_data_type_t type)
+static dnnl_status_t matrix_init_tag(matrix *md, dnnl_dims_t sizes, dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
-    return dnnl_memory_desc_init_by_tag(md, 2, sizes, type, dnnl_format_tag_any);
+    return dnnl_memory_desc_init_by_tag(md, 2, sizes, type, tag);
 }
 static void matrix_fini(matrix *md)
 {
@@ -152,30 +156,33 @@ static void matrices_fini(matrix md[MATRICES])
 
 /* ---- The primitives, one a shape and thread count ---- */
 
-static int residual_argument(const slc_gemm_shape *s)
+static int residual_argument(const slc_gemm_product *x)
 {
-    return DNNL_ARG_ATTR_MULTIPLE_POST_OP(s->epilogue ? 1 : 0) | DNNL_ARG_SRC_1;
+    int before = (x->shape.epilogue ? 1 : 0) + (x->shape.accumulate && x->sum_first ? 1 : 0);
+    return DNNL_ARG_ATTR_MULTIPLE_POST_OP(before) | DNNL_ARG_SRC_1;
 }
 
-static dnnl_status_t append_post_ops(const slc_gemm_shape *s, const matrix *c, dnnl_post_ops_t ops)
+static dnnl_status_t append_post_ops(const slc_gemm_product *x, const matrix *c, dnnl_post_ops_t ops)
 {
+    const slc_gemm_shape *s = &x->shape;
     dnnl_status_t status = dnnl_success;
-    if (s->epilogue)
+    if (s->accumulate && x->sum_first) status = append_sum(ops);
+    if (!status && s->epilogue)
         status =
             append_eltwise(ops, s->epilogue == SLC_EPILOGUE_GELU_ERF ? dnnl_eltwise_gelu_erf : dnnl_eltwise_gelu_tanh);
     if (!status && s->residual) status = dnnl_post_ops_append_binary(ops, dnnl_binary_add, MATRIX(*c));
-    if (!status && s->accumulate) status = append_sum(ops);
+    if (!status && s->accumulate && !x->sum_first) status = append_sum(ops);
     return status;
 }
 
-static dnnl_status_t attributes_create(const slc_gemm_shape *s, const matrix *c, dnnl_primitive_attr_t *out)
+static dnnl_status_t attributes_create(const slc_gemm_product *x, const matrix *c, dnnl_primitive_attr_t *out)
 {
     dnnl_post_ops_t ops = NULL;
     *out = NULL;
     dnnl_status_t status = dnnl_primitive_attr_create(out);
     if (!status) status = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
     if (!status) status = dnnl_post_ops_create(&ops);
-    if (!status) status = append_post_ops(s, c, ops);
+    if (!status) status = append_post_ops(x, c, ops);
     if (!status) status = dnnl_primitive_attr_set_post_ops(*out, ops);
     if (ops) dnnl_post_ops_destroy(ops);
     return status;
@@ -188,21 +195,34 @@ static matrix_view view_of(const slc_gemm_primitive *p, dnnl_query_t what)
 
 static dnnl_status_t product_create(slc_gemm_primitive *p, const matrix md[MATRICES])
 {
-    const slc_gemm_shape *s = &p->key.shape;
+    const slc_gemm_shape *s = &p->key.product.shape;
     dnnl_dims_t size = {(dnnl_dim_t)s->k, (dnnl_dim_t)s->n};
     matrix wanted[MATRICES], any;
     memcpy(wanted, md, sizeof wanted);
-    dnnl_status_t status = matrix_init_any(&any, size, type_of(s->dtype));
+    dnnl_status_t status = matrix_init_tag(&any, size, type_of(s->dtype), dnnl_format_tag_any);
     if (status) return status;
     if (s->packed_b) wanted[B] = any;
     dnnl_primitive_attr_t attributes = NULL;
-    status = attributes_create(s, &md[C], &attributes);
+    status = attributes_create(&p->key.product, &md[C], &attributes);
     if (!status) status = describe_matmul(&p->description, wanted, s->bias, attributes);
     if (!status) status = dnnl_primitive_create(&p->primitive, p->description);
     if (!status) p->scratch_bytes = dnnl_memory_desc_get_size(view_of(p, dnnl_query_scratchpad_md));
     if (attributes) dnnl_primitive_attr_destroy(attributes);
     matrix_fini(&any);
     return status;
+}
+
+static dnnl_status_t panels_find(slc_gemm_primitive *p, matrix_view packed)
+{
+    const slc_gemm_shape *s = &p->key.product.shape;
+    dnnl_dims_t size = {(dnnl_dim_t)s->k, (dnnl_dim_t)s->n};
+    matrix panels;
+    if (s->dtype != SLUICE_FP32 || s->transpose_b) return dnnl_success;
+    dnnl_status_t status = matrix_init_tag(&panels, size, dnnl_f32, dnnl_BA16a64b);
+    if (status) return status;
+    p->panels = dnnl_memory_desc_equal(packed, MATRIX(panels));
+    matrix_fini(&panels);
+    return dnnl_success;
 }
 
 static dnnl_status_t pack_create(slc_gemm_primitive *p, const matrix *b)
@@ -212,17 +232,27 @@ static dnnl_status_t pack_create(slc_gemm_primitive *p, const matrix *b)
         dnnl_reorder_primitive_desc_create(&p->pack_description, MATRIX(*b), engine, packed, engine, NULL);
     if (!status) status = dnnl_primitive_create(&p->pack, p->pack_description);
     if (!status) p->packed_bytes = dnnl_memory_desc_get_size(packed);
+    if (!status) status = panels_find(p, packed);
     return status;
+}
+
+static void name_find(slc_gemm_primitive *p)
+{
+    if (dnnl_primitive_desc_query(p->description, dnnl_query_impl_info_str, 0, (void *)&p->name)) p->name = "";
+    p->quality = !strncmp(p->name, "brg", 3)                ? SLC_GEMM_BY_BRGEMM
+                 : !*p->name || !strncmp(p->name, "ref", 3) ? SLC_GEMM_BY_LOOPS
+                                                            : SLC_GEMM_BY_GEMM;
 }
 
 static dnnl_status_t create(slc_gemm_primitive *p)
 {
     matrix md[MATRICES];
     dnnl_status_t status = engine ? dnnl_success : dnnl_engine_create(&engine, dnnl_cpu, 0);
-    if (!status) status = matrices_init(&p->key.shape, md);
+    if (!status) status = matrices_init(&p->key.product.shape, md);
     if (status) return status;
     status = product_create(p, md);
-    if (!status && p->key.shape.packed_b) status = pack_create(p, &md[B]);
+    if (!status && p->key.product.shape.packed_b) status = pack_create(p, &md[B]);
+    if (!status) name_find(p);
     matrices_fini(md);
     return status;
 }
@@ -236,16 +266,20 @@ static void destroy(slc_gemm_primitive *p)
     free(p);
 }
 
-static gemm_key key_of(const slc_gemm_shape *s, uint32_t threads)
+static gemm_key key_of(const slc_gemm_product *product, uint32_t threads)
 {
+    const slc_gemm_shape *s = &product->shape;
     gemm_key key;
     memset(&key, 0, sizeof key); /* padding is hashed too */
-    key.shape.dtype = s->dtype, key.shape.out = s->out;
-    key.shape.transpose_a = s->transpose_a, key.shape.transpose_b = s->transpose_b;
-    key.shape.packed_b = s->packed_b, key.shape.accumulate = s->accumulate;
-    key.shape.bias = s->bias, key.shape.residual = s->residual, key.shape.epilogue = s->epilogue;
-    key.shape.m = s->m, key.shape.n = s->n, key.shape.k = s->k;
-    key.shape.lda = (uint64_t)lda(s), key.shape.ldb = (uint64_t)ldb(s), key.shape.ldc = (uint64_t)ldc(s);
+    key.product.sum_first = product->sum_first;
+    key.product.shape.dtype = s->dtype, key.product.shape.out = s->out;
+    key.product.shape.transpose_a = s->transpose_a, key.product.shape.transpose_b = s->transpose_b;
+    key.product.shape.packed_b = s->packed_b, key.product.shape.accumulate = s->accumulate;
+    key.product.shape.bias = s->bias, key.product.shape.residual = s->residual,
+    key.product.shape.epilogue = s->epilogue;
+    key.product.shape.m = s->m, key.product.shape.n = s->n, key.product.shape.k = s->k;
+    key.product.shape.lda = (uint64_t)lda(s), key.product.shape.ldb = (uint64_t)ldb(s),
+    key.product.shape.ldc = (uint64_t)ldc(s);
     key.threads = threads;
     return key;
 }
@@ -272,18 +306,18 @@ static sluice_status add(const gemm_key *key, slc_gemm_primitive **out)
     int outside = threads_begin(key->threads);
     dnnl_status_t status = create(p);
     threads_end(outside);
-    if (status) {
+    if (status && status != dnnl_unimplemented) { /* what there is not is remembered too */
         destroy(p);
-        return failed(status, &key->shape, "make a primitive");
+        return failed(status, &key->product.shape, "make a primitive");
     }
     HASH_ADD(hh, entries, key, sizeof p->key, p);
     *out = p;
     return SLUICE_OK;
 }
 
-sluice_status slc_gemm_primitive_get(const slc_gemm_shape *shape, uint32_t threads, const slc_gemm_primitive **out)
+sluice_status slc_gemm_primitive_get(const slc_gemm_product *product, uint32_t threads, const slc_gemm_primitive **out)
 {
-    gemm_key key = key_of(shape, threads);
+    gemm_key key = key_of(product, threads);
     slc_gemm_primitive *found = NULL;
     sluice_status status = SLUICE_OK;
     pthread_mutex_lock(&lock);
@@ -294,6 +328,16 @@ sluice_status slc_gemm_primitive_get(const slc_gemm_shape *shape, uint32_t threa
     return status;
 }
 
+slc_gemm_quality slc_gemm_primitive_quality(const slc_gemm_primitive *p)
+{
+    return p->quality;
+}
+
+const char *slc_gemm_primitive_name(const slc_gemm_primitive *p)
+{
+    return p->name ? p->name : "none";
+}
+
 uint64_t slc_gemm_primitive_scratch_bytes(const slc_gemm_primitive *p)
 {
     return p->scratch_bytes;
@@ -302,6 +346,11 @@ uint64_t slc_gemm_primitive_scratch_bytes(const slc_gemm_primitive *p)
 uint64_t slc_gemm_primitive_packed_bytes(const slc_gemm_primitive *p)
 {
     return p->packed_bytes;
+}
+
+bool slc_gemm_primitive_packs_alike(const slc_gemm_primitive *a, const slc_gemm_primitive *b)
+{
+    return dnnl_memory_desc_equal(view_of(a, dnnl_query_weights_md), view_of(b, dnnl_query_weights_md));
 }
 
 /* ---- Running ---- */
@@ -349,22 +398,29 @@ sluice_status slc_gemm_primitive_run(const slc_gemm_primitive *p, const slc_gemm
     if (!status && x->bias)
         status = argument_add(&args, DNNL_ARG_BIAS,
                               dnnl_primitive_desc_query_md(p->description, dnnl_query_weights_md, 1), x->bias);
-    if (!status) status = argument_add(&args, residual_argument(&p->key.shape), c, x->residual);
+    if (!status) status = argument_add(&args, residual_argument(&p->key.product), c, x->residual);
     if (!status) status = argument_add(&args, DNNL_ARG_DST, c, x->c);
     if (!status && p->scratch_bytes)
         status = argument_add(&args, DNNL_ARG_SCRATCHPAD, view_of(p, dnnl_query_scratchpad_md), scratch);
     if (!status) status = execute(p->primitive, &args, p->key.threads);
     arguments_fini(&args);
-    return status ? failed(status, &p->key.shape, "run") : SLUICE_OK;
+    return status ? failed(status, &p->key.product.shape, "run") : SLUICE_OK;
 }
 
-sluice_status slc_gemm_primitive_pack(const slc_gemm_primitive *p, const void *b, void *packed)
+sluice_status slc_gemm_primitive_pack(const slc_gemm_primitive *p, const slc_stream *stream, const void *b,
+                                      void *packed)
 {
+    const slc_gemm_shape *s = &p->key.product.shape;
+    if (p->panels) {
+        slc_gemm_rows from = {.dtype = SLUICE_FP32, .data = b, .stride = s->ldb};
+        slc_gemm_rows_panels(stream, s->k, s->n, from, packed);
+        return SLUICE_OK;
+    }
     arguments args = {.count = 0};
     matrix_view from = dnnl_primitive_desc_query_md(p->pack_description, dnnl_query_src_md, 0);
     dnnl_status_t status = argument_add(&args, DNNL_ARG_FROM, from, b);
     if (!status) status = argument_add(&args, DNNL_ARG_TO, view_of(p, dnnl_query_weights_md), packed);
     if (!status) status = execute(p->pack, &args, p->key.threads);
     arguments_fini(&args);
-    return status ? failed(status, &p->key.shape, "pack B") : SLUICE_OK;
+    return status ? failed(status, s, "pack B") : SLUICE_OK;
 }

@@ -12,14 +12,30 @@ typedef struct {
     void *c;
 } slc_gemm_operands;
 
-/* UNSUPPORTED where oneDNN has none. */
-sluice_status slc_gemm_primitive_get(const slc_gemm_shape *shape, uint32_t threads, const slc_gemm_primitive **out);
+typedef enum {
+    SLC_GEMM_BY_NONE,   /* oneDNN has none for this shape */
+    SLC_GEMM_BY_LOOPS,  /* its reference: slow */
+    SLC_GEMM_BY_GEMM,   /* its older code: allocates inside the call; bf16 is emulated */
+    SLC_GEMM_BY_BRGEMM, /* its newer code, for AVX-512 and AMX (2.x): wants dense rows, scratch is the caller's */
+} slc_gemm_quality;
+
+typedef struct {
+    slc_gemm_shape shape;
+    bool sum_first; /* with accumulate: C = epilogue(C + op(A) op(B) + bias) + residual */
+} slc_gemm_product;
+
+/* Errors: MEMORY, SYSTEM. One of quality NONE can not be run. */
+sluice_status slc_gemm_primitive_get(const slc_gemm_product *product, uint32_t threads, const slc_gemm_primitive **out);
+slc_gemm_quality slc_gemm_primitive_quality(const slc_gemm_primitive *primitive);
+const char *slc_gemm_primitive_name(const slc_gemm_primitive *primitive); /* oneDNN's, as "brg:avx512_core_bf16" */
 uint64_t slc_gemm_primitive_scratch_bytes(const slc_gemm_primitive *primitive);
 sluice_status slc_gemm_primitive_run(const slc_gemm_primitive *primitive, const slc_gemm_operands *operands,
                                      void *scratch);
 
 /* Of a primitive with packed_b. */
 uint64_t slc_gemm_primitive_packed_bytes(const slc_gemm_primitive *primitive);
-sluice_status slc_gemm_primitive_pack(const slc_gemm_primitive *primitive, const void *b, void *packed);
+bool slc_gemm_primitive_packs_alike(const slc_gemm_primitive *a, const slc_gemm_primitive *b);
+sluice_status slc_gemm_primitive_pack(const slc_gemm_primitive *primitive, const slc_stream *stream, const void *b,
+                                      void *packed);
 
 #endif

@@ -134,19 +134,33 @@ static void all_combinations(void **state)
     slc_stream_destroy(&stream);
 }
 
-static void sizes_and_threads(void **state)
+static void draws(const uint64_t sizes[][3], size_t count, int each)
 {
-    (void)state;
-    const uint64_t sizes[][3] = {{1, 1, 1},    {3, 5, 7},   {8, 48, 16},     {64, 33, 129},   {197, 64, 96},
-                                 {1, 200, 64}, {70, 1, 65}, {130, 257, 300}, {65, 1024, 520}, {300, 96, 1100}};
     uint64_t seed = 7;
     for (uint32_t threads = 1; threads <= 3; threads++) {
         slc_stream stream = test_stream(threads);
-        for (size_t i = 0; i < TEST_COUNT_OF(sizes); i++)
-            for (int draw = 0; draw < 30; draw++)
+        for (size_t i = 0; i < count; i++)
+            for (int draw = 0; draw < each; draw++)
                 check(&stream, combination(test_random(&seed) % COMBINATIONS, sizes[i]));
         slc_stream_destroy(&stream);
     }
+}
+
+static void sizes_and_threads(void **state)
+{
+    (void)state;
+    const uint64_t sizes[][3] = {{1, 1, 1},    {3, 5, 7},   {8, 48, 16},     {64, 33, 129},  {197, 64, 96},
+                                 {1, 200, 64}, {70, 1, 65}, {130, 257, 300}, {65, 1024, 52}, {300, 96, 110}};
+    draws(sizes, TEST_COUNT_OF(sizes), 60);
+}
+
+/* Where the product is cut along m, n or k: by what is copied, by the panels of B, by widening. */
+static void tiles(void **state)
+{
+    (void)state;
+    const uint64_t sizes[][3] = {{5, 7, 4100},   {257, 65, 2049}, {256, 1024, 33}, {1040, 4, 1025},
+                                 {3, 5000, 901}, {333, 4500, 3},  {521, 9, 1037},  {9, 1030, 1037}};
+    draws(sizes, TEST_COUNT_OF(sizes), 20);
 }
 
 static void repeats_to_the_bit(void **state)
@@ -217,9 +231,8 @@ static void wrong_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_combinations),   cmocka_unit_test(sizes_and_threads),
-        cmocka_unit_test(repeats_to_the_bit), cmocka_unit_test(from_several_threads),
-        cmocka_unit_test(wrong_arguments),
+        cmocka_unit_test(all_combinations),   cmocka_unit_test(sizes_and_threads),    cmocka_unit_test(tiles),
+        cmocka_unit_test(repeats_to_the_bit), cmocka_unit_test(from_several_threads), cmocka_unit_test(wrong_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
