@@ -130,7 +130,7 @@ void slc_bench_case_at(const slc_bench_options *o, uint64_t throttle, uint64_t i
 }
 
 /* Everything that can be known before hours of work. */
-static sluice_status check_cases(const slc_bench_options *o)
+static sluice_status check_cases(slc_bench_options *o)
 {
     sluice_status status = SLUICE_OK;
     slc_bench_case one;
@@ -140,6 +140,8 @@ static sluice_status check_cases(const slc_bench_options *o)
         slc_bench_case_at(o, 0, i, &one);
         if (slc_bench_budget_auto(one.budget)) one.training.budget = "";
         status = slc_training_options_check(&one.training);
+        o->training.model = one.training.model;
+        o->training.size = one.training.size;
     }
     return status;
 }

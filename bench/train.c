@@ -75,8 +75,8 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
         return;
     }
     fprintf(file, "%s %s %s, %" PRIu64 " parameters: %" PRIu64 " steps, loss %.4f -> %.4f",
-            r->interrupted ? "stopped:" : "trained", o->model, o->weights ? o->weights : o->size, r->parameters,
-            r->step_count, r->steps[0].loss, r->steps[r->step_count - 1].loss);
+            r->interrupted ? "stopped:" : "trained", o->model, o->size, r->parameters, r->step_count, r->steps[0].loss,
+            r->steps[r->step_count - 1].loss);
     if (!isnan(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
     fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f tokens/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
             r->tokens_per_s);

@@ -234,7 +234,7 @@ static sluice_status check_strategy(const char *name)
     return SLUICE_OK; /* the rest the runtime knows best: it may be a file */
 }
 
-sluice_status slc_training_options_check(const slc_training_options *o)
+sluice_status slc_training_options_check(slc_training_options *o)
 {
     sluice_model_config model;
     sluice_config config;
@@ -253,6 +253,8 @@ sluice_status slc_training_options_check(const slc_training_options *o)
     if (!status) status = check_name("recompute", o->recompute, ",auto,none,all,", ",");
     if (!status) status = check_strategy(o->strategy);
     if (!status) status = slc_training_model(o, &model, &length);
+    if (!status) o->model = sluice_model_family_name((uint32_t)model.family);
+    if (!status && o->weights) o->size = o->weights;
     if (!status) status = slc_training_config(o, &config);
     return status;
 }

@@ -42,8 +42,8 @@ const struct argp *slc_training_argp(void);
 void slc_training_options_init(slc_training_options *options);
 
 /* What can be known without a runtime: names that this version lacks, sizes that are none, a context that is too long.
- * Errors: ARGUMENT, UNSUPPORTED. */
-sluice_status slc_training_options_check(const slc_training_options *options);
+ * With weights, model and size become theirs. Errors: ARGUMENT, UNSUPPORTED, and those of reading weights. */
+sluice_status slc_training_options_check(slc_training_options *options);
 
 /* The model and the runtime that the options describe; they have passed the check. *length: tokens a sequence, 0 for
  * images. What data alone decides (classes) is not known yet. */
