@@ -68,8 +68,9 @@ static void bf16_rounds_as_the_scalar_rule(void **state)
             assert_int_equal(got[i], want);
             assert_int_equal(some[i], i < high % LANES ? want : 0);
             assert_memory_equal(&back[i], &widened, sizeof widened);
-            assert_true(isnan(x[i]) ? isnan(widened) : fabsf(widened - x[i]) <= fabsf(x[i]) / 256 || isinf(widened) ||
-                                                           fabsf(x[i]) < 0x1p-120f);
+            assert_true(isnan(x[i])
+                            ? isnan(widened)
+                            : fabsf(widened - x[i]) <= fabsf(x[i]) / 256 || isinf(widened) || fabsf(x[i]) < 0x1p-120f);
         }
     }
 }
