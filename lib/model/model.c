@@ -358,7 +358,7 @@ static sluice_status take_targets(sluice_model *m, const sluice_batch *b)
         m->target_count += target != -1;
     }
     if (b->targets && m->target_count == 0)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: every target of the micro-batch is -1", name);
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: every target of the micro-batch is ignored (-1)", name);
     return SLUICE_OK;
 }
 
