@@ -26,6 +26,8 @@ static const double MOST = 4294967295.0;
 enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough for small images */
 enum { FIRST_KEY = 1000, KEY_RANKS = 'n' };
 
+enum { ROW_MODEL, ROW_SIZE }; /* the first two rows */
+
 static const option_row rows[] = {
     {"model", "NAME", TEXT, FIELD(model), "gpt2", 0, 0, "Model: gpt2, bert, vit, beit"},
     {"size", "NAME", TEXT, FIELD(size), "nano", 0, 0,
@@ -45,7 +47,7 @@ static const option_row rows[] = {
     {"context", "N", COUNT, FIELD(context), "0", 0, MOST, "Tokens a sequence; 0: the model's, at most 256"},
     {"micro-batches", "N", COUNT, FIELD(micro_batches), "1", 1, 65536, "Micro-batches a step"},
     {"steps", "N", COUNT, FIELD(steps), "100", 1, MOST, "Steps"},
-    {"seed", "N", COUNT, FIELD(seed), "1", 0, MOST, "Of the first values and of the choice of text"},
+    {"seed", "N", COUNT, FIELD(seed), "1", 0, MOST, "Of the first values, of the choice of data and of dropout"},
     {"threads", "N", COUNT, FIELD(threads), "1", 1, 1024, "Compute threads a rank"},
     {"device", "NAME", TEXT, FIELD(device), "cpu", 0, 0, "Device: cpu"},
     {"precision", "NAME", TEXT, FIELD(precision), "fp32", 0, 0,
@@ -77,7 +79,7 @@ static const option_row rows[] = {
      "A rank that stalls this long is an error; 0: as settings say"},
     {"eval-every", "N", COUNT, FIELD(eval_every), "0", 0, MOST, "Evaluate every N steps; 0: only at the end"},
     {"eval-batches", "N", COUNT, FIELD(eval_batches), "4", 0, 65536,
-     "Micro-batches of held-out text an evaluation takes; 0: never evaluate"},
+     "Micro-batches of held-out data an evaluation takes; 0: never evaluate"},
     {"save", "DIR", TEXT, FIELD(save), NULL, 0, 0,
      "Save checkpoints to this folder: at the end, when Ctrl-C stops the run, and as --save-every says; the last two "
      "stay"},
@@ -102,7 +104,7 @@ static sluice_status parse_number(const option_row *row, const char *text, doubl
     double value = strtod(text, &end);
     bool whole = row->type != COUNT || value == floor(value);
     if (end == text || *end || errno || !whole || !(value >= row->least && value <= row->most))
-        return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: give a %s from %g to %g", row->name, text,
+        return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: give a %s from %.10g to %.10g", row->name, text,
                          row->type == COUNT ? "whole number" : "number", row->least, row->most);
     *out = value;
     return SLUICE_OK;
@@ -234,6 +236,21 @@ static sluice_status check_strategy(const char *name)
     return SLUICE_OK; /* the rest the runtime knows best: it may be a file */
 }
 
+/* What the user typed is not the table's own text, so its address tells. The options may be checked twice: then the
+ * size is the path. */
+static sluice_status check_weights(const slc_training_options *o, const char *family)
+{
+    bool named = o->model != rows[ROW_MODEL].fallback, sized = o->size != rows[ROW_SIZE].fallback;
+    if (!o->weights) return SLUICE_OK;
+    if (named && strcmp(o->model, family))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--model %s: %s holds a model of the family %s", o->model, o->weights,
+                         family);
+    if (sized && strcmp(o->size, o->weights))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--size %s: the size is that of --weights %s; leave --size out", o->size,
+                         o->weights);
+    return SLUICE_OK;
+}
+
 sluice_status slc_training_options_check(slc_training_options *o)
 {
     sluice_model_config model;
@@ -252,7 +269,10 @@ sluice_status slc_training_options_check(slc_training_options *o)
         status = check_name("schedule", o->schedule, ",serial,one_ahead,bucketed,priority,greedy,random,ilp,", ",");
     if (!status) status = check_name("recompute", o->recompute, ",auto,none,all,", ",");
     if (!status) status = check_strategy(o->strategy);
+    if (!status && o->save_every && !o->save)
+        status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save");
     if (!status) status = slc_training_model(o, &model, &length);
+    if (!status) status = check_weights(o, sluice_model_family_name((uint32_t)model.family));
     if (!status) o->model = sluice_model_family_name((uint32_t)model.family);
     if (!status && o->weights) o->size = o->weights;
     if (!status) status = slc_training_config(o, &config);
