@@ -1,7 +1,9 @@
 /* One short call a kernel; the table is at the end. */
 #include "bench/kernel_table.h"
 
+#include "lib/base/status.h"
 #include "lib/kernels/adamw/adamw.h"
+#include "lib/kernels/compress/compress.h"
 #include "lib/kernels/convert/convert.h"
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/dropout/dropout.h"
@@ -13,6 +15,8 @@
 #include "lib/kernels/patches/patches.h"
 #include "lib/kernels/reduce/reduce.h"
 #include "lib/kernels/residual/residual.h"
+
+#include <string.h>
 
 static const slc_dropout tenth = {.probability = 0.1f, .seed = 1};
 
@@ -225,6 +229,81 @@ static sluice_status patch_embedding_backward(slc_kernel_case *c)
                                         c->array[0], NULL, c->array[3], c->vector[2], NULL, c->array[1], 1);
 }
 
+/* ---- A one-bit exchange of two ranks: the packets lie in the workspace, after 64 bytes for scales ---- */
+
+static slc_compress_shape exchange_shape(const slc_kernel_case *c)
+{
+    return (slc_compress_shape){.count = c->count / 32 * 32, .ranks = 2};
+}
+
+static char *packets_of(slc_kernel_case *c, uint64_t which)
+{
+    slc_compress_shape shape = exchange_shape(c);
+    return (char *)c->workspace + 64 + which * slc_compress_stride(&shape);
+}
+
+static slc_residue residue_of(slc_kernel_case *c)
+{
+    return (slc_residue){c->array[2], c->workspace};
+}
+
+/* array[2]: no errors; array[4]: a variance; packets of random bits with a small scale. */
+static sluice_status prepare_exchange(slc_kernel_case *c)
+{
+    slc_compress_shape shape = exchange_shape(c);
+    uint64_t stride = slc_compress_stride(&shape);
+    if (64 + 4 * stride > c->workspace_bytes) return slc_error(SLUICE_ERR_ARGUMENT, "--size: at most 512MiB for this");
+    memset(c->array[2], 0, c->count * sizeof(float));
+    memset(c->workspace, 0, 64);
+    for (uint64_t i = 0; i < c->count; i++) ((float *)c->array[4])[i] = 1e-4f;
+    for (uint64_t which = 0; which < 4; which++) {
+        memcpy(packets_of(c, which), c->array[which % 2], stride);
+        const float scale = 1e-3f;
+        memcpy(packets_of(c, which), &scale, sizeof scale);
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status compress_worker(slc_kernel_case *c)
+{
+    const slc_compress_shape shape = exchange_shape(c);
+    const slc_compress_input input = {c->dtype, c->dtype, c->array[0], c->array[1], 1, 0.9, 0.1};
+    const slc_residue worker = residue_of(c);
+    return slc_compress_worker(&c->stream, &shape, &input, &worker, packets_of(c, 0));
+}
+
+/* Chunks of both servers, one behind the other: every element once. */
+static sluice_status compress_server(slc_kernel_case *c)
+{
+    const slc_compress_shape shape = exchange_shape(c);
+    uint64_t chunk = slc_compress_chunk(&shape);
+    for (uint64_t k = 0; k < shape.ranks; k++) {
+        const void *packets[] = {packets_of(c, 0), packets_of(c, 1)};
+        int64_t bins[SLC_NORM_BINS] = {0};
+        const slc_residue server = {(float *)c->array[2] + k * chunk, c->workspace};
+        sluice_status status =
+            slc_compress_server(&c->stream, &shape, packets, 0, chunk, &server, bins, packets_of(c, 2 + k));
+        if (status) return status;
+        slc_compress_server_end(&shape, &server, bins, packets_of(c, 2 + k));
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status compress_apply(slc_kernel_case *c)
+{
+    const slc_compress_shape shape = exchange_shape(c);
+    const slc_adamw_settings settings = {
+        .learning_rate = 1e-6, .epsilon = 1e-8, .weight_decay = 0.1, .bias_correction1 = 1, .bias_correction2 = 1};
+    const slc_frozen_range range = {.count = shape.count,
+                                    .value = c->array[3],
+                                    .momentum = c->array[1],
+                                    .momentum_dtype = c->dtype,
+                                    .exp_avg_sq = c->array[4],
+                                    .mask = true};
+    bool finite = true;
+    return slc_compress_apply(&c->stream, &settings, &shape, packets_of(c, 2), 0, shape.count, &range, &finite);
+}
+
 const slc_kernel_row slc_kernel_table[] = {
     {"layer_norm_forward", {8, 4}, NULL, layer_norm},
     {"residual_layer_norm_forward", {16, 8}, NULL, residual_layer_norm},
@@ -254,5 +333,8 @@ const slc_kernel_row slc_kernel_table[] = {
     {"patches_unfold", {8, 6}, NULL, patches_unfold},
     {"patch_embedding_forward", {8, 4}, NULL, patch_embedding_forward},
     {"patch_embedding_backward", {8, 4}, NULL, patch_embedding_backward},
+    {"compress_worker", {16.125, 12.125}, prepare_exchange, compress_worker},
+    {"compress_server", {8.375, 8.375}, prepare_exchange, compress_server},
+    {"compress_apply", {16.125, 14.125}, prepare_exchange, compress_apply},
 };
 const uint32_t slc_kernel_table_rows = sizeof slc_kernel_table / sizeof *slc_kernel_table;

@@ -449,4 +449,27 @@ LANES_INLINE lanes lanes_first(lanes a, uint64_t count, float fill)
     LANES_EACH(part_choose((lanes_bits)(index.part[i] < limit), a.part[i], part_set(fill)));
 }
 
+/* Bit i is set where lane i is below zero. */
+LANES_INLINE uint32_t lanes_below_zero(lanes a)
+{
+#if defined(__AVX512F__)
+    return _mm512_cmp_ps_mask(a.part[0], _mm512_setzero_ps(), _CMP_LT_OQ);
+#elif defined(__AVX2__) && defined(__FMA__)
+    __m256 zero = _mm256_setzero_ps();
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a.part[0], zero, _CMP_LT_OQ)) |
+           (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a.part[1], zero, _CMP_LT_OQ)) << 8;
+#else
+    uint32_t bits = 0;
+    for (int i = 0; i < LANES_PARTS; i++) {
+#if defined(__x86_64__)
+        bits |= (uint32_t)_mm_movemask_ps(_mm_cmplt_ps(a.part[i], _mm_setzero_ps())) << i * LANES_WIDTH;
+#else
+        for (int lane = 0; lane < LANES_WIDTH; lane++)
+            bits |= (uint32_t)(a.part[i][lane] < 0) << (i * LANES_WIDTH + lane);
+#endif
+    }
+    return bits;
+#endif
+}
+
 #endif
