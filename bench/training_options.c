@@ -1,6 +1,7 @@
 /* The training options as one table: the parser, the defaults and the help are made from its rows. */
 #include "bench/training_options.h"
 
+#include "lib/base/fnv.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
@@ -276,6 +277,43 @@ sluice_status slc_training_options_check(slc_training_options *o)
     if (!status) o->model = sluice_model_family_name((uint32_t)model.family);
     if (!status && o->weights) o->size = o->weights;
     if (!status) status = slc_training_config(o, &config);
+    return status;
+}
+
+/* ---- Between ranks ---- */
+
+/* What each rank may have its own of: hosts keep files at different places, and a budget is the least of all. */
+static bool rank_has_its_own(const option_row *row)
+{
+    static const char *const own[] = {"size",    "weights", "data",     "budget", "device",
+                                      "timeout", "json",    "throttle", "csv"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!strcmp(row->name, own[i])) return true;
+    return row->type == MISSING || row->type == PATHS;
+}
+
+static uint64_t digest(const slc_training_options *o, const option_row *row)
+{
+    const char *field = (const char *)o + row->offset, *text;
+    if (rank_has_its_own(row)) return 0;
+    if (row->type != TEXT) return slc_fnv(SLC_FNV_START, field, 8);
+    memcpy(&text, field, sizeof text);
+    return slc_fnv(SLC_FNV_START, text ? text : "", text ? strlen(text) : 0);
+}
+
+sluice_status slc_training_options_compare(const slc_training_options *o, sluice_world *world)
+{
+    uint64_t mine[ROWS], ranks = (uint64_t)sluice_world_size(world), (*all)[ROWS] = malloc(ranks * sizeof *all);
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "options of %llu ranks", (unsigned long long)ranks);
+    for (int i = 0; i < ROWS; i++) mine[i] = digest(o, &rows[i]);
+    sluice_status status = sluice_world_all_gather(world, mine, sizeof mine, all);
+    for (uint64_t r = 1; !status && r < ranks; r++)
+        for (int i = 0; !status && i < ROWS; i++)
+            if (all[r][i] != all[0][i])
+                status =
+                    slc_error(SLUICE_ERR_MISMATCH, "rank %llu has another --%s than rank 0; give all ranks the same",
+                              (unsigned long long)r, rows[i].name);
+    free(all);
     return status;
 }
 

@@ -45,6 +45,10 @@ void slc_training_options_init(slc_training_options *options);
  * With weights, model and size become theirs. Errors: ARGUMENT, UNSUPPORTED, and those of reading weights. */
 sluice_status slc_training_options_check(slc_training_options *options);
 
+/* Collective, before anything that the options decide: ranks that train with different ones would wait for each other,
+ * or train with two learning rates. Errors: MISMATCH on every rank, naming the option. */
+sluice_status slc_training_options_compare(const slc_training_options *options, sluice_world *world);
+
 /* The model and the runtime that the options describe; they have passed the check. *length: tokens a sequence, 0 for
  * images. What data alone decides (classes) is not known yet. */
 sluice_status slc_training_model(const slc_training_options *options, sluice_model_config *model, uint32_t *length);
