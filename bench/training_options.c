@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { TEXT, COUNT, REAL, PATHS, MISSING } option_type;
+typedef enum { TEXT, COUNT, REAL, PATHS, MISSING, HEADING } option_type; /* a heading has a doc alone */
 
 typedef struct {
     const char *name, *argument;
@@ -25,11 +25,12 @@ typedef struct {
 static const double MOST = 4294967295.0;
 
 enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough for small images */
-enum { FIRST_KEY = 1000, KEY_RANKS = 'n' };
+enum { FIRST_KEY = 1000, KEY_RANKS = 'n', GROUP_RANKS = 3 };
 
-enum { ROW_MODEL, ROW_SIZE }; /* the first two rows */
+enum { ROW_MODEL = 1, ROW_SIZE }; /* behind the first heading */
 
 static const option_row rows[] = {
+    {.type = HEADING, .doc = "What is trained:"},
     {"model", "NAME", TEXT, FIELD(model), "gpt2", 0, 0, "Model: gpt2, bert, vit, beit"},
     {"size", "NAME", TEXT, FIELD(size), "nano", 0, 0,
      "Size: nano, mini; gpt2: small (124M), medium, large, xl; bert, vit, beit: base, large; vit: tiny, small"},
@@ -39,45 +40,46 @@ static const option_row rows[] = {
     {"weights", "PATH", TEXT, FIELD(weights), NULL, 0, 0,
      "Begin with these weights, and with the model that they are of: a folder with Hugging Face's config.json and "
      "model.safetensors, or an llm.c checkpoint; none: first values"},
-    {"save-weights", "DIR", TEXT, FIELD(save_weights), NULL, 0, 0,
-     "At the end write config.json and model.safetensors as Hugging Face has them into this folder"},
     {"data", "PATH", PATHS, FIELD(data), "", 0, 0,
      "What to train on: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with commas; "
      "none: the system's licences, or scikit-learn's handwritten digits"},
+    {.type = HEADING, .doc = "How it is trained:"},
     {"batch", "N", COUNT, FIELD(batch), "4", 1, MOST, "Sequences (images) a rank and micro-batch"},
     {"context", "N", COUNT, FIELD(context), "0", 0, MOST, "Tokens a sequence; 0: the model's, at most 256"},
     {"micro-batches", "N", COUNT, FIELD(micro_batches), "1", 1, 65536, "Micro-batches a step"},
     {"steps", "N", COUNT, FIELD(steps), "100", 1, MOST, "Steps"},
     {"seed", "N", COUNT, FIELD(seed), "1", 0, MOST, "Of the first values, of the choice of data and of dropout"},
-    {"threads", "N", COUNT, FIELD(threads), "1", 1, 1024, "Compute threads a rank"},
-    {"device", "NAME", TEXT, FIELD(device), "cpu", 0, 0, "Device: cpu"},
-    {"precision", "NAME", TEXT, FIELD(precision), "fp32", 0, 0,
-     "Of values, gradients and activations: fp32, or bf16 with an fp32 master copy"},
-    {"layer-precision", "LIST", TEXT, FIELD(layer_precision), NULL, 0, 0, "Layers that differ, as head=fp32,h.0=fp32"},
-    {"wire", "NAME", TEXT, FIELD(wire), "bf16", 0, 0,
-     "Of bf16 layers' gradients, in memory and between ranks: bf16, fp32"},
     {"optimizer", "NAME", TEXT, FIELD(optimizer), "adamw", 0, 0, "Optimizer: adamw or lamb"},
     {"lr", "X", REAL, FIELD(learning_rate), "0.001", 0, 1e6, "Learning rate"},
     {"warmup", "N", COUNT, FIELD(warmup), "0", 0, MOST, "Steps over which the learning rate grows from 0"},
     {"clip", "X", REAL, FIELD(clip), "0", 0, 1e30, "Clip the gradient's global norm; 0: do not"},
     {"dropout", "X", REAL, FIELD(dropout), "0", 0, 0.99,
-     "Share of embeddings, attention probabilities and branches that a step leaves out"},
+     "Share of embeddings, attention probabilities and branches that a step leaves out; 0: none"},
     {"nan", "WHAT", TEXT, FIELD(nan), "stop", 0, 0, "A gradient that is not finite: stop, or skip the step"},
     {"accumulate", "WHEN", TEXT, FIELD(accumulate), "last", 0, 0,
      "Reduce gradients after the last micro-batch, or after each"},
+    {"precision", "NAME", TEXT, FIELD(precision), "fp32", 0, 0,
+     "Of values, gradients and activations: fp32, or bf16 with an fp32 master copy"},
+    {"layer-precision", "LIST", TEXT, FIELD(layer_precision), NULL, 0, 0, "Layers that differ, as head=fp32,h.0=fp32"},
+    {"wire", "NAME", TEXT, FIELD(wire), "bf16", 0, 0,
+     "Of bf16 layers' gradients, in memory and between ranks: bf16, fp32"},
+    {.type = HEADING, .doc = "Memory, communication, ranks:"},
     {"strategy", "NAME", TEXT, FIELD(strategy), "auto", 0, 0,
      "What is sharded: auto (with ilp: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or a JSON file"},
     {"schedule", "NAME", TEXT, FIELD(schedule), "ilp", 0, 0,
      "Order of communication: serial, one_ahead, bucketed, priority, greedy, random, ilp; priority, greedy and ilp "
-     "begin with serial, measure, and plan again behind the third step"},
+     "begin with serial, measure, and plan again after the third step"},
     {"recompute", "WHICH", TEXT, FIELD(recompute), "auto", 0, 0,
      "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses"},
-    {"block", "BYTES", TEXT, FIELD(block), "1MiB", 0, 0, "Base block of communication; fixes who owns what"},
     {"budget", "SIZE", TEXT, FIELD(budget), "", 0, 0,
      "Memory a rank may use, as 900MiB, or 60% of what dp needs; none: what the plan needs"},
+    {"block", "BYTES", TEXT, FIELD(block), "1MiB", 0, 0, "Base block of communication; fixes who owns what"},
+    {"threads", "N", COUNT, FIELD(threads), "1", 1, 1024, "Compute threads a rank"},
+    {"device", "NAME", TEXT, FIELD(device), "cpu", 0, 0, "Device: cpu"},
     {"throttle", "RATE", TEXT, FIELD(throttle), "", 0, 0, "Slow the network down, as 1gbit,50us"},
     {"timeout", "S", REAL, FIELD(timeout_s), "0", 0, 1e9,
      "A rank that stalls this long is an error; 0: as settings say"},
+    {.type = HEADING, .doc = "What is evaluated, kept and written:"},
     {"eval-every", "N", COUNT, FIELD(eval_every), "0", 0, MOST, "Evaluate every N steps; 0: only at the end"},
     {"eval-batches", "N", COUNT, FIELD(eval_batches), "4", 0, 65536,
      "Micro-batches of held-out data an evaluation takes; 0: never evaluate"},
@@ -87,6 +89,8 @@ static const option_row rows[] = {
     {"save-every", "N", COUNT, FIELD(save_every), "0", 0, MOST, "Save every N steps too; 0: not in between"},
     {"resume", "DIR", TEXT, FIELD(resume), NULL, 0, 0,
      "Go on from the latest checkpoint in this folder; --steps counts from the very beginning"},
+    {"save-weights", "DIR", TEXT, FIELD(save_weights), NULL, 0, 0,
+     "At the end write config.json and model.safetensors as Hugging Face has them into this folder"},
     {"trace", "FILE", TEXT, FIELD(trace), NULL, 0, 0,
      "Record, and write the last steps' timeline of all ranks for Perfetto; '-': standard output"},
     {"json", "FILE", TEXT, FIELD(json), NULL, 0, 0, "Write the results as JSON; '-': standard output"},
@@ -141,6 +145,7 @@ static sluice_status set_option(slc_training_options *options, const option_row 
         status = parse_number(row, text, &number);
         if (!status) memcpy(field, &(uint64_t){(uint64_t)number}, sizeof(uint64_t));
         break;
+    case HEADING: break;
     case MISSING:
         if (row->fallback && !strcmp(text, row->fallback)) return SLUICE_OK; /* what is done anyway */
         return slc_error(SLUICE_ERR_UNSUPPORTED, "--%s %s: not built in this version", row->name, text);
@@ -182,16 +187,18 @@ static struct argp_option argp_rows[ROWS + 2];
 
 static void make_argp_rows(void)
 {
+    int group = 0;
     for (int i = 0; i < ROWS; i++) {
+        bool heading = rows[i].type == HEADING;
         argp_rows[i] = (struct argp_option){.name = rows[i].name,
-                                            .key = FIRST_KEY + i,
+                                            .key = heading ? 0 : FIRST_KEY + i,
                                             .arg = rows[i].argument,
                                             .flags = rows[i].type == MISSING ? OPTION_HIDDEN : 0,
                                             .doc = rows[i].doc,
-                                            .group = 1};
+                                            .group = group += heading};
     }
     argp_rows[ROWS] = (struct argp_option){
-        .name = "ranks", .key = KEY_RANKS, .arg = "N", .doc = "Start N ranks on this machine", .group = 1};
+        .name = "ranks", .key = KEY_RANKS, .arg = "N", .doc = "Start N ranks on this machine", .group = GROUP_RANKS};
 }
 
 static char *help_filter(int key, const char *text, void *input)
@@ -289,13 +296,13 @@ static bool rank_has_its_own(const option_row *row)
                                       "timeout", "json",    "throttle", "csv"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (!strcmp(row->name, own[i])) return true;
-    return row->type == MISSING || row->type == PATHS;
+    return false;
 }
 
 static uint64_t digest(const slc_training_options *o, const option_row *row)
 {
     const char *field = (const char *)o + row->offset, *text;
-    if (rank_has_its_own(row)) return 0;
+    if (row->type == HEADING || row->type == MISSING || rank_has_its_own(row)) return 0;
     if (row->type != TEXT) return slc_fnv(SLC_FNV_START, field, 8);
     memcpy(&text, field, sizeof text);
     return slc_fnv(SLC_FNV_START, text ? text : "", text ? strlen(text) : 0);
