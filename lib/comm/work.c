@@ -209,7 +209,7 @@ static bool exchange_step(slc_comm *comm, slc_run *run)
     if (!run->offset && !slc_messages_arrived(comm, run, 0)) return false;
     const slc_op *op = &run->op;
     uint64_t chunk = slc_compress_chunk(&op->shape), scales_bytes = slc_compress_scales(&op->shape) * sizeof(float);
-    uint64_t unit = op->shape.scale_elements ? op->shape.scale_elements : 16;
+    uint64_t unit = op->shape.scale_elements ? op->shape.scale_elements : 64;
     uint64_t piece = (comm->chunk_bytes / 8 + unit - 1) / unit * unit, left = chunk - run->offset;
     uint64_t count = left < piece ? left : piece;
     char *packet = (char *)op->dst + slc_part_begin(op, SLC_WHOLE, 0, comm->rank, comm->size);

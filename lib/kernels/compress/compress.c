@@ -22,10 +22,10 @@ static uint64_t in_pieces(uint64_t count, uint64_t piece)
 
 sluice_status slc_compress_check(const slc_compress_shape *shape)
 {
-    if (!shape->ranks || shape->ranks > RANKS_MAX || shape->scale_elements % SLC_COMPRESS_GRAIN)
+    if (!shape->ranks || shape->ranks > RANKS_MAX || shape->scale_elements % SLC_COMPRESS_UNIT)
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "compression over %u ranks (1 to %d) with a scale for each %llu elements (a multiple of %d)",
-                         shape->ranks, RANKS_MAX, (unsigned long long)shape->scale_elements, SLC_COMPRESS_GRAIN);
+                         shape->ranks, RANKS_MAX, (unsigned long long)shape->scale_elements, SLC_COMPRESS_UNIT);
     return SLUICE_OK;
 }
 
@@ -150,8 +150,8 @@ sluice_status slc_compress_apply(slc_stream *stream, const slc_adamw_settings *s
 {
     sluice_status status = begin(stream, shape, "compress_apply");
     if (status || !count) return status;
-    if (range->count != shape->count || first % SLC_COMPRESS_GRAIN || first > range->count ||
-        count > range->count - first || (count % SLC_COMPRESS_GRAIN && first + count != range->count))
+    if (range->count != shape->count || first % SLC_COMPRESS_UNIT || first > range->count ||
+        count > range->count - first || (count % SLC_COMPRESS_UNIT && first + count != range->count))
         return slc_error(SLUICE_ERR_ARGUMENT, "compression: an update of elements %llu + %llu of %llu",
                          (unsigned long long)first, (unsigned long long)count, (unsigned long long)range->count);
     const slc_compress_apply_args args = {.factors = slc_adamw_factors_of(settings, settings->learning_rate),
@@ -163,7 +163,7 @@ sluice_status slc_compress_apply(slc_stream *stream, const slc_adamw_settings *s
                                           .stride = slc_compress_stride(shape),
                                           .packets = packets,
                                           .finite = finite};
-    slc_host_run(stream, count, GRAIN, SLC_COMPRESS_GRAIN, SLC_ISA_PICK(slc_compress_apply_range), &args);
+    slc_host_run(stream, count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_compress_apply_range), &args);
     return SLUICE_OK;
 }
 
@@ -174,6 +174,6 @@ sluice_status slc_frozen_update(slc_stream *stream, const slc_adamw_settings *se
     if (status) return status;
     const slc_frozen_args args = {slc_adamw_factors_of(settings, settings->learning_rate), *range, gradient_dtype,
                                   gradient};
-    slc_host_run(stream, range->count, GRAIN, SLC_COMPRESS_GRAIN, SLC_ISA_PICK(slc_frozen_range_update), &args);
+    slc_host_run(stream, range->count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_frozen_range_update), &args);
     return SLUICE_OK;
 }

@@ -62,7 +62,7 @@ typedef struct {
 sluice_status slc_compress_worker(slc_stream *stream, const slc_compress_shape *shape, const slc_compress_input *input,
                                   const slc_residue *worker, void *packets);
 
-/* The server's step in pieces, in any order: elements first..first+count-1 of its chunk, `first` a multiple of 16 (of
+/* The server's step in pieces, in any order: elements first..first+count-1 of its chunk, `first` a multiple of 64 (of
  * scale_elements if it is not 0), `count` too unless the piece ends the chunk. packets[r] is what rank r sent for this
  * chunk. Writes the result's bits into `packet`. bins: SLC_NORM_BINS, zeroed before the first piece. */
 sluice_status slc_compress_server(slc_stream *stream, const slc_compress_shape *shape, const void *const *packets,

@@ -5,7 +5,7 @@
 #include "lib/kernels/adamw/adamw_cpu.h"
 #include "lib/kernels/compress/compress.h"
 
-enum { SLC_COMPRESS_GRAIN = 16 };
+enum { SLC_COMPRESS_UNIT = 16, SLC_COMPRESS_GRAIN = 64 };
 
 /* Where sums, bits and scales go. With scale_elements 0 the items of a range are the grains of all chunks, else the
  * blocks of scale_elements; `first_item` is added to their numbers. */

@@ -94,7 +94,7 @@ static void serve(exchange *e, uint32_t chunk, uint64_t piece)
     int64_t bins[SLC_NORM_BINS] = {0};
     char *result = e->result + chunk * e->stride;
     for (uint32_t r = 0; r < e->shape.ranks; r++) packets[r] = e->packets[r] + chunk * e->stride;
-    uint64_t unit = e->shape.scale_elements ? e->shape.scale_elements : 16;
+    uint64_t unit = e->shape.scale_elements ? e->shape.scale_elements : 64;
     piece = (piece + unit - 1) / unit * unit;
     for (uint64_t at = (e->chunk + piece - 1) / piece * piece; at > 0; at -= piece) {
         uint64_t first = at - piece, count = e->chunk - first < piece ? e->chunk - first : piece;
