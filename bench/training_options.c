@@ -287,6 +287,12 @@ sluice_status slc_training_options_check(slc_training_options *o)
     return status;
 }
 
+sluice_status slc_training_options_keep_nothing(const slc_training_options *o)
+{
+    if (!o->save && !o->resume && !o->save_weights) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT, "--save, --resume, --save-weights: only sluice train keeps what it trains");
+}
+
 /* ---- Between ranks ---- */
 
 /* What each rank may have its own of: hosts keep files at different places, and a budget is the least of all. */

@@ -45,6 +45,9 @@ void slc_training_options_init(slc_training_options *options);
  * With weights, model and size become theirs. Errors: ARGUMENT, UNSUPPORTED, and those of reading weights. */
 sluice_status slc_training_options_check(slc_training_options *options);
 
+/* For commands that train only to measure: keeping what was trained is refused (ARGUMENT). */
+sluice_status slc_training_options_keep_nothing(const slc_training_options *options);
+
 /* Collective, before anything that the options decide: ranks that train with different ones would wait for each other,
  * or train with two learning rates. Errors: MISMATCH on every rank, naming the option. */
 sluice_status slc_training_options_compare(const slc_training_options *options, sluice_world *world);
