@@ -282,6 +282,7 @@ sluice_status slc_training_options_check(slc_training_options *o)
     if (!status) status = slc_training_model(o, &model, &length);
     if (!status) status = check_weights(o, sluice_model_family_name((uint32_t)model.family));
     if (!status) o->model = sluice_model_family_name((uint32_t)model.family);
+    if (!status) o->head = model.head == SLUICE_HEAD_CLASSES ? "classes" : "tokens";
     if (!status && o->weights) o->size = o->weights;
     if (!status) status = slc_training_config(o, &config);
     return status;

@@ -40,7 +40,8 @@ refusals() {
     refuses 'unknown' --model resnet
     refuses 'classes' --head classes
     refuses 'embed.wte.weight' --precision bf16 --layer-precision head=fp32
-    refuses 'no such layer' --layer-precision h.9=bf16
+    refuses 'where LAYER is embed' --layer-precision h.9=bf16
+    refuses 'where LAYER is embed' --layer-precision head
     refuses 'no such file' --weights "$work/nowhere"
     refuses 'not built in this version' --strategy onebit
     refuses 'unknown' --schedule tomorrow

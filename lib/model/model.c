@@ -66,8 +66,8 @@ static sluice_status check_precision_names(const sluice_model *m, const char *te
             known = known || (strlen(m->layers[i].name) == length && !strncmp(text, m->layers[i].name, length));
         if (!known || length >= item)
             return slc_error(SLUICE_ERR_ARGUMENT,
-                             "precision \"%.*s\": no such layer; write LAYER=fp32 or LAYER=bf16 "
-                             "with embed, h.0 .. h.%u, head",
+                             "layers' precision \"%.*s\": write LAYER=fp32 or LAYER=bf16, where "
+                             "LAYER is embed, h.0 .. h.%u or head",
                              (int)item, text, m->layer_count - 3);
         text += item + (text[item] == ',');
     }
