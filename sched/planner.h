@@ -5,11 +5,15 @@
 
 #include "lib/plan/request.h"
 
-/* A slc_planner. Strategies: a name for all units; "random:SEED"; "mixed"; or the path of a JSON file
+/* A slc_plan_function. Strategies: a name for all units; "random:SEED"; "mixed"; or the path of a JSON file
  *   {"layers": {"h.0": "fsdp", "embed.wte": "sdp", "*": "sdp"}}
  * where "*" stands for every unit that is not named. `forced` goes over all of them. A plan keeps to the budget when
  * its arena and what the binary reserves are together no larger.
- * Errors, beside those of slc_planner: IO, FORMAT (the file: its name, line and key). */
+ * "h.0..h.2" stands for layers one by one; layers of a fused unit must all have the same.
+ * Errors, beside those of slc_plan_function: IO, FORMAT (the file: its name, line and key). */
 sluice_status slc_plan_for_budget(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer);
+
+/* A slc_fuse_function (fuse.c). */
+sluice_status slc_fuse_units(const slc_job *job, const slc_fuse_request *request, uint32_t *group);
 
 #endif

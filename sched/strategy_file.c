@@ -61,6 +61,74 @@ static uint32_t find_unit(const slc_job *job, const char *name)
     return SLC_NONE;
 }
 
+static bool in_fused_unit(const slc_job *job, const char *layer)
+{
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        for (uint32_t n = 0; job->units[u].fused && n < job->units[u].use_count; n++)
+            if (!strcmp(job->layers[job->units[u].uses[n].layer], layer)) return true;
+    return false;
+}
+
+/* Layer whose name are the first `length` bytes; SLC_NONE. */
+static uint32_t find_layer(const slc_job *job, const char *name, size_t length)
+{
+    for (uint32_t l = 0; l < job->layer_count; l++)
+        if (!strncmp(job->layers[l], name, length) && !job->layers[l][length]) return l;
+    return SLC_NONE;
+}
+
+/* "FIRST..LAST": the layers from one to the other, as a fused unit is named, whatever is fused here. */
+static bool parse_range(const slc_job *job, const char *key, uint32_t *first, uint32_t *last)
+{
+    for (const char *dots = strstr(key, ".."); dots; dots = strstr(dots + 1, "..")) {
+        *first = find_layer(job, key, (size_t)(dots - key));
+        *last = find_layer(job, dots + 2, strlen(dots + 2));
+        if (*first != SLC_NONE && *last != SLC_NONE && *first < *last) return true;
+    }
+    return false;
+}
+
+/* What the file says of a layer: by its name, or by a range; NULL: nothing. */
+static const char *key_of(const reader *r, json_t *layers, uint32_t layer)
+{
+    const char *key;
+    json_t *value;
+    uint32_t first, last;
+    if (json_object_get(layers, r->job->layers[layer])) return r->job->layers[layer];
+    json_object_foreach (layers, key, value)
+        if (parse_range(r->job, key, &first, &last) && first <= layer && layer <= last) return key;
+    return NULL;
+}
+
+/* A unit of a layer's own parameters, of one layer or several. */
+static bool is_of_layers(const slc_job *job, const slc_unit *unit)
+{
+    return unit->fused || !strcmp(unit->name, job->layers[unit->uses[0].layer]);
+}
+
+/* What the file says of a unit's layers, which must be the same; the unit's own name goes before them. */
+static sluice_status read_by_layer(const reader *r, json_t *layers, slc_strategy others, uint32_t u)
+{
+    const slc_unit *unit = &r->job->units[u];
+    slc_strategy first = SLC_STRATEGIES;
+    if (r->out[u] != SLC_STRATEGIES) return SLUICE_OK;
+    for (uint32_t n = 0; n < unit->use_count; n++) {
+        const char *layer = r->job->layers[unit->uses[n].layer];
+        const char *key = key_of(r, layers, unit->uses[n].layer);
+        slc_strategy strategy = others;
+        sluice_status status = key ? strategy_of(r, key, json_object_get(layers, key), &strategy) : SLUICE_OK;
+        if (status) return status;
+        if (!n) first = strategy;
+        if (strategy != first)
+            return slc_error(SLUICE_ERR_FORMAT,
+                             "strategy file %s, line %d: layers of \"%s\" are one unit and must have one strategy, "
+                             "\"%s\" has another than \"%s\"; SLUICE_PLAN_FUSE=off keeps layers apart",
+                             r->path, line_of(r, "layers"), unit->name, layer, r->job->layers[unit->uses[0].layer]);
+    }
+    r->out[u] = first;
+    return SLUICE_OK;
+}
+
 static sluice_status read_layers(const reader *r, json_t *layers)
 {
     slc_strategy others = SLC_STRATEGIES;
@@ -70,11 +138,16 @@ static sluice_status read_layers(const reader *r, json_t *layers)
     json_object_foreach (layers, key, value) {
         uint32_t u = find_unit(r->job, key);
         bool star = !strcmp(key, "*");
+        uint32_t first, last;
+        if (u == SLC_NONE && !star && (in_fused_unit(r->job, key) || parse_range(r->job, key, &first, &last))) continue;
         if (u == SLC_NONE && !star) return no_such_unit(r, key);
         sluice_status status = strategy_of(r, key, value, star ? &others : &r->out[u]);
         if (status) return status;
     }
     for (uint32_t u = 0; u < r->job->unit_count; u++) {
+        sluice_status status =
+            is_of_layers(r->job, &r->job->units[u]) ? read_by_layer(r, layers, others, u) : SLUICE_OK;
+        if (status) return status;
         if (r->out[u] == SLC_STRATEGIES) r->out[u] = others;
         if (r->out[u] == SLC_STRATEGIES)
             return slc_error(

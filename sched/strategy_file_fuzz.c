@@ -8,17 +8,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    slc_use uses[] = {{0, true}};
-    slc_unit units[] = {{.name = "h.0", .elements = 64, .block_elements = 64, .uses = uses, .use_count = 1},
-                        {.name = "embed.wte", .elements = 64, .block_elements = 64, .uses = uses, .use_count = 1}};
-    slc_job job = {.world = 2, .layer_count = 1, .units = units, .unit_count = 2};
-    slc_strategy out[2];
+    static const char *layers[] = {"h.0", "a", "b"};
+    slc_use uses[] = {{0, true}, {1, true}, {2, true}};
+    slc_unit units[] = {
+        {.name = "h.0", .elements = 64, .block_elements = 64, .uses = uses, .use_count = 1},
+        {.name = "embed.wte", .elements = 64, .block_elements = 64, .uses = uses, .use_count = 1},
+        {.name = "a..b", .elements = 64, .block_elements = 64, .uses = uses + 1, .use_count = 2, .fused = true}};
+    slc_job job = {.world = 2, .layer_count = 3, .layers = layers, .units = units, .unit_count = 3};
+    slc_strategy out[3];
     char *text = malloc(size + 1);
     if (!text) return 0;
     if (size) memcpy(text, data, size);
     text[size] = '\0';
     sluice_status status = slc_strategies_from_json(&job, "fuzz", text, out);
-    if (status ? !*sluice_last_error() : (out[0] >= SLC_STRATEGIES || out[1] >= SLC_STRATEGIES)) abort();
+    if (status ? !*sluice_last_error()
+               : (out[0] >= SLC_STRATEGIES || out[1] >= SLC_STRATEGIES || out[2] >= SLC_STRATEGIES))
+        abort();
     free(text);
     return 0;
 }

@@ -28,6 +28,8 @@ typedef struct {
     bool trainable;
     slc_use *uses; /* ascending layers; at least one */
     uint32_t use_count;
+    bool fused; /* the parameters of all the layers that use it, which follow each other: each uses its own part. False:
+                   every layer that uses it uses all of it */
 } slc_unit;
 
 /* Slots of one micro-batch are numbered 0..2L-1: F0..F(L-1), B(L-1)..B0. */

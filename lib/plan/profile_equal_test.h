@@ -11,7 +11,7 @@
 TEST_EQUAL bool test_units_equal(const slc_unit *a, const slc_unit *b)
 {
     if (strcmp(a->name, b->name) || a->elements != b->elements || a->block_elements != b->block_elements ||
-        a->dtype != b->dtype || a->trainable != b->trainable || a->use_count != b->use_count)
+        a->dtype != b->dtype || a->trainable != b->trainable || a->use_count != b->use_count || a->fused != b->fused)
         return false;
     for (uint32_t n = 0; n < a->use_count; n++)
         if (a->uses[n].layer != b->uses[n].layer || a->uses[n].backward_value != b->uses[n].backward_value)

@@ -251,7 +251,7 @@ static sluice_status read_layers(reader *r)
 typedef struct {
     const char *name, *dtype;
     uint64_t parameters, block_bytes;
-    bool trainable;
+    bool trainable, fused;
     json_t *uses; /* NULL: by the layer of the unit's name */
 } unit_row;
 
@@ -261,6 +261,7 @@ static const slc_json_field unit_fields[] = {
     FIELD(unit_row, block_bytes, "block_bytes", SLC_JSON_SIZE, false),
     FIELD(unit_row, dtype, "dtype", SLC_JSON_TEXT, false),
     FIELD(unit_row, trainable, "trainable", SLC_JSON_FLAG, false),
+    FIELD(unit_row, fused, "fused", SLC_JSON_FLAG, false),
     FIELD(unit_row, uses, "uses", SLC_JSON_ARRAY, false),
 };
 
@@ -310,6 +311,19 @@ static sluice_status read_uses(const reader *r, const slc_json_place *at, const 
     return status;
 }
 
+static sluice_status check_fused(const reader *r, const slc_json_place *at, const slc_unit *unit)
+{
+    slc_json_place uses = {at, "uses", 0}, fused = {at, "fused", 0};
+    if (!unit->fused) return SLUICE_OK;
+    if (unit->use_count < 2 || !unit->trainable)
+        return slc_json_fault(&fused, "true, but it is the trainable parameters of at least two layers that can be");
+    for (uint32_t n = 1; n < unit->use_count; n++)
+        if (unit->uses[n].layer != unit->uses[n - 1].layer + 1)
+            return slc_json_fault(&uses, "layer \"%s\" does not follow \"%s\", as layers of a fused unit must",
+                                  r->job.layers[unit->uses[n].layer], r->job.layers[unit->uses[n - 1].layer]);
+    return SLUICE_OK;
+}
+
 static sluice_status read_unit(reader *r, const slc_json_place *at, const json_t *object, uint32_t u)
 {
     unit_row row = {.trainable = true, .dtype = "fp32", .block_bytes = r->times.link.block_bytes};
@@ -328,7 +342,9 @@ static sluice_status read_unit(reader *r, const slc_json_place *at, const json_t
     r->parameters[u] = row.parameters;
     r->block_bytes[u] = row.block_bytes;
     slc_profile_unit_lengths(row.parameters, row.block_bytes, r->job.world, unit);
-    return read_uses(r, at, &row, unit);
+    status = read_uses(r, at, &row, unit);
+    unit->fused = row.fused;
+    return status ? status : check_fused(r, at, unit);
 }
 
 static sluice_status read_units(reader *r)

@@ -70,6 +70,12 @@ static slc_profile *draw_profile(uint64_t seed)
     for (uint32_t l = 0; l < job->layer_count; l++) can[l] = test_below(&dice, 2);
     for (uint32_t u = 0; u < job->unit_count; u++)
         parameters[u] = job->units[u].elements - test_below(&dice, 16 * job->world);
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        slc_unit *unit = &job->units[u];
+        unit->fused = unit->trainable && unit->use_count > 1;
+        for (uint32_t n = 1; n < unit->use_count; n++)
+            unit->fused &= unit->uses[n].layer == unit->uses[n - 1].layer + 1;
+    }
     for (uint32_t a = 0; a < job->activation_count; a++) {
         slc_activation_life *life = &job->activations[a];
         if (life->first_slot >= job->layer_count || test_below(&dice, 2)) continue;
@@ -243,6 +249,9 @@ static const struct {
     {"[\"embed\", \"h.0\"]", "[\"h.0\", \"embed\"]", "$.units[1].uses[1]: layer \"embed\" comes at or before \"h.0\""},
     {"[\"embed\", \"h.0\"]", "[\"h.0\", \"h.0\"]", "$.units[1].uses[1]: layer \"h.0\" comes at or before \"h.0\""},
     {"[\"embed\", \"h.0\"]", "[]", "$.units[1].uses: is empty"},
+    {"[\"embed\", \"h.0\"]", "[\"embed\"], \"fused\": true", "$.units[1].fused: true, but it is"},
+    {"[\"embed\", \"h.0\"]", "[\"embed\", \"h.0\"], \"fused\": true, \"trainable\": false",
+     "$.units[1].fused: true, but it is"},
     {", \"uses\": [\"embed\", \"h.0\"]", "", "$.units[1].uses: is missing and there is no layer \"wte\""},
     {"[\"embed\", \"h.0\"]", "[{\"layer\": \"h.0\", \"backward\": true}]",
      "$.units[1].uses[0]: \"backward\" is unknown"},

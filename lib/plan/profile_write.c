@@ -115,6 +115,7 @@ static void put_units(slc_json_text *text, const slc_profile *profile)
         if (job->units[u].dtype != SLUICE_FP32)
             slc_json_text_add(text, ", \"dtype\": \"%s\"", sluice_dtype_name(job->units[u].dtype));
         put_uses(text, job, &job->units[u]);
+        if (job->units[u].fused) slc_json_text_add(text, ", \"fused\": true");
         slc_json_text_add(text, job->units[u].trainable ? "}" : ", \"trainable\": false}");
     }
     close_list(text, job->unit_count);

@@ -1,4 +1,4 @@
-/* How the engine asks for a plan: it knows no scheduler, the umbrella hands it a function of this type. */
+/* How the engine asks for a plan, and which units to fuse: it knows no scheduler, the umbrella hands it functions. */
 #ifndef SLC_PLAN_REQUEST_H
 #define SLC_PLAN_REQUEST_H
 
@@ -27,6 +27,28 @@ typedef struct {
 /* Deterministic: the same job and request give the same plan on every rank.
  * Errors: ARGUMENT (a strategy or schedule that is not there), FORMAT (a file of strategies: says where), BUDGET (what
  * this needs, the smallest budget that works and with what, the largest consumers). `answer` then holds no plan. */
-typedef sluice_status (*slc_planner)(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer);
+typedef sluice_status (*slc_plan_function)(const slc_job *job, const slc_plan_request *request,
+                                           slc_plan_answer *answer);
+
+/* As `bytes`: as far as it pays by the cost model. */
+#define SLC_FUSE_AUTO UINT64_MAX
+
+typedef struct {
+    const slc_plan_request *plan; /* what will be asked for when units are fused; times as there */
+    const bool *alone;            /* of each unit: fused with no other; NULL: none */
+    uint64_t bytes;               /* of a fused unit's values, at most; SLC_FUSE_AUTO */
+} slc_fuse_request;
+
+/* Which units of a job in which each has those of one layer become one: group[u] is the first unit of u's group, u
+ * itself where it stays as it is. A group's units are trainable, of one type, one length of blocks and one strategy
+ * (free, or the same), used by one layer each, those layers follow each other, and together they are at most one base
+ * block. Never more memory than the plan's budget allows; where the request cannot be planned at all (a strategy that
+ * is not there) nothing is fused: the plan that is asked for next says why. Deterministic. Errors: MEMORY. */
+typedef sluice_status (*slc_fuse_function)(const slc_job *job, const slc_fuse_request *request, uint32_t *group);
+
+typedef struct {
+    slc_plan_function plan;
+    slc_fuse_function fuse; /* NULL: nothing is ever fused */
+} slc_planner;
 
 #endif

@@ -92,10 +92,12 @@ sluice_status slc_times_estimate(const slc_job *job, slc_times *out)
                                 .operation_s = 5e-6}};
     sluice_status status = allocate(job, out);
     if (status) return status;
-    for (uint32_t u = 0; u < job->unit_count; u++)
-        for (uint32_t i = 0; i < job->units[u].use_count; i++)
-            out->slot_s[job->units[u].uses[i].layer] +=
-                (double)sluice_dtype_bytes(job->units[u].dtype) * (double)job->units[u].elements / bytes_per_s;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        const slc_unit *unit = &job->units[u];
+        double elements = (double)unit->elements / (unit->fused ? unit->use_count : 1);
+        for (uint32_t i = 0; i < unit->use_count; i++)
+            out->slot_s[unit->uses[i].layer] += (double)sluice_dtype_bytes(unit->dtype) * elements / bytes_per_s;
+    }
     for (uint32_t a = 0; a < job->activation_count; a++) {
         uint32_t slot = job->activations[a].first_slot;
         if (slc_slot_is_forward(job, slot)) out->slot_s[slot] += (double)job->activations[a].bytes / bytes_per_s;

@@ -46,7 +46,7 @@ double slc_slot_s(const slc_job *job, const slc_times *times, const bool *recomp
 uint64_t slc_run_elements(const slc_unit *unit, uint64_t first_block, uint64_t block_count);
 
 /* Times guessed from sizes alone, for a first plan: forward in proportion to the bytes of a layer's parameters and
- * activations, backward twice that, a link at a common speed. Errors: MEMORY. */
+ * activations (a fused unit's in equal shares), backward twice that, a link at a common speed. Errors: MEMORY. */
 sluice_status slc_times_estimate(const slc_job *job, slc_times *out);
 sluice_status slc_times_copy(const slc_job *job, const slc_times *times, slc_times *out);
 void slc_times_fini(slc_times *times);
