@@ -102,11 +102,11 @@ static sluice_status create_runtime(measurement *m, const slc_overhead_plan *pla
     config.schedule = "serial"; /* which gets no re-plan */
     config.optimizer = &m->optimizer.optimizer;
     config.block_bytes = m->model.block_bytes;
-    if (!plan) return slc_engine_create(m->world, &config, plan_from_file, out);
+    if (!plan) return slc_engine_create(m->world, &config, (slc_planner){.plan = plan_from_file}, out);
     if (plan->by_block) {
         snprintf(both, sizeof both, "%s:%s", plan->strategy, plan->schedule);
         config.strategy = both;
-        return slc_engine_create(m->world, &config, plan_by_block, out);
+        return slc_engine_create(m->world, &config, (slc_planner){.plan = plan_by_block}, out);
     }
     config.strategy = plan->strategy;
     config.schedule = plan->schedule;

@@ -45,7 +45,7 @@ static bool alike(const group *g, uint32_t a, uint32_t b)
     const slc_job *job = &g->profile->job;
     return g->plan->strategies[a] == g->plan->strategies[b] && job->units[a].elements == job->units[b].elements &&
            job->units[a].dtype == job->units[b].dtype && job->units[a].use_count == job->units[b].use_count &&
-           job->units[a].trainable == job->units[b].trainable &&
+           job->units[a].trainable == job->units[b].trainable && job->units[a].fused == job->units[b].fused &&
            g->plan->recompute[home(job, a)] == g->plan->recompute[home(job, b)];
 }
 
@@ -56,6 +56,23 @@ static double gathers_s(const group *g, const slc_unit *unit)
     while (slc_unit_window(&g->profile->job, unit, true, windows, &window)) windows++;
     return windows * g->profile->job.micro_batches *
            slc_operation_s(&g->profile->job, &g->profile->times, SLC_ITEM_GATHER_WINDOW, unit, unit->elements);
+}
+
+/* Why the layers of a fused unit share one: operations without bytes that they save. */
+static void explain_fusion(const group *g, char *out, size_t size)
+{
+    const slc_job *job = &g->profile->job;
+    const slc_times *times = &g->profile->times;
+    const slc_unit *unit = &job->units[g->first];
+    double one =
+        slc_transfer_s(job, times, SLC_ITEM_REDUCE_SCATTER, 0) + slc_transfer_s(job, times, SLC_ITEM_GATHER_VALUE, 0);
+    char saved[24], bytes[24];
+    out[0] = 0;
+    if (!unit->fused) return;
+    slc_plan_bytes((double)(unit->elements * sluice_dtype_bytes(unit->dtype)), bytes);
+    slc_plan_seconds(one * (unit->use_count - 1), saved);
+    snprintf(out, size, "; %u layers fused, %s: one reduction and gather saves %s of latency", unit->use_count, bytes,
+             saved);
 }
 
 /* What the choice means beside the nearest other one. */
@@ -84,7 +101,7 @@ static void explain(const group *g, char *out, size_t size)
 static void print_group(FILE *out, const group *g)
 {
     const slc_job *job = &g->profile->job;
-    char names[96], resident[24], why[128];
+    char names[96], resident[24], why[128], fusion[128];
     uint32_t count = g->last - g->first + 1;
     uint64_t bytes = 0;
     for (uint32_t u = g->first; u <= g->last; u++)
@@ -94,8 +111,11 @@ static void print_group(FILE *out, const group *g)
     else
         snprintf(names, sizeof names, "%.80s", job->units[g->first].name);
     explain(g, why, sizeof why);
-    fprintf(out, "  %-28s %5u  %-8s  %-9s  %10s  %s\n", names, count, slc_strategy_name(g->plan->strategies[g->first]),
-            g->plan->recompute[home(job, g->first)] ? "recompute" : "-", slc_plan_bytes((double)bytes, resident), why);
+    explain_fusion(g, fusion, sizeof fusion);
+    fprintf(out, "  %-28s %5u  %-8s  %-9s  %10s  %s%s\n", names, count,
+            slc_strategy_name(g->plan->strategies[g->first]),
+            g->plan->recompute[home(job, g->first)] ? "recompute" : "-", slc_plan_bytes((double)bytes, resident), why,
+            fusion);
 }
 
 static void print_groups(FILE *out, const slc_profile *profile, const slc_plan *plan)

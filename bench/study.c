@@ -21,6 +21,7 @@ static const struct {
     {"budgets", "adaptive against uniform over ten budgets; recomputation; the smallest budget", slc_study_budgets},
     {"times", "how long planning takes", slc_study_times},
     {"small", "small jobs against enumeration and the best of all orders", slc_study_small},
+    {"fusion", "many tiny layers, fused and not", slc_study_fusion},
 };
 enum { STUDIES = sizeof studies / sizeof *studies };
 
@@ -44,6 +45,7 @@ static const char doc[] = "Studies the planner on drawn profiles; nothing is tra
                           "  budgets    adaptive against uniform over ten budgets; recomputation; the smallest budget\n"
                           "  times      how long planning takes\n"
                           "  small      small jobs against enumeration and the best of all orders\n"
+                          "  fusion     many tiny layers, fused and not\n"
                           "Examples:\n"
                           "  sluice study gaps --count 20\n"
                           "  sluice study budgets --json budgets.json";
@@ -73,7 +75,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->name = arg;
         return 0;
     case ARGP_KEY_END:
-        if (!o->name) argp_error(state, "which study? gaps, baselines, budgets, times or small");
+        if (!o->name) argp_error(state, "which study? gaps, baselines, budgets, times, small or fusion");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -105,7 +107,8 @@ static int run(int argc, char **argv)
     for (int i = 0; i < STUDIES; i++)
         if (!strcmp(studies[i].name, o.name)) chosen = i;
     if (chosen < 0) {
-        fprintf(stderr, "sluice study: no study \"%s\"; choose gaps, baselines, budgets, times or small\n", o.name);
+        fprintf(stderr, "sluice study: no study \"%s\"; choose gaps, baselines, budgets, times, small or fusion\n",
+                o.name);
         return EXIT_USAGE;
     }
     o.study.rows = json_array();

@@ -23,6 +23,7 @@ sluice_status slc_study_baselines(const slc_study *study); /* the joint plan aga
 sluice_status slc_study_budgets(const slc_study *study);   /* adaptive against uniform over ten budgets */
 sluice_status slc_study_times(const slc_study *study);     /* how long planning takes */
 sluice_status slc_study_small(const slc_study *study);     /* small jobs against everything there is */
+sluice_status slc_study_fusion(const slc_study *study);    /* many tiny layers, fused and not */
 
 /* ---- study_plans.c: what the studies share ---- */
 

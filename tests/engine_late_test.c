@@ -62,7 +62,7 @@ static int create(model *w, const trial *t)
     config.strategy = t->strategy;
     config.schedule = "one_ahead"; /* no plan after the given one */
     RANK_CHECK(!sluice_world_create(NULL, &w->world));
-    RANK_CHECK(!slc_engine_create(w->world, &config, plan_late, &w->rt));
+    RANK_CHECK(!slc_engine_create(w->world, &config, (slc_planner){.plan = plan_late}, &w->rt));
     for (int l = 0; l < LAYERS; l++) {
         RANK_CHECK(!sluice_layer_add(w->rt, l ? "upper" : "lower", &w->layer[l]));
         RANK_CHECK(!sluice_param_add(w->layer[l], &(sluice_param_desc){.name = "w", .count = COUNT}, &w->param[l]));

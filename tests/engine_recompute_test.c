@@ -41,7 +41,7 @@ static int build(model *w, const char *recompute)
     sluice_config_init(&config);
     config.recompute = recompute;
     RANK_CHECK(!sluice_world_create(NULL, &w->world));
-    RANK_CHECK(!slc_engine_create(w->world, &config, plan_as_asked, &w->rt));
+    RANK_CHECK(!slc_engine_create(w->world, &config, (slc_planner){.plan = plan_as_asked}, &w->rt));
     for (int l = 0; l < 2; l++) {
         RANK_CHECK(!sluice_layer_add(w->rt, l ? "second" : "first", &w->layer[l]));
         /* Only the gradient is needed in the first's backward, but its values where it recomputes. */

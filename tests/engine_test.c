@@ -9,6 +9,7 @@
  * plans, from the seed FIRST on (`./dev stress`). */
 #include "lib/engine/engine.h"
 #include "lib/kernels/lamb/lamb.h"
+#include "lib/plan/fused_job.h"
 #include "sched/least_memory.h"
 #include "sched/planner.h"
 #include "sched/planner_parts.h"
@@ -218,6 +219,21 @@ static sluice_status plan_as_named(const slc_job *job, const slc_plan_request *r
     return plan_tightly(job, request, schedule, seed, answer);
 }
 
+/* Neighbours that may be one are, half of the time; sometimes all, sometimes none. */
+static sluice_status fuse_drawn(const slc_job *job, const slc_fuse_request *request, uint32_t *group)
+{
+    uint64_t random = mix(job->unit_count + strlen(request->plan->schedule) +
+                          strtoull(strchr(request->plan->schedule, '/') + 1, NULL, 10)),
+             often = draw(&random, 4);
+    for (uint32_t u = 0; u < job->unit_count; u++) group[u] = u;
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        for (uint32_t v = u + 1; v < job->unit_count; v++)
+            if (!request->alone[u] && !request->alone[v] && slc_units_join(&job->units[u], &job->units[v]) &&
+                draw(&random, 3) < often)
+                group[v] = group[u];
+    return SLUICE_OK;
+}
+
 static int create(model *w, sluice_world *world, sluice_config *config)
 {
     char drawn[32];
@@ -241,7 +257,7 @@ static int create(model *w, sluice_world *world, sluice_config *config)
     }
     snprintf(drawn, sizeof drawn, "drawn/%llu", (unsigned long long)w->t->seed);
     config->schedule = drawn;
-    RANK_CHECK(!slc_engine_create(world, config, plan_as_named, &w->rt));
+    RANK_CHECK(!slc_engine_create(world, config, (slc_planner){plan_as_named, fuse_drawn}, &w->rt));
     return 0;
 }
 

@@ -48,7 +48,7 @@ static int build(model *w)
     sluice_workspace *none;
     sluice_config_init(&config);
     RANK_CHECK(!sluice_world_create(NULL, &w->world));
-    RANK_CHECK(!slc_engine_create(w->world, &config, plan_serial, &w->rt));
+    RANK_CHECK(!slc_engine_create(w->world, &config, (slc_planner){.plan = plan_serial}, &w->rt));
     for (int l = 0; l < 2; l++) {
         RANK_CHECK(!sluice_layer_add(w->rt, l ? "second" : "first", &w->layer[l]));
         RANK_CHECK(!sluice_param_add(w->layer[l], &(sluice_param_desc){.name = "w", .count = 100}, &param));

@@ -96,7 +96,7 @@ measured() {
     tool train -n 2 --data "$work/text" --size nano --context 32 --batch 2 --steps 6 --eval-batches 1 --strategy fsdp \
         --trace "$work/run.json" --json "$work/result.json"
     check 'train --trace' 0 $code
-    for event in '"rank 0"' '"rank 1"' '"F head"' '"B head"' 'gather_window' 'reduce_scatter' 'update head' \
+    for event in '"rank 0"' '"rank 1"' '"F head"' '"B head"' 'gather_window' 'reduce_scatter' 'update h.0' \
         '"memory, bytes"'; do
         check "a measured timeline has $event" yes "$(grep -qF "$event" "$work/run.json" && echo yes)"
     done

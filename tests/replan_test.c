@@ -23,8 +23,8 @@ typedef struct {
     const char *schedule;
     uint32_t bf16_layers; /* bits */
     bool fp32_wire;
-    bool moves;          /* re-plans between all steps */
-    slc_planner planner; /* NULL: the library's, which must be asked on rank 0 only */
+    bool moves;                /* re-plans between all steps */
+    slc_plan_function planner; /* NULL: the library's, which must be asked on rank 0 only */
 } trial;
 
 typedef struct {
@@ -96,7 +96,8 @@ static int build(model *m, sluice_world *world)
     config.clip = t->clip;
     config.block_bytes = t->block;
     config.wire = t->fp32_wire ? SLUICE_FP32 : SLUICE_BF16;
-    RANK_CHECK(!slc_engine_create(world, &config, t->planner ? t->planner : plan_on_rank_0, &m->rt));
+    RANK_CHECK(
+        !slc_engine_create(world, &config, (slc_planner){.plan = t->planner ? t->planner : plan_on_rank_0}, &m->rt));
     for (uint32_t l = 0; l < LAYERS; l++) {
         char name[8];
         snprintf(name, sizeof name, "l%u", l);

@@ -59,6 +59,9 @@ typedef struct {
                                "all"  that can */
     uint64_t block_bytes;   /* base block, of fp32: fixes who owns what; full size, so a message is block / N. Of a bf16
                                parameter a block has as many elements, so half the bytes. */
+    const char *fuse;       /* which small units of neighbouring layers become one, with one strategy and one operation:
+                               "auto": where that pays by the cost model; "off": none; a size as 64KiB: up to so many
+                               bytes of values. Never more than a base block. NULL: as SLUICE_PLAN_FUSE says (auto) */
     uint32_t threads;       /* compute threads of this rank; 0: one */
     const char *device;     /* "cpu" */
 } sluice_config;

@@ -19,6 +19,13 @@ sluice_dtype sluice_param_gradient_dtype(const sluice_param *param)
     return slc_gradient_dtype(&job, &unit);
 }
 
+/* Is the layer that runs one that uses it? A fused unit holds parameters of other layers too. */
+static bool in_use(const sluice_param *param)
+{
+    const sluice_layer *open = param->rt->open_layer;
+    return param->tied || (open && open->index == param->layer);
+}
+
 const void *sluice_param_value(sluice_param *param)
 {
     if (!param) {
@@ -26,7 +33,7 @@ const void *sluice_param_value(sluice_param *param)
         return NULL;
     }
     const slc_unit_state *unit = param->rt->units ? &param->rt->units[param->unit] : NULL;
-    if (!unit || !unit->now) {
+    if (!unit || !unit->now || !in_use(param)) {
         slc_error(SLUICE_ERR_ORDER,
                   "parameter \"%s\": its value is valid only between begin and end of a layer that uses it",
                   param->name);
@@ -46,7 +53,7 @@ void *sluice_param_gradient_fresh(sluice_param *param, bool *fresh)
         return NULL;
     }
     const slc_unit_state *unit = param->rt->units ? &param->rt->units[param->unit] : NULL;
-    if (!unit || !unit->gradient_now) {
+    if (!unit || !unit->gradient_now || !in_use(param)) {
         slc_error(
             SLUICE_ERR_ORDER,
             "parameter \"%s\": its gradient is valid only between backward_begin and backward_end of a layer that "
@@ -129,8 +136,10 @@ bool sluice_layer_recomputes(const sluice_layer *layer)
 const char *sluice_layer_strategy_name(const sluice_layer *layer)
 {
     const sluice_runtime *rt = layer->rt;
-    for (uint32_t i = 0; rt->committed && i < layer->unit_count; i++)
-        if (rt->job.units[layer->units[i]].uses[0].layer == layer->index)
+    for (uint32_t i = 0; rt->committed && i < layer->unit_count; i++) {
+        const slc_unit *unit = &rt->job.units[layer->units[i]];
+        if (unit->fused || unit->uses[0].layer == layer->index)
             return slc_strategy_name(rt->units[layer->units[i]].strategy);
+    }
     return "none";
 }

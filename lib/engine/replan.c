@@ -25,15 +25,21 @@ static void begin_plan(sluice_runtime *rt, const slc_plan_answer *answer, bool m
     if (*answer->note) slc_log(SLC_LOG_WARN, "plan %u: %s", rt->plan_number, answer->note);
 }
 
+sluice_status slc_engine_first_request(sluice_runtime *rt, slc_plan_request *request)
+{
+    *request = (slc_plan_request){.strategy = rt->strategy,
+                                  .schedule = rt->schedule,
+                                  .budget_bytes = rt->config.budget_bytes,
+                                  .budget_of_dp = rt->config.budget_of_dp};
+    return slc_engine_least_budget(rt, &request->budget_bytes);
+}
+
 sluice_status slc_engine_first_plan(sluice_runtime *rt)
 {
-    slc_plan_request request = {.strategy = rt->strategy,
-                                .schedule = rt->schedule,
-                                .budget_bytes = rt->config.budget_bytes,
-                                .budget_of_dp = rt->config.budget_of_dp};
+    slc_plan_request request;
     slc_plan_answer answer = {0};
     rt->replan_due = slc_schedule_wants_times(rt->schedule);
-    sluice_status status = slc_engine_least_budget(rt, &request.budget_bytes);
+    sluice_status status = slc_engine_first_request(rt, &request);
     if (status) return status;
     if (rt->replan_due) request.schedule = "serial";
     status = slc_engine_share_plan(rt, &request, &answer);

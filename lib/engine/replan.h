@@ -12,6 +12,14 @@ bool slc_schedule_wants_times(const char *schedule);
  * Errors: the planner's, the same line on every rank; MEMORY, FORMAT, MISMATCH where a rank could not read it. */
 sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *request, slc_plan_answer *answer);
 
+/* What layers want for themselves, in arrays that slc_engine_free_choices frees, whatever this returns. Errors: MEMORY.
+ */
+sluice_status slc_engine_add_choices(const sluice_runtime *rt, slc_plan_request *request);
+void slc_engine_free_choices(slc_plan_request *request);
+
+/* What the configuration asks for, with the least of the ranks' budgets. Collective. */
+sluice_status slc_engine_first_request(sluice_runtime *rt, slc_plan_request *request);
+
 /* The plan to start with. For a schedule that wants measured times it is the serial one where that fits; while times
  * are measured slots wait for more than they need (pass.c), so that nothing runs beside compute whatever the plan.
  * Collective. Errors: the planner's, the same line on every rank. */

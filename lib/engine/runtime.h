@@ -107,7 +107,7 @@ typedef struct {
     bool skip;     /* NAN_SKIP: nothing is updated */
     int64_t bins[SLC_NORM_BINS];
     int64_t non_finite; /* reduced ranges with NaN or infinity, of all ranks after agreement */
-    uint32_t bad_unit;  /* the first such unit of this rank, or SLC_NONE */
+    uint32_t bad_param; /* the first parameter with such a range of this rank, or SLC_NONE */
     double exposed_s;
     double *norms; /* that the optimizer wants, of all parameters, after agreement; kept from step to step */
 } slc_step_state;
@@ -165,6 +165,7 @@ struct sluice_runtime {
     slc_comm *comm;
     sluice_config config;
     char *strategy, *schedule, *recompute, *device_name;
+    uint64_t fuse_bytes; /* of a fused unit; 0: off; SLC_FUSE_AUTO */
     slc_planner planner;
     sluice_optimizer optimizer;
     void (*destroy_optimizer)(sluice_optimizer *optimizer); /* NULL: the caller's */
@@ -231,6 +232,14 @@ sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char
 /* ---- units.c: where parameters lie ---- */
 sluice_status slc_engine_make_job(sluice_runtime *rt);
 void slc_engine_destroy_job(sluice_runtime *rt);
+
+/* ---- fuse.c: which layers share a unit ---- */
+/* What a configuration (NULL: the setting) says: bytes of a fused unit; 0: off; SLC_FUSE_AUTO. Errors: ARGUMENT. */
+sluice_status slc_engine_fuse_bytes(const char *fuse, uint64_t *bytes);
+/* Of the job as it is, a unit for each layer: last[l] is the last layer whose own trainable parameters lie in layer l's
+ * unit, l itself where it begins no group. `alone` of each unit. Collective, equal on all ranks: rank 0 decides.
+ * Errors: MEMORY; the planner's. */
+sluice_status slc_engine_fuse_layers(sluice_runtime *rt, uint32_t *last);
 
 /* The part of block `block` that `rank` owns, in elements of the unit; for dp values everything is owned. */
 typedef struct {

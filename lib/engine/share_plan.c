@@ -29,21 +29,33 @@ static uint8_t recompute_choice(const sluice_runtime *rt, const sluice_layer *la
     return strcmp(rt->recompute, "all") ? 2 : 1;
 }
 
-/* With the layers' own strategies. */
-static sluice_status plan(sluice_runtime *rt, slc_plan_request request, slc_plan_answer *answer)
+sluice_status slc_engine_add_choices(const sluice_runtime *rt, slc_plan_request *request)
 {
     uint32_t units = rt->job.unit_count, layers = rt->job.layer_count;
     slc_strategy *forced = malloc((units + 1) * sizeof *forced);
     uint8_t *recompute = calloc((size_t)layers + 1, sizeof *recompute);
-    sluice_status status = SLUICE_OK;
-    if (!forced || !recompute) status = slc_error(SLUICE_ERR_MEMORY, "plan");
-    for (uint32_t u = 0; !status && u < units; u++) forced[u] = rt->layers[rt->job.units[u].uses[0].layer]->forced;
-    for (uint32_t l = 0; !status && l < layers; l++) recompute[l] = recompute_choice(rt, rt->layers[l]);
-    request.forced = forced;
-    request.recompute = recompute;
-    if (!status) status = rt->planner(&rt->job, &request, answer);
-    free(forced);
-    free(recompute);
+    request->forced = forced;
+    request->recompute = recompute;
+    if (!forced || !recompute) return slc_error(SLUICE_ERR_MEMORY, "plan");
+    for (uint32_t u = 0; u < units; u++) forced[u] = rt->layers[rt->job.units[u].uses[0].layer]->forced;
+    for (uint32_t l = 0; l < layers; l++) recompute[l] = recompute_choice(rt, rt->layers[l]);
+    return SLUICE_OK;
+}
+
+void slc_engine_free_choices(slc_plan_request *request)
+{
+    free((void *)request->forced);
+    free((void *)request->recompute);
+    request->forced = NULL;
+    request->recompute = NULL;
+}
+
+/* With the layers' own strategies. */
+static sluice_status plan(sluice_runtime *rt, slc_plan_request request, slc_plan_answer *answer)
+{
+    sluice_status status = slc_engine_add_choices(rt, &request);
+    if (!status) status = rt->planner.plan(&rt->job, &request, answer);
+    slc_engine_free_choices(&request);
     return status;
 }
 

@@ -66,7 +66,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *o
                              .learning_rate = options->learning_rate,
                              .scale = (float)scale,
                              .factor = 1,
-                             .bad_unit = SLC_NONE};
+                             .bad_param = SLC_NONE};
     rt->step_started_ns = slc_clock_ns();
     rt->bytes_before = slc_comm_bytes_sent(rt->comm);
     status = slc_pass_begin(rt, pass);
@@ -295,16 +295,18 @@ static sluice_status name_non_finite(sluice_runtime *rt, const slc_step_state *s
 {
     uint32_t *bad = calloc((size_t)rt->size, sizeof *bad);
     if (!bad) return slc_error(SLUICE_ERR_MEMORY, "no memory to report a non-finite gradient");
-    sluice_status status = sluice_world_all_gather(rt->world, &step->bad_unit, sizeof *bad, bad);
+    sluice_status status = sluice_world_all_gather(rt->world, &step->bad_param, sizeof *bad, bad);
     uint32_t first = SLC_NONE;
     for (int r = 0; r < rt->size; r++)
         if (bad[r] < first) first = bad[r];
     free(bad);
     if (status) return status;
+    const sluice_param *param = first == SLC_NONE ? NULL : rt->params[first];
+    const char *name = !param ? "?" : param->tied ? param->name : rt->layers[param->layer]->name;
     return slc_error(SLUICE_ERR_NON_FINITE,
                      "step %llu: the reduced gradient of layer \"%s\" holds NaN or infinity; lower the learning rate, "
                      "clip, or skip such steps (nan = skip)",
-                     (unsigned long long)step->step, first == SLC_NONE ? "?" : rt->job.units[first].name);
+                     (unsigned long long)step->step, name);
 }
 
 static sluice_status check_finite(sluice_runtime *rt, const slc_step_state *step)

@@ -1,8 +1,10 @@
-/* From registration to a job: parameters of a layer lie in one unit (frozen ones in a second), a tied parameter is a
- * unit of its own. Each starts at a multiple of 16 elements; a unit is padded to a multiple of 16 * N. */
+/* From registration to a job: parameters of a layer lie in one unit (frozen ones in a second), those of small
+ * neighbouring layers may lie in one together; a tied parameter is a unit of its own. Each starts at a multiple of 16
+ * elements; a unit is padded to a multiple of 16 * N. */
 #include "lib/engine/runtime.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/fused_job.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,78 +32,147 @@ slc_part slc_part_of_param(const slc_part *part, const sluice_param *param)
     return (slc_part){first, end - first, part->shard_first + (first - part->first)};
 }
 
-/* Does `param` belong to the unit that is being made of (layer, frozen, tied)? */
-static bool belongs(const sluice_param *param, uint32_t layer, bool frozen, const sluice_param *tied)
+/* What a unit is made of: own parameters of layers first to last, trainable or frozen ones; or a tied parameter. */
+typedef struct {
+    uint32_t first, last;
+    bool frozen;
+    const sluice_param *tied;
+} origin;
+
+static bool belongs(const sluice_param *param, const origin *from)
 {
-    return tied ? param == tied : param->layer == layer && param->frozen == frozen && !param->tied;
+    if (from->tied) return param == from->tied;
+    return param->layer >= from->first && param->layer <= from->last && param->frozen == from->frozen && !param->tied;
 }
 
-static char *unit_name(const sluice_runtime *rt, uint32_t layer, bool frozen, const sluice_param *tied)
+static char *unit_name(const sluice_runtime *rt, const origin *from)
 {
-    if (tied) return strdup(tied->name);
-    size_t bytes = strlen(rt->layers[layer]->name) + 8;
+    const char *layer = rt->layers[from->first]->name;
+    if (from->tied) return strdup(from->tied->name);
+    if (from->last > from->first) return slc_fused_name(layer, rt->layers[from->last]->name);
+    size_t bytes = strlen(layer) + 8;
     char *name = malloc(bytes);
-    if (name) snprintf(name, bytes, "%s%s", rt->layers[layer]->name, frozen ? ".frozen" : "");
+    if (name) snprintf(name, bytes, "%s%s", layer, from->frozen ? ".frozen" : "");
     return name;
 }
 
-static sluice_status add_uses(sluice_runtime *rt, slc_unit *unit, uint32_t layer, bool backward_value,
-                              const sluice_param *tied)
+static bool read_in_backward(const sluice_runtime *rt, const origin *from, uint32_t layer)
+{
+    bool needed = rt->layers[layer]->can_recompute;
+    for (uint32_t i = 0; i < rt->param_count; i++)
+        if (rt->params[i]->layer == layer && belongs(rt->params[i], from)) needed |= !rt->params[i]->no_backward_value;
+    return needed;
+}
+
+static sluice_status add_uses(sluice_runtime *rt, slc_unit *unit, const origin *from)
 {
     unit->uses = calloc(rt->layer_count, sizeof *unit->uses);
     if (!unit->uses) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", unit->name);
-    unit->uses[unit->use_count++] = (slc_use){layer, backward_value || rt->layers[layer]->can_recompute};
-    for (uint32_t l = layer + 1; tied && l < rt->layer_count; l++)
+    for (uint32_t l = from->first; l <= from->last; l++)
+        unit->uses[unit->use_count++] = (slc_use){l, read_in_backward(rt, from, l)};
+    for (uint32_t l = from->first + 1; from->tied && l < rt->layer_count; l++)
         for (uint32_t i = 0; i < rt->layers[l]->use_count; i++)
-            if (rt->layers[l]->uses[i] == tied) unit->uses[unit->use_count++] = (slc_use){l, true};
+            if (rt->layers[l]->uses[i] == from->tied) unit->uses[unit->use_count++] = (slc_use){l, true};
+    unit->fused = from->last > from->first;
+    if (unit->fused) slc_fused_uses_close(unit);
     return SLUICE_OK;
 }
 
 /* Makes one unit if any parameter belongs to it. */
-static sluice_status make_unit(sluice_runtime *rt, uint32_t layer, bool frozen, sluice_param *tied)
+static sluice_status make_unit(sluice_runtime *rt, const origin *from)
 {
     uint32_t number = rt->job.unit_count, count = 0;
     uint64_t elements = 0, grain = (uint64_t)SLC_GRAIN * (uint64_t)rt->size;
-    bool backward_value = false;
-    for (uint32_t i = 0; i < rt->param_count; i++) count += belongs(rt->params[i], layer, frozen, tied);
+    for (uint32_t i = 0; i < rt->param_count; i++) count += belongs(rt->params[i], from);
     if (!count) return SLUICE_OK;
 
     slc_unit *unit = &rt->job.units[number];
     slc_unit_state *state = &rt->units[number];
     rt->job.unit_count++;
-    unit->name = unit_name(rt, layer, frozen, tied);
+    unit->name = unit_name(rt, from);
     state->params = calloc(count, sizeof(sluice_param *));
-    if (!unit->name || !state->params) return slc_error(SLUICE_ERR_MEMORY, "unit of layer %u", layer);
+    if (!unit->name || !state->params) return slc_error(SLUICE_ERR_MEMORY, "unit of layer %u", from->first);
     for (uint32_t i = 0; i < rt->param_count; i++) {
         sluice_param *param = rt->params[i];
-        if (!belongs(param, layer, frozen, tied)) continue;
+        if (!belongs(param, from)) continue;
         param->unit = number;
         param->first = elements;
         elements = round_up(elements + param->count, SLC_GRAIN);
-        backward_value = backward_value || !param->no_backward_value;
         state->params[state->param_count++] = param;
     }
     unit->elements = round_up(elements, grain);
     uint64_t block = rt->config.block_bytes / 4 / grain * grain;
     unit->block_elements = block ? block : grain;
-    unit->trainable = !(tied ? tied->frozen : frozen);
-    unit->dtype = rt->layers[layer]->precision;
-    return add_uses(rt, unit, layer, backward_value, tied);
+    unit->trainable = !(from->tied ? from->tied->frozen : from->frozen);
+    unit->dtype = rt->layers[from->first]->precision;
+    return add_uses(rt, unit, from);
 }
 
-static sluice_status make_units(sluice_runtime *rt)
+/* `last`: of each layer that begins a group, the last of it. */
+static sluice_status make_units(sluice_runtime *rt, const uint32_t *last)
 {
-    uint32_t most = rt->param_count + 2 * rt->layer_count;
+    uint32_t most = rt->param_count + 2 * rt->layer_count, end = 0;
     rt->job.units = calloc(most, sizeof *rt->job.units);
     rt->units = calloc(most, sizeof *rt->units);
     if (!rt->job.units || !rt->units) return slc_error(SLUICE_ERR_MEMORY, "units");
     sluice_status status = SLUICE_OK;
     for (uint32_t l = 0; !status && l < rt->layer_count; l++) {
-        status = make_unit(rt, l, false, NULL);
-        if (!status) status = make_unit(rt, l, true, NULL);
+        if (l >= end) status = make_unit(rt, &(origin){.first = l, .last = last[l]});
+        if (l >= end) end = last[l] + 1;
+        if (!status) status = make_unit(rt, &(origin){.first = l, .last = l, .frozen = true});
         for (uint32_t i = 0; !status && i < rt->param_count; i++)
-            if (rt->params[i]->layer == l && rt->params[i]->tied) status = make_unit(rt, l, false, rt->params[i]);
+            if (rt->params[i]->layer == l && rt->params[i]->tied)
+                status = make_unit(rt, &(origin){.first = l, .last = l, .tied = rt->params[i]});
     }
+    return status;
+}
+
+static void destroy_units(sluice_runtime *rt)
+{
+    for (uint32_t u = 0; u < rt->job.unit_count; u++) {
+        free((char *)rt->job.units[u].name);
+        free(rt->job.units[u].uses);
+        free(rt->units[u].params);
+        free(rt->units[u].gathered);
+    }
+    free(rt->job.units);
+    free(rt->units);
+    rt->job.units = NULL;
+    rt->units = NULL;
+    rt->job.unit_count = 0;
+}
+
+/* What follows from the units. */
+static void set_wire_and_scratch(sluice_runtime *rt)
+{
+    slc_job *job = &rt->job;
+    uint64_t largest = 8 * slc_agreement_words(job);
+    for (uint32_t u = 0; u < job->unit_count; u++) /* where all is fp32 it says nothing: the job is the same */
+        if (job->units[u].dtype != SLUICE_FP32) job->wire = rt->config.wire;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        uint64_t block = sluice_dtype_bytes(slc_gradient_dtype(job, &job->units[u])) * job->units[u].block_elements;
+        if (block > largest) largest = block;
+    }
+    job->scratch_bytes = slc_comm_scratch_bytes(rt->comm, largest);
+}
+
+/* A unit for each layer first: what fusing them brings is asked about these. */
+static sluice_status make_and_fuse_units(sluice_runtime *rt)
+{
+    uint32_t *last = calloc(rt->layer_count, sizeof *last);
+    if (!last) return slc_error(SLUICE_ERR_MEMORY, "layers");
+    bool any = false;
+    for (uint32_t l = 0; l < rt->layer_count; l++) last[l] = l;
+    sluice_status status = make_units(rt, last);
+    if (!status) set_wire_and_scratch(rt);
+    if (!status && rt->fuse_bytes && rt->planner.fuse) status = slc_engine_fuse_layers(rt, last);
+    for (uint32_t l = 0; l < rt->layer_count; l++) any |= last[l] > l;
+    if (!status && any) {
+        destroy_units(rt);
+        status = make_units(rt, last);
+        if (!status) set_wire_and_scratch(rt);
+    }
+    free(last);
     return status;
 }
 
@@ -186,33 +257,16 @@ sluice_status slc_engine_make_job(sluice_runtime *rt)
         can_recompute[l] = rt->layers[l]->can_recompute;
     }
 
-    status = make_units(rt);
-    if (!status) status = list_units_of_layers(rt);
-    if (!status) status = make_lives(rt);
-    if (status) return status;
-    uint64_t largest = 8 * slc_agreement_words(job);
-    for (uint32_t u = 0; u < job->unit_count; u++) /* where all is fp32 it says nothing: the job is the same */
-        if (job->units[u].dtype != SLUICE_FP32) job->wire = rt->config.wire;
-    for (uint32_t u = 0; u < job->unit_count; u++) {
-        uint64_t block = sluice_dtype_bytes(slc_gradient_dtype(job, &job->units[u])) * job->units[u].block_elements;
-        if (block > largest) largest = block;
-    }
-    job->scratch_bytes = slc_comm_scratch_bytes(rt->comm, largest);
-    return SLUICE_OK;
+    status = make_lives(rt);
+    if (!status) status = make_and_fuse_units(rt);
+    return status ? status : list_units_of_layers(rt);
 }
 
 void slc_engine_destroy_job(sluice_runtime *rt)
 {
-    for (uint32_t u = 0; u < rt->job.unit_count; u++) {
-        free((char *)rt->job.units[u].name);
-        free(rt->job.units[u].uses);
-        free(rt->units[u].params);
-        free(rt->units[u].gathered);
-    }
+    destroy_units(rt);
     free(rt->job.layers);
     free((bool *)rt->job.can_recompute);
-    free(rt->job.units);
-    free(rt->units);
     free(rt->job.activations);
     free(rt->job.workspaces);
     free(rt->regions);

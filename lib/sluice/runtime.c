@@ -6,5 +6,5 @@
 sluice_status sluice_runtime_create(sluice_world *world, const sluice_config *config, sluice_runtime **out)
 {
     slc_settings_warn_unknown(slc_all_settings, slc_all_settings_count);
-    return slc_engine_create(world, config, slc_plan_for_budget, out);
+    return slc_engine_create(world, config, (slc_planner){slc_plan_for_budget, slc_fuse_units}, out);
 }

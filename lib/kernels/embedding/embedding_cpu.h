@@ -11,7 +11,6 @@ typedef struct {
     const int32_t *tokens, *types;
     slc_embedding_tables tables;
     void *out;
-    bool stream; /* slc_host_streams */
 } slc_embedding_forward_args;
 
 /* Adds rows of dout to rows of one table. */
