@@ -148,8 +148,8 @@ static sluice_status check_cases(slc_bench_options *o)
 
 static sluice_status check_mode(const slc_bench_options *o)
 {
-    if (o->training.save || o->training.resume)
-        return slc_error(SLUICE_ERR_ARGUMENT, "--save, --resume: only sluice train has checkpoints");
+    sluice_status status = slc_training_options_keep_nothing(&o->training);
+    if (status) return status;
     if (!o->tradeoff && o->profile)
         return slc_error(SLUICE_ERR_ARGUMENT, "--profile: only --tradeoff works from a profile");
     if (!o->tradeoff) return SLUICE_OK;

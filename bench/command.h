@@ -11,6 +11,7 @@ typedef struct {
 
 extern const sluice_command slc_command_bench; /* only with a model */
 extern const sluice_command slc_command_check;
+extern const sluice_command slc_command_gemm; /* only with oneDNN */
 extern const sluice_command slc_command_info;
 extern const sluice_command slc_command_kernels;
 extern const sluice_command slc_command_overhead;

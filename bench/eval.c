@@ -180,9 +180,8 @@ static sluice_status run_evaluation(evaluation *e)
 static const struct argp_option option_rows[] = {
     {"weights", 'w', "PATH", 0, "A folder with config.json and model.safetensors, or an llm.c checkpoint of GPT-2", 1},
     {"inputs", 'i', "FILE", 0,
-     "Safetensors with input_ids, attention_mask, token_type_ids, or pixel_values, bool_masked_pos; and labels, for "
-     "the "
-     "loss",
+     "Safetensors with input_ids, attention_mask, token_type_ids (bert), or pixel_values, bool_masked_pos (beit); and "
+     "labels, for the loss",
      1},
     {"logits", 'l', "FILE", 0, "Write \"logits\" as safetensors", 1},
     {"gradients", 'g', "FILE", 0, "Write the loss's gradient of every parameter, under its name", 1},

@@ -203,7 +203,7 @@ static sluice_status put_row(FILE *table, json_t *rows, const slc_kernel_row *ro
                              const paces *p)
 {
     const char *type = sluice_dtype_name(c->dtype);
-    fprintf(table, "  %-28s %5s %10.0f %10.1f %9.2f %9.2f %8.3f %8.3f\n", row->name, type, row->bytes[c->dtype],
+    fprintf(table, "  %-28s %5s %10.5g %10.1f %9.2f %9.2f %8.3f %8.3f\n", row->name, type, row->bytes[c->dtype],
             p->time_s * 1e6, p->bytes_per_s * 1e-9, p->copy_bytes_per_s * 1e-9, p->of_copy, p->best_of_copy);
     fflush(table);
     json_t *item =

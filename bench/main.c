@@ -5,12 +5,15 @@
 #include <string.h>
 
 static const sluice_command *const commands[] = {
-    &slc_command_run,
 #ifdef SLUICE_HAVE_DNNL
-    &slc_command_train,   &slc_command_eval,  &slc_command_bench,
+    &slc_command_train, &slc_command_eval,     &slc_command_bench,
 #endif
-    &slc_command_profile, &slc_command_sim,   &slc_command_check,    &slc_command_trace,   &slc_command_perf,
-    &slc_command_plan,    &slc_command_study, &slc_command_overhead, &slc_command_kernels, &slc_command_info,
+    &slc_command_run,   &slc_command_info,     &slc_command_profile, &slc_command_plan,
+    &slc_command_sim,   &slc_command_check,    &slc_command_trace,   &slc_command_study,
+    &slc_command_perf,  &slc_command_overhead, &slc_command_kernels,
+#ifdef SLUICE_HAVE_DNNL
+    &slc_command_gemm,
+#endif
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };

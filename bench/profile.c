@@ -31,11 +31,11 @@ typedef struct {
 } profile_options;
 
 static const struct argp_option rows[] = {
-    {"output", KEY_OUTPUT, "FILE", 0, "Where to write it (default profile.json)", -2},
-    {"made", KEY_MADE, "MODEL", 0, "Do not measure: make it for this model, as gpt3-175b (a wrong name lists all)", -1},
-    {"cluster", KEY_CLUSTER, "NAME", 0, "With --made: the machines, as 64xA100-200gbit (a wrong name lists all)", -1},
-    {"world", KEY_WORLD, "N", 0, "With --made: ranks (default: the cluster's)", -1},
-    {"efficiency", KEY_EFFICIENCY, "X", 0, "With --made: the part of the peak FLOP/s that is reached", -1},
+    {"output", KEY_OUTPUT, "FILE", 0, "Where to write it (default profile.json)", 0},
+    {"made", KEY_MADE, "MODEL", 0, "Do not measure: make it for this model, as gpt3-175b (a wrong name lists all)", 0},
+    {"cluster", KEY_CLUSTER, "NAME", 0, "With --made: the machines, as 64xA100-200gbit (a wrong name lists all)", 0},
+    {"world", KEY_WORLD, "N", 0, "With --made: ranks (default: the cluster's)", 0},
+    {"efficiency", KEY_EFFICIENCY, "X", 0, "With --made: the part of the peak FLOP/s that is reached", 0},
     {0},
 };
 
@@ -140,7 +140,7 @@ static int run(int argc, char **argv)
 {
     profile_options options = {.path = "profile.json"};
 #ifdef SLUICE_HAVE_DNNL
-    const struct argp_child children[] = {{slc_training_argp(), 0, "Measuring trains a few steps:", 0}, {0}};
+    const struct argp_child children[] = {{slc_training_argp(), 0, NULL, 0}, {0}};
 #else
     const struct argp_child children[] = {{0}};
     options.training.batch = 4;

@@ -203,9 +203,10 @@ static int run(int argc, char **argv)
             "  sluice train -n 2 --size mini --strategy fsdp --budget 60% --steps 200\n"
             "  sluice train -n 2 --throttle 1gbit,50us --json out.json --csv out.csv\n"
             "  sluice train -n 2 --steps 20 --trace run.json\n"
-            "  sluice train --model vit --batch 32 --steps 500\n"
+            "  sluice train --model vit --batch 32 --warmup 50 --steps 400\n"
             "  sluice train --weights gpt2/ --precision bf16 --data book.txt\n"
-            "  sluice train --save run/ --save-every 50 --steps 200, then --resume run/ --save run/ --steps 400\n"
+            "  sluice train --steps 200 --save run/ --save-every 50\n"
+            "  sluice train --steps 400 --save run/ --resume run/\n"
             "  sluice run -n 4 -- sluice train --data book.txt --batch 8 --micro-batches 2\n\n"
             "Ctrl-C stops all ranks after the step and writes what there is, with --save a checkpoint too (exit code "
             "130); a second one gives up the step.",

@@ -2,6 +2,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/engine/settings.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -133,7 +134,9 @@ static sluice_status check_folder(const slc_training_options *o, uint64_t step)
         return slc_error(SLUICE_ERR_IO, "--save: cannot make the folder %s: %s", o->save, strerror(errno));
     if (access(o->save, W_OK | X_OK))
         return slc_error(SLUICE_ERR_IO, "--save: cannot write to %s: %s", o->save, strerror(errno));
-    sluice_status status = sluice_checkpoint_latest(o->save, &found, &latest);
+    unsigned keep; /* that the setting is none would be said when the first is whole */
+    sluice_status status = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &keep);
+    if (!status) status = sluice_checkpoint_latest(o->save, &found, &latest);
     if (status) return slc_error_context(status, "--save");
     if (found && (!o->resume || latest > step))
         return slc_error(SLUICE_ERR_ARGUMENT,

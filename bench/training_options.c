@@ -1,6 +1,7 @@
 /* The training options as one table: the parser, the defaults and the help are made from its rows. */
 #include "bench/training_options.h"
 
+#include "lib/base/fnv.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { TEXT, COUNT, REAL, PATHS, MISSING } option_type;
+typedef enum { TEXT, COUNT, REAL, PATHS, MISSING, HEADING } option_type; /* a heading has a doc alone */
 
 typedef struct {
     const char *name, *argument;
@@ -24,9 +25,12 @@ typedef struct {
 static const double MOST = 4294967295.0;
 
 enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough for small images */
-enum { FIRST_KEY = 1000, KEY_RANKS = 'n' };
+enum { FIRST_KEY = 1000, KEY_RANKS = 'n', GROUP_RANKS = 3 };
+
+enum { ROW_MODEL = 1, ROW_SIZE }; /* behind the first heading */
 
 static const option_row rows[] = {
+    {.type = HEADING, .doc = "What is trained:"},
     {"model", "NAME", TEXT, FIELD(model), "gpt2", 0, 0, "Model: gpt2, bert, vit, beit"},
     {"size", "NAME", TEXT, FIELD(size), "nano", 0, 0,
      "Size: nano, mini; gpt2: small (124M), medium, large, xl; bert, vit, beit: base, large; vit: tiny, small"},
@@ -36,54 +40,57 @@ static const option_row rows[] = {
     {"weights", "PATH", TEXT, FIELD(weights), NULL, 0, 0,
      "Begin with these weights, and with the model that they are of: a folder with Hugging Face's config.json and "
      "model.safetensors, or an llm.c checkpoint; none: first values"},
-    {"save-weights", "DIR", TEXT, FIELD(save_weights), NULL, 0, 0,
-     "At the end write config.json and model.safetensors as Hugging Face has them into this folder"},
     {"data", "PATH", PATHS, FIELD(data), "", 0, 0,
      "What to train on: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with commas; "
      "none: the system's licences, or scikit-learn's handwritten digits"},
+    {.type = HEADING, .doc = "How it is trained:"},
     {"batch", "N", COUNT, FIELD(batch), "4", 1, MOST, "Sequences (images) a rank and micro-batch"},
     {"context", "N", COUNT, FIELD(context), "0", 0, MOST, "Tokens a sequence; 0: the model's, at most 256"},
     {"micro-batches", "N", COUNT, FIELD(micro_batches), "1", 1, 65536, "Micro-batches a step"},
     {"steps", "N", COUNT, FIELD(steps), "100", 1, MOST, "Steps"},
-    {"seed", "N", COUNT, FIELD(seed), "1", 0, MOST, "Of the first values and of the choice of text"},
-    {"threads", "N", COUNT, FIELD(threads), "1", 1, 1024, "Compute threads a rank"},
-    {"device", "NAME", TEXT, FIELD(device), "cpu", 0, 0, "Device: cpu"},
-    {"precision", "NAME", TEXT, FIELD(precision), "fp32", 0, 0,
-     "Of values, gradients and activations: fp32, or bf16 with an fp32 master copy"},
-    {"layer-precision", "LIST", TEXT, FIELD(layer_precision), NULL, 0, 0, "Layers that differ, as head=fp32,h.0=fp32"},
-    {"wire", "NAME", TEXT, FIELD(wire), "bf16", 0, 0,
-     "Of bf16 layers' gradients, in memory and between ranks: bf16, fp32"},
+    {"seed", "N", COUNT, FIELD(seed), "1", 0, MOST, "Of the first values, of the choice of data and of dropout"},
     {"optimizer", "NAME", TEXT, FIELD(optimizer), "adamw", 0, 0, "Optimizer: adamw or lamb"},
     {"lr", "X", REAL, FIELD(learning_rate), "0.001", 0, 1e6, "Learning rate"},
     {"warmup", "N", COUNT, FIELD(warmup), "0", 0, MOST, "Steps over which the learning rate grows from 0"},
     {"clip", "X", REAL, FIELD(clip), "0", 0, 1e30, "Clip the gradient's global norm; 0: do not"},
     {"dropout", "X", REAL, FIELD(dropout), "0", 0, 0.99,
-     "Share of embeddings, attention probabilities and branches that a step leaves out"},
+     "Share of embeddings, attention probabilities and branches that a step leaves out; 0: none"},
     {"nan", "WHAT", TEXT, FIELD(nan), "stop", 0, 0, "A gradient that is not finite: stop, or skip the step"},
     {"accumulate", "WHEN", TEXT, FIELD(accumulate), "last", 0, 0,
      "Reduce gradients after the last micro-batch, or after each"},
+    {"precision", "NAME", TEXT, FIELD(precision), "fp32", 0, 0,
+     "Of values, gradients and activations: fp32, or bf16 with an fp32 master copy"},
+    {"layer-precision", "LIST", TEXT, FIELD(layer_precision), NULL, 0, 0, "Layers that differ, as head=fp32,h.0=fp32"},
+    {"wire", "NAME", TEXT, FIELD(wire), "bf16", 0, 0,
+     "Of bf16 layers' gradients, in memory and between ranks: bf16, fp32"},
+    {.type = HEADING, .doc = "Memory, communication, ranks:"},
     {"strategy", "NAME", TEXT, FIELD(strategy), "auto", 0, 0,
      "What is sharded: auto (with ilp: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or a JSON file"},
     {"schedule", "NAME", TEXT, FIELD(schedule), "ilp", 0, 0,
      "Order of communication: serial, one_ahead, bucketed, priority, greedy, random, ilp; priority, greedy and ilp "
-     "begin with serial, measure, and plan again behind the third step"},
+     "begin with serial, measure, and plan again after the third step"},
     {"recompute", "WHICH", TEXT, FIELD(recompute), "auto", 0, 0,
      "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses"},
-    {"block", "BYTES", TEXT, FIELD(block), "1MiB", 0, 0, "Base block of communication; fixes who owns what"},
     {"budget", "SIZE", TEXT, FIELD(budget), "", 0, 0,
      "Memory a rank may use, as 900MiB, or 60% of what dp needs; none: what the plan needs"},
+    {"block", "BYTES", TEXT, FIELD(block), "1MiB", 0, 0, "Base block of communication; fixes who owns what"},
+    {"threads", "N", COUNT, FIELD(threads), "1", 1, 1024, "Compute threads a rank"},
+    {"device", "NAME", TEXT, FIELD(device), "cpu", 0, 0, "Device: cpu"},
     {"throttle", "RATE", TEXT, FIELD(throttle), "", 0, 0, "Slow the network down, as 1gbit,50us"},
     {"timeout", "S", REAL, FIELD(timeout_s), "0", 0, 1e9,
      "A rank that stalls this long is an error; 0: as settings say"},
+    {.type = HEADING, .doc = "What is evaluated, kept and written:"},
     {"eval-every", "N", COUNT, FIELD(eval_every), "0", 0, MOST, "Evaluate every N steps; 0: only at the end"},
     {"eval-batches", "N", COUNT, FIELD(eval_batches), "4", 0, 65536,
-     "Micro-batches of held-out text an evaluation takes; 0: never evaluate"},
+     "Micro-batches of held-out data an evaluation takes; 0: never evaluate"},
     {"save", "DIR", TEXT, FIELD(save), NULL, 0, 0,
      "Save checkpoints to this folder: at the end, when Ctrl-C stops the run, and as --save-every says; the last two "
      "stay"},
     {"save-every", "N", COUNT, FIELD(save_every), "0", 0, MOST, "Save every N steps too; 0: not in between"},
     {"resume", "DIR", TEXT, FIELD(resume), NULL, 0, 0,
      "Go on from the latest checkpoint in this folder; --steps counts from the very beginning"},
+    {"save-weights", "DIR", TEXT, FIELD(save_weights), NULL, 0, 0,
+     "At the end write config.json and model.safetensors as Hugging Face has them into this folder"},
     {"trace", "FILE", TEXT, FIELD(trace), NULL, 0, 0,
      "Record, and write the last steps' timeline of all ranks for Perfetto; '-': standard output"},
     {"json", "FILE", TEXT, FIELD(json), NULL, 0, 0, "Write the results as JSON; '-': standard output"},
@@ -102,7 +109,7 @@ static sluice_status parse_number(const option_row *row, const char *text, doubl
     double value = strtod(text, &end);
     bool whole = row->type != COUNT || value == floor(value);
     if (end == text || *end || errno || !whole || !(value >= row->least && value <= row->most))
-        return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: give a %s from %g to %g", row->name, text,
+        return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: give a %s from %.10g to %.10g", row->name, text,
                          row->type == COUNT ? "whole number" : "number", row->least, row->most);
     *out = value;
     return SLUICE_OK;
@@ -138,6 +145,7 @@ static sluice_status set_option(slc_training_options *options, const option_row 
         status = parse_number(row, text, &number);
         if (!status) memcpy(field, &(uint64_t){(uint64_t)number}, sizeof(uint64_t));
         break;
+    case HEADING: break;
     case MISSING:
         if (row->fallback && !strcmp(text, row->fallback)) return SLUICE_OK; /* what is done anyway */
         return slc_error(SLUICE_ERR_UNSUPPORTED, "--%s %s: not built in this version", row->name, text);
@@ -179,16 +187,18 @@ static struct argp_option argp_rows[ROWS + 2];
 
 static void make_argp_rows(void)
 {
+    int group = 0;
     for (int i = 0; i < ROWS; i++) {
+        bool heading = rows[i].type == HEADING;
         argp_rows[i] = (struct argp_option){.name = rows[i].name,
-                                            .key = FIRST_KEY + i,
+                                            .key = heading ? 0 : FIRST_KEY + i,
                                             .arg = rows[i].argument,
                                             .flags = rows[i].type == MISSING ? OPTION_HIDDEN : 0,
                                             .doc = rows[i].doc,
-                                            .group = 1};
+                                            .group = group += heading};
     }
     argp_rows[ROWS] = (struct argp_option){
-        .name = "ranks", .key = KEY_RANKS, .arg = "N", .doc = "Start N ranks on this machine", .group = 1};
+        .name = "ranks", .key = KEY_RANKS, .arg = "N", .doc = "Start N ranks on this machine", .group = GROUP_RANKS};
 }
 
 static char *help_filter(int key, const char *text, void *input)
@@ -234,6 +244,21 @@ static sluice_status check_strategy(const char *name)
     return SLUICE_OK; /* the rest the runtime knows best: it may be a file */
 }
 
+/* What the user typed is not the table's own text, so its address tells. The options may be checked twice: then the
+ * size is the path. */
+static sluice_status check_weights(const slc_training_options *o, const char *family)
+{
+    bool named = o->model != rows[ROW_MODEL].fallback, sized = o->size != rows[ROW_SIZE].fallback;
+    if (!o->weights) return SLUICE_OK;
+    if (named && strcmp(o->model, family))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--model %s: %s holds a model of the family %s", o->model, o->weights,
+                         family);
+    if (sized && strcmp(o->size, o->weights))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--size %s: the size is that of --weights %s; leave --size out", o->size,
+                         o->weights);
+    return SLUICE_OK;
+}
+
 sluice_status slc_training_options_check(slc_training_options *o)
 {
     sluice_model_config model;
@@ -252,10 +277,57 @@ sluice_status slc_training_options_check(slc_training_options *o)
         status = check_name("schedule", o->schedule, ",serial,one_ahead,bucketed,priority,greedy,random,ilp,", ",");
     if (!status) status = check_name("recompute", o->recompute, ",auto,none,all,", ",");
     if (!status) status = check_strategy(o->strategy);
+    if (!status && o->save_every && !o->save)
+        status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save");
     if (!status) status = slc_training_model(o, &model, &length);
+    if (!status) status = check_weights(o, sluice_model_family_name((uint32_t)model.family));
     if (!status) o->model = sluice_model_family_name((uint32_t)model.family);
+    if (!status) o->head = model.head == SLUICE_HEAD_CLASSES ? "classes" : "tokens";
     if (!status && o->weights) o->size = o->weights;
     if (!status) status = slc_training_config(o, &config);
+    return status;
+}
+
+sluice_status slc_training_options_keep_nothing(const slc_training_options *o)
+{
+    if (!o->save && !o->resume && !o->save_weights) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT, "--save, --resume, --save-weights: only sluice train keeps what it trains");
+}
+
+/* ---- Between ranks ---- */
+
+/* What each rank may have its own of: hosts keep files at different places, and a budget is the least of all. */
+static bool rank_has_its_own(const option_row *row)
+{
+    static const char *const own[] = {"size",    "weights", "data",     "budget", "device",
+                                      "timeout", "json",    "throttle", "csv"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!strcmp(row->name, own[i])) return true;
+    return false;
+}
+
+static uint64_t digest(const slc_training_options *o, const option_row *row)
+{
+    const char *field = (const char *)o + row->offset, *text;
+    if (row->type == HEADING || row->type == MISSING || rank_has_its_own(row)) return 0;
+    if (row->type != TEXT) return slc_fnv(SLC_FNV_START, field, 8);
+    memcpy(&text, field, sizeof text);
+    return slc_fnv(SLC_FNV_START, text ? text : "", text ? strlen(text) : 0);
+}
+
+sluice_status slc_training_options_compare(const slc_training_options *o, sluice_world *world)
+{
+    uint64_t mine[ROWS], ranks = (uint64_t)sluice_world_size(world), (*all)[ROWS] = malloc(ranks * sizeof *all);
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "options of %llu ranks", (unsigned long long)ranks);
+    for (int i = 0; i < ROWS; i++) mine[i] = digest(o, &rows[i]);
+    sluice_status status = sluice_world_all_gather(world, mine, sizeof mine, all);
+    for (uint64_t r = 1; !status && r < ranks; r++)
+        for (int i = 0; !status && i < ROWS; i++)
+            if (all[r][i] != all[0][i])
+                status =
+                    slc_error(SLUICE_ERR_MISMATCH, "rank %llu has another --%s than rank 0; give all ranks the same",
+                              (unsigned long long)r, rows[i].name);
+    free(all);
     return status;
 }
 

@@ -42,8 +42,16 @@ const struct argp *slc_training_argp(void);
 void slc_training_options_init(slc_training_options *options);
 
 /* What can be known without a runtime: names that this version lacks, sizes that are none, a context that is too long.
- * With weights, model and size become theirs. Errors: ARGUMENT, UNSUPPORTED, and those of reading weights. */
+ * With weights, model and size become theirs; a head that is left open is named. Errors: ARGUMENT, UNSUPPORTED, and
+ * those of reading weights. */
 sluice_status slc_training_options_check(slc_training_options *options);
+
+/* For commands that train only to measure: keeping what was trained is refused (ARGUMENT). */
+sluice_status slc_training_options_keep_nothing(const slc_training_options *options);
+
+/* Collective, before anything that the options decide: ranks that train with different ones would wait for each other,
+ * or train with two learning rates. Errors: MISMATCH on every rank, naming the option. */
+sluice_status slc_training_options_compare(const slc_training_options *options, sluice_world *world);
 
 /* The model and the runtime that the options describe; they have passed the check. *length: tokens a sequence, 0 for
  * images. What data alone decides (classes) is not known yet. */

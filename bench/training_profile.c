@@ -20,8 +20,11 @@ static sluice_status write_profile(sluice_runtime *rt, void *context)
 {
     const wanted_profile *wanted = context;
     char model[128];
-    snprintf(model, sizeof model, "%s %s, batch %llu, context %llu", wanted->options->model, wanted->options->size,
-             (unsigned long long)wanted->options->batch, (unsigned long long)wanted->options->context);
+    int used = snprintf(model, sizeof model, "%s %s, batch %llu", wanted->options->model, wanted->options->size,
+                        (unsigned long long)wanted->options->batch);
+    if (wanted->options->context && used < (int)sizeof model)
+        snprintf(model + used, sizeof model - (size_t)used, ", context %llu",
+                 (unsigned long long)wanted->options->context);
     return sluice_runtime_profile_write(rt, wanted->path, model);
 }
 
@@ -71,8 +74,8 @@ int slc_training_profile(slc_training_options *options, const char *path, char *
     int exit_code = EXIT_FAILED;
     options->schedule = "serial";
     options->eval_batches = 0;
-    options->save = options->resume = NULL; /* nothing is trained for good */
-    sluice_status status = slc_training_options_check(options);
+    sluice_status status = slc_training_options_keep_nothing(options);
+    if (!status) status = slc_training_options_check(options);
     if (status) {
         fprintf(stderr, "sluice profile: %s\n", sluice_last_error());
         return EXIT_USAGE;

@@ -114,7 +114,8 @@ static sluice_status begin(training *t)
 {
     sluice_model_config model;
     slc_training_result *result = t->result;
-    sluice_status status = slc_training_model(t->options, &model, &t->length);
+    sluice_status status = slc_training_options_compare(t->options, t->world);
+    if (!status) status = slc_training_model(t->options, &model, &t->length);
     if (!status) status = slc_training_data_open(t->options, &model, t->length, &t->data);
     if (!status) status = same_data_everywhere(t);
     if (!status && t->options->save_weights) status = make_folder(t->options->save_weights);

@@ -269,6 +269,32 @@ static void every_world_reads_every_other(void **state)
     remove_all(dir);
 }
 
+static int save_twice(int rank, int size, void *context)
+{
+    (void)rank, (void)size;
+    model m = {.t = context};
+    if (build(&m) || fill(&m, m.t->step + 1)) return 1;
+    RANK_CHECK(!sluice_runtime_step_set(m.rt, m.t->step));
+    RANK_CHECK(!sluice_checkpoint_save(m.rt, m.t->dir, NULL, 0));
+    if (fill(&m, m.t->step)) return 1;
+    RANK_CHECK(!sluice_checkpoint_save(m.rt, m.t->dir, extra_text, sizeof extra_text));
+    return destroy(&m, 0);
+}
+
+static void a_step_saved_again_is_replaced(void **state)
+{
+    (void)state;
+    char dir[64], one[128];
+    make_folder(dir);
+    trial t = {.dir = dir, .seed = 6, .step = 1234567};
+    assert_int_equal(run_ranks(2, save_twice, &t, 60), 0);
+    assert_int_equal(entries(dir), 1);
+    snprintf(one, sizeof one, "%s/step-1234567", dir);
+    t = (trial){.dir = one, .seed = 7, .step = 1234567}; /* by the folder of the one */
+    assert_int_equal(run_ranks(3, load, &t, 60), 0);
+    remove_all(dir);
+}
+
 /* ---- What is refused ---- */
 
 static void other_models_are_refused_by_name(void **state)
@@ -428,11 +454,10 @@ static void kills_lose_no_checkpoint(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_world_reads_every_other),
-        cmocka_unit_test(other_models_are_refused_by_name),
-        cmocka_unit_test(damage_is_refused),
-        cmocka_unit_test(what_cannot_be_written_is_named),
-        cmocka_unit_test(kills_lose_no_checkpoint),
+        cmocka_unit_test(every_world_reads_every_other),    cmocka_unit_test(a_step_saved_again_is_replaced),
+
+        cmocka_unit_test(other_models_are_refused_by_name), cmocka_unit_test(damage_is_refused),
+        cmocka_unit_test(what_cannot_be_written_is_named),  cmocka_unit_test(kills_lose_no_checkpoint),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     if (argc > 2) asked = (uint32_t)strtoul(argv[2], NULL, 10);

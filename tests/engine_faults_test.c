@@ -146,6 +146,7 @@ static int order(int rank, int size, void *context)
 typedef struct {
     const char *strategy;
     sluice_dtype precision;
+    double clip;
 } poisoning;
 
 static int not_finite(int rank, int size, void *context)
@@ -156,6 +157,7 @@ static int not_finite(int rank, int size, void *context)
     sluice_config_init(&config);
     config.strategy = with->strategy;
     config.precision = with->precision;
+    config.clip = with->clip;
     if (make(&p, &config, COUNT)) return 1;
     RANK_CHECK(!sluice_runtime_commit(p.rt));
     RANK_CHECK(!step(&p, rank, -1, 0, 0, NULL));
@@ -176,6 +178,7 @@ static int skipped(int rank, int size, void *context)
     sluice_config_init(&config);
     config.strategy = with->strategy;
     config.precision = with->precision;
+    config.clip = with->clip;
     config.nan = SLUICE_NAN_SKIP;
     if (make(&p, &config, COUNT)) return 1;
     RANK_CHECK(!sluice_runtime_commit(p.rt));
@@ -252,7 +255,7 @@ static void non_finite_gradients_stop_or_skip(void **state)
     const char *strategies[] = {"dp", "oss", "sdp", "fsdp"};
     for (int s = 0; s < 4; s++)
         for (int size = 1; size <= 3; size += 2) {
-            poisoning with = {strategies[s], s % 2 == size / 2 ? SLUICE_BF16 : SLUICE_FP32};
+            poisoning with = {strategies[s], s % 2 == size / 2 ? SLUICE_BF16 : SLUICE_FP32, s / 2 ? 0.5 : 0};
             every_rank_reports(not_finite, size, &with);
             every_rank_reports(skipped, size, &with);
         }

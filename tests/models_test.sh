@@ -79,7 +79,32 @@ saved_weights_load() {
     check 'a truncated file' 1 "$(grep -c model.safetensors "$work/err")"
 }
 
+refuses() { # words of the message, command, OPTION...
+    local words=$1
+    shift
+    timeout 60 "$sluice" "$@" >"$work/out" 2>"$work/err" </dev/null
+    local code=$?
+    check "$* fails" yes "$([ $code -ne 0 ] && [ $code -lt 100 ] && echo yes)"
+    check "$* says why" yes "$(grep -q -- "$words" "$work/err" && echo yes)"
+}
+
+# Nothing that was asked for is passed over in silence.
+options_that_do_not_fit() {
+    train --steps 1 --context 32 --model bert --save-weights "$work/bert"
+    refuses 'a model of the family bert' train --weights "$work/bert" --model "gpt2"
+    refuses 'a model of the family bert' train --weights "$work/bert" --model vit
+    refuses 'leave --size out' train --weights "$work/bert" --size mini
+    refuses 'with --save' train --steps 1 --save-every 5
+    refuses 'only sluice train' bench --steps 2 --save-weights "$work/none"
+    refuses 'only sluice train' profile --save "$work/none" -o "$work/none.json"
+    refuses 'size is the model' train --model vit --context 8
+    refuses 'answers with tokens' train --model gpt2 --head classes
+    refuses 'from 1 to 4294967295' train --batch 0
+    train --steps 1 --context 32 --weights "$work/bert" --model bert
+}
+
 each_model_learns
+options_that_do_not_fit
 strategies_change_no_bit
 saved_weights_load
 exit $failed

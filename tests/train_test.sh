@@ -40,7 +40,8 @@ refusals() {
     refuses 'unknown' --model resnet
     refuses 'classes' --head classes
     refuses 'embed.wte.weight' --precision bf16 --layer-precision head=fp32
-    refuses 'no such layer' --layer-precision h.9=bf16
+    refuses 'where LAYER is embed' --layer-precision h.9=bf16
+    refuses 'where LAYER is embed' --layer-precision head
     refuses 'no such file' --weights "$work/nowhere"
     refuses 'not built in this version' --strategy onebit
     refuses 'unknown' --schedule tomorrow
@@ -133,6 +134,20 @@ stop() {
     check 'metrics are there' yes "$([ "$(wc -l <"$work/stop.csv")" -gt 1 ] && echo yes)"
 }
 
+# Each option of one rank only: an error that names it on all ranks, no rank that waits for another.
+ranks_differ() {
+    local options
+    for options in '--steps 5' '--seed 2' '--lr 0.1' '--warmup 3' '--eval-every 1' "--save $work/one" "--resume $work/one" \
+        "--save-weights $work/one" "--trace $work/one" '--precision bf16' '--dropout 0.1' '--model vit'; do
+        # shellcheck disable=SC2016 # for the ranks' shell
+        timeout 60 "$sluice" run -n 2 -- sh -c '
+            if [ $RANK = 1 ]; then set -- $1; else set -- $2; fi
+            exec "$0" train --steps 3 --eval-batches 1 "$@"' "$sluice" "$options" '' >"$work/out" 2>"$work/err"
+        check "$options of one rank" 1 $?
+        check "$options: who differs" 2 "$(grep -c "rank 1 has another ${options%% *} than rank 0" "$work/err")"
+    done
+}
+
 # A run that plans again with measured times: within its budget, with the same weights as one that does not.
 adaptive() {
     train -n 2 --steps 6 --strategy dp --schedule one_ahead --json "$work/plain.json"
@@ -149,6 +164,7 @@ refusals
 results
 full_disks
 ranks
+ranks_differ
 adaptive
 stop INT 1
 stop TERM 1

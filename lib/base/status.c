@@ -42,7 +42,11 @@ sluice_status slc_error(sluice_status status, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    memcpy(error_line, line, sizeof line);
+    static const char prefix[] = "no memory: ";
+    size_t room = status == SLUICE_ERR_MEMORY && !strstr(line, "memory") ? sizeof prefix - 1 : 0;
+    memcpy(error_line, prefix, room);
+    memcpy(error_line + room, line, LINE_BYTES - room);
+    error_line[LINE_BYTES - 1] = 0;
     return status;
 }
 

@@ -4,7 +4,8 @@
 
 #include <sluice/status.h>
 
-/* Sets this thread's error line and returns `status`: return slc_error(SLUICE_ERR_IO, "%s: %s", path, why). */
+/* Sets this thread's error line and returns `status`: return slc_error(SLUICE_ERR_IO, "%s: %s", path, why). With
+ * SLUICE_ERR_MEMORY the line need only name what there is none for: "no memory: " comes before it. */
 sluice_status slc_error(sluice_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Puts "context: " before this thread's error line; returns `status` unchanged. Does nothing for SLUICE_OK. */

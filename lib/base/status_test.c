@@ -26,6 +26,21 @@ static void the_line_is_set_and_put_in_context(void **state)
     assert_string_equal(sluice_last_error(), "again rank 3: file: gone");
 }
 
+static void no_memory_is_said(void **state)
+{
+    (void)state;
+    assert_int_equal(slc_error(SLUICE_ERR_MEMORY, "%d steps", 7), SLUICE_ERR_MEMORY);
+    assert_string_equal(sluice_last_error(), "no memory: 7 steps");
+    slc_error(SLUICE_ERR_MEMORY, "%s", sluice_last_error());
+    assert_string_equal(sluice_last_error(), "no memory: 7 steps");
+    char text[5000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    slc_error(SLUICE_ERR_MEMORY, "%s", text);
+    assert_memory_equal(sluice_last_error(), "no memory: xxx", 14);
+    assert_true(strlen(sluice_last_error()) < sizeof text - 1);
+}
+
 static void long_lines_lose_their_end(void **state)
 {
     (void)state;
@@ -96,6 +111,7 @@ int main(void)
     unsetenv("SLUICE_LOG_LEVEL");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_line_is_set_and_put_in_context),
+        cmocka_unit_test(no_memory_is_said),
         cmocka_unit_test(long_lines_lose_their_end),
         cmocka_unit_test(each_thread_has_its_own),
         cmocka_unit_test(every_status_has_a_name),

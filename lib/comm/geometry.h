@@ -18,8 +18,10 @@ static inline uint64_t slc_block_length(const slc_op *op, uint64_t block)
     return left < op->block_elements ? left : op->block_elements;
 }
 
+/* What is moved of a part: of a packet (in bytes), less than it takes. */
 static inline uint64_t slc_part_length(const slc_op *op, uint64_t block, int size)
 {
+    if (op->kind == SLC_COMPRESSED_EXCHANGE) return slc_compress_packet_bytes(&op->shape);
     return slc_block_length(op, block) / (uint64_t)size;
 }
 
@@ -27,7 +29,7 @@ static inline uint64_t slc_part_length(const slc_op *op, uint64_t block, int siz
 static inline uint64_t slc_part_begin(const slc_op *op, slc_layout layout, uint64_t block, int rank, int size)
 {
     if (layout == SLC_SHARD) return block * op->block_elements / (uint64_t)size;
-    return block * op->block_elements + (uint64_t)rank * slc_part_length(op, block, size);
+    return block * op->block_elements + (uint64_t)rank * (slc_block_length(op, block) / (uint64_t)size);
 }
 
 /* All elements of the operation's blocks. */

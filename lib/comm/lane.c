@@ -149,6 +149,7 @@ static bool start_next(slc_comm *comm)
     }
     slc_span read = buffer_span(op, op->src, op->dtype, op->src_layout, comm->size);
     slc_span write = buffer_span(op, op->dst, slc_op_result(op), op->dst_layout, comm->size);
+    if (op->kind == SLC_COMPRESSED_EXCHANGE) write.high = write.low + slc_comm_exchange_bytes(comm, &op->shape);
     if (must_wait(comm, read, write)) return false;
     if (!run_hook(comm, op, op->start)) return true;
 
@@ -178,6 +179,7 @@ static uint64_t bytes_to(const slc_comm *comm, const slc_op *op, uint64_t peers)
     case SLC_REDUCE_SCATTER:
     case SLC_ALL_GATHER: return part * peers;
     case SLC_ALL_REDUCE: return 2 * part * peers;
+    case SLC_COMPRESSED_EXCHANGE: return 2 * slc_compress_packet_bytes(&op->shape) * peers;
     case SLC_BROADCAST: return comm->rank == op->root ? bytes * peers : 0;
     case SLC_BARRIER:
     case SLC_CALL: return 0;
@@ -191,11 +193,12 @@ static void charge(slc_comm *comm, slc_run *run)
     const slc_transport *transport = comm->transport;
     if (!transport->table || !transport->table->charge || !comm->neighbours->count) return;
     uint64_t sent = bytes_to(comm, &run->op, (uint64_t)comm->neighbours->count), received = sent;
+    const bool two_phases = run->op.kind == SLC_ALL_REDUCE || run->op.kind == SLC_COMPRESSED_EXCHANGE;
     if (run->op.kind == SLC_BROADCAST)
         received = comm->rank != run->op.root && slc_is_neighbour(comm->neighbours, run->op.root)
                        ? slc_op_length(&run->op) * slc_dtype_size(run->op.dtype)
                        : 0;
-    run->due_ns = transport->table->charge(transport->self, sent, received, run->op.kind == SLC_ALL_REDUCE ? 2 : 1);
+    run->due_ns = transport->table->charge(transport->self, sent, received, two_phases ? 2 : 1);
 }
 
 /* Works on the oldest operation that has work left; later ones wait, so that `done` is raised in order. */

@@ -36,6 +36,7 @@ typedef struct {
     bool peers_ready, work_done; /* neighbours' buffers may be used; this rank is through with them */
     uint64_t block, offset;      /* where the work is: next block, elements of it done */
     int step;                    /* gather: which peer's part */
+    int64_t bins[SLC_NORM_BINS]; /* compressed exchange: of the own chunk's average */
     uint64_t due_ns;             /* completion is not shown before */
     uint64_t receiving, sending,
         finished; /* blocks whose receives are posted, sends are posted, messages are through */
@@ -120,6 +121,8 @@ bool slc_messages_step(slc_comm *comm);         /* posts what may be posted */
 void slc_messages_reduced(slc_comm *comm, slc_run *run, uint64_t block); /* a block's own part has its sum */
 bool slc_messages_arrived(slc_comm *comm, slc_run *run, uint64_t block); /* all contributions of a block are here */
 const char *slc_messages_contribution(slc_comm *comm, const slc_run *run, uint64_t block, int rank);
+/* Of a compressed exchange: what a rank sent about the own chunk. */
+const char *slc_messages_packet(const slc_comm *comm, const slc_run *run, int rank);
 bool slc_messages_finished(const slc_comm *comm, const slc_run *run);
 void slc_messages_suspect(slc_comm *comm, int rank, const char *why);
 uint64_t slc_scratch_slot_bytes(int size, uint64_t block_bytes); /* of one block */

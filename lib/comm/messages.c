@@ -209,6 +209,23 @@ const char *slc_messages_contribution(slc_comm *comm, const slc_run *run, uint64
     return scratch_at(comm, run, run->window[block % comm->depth].slot, rank);
 }
 
+/* Contributions lie behind the results. */
+static char *packet_at(const slc_comm *comm, const slc_run *run, int rank)
+{
+    return part_at(comm, run, run->op.dst, SLC_WHOLE, 0, rank) + run->op.elements;
+}
+
+const char *slc_messages_packet(const slc_comm *comm, const slc_run *run, int rank)
+{
+    return packet_at(comm, run, rank);
+}
+
+/* Every part is worked on by its owner and then goes to all. */
+static bool sends_results(const slc_op *op)
+{
+    return op->kind == SLC_ALL_REDUCE || op->kind == SLC_COMPRESSED_EXCHANGE;
+}
+
 static void receive_from(slc_comm *comm, slc_run *run, uint64_t block, int peer)
 {
     const slc_op *op = &run->op;
@@ -218,7 +235,11 @@ static void receive_from(slc_comm *comm, slc_run *run, uint64_t block, int peer)
         state->contributions++;
         post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, scratch_at(comm, run, state->slot, peer), bytes);
     }
-    if (op->kind == SLC_ALL_REDUCE || op->kind == SLC_ALL_GATHER) {
+    if (op->kind == SLC_COMPRESSED_EXCHANGE) {
+        state->contributions++;
+        post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, packet_at(comm, run, peer), bytes);
+    }
+    if (sends_results(op) || op->kind == SLC_ALL_GATHER) {
         state->results++;
         post_receive(comm, run, block, PHASE_RESULT, RESULT, peer, part_at(comm, run, op->dst, SLC_WHOLE, block, peer),
                      bytes);
@@ -242,7 +263,8 @@ static bool post_receives(slc_comm *comm, slc_run *run)
     if (sum && comm->scratch_taken - comm->scratch_freed == comm->depth) return false;
     uint64_t block = run->receiving++;
     slc_block_state *state = state_of(comm, run, block);
-    *state = (slc_block_state){.slot = sum ? comm->scratch_taken++ % comm->depth : 0, .reduced = !sum};
+    *state = (slc_block_state){.slot = sum ? comm->scratch_taken++ % comm->depth : 0,
+                               .reduced = !sum && !sends_results(&run->op)};
     comm->blocks_receiving++;
     for (int i = 0; i < comm->message_peer_count && !slc_failed(comm->failure); i++)
         receive_from(comm, run, block, comm->message_peers[i]);
@@ -253,7 +275,7 @@ static void send_to(slc_comm *comm, slc_run *run, uint64_t block, int peer)
 {
     const slc_op *op = &run->op;
     size_t bytes = part_bytes(comm, run, block);
-    if (is_sum(op))
+    if (is_sum(op) || sends_results(op))
         post_send(comm, run, block, PHASE_PART, peer, part_at(comm, run, op->src, SLC_WHOLE, block, peer), bytes);
     else if (op->kind == SLC_ALL_GATHER)
         post_send(comm, run, block, PHASE_RESULT, peer, part_at(comm, run, op->src, op->src_layout, block, comm->rank),
@@ -287,8 +309,8 @@ void slc_messages_reduced(slc_comm *comm, slc_run *run, uint64_t block)
     if (!comm->message_peer_count) return;
     const slc_op *op = &run->op;
     state_of(comm, run, block)->reduced = true;
-    comm->scratch_freed++; /* sums are made in order, so slots come back in order */
-    if (op->kind != SLC_ALL_REDUCE) return;
+    if (is_sum(op)) comm->scratch_freed++; /* sums are made in order, so slots come back in order */
+    if (!sends_results(op)) return;
     for (int i = 0; i < comm->message_peer_count && !slc_failed(comm->failure); i++)
         post_send(comm, run, block, PHASE_RESULT, comm->message_peers[i],
                   part_at(comm, run, op->dst, SLC_WHOLE, block, comm->rank), part_bytes(comm, run, block));

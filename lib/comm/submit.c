@@ -30,6 +30,20 @@ static sluice_status check_shape(const slc_comm *comm, const slc_op *op)
     return SLUICE_OK;
 }
 
+static sluice_status check_exchange(const slc_comm *comm, const slc_op *op)
+{
+    sluice_status status = slc_compress_check(&op->shape);
+    if (status) return slc_error_context(status, "%s", name_of(op));
+    const char *src = op->src, *dst = op->dst;
+    if (op->shape.ranks != (uint32_t)comm->size || op->dtype != SLC_UINT8 || op->block_count != 1 ||
+        op->elements != op->shape.ranks * slc_compress_stride(&op->shape))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: packets of %u ranks; make it with slc_exchange_op, for %d ranks",
+                         name_of(op), op->shape.ranks, comm->size);
+    if (src < dst + slc_comm_exchange_bytes(comm, &op->shape) && dst < src + op->elements)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: packets and results overlap", name_of(op));
+    return SLUICE_OK;
+}
+
 static sluice_status check_kind(const slc_comm *comm, const slc_op *op)
 {
     bool sum = op->kind == SLC_REDUCE_SCATTER || op->kind == SLC_ALL_REDUCE;
@@ -39,6 +53,7 @@ static sluice_status check_kind(const slc_comm *comm, const slc_op *op)
     if (op->widen && (op->kind != SLC_REDUCE_SCATTER || op->dtype != SLC_BFLOAT16 || op->src == op->dst))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: only a reduce-scatter of bfloat16 into another buffer can widen",
                          name_of(op));
+    if (op->kind == SLC_COMPRESSED_EXCHANGE) return check_exchange(comm, op);
     if (op->kind == SLC_REDUCE_SCATTER && op->src_layout != SLC_WHOLE)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: a reduce-scatter reads a whole buffer", name_of(op));
     if (op->kind == SLC_ALL_GATHER && op->dst_layout != SLC_WHOLE)
@@ -63,6 +78,7 @@ sluice_status slc_op_check(const slc_comm *comm, const slc_op *op)
 
     uint64_t size = (uint64_t)comm->size, written = op->elements * slc_dtype_size(slc_op_result(op));
     uint64_t read = op->elements * slc_dtype_size(op->dtype);
+    if (op->kind == SLC_COMPRESSED_EXCHANGE) written = slc_comm_exchange_bytes(comm, &op->shape);
     if (op->src_layout == SLC_SHARD) read /= size;
     if (op->dst_layout == SLC_SHARD) written /= size;
     if (!inside(comm, op->src, read) || !inside(comm, op->dst, written))
@@ -78,6 +94,25 @@ sluice_status slc_op_check(const slc_comm *comm, const slc_op *op)
 uint64_t slc_comm_scratch_bytes(const slc_comm *comm, uint64_t block_bytes)
 {
     return comm->any_messages ? comm->depth * slc_scratch_slot_bytes(comm->size, block_bytes) : 0;
+}
+
+uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_shape *shape)
+{
+    return (comm->any_messages ? 2 : 1) * shape->ranks * slc_compress_stride(shape);
+}
+
+slc_op slc_exchange_op(const slc_compress_shape *shape, const void *packets, void *results, slc_residue server)
+{
+    uint64_t bytes = shape->ranks * slc_compress_stride(shape);
+    return (slc_op){.kind = SLC_COMPRESSED_EXCHANGE,
+                    .dtype = SLC_UINT8,
+                    .elements = bytes,
+                    .block_elements = bytes,
+                    .block_count = 1,
+                    .src = packets,
+                    .dst = results,
+                    .shape = *shape,
+                    .server = server};
 }
 
 void slc_lane_wait(slc_comm *comm, uint32_t index)

@@ -27,6 +27,10 @@ uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op)
     hash = mix(mix(hash, op->first_block), op->block_count);
     hash = mix(hash, (uint64_t)op->widen * 4 + (uint64_t)op->src_layout * 2 + (uint64_t)op->dst_layout);
     hash = mix(hash, (uint64_t)((const char *)op->src - comm->base));
+    if (op->kind == SLC_COMPRESSED_EXCHANGE) {
+        hash = mix(mix(hash, op->shape.count), op->shape.scale_elements);
+        return mix(hash, (uint64_t)((const char *)op->dst - comm->base));
+    }
     return op->kind == SLC_ALL_REDUCE || op->kind == SLC_BROADCAST ? mix(hash, (uint64_t)op->root) : hash;
 }
 
@@ -180,6 +184,55 @@ static void gather_step(slc_comm *comm, slc_run *run)
     run->work_done = ++run->block == run->end_block;
 }
 
+/* What every rank says about the own chunk. */
+static void find_packets(slc_comm *comm, const slc_run *run)
+{
+    const slc_op *op = &run->op;
+    const char *own = (const char *)op->src + slc_part_begin(op, SLC_WHOLE, 0, comm->rank, comm->size);
+    for (int rank = 0; rank < comm->size; rank++)
+        comm->sources[rank] = rank == comm->rank                         ? own
+                              : slc_is_neighbour(comm->neighbours, rank) ? at_neighbour(comm, rank, own)
+                                                                         : slc_messages_packet(comm, run, rank);
+}
+
+static sluice_status push(slc_comm *comm, char *own, uint64_t bytes)
+{
+    sluice_status status = SLUICE_OK;
+    for (int i = 0; !status && i < comm->neighbours->count; i++)
+        status = slc_copy(&comm->stream, at_neighbour(comm, comm->neighbours->list[i], own), own, bytes);
+    return status;
+}
+
+/* A piece of the own chunk, whole blocks of scales, goes to every neighbour as soon as it is made; the scales last. */
+static bool exchange_step(slc_comm *comm, slc_run *run)
+{
+    if (!run->offset && !slc_messages_arrived(comm, run, 0)) return false;
+    const slc_op *op = &run->op;
+    uint64_t chunk = slc_compress_chunk(&op->shape), scales_bytes = slc_compress_scales(&op->shape) * sizeof(float);
+    uint64_t unit = op->shape.scale_elements ? op->shape.scale_elements : 64;
+    uint64_t piece = (comm->chunk_bytes / 8 + unit - 1) / unit * unit, left = chunk - run->offset;
+    uint64_t count = left < piece ? left : piece;
+    char *packet = (char *)op->dst + slc_part_begin(op, SLC_WHOLE, 0, comm->rank, comm->size);
+    find_packets(comm, run);
+    sluice_status status = slc_compress_server(&comm->stream, &op->shape, comm->sources, run->offset, count,
+                                               &op->server, run->bins, packet);
+    if (!status) status = push(comm, packet + scales_bytes + run->offset / 8, count / 8);
+    run->offset += count;
+    bool last = run->offset == chunk;
+    if (!status && last) {
+        slc_compress_server_end(&op->shape, &op->server, run->bins, packet);
+        status = push(comm, packet, scales_bytes);
+    }
+    if (status) {
+        fail_kernel(comm, run, status);
+        return true;
+    }
+    if (!last) return true;
+    slc_messages_reduced(comm, run, 0);
+    run->work_done = true;
+    return true;
+}
+
 static void broadcast_step(slc_comm *comm, slc_run *run)
 {
     const slc_op *op = &run->op;
@@ -198,6 +251,7 @@ bool slc_work_step(slc_comm *comm, slc_run *run)
     case SLC_REDUCE_SCATTER:
     case SLC_ALL_REDUCE: return reduce_step(comm, run);
     case SLC_ALL_GATHER: gather_step(comm, run); return true;
+    case SLC_COMPRESSED_EXCHANGE: return exchange_step(comm, run);
     case SLC_BROADCAST: broadcast_step(comm, run); return true;
     case SLC_BARRIER:
     case SLC_CALL: run->work_done = true; return true;

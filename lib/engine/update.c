@@ -54,6 +54,23 @@ static sluice_status measure_part(sluice_runtime *rt, uint32_t unit, const slc_p
     return status;
 }
 
+/* The norm's last bin counts what is not finite: one pass is enough where there is a norm. */
+static sluice_status inspect_part(sluice_runtime *rt, uint32_t unit, const slc_part *part, slc_step_state *step,
+                                  bool *finite)
+{
+    const void *gradient = slc_reduced_at(rt, unit, part);
+    sluice_dtype dtype = rt->units[unit].reduced_dtype;
+    int64_t *bad = &step->bins[SLC_NORM_BINS - 1], before = *bad;
+    bool norm = rt->config.clip > 0;
+    *finite = true;
+    sluice_status status = norm ? slc_norm_add(&rt->updates, dtype, part->count, gradient, step->bins)
+                                : slc_all_finite(&rt->updates, dtype, part->count, gradient, finite);
+    if (!status && rt->norm_count) status = measure_part(rt, unit, part, step);
+    if (!status) status = slc_stream_synchronize(&rt->updates);
+    if (norm) *finite = *bad == before;
+    return status;
+}
+
 /* The first parameter of a part that is not finite, so that its layer can be named: by number of registration. */
 static sluice_status find_non_finite(sluice_runtime *rt, uint32_t unit, const slc_part *part, uint32_t *number)
 {
@@ -76,16 +93,10 @@ static sluice_status find_non_finite(sluice_runtime *rt, uint32_t unit, const sl
 sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_step_state *step)
 {
     const slc_unit *unit = &rt->job.units[item->unit];
-    sluice_dtype dtype = rt->units[item->unit].reduced_dtype;
     for (uint64_t b = item->first_block; b < item->first_block + item->block_count; b++) {
         slc_part part = slc_unit_part(unit, (uint32_t)rt->size, b, (uint32_t)rt->rank);
-        const void *gradient = slc_reduced_at(rt, item->unit, &part);
-        bool finite = true;
-        sluice_status status = slc_all_finite(&rt->updates, dtype, part.count, gradient, &finite);
-        if (!status && rt->config.clip > 0)
-            status = slc_norm_add(&rt->updates, dtype, part.count, gradient, step->bins);
-        if (!status && rt->norm_count) status = measure_part(rt, item->unit, &part, step);
-        if (!status) status = slc_stream_synchronize(&rt->updates);
+        bool finite;
+        sluice_status status = inspect_part(rt, item->unit, &part, step, &finite);
         if (status) return status;
         if (finite) continue;
         step->non_finite++;

@@ -32,6 +32,10 @@ LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b)
 {
     return _mm512_max_ps(a, b);
 }
+LANES_INLINE lanes_part part_min(lanes_part a, lanes_part b)
+{
+    return _mm512_min_ps(a, b);
+}
 LANES_INLINE lanes_part part_sqrt(lanes_part a)
 {
     return _mm512_sqrt_ps(a);
@@ -57,6 +61,10 @@ LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
 LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b)
 {
     return _mm256_max_ps(a, b);
+}
+LANES_INLINE lanes_part part_min(lanes_part a, lanes_part b)
+{
+    return _mm256_min_ps(a, b);
 }
 LANES_INLINE lanes_part part_sqrt(lanes_part a)
 {
@@ -84,6 +92,11 @@ LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b)
 {
     lanes_bits greater = a > b; /* as the x86 instruction: the second where one is NaN */
     return (lanes_part)((greater & (lanes_bits)a) | (~greater & (lanes_bits)b));
+}
+LANES_INLINE lanes_part part_min(lanes_part a, lanes_part b)
+{
+    lanes_bits less = a < b;
+    return (lanes_part)((less & (lanes_bits)a) | (~less & (lanes_bits)b));
 }
 #if defined(__x86_64__)
 LANES_INLINE lanes_part part_sqrt(lanes_part a)
@@ -241,9 +254,14 @@ LANES_INLINE lanes lanes_load_bf16(const uint16_t *p)
  * result. */
 LANES_INLINE lanes_words part_round_bf16(lanes_part a)
 {
-    lanes_words bits = (lanes_words)a, not_number = (lanes_words)(a != a);
-    lanes_words rounded = bits + 0x7fff + (bits >> 16 & 1), quiet = bits | 0x400000;
+    lanes_words bits = (lanes_words)a, rounded = bits + 0x7fff + (bits >> 16 & 1);
+#if defined(__AVX512F__)
+    __mmask16 not_number = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+    return (lanes_words)_mm512_mask_or_epi32((__m512i)rounded, not_number, (__m512i)bits, _mm512_set1_epi32(0x400000));
+#else
+    lanes_words not_number = (lanes_words)(a != a), quiet = bits | 0x400000;
     return (not_number & quiet) | (~not_number & rounded);
+#endif
 }
 
 /* What storing and loading again would give. */
@@ -327,6 +345,30 @@ LANES_INLINE void lanes_store_some_as(sluice_dtype dtype, void *p, uint64_t at, 
     }
 }
 
+/* Thirty-two elements of bf16, those of even and those of odd places: for elementwise kernels, which need no order. */
+LANES_INLINE void lanes_load_pair_bf16(const uint16_t *p, lanes *even, lanes *odd)
+{
+#pragma GCC unroll 4
+    for (int i = 0; i < LANES_PARTS; i++) {
+        lanes_words both;
+        memcpy(&both, p + 2 * i * LANES_WIDTH, sizeof both);
+        even->part[i] = (lanes_part)(both << 16);
+        odd->part[i] = (lanes_part)(both & 0xffff0000u);
+    }
+}
+LANES_INLINE void lanes_store_pair_bf16(uint16_t *p, lanes even, lanes odd, bool stream)
+{
+#pragma GCC unroll 4
+    for (int i = 0; i < LANES_PARTS; i++) {
+        lanes_words low = part_round_bf16(even.part[i]) >> 16, high = part_round_bf16(odd.part[i]) & 0xffff0000u;
+        lanes_part both = (lanes_part)(low | high);
+        if (stream)
+            part_stream((float *)(void *)(p + 2 * i * LANES_WIDTH), both);
+        else
+            memcpy(p + 2 * i * LANES_WIDTH, &both, sizeof both);
+    }
+}
+
 /* Past the cache where `stream` and all sixteen are stored: p + at is then aligned to their bytes. End with
  * lanes_stream_end. */
 LANES_INLINE void lanes_stream_some_as(sluice_dtype dtype, void *p, uint64_t at, uint64_t left, lanes a, bool stream)
@@ -405,6 +447,29 @@ LANES_INLINE lanes lanes_first(lanes a, uint64_t count, float fill)
     lanes index = lanes_load(number);
     lanes_part limit = part_set(count < LANES ? (float)count : (float)LANES);
     LANES_EACH(part_choose((lanes_bits)(index.part[i] < limit), a.part[i], part_set(fill)));
+}
+
+/* Bit i is set where lane i is below zero. */
+LANES_INLINE uint32_t lanes_below_zero(lanes a)
+{
+#if defined(__AVX512F__)
+    return _mm512_cmp_ps_mask(a.part[0], _mm512_setzero_ps(), _CMP_LT_OQ);
+#elif defined(__AVX2__) && defined(__FMA__)
+    __m256 zero = _mm256_setzero_ps();
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a.part[0], zero, _CMP_LT_OQ)) |
+           (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a.part[1], zero, _CMP_LT_OQ)) << 8;
+#else
+    uint32_t bits = 0;
+    for (int i = 0; i < LANES_PARTS; i++) {
+#if defined(__x86_64__)
+        bits |= (uint32_t)_mm_movemask_ps(_mm_cmplt_ps(a.part[i], _mm_setzero_ps())) << i * LANES_WIDTH;
+#else
+        for (int lane = 0; lane < LANES_WIDTH; lane++)
+            bits |= (uint32_t)(a.part[i][lane] < 0) << (i * LANES_WIDTH + lane);
+#endif
+    }
+    return bits;
+#endif
 }
 
 #endif

@@ -6,12 +6,14 @@
 #include "lib/kernels/lanes.h"
 
 /* e^x within 2 ulp: x = n ln 2 + r with |r| <= ln 2 / 2 (Cody & Waite's two-part ln 2); e^r is a polynomial of degree 6
- * that meets it at the Chebyshev points (relative error 1.1e-8); times 2^n. 0 below -87, where the result would be
- * subnormal, infinite above 88; NaN stays NaN. `low` is what x is too large by: e^(x - low), |low| below an ulp of x.
+ * that meets it at the Chebyshev points (relative error 1.1e-8); times 2^n. 0 below -87.7, where the
+ * result would be subnormal, infinite above 88.4; NaN stays NaN. `low` is what x is too large by: e^(x - low), |low|
+ * below an ulp of x.
  */
 LANES_INLINE lanes_part part_exp_less(lanes_part x, lanes_part low)
 {
-    const lanes_part to_integer = part_set(0x1.8p23f); /* adding it rounds to an integer, in the low bits */
+    x = part_min(part_set(89.0f), part_max(part_set(-88.0f), x)); /* n from -127, where 2^n is 0, to 128: infinite */
+    const lanes_part to_integer = part_set(0x1.8p23f);            /* adding it rounds to an integer, in the low bits */
     lanes_part shifted = part_fma(x, part_set(0x1.715476p0f), to_integer);
     lanes_part n = shifted - to_integer;
     lanes_part r = part_fma(n, part_set(-0x1.62e400p-1f), x);
@@ -24,9 +26,7 @@ LANES_INLINE lanes_part part_exp_less(lanes_part x, lanes_part low)
     p = part_fma(p, r, part_set(1.0f));
     p = part_fma(p, r, part_set(1.0f));
     lanes_part power = (lanes_part)(((lanes_words)shifted << 23) + 0x3f800000u);
-    lanes_part y = p * power;
-    y = part_choose((lanes_bits)(x < part_set(-87.0f)), part_set(0.0f), y);
-    return part_choose((lanes_bits)(x > part_set(88.0f)), part_set(__builtin_inff()), y);
+    return p * power;
 }
 
 LANES_INLINE lanes_part part_exp(lanes_part x)
@@ -74,14 +74,14 @@ LANES_INLINE lanes lanes_tanh(lanes a)
 /* The normal distribution at x: its function (1 + erf(x / sqrt 2)) / 2, and its density but for 1 / sqrt(2 pi).
  * With a = |x|, the tail beyond a is e^(-a^2/2) R(a), where R(a) (a + 4) is a polynomial of degree 9 in
  * (a - 4) / (a + 4) that meets it at the Chebyshev points of 0..13.5 (relative error 2.7e-8). The square is taken with
- * its rounding error, so that the far tail keeps its relative accuracy; 0 beyond 13.1. */
+ * its rounding error, so that the far tail keeps its relative accuracy; 0 beyond 13.3. */
 typedef struct {
     lanes bell, below; /* e^(-x^2/2), probability below x */
 } lanes_normal_value;
 
 LANES_INLINE lanes_part part_normal(lanes_part x, lanes_part *bell)
 {
-    lanes_part size = part_abs(x), square = size * size, half = part_set(0.5f);
+    lanes_part size = part_min(part_set(14.0f), part_abs(x)), square = size * size, half = part_set(0.5f);
     lanes_part error = part_fma(size, size, part_set(0.0f) - square);
     *bell = part_exp_less(part_set(-0.5f) * square, half * error);
     lanes_part q = part_set(1.0f) / (size + part_set(4.0f));

@@ -120,7 +120,8 @@ static sluice_status spread(const reading *r, const slc_tensor *labels)
                          (unsigned long long)labels->elements, (unsigned long long)masked);
     int32_t *targets = malloc(patches * sizeof *targets);
     if (!targets) return slc_error(SLUICE_ERR_MEMORY, "targets");
-    for (uint64_t i = 0, next = 0; i < patches; i++) targets[i] = in->masked_patches[i] ? in->targets[next++] : -1;
+    for (uint64_t i = 0, next = 0; i < patches; i++)
+        targets[i] = in->masked_patches && in->masked_patches[i] ? in->targets[next++] : -1;
     free(in->targets);
     in->targets = targets;
     return SLUICE_OK;
@@ -149,9 +150,11 @@ static sluice_status read_labels(const reading *r)
 
 static sluice_status check_names(const reading *r)
 {
-    static const char *const text[] = {"input_ids", "attention_mask", "token_type_ids", "labels", NULL};
-    static const char *const images[] = {"pixel_values", "bool_masked_pos", "labels", NULL};
-    const char *const *known = slc_model_sees(r->config) ? images : text;
+    static const char *const text[] = {"input_ids", "attention_mask", "labels", "token_type_ids", NULL};
+    static const char *const images[] = {"pixel_values", "labels", "bool_masked_pos", NULL};
+    /* Hugging Face's GPT-2 adds the token table's rows for token_type_ids, which ours does not. */
+    static const char *const gpt2[] = {"input_ids", "attention_mask", "labels", NULL};
+    const char *const *known = slc_model_sees(r->config) ? images : r->config->family == SLUICE_GPT2 ? gpt2 : text;
     for (size_t i = 0; i < slc_tensors_count(r->tensors); i++) {
         const char *name = slc_tensors_at(r->tensors, i)->name;
         size_t k = 0;

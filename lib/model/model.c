@@ -66,8 +66,8 @@ static sluice_status check_precision_names(const sluice_model *m, const char *te
             known = known || (strlen(m->layers[i].name) == length && !strncmp(text, m->layers[i].name, length));
         if (!known || length >= item)
             return slc_error(SLUICE_ERR_ARGUMENT,
-                             "precision \"%.*s\": no such layer; write LAYER=fp32 or LAYER=bf16 "
-                             "with embed, h.0 .. h.%u, head",
+                             "layers' precision \"%.*s\": write LAYER=fp32 or LAYER=bf16, where "
+                             "LAYER is embed, h.0 .. h.%u or head",
                              (int)item, text, m->layer_count - 3);
         text += item + (text[item] == ',');
     }
@@ -226,12 +226,28 @@ static sluice_status check_options(const sluice_model_config *c, const sluice_mo
     return SLUICE_OK;
 }
 
+/* What GEMM takes for itself where the processor lacks AVX-512; else all its memory is the layers' scratch. */
+static sluice_status reserve_for_products(sluice_model *m)
+{
+    bool own = false;
+    for (uint32_t i = 0; i < m->layer_count; i++) {
+        bool widened, allocates;
+        const char *name;
+        sluice_status status = slc_gemm_path(m->layers[i].dtype, &widened, &allocates, &name);
+        if (status) return status;
+        own = own || allocates;
+    }
+    if (!own) return SLUICE_OK;
+    return sluice_runtime_reserve(m->rt, "GEMM's own buffers", (uint64_t)SLC_GEMM_OWN_BYTES * m->stream->threads);
+}
+
 static sluice_status register_model(sluice_model *m, const char *precision)
 {
     sluice_status status = add_layers(m, precision);
     if (!status) status = add_params(m);
     if (!status) status = take_types(m);
     if (!status) status = add_tensors(m);
+    if (!status) status = reserve_for_products(m);
     if (!status)
         status = sluice_runtime_reserve(m->rt, "targets and loss values",
                                         m->rows * (sizeof *m->host_losses + sizeof *m->host_targets));
@@ -342,7 +358,7 @@ static sluice_status take_targets(sluice_model *m, const sluice_batch *b)
         m->target_count += target != -1;
     }
     if (b->targets && m->target_count == 0)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: every target of the micro-batch is -1", name);
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: every target of the micro-batch is ignored (-1)", name);
     return SLUICE_OK;
 }
 

@@ -1,7 +1,6 @@
 /* Reading JSON with errors that say where: "$.layers[3].forward_s: -1 is no time; give seconds from 0 to 1e9". Objects
- * are read by tables of their keys; a key that is not in the table is an error. On top of jansson; for lib/plan and the engine's
- * checkpoints.
- * All errors are FORMAT but for MEMORY. */
+ * are read by tables of their keys; a key that is not in the table is an error. On top of jansson; for lib/plan and the
+ * engine's checkpoints. All errors are FORMAT but for MEMORY. */
 #ifndef SLC_PLAN_JSON_READ_H
 #define SLC_PLAN_JSON_READ_H
 

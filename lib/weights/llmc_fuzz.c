@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+enum { ENDS = 16 }; /* elements read at a tensor's beginning and end */
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const char *path)
@@ -21,9 +23,10 @@ static void check(const char *path)
     if (slc_tensors_count(tensors) != 4 + 12 * (size_t)config.layers) abort();
     for (size_t i = 0; i < slc_tensors_count(tensors); i++) {
         const slc_tensor *tensor = slc_tensors_at(tensors, i);
-        float *values = malloc((size_t)tensor->elements * sizeof *values);
-        if (values && slc_tensors_read_float(tensors, tensor, 0, tensor->elements, values)) abort();
-        free(values);
+        float values[ENDS];
+        uint64_t count = tensor->elements < ENDS ? tensor->elements : ENDS;
+        if (slc_tensors_read_float(tensors, tensor, 0, count, values)) abort();
+        if (slc_tensors_read_float(tensors, tensor, tensor->elements - count, count, values)) abort();
     }
     slc_tensors_close(tensors);
 }
@@ -45,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t bytes = sizeof words +
                      (words[1] == 5 ? 2 : 4) * ((uint64_t)(uint32_t)words[4] * (12 * c * c + 13 * c) + (rows + 2) * c);
     bytes += data[8] < 200 ? 0 : data[8] - 228u;
-    if (bytes > 1 << 16) bytes = data[9] * 16u; /* a lie, and what is there is less */
+    if (bytes > 1 << 14) bytes = data[9] * 16u; /* a lie, and what is there is less */
     if (ftruncate(fd, 0) || ftruncate(fd, (off_t)bytes)) abort();
     if (pwrite(fd, words, bytes < sizeof words ? (size_t)bytes : sizeof words, 0) < 0) abort();
     check(path);

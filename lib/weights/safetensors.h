@@ -16,7 +16,8 @@
 sluice_status slc_safetensors_open(const char *path, slc_tensors **out);
 
 /* Writing: all tensors are declared, then their elements are streamed, tensors in any order, each from its first
- * element to its last. Data goes to PATH.part, which takes the place of `path` when all is there and on the disk.
+ * element to its last. Data goes to PATH.part, which takes the place of `path` when all is there and on the disk;
+ * what is there and no regular file is refused.
  * One thread at a time. {"format": "pt"} is the metadata, so transformers reads it. Errors: IO, MEMORY; ORDER for calls
  * out of turn; ARGUMENT for names that come twice, sizes that overflow, and elements that are too many. */
 typedef struct slc_safetensors_writer slc_safetensors_writer;

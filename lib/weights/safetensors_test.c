@@ -236,6 +236,9 @@ static void a_writer_is_held_to_its_word(void **state)
     uint32_t a, b, other;
     const char *path = write_file("kept", "old", 3);
     fails(slc_safetensors_create("/nowhere/at/all", &writer), SLUICE_ERR_IO, "/nowhere/at/all");
+    assert_int_equal(mkfifo(path_of("pipe"), 0600), 0);
+    fails(slc_safetensors_create(path_of("pipe"), &writer), SLUICE_ERR_IO, "no regular file");
+    assert_int_equal(unlink(path_of("pipe")), 0);
     works(slc_safetensors_create(path, &writer));
     works(slc_safetensors_declare(writer, "a", SLC_TENSOR_F32, 1, (uint64_t[]){3}, &a));
     works(slc_safetensors_declare(writer, "b", SLC_TENSOR_U8, 0, NULL, &b));

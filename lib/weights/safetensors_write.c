@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PIECE_ELEMENTS = 2048, LENGTH_BYTES = 8 };
@@ -30,6 +31,16 @@ static sluice_status failed(const char *verb, const char *path)
     return slc_error(SLUICE_ERR_IO, "cannot %s %s: %s", verb, path, strerror(errno));
 }
 
+/* Renaming would put a file in the place of a device or a pipe. */
+static sluice_status open_part(slc_safetensors_writer *writer, const char *part)
+{
+    struct stat info;
+    if (stat(writer->path, &info) == 0 && !S_ISREG(info.st_mode))
+        return slc_error(SLUICE_ERR_IO, "cannot write %s: it is there and no regular file", writer->path);
+    writer->fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return writer->fd < 0 ? failed("write", part) : SLUICE_OK;
+}
+
 sluice_status slc_safetensors_create(const char *path, slc_safetensors_writer **out)
 {
     slc_safetensors_writer *writer = calloc(1, sizeof *writer);
@@ -42,12 +53,11 @@ sluice_status slc_safetensors_create(const char *path, slc_safetensors_writer **
     if (!status && (!writer->path || !writer->names || asprintf(&part, "%s.part", path) < 0))
         status = slc_error(SLUICE_ERR_MEMORY, "writer of %s", path);
     if (!status) {
-        writer->fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        if (writer->fd < 0)
-            status = failed("write", part);
+        status = open_part(writer, part);
+        if (status)
+            free(part);
         else
             writer->part = part;
-        if (status) free(part);
     }
     if (status) {
         slc_safetensors_destroy(writer);

@@ -133,10 +133,18 @@ def make(folder, model, inputs):
     print(f"{folder.name}: loss {result.loss.item():.6f}, {len(gradients)} parameters, {size} bytes")
 
 
+def keep_doubles(softmax=torch.nn.functional.softmax):
+    """ViT's and BEiT's attention takes its softmax in float32, in a model of doubles too."""
+    def in_own_type(values, dim, dtype=None):
+        return softmax(values, dim=dim, dtype=None if values.dtype == torch.float64 else dtype)
+    torch.nn.functional.softmax = in_own_type
+
+
 def main():
     here = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     print(f"torch {torch.__version__}, transformers {transformers.__version__}, safetensors {safetensors.__version__}")
     transformers.logging.set_verbosity_error()
+    keep_doubles()
     for seed, make_model in enumerate([gpt2, bert_masked, bert_classifier, vit, beit, beit_masked, beit_masked_shared]):
         torch.manual_seed(seed)
         folder = here / make_model.__name__

@@ -5,7 +5,7 @@
 #include "lib/kernels/attention/attention_cpu.h"
 #include "lib/kernels/host.h"
 
-enum { LANE_COUNT = 16, GROUP_ROWS = 8, DROPOUT_ROOM = 64 };
+enum { LANE_COUNT = 16, GROUP_ROWS = 8 };
 
 static uint64_t take(uint64_t *floats, uint64_t count)
 {
@@ -27,7 +27,7 @@ slc_attention_forward_space slc_attention_forward_layout(const slc_attention_sha
     slc_attention_forward_space at = {0};
     at.scores = take(&at.floats, GROUP_ROWS * keys);
     at.addends = take(&at.floats, GROUP_ROWS * keys + LANE_COUNT);
-    at.factors = take(&at.floats, s->dropout ? keys + 2 * DROPOUT_ROOM : 0);
+    at.factors = take(&at.floats, s->dropout ? keys + 2 * SLC_DROPOUT_GROUP : 0);
     at.query = take(&at.floats, queries * padded);
     at.sums = take(&at.floats, queries * padded);
     at.weights = take(&at.floats, queries * LANE_COUNT);
@@ -53,7 +53,7 @@ slc_attention_backward_space slc_attention_backward_layout(const slc_attention_s
     at.dk = take(&at.floats, keys * padded);
     at.dv = take(&at.floats, keys * padded);
     at.addends = take(&at.floats, GROUP_ROWS * keys + LANE_COUNT);
-    at.factors = take(&at.floats, s->dropout ? keys + 2 * DROPOUT_ROOM : 0);
+    at.factors = take(&at.floats, s->dropout ? keys + 2 * SLC_DROPOUT_GROUP : 0);
     at.delta = take(&at.floats, s->tokens);
     at.mask = take(&at.floats, s->key_mask ? s->tokens : 0);
     at.table = take(&at.floats, table_floats(s));

@@ -1,5 +1,5 @@
-/* A row of logits fits the second-level cache, so three passes over it touch memory once: its maximum; exponentials,
- * stored where the logits were, and their sum; the scale. */
+/* Two rows of logits fit the second-level cache, so three passes over one touch memory once: its maximum; exponentials,
+ * stored where the logits were, and their sum, while the next row is on its way; the scale. */
 #include "lib/kernels/cross_entropy/cross_entropy_cpu.h"
 
 #include "lib/kernels/lanes_math.h"
@@ -14,19 +14,23 @@ static float row_largest(const float *x, uint64_t count)
     for (int i = 0; i < CHAINS; i++) most[i] = lanes_set(-INFINITY);
     uint64_t at = 0;
     for (; at + STRIDE <= count; at += STRIDE)
+#pragma GCC unroll 4
         for (int i = 0; i < CHAINS; i++) most[i] = lanes_max(most[i], lanes_load(x + at + i * LANES));
     for (; at < count; at += LANES) most[0] = lanes_max(most[0], lanes_load_some(x + at, count - at, -INFINITY));
     return lanes_largest(lanes_max(lanes_max(most[0], most[1]), lanes_max(most[2], most[3])));
 }
 
-/* The sum of e^(x - shift); the terms replace x where `keep`. */
-LANES_INLINE float row_exponentials(float *x, uint64_t count, float shift, bool keep)
+/* The sum of e^(x - shift), where shift is the largest x; the terms replace x where `keep`. Meanwhile the row at `next`
+ * (NULL: none) is fetched. */
+LANES_INLINE float row_exponentials(float *x, uint64_t count, float shift, bool keep, const float *next)
 {
     lanes sum[CHAINS], base = lanes_set(shift);
     for (int i = 0; i < CHAINS; i++) sum[i] = lanes_set(0.0f);
     uint64_t at = 0;
     for (; at + STRIDE <= count; at += STRIDE)
+#pragma GCC unroll 4
         for (int i = 0; i < CHAINS; i++) {
+            if (next) __builtin_prefetch(next + at + i * LANES, 0, 2);
             lanes e = lanes_exp(lanes_sub(lanes_load(x + at + i * LANES), base));
             if (keep) lanes_store(x + at + i * LANES, e);
             sum[i] = lanes_add(sum[i], e);
@@ -51,10 +55,11 @@ LANES_INLINE void row_scale(float *x, uint64_t count, float factor, sluice_dtype
     }
 }
 
-LANES_INLINE void row_of(const slc_cross_entropy_args *args, uint64_t row, sluice_dtype gradient)
+LANES_INLINE void row_of(const slc_cross_entropy_args *args, uint64_t row, sluice_dtype gradient, bool more)
 {
     const float scale = args->gradient_scale;
     float *x = args->logits + row * args->classes;
+    const float *next = more ? x + args->classes : NULL;
     int32_t target = args->targets[row];
     if (target < 0) {
         args->losses[row] = 0.0f;
@@ -62,8 +67,8 @@ LANES_INLINE void row_of(const slc_cross_entropy_args *args, uint64_t row, sluic
         return;
     }
     float hit = x[target], largest = row_largest(x, args->classes);
-    float sum = scale != 0.0f ? row_exponentials(x, args->classes, largest, true)
-                              : row_exponentials(x, args->classes, largest, false);
+    float sum = scale != 0.0f ? row_exponentials(x, args->classes, largest, true, next)
+                              : row_exponentials(x, args->classes, largest, false, next);
     args->losses[row] = (float)(log((double)sum) + ((double)largest - (double)hit));
     if (scale == 0.0f) return;
     double share = (double)x[target] / (double)sum;
@@ -77,7 +82,7 @@ void SLC_ISA(slc_cross_entropy_range)(const void *context, uint32_t part, uint64
     const slc_cross_entropy_args args = *(const slc_cross_entropy_args *)context;
     for (uint64_t row = first; row < last; row++)
         if (args.gradient == SLUICE_BF16)
-            row_of(&args, row, SLUICE_BF16);
+            row_of(&args, row, SLUICE_BF16, row + 1 < last);
         else
-            row_of(&args, row, SLUICE_FP32);
+            row_of(&args, row, SLUICE_FP32, row + 1 < last);
 }

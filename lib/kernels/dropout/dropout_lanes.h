@@ -1,4 +1,4 @@
-/* dropout.h's factors inside a kernel: dropout_factors writes 0 or 1 / (1 - probability) for a run of elements.
+/* dropout.h's factors inside a kernel: dropout_factors writes them for a run of elements.
  * Sixteen blocks of Philox side by side, as 64-bit lanes: a product needs only their lower halves, so what stands in
  * the upper ones never has to be cleared. */
 #ifndef SLC_KERNEL_DROPOUT_LANES_H
@@ -6,8 +6,6 @@
 
 #include "lib/kernels/dropout/dropout.h"
 #include "lib/kernels/lanes.h"
-
-enum { DROPOUT_GROUP = 4 * LANES };
 
 typedef uint64_t dropout_longs __attribute__((vector_size(sizeof(lanes_part))));
 
@@ -37,17 +35,18 @@ LANES_INLINE void dropout_philox(dropout_longs c[4], uint64_t key)
     }
 }
 
-/* The factors of elements first..first+count-1. `room` holds count + 2 DROPOUT_GROUP floats; the first element's factor
- * is somewhere in it, and is returned. The rule's probability is in (0, 1). */
-LANES_INLINE const float *dropout_factors(const slc_dropout *rule, uint64_t first, uint64_t count, float *room)
+/* The factors of elements first..first+count-1. `room` holds count + 2 SLC_DROPOUT_GROUP floats; the first element's
+ * factor is somewhere in it, and is returned. The rule's probability is in (0, 1). */
+static __attribute__((noinline, unused)) const float *dropout_factors(const slc_dropout *rule, uint64_t first,
+                                                                      uint64_t count, float *room)
 {
     enum { WIDE = LANES_WIDTH / 2 };
-    const uint64_t from = rule->first + first, group = from / DROPOUT_GROUP, end = from + count;
-    const double share = (double)rule->probability * 0x1p32;
-    const lanes_part scale = part_set(1.0f / (1.0f - rule->probability));
-    const lanes_words threshold = (uint32_t)(share + 0.5) + (lanes_words){0};
+    const uint64_t from = rule->first + first, group = from / SLC_DROPOUT_GROUP, end = from + count;
+    const uint32_t limit = (uint32_t)((double)rule->probability * 0x1p16 + 0.5);
+    const lanes_part scale = part_set(0x1p16f / (float)(65536 - limit));
+    const lanes_words least = (limit << 16) + (lanes_words){0};
     float *out = room;
-    for (uint64_t g = group; g * DROPOUT_GROUP < end; g++, out += DROPOUT_GROUP) {
+    for (uint64_t g = group; g * SLC_DROPOUT_GROUP < end; g++, out += SLC_DROPOUT_GROUP) {
         const uint64_t block = g * LANES;
 #pragma GCC unroll 4
         for (int i = 0; i < LANES_PARTS; i++) {
@@ -58,13 +57,14 @@ LANES_INLINE const float *dropout_factors(const slc_dropout *rule, uint64_t firs
             dropout_philox(even, rule->seed), dropout_philox(odd, rule->seed);
 #pragma GCC unroll 4
             for (int word = 0; word < 4; word++) {
-                lanes_words random = (lanes_words)((even[word] & UINT32_MAX) | odd[word] << 32);
-                lanes_part factor = (lanes_part)((lanes_words)(random >= threshold) & (lanes_words)scale);
-                *(lanes_part_unaligned *)(out + word * LANES + i * LANES_WIDTH) = factor;
+                lanes_words high = (lanes_words)((even[word] & UINT32_MAX) | odd[word] << 32), low = high << 16;
+                float *at = out + 2 * word * LANES + i * LANES_WIDTH;
+                *(lanes_part_unaligned *)at = (lanes_part)((lanes_words)(low >= least) & (lanes_words)scale);
+                *(lanes_part_unaligned *)(at + LANES) = (lanes_part)((lanes_words)(high >= least) & (lanes_words)scale);
             }
         }
     }
-    return room + (from - group * DROPOUT_GROUP);
+    return room + (from - group * SLC_DROPOUT_GROUP);
 }
 
 #endif

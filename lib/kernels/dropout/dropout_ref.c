@@ -1,7 +1,6 @@
 /* Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11, section 3.3: Philox4x32 with ten rounds. */
 #include "lib/kernels/dropout/dropout_ref.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 void slc_philox_ref(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
@@ -19,11 +18,11 @@ void slc_philox_ref(const uint32_t counter[4], const uint32_t key[2], uint32_t o
 
 double slc_dropout_factor_ref(const slc_dropout *dropout, uint64_t element)
 {
-    uint64_t index = dropout->first + element, block = index / 64 * 16 + index % 16;
+    uint64_t index = dropout->first + element, block = index / 128 * 16 + index % 16;
     const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32)};
     const uint32_t key[2] = {(uint32_t)dropout->seed, (uint32_t)(dropout->seed >> 32)};
-    uint32_t words[4];
+    uint32_t words[4], limit = (uint32_t)((double)dropout->probability * 0x1p16 + 0.5);
     slc_philox_ref(counter, key, words);
-    bool kept = words[index / 16 % 4] >= (uint32_t)((double)dropout->probability * 0x1p32 + 0.5);
-    return kept ? (double)(1.0f / (1.0f - dropout->probability)) : 0.0;
+    uint32_t half = words[index / 32 % 4] >> (index / 16 % 2 ? 16 : 0) & 0xffff;
+    return half >= limit ? (double)(float)(0x1p16 / (0x1p16 - limit)) : 0.0;
 }

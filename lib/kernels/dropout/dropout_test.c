@@ -46,7 +46,7 @@ static void masks_are_the_references(void **state)
     (void)state;
     const uint64_t counts[] = {1, 8, 16, 63, 64, 197, 1024, 20001};
     const uint64_t firsts[] = {0, 1, 16, 63, 64, 1000003, (UINT64_C(1) << 34) - 100, (UINT64_C(1) << 60) + 7};
-    const float probabilities[] = {1e-9f, 0.1f, 0.5f, 0.99999994f};
+    const float probabilities[] = {1e-9f, 0.1f, 0.5f, 65535.0f / 65536};
     for (size_t c = 0; c < TEST_COUNT_OF(counts); c++)
         for (size_t f = 0; f < TEST_COUNT_OF(firsts); f++)
             for (size_t p = 0; p < TEST_COUNT_OF(probabilities); p++) TEST_EACH_DTYPE(dtype) TEST_EACH_ISA(isa)
@@ -84,7 +84,7 @@ static void keeps_its_share(void **state)
     (void)state;
     const uint64_t count = 1 << 20;
     const float probabilities[] = {0.1f, 0.5f, 0.9f};
-    const uint64_t distances[] = {1, 4, 16, 64, 768, 1024};
+    const uint64_t distances[] = {1, 4, 16, 32, 64, 768, 1024};
     slc_stream stream = test_stream(2);
     float *x = test_floats(count), *y = test_floats(count), *z = test_floats(count);
     for (uint64_t i = 0; i < count; i++) x[i] = 1;
@@ -116,7 +116,7 @@ static void zero_is_the_identity_and_one_is_refused(void **state)
     float x[3] = {1, NAN, -3}, y[3] = {0};
     assert_int_equal(slc_dropout_apply(&stream, &(slc_dropout){0, 1, 2}, SLUICE_FP32, 3, x, y), SLUICE_OK);
     assert_memory_equal(x, y, sizeof x);
-    const float wrong[] = {1, -0.1f, 2, NAN};
+    const float wrong[] = {1, 0.99999f, -0.1f, 2, NAN};
     for (size_t i = 0; i < TEST_COUNT_OF(wrong); i++) {
         const slc_dropout rule = {wrong[i], 1, 2};
         assert_int_equal(slc_dropout_apply(&stream, &rule, SLUICE_FP32, 3, x, y), SLUICE_ERR_ARGUMENT);

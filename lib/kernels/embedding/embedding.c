@@ -13,13 +13,15 @@ sluice_status slc_embedding_forward(slc_stream *stream, sluice_dtype dtype, uint
 {
     sluice_status status = slc_host_check(stream, "embedding_forward");
     if (status || !channels) return status;
-    slc_embedding_forward_args args = {.dtype = dtype,
-                                       .length = length,
-                                       .channels = channels,
-                                       .tokens = tokens,
-                                       .types = types,
-                                       .tables = *tables,
-                                       .out = out};
+    slc_embedding_forward_args args = {
+        .dtype = dtype,
+        .length = length,
+        .channels = channels,
+        .tokens = tokens,
+        .types = types,
+        .tables = *tables,
+        .out = out,
+        .stream = !(channels % 16) && slc_host_streams(out, batch * length * channels * sluice_dtype_bytes(dtype))};
     slc_host_run(stream, batch * length, 1 + GRAIN_ELEMENTS / channels, 1, SLC_ISA_PICK(slc_embedding_forward_range),
                  &args);
     return SLUICE_OK;

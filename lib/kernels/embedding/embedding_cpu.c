@@ -4,69 +4,79 @@
 
 #include "lib/kernels/lanes.h"
 
-enum { PIECE = 1024 /* channels summed at a time */, AHEAD = 4 /* cache lines of the next row */ };
+enum { PIECE = 1024 }; /* channels summed at a time */
 
-/* Rows lie apart, so that the processor does not see the next one coming. */
-LANES_INLINE void expect_row(sluice_dtype dtype, const void *p, uint64_t at)
+/* Rows lie apart, so that the processor does not see the next one coming: it is asked for, line by line, on the way. */
+LANES_INLINE void expect(sluice_dtype dtype, const void *p, uint64_t at)
 {
-    const char *row = (const char *)p + at * sluice_dtype_bytes(dtype);
-    for (int i = 0; i < AHEAD; i++) __builtin_prefetch(row + i * 64);
+    __builtin_prefetch((const char *)p + at * sluice_dtype_bytes(dtype));
 }
+
+/* Where each of the three rows, and the next token's, begins. */
+typedef struct {
+    uint64_t token, position, type, next, out;
+} places;
 
 LANES_INLINE void forward_lanes(const slc_embedding_forward_args *args, sluice_dtype dtype, bool positions, bool types,
-                                uint64_t token, uint64_t position, uint64_t type, uint64_t out, uint64_t left)
+                                places at, uint64_t c, uint64_t left)
 {
-    lanes sum = lanes_load_some_as(dtype, args->tables.token, token, left, 0.0f);
-    if (positions) sum = lanes_add(sum, lanes_load_some_as(dtype, args->tables.position, position, left, 0.0f));
-    if (types) sum = lanes_add(sum, lanes_load_some_as(dtype, args->tables.type, type, left, 0.0f));
-    lanes_store_some_as(dtype, args->out, out, left, sum);
+    expect(dtype, args->tables.token, at.next + c);
+    lanes sum = lanes_load_some_as(dtype, args->tables.token, at.token + c, left, 0.0f);
+    if (positions) sum = lanes_add(sum, lanes_load_some_as(dtype, args->tables.position, at.position + c, left, 0.0f));
+    if (types) sum = lanes_add(sum, lanes_load_some_as(dtype, args->tables.type, at.type + c, left, 0.0f));
+    lanes_stream_some_as(dtype, args->out, at.out + c, left, sum, args->stream);
 }
 
-LANES_INLINE void forward(const slc_embedding_forward_args *args, sluice_dtype dtype, bool positions, bool types,
-                          uint64_t first, uint64_t last)
+LANES_INLINE void forward(const slc_embedding_forward_args *all, sluice_dtype dtype, bool positions, bool types,
+                          bool stream, uint64_t first, uint64_t last)
 {
-    const uint64_t channels = args->channels;
-    const slc_embedding_tables tables = args->tables;
+    slc_embedding_forward_args args = *all;
+    args.stream = stream;
+    const uint64_t channels = args.channels;
     for (uint64_t row = first; row < last; row++) {
-        uint64_t token = (uint64_t)args->tokens[row] * channels, out = row * channels;
-        uint64_t position = row % args->length * channels;
-        uint64_t type = types && args->types ? (uint64_t)args->types[row] * channels : 0;
-        if (row + 1 < last) expect_row(dtype, tables.token, (uint64_t)args->tokens[row + 1] * channels);
+        const places at = {.token = (uint64_t)args.tokens[row] * channels,
+                           .position = row % args.length * channels,
+                           .type = types && args.types ? (uint64_t)args.types[row] * channels : 0,
+                           .next = (uint64_t)args.tokens[row + 1 < last ? row + 1 : row] * channels,
+                           .out = row * channels};
         uint64_t c = 0;
-        for (; c + LANES <= channels; c += LANES)
-            forward_lanes(args, dtype, positions, types, token + c, position + c, type + c, out + c, LANES);
-        if (c < channels)
-            forward_lanes(args, dtype, positions, types, token + c, position + c, type + c, out + c, channels - c);
+        for (; c + LANES <= channels; c += LANES) forward_lanes(&args, dtype, positions, types, at, c, LANES);
+        if (c < channels) forward_lanes(&args, dtype, positions, types, at, c, channels - c);
     }
+    if (stream) lanes_stream_end();
 }
 
-LANES_INLINE void forward_by_tables(const slc_embedding_forward_args *args, sluice_dtype dtype, uint64_t first,
-                                    uint64_t last)
+LANES_INLINE void forward_by_tables(const slc_embedding_forward_args *args, sluice_dtype dtype, bool stream,
+                                    uint64_t first, uint64_t last)
 {
     if (args->tables.position && args->tables.type)
-        forward(args, dtype, true, true, first, last);
+        forward(args, dtype, true, true, stream, first, last);
     else if (args->tables.position)
-        forward(args, dtype, true, false, first, last);
+        forward(args, dtype, true, false, stream, first, last);
     else if (args->tables.type)
-        forward(args, dtype, false, true, first, last);
+        forward(args, dtype, false, true, stream, first, last);
     else
-        forward(args, dtype, false, false, first, last);
+        forward(args, dtype, false, false, stream, first, last);
 }
 
 void SLC_ISA(slc_embedding_forward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
     const slc_embedding_forward_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        forward_by_tables(args, SLUICE_BF16, first, last);
+    if (args->dtype == SLUICE_BF16 && args->stream)
+        forward_by_tables(args, SLUICE_BF16, true, first, last);
+    else if (args->dtype == SLUICE_BF16)
+        forward_by_tables(args, SLUICE_BF16, false, first, last);
+    else if (args->stream)
+        forward_by_tables(args, SLUICE_FP32, true, first, last);
     else
-        forward_by_tables(args, SLUICE_FP32, first, last);
+        forward_by_tables(args, SLUICE_FP32, false, first, last);
 }
 
 /* Rows of dout: those that order lists, or first, first + stride, ... */
 typedef struct {
     const uint32_t *order;
-    uint64_t first, stride, count;
+    uint64_t first, stride, count, after; /* the row that comes behind them */
 } row_list;
 
 LANES_INLINE uint64_t row_at(const row_list *rows, uint64_t i)
@@ -75,20 +85,21 @@ LANES_INLINE uint64_t row_at(const row_list *rows, uint64_t i)
 }
 
 LANES_INLINE void add_lanes(uint64_t c, uint64_t left, sluice_dtype from_dtype, const void *from, sluice_dtype dtype,
-                            const void *x, uint64_t x_at, sluice_dtype to_dtype, void *to)
+                            const void *x, uint64_t x_at, uint64_t next_at, sluice_dtype to_dtype, void *to)
 {
+    expect(dtype, x, next_at + c);
     lanes sum = lanes_load_some_as(from_dtype, from, c, left, 0.0f);
     sum = lanes_add(sum, lanes_load_some_as(dtype, x, x_at + c, left, 0.0f));
     lanes_store_some_as(to_dtype, to, c, left, sum);
 }
 
-/* to = from + x */
+/* to = from + x; x at next_at is what comes next. */
 LANES_INLINE void add(uint64_t count, sluice_dtype from_dtype, const void *from, sluice_dtype dtype, const void *x,
-                      uint64_t x_at, sluice_dtype to_dtype, void *to)
+                      uint64_t x_at, uint64_t next_at, sluice_dtype to_dtype, void *to)
 {
     uint64_t c = 0;
-    for (; c + LANES <= count; c += LANES) add_lanes(c, LANES, from_dtype, from, dtype, x, x_at, to_dtype, to);
-    if (c < count) add_lanes(c, count - c, from_dtype, from, dtype, x, x_at, to_dtype, to);
+    for (; c + LANES <= count; c += LANES) add_lanes(c, LANES, from_dtype, from, dtype, x, x_at, next_at, to_dtype, to);
+    if (c < count) add_lanes(c, count - c, from_dtype, from, dtype, x, x_at, next_at, to_dtype, to);
 }
 
 /* Channels first..last-1 of one row of the table. */
@@ -103,15 +114,15 @@ LANES_INLINE void add_rows(const slc_embedding_backward_args *args, sluice_dtype
         for (uint64_t i = 0; i < rows.count; i++) {
             uint64_t x_at = row_at(&rows, i) * channels + at;
             bool begins = i == 0, ends = i + 1 == rows.count;
-            if (!ends) expect_row(dtype, args->dout, row_at(&rows, i + 1) * channels + at);
+            uint64_t next_at = (ends ? rows.after : row_at(&rows, i + 1)) * channels + at;
             if (gradient == SLUICE_FP32 || (begins && ends))
-                add(count, gradient, to, dtype, args->dout, x_at, gradient, to);
+                add(count, gradient, to, dtype, args->dout, x_at, next_at, gradient, to);
             else if (begins)
-                add(count, gradient, to, dtype, args->dout, x_at, SLUICE_FP32, sum);
+                add(count, gradient, to, dtype, args->dout, x_at, next_at, SLUICE_FP32, sum);
             else if (ends)
-                add(count, SLUICE_FP32, sum, dtype, args->dout, x_at, gradient, to);
+                add(count, SLUICE_FP32, sum, dtype, args->dout, x_at, next_at, gradient, to);
             else
-                add(count, SLUICE_FP32, sum, dtype, args->dout, x_at, SLUICE_FP32, sum);
+                add(count, SLUICE_FP32, sum, dtype, args->dout, x_at, next_at, SLUICE_FP32, sum);
         }
     }
 }
@@ -119,19 +130,17 @@ LANES_INLINE void add_rows(const slc_embedding_backward_args *args, sluice_dtype
 LANES_INLINE void by_key(const slc_embedding_backward_args *args, sluice_dtype dtype, sluice_dtype gradient,
                          uint64_t first, uint64_t last)
 {
-    const uint64_t rows = args->batch * args->length, channels = args->channels;
+    const uint64_t rows = args->batch * args->length;
     if (!args->keys) {
-        add_rows(args, dtype, gradient, 0, (row_list){NULL, 0, 1, rows}, first, last);
+        add_rows(args, dtype, gradient, 0, (row_list){NULL, 0, 1, rows, 0}, first, last);
         return;
     }
     for (uint64_t at = 0, end; at < rows; at = end) {
         int32_t key = args->keys[args->order[at]];
         for (end = at + 1; end < rows && args->keys[args->order[end]] == key;) end++;
-        if (end < rows) {
-            expect_row(dtype, args->dout, args->order[end] * channels + first);
-            expect_row(gradient, args->table, (uint64_t)args->keys[args->order[end]] * channels + first);
-        }
-        add_rows(args, dtype, gradient, (uint64_t)key, (row_list){args->order + at, 0, 0, end - at}, first, last);
+        uint64_t after = args->order[end < rows ? end : at];
+        add_rows(args, dtype, gradient, (uint64_t)key, (row_list){args->order + at, 0, 0, end - at, after}, first,
+                 last);
     }
 }
 
@@ -139,7 +148,7 @@ LANES_INLINE void by_position(const slc_embedding_backward_args *args, sluice_dt
                               uint64_t first, uint64_t last)
 {
     for (uint64_t t = 0; t < args->length; t++)
-        add_rows(args, dtype, gradient, t, (row_list){NULL, t, args->length, args->batch}, first, last);
+        add_rows(args, dtype, gradient, t, (row_list){NULL, t, args->length, args->batch, t + 1}, first, last);
 }
 
 #define BY_TYPES(function)                                                                                             \

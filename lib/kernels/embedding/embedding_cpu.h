@@ -11,6 +11,7 @@ typedef struct {
     const int32_t *tokens, *types;
     slc_embedding_tables tables;
     void *out;
+    bool stream; /* slc_host_streams */
 } slc_embedding_forward_args;
 
 /* Adds rows of dout to rows of one table. */

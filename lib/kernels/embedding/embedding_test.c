@@ -197,12 +197,41 @@ static void no_rows_and_too_many(void **state)
     slc_stream_destroy(&stream);
 }
 
+/* Large results go past the cache: they are what rows give one by one. */
+static void large_results(void **state)
+{
+    (void)state;
+    enum { ROWS = 12000, CHANNELS = 768, VOCABULARY = 50 };
+    const uint64_t elements = (uint64_t)ROWS * CHANNELS;
+    static int32_t tokens[ROWS];
+    for (int i = 0; i < ROWS; i++) tokens[i] = i * 7 % VOCABULARY;
+    TEST_EACH_DTYPE(dtype)
+    {
+        void *table = test_uniform_typed(dtype, VOCABULARY * CHANNELS, -1, 1, 1);
+        unsigned char *out = (unsigned char *)test_floats(elements), *row = (unsigned char *)test_floats(CHANNELS);
+        const slc_embedding_tables tables = {.token = table, .type = table};
+        const uint64_t bytes = CHANNELS * sluice_dtype_bytes(dtype);
+        TEST_EACH_ISA(isa)
+        for (uint32_t threads = 1; threads <= 2; threads++) {
+            slc_stream stream = test_stream(threads);
+            memset(out, 0xff, ROWS * bytes);
+            assert_int_equal(slc_embedding_forward(&stream, dtype, 1, ROWS, CHANNELS, tokens, NULL, &tables, out),
+                             SLUICE_OK);
+            for (int i = 0; i < ROWS; i++) {
+                slc_embedding_forward(&stream, dtype, 1, 1, CHANNELS, tokens + i, NULL, &tables, row);
+                assert_memory_equal(out + (uint64_t)i * bytes, row, bytes);
+            }
+            slc_stream_destroy(&stream);
+        }
+        free(table), free(out), free(row);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_with_float64),
-        cmocka_unit_test(large_vocabulary),
-        cmocka_unit_test(a_row_is_rounded_once),
+        cmocka_unit_test(large_results),        cmocka_unit_test(agrees_with_float64),
+        cmocka_unit_test(large_vocabulary),     cmocka_unit_test(a_row_is_rounded_once),
         cmocka_unit_test(no_rows_and_too_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,7 +151,7 @@ static void sizes_and_threads(void **state)
     (void)state;
     const uint64_t sizes[][3] = {{1, 1, 1},    {3, 5, 7},   {8, 48, 16},     {64, 33, 129},  {197, 64, 96},
                                  {1, 200, 64}, {70, 1, 65}, {130, 257, 300}, {65, 1024, 52}, {300, 96, 110}};
-    draws(sizes, TEST_COUNT_OF(sizes), 60);
+    draws(sizes, TEST_COUNT_OF(sizes), 24);
 }
 
 /* Where the product is cut along m, n or k: by what is copied, by the panels of B, by widening. */
@@ -160,7 +160,7 @@ static void tiles(void **state)
     (void)state;
     const uint64_t sizes[][3] = {{5, 7, 4100},   {257, 65, 2049}, {256, 1024, 33}, {1040, 4, 1025},
                                  {3, 5000, 901}, {333, 4500, 3},  {521, 9, 1037},  {9, 1030, 1037}};
-    draws(sizes, TEST_COUNT_OF(sizes), 20);
+    draws(sizes, TEST_COUNT_OF(sizes), 6);
 }
 
 static void repeats_to_the_bit(void **state)

@@ -7,6 +7,12 @@
 
 enum { GRAIN_ELEMENTS = 16384, GRAIN_CHANNELS = 64 };
 
+/* Past the cache; rows are whole lanes then. */
+static bool streams(sluice_dtype dtype, const void *out, uint64_t elements, uint64_t row)
+{
+    return row % 16 == 0 && slc_host_streams(out, elements * sluice_dtype_bytes(dtype));
+}
+
 sluice_status slc_patches_unfold(slc_stream *stream, sluice_dtype dtype, const slc_patch_shape *shape,
                                  const float *pixels, void *columns)
 {
@@ -19,8 +25,12 @@ sluice_status slc_patches_unfold(slc_stream *stream, sluice_dtype dtype, const s
                          "of %llu x %llu",
                          (unsigned long long)s->height, (unsigned long long)s->width, (unsigned long long)s->patch,
                          (unsigned long long)s->patch);
-    slc_patches_unfold_args args = {.dtype = dtype, .shape = *s, .pixels = pixels, .columns = columns};
-    uint64_t strip = s->image_channels * s->patch * s->width;
+    uint64_t strip = s->image_channels * s->patch * s->width, elements = s->batch * (s->height / s->patch) * strip;
+    slc_patches_unfold_args args = {.dtype = dtype,
+                                    .shape = *s,
+                                    .pixels = pixels,
+                                    .columns = columns,
+                                    .stream = streams(dtype, columns, elements, s->patch)};
     slc_host_run(stream, s->batch * (s->height / s->patch), 1 + GRAIN_ELEMENTS / (strip + 1), 1,
                  SLC_ISA_PICK(slc_patches_unfold_range), &args);
     return SLUICE_OK;
@@ -48,7 +58,8 @@ sluice_status slc_patch_embedding_forward(slc_stream *stream, sluice_dtype dtype
                                              .mask_token = mask_token,
                                              .masked = masked,
                                              .position = position,
-                                             .out = out};
+                                             .out = out,
+                                             .stream = streams(dtype, out, batch * (1 + patches) * channels, channels)};
     slc_host_run(stream, batch * (1 + patches), 1 + GRAIN_ELEMENTS / channels, 1,
                  SLC_ISA_PICK(slc_patch_embedding_forward_range), &args);
     return SLUICE_OK;
@@ -73,7 +84,8 @@ sluice_status slc_patch_embedding_backward(slc_stream *stream, sluice_dtype dtyp
                                               .dcls = dcls,
                                               .dmask_token = dmask_token,
                                               .dposition = dposition,
-                                              .fresh = fresh};
+                                              .fresh = fresh,
+                                              .stream = streams(dtype, dx, batch * patches * channels, channels)};
     slc_host_run(stream, channels, GRAIN_CHANNELS, 16, SLC_ISA_PICK(slc_patch_embedding_backward_range), &args);
     return SLUICE_OK;
 }

@@ -8,15 +8,18 @@ enum { PIECE = 1024 }; /* channels summed at a time */
 
 /* ---- unfold ---- */
 
-LANES_INLINE void convert_run(sluice_dtype dtype, uint64_t count, const float *from, void *to, uint64_t at)
+LANES_INLINE void convert_run(sluice_dtype dtype, bool stream, uint64_t count, const float *from, void *to, uint64_t at)
 {
     uint64_t i = 0;
-    for (; i + LANES <= count; i += LANES) lanes_store_as(dtype, to, at + i, lanes_load(from + i));
+    for (; i + LANES <= count; i += LANES) lanes_stream_some_as(dtype, to, at + i, LANES, lanes_load(from + i), stream);
     if (i < count) lanes_store_some_as(dtype, to, at + i, count - i, lanes_load_tail(from + i, count - i, 0.0f));
 }
 
-LANES_INLINE void unfold(const slc_patches_unfold_args *args, sluice_dtype dtype, uint64_t first, uint64_t last)
+/* Lines of an image lie apart: the same place of the next patch is asked for on the way. */
+LANES_INLINE void unfold(const slc_patches_unfold_args *all, sluice_dtype dtype, bool stream, uint64_t first,
+                         uint64_t last)
 {
+    const slc_patches_unfold_args copy = *all, *args = &copy; /* stores cannot change it */
     const slc_patch_shape s = args->shape;
     const uint64_t down = s.height / s.patch, across = s.width / s.patch;
     uint64_t at = first * across * s.image_channels * s.patch * s.patch;
@@ -25,34 +28,44 @@ LANES_INLINE void unfold(const slc_patches_unfold_args *args, sluice_dtype dtype
             for (uint64_t c = 0; c < s.image_channels; c++) {
                 uint64_t plane = strip / down * s.image_channels + c, line = plane * s.height + strip % down * s.patch;
                 const float *pixel = args->pixels + line * s.width + px * s.patch;
-                for (uint64_t i = 0; i < s.patch; i++, at += s.patch)
-                    convert_run(dtype, s.patch, pixel + i * s.width, args->columns, at);
+                const uint64_t next = px + 1 < across ? s.patch : s.patch * s.width - px * s.patch;
+                for (uint64_t i = 0; i < s.patch; i++, at += s.patch) {
+                    __builtin_prefetch(pixel + i * s.width + next);
+                    convert_run(dtype, stream, s.patch, pixel + i * s.width, args->columns, at);
+                }
             }
+    if (stream) lanes_stream_end();
 }
 
 void SLC_ISA(slc_patches_unfold_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
     const slc_patches_unfold_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        unfold(args, SLUICE_BF16, first, last);
+    if (args->dtype == SLUICE_BF16 && args->stream)
+        unfold(args, SLUICE_BF16, true, first, last);
+    else if (args->dtype == SLUICE_BF16)
+        unfold(args, SLUICE_BF16, false, first, last);
+    else if (args->stream)
+        unfold(args, SLUICE_FP32, true, first, last);
     else
-        unfold(args, SLUICE_FP32, first, last);
+        unfold(args, SLUICE_FP32, false, first, last);
 }
 
 /* ---- embedding, forward ---- */
 
 LANES_INLINE void forward_lanes(sluice_dtype dtype, bool positions, const void *from, uint64_t from_at,
-                                const void *position, uint64_t position_at, void *out, uint64_t at, uint64_t left)
+                                const void *position, uint64_t position_at, void *out, uint64_t at, uint64_t left,
+                                bool stream)
 {
     lanes sum = lanes_load_some_as(dtype, from, from_at, left, 0.0f);
     if (positions) sum = lanes_add(sum, lanes_load_some_as(dtype, position, position_at, left, 0.0f));
-    lanes_store_some_as(dtype, out, at, left, sum);
+    lanes_stream_some_as(dtype, out, at, left, sum, stream);
 }
 
-LANES_INLINE void forward(const slc_patch_embedding_forward_args *args, sluice_dtype dtype, bool positions,
+LANES_INLINE void forward(const slc_patch_embedding_forward_args *all, sluice_dtype dtype, bool positions,
                           uint64_t first, uint64_t last)
 {
+    const slc_patch_embedding_forward_args copy = *all, *args = &copy;
     const uint64_t channels = args->channels, rows = 1 + args->patches;
     for (uint64_t row = first; row < last; row++) {
         uint64_t place = row % rows, patch = row / rows * args->patches + place - 1, from_at = 0, c = 0;
@@ -64,11 +77,12 @@ LANES_INLINE void forward(const slc_patch_embedding_forward_args *args, sluice_d
         }
         for (; c + LANES <= channels; c += LANES)
             forward_lanes(dtype, positions, from, from_at + c, args->position, place * channels + c, args->out,
-                          row * channels + c, LANES);
+                          row * channels + c, LANES, args->stream);
         if (c < channels)
             forward_lanes(dtype, positions, from, from_at + c, args->position, place * channels + c, args->out,
-                          row * channels + c, channels - c);
+                          row * channels + c, channels - c, false);
     }
+    if (args->stream) lanes_stream_end();
 }
 
 void SLC_ISA(slc_patch_embedding_forward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
@@ -87,16 +101,23 @@ void SLC_ISA(slc_patch_embedding_forward_range)(const void *context, uint32_t pa
 
 /* ---- embedding, backward ---- */
 
-/* One row of dout: added to sum, and stored in dx unless NULL (0 where `hidden`). */
-LANES_INLINE void take_row(sluice_dtype dtype, uint64_t count, const void *dout, uint64_t at, float *sum, void *dx,
-                           uint64_t dx_at, bool hidden)
+LANES_INLINE void take_lanes(sluice_dtype dtype, const void *dout, uint64_t at, uint64_t next_at, float *sum, void *dx,
+                             uint64_t dx_at, bool hidden, uint64_t left, bool stream)
 {
-    for (uint64_t c = 0; c < count; c += LANES) {
-        uint64_t left = count - c;
-        lanes x = lanes_load_some_as(dtype, dout, at + c, left, 0.0f);
-        lanes_store(sum + c, lanes_add(lanes_load(sum + c), x));
-        if (dx) lanes_store_some_as(dtype, dx, dx_at + c, left, hidden ? lanes_set(0.0f) : x);
-    }
+    __builtin_prefetch((const char *)dout + next_at * sluice_dtype_bytes(dtype));
+    lanes x = lanes_load_some_as(dtype, dout, at, left, 0.0f);
+    lanes_store(sum, lanes_add(lanes_load(sum), x));
+    if (dx) lanes_stream_some_as(dtype, dx, dx_at, left, hidden ? lanes_set(0.0f) : x, stream);
+}
+
+/* One row of dout: added to sum, and stored in dx unless NULL (0 where `hidden`). What comes next lies at next_at. */
+LANES_INLINE void take_row(sluice_dtype dtype, uint64_t count, const void *dout, uint64_t at, uint64_t next_at,
+                           float *sum, void *dx, uint64_t dx_at, bool hidden, bool stream)
+{
+    uint64_t c = 0;
+    for (; c + LANES <= count; c += LANES)
+        take_lanes(dtype, dout, at + c, next_at + c, sum + c, dx, dx_at + c, hidden, LANES, stream);
+    if (c < count) take_lanes(dtype, dout, at + c, next_at + c, sum + c, dx, dx_at + c, hidden, count - c, stream);
 }
 
 LANES_INLINE void put_sum(sluice_dtype gradient, uint64_t count, const float *sum, bool fresh, void *to, uint64_t at)
@@ -110,9 +131,10 @@ LANES_INLINE void put_sum(sluice_dtype gradient, uint64_t count, const float *su
 }
 
 /* Channels first..first+count-1, at most PIECE. */
-LANES_INLINE void backward(const slc_patch_embedding_backward_args *args, sluice_dtype dtype, sluice_dtype gradient,
+LANES_INLINE void backward(const slc_patch_embedding_backward_args *all, sluice_dtype dtype, sluice_dtype gradient,
                            uint64_t first, uint64_t count)
 {
+    const slc_patch_embedding_backward_args copy = *all, *args = &copy;
     const uint64_t channels = args->channels, rows = 1 + args->patches;
     float sum[PIECE], hidden_sum[PIECE] = {0};
     for (uint64_t place = 0; place < rows; place++) {
@@ -120,8 +142,10 @@ LANES_INLINE void backward(const slc_patch_embedding_backward_args *args, sluice
         for (uint64_t b = 0; b < args->batch; b++) {
             uint64_t at = (b * rows + place) * channels + first, patch = b * args->patches + place - 1;
             bool hidden = place && args->masked && args->masked[patch];
-            take_row(dtype, count, args->dout, at, sum, place ? args->dx : NULL, patch * channels + first, hidden);
-            if (hidden) take_row(dtype, count, args->dout, at, hidden_sum, NULL, 0, false);
+            uint64_t next_at = b + 1 < args->batch ? at + rows * channels : (place + 1) * channels + first;
+            void *dx = place ? args->dx : NULL;
+            take_row(dtype, count, args->dout, at, next_at, sum, dx, patch * channels + first, hidden, args->stream);
+            if (hidden) take_row(dtype, count, args->dout, at, next_at, hidden_sum, NULL, 0, false, false);
         }
         put_sum(gradient, count, sum, args->fresh, args->dposition, place * channels + first);
         if (!place) put_sum(gradient, count, sum, args->fresh, args->dcls, first);
@@ -144,4 +168,5 @@ void SLC_ISA(slc_patch_embedding_backward_range)(const void *context, uint32_t p
         else
             backward(args, SLUICE_FP32, SLUICE_FP32, at, count);
     }
+    if (args->stream) lanes_stream_end();
 }

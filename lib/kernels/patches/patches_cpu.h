@@ -5,11 +5,14 @@
 #include "lib/kernels/isa.h"
 #include "lib/kernels/patches/patches.h"
 
+#include <stdbool.h>
+
 typedef struct {
     sluice_dtype dtype;
     slc_patch_shape shape;
     const float *pixels;
     void *columns;
+    bool stream; /* slc_host_streams */
 } slc_patches_unfold_args;
 
 typedef struct {
@@ -18,6 +21,7 @@ typedef struct {
     const void *x, *cls, *mask_token, *position;
     const uint8_t *masked;
     void *out;
+    bool stream;
 } slc_patch_embedding_forward_args;
 
 typedef struct {
@@ -26,7 +30,7 @@ typedef struct {
     const void *dout;
     const uint8_t *masked;
     void *dx, *dcls, *dmask_token, *dposition;
-    bool fresh;
+    bool fresh, stream;
 } slc_patch_embedding_backward_args;
 
 SLC_ISA_DECLARE(slc_patches_unfold_range);           /* ranges of rows of patches, over the batch */

@@ -169,9 +169,46 @@ static void mask_and_token_come_together(void **state)
     slc_stream_destroy(&stream);
 }
 
+/* Large results go past the cache: they are what images give one by one. */
+static void large_results(void **state)
+{
+    (void)state;
+    enum { BATCH = 60, PATCHES = 196, CHANNELS = 768, SIDE = 224 };
+    const uint64_t image = (1 + PATCHES) * CHANNELS, pixels = 3 * SIDE * SIDE, shorter = PATCHES * CHANNELS;
+    slc_patch_shape shape = {BATCH, 3, SIDE, SIDE, 16}, single = {1, 3, SIDE, SIDE, 16};
+    float *x = test_uniform_floats(BATCH * image, -1, 1, 1), gradient[CHANNELS];
+    unsigned char *out = (unsigned char *)test_floats(BATCH * image), *one = (unsigned char *)test_floats(image);
+    slc_stream stream = test_stream(2);
+    unsigned char *typed[] = {test_typed(SLUICE_FP32, BATCH * image, x), test_typed(SLUICE_BF16, BATCH * image, x)};
+    TEST_EACH_DTYPE(dtype)
+    TEST_EACH_ISA(isa)
+    {
+        const uint64_t bytes = sluice_dtype_bytes(dtype);
+        const unsigned char *in = typed[dtype];
+        assert_int_equal(slc_patches_unfold(&stream, dtype, &shape, x, out), SLUICE_OK);
+        for (uint64_t b = 0; b < BATCH; b++) {
+            slc_patches_unfold(&stream, dtype, &single, x + b * pixels, one);
+            assert_memory_equal(out + b * pixels * bytes, one, pixels * bytes);
+        }
+        slc_patch_embedding_forward(&stream, dtype, BATCH, PATCHES, CHANNELS, in, in, NULL, NULL, in, out);
+        for (uint64_t b = 0; b < BATCH; b++) {
+            slc_patch_embedding_forward(&stream, dtype, 1, PATCHES, CHANNELS, in + b * shorter * bytes, in, NULL, NULL,
+                                        in, one);
+            assert_memory_equal(out + b * image * bytes, one, image * bytes);
+        }
+        slc_patch_embedding_backward(&stream, dtype, dtype, BATCH, PATCHES, CHANNELS, in, NULL, out, gradient, NULL,
+                                     NULL, 1);
+        for (uint64_t b = 0; b < BATCH; b++)
+            assert_memory_equal(out + b * shorter * bytes, in + (b * image + CHANNELS) * bytes, shorter * bytes);
+    }
+    slc_stream_destroy(&stream);
+    free(x), free(out), free(one), free(typed[0]), free(typed[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(large_results),
         cmocka_unit_test(unfolds),
         cmocka_unit_test(sizes_must_divide),
         cmocka_unit_test(embedding_agrees_with_float64),

@@ -6,7 +6,7 @@
 #include "lib/kernels/dropout/dropout_lanes.h"
 #include "lib/kernels/lanes.h"
 
-enum { RUN = 1024, ROOM = RUN + 2 * DROPOUT_GROUP };
+enum { RUN = 1024, ROOM = RUN + 2 * SLC_DROPOUT_GROUP };
 
 LANES_INLINE uint64_t least(uint64_t a, uint64_t b)
 {

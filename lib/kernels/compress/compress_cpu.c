@@ -1,0 +1,342 @@
+/* Memory sets the pace: every pass touches each array once. Sums of squares of CHUNK grains first, bins then
+ * (norm_cpu.c). Chunks begin at multiples of 8 elements, so bits at whole bytes. */
+#include "lib/kernels/compress/compress_cpu.h"
+
+#include "lib/kernels/adamw/moments.h"
+#include "lib/kernels/norm/norm_bins.h"
+#include "lib/kernels/norm/norm_grain.h"
+
+#include <math.h>
+
+enum { CHUNK = 64, TILE = CHUNK * LANES };
+
+/* ---- Sixteen signs ---- */
+
+/* MSB first in each byte; left: 16, or 8 at a chunk's end (fewer at a tensor's). */
+LANES_INLINE void put_signs(uint8_t *bits, uint64_t left, lanes a)
+{
+    uint32_t set = ~lanes_below_zero(a);
+    set = (set & 0x5555) << 1 | (set >> 1 & 0x5555);
+    set = (set & 0x3333) << 2 | (set >> 2 & 0x3333);
+    set = (set & 0x0f0f) << 4 | (set >> 4 & 0x0f0f);
+    bits[0] = (uint8_t)set;
+    if (left > 8) bits[1] = (uint8_t)(set >> 8);
+}
+
+LANES_INLINE uint32_t get_signs(const uint8_t *bits, uint64_t left)
+{
+    return left > 8 ? (uint32_t)bits[0] | (uint32_t)bits[1] << 8 : bits[0];
+}
+
+LANES_INLINE lanes_part part_with_sign(lanes_words minus, lanes_part size)
+{
+    return (lanes_part)((minus & 0x80000000u) ^ (lanes_words)size);
+}
+
+/* size where the bit is set, -size elsewhere; size >= 0 */
+LANES_INLINE lanes with_signs(uint32_t bits, float size)
+{
+    static const uint32_t place[LANES] = {0x80,   0x40,   0x20,   0x10,   0x8,   0x4,   0x2,   0x1,
+                                          0x8000, 0x4000, 0x2000, 0x1000, 0x800, 0x400, 0x200, 0x100};
+    lanes r;
+#pragma GCC unroll 4
+    for (int i = 0; i < LANES_PARTS; i++) {
+        lanes_words places;
+        memcpy(&places, place + i * LANES_WIDTH, sizeof places);
+        r.part[i] = part_with_sign((lanes_words)((places & bits) == 0), part_set(size));
+    }
+    return r;
+}
+
+/* What stays behind of a sum: sum - scale sgn(sum). */
+LANES_INLINE lanes error_of(lanes sum, float scale)
+{
+    LANES_EACH(sum.part[i] - part_with_sign((lanes_words)(sum.part[i] < part_set(0.0f)), part_set(scale)));
+}
+
+/* An error whose exchange failed is lost; elements beyond `left` have none. */
+LANES_INLINE lanes load_error(const float *sum, uint64_t left, float scale, bool lost)
+{
+    if (lost) return lanes_set(0.0f);
+    lanes error = error_of(lanes_load_some(sum, left, 0.0f), scale);
+    return left < LANES ? lanes_first(error, left, 0.0f) : error;
+}
+
+LANES_INLINE double keep(float *sum, uint8_t *bits, uint64_t left, lanes a)
+{
+    lanes_store_some(sum, left, a);
+    put_signs(bits, left, a);
+    return grain_sum_lanes(a);
+}
+
+/* Four sums at a time, counted from the beginning of a chunk or block: bins take longer than the squares. */
+static void add_to_bins(int64_t *bins, const double *sums, uint32_t count)
+{
+    const uint32_t four = SLC_COMPRESS_GRAIN / LANES;
+    for (uint32_t i = 0; i < count; i += four) {
+        double sum = sums[i];
+        for (uint32_t j = i + 1; j < i + four && j < count; j++) sum += sums[j];
+        norm_bins_add(bins, sum);
+    }
+}
+
+/* ---- Items ---- */
+
+/* Elements from..to-1 of a chunk, all under one scale, which was `last` in the previous exchange. Adds to bins. */
+typedef void run_kernel(const void *args, uint64_t chunk, uint64_t from, uint64_t to, float last, int64_t *bins);
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void each_grain(const slc_compress_out *out, uint64_t first, uint64_t last, run_kernel *run, const void *args)
+{
+    const uint64_t grain = SLC_COMPRESS_GRAIN, grains = (out->chunk + grain - 1) / grain;
+    int64_t bins[SLC_NORM_BINS] = {0};
+    while (first < last) {
+        uint64_t chunk = first / grains, begin = first % grains, end = least(grains, begin + last - first);
+        run(args, chunk, begin * grain, least(end * grain, out->chunk), out->residue.scale[chunk], bins);
+        first += end - begin;
+    }
+    norm_bins_join(out->bins, bins);
+}
+
+static void each_block(const slc_compress_out *out, uint64_t first, uint64_t last, run_kernel *run, const void *args)
+{
+    for (; first < last; first++) {
+        uint64_t chunk = first / out->scales, from = first % out->scales * out->scale_elements;
+        uint64_t to = least(from + out->scale_elements, out->chunk);
+        int64_t bins[SLC_NORM_BINS] = {0};
+        float *scale = &out->residue.scale[first];
+        run(args, chunk, from, to, *scale, bins);
+        *scale = slc_compress_scale(bins, to - from);
+    }
+}
+
+static void each_item(const slc_compress_out *out, uint64_t first, uint64_t last, run_kernel *run, const void *args)
+{
+    first += out->first_item, last += out->first_item;
+    if (out->scale_elements)
+        each_block(out, first, last, run, args);
+    else
+        each_grain(out, first, last, run, args);
+}
+
+static uint8_t *bits_of(const slc_compress_out *out, uint64_t chunk)
+{
+    return (uint8_t *)out->packets + chunk * out->stride + out->scales * sizeof(float);
+}
+
+/* ---- The worker ---- */
+
+typedef struct {
+    float gradient_factor, factor, rest;
+} mixture;
+
+LANES_INLINE lanes input_at(const slc_compress_input *in, const mixture *mix, sluice_dtype gradient,
+                            sluice_dtype momentum, uint64_t at, uint64_t left)
+{
+    lanes g = lanes_mul(lanes_set(mix->gradient_factor), lanes_load_some_as(gradient, in->gradient, at, left, 0.0f));
+    lanes m = lanes_load_some_as(momentum, in->momentum, at, left, 0.0f);
+    return lanes_add(lanes_mul(lanes_set(mix->factor), m), lanes_mul(lanes_set(mix->rest), g));
+}
+
+LANES_INLINE void worker_run_of(const slc_compress_worker_args *args, sluice_dtype gradient, sluice_dtype momentum,
+                                uint64_t chunk, uint64_t from, uint64_t to, float last, int64_t *bins)
+{
+    const slc_compress_input in = args->input;
+    const mixture mix = {(float)in.gradient_factor, (float)in.factor, (float)in.rest};
+    const bool lost = !isfinite(last);
+    const uint64_t base = chunk * args->out.chunk;
+    const uint64_t inside = base < args->count ? least(to, args->count - base) : 0; /* padding behind it */
+    float *sum = args->out.residue.sum + base;
+    uint8_t *bits = bits_of(&args->out, chunk);
+    for (uint64_t at = from; at < to;) {
+        double sums[CHUNK];
+        int grains = 0;
+        for (; grains < CHUNK && at + LANES <= inside; at += LANES, grains++) {
+            lanes x = input_at(&in, &mix, gradient, momentum, base + at, LANES);
+            lanes b = lanes_add(x, load_error(sum + at, LANES, last, lost));
+            sums[grains] = keep(sum + at, bits + at / 8, LANES, b);
+        }
+        if (grains < CHUNK && at < to) {
+            uint64_t left = least(to - at, LANES), filled = at < inside ? least(left, inside - at) : 0;
+            lanes x = filled ? input_at(&in, &mix, gradient, momentum, base + at, filled) : lanes_set(0.0f);
+            lanes b = lanes_add(x, load_error(sum + at, left, last, lost));
+            sums[grains++] = keep(sum + at, bits + at / 8, left, b);
+            at += left;
+        }
+        add_to_bins(bins, sums, (uint32_t)grains);
+    }
+}
+
+static void worker_run(const void *context, uint64_t chunk, uint64_t from, uint64_t to, float last, int64_t *bins)
+{
+    const slc_compress_worker_args *args = context;
+    bool narrow = args->input.gradient_dtype == SLUICE_BF16,
+         narrow_momentum = args->input.momentum_dtype == SLUICE_BF16;
+    if (!narrow && !narrow_momentum)
+        worker_run_of(args, SLUICE_FP32, SLUICE_FP32, chunk, from, to, last, bins);
+    else if (!narrow)
+        worker_run_of(args, SLUICE_FP32, SLUICE_BF16, chunk, from, to, last, bins);
+    else if (!narrow_momentum)
+        worker_run_of(args, SLUICE_BF16, SLUICE_FP32, chunk, from, to, last, bins);
+    else
+        worker_run_of(args, SLUICE_BF16, SLUICE_BF16, chunk, from, to, last, bins);
+}
+
+void SLC_ISA(slc_compress_worker_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+{
+    (void)part;
+    const slc_compress_worker_args *args = context;
+    each_item(&args->out, first, last, worker_run, args);
+}
+
+/* ---- The server ---- */
+
+/* average (+)= sgn * size, `count` elements; count is a multiple of 8 */
+static void add_signs(float *average, uint64_t count, const uint8_t *bits, float size, bool first)
+{
+    for (uint64_t at = 0; at < count; at += LANES) {
+        lanes term = with_signs(get_signs(bits + at / 8, count - at), size);
+        lanes_store(average + at, first ? term : lanes_add(lanes_load(average + at), term));
+    }
+}
+
+static void server_run(const void *context, uint64_t chunk, uint64_t from, uint64_t to, float last, int64_t *bins)
+{
+    const slc_compress_server_args *args = context;
+    const slc_compress_out *out = &args->out;
+    const uint64_t scale_at = out->scale_elements ? from / out->scale_elements : 0;
+    const float share = (float)(1.0 / args->ranks);
+    const bool lost = !isfinite(last);
+    float *sum = out->residue.sum;
+    uint8_t *bits = bits_of(out, chunk);
+    for (uint64_t begin = from; begin < to; begin += TILE) {
+        float average[TILE];
+        double sums[CHUNK];
+        uint64_t count = least(to - begin, TILE), grains = 0;
+        for (uint32_t r = 0; r < args->ranks; r++) {
+            const float *scales = args->packets[r];
+            const uint8_t *signs = (const uint8_t *)(scales + out->scales);
+            add_signs(average, count, signs + begin / 8, scales[scale_at] * share, r == 0);
+        }
+        for (uint64_t i = 0; i < count; i += LANES, grains++) {
+            uint64_t left = least(count - i, LANES), at = begin + i;
+            lanes a = lanes_add(lanes_load(average + i), load_error(sum + at, left, last, lost));
+            sums[grains] = keep(sum + at, bits + at / 8, left, left < LANES ? lanes_first(a, left, 0.0f) : a);
+        }
+        add_to_bins(bins, sums, (uint32_t)grains);
+    }
+}
+
+void SLC_ISA(slc_compress_server_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+{
+    (void)part;
+    const slc_compress_server_args *args = context;
+    each_item(&args->out, first, last, server_run, args);
+}
+
+/* ---- Plain errors ---- */
+
+static void fold_run(const void *context, uint64_t chunk, uint64_t from, uint64_t to, float last, int64_t *bins)
+{
+    (void)bins;
+    const slc_compress_out *out = context;
+    float *sum = out->residue.sum + chunk * out->chunk;
+    const bool lost = !isfinite(last);
+    for (uint64_t at = from; at < to; at += LANES)
+        lanes_store_some(sum + at, to - at, load_error(sum + at, least(to - at, LANES), last, lost));
+}
+
+void SLC_ISA(slc_compress_fold_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+{
+    (void)part;
+    each_item(context, first, last, fold_run, context);
+}
+
+/* ---- Updates under a frozen variance ---- */
+
+LANES_INLINE lanes where_positive(lanes v, lanes a)
+{
+    LANES_EACH(part_choose((lanes_bits)(v.part[i] == part_set(0.0f)), part_set(0.0f), a.part[i]));
+}
+
+/* Momentum m, not yet masked nor rounded, of elements at..at+left-1. */
+LANES_INLINE void update_some(const slc_adamw_factors *f, const slc_frozen_range *r, sluice_dtype momentum, uint64_t at,
+                              uint64_t left, lanes m)
+{
+    lanes v = lanes_load_some(r->exp_avg_sq + at, left, 0.0f), w = lanes_load_some(r->value + at, left, 0.0f);
+    if (r->mask) m = where_positive(v, m);
+    if (momentum == SLUICE_BF16) m = lanes_round_bf16(m);
+    w = lanes_sub(lanes_sub(w, lanes_mul(lanes_set(f->decay), w)), moments_move(f, m, v));
+    lanes_store_some_as(momentum, r->momentum, at, left, m);
+    lanes_store_some(r->value + at, left, w);
+    if (r->rounded) lanes_store_some_as(SLUICE_BF16, r->rounded, at, left, w);
+}
+
+LANES_INLINE void apply_run(const slc_adamw_factors *f, const slc_frozen_range *r, sluice_dtype momentum,
+                            const uint8_t *bits, float scale, uint64_t from, uint64_t to)
+{
+    uint64_t at = from;
+    for (; at + LANES <= to; at += LANES, bits += 2)
+        update_some(f, r, momentum, at, LANES, with_signs(get_signs(bits, LANES), scale));
+    if (at < to) update_some(f, r, momentum, at, to - at, with_signs(get_signs(bits, to - at), scale));
+}
+
+void SLC_ISA(slc_compress_apply_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+{
+    (void)part;
+    const slc_compress_apply_args *args = context;
+    const slc_frozen_range range = args->range;
+    slc_adamw_factors factors = args->factors;
+    if (range.no_decay) factors.decay = 0.0f;
+    for (uint64_t at = args->first + first, end = args->first + last, to; at < end; at = to) {
+        uint64_t chunk = at / args->chunk, offset = at % args->chunk, block = 0;
+        to = least(end, at + args->chunk - offset);
+        if (args->scale_elements) {
+            block = offset / args->scale_elements;
+            to = least(to, at + args->scale_elements - offset % args->scale_elements);
+        }
+        const float *scales = (const float *)(const void *)(args->packets + chunk * args->stride);
+        const uint8_t *bits = (const uint8_t *)(scales + args->scales) + offset / 8;
+        if (!isfinite(scales[block]))
+            __atomic_store_n(args->finite, false, __ATOMIC_RELAXED);
+        else if (range.momentum_dtype == SLUICE_BF16)
+            apply_run(&factors, &range, SLUICE_BF16, bits, scales[block], at, to);
+        else
+            apply_run(&factors, &range, SLUICE_FP32, bits, scales[block], at, to);
+    }
+}
+
+LANES_INLINE void frozen_update(const slc_adamw_factors *f, const slc_frozen_range *r, sluice_dtype momentum,
+                                sluice_dtype gradient_dtype, const void *gradient, uint64_t first, uint64_t last)
+{
+    for (uint64_t at = first; at < last; at += LANES) {
+        uint64_t left = least(last - at, LANES);
+        lanes g =
+            lanes_mul(lanes_set(f->gradient_factor), lanes_load_some_as(gradient_dtype, gradient, at, left, 0.0f));
+        lanes m = lanes_load_some_as(momentum, r->momentum, at, left, 0.0f);
+        m = lanes_add(lanes_mul(lanes_set(f->beta1), m), lanes_mul(lanes_set(f->rest1), g));
+        update_some(f, r, momentum, at, left, m);
+    }
+}
+
+void SLC_ISA(slc_frozen_range_update)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+{
+    (void)part;
+    const slc_frozen_args *args = context;
+    const slc_frozen_range range = args->range;
+    slc_adamw_factors factors = args->factors;
+    if (range.no_decay) factors.decay = 0.0f;
+    bool narrow = args->gradient_dtype == SLUICE_BF16, narrow_momentum = range.momentum_dtype == SLUICE_BF16;
+    if (!narrow && !narrow_momentum)
+        frozen_update(&factors, &range, SLUICE_FP32, SLUICE_FP32, args->gradient, first, last);
+    else if (!narrow)
+        frozen_update(&factors, &range, SLUICE_BF16, SLUICE_FP32, args->gradient, first, last);
+    else if (!narrow_momentum)
+        frozen_update(&factors, &range, SLUICE_FP32, SLUICE_BF16, args->gradient, first, last);
+    else
+        frozen_update(&factors, &range, SLUICE_BF16, SLUICE_BF16, args->gradient, first, last);
+}

@@ -1,0 +1,55 @@
+/* The fast compression, compiled once for each instruction set. */
+#ifndef SLC_KERNEL_COMPRESS_CPU_H
+#define SLC_KERNEL_COMPRESS_CPU_H
+
+#include "lib/kernels/adamw/adamw_cpu.h"
+#include "lib/kernels/compress/compress.h"
+
+enum { SLC_COMPRESS_UNIT = 16, SLC_COMPRESS_GRAIN = 64 };
+
+/* Where sums, bits and scales go. With scale_elements 0 the items of a range are the grains of all chunks, else the
+ * blocks of scale_elements; `first_item` is added to their numbers. */
+typedef struct {
+    uint64_t chunk, scale_elements, scales, stride, first_item;
+    slc_residue residue;
+    char *packets;
+    int64_t *bins; /* scale_elements 0: added to atomically */
+} slc_compress_out;
+
+typedef struct {
+    slc_compress_out out;
+    slc_compress_input input;
+    uint64_t count;
+} slc_compress_worker_args;
+
+typedef struct {
+    slc_compress_out out;
+    const void *const *packets;
+    uint32_t ranks;
+} slc_compress_server_args;
+
+typedef struct {
+    slc_adamw_factors factors;
+    slc_frozen_range range;
+    uint64_t first, chunk, scale_elements, scales, stride; /* elements are counted from `first` */
+    const char *packets;
+    bool *finite; /* set to false, by any thread */
+} slc_compress_apply_args;
+
+typedef struct {
+    slc_adamw_factors factors;
+    slc_frozen_range range;
+    sluice_dtype gradient_dtype;
+    const void *gradient;
+} slc_frozen_args;
+
+SLC_ISA_DECLARE(slc_compress_worker_range); /* ranges of items */
+SLC_ISA_DECLARE(slc_compress_server_range); /* ranges of items */
+SLC_ISA_DECLARE(slc_compress_fold_range);   /* ranges of items; of slc_compress_out */
+SLC_ISA_DECLARE(slc_compress_apply_range);  /* ranges of elements */
+SLC_ISA_DECLARE(slc_frozen_range_update);   /* ranges of elements */
+
+/* compress.c: ||b|| / sqrt(count) of what the bins hold, rounded to float; INFINITY if it is not finite. */
+float slc_compress_scale(const int64_t *bins, uint64_t count);
+
+#endif
