@@ -10,7 +10,10 @@ import subprocess
 import sys
 import time
 
-import torch
+try:
+    import torch
+except ImportError:
+    sys.exit("compare_gemm.py: this Python has no torch; run it with one that has, as docs/benchmarks.md says")
 
 
 def sluice(rows):

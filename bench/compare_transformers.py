@@ -21,9 +21,12 @@ import subprocess
 import sys
 import tempfile
 
-import torch
-import transformers
-from safetensors.torch import load_file, save_file
+try:
+    import torch
+    import transformers
+    from safetensors.torch import load_file, save_file
+except ImportError as missing:
+    sys.exit(f"compare_transformers.py: {missing}; run it with a Python that has torch, transformers and safetensors")
 
 LIMIT = 1e-4
 

@@ -1,6 +1,7 @@
 /* Ctrl-C and SIGTERM as a number that training looks at between steps. No handler ever runs: a thread waits for the
- * signals and all others block them. A handler could do harm here: a GEMM of oneDNN 2 that its matmul may choose points the
- * stack register into its buffers for a while, and the kernel would write the handler's frame over what lies below. */
+ * signals and all others block them. A handler could do harm here: a GEMM of oneDNN 2 that its matmul may choose points
+ * the stack register into its buffers for a while, and the kernel would write the handler's frame over what lies below.
+ */
 #ifndef SLC_BENCH_STOP_SIGNALS_H
 #define SLC_BENCH_STOP_SIGNALS_H
 

@@ -52,11 +52,13 @@ strategies_change_no_bit() {
     local first options
     for options in '--precision bf16' '--precision bf16 --wire fp32' '--precision bf16 --accumulate each' \
         '--precision bf16 --layer-precision h.1=fp32,h.2=fp32 --clip 1' \
-        '--model bert --precision bf16 --dropout 0.2 --recompute all'; do
+        '--model bert --precision bf16 --dropout 0.2 --recompute all' '--model vit --precision bf16 --optimizer lamb' \
+        '--model beit --dropout 0.2' '--model beit --head tokens --precision bf16 --accumulate each'; do
         first=
-        for strategy in dp oss sdp fsdp; do
+        case $options in *vit* | *beit*) ;; *) options="$options --context 32" ;; esac
+        for strategy in dp oss sdp fsdp random:7; do
             # shellcheck disable=SC2086 # options are words
-            train -n 2 --steps 4 --context 32 --batch 2 --micro-batches 3 --strategy $strategy $options
+            train -n 2 --steps 4 --batch 2 --micro-batches 3 --strategy $strategy $options
             first=${first:-$(hash_of_run)}
             check "equal weights: $strategy $options" "$first" "$(hash_of_run)"
         done
