@@ -60,7 +60,7 @@ static const option_row rows[] = {
      "Reduce gradients after the last micro-batch, or after each"},
     {"precision", "NAME", TEXT, FIELD(precision), "fp32", 0, 0,
      "Of values, gradients and activations: fp32, or bf16 with an fp32 master copy"},
-    {"layer-precision", "LIST", TEXT, FIELD(layer_precision), NULL, 0, 0, "Layers that differ, as head=fp32,h.0=fp32"},
+    {"layer-precision", "LIST", TEXT, FIELD(layer_precision), NULL, 0, 0, "Layers that differ, as h.0=fp32,h.1=fp32"},
     {"wire", "NAME", TEXT, FIELD(wire), "bf16", 0, 0,
      "Of bf16 layers' gradients, in memory and between ranks: bf16, fp32"},
     {.type = HEADING, .doc = "Memory, communication, ranks:"},
