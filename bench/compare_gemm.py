@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The products of `sluice gemm` by PyTorch on one thread. Give it a PyTorch: PYTHON bench/compare_gemm.py [ROWS].
+"""The products of `sluice gemm` by PyTorch on one thread: PYTHON bench/compare_gemm.py [--rows N], PYTHON having torch.
 
 Prints its billions of operations a second beside those of the `sluice` that SLUICE names (default:
 build/release/bench/sluice), which runs before and after: the better one counts. Times are of the process's processor
 time, as sluice gemm's are."""
+import argparse
 import os
 import statistics
 import subprocess
@@ -37,7 +38,9 @@ def torch_product(name, m, n, k, dtype):
 
 
 def main():
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 256
+    parser = argparse.ArgumentParser(description="The products of `sluice gemm` by PyTorch on one thread.")
+    parser.add_argument("--rows", type=int, default=256, help="tokens of a micro-batch (default 256)")
+    rows = parser.parse_args().rows
     torch.set_num_threads(1)
     before = sluice(rows)
     peer = {}
