@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "lib/base/folder_test.h"
 #include "lib/data/images_parts.h"
 
 #include <limits.h>
@@ -16,37 +17,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/sluice-images-XXXXXX";
-
-static const char *path_of(const char *name)
-{
-    static char paths[4][PATH_MAX];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, PATH_MAX, "%s/%s", folder, name);
-    return path;
-}
-
-static const char *write_file(const char *name, const void *content, size_t bytes)
-{
-    const char *path = path_of(name);
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(content, 1, bytes, file), bytes);
-    assert_int_equal(fclose(file), 0);
-    return path;
-}
-
-static void works(sluice_status status)
-{
-    if (status) fail_msg("%s: %s", sluice_status_name(status), sluice_last_error());
-}
-
 static void refused(const char *path, sluice_status expected, const char *why)
 {
     slc_images *images = NULL;
     sluice_status status = slc_images_open(path, &images);
-    if (status != expected || !strstr(sluice_last_error(), why) || !strstr(sluice_last_error(), folder))
+    if (status != expected || !strstr(sluice_last_error(), why) || !strstr(sluice_last_error(), test_folder))
         fail_msg("%s: %s", sluice_status_name(status), sluice_last_error());
     assert_null(images);
 }
@@ -302,20 +277,6 @@ static void the_digits_of_scikit_learn_are_read(void **state)
     assert_int_equal(fread(part, 1, sizeof part, from), sizeof part);
     fclose(from);
     refused(write_file("cut.csv.gz", part, sizeof part), SLUICE_ERR_FORMAT, "damaged or cut short");
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    char command[PATH_MAX];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command);
 }
 
 int main(void)

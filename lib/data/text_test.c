@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "lib/base/folder_test.h"
 #include "lib/data/text.h"
 
 #include <limits.h>
@@ -13,27 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static char folder[] = "/tmp/sluice-text-XXXXXX";
-
-static const char *path_of(const char *name)
-{
-    static char paths[4][PATH_MAX];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, PATH_MAX, "%s/%s", folder, name);
-    return path;
-}
-
-static const char *write_file(const char *name, const char *content, size_t bytes)
-{
-    const char *path = path_of(name);
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(content, 1, bytes, file), bytes);
-    assert_int_equal(fclose(file), 0);
-    return path;
-}
 
 static slc_text *open_all(const char *const *paths, size_t count)
 {
@@ -226,19 +206,13 @@ static void token_files_that_lie_are_refused(void **state)
     refused(write_file("one", (const char *)words, sizeof words), SLUICE_ERR_FORMAT, "are 0 bytes");
 }
 
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
+static int remove_files(void **state)
 {
     (void)state;
     const char *names[] = {"one",  "two",     "many/a", "many/b", "many/c", "many/empty",
                            "many", "nothing", "pipe",   "short",  "long",   "digits"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) remove(path_of(names[i]));
-    return rmdir(folder);
+    return rmdir(test_folder);
 }
 
 int main(void)
@@ -252,5 +226,5 @@ int main(void)
         cmocka_unit_test(token_files_are_read_as_tokens),
         cmocka_unit_test(token_files_that_lie_are_refused),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_folder, remove_files);
 }

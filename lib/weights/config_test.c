@@ -1,5 +1,5 @@
 /* config.json: defaults are transformers', what is written is read back, what Sluice cannot do is refused by name. */
-#include "lib/weights/weights_test.h"
+#include "lib/base/folder_test.h"
 
 #include "lib/weights/config.h"
 

@@ -1,6 +1,6 @@
 /* Checkpoints that transformers wrote (tests/golden/make_golden.py): configs, tensors, inputs and gradients are read
  * whole, and what is written from them is the same again. */
-#include "lib/weights/weights_test.h"
+#include "lib/base/folder_test.h"
 
 #include "lib/weights/checkpoint.h"
 #include "lib/weights/safetensors.h"

@@ -1,6 +1,6 @@
 /* safetensors: what is written comes back, whatever lies is refused by file and tensor, shards and their index agree.
  */
-#include "lib/weights/weights_test.h"
+#include "lib/base/folder_test.h"
 
 #include "lib/weights/safetensors.h"
 

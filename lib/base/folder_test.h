@@ -1,6 +1,6 @@
-/* Files for the tests of this part, in a folder of their own. */
-#ifndef SLC_WEIGHTS_TEST_H
-#define SLC_WEIGHTS_TEST_H
+/* Files for a test, in a folder of its own. */
+#ifndef SLC_BASE_FOLDER_TEST_H
+#define SLC_BASE_FOLDER_TEST_H
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char test_folder[] = "/tmp/sluice-weights-XXXXXX";
+static char test_folder[] = "/tmp/sluice-test-XXXXXX";
 
 static inline const char *path_of(const char *name)
 {
