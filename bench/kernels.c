@@ -3,6 +3,8 @@
 #include "bench/copy_pace.h"
 #include "bench/kernel_table.h"
 #include "bench/result_file.h"
+#include "bench/whole_number.h"
+#include "bench/median.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/kernels/isa.h"
@@ -62,16 +64,6 @@ static void refuse_op(const char *op, struct argp_state *state)
     argp_error(state, "--op %s: use one of %s", op, names);
 }
 
-static uint64_t whole(const char *text, uint64_t least, uint64_t most, struct argp_state *state, const char *option)
-{
-    char *end;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || value < least || value > most)
-        argp_error(state, "%s: \"%s\" is no whole number from %llu to %llu", option, text, (unsigned long long)least,
-                   (unsigned long long)most);
-    return value;
-}
-
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     kernels_options *o = state->input;
@@ -88,9 +80,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (slc_parse_bytes(text, &o->bytes) || o->bytes < 4096 || o->bytes > UINT64_C(1) << 34)
             argp_error(state, "--size: \"%s\" is no size from 4 KiB to 16 GiB", text);
         return 0;
-    case KEY_CHANNELS: o->channels = whole(text, 1, 1 << 20, state, "--channels"); return 0;
-    case KEY_ROUNDS: o->rounds = (uint32_t)whole(text, 1, MOST_ROUNDS, state, "--rounds"); return 0;
-    case KEY_THREADS: o->threads = (uint32_t)whole(text, 1, 4096, state, "--threads"); return 0;
+    case KEY_CHANNELS: o->channels = slc_whole_number(text, 1, 1 << 20, state, "--channels"); return 0;
+    case KEY_ROUNDS: o->rounds = (uint32_t)slc_whole_number(text, 1, MOST_ROUNDS, state, "--rounds"); return 0;
+    case KEY_THREADS: o->threads = (uint32_t)slc_whole_number(text, 1, 4096, state, "--threads"); return 0;
     case KEY_JSON: o->json = text; return 0;
     case ARGP_KEY_ARG: argp_error(state, "\"%s\" is no option", text); return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -156,18 +148,6 @@ typedef struct {
     double time_s, bytes_per_s, copy_bytes_per_s, of_copy, best_of_copy;
 } paces;
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, uint32_t count)
-{
-    qsort(x, count, sizeof *x, ascending);
-    return count % 2 ? x[count / 2] : (x[count / 2 - 1] + x[count / 2]) / 2;
-}
-
 static sluice_status call_once(const slc_kernel_row *row, slc_kernel_case *c, const slc_copy_pace *copy, double *took_s)
 {
     double start = slc_copy_pace_now(copy);
@@ -191,10 +171,10 @@ static sluice_status measure(const slc_kernel_row *row, slc_kernel_case *c, slc_
         ratio[i] = bytes / time[i] / (copied / copy_time[i]);
     }
     if (status) return status;
-    out->of_copy = median(ratio, rounds);
-    out->time_s = median(time, rounds);
+    out->of_copy = slc_median(ratio, rounds);
+    out->time_s = slc_median(time, rounds);
     out->bytes_per_s = bytes / out->time_s;
-    out->copy_bytes_per_s = copied / median(copy_time, rounds);
+    out->copy_bytes_per_s = copied / slc_median(copy_time, rounds);
     out->best_of_copy = bytes / time[0] / (copied / copy_time[0]); /* sorted by now */
     return SLUICE_OK;
 }

@@ -3,6 +3,7 @@
 #include "bench/overhead_measure.h"
 #include "bench/result_file.h"
 #include "bench/self_launch.h"
+#include "bench/whole_number.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
@@ -44,16 +45,6 @@ static const char doc[] =
     "  sluice overhead --ranks 2\n"
     "  sluice overhead --layers 4 --block 64K fsdp:priority:blocks --json overhead.json";
 
-static uint64_t whole(const char *text, uint64_t least, uint64_t most, struct argp_state *state, const char *option)
-{
-    char *end;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || value < least || value > most)
-        argp_error(state, "%s: \"%s\" is no whole number from %llu to %llu", option, text, (unsigned long long)least,
-                   (unsigned long long)most);
-    return value;
-}
-
 static uint64_t bytes(const char *text, struct argp_state *state, const char *option)
 {
     uint64_t value = 0;
@@ -80,15 +71,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     overhead_options *o = state->input;
     switch (key) {
-    case KEY_RANKS: o->ranks = (uint32_t)whole(text, 1, 4096, state, "--ranks"); return 0;
-    case KEY_LAYERS: o->config.layers = (uint32_t)whole(text, 1, 10000, state, "--layers"); return 0;
+    case KEY_RANKS: o->ranks = (uint32_t)slc_whole_number(text, 1, 4096, state, "--ranks"); return 0;
+    case KEY_LAYERS: o->config.layers = (uint32_t)slc_whole_number(text, 1, 10000, state, "--layers"); return 0;
     case KEY_LAYER_BYTES: o->config.layer_bytes = bytes(text, state, "--layer"); return 0;
     case KEY_BLOCK: o->config.block_bytes = bytes(text, state, "--block"); return 0;
     case KEY_SLOT:
         if (slc_parse_seconds(text, &o->config.slot_s)) argp_error(state, "--slot: \"%s\" is no time", text);
         return 0;
-    case KEY_ROUNDS: o->config.rounds = (uint32_t)whole(text, 1, 10000, state, "--rounds"); return 0;
-    case KEY_STEPS: o->config.steps = (uint32_t)whole(text, 1, 100000, state, "--steps"); return 0;
+    case KEY_ROUNDS: o->config.rounds = (uint32_t)slc_whole_number(text, 1, 10000, state, "--rounds"); return 0;
+    case KEY_STEPS: o->config.steps = (uint32_t)slc_whole_number(text, 1, 100000, state, "--steps"); return 0;
     case KEY_JSON: o->json = text; return 0;
     case ARGP_KEY_ARG: add_plan(o, text, state); return 0;
     default: return ARGP_ERR_UNKNOWN;

@@ -6,6 +6,7 @@
 #include "bench/training_checkpoint.h"
 #include "bench/training_data.h"
 #include "bench/training_trace.h"
+#include "bench/median.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
@@ -267,19 +268,6 @@ static sluice_status train(training *t)
 
 /* ---- After the last step ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, uint64_t count)
-{
-    if (count == 0) return NAN;
-    qsort(values, count, sizeof *values, by_value);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
-
 /* The first step that counts. */
 static uint64_t first_steady(const slc_training_result *result)
 {
@@ -295,9 +283,9 @@ static sluice_status summarise(slc_training_result *result)
     double *values = malloc((count + 1) * sizeof *values);
     if (!values) return slc_error(SLUICE_ERR_MEMORY, "step times");
     for (uint64_t i = 0; i < count; i++) values[i] = result->steps[first + i].exposed_s;
-    result->exposed_s = median(values, count);
+    result->exposed_s = slc_median(values, count);
     for (uint64_t i = 0; i < count; i++) values[i] = result->steps[first + i].step_s;
-    result->step_s = median(values, count);
+    result->step_s = slc_median(values, count);
     result->step_min_s = count ? values[0] : NAN; /* sorted by now */
     result->predicted_step_s = count ? result->steps[result->step_count - 1].predicted_step_s : NAN;
     result->tokens_per_s = (double)result->tokens_per_step / result->step_s;
