@@ -3,6 +3,7 @@
 #include "bench/command.h"
 #include "bench/result_file.h"
 #include "lib/base/status.h"
+#include "lib/model/gradient_keeper.h"
 #include "lib/model/inputs.h"
 #include "lib/model/params.h"
 #include "lib/weights/safetensors.h"
@@ -30,17 +31,7 @@ typedef struct {
     double loss; /* NaN: no labels */
 } evaluation;
 
-/* ---- Gradients: an optimizer that updates nothing and keeps what it is given as its state ---- */
-
-static sluice_status keep_gradient(const sluice_update *update, void *context)
-{
-    (void)context;
-    memcpy(update->state[0], update->gradient, update->count * sizeof(float));
-    return SLUICE_OK;
-}
-
-static const sluice_optimizer keeper = {
-    .name = "keeper", .state_count = 1, .state_name = {"gradient"}, .update = keep_gradient};
+/* ---- Gradients ---- */
 
 static sluice_status make_gradients(evaluation *e)
 {
@@ -133,7 +124,7 @@ static sluice_status create(evaluation *e)
     config.strategy = "dp";
     config.schedule = "serial";
     config.recompute = "none";
-    config.optimizer = &keeper;
+    config.optimizer = &slc_gradient_keeper;
     config.threads = o->threads;
     config.precision = !strcmp(o->precision, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
     sluice_status status = sluice_world_create(NULL, &e->world);

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "lib/model/gradient_keeper.h"
+
 #include <math.h>
 #include <sluice/model.h>
 #include <sluice/sluice.h>
@@ -26,27 +28,18 @@ static inline void must(sluice_status status)
     if (status) fail_msg("%s: %s", sluice_status_name(status), sluice_last_error());
 }
 
-static inline sluice_status keep_gradient(const sluice_update *update, void *context)
-{
-    (void)context;
-    memcpy(update->state[0], update->gradient, update->count * sizeof(float));
-    return SLUICE_OK;
-}
-
 /* length: 0 for images; layers: those whose precision differs, or NULL */
 static inline test_model test_model_create_typed(const sluice_model_config *model, uint32_t batch, uint32_t length,
                                                  uint32_t micro_batches, uint32_t threads, const char *recompute,
                                                  sluice_dtype precision, const char *layers)
 {
-    static const sluice_optimizer keeper = {
-        .name = "keeper", .state_count = 1, .state_name = {"gradient"}, .update = keep_gradient};
     test_model t = {0};
     sluice_config config;
     sluice_config_init(&config);
     config.strategy = "dp";
     config.schedule = "serial";
     config.recompute = recompute;
-    config.optimizer = &keeper;
+    config.optimizer = &slc_gradient_keeper;
     config.micro_batches = micro_batches;
     config.threads = threads;
     config.precision = config.wire = precision;

@@ -1,0 +1,14 @@
+/* The runtime widens gradients of bf16 before it, as for every optimizer that knows fp32 alone. */
+#include "lib/model/gradient_keeper.h"
+
+#include <string.h>
+
+static sluice_status keep_gradient(const sluice_update *update, void *context)
+{
+    (void)context;
+    memcpy(update->state[0], update->gradient, update->count * sizeof(float));
+    return SLUICE_OK;
+}
+
+const sluice_optimizer slc_gradient_keeper = {
+    .name = "keeper", .state_count = 1, .state_name = {"gradient"}, .update = keep_gradient};
