@@ -42,7 +42,7 @@ sluice_status slc_study_best_uniform(const slc_profile *profile, uint64_t limit,
     const slc_scheduler *scheduler;
     sluice_status status = SLUICE_OK;
     *out = (slc_study_plan){0};
-    for (int k = 0; !status && k < SLC_STRATEGIES; k++)
+    for (int k = 0; !status && k < SLC_EXACT_STRATEGIES; k++)
         for (size_t s = 0; !status && (scheduler = slc_scheduler_at(s)); s++) {
             slc_study_plan one;
             if (!is_peer(scheduler)) continue;

@@ -80,7 +80,7 @@ static sluice_status check_model(small_case *c, result *r)
 {
     const slc_job *job = &c->profile->job;
     uint8_t allowed[SLC_EVERY_ORDER_UNITS];
-    memset(allowed, (1 << SLC_STRATEGIES) - 1, sizeof allowed);
+    memset(allowed, (1 << SLC_EXACT_STRATEGIES) - 1, sizeof allowed);
     slc_slot_request ask = {.job = job,
                             .times = &c->profile->times,
                             .allowed = allowed,
@@ -166,7 +166,7 @@ static sluice_status choose_all(all_orders *a, uint32_t unit)
     const slc_job *job = a->ask.job;
     if (unit == job->unit_count) return look(a);
     sluice_status status = SLUICE_OK;
-    for (int k = SLC_STRATEGIES - 1; !status && k >= 0; k--) {
+    for (int k = SLC_EXACT_STRATEGIES - 1; !status && k >= 0; k--) {
         bool looked_at = job->layer_count <= FOUR_STRATEGIES_UNTIL || k == SLC_SDP || k == SLC_FSDP;
         a->strategies[unit] = (slc_strategy)k;
         if (looked_at) status = choose_all(a, unit + 1);

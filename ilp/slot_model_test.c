@@ -143,7 +143,7 @@ static void uniform_choices_are_never_better(void **state)
         slot_job_draw(&t, &dice, 2 + slot_below(&dice, 9), MOST_UNITS, 1 + slot_below(&dice, 5));
         slc_slot_request joint = request_of(&t, false), uniform = joint;
         uniform.allowed = one;
-        for (int k = 0; k < SLC_STRATEGIES; k++) {
+        for (int k = 0; k < SLC_EXACT_STRATEGIES; k++) {
             memset(one, 1 << k, sizeof one);
             joint.limit = uniform.limit = least_of(&uniform) * (10 + slot_below(&dice, 4)) / 10;
             double bound_s, uniform_s = solved(&uniform, NULL), joint_s = solved(&joint, &bound_s);

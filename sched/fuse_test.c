@@ -166,7 +166,8 @@ static void groups_keep_to_their_limits(void **state)
         draw_job(&t, seed);
         for (uint32_t u = 0; u < t.job.unit_count; u++) {
             alone[u] = test_below(&dice, 6) == 0;
-            forced[u] = test_below(&dice, 5) ? SLC_STRATEGIES : (slc_strategy)test_below(&dice, SLC_STRATEGIES);
+            forced[u] =
+                test_below(&dice, 5) ? SLC_EXACT_STRATEGIES : (slc_strategy)test_below(&dice, SLC_EXACT_STRATEGIES);
         }
         slc_plan_request plan = {.strategy = "auto", .schedule = schedules[seed / 2 % 4], .forced = forced};
         slc_fuse_request request = {.plan = &plan, .alone = alone, .bytes = SLC_FUSE_AUTO};
@@ -187,8 +188,8 @@ static bool fuses_two(uint64_t first, uint64_t second, double slot_s)
 {
     const char *layers[] = {"a", "b"};
     slc_use uses[] = {{0, true}, {1, true}};
-    slc_unit units[] = {{"a", first, 1 << 20, SLUICE_FP32, true, &uses[0], 1, false},
-                        {"b", second, 1 << 20, SLUICE_FP32, true, &uses[1], 1, false}};
+    slc_unit units[] = {{"a", first, 1 << 20, SLUICE_FP32, true, &uses[0], 1, false, {0}},
+                        {"b", second, 1 << 20, SLUICE_FP32, true, &uses[1], 1, false, {0}}};
     slc_job job = {.world = 2,
                    .micro_batches = 1,
                    .states = 2,
@@ -330,10 +331,10 @@ static void fusing_keeps_to_the_budget(void **state)
 
 static const char *layers[] = {"a", "b", "c", "d"};
 static slc_use uses[] = {{0, true}, {1, false}, {2, true}, {3, true}};
-static slc_unit units[] = {{"a", 32, 64, SLUICE_FP32, true, &uses[0], 1, false},
-                           {"b", 32, 64, SLUICE_FP32, true, &uses[1], 1, false},
-                           {"c", 32, 64, SLUICE_FP32, true, &uses[2], 1, false},
-                           {"d", 32, 64, SLUICE_FP32, true, &uses[3], 1, false}};
+static slc_unit units[] = {{"a", 32, 64, SLUICE_FP32, true, &uses[0], 1, false, {0}},
+                           {"b", 32, 64, SLUICE_FP32, true, &uses[1], 1, false, {0}},
+                           {"c", 32, 64, SLUICE_FP32, true, &uses[2], 1, false, {0}},
+                           {"d", 32, 64, SLUICE_FP32, true, &uses[3], 1, false, {0}}};
 static const slc_job four = {
     .world = 2, .micro_batches = 1, .layer_count = 4, .layers = layers, .units = units, .unit_count = 4};
 

@@ -33,7 +33,7 @@ static double best_uniform(const slc_job *job, const slc_times *times, uint64_t 
     double best = 0;
     slc_strategy strategies[TEST_UNITS];
     const slc_scheduler *scheduler;
-    for (int k = 0; k < SLC_STRATEGIES; k++)
+    for (int k = 0; k < SLC_EXACT_STRATEGIES; k++)
         for (size_t s = 0; (scheduler = slc_scheduler_at(s)); s++) {
             if (scheduler == &slc_scheduler_ilp || !strcmp(scheduler->name, "random")) continue;
             for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = (slc_strategy)k;

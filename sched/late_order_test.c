@@ -44,7 +44,8 @@ static void what_is_tried_is_valid(void **state)
         test_dice dice = {.seed = seed};
         slc_strategy strategies[TEST_UNITS];
         test_job_draw(&t, &dice);
-        for (uint32_t u = 0; u < t.job.unit_count; u++) strategies[u] = (slc_strategy)test_below(&dice, SLC_STRATEGIES);
+        for (uint32_t u = 0; u < t.job.unit_count; u++)
+            strategies[u] = (slc_strategy)test_below(&dice, SLC_EXACT_STRATEGIES);
         slc_scheduling in = {.job = &t.job, .strategies = strategies, .limit = UINT64_MAX, .seed = seed};
         slc_order order = {0};
         slc_scheduler_random.train(&in, &order);

@@ -60,7 +60,7 @@ static void serial_needs_no_more_than_one_ahead(void **state)
         test_dice dice = {.seed = seed};
         static test_job t;
         test_job_draw(&t, &dice);
-        for (int k = 0; k < SLC_STRATEGIES; k++) {
+        for (int k = 0; k < SLC_EXACT_STRATEGIES; k++) {
             bool sums_grow = t.job.world == 1 && t.job.wire == SLUICE_BF16;
             if (t.job.each && (k == SLC_DP || k == SLC_OSS || sums_grow)) continue;
             slc_strategy strategies[TEST_UNITS];
@@ -105,7 +105,7 @@ static void equal_layers_init(equal_layers *e, slc_strategy strategy)
     for (uint32_t l = 0; l < LAYERS; l++) {
         e->layers[l] = "layer";
         e->uses[l] = (slc_use){l, true};
-        e->units[l] = (slc_unit){"layer", 320, 64, SLUICE_FP32, true, &e->uses[l], 1, false};
+        e->units[l] = (slc_unit){"layer", 320, 64, SLUICE_FP32, true, &e->uses[l], 1, false, {0}};
         e->strategies[l] = strategy;
     }
 }
@@ -183,7 +183,7 @@ static void one_ahead_overlaps(void **state)
 static void serial_does_not_overlap(void **state)
 {
     (void)state;
-    for (int k = 0; k < SLC_STRATEGIES; k++) {
+    for (int k = 0; k < SLC_EXACT_STRATEGIES; k++) {
         equal_layers e;
         slc_plan *plan;
         equal_layers_init(&e, (slc_strategy)k);

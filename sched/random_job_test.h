@@ -128,9 +128,9 @@ TEST_INLINE void test_job_draw(test_job *t, test_dice *dice)
 /* The same strategy for all, or one for each. */
 TEST_INLINE void test_strategies_draw(const slc_job *job, test_dice *dice, slc_strategy *out)
 {
-    uint32_t all = test_below(dice, SLC_STRATEGIES + 2);
+    uint32_t all = test_below(dice, SLC_EXACT_STRATEGIES + 2);
     for (uint32_t u = 0; u < job->unit_count; u++)
-        out[u] = (slc_strategy)(all < SLC_STRATEGIES ? all : test_below(dice, SLC_STRATEGIES));
+        out[u] = (slc_strategy)(all < SLC_EXACT_STRATEGIES ? all : test_below(dice, SLC_EXACT_STRATEGIES));
 }
 
 /* Which layers recompute, of those that can. */

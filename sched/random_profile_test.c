@@ -118,7 +118,7 @@ static void each_can_be_planned(void **state)
         slc_profile *profile = draw(&options, seed);
         slc_strategy strategies[10];
         for (uint32_t u = 0; u < profile->job.unit_count; u++)
-            strategies[u] = (slc_strategy)((u + seed) % SLC_STRATEGIES);
+            strategies[u] = (slc_strategy)((u + seed) % SLC_EXACT_STRATEGIES);
         slc_scheduling in = {.job = &profile->job,
                              .strategies = strategies,
                              .recompute = seed % 2 ? profile->job.can_recompute : NULL,

@@ -58,7 +58,7 @@ static void small_case_init(small_case *c, uint64_t seed)
         uint32_t runs = job->unit_count < 3 ? 1 + test_below(&c->dice, 2) : 1;
         unit->block_elements = (unit->elements / runs + grain - 1) / grain * grain;
         unit->elements = runs * unit->block_elements;
-        c->strategies[u] = (slc_strategy)test_below(&c->dice, SLC_STRATEGIES);
+        c->strategies[u] = (slc_strategy)test_below(&c->dice, SLC_EXACT_STRATEGIES);
     }
     uint64_t serial = arena_of(c, &slc_scheduler_serial), ahead = arena_of(c, &slc_scheduler_one_ahead);
     uint64_t least = serial < ahead ? serial : ahead, most = serial < ahead ? ahead : serial;

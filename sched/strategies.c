@@ -24,7 +24,7 @@ static sluice_status parse_random(const slc_job *job, const char *spec, slc_stra
         return slc_error(SLUICE_ERR_ARGUMENT, "strategy \"%s\": \"%s\" is no seed; give a whole number, as random:1",
                          spec, digits);
     for (uint32_t u = 0; u < job->unit_count; u++)
-        out[u] = (slc_strategy)slc_random_below(seed, RANDOM_STREAM, u, SLC_STRATEGIES);
+        out[u] = (slc_strategy)slc_random_below(seed, RANDOM_STREAM, u, (uint32_t)slc_job_strategies(job));
     return SLUICE_OK;
 }
 
@@ -65,12 +65,10 @@ static sluice_status parse_file(const slc_job *job, const char *path, slc_strate
     return status;
 }
 
-sluice_status slc_strategies_parse(const slc_job *job, const char *spec, slc_strategy *out)
+static sluice_status parse(const slc_job *job, const char *spec, slc_strategy *out)
 {
     slc_strategy all;
     if (!spec || !spec[0]) return slc_error(SLUICE_ERR_ARGUMENT, "no strategy given; choose %s", choices);
-    if (!strcmp(spec, "onebit"))
-        return slc_error(SLUICE_ERR_ARGUMENT, "strategy \"%s\" is not built yet; choose %s", spec, choices);
     if (!strncmp(spec, "random:", strlen("random:"))) return parse_random(job, spec, out);
     if (!strcmp(spec, "auto") || !strcmp(spec, "mixed"))
         all = SLC_STRATEGIES;
@@ -80,10 +78,23 @@ sluice_status slc_strategies_parse(const slc_job *job, const char *spec, slc_str
     return SLUICE_OK;
 }
 
+/* Outside of the compressed phase what shall be onebit has everything on every rank already. */
+static slc_strategy in_phase(const slc_job *job, slc_strategy strategy)
+{
+    return strategy == SLC_ONEBIT && !job->compressed ? SLC_DP : strategy;
+}
+
+sluice_status slc_strategies_parse(const slc_job *job, const char *spec, slc_strategy *out)
+{
+    sluice_status status = parse(job, spec, out);
+    for (uint32_t u = 0; !status && u < job->unit_count; u++) out[u] = in_phase(job, out[u]);
+    return status;
+}
+
 void slc_strategies_force(const slc_job *job, const slc_strategy *forced, slc_strategy *strategies)
 {
     for (uint32_t u = 0; forced && u < job->unit_count; u++)
-        if (forced[u] != SLC_STRATEGIES) strategies[u] = forced[u];
+        if (forced[u] != SLC_STRATEGIES) strategies[u] = in_phase(job, forced[u]);
 }
 
 bool slc_strategies_free(const slc_job *job, const slc_strategy *strategies)

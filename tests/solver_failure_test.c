@@ -50,7 +50,7 @@ static double best_baseline(const slc_profile *profile, uint64_t limit)
     slc_strategy *strategies = calloc(job->unit_count, sizeof *strategies);
     const slc_scheduler *scheduler;
     double best = 0;
-    for (int k = 0; k < SLC_STRATEGIES; k++)
+    for (int k = 0; k < SLC_EXACT_STRATEGIES; k++)
         for (size_t s = 0; (scheduler = slc_scheduler_at(s)); s++) {
             slc_plan *plan;
             slc_forecast forecast;

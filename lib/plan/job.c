@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const char *const strategy_names[SLC_STRATEGIES] = {"dp", "oss", "sdp", "fsdp"};
+static const char *const strategy_names[SLC_STRATEGIES] = {"dp", "oss", "sdp", "fsdp", "onebit"};
 
 const char *slc_strategy_name(slc_strategy strategy)
 {

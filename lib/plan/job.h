@@ -8,7 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum { SLC_DP, SLC_OSS, SLC_SDP, SLC_FSDP, SLC_STRATEGIES } slc_strategy;
+/* All but onebit give the same weights, to the bit. onebit is chosen in the compressed phase of a compressed optimizer
+ * alone: each rank keeps everything, as dp, and instead of averaging gradients exchanges its momentum compressed. */
+typedef enum { SLC_DP, SLC_OSS, SLC_SDP, SLC_FSDP, SLC_ONEBIT, SLC_STRATEGIES } slc_strategy;
+enum { SLC_EXACT_STRATEGIES = SLC_ONEBIT };
 
 const char *slc_strategy_name(slc_strategy strategy);         /* "dp", ... */
 bool slc_strategy_parse(const char *name, slc_strategy *out); /* false: no such strategy */
@@ -18,6 +21,14 @@ typedef struct {
     uint32_t layer;
     bool backward_value; /* its backward reads the value, not only the gradient */
 } slc_use;
+
+/* What a compressed exchange of all of a unit's parameters keeps and moves, in bytes; all 0 of a frozen unit. One
+ * exchange moves all of the unit: a scale belongs to a whole tensor, so there is nothing to cut. */
+typedef struct {
+    uint64_t worker, server;   /* errors that stay behind: of the whole unit; of what this rank averages */
+    uint64_t packets, results; /* buffers in flight: to all ranks, from all ranks (with what messages need) */
+    uint64_t wire;             /* of packets: what of them is sent, were all of them sent */
+} slc_exchange_sizes;
 
 /* What a strategy is chosen for. */
 typedef struct {
@@ -30,6 +41,7 @@ typedef struct {
     uint32_t use_count;
     bool fused; /* the parameters of all the layers that use it, which follow each other: each uses its own part. False:
                    every layer that uses it uses all of it */
+    slc_exchange_sizes exchange;
 } slc_unit;
 
 /* Slots of one micro-batch are numbered 0..2L-1: F0..F(L-1), B(L-1)..B0. */
@@ -55,6 +67,10 @@ typedef struct {
     sluice_dtype wire;      /* of gradients of units in bf16: see slc_gradient_dtype */
     bool barrier;           /* no update before every gradient of the step is reduced (clipping, NaN skipping) */
     uint32_t states;        /* of the optimizer, fp32 per element */
+    bool compressed;        /* the phase in which onebit may be chosen; never with `each` or one rank */
+    bool refreshes;         /* in some steps of it gradients of onebit units are averaged instead (0/1 Adam) */
+    bool norms_barrier;     /* `barrier` is there for the optimizer's norms alone: onebit units need not wait */
+    uint32_t local_arrays;  /* of a onebit unit beside the states, fp32 per element (0/1 Adam) */
     uint32_t norm_words;    /* of the optimizer's norms over parameters, in the agreement; they need the barrier */
     uint32_t layer_count;
     const char **layers;       /* names */
@@ -68,6 +84,18 @@ typedef struct {
     uint64_t scratch_bytes;  /* of communication, for messages */
     uint64_t reserved_bytes; /* kept by the binary, outside of the arena */
 } slc_job;
+
+/* How many of the strategies, in their order, a unit of the job may have. */
+static inline int slc_job_strategies(const slc_job *job)
+{
+    return job->compressed ? SLC_STRATEGIES : SLC_EXACT_STRATEGIES;
+}
+
+/* May a unit under this strategy be updated only when the step's agreement is over? */
+static inline bool slc_waits_for_agreement(const slc_job *job, slc_strategy strategy)
+{
+    return job->barrier && !(strategy == SLC_ONEBIT && job->norms_barrier);
+}
 
 static inline uint32_t slc_job_slots(const slc_job *job)
 {

@@ -7,16 +7,20 @@
 
 const char *slc_item_kind_name(slc_item_kind kind)
 {
-    static const char *const names[SLC_ITEM_KINDS] = {"slot",  "reduce_scatter", "all_reduce",   "gather_gradient",
-                                                      "agree", "update",         "gather_value", "gather_window"};
+    static const char *const names[SLC_ITEM_KINDS] = {"slot",    "reduce_scatter", "all_reduce",   "gather_gradient",
+                                                      "agree",   "update",         "gather_value", "gather_window",
+                                                      "inspect", "compress",       "exchange"};
     return (unsigned)kind < SLC_ITEM_KINDS ? names[kind] : "unknown";
 }
 
 const char *slc_buffer_kind_name(slc_buffer_kind kind)
 {
-    static const char *const names[SLC_BUFFER_KINDS] = {
-        "value",           "value shard", "master",    "gathered value",        "gradient",  "reduced gradient",
-        "optimizer state", "activation",  "workspace", "communication scratch", "agreement", "staging"};
+    static const char *const names[SLC_BUFFER_KINDS] = {"value",           "value shard",  "master",
+                                                        "gathered value",  "gradient",     "reduced gradient",
+                                                        "optimizer state", "worker error", "server error",
+                                                        "local array",     "packets",      "results",
+                                                        "activation",      "workspace",    "communication scratch",
+                                                        "agreement",       "staging"};
     return (unsigned)kind < SLC_BUFFER_KINDS ? names[kind] : "unknown";
 }
 

@@ -14,18 +14,23 @@
 #include <sluice/status.h>
 
 typedef enum {
-    SLC_BUFFER_VALUE,       /* whole values of a unit (dp, oss, sdp) */
-    SLC_BUFFER_VALUE_SHARD, /* fsdp: the owned part */
-    SLC_BUFFER_MASTER,      /* fp32 master of values in bf16: whole (dp) or owned part */
-    SLC_BUFFER_GATHERED,    /* fsdp: whole values in one window */
-    SLC_BUFFER_GRADIENT,    /* whole gradient */
-    SLC_BUFFER_REDUCED,     /* reduced gradient, where it cannot stay in the gradient's place: owned part, or whole */
-    SLC_BUFFER_STATE,       /* optimizer state `index`: whole (dp) or owned part */
-    SLC_BUFFER_ACTIVATION,  /* `index` of the job's activations */
-    SLC_BUFFER_WORKSPACE,   /* `index` of the job's workspaces */
-    SLC_BUFFER_SCRATCH,     /* communication */
-    SLC_BUFFER_AGREEMENT,   /* what the ranks add up once a step: norm bins, non-finite flags */
-    SLC_BUFFER_STAGING,     /* one block in fp32, for reading parameters between steps */
+    SLC_BUFFER_VALUE,        /* whole values of a unit (dp, oss, sdp) */
+    SLC_BUFFER_VALUE_SHARD,  /* fsdp: the owned part */
+    SLC_BUFFER_MASTER,       /* fp32 master of values in bf16: whole (dp) or owned part */
+    SLC_BUFFER_GATHERED,     /* fsdp: whole values in one window */
+    SLC_BUFFER_GRADIENT,     /* whole gradient */
+    SLC_BUFFER_REDUCED,      /* reduced gradient, where it cannot stay in the gradient's place: owned part, or whole */
+    SLC_BUFFER_STATE,        /* optimizer state `index`: whole (dp, onebit) or owned part */
+    SLC_BUFFER_WORKER_ERROR, /* onebit: what this rank's own compression left behind */
+    SLC_BUFFER_SERVER_ERROR, /* onebit: what compressing the average left behind, of what this rank averages */
+    SLC_BUFFER_LOCAL,        /* onebit: array `index` that the optimizer keeps on each rank */
+    SLC_BUFFER_PACKETS,      /* onebit: compressed momentum for each rank */
+    SLC_BUFFER_RESULTS,      /* onebit: the averages, compressed, from each rank */
+    SLC_BUFFER_ACTIVATION,   /* `index` of the job's activations */
+    SLC_BUFFER_WORKSPACE,    /* `index` of the job's workspaces */
+    SLC_BUFFER_SCRATCH,      /* communication */
+    SLC_BUFFER_AGREEMENT,    /* what the ranks add up once a step: norm bins, non-finite flags */
+    SLC_BUFFER_STAGING,      /* one block in fp32, for reading parameters between steps */
     SLC_BUFFER_KINDS
 } slc_buffer_kind;
 
@@ -56,6 +61,9 @@ typedef enum {
     SLC_ITEM_UPDATE,          /* the optimizer, own part (dp: whole) */
     SLC_ITEM_GATHER_VALUE,    /* oss, sdp: own part of VALUE -> VALUE, in place */
     SLC_ITEM_GATHER_WINDOW,   /* fsdp: VALUE_SHARD -> GATHERED of window `index` */
+    SLC_ITEM_INSPECT,         /* onebit where it waits for the agreement: looks at the rank's own gradient */
+    SLC_ITEM_COMPRESS,        /* onebit: gradient, states, WORKER_ERROR -> PACKETS */
+    SLC_ITEM_EXCHANGE,        /* onebit: PACKETS -> RESULTS, averaged; an update reads RESULTS */
     SLC_ITEM_KINDS
 } slc_item_kind;
 
@@ -82,7 +90,7 @@ typedef struct {
  * (the first pass, or the first after a drain) late items are left out; a drain runs the late items alone, in order. */
 typedef struct {
     slc_item_kind kind;
-    bool late; /* REDUCE_SCATTER, ALL_REDUCE, GATHER_GRADIENT, AGREE, UPDATE, GATHER_VALUE only */
+    bool late; /* not SLOT, GATHER_WINDOW */
     uint32_t micro_batch;
     uint32_t slot;                     /* SLC_ITEM_SLOT: in its micro-batch */
     uint32_t unit;                     /* operations */
@@ -114,6 +122,12 @@ static inline bool slc_claim_alive(const slc_program *program, const slc_claim *
 static inline bool slc_is_reduction(slc_item_kind kind)
 {
     return kind == SLC_ITEM_REDUCE_SCATTER || kind == SLC_ITEM_ALL_REDUCE;
+}
+
+/* onebit: always the whole unit, in the last micro-batch. */
+static inline bool slc_is_compressed(slc_item_kind kind)
+{
+    return kind == SLC_ITEM_INSPECT || kind == SLC_ITEM_COMPRESS || kind == SLC_ITEM_EXCHANGE;
 }
 
 /* Do two operations on one unit have a block in common? */

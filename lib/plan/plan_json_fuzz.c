@@ -51,7 +51,7 @@ static char *make_text(const small_job *s, int number)
     slc_strategy strategies[LAYERS];
     bool recompute[LAYERS] = {false, number % 2, false};
     for (int u = 0; u < LAYERS; u++)
-        strategies[u] = (slc_strategy)((number + (number == PLANS - 1) * u) % SLC_STRATEGIES);
+        strategies[u] = (slc_strategy)((number + (number == PLANS - 1) * u) % SLC_EXACT_STRATEGIES);
     slc_scheduling in = {.job = &s->job, .strategies = strategies, .recompute = recompute, .limit = UINT64_MAX};
     slc_plan *plan;
     char *text;

@@ -457,7 +457,8 @@ static void a_plan_of_many_items_is_small(void **state)
         snprintf(names[l], sizeof names[l], "h.%u", l);
         layers[l] = names[l];
         uses[l] = (slc_use){l, true};
-        units[l] = (slc_unit){names[l], (uint64_t)1 << 26, (uint64_t)1 << 20, SLUICE_FP32, true, &uses[l], 1, false};
+        units[l] =
+            (slc_unit){names[l], (uint64_t)1 << 26, (uint64_t)1 << 20, SLUICE_FP32, true, &uses[l], 1, false, {0}};
         strategies[l] = l % 3 ? SLC_FSDP : SLC_SDP;
     }
     slc_job job = {.world = 8,

@@ -5,7 +5,8 @@
 #include "lib/plan/profile.h"
 
 typedef struct {
-    const char *strategy;       /* for all units, as the user wrote it */
+    const char *strategy;       /* for all units, as the user wrote it. onebit, here or forced, means dp where the job
+                                   is not in its compressed phase; where it is, free units may become onebit */
     const slc_strategy *forced; /* of each unit: a strategy, or SLC_STRATEGIES for "as `strategy` says" */
     const char *schedule;
     const uint8_t *recompute; /* of each layer: 0 no, 1 yes, 2 the planner's choice; NULL: no layer */

@@ -1,6 +1,11 @@
 /* The table of strategies. */
 #include "lib/plan/strategy_table.h"
 
+bool slc_updates_whole(slc_strategy strategy)
+{
+    return strategy == SLC_DP || strategy == SLC_ONEBIT;
+}
+
 bool slc_gradient_is_transient(slc_strategy strategy)
 {
     return strategy == SLC_SDP || strategy == SLC_FSDP;
@@ -11,14 +16,24 @@ slc_unit_operations slc_operations_of(const slc_job *job, const slc_unit *unit, 
     slc_unit_operations of = {.reduce = SLC_ITEM_KINDS,
                               .gather_gradient = SLC_ITEM_KINDS,
                               .update = SLC_ITEM_KINDS,
+                              .inspect = SLC_ITEM_KINDS,
+                              .compress = SLC_ITEM_KINDS,
+                              .exchange = SLC_ITEM_KINDS,
                               .gather_value = SLC_ITEM_KINDS,
                               .windows = strategy == SLC_FSDP};
     if (!unit->trainable) return of;
+    of.update = SLC_ITEM_UPDATE;
+    if (strategy == SLC_ONEBIT) {
+        if (job->refreshes) of.reduce = SLC_ITEM_ALL_REDUCE;
+        if (slc_waits_for_agreement(job, strategy)) of.inspect = SLC_ITEM_INSPECT;
+        of.compress = SLC_ITEM_COMPRESS;
+        of.exchange = SLC_ITEM_EXCHANGE;
+        return of;
+    }
     of.moves_sum = job->each || (job->barrier && slc_gradient_is_transient(strategy));
     of.reduce = strategy == SLC_DP && !job->each ? SLC_ITEM_ALL_REDUCE : SLC_ITEM_REDUCE_SCATTER;
     if (strategy == SLC_DP && job->each) of.gather_gradient = SLC_ITEM_GATHER_GRADIENT;
     of.whole_sum = strategy == SLC_DP && job->each && slc_reduced_dtype(job, unit) != slc_gradient_dtype(job, unit);
-    of.update = SLC_ITEM_UPDATE;
     if (strategy == SLC_OSS || strategy == SLC_SDP) of.gather_value = SLC_ITEM_GATHER_VALUE;
     return of;
 }
@@ -37,6 +52,13 @@ sluice_dtype slc_buffer_dtype(const slc_job *job, const slc_unit *unit, slc_buff
 
 uint64_t slc_row_bytes(const slc_job *job, const slc_unit *unit, const slc_memory_row *row)
 {
+    switch (row->kind) {
+    case SLC_BUFFER_WORKER_ERROR: return unit->exchange.worker;
+    case SLC_BUFFER_SERVER_ERROR: return unit->exchange.server;
+    case SLC_BUFFER_PACKETS: return unit->exchange.packets;
+    case SLC_BUFFER_RESULTS: return unit->exchange.results;
+    default: break;
+    }
     uint64_t whole = sluice_dtype_bytes(slc_buffer_dtype(job, unit, row->kind)) * unit->elements;
     return row->shard ? whole / job->world : whole;
 }
@@ -61,9 +83,22 @@ uint64_t slc_reading_bytes(const slc_job *job)
 
 uint64_t slc_operation_bytes(const slc_job *job, const slc_unit *unit, slc_item_kind kind, uint64_t elements)
 {
+    if (kind == SLC_ITEM_EXCHANGE) return unit->exchange.wire;
     bool sum = kind == SLC_ITEM_GATHER_GRADIENT || kind == SLC_ITEM_UPDATE;
     slc_buffer_kind moved = slc_is_reduction(kind) ? SLC_BUFFER_GRADIENT : sum ? SLC_BUFFER_REDUCED : SLC_BUFFER_VALUE;
     return sluice_dtype_bytes(slc_buffer_dtype(job, unit, moved)) * elements;
+}
+
+static uint32_t onebit_rows(const slc_job *job, slc_memory_row *rows)
+{
+    uint32_t count = 0;
+    rows[count++] = (slc_memory_row){SLC_BUFFER_WORKER_ERROR, SLC_LIFE_RESIDENT, false, 0};
+    rows[count++] = (slc_memory_row){SLC_BUFFER_SERVER_ERROR, SLC_LIFE_RESIDENT, false, 0};
+    for (uint32_t i = 0; i < job->local_arrays; i++)
+        rows[count++] = (slc_memory_row){SLC_BUFFER_LOCAL, SLC_LIFE_RESIDENT, false, i};
+    rows[count++] = (slc_memory_row){SLC_BUFFER_PACKETS, SLC_LIFE_PACKETS, false, 0};
+    rows[count++] = (slc_memory_row){SLC_BUFFER_RESULTS, SLC_LIFE_RESULTS, false, 0};
+    return count;
 }
 
 uint32_t slc_memory_rows(const slc_job *job, const slc_unit *unit, slc_strategy strategy,
@@ -78,13 +113,14 @@ uint32_t slc_memory_rows(const slc_job *job, const slc_unit *unit, slc_strategy 
     }
     if (!unit->trainable) return count;
     if (slc_has_master(unit))
-        rows[count++] = (slc_memory_row){SLC_BUFFER_MASTER, SLC_LIFE_RESIDENT, strategy != SLC_DP, 0};
+        rows[count++] = (slc_memory_row){SLC_BUFFER_MASTER, SLC_LIFE_RESIDENT, !slc_updates_whole(strategy), 0};
     slc_unit_operations of = slc_operations_of(job, unit, strategy);
     slc_life gradient = slc_gradient_is_transient(strategy) ? SLC_LIFE_GRADIENT : SLC_LIFE_RESIDENT;
     rows[count++] = (slc_memory_row){SLC_BUFFER_GRADIENT, gradient, false, 0};
     if (of.moves_sum) rows[count++] = (slc_memory_row){SLC_BUFFER_REDUCED, SLC_LIFE_REDUCED, !of.whole_sum, 0};
     for (uint32_t s = 0; s < job->states && count < SLC_MEMORY_ROWS_MAX; s++)
-        rows[count++] = (slc_memory_row){SLC_BUFFER_STATE, SLC_LIFE_RESIDENT, strategy != SLC_DP, s};
+        rows[count++] = (slc_memory_row){SLC_BUFFER_STATE, SLC_LIFE_RESIDENT, !slc_updates_whole(strategy), s};
+    if (strategy == SLC_ONEBIT) count += onebit_rows(job, rows + count);
     return count;
 }
 

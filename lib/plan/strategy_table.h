@@ -11,6 +11,8 @@ typedef enum {
                           every one); each block until the reduction that moves it elsewhere, or, where the sum stays in
                           place, until the block's update */
     SLC_LIFE_WINDOW,   /* each block from its gather until the last slot of the window; once a micro-batch */
+    SLC_LIFE_PACKETS,  /* from COMPRESS to EXCHANGE */
+    SLC_LIFE_RESULTS,  /* from EXCHANGE to UPDATE */
     SLC_LIFE_REDUCED   /* each block from its (each: first) reduction until its last reader: the update, or, for an own
                           part, GATHER_GRADIENT where there is one */
 } slc_life;
@@ -23,6 +25,9 @@ typedef struct {
 } slc_memory_row;
 
 enum { SLC_MEMORY_ROWS_MAX = 40 };
+
+/* dp, onebit: every rank has all of the master and of the optimizer's states, and updates all values. */
+bool slc_updates_whole(slc_strategy strategy);
 
 /* sdp, fsdp: the gradient comes and goes; else it is resident. */
 bool slc_gradient_is_transient(slc_strategy strategy);
@@ -54,8 +59,13 @@ uint64_t slc_resident_bytes(const slc_job *job, const slc_unit *unit, slc_strate
 
 /* The operations of a unit under a strategy in one step; SLC_ITEM_KINDS where there is none. */
 typedef struct {
-    slc_item_kind reduce;          /* REDUCE_SCATTER or ALL_REDUCE; in the last micro-batch, with `each` in every one */
-    slc_item_kind gather_gradient; /* dp with each */
+    slc_item_kind reduce;  /* REDUCE_SCATTER or ALL_REDUCE; in the last micro-batch, with `each` in every one.
+                              onebit: ALL_REDUCE where the job refreshes; the engine leaves out what is not for
+                              this step */
+    slc_item_kind inspect; /* onebit that waits for the agreement: before it */
+    slc_item_kind compress, exchange; /* onebit: behind the gradient's last slot (and `reduce`, and the agreement where
+                                         slc_waits_for_agreement), before the update */
+    slc_item_kind gather_gradient;    /* dp with each */
     slc_item_kind update;
     slc_item_kind gather_value; /* oss, sdp */
     bool windows;               /* fsdp: GATHER_WINDOW for each window of each micro-batch */
@@ -65,8 +75,8 @@ typedef struct {
 } slc_unit_operations;
 slc_unit_operations slc_operations_of(const slc_job *job, const slc_unit *unit, slc_strategy strategy);
 
-/* Bytes that an operation moves of `elements` of a unit (full buffer): in the gradient's type for reductions, the
- * reduced gradient's for GATHER_GRADIENT and UPDATE, else the values'. */
+/* Bytes that an operation moves of `elements` of a unit (full buffer; an exchange: unit->exchange.wire): in the
+ * gradient's type for reductions, the reduced gradient's for GATHER_GRADIENT and UPDATE, else the values'. */
 uint64_t slc_operation_bytes(const slc_job *job, const slc_unit *unit, slc_item_kind kind, uint64_t elements);
 
 #endif

@@ -19,7 +19,7 @@ typedef struct {
     bool each, barrier, frozen;
     struct {
         uint64_t resident, gradient, reduced, gathered; /* bytes; but for the first, of what comes and goes */
-    } of[SLC_STRATEGIES];
+    } of[SLC_EXACT_STRATEGIES];
 } count;
 
 /* Values 4, gradient 4, states 8 an element; bf16: values 2, master 4, gradient 2 or 4, states 8. A quarter of what is
@@ -72,7 +72,7 @@ static void memory_is_as_counted(void **state)
     for (int c = 0; c < COUNTS; c++) {
         slc_job job = job_of(&counts[c]);
         slc_unit unit = unit_of(&counts[c]);
-        for (int s = 0; s < SLC_STRATEGIES; s++) {
+        for (int s = 0; s < SLC_EXACT_STRATEGIES; s++) {
             slc_strategy strategy = (slc_strategy)s;
             uint64_t got[] = {
                 slc_resident_bytes(&job, &unit, strategy), bytes_of(&job, &unit, strategy, SLC_LIFE_GRADIENT),

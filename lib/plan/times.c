@@ -19,6 +19,7 @@ double slc_transfer_s(const slc_job *job, const slc_times *times, slc_item_kind 
     switch (kind) {
     case SLC_ITEM_REDUCE_SCATTER: return link->operation_s + line_s(job, &link->reduce_scatter, bytes);
     case SLC_ITEM_AGREE:
+    case SLC_ITEM_EXCHANGE:
     case SLC_ITEM_ALL_REDUCE:
         return link->operation_s + line_s(job, &link->reduce_scatter, bytes) + line_s(job, &link->all_gather, bytes);
     case SLC_ITEM_GATHER_GRADIENT:
@@ -31,12 +32,24 @@ double slc_transfer_s(const slc_job *job, const slc_times *times, slc_item_kind 
 double slc_operation_s(const slc_job *job, const slc_times *times, slc_item_kind kind, const slc_unit *unit,
                        uint64_t elements)
 {
-    return slc_transfer_s(job, times, kind, unit ? slc_operation_bytes(job, unit, kind, elements) : 0);
+    double average = kind == SLC_ITEM_EXCHANGE ? times->average_s_per_element * (double)elements / job->world : 0;
+    return average + slc_transfer_s(job, times, kind, unit ? slc_operation_bytes(job, unit, kind, elements) : 0);
 }
 
 double slc_update_s(const slc_job *job, const slc_times *times, slc_strategy strategy, uint64_t elements)
 {
+    if (strategy == SLC_ONEBIT) return times->apply_s_per_element * (double)elements;
     return times->update_s_per_element * (double)(strategy == SLC_DP ? elements : elements / job->world);
+}
+
+double slc_thread_s(const slc_job *job, const slc_times *times, slc_item_kind kind, slc_strategy strategy,
+                    uint64_t elements)
+{
+    switch (kind) {
+    case SLC_ITEM_UPDATE: return slc_update_s(job, times, strategy, elements);
+    case SLC_ITEM_COMPRESS: return times->compress_s_per_element * (double)elements;
+    default: return 0;
+    }
 }
 
 double slc_slot_s(const slc_job *job, const slc_times *times, const bool *recompute, uint32_t slot)
@@ -80,10 +93,15 @@ sluice_status slc_times_copy(const slc_job *job, const slc_times *times, slc_tim
 
 /* A core of today: so many bytes of parameters and activations a second in a forward; a link of 1 GB/s. */
 static const double bytes_per_s = 2e9, link_bytes_per_s = 1e9, link_latency_s = 50e-6, update_s = 2e-9;
+/* Of an exchange: 16 bytes an element in each pass, 8 in the average, at 10 GB/s. */
+static const double compress_s = 1.6e-9, apply_s = 1.6e-9, average_s = 0.8e-9;
 
 sluice_status slc_times_estimate(const slc_job *job, slc_times *out)
 {
     *out = (slc_times){.update_s_per_element = update_s,
+                       .compress_s_per_element = compress_s,
+                       .apply_s_per_element = apply_s,
+                       .average_s_per_element = average_s,
                        .link = {.reduce_scatter = {link_latency_s, link_bytes_per_s},
                                 .all_gather = {link_latency_s, link_bytes_per_s},
                                 .kappa = 0.5,

@@ -28,17 +28,25 @@ typedef struct {
     double *slot_s;              /* [2L] seconds of each slot of one micro-batch, F0.. then B(L-1).., without waiting */
     double *recompute_s;         /* [L] added to a layer's backward slot where it recomputes */
     double update_s_per_element; /* of the optimizer on the communication thread, for an element that this rank owns */
+    /* On the communication thread too, for each element: of an exchange both passes, before it and in place of the
+     * update, and what averaging takes for each element that a rank averages (an N-th). */
+    double compress_s_per_element, apply_s_per_element, average_s_per_element;
     slc_link link;
 } slc_times;
 
-/* Seconds of an operation that moves so many bytes (full buffer), alone on the link: RS, AR, gathers; AGREE with 0
- * bytes is a latency. UPDATE and SLOT: 0, see below. */
+/* Seconds of an operation that moves so many bytes (full buffer), alone on the link: RS, AR, gathers, an exchange's two
+ * phases (the average apart); AGREE with 0 bytes is a latency. What the thread computes (UPDATE, INSPECT, COMPRESS) and
+ * SLOT: 0, see below. */
 double slc_transfer_s(const slc_job *job, const slc_times *times, slc_item_kind kind, uint64_t bytes);
-/* The same of `elements` of a unit; NULL and 0 for AGREE. */
+/* The same of `elements` of a unit, with an exchange's average; NULL and 0 for AGREE. */
 double slc_operation_s(const slc_job *job, const slc_times *times, slc_item_kind kind, const slc_unit *unit,
                        uint64_t elements);
 /* Seconds of an update of that run of a unit under a strategy (dp updates all of it, others their N-th). */
 double slc_update_s(const slc_job *job, const slc_times *times, slc_strategy strategy, uint64_t elements);
+/* Seconds that the communication thread computes for an item: UPDATE (with ONEBIT the second pass), COMPRESS; else 0.
+ * INSPECT is part of what a slot's end costs: 0. */
+double slc_thread_s(const slc_job *job, const slc_times *times, slc_item_kind kind, slc_strategy strategy,
+                    uint64_t elements);
 /* A slot's seconds, with what its layer recomputes. `recompute` [L], NULL: nothing. */
 double slc_slot_s(const slc_job *job, const slc_times *times, const bool *recompute, uint32_t slot);
 
