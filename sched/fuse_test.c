@@ -166,8 +166,7 @@ static void groups_keep_to_their_limits(void **state)
         draw_job(&t, seed);
         for (uint32_t u = 0; u < t.job.unit_count; u++) {
             alone[u] = test_below(&dice, 6) == 0;
-            forced[u] =
-                test_below(&dice, 5) ? SLC_EXACT_STRATEGIES : (slc_strategy)test_below(&dice, SLC_EXACT_STRATEGIES);
+            forced[u] = test_below(&dice, 5) ? SLC_STRATEGIES : (slc_strategy)test_below(&dice, SLC_EXACT_STRATEGIES);
         }
         slc_plan_request plan = {.strategy = "auto", .schedule = schedules[seed / 2 % 4], .forced = forced};
         slc_fuse_request request = {.plan = &plan, .alone = alone, .bytes = SLC_FUSE_AUTO};
