@@ -144,24 +144,39 @@ sluice_status slc_compress_fold(slc_stream *stream, const slc_compress_shape *sh
     return SLUICE_OK;
 }
 
+sluice_status slc_compress_check_range(const slc_compress_shape *shape, uint64_t first, uint64_t count)
+{
+    if (first % SLC_COMPRESS_UNIT || first > shape->count || count > shape->count - first ||
+        (count % SLC_COMPRESS_UNIT && first + count != shape->count))
+        return slc_error(SLUICE_ERR_ARGUMENT, "compression: an update of elements %llu + %llu of %llu",
+                         (unsigned long long)first, (unsigned long long)count, (unsigned long long)shape->count);
+    return SLUICE_OK;
+}
+
+slc_compress_packets slc_compress_packets_of(const slc_compress_shape *shape, const void *packets)
+{
+    return (slc_compress_packets){.chunk = slc_compress_chunk(shape),
+                                  .scale_elements = shape->scale_elements,
+                                  .scales = slc_compress_scales(shape),
+                                  .stride = slc_compress_stride(shape),
+                                  .packets = packets};
+}
+
 sluice_status slc_compress_apply(slc_stream *stream, const slc_adamw_settings *settings,
                                  const slc_compress_shape *shape, const void *packets, uint64_t first, uint64_t count,
                                  const slc_frozen_range *range, bool *finite)
 {
     sluice_status status = begin(stream, shape, "compress_apply");
     if (status || !count) return status;
-    if (range->count != shape->count || first % SLC_COMPRESS_UNIT || first > range->count ||
-        count > range->count - first || (count % SLC_COMPRESS_UNIT && first + count != range->count))
-        return slc_error(SLUICE_ERR_ARGUMENT, "compression: an update of elements %llu + %llu of %llu",
-                         (unsigned long long)first, (unsigned long long)count, (unsigned long long)range->count);
+    status = slc_compress_check_range(shape, first, count);
+    if (status) return status;
+    if (range->count != shape->count)
+        return slc_error(SLUICE_ERR_ARGUMENT, "compression: an update of %llu elements after an exchange of %llu",
+                         (unsigned long long)range->count, (unsigned long long)shape->count);
     const slc_compress_apply_args args = {.factors = slc_adamw_factors_of(settings, settings->learning_rate),
                                           .range = *range,
+                                          .packets = slc_compress_packets_of(shape, packets),
                                           .first = first,
-                                          .chunk = slc_compress_chunk(shape),
-                                          .scale_elements = shape->scale_elements,
-                                          .scales = slc_compress_scales(shape),
-                                          .stride = slc_compress_stride(shape),
-                                          .packets = packets,
                                           .finite = finite};
     slc_host_run(stream, count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_compress_apply_range), &args);
     return SLUICE_OK;

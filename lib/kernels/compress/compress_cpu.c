@@ -3,6 +3,7 @@
 #include "lib/kernels/compress/compress_cpu.h"
 
 #include "lib/kernels/adamw/moments.h"
+#include "lib/kernels/compress/packets_cpu.h"
 #include "lib/kernels/norm/norm_bins.h"
 #include "lib/kernels/norm/norm_grain.h"
 
@@ -10,43 +11,7 @@
 
 enum { CHUNK = 64, TILE = CHUNK * LANES };
 
-/* ---- Sixteen signs ---- */
-
-/* MSB first in each byte; left: 16, or 8 at a chunk's end (fewer at a tensor's). */
-LANES_INLINE void put_signs(uint8_t *bits, uint64_t left, lanes a)
-{
-    uint32_t set = ~lanes_below_zero(a);
-    set = (set & 0x5555) << 1 | (set >> 1 & 0x5555);
-    set = (set & 0x3333) << 2 | (set >> 2 & 0x3333);
-    set = (set & 0x0f0f) << 4 | (set >> 4 & 0x0f0f);
-    bits[0] = (uint8_t)set;
-    if (left > 8) bits[1] = (uint8_t)(set >> 8);
-}
-
-LANES_INLINE uint32_t get_signs(const uint8_t *bits, uint64_t left)
-{
-    return left > 8 ? (uint32_t)bits[0] | (uint32_t)bits[1] << 8 : bits[0];
-}
-
-LANES_INLINE lanes_part part_with_sign(lanes_words minus, lanes_part size)
-{
-    return (lanes_part)((minus & 0x80000000u) ^ (lanes_words)size);
-}
-
-/* size where the bit is set, -size elsewhere; size >= 0 */
-LANES_INLINE lanes with_signs(uint32_t bits, float size)
-{
-    static const uint32_t place[LANES] = {0x80,   0x40,   0x20,   0x10,   0x8,   0x4,   0x2,   0x1,
-                                          0x8000, 0x4000, 0x2000, 0x1000, 0x800, 0x400, 0x200, 0x100};
-    lanes r;
-#pragma GCC unroll 4
-    for (int i = 0; i < LANES_PARTS; i++) {
-        lanes_words places;
-        memcpy(&places, place + i * LANES_WIDTH, sizeof places);
-        r.part[i] = part_with_sign((lanes_words)((places & bits) == 0), part_set(size));
-    }
-    return r;
-}
+/* ---- Sums and errors ---- */
 
 /* What stays behind of a sum: sum - scale sgn(sum). */
 LANES_INLINE lanes error_of(lanes sum, float scale)
@@ -258,11 +223,6 @@ void SLC_ISA(slc_compress_fold_range)(const void *context, uint32_t part, uint64
 
 /* ---- Updates under a frozen variance ---- */
 
-LANES_INLINE lanes where_positive(lanes v, lanes a)
-{
-    LANES_EACH(part_choose((lanes_bits)(v.part[i] == part_set(0.0f)), part_set(0.0f), a.part[i]));
-}
-
 /* Momentum m, not yet masked nor rounded, of elements at..at+left-1. */
 LANES_INLINE void update_some(const slc_adamw_factors *f, const slc_frozen_range *r, sluice_dtype momentum, uint64_t at,
                               uint64_t left, lanes m)
@@ -277,12 +237,14 @@ LANES_INLINE void update_some(const slc_adamw_factors *f, const slc_frozen_range
 }
 
 LANES_INLINE void apply_run(const slc_adamw_factors *f, const slc_frozen_range *r, sluice_dtype momentum,
-                            const uint8_t *bits, float scale, uint64_t from, uint64_t to)
+                            const packets_run *run)
 {
-    uint64_t at = from;
-    for (; at + LANES <= to; at += LANES, bits += 2)
-        update_some(f, r, momentum, at, LANES, with_signs(get_signs(bits, LANES), scale));
-    if (at < to) update_some(f, r, momentum, at, to - at, with_signs(get_signs(bits, to - at), scale));
+    const uint8_t *bits = run->bits;
+    uint64_t at = run->from;
+    for (; at + LANES <= run->to; at += LANES, bits += 2)
+        update_some(f, r, momentum, at, LANES, with_signs(get_signs(bits, LANES), run->scale));
+    if (at < run->to)
+        update_some(f, r, momentum, at, run->to - at, with_signs(get_signs(bits, run->to - at), run->scale));
 }
 
 void SLC_ISA(slc_compress_apply_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
@@ -292,21 +254,15 @@ void SLC_ISA(slc_compress_apply_range)(const void *context, uint32_t part, uint6
     const slc_frozen_range range = args->range;
     slc_adamw_factors factors = args->factors;
     if (range.no_decay) factors.decay = 0.0f;
-    for (uint64_t at = args->first + first, end = args->first + last, to; at < end; at = to) {
-        uint64_t chunk = at / args->chunk, offset = at % args->chunk, block = 0;
-        to = least(end, at + args->chunk - offset);
-        if (args->scale_elements) {
-            block = offset / args->scale_elements;
-            to = least(to, at + args->scale_elements - offset % args->scale_elements);
-        }
-        const float *scales = (const float *)(const void *)(args->packets + chunk * args->stride);
-        const uint8_t *bits = (const uint8_t *)(scales + args->scales) + offset / 8;
-        if (!isfinite(scales[block]))
+    for (uint64_t at = args->first + first, end = args->first + last; at < end;) {
+        const packets_run run = packets_run_at(&args->packets, at, end);
+        if (!isfinite(run.scale))
             __atomic_store_n(args->finite, false, __ATOMIC_RELAXED);
         else if (range.momentum_dtype == SLUICE_BF16)
-            apply_run(&factors, &range, SLUICE_BF16, bits, scales[block], at, to);
+            apply_run(&factors, &range, SLUICE_BF16, &run);
         else
-            apply_run(&factors, &range, SLUICE_FP32, bits, scales[block], at, to);
+            apply_run(&factors, &range, SLUICE_FP32, &run);
+        at = run.to;
     }
 }
 

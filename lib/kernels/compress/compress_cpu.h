@@ -28,12 +28,18 @@ typedef struct {
     uint32_t ranks;
 } slc_compress_server_args;
 
+/* One of each chunk, as pass 2 reads them. */
+typedef struct {
+    uint64_t chunk, scale_elements, scales, stride;
+    const char *packets;
+} slc_compress_packets;
+
 typedef struct {
     slc_adamw_factors factors;
     slc_frozen_range range;
-    uint64_t first, chunk, scale_elements, scales, stride; /* elements are counted from `first` */
-    const char *packets;
-    bool *finite; /* set to false, by any thread */
+    slc_compress_packets packets;
+    uint64_t first; /* elements are counted from here */
+    bool *finite;   /* set to false, by any thread */
 } slc_compress_apply_args;
 
 typedef struct {
@@ -48,6 +54,10 @@ SLC_ISA_DECLARE(slc_compress_server_range); /* ranges of items */
 SLC_ISA_DECLARE(slc_compress_fold_range);   /* ranges of items; of slc_compress_out */
 SLC_ISA_DECLARE(slc_compress_apply_range);  /* ranges of elements */
 SLC_ISA_DECLARE(slc_frozen_range_update);   /* ranges of elements */
+
+/* compress.c. ARGUMENT unless elements first..first+count-1 are whole lanes of the tensor or end it. */
+sluice_status slc_compress_check_range(const slc_compress_shape *shape, uint64_t first, uint64_t count);
+slc_compress_packets slc_compress_packets_of(const slc_compress_shape *shape, const void *packets);
 
 /* compress.c: ||b|| / sqrt(count) of what the bins hold, rounded to float; INFINITY if it is not finite. */
 float slc_compress_scale(const int64_t *bins, uint64_t count);
