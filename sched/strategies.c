@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char choices[] = "auto, dp, oss, sdp, fsdp, mixed, random:SEED, or the path of a JSON file";
+static const char choices[] = "auto, dp, oss, sdp, fsdp, onebit, mixed, random:SEED, or the path of a JSON file";
 
 enum { RANDOM_STREAM = 0x5354 }; /* of no other use of the same seed */
 enum { LARGEST_FILE = 16 << 20 };
@@ -87,7 +87,14 @@ static slc_strategy in_phase(const slc_job *job, slc_strategy strategy)
 sluice_status slc_strategies_parse(const slc_job *job, const char *spec, slc_strategy *out)
 {
     sluice_status status = parse(job, spec, out);
-    for (uint32_t u = 0; !status && u < job->unit_count; u++) out[u] = in_phase(job, out[u]);
+    for (uint32_t u = 0; !status && u < job->unit_count; u++) {
+        if (out[u] == SLC_ONEBIT && job->exact)
+            return slc_error(SLUICE_ERR_ARGUMENT,
+                             "strategy \"%s\": onebit needs a compressed optimizer: onebit_adam, onebit_lamb or "
+                             "zero_one_adam",
+                             spec);
+        out[u] = in_phase(job, out[u]);
+    }
     return status;
 }
 

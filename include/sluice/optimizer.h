@@ -29,6 +29,7 @@ typedef struct {
     double gradient_factor; /* multiply each gradient by this first (clipping); 1 without */
     bool no_decay;
     const double *norms; /* norm_count of them, over the whole parameter; NULL where they are measured */
+    uint32_t parameter;  /* its number in registration order */
 } sluice_update;
 
 typedef struct {
@@ -67,6 +68,29 @@ typedef struct {
     double beta1, beta2, epsilon, weight_decay;
     double norm_min, norm_max;
 } sluice_lamb;
+
+/* The compressed optimizers: "onebit_adam" (1-bit Adam, Tang et al., arXiv 2102.02888), "onebit_lamb" (1-bit LAMB, Li
+ * et al., arXiv 2104.06069) and "zero_one_adam" (0/1 Adam, Lu et al., arXiv 2202.06009). A warm-up on averaged
+ * gradients, then a phase in which layers under the strategy onebit exchange one bit an element instead; other layers
+ * go on with averaged gradients. Betas, epsilon and weight decay are those of sluice_adamw, of sluice_lamb for 1-bit
+ * LAMB. */
+typedef struct {
+    /* 1-bit Adam, 1-bit LAMB: the variance is frozen at the end of step freeze_step; 0: when its norm has changed by at
+     * most the share freeze_change over 1 / (1 - beta2) steps. */
+    uint64_t freeze_step;
+    double freeze_change; /* in (0, 1) */
+    bool compat;      /* to the letter as DeepSpeed 0.16.4 executes it: no bias correction, the first step's gradient
+                         discarded, LAMB in one fused buffer */
+    bool compat_mask; /* with compat: keep the momentum at 0 where the variance is 0, which without compat it always
+                         is */
+    /* 1-bit LAMB: decay of the average of the trust ratio, which is clamped to trust_min..trust_max; bounds of the
+     * factor on it in the compressed phase, and by which share that changes a step at most. */
+    double coefficient_beta, trust_min, trust_max, factor_min, factor_max, factor_threshold;
+    /* 0/1 Adam: the variance is frozen after var_freeze_step; until then the interval between its refreshes doubles
+     * every var_update_scaler refreshes; then the interval between exchanges doubles every local_step_scaler steps, up
+     * to local_step_clipper. */
+    uint64_t var_freeze_step, var_update_scaler, local_step_scaler, local_step_clipper;
+} sluice_onebit;
 
 #ifdef __cplusplus
 }

@@ -38,12 +38,16 @@ typedef struct {
     double budget_of_dp;   /* > 0: instead, this fraction of what dp with the serial schedule needs (0.6 = 60 %) */
     const char *strategy;  /* "dp", "oss", "sdp", "fsdp"; "mixed": sdp for as many layers as the budget holds, the
                               rest fsdp; "auto": with the schedule "ilp" what is fastest for each unit, else "mixed";
-                              "random:SEED"; or the path of a JSON file (docs/formats.md) */
+                              "random:SEED"; the path of a JSON file (docs/formats.md); or with a compressed optimizer
+                              "onebit": dp, and in the compressed phase one bit an element. That optimizer is consent:
+                              auto and random:SEED may choose onebit too. */
     const char *schedule;  /* "serial", "one_ahead", "bucketed", "priority", "greedy", "random", "ilp" */
     const sluice_optimizer *optimizer; /* NULL: the bundled one that is named. Must outlive the runtime. */
-    const char *optimizer_name;        /* "adamw", "lamb", with the fields below */
+    const char *optimizer_name;        /* "adamw", "lamb", "onebit_adam", "onebit_lamb", "zero_one_adam", with the
+                                          fields below; the compressed ones not with accumulate each */
     sluice_adamw adamw;
     sluice_lamb lamb;
+    sluice_onebit onebit;
     sluice_dtype precision; /* of parameters' values and gradients, where sluice_layer_precision says nothing else. Of
                                values in bf16 the runtime keeps an fp32 master, beside the optimizer's fp32 state;
                                updates change the master and round it. */
@@ -67,7 +71,8 @@ typedef struct {
 } sluice_config;
 
 /* Defaults: no budget, auto, ilp, adamw, fp32 (bf16 layers: bf16 on the wire), no clipping, stop on NaN, accumulate
- * last, 1 micro-batch, recompute auto, 1 MiB blocks. */
+ * last, 1 micro-batch, recompute auto, 1 MiB blocks. Compressed optimizers: freeze when the variance's norm changes by
+ * 4 % (0/1 Adam: after step 100,000), the rest as their authors' code. */
 SLUICE_API void sluice_config_init(sluice_config *config);
 
 SLUICE_API sluice_status sluice_runtime_create(sluice_world *world, const sluice_config *config, sluice_runtime **out);
@@ -78,7 +83,7 @@ SLUICE_API void sluice_runtime_destroy(sluice_runtime *rt); /* NULL is allowed; 
 /* Adds a layer behind all earlier ones. `name` is copied and must be unique. */
 SLUICE_API sluice_status sluice_layer_add(sluice_runtime *rt, const char *name, sluice_layer **out);
 
-/* Overrides the runtime's strategy for the parameters that this layer brings ("dp", "oss", "sdp", "fsdp"). */
+/* Overrides the runtime's strategy for the parameters that this layer brings ("dp", "oss", "sdp", "fsdp", "onebit"). */
 SLUICE_API sluice_status sluice_layer_strategy(sluice_layer *layer, const char *strategy);
 
 /* Says that this layer can run its forward again just before its backward: its recomputable activations then need no
@@ -180,18 +185,24 @@ SLUICE_API void *sluice_workspace_data(sluice_workspace *workspace);
 
 typedef struct {
     double learning_rate;
-    double gradient_scale; /* 0: 1/(N*M) */
+    double gradient_scale; /* 0: 1/(N*M). A rank's own gradient, where it is compressed, is scaled by N times this. */
+    bool exchange;         /* all ranks hold the same weights at this step's end, also where the optimizer would make a
+                              local step (0/1 Adam): before reading, evaluating or saving */
 } sluice_step_options;
 
 typedef struct {
-    uint64_t step;           /* from 1 */
-    double step_s;           /* since the last step_begin's call */
-    double exposed_s;        /* time that compute stood at gates in this step */
-    double gradient_norm;    /* of the whole reduced, scaled gradient, before clipping; NaN without clip */
-    bool skipped;            /* NAN_SKIP: a reduced gradient was not finite, nothing was updated */
-    uint64_t peak_bytes;     /* highest end of any claim so far */
-    uint64_t bytes_sent;     /* by this rank in this step, counted as messages would carry them */
-    uint32_t plan;           /* which plan ran it: 1 is commit's, each re-plan counts one up */
+    uint64_t step;        /* from 1 */
+    double step_s;        /* since the last step_begin's call */
+    double exposed_s;     /* time that compute stood at gates in this step */
+    bool compressed;      /* a step of the compressed phase */
+    double gradient_norm; /* of the whole reduced, scaled gradient, before clipping; NaN without clip. In the compressed
+                             phase without the layers under onebit. */
+    double own_norm;      /* what layers under onebit were clipped by: of this rank's own gradient of all of them; NaN
+                             without clip or such layers */
+    bool skipped;         /* NAN_SKIP: a gradient was not finite, nothing was updated */
+    uint64_t peak_bytes;  /* highest end of any claim so far */
+    uint64_t bytes_sent;  /* by this rank in this step, counted as messages would carry them */
+    uint32_t plan;        /* which plan ran it: 1 is commit's, each re-plan counts one up */
     double predicted_step_s; /* by that plan, from measured times; 0: not known */
 } sluice_step_report;
 

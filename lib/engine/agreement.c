@@ -55,6 +55,29 @@ static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
     return hash;
 }
 
+static void hash_real(uint64_t *hash, double value)
+{
+    *hash = slc_fnv(*hash, &value, sizeof value);
+}
+
+/* Field by field: a struct has gaps. */
+static void hash_onebit(uint64_t *hash, const sluice_onebit *o)
+{
+    hash_number(hash, o->freeze_step);
+    hash_real(hash, o->freeze_change);
+    hash_number(hash, (uint64_t)o->compat | (uint64_t)o->compat_mask << 1);
+    hash_real(hash, o->coefficient_beta);
+    hash_real(hash, o->trust_min);
+    hash_real(hash, o->trust_max);
+    hash_real(hash, o->factor_min);
+    hash_real(hash, o->factor_max);
+    hash_real(hash, o->factor_threshold);
+    hash_number(hash, o->var_freeze_step);
+    hash_number(hash, o->var_update_scaler);
+    hash_number(hash, o->local_step_scaler);
+    hash_number(hash, o->local_step_clipper);
+}
+
 static uint64_t hash_settings(const sluice_runtime *rt)
 {
     const sluice_config *c = &rt->config;
@@ -66,7 +89,8 @@ static uint64_t hash_settings(const sluice_runtime *rt)
     hash_number(&hash, rt->optimizer.state_count);
     hash = slc_fnv(hash, &c->adamw, sizeof c->adamw);
     hash = slc_fnv(hash, &c->lamb, sizeof c->lamb);
-    hash = slc_fnv(hash, &c->clip, sizeof c->clip);
+    hash_onebit(&hash, &c->onebit);
+    hash_real(&hash, c->clip);
     hash_number(&hash, c->nan);
     hash_number(&hash, c->accumulate);
     hash_number(&hash, c->precision);

@@ -6,6 +6,7 @@
 #include "lib/engine/replan.h"
 #include "lib/optim/adamw.h"
 #include "lib/optim/lamb.h"
+#include "lib/optim/onebit_adam.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,6 +20,17 @@ void sluice_config_init(sluice_config *config)
         .optimizer_name = "adamw",
         .adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01},
         .lamb = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .weight_decay = 0.01, .norm_max = INFINITY},
+        .onebit = {.freeze_change = 0.04,
+                   .coefficient_beta = 0.9,
+                   .trust_min = 0.01,
+                   .trust_max = 10,
+                   .factor_min = 0.5,
+                   .factor_max = 4,
+                   .factor_threshold = 0.1,
+                   .var_freeze_step = 100000,
+                   .var_update_scaler = 16,
+                   .local_step_scaler = 32678,
+                   .local_step_clipper = 16},
         .wire = SLUICE_BF16,
         .micro_batches = 1,
         .recompute = "auto",
@@ -48,17 +60,42 @@ static sluice_status check_config(const sluice_config *config)
     return SLUICE_OK;
 }
 
+static sluice_status compressed_optimizer(sluice_runtime *rt)
+{
+    const sluice_onebit *onebit = &rt->config.onebit;
+    if (rt->config.accumulate == SLUICE_ACCUMULATE_EACH)
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "optimizer %s compresses what each rank has added up over its micro-batches, which accumulate "
+                         "each reduces one by one; use accumulate last",
+                         rt->config.optimizer_name);
+    if (strcmp(rt->config.optimizer_name, "onebit_adam"))
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "optimizer %s is not there yet", rt->config.optimizer_name);
+    rt->compressed = true;
+    rt->destroy_optimizer = slc_onebit_adam_destroy;
+    return slc_onebit_adam_create(&(slc_onebit_adam_settings){.adam = rt->config.adamw,
+                                                              .freeze_step = onebit->freeze_step,
+                                                              .freeze_change = onebit->freeze_change,
+                                                              .compat = onebit->compat,
+                                                              .mask = onebit->compat_mask},
+                                  &rt->updates, &rt->optimizer);
+}
+
 static sluice_status bundled_optimizer(sluice_runtime *rt)
 {
+    static const char *const compressed[] = {"onebit_adam", "onebit_lamb", "zero_one_adam"};
     const char *name = rt->config.optimizer_name;
     if (!strcmp(name, "lamb")) {
         rt->destroy_optimizer = slc_lamb_destroy;
         return slc_lamb_create(&rt->config.lamb, &rt->updates, &rt->optimizer);
     }
-    if (strcmp(name, "adamw"))
-        return slc_error(SLUICE_ERR_ARGUMENT, "there is no optimizer \"%s\"; give adamw or lamb", name);
-    rt->destroy_optimizer = slc_adamw_destroy;
-    return slc_adamw_create(&rt->config.adamw, &rt->updates, &rt->optimizer);
+    if (!strcmp(name, "adamw")) {
+        rt->destroy_optimizer = slc_adamw_destroy;
+        return slc_adamw_create(&rt->config.adamw, &rt->updates, &rt->optimizer);
+    }
+    for (size_t i = 0; i < sizeof compressed / sizeof *compressed; i++)
+        if (!strcmp(name, compressed[i])) return compressed_optimizer(rt);
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "there is no optimizer \"%s\"; give adamw, lamb, onebit_adam, onebit_lamb or zero_one_adam", name);
 }
 
 static sluice_status check_optimizer(const sluice_optimizer *o)
@@ -77,10 +114,20 @@ static sluice_status check_optimizer(const sluice_optimizer *o)
     return SLUICE_OK;
 }
 
+sluice_status slc_engine_allow_onebit(const sluice_runtime *rt, const char *what)
+{
+    if (rt->compressed) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "%s onebit with optimizer %s: onebit needs a compressed optimizer: onebit_adam, onebit_lamb or "
+                     "zero_one_adam",
+                     what, rt->optimizer.name);
+}
+
 static sluice_status set_optimizer(sluice_runtime *rt)
 {
     if (rt->config.optimizer) rt->optimizer = *rt->config.optimizer;
     sluice_status status = rt->config.optimizer ? check_optimizer(&rt->optimizer) : bundled_optimizer(rt);
+    if (!status && !strcmp(rt->strategy, "onebit")) status = slc_engine_allow_onebit(rt, "strategy");
     if (!status && rt->optimizer.norm_count && rt->config.clip > 0)
         status =
             slc_error(SLUICE_ERR_UNSUPPORTED,

@@ -58,9 +58,10 @@ sluice_status sluice_layer_strategy(sluice_layer *layer, const char *strategy)
     sluice_status status = registering(layer ? layer->rt : NULL, "layer_strategy");
     if (status) return status;
     if (!strategy || !slc_strategy_parse(strategy, &layer->forced))
-        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": no strategy \"%s\"; there are dp, oss, sdp, fsdp",
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": no strategy \"%s\"; there are dp, oss, sdp, fsdp, onebit",
                          layer->name, strategy ? strategy : "(null)");
-    return SLUICE_OK;
+    if (layer->forced != SLC_ONEBIT) return SLUICE_OK;
+    return slc_error_context(slc_engine_allow_onebit(layer->rt, "strategy"), "layer \"%s\"", layer->name);
 }
 
 sluice_status sluice_layer_precision(sluice_layer *layer, sluice_dtype precision)
@@ -123,6 +124,7 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *des
             goto fail;
         }
     *param = (sluice_param){.rt = rt,
+                            .number = rt->param_count,
                             .layer = layer->index,
                             .name = name,
                             .count = desc->count,

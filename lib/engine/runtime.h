@@ -17,8 +17,9 @@ enum { SLC_GRAIN = 16 }; /* elements: parameters and shards start at multiples o
 
 struct sluice_param {
     sluice_runtime *rt;
-    uint32_t layer; /* where it was added */
-    char *name;     /* LAYER.NAME */
+    uint32_t number; /* of registration */
+    uint32_t layer;  /* where it was added */
+    char *name;      /* LAYER.NAME */
     uint64_t count;
     sluice_dtype dtype;
     bool frozen, no_decay, tied, no_backward_value;
@@ -169,6 +170,7 @@ struct sluice_runtime {
     slc_planner planner;
     sluice_optimizer optimizer;
     void (*destroy_optimizer)(sluice_optimizer *optimizer); /* NULL: the caller's */
+    bool compressed;                                        /* it is a compressed one */
     uint32_t norm_count;                                    /* that it wants, of all parameters */
     int64_t (*norm_bins)[SLC_NORM_BINS];                    /* what this rank has measured of them in this step */
     int rank, size;
@@ -228,6 +230,10 @@ sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status);
 /* The failure of before, or of the world; SLUICE_OK. */
 sluice_status slc_runtime_healthy(sluice_runtime *rt);
 sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char *call);
+
+/* ---- commit.c ---- */
+/* ARGUMENT unless the optimizer is a compressed one; `what` is asked to be onebit. */
+sluice_status slc_engine_allow_onebit(const sluice_runtime *rt, const char *what);
 
 /* ---- units.c: where parameters lie ---- */
 sluice_status slc_engine_make_job(sluice_runtime *rt);

@@ -325,6 +325,7 @@ static void report_step(const sluice_runtime *rt, const slc_step_state *step, sl
                                    .step_s = slc_seconds(slc_clock_ns() - rt->step_started_ns),
                                    .exposed_s = step->exposed_s,
                                    .gradient_norm = rt->config.clip > 0 ? slc_norm_result(step->bins) : NAN,
+                                   .own_norm = NAN,
                                    .skipped = step->skip,
                                    .plan = rt->plan_number,
                                    .predicted_step_s = rt->predicted_step_s,

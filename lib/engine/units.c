@@ -244,6 +244,7 @@ sluice_status slc_engine_make_job(sluice_runtime *rt)
                      .micro_batches = rt->config.micro_batches,
                      .each = rt->config.accumulate == SLUICE_ACCUMULATE_EACH,
                      .barrier = rt->config.clip > 0 || rt->config.nan == SLUICE_NAN_SKIP || rt->norm_count,
+                     .exact = !rt->compressed,
                      .states = rt->optimizer.state_count,
                      .norm_words = rt->norm_count * SLC_NORM_WORDS,
                      .layer_count = rt->layer_count,

@@ -29,6 +29,7 @@ static sluice_update update_of(const sluice_runtime *rt, uint32_t unit, const sl
         .learning_rate = step->learning_rate,
         .gradient_factor = step->factor,
         .no_decay = param->no_decay,
+        .parameter = param->number,
     };
     for (uint32_t s = 0; s < rt->optimizer.state_count; s++) update.state[s] = state->state[s] + owned;
     return update;
@@ -85,8 +86,7 @@ static sluice_status find_non_finite(sluice_runtime *rt, uint32_t unit, const sl
             slc_all_finite(&rt->updates, state->reduced_dtype, range.count, slc_reduced_at(rt, unit, &range), &finite);
         if (!status) status = slc_stream_synchronize(&rt->updates);
     }
-    for (uint32_t i = 0; !finite && i < rt->param_count; i++)
-        if (rt->params[i] == state->params[p - 1]) *number = i;
+    if (!finite) *number = state->params[p - 1]->number;
     return status;
 }
 

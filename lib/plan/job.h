@@ -67,6 +67,7 @@ typedef struct {
     sluice_dtype wire;      /* of gradients of units in bf16: see slc_gradient_dtype */
     bool barrier;           /* no update before every gradient of the step is reduced (clipping, NaN skipping) */
     uint32_t states;        /* of the optimizer, fp32 per element */
+    bool exact;             /* the optimizer is no compressed one: asking for onebit is an error */
     bool compressed;        /* the phase in which onebit may be chosen; never with `each` or one rank */
     bool refreshes;         /* in some steps of it gradients of onebit units are averaged instead (0/1 Adam) */
     bool norms_barrier;     /* `barrier` is there for the optimizer's norms alone: onebit units need not wait */
