@@ -229,7 +229,8 @@ static void says_what_there_is(void **state)
     (void)state;
     static test_job t;
     draw_job(&t, 1);
-    static const char choices[] = "choose auto, dp, oss, sdp, fsdp, mixed, random:SEED, or the path of a JSON file";
+    static const char choices[] =
+        "choose auto, dp, oss, sdp, fsdp, onebit, mixed, random:SEED, or the path of a JSON file";
     refuses(&t.job, "zero3", "serial", SLUICE_ERR_ARGUMENT, choices);
     refuses(&t.job, "", "serial", SLUICE_ERR_ARGUMENT, choices);
     refuses(&t.job, NULL, "serial", SLUICE_ERR_ARGUMENT, choices);
