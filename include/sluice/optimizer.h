@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define SLUICE_OPTIMIZER_STATES_MAX 4
-#define SLUICE_OPTIMIZER_NORMS_MAX 2
+#define SLUICE_OPTIMIZER_NORMS_MAX 3 /* maxima among them */
 
 /* A contiguous range of one parameter. All arrays are `count` long, fp32 unless said otherwise, and aligned as 16 of
  * their elements; ranges begin at multiples of 16 elements of the parameter. */
@@ -28,8 +28,9 @@ typedef struct {
     double learning_rate;
     double gradient_factor; /* multiply each gradient by this first (clipping); 1 without */
     bool no_decay;
-    const double *norms; /* norm_count of them, over the whole parameter; NULL where they are measured */
-    uint32_t parameter;  /* its number in registration order */
+    const double
+        *norms; /* norm_count and maximum_count of them, over the whole parameter; NULL where they are measured */
+    uint32_t parameter; /* its number in registration order */
 } sluice_update;
 
 typedef struct {
@@ -50,8 +51,16 @@ typedef struct {
      * `update` will get it but norms, changes nothing and adds the squares of norm i to sums[i], integers that hold a
      * sum exactly in the form of lib/kernels/norm/norm.h: for bundled optimizers. */
     uint32_t norm_count;
+    /* And maxima, over whole parameters, of numbers that are not below 0: sums[norm_count + i][0] becomes the larger of
+     * what it is and the number's bits as a double, which order such numbers. `norms` holds them behind the norms. With
+     * norm_count 0 there are none. */
+    uint32_t maximum_count;
     sluice_status (*measure)(const sluice_update *update, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX],
                              void *context);
+    /* NULL, or called once a step for each measured parameter, in registration order and alike on every rank, with
+     * `norms` as update gets them: behind all updates of the step before and ahead of this one's. Not where the step is
+     * skipped. */
+    void (*agreed)(uint32_t parameter, uint64_t step, const double *norms, void *context);
 } sluice_optimizer;
 
 /* AdamW, Loshchilov & Hutter, arXiv 1711.05101, as PyTorch's torch.optim.AdamW computes it:

@@ -71,13 +71,14 @@ static sluice_status compressed_optimizer(sluice_runtime *rt)
     if (strcmp(rt->config.optimizer_name, "onebit_adam"))
         return slc_error(SLUICE_ERR_UNSUPPORTED, "optimizer %s is not there yet", rt->config.optimizer_name);
     rt->compressed = true;
-    rt->destroy_optimizer = slc_onebit_adam_destroy;
-    return slc_onebit_adam_create(&(slc_onebit_adam_settings){.adam = rt->config.adamw,
-                                                              .freeze_step = onebit->freeze_step,
-                                                              .freeze_change = onebit->freeze_change,
-                                                              .compat = onebit->compat,
-                                                              .mask = onebit->compat_mask},
-                                  &rt->updates, &rt->optimizer);
+    sluice_status status = slc_onebit_adam_create(&(slc_onebit_adam_settings){.adam = rt->config.adamw,
+                                                                              .freeze_step = onebit->freeze_step,
+                                                                              .freeze_change = onebit->freeze_change,
+                                                                              .compat = onebit->compat,
+                                                                              .mask = onebit->compat_mask},
+                                                  &rt->updates, &rt->onebit);
+    rt->optimizer = rt->onebit.optimizer;
+    return status;
 }
 
 static sluice_status bundled_optimizer(sluice_runtime *rt)
@@ -105,7 +106,8 @@ static sluice_status check_optimizer(const sluice_optimizer *o)
     if (o->state_count > SLUICE_OPTIMIZER_STATES_MAX)
         return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has %u states; at most %d", o->name, o->state_count,
                          SLUICE_OPTIMIZER_STATES_MAX);
-    if (o->norm_count > SLUICE_OPTIMIZER_NORMS_MAX || (o->norm_count && (!o->measure || !o->mixed_precision)))
+    if (o->norm_count > SLUICE_OPTIMIZER_NORMS_MAX || o->maximum_count > SLUICE_OPTIMIZER_NORMS_MAX - o->norm_count ||
+        (o->norm_count && (!o->measure || !o->mixed_precision)))
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "optimizer %s wants %u norms; at most %d, with a measure function and mixed_precision",
                          o->name, o->norm_count, SLUICE_OPTIMIZER_NORMS_MAX);
@@ -244,6 +246,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_engine_destroy_job(rt);
     destroy_registration(rt);
     if (rt->destroy_optimizer) rt->destroy_optimizer(&rt->optimizer);
+    if (rt->onebit.destroy) rt->onebit.destroy(rt->onebit.context);
     slc_norms_destroy(rt);
     if (rt->device) {
         slc_stream_destroy(&rt->compute);

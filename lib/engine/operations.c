@@ -27,8 +27,8 @@ static void agreement_end(sluice_runtime *rt, slc_step_state *step)
 {
     memcpy(step->bins, rt->agreement, sizeof step->bins);
     step->non_finite = rt->agreement[NON_FINITE_WORD];
-    slc_norms_unpack(rt, rt->agreement + SLC_AGREEMENT_HEAD, step);
     step->skip = step->non_finite && rt->config.nan == SLUICE_NAN_SKIP;
+    slc_norms_unpack(rt, rt->agreement + SLC_AGREEMENT_HEAD, step);
     if (rt->config.clip > 0 && !step->non_finite) {
         double factor = rt->config.clip / (slc_norm_result(step->bins) + 1e-6);
         step->factor = factor < 1 ? factor : 1;

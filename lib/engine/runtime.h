@@ -9,6 +9,7 @@
 #include "lib/engine/recording.h"
 #include "lib/kernels/norm/norm.h"
 #include "lib/memory/arena.h"
+#include "lib/optim/compressed.h"
 #include "lib/plan/plan.h"
 
 #include <sluice/runtime.h>
@@ -170,9 +171,11 @@ struct sluice_runtime {
     slc_planner planner;
     sluice_optimizer optimizer;
     void (*destroy_optimizer)(sluice_optimizer *optimizer); /* NULL: the caller's */
-    bool compressed;                                        /* it is a compressed one */
-    uint32_t norm_count;                                    /* that it wants, of all parameters */
-    int64_t (*norm_bins)[SLC_NORM_BINS];                    /* what this rank has measured of them in this step */
+    bool compressed;                                        /* it is a compressed one, this: */
+    slc_compressed onebit;
+    uint32_t norm_count;                 /* that it wants, maxima too, of all parameters */
+    uint32_t norm_words;                 /* of the agreement, for them */
+    int64_t (*norm_bins)[SLC_NORM_BINS]; /* what this rank has measured of them in this step; a maximum: the first */
     int rank, size;
 
     slc_device *device;
@@ -319,7 +322,8 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
 /* ---- norms.c: of whole parameters, for an optimizer that wants them ---- */
 sluice_status slc_norms_create(sluice_runtime *rt);
 void slc_norms_destroy(sluice_runtime *rt);
-/* This rank's sums to the agreement's words, and are zero again; the ranks' sums to norms. */
+/* This rank's sums to the agreement's words, and are zero again; the ranks' sums to norms, of which the optimizer is
+ * told where the step is not skipped. */
 void slc_norms_pack(sluice_runtime *rt, int64_t *words);
 void slc_norms_unpack(const sluice_runtime *rt, const int64_t *words, slc_step_state *step);
 

@@ -246,7 +246,7 @@ sluice_status slc_engine_make_job(sluice_runtime *rt)
                      .barrier = rt->config.clip > 0 || rt->config.nan == SLUICE_NAN_SKIP || rt->norm_count,
                      .exact = !rt->compressed,
                      .states = rt->optimizer.state_count,
-                     .norm_words = rt->norm_count * SLC_NORM_WORDS,
+                     .norm_words = rt->norm_words,
                      .layer_count = rt->layer_count,
                      .reserved_bytes = rt->reserved_bytes};
     bool *can_recompute = calloc(rt->layer_count, sizeof *can_recompute);

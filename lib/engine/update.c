@@ -48,7 +48,8 @@ static sluice_status measure_part(sluice_runtime *rt, uint32_t unit, const slc_p
         update.gradient = slc_reduced_at(rt, unit, &range);
         update.gradient_dtype = state->reduced_dtype;
         int64_t *sums[SLUICE_OPTIMIZER_NORMS_MAX];
-        for (uint32_t i = 0; i < rt->optimizer.norm_count; i++) sums[i] = rt->norm_bins[param->norm + i];
+        for (uint32_t i = 0; i < rt->optimizer.norm_count + rt->optimizer.maximum_count; i++)
+            sums[i] = rt->norm_bins[param->norm + i];
         status = rt->optimizer.measure(&update, sums, rt->optimizer.context);
         status = slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
     }

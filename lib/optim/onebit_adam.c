@@ -1,31 +1,30 @@
-/* Phases, and the constants of a step; kernels do the rest. */
+/* The constants of a step, tensor by tensor; kernels do the rest. */
 #include "lib/optim/onebit_adam.h"
 
 #include "lib/base/status.h"
 #include "lib/optim/adam.h"
+#include "lib/optim/freeze.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+static const char name[] = "1-bit Adam";
+enum { EXP_AVG, EXP_AVG_SQ };
+
 typedef struct {
     slc_onebit_adam_settings settings;
-    slc_onebit_progress progress;
+    slc_freeze freeze;
+    uint32_t parameter_count;
     slc_stream *stream;
 } onebit_adam;
-
-static slc_onebit_phase phase_of(const onebit_adam *o, uint64_t step)
-{
-    if (o->settings.compat && step <= 1) return SLC_ONEBIT_DISCARD;
-    return o->progress.frozen_at && step > o->progress.frozen_at ? SLC_ONEBIT_FROZEN : SLC_ONEBIT_WARM_UP;
-}
 
 static slc_adamw_settings settings_at(const onebit_adam *o, const sluice_update *u)
 {
     slc_adamw_settings s = slc_adam_settings_at(&o->settings.adam, u);
     if (o->settings.compat)
         s.bias_correction1 = s.bias_correction2 = 1;
-    else if (phase_of(o, u->step) == SLC_ONEBIT_FROZEN)
-        s.bias_correction2 = 1 - pow(s.beta2, (double)o->progress.frozen_at);
+    else if (slc_freeze_phase(&o->freeze, u->step) == SLC_ONEBIT_FROZEN)
+        s.bias_correction2 = 1 - pow(s.beta2, (double)o->freeze.frozen_at);
     return s;
 }
 
@@ -33,9 +32,9 @@ static slc_frozen_range frozen_range(const onebit_adam *o, const sluice_update *
 {
     return (slc_frozen_range){.count = u->count,
                               .value = u->value,
-                              .momentum = u->state[0],
+                              .momentum = u->state[EXP_AVG],
                               .momentum_dtype = SLUICE_FP32,
-                              .exp_avg_sq = u->state[1],
+                              .exp_avg_sq = u->state[EXP_AVG_SQ],
                               .rounded = u->rounded,
                               .no_decay = u->no_decay,
                               .mask = o->settings.mask || !o->settings.compat};
@@ -45,7 +44,7 @@ static sluice_status update(const sluice_update *u, void *context)
 {
     const onebit_adam *o = context;
     slc_adamw_settings settings = settings_at(o, u);
-    slc_onebit_phase phase = phase_of(o, u->step);
+    slc_onebit_phase phase = slc_freeze_phase(&o->freeze, u->step);
     if (phase == SLC_ONEBIT_DISCARD) return SLUICE_OK;
     if (phase == SLC_ONEBIT_FROZEN) {
         slc_frozen_range range = frozen_range(o, u);
@@ -55,117 +54,127 @@ static sluice_status update(const sluice_update *u, void *context)
     return slc_adamw_many(o->stream, &settings, 1, &range);
 }
 
-sluice_status slc_onebit_adam_create(const slc_onebit_adam_settings *settings, slc_stream *stream,
-                                     sluice_optimizer *out)
+/* ---- Phases ---- */
+
+static sluice_status commit(void *context, uint32_t ranks, uint32_t count, const slc_compressed_parameter *parameters)
 {
-    sluice_status status = slc_adam_check("1-bit Adam", &settings->adam);
-    if (status) return status;
-    if (!settings->freeze_step && !(settings->freeze_change > 0 && settings->freeze_change < 1))
-        return slc_error(
-            SLUICE_ERR_ARGUMENT,
-            "1-bit Adam: freezes at a step above 0, or at a change of the variance's norm between 0 and 1, "
-            "not %g",
-            settings->freeze_change);
-    onebit_adam *o = malloc(sizeof *o);
-    if (!o) return slc_error(SLUICE_ERR_MEMORY, "1-bit Adam");
-    *o = (onebit_adam){.settings = *settings, .stream = stream};
-    *out = (sluice_optimizer){.name = "onebit_adam",
-                              .state_count = 2,
-                              .state_name = {"exp_avg", "exp_avg_sq"},
-                              .update = update,
-                              .context = o,
-                              .mixed_precision = true};
+    (void)ranks, (void)parameters;
+    ((onebit_adam *)context)->parameter_count = count;
     return SLUICE_OK;
 }
 
-void slc_onebit_adam_destroy(sluice_optimizer *optimizer)
+static slc_compressed_phase phase(const void *context, uint64_t step)
 {
-    free(optimizer->context);
-    optimizer->context = NULL;
+    const onebit_adam *o = context;
+    return (slc_compressed_phase){.compressed = slc_freeze_phase(&o->freeze, step) == SLC_ONEBIT_FROZEN};
 }
 
-slc_onebit_phase slc_onebit_adam_phase(const sluice_optimizer *optimizer, uint64_t step)
+static slc_step_mode begin_step(void *context, uint64_t step, double learning_rate, bool exchange_now)
 {
-    return phase_of(optimizer->context, step);
+    (void)learning_rate, (void)exchange_now;
+    return phase(context, step).compressed ? SLC_STEP_EXCHANGE : SLC_STEP_AVERAGE;
 }
 
-slc_onebit_progress *slc_onebit_adam_progress(const sluice_optimizer *optimizer)
+static uint32_t wants_norms(const void *context, uint64_t step)
 {
-    return &((onebit_adam *)optimizer->context)->progress;
+    const onebit_adam *o = context;
+    return slc_freeze_looks(&o->freeze, step) ? 1u << EXP_AVG_SQ : 0;
 }
 
-/* ---- The freeze ---- */
-
-bool slc_onebit_adam_wants_norm(const sluice_optimizer *optimizer, uint64_t step)
+static uint32_t end_step(void *context, uint64_t step, const double *const norms[SLUICE_OPTIMIZER_STATES_MAX])
 {
-    const onebit_adam *o = optimizer->context;
-    if (o->settings.freeze_step || phase_of(o, step) != SLC_ONEBIT_WARM_UP) return false;
-    uint64_t span = (uint64_t)ceil(1 / (1 - o->settings.adam.beta2) - 1e-6);
-    return step >= o->progress.norm_step + span;
+    onebit_adam *o = context;
+    return slc_freeze_end_step(&o->freeze, step, o->parameter_count, norms[EXP_AVG_SQ])
+               ? SLC_PHASE_CHANGED | SLC_RESET_ERRORS
+               : 0;
 }
 
-/* Compares with the last look, then this one is the last. */
-static bool has_settled(onebit_adam *o, uint64_t step, double norm)
+static void progress_save(const void *context, uint32_t parameter, double *values)
 {
-    if (!o->settings.compat) norm /= 1 - pow(o->settings.adam.beta2, (double)step);
-    const slc_onebit_progress before = o->progress;
-    o->progress.norm_step = step, o->progress.norm = norm;
-    return before.norm_step && norm > 0 && fabs(norm - before.norm) <= o->settings.freeze_change * norm;
+    if (parameter == UINT32_MAX) slc_freeze_save(&((const onebit_adam *)context)->freeze, values);
 }
 
-bool slc_onebit_adam_end_step(sluice_optimizer *optimizer, uint64_t step, double variance_norm)
+static sluice_status progress_load(void *context, uint32_t parameter, const double *values)
 {
-    onebit_adam *o = optimizer->context;
-    if (phase_of(o, step) != SLC_ONEBIT_WARM_UP) return o->progress.frozen_at != 0;
-    bool freeze = o->settings.freeze_step
-                      ? step >= o->settings.freeze_step
-                      : slc_onebit_adam_wants_norm(optimizer, step) && has_settled(o, step, variance_norm);
-    if (freeze) o->progress.frozen_at = step;
-    return freeze;
+    onebit_adam *o = context;
+    return parameter == UINT32_MAX ? slc_freeze_load(&o->freeze, name, values) : SLUICE_OK;
 }
 
 /* ---- Around the exchange ---- */
 
-static sluice_status check_frozen(const onebit_adam *o, uint64_t step)
+static sluice_status compress_tensor(const onebit_adam *o, const slc_onebit_unit *unit, uint32_t i)
 {
-    if (phase_of(o, step) == SLC_ONEBIT_FROZEN) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ORDER, "1-bit Adam: step %llu is not compressed; its variance is not frozen yet",
-                     (unsigned long long)step);
-}
-
-static sluice_status check_count(const sluice_update *update, const slc_compress_shape *shape)
-{
-    if (update->count == shape->count) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT, "1-bit Adam: an update of %zu elements, an exchange of %llu", update->count,
-                     (unsigned long long)shape->count);
-}
-
-sluice_status slc_onebit_adam_compress(const sluice_optimizer *optimizer, const sluice_update *update,
-                                       const slc_compress_shape *shape, const slc_residue *worker, void *packets)
-{
-    const onebit_adam *o = optimizer->context;
-    sluice_status status = check_frozen(o, update->step);
-    if (!status) status = check_count(update, shape);
-    if (status) return status;
-    const slc_compress_input input = {.gradient_dtype = update->gradient_dtype,
+    const sluice_update *u = &unit->tensors[i];
+    const slc_compress_input input = {.gradient_dtype = u->gradient_dtype,
                                       .momentum_dtype = SLUICE_FP32,
-                                      .gradient = update->gradient,
-                                      .momentum = update->state[0],
-                                      .gradient_factor = update->gradient_factor,
+                                      .gradient = u->gradient,
+                                      .momentum = u->state[EXP_AVG],
+                                      .gradient_factor = u->gradient_factor,
                                       .factor = o->settings.adam.beta1,
                                       .rest = 1 - o->settings.adam.beta1};
-    return slc_compress_worker(o->stream, shape, &input, worker, packets);
+    return slc_compress_worker(o->stream, &unit->group->shapes[i], &input, &unit->workers[i],
+                               (char *)unit->packets + unit->group->offsets[i]);
 }
 
-sluice_status slc_onebit_adam_apply(const sluice_optimizer *optimizer, const sluice_update *update,
-                                    const slc_compress_shape *shape, const void *results, uint64_t first,
-                                    uint64_t count, bool *finite)
+static sluice_status compress(void *context, const slc_onebit_unit *unit, uint32_t *bad)
 {
-    const onebit_adam *o = optimizer->context;
-    sluice_status status = check_frozen(o, update->step);
-    if (!status) status = check_count(update, shape);
+    const onebit_adam *o = context;
+    for (uint32_t i = 0; i < unit->tensor_count; i++) {
+        sluice_status status = slc_onebit_check(name, unit, i, phase(o, unit->tensors[i].step).compressed);
+        if (!status) status = compress_tensor(o, unit, i);
+        if (status) return status;
+        slc_onebit_finite(unit, i, unit->packets, bad);
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t *bad)
+{
+    const onebit_adam *o = context;
+    for (uint32_t i = 0; i < unit->tensor_count; i++) {
+        const sluice_update *u = &unit->tensors[i];
+        sluice_status status = slc_onebit_check(name, unit, i, phase(o, u->step).compressed);
+        if (status) return status;
+        if (!slc_onebit_finite(unit, i, unit->results, bad)) continue;
+        slc_adamw_settings settings = settings_at(o, u);
+        slc_frozen_range range = frozen_range(o, u);
+        bool finite = true; /* looked at above */
+        status =
+            slc_compress_apply(o->stream, &settings, &unit->group->shapes[i],
+                               (const char *)unit->results + unit->group->offsets[i], 0, u->count, &range, &finite);
+        if (status) return status;
+    }
+    return SLUICE_OK;
+}
+
+sluice_status slc_onebit_adam_create(const slc_onebit_adam_settings *settings, slc_stream *stream, slc_compressed *out)
+{
+    const slc_freeze_settings freeze = {settings->freeze_step, settings->freeze_change, settings->adam.beta2,
+                                        settings->compat};
+    sluice_status status = slc_adam_check(name, &settings->adam);
+    if (!status) status = slc_freeze_check(name, &freeze);
     if (status) return status;
-    slc_adamw_settings settings = settings_at(o, update);
-    slc_frozen_range range = frozen_range(o, update);
-    return slc_compress_apply(o->stream, &settings, shape, results, first, count, &range, finite);
+    onebit_adam *o = malloc(sizeof *o);
+    if (!o) return slc_error(SLUICE_ERR_MEMORY, name);
+    *o = (onebit_adam){.settings = *settings, .freeze = {.settings = freeze}, .stream = stream};
+    *out = (slc_compressed){.optimizer = {.name = "onebit_adam",
+                                          .state_count = 2,
+                                          .state_name = {"exp_avg", "exp_avg_sq"},
+                                          .update = update,
+                                          .context = o,
+                                          .mixed_precision = true},
+                            .commit = commit,
+                            .phase = phase,
+                            .begin_step = begin_step,
+                            .compress = compress,
+                            .apply = apply,
+                            .wants_norms = wants_norms,
+                            .end_step = end_step,
+                            .progress_count = SLC_FREEZE_PROGRESS,
+                            .progress_name = {SLC_FREEZE_PROGRESS_NAMES},
+                            .progress_save = progress_save,
+                            .progress_load = progress_load,
+                            .destroy = free,
+                            .context = o};
+    return SLUICE_OK;
 }

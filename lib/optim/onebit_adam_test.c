@@ -92,10 +92,12 @@ typedef struct {
     slc_compress_shape shape;
     uint64_t chunk, stride;
     slc_stream stream;
-    sluice_optimizer optimizer;
+    slc_compressed onebit;
     float *value, *state[2], *gradient[MOST_RANKS];
     slc_residue worker[MOST_RANKS], server[MOST_RANKS];
     char *packets[MOST_RANKS], *results;
+    uint64_t offset;
+    slc_compress_group group;
 } job;
 
 static void *zeroed(uint64_t bytes)
@@ -110,8 +112,11 @@ static void job_init(job *j, const mode *c)
     *j = (job){.mode = *c, .shape = {c->count, 0, c->ranks}, .stream = test_stream(1)};
     const slc_onebit_adam_settings settings = {
         .adam = adam, .freeze_step = FREEZE, .compat = c->compat, .mask = c->mask};
-    assert_int_equal(slc_onebit_adam_create(&settings, &j->stream, &j->optimizer), SLUICE_OK);
+    assert_int_equal(slc_onebit_adam_create(&settings, &j->stream, &j->onebit), SLUICE_OK);
+    const slc_compressed_parameter parameter = {.count = c->count};
+    assert_int_equal(j->onebit.commit(j->onebit.context, c->ranks, 1, &parameter), SLUICE_OK);
     j->chunk = slc_compress_chunk(&j->shape), j->stride = slc_compress_stride(&j->shape);
+    j->group = (slc_compress_group){1, &j->shape, &j->offset, j->stride, j->stride};
     j->value = test_uniform_floats(c->count, -1, 1, 7);
     for (int i = 0; i < 2; i++) j->state[i] = zeroed(c->count * sizeof(float));
     for (uint32_t r = 0; r < c->ranks; r++) {
@@ -129,7 +134,7 @@ static void job_destroy(job *j)
         free(j->packets[r]);
     }
     free(j->results), free(j->value), free(j->state[0]), free(j->state[1]);
-    slc_onebit_adam_destroy(&j->optimizer);
+    j->onebit.destroy(j->onebit.context);
     slc_stream_destroy(&j->stream);
 }
 
@@ -144,18 +149,40 @@ static sluice_update update_of(const job *j, uint64_t step, uint32_t rank)
                            .gradient_factor = 1};
 }
 
+static slc_step_mode mode_at(job *j, uint64_t step)
+{
+    return j->onebit.begin_step(j->onebit.context, step, rate, false);
+}
+
+static void end_step(job *j, uint64_t step)
+{
+    assert_int_equal(j->onebit.wants_norms(j->onebit.context, step), 0);
+    uint32_t bits = j->onebit.end_step(j->onebit.context, step, (const double *[SLUICE_OPTIMIZER_STATES_MAX]){0});
+    assert_int_equal(bits, step == FREEZE ? SLC_PHASE_CHANGED | SLC_RESET_ERRORS : 0);
+}
+
+static slc_onebit_unit unit_of(job *j, const sluice_update *update, uint32_t rank)
+{
+    return (slc_onebit_unit){.tensor_count = 1,
+                             .tensors = update,
+                             .group = &j->group,
+                             .workers = &j->worker[rank],
+                             .packets = j->packets[rank],
+                             .results = j->results};
+}
+
 /* What an engine does in a step, for all ranks. */
 static void fast_step(job *j, uint64_t step)
 {
     sluice_update update = update_of(j, step, 0);
-    if (slc_onebit_adam_phase(&j->optimizer, step) != SLC_ONEBIT_FROZEN || !j->mode.compressed) {
-        assert_int_equal(j->optimizer.update(&update, j->optimizer.context), SLUICE_OK);
+    if (mode_at(j, step) != SLC_STEP_EXCHANGE || !j->mode.compressed) {
+        assert_int_equal(j->onebit.optimizer.update(&update, j->onebit.context), SLUICE_OK);
     } else {
-        bool finite = true;
+        uint32_t bad = UINT32_MAX;
         for (uint32_t r = 0; r < j->mode.ranks; r++) {
             sluice_update own = update_of(j, step, r);
-            assert_int_equal(slc_onebit_adam_compress(&j->optimizer, &own, &j->shape, &j->worker[r], j->packets[r]),
-                             SLUICE_OK);
+            slc_onebit_unit unit = unit_of(j, &own, r);
+            assert_int_equal(j->onebit.compress(j->onebit.context, &unit, &bad), SLUICE_OK);
         }
         for (uint32_t k = 0; k < j->mode.ranks; k++) {
             const void *packets[MOST_RANKS];
@@ -165,11 +192,11 @@ static void fast_step(job *j, uint64_t step)
             slc_compress_server(&j->stream, &j->shape, packets, 0, j->chunk, &j->server[k], bins, result);
             slc_compress_server_end(&j->shape, &j->server[k], bins, result);
         }
-        assert_int_equal(
-            slc_onebit_adam_apply(&j->optimizer, &update, &j->shape, j->results, 0, j->mode.count, &finite), SLUICE_OK);
-        assert_true(finite);
+        slc_onebit_unit unit = unit_of(j, &update, 0);
+        assert_int_equal(j->onebit.apply(j->onebit.context, &unit, &bad), SLUICE_OK);
+        assert_int_equal(bad, UINT32_MAX);
     }
-    slc_onebit_adam_end_step(&j->optimizer, step, 0);
+    end_step(j, step);
 }
 
 /* ---- One beside the other ---- */
@@ -254,10 +281,10 @@ static void check_mode(const mode *c)
         plain s = plain_of(&j);
         float *before = test_copy(c->count, j.value);
         double largest_before = largest(c->count, s.m);
-        bool frozen = slc_onebit_adam_phase(&j.optimizer, step) == SLC_ONEBIT_FROZEN;
+        bool frozen = mode_at(&j, step) == SLC_STEP_EXCHANGE;
         assert_int_equal(frozen, step > FREEZE);
         draw_gradients(&j, step, !frozen || !c->compressed);
-        plain_step(c, step, slc_onebit_adam_progress(&j.optimizer)->frozen_at, c->ranks * j.chunk, j.gradient, &s);
+        plain_step(c, step, step > FREEZE ? FREEZE : 0, c->ranks * j.chunk, j.gradient, &s);
         fast_step(&j, step);
         check_state(&j, &s, before, largest_before);
         for (uint32_t r = 0; r < c->ranks; r++) free(j.gradient[r]);
@@ -299,16 +326,19 @@ static void tensors_that_are_not_compressed(void **state)
 static uint64_t first_frozen_step(const slc_onebit_adam_settings *settings, double growth)
 {
     slc_stream stream = test_stream(1);
-    sluice_optimizer optimizer;
-    assert_int_equal(slc_onebit_adam_create(settings, &stream, &optimizer), SLUICE_OK);
+    slc_compressed o;
+    assert_int_equal(slc_onebit_adam_create(settings, &stream, &o), SLUICE_OK);
+    const slc_compressed_parameter parameters[2] = {{.count = 3}, {.count = 4}};
+    assert_int_equal(o.commit(o.context, 2, 2, parameters), SLUICE_OK);
     uint64_t step = 1;
-    double norm = 1;
-    for (; step < 1000 && slc_onebit_adam_phase(&optimizer, step) != SLC_ONEBIT_FROZEN; step++) {
-        norm = 1 + growth / (double)step;
+    for (; step < 1000 && !o.phase(o.context, step).compressed; step++) {
+        double norm = 1 + growth / (double)step;
         double v = settings->compat ? norm : norm * (1 - pow(settings->adam.beta2, (double)step));
-        slc_onebit_adam_end_step(&optimizer, step, v);
+        const double each[2] = {0.6 * v, 0.8 * v};
+        bool looks = o.wants_norms(o.context, step) == 1 << 1;
+        o.end_step(o.context, step, (const double *[SLUICE_OPTIMIZER_STATES_MAX]){NULL, looks ? each : NULL});
     }
-    slc_onebit_adam_destroy(&optimizer);
+    o.destroy(o.context);
     slc_stream_destroy(&stream);
     return step;
 }
@@ -339,28 +369,29 @@ static void refuses_what_cannot_be(void **state)
 {
     (void)state;
     slc_stream stream = test_stream(1);
-    sluice_optimizer optimizer;
+    slc_compressed onebit;
     slc_onebit_adam_settings s = {.adam = adam};
-    assert_int_equal(slc_onebit_adam_create(&s, &stream, &optimizer), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_onebit_adam_create(&s, &stream, &onebit), SLUICE_ERR_ARGUMENT);
     s.freeze_change = NAN;
-    assert_int_equal(slc_onebit_adam_create(&s, &stream, &optimizer), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_onebit_adam_create(&s, &stream, &onebit), SLUICE_ERR_ARGUMENT);
     s.freeze_step = 3, s.adam.beta1 = 1;
-    assert_int_equal(slc_onebit_adam_create(&s, &stream, &optimizer), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_onebit_adam_create(&s, &stream, &onebit), SLUICE_ERR_ARGUMENT);
     slc_stream_destroy(&stream);
 
     job j;
     job_init(&j, &(mode){2, 100, false, true, true});
     draw_gradients(&j, 1, false);
     sluice_update update = update_of(&j, FREEZE, 0);
-    bool finite = true;
-    assert_int_equal(slc_onebit_adam_compress(&j.optimizer, &update, &j.shape, &j.worker[0], j.packets[0]),
-                     SLUICE_ERR_ORDER);
-    assert_int_equal(slc_onebit_adam_apply(&j.optimizer, &update, &j.shape, j.results, 0, 100, &finite),
-                     SLUICE_ERR_ORDER);
-    slc_onebit_adam_progress(&j.optimizer)->frozen_at = 2;
+    slc_onebit_unit unit = unit_of(&j, &update, 0);
+    uint32_t bad = UINT32_MAX;
+    assert_int_equal(j.onebit.compress(j.onebit.context, &unit, &bad), SLUICE_ERR_ORDER);
+    assert_int_equal(j.onebit.apply(j.onebit.context, &unit, &bad), SLUICE_ERR_ORDER);
+    assert_int_equal(j.onebit.progress_load(j.onebit.context, UINT32_MAX, (double[]){0.5, 0, 0}), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(j.onebit.progress_load(j.onebit.context, UINT32_MAX, (double[]){-1, 0, 0}), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(j.onebit.progress_load(j.onebit.context, UINT32_MAX, (double[]){2, 0, NAN}), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(j.onebit.progress_load(j.onebit.context, UINT32_MAX, (double[]){2, 0, 0}), SLUICE_OK);
     update.count = 99;
-    assert_int_equal(slc_onebit_adam_compress(&j.optimizer, &update, &j.shape, &j.worker[0], j.packets[0]),
-                     SLUICE_ERR_ARGUMENT);
+    assert_int_equal(j.onebit.compress(j.onebit.context, &unit, &bad), SLUICE_ERR_ARGUMENT);
     free(j.gradient[0]), free(j.gradient[1]);
     job_destroy(&j);
 }

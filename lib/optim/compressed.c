@@ -1,0 +1,43 @@
+/* What compressed optimizers know of exchanges: scales in packets, and the flat array. */
+#include "lib/optim/compressed.h"
+
+#include "lib/base/status.h"
+
+#include <math.h>
+
+uint64_t slc_flat_elements(uint64_t elements, uint32_t ranks)
+{
+    const slc_compress_shape shape = {.count = elements, .ranks = ranks};
+    return ranks * slc_compress_chunk(&shape);
+}
+
+sluice_status slc_onebit_check(const char *name, const slc_onebit_unit *unit, uint32_t i, bool compresses)
+{
+    const sluice_update *u = &unit->tensors[i];
+    if (!compresses)
+        return slc_error(SLUICE_ERR_ORDER, "%s: step %llu is not compressed", name, (unsigned long long)u->step);
+    if (i >= unit->group->count || u->count != unit->group->shapes[i].count)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: tensor %u has %zu elements, other than what is exchanged of it",
+                         name, i, u->count);
+    return SLUICE_OK;
+}
+
+static bool all_finite(const slc_compress_group *group, uint32_t i, const void *packets)
+{
+    const slc_compress_shape *shape = &group->shapes[i];
+    if (!shape->count) return true;
+    uint64_t scales = slc_compress_scales(shape);
+    for (uint32_t r = 0; r < shape->ranks; r++) {
+        const float *scale = (const void *)((const char *)packets + r * group->stride + group->offsets[i]);
+        for (uint64_t s = 0; s < scales; s++)
+            if (!isfinite(scale[s])) return false;
+    }
+    return true;
+}
+
+bool slc_onebit_finite(const slc_onebit_unit *unit, uint32_t i, const void *packets, uint32_t *bad)
+{
+    bool finite = all_finite(unit->group, i, packets);
+    if (!finite && unit->tensors[i].parameter < *bad) *bad = unit->tensors[i].parameter;
+    return finite;
+}

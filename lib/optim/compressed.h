@@ -1,0 +1,141 @@
+/* The one interface through which the engine runs 1-bit Adam, 1-bit LAMB and 0/1 Adam. Each is a sluice_optimizer, for
+ * averaged gradients, and functions around a compressed exchange, for units under the strategy onebit.
+ *
+ * Steps have phases. In the warm-up nothing is compressed: no unit is onebit, `optimizer` does everything. In the
+ * compressed phase a onebit unit goes through a step in the mode that begin_step says, the same on every rank:
+ *   SLC_STEP_AVERAGE   its gradients are averaged; each tensor goes to optimizer.update
+ *   SLC_STEP_EXCHANGE  compress with the rank's own gradients, slc_exchange_op, apply
+ *   SLC_STEP_LOCAL     local with the rank's own gradients, nothing travels; replicas of the unit's values differ from
+ *                      here on until the next step of another mode is applied
+ * Units that are not onebit get averaged gradients and optimizer.update in every step and mode (and, where the
+ * optimizer wants norms, measure and agreed): it knows from the step's number what the phase makes of them.
+ *
+ * What the engine calls, in the order of a run:
+ *   commit             once, before everything else
+ *   phase(step)        before each plan: what the job of steps from `step` on is like
+ *   each step s:       begin_step(s) -> mode; measure, agreed, update (all of sluice_optimizer); compress, apply, local
+ *                      (of every onebit unit once); wants_norms(s), end_step(s)
+ *   progress_save      between steps, with nothing pending; so progress_load, behind which phase is asked again
+ * A step that is skipped (a gradient was not finite) gets neither `agreed` nor apply, local, update, nor end_step: the
+ * next step has its number again. What compress did to the errors then stays: error feedback loses nothing, and an
+ * error whose exchange failed counts as 0 (compress.h).
+ *
+ * Threads. begin_step, phase, wants_norms, end_step, progress_* and commit: the caller's; optimizer's functions,
+ * compress, apply, local: the communication thread's, one at a time. Both may run at once: updates (apply, local,
+ * optimizer.update) of step s may still run while end_step(s) and begin_step(s + 1) are called, but never beyond
+ * begin_step(s + 2), nor, of a parameter, beyond agreed(s + 1). So what an update reads depends on the step's number
+ * alone, or is kept for two steps by its parity. Where wants_norms(s) is not 0, or end_step(s) has returned a bit, the
+ * engine waits for all of step s before it goes on (before end_step in the first case).
+ *
+ * Everything here is the same on every rank, but what a onebit unit's arrays hold: gradients, residues, local arrays.
+ * Errors: MEMORY (commit), ARGUMENT (progress_load, counts that do not fit), ORDER (compress, apply, local in a step of
+ * another mode), a kernel's. */
+#ifndef SLC_OPTIM_COMPRESSED_H
+#define SLC_OPTIM_COMPRESSED_H
+
+#include "lib/device/device.h"
+#include "lib/kernels/compress/compress.h"
+
+#include <sluice/optimizer.h>
+
+enum { SLC_LOCAL_MAX = 2, SLC_PROGRESS_MAX = 12 };
+
+/* Tensors that are exchanged together. The packet for one rank is that of each tensor with elements behind each other,
+ * at offsets[i]; packets for ranks lie at multiples of `stride`. */
+typedef struct slc_compress_group {
+    uint32_t count;
+    const slc_compress_shape *shapes;
+    uint64_t *offsets;
+    uint64_t packet_bytes, stride;
+} slc_compress_group;
+
+typedef enum { SLC_STEP_AVERAGE, SLC_STEP_EXCHANGE, SLC_STEP_LOCAL } slc_step_mode;
+
+/* What the job of a phase is like. */
+typedef struct {
+    bool compressed;       /* onebit may be chosen: job.compressed */
+    bool refreshes;        /* some steps are SLC_STEP_AVERAGE: job.refreshes */
+    bool fuses;            /* everything trainable is one unit, whose group has one shape: below */
+    uint32_t local_arrays; /* of a onebit unit, fp32 per element, zero at first: job.local_arrays */
+} slc_compressed_phase;
+
+/* A parameter, by its number in registration order. */
+typedef struct {
+    uint64_t count; /* elements; 0 is allowed */
+    bool frozen, no_decay;
+} slc_compressed_parameter;
+
+/* All of a onebit unit on one rank. Tensors are whole parameters in registration order. tensors[i].gradient is this
+ * rank's own sum over its micro-batches, and gradient_factor makes it what averaging over one rank would (and clips);
+ * step and learning_rate are the step's. group has a shape for each tensor, with its count.
+ *
+ * Where the phase fuses, group has one shape of slc_flat_elements elements instead, and workers one residue;
+ * local[0][0] is the flat array of so many fp32: the tensors behind each other without gaps, and a tail that lives on
+ * from step to step. The unit's padded length must be at least that (the length of a LOCAL array), so the engine rounds
+ * it up. */
+typedef struct {
+    uint32_t tensor_count;
+    const sluice_update *tensors;
+    float *const *local[SLC_LOCAL_MAX]; /* [local_arrays][tensor_count]: where each tensor's part begins */
+    const slc_compress_group *group;
+    const slc_residue *workers; /* [group->count] */
+    void *packets;              /* compress writes them: group->stride bytes for each rank */
+    const void *results;        /* apply reads them: as many */
+} slc_onebit_unit;
+
+/* The length of the flat array of parameters with `elements` elements in all: padded as an exchange over `ranks`. */
+uint64_t slc_flat_elements(uint64_t elements, uint32_t ranks);
+
+enum {
+    SLC_PHASE_CHANGED = 1, /* phase(step + 1) differs from phase(step): the engine plans anew */
+    SLC_RESET_ERRORS = 2   /* all residues (worker, server) are to be zeroed before the next step */
+};
+
+typedef struct {
+    /* For averaged gradients. States and all per-parameter norms are declared here. Every rank calls `agreed` for every
+     * trainable parameter that is not in a onebit unit, if it is there. */
+    sluice_optimizer optimizer;
+    const char *local_name[SLC_LOCAL_MAX]; /* of all phases: for checkpoints */
+
+    sluice_status (*commit)(void *context, uint32_t ranks, uint32_t count, const slc_compressed_parameter *parameters);
+    slc_compressed_phase (*phase)(const void *context, uint64_t step);
+
+    /* exchange_now: the step must leave all replicas equal, so it is not LOCAL. In the warm-up: AVERAGE. May be called
+     * again for a step that was skipped. */
+    slc_step_mode (*begin_step)(void *context, uint64_t step, double learning_rate, bool exchange_now);
+
+    /* Of one unit. compress reads gradients, states, local arrays and residues, writes packets and residues. apply
+     * reads results; it, and local, write values (`rounded` too), states and local arrays. *bad, UINT32_MAX before,
+     * becomes the lowest `parameter` of a tensor that is not finite; else it is left alone. Such a tensor's packets say
+     * so to all ranks (compress.h), and apply leaves it as it was, on every rank alike. `local`: NULL where no phase
+     * has such steps. */
+    sluice_status (*compress)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
+    sluice_status (*apply)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
+    sluice_status (*local)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
+
+    /* Bit i: end_step(step) wants norms[i][p], the norm of state i of parameter p after the step, made from owned parts
+     * by exact bins (norm.h), so that its bits depend on no strategy; 0 of a frozen parameter. norms[i] is NULL
+     * elsewhere. Returns SLC_PHASE_CHANGED, SLC_RESET_ERRORS or both. */
+    uint32_t (*wants_norms)(const void *context, uint64_t step);
+    uint32_t (*end_step)(void *context, uint64_t step, const double *const norms[SLUICE_OPTIMIZER_STATES_MAX]);
+
+    /* What a checkpoint keeps beside states, local arrays and residues: numbers of the job (counters are whole, below
+     * 2^53) and of each parameter. Each must come back with every bit. `parameter` UINT32_MAX: those of the job. */
+    uint32_t progress_count, parameter_progress_count;
+    const char *progress_name[SLC_PROGRESS_MAX], *parameter_progress_name[SLC_PROGRESS_MAX];
+    void (*progress_save)(const void *context, uint32_t parameter, double *values);
+    sluice_status (*progress_load)(void *context, uint32_t parameter, const double *values);
+
+    void (*destroy)(void *context);
+    void *context; /* of all these, and of optimizer */
+} slc_compressed;
+
+/* ---- For implementations ---- */
+
+/* ORDER unless the step of tensor i compresses; ARGUMENT unless its shape has its count. */
+sluice_status slc_onebit_check(const char *name, const slc_onebit_unit *unit, uint32_t i, bool compresses);
+
+/* Are all scales of shape i, in packets or results, finite? If not, *bad is lowered to tensor i's number. */
+bool slc_onebit_finite(const slc_onebit_unit *unit, uint32_t i, const void *packets, uint32_t *bad);
+
+#endif

@@ -1,0 +1,76 @@
+/* The end of the warm-up. */
+#include "lib/optim/freeze.h"
+
+#include "lib/base/status.h"
+
+#include <math.h>
+
+sluice_status slc_freeze_check(const char *name, const slc_freeze_settings *s)
+{
+    if (s->step || (s->change > 0 && s->change < 1)) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "%s: freezes at a step above 0, or at a change of the variance's norm between 0 and 1, not %g",
+                     name, s->change);
+}
+
+slc_onebit_phase slc_freeze_phase(const slc_freeze *f, uint64_t step)
+{
+    if (f->settings.compat && step <= 1) return SLC_ONEBIT_DISCARD;
+    uint64_t frozen_at = atomic_load_explicit(&f->frozen_at, memory_order_relaxed);
+    return frozen_at && step > frozen_at ? SLC_ONEBIT_FROZEN : SLC_ONEBIT_WARM_UP;
+}
+
+bool slc_freeze_looks(const slc_freeze *f, uint64_t step)
+{
+    if (f->settings.step || slc_freeze_phase(f, step) != SLC_ONEBIT_WARM_UP) return false;
+    uint64_t span = (uint64_t)ceil(1 / (1 - f->settings.beta2) - 1e-6);
+    return step >= f->norm_step + span;
+}
+
+bool slc_freeze_is_possible(const slc_freeze *f, uint64_t step)
+{
+    if (slc_freeze_phase(f, step) != SLC_ONEBIT_WARM_UP) return false;
+    return f->settings.step ? step >= f->settings.step : f->norm_step && slc_freeze_looks(f, step);
+}
+
+/* Compares with the last look, then this one is the last. */
+static bool has_settled(slc_freeze *f, uint64_t step, uint64_t count, const double *norms)
+{
+    double squares = 0;
+    for (uint64_t i = 0; i < count; i++) squares += norms[i] * norms[i];
+    double norm = sqrt(squares), before = f->norm;
+    if (!f->settings.compat) norm /= 1 - pow(f->settings.beta2, (double)step);
+    bool first = !f->norm_step;
+    f->norm_step = step, f->norm = norm;
+    return !first && norm > 0 && fabs(norm - before) <= f->settings.change * norm;
+}
+
+bool slc_freeze_end_step(slc_freeze *f, uint64_t step, uint64_t count, const double *norms)
+{
+    bool possible = slc_freeze_is_possible(f, step);
+    bool settled = slc_freeze_looks(f, step) && has_settled(f, step, count, norms);
+    bool freeze = possible && (f->settings.step || settled);
+    if (freeze) atomic_store_explicit(&f->frozen_at, step, memory_order_relaxed);
+    return freeze;
+}
+
+void slc_freeze_save(const slc_freeze *f, double values[SLC_FREEZE_PROGRESS])
+{
+    values[0] = (double)f->frozen_at, values[1] = (double)f->norm_step, values[2] = f->norm;
+}
+
+static bool is_counter(double x)
+{
+    return x >= 0 && x < 0x1p53 && x == floor(x);
+}
+
+sluice_status slc_freeze_load(slc_freeze *f, const char *name, const double values[SLC_FREEZE_PROGRESS])
+{
+    if (!is_counter(values[0]) || !is_counter(values[1]) || !(values[2] >= 0) || isinf(values[2]))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s: frozen_at %g and norm_step %g must be whole numbers of steps, norm %g finite, none below "
+                         "0",
+                         name, values[0], values[1], values[2]);
+    f->frozen_at = (uint64_t)values[0], f->norm_step = (uint64_t)values[1], f->norm = values[2];
+    return SLUICE_OK;
+}
