@@ -58,12 +58,6 @@ static void buckets_fini(buckets *b)
     free(b->units);
 }
 
-static void reduce(const slc_job *job, const slc_strategy *strategies, slc_order *order, uint32_t m, uint32_t unit)
-{
-    slc_unit_operations of = slc_operations_of(job, &job->units[unit], strategies[unit]);
-    slc_order_operation(order, job, of.reduce, m, unit);
-}
-
 /* Buckets that slot `slot` completed. */
 static void buckets_after(const buckets *b, const slc_scheduling *in, slc_order *order, uint32_t m, uint32_t slot)
 {
@@ -72,9 +66,10 @@ static void buckets_after(const buckets *b, const slc_scheduling *in, slc_order 
     if (!job->each && !last) return;
     for (uint32_t k = 0, first = 0; k < b->bucket_count; first = b->ends[k++]) {
         if (b->units[b->ends[k] - 1].ready != slot) continue;
-        for (uint32_t i = first; i < b->ends[k]; i++) reduce(job, in->strategies, order, m, b->units[i].unit);
-        for (uint32_t i = first; last && !job->barrier && i < b->ends[k]; i++)
-            slc_order_update(order, job, in->strategies, b->units[i].unit);
+        for (uint32_t i = first; i < b->ends[k]; i++) slc_order_reduce(order, job, in->strategies, m, b->units[i].unit);
+        for (uint32_t i = first; last && i < b->ends[k]; i++)
+            if (!slc_waits_for_agreement(job, in->strategies[b->units[i].unit]))
+                slc_order_update(order, job, in->strategies, b->units[i].unit);
     }
 }
 
@@ -92,8 +87,9 @@ static void order_step(const buckets *b, const slc_scheduling *in, slc_order *or
     }
     buckets_after(b, in, order, last / slots, last % slots);
     slc_order_operation(order, job, SLC_ITEM_AGREE, job->micro_batches - 1, SLC_NONE);
-    for (uint32_t i = 0; job->barrier && i < b->unit_count; i++)
-        slc_order_update(order, job, in->strategies, b->units[i].unit);
+    for (uint32_t i = 0; i < b->unit_count; i++)
+        if (slc_updated_at_end(job, in->strategies, b->units[i].unit))
+            slc_order_update(order, job, in->strategies, b->units[i].unit);
     slc_order_value_gathers(order, job, in->strategies);
 }
 

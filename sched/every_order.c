@@ -522,6 +522,7 @@ static bool is_for_us(const slc_every_order_request *r)
     const slc_link *link = &r->times->link;
     bool job_is = job->micro_batches == 1 && !job->each && !job->barrier && slc_job_slots(job) <= SLOTS &&
                   job->unit_count <= SLC_EVERY_ORDER_UNITS && r->limit <= INT64_MAX;
+    for (uint32_t u = 0; u < job->unit_count; u++) job_is &= r->strategies[u] != SLC_ONEBIT;
     return job_is && link->kappa == 0 && link->sigma == 1 && !link->thread_moves;
 }
 
@@ -530,7 +531,7 @@ sluice_status slc_every_order(const slc_every_order_request *request, slc_every_
     *answer = (slc_every_order_answer){0};
     if (!is_for_us(request))
         return slc_error(SLUICE_ERR_ARGUMENT,
-                         "every order: give one micro-batch without barrier, at most %d slots, "
+                         "every order: give one micro-batch without barrier, no onebit, at most %d slots, "
                          "and times where nothing slows anything down",
                          SLOTS);
     search s = {.request = request, .answer = answer, .job = request->job, .slots = slc_job_slots(request->job)};

@@ -228,7 +228,7 @@ static void hoist_gathers(hoist *h)
 
 static void write_update(const hoist *h, slc_order *order, const reduction *r)
 {
-    if (r->micro_batch + 1 == h->job->micro_batches && !h->job->barrier)
+    if (r->micro_batch + 1 == h->job->micro_batches && !slc_waits_for_agreement(h->job, h->in->strategies[r->unit]))
         slc_order_update(order, h->job, h->in->strategies, r->unit);
 }
 
@@ -238,8 +238,7 @@ static void write_reductions(const hoist *h, slc_order *order, uint32_t gap, uin
     uint32_t first = *next;
     for (; *next < h->reduction_count && h->reductions[*next].gap <= gap; (*next)++) {
         const reduction *r = &h->reductions[*next];
-        slc_unit_operations of = slc_operations_of(h->job, &h->job->units[r->unit], h->in->strategies[r->unit]);
-        slc_order_operation(order, h->job, of.reduce, r->micro_batch, r->unit);
+        slc_order_reduce(order, h->job, h->in->strategies, r->micro_batch, r->unit);
         if (*next > first) write_update(h, order, r - 1);
     }
     if (*next > first) write_update(h, order, &h->reductions[*next - 1]);
@@ -260,8 +259,9 @@ static void write_order(const hoist *h, slc_order *order)
     if (h->evaluate) return;
     write_reductions(h, order, h->slots, &reduced);
     slc_order_operation(order, job, SLC_ITEM_AGREE, job->micro_batches - 1, SLC_NONE);
-    for (uint32_t i = 0; i < h->reduction_count && job->barrier; i++)
-        if (h->reductions[i].micro_batch + 1 == job->micro_batches)
+    for (uint32_t i = 0; i < h->reduction_count; i++)
+        if (h->reductions[i].micro_batch + 1 == job->micro_batches &&
+            slc_waits_for_agreement(job, h->in->strategies[h->reductions[i].unit]))
             slc_order_update(order, job, h->in->strategies, h->reductions[i].unit);
     slc_order_value_gathers(order, job, h->in->strategies);
 }

@@ -1,5 +1,5 @@
 /* Gradients appear with the first slot that adds to them and shrink run by run; gathered values grow run by run and go
- * with the last slot of their window. */
+ * with the last slot of their window. What an exchange moves lives from operation to operation. */
 #include "sched/live_bytes.h"
 
 #include "lib/plan/strategy_table.h"
@@ -64,8 +64,23 @@ void slc_live_bytes_fini(slc_live_bytes *live)
     *live = (slc_live_bytes){0};
 }
 
+/* What an operation of a onebit unit leaves more in memory than it finds there. */
+static int64_t left_by(const slc_live_bytes *live, const slc_item *item)
+{
+    const slc_exchange_sizes *sizes = &live->in->job->units[item->unit].exchange;
+    if (live->in->strategies[item->unit] != SLC_ONEBIT) return 0;
+    switch (item->kind) {
+    case SLC_ITEM_COMPRESS: return (int64_t)sizes->packets;
+    case SLC_ITEM_EXCHANGE: return (int64_t)sizes->results - (int64_t)sizes->packets;
+    case SLC_ITEM_UPDATE: return -(int64_t)sizes->results;
+    default: return 0;
+    }
+}
+
 void slc_live_bytes_late(slc_live_bytes *live, const slc_item *item)
 {
+    if (item->unit == SLC_NONE) return;
+    live->transient -= left_by(live, item);
     if (slc_is_reduction(item->kind) && slc_gradient_is_transient(live->in->strategies[item->unit]))
         live->transient += run_bytes(live, item, SLC_BUFFER_GRADIENT);
 }
@@ -113,6 +128,7 @@ void slc_live_bytes_pass(slc_live_bytes *live, const slc_item *item)
     const slc_job *job = live->in->job;
     bool transient = slc_gradient_is_transient(live->in->strategies[item->unit]);
     bool last = item->micro_batch + 1 == job->micro_batches, moved = operations(live, item->unit).moves_sum;
+    live->transient += left_by(live, item);
     switch (item->kind) {
     case SLC_ITEM_GATHER_WINDOW: live->transient += run_bytes(live, item, SLC_BUFFER_GATHERED); break;
     case SLC_ITEM_REDUCE_SCATTER:

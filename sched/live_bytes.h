@@ -13,7 +13,7 @@ typedef struct {
 bool slc_live_bytes_init(slc_live_bytes *live, const slc_scheduling *in); /* false: no memory */
 void slc_live_bytes_fini(slc_live_bytes *live);
 
-/* A late reduction of the order: its gradient is alive when the pass begins. To be called before the rest. */
+/* A late operation of the order: what it frees is alive when the pass begins. To be called of each before the rest. */
 void slc_live_bytes_late(slc_live_bytes *live, const slc_item *item);
 
 /* Would the limit hold during this slot with one more gather (NULL: none)? */

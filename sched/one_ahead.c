@@ -8,8 +8,8 @@ static void late_reductions(const slc_job *job, const slc_strategy *strategies, 
                             uint32_t slot)
 {
     slc_order_reductions_after(order, job, strategies, m, slot);
-    for (uint32_t u = job->unit_count; !job->barrier && m + 1 == job->micro_batches && u-- > 0;)
-        if (slc_reduced_after(job, &job->units[u], m, slot)) slc_order_update(order, job, strategies, u);
+    for (uint32_t u = job->unit_count; u-- > 0;)
+        if (slc_updated_after(job, strategies, u, m, slot)) slc_order_update(order, job, strategies, u);
 }
 
 static void train(const slc_scheduling *in, slc_order *order)
@@ -26,8 +26,8 @@ static void train(const slc_scheduling *in, slc_order *order)
     }
     late_reductions(job, strategies, order, last / slots, last % slots);
     slc_order_operation(order, job, SLC_ITEM_AGREE, job->micro_batches - 1, SLC_NONE);
-    for (uint32_t u = 0; job->barrier && u < job->unit_count; u++)
-        if (job->units[u].trainable) slc_order_update(order, job, strategies, u);
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (slc_updated_at_end(job, strategies, u)) slc_order_update(order, job, strategies, u);
     slc_order_value_gathers(order, job, strategies);
 }
 

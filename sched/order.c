@@ -1,4 +1,5 @@
 /* Appending slots and operations to an order. */
+#include "lib/plan/strategy_table.h"
 #include "sched/scheduler.h"
 
 #include <stdlib.h>
@@ -90,21 +91,53 @@ bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_
     return last == slot;
 }
 
+bool slc_updated_at_end(const slc_job *job, const slc_strategy *strategies, uint32_t unit)
+{
+    return job->units[unit].trainable && slc_waits_for_agreement(job, strategies[unit]);
+}
+
+bool slc_updated_after(const slc_job *job, const slc_strategy *strategies, uint32_t unit, uint32_t micro_batch,
+                       uint32_t slot)
+{
+    return micro_batch + 1 == job->micro_batches && !slc_waits_for_agreement(job, strategies[unit]) &&
+           slc_reduced_after(job, &job->units[unit], micro_batch, slot);
+}
+
+static void append_existing(slc_order *order, const slc_job *job, slc_item_kind kind, uint32_t micro_batch,
+                            uint32_t unit)
+{
+    if (kind != SLC_ITEM_KINDS) slc_order_operation(order, job, kind, micro_batch, unit);
+}
+
+void slc_order_reduce(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t micro_batch,
+                      uint32_t unit)
+{
+    slc_unit_operations of = slc_operations_of(job, &job->units[unit], strategies[unit]);
+    append_existing(order, job, of.reduce, micro_batch, unit);
+    append_existing(order, job, of.inspect, micro_batch, unit);
+    if (slc_waits_for_agreement(job, strategies[unit])) return;
+    append_existing(order, job, of.compress, micro_batch, unit);
+    append_existing(order, job, of.exchange, micro_batch, unit);
+}
+
 void slc_order_reductions_after(slc_order *order, const slc_job *job, const slc_strategy *strategies,
                                 uint32_t micro_batch, uint32_t slot)
 {
     for (uint32_t u = job->unit_count; u-- > 0;)
-        if (slc_reduced_after(job, &job->units[u], micro_batch, slot)) {
-            bool all_reduce = strategies[u] == SLC_DP && !job->each;
-            slc_order_operation(order, job, all_reduce ? SLC_ITEM_ALL_REDUCE : SLC_ITEM_REDUCE_SCATTER, micro_batch, u);
-        }
+        if (slc_reduced_after(job, &job->units[u], micro_batch, slot))
+            slc_order_reduce(order, job, strategies, micro_batch, u);
 }
 
 void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t unit)
 {
+    slc_unit_operations of = slc_operations_of(job, &job->units[unit], strategies[unit]);
     uint32_t last = job->micro_batches - 1;
-    if (strategies[unit] == SLC_DP && job->each) slc_order_operation(order, job, SLC_ITEM_GATHER_GRADIENT, last, unit);
-    slc_order_operation(order, job, SLC_ITEM_UPDATE, last, unit);
+    append_existing(order, job, of.gather_gradient, last, unit);
+    if (slc_waits_for_agreement(job, strategies[unit])) {
+        append_existing(order, job, of.compress, last, unit);
+        append_existing(order, job, of.exchange, last, unit);
+    }
+    append_existing(order, job, of.update, last, unit);
 }
 
 void slc_order_value_gathers(slc_order *order, const slc_job *job, const slc_strategy *strategies)
@@ -128,12 +161,18 @@ void slc_order_shift(slc_order *order, uint32_t from, uint32_t to)
     order->items[to] = moved;
 }
 
+bool slc_precedes_agreement(const slc_job *job, slc_item_kind kind)
+{
+    return slc_is_reduction(kind) || kind == SLC_ITEM_INSPECT ||
+           (kind == SLC_ITEM_COMPRESS && !slc_waits_for_agreement(job, SLC_ONEBIT));
+}
+
 void slc_order_settle_agreement(slc_order *order, const slc_job *job)
 {
     uint32_t agree = SLC_NONE, last[2] = {SLC_NONE, SLC_NONE};
     for (uint32_t i = 0; i < order->count; i++) {
         if (order->items[i].kind == SLC_ITEM_AGREE) agree = i;
-        if (slc_is_reduction(order->items[i].kind) && order->items[i].micro_batch + 1 == job->micro_batches)
+        if (slc_precedes_agreement(job, order->items[i].kind) && order->items[i].micro_batch + 1 == job->micro_batches)
             last[order->items[i].late] = i;
     }
     bool late = last[1] != SLC_NONE;

@@ -32,7 +32,8 @@ static void add_unit(slc_plan *plan, const slc_job *job, uint32_t u)
 static uint32_t most_buffers(const slc_job *job)
 {
     uint32_t count = job->activation_count + job->workspace_count + 3;
-    for (uint32_t u = 0; u < job->unit_count; u++) count += 4 + job->states + 2 * job->units[u].use_count;
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        count += 8 + job->states + job->local_arrays + 2 * job->units[u].use_count;
     return count;
 }
 

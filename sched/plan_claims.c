@@ -104,6 +104,15 @@ static void claim_reduced(claims *c, uint32_t buffer)
     }
 }
 
+/* Of a whole unit, from its writer to its reader. */
+static void claim_between(claims *c, uint32_t buffer, slc_item_kind writer, slc_item_kind reader)
+{
+    uint32_t u = c->plan->buffers[buffer].unit, last = c->job->micro_batches - 1;
+    slc_runs from = slc_find_runs(&c->places, writer, last, u, 0), to = slc_find_runs(&c->places, reader, last, u, 0);
+    claim_whole(c, buffer, from.count ? number_of(c, from.items[0]) : SLC_NONE,
+                to.count ? number_of(c, to.items[0]) : SLC_NONE);
+}
+
 static bool is_recomputed(const claims *c, const slc_activation_life *life)
 {
     return life->recomputable && c->plan->recompute[slc_slot_layer(c->job, life->first_slot)];
@@ -159,6 +168,8 @@ static void claim_all(claims *c, bool evaluate)
         }
         if (evaluate) continue;
         if (buffer->kind == SLC_BUFFER_REDUCED) claim_reduced(c, b);
+        if (buffer->kind == SLC_BUFFER_PACKETS) claim_between(c, b, SLC_ITEM_COMPRESS, SLC_ITEM_EXCHANGE);
+        if (buffer->kind == SLC_BUFFER_RESULTS) claim_between(c, b, SLC_ITEM_EXCHANGE, SLC_ITEM_UPDATE);
         if (buffer->kind == SLC_BUFFER_GRADIENT && !is_resident(c->plan, b)) claim_gradient(c, b);
     }
 }

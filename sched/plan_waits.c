@@ -74,7 +74,7 @@ static void wait_for_value(waits *w, uint32_t u, uint32_t m, uint32_t slot)
         slc_runs runs = slc_find_runs(w->places, SLC_ITEM_GATHER_WINDOW, m, u, window);
         for (size_t r = 0; r < runs.count; r++) wait_for(w, (uint32_t)(runs.items[r] - w->program->items), false);
     } else if (unit->trainable && !w->evaluate)
-        wait_for_step_before(w, strategy == SLC_DP ? SLC_ITEM_UPDATE : SLC_ITEM_GATHER_VALUE, u, NULL);
+        wait_for_step_before(w, slc_updates_whole(strategy) ? SLC_ITEM_UPDATE : SLC_ITEM_GATHER_VALUE, u, NULL);
 }
 
 /* A resident gradient is written again only when its last reader is done. */
@@ -99,11 +99,16 @@ static void slot_waits(waits *w, const slc_item *item)
         }
 }
 
-static void reduction_waits(waits *w, const slc_item *item)
+static void wait_for_gradient(waits *w, const slc_item *item)
 {
     uint32_t first, last;
     slc_unit_gradient_slots(w->job, &w->job->units[item->unit], &first, &last);
     wait_for(w, slc_find_slot(w->places, item->micro_batch, last), item->late);
+}
+
+static void reduction_waits(waits *w, const slc_item *item)
+{
+    wait_for_gradient(w, item);
     if (w->job->each && item->micro_batch)
         wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, item->micro_batch - 1, item->unit, item);
 }
@@ -115,6 +120,23 @@ static void last_reduction(waits *w, uint32_t u, const slc_item *item)
     wait_for_runs(w, SLC_ITEM_ALL_REDUCE, last, u, item);
 }
 
+static void agreement_waits(waits *w, const slc_item *item)
+{
+    uint32_t last = w->job->micro_batches - 1;
+    for (uint32_t u = 0; u < w->job->unit_count; u++) {
+        last_reduction(w, u, item);
+        wait_for_runs(w, SLC_ITEM_INSPECT, last, u, item);
+        if (!slc_waits_for_agreement(w->job, SLC_ONEBIT)) wait_for_runs(w, SLC_ITEM_COMPRESS, last, u, item);
+    }
+}
+
+static void wait_for_agreement(waits *w, const slc_item *item)
+{
+    if (!slc_waits_for_agreement(w->job, w->plan->strategies[item->unit])) return;
+    slc_runs agree = slc_find_runs(w->places, SLC_ITEM_AGREE, w->job->micro_batches - 1, SLC_NONE, 0);
+    for (size_t r = 0; r < agree.count; r++) wait_for_run(w, agree.items[r], item);
+}
+
 static void operation_waits(waits *w, const slc_item *item)
 {
     uint32_t last = w->job->micro_batches - 1;
@@ -122,16 +144,19 @@ static void operation_waits(waits *w, const slc_item *item)
     case SLC_ITEM_REDUCE_SCATTER:
     case SLC_ITEM_ALL_REDUCE: reduction_waits(w, item); break;
     case SLC_ITEM_GATHER_GRADIENT: last_reduction(w, item->unit, item); break;
-    case SLC_ITEM_AGREE:
-        for (uint32_t u = 0; u < w->job->unit_count; u++) last_reduction(w, u, item);
+    case SLC_ITEM_AGREE: agreement_waits(w, item); break;
+    case SLC_ITEM_INSPECT:
+    case SLC_ITEM_COMPRESS: /* the step before has updated the unit: the gradient's slots waited for that */
+        wait_for_gradient(w, item);
+        last_reduction(w, item->unit, item);
+        if (item->kind == SLC_ITEM_COMPRESS) wait_for_agreement(w, item);
         break;
+    case SLC_ITEM_EXCHANGE: wait_for_runs(w, SLC_ITEM_COMPRESS, last, item->unit, item); break;
     case SLC_ITEM_UPDATE:
         last_reduction(w, item->unit, item);
         wait_for_runs(w, SLC_ITEM_GATHER_GRADIENT, last, item->unit, item);
-        if (w->job->barrier) {
-            slc_runs agree = slc_find_runs(w->places, SLC_ITEM_AGREE, last, SLC_NONE, 0);
-            for (size_t r = 0; r < agree.count; r++) wait_for_run(w, agree.items[r], item);
-        }
+        wait_for_runs(w, SLC_ITEM_EXCHANGE, last, item->unit, item);
+        wait_for_agreement(w, item);
         break;
     case SLC_ITEM_GATHER_VALUE: wait_for_runs(w, SLC_ITEM_UPDATE, last, item->unit, item); break;
     case SLC_ITEM_GATHER_WINDOW:

@@ -12,12 +12,13 @@
 /* Its defaults: partitions of 1M elements, 4 of them unacknowledged. OPEN as in the engine. */
 enum { PARTITION_BYTES = 4000000, CREDIT_PARTITIONS = 4, OPEN = 8, WARM_UP = 2 };
 
-enum { REDUCE, GATHER_GRADIENT, UPDATE, GATHER_VALUE, STAGES };
+enum { REDUCE, INSPECT, COMPRESS, EXCHANGE, GATHER_GRADIENT, UPDATE, GATHER_VALUE, STAGES };
 
 /* What a unit's gradient goes through, run by run. A unit has at most one under way: the next gradient grows only when
  * the values of this one are in use. */
 typedef struct {
     slc_item_kind kinds[STAGES]; /* SLC_ITEM_KINDS: none */
+    int agreed;                  /* the stage that the agreement waits for */
     uint64_t run_blocks;
     uint32_t runs, first_slot, last_slot; /* slots of the gradient */
     bool busy;
@@ -74,9 +75,13 @@ static void chain_init(queue *q, uint32_t u)
     slc_unit_operations of = slc_operations_of(q->job, unit, q->in->strategies[u]);
     chain *c = &q->chains[u];
     uint64_t block = sluice_dtype_bytes(unit->dtype) * unit->block_elements;
-    *c = (chain){.kinds = {of.reduce, of.gather_gradient, of.update, of.gather_value},
-                 .run_blocks = (q->partition_bytes + block - 1) / block};
+    bool whole = of.compress != SLC_ITEM_KINDS;
+    *c = (chain){
+        .kinds = {of.reduce, of.inspect, of.compress, of.exchange, of.gather_gradient, of.update, of.gather_value},
+        .run_blocks = whole ? slc_unit_blocks(unit) : (q->partition_bytes + block - 1) / block};
     if (!c->run_blocks) c->run_blocks = 1;
+    for (int s = 0; s < STAGES; s++)
+        if (c->kinds[s] != SLC_ITEM_KINDS && slc_precedes_agreement(q->job, c->kinds[s])) c->agreed = s;
     c->runs = (uint32_t)((slc_unit_blocks(unit) + c->run_blocks - 1) / c->run_blocks);
     slc_unit_gradient_slots(q->job, unit, &c->first_slot, &c->last_slot);
     if (unit->trainable) q->runs_to_reduce += c->runs;
@@ -212,9 +217,12 @@ static bool stage_is_ready(const queue *q, const chain *c, int stage)
              end = q->last && c->step == q->step && !q->job->barrier ? c->in_time[stage] : c->runs;
     if (c->kinds[stage] == SLC_ITEM_KINDS || (stage != REDUCE && !is_last_micro_batch(q, c))) return false;
     if (is_last_micro_batch(q, c) ? run >= end : run >= c->runs) return false;
-    if (stage == REDUCE) return q->agree_next == c->step; /* one agreement at a time */
-    if (stage == UPDATE && q->job->barrier && q->agree_over <= c->step) return false;
-    return c->over[stage_before(c, stage)] > run;
+    if (stage <= c->agreed && q->agree_next != c->step) return false; /* one agreement at a time */
+    bool behind = stage > c->agreed && stage <= UPDATE && stage != GATHER_GRADIENT;
+    if (behind && slc_waits_for_agreement(q->job, q->in->strategies[c - q->chains]) && q->agree_over <= c->step)
+        return false;
+    int before = stage_before(c, stage);
+    return before < 0 || c->over[before] > run;
 }
 
 static bool window_is_ready(const queue *q, const window *w)
@@ -243,7 +251,7 @@ static uint64_t needed_by(const queue *q, uint32_t u)
 
 static void push(queue *q, operation op, double seconds)
 {
-    bool update = op.kind == SLC_ITEM_UPDATE, thread = update || q->times->link.thread_moves;
+    bool computes = slc_is_on_thread(op.kind), thread = computes || q->times->link.thread_moves;
     double *free_s = thread ? &q->thread_free_s : &q->link_free_s;
     double end_s = fmax(q->now_s, *free_s) + seconds;
     *free_s = end_s;
@@ -251,7 +259,7 @@ static void push(queue *q, operation op, double seconds)
     if (q->lane_count > q->lane_over) end_s = fmax(end_s, q->lane[q->lane_count - 1].end_s);
     op.end_s = end_s;
     op.position = q->over; /* of a gather: its memory is claimed beside the slot that runs */
-    if (!update) q->credit -= (int64_t)op.bytes;
+    if (!computes) q->credit -= (int64_t)op.bytes;
     q->lane[q->lane_count++] = op;
 }
 
@@ -267,8 +275,7 @@ static void issue_stage(queue *q, uint32_t u, int stage)
     const slc_unit *unit = &q->job->units[u];
     uint32_t run = c->issued[stage]++;
     uint64_t elements = run_elements(q, u, run);
-    double seconds = stage == UPDATE ? slc_update_s(q->job, q->times, q->in->strategies[u], elements)
-                                     : slc_operation_s(q->job, q->times, c->kinds[stage], unit, elements);
+    slc_item item = {c->kinds[stage], .unit = u, .first_block = run * c->run_blocks, .block_count = c->run_blocks};
     push(q,
          (operation){.kind = c->kinds[stage],
                      .unit = u,
@@ -277,7 +284,7 @@ static void issue_stage(queue *q, uint32_t u, int stage)
                      .stage = (uint32_t)stage,
                      .step = c->step,
                      .bytes = slc_operation_bytes(q->job, unit, c->kinds[stage], elements)},
-         seconds);
+         slc_item_s(q->job, q->times, q->in->strategies, &item));
 }
 
 static void issue_window(queue *q, window *w)
@@ -326,7 +333,9 @@ static bool issue_one(queue *q)
     for (uint32_t u = 0; u < q->job->unit_count; u++) {
         if (!q->chains[u].busy || needed_by(q, u) >= first) continue;
         int s = STAGES - 1;
-        while (s >= 0 && !((s == UPDATE || q->credit > 0) && stage_is_ready(q, &q->chains[u], s))) s--;
+        while (s >= 0 &&
+               !((slc_is_on_thread(q->chains[u].kinds[s]) || q->credit > 0) && stage_is_ready(q, &q->chains[u], s)))
+            s--;
         if (s < 0) continue;
         first = needed_by(q, u);
         unit = u;
@@ -343,16 +352,16 @@ static void end_of_run(queue *q, const operation *op)
 {
     chain *c = &q->chains[op->unit];
     c->over[op->stage]++;
-    if (op->stage == REDUCE && is_last_micro_batch(q, c)) q->runs_reduced++;
-    c->busy = c->over[REDUCE] < c->runs;
-    for (int s = GATHER_GRADIENT; s < STAGES && is_last_micro_batch(q, c); s++)
+    if ((int)op->stage == c->agreed && is_last_micro_batch(q, c)) q->runs_reduced++;
+    c->busy = false;
+    for (int s = REDUCE; s < (is_last_micro_batch(q, c) ? STAGES : REDUCE + 1); s++)
         if (c->kinds[s] != SLC_ITEM_KINDS && c->over[s] < c->runs) c->busy = true;
 }
 
 static void end_operation(queue *q)
 {
     operation *op = &q->lane[q->lane_over++];
-    if (op->kind != SLC_ITEM_UPDATE) q->credit += (int64_t)op->bytes;
+    if (!slc_is_on_thread(op->kind)) q->credit += (int64_t)op->bytes;
     if (op->kind != SLC_ITEM_GATHER_WINDOW) op->position = q->begun;
     if (op->kind == SLC_ITEM_AGREE)
         q->agree_over = op->step + 1;

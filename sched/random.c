@@ -73,13 +73,15 @@ static void runs_precede(draft *d, runs before, runs after)
                 must_precede(d, i, k);
 }
 
-/* `before`: what these blocks went through until now, late where any of it is; else late by chance. */
+/* `before`: what these blocks went through until now, late where any of it is; else late by chance. onebit moves whole
+ * units. */
 static runs add_runs(draft *d, slc_item_kind kind, uint32_t m, uint32_t u, uint32_t index, bool may_be_late,
                      runs before)
 {
     runs all = {.first = d->items.count};
     uint64_t blocks = slc_unit_blocks(&d->job->units[u]), first = 0;
-    for (uint32_t left = 1 + draw(d, MOST_RUNS); first < blocks; left--) {
+    uint32_t most = d->in->strategies[u] == SLC_ONEBIT ? 1 : MOST_RUNS;
+    for (uint32_t left = 1 + draw(d, most); first < blocks; left--) {
         uint64_t count = left > 1 ? 1 + draw(d, blocks - first) : blocks - first;
         slc_item item = {.first_block = first, .block_count = count};
         bool late = may_be_late && (any_late(d, before, &item) || draw(d, 3) == 0);
@@ -143,7 +145,30 @@ static runs add_reductions(draft *d, uint32_t u, slc_item_kind kind)
     return reductions;
 }
 
-/* All of a unit; `reductions` are those of the last micro-batch. */
+/* Whole units from the gradient's last slot to the exchange; what stands before the agreement and what may stand behind
+ * it are each in a row. */
+static runs add_exchange(draft *d, uint32_t u, const slc_unit_operations *of, runs *agreed, runs *behind)
+{
+    const slc_item_kind kinds[] = {of->reduce, of->inspect, of->compress, of->exchange};
+    const slc_job *job = d->job;
+    uint32_t first, last, m = job->micro_batches - 1;
+    runs chain = {0, 0};
+    slc_unit_gradient_slots(job, &job->units[u], &first, &last);
+    *agreed = (runs){d->items.count, d->items.count};
+    for (int k = 0; k < 4; k++) {
+        if (kinds[k] == SLC_ITEM_KINDS) continue;
+        bool precedes = slc_precedes_agreement(job, kinds[k]);
+        chain = add_runs(d, kinds[k], m, u, 0, !(precedes && job->barrier), chain);
+        for (uint32_t i = chain.first; i < chain.end; i++)
+            if (!d->items.items[i].late) must_precede(d, slot_item(d, m, last), i);
+        if (precedes) agreed->end = chain.end;
+    }
+    *behind = (runs){agreed->end, chain.end};
+    return chain;
+}
+
+/* All of a unit; `reductions`: what stands before the agreement in the last micro-batch; `updates`: what may have to
+ * stand behind it. */
 static void add_unit(draft *d, uint32_t u, runs *reductions, runs *updates)
 {
     const slc_unit *unit = &d->job->units[u];
@@ -151,9 +176,13 @@ static void add_unit(draft *d, uint32_t u, runs *reductions, runs *updates)
     uint32_t last = d->job->micro_batches - 1, needs = slot_item(d, 0, slc_forward_slot(unit->uses[0].layer));
     runs none = {0, 0}, chain;
     if (unit->trainable && !d->evaluate) {
-        chain = *reductions = add_reductions(d, u, of.reduce);
+        if (of.compress != SLC_ITEM_KINDS)
+            chain = add_exchange(d, u, &of, reductions, updates);
+        else
+            chain = *reductions = add_reductions(d, u, of.reduce);
         if (of.gather_gradient != SLC_ITEM_KINDS) chain = add_runs(d, of.gather_gradient, last, u, 0, true, chain);
-        chain = *updates = add_runs(d, of.update, last, u, 0, true, chain);
+        chain = add_runs(d, of.update, last, u, 0, true, chain);
+        *updates = (runs){of.compress != SLC_ITEM_KINDS ? updates->first : chain.first, chain.end};
         if (of.gather_value != SLC_ITEM_KINDS) chain = add_runs(d, of.gather_value, last, u, 0, true, chain);
         for (uint32_t i = chain.first; i < chain.end; i++)
             if (d->items.items[i].late) must_precede(d, i, needs);
@@ -174,7 +203,8 @@ static void add_agreement(draft *d, const runs *reductions, const runs *updates)
     if (d->items.failed) return;
     for (uint32_t u = 0; u < job->unit_count; u++) {
         precede_agreement(d, reductions[u], agreement);
-        for (uint32_t i = updates[u].first; i < updates[u].end && job->barrier; i++)
+        for (uint32_t i = updates[u].first; i < updates[u].end && slc_waits_for_agreement(job, d->in->strategies[u]);
+             i++)
             if (!d->items.items[i].late) must_precede(d, agreement, i);
     }
 }

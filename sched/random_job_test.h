@@ -28,6 +28,11 @@ TEST_INLINE sluice_dtype test_dtype(const test_dice *dice, uint64_t which)
     return slc_random_below(dice->seed, 2, which, 2) ? SLUICE_BF16 : SLUICE_FP32;
 }
 
+TEST_INLINE uint32_t test_beside(const test_dice *dice, uint64_t which, uint32_t limit)
+{
+    return (uint32_t)slc_random_below(dice->seed, 3, which, limit);
+}
+
 typedef struct {
     slc_job job;
     const char *layers[TEST_LAYERS];
@@ -72,6 +77,25 @@ TEST_INLINE void test_activations_draw(test_job *t, test_dice *dice, uint32_t la
         life->recomputable = true;
         life->last_slot = slc_backward_slot(&t->job, layer);
         life->last_forward_slot = layer;
+    }
+}
+
+/* In two of three jobs that may be: any sizes, 0 too. */
+TEST_INLINE void test_compressed_draw(test_job *t, const test_dice *dice)
+{
+    slc_job *job = &t->job;
+    job->compressed = job->world > 1 && !job->each && test_beside(dice, 0, 3);
+    job->refreshes = job->compressed && test_beside(dice, 1, 2);
+    job->norms_barrier = job->compressed && job->barrier && test_beside(dice, 2, 2);
+    job->local_arrays = job->compressed ? test_beside(dice, 3, 3) : 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        uint64_t which = 4 + 8 * (uint64_t)u, bytes = 4 * t->units[u].elements;
+        if (!t->units[u].trainable) continue;
+        t->units[u].exchange = (slc_exchange_sizes){.worker = bytes + 4 * test_beside(dice, which, 100),
+                                                    .server = bytes / job->world,
+                                                    .packets = 4 * test_beside(dice, which + 1, 2000),
+                                                    .results = 4 * test_beside(dice, which + 2, 2000),
+                                                    .wire = 4 * test_beside(dice, which + 3, 2000)};
     }
 }
 
@@ -123,14 +147,22 @@ TEST_INLINE void test_job_draw(test_job *t, test_dice *dice)
         test_unit_draw(t, dice, name, 1 + test_below(dice, job->layer_count < 3 ? job->layer_count : 3));
     }
     test_recomputable_uses(t);
+    test_compressed_draw(t, dice);
 }
 
 /* The same strategy for all, or one for each. */
 TEST_INLINE void test_strategies_draw(const slc_job *job, test_dice *dice, slc_strategy *out)
 {
-    uint32_t all = test_below(dice, SLC_EXACT_STRATEGIES + 2);
+    uint32_t strategies = (uint32_t)slc_job_strategies(job), all = test_below(dice, strategies + 2);
     for (uint32_t u = 0; u < job->unit_count; u++)
-        out[u] = (slc_strategy)(all < SLC_EXACT_STRATEGIES ? all : test_below(dice, SLC_EXACT_STRATEGIES));
+        out[u] = (slc_strategy)(all < strategies ? all : test_below(dice, strategies));
+}
+
+TEST_INLINE bool test_any_onebit(const slc_job *job, const slc_strategy *strategies)
+{
+    bool any = false;
+    for (uint32_t u = 0; u < job->unit_count; u++) any = any || strategies[u] == SLC_ONEBIT;
+    return any;
 }
 
 /* Which layers recompute, of those that can. */

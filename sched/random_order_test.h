@@ -32,18 +32,36 @@ TEST_INLINE bool pool_is_reduction(const slc_item *item)
     return item->kind == SLC_ITEM_REDUCE_SCATTER || item->kind == SLC_ITEM_ALL_REDUCE;
 }
 
+TEST_INLINE bool pool_waits(const slc_job *job, const slc_strategy *strategies, const slc_item *item)
+{
+    return job->barrier && !(job->norms_barrier && strategies[item->unit] == SLC_ONEBIT);
+}
+
+/* Stands before the agreement, which tells all ranks what is not finite. */
+TEST_INLINE bool pool_tells(const slc_job *job, const slc_strategy *strategies, const slc_item *item)
+{
+    return pool_is_reduction(item) || item->kind == SLC_ITEM_INSPECT ||
+           (item->kind == SLC_ITEM_COMPRESS && !pool_waits(job, strategies, item));
+}
+
 /* Does `b` use what `a` of the same step leaves behind? Slots apart. */
-TEST_INLINE bool pool_feeds(const slc_job *job, const slc_item *a, const slc_item *b)
+TEST_INLINE bool pool_feeds(const slc_job *job, const slc_strategy *strategies, const slc_item *a, const slc_item *b)
 {
     bool last = a->micro_batch + 1 == job->micro_batches;
     switch (b->kind) {
     case SLC_ITEM_REDUCE_SCATTER:
         return a->kind == SLC_ITEM_REDUCE_SCATTER && a->micro_batch < b->micro_batch && pool_shares(a, b);
-    case SLC_ITEM_AGREE: return pool_is_reduction(a) && last;
+    case SLC_ITEM_AGREE: return pool_tells(job, strategies, a) && last;
+    case SLC_ITEM_INSPECT: return pool_is_reduction(a) && pool_shares(a, b);
+    case SLC_ITEM_COMPRESS:
+        if (a->kind == SLC_ITEM_AGREE) return pool_waits(job, strategies, b);
+        return (pool_is_reduction(a) || a->kind == SLC_ITEM_INSPECT) && pool_shares(a, b);
+    case SLC_ITEM_EXCHANGE: return a->kind == SLC_ITEM_COMPRESS && pool_shares(a, b);
     case SLC_ITEM_GATHER_GRADIENT: return pool_is_reduction(a) && pool_shares(a, b);
     case SLC_ITEM_UPDATE:
-        if (a->kind == SLC_ITEM_AGREE) return job->barrier;
-        return (pool_is_reduction(a) || a->kind == SLC_ITEM_GATHER_GRADIENT) && pool_shares(a, b);
+        if (a->kind == SLC_ITEM_AGREE) return pool_waits(job, strategies, b);
+        return (pool_is_reduction(a) || a->kind == SLC_ITEM_GATHER_GRADIENT || a->kind == SLC_ITEM_EXCHANGE) &&
+               pool_shares(a, b);
     case SLC_ITEM_GATHER_VALUE: return a->kind == SLC_ITEM_UPDATE && pool_shares(a, b);
     default: return false;
     }
@@ -52,9 +70,9 @@ TEST_INLINE bool pool_feeds(const slc_job *job, const slc_item *a, const slc_ite
 TEST_INLINE bool pool_draws_late(test_pool *p, const slc_item *item)
 {
     if (item->kind == SLC_ITEM_GATHER_WINDOW || item->micro_batch + 1 != p->job->micro_batches) return false;
-    if (p->job->barrier && (pool_is_reduction(item) || item->kind == SLC_ITEM_AGREE)) return false;
+    if (p->job->barrier && (item->kind == SLC_ITEM_AGREE || pool_tells(p->job, p->strategies, item))) return false;
     for (uint32_t i = 0; i < p->count; i++)
-        if (p->items[i].late && pool_feeds(p->job, &p->items[i], item)) return true;
+        if (p->items[i].late && pool_feeds(p->job, p->strategies, &p->items[i], item)) return true;
     return test_below(p->dice, 4) < p->lateness;
 }
 
@@ -64,12 +82,13 @@ TEST_INLINE void pool_add(test_pool *p, slc_item item)
     if (p->count < TEST_POOL) p->items[p->count++] = item;
 }
 
-/* All blocks of a unit in a few runs. */
+/* All blocks of a unit in a few runs; under onebit in one. */
 TEST_INLINE void pool_cut(test_pool *p, slc_item_kind kind, uint32_t m, uint32_t u, uint32_t window)
 {
     uint64_t blocks = slc_unit_blocks(&p->job->units[u]), first = 0;
     if (kind == SLC_ITEM_KINDS) return;
     uint32_t pieces = test_below(p->dice, 3) ? 1 + test_below(p->dice, 4) : 1;
+    if (p->strategies[u] == SLC_ONEBIT) pieces = 1;
     while (first < blocks) {
         uint64_t count = pieces-- > 1 ? 1 + test_below(p->dice, (uint32_t)(blocks - first)) : blocks - first;
         pool_add(p, (slc_item){.kind = kind,
@@ -95,6 +114,8 @@ TEST_INLINE void pool_fill(test_pool *p)
         slc_window window;
         for (uint32_t m = 0; m <= last; m++) {
             if (job->each || m == last) pool_cut(p, of.reduce, m, u, 0);
+            if (m == last) pool_cut(p, of.inspect, m, u, 0);
+            if (m == last && job->norms_barrier == job->barrier) pool_cut(p, of.compress, m, u, 0);
             for (uint32_t w = 0; of.windows && slc_unit_window(job, &job->units[u], true, w, &window); w++)
                 pool_cut(p, SLC_ITEM_GATHER_WINDOW, m, u, w);
         }
@@ -102,6 +123,8 @@ TEST_INLINE void pool_fill(test_pool *p)
     pool_add(p, (slc_item){.kind = SLC_ITEM_AGREE, .micro_batch = last, .unit = SLC_NONE});
     for (uint32_t u = 0; u < job->unit_count; u++) {
         slc_unit_operations of = slc_operations_of(job, &job->units[u], p->strategies[u]);
+        if (job->norms_barrier != job->barrier) pool_cut(p, of.compress, last, u, 0);
+        pool_cut(p, of.exchange, last, u, 0);
         pool_cut(p, of.gather_gradient, last, u, 0);
         pool_cut(p, of.update, last, u, 0);
         pool_cut(p, of.gather_value, last, u, 0);
@@ -133,7 +156,7 @@ TEST_INLINE bool pool_slot_first(const slc_job *job, const slc_item *slot, const
     const slc_unit *unit = &job->units[op->unit];
     uint32_t first, last;
     slc_window window;
-    if (pool_is_reduction(op)) {
+    if (pool_is_reduction(op) || op->kind == SLC_ITEM_INSPECT || op->kind == SLC_ITEM_COMPRESS) {
         slc_unit_gradient_slots(job, unit, &first, &last);
         return !op->late && slot->micro_batch == op->micro_batch && slot->slot == last;
     }
@@ -142,15 +165,16 @@ TEST_INLINE bool pool_slot_first(const slc_job *job, const slc_item *slot, const
 }
 
 /* Must `a` stand before `b` in a pass? */
-TEST_INLINE bool pool_before(const slc_job *job, const slc_item *a, const slc_item *b)
+TEST_INLINE bool pool_before(const test_pool *p, const slc_item *a, const slc_item *b)
 {
+    const slc_job *job = p->job;
     bool slot_a = a->kind == SLC_ITEM_SLOT, slot_b = b->kind == SLC_ITEM_SLOT;
     if (slot_a && slot_b)
         return a->micro_batch < b->micro_batch || (a->micro_batch == b->micro_batch && a->slot < b->slot);
     if (slot_a) return b->kind != SLC_ITEM_AGREE && pool_slot_first(job, a, b);
     if (slot_b) return a->kind != SLC_ITEM_AGREE && pool_operation_first(job, a, b);
     if (a->kind == SLC_ITEM_UPDATE && b->kind == SLC_ITEM_GATHER_WINDOW) return a->late && pool_shares(a, b);
-    return a->late == b->late && pool_feeds(job, a, b);
+    return a->late == b->late && pool_feeds(job, p->strategies, a, b);
 }
 
 /* A random legal order; false: too large for a pool. */
@@ -170,7 +194,7 @@ TEST_INLINE bool test_order_draw(const slc_job *job, const slc_strategy *strateg
         bool favoured = bias < 2 && (p.items[i].kind == SLC_ITEM_SLOT) == !bias;
         p.eager[i] = test_below(dice, favoured ? 100 : 1000);
         waiting[i] = 0;
-        for (uint32_t k = 0; k < p.count; k++) waiting[i] += pool_before(job, &p.items[k], &p.items[i]);
+        for (uint32_t k = 0; k < p.count; k++) waiting[i] += pool_before(&p, &p.items[k], &p.items[i]);
     }
     for (uint32_t n = 0; n < p.count; n++) {
         uint32_t next = SLC_NONE;
@@ -185,7 +209,7 @@ TEST_INLINE bool test_order_draw(const slc_job *job, const slc_strategy *strateg
                           item->block_count);
         waiting[next] = SLC_NONE;
         for (uint32_t i = 0; i < p.count; i++)
-            if (waiting[i] != SLC_NONE) waiting[i] -= pool_before(job, item, &p.items[i]);
+            if (waiting[i] != SLC_NONE) waiting[i] -= pool_before(&p, item, &p.items[i]);
     }
     return true;
 }

@@ -79,7 +79,10 @@ void slc_order_run(slc_order *order, slc_item_kind kind, bool late, uint32_t mic
 void slc_order_fini(slc_order *order);
 /* Moves one item to another place; those between move up. */
 void slc_order_shift(slc_order *order, uint32_t from, uint32_t to);
-/* Puts the agreement behind the last reduction of the step, after reductions have moved. */
+/* Does an operation of this kind stand before the agreement of its step? Reductions, and what tells the agreement of
+ * non-finite gradients of onebit units. */
+bool slc_precedes_agreement(const slc_job *job, slc_item_kind kind);
+/* Puts the agreement behind the last of those, after they have moved. */
 void slc_order_settle_agreement(slc_order *order, const slc_job *job);
 void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit,
                              uint32_t window);
@@ -92,14 +95,24 @@ void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strat
  * whole micro-batch is in use until its end. */
 void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i,
                              bool behind);
-/* Reductions of all units whose gradient is complete after `slot` of this micro-batch (none before the last one unless
+/* What a unit does as soon as its gradient is complete: its reduction; onebit: up to the exchange, or up to INSPECT
+ * where it waits for the agreement. */
+void slc_order_reduce(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t micro_batch,
+                      uint32_t unit);
+/* The same of all units whose gradient is complete after `slot` of this micro-batch (none before the last one unless
  * the job reduces each). */
 void slc_order_reductions_after(slc_order *order, const slc_job *job, const slc_strategy *strategies,
                                 uint32_t micro_batch, uint32_t slot);
-/* What follows a unit's last reduction: the gather of its gradient (dp with each) and the update. */
+/* What follows that, and the agreement where the unit waits for it: the gather of its gradient (dp with each), onebit's
+ * exchange where it is not done yet, and the update. */
 void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t unit);
 /* Gathers of all updated values (oss, sdp), in the order in which the next forward needs them. */
 void slc_order_value_gathers(slc_order *order, const slc_job *job, const slc_strategy *strategies);
 bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_batch, uint32_t slot);
+/* Of those in the last micro-batch: the ones that are updated without waiting for the agreement. */
+bool slc_updated_after(const slc_job *job, const slc_strategy *strategies, uint32_t unit, uint32_t micro_batch,
+                       uint32_t slot);
+/* Trainable, and updated behind the agreement. */
+bool slc_updated_at_end(const slc_job *job, const slc_strategy *strategies, uint32_t unit);
 
 #endif

@@ -95,14 +95,14 @@ static void list_waits(search *s, const slc_plan *plan)
 /* ---- Moves ---- */
 
 /* Over the step's border an operation becomes late, or is late no more. Gathers of windows stay on their side. */
-static bool move_by(slc_order *order, uint32_t item, int64_t distance, bool barrier)
+static bool move_by(const slc_job *job, slc_order *order, uint32_t item, int64_t distance)
 {
     int64_t to = (int64_t)item + distance, count = order->count;
     slc_item *moved = &order->items[item];
     if (moved->kind == SLC_ITEM_SLOT || moved->kind == SLC_ITEM_AGREE) return false;
     if (to < 0 || to >= count) {
         bool can = moved->kind != SLC_ITEM_GATHER_WINDOW && moved->late == (to < 0) &&
-                   !(barrier && slc_is_reduction(moved->kind));
+                   !(job->barrier && slc_precedes_agreement(job, moved->kind));
         if (!can) return false;
         moved->late = !moved->late;
         to = to < 0 ? to + count : to - count;
@@ -143,9 +143,10 @@ static bool join(slc_order *order, uint32_t item, bool backward)
     return false;
 }
 
-static bool split(slc_order *order, uint32_t item)
+static bool split(const slc_strategy *strategies, slc_order *order, uint32_t item)
 {
     if (order->items[item].block_count < 2 || order->count + 1 > order->capacity) return false;
+    if (strategies[order->items[item].unit] == SLC_ONEBIT) return false; /* moves whole units */
     memmove(order->items + item + 1, order->items + item, (order->count - item) * sizeof *order->items);
     order->count++;
     slc_item *a = &order->items[item], *b = a + 1;
@@ -163,7 +164,7 @@ static bool bring_forward(search *s, slc_order *order)
     uint64_t pick = draw(s, s->waited_count < 4 ? s->waited_count : 4);
     uint32_t item = s->waited[pick];
     int64_t distance = -(int64_t)(1 + draw(s, (uint64_t)1 << draw(s, 6)));
-    return item < order->count && move_by(order, item, distance, s->in->job->barrier);
+    return item < order->count && move_by(s->in->job, order, item, distance);
 }
 
 static bool change(search *s, slc_order *order)
@@ -171,10 +172,10 @@ static bool change(search *s, slc_order *order)
     uint64_t kind = draw(s, 16);
     if (kind < 5 && bring_forward(s, order)) return true;
     uint32_t item = (uint32_t)draw(s, order->count);
-    if (kind == 5) return split(order, item);
+    if (kind == 5) return split(s->in->strategies, order, item);
     if (kind < 8) return join(order, item, draw(s, 2));
     int64_t distance = 1 + (int64_t)draw(s, (uint64_t)1 << draw(s, 7));
-    return move_by(order, item, draw(s, 2) ? distance : -distance, s->in->job->barrier);
+    return move_by(s->in->job, order, item, draw(s, 2) ? distance : -distance);
 }
 
 /* ---- The climb ---- */

@@ -18,12 +18,12 @@ static void train(const slc_scheduling *in, slc_order *order)
             slc_order_gathers_for(order, job, strategies, false, m, slot);
             slc_order_slot(order, m, slot);
             slc_order_reductions_after(order, job, strategies, m, slot);
-            for (uint32_t u = job->unit_count; !job->barrier && m + 1 == job->micro_batches && u-- > 0;)
-                if (slc_reduced_after(job, &job->units[u], m, slot)) update_and_gather(job, strategies, order, u);
+            for (uint32_t u = job->unit_count; u-- > 0;)
+                if (slc_updated_after(job, strategies, u, m, slot)) update_and_gather(job, strategies, order, u);
         }
     slc_order_operation(order, job, SLC_ITEM_AGREE, job->micro_batches - 1, SLC_NONE);
-    for (uint32_t u = 0; job->barrier && u < job->unit_count; u++)
-        if (job->units[u].trainable) update_and_gather(job, strategies, order, u);
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (slc_updated_at_end(job, strategies, u)) update_and_gather(job, strategies, order, u);
 }
 
 static void evaluate(const slc_scheduling *in, slc_order *order)

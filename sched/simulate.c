@@ -43,13 +43,23 @@ static bool same(const leftover *a, const leftover *b, double tolerance_s)
     return true;
 }
 
-/* How many passes the lanes' state repeats after: 0: it does not yet. The first pass lacks its late items, so that what
- * it leaves does not count. */
+/* The first pass lacks its late items. What it leaves tells of later passes when it had come past them all. */
+static bool is_past_late(const simulation *s, const leftover *left)
+{
+    int64_t end = 0;
+    for (uint32_t o = 0; o < s->lanes.operation_count; o++)
+        if (s->lanes.operations[o].late) end = (int64_t)o + 1;
+    return left->opened + (int64_t)s->lanes.operation_count >= end;
+}
+
+/* How many passes the lanes' state repeats after: 0: it does not yet. */
 static uint32_t cycle_of(const simulation *s)
 {
     double tolerance_s = 1e3 * s->lanes.tiny_s;
     for (uint32_t length = 1; length <= CYCLE && length + 1 <= s->passes; length++)
-        if (same(&s->leftovers[0], &s->leftovers[length], tolerance_s)) return length;
+        if ((length + 1 < s->passes || is_past_late(s, &s->leftovers[length])) &&
+            same(&s->leftovers[0], &s->leftovers[length], tolerance_s))
+            return length;
     return 0;
 }
 

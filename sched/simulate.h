@@ -18,7 +18,7 @@ typedef struct {
     double exposed_s;       /* of it, what the compute lane waits */
     double compute_s;       /* slots, as lengthened by communication beside them */
     double communication_s; /* operations on the link, lengthened too */
-    double update_s;        /* updates on the communication thread */
+    double update_s;        /* updates and compression on the communication thread */
     uint64_t peak_bytes;    /* highest end of any claim */
     uint32_t passes;        /* that were simulated */
     bool steady;            /* what one pass (or two) left for the next was the same again: figures are exact */

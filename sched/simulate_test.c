@@ -328,6 +328,32 @@ static double simulated_step(const drawn_plan *d)
     return f.step_s;
 }
 
+/* Two phases, each of what a rank sends to the others; every rank averages its part. */
+static double exchange_s(const drawn_plan *d, const slc_unit *unit)
+{
+    const slc_link *link = &d->times.link;
+    double n = d->t.job.world, sent = (double)unit->exchange.wire * (n - 1) / n;
+    return link->operation_s + (link->reduce_scatter.latency_s + link->all_gather.latency_s) * (n - 1) +
+           sent / link->reduce_scatter.bytes_per_s + sent / link->all_gather.bytes_per_s +
+           d->times.average_s_per_element * (double)unit->elements / n;
+}
+
+static bool on_thread(const slc_item *item)
+{
+    return item->kind == SLC_ITEM_UPDATE || item->kind == SLC_ITEM_COMPRESS || item->kind == SLC_ITEM_INSPECT;
+}
+
+static double onebit_s(const drawn_plan *d, const slc_item *item)
+{
+    const slc_unit *unit = &d->t.job.units[item->unit];
+    switch (item->kind) {
+    case SLC_ITEM_COMPRESS: return d->times.compress_s_per_element * (double)unit->elements;
+    case SLC_ITEM_EXCHANGE: return exchange_s(d, unit);
+    case SLC_ITEM_UPDATE: return d->times.apply_s_per_element * (double)unit->elements;
+    default: return 0; /* an all-reduce runs in few steps, a look at the gradient costs nothing */
+    }
+}
+
 /* Alone. */
 static double item_s(const drawn_plan *d, const slc_item *item)
 {
@@ -335,6 +361,7 @@ static double item_s(const drawn_plan *d, const slc_item *item)
     uint64_t elements =
         item->unit == SLC_NONE ? 0 : slc_run_elements(&job->units[item->unit], item->first_block, item->block_count);
     if (item->kind == SLC_ITEM_SLOT) return slc_slot_s(job, &d->times, d->recompute, item->slot);
+    if (item->unit != SLC_NONE && d->strategies[item->unit] == SLC_ONEBIT) return onebit_s(d, item);
     if (item->kind == SLC_ITEM_UPDATE) return slc_update_s(job, &d->times, d->strategies[item->unit], elements);
     const slc_unit *unit = item->unit == SLC_NONE ? NULL : &job->units[item->unit];
     return slc_operation_s(job, &d->times, item->kind, unit, elements);
@@ -349,9 +376,9 @@ static alone sums_of(const drawn_plan *d)
     alone sums = {0};
     for (uint32_t i = 0; i < d->plan->train.item_count; i++) {
         const slc_item *item = &d->plan->train.items[i];
-        *(item->kind == SLC_ITEM_SLOT     ? &sums.compute_s
-          : item->kind == SLC_ITEM_UPDATE ? &sums.update_s
-                                          : &sums.link_s) += item_s(d, item);
+        *(item->kind == SLC_ITEM_SLOT ? &sums.compute_s
+          : on_thread(item)           ? &sums.update_s
+                                      : &sums.link_s) += item_s(d, item);
     }
     return sums;
 }
@@ -381,6 +408,9 @@ static void look_at_scaling(drawn_plan *d)
     for (uint32_t s = 0; s < slc_job_slots(&d->t.job); s++) d->times.slot_s[s] *= factor;
     for (uint32_t l = 0; l < d->t.job.layer_count; l++) d->times.recompute_s[l] *= factor;
     d->times.update_s_per_element *= factor;
+    d->times.compress_s_per_element *= factor;
+    d->times.apply_s_per_element *= factor;
+    d->times.average_s_per_element *= factor;
     slc_link *link = &d->times.link;
     link->operation_s *= factor;
     link->reduce_scatter =
@@ -427,7 +457,7 @@ static void look_at_items(drawn_plan *d)
     for (uint32_t i = 0; i < program->item_count; i++) {
         const slc_item *item = &program->items[i];
         bool slot = item->kind == SLC_ITEM_SLOT;
-        int resource = slot ? 0 : item->kind == SLC_ITEM_UPDATE && !d->times.link.thread_moves ? 2 : 1;
+        int resource = slot ? 0 : on_thread(item) && !d->times.link.thread_moves ? 2 : 1;
         double took_s = t[i].end_s - t[i].start_s, alone_s = item_s(d, item);
         assert_true(t[i].open_s <= t[i].start_s + little && t[i].end_s <= t[i].over_s + little);
         assert_true(t[i].start_s >= free_s[resource] - little);

@@ -19,11 +19,7 @@ static int32_t later(int32_t a, int32_t b)
 static double duration(const slc_job *job, const slc_times *times, const slc_plan *plan, const slc_item *item)
 {
     if (item->kind == SLC_ITEM_SLOT) return slc_slot_s(job, times, plan->recompute, item->slot);
-    uint64_t elements =
-        item->unit == SLC_NONE ? 0 : slc_run_elements(&job->units[item->unit], item->first_block, item->block_count);
-    if (item->kind == SLC_ITEM_UPDATE) return slc_update_s(job, times, plan->strategies[item->unit], elements);
-    const slc_unit *unit = item->unit == SLC_NONE ? NULL : &job->units[item->unit];
-    return slc_operation_s(job, times, item->kind, unit, elements);
+    return slc_item_s(job, times, plan->strategies, item);
 }
 
 /* `place`: of each item in its lane. `step_end`: the count of operations at which the step before has ended. */
@@ -60,7 +56,7 @@ static void fill(slc_simulated_lanes *l, const slc_job *job, const slc_times *ti
         slc_lane_item *made = slot ? &l->slots[place[i]] : &l->operations[place[i]];
         *made = (slc_lane_item){.s = duration(job, times, plan, item),
                                 .item = i,
-                                .on_thread = item->kind == SLC_ITEM_UPDATE,
+                                .on_thread = slc_is_on_thread(item->kind),
                                 .late = item->late};
         sum_s += made->s;
         if (item->kind == SLC_ITEM_AGREE || item->late) step_end = later(step_end, (int32_t)place[i] + 1);

@@ -49,6 +49,11 @@ typedef struct {
     size_t counters, names, arrows[2];
 } seen;
 
+static bool on_thread(const char *category)
+{
+    return !strcmp(category, "update") || !strcmp(category, "compress") || !strcmp(category, "inspect");
+}
+
 static void look_at_slice(const json_t *event, seen *s)
 {
     int thread = (int)number(event, "tid");
@@ -61,7 +66,7 @@ static void look_at_slice(const json_t *event, seen *s)
     const char *category = text(event, "cat");
     *(!strcmp(category, "slot")      ? &s->compute_us
       : !strcmp(category, "exposed") ? &s->exposed_us
-      : !strcmp(category, "update")  ? &s->update_us
+      : on_thread(category)          ? &s->update_us
                                      : &s->link_us) += us;
     assert_true(!strcmp(category, "slot") == (thread == 1) || !strcmp(category, "exposed"));
 }

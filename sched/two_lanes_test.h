@@ -34,6 +34,7 @@ typedef struct {
     int64_t tag[TEST_BUFFERS][TEST_BLOCKS]; /* GARBAGE; -2 - item: being written by it */
     int64_t own[TEST_UNITS][TEST_BLOCKS];   /* version of the own part of the values */
     lanes_count reduced[TEST_UNITS];        /* blocks of the unit's last reduction, in the last step that had one */
+    uint64_t told[TEST_UNITS];              /* onebit: steps of which the agreement may know what is not finite */
     uint64_t agreed;                        /* steps */
     uint64_t base;                          /* steps trained before this run of the program */
     uint32_t active[TEST_CLAIMS], active_count, made[TEST_CLAIMS]; /* claims that are held; the pass that made each */
@@ -305,22 +306,78 @@ TEST_INLINE void touch_reduction(touch *x, const slc_item *op, uint64_t b)
     *reduced_now = (lanes_count){step, reduced_now->step == step ? reduced_now->blocks + 1 : 1};
 }
 
+/* ---- onebit ---- */
+
+TEST_INLINE bool lanes_waits(const two_lanes *t, uint32_t u)
+{
+    return t->job->barrier && !(t->plan->strategies[u] == SLC_ONEBIT && t->job->norms_barrier);
+}
+
+/* States go through two hands: compressing makes them odd, updating even again. */
+TEST_INLINE void touch_states(touch *x, uint32_t u, int64_t before)
+{
+    for (uint32_t s = 0; s < x->t->job->states; s++)
+        lanes_write(x, lanes_buffer(x->t, SLC_BUFFER_STATE, u, s), 0, before, before + 1,
+                    "changes states that are not those of this step");
+}
+
+TEST_INLINE void touch_own_gradient(touch *x, uint32_t u)
+{
+    const slc_job *job = x->t->job;
+    int64_t full = job->refreshes ? REDUCED_TAG : job->units[u].use_count * job->micro_batches;
+    for (uint64_t b = 0; b < slc_unit_blocks(&job->units[u]); b++)
+        lanes_read(x, lanes_buffer(x->t, SLC_BUFFER_GRADIENT, u, 0), b, lanes_step_tag(x) + full,
+                   "reads a gradient that is not complete");
+}
+
+TEST_INLINE void touch_compressed(touch *x, const slc_item *op)
+{
+    two_lanes *t = x->t;
+    uint32_t u = op->unit;
+    int64_t tag = lanes_step_tag(x), version = lanes_version(x, &t->job->units[u]);
+    uint32_t packets = lanes_buffer(t, SLC_BUFFER_PACKETS, u, 0), results = lanes_buffer(t, SLC_BUFFER_RESULTS, u, 0);
+    bool waits = lanes_waits(t, u), compresses = op->kind == SLC_ITEM_COMPRESS;
+    if (op->first_block || op->block_count != slc_unit_blocks(&t->job->units[u]))
+        lanes_fail(t, x->item, "a part of a unit");
+    if (op->kind == SLC_ITEM_INSPECT || compresses) touch_own_gradient(x, u);
+    if (compresses) {
+        if (waits && t->agreed != t->base + x->step + 1) lanes_fail(t, x->item, "compresses before all agree");
+        touch_states(x, u, 2 * version);
+        lanes_write(x, lanes_buffer(t, SLC_BUFFER_WORKER_ERROR, u, 0), 0, version, version + 1, "another step's error");
+        lanes_write(x, packets, 0, GARBAGE, tag, "overwrites packets that are being sent");
+    }
+    if (op->kind == SLC_ITEM_EXCHANGE) {
+        lanes_read(x, packets, 0, tag, "sends what is not compressed");
+        lanes_write(x, lanes_buffer(t, SLC_BUFFER_SERVER_ERROR, u, 0), 0, version, version + 1, "another step's error");
+        lanes_write(x, results, 0, GARBAGE, tag, "overwrites results that are being read");
+    }
+    if (op->kind == SLC_ITEM_UPDATE) {
+        lanes_read(x, results, 0, tag, "applies what is not exchanged");
+        touch_own_gradient(x, u);
+        touch_states(x, u, 2 * version + 1);
+    }
+    if (x->end && op->kind == (waits ? SLC_ITEM_INSPECT : SLC_ITEM_COMPRESS)) t->told[u] = t->base + x->step + 1;
+}
+
 TEST_INLINE void touch_update(touch *x, const slc_item *op, uint64_t b)
 {
     two_lanes *t = x->t;
     slc_strategy k = t->plan->strategies[op->unit];
     int64_t tag = lanes_step_tag(x), version = lanes_version(x, &t->job->units[op->unit]);
     uint32_t reduced = lanes_buffer(t, SLC_BUFFER_REDUCED, op->unit, 0);
-    if (lanes_whole_sum(t, op->unit))
+    if (k == SLC_ONEBIT)
+        (void)0; /* touch_compressed has looked */
+    else if (lanes_whole_sum(t, op->unit))
         lanes_read(x, reduced, b, tag + REDUCED_TAG, "updates by a wrong gradient");
     else if (reduced != SLC_NONE && k != SLC_DP)
         lanes_read(x, reduced, b, tag + (t->job->each ? t->job->micro_batches : 1), "updates by a wrong gradient");
     else
         lanes_read(x, lanes_buffer(t, SLC_BUFFER_GRADIENT, op->unit, 0), b, tag + REDUCED_TAG,
                    "updates by a wrong gradient");
-    if (t->job->barrier && t->agreed != t->base + x->step + 1) lanes_fail(t, x->item, "updates before all agree");
+    if (lanes_waits(t, op->unit) && t->agreed != t->base + x->step + 1)
+        lanes_fail(t, x->item, "updates before all agree");
     uint32_t value = lanes_buffer(t, k == SLC_FSDP ? SLC_BUFFER_VALUE_SHARD : SLC_BUFFER_VALUE, op->unit, 0);
-    bool whole = k == SLC_DP || k == SLC_FSDP; /* else the other parts are still old */
+    bool whole = k == SLC_DP || k == SLC_ONEBIT || k == SLC_FSDP; /* else the other parts are still old */
     lanes_write(x, value, b, version, whole ? version + 1 : INT64_MAX, "updates values twice or too early");
     if (x->end) t->own[op->unit][b] = version + 1;
 }
@@ -356,12 +413,16 @@ TEST_INLINE void touch_item(touch *x)
     if (item->kind == SLC_ITEM_AGREE) {
         for (uint32_t u = 0; u < t->job->unit_count; u++) {
             uint64_t step = t->base + x->step + 1; /* a late agreement may find the next step's already */
-            bool all = t->reduced[u].step > step ||
+            bool onebit = t->plan->strategies[u] == SLC_ONEBIT;
+            bool all = (onebit && !t->job->refreshes) || t->reduced[u].step > step ||
                        (t->reduced[u].step == step && t->reduced[u].blocks == slc_unit_blocks(&t->job->units[u]));
+            all = all && (!onebit || t->told[u] >= step);
             if (t->job->units[u].trainable && !all) lanes_fail(t, x->item, "agrees before all is reduced");
         }
         if (x->end) t->agreed = t->base + x->step + 1;
     }
+    bool onebit = item->unit != SLC_NONE && t->plan->strategies[item->unit] == SLC_ONEBIT;
+    if (onebit && item->kind != SLC_ITEM_ALL_REDUCE) touch_compressed(x, item);
     for (uint64_t b = item->first_block; b < item->first_block + item->block_count; b++) {
         if (b >= TEST_BLOCKS) continue;
         if (item->kind == SLC_ITEM_REDUCE_SCATTER || item->kind == SLC_ITEM_ALL_REDUCE) touch_reduction(x, item, b);
@@ -486,6 +547,12 @@ TEST_INLINE void lanes_check_end(two_lanes *t)
     }
 }
 
+TEST_INLINE bool lanes_starts_at_zero(slc_buffer_kind kind)
+{
+    return kind == SLC_BUFFER_VALUE || kind == SLC_BUFFER_VALUE_SHARD || kind == SLC_BUFFER_STATE ||
+           kind == SLC_BUFFER_WORKER_ERROR || kind == SLC_BUFFER_SERVER_ERROR;
+}
+
 /* Steps, evaluation passes, steps, with drains between. The result is t->error. `t` is large: keep it off the stack. */
 TEST_INLINE void two_lanes_run(two_lanes *t, const slc_job *job, const slc_plan *plan, uint64_t seed)
 {
@@ -496,12 +563,10 @@ TEST_INLINE void two_lanes_run(two_lanes *t, const slc_job *job, const slc_plan 
     t->error[0] = 0;
     memset(t->own, 0, sizeof t->own);
     memset(t->reduced, 0, sizeof t->reduced);
+    memset(t->told, 0, sizeof t->told);
     lanes_find_buffers(t);
     for (uint32_t b = 0; b < plan->buffer_count; b++)
-        for (int k = 0; k < TEST_BLOCKS; k++)
-            t->tag[b][k] = plan->buffers[b].kind == SLC_BUFFER_VALUE || plan->buffers[b].kind == SLC_BUFFER_VALUE_SHARD
-                               ? 0
-                               : GARBAGE;
+        for (int k = 0; k < TEST_BLOCKS; k++) t->tag[b][k] = lanes_starts_at_zero(plan->buffers[b].kind) ? 0 : GARBAGE;
     for (uint32_t s = 0; s < plan->static_count; s++) {
         uint64_t end = plan->buffers[plan->statics[s].buffer].offset + plan->statics[s].end_byte;
         if (end > t->peak) t->peak = end;

@@ -390,8 +390,7 @@ static uint32_t outrun(const slc_job *job, slc_plan *plan)
     for (uint32_t i = 0; !job->barrier && items[agree].late && i < plan->train.item_count; i++) {
         if (items[i].kind != SLC_ITEM_ALL_REDUCE || items[i].micro_batch != last || items[i].late) continue;
         for (uint32_t k = i + 1; k < plan->train.item_count; k++)
-            if (items[k].kind == SLC_ITEM_UPDATE && items[k].unit == items[i].unit && !items[k].late &&
-                pool_shares(&items[i], &items[k])) {
+            if (items[k].unit == items[i].unit && !items[k].late && pool_shares(&items[i], &items[k])) {
                 items[i].late = true;
                 return k;
             }

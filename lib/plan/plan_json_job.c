@@ -33,6 +33,13 @@ fail:
     return NULL;
 }
 
+/* Of the compressed phase alone: elsewhere nothing is exchanged. */
+static json_t *exchange_of(const slc_exchange_sizes *sizes)
+{
+    return json_pack("[I, I, I, I, I]", (json_int_t)sizes->worker, (json_int_t)sizes->server,
+                     (json_int_t)sizes->packets, (json_int_t)sizes->results, (json_int_t)sizes->wire);
+}
+
 static json_t *units_of(const slc_job *job)
 {
     json_t *units = json_array();
@@ -43,6 +50,7 @@ static json_t *units_of(const slc_job *job)
                       "block_elements", (json_int_t)unit->block_elements, "dtype", sluice_dtype_name(unit->dtype),
                       "trainable", (int)unit->trainable, "uses", uses_of(unit));
         if (json_array_append_new(units, row)) goto fail;
+        if (job->compressed && json_object_set_new(row, "exchange", exchange_of(&unit->exchange))) goto fail;
     }
     return units;
 
@@ -97,9 +105,14 @@ json_t *slc_plan_job_to_json(const slc_job *job)
                   sluice_dtype_name(job->wire), "barrier", (int)job->barrier, "optimizer_states",
                   (json_int_t)job->states, "scratch_bytes", (json_int_t)job->scratch_bytes, "layers", layers_of(job),
                   "units", units_of(job), "activations", activations_of(job), "workspaces", workspaces_of(job));
-    if (made && (!job->norm_words ||
-                 !json_object_set_new(made, "optimizer_norm_words", json_integer((json_int_t)job->norm_words))))
-        return made;
+    bool ok = made;
+    if (ok && job->norm_words)
+        ok = !json_object_set_new(made, "optimizer_norm_words", json_integer((json_int_t)job->norm_words));
+    if (ok && job->compressed)
+        ok = !json_object_set_new(made, "compressed",
+                                  json_pack("{s:b, s:b, s:I}", "refreshes", (int)job->refreshes, "norms_barrier",
+                                            (int)job->norms_barrier, "local_arrays", (json_int_t)job->local_arrays));
+    if (ok) return made;
     json_decref(made);
     return NULL;
 }

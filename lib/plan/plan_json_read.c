@@ -205,12 +205,14 @@ static sluice_status read_choices(reader *r)
 
 /* ---- Buffers ---- */
 
-/* How many of this kind and unit a job may have: no more than windows, states, activations or workspaces. */
+/* How many of this kind and unit a job may have: no more than windows, states, local arrays, activations or
+ * workspaces. */
 static uint32_t indices_of(const slc_job *job, slc_buffer_kind kind)
 {
     switch (kind) {
     case SLC_BUFFER_GATHERED: return slc_job_slots(job);
     case SLC_BUFFER_STATE: return job->states;
+    case SLC_BUFFER_LOCAL: return job->local_arrays;
     case SLC_BUFFER_ACTIVATION: return job->activation_count;
     case SLC_BUFFER_WORKSPACE: return job->workspace_count;
     default: return 1;

@@ -52,6 +52,17 @@ double slc_thread_s(const slc_job *job, const slc_times *times, slc_item_kind ki
     }
 }
 
+double slc_item_s(const slc_job *job, const slc_times *times, const slc_strategy *strategies, const slc_item *item)
+{
+    if (item->unit == SLC_NONE) return slc_operation_s(job, times, item->kind, NULL, 0);
+    const slc_unit *unit = &job->units[item->unit];
+    slc_strategy strategy = strategies[item->unit];
+    uint64_t elements = slc_run_elements(unit, item->first_block, item->block_count);
+    if (slc_is_on_thread(item->kind)) return slc_thread_s(job, times, item->kind, strategy, elements);
+    if (strategy == SLC_ONEBIT && item->kind == SLC_ITEM_ALL_REDUCE) return 0;
+    return slc_operation_s(job, times, item->kind, unit, elements);
+}
+
 double slc_slot_s(const slc_job *job, const slc_times *times, const bool *recompute, uint32_t slot)
 {
     bool again = recompute && !slc_slot_is_forward(job, slot) && recompute[slc_slot_layer(job, slot)];

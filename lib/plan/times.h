@@ -47,6 +47,14 @@ double slc_update_s(const slc_job *job, const slc_times *times, slc_strategy str
  * INSPECT is part of what a slot's end costs: 0. */
 double slc_thread_s(const slc_job *job, const slc_times *times, slc_item_kind kind, slc_strategy strategy,
                     uint64_t elements);
+/* Seconds of an item of a plan on its lane, alone: slc_thread_s or slc_operation_s. Only a few steps average the
+ * gradients of onebit units: their ALL_REDUCE counts 0. Not SLOT. */
+double slc_item_s(const slc_job *job, const slc_times *times, const slc_strategy *strategies, const slc_item *item);
+/* Does the communication thread compute it? What it does not is moved by the link. */
+static inline bool slc_is_on_thread(slc_item_kind kind)
+{
+    return kind == SLC_ITEM_UPDATE || kind == SLC_ITEM_COMPRESS || kind == SLC_ITEM_INSPECT;
+}
 /* A slot's seconds, with what its layer recomputes. `recompute` [L], NULL: nothing. */
 double slc_slot_s(const slc_job *job, const slc_times *times, const bool *recompute, uint32_t slot);
 

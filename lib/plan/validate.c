@@ -30,7 +30,9 @@ static sluice_status check_late(const slc_judge *j, uint32_t i)
     if (j->evaluate) return slc_judge_fault(j, i, "nothing is late in evaluation");
     if (item->kind == SLC_ITEM_SLOT || item->kind == SLC_ITEM_GATHER_WINDOW)
         return slc_judge_fault(j, i, "cannot be late");
-    if (j->job->barrier && (slc_is_reduction(item->kind) || item->kind == SLC_ITEM_AGREE))
+    bool ends_step = slc_is_reduction(item->kind) || item->kind == SLC_ITEM_AGREE || item->kind == SLC_ITEM_INSPECT ||
+                     (item->kind == SLC_ITEM_COMPRESS && j->job->norms_barrier);
+    if (j->job->barrier && ends_step)
         return slc_judge_fault(j, i, "cannot be late behind a barrier: the step's end waits for it");
     if (item->micro_batch + 1 != j->micro_batches)
         return slc_judge_fault(j, i, "late in another than the last micro-batch");
@@ -219,9 +221,15 @@ static sluice_status check_choices(const slc_job *job, const slc_plan *plan)
     if (plan->unit_count != job->unit_count)
         return slc_error(SLUICE_ERR_FORMAT, "invalid plan: made for %u units, the job has %u", plan->unit_count,
                          job->unit_count);
-    for (uint32_t u = 0; u < plan->unit_count; u++)
+    for (uint32_t u = 0; u < plan->unit_count; u++) {
         if ((unsigned)plan->strategies[u] >= SLC_STRATEGIES)
             return slc_error(SLUICE_ERR_FORMAT, "invalid plan: no such strategy of unit %s", job->units[u].name);
+        if (plan->strategies[u] == SLC_ONEBIT && (!job->compressed || job->each || job->world < 2))
+            return slc_error(SLUICE_ERR_FORMAT, "invalid plan: unit %s is onebit %s", job->units[u].name,
+                             job->each        ? "while gradients are reduced each micro-batch"
+                             : job->world < 2 ? "with one rank"
+                                              : "outside of the compressed phase");
+    }
     if (!plan->recompute) return SLUICE_OK;
     if (plan->layer_count != job->layer_count)
         return slc_error(SLUICE_ERR_FORMAT, "invalid plan: made for %u layers, the job has %u", plan->layer_count,

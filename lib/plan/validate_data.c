@@ -172,6 +172,13 @@ static sluice_status check_reduction(const needy *n)
                        mine->first_block, mine->first_block + mine->block_count, 0);
 }
 
+/* Must the step's agreement be over before the unit is updated, and under onebit before it is compressed? */
+static bool awaits_agreement(const slc_judge *j, uint32_t u)
+{
+    return j->job->barrier && !(j->job->norms_barrier && j->plan->strategies[u] == SLC_ONEBIT);
+}
+
+/* All that tells the agreement of gradients that are not finite. */
 static sluice_status check_agree(const needy *n)
 {
     uint32_t last = n->j->micro_batches - 1;
@@ -179,8 +186,26 @@ static sluice_status check_agree(const needy *n)
     for (uint32_t u = 0; !status && u < n->j->job->unit_count; u++) {
         status = need_all(n, SLC_ITEM_REDUCE_SCATTER, last, u, 0);
         if (!status) status = need_all(n, SLC_ITEM_ALL_REDUCE, last, u, 0);
+        if (!status) status = need_all(n, SLC_ITEM_INSPECT, last, u, 0);
+        if (!status && !awaits_agreement(n->j, u)) status = need_all(n, SLC_ITEM_COMPRESS, last, u, 0);
     }
     return status;
+}
+
+static sluice_status check_inspect(const needy *n)
+{
+    sluice_status status = check_reduction(n); /* the same gradient, as late */
+    return status ? status : need_same(n, SLC_ITEM_ALL_REDUCE, 0);
+}
+
+/* It reads the gradient and changes states and errors, which the update of the step before reads. */
+static sluice_status check_compress(const needy *n)
+{
+    const slc_judge *j = n->j;
+    sluice_status status = check_inspect(n);
+    if (!status) status = need_same(n, SLC_ITEM_INSPECT, 0);
+    if (!status) status = need_same(n, SLC_ITEM_UPDATE, 1);
+    return status || !awaits_agreement(j, j->program->items[n->item].unit) ? status : need(n, j->agree, 0);
 }
 
 static sluice_status need_reduced(const needy *n)
@@ -194,7 +219,8 @@ static sluice_status check_update(const needy *n)
     const slc_judge *j = n->j;
     sluice_status status = need_reduced(n);
     if (!status) status = need_same(n, SLC_ITEM_GATHER_GRADIENT, 0);
-    return status || !j->job->barrier ? status : need(n, j->agree, 0);
+    if (!status) status = need_same(n, SLC_ITEM_EXCHANGE, 0);
+    return status || !awaits_agreement(j, j->program->items[n->item].unit) ? status : need(n, j->agree, 0);
 }
 
 static sluice_status check_needs(const needy *n)
@@ -206,6 +232,9 @@ static sluice_status check_needs(const needy *n)
     case SLC_ITEM_AGREE: return check_agree(n);
     case SLC_ITEM_GATHER_GRADIENT: return need_reduced(n);
     case SLC_ITEM_UPDATE: return check_update(n);
+    case SLC_ITEM_INSPECT: return check_inspect(n);
+    case SLC_ITEM_COMPRESS: return check_compress(n);
+    case SLC_ITEM_EXCHANGE: return need_same(n, SLC_ITEM_COMPRESS, 0);
     case SLC_ITEM_GATHER_VALUE: return need_same(n, SLC_ITEM_UPDATE, 0);
     case SLC_ITEM_GATHER_WINDOW: return n->j->evaluate ? SLUICE_OK : need_same(n, SLC_ITEM_UPDATE, 1);
     default: return slc_judge_fault(n->j, n->item, "unknown kind");

@@ -122,11 +122,29 @@ static bool reduced_lives(const memory *m, uint32_t i)
     return true;
 }
 
+/* What one operation of a onebit unit leaves for the next. */
+static bool left_lives(const memory *m, slc_buffer_kind kind, slc_item_kind writer, uint32_t i)
+{
+    const slc_judge *j = m->j;
+    uint32_t u = j->program->items[i].unit;
+    slc_run_list list = slc_judge_list(j, writer, j->micro_batches - 1, u, 0);
+    return list.count == 1 && whole_lives(m, find(m, kind, u, 0), list.at[0].item, i);
+}
+
 /* Does the update read the sum elsewhere than in the gradient's place? */
 static bool update_reads_reduced(const memory *m, uint32_t u)
 {
     slc_unit_operations of = slc_operations_of(m->j->job, &m->j->job->units[u], m->j->plan->strategies[u]);
     return of.whole_sum || (of.moves_sum && m->j->plan->strategies[u] != SLC_DP);
+}
+
+/* onebit reads the gradient in steps that do not exchange. */
+static bool update_reads_live(const memory *m, uint32_t i)
+{
+    uint32_t u = m->j->program->items[i].unit;
+    if (update_reads_reduced(m, u)) return reduced_lives(m, i);
+    return gradient_lives(m, i) &&
+           (m->j->plan->strategies[u] != SLC_ONEBIT || left_lives(m, SLC_BUFFER_RESULTS, SLC_ITEM_EXCHANGE, i));
 }
 
 /* Until the window's last slot; the slots before it in the window lie between. */
@@ -165,7 +183,10 @@ static sluice_status check_item(const memory *m, uint32_t i)
     case SLC_ITEM_REDUCE_SCATTER:
     case SLC_ITEM_ALL_REDUCE: ok = gradient_lives(m, i); break;
     case SLC_ITEM_GATHER_GRADIENT: ok = gradient_lives(m, i) && reduced_lives(m, i); break;
-    case SLC_ITEM_UPDATE: ok = update_reads_reduced(m, item->unit) ? reduced_lives(m, i) : gradient_lives(m, i); break;
+    case SLC_ITEM_UPDATE: ok = update_reads_live(m, i); break;
+    case SLC_ITEM_INSPECT:
+    case SLC_ITEM_COMPRESS: ok = gradient_lives(m, i); break;
+    case SLC_ITEM_EXCHANGE: ok = left_lives(m, SLC_BUFFER_PACKETS, SLC_ITEM_COMPRESS, i); break;
     case SLC_ITEM_GATHER_WINDOW:
         if (!gathered_lives(m, i))
             return slc_judge_fault(m->j, i, "what it gathers does not stay in memory for its window");

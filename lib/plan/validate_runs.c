@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-/* A unit's lists: reductions of each micro-batch (two kinds), three of the step, windows of each micro-batch. */
-enum { REDUCTIONS = 2, OF_STEP = 3 };
+/* A unit's lists: reductions of each micro-batch (two kinds), six of the step, windows of each micro-batch. */
+enum { REDUCTIONS = 2, OF_STEP = 6 };
 
 static uint32_t windows_of(const slc_judge *j, uint32_t u)
 {
@@ -26,6 +26,9 @@ static uint32_t list_of(const slc_judge *j, slc_item_kind kind, uint32_t m, uint
     case SLC_ITEM_GATHER_GRADIENT: return list + REDUCTIONS * all;
     case SLC_ITEM_UPDATE: return list + REDUCTIONS * all + 1;
     case SLC_ITEM_GATHER_VALUE: return list + REDUCTIONS * all + 2;
+    case SLC_ITEM_INSPECT: return list + REDUCTIONS * all + 3;
+    case SLC_ITEM_COMPRESS: return list + REDUCTIONS * all + 4;
+    case SLC_ITEM_EXCHANGE: return list + REDUCTIONS * all + 5;
     default: return list + REDUCTIONS * all + OF_STEP + window * all + m;
     }
 }
@@ -174,15 +177,36 @@ static sluice_status check_list(const slc_judge *j, slc_item_kind kind, uint32_t
                      (unsigned long long)blocks);
 }
 
+/* A scale belongs to a whole tensor: what onebit does to a unit it does to all of it. */
+static sluice_status check_whole(const slc_judge *j, uint32_t u, slc_item_kind kind)
+{
+    slc_run_list list = slc_judge_list(j, kind, j->micro_batches - 1, u, 0);
+    return list.count > 1 ? slc_judge_fault(j, list.at[0].item, "moves a part of a unit under onebit") : SLUICE_OK;
+}
+
+/* Inspected are gradients that an agreement over the step's gradients stands before. */
+static sluice_status check_onebit(const slc_judge *j, uint32_t u, bool compressed)
+{
+    static const slc_item_kind kinds[] = {SLC_ITEM_ALL_REDUCE, SLC_ITEM_COMPRESS, SLC_ITEM_EXCHANGE, SLC_ITEM_UPDATE};
+    uint32_t last = j->micro_batches - 1;
+    bool inspected = compressed && j->job->barrier && !j->job->norms_barrier;
+    sluice_status status = check_list(j, SLC_ITEM_INSPECT, last, u, 0, inspected);
+    if (!status) status = check_list(j, SLC_ITEM_COMPRESS, last, u, 0, compressed);
+    if (!status) status = check_list(j, SLC_ITEM_EXCHANGE, last, u, 0, compressed);
+    if (!status && inspected) status = check_whole(j, u, SLC_ITEM_INSPECT);
+    for (int k = 0; !status && compressed && k < 4; k++) status = check_whole(j, u, kinds[k]);
+    return status;
+}
+
 static sluice_status check_unit(const slc_judge *j, uint32_t u)
 {
     const slc_unit *unit = &j->job->units[u];
     slc_strategy k = j->plan->strategies[u];
     uint32_t last = j->micro_batches - 1;
-    bool train = unit->trainable && !j->evaluate, all = k == SLC_DP && !j->job->each;
+    bool train = unit->trainable && !j->evaluate, all = (k == SLC_DP && !j->job->each) || k == SLC_ONEBIT;
     sluice_status status = SLUICE_OK;
     for (uint32_t m = 0; !status && m <= last; m++) {
-        bool reduced = train && (j->job->each || m == last);
+        bool reduced = train && (j->job->each || m == last) && (k != SLC_ONEBIT || j->job->refreshes);
         status = check_list(j, SLC_ITEM_REDUCE_SCATTER, m, u, 0, reduced && !all);
         if (!status) status = check_list(j, SLC_ITEM_ALL_REDUCE, m, u, 0, reduced && all);
         slc_window window;
@@ -190,6 +214,7 @@ static sluice_status check_unit(const slc_judge *j, uint32_t u)
             status = check_list(j, SLC_ITEM_GATHER_WINDOW, m, u, w, k == SLC_FSDP);
     }
     if (!status) status = check_list(j, SLC_ITEM_UPDATE, last, u, 0, train);
+    if (!status) status = check_onebit(j, u, train && k == SLC_ONEBIT);
     if (!status) status = check_list(j, SLC_ITEM_GATHER_VALUE, last, u, 0, train && (k == SLC_OSS || k == SLC_SDP));
     if (!status) status = check_list(j, SLC_ITEM_GATHER_GRADIENT, last, u, 0, train && k == SLC_DP && j->job->each);
     return status;
