@@ -1,5 +1,6 @@
-/* A random legal order of a step's slots and operations: each operation cut in random runs of blocks, each run put at a
- * random moment between what it needs and what needs it, beyond the end of the step too: then it is late. */
+/* A random legal order of a step's slots and operations: each operation cut in random runs of blocks (under onebit it
+ * moves whole units), each run put at a random moment between what it needs and what needs it, beyond the end of the
+ * step too: then it is late. */
 #ifndef SLC_TESTS_RANDOM_ORDER_H
 #define SLC_TESTS_RANDOM_ORDER_H
 
@@ -75,8 +76,9 @@ static inline void random_order_runs(random_order *o, slc_item item, double low,
     uint64_t blocks = slc_unit_blocks(&o->in->job->units[item.unit]);
     uint64_t most = random_order_below(o, 3) ? 1 + random_order_below(o, blocks < 6 ? blocks : 6) : blocks;
     if (blocks / most > 12) most = blocks / 12; /* tests are to be short */
+    bool whole = o->in->strategies[item.unit] == SLC_ONEBIT;
     for (uint64_t b = 0; b < blocks;) {
-        uint64_t left = blocks - b, count = 1 + random_order_below(o, most < left ? most : left);
+        uint64_t left = blocks - b, count = whole ? blocks : 1 + random_order_below(o, most < left ? most : left);
         double from = low;
         for (const slc_item_kind *k = after; k && *k != SLC_ITEM_KINDS; k++) {
             double over = random_order_latest(o, *k, o->in->job->micro_batches - 1, item.unit, b, count) - after_back;
@@ -89,19 +91,25 @@ static inline void random_order_runs(random_order *o, slc_item item, double low,
     }
 }
 
+/* What of a unit stands before the agreement. */
 static inline void random_order_reductions(random_order *o, uint32_t u)
 {
     const slc_job *job = o->in->job;
     slc_unit_operations of = slc_operations_of(job, &job->units[u], o->in->strategies[u]);
-    if (of.reduce == SLC_ITEM_KINDS) return;
+    if (of.update == SLC_ITEM_KINDS) return;
+    const slc_item_kind kinds[] = {of.reduce, of.inspect, of.compress};
     uint32_t first, last, per = slc_job_slots(job);
     slc_unit_gradient_slots(job, &job->units[u], &first, &last);
     for (uint32_t m = job->each ? 0 : job->micro_batches - 1; m < job->micro_batches; m++) {
         bool final = m + 1 == job->micro_batches;
         double high = final ? (double)o->slots + job->units[u].uses[0].layer : (double)((m + 1) * per + first);
         if (final && (job->barrier || random_order_below(o, 3) == 0)) high = o->slots - 0.5;
-        random_order_runs(o, (slc_item){.kind = of.reduce, .micro_batch = m, .unit = u}, (double)(m * per + last), high,
-                          NULL, 0);
+        for (int k = 0; k < 3; k++) {
+            if (kinds[k] == SLC_ITEM_KINDS || !slc_precedes_agreement(job, kinds[k])) continue;
+            const slc_item_kind after[] = {k ? of.reduce : SLC_ITEM_KINDS, SLC_ITEM_KINDS}; /* INSPECT or COMPRESS */
+            random_order_runs(o, (slc_item){.kind = kinds[k], .micro_batch = m, .unit = u}, (double)(m * per + last),
+                              high, after, 0);
+        }
     }
 }
 
@@ -110,18 +118,30 @@ static inline void random_order_applied(random_order *o, uint32_t u)
 {
     const slc_job *job = o->in->job;
     slc_unit_operations of = slc_operations_of(job, &job->units[u], o->in->strategies[u]);
-    if (of.reduce == SLC_ITEM_KINDS) return;
-    const slc_item_kind reduced[] = {of.reduce, of.gather_gradient, SLC_ITEM_KINDS};
+    if (of.update == SLC_ITEM_KINDS) return;
+    bool waits = slc_waits_for_agreement(job, o->in->strategies[u]), onebit = of.compress != SLC_ITEM_KINDS;
+    const slc_item_kind reduced[] = {onebit ? SLC_ITEM_EXCHANGE : of.reduce, of.gather_gradient, SLC_ITEM_KINDS};
     const slc_item_kind updated[] = {SLC_ITEM_UPDATE, SLC_ITEM_KINDS};
-    double high = (double)o->slots + job->units[u].uses[0].layer, low = job->barrier ? o->agreed : 0;
+    const slc_item_kind inspected[] = {SLC_ITEM_INSPECT, SLC_ITEM_KINDS},
+                        packed[] = {SLC_ITEM_COMPRESS, SLC_ITEM_KINDS};
+    double high = (double)o->slots + job->units[u].uses[0].layer, low = waits ? o->agreed : 0;
     if (random_order_below(o, 3) == 0 && low < o->slots - 0.5) {
-        double all = random_order_latest(o, of.reduce, job->micro_batches - 1, u, 0, UINT32_MAX);
+        slc_item_kind before = !onebit ? of.reduce : waits ? SLC_ITEM_INSPECT : SLC_ITEM_COMPRESS;
+        double all = random_order_latest(o, before, job->micro_batches - 1, u, 0, UINT32_MAX);
         if (all < o->slots - 0.5) high = o->slots - 0.5; /* nothing late of this unit */
     }
     slc_item item = {.micro_batch = job->micro_batches - 1, .unit = u};
     if (of.gather_gradient != SLC_ITEM_KINDS) {
         item.kind = of.gather_gradient;
         random_order_runs(o, item, 0, high, reduced, 0);
+    }
+    if (onebit && waits) {
+        item.kind = SLC_ITEM_COMPRESS;
+        random_order_runs(o, item, low, high, inspected, 0);
+    }
+    if (onebit) {
+        item.kind = SLC_ITEM_EXCHANGE;
+        random_order_runs(o, item, low, high, packed, 0);
     }
     item.kind = of.update;
     random_order_runs(o, item, low, high, reduced, 0);
