@@ -4,6 +4,8 @@
 #include "bench/result_file.h"
 #include "bench/self_launch.h"
 #include "bench/stop_signals.h"
+#include "bench/training_checkpoint.h"
+#include "bench/training_onebit.h"
 #include "bench/training_options.h"
 #include "bench/training_report.h"
 #include "bench/training_run.h"
@@ -36,7 +38,8 @@ static sluice_status open_output(output *out, const slc_training_options *option
     if (!status) status = slc_result_file_open(options->json, &out->json);
     if (!status) status = slc_result_file_open(options->csv, &out->csv);
     if (!status && out->csv.file)
-        fputs("step,loss,learning_rate,step_s,exposed_s,gradient_norm,skipped,peak_bytes,bytes_sent,evaluation_loss\n",
+        fputs("step,loss,learning_rate,step_s,exposed_s,gradient_norm,skipped,peak_bytes,bytes_sent,evaluation_loss,"
+              "compressed\n",
               out->csv.file);
     return status;
 }
@@ -55,7 +58,7 @@ static sluice_status write_step(FILE *file, const slc_training_step *step)
     put_optional(file, step->gradient_norm);
     fprintf(file, ",%d,%" PRIu64 ",%" PRIu64 ",", step->skipped, step->peak_bytes, step->bytes_sent);
     put_optional(file, step->evaluation_loss);
-    fputc('\n', file);
+    fprintf(file, ",%d\n", step->compressed);
     return ferror(file) ? slc_error(SLUICE_ERR_IO, "cannot write the metrics: is the disk full?") : SLUICE_OK;
 }
 
@@ -65,6 +68,24 @@ static sluice_status stepped(const slc_training_step *step, void *context)
     if (!out->speaks) return SLUICE_OK;
     slc_training_progress_show(&out->progress, step);
     return write_step(out->csv.file, step);
+}
+
+static void print_phase(FILE *file, const char *name, const slc_training_phase *phase)
+{
+    if (!phase->steps) return;
+    fprintf(file, "  %-22s steps %" PRIu64 "-%" PRIu64 ": %.1f ms, exposed %.1f ms, %.2f MB sent\n", name, phase->first,
+            phase->first + phase->steps - 1, phase->step_s * 1e3, phase->exposed_s * 1e3, phase->bytes_sent / 1e6);
+}
+
+/* Of a compressed optimizer: a step of each phase. */
+static void print_phases(FILE *file, const slc_training_options *o, const slc_training_result *r)
+{
+    if (!slc_training_is_compressed(o->optimizer)) return;
+    print_phase(file, "warm-up", &r->warm_up);
+    print_phase(file, "compressed", &r->compressed);
+    if (!r->compressed.steps)
+        fprintf(file, "  nothing was compressed: %s\n",
+                r->ranks == 1 ? "one rank has nobody to exchange with" : "all steps were warm-up (--freeze-step)");
 }
 
 static void print_summary(FILE *file, const slc_training_options *o, const slc_training_result *r)
@@ -80,6 +101,7 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     if (!isnan(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
     fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f tokens/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
             r->tokens_per_s);
+    print_phases(file, o, r);
     fprintf(file, "activations and workspaces: %.1f MiB packed, %.1f MiB side by side, %.1f MiB live at most\n",
             (double)r->memory.activation_packed_bytes / 0x1p20, (double)r->memory.activation_sum_bytes / 0x1p20,
             (double)r->memory.activation_bound_bytes / 0x1p20);
@@ -150,12 +172,13 @@ static bool known_to_all(sluice_status status)
     return status == SLUICE_ERR_BUDGET || status == SLUICE_ERR_NON_FINITE;
 }
 
-static int train_here(const slc_training_options *options)
+static int train_here(slc_training_options *options)
 {
     sluice_world_config config;
     sluice_world *world = NULL;
     bool interrupted = false;
     sluice_status status = slc_stop_signals_take();
+    if (!status) status = slc_training_resume_freeze(options);
     if (!status) status = slc_training_world(options, &config);
     if (!status) status = sluice_world_create(&config, &world);
     if (!status) status = train_in(world, options, &interrupted);
@@ -204,6 +227,8 @@ static int run(int argc, char **argv)
             "  sluice train -n 2 --throttle 1gbit,50us --json out.json --csv out.csv\n"
             "  sluice train -n 2 --steps 20 --trace run.json\n"
             "  sluice train --model vit --batch 32 --warmup 50 --steps 400\n"
+            "  sluice train -n 2 --optimizer onebit_adam --freeze-step 200 --steps 1000 --throttle 1gbit\n"
+            "  sluice train -n 2 --lossy onebit --budget 80% --throttle 1gbit   (the planner chooses where)\n"
             "  sluice train --weights gpt2/ --precision bf16 --data book.txt\n"
             "  sluice train --steps 200 --save run/ --save-every 50\n"
             "  sluice train --steps 400 --save run/ --resume run/\n"

@@ -1,5 +1,6 @@
 #include "bench/training_checkpoint.h"
 
+#include "bench/training_onebit.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/settings.h"
@@ -17,18 +18,34 @@ enum { EXTRA_VERSION = 1 };
 
 /* ---- What decides a run's numbers ---- */
 
+static json_t *with_freeze(json_t *settings, const slc_training_options *o)
+{
+    if (!settings || !slc_training_is_compressed(o->optimizer)) return settings;
+    json_t *more =
+        json_pack("{s:I, s:f, s:b, s:s?}", "freeze-step", (json_int_t)slc_training_freeze_step(o), "freeze-change",
+                  o->freeze_change, "onebit-compat", (int)o->onebit_compat, "onebit", o->onebit);
+    if (more && !json_object_update(settings, more)) {
+        json_decref(more);
+        return settings;
+    }
+    json_decref(more);
+    json_decref(settings);
+    return NULL;
+}
+
 static json_t *settings_of(const slc_training_identity *run)
 {
     const slc_training_options *o = run->options;
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:f, s:I, s:f, s:f, s:s, "
-                     "s:s}",
-                     "model", o->model, "size", o->size, "head", o->head, "optimizer", o->optimizer, "precision",
-                     o->precision, "wire", o->wire, "layer-precision", o->layer_precision, "batch",
-                     (json_int_t)o->batch, "context", (json_int_t)o->context, "micro-batches",
-                     (json_int_t)o->micro_batches, "ranks", sluice_world_size(run->world), "threads",
-                     (json_int_t)o->threads, "seed", (json_int_t)o->seed, "data", (json_int_t)run->data, "lr",
-                     o->learning_rate, "warmup", (json_int_t)o->warmup, "clip", o->clip, "dropout", o->dropout, "nan",
-                     o->nan, "accumulate", o->accumulate);
+    json_t *settings =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:f, s:I, s:f, s:f, s:s, "
+                  "s:s}",
+                  "model", o->model, "size", o->size, "head", o->head, "optimizer", o->optimizer, "precision",
+                  o->precision, "wire", o->wire, "layer-precision", o->layer_precision, "batch", (json_int_t)o->batch,
+                  "context", (json_int_t)o->context, "micro-batches", (json_int_t)o->micro_batches, "ranks",
+                  sluice_world_size(run->world), "threads", (json_int_t)o->threads, "seed", (json_int_t)o->seed, "data",
+                  (json_int_t)run->data, "lr", o->learning_rate, "warmup", (json_int_t)o->warmup, "clip", o->clip,
+                  "dropout", o->dropout, "nan", o->nan, "accumulate", o->accumulate);
+    return with_freeze(settings, o);
 }
 
 /* Without these the weights mean something else. */
@@ -95,6 +112,26 @@ static sluice_status look_into(const slc_training_identity *run, const void *ext
     out->sequences = (uint64_t)json_integer_value(json_object_get(document, "sequences"));
     json_decref(mine);
     json_decref(document);
+    return status;
+}
+
+/* --steps, from which the default comes, may well be another now. */
+sluice_status slc_training_resume_freeze(slc_training_options *o)
+{
+    void *extra = NULL;
+    size_t bytes = 0;
+    json_t *document = NULL;
+    if (!o->resume || !slc_training_is_compressed(o->optimizer) || o->freeze_step || o->freeze_change > 0)
+        return SLUICE_OK;
+    sluice_status status = sluice_checkpoint_extra(o->resume, &extra, &bytes);
+    if (!status) status = parse(o, extra, bytes, &document);
+    json_t *saved = json_object_get(document, "settings");
+    json_int_t step = json_integer_value(json_object_get(saved, "freeze-step"));
+    double change = json_number_value(json_object_get(saved, "freeze-change"));
+    if (step > 0) o->freeze_step = (uint64_t)step;
+    if (change > 0 && change < 1) o->freeze_change = change;
+    json_decref(document);
+    free(extra);
     return status;
 }
 

@@ -21,6 +21,10 @@ typedef struct {
  * size or optimizer) or warned about by name on rank 0. Errors: as sluice_checkpoint_load; MISMATCH. */
 sluice_status slc_training_resume(const slc_training_identity *run, sluice_runtime *rt, slc_training_position *out);
 
+/* Local, before that: a compressed optimizer whose freeze the options leave open goes on with the saved run's.
+ * Errors: those of reading the checkpoint. */
+sluice_status slc_training_resume_freeze(slc_training_options *options);
+
 /* Before the first step: can --save DIR be written to, and has no other run its checkpoints there? Errors: IO,
  * ARGUMENT. */
 sluice_status slc_training_save_check(const slc_training_identity *run, sluice_runtime *rt);

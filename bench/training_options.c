@@ -1,6 +1,7 @@
 /* The training options as one table: the parser, the defaults and the help are made from its rows. */
 #include "bench/training_options.h"
 
+#include "bench/training_onebit.h"
 #include "lib/base/fnv.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { TEXT, COUNT, REAL, PATHS, MISSING, HEADING } option_type; /* a heading has a doc alone */
+typedef enum { TEXT, COUNT, REAL, FLAG, PATHS, MISSING, HEADING } option_type; /* a heading has a doc alone */
 
 typedef struct {
     const char *name, *argument;
@@ -25,7 +26,7 @@ typedef struct {
 static const double MOST = 4294967295.0;
 
 enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough for small images */
-enum { FIRST_KEY = 1000, KEY_RANKS = 'n', GROUP_RANKS = 3 };
+enum { FIRST_KEY = 1000, KEY_RANKS = 'n', GROUP_RANKS = 4 };
 
 enum { ROW_MODEL = 1, ROW_SIZE }; /* behind the first heading */
 
@@ -49,7 +50,9 @@ static const option_row rows[] = {
     {"micro-batches", "N", COUNT, FIELD(micro_batches), "1", 1, 65536, "Micro-batches a step"},
     {"steps", "N", COUNT, FIELD(steps), "100", 1, MOST, "Steps"},
     {"seed", "N", COUNT, FIELD(seed), "1", 0, MOST, "Of the first values, of the choice of data and of dropout"},
-    {"optimizer", "NAME", TEXT, FIELD(optimizer), "adamw", 0, 0, "Optimizer: adamw or lamb"},
+    {"optimizer", "NAME", TEXT, FIELD(optimizer), "", 0, 0,
+     "Optimizer: adamw, lamb; onebit_adam, onebit_lamb, zero_one_adam (compressed: after a warm-up ranks exchange one "
+     "bit an element); none: adamw, or onebit_adam where onebit is asked for or allowed"},
     {"lr", "X", REAL, FIELD(learning_rate), "0.001", 0, 1e6, "Learning rate"},
     {"warmup", "N", COUNT, FIELD(warmup), "0", 0, MOST, "Steps over which the learning rate grows from 0"},
     {"clip", "X", REAL, FIELD(clip), "0", 0, 1e30, "Clip the gradient's global norm; 0: do not"},
@@ -63,9 +66,22 @@ static const option_row rows[] = {
     {"layer-precision", "LIST", TEXT, FIELD(layer_precision), NULL, 0, 0, "Layers that differ, as h.0=fp32,h.1=fp32"},
     {"wire", "NAME", TEXT, FIELD(wire), "bf16", 0, 0,
      "Of bf16 layers' gradients, in memory and between ranks: bf16, fp32"},
+    {.type = HEADING, .doc = "Compressed optimizers:"},
+    {"freeze-step", "N", COUNT, FIELD(freeze_step), "0", 0, MOST,
+     "Last step of the warm-up, when the variance is frozen; 0: a fifth of --steps, but not before --warmup is over"},
+    {"freeze-change", "X", REAL, FIELD(freeze_change), "0", 0, 0.999,
+     "Instead: freeze when the variance's norm changes by no more than this share, as 0.04; 0: at a step"},
+    {"onebit-compat", NULL, FLAG, FIELD(onebit_compat), NULL, 0, 0,
+     "To the letter as DeepSpeed executes them: no bias correction, the first step discarded, LAMB in one buffer"},
+    {"onebit", "LIST", TEXT, FIELD(onebit), NULL, 0, 0,
+     "Their other settings, as factor_max=2,factor_min=0.5 (a wrong name lists all)"},
     {.type = HEADING, .doc = "Memory, communication, ranks:"},
     {"strategy", "NAME", TEXT, FIELD(strategy), "auto", 0, 0,
-     "What is sharded: auto (with ilp: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or a JSON file"},
+     "What is sharded: auto (with ilp: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or a JSON file; "
+     "onebit: nothing, and momentum is exchanged compressed"},
+    {"lossy", "WHAT", TEXT, FIELD(lossy), "none", 0, 0,
+     "onebit: auto, mixed, random:SEED and files may choose onebit for some layers; a compressed --optimizer says so "
+     "too"},
     {"schedule", "NAME", TEXT, FIELD(schedule), "ilp", 0, 0,
      "Order of communication: serial, one_ahead, bucketed, priority, greedy, random, ilp; priority, greedy and ilp "
      "begin with serial, measure, and plan again after the third step"},
@@ -96,7 +112,6 @@ static const option_row rows[] = {
     {"json", "FILE", TEXT, FIELD(json), NULL, 0, 0, "Write the results as JSON; '-': standard output"},
     {"csv", "FILE", TEXT, FIELD(csv), NULL, 0, 0, "Write a table as CSV; '-': standard output"},
     {"tied", "HOW", MISSING, 0, "joint", 0, 0, NULL},
-    {"lossy", "HOW", MISSING, 0, NULL, 0, 0, NULL},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -145,6 +160,7 @@ static sluice_status set_option(slc_training_options *options, const option_row 
         status = parse_number(row, text, &number);
         if (!status) memcpy(field, &(uint64_t){(uint64_t)number}, sizeof(uint64_t));
         break;
+    case FLAG: memcpy(field, &(uint64_t){1}, sizeof(uint64_t)); break;
     case HEADING: break;
     case MISSING:
         if (row->fallback && !strcmp(text, row->fallback)) return SLUICE_OK; /* what is done anyway */
@@ -234,16 +250,6 @@ static sluice_status check_name(const char *option, const char *value, const cha
     return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: unknown; use %.*s", option, value, (int)strlen(have) - 2, have + 1);
 }
 
-static sluice_status check_strategy(const char *name)
-{
-    if (!strcmp(name, "onebit"))
-        return slc_error(SLUICE_ERR_UNSUPPORTED,
-                         "--strategy %s: not built in this version; use auto, dp, oss, sdp, fsdp, mixed, random:SEED "
-                         "or a file",
-                         name);
-    return SLUICE_OK; /* the rest the runtime knows best: it may be a file */
-}
-
 /* What the user typed is not the table's own text, so its address tells. The options may be checked twice: then the
  * size is the path. */
 static sluice_status check_weights(const slc_training_options *o, const char *family)
@@ -269,14 +275,16 @@ sluice_status slc_training_options_check(slc_training_options *o)
     if (!status) status = check_name("device", o->device, ",cpu,", ",cuda,");
     if (!status) status = check_name("precision", o->precision, ",fp32,bf16,", ",fp16,");
     if (!status) status = check_name("wire", o->wire, ",fp32,bf16,", ",");
+    if (!status) status = check_name("lossy", o->lossy, ",none,onebit,", ",");
+    o->optimizer = slc_training_optimizer(o);
     if (!status)
-        status = check_name("optimizer", o->optimizer, ",adamw,lamb,", ",adam,onebit_adam,onebit_lamb,zeroone_adam,");
+        status = check_name("optimizer", o->optimizer, ",adamw,lamb,onebit_adam,onebit_lamb,zero_one_adam,", ",");
+    if (!status) status = slc_training_onebit_check(o);
     if (!status) status = check_name("nan", o->nan, ",stop,skip,", ",");
     if (!status) status = check_name("accumulate", o->accumulate, ",last,each,", ",");
     if (!status)
         status = check_name("schedule", o->schedule, ",serial,one_ahead,bucketed,priority,greedy,random,ilp,", ",");
     if (!status) status = check_name("recompute", o->recompute, ",auto,none,all,", ",");
-    if (!status) status = check_strategy(o->strategy);
     if (!status && o->save_every && !o->save)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save");
     if (!status) status = slc_training_model(o, &model, &length);
@@ -376,6 +384,7 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     config->precision = !strcmp(o->precision, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
     config->wire = !strcmp(o->wire, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
     config->optimizer_name = o->optimizer;
+    slc_training_onebit(o, &config->onebit);
     config->clip = o->clip;
     config->nan = !strcmp(o->nan, "skip") ? SLUICE_NAN_SKIP : SLUICE_NAN_STOP;
     config->accumulate = !strcmp(o->accumulate, "each") ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;

@@ -19,8 +19,12 @@ typedef struct {
     uint64_t data_count;
     uint64_t batch, context, micro_batches, steps, seed, threads; /* context 0: by the model's size */
     const char *device, *precision, *wire;
-    const char *layer_precision; /* NULL: none differs */
-    const char *optimizer;
+    const char *layer_precision;         /* NULL: none differs */
+    const char *optimizer;               /* "": by strategy and lossy (training_onebit.h), until the check names it */
+    const char *lossy;                   /* none, onebit */
+    uint64_t freeze_step, onebit_compat; /* 0: by the steps; 0 or 1 */
+    double freeze_change;                /* 0: the step decides */
+    const char *onebit;                  /* KEY=VALUE,...; NULL: none */
     double learning_rate, clip, dropout;
     uint64_t warmup;
     const char *nan, *accumulate;
@@ -42,8 +46,8 @@ const struct argp *slc_training_argp(void);
 void slc_training_options_init(slc_training_options *options);
 
 /* What can be known without a runtime: names that this version lacks, sizes that are none, a context that is too long.
- * With weights, model and size become theirs; a head that is left open is named. Errors: ARGUMENT, UNSUPPORTED, and
- * those of reading weights. */
+ * With weights, model and size become theirs; a head and an optimizer that are left open are named. Errors: ARGUMENT,
+ * UNSUPPORTED, and those of reading weights. */
 sluice_status slc_training_options_check(slc_training_options *options);
 
 /* For commands that train only to measure: keeping what was trained is refused (ARGUMENT). */

@@ -1,6 +1,7 @@
 /* Progress and JSON of a training run. */
 #include "bench/training_report.h"
 
+#include "bench/training_onebit.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/kernels/isa.h"
@@ -26,6 +27,31 @@ static json_t *losses_json(const slc_training_result *result)
     return losses;
 }
 
+/* Seconds of training behind each step, so that losses can be drawn against time. */
+static json_t *elapsed_json(const slc_training_result *result)
+{
+    json_t *elapsed = json_array();
+    double sum_s = 0;
+    for (uint64_t i = 0; elapsed && i < result->step_count; i++)
+        json_array_append_new(elapsed, number(sum_s += result->steps[i].step_s));
+    return elapsed;
+}
+
+static json_t *phase_json(const slc_training_phase *phase)
+{
+    if (!phase->steps) return json_null();
+    return json_pack("{s:I, s:I, s:o, s:o, s:o}", "first_step", (json_int_t)phase->first, "steps",
+                     (json_int_t)phase->steps, "step_s", number(phase->step_s), "exposed_s", number(phase->exposed_s),
+                     "bytes_sent", number(phase->bytes_sent));
+}
+
+/* The last step of the warm-up; null: all of the run was. A run that --resume began behind it does not know it. */
+static json_t *freeze_json(const slc_training_result *r)
+{
+    bool seen = r->compressed.steps && (r->warm_up.steps || r->compressed.first == 1);
+    return seen ? json_integer((json_int_t)r->compressed.first - 1) : json_null();
+}
+
 static json_t *categories_json(const sluice_memory_report *memory)
 {
     json_t *categories = json_object();
@@ -35,13 +61,31 @@ static json_t *categories_json(const sluice_memory_report *memory)
     return categories;
 }
 
+/* Of a compressed optimizer, else null. */
+static json_t *onebit_json(const slc_training_options *o)
+{
+    sluice_config config;
+    sluice_config_init(&config);
+    const sluice_onebit *b = &config.onebit;
+    if (!slc_training_is_compressed(o->optimizer)) return json_null();
+    slc_training_onebit(o, &config.onebit);
+    return json_pack("{s:I, s:f, s:b, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I}", "freeze_step",
+                     (json_int_t)b->freeze_step, "freeze_change", b->freeze_change, "compat", b->compat, "compat_mask",
+                     b->compat_mask, "coefficient_beta", b->coefficient_beta, "trust_min", b->trust_min, "trust_max",
+                     b->trust_max, "factor_min", b->factor_min, "factor_max", b->factor_max, "factor_threshold",
+                     b->factor_threshold, "var_freeze_step", (json_int_t)b->var_freeze_step, "var_update_scaler",
+                     (json_int_t)b->var_update_scaler, "local_step_scaler", (json_int_t)b->local_step_scaler,
+                     "local_step_clipper", (json_int_t)b->local_step_clipper);
+}
+
 static json_t *settings_json(const slc_training_options *o)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:s, s:s, s:s, s:s, s:s}", "batch", (json_int_t)o->batch,
-                     "context", (json_int_t)o->context, "micro_batches", (json_int_t)o->micro_batches, "threads",
-                     (json_int_t)o->threads, "seed", (json_int_t)o->seed, "optimizer", o->optimizer, "lr",
-                     o->learning_rate, "clip", o->clip, "nan", o->nan, "accumulate", o->accumulate, "block", o->block,
-                     "throttle", o->throttle, "budget", o->budget);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:o}", "batch",
+                     (json_int_t)o->batch, "context", (json_int_t)o->context, "micro_batches",
+                     (json_int_t)o->micro_batches, "threads", (json_int_t)o->threads, "seed", (json_int_t)o->seed,
+                     "optimizer", o->optimizer, "lr", o->learning_rate, "clip", o->clip, "nan", o->nan, "accumulate",
+                     o->accumulate, "block", o->block, "throttle", o->throttle, "budget", o->budget, "onebit",
+                     onebit_json(o));
 }
 
 json_t *slc_training_run_json(const sluice_world *world, const slc_training_options *o, const slc_training_result *r)
@@ -49,8 +93,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
     const sluice_memory_report *memory = &r->memory;
     return json_pack(
         "{s:s, s:s, s:I, s:i, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:b, s:I, "
-        "s:s, s:s, s:s, s:o, s:I, s:I, s:I}",
+        "s:b, s:I, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
         "model", o->model, "size", o->size, "parameters", (json_int_t)r->parameters, "world", sluice_world_size(world),
         "strategy", o->strategy, "schedule", o->schedule, "precision", o->precision, "budget_bytes",
         memory->budget_bytes ? json_integer((json_int_t)memory->budget_bytes) : json_null(), "planned_bytes",
@@ -64,7 +107,9 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         sluice_world_path(world), "settings", settings_json(o), "activation_sum_bytes",
         (json_int_t)memory->activation_sum_bytes, "activation_packed_bytes",
         (json_int_t)memory->activation_packed_bytes, "activation_bound_bytes",
-        (json_int_t)memory->activation_bound_bytes);
+        (json_int_t)memory->activation_bound_bytes, "optimizer", o->optimizer, "freeze_step", freeze_json(r), "warm_up",
+        phase_json(&r->warm_up), "compressed", phase_json(&r->compressed), "elapsed_s", elapsed_json(r), "train_s",
+        number(r->train_s), "final_loss", number(r->final_loss));
 }
 
 static void processor_name(char *name, size_t bytes)

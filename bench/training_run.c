@@ -5,8 +5,8 @@
 #include "bench/stop_signals.h"
 #include "bench/training_checkpoint.h"
 #include "bench/training_data.h"
+#include "bench/training_summary.h"
 #include "bench/training_trace.h"
-#include "bench/median.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
@@ -19,8 +19,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { WARM_UP_STEPS = 2 };
 
 typedef struct {
     sluice_world *world;
@@ -123,6 +121,7 @@ static sluice_status begin(training *t)
     if (!status) status = create_runtime(t, &model);
     if (!status) status = resume(t);
     if (status) return status;
+    result->ranks = t->ranks;
     result->parameters = sluice_model_param_count(&model);
     result->tokens_per_step = t->ranks * t->options->micro_batches * t->batch * sluice_model_tokens(&model, t->length);
     result->dp_bytes = sluice_runtime_dp_bytes(t->rt);
@@ -162,11 +161,11 @@ static double learning_rate(const slc_training_options *o, uint64_t step)
     return step < o->warmup ? o->learning_rate * (double)(step + 1) / (double)o->warmup : o->learning_rate;
 }
 
-/* Its loss is this rank's sum until agree has joined the ranks'. */
-static sluice_status one_step(training *t, uint64_t step, slc_training_step *out)
+/* Its loss is this rank's sum until agree has joined the ranks'. `exchange`: ranks end it with equal weights. */
+static sluice_status one_step(training *t, uint64_t step, bool exchange, slc_training_step *out)
 {
     const slc_training_options *o = t->options;
-    const sluice_step_options options = {.learning_rate = learning_rate(o, step)};
+    const sluice_step_options options = {.learning_rate = learning_rate(o, step), .exchange = exchange};
     sluice_step_report report;
     *out = (slc_training_step){.step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN};
     sluice_status status = sluice_step_begin(t->rt, &options);
@@ -180,6 +179,7 @@ static sluice_status one_step(training *t, uint64_t step, slc_training_step *out
     out->exposed_s = report.exposed_s;
     out->gradient_norm = report.gradient_norm;
     out->skipped = report.skipped;
+    out->compressed = report.compressed;
     out->peak_bytes = report.peak_bytes;
     out->bytes_sent = report.bytes_sent;
     out->plan = report.plan;
@@ -187,13 +187,14 @@ static sluice_status one_step(training *t, uint64_t step, slc_training_step *out
     return SLUICE_OK;
 }
 
+/* `*stop` stays true once it is. */
 static sluice_status agree(training *t, slc_training_step *step, bool *stop)
 {
     bool asked = t->watch && t->watch->stops && slc_stop_signals_seen(t->watch->stops) > 0;
     double values[2] = {step->loss, asked};
     sluice_status status = sluice_world_all_reduce(t->world, values, 2);
     step->loss = values[0] / (double)(t->ranks * t->options->micro_batches);
-    *stop = values[1] > 0;
+    *stop |= values[1] > 0;
     return status;
 }
 
@@ -242,19 +243,27 @@ static bool save_after(const training *t, uint64_t step, bool last)
     return o->save && (last || (o->save_every && (step + 1) % o->save_every == 0));
 }
 
+/* Between exchanges 0/1 Adam lets each rank have its own weights, which nobody can evaluate or save. */
+static bool weights_are_equal(const training *t, const slc_training_step *step, bool exchanged)
+{
+    return exchanged || !step->compressed || strcmp(t->options->optimizer, "zero_one_adam");
+}
+
 static sluice_status train(training *t)
 {
     slc_training_result *result = t->result;
     sluice_status status = SLUICE_OK;
-    bool stop = false;
-    for (uint64_t i = t->begun.steps; !status && !stop && i < t->options->steps; i++) {
+    bool stop = false, last = t->begun.steps >= t->options->steps;
+    for (uint64_t i = t->begun.steps; !status && !last; i++) {
         uint64_t start = slc_clock_ns();
         slc_training_step *step = &result->steps[result->step_count];
-        status = one_step(t, i, step);
+        last = stop || i + 1 == t->options->steps;
+        bool exchange = last || evaluate_after(t, i) || save_after(t, i, last);
+        status = one_step(t, i, exchange, step);
         if (!status) status = agree(t, step, &stop);
         if (status) break;
-        bool last = stop || i + 1 == t->options->steps;
-        if (last) status = sluice_runtime_sync(t->rt); /* the last step has no next one to finish under */
+        if (stop) last |= weights_are_equal(t, step, exchange); /* else one more step, which makes them so */
+        if (last) status = sluice_runtime_sync(t->rt);          /* the last step has no next one to finish under */
         step->step_s = slc_seconds(slc_clock_ns() - start);
         if (!status && !stop && evaluate_after(t, i)) status = evaluate(t, &step->evaluation_loss);
         if (status) break;
@@ -268,35 +277,10 @@ static sluice_status train(training *t)
 
 /* ---- After the last step ---- */
 
-/* The first step that counts. */
-static uint64_t first_steady(const slc_training_result *result)
-{
-    uint64_t first = 0, count = result->step_count;
-    for (uint64_t i = 1; i < count; i++)
-        if (result->steps[i].plan != result->steps[i - 1].plan) first = i;
-    return count > first + WARM_UP_STEPS ? first + WARM_UP_STEPS : first;
-}
-
-static sluice_status summarise(slc_training_result *result)
-{
-    uint64_t first = first_steady(result), count = result->step_count - first;
-    double *values = malloc((count + 1) * sizeof *values);
-    if (!values) return slc_error(SLUICE_ERR_MEMORY, "step times");
-    for (uint64_t i = 0; i < count; i++) values[i] = result->steps[first + i].exposed_s;
-    result->exposed_s = slc_median(values, count);
-    for (uint64_t i = 0; i < count; i++) values[i] = result->steps[first + i].step_s;
-    result->step_s = slc_median(values, count);
-    result->step_min_s = count ? values[0] : NAN; /* sorted by now */
-    result->predicted_step_s = count ? result->steps[result->step_count - 1].predicted_step_s : NAN;
-    result->tokens_per_s = (double)result->tokens_per_step / result->step_s;
-    free(values);
-    return SLUICE_OK;
-}
-
 static sluice_status finish(training *t)
 {
     slc_training_result *result = t->result;
-    sluice_status status = summarise(result);
+    sluice_status status = slc_training_summarise(result);
     if (!status && t->options->save_weights) status = sluice_model_save(t->model, t->options->save_weights);
     if (!status && t->options->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);

@@ -18,6 +18,7 @@ typedef struct {
     double exposed_s;
     double gradient_norm; /* NaN without clipping */
     bool skipped;
+    bool compressed; /* a step of the compressed phase */
     uint64_t peak_bytes, bytes_sent;
     uint32_t plan;           /* which plan ran it, from 1: a re-plan behind the step shows in the next one */
     double predicted_step_s; /* by that plan from measured times; NaN: not predicted */
@@ -35,17 +36,27 @@ typedef struct {
     const volatile sig_atomic_t *stops;
 } slc_training_watch;
 
+/* The steps with averaged gradients alone, or those of a compressed optimizer's compressed phase. */
+typedef struct {
+    uint64_t first, steps;    /* number of the first, from 1; how many */
+    double step_s, exposed_s; /* medians behind two steps of warm-up under the phase's last plan */
+    double bytes_sent;        /* of rank 0 a step, the mean: not all steps of 0/1 Adam exchange */
+} slc_training_phase;
+
 typedef struct {
     slc_training_step *steps; /* step_count of them, done by this run */
     uint64_t step_count;
     bool interrupted;
-    uint64_t steps_before;                /* done by the run that --resume goes on from */
-    bool saved;                           /* the last state is in --save DIR */
-    uint64_t parameters, tokens_per_step; /* of all ranks */
+    uint64_t steps_before;                       /* done by the run that --resume goes on from */
+    bool saved;                                  /* the last state is in --save DIR */
+    uint64_t ranks, parameters, tokens_per_step; /* tokens of all ranks */
     /* Medians over the steps of the last plan behind two of warm-up (over all of its, where there are no more). */
     double step_s, step_min_s, exposed_s, tokens_per_s;
-    double predicted_step_s; /* by the last plan; NaN: not predicted */
-    double evaluation_loss;  /* at the end; NaN: none */
+    double predicted_step_s;                /* by the last plan; NaN: not predicted */
+    double train_s;                         /* all steps */
+    double final_loss;                      /* mean of the last tenth of the steps */
+    double evaluation_loss;                 /* at the end; NaN: none */
+    slc_training_phase warm_up, compressed; /* steps 0: there was none; of other optimizers all is warm-up */
     sluice_memory_report memory;
     uint64_t dp_bytes; /* what 100 % of a budget in per cent is */
     char weights_sha256[65];

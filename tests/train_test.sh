@@ -43,7 +43,16 @@ refusals() {
     refuses 'where LAYER is embed' --layer-precision h.9=bf16
     refuses 'where LAYER is embed' --layer-precision head
     refuses 'no such file' --weights "$work/nowhere"
-    refuses 'not built in this version' --strategy onebit
+    refuses 'needs a compressed optimizer' --strategy onebit --optimizer adamw
+    refuses 'needs a compressed optimizer' --lossy onebit --optimizer lamb
+    refuses 'use none,onebit' --lossy twobit
+    refuses 'have a freeze' --freeze-step 5
+    refuses 'have a freeze' --strategy dp --lossy onebit --onebit-compat
+    refuses 'give one of them' --strategy onebit --freeze-step 5 --freeze-change 0.1
+    refuses 'give --freeze-step' --optimizer zero_one_adam --freeze-change 0.1
+    refuses 'KEY being one of' --strategy onebit --onebit speed=9
+    refuses 'a number from 0 to 1' --strategy onebit --onebit coefficient_beta=2
+    refuses 'accumulate last' --strategy onebit --accumulate each
     refuses 'unknown' --schedule tomorrow
     refuses 'nano, mini, small' --size huge
     refuses 'whole number' --batch 0
@@ -72,10 +81,11 @@ results() {
     train --steps 4 --json "$work/a.json" --csv "$work/a.csv" --eval-every 2
     check 'exit code' 0 $code
     check 'a line a step, and a heading' 5 "$(wc -l <"$work/a.csv")"
-    check 'fields of a step' 10 "$(awk -F, 'NR == 3 {print NF}' "$work/a.csv")"
+    check 'fields of a step' 11 "$(awk -F, 'NR == 3 {print NF}' "$work/a.csv")"
     check 'evaluated after step 2' yes "$(awk -F, 'NR == 3 && $10 > 0 {print "yes"}' "$work/a.csv")"
     for key in model world strategy schedule precision budget_bytes peak_bytes rss_bytes predicted_step_s step_s \
-        step_min_s exposed_s tokens_per_s losses weights_sha256 environment; do
+        step_min_s exposed_s tokens_per_s losses weights_sha256 environment optimizer freeze_step warm_up compressed \
+        elapsed_s train_s final_loss; do
         check "JSON has $key" yes "$(grep -q "\"$key\":" "$work/a.json" && echo yes)"
     done
     train --steps 4 --json - --eval-every 2
@@ -138,7 +148,8 @@ stop() {
 ranks_differ() {
     local options
     for options in '--steps 5' '--seed 2' '--lr 0.1' '--warmup 3' '--eval-every 1' "--save $work/one" "--resume $work/one" \
-        "--save-weights $work/one" "--trace $work/one" '--precision bf16' '--dropout 0.1' '--model vit'; do
+        "--save-weights $work/one" "--trace $work/one" '--precision bf16' '--dropout 0.1' '--model vit' \
+        '--optimizer onebit_adam'; do
         # shellcheck disable=SC2016 # for the ranks' shell
         timeout 60 "$sluice" run -n 2 -- sh -c '
             if [ $RANK = 1 ]; then set -- $1; else set -- $2; fi
