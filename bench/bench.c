@@ -2,6 +2,7 @@
  * starts itself again for each, lets rank 0 show the table and leave its results in a file, and joins them. Under a
  * launcher it is one of the ranks itself. */
 #include "bench/bench_budgets.h"
+#include "bench/bench_losses.h"
 #include "bench/bench_options.h"
 #include "bench/bench_picture.h"
 #include "bench/bench_sweep.h"
@@ -94,6 +95,7 @@ static int conclude(const slc_bench_results *results, const slc_bench_options *o
     bool sound = slc_bench_table_summary(out, results);
     fprintf(out, "results: %s/results.csv, results.json\n", options->output);
     if (!status) status = slc_bench_picture_draw(results, options->output, out);
+    if (!status) status = slc_bench_losses_draw(results, options->output, out);
     if (status) return fail(status);
     return sound ? 0 : EXIT_FAILED;
 }

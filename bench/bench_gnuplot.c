@@ -1,10 +1,31 @@
-/* Starting gnuplot. */
+/* What scripts have in common, and starting gnuplot. */
 #include "bench/bench_gnuplot.h"
 
 #include <errno.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
+
+void slc_gnuplot_begin(FILE *file, const char *name, int width, int height)
+{
+    fprintf(file,
+            "# gnuplot %s.gp draws %s.svg and %s.png from %s.dat\n"
+            "do for [kind in 'svg png'] {\n"
+            "  if (kind eq 'svg') { set terminal svg size %d,%d font 'sans,13' background rgb 'white' noenhanced }\n"
+            "  else { set terminal pngcairo size %d,%d font 'sans,11' noenhanced }\n"
+            "  set output '%s.'.kind\n"
+            "  set datafile missing '?'\n"
+            "  set grid\n",
+            name, name, name, name, width, height, width, height, name);
+}
+
+void slc_gnuplot_put_quoted(FILE *file, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\'') fputc('\'', file);
+        if (*text != '\n') fputc(*text, file);
+    }
+}
 
 /* 0, an errno of starting it, or -1: it failed. */
 static int run_gnuplot(const char *folder, char *script)

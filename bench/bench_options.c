@@ -3,6 +3,7 @@
 #include "bench/bench_options.h"
 
 #include "bench/throttle_option.h"
+#include "bench/training_onebit.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
@@ -27,16 +28,24 @@ static const struct argp_option option_rows[] = {
 };
 
 static const char help_text[] =
-    "Trains a few steps for each budget, strategy, schedule and throttle, prints a table and writes results.csv, "
-    "results.json and the picture step_time (SVG and PNG) into a folder.\v"
-    "Four options take lists here, with commas between:\n"
+    "Trains a few steps for each budget, strategy, schedule, throttle and optimizer, prints a table and writes "
+    "results.csv, results.json and the picture step_time (SVG and PNG) into a folder; with several optimizers also the "
+    "picture losses.\v"
+    "Five options take lists here, with commas between:\n"
     "  --strategy dp,oss,sdp,fsdp,mixed,auto       (default dp,oss,sdp,fsdp,auto)\n"
     "  --schedule usual,serial,priority            (default usual: ilp for auto, one_ahead for the others)\n"
     "  --budget none,900MiB,60%,auto:5             (default none; auto:N: N of them between the smallest that\n"
     "                                               works and what all sdp needs)\n"
     "  --throttle none,1gbit,\"100mbit,50us\"        (default none)\n"
+    "  --optimizer adamw,onebit_adam,zero_one_adam (default adamw, or onebit_adam where onebit is asked for)\n"
     "Other defaults of its own: --steps 12, --eval-batches 0.\n\n"
-    "  sluice bench -n 2 --size mini --budget none,auto:5 --throttle none,1gbit\n\n"
+    "  sluice bench -n 2 --size mini --budget none,auto:5 --throttle none,1gbit\n"
+    "  sluice bench -n 2 --size mini --strategy dp,auto --lossy onebit --throttle 1gbit\n\n"
+    "Several optimizers, each with a learning rate of its own if need be (lamb@0.01), are compared by loss, the first "
+    "being the measure: loss against step and against time, steps "
+    "and bytes before and after the freeze. Then the defaults are --strategy usual (onebit for compressed optimizers, "
+    "dp for others) and --steps 200.\n\n"
+    "  sluice bench -n 2 --size mini --optimizer adamw,onebit_adam --throttle 1gbit,50us\n\n"
     "--tradeoff takes one budget (default auto:1) and one throttle. What is left of the budget beside what every plan "
     "keeps can be given to strategies (layers under sdp) or to the schedule (gathered buffers, waiting gradients): "
     "each "
@@ -47,6 +56,10 @@ static const char help_text[] =
     "  sluice bench --tradeoff --profile gpt3.json --budget 60GiB\n\n"
     "Ctrl-C stops after the step and writes what there is (exit code 130). The exit code is also not 0 when weights "
     "differ between runs, or when a run's peak is not what was planned.";
+
+static const char usual[] = "usual";
+static const char usual_recompute[] = "auto", usual_strategies[] = "dp,oss,sdp,fsdp,auto";
+/* Their addresses say that nothing was asked for. */
 
 /* ---- Lists ---- */
 
@@ -77,6 +90,26 @@ static sluice_status split_list(const char *option, const char *text, bool throt
     return SLUICE_OK;
 }
 
+/* "lamb@0.01": a learning rate of its own. */
+static sluice_status split_rates(slc_bench_options *o)
+{
+    for (uint64_t i = 0; i < o->optimizers.count; i++) {
+        const char *name = o->optimizers.text[i];
+        char *at = strchr(name, '@'), *end;
+        if (at) {
+            *at = 0;
+            o->learning_rates[i] = strtod(at + 1, &end);
+            if (end == at + 1 || *end || !(o->learning_rates[i] > 0 && o->learning_rates[i] <= 1e6))
+                return slc_error(SLUICE_ERR_ARGUMENT, "--optimizer %s@%s: give a learning rate behind the @", name,
+                                 at + 1);
+        }
+        for (uint64_t j = 0; j < i; j++)
+            if (!strcmp(name, o->optimizers.text[j]))
+                return slc_error(SLUICE_ERR_ARGUMENT, "--optimizer: %s is there twice", name);
+    }
+    return SLUICE_OK;
+}
+
 static sluice_status split_lists(slc_bench_options *o)
 {
     const slc_training_options *t = &o->training;
@@ -84,7 +117,8 @@ static sluice_status split_lists(slc_bench_options *o)
     if (!status) status = split_list("schedule", t->schedule, false, &o->schedules);
     if (!status) status = split_list("budget", *t->budget ? t->budget : "none", false, &o->budgets);
     if (!status) status = split_list("throttle", *t->throttle ? t->throttle : "none", true, &o->throttles);
-    return status;
+    if (!status) status = split_list("optimizer", *t->optimizer ? t->optimizer : usual, false, &o->optimizers);
+    return status ? status : split_rates(o);
 }
 
 /* ---- Cases ---- */
@@ -104,7 +138,7 @@ uint64_t slc_bench_case_count(const slc_bench_options *o)
         uint64_t several = slc_bench_budget_auto(o->budgets.text[b]);
         budgets += several ? several : 1;
     }
-    return o->repeat * budgets * o->strategies.count * o->schedules.count;
+    return o->repeat * budgets * o->strategies.count * o->schedules.count * o->optimizers.count;
 }
 
 static const char *or_none(const char *text)
@@ -112,18 +146,33 @@ static const char *or_none(const char *text)
     return strcmp(text, "none") ? text : "";
 }
 
+/* Each names the other where one is "usual"; where both are, dp. */
+static void set_optimizer(slc_bench_case *one, const char *optimizer)
+{
+    bool free_strategy = !strcmp(one->strategy, usual);
+    if (!strcmp(optimizer, usual)) optimizer = "";
+    if (free_strategy) one->strategy = slc_training_is_compressed(optimizer) ? "onebit" : "dp";
+    one->training.strategy = one->strategy;
+    one->training.optimizer = optimizer;
+    one->training.optimizer = one->optimizer = slc_training_optimizer(&one->training);
+    slc_training_onebit_only(&one->training);
+}
+
 /* Repetitions are outermost: what disturbs the machine for a while then meets all combinations alike. */
 void slc_bench_case_at(const slc_bench_options *o, uint64_t throttle, uint64_t index, slc_bench_case *out)
 {
     *out = (slc_bench_case){.throttle = o->throttles.text[throttle], .training = o->training};
+    uint64_t optimizer = index % o->optimizers.count;
+    index /= o->optimizers.count;
     out->schedule = o->schedules.text[index % o->schedules.count];
     index /= o->schedules.count;
     out->strategy = o->strategies.text[index % o->strategies.count];
-    if (!strcmp(out->schedule, "usual")) out->schedule = strcmp(out->strategy, "auto") ? "one_ahead" : "ilp";
     index /= o->strategies.count;
+    set_optimizer(out, o->optimizers.text[optimizer]);
+    if (o->learning_rates[optimizer] > 0) out->training.learning_rate = o->learning_rates[optimizer];
+    if (!strcmp(out->schedule, usual)) out->schedule = strcmp(out->strategy, "auto") ? "one_ahead" : "ilp";
     out->budget = o->budgets.text[index % o->budgets.count];
     out->repeat = 1 + index / o->budgets.count;
-    out->training.strategy = out->strategy;
     out->training.schedule = out->schedule;
     out->training.budget = or_none(out->budget);
     out->training.throttle = or_none(out->throttle);
@@ -134,9 +183,10 @@ static sluice_status check_cases(slc_bench_options *o)
 {
     sluice_status status = SLUICE_OK;
     slc_bench_case one;
+    uint64_t cases = o->budgets.count * o->strategies.count * o->schedules.count * o->optimizers.count;
     for (uint64_t t = 0; !status && t < o->throttles.count; t++)
         status = slc_throttle_check(or_none(o->throttles.text[t]));
-    for (uint64_t i = 0; !status && i < o->budgets.count * o->strategies.count * o->schedules.count; i++) {
+    for (uint64_t i = 0; !status && i < cases; i++) {
         slc_bench_case_at(o, 0, i, &one);
         if (slc_bench_budget_auto(one.budget)) one.training.budget = "";
         status = slc_training_options_check(&one.training);
@@ -157,6 +207,10 @@ static sluice_status check_mode(const slc_bench_options *o)
         return slc_error(SLUICE_ERR_ARGUMENT, "--shares: at most %d", SLC_BENCH_SHARES_MAX);
     if (o->budgets.count > 1 || o->throttles.count > 1 || slc_bench_budget_auto(o->budgets.text[0]) > 1)
         return slc_error(SLUICE_ERR_ARGUMENT, "--tradeoff: takes one budget and one throttle");
+    if (o->optimizers.count > 1 || strcmp(o->training.lossy, "none") ||
+        slc_training_is_compressed(o->training.optimizer))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--tradeoff: its shares are of exact strategies; leave compressed optimizers and --lossy out");
     return SLUICE_OK;
 }
 
@@ -169,17 +223,15 @@ sluice_status slc_bench_options_set_budgets(slc_bench_options *options, const ch
 
 /* ---- Parsing ---- */
 
-static const char usual_recompute[] = "auto"; /* its address says that nothing was asked for */
-
 static error_t parse_defaults(int key, char *text, struct argp_state *state)
 {
     slc_training_options *training = state->input;
     (void)text;
     if (key != ARGP_KEY_INIT) return ARGP_ERR_UNKNOWN;
-    training->strategy = "dp,oss,sdp,fsdp,auto";
-    training->schedule = "usual";
+    training->strategy = usual_strategies;
+    training->schedule = usual;
     training->recompute = usual_recompute;
-    training->steps = 12;
+    training->steps = 0; /* nothing was asked for */
     training->eval_batches = 0;
     return 0;
 }
@@ -192,8 +244,8 @@ static void set_demo(slc_training_options *t)
     t->context = 64;
     t->steps = 24;
     t->learning_rate = 0.0005;
-    t->strategy = "dp,oss,sdp,fsdp,auto";
-    t->schedule = "usual";
+    t->strategy = usual_strategies;
+    t->schedule = usual;
     t->budget = "none,80%,65%,64%,63%,auto:3";
     t->throttle = "none,1gbit";
 }
@@ -226,6 +278,16 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
+/* A comparison of losses takes more steps than one of times, and each optimizer at its own. */
+static void set_defaults(slc_bench_options *o)
+{
+    slc_training_options *t = &o->training;
+    bool several = strchr(t->optimizer, ',') != NULL;
+    if (!t->steps) t->steps = several ? 200 : 12;
+    if (several && t->strategy == usual_strategies) t->strategy = usual;
+    if (o->tradeoff && t->recompute == usual_recompute) t->recompute = "none";
+}
+
 sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *out)
 {
     const struct argp defaults = {.parser = parse_defaults};
@@ -233,11 +295,15 @@ sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *
     const struct argp parser = {.options = option_rows, .parser = parse_option, .children = children, .doc = help_text};
     *out = (slc_bench_options){.repeat = 1, .output = "out/bench", .shares = 11};
     if (argp_parse(&parser, argc, argv, 0, NULL, out)) return slc_error(SLUICE_ERR_ARGUMENT, "command line");
-    if (out->tradeoff && out->training.recompute == usual_recompute) out->training.recompute = "none";
+    set_defaults(out);
     sluice_status status = split_lists(out);
     if (!status) status = check_mode(out);
     if (!status) status = check_cases(out);
-    return status;
+    if (status) return status;
+    slc_bench_case first;
+    slc_bench_case_at(out, 0, 0, &first);
+    out->training.optimizer = first.optimizer; /* of what is trained to find budgets */
+    return SLUICE_OK;
 }
 
 void slc_bench_options_free(slc_bench_options *options)
@@ -246,5 +312,6 @@ void slc_bench_options_free(slc_bench_options *options)
     free(options->schedules.storage);
     free(options->budgets.storage);
     free(options->throttles.storage);
+    free(options->optimizers.storage);
     *options = (slc_bench_options){0};
 }

@@ -1,4 +1,4 @@
-/* What `sluice bench` is asked to do: the training options, of which four are lists here, and its own. */
+/* What `sluice bench` is asked to do: the training options, of which five are lists here, and its own. */
 #ifndef SLC_BENCH_BENCH_OPTIONS_H
 #define SLC_BENCH_BENCH_OPTIONS_H
 
@@ -15,10 +15,12 @@ typedef struct {
 } slc_bench_list;
 
 typedef struct {
-    slc_training_options training; /* strategy, schedule, budget and throttle hold the text of the lists */
-    /* "none": no budget, no throttle. Schedule "usual": ilp for auto, one_ahead for the others. Budget "auto:N": see
-     * bench_budgets.h. */
-    slc_bench_list strategies, schedules, budgets, throttles;
+    slc_training_options training; /* strategy, schedule, budget, throttle and optimizer hold the text of the lists */
+    /* "none": no budget, no throttle. Strategy "usual": onebit for compressed optimizers, dp for others. Schedule
+     * "usual": ilp for auto, one_ahead for the others. Budget "auto:N": see bench_budgets.h. Optimizer "usual": as the
+     * strategy asks for (training_onebit.h). */
+    slc_bench_list strategies, schedules, budgets, throttles, optimizers;
+    double learning_rates[SLC_BENCH_LIST_MAX]; /* of the optimizers; 0: --lr */
     uint64_t repeat;
     const char *output; /* folder */
 
@@ -43,8 +45,9 @@ sluice_status slc_bench_options_set_budgets(slc_bench_options *options, const ch
 
 /* The options of one run. `training` refers to the lists' text. */
 typedef struct {
-    const char *strategy, *schedule, *budget, *throttle; /* as the user wrote them */
-    uint64_t repeat;                                     /* from 1 */
+    const char *strategy, *schedule, *budget, *throttle; /* as the user wrote them; "usual" is what that stands for */
+    const char *optimizer;
+    uint64_t repeat; /* from 1 */
     slc_training_options training;
 } slc_bench_case;
 

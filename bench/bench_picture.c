@@ -94,14 +94,6 @@ static void put_table(FILE *file, const picture *p)
 
 /* ---- Script ---- */
 
-static void put_quoted(FILE *file, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '\'') fputc('\'', file);
-        if (*text != '\n') fputc(*text, file);
-    }
-}
-
 static bool is_auto(const json_t *run)
 {
     return !strcmp(slc_bench_text(run, "strategy"), "auto");
@@ -121,10 +113,10 @@ static void put_style(FILE *file, const picture *p, const json_t *run)
 static void put_title(FILE *file, const json_t *run, bool schedules)
 {
     fputs(" title '", file);
-    put_quoted(file, slc_bench_text(run, "strategy"));
+    slc_gnuplot_put_quoted(file, slc_bench_text(run, "strategy"));
     if (schedules) {
         fputc(' ', file);
-        put_quoted(file, slc_bench_text(run, "schedule"));
+        slc_gnuplot_put_quoted(file, slc_bench_text(run, "schedule"));
     }
     fputc('\'', file);
 }
@@ -169,7 +161,7 @@ static void put_panels(FILE *file, const picture *p)
     for (size_t i = 0; i < json_array_size(p->runs); i++) {
         if (!first_alike(p, i, throttle_keys)) continue;
         fputs("  set title 'step time, throttle ", file);
-        put_quoted(file, slc_bench_text(row_at(p, i), "throttle"));
+        slc_gnuplot_put_quoted(file, slc_bench_text(row_at(p, i), "throttle"));
         fputs("'\n", file);
         put_plot(file, p, row_at(p, i), 2);
     }
@@ -182,23 +174,17 @@ static void put_script(FILE *file, const picture *p)
     int panels = 1;
     for (size_t i = 0; i < json_array_size(p->runs); i++) panels += first_alike(p, i, throttle_keys);
     const json_t *run = row_at(p, 0);
+    slc_gnuplot_begin(file, "step_time", PICTURE_WIDTH, PANEL_HEIGHT * panels);
     fprintf(file,
-            "# gnuplot step_time.gp draws step_time.svg and step_time.png from step_time.dat\n"
-            "do for [kind in 'svg png'] {\n"
-            "  if (kind eq 'svg') { set terminal svg size %d,%d font 'sans,13' background rgb 'white' noenhanced }\n"
-            "  else { set terminal pngcairo size %d,%d font 'sans,11' noenhanced }\n"
-            "  set output 'step_time.'.kind\n"
-            "  set datafile missing '?'\n"
             "  set multiplot layout %d,1\n"
-            "  set key outside right top\n  set grid\n  set lmargin 10\n  set rmargin 24\n  set bmargin 4\n"
+            "  set key outside right top\n  set lmargin 10\n  set rmargin 24\n  set bmargin 4\n"
             "  set xlabel 'budget, MiB'\n  set xrange [%.3f:%.3f]\n",
-            PICTURE_WIDTH, PANEL_HEIGHT * panels, PICTURE_WIDTH, PANEL_HEIGHT * panels, panels, 0.9 * p->least_mib,
-            (p->unlimited ? p->none_at_mib : p->largest_mib) * 1.03);
+            panels, 0.9 * p->least_mib, (p->unlimited ? p->none_at_mib : p->largest_mib) * 1.03);
     if (p->unlimited) fprintf(file, "  set xtics add (\"\\nnone\" %.3f)\n", p->none_at_mib);
     fputs("  # ", file);
-    put_quoted(file, slc_bench_text(run, "model"));
+    slc_gnuplot_put_quoted(file, slc_bench_text(run, "model"));
     fputc(' ', file);
-    put_quoted(file, slc_bench_text(run, "size"));
+    slc_gnuplot_put_quoted(file, slc_bench_text(run, "size"));
     fputc('\n', file);
     put_panels(file, p);
     fputs("  unset multiplot\n  unset output\n}\n", file);

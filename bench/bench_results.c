@@ -54,7 +54,7 @@ sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_wor
 /* What a strategy needs does not depend on the budget, but for those that fill what they get. */
 static json_t *needed_bytes(const slc_bench_results *results, const json_t *misfit)
 {
-    static const char *const keys[] = {"strategy", "schedule", NULL};
+    static const char *const keys[] = {"strategy", "schedule", "optimizer", NULL};
     size_t index;
     json_t *run;
     const char *strategy = slc_bench_text(misfit, "strategy");
@@ -78,9 +78,9 @@ static json_t *budget_bytes(const slc_bench_results *results, const slc_bench_ca
 
 sluice_status slc_bench_results_add_misfit(slc_bench_results *results, const slc_bench_case *one, const char *why)
 {
-    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "model", one->training.model, "size", one->training.size,
-                            "strategy", one->strategy, "schedule", one->schedule, "budget", one->budget, "throttle",
-                            one->throttle);
+    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "model", one->training.model, "size",
+                            one->training.size, "strategy", one->strategy, "schedule", one->schedule, "budget",
+                            one->budget, "throttle", one->throttle, "optimizer", one->optimizer);
     if (!row || json_object_set_new(row, "why", json_string(why)) || json_array_append_new(results->misfits, row))
         return no_memory();
     json_t *needed = needed_bytes(results, row), *budget = budget_bytes(results, one);
@@ -122,7 +122,9 @@ sluice_status slc_bench_results_write_json(const slc_bench_results *results, con
 
 static const char csv_columns[] =
     "model,size,world,throttle,strategy,schedule,budget,repeat,fits,budget_bytes,planned_bytes,peak_bytes,rss_bytes,"
-    "predicted_step_s,step_s,step_min_s,exposed_s,tokens_per_s,first_loss,last_loss,interrupted,weights_sha256\n";
+    "predicted_step_s,step_s,step_min_s,exposed_s,tokens_per_s,first_loss,last_loss,interrupted,weights_sha256,"
+    "optimizer,freeze_step,warm_up_step_s,warm_up_bytes_sent,compressed_step_s,compressed_bytes_sent,train_s,"
+    "final_loss\n";
 
 static void put(FILE *file, double value)
 {
@@ -148,6 +150,12 @@ static void put_number(FILE *file, const json_t *row, const char *key)
     put(file, slc_bench_number(row, key));
 }
 
+static void put_phase(FILE *file, const json_t *row, const char *name)
+{
+    put_number(file, json_object_get(row, name), "step_s");
+    put_number(file, json_object_get(row, name), "bytes_sent");
+}
+
 static void put_row(FILE *file, const json_t *row, bool fits)
 {
     put_text(file, slc_bench_text(row, "model"));
@@ -171,7 +179,15 @@ static void put_row(FILE *file, const json_t *row, bool fits)
     size_t count = json_array_size(losses);
     put(file, count ? json_number_value(json_array_get(losses, 0)) : NAN);
     put(file, count ? json_number_value(json_array_get(losses, count - 1)) : NAN);
-    fprintf(file, "%s,%s\n", fits ? slc_bench_complete(row) ? "0" : "1" : "", slc_bench_text(row, "weights_sha256"));
+    fprintf(file, "%s,%s,", fits ? slc_bench_complete(row) ? "0" : "1" : "", slc_bench_text(row, "weights_sha256"));
+    fprintf(file, "%s,", slc_bench_text(row, "optimizer"));
+    put_number(file, row, "freeze_step");
+    put_phase(file, row, "warm_up");
+    put_phase(file, row, "compressed");
+    put_number(file, row, "train_s");
+    double loss = slc_bench_number(row, "final_loss");
+    if (!isnan(loss)) fprintf(file, "%.9g", loss);
+    fputc('\n', file);
 }
 
 sluice_status slc_bench_results_write_csv(const slc_bench_results *results, const char *path)

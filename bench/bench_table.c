@@ -1,6 +1,8 @@
 /* The table of a sweep, its summary and the line of progress. */
 #include "bench/bench_table.h"
 
+#include "bench/bench_losses.h"
+#include "bench/training_onebit.h"
 #include "lib/base/clock.h"
 #include "lib/plan/job.h"
 
@@ -10,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const case_keys[] = {"throttle", "budget", "strategy", "schedule", NULL};
+static const char *const case_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", NULL};
 static const char *const budget_keys[] = {"throttle", "budget", NULL};
 
 static double mib(double bytes)
@@ -29,8 +31,9 @@ void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench
             "\n%s %s on %d rank%s (%s), throttle %s; %" PRIu64 "x%u tokens a rank and micro-batch, %" PRIu64 " steps\n",
             t->model, t->size, ranks, ranks == 1 ? "" : "s", sluice_world_path(world), throttle, t->batch, tokens,
             t->steps);
-    fprintf(out, "%-10s %-10s %-20s %9s %9s %9s %9s %9s %10s %9s %8s  %s\n", "strategy", "schedule", "budget",
-            "needs MiB", "peak MiB", "predicted", "step ms", "min ms", "exposed ms", "tokens/s", "loss", "weights");
+    fprintf(out, "%-14s %-10s %-10s %-20s %9s %9s %9s %9s %9s %10s %9s %8s  %s\n", "optimizer", "strategy", "schedule",
+            "budget", "needs MiB", "peak MiB", "predicted", "step ms", "min ms", "exposed ms", "tokens/s", "loss",
+            "weights");
     fflush(out);
 }
 
@@ -45,7 +48,8 @@ static void put_place(FILE *out, const json_t *row)
         snprintf(budget, sizeof budget, "%s", text);
     else
         snprintf(budget, sizeof budget, "%.10s = %.1f MiB", text, mib(bytes));
-    fprintf(out, "%-10s %-10s %-20s", slc_bench_text(row, "strategy"), slc_bench_text(row, "schedule"), budget);
+    fprintf(out, "%-14s %-10s %-10s %-20s", slc_bench_text(row, "optimizer"), slc_bench_text(row, "strategy"),
+            slc_bench_text(row, "schedule"), budget);
 }
 
 /* Only plans made from measured times predict one. */
@@ -123,9 +127,10 @@ static void print_fastest(FILE *out, const json_t *runs, const json_t *like)
     double best_s;
     const json_t *best = find_fastest(runs, like, is_any, &best_s);
     if (!best) return;
-    fprintf(out, "  throttle %-12s budget %-10s %-10s %-10s %9.1f ms %9.1f MiB\n", slc_bench_text(best, "throttle"),
-            slc_bench_text(best, "budget"), slc_bench_text(best, "strategy"), slc_bench_text(best, "schedule"),
-            best_s * 1e3, mib(slc_bench_number(best, "peak_bytes")));
+    fprintf(out, "  throttle %-12s budget %-10s %-14s %-10s %-10s %9.1f ms %9.1f MiB\n",
+            slc_bench_text(best, "throttle"), slc_bench_text(best, "budget"), slc_bench_text(best, "optimizer"),
+            slc_bench_text(best, "strategy"), slc_bench_text(best, "schedule"), best_s * 1e3,
+            mib(slc_bench_number(best, "peak_bytes")));
 }
 
 static bool is_auto(const json_t *run)
@@ -201,22 +206,46 @@ static void print_predictions(FILE *out, const json_t *runs)
     free(off);
 }
 
+/* Two runs that must end with the same weights. Which layers auto, mixed, ... compress may differ from run to run. */
+static bool must_be_equal(const json_t *a, const json_t *b)
+{
+    static const char *const keys[] = {"optimizer", NULL};
+    if (!slc_bench_alike(a, b, keys)) return false;
+    if (!slc_training_is_compressed(slc_bench_text(a, "optimizer"))) return true;
+    slc_strategy left, right;
+    if (!slc_strategy_parse(slc_bench_text(a, "strategy"), &left)) return false;
+    if (!slc_strategy_parse(slc_bench_text(b, "strategy"), &right)) return false;
+    return (left == SLC_ONEBIT) == (right == SLC_ONEBIT);
+}
+
+/* NULL: there is none before it. */
+static const json_t *first_of_equals(const json_t *runs, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (slc_bench_complete(json_array_get(runs, i)) &&
+            must_be_equal(json_array_get(runs, i), json_array_get(runs, index)))
+            return json_array_get(runs, i);
+    return NULL;
+}
+
 static bool check_weights(FILE *out, const json_t *runs)
 {
-    size_t index, complete = 0, differ = 0;
+    size_t index, complete = 0, differ = 0, kinds = 0;
     json_t *run;
-    const char *first = NULL;
     json_array_foreach ((json_t *)runs, index, run) {
         if (!slc_bench_complete(run)) continue;
-        const char *weights = slc_bench_text(run, "weights_sha256");
+        const json_t *first = first_of_equals(runs, index);
         complete++;
-        if (!first) first = weights;
-        if (!strcmp(first, weights)) continue;
+        kinds += !first;
+        if (!first || !strcmp(slc_bench_text(first, "weights_sha256"), slc_bench_text(run, "weights_sha256"))) continue;
         differ++;
-        fprintf(out, "  %s %s, budget %s, throttle %s ended with other weights\n", slc_bench_text(run, "strategy"),
-                slc_bench_text(run, "schedule"), slc_bench_text(run, "budget"), slc_bench_text(run, "throttle"));
+        fprintf(out, "  %s %s %s, budget %s, throttle %s ended with other weights\n", slc_bench_text(run, "optimizer"),
+                slc_bench_text(run, "strategy"), slc_bench_text(run, "schedule"), slc_bench_text(run, "budget"),
+                slc_bench_text(run, "throttle"));
     }
-    fprintf(out, "weights equal to the bit: %s (%zu runs)\n", differ ? "no" : "yes", complete);
+    fprintf(out, "weights equal to the bit: %s (%zu runs", differ ? "no" : "yes", complete);
+    if (kinds > 1) fprintf(out, " of %zu kinds by optimizer and compression, each within itself", kinds);
+    fprintf(out, ")\n");
     return !differ;
 }
 
@@ -285,6 +314,7 @@ bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)
     if (any_auto) compare_auto(out, runs);
     print_predictions(out, runs);
     print_losses(out, runs);
+    slc_bench_losses_show(out, results);
     bool weights = check_weights(out, runs), peaks = check_peaks(out, runs);
     print_resident(out, runs);
     fflush(out);

@@ -78,22 +78,14 @@ static void put_table(FILE *file, const json_t *document, const extent *e)
 
 /* ---- Script ---- */
 
-static void put_quoted(FILE *file, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '\'') fputc('\'', file);
-        if (*text != '\n') fputc(*text, file);
-    }
-}
-
 static void put_title(FILE *file, const json_t *document)
 {
     const char *throttle = slc_bench_text(document, "throttle"), *shape = slc_bench_text(document, "measured_shape");
     fputs("  set title '", file);
-    put_quoted(file, slc_bench_text(document, "model"));
+    slc_gnuplot_put_quoted(file, slc_bench_text(document, "model"));
     fprintf(file, ", %.0f ranks", slc_bench_number(document, "world"));
     if (*throttle) fputs(", throttle ", file);
-    put_quoted(file, throttle);
+    slc_gnuplot_put_quoted(file, throttle);
     fprintf(file, ": budget %.1f MiB, of which %.1f are free'.\"\\n\".'predicted: %s",
             slc_bench_number(document, "budget_bytes") / 0x1p20, slc_bench_number(document, "free_bytes") / 0x1p20,
             slc_bench_text(document, "predicted_shape"));
@@ -129,13 +121,8 @@ static void put_plots(FILE *file, const extent *e)
 static void put_script(FILE *file, const json_t *document, const extent *e)
 {
     double joint = 100 * slc_bench_number(json_object_get(document, "joint"), "share");
-    fputs("# gnuplot tradeoff.gp draws tradeoff.svg and tradeoff.png from tradeoff.dat\n"
-          "do for [kind in 'svg png'] {\n"
-          "  if (kind eq 'svg') { set terminal svg size 960,480 font 'sans,13' background rgb 'white' noenhanced }\n"
-          "  else { set terminal pngcairo size 960,480 font 'sans,11' noenhanced }\n"
-          "  set output 'tradeoff.'.kind\n"
-          "  set datafile missing '?'\n"
-          "  set key outside right top\n  set grid\n"
+    slc_gnuplot_begin(file, "tradeoff", 960, 480);
+    fputs("  set key outside right top\n"
           "  set xlabel 'share of the free memory that strategies have, % (the rest is the schedule''s)'\n"
           "  set ylabel 'step, ms'\n",
           file);

@@ -46,7 +46,7 @@ sweep() {
     check 'rows' 24 "$(($(wc -l <"$folder/results.csv") - 1))"
     check 'dp does not fit' 4 "$(grep -c ',dp,.*,80%,,0,' "$folder/results.csv")"
     check 'all that ran have the same weights' 1 \
-        "$(awk -F, 'NR > 1 && $9 == 1 {print $NF}' "$folder/results.csv" | sort -u | wc -l)"
+        "$(awk -F, 'NR > 1 && $9 == 1 {print $22}' "$folder/results.csv" | sort -u | wc -l)"
     check 'peaks are as planned' 0 "$(awk -F, 'NR > 1 && $9 == 1 && $11 != $12' "$folder/results.csv" | wc -l)"
     check 'said so' 2 "$(grep -cE '^(weights equal to the bit|peak equals plan): yes' "$work/out")"
     check 'runs in JSON' "$(awk -F, '$9 == 1' "$folder/results.csv" | wc -l)" \
@@ -97,6 +97,20 @@ tradeoff() {
     check 'pictures' 4 "$(find "$folder" "$work/predicted" -name 'tradeoff.*g' -size +1k | wc -l)"
 }
 
+optimizers() {
+    folder=$work/optimizers
+    bench -n 2 --steps 20 --optimizer adamw,lamb@0.01 --throttle none,4gbit --repeat 2 --output "$folder"
+    check 'a comparison of optimizers ends well' 0 $code
+    check 'rows' 8 "$(($(wc -l <"$folder/results.csv") - 1))"
+    check 'each under its own strategy' dp "$(column strategy)"
+    check 'optimizers' 'adamw lamb' "$(column optimizer)"
+    check 'the first is the measure' 2 "$(grep -c '^  adamw  *dp .* 100.00 %' "$work/out")"
+    check 'the other beside it' 2 "$(grep -c '^  lamb  *dp .* [0-9.]* %' "$work/out")"
+    check 'weights of a kind are equal' 1 "$(grep -c '^weights equal to the bit: yes (8 runs of 2 kinds' "$work/out")"
+    command -v gnuplot >/dev/null || return
+    check 'a picture of losses' yes "$([ -s "$folder/losses.svg" ] && [ -s "$folder/losses.png" ] && echo yes)"
+}
+
 under_a_launcher() {
     folder=$work/launched
     timeout 100 "$sluice" run -n 2 -- "$sluice" bench --data "$work/text" --context 32 --steps 3 --strategy sdp,oss \
@@ -132,12 +146,15 @@ interrupt() {
     kill -INT $pid
     wait $pid
     check 'Ctrl-C' 130 $?
-    check 'what there is is written' 1 "$(grep -c ',dp,[a-z_]*,none,1,1,.*,1,[0-9a-f]*$' "$folder/results.csv")"
+    check 'what there is is written' 1 "$(grep -c ',dp,[a-z_]*,none,1,1,.*,1,[0-9a-f]*,adamw,' "$folder/results.csv")"
 }
 
 refusals() {
     refuses 'does not exist' --strategy dp,ddp
-    refuses 'not built in this version' --strategy dp,onebit
+    refuses 'needs a compressed optimizer' --strategy dp,onebit --optimizer adamw
+    refuses 'there twice' --optimizer adamw,lamb@0.01,lamb
+    refuses 'learning rate' --optimizer adamw,lamb@fast
+    refuses 'exact strategies' --tradeoff --lossy onebit
     refuses 'unknown' --schedule tomorrow
     refuses 'budget' --budget none,12parsecs
     refuses 'bandwidth' --throttle none,fast
@@ -153,6 +170,6 @@ refusals() {
     check 'what ran before a failure is kept' dp "$(folder=$work/refused column strategy)"
 }
 
-for part in sweep adaptive tradeoff under_a_launcher without_gnuplot interrupt refusals; do $part; done
+for part in sweep adaptive tradeoff optimizers under_a_launcher without_gnuplot interrupt refusals; do $part; done
 [ $failed = 0 ] && echo "sluice bench: all as promised"
 exit $failed
