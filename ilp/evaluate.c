@@ -19,7 +19,7 @@ typedef struct {
 
 static sluice_status fault(const slc_flow *flow, const char *what)
 {
-    static const char *const kinds[] = {"reduction", "gather of values", "window"};
+    static const char *const kinds[] = {"reduction", "gather of values", "window", "exchange"};
     return slc_error(SLUICE_ERR_FORMAT, "slot model: %s %u of unit %u in micro-batch %u, position %u: %s",
                      kinds[flow->kind], flow->window, flow->unit, flow->micro_batch, flow->position, what);
 }
@@ -32,7 +32,7 @@ static sluice_status sort_by_unit(account *a)
     if (!a->first || !a->of_unit) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for an account");
     for (uint32_t i = 0; i < a->answer->flow_count; i++) {
         const slc_flow *flow = &a->answer->flows[i];
-        if (flow->unit >= units || (unsigned)flow->kind > SLC_FLOW_WINDOW) return fault(flow, "there is no such unit");
+        if (flow->unit >= units || (unsigned)flow->kind >= SLC_FLOW_KINDS) return fault(flow, "there is no such unit");
         if (!(flow->fraction >= 0) || flow->fraction > 1 + tolerance)
             return fault(flow, "its fraction is not in [0, 1]");
         a->first[flow->unit + 2]++;
@@ -129,25 +129,27 @@ static sluice_status check_rules(const account *a)
 
 /* ---- Time ---- */
 
-static double stream_seconds(const account *a, const slc_flow *flow)
+static const slc_stream *stream_of(const account *a, const slc_flow *flow)
 {
     for (uint32_t i = 0; i < a->parts->stream_count; i++) {
         const slc_stream *stream = &a->parts->streams[i];
-        if (is_of(stream, flow) && slc_has(stream->strategies, a->answer->strategies[flow->unit]))
-            return stream->seconds;
+        if (is_of(stream, flow) && slc_has(stream->strategies, a->answer->strategies[flow->unit])) return stream;
     }
-    return 0;
+    return NULL; /* not of an answer that keeps the rules */
 }
 
 static sluice_status add_time(const account *a, double *step_s)
 {
     const slc_slot_model_parts *parts = a->parts;
     const slc_link *link = &parts->times->link;
-    double *load = calloc(parts->half_rows, sizeof *load); /* of each position */
+    double *load = calloc(2 * (size_t)parts->half_rows, sizeof *load); /* of each position: the link, the thread */
     if (!load) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for loads");
     for (uint32_t i = 0; i < a->answer->flow_count; i++) {
         const slc_flow *flow = &a->answer->flows[i];
-        load[flow->position % parts->half_rows] += flow->fraction * stream_seconds(a, flow);
+        const slc_stream *stream = stream_of(a, flow);
+        if (!stream) continue;
+        load[2 * (flow->position % parts->half_rows)] += flow->fraction * stream->seconds;
+        load[2 * (flow->position % parts->half_rows) + 1] += flow->fraction * stream->thread_s;
     }
     sluice_status status = SLUICE_OK;
     *step_s = parts->job->barrier && parts->job->world > 1
@@ -155,11 +157,13 @@ static sluice_status add_time(const account *a, double *step_s)
                   : 0;
     for (uint32_t s = 0; !status && s < parts->slots; s++) {
         double alone = slc_slot_s(parts->job, parts->times, a->answer->recompute, s % slc_job_slots(parts->job));
-        double taken = load[2 * s] * link->sigma, time = alone + link->kappa * load[2 * s];
+        const double *inside = load + 4 * (size_t)s, *behind = inside + 2;
+        double taken = fmax(inside[0], inside[1]) * link->sigma;
+        double time = alone + link->kappa * (inside[0] + inside[1]);
         if (taken > time + tolerance * (time + alone + taken))
             status =
                 slc_error(SLUICE_ERR_FORMAT, "slot model: %g s of communication in slot %u of %g s", taken, s, time);
-        *step_s += time + load[2 * s + 1];
+        *step_s += time + behind[0] + behind[1];
     }
     free(load);
     return status;
@@ -221,6 +225,18 @@ static double gathered_at(const account *a, uint32_t u, int64_t h)
     return part;
 }
 
+/* What moves inside a slot is in flight at its end. */
+static double exchanged_at(const account *a, uint32_t u, int64_t h)
+{
+    double part = 0;
+    for (uint32_t i = a->first[u]; i < a->first[u + 1]; i++) {
+        const slc_flow *flow = a->of_unit[i];
+        bool inside = flow->kind == SLC_FLOW_EXCHANGE && flow->position % 2 == 0;
+        if (inside && (flow->position + 1) % a->parts->half_rows == h) part += flow->fraction;
+    }
+    return part;
+}
+
 static double unit_at(const account *a, uint32_t u, int64_t h)
 {
     const slc_job *job = a->parts->job;
@@ -231,6 +247,7 @@ static double unit_at(const account *a, uint32_t u, int64_t h)
         if (rows[i].life == SLC_LIFE_GRADIENT) part = gradient_at(a, u, h);
         if (rows[i].life == SLC_LIFE_REDUCED) part = reduced_at(a, u, h);
         if (rows[i].life == SLC_LIFE_WINDOW) part = gathered_at(a, u, h);
+        if (rows[i].life == SLC_LIFE_PACKETS || rows[i].life == SLC_LIFE_RESULTS) part = exchanged_at(a, u, h);
         bytes += part * whole;
     }
     return bytes;

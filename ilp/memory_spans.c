@@ -60,6 +60,11 @@ uint32_t slc_stream_spans(const slc_slot_model_parts *parts, const slc_stream *s
         out[count++] = (slc_span){position + 1, stream->last, whole_bytes(parts->job, unit, SLC_BUFFER_GATHERED)};
         return count;
     }
+    if (stream->kind == SLC_FLOW_EXCHANGE) {
+        double flying = (double)(unit->exchange.packets + unit->exchange.results);
+        if (!(position & 1)) out[count++] = (slc_span){position + 1, position + 1, flying};
+        return count;
+    }
     if (stream->kind == SLC_FLOW_REDUCE && slc_gradient_is_transient(one_of(stream->strategies)))
         out[count++] = (slc_span){stream->first + 1, position, whole_bytes(parts->job, unit, SLC_BUFFER_GRADIENT)};
     return count + waiting_sum(parts, stream, position, out + count);

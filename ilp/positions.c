@@ -9,10 +9,10 @@ enum { DENSE = 6 }; /* offsets before they spread */
 enum { FEW = 1500 };
 
 /* Near which end of its range a stream is drawn. Gathers of values wait for their use; dp's gather of the gradient
- * frees the shard that its sum waits in. */
+ * frees the shard that its sum waits in. An exchange holds nothing either way: what is done is done. */
 static bool is_drawn_to_first(const slc_stream *stream)
 {
-    return stream->kind == SLC_FLOW_REDUCE ||
+    return stream->kind == SLC_FLOW_REDUCE || stream->kind == SLC_FLOW_EXCHANGE ||
            (stream->kind == SLC_FLOW_GATHER_VALUE && stream->strategies == 1u << SLC_DP);
 }
 

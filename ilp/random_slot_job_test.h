@@ -44,6 +44,32 @@ TEST_INLINE sluice_dtype slot_dtype(const slot_dice *dice, uint64_t which)
     return slc_random_below(dice->seed, 12, which, 2) ? SLUICE_BF16 : SLUICE_FP32;
 }
 
+/* Beside everything else too: a compressed phase, wherever there may be one, in half of all jobs. */
+TEST_INLINE void slot_compressed_draw(slot_job *t, const slot_dice *dice)
+{
+    slc_job *job = &t->job;
+    uint64_t draw = slc_random_below(dice->seed, 13, dice->drawn, 1000000);
+    job->compressed = !job->each && job->world > 1 && draw % 2;
+    if (!job->compressed) return;
+    job->norms_barrier = job->barrier && draw / 2 % 2;
+    job->refreshes = draw / 4 % 2;
+    job->local_arrays = (uint32_t)(draw / 8 % 3);
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        slc_unit *unit = &t->units[u];
+        uint64_t wire = unit->elements / 8 + 4 * (uint64_t)job->world;
+        t->allowed[u] = 31;
+        if (!unit->trainable) continue;
+        unit->exchange = (slc_exchange_sizes){.worker = 4 * unit->elements,
+                                              .server = 4 * unit->elements / job->world,
+                                              .packets = wire + 64,
+                                              .results = wire,
+                                              .wire = wire};
+    }
+    t->times.compress_s_per_element = 1e-11 * (double)(draw / 32 % 4000);
+    t->times.apply_s_per_element = 1e-11 * (double)(draw % 1999);
+    t->times.average_s_per_element = 1e-12 * (double)(draw % 997);
+}
+
 TEST_INLINE void slot_unit_draw(slot_job *t, slot_dice *dice, uint32_t first_layer, uint32_t last_layer)
 {
     uint32_t u = t->job.unit_count++, grain = 16 * t->job.world;
@@ -115,6 +141,7 @@ TEST_INLINE void slot_job_draw(slot_job *t, slot_dice *dice, uint32_t layers, ui
                                     .sigma = (kappa > 1 ? kappa : 1) + slot_between(dice, 0, 0.5),
                                     .thread_moves = slot_below(dice, 2),
                                     .operation_s = slot_below(dice, 2) ? 2e-5 : 0}};
+    slot_compressed_draw(t, dice);
 }
 
 #endif

@@ -11,7 +11,8 @@ static double unit_seconds(const slc_slot_model_parts *p, uint32_t u, slc_strate
 {
     double seconds = 0;
     for (uint32_t i = 0; i < p->stream_count; i++)
-        if (p->streams[i].unit == u && slc_has(p->streams[i].strategies, strategy)) seconds += p->streams[i].seconds;
+        if (p->streams[i].unit == u && slc_has(p->streams[i].strategies, strategy))
+            seconds += slc_stream_alone_s(&p->streams[i]);
     return seconds;
 }
 

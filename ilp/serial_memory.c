@@ -137,7 +137,8 @@ double slc_serial_seconds(const slc_slot_model_parts *parts, const slc_slot_choi
     for (uint32_t i = 0; i < parts->stream_count; i++) {
         const slc_stream *s = &parts->streams[i];
         bool middle = slc_is_template(parts) && s->micro_batch == 1;
-        if (slc_has(s->strategies, choice->strategies[s->unit])) seconds += s->seconds * (middle ? parts->middle : 1);
+        if (slc_has(s->strategies, choice->strategies[s->unit]))
+            seconds += slc_stream_alone_s(s) * (middle ? parts->middle : 1);
     }
     return seconds;
 }

@@ -54,17 +54,21 @@ static sluice_status check(const slc_slot_request *request)
     for (uint32_t u = 0; u < job->unit_count; u++)
         if (!job->units[u].use_count || !(request->allowed[u] & ((1u << SLC_STRATEGIES) - 1)))
             return slc_error(SLUICE_ERR_FORMAT, "slot model: unit %u is used by no layer or has no strategy", u);
-    if (!is_time(request->times->update_s_per_element))
-        return slc_error(SLUICE_ERR_FORMAT, "slot model: an update of %g seconds an element",
-                         request->times->update_s_per_element);
+    const slc_times *t = request->times;
+    const double element_s[] = {t->update_s_per_element, t->compress_s_per_element, t->apply_s_per_element,
+                                t->average_s_per_element};
+    for (size_t i = 0; i < sizeof element_s / sizeof *element_s; i++)
+        if (!is_time(element_s[i]))
+            return slc_error(SLUICE_ERR_FORMAT, "slot model: an update, or a pass of an exchange, of %g s an element",
+                             element_s[i]);
     sluice_status status = check_link(&request->times->link);
     return status ? status : check_layers(request);
 }
 
 /* Of strategies that move the same in the same ways, only the one that keeps least is an option: sdp instead of oss,
- * and one of those that keep a frozen unit. Without a barrier (that dp's gathers need not wait for) dp moves as sdp
- * does and keeps more; all it saves is the start of one operation, so where that is little it is left out too and
- * counted in forgone_s. */
+ * and one of those that keep a frozen unit. Nothing moves as onebit does, which keeps most: it stays. Without a barrier
+ * (that dp's gathers need not wait for) dp moves as sdp does and keeps more; all it saves is the start of one
+ * operation, so where that is little it is left out too and counted in forgone_s. */
 static void drop_dominated(slc_slot_model_parts *parts)
 {
     const slc_job *job = parts->job;
@@ -76,6 +80,7 @@ static void drop_dominated(slc_slot_model_parts *parts)
         if (!job->units[u].trainable) {
             if (slc_has(allowed, SLC_SDP)) allowed &= ~(1u << SLC_DP);
             if (slc_has(allowed, SLC_OSS)) allowed &= ~(1u << SLC_DP);
+            if (allowed & ~(1u << SLC_ONEBIT)) allowed &= ~(1u << SLC_ONEBIT);
         } else if (slc_has(allowed, SLC_DP) && slc_has(allowed, SLC_SDP)) {
             dp_s += job->each ? 0 : parts->times->link.operation_s;
         }
@@ -123,6 +128,7 @@ static sluice_status list_streams(slc_slot_model_parts *parts)
     if (!parts->streams) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu streams", count);
     for (uint32_t u = 0; u < parts->job->unit_count; u++)
         parts->stream_count += slc_unit_streams(parts, u, parts->streams + parts->stream_count);
+    for (uint32_t i = 0; i < parts->stream_count; i++) parts->two_lanes |= parts->streams[i].thread_s > 0;
     return SLUICE_OK;
 }
 

@@ -15,7 +15,8 @@ typedef struct {
     slc_flow_kind kind;
     uint32_t unit, micro_batch, window;
     uint8_t strategies;   /* moved under these: bits 1 << slc_strategy */
-    double seconds;       /* on the lane, for all of it */
+    double seconds;       /* on the link's lane, for all of it */
+    double thread_s;      /* onebit's passes, where the thread computes beside the link; else 0 */
     uint32_t first, last; /* legal positions, both inclusive */
 } slc_stream;
 
@@ -40,6 +41,7 @@ typedef struct {
     double forgone_s;       /* what the options left out could save at most */
     slc_stream *streams;
     uint32_t stream_count;
+    bool two_lanes;         /* some stream has thread_s */
     uint64_t *fixed_bytes;  /* [half_rows] what is there whatever is chosen */
     uint64_t reading_bytes; /* beside the resident ones while parameters are read between steps */
 } slc_slot_model_parts;
@@ -72,6 +74,12 @@ uint32_t slc_strategy_spans_max(const slc_slot_model_parts *parts);
 bool slc_recompute_span(const slc_slot_model_parts *parts, uint32_t activation, uint32_t micro_batch, slc_span *out);
 /* The layer whose recomputation drops this activation. */
 uint32_t slc_activation_layer(const slc_job *job, uint32_t activation);
+
+/* What all of a stream takes when nothing runs beside it. */
+static inline double slc_stream_alone_s(const slc_stream *stream)
+{
+    return stream->seconds + stream->thread_s;
+}
 
 /* How many real slots a modelled slot stands for. */
 static inline double slc_slot_weight(const slc_slot_model_parts *parts, uint32_t slot)

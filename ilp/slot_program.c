@@ -13,7 +13,7 @@
 typedef struct {
     slc_slot_program *program;
     const slc_slot_model_parts *parts;
-    int choice_row, stream_row, slot_row, memory_row, reading_row, order_row, rows;
+    int choice_row, stream_row, slot_row, thread_row, memory_row, reading_row, order_row, rows;
     int *order_first;         /* [units + 1] of each unit, in order_position */
     uint32_t *order_position; /* of each order row: 2 * position, + 1 for dp's */
     int order_count, order_capacity;
@@ -163,7 +163,8 @@ static void number_rows(maker *m)
     m->choice_row = 1;
     m->stream_row = m->choice_row + (int)m->parts->job->unit_count;
     m->slot_row = m->stream_row + (int)m->parts->stream_count;
-    m->memory_row = m->slot_row + (int)m->parts->slots;
+    m->thread_row = m->slot_row + (int)m->parts->slots;
+    m->memory_row = m->thread_row + (m->parts->two_lanes ? (int)m->parts->slots : 0);
     m->reading_row = m->memory_row + (int)m->parts->half_rows;
     m->order_row = m->reading_row + 1;
     m->rows = m->order_row + m->order_count - 1;
@@ -179,8 +180,11 @@ static void bound_rows(maker *m)
         glp_set_row_bnds(program->lp, m->choice_row + (int)u, leads ? GLP_FX : GLP_FR, 1, 1);
     }
     for (uint32_t i = 0; i < p->stream_count; i++) glp_set_row_bnds(program->lp, m->stream_row + (int)i, GLP_FX, 0, 0);
-    for (uint32_t s = 0; s < p->slots; s++)
-        glp_set_row_bnds(program->lp, m->slot_row + (int)s, GLP_UP, 0, slc_slot_seconds(p, s) / program->time_unit);
+    for (uint32_t s = 0; s < p->slots; s++) {
+        double slot_s = slc_slot_seconds(p, s) / program->time_unit;
+        glp_set_row_bnds(program->lp, m->slot_row + (int)s, GLP_UP, 0, slot_s);
+        if (p->two_lanes) glp_set_row_bnds(program->lp, m->thread_row + (int)s, GLP_UP, 0, slot_s);
+    }
     for (uint32_t h = 0; h < p->half_rows; h++) glp_set_row_bnds(program->lp, m->memory_row + (int)h, GLP_FX, 0, 0);
     double reading = (double)p->request->limit - (double)p->reading_bytes;
     glp_set_row_bnds(program->lp, m->reading_row, GLP_UP, 0, reading / program->byte_unit);
@@ -240,13 +244,20 @@ static void add_choices(maker *m)
     }
 }
 
+/* A slot that is longer by `longer_s`, of which so much of it goes to the link and to the thread beside it. */
+static void put_in_slot(maker *m, uint32_t slot, double longer_s, double link_s, double thread_s)
+{
+    put(m, m->slot_row + (int)slot, (link_s - longer_s) / m->program->time_unit);
+    if (m->parts->two_lanes) put(m, m->thread_row + (int)slot, (thread_s - longer_s) / m->program->time_unit);
+}
+
 static void put_again(maker *m, uint32_t layer)
 {
     const slc_slot_model_parts *p = m->parts;
     slc_span span;
     for (uint32_t b = 0; b < p->micro_batches; b++) {
         uint32_t slot = b * slc_job_slots(p->job) + slc_backward_slot(p->job, layer);
-        put(m, m->slot_row + (int)slot, -p->times->recompute_s[layer] / m->program->time_unit);
+        put_in_slot(m, slot, p->times->recompute_s[layer], 0, 0);
         for (uint32_t a = 0; a < p->job->activation_count; a++)
             if (slc_activation_layer(p->job, a) == layer && slc_recompute_span(p, a, b, &span)) put_span(m, &span, -1);
     }
@@ -275,8 +286,8 @@ static void add_recomputations(maker *m)
                 continue;
             }
             for (uint32_t b = 0; b < m->parts->micro_batches; b++) /* what it frees is in fixed_bytes already */
-                put(m, m->slot_row + (int)(b * slc_job_slots(job) + slc_backward_slot(job, k)),
-                    -m->parts->times->recompute_s[k] / program->time_unit);
+                put_in_slot(m, b * slc_job_slots(job) + slc_backward_slot(job, k), m->parts->times->recompute_s[k], 0,
+                            0);
         }
         glp_set_obj_coef(program->lp, column, seconds / program->time_unit);
         end_column(m, column);
@@ -294,7 +305,7 @@ static void put_order(maker *m, const slc_stream *s, uint32_t position)
 
 static double distance(const slc_stream *s, uint32_t position)
 {
-    return s->kind == SLC_FLOW_REDUCE ? position - s->first : s->last - position;
+    return s->kind == SLC_FLOW_REDUCE || s->kind == SLC_FLOW_EXCHANGE ? position - s->first : s->last - position;
 }
 
 /* One stream's share of a column; returns what it costs, and adds to the tie-breaking term. */
@@ -306,13 +317,14 @@ static double put_flow(maker *m, uint32_t stream, uint32_t position, double *pre
     slc_span spans[SLC_SPANS_MAX];
     uint32_t slot = position / 2 % p->slots;
     put(m, m->stream_row + (int)stream, 1);
+    double alone_s = slc_stream_alone_s(s);
     if (!(position & 1))
-        put(m, m->slot_row + (int)slot, (link->sigma - link->kappa) * s->seconds / m->program->time_unit);
+        put_in_slot(m, slot, link->kappa * alone_s, link->sigma * s->seconds, link->sigma * s->thread_s);
     uint32_t count = slc_stream_spans(p, s, position, spans);
     for (uint32_t i = 0; i < count; i++) put_span(m, &spans[i], 1);
     put_order(m, s, position);
-    *preferred += m->preference * s->seconds * distance(s, position);
-    return slc_slot_weight(p, slot) * s->seconds * (position & 1 ? 1 : link->kappa);
+    *preferred += m->preference * alone_s * distance(s, position);
+    return slc_slot_weight(p, slot) * alone_s * (position & 1 ? 1 : link->kappa);
 }
 
 /* With a template: the same stream of the next micro-batch, for a reduction that reaches beyond its own and for a
@@ -372,7 +384,7 @@ static void choose_units(slc_slot_program *program)
     const slc_slot_model_parts *p = program->parts;
     double seconds = 0, bytes = 0;
     for (uint32_t s = 0; s < p->slots; s++) seconds += slc_slot_seconds(p, s);
-    for (uint32_t i = 0; i < p->stream_count; i++) seconds += p->streams[i].seconds;
+    for (uint32_t i = 0; i < p->stream_count; i++) seconds += slc_stream_alone_s(&p->streams[i]);
     for (uint32_t u = 0; u < p->job->unit_count; u++)
         bytes += (double)slc_operation_bytes(p->job, &p->job->units[u], SLC_ITEM_UPDATE, p->job->units[u].elements);
     program->time_unit = seconds > 0 ? seconds / p->slots : 1;
@@ -394,7 +406,7 @@ static double preference_rate(slc_slot_program *program)
     const slc_slot_model_parts *p = program->parts;
     double most = 0;
     for (uint32_t i = 0; i < p->stream_count; i++)
-        most += p->streams[i].seconds * (p->streams[i].last - p->streams[i].first);
+        most += slc_stream_alone_s(&p->streams[i]) * (p->streams[i].last - p->streams[i].first);
     program->preference_s = 1e-3 * program->fixed_s;
     return most > 0 ? program->preference_s / most : 0;
 }

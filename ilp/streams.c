@@ -6,6 +6,7 @@ enum {
     OSS = 1 << SLC_OSS,
     SDP = 1 << SLC_SDP,
     FSDP = 1 << SLC_FSDP,
+    ONEBIT = 1 << SLC_ONEBIT,
 };
 
 typedef struct {
@@ -67,6 +68,12 @@ static void add_reductions(unit_streams *s)
     }
 }
 
+/* The gap behind the last slot of the step that adds to the gradient. */
+static uint32_t behind_gradient(const unit_streams *s)
+{
+    return 2 * ((s->parts->micro_batches - 1) * s->cycle + s->gradient_last) + 1;
+}
+
 static void add_value_gathers(unit_streams *s)
 {
     slc_stream gather = {.kind = SLC_FLOW_GATHER_VALUE,
@@ -80,8 +87,25 @@ static void add_value_gathers(unit_streams *s)
     if (!s->parts->job->each) return;
     gather.strategies = DP; /* of the gradient: does not wait for the barrier */
     gather.seconds = operation_s(s, SLC_ITEM_GATHER_GRADIENT) + update_s(s, SLC_DP);
-    gather.first = 2 * ((s->parts->micro_batches - 1) * s->cycle + s->gradient_last) + 1;
+    gather.first = behind_gradient(s);
     add(s, gather);
+}
+
+/* Both passes and what is between them follow each other. They hold the lane up as an update does. */
+static void add_exchange(unit_streams *s)
+{
+    const slc_slot_model_parts *p = s->parts;
+    double passes = slc_thread_s(p->job, p->times, SLC_ITEM_COMPRESS, SLC_ONEBIT, s->unit->elements) +
+                    slc_thread_s(p->job, p->times, SLC_ITEM_UPDATE, SLC_ONEBIT, s->unit->elements);
+    slc_stream exchange = {.kind = SLC_FLOW_EXCHANGE,
+                           .strategies = ONEBIT,
+                           .micro_batch = p->micro_batches - 1,
+                           .seconds = operation_s(s, SLC_ITEM_EXCHANGE),
+                           .first = behind_gradient(s),
+                           .last = 2 * (p->slots + s->first_use) - 1};
+    if (slc_waits_for_agreement(p->job, SLC_ONEBIT)) exchange.first = 2 * p->slots - 1;
+    *(p->times->link.thread_moves ? &exchange.seconds : &exchange.thread_s) += passes;
+    add(s, exchange);
 }
 
 /* A window's values are not gathered before the window before it has begun: two windows at a time at most. */
@@ -124,10 +148,10 @@ uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_
     s.first_use = window.first_slot;
     if (s.unit->trainable) {
         slc_unit_gradient_slots(parts->job, s.unit, &s.gradient_first, &s.gradient_last);
-        s.updated = parts->job->barrier ? 2 * parts->slots - 1
-                                        : 2 * ((parts->micro_batches - 1) * s.cycle + s.gradient_last) + 1;
+        s.updated = parts->job->barrier ? 2 * parts->slots - 1 : behind_gradient(&s);
         add_reductions(&s);
         add_value_gathers(&s);
+        add_exchange(&s);
     }
     add_windows(&s);
     return s.count;
