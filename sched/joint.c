@@ -150,10 +150,11 @@ static sluice_status try_uniform(joint *j, slc_strategy strategy, bool recompute
 /* Of all strategies, or first of fsdp alone: one of them fits whenever anything simple does. */
 static sluice_status try_baselines(joint *j, bool all)
 {
-    static const slc_strategy order[] = {SLC_FSDP, SLC_SDP, SLC_OSS, SLC_DP};
+    static const slc_strategy order[SLC_STRATEGIES] = {SLC_FSDP, SLC_SDP, SLC_OSS, SLC_DP, SLC_ONEBIT};
     bool free_units = any_free(j->request), again = may_recompute(j->request);
+    int count = free_units && all ? slc_job_strategies(j->request->job) : 1;
     sluice_status status = SLUICE_OK;
-    for (int k = all; !status && k < (free_units && all ? 4 : 1); k++) {
+    for (int k = all; !status && k < count; k++) {
         status = try_uniform(j, order[k], false);
         if (!status && again) status = try_uniform(j, order[k], true);
     }
@@ -162,14 +163,20 @@ static sluice_status try_baselines(joint *j, bool all)
 
 /* ---- The slot model ---- */
 
+/* dp and oss send the same bytes as sdp and keep more; onebit keeps most and sends least. With one rank there is
+ * nothing to choose. */
+static uint8_t choices_of(const slc_job *job, const slc_unit *unit)
+{
+    if (job->world == 1) return 1 << SLC_SDP;
+    return 1 << SLC_SDP | 1 << SLC_FSDP | (job->compressed && unit->trainable ? 1 << SLC_ONEBIT : 0);
+}
+
 static uint8_t *allowed_strategies(const slc_joint_request *r)
 {
     uint8_t *allowed = malloc((size_t)r->job->unit_count + 1);
-    for (uint32_t u = 0; allowed && u < r->job->unit_count; u++) {
-        /* dp and oss send the same bytes as sdp and keep more; with one rank there is nothing to choose. */
-        uint8_t free_choice = r->job->world == 1 ? 1 << SLC_SDP : 1 << SLC_SDP | 1 << SLC_FSDP;
-        allowed[u] = r->strategies[u] == SLC_STRATEGIES ? free_choice : (uint8_t)(1 << r->strategies[u]);
-    }
+    for (uint32_t u = 0; allowed && u < r->job->unit_count; u++)
+        allowed[u] = r->strategies[u] == SLC_STRATEGIES ? choices_of(r->job, &r->job->units[u])
+                                                        : (uint8_t)(1 << r->strategies[u]);
     return allowed;
 }
 
@@ -294,21 +301,33 @@ static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool first)
     return status;
 }
 
+static uint8_t nth_choice(uint8_t choices, uint32_t n)
+{
+    while (n--) choices &= (uint8_t)(choices - 1);
+    return choices & (uint8_t)-choices;
+}
+
 /* Where packing takes more than the model knows, other strategies than the model's may be the best: of few units all
  * are tried. */
 static sluice_status try_every_choice(joint *j, uint8_t *allowed)
 {
     const slc_joint_request *r = j->request;
-    uint32_t units[FEW_UNITS], count = 0;
+    uint32_t units[FEW_UNITS], count = 0, all = 1;
+    uint8_t choices[FEW_UNITS];
     for (uint32_t u = 0; u < r->job->unit_count; u++) {
-        bool is_free = allowed[u] == (1 << SLC_SDP | 1 << SLC_FSDP);
-        if (is_free && count == FEW_UNITS) return SLUICE_OK;
-        if (is_free) units[count++] = u;
+        if (!(allowed[u] & (allowed[u] - 1))) continue;
+        if (count == FEW_UNITS) return SLUICE_OK;
+        units[count] = u;
+        choices[count++] = allowed[u];
+        all *= (uint32_t)__builtin_popcount(allowed[u]);
     }
     sluice_status status = SLUICE_OK;
-    for (uint32_t choice = 0; !status && count && choice < 1u << count; choice++) {
-        for (uint32_t k = 0; k < count; k++)
-            allowed[units[k]] = choice >> k & 1 ? (uint8_t)(1 << SLC_FSDP) : (uint8_t)(1 << SLC_SDP);
+    for (uint32_t choice = 0; !status && count && choice < all; choice++) {
+        for (uint32_t k = 0, rest = choice; k < count; k++) {
+            uint32_t of_unit = (uint32_t)__builtin_popcount(choices[k]);
+            allowed[units[k]] = nth_choice(choices[k], rest % of_unit);
+            rest /= of_unit;
+        }
         status = try_allowed(j, allowed, false);
     }
     return status;

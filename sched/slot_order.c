@@ -1,7 +1,8 @@
 /* Fractions are taken block by block: run j of n moves where the flow's sum passes (j - 1/2) / n. Inside a slot,
  * gathers stand before the slot's item, so that they may run beside it, and reductions behind it: memory that they free
  * is not counted on before the slot is over. An update follows its reduction at a distance, so that the link does not
- * wait for it. */
+ * wait for it. An exchange stands whole where half of its flow has passed: as a reduction where it does not wait for
+ * the agreement, else behind those. */
 #include "sched/slot_order.h"
 
 #include "lib/plan/strategy_table.h"
@@ -143,6 +144,45 @@ static void place_value_gather(placing *p, uint32_t u, const cut *c, uint32_t ru
     made->urgency = (uint64_t)job->units[u].uses[0].layer << 32 | run;
 }
 
+static void place_whole(placing *p, slc_item_kind kind, uint32_t u, int64_t position, int rank)
+{
+    const slc_job *job = p->in->job;
+    placed *made = kind == SLC_ITEM_KINDS ? NULL : add(p);
+    if (!made) return;
+    made->item = (slc_item){.kind = kind,
+                            .late = position >= 2 * (int64_t)p->slots,
+                            .micro_batch = job->micro_batches - 1,
+                            .unit = u,
+                            .block_count = slc_unit_blocks(&job->units[u])};
+    made->place = place_in_pass(p, position, rank);
+    uint32_t first, last;
+    slc_unit_gradient_slots(job, &job->units[u], &first, &last);
+    made->urgency = (uint64_t)(rank == REDUCE ? last : job->units[u].uses[0].layer) << 32 | kind;
+}
+
+/* What the agreement hears of comes before it: within the step where there is a barrier. The kinds of one unit at one
+ * place come in the order of their numbers. */
+static void place_exchange(placing *p, uint32_t u, int64_t position)
+{
+    const slc_job *job = p->in->job;
+    slc_unit_operations of = slc_operations_of(job, &job->units[u], SLC_ONEBIT);
+    int64_t end = 2 * (int64_t)p->slots - 1, begin = position;
+    if (slc_waits_for_agreement(job, SLC_ONEBIT)) {
+        uint32_t first, last;
+        slc_unit_gradient_slots(job, &job->units[u], &first, &last);
+        int64_t complete = end + 1 - 2 * (int64_t)slc_job_slots(job) + 2 * (int64_t)last + 1;
+        place_whole(p, of.reduce, u, complete, REDUCE);
+        place_whole(p, of.inspect, u, complete, REDUCE);
+        place_whole(p, of.compress, u, position, GATHER_VALUE);
+        place_whole(p, of.exchange, u, position, GATHER_VALUE);
+        return;
+    }
+    if (job->barrier && begin > end) begin = end;
+    place_whole(p, of.reduce, u, begin, REDUCE);
+    place_whole(p, of.compress, u, begin, REDUCE);
+    place_whole(p, of.exchange, u, position, REDUCE);
+}
+
 /* `position`: as the model counts it. What the first window needs of the step before, late in this pass, comes first.
  */
 static void place_window_gather(placing *p, const slc_flow *flow, const cut *c, uint32_t run, int64_t position,
@@ -183,6 +223,10 @@ static bool gathers_value(const placing *p, uint32_t u)
 static void place_flow(placing *p, const stretch *s)
 {
     const slc_flow *flow = s->flows;
+    if (flow->kind == SLC_FLOW_EXCHANGE) {
+        place_exchange(p, flow->unit, position_of(s, 0.5));
+        return;
+    }
     cut c = cut_unit(p, flow->unit);
     for (uint32_t run = 0; run < c.runs; run++) {
         uint32_t position = position_of(s, (run + 0.5) / c.runs);
@@ -235,19 +279,19 @@ static void fuse(placing *p)
 
 typedef struct {
     slc_item item;
-    uint32_t since; /* operations on the link when it was reduced */
+    uint32_t since; /* operations on the link when it was reduced, or exchanged */
 } pending;
 
 typedef struct {
     const placing *p;
     slc_order *order;
     slc_live_bytes live;
-    pending *updates; /* whose reductions are written */
+    pending *updates; /* whose reductions or exchanges are written */
     size_t first, count;
     uint32_t on_link;
     const slc_item **waiting; /* gathers that found no memory before their slot */
     size_t waiting_count;
-    size_t reductions_left[2]; /* of the last micro-batch: not late, late */
+    size_t heard_left[2]; /* what the agreement of the step comes behind: not late, late */
     bool agreed;
 } writing;
 
@@ -272,10 +316,18 @@ static void write_update(writing *w, pending *update)
     i->block_count = 0; /* written */
 }
 
+/* Late ones are of a step that has agreed. */
+static bool may_update(const writing *w, const slc_item *update)
+{
+    const slc_scheduling *in = w->p->in;
+    return w->agreed || update->late || !slc_waits_for_agreement(in->job, in->strategies[update->unit]);
+}
+
 static void write_due_updates(writing *w, uint32_t delay)
 {
-    while (w->first < w->count && (!delay || w->on_link - w->updates[w->first].since >= delay))
-        write_update(w, &w->updates[w->first++]);
+    for (size_t k = w->first; k < w->count && (!delay || w->on_link - w->updates[k].since >= delay); k++)
+        if (may_update(w, &w->updates[k].item)) write_update(w, &w->updates[k]);
+    while (w->first < w->count && !w->updates[w->first].item.block_count) w->first++;
 }
 
 /* Updates that a gather cannot do without. */
@@ -298,48 +350,56 @@ static void write_updates_before(writing *w, uint32_t slot)
     }
 }
 
-/* The ranks agree once every reduction of the step is written: late ones where there are any. */
+/* Late where anything is that it comes behind. */
 static void agree_if_due(writing *w, bool late)
 {
-    bool any_late = w->reductions_left[1] || late;
-    if (w->agreed || w->reductions_left[late] || any_late != late) return;
+    bool any_late = w->heard_left[1] || late;
+    if (w->agreed || w->heard_left[late] || any_late != late) return;
     w->agreed = true;
     slc_order_run(w->order, SLC_ITEM_AGREE, late, w->p->in->job->micro_batches - 1, SLC_NONE, 0, 0, 0);
 }
 
-static void write_reduction(writing *w, const slc_item *item)
+static bool is_heard(const writing *w, const slc_item *item)
 {
     const slc_job *job = w->p->in->job;
-    write_item(w, item);
-    w->on_link++;
-    if (item->micro_batch + 1 != job->micro_batches) return;
-    slc_item update = *item;
-    update.kind = SLC_ITEM_UPDATE;
-    w->updates[w->count++] = (pending){update, w->on_link};
-    w->reductions_left[item->late]--;
-    agree_if_due(w, item->late);
+    return slc_precedes_agreement(job, item->kind) && item->micro_batch + 1 == job->micro_batches;
+}
+
+/* Does the update come next on these blocks? */
+static bool is_before_update(const writing *w, const slc_item *item)
+{
+    const slc_scheduling *in = w->p->in;
+    if (in->strategies[item->unit] == SLC_ONEBIT) return item->kind == SLC_ITEM_EXCHANGE;
+    return slc_is_reduction(item->kind) && item->micro_batch + 1 == in->job->micro_batches;
+}
+
+static bool is_gather(const slc_item *item)
+{
+    return item->kind == SLC_ITEM_GATHER_VALUE || item->kind == SLC_ITEM_GATHER_WINDOW;
 }
 
 static void write_operation(writing *w, const slc_item *item)
 {
-    bool barrier = w->p->in->job->barrier;
-    if (slc_is_reduction(item->kind)) {
-        write_reduction(w, item);
-    } else {
-        if (item->kind == SLC_ITEM_GATHER_VALUE || !item->micro_batch) write_needed_updates(w, item);
-        write_item(w, item);
-        w->on_link++;
+    if (is_gather(item) && (item->kind == SLC_ITEM_GATHER_VALUE || !item->micro_batch)) write_needed_updates(w, item);
+    write_item(w, item);
+    w->on_link += !slc_is_on_thread(item->kind);
+    if (is_before_update(w, item)) {
+        slc_item update = *item;
+        update.kind = SLC_ITEM_UPDATE;
+        w->updates[w->count++] = (pending){update, w->on_link};
     }
-    if (!barrier || w->agreed) write_due_updates(w, w->p->options->update_delay);
+    if (is_heard(w, item)) {
+        w->heard_left[item->late]--;
+        agree_if_due(w, item->late);
+    }
+    write_due_updates(w, w->p->options->update_delay);
 }
 
-static void count_reductions(writing *w)
+static void count_heard(writing *w)
 {
-    const placing *p = w->p;
-    for (size_t i = 0; i < p->count; i++) {
-        const slc_item *item = &p->list[i].item;
-        if (slc_is_reduction(item->kind) && item->micro_batch + 1 == p->in->job->micro_batches)
-            w->reductions_left[item->late]++;
+    for (size_t i = 0; i < w->p->count; i++) {
+        const slc_item *item = &w->p->list[i].item;
+        w->heard_left[item->late] += is_heard(w, item);
     }
 }
 
@@ -378,8 +438,7 @@ static void write_before_slot(writing *w, size_t *next, uint32_t micro_batch, ui
         else
             write_operation(w, item);
     }
-    if (!slc_live_bytes_fit(&w->live, NULL, micro_batch, slot) && (!p->in->job->barrier || w->agreed))
-        write_due_updates(w, 0);
+    if (!slc_live_bytes_fit(&w->live, NULL, micro_batch, slot)) write_due_updates(w, 0);
     write_waiting(w, micro_batch, slot);
     write_updates_before(w, slot);
 }
@@ -389,8 +448,8 @@ static void write_all(writing *w)
     const placing *p = w->p;
     uint32_t per = slc_job_slots(p->in->job);
     size_t next = 0;
-    count_reductions(w);
-    bool late = w->reductions_left[1];
+    count_heard(w);
+    bool late = w->heard_left[1];
     for (uint32_t s = 0; s < p->slots; s++) {
         write_before_slot(w, &next, s / per, s % per, (int64_t)s * 2 * RANKS + THE_SLOT);
         slc_order_slot(w->order, s / per, s % per);
@@ -401,6 +460,15 @@ static void write_all(writing *w)
     write_due_updates(w, 0);
 }
 
+static void expect_late(writing *w, const slc_item *item)
+{
+    slc_live_bytes_late(&w->live, item);
+    if (!is_before_update(w, item)) return;
+    slc_item update = *item;
+    update.kind = SLC_ITEM_UPDATE;
+    slc_live_bytes_late(&w->live, &update);
+}
+
 static void write_order(placing *p, slc_order *order)
 {
     writing w = {.p = p, .order = order};
@@ -408,7 +476,7 @@ static void write_order(placing *p, slc_order *order)
     w.waiting = malloc((p->count + 1) * sizeof *w.waiting);
     order->failed |= !w.updates || !w.waiting || !slc_live_bytes_init(&w.live, p->in);
     for (size_t i = 0; !order->failed && i < p->count; i++)
-        if (p->list[i].item.late) slc_live_bytes_late(&w.live, &p->list[i].item);
+        if (p->list[i].item.late) expect_late(&w, &p->list[i].item);
     if (!order->failed) write_all(&w);
     slc_live_bytes_fini(&w.live);
     free(w.updates);
