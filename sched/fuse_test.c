@@ -78,7 +78,6 @@ static void fused_plans_run_at_any_speed(void **state)
                                        .seed = seed};
             slc_plan *plan;
             slc_forecast forecast;
-            if (scheduler == &slc_scheduler_ilp && test_any_onebit(&fused.job, strategies)) continue;
             if (slc_plan_make(&in, scheduler, &plan))
                 fail_msg("job %llu, %s: %s", (unsigned long long)seed, scheduler->name, sluice_last_error());
             assert_int_equal(slc_plan_validate(&fused.job, plan), SLUICE_OK);

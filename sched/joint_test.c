@@ -25,6 +25,9 @@ static void random_times(const slc_job *job, test_dice *dice, slc_times *times)
                              .block_bytes = 64,
                              .operation_s = 1e-7};
     times->update_s_per_element = 1e-9 * test_below(dice, 20);
+    times->compress_s_per_element = 1e-9 * test_beside(dice, 900, 20);
+    times->apply_s_per_element = 1e-9 * test_beside(dice, 901, 20);
+    times->average_s_per_element = 1e-10 * test_beside(dice, 902, 20);
 }
 
 /* The fastest of the uniform plans under every baseline that keeps to the limit; 0: none does. */
@@ -33,7 +36,7 @@ static double best_uniform(const slc_job *job, const slc_times *times, uint64_t 
     double best = 0;
     slc_strategy strategies[TEST_UNITS];
     const slc_scheduler *scheduler;
-    for (int k = 0; k < SLC_EXACT_STRATEGIES; k++)
+    for (int k = 0; k < slc_job_strategies(job); k++)
         for (size_t s = 0; (scheduler = slc_scheduler_at(s)); s++) {
             if (scheduler == &slc_scheduler_ilp || !strcmp(scheduler->name, "random")) continue;
             for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = (slc_strategy)k;

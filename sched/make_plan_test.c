@@ -20,7 +20,6 @@ static void check_random_job(uint64_t seed, two_lanes *lanes)
     const slc_scheduler *scheduler;
     for (size_t s = 0; (scheduler = slc_scheduler_at(s)); s++) {
         slc_plan *plan;
-        if (scheduler == &slc_scheduler_ilp && test_any_onebit(&t.job, strategies)) continue;
         if (slc_plan_make(&(slc_scheduling){.job = &t.job, .strategies = strategies, .limit = UINT64_MAX}, scheduler,
                           &plan))
             fail_msg("job %llu, %s: %s", (unsigned long long)seed, scheduler->name, sluice_last_error());

@@ -158,13 +158,6 @@ TEST_INLINE void test_strategies_draw(const slc_job *job, test_dice *dice, slc_s
         out[u] = (slc_strategy)(all < strategies ? all : test_below(dice, strategies));
 }
 
-TEST_INLINE bool test_any_onebit(const slc_job *job, const slc_strategy *strategies)
-{
-    bool any = false;
-    for (uint32_t u = 0; u < job->unit_count; u++) any = any || strategies[u] == SLC_ONEBIT;
-    return any;
-}
-
 /* Which layers recompute, of those that can. */
 TEST_INLINE void test_recompute_draw(const slc_job *job, test_dice *dice, bool *out)
 {

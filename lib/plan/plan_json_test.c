@@ -57,7 +57,6 @@ static void case_init(plan_case *c, const slc_scheduler *scheduler, uint64_t see
                          .times = &times,
                          .limit = UINT64_MAX,
                          .seed = seed};
-    if (scheduler == &slc_scheduler_ilp && test_any_onebit(&c->t.job, c->strategies)) scheduler = &slc_scheduler_random;
     if (slc_plan_make(&in, scheduler, &c->plan)) fail_msg("%s", sluice_last_error());
     slc_times_fini(&times);
     assert_int_equal(slc_plan_to_json(&c->t.job, c->plan, NULL, &c->text), 0);
