@@ -22,6 +22,7 @@ static const struct {
     {"times", "how long planning takes", slc_study_times},
     {"small", "small jobs against enumeration and the best of all orders", slc_study_small},
     {"fusion", "many tiny layers, fused and not", slc_study_fusion},
+    {"lossy", "onebit beside sharded layers over ten budgets, on slow links", slc_study_lossy},
 };
 enum { STUDIES = sizeof studies / sizeof *studies };
 
@@ -46,6 +47,7 @@ static const char doc[] = "Studies the planner on drawn profiles; nothing is tra
                           "  times      how long planning takes\n"
                           "  small      small jobs against enumeration and the best of all orders\n"
                           "  fusion     many tiny layers, fused and not\n"
+                          "  lossy      onebit beside sharded layers over ten budgets, on slow links\n"
                           "Examples:\n"
                           "  sluice study gaps --count 20\n"
                           "  sluice study budgets --json budgets.json";
@@ -75,7 +77,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->name = arg;
         return 0;
     case ARGP_KEY_END:
-        if (!o->name) argp_error(state, "which study? gaps, baselines, budgets, times, small or fusion");
+        if (!o->name) argp_error(state, "which study? gaps, baselines, budgets, times, small, fusion or lossy");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -107,7 +109,8 @@ static int run(int argc, char **argv)
     for (int i = 0; i < STUDIES; i++)
         if (!strcmp(studies[i].name, o.name)) chosen = i;
     if (chosen < 0) {
-        fprintf(stderr, "sluice study: no study \"%s\"; choose gaps, baselines, budgets, times, small or fusion\n",
+        fprintf(stderr,
+                "sluice study: no study \"%s\"; choose gaps, baselines, budgets, times, small, fusion or lossy\n",
                 o.name);
         return EXIT_USAGE;
     }

@@ -24,6 +24,7 @@ sluice_status slc_study_budgets(const slc_study *study);   /* adaptive against u
 sluice_status slc_study_times(const slc_study *study);     /* how long planning takes */
 sluice_status slc_study_small(const slc_study *study);     /* small jobs against everything there is */
 sluice_status slc_study_fusion(const slc_study *study);    /* many tiny layers, fused and not */
+sluice_status slc_study_lossy(const slc_study *study);     /* onebit beside sharded units, over ten budgets */
 
 /* ---- study_plans.c: what the studies share ---- */
 
@@ -35,7 +36,9 @@ typedef struct {
 
 sluice_status slc_study_uniform(const slc_profile *profile, slc_strategy strategy, const slc_scheduler *scheduler,
                                 uint64_t limit, slc_study_plan *out);
-/* The fastest of all strategies and schedulers within a limit; step_s 0: none fits. */
+/* The fastest of all schedulers within a limit; step_s 0: none fits. */
+sluice_status slc_study_best_of(const slc_profile *profile, slc_strategy strategy, uint64_t limit, slc_study_plan *out);
+/* The same of all strategies but onebit. */
 sluice_status slc_study_best_uniform(const slc_profile *profile, uint64_t limit, slc_study_plan *out);
 /* Everything free; recomputation only if `recompute`. */
 sluice_status slc_study_joint(const slc_study *study, const slc_profile *profile, uint64_t limit, bool recompute,

@@ -37,18 +37,33 @@ static bool is_peer(const slc_scheduler *scheduler)
     return scheduler != &slc_scheduler_ilp && scheduler != &slc_scheduler_random;
 }
 
-sluice_status slc_study_best_uniform(const slc_profile *profile, uint64_t limit, slc_study_plan *out)
+static void take_faster(const slc_study_plan *plan, slc_study_plan *best)
+{
+    if (plan->step_s > 0 && (!best->step_s || plan->step_s < best->step_s)) *best = *plan;
+}
+
+sluice_status slc_study_best_of(const slc_profile *profile, slc_strategy strategy, uint64_t limit, slc_study_plan *out)
 {
     const slc_scheduler *scheduler;
     sluice_status status = SLUICE_OK;
     *out = (slc_study_plan){0};
-    for (int k = 0; !status && k < SLC_EXACT_STRATEGIES; k++)
-        for (size_t s = 0; !status && (scheduler = slc_scheduler_at(s)); s++) {
-            slc_study_plan one;
-            if (!is_peer(scheduler)) continue;
-            status = slc_study_uniform(profile, (slc_strategy)k, scheduler, limit, &one);
-            if (!status && one.step_s > 0 && (!out->step_s || one.step_s < out->step_s)) *out = one;
-        }
+    for (size_t s = 0; !status && (scheduler = slc_scheduler_at(s)); s++) {
+        slc_study_plan one = {0};
+        if (is_peer(scheduler)) status = slc_study_uniform(profile, strategy, scheduler, limit, &one);
+        take_faster(&one, out);
+    }
+    return status;
+}
+
+sluice_status slc_study_best_uniform(const slc_profile *profile, uint64_t limit, slc_study_plan *out)
+{
+    sluice_status status = SLUICE_OK;
+    *out = (slc_study_plan){0};
+    for (int k = 0; !status && k < SLC_EXACT_STRATEGIES; k++) {
+        slc_study_plan one;
+        status = slc_study_best_of(profile, (slc_strategy)k, limit, &one);
+        take_faster(&one, out);
+    }
     return status;
 }
 

@@ -23,6 +23,9 @@ slc_random_options slc_random_defaults(void)
                                 .kappa = 0.1,
                                 .sigma = 1.05,
                                 .update_s_per_element = 2e-10,
+                                .compress_s_per_element = 1.6e-9,
+                                .apply_s_per_element = 1.6e-9,
+                                .average_s_per_element = 8e-10,
                                 .tied_share = 0.3,
                                 .unit_blocks = 16};
 }
@@ -121,6 +124,7 @@ static void add_unit(maker *m, const char *name, double bytes, slc_use *uses, ui
     m->parameters[u] = (uint64_t)(bytes / 4);
     m->job.units[u] = (slc_unit){.name = name, .trainable = true, .uses = uses, .use_count = use_count};
     slc_profile_unit_lengths(m->parameters[u], m->block_bytes, m->job.world, &m->job.units[u]);
+    m->job.units[u].exchange = slc_exchange_estimate(m->job.units[u].elements, m->job.world);
 }
 
 /* Slots in proportion to the parameters they work with, backward twice forward. */
@@ -187,6 +191,9 @@ static void set_job(maker *m)
     double mean = sqrt(o->unit_bytes.least * o->unit_bytes.most);
     m->block_bytes = (uint64_t)(mean / o->unit_blocks);
     m->times = (slc_times){.update_s_per_element = o->update_s_per_element,
+                           .compress_s_per_element = o->compress_s_per_element,
+                           .apply_s_per_element = o->apply_s_per_element,
+                           .average_s_per_element = o->average_s_per_element,
                            .link = {.reduce_scatter = {o->latency_s, o->bytes_per_s},
                                     .all_gather = {o->latency_s, o->bytes_per_s},
                                     .kappa = o->kappa,

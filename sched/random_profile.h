@@ -19,6 +19,7 @@ typedef struct {
     uint32_t world, micro_batches;  /* 0: drawn: 2, 4, 8 or 16 ranks; 1, or 2 to 4 in a third of all cases */
     double bytes_per_s, latency_s;
     double kappa, sigma, update_s_per_element;
+    double compress_s_per_element, apply_s_per_element, average_s_per_element; /* slc_times */
     bool thread_moves;
     bool can_recompute;
     double tied_share;    /* chance that the first and the last layer share a unit of up to eight times the size */
