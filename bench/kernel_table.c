@@ -269,7 +269,7 @@ static sluice_status compress_worker(slc_kernel_case *c)
     const slc_compress_shape shape = exchange_shape(c);
     const slc_compress_input input = {c->dtype, c->dtype, c->array[0], c->array[1], 1, 0.9, 0.1};
     const slc_residue worker = residue_of(c);
-    return slc_compress_worker(&c->stream, &shape, &input, &worker, packets_of(c, 0));
+    return slc_compress_worker(&c->stream, &shape, &input, &worker, packets_of(c, 0), slc_compress_stride(&shape));
 }
 
 /* Chunks of both servers, one behind the other: every element once. */
@@ -301,7 +301,8 @@ static sluice_status compress_apply(slc_kernel_case *c)
                                     .exp_avg_sq = c->array[4],
                                     .mask = true};
     bool finite = true;
-    return slc_compress_apply(&c->stream, &settings, &shape, packets_of(c, 2), 0, shape.count, &range, &finite);
+    return slc_compress_apply(&c->stream, &settings, &shape, packets_of(c, 2), slc_compress_stride(&shape), 0,
+                              shape.count, &range, &finite);
 }
 
 const slc_kernel_row slc_kernel_table[] = {

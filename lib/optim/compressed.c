@@ -4,6 +4,7 @@
 #include "lib/base/status.h"
 
 #include <math.h>
+#include <string.h>
 
 uint64_t slc_flat_elements(uint64_t elements, uint32_t ranks)
 {
@@ -28,9 +29,12 @@ static bool all_finite(const slc_compress_group *group, uint32_t i, const void *
     if (!shape->count) return true;
     uint64_t scales = slc_compress_scales(shape);
     for (uint32_t r = 0; r < shape->ranks; r++) {
-        const float *scale = (const void *)((const char *)packets + r * group->stride + group->offsets[i]);
-        for (uint64_t s = 0; s < scales; s++)
-            if (!isfinite(scale[s])) return false;
+        const char *packet = (const char *)packets + r * group->stride + group->offsets[i];
+        for (uint64_t s = 0; s < scales; s++) {
+            float scale; /* not aligned */
+            memcpy(&scale, packet + s * sizeof scale, sizeof scale);
+            if (!isfinite(scale)) return false;
+        }
     }
     return true;
 }

@@ -34,20 +34,11 @@
 #define SLC_OPTIM_COMPRESSED_H
 
 #include "lib/device/device.h"
-#include "lib/kernels/compress/compress.h"
+#include "lib/kernels/compress/compress_group.h"
 
 #include <sluice/optimizer.h>
 
 enum { SLC_LOCAL_MAX = 2, SLC_PROGRESS_MAX = 12 };
-
-/* Tensors that are exchanged together. The packet for one rank is that of each tensor with elements behind each other,
- * at offsets[i]; packets for ranks lie at multiples of `stride`. */
-typedef struct slc_compress_group {
-    uint32_t count;
-    const slc_compress_shape *shapes;
-    uint64_t *offsets;
-    uint64_t packet_bytes, stride;
-} slc_compress_group;
 
 typedef enum { SLC_STEP_AVERAGE, SLC_STEP_EXCHANGE, SLC_STEP_LOCAL } slc_step_mode;
 

@@ -113,7 +113,7 @@ static sluice_status compress_tensor(const onebit_adam *o, const slc_onebit_unit
                                       .factor = o->settings.adam.beta1,
                                       .rest = 1 - o->settings.adam.beta1};
     return slc_compress_worker(o->stream, &unit->group->shapes[i], &input, &unit->workers[i],
-                               (char *)unit->packets + unit->group->offsets[i]);
+                               (char *)unit->packets + unit->group->offsets[i], unit->group->stride);
 }
 
 static sluice_status compress(void *context, const slc_onebit_unit *unit, uint32_t *bad)
@@ -139,9 +139,9 @@ static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t 
         slc_adamw_settings settings = settings_at(o, u);
         slc_frozen_range range = frozen_range(o, u);
         bool finite = true; /* looked at above */
-        status =
-            slc_compress_apply(o->stream, &settings, &unit->group->shapes[i],
-                               (const char *)unit->results + unit->group->offsets[i], 0, u->count, &range, &finite);
+        status = slc_compress_apply(o->stream, &settings, &unit->group->shapes[i],
+                                    (const char *)unit->results + unit->group->offsets[i], unit->group->stride, 0,
+                                    u->count, &range, &finite);
         if (status) return status;
     }
     return SLUICE_OK;

@@ -31,8 +31,8 @@ sluice_status slc_compress_check(const slc_compress_shape *shape)
 
 uint64_t slc_compress_chunk(const slc_compress_shape *shape)
 {
-    uint64_t n = shape->ranks, least = 8; /* lcm(n, 8) */
-    while (least % n) least += 8;
+    uint64_t n = shape->ranks, even = n & -n;
+    uint64_t least = even >= 8 ? n : n * (8 / even); /* lcm(n, 8) */
     return round_up(shape->count, n * least) / n;
 }
 
@@ -64,12 +64,12 @@ static uint64_t item_elements(const slc_compress_shape *shape)
 }
 
 static slc_compress_out out_of(const slc_compress_shape *shape, const slc_residue *residue, void *packets,
-                               int64_t *bins)
+                               uint64_t stride, int64_t *bins)
 {
     return (slc_compress_out){.chunk = slc_compress_chunk(shape),
                               .scale_elements = shape->scale_elements,
                               .scales = slc_compress_scales(shape),
-                              .stride = slc_compress_stride(shape),
+                              .stride = stride,
                               .residue = *residue,
                               .packets = packets,
                               .bins = bins};
@@ -89,12 +89,12 @@ static sluice_status begin(const slc_stream *stream, const slc_compress_shape *s
 }
 
 sluice_status slc_compress_worker(slc_stream *stream, const slc_compress_shape *shape, const slc_compress_input *input,
-                                  const slc_residue *worker, void *packets)
+                                  const slc_residue *worker, void *packets, uint64_t stride)
 {
     sluice_status status = begin(stream, shape, "compress");
     if (status || !shape->count) return status;
     int64_t bins[SLC_NORM_BINS] = {0};
-    const slc_compress_worker_args args = {out_of(shape, worker, packets, bins), *input, shape->count};
+    const slc_compress_worker_args args = {out_of(shape, worker, packets, stride, bins), *input, shape->count};
     const slc_compress_out *out = &args.out;
     run_items(stream, shape, shape->ranks * in_pieces(out->chunk, item_elements(shape)),
               SLC_ISA_PICK(slc_compress_worker_range), &args);
@@ -112,7 +112,7 @@ sluice_status slc_compress_server(slc_stream *stream, const slc_compress_shape *
 {
     sluice_status status = begin(stream, shape, "compress_server");
     if (status || !count) return status;
-    slc_compress_server_args args = {out_of(shape, server, packet, bins), packets, shape->ranks};
+    slc_compress_server_args args = {out_of(shape, server, packet, 0, bins), packets, shape->ranks};
     uint64_t item = item_elements(shape);
     if (first % item || first > args.out.chunk || count > args.out.chunk - first ||
         (count % item && first + count != args.out.chunk))
@@ -137,7 +137,7 @@ sluice_status slc_compress_fold(slc_stream *stream, const slc_compress_shape *sh
     sluice_status status = begin(stream, shape, "compress_fold");
     if (status || !shape->count) return status;
     int64_t bins[SLC_NORM_BINS] = {0};
-    const slc_compress_out out = out_of(shape, residue, NULL, bins);
+    const slc_compress_out out = out_of(shape, residue, NULL, 0, bins);
     run_items(stream, shape, chunks * in_pieces(out.chunk, item_elements(shape)), SLC_ISA_PICK(slc_compress_fold_range),
               &out);
     memset(residue->scale, 0, chunks * out.scales * sizeof(float));
@@ -153,18 +153,18 @@ sluice_status slc_compress_check_range(const slc_compress_shape *shape, uint64_t
     return SLUICE_OK;
 }
 
-slc_compress_packets slc_compress_packets_of(const slc_compress_shape *shape, const void *packets)
+slc_compress_packets slc_compress_packets_of(const slc_compress_shape *shape, const void *packets, uint64_t stride)
 {
     return (slc_compress_packets){.chunk = slc_compress_chunk(shape),
                                   .scale_elements = shape->scale_elements,
                                   .scales = slc_compress_scales(shape),
-                                  .stride = slc_compress_stride(shape),
+                                  .stride = stride,
                                   .packets = packets};
 }
 
 sluice_status slc_compress_apply(slc_stream *stream, const slc_adamw_settings *settings,
-                                 const slc_compress_shape *shape, const void *packets, uint64_t first, uint64_t count,
-                                 const slc_frozen_range *range, bool *finite)
+                                 const slc_compress_shape *shape, const void *packets, uint64_t stride, uint64_t first,
+                                 uint64_t count, const slc_frozen_range *range, bool *finite)
 {
     sluice_status status = begin(stream, shape, "compress_apply");
     if (status || !count) return status;
@@ -175,7 +175,7 @@ sluice_status slc_compress_apply(slc_stream *stream, const slc_adamw_settings *s
                          (unsigned long long)range->count, (unsigned long long)shape->count);
     const slc_compress_apply_args args = {.factors = slc_adamw_factors_of(settings, settings->learning_rate),
                                           .range = *range,
-                                          .packets = slc_compress_packets_of(shape, packets),
+                                          .packets = slc_compress_packets_of(shape, packets, stride),
                                           .first = first,
                                           .finite = finite};
     slc_host_run(stream, count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_compress_apply_range), &args);

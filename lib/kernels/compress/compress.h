@@ -21,7 +21,8 @@
  * next read. So a bad step is skipped everywhere without asking anybody, and the next one is whole again.
  *
  * A packet is what travels between two ranks about one chunk: its scales (fp32), then its bits, 1 for +1, the first
- * element in a byte's highest bit. Packets of a buffer lie at multiples of slc_compress_stride.
+ * element in a byte's highest bit. It may lie anywhere: its scales need not be aligned. The packets of a buffer lie
+ * `stride` bytes apart: slc_compress_stride, or more where several tensors are exchanged together (compress_group.h).
  * Any number of threads; several streams at once only on different tensors. Errors: UNSUPPORTED (no host stream),
  * ARGUMENT. */
 #ifndef SLC_KERNEL_COMPRESS_H
@@ -42,7 +43,7 @@ sluice_status slc_compress_check(const slc_compress_shape *shape);
 uint64_t slc_compress_chunk(const slc_compress_shape *shape);        /* C, elements; a multiple of 8; N = ranks * C */
 uint64_t slc_compress_scales(const slc_compress_shape *shape);       /* of a chunk */
 uint64_t slc_compress_packet_bytes(const slc_compress_shape *shape); /* that a message carries: 4 * scales + C / 8 */
-uint64_t slc_compress_stride(const slc_compress_shape *shape);       /* bytes between packets; a multiple of 64 */
+uint64_t slc_compress_stride(const slc_compress_shape *shape);       /* of one tensor alone; a multiple of 64 */
 
 /* What an exchange leaves behind, zeroed at first. Worker: N sums, ranks * scales (with scale_elements 0 all equal).
  * Server: C sums, one chunk's scales. */
@@ -57,10 +58,10 @@ typedef struct {
     double gradient_factor, factor, rest;
 } slc_compress_input;
 
-/* Pass 1. Writes the packets of all chunks (ranks * stride bytes; packet k is for rank k). 16.1 bytes an element of
+/* Pass 1. Writes the packets of all chunks; packet k, at packets + k * stride, is for rank k. 16.1 bytes an element of
  * fp32: gradient, momentum and b read, b written. */
 sluice_status slc_compress_worker(slc_stream *stream, const slc_compress_shape *shape, const slc_compress_input *input,
-                                  const slc_residue *worker, void *packets);
+                                  const slc_residue *worker, void *packets, uint64_t stride);
 
 /* The server's step in pieces, in any order: elements first..first+count-1 of its chunk, `first` a multiple of 64 (of
  * scale_elements if it is not 0), `count` too unless the piece ends the chunk. packets[r] is what rank r sent for this
@@ -91,11 +92,12 @@ typedef struct {
 } slc_frozen_range;
 
 /* Pass 2 of elements first..first+count-1 of the tensor, `first` a multiple of 16, count too unless it ends the tensor.
- * range: of the whole tensor (range->count is shape->count). packets: one of each chunk, as the exchange gathered them.
+ * range: of the whole tensor (range->count is shape->count). packets: one of each chunk, as the exchange gathered them,
+ * `stride` bytes apart.
  * *finite = false if a scale met is not finite; else left alone. 16.1 bytes an element of fp32. */
 sluice_status slc_compress_apply(slc_stream *stream, const slc_adamw_settings *settings,
-                                 const slc_compress_shape *shape, const void *packets, uint64_t first, uint64_t count,
-                                 const slc_frozen_range *range, bool *finite);
+                                 const slc_compress_shape *shape, const void *packets, uint64_t stride, uint64_t first,
+                                 uint64_t count, const slc_frozen_range *range, bool *finite);
 
 /* The same update without compression, of any range of elements, from the averaged gradient:
  * m = beta1 m + (1 - beta1) (gradient_factor * gradient). */

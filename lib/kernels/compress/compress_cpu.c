@@ -183,9 +183,8 @@ static void server_run(const void *context, uint64_t chunk, uint64_t from, uint6
         double sums[CHUNK];
         uint64_t count = least(to - begin, TILE), grains = 0;
         for (uint32_t r = 0; r < args->ranks; r++) {
-            const float *scales = args->packets[r];
-            const uint8_t *signs = (const uint8_t *)(scales + out->scales);
-            add_signs(average, count, signs + begin / 8, scales[scale_at] * share, r == 0);
+            const uint8_t *signs = packet_bits(args->packets[r], out->scales) + begin / 8;
+            add_signs(average, count, signs, packet_scale(args->packets[r], scale_at) * share, r == 0);
         }
         for (uint64_t i = 0; i < count; i += LANES, grains++) {
             uint64_t left = least(count - i, LANES), at = begin + i;

@@ -57,7 +57,7 @@ SLC_ISA_DECLARE(slc_frozen_range_update);   /* ranges of elements */
 
 /* compress.c. ARGUMENT unless elements first..first+count-1 are whole lanes of the tensor or end it. */
 sluice_status slc_compress_check_range(const slc_compress_shape *shape, uint64_t first, uint64_t count);
-slc_compress_packets slc_compress_packets_of(const slc_compress_shape *shape, const void *packets);
+slc_compress_packets slc_compress_packets_of(const slc_compress_shape *shape, const void *packets, uint64_t stride);
 
 /* compress.c: ||b|| / sqrt(count) of what the bins hold, rounded to float; INFINITY if it is not finite. */
 float slc_compress_scale(const int64_t *bins, uint64_t count);

@@ -84,7 +84,8 @@ static void compress(exchange *e, uint32_t rank)
                                 .gradient_factor = clip,
                                 .factor = factor,
                                 .rest = rest};
-    assert_int_equal(slc_compress_worker(&e->stream, &e->shape, &input, &e->worker[rank], e->packets[rank]), SLUICE_OK);
+    assert_int_equal(slc_compress_worker(&e->stream, &e->shape, &input, &e->worker[rank], e->packets[rank], e->stride),
+                     SLUICE_OK);
 }
 
 /* In pieces of about `piece` elements, the last ones first. */
@@ -267,7 +268,7 @@ static void apply_and_check(exchange *e, parameter *p, bool mask)
     slc_frozen_range range = range_of(e, p, e->momentum, mask);
     bool finite = true;
     for (int piece = 1; piece >= 0; piece--)
-        assert_int_equal(slc_compress_apply(&e->stream, &settings, &e->shape, e->result, piece ? cut : 0,
+        assert_int_equal(slc_compress_apply(&e->stream, &settings, &e->shape, e->result, e->stride, piece ? cut : 0,
                                             piece ? count - cut : cut, &range, &finite),
                          SLUICE_OK);
     assert_true(finite);
@@ -445,7 +446,7 @@ static void what_is_not_finite_is_skipped(void **state)
         bool finite = true;
         slc_frozen_range range = range_of(&e, &p, e.momentum, false);
         for (uint32_t k = 0; k < RANKS; k++) assert_true(isinf(scale_at(&e, e.result + k * e.stride, 0)));
-        slc_compress_apply(&e.stream, &settings, &e.shape, e.result, 0, COUNT, &range, &finite);
+        slc_compress_apply(&e.stream, &settings, &e.shape, e.result, e.stride, 0, COUNT, &range, &finite);
         assert_false(finite);
         assert_memory_equal(p.value, value, sizeof *value * COUNT);
         assert_memory_equal(e.momentum, momentum, sizeof *momentum * COUNT);
@@ -510,10 +511,10 @@ static void wrong_arguments(void **state)
             SLUICE_ERR_ARGUMENT);
     slc_frozen_range range = range_of(&e, &p, e.momentum, false);
     bool finite = true;
-    assert_int_equal(slc_compress_apply(&e.stream, &settings, &e.shape, e.result, 8, 992, &range, &finite),
+    assert_int_equal(slc_compress_apply(&e.stream, &settings, &e.shape, e.result, e.stride, 8, 992, &range, &finite),
                      SLUICE_ERR_ARGUMENT);
     range.count = 999;
-    assert_int_equal(slc_compress_apply(&e.stream, &settings, &e.shape, e.result, 0, 999, &range, &finite),
+    assert_int_equal(slc_compress_apply(&e.stream, &settings, &e.shape, e.result, e.stride, 0, 999, &range, &finite),
                      SLUICE_ERR_ARGUMENT);
     parameter_destroy(&p);
     exchange_destroy(&e);

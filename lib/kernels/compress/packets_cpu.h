@@ -5,6 +5,19 @@
 #include "lib/kernels/compress/compress_cpu.h"
 #include "lib/kernels/lanes.h"
 
+/* A packet is not aligned. */
+static inline float packet_scale(const void *packet, uint64_t block)
+{
+    float scale;
+    memcpy(&scale, (const char *)packet + block * sizeof scale, sizeof scale);
+    return scale;
+}
+
+static inline const uint8_t *packet_bits(const void *packet, uint64_t scales)
+{
+    return (const uint8_t *)packet + scales * sizeof(float);
+}
+
 /* MSB first in each byte; left: 16, or 8 at a chunk's end (fewer at a tensor's). */
 LANES_INLINE void put_signs(uint8_t *bits, uint64_t left, lanes a)
 {
@@ -63,8 +76,9 @@ LANES_INLINE packets_run packets_run_at(const slc_compress_packets *p, uint64_t 
         uint64_t block_end = at + p->scale_elements - offset % p->scale_elements;
         if (block_end < to) to = block_end;
     }
-    const float *scales = (const float *)(const void *)(p->packets + chunk * p->stride);
-    return (packets_run){(const uint8_t *)(scales + p->scales) + offset / 8, scales[block], at, to < end ? to : end};
+    const char *packet = p->packets + chunk * p->stride;
+    return (packets_run){packet_bits(packet, p->scales) + offset / 8, packet_scale(packet, block), at,
+                         to < end ? to : end};
 }
 
 #endif

@@ -1,0 +1,91 @@
+/* Where packets and residues of many tensors lie. */
+#include "lib/kernels/compress/compress_group.h"
+
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+static sluice_status check(uint32_t count, const slc_compress_shape *shapes)
+{
+    if (!count) return slc_error(SLUICE_ERR_ARGUMENT, "an exchange of no tensors");
+    for (uint32_t i = 0; i < count; i++) {
+        sluice_status status = slc_compress_check(&shapes[i]);
+        if (status) return slc_error_context(status, "tensor %u of %u that are exchanged together", i, count);
+        if (shapes[i].ranks != shapes[0].ranks)
+            return slc_error(SLUICE_ERR_ARGUMENT, "tensor %u of an exchange is for %u ranks, tensor 0 for %u", i,
+                             shapes[i].ranks, shapes[0].ranks);
+    }
+    return SLUICE_OK;
+}
+
+sluice_status slc_compress_group_init(slc_compress_group *group, uint32_t count, const slc_compress_shape *shapes)
+{
+    *group = (slc_compress_group){0};
+    sluice_status status = check(count, shapes);
+    if (status) return status;
+    slc_compress_shape *copy = malloc(count * sizeof *copy);
+    uint64_t *offsets = malloc(count * sizeof *offsets), bytes = 0;
+    if (!copy || !offsets) {
+        free(copy), free(offsets);
+        return slc_error(SLUICE_ERR_MEMORY, "an exchange of %u tensors", count);
+    }
+    memcpy(copy, shapes, count * sizeof *copy);
+    for (uint32_t i = 0; i < count; i++) {
+        offsets[i] = bytes;
+        if (shapes[i].count) bytes += slc_compress_packet_bytes(&shapes[i]);
+    }
+    *group = (slc_compress_group){.count = count,
+                                  .ranks = shapes[0].ranks,
+                                  .shapes = copy,
+                                  .offsets = offsets,
+                                  .packet_bytes = bytes,
+                                  .stride = aligned(bytes ? bytes : 1)};
+    return SLUICE_OK;
+}
+
+void slc_compress_group_fini(slc_compress_group *group)
+{
+    free((void *)(uintptr_t)group->shapes);
+    free(group->offsets);
+    *group = (slc_compress_group){0};
+}
+
+/* Bytes of a residue of `chunks` chunks; its arrays, if there is memory. */
+static uint64_t place(const slc_compress_shape *shape, uint32_t chunks, char *memory, slc_residue *residue)
+{
+    uint64_t sums = aligned(chunks * slc_compress_chunk(shape) * sizeof(float));
+    uint64_t scales = aligned(chunks * slc_compress_scales(shape) * sizeof(float));
+    if (memory) *residue = (slc_residue){(float *)(void *)memory, (float *)(void *)(memory + sums)};
+    return sums + scales;
+}
+
+static uint64_t place_all(const slc_compress_group *group, uint32_t chunks, char *memory, slc_residue *residues)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < group->count; i++)
+        bytes += place(&group->shapes[i], chunks, memory ? memory + bytes : NULL, memory ? &residues[i] : NULL);
+    return bytes;
+}
+
+uint64_t slc_compress_group_worker_bytes(const slc_compress_group *group)
+{
+    return place_all(group, group->ranks, NULL, NULL);
+}
+
+uint64_t slc_compress_group_server_bytes(const slc_compress_group *group)
+{
+    return place_all(group, 1, NULL, NULL);
+}
+
+void slc_compress_group_residues(const slc_compress_group *group, void *worker_memory, void *server_memory,
+                                 slc_residue *workers, slc_residue *servers)
+{
+    if (worker_memory) place_all(group, group->ranks, worker_memory, workers);
+    if (server_memory) place_all(group, 1, server_memory, servers);
+}
