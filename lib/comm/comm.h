@@ -21,7 +21,7 @@
 
 #include "lib/base/gate.h"
 #include "lib/device/device.h"
-#include "lib/kernels/compress/compress.h"
+#include "lib/kernels/compress/compress_group.h"
 
 #include <sluice/status.h>
 #include <sluice/world.h>
@@ -33,7 +33,7 @@ typedef enum {
     SLC_ALL_GATHER,          /* src own part (whole or shard layout) -> dst whole */
     SLC_ALL_REDUCE,          /* src whole == dst whole: every rank gets the scaled sum of everything */
     SLC_BROADCAST,           /* src == dst whole, from `root` */
-    SLC_COMPRESSED_EXCHANGE, /* one tensor's packets (compress.h), made with slc_exchange_op */
+    SLC_COMPRESSED_EXCHANGE, /* packets of a group of tensors (compress_group.h), made with slc_exchange_op */
     SLC_BARRIER,             /* no data */
     SLC_CALL /* no communication: `call` runs on the communication thread as soon as it is its turn to start,
                 be earlier operations in flight or not; nothing else goes on meanwhile, so it should be short */
@@ -55,11 +55,15 @@ struct slc_op {
     float scale;     /* reductions of float32 and bfloat16: applied once to the sum */
     bool accumulate; /* reduce_scatter: dst += scale * sum instead of dst = */
     int root;
-    slc_compress_shape shape; /* SLC_COMPRESSED_EXCHANGE */
-    slc_residue server;
+    const slc_compress_group *group; /* SLC_COMPRESSED_EXCHANGE */
+    const slc_residue *servers;
 
     slc_gate *wait[2]; /* start only when wait[i] has reached wait_value[i]; NULL: no condition */
     uint32_t wait_value[2];
+    const bool *skip; /* NULL, or looked at once, when the waits have passed and the operation starts; the same on every
+                         rank. True: nothing moves or changes, no other rank is waited for, `call` is left out; `start`
+                         and `end` run, and it counts as complete in its order. May be set by an earlier operation's
+                         hook, if the operation waits for that one's completion. */
 
     /* Hooks, all on the communication thread; NULL: none. A failure fails the world. */
     sluice_status (*start)(void *context); /* when the waits have passed and the operation starts (the engine claims
@@ -70,17 +74,18 @@ struct slc_op {
     const char *what; /* for messages: "layer h.3 reduce_scatter"; kept by pointer */
 };
 
-/* A compressed exchange: packet k of `packets` (ranks * slc_compress_stride bytes, from slc_compress_worker) goes to
- * rank k, which makes the average of its chunk and compresses it again with the errors of `server`; every rank gets all
- * results, equal bits on each, as `results` for slc_compress_apply. Two latencies; of V bytes of fp32 each rank sends
- * (V/32) 2 (N-1)/N and the scales. `results` has slc_comm_exchange_bytes. Both buffers lie in the attached arena, at
- * the same place on every rank, and do not overlap. `server` is this rank's alone and may lie anywhere; no other
- * operation on it may be submitted before this one is complete. shape->count is above 0. */
-slc_op slc_exchange_op(const slc_compress_shape *shape, const void *packets, void *results, slc_residue server);
+/* A compressed exchange of all tensors of a group: packet k of `packets` (ranks * stride bytes, from
+ * slc_compress_worker) goes to rank k, which makes the averages of its chunks and compresses them again with the errors
+ * of `servers`, one a tensor; every rank gets all results, equal bits on each, as `results` for slc_compress_apply. One
+ * message to each rank and back: two latencies; of V bytes of fp32 (padding included) each rank sends (V/32) 2 (N-1)/N
+ * and the scales. `results` has slc_comm_exchange_bytes. Both buffers lie in the attached arena, at the same place on
+ * every rank, and do not overlap. The servers' residues are this rank's alone and may lie anywhere; no other operation
+ * on them may be submitted before this one is complete, and until then group and servers are kept by pointer. */
+slc_op slc_exchange_op(const slc_compress_group *group, const void *packets, void *results, const slc_residue *servers);
 
 /* Bytes of `results`: ranks * stride; twice as much where some ranks need messages, which arrive behind. The same on
  * every rank. */
-uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_shape *shape);
+uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_group *group);
 
 /* The communication of a world. One comm a world; owned by the world. */
 slc_comm *slc_world_comm(sluice_world *world);

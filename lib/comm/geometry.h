@@ -18,10 +18,10 @@ static inline uint64_t slc_block_length(const slc_op *op, uint64_t block)
     return left < op->block_elements ? left : op->block_elements;
 }
 
-/* What is moved of a part: of a packet (in bytes), less than it takes. */
+/* What is moved of a part: of a packet (in bytes), no more than it takes. */
 static inline uint64_t slc_part_length(const slc_op *op, uint64_t block, int size)
 {
-    if (op->kind == SLC_COMPRESSED_EXCHANGE) return slc_compress_packet_bytes(&op->shape);
+    if (op->kind == SLC_COMPRESSED_EXCHANGE) return op->group->packet_bytes;
     return slc_block_length(op, block) / (uint64_t)size;
 }
 

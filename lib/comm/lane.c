@@ -76,6 +76,13 @@ static slc_span buffer_span(const slc_op *op, const void *buffer, slc_dtype dtyp
     return (slc_span){low, low + slc_op_length(op) / share * bytes};
 }
 
+static void find_spans(const slc_comm *comm, const slc_op *op, slc_span *read, slc_span *write)
+{
+    *read = buffer_span(op, op->src, op->dtype, op->src_layout, comm->size);
+    *write = buffer_span(op, op->dst, slc_op_result(op), op->dst_layout, comm->size);
+    if (op->kind == SLC_COMPRESSED_EXCHANGE) write->high = write->low + slc_comm_exchange_bytes(comm, op->group);
+}
+
 static bool gates_passed(const slc_op *op)
 {
     for (int i = 0; i < 2; i++)
@@ -113,9 +120,8 @@ static void remember(slc_history *history, uint64_t signature)
 static void publish_ready(slc_comm *comm, const slc_run *run)
 {
     slc_control_page *page = comm->neighbours->page;
-    uint64_t signature = slc_op_signature(comm, &run->op);
-    remember(comm->history, signature);
-    atomic_store_explicit(&page->signature[run->wire % SLC_SIGNATURES], signature, memory_order_relaxed);
+    remember(comm->history, run->signature);
+    atomic_store_explicit(&page->signature[run->wire % SLC_SIGNATURES], run->signature, memory_order_relaxed);
     atomic_store_explicit(&page->ready, run->wire + 1, memory_order_release);
     slc_neighbours_ring(comm->neighbours);
 }
@@ -129,9 +135,9 @@ static void raise_completed(slc_comm *comm)
 }
 
 /* The work of a call is done here and now, also while earlier operations are on their way. */
-static void start_call(slc_comm *comm, const slc_op *op)
+static void start_call(slc_comm *comm, const slc_op *op, bool skipped)
 {
-    if (!run_hook(comm, op, op->start) || !run_hook(comm, op, op->call)) return;
+    if (!run_hook(comm, op, op->start) || !run_hook(comm, op, skipped ? NULL : op->call)) return;
     *slc_run_at(comm, comm->taken) =
         (slc_run){.op = *op, .index = comm->taken, .wire = comm->wire, .peers_ready = true, .work_done = true};
     comm->taken++;
@@ -143,28 +149,30 @@ static bool start_next(slc_comm *comm)
     if (comm->taken - comm->first == SLC_ACTIVE) return false;
     const slc_op *op = &comm->queue[comm->taken % SLC_QUEUE];
     if (!gates_passed(op)) return false;
+    const bool skipped = op->skip && *op->skip;
     if (op->kind == SLC_CALL) {
-        start_call(comm, op);
+        start_call(comm, op, skipped);
         return true;
     }
-    slc_span read = buffer_span(op, op->src, op->dtype, op->src_layout, comm->size);
-    slc_span write = buffer_span(op, op->dst, slc_op_result(op), op->dst_layout, comm->size);
-    if (op->kind == SLC_COMPRESSED_EXCHANGE) write.high = write.low + slc_comm_exchange_bytes(comm, &op->shape);
+    slc_span read = {0}, write = {0};
+    if (!skipped) find_spans(comm, op, &read, &write);
     if (must_wait(comm, read, write)) return false;
     if (!run_hook(comm, op, op->start)) return true;
 
+    const uint64_t block = skipped ? 0 : op->first_block, blocks = op->kind == SLC_BARRIER ? 1 : op->block_count;
     slc_run *run = slc_run_at(comm, comm->taken);
     *run = (slc_run){.op = *op,
                      .index = comm->taken,
                      .wire = comm->wire,
+                     .signature = slc_op_signature(comm, op, skipped),
                      .read = read,
                      .write = write,
-                     .block = op->first_block,
-                     .end_block = op->first_block + op->block_count,
-                     .receiving = op->first_block,
-                     .sending = op->first_block,
-                     .finished = op->first_block};
-    if (op->kind == SLC_BARRIER) run->end_block = run->block + 1;
+                     .skipped = skipped,
+                     .block = block,
+                     .end_block = skipped ? 0 : block + blocks,
+                     .receiving = block,
+                     .sending = block,
+                     .finished = block};
     comm->taken++;
     comm->wire++;
     publish_ready(comm, run);
@@ -179,7 +187,7 @@ static uint64_t bytes_to(const slc_comm *comm, const slc_op *op, uint64_t peers)
     case SLC_REDUCE_SCATTER:
     case SLC_ALL_GATHER: return part * peers;
     case SLC_ALL_REDUCE: return 2 * part * peers;
-    case SLC_COMPRESSED_EXCHANGE: return 2 * slc_compress_packet_bytes(&op->shape) * peers;
+    case SLC_COMPRESSED_EXCHANGE: return 2 * op->group->packet_bytes * peers;
     case SLC_BROADCAST: return comm->rank == op->root ? bytes * peers : 0;
     case SLC_BARRIER:
     case SLC_CALL: return 0;
@@ -207,7 +215,7 @@ static bool work(slc_comm *comm)
     for (uint32_t i = comm->first; i != comm->taken; i++) {
         slc_run *run = slc_run_at(comm, i);
         if (run->work_done) continue;
-        if (!run->peers_ready) {
+        if (!run->skipped && !run->peers_ready) {
             if (!slc_peers_ready(comm, run)) return false;
             run->peers_ready = true;
             charge(comm, run);
@@ -234,6 +242,7 @@ static bool neighbours_done(const slc_comm *comm, uint32_t wire)
 static bool is_over(const slc_comm *comm, const slc_run *run, uint64_t now_ns)
 {
     if (run->op.kind == SLC_CALL) return true;
+    if (run->skipped) return run->work_done;
     return run->work_done && slc_messages_finished(comm, run) && neighbours_done(comm, run->wire) &&
            run->due_ns <= now_ns;
 }
@@ -244,9 +253,11 @@ static bool complete_first(slc_comm *comm, uint64_t now_ns)
     slc_run *run = slc_run_at(comm, comm->first);
     if (!is_over(comm, run, now_ns)) return false;
     bool call = run->op.kind == SLC_CALL;
-    atomic_fetch_add_explicit(&comm->bytes_sent, bytes_to(comm, &run->op, (uint64_t)comm->size - 1),
-                              memory_order_relaxed);
-    if (!call && !run_hook(comm, &run->op, run->op.call)) return true;
+    if (!run->skipped) {
+        atomic_fetch_add_explicit(&comm->bytes_sent, bytes_to(comm, &run->op, (uint64_t)comm->size - 1),
+                                  memory_order_relaxed);
+        if (!call && !run_hook(comm, &run->op, run->op.call)) return true;
+    }
     if (!run_hook(comm, &run->op, run->op.end)) return true;
     comm->first++;
     if (!call) atomic_store_explicit(&comm->wire_completed, run->wire + 1, memory_order_relaxed);

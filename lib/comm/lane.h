@@ -31,12 +31,15 @@ typedef struct {
 typedef struct {
     slc_op op;
     uint32_t index, wire; /* its number; among those that communicate */
+    uint64_t signature;
     slc_span read, write;
+    bool skipped; /* as op.skip says */
     uint64_t end_block;
     bool peers_ready, work_done; /* neighbours' buffers may be used; this rank is through with them */
     uint64_t block, offset;      /* where the work is: next block, elements of it done */
     int step;                    /* gather: which peer's part */
-    int64_t bins[SLC_NORM_BINS]; /* compressed exchange: of the own chunk's average */
+    uint32_t tensor;             /* compressed exchange: where the work is, `offset` in its own chunk */
+    int64_t bins[SLC_NORM_BINS]; /* compressed exchange: of that tensor's average */
     uint64_t due_ns;             /* completion is not shown before */
     uint64_t receiving, sending,
         finished; /* blocks whose receives are posted, sends are posted, messages are through */
@@ -112,7 +115,7 @@ sluice_status slc_op_check(const slc_comm *comm, const slc_op *op);
 bool slc_work_step(slc_comm *comm, slc_run *run);
 /* Whether all neighbours have begun this operation, and with the same shape. */
 bool slc_peers_ready(slc_comm *comm, slc_run *run);
-uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op);
+uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped);
 
 /* messages.c */
 sluice_status slc_messages_init(slc_comm *comm);

@@ -32,14 +32,13 @@ static sluice_status check_shape(const slc_comm *comm, const slc_op *op)
 
 static sluice_status check_exchange(const slc_comm *comm, const slc_op *op)
 {
-    sluice_status status = slc_compress_check(&op->shape);
-    if (status) return slc_error_context(status, "%s", name_of(op));
+    const slc_compress_group *group = op->group;
     const char *src = op->src, *dst = op->dst;
-    if (op->shape.ranks != (uint32_t)comm->size || op->dtype != SLC_UINT8 || op->block_count != 1 ||
-        op->elements != op->shape.ranks * slc_compress_stride(&op->shape))
+    if (!group || !op->servers || group->shapes[0].ranks != (uint32_t)comm->size || op->dtype != SLC_UINT8 ||
+        op->block_count != 1 || op->elements != group->shapes[0].ranks * group->stride)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: packets of %u ranks; make it with slc_exchange_op, for %d ranks",
-                         name_of(op), op->shape.ranks, comm->size);
-    if (src < dst + slc_comm_exchange_bytes(comm, &op->shape) && dst < src + op->elements)
+                         name_of(op), group ? group->shapes[0].ranks : 0, comm->size);
+    if (src < dst + slc_comm_exchange_bytes(comm, group) && dst < src + op->elements)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: packets and results overlap", name_of(op));
     return SLUICE_OK;
 }
@@ -78,7 +77,7 @@ sluice_status slc_op_check(const slc_comm *comm, const slc_op *op)
 
     uint64_t size = (uint64_t)comm->size, written = op->elements * slc_dtype_size(slc_op_result(op));
     uint64_t read = op->elements * slc_dtype_size(op->dtype);
-    if (op->kind == SLC_COMPRESSED_EXCHANGE) written = slc_comm_exchange_bytes(comm, &op->shape);
+    if (op->kind == SLC_COMPRESSED_EXCHANGE) written = slc_comm_exchange_bytes(comm, op->group);
     if (op->src_layout == SLC_SHARD) read /= size;
     if (op->dst_layout == SLC_SHARD) written /= size;
     if (!inside(comm, op->src, read) || !inside(comm, op->dst, written))
@@ -96,14 +95,14 @@ uint64_t slc_comm_scratch_bytes(const slc_comm *comm, uint64_t block_bytes)
     return comm->any_messages ? comm->depth * slc_scratch_slot_bytes(comm->size, block_bytes) : 0;
 }
 
-uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_shape *shape)
+uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_group *group)
 {
-    return (comm->any_messages ? 2 : 1) * shape->ranks * slc_compress_stride(shape);
+    return (comm->any_messages ? 2 : 1) * group->shapes[0].ranks * group->stride;
 }
 
-slc_op slc_exchange_op(const slc_compress_shape *shape, const void *packets, void *results, slc_residue server)
+slc_op slc_exchange_op(const slc_compress_group *group, const void *packets, void *results, const slc_residue *servers)
 {
-    uint64_t bytes = shape->ranks * slc_compress_stride(shape);
+    uint64_t bytes = group->shapes[0].ranks * group->stride;
     return (slc_op){.kind = SLC_COMPRESSED_EXCHANGE,
                     .dtype = SLC_UINT8,
                     .elements = bytes,
@@ -111,8 +110,8 @@ slc_op slc_exchange_op(const slc_compress_shape *shape, const void *packets, voi
                     .block_count = 1,
                     .src = packets,
                     .dst = results,
-                    .shape = *shape,
-                    .server = server};
+                    .group = group,
+                    .servers = servers};
 }
 
 void slc_lane_wait(slc_comm *comm, uint32_t index)

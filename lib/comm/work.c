@@ -7,6 +7,11 @@
 #include "lib/comm/geometry.h"
 #include "lib/kernels/reduce/reduce.h"
 
+#include <string.h>
+
+/* What a tensor of a compressed exchange takes however small it is, in elements. */
+static const uint64_t tensor_cost = 1024;
+
 /* The same place in a neighbour's segment. */
 static char *at_neighbour(const slc_comm *comm, int rank, const void *own)
 {
@@ -19,18 +24,23 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash * 0xff51afd7ed558ccdu;
 }
 
-uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op)
+static uint64_t mix_group(uint64_t hash, const slc_compress_group *group)
 {
-    uint64_t hash = mix((uint64_t)op->kind, (uint64_t)op->dtype);
+    for (uint32_t i = 0; i < group->count; i++)
+        hash = mix(mix(hash, group->shapes[i].count), group->shapes[i].scale_elements);
+    return hash;
+}
+
+uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped)
+{
+    uint64_t hash = mix((uint64_t)op->kind * 2 + skipped, (uint64_t)op->dtype);
     if (op->kind == SLC_BARRIER) return hash;
     hash = mix(mix(hash, op->elements), op->block_elements);
     hash = mix(mix(hash, op->first_block), op->block_count);
     hash = mix(hash, (uint64_t)op->widen * 4 + (uint64_t)op->src_layout * 2 + (uint64_t)op->dst_layout);
     hash = mix(hash, (uint64_t)((const char *)op->src - comm->base));
-    if (op->kind == SLC_COMPRESSED_EXCHANGE) {
-        hash = mix(mix(hash, op->shape.count), op->shape.scale_elements);
-        return mix(hash, (uint64_t)((const char *)op->dst - comm->base));
-    }
+    if (op->kind == SLC_COMPRESSED_EXCHANGE)
+        return mix(mix_group(hash, op->group), (uint64_t)((const char *)op->dst - comm->base));
     return op->kind == SLC_ALL_REDUCE || op->kind == SLC_BROADCAST ? mix(hash, (uint64_t)op->root) : hash;
 }
 
@@ -42,15 +52,14 @@ bool slc_peers_ready(slc_comm *comm, slc_run *run)
         uint32_t ready = atomic_load_explicit(&page->ready, memory_order_acquire);
         if ((int32_t)(ready - (run->wire + 1)) < 0) return false;
     }
-    uint64_t own = slc_op_signature(comm, &run->op);
     for (int i = 0; i < neighbours->count; i++) {
         int rank = neighbours->list[i];
         uint64_t theirs = atomic_load_explicit(&neighbours->peers[rank].page->signature[run->wire % SLC_SIGNATURES],
                                                memory_order_relaxed);
-        if (theirs == own) continue;
+        if (theirs == run->signature) continue;
         slc_failure_set(comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_OWN,
-                        "%s: rank %d submitted another operation here (kind, type, blocks or place in the arena "
-                        "differ): submit the same ones in the same order on every rank",
+                        "%s: rank %d submitted another operation here (kind, type, blocks, place in the arena or "
+                        "whether it is skipped differ): submit the same ones in the same order on every rank",
                         run->op.what ? run->op.what : "operation", rank);
         return false;
     }
@@ -184,50 +193,80 @@ static void gather_step(slc_comm *comm, slc_run *run)
     run->work_done = ++run->block == run->end_block;
 }
 
-/* What every rank says about the own chunk. */
+/* What every rank says about the own chunk of the tensor at work. */
 static void find_packets(slc_comm *comm, const slc_run *run)
 {
     const slc_op *op = &run->op;
-    const char *own = (const char *)op->src + slc_part_begin(op, SLC_WHOLE, 0, comm->rank, comm->size);
+    const uint64_t offset = op->group->offsets[run->tensor];
+    const char *own = (const char *)op->src + slc_part_begin(op, SLC_WHOLE, 0, comm->rank, comm->size) + offset;
     for (int rank = 0; rank < comm->size; rank++)
-        comm->sources[rank] = rank == comm->rank                         ? own
-                              : slc_is_neighbour(comm->neighbours, rank) ? at_neighbour(comm, rank, own)
-                                                                         : slc_messages_packet(comm, run, rank);
+        comm->sources[rank] = rank == comm->rank ? own
+                              : slc_is_neighbour(comm->neighbours, rank)
+                                  ? at_neighbour(comm, rank, own)
+                                  : slc_messages_packet(comm, run, rank) + offset;
 }
 
 static sluice_status push(slc_comm *comm, char *own, uint64_t bytes)
 {
     sluice_status status = SLUICE_OK;
-    for (int i = 0; !status && i < comm->neighbours->count; i++)
+    for (int i = 0; bytes && !status && i < comm->neighbours->count; i++)
         status = slc_copy(&comm->stream, at_neighbour(comm, comm->neighbours->list[i], own), own, bytes);
     return status;
 }
 
-/* A piece of the own chunk, whole blocks of scales, goes to every neighbour as soon as it is made; the scales last. */
+/* About `most` elements of the own chunk of the tensor at work, whole blocks of scales. *whole: it took just this
+ * piece, and who calls pushes its packet. Else the bits are pushed at once and the scales with the last piece. */
+static sluice_status serve_piece(slc_comm *comm, slc_run *run, char *packet, uint64_t most, uint64_t *count,
+                                 bool *whole)
+{
+    const slc_compress_shape *shape = &run->op.group->shapes[run->tensor];
+    const slc_residue *server = &run->op.servers[run->tensor];
+    const uint64_t chunk = slc_compress_chunk(shape), scales_bytes = slc_compress_scales(shape) * sizeof(float);
+    const uint64_t unit = shape->scale_elements ? shape->scale_elements : 64, first = run->offset;
+    const uint64_t left = chunk - first, piece = (most + unit - 1) / unit * unit;
+    *count = left < piece ? left : piece;
+    *whole = *count == chunk;
+    find_packets(comm, run);
+    sluice_status status =
+        slc_compress_server(&comm->stream, shape, comm->sources, first, *count, server, run->bins, packet);
+    if (!status && !*whole) status = push(comm, packet + scales_bytes + first / 8, *count / 8);
+    run->offset += *count;
+    if (status || run->offset < chunk) return status;
+    slc_compress_server_end(shape, server, run->bins, packet);
+    memset(run->bins, 0, sizeof run->bins);
+    run->offset = 0, run->tensor++;
+    return *whole ? SLUICE_OK : push(comm, packet, scales_bytes);
+}
+
+/* As many tensors, or as much of one, as make a piece of work. Those done whole go to every neighbour in one go. */
+static sluice_status serve_some(slc_comm *comm, slc_run *run)
+{
+    const slc_compress_group *group = run->op.group;
+    char *packets = (char *)run->op.dst + slc_part_begin(&run->op, SLC_WHOLE, 0, comm->rank, comm->size);
+    uint64_t ready = group->offsets[run->tensor], end = ready, budget = comm->chunk_bytes / 8;
+    sluice_status status = SLUICE_OK;
+    while (!status && budget && run->tensor < group->count) {
+        uint64_t count, begin = end;
+        bool whole;
+        status = serve_piece(comm, run, packets + begin, budget, &count, &whole);
+        budget -= count + tensor_cost < budget ? count + tensor_cost : budget;
+        end = run->tensor < group->count ? group->offsets[run->tensor] : group->packet_bytes;
+        if (status || whole) continue;
+        status = push(comm, packets + ready, begin - ready);
+        ready = end;
+    }
+    return status ? status : push(comm, packets + ready, end - ready);
+}
+
 static bool exchange_step(slc_comm *comm, slc_run *run)
 {
-    if (!run->offset && !slc_messages_arrived(comm, run, 0)) return false;
-    const slc_op *op = &run->op;
-    uint64_t chunk = slc_compress_chunk(&op->shape), scales_bytes = slc_compress_scales(&op->shape) * sizeof(float);
-    uint64_t unit = op->shape.scale_elements ? op->shape.scale_elements : 64;
-    uint64_t piece = (comm->chunk_bytes / 8 + unit - 1) / unit * unit, left = chunk - run->offset;
-    uint64_t count = left < piece ? left : piece;
-    char *packet = (char *)op->dst + slc_part_begin(op, SLC_WHOLE, 0, comm->rank, comm->size);
-    find_packets(comm, run);
-    sluice_status status = slc_compress_server(&comm->stream, &op->shape, comm->sources, run->offset, count,
-                                               &op->server, run->bins, packet);
-    if (!status) status = push(comm, packet + scales_bytes + run->offset / 8, count / 8);
-    run->offset += count;
-    bool last = run->offset == chunk;
-    if (!status && last) {
-        slc_compress_server_end(&op->shape, &op->server, run->bins, packet);
-        status = push(comm, packet, scales_bytes);
-    }
+    if (!run->tensor && !run->offset && !slc_messages_arrived(comm, run, 0)) return false;
+    sluice_status status = serve_some(comm, run);
     if (status) {
         fail_kernel(comm, run, status);
         return true;
     }
-    if (!last) return true;
+    if (run->tensor < run->op.group->count) return true;
     slc_messages_reduced(comm, run, 0);
     run->work_done = true;
     return true;
@@ -247,6 +286,10 @@ static void broadcast_step(slc_comm *comm, slc_run *run)
 
 bool slc_work_step(slc_comm *comm, slc_run *run)
 {
+    if (run->skipped) {
+        run->work_done = true;
+        return true;
+    }
     switch (run->op.kind) {
     case SLC_REDUCE_SCATTER:
     case SLC_ALL_REDUCE: return reduce_step(comm, run);

@@ -41,7 +41,6 @@ sluice_status slc_compress_group_init(slc_compress_group *group, uint32_t count,
         if (shapes[i].count) bytes += slc_compress_packet_bytes(&shapes[i]);
     }
     *group = (slc_compress_group){.count = count,
-                                  .ranks = shapes[0].ranks,
                                   .shapes = copy,
                                   .offsets = offsets,
                                   .packet_bytes = bytes,
@@ -75,7 +74,7 @@ static uint64_t place_all(const slc_compress_group *group, uint32_t chunks, char
 
 uint64_t slc_compress_group_worker_bytes(const slc_compress_group *group)
 {
-    return place_all(group, group->ranks, NULL, NULL);
+    return place_all(group, group->shapes[0].ranks, NULL, NULL);
 }
 
 uint64_t slc_compress_group_server_bytes(const slc_compress_group *group)
@@ -86,6 +85,6 @@ uint64_t slc_compress_group_server_bytes(const slc_compress_group *group)
 void slc_compress_group_residues(const slc_compress_group *group, void *worker_memory, void *server_memory,
                                  slc_residue *workers, slc_residue *servers)
 {
-    if (worker_memory) place_all(group, group->ranks, worker_memory, workers);
+    if (worker_memory) place_all(group, group->shapes[0].ranks, worker_memory, workers);
     if (server_memory) place_all(group, 1, server_memory, servers);
 }

@@ -12,8 +12,8 @@
 #include "lib/kernels/compress/compress.h"
 
 typedef struct slc_compress_group {
-    uint32_t count, ranks;
-    const slc_compress_shape *shapes; /* a copy */
+    uint32_t count;                   /* above 0 */
+    const slc_compress_shape *shapes; /* a copy; all for the same number of ranks */
     uint64_t *offsets;                /* bytes */
     uint64_t packet_bytes;            /* that a message carries; may be 0: then there is nothing to exchange */
     uint64_t stride;                  /* between packets; a multiple of 64, above 0 */

@@ -1,0 +1,180 @@
+/* Compressed exchanges of groups of tensors in tests. Every rank simulates all ranks in its own process, with the
+ * kernels that compress_test.c compares with float64, in other pieces and one tensor at a time; the exchange must give
+ * the same packets and residues bit for bit. */
+#ifndef SLC_COMM_EXCHANGE_TEST_H
+#define SLC_COMM_EXCHANGE_TEST_H
+
+#include "lib/comm/comm_test.h"
+
+typedef enum { DIRECT, MESSAGES, MIXED } test_path;
+
+static inline uint64_t pick(uint64_t *chance, uint64_t below)
+{
+    uint64_t z = *chance += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (z ^ (z >> 31)) % below;
+}
+
+static inline void *zeroed(uint64_t bytes)
+{
+    void *x = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    CHECK(x);
+    return memset(x, 0, (bytes + 127) / 64 * 64);
+}
+
+/* One rank's residues. */
+typedef struct {
+    void *worker_memory, *server_memory;
+    slc_residue *workers, *servers;
+} residues;
+
+/* What this rank has in the arena, and all ranks in the simulation. */
+typedef struct {
+    slc_compress_group group;
+    uint64_t bytes; /* of all packets */
+    char *packets, *results;
+    residues own, all[RANKS_MAX]; /* own: only the servers' are used */
+    char *simulated[RANKS_MAX], *expected;
+    float **momentum, *gradient;
+    int exchanges;
+} exchange;
+
+static inline residues residues_create(const slc_compress_group *group)
+{
+    residues r = {.worker_memory = zeroed(slc_compress_group_worker_bytes(group)),
+                  .server_memory = zeroed(slc_compress_group_server_bytes(group)),
+                  .workers = zeroed(group->count * sizeof(slc_residue)),
+                  .servers = zeroed(group->count * sizeof(slc_residue))};
+    slc_compress_group_residues(group, r.worker_memory, r.server_memory, r.workers, r.servers);
+    return r;
+}
+
+static inline void residues_destroy(residues *r)
+{
+    free(r->worker_memory), free(r->server_memory), free(r->workers), free(r->servers);
+}
+
+/* Lengths of all sizes, empty tensors among them; each may have a scale for each few elements. */
+static inline slc_compress_shape draw_shape(uint64_t *chance, int size, uint64_t most)
+{
+    const uint64_t limits[] = {3, 40, 1000, 30000, most + 1};
+    uint64_t limit = limits[pick(chance, 5)];
+    return (slc_compress_shape){.count = pick(chance, limit < most ? limit : most + 1),
+                                .scale_elements = pick(chance, 3) ? 0 : 16 * (1 + pick(chance, 40)),
+                                .ranks = (uint32_t)size};
+}
+
+/* The length of the arena that an exchange of the group takes. */
+static inline uint64_t exchange_bytes(const slc_comm *comm, const slc_compress_group *group)
+{
+    return group->shapes[0].ranks * group->stride + slc_comm_exchange_bytes(comm, group);
+}
+
+static inline exchange exchange_create(const slc_comm *comm, uint32_t count, const slc_compress_shape *shapes,
+                                       char **arena)
+{
+    exchange x = {0};
+    uint64_t longest = 1;
+    CHECK(!slc_compress_group_init(&x.group, count, shapes));
+    x.bytes = x.group.shapes[0].ranks * x.group.stride;
+    x.packets = *arena, x.results = *arena + x.bytes;
+    *arena += exchange_bytes(comm, &x.group);
+    x.own = residues_create(&x.group);
+    for (uint32_t r = 0; r < x.group.shapes[0].ranks; r++) {
+        x.all[r] = residues_create(&x.group);
+        x.simulated[r] = zeroed(x.bytes);
+    }
+    x.expected = zeroed(x.bytes);
+    x.momentum = zeroed(count * sizeof *x.momentum);
+    for (uint32_t i = 0; i < count; i++) {
+        x.momentum[i] = zeroed(shapes[i].count * sizeof(float));
+        if (shapes[i].count > longest) longest = shapes[i].count;
+    }
+    x.gradient = zeroed(longest * sizeof(float));
+    return x;
+}
+
+static inline void exchange_destroy(exchange *x)
+{
+    for (uint32_t r = 0; r < x->group.shapes[0].ranks; r++) residues_destroy(&x->all[r]), free(x->simulated[r]);
+    for (uint32_t i = 0; i < x->group.count; i++) free(x->momentum[i]);
+    residues_destroy(&x->own), free(x->expected), free(x->momentum), free(x->gradient);
+    slc_compress_group_fini(&x->group);
+}
+
+/* Both passes of one tensor on all ranks. */
+static inline void simulate_tensor(exchange *x, slc_stream *stream, uint32_t i, uint64_t seed)
+{
+    const slc_compress_shape *shape = &x->group.shapes[i];
+    const uint64_t stride = x->group.stride, offset = x->group.offsets[i];
+    for (uint32_t r = 0; r < shape->ranks; r++) {
+        uint64_t chance = seed * 1000 + r * 77 + i * 1000003;
+        for (uint64_t e = 0; e < shape->count; e++)
+            x->gradient[e] = (float)(int64_t)(pick(&chance, 1 << 20)) * 0x1p-19f - 1 + (e % 16 ? 0.0f : 0.5f);
+        const slc_compress_input input = {SLUICE_FP32, SLUICE_FP32, x->gradient, x->momentum[i], 1, 0.9, 0.1};
+        CHECK(!slc_compress_worker(stream, shape, &input, &x->all[r].workers[i], x->simulated[r] + offset, stride));
+    }
+    for (uint32_t k = 0; shape->count && k < shape->ranks; k++) {
+        const void *packets[RANKS_MAX];
+        int64_t bins[SLC_NORM_BINS] = {0};
+        const slc_residue *server = &x->all[k].servers[i];
+        char *result = x->expected + k * stride + offset;
+        for (uint32_t r = 0; r < shape->ranks; r++) packets[r] = x->simulated[r] + k * stride + offset;
+        CHECK(!slc_compress_server(stream, shape, packets, 0, slc_compress_chunk(shape), server, bins, result));
+        slc_compress_server_end(shape, server, bins, result);
+    }
+}
+
+/* The next exchange, up to the packets of this rank. */
+static inline void exchange_prepare(exchange *x, slc_stream *stream, int rank, uint64_t seed)
+{
+    for (uint32_t i = 0; i < x->group.count; i++) simulate_tensor(x, stream, i, seed + 7919 * (uint64_t)x->exchanges);
+    memcpy(x->packets, x->simulated[rank], x->bytes);
+    x->exchanges++;
+}
+
+static inline slc_op exchange_op(const exchange *x)
+{
+    return slc_exchange_op(&x->group, x->packets, x->results, x->own.servers);
+}
+
+/* The results, and what this rank keeps; the gaps between packets belong to nobody. */
+static inline void exchange_check(const exchange *x, int rank)
+{
+    for (uint32_t k = 0; k < x->group.shapes[0].ranks; k++)
+        CHECK(!memcmp(x->results + k * x->group.stride, x->expected + k * x->group.stride, x->group.packet_bytes));
+    CHECK(!memcmp(x->own.server_memory, x->all[rank].server_memory, slc_compress_group_server_bytes(&x->group)));
+}
+
+/* The momenta of the next exchange are what this one gave. */
+static inline void exchange_decompress(exchange *x)
+{
+    for (uint32_t i = 0; i < x->group.count; i++) {
+        const slc_compress_shape *shape = &x->group.shapes[i];
+        uint64_t chunk = slc_compress_chunk(shape);
+        for (uint64_t e = 0; e < shape->count; e++) {
+            const char *packet = x->results + e / chunk * x->group.stride + x->group.offsets[i];
+            uint64_t at = e % chunk, block = shape->scale_elements ? at / shape->scale_elements : 0;
+            float scale;
+            memcpy(&scale, packet + block * 4, sizeof scale);
+            uint8_t byte = (uint8_t)packet[slc_compress_scales(shape) * 4 + at / 8];
+            x->momentum[i][e] = byte >> (7 - at % 8) & 1 ? scale : -scale;
+        }
+    }
+}
+
+/* What this rank's messages carry in one exchange: (V/32) 2 (N-1)/N of V padded bytes, and the scales. */
+static inline uint64_t exchange_formula(const slc_compress_group *group)
+{
+    uint64_t peers = group->shapes[0].ranks - 1, sent = 0;
+    for (uint32_t i = 0; i < group->count; i++) {
+        if (!group->shapes[i].count) continue;
+        uint64_t padded = group->shapes[0].ranks * slc_compress_chunk(&group->shapes[i]) * 4;
+        sent +=
+            padded / 32 * 2 * peers / group->shapes[0].ranks + 2 * peers * 4 * slc_compress_scales(&group->shapes[i]);
+    }
+    return sent;
+}
+
+#endif
