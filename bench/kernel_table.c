@@ -15,6 +15,7 @@
 #include "lib/kernels/patches/patches.h"
 #include "lib/kernels/reduce/reduce.h"
 #include "lib/kernels/residual/residual.h"
+#include "lib/kernels/zero_one/zero_one.h"
 
 #include <string.h>
 
@@ -267,7 +268,13 @@ static sluice_status prepare_exchange(slc_kernel_case *c)
 static sluice_status compress_worker(slc_kernel_case *c)
 {
     const slc_compress_shape shape = exchange_shape(c);
-    const slc_compress_input input = {c->dtype, c->dtype, c->array[0], c->array[1], 1, 0.9, 0.1};
+    const slc_compress_input input = {.gradient_dtype = c->dtype,
+                                      .momentum_dtype = c->dtype,
+                                      .gradient = c->array[0],
+                                      .momentum = c->array[1],
+                                      .gradient_factor = 1,
+                                      .factor = 0.9,
+                                      .rest = 0.1};
     const slc_residue worker = residue_of(c);
     return slc_compress_worker(&c->stream, &shape, &input, &worker, packets_of(c, 0), slc_compress_stride(&shape));
 }
@@ -305,6 +312,69 @@ static sluice_status compress_apply(slc_kernel_case *c)
                               shape.count, &range, &finite);
 }
 
+/* ---- 0/1 Adam in the middle of an interval ---- */
+
+static const slc_adamw_settings zero_one_settings = {.learning_rate = 1e-6,
+                                                     .beta1 = 0.9,
+                                                     .beta2 = 0.999,
+                                                     .epsilon = 1e-8,
+                                                     .weight_decay = 0.1,
+                                                     .gradient_factor = 1,
+                                                     .bias_correction1 = 1,
+                                                     .bias_correction2 = 1};
+
+static slc_zero_one_range zero_one_range_of(const slc_kernel_case *c)
+{
+    return (slc_zero_one_range){.count = exchange_shape(c).count,
+                                .value = c->array[3],
+                                .exp_avg = c->array[1],
+                                .exp_avg_sq = c->array[4],
+                                .accumulator = c->array[2],
+                                .kept = c->array[2],
+                                .mask = true};
+}
+
+static sluice_status zero_one_compress(slc_kernel_case *c)
+{
+    const slc_compress_shape shape = exchange_shape(c);
+    const slc_residue worker = residue_of(c);
+    const slc_compress_input input = {
+        .gradient_dtype = c->dtype,
+        .momentum_dtype = SLUICE_FP32,
+        .gradient = c->array[0],
+        .momentum = c->array[1],
+        .gradient_factor = 1,
+        .factor = -0.9e-6,
+        .rest = -0.1e-6,
+        .moves = {.exp_avg_sq = c->array[4], .accumulator = c->array[3], .rescale = 1, .epsilon = 1e-8}};
+    return slc_compress_worker(&c->stream, &shape, &input, &worker, packets_of(c, 0), slc_compress_stride(&shape));
+}
+
+static sluice_status zero_one_gradient(slc_kernel_case *c)
+{
+    const slc_compress_shape shape = exchange_shape(c);
+    const slc_zero_one_range range = zero_one_range_of(c);
+    bool finite = true;
+    return slc_zero_one_gradient(&c->stream, &zero_one_settings, &shape, packets_of(c, 2), slc_compress_stride(&shape),
+                                 0, shape.count, &range, &finite);
+}
+
+static sluice_status zero_one_local(slc_kernel_case *c)
+{
+    const slc_zero_one_range range = zero_one_range_of(c);
+    bool finite = true;
+    return slc_zero_one_local(&c->stream, &zero_one_settings, c->dtype, c->array[0], &range, &finite);
+}
+
+static sluice_status zero_one_exchanged(slc_kernel_case *c)
+{
+    const slc_compress_shape shape = exchange_shape(c);
+    const slc_zero_one_range range = zero_one_range_of(c);
+    bool finite = true;
+    return slc_zero_one_exchanged(&c->stream, &zero_one_settings, -1, 1, &shape, packets_of(c, 2),
+                                  slc_compress_stride(&shape), 0, shape.count, &range, &finite);
+}
+
 const slc_kernel_row slc_kernel_table[] = {
     {"layer_norm_forward", {8, 4}, NULL, layer_norm},
     {"residual_layer_norm_forward", {16, 8}, NULL, residual_layer_norm},
@@ -337,5 +407,9 @@ const slc_kernel_row slc_kernel_table[] = {
     {"compress_worker", {16.125, 12.125}, prepare_exchange, compress_worker},
     {"compress_server", {8.375, 8.375}, prepare_exchange, compress_server},
     {"compress_apply", {16.125, 14.125}, prepare_exchange, compress_apply},
+    {"zero_one_compress", {24.125, 22.125}, prepare_exchange, zero_one_compress},
+    {"zero_one_gradient", {20.125, 20.125}, prepare_exchange, zero_one_gradient},
+    {"zero_one_local", {32, 30}, prepare_exchange, zero_one_local},
+    {"zero_one_exchanged", {16.125, 16.125}, prepare_exchange, zero_one_exchanged},
 };
 const uint32_t slc_kernel_table_rows = sizeof slc_kernel_table / sizeof *slc_kernel_table;

@@ -112,7 +112,8 @@ static inline void simulate_tensor(exchange *x, slc_stream *stream, uint32_t i, 
         uint64_t chance = seed * 1000 + r * 77 + i * 1000003;
         for (uint64_t e = 0; e < shape->count; e++)
             x->gradient[e] = (float)(int64_t)(pick(&chance, 1 << 20)) * 0x1p-19f - 1 + (e % 16 ? 0.0f : 0.5f);
-        const slc_compress_input input = {SLUICE_FP32, SLUICE_FP32, x->gradient, x->momentum[i], 1, 0.9, 0.1};
+        const slc_compress_input input = {SLUICE_FP32, SLUICE_FP32, x->gradient, x->momentum[i],
+                                          1,           0.9,         0.1,         {.exp_avg_sq = NULL}};
         CHECK(!slc_compress_worker(stream, shape, &input, &x->all[r].workers[i], x->simulated[r] + offset, stride));
     }
     for (uint32_t k = 0; shape->count && k < shape->ranks; k++) {

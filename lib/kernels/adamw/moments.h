@@ -12,11 +12,16 @@ LANES_INLINE void moments_update(const slc_adamw_factors *f, lanes g, lanes *m, 
     *v = lanes_add(lanes_mul(lanes_set(f->beta2), *v), lanes_mul(lanes_mul(lanes_set(f->rest2), g), g));
 }
 
+/* sqrt(v corrected) + epsilon */
+LANES_INLINE lanes moments_below(const slc_adamw_factors *f, lanes v)
+{
+    return lanes_add(lanes_mul(lanes_sqrt(v), lanes_set(f->rescale)), lanes_set(f->epsilon));
+}
+
 /* m corrected / (sqrt(v corrected) + epsilon) */
 LANES_INLINE lanes moments_move(const slc_adamw_factors *f, lanes m, lanes v)
 {
-    lanes below = lanes_add(lanes_mul(lanes_sqrt(v), lanes_set(f->rescale)), lanes_set(f->epsilon));
-    return lanes_div(lanes_mul(lanes_set(f->correction), m), below);
+    return lanes_div(lanes_mul(lanes_set(f->correction), m), moments_below(f, v));
 }
 
 #endif

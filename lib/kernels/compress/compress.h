@@ -51,15 +51,25 @@ typedef struct {
     float *sum, *scale;
 } slc_residue;
 
-/* x = factor * momentum + rest * (gradient_factor * gradient); arrays are `count` long. */
+/* What a rank has moved by itself since the last exchange, in units of the momentum (0/1 Adam):
+ * (accumulator - decay * value) * (rescale * sqrt(exp_avg_sq) + epsilon). Arrays are `count` long and only read. */
+typedef struct {
+    const float *exp_avg_sq;  /* NULL: nothing of this */
+    const float *accumulator; /* NULL: 0 */
+    const float *value;       /* NULL: 0 */
+    double decay, rescale, epsilon;
+} slc_compress_moves;
+
+/* x = factor * momentum + rest * (gradient_factor * gradient) + moves; arrays are `count` long. */
 typedef struct {
     sluice_dtype gradient_dtype, momentum_dtype;
-    const void *gradient, *momentum; /* only read */
+    const void *gradient, *momentum; /* only read; momentum may be NULL: 0 */
     double gradient_factor, factor, rest;
+    slc_compress_moves moves;
 } slc_compress_input;
 
 /* Pass 1. Writes the packets of all chunks; packet k, at packets + k * stride, is for rank k. 16.1 bytes an element of
- * fp32: gradient, momentum and b read, b written. */
+ * fp32: gradient, momentum and b read, b written; and 4 for each array of the moves. */
 sluice_status slc_compress_worker(slc_stream *stream, const slc_compress_shape *shape, const slc_compress_input *input,
                                   const slc_residue *worker, void *packets, uint64_t stride);
 

@@ -96,22 +96,34 @@ static uint8_t *bits_of(const slc_compress_out *out, uint64_t chunk)
 /* ---- The worker ---- */
 
 typedef struct {
-    float gradient_factor, factor, rest;
+    float gradient_factor, factor, rest, decay, rescale, epsilon;
 } mixture;
+
+LANES_INLINE lanes moves_at(const slc_compress_moves *moves, const mixture *mix, uint64_t at, uint64_t left)
+{
+    lanes u = lanes_set(0.0f), v = lanes_load_some(moves->exp_avg_sq + at, left, 0.0f);
+    if (moves->accumulator) u = lanes_load_some(moves->accumulator + at, left, 0.0f);
+    if (moves->value)
+        u = lanes_sub(u, lanes_mul(lanes_set(mix->decay), lanes_load_some(moves->value + at, left, 0.0f)));
+    return lanes_mul(u, lanes_add(lanes_mul(lanes_sqrt(v), lanes_set(mix->rescale)), lanes_set(mix->epsilon)));
+}
 
 LANES_INLINE lanes input_at(const slc_compress_input *in, const mixture *mix, sluice_dtype gradient,
                             sluice_dtype momentum, uint64_t at, uint64_t left)
 {
     lanes g = lanes_mul(lanes_set(mix->gradient_factor), lanes_load_some_as(gradient, in->gradient, at, left, 0.0f));
-    lanes m = lanes_load_some_as(momentum, in->momentum, at, left, 0.0f);
-    return lanes_add(lanes_mul(lanes_set(mix->factor), m), lanes_mul(lanes_set(mix->rest), g));
+    lanes x = lanes_mul(lanes_set(mix->rest), g);
+    if (in->momentum)
+        x = lanes_add(lanes_mul(lanes_set(mix->factor), lanes_load_some_as(momentum, in->momentum, at, left, 0.0f)), x);
+    return in->moves.exp_avg_sq ? lanes_add(x, moves_at(&in->moves, mix, at, left)) : x;
 }
 
 LANES_INLINE void worker_run_of(const slc_compress_worker_args *args, sluice_dtype gradient, sluice_dtype momentum,
                                 uint64_t chunk, uint64_t from, uint64_t to, float last, int64_t *bins)
 {
     const slc_compress_input in = args->input;
-    const mixture mix = {(float)in.gradient_factor, (float)in.factor, (float)in.rest};
+    const mixture mix = {(float)in.gradient_factor, (float)in.factor,        (float)in.rest,
+                         (float)in.moves.decay,     (float)in.moves.rescale, (float)in.moves.epsilon};
     const bool lost = !isfinite(last);
     const uint64_t base = chunk * args->out.chunk;
     const uint64_t inside = base < args->count ? least(to, args->count - base) : 0; /* padding behind it */

@@ -1,0 +1,30 @@
+/* The fast 0/1 Adam, compiled once for each instruction set. */
+#ifndef SLC_KERNEL_ZERO_ONE_CPU_H
+#define SLC_KERNEL_ZERO_ONE_CPU_H
+
+#include "lib/kernels/compress/compress_cpu.h"
+#include "lib/kernels/zero_one/zero_one.h"
+
+typedef struct {
+    slc_adamw_factors factors;
+    float momentum_factor, value_factor;
+    slc_zero_one_range range;
+    slc_compress_packets packets;
+    uint64_t first; /* elements are counted from here */
+    bool *finite;   /* set to false, by any thread */
+} slc_zero_one_packets_args;
+
+typedef struct {
+    slc_adamw_factors factors;
+    slc_zero_one_range range;
+    sluice_dtype gradient_dtype;
+    const void *gradient;
+    bool *finite; /* set to false, by any thread */
+} slc_zero_one_local_args;
+
+/* ranges of elements */
+SLC_ISA_DECLARE(slc_zero_one_gradient_range);
+SLC_ISA_DECLARE(slc_zero_one_exchanged_range);
+SLC_ISA_DECLARE(slc_zero_one_local_range);
+
+#endif
