@@ -238,7 +238,22 @@ SLUICE_API sluice_status sluice_param_state_write(sluice_param *param, const cha
                                                   uint64_t count, const float *src);
 SLUICE_API sluice_status sluice_param_state_read(sluice_param *param, const char *state, uint64_t first, uint64_t count,
                                                  float *dst);
-/* The number of updates applied: what bias correction uses. Set it on every rank alike. */
+/* Of a parameter whose unit is onebit in the plan that runs there are states of each rank's own too: "error_worker",
+ * what its compression left behind, of all elements with the padding of the exchange; "error_server", what compressing
+ * the average left behind, of those that this rank averages; and arrays that the optimizer keeps on each rank. They are
+ * read and written locally. How many elements a state has: 0 where the parameter has no such state now. */
+SLUICE_API uint64_t sluice_param_state_count(const sluice_param *param, const char *state);
+
+/* Numbers that a compressed optimizer keeps beside its states ("frozen_at", ...): of the job (`param` NULL) or of a
+ * parameter; whole ones below 2^53. Write the same on every rank; that may change the phase, and with it the plan, so
+ * it is collective, as is sluice_runtime_step_set. Errors: ARGUMENT (there is no such number, or it cannot be that). */
+SLUICE_API sluice_status sluice_runtime_progress_read(sluice_runtime *rt, const sluice_param *param, const char *name,
+                                                      double *value);
+SLUICE_API sluice_status sluice_runtime_progress_write(sluice_runtime *rt, const sluice_param *param, const char *name,
+                                                       double value);
+
+/* The number of updates applied: what bias correction uses. Set it on every rank alike. With a compressed optimizer the
+ * phase follows it. */
 SLUICE_API uint64_t sluice_runtime_step(const sluice_runtime *rt);
 SLUICE_API sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step);
 

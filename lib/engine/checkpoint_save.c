@@ -190,6 +190,11 @@ static sluice_status finish(const sluice_runtime *rt, const saving *s)
 static sluice_status save(sluice_runtime *rt, saving *s)
 {
     slc_manifest_file own = {0};
+    if (rt->compressed && rt->onebit.phase(rt->onebit.context, rt->step + 1).compressed)
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "checkpoint_save: errors of a compressed exchange cannot be saved yet; save in the warm-up of "
+                         "optimizer %s",
+                         rt->optimizer.name);
     sluice_status status = slc_checkpoint_agree(rt, begin(rt, s));
     if (status) return status;
     s->begun = true;

@@ -3,6 +3,7 @@
 
 #include "lib/base/status.h"
 #include "lib/engine/measure.h"
+#include "lib/engine/phase.h"
 #include "lib/engine/replan.h"
 #include "lib/optim/adamw.h"
 #include "lib/optim/lamb.h"
@@ -151,6 +152,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
     rt->comm = slc_world_comm(world);
     rt->config = *config;
     rt->planner = planner;
+    rt->bad_exchange = rt->bad_local = SLC_NONE;
     rt->rank = sluice_world_rank(world);
     rt->size = sluice_world_size(world);
     rt->strategy = strdup(config->strategy);
@@ -187,6 +189,7 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
     if (!status) status = slc_engine_make_job(rt);
     if (!status) status = slc_measure_create(&rt->job, &rt->measure);
     if (!status) status = slc_engine_first_plan(rt);
+    if (!status) status = slc_phase_check_plans(rt);
     if (!status) status = slc_engine_make_arena(rt);
     if (status) return slc_runtime_fail(rt, status);
     rt->committed = true;
@@ -256,6 +259,8 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     free(rt->strategy);
     free(rt->schedule);
     free(rt->recompute);
+    free(rt->strategy_now);
+    free(rt->schedule_now);
     free(rt->failed_line);
     free(rt);
 }

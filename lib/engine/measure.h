@@ -7,6 +7,9 @@
 
 enum { SLC_MEASURE_SAMPLES = 32 };
 
+/* What an exchange computes for an element: both passes, and averaging at the server. */
+typedef enum { SLC_MEASURE_COMPRESS, SLC_MEASURE_APPLY, SLC_MEASURE_AVERAGE, SLC_MEASURE_PASSES } slc_measure_pass;
+
 /* The last samples of something, in seconds. */
 typedef struct {
     double seconds[SLC_MEASURE_SAMPLES];
@@ -22,6 +25,8 @@ typedef struct slc_measure {
     /* Of the communication thread; read when everything is complete. */
     double update_s; /* updates and the inspection of reduced gradients */
     uint64_t update_elements;
+    double compression_s[SLC_MEASURE_PASSES]; /* of exchanges */
+    uint64_t compression_elements[SLC_MEASURE_PASSES];
     uint64_t train_began_ns, train_ended_ns;
 
     bool link_known;
@@ -40,6 +45,9 @@ void slc_measure_slot_end(slc_measure *measure, uint32_t slot);
 void slc_measure_recompute(slc_measure *measure, uint32_t layer, uint64_t began_ns);
 /* On the communication thread: work on reduced gradients since `began_ns`; `elements` of them were updated. */
 void slc_measure_update(slc_measure *measure, uint64_t began_ns, uint64_t elements);
+
+/* The same of a pass of an exchange; 0 elements: nothing. */
+void slc_measure_compression(slc_measure *measure, slc_measure_pass pass, uint64_t began_ns, uint64_t elements);
 
 /* What was measured since the last reset, medians of this rank, of ranks the slowest; what was not, as estimated. The
  * link is the estimate's. Collective, between steps, everything complete. The caller frees with slc_times_fini. */

@@ -36,6 +36,8 @@ void slc_measure_reset(slc_measure *measure, const slc_job *job)
     memset(measure->recompute, 0, job->layer_count * sizeof *measure->recompute);
     measure->update_s = 0;
     measure->update_elements = 0;
+    memset(measure->compression_s, 0, sizeof measure->compression_s);
+    memset(measure->compression_elements, 0, sizeof measure->compression_elements);
 }
 
 static void add_sample(slc_samples *samples, double seconds)
@@ -74,6 +76,13 @@ void slc_measure_update(slc_measure *measure, uint64_t began_ns, uint64_t elemen
     measure->update_elements += elements;
 }
 
+void slc_measure_compression(slc_measure *measure, slc_measure_pass pass, uint64_t began_ns, uint64_t elements)
+{
+    if (!elements) return;
+    measure->compression_s[pass] += slc_seconds(slc_clock_ns() - began_ns);
+    measure->compression_elements[pass] += elements;
+}
+
 sluice_status slc_measure_slowest(sluice_runtime *rt, double *values, size_t count)
 {
     if (!count || rt->size == 1) return SLUICE_OK;
@@ -86,31 +95,47 @@ sluice_status slc_measure_slowest(sluice_runtime *rt, double *values, size_t cou
     return status;
 }
 
-/* One array of all that a rank found, 0 where it found nothing: slots, recomputations, the update. */
+static double each(double seconds, uint64_t elements)
+{
+    return elements ? seconds / (double)elements : 0;
+}
+
+/* One array of all that a rank found, 0 where it found nothing: slots, recomputations, the update, the passes. */
 static sluice_status gather(sluice_runtime *rt, double *found)
 {
     const slc_measure *measure = rt->measure;
     uint32_t slots = slc_job_slots(&rt->job), layers = rt->job.layer_count;
     for (uint32_t s = 0; s < slots; s++) found[s] = median_of(&measure->slots[s]);
     for (uint32_t l = 0; l < layers; l++) found[slots + l] = median_of(&measure->recompute[l]);
-    if (measure->update_elements) found[slots + layers] = measure->update_s / (double)measure->update_elements;
-    return slc_measure_slowest(rt, found, (size_t)slots + layers + 1);
+    double *rest = found + slots + layers;
+    rest[0] = each(measure->update_s, measure->update_elements);
+    for (int p = 0; p < SLC_MEASURE_PASSES; p++)
+        rest[1 + p] = each(measure->compression_s[p], measure->compression_elements[p]);
+    return slc_measure_slowest(rt, found, (size_t)slots + layers + 1 + SLC_MEASURE_PASSES);
+}
+
+static void set_if_found(double *time, double found)
+{
+    if (found > 0) *time = found;
 }
 
 sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out)
 {
     uint32_t slots = slc_job_slots(&rt->job), layers = rt->job.layer_count;
-    double *found = calloc((size_t)slots + layers + 1, sizeof *found);
+    double *found = calloc((size_t)slots + layers + 1 + SLC_MEASURE_PASSES, sizeof *found);
     sluice_status status = found ? slc_times_estimate(&rt->job, out) : slc_error(SLUICE_ERR_MEMORY, "times");
     if (status) goto out;
     status = gather(rt, found);
     if (status) slc_times_fini(out);
     if (status) goto out;
-    for (uint32_t s = 0; s < slots; s++)
-        if (found[s] > 0) out->slot_s[s] = found[s];
+    for (uint32_t s = 0; s < slots; s++) set_if_found(&out->slot_s[s], found[s]);
     for (uint32_t l = 0; l < layers; l++)
         out->recompute_s[l] = found[slots + l] > 0 ? found[slots + l] : out->slot_s[slc_forward_slot(l)];
-    if (found[slots + layers] > 0) out->update_s_per_element = found[slots + layers];
+    const double *rest = found + slots + layers;
+    set_if_found(&out->update_s_per_element, rest[0]);
+    set_if_found(&out->compress_s_per_element, rest[1 + SLC_MEASURE_COMPRESS]);
+    set_if_found(&out->apply_s_per_element, rest[1 + SLC_MEASURE_APPLY]);
+    set_if_found(&out->average_s_per_element, rest[1 + SLC_MEASURE_AVERAGE]);
 
 out:
     free(found);

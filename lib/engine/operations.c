@@ -5,6 +5,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure.h"
+#include "lib/engine/onebit.h"
+#include "lib/plan/strategy_table.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,24 +16,44 @@
 enum { NON_FINITE_WORD = SLC_NORM_BINS };
 _Static_assert((int)NON_FINITE_WORD < (int)SLC_AGREEMENT_HEAD, "the agreement's head holds the bins and one word");
 
-static void agreement_begin(sluice_runtime *rt, const slc_step_state *step)
+/* What an exchange before this one overflowed at is told now. */
+static void take_bad(slc_step_state *step, uint32_t *parameter)
 {
+    if (*parameter == SLC_NONE) return;
+    step->non_finite++;
+    if (*parameter < step->bad_param) step->bad_param = *parameter;
+    *parameter = SLC_NONE;
+}
+
+static void agreement_begin(sluice_runtime *rt, slc_step_state *step)
+{
+    if (rt->config.nan == SLUICE_NAN_STOP) {
+        take_bad(step, &rt->bad_exchange);
+        take_bad(step, &rt->bad_local);
+    }
     memset(rt->agreement, 0, 8 * slc_agreement_words(&rt->job));
     memcpy(rt->agreement, step->bins, sizeof step->bins);
     rt->agreement[NON_FINITE_WORD] = step->non_finite;
     slc_norms_pack(rt, rt->agreement + SLC_AGREEMENT_HEAD);
 }
 
-/* The factor as torch.nn.utils.clip_grad_norm_ has it: min(1, clip / (norm + 1e-6)). */
+/* As torch.nn.utils.clip_grad_norm_ has it: min(1, clip / (norm + 1e-6)). */
+static double clip_factor(double clip, double norm)
+{
+    double factor = clip / (norm + 1e-6);
+    return factor < 1 ? factor : 1;
+}
+
 static void agreement_end(sluice_runtime *rt, slc_step_state *step)
 {
     memcpy(step->bins, rt->agreement, sizeof step->bins);
     step->non_finite = rt->agreement[NON_FINITE_WORD];
     step->skip = step->non_finite && rt->config.nan == SLUICE_NAN_SKIP;
     slc_norms_unpack(rt, rt->agreement + SLC_AGREEMENT_HEAD, step);
+    step->exchange_off |= step->skip;
     if (rt->config.clip > 0 && !step->non_finite) {
-        double factor = rt->config.clip / (slc_norm_result(step->bins) + 1e-6);
-        step->factor = factor < 1 ? factor : 1;
+        step->factor = clip_factor(rt->config.clip, slc_norm_result(step->bins));
+        step->own_factor = clip_factor(rt->config.clip, slc_own_norm(step));
     }
 }
 
@@ -72,8 +94,32 @@ static sluice_status on_update(void *argument)
     record(context, SLC_RECORD_WORKS);
     sluice_status status = slc_update_unit(rt, item, context->step);
     record(context, SLC_RECORD_WORKED);
-    if (rt->units[item->unit].strategy != SLC_DP) elements /= rt->job.world;
-    if (!context->step->skip) slc_measure_update(rt->measure, began_ns, elements);
+    slc_strategy strategy = rt->units[item->unit].strategy;
+    if (!slc_updates_whole(strategy)) elements /= rt->job.world;
+    if (strategy == SLC_ONEBIT)
+        slc_measure_compression(rt->measure, SLC_MEASURE_APPLY, began_ns, context->step->exchange_off ? 0 : elements);
+    else if (!context->step->skip)
+        slc_measure_update(rt->measure, began_ns, elements);
+    return status;
+}
+
+static sluice_status on_inspect(void *argument)
+{
+    slc_operation *context = argument;
+    return slc_onebit_inspect(context->rt, item_of(context)->unit, context->step);
+}
+
+static sluice_status on_compress(void *argument)
+{
+    slc_operation *context = argument;
+    sluice_runtime *rt = context->rt;
+    uint32_t unit = item_of(context)->unit;
+    uint64_t began_ns = slc_clock_ns();
+    record(context, SLC_RECORD_WORKS);
+    sluice_status status = slc_onebit_compress(rt, unit, context->step);
+    record(context, SLC_RECORD_WORKED);
+    slc_measure_compression(rt->measure, SLC_MEASURE_COMPRESS, began_ns,
+                            context->step->exchange_off ? 0 : rt->job.units[unit].elements);
     return status;
 }
 
@@ -122,6 +168,23 @@ static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const
     op->scale = step->scale;
     op->accumulate = rt->job.each && item->micro_batch > 0;
     op->call = last_reduction(rt, item) ? on_reduced : NULL;
+    if (unit->strategy == SLC_ONEBIT) op->skip = &step->average_off;
+}
+
+static void fill_exchange(const sluice_runtime *rt, const slc_item *item, const slc_step_state *step, slc_op *op)
+{
+    const slc_op before = *op;
+    *op = slc_onebit_exchange(rt, item->unit, step);
+    op->start = before.start;
+    op->end = before.end;
+    op->context = before.context;
+    op->what = before.what;
+}
+
+static void fill_call(sluice_status (*call)(void *context), slc_op *op)
+{
+    op->kind = SLC_CALL;
+    op->call = call;
 }
 
 static void fill_gather(const sluice_runtime *rt, const slc_item *item, slc_op *op)
@@ -160,10 +223,10 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
     case SLC_ITEM_GATHER_VALUE:
     case SLC_ITEM_GATHER_WINDOW: fill_gather(rt, item, op); return SLUICE_OK;
     case SLC_ITEM_AGREE: fill_agreement(rt, op); return SLUICE_OK;
-    case SLC_ITEM_UPDATE:
-        op->kind = SLC_CALL;
-        op->call = on_update;
-        return SLUICE_OK;
+    case SLC_ITEM_UPDATE: fill_call(on_update, op); return SLUICE_OK;
+    case SLC_ITEM_INSPECT: fill_call(on_inspect, op); return SLUICE_OK;
+    case SLC_ITEM_COMPRESS: fill_call(on_compress, op); return SLUICE_OK;
+    case SLC_ITEM_EXCHANGE: fill_exchange(rt, item, context->step, op); return SLUICE_OK;
     default:
         return slc_error(SLUICE_ERR_FORMAT, "plan item %u: %s is no operation", item_index,
                          slc_item_kind_name(item->kind));

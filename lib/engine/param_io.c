@@ -4,7 +4,10 @@
 
 #include "lib/base/sha256.h"
 #include "lib/base/status.h"
+#include "lib/engine/onebit.h"
+#include "lib/engine/phase.h"
 #include "lib/kernels/convert/convert.h"
+#include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +19,9 @@ typedef struct {
     bool sharded;
 } array;
 
-static sluice_status check_range(const sluice_param *param, uint64_t first, uint64_t count, const void *memory,
-                                 const char *call)
+/* `length`: of the array. */
+static sluice_status check_range(const sluice_param *param, uint64_t length, uint64_t first, uint64_t count,
+                                 const void *memory, const char *call)
 {
     if (!param) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no parameter given", call);
     sluice_runtime *rt = param->rt;
@@ -25,10 +29,9 @@ static sluice_status check_range(const sluice_param *param, uint64_t first, uint
     if (status) return status;
     if (rt->mode != SLC_IDLE)
         return slc_error(SLUICE_ERR_ORDER, "%s of \"%s\": must be called between steps", call, param->name);
-    if (first > param->count || count > param->count - first || (count && !memory))
+    if (first > length || count > length - first || (count && !memory))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s of \"%s\": elements %llu to %llu of %llu", call, param->name,
-                         (unsigned long long)first, (unsigned long long)(first + count),
-                         (unsigned long long)param->count);
+                         (unsigned long long)first, (unsigned long long)(first + count), (unsigned long long)length);
     return sluice_runtime_sync(rt);
 }
 
@@ -39,7 +42,7 @@ static array values_of(const slc_unit_state *unit)
 
 static array masters_of(const slc_unit_state *unit)
 {
-    return unit->master ? (array){unit->master, SLUICE_FP32, unit->strategy != SLC_DP} : values_of(unit);
+    return unit->master ? (array){unit->master, SLUICE_FP32, !slc_updates_whole(unit->strategy)} : values_of(unit);
 }
 
 static sluice_status store(sluice_runtime *rt, array target, uint64_t at, const float *src, uint64_t count)
@@ -62,7 +65,7 @@ static sluice_status state_of(const sluice_param *param, const char *name, array
     if (param->frozen) return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" is frozen: it has no state", param->name);
     for (uint32_t s = 0; s < rt->optimizer.state_count; s++)
         if (name && !strcmp(rt->optimizer.state_name[s], name)) {
-            *out = (array){unit->state[s], SLUICE_FP32, unit->strategy != SLC_DP};
+            *out = (array){unit->state[s], SLUICE_FP32, !slc_updates_whole(unit->strategy)};
             return SLUICE_OK;
         }
     return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has no state \"%s\"", rt->optimizer.name, name ? name : "");
@@ -150,7 +153,7 @@ static sluice_status write_values(sluice_param *param, uint64_t first, uint64_t 
 static array array_of(const sluice_param *param, uint32_t which)
 {
     const slc_unit_state *unit = &param->rt->units[param->unit];
-    return which ? (array){unit->state[which - 1], SLUICE_FP32, unit->strategy != SLC_DP} : masters_of(unit);
+    return which ? (array){unit->state[which - 1], SLUICE_FP32, !slc_updates_whole(unit->strategy)} : masters_of(unit);
 }
 
 /* A master may be sharded while every rank holds its values whole. */
@@ -194,6 +197,20 @@ sluice_status slc_param_get_owned(const sluice_param *param, uint32_t which, uin
     return load(param->rt, source, source.sharded ? range.shard_first : range.first, dst, count);
 }
 
+sluice_status slc_param_add_owned(const sluice_param *param, uint32_t which, int64_t *bins)
+{
+    array source = array_of(param, which);
+    uint64_t done = 0;
+    for (slc_part range; (range = first_owned(param, done, param->count - done)).count;) {
+        done = range.first - param->first + range.count;
+        const void *from = slc_element(source.data, source.dtype, source.sharded ? range.shard_first : range.first);
+        sluice_status status = slc_norm_add(&param->rt->compute, source.dtype, range.count, from, bins);
+        if (status) return status;
+        if (done == param->count) break;
+    }
+    return slc_stream_synchronize(&param->rt->compute);
+}
+
 sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, const float *src)
 {
     if (!which) return write_values(param, first, count, src);
@@ -202,15 +219,32 @@ sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first,
 
 /* ---- The public calls ---- */
 
+static uint64_t length_of(const sluice_param *param)
+{
+    return param ? param->count : 0;
+}
+
+uint64_t sluice_param_state_count(const sluice_param *param, const char *state)
+{
+    uint64_t count = 0;
+    if (!param || !state || param->frozen || !param->rt->committed) return 0;
+    const sluice_optimizer *optimizer = &param->rt->optimizer;
+    for (uint32_t s = 0; s < optimizer->state_count; s++)
+        if (!strcmp(optimizer->state_name[s], state)) count = param->count;
+    if (!count && !slc_onebit_state(param, state, NULL, &count)) return 0;
+    return count;
+}
+
 sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t count, const float *src)
 {
-    sluice_status status = check_range(param, first, count, src, "param_write");
+    sluice_status status = check_range(param, length_of(param), first, count, src, "param_write");
     return status ? status : slc_runtime_fail(param->rt, write_values(param, first, count, src));
 }
 
 sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst)
 {
-    sluice_status status = check_range(param, first, count, dst, "param_read");
+    sluice_status status = check_range(param, length_of(param), first, count, dst, "param_read");
+    if (!status) status = slc_phase_require_equal(param->rt, "param_read");
     if (status) return status;
     array masters = masters_of(&param->rt->units[param->unit]);
     return slc_runtime_fail(param->rt, read_array(param, masters, first, count, dst));
@@ -220,7 +254,14 @@ sluice_status sluice_param_state_write(sluice_param *param, const char *state, u
                                        const float *src)
 {
     array target;
-    sluice_status status = check_range(param, first, count, src, "param_state_write");
+    float *own;
+    uint64_t length = sluice_param_state_count(param, state), all;
+    sluice_status status =
+        check_range(param, length ? length : length_of(param), first, count, src, "param_state_write");
+    if (!status && state && slc_onebit_state(param, state, &own, &all)) {
+        memcpy(own + first, src, count * sizeof *src);
+        return SLUICE_OK;
+    }
     if (!status) status = state_of(param, state, &target);
     return status ? status : slc_runtime_fail(param->rt, write_array(param, target, first, count, src));
 }
@@ -229,7 +270,14 @@ sluice_status sluice_param_state_read(sluice_param *param, const char *state, ui
                                       float *dst)
 {
     array source;
-    sluice_status status = check_range(param, first, count, dst, "param_state_read");
+    float *own;
+    uint64_t length = sluice_param_state_count(param, state), all;
+    sluice_status status =
+        check_range(param, length ? length : length_of(param), first, count, dst, "param_state_read");
+    if (!status && state && slc_onebit_state(param, state, &own, &all)) {
+        memcpy(dst, own + first, count * sizeof *dst);
+        return SLUICE_OK;
+    }
     if (!status) status = state_of(param, state, &source);
     return status ? status : slc_runtime_fail(param->rt, read_array(param, source, first, count, dst));
 }
@@ -243,8 +291,10 @@ sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step)
 {
     sluice_status status = slc_runtime_require(rt, true, "step_set");
     if (!status && rt->mode != SLC_IDLE) status = slc_error(SLUICE_ERR_ORDER, "step_set: must be called between steps");
-    if (!status) rt->step = step;
-    return status;
+    if (status) return status;
+    status = sluice_runtime_sync(rt);
+    rt->step = step;
+    return status ? status : slc_phase_follow(rt);
 }
 
 sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65])

@@ -2,6 +2,8 @@
 #include "lib/engine/runtime.h"
 
 #include "lib/base/status.h"
+#include "lib/engine/onebit.h"
+#include "lib/engine/phase.h"
 #include "lib/engine/rss.h"
 #include "lib/plan/strategy_table.h"
 
@@ -33,6 +35,7 @@ static sluice_status locate_unit(sluice_runtime *rt, uint32_t u)
     if (!unit->gathered) unit->gathered = calloc(unit->window_count + 1, sizeof *unit->gathered);
     if (!unit->gathered) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", rt->job.units[u].name);
     for (uint32_t w = 0; w < unit->window_count; w++) unit->gathered[w] = at(rt, SLC_BUFFER_GATHERED, u, w);
+    if (unit->strategy == SLC_ONEBIT) slc_onebit_locate(rt, u);
     return SLUICE_OK;
 }
 
@@ -91,7 +94,7 @@ static uint64_t room_for_unit(const slc_job *job, const slc_unit *unit)
     uint32_t windows = 0;
     slc_window window;
     while (slc_unit_window(job, unit, true, windows, &window)) windows++;
-    for (int s = 0; s < SLC_STRATEGIES; s++) {
+    for (int s = 0; s < slc_job_strategies(job); s++) {
         slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
         uint64_t bytes = 0;
         for (uint32_t i = slc_memory_rows(job, unit, (slc_strategy)s, rows); i-- > 0;)
@@ -101,8 +104,8 @@ static uint64_t room_for_unit(const slc_job *job, const slc_unit *unit)
     return most;
 }
 
-/* What no plan of the job exceeds, for all that it may need lies side by side. Only addresses: memory is taken for what
- * the plan that runs uses. */
+/* What no plan of the job in one phase exceeds, for all that it may need lies side by side. Only addresses: memory is
+ * taken for what the plan that runs uses. */
 static uint64_t most_bytes(const slc_job *job)
 {
     uint64_t bytes = room_for(job->scratch_bytes) + room_for(8 * slc_agreement_words(job));
@@ -115,6 +118,11 @@ static uint64_t most_bytes(const slc_job *job)
 sluice_status slc_engine_make_arena(sluice_runtime *rt)
 {
     uint64_t bytes = most_bytes(&rt->job);
+    for (uint32_t p = 0; p < rt->onebit.phase_count; p++) {
+        slc_job job = rt->job;
+        slc_job_set_phase(&job, &rt->onebit.phases[p]);
+        if (most_bytes(&job) > bytes) bytes = most_bytes(&job);
+    }
     if (bytes < rt->plan->arena_bytes) bytes = rt->plan->arena_bytes;
     rt->rss_commit_bytes = slc_rss_bytes(NULL);
     sluice_status status = slc_arena_create(rt->device, bytes, rt->reserved_bytes, &rt->arena);

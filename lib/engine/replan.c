@@ -5,6 +5,7 @@
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure.h"
+#include "lib/engine/phase.h"
 #include "lib/engine/transition.h"
 
 #include <stdlib.h>
@@ -34,6 +35,34 @@ sluice_status slc_engine_first_request(sluice_runtime *rt, slc_plan_request *req
     return slc_engine_least_budget(rt, &request->budget_bytes);
 }
 
+/* The serial plan, or where that does not fit the schedule's own. */
+static sluice_status share_simple_plan(sluice_runtime *rt, slc_plan_request *request, slc_plan_answer *answer)
+{
+    const char *schedule = request->schedule;
+    request->schedule = "serial";
+    sluice_status status = slc_engine_share_plan(rt, request, answer);
+    if (status != SLUICE_ERR_BUDGET || !strcmp(schedule, "serial")) return status;
+    request->schedule = schedule;
+    return slc_engine_share_plan(rt, request, answer);
+}
+
+/* What was asked for last. */
+static slc_plan_request standing_request(const sluice_runtime *rt)
+{
+    return (slc_plan_request){.strategy = rt->strategy_now ? rt->strategy_now : rt->strategy,
+                              .schedule = rt->schedule_now ? rt->schedule_now : rt->schedule,
+                              .budget_bytes = rt->budget_bytes};
+}
+
+sluice_status slc_engine_try_plan(sluice_runtime *rt)
+{
+    slc_plan_request request = standing_request(rt);
+    slc_plan_answer answer = {0};
+    sluice_status status = share_simple_plan(rt, &request, &answer);
+    if (!status) slc_plan_destroy(answer.plan);
+    return status;
+}
+
 sluice_status slc_engine_first_plan(sluice_runtime *rt)
 {
     slc_plan_request request;
@@ -41,12 +70,7 @@ sluice_status slc_engine_first_plan(sluice_runtime *rt)
     rt->replan_due = slc_schedule_wants_times(rt->schedule);
     sluice_status status = slc_engine_first_request(rt, &request);
     if (status) return status;
-    if (rt->replan_due) request.schedule = "serial";
-    status = slc_engine_share_plan(rt, &request, &answer);
-    if (status == SLUICE_ERR_BUDGET && rt->replan_due) {
-        request.schedule = rt->schedule;
-        status = slc_engine_share_plan(rt, &request, &answer);
-    }
+    status = rt->replan_due ? share_simple_plan(rt, &request, &answer) : slc_engine_share_plan(rt, &request, &answer);
     if (status) return status;
     rt->dp_bytes = answer.dp_bytes;
     begin_plan(rt, &answer, false);
@@ -113,6 +137,9 @@ static sluice_status move_over(sluice_runtime *rt, const slc_plan_answer *answer
     begin_plan(rt, answer, measured);
     if (!status) status = slc_engine_place_plan(rt);
     if (!status) status = gather_whole(rt, transition);
+    for (size_t z = 0; !status && z < transition->zeroed_count; z++)
+        status = slc_fill_zero(&rt->compute, rt->base + transition->zeroed[z].offset, transition->zeroed[z].bytes);
+    if (!status) status = slc_stream_synchronize(&rt->compute);
     slc_measure_reset(rt->measure, &rt->job);
     return slc_runtime_fail(rt, status);
 }
@@ -135,27 +162,53 @@ static sluice_status prepare(sluice_runtime *rt, const slc_plan *plan, slc_trans
     return status ? status : agreed;
 }
 
+static sluice_status adopt(sluice_runtime *rt, const slc_plan_answer *answer, bool measured)
+{
+    slc_transition transition;
+    sluice_status status = prepare(rt, answer->plan, &transition);
+    if (status) {
+        slc_plan_destroy(answer->plan);
+        return status;
+    }
+    status = move_over(rt, answer, &transition, measured);
+    slc_transition_fini(&transition);
+    return status;
+}
+
 static sluice_status replan(sluice_runtime *rt, slc_plan_request *request)
 {
     slc_times times = {0};
-    slc_transition transition;
     slc_plan_answer answer;
     bool measured = slc_schedule_wants_times(request->schedule);
-    sluice_status status = sluice_runtime_sync(rt);
+    sluice_status status = slc_phase_require_equal(rt, "replan");
+    if (!status) status = sluice_runtime_sync(rt);
     if (!status && measured) status = slc_runtime_fail(rt, slc_engine_measure(rt, &times));
     if (status) return status;
     request->times = measured ? &times : NULL;
     status = slc_engine_share_plan(rt, request, &answer);
     slc_times_fini(&times);
-    if (status) return status;
-    status = prepare(rt, answer.plan, &transition);
-    if (status) {
-        slc_plan_destroy(answer.plan);
-        return status;
+    return status ? status : adopt(rt, &answer, measured);
+}
+
+/* Times that were measured in the phase before are good for slots and the link. */
+sluice_status slc_engine_plan_phase(sluice_runtime *rt)
+{
+    slc_plan_request request = standing_request(rt);
+    slc_plan_answer answer;
+    rt->replan_due = slc_schedule_wants_times(request.schedule);
+    if (rt->replan_due && rt->measure->link_known) {
+        sluice_status status = replan(rt, &request);
+        if (status != SLUICE_ERR_BUDGET) return status;
     }
-    status = move_over(rt, &answer, &transition, measured);
-    slc_transition_fini(&transition);
-    return status;
+    request.times = NULL;
+    sluice_status status =
+        rt->replan_due ? share_simple_plan(rt, &request, &answer) : slc_engine_share_plan(rt, &request, &answer);
+    return status ? status : adopt(rt, &answer, false);
+}
+
+bool slc_engine_replans_after_step(const sluice_runtime *rt)
+{
+    return rt->replan_due && rt->plan_steps + 1 == WARM_UP_STEPS + MEASURED_STEPS;
 }
 
 sluice_status slc_engine_after_step(sluice_runtime *rt)
@@ -169,11 +222,22 @@ sluice_status slc_engine_after_step(sluice_runtime *rt)
     }
     if (rt->plan_steps < WARM_UP_STEPS + MEASURED_STEPS) return SLUICE_OK;
     rt->replan_due = false;
-    slc_plan_request request = {.strategy = rt->strategy, .schedule = rt->schedule, .budget_bytes = rt->budget_bytes};
+    slc_plan_request request = standing_request(rt);
     sluice_status status = replan(rt, &request);
     if (!status || rt->failed || sluice_world_check(rt->world)) return status;
     if (rt->rank == 0)
         slc_log(SLC_LOG_WARN, "re-planning failed, training goes on with the first plan: %s", sluice_last_error());
+    return SLUICE_OK;
+}
+
+/* NULL: it stays as it is. */
+static sluice_status keep_text(char **kept, const char *text)
+{
+    char *copy = text ? strdup(text) : NULL;
+    if (text && !copy) return slc_error(SLUICE_ERR_MEMORY, "what a re-plan asked for");
+    if (!text) return SLUICE_OK;
+    free(*kept);
+    *kept = copy;
     return SLUICE_OK;
 }
 
@@ -187,6 +251,8 @@ sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, co
                                 .budget_bytes = budget ? budget : rt->budget_bytes};
     status = slc_engine_least_budget(rt, &request.budget_bytes);
     if (!status) status = replan(rt, &request);
-    if (!status) rt->replan_due = false;
-    return status;
+    if (status) return status;
+    rt->replan_due = false;
+    status = keep_text(&rt->strategy_now, strategy);
+    return slc_runtime_fail(rt, status ? status : keep_text(&rt->schedule_now, schedule));
 }

@@ -25,6 +25,17 @@ sluice_status slc_engine_first_request(sluice_runtime *rt, slc_plan_request *req
  * Collective. Errors: the planner's, the same line on every rank. */
 sluice_status slc_engine_first_plan(sluice_runtime *rt);
 
+/* Is there a serial plan of the job, or where that does not fit one of the schedule's own, in the budget of the plan
+ * that runs? Collective. Errors: the planner's. */
+sluice_status slc_engine_try_plan(sluice_runtime *rt);
+
+/* The job has come to another phase: plans for it and moves over, as from commit's plan to the next. Between steps,
+ * with nothing pending. A failure is not survived: the old plan is of another job. */
+sluice_status slc_engine_plan_phase(sluice_runtime *rt);
+
+/* Must the step that begins end with equal replicas, for a re-plan is due behind it? */
+bool slc_engine_replans_after_step(const sluice_runtime *rt);
+
 /* Called when a step has ended: after a warm-up and two measured steps, the one re-plan that such a schedule gets. */
 sluice_status slc_engine_after_step(sluice_runtime *rt);
 

@@ -84,7 +84,8 @@ typedef struct {
     float *state[SLUICE_OPTIMIZER_STATES_MAX];
     void **gathered; /* of each window */
     uint32_t window_count;
-    const void *now; /* whole values in the slot that runs; NULL: not valid */
+    struct slc_onebit *onebit; /* onebit.h; where the unit is trainable and the optimizer a compressed one */
+    const void *now;           /* whole values in the slot that runs; NULL: not valid */
     void *gradient_now;
 } slc_unit_state;
 
@@ -112,6 +113,13 @@ typedef struct {
     uint32_t bad_param; /* the first parameter with such a range of this rank, or SLC_NONE */
     double exposed_s;
     double *norms; /* that the optimizer wants, of all parameters, after agreement; kept from step to step */
+
+    /* Of units under onebit. */
+    slc_step_mode mode;
+    bool compressed;                /* the step's phase */
+    bool average_off, exchange_off; /* in this step they are neither averaged nor exchanged */
+    double own_scale, own_factor;   /* of this rank's own gradient: as if it was averaged over one rank; of clipping */
+    int64_t own_bins[SLC_NORM_BINS];
 } slc_step_state;
 
 typedef struct slc_pass slc_pass;
@@ -167,12 +175,17 @@ struct sluice_runtime {
     slc_comm *comm;
     sluice_config config;
     char *strategy, *schedule, *recompute, *device_name;
-    uint64_t fuse_bytes; /* of a fused unit; 0: off; SLC_FUSE_AUTO */
+    char *strategy_now, *schedule_now; /* that a re-plan asked for; NULL: the above */
+    uint64_t fuse_bytes;               /* of a fused unit; 0: off; SLC_FUSE_AUTO */
     slc_planner planner;
     sluice_optimizer optimizer;
     void (*destroy_optimizer)(sluice_optimizer *optimizer); /* NULL: the caller's */
     bool compressed;                                        /* it is a compressed one, this: */
     slc_compressed onebit;
+    bool fuses;                          /* all that is trainable is one unit, exchanged as one tensor */
+    bool replicas_differ;                /* onebit units have made local steps since the last exchange */
+    uint32_t bad_exchange, bad_local;    /* on the communication thread: parameters whose update was not finite, on all
+                                            ranks; on this one. For the next agreement; SLC_NONE */
     uint32_t norm_count;                 /* that it wants, maxima too, of all parameters */
     uint32_t norm_words;                 /* of the agreement, for them */
     int64_t (*norm_bins)[SLC_NORM_BINS]; /* what this rank has measured of them in this step; a maximum: the first */
@@ -312,6 +325,8 @@ bool slc_param_kept(const sluice_param *param, uint32_t which, uint64_t *first, 
 /* Of a run that slc_param_owned gave; in fp32. */
 sluice_status slc_param_get_owned(const sluice_param *param, uint32_t which, uint64_t first, uint64_t count,
                                   float *dst);
+/* The squares of all that this rank owns, to a norm's bins. */
+sluice_status slc_param_add_owned(const sluice_param *param, uint32_t which, int64_t *bins);
 /* As sluice_param_write, of any array, at any time between steps; waits for nothing. */
 sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, const float *src);
 
@@ -328,6 +343,9 @@ void slc_norms_pack(sluice_runtime *rt, int64_t *words);
 void slc_norms_unpack(const sluice_runtime *rt, const int64_t *words, slc_step_state *step);
 
 /* ---- update.c ---- */
+/* A run of elements of one parameter, whole or owned as its unit's strategy says, but for its gradient. */
+sluice_update slc_update_of(const sluice_runtime *rt, uint32_t unit, const sluice_param *param, const slc_part *range,
+                            const slc_step_state *step);
 sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const slc_step_state *step);
 /* Looks at the own part of a reduced gradient: norm bins, non-finite values, the optimizer's norms. */
 sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_step_state *step);

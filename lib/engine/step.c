@@ -4,6 +4,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure.h"
+#include "lib/engine/onebit.h"
+#include "lib/engine/phase.h"
 #include "lib/engine/replan.h"
 
 #include <math.h>
@@ -48,6 +50,20 @@ static sluice_status require_mode(sluice_runtime *rt, slc_mode mode, const char 
     return status;
 }
 
+static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const sluice_step_options *options)
+{
+    const slc_compressed *onebit = &rt->onebit;
+    step->own_scale =
+        options->gradient_scale == 0 ? 1.0 / rt->config.micro_batches : options->gradient_scale * rt->size;
+    step->own_factor = 1;
+    if (!rt->compressed) return;
+    step->compressed = onebit->phase(onebit->context, step->step).compressed;
+    step->mode = onebit->begin_step(onebit->context, step->step, step->learning_rate,
+                                    options->exchange || slc_engine_replans_after_step(rt));
+    step->average_off = step->mode != SLC_STEP_AVERAGE;
+    step->exchange_off = step->mode != SLC_STEP_EXCHANGE;
+}
+
 sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options)
 {
     sluice_status status = require_mode(rt, SLC_IDLE, "step_begin");
@@ -67,6 +83,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *o
                              .scale = (float)scale,
                              .factor = 1,
                              .bad_param = SLC_NONE};
+    begin_compressed(rt, step, options);
     rt->step_started_ns = slc_clock_ns();
     rt->bytes_before = slc_comm_bytes_sent(rt->comm);
     status = slc_pass_begin(rt, pass);
@@ -304,9 +321,21 @@ static sluice_status name_non_finite(sluice_runtime *rt, const slc_step_state *s
     const sluice_param *param = first == SLC_NONE ? NULL : rt->params[first];
     const char *name = !param ? "?" : param->tied ? param->name : rt->layers[param->layer]->name;
     return slc_error(SLUICE_ERR_NON_FINITE,
-                     "step %llu: the reduced gradient of layer \"%s\" holds NaN or infinity; lower the learning rate, "
+                     "step %llu: %s of layer \"%s\" holds NaN or infinity; lower the learning rate, "
                      "clip, or skip such steps (nan = skip)",
-                     (unsigned long long)step->step, name);
+                     (unsigned long long)step->step,
+                     step->compressed ? "a gradient, or what is exchanged instead," : "the reduced gradient", name);
+}
+
+/* What overflowed in the last updates no agreement has told yet; every rank knows. */
+static sluice_status check_exchanges(const sluice_runtime *rt)
+{
+    if (!rt->compressed || rt->bad_exchange == SLC_NONE || rt->config.nan != SLUICE_NAN_STOP) return SLUICE_OK;
+    return slc_error(
+        SLUICE_ERR_NON_FINITE,
+        "step %llu: what was exchanged for \"%s\" holds NaN or infinity; lower the learning rate, clip, or "
+        "skip such steps (nan = skip)",
+        (unsigned long long)rt->step, rt->params[rt->bad_exchange]->name);
 }
 
 static sluice_status check_finite(sluice_runtime *rt, const slc_step_state *step)
@@ -319,13 +348,21 @@ static bool agrees_late(const sluice_runtime *rt)
     return rt->plan->train.items[rt->agree_item].late;
 }
 
+static bool clips_own(const sluice_runtime *rt, const slc_step_state *step)
+{
+    for (uint32_t u = 0; u < rt->job.unit_count; u++)
+        if (rt->units[u].strategy == SLC_ONEBIT) return step->mode != SLC_STEP_AVERAGE;
+    return false;
+}
+
 static void report_step(const sluice_runtime *rt, const slc_step_state *step, sluice_step_report *report)
 {
     *report = (sluice_step_report){.step = step->step,
                                    .step_s = slc_seconds(slc_clock_ns() - rt->step_started_ns),
                                    .exposed_s = step->exposed_s,
                                    .gradient_norm = rt->config.clip > 0 ? slc_norm_result(step->bins) : NAN,
-                                   .own_norm = NAN,
+                                   .compressed = step->compressed,
+                                   .own_norm = rt->config.clip > 0 && clips_own(rt, step) ? slc_own_norm(step) : NAN,
                                    .skipped = step->skip,
                                    .plan = rt->plan_number,
                                    .predicted_step_s = rt->predicted_step_s,
@@ -357,8 +394,12 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     if (status) return slc_runtime_fail(rt, status);
     pass->has_previous = true;
     if (!step->skip) rt->step = step->step;
+    if (!step->skip && rt->job.compressed) rt->replicas_differ = step->mode == SLC_STEP_LOCAL;
     if (report) report_step(rt, step, report);
-    return slc_engine_after_step(rt);
+    const uint32_t plan = rt->plan_number;
+    if (!step->skip) status = slc_phase_end_step(rt, step->step);
+    /* A plan of a new phase has had no step yet. */
+    return status || rt->plan_number != plan ? status : slc_engine_after_step(rt);
 }
 
 sluice_status sluice_runtime_sync(sluice_runtime *rt)
@@ -368,12 +409,14 @@ sluice_status sluice_runtime_sync(sluice_runtime *rt)
     bool pending = slc_pass_pending(&rt->train);
     status = slc_pass_drain(rt, &rt->train);
     if (!status && pending && agrees_late(rt)) status = check_finite(rt, &rt->steps[rt->train.parity ^ 1]);
+    if (!status) status = check_exchanges(rt);
     return slc_runtime_fail(rt, status);
 }
 
 sluice_status sluice_evaluate_begin(sluice_runtime *rt)
 {
     sluice_status status = require_mode(rt, SLC_IDLE, "evaluate_begin");
+    if (!status) status = slc_phase_require_equal(rt, "evaluate_begin");
     if (!status) status = sluice_runtime_sync(rt);
     if (status) return status;
     rt->evaluate.has_previous = false;

@@ -198,7 +198,7 @@ static sluice_status find_value(const slc_job *job, const slc_plan *plan, uint32
 static sluice_status find_owned(const slc_job *job, const slc_plan *plan, uint32_t unit, slc_buffer_kind kind,
                                 uint32_t state, place *out)
 {
-    return find_place(job, plan, unit, kind, state, plan->strategies[unit] != SLC_DP, out);
+    return find_place(job, plan, unit, kind, state, !slc_updates_whole(plan->strategies[unit]), out);
 }
 
 static void add_move(slc_transition *t, slc_move move)
@@ -238,6 +238,19 @@ static sluice_status add_owned(const slc_job *job, const slc_plan *from, const s
     return status;
 }
 
+/* What only onebit has, of this rank alone. */
+static void add_private(const slc_plan *from, const slc_plan *to, uint32_t unit, slc_buffer_kind kind, uint32_t index,
+                        slc_transition *t)
+{
+    uint32_t old = slc_plan_buffer(from, kind, unit, index), new = slc_plan_buffer(to, kind, unit, index);
+    if (new == SLC_NONE || !to->buffers[new].bytes) return;
+    uint64_t offset = to->buffers[new].offset, bytes = to->buffers[new].bytes;
+    if (old == SLC_NONE)
+        t->zeroed[t->zeroed_count++] = (slc_zeroed){offset, bytes};
+    else
+        add_move(t, (slc_move){from->buffers[old].offset, offset, bytes});
+}
+
 static sluice_status add_unit(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank, uint32_t u,
                               slc_transition *t)
 {
@@ -248,18 +261,23 @@ static sluice_status add_unit(const slc_job *job, const slc_plan *from, const sl
     if (!status && slc_has_master(&job->units[u])) status = add_owned(job, from, to, rank, u, SLC_BUFFER_MASTER, 0, t);
     for (uint32_t s = 0; !status && job->units[u].trainable && s < job->states; s++)
         status = add_owned(job, from, to, rank, u, SLC_BUFFER_STATE, s, t);
+    add_private(from, to, u, SLC_BUFFER_WORKER_ERROR, 0, t);
+    add_private(from, to, u, SLC_BUFFER_SERVER_ERROR, 0, t);
+    for (uint32_t i = 0; i < job->local_arrays; i++) add_private(from, to, u, SLC_BUFFER_LOCAL, i, t);
     return status;
 }
 
 sluice_status slc_transition_init(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank,
                                   slc_transition *out)
 {
-    uint64_t arrays = 2 + job->states, blocks = 0; /* value, master, states */
+    uint64_t private = 2 + job->local_arrays, arrays = 2 + job->states + private; /* value, master, states */
+    uint64_t blocks = 0;
     for (uint32_t u = 0; u < job->unit_count; u++) blocks += slc_unit_blocks(&job->units[u]);
     *out = (slc_transition){.moves = calloc(arrays * blocks + 1, sizeof *out->moves),
-                            .gathers = calloc(arrays * job->unit_count + 1, sizeof *out->gathers)};
+                            .gathers = calloc(arrays * job->unit_count + 1, sizeof *out->gathers),
+                            .zeroed = calloc(private * job->unit_count + 1, sizeof *out->zeroed)};
     sluice_status status = SLUICE_OK;
-    if (!out->moves || !out->gathers)
+    if (!out->moves || !out->gathers || !out->zeroed)
         status = slc_error(SLUICE_ERR_MEMORY, "transition of %llu blocks", (unsigned long long)blocks);
     for (uint32_t u = 0; !status && u < job->unit_count; u++) status = add_unit(job, from, to, rank, u, out);
     if (status) slc_transition_fini(out);
@@ -270,5 +288,6 @@ void slc_transition_fini(slc_transition *transition)
 {
     free(transition->moves);
     free(transition->gathers);
+    free(transition->zeroed);
     *transition = (slc_transition){0};
 }

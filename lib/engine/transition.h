@@ -24,14 +24,22 @@ typedef struct {
     sluice_dtype dtype;
 } slc_regather;
 
+/* Bytes that only the new plan keeps: zero at first. */
+typedef struct {
+    uint64_t offset, bytes;
+} slc_zeroed;
+
 typedef struct {
     slc_move *moves;
     size_t move_count;
     slc_regather *gathers;
     size_t gather_count;
+    slc_zeroed *zeroed;
+    size_t zeroed_count;
 } slc_transition;
 
-/* What `rank` must do. Both plans are of `job`. Errors: MEMORY; FORMAT (a plan lacks a resident buffer). */
+/* What `rank` must do. Both plans are of `job`, in any of its phases: what a unit keeps for compressed exchanges moves
+ * where it is onebit in both plans, as it is on this rank. Errors: MEMORY; FORMAT (a plan lacks a resident buffer). */
 sluice_status slc_transition_init(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank,
                                   slc_transition *out);
 void slc_transition_fini(slc_transition *transition);

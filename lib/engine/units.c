@@ -4,6 +4,8 @@
 #include "lib/engine/runtime.h"
 
 #include "lib/base/status.h"
+#include "lib/engine/onebit.h"
+#include "lib/engine/phase.h"
 #include "lib/plan/fused_job.h"
 
 #include <stdio.h>
@@ -100,12 +102,14 @@ static sluice_status make_unit(sluice_runtime *rt, const origin *from)
         elements = round_up(elements + param->count, SLC_GRAIN);
         state->params[state->param_count++] = param;
     }
+    if (rt->fuses && !from->tied && !from->frozen) elements = slc_flat_elements(elements, (uint32_t)rt->size);
     unit->elements = round_up(elements, grain);
     uint64_t block = rt->config.block_bytes / 4 / grain * grain;
     unit->block_elements = block ? block : grain;
     unit->trainable = !(from->tied ? from->tied->frozen : from->frozen);
     unit->dtype = rt->layers[from->first]->precision;
-    return add_uses(rt, unit, from);
+    sluice_status status = add_uses(rt, unit, from);
+    return status || !rt->compressed || !unit->trainable ? status : slc_onebit_create(rt, number, rt->fuses);
 }
 
 /* `last`: of each layer that begins a group, the last of it. */
@@ -134,6 +138,7 @@ static void destroy_units(sluice_runtime *rt)
         free(rt->job.units[u].uses);
         free(rt->units[u].params);
         free(rt->units[u].gathered);
+        slc_onebit_destroy(rt->units[u].onebit);
     }
     free(rt->job.units);
     free(rt->units);
@@ -156,6 +161,24 @@ static void set_wire_and_scratch(sluice_runtime *rt)
     job->scratch_bytes = slc_comm_scratch_bytes(rt->comm, largest);
 }
 
+/* All that is trainable in one unit. */
+static sluice_status make_one_unit(sluice_runtime *rt, uint32_t *last)
+{
+    uint32_t trainable = 0;
+    last[0] = rt->layer_count - 1;
+    sluice_status status = make_units(rt, last);
+    for (uint32_t u = 0; !status && u < rt->job.unit_count; u++) trainable += rt->job.units[u].trainable;
+    for (uint32_t l = 1; !status && l < rt->layer_count; l++)
+        if (rt->layers[l]->precision != rt->layers[0]->precision || rt->layers[l]->forced != rt->layers[0]->forced)
+            trainable++;
+    if (status || trainable <= 1) return status;
+    return slc_error(
+        SLUICE_ERR_UNSUPPORTED,
+        "optimizer %s with compat exchanges all parameters as one buffer: no parameter may be tied, and all "
+        "layers need one precision and one strategy; or use it without compat",
+        rt->optimizer.name);
+}
+
 /* A unit for each layer first: what fusing them brings is asked about these. */
 static sluice_status make_and_fuse_units(sluice_runtime *rt)
 {
@@ -163,8 +186,9 @@ static sluice_status make_and_fuse_units(sluice_runtime *rt)
     if (!last) return slc_error(SLUICE_ERR_MEMORY, "layers");
     bool any = false;
     for (uint32_t l = 0; l < rt->layer_count; l++) last[l] = l;
-    sluice_status status = make_units(rt, last);
+    sluice_status status = rt->fuses ? make_one_unit(rt, last) : make_units(rt, last);
     if (!status) set_wire_and_scratch(rt);
+    if (rt->fuses) goto out;
     if (!status && rt->fuse_bytes && rt->planner.fuse) status = slc_engine_fuse_layers(rt, last);
     for (uint32_t l = 0; l < rt->layer_count; l++) any |= last[l] > l;
     if (!status && any) {
@@ -172,6 +196,7 @@ static sluice_status make_and_fuse_units(sluice_runtime *rt)
         status = make_units(rt, last);
         if (!status) set_wire_and_scratch(rt);
     }
+out:
     free(last);
     return status;
 }
@@ -238,12 +263,14 @@ static sluice_status make_lives(sluice_runtime *rt)
 sluice_status slc_engine_make_job(sluice_runtime *rt)
 {
     slc_job *job = &rt->job;
-    sluice_status status = slc_norms_create(rt);
+    sluice_status status = slc_phase_commit(rt);
+    if (!status) status = slc_norms_create(rt);
     if (status) return status;
     *job = (slc_job){.world = (uint32_t)rt->size,
                      .micro_batches = rt->config.micro_batches,
                      .each = rt->config.accumulate == SLUICE_ACCUMULATE_EACH,
                      .barrier = rt->config.clip > 0 || rt->config.nan == SLUICE_NAN_SKIP || rt->norm_count,
+                     .norms_barrier = rt->norm_count && rt->config.clip == 0 && rt->config.nan != SLUICE_NAN_SKIP,
                      .exact = !rt->compressed,
                      .states = rt->optimizer.state_count,
                      .norm_words = rt->norm_words,
@@ -258,6 +285,7 @@ sluice_status slc_engine_make_job(sluice_runtime *rt)
         can_recompute[l] = rt->layers[l]->can_recompute;
     }
 
+    if (rt->compressed) slc_phase_set(rt, 1);
     status = make_lives(rt);
     if (!status) status = make_and_fuse_units(rt);
     return status ? status : list_units_of_layers(rt);

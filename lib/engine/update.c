@@ -3,7 +3,9 @@
 #include "lib/engine/runtime.h"
 
 #include "lib/base/status.h"
+#include "lib/engine/onebit.h"
 #include "lib/kernels/convert/convert.h"
+#include "lib/plan/strategy_table.h"
 
 const void *slc_reduced_at(const sluice_runtime *rt, uint32_t unit, const slc_part *part)
 {
@@ -13,12 +15,11 @@ const void *slc_reduced_at(const sluice_runtime *rt, uint32_t unit, const slc_pa
                        shard ? part->shard_first : part->first);
 }
 
-/* A run of elements of one parameter, but for its gradient. */
-static sluice_update update_of(const sluice_runtime *rt, uint32_t unit, const sluice_param *param,
-                               const slc_part *range, const slc_step_state *step)
+sluice_update slc_update_of(const sluice_runtime *rt, uint32_t unit, const sluice_param *param, const slc_part *range,
+                            const slc_step_state *step)
 {
     const slc_unit_state *state = &rt->units[unit];
-    uint64_t owned = state->strategy == SLC_DP ? range->first : range->shard_first;
+    uint64_t owned = slc_updates_whole(state->strategy) ? range->first : range->shard_first;
     void *value = state->shard ? slc_element(state->shard, state->dtype, range->shard_first)
                                : slc_element(state->value, state->dtype, range->first);
     sluice_update update = {
@@ -44,7 +45,7 @@ static sluice_status measure_part(sluice_runtime *rt, uint32_t unit, const slc_p
         const sluice_param *param = state->params[p];
         slc_part range = slc_part_of_param(part, param);
         if (!range.count) continue;
-        sluice_update update = update_of(rt, unit, param, &range, step);
+        sluice_update update = slc_update_of(rt, unit, param, &range, step);
         update.gradient = slc_reduced_at(rt, unit, &range);
         update.gradient_dtype = state->reduced_dtype;
         int64_t *sums[SLUICE_OPTIMIZER_NORMS_MAX];
@@ -147,7 +148,7 @@ static sluice_status update_range(sluice_runtime *rt, uint32_t unit, const sluic
 {
     const slc_unit_state *state = &rt->units[unit];
     bool own = state->strategy != SLC_DP || state->whole_sum; /* the sum, else the gradient that everybody has */
-    sluice_update update = update_of(rt, unit, param, range, step);
+    sluice_update update = slc_update_of(rt, unit, param, range, step);
     update.gradient =
         own ? slc_reduced_at(rt, unit, range) : slc_element(state->gradient, state->gradient_dtype, range->first);
     update.gradient_dtype = own ? state->reduced_dtype : state->gradient_dtype;
@@ -158,8 +159,9 @@ static sluice_status update_range(sluice_runtime *rt, uint32_t unit, const sluic
 
 sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const slc_step_state *step)
 {
-    if (step->skip) return SLUICE_OK;
     const slc_unit_state *state = &rt->units[item->unit];
+    if (step->skip) return SLUICE_OK;
+    if (state->strategy == SLC_ONEBIT) return slc_onebit_update(rt, item->unit, step);
     bool whole = state->strategy == SLC_DP;
     for (uint64_t b = item->first_block; b < item->first_block + item->block_count; b++) {
         slc_part part = slc_unit_part(&rt->job.units[item->unit], whole ? 1 : (uint32_t)rt->size, b,

@@ -38,7 +38,7 @@
 
 #include <sluice/optimizer.h>
 
-enum { SLC_LOCAL_MAX = 2, SLC_PROGRESS_MAX = 12 };
+enum { SLC_LOCAL_MAX = 2, SLC_PROGRESS_MAX = 12, SLC_PHASES_MAX = 3 };
 
 typedef enum { SLC_STEP_AVERAGE, SLC_STEP_EXCHANGE, SLC_STEP_LOCAL } slc_step_mode;
 
@@ -87,6 +87,11 @@ typedef struct {
      * trainable parameter that is not in a onebit unit, if it is there. */
     sluice_optimizer optimizer;
     const char *local_name[SLC_LOCAL_MAX]; /* of all phases: for checkpoints */
+
+    /* Those that a run goes through, in their order; `fuses` is the same in all. Known at creation: the engine makes
+     * room for each at commit. */
+    uint32_t phase_count;
+    slc_compressed_phase phases[SLC_PHASES_MAX];
 
     sluice_status (*commit)(void *context, uint32_t ranks, uint32_t count, const slc_compressed_parameter *parameters);
     slc_compressed_phase (*phase)(const void *context, uint64_t step);

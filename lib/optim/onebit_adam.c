@@ -163,6 +163,8 @@ sluice_status slc_onebit_adam_create(const slc_onebit_adam_settings *settings, s
                                           .update = update,
                                           .context = o,
                                           .mixed_precision = true},
+                            .phase_count = 2,
+                            .phases = {{.compressed = false}, {.compressed = true}},
                             .commit = commit,
                             .phase = phase,
                             .begin_step = begin_step,
