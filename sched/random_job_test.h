@@ -3,6 +3,7 @@
 #define SLC_RANDOM_JOB_TEST_H
 
 #include "lib/base/random.h"
+#include "lib/plan/exchange_sizes.h"
 #include "lib/plan/plan.h"
 
 #include <stdio.h>
@@ -80,7 +81,7 @@ TEST_INLINE void test_activations_draw(test_job *t, test_dice *dice, uint32_t la
     }
 }
 
-/* In two of three jobs that may be: any sizes, 0 too. */
+/* In two of three jobs that may be. Units are one tensor, as a profile has them that knows no better. */
 TEST_INLINE void test_compressed_draw(test_job *t, const test_dice *dice)
 {
     slc_job *job = &t->job;
@@ -88,15 +89,9 @@ TEST_INLINE void test_compressed_draw(test_job *t, const test_dice *dice)
     job->refreshes = job->compressed && test_beside(dice, 1, 2);
     job->norms_barrier = job->compressed && job->barrier && test_beside(dice, 2, 2);
     job->local_arrays = job->compressed ? test_beside(dice, 3, 3) : 0;
-    for (uint32_t u = 0; u < job->unit_count; u++) {
-        uint64_t which = 4 + 8 * (uint64_t)u, bytes = 4 * t->units[u].elements;
-        if (!t->units[u].trainable) continue;
-        t->units[u].exchange = (slc_exchange_sizes){.worker = bytes + 4 * test_beside(dice, which, 100),
-                                                    .server = bytes / job->world,
-                                                    .packets = 4 * test_beside(dice, which + 1, 2000),
-                                                    .results = 4 * test_beside(dice, which + 2, 2000),
-                                                    .wire = 4 * test_beside(dice, which + 3, 2000)};
-    }
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (t->units[u].trainable)
+            t->units[u].exchange = slc_exchange_of(&t->units[u].elements, 1, job->world, job->scratch_bytes > 0);
 }
 
 /* What runs its forward again reads its values again. */

@@ -124,7 +124,6 @@ static void add_unit(maker *m, const char *name, double bytes, slc_use *uses, ui
     m->parameters[u] = (uint64_t)(bytes / 4);
     m->job.units[u] = (slc_unit){.name = name, .trainable = true, .uses = uses, .use_count = use_count};
     slc_profile_unit_lengths(m->parameters[u], m->block_bytes, m->job.world, &m->job.units[u]);
-    m->job.units[u].exchange = slc_exchange_estimate(m->job.units[u].elements, m->job.world);
 }
 
 /* Slots in proportion to the parameters they work with, backward twice forward. */

@@ -2,6 +2,7 @@
 #include "lib/plan/fused_job.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/exchange_sizes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +70,7 @@ static sluice_status make_unit(const slc_job *job, const uint32_t *group, uint32
         last = next_of_group(job, group, last);
         out->uses[n] = job->units[last].uses[0];
         out->elements += job->units[last].elements;
+        out->exchange = slc_exchange_join(&out->exchange, &job->units[last].exchange, job->world);
     }
     if (count > 1) {
         out->use_count = count;

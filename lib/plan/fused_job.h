@@ -14,7 +14,8 @@ typedef struct {
 
 /* `group` as slc_fuse_function gives it. A fused unit uses its layers' values from the first to the last of them that
  * needs them in backward, so one gather covers a direction; it is as long as its parts, padding included, in base
- * blocks of the first. Errors: MEMORY; ARGUMENT (no group of units that follow each other's layers). */
+ * blocks of the first; its tensors are exchanged together. Errors: MEMORY; ARGUMENT (no group of units that follow each
+ * other's layers). */
 sluice_status slc_fused_job_init(const slc_job *job, const uint32_t *group, slc_fused_job *out);
 void slc_fused_job_fini(slc_fused_job *fused);
 

@@ -20,24 +20,6 @@ bool slc_strategy_parse(const char *name, slc_strategy *out)
     return false;
 }
 
-static uint64_t round_up(uint64_t value, uint64_t grain)
-{
-    return (value + grain - 1) / grain * grain;
-}
-
-slc_exchange_sizes slc_exchange_estimate(uint64_t elements, uint32_t world)
-{
-    uint64_t n = world, grain = n;
-    if (n < 2) return (slc_exchange_sizes){0};
-    while (grain % 8) grain += n;
-    uint64_t chunk = round_up(elements, n * grain) / n, scale = sizeof(float), packet = scale + chunk / 8;
-    return (slc_exchange_sizes){.worker = n * (chunk + 1) * sizeof(float),
-                                .server = (chunk + 1) * sizeof(float),
-                                .packets = n * round_up(packet, 64),
-                                .results = n * round_up(packet, 64),
-                                .wire = n * packet};
-}
-
 /* Slot number `i` in which the unit's values are read, in order; NO_SLOT behind the last. */
 enum { NO_SLOT = UINT32_MAX };
 

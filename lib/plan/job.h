@@ -30,11 +30,6 @@ typedef struct {
     uint64_t wire;             /* of packets: what of them is sent, were all of them sent */
 } slc_exchange_sizes;
 
-/* Of a unit that is exchanged as one tensor of so many elements with one scale (docs/compression.md), each packet in a
- * place that is a multiple of 64 bytes; with one rank nothing. A tensor more in the unit is a few hundred bytes more.
- */
-slc_exchange_sizes slc_exchange_estimate(uint64_t elements, uint32_t world);
-
 /* What a strategy is chosen for. */
 typedef struct {
     const char *name;

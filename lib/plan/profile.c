@@ -2,6 +2,7 @@
 #include "lib/plan/profile.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/exchange_sizes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,17 +26,61 @@ static uint64_t scratch_for(uint64_t in_flight, uint32_t world)
     return (in_flight + world - 1) / world * (world - 1);
 }
 
+static const uint64_t exchange_max = UINT64_C(1) << 60;
+
+static slc_exchange_sizes exchange_in(const slc_profile *profile, uint32_t u, uint32_t world)
+{
+    const slc_profile_tensors *tensors = &profile->tensors[u];
+    if (!profile->job.units[u].trainable) return (slc_exchange_sizes){0};
+    return slc_exchange_of(tensors->elements, tensors->count, world, profile->scratch_in_flight > 0);
+}
+
+/* Chunks of many small tensors in a large world are mostly padding. */
+static sluice_status check_exchange(const slc_profile *profile, uint32_t u, uint32_t world)
+{
+    slc_exchange_sizes sizes = exchange_in(profile, u, world);
+    if (sizes.worker <= exchange_max && sizes.results <= exchange_max) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "unit \"%s\": its %u tensors padded for an exchange of %u ranks are beyond 2^60 bytes",
+                     profile->job.units[u].name, profile->tensors[u].count, world);
+}
+
 sluice_status slc_profile_set_world(slc_profile *profile, uint32_t world)
 {
     if (!world || world > SLC_PROFILE_WORLD_MAX)
         return slc_error(SLUICE_ERR_ARGUMENT, "a world of %u ranks: from 1 to %d can be planned for", world,
                          SLC_PROFILE_WORLD_MAX);
     slc_job *job = &profile->job;
-    for (uint32_t u = 0; u < job->unit_count; u++)
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        sluice_status status = check_exchange(profile, u, world);
+        if (status) return status;
+    }
+    for (uint32_t u = 0; u < job->unit_count; u++) {
         slc_profile_unit_lengths(profile->parameters[u], profile->block_bytes[u], world, &job->units[u]);
+        job->units[u].exchange = exchange_in(profile, u, world);
+    }
     job->scratch_bytes = scratch_for(profile->scratch_in_flight, world);
     job->world = world;
+    job->compressed = profile->compressed && world > 1;
     return SLUICE_OK;
+}
+
+sluice_status slc_profile_set_tensors(slc_profile *profile, uint32_t unit, const uint64_t *elements, uint32_t count)
+{
+    slc_profile_tensors *tensors = &profile->tensors[unit];
+    uint64_t sum = 0;
+    for (uint32_t t = 0; t < count && sum <= profile->parameters[unit]; t++)
+        if (__builtin_add_overflow(sum, elements[t], &sum)) sum = UINT64_MAX;
+    if (sum > profile->parameters[unit])
+        return slc_error(SLUICE_ERR_ARGUMENT, "unit \"%s\": its tensors are longer than its %llu parameters",
+                         profile->job.units[unit].name, (unsigned long long)profile->parameters[unit]);
+    uint64_t *copy = malloc(((size_t)count + 1) * sizeof *copy);
+    if (!copy) return slc_error(SLUICE_ERR_MEMORY, "%u tensors", count);
+    if (count) memcpy(copy, elements, count * sizeof *copy);
+    free(tensors->elements);
+    *tensors = (slc_profile_tensors){copy, count};
+    profile->job.units[unit].exchange = exchange_in(profile, unit, profile->job.world);
+    return check_exchange(profile, unit, profile->job.world);
 }
 
 /* ---- Copies ---- */
@@ -57,6 +102,8 @@ void slc_profile_destroy(slc_profile *profile)
     free(job->activations);
     free(job->workspaces);
     slc_times_fini(&profile->times);
+    for (uint32_t u = 0; profile->tensors && u < job->unit_count; u++) free(profile->tensors[u].elements);
+    free(profile->tensors);
     free(profile->parameters);
     free(profile->block_bytes);
     free(profile->model);
@@ -121,6 +168,8 @@ static sluice_status copy_all(slc_profile *profile, const slc_job *job, const sl
     mine->units = NULL;
     mine->activations = NULL;
     mine->workspaces = NULL;
+    mine->exact = false;
+    profile->compressed = job->compressed;
     profile->model = strdup(model ? model : "");
     profile->source = strdup(source ? source : "");
     if (!profile->model || !profile->source || !copy_layers(job, mine) || !copy_units(job, mine) ||
@@ -136,7 +185,8 @@ static sluice_status note_lengths(slc_profile *profile, const uint64_t *paramete
     const slc_job *job = &profile->job;
     profile->parameters = malloc(((size_t)job->unit_count + 1) * sizeof *profile->parameters);
     profile->block_bytes = malloc(((size_t)job->unit_count + 1) * sizeof *profile->block_bytes);
-    if (!profile->parameters || !profile->block_bytes)
+    profile->tensors = calloc((size_t)job->unit_count + 1, sizeof *profile->tensors);
+    if (!profile->parameters || !profile->block_bytes || !profile->tensors)
         return slc_error(SLUICE_ERR_MEMORY, "profile of %u units", job->unit_count);
     for (uint32_t u = 0; u < job->unit_count; u++) {
         const slc_unit *unit = &job->units[u];
@@ -176,6 +226,8 @@ sluice_status slc_profile_create(const slc_job *job, const uint64_t *parameters,
     sluice_status status = copy_all(profile, job, times, model, source);
     if (!status) status = note_lengths(profile, parameters);
     if (!status) status = note_scratch(profile);
+    for (uint32_t u = 0; !status && u < job->unit_count; u++)
+        status = slc_profile_set_tensors(profile, u, &profile->parameters[u], 1);
     if (status) {
         slc_profile_destroy(profile);
         return status;

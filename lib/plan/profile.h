@@ -7,9 +7,13 @@
 
 #include <stddef.h>
 
-#include <stddef.h>
-
 enum { SLC_PROFILE_VERSION = 1, SLC_PLAN_VERSION = 1 };
+
+/* The tensors of a unit, which a compressed exchange keeps apart. */
+typedef struct {
+    uint64_t *elements;
+    uint32_t count;
+} slc_profile_tensors;
 
 typedef struct {
     char *model;           /* free text: "gpt2 small", "GPT-3 175B" */
@@ -17,6 +21,8 @@ typedef struct {
     slc_job job;           /* owned, names included */
     uint64_t *parameters;  /* [units] elements before the padding to a multiple of 16 * world, for other worlds */
     uint64_t *block_bytes; /* [units] base block as asked for; job.units[].block_elements is what becomes of it */
+    slc_profile_tensors *tensors; /* [units] job.units[].exchange is what becomes of them */
+    bool compressed;              /* of the compressed phase; job.compressed: and there are ranks to exchange with */
     /* Bytes of blocks (full buffer) that messages may have on their way to a rank at a time: job.scratch_bytes is what
      * the other ranks have of it, this / world for each of them. 0: all peers are reached directly. */
     uint64_t scratch_in_flight;
@@ -25,14 +31,19 @@ typedef struct {
 
 enum { SLC_PROFILE_WORLD_MAX = 1 << 20 };
 
-/* A copy of a job and its times. `parameters` NULL: the padded lengths. Errors: MEMORY; ARGUMENT (padding `parameters`
+/* A copy of a job and its times. `parameters` NULL: the padded lengths. Each unit is one tensor of that length, until
+ * slc_profile_set_tensors says better, and its exchange's sizes are made from that. It is of no optimizer: nothing in
+ * it makes asking for onebit an error (slc_job.exact). Errors: MEMORY; ARGUMENT (padding `parameters`
  * does not give the job's lengths, or its scratch is no multiple of the number of peers). */
 sluice_status slc_profile_create(const slc_job *job, const uint64_t *parameters, const slc_times *times,
                                  const char *model, const char *source, slc_profile **out);
 void slc_profile_destroy(slc_profile *profile); /* NULL is allowed */
 
-/* The same for another world: lengths padded anew, scratch for its peers; times per slot stay. Errors: ARGUMENT (no
- * such world). */
+/* Of which tensors a unit is made, in order. Errors: MEMORY; ARGUMENT (they are longer than the unit). */
+sluice_status slc_profile_set_tensors(slc_profile *profile, uint32_t unit, const uint64_t *elements, uint32_t count);
+
+/* The same for another world: lengths padded anew, sizes of exchanges, scratch for its peers; times per slot stay.
+ * Errors: ARGUMENT (no such world, or padded for it the sizes of exchanges are beyond 2^60 bytes). */
 sluice_status slc_profile_set_world(slc_profile *profile, uint32_t world);
 
 /* What becomes of a unit's lengths in a world, as the engine makes them: elements are rounded up to a multiple of

@@ -11,7 +11,8 @@
 TEST_EQUAL bool test_units_equal(const slc_unit *a, const slc_unit *b)
 {
     if (strcmp(a->name, b->name) || a->elements != b->elements || a->block_elements != b->block_elements ||
-        a->dtype != b->dtype || a->trainable != b->trainable || a->use_count != b->use_count || a->fused != b->fused)
+        a->dtype != b->dtype || a->trainable != b->trainable || a->use_count != b->use_count || a->fused != b->fused ||
+        memcmp(&a->exchange, &b->exchange, sizeof a->exchange) != 0)
         return false;
     for (uint32_t n = 0; n < a->use_count; n++)
         if (a->uses[n].layer != b->uses[n].layer || a->uses[n].backward_value != b->uses[n].backward_value)
@@ -41,7 +42,8 @@ TEST_EQUAL bool test_jobs_equal(const slc_job *a, const slc_job *b)
     if (a->world != b->world || a->micro_batches != b->micro_batches || a->each != b->each || a->wire != b->wire ||
         a->barrier != b->barrier || a->states != b->states || a->norm_words != b->norm_words ||
         a->layer_count != b->layer_count || a->unit_count != b->unit_count || a->scratch_bytes != b->scratch_bytes ||
-        a->reserved_bytes != b->reserved_bytes)
+        a->reserved_bytes != b->reserved_bytes || a->compressed != b->compressed || a->refreshes != b->refreshes ||
+        a->norms_barrier != b->norms_barrier || a->local_arrays != b->local_arrays)
         return false;
     for (uint32_t l = 0; l < a->layer_count; l++)
         if (strcmp(a->layers[l], b->layers[l]) ||
@@ -58,6 +60,8 @@ TEST_EQUAL bool test_times_equal(const slc_job *job, const slc_times *a, const s
     return !memcmp(a->slot_s, b->slot_s, slc_job_slots(job) * sizeof *a->slot_s) &&
            !memcmp(a->recompute_s, b->recompute_s, job->layer_count * sizeof *a->recompute_s) &&
            a->update_s_per_element == b->update_s_per_element &&
+           a->compress_s_per_element == b->compress_s_per_element && a->apply_s_per_element == b->apply_s_per_element &&
+           a->average_s_per_element == b->average_s_per_element &&
            x->reduce_scatter.latency_s == y->reduce_scatter.latency_s &&
            x->reduce_scatter.bytes_per_s == y->reduce_scatter.bytes_per_s &&
            x->all_gather.latency_s == y->all_gather.latency_s &&
@@ -69,8 +73,13 @@ TEST_EQUAL bool test_profiles_equal(const slc_profile *a, const slc_profile *b)
 {
     if (strcmp(a->model, b->model) || strcmp(a->source, b->source) || !test_jobs_equal(&a->job, &b->job)) return false;
     for (uint32_t u = 0; u < a->job.unit_count; u++)
-        if (a->parameters[u] != b->parameters[u] || a->block_bytes[u] != b->block_bytes[u]) return false;
-    return a->scratch_in_flight == b->scratch_in_flight && test_times_equal(&a->job, &a->times, &b->times);
+        if (a->parameters[u] != b->parameters[u] || a->block_bytes[u] != b->block_bytes[u] ||
+            a->tensors[u].count != b->tensors[u].count ||
+            memcmp(a->tensors[u].elements, b->tensors[u].elements,
+                   a->tensors[u].count * sizeof *a->tensors[u].elements) != 0)
+            return false;
+    return a->compressed == b->compressed && a->scratch_in_flight == b->scratch_in_flight &&
+           test_times_equal(&a->job, &a->times, &b->times);
 }
 
 #endif

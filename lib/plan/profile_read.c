@@ -15,8 +15,8 @@ typedef struct {
     uint32_t version, world, micro_batches, states, norm_words;
     bool barrier;
     uint64_t reserved_bytes, scratch_in_flight;
-    double update_s_per_element;
-    json_t *link, *layers, *units, *activations, *workspaces;
+    double update_s_per_element, compress_s_per_element, apply_s_per_element, average_s_per_element;
+    json_t *compressed, *link, *layers, *units, *activations, *workspaces;
 } top_row;
 
 typedef struct {
@@ -26,10 +26,16 @@ typedef struct {
     slc_times times;
     bool *can_recompute;
     uint64_t *parameters, *block_bytes;
+    slc_profile_tensors *tensors;
     json_t *layer_index, *unit_index; /* by name */
 } reader;
 
-enum { OPTIMIZER_STATES_MAX = 16, WORLD_MAX = SLC_PROFILE_WORLD_MAX, LINK_BLOCK_BYTES = 4 << 20 };
+enum {
+    OPTIMIZER_STATES_MAX = 16,
+    LOCAL_ARRAYS_MAX = 16,
+    WORLD_MAX = SLC_PROFILE_WORLD_MAX,
+    LINK_BLOCK_BYTES = 4 << 20
+};
 static const uint64_t parameters_max = UINT64_C(1) << 58, total_max = UINT64_C(1) << 62;
 
 #define FIELD(row, member, key, type, required)                                                                        \
@@ -88,6 +94,10 @@ static const slc_json_field top_fields[] = {
     FIELD(top_row, states, "optimizer_states", SLC_JSON_INDEX, false),
     FIELD(top_row, norm_words, "optimizer_norm_words", SLC_JSON_INDEX, false),
     FIELD(top_row, update_s_per_element, "update_s_per_element", SLC_JSON_SECONDS, false),
+    FIELD(top_row, compressed, "compressed", SLC_JSON_OBJECT, false),
+    FIELD(top_row, compress_s_per_element, "compress_s_per_element", SLC_JSON_SECONDS, false),
+    FIELD(top_row, apply_s_per_element, "apply_s_per_element", SLC_JSON_SECONDS, false),
+    FIELD(top_row, average_s_per_element, "average_s_per_element", SLC_JSON_SECONDS, false),
     FIELD(top_row, reserved_bytes, "reserved_bytes", SLC_JSON_SIZE, false),
     FIELD(top_row, scratch_in_flight, "scratch_in_flight_bytes", SLC_JSON_SIZE, false),
     FIELD(top_row, link, "link", SLC_JSON_OBJECT, true),
@@ -107,10 +117,50 @@ static sluice_status read_dtype(const slc_json_place *object, const char *key, c
                : slc_json_fault(&at, "\"%s\"; give \"fp32\" or \"bf16\"", name);
 }
 
+typedef struct {
+    bool refreshes, norms_barrier;
+    uint32_t local_arrays;
+} compressed_row;
+
+static const slc_json_field compressed_fields[] = {
+    FIELD(compressed_row, refreshes, "refreshes", SLC_JSON_FLAG, false),
+    FIELD(compressed_row, norms_barrier, "norms_barrier", SLC_JSON_FLAG, false),
+    FIELD(compressed_row, local_arrays, "local_arrays", SLC_JSON_INDEX, false),
+};
+
+/* With one rank it stays in the profile, for other worlds. */
+static sluice_status read_compressed(reader *r)
+{
+    slc_json_place at = {&r->top, "compressed", 0}, arrays = {&at, "local_arrays", 0};
+    compressed_row row = {0};
+    if (!r->row.compressed) return SLUICE_OK;
+    sluice_status status =
+        slc_json_members(&at, r->row.compressed, compressed_fields, COUNT_OF(compressed_fields), &row);
+    if (!status && r->job.each)
+        status = slc_json_fault(&at, "gradients are reduced in each micro-batch; leave one of them out");
+    if (!status && row.local_arrays > LOCAL_ARRAYS_MAX)
+        status = slc_json_fault(&arrays, "%u arrays; give a count from 0 to %d", row.local_arrays, LOCAL_ARRAYS_MAX);
+    r->job.compressed = true;
+    r->job.refreshes = row.refreshes;
+    r->job.norms_barrier = row.norms_barrier;
+    r->job.local_arrays = row.local_arrays;
+    return status;
+}
+
 static sluice_status read_top(reader *r, const json_t *document)
 {
     top_row *row = &r->row;
-    *row = (top_row){.model = "", .source = "", .accumulate = "last", .wire = "fp32", .micro_batches = 1, .states = 2};
+    slc_times estimate = {0};
+    slc_times_estimate_exchange(&estimate);
+    *row = (top_row){.model = "",
+                     .source = "",
+                     .accumulate = "last",
+                     .wire = "fp32",
+                     .micro_batches = 1,
+                     .states = 2,
+                     .compress_s_per_element = estimate.compress_s_per_element,
+                     .apply_s_per_element = estimate.apply_s_per_element,
+                     .average_s_per_element = estimate.average_s_per_element};
     sluice_status status = slc_json_members(&r->top, document, top_fields, COUNT_OF(top_fields), row);
     if (status) return status;
     slc_json_place world = {&r->top, "world", 0}, accumulate = {&r->top, "accumulate", 0},
@@ -131,7 +181,11 @@ static sluice_status read_top(reader *r, const json_t *document)
                        .reserved_bytes = row->reserved_bytes,
                        .scratch_bytes = (row->scratch_in_flight + row->world - 1) / row->world * (row->world - 1)};
     r->times.update_s_per_element = row->update_s_per_element;
-    return read_dtype(&r->top, "wire", row->wire, &r->job.wire);
+    r->times.compress_s_per_element = row->compress_s_per_element;
+    r->times.apply_s_per_element = row->apply_s_per_element;
+    r->times.average_s_per_element = row->average_s_per_element;
+    status = read_compressed(r);
+    return status ? status : read_dtype(&r->top, "wire", row->wire, &r->job.wire);
 }
 
 /* ---- The link ---- */
@@ -252,12 +306,14 @@ typedef struct {
     const char *name, *dtype;
     uint64_t parameters, block_bytes;
     bool trainable, fused;
-    json_t *uses; /* NULL: by the layer of the unit's name */
+    json_t *tensors; /* NULL: one */
+    json_t *uses;    /* NULL: by the layer of the unit's name */
 } unit_row;
 
 static const slc_json_field unit_fields[] = {
     FIELD(unit_row, name, "name", SLC_JSON_NAME, true),
     FIELD(unit_row, parameters, "parameters", SLC_JSON_SIZE, true),
+    FIELD(unit_row, tensors, "tensors", SLC_JSON_ARRAY, false),
     FIELD(unit_row, block_bytes, "block_bytes", SLC_JSON_SIZE, false),
     FIELD(unit_row, dtype, "dtype", SLC_JSON_TEXT, false),
     FIELD(unit_row, trainable, "trainable", SLC_JSON_FLAG, false),
@@ -311,6 +367,31 @@ static sluice_status read_uses(const reader *r, const slc_json_place *at, const 
     return status;
 }
 
+/* Kept in the order of units, with how many they are; a unit of one tensor has none here. */
+static sluice_status read_tensors(reader *r, const slc_json_place *at, const unit_row *row, uint32_t u)
+{
+    slc_json_place list = {at, "tensors", 0};
+    size_t count = json_array_size(row->tensors);
+    slc_profile_tensors *tensors = &r->tensors[u];
+    uint64_t sum = 0;
+    if (!row->tensors) return SLUICE_OK;
+    if (!count || count >= INT32_MAX) return slc_json_fault(&list, "%zu tensors; give at least one", count);
+    tensors->elements = calloc(count, sizeof *tensors->elements);
+    if (!tensors->elements) return slc_error(SLUICE_ERR_MEMORY, "%zu tensors", count);
+    tensors->count = (uint32_t)count;
+    for (size_t t = 0; t < count; t++) {
+        slc_json_place place = {&list, NULL, t};
+        sluice_status status =
+            slc_json_value(&place, json_array_get(row->tensors, t), SLC_JSON_SIZE, &tensors->elements[t]);
+        if (status) return status;
+        if (tensors->elements[t] > row->parameters - sum)
+            return slc_json_fault(&place, "the tensors are longer than the unit's %llu parameters",
+                                  (unsigned long long)row->parameters);
+        sum += tensors->elements[t];
+    }
+    return SLUICE_OK;
+}
+
 static sluice_status check_fused(const reader *r, const slc_json_place *at, const slc_unit *unit)
 {
     slc_json_place uses = {at, "uses", 0}, fused = {at, "fused", 0};
@@ -342,7 +423,8 @@ static sluice_status read_unit(reader *r, const slc_json_place *at, const json_t
     r->parameters[u] = row.parameters;
     r->block_bytes[u] = row.block_bytes;
     slc_profile_unit_lengths(row.parameters, row.block_bytes, r->job.world, unit);
-    status = read_uses(r, at, &row, unit);
+    status = read_tensors(r, at, &row, u);
+    if (!status) status = read_uses(r, at, &row, unit);
     unit->fused = row.fused;
     return status ? status : check_fused(r, at, unit);
 }
@@ -356,7 +438,9 @@ static sluice_status read_units(reader *r)
     r->job.units = calloc(count, sizeof *r->job.units);
     r->parameters = calloc(count, sizeof *r->parameters);
     r->block_bytes = calloc(count, sizeof *r->block_bytes);
-    if (!r->job.units || !r->parameters || !r->block_bytes) return slc_error(SLUICE_ERR_MEMORY, "%zu units", count);
+    r->tensors = calloc(count, sizeof *r->tensors);
+    if (!r->job.units || !r->parameters || !r->block_bytes || !r->tensors)
+        return slc_error(SLUICE_ERR_MEMORY, "%zu units", count);
     sluice_status status = SLUICE_OK;
     for (uint32_t u = 0; !status && u < count; u++) {
         slc_json_place at = {&list, NULL, u};
@@ -516,18 +600,29 @@ static void add_bytes(uint64_t *total, uint64_t count, uint64_t bytes)
         *total = UINT64_MAX;
 }
 
-/* All that could ever lie in memory at once, so that no sum of sizes in planning overflows. */
-static sluice_status check_total(const reader *r)
+static sluice_status too_large(const reader *r)
 {
-    const slc_job *job = &r->job;
+    return slc_json_fault(&r->top, "its sizes add up to more than 2^62 bytes");
+}
+
+/* All that could ever lie in memory at once, so that no sum of sizes in planning overflows. */
+static sluice_status check_total(const reader *r, const slc_job *job)
+{
     uint64_t total = 0;
-    for (uint32_t u = 0; u < job->unit_count; u++)
-        add_bytes(&total, 5 + job->states + 2 * (uint64_t)job->units[u].use_count, 4 * job->units[u].elements);
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        const slc_unit *unit = &job->units[u];
+        uint64_t arrays = 5 + job->states + (uint64_t)job->local_arrays + 2 * (uint64_t)unit->use_count;
+        add_bytes(&total, arrays, 4 * unit->elements);
+        add_bytes(&total, 1, unit->exchange.worker);
+        add_bytes(&total, 1, unit->exchange.server);
+        add_bytes(&total, 1, unit->exchange.packets);
+        add_bytes(&total, 1, unit->exchange.results);
+    }
     for (uint32_t a = 0; a < job->activation_count; a++) add_bytes(&total, 1, job->activations[a].bytes);
     for (uint32_t w = 0; w < job->workspace_count; w++) add_bytes(&total, 1, job->workspaces[w].bytes);
     add_bytes(&total, 1, job->scratch_bytes);
     add_bytes(&total, 1, job->reserved_bytes);
-    return total <= total_max ? SLUICE_OK : slc_json_fault(&r->top, "its sizes add up to more than 2^62 bytes");
+    return total <= total_max ? SLUICE_OK : too_large(r);
 }
 
 static sluice_status read_all(reader *r, const json_t *document)
@@ -540,13 +635,16 @@ static sluice_status read_all(reader *r, const json_t *document)
     if (!status) status = read_layers(r);
     if (!status) status = read_units(r);
     if (!status) status = read_activations(r);
-    if (!status) status = read_workspaces(r);
-    return status ? status : check_total(r);
+    return status ? status : read_workspaces(r);
 }
 
 static void reader_fini(reader *r)
 {
-    for (uint32_t u = 0; u < r->job.unit_count; u++) free(r->job.units[u].uses);
+    for (uint32_t u = 0; u < r->job.unit_count; u++) {
+        free(r->job.units[u].uses);
+        free(r->tensors[u].elements);
+    }
+    free(r->tensors);
     free(r->job.units);
     free(r->job.layers);
     free(r->can_recompute);
@@ -560,13 +658,28 @@ static void reader_fini(reader *r)
 }
 
 /* Keeps what the job itself no longer shows: lengths before they were rounded. */
-static sluice_status copy_out(const reader *r, slc_profile **out)
+static sluice_status note_lengths(const reader *r, slc_profile *profile)
 {
-    slc_profile *profile;
-    sluice_status status = slc_profile_create(&r->job, r->parameters, &r->times, r->row.model, r->row.source, &profile);
-    if (status) return status;
+    sluice_status status = SLUICE_OK;
     memcpy(profile->block_bytes, r->block_bytes, r->job.unit_count * sizeof *r->block_bytes);
     profile->scratch_in_flight = r->row.scratch_in_flight;
+    for (uint32_t u = 0; !status && u < r->job.unit_count; u++)
+        if (r->tensors[u].count)
+            status = slc_profile_set_tensors(profile, u, r->tensors[u].elements, r->tensors[u].count);
+    return status ? status : slc_profile_set_world(profile, r->job.world);
+}
+
+static sluice_status copy_out(const reader *r, slc_profile **out)
+{
+    slc_profile *profile = NULL;
+    sluice_status status = slc_profile_create(&r->job, r->parameters, &r->times, r->row.model, r->row.source, &profile);
+    if (!status) status = note_lengths(r, profile);
+    if (status == SLUICE_ERR_ARGUMENT) status = too_large(r); /* for an exchange: all else has been looked at */
+    if (!status) status = check_total(r, &profile->job);
+    if (status) {
+        slc_profile_destroy(profile);
+        return status;
+    }
     *out = profile;
     return SLUICE_OK;
 }

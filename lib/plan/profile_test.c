@@ -50,9 +50,31 @@ static void draw_times(const slc_job *job, test_dice *dice, slc_times *times)
                                   .thread_moves = test_below(dice, 2),
                                   .block_bytes = test_below(dice, 1u << 30),
                                   .operation_s = draw_real(dice) * 0x1p-40}};
+    times->compress_s_per_element = draw_real(dice) * 0x1p-40;
+    times->apply_s_per_element = draw_real(dice) * 0x1p-40;
+    times->average_s_per_element = test_below(dice, 2) ? draw_real(dice) * 0x1p-40 : 0;
     if (times->link.kappa > times->link.sigma) times->link.kappa = times->link.sigma;
     for (uint32_t s = 0; s < slc_job_slots(job); s++) times->slot_s[s] = draw_real(dice) * 0x1p-32;
     for (uint32_t l = 0; l < job->layer_count; l++) times->recompute_s[l] = draw_real(dice) * 0x1p-32;
+}
+
+/* Up to five tensors, empty ones among them, of a unit or of a part of it. */
+static void draw_tensors(slc_profile *profile, test_dice *dice, uint32_t u)
+{
+    uint64_t elements[5], left = profile->parameters[u];
+    uint32_t count = 1 + test_below(dice, 5);
+    for (uint32_t t = 0; t < count; t++) {
+        elements[t] = test_below(dice, (uint32_t)left + 1);
+        left -= elements[t];
+    }
+    assert_int_equal(slc_profile_set_tensors(profile, u, elements, count), 0);
+    elements[0] += left + 1;
+    assert_int_equal(slc_profile_set_tensors(profile, u, elements, count), SLUICE_ERR_ARGUMENT);
+    elements[0] -= left + 1;
+    slc_exchange_sizes none = {0},
+                       sizes = slc_exchange_of(elements, count, profile->job.world, profile->scratch_in_flight > 0);
+    assert_memory_equal(&profile->job.units[u].exchange, profile->job.units[u].trainable ? &sizes : &none,
+                        sizeof sizes);
 }
 
 /* What the random job leaves out: recomputation, odd lengths, scratch as messages have it. */
@@ -86,6 +108,8 @@ static slc_profile *draw_profile(uint64_t seed)
     slc_profile *profile;
     assert_int_equal(slc_profile_create(job, parameters, &times, "random", "a seed: \"\\ \xc3\xa9", &profile), 0);
     slc_times_fini(&times);
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (test_below(&dice, 2)) draw_tensors(profile, &dice, u);
     return profile;
 }
 
@@ -120,6 +144,8 @@ static void a_copy_is_its_own(void **state)
     assert_int_equal(
         slc_profile_create(&profile->job, profile->parameters, &profile->times, profile->model, profile->source, &copy),
         0);
+    for (uint32_t u = 0; u < copy->job.unit_count; u++)
+        assert_int_equal(slc_profile_set_tensors(copy, u, profile->tensors[u].elements, profile->tensors[u].count), 0);
     assert_true(test_jobs_equal(&profile->job, &copy->job));
     assert_true(test_times_equal(&profile->job, &profile->times, &copy->times));
     slc_profile_destroy(profile); /* the address sanitizer sees what the copy still shared */
@@ -136,12 +162,17 @@ static void another_world_and_back_changes_nothing(void **state)
         uint32_t worlds[] = {1, 3, 64, 1000};
         for (int w = 0; w < 4 && profile->job.world > 1; w++) {
             assert_int_equal(slc_profile_set_world(moved, worlds[w]), 0);
+            assert_int_equal(moved->job.compressed, profile->compressed && worlds[w] > 1);
             for (uint32_t u = 0; u < moved->job.unit_count; u++) {
                 const slc_unit *unit = &moved->job.units[u];
                 uint64_t grain = 16 * (uint64_t)worlds[w];
                 assert_true(unit->elements % grain == 0 && unit->block_elements % grain == 0);
                 assert_true(unit->elements >= profile->parameters[u]);
                 assert_true(unit->elements - profile->parameters[u] < grain);
+                slc_exchange_sizes none = {0},
+                                   sizes = slc_exchange_of(profile->tensors[u].elements, profile->tensors[u].count,
+                                                           worlds[w], profile->scratch_in_flight > 0);
+                assert_memory_equal(&unit->exchange, unit->trainable ? &sizes : &none, sizeof sizes);
                 assert_true(unit->block_elements == grain || 4 * unit->block_elements <= profile->block_bytes[u]);
             }
         }
@@ -184,6 +215,13 @@ static void what_is_left_out_has_a_meaning(void **state)
     assert_int_equal(job->micro_batches, 1);
     assert_false(job->each || job->barrier || job->can_recompute[0]);
     assert_int_equal(job->states, 2);
+    assert_false(job->compressed || profile->compressed || job->refreshes || job->norms_barrier || job->local_arrays);
+    slc_times estimate = {0};
+    slc_times_estimate_exchange(&estimate);
+    assert_true(profile->times.compress_s_per_element == estimate.compress_s_per_element);
+    assert_true(profile->times.average_s_per_element == estimate.average_s_per_element && estimate.apply_s_per_element);
+    assert_int_equal(profile->tensors[0].count, 1);
+    assert_int_equal(job->units[0].exchange.wire, 4 * (4 + 1024 / 4 / 8)); /* 1024: a multiple of 4 * 8 */
     assert_int_equal(job->units[0].elements, 1024);
     assert_int_equal(job->units[0].block_elements, 1 << 20);
     assert_int_equal(job->units[0].uses[0].layer, 0);
@@ -255,6 +293,16 @@ static const struct {
     {", \"uses\": [\"embed\", \"h.0\"]", "", "$.units[1].uses: is missing and there is no layer \"wte\""},
     {"[\"embed\", \"h.0\"]", "[{\"layer\": \"h.0\", \"backward\": true}]",
      "$.units[1].uses[0]: \"backward\" is unknown"},
+    {"\"parameters\": 1000", "\"parameters\": 1000, \"tensors\": [600, 401]",
+     "$.units[0].tensors[1]: the tensors are longer than the unit's 1000 parameters"},
+    {"\"parameters\": 1000", "\"parameters\": 1000, \"tensors\": []", "$.units[0].tensors: 0 tensors"},
+    {"\"parameters\": 1000", "\"parameters\": 1000, \"tensors\": [-1]", "$.units[0].tensors[0]: -1"},
+    {"\"world\": 4", "\"world\": 4, \"compressed\": {\"refresh\": true}",
+     "$.compressed: \"refresh\" is unknown; there are refreshes, norms_barrier, local_arrays"},
+    {"\"world\": 4", "\"world\": 4, \"compressed\": {\"local_arrays\": 17}", "$.compressed.local_arrays: 17 arrays"},
+    {"\"world\": 4", "\"world\": 4, \"accumulate\": \"each\", \"compressed\": {}",
+     "$.compressed: gradients are reduced in each micro-batch"},
+    {"\"world\": 4", "\"world\": 4, \"apply_s_per_element\": -1", "$.apply_s_per_element: -1 is no time"},
     {"\"world\": 4", "\"world\": 0", "$.world: 0 is no count; give a whole number from 1"},
     {"\"world\": 4", "\"world\": 2000000", "$.world: 2000000 ranks"},
     {"\"world\": 4", "\"world\": 2.5", "$.world: 2.5 is no count"},

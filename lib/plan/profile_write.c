@@ -38,6 +38,23 @@ static void close_list(slc_json_text *text, uint32_t count)
 
 /* ---- The parts ---- */
 
+static const char *yes(bool flag)
+{
+    return flag ? "true" : "false";
+}
+
+static void put_compression(slc_json_text *text, const slc_profile *profile)
+{
+    const slc_job *job = &profile->job;
+    if (profile->compressed)
+        slc_json_text_add(text, ",\n  \"compressed\": {\"refreshes\": %s, \"norms_barrier\": %s, \"local_arrays\": %u}",
+                          yes(job->refreshes), yes(job->norms_barrier), job->local_arrays);
+    slc_json_text_add(text, ",\n  \"compress_s_per_element\": ");
+    slc_json_text_real(text, profile->times.compress_s_per_element);
+    put_real(text, "apply_s_per_element", profile->times.apply_s_per_element);
+    put_real(text, "average_s_per_element", profile->times.average_s_per_element);
+}
+
 static void put_head(slc_json_text *text, const slc_profile *profile)
 {
     const slc_job *job = &profile->job;
@@ -51,6 +68,7 @@ static void put_head(slc_json_text *text, const slc_profile *profile)
     slc_json_text_add(text, ",\n  \"optimizer_states\": %u", job->states);
     if (job->norm_words) slc_json_text_add(text, ", \"optimizer_norm_words\": %u", job->norm_words);
     put_real(text, "update_s_per_element", profile->times.update_s_per_element);
+    put_compression(text, profile);
     slc_json_text_add(text, ",\n  \"reserved_bytes\": %llu", (unsigned long long)job->reserved_bytes);
     put_size(text, "scratch_in_flight_bytes", profile->scratch_in_flight);
 }
@@ -104,6 +122,17 @@ static void put_uses(slc_json_text *text, const slc_job *job, const slc_unit *un
     slc_json_text_add(text, "]");
 }
 
+/* Where they are not the unit itself. */
+static void put_tensors(slc_json_text *text, const slc_profile *profile, uint32_t u)
+{
+    const slc_profile_tensors *tensors = &profile->tensors[u];
+    if (tensors->count == 1 && tensors->elements[0] == profile->parameters[u]) return;
+    slc_json_text_add(text, ", \"tensors\": [");
+    for (uint32_t t = 0; t < tensors->count; t++)
+        slc_json_text_add(text, "%s%llu", t ? ", " : "", (unsigned long long)tensors->elements[t]);
+    slc_json_text_add(text, "]");
+}
+
 static void put_units(slc_json_text *text, const slc_profile *profile)
 {
     const slc_job *job = &profile->job;
@@ -111,6 +140,7 @@ static void put_units(slc_json_text *text, const slc_profile *profile)
     for (uint32_t u = 0; u < job->unit_count; u++) {
         begin_row(text, u, job->units[u].name);
         put_size(text, "parameters", profile->parameters[u]);
+        put_tensors(text, profile, u);
         put_size(text, "block_bytes", profile->block_bytes[u]);
         if (job->units[u].dtype != SLUICE_FP32)
             slc_json_text_add(text, ", \"dtype\": \"%s\"", sluice_dtype_name(job->units[u].dtype));

@@ -107,18 +107,23 @@ static const double bytes_per_s = 2e9, link_bytes_per_s = 1e9, link_latency_s = 
 /* Of an exchange: 16 bytes an element in each pass, 8 in the average, at 10 GB/s. */
 static const double compress_s = 1.6e-9, apply_s = 1.6e-9, average_s = 0.8e-9;
 
+void slc_times_estimate_exchange(slc_times *times)
+{
+    times->compress_s_per_element = compress_s;
+    times->apply_s_per_element = apply_s;
+    times->average_s_per_element = average_s;
+}
+
 sluice_status slc_times_estimate(const slc_job *job, slc_times *out)
 {
     *out = (slc_times){.update_s_per_element = update_s,
-                       .compress_s_per_element = compress_s,
-                       .apply_s_per_element = apply_s,
-                       .average_s_per_element = average_s,
                        .link = {.reduce_scatter = {link_latency_s, link_bytes_per_s},
                                 .all_gather = {link_latency_s, link_bytes_per_s},
                                 .kappa = 0.5,
                                 .sigma = 1.2,
                                 .block_bytes = 4 << 20,
                                 .operation_s = 5e-6}};
+    slc_times_estimate_exchange(out);
     sluice_status status = allocate(job, out);
     if (status) return status;
     for (uint32_t u = 0; u < job->unit_count; u++) {

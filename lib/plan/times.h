@@ -64,6 +64,7 @@ uint64_t slc_run_elements(const slc_unit *unit, uint64_t first_block, uint64_t b
 /* Times guessed from sizes alone, for a first plan: forward in proportion to the bytes of a layer's parameters and
  * activations (a fused unit's in equal shares), backward twice that, a link at a common speed. Errors: MEMORY. */
 sluice_status slc_times_estimate(const slc_job *job, slc_times *out);
+void slc_times_estimate_exchange(slc_times *times); /* the three times of an exchange alone */
 sluice_status slc_times_copy(const slc_job *job, const slc_times *times, slc_times *out);
 void slc_times_fini(slc_times *times);
 

@@ -1,0 +1,61 @@
+/* Lengths to bytes. Sums and products stop at UINT64_MAX: lengths come from files. */
+#include "lib/plan/exchange_sizes.h"
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t round_up(uint64_t value, uint64_t grain)
+{
+    return value > UINT64_MAX - grain ? UINT64_MAX : (value + grain - 1) / grain * grain;
+}
+
+static uint64_t floats(uint64_t count)
+{
+    return round_up(times(count, sizeof(float)), 64);
+}
+
+static uint64_t residue(uint64_t chunks, uint64_t chunk)
+{
+    return plus(floats(times(chunks, chunk)), floats(chunks));
+}
+
+/* From packets as they are sent to where they lie. `copies`: of results. */
+static void set_packets(slc_exchange_sizes *sizes, uint64_t world, uint64_t packet, uint64_t copies)
+{
+    sizes->wire = times(world, packet);
+    sizes->packets = times(world, round_up(packet ? packet : 1, 64));
+    sizes->results = times(copies, sizes->packets);
+}
+
+slc_exchange_sizes slc_exchange_of(const uint64_t *tensors, uint32_t count, uint32_t world, bool messages)
+{
+    slc_exchange_sizes sizes = {0};
+    uint64_t n = world, least = n, packet = 0;
+    if (n < 2) return sizes;
+    while (least % 8) least += n; /* lcm(n, 8) */
+    for (uint32_t t = 0; t < count; t++) {
+        uint64_t chunk = round_up(tensors[t], n * least) / n;
+        sizes.worker = plus(sizes.worker, residue(n, chunk));
+        sizes.server = plus(sizes.server, residue(1, chunk));
+        if (tensors[t]) packet = plus(packet, sizeof(float) + chunk / 8);
+    }
+    set_packets(&sizes, n, packet, messages ? 2 : 1);
+    return sizes;
+}
+
+slc_exchange_sizes slc_exchange_join(const slc_exchange_sizes *a, const slc_exchange_sizes *b, uint32_t world)
+{
+    slc_exchange_sizes sizes = {.worker = plus(a->worker, b->worker), .server = plus(a->server, b->server)};
+    if (world < 2 || !a->packets || !b->packets) return a->packets ? *a : *b;
+    set_packets(&sizes, world, plus(a->wire, b->wire) / world, a->results > a->packets ? 2 : 1);
+    return sizes;
+}
