@@ -13,10 +13,10 @@
 #include <string.h>
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
-enum { KEY_PROFILE = 256, KEY_WORLD, KEY_BUDGET, KEY_STRATEGY, KEY_SCHEDULE, KEY_RECOMPUTE, KEY_TIME_LIMIT };
+enum { KEY_PROFILE = 256, KEY_WORLD, KEY_BUDGET, KEY_STRATEGY, KEY_SCHEDULE, KEY_RECOMPUTE, KEY_LOSSY, KEY_TIME_LIMIT };
 
 typedef struct {
-    const char *profile, *budget, *strategy, *schedule, *recompute, *output;
+    const char *profile, *budget, *strategy, *schedule, *recompute, *lossy, *output;
     uint32_t world; /* 0: the profile's */
     double time_limit_s;
 } plan_options;
@@ -25,7 +25,12 @@ static const struct argp_option option_rows[] = {
     {"profile", KEY_PROFILE, "FILE", 0, "What to plan for (see sluice profile)", 0},
     {"world", KEY_WORLD, "N", 0, "Ranks (default: the profile's)", 0},
     {"budget", KEY_BUDGET, "SIZE", 0, "Bytes a rank may use, as 900MiB, or 60% of what dp needs (default: none)", 0},
-    {"strategy", KEY_STRATEGY, "NAME", 0, "auto, dp, oss, sdp, fsdp, mixed, random:SEED or a JSON file (default auto)",
+    {"strategy", KEY_STRATEGY, "NAME", 0,
+     "auto, dp, oss, sdp, fsdp, onebit, mixed, random:SEED or a JSON file (default auto)", 0},
+    {"lossy", KEY_LOSSY, "WHAT", 0,
+     "onebit: a step of a compressed optimizer, where layers may exchange their momentum compressed; none: no such "
+     "step "
+     "(default: as the profile says, with --strategy onebit: onebit)",
      0},
     {"schedule", KEY_SCHEDULE, "NAME", 0, "ilp, or one of the others (default ilp)", 0},
     {"recompute", KEY_RECOMPUTE, "HOW", 0, "auto, none or all of the layers that can (default auto)", 0},
@@ -40,6 +45,7 @@ static const char doc[] = "Plans a training step: how each layer is sharded, and
                           "  sluice plan --profile profile.json --budget 900MiB -o plan.json\n"
                           "  sluice plan --profile gpt3.json --world 64 --budget 60GiB --time-limit 5\n"
                           "  sluice plan --profile profile.json --budget 60% --strategy fsdp --schedule one_ahead\n"
+                          "  sluice plan --profile profile.json --budget 80% --lossy onebit\n"
                           "Then: sluice sim, sluice check, sluice trace.";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -52,6 +58,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_STRATEGY: o->strategy = arg; return 0;
     case KEY_SCHEDULE: o->schedule = arg; return 0;
     case KEY_RECOMPUTE: o->recompute = arg; return 0;
+    case KEY_LOSSY: o->lossy = arg; return 0;
     case 'o': o->output = arg; return 0;
     case KEY_WORLD: {
         errno = 0;
@@ -70,6 +77,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (!o->profile) argp_error(state, "--profile FILE is missing; sluice profile writes one");
         if (strcmp(o->recompute, "auto") && strcmp(o->recompute, "none") && strcmp(o->recompute, "all"))
             argp_error(state, "--recompute %s: use auto, none or all", o->recompute);
+        if (o->lossy && strcmp(o->lossy, "none") && strcmp(o->lossy, "onebit"))
+            argp_error(state, "--lossy %s: use none or onebit", o->lossy);
+        if (o->lossy && !strcmp(o->lossy, "none") && !strcmp(o->strategy, "onebit"))
+            argp_error(state, "--strategy onebit with --lossy none: onebit is lossy");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -146,6 +157,8 @@ static int run(int argc, char **argv)
     if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
     sluice_status status = slc_profile_read(o.profile, &profile);
     if (!status && o.world) status = slc_profile_set_world(profile, o.world);
+    if (!o.lossy && !strcmp(o.strategy, "onebit")) o.lossy = "onebit";
+    if (!status && o.lossy) status = slc_profile_set_compressed(profile, !strcmp(o.lossy, "onebit"));
     bool to_stdout = o.output && !strcmp(o.output, "-");
     if (!status) status = make(&o, profile, to_stdout ? stderr : stdout);
     slc_profile_destroy(profile);

@@ -7,13 +7,15 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { KEY_PROFILE = 2000, KEY_PLAN, KEY_WORLD };
+enum { KEY_PROFILE = 2000, KEY_PLAN, KEY_WORLD, KEY_LOSSY };
 
 static const struct argp_option option_rows[] = {
     {"profile", KEY_PROFILE, "FILE", 0, "The profile that the plan was made from (sluice profile)", 0},
     {"plan", KEY_PLAN, "FILE", 0, "The plan (sluice plan)", 0},
     {"world", KEY_WORLD, "N", 0, "Ranks, where the plan is for more or fewer than the profile's", 0},
+    {"lossy", KEY_LOSSY, "WHAT", 0, "none or onebit, where the plan was made with it", 0},
     {0},
 };
 
@@ -24,6 +26,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     switch (key) {
     case KEY_PROFILE: files->profile_path = text; return 0;
     case KEY_PLAN: files->plan_path = text; return 0;
+    case KEY_LOSSY:
+        files->lossy = text;
+        if (strcmp(text, "none") && strcmp(text, "onebit")) argp_error(state, "--lossy %s: use none or onebit", text);
+        return 0;
     case KEY_WORLD:
         files->world = strtoul(text, &end, 10);
         if (end == text || *end || *text == '-' || files->world < 1 || files->world > SLC_PROFILE_WORLD_MAX)
@@ -48,6 +54,7 @@ sluice_status slc_plan_files_read(slc_plan_files *files)
 {
     sluice_status status = slc_profile_read(files->profile_path, &files->profile);
     if (!status && files->world) status = slc_profile_set_world(files->profile, (uint32_t)files->world);
+    if (!status && files->lossy) status = slc_profile_set_compressed(files->profile, !strcmp(files->lossy, "onebit"));
     if (!status) status = slc_plan_read(&files->profile->job, files->plan_path, &files->plan);
     return status;
 }

@@ -7,10 +7,11 @@
 
 #include <argp.h>
 
-/* The options --profile, --plan and --world as an argp parser to put among a command's children: its input is a
- * slc_plan_files. The first two must be given. */
+/* The options --profile, --plan, --world and --lossy as an argp parser to put among a command's children: its input is
+ * a slc_plan_files. The first two must be given. */
 typedef struct {
     const char *profile_path, *plan_path;
+    const char *lossy;   /* NULL: as the profile says */
     unsigned long world; /* 0: the profile's */
     slc_profile *profile;
     slc_plan *plan;

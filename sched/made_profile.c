@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { VOCABULARY = 50257, LOGITS_ROWS = 1024, NUMBERS_KEPT = 15, BLOCKS_IN_FLIGHT = 4, BLOCKS_TO_SATURATE = 8 };
+enum { UPDATE_BYTES = 28, PASS_BYTES = 16, AVERAGE_BYTES = 8 }; /* of memory, for an element */
 enum { BATCH_MAX = 1 << 16, NAME_BYTES = 32, MIB = 1 << 20 };
 
 typedef struct {
@@ -137,6 +138,9 @@ static void set_link(maker *m)
     uint64_t saturating = saturating_bytes(o), part = saturating / BLOCKS_TO_SATURATE;
     m->block_bytes = (part + MIB) / MIB * MIB;
     m->times.update_s_per_element = o->update_s_per_element;
+    m->times.compress_s_per_element = m->times.apply_s_per_element =
+        o->update_s_per_element * PASS_BYTES / UPDATE_BYTES;
+    m->times.average_s_per_element = o->update_s_per_element * AVERAGE_BYTES / UPDATE_BYTES;
     m->times.link = (slc_link){.reduce_scatter = {o->latency_s, o->bytes_per_s},
                                .all_gather = {o->latency_s, o->bytes_per_s},
                                .kappa = o->kappa,
@@ -265,6 +269,18 @@ static void add_workspaces(maker *m)
     add_workspace(m, "logits", 4 * chunk * VOCABULARY, head);
 }
 
+/* Of a block: two norms, and the four products of attention and of the wide layer with their biases. */
+static sluice_status set_tensors(const maker *m, slc_profile *profile)
+{
+    uint64_t d = m->shape->channels;
+    const uint64_t of_block[] = {d, d, 3 * d * d, 3 * d, d * d, d, d, d, 4 * d * d, 4 * d, 4 * d * d, d};
+    uint32_t head = profile->job.unit_count - 1;
+    sluice_status status = slc_profile_set_tensors(profile, head, of_block, 2);
+    for (uint32_t u = head - m->shape->blocks; !status && u < head; u++)
+        status = slc_profile_set_tensors(profile, u, of_block, sizeof of_block / sizeof *of_block);
+    return status;
+}
+
 /* ---- All together ---- */
 
 static sluice_status make(maker *m, slc_profile **out)
@@ -294,6 +310,7 @@ static sluice_status make(maker *m, slc_profile **out)
         snprintf(source, sizeof source, "made: %g FLOP/s at %g, %g bytes a second, %u sequences of %llu tokens",
                  o->device_flops, o->efficiency, o->bytes_per_s, o->batch, (unsigned long long)m->context);
     status = slc_profile_create(&m->job, m->parameters, &m->times, m->shape->name, source, out);
+    if (!status) status = set_tensors(m, *out);
     if (status) return status;
     for (uint32_t u = 0; u < m->job.unit_count; u++) (*out)->block_bytes[u] = m->block_bytes;
     /* A block is cut in elements, as many as fp32 has in its bytes. */

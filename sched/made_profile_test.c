@@ -42,6 +42,16 @@ static void parameters_are_as_published(void **state)
     for (size_t i = 0; i < count; i++) {
         slc_profile *profile = make(rows[i].model, "64xA100-200gbit", 1, false);
         double parameters = (double)parameters_of(profile);
+        for (uint32_t u = 0; u < profile->job.unit_count; u++) {
+            uint64_t sum = 0;
+            for (uint32_t t = 0; t < profile->tensors[u].count; t++) sum += profile->tensors[u].elements[t];
+            assert_int_equal(sum, profile->parameters[u]);
+            assert_int_equal(profile->tensors[u].count, *profile->job.units[u].name == 'e'     ? 1
+                                                        : profile->job.units[u].name[1] == '.' ? 12
+                                                                                               : 2);
+            double bits = (double)sum / 8, wire = (double)profile->job.units[u].exchange.wire;
+            assert_true(wire >= bits && wire <= bits + 12 * (64 * 64 / 8 + 4) * 64);
+        }
         if (fabs(parameters - rows[i].published) > rows[i].within * rows[i].published)
             fail_msg("%s has %.0f parameters", rows[i].model, parameters);
         slc_profile_destroy(profile);

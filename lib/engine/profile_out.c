@@ -19,6 +19,21 @@ static uint64_t *unpadded(const sluice_runtime *rt)
     return parameters;
 }
 
+/* A compressed exchange keeps parameters apart. */
+static sluice_status note_tensors(const sluice_runtime *rt, slc_profile *profile)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t u = 0; !status && u < rt->job.unit_count; u++) {
+        const slc_unit_state *unit = &rt->units[u];
+        uint64_t *elements = malloc(((size_t)unit->param_count + 1) * sizeof *elements);
+        if (!elements) return slc_error(SLUICE_ERR_MEMORY, "profile of %u parameters", unit->param_count);
+        for (uint32_t p = 0; p < unit->param_count; p++) elements[p] = unit->params[p]->count;
+        status = slc_profile_set_tensors(profile, u, elements, unit->param_count);
+        free(elements);
+    }
+    return status;
+}
+
 static sluice_status write_here(const sluice_runtime *rt, const slc_times *times, const char *path, const char *model)
 {
     char source[160];
@@ -30,7 +45,8 @@ static sluice_status write_here(const sluice_runtime *rt, const slc_times *times
     sluice_status status = slc_profile_create(&rt->job, parameters, times, model, source, &profile);
     free(parameters);
     if (status) return status;
-    status = slc_profile_write(profile, path);
+    status = note_tensors(rt, profile);
+    if (!status) status = slc_profile_write(profile, path);
     slc_profile_destroy(profile);
     return status;
 }

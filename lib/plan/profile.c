@@ -65,6 +65,16 @@ sluice_status slc_profile_set_world(slc_profile *profile, uint32_t world)
     return SLUICE_OK;
 }
 
+sluice_status slc_profile_set_compressed(slc_profile *profile, bool compressed)
+{
+    if (compressed && profile->job.each)
+        return slc_error(SLUICE_ERR_ARGUMENT, "onebit needs gradients that are added up over micro-batches; the "
+                                              "profile's are reduced in each");
+    profile->compressed = compressed;
+    profile->job.compressed = compressed && profile->job.world > 1;
+    return SLUICE_OK;
+}
+
 sluice_status slc_profile_set_tensors(slc_profile *profile, uint32_t unit, const uint64_t *elements, uint32_t count)
 {
     slc_profile_tensors *tensors = &profile->tensors[unit];

@@ -42,6 +42,10 @@ void slc_profile_destroy(slc_profile *profile); /* NULL is allowed */
 /* Of which tensors a unit is made, in order. Errors: MEMORY; ARGUMENT (they are longer than the unit). */
 sluice_status slc_profile_set_tensors(slc_profile *profile, uint32_t unit, const uint64_t *elements, uint32_t count);
 
+/* As in its compressed phase, or not, whatever its job was. Errors: ARGUMENT (gradients are reduced each micro-batch).
+ */
+sluice_status slc_profile_set_compressed(slc_profile *profile, bool compressed);
+
 /* The same for another world: lengths padded anew, sizes of exchanges, scratch for its peers; times per slot stay.
  * Errors: ARGUMENT (no such world, or padded for it the sizes of exchanges are beyond 2^60 bytes). */
 sluice_status slc_profile_set_world(slc_profile *profile, uint32_t world);
