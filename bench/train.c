@@ -83,9 +83,10 @@ static void print_phases(FILE *file, const slc_training_options *o, const slc_tr
     if (!slc_training_is_compressed(o->optimizer)) return;
     print_phase(file, "warm-up", &r->warm_up);
     print_phase(file, "compressed", &r->compressed);
-    if (!r->compressed.steps)
-        fprintf(file, "  nothing was compressed: %s\n",
-                r->ranks == 1 ? "one rank has nobody to exchange with" : "all steps were warm-up (--freeze-step)");
+    if (r->ranks == 1)
+        fprintf(file, "  nothing was compressed: one rank has nobody to exchange with\n");
+    else if (!r->compressed.steps)
+        fprintf(file, "  nothing was compressed: all steps were warm-up (--freeze-step)\n");
 }
 
 static void print_summary(FILE *file, const slc_training_options *o, const slc_training_result *r)

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LEAST_WARM_UP = 5 }; /* a variance of fewer gradients makes steps that destroy the weights */
+
 /* ---- Which optimizer ---- */
 
 bool slc_training_is_compressed(const char *optimizer)
@@ -123,7 +125,7 @@ static sluice_status set_pairs(const char *list, sluice_onebit *out)
 uint64_t slc_training_freeze_step(const slc_training_options *o)
 {
     if (o->freeze_step || o->freeze_change > 0) return o->freeze_step;
-    uint64_t fifth = o->steps / 5 ? o->steps / 5 : 1;
+    uint64_t fifth = o->steps / 5 > LEAST_WARM_UP ? o->steps / 5 : LEAST_WARM_UP;
     return fifth > o->warmup ? fifth : o->warmup;
 }
 

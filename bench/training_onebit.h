@@ -15,8 +15,8 @@ const char *slc_training_optimizer(const slc_training_options *options);
  * optimizers with another one, for values that mean nothing. */
 sluice_status slc_training_onebit_check(const slc_training_options *options);
 
-/* Last step of the warm-up: as given, else a fifth of the steps, but not before the learning rate's warm-up is over;
- * 0: --freeze-change decides. */
+/* Last step of the warm-up: as given, else a fifth of the steps, at least 5, and not before the learning rate's warm-up
+ * is over; 0: --freeze-change decides. */
 uint64_t slc_training_freeze_step(const slc_training_options *options);
 
 /* Sets what the options say; the options have passed the check. */

@@ -68,7 +68,9 @@ static const option_row rows[] = {
      "Of bf16 layers' gradients, in memory and between ranks: bf16, fp32"},
     {.type = HEADING, .doc = "Compressed optimizers:"},
     {"freeze-step", "N", COUNT, FIELD(freeze_step), "0", 0, MOST,
-     "Last step of the warm-up, when the variance is frozen; 0: a fifth of --steps, but not before --warmup is over"},
+     "Last step of the warm-up, when the variance is frozen; 0: a fifth of --steps, at least 5, and not before "
+     "--warmup "
+     "is over"},
     {"freeze-change", "X", REAL, FIELD(freeze_change), "0", 0, 0.999,
      "Instead: freeze when the variance's norm changes by no more than this share, as 0.04; 0: at a step"},
     {"onebit-compat", NULL, FLAG, FIELD(onebit_compat), NULL, 0, 0,
