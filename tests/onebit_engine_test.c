@@ -56,12 +56,14 @@ static int weights_of(const trial *t, model *m, uint64_t *hash)
 
 static int any_schedule(int rank, int size, void *context)
 {
-    static const char *const schedules[] = {"one_ahead", "bucketed", "priority", "greedy", "random", "ilp"};
+    static const char *const schedules[] = {"one_ahead", "bucketed", "random", "greedy",
+                                            "ilp"}; /* the last two measure */
     const trial *t = context;
     model m;
     uint64_t expected, hash;
     if (model_world(t, rank, size, &m) || weights_of(t, &m, &expected)) return 1;
     for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
+        if (i >= 3 && !t->adapts) break;
         trial other = *t;
         other.schedule = schedules[i];
         if (i % 2) other.block = 512;
@@ -75,7 +77,7 @@ static int any_schedule(int rank, int size, void *context)
 static void any_schedule_gives_the_same_weights(void **state)
 {
     (void)state;
-    passes(2, any_schedule, &(trial){.seed = 22, .freeze_step = 4});
+    passes(2, any_schedule, &(trial){.seed = 22, .freeze_step = 4, .adapts = true});
     passes(2, any_schedule, &(trial){.seed = 23, .freeze_step = 4, .onebit_layers = 6, .other = "fsdp", .clip = 0.4});
     passes(3, any_schedule,
            &(trial){
@@ -134,7 +136,20 @@ static void residues_move_with_their_units(void **state)
     passes(3, moved, &(trial){.seed = 28, .freeze_step = 3, .onebit_layers = 10, .other = "fsdp"});
 }
 
-/* Units become onebit and stop being it: values and moments are those of before, to the bit. */
+static int errors_are_zero(known *k)
+{
+    static const char *const names[] = {"error_worker", "error_server"};
+    float x[PADDED_MAX];
+    for (int s = 0; s < 2; s++) {
+        uint64_t count = sluice_param_state_count(k->param, names[s]);
+        RANK_CHECK(!count || !sluice_param_state_read(k->param, names[s], 0, count, x));
+        for (uint64_t i = 0; i < count; i++) RANK_CHECK(x[i] == 0);
+    }
+    return 0;
+}
+
+/* Units become onebit, without errors at first, and stop being it: values and moments are those of before, to the bit.
+ */
 static int other_units(int rank, int size, void *context)
 {
     static const char *const strategies[] = {"fsdp", "onebit", "random:2", "random:3", "dp", "random:4", "onebit"};
@@ -143,7 +158,11 @@ static int other_units(int rank, int size, void *context)
     if (model_world(context, rank, size, &m) || model_build(&m)) return 1;
     for (int step = 1; step <= STEPS; step++) {
         if (model_step(&m, NULL) || model_replicas_equal(&m, &before)) return 1;
+        bool onebit[PARAMS_MAX];
+        for (uint32_t p = 0; p < m.param_count; p++) onebit[p] = is_onebit(&m.params[p]);
         RANK_CHECK(!sluice_runtime_replan(m.rt, strategies[step % 7], NULL, 0));
+        for (uint32_t p = 0; p < m.param_count; p++)
+            if (!onebit[p] && errors_are_zero(&m.params[p])) return 1;
         if (model_replicas_equal(&m, &after)) return 1;
         RANK_CHECK(before == after);
     }

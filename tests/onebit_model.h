@@ -19,7 +19,7 @@ typedef struct {
     uint32_t micro_batches, bf16_layers;
     uint64_t block, budget, freeze_step;
     double clip, freeze_change, beta2, scale; /* scale: of gradients; 0: the default */
-    bool messages, skip_nan, fp32_wire;
+    bool messages, skip_nan, fp32_wire, adapts;
 } trial;
 
 typedef struct {
