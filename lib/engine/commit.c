@@ -8,6 +8,7 @@
 #include "lib/optim/adamw.h"
 #include "lib/optim/lamb.h"
 #include "lib/optim/onebit_adam.h"
+#include "lib/optim/onebit_lamb.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -61,23 +62,47 @@ static sluice_status check_config(const sluice_config *config)
     return SLUICE_OK;
 }
 
+static sluice_status create_onebit_adam(sluice_runtime *rt)
+{
+    const sluice_onebit *o = &rt->config.onebit;
+    const slc_onebit_adam_settings settings = {.adam = rt->config.adamw,
+                                               .freeze_step = o->freeze_step,
+                                               .freeze_change = o->freeze_change,
+                                               .compat = o->compat,
+                                               .mask = o->compat_mask};
+    return slc_onebit_adam_create(&settings, &rt->updates, &rt->onebit);
+}
+
+static sluice_status create_onebit_lamb(sluice_runtime *rt)
+{
+    const sluice_onebit *o = &rt->config.onebit;
+    const slc_onebit_lamb_settings settings = {.lamb = rt->config.lamb,
+                                               .freeze_step = o->freeze_step,
+                                               .freeze_change = o->freeze_change,
+                                               .compat = o->compat,
+                                               .mask = o->compat_mask,
+                                               .coefficient_beta = o->coefficient_beta,
+                                               .trust_min = o->trust_min,
+                                               .trust_max = o->trust_max,
+                                               .factor_min = o->factor_min,
+                                               .factor_max = o->factor_max,
+                                               .factor_threshold = o->factor_threshold};
+    return slc_onebit_lamb_create(&settings, &rt->updates, &rt->onebit);
+}
+
 static sluice_status compressed_optimizer(sluice_runtime *rt)
 {
-    const sluice_onebit *onebit = &rt->config.onebit;
+    const char *name = rt->config.optimizer_name;
     if (rt->config.accumulate == SLUICE_ACCUMULATE_EACH)
         return slc_error(SLUICE_ERR_UNSUPPORTED,
                          "optimizer %s compresses what each rank has added up over its micro-batches, which accumulate "
                          "each reduces one by one; use accumulate last",
-                         rt->config.optimizer_name);
-    if (strcmp(rt->config.optimizer_name, "onebit_adam"))
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "optimizer %s is not there yet", rt->config.optimizer_name);
-    rt->compressed = true;
-    sluice_status status = slc_onebit_adam_create(&(slc_onebit_adam_settings){.adam = rt->config.adamw,
-                                                                              .freeze_step = onebit->freeze_step,
-                                                                              .freeze_change = onebit->freeze_change,
-                                                                              .compat = onebit->compat,
-                                                                              .mask = onebit->compat_mask},
-                                                  &rt->updates, &rt->onebit);
+                         name);
+    sluice_status status = !strcmp(name, "onebit_adam") ? create_onebit_adam(rt)
+                           : !strcmp(name, "onebit_lamb")
+                               ? create_onebit_lamb(rt)
+                               : slc_error(SLUICE_ERR_UNSUPPORTED, "optimizer %s is not there yet", name);
+    rt->compressed = !status;
     rt->optimizer = rt->onebit.optimizer;
     return status;
 }

@@ -6,7 +6,9 @@
 
 #include <sluice/optimizer.h>
 
-sluice_status slc_adam_check(const char *name, const sluice_adamw *settings); /* ARGUMENT: outside of its range */
+/* ARGUMENT: outside of its range */
+sluice_status slc_adam_check(const char *name, const sluice_adamw *settings);
+sluice_status slc_lamb_check(const char *name, const sluice_lamb *settings);
 slc_adamw_settings slc_adam_settings_at(const sluice_adamw *settings, const sluice_update *update);
 slc_adamw_range slc_adam_range_of(const sluice_update *update);
 

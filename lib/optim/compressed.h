@@ -130,6 +130,8 @@ typedef struct {
 
 /* ORDER unless the step of tensor i compresses; ARGUMENT unless its shape has its count. */
 sluice_status slc_onebit_check(const char *name, const slc_onebit_unit *unit, uint32_t i, bool compresses);
+/* The same of a fused unit: all its tensors, padded, are what its only shape has. */
+sluice_status slc_onebit_check_flat(const char *name, const slc_onebit_unit *unit, bool compresses);
 
 /* Are all scales of shape i, in packets or results, finite? If not, *bad is lowered to tensor i's number. */
 bool slc_onebit_finite(const slc_onebit_unit *unit, uint32_t i, const void *packets, uint32_t *bad);

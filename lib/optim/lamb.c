@@ -32,16 +32,24 @@ static sluice_status update(const sluice_update *u, void *context)
     return slc_lamb_apply(l->stream, &settings, 1, &range, &trust);
 }
 
+sluice_status slc_lamb_check(const char *name, const sluice_lamb *s)
+{
+    const sluice_adamw adam = {s->beta1, s->beta2, s->epsilon, s->weight_decay};
+    sluice_status status = slc_adam_check(name, &adam);
+    if (status) return status;
+    if (!(s->norm_min >= 0) || !(s->norm_max >= s->norm_min) || !(s->norm_max > 0))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s: norms of values are clamped to %g..%g; give 0 or more, and above it the most", name,
+                         s->norm_min, s->norm_max);
+    return SLUICE_OK;
+}
+
 sluice_status slc_lamb_create(const sluice_lamb *settings, slc_stream *stream, sluice_optimizer *out)
 {
     const sluice_lamb *s = settings;
     const sluice_adamw adam = {s->beta1, s->beta2, s->epsilon, s->weight_decay};
-    sluice_status status = slc_adam_check("LAMB", &adam);
+    sluice_status status = slc_lamb_check("LAMB", s);
     if (status) return status;
-    if (!(s->norm_min >= 0) || !(s->norm_max >= s->norm_min) || !(s->norm_max > 0))
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "LAMB: norms of values are clamped to %g..%g; give 0 or more, and above it the most",
-                         s->norm_min, s->norm_max);
     lamb *l = malloc(sizeof *l);
     if (!l) return slc_error(SLUICE_ERR_MEMORY, "LAMB");
     *l = (lamb){adam, s->norm_min, s->norm_max, stream};

@@ -1,306 +1,122 @@
 /* 1-bit Adam against the rules written plainly in float64 (DeepSpeed 0.16.4 as executed; native mode with Adam's
  * corrections), every step started from the state that the fast one has: all within 2e-6. Ranks are simulated in one
  * process. And when it freezes. */
-#include "lib/kernels/kernel_test.h"
+#include "lib/optim/adamw.h"
 #include "lib/optim/onebit_adam.h"
+#include "lib/optim/onebit_test.h"
 
-enum { MOST_RANKS = 4, STEPS = 12, FREEZE = 4 };
-static const double rate = 1e-3, bar = 2e-6;
+enum { STEPS = 9, FREEZE = 4 };
 static const sluice_adamw adam = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01};
 
-typedef struct {
-    uint32_t ranks;
-    uint64_t count;
-    bool compat, mask, compressed;
-} mode;
+static void job_init(test_job *j, const slc_onebit_adam_settings *settings, const test_mode *mode)
+{
+    *j = (test_job){.stream = test_stream(mode->threads), .settings = settings, .rate = 1e-3};
+    assert_int_equal(slc_onebit_adam_create(settings, &j->stream, &j->onebit), SLUICE_OK);
+    test_job_begin(j, mode, false);
+}
+
+static void fast_step(test_job *j, uint64_t step, uint64_t piece)
+{
+    assert_int_equal(j->onebit.phase(j->onebit.context, step).compressed, step > FREEZE);
+    assert_int_equal(j->onebit.wants_norms(j->onebit.context, step), 0);
+    assert_int_equal(test_job_step(j, step, piece), step == FREEZE ? SLC_PHASE_CHANGED | SLC_RESET_ERRORS : 0);
+}
 
 /* ---- The rules ---- */
 
 typedef struct {
-    double *p, *m, *v, *we[MOST_RANKS], *se[MOST_RANKS];
+    double *p, *m, *v;
+    plain_errors errors;
 } plain;
 
-static double sign_of(double x)
+static plain plain_of(const test_job *j, uint32_t t)
 {
-    return x < 0 ? -1 : 1;
+    return (plain){test_widen(test_counts[t], j->value[t]), test_widen(test_counts[t], j->state[t][0]),
+                   test_widen(test_counts[t], j->state[t][1]), errors_of(&j->exchange, t)};
 }
 
-static double rms(const double *x, uint64_t count)
+static void plain_destroy(plain *s)
 {
-    double squares = 0;
-    for (uint64_t i = 0; i < count; i++) squares += x[i] * x[i];
-    return sqrt(squares / (double)count);
+    free(s->p), free(s->m), free(s->v);
+    plain_errors_fini(&s->errors);
 }
 
-/* x of all ranks; out: what every rank gets. */
-static void compressed_allreduce(uint32_t n, uint64_t numel, uint64_t all, double *const *x, plain *s, double *out)
+static void plain_momentum(const test_job *j, uint32_t t, plain *s)
 {
-    uint64_t chunk = all / n;
-    double *sign[MOST_RANKS], ws[MOST_RANKS];
-    for (uint32_t r = 0; r < n; r++) {
-        sign[r] = test_doubles(all);
-        for (uint64_t i = 0; i < all; i++) s->we[r][i] += i < numel ? x[r][i] : 0;
-        ws[r] = rms(s->we[r], all);
-        for (uint64_t i = 0; i < all; i++) sign[r][i] = sign_of(s->we[r][i]);
-        for (uint64_t i = 0; i < all; i++) s->we[r][i] -= ws[r] * sign[r][i];
+    const uint64_t count = test_counts[t];
+    double *x[MOST_RANKS];
+    for (uint32_t r = 0; r < j->mode.ranks; r++) {
+        x[r] = test_doubles(count);
+        for (uint64_t i = 0; i < count; i++)
+            x[r][i] = adam.beta1 * s->m[i] + (1 - adam.beta1) * test_gradient_at(j, j->gradient[r][t], i);
     }
-    for (uint32_t k = 0; k < n; k++) {
-        double *a = s->se[k];
-        for (uint64_t i = 0; i < chunk; i++)
-            for (uint32_t r = 0; r < n; r++) a[i] += sign[r][k * chunk + i] * ws[r] / n;
-        double ss = rms(a, chunk);
-        for (uint64_t i = 0; i < chunk; i++) {
-            double t = sign_of(a[i]);
-            if (k * chunk + i < numel) out[k * chunk + i] = ss * t;
-            a[i] -= ss * t;
-        }
-    }
-    for (uint32_t r = 0; r < n; r++) free(sign[r]);
+    plain_exchange(j->mode.ranks, count, j->mode.ranks * slc_compress_chunk(&j->exchange.group.shapes[t]), x,
+                   &s->errors, s->m);
+    for (uint32_t r = 0; r < j->mode.ranks; r++) free(x[r]);
 }
 
-/* g: of each rank; the averaged one in g[0] where gradients are averaged. */
-static void plain_step(const mode *c, uint64_t step, uint64_t frozen_at, uint64_t all, float *const *g, plain *s)
+static void plain_step(const test_job *j, uint64_t step, uint32_t t, plain *s)
 {
-    const double b1 = adam.beta1, b2 = adam.beta2;
-    bool frozen = frozen_at && step > frozen_at;
+    const slc_onebit_adam_settings *c = j->settings;
+    const double b1 = adam.beta1, b2 = adam.beta2, wd = t == TEST_NO_DECAY ? 0 : adam.weight_decay;
+    bool frozen = step > FREEZE, compressed = frozen && j->mode.exchanged;
     if (c->compat && step == 1) return;
     double c1 = c->compat ? 1 : 1 - pow(b1, (double)step);
-    double c2 = c->compat ? 1 : 1 - pow(b2, (double)(frozen ? frozen_at : step));
-    if (frozen && c->compressed) {
-        double *x[MOST_RANKS];
-        for (uint32_t r = 0; r < c->ranks; r++) {
-            x[r] = test_doubles(c->count);
-            for (uint64_t i = 0; i < c->count; i++) x[r][i] = b1 * s->m[i] + (1 - b1) * (double)g[r][i];
-        }
-        compressed_allreduce(c->ranks, c->count, all, x, s, s->m);
-        for (uint32_t r = 0; r < c->ranks; r++) free(x[r]);
+    double c2 = c->compat ? 1 : 1 - pow(b2, (double)(frozen ? FREEZE : step));
+    if (compressed) plain_momentum(j, t, s);
+    for (uint64_t i = 0; i < test_counts[t]; i++) {
+        double g = test_gradient_at(j, j->average[t], i);
+        if (!compressed) s->m[i] = b1 * s->m[i] + (1 - b1) * g;
+        if (!frozen) s->v[i] = b2 * s->v[i] + (1 - b2) * g * g;
+        if (frozen && (c->mask || !c->compat) && s->v[i] == 0) s->m[i] = 0;
+        double u = s->m[i] / c1 / (sqrt(s->v[i]) / sqrt(c2) + adam.epsilon) + wd * s->p[i];
+        s->p[i] -= j->rate * u;
     }
-    for (uint64_t i = 0; i < c->count; i++) {
-        double gradient = (double)g[0][i];
-        if (!frozen || !c->compressed) s->m[i] = b1 * s->m[i] + (1 - b1) * gradient;
-        if (!frozen) s->v[i] = b2 * s->v[i] + (1 - b2) * gradient * gradient;
-        if (frozen && c->mask && s->v[i] == 0) s->m[i] = 0;
-        double u = s->m[i] / c1 / (sqrt(s->v[i]) / sqrt(c2) + adam.epsilon) + adam.weight_decay * s->p[i];
-        s->p[i] -= rate * u;
-    }
-}
-
-/* ---- The fast one ---- */
-
-typedef struct {
-    mode mode;
-    slc_compress_shape shape;
-    uint64_t chunk, stride;
-    slc_stream stream;
-    slc_compressed onebit;
-    float *value, *state[2], *gradient[MOST_RANKS];
-    slc_residue worker[MOST_RANKS], server[MOST_RANKS];
-    char *packets[MOST_RANKS], *results;
-    uint64_t offset;
-    slc_compress_group group;
-} job;
-
-static void *zeroed(uint64_t bytes)
-{
-    void *x = aligned_alloc(64, (bytes + 127) / 64 * 64);
-    assert_non_null(x);
-    return memset(x, 0, (bytes + 127) / 64 * 64);
-}
-
-static void job_init(job *j, const mode *c)
-{
-    *j = (job){.mode = *c, .shape = {c->count, 0, c->ranks}, .stream = test_stream(1)};
-    const slc_onebit_adam_settings settings = {
-        .adam = adam, .freeze_step = FREEZE, .compat = c->compat, .mask = c->mask};
-    assert_int_equal(slc_onebit_adam_create(&settings, &j->stream, &j->onebit), SLUICE_OK);
-    const slc_compressed_parameter parameter = {.count = c->count};
-    assert_int_equal(j->onebit.commit(j->onebit.context, c->ranks, 1, &parameter), SLUICE_OK);
-    j->chunk = slc_compress_chunk(&j->shape), j->stride = slc_compress_stride(&j->shape);
-    j->group = (slc_compress_group){1, &j->shape, &j->offset, j->stride, j->stride};
-    j->value = test_uniform_floats(c->count, -1, 1, 7);
-    for (int i = 0; i < 2; i++) j->state[i] = zeroed(c->count * sizeof(float));
-    for (uint32_t r = 0; r < c->ranks; r++) {
-        j->worker[r] = (slc_residue){zeroed(c->ranks * j->chunk * 4), zeroed(c->ranks * 4)};
-        j->server[r] = (slc_residue){zeroed(j->chunk * 4), zeroed(4)};
-        j->packets[r] = zeroed(c->ranks * j->stride);
-    }
-    j->results = zeroed(c->ranks * j->stride);
-}
-
-static void job_destroy(job *j)
-{
-    for (uint32_t r = 0; r < j->mode.ranks; r++) {
-        free(j->worker[r].sum), free(j->worker[r].scale), free(j->server[r].sum), free(j->server[r].scale);
-        free(j->packets[r]);
-    }
-    free(j->results), free(j->value), free(j->state[0]), free(j->state[1]);
-    j->onebit.destroy(j->onebit.context);
-    slc_stream_destroy(&j->stream);
-}
-
-static sluice_update update_of(const job *j, uint64_t step, uint32_t rank)
-{
-    return (sluice_update){.value = j->value,
-                           .gradient = j->gradient[rank],
-                           .state = {j->state[0], j->state[1]},
-                           .count = j->mode.count,
-                           .step = step,
-                           .learning_rate = rate,
-                           .gradient_factor = 1};
-}
-
-static slc_step_mode mode_at(job *j, uint64_t step)
-{
-    return j->onebit.begin_step(j->onebit.context, step, rate, false);
-}
-
-static void end_step(job *j, uint64_t step)
-{
-    assert_int_equal(j->onebit.wants_norms(j->onebit.context, step), 0);
-    uint32_t bits = j->onebit.end_step(j->onebit.context, step, (const double *[SLUICE_OPTIMIZER_STATES_MAX]){0});
-    assert_int_equal(bits, step == FREEZE ? SLC_PHASE_CHANGED | SLC_RESET_ERRORS : 0);
-}
-
-static slc_onebit_unit unit_of(job *j, const sluice_update *update, uint32_t rank)
-{
-    return (slc_onebit_unit){.tensor_count = 1,
-                             .tensors = update,
-                             .group = &j->group,
-                             .workers = &j->worker[rank],
-                             .packets = j->packets[rank],
-                             .results = j->results};
-}
-
-/* What an engine does in a step, for all ranks. */
-static void fast_step(job *j, uint64_t step)
-{
-    sluice_update update = update_of(j, step, 0);
-    if (mode_at(j, step) != SLC_STEP_EXCHANGE || !j->mode.compressed) {
-        assert_int_equal(j->onebit.optimizer.update(&update, j->onebit.context), SLUICE_OK);
-    } else {
-        uint32_t bad = UINT32_MAX;
-        for (uint32_t r = 0; r < j->mode.ranks; r++) {
-            sluice_update own = update_of(j, step, r);
-            slc_onebit_unit unit = unit_of(j, &own, r);
-            assert_int_equal(j->onebit.compress(j->onebit.context, &unit, &bad), SLUICE_OK);
-        }
-        for (uint32_t k = 0; k < j->mode.ranks; k++) {
-            const void *packets[MOST_RANKS];
-            int64_t bins[SLC_NORM_BINS] = {0};
-            for (uint32_t r = 0; r < j->mode.ranks; r++) packets[r] = j->packets[r] + k * j->stride;
-            char *result = j->results + k * j->stride;
-            slc_compress_server(&j->stream, &j->shape, packets, 0, j->chunk, &j->server[k], bins, result);
-            slc_compress_server_end(&j->shape, &j->server[k], bins, result);
-        }
-        slc_onebit_unit unit = unit_of(j, &update, 0);
-        assert_int_equal(j->onebit.apply(j->onebit.context, &unit, &bad), SLUICE_OK);
-        assert_int_equal(bad, UINT32_MAX);
-    }
-    end_step(j, step);
 }
 
 /* ---- One beside the other ---- */
 
-static double *error_of(const slc_residue *residue, uint64_t count)
+static void check_tensor(const test_job *j, uint32_t t, const plain *s, const float *before, double most)
 {
-    double *error = test_doubles(count), scale = (double)residue->scale[0];
-    for (uint64_t i = 0; i < count; i++) error[i] = (double)residue->sum[i] - scale * sign_of((double)residue->sum[i]);
-    return error;
+    check_momenta(test_counts[t], j->state[t][0], most, s->m);
+    check_variances(test_counts[t], j->state[t][1], s->v);
+    check_values(test_counts[t], j->value[t], before, s->p);
+    check_errors(&j->exchange, t, &s->errors);
+    for (uint64_t i = 0; t % 2 && i < test_counts[t]; i++)
+        assert_int_equal(j->rounded[t][i], sluice_bf16_from_float(j->value[t][i]));
 }
 
-static plain plain_of(const job *j)
+static void check_mode(const slc_onebit_adam_settings *settings, const test_mode *mode)
 {
-    plain s = {test_widen(j->mode.count, j->value),
-               test_widen(j->mode.count, j->state[0]),
-               test_widen(j->mode.count, j->state[1]),
-               {0},
-               {0}};
-    for (uint32_t r = 0; r < j->mode.ranks; r++) {
-        s.we[r] = error_of(&j->worker[r], j->mode.ranks * j->chunk);
-        s.se[r] = error_of(&j->server[r], j->chunk);
-    }
-    return s;
-}
-
-static void plain_destroy(plain *s, uint32_t ranks)
-{
-    for (uint32_t r = 0; r < ranks; r++) free(s->we[r]), free(s->se[r]);
-    free(s->p), free(s->m), free(s->v);
-}
-
-static void check_errors(const slc_residue *residue, uint64_t count, const double *want)
-{
-    double *got = error_of(residue, count), scale = (double)residue->scale[0];
-    for (uint64_t i = 0; i < count; i++) assert_true(fabs(got[i] - want[i]) <= bar * (fabs(want[i]) + scale));
-    free(got);
-}
-
-static double largest(uint64_t count, const double *x)
-{
-    double most = 0;
-    for (uint64_t i = 0; i < count; i++) most = fmax(most, fabs(x[i]));
-    return most;
-}
-
-/* largest_before: of the momentum; a tensor of one element may have lost all of it. */
-static void check_state(const job *j, const plain *s, const float *before, double largest_before)
-{
-    double most = fmax(largest_before, largest(j->mode.count, s->m));
-    for (uint64_t i = 0; i < j->mode.count; i++) {
-        double p = (double)j->value[i], old = (double)before[i];
-        if (!(fabs(p - s->p[i]) <= bar * (fabs(old) + fabs(s->p[i]))))
-            fail_msg("value %llu: %.9g, not %.9g", (unsigned long long)i, p, s->p[i]);
-        if (!(fabs((double)j->state[0][i] - s->m[i]) <= bar * most))
-            fail_msg("momentum %llu of %llu: %.9g, not %.9g", (unsigned long long)i, (unsigned long long)j->mode.count,
-                     (double)j->state[0][i], s->m[i]);
-        assert_true(fabs((double)j->state[1][i] - s->v[i]) <= bar * s->v[i]);
-    }
-    for (uint32_t r = 0; r < j->mode.ranks; r++) {
-        check_errors(&j->worker[r], j->mode.ranks * j->chunk, s->we[r]);
-        check_errors(&j->server[r], j->chunk, s->se[r]);
-    }
-}
-
-/* Every eleventh element never has a gradient. */
-static void draw_gradients(job *j, uint64_t step, bool averaged)
-{
-    for (uint32_t r = 0; r < j->mode.ranks; r++) {
-        j->gradient[r] = test_uniform_floats(j->mode.count, -0.1f, 0.15f, 100 * step + r);
-        for (uint64_t i = 10; i < j->mode.count; i += 11) j->gradient[r][i] = 0;
-    }
-    for (uint32_t r = 1; averaged && r < j->mode.ranks; r++)
-        for (uint64_t i = 0; i < j->mode.count; i++) j->gradient[0][i] += j->gradient[r][i];
-    for (uint64_t i = 0; averaged && i < j->mode.count; i++) j->gradient[0][i] /= (float)j->mode.ranks;
-}
-
-static void check_mode(const mode *c)
-{
-    job j;
-    job_init(&j, c);
+    test_job j;
+    job_init(&j, settings, mode);
     for (uint64_t step = 1; step <= STEPS; step++) {
-        plain s = plain_of(&j);
-        float *before = test_copy(c->count, j.value);
-        double largest_before = largest(c->count, s.m);
-        bool frozen = mode_at(&j, step) == SLC_STEP_EXCHANGE;
-        assert_int_equal(frozen, step > FREEZE);
-        draw_gradients(&j, step, !frozen || !c->compressed);
-        plain_step(c, step, step > FREEZE ? FREEZE : 0, c->ranks * j.chunk, j.gradient, &s);
-        fast_step(&j, step);
-        check_state(&j, &s, before, largest_before);
-        for (uint32_t r = 0; r < c->ranks; r++) free(j.gradient[r]);
-        free(before);
-        plain_destroy(&s, c->ranks);
+        plain s[TEST_TENSORS];
+        float *before[TEST_TENSORS];
+        double most[TEST_TENSORS];
+        test_draw_gradients(&j, step);
+        for (uint32_t t = 0; t < TEST_TENSORS; t++) {
+            s[t] = plain_of(&j, t);
+            before[t] = test_copy(test_counts[t], j.value[t]);
+            most[t] = largest(test_counts[t], s[t].m);
+            plain_step(&j, step, t, &s[t]);
+        }
+        fast_step(&j, step, 160);
+        for (uint32_t t = 0; t < TEST_TENSORS; t++) {
+            check_tensor(&j, t, &s[t], before[t], most[t]);
+            plain_destroy(&s[t]), free(before[t]);
+        }
+        test_free_gradients(&j);
     }
-    job_destroy(&j);
+    test_job_destroy(&j);
 }
 
-static void check_modes(bool compat, bool mask, bool compressed)
+static void check_modes(bool compat, bool mask, bool exchanged)
 {
-    const uint64_t counts[] = {1, 70, 1003, 20011};
+    const slc_onebit_adam_settings settings = {.adam = adam, .freeze_step = FREEZE, .compat = compat, .mask = mask};
     TEST_EACH_ISA(isa)
-    for (uint32_t ranks = 1 + compressed; ranks <= MOST_RANKS; ranks++)
-        for (size_t i = 0; i < TEST_COUNT_OF(counts); i++)
-            check_mode(&(mode){ranks, counts[i], compat, mask, compressed});
+    for (uint32_t ranks = 1 + exchanged; ranks <= MOST_RANKS; ranks++)
+        check_mode(&settings, &(test_mode){ranks, 1, exchanged, ranks == 3 ? SLUICE_BF16 : SLUICE_FP32});
 }
 
 static void compat_follows_the_original(void **state)
@@ -313,15 +129,75 @@ static void compat_follows_the_original(void **state)
 static void native_keeps_corrections_and_masks(void **state)
 {
     (void)state;
-    check_modes(false, true, true);
+    check_modes(false, false, true);
 }
 
 static void tensors_that_are_not_compressed(void **state)
 {
     (void)state;
-    check_modes(false, true, false);
+    check_modes(false, false, false);
     check_modes(true, true, false);
 }
+
+/* ---- Equal bits ---- */
+
+static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
+{
+    (void)state;
+    const slc_onebit_adam_settings settings = {.adam = adam, .freeze_step = FREEZE};
+    for (int exchanged = 0; exchanged < 2; exchanged++) {
+        float *first[TEST_TENSORS][3] = {0};
+        TEST_EACH_ISA(isa)
+        for (uint32_t i = 0; i < 3; i++) {
+            test_job j;
+            job_init(&j, &settings, &(test_mode){.ranks = 3, .threads = 1 + i, .exchanged = exchanged});
+            for (uint64_t step = 1; step <= STEPS; step++) {
+                test_draw_gradients(&j, step);
+                fast_step(&j, step, (uint64_t[]){UINT64_MAX / 2, 4096, 16}[i]);
+                test_free_gradients(&j);
+            }
+            for (uint32_t t = 0; t < TEST_TENSORS; t++) {
+                test_same_bits("value", test_counts[t], j.value[t], &first[t][0]);
+                for (int s = 0; s < 2; s++) test_same_bits("state", test_counts[t], j.state[t][s], &first[t][1 + s]);
+            }
+            test_job_destroy(&j);
+        }
+        for (uint32_t t = 0; t < TEST_TENSORS; t++)
+            for (int s = 0; s < 3; s++) free(first[t][s]);
+    }
+}
+
+static void warm_up_is_adamw_to_the_bit(void **state)
+{
+    (void)state;
+    const slc_onebit_adam_settings settings = {.adam = adam, .freeze_step = FREEZE};
+    test_job j;
+    job_init(&j, &settings, &(test_mode){.ranks = 1, .threads = 1});
+    sluice_optimizer adamw;
+    assert_int_equal(slc_adamw_create(&adam, &j.stream, &adamw), SLUICE_OK);
+    for (uint64_t step = 1; step <= FREEZE; step++) {
+        float *want[TEST_TENSORS][3];
+        test_draw_gradients(&j, step);
+        for (uint32_t t = 0; t < TEST_TENSORS; t++) {
+            sluice_update u = test_update_of(&j, step, t, j.average[t]);
+            want[t][0] = u.value = test_copy(test_counts[t], j.value[t]);
+            for (int s = 0; s < 2; s++) want[t][1 + s] = u.state[s] = test_copy(test_counts[t], j.state[t][s]);
+            assert_int_equal(adamw.update(&u, adamw.context), SLUICE_OK);
+        }
+        fast_step(&j, step, 4096);
+        for (uint32_t t = 0; t < TEST_TENSORS; t++) {
+            assert_memory_equal(want[t][0], j.value[t], test_counts[t] * sizeof(float));
+            for (int s = 0; s < 2; s++)
+                assert_memory_equal(want[t][1 + s], j.state[t][s], test_counts[t] * sizeof(float));
+            for (int s = 0; s < 3; s++) free(want[t][s]);
+        }
+        test_free_gradients(&j);
+    }
+    slc_adamw_destroy(&adamw);
+    test_job_destroy(&j);
+}
+
+/* ---- The freeze ---- */
 
 static uint64_t first_frozen_step(const slc_onebit_adam_settings *settings, double growth)
 {
@@ -365,6 +241,34 @@ static void freezes_when_it_is_time(void **state)
         }
 }
 
+/* ---- Hard inputs ---- */
+
+/* One rank's gradient of a tensor is infinite once: that tensor stays as it was, on every rank, and goes on. */
+static void infinities_are_skipped(void **state)
+{
+    (void)state;
+    const slc_onebit_adam_settings settings = {.adam = adam, .freeze_step = FREEZE};
+    test_job j;
+    job_init(&j, &settings, &(test_mode){.ranks = 3, .threads = 1, .exchanged = true});
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        test_draw_gradients(&j, step);
+        if (step == FREEZE + 2) {
+            float *before = test_copy(test_counts[5], j.value[5]);
+            ((float *)j.gradient[1][5])[77] = INFINITY;
+            assert_int_equal(test_exchange_step(&j, step), 5);
+            assert_memory_equal(before, j.value[5], test_counts[5] * sizeof(float));
+            ((float *)j.gradient[1][5])[77] = 0;
+            free(before);
+        }
+        fast_step(&j, step, 4096);
+        test_free_gradients(&j);
+        for (uint32_t t = 0; t < TEST_TENSORS; t++)
+            for (uint64_t i = 0; i < test_counts[t]; i++)
+                assert_true(isfinite(j.value[t][i]) && isfinite(j.state[t][0][i]) && isfinite(j.state[t][1][i]));
+    }
+    test_job_destroy(&j);
+}
+
 static void refuses_what_cannot_be(void **state)
 {
     (void)state;
@@ -378,29 +282,38 @@ static void refuses_what_cannot_be(void **state)
     assert_int_equal(slc_onebit_adam_create(&s, &stream, &onebit), SLUICE_ERR_ARGUMENT);
     slc_stream_destroy(&stream);
 
-    job j;
-    job_init(&j, &(mode){2, 100, false, true, true});
-    draw_gradients(&j, 1, false);
-    sluice_update update = update_of(&j, FREEZE, 0);
-    slc_onebit_unit unit = unit_of(&j, &update, 0);
+    test_job j;
+    sluice_update updates[TEST_TENSORS];
+    slc_onebit_unit unit;
+    float *flat[TEST_TENSORS];
     uint32_t bad = UINT32_MAX;
+    s.adam = adam;
+    job_init(&j, &s, &(test_mode){.ranks = 2, .threads = 1, .exchanged = true});
+    test_draw_gradients(&j, 1);
+    test_make_unit(&j, 3, 0, updates, &unit, flat);
     assert_int_equal(j.onebit.compress(j.onebit.context, &unit, &bad), SLUICE_ERR_ORDER);
     assert_int_equal(j.onebit.apply(j.onebit.context, &unit, &bad), SLUICE_ERR_ORDER);
-    assert_int_equal(j.onebit.progress_load(j.onebit.context, UINT32_MAX, (double[]){0.5, 0, 0}), SLUICE_ERR_ARGUMENT);
-    assert_int_equal(j.onebit.progress_load(j.onebit.context, UINT32_MAX, (double[]){-1, 0, 0}), SLUICE_ERR_ARGUMENT);
-    assert_int_equal(j.onebit.progress_load(j.onebit.context, UINT32_MAX, (double[]){2, 0, NAN}), SLUICE_ERR_ARGUMENT);
+    const double bad_progress[][3] = {{0.5, 0, 0}, {-1, 0, 0}, {2, 0, NAN}, {2, 0x1p60, 0}};
+    for (size_t i = 0; i < TEST_COUNT_OF(bad_progress); i++)
+        assert_int_equal(j.onebit.progress_load(j.onebit.context, UINT32_MAX, bad_progress[i]), SLUICE_ERR_ARGUMENT);
     assert_int_equal(j.onebit.progress_load(j.onebit.context, UINT32_MAX, (double[]){2, 0, 0}), SLUICE_OK);
-    update.count = 99;
+    updates[1].count = 69;
     assert_int_equal(j.onebit.compress(j.onebit.context, &unit, &bad), SLUICE_ERR_ARGUMENT);
-    free(j.gradient[0]), free(j.gradient[1]);
-    job_destroy(&j);
+    assert_int_equal(j.onebit.apply(j.onebit.context, &unit, &bad), SLUICE_ERR_ARGUMENT);
+    test_free_gradients(&j);
+    test_job_destroy(&j);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(compat_follows_the_original),     cmocka_unit_test(native_keeps_corrections_and_masks),
-        cmocka_unit_test(tensors_that_are_not_compressed), cmocka_unit_test(freezes_when_it_is_time),
+        cmocka_unit_test(compat_follows_the_original),
+        cmocka_unit_test(native_keeps_corrections_and_masks),
+        cmocka_unit_test(tensors_that_are_not_compressed),
+        cmocka_unit_test(threads_ranges_and_instruction_sets_change_no_bit),
+        cmocka_unit_test(warm_up_is_adamw_to_the_bit),
+        cmocka_unit_test(freezes_when_it_is_time),
+        cmocka_unit_test(infinities_are_skipped),
         cmocka_unit_test(refuses_what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

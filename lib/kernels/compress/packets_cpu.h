@@ -81,4 +81,22 @@ LANES_INLINE packets_run packets_run_at(const slc_compress_packets *p, uint64_t 
                          to < end ? to : end};
 }
 
+enum { PACKETS_SLACK = 8 + LANES };
+
+/* Elements first..first+count-1, each divided by `divisor` and rounded once, into a buffer of count + PACKETS_SLACK;
+ * returns where in it they begin. */
+LANES_INLINE const float *packets_decode(const slc_compress_packets *p, uint64_t first, uint64_t count, double divisor,
+                                         float *buffer)
+{
+    const uint64_t from = first / 8 * 8, end = first + count;
+    for (uint64_t at = from; at < end;) {
+        packets_run run = packets_run_at(p, at, end);
+        const float size = (float)((double)run.scale / divisor);
+        for (; at < run.to; at += LANES, run.bits += 2)
+            lanes_store(buffer + (at - from), with_signs(get_signs(run.bits, run.to - at), size));
+        at = run.to;
+    }
+    return buffer + (first - from);
+}
+
 #endif

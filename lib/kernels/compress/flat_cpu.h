@@ -1,0 +1,17 @@
+/* Compiled once for each instruction set. */
+#ifndef SLC_KERNEL_FLAT_CPU_H
+#define SLC_KERNEL_FLAT_CPU_H
+
+#include "lib/kernels/compress/compress_cpu.h"
+
+typedef struct {
+    slc_compress_input input;
+    slc_compress_packets packets;
+    uint64_t first;
+    float *out;
+} slc_flat_args;
+
+SLC_ISA_DECLARE(slc_flat_write_range); /* ranges of elements */
+SLC_ISA_DECLARE(slc_flat_read_range);
+
+#endif

@@ -1,0 +1,52 @@
+/* LAMB under a variance that stays as it is (1-bit LAMB, Li et al., arXiv 2104.06069; as DeepSpeed 0.16.4 executes it),
+ * of one parameter. With m its new momentum (0 where v is 0, if it is masked) and m_last the one before:
+ *   g = (m - b1 m_last) / (1 - b1);  f = b2 f_last + (1-b2) g^2      the variance that goes on beside v
+ *   d = sqrt(v) / sqrt(bias_correction2) + epsilon;  p = m / bias_correction1 / d;  u = p + wd w
+ *   w -= lr coefficient u
+ * The coefficient follows from three numbers over the whole parameter: ||p||, ||u|| and the largest of
+ * d / (sqrt(f) / sqrt(fresh_correction) + epsilon). So there are two passes. From an averaged gradient, of any ranges:
+ * `measure`, which only reads, then `update`. From an exchange, of a whole tensor: `receive`, which stores m and f,
+ * then `move`. Elementwise, and sums are exact (norm.h): equal bits for any cut in ranges, threads, instruction set. */
+#ifndef SLC_KERNEL_FROZEN_LAMB_H
+#define SLC_KERNEL_FROZEN_LAMB_H
+
+#include "lib/kernels/compress/compress.h"
+
+typedef struct {
+    slc_adamw_settings adam;
+    double fresh_correction; /* of f, 1 - beta2^t */
+} slc_frozen_lamb_settings;
+
+/* Arrays are `count` long. */
+typedef struct {
+    uint64_t count;
+    float *value, *momentum, *fresh;
+    const float *exp_avg_sq, *fresh_last; /* f_last: `fresh`; in the first step after the freeze v */
+    void *rounded;                        /* gets the new values in bf16, or NULL */
+    bool no_decay, mask;
+    bool counts_masked; /* masked elements, too, count for the largest ratio */
+} slc_frozen_lamb_range;
+
+/* Bins of ||p||^2 and ||u||^2; the largest ratio as the bits of a double. Zeroed before the first range. */
+typedef struct {
+    int64_t *move, *update, *ratio;
+} slc_frozen_lamb_sums;
+
+/* m = b1 m_last + (1-b1) (gradient_factor gradient). */
+sluice_status slc_frozen_lamb_measure(slc_stream *stream, const slc_frozen_lamb_settings *settings,
+                                      sluice_dtype gradient_dtype, const void *gradient,
+                                      const slc_frozen_lamb_range *range, const slc_frozen_lamb_sums *sums);
+sluice_status slc_frozen_lamb_update(slc_stream *stream, const slc_frozen_lamb_settings *settings,
+                                     sluice_dtype gradient_dtype, const void *gradient,
+                                     const slc_frozen_lamb_range *range, double coefficient);
+
+/* m is what an exchange of `shape` gave, divided by `divisor`; the range is a whole tensor, which begins at element
+ * `offset` of what was exchanged. Every scale must be finite. */
+sluice_status slc_frozen_lamb_receive(slc_stream *stream, const slc_frozen_lamb_settings *settings,
+                                      const slc_compress_shape *shape, const void *results, uint64_t stride,
+                                      uint64_t offset, double divisor, const slc_frozen_lamb_range *range,
+                                      const slc_frozen_lamb_sums *sums);
+sluice_status slc_frozen_lamb_move(slc_stream *stream, const slc_frozen_lamb_settings *settings,
+                                   const slc_frozen_lamb_range *range, double coefficient);
+
+#endif

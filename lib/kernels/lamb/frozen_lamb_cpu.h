@@ -1,0 +1,27 @@
+/* The fast frozen LAMB, compiled once for each instruction set. */
+#ifndef SLC_KERNEL_FROZEN_LAMB_CPU_H
+#define SLC_KERNEL_FROZEN_LAMB_CPU_H
+
+#include "lib/kernels/compress/compress_cpu.h"
+#include "lib/kernels/lamb/frozen_lamb.h"
+
+typedef struct {
+    slc_adamw_factors factors; /* of learning rate 1 */
+    float fresh_rescale;       /* 1 / sqrt(fresh_correction) */
+    float rate;                /* lr coefficient */
+    slc_frozen_lamb_range range;
+    sluice_dtype gradient_dtype;
+    const void *gradient;
+    slc_compress_packets packets;
+    uint64_t offset;
+    double divisor;
+    slc_frozen_lamb_sums sums; /* added to atomically */
+} slc_frozen_lamb_args;
+
+/* Ranges of elements. */
+SLC_ISA_DECLARE(slc_frozen_lamb_measure_range);
+SLC_ISA_DECLARE(slc_frozen_lamb_update_range);
+SLC_ISA_DECLARE(slc_frozen_lamb_receive_range);
+SLC_ISA_DECLARE(slc_frozen_lamb_move_range);
+
+#endif

@@ -1,0 +1,425 @@
+/* What each parameter keeps beside its arrays, and the numbers of a step made of it; kernels do the rest. */
+#include "lib/optim/onebit_lamb.h"
+
+#include "lib/base/status.h"
+#include "lib/kernels/compress/flat.h"
+#include "lib/kernels/lamb/frozen_lamb.h"
+#include "lib/kernels/lamb/lamb.h"
+#include "lib/optim/adam.h"
+#include "lib/optim/freeze.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char name[] = "1-bit LAMB";
+enum { EXP_AVG, EXP_AVG_SQ, FRESH, STATES };
+enum { NORM_VALUE, NORM_UPDATE, NORMS, FROZEN_MOVE = NORM_VALUE, FROZEN_UPDATE = NORM_UPDATE, FROZEN_RATIO = NORMS };
+
+typedef struct {
+    uint64_t count;
+    bool frozen, no_decay; /* frozen: has no gradient */
+    double coefficient, ratios;
+    double last_factor; /* behind `agreed` or apply: the step's */
+    double scaling;
+} parameter;
+
+typedef struct {
+    slc_onebit_lamb_settings settings;
+    sluice_adamw adam;
+    slc_freeze freeze;
+    parameter *parameters;
+    uint32_t count;
+    slc_stream *stream;
+} onebit_lamb;
+
+static slc_frozen_lamb_settings settings_at(const onebit_lamb *o, const sluice_update *u)
+{
+    slc_frozen_lamb_settings s = {.adam = slc_adam_settings_at(&o->adam, u)};
+    if (o->settings.compat) s.adam.bias_correction1 = s.adam.bias_correction2 = 1;
+    s.fresh_correction = s.adam.bias_correction2;
+    if (!o->settings.compat && slc_freeze_phase(&o->freeze, u->step) == SLC_ONEBIT_FROZEN)
+        s.adam.bias_correction2 = 1 - pow(o->adam.beta2, (double)o->freeze.frozen_at);
+    return s;
+}
+
+static slc_frozen_lamb_range frozen_range(const onebit_lamb *o, const sluice_update *u)
+{
+    bool first = u->step == o->freeze.frozen_at + 1;
+    return (slc_frozen_lamb_range){.count = u->count,
+                                   .value = u->value,
+                                   .momentum = u->state[EXP_AVG],
+                                   .fresh = u->state[FRESH],
+                                   .exp_avg_sq = u->state[EXP_AVG_SQ],
+                                   .fresh_last = u->state[first ? EXP_AVG_SQ : FRESH],
+                                   .rounded = u->rounded,
+                                   .no_decay = u->no_decay,
+                                   .mask = o->settings.mask || !o->settings.compat,
+                                   .counts_masked = o->settings.compat};
+}
+
+/* Is its step Adam's? */
+static bool trusts_one(const onebit_lamb *o, bool no_decay)
+{
+    return no_decay && !o->settings.compat;
+}
+
+/* ---- Numbers of a step ---- */
+
+static double trust_of(const onebit_lamb *o, bool no_decay, const double *norms)
+{
+    const slc_onebit_lamb_settings *s = &o->settings;
+    if (trusts_one(o, no_decay)) return 1;
+    if (!s->compat) return slc_lamb_trust(norms[NORM_VALUE], norms[NORM_UPDATE], s->lamb.norm_min, s->lamb.norm_max);
+    if (!(norms[NORM_VALUE] > 0 && norms[NORM_UPDATE] > 0)) return 1;
+    return fmax(s->trust_min, fmin(s->trust_max, norms[NORM_VALUE] / norms[NORM_UPDATE]));
+}
+
+static void average_trust(const onebit_lamb *o, parameter *p, const double *norms)
+{
+    const slc_onebit_lamb_settings *s = &o->settings;
+    double trust = trust_of(o, p->no_decay, norms);
+    if (trust == 1) return;
+    trust = fmax(s->trust_min, fmin(s->trust_max, trust));
+    p->coefficient = s->coefficient_beta * p->coefficient + (1 - s->coefficient_beta) * trust;
+    p->ratios++;
+}
+
+static double coefficient_of(const onebit_lamb *o, const parameter *p)
+{
+    if (o->settings.compat) return p->coefficient;
+    return p->ratios > 0 ? p->coefficient / (1 - pow(o->settings.coefficient_beta, p->ratios)) : 1;
+}
+
+/* The factor of this step, which the next one starts from. fmax and fmin take a number before NaN. */
+static void next_factor(const onebit_lamb *o, parameter *p, const double *frozen)
+{
+    const slc_onebit_lamb_settings *s = &o->settings;
+    if (trusts_one(o, p->no_decay)) return;
+    double factor = frozen[FROZEN_RATIO], share = 1;
+    if (frozen[FROZEN_MOVE] < frozen[FROZEN_UPDATE]) share = frozen[FROZEN_MOVE] / frozen[FROZEN_UPDATE];
+    if (s->lamb.weight_decay > 0 && !p->no_decay) factor = factor * share + (1 - share);
+    factor = fmax(fmin(factor, s->factor_max), s->factor_min);
+    factor = fmin(factor, p->last_factor * (1 + s->factor_threshold));
+    p->last_factor = fmax(factor, p->last_factor * (1 - s->factor_threshold));
+}
+
+/* ---- Averaged gradients ---- */
+
+static sluice_status measure(const sluice_update *u, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX], void *context)
+{
+    const onebit_lamb *o = context;
+    slc_onebit_phase phase = slc_freeze_phase(&o->freeze, u->step);
+    if (phase == SLC_ONEBIT_DISCARD || trusts_one(o, u->no_decay)) return SLUICE_OK;
+    slc_frozen_lamb_settings settings = settings_at(o, u);
+    if (phase == SLC_ONEBIT_FROZEN) {
+        slc_frozen_lamb_range range = frozen_range(o, u);
+        const slc_frozen_lamb_sums frozen = {sums[FROZEN_MOVE], sums[FROZEN_UPDATE], sums[FROZEN_RATIO]};
+        return slc_frozen_lamb_measure(o->stream, &settings, u->gradient_dtype, u->gradient, &range, &frozen);
+    }
+    slc_adamw_range range = slc_adam_range_of(u);
+    const slc_lamb_bins bins = {sums[NORM_VALUE], sums[NORM_UPDATE]};
+    return slc_lamb_measure(o->stream, &settings.adam, 1, &range, &bins);
+}
+
+static void agreed(uint32_t number, uint64_t step, const double *norms, void *context)
+{
+    const onebit_lamb *o = context;
+    switch (slc_freeze_phase(&o->freeze, step)) {
+    case SLC_ONEBIT_DISCARD: break;
+    case SLC_ONEBIT_WARM_UP: average_trust(o, &o->parameters[number], norms); break;
+    case SLC_ONEBIT_FROZEN: next_factor(o, &o->parameters[number], norms); break;
+    }
+}
+
+static sluice_status update(const sluice_update *u, void *context)
+{
+    const onebit_lamb *o = context;
+    slc_onebit_phase phase = slc_freeze_phase(&o->freeze, u->step);
+    if (phase == SLC_ONEBIT_DISCARD) return SLUICE_OK;
+    slc_frozen_lamb_settings settings = settings_at(o, u);
+    if (phase == SLC_ONEBIT_FROZEN) {
+        const parameter *p = &o->parameters[u->parameter];
+        slc_frozen_lamb_range range = frozen_range(o, u);
+        return slc_frozen_lamb_update(o->stream, &settings, u->gradient_dtype, u->gradient, &range,
+                                      coefficient_of(o, p) * p->last_factor);
+    }
+    slc_adamw_range range = slc_adam_range_of(u);
+    double trust = trust_of(o, u->no_decay, u->norms);
+    return slc_lamb_apply(o->stream, &settings.adam, 1, &range, &trust);
+}
+
+/* ---- Phases ---- */
+
+static sluice_status commit(void *context, uint32_t ranks, uint32_t count, const slc_compressed_parameter *parameters)
+{
+    (void)ranks;
+    onebit_lamb *o = context;
+    o->parameters = calloc(count ? count : 1, sizeof *o->parameters);
+    if (!o->parameters) return slc_error(SLUICE_ERR_MEMORY, "%s: %u parameters", name, count);
+    o->count = count;
+    for (uint32_t i = 0; i < count; i++)
+        o->parameters[i] = (parameter){.count = parameters[i].count,
+                                       .frozen = parameters[i].frozen,
+                                       .no_decay = parameters[i].no_decay,
+                                       .last_factor = 1,
+                                       .scaling = 1};
+    return SLUICE_OK;
+}
+
+static slc_compressed_phase phase(const void *context, uint64_t step)
+{
+    const onebit_lamb *o = context;
+    const bool frozen = slc_freeze_phase(&o->freeze, step) == SLC_ONEBIT_FROZEN;
+    return (slc_compressed_phase){
+        .compressed = frozen, .fuses = o->settings.compat, .local_arrays = frozen && o->settings.compat};
+}
+
+static slc_step_mode begin_step(void *context, uint64_t step, double learning_rate, bool exchange_now)
+{
+    (void)learning_rate, (void)exchange_now;
+    return phase(context, step).compressed ? SLC_STEP_EXCHANGE : SLC_STEP_AVERAGE;
+}
+
+static uint32_t wants_norms(const void *context, uint64_t step)
+{
+    const onebit_lamb *o = context;
+    return (slc_freeze_looks(&o->freeze, step) ? 1u << EXP_AVG_SQ : 0) |
+           (slc_freeze_is_possible(&o->freeze, step) ? 1u << EXP_AVG : 0);
+}
+
+/* momenta: their norms. */
+static void scale_momenta(onebit_lamb *o, const double *momenta)
+{
+    double sum = 0;
+    uint32_t moving = 0;
+    for (uint32_t i = 0; i < o->count; i++) {
+        const parameter *p = &o->parameters[i];
+        if (p->frozen || !(momenta[i] > 0)) continue;
+        sum += momenta[i] / sqrt((double)p->count);
+        moving++;
+    }
+    for (uint32_t i = 0; i < o->count; i++) {
+        parameter *p = &o->parameters[i];
+        double scaling = sum / moving / (momenta[i] / sqrt((double)p->count));
+        bool moves = !p->frozen && momenta[i] > 0 && scaling >= (double)FLT_MIN && scaling <= (double)FLT_MAX;
+        p->scaling = moves ? scaling : 1;
+    }
+}
+
+static uint32_t end_step(void *context, uint64_t step, const double *const norms[SLUICE_OPTIMIZER_STATES_MAX])
+{
+    onebit_lamb *o = context;
+    if (!slc_freeze_end_step(&o->freeze, step, o->count, norms[EXP_AVG_SQ])) return 0;
+    scale_momenta(o, norms[EXP_AVG]);
+    return SLC_PHASE_CHANGED | SLC_RESET_ERRORS;
+}
+
+/* ---- Checkpoints ---- */
+
+enum { COEFFICIENT, RATIOS, LAST_FACTOR, SCALING, PARAMETER_PROGRESS };
+
+static void progress_save(const void *context, uint32_t number, double *values)
+{
+    const onebit_lamb *o = context;
+    if (number == UINT32_MAX) {
+        slc_freeze_save(&o->freeze, values);
+        return;
+    }
+    const parameter *p = &o->parameters[number];
+    values[COEFFICIENT] = p->coefficient, values[RATIOS] = p->ratios;
+    values[LAST_FACTOR] = p->last_factor, values[SCALING] = p->scaling;
+}
+
+static sluice_status progress_load(void *context, uint32_t number, const double *values)
+{
+    onebit_lamb *o = context;
+    if (number == UINT32_MAX) return slc_freeze_load(&o->freeze, name, values);
+    bool good =
+        number < o->count && values[RATIOS] == floor(values[RATIOS]) && values[LAST_FACTOR] > 0 && values[SCALING] > 0;
+    for (int i = 0; i < PARAMETER_PROGRESS; i++) good = good && values[i] >= 0 && isfinite(values[i]);
+    if (!good)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s, parameter %u of %u: coefficient %g, ratios %g, last_factor %g, scaling %g; all must be "
+                         "finite and not below 0, ratios whole, the last two above 0",
+                         name, number, o->count, values[COEFFICIENT], values[RATIOS], values[LAST_FACTOR],
+                         values[SCALING]);
+    parameter *p = &o->parameters[number];
+    p->coefficient = values[COEFFICIENT], p->ratios = values[RATIOS];
+    p->last_factor = values[LAST_FACTOR], p->scaling = values[SCALING];
+    return SLUICE_OK;
+}
+
+/* ---- Around the exchange ---- */
+
+static slc_compress_input input_of(const onebit_lamb *o, const sluice_update *u)
+{
+    const double scaling = o->parameters[u->parameter].scaling;
+    return (slc_compress_input){.gradient_dtype = u->gradient_dtype,
+                                .momentum_dtype = SLUICE_FP32,
+                                .gradient = u->gradient,
+                                .momentum = u->state[EXP_AVG],
+                                .gradient_factor = u->gradient_factor,
+                                .factor = o->adam.beta1 * scaling,
+                                .rest = (1 - o->adam.beta1) * scaling};
+}
+
+/* Are the unit's tensors there to be exchanged: each by itself, or in the flat array? */
+static sluice_status check_unit(const onebit_lamb *o, const slc_onebit_unit *unit)
+{
+    bool frozen = slc_freeze_phase(&o->freeze, unit->tensors[0].step) == SLC_ONEBIT_FROZEN;
+    if (o->settings.compat) return slc_onebit_check_flat(name, unit, frozen);
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < unit->tensor_count; i++) status = slc_onebit_check(name, unit, i, frozen);
+    return status;
+}
+
+static sluice_status compress_flat(const onebit_lamb *o, const slc_onebit_unit *unit)
+{
+    float *flat = unit->local[0][0], *at = flat;
+    for (uint32_t i = 0; i < unit->tensor_count; i++) {
+        const slc_compress_input input = input_of(o, &unit->tensors[i]);
+        sluice_status status = slc_flat_write(o->stream, unit->tensors[i].count, &input, at);
+        if (status) return status;
+        at += unit->tensors[i].count;
+    }
+    const slc_compress_input whole = {.gradient = flat, .momentum = flat, .factor = 1};
+    return slc_compress_worker(o->stream, &unit->group->shapes[0], &whole, &unit->workers[0], unit->packets,
+                               unit->group->stride);
+}
+
+static sluice_status compress_each(const onebit_lamb *o, const slc_onebit_unit *unit)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < unit->tensor_count; i++) {
+        const slc_compress_input input = input_of(o, &unit->tensors[i]);
+        status = slc_compress_worker(o->stream, &unit->group->shapes[i], &input, &unit->workers[i],
+                                     (char *)unit->packets + unit->group->offsets[i], unit->group->stride);
+    }
+    return status;
+}
+
+static sluice_status compress(void *context, const slc_onebit_unit *unit, uint32_t *bad)
+{
+    const onebit_lamb *o = context;
+    sluice_status status = check_unit(o, unit);
+    if (!status) status = o->settings.compat ? compress_flat(o, unit) : compress_each(o, unit);
+    for (uint32_t i = 0; !status && i < unit->group->count; i++) slc_onebit_finite(unit, i, unit->packets, bad);
+    return status;
+}
+
+/* Tensor i, at element `offset` of shape number `shape` of the group. */
+static sluice_status apply_tensor(const onebit_lamb *o, const slc_onebit_unit *unit, uint32_t i, uint32_t shape,
+                                  uint64_t offset)
+{
+    const sluice_update *u = &unit->tensors[i];
+    parameter *p = &o->parameters[u->parameter];
+    int64_t move[SLC_NORM_BINS] = {0}, all[SLC_NORM_BINS] = {0}, ratio = 0;
+    slc_frozen_lamb_settings settings = settings_at(o, u);
+    slc_frozen_lamb_range range = frozen_range(o, u);
+    sluice_status status = slc_frozen_lamb_receive(
+        o->stream, &settings, &unit->group->shapes[shape], (const char *)unit->results + unit->group->offsets[shape],
+        unit->group->stride, offset, p->scaling, &range, &(slc_frozen_lamb_sums){move, all, &ratio});
+    if (!status) status = slc_stream_synchronize(o->stream);
+    if (status) return status;
+    double frozen[NORMS + 1] = {[FROZEN_MOVE] = slc_norm_result(move), [FROZEN_UPDATE] = slc_norm_result(all)};
+    memcpy(&frozen[FROZEN_RATIO], &ratio, sizeof ratio);
+    next_factor(o, p, frozen);
+    return slc_frozen_lamb_move(o->stream, &settings, &range, coefficient_of(o, p) * p->last_factor);
+}
+
+/* The flat array's padding comes back to the next exchange; from the last multiple of 8 on it may be read. */
+static sluice_status keep_padding(const onebit_lamb *o, const slc_onebit_unit *unit, uint64_t elements)
+{
+    const slc_compress_shape *shape = &unit->group->shapes[0];
+    uint64_t first = elements / 8 * 8;
+    return slc_flat_read(o->stream, shape, unit->results, unit->group->stride, first, shape->count - first,
+                         unit->local[0][0] + first);
+}
+
+static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t *bad)
+{
+    const onebit_lamb *o = context;
+    const bool flat = o->settings.compat;
+    bool finite = true;
+    uint64_t elements = 0;
+    sluice_status status = check_unit(o, unit);
+    for (uint32_t i = 0; !status && i < unit->tensor_count; elements += unit->tensors[i++].count) {
+        if (!flat || !i) finite = slc_onebit_finite(unit, i, unit->results, bad);
+        if (finite) status = apply_tensor(o, unit, i, flat ? 0 : i, flat ? elements : 0);
+    }
+    return !status && flat && finite ? keep_padding(o, unit, elements) : status;
+}
+
+/* ---- Creation ---- */
+
+static sluice_status check_settings(const slc_onebit_lamb_settings *s)
+{
+    if (!(s->coefficient_beta >= 0 && s->coefficient_beta < 1) || !(s->trust_min >= 0) ||
+        !(s->trust_max >= s->trust_min) || !(s->trust_max > 0) || isinf(s->trust_max))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s: the trust ratio is clamped to %g..%g (not below 0) and averaged with beta %g (in [0, 1))",
+                         name, s->trust_min, s->trust_max, s->coefficient_beta);
+    if (!(s->factor_min > 0) || !(s->factor_max >= s->factor_min) || isinf(s->factor_max) ||
+        !(s->factor_threshold > 0 && s->factor_threshold < 1))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s: its factor is clamped to %g..%g (above 0) and changes by a share of %g (between 0 and 1)",
+                         name, s->factor_min, s->factor_max, s->factor_threshold);
+    return SLUICE_OK;
+}
+
+static void destroy(void *context)
+{
+    onebit_lamb *o = context;
+    free(o->parameters);
+    free(o);
+}
+
+static const slc_compressed functions = {
+    .optimizer = {.name = "onebit_lamb",
+                  .state_count = STATES,
+                  .state_name = {"exp_avg", "exp_avg_sq", "exp_avg_sq_fresh"},
+                  .update = update,
+                  .mixed_precision = true,
+                  .norm_count = NORMS,
+                  .maximum_count = 1,
+                  .measure = measure,
+                  .agreed = agreed},
+    .local_name = {"flat"},
+    .phase_count = 2,
+    .phases = {{.compressed = false}, {.compressed = true}},
+    .commit = commit,
+    .phase = phase,
+    .begin_step = begin_step,
+    .compress = compress,
+    .apply = apply,
+    .wants_norms = wants_norms,
+    .end_step = end_step,
+    .progress_count = SLC_FREEZE_PROGRESS,
+    .progress_name = {SLC_FREEZE_PROGRESS_NAMES},
+    .parameter_progress_count = PARAMETER_PROGRESS,
+    .parameter_progress_name = {"coefficient", "ratios", "last_factor", "scaling"},
+    .progress_save = progress_save,
+    .progress_load = progress_load,
+    .destroy = destroy,
+};
+
+sluice_status slc_onebit_lamb_create(const slc_onebit_lamb_settings *settings, slc_stream *stream, slc_compressed *out)
+{
+    const slc_onebit_lamb_settings *s = settings;
+    const sluice_adamw adam = {s->lamb.beta1, s->lamb.beta2, s->lamb.epsilon, s->lamb.weight_decay};
+    const slc_freeze_settings freeze = {s->freeze_step, s->freeze_change, adam.beta2, s->compat};
+    sluice_status status = slc_lamb_check(name, &s->lamb);
+    if (!status) status = slc_freeze_check(name, &freeze);
+    if (!status) status = check_settings(s);
+    if (status) return status;
+    onebit_lamb *o = malloc(sizeof *o);
+    if (!o) return slc_error(SLUICE_ERR_MEMORY, name);
+    *o = (onebit_lamb){.settings = *s, .adam = adam, .freeze = {.settings = freeze}, .stream = stream};
+    *out = functions;
+    out->phases[0].fuses = out->phases[1].fuses = s->compat;
+    out->phases[1].local_arrays = s->compat;
+    out->context = out->optimizer.context = o;
+    return SLUICE_OK;
+}
