@@ -75,6 +75,25 @@ static void explain_fusion(const group *g, char *out, size_t size)
              saved);
 }
 
+/* Beside averaging the gradient. */
+static void explain_onebit(const group *g, const slc_unit *unit, char *out, size_t size)
+{
+    const slc_job *job = &g->profile->job;
+    const slc_times *times = &g->profile->times;
+    double whole_s = slc_operation_s(job, times, SLC_ITEM_ALL_REDUCE, unit, unit->elements);
+    double mine_s = slc_operation_s(job, times, SLC_ITEM_EXCHANGE, unit, unit->elements);
+    char more[24], saved[24];
+    if (!unit->trainable) {
+        snprintf(out, size, "frozen");
+        return;
+    }
+    slc_plan_bytes((double)slc_resident_bytes(job, unit, SLC_ONEBIT) - (double)slc_resident_bytes(job, unit, SLC_DP),
+                   more);
+    slc_plan_seconds(whole_s > mine_s ? whole_s - mine_s : mine_s - whole_s, saved);
+    snprintf(out, size, "each keeps %s more than dp and exchanges for %s %s", more, saved,
+             whole_s > mine_s ? "less" : "more");
+}
+
 /* What the choice means beside the nearest other one. */
 static void explain(const group *g, char *out, size_t size)
 {
@@ -94,6 +113,8 @@ static void explain(const group *g, char *out, size_t size)
         snprintf(out, size, "each gives back %s for %s more of gathers a step", saved, cost);
     else if (mine == SLC_SDP)
         snprintf(out, size, "each keeps %s more than fsdp and saves %s of gathers a step", saved, cost);
+    else if (mine == SLC_ONEBIT)
+        explain_onebit(g, unit, out, size);
     else
         snprintf(out, size, "as asked for");
 }
@@ -136,8 +157,10 @@ static void count_items(FILE *out, const slc_plan *plan)
         kinds[plan->train.items[i].kind]++;
         late += plan->train.items[i].late;
     }
-    fprintf(out, "order      %u slots, %u reductions, %u gathers, %u updates; %u run in the next step's time\n",
-            kinds[SLC_ITEM_SLOT], kinds[SLC_ITEM_REDUCE_SCATTER] + kinds[SLC_ITEM_ALL_REDUCE],
+    fprintf(out, "order      %u slots, %u reductions, ", kinds[SLC_ITEM_SLOT],
+            kinds[SLC_ITEM_REDUCE_SCATTER] + kinds[SLC_ITEM_ALL_REDUCE]);
+    if (kinds[SLC_ITEM_EXCHANGE]) fprintf(out, "%u compressed exchanges, ", kinds[SLC_ITEM_EXCHANGE]);
+    fprintf(out, "%u gathers, %u updates; %u run in the next step's time\n",
             kinds[SLC_ITEM_GATHER_VALUE] + kinds[SLC_ITEM_GATHER_WINDOW] + kinds[SLC_ITEM_GATHER_GRADIENT],
             kinds[SLC_ITEM_UPDATE], late);
 }

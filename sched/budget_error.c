@@ -73,6 +73,9 @@ static category category_of(slc_buffer_kind kind)
     case SLC_BUFFER_GATHERED: return GATHERED;
     case SLC_BUFFER_GRADIENT: return GRADIENTS;
     case SLC_BUFFER_REDUCED: return REDUCED;
+    case SLC_BUFFER_WORKER_ERROR:
+    case SLC_BUFFER_SERVER_ERROR:
+    case SLC_BUFFER_LOCAL:
     case SLC_BUFFER_STATE: return STATE;
     case SLC_BUFFER_ACTIVATION: return ACTIVATIONS;
     case SLC_BUFFER_WORKSPACE: return WORKSPACES;

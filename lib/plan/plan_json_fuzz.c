@@ -1,5 +1,6 @@
 /* Any text must be read as a plan or refused with a line; what is read is a valid plan that is written and read back
  * the same. Inputs are edits of plans that a scheduler made for one small job. */
+#include "lib/plan/exchange_sizes.h"
 #include "lib/plan/profile.h"
 #include "lib/plan/splice_fuzz.h"
 #include "sched/scheduler.h"
@@ -8,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { LAYERS = 3, PLANS = 5 };
+enum { LAYERS = 3, PLANS = 6 };
 
 typedef struct {
     slc_job job;
@@ -30,9 +31,13 @@ static void small_job_init(small_job *s)
     s->units[0] = (slc_unit){"tied", 128, 32, SLUICE_FP32, true, s->uses[0], 2, false};
     s->units[1] = (slc_unit){"b", 64, 64, SLUICE_BF16, true, s->uses[1], 1, false};
     s->units[2] = (slc_unit){"c", 96, 64, SLUICE_FP32, false, s->uses[2], 1, false};
+    for (int u = 0; u < 2; u++) s->units[u].exchange = slc_exchange_of(&s->units[u].elements, 1, 2, true);
     s->job = (slc_job){.world = 2,
                        .micro_batches = 2,
                        .states = 2,
+                       .compressed = true,
+                       .refreshes = true,
+                       .local_arrays = 1,
                        .layer_count = LAYERS,
                        .layers = s->layers,
                        .can_recompute = s->can,
@@ -51,7 +56,7 @@ static char *make_text(const small_job *s, int number)
     slc_strategy strategies[LAYERS];
     bool recompute[LAYERS] = {false, number % 2, false};
     for (int u = 0; u < LAYERS; u++)
-        strategies[u] = (slc_strategy)((number + (number == PLANS - 1) * u) % SLC_EXACT_STRATEGIES);
+        strategies[u] = (slc_strategy)((number + (number == PLANS - 1) * u) % SLC_STRATEGIES);
     slc_scheduling in = {.job = &s->job, .strategies = strategies, .recompute = recompute, .limit = UINT64_MAX};
     slc_plan *plan;
     char *text;

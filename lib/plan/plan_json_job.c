@@ -171,11 +171,22 @@ static sluice_status compare(const slc_json_place *at, const json_t *held, const
     return json_equal(held, ours) ? SLUICE_OK : differ(at, held, ours);
 }
 
+/* The phase says more than what else differs with it. */
+static sluice_status check_phase(const slc_json_place *at, const slc_job *job, const json_t *held)
+{
+    slc_json_place compressed = {at, "compressed", 0};
+    bool theirs = json_object_get(held, "compressed");
+    if (theirs == job->compressed) return SLUICE_OK;
+    return slc_json_fault(&compressed, theirs ? "the plan is of the compressed phase, this job is not"
+                                              : "this job is of the compressed phase, the plan is not");
+}
+
 sluice_status slc_plan_job_check(const slc_json_place *at, const slc_job *job, const json_t *held)
 {
     json_t *ours = slc_plan_job_to_json(job);
     if (!ours) return slc_error(SLUICE_ERR_MEMORY, "no memory for the job's description, or a name is not UTF-8");
-    sluice_status status = compare(at, held, ours);
+    sluice_status status = check_phase(at, job, held);
+    if (!status) status = compare(at, held, ours);
     json_decref(ours);
     return status;
 }

@@ -237,6 +237,42 @@ static void another_job_is_refused_with_both_values(void **state)
     case_fini(&c);
 }
 
+static void another_phase_is_refused(void **state)
+{
+    (void)state;
+    static plan_case c;
+    uint64_t seed = 0;
+    for (case_init(&c, &slc_scheduler_serial, seed); !c.t.job.compressed || !c.t.units[0].trainable;
+         case_init(&c, &slc_scheduler_serial, ++seed))
+        case_fini(&c);
+    slc_job other = c.t.job;
+    other.compressed = false;
+    refused(&other, c.text, "$.job.compressed: the plan is of the compressed phase, this job is not");
+    other = c.t.job;
+    other.local_arrays++;
+    numbers_differ(&c, &other, "$.job.compressed.local_arrays", c.t.job.local_arrays, other.local_arrays);
+    other = c.t.job;
+    other.refreshes = !other.refreshes;
+    refused(&other, c.text, "$.job.compressed.refreshes: the plan was made for ");
+    uint64_t wire = c.t.units[0].exchange.wire;
+    c.t.units[0].exchange.wire += 4;
+    numbers_differ(&c, &c.t.job, "$.job.units[0].exchange[4]", wire, wire + 4);
+    slc_plan *plan;
+    c.t.job.compressed = false;
+    assert_int_equal(
+        slc_plan_make(
+            &(slc_scheduling){.job = &c.t.job, .strategies = (slc_strategy[TEST_UNITS]){SLC_DP}, .limit = UINT64_MAX},
+            &slc_scheduler_serial, &plan),
+        0);
+    char *text;
+    assert_int_equal(slc_plan_to_json(&c.t.job, plan, NULL, &text), 0);
+    c.t.job.compressed = true;
+    refused(&c.t.job, text, "$.job.compressed: this job is of the compressed phase, the plan is not");
+    free(text);
+    slc_plan_destroy(plan);
+    case_fini(&c);
+}
+
 static void other_layers_and_sizes_are_refused(void **state)
 {
     (void)state;
@@ -486,6 +522,7 @@ int main(void)
         cmocka_unit_test(text_and_back_is_the_same_plan),
         cmocka_unit_test(a_profile_of_the_job_takes_its_plan),
         cmocka_unit_test(another_job_is_refused_with_both_values),
+        cmocka_unit_test(another_phase_is_refused),
         cmocka_unit_test(other_layers_and_sizes_are_refused),
         cmocka_unit_test(a_plan_without_types_is_of_fp32),
         cmocka_unit_test(what_is_no_plan_is_refused),

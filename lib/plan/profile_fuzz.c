@@ -26,6 +26,10 @@ static const char *const seeds[] = {
     "\"bytes\":8,\"first\":\"backward b\",\"last\":\"backward a\",\"last_in_evaluation\":null}],"
     "\"workspaces\":[{\"name\":\"w\",\"bytes\":9,\"layer\":\"b\"},{\"name\":\"v\",\"bytes\":5,\"slot\":\"backward "
     "b\"}]}",
+    "{\"version\":1,\"world\":3,\"compressed\":{\"refreshes\":true,\"norms_barrier\":true,\"local_arrays\":2},"
+    "\"barrier\":true,\"compress_s_per_element\":1e-9,\"apply_s_per_element\":2e-9,\"average_s_per_element\":0,"
+    "\"layers\":[{\"name\":\"a\",\"forward_s\":1,\"backward_s\":2}],\"units\":[{\"name\":\"a\",\"parameters\":100,"
+    "\"tensors\":[64,0,36]}],\"link\":{\"bytes_per_s\":1e9}}",
 };
 
 static void check(const char *text, size_t length)
