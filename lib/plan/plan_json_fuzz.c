@@ -28,9 +28,9 @@ static void small_job_init(small_job *s)
                      .uses = {{{0, true}, {2, true}}, {{1, true}}, {{2, true}}},
                      .activations = {{"x", 64, 1, 4, 1, true}, {"y", 32, 0, 5, 2, false}},
                      .workspaces = {{"w", 128, 1}}};
-    s->units[0] = (slc_unit){"tied", 128, 32, SLUICE_FP32, true, s->uses[0], 2, false};
-    s->units[1] = (slc_unit){"b", 64, 64, SLUICE_BF16, true, s->uses[1], 1, false};
-    s->units[2] = (slc_unit){"c", 96, 64, SLUICE_FP32, false, s->uses[2], 1, false};
+    s->units[0] = (slc_unit){"tied", 128, 32, SLUICE_FP32, true, s->uses[0], 2, false, {0}};
+    s->units[1] = (slc_unit){"b", 64, 64, SLUICE_BF16, true, s->uses[1], 1, false, {0}};
+    s->units[2] = (slc_unit){"c", 96, 64, SLUICE_FP32, false, s->uses[2], 1, false, {0}};
     for (int u = 0; u < 2; u++) s->units[u].exchange = slc_exchange_of(&s->units[u].elements, 1, 2, true);
     s->job = (slc_job){.world = 2,
                        .micro_batches = 2,
