@@ -15,14 +15,15 @@
 
 enum { WIDTH = 1400, HEIGHT = 760, PLOT_WIDTH = 1000, LETTER = 7, FEW_BOXES = 700 };
 
-typedef enum { FORWARD, BACKWARD, EXPOSED, REDUCE, GATHER, AGREE, UPDATE, COLOURS } colour;
+typedef enum { FORWARD, BACKWARD, EXPOSED, REDUCE, GATHER, EXCHANGE, AGREE, UPDATE, COMPRESS, COLOURS } colour;
 
 static const struct {
     const char *name, *rgb;
     int lane; /* from below */
 } colours[COLOURS] = {
-    {"forward", "#6baed6", 2}, {"backward", "#2171b5", 2}, {"exposed", "#fb6a4a", 2}, {"reduce", "#41ab5d", 1},
-    {"gather", "#fd8d3c", 1},  {"agree", "#636363", 1},    {"update", "#807dba", 0},
+    {"forward", "#6baed6", 2}, {"backward", "#2171b5", 2}, {"exposed", "#fb6a4a", 2},
+    {"reduce", "#41ab5d", 1},  {"gather", "#fd8d3c", 1},   {"exchange", "#e7298a", 1},
+    {"agree", "#636363", 1},   {"update", "#807dba", 0},   {"compress", "#ce1256", 0},
 };
 
 /* From below. */
@@ -55,6 +56,9 @@ static colour colour_of(const slc_job *job, const slc_item *item)
     case SLC_ITEM_ALL_REDUCE: return REDUCE;
     case SLC_ITEM_AGREE: return AGREE;
     case SLC_ITEM_UPDATE: return UPDATE;
+    case SLC_ITEM_INSPECT:
+    case SLC_ITEM_COMPRESS: return COMPRESS;
+    case SLC_ITEM_EXCHANGE: return EXCHANGE;
     default: return GATHER;
     }
 }

@@ -151,7 +151,7 @@ static void find_starts(rank_times *t)
     for (size_t i = 0; i < (size_t)t->pass_count * item_count(t->from); i++) {
         slc_item_kind kind = t->from->plan->train.items[i % item_count(t->from)].kind;
         slc_item_times *times = &t->times[i];
-        if (kind == SLC_ITEM_SLOT || kind == SLC_ITEM_UPDATE || isnan(times->end_s)) continue;
+        if (kind == SLC_ITEM_SLOT || slc_is_on_thread(kind) || isnan(times->end_s)) continue;
         times->start_s = fmin(fmax(times->open_s, free_s), times->end_s);
         free_s = times->end_s;
     }
