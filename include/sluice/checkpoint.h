@@ -1,7 +1,9 @@
 /* Checkpoints: a folder with one subfolder a checkpoint, `step-000120`, named for the updates applied. Every rank
  * writes what it owns in coordinates of the parameters, so that any world size and any strategy can read it; nothing is
  * gathered, and the memory used is the plan's staging block. The same world size goes on to the bit, under any
- * strategy, schedule and budget.
+ * strategy, schedule and budget. Of a compressed optimizer what its compression left behind is each rank's own and is
+ * saved too: the same world size goes on to the bit where the same units are onebit; elsewhere it begins at 0, with a
+ * warning. It cannot be saved while replicas differ (ORDER; sluice_step_options.exchange).
  *
  * A crash at any point leaves the last whole checkpoint: files are written to `step-000120.partial`, synchronized, the
  * manifest last, and then the folder is renamed. The folder must be on a file system that all ranks share. One job at a

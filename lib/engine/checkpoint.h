@@ -2,6 +2,7 @@
 #ifndef SLC_ENGINE_CHECKPOINT_H
 #define SLC_ENGINE_CHECKPOINT_H
 
+#include "lib/engine/checkpoint_manifest.h"
 #include "lib/engine/runtime.h"
 
 /* Between steps, everything applied; the staging block claimed. _end releases it. */
@@ -18,5 +19,22 @@ static inline uint32_t slc_checkpoint_arrays(const sluice_runtime *rt, const slu
 {
     return 1 + (param->frozen ? 0 : rt->optimizer.state_count);
 }
+
+/* ---- checkpoint_own.c: what a compressed optimizer has beside its states ---- */
+
+/* Arrays that each rank has for itself, of parameters in onebit units: their names, numbered in files behind the
+ * states. Returns how many; 0 under another optimizer. */
+uint32_t slc_checkpoint_own_names(const sluice_runtime *rt, const char *names[SLC_MANIFEST_OWN_MAX]);
+/* Elements of array `name`; 0: this parameter has none now. *data, if not NULL, is where they lie. */
+uint64_t slc_checkpoint_own(const sluice_param *param, const char *name, float **data);
+/* All of them as at the start of a compressed phase. */
+sluice_status slc_checkpoint_own_reset(sluice_runtime *rt);
+
+/* The optimizer's numbers to a manifest, and from one: names are borrowed; `params`: this runtime's, of each of the
+ * manifest's. Loading brings the phase and its plan too, but for a failure of the optimizer (ARGUMENT) cannot be taken
+ * back. Collective. */
+void slc_checkpoint_progress_save(const sluice_runtime *rt, slc_manifest *out);
+sluice_status slc_checkpoint_progress_check(const sluice_runtime *rt, const slc_manifest *from);
+sluice_status slc_checkpoint_progress_load(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params);
 
 #endif

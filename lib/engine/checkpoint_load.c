@@ -7,6 +7,7 @@
 
 #include "lib/base/crc32c.h"
 #include "lib/base/json_file.h"
+#include "lib/base/log.h"
 #include "lib/base/status.h"
 
 #include <sluice/checkpoint.h>
@@ -27,6 +28,8 @@ typedef struct {
     sluice_param **params;                        /* this runtime's, of each of the manifest's */
     uint32_t states[SLUICE_OPTIMIZER_STATES_MAX]; /* this optimizer's number of each of the manifest's */
     slc_shard *shards;                            /* of each file */
+    bool own_file;                                /* the one that is read is this rank's */
+    uint64_t dropped;                             /* ranges of this rank's own that this run has no place for */
     void *extra;
 } loading;
 
@@ -155,12 +158,21 @@ static sluice_status match_params(loading *l)
 
 /* ---- Are all files there, and do they cover every array once? ---- */
 
+/* Of an array that each rank has for itself. */
+static bool is_own(const loading *l, const slc_shard_range *range)
+{
+    uint32_t states = l->manifest.state_count;
+    return l->manifest.params[range->param].trainable && range->array > states &&
+           range->array - states <= l->manifest.own_count && !range->first;
+}
+
 static sluice_status check_ranges(const loading *l, const slc_shard *shard)
 {
     for (uint64_t i = 0; i < shard->range_count; i++) {
         const slc_shard_range *r = &shard->ranges[i];
         bool known = r->param < l->manifest.param_count;
         const slc_manifest_param *param = known ? &l->manifest.params[r->param] : NULL;
+        if (known && is_own(l, r)) continue;
         if (!known || r->array > (param->trainable ? l->manifest.state_count : 0) || r->first > param->elements ||
             r->count > param->elements - r->first)
             return slc_error(SLUICE_ERR_FORMAT, "its range %llu is of no parameter in the manifest",
@@ -240,9 +252,11 @@ static sluice_status check_coverage(const loading *l)
     slc_shard_range *all = malloc((count + 1) * sizeof *all);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "%llu ranges of a checkpoint", (unsigned long long)count);
     for (uint32_t f = 0; f < l->manifest.file_count; f++) {
-        memcpy(all + used, l->shards[f].ranges, l->shards[f].range_count * sizeof *all);
-        used += l->shards[f].range_count;
+        const slc_shard *shard = &l->shards[f];
+        for (uint64_t i = 0; i < shard->range_count; i++)
+            if (!is_own(l, &shard->ranges[i])) all[used++] = shard->ranges[i];
     }
+    count = used;
     qsort(all, count, sizeof *all, by_place);
     sluice_status status = check_cover(l, all, count);
     free(all);
@@ -288,7 +302,9 @@ static sluice_status verify_range(loading *l, int file, const char *path, const 
     return slc_error(SLUICE_ERR_FORMAT, "%s: damaged: elements %llu to %llu of \"%s\"%s%s do not have their checksum",
                      path, (unsigned long long)range->first, (unsigned long long)(range->first + range->count),
                      m->params[range->param].name, range->array ? ", state " : "",
-                     range->array ? m->states[range->array - 1] : "");
+                     !range->array                    ? ""
+                     : range->array <= m->state_count ? m->states[range->array - 1]
+                                                      : m->own[range->array - 1 - m->state_count]);
 }
 
 /* Each file once in the world. */
@@ -300,8 +316,30 @@ static sluice_status verify(loading *l)
     return status;
 }
 
+/* What this rank saved for itself, where the unit is onebit again. */
+static sluice_status apply_own(loading *l, int file, const char *path, const slc_shard_range *range, uint64_t offset)
+{
+    sluice_runtime *rt = l->rt;
+    float *data = NULL;
+    const char *name = l->manifest.own[range->array - 1 - l->manifest.state_count];
+    if (slc_checkpoint_own(l->params[range->param], name, NULL) != range->count) {
+        l->dropped++;
+        return SLUICE_OK;
+    }
+    slc_checkpoint_own(l->params[range->param], name, &data);
+    sluice_status status = SLUICE_OK;
+    for (uint64_t room = slc_staging_bytes(rt) / 4, at = 0; !status && at < range->count; at += room) {
+        uint64_t left = range->count - at, bytes = 4 * (left < room ? left : room);
+        status = read_at(file, path, rt->staging, bytes, offset + 4 * at);
+        if (!status) status = slc_copy(&rt->compute, data + at, rt->staging, bytes);
+        if (!status) status = slc_stream_synchronize(&rt->compute);
+    }
+    return status;
+}
+
 static sluice_status apply_range(loading *l, int file, const char *path, const slc_shard_range *range, uint64_t offset)
 {
+    if (is_own(l, range)) return l->own_file ? apply_own(l, file, path, range, offset) : SLUICE_OK;
     sluice_param *param = l->params[range->param];
     uint32_t which = range->array ? 1 + l->states[range->array - 1] : 0;
     uint64_t room = slc_staging_bytes(l->rt) / 4, at = range->first, end = range->first + range->count;
@@ -318,10 +356,43 @@ static sluice_status apply_range(loading *l, int file, const char *path, const s
     return SLUICE_OK;
 }
 
+/* The phase of the checkpoint first: a plan with the arrays that it saved. The staging block is free for that. */
+static sluice_status apply_progress(loading *l)
+{
+    sluice_runtime *rt = l->rt;
+    rt->step = l->manifest.step;
+    if (!rt->compressed) return SLUICE_OK;
+    sluice_status status = slc_staging_claim(rt, false);
+    if (!status) status = slc_checkpoint_progress_load(rt, &l->manifest, l->params);
+    sluice_status claimed = slc_staging_claim(rt, true);
+    if (!status) status = claimed;
+    return status ? status : slc_checkpoint_own_reset(rt);
+}
+
+static void warn_of_errors(const loading *l, bool same_world)
+{
+    const char *name = l->rt->optimizer.name;
+    uint64_t saved = 0;
+    for (uint64_t i = 0; i < l->shards[0].range_count; i++) saved += is_own(l, &l->shards[0].ranges[i]);
+    if (l->rt->rank != 0 || !saved) return;
+    if (!same_world)
+        slc_log(SLC_LOG_WARN, "%s: saved by %u ranks, not %d: what the compression of %s left behind begins at 0",
+                l->folder, l->manifest.file_count, l->rt->size, name);
+    else if (l->dropped)
+        slc_log(SLC_LOG_WARN,
+                "%s: what compression left behind of units that this plan does not compress is dropped (%llu arrays)",
+                l->folder, (unsigned long long)l->dropped);
+}
+
 static sluice_status apply(loading *l)
 {
-    sluice_status status = SLUICE_OK;
-    for (uint32_t f = 0; !status && f < l->manifest.file_count; f++) status = for_ranges(l, f, apply_range);
+    bool same_world = l->manifest.file_count == (uint32_t)l->rt->size;
+    sluice_status status = apply_progress(l);
+    for (uint32_t f = 0; !status && f < l->manifest.file_count; f++) {
+        l->own_file = same_world && f == (uint32_t)l->rt->rank;
+        status = for_ranges(l, f, apply_range);
+    }
+    if (!status) warn_of_errors(l, same_world);
     return status;
 }
 
@@ -348,6 +419,7 @@ static sluice_status check(loading *l)
     sluice_status status = read_manifest(l->folder, &l->manifest);
     if (!status) status = match_states(l);
     if (!status) status = match_params(l);
+    if (!status) status = slc_error_context(slc_checkpoint_progress_check(l->rt, &l->manifest), "%s", l->folder);
     if (!status) status = read_tables(l);
     if (!status) status = check_coverage(l);
     if (!status) status = read_extra(l->folder, &l->manifest.extra, &l->extra);
@@ -376,7 +448,6 @@ sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void *
         if (status) slc_runtime_fail(rt, status);
     }
     if (!status) {
-        rt->step = l.manifest.step;
         if (extra_bytes) *extra_bytes = l.manifest.extra.bytes;
         if (extra) *extra = l.extra;
         if (extra) l.extra = NULL;

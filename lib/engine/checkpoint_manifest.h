@@ -10,11 +10,20 @@
 
 enum { SLC_CHECKPOINT_VERSION = 1 };
 
+enum { SLC_MANIFEST_OWN_MAX = 4, SLC_MANIFEST_NUMBERS_MAX = 12 };
+
 typedef struct {
     char *name;
     uint64_t elements;
-    bool trainable; /* it has optimizer states */
+    bool trainable;                           /* it has optimizer states */
+    double numbers[SLC_MANIFEST_NUMBERS_MAX]; /* of a trainable one, number_count of them */
 } slc_manifest_param;
+
+/* A number that the optimizer keeps for the job. */
+typedef struct {
+    char *name;
+    double value;
+} slc_manifest_number;
 
 /* A file, and a checksum: of a rank's header and table; of all of the extra file. */
 typedef struct {
@@ -27,6 +36,12 @@ typedef struct {
     char *optimizer;
     char *states[SLUICE_OPTIMIZER_STATES_MAX];
     uint32_t state_count;
+    char *own[SLC_MANIFEST_OWN_MAX]; /* arrays that each rank has for itself; empty but for compressed optimizers */
+    uint32_t own_count;
+    slc_manifest_number progress[SLC_MANIFEST_NUMBERS_MAX];
+    uint32_t progress_count;
+    char *number_names[SLC_MANIFEST_NUMBERS_MAX]; /* of each trainable parameter's numbers */
+    uint32_t number_count;
     slc_manifest_param *params; /* in the order that files number them */
     uint32_t param_count;
     slc_manifest_file *files; /* of each rank that wrote */

@@ -14,6 +14,11 @@ static const char *const seeds[] = {
     ","
     "\"files\":[{\"bytes\":4096,\"crc32c\":77},{\"bytes\":64,\"crc32c\":4294967295}],"
     "\"extra\":{\"bytes\":12,\"crc32c\":1}}",
+    "{\"version\":1,\"step\":9,\"optimizer\":\"onebit_lamb\",\"states\":[\"exp_avg\"],\"own\":[\"error_worker\"],"
+    "\"progress\":[{\"name\":\"norm\",\"value\":-1.5e-7}],\"numbers\":[\"scaling\",\"last\"],\"parameters\":["
+    "{\"name\":\"w\",\"elements\":5,\"trainable\":true,\"numbers\":[1,0.25]},"
+    "{\"name\":\"f\",\"elements\":5,\"trainable\":false}],\"files\":[{\"bytes\":64,\"crc32c\":1}],"
+    "\"extra\":{\"bytes\":0,\"crc32c\":0}}",
     "{\"version\":1,\"step\":0,\"optimizer\":\"x\",\"states\":[],\"parameters\":[],\"files\":[{\"bytes\":0,"
     "\"crc32c\":0}],\"extra\":{\"bytes\":0,\"crc32c\":0}}",
 };

@@ -5,6 +5,7 @@
 #include "lib/engine/checkpoint_folder.h"
 #include "lib/engine/checkpoint_manifest.h"
 #include "lib/engine/checkpoint_shard.h"
+#include "lib/engine/phase.h"
 #include "lib/engine/settings.h"
 
 #include "lib/base/crc32c.h"
@@ -21,6 +22,22 @@
 
 /* ---- A rank's file ---- */
 
+/* What this rank has for itself. */
+static uint64_t list_own(const sluice_runtime *rt, slc_shard_range *out)
+{
+    const char *names[SLC_MANIFEST_OWN_MAX];
+    uint32_t count = slc_checkpoint_own_names(rt, names);
+    uint64_t used = 0;
+    for (uint32_t p = 0; p < rt->param_count; p++)
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t elements = slc_checkpoint_own(rt->params[p], names[i], NULL);
+            if (!elements) continue;
+            if (out) out[used] = (slc_shard_range){p, 1 + rt->optimizer.state_count + i, 0, elements, 0};
+            used++;
+        }
+    return used;
+}
+
 /* What this rank owns, in the order of the file. */
 static uint64_t list_ranges(const sluice_runtime *rt, slc_shard_range *out)
 {
@@ -35,7 +52,7 @@ static uint64_t list_ranges(const sluice_runtime *rt, slc_shard_range *out)
                 count = rt->params[p]->count - first;
             }
         }
-    return used;
+    return used + list_own(rt, out ? out + used : NULL);
 }
 
 static sluice_status write_at(int file, const char *path, const void *data, uint64_t bytes, uint64_t offset)
@@ -55,12 +72,19 @@ static sluice_status write_at(int file, const char *path, const void *data, uint
 static sluice_status write_range(sluice_runtime *rt, int file, const char *path, slc_shard_range *range,
                                  uint64_t offset)
 {
+    const char *names[SLC_MANIFEST_OWN_MAX];
+    uint32_t states = rt->optimizer.state_count;
+    sluice_param *param = rt->params[range->param];
     uint64_t room = slc_staging_bytes(rt) / 4;
+    float *own = NULL;
+    slc_checkpoint_own_names(rt, names);
+    if (range->array > states) slc_checkpoint_own(param, names[range->array - states - 1], &own);
     range->crc32c = 0;
     for (uint64_t done = 0; done < range->count;) {
         uint64_t left = range->count - done, count = left < room ? left : room;
-        sluice_status status =
-            slc_param_get_owned(rt->params[range->param], range->array, range->first + done, count, rt->staging);
+        sluice_status status = own ? slc_copy(&rt->compute, rt->staging, own + done, 4 * count)
+                                   : slc_param_get_owned(param, range->array, range->first + done, count, rt->staging);
+        if (!status) status = slc_stream_synchronize(&rt->compute);
         if (!status) status = write_at(file, path, rt->staging, 4 * count, offset + 4 * done);
         if (status) return status;
         range->crc32c = slc_crc32c(range->crc32c, rt->staging, 4 * count);
@@ -126,10 +150,13 @@ static sluice_status describe(const sluice_runtime *rt, slc_manifest_file *files
                           .files = files,
                           .file_count = (uint32_t)rt->size};
     for (uint32_t s = 0; s < out->state_count; s++) out->states[s] = (char *)rt->optimizer.state_name[s];
+    out->own_count = slc_checkpoint_own_names(rt, (const char **)out->own);
     out->params = calloc(rt->param_count, sizeof *out->params);
     if (!out->params) return slc_error(SLUICE_ERR_MEMORY, "manifest");
     for (uint32_t p = 0; p < rt->param_count; p++)
-        out->params[p] = (slc_manifest_param){rt->params[p]->name, rt->params[p]->count, !rt->params[p]->frozen};
+        out->params[p] = (slc_manifest_param){
+            .name = rt->params[p]->name, .elements = rt->params[p]->count, .trainable = !rt->params[p]->frozen};
+    slc_checkpoint_progress_save(rt, out);
     return SLUICE_OK;
 }
 
@@ -190,12 +217,8 @@ static sluice_status finish(const sluice_runtime *rt, const saving *s)
 static sluice_status save(sluice_runtime *rt, saving *s)
 {
     slc_manifest_file own = {0};
-    if (rt->compressed && rt->onebit.phase(rt->onebit.context, rt->step + 1).compressed)
-        return slc_error(SLUICE_ERR_UNSUPPORTED,
-                         "checkpoint_save: errors of a compressed exchange cannot be saved yet; save in the warm-up of "
-                         "optimizer %s",
-                         rt->optimizer.name);
-    sluice_status status = slc_checkpoint_agree(rt, begin(rt, s));
+    sluice_status status = slc_phase_require_equal(rt, "checkpoint_save");
+    if (!status) status = slc_checkpoint_agree(rt, begin(rt, s));
     if (status) return status;
     s->begun = true;
     status = slc_checkpoint_agree(rt, write_rank_file(rt, s->folder, &own));

@@ -71,6 +71,8 @@ sluice_status slc_freeze_load(slc_freeze *f, const char *name, const double valu
                          "%s: frozen_at %g and norm_step %g must be whole numbers of steps, norm %g finite, none below "
                          "0",
                          name, values[0], values[1], values[2]);
-    f->frozen_at = (uint64_t)values[0], f->norm_step = (uint64_t)values[1], f->norm = values[2];
+    f->frozen_at = (uint64_t)values[0];
+    f->norm_step = (uint64_t)values[1];
+    f->norm = values[2];
     return SLUICE_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "lib/base/status.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,6 +62,7 @@ static const type_words words[] = {
     [SLC_JSON_SECONDS] = {"time", "seconds from 0 to 1e9"},
     [SLC_JSON_RATE] = {"rate", "bytes a second from 1 to 1e18"},
     [SLC_JSON_FACTOR] = {"factor", "a number from 0 to 1e6"},
+    [SLC_JSON_NUMBER] = {"number", "any finite number"},
     [SLC_JSON_ARRAY] = {"array", "[...]"},
     [SLC_JSON_OBJECT] = {"object", "{...}"},
     [SLC_JSON_ANY] = {"value", "any"},
@@ -131,6 +133,7 @@ static bool read_value(const json_t *value, slc_json_type type, void *out)
     case SLC_JSON_SECONDS: return real_number(value, 0, 1e9, out);
     case SLC_JSON_RATE: return real_number(value, 1, 1e18, out);
     case SLC_JSON_FACTOR: return real_number(value, 0, 1e6, out);
+    case SLC_JSON_NUMBER: return real_number(value, -DBL_MAX, DBL_MAX, out);
     case SLC_JSON_ARRAY: return read_container(value, json_is_array(value), out);
     case SLC_JSON_OBJECT: return read_container(value, json_is_object(value), out);
     case SLC_JSON_ANY: return read_container(value, true, out);

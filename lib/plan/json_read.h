@@ -27,6 +27,7 @@ typedef enum {
     SLC_JSON_SECONDS, /* double, 0 to 1e9 */
     SLC_JSON_RATE,    /* double, 1 to 1e18, bytes a second */
     SLC_JSON_FACTOR,  /* double, 0 to 1e6 */
+    SLC_JSON_NUMBER,  /* double, any */
     SLC_JSON_ARRAY,   /* json_t * */
     SLC_JSON_OBJECT,  /* json_t * */
     SLC_JSON_ANY      /* json_t * */

@@ -1,0 +1,172 @@
+/* Checkpoints of compressed optimizers: saved before the freeze or after it, a run that loads goes on with the bits of
+ * the run that saved, errors and progress included; on another number of ranks, or under strategies that do not
+ * compress, it goes on without what compression left behind. */
+#include "tests/onebit_model.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+enum { FREEZE = 3, RUN_ON = 5 };
+
+typedef struct {
+    trial first, second; /* who saves, who loads */
+    uint64_t saved;      /* after so many steps */
+    bool same;           /* the second run must repeat the first */
+    uint64_t ahead;      /* steps that the second has made before it loads */
+    char dir[64];
+    uint64_t hash; /* of the first run's end */
+    int size;
+    bool saves;
+} scenario;
+
+/* Errors are each rank's own. */
+static int hash_errors(model *m, uint64_t *hash)
+{
+    static const char *const names[] = {"error_worker", "error_server"};
+    static float x[PADDED_MAX];
+    for (uint32_t p = 0; p < m->param_count; p++)
+        for (int e = 0; e < 2; e++) {
+            uint64_t count = sluice_param_state_count(m->params[p].param, names[e]);
+            RANK_CHECK(count <= PADDED_MAX);
+            if (!count) continue;
+            RANK_CHECK(!sluice_param_state_read(m->params[p].param, names[e], 0, count, x));
+            for (uint64_t i = 0; i < count; i++) {
+                uint32_t bits;
+                memcpy(&bits, &x[i], 4);
+                *hash = mix(*hash ^ bits);
+            }
+        }
+    return 0;
+}
+
+static int run_steps(model *m, uint64_t count)
+{
+    for (uint64_t s = 0; s < count; s++)
+        if (model_step(m, NULL)) return 1;
+    return 0;
+}
+
+/* The same on every rank, of what all ranks hold. */
+static int end_hash(model *m, uint64_t *hash)
+{
+    uint64_t all[RANKS_MAX];
+    if (model_replicas_equal(m, hash) || hash_errors(m, hash)) return 1;
+    RANK_CHECK(!sluice_world_all_gather(m->world, hash, sizeof *hash, all));
+    for (int r = 0; r < m->size; r++) *hash = mix(*hash ^ all[r]);
+    return 0;
+}
+
+static int save_and_go_on(model *m, const scenario *s, uint64_t *hash)
+{
+    if (model_build(m) || run_steps(m, s->saved)) return 1;
+    RANK_CHECK(!sluice_checkpoint_save(m->rt, s->dir, "x", 1));
+    if (run_steps(m, RUN_ON) || end_hash(m, hash)) return 1;
+    model_end(m);
+    return 0;
+}
+
+static int load_and_go_on(model *m, const scenario *s, uint64_t *hash)
+{
+    if (model_build(m) || run_steps(m, s->ahead)) return 1;
+    RANK_CHECK(!sluice_checkpoint_load(m->rt, s->dir, NULL, NULL));
+    RANK_CHECK(sluice_runtime_step(m->rt) == s->saved);
+    m->calls = s->saved;
+    if (run_steps(m, RUN_ON) || end_hash(m, hash) || model_peak_is_planned(m)) return 1;
+    model_end(m);
+    return 0;
+}
+
+static int as_rank(int rank, int size, void *context)
+{
+    const scenario *s = context;
+    model m;
+    uint64_t hash = 0, again = 0;
+    if (s->saves) {
+        if (model_world(&s->first, rank, size, &m) || save_and_go_on(&m, s, &hash)) return 1;
+        m.t = &s->second;
+    } else if (model_world(&s->second, rank, size, &m)) {
+        return 1;
+    }
+    if (load_and_go_on(&m, s, &again)) return 1;
+    RANK_CHECK(!s->same || hash == again);
+    sluice_world_destroy(m.world);
+    return 0;
+}
+
+static void remove_folder(const char *dir)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf -- %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
+/* `others`: > 0: a world of so many loads it too. */
+static void goes_on(int size, scenario s, int others)
+{
+    strcpy(s.dir, "/tmp/sluice-test-XXXXXX");
+    assert_non_null(mkdtemp(s.dir));
+    s.first.freeze_step = s.second.freeze_step = FREEZE;
+    s.saves = true;
+    assert_int_equal(run_ranks(size, as_rank, &s, 120), 0);
+    s.saves = s.same = false;
+    if (others) assert_int_equal(run_ranks(others, as_rank, &s, 120), 0);
+    remove_folder(s.dir);
+}
+
+static void repeats_the_run(void **state)
+{
+    (void)state;
+    goes_on(2, (scenario){.first.seed = 1, .second.seed = 1, .saved = 6, .same = true}, 0);
+    goes_on(3, (scenario){.first = {.seed = 2, .clip = 0.3}, .second = {.seed = 2, .clip = 0.3}, .saved = 7, .same = 1},
+            0);
+    const trial mixed = {.seed = 3, .onebit_layers = 5, .other = "fsdp", .micro_batches = 2, .bf16_layers = 6};
+    goes_on(4, (scenario){.first = mixed, .second = mixed, .saved = 5, .same = true}, 0);
+}
+
+static void from_the_warm_up(void **state)
+{
+    (void)state;
+    for (uint64_t saved = FREEZE - 1; saved <= FREEZE + 1; saved++)
+        goes_on(2, (scenario){.first.seed = 4, .second.seed = 4, .saved = saved, .same = true}, 0);
+}
+
+/* What the second run had before is gone: errors, phase and all. */
+static void into_a_run_that_is_elsewhere(void **state)
+{
+    (void)state;
+    goes_on(2, (scenario){.first.seed = 5, .second.seed = 5, .saved = 6, .ahead = 9, .same = true}, 0);
+    goes_on(2, (scenario){.first.seed = 6, .second.seed = 6, .saved = 2, .ahead = 8, .same = true}, 0);
+}
+
+/* The units that compress are the same, the rest of the plan is not. */
+static void under_another_plan(void **state)
+{
+    (void)state;
+    goes_on(2,
+            (scenario){.first = {.seed = 7, .onebit_layers = 6, .other = "fsdp", .schedule = "one_ahead"},
+                       .second = {.seed = 7, .onebit_layers = 6, .other = "oss", .block = 4096},
+                       .saved = 6,
+                       .same = true},
+            0);
+}
+
+static void without_the_errors(void **state)
+{
+    (void)state;
+    goes_on(2, (scenario){.first.seed = 8, .second.seed = 8, .saved = 6, .same = true}, 3);
+    goes_on(3, (scenario){.first.seed = 9, .second.seed = 9, .saved = 5, .same = true}, 1);
+    goes_on(2, (scenario){.first.seed = 10, .second = {.seed = 10, .strategy = "sdp"}, .saved = 6}, 4);
+    goes_on(2, (scenario){.first = {.seed = 11, .strategy = "sdp"}, .second = {.seed = 11}, .saved = 6}, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(repeats_the_run),    cmocka_unit_test(from_the_warm_up),
+        cmocka_unit_test(under_another_plan), cmocka_unit_test(into_a_run_that_is_elsewhere),
+        cmocka_unit_test(without_the_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
