@@ -1,7 +1,10 @@
 /* What holds of units under onebit whatever the plan: replicas stay equal, the same units give the same weights under
  * any schedule, block, budget and re-plan, a skipped step changes nothing, a gradient that is not finite is named
  * everywhere, and what is saved by hand goes on to the same bits. */
+#include "lib/engine/engine.h"
+#include "sched/planner_parts.h"
 #include "tests/onebit_model.h"
+#include "tests/random_order.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,6 +85,60 @@ static void any_schedule_gives_the_same_weights(void **state)
     passes(3, any_schedule,
            &(trial){
                .seed = 24, .freeze_step = 5, .onebit_layers = 5, .other = "sdp", .micro_batches = 2, .bf16_layers = 3});
+}
+
+/* "order/SEED": what the strategies ask for in a random legal order, operations late and cut in runs. */
+static sluice_status plan_random_order(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+{
+    const char *seed = strchr(request->schedule, '/');
+    slc_strategy strategies[2 * LAYERS];
+    slc_order order = {0};
+    *answer = (slc_plan_answer){0};
+    sluice_status status = slc_strategies_parse(job, request->strategy, strategies);
+    if (status) return status;
+    slc_strategies_force(job, request->forced, strategies);
+    slc_scheduling in = {.job = job,
+                         .strategies = strategies,
+                         .limit = UINT64_MAX,
+                         .seed = (seed ? strtoull(seed + 1, NULL, 10) : 0) + job->compressed};
+    random_order_make(&in, &order);
+    status = slc_plan_from_order(&in, &order, &slc_scheduler_one_ahead, &answer->plan);
+    slc_order_fini(&order);
+    return status;
+}
+
+static sluice_status create_with_orders(sluice_world *world, const sluice_config *config, sluice_runtime **out)
+{
+    return slc_engine_create(world, config, (slc_planner){.plan = plan_random_order}, out);
+}
+
+static int random_orders(int rank, int size, void *context)
+{
+    trial t = *(const trial *)context;
+    model m;
+    uint64_t expected, hash;
+    if (model_world(&t, rank, size, &m) || weights_of(&t, &m, &expected)) return 1;
+    m.create = create_with_orders;
+    for (unsigned seed = 1; seed <= 25; seed++) {
+        char schedule[16];
+        snprintf(schedule, sizeof schedule, "order/%u", seed);
+        t.schedule = schedule;
+        t.block = 256 << seed % 5;
+        if (weights_of(&t, &m, &hash)) return 1;
+        RANK_CHECK(hash == expected);
+    }
+    sluice_world_destroy(m.world);
+    return 0;
+}
+
+static void any_order_gives_the_same_weights(void **state)
+{
+    (void)state;
+    passes(2, random_orders, &(trial){.seed = 42, .freeze_step = 4});
+    passes(2, random_orders,
+           &(trial){.seed = 43, .freeze_step = 4, .onebit_layers = 5, .other = "fsdp", .micro_batches = 2});
+    passes(3, random_orders, &(trial){.seed = 44, .freeze_step = 4, .onebit_layers = 6, .other = "sdp", .clip = 0.4});
+    passes(2, random_orders, &(trial){.seed = 45, .freeze_step = 4, .bf16_layers = 15, .messages = true});
 }
 
 /* Layers that are not onebit may be anything else. */
@@ -422,6 +479,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replicas_are_equal_for_a_thousand_steps),
         cmocka_unit_test(any_schedule_gives_the_same_weights),
+        cmocka_unit_test(any_order_gives_the_same_weights),
         cmocka_unit_test(other_layers_may_be_sharded_in_any_way),
         cmocka_unit_test(residues_move_with_their_units),
         cmocka_unit_test(units_may_become_onebit_and_stop),

@@ -38,7 +38,8 @@ typedef struct {
     sluice_activation *activations[LAYERS];
     known params[PARAMS_MAX];
     uint32_t param_count;
-    uint64_t calls;    /* of model_step */
+    sluice_status (*create)(sluice_world *world, const sluice_config *config, sluice_runtime **out); /* NULL: usual */
+    uint64_t calls;                                                                                  /* of model_step */
     uint64_t bad_call; /* in which rank bad_rank's gradient of bad_param is not finite; 0: none */
     int bad_rank;
     uint32_t bad_param;
@@ -130,7 +131,7 @@ static inline int model_build_with(model *m, const sluice_config *config)
     uint64_t random = m->t->seed;
     m->param_count = 0;
     m->calls = 0;
-    RANK_CHECK(!sluice_runtime_create(m->world, config, &m->rt));
+    RANK_CHECK(!(m->create ? m->create : sluice_runtime_create)(m->world, config, &m->rt));
     if (model_layers(m, &random)) return 1;
     RANK_CHECK(!sluice_runtime_commit(m->rt));
     for (uint32_t p = 0; p < m->param_count; p++) {

@@ -3,6 +3,7 @@
  * both arenas may be touched. */
 #include "lib/engine/runtime.h"
 #include "lib/engine/transition.h"
+#include "lib/plan/strategy_table.h"
 #include "sched/random_job_test.h"
 #include "sched/scheduler.h"
 
@@ -30,7 +31,7 @@ typedef struct {
 static held_array find(const slc_job *job, const slc_plan *plan, unsigned char *arena, uint32_t unit, uint32_t array)
 {
     slc_strategy strategy = plan->strategies[unit];
-    bool shard = array ? strategy != SLC_DP : strategy == SLC_FSDP;
+    bool shard = array ? !slc_updates_whole(strategy) : strategy == SLC_FSDP;
     slc_buffer_kind kind = array > 1    ? SLC_BUFFER_STATE
                            : array == 1 ? SLC_BUFFER_MASTER
                            : shard      ? SLC_BUFFER_VALUE_SHARD
@@ -41,6 +42,50 @@ static held_array find(const slc_job *job, const slc_plan *plan, unsigned char *
     uint64_t width = !array && job->units[unit].dtype == SLUICE_BF16 ? 2 : 4;
     assert_int_equal(plan->buffers[buffer].bytes, width * elements);
     return (held_array){arena + plan->buffers[buffer].offset, shard, width};
+}
+
+/* What only onebit keeps, of each rank its own: where both plans have it, it moves; else it begins as zeros. */
+static const struct {
+    slc_buffer_kind kind;
+    uint32_t index;
+} private[] = {
+    {SLC_BUFFER_WORKER_ERROR, 0}, {SLC_BUFFER_SERVER_ERROR, 0}, {SLC_BUFFER_LOCAL, 0}, {SLC_BUFFER_LOCAL, 1}};
+enum { PRIVATE = sizeof private / sizeof *private };
+
+static void write_private(const slc_job *job, const slc_plan *plan, unsigned char *arena, uint32_t rank)
+{
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        for (uint32_t p = 0; p < PRIVATE; p++) {
+            uint32_t buffer = slc_plan_buffer(plan, private[p].kind, u, private[p].index);
+            for (uint64_t i = 0; buffer != SLC_NONE && i < plan->buffers[buffer].bytes; i++)
+                arena[plan->buffers[buffer].offset + i] = (unsigned char)content(u, 100 + p * RANKS + rank, i);
+        }
+}
+
+static bool is_zeroed(const slc_transition *t, const slc_buffer *buffer)
+{
+    for (size_t z = 0; z < t->zeroed_count; z++)
+        if (t->zeroed[z].offset == buffer->offset && t->zeroed[z].bytes == buffer->bytes) return true;
+    return false;
+}
+
+static void check_private(const slc_job *job, const slc_plan *from, const slc_plan *to, const slc_transition *t,
+                          const unsigned char *arena, uint32_t rank)
+{
+    size_t zeroed = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        for (uint32_t p = 0; p < PRIVATE; p++) {
+            uint32_t buffer = slc_plan_buffer(to, private[p].kind, u, private[p].index);
+            if (buffer == SLC_NONE || !to->buffers[buffer].bytes) continue;
+            assert_int_equal(to->strategies[u], SLC_ONEBIT);
+            bool fresh = from->strategies[u] != SLC_ONEBIT;
+            assert_int_equal(is_zeroed(t, &to->buffers[buffer]), fresh);
+            zeroed += fresh;
+            for (uint64_t i = 0; !fresh && i < to->buffers[buffer].bytes; i++)
+                assert_int_equal(arena[to->buffers[buffer].offset + i],
+                                 (unsigned char)content(u, 100 + p * RANKS + rank, i));
+        }
+    assert_int_equal(zeroed, t->zeroed_count);
 }
 
 /* Writes, or checks, what a rank owns; with `whole`, all of it. */
@@ -104,10 +149,12 @@ static void check(const slc_job *job, const slc_plan *from, const slc_plan *to)
         memset(arenas[r], 0xee, bytes);
         memcpy(arenas[r] + bytes, guard, GUARD);
         visit_all(job, from, arenas[r], r, true, true);
+        write_private(job, from, arenas[r], r);
         slc_transition_fini(&t);
         assert_int_equal(slc_transition_init(job, from, to, r, &t), SLUICE_OK);
         slc_moves_run(arenas[r], bytes, t.moves, t.move_count);
         visit_all(job, to, arenas[r], r, false, false);
+        check_private(job, from, to, &t, arenas[r], r);
     }
     gather(job, &t, arenas);
     for (uint32_t r = 0; r < job->world; r++) {
@@ -138,7 +185,6 @@ static void any_plan_to_any_other(void **state)
         test_dice dice = {.seed = seed};
         static test_job t;
         test_job_draw(&t, &dice);
-        t.job.compressed = false; /* no transition moves errors yet */
         slc_plan *from = make(&t.job, &dice), *to = make(&t.job, &dice);
         check(&t.job, from, to);
         slc_plan_destroy(from);

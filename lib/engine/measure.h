@@ -31,6 +31,7 @@ typedef struct slc_measure {
 
     bool link_known;
     slc_link link;
+    double passes_s[SLC_MEASURE_PASSES]; /* an element, of a tensor made up for it; with the link, 0: not measured */
 } slc_measure;
 
 /* For a job that is made. Errors: MEMORY. */
@@ -58,6 +59,11 @@ sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out);
  * Works in the largest stretch of the plan's arena that nothing resident covers; a stretch too short for two sizes, or
  * a world of one, gives the estimate's lines. Below 1 s on a fast link, about as long at 100 Mbit/s. */
 sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out);
+
+/* The passes of an exchange between `ranks` on a tensor as large as fits in `memory`, host memory aligned to 64, of
+ * which nothing is left; too little leaves s_per_element as it is. A few milliseconds. */
+sluice_status slc_measure_passes(slc_stream *stream, uint32_t ranks, void *memory, uint64_t bytes,
+                                 double s_per_element[SLC_MEASURE_PASSES]);
 
 /* Both; the link once in a runtime's life. */
 sluice_status slc_engine_measure(sluice_runtime *rt, slc_times *out);

@@ -322,6 +322,16 @@ static sluice_status measure_wire(lab *l, slc_link *out)
     return status ? status : released;
 }
 
+static sluice_status measure_passes(lab *l)
+{
+    if (l->bytes < 8 * l->grain) return SLUICE_OK;
+    sluice_status status = claim_stretch(l);
+    if (status) return status;
+    status = slc_measure_passes(&l->rt->updates, (uint32_t)l->rt->size, l->link, l->link_bytes, l->m->passes_s);
+    sluice_status released = slc_arena_release(l->rt->arena, l->offset, l->bytes);
+    return status ? status : released;
+}
+
 static uint64_t block_of(const lab *l, const slc_link *link)
 {
     uint64_t block = sluice_dtype_bytes(l->dtype) * l->rt->job.units[0].block_elements;
@@ -347,6 +357,7 @@ sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out)
 
     status = measure_operation(&l, &out->operation_s);
     if (!status) status = find_stretch(&l);
+    if (!status) status = measure_passes(&l);
     if (rt->size == 1) {
         out->kappa = 0;
         out->sigma = 1;

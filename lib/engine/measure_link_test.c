@@ -127,6 +127,8 @@ static int measure(int rank, int size, void *context)
     clock_gettime(CLOCK_MONOTONIC, &end);
     if (rank == 0)
         print(t, size, &link, (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec));
+    for (int p = 0; p < SLC_MEASURE_PASSES && t->count >= 100000; p++)
+        RANK_CHECK(m.rt->measure->passes_s[p] > 0 && isfinite(m.rt->measure->passes_s[p]));
     if (legal(&link, size) || same_everywhere(world, &link, size)) return 1;
     RANK_CHECK(link.thread_moves == (t->direct && !*t->throttle && size > 1));
     RANK_CHECK(!sluice_runtime_weights_sha256(m.rt, after));

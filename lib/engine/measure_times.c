@@ -110,7 +110,9 @@ static sluice_status gather(sluice_runtime *rt, double *found)
     double *rest = found + slots + layers;
     rest[0] = each(measure->update_s, measure->update_elements);
     for (int p = 0; p < SLC_MEASURE_PASSES; p++)
-        rest[1 + p] = each(measure->compression_s[p], measure->compression_elements[p]);
+        rest[1 + p] = measure->compression_elements[p]
+                          ? each(measure->compression_s[p], measure->compression_elements[p])
+                          : measure->passes_s[p];
     return slc_measure_slowest(rt, found, (size_t)slots + layers + 1 + SLC_MEASURE_PASSES);
 }
 
