@@ -40,6 +40,8 @@ static void replicas_are_equal_for_a_thousand_steps(void **state)
     (void)state;
     passes(2, thousand_steps, &(trial){.seed = 21, .freeze_step = 20, .schedule = "one_ahead"});
     passes(4, thousand_steps, &(trial){.seed = 28, .freeze_step = 20, .onebit_layers = 9, .other = "fsdp"});
+    passes(2, thousand_steps, &(trial){.seed = 46, .freeze_step = 20, .optimizer = "onebit_lamb"});
+    passes(4, thousand_steps, &(trial){.seed = 47, .freeze_step = 20, .optimizer = "onebit_lamb", .compat = true});
 }
 
 /* ---- The same units, other plans ---- */
@@ -138,6 +140,9 @@ static void any_order_gives_the_same_weights(void **state)
     passes(2, random_orders,
            &(trial){.seed = 43, .freeze_step = 4, .onebit_layers = 5, .other = "fsdp", .micro_batches = 2});
     passes(3, random_orders, &(trial){.seed = 44, .freeze_step = 4, .onebit_layers = 6, .other = "sdp", .clip = 0.4});
+    passes(2, random_orders,
+           &(trial){.seed = 48, .freeze_step = 4, .optimizer = "onebit_lamb", .onebit_layers = 6, .other = "fsdp"});
+    passes(2, random_orders, &(trial){.seed = 49, .freeze_step = 4, .optimizer = "onebit_lamb", .compat = true});
     passes(2, random_orders, &(trial){.seed = 45, .freeze_step = 4, .bf16_layers = 15, .messages = true});
 }
 
@@ -190,6 +195,8 @@ static void residues_move_with_their_units(void **state)
 {
     (void)state;
     passes(2, moved, &(trial){.seed = 27, .freeze_step = 3});
+    passes(2, moved, &(trial){.seed = 50, .freeze_step = 3, .optimizer = "onebit_lamb"});
+    passes(3, moved, &(trial){.seed = 51, .freeze_step = 3, .optimizer = "onebit_lamb", .compat = true});
     passes(3, moved, &(trial){.seed = 28, .freeze_step = 3, .onebit_layers = 10, .other = "fsdp"});
 }
 

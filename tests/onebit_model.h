@@ -13,13 +13,13 @@ enum { LAYERS = 4, PARAMS_MAX = 12, COUNT_MAX = 1200, PADDED_MAX = 2048 };
 
 typedef struct {
     uint64_t seed;
-    const char *strategy, *schedule, *fuse;
-    uint32_t onebit_layers; /* bits: forced; the others `other`, where that is not NULL */
+    const char *optimizer, *strategy, *schedule, *fuse; /* NULL: onebit_adam, onebit, serial, off */
+    uint32_t onebit_layers;                             /* bits: forced; the others `other`, where that is not NULL */
     const char *other;
     uint32_t micro_batches, bf16_layers;
     uint64_t block, budget, freeze_step;
     double clip, freeze_change, beta2, scale; /* scale: of gradients; 0: the default */
-    bool messages, skip_nan, fp32_wire, adapts;
+    bool messages, skip_nan, fp32_wire, adapts, compat;
 } trial;
 
 typedef struct {
@@ -78,7 +78,8 @@ static inline sluice_config model_config(const trial *t)
 {
     sluice_config config;
     sluice_config_init(&config);
-    config.optimizer_name = "onebit_adam";
+    config.optimizer_name = t->optimizer ? t->optimizer : "onebit_adam";
+    config.onebit.compat = t->compat;
     config.strategy = t->strategy ? t->strategy : "onebit";
     config.schedule = t->schedule ? t->schedule : "serial";
     config.fuse = t->fuse ? t->fuse : "off";

@@ -21,7 +21,7 @@ train(){#OPTION... : output in $work / out and $work / err,
         ? }
 
         holds(){
-            #what,
+#what,
             FILE,
             condition of r,
             its run check "$1" True "$(python3 -c " import json,
