@@ -216,6 +216,42 @@ static void updates_beside_the_link(void **state)
 }
 
 /* Eight are open at most: the ninth waits for the first, though the thread is free. */
+/* Compressing takes 2 s, an exchange 2 on the link and 1 of averaging, applying 1; an all-reduce that few steps run
+ * nothing. One unit is exchanged while the other is compressed. */
+static void onebit_uses_thread_and_link(void **state)
+{
+    (void)state;
+    hand h;
+    slc_item_times t[ITEMS];
+    hand_init(&h, 1, 1, 1, 1);
+    for (int u = 0; u < 2; u++) {
+        h.strategies[u] = SLC_ONEBIT;
+        h.units[u].exchange.wire = 4 * BLOCK;
+    }
+    h.times.compress_s_per_element = 2.0 / (8 * BLOCK);
+    h.times.apply_s_per_element = 1.0 / (8 * BLOCK);
+    h.times.average_s_per_element = 2.0 / (8 * BLOCK);
+    for (uint32_t s = 0; s < 4; s++) put_slot(&h, s);
+    put_wait(&h, put_run(&h, SLC_ITEM_ALL_REDUCE, 0, 8), 3, false);
+    for (uint32_t u = 0; u < 2; u++) put_wait(&h, put_run(&h, SLC_ITEM_COMPRESS, u, 8), 3, false);
+    for (uint32_t u = 0; u < 2; u++) put_wait(&h, put_run(&h, SLC_ITEM_EXCHANGE, u, 8), 5 + u, false);
+    for (uint32_t u = 0; u < 2; u++) put_wait(&h, put_run(&h, SLC_ITEM_UPDATE, u, 8), 7 + u, false);
+    put_wait(&h, 0, 10, true);
+    slc_forecast f = forecast(&h, t);
+    check(13, f.step_s);
+    check(6, f.update_s);
+    check(6, f.communication_s);
+    check_times(&t[4], 4, 4);
+    check_times(&t[5], 4, 6);
+    check_times(&t[6], 6, 8);
+    check_times(&t[7], 6, 9);
+    check_times(&t[8], 9, 12);
+    check_times(&t[9], 9, 10);
+    check_times(&t[10], 12, 13);
+    h.times.link.thread_moves = true; /* one after another */
+    check(16, forecast(&h, NULL).step_s);
+}
+
 static void few_operations_are_open(void **state)
 {
     (void)state;
@@ -513,6 +549,7 @@ int main(void)
         cmocka_unit_test(kappa_and_sigma),
         cmocka_unit_test(communication_may_stop_compute),
         cmocka_unit_test(updates_beside_the_link),
+        cmocka_unit_test(onebit_uses_thread_and_link),
         cmocka_unit_test(few_operations_are_open),
         cmocka_unit_test(late_items),
         cmocka_unit_test(agreement_ends_the_pass),
