@@ -60,7 +60,7 @@ static void word_behind(const char *line, const char *words, char out[32])
     assert_int_equal(sscanf(found + strlen(words), "%31[a-z_]", out), 1);
 }
 
-static const char *const names[] = {"dp", "oss", "sdp", "fsdp", "mixed", "auto"};
+static const char *const names[] = {"dp", "oss", "sdp", "fsdp", "mixed", "auto", "onebit"};
 static const char *const schedules[] = {"serial", "one_ahead", "ilp"};
 
 static void figures_of_an_error_work(void **state)
@@ -69,7 +69,7 @@ static void figures_of_an_error_work(void **state)
     static test_job t;
     for (uint64_t seed = 0; seed < JOBS; seed++) {
         draw_job(&t, seed);
-        const char *strategy = names[seed % 6], *schedule = schedules[seed / 6 % 3];
+        const char *strategy = names[seed % 7], *schedule = schedules[seed / 7 % 3];
         assert_false(works(&t.job, strategy, schedule, 1));
         char line[2048], other[32], other_schedule[32];
         snprintf(line, sizeof line, "%s", sluice_last_error());
@@ -277,7 +277,8 @@ static void reads_strategies_from_a_file(void **state)
         {"{\"layers\": {\n \"h.0\": \"fsdp\",\n \"h.7\": \"sdp\"}}", "line 3: \"h.7\": there is no such layer"},
         {"{\"layers\": {\"h.7\": \"sdp\"}}", "there are embed.wte, h.0, head"},
         {"{\"layers\": {\n\n \"h.0\": \"zero\"}}", "line 3: \"h.0\": \"zero\" is not a strategy"},
-        {"{\"layers\": {\"h.0\": \"mixed\"}}", "\"mixed\" is not a strategy of a layer; choose dp, oss, sdp or fsdp"},
+        {"{\"layers\": {\"h.0\": \"mixed\"}}",
+         "\"mixed\" is not a strategy of a layer; choose dp, oss, sdp, fsdp or onebit"},
         {"{\"layers\": {\"h.0\": 3}}", "line 1: \"h.0\": its value is not a strategy"},
         {"{\n\"layers\": {\"h.0\": \"dp\"}}", "line 2: \"layers\" gives no strategy to \"embed.wte\""},
         {"{\"layers\": {\"*\": \"dp\",\n \"*\": \"sdp\"}}", "line 2: duplicate"},
@@ -296,12 +297,75 @@ static void reads_strategies_from_a_file(void **state)
     unlink(path);
 }
 
+/* Plans, seeds and files that say onebit mean dp until the job is compressed; without consent they are refused. */
+static void onebit_waits_for_its_phase(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/sluice_strategies_XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    write_file(path, "{\"layers\": {\"h.0\": \"onebit\", \"*\": \"sdp\"}}");
+    static const slc_strategy forced[3] = {SLC_FSDP, SLC_ONEBIT, SLC_STRATEGIES};
+    const char *const specs[] = {"onebit", path, "fsdp"}; /* the last one with `forced` */
+    const slc_strategy wanted[3][3] = {
+        {SLC_ONEBIT, SLC_ONEBIT, SLC_ONEBIT}, {SLC_SDP, SLC_ONEBIT, SLC_SDP}, {SLC_FSDP, SLC_ONEBIT, SLC_FSDP}};
+    for (int compressed = 0; compressed < 2; compressed++)
+        for (int s = 0; s < 3; s++) {
+            slc_job job = file_job;
+            slc_plan_request request = {.strategy = specs[s], .schedule = "serial", .forced = s == 2 ? forced : NULL};
+            slc_plan_answer answer;
+            job.compressed = compressed;
+            assert_int_equal(slc_plan_for_budget(&job, &request, &answer), SLUICE_OK);
+            for (int u = 0; u < 3; u++) {
+                bool onebit = wanted[s][u] == SLC_ONEBIT;
+                assert_int_equal(answer.plan->strategies[u], onebit && !compressed ? SLC_DP : wanted[s][u]);
+            }
+            slc_plan_destroy(answer.plan);
+        }
+    slc_job exact = file_job;
+    exact.exact = true;
+    refuses(&exact, "onebit", "serial", SLUICE_ERR_ARGUMENT, "onebit needs a compressed optimizer");
+    refuses(&exact, path, "serial", SLUICE_ERR_ARGUMENT, "onebit needs a compressed optimizer");
+    unlink(path);
+}
+
+static bool any_onebit(const slc_plan *plan)
+{
+    bool any = false;
+    for (uint32_t u = 0; u < plan->unit_count; u++) any = any || plan->strategies[u] == SLC_ONEBIT;
+    return any;
+}
+
+/* Seeds draw it in the phase alone; what fills a budget from sharded to whole does without. */
+static void onebit_is_drawn_in_its_phase(void **state)
+{
+    (void)state;
+    uint32_t drawn[2] = {0};
+    for (int compressed = 0; compressed < 2; compressed++)
+        for (int seed = 0; seed < 20; seed++) {
+            slc_job job = file_job;
+            slc_plan_answer answer;
+            char spec[24];
+            snprintf(spec, sizeof spec, "random:%d", seed);
+            job.compressed = compressed;
+            assert_int_equal(ask(&job, spec, "serial", 0, &answer), SLUICE_OK);
+            drawn[compressed] += any_onebit(answer.plan);
+            slc_plan_destroy(answer.plan);
+            assert_int_equal(ask(&job, "mixed", "serial", 0, &answer), SLUICE_OK);
+            assert_false(any_onebit(answer.plan));
+            slc_plan_destroy(answer.plan);
+        }
+    assert_true(!drawn[0] && drawn[1] > 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_of_an_error_work),    cmocka_unit_test(error_names_the_largest_consumers),
         cmocka_unit_test(mixed_grows_with_the_budget), cmocka_unit_test(a_fraction_is_of_what_dp_needs),
         cmocka_unit_test(random_is_deterministic),     cmocka_unit_test(forced_strategies_go_over_all),
+        cmocka_unit_test(onebit_waits_for_its_phase),  cmocka_unit_test(onebit_is_drawn_in_its_phase),
         cmocka_unit_test(says_what_there_is),          cmocka_unit_test(reads_strategies_from_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

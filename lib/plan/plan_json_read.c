@@ -154,11 +154,11 @@ static sluice_status read_strategies(const reader *r)
         slc_json_place place = {&at, job->units[u].name, 0};
         const json_t *value = json_object_get(r->row.strategies, job->units[u].name);
         const char *name = json_string_value(value);
-        if (!value) return slc_json_fault(&place, "is missing; give dp, oss, sdp or fsdp");
+        if (!value) return slc_json_fault(&place, "is missing; give dp, oss, sdp, fsdp or onebit");
         if (!name || !slc_strategy_parse(name, &r->plan->strategies[u])) {
             char shown[SLC_JSON_SHOWN_BYTES];
             slc_json_show(value, shown);
-            return slc_json_fault(&place, "%s is no strategy; give dp, oss, sdp or fsdp", shown);
+            return slc_json_fault(&place, "%s is no strategy; give dp, oss, sdp, fsdp or onebit", shown);
         }
     }
     if (json_object_size(r->row.strategies) != job->unit_count)
