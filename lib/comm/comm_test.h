@@ -21,6 +21,17 @@
 
 enum { RANKS_MAX = 8 };
 
+/* How ranks reach each other: MIXED has two hosts. */
+typedef enum { DIRECT, MESSAGES, MIXED } test_path;
+
+static inline uint64_t pick(uint64_t *chance, uint64_t below)
+{
+    uint64_t z = *chance += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (z ^ (z >> 31)) % below;
+}
+
 /* In a child: says what failed and ends it. */
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
@@ -61,6 +72,14 @@ static inline sluice_world_config test_config(int rank, int size, int port)
                                  .direct = 1,
                                  .join_timeout_s = 30,
                                  .timeout_s = 30};
+}
+
+static inline sluice_world_config path_config(int rank, int size, int port, test_path path)
+{
+    sluice_world_config config = test_config(rank, size, port);
+    config.direct = path != MESSAGES;
+    if (path == MIXED) setenv("SLUICE_COMM_HOST_ID", rank % 2 ? "odd" : "even", 1);
+    return config;
 }
 
 /* Runs body(rank, argument) in `size` children; the child's exit status is what it returns. */

@@ -52,9 +52,7 @@ static void refuses_what_is_wrong(slc_comm *comm, const exchange *x)
 static int body(int rank, void *argument)
 {
     const test_case *test = argument;
-    sluice_world_config config = test_config(rank, test->size, test->port);
-    config.direct = test->path != MESSAGES;
-    if (test->path == MIXED) setenv("SLUICE_COMM_HOST_ID", rank % 2 ? "odd" : "even", 1);
+    sluice_world_config config = path_config(rank, test->size, test->port, test->path);
     sluice_world *world;
     CHECK(!sluice_world_create(&config, &world));
     slc_comm *comm = slc_world_comm(world);

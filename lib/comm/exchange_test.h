@@ -6,16 +6,6 @@
 
 #include "lib/comm/comm_test.h"
 
-typedef enum { DIRECT, MESSAGES, MIXED } test_path;
-
-static inline uint64_t pick(uint64_t *chance, uint64_t below)
-{
-    uint64_t z = *chance += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (z ^ (z >> 31)) % below;
-}
-
 static inline void *zeroed(uint64_t bytes)
 {
     void *x = aligned_alloc(64, (bytes + 127) / 64 * 64);

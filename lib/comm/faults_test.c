@@ -7,13 +7,24 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-enum { ELEMENTS = 1 << 20, VICTIM_CODE = 7 };
+enum { ELEMENTS = 1 << 20, TENSORS = 3, VICTIM_CODE = 7 };
 
-typedef enum { KILLED, KILLED_FIRST, STOPPED, LEAVES, FAILS, KILLED_IDLE, OTHER_OPERATION, OTHER_COLLECTIVE } fault;
+typedef enum {
+    KILLED,
+    KILLED_FIRST,
+    STOPPED,
+    LEAVES,
+    FAILS,
+    KILLED_IDLE,
+    OTHER_OPERATION,
+    OTHER_SKIP,
+    OTHER_COLLECTIVE
+} fault;
 
 typedef struct {
     int size, port, victim;
     bool direct, mixed;
+    bool exchange; /* compressed, instead of sums */
     fault what;
     double seconds; /* within which survivors must know */
 } test_case;
@@ -22,6 +33,10 @@ typedef struct {
     slc_device *device;
     slc_segment segment;
     sluice_world *world;
+    bool exchange;
+    slc_compress_group group;
+    void *server_memory;
+    slc_residue servers[TENSORS];
 } rig;
 
 static void rig_open(rig *all, const test_case *test, int rank)
@@ -35,6 +50,12 @@ static void rig_open(rig *all, const test_case *test, int rank)
     CHECK(!slc_segment_create(all->device, ELEMENTS * 4 * 4, &all->segment));
     char *scratch = (char *)all->segment.base + ELEMENTS * 4;
     CHECK(!slc_comm_attach(slc_world_comm(all->world), &all->segment, scratch, ELEMENTS * 4 * 3));
+    all->exchange = test->exchange;
+    const uint32_t size = (uint32_t)test->size;
+    const slc_compress_shape shapes[TENSORS] = {{1000, 0, size}, {10 * ELEMENTS, 0, size}, {17, 0, size}};
+    CHECK(!slc_compress_group_init(&all->group, TENSORS, shapes));
+    CHECK((all->server_memory = calloc(1, slc_compress_group_server_bytes(&all->group) + 64)));
+    slc_compress_group_residues(&all->group, NULL, all->server_memory, NULL, all->servers);
 }
 
 static void rig_close(rig *all)
@@ -43,10 +64,18 @@ static void rig_close(rig *all)
     slc_segment_destroy(&all->segment);
     slc_device_close(all->device);
     sluice_world_destroy(all->world);
+    slc_compress_group_fini(&all->group);
+    free(all->server_memory);
 }
 
-static slc_op sum_all(const rig *all)
+static slc_op endless_op(const rig *all)
 {
+    if (all->exchange) {
+        char *packets = all->segment.base;
+        slc_op op = slc_exchange_op(&all->group, packets, packets + ELEMENTS * 4, all->servers);
+        op.what = "endless exchange";
+        return op;
+    }
     uint64_t elements = ELEMENTS / 480 * 480; /* for any world of up to five ranks */
     return (slc_op){.kind = SLC_ALL_REDUCE,
                     .dtype = SLC_FLOAT32,
@@ -59,11 +88,11 @@ static slc_op sum_all(const rig *all)
                     .what = "endless sum"};
 }
 
-/* Sums until the world fails. Returns when. */
-static uint64_t sum_until_failure(rig *all)
+/* Until the world fails. Returns when. */
+static uint64_t go_on_until_failure(rig *all)
 {
     slc_comm *comm = slc_world_comm(all->world);
-    slc_op op = sum_all(all);
+    slc_op op = endless_op(all);
     uint32_t index = 0;
     sluice_status status = SLUICE_OK;
     while (!status) {
@@ -83,13 +112,31 @@ static void expect(rig *all, const test_case *test, sluice_status status, const 
         _exit(1);
     }
     /* And so does every other call. */
-    slc_op op = sum_all(all);
+    slc_op op = endless_op(all);
     double value = 0;
     CHECK(slc_comm_submit(slc_world_comm(all->world), &op, 1, NULL) == status && !strcmp(line, sluice_last_error()));
     CHECK(sluice_world_barrier(all->world) == status && !strcmp(line, sluice_last_error()));
     CHECK(sluice_world_all_reduce(all->world, &value, 1) == status && !strcmp(line, sluice_last_error()));
     CHECK(slc_comm_attach(slc_world_comm(all->world), &all->segment, NULL, 0) == status);
     (void)test;
+}
+
+/* Of the same bytes, but another. */
+static slc_op other_op(rig *all)
+{
+    slc_op op = endless_op(all);
+    if (!all->exchange) {
+        op.block_count--;
+        return op;
+    }
+    static slc_compress_group other;
+    static slc_residue servers[TENSORS];
+    const slc_compress_shape *shapes = all->group.shapes;
+    CHECK(!slc_compress_group_init(&other, TENSORS, (slc_compress_shape[]){shapes[2], shapes[1], shapes[0]}));
+    CHECK(other.stride == all->group.stride);
+    for (int i = 0; i < TENSORS; i++) servers[i] = all->servers[TENSORS - 1 - i];
+    op.group = &other, op.servers = servers;
+    return op;
 }
 
 static sluice_status die(void *context)
@@ -102,8 +149,9 @@ static sluice_status die(void *context)
 static void suffer(rig *all, const test_case *test)
 {
     slc_comm *comm = slc_world_comm(all->world);
-    slc_op op = sum_all(all);
+    slc_op op = endless_op(all);
     for (int i = 0; i < 3; i++) CHECK(!slc_comm_submit(comm, &op, 1, NULL));
+    static const bool yes = true;
     switch (test->what) {
     case KILLED: /* in the middle of an operation */
         CHECK(!slc_comm_submit(comm, &(slc_op){.kind = SLC_BARRIER, .start = die}, 1, NULL));
@@ -126,7 +174,11 @@ static void suffer(rig *all, const test_case *test)
         rig_close(all);
         exit(VICTIM_CODE);
     case OTHER_OPERATION:
-        op.block_count--;
+        op = other_op(all);
+        CHECK(!slc_comm_submit(comm, &op, 1, NULL));
+        break;
+    case OTHER_SKIP:
+        op.skip = &yes;
         CHECK(!slc_comm_submit(comm, &op, 1, NULL));
         break;
     case OTHER_COLLECTIVE: {
@@ -148,11 +200,11 @@ static int survive(rig *all, const test_case *test)
         double value = 0;
         CHECK(sluice_world_all_reduce(all->world, &value, 1) == SLUICE_ERR_MISMATCH);
     } else
-        sum_until_failure(all);
+        go_on_until_failure(all);
     double seconds = slc_seconds(slc_clock_ns() - start);
     if (test->what == STOPPED)
         expect(all, test, SLUICE_ERR_TIMEOUT, part);
-    else if (test->what == OTHER_OPERATION)
+    else if (test->what == OTHER_OPERATION || test->what == OTHER_SKIP)
         CHECK(sluice_world_check(all->world) == SLUICE_ERR_MISMATCH ||
               sluice_world_check(all->world) == SLUICE_ERR_PEER);
     else
@@ -170,7 +222,7 @@ static int body(int rank, void *argument)
     rig_open(&all, test, rank);
     if (rank != test->victim) return survive(&all, test);
     suffer(&all, test);
-    sum_until_failure(&all);
+    go_on_until_failure(&all);
     rig_close(&all);
     return VICTIM_CODE;
 }
@@ -206,6 +258,22 @@ static void test_killed(void **state)
     check_paths(KILLED_IDLE, 3, 10);
 }
 
+static void test_exchange(void **state)
+{
+    (void)state;
+    const fault faults[] = {KILLED, OTHER_OPERATION, OTHER_SKIP};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        for (int direct = 0; direct < 2; direct++)
+            for (int mixed = 0; mixed <= direct; mixed++)
+                check_case((test_case){.size = mixed ? 4 : 3,
+                                       .victim = 1,
+                                       .direct = direct,
+                                       .mixed = mixed,
+                                       .exchange = true,
+                                       .what = faults[i],
+                                       .seconds = 10});
+}
+
 static void test_stopped(void **state)
 {
     (void)state;
@@ -229,14 +297,15 @@ static void test_disagreement(void **state)
 {
     (void)state;
     check_paths(OTHER_OPERATION, 2, 10);
+    check_paths(OTHER_SKIP, 2, 10);
     check_case((test_case){.size = 3, .victim = 2, .direct = true, .what = OTHER_COLLECTIVE, .seconds = 10});
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_killed), cmocka_unit_test(test_stopped),      cmocka_unit_test(test_leaves),
-        cmocka_unit_test(test_fails),  cmocka_unit_test(test_disagreement),
+        cmocka_unit_test(test_killed), cmocka_unit_test(test_exchange), cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_leaves), cmocka_unit_test(test_fails),    cmocka_unit_test(test_disagreement),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
