@@ -13,25 +13,25 @@ enum { CHUNK = 64, TILE = CHUNK * LANES };
 
 /* ---- Sums and errors ---- */
 
-/* What stays behind of a sum: sum - scale sgn(sum). */
-LANES_INLINE lanes error_of(lanes sum, float scale)
-{
-    LANES_EACH(sum.part[i] - part_with_sign((lanes_words)(sum.part[i] < part_set(0.0f)), part_set(scale)));
-}
-
 /* An error whose exchange failed is lost; elements beyond `left` have none. */
 LANES_INLINE lanes load_error(const float *sum, uint64_t left, float scale, bool lost)
 {
     if (lost) return lanes_set(0.0f);
-    lanes error = error_of(lanes_load_some(sum, left, 0.0f), scale);
+    lanes error = without_sign(lanes_load_some(sum, left, 0.0f), scale);
     return left < LANES ? lanes_first(error, left, 0.0f) : error;
 }
 
-LANES_INLINE double keep(float *sum, uint8_t *bits, uint64_t left, lanes a)
+/* Of CHUNK grains: signs and sums of squares, which go to bits and bins in one go. */
+typedef struct {
+    uint16_t below_zero[CHUNK];
+    double squares[CHUNK];
+} kept_grains;
+
+LANES_INLINE void keep(kept_grains *kept, uint64_t grain, float *sum, uint64_t left, lanes a)
 {
     lanes_store_some(sum, left, a);
-    put_signs(bits, left, a);
-    return grain_sum_lanes(a);
+    kept->below_zero[grain] = (uint16_t)lanes_below_zero(a);
+    kept->squares[grain] = grain_sum_lanes(a);
 }
 
 /* Four sums at a time, counted from the beginning of a chunk or block: bins take longer than the squares. */
@@ -130,21 +130,21 @@ LANES_INLINE void worker_run_of(const slc_compress_worker_args *args, sluice_dty
     float *sum = args->out.residue.sum + base;
     uint8_t *bits = bits_of(&args->out, chunk);
     for (uint64_t at = from; at < to;) {
-        double sums[CHUNK];
-        int grains = 0;
-        for (; grains < CHUNK && at + LANES <= inside; at += LANES, grains++) {
+        const uint64_t begin = at;
+        kept_grains kept;
+        uint32_t grains = 0;
+        for (; grains < CHUNK && at + LANES <= inside; at += LANES) {
             lanes x = input_at(&in, &mix, gradient, momentum, base + at, LANES);
-            lanes b = lanes_add(x, load_error(sum + at, LANES, last, lost));
-            sums[grains] = keep(sum + at, bits + at / 8, LANES, b);
+            keep(&kept, grains++, sum + at, LANES, lanes_add(x, load_error(sum + at, LANES, last, lost)));
         }
         if (grains < CHUNK && at < to) {
             uint64_t left = least(to - at, LANES), filled = at < inside ? least(left, inside - at) : 0;
             lanes x = filled ? input_at(&in, &mix, gradient, momentum, base + at, filled) : lanes_set(0.0f);
-            lanes b = lanes_add(x, load_error(sum + at, left, last, lost));
-            sums[grains++] = keep(sum + at, bits + at / 8, left, b);
+            keep(&kept, grains++, sum + at, left, lanes_add(x, load_error(sum + at, left, last, lost)));
             at += left;
         }
-        add_to_bins(bins, sums, (uint32_t)grains);
+        put_signs(bits + begin / 8, at - begin, kept.below_zero);
+        add_to_bins(bins, kept.squares, grains);
     }
 }
 
@@ -172,12 +172,45 @@ void SLC_ISA(slc_compress_worker_range)(const void *context, uint32_t part, uint
 
 /* ---- The server ---- */
 
-/* average (+)= sgn * size, `count` elements; count is a multiple of 8 */
-static void add_signs(float *average, uint64_t count, const uint8_t *bits, float size, bool first)
+/* What a rank says: signs from an element on, and their size as a share of the average. */
+typedef struct {
+    const uint8_t *signs;
+    float size;
+} opinion;
+
+static opinion opinion_of(const slc_compress_server_args *args, uint32_t rank, uint64_t at, uint64_t scale_at)
+{
+    const float share = (float)(1.0 / args->ranks);
+    return (opinion){packet_bits(args->packets[rank], args->out.scales) + at / 8,
+                     packet_scale(args->packets[rank], scale_at) * share};
+}
+
+LANES_INLINE lanes opinion_at(const opinion *o, uint64_t at, uint64_t left)
+{
+    return with_signs(get_signs(o->signs + at / 8, left), o->size);
+}
+
+/* sum (+)= opinion, `count` elements, a multiple of 8 */
+LANES_INLINE void add_opinion(float *sum, uint64_t count, const opinion *o, bool first)
 {
     for (uint64_t at = 0; at < count; at += LANES) {
-        lanes term = with_signs(get_signs(bits + at / 8, count - at), size);
-        lanes_store(average + at, first ? term : lanes_add(lanes_load(average + at), term));
+        lanes term = opinion_at(o, at, count - at);
+        lanes_store(sum + at, first ? term : lanes_add(lanes_load(sum + at), term));
+    }
+}
+
+/* What all ranks but the last say of a tile. Tiles are whole but for a chunk's last one. */
+static void add_most(float *sum, uint64_t count, const slc_compress_server_args *args, uint64_t begin,
+                     uint64_t scale_at)
+{
+    for (uint32_t r = 0; r + 1 < args->ranks; r++) {
+        const opinion o = opinion_of(args, r, begin, scale_at);
+        if (count < TILE)
+            add_opinion(sum, count, &o, r == 0);
+        else if (r == 0)
+            add_opinion(sum, TILE, &o, true);
+        else
+            add_opinion(sum, TILE, &o, false);
     }
 }
 
@@ -186,24 +219,27 @@ static void server_run(const void *context, uint64_t chunk, uint64_t from, uint6
     const slc_compress_server_args *args = context;
     const slc_compress_out *out = &args->out;
     const uint64_t scale_at = out->scale_elements ? from / out->scale_elements : 0;
-    const float share = (float)(1.0 / args->ranks);
-    const bool lost = !isfinite(last);
-    float *sum = out->residue.sum;
+    const bool lost = !isfinite(last), alone = args->ranks == 1;
     uint8_t *bits = bits_of(out, chunk);
     for (uint64_t begin = from; begin < to; begin += TILE) {
-        float average[TILE];
-        double sums[CHUNK];
-        uint64_t count = least(to - begin, TILE), grains = 0;
-        for (uint32_t r = 0; r < args->ranks; r++) {
-            const uint8_t *signs = packet_bits(args->packets[r], out->scales) + begin / 8;
-            add_signs(average, count, signs, packet_scale(args->packets[r], scale_at) * share, r == 0);
+        float most[TILE], *sum = out->residue.sum + begin;
+        kept_grains kept;
+        const uint64_t count = least(to - begin, TILE), whole = count / LANES * LANES, left = count - whole;
+        const opinion final = opinion_of(args, args->ranks - 1, begin, scale_at);
+        add_most(most, count, args, begin, scale_at);
+        for (uint64_t i = 0; i < whole; i += LANES) {
+            lanes average = opinion_at(&final, i, LANES);
+            if (!alone) average = lanes_add(lanes_load(most + i), average);
+            keep(&kept, i / LANES, sum + i, LANES, lanes_add(average, load_error(sum + i, LANES, last, lost)));
         }
-        for (uint64_t i = 0; i < count; i += LANES, grains++) {
-            uint64_t left = least(count - i, LANES), at = begin + i;
-            lanes a = lanes_add(lanes_load(average + i), load_error(sum + at, left, last, lost));
-            sums[grains] = keep(sum + at, bits + at / 8, left, left < LANES ? lanes_first(a, left, 0.0f) : a);
+        if (left) {
+            lanes average = opinion_at(&final, whole, left);
+            if (!alone) average = lanes_add(lanes_load(most + whole), average);
+            lanes a = lanes_add(average, load_error(sum + whole, left, last, lost));
+            keep(&kept, whole / LANES, sum + whole, left, lanes_first(a, left, 0.0f));
         }
-        add_to_bins(bins, sums, (uint32_t)grains);
+        put_signs(bits + begin / 8, count, kept.below_zero);
+        add_to_bins(bins, kept.squares, (uint32_t)((count + LANES - 1) / LANES));
     }
 }
 

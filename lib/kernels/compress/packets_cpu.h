@@ -18,26 +18,36 @@ static inline const uint8_t *packet_bits(const void *packet, uint64_t scales)
     return (const uint8_t *)packet + scales * sizeof(float);
 }
 
-/* MSB first in each byte; left: 16, or 8 at a chunk's end (fewer at a tensor's). */
-LANES_INLINE void put_signs(uint8_t *bits, uint64_t left, lanes a)
+/* Bits of `count` elements, a multiple of 8, MSB first in each byte, from lanes_below_zero of each sixteen, whose bytes
+ * lie in the same order (little endian). */
+static inline void put_signs(uint8_t *bits, uint64_t count, const uint16_t *below_zero)
 {
-    uint32_t set = ~lanes_below_zero(a);
-    set = (set & 0x5555) << 1 | (set >> 1 & 0x5555);
-    set = (set & 0x3333) << 2 | (set >> 2 & 0x3333);
-    set = (set & 0x0f0f) << 4 | (set >> 4 & 0x0f0f);
-    bits[0] = (uint8_t)set;
-    if (left > 8) bits[1] = (uint8_t)(set >> 8);
+    for (uint64_t byte = 0; byte < count / 8; byte += 8) {
+        uint64_t set, left = count / 8 - byte;
+        memcpy(&set, below_zero + byte / 2, sizeof set);
+        set = ~set;
+        set = (set & 0x5555555555555555u) << 1 | (set >> 1 & 0x5555555555555555u);
+        set = (set & 0x3333333333333333u) << 2 | (set >> 2 & 0x3333333333333333u);
+        set = (set & 0x0f0f0f0f0f0f0f0fu) << 4 | (set >> 4 & 0x0f0f0f0f0f0f0f0fu);
+        if (left >= sizeof set)
+            memcpy(bits + byte, &set, sizeof set);
+        else
+            memcpy(bits + byte, &set, left);
+    }
 }
 
+/* Of sixteen, or 8 at a chunk's end (fewer at a tensor's). */
 LANES_INLINE uint32_t get_signs(const uint8_t *bits, uint64_t left)
 {
     return left > 8 ? (uint32_t)bits[0] | (uint32_t)bits[1] << 8 : bits[0];
 }
 
+#if !defined(__AVX512F__)
 LANES_INLINE lanes_part part_with_sign(lanes_words minus, lanes_part size)
 {
     return (lanes_part)((minus & 0x80000000u) ^ (lanes_words)size);
 }
+#endif
 
 /* size where the bit is set, -size elsewhere; size >= 0 */
 LANES_INLINE lanes with_signs(uint32_t bits, float size)
@@ -45,13 +55,29 @@ LANES_INLINE lanes with_signs(uint32_t bits, float size)
     static const uint32_t place[LANES] = {0x80,   0x40,   0x20,   0x10,   0x8,   0x4,   0x2,   0x1,
                                           0x8000, 0x4000, 0x2000, 0x1000, 0x800, 0x400, 0x200, 0x100};
     lanes r;
+#if defined(__AVX512F__)
+    __mmask16 plus = _mm512_test_epi32_mask(_mm512_set1_epi32((int)bits), _mm512_loadu_si512(place));
+    r.part[0] = _mm512_mask_blend_ps(plus, part_set(-size), part_set(size));
+#else
 #pragma GCC unroll 4
     for (int i = 0; i < LANES_PARTS; i++) {
         lanes_words places;
         memcpy(&places, place + i * LANES_WIDTH, sizeof places);
         r.part[i] = part_with_sign((lanes_words)((places & bits) == 0), part_set(size));
     }
+#endif
     return r;
+}
+
+/* a - size sgn(a) */
+LANES_INLINE lanes without_sign(lanes a, float size)
+{
+#if defined(__AVX512F__)
+    __mmask16 minus = (__mmask16)lanes_below_zero(a);
+    LANES_EACH(a.part[i] - _mm512_mask_blend_ps(minus, part_set(size), part_set(-size)));
+#else
+    LANES_EACH(a.part[i] - part_with_sign((lanes_words)(a.part[i] < part_set(0.0f)), part_set(size)));
+#endif
 }
 
 /* a, but 0 where v is 0: the mask of elements that never had a gradient. */
