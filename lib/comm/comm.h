@@ -116,7 +116,8 @@ void slc_comm_notify(slc_comm *comm);
 /* Ends waiting: every operation not yet started is dropped and the world has failed with `status`. */
 void slc_comm_fail(slc_comm *comm, sluice_status status, const char *line);
 
-/* Bytes that this rank's messages carried or would have carried had no memory been shared, since creation. */
+/* Bytes of data that this rank's messages carried, since creation, and what they would have carried had no memory been
+ * shared. Of an operation, all of them once it is complete. */
 uint64_t slc_comm_bytes_sent(const slc_comm *comm);
 
 #endif

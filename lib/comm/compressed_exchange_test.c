@@ -49,28 +49,47 @@ static void refuses_what_is_wrong(slc_comm *comm, const exchange *x)
     slc_compress_group_fini(&other);
 }
 
-static int body(int rank, void *argument)
-{
-    const test_case *test = argument;
-    sluice_world_config config = path_config(rank, test->size, test->port, test->path);
+typedef struct {
     sluice_world *world;
-    CHECK(!sluice_world_create(&config, &world));
-    slc_comm *comm = slc_world_comm(world);
+    slc_comm *comm;
     slc_device *device;
     slc_segment segment;
     slc_stream stream;
-    uint64_t sent = 0;
-    CHECK(!slc_device_open("cpu", &device) && !slc_stream_create(device, 1, &stream));
-    CHECK(!slc_segment_create(device, arena_bytes(test), &segment));
-    CHECK(!slc_comm_attach(comm, &segment, NULL, 0));
+} rig;
 
+static void rig_open(rig *all, const test_case *test, int rank, uint64_t bytes)
+{
+    sluice_world_config config = path_config(rank, test->size, test->port, test->path);
+    CHECK(!sluice_world_create(&config, &all->world));
+    all->comm = slc_world_comm(all->world);
+    CHECK(!slc_device_open("cpu", &all->device) && !slc_stream_create(all->device, 1, &all->stream));
+    CHECK(!slc_segment_create(all->device, bytes, &all->segment));
+    CHECK(!slc_comm_attach(all->comm, &all->segment, NULL, 0));
+}
+
+static void rig_close(rig *all)
+{
+    CHECK(!slc_comm_attach(all->comm, NULL, NULL, 0));
+    slc_segment_destroy(&all->segment);
+    slc_stream_destroy(&all->stream);
+    slc_device_close(all->device);
+    sluice_world_destroy(all->world);
+}
+
+static int body(int rank, void *argument)
+{
+    const test_case *test = argument;
+    rig all;
+    uint64_t sent = 0;
+    rig_open(&all, test, rank, arena_bytes(test));
+    slc_comm *comm = all.comm;
     exchange groups[GROUPS];
-    draw_groups(comm, test, groups, segment.base);
+    draw_groups(comm, test, groups, all.segment.base);
     for (int step = 0; step < test->steps; step++) {
         slc_op ops[GROUPS];
         uint32_t index;
         for (int g = 0; g < GROUPS; g++) {
-            exchange_prepare(&groups[g], &stream, rank, test->seed + (uint64_t)g);
+            exchange_prepare(&groups[g], &all.stream, rank, test->seed + (uint64_t)g);
             ops[g] = exchange_op(&groups[g]);
             sent += exchange_formula(&groups[g].group);
         }
@@ -78,15 +97,51 @@ static int body(int rank, void *argument)
         for (int g = 0; g < GROUPS; g++) exchange_check(&groups[g], rank), exchange_decompress(&groups[g]);
         CHECK(slc_comm_bytes_sent(comm) == sent);
     }
-    CHECK(!sluice_world_barrier(world));
+    CHECK(!sluice_world_barrier(all.world));
     refuses_what_is_wrong(comm, &groups[0]);
-
     for (int g = 0; g < GROUPS; g++) exchange_destroy(&groups[g]);
-    CHECK(!slc_comm_attach(comm, NULL, NULL, 0));
-    slc_segment_destroy(&segment);
-    slc_stream_destroy(&stream);
-    slc_device_close(device);
-    sluice_world_destroy(world);
+    rig_close(&all);
+    return 0;
+}
+
+/* A block of GPT-2: what is large sets the bytes; and its vectors alone, four times. */
+static const uint64_t block_of_gpt2[] = {768, 768, 768 * 2304, 2304, 768 * 768,  768,
+                                         768, 768, 768 * 3072, 3072, 3072 * 768, 768};
+static const uint64_t vectors[] = {768, 768, 2304, 768, 768, 768, 3072, 768, 768, 768, 2304, 768, 768, 768, 3072, 768,
+                                   768, 768, 2304, 768, 768, 768, 3072, 768, 768, 768, 2304, 768, 768, 768, 3072, 768};
+
+/* Sent bytes are at most 1.02 (V/32) 2 (N-1)/N and the scales, one a tensor and chunk in each phase. */
+static void check_bytes(rig *all, uint32_t count, const uint64_t *lengths)
+{
+    const uint32_t n = (uint32_t)sluice_world_size(all->world);
+    slc_compress_shape shapes[TENSORS_MOST];
+    double elements = 0, peers = n - 1;
+    for (uint32_t i = 0; i < count; i++) {
+        shapes[i] = (slc_compress_shape){.count = lengths[i], .ranks = n};
+        elements += (double)lengths[i];
+    }
+    char *arena = all->segment.base;
+    uint32_t index;
+    exchange x = exchange_create(all->comm, count, shapes, &arena);
+    CHECK(arena <= (char *)all->segment.base + all->segment.bytes);
+    uint64_t before = slc_comm_bytes_sent(all->comm);
+    slc_op op = exchange_op(&x);
+    CHECK(!slc_comm_submit(all->comm, &op, 1, &index) && !slc_comm_wait(all->comm, index + 1));
+    double sent = (double)(slc_comm_bytes_sent(all->comm) - before), scales = 2 * peers * count * 4;
+    CHECK(sent <= 1.02 * (elements * 4 / 32) * 2 * peers / n + scales);
+    CHECK(sent >= (elements * 4 / 32) * 2 * peers / n);
+    exchange_destroy(&x);
+}
+
+static int count_bytes(int rank, void *argument)
+{
+    const test_case *test = argument;
+    rig all;
+    rig_open(&all, test, rank, 16 << 20);
+    check_bytes(&all, sizeof block_of_gpt2 / sizeof *block_of_gpt2, block_of_gpt2);
+    if (test->size % 3) check_bytes(&all, sizeof vectors / sizeof *vectors, vectors); /* padded to 72: 3 % more */
+    CHECK(!sluice_world_barrier(all.world));
+    rig_close(&all);
     return 0;
 }
 
@@ -135,6 +190,17 @@ static void test_large(void **state)
     for (int path = DIRECT; path <= MIXED; path++) check_case(path == MIXED ? 3 : 2, (test_path)path, 2, 1000000, 4);
 }
 
+static void test_bytes(void **state)
+{
+    (void)state;
+    const int sizes[] = {2, 3, 4, 8};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int path = DIRECT; path <= (sizes[i] > 2 ? MIXED : MESSAGES); path++) {
+            test_case test = {.size = sizes[i], .port = free_port(), .path = (test_path)path};
+            assert_int_equal(run_ranks(test.size, count_bytes, &test), 0);
+        }
+}
+
 static void test_thousand_steps(void **state)
 {
     (void)state;
@@ -145,8 +211,9 @@ static void test_thousand_steps(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_direct), cmocka_unit_test(test_messages), cmocka_unit_test(test_mixed),
-        cmocka_unit_test(test_tiny),   cmocka_unit_test(test_large),    cmocka_unit_test(test_thousand_steps),
+        cmocka_unit_test(test_direct),         cmocka_unit_test(test_messages), cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_tiny),           cmocka_unit_test(test_large),    cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_thousand_steps),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

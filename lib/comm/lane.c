@@ -179,7 +179,7 @@ static bool start_next(slc_comm *comm)
     return true;
 }
 
-/* Bytes that this rank's messages to `peers` peers carry. */
+/* Bytes that this rank's messages to `peers` peers would carry. */
 static uint64_t bytes_to(const slc_comm *comm, const slc_op *op, uint64_t peers)
 {
     uint64_t bytes = slc_op_length(op) * slc_dtype_size(op->dtype), part = bytes / (uint64_t)comm->size;
@@ -254,7 +254,7 @@ static bool complete_first(slc_comm *comm, uint64_t now_ns)
     if (!is_over(comm, run, now_ns)) return false;
     bool call = run->op.kind == SLC_CALL;
     if (!run->skipped) {
-        atomic_fetch_add_explicit(&comm->bytes_sent, bytes_to(comm, &run->op, (uint64_t)comm->size - 1),
+        atomic_fetch_add_explicit(&comm->bytes_sent, bytes_to(comm, &run->op, (uint64_t)comm->neighbours->count),
                                   memory_order_relaxed);
         if (!call && !run_hook(comm, &run->op, run->op.call)) return true;
     }

@@ -161,6 +161,8 @@ static void post_send(slc_comm *comm, slc_run *run, uint64_t block, message_phas
 {
     slc_message *message = take_message(comm, run, block, peer, SEND, 0);
     state_of(comm, run, block)->sends++;
+    bool data_of_callers = run->op.kind != SLC_BARRIER && phase != PHASE_ACKNOWLEDGE;
+    if (data_of_callers) atomic_fetch_add_explicit(&comm->bytes_sent, bytes, memory_order_relaxed);
     sluice_status status = comm->transport->table->send(comm->transport->self, peer, data, bytes,
                                                         make_tag(run, block, phase, comm->rank), on_done, message);
     if (status == SLUICE_IN_PROGRESS) return;
