@@ -1,0 +1,361 @@
+/* Counters between steps, the plan of a step made from them when it begins, and its constants; kernels do the rest. */
+#include "lib/optim/zero_one_adam.h"
+
+#include "lib/base/status.h"
+#include "lib/kernels/zero_one/zero_one.h"
+#include "lib/optim/adam.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char name[] = "0/1 Adam";
+enum { EXP_AVG, EXP_AVG_SQ };
+enum { ACCUMULATOR, KEPT };
+
+/* What a checkpoint keeps. */
+typedef struct {
+    uint64_t refresh_interval, refresh_counter; /* K, and refreshes since it changed */
+    uint64_t refreshes;                         /* k */
+    uint64_t frozen_at;                         /* the last step of phase 1; 0: not yet */
+    uint64_t local_interval, local_counter;     /* H, and steps since it changed */
+    uint64_t interval_steps;                    /* since the last exchange of phase 2 */
+    double rates, decayed;                      /* of these steps: L, and the product of 1 - lr wd */
+} counters;
+
+enum { PROGRESS = 9, WHOLE = 7 }; /* the first WHOLE are counters */
+static const char *const progress_name[PROGRESS] = {"refresh_interval", "refresh_counter", "refreshes",
+                                                    "frozen_at",        "local_interval",  "local_counter",
+                                                    "interval_steps",   "rates",           "decayed"};
+
+/* A step as its updates see it, and the counters behind it. */
+typedef struct {
+    slc_step_mode mode; /* of onebit units */
+    bool discards, refreshes, frozen, begins;
+    counters after;
+} step_plan;
+
+typedef struct {
+    slc_zero_one_adam_settings settings;
+    counters now;
+    step_plan plans[2]; /* by the step's parity */
+    uint32_t ranks;
+    slc_stream *stream;
+} zero_one;
+
+static const step_plan *plan_of(const zero_one *o, uint64_t step)
+{
+    return &o->plans[step % 2];
+}
+
+/* ---- Phases ---- */
+
+static slc_compressed_phase phase(const void *context, uint64_t step)
+{
+    const zero_one *o = context;
+    (void)step; /* the next one */
+    const bool frozen = o->now.frozen_at, moves = frozen && o->now.local_interval > 1;
+    return (slc_compressed_phase){.compressed = frozen || o->now.refresh_interval > 1,
+                                  .refreshes = !frozen && o->now.refresh_interval > 1,
+                                  .local_arrays = moves ? (o->settings.compat ? 1 : 2) : 0};
+}
+
+static void count_refresh(const zero_one *o, counters *c)
+{
+    c->refreshes++;
+    if (++c->refresh_counter < o->settings.var_update_scaler) return;
+    c->refresh_counter = 0;
+    c->refresh_interval *= 2;
+}
+
+static void count_frozen_step(const zero_one *o, counters *c, slc_step_mode mode)
+{
+    if (mode == SLC_STEP_EXCHANGE) c->interval_steps = 0, c->rates = 0, c->decayed = 1;
+    if (++c->local_counter < o->settings.local_step_scaler) return;
+    c->local_counter = 0;
+    c->local_interval *= 2;
+    if (c->local_interval > o->settings.local_step_clipper) c->local_interval = o->settings.local_step_clipper;
+}
+
+static slc_step_mode begin_step(void *context, uint64_t step, double learning_rate, bool exchange_now)
+{
+    zero_one *o = context;
+    const bool frozen = o->now.frozen_at;
+    step_plan plan = {.discards = o->settings.compat && step == 1, .frozen = frozen, .after = o->now};
+    if (frozen) {
+        plan.begins = !o->now.interval_steps;
+        plan.after.interval_steps++;
+        plan.after.rates += learning_rate;
+        plan.after.decayed *= 1 - learning_rate * o->settings.adam.weight_decay;
+        plan.mode = exchange_now || step % o->now.local_interval == 0 ? SLC_STEP_EXCHANGE : SLC_STEP_LOCAL;
+    } else {
+        plan.refreshes = step % o->now.refresh_interval == 0;
+        plan.mode = plan.refreshes || o->now.refresh_interval == 1 ? SLC_STEP_AVERAGE : SLC_STEP_EXCHANGE;
+        if (plan.refreshes && !plan.discards) count_refresh(o, &plan.after);
+    }
+    o->plans[step % 2] = plan;
+    return plan.mode;
+}
+
+static uint32_t wants_norms(const void *context, uint64_t step)
+{
+    (void)context, (void)step;
+    return 0;
+}
+
+static uint32_t end_step(void *context, uint64_t step, const double *const norms[SLUICE_OPTIMIZER_STATES_MAX])
+{
+    (void)norms;
+    zero_one *o = context;
+    const slc_compressed_phase before = phase(o, step);
+    const step_plan *plan = plan_of(o, step);
+    o->now = plan->after;
+    if (plan->frozen)
+        count_frozen_step(o, &o->now, plan->mode);
+    else if (step >= o->settings.var_freeze_step + o->settings.compat)
+        o->now.frozen_at = step;
+    const slc_compressed_phase after = phase(o, step + 1);
+    if (before.compressed != after.compressed || before.refreshes != after.refreshes)
+        return SLC_PHASE_CHANGED | SLC_RESET_ERRORS;
+    return before.local_arrays != after.local_arrays ? SLC_PHASE_CHANGED : 0;
+}
+
+static sluice_status commit(void *context, uint32_t ranks, uint32_t count, const slc_compressed_parameter *parameters)
+{
+    (void)count, (void)parameters;
+    ((zero_one *)context)->ranks = ranks;
+    return SLUICE_OK;
+}
+
+/* ---- Averaged gradients ---- */
+
+static slc_adamw_settings settings_at(const zero_one *o, const sluice_update *u)
+{
+    slc_adamw_settings s = slc_adam_settings_at(&o->settings.adam, u);
+    s.bias_correction2 = 1 - pow(s.beta2, (double)plan_of(o, u->step)->after.refreshes);
+    if (o->settings.compat) s.bias_correction1 = s.bias_correction2 = 1;
+    return s;
+}
+
+static bool masks(const zero_one *o)
+{
+    return o->settings.mask || !o->settings.compat;
+}
+
+static sluice_status update(const sluice_update *u, void *context)
+{
+    const zero_one *o = context;
+    const step_plan *plan = plan_of(o, u->step);
+    slc_adamw_settings settings = settings_at(o, u);
+    if (plan->discards) return SLUICE_OK;
+    if (plan->refreshes) {
+        slc_adamw_range range = slc_adam_range_of(u);
+        return slc_adamw_many(o->stream, &settings, 1, &range);
+    }
+    if (o->settings.compat && o->ranks == 1 && !plan->frozen) settings.beta1 = 1;
+    const slc_frozen_range range = {.count = u->count,
+                                    .value = u->value,
+                                    .momentum = u->state[EXP_AVG],
+                                    .momentum_dtype = SLUICE_FP32,
+                                    .exp_avg_sq = u->state[EXP_AVG_SQ],
+                                    .rounded = u->rounded,
+                                    .no_decay = u->no_decay,
+                                    .mask = masks(o)};
+    return slc_frozen_update(o->stream, &settings, u->gradient_dtype, u->gradient, &range);
+}
+
+/* ---- Onebit units ---- */
+
+static slc_zero_one_range range_of(const zero_one *o, const slc_onebit_unit *unit, uint32_t i)
+{
+    const sluice_update *u = &unit->tensors[i];
+    const step_plan *plan = plan_of(o, u->step);
+    const bool inside = plan->frozen && (plan->mode == SLC_STEP_LOCAL || !plan->begins);
+    return (slc_zero_one_range){.count = u->count,
+                                .value = u->value,
+                                .exp_avg = u->state[EXP_AVG],
+                                .exp_avg_sq = u->state[EXP_AVG_SQ],
+                                .rounded = u->rounded,
+                                .accumulator = inside ? unit->local[ACCUMULATOR][i] : NULL,
+                                .kept = inside && !o->settings.compat ? unit->local[KEPT][i] : NULL,
+                                .no_decay = u->no_decay,
+                                .decay_moves = o->settings.compat,
+                                .mask = plan->mode == SLC_STEP_LOCAL ? !o->settings.compat : masks(o),
+                                .begins = plan->begins};
+}
+
+/* The gradient itself, or u D with this step's move in it: (u - lr wd w) D - lr/c1 (b1 m + (1-b1) g). */
+static slc_compress_input input_of(const zero_one *o, const slc_onebit_unit *unit, uint32_t i)
+{
+    const sluice_update *u = &unit->tensors[i];
+    const slc_zero_one_range range = range_of(o, unit, i);
+    const slc_adamw_settings s = settings_at(o, u);
+    const double rate = -s.learning_rate / s.bias_correction1;
+    const bool decays = o->settings.compat && s.weight_decay > 0 && !u->no_decay;
+    slc_compress_input input = {.gradient_dtype = u->gradient_dtype,
+                                .momentum_dtype = SLUICE_FP32,
+                                .gradient = u->gradient,
+                                .gradient_factor = u->gradient_factor,
+                                .rest = 1};
+    if (!plan_of(o, u->step)->frozen) return input;
+    input.momentum = range.exp_avg;
+    input.factor = rate * s.beta1, input.rest = rate * (1 - s.beta1);
+    if (!range.begins || decays)
+        input.moves = (slc_compress_moves){.exp_avg_sq = range.exp_avg_sq,
+                                           .accumulator = range.accumulator,
+                                           .value = decays ? range.value : NULL,
+                                           .decay = s.learning_rate * s.weight_decay,
+                                           .rescale = 1 / sqrt(s.bias_correction2),
+                                           .epsilon = s.epsilon};
+    return input;
+}
+
+static sluice_status compress(void *context, const slc_onebit_unit *unit, uint32_t *bad)
+{
+    const zero_one *o = context;
+    const slc_compress_group *group = unit->group;
+    for (uint32_t i = 0; i < unit->tensor_count; i++) {
+        bool exchanges = plan_of(o, unit->tensors[i].step)->mode == SLC_STEP_EXCHANGE;
+        sluice_status status = slc_onebit_check(name, unit, i, exchanges);
+        if (status) return status;
+        const slc_compress_input input = input_of(o, unit, i);
+        status = slc_compress_worker(o->stream, &group->shapes[i], &input, &unit->workers[i],
+                                     (char *)unit->packets + group->offsets[i], group->stride);
+        if (status) return status;
+        slc_onebit_finite(unit, i, unit->packets, bad);
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status apply_tensor(const zero_one *o, const slc_onebit_unit *unit, uint32_t i)
+{
+    const sluice_update *u = &unit->tensors[i];
+    const step_plan *plan = plan_of(o, u->step);
+    const slc_compress_group *group = unit->group;
+    const char *results = (const char *)unit->results + group->offsets[i];
+    const slc_zero_one_range range = range_of(o, unit, i);
+    const slc_adamw_settings s = settings_at(o, u);
+    bool finite = true; /* looked at by apply */
+    if (!plan->frozen)
+        return slc_zero_one_gradient(o->stream, &s, &group->shapes[i], results, group->stride, 0, u->count, &range,
+                                     &finite);
+    const double rates = plan->after.rates;
+    return slc_zero_one_exchanged(o->stream, &s, rates > 0 ? -s.bias_correction1 / rates : 0,
+                                  o->settings.compat ? 1 : plan->after.decayed, &group->shapes[i], results,
+                                  group->stride, 0, u->count, &range, &finite);
+}
+
+static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t *bad)
+{
+    const zero_one *o = context;
+    for (uint32_t i = 0; i < unit->tensor_count; i++) {
+        bool exchanges = plan_of(o, unit->tensors[i].step)->mode == SLC_STEP_EXCHANGE;
+        sluice_status status = slc_onebit_check(name, unit, i, exchanges);
+        if (!status && slc_onebit_finite(unit, i, unit->results, bad)) status = apply_tensor(o, unit, i);
+        if (status) return status;
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status local(void *context, const slc_onebit_unit *unit, uint32_t *bad)
+{
+    const zero_one *o = context;
+    for (uint32_t i = 0; i < unit->tensor_count; i++) {
+        const sluice_update *u = &unit->tensors[i];
+        if (plan_of(o, u->step)->mode != SLC_STEP_LOCAL)
+            return slc_error(SLUICE_ERR_ORDER, "%s: step %llu is not local", name, (unsigned long long)u->step);
+        const slc_zero_one_range range = range_of(o, unit, i);
+        const slc_adamw_settings s = settings_at(o, u);
+        bool finite = true;
+        sluice_status status = slc_zero_one_local(o->stream, &s, u->gradient_dtype, u->gradient, &range, &finite);
+        if (status) return status;
+        if (!finite && u->parameter < *bad) *bad = u->parameter;
+    }
+    return SLUICE_OK;
+}
+
+/* ---- Checkpoints ---- */
+
+static void progress_save(const void *context, uint32_t parameter, double *values)
+{
+    const counters *c = &((const zero_one *)context)->now;
+    if (parameter != UINT32_MAX) return;
+    const double saved[PROGRESS] = {(double)c->refresh_interval,
+                                    (double)c->refresh_counter,
+                                    (double)c->refreshes,
+                                    (double)c->frozen_at,
+                                    (double)c->local_interval,
+                                    (double)c->local_counter,
+                                    (double)c->interval_steps,
+                                    c->rates,
+                                    c->decayed};
+    memcpy(values, saved, sizeof saved);
+}
+
+static sluice_status progress_load(void *context, uint32_t parameter, const double *values)
+{
+    zero_one *o = context;
+    if (parameter != UINT32_MAX) return SLUICE_OK;
+    for (int i = 0; i < PROGRESS; i++)
+        if (!(values[i] >= 0 && values[i] < 0x1p53) || (i < WHOLE && values[i] != floor(values[i])))
+            return slc_error(SLUICE_ERR_ARGUMENT, "%s: %s is saved as %g", name, progress_name[i], values[i]);
+    const counters loaded = {.refresh_interval = (uint64_t)values[0],
+                             .refresh_counter = (uint64_t)values[1],
+                             .refreshes = (uint64_t)values[2],
+                             .frozen_at = (uint64_t)values[3],
+                             .local_interval = (uint64_t)values[4],
+                             .local_counter = (uint64_t)values[5],
+                             .interval_steps = (uint64_t)values[6],
+                             .rates = values[7],
+                             .decayed = values[8]};
+    if (!loaded.refresh_interval || !loaded.local_interval)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: a saved interval between refreshes or exchanges is 0", name);
+    o->now = loaded;
+    return SLUICE_OK;
+}
+
+static sluice_status check(const slc_zero_one_adam_settings *s)
+{
+    sluice_status status = slc_adam_check(name, &s->adam);
+    if (status) return status;
+    if (!s->var_freeze_step || !s->var_update_scaler || !s->local_step_scaler || !s->local_step_clipper)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s: var_freeze_step %llu, var_update_scaler %llu, local_step_scaler %llu, local_step_clipper "
+                         "%llu: each must be above 0",
+                         name, (unsigned long long)s->var_freeze_step, (unsigned long long)s->var_update_scaler,
+                         (unsigned long long)s->local_step_scaler, (unsigned long long)s->local_step_clipper);
+    return SLUICE_OK;
+}
+
+sluice_status slc_zero_one_adam_create(const slc_zero_one_adam_settings *settings, slc_stream *stream,
+                                       slc_compressed *out)
+{
+    sluice_status status = check(settings);
+    if (status) return status;
+    zero_one *o = malloc(sizeof *o);
+    if (!o) return slc_error(SLUICE_ERR_MEMORY, name);
+    *o = (zero_one){
+        .settings = *settings, .now = {.refresh_interval = 1, .local_interval = 1, .decayed = 1}, .stream = stream};
+    *out = (slc_compressed){.optimizer = {.name = "zero_one_adam",
+                                          .state_count = 2,
+                                          .state_name = {"exp_avg", "exp_avg_sq"},
+                                          .update = update,
+                                          .context = o,
+                                          .mixed_precision = true},
+                            .local_name = {"accumulator", "kept"},
+                            .commit = commit,
+                            .phase = phase,
+                            .begin_step = begin_step,
+                            .compress = compress,
+                            .apply = apply,
+                            .local = local,
+                            .wants_norms = wants_norms,
+                            .end_step = end_step,
+                            .progress_count = PROGRESS,
+                            .progress_save = progress_save,
+                            .progress_load = progress_load,
+                            .destroy = free,
+                            .context = o};
+    memcpy(out->progress_name, progress_name, sizeof progress_name);
+    return SLUICE_OK;
+}

@@ -1,0 +1,803 @@
+/* 0/1 Adam against its rules written plainly in float64 (compat: DeepSpeed 0.16.4 as executed), every step started from
+ * the state that the fast one has; replicas in long runs, resumed runs and hard inputs. Ranks are simulated in one
+ * process. */
+#include "lib/optim/onebit_test.h"
+#include "lib/optim/zero_one_adam.h"
+
+enum { TENSORS = 3 };
+typedef double numbers[MOST_RANKS][TENSORS];
+
+typedef struct {
+    uint32_t ranks;
+    uint64_t count; /* of the first tensor; the others have none and one */
+    bool compat, mask, onebit;
+    double weight_decay;
+    sluice_dtype gradient_dtype;
+    uint64_t freeze, scaler, local_scaler, clipper;
+} mode;
+
+/* ---- The fast one ---- */
+
+typedef struct {
+    mode mode;
+    slc_stream stream;
+    slc_compressed optimizer;
+    test_exchange exchange;
+    slc_compress_shape shapes[TENSORS];
+    float *value[MOST_RANKS][TENSORS], *state[MOST_RANKS][2][TENSORS], *local[MOST_RANKS][2][TENSORS];
+    uint16_t *rounded[MOST_RANKS][TENSORS];
+    float *gradient[MOST_RANKS][TENSORS]; /* this step's; the averaged one in all where the mode averages */
+    bool resets;                          /* errors, before the next step */
+} job;
+
+static void optimizer_create(job *j)
+{
+    const mode *c = &j->mode;
+    const slc_zero_one_adam_settings settings = {
+        .adam = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = c->weight_decay},
+        .var_freeze_step = c->freeze,
+        .var_update_scaler = c->scaler,
+        .local_step_scaler = c->local_scaler,
+        .local_step_clipper = c->clipper,
+        .compat = c->compat,
+        .mask = c->mask};
+    const slc_compressed_parameter parameters[TENSORS] = {{.count = c->count}, {.count = 0}, {.count = 1}};
+    assert_int_equal(slc_zero_one_adam_create(&settings, &j->stream, &j->optimizer), SLUICE_OK);
+    assert_int_equal(j->optimizer.commit(j->optimizer.context, c->ranks, TENSORS, parameters), SLUICE_OK);
+}
+
+static void job_init(job *j, const mode *c)
+{
+    *j = (job){.mode = *c, .stream = test_stream(1)};
+    optimizer_create(j);
+    for (uint32_t i = 0; i < TENSORS; i++)
+        j->shapes[i] = (slc_compress_shape){.count = i == 0 ? c->count : i / 2, .ranks = c->ranks};
+    test_exchange_init(&j->exchange, TENSORS, j->shapes);
+    for (uint32_t r = 0; r < c->ranks; r++)
+        for (uint32_t i = 0; i < TENSORS; i++) {
+            uint64_t count = j->shapes[i].count;
+            j->value[r][i] = test_uniform_floats(count, -1, 1, 7 + i);
+            j->rounded[r][i] = test_zeroed(count * 2);
+            for (int a = 0; a < 2; a++) {
+                j->state[r][a][i] = test_zeroed(count * sizeof(float));
+                j->local[r][a][i] = test_floats(count); /* nothing may come of what is in it at first */
+                memset(j->local[r][a][i], 0xff, count * sizeof(float));
+            }
+        }
+}
+
+static void job_fini(job *j)
+{
+    for (uint32_t r = 0; r < j->mode.ranks; r++)
+        for (uint32_t i = 0; i < TENSORS; i++) {
+            free(j->value[r][i]), free(j->rounded[r][i]);
+            for (int a = 0; a < 2; a++) free(j->state[r][a][i]), free(j->local[r][a][i]);
+        }
+    test_exchange_fini(&j->exchange);
+    j->optimizer.destroy(j->optimizer.context);
+    slc_stream_destroy(&j->stream);
+}
+
+static double rate_at(uint64_t step)
+{
+    return step % 37 == 0 ? 0 : 1e-3 * (1 + 0.5 * sin((double)step));
+}
+
+/* A unit's arrays as the interface wants them. */
+typedef struct {
+    sluice_update tensors[TENSORS];
+    void *gradients[TENSORS];
+    slc_onebit_unit unit;
+} unit_of_rank;
+
+static void unit_init(unit_of_rank *u, job *j, uint64_t step, uint32_t rank)
+{
+    for (uint32_t i = 0; i < TENSORS; i++) {
+        u->gradients[i] = test_typed(j->mode.gradient_dtype, j->shapes[i].count, j->gradient[rank][i]);
+        u->tensors[i] = (sluice_update){.value = j->value[rank][i],
+                                        .gradient = u->gradients[i],
+                                        .gradient_dtype = j->mode.gradient_dtype,
+                                        .rounded = j->rounded[rank][i],
+                                        .state = {j->state[rank][0][i], j->state[rank][1][i]},
+                                        .count = j->shapes[i].count,
+                                        .step = step,
+                                        .learning_rate = rate_at(step),
+                                        .gradient_factor = 1,
+                                        .no_decay = i == 2,
+                                        .parameter = i};
+    }
+    u->unit = (slc_onebit_unit){.tensor_count = TENSORS,
+                                .tensors = u->tensors,
+                                .local = {j->local[rank][0], j->local[rank][1]},
+                                .group = &j->exchange.group,
+                                .workers = j->exchange.worker[rank],
+                                .packets = j->exchange.packets[rank],
+                                .results = j->exchange.results};
+}
+
+static void unit_fini(unit_of_rank *u)
+{
+    for (uint32_t i = 0; i < TENSORS; i++) free(u->gradients[i]);
+}
+
+static void each_rank(job *j, uint64_t step, sluice_status (*run)(void *, const slc_onebit_unit *, uint32_t *),
+                      uint32_t *bad)
+{
+    for (uint32_t r = 0; r < j->mode.ranks; r++) {
+        unit_of_rank u;
+        unit_init(&u, j, step, r);
+        assert_int_equal(run(j->optimizer.context, &u.unit, bad), SLUICE_OK);
+        unit_fini(&u);
+    }
+}
+
+static void update_all(job *j, uint64_t step)
+{
+    for (uint32_t r = 0; r < j->mode.ranks; r++) {
+        unit_of_rank u;
+        unit_init(&u, j, step, r);
+        for (uint32_t i = 0; i < TENSORS; i++)
+            assert_int_equal(j->optimizer.optimizer.update(&u.tensors[i], j->optimizer.optimizer.context), SLUICE_OK);
+        unit_fini(&u);
+    }
+}
+
+static void end_step(job *j, uint64_t step)
+{
+    const double *const norms[SLUICE_OPTIMIZER_STATES_MAX] = {0};
+    assert_int_equal(j->optimizer.wants_norms(j->optimizer.context, step), 0);
+    j->resets = j->optimizer.end_step(j->optimizer.context, step, norms) & SLC_RESET_ERRORS;
+}
+
+static slc_step_mode begin_step(job *j, uint64_t step, bool now)
+{
+    for (uint32_t r = 0; j->resets && r < j->mode.ranks; r++) {
+        memset(j->exchange.worker_memory[r], 0, slc_compress_group_worker_bytes(&j->exchange.group));
+        memset(j->exchange.server_memory[r], 0, slc_compress_group_server_bytes(&j->exchange.group));
+    }
+    j->resets = false;
+    return j->optimizer.begin_step(j->optimizer.context, step, rate_at(step), now);
+}
+
+/* What an engine does after begin_step. The lowest tensor that was not finite is returned, UINT32_MAX without; the step
+ * is then skipped, or fails, without end_step. */
+static uint32_t finish_step(job *j, uint64_t step, slc_step_mode how)
+{
+    uint32_t bad = UINT32_MAX;
+    if (!j->mode.onebit || how == SLC_STEP_AVERAGE) {
+        update_all(j, step);
+    } else if (how == SLC_STEP_LOCAL) {
+        each_rank(j, step, j->optimizer.local, &bad);
+    } else {
+        each_rank(j, step, j->optimizer.compress, &bad);
+        if (bad != UINT32_MAX) return bad;
+        test_exchange_run(&j->exchange, &j->stream);
+        each_rank(j, step, j->optimizer.apply, &bad);
+    }
+    if (bad == UINT32_MAX) end_step(j, step);
+    return bad;
+}
+
+/* ---- Gradients ---- */
+
+/* Every eleventh element never has one; at every thirteenth those of two ranks cancel each other. */
+static float gradient_at(uint64_t step, uint32_t rank, uint32_t ranks, uint64_t i, uint64_t *seed)
+{
+    float drawn = test_uniform(seed, -0.1f, 0.15f);
+    if (i % 11 == 10) return 0;
+    if (i % 13 != 12) return drawn;
+    if (rank == ranks - 1 && ranks % 2) return 0;
+    return (rank % 2 ? -1.0f : 1.0f) * (float)(1 + step % 3) / 64;
+}
+
+static void average(job *j)
+{
+    for (uint32_t t = 0; t < TENSORS; t++)
+        for (uint64_t i = 0; i < j->shapes[t].count; i++) {
+            float sum = 0;
+            for (uint32_t r = 0; r < j->mode.ranks; r++) sum += j->gradient[r][t][i];
+            for (uint32_t r = 0; r < j->mode.ranks; r++) j->gradient[r][t][i] = sum / (float)j->mode.ranks;
+        }
+}
+
+static void draw_gradients(job *j, uint64_t step, bool averaged)
+{
+    const uint32_t ranks = j->mode.ranks;
+    for (uint32_t r = 0; r < ranks; r++)
+        for (uint32_t t = 0; t < TENSORS; t++) {
+            uint64_t seed = 1000 * step + 10 * r + t;
+            float *g = j->gradient[r][t] = test_floats(j->shapes[t].count);
+            for (uint64_t i = 0; i < j->shapes[t].count; i++) g[i] = gradient_at(step, r, ranks, i, &seed);
+        }
+    if (averaged) average(j);
+    if (j->mode.gradient_dtype == SLUICE_FP32) return;
+    for (uint32_t r = 0; r < ranks; r++)
+        for (uint32_t t = 0; t < TENSORS; t++)
+            for (uint64_t i = 0; i < j->shapes[t].count; i++)
+                j->gradient[r][t][i] = sluice_bf16_to_float(sluice_bf16_from_float(j->gradient[r][t][i]));
+}
+
+static void free_gradients(job *j)
+{
+    for (uint32_t r = 0; r < j->mode.ranks; r++)
+        for (uint32_t t = 0; t < TENSORS; t++) free(j->gradient[r][t]);
+}
+
+/* ---- The rules, plainly ---- */
+
+typedef struct {
+    uint64_t K, refresh_counter, refreshes, H, local_counter;
+    bool frozen;
+    double rates, decay; /* since the last exchange: sum of learning rates, product of 1 - lr wd */
+    bool begins;         /* the last step was an exchange */
+} schedule;
+
+static slc_step_mode plain_mode(const schedule *s, uint64_t step, bool now)
+{
+    if (!s->frozen) return step % s->K == 0 ? SLC_STEP_AVERAGE : SLC_STEP_EXCHANGE;
+    return now || step % s->H == 0 ? SLC_STEP_EXCHANGE : SLC_STEP_LOCAL;
+}
+
+/* At the end of a step in phase 1 and 2. */
+static void plain_end(schedule *s, const mode *c, uint64_t step, slc_step_mode how)
+{
+    if (s->frozen) {
+        s->begins = how == SLC_STEP_EXCHANGE;
+        if (s->begins) s->rates = 0, s->decay = 1;
+        if (++s->local_counter == c->local_scaler) {
+            s->local_counter = 0;
+            s->H = 2 * s->H < c->clipper ? 2 * s->H : c->clipper;
+        }
+        return;
+    }
+    if (how == SLC_STEP_AVERAGE && !(c->compat && step == 1) && ++s->refresh_counter == c->scaler)
+        s->refresh_counter = 0, s->K *= 2;
+    s->frozen = c->compat ? step > c->freeze : step >= c->freeze;
+}
+
+/* One tensor on all ranks. */
+typedef struct {
+    double *p[MOST_RANKS], *m[MOST_RANKS], *v[MOST_RANKS], *u[MOST_RANKS], *kept[MOST_RANKS];
+    double *moved[MOST_RANKS]; /* the sizes of what u is made of in this step */
+    plain_errors errors;
+} plain;
+
+typedef struct {
+    const mode *mode;
+    const schedule *schedule;
+    double lr, wd, c1, c2;
+    uint64_t count, all;
+    bool masks;
+} plain_step;
+
+static double below(const plain_step *s, double v)
+{
+    return sqrt(v / s->c2) + 1e-8;
+}
+
+static void plain_momentum(const plain_step *s, double *m, const double *g)
+{
+    for (uint64_t i = 0; i < s->count; i++) m[i] = 0.9 * m[i] + (1 - 0.9) * g[i];
+}
+
+static void plain_mask(const plain_step *s, const double *v, double *x)
+{
+    for (uint64_t i = 0; i < s->count; i++)
+        if (s->masks && v[i] == 0) x[i] = 0;
+}
+
+/* p moves by -lr (m / D + wd p), and u with it; native: without the decay. */
+static void plain_move(const plain_step *s, double *p, const double *m, const double *v, double *u)
+{
+    for (uint64_t i = 0; i < s->count; i++) {
+        double q = m[i] / s->c1 / below(s, v[i]), decay = s->wd * p[i];
+        p[i] += -s->lr * (q + decay);
+        if (u) u[i] += -s->lr * (s->mode->compat ? q + decay : q);
+    }
+}
+
+static void plain_exchange_gradients(const plain_step *s, plain *t, double *const *g)
+{
+    double *got = test_doubles(s->count);
+    plain_exchange(s->mode->ranks, s->count, s->all, g, &t->errors, got);
+    plain_mask(s, t->v[0], got);
+    for (uint32_t r = 0; r < s->mode->ranks; r++) {
+        plain_momentum(s, t->m[r], got);
+        plain_move(s, t->p[r], t->m[r], t->v[r], NULL);
+    }
+    free(got);
+}
+
+static void plain_exchange_moves(const plain_step *s, plain *t)
+{
+    double *x[MOST_RANKS], *y = test_doubles(s->count);
+    for (uint32_t r = 0; r < s->mode->ranks; r++) {
+        x[r] = test_doubles(s->count);
+        for (uint64_t i = 0; i < s->count; i++) x[r][i] = t->u[r][i] * below(s, t->v[r][i]);
+    }
+    plain_exchange(s->mode->ranks, s->count, s->all, x, &t->errors, y);
+    plain_mask(s, t->v[0], y);
+    for (uint32_t r = 0; r < s->mode->ranks; r++) {
+        for (uint64_t i = 0; i < s->count; i++) {
+            double kept = (s->wd > 0 ? s->schedule->decay : 1) * t->kept[r][i];
+            double before = s->mode->compat ? t->p[r][i] - t->u[r][i] : kept;
+            t->m[r][i] = s->schedule->rates > 0 ? -s->c1 * y[i] / s->schedule->rates : 0;
+            t->p[r][i] = before + y[i] / below(s, t->v[r][i]);
+        }
+        free(x[r]);
+    }
+    free(y);
+}
+
+static void plain_frozen(const plain_step *s, plain *t, slc_step_mode how, double *const *g)
+{
+    for (uint32_t r = 0; r < s->mode->ranks; r++) {
+        if (s->schedule->begins) {
+            memset(t->u[r], 0, s->count * sizeof(double));
+            memcpy(t->kept[r], t->p[r], s->count * sizeof(double));
+        }
+        for (uint64_t i = 0; i < s->count; i++) {
+            double m = (0.9 * fabs(t->m[r][i]) + (1 - 0.9) * fabs(g[r][i])) / s->c1;
+            t->moved[r][i] = fabs(t->u[r][i]) + s->lr * (m / below(s, t->v[r][i]) + s->wd * fabs(t->p[r][i]));
+        }
+        plain_momentum(s, t->m[r], g[r]);
+        if (!s->mode->compat && how == SLC_STEP_LOCAL) plain_mask(s, t->v[r], t->m[r]);
+        plain_move(s, t->p[r], t->m[r], t->v[r], t->u[r]);
+    }
+    if (how == SLC_STEP_EXCHANGE) plain_exchange_moves(s, t);
+}
+
+/* Averaged gradients: a refresh, or a tensor that is not exchanged. */
+static void plain_averaged(const plain_step *s, plain *t, bool refresh, double *const *g)
+{
+    for (uint32_t r = 0; r < s->mode->ranks; r++) {
+        if (refresh || s->schedule->frozen || !s->mode->compat || s->mode->ranks > 1) plain_momentum(s, t->m[r], g[r]);
+        for (uint64_t i = 0; refresh && i < s->count; i++)
+            t->v[r][i] = 0.999 * t->v[r][i] + (1 - 0.999) * g[r][i] * g[r][i];
+        if (!refresh) plain_mask(s, t->v[r], t->m[r]);
+        plain_move(s, t->p[r], t->m[r], t->v[r], NULL);
+    }
+}
+
+/* s: as the step begins, but rates and decay with this step's. */
+static void plain_tensor_step(const job *j, schedule *s, uint64_t step, slc_step_mode how, uint32_t i, plain *t)
+{
+    const mode *c = &j->mode;
+    const bool refresh = !s->frozen && how == SLC_STEP_AVERAGE;
+    double *g[MOST_RANKS];
+    const plain_step p = {.mode = c,
+                          .schedule = s,
+                          .lr = rate_at(step),
+                          .wd = i == 2 ? 0 : c->weight_decay,
+                          .c1 = c->compat ? 1 : 1 - pow(0.9, (double)step),
+                          .c2 = c->compat ? 1 : 1 - pow(0.999, (double)(s->refreshes + refresh)),
+                          .count = j->shapes[i].count,
+                          .all = c->ranks * slc_compress_chunk(&j->shapes[i]),
+                          .masks = c->mask || !c->compat};
+    if (c->compat && step == 1) return;
+    for (uint32_t r = 0; r < c->ranks; r++) g[r] = test_widen(p.count, j->gradient[r][i]);
+    if (refresh || !c->onebit)
+        plain_averaged(&p, t, refresh, g);
+    else if (s->frozen)
+        plain_frozen(&p, t, how, g);
+    else
+        plain_exchange_gradients(&p, t, g);
+    for (uint32_t r = 0; r < c->ranks; r++) free(g[r]);
+}
+
+/* ---- One beside the other ---- */
+
+static plain plain_of(const job *j, uint32_t i)
+{
+    plain t = {.errors = errors_of(&j->exchange, i)};
+    const uint64_t count = j->shapes[i].count;
+    for (uint32_t r = 0; r < j->mode.ranks; r++) {
+        t.p[r] = test_widen(count, j->value[r][i]);
+        t.m[r] = test_widen(count, j->state[r][0][i]), t.v[r] = test_widen(count, j->state[r][1][i]);
+        t.u[r] = test_widen(count, j->local[r][0][i]), t.kept[r] = test_widen(count, j->local[r][1][i]);
+        t.moved[r] = test_doubles(count);
+    }
+    return t;
+}
+
+static void plain_fini(plain *t)
+{
+    for (uint32_t r = 0; r < MOST_RANKS; r++)
+        free(t->p[r]), free(t->m[r]), free(t->v[r]), free(t->u[r]), free(t->kept[r]), free(t->moved[r]);
+    plain_errors_fini(&t->errors);
+}
+
+static void check_tensor(const job *j, uint32_t i, const plain *want, float *const *before, const double *most_before,
+                         bool inside)
+{
+    const uint64_t count = j->shapes[i].count;
+    for (uint32_t r = 0; r < j->mode.ranks; r++) {
+        check_values(count, j->value[r][i], before[r], want->p[r]);
+        check_momenta(count, j->state[r][0][i], most_before[r], want->m[r]);
+        check_variances(count, j->state[r][1][i], want->v[r]);
+        for (uint64_t e = 0; inside && e < count; e++) {
+            double u = want->u[r][e], got = (double)j->local[r][0][i][e];
+            if (!(fabs(got - u) <= bar * want->moved[r][e]))
+                fail_msg("accumulator %llu: %.9g, not %.9g", (unsigned long long)e, got, u);
+            if (!j->mode.compat) assert_true((double)j->local[r][1][i][e] == want->kept[r][e]);
+        }
+        for (uint64_t e = 0; e < count; e++)
+            assert_int_equal(j->rounded[r][i][e], sluice_bf16_from_float(j->value[r][i][e]));
+    }
+    check_errors(&j->exchange, i, &want->errors);
+}
+
+/* A value is as exact as the largest that it is made of: the last one, and w0 behind it. */
+static float *sizes_before(const plain *t, uint64_t count, uint32_t rank, const job *j, const schedule *s)
+{
+    const bool inside = s->frozen && !s->begins && j->mode.onebit;
+    float *size = test_floats(count);
+    for (uint64_t i = 0; i < count; i++) {
+        double p = t->p[rank][i], w0 = j->mode.compat ? p - t->u[rank][i] : t->kept[rank][i];
+        size[i] = (float)(fabs(p) + (inside ? fabs(w0) : 0));
+    }
+    return size;
+}
+
+static void check_step(job *j, schedule *s, uint64_t step, bool now)
+{
+    plain want[TENSORS];
+    float *before[TENSORS][MOST_RANKS];
+    numbers most = {{0}};
+    const slc_step_mode how = begin_step(j, step, now);
+    assert_int_equal(how, plain_mode(s, step, now));
+    const slc_compressed_phase phase = j->optimizer.phase(j->optimizer.context, step);
+    assert_int_equal(phase.compressed, s->frozen || s->K > 1);
+    assert_int_equal(phase.local_arrays, s->frozen && s->H > 1 ? (j->mode.compat ? 1 : 2) : 0);
+    draw_gradients(j, step, how == SLC_STEP_AVERAGE || !j->mode.onebit);
+    if (s->frozen) s->rates += rate_at(step), s->decay *= 1 - rate_at(step) * j->mode.weight_decay;
+    for (uint32_t i = 0; i < TENSORS; i++) {
+        want[i] = plain_of(j, i);
+        for (uint32_t r = 0; r < j->mode.ranks; r++) {
+            before[i][r] = sizes_before(&want[i], j->shapes[i].count, r, j, s);
+            most[r][i] = largest(j->shapes[i].count, want[i].m[r]);
+        }
+        plain_tensor_step(j, s, step, how, i, &want[i]);
+    }
+    assert_int_equal(finish_step(j, step, how), UINT32_MAX);
+    for (uint32_t i = 0; i < TENSORS; i++) {
+        double most_before[MOST_RANKS];
+        for (uint32_t r = 0; r < j->mode.ranks; r++) most_before[r] = most[r][i];
+        const bool discarded = j->mode.compat && step == 1;
+        if (!discarded) check_tensor(j, i, &want[i], before[i], most_before, j->mode.onebit && how == SLC_STEP_LOCAL);
+        for (uint64_t e = 0; discarded && e < j->shapes[i].count; e++)
+            for (uint32_t r = 0; r < j->mode.ranks; r++) assert_true((double)j->value[r][i][e] == want[i].p[r][e]);
+        for (uint32_t r = 0; r < j->mode.ranks; r++) free(before[i][r]);
+        plain_fini(&want[i]);
+    }
+    if (!s->frozen && how == SLC_STEP_AVERAGE && !(j->mode.compat && step == 1)) s->refreshes++;
+    plain_end(s, &j->mode, step, how);
+    free_gradients(j);
+}
+
+/* Every kind of step: refreshes at K 1, 2 and 4, H 1, 2, 4 and 4 again, exchanges out of turn, rates of 0. */
+static void check_mode(mode c)
+{
+    job j;
+    schedule s = {.K = 1, .H = 1, .decay = 1, .begins = true};
+    c.freeze = 14, c.scaler = 3, c.local_scaler = 5, c.clipper = 4;
+    job_init(&j, &c);
+    for (uint64_t step = 1; step <= 42; step++) check_step(&j, &s, step, step == 27 || step == 33 || step == 34);
+    assert_true(s.frozen && s.H == 4 && s.K == 4);
+    job_fini(&j);
+}
+
+static void check_modes(mode c, uint32_t least_ranks)
+{
+    const uint64_t counts[] = {1, 70, 1003};
+    TEST_EACH_ISA(isa)
+    for (c.ranks = least_ranks; c.ranks <= MOST_RANKS; c.ranks++)
+        for (size_t i = 0; i < TEST_COUNT_OF(counts); i++) {
+            c.count = counts[i], c.weight_decay = i % 2 ? 0 : 0.01, c.gradient_dtype = (c.ranks + isa) % 2;
+            check_mode(c);
+            c.weight_decay = 0.01 - c.weight_decay;
+            check_mode(c);
+        }
+}
+
+static void compat_follows_the_original(void **state)
+{
+    (void)state;
+    check_modes((mode){.compat = true, .onebit = true}, 2);
+    check_modes((mode){.compat = true, .onebit = true, .mask = true}, 2);
+}
+
+static void native_corrects_masks_and_keeps(void **state)
+{
+    (void)state;
+    check_modes((mode){.onebit = true}, 2);
+}
+
+static void tensors_that_are_not_exchanged(void **state)
+{
+    (void)state;
+    check_modes((mode){.onebit = false}, 1);
+    check_modes((mode){.onebit = false, .compat = true, .mask = true}, 1);
+}
+
+/* ---- Long runs ---- */
+
+/* Towards a point that every rank has elsewhere, with noise, so that only the average of all gradients gets there. */
+static void pull_gradients(job *j, uint64_t step, bool averaged)
+{
+    for (uint32_t r = 0; r < j->mode.ranks; r++)
+        for (uint32_t t = 0; t < TENSORS; t++) {
+            uint64_t seed = 1000 * step + 10 * r + t;
+            float *g = j->gradient[r][t] = test_floats(j->shapes[t].count);
+            for (uint64_t i = 0; i < j->shapes[t].count; i++) {
+                float apart = (r % 2 ? 0.3f : -0.3f) * (float)(i % 3);
+                g[i] = j->value[r][t][i] - 0.2f + apart + test_uniform(&seed, -0.1f, 0.1f);
+                if (i % 11 == 10) g[i] = 0;
+            }
+        }
+    if (averaged) average(j);
+}
+
+static bool replicas_are_equal(const job *j)
+{
+    bool equal = true;
+    for (uint32_t r = 1; r < j->mode.ranks; r++)
+        for (uint32_t t = 0; t < TENSORS; t++) {
+            const uint64_t bytes = j->shapes[t].count * sizeof(float);
+            equal = equal && !memcmp(j->value[r][t], j->value[0][t], bytes) &&
+                    !memcmp(j->state[r][0][t], j->state[0][0][t], bytes) &&
+                    !memcmp(j->state[r][1][t], j->state[0][1][t], bytes) &&
+                    !memcmp(j->rounded[r][t], j->rounded[0][t], bytes / 2);
+        }
+    return equal;
+}
+
+static slc_step_mode pulled_step(job *j, uint64_t step, bool now)
+{
+    slc_step_mode how = begin_step(j, step, now);
+    pull_gradients(j, step, how == SLC_STEP_AVERAGE);
+    assert_int_equal(finish_step(j, step, how), UINT32_MAX);
+    free_gradients(j);
+    return how;
+}
+
+static double distance(const job *j)
+{
+    double squares = 0;
+    for (uint64_t i = 0; i < j->mode.count; i++) {
+        double apart = (double)j->value[0][0][i] - 0.2;
+        if (i % 11 != 10) squares += apart * apart;
+    }
+    return sqrt(squares / (double)j->mode.count);
+}
+
+static void replicas_are_equal_after_every_exchange(void **state)
+{
+    (void)state;
+    for (uint32_t ranks = 2; ranks <= MOST_RANKS; ranks++) {
+        const mode c = {.ranks = ranks,
+                        .count = 517,
+                        .onebit = true,
+                        .weight_decay = 1e-3,
+                        .freeze = 300,
+                        .scaler = 40,
+                        .local_scaler = 150,
+                        .clipper = 16};
+        job j;
+        job_init(&j, &c);
+        double at_first = distance(&j);
+        uint64_t steps[3] = {0};
+        for (uint64_t step = 1; step <= 1000; step++) {
+            slc_step_mode how = pulled_step(&j, step, step % 101 == 0 || step == 1000);
+            assert_int_equal(replicas_are_equal(&j), how != SLC_STEP_LOCAL);
+            steps[how]++;
+        }
+        assert_true(steps[SLC_STEP_AVERAGE] > 100 && steps[SLC_STEP_EXCHANGE] > 300 && steps[SLC_STEP_LOCAL] > 300);
+        assert_true(distance(&j) < 0.5 * at_first);
+        job_fini(&j);
+    }
+}
+
+/* ---- Resumed ---- */
+
+static void save_and_load(job *j)
+{
+    double saved[SLC_PROGRESS_MAX] = {0}, again[SLC_PROGRESS_MAX] = {0};
+    assert_int_equal(j->optimizer.progress_count, 9);
+    j->optimizer.progress_save(j->optimizer.context, UINT32_MAX, saved);
+    j->optimizer.destroy(j->optimizer.context);
+    optimizer_create(j);
+    assert_int_equal(j->optimizer.progress_load(j->optimizer.context, UINT32_MAX, saved), SLUICE_OK);
+    j->optimizer.progress_save(j->optimizer.context, UINT32_MAX, again);
+    assert_memory_equal(saved, again, sizeof saved);
+    for (int i = 0; i < 9; i++) {
+        assert_non_null(j->optimizer.progress_name[i]);
+        double bad[SLC_PROGRESS_MAX];
+        memcpy(bad, saved, sizeof bad);
+        bad[i] = i % 2 ? NAN : -1;
+        assert_int_equal(j->optimizer.progress_load(j->optimizer.context, UINT32_MAX, bad), SLUICE_ERR_ARGUMENT);
+    }
+}
+
+static void a_resumed_run_is_the_same(void **state)
+{
+    (void)state;
+    float *first = NULL;
+    for (uint64_t every = 0; every < 4; every++) { /* never, each step, each second, each third */
+        const mode c = {.ranks = 3,
+                        .count = 299,
+                        .onebit = true,
+                        .weight_decay = 0.01,
+                        .freeze = 14,
+                        .scaler = 3,
+                        .local_scaler = 5,
+                        .clipper = 4};
+        job j;
+        job_init(&j, &c);
+        for (uint64_t step = 1; step <= 50; step++) {
+            pulled_step(&j, step, false);
+            if (every && step % every == 0) save_and_load(&j);
+        }
+        test_same_bits("value", c.count, j.value[2][0], &first);
+        job_fini(&j);
+    }
+    free(first);
+}
+
+/* ---- Hard inputs ---- */
+
+static bool all_finite(const job *j)
+{
+    for (uint32_t r = 0; r < j->mode.ranks; r++)
+        for (uint32_t t = 0; t < TENSORS; t++)
+            for (uint64_t i = 0; i < j->shapes[t].count; i++)
+                if (!isfinite(j->value[r][t][i]) || !isfinite(j->state[r][0][t][i]) || !isfinite(j->state[r][1][t][i]))
+                    return false;
+    return true;
+}
+
+/* A bad step on one rank is reported by its tensor, changes no replica but by local steps, and is made again. */
+static void what_is_not_finite_is_skipped(void **state)
+{
+    (void)state;
+    const float values[] = {INFINITY, -INFINITY, NAN};
+    for (int compat = 0; compat < 2; compat++) {
+        const mode c = {.ranks = 3,
+                        .count = 299,
+                        .onebit = true,
+                        .compat = compat,
+                        .mask = true,
+                        .weight_decay = 0.01,
+                        .freeze = 14,
+                        .scaler = 3,
+                        .local_scaler = 5,
+                        .clipper = 4};
+        job j;
+        job_init(&j, &c);
+        for (uint64_t step = 1; step <= 50; step++) {
+            slc_step_mode how = begin_step(&j, step, false);
+            if (how != SLC_STEP_AVERAGE) {
+                pull_gradients(&j, step, false);
+                const uint32_t tensor = step % 2 ? 2 : 0;
+                j.gradient[1][tensor][0] = values[step % 3];
+                assert_int_equal(finish_step(&j, step, how), tensor);
+                free_gradients(&j);
+                assert_true(all_finite(&j));
+                if (how == SLC_STEP_LOCAL) { /* as a run that stops does; here what moved has moved */
+                    end_step(&j, step);
+                    continue;
+                }
+            }
+            how = pulled_step(&j, step, false);
+            assert_true(all_finite(&j));
+            if (how != SLC_STEP_LOCAL && !compat) assert_true(replicas_are_equal(&j));
+        }
+        job_fini(&j);
+    }
+}
+
+/* One rank's packets say that it failed; the results say so to all, whose tensors stay as they are. */
+static void a_failed_exchange_changes_nothing(void **state)
+{
+    (void)state;
+    const mode c = {
+        .ranks = 2, .count = 100, .onebit = true, .freeze = 5, .scaler = 2, .local_scaler = 3, .clipper = 2};
+    job j;
+    job_init(&j, &c);
+    for (uint64_t step = 1; step <= 12; step++) {
+        slc_step_mode how = begin_step(&j, step, false);
+        if (how == SLC_STEP_EXCHANGE) {
+            uint32_t bad = UINT32_MAX;
+            float *value = test_copy(c.count, j.value[1][0]), *momentum = test_copy(c.count, j.state[1][0][0]);
+            pull_gradients(&j, step, false);
+            j.gradient[0][0][99] = INFINITY;
+            each_rank(&j, step, j.optimizer.compress, &bad);
+            assert_int_equal(bad, 0);
+            test_exchange_run(&j.exchange, &j.stream);
+            bad = UINT32_MAX;
+            unit_of_rank u;
+            unit_init(&u, &j, step, 1);
+            assert_int_equal(j.optimizer.apply(j.optimizer.context, &u.unit, &bad), SLUICE_OK);
+            assert_int_equal(bad, 0);
+            assert_memory_equal(value, j.value[1][0], c.count * sizeof(float));
+            assert_memory_equal(momentum, j.state[1][0][0], c.count * sizeof(float));
+            unit_fini(&u), free_gradients(&j), free(value), free(momentum);
+            break;
+        }
+        pulled_step(&j, step, false);
+    }
+    job_fini(&j);
+}
+
+static void nothing_comes_of_nothing(void **state)
+{
+    (void)state;
+    const mode c = {.ranks = 2, .count = 77, .onebit = true, .freeze = 6, .scaler = 2, .local_scaler = 3, .clipper = 4};
+    job j;
+    job_init(&j, &c);
+    float *value = test_copy(c.count, j.value[0][0]);
+    for (uint64_t step = 1; step <= 30; step++) {
+        slc_step_mode how = begin_step(&j, step, false);
+        for (uint32_t r = 0; r < c.ranks; r++)
+            for (uint32_t t = 0; t < TENSORS; t++) j.gradient[r][t] = test_zeroed(j.shapes[t].count * sizeof(float));
+        assert_int_equal(finish_step(&j, step, how), UINT32_MAX);
+        free_gradients(&j);
+        for (uint32_t r = 0; r < c.ranks; r++) assert_memory_equal(value, j.value[r][0], c.count * sizeof(float));
+    }
+    free(value);
+    job_fini(&j);
+}
+
+static void refuses_what_cannot_be(void **state)
+{
+    (void)state;
+    slc_stream stream = test_stream(1);
+    slc_compressed out;
+    const slc_zero_one_adam_settings good = {.adam = {0.9, 0.999, 1e-8, 0}, 5, 2, 2, 2, false, false};
+    slc_zero_one_adam_settings bad[] = {good, good, good, good, good};
+    bad[0].var_freeze_step = bad[1].var_update_scaler = bad[2].local_step_scaler = bad[3].local_step_clipper = 0;
+    bad[4].adam.beta1 = 1;
+    for (size_t i = 0; i < TEST_COUNT_OF(bad); i++)
+        assert_int_equal(slc_zero_one_adam_create(&bad[i], &stream, &out), SLUICE_ERR_ARGUMENT);
+    slc_stream_destroy(&stream);
+
+    const mode c = {.ranks = 2, .count = 77, .onebit = true, .freeze = 6, .scaler = 2, .local_scaler = 3, .clipper = 4};
+    job j;
+    job_init(&j, &c);
+    for (uint64_t step = 1; step <= 12; step++) {
+        slc_step_mode how = begin_step(&j, step, false);
+        uint32_t not_finite = UINT32_MAX;
+        unit_of_rank u;
+        pull_gradients(&j, step, false);
+        unit_init(&u, &j, step, 0);
+        void *context = j.optimizer.context;
+        if (how != SLC_STEP_EXCHANGE) {
+            assert_int_equal(j.optimizer.compress(context, &u.unit, &not_finite), SLUICE_ERR_ORDER);
+            assert_int_equal(j.optimizer.apply(context, &u.unit, &not_finite), SLUICE_ERR_ORDER);
+        } else {
+            u.tensors[0].count--;
+            assert_int_equal(j.optimizer.compress(context, &u.unit, &not_finite), SLUICE_ERR_ARGUMENT);
+            assert_int_equal(j.optimizer.apply(context, &u.unit, &not_finite), SLUICE_ERR_ARGUMENT);
+        }
+        if (how != SLC_STEP_LOCAL) assert_int_equal(j.optimizer.local(context, &u.unit, &not_finite), SLUICE_ERR_ORDER);
+        unit_fini(&u), free_gradients(&j);
+        pulled_step(&j, step, false);
+    }
+    job_fini(&j);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(compat_follows_the_original),
+        cmocka_unit_test(native_corrects_masks_and_keeps),
+        cmocka_unit_test(tensors_that_are_not_exchanged),
+        cmocka_unit_test(replicas_are_equal_after_every_exchange),
+        cmocka_unit_test(a_resumed_run_is_the_same),
+        cmocka_unit_test(what_is_not_finite_is_skipped),
+        cmocka_unit_test(a_failed_exchange_changes_nothing),
+        cmocka_unit_test(nothing_comes_of_nothing),
+        cmocka_unit_test(refuses_what_cannot_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
