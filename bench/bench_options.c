@@ -45,7 +45,7 @@ static const char help_text[] =
     "being the measure: loss against step and against time, steps "
     "and bytes before and after the freeze. Then the defaults are --strategy usual (onebit for compressed optimizers, "
     "dp for others) and --steps 200.\n\n"
-    "  sluice bench -n 2 --size mini --optimizer adamw,onebit_adam --throttle 1gbit,50us\n\n"
+    "  sluice bench -n 2 --size mini --optimizer adamw,onebit_adam --warmup 20 --throttle 1gbit,50us\n\n"
     "--tradeoff takes one budget (default auto:1) and one throttle. What is left of the budget beside what every plan "
     "keeps can be given to strategies (layers under sdp) or to the schedule (gathered buffers, waiting gradients): "
     "each "
