@@ -142,28 +142,28 @@ static sluice_status add_time(const account *a, double *step_s)
 {
     const slc_slot_model_parts *parts = a->parts;
     const slc_link *link = &parts->times->link;
-    double *load = calloc(2 * (size_t)parts->half_rows, sizeof *load); /* of each position: the link, the thread */
+    double *load = calloc(2 * (size_t)slc_busy_places(parts), sizeof *load); /* the link, the thread */
     if (!load) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for loads");
     for (uint32_t i = 0; i < a->answer->flow_count; i++) {
         const slc_flow *flow = &a->answer->flows[i];
         const slc_stream *stream = stream_of(a, flow);
         if (!stream) continue;
-        load[2 * (flow->position % parts->half_rows)] += flow->fraction * stream->seconds;
-        load[2 * (flow->position % parts->half_rows) + 1] += flow->fraction * stream->thread_s;
+        double *at = load + 2 * (size_t)slc_busy_place(parts, flow->position);
+        at[0] += flow->fraction * stream->seconds;
+        at[1] += flow->fraction * stream->thread_s;
     }
+    const double *exposed = load + 2 * (size_t)parts->slots;
     sluice_status status = SLUICE_OK;
-    *step_s = parts->job->barrier && parts->job->world > 1
-                  ? slc_operation_s(parts->job, parts->times, SLC_ITEM_AGREE, NULL, 0)
-                  : 0;
+    *step_s = fmax(exposed[0], exposed[1]);
+    if (parts->job->barrier && parts->job->world > 1)
+        *step_s += slc_operation_s(parts->job, parts->times, SLC_ITEM_AGREE, NULL, 0);
     for (uint32_t s = 0; !status && s < parts->slots; s++) {
         double alone = slc_slot_s(parts->job, parts->times, a->answer->recompute, s % slc_job_slots(parts->job));
-        const double *inside = load + 4 * (size_t)s, *behind = inside + 2;
-        double taken = fmax(inside[0], inside[1]) * link->sigma;
-        double time = alone + link->kappa * (inside[0] + inside[1]);
+        double busy = fmax(load[2 * s], load[2 * s + 1]), taken = busy * link->sigma, time = alone + link->kappa * busy;
         if (taken > time + tolerance * (time + alone + taken))
             status =
                 slc_error(SLUICE_ERR_FORMAT, "slot model: %g s of communication in slot %u of %g s", taken, s, time);
-        *step_s += time + behind[0] + behind[1];
+        *step_s += time;
     }
     free(load);
     return status;

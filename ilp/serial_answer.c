@@ -79,6 +79,21 @@ static int chosen_column(const slc_slot_search *search, uint32_t unit)
     return search->program->choice[unit * SLC_STRATEGIES + (uint32_t)search->best.strategies[unit]];
 }
 
+/* Either lane is busy in the gaps, where everything stands, as long as the longer one. */
+static void make_busy_basic(const slc_slot_search *search)
+{
+    const slc_slot_model_parts *p = search->parts;
+    const slc_slot_program *program = search->program;
+    int places = (int)slc_busy_places(p), gaps = places - 1;
+    double more = 0; /* of the link than of the thread */
+    for (uint32_t i = 0; i < p->stream_count; i++) {
+        const slc_stream *s = &p->streams[i];
+        double count = slc_is_template(p) && s->micro_batch == 1 ? p->middle : 1;
+        if (slc_has(s->strategies, search->best.strategies[s->unit])) more += count * (s->seconds - s->thread_s);
+    }
+    make_basic(program->lp, program->first_link_row + (more < 0 ? places : 0) + gaps, program->first_busy + gaps);
+}
+
 /* In each row of a choice its strategy is basic, in each row of a stream the gap it stands in, in each row of memory
  * the level; in all others the row itself. Triangular, so it is a basis; and the answer fits, so it is feasible. */
 void slc_search_serial_basis(slc_slot_search *search)
@@ -95,6 +110,7 @@ void slc_search_serial_basis(slc_slot_search *search)
         if (column->position == slc_stream_serial_position(p, stream))
             make_basic(lp, program->first_stream_row + (int)column->stream, program->first_flow + i);
     }
+    if (p->two_lanes) make_busy_basic(search);
     for (uint32_t h = 0; h < p->half_rows; h++)
         make_basic(lp, program->first_memory_row + (int)h, program->first_level + (int)h);
     for (uint32_t l = 0; l < p->job->layer_count; l++)

@@ -10,33 +10,28 @@
  *                 with `each` in the others until before its gradient begins again
  *   GATHER_VALUE  oss, sdp: after its reduction (and the barrier), before the unit's first use in the next step: below
  *                 2 (S + first slot). dp with `each`: the gather of its gradient, which does not wait for the barrier
- *   EXCHANGE      onebit: both passes and the exchange between them, from behind the unit's last gradient slot (where
- * it waits for the agreement: from the gap behind the step's last slot) until before the unit's first use in the next
- * step. A real one moves whole: a fraction here says where most of it lies WINDOW        fsdp, for each micro-batch and
- * window: before its first slot, and not before the window before it (the last one of the micro-batch before) has
- * begun, so that a unit is gathered twice at most. For window 0 of micro-batch 0 after the reduction of the step
- * before, and not before the gap at that step's end: its positions are counted from that step's start, as
- * GATHER_VALUE's. At one position reductions come before gathers. Of more than three micro-batches the middle ones are
- * alike: what reaches over an edge between two of them does so over each.
+ *   EXCHANGE      onebit: both passes and the exchange, from behind the unit's last gradient slot (where it waits for
+ *                 the agreement: from the gap behind the step's last slot) until before its first use in the next step.
+ *                 A real one moves whole: a fraction here says where most of it lies
+ *   WINDOW        fsdp, for each micro-batch and window: before its first slot, and not before the window before it
+ * (the last one of the micro-batch before) has begun, so that a unit is gathered twice at most. For window 0 of
+ * micro-batch 0 after the reduction of the step before, and not before the gap at that step's end: its positions are
+ * counted from that step's start, as GATHER_VALUE's. At one position reductions come before gathers. Of more than three
+ * micro-batches the middle ones are alike: what reaches over an edge between two of them does so over each.
  *
  * Priced beside transfers: an update with the reduction (behind a barrier: with the gather) where it holds the lane up;
  * the agreement where it is the barrier. Both passes of an exchange: on the link where the communication thread itself
- * moves the bytes; else in a slot beside it, in a lane of their own, and in a gap behind each other. What an exchange
- * has in flight lies there at the end of a slot that it moves in. Memory rows: start and end of each slot, and the
- * moment between two steps at which parameters are read through the staging buffer. Not in the model: evaluation,
- * alignment, packing. */
+ * moves the bytes; else in a lane of their own beside it: what both do in a slot, and what both do exposed in all gaps,
+ * takes as long as the longer of them. What an exchange has in flight lies there at the end of a slot that it moves in.
+ * Memory rows: start and end of each slot, and the moment between two steps at which parameters are read through the
+ * staging buffer. Not in the model: evaluation, alignment, packing. */
 #ifndef SLC_SLOT_MODEL_H
 #define SLC_SLOT_MODEL_H
 
 #include "lib/plan/times.h"
 
-typedef enum {
-    SLC_FLOW_REDUCE,
-    SLC_FLOW_GATHER_VALUE,
-    SLC_FLOW_WINDOW,
-    SLC_FLOW_EXCHANGE,
-    SLC_FLOW_KINDS
-} slc_flow_kind;
+typedef enum { SLC_FLOW_REDUCE, SLC_FLOW_GATHER_VALUE, SLC_FLOW_WINDOW, SLC_FLOW_EXCHANGE } slc_flow_kind;
+enum { SLC_FLOW_KINDS = SLC_FLOW_EXCHANGE + 1 };
 
 typedef struct {
     slc_flow_kind kind;

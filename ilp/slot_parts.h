@@ -75,6 +75,17 @@ bool slc_recompute_span(const slc_slot_model_parts *parts, uint32_t activation, 
 /* The layer whose recomputation drops this activation. */
 uint32_t slc_activation_layer(const slc_job *job, uint32_t activation);
 
+/* Where two lanes are weighed against each other: each slot, and all gaps together (what is exposed costs the same
+ * wherever it stands). */
+static inline uint32_t slc_busy_places(const slc_slot_model_parts *parts)
+{
+    return parts->slots + 1;
+}
+static inline uint32_t slc_busy_place(const slc_slot_model_parts *parts, uint32_t position)
+{
+    return position & 1 ? parts->slots : position / 2 % parts->slots;
+}
+
 /* What all of a stream takes when nothing runs beside it. */
 static inline double slc_stream_alone_s(const slc_stream *stream)
 {

@@ -13,7 +13,7 @@
 typedef struct {
     slc_slot_program *program;
     const slc_slot_model_parts *parts;
-    int choice_row, stream_row, slot_row, thread_row, memory_row, reading_row, order_row, rows;
+    int choice_row, stream_row, slot_row, link_row, thread_row, memory_row, reading_row, order_row, rows;
     int *order_first;         /* [units + 1] of each unit, in order_position */
     uint32_t *order_position; /* of each order row: 2 * position, + 1 for dp's */
     int order_count, order_capacity;
@@ -163,8 +163,9 @@ static void number_rows(maker *m)
     m->choice_row = 1;
     m->stream_row = m->choice_row + (int)m->parts->job->unit_count;
     m->slot_row = m->stream_row + (int)m->parts->stream_count;
-    m->thread_row = m->slot_row + (int)m->parts->slots;
-    m->memory_row = m->thread_row + (m->parts->two_lanes ? (int)m->parts->slots : 0);
+    m->link_row = m->slot_row + (int)m->parts->slots;
+    m->thread_row = m->link_row + (m->parts->two_lanes ? (int)slc_busy_places(m->parts) : 0);
+    m->memory_row = m->thread_row + (m->parts->two_lanes ? (int)slc_busy_places(m->parts) : 0);
     m->reading_row = m->memory_row + (int)m->parts->half_rows;
     m->order_row = m->reading_row + 1;
     m->rows = m->order_row + m->order_count - 1;
@@ -180,11 +181,10 @@ static void bound_rows(maker *m)
         glp_set_row_bnds(program->lp, m->choice_row + (int)u, leads ? GLP_FX : GLP_FR, 1, 1);
     }
     for (uint32_t i = 0; i < p->stream_count; i++) glp_set_row_bnds(program->lp, m->stream_row + (int)i, GLP_FX, 0, 0);
-    for (uint32_t s = 0; s < p->slots; s++) {
-        double slot_s = slc_slot_seconds(p, s) / program->time_unit;
-        glp_set_row_bnds(program->lp, m->slot_row + (int)s, GLP_UP, 0, slot_s);
-        if (p->two_lanes) glp_set_row_bnds(program->lp, m->thread_row + (int)s, GLP_UP, 0, slot_s);
-    }
+    for (uint32_t s = 0; s < p->slots; s++)
+        glp_set_row_bnds(program->lp, m->slot_row + (int)s, GLP_UP, 0, slc_slot_seconds(p, s) / program->time_unit);
+    for (uint32_t i = 0; p->two_lanes && i < 2 * slc_busy_places(p); i++)
+        glp_set_row_bnds(program->lp, m->link_row + (int)i, GLP_UP, 0, 0);
     for (uint32_t h = 0; h < p->half_rows; h++) glp_set_row_bnds(program->lp, m->memory_row + (int)h, GLP_FX, 0, 0);
     double reading = (double)p->request->limit - (double)p->reading_bytes;
     glp_set_row_bnds(program->lp, m->reading_row, GLP_UP, 0, reading / program->byte_unit);
@@ -244,20 +244,13 @@ static void add_choices(maker *m)
     }
 }
 
-/* A slot that is longer by `longer_s`, of which so much of it goes to the link and to the thread beside it. */
-static void put_in_slot(maker *m, uint32_t slot, double longer_s, double link_s, double thread_s)
-{
-    put(m, m->slot_row + (int)slot, (link_s - longer_s) / m->program->time_unit);
-    if (m->parts->two_lanes) put(m, m->thread_row + (int)slot, (thread_s - longer_s) / m->program->time_unit);
-}
-
 static void put_again(maker *m, uint32_t layer)
 {
     const slc_slot_model_parts *p = m->parts;
     slc_span span;
     for (uint32_t b = 0; b < p->micro_batches; b++) {
         uint32_t slot = b * slc_job_slots(p->job) + slc_backward_slot(p->job, layer);
-        put_in_slot(m, slot, p->times->recompute_s[layer], 0, 0);
+        put(m, m->slot_row + (int)slot, -p->times->recompute_s[layer] / m->program->time_unit);
         for (uint32_t a = 0; a < p->job->activation_count; a++)
             if (slc_activation_layer(p->job, a) == layer && slc_recompute_span(p, a, b, &span)) put_span(m, &span, -1);
     }
@@ -286,8 +279,8 @@ static void add_recomputations(maker *m)
                 continue;
             }
             for (uint32_t b = 0; b < m->parts->micro_batches; b++) /* what it frees is in fixed_bytes already */
-                put_in_slot(m, b * slc_job_slots(job) + slc_backward_slot(job, k), m->parts->times->recompute_s[k], 0,
-                            0);
+                put(m, m->slot_row + (int)(b * slc_job_slots(job) + slc_backward_slot(job, k)),
+                    -m->parts->times->recompute_s[k] / program->time_unit);
         }
         glp_set_obj_coef(program->lp, column, seconds / program->time_unit);
         end_column(m, column);
@@ -308,23 +301,51 @@ static double distance(const slc_stream *s, uint32_t position)
     return s->kind == SLC_FLOW_REDUCE || s->kind == SLC_FLOW_EXCHANGE ? position - s->first : s->last - position;
 }
 
+/* `seconds` of communication at a position, in the slot's row if it is a slot; returns what they cost. */
+static double put_seconds(maker *m, uint32_t position, double seconds)
+{
+    const slc_slot_model_parts *p = m->parts;
+    const slc_link *link = &p->times->link;
+    uint32_t slot = position / 2 % p->slots;
+    if (!(position & 1)) put(m, m->slot_row + (int)slot, (link->sigma - link->kappa) * seconds / m->program->time_unit);
+    return slc_slot_weight(p, slot) * seconds * (position & 1 ? 1 : link->kappa);
+}
+
+/* With two lanes what counts is how long either is busy at a place: a column at least as long as each. */
+static void add_busy(maker *m)
+{
+    slc_slot_program *program = m->program;
+    if (!m->parts->two_lanes) return;
+    program->first_busy = glp_add_cols(program->lp, (int)slc_busy_places(m->parts));
+    for (uint32_t k = 0; k < slc_busy_places(m->parts); k++) {
+        int column = program->first_busy + (int)k;
+        bool slot = k < m->parts->slots;
+        double cost = slot ? put_seconds(m, 2 * k, program->time_unit) : program->time_unit;
+        glp_set_col_bnds(program->lp, column, GLP_LO, 0, 0);
+        glp_set_obj_coef(program->lp, column, cost / program->time_unit);
+        put(m, m->link_row + (int)k, -1);
+        put(m, m->thread_row + (int)k, -1);
+        end_column(m, column);
+    }
+}
+
 /* One stream's share of a column; returns what it costs, and adds to the tie-breaking term. */
 static double put_flow(maker *m, uint32_t stream, uint32_t position, double *preferred)
 {
     const slc_slot_model_parts *p = m->parts;
     const slc_stream *s = &p->streams[stream];
-    const slc_link *link = &p->times->link;
     slc_span spans[SLC_SPANS_MAX];
-    uint32_t slot = position / 2 % p->slots;
     put(m, m->stream_row + (int)stream, 1);
-    double alone_s = slc_stream_alone_s(s);
-    if (!(position & 1))
-        put_in_slot(m, slot, link->kappa * alone_s, link->sigma * s->seconds, link->sigma * s->thread_s);
     uint32_t count = slc_stream_spans(p, s, position, spans);
     for (uint32_t i = 0; i < count; i++) put_span(m, &spans[i], 1);
     put_order(m, s, position);
-    *preferred += m->preference * alone_s * distance(s, position);
-    return slc_slot_weight(p, slot) * alone_s * (position & 1 ? 1 : link->kappa);
+    *preferred += m->preference * slc_stream_alone_s(s) * distance(s, position);
+    if (!p->two_lanes) return put_seconds(m, position, s->seconds);
+    int place = (int)slc_busy_place(p, position);
+    double weight = position & 1 ? slc_slot_weight(p, position / 2 % p->slots) : 1;
+    put(m, m->link_row + place, weight * s->seconds / m->program->time_unit);
+    put(m, m->thread_row + place, weight * s->thread_s / m->program->time_unit);
+    return 0; /* what is busy costs */
 }
 
 /* With a template: the same stream of the next micro-batch, for a reduction that reaches beyond its own and for a
@@ -453,9 +474,11 @@ static sluice_status fill(slc_slot_program *program, bool preference)
     bound_rows(&m);
     program->first_stream_row = m.stream_row;
     program->first_memory_row = m.memory_row;
+    program->first_link_row = m.link_row;
     add_levels(&m);
     add_choices(&m);
     add_recomputations(&m);
+    add_busy(&m);
     program->first_flow = glp_get_num_cols(program->lp) + 1;
     m.preference = preference ? preference_rate(program) : 0;
     add_flows(&m);

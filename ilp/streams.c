@@ -91,7 +91,7 @@ static void add_value_gathers(unit_streams *s)
     add(s, gather);
 }
 
-/* Both passes and what is between them follow each other. They hold the lane up as an update does. */
+/* Both passes hold the lane up where an update does; else they are the thread's, beside the link. */
 static void add_exchange(unit_streams *s)
 {
     const slc_slot_model_parts *p = s->parts;
