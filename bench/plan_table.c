@@ -75,23 +75,23 @@ static void explain_fusion(const group *g, char *out, size_t size)
              saved);
 }
 
-/* Beside averaging the gradient. */
-static void explain_onebit(const group *g, const slc_unit *unit, char *out, size_t size)
+/* What onebit takes beside sdp: bytes, and the seconds of the exchange and its passes instead of a reduction and a
+ * gather. */
+static void explain_onebit(const group *g, char *out, size_t size)
 {
     const slc_job *job = &g->profile->job;
     const slc_times *times = &g->profile->times;
-    double whole_s = slc_operation_s(job, times, SLC_ITEM_ALL_REDUCE, unit, unit->elements);
-    double mine_s = slc_operation_s(job, times, SLC_ITEM_EXCHANGE, unit, unit->elements);
-    char more[24], saved[24];
-    if (!unit->trainable) {
-        snprintf(out, size, "frozen");
-        return;
-    }
-    slc_plan_bytes((double)slc_resident_bytes(job, unit, SLC_ONEBIT) - (double)slc_resident_bytes(job, unit, SLC_DP),
-                   more);
-    slc_plan_seconds(whole_s > mine_s ? whole_s - mine_s : mine_s - whole_s, saved);
-    snprintf(out, size, "each keeps %s more than dp and exchanges for %s %s", more, saved,
-             whole_s > mine_s ? "less" : "more");
+    const slc_unit *unit = &job->units[g->first];
+    double more = (double)slc_resident_bytes(job, unit, SLC_ONEBIT) - (double)slc_resident_bytes(job, unit, SLC_SDP);
+    double passes = slc_thread_s(job, times, SLC_ITEM_COMPRESS, SLC_ONEBIT, unit->elements) +
+                    slc_thread_s(job, times, SLC_ITEM_UPDATE, SLC_ONEBIT, unit->elements);
+    double exchange = slc_operation_s(job, times, SLC_ITEM_EXCHANGE, unit, unit->elements);
+    double sharded = slc_operation_s(job, times, SLC_ITEM_REDUCE_SCATTER, unit, unit->elements) +
+                     slc_operation_s(job, times, SLC_ITEM_GATHER_VALUE, unit, unit->elements);
+    char bytes[24], wire[24], computed[24], saved[24];
+    snprintf(out, size, "each keeps %s more than sdp and exchanges in %s, with passes of %s, instead of %s",
+             slc_plan_bytes(more, bytes), slc_plan_seconds(exchange, wire), slc_plan_seconds(passes, computed),
+             slc_plan_seconds(sharded, saved));
 }
 
 /* What the choice means beside the nearest other one. */
@@ -109,12 +109,14 @@ static void explain(const group *g, char *out, size_t size)
     slc_plan_seconds(one - value, cost);
     if (job->world == 1)
         snprintf(out, size, "one rank: nothing to shard");
+    else if (mine == SLC_ONEBIT && !unit->trainable)
+        snprintf(out, size, "frozen");
+    else if (mine == SLC_ONEBIT)
+        explain_onebit(g, out, size);
     else if (mine == SLC_FSDP)
         snprintf(out, size, "each gives back %s for %s more of gathers a step", saved, cost);
     else if (mine == SLC_SDP)
         snprintf(out, size, "each keeps %s more than fsdp and saves %s of gathers a step", saved, cost);
-    else if (mine == SLC_ONEBIT)
-        explain_onebit(g, unit, out, size);
     else
         snprintf(out, size, "as asked for");
 }
@@ -122,7 +124,7 @@ static void explain(const group *g, char *out, size_t size)
 static void print_group(FILE *out, const group *g)
 {
     const slc_job *job = &g->profile->job;
-    char names[96], resident[24], why[128], fusion[128];
+    char names[96], resident[24], why[256], fusion[128];
     uint32_t count = g->last - g->first + 1;
     uint64_t bytes = 0;
     for (uint32_t u = g->first; u <= g->last; u++)
