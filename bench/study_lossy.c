@@ -26,8 +26,7 @@ static sluice_status draw(uint64_t seed, double gbit, slc_profile **out)
     options.layers = (slc_random_range){6, 16};
     options.bytes_per_s = gbit * 1e9 / 8;
     sluice_status status = slc_random_profile(&options, seed, out);
-    if (!status) (*out)->job.compressed = true;
-    return status;
+    return status ? status : slc_profile_set_compressed(*out, true);
 }
 
 static double best_uniform_s(const budget_row *row)

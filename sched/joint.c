@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double NEAR = 1.02; /* times the bound */
 enum { SLOT_ROUNDS = 12, FINE_UNITS = 16, MOST_TRIES = 200000, FEW_UNITS = 4, PATIENT_TRIES = 300 };
 
 typedef struct {
@@ -165,17 +166,18 @@ static sluice_status try_baselines(joint *j, bool all)
 
 /* dp and oss send the same bytes as sdp and keep more; onebit keeps most and sends least. With one rank there is
  * nothing to choose. */
-static uint8_t choices_of(const slc_job *job, const slc_unit *unit)
+static uint8_t choices_of(const slc_job *job, const slc_unit *unit, bool onebit)
 {
     if (job->world == 1) return 1 << SLC_SDP;
-    return 1 << SLC_SDP | 1 << SLC_FSDP | (job->compressed && unit->trainable ? 1 << SLC_ONEBIT : 0);
+    return 1 << SLC_SDP | 1 << SLC_FSDP | (onebit && job->compressed && unit->trainable ? 1 << SLC_ONEBIT : 0);
 }
 
-static uint8_t *allowed_strategies(const slc_joint_request *r)
+/* `onebit`: a choice for free units too. */
+static uint8_t *allowed_strategies(const slc_joint_request *r, bool onebit)
 {
     uint8_t *allowed = malloc((size_t)r->job->unit_count + 1);
     for (uint32_t u = 0; allowed && u < r->job->unit_count; u++)
-        allowed[u] = r->strategies[u] == SLC_STRATEGIES ? choices_of(r->job, &r->job->units[u])
+        allowed[u] = r->strategies[u] == SLC_STRATEGIES ? choices_of(r->job, &r->job->units[u], onebit)
                                                         : (uint8_t)(1 << r->strategies[u]);
     return allowed;
 }
@@ -333,13 +335,26 @@ static sluice_status try_every_choice(joint *j, uint8_t *allowed)
     return status;
 }
 
+/* With more to choose from the search takes longer and may end with less. So where onebit is a choice a part of the
+ * time is kept back, and unless the plan is near the bound by then, goes to the search without. */
+static sluice_status try_both(joint *j, const uint8_t *all, const uint8_t *exact)
+{
+    uint64_t deadline_ns = j->deadline_ns, now = slc_clock_ns();
+    bool differ = memcmp(all, exact, j->request->job->unit_count) != 0;
+    if (differ && deadline_ns > now) j->deadline_ns = now + (deadline_ns - now) / 5 * 3;
+    sluice_status status = try_allowed(j, all, true);
+    j->deadline_ns = deadline_ns;
+    bool near = j->answer->plan && best_s(j) <= NEAR * j->answer->bound_s;
+    return status || near || !differ ? status : try_allowed(j, exact, false);
+}
+
 static sluice_status try_slot_model(joint *j)
 {
-    uint8_t *allowed = allowed_strategies(j->request);
-    if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    sluice_status status = try_allowed(j, allowed, true);
-    if (!status) status = try_every_choice(j, allowed);
-    free(allowed);
+    uint8_t *all = allowed_strategies(j->request, true), *exact = allowed_strategies(j->request, false);
+    sluice_status status = all && exact ? try_both(j, all, exact) : slc_error(SLUICE_ERR_MEMORY, "plan");
+    if (!status) status = try_every_choice(j, all);
+    free(exact);
+    free(all);
     return status;
 }
 

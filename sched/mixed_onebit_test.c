@@ -71,8 +71,8 @@ static void case_init(compressed_case *c, uint64_t seed, double gbit)
     options.unit_blocks = 4; /* below TEST_BLOCKS, whatever is drawn */
     options.tied_share = 0;
     assert_int_equal(slc_random_profile(&options, seed, &c->profile), SLUICE_OK);
-    slc_job *job = &c->profile->job;
-    job->compressed = true;
+    assert_int_equal(slc_profile_set_compressed(c->profile, true), SLUICE_OK);
+    const slc_job *job = &c->profile->job;
     c->strategies = calloc(job->unit_count + 1, sizeof *c->strategies);
     slc_strategy *other = calloc(job->unit_count + 1, sizeof *other);
     bool *recompute = calloc(job->layer_count, sizeof *recompute);
