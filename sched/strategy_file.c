@@ -49,8 +49,8 @@ static sluice_status strategy_of(const reader *r, const char *key, const json_t 
     const char *name = json_string_value(value);
     if (name && slc_strategy_parse(name, out)) return SLUICE_OK;
     char what[192];
-    snprintf(what, sizeof what, "%s%.64s%s is not a strategy of a layer; choose dp, oss, sdp, fsdp or onebit", name ? "\"" : "",
-             name ? name : "its value", name ? "\"" : "");
+    snprintf(what, sizeof what, "%s%.64s%s is not a strategy of a layer; choose dp, oss, sdp, fsdp or onebit",
+             name ? "\"" : "", name ? name : "its value", name ? "\"" : "");
     return wrong(r, key, what);
 }
 
