@@ -5,6 +5,7 @@
 #include "lib/base/status.h"
 #include "sched/trace_json.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static const struct argp_option option_rows[] = {
     {"profile", KEY_PROFILE, "FILE", 0, "The profile that the plan was made from (sluice profile)", 0},
     {"plan", KEY_PLAN, "FILE", 0, "The plan (sluice plan)", 0},
     {"world", KEY_WORLD, "N", 0, "Ranks, where the plan is for more or fewer than the profile's", 0},
-    {"lossy", KEY_LOSSY, "WHAT", 0, "none or onebit, where the plan was made with it", 0},
+    {"lossy", KEY_LOSSY, "WHAT", 0, "none or onebit (default: as the plan was made)", 0},
     {0},
 };
 
@@ -50,11 +51,26 @@ const struct argp *slc_plan_files_argp(void)
     return &parser;
 }
 
+/* Whether the plan was made for a compressed phase; what is wrong with the file is found when it is read. */
+static bool is_compressed(const char *plan_path)
+{
+    json_t *root = json_load_file(plan_path, 0, NULL);
+    bool compressed = json_object_get(json_object_get(root, "job"), "compressed");
+    json_decref(root);
+    return compressed;
+}
+
+static bool wants_compressed(const slc_plan_files *files)
+{
+    if (files->lossy) return !strcmp(files->lossy, "onebit");
+    return files->profile->compressed || is_compressed(files->plan_path);
+}
+
 sluice_status slc_plan_files_read(slc_plan_files *files)
 {
     sluice_status status = slc_profile_read(files->profile_path, &files->profile);
     if (!status && files->world) status = slc_profile_set_world(files->profile, (uint32_t)files->world);
-    if (!status && files->lossy) status = slc_profile_set_compressed(files->profile, !strcmp(files->lossy, "onebit"));
+    if (!status) status = slc_profile_set_compressed(files->profile, wants_compressed(files));
     if (!status) status = slc_plan_read(&files->profile->job, files->plan_path, &files->plan);
     return status;
 }

@@ -11,7 +11,7 @@
  * a slc_plan_files. The first two must be given. */
 typedef struct {
     const char *profile_path, *plan_path;
-    const char *lossy;   /* NULL: as the profile says */
+    const char *lossy;   /* NULL: as the profile says, or the plan was made */
     unsigned long world; /* 0: the profile's */
     slc_profile *profile;
     slc_plan *plan;

@@ -41,6 +41,30 @@ make() {
     files=(--profile "$work/profile.json" --plan "$work/plan.json")
 }
 
+# A step of a compressed optimizer: at a middle budget some layers are onebit and others sharded.
+compressed() {
+    local lossy=(--profile "$work/profile.json" --plan "$work/lossy.json") kind
+    tool plan --profile "$work/profile.json" --lossy onebit --budget 90% --recompute none --time-limit 2.5 -o "$work/lossy.json"
+    check 'plan --lossy onebit' 0 $code
+    check 'it says why a layer is onebit' yes \
+        "$(grep -q ' onebit .*each keeps .* more than sdp and exchanges in' "$work/out" && echo yes)"
+    check 'others are sharded' yes "$(grep -Eq ' (sdp|fsdp) +-' "$work/out" && echo yes)"
+    check 'exchanges are counted' yes "$(grep -q 'compressed exchanges' "$work/out" && echo yes)"
+    for kind in sim check; do
+        tool $kind "${lossy[@]}"
+        check "$kind of a compressed phase" 0 $code
+    done
+    refuses 'compressed phase' 1 check "${lossy[@]}" --lossy none
+    tool plan --profile "$work/profile.json" --world 1 --lossy onebit --schedule one_ahead --strategy auto
+    check 'one rank has nobody to exchange with' 0 $code
+    check 'so nothing is onebit' '' "$(grep ' onebit ' "$work/out")"
+    tool study lossy --count 1 --time-limit 0.05 --json "$work/study.json"
+    check 'study lossy' 0 $code
+    check 'never slower than a uniform choice' yes \
+        "$(grep -q 'slower than a uniform choice: 0 of 10' "$work/out" && echo yes)"
+    check 'ten rows' 10 "$(grep -o '"study": "lossy"' "$work/study.json" | wc -l | tr -d ' ')"
+}
+
 figures() {
     tool sim "${files[@]}" --json "$work/sim.json" --trace "$work/sim_trace.json"
     check 'sim' 0 $code
@@ -141,6 +165,7 @@ refusals() {
 
 make
 figures
+compressed
 timelines
 measured
 refusals
