@@ -43,6 +43,7 @@ typedef struct {
     uint64_t bad_call; /* in which rank bad_rank's gradient of bad_param is not finite; 0: none */
     int bad_rank;
     uint32_t bad_param;
+    uint64_t huge_from; /* call from which an element's gradient is almost the largest number; 0: never */
 } model;
 
 static inline uint64_t mix(uint64_t x)
@@ -155,6 +156,7 @@ static inline float model_added(const model *m, uint32_t p, uint64_t i, uint64_t
 {
     const known *k = &m->params[p];
     if (i >= k->dead_from && i < k->dead_end) return 0;
+    if (m->huge_from && call >= m->huge_from && !p && !i) return 3e38F;
     if (call == m->bad_call && rank == m->bad_rank && p == m->bad_param && i == k->count / 2) return INFINITY;
     return value * 0.01f + noise((call * 8 + batch) * 64 + (uint64_t)rank * 16 + p, i);
 }

@@ -19,7 +19,7 @@ static uint64_t *unpadded(const sluice_runtime *rt)
     return parameters;
 }
 
-/* A compressed exchange keeps parameters apart. */
+/* A compressed exchange keeps parameters apart, where the optimizer does not make one tensor of all. */
 static sluice_status note_tensors(const sluice_runtime *rt, slc_profile *profile)
 {
     sluice_status status = SLUICE_OK;
@@ -27,8 +27,10 @@ static sluice_status note_tensors(const sluice_runtime *rt, slc_profile *profile
         const slc_unit_state *unit = &rt->units[u];
         uint64_t *elements = malloc(((size_t)unit->param_count + 1) * sizeof *elements);
         if (!elements) return slc_error(SLUICE_ERR_MEMORY, "profile of %u parameters", unit->param_count);
+        bool one = rt->fuses && rt->job.units[u].trainable;
         for (uint32_t p = 0; p < unit->param_count; p++) elements[p] = unit->params[p]->count;
-        status = slc_profile_set_tensors(profile, u, elements, unit->param_count);
+        for (uint32_t p = 1; one && p < unit->param_count; p++) elements[0] += elements[p];
+        status = slc_profile_set_tensors(profile, u, elements, one ? 1 : unit->param_count);
         free(elements);
     }
     return status;
