@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "lib/plan/exchange_sizes.h"
 #include "lib/plan/strategy_table.h"
 #include "lib/plan/times.h"
 
@@ -127,6 +128,99 @@ static void operations_move_what_they_should(void **state)
     }
 }
 
+/* ---- onebit ---- */
+
+/* One tensor of 640 elements is 4 chunks of 160: 24 bytes to each rank, in places of 64; errors 640 and 160 elements,
+ * scales 4 and 1, in places of 64. */
+static void onebit_keeps_what_dp_keeps_and_errors(void **state)
+{
+    (void)state;
+    const uint64_t elements = ELEMENTS;
+    for (uint32_t local = 0; local < 3; local++)
+        for (int narrow = 0; narrow < 2; narrow++) {
+            count c = {.dtype = narrow ? bf16 : fp32, .wire = bf16, .micro_batches = 1};
+            slc_job job = job_of(&c);
+            slc_unit unit = unit_of(&c);
+            job.compressed = true;
+            job.local_arrays = local;
+            unit.exchange = slc_exchange_of(&elements, 1, RANKS, local == 2);
+            uint64_t more = 2560 + 64 + 640 + 64 + local * 2560;
+            assert_int_equal(slc_resident_bytes(&job, &unit, SLC_ONEBIT), 10240 + more);
+            assert_int_equal(bytes_of(&job, &unit, SLC_ONEBIT, SLC_LIFE_PACKETS), 256);
+            assert_int_equal(bytes_of(&job, &unit, SLC_ONEBIT, SLC_LIFE_RESULTS), local == 2 ? 512 : 256);
+            assert_int_equal(slc_operation_bytes(&job, &unit, SLC_ITEM_EXCHANGE, ELEMENTS), 96);
+            unit.trainable = false;
+            assert_int_equal(slc_resident_bytes(&job, &unit, SLC_ONEBIT), narrow ? 1280 : 2560);
+        }
+}
+
+static void onebit_does_what_the_job_needs(void **state)
+{
+    (void)state;
+    for (int refreshes = 0; refreshes < 2; refreshes++)
+        for (int barrier = 0; barrier < 3; barrier++) { /* none, of all gradients, of norms alone */
+            slc_job job = {.world = RANKS,
+                           .micro_batches = 1,
+                           .compressed = true,
+                           .refreshes = refreshes,
+                           .barrier = barrier,
+                           .norms_barrier = barrier == 2};
+            slc_unit unit = {.elements = ELEMENTS, .block_elements = BLOCK, .trainable = true};
+            slc_unit_operations of = slc_operations_of(&job, &unit, SLC_ONEBIT);
+            assert_int_equal(slc_waits_for_agreement(&job, SLC_ONEBIT), barrier == 1);
+            assert_int_equal(slc_waits_for_agreement(&job, SLC_SDP), barrier > 0);
+            assert_int_equal(of.reduce, refreshes ? SLC_ITEM_ALL_REDUCE : SLC_ITEM_KINDS);
+            assert_int_equal(of.inspect, barrier == 1 ? SLC_ITEM_INSPECT : SLC_ITEM_KINDS);
+            assert_int_equal(of.compress, SLC_ITEM_COMPRESS);
+            assert_int_equal(of.exchange, SLC_ITEM_EXCHANGE);
+            assert_int_equal(of.update, SLC_ITEM_UPDATE);
+            assert_int_equal(of.gather_gradient, SLC_ITEM_KINDS);
+            assert_int_equal(of.gather_value, SLC_ITEM_KINDS);
+            assert_false(of.windows || of.moves_sum || of.whole_sum);
+            unit.trainable = false;
+            of = slc_operations_of(&job, &unit, SLC_ONEBIT);
+            assert_int_equal(of.compress, SLC_ITEM_KINDS);
+            assert_int_equal(of.update, SLC_ITEM_KINDS);
+        }
+}
+
+/* Two phases of 3/4 of 96 bytes, and the average of a fourth. */
+static void items_cost_what_they_do(void **state)
+{
+    (void)state;
+    const uint64_t elements = ELEMENTS;
+    slc_times times = {.update_s_per_element = 1e-3,
+                       .compress_s_per_element = 2e-3,
+                       .apply_s_per_element = 3e-3,
+                       .average_s_per_element = 4e-3,
+                       .link = {.reduce_scatter = {0, 1e3}, .all_gather = {1, 2e3}, .operation_s = 7}};
+    slc_unit unit = {.elements = ELEMENTS, .block_elements = BLOCK, .trainable = true};
+    unit.exchange = slc_exchange_of(&elements, 1, RANKS, false);
+    slc_job job = {.world = RANKS, .micro_batches = 1, .compressed = true, .units = &unit, .unit_count = 1};
+    const struct {
+        slc_item_kind kind;
+        slc_strategy strategy;
+        double seconds;
+    } rows[] = {{SLC_ITEM_INSPECT, SLC_ONEBIT, 0},
+                {SLC_ITEM_COMPRESS, SLC_ONEBIT, 2e-3 * ELEMENTS},
+                {SLC_ITEM_EXCHANGE, SLC_ONEBIT, 7 + 3 + 72e-3 + 36e-3 + 4e-3 * ELEMENTS / RANKS},
+                {SLC_ITEM_UPDATE, SLC_ONEBIT, 3e-3 * ELEMENTS},
+                {SLC_ITEM_ALL_REDUCE, SLC_ONEBIT, 0},
+                {SLC_ITEM_ALL_REDUCE, SLC_DP, 7 + 3 + 1.92 + 0.96},
+                {SLC_ITEM_UPDATE, SLC_DP, 1e-3 * ELEMENTS},
+                {SLC_ITEM_UPDATE, SLC_SDP, 1e-3 * ELEMENTS / RANKS}};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        slc_item item = {.kind = rows[r].kind, .block_count = 3};
+        double seconds = slc_item_s(&job, &times, &rows[r].strategy, &item);
+        if (fabs(seconds - rows[r].seconds) > 1e-12) fail_msg("row %zu: %g s, not %g", r, seconds, rows[r].seconds);
+        assert_int_equal(slc_is_on_thread(rows[r].kind), rows[r].kind == SLC_ITEM_INSPECT ||
+                                                             rows[r].kind == SLC_ITEM_COMPRESS ||
+                                                             rows[r].kind == SLC_ITEM_UPDATE);
+    }
+    slc_item agree = {.kind = SLC_ITEM_AGREE, .unit = SLC_NONE};
+    assert_true(fabs(slc_item_s(&job, &times, NULL, &agree) - 10) < 1e-12);
+}
+
 /* 256, 256 and 128 elements. */
 static void blocks_begin_where_they_should(void **state)
 {
@@ -154,6 +248,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(memory_is_as_counted),
                                        cmocka_unit_test(operations_move_what_they_should),
+                                       cmocka_unit_test(onebit_keeps_what_dp_keeps_and_errors),
+                                       cmocka_unit_test(onebit_does_what_the_job_needs),
+                                       cmocka_unit_test(items_cost_what_they_do),
                                        cmocka_unit_test(blocks_begin_where_they_should)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
