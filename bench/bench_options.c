@@ -183,6 +183,7 @@ static sluice_status check_cases(slc_bench_options *o)
 {
     sluice_status status = SLUICE_OK;
     slc_bench_case one;
+    bool compressed = false;
     uint64_t cases = o->budgets.count * o->strategies.count * o->schedules.count * o->optimizers.count;
     for (uint64_t t = 0; !status && t < o->throttles.count; t++)
         status = slc_throttle_check(or_none(o->throttles.text[t]));
@@ -192,8 +193,13 @@ static sluice_status check_cases(slc_bench_options *o)
         status = slc_training_options_check(&one.training);
         o->training.model = one.training.model;
         o->training.size = one.training.size;
+        compressed |= slc_training_is_compressed(one.optimizer);
     }
-    return status;
+    if (status || compressed) return status;
+    slc_training_options said = o->training; /* which each case takes out where it is not for its optimizer */
+    said.strategy = "dp";
+    said.optimizer = one.optimizer;
+    return slc_training_onebit_check(&said);
 }
 
 static sluice_status check_mode(const slc_bench_options *o)

@@ -154,6 +154,7 @@ refusals() {
     refuses 'needs a compressed optimizer' --strategy dp,onebit --optimizer adamw
     refuses 'there twice' --optimizer adamw,lamb@0.01,lamb
     refuses 'learning rate' --optimizer adamw,lamb@fast
+    refuses 'have a freeze' --optimizer adamw,lamb --freeze-step 3
     refuses 'exact strategies' --tradeoff --lossy onebit
     refuses 'unknown' --schedule tomorrow
     refuses 'budget' --budget none,12parsecs
