@@ -93,9 +93,9 @@ static void show_group(FILE *out, const json_t *runs, const json_t *first)
     double reference = slc_bench_number(first, "final_loss");
     fprintf(out, "\noptimizers, throttle %s, budget %s; loss: the mean of the last tenth of the steps\n",
             slc_bench_text(first, "throttle"), slc_bench_text(first, "budget"));
-    fprintf(out, "  %-14s %-10s %8s %11s %7s %9s %9s %9s %9s %9s\n", "", "", "", "of the", "frozen", "step ms:", "com-",
-            "MB sent:", "com-", "all");
-    fprintf(out, "  %-14s %-10s %8s %11s %7s %9s %9s %9s %9s %9s\n", "optimizer", "strategy", "loss", "first", "after",
+    fprintf(out, "  %-14s %-10s %8s %11s %7s %9s %9s %9s %9s %9s\n", "", "", "", "of the", "warm-up",
+            "step ms:", "com-", "MB sent:", "com-", "all");
+    fprintf(out, "  %-14s %-10s %8s %11s %7s %9s %9s %9s %9s %9s\n", "optimizer", "strategy", "loss", "first", "steps",
             "warm-up", "pressed", "warm-up", "pressed", "steps s");
     for (size_t i = 0; i < json_array_size(runs); i++)
         if (is_first(runs, i, run_keys) && slc_bench_alike(row_at(runs, i), first, group_keys))
@@ -211,7 +211,7 @@ static void put_panel(FILE *file, const json_t *runs, const json_t *like, int co
                         "'loss against time, throttle ",
           file);
     if (column == 2) slc_gnuplot_put_quoted(file, slc_bench_text(like, "throttle"));
-    fputs("; a dot: the variance is frozen'\n", file);
+    fputs("; a dot: compression begins'\n", file);
     for (size_t i = 0; i < json_array_size(runs); i++) {
         if (!is_first(runs, i, line_keys) || !slc_bench_alike(row_at(runs, i), like, throttle_keys)) continue;
         fputs(before, file);
