@@ -14,7 +14,7 @@ sluice=${SLUICE:-build/release/bench/sluice}
 read -ra optimizers <<<"${OPTIMIZERS:-adamw onebit_adam zero_one_adam lamb onebit_lamb}"
 read -ra worlds <<<"${RANKS:-2 4}"
 read -ra options <<<"${OPTIONS:-}"
-sequences=${SEQUENCES:-16} chunk=${CHUNK:-250} freeze=${FREEZE:-$((steps / 5))}
+sequences=${SEQUENCES:-16} chunk=${CHUNK:-250} freeze=${FREEZE:-$((steps / 4))}
 work=${WORK:-out/onebit_loss}
 out=${OUT:-bench/results/onebit_loss.json}
 common=(--size "${SIZE:-mini}" --context "${CONTEXT:-64}" --warmup "${WARMUP:-$((steps / 20))}" --seed "${SEED:-1}"
