@@ -93,6 +93,8 @@ static sluice_status make(profile_options *o, slc_profile **out)
     o->made.precision = type_named(o->training.precision);
     o->made.wire = o->made.precision == SLUICE_FP32 ? SLUICE_FP32 : type_named(o->training.wire);
     status = slc_made_profile(&o->made, out);
+    if (!status && o->training.lossy && !strcmp(o->training.lossy, "onebit"))
+        status = slc_profile_set_compressed(*out, true);
     return status;
 }
 

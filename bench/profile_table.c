@@ -101,5 +101,9 @@ void slc_profile_table(FILE *out, const slc_profile *profile)
     fprintf(out, ", %u rank%s, %u micro-batch%s of %.3f ms; update %.2f ns an element\n", job->world,
             job->world == 1 ? "" : "s", job->micro_batches, job->micro_batches == 1 ? "" : "es", 1e3 * compute,
             1e9 * profile->times.update_s_per_element);
+    if (profile->compressed)
+        fprintf(out, "  compressed phase: compressing takes %.2f ns an element, applying %.2f, averaging %.2f\n",
+                1e9 * profile->times.compress_s_per_element, 1e9 * profile->times.apply_s_per_element,
+                1e9 * profile->times.average_s_per_element);
     put_link(out, &profile->times.link);
 }
