@@ -18,6 +18,7 @@ typedef struct {
     const char *other;
     uint32_t micro_batches, bf16_layers;
     uint64_t block, budget, freeze_step;
+    uint64_t var_freeze_step, var_update_scaler, local_step_scaler, local_step_clipper; /* where not 0 */
     double clip, freeze_change, beta2, scale; /* scale: of gradients; 0: the default */
     bool messages, skip_nan, fp32_wire, adapts, compat;
 } trial;
@@ -40,6 +41,7 @@ typedef struct {
     uint32_t param_count;
     sluice_status (*create)(sluice_world *world, const sluice_config *config, sluice_runtime **out); /* NULL: usual */
     uint64_t calls;                                                                                  /* of model_step */
+    bool exchange;                                                                                   /* in them */
     uint64_t bad_call; /* in which rank bad_rank's gradient of bad_param is not finite; 0: none */
     int bad_rank;
     uint32_t bad_param;
@@ -93,6 +95,10 @@ static inline sluice_config model_config(const trial *t)
     config.onebit.freeze_step = t->freeze_step;
     if (t->freeze_change > 0) config.onebit.freeze_change = t->freeze_change;
     if (t->beta2 > 0) config.adamw.beta2 = t->beta2;
+    if (t->var_freeze_step) config.onebit.var_freeze_step = t->var_freeze_step;
+    if (t->var_update_scaler) config.onebit.var_update_scaler = t->var_update_scaler;
+    if (t->local_step_scaler) config.onebit.local_step_scaler = t->local_step_scaler;
+    if (t->local_step_clipper) config.onebit.local_step_clipper = t->local_step_clipper;
     return config;
 }
 
@@ -200,7 +206,8 @@ static inline int model_backward(model *m, uint32_t layer, uint32_t batch)
 static inline int model_compute(model *m)
 {
     m->calls++;
-    RANK_CHECK(!sluice_step_begin(m->rt, &(sluice_step_options){.learning_rate = 0.01, .gradient_scale = m->t->scale}));
+    const sluice_step_options options = {.learning_rate = 0.01, .gradient_scale = m->t->scale, .exchange = m->exchange};
+    RANK_CHECK(!sluice_step_begin(m->rt, &options));
     uint32_t batches = m->t->micro_batches ? m->t->micro_batches : 1;
     for (uint32_t b = 0; b < batches; b++) {
         for (uint32_t l = 0; l < LAYERS; l++) {

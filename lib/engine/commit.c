@@ -9,6 +9,7 @@
 #include "lib/optim/lamb.h"
 #include "lib/optim/onebit_adam.h"
 #include "lib/optim/onebit_lamb.h"
+#include "lib/optim/zero_one_adam.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -90,6 +91,19 @@ static sluice_status create_onebit_lamb(sluice_runtime *rt)
     return slc_onebit_lamb_create(&settings, &rt->updates, &rt->onebit);
 }
 
+static sluice_status create_zero_one_adam(sluice_runtime *rt)
+{
+    const sluice_onebit *o = &rt->config.onebit;
+    const slc_zero_one_adam_settings settings = {.adam = rt->config.adamw,
+                                                 .var_freeze_step = o->var_freeze_step,
+                                                 .var_update_scaler = o->var_update_scaler,
+                                                 .local_step_scaler = o->local_step_scaler,
+                                                 .local_step_clipper = o->local_step_clipper,
+                                                 .compat = o->compat,
+                                                 .mask = o->compat_mask};
+    return slc_zero_one_adam_create(&settings, &rt->updates, &rt->onebit);
+}
+
 static sluice_status compressed_optimizer(sluice_runtime *rt)
 {
     const char *name = rt->config.optimizer_name;
@@ -98,10 +112,9 @@ static sluice_status compressed_optimizer(sluice_runtime *rt)
                          "optimizer %s compresses what each rank has added up over its micro-batches, which accumulate "
                          "each reduces one by one; use accumulate last",
                          name);
-    sluice_status status = !strcmp(name, "onebit_adam") ? create_onebit_adam(rt)
-                           : !strcmp(name, "onebit_lamb")
-                               ? create_onebit_lamb(rt)
-                               : slc_error(SLUICE_ERR_UNSUPPORTED, "optimizer %s is not there yet", name);
+    sluice_status status = !strcmp(name, "onebit_adam")   ? create_onebit_adam(rt)
+                           : !strcmp(name, "onebit_lamb") ? create_onebit_lamb(rt)
+                                                          : create_zero_one_adam(rt);
     rt->compressed = !status;
     rt->optimizer = rt->onebit.optimizer;
     return status;

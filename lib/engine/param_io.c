@@ -238,6 +238,7 @@ uint64_t sluice_param_state_count(const sluice_param *param, const char *state)
 sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t count, const float *src)
 {
     sluice_status status = check_range(param, length_of(param), first, count, src, "param_write");
+    if (!status) status = slc_phase_require_equal(param->rt, "param_write");
     return status ? status : slc_runtime_fail(param->rt, write_values(param, first, count, src));
 }
 
@@ -262,6 +263,7 @@ sluice_status sluice_param_state_write(sluice_param *param, const char *state, u
         memcpy(own + first, src, count * sizeof *src);
         return SLUICE_OK;
     }
+    if (!status) status = slc_phase_require_equal(param->rt, "param_state_write");
     if (!status) status = state_of(param, state, &target);
     return status ? status : slc_runtime_fail(param->rt, write_array(param, target, first, count, src));
 }
@@ -278,6 +280,7 @@ sluice_status sluice_param_state_read(sluice_param *param, const char *state, ui
         memcpy(dst, own + first, count * sizeof *dst);
         return SLUICE_OK;
     }
+    if (!status) status = slc_phase_require_equal(param->rt, "param_state_read");
     if (!status) status = state_of(param, state, &source);
     return status ? status : slc_runtime_fail(param->rt, read_array(param, source, first, count, dst));
 }

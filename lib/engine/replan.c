@@ -206,11 +206,6 @@ sluice_status slc_engine_plan_phase(sluice_runtime *rt)
     return status ? status : adopt(rt, &answer, false);
 }
 
-bool slc_engine_replans_after_step(const sluice_runtime *rt)
-{
-    return rt->replan_due && rt->plan_steps + 1 == WARM_UP_STEPS + MEASURED_STEPS;
-}
-
 sluice_status slc_engine_after_step(sluice_runtime *rt)
 {
     rt->plan_steps++;
@@ -220,7 +215,7 @@ sluice_status slc_engine_after_step(sluice_runtime *rt)
         if (!status) slc_measure_reset(rt->measure, &rt->job);
         return status;
     }
-    if (rt->plan_steps < WARM_UP_STEPS + MEASURED_STEPS) return SLUICE_OK;
+    if (rt->plan_steps < WARM_UP_STEPS + MEASURED_STEPS || rt->replicas_differ) return SLUICE_OK;
     rt->replan_due = false;
     slc_plan_request request = standing_request(rt);
     sluice_status status = replan(rt, &request);

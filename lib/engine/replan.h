@@ -33,10 +33,8 @@ sluice_status slc_engine_try_plan(sluice_runtime *rt);
  * with nothing pending. A failure is not survived: the old plan is of another job. */
 sluice_status slc_engine_plan_phase(sluice_runtime *rt);
 
-/* Must the step that begins end with equal replicas, for a re-plan is due behind it? */
-bool slc_engine_replans_after_step(const sluice_runtime *rt);
-
-/* Called when a step has ended: after a warm-up and two measured steps, the one re-plan that such a schedule gets. */
+/* Called when a step has ended: after a warm-up and at least two measured steps, the one re-plan that such a schedule
+ * gets, as soon as replicas are equal; it forces no exchange, for plans change no number. */
 sluice_status slc_engine_after_step(sluice_runtime *rt);
 
 #endif

@@ -58,8 +58,7 @@ static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const slu
     step->own_factor = 1;
     if (!rt->compressed) return;
     step->compressed = onebit->phase(onebit->context, step->step).compressed;
-    step->mode = onebit->begin_step(onebit->context, step->step, step->learning_rate,
-                                    options->exchange || slc_engine_replans_after_step(rt));
+    step->mode = onebit->begin_step(onebit->context, step->step, step->learning_rate, options->exchange);
     step->average_off = step->mode != SLC_STEP_AVERAGE;
     step->exchange_off = step->mode != SLC_STEP_EXCHANGE;
 }

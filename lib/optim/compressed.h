@@ -38,7 +38,7 @@
 
 #include <sluice/optimizer.h>
 
-enum { SLC_LOCAL_MAX = 2, SLC_PROGRESS_MAX = 12, SLC_PHASES_MAX = 3 };
+enum { SLC_LOCAL_MAX = 2, SLC_PROGRESS_MAX = 12, SLC_PHASES_MAX = 4 };
 
 typedef enum { SLC_STEP_AVERAGE, SLC_STEP_EXCHANGE, SLC_STEP_LOCAL } slc_step_mode;
 

@@ -50,14 +50,23 @@ static const step_plan *plan_of(const zero_one *o, uint64_t step)
 
 /* ---- Phases ---- */
 
+typedef enum { WARM_UP, REFRESHING, EXCHANGING, MOVING, PHASES } phase_number;
+
+static slc_compressed_phase describe(phase_number number, bool compat)
+{
+    return (slc_compressed_phase){.compressed = number != WARM_UP,
+                                  .refreshes = number == REFRESHING,
+                                  .local_arrays = number == MOVING ? (compat ? 1 : 2) : 0};
+}
+
 static slc_compressed_phase phase(const void *context, uint64_t step)
 {
     const zero_one *o = context;
     (void)step; /* the next one */
-    const bool frozen = o->now.frozen_at, moves = frozen && o->now.local_interval > 1;
-    return (slc_compressed_phase){.compressed = frozen || o->now.refresh_interval > 1,
-                                  .refreshes = !frozen && o->now.refresh_interval > 1,
-                                  .local_arrays = moves ? (o->settings.compat ? 1 : 2) : 0};
+    phase_number number = !o->now.frozen_at           ? o->now.refresh_interval > 1 ? REFRESHING : WARM_UP
+                          : o->now.local_interval > 1 ? MOVING
+                                                      : EXCHANGING;
+    return describe(number, o->settings.compat);
 }
 
 static void count_refresh(const zero_one *o, counters *c)
@@ -343,6 +352,7 @@ sluice_status slc_zero_one_adam_create(const slc_zero_one_adam_settings *setting
                                           .context = o,
                                           .mixed_precision = true},
                             .local_name = {"accumulator", "kept"},
+                            .phase_count = settings->local_step_clipper > 1 ? PHASES : MOVING,
                             .commit = commit,
                             .phase = phase,
                             .begin_step = begin_step,
@@ -356,6 +366,7 @@ sluice_status slc_zero_one_adam_create(const slc_zero_one_adam_settings *setting
                             .progress_load = progress_load,
                             .destroy = free,
                             .context = o};
+    for (uint32_t i = 0; i < out->phase_count; i++) out->phases[i] = describe(i, settings->compat);
     memcpy(out->progress_name, progress_name, sizeof progress_name);
     return SLUICE_OK;
 }

@@ -449,6 +449,13 @@ static void check_step(job *j, schedule *s, uint64_t step, bool now)
     const slc_compressed_phase phase = j->optimizer.phase(j->optimizer.context, step);
     assert_int_equal(phase.compressed, s->frozen || s->K > 1);
     assert_int_equal(phase.local_arrays, s->frozen && s->H > 1 ? (j->mode.compat ? 1 : 2) : 0);
+    bool known = false;
+    for (uint32_t i = 0; i < j->optimizer.phase_count; i++) {
+        const slc_compressed_phase *one = &j->optimizer.phases[i];
+        known |= one->compressed == phase.compressed && one->refreshes == phase.refreshes &&
+                 one->local_arrays == phase.local_arrays;
+    }
+    assert_true(known);
     draw_gradients(j, step, how == SLC_STEP_AVERAGE || !j->mode.onebit);
     if (s->frozen) s->rates += rate_at(step), s->decay *= 1 - rate_at(step) * j->mode.weight_decay;
     for (uint32_t i = 0; i < TENSORS; i++) {

@@ -1,0 +1,261 @@
+/* 0/1 Adam through the engine: refreshes, exchanges and local steps under any plan; replicas are equal to the bit after
+ * every exchange, and while they are not, nothing reads them. */
+#include "tests/onebit_model.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+static void passes(int ranks, rank_function function, const trial *t)
+{
+    assert_int_equal(run_ranks(ranks, function, (void *)(uintptr_t)t, 60), 0);
+}
+
+static int end(model *m)
+{
+    model_end(m);
+    sluice_world_destroy(m->world);
+    return 0;
+}
+
+/* What the schedule says of steps, for var_freeze_step 12, scaler 3, local scaler 5 and clipper 4: refreshes every
+ * step up to 3, every second up to 8, then every fourth; exchanges every step from 13, every second from 18, every
+ * fourth from 23. */
+enum { FREEZE = 12, STEPS = 34 };
+
+static bool is_local(uint64_t step)
+{
+    uint64_t interval = step < 18 ? 1 : step < 23 ? 2 : 4;
+    return step > FREEZE && step % interval;
+}
+
+static trial short_phases(trial t)
+{
+    t.optimizer = "zero_one_adam";
+    t.var_freeze_step = FREEZE, t.var_update_scaler = 3, t.local_step_scaler = 5, t.local_step_clipper = 4;
+    return t;
+}
+
+/* ---- Replicas ---- */
+
+static int refuses_readers(model *m)
+{
+    float x;
+    RANK_CHECK(sluice_param_read(m->params[0].param, 0, 1, &x) == SLUICE_ERR_ORDER);
+    RANK_CHECK(strstr(sluice_last_error(), "exchange"));
+    RANK_CHECK(sluice_evaluate_begin(m->rt) == SLUICE_ERR_ORDER);
+    RANK_CHECK(sluice_runtime_replan(m->rt, NULL, "serial", 0) == SLUICE_ERR_ORDER);
+    return 0;
+}
+
+/* After every exchange, forced ones too; a local step in between is refused to readers. */
+static int thousand_steps(int rank, int size, void *context)
+{
+    model m;
+    uint64_t hash, local = 0;
+    if (model_world(context, rank, size, &m) || model_build(&m)) return 1;
+    for (uint64_t step = 1; step <= 1000; step++) {
+        double inside, frozen_at;
+        m.exchange = step % 101 == 0 || step == 1000;
+        if (model_step(&m, NULL)) return 1;
+        RANK_CHECK(!sluice_runtime_progress_read(m.rt, NULL, "interval_steps", &inside));
+        RANK_CHECK(!sluice_runtime_progress_read(m.rt, NULL, "frozen_at", &frozen_at));
+        RANK_CHECK((frozen_at > 0) == (step >= 300));
+        local += inside > 0;
+        if (inside > 0 && size > 1 ? refuses_readers(&m) : model_replicas_equal(&m, &hash)) return 1;
+    }
+    RANK_CHECK(local > 300);
+    return model_peak_is_planned(&m) || end(&m);
+}
+
+static void replicas_are_equal_after_every_exchange(void **state)
+{
+    (void)state;
+    trial t = {.optimizer = "zero_one_adam", .schedule = "one_ahead", .seed = 51};
+    t.var_freeze_step = 300, t.var_update_scaler = 40, t.local_step_scaler = 150, t.local_step_clipper = 16;
+    passes(1, thousand_steps, &t);
+    passes(2, thousand_steps, &t);
+    t.onebit_layers = 9, t.other = "fsdp";
+    passes(4, thousand_steps, &t);
+}
+
+/* ---- The same units, other plans ---- */
+
+/* The last step exchanges. */
+static int weights_of(const trial *t, model *m, uint64_t *hash)
+{
+    m->t = t;
+    if (model_build(m)) return 1;
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        sluice_step_report report;
+        m->exchange = step == 27 || step == STEPS;
+        if (model_step(m, &report)) return 1;
+        RANK_CHECK(report.compressed == (step > 3 + (uint64_t)t->compat));
+    }
+    /* In compat replicas differ by roundings, and each rank's go on to the same. */
+    if (t->compat ? model_hash(m, true, hash) : model_replicas_equal(m, hash)) return 1;
+    if (model_peak_is_planned(m)) return 1;
+    model_end(m);
+    return 0;
+}
+
+static int any_schedule(int rank, int size, void *context)
+{
+    static const char *const schedules[] = {"one_ahead", "bucketed", "random", "greedy"};
+    const trial *t = context;
+    model m;
+    uint64_t expected, hash;
+    if (model_world(t, rank, size, &m) || weights_of(t, &m, &expected)) return 1;
+    for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
+        trial other = *t;
+        other.schedule = schedules[i];
+        if (i % 2) other.block = 512;
+        if (weights_of(&other, &m, &hash)) return 1;
+        RANK_CHECK(hash == expected);
+    }
+    sluice_world_destroy(m.world);
+    return 0;
+}
+
+static void any_schedule_gives_the_same_weights(void **state)
+{
+    (void)state;
+    trial t = short_phases((trial){.seed = 52});
+    passes(2, any_schedule, &t);
+    t = short_phases((trial){.seed = 53, .onebit_layers = 6, .other = "fsdp", .clip = 0.4});
+    passes(2, any_schedule, &t);
+    t = short_phases((trial){.seed = 54, .onebit_layers = 5, .other = "sdp", .micro_batches = 2, .bf16_layers = 3});
+    passes(3, any_schedule, &t);
+    t = short_phases((trial){.seed = 55, .compat = true, .messages = true});
+    passes(2, any_schedule, &t);
+}
+
+static int other_strategies(int rank, int size, void *context)
+{
+    static const char *const others[] = {"dp", "oss", "sdp", "fsdp"};
+    trial t = *(const trial *)context;
+    model m;
+    uint64_t expected = 0, hash;
+    if (model_world(context, rank, size, &m)) return 1;
+    for (int i = 0; i < 4; i++) {
+        t.other = others[i];
+        if (weights_of(&t, &m, &hash)) return 1;
+        RANK_CHECK(!i || hash == expected);
+        expected = hash;
+    }
+    sluice_world_destroy(m.world);
+    return 0;
+}
+
+static void other_layers_may_be_sharded_in_any_way(void **state)
+{
+    (void)state;
+    const trial t = short_phases((trial){.seed = 56, .onebit_layers = 6, .clip = 0.3, .micro_batches = 2});
+    passes(3, other_strategies, &t);
+}
+
+/* A re-plan comes behind an exchange; residues move with their units. */
+static int moved(int rank, int size, void *context)
+{
+    static const char *const schedules[] = {"one_ahead", "serial", "bucketed", "random"};
+    model m;
+    uint64_t hash, expected;
+    if (model_world(context, rank, size, &m) || weights_of(context, &m, &expected) || model_build(&m)) return 1;
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        m.exchange = step == 27 || step == STEPS;
+        if (model_step(&m, NULL)) return 1;
+        if (!is_local(step) || m.exchange) RANK_CHECK(!sluice_runtime_replan(m.rt, NULL, schedules[step % 4], 0));
+    }
+    if (model_replicas_equal(&m, &hash) || model_peak_is_planned(&m)) return 1;
+    RANK_CHECK(hash == expected);
+    return end(&m);
+}
+
+static void residues_move_with_their_units(void **state)
+{
+    (void)state;
+    trial t = short_phases((trial){.seed = 57});
+    passes(2, moved, &t);
+    t = short_phases((trial){.seed = 58, .onebit_layers = 10, .other = "fsdp"});
+    passes(3, moved, &t);
+}
+
+/* ---- What is not finite ---- */
+
+/* Skipped calls, in steps of every kind, leave the weights as if they had not been: the run without them has the same
+ * numbers of calls behind it, and so the same gradients, at the same steps. */
+static int skip_steps(int rank, int size, void *context)
+{
+    model m;
+    uint64_t hash;
+    if (model_world(context, rank, size, &m) || model_build(&m)) return 1;
+    while (m.params[m.bad_param].count / 2 >= m.params[m.bad_param].dead_from) m.bad_param++;
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        sluice_step_report report;
+        m.exchange = step == STEPS;
+        m.bad_rank = (int)(step % (uint64_t)size);
+        m.bad_call = m.calls + 1;
+        if (model_step(&m, &report)) return 1;
+        RANK_CHECK(report.skipped && sluice_runtime_step(m.rt) == step - 1);
+        if (model_step(&m, &report)) return 1;
+        RANK_CHECK(!report.skipped && sluice_runtime_step(m.rt) == step);
+        if ((!is_local(step) || m.exchange) && model_replicas_equal(&m, &hash)) return 1;
+    }
+    return model_peak_is_planned(&m) || end(&m);
+}
+
+static void skipped_steps_are_made_again(void **state)
+{
+    (void)state;
+    trial t = short_phases((trial){.seed = 59, .skip_nan = true});
+    passes(2, skip_steps, &t);
+    t = short_phases((trial){.seed = 60, .skip_nan = true, .clip = 0.5, .onebit_layers = 5, .other = "fsdp"});
+    passes(4, skip_steps, &t);
+}
+
+/* In a refresh, an exchange of gradients, an exchange of moves, a local step. */
+static int stop_at_once(int rank, int size, void *context)
+{
+    static const uint64_t calls[] = {6, 7, 14, 25};
+    model m;
+    if (model_world(context, rank, size, &m)) return 1;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        if (model_build(&m)) return 1;
+        m.bad_call = calls[i], m.bad_rank = size - 1, m.bad_param = 0;
+        while (m.params[m.bad_param].count / 2 >= m.params[m.bad_param].dead_from) m.bad_param++;
+        char layer[16];
+        snprintf(layer, sizeof layer, "layer \"l%u\"", m.params[m.bad_param].layer);
+        for (uint64_t step = 1; step < calls[i]; step++)
+            if (model_step(&m, NULL)) return 1;
+        if (model_compute(&m)) return 1;
+        sluice_status status = sluice_step_end(m.rt, NULL);
+        if (!status) status = sluice_runtime_sync(m.rt);
+        RANK_CHECK(status == SLUICE_ERR_NON_FINITE && strstr(sluice_last_error(), layer));
+        model_end(&m);
+    }
+    sluice_world_destroy(m.world);
+    return 0;
+}
+
+static void a_gradient_that_is_not_finite_is_named_on_every_rank(void **state)
+{
+    (void)state;
+    trial t = short_phases((trial){.seed = 61});
+    passes(2, stop_at_once, &t);
+    t = short_phases((trial){.seed = 62, .schedule = "one_ahead", .clip = 1});
+    passes(3, stop_at_once, &t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(replicas_are_equal_after_every_exchange),
+        cmocka_unit_test(any_schedule_gives_the_same_weights),
+        cmocka_unit_test(other_layers_may_be_sharded_in_any_way),
+        cmocka_unit_test(residues_move_with_their_units),
+        cmocka_unit_test(skipped_steps_are_made_again),
+        cmocka_unit_test(a_gradient_that_is_not_finite_is_named_on_every_rank),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
