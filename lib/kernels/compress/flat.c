@@ -25,8 +25,7 @@ sluice_status slc_flat_read(slc_stream *stream, const slc_compress_shape *shape,
     if (first % 8 || first > shape->count || count > shape->count - first)
         return slc_error(SLUICE_ERR_ARGUMENT, "compression: elements %llu + %llu of %llu are to be read",
                          (unsigned long long)first, (unsigned long long)count, (unsigned long long)shape->count);
-    const slc_flat_args args = {
-        .packets = slc_compress_packets_of(shape, results, stride), .first = first, .out = out};
+    const slc_flat_args args = {.packets = slc_compress_packets_of(shape, results, stride), .first = first, .out = out};
     slc_host_run(stream, count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_flat_read_range), &args);
     return SLUICE_OK;
 }

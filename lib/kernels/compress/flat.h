@@ -4,7 +4,7 @@
 
 #include "lib/kernels/compress/compress.h"
 
-/* out[i] = x of the input, `count` elements; `out` may lie anywhere. */
+/* out[i] = factor * momentum + rest * (gradient_factor * gradient), `count` elements; `out` may lie anywhere. */
 sluice_status slc_flat_write(slc_stream *stream, uint64_t count, const slc_compress_input *input, float *out);
 
 /* out[i] = what an exchange gave for element first + i, a multiple of 8, of the array. Non-finite scales as they are.

@@ -1,0 +1,285 @@
+/* Both ways through a frozen LAMB step against float64, from gradients of either type and from packets of any shape,
+ * offset and distance; equal bits for every instruction set, thread count and cut in ranges. */
+#include "lib/kernels/compress/flat.h"
+#include "lib/kernels/kernel_test.h"
+#include "lib/kernels/lamb/frozen_lamb.h"
+#include "lib/kernels/lamb/frozen_lamb_ref.h"
+
+static const uint64_t counts[] = {1, 15, 197, 40003};
+
+static const slc_frozen_lamb_settings settings = {.adam = {.learning_rate = 3e-2,
+                                                           .beta1 = 0.9,
+                                                           .beta2 = 0.95,
+                                                           .epsilon = 1e-6,
+                                                           .weight_decay = 0.1,
+                                                           .gradient_factor = 0.7,
+                                                           .bias_correction1 = 0.6,
+                                                           .bias_correction2 = 0.3},
+                                                  .fresh_correction = 0.4};
+static const double coefficient = 0.8;
+
+/* ---- A parameter, fast and in float64 ---- */
+
+typedef struct {
+    slc_frozen_lamb_range range;
+    double *value, *momentum, *exp_avg_sq, *fresh, *update, numbers[3]; /* what they must be */
+} parameter;
+
+/* Some elements have no variance. */
+static parameter parameter_create(uint64_t count, bool mask, bool counts_masked, bool no_decay, bool first)
+{
+    float *v = test_uniform_floats(count, 1e-4f, 1e-2f, 3);
+    for (uint64_t i = 4; i < count; i += 9) v[i] = 0;
+    parameter p = {.range = {.count = count,
+                             .value = test_uniform_floats(count, -1, 1, 1),
+                             .momentum = test_uniform_floats(count, -0.1f, 0.1f, 2),
+                             .fresh = test_uniform_floats(count, 1e-4f, 1e-2f, 4),
+                             .exp_avg_sq = v,
+                             .rounded = count % 2 ? test_floats(count) : NULL,
+                             .no_decay = no_decay,
+                             .mask = mask,
+                             .counts_masked = counts_masked}};
+    p.range.fresh_last = first ? v : p.range.fresh;
+    p.value = test_widen(count, p.range.value), p.momentum = test_widen(count, p.range.momentum);
+    p.exp_avg_sq = test_widen(count, v), p.fresh = test_widen(count, p.range.fresh_last);
+    p.update = test_doubles(count);
+    return p;
+}
+
+static void parameter_destroy(parameter *p)
+{
+    free(p->range.value), free(p->range.momentum), free(p->range.fresh), free(p->range.rounded);
+    free((float *)p->range.exp_avg_sq);
+    free(p->value), free(p->momentum), free(p->exp_avg_sq), free(p->fresh), free(p->update);
+}
+
+static void work_out(parameter *p, const double *received)
+{
+    slc_frozen_lamb_ref(&settings, &p->range, received, p->value, p->exp_avg_sq, p->momentum, p->fresh, p->update,
+                        p->numbers);
+    for (uint64_t i = 0; i < p->range.count; i++)
+        p->value[i] -= settings.adam.learning_rate * coefficient * p->update[i];
+}
+
+typedef struct {
+    int64_t move[SLC_NORM_BINS], update[SLC_NORM_BINS], ratio;
+} numbers;
+
+static void check_numbers(const numbers *n, const double want[3])
+{
+    double got[3] = {slc_norm_result(n->move), slc_norm_result(n->update)};
+    memcpy(&got[2], &n->ratio, sizeof n->ratio);
+    for (int i = 0; i < 3; i++)
+        if (!(fabs(got[i] - want[i]) <= 2e-6 * want[i])) fail_msg("number %d: %.9g, not %.9g", i, got[i], want[i]);
+}
+
+static void check_arrays(const parameter *p)
+{
+    const uint64_t count = p->range.count;
+    test_close("value", count, p->range.value, p->value, 1e-6);
+    test_close("momentum", count, p->range.momentum, p->momentum, 1e-6);
+    test_close("fresh", count, p->range.fresh, p->fresh, 2e-6);
+    for (uint64_t i = 0; p->range.rounded && i < count; i++)
+        assert_int_equal(((uint16_t *)p->range.rounded)[i], sluice_bf16_from_float(p->range.value[i]));
+}
+
+static void keep_bits(const parameter *p, const numbers *n, float *first[3], numbers *first_numbers)
+{
+    if (!first[0]) *first_numbers = *n;
+    assert_memory_equal(n, first_numbers, sizeof *n);
+    test_same_bits("value", p->range.count, p->range.value, &first[0]);
+    test_same_bits("momentum", p->range.count, p->range.momentum, &first[1]);
+    test_same_bits("fresh", p->range.count, p->range.fresh, &first[2]);
+}
+
+/* ---- From gradients ---- */
+
+static slc_frozen_lamb_range piece_of(const slc_frozen_lamb_range *all, uint64_t at, uint64_t piece)
+{
+    slc_frozen_lamb_range r = *all;
+    r.count = all->count - at < piece ? all->count - at : piece;
+    r.value += at, r.momentum += at, r.fresh += at, r.exp_avg_sq += at, r.fresh_last += at;
+    if (r.rounded) r.rounded = (uint16_t *)r.rounded + at;
+    return r;
+}
+
+static void step_in_pieces(parameter *p, slc_stream *stream, sluice_dtype dtype, const char *gradient, uint64_t piece,
+                           numbers *n)
+{
+    const slc_frozen_lamb_sums sums = {n->move, n->update, &n->ratio};
+    const uint64_t count = p->range.count, bytes = sluice_dtype_bytes(dtype);
+    for (int updates = 0; updates < 2; updates++)
+        for (uint64_t at = 0; at < count; at += piece) {
+            slc_frozen_lamb_range r = piece_of(&p->range, at, piece);
+            const void *g = gradient + at * bytes;
+            assert_int_equal(updates ? slc_frozen_lamb_update(stream, &settings, dtype, g, &r, coefficient)
+                                     : slc_frozen_lamb_measure(stream, &settings, dtype, g, &r, &sums),
+                             SLUICE_OK);
+        }
+}
+
+static void check_gradients(uint64_t count, sluice_dtype dtype, int flags)
+{
+    const uint64_t pieces[] = {UINT64_MAX / 2, 4096, 16};
+    char *gradient = test_uniform_typed(dtype, count, -0.1f, 0.1f, 7);
+    double *wide = test_widen_typed(dtype, count, gradient);
+    float *first[3] = {0};
+    numbers first_numbers;
+    TEST_EACH_ISA(isa)
+    for (uint32_t i = 0; i < 3; i++) {
+        parameter p = parameter_create(count, flags & 1, flags & 2, flags & 4, flags & 8);
+        slc_stream stream = test_stream(1 + i);
+        numbers n = {0};
+        double *m = test_doubles(count);
+        for (uint64_t k = 0; k < count; k++) m[k] = 0.9 * p.momentum[k] + (1 - 0.9) * 0.7 * wide[k];
+        work_out(&p, m);
+        step_in_pieces(&p, &stream, dtype, gradient, pieces[i], &n);
+        check_numbers(&n, p.numbers);
+        check_arrays(&p);
+        keep_bits(&p, &n, first, &first_numbers);
+        free(m);
+        slc_stream_destroy(&stream);
+        parameter_destroy(&p);
+    }
+    for (int i = 0; i < 3; i++) free(first[i]);
+    free(gradient), free(wide);
+}
+
+static void gradients_agree_with_float64(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TEST_COUNT_OF(counts); i++)
+        for (int flags = 0; flags<16; flags += counts[i]> 1000 ? 5 : 1) TEST_EACH_DTYPE(dtype)
+    check_gradients(counts[i], dtype, flags);
+}
+
+/* ---- From packets ---- */
+
+/* What an exchange may have given: any bits, any finite scales. */
+typedef struct {
+    slc_compress_shape shape;
+    uint64_t stride;
+    unsigned char *packets;
+} results;
+
+static results results_create(uint64_t count, uint32_t ranks, uint64_t scale_elements, uint64_t seed)
+{
+    results r = {.shape = {count, scale_elements, ranks}};
+    const uint64_t scales = slc_compress_scales(&r.shape), bytes = slc_compress_packet_bytes(&r.shape);
+    r.stride = bytes + 29; /* nothing is aligned */
+    r.packets = malloc(ranks * r.stride + 1);
+    assert_non_null(r.packets);
+    for (uint64_t i = 0; i < ranks * r.stride; i++) r.packets[i] = (unsigned char)test_random(&seed);
+    for (uint32_t k = 0; k < ranks; k++)
+        for (uint64_t s = 0; s < scales; s++) {
+            float scale = test_uniform(&seed, 0.01f, 0.1f);
+            memcpy(r.packets + k * r.stride + s * sizeof scale, &scale, sizeof scale);
+        }
+    return r;
+}
+
+static double result_at(const results *r, uint64_t i)
+{
+    const uint64_t chunk = slc_compress_chunk(&r->shape), k = i / chunk, at = i % chunk;
+    const unsigned char *packet = r->packets + k * r->stride;
+    float scale;
+    memcpy(&scale, packet + (r->shape.scale_elements ? at / r->shape.scale_elements : 0) * sizeof scale, sizeof scale);
+    packet += slc_compress_scales(&r->shape) * sizeof scale;
+    return packet[at / 8] >> (7 - at % 8) & 1 ? (double)scale : -(double)scale;
+}
+
+static void check_results(const results *r, uint64_t offset, uint64_t count, int flags)
+{
+    const double divisor = 1.7;
+    float *first[3] = {0};
+    numbers first_numbers;
+    TEST_EACH_ISA(isa)
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        parameter p = parameter_create(count, flags & 1, flags & 2, flags & 4, flags & 8);
+        slc_stream stream = test_stream(threads);
+        numbers n = {0};
+        double *m = test_doubles(count);
+        for (uint64_t k = 0; k < count; k++) m[k] = result_at(r, offset + k) / divisor;
+        work_out(&p, m);
+        assert_int_equal(slc_frozen_lamb_receive(&stream, &settings, &r->shape, r->packets, r->stride, offset, divisor,
+                                                 &p.range, &(slc_frozen_lamb_sums){n.move, n.update, &n.ratio}),
+                         SLUICE_OK);
+        check_numbers(&n, p.numbers);
+        for (uint64_t k = 0; k < count; k++) assert_true(p.range.momentum[k] == (float)p.momentum[k]);
+        assert_int_equal(slc_frozen_lamb_move(&stream, &settings, &p.range, coefficient), SLUICE_OK);
+        check_arrays(&p);
+        keep_bits(&p, &n, first, &first_numbers);
+        free(m);
+        slc_stream_destroy(&stream);
+        parameter_destroy(&p);
+    }
+    for (int i = 0; i < 3; i++) free(first[i]);
+}
+
+static void packets_agree_with_float64(void **state)
+{
+    (void)state;
+    const uint64_t offsets[] = {0, 13, 1000};
+    const uint32_t ranks[] = {1, 2, 3, 5};
+    int flags = 0;
+    for (size_t i = 0; i < TEST_COUNT_OF(counts); i++)
+        for (size_t r = 0; r < TEST_COUNT_OF(ranks); r++)
+            for (uint64_t block = 0; block <= 64; block += 64)
+                for (size_t o = 0; o < TEST_COUNT_OF(offsets); o++) {
+                    if (counts[i] > 1000 && (r + o + block / 64) % 3) continue; /* long ones are there for threads */
+                    results made = results_create(offsets[o] + counts[i] + 5, ranks[r], block, 100 * i + o);
+                    check_results(&made, offsets[o], counts[i], flags++ % 16);
+                    free(made.packets);
+                }
+}
+
+/* ---- A flat array ---- */
+
+static void flat_arrays(void **state)
+{
+    (void)state;
+    slc_stream stream = test_stream(2);
+    TEST_EACH_ISA(isa)
+    for (size_t i = 0; i < TEST_COUNT_OF(counts); i++) {
+        const uint64_t count = counts[i], first = count / 2 / 8 * 8;
+        results r = results_create(count, 3, 0, i);
+        float *out = test_floats(count + 4);
+        assert_int_equal(slc_flat_read(&stream, &r.shape, r.packets, r.stride, first, count - first, out), SLUICE_OK);
+        for (uint64_t k = first; k < count; k++) assert_true((double)out[k - first] == result_at(&r, k));
+        if (count > 8)
+            assert_int_equal(slc_flat_read(&stream, &r.shape, r.packets, r.stride, 4, 1, out), SLUICE_ERR_ARGUMENT);
+        assert_int_equal(slc_flat_read(&stream, &r.shape, r.packets, r.stride, 0, count + 1, out), SLUICE_ERR_ARGUMENT);
+
+        TEST_EACH_DTYPE(gradient)
+        TEST_EACH_DTYPE(momentum)
+        {
+            void *g = test_uniform_typed(gradient, count, -1, 1, 5), *m = test_uniform_typed(momentum, count, -1, 1, 6);
+            double *want = test_widen_typed(gradient, count, g), *last = test_widen_typed(momentum, count, m);
+            const slc_compress_input input = {.gradient_dtype = gradient,
+                                              .momentum_dtype = momentum,
+                                              .gradient = g,
+                                              .momentum = m,
+                                              .gradient_factor = 0.5,
+                                              .factor = 0.9,
+                                              .rest = 0.1};
+            for (uint64_t k = 0; k < count; k++) want[k] = 0.9 * last[k] + 0.1 * 0.5 * want[k];
+            out[count + 3] = 42;
+            assert_int_equal(slc_flat_write(&stream, count, &input, out + 3), SLUICE_OK);
+            test_close("flat", count, out + 3, want, 1e-7);
+            assert_true(out[count + 3] == 42);
+            free(g), free(m), free(want), free(last);
+        }
+        free(out), free(r.packets);
+    }
+    slc_stream_destroy(&stream);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_agree_with_float64),
+        cmocka_unit_test(packets_agree_with_float64),
+        cmocka_unit_test(flat_arrays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
