@@ -8,7 +8,7 @@
 enum { STEPS = 9, FREEZE = 4 };
 enum { COEFFICIENT, RATIOS, LAST_FACTOR, SCALING, NUMBERS };
 
-/* Without decay bounds are narrow, so that they are met; with it wide. */
+/* With decay a factor goes anywhere up to its maximum; without it meets the other bounds. */
 static slc_onebit_lamb_settings settings_of(bool compat, bool mask, double decay)
 {
     return (slc_onebit_lamb_settings){
@@ -20,7 +20,7 @@ static slc_onebit_lamb_settings settings_of(bool compat, bool mask, double decay
         .trust_min = 0.01,
         .trust_max = decay > 0 ? 10 : 0.3,
         .factor_min = decay > 0 ? 0.01 : 0.5,
-        .factor_max = decay > 0 ? 1000 : 4,
+        .factor_max = decay > 0 ? 1.3 : 4,
         .factor_threshold = decay > 0 ? 0.99 : 0.1};
 }
 
