@@ -24,12 +24,12 @@ typedef struct {
 /* Errors are each rank's own. */
 static int hash_errors(model *m, uint64_t *hash)
 {
-    static const char *const names[] = {"error_worker", "error_server"};
-    static float x[PADDED_MAX];
+    static const char *const names[] = {"error_worker", "error_server", "accumulator", "kept", "flat"};
+    static float x[PADDED_MAX * PARAMS_MAX];
     for (uint32_t p = 0; p < m->param_count; p++)
-        for (int e = 0; e < 2; e++) {
+        for (int e = 0; e < 5; e++) {
             uint64_t count = sluice_param_state_count(m->params[p].param, names[e]);
-            RANK_CHECK(count <= PADDED_MAX);
+            RANK_CHECK(count <= sizeof x / sizeof *x);
             if (!count) continue;
             RANK_CHECK(!sluice_param_state_read(m->params[p].param, names[e], 0, count, x));
             for (uint64_t i = 0; i < count; i++) {
@@ -43,8 +43,10 @@ static int hash_errors(model *m, uint64_t *hash)
 
 static int run_steps(model *m, uint64_t count)
 {
-    for (uint64_t s = 0; s < count; s++)
+    for (uint64_t s = 1; s <= count; s++) {
+        m->exchange = s == count;
         if (model_step(m, NULL)) return 1;
+    }
     return 0;
 }
 
@@ -107,7 +109,7 @@ static void goes_on(int size, scenario s, int others)
 {
     strcpy(s.dir, "/tmp/sluice-test-XXXXXX");
     assert_non_null(mkdtemp(s.dir));
-    s.first.freeze_step = s.second.freeze_step = FREEZE;
+    if (!s.first.freeze_step) s.first.freeze_step = s.second.freeze_step = FREEZE;
     s.saves = true;
     assert_int_equal(run_ranks(size, as_rank, &s, 120), 0);
     s.saves = s.same = false;
@@ -161,12 +163,41 @@ static void without_the_errors(void **state)
     goes_on(2, (scenario){.first = {.seed = 11, .strategy = "sdp"}, .second = {.seed = 11}, .saved = 6}, 0);
 }
 
+static void of_lamb(void **state)
+{
+    (void)state;
+    const trial lamb = {.seed = 12, .optimizer = "onebit_lamb", .onebit_layers = 11, .other = "fsdp"};
+    goes_on(2, (scenario){.first = lamb, .second = lamb, .saved = 6, .same = true}, 3);
+    goes_on(3, (scenario){.first = lamb, .second = lamb, .saved = FREEZE, .ahead = 5, .same = true}, 0);
+    const trial compat = {.seed = 13, .optimizer = "onebit_lamb", .compat = true};
+    goes_on(2, (scenario){.first = compat, .second = compat, .saved = 6, .same = true}, 0);
+}
+
+/* Before compression, with refreshes between, frozen, with local steps. */
+static void of_zero_one_adam(void **state)
+{
+    (void)state;
+    const trial t = {.seed = 14,
+                     .optimizer = "zero_one_adam",
+                     .onebit_layers = 13,
+                     .other = "sdp",
+                     .freeze_step = 1,
+                     .var_freeze_step = 9,
+                     .var_update_scaler = 2,
+                     .local_step_scaler = 4,
+                     .local_step_clipper = 4};
+    for (uint64_t saved = 1; saved <= 25; saved += 4)
+        goes_on(2, (scenario){.first = t, .second = t, .saved = saved, .ahead = saved % 3 * 8, .same = true}, 0);
+    goes_on(2, (scenario){.first = t, .second = t, .saved = 21, .same = true}, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(repeats_the_run),    cmocka_unit_test(from_the_warm_up),
         cmocka_unit_test(under_another_plan), cmocka_unit_test(into_a_run_that_is_elsewhere),
-        cmocka_unit_test(without_the_errors),
+        cmocka_unit_test(without_the_errors), cmocka_unit_test(of_lamb),
+        cmocka_unit_test(of_zero_one_adam),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,14 @@ static void server_error(const sluice_param *param, const slc_onebit *onebit, fl
     *count = index == tensor ? slc_compress_chunk(shape) : 0;
 }
 
+/* Where tensors are exchanged as one, the last one's goes on to the end of the padding. */
+static void local_array(const sluice_param *param, const slc_onebit *onebit, int i, float **data, uint64_t *count)
+{
+    position at = find_position(param);
+    if (data) *data = onebit->parts[i][at.index];
+    *count = param->rt->fuses && at.last ? onebit->group.shapes[0].count - at.before : param->count;
+}
+
 bool slc_onebit_state(const sluice_param *param, const char *name, float **data, uint64_t *count)
 {
     const sluice_runtime *rt = param->rt;
@@ -62,8 +70,7 @@ bool slc_onebit_state(const sluice_param *param, const char *name, float **data,
     }
     for (int i = 0; i < SLC_LOCAL_MAX; i++) {
         if (!rt->onebit.local_name[i] || strcmp(name, rt->onebit.local_name[i]) || !onebit->local[i]) continue;
-        if (data) *data = onebit->parts[i][find_position(param).index];
-        *count = param->count;
+        local_array(param, onebit, i, data, count);
         return true;
     }
     return false;
