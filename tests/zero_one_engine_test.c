@@ -1,6 +1,10 @@
-/* 0/1 Adam through the engine: refreshes, exchanges and local steps under any plan; replicas are equal to the bit after
- * every exchange, and while they are not, nothing reads them. */
+/* 0/1 Adam through the engine: refreshes, exchanges and local steps are what the optimizer makes of the same gradients,
+ * under any plan; replicas are equal to the bit after every exchange, and while they are not, nothing reads them. */
+#include "lib/optim/onebit_test.h"
+#include "lib/optim/zero_one_adam.h"
 #include "tests/onebit_model.h"
+
+#include <sys/mman.h>
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,6 +39,198 @@ static trial short_phases(trial t)
     t.optimizer = "zero_one_adam";
     t.var_freeze_step = FREEZE, t.var_update_scaler = 3, t.local_step_scaler = 5, t.local_step_clipper = 4;
     return t;
+}
+
+static bool exchanges_now(uint64_t step)
+{
+    return step == 27 || step == STEPS;
+}
+
+/* ---- The engine beside the optimizer alone ---- */
+
+/* What rank 0 has after each step that leaves replicas equal, and what the model is. */
+typedef struct {
+    float value[STEPS + 1][PARAMS_MAX][COUNT_MAX];
+    bool onebit[STEPS + 1][PARAMS_MAX]; /* in the plan behind the step */
+    known params[PARAMS_MAX];
+    uint32_t param_count;
+    trial trial;
+} record;
+
+static int run_recorded(int rank, int size, void *context)
+{
+    record *all = context;
+    model m;
+    if (model_world(&all->trial, rank, size, &m) || model_build(&m)) return 1;
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        m.exchange = exchanges_now(step);
+        if (model_step(&m, NULL)) return 1;
+        for (uint32_t p = 0; p < m.param_count; p++) {
+            float x[COUNT_MAX];
+            const bool onebit = is_onebit(&m.params[p]);
+            if (!is_local(step) || m.exchange)
+                RANK_CHECK(!sluice_param_read(m.params[p].param, 0, m.params[p].count, x));
+            if (!rank) memcpy(all->value[step][p], x, sizeof x);
+            if (!rank) all->onebit[step][p] = onebit;
+        }
+    }
+    if (!rank) memcpy(all->params, m.params, sizeof m.params);
+    if (!rank) all->param_count = m.param_count;
+    return end(&m);
+}
+
+/* One parameter on all ranks. */
+typedef struct {
+    float *value[MOST_RANKS], *state[MOST_RANKS][2], *local[MOST_RANKS][2], *gradient[MOST_RANKS];
+    test_exchange exchange;
+} replica_set;
+
+static void replicas_init(replica_set *s, const record *all, uint32_t ranks, uint32_t p)
+{
+    const uint64_t count = all->params[p].count;
+    test_exchange_init(&s->exchange, 1, &(slc_compress_shape){.count = count, .ranks = ranks});
+    for (uint32_t r = 0; r < ranks; r++) {
+        s->value[r] = test_floats(count), s->gradient[r] = test_floats(count);
+        for (uint64_t i = 0; i < count; i++) s->value[r][i] = noise(all->trial.seed + p, i);
+        for (int a = 0; a < 2; a++)
+            s->state[r][a] = test_zeroed(count * sizeof(float)), s->local[r][a] = test_zeroed(count * sizeof(float));
+    }
+}
+
+static void replicas_fini(replica_set *s, uint32_t ranks)
+{
+    for (uint32_t r = 0; r < ranks; r++) {
+        free(s->value[r]), free(s->gradient[r]);
+        for (int a = 0; a < 2; a++) free(s->state[r][a]), free(s->local[r][a]);
+    }
+    test_exchange_fini(&s->exchange);
+}
+
+/* Sums over micro-batches; where they are averaged, that in all. */
+static void make_gradients(replica_set *s, const record *all, uint32_t ranks, uint32_t p, uint64_t step, bool averaged)
+{
+    const uint32_t batches = all->trial.micro_batches ? all->trial.micro_batches : 1;
+    model m = {.t = &all->trial};
+    memcpy(m.params, all->params, sizeof m.params);
+    for (uint64_t i = 0; i < all->params[p].count; i++) {
+        float sum = 0;
+        for (uint32_t r = 0; r < ranks; r++) {
+            s->gradient[r][i] = 0;
+            for (uint32_t b = 0; b < batches; b++)
+                s->gradient[r][i] += model_added(&m, p, i, step, b, (int)r, s->value[r][i]);
+            sum += s->gradient[r][i];
+        }
+        for (uint32_t r = 0; averaged && r < ranks; r++) s->gradient[r][i] = sum * (float)(1.0 / (ranks * batches));
+    }
+}
+
+typedef struct {
+    sluice_update tensor;
+    float *locals[2];
+    slc_onebit_unit unit;
+} rank_unit;
+
+static void describe(rank_unit *u, replica_set *s, const record *all, uint32_t p, uint32_t rank, uint64_t step)
+{
+    const uint32_t batches = all->trial.micro_batches ? all->trial.micro_batches : 1;
+    u->tensor = (sluice_update){.value = s->value[rank],
+                                .gradient = s->gradient[rank],
+                                .state = {s->state[rank][0], s->state[rank][1]},
+                                .count = all->params[p].count,
+                                .step = step,
+                                .learning_rate = 0.01,
+                                .gradient_factor = 1.0 / batches,
+                                .no_decay = all->params[p].no_decay,
+                                .parameter = p};
+    u->locals[0] = s->local[rank][0], u->locals[1] = s->local[rank][1];
+    u->unit = (slc_onebit_unit){.tensor_count = 1,
+                                .tensors = &u->tensor,
+                                .local = {&u->locals[0], &u->locals[1]},
+                                .group = &s->exchange.group,
+                                .workers = s->exchange.worker[rank],
+                                .packets = s->exchange.packets[rank],
+                                .results = s->exchange.results};
+}
+
+static void alone(const slc_compressed *o, slc_stream *stream, const record *all, uint32_t ranks, replica_set *s,
+                  uint32_t p, uint64_t step, slc_step_mode how)
+{
+    const bool averaged = how == SLC_STEP_AVERAGE || !all->onebit[step - 1][p];
+    uint32_t bad = UINT32_MAX;
+    rank_unit u;
+    make_gradients(s, all, ranks, p, step, averaged);
+    for (uint32_t r = 0; r < ranks; r++) {
+        describe(&u, s, all, p, r, step);
+        if (averaged) u.tensor.gradient_factor = 1;
+        sluice_status status = averaged                   ? o->optimizer.update(&u.tensor, o->optimizer.context)
+                               : how == SLC_STEP_EXCHANGE ? o->compress(o->context, &u.unit, &bad)
+                                                          : o->local(o->context, &u.unit, &bad);
+        assert_int_equal(status, SLUICE_OK);
+    }
+    if (averaged || how != SLC_STEP_EXCHANGE) return;
+    test_exchange_run(&s->exchange, stream);
+    for (uint32_t r = 0; r < ranks; r++) {
+        describe(&u, s, all, p, r, step);
+        assert_int_equal(o->apply(o->context, &u.unit, &bad), SLUICE_OK);
+    }
+}
+
+static void check_record(const record *all, uint32_t ranks)
+{
+    static const double *const none[SLUICE_OPTIMIZER_STATES_MAX];
+    replica_set sets[PARAMS_MAX];
+    slc_stream stream = test_stream(1);
+    slc_compressed o;
+    const trial *t = &all->trial;
+    const slc_zero_one_adam_settings settings = {.adam = model_config(t).adamw,
+                                                 .var_freeze_step = t->var_freeze_step,
+                                                 .var_update_scaler = t->var_update_scaler,
+                                                 .local_step_scaler = t->local_step_scaler,
+                                                 .local_step_clipper = t->local_step_clipper};
+    slc_compressed_parameter parameters[PARAMS_MAX] = {{0}};
+    assert_int_equal(slc_zero_one_adam_create(&settings, &stream, &o), SLUICE_OK);
+    assert_int_equal(o.commit(o.context, ranks, all->param_count, parameters), SLUICE_OK);
+    for (uint32_t p = 0; p < all->param_count; p++) replicas_init(&sets[p], all, ranks, p);
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        slc_step_mode how = o.begin_step(o.context, step, 0.01, exchanges_now(step));
+        for (uint32_t p = 0; p < all->param_count; p++) {
+            alone(&o, &stream, all, ranks, &sets[p], p, step, how);
+            if (how == SLC_STEP_LOCAL) continue;
+            for (uint64_t i = 0; i < all->params[p].count; i++)
+                if (memcmp(&all->value[step][p][i], &sets[p].value[0][i], sizeof(float)))
+                    fail_msg("step %llu, parameter %u, element %llu: %.9g through the engine, %.9g without",
+                             (unsigned long long)step, p, (unsigned long long)i, (double)all->value[step][p][i],
+                             (double)sets[p].value[0][i]);
+        }
+        bool resets = o.end_step(o.context, step, none) & SLC_RESET_ERRORS;
+        for (uint32_t p = 0; resets && p < all->param_count; p++)
+            for (uint32_t r = 0; r < ranks; r++) {
+                memset(sets[p].exchange.worker_memory[r], 0, slc_compress_group_worker_bytes(&sets[p].exchange.group));
+                memset(sets[p].exchange.server_memory[r], 0, slc_compress_group_server_bytes(&sets[p].exchange.group));
+            }
+    }
+    for (uint32_t p = 0; p < all->param_count; p++) replicas_fini(&sets[p], ranks);
+    o.destroy(o.context);
+    slc_stream_destroy(&stream);
+}
+
+static void is_what_the_optimizer_makes(int ranks, trial t)
+{
+    record *all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(all != MAP_FAILED);
+    all->trial = short_phases(t);
+    assert_int_equal(run_ranks(ranks, run_recorded, all, 60), 0);
+    check_record(all, (uint32_t)ranks);
+    munmap(all, sizeof *all);
+}
+
+static void the_engine_adds_nothing(void **state)
+{
+    (void)state;
+    is_what_the_optimizer_makes(1, (trial){.seed = 63});
+    is_what_the_optimizer_makes(2, (trial){.seed = 64, .schedule = "one_ahead"});
+    is_what_the_optimizer_makes(3, (trial){.seed = 65, .onebit_layers = 5, .other = "fsdp", .micro_batches = 2});
+    is_what_the_optimizer_makes(4, (trial){.seed = 66, .messages = true});
 }
 
 /* ---- Replicas ---- */
@@ -89,7 +285,7 @@ static int weights_of(const trial *t, model *m, uint64_t *hash)
     if (model_build(m)) return 1;
     for (uint64_t step = 1; step <= STEPS; step++) {
         sluice_step_report report;
-        m->exchange = step == 27 || step == STEPS;
+        m->exchange = exchanges_now(step);
         if (model_step(m, &report)) return 1;
         RANK_CHECK(report.compressed == (step > 3 + (uint64_t)t->compat));
     }
@@ -163,7 +359,7 @@ static int moved(int rank, int size, void *context)
     uint64_t hash, expected;
     if (model_world(context, rank, size, &m) || weights_of(context, &m, &expected) || model_build(&m)) return 1;
     for (uint64_t step = 1; step <= STEPS; step++) {
-        m.exchange = step == 27 || step == STEPS;
+        m.exchange = exchanges_now(step);
         if (model_step(&m, NULL)) return 1;
         if (!is_local(step) || m.exchange) RANK_CHECK(!sluice_runtime_replan(m.rt, NULL, schedules[step % 4], 0));
     }
@@ -250,6 +446,7 @@ static void a_gradient_that_is_not_finite_is_named_on_every_rank(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_engine_adds_nothing),
         cmocka_unit_test(replicas_are_equal_after_every_exchange),
         cmocka_unit_test(any_schedule_gives_the_same_weights),
         cmocka_unit_test(other_layers_may_be_sharded_in_any_way),
