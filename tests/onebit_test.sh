@@ -34,11 +34,11 @@ hash_of() {
     grep -o '"weights_sha256": "[0-9a-f]*"' "$1"
 }
 
-# Ranks, optimizer.
+# Ranks, optimizer, other OPTION...
 phases() {
     local json=$work/$2.$1.json
     train -n "$1" --optimizer "$2" --strategy onebit --schedule one_ahead --steps 60 --freeze-step 20 --warmup 5 \
-        --json "$json"
+        --json "$json" "${@:3}"
     check "$2 on $1 ranks" 0 $code
     holds "$2 on $1 ranks: the loss falls before the freeze" "$json" 'mean(losses[15:20]) < losses[0] - 0.3'
     holds "$2 on $1 ranks: and behind it" "$json" 'mean(losses[50:]) < mean(losses[15:20]) - 0.1'
@@ -52,6 +52,23 @@ one_bit_an_element() { # FILE RANKS: behind the freeze, beside four bytes before
     holds "bytes of a compressed step" "$1" "0.98 < r['compressed']['bytes_sent'] / \
         (r['parameters'] / 8 * 2 * ($2 - 1) / $2) < 1.1"
     holds "bytes of a step of the warm-up" "$1" "r['warm_up']['bytes_sent'] > 25 * r['compressed']['bytes_sent']"
+}
+
+# 0/1 Adam with intervals between exchanges: ranks differ in most steps, and agree where somebody looks.
+local_steps() {
+    local common=(-n 2 --optimizer zero_one_adam --strategy onebit --lr 0.0005 --freeze-step 20 --warmup 5 --steps 43
+        --onebit local_step_scaler=8,local_step_clipper=4) schedule
+    for schedule in serial one_ahead; do
+        train "${common[@]}" --schedule $schedule --json "$work/local.$schedule.json" --csv "$work/local.$schedule.csv"
+        check "local steps, $schedule" 0 $code
+    done
+    check 'local steps: equal weights' "$(hash_of "$work/local.serial.json")" "$(hash_of "$work/local.one_ahead.json")"
+    check 'some steps send next to nothing' yes \
+        "$(awk -F, 'NR > 21 && $9 < 4096 {n++} END {if (n > 5) print "yes"}' "$work/local.serial.csv")"
+    check 'the last one exchanges' yes \
+        "$(awk -F, '{bytes = $9} END {if (bytes > 4096) print "yes"}' "$work/local.serial.csv")"
+    train "${common[@]}" --schedule serial --eval-every 9 --save "$work/local.run" --save-every 11
+    check 'local steps: evaluated and saved in between' 0 $code
 }
 
 schedules() {
@@ -127,10 +144,13 @@ for ranks in 2 4; do
     phases $ranks onebit_adam
     one_bit_an_element "$work/onebit_adam.$ranks.json" $ranks
 done
+phases 2 onebit_lamb --lr 0.005
+phases 2 zero_one_adam
+local_steps
 schedules
 mixed
 refusals
-for optimizer in onebit_adam onebit_lamb; do resumed $optimizer; done
+for optimizer in onebit_adam onebit_lamb zero_one_adam; do resumed $optimizer; done
 compared
 [ $failed = 0 ] && echo "compressed optimizers: all as promised"
 exit $failed
