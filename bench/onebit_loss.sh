@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What compression costs in quality: GPT-2 mini on real text with AdamW and with each compressed optimizer, on 2 and on 4
-# ranks with the same global batch; the final loss (mean of the last tenth of the steps) and the held-out one beside
+# What compression costs in quality: GPT-2 mini on real text with AdamW and with each compressed optimizer, on 2 and on
+# 4 ranks with the same global batch; the final loss (mean of the last tenth of the steps) and the held-out one beside
 # AdamW's, 1-bit LAMB also beside LAMB. Goes on where it was stopped, by checkpoints. Prints a table ("!" falls short of
 # the aim) and writes bench/results/onebit_loss.json.
 #   bench/onebit_loss.sh [STEPS]      default 1000

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Compressed optimizers over a real network: two ranks in network namespaces, joined by a link of a given rate, train
 # GPT-2 124M in fp32, one thread each. A step after the freeze beside the same step without communication (both ranks
-# train, each by itself), and beside AdamW under dp. Rounds by turns, the median of each. Prints a table ("!" falls short
-# of the aim) and writes bench/results/onebit_network.json.
+# train, each by itself), and beside AdamW under dp. Rounds by turns, the median of each. Prints a table ("!" falls
+# short of the aim) and writes bench/results/onebit_network.json.
 #   bench/onebit_network.sh [ROUNDS]      needs root (namespaces.sh) and python3
-# Environment: SLUICE=the command, RATES, OPTIMIZERS, OPTIONS=more options of `sluice train`, SIZE, BATCH, CONTEXT, STEPS,
-# FREEZE=the last step of the warm-up, BURST, OUT.
+# Environment: SLUICE=the command, RATES, OPTIMIZERS, OPTIONS=more options of `sluice train`, SIZE, BATCH, CONTEXT,
+# STEPS, FREEZE=the last step of the warm-up, BURST, OUT.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${1:-3}
@@ -14,7 +14,8 @@ read -ra rates <<<"${RATES:-1gbit}"
 read -ra optimizers <<<"${OPTIMIZERS:-onebit_adam}"
 read -ra options <<<"${OPTIONS:-}"
 freeze=${FREEZE:-3} steps=${STEPS:-9} burst=${BURST:-128kb}
-shape=(--size "${SIZE:-small}" --batch "${BATCH:-4}" --context "${CONTEXT:-64}" --threads 1 --eval-batches 0 "${options[@]}")
+shape=(--size "${SIZE:-small}" --batch "${BATCH:-4}" --context "${CONTEXT:-64}" --threads 1 --eval-batches 0
+    "${options[@]}")
 out=${OUT:-bench/results/onebit_network.json}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -140,7 +140,7 @@ interrupt() {
         >"$work/out" 2>"$work/err" &
     local pid=$!
     for _ in $(seq 300); do # the table's head shows that it listens
-        grep -q '^strategy' "$work/out" && break
+        grep -q '^optimizer' "$work/out" && break
         sleep 0.1
     done
     kill -INT $pid

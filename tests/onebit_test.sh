@@ -57,7 +57,7 @@ one_bit_an_element() { # FILE RANKS: behind the freeze, beside four bytes before
 # 0/1 Adam with intervals between exchanges: ranks differ in most steps, and agree where somebody looks.
 local_steps() {
     local common=(-n 2 --optimizer zero_one_adam --strategy onebit --lr 0.0005 --freeze-step 20 --warmup 5 --steps 43
-        --onebit local_step_scaler=8,local_step_clipper=4) schedule
+        --onebit 'local_step_scaler=8,local_step_clipper=4') schedule
     for schedule in serial one_ahead; do
         train "${common[@]}" --schedule $schedule --json "$work/local.$schedule.json" --csv "$work/local.$schedule.csv"
         check "local steps, $schedule" 0 $code
@@ -98,7 +98,8 @@ mixed() {
             --clip 1 --json "$work/mixed.$schedule.json"
         check "mixed strategies, $schedule" 0 $code
     done
-    check 'mixed strategies: equal weights' "$(hash_of "$work/mixed.serial.json")" "$(hash_of "$work/mixed.one_ahead.json")"
+    check 'mixed strategies: equal weights' "$(hash_of "$work/mixed.serial.json")" \
+        "$(hash_of "$work/mixed.one_ahead.json")"
     train -n 2 --strategy auto --lossy onebit --throttle 1gbit,50us --steps 16 --freeze-step 6 --json "$work/auto.json"
     check 'auto, with consent' 0 $code
     holds 'consent means 1-bit Adam' "$work/auto.json" "r['optimizer'] == 'onebit_adam'"

@@ -33,7 +33,8 @@ def cell(value):
 def compare(folder, ranks, optimizers):
     runs = {name: read(os.path.join(folder, f"{ranks}.{name}")) for name in optimizers}
     for name, run in runs.items():
-        row = {"ranks": int(ranks), "optimizer": name, **run, "aim": AIM if name.startswith(("onebit", "zero")) else None}
+        aim = AIM if name.startswith(("onebit", "zero")) else None
+        row = {"ranks": int(ranks), "optimizer": name, **run, "aim": aim}
         for key, other in (("adamw", "adamw"), ("like", LIKE.get(name))):
             row[f"final_of_{key}"] = run["final"] / runs[other]["final"] if other in runs else None
             row[f"held_out_of_{key}"] = run["held_out"] / runs[other]["held_out"] if other in runs else None

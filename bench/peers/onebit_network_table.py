@@ -61,7 +61,8 @@ def show(rate, rows):
     print(f"{'optimizer':<14} {'strategy':<8} {'step s':>7} {'of compute':>10}  aim  {'exposed s':>9} {'MB sent':>9}"
           f" {'formula':>7} {'peak MiB':>8}")
     for row in rows:
-        print(f"{row['optimizer']:<14} {row['strategy']:<8} {row['step_s']:7.3f}     {with_aim(row['ratio'], row['aim'])}"
+        print(f"{row['optimizer']:<14} {row['strategy']:<8} {row['step_s']:7.3f}"
+              f"     {with_aim(row['ratio'], row['aim'])}"
               f" {row['exposed_s']:9.3f} {row['bytes_sent'] / 1e6:9.2f} {row['bytes_ratio']:7.3f}"
               f" {row['peak_bytes'] / 2**20:8.0f}")
 
