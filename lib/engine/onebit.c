@@ -59,22 +59,16 @@ void slc_onebit_destroy(slc_onebit *onebit)
 
 /* ---- A plan's buffers ---- */
 
-static void *at(const sluice_runtime *rt, slc_buffer_kind kind, uint32_t unit, uint32_t index)
-{
-    uint32_t buffer = slc_plan_buffer(rt->plan, kind, unit, index);
-    return buffer == SLC_NONE ? NULL : rt->base + rt->plan->buffers[buffer].offset;
-}
-
 void slc_onebit_locate(sluice_runtime *rt, uint32_t u)
 {
     slc_unit_state *unit = &rt->units[u];
     slc_onebit *onebit = unit->onebit;
-    slc_compress_group_residues(&onebit->group, at(rt, SLC_BUFFER_WORKER_ERROR, u, 0),
-                                at(rt, SLC_BUFFER_SERVER_ERROR, u, 0), onebit->workers, onebit->servers);
-    onebit->packets = at(rt, SLC_BUFFER_PACKETS, u, 0);
-    onebit->results = at(rt, SLC_BUFFER_RESULTS, u, 0);
+    slc_compress_group_residues(&onebit->group, slc_engine_buffer(rt, SLC_BUFFER_WORKER_ERROR, u, 0),
+                                slc_engine_buffer(rt, SLC_BUFFER_SERVER_ERROR, u, 0), onebit->workers, onebit->servers);
+    onebit->packets = slc_engine_buffer(rt, SLC_BUFFER_PACKETS, u, 0);
+    onebit->results = slc_engine_buffer(rt, SLC_BUFFER_RESULTS, u, 0);
     for (uint32_t i = 0; i < SLC_LOCAL_MAX; i++) {
-        float *local = onebit->local[i] = at(rt, SLC_BUFFER_LOCAL, u, i);
+        float *local = onebit->local[i] = slc_engine_buffer(rt, SLC_BUFFER_LOCAL, u, i);
         uint64_t flat = 0;
         for (uint32_t p = 0; local && p < unit->param_count; p++) {
             onebit->parts[i][p] = local + (rt->fuses ? flat : unit->params[p]->first);
@@ -89,8 +83,9 @@ sluice_status slc_onebit_reset_errors(sluice_runtime *rt)
     for (uint32_t u = 0; !status && u < rt->job.unit_count; u++) {
         if (rt->units[u].strategy != SLC_ONEBIT) continue;
         const slc_exchange_sizes *sizes = &rt->job.units[u].exchange;
-        status = slc_fill_zero(&rt->compute, at(rt, SLC_BUFFER_WORKER_ERROR, u, 0), sizes->worker);
-        if (!status) status = slc_fill_zero(&rt->compute, at(rt, SLC_BUFFER_SERVER_ERROR, u, 0), sizes->server);
+        status = slc_fill_zero(&rt->compute, slc_engine_buffer(rt, SLC_BUFFER_WORKER_ERROR, u, 0), sizes->worker);
+        if (!status)
+            status = slc_fill_zero(&rt->compute, slc_engine_buffer(rt, SLC_BUFFER_SERVER_ERROR, u, 0), sizes->server);
     }
     return status ? status : slc_stream_synchronize(&rt->compute);
 }

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static void *at(const sluice_runtime *rt, slc_buffer_kind kind, uint32_t unit, uint32_t index)
+void *slc_engine_buffer(const sluice_runtime *rt, slc_buffer_kind kind, uint32_t unit, uint32_t index)
 {
     uint32_t buffer = slc_plan_buffer(rt->plan, kind, unit, index);
     return buffer == SLC_NONE ? NULL : rt->base + rt->plan->buffers[buffer].offset;
@@ -23,18 +23,20 @@ static sluice_status locate_unit(sluice_runtime *rt, uint32_t u)
     unit->dtype = rt->job.units[u].dtype;
     unit->gradient_dtype = slc_gradient_dtype(&rt->job, &rt->job.units[u]);
     unit->whole_sum = slc_operations_of(&rt->job, &rt->job.units[u], unit->strategy).whole_sum;
-    unit->value = at(rt, SLC_BUFFER_VALUE, u, 0);
-    unit->shard = at(rt, SLC_BUFFER_VALUE_SHARD, u, 0);
-    unit->gradient = at(rt, SLC_BUFFER_GRADIENT, u, 0);
-    unit->reduced = at(rt, SLC_BUFFER_REDUCED, u, 0);
+    unit->value = slc_engine_buffer(rt, SLC_BUFFER_VALUE, u, 0);
+    unit->shard = slc_engine_buffer(rt, SLC_BUFFER_VALUE_SHARD, u, 0);
+    unit->gradient = slc_engine_buffer(rt, SLC_BUFFER_GRADIENT, u, 0);
+    unit->reduced = slc_engine_buffer(rt, SLC_BUFFER_REDUCED, u, 0);
     unit->reduced_dtype = unit->reduced ? slc_reduced_dtype(&rt->job, &rt->job.units[u]) : unit->gradient_dtype;
-    unit->master = at(rt, SLC_BUFFER_MASTER, u, 0);
-    for (uint32_t s = 0; s < rt->optimizer.state_count; s++) unit->state[s] = at(rt, SLC_BUFFER_STATE, u, s);
+    unit->master = slc_engine_buffer(rt, SLC_BUFFER_MASTER, u, 0);
+    for (uint32_t s = 0; s < rt->optimizer.state_count; s++)
+        unit->state[s] = slc_engine_buffer(rt, SLC_BUFFER_STATE, u, s);
     unit->window_count = 0;
     while (slc_unit_window(&rt->job, &rt->job.units[u], true, unit->window_count, &window)) unit->window_count++;
     if (!unit->gathered) unit->gathered = calloc(unit->window_count + 1, sizeof *unit->gathered);
     if (!unit->gathered) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", rt->job.units[u].name);
-    for (uint32_t w = 0; w < unit->window_count; w++) unit->gathered[w] = at(rt, SLC_BUFFER_GATHERED, u, w);
+    for (uint32_t w = 0; w < unit->window_count; w++)
+        unit->gathered[w] = slc_engine_buffer(rt, SLC_BUFFER_GATHERED, u, w);
     if (unit->strategy == SLC_ONEBIT) slc_onebit_locate(rt, u);
     return SLUICE_OK;
 }
@@ -44,21 +46,21 @@ static sluice_status locate(sluice_runtime *rt)
     sluice_status status = SLUICE_OK;
     for (uint32_t u = 0; !status && u < rt->job.unit_count; u++) status = locate_unit(rt, u);
     for (uint32_t i = 0; i < rt->activation_count; i++)
-        rt->activations[i]->data = at(rt, SLC_BUFFER_ACTIVATION, SLC_NONE, i);
+        rt->activations[i]->data = slc_engine_buffer(rt, SLC_BUFFER_ACTIVATION, SLC_NONE, i);
     for (uint32_t s = 0; s < slc_job_slots(&rt->job); s++)
         if (rt->regions[s].bytes)
-            rt->regions[s].data = at(rt, SLC_BUFFER_WORKSPACE, SLC_NONE, rt->regions[s].workspace);
+            rt->regions[s].data = slc_engine_buffer(rt, SLC_BUFFER_WORKSPACE, SLC_NONE, rt->regions[s].workspace);
     for (uint32_t i = 0; i < rt->plan->train.item_count; i++)
         if (rt->plan->train.items[i].kind == SLC_ITEM_AGREE) rt->agree_item = i;
-    rt->agreement = at(rt, SLC_BUFFER_AGREEMENT, SLC_NONE, 0);
-    rt->staging = at(rt, SLC_BUFFER_STAGING, SLC_NONE, 0);
+    rt->agreement = slc_engine_buffer(rt, SLC_BUFFER_AGREEMENT, SLC_NONE, 0);
+    rt->staging = slc_engine_buffer(rt, SLC_BUFFER_STAGING, SLC_NONE, 0);
     return status;
 }
 
 /* Peers that get messages need to know where scratch is: attached anew when it has moved. */
 static sluice_status attach(sluice_runtime *rt)
 {
-    void *scratch = at(rt, SLC_BUFFER_SCRATCH, SLC_NONE, 0);
+    void *scratch = slc_engine_buffer(rt, SLC_BUFFER_SCRATCH, SLC_NONE, 0);
     if (rt->attached && rt->scratch == scratch) return SLUICE_OK;
     sluice_status status = slc_comm_attach(rt->comm, slc_arena_segment(rt->arena), scratch, rt->job.scratch_bytes);
     rt->attached = !status;

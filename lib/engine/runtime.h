@@ -286,6 +286,8 @@ sluice_status slc_engine_least_budget(sluice_runtime *rt, uint64_t *budget_bytes
 
 /* ---- place.c ---- */
 sluice_status slc_engine_make_arena(sluice_runtime *rt);
+/* Where a buffer of the plan that runs lies; NULL: it has none such. */
+void *slc_engine_buffer(const sluice_runtime *rt, slc_buffer_kind kind, uint32_t unit, uint32_t index);
 /* Claims what the plan keeps, finds all addresses, makes its programs ready. Nothing of another plan is claimed. */
 sluice_status slc_engine_place_plan(sluice_runtime *rt);
 
@@ -333,6 +335,12 @@ sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first,
 /* ---- operations.c ---- */
 /* The collective (or call) of an operation, but for its waits. */
 sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t item, slc_operation *context, slc_op *op);
+
+/* ---- non_finite.c: with nan = stop an error, else nothing ---- */
+/* Of a step whose agreement is over. Collective where it is an error. */
+sluice_status slc_engine_check_finite(sluice_runtime *rt, const slc_step_state *step);
+/* Of exchanges that no agreement has told of; when everything is complete. */
+sluice_status slc_engine_check_exchanges(const sluice_runtime *rt);
 
 /* ---- norms.c: of whole parameters, for an optimizer that wants them ---- */
 sluice_status slc_norms_create(sluice_runtime *rt);

@@ -9,7 +9,6 @@
 #include "lib/engine/replan.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status)
@@ -305,43 +304,6 @@ sluice_status sluice_backward_end(sluice_layer *layer)
     return slot_end(layer, BACKWARD_END);
 }
 
-/* Every rank knows that there was one; which layer only its owner knows, so they ask around. The step's agreement is
- * over. */
-static sluice_status name_non_finite(sluice_runtime *rt, const slc_step_state *step)
-{
-    uint32_t *bad = calloc((size_t)rt->size, sizeof *bad);
-    if (!bad) return slc_error(SLUICE_ERR_MEMORY, "no memory to report a non-finite gradient");
-    sluice_status status = sluice_world_all_gather(rt->world, &step->bad_param, sizeof *bad, bad);
-    uint32_t first = SLC_NONE;
-    for (int r = 0; r < rt->size; r++)
-        if (bad[r] < first) first = bad[r];
-    free(bad);
-    if (status) return status;
-    const sluice_param *param = first == SLC_NONE ? NULL : rt->params[first];
-    const char *name = !param ? "?" : param->tied ? param->name : rt->layers[param->layer]->name;
-    return slc_error(SLUICE_ERR_NON_FINITE,
-                     "step %llu: %s of layer \"%s\" holds NaN or infinity; lower the learning rate, "
-                     "clip, or skip such steps (nan = skip)",
-                     (unsigned long long)step->step,
-                     step->compressed ? "a gradient, or what is exchanged instead," : "the reduced gradient", name);
-}
-
-/* What overflowed in the last updates no agreement has told yet; every rank knows. */
-static sluice_status check_exchanges(const sluice_runtime *rt)
-{
-    if (!rt->compressed || rt->bad_exchange == SLC_NONE || rt->config.nan != SLUICE_NAN_STOP) return SLUICE_OK;
-    return slc_error(
-        SLUICE_ERR_NON_FINITE,
-        "step %llu: what was exchanged for \"%s\" holds NaN or infinity; lower the learning rate, clip, or "
-        "skip such steps (nan = skip)",
-        (unsigned long long)rt->step, rt->params[rt->bad_exchange]->name);
-}
-
-static sluice_status check_finite(sluice_runtime *rt, const slc_step_state *step)
-{
-    return step->non_finite && rt->config.nan == SLUICE_NAN_STOP ? name_non_finite(rt, step) : SLUICE_OK;
-}
-
 static bool agrees_late(const sluice_runtime *rt)
 {
     return rt->plan->train.items[rt->agree_item].late;
@@ -387,9 +349,9 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     if (status) return slc_runtime_fail(rt, status);
     rt->mode = SLC_IDLE;
     if (!agrees_late(rt))
-        status = check_finite(rt, step);
+        status = slc_engine_check_finite(rt, step);
     else if (pass->has_previous)
-        status = check_finite(rt, &rt->steps[pass->parity ^ 1]);
+        status = slc_engine_check_finite(rt, &rt->steps[pass->parity ^ 1]);
     if (status) return slc_runtime_fail(rt, status);
     pass->has_previous = true;
     if (!step->skip) rt->step = step->step;
@@ -407,8 +369,8 @@ sluice_status sluice_runtime_sync(sluice_runtime *rt)
     if (status) return status;
     bool pending = slc_pass_pending(&rt->train);
     status = slc_pass_drain(rt, &rt->train);
-    if (!status && pending && agrees_late(rt)) status = check_finite(rt, &rt->steps[rt->train.parity ^ 1]);
-    if (!status) status = check_exchanges(rt);
+    if (!status && pending && agrees_late(rt)) status = slc_engine_check_finite(rt, &rt->steps[rt->train.parity ^ 1]);
+    if (!status) status = slc_engine_check_exchanges(rt);
     return slc_runtime_fail(rt, status);
 }
 

@@ -1,0 +1,43 @@
+/* What is not finite stops training (nan = stop), on every rank alike and by the layer's name. */
+#include "lib/engine/runtime.h"
+
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+
+/* Every rank knows that there was one; which layer only its owner knows, so they ask around. The step's agreement is
+ * over. */
+static sluice_status name_non_finite(sluice_runtime *rt, const slc_step_state *step)
+{
+    uint32_t *bad = calloc((size_t)rt->size, sizeof *bad);
+    if (!bad) return slc_error(SLUICE_ERR_MEMORY, "no memory to report a non-finite gradient");
+    sluice_status status = sluice_world_all_gather(rt->world, &step->bad_param, sizeof *bad, bad);
+    uint32_t first = SLC_NONE;
+    for (int r = 0; r < rt->size; r++)
+        if (bad[r] < first) first = bad[r];
+    free(bad);
+    if (status) return status;
+    const sluice_param *param = first == SLC_NONE ? NULL : rt->params[first];
+    const char *name = !param ? "?" : param->tied ? param->name : rt->layers[param->layer]->name;
+    return slc_error(SLUICE_ERR_NON_FINITE,
+                     "step %llu: %s of layer \"%s\" holds NaN or infinity; lower the learning rate, "
+                     "clip, or skip such steps (nan = skip)",
+                     (unsigned long long)step->step,
+                     step->compressed ? "a gradient, or what is exchanged instead," : "the reduced gradient", name);
+}
+
+/* What overflowed in the last updates no agreement has told yet; every rank knows. */
+sluice_status slc_engine_check_exchanges(const sluice_runtime *rt)
+{
+    if (!rt->compressed || rt->bad_exchange == SLC_NONE || rt->config.nan != SLUICE_NAN_STOP) return SLUICE_OK;
+    return slc_error(
+        SLUICE_ERR_NON_FINITE,
+        "step %llu: what was exchanged for \"%s\" holds NaN or infinity; lower the learning rate, clip, or "
+        "skip such steps (nan = skip)",
+        (unsigned long long)rt->step, rt->params[rt->bad_exchange]->name);
+}
+
+sluice_status slc_engine_check_finite(sluice_runtime *rt, const slc_step_state *step)
+{
+    return step->non_finite && rt->config.nan == SLUICE_NAN_STOP ? name_non_finite(rt, step) : SLUICE_OK;
+}
