@@ -523,6 +523,24 @@ static void a_budget_must_hold_every_phase(void **state)
     passes(2, too_small, &(trial){.seed = 41, .freeze_step = 2});
 }
 
+/* What the planner chooses, measured and planned anew in both phases. */
+static int chosen(int rank, int size, void *context)
+{
+    model m;
+    uint64_t hash;
+    return model_world(context, rank, size, &m) || weights_of(context, &m, &hash) || (sluice_world_destroy(m.world), 0);
+}
+
+static void the_planner_keeps_to_the_budget_in_every_phase(void **state)
+{
+    (void)state;
+    passes(2, chosen,
+           &(trial){.seed = 55, .freeze_step = 5, .strategy = "auto", .schedule = "ilp", .budget_of_dp = 0.9});
+    passes(
+        2, chosen,
+        &(trial){.seed = 56, .freeze_step = 2, .strategy = "auto", .schedule = "ilp", .budget_of_dp = 1.2, .clip = 1});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -538,6 +556,7 @@ int main(void)
         cmocka_unit_test(the_criterion_freezes_under_any_strategy),
         cmocka_unit_test(state_written_back_goes_on_to_the_same_bits),
         cmocka_unit_test(a_budget_must_hold_every_phase),
+        cmocka_unit_test(the_planner_keeps_to_the_budget_in_every_phase),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

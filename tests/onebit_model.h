@@ -19,7 +19,7 @@ typedef struct {
     uint32_t micro_batches, bf16_layers;
     uint64_t block, budget, freeze_step;
     uint64_t var_freeze_step, var_update_scaler, local_step_scaler, local_step_clipper; /* where not 0 */
-    double clip, freeze_change, beta2, scale; /* scale: of gradients; 0: the default */
+    double budget_of_dp, clip, freeze_change, beta2, scale; /* scale: of gradients; 0: the default */
     bool messages, skip_nan, fp32_wire, adapts, compat;
 } trial;
 
@@ -89,6 +89,7 @@ static inline sluice_config model_config(const trial *t)
     config.micro_batches = t->micro_batches ? t->micro_batches : 1;
     config.block_bytes = t->block ? t->block : 2048;
     config.budget_bytes = t->budget;
+    config.budget_of_dp = t->budget_of_dp;
     config.clip = t->clip;
     config.nan = t->skip_nan ? SLUICE_NAN_SKIP : SLUICE_NAN_STOP;
     config.wire = t->fp32_wire ? SLUICE_FP32 : SLUICE_BF16;
@@ -268,7 +269,7 @@ static inline int model_peak_is_planned(model *m)
     sluice_memory_report memory;
     RANK_CHECK(!sluice_runtime_memory(m->rt, &memory));
     RANK_CHECK(memory.peak_bytes == memory.planned_bytes);
-    RANK_CHECK(!m->t->budget || memory.peak_bytes <= m->t->budget);
+    RANK_CHECK(!memory.budget_bytes || memory.peak_bytes <= memory.budget_bytes);
     return 0;
 }
 
