@@ -338,6 +338,13 @@ static sluice_status keep_padding(const onebit_lamb *o, const slc_onebit_unit *u
                          unit->local[0][0] + first);
 }
 
+/* Of a tensor whose exchange failed: the fresh variance begins all the same. */
+static sluice_status begin_fresh(const onebit_lamb *o, const sluice_update *u)
+{
+    if (u->step != o->freeze.frozen_at + 1) return SLUICE_OK;
+    return slc_copy(o->stream, u->state[FRESH], u->state[EXP_AVG_SQ], u->count * sizeof(float));
+}
+
 static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t *bad)
 {
     const onebit_lamb *o = context;
@@ -347,7 +354,8 @@ static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t 
     sluice_status status = check_unit(o, unit);
     for (uint32_t i = 0; !status && i < unit->tensor_count; elements += unit->tensors[i++].count) {
         if (!flat || !i) finite = slc_onebit_finite(unit, i, unit->results, bad);
-        if (finite) status = apply_tensor(o, unit, i, flat ? 0 : i, flat ? elements : 0);
+        status =
+            finite ? apply_tensor(o, unit, i, flat ? 0 : i, flat ? elements : 0) : begin_fresh(o, &unit->tensors[i]);
     }
     return !status && flat && finite ? keep_padding(o, unit, elements) : status;
 }

@@ -352,6 +352,28 @@ static void check_finite(const test_job *j)
         }
 }
 
+/* An exchange that fails in the first step behind the freeze: the next ones go on from the variance. */
+static void the_first_exchange_may_fail(void **state)
+{
+    (void)state;
+    for (int compat = 0; compat < 2; compat++) {
+        test_job j;
+        slc_onebit_lamb_settings settings = settings_of(compat, true, 0.05);
+        job_init(&j, &settings, &(test_mode){.ranks = 2, .threads = 1, .exchanged = true});
+        for (uint64_t step = 1; step <= FREEZE; step++) {
+            test_draw_gradients(&j, step);
+            fast_step(&j, step, 4096);
+            test_free_gradients(&j);
+        }
+        test_draw_gradients(&j, FREEZE + 1);
+        ((float *)j.gradient[1][5])[77] = NAN;
+        assert_int_equal(test_exchange_step(&j, FREEZE + 1), compat ? 0 : 5);
+        assert_memory_equal(j.state[5][2], j.state[5][1], test_counts[5] * sizeof(float));
+        test_free_gradients(&j);
+        test_job_destroy(&j);
+    }
+}
+
 /* One rank's gradient of tensor 5 is infinite once: what is exchanged with it stays as it was, on every rank. */
 static void infinities_are_skipped(void **state)
 {
@@ -459,6 +481,7 @@ int main(void)
         cmocka_unit_test(threads_ranges_and_instruction_sets_change_no_bit),
         cmocka_unit_test(warm_up_is_lamb_to_the_bit),
         cmocka_unit_test(infinities_are_skipped),
+        cmocka_unit_test(the_first_exchange_may_fail),
         cmocka_unit_test(checkpoints_keep_every_number),
         cmocka_unit_test(refuses_what_cannot_be),
     };
