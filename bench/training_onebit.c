@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_WARM_UP = 5 }; /* a variance of fewer gradients makes steps that destroy the weights */
+enum { LEAST_WARM_UP = 5 };     /* a variance of fewer gradients makes steps that destroy the weights */
+enum { VARIANCE_STEPS = 1000 }; /* 1 / (1 - beta2): how far back a variance remembers */
 
 /* ---- Which optimizer ---- */
 
@@ -135,6 +136,9 @@ void slc_training_onebit(const slc_training_options *o, sluice_onebit *out)
     out->freeze_step = out->var_freeze_step = slc_training_freeze_step(o);
     if (o->freeze_change > 0) out->freeze_change = o->freeze_change;
     out->compat = o->onebit_compat;
+    /* The authors' 16 refreshes are the first of a hundred thousand steps; a short run is spoilt by them. */
+    uint64_t refreshes = out->var_freeze_step < VARIANCE_STEPS ? out->var_freeze_step : VARIANCE_STEPS;
+    if (!out->compat && refreshes > out->var_update_scaler) out->var_update_scaler = refreshes;
     if (o->onebit) set_pairs(o->onebit, out); /* has been checked */
 }
 
