@@ -27,10 +27,10 @@ static bool is_one_of(const char *text, const char *const *names)
     return false;
 }
 
-/* Every unit's strategy is fixed, to one that compresses nothing. */
+/* No unit can come to onebit. */
 static bool is_exact(const char *strategy)
 {
-    static const char *const exact[] = {"dp", "oss", "sdp", "fsdp", NULL};
+    static const char *const exact[] = {"dp", "oss", "sdp", "fsdp", "mixed", NULL};
     return is_one_of(strategy, exact);
 }
 

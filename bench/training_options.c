@@ -82,8 +82,7 @@ static const option_row rows[] = {
      "What is sharded: auto (with ilp: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or a JSON file; "
      "onebit: nothing, and momentum is exchanged compressed"},
     {"lossy", "WHAT", TEXT, FIELD(lossy), "none", 0, 0,
-     "onebit: auto, mixed, random:SEED and files may choose onebit for some layers; a compressed --optimizer says so "
-     "too"},
+     "onebit: auto, random:SEED and files may choose onebit for some layers; a compressed --optimizer says so too"},
     {"schedule", "NAME", TEXT, FIELD(schedule), "ilp", 0, 0,
      "Order of communication: serial, one_ahead, bucketed, priority, greedy, random, ilp; priority, greedy and ilp "
      "begin with serial, measure, and plan again after the third step"},
