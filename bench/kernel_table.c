@@ -9,6 +9,7 @@
 #include "lib/kernels/dropout/dropout.h"
 #include "lib/kernels/embedding/embedding.h"
 #include "lib/kernels/gelu/gelu.h"
+#include "lib/kernels/lamb/frozen_lamb.h"
 #include "lib/kernels/lamb/lamb.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
 #include "lib/kernels/norm/norm.h"
@@ -312,6 +313,44 @@ static sluice_status compress_apply(slc_kernel_case *c)
                               shape.count, &range, &finite);
 }
 
+/* ---- 1-bit LAMB behind an exchange; always in fp32 ---- */
+
+static const slc_frozen_lamb_settings frozen_lamb_settings = {.adam = {.learning_rate = 1e-6,
+                                                                       .beta1 = 0.9,
+                                                                       .beta2 = 0.999,
+                                                                       .epsilon = 1e-8,
+                                                                       .weight_decay = 0.1,
+                                                                       .bias_correction1 = 1,
+                                                                       .bias_correction2 = 1},
+                                                              .fresh_correction = 1};
+
+static slc_frozen_lamb_range frozen_lamb_range_of(const slc_kernel_case *c)
+{
+    return (slc_frozen_lamb_range){.count = exchange_shape(c).count,
+                                   .value = c->array[3],
+                                   .momentum = c->array[1],
+                                   .fresh = c->array[2],
+                                   .exp_avg_sq = c->array[4],
+                                   .fresh_last = c->array[2],
+                                   .mask = true};
+}
+
+static sluice_status frozen_lamb_receive(slc_kernel_case *c)
+{
+    const slc_compress_shape shape = exchange_shape(c);
+    const slc_frozen_lamb_range range = frozen_lamb_range_of(c);
+    int64_t move[SLC_NORM_BINS] = {0}, update[SLC_NORM_BINS] = {0}, ratio = 0;
+    return slc_frozen_lamb_receive(&c->stream, &frozen_lamb_settings, &shape, packets_of(c, 2),
+                                   slc_compress_stride(&shape), 0, 1.5, &range,
+                                   &(slc_frozen_lamb_sums){move, update, &ratio});
+}
+
+static sluice_status frozen_lamb_move(slc_kernel_case *c)
+{
+    const slc_frozen_lamb_range range = frozen_lamb_range_of(c);
+    return slc_frozen_lamb_move(&c->stream, &frozen_lamb_settings, &range, 1);
+}
+
 /* ---- 0/1 Adam in the middle of an interval ---- */
 
 static const slc_adamw_settings zero_one_settings = {.learning_rate = 1e-6,
@@ -407,6 +446,8 @@ const slc_kernel_row slc_kernel_table[] = {
     {"compress_worker", {16.125, 12.125}, prepare_exchange, compress_worker},
     {"compress_server", {8.375, 8.375}, prepare_exchange, compress_server},
     {"compress_apply", {16.125, 14.125}, prepare_exchange, compress_apply},
+    {"frozen_lamb_receive", {24.125, 24.125}, prepare_exchange, frozen_lamb_receive},
+    {"frozen_lamb_move", {16, 16}, prepare_exchange, frozen_lamb_move},
     {"zero_one_compress", {24.125, 22.125}, prepare_exchange, zero_one_compress},
     {"zero_one_gradient", {20.125, 20.125}, prepare_exchange, zero_one_gradient},
     {"zero_one_local", {32, 30}, prepare_exchange, zero_one_local},

@@ -20,7 +20,7 @@ static slc_frozen_lamb_args args_of(const slc_frozen_lamb_settings *s, const slc
 static sluice_status run(slc_stream *stream, slc_range_kernel *kernel, const slc_frozen_lamb_args *args)
 {
     sluice_status status = slc_host_check(stream, "frozen_lamb");
-    if (!status) slc_host_run(stream, args->range.count, GRAIN, SLC_ADAMW_UNIT, kernel, args);
+    if (!status) slc_host_run(stream, args->range.count, GRAIN, SLC_FROZEN_LAMB_UNIT, kernel, args);
     return status;
 }
 

@@ -66,6 +66,16 @@ LANES_INLINE lanes momentum_at(const slc_frozen_lamb_args *a, pass_kind pass, sl
     return lanes_add(lanes_mul(lanes_set(a->factors.beta1), m), lanes_mul(lanes_set(a->factors.rest1), g));
 }
 
+/* `together` sums at a time, counted from the beginning of the range: bins take longer than the squares. */
+LANES_INLINE void add_to_bins(int64_t *bins, const double *grains, int count, int together)
+{
+    for (int i = 0; i < count; i += together) {
+        double sum = grains[i];
+        for (int k = i + 1; k < i + together && k < count; k++) sum += grains[k];
+        norm_bins_add(bins, sum);
+    }
+}
+
 static void join(const slc_frozen_lamb_sums *shared, const sums *own)
 {
     norm_bins_join(shared->move, own->move_bins);
@@ -100,8 +110,8 @@ LANES_INLINE void run(const slc_frozen_lamb_args *a, pass_kind pass, sluice_dtyp
                 some(a, pass, momentum_at(a, pass, dtype, here, at, end - at), at, end - at, grains, &own);
         }
         if (pass == UPDATE || pass == MOVE) continue;
-        for (int i = 0; i < grains; i++) norm_bins_add(own.move_bins, own.move[i]);
-        for (int i = 0; i < grains; i++) norm_bins_add(own.update_bins, own.update[i]);
+        add_to_bins(own.move_bins, own.move, grains, pass == RECEIVE ? SLC_FROZEN_LAMB_UNIT / LANES : 1);
+        add_to_bins(own.update_bins, own.update, grains, pass == RECEIVE ? SLC_FROZEN_LAMB_UNIT / LANES : 1);
     }
     if (pass == MEASURE || pass == RECEIVE) join(&a->sums, &own);
 }

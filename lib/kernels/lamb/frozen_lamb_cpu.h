@@ -18,7 +18,9 @@ typedef struct {
     slc_frozen_lamb_sums sums; /* added to atomically */
 } slc_frozen_lamb_args;
 
-/* Ranges of elements. */
+enum { SLC_FROZEN_LAMB_UNIT = 64 }; /* elements, of which `receive` adds up the squares before they go to bins */
+
+/* Ranges of elements; of `receive`, which has a whole tensor, they begin at multiples of SLC_FROZEN_LAMB_UNIT. */
 SLC_ISA_DECLARE(slc_frozen_lamb_measure_range);
 SLC_ISA_DECLARE(slc_frozen_lamb_update_range);
 SLC_ISA_DECLARE(slc_frozen_lamb_receive_range);
