@@ -138,6 +138,14 @@ LANES_INLINE __m128d pair_fma_odd(__m128d a, __m128d b, __m128d c)
     __m128i step = ((up ^ negative) & 2) - 1; /* in magnitude: +1 where the true value is larger than the sum */
     return (__m128d)(bits + (step & (up | down) & even));
 }
+/* Rarely called, and not inlined: it would make these kernels ten times as long. */
+static __attribute__((noinline, cold, unused)) lanes_part part_fma_odd(lanes_part a, lanes_part b, lanes_part c)
+{
+    __m128 a2 = _mm_movehl_ps(a, a), b2 = _mm_movehl_ps(b, b), c2 = _mm_movehl_ps(c, c);
+    __m128d low = pair_fma_odd(_mm_cvtps_pd(a), _mm_cvtps_pd(b), _mm_cvtps_pd(c));
+    __m128d high = pair_fma_odd(_mm_cvtps_pd(a2), _mm_cvtps_pd(b2), _mm_cvtps_pd(c2));
+    return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
+}
 /* Rounding the plain sum to float is right too, unless that sum lies halfway between two floats (the low 29 of its bits
  * are 1000...) or the result is subnormal, where halfway is elsewhere. Both are rare. */
 LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
@@ -150,11 +158,7 @@ LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
     __m128i words = (__m128i)_mm_shuffle_ps((__m128)low, (__m128)high, 0x88);
     __m128i halfway = _mm_cmpeq_epi32(words & _mm_set1_epi32(0x1fffffff), _mm_set1_epi32(0x10000000));
     __m128 tiny = _mm_cmple_ps(_mm_andnot_ps(_mm_set1_ps(-0.0f), result), _mm_set1_ps(0x1p-126f));
-    if (__builtin_expect(_mm_movemask_ps((__m128)halfway) | _mm_movemask_ps(tiny), 0)) {
-        low = pair_fma_odd(_mm_cvtps_pd(a), _mm_cvtps_pd(b), _mm_cvtps_pd(c));
-        high = pair_fma_odd(_mm_cvtps_pd(a2), _mm_cvtps_pd(b2), _mm_cvtps_pd(c2));
-        result = _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
-    }
+    if (__builtin_expect(_mm_movemask_ps((__m128)halfway) | _mm_movemask_ps(tiny), 0)) return part_fma_odd(a, b, c);
     return result;
 }
 #endif
