@@ -33,7 +33,7 @@ static int build(sluice_world *world, const trial *t, model *m)
     config.block_bytes = 64 << 10;
     RANK_CHECK(!sluice_runtime_create(world, &config, &m->rt));
     for (int l = 0; l < LAYERS; l++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "l%d", l);
         RANK_CHECK(!sluice_layer_add(m->rt, name, &m->layers[l]));
         RANK_CHECK(
