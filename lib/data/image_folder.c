@@ -1,27 +1,13 @@
 /* Folders of classes with an image a file. Every header is looked at once, so that a bad file is known before training.
  */
+#include "lib/data/folder_entries.h"
 #include "lib/data/images_parts.h"
 
 #include "lib/base/fnv.h"
 #include "lib/base/status.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-static int by_bytes(const struct dirent **a, const struct dirent **b) /* the same order in every locale */
-{
-    return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-static int visible(const struct dirent *entry)
-{
-    return entry->d_name[0] != '.';
-}
 
 typedef struct {
     slc_images *images;
@@ -29,33 +15,11 @@ typedef struct {
     int32_t label;
 } folder;
 
-/* What is done with an entry that is of the kind asked for. */
-typedef sluice_status (*visit)(folder *f, const char *path);
-
-static sluice_status each(const char *path, bool folders, visit visited, folder *f)
+static sluice_status add_image(void *context, const char *path, const struct stat *info)
 {
-    struct dirent **entries = NULL;
-    int found = scandir(path, &entries, visible, by_bytes);
-    if (found < 0) return slc_error(SLUICE_ERR_IO, "cannot read %s: %s", path, strerror(errno));
-    sluice_status status = SLUICE_OK;
-    for (int i = 0; i < found; i++) {
-        char full[PATH_MAX];
-        struct stat info;
-        int length = snprintf(full, sizeof full, "%s/%s", path, entries[i]->d_name);
-        free(entries[i]);
-        if (status) continue;
-        if (length >= PATH_MAX || stat(full, &info))
-            status = slc_error(SLUICE_ERR_IO, "cannot read %s: %s", full, strerror(errno));
-        else if (folders ? S_ISDIR(info.st_mode) : S_ISREG(info.st_mode))
-            status = visited(f, full);
-    }
-    free(entries);
-    return status;
-}
-
-static sluice_status add_image(folder *f, const char *path)
-{
+    folder *f = context;
     slc_images *images = f->images;
+    if (!S_ISREG(info->st_mode)) return SLUICE_OK;
     slc_raster raster = {0};
     sluice_status status = slc_pnm_read(path, &raster, NULL);
     if (status) return status;
@@ -81,10 +45,12 @@ static sluice_status add_image(folder *f, const char *path)
     return SLUICE_OK;
 }
 
-static sluice_status add_class(folder *f, const char *path)
+static sluice_status add_class(void *context, const char *path, const struct stat *info)
 {
+    folder *f = context;
+    if (!S_ISDIR(info->st_mode)) return SLUICE_OK;
     uint64_t before = f->images->count;
-    sluice_status status = each(path, false, add_image, f);
+    sluice_status status = slc_folder_each(path, true, add_image, f);
     if (!status && f->images->count > before) f->label++; /* a folder with no file is no class */
     return status;
 }
@@ -93,7 +59,7 @@ sluice_status slc_images_from_folder(const char *path, slc_images *images)
 {
     folder f = {.images = images};
     images->fingerprint = SLC_FNV_START;
-    sluice_status status = each(path, true, add_class, &f);
+    sluice_status status = slc_folder_each(path, true, add_class, &f);
     if (!status && images->classes < 2)
         status = slc_error(SLUICE_ERR_ARGUMENT,
                            "%s: has not two folders with PGM or PPM files in them, one for each class", path);

@@ -6,11 +6,10 @@
 #include "lib/base/fnv.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
+#include "lib/data/folder_entries.h"
 #include "lib/data/tokens.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,35 +72,15 @@ static sluice_status add_file(slc_text *text, const char *path)
     return SLUICE_OK;
 }
 
-static int regular_only(const struct dirent *entry)
+static sluice_status add_regular(void *context, const char *path, const struct stat *info)
 {
-    return entry->d_name[0] != '.' && (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN);
-}
-
-static int by_bytes(const struct dirent **a, const struct dirent **b) /* the same order in every locale */
-{
-    return strcmp((*a)->d_name, (*b)->d_name);
+    return S_ISREG(info->st_mode) && info->st_size > 0 ? add_file(context, path) : SLUICE_OK;
 }
 
 static sluice_status add_directory(slc_text *text, const char *path)
 {
-    struct dirent **entries = NULL;
     size_t before = text->count;
-    int found = scandir(path, &entries, regular_only, by_bytes);
-    if (found < 0) return cannot_read(path);
-    sluice_status status = SLUICE_OK;
-    for (int i = 0; i < found; i++) {
-        char full[PATH_MAX];
-        struct stat info;
-        int length = snprintf(full, sizeof full, "%s/%s", path, entries[i]->d_name);
-        free(entries[i]);
-        if (status) continue;
-        if (length < 0 || length >= (int)sizeof full || lstat(full, &info))
-            status = cannot_read(path);
-        else if (S_ISREG(info.st_mode) && info.st_size > 0)
-            status = add_file(text, full);
-    }
-    free(entries);
+    sluice_status status = slc_folder_each(path, false, add_regular, text);
     if (!status && text->count == before)
         status = slc_error(SLUICE_ERR_ARGUMENT, "directory %s holds no regular file with text in it", path);
     return status;
