@@ -1,6 +1,8 @@
 /* `sluice gemm`: the products of GPT-2's training by slc_gemm, beside oneDNN on B in the layout of its own choice. */
 #include "bench/command.h"
+#include "bench/median.h"
 #include "bench/result_file.h"
+#include "bench/whole_number.h"
 #include "lib/kernels/gemm/gemm.h"
 
 #include <argp.h>
@@ -11,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { EXIT_FAILED = 1, MOST_ROUNDS = 1000, CHANNELS = 768, VOCABULARY = 50257, HEAD_ROWS = 256 };
+enum { EXIT_FAILED = 1, MOST_ROUNDS = 1000, MOST_THREADS = 4096, CHANNELS = 768, VOCABULARY = 50257, HEAD_ROWS = 256 };
 enum { KEY_ROWS = 256, KEY_ROUNDS, KEY_THREADS, KEY_JSON };
 
 typedef struct {
@@ -41,19 +43,14 @@ static const char doc[] =
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     gemm_options *o = state->input;
-    if (key == ARGP_KEY_ARG) argp_error(state, "\"%s\" is no option", text);
-    if (key == KEY_JSON) {
-        o->json = text;
-        return 0;
+    switch (key) {
+    case KEY_ROWS: o->rows = slc_whole_number(text, 1, 65536, state, "--rows"); return 0;
+    case KEY_ROUNDS: o->rounds = (uint32_t)slc_whole_number(text, 1, MOST_ROUNDS, state, "--rounds"); return 0;
+    case KEY_THREADS: o->threads = (uint32_t)slc_whole_number(text, 1, MOST_THREADS, state, "--threads"); return 0;
+    case KEY_JSON: o->json = text; return 0;
+    case ARGP_KEY_ARG: argp_error(state, "\"%s\" is no option", text); return 0;
+    default: return ARGP_ERR_UNKNOWN;
     }
-    if (key < KEY_ROWS || key > KEY_THREADS) return key == ARGP_KEY_ARG ? 0 : ARGP_ERR_UNKNOWN;
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
-    if (*end || text[0] < '1' || text[0] > '9' || value > 65536) argp_error(state, "\"%s\" is no number from 1", text);
-    if (key == KEY_ROWS) o->rows = value;
-    if (key == KEY_ROUNDS) o->rounds = value < MOST_ROUNDS ? (uint32_t)value : MOST_ROUNDS;
-    if (key == KEY_THREADS) o->threads = (uint32_t)value;
-    return 0;
 }
 
 /* ---- One product ---- */
@@ -120,18 +117,6 @@ static sluice_status timed(product *p, int way, double *seconds)
     return status;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(uint32_t count, double *x)
-{
-    qsort(x, count, sizeof *x, by_size);
-    return x[count / 2];
-}
-
 static void keep(const gemm_options *o, const product *p, const char *name, const double rate[WAYS], double bare,
                  double with_packing)
 {
@@ -156,9 +141,9 @@ static sluice_status measure(product *p, const char *name, const gemm_options *o
         bare[i] = seconds[BARE][i] / seconds[OURS][i], with_packing[i] = seconds[WITH_PACKING][i] / seconds[OURS][i];
     }
     if (status) return status;
-    const double rate[WAYS] = {work / median(rounds, seconds[OURS]), work / median(rounds, seconds[BARE]),
-                               work / median(rounds, seconds[WITH_PACKING])};
-    double ratio = median(rounds, bare), ratio_packing = median(rounds, with_packing);
+    const double rate[WAYS] = {work / slc_median(seconds[OURS], rounds), work / slc_median(seconds[BARE], rounds),
+                               work / slc_median(seconds[WITH_PACKING], rounds)};
+    double ratio = slc_median(bare, rounds), ratio_packing = slc_median(with_packing, rounds);
     keep(o, p, name, rate, ratio, ratio_packing);
     fprintf(o->json && !strcmp(o->json, "-") ? stderr : stdout,
             "%-5s %-14s %6" PRIu64 " %6" PRIu64 " %6" PRIu64 " %7.1f %7.1f %7.1f %6.2f %6.2f %9.2f\n",
