@@ -40,6 +40,7 @@ typedef struct {
     uint32_t vocabulary;              /* gpt2, bert: tokens; beit with SLUICE_HEAD_TOKENS: visual tokens */
     uint32_t context;                 /* gpt2, bert: positions that there are */
     uint32_t types;                   /* bert: token types */
+    uint32_t padding;                 /* bert: the token whose row looking it up gives no gradient */
     uint32_t image_size, patch_size, image_channels; /* vit, beit; image_size is a multiple of patch_size */
     uint32_t classes;                                /* with SLUICE_HEAD_CLASSES */
     double epsilon;                                  /* of the norms */

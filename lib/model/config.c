@@ -63,6 +63,7 @@ static void fill_text(sluice_model_config *c, const size_row *row)
     c->vocabulary = row->grain;
     c->epsilon = c->family == SLUICE_GPT2 ? 1e-5 : 1e-12;
     c->types = c->family == SLUICE_BERT ? 2 : 0;
+    if (c->types && row->grain < 1000) c->padding = row->grain - 1; /* of bytes, 0 is one of them */
     c->gelu_tanh = c->family == SLUICE_GPT2;
 }
 

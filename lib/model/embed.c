@@ -104,12 +104,14 @@ static sluice_status look_up_backward(slc_slot *slot, uint32_t dout)
     const int32_t *tokens = slc_slot_tensor(slot, TOKENS),
                   *types = slc_slot_tensor(slot, typed ? TYPES : SLC_NO_TENSOR);
     const void *from = slc_slot_tensor(slot, dout);
+    const int32_t padding = (int32_t)m->config.padding;
     void *scratch = slc_slot_scratch(
         slot, slc_embedding_backward_workspace_bytes(m->stream, m->batch, m->tokens, m->config.channels));
     if (slot->scan) return SLUICE_OK;
     const slc_embedding_gradients gradients = {.token = sluice_param_gradient(params[SLC_TOKEN_TABLE]),
                                                .position = sluice_param_gradient(params[SLC_POSITION_TABLE]),
-                                               .type = typed ? sluice_param_gradient(params[SLC_TYPE_TABLE]) : NULL};
+                                               .type = typed ? sluice_param_gradient(params[SLC_TYPE_TABLE]) : NULL,
+                                               .padding = m->config.family == SLUICE_BERT ? &padding : NULL};
     if (!gradients.token || !gradients.position || (typed && !gradients.type)) return SLUICE_ERR_ORDER;
     return slc_embedding_backward(m->stream, slot->layer->dtype, slc_slot_gradient_dtype(slot, SLC_TOKEN_TABLE),
                                   m->batch, m->tokens, m->config.channels, tokens, types, from, &gradients, scratch);

@@ -40,6 +40,7 @@ static void from_file(const slc_config *c, sluice_model_config *out)
         .vocabulary = head == SLUICE_HEAD_TOKENS || c->positions ? c->vocabulary : 0,
         .context = c->positions,
         .types = c->types,
+        .padding = c->padding,
         .image_size = c->image,
         .patch_size = c->patch,
         .image_channels = c->image_channels,
@@ -70,6 +71,7 @@ static void to_file(const sluice_model_config *m, slc_config *out)
     if (m->vocabulary) out->vocabulary = m->vocabulary;
     out->positions = m->context;
     out->types = m->types;
+    out->padding = m->padding;
     out->image = m->image_size;
     out->patch = m->patch_size;
     out->image_channels = m->image_channels;

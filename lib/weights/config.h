@@ -43,7 +43,8 @@ typedef struct {
     uint32_t labels;           /* id2label, or num_labels, or 2; of a classifier at least 2 */
     /* GPT-2, BERT; vocabulary: BEiT too (visual tokens) */
     uint32_t vocabulary, positions;
-    uint32_t types; /* type_vocab_size; BERT */
+    uint32_t types;   /* type_vocab_size; BERT */
+    uint32_t padding; /* pad_token_id; BERT: its row of the table gets no gradient from being looked up */
     /* ViT, BEiT */
     uint32_t image, patch, image_channels; /* image is a multiple of patch; square */
     bool qkv_bias;                         /* ViT; BEiT's queries and values have one, its keys none */

@@ -37,10 +37,11 @@ def gpt2():
 
 
 def bert_inputs():
-    """Token 0 is padding, and padded alone: torch.nn.Embedding gives its row no gradient."""
+    """Token 0 is padding: where it is looked up, torch.nn.Embedding gives its row no gradient. Once it is in plain sight."""
     tokens = torch.randint(1, VOCABULARY, (BATCH, LENGTH))
     mask = torch.ones(BATCH, LENGTH, dtype=torch.int64)
     mask[1, 8:] = tokens[1, 8:] = 0
+    tokens[0, 3] = 0
     types = torch.zeros(BATCH, LENGTH, dtype=torch.int64)
     types[0, 5:] = types[1, 3:] = 1
     return dict(input_ids=tokens, attention_mask=mask, token_type_ids=types)

@@ -75,6 +75,7 @@ sluice_status slc_embedding_backward(slc_stream *stream, sluice_dtype dtype, slu
     if (gradients->token) {
         args.keys = tokens;
         args.order = sort_rows(rows, tokens, lists[0], lists[1]);
+        args.padding = gradients->padding ? *gradients->padding : -1;
         args.table = gradients->token;
         slc_host_run(stream, channels, GRAIN_CHANNELS, 16, SLC_ISA_PICK(slc_embedding_keys_range), &args);
     }
@@ -84,6 +85,7 @@ sluice_status slc_embedding_backward(slc_stream *stream, sluice_dtype dtype, slu
     }
     if (gradients->type) {
         args.keys = types;
+        args.padding = -1;
         args.order = types ? sort_rows(rows, types, lists[0], lists[1]) : NULL;
         args.table = gradients->type;
         slc_host_run(stream, channels, GRAIN_CHANNELS, 16, SLC_ISA_PICK(slc_embedding_keys_range), &args);

@@ -12,9 +12,11 @@ typedef struct {
     const void *token, *position, *type;
 } slc_embedding_tables;
 
-/* Any may be NULL: its gradient is not wanted. */
+/* Any may be NULL: its gradient is not wanted. The row of token `*padding` gets nothing (torch.nn.Embedding's
+ * padding_idx); NULL: every token's row gets its gradient. */
 typedef struct {
     void *token, *position, *type;
+    const int32_t *padding;
 } slc_embedding_gradients;
 
 /* tokens, types: batch x length, each not negative and below its table's rows (checked by the caller). types NULL: type

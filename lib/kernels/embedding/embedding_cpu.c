@@ -139,6 +139,7 @@ LANES_INLINE void by_key(const slc_embedding_backward_args *args, sluice_dtype d
         int32_t key = args->keys[args->order[at]];
         for (end = at + 1; end < rows && args->keys[args->order[end]] == key;) end++;
         uint64_t after = args->order[end < rows ? end : at];
+        if (key == args->padding) continue;
         add_rows(args, dtype, gradient, (uint64_t)key, (row_list){args->order + at, 0, 0, end - at, after}, first,
                  last);
     }

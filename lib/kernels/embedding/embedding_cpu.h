@@ -20,6 +20,7 @@ typedef struct {
     uint64_t batch, length, channels;
     const int32_t *keys;   /* of each row of dout: the table's row; NULL: 0 */
     const uint32_t *order; /* rows of dout sorted by key; where keys is NULL: as they lie */
+    int32_t padding;       /* the key whose rows are passed over; -1: none */
     const void *dout;
     void *table;
 } slc_embedding_backward_args;

@@ -34,6 +34,7 @@ void slc_embedding_backward_ref(uint64_t batch, uint64_t length, uint64_t channe
             elements_of(gradients, channels, (uint64_t)tokens[row], row % length, types ? (uint64_t)types[row] : 0, c,
                         element);
             for (int i = 0; i < 3; i++)
-                if (element[i]) *element[i] += dout[row * channels + c];
+                if (element[i] && !(i == 0 && gradients->padding && tokens[row] == *gradients->padding))
+                    *element[i] += dout[row * channels + c];
         }
 }

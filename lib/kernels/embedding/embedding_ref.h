@@ -6,6 +6,7 @@
 
 typedef struct {
     double *token, *position, *type;
+    const int32_t *padding; /* of gradients: as in embedding.h */
 } slc_embedding_ref_tables;
 
 void slc_embedding_forward_ref(uint64_t batch, uint64_t length, uint64_t channels, const int32_t *tokens,

@@ -8,7 +8,7 @@ enum { TYPES = 2, TABLES = 3 };
 
 typedef struct {
     uint64_t batch, length, channels, vocabulary;
-    bool position, type, type_numbers;
+    bool position, type, type_numbers, padded;
     sluice_dtype dtype, gradient;
 } test_case;
 
@@ -48,7 +48,7 @@ static void forward_is_rounded_once(const test_case *t, const inputs *in)
             wide[i] = test_widen_typed(t->dtype, in->counts[i], table[i]);
         }
     slc_embedding_forward_ref(t->batch, t->length, t->channels, in->tokens, types,
-                              &(slc_embedding_ref_tables){wide[0], wide[1], wide[2]}, want);
+                              &(slc_embedding_ref_tables){wide[0], wide[1], wide[2], NULL}, want);
     float *first = NULL;
     TEST_EACH_ISA(isa)
     for (uint32_t threads = 1; threads <= 3; threads++) {
@@ -71,7 +71,7 @@ static void backward_agrees(const test_case *t, const inputs *in)
 {
     static const char *const names[TABLES] = {"dtoken", "dposition", "dtype"};
     uint64_t elements = in->rows * t->channels;
-    const int32_t *types = t->type_numbers ? in->types : NULL;
+    const int32_t *types = t->type_numbers ? in->types : NULL, *padding = t->padded ? &in->tokens[0] : NULL;
     void *dout = test_uniform_typed(t->dtype, elements, -1, 1, 3), *before[TABLES] = {0};
     double *want[TABLES] = {0}, *dout64 = test_widen_typed(t->dtype, elements, dout);
     for (int i = 0; i < TABLES; i++)
@@ -80,7 +80,7 @@ static void backward_agrees(const test_case *t, const inputs *in)
             want[i] = test_widen_typed(t->gradient, in->counts[i], before[i]);
         }
     slc_embedding_backward_ref(t->batch, t->length, t->channels, in->tokens, types, dout64,
-                               &(slc_embedding_ref_tables){want[0], want[1], want[2]});
+                               &(slc_embedding_ref_tables){want[0], want[1], want[2], padding});
     float *first[TABLES] = {0};
     TEST_EACH_ISA(isa)
     for (uint32_t threads = 1; threads <= 3; threads++) {
@@ -89,7 +89,7 @@ static void backward_agrees(const test_case *t, const inputs *in)
         void *workspace = malloc(slc_embedding_backward_workspace_bytes(&stream, t->batch, t->length, t->channels));
         for (int i = 0; i < TABLES; i++)
             if (before[i]) got[i] = test_copy_typed(t->gradient, in->counts[i], before[i]);
-        const slc_embedding_gradients gradients = {got[0], got[1], got[2]};
+        const slc_embedding_gradients gradients = {got[0], got[1], got[2], padding};
         assert_int_equal(slc_embedding_backward(&stream, t->dtype, t->gradient, t->batch, t->length, t->channels,
                                                 in->tokens, types, dout, &gradients, workspace),
                          SLUICE_OK);
@@ -130,6 +130,7 @@ static void agrees_with_float64(void **state)
                                    .position = tables & 1,
                                    .type = tables & 2,
                                    .type_numbers = tables & 4,
+                                   .padded = (tables + c) % 2,
                                    .dtype = dtype,
                                    .gradient = gradient});
 }
