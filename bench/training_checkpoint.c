@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <limits.h>
 #include <sluice/checkpoint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,17 +184,53 @@ static sluice_status check_folder(const slc_training_options *o, uint64_t step)
     return SLUICE_OK;
 }
 
+/* What rank 0 has to say of the folder, and a file that it made in it. */
+typedef struct {
+    int status;
+    char line[1000], file[PATH_MAX];
+} verdict;
+
+static sluice_status leave_file(const slc_training_options *o, verdict *said)
+{
+    int length = snprintf(said->file, sizeof said->file, "%s/.shared-XXXXXX", o->save);
+    if (length >= (int)sizeof said->file) return slc_error(SLUICE_ERR_ARGUMENT, "--save: its name is too long");
+    int file = mkstemp(said->file);
+    if (file < 0) {
+        said->file[0] = 0;
+        return slc_error(SLUICE_ERR_IO, "--save: cannot write to %s: %s", o->save, strerror(errno));
+    }
+    close(file);
+    return SLUICE_OK;
+}
+
+/* Each rank writes its own part: all must see the same folder. */
+static sluice_status see_file(const slc_training_identity *run, const verdict *said)
+{
+    bool seen = access(said->file, F_OK) == 0;
+    double blind = seen ? 0 : 1;
+    sluice_status status = sluice_world_all_reduce(run->world, &blind, 1);
+    if (status || blind == 0) return status;
+    if (!seen)
+        return slc_error(SLUICE_ERR_IO,
+                         "--save %s: rank %d does not see what rank 0 has written there; give a folder on a file "
+                         "system that all ranks share",
+                         run->options->save, sluice_world_rank(run->world));
+    return slc_error(SLUICE_ERR_IO, "--save %s: %.0f of the ranks do not share this folder with rank 0",
+                     run->options->save, blind);
+}
+
 sluice_status slc_training_save_check(const slc_training_identity *run, sluice_runtime *rt)
 {
-    struct {
-        int status;
-        char line[1000];
-    } said = {0};
-    if (sluice_world_rank(run->world) == 0) {
+    verdict said = {0};
+    bool first = sluice_world_rank(run->world) == 0;
+    if (first) {
         said.status = check_folder(run->options, sluice_runtime_step(rt));
+        if (!said.status) said.status = leave_file(run->options, &said);
         if (said.status) snprintf(said.line, sizeof said.line, "%s", sluice_last_error());
     }
     sluice_status status = sluice_world_broadcast(run->world, &said, sizeof said, 0);
     if (!status && said.status) status = slc_error((sluice_status)said.status, "%s", said.line);
+    if (!status) status = see_file(run, &said);
+    if (first && said.file[0]) unlink(said.file);
     return status;
 }
