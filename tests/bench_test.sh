@@ -1,20 +1,9 @@
 #!/usr/bin/env bash
 # What `sluice bench` promises: every combination that fits is run and the others are told, equal weights, results that
 # other programs can read, kept when something fails.
-set -u
-sluice=$1
+. "$(dirname "$0")/command_check.sh"
 "$sluice" --help | grep -q '^  bench ' || exit 0 # built without a model
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
-
-check() { # what, expected, got
-    if [ "$2" = "$3" ]; then return; fi
-    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-    sed 's/^/  err: /' "$work/err" | head -5
-    failed=1
-}
 
 bench() { # OPTION...: output in $work/out and $work/err, exit code in $code
     timeout 200 "$sluice" bench --data "$work/text" --context 32 --batch 2 --steps 3 "$@" \

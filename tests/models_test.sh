@@ -1,19 +1,8 @@
 #!/usr/bin/env bash
 # The bundled models from the command line: each learns from real data, in both types; weights are equal to the bit
 # whatever the strategy, in bf16 too; what is saved is evaluated as what was trained, and trained on.
-set -u
-sluice=$1
+. "$(dirname "$0")/command_check.sh"
 "$sluice" --help | grep -q '^  train ' || exit 0 # built without a model
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-check() { # what, expected, got
-    if [ "$2" = "$3" ]; then return; fi
-    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-    tail -5 "$work/err" | sed 's/^/  err: /'
-    failed=1
-}
 
 train() { # OPTION...: results in $work/run.json
     rm -f "$work/run.json"

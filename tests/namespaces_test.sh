@@ -2,20 +2,9 @@
 # What bench/namespaces.sh promises: the environment, a network of their own that `sluice` finds, exit codes, signals,
 # and nothing left behind. Skipped (77) where namespaces cannot be made.
 # shellcheck disable=SC2016 # variables are those of the ranks
-set -u
-sluice=$1
+. "$(dirname "$0")/command_check.sh"
 export SLUICE=$1
 script=$(dirname "$0")/../bench/namespaces.sh
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-check() { # what, expected, got
-    if [ "$2" = "$3" ]; then return; fi
-    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-    sed 's/^/  err: /' "$work/err" | head -5
-    failed=1
-}
 
 launch() { # OPTION...: output in $work/out and $work/err, exit code in $code
     timeout 60 "$script" "$@" >"$work/out" 2>"$work/err" </dev/null

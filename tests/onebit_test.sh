@@ -1,20 +1,9 @@
 #!/usr/bin/env bash
 # What compressed optimizers promise from the command: the loss falls before and behind the freeze, a thirtieth of the
 # bytes behind it, equal weights for every schedule, mixed strategies, a resumed run that is the same run, consent.
-set -u
-sluice=$1
+. "$(dirname "$0")/command_check.sh"
 "$sluice" --help | grep -q '^  train ' || exit 0 # built without a model
 command -v python3 >/dev/null || exit 77
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-check() { # what, expected, got
-    if [ "$2" = "$3" ]; then return; fi
-    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-    sed 's/^/  err: /' "$work/err" | head -5
-    failed=1
-}
 
 train() { # OPTION...: output in $work/out and $work/err, exit code in $code
     timeout 100 "$sluice" train --context 32 --batch 4 --eval-batches 1 "$@" >"$work/out" 2>"$work/err" </dev/null

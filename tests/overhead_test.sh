@@ -1,18 +1,7 @@
 #!/usr/bin/env bash
 # What `sluice overhead` promises: it runs plans by hand to the same weights as the engine (it fails by itself if not),
 # under every strategy, with late operations and without; a row a plan; JSON. No time is looked at.
-set -u
-sluice=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-check() { # what, expected, got
-    if [ "$2" = "$3" ]; then return; fi
-    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-    sed 's/^/  err: /' "$work/err" | head -5
-    failed=1
-}
+. "$(dirname "$0")/command_check.sh"
 
 overhead() { # OPTION...: output in $work/out and $work/err, exit code in $code
     timeout 100 "$sluice" overhead --layers 3 --layer 40K --block 4K --slot 20us --rounds 2 --steps 3 "$@" \

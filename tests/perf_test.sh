@@ -1,17 +1,6 @@
 #!/usr/bin/env bash
 # What `sluice perf` promises: right results on every path and for every number of ranks, nccl-tests' columns, JSON.
-set -u
-sluice=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-check() { # what, expected, got
-    if [ "$2" = "$3" ]; then return; fi
-    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-    sed 's/^/  err: /' "$work/err" | head -5
-    failed=1
-}
+. "$(dirname "$0")/command_check.sh"
 
 perf() { # OPTION...: output in $work/out and $work/err, exit code in $code
     timeout 100 "$sluice" perf -n 2 -w 1 "$@" >"$work/out" 2>"$work/err" </dev/null

@@ -1,18 +1,7 @@
 #!/usr/bin/env bash
 # What `sluice sim`, `check` and `trace` promise: figures of a plan, a verdict, a timeline, and for every file that is
 # not what it should be a line with the place inside it.
-set -u
-sluice=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-check() { # what, expected, got
-    if [ "$2" = "$3" ]; then return; fi
-    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-    sed 's/^/  err: /' "$work/err" | head -5
-    failed=1
-}
+. "$(dirname "$0")/command_check.sh"
 
 tool() { # COMMAND OPTION...: output in $work/out and $work/err, exit code in $code
     timeout 120 "$sluice" "$@" >"$work/out" 2>"$work/err" </dev/null

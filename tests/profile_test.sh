@@ -1,19 +1,8 @@
 #!/usr/bin/env bash
 # What `sluice profile` promises: a file that planning can read, for what was trained or for machines that one does not
 # have, a summary, and a clear line for what cannot be.
-set -u
-sluice=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
+. "$(dirname "$0")/command_check.sh"
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
-
-check() { # what, expected, got
-    if [ "$2" = "$3" ]; then return; fi
-    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-    sed 's/^/  err: /' "$work/err" | head -5
-    failed=1
-}
 
 profile() { # OPTION...: output in $work/out and $work/err, exit code in $code
     timeout 120 "$sluice" profile "$@" >"$work/out" 2>"$work/err" </dev/null

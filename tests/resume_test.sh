@@ -1,21 +1,10 @@
 #!/usr/bin/env bash
 # What `sluice train --save` and `--resume` promise: a run that goes on has the losses and weights of one that was never
 # stopped, to the bit, under any strategy, after SIGKILL too; Ctrl-C saves; what does not fit is said.
-set -u
-sluice=$1
+. "$(dirname "$0")/command_check.sh"
 "$sluice" --help | grep -q '^  train ' || exit 0 # built without a model
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
 common=(--data "$work/text" --context 32 --batch 2 --eval-batches 1 --warmup 5)
-
-check() { # what, expected, got
-    if [ "$2" = "$3" ]; then return; fi
-    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-    sed 's/^/  err: /' "$work/err" | head -5
-    failed=1
-}
 
 train() { # OPTION...: output in $work/out and $work/err, exit code in $code
     timeout 120 "$sluice" train "${common[@]}" "$@" >"$work/out" 2>"$work/err" </dev/null
@@ -149,6 +138,18 @@ interrupted() {
     as_uninterrupted 1
 }
 
+# Said before the first step: a folder of the same name, another on each rank.
+folder_apart() {
+    mkdir -p "$work/apart/0" "$work/apart/1"
+    timeout 120 "$sluice" run -n 2 -- bash -c 'cd "$0/$RANK" && exec "$@"' "$work/apart" "$sluice" train \
+        "${common[@]}" --steps 2 --save out >"$work/out" 2>"$work/err" </dev/null
+    code=$?
+    check 'a folder that ranks do not share fails' yes "$([ $code -ne 0 ] && [ $code -lt 100 ] && echo yes)"
+    check 'rank 1 says why' yes "$(grep -q 'rank 1 does not see' "$work/err" && echo yes)"
+    check 'before the first step' 0 "$(grep -c 'step 1/' "$work/err")"
+    check 'nothing is left' '' "$(ls -A "$work/apart/0/out")"
+}
+
 # On a disk that is full the run goes on and says at its end that nothing is saved.
 full_disk() {
     mkdir -p "$work/small"
@@ -170,5 +171,6 @@ refusals
 keeps_two
 killed
 interrupted
+folder_apart
 full_disk
 exit $failed

@@ -1,16 +1,6 @@
 #!/usr/bin/env bash
 # What `sluice run` promises: the environment, the prefix, exit codes, the time that survivors get, and no orphans.
-set -u
-sluice=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-check() { # what, expected, got
-    if [ "$2" = "$3" ]; then return; fi
-    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-    failed=1
-}
+. "$(dirname "$0")/command_check.sh"
 
 launch() { # CMD...: output in $work/out and $work/err, exit code in $code
     timeout 60 "$sluice" run "$@" >"$work/out" 2>"$work/err" </dev/null

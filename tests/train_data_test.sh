@@ -1,19 +1,8 @@
 #!/usr/bin/env bash
 # What `sluice train --data` reads besides text: token files give what the same text gives, images what their classes
 # promise; what fits neither is refused.
-set -u
-sluice=$1
+. "$(dirname "$0")/command_check.sh"
 "$sluice" --help | grep -q '^  train ' || exit 0 # built without a model
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-check() { # what, expected, got
-    if [ "$2" = "$3" ]; then return; fi
-    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-    sed 's/^/  err: /' "$work/err" | head -5
-    failed=1
-}
 
 train() { # OPTION...: output in $work/out and $work/err, exit code in $code
     timeout 300 "$sluice" train "$@" >"$work/out" 2>"$work/err" </dev/null

@@ -1,20 +1,9 @@
 #!/usr/bin/env bash
 # What `sluice train` promises: results that are whole, equal ranks and repeated runs that are equal, a clean stop, and
 # a clear line for everything that it cannot do.
-set -u
-sluice=$1
+. "$(dirname "$0")/command_check.sh"
 "$sluice" --help | grep -q '^  train ' || exit 0 # built without a model
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
-
-check() { # what, expected, got
-    if [ "$2" = "$3" ]; then return; fi
-    printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-    sed 's/^/  err: /' "$work/err" | head -5
-    failed=1
-}
 
 train() { # OPTION...: output in $work/out and $work/err, exit code in $code
     timeout 120 "$sluice" train --data "$work/text" --context 32 --batch 2 --eval-batches 1 "$@" \
