@@ -1,11 +1,10 @@
 /* Any file is bytes, tokens or refused with a line; what is read lies inside the file. */
+#include "lib/base/file_fuzz.h"
 #include "lib/data/text.h"
 #include "lib/data/tokens.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -33,24 +32,19 @@ static void check(const char *path)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const int32_t kinds[][2] = {{20240520, 1}, {20240801, 7}, {20240520, 2}, {20240522, 1}, {20240326, 3}};
-    static int fd = -1;
-    static char path[40];
-    if (fd < 0) {
-        fd = memfd_create("fuzz", MFD_CLOEXEC);
-        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    }
-    if (size < 2 || fd < 0) return 0;
+    if (size < 2) return 0;
+    int fd;
+    const char *path = fuzz_file(&fd);
     size_t which = data[0] % 8, bytes = size - 2;
     int32_t words[256] = {0};
-    if (ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET)) abort();
     if (which < 5) {
         words[0] = kinds[which][0];
         words[1] = kinds[which][1];
         words[2] = (int32_t)(bytes / (which == 1 ? 4 : 2)) + (int8_t)data[1] / 64;
         size_t head = data[1] == 255 ? bytes % sizeof words : sizeof words;
-        if (write(fd, words, head) != (ssize_t)head) abort();
+        fuzz_put(fd, words, head);
     }
-    if (bytes && write(fd, data + 2, bytes) != (ssize_t)bytes) abort();
+    fuzz_put(fd, data + 2, bytes);
     check(path);
     return 0;
 }

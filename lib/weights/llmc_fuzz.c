@@ -1,11 +1,10 @@
 /* Any file must be read as an llm.c checkpoint or refused with a line; what is read has its elements inside the file.
  * The input: eight words of the header, small where a byte will do, and how much longer than it should the file is. */
+#include "lib/base/file_fuzz.h"
 #include "lib/weights/llmc.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum { ENDS = 16 }; /* elements read at a tensor's beginning and end */
@@ -33,14 +32,10 @@ static void check(const char *path)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static int fd = -1;
-    static char path[40];
+    if (size < 10) return 0;
+    int fd;
+    const char *path = fuzz_file(&fd);
     int32_t words[256] = {SLC_LLMC_MAGIC, 3, 2, 3, 1, 1, 2, 4};
-    if (fd < 0) {
-        fd = memfd_create("fuzz", MFD_CLOEXEC);
-        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    }
-    if (size < 10 || fd < 0) return 0;
     for (int i = 0; i < 8; i++)
         if (data[i]) words[i] = i ? data[i] : SLC_LLMC_MAGIC + (data[i] == 1);
     for (size_t i = 10; i + 4 < size; i += 5) memcpy(&words[data[i] % 8], data + i + 1, 4); /* any value */
@@ -49,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                      (words[1] == 5 ? 2 : 4) * ((uint64_t)(uint32_t)words[4] * (12 * c * c + 13 * c) + (rows + 2) * c);
     bytes += data[8] < 200 ? 0 : data[8] - 228u;
     if (bytes > 1 << 14) bytes = data[9] * 16u; /* a lie, and what is there is less */
-    if (ftruncate(fd, 0) || ftruncate(fd, (off_t)bytes)) abort();
+    if (ftruncate(fd, (off_t)bytes)) abort();
     if (pwrite(fd, words, bytes < sizeof words ? (size_t)bytes : sizeof words, 0) < 0) abort();
     check(path);
     return 0;

@@ -1,13 +1,12 @@
 /* Any file must be read as safetensors or refused with a line; what is read has its elements inside the file. Headers
  * are JSON, so the fuzzer starts from good ones: the first byte says how many bytes of data follow the text that
  * splice_fuzz.h makes of the rest. The length in front is the header's own, or what the second byte makes of it. */
+#include "lib/base/file_fuzz.h"
 #include "lib/plan/splice_fuzz.h"
 #include "lib/weights/safetensors.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -58,30 +57,20 @@ static void check(const char *path)
     slc_tensors_close(tensors);
 }
 
-static void put(int fd, const void *data, size_t size)
-{
-    if (size && write(fd, data, size) != (ssize_t)size) abort();
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static int fd = -1;
-    static char path[40];
-    if (fd < 0) {
-        fd = memfd_create("fuzz", MFD_CLOEXEC);
-        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    }
-    if (size < 2 || fd < 0) return 0;
+    if (size < 2) return 0;
+    int fd;
+    const char *path = fuzz_file(&fd);
     static const uint64_t lies[] = {0, 1, 8, 100000001, INT64_MAX, UINT64_MAX, UINT64_MAX - 7};
     size_t tail = data[0] % 64, length;
     char *text = fuzz_splice(seeds, sizeof seeds / sizeof *seeds, data + 2, size - 2, &length);
     if (!text) return 0;
     uint64_t said =
         data[1] < sizeof lies / sizeof *lies ? lies[data[1]] : length + (data[1] > 250 ? data[1] - 253u : 0);
-    if (ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET)) abort();
-    put(fd, &said, sizeof said);
-    put(fd, text, length);
-    for (size_t i = 0; i < tail; i++) put(fd, data + i % size, 1);
+    fuzz_put(fd, &said, sizeof said);
+    fuzz_put(fd, text, length);
+    for (size_t i = 0; i < tail; i++) fuzz_put(fd, data + i % size, 1);
     free(text);
     check(path);
     return 0;
