@@ -78,19 +78,18 @@ static const row bert_head[] = {PAIR(SLC_TRANSFORM, "!cls.predictions.transform.
                                 PAIR(SLC_DECODER, "!classifier", CLASS_HEAD),
                                 END};
 
+#define IMAGE_BLOCK_END                                                                                                \
+    PAIR(SLC_PROJECTION, "attention.output.dense", ALWAYS), PAIR(SLC_FC, "intermediate.dense", ALWAYS),                \
+        PAIR(SLC_MLP, "output.dense", ALWAYS), PAIR(SLC_NORM1, "layernorm_before", ALWAYS),                            \
+        PAIR(SLC_NORM2, "layernorm_after", ALWAYS), END
+
 static const row vit_embed[] = {{SLC_CLS_TOKEN, "embeddings.cls_token", ALWAYS},
                                 {SLC_POSITION_TABLE, "embeddings.position_embeddings", ALWAYS},
                                 PAIR(SLC_PATCH, "embeddings.patch_embeddings.projection", ALWAYS),
                                 END};
 static const row vit_block[] = {LINEAR(SLC_QUERY, "attention.attention.query", QKV_BIAS),
                                 LINEAR(SLC_KEY, "attention.attention.key", QKV_BIAS),
-                                LINEAR(SLC_VALUE, "attention.attention.value", QKV_BIAS),
-                                PAIR(SLC_PROJECTION, "attention.output.dense", ALWAYS),
-                                PAIR(SLC_FC, "intermediate.dense", ALWAYS),
-                                PAIR(SLC_MLP, "output.dense", ALWAYS),
-                                PAIR(SLC_NORM1, "layernorm_before", ALWAYS),
-                                PAIR(SLC_NORM2, "layernorm_after", ALWAYS),
-                                END};
+                                LINEAR(SLC_VALUE, "attention.attention.value", QKV_BIAS), IMAGE_BLOCK_END};
 static const row vit_head[] = {PAIR(SLC_HEAD_NORM, "layernorm", ALWAYS), PAIR(SLC_DECODER, "!classifier", ALWAYS), END};
 
 static const row beit_embed[] = {
@@ -107,12 +106,7 @@ static const row beit_block[] = {
     {SLC_KEY_WEIGHT, "attention.attention.key.weight", ALWAYS},
     LINEAR(SLC_VALUE, "attention.attention.value", QKV_BIAS),
     {SLC_RELATIVE_TABLE, "attention.attention.relative_position_bias.relative_position_bias_table", OWN_RELATIVE},
-    PAIR(SLC_PROJECTION, "attention.output.dense", ALWAYS),
-    PAIR(SLC_FC, "intermediate.dense", ALWAYS),
-    PAIR(SLC_MLP, "output.dense", ALWAYS),
-    PAIR(SLC_NORM1, "layernorm_before", ALWAYS),
-    PAIR(SLC_NORM2, "layernorm_after", ALWAYS),
-    END};
+    IMAGE_BLOCK_END};
 static const row beit_head[] = {
     PAIR(SLC_HEAD_NORM, "!layernorm", TOKEN_HEAD),         PAIR(SLC_DECODER, "!lm_head", TOKEN_HEAD),
     PAIR(SLC_HEAD_NORM, "pooler.layernorm", MEAN_POOLING), PAIR(SLC_HEAD_NORM, "layernorm", FIRST_POOLING),
