@@ -59,6 +59,7 @@ static sluice_status weigh_mixture(smallest *s, const slc_scheduler *scheduler)
     return status ? status : weigh(s);
 }
 
+/* Of free units sdp and fsdp alone: the others keep more, onebit most. */
 static sluice_status weigh_model(smallest *s)
 {
     const slc_joint_request *r = s->request;
