@@ -55,6 +55,7 @@ typedef struct {
                                  always do */
     uint32_t whole_blocks;    /* > 0: every unit is cut in this many equal blocks that move whole (small cases) */
     bool relaxed;             /* the LP relaxation only: a bound, no strategies */
+    bool in_series;           /* onebit's passes hold the link up in any case: no bound, but another answer */
 } slc_slot_request;
 
 typedef struct {

@@ -30,7 +30,8 @@ static slc_slot_request small_case(slot_dice *dice, slot_job *t)
                               .recompute = slot_below(dice, 2) ? t->recompute : NULL,
                               .tie = 1,
                               .every_position = true,
-                              .whole_blocks = 1 + slot_below(dice, 3)};
+                              .whole_blocks = 1 + slot_below(dice, 3),
+                              .in_series = slc_random_below(dice->seed, 14, dice->drawn, 2)};
 }
 
 static bool mixes_onebit(const slc_job *job, const slc_slot_solution *answer)

@@ -104,7 +104,7 @@ static void add_exchange(unit_streams *s)
                            .first = behind_gradient(s),
                            .last = 2 * (p->slots + s->first_use) - 1};
     if (slc_waits_for_agreement(p->job, SLC_ONEBIT)) exchange.first = 2 * p->slots - 1;
-    *(p->times->link.thread_moves ? &exchange.seconds : &exchange.thread_s) += passes;
+    *(p->times->link.thread_moves || p->request->in_series ? &exchange.seconds : &exchange.thread_s) += passes;
     add(s, exchange);
 }
 

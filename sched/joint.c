@@ -276,7 +276,7 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
 
 /* Row 5 is a lower bound of what packing needs: while the packed plan is too large, the model gets that much less;
  * where that leaves it nothing, half as much less. After a plan that fits, one between it and the last that did not. */
-static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool first)
+static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool in_series, bool first)
 {
     const slc_joint_request *r = j->request;
     slc_slot_request ask = {.job = r->job,
@@ -284,7 +284,8 @@ static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool first)
                             .allowed = allowed,
                             .recompute = r->recompute,
                             .limit = r->limit,
-                            .gap = 0.003};
+                            .gap = 0.003,
+                            .in_series = in_series};
     uint64_t too_large = 0; /* the least limit whose plan did not fit; 0: none yet */
     sluice_status status = SLUICE_OK;
     for (uint32_t round = 0; !status && round < SLOT_ROUNDS && time_left(j) > 0; round++) {
@@ -330,28 +331,36 @@ static sluice_status try_every_choice(joint *j, uint8_t *allowed)
             allowed[units[k]] = nth_choice(choices[k], rest % of_unit);
             rest /= of_unit;
         }
-        status = try_allowed(j, allowed, false);
+        status = try_allowed(j, allowed, false, false);
     }
     return status;
 }
 
-/* With more to choose from the search takes longer and may end with less. So where onebit is a choice a part of the
- * time is kept back, and unless the plan is near the bound by then, goes to the search without. */
-static sluice_status try_both(joint *j, const uint8_t *all, const uint8_t *exact)
+static bool is_near(const joint *j)
 {
-    uint64_t deadline_ns = j->deadline_ns, now = slc_clock_ns();
+    return j->answer->plan && best_s(j) <= NEAR * j->answer->bound_s;
+}
+
+/* With more to choose from the search takes longer and may end with less; and that link and thread are both busy all
+ * the time is more than an order may reach. So where onebit is a choice time is kept back, and unless the plan is near
+ * the bound by then, goes to the model that charges an exchange and its passes one behind the other, and to the one
+ * without onebit. */
+static sluice_status try_all(joint *j, const uint8_t *all, const uint8_t *exact)
+{
+    uint64_t deadline_ns = j->deadline_ns, now = slc_clock_ns(), part = deadline_ns > now ? (deadline_ns - now) / 5 : 0;
     bool differ = memcmp(all, exact, j->request->job->unit_count) != 0;
-    if (differ && deadline_ns > now) j->deadline_ns = now + (deadline_ns - now) / 5 * 3;
-    sluice_status status = try_allowed(j, all, true);
+    if (differ) j->deadline_ns = now + 2 * part;
+    sluice_status status = try_allowed(j, all, false, true);
+    if (differ) j->deadline_ns = now + 3 * part;
+    if (!status && differ && !is_near(j)) status = try_allowed(j, all, true, false);
     j->deadline_ns = deadline_ns;
-    bool near = j->answer->plan && best_s(j) <= NEAR * j->answer->bound_s;
-    return status || near || !differ ? status : try_allowed(j, exact, false);
+    return status || !differ || is_near(j) ? status : try_allowed(j, exact, false, false);
 }
 
 static sluice_status try_slot_model(joint *j)
 {
     uint8_t *all = allowed_strategies(j->request, true), *exact = allowed_strategies(j->request, false);
-    sluice_status status = all && exact ? try_both(j, all, exact) : slc_error(SLUICE_ERR_MEMORY, "plan");
+    sluice_status status = all && exact ? try_all(j, all, exact) : slc_error(SLUICE_ERR_MEMORY, "plan");
     if (!status) status = try_every_choice(j, all);
     free(exact);
     free(all);
