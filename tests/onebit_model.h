@@ -95,7 +95,7 @@ static inline sluice_config model_config(const trial *t)
     config.wire = t->fp32_wire ? SLUICE_FP32 : SLUICE_BF16;
     config.onebit.freeze_step = t->freeze_step;
     if (t->freeze_change > 0) config.onebit.freeze_change = t->freeze_change;
-    if (t->beta2 > 0) config.adamw.beta2 = t->beta2;
+    if (t->beta2 > 0) config.adamw.beta2 = config.lamb.beta2 = t->beta2;
     if (t->var_freeze_step) config.onebit.var_freeze_step = t->var_freeze_step;
     if (t->var_update_scaler) config.onebit.var_update_scaler = t->var_update_scaler;
     if (t->local_step_scaler) config.onebit.local_step_scaler = t->local_step_scaler;
