@@ -279,6 +279,38 @@ static void test_mixed(void **state)
     check_case(4, MIXED, "", 4, true);
 }
 
+/* Each rank in turn goes through skipped operations, of which the others know nothing yet. */
+static int skip_alone(int rank, void *argument)
+{
+    const test_case *test = argument;
+    static const bool yes = true;
+    rig all = {0};
+    rig_open(&all, test, rank);
+    slc_op ops[] = {exchange_op(&all.exchanges[0]), {.kind = SLC_BARRIER}, {.kind = SLC_BARRIER}};
+    for (int i = 0; i < 2; i++) ops[i].skip = &yes;
+    for (int turn = 0; turn < test->size; turn++) {
+        for (int i = 0; turn == rank && i < 200; i++) {
+            CHECK(!slc_comm_submit(all.comm, &ops[i % 2], 1, NULL));
+            CHECK(!slc_comm_wait(all.comm, ++all.submitted));
+        }
+        CHECK(!sluice_world_barrier(all.world));
+    }
+    CHECK(!slc_comm_submit(all.comm, &ops[2], 1, NULL) && !slc_comm_wait(all.comm, ++all.submitted));
+    CHECK(slc_comm_bytes_sent(all.comm) == 0);
+    rig_close(&all, test->size);
+    return 0;
+}
+
+static void test_skipped_wait_for_nobody(void **state)
+{
+    (void)state;
+    for (int path = DIRECT; path <= MIXED; path++) {
+        test_case test = {
+            .size = 3, .port = free_port(), .path = (test_path)path, .throttle = "", .place_bytes = SMALL_PLACE};
+        assert_int_equal(run_ranks(test.size, skip_alone, &test), 0);
+    }
+}
+
 static void test_throttled(void **state)
 {
     (void)state;
@@ -290,8 +322,12 @@ static void test_throttled(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_direct),    cmocka_unit_test(test_messages), cmocka_unit_test(test_mixed),
-        cmocka_unit_test(test_throttled), cmocka_unit_test(test_large),
+        cmocka_unit_test(test_direct),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_throttled),
+        cmocka_unit_test(test_skipped_wait_for_nobody),
+        cmocka_unit_test(test_large),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

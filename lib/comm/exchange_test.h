@@ -102,8 +102,13 @@ static inline void simulate_tensor(exchange *x, slc_stream *stream, uint32_t i, 
         uint64_t chance = seed * 1000 + r * 77 + i * 1000003;
         for (uint64_t e = 0; e < shape->count; e++)
             x->gradient[e] = (float)(int64_t)(pick(&chance, 1 << 20)) * 0x1p-19f - 1 + (e % 16 ? 0.0f : 0.5f);
-        const slc_compress_input input = {SLUICE_FP32, SLUICE_FP32, x->gradient, x->momentum[i],
-                                          1,           0.9,         0.1,         {.exp_avg_sq = NULL}};
+        const slc_compress_input input = {.gradient_dtype = SLUICE_FP32,
+                                          .momentum_dtype = SLUICE_FP32,
+                                          .gradient = x->gradient,
+                                          .momentum = x->momentum[i],
+                                          .gradient_factor = 1,
+                                          .factor = 0.9,
+                                          .rest = 0.1};
         CHECK(!slc_compress_worker(stream, shape, &input, &x->all[r].workers[i], x->simulated[r] + offset, stride));
     }
     for (uint32_t k = 0; shape->count && k < shape->ranks; k++) {
