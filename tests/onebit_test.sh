@@ -79,6 +79,18 @@ schedules() {
         "$([ "$(hash_of "$work/dp.json")" = "$(hash_of "$work/serial.json")" ] || echo no)"
 }
 
+# The original's LAMB exchanges all parameters as one buffer, the tied embedding among them.
+as_the_original() {
+    local strategy common=(-n 2 --optimizer onebit_lamb --onebit-compat --lr 0.01 --steps 12 --freeze-step 5)
+    for strategy in onebit dp fsdp; do
+        train "${common[@]}" --strategy $strategy --json "$work/compat.$strategy.json"
+        check "one buffer, $strategy" 0 $code
+    done
+    check 'one buffer: sharded or not' "$(hash_of "$work/compat.dp.json")" "$(hash_of "$work/compat.fsdp.json")"
+    holds 'one buffer: compressed' "$work/compat.onebit.json" \
+        "r['warm_up']['bytes_sent'] > 15 * r['compressed']['bytes_sent']"
+}
+
 mixed() {
     local schedule
     echo '{"layers": {"h.0": "onebit", "h.1": "sdp", "*": "fsdp"}}' >"$work/mixed"
@@ -138,6 +150,7 @@ phases 2 onebit_lamb --lr 0.005
 phases 2 zero_one_adam
 local_steps
 schedules
+as_the_original
 mixed
 refusals
 for optimizer in onebit_adam onebit_lamb zero_one_adam; do resumed $optimizer; done

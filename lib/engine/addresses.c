@@ -23,7 +23,9 @@ sluice_dtype sluice_param_gradient_dtype(const sluice_param *param)
 static bool in_use(const sluice_param *param)
 {
     const sluice_layer *open = param->rt->open_layer;
-    return param->tied || (open && open->index == param->layer);
+    bool uses = open && open->index == param->layer;
+    for (uint32_t i = 0; open && i < open->use_count; i++) uses |= open->uses[i] == param;
+    return uses;
 }
 
 const void *sluice_param_value(sluice_param *param)

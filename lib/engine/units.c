@@ -34,17 +34,24 @@ slc_part slc_part_of_param(const slc_part *part, const sluice_param *param)
     return (slc_part){first, end - first, part->shard_first + (first - part->first)};
 }
 
-/* What a unit is made of: own parameters of layers first to last, trainable or frozen ones; or a tied parameter. */
+/* What a unit is made of: own parameters of layers first to last, trainable or frozen ones; or a tied parameter, which
+ * is trainable among the others where an optimizer exchanges all as one. */
 typedef struct {
     uint32_t first, last;
     bool frozen;
     const sluice_param *tied;
 } origin;
 
+static bool stands_alone(const sluice_param *param)
+{
+    return param->tied && (param->frozen || !param->rt->fuses);
+}
+
 static bool belongs(const sluice_param *param, const origin *from)
 {
     if (from->tied) return param == from->tied;
-    return param->layer >= from->first && param->layer <= from->last && param->frozen == from->frozen && !param->tied;
+    return param->layer >= from->first && param->layer <= from->last && param->frozen == from->frozen &&
+           !stands_alone(param);
 }
 
 static char *unit_name(const sluice_runtime *rt, const origin *from)
@@ -63,6 +70,7 @@ static bool read_in_backward(const sluice_runtime *rt, const origin *from, uint3
     bool needed = rt->layers[layer]->can_recompute;
     for (uint32_t i = 0; i < rt->param_count; i++)
         if (rt->params[i]->layer == layer && belongs(rt->params[i], from)) needed |= !rt->params[i]->no_backward_value;
+    for (uint32_t i = 0; i < rt->layers[layer]->use_count; i++) needed |= belongs(rt->layers[layer]->uses[i], from);
     return needed;
 }
 
@@ -125,7 +133,7 @@ static sluice_status make_units(sluice_runtime *rt, const uint32_t *last)
         if (l >= end) end = last[l] + 1;
         if (!status) status = make_unit(rt, &(origin){.first = l, .last = l, .frozen = true});
         for (uint32_t i = 0; !status && i < rt->param_count; i++)
-            if (rt->params[i]->layer == l && rt->params[i]->tied)
+            if (rt->params[i]->layer == l && stands_alone(rt->params[i]))
                 status = make_unit(rt, &(origin){.first = l, .last = l, .tied = rt->params[i]});
     }
     return status;
@@ -172,11 +180,10 @@ static sluice_status make_one_unit(sluice_runtime *rt, uint32_t *last)
         if (rt->layers[l]->precision != rt->layers[0]->precision || rt->layers[l]->forced != rt->layers[0]->forced)
             trainable++;
     if (status || trainable <= 1) return status;
-    return slc_error(
-        SLUICE_ERR_UNSUPPORTED,
-        "optimizer %s with compat exchanges all parameters as one buffer: no parameter may be tied, and all "
-        "layers need one precision and one strategy; or use it without compat",
-        rt->optimizer.name);
+    return slc_error(SLUICE_ERR_UNSUPPORTED,
+                     "optimizer %s with compat exchanges all parameters as one buffer: all layers need one precision "
+                     "and one strategy; or use it without compat",
+                     rt->optimizer.name);
 }
 
 /* A unit for each layer first: what fusing them brings is asked about these. */
