@@ -120,17 +120,20 @@ static void check_bytes(rig *all, uint32_t count, const uint64_t *lengths)
         shapes[i] = (slc_compress_shape){.count = lengths[i], .ranks = n};
         elements += (double)lengths[i];
     }
-    char *arena = all->segment.base;
+    slc_compress_group group;
+    CHECK(!slc_compress_group_init(&group, count, shapes));
+    CHECK(exchange_bytes(all->comm, &group) <= all->segment.bytes);
+    residues own = residues_create(&group);
+    char *packets = all->segment.base;
     uint32_t index;
-    exchange x = exchange_create(all->comm, count, shapes, &arena);
-    CHECK(arena <= (char *)all->segment.base + all->segment.bytes);
     uint64_t before = slc_comm_bytes_sent(all->comm);
-    slc_op op = exchange_op(&x);
+    slc_op op = slc_exchange_op(&group, packets, packets + n * group.stride, own.servers);
     CHECK(!slc_comm_submit(all->comm, &op, 1, &index) && !slc_comm_wait(all->comm, index + 1));
     double sent = (double)(slc_comm_bytes_sent(all->comm) - before), scales = 2 * peers * count * 4;
     CHECK(sent <= 1.02 * (elements * 4 / 32) * 2 * peers / n + scales);
     CHECK(sent >= (elements * 4 / 32) * 2 * peers / n);
-    exchange_destroy(&x);
+    residues_destroy(&own);
+    slc_compress_group_fini(&group);
 }
 
 static int count_bytes(int rank, void *argument)
