@@ -85,8 +85,10 @@ static sluice_status consider(joint *j, slc_plan *plan, const slc_scheduler *sch
 static void choose_uniform(joint *j, slc_strategy strategy, bool recompute_free)
 {
     const slc_joint_request *r = j->request;
-    for (uint32_t u = 0; u < r->job->unit_count; u++)
-        j->strategies[u] = r->strategies[u] == SLC_STRATEGIES ? strategy : r->strategies[u];
+    for (uint32_t u = 0; u < r->job->unit_count; u++) {
+        bool keeps = strategy == SLC_ONEBIT && !r->job->units[u].trainable;
+        j->strategies[u] = r->strategies[u] != SLC_STRATEGIES ? r->strategies[u] : keeps ? SLC_DP : strategy;
+    }
     for (uint32_t l = 0; l < r->job->layer_count; l++)
         j->recompute[l] = r->recompute && (r->recompute[l] == 1 || (r->recompute[l] == 2 && recompute_free));
 }

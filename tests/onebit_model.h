@@ -19,8 +19,8 @@ typedef struct {
     uint32_t micro_batches, bf16_layers;
     uint64_t block, budget, freeze_step;
     uint64_t var_freeze_step, var_update_scaler, local_step_scaler, local_step_clipper; /* where not 0 */
-    double budget_of_dp, clip, freeze_change, beta2, scale; /* scale: of gradients; 0: the default */
-    bool messages, skip_nan, fp32_wire, adapts, compat;
+    double budget_of_dp, clip, freeze_change, beta2, scale;     /* scale: of gradients; 0: the default */
+    bool messages, skip_nan, fp32_wire, adapts, compat, frozen; /* frozen: layers hold a parameter that is */
 } trial;
 
 typedef struct {
@@ -119,6 +119,10 @@ static inline int model_layers(model *m, uint64_t *random)
             m->layers[l],
             &(sluice_activation_desc){.name = "a", .bytes = 64 + draw(random, 5000), .last = SLUICE_BACKWARD},
             &m->activations[l]));
+        sluice_param *frozen;
+        if (t->frozen)
+            RANK_CHECK(!sluice_param_add(m->layers[l],
+                                         &(sluice_param_desc){.name = "f", .count = 100 + l, .frozen = true}, &frozen));
         for (uint64_t k = 1 + draw(random, 3); k > 0; k--) {
             static const uint64_t counts[] = {1, 2, 15, 16, 17, 63, 64, 65, 127, 500, 777, COUNT_MAX};
             known *p = &m->params[m->param_count++];

@@ -284,7 +284,7 @@ static void one_rank_never_compresses(void **state)
 static void whole_models(void **state)
 {
     (void)state;
-    agrees(2, (trial){.seed = 2});
+    agrees(2, (trial){.seed = 2, .frozen = true});
     agrees(3, (trial){.seed = 3, .messages = true});
     agrees(4, (trial){.seed = 4, .micro_batches = 2});
 }
@@ -301,7 +301,7 @@ static void beside_other_strategies(void **state)
     (void)state;
     agrees(2, (trial){.seed = 5, .onebit_layers = 5, .other = "fsdp"});
     agrees(3, (trial){.seed = 6, .onebit_layers = 6, .other = "sdp", .micro_batches = 3});
-    agrees(4, (trial){.seed = RANDOM_STRATEGIES, .strategy = "random:3"});
+    agrees(4, (trial){.seed = RANDOM_STRATEGIES, .strategy = "random:3", .frozen = true});
 }
 
 static void in_fused_units(void **state)

@@ -59,7 +59,7 @@ bool slc_onebit_state(const sluice_param *param, const char *name, float **data,
 {
     const sluice_runtime *rt = param->rt;
     const slc_onebit *onebit = rt->units[param->unit].onebit;
-    if (!rt->compressed || rt->units[param->unit].strategy != SLC_ONEBIT) return false;
+    if (!onebit || rt->units[param->unit].strategy != SLC_ONEBIT) return false;
     if (!strcmp(name, "error_worker")) {
         worker_error(param, onebit, data, count);
         return true;
