@@ -8,6 +8,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <sys/stat.h>
+
 enum { FREEZE = 3, RUN_ON = 5 };
 
 typedef struct {
@@ -173,22 +175,65 @@ static void of_lamb(void **state)
     goes_on(2, (scenario){.first = compat, .second = compat, .saved = 6, .same = true}, 0);
 }
 
+static trial of_intervals(uint64_t seed, const char *strategy)
+{
+    return (trial){.seed = seed,
+                   .optimizer = "zero_one_adam",
+                   .strategy = strategy,
+                   .freeze_step = 1,
+                   .var_freeze_step = 9,
+                   .var_update_scaler = 2,
+                   .local_step_scaler = 4,
+                   .local_step_clipper = 4};
+}
+
 /* Before compression, with refreshes between, frozen, with local steps. */
 static void of_zero_one_adam(void **state)
 {
     (void)state;
-    const trial t = {.seed = 14,
-                     .optimizer = "zero_one_adam",
-                     .onebit_layers = 13,
-                     .other = "sdp",
-                     .freeze_step = 1,
-                     .var_freeze_step = 9,
-                     .var_update_scaler = 2,
-                     .local_step_scaler = 4,
-                     .local_step_clipper = 4};
+    trial t = of_intervals(14, NULL);
+    t.onebit_layers = 13;
+    t.other = "sdp";
     for (uint64_t saved = 1; saved <= 25; saved += 4)
         goes_on(2, (scenario){.first = t, .second = t, .saved = saved, .ahead = saved % 3 * 8, .same = true}, 0);
     goes_on(2, (scenario){.first = t, .second = t, .saved = 21, .same = true}, 4);
+}
+
+/* With one rank, or where nothing is onebit, no interval is open: reading and saving are always allowed, and what is
+ * onebit later begins with none. */
+static int without_intervals(int rank, int size, void *context)
+{
+    const scenario *s = context;
+    model m;
+    double open = -1;
+    float x[COUNT_MAX];
+    if (model_world(&s->first, rank, size, &m) || model_build(&m)) return 1;
+    for (int step = 1; step <= 23; step++) {
+        if (model_step(&m, NULL)) return 1;
+        RANK_CHECK(!sluice_param_read(m.params[0].param, 0, m.params[0].count, x));
+    }
+    RANK_CHECK(!sluice_runtime_progress_read(m.rt, NULL, "interval_steps", &open) && open == 0);
+    RANK_CHECK(!sluice_checkpoint_save(m.rt, s->dir, NULL, 0));
+    model_end(&m);
+    sluice_world_destroy(m.world);
+    return 0;
+}
+
+static void from_runs_without_intervals(void **state)
+{
+    (void)state;
+    const trial alone = of_intervals(15, "onebit"), sharded = of_intervals(16, "sdp");
+    scenario s = {.first = alone, .second = alone, .saved = 23, .dir = "/tmp/sluice-test-XXXXXX"};
+    assert_non_null(mkdtemp(s.dir));
+    assert_int_equal(run_ranks(1, without_intervals, &s, 120), 0);
+    assert_int_equal(run_ranks(3, as_rank, &s, 120), 0);
+    s.first = sharded;
+    s.second = of_intervals(16, "onebit");
+    remove_folder(s.dir);
+    assert_int_equal(mkdir(s.dir, 0777), 0);
+    assert_int_equal(run_ranks(2, without_intervals, &s, 120), 0);
+    assert_int_equal(run_ranks(2, as_rank, &s, 120), 0);
+    remove_folder(s.dir);
 }
 
 int main(void)
@@ -197,7 +242,7 @@ int main(void)
         cmocka_unit_test(repeats_the_run),    cmocka_unit_test(from_the_warm_up),
         cmocka_unit_test(under_another_plan), cmocka_unit_test(into_a_run_that_is_elsewhere),
         cmocka_unit_test(without_the_errors), cmocka_unit_test(of_lamb),
-        cmocka_unit_test(of_zero_one_adam),
+        cmocka_unit_test(of_zero_one_adam),   cmocka_unit_test(from_runs_without_intervals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

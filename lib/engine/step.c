@@ -49,6 +49,14 @@ static sluice_status require_mode(sluice_runtime *rt, slc_mode mode, const char 
     return status;
 }
 
+static bool any_onebit(const sluice_runtime *rt)
+{
+    for (uint32_t u = 0; u < rt->job.unit_count; u++)
+        if (rt->units[u].strategy == SLC_ONEBIT) return true;
+    return false;
+}
+
+/* With no onebit unit no step is local: an interval that it began would be open when units become onebit. */
 static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const sluice_step_options *options)
 {
     const slc_compressed *onebit = &rt->onebit;
@@ -57,7 +65,8 @@ static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const slu
     step->own_factor = 1;
     if (!rt->compressed) return;
     step->compressed = onebit->phase(onebit->context, step->step).compressed;
-    step->mode = onebit->begin_step(onebit->context, step->step, step->learning_rate, options->exchange);
+    step->mode =
+        onebit->begin_step(onebit->context, step->step, step->learning_rate, options->exchange || !any_onebit(rt));
     step->average_off = step->mode != SLC_STEP_AVERAGE;
     step->exchange_off = step->mode != SLC_STEP_EXCHANGE;
 }
@@ -309,26 +318,20 @@ static bool agrees_late(const sluice_runtime *rt)
     return rt->plan->train.items[rt->agree_item].late;
 }
 
-static bool clips_own(const sluice_runtime *rt, const slc_step_state *step)
-{
-    for (uint32_t u = 0; u < rt->job.unit_count; u++)
-        if (rt->units[u].strategy == SLC_ONEBIT) return step->mode != SLC_STEP_AVERAGE;
-    return false;
-}
-
 static void report_step(const sluice_runtime *rt, const slc_step_state *step, sluice_step_report *report)
 {
-    *report = (sluice_step_report){.step = step->step,
-                                   .step_s = slc_seconds(slc_clock_ns() - rt->step_started_ns),
-                                   .exposed_s = step->exposed_s,
-                                   .gradient_norm = rt->config.clip > 0 ? slc_norm_result(step->bins) : NAN,
-                                   .compressed = step->compressed,
-                                   .own_norm = rt->config.clip > 0 && clips_own(rt, step) ? slc_own_norm(step) : NAN,
-                                   .skipped = step->skip,
-                                   .plan = rt->plan_number,
-                                   .predicted_step_s = rt->predicted_step_s,
-                                   .peak_bytes = slc_arena_peak(rt->arena),
-                                   .bytes_sent = slc_comm_bytes_sent(rt->comm) - rt->bytes_before};
+    *report = (sluice_step_report){
+        .step = step->step,
+        .step_s = slc_seconds(slc_clock_ns() - rt->step_started_ns),
+        .exposed_s = step->exposed_s,
+        .gradient_norm = rt->config.clip > 0 ? slc_norm_result(step->bins) : NAN,
+        .compressed = step->compressed,
+        .own_norm = rt->config.clip > 0 && any_onebit(rt) && step->mode != SLC_STEP_AVERAGE ? slc_own_norm(step) : NAN,
+        .skipped = step->skip,
+        .plan = rt->plan_number,
+        .predicted_step_s = rt->predicted_step_s,
+        .peak_bytes = slc_arena_peak(rt->arena),
+        .bytes_sent = slc_comm_bytes_sent(rt->comm) - rt->bytes_before};
 }
 
 sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
