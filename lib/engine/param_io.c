@@ -235,6 +235,14 @@ uint64_t sluice_param_state_count(const sluice_param *param, const char *state)
     return count;
 }
 
+/* Of a rank's own arrays, of which a parameter may have none, their length; else the parameter's. */
+static uint64_t state_length(const sluice_param *param, const char *state)
+{
+    uint64_t own;
+    bool has_state = param && state && !param->frozen && param->rt->committed;
+    return has_state && slc_onebit_state(param, state, NULL, &own) ? own : length_of(param);
+}
+
 sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t count, const float *src)
 {
     sluice_status status = check_range(param, length_of(param), first, count, src, "param_write");
@@ -256,12 +264,12 @@ sluice_status sluice_param_state_write(sluice_param *param, const char *state, u
 {
     array target;
     float *own;
-    uint64_t length = sluice_param_state_count(param, state), all;
-    sluice_status status =
-        check_range(param, length ? length : length_of(param), first, count, src, "param_state_write");
+    uint64_t all;
+    sluice_status status = check_range(param, state_length(param, state), first, count, src, "param_state_write");
     if (!status && state && slc_onebit_state(param, state, &own, &all)) {
-        memcpy(own + first, src, count * sizeof *src);
-        return SLUICE_OK;
+        status = slc_copy(&param->rt->compute, own + first, src, count * sizeof *src);
+        if (!status) status = slc_stream_synchronize(&param->rt->compute);
+        return slc_runtime_fail(param->rt, status);
     }
     if (!status) status = slc_phase_require_equal(param->rt, "param_state_write");
     if (!status) status = state_of(param, state, &target);
@@ -273,12 +281,12 @@ sluice_status sluice_param_state_read(sluice_param *param, const char *state, ui
 {
     array source;
     float *own;
-    uint64_t length = sluice_param_state_count(param, state), all;
-    sluice_status status =
-        check_range(param, length ? length : length_of(param), first, count, dst, "param_state_read");
+    uint64_t all;
+    sluice_status status = check_range(param, state_length(param, state), first, count, dst, "param_state_read");
     if (!status && state && slc_onebit_state(param, state, &own, &all)) {
-        memcpy(dst, own + first, count * sizeof *dst);
-        return SLUICE_OK;
+        status = slc_copy(&param->rt->compute, dst, own + first, count * sizeof *dst);
+        if (!status) status = slc_stream_synchronize(&param->rt->compute);
+        return slc_runtime_fail(param->rt, status);
     }
     if (!status) status = slc_phase_require_equal(param->rt, "param_state_read");
     if (!status) status = state_of(param, state, &source);
