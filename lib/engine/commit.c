@@ -227,7 +227,10 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
     if (!status) status = slc_engine_make_job(rt);
     if (!status) status = slc_measure_create(&rt->job, &rt->measure);
     if (!status) status = slc_engine_first_plan(rt);
-    if (!status) status = slc_phase_check_plans(rt);
+    if (!status) {
+        const slc_plan_request request = slc_engine_standing_request(rt);
+        status = slc_phase_check_plans(rt, &request);
+    }
     if (!status) status = slc_engine_make_arena(rt);
     if (status) return slc_runtime_fail(rt, status);
     rt->committed = true;

@@ -39,13 +39,13 @@ bool slc_phase_set(sluice_runtime *rt, uint64_t step)
            job->local_arrays != before.local_arrays;
 }
 
-sluice_status slc_phase_check_plans(sluice_runtime *rt)
+sluice_status slc_phase_check_plans(sluice_runtime *rt, const slc_plan_request *request)
 {
     const slc_job job = rt->job;
     sluice_status status = SLUICE_OK;
-    for (uint32_t p = 1; !status && rt->budget_bytes && p < rt->onebit.phase_count; p++) {
+    for (uint32_t p = 1; !status && request->budget_bytes && p < rt->onebit.phase_count; p++) {
         slc_job_set_phase(&rt->job, &rt->onebit.phases[p]);
-        if (rt->job.compressed) status = slc_engine_try_plan(rt);
+        if (rt->job.compressed) status = slc_engine_try_plan(rt, request);
         rt->job = job;
     }
     return slc_error_context(status, "the compressed phase of optimizer %s, behind its warm-up", rt->optimizer.name);

@@ -4,6 +4,7 @@
 #define SLC_ENGINE_PHASE_H
 
 #include "lib/engine/runtime.h"
+#include "lib/plan/request.h"
 
 /* What a phase changes of a job. With one rank nothing is ever compressed. */
 void slc_job_set_phase(slc_job *job, const slc_compressed_phase *phase);
@@ -13,9 +14,9 @@ sluice_status slc_phase_commit(sluice_runtime *rt);
 /* The runtime's job is that of the phase of steps from `step` on. True if that changes it. */
 bool slc_phase_set(sluice_runtime *rt, uint64_t step);
 
-/* At commit, with a plan for the first phase: does every later one have a plan in the same budget? Errors: the
- * planner's, with the phase. */
-sluice_status slc_phase_check_plans(sluice_runtime *rt);
+/* Does every compressed phase have a plan as requested (times are not looked at)? Not asked without a budget. Errors:
+ * the planner's, with the phase. */
+sluice_status slc_phase_check_plans(sluice_runtime *rt, const slc_plan_request *request);
 
 /* When step number `step` has been made and not been skipped: norms for the optimizer, and what it answers. */
 sluice_status slc_phase_end_step(sluice_runtime *rt, uint64_t step);

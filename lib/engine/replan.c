@@ -46,19 +46,19 @@ static sluice_status share_simple_plan(sluice_runtime *rt, slc_plan_request *req
     return slc_engine_share_plan(rt, request, answer);
 }
 
-/* What was asked for last. */
-static slc_plan_request standing_request(const sluice_runtime *rt)
+slc_plan_request slc_engine_standing_request(const sluice_runtime *rt)
 {
     return (slc_plan_request){.strategy = rt->strategy_now ? rt->strategy_now : rt->strategy,
                               .schedule = rt->schedule_now ? rt->schedule_now : rt->schedule,
                               .budget_bytes = rt->budget_bytes};
 }
 
-sluice_status slc_engine_try_plan(sluice_runtime *rt)
+sluice_status slc_engine_try_plan(sluice_runtime *rt, const slc_plan_request *request)
 {
-    slc_plan_request request = standing_request(rt);
+    slc_plan_request simple = *request;
     slc_plan_answer answer = {0};
-    sluice_status status = share_simple_plan(rt, &request, &answer);
+    simple.times = NULL;
+    sluice_status status = share_simple_plan(rt, &simple, &answer);
     if (!status) slc_plan_destroy(answer.plan);
     return status;
 }
@@ -193,7 +193,7 @@ static sluice_status replan(sluice_runtime *rt, slc_plan_request *request)
 /* Times that were measured in the phase before are good for slots and the link. */
 sluice_status slc_engine_plan_phase(sluice_runtime *rt)
 {
-    slc_plan_request request = standing_request(rt);
+    slc_plan_request request = slc_engine_standing_request(rt);
     slc_plan_answer answer;
     rt->replan_due = slc_schedule_wants_times(request.schedule);
     if (rt->replan_due && rt->measure->link_known) {
@@ -217,7 +217,7 @@ sluice_status slc_engine_after_step(sluice_runtime *rt)
     }
     if (rt->plan_steps < WARM_UP_STEPS + MEASURED_STEPS || rt->replicas_differ) return SLUICE_OK;
     rt->replan_due = false;
-    slc_plan_request request = standing_request(rt);
+    slc_plan_request request = slc_engine_standing_request(rt);
     sluice_status status = replan(rt, &request);
     if (!status || rt->failed || sluice_world_check(rt->world)) return status;
     if (rt->rank == 0)
@@ -245,6 +245,7 @@ sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, co
                                 .schedule = schedule ? schedule : rt->schedule,
                                 .budget_bytes = budget ? budget : rt->budget_bytes};
     status = slc_engine_least_budget(rt, &request.budget_bytes);
+    if (!status) status = slc_phase_check_plans(rt, &request);
     if (!status) status = replan(rt, &request);
     if (status) return status;
     rt->replan_due = false;

@@ -25,9 +25,12 @@ sluice_status slc_engine_first_request(sluice_runtime *rt, slc_plan_request *req
  * Collective. Errors: the planner's, the same line on every rank. */
 sluice_status slc_engine_first_plan(sluice_runtime *rt);
 
-/* Is there a serial plan of the job, or where that does not fit one of the schedule's own, in the budget of the plan
- * that runs? Collective. Errors: the planner's. */
-sluice_status slc_engine_try_plan(sluice_runtime *rt);
+/* What was asked for last. */
+slc_plan_request slc_engine_standing_request(const sluice_runtime *rt);
+
+/* Is there a serial plan of the job as requested, or where that does not fit one of the schedule's own? Collective.
+ * Errors: the planner's. */
+sluice_status slc_engine_try_plan(sluice_runtime *rt, const slc_plan_request *request);
 
 /* The job has come to another phase: plans for it and moves over, as from commit's plan to the next. Between steps,
  * with nothing pending. A failure is not survived: the old plan is of another job. */
