@@ -3,15 +3,17 @@
  * Warm-up: LAMB on averaged gradients (sluice/optimizer.h), to the bit. Of the trust ratio of each parameter with
  * decay, clamped to trust_min..trust_max, a running average c is kept: c = cb c + (1-cb) ratio, where the ratio is
  * not 1. At the end of one step (freeze.h) the variance v is frozen, and each tensor's momentum gets a scale a = mean
- * of all rms / its rms, so that one scale may fit all; a tensor without any momentum is left out of the mean and has a
- * = 1. From the next step on, per tensor, with each rank's own gradient g_r and the fresh variance f, v at first: m_r =
- * a (b1 m_last + (1-b1) g_r);  m = exchange(m_r) / a (compress.h);  m = 0 where v = 0 g = (m - b1 m_last) / (1-b1);  f
- * = b2 f + (1-b2) g^2 d = sqrt(v)/sqrt(1-b2^F) + eps;  p = m/(1-b1^t) / d;  u = p + wd w                    F: the step
- * of the freeze r = the largest d / (sqrt(f)/sqrt(1-b2^t) + eps) of elements that are not masked with decay: s = min(1,
- * ||p|| / ||u||), r = r s + 1 - s r clamped to factor_min..factor_max, then to (1 -+ factor_threshold) of the last r (1
- * at first) w -= lr c r u,  c divided by 1 - cb^k of the k ratios that are in it; 1 if there were none As in LAMB, a
- * parameter without decay has c = r = 1. A tensor that is not exchanged compressed does the same with the averaged
- * gradient: m = b1 m_last + (1-b1) g.
+ * of all rms / its rms, so that one scale may fit all; a tensor without any momentum is left out of the mean and has
+ * a = 1. From the next step on, per tensor, with each rank's own gradient g_r and the fresh variance f, v at first:
+ *   m_r = a (b1 m_last + (1-b1) g_r);  m = exchange(m_r) / a (compress.h);  m = 0 where v = 0
+ *   g = (m - b1 m_last) / (1-b1);  f = b2 f + (1-b2) g^2
+ *   d = sqrt(v)/sqrt(1-b2^F) + eps;  p = m/(1-b1^t) / d;  u = p + wd w,  F: the step of the freeze
+ *   r = the largest d / (sqrt(f)/sqrt(1-b2^t) + eps) of elements that are not masked
+ *   with decay: s = min(1, ||p|| / ||u||), r = r s + 1 - s
+ *   r clamped to factor_min..factor_max, then to (1 -+ factor_threshold) of the last r (1 at first)
+ *   w -= lr c r u,  c divided by 1 - cb^k of the k ratios that are in it; 1 if there were none
+ * As in LAMB, a parameter without decay has c = r = 1. A tensor that is not exchanged compressed does the same with
+ * the averaged gradient: m = b1 m_last + (1-b1) g.
  *
  * compat: as DeepSpeed 0.16.4 executes it. No bias correction anywhere, c's neither: where every ratio was 1 the
  * parameter stands still. Step 1 discards its gradient and cannot be the last of the warm-up. The ratio is clamped in
