@@ -196,7 +196,7 @@ typedef struct {
     double exposed_s;     /* time that compute stood at gates in this step */
     bool compressed;      /* a step of the compressed phase */
     double gradient_norm; /* of the whole reduced, scaled gradient, before clipping; NaN without clip. In the compressed
-                             phase without the layers under onebit. */
+                             phase without the layers under onebit, but in 0/1 Adam's refreshes, which average them. */
     double own_norm;      /* what layers under onebit were clipped by: of this rank's own gradient of all of them; NaN
                              without clip or such layers */
     bool skipped;         /* NAN_SKIP: a gradient was not finite, nothing was updated */
