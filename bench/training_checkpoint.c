@@ -22,9 +22,9 @@ enum { EXTRA_VERSION = 1 };
 static json_t *with_freeze(json_t *settings, const slc_training_options *o)
 {
     if (!settings || !slc_training_is_compressed(o->optimizer)) return settings;
-    json_t *more =
-        json_pack("{s:I, s:f, s:b, s:s?}", "freeze-step", (json_int_t)slc_training_freeze_step(o), "freeze-change",
-                  o->freeze_change, "onebit-compat", (int)o->onebit_compat, "onebit", o->onebit);
+    json_t *more = json_pack("{s:I, s:f, s:b, s:s?, s:s}", "freeze-step", (json_int_t)slc_training_freeze_step(o),
+                             "freeze-change", o->freeze_change, "onebit-compat", (int)o->onebit_compat, "onebit",
+                             o->onebit, "strategy", o->strategy);
     if (more && !json_object_update(settings, more)) {
         json_decref(more);
         return settings;
@@ -55,6 +55,13 @@ static bool must_be_equal(const char *name)
     return !strcmp(name, "model") || !strcmp(name, "size") || !strcmp(name, "head") || !strcmp(name, "optimizer");
 }
 
+/* Which units are onebit changes weights; between strategies without onebit they do not change. */
+static bool changes_nothing(const char *name, const json_t *before, const json_t *now)
+{
+    return !strcmp(name, "strategy") && slc_training_is_exact(json_string_value(now)) &&
+           (!before || (json_is_string(before) && slc_training_is_exact(json_string_value(before))));
+}
+
 static void show(const json_t *value, char out[64])
 {
     char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
@@ -70,6 +77,7 @@ static sluice_status compare(const slc_training_identity *run, const json_t *sav
         const json_t *before = json_object_get(saved, name);
         char was[64], is[64];
         if (before && json_equal(before, value)) continue;
+        if (changes_nothing(name, before, value)) continue;
         show(before, was);
         show(value, is);
         if (must_be_equal(name))

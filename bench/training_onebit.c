@@ -27,8 +27,7 @@ static bool is_one_of(const char *text, const char *const *names)
     return false;
 }
 
-/* No unit can come to onebit. */
-static bool is_exact(const char *strategy)
+bool slc_training_is_exact(const char *strategy)
 {
     static const char *const exact[] = {"dp", "oss", "sdp", "fsdp", "mixed", NULL};
     return is_one_of(strategy, exact);
@@ -36,7 +35,7 @@ static bool is_exact(const char *strategy)
 
 static bool allowed(const slc_training_options *o)
 {
-    return !strcmp(o->lossy, "onebit") && !is_exact(o->strategy);
+    return !strcmp(o->lossy, "onebit") && !slc_training_is_exact(o->strategy);
 }
 
 const char *slc_training_optimizer(const slc_training_options *o)

@@ -7,6 +7,9 @@
 /* onebit_adam, onebit_lamb or zero_one_adam. */
 bool slc_training_is_compressed(const char *optimizer);
 
+/* Under this strategy no unit can come to onebit. */
+bool slc_training_is_exact(const char *strategy);
+
 /* The optimizer's name, as given; else onebit_adam where --strategy onebit asks for it, or --lossy onebit allows it and
  * the strategy leaves a choice; else adamw. */
 const char *slc_training_optimizer(const slc_training_options *options);
