@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/engine/phase.h"
 #include "lib/engine/recording.h"
 
 #include <errno.h>
@@ -19,6 +20,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { REPEATS_MAX = 8 };
 
 typedef struct {
     sluice_world *world;
@@ -34,6 +37,7 @@ typedef struct {
 
     slc_training_identity identity; /* for checkpoints */
     slc_training_position begun;    /* where this run went on */
+    uint64_t repeats;               /* of the last step, each with further data */
     char unsaved[1024];             /* why the last --save failed; "": it did not */
 } training;
 
@@ -171,7 +175,7 @@ static sluice_status one_step(training *t, uint64_t step, bool exchange, slc_tra
     sluice_status status = sluice_step_begin(t->rt, &options);
     for (uint64_t m = 0; !status && m < o->micro_batches; m++) {
         double loss = 0;
-        status = micro_batch(t, (step - t->begun.steps) * o->micro_batches + m, &loss);
+        status = micro_batch(t, (step - t->begun.steps + t->repeats) * o->micro_batches + m, &loss);
         out->loss += loss;
     }
     if (!status) status = sluice_step_end(t->rt, &report);
@@ -224,9 +228,8 @@ static bool evaluate_after(const training *t, uint64_t step)
 /* A disk that is full does not end a run: it is said, and tried again. */
 static sluice_status save(training *t)
 {
-    uint64_t done = t->result->step_count;
-    const slc_training_position position = {
-        t->begun.steps + done, t->begun.sequences + done * t->options->micro_batches * t->ranks * t->batch};
+    uint64_t done = t->result->step_count, taken = (done + t->repeats) * t->options->micro_batches;
+    const slc_training_position position = {t->begun.steps + done, t->begun.sequences + taken * t->ranks * t->batch};
     sluice_status status = slc_training_save(&t->identity, t->rt, &position);
     t->result->saved = !status;
     t->unsaved[0] = 0;
@@ -243,10 +246,28 @@ static bool save_after(const training *t, uint64_t step, bool last)
     return o->save && (last || (o->save_every && (step + 1) % o->save_every == 0));
 }
 
-/* Between exchanges 0/1 Adam lets each rank have its own weights, which nobody can evaluate or save. */
-static bool weights_are_equal(const training *t, const slc_training_step *step, bool exchanged)
+/* Between exchanges 0/1 Adam lets each rank have its own weights, which nobody can evaluate or save. A step that --nan
+ * skip leaves out does not exchange either. */
+static bool weights_are_equal(const training *t)
 {
-    return exchanged || !step->compressed || strcmp(t->options->optimizer, "zero_one_adam");
+    return !slc_phase_require_equal(t->rt, "train");
+}
+
+/* The last step leaves equal weights: where it is skipped it is tried again, with further data. */
+static sluice_status step_and_agree(training *t, uint64_t i, bool last, bool exchange, slc_training_step *step,
+                                    bool *stop)
+{
+    for (;; t->repeats++) {
+        sluice_status status = one_step(t, i, exchange, step);
+        if (!status) status = agree(t, step, stop);
+        if (status || !last || weights_are_equal(t)) return status;
+        if (t->repeats == REPEATS_MAX)
+            return slc_error(SLUICE_ERR_NON_FINITE,
+                             "step %llu, the last, was skipped %d times because a gradient is not finite, so ranks "
+                             "still hold the different weights of local steps, which nobody can evaluate or save; "
+                             "lower --lr, or clip, and go on from an earlier checkpoint",
+                             (unsigned long long)i + 1, REPEATS_MAX + 1);
+    }
 }
 
 static sluice_status train(training *t)
@@ -254,22 +275,31 @@ static sluice_status train(training *t)
     slc_training_result *result = t->result;
     sluice_status status = SLUICE_OK;
     bool stop = false, last = t->begun.steps >= t->options->steps;
+    bool evaluates = false, saves = false; /* due, and put off while weights differ */
     for (uint64_t i = t->begun.steps; !status && !last; i++) {
         uint64_t start = slc_clock_ns();
         slc_training_step *step = &result->steps[result->step_count];
         last = stop || i + 1 == t->options->steps;
-        bool exchange = last || evaluate_after(t, i) || save_after(t, i, last);
-        status = one_step(t, i, exchange, step);
-        if (!status) status = agree(t, step, &stop);
+        evaluates |= evaluate_after(t, i);
+        saves |= save_after(t, i, last);
+        status = step_and_agree(t, i, last, last || evaluates || saves, step, &stop);
         if (status) break;
-        if (stop) last |= weights_are_equal(t, step, exchange); /* else one more step, which makes them so */
-        if (last) status = sluice_runtime_sync(t->rt);          /* the last step has no next one to finish under */
+        const bool equal = weights_are_equal(t);
+        if (stop) last |= equal;                       /* else one more step, which makes them so */
+        if (last) status = sluice_runtime_sync(t->rt); /* the last step has no next one to finish under */
         step->step_s = slc_seconds(slc_clock_ns() - start);
-        if (!status && !stop && evaluate_after(t, i)) status = evaluate(t, &step->evaluation_loss);
+        if (!status && evaluates && equal && !last && !stop) {
+            status = evaluate(t, &step->evaluation_loss);
+            evaluates = false;
+        }
         if (status) break;
         result->step_count++;
         if (t->watch && t->watch->stepped) status = t->watch->stepped(step, t->watch->context);
-        if (!status && save_after(t, i, last)) status = save(t);
+        saves |= save_after(t, i, last);
+        if (!status && saves && equal) {
+            status = save(t);
+            saves = false;
+        }
     }
     result->interrupted = stop;
     return status;

@@ -118,6 +118,18 @@ refusals() {
     check 'and says that it compresses nothing' 1 "$(grep -c 'one rank has nobody to exchange with' "$work/out")"
 }
 
+# Where 0/1 Adam makes local steps and every later one is skipped there is no end with equal weights.
+skipped_at_the_end() {
+    local common=(-n 2 --optimizer zero_one_adam --strategy onebit --freeze-step 5 --nan skip
+        --onebit 'local_step_scaler=1,local_step_clipper=16')
+    train "${common[@]}" --steps 12 --save "$work/skipped.run"
+    check 'local steps: saved' 0 $code
+    train "${common[@]}" --steps 22 --resume "$work/skipped.run" --lr 1e6 --eval-every 4 --csv "$work/skipped.csv"
+    check 'a last step that is always skipped' 1 $code
+    check 'which is said' yes "$(grep -q 'step 22, the last, was skipped 9 times' "$work/err" && echo yes)"
+    check 'those before it are put off' 21 "$(tail -1 "$work/skipped.csv" | cut -d, -f1)"
+}
+
 # Optimizer: the checkpoint is behind the freeze.
 resumed() {
     local common=(--optimizer "$1" --strategy onebit --freeze-step 6 --warmup 2)
@@ -128,6 +140,9 @@ resumed() {
     check "$1: resumed" 0 $code
     check "$1: the same run" "$(hash_of "$work/whole.json")" "$(hash_of "$work/rest.json")"
     check "$1: nothing to say" '' "$(grep -i warn "$work/err")"
+    train -n 2 "${common[@]}" --steps 16 --resume "$work/$1.run" --strategy dp
+    check "$1: another strategy is said" yes \
+        "$(grep -q 'strategy was "onebit" and is "dp"; the run does not go on' "$work/err" && echo yes)"
     train -n 3 "${common[@]}" --steps 16 --resume "$work/$1.run"
     check "$1: on another number of ranks" 0 $code
     check "$1: which is said" yes "$(grep -q 'left behind begins at 0' "$work/err" && echo yes)"
@@ -153,6 +168,7 @@ schedules
 as_the_original
 mixed
 refusals
+skipped_at_the_end
 for optimizer in onebit_adam onebit_lamb zero_one_adam; do resumed $optimizer; done
 compared
 [ $failed = 0 ] && echo "compressed optimizers: all as promised"
