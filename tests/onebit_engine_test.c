@@ -497,8 +497,12 @@ static int too_small(int rank, int size, void *context)
     if (model_world(&t, rank, size, &m) || model_build(&m)) return 1;
     RANK_CHECK(!sluice_runtime_memory(m.rt, &memory));
     const uint64_t warm_up = memory.planned_bytes;
-    for (int step = 1; step <= 4; step++)
+    for (int step = 1; step <= 4; step++) {
         if (model_step(&m, NULL)) return 1;
+        if (step > 1) continue;
+        RANK_CHECK(sluice_runtime_replan(m.rt, NULL, NULL, warm_up) == SLUICE_ERR_BUDGET);
+        RANK_CHECK(strstr(sluice_last_error(), "compressed phase"));
+    }
     RANK_CHECK(!sluice_runtime_memory(m.rt, &memory));
     const uint64_t compressed = memory.planned_bytes;
     RANK_CHECK(compressed > warm_up);
