@@ -13,7 +13,7 @@ export SLUICE=${SLUICE:-build/release/bench/sluice}
 read -ra rates <<<"${RATES:-1gbit}"
 read -ra optimizers <<<"${OPTIMIZERS:-onebit_adam}"
 read -ra options <<<"${OPTIONS:-}"
-freeze=${FREEZE:-3} steps=${STEPS:-9} burst=${BURST:-128kb}
+freeze=${FREEZE:-3} steps=${STEPS:-14} burst=${BURST:-128kb}
 shape=(--size "${SIZE:-small}" --batch "${BATCH:-4}" --context "${CONTEXT:-64}" --threads 1 --eval-batches 0
     "${options[@]}")
 out=${OUT:-bench/results/onebit_network.json}
