@@ -1,6 +1,9 @@
 /* What scripts have in common, and starting gnuplot. */
 #include "bench/bench_gnuplot.h"
 
+#include "bench/result_file.h"
+#include "lib/base/status.h"
+
 #include <errno.h>
 #include <spawn.h>
 #include <string.h>
@@ -25,6 +28,19 @@ void slc_gnuplot_put_quoted(FILE *file, const char *text)
         if (*text == '\'') fputc('\'', file);
         if (*text != '\n') fputc(*text, file);
     }
+}
+
+sluice_status slc_gnuplot_write(const char *folder, const char *name, void (*put)(FILE *file, const void *what),
+                                const void *what)
+{
+    char path[4096];
+    slc_result_file file;
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--output: the name of the folder is too long");
+    sluice_status status = slc_result_file_open(path, &file);
+    if (status) return status;
+    put(file.file, what);
+    return slc_result_file_commit(&file);
 }
 
 /* 0, an errno of starting it, or -1: it failed. */

@@ -4,8 +4,6 @@
 
 #include "bench/bench_gnuplot.h"
 #include "bench/median.h"
-#include "bench/result_file.h"
-#include "lib/base/status.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -155,8 +153,9 @@ static bool freezes(const json_t *run)
 }
 
 /* A line's points, then the point of its freeze: two blocks. */
-static void put_table(FILE *file, const json_t *runs)
+static void put_table(FILE *file, const void *what)
 {
+    const json_t *runs = what;
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *run = row_at(runs, i);
         if (!is_first(runs, i, line_keys)) continue;
@@ -230,8 +229,9 @@ static double highest(const json_t *runs)
     return high;
 }
 
-static void put_script(FILE *file, const json_t *runs)
+static void put_script(FILE *file, const void *what)
 {
+    const json_t *runs = what;
     size_t panels = 1 + count_first(runs, json_array_size(runs), throttle_keys);
     slc_gnuplot_begin(file, "losses", PICTURE_WIDTH, PANEL_HEIGHT * (int)panels);
     fprintf(file,
@@ -249,24 +249,11 @@ static void put_script(FILE *file, const json_t *runs)
     fputs("  unset multiplot\n  unset output\n}\n", file);
 }
 
-static sluice_status write_file(const char *folder, const char *name, void (*put)(FILE *, const json_t *),
-                                const json_t *runs)
-{
-    char path[4096];
-    slc_result_file file;
-    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-        return slc_error(SLUICE_ERR_ARGUMENT, "--output: the name of the folder is too long");
-    sluice_status status = slc_result_file_open(path, &file);
-    if (status) return status;
-    put(file.file, runs);
-    return slc_result_file_commit(&file);
-}
-
 sluice_status slc_bench_losses_draw(const slc_bench_results *results, const char *folder, FILE *out)
 {
     if (!slc_bench_losses_compare(results)) return SLUICE_OK;
-    sluice_status status = write_file(folder, "losses.dat", put_table, results->runs);
-    if (!status) status = write_file(folder, "losses.gp", put_script, results->runs);
+    sluice_status status = slc_gnuplot_write(folder, "losses.dat", put_table, results->runs);
+    if (!status) status = slc_gnuplot_write(folder, "losses.gp", put_script, results->runs);
     if (!status) slc_gnuplot_draw(folder, "losses", out);
     return status;
 }

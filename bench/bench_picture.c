@@ -2,7 +2,6 @@
 #include "bench/bench_picture.h"
 
 #include "bench/bench_gnuplot.h"
-#include "bench/result_file.h"
 #include "lib/base/status.h"
 
 #include <math.h>
@@ -86,8 +85,9 @@ static void put_points(FILE *file, const picture *p, size_t line)
     fputs("\n\n", file);
 }
 
-static void put_table(FILE *file, const picture *p)
+static void put_table(FILE *file, const void *what)
 {
+    const picture *p = what;
     for (size_t i = 0; i < json_array_size(p->runs); i++)
         if (first_alike(p, i, line_keys)) put_points(file, p, i);
 }
@@ -169,8 +169,9 @@ static void put_panels(FILE *file, const picture *p)
     put_plot(file, p, row_at(p, 0), 3);
 }
 
-static void put_script(FILE *file, const picture *p)
+static void put_script(FILE *file, const void *what)
 {
+    const picture *p = what;
     int panels = 1;
     for (size_t i = 0; i < json_array_size(p->runs); i++) panels += first_alike(p, i, throttle_keys);
     const json_t *run = row_at(p, 0);
@@ -192,26 +193,13 @@ static void put_script(FILE *file, const picture *p)
 
 /* ---- Drawing ---- */
 
-static sluice_status write_file(const char *folder, const char *name, void (*put)(FILE *, const picture *),
-                                const picture *p)
-{
-    char path[4096];
-    slc_result_file file;
-    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-        return slc_error(SLUICE_ERR_ARGUMENT, "--output: the name of the folder is too long");
-    sluice_status status = slc_result_file_open(path, &file);
-    if (status) return status;
-    put(file.file, p);
-    return slc_result_file_commit(&file);
-}
-
 sluice_status slc_bench_picture_draw(const slc_bench_results *results, const char *folder, FILE *out)
 {
     picture p;
     sluice_status status = measure(results, &p);
     bool empty = json_array_size(p.runs) == 0;
-    if (!status && !empty) status = write_file(folder, "step_time.dat", put_table, &p);
-    if (!status && !empty) status = write_file(folder, "step_time.gp", put_script, &p);
+    if (!status && !empty) status = slc_gnuplot_write(folder, "step_time.dat", put_table, &p);
+    if (!status && !empty) status = slc_gnuplot_write(folder, "step_time.gp", put_script, &p);
     json_decref(p.runs);
     if (status || empty) return status;
 

@@ -2,7 +2,6 @@
 #include "bench/bench_gnuplot.h"
 #include "bench/bench_results.h"
 #include "bench/bench_tradeoff_results.h"
-#include "bench/result_file.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,6 +10,11 @@ typedef struct {
     double low_ms, high_ms;
     size_t misfits, measured;
 } extent;
+
+typedef struct {
+    const json_t *document;
+    extent extent;
+} drawing;
 
 static bool fits(const json_t *row)
 {
@@ -60,8 +64,11 @@ static void put_row(FILE *file, const json_t *row)
     fputc('\n', file);
 }
 
-static void put_table(FILE *file, const json_t *document, const extent *e)
+static void put_table(FILE *file, const void *what)
 {
+    const drawing *d = what;
+    const json_t *document = d->document;
+    const extent *e = &d->extent;
     const json_t *points = json_object_get(document, "points");
     fputs("# share %, predicted ms, measured ms\n", file);
     for (size_t i = 0; i < json_array_size(points); i++)
@@ -118,8 +125,11 @@ static void put_plots(FILE *file, const extent *e)
     fputc('\n', file);
 }
 
-static void put_script(FILE *file, const json_t *document, const extent *e)
+static void put_script(FILE *file, const void *what)
 {
+    const drawing *d = what;
+    const json_t *document = d->document;
+    const extent *e = &d->extent;
     double joint = 100 * slc_bench_number(json_object_get(document, "joint"), "share");
     slc_gnuplot_begin(file, "tradeoff", 960, 480);
     fputs("  set key outside right top\n"
@@ -133,23 +143,11 @@ static void put_script(FILE *file, const json_t *document, const extent *e)
     fputs("  unset output\n}\n", file);
 }
 
-static sluice_status write_file(const json_t *document, const char *folder, const char *name, const extent *e,
-                                void (*put)(FILE *, const json_t *, const extent *))
-{
-    char path[4096];
-    slc_result_file file;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    sluice_status status = slc_result_file_open(path, &file);
-    if (status) return status;
-    put(file.file, document, e);
-    return slc_result_file_commit(&file);
-}
-
 sluice_status slc_tradeoff_draw(const json_t *document, const char *folder, FILE *out)
 {
-    extent e = measure(document);
-    sluice_status status = write_file(document, folder, "tradeoff.dat", &e, put_table);
-    if (!status) status = write_file(document, folder, "tradeoff.gp", &e, put_script);
+    const drawing d = {document, measure(document)};
+    sluice_status status = slc_gnuplot_write(folder, "tradeoff.dat", put_table, &d);
+    if (!status) status = slc_gnuplot_write(folder, "tradeoff.gp", put_script, &d);
     if (!status) slc_gnuplot_draw(folder, "tradeoff", out);
     return status;
 }
