@@ -277,6 +277,25 @@ static inline int model_peak_is_planned(model *m)
     return 0;
 }
 
+/* Layers that are not onebit may be anything else: weights_of gives the same whatever they are. */
+static inline int model_beside_any_strategy(int rank, int size, const trial *of,
+                                            int (*weights_of)(const trial *t, model *m, uint64_t *hash))
+{
+    static const char *const others[] = {"dp", "oss", "sdp", "fsdp"};
+    trial t = *of;
+    model m;
+    uint64_t expected = 0, hash;
+    if (model_world(of, rank, size, &m)) return 1;
+    for (int i = 0; i < 4; i++) {
+        t.other = others[i];
+        if (weights_of(&t, &m, &hash)) return 1;
+        RANK_CHECK(!i || hash == expected);
+        expected = hash;
+    }
+    sluice_world_destroy(m.world);
+    return 0;
+}
+
 static inline void model_end(model *m)
 {
     sluice_runtime_destroy(m->rt);

@@ -329,19 +329,7 @@ static void any_schedule_gives_the_same_weights(void **state)
 
 static int other_strategies(int rank, int size, void *context)
 {
-    static const char *const others[] = {"dp", "oss", "sdp", "fsdp"};
-    trial t = *(const trial *)context;
-    model m;
-    uint64_t expected = 0, hash;
-    if (model_world(context, rank, size, &m)) return 1;
-    for (int i = 0; i < 4; i++) {
-        t.other = others[i];
-        if (weights_of(&t, &m, &hash)) return 1;
-        RANK_CHECK(!i || hash == expected);
-        expected = hash;
-    }
-    sluice_world_destroy(m.world);
-    return 0;
+    return model_beside_any_strategy(rank, size, context, weights_of);
 }
 
 static void other_layers_may_be_sharded_in_any_way(void **state)
