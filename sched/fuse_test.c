@@ -187,8 +187,8 @@ static bool fuses_two(uint64_t first, uint64_t second, double slot_s)
 {
     const char *layers[] = {"a", "b"};
     slc_use uses[] = {{0, true}, {1, true}};
-    slc_unit units[] = {{"a", first, 1 << 20, SLUICE_FP32, true, &uses[0], 1, false, {0}},
-                        {"b", second, 1 << 20, SLUICE_FP32, true, &uses[1], 1, false, {0}}};
+    slc_unit units[] = {{"a", first, 1 << 20, SLUICE_FP32, true, &uses[0], .use_count = 1},
+                        {"b", second, 1 << 20, SLUICE_FP32, true, &uses[1], .use_count = 1}};
     slc_job job = {.world = 2,
                    .micro_batches = 1,
                    .states = 2,
@@ -330,10 +330,10 @@ static void fusing_keeps_to_the_budget(void **state)
 
 static const char *layers[] = {"a", "b", "c", "d"};
 static slc_use uses[] = {{0, true}, {1, false}, {2, true}, {3, true}};
-static slc_unit units[] = {{"a", 32, 64, SLUICE_FP32, true, &uses[0], 1, false, {0}},
-                           {"b", 32, 64, SLUICE_FP32, true, &uses[1], 1, false, {0}},
-                           {"c", 32, 64, SLUICE_FP32, true, &uses[2], 1, false, {0}},
-                           {"d", 32, 64, SLUICE_FP32, true, &uses[3], 1, false, {0}}};
+static slc_unit units[] = {{"a", 32, 64, SLUICE_FP32, true, &uses[0], .use_count = 1},
+                           {"b", 32, 64, SLUICE_FP32, true, &uses[1], .use_count = 1},
+                           {"c", 32, 64, SLUICE_FP32, true, &uses[2], .use_count = 1},
+                           {"d", 32, 64, SLUICE_FP32, true, &uses[3], .use_count = 1}};
 static const slc_job four = {
     .world = 2, .micro_batches = 1, .layer_count = 4, .layers = layers, .units = units, .unit_count = 4};
 

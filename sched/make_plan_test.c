@@ -105,7 +105,7 @@ static void equal_layers_init(equal_layers *e, slc_strategy strategy)
     for (uint32_t l = 0; l < LAYERS; l++) {
         e->layers[l] = "layer";
         e->uses[l] = (slc_use){l, true};
-        e->units[l] = (slc_unit){"layer", 320, 64, SLUICE_FP32, true, &e->uses[l], 1, false, {0}};
+        e->units[l] = (slc_unit){"layer", 320, 64, SLUICE_FP32, true, &e->uses[l], .use_count = 1};
         e->strategies[l] = strategy;
     }
 }

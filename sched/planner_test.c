@@ -94,8 +94,8 @@ static void error_names_the_largest_consumers(void **state)
 {
     (void)state;
     slc_use uses[2] = {{0, true}, {1, true}};
-    slc_unit units[2] = {{"small", 32, 32, SLUICE_FP32, true, &uses[0], 1, false, {0}},
-                         {"large", 64000, 32, SLUICE_FP32, true, &uses[1], 1, false, {0}}};
+    slc_unit units[2] = {{"small", 32, 32, SLUICE_FP32, true, &uses[0], .use_count = 1},
+                         {"large", 64000, 32, SLUICE_FP32, true, &uses[1], .use_count = 1}};
     const char *layers[2] = {"first", "second"};
     slc_activation_life life = {"x", 300000, 0, 3, 1, false};
     slc_job job = {.world = 2,
@@ -241,9 +241,9 @@ static void says_what_there_is(void **state)
 }
 
 static slc_use file_uses[3] = {{0, true}, {1, true}, {2, true}};
-static slc_unit file_units[3] = {{"embed.wte", 64, 32, SLUICE_FP32, true, &file_uses[0], 1, false, {0}},
-                                 {"h.0", 64, 32, SLUICE_FP32, true, &file_uses[1], 1, false, {0}},
-                                 {"head", 64, 32, SLUICE_FP32, true, &file_uses[2], 1, false, {0}}};
+static slc_unit file_units[3] = {{"embed.wte", 64, 32, SLUICE_FP32, true, &file_uses[0], .use_count = 1},
+                                 {"h.0", 64, 32, SLUICE_FP32, true, &file_uses[1], .use_count = 1},
+                                 {"head", 64, 32, SLUICE_FP32, true, &file_uses[2], .use_count = 1}};
 static const char *file_layers[3] = {"embed", "h.0", "head"};
 static slc_job file_job = {
     .world = 2, .micro_batches = 1, .layer_count = 3, .layers = file_layers, .units = file_units, .unit_count = 3};

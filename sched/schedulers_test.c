@@ -199,7 +199,7 @@ static void equal_layers_init(equal_layers *e, slc_strategy strategy, double rat
     for (uint32_t l = 0; l < LAYERS; l++) {
         e->layers[l] = "layer";
         e->uses[l] = (slc_use){l, true};
-        e->units[l] = (slc_unit){"layer", elements, block, SLUICE_FP32, true, &e->uses[l], 1, false, {0}};
+        e->units[l] = (slc_unit){"layer", elements, block, SLUICE_FP32, true, &e->uses[l], .use_count = 1};
         e->activations[l] = (slc_activation_life){"x", 4 * elements, l, slc_backward_slot(&e->job, l), l, false};
         e->strategies[l] = strategy;
         e->slot_s[l] = compute_s / 3;

@@ -37,7 +37,7 @@ static void hand_init(hand *h, double f0, double f1, double b1, double b0)
                 .slots = {f0, f1, b1, b0},
                 .recompute_s = {100, 10}};
     for (int u = 0; u < UNITS; u++) {
-        h->units[u] = (slc_unit){"unit", 8 * BLOCK, BLOCK, SLUICE_FP32, true, &h->use, 1, false, {0}};
+        h->units[u] = (slc_unit){"unit", 8 * BLOCK, BLOCK, SLUICE_FP32, true, &h->use, .use_count = 1};
         h->strategies[u] = SLC_OSS;
     }
     h->job.units = h->units;

@@ -168,8 +168,8 @@ static void labels(void **state)
     (void)state;
     const char *layers[] = {"wte", "h.0"};
     slc_use uses[] = {{0, true}, {1, true}};
-    slc_unit units[] = {{"wte", 320, 32, SLUICE_FP32, true, uses, 2, false, {0}},
-                        {"h.0", 32, 32, SLUICE_FP32, true, uses + 1, 1, false, {0}}};
+    slc_unit units[] = {{"wte", 320, 32, SLUICE_FP32, true, uses, .use_count = 2},
+                        {"h.0", 32, 32, SLUICE_FP32, true, uses + 1, .use_count = 1}};
     slc_job job = {.world = 2, .micro_batches = 2, .layer_count = 2, .layers = layers, .units = units, .unit_count = 2};
     char label[SLC_ITEM_LABEL];
     static const struct {

@@ -32,6 +32,7 @@ typedef struct sluice_workspace sluice_workspace;
 typedef enum { SLUICE_FORWARD = 0, SLUICE_BACKWARD = 1 } sluice_direction;
 typedef enum { SLUICE_NAN_STOP = 0, SLUICE_NAN_SKIP = 1 } sluice_nan_policy;
 typedef enum { SLUICE_ACCUMULATE_LAST = 0, SLUICE_ACCUMULATE_EACH = 1 } sluice_accumulate;
+typedef enum { SLUICE_TIED_JOINT = 0, SLUICE_TIED_SPLIT = 1 } sluice_tied;
 
 typedef struct {
     uint64_t budget_bytes; /* 0: as much as the plan needs. Ranks with different budgets use the least. */
@@ -58,6 +59,11 @@ typedef struct {
     double clip;            /* > 0: the global norm of the gradient is clipped to this; adds a barrier */
     sluice_nan_policy nan;
     sluice_accumulate accumulate;
+    sluice_tied tied; /* of tied parameters whose adding layer only looks rows up (sluice_param_desc.row_elements):
+                         joint: both uses add to one gradient, reduced when the look-up's is there too, so the
+                         step begins and ends with all of it exposed. split: the look-up gets a table of the rows
+                         it touches, whose gradients are reduced by themselves and added behind the other uses';
+                         a setting of the job: weights differ from joint's by rounding */
     uint32_t micro_batches; /* a step; the plan is made for this many */
     const char *recompute;  /* "auto": the planner chooses which layers run their forward again in backward; "none";
                                "all"  that can */
@@ -101,6 +107,11 @@ typedef struct {
     bool no_decay;          /* the optimizer applies no weight decay (biases, norms) */
     bool tied;              /* other layers will use it too: it becomes a unit of its own */
     bool no_backward_value; /* this layer's backward does not read the value, only adds to the gradient */
+    /* A tied, trainable parameter of which this layer reads only some rows in a micro-batch, and adds only to these
+     * rows' gradient: rows of row_elements, count / row_elements of them. Before the layer runs, sluice_rows_set says
+     * which. 0: it reads all. */
+    uint64_t row_elements;
+    uint64_t most_rows; /* different rows in a micro-batch, at most; with row_elements, > 0. */
 } sluice_param_desc;
 
 SLUICE_API sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *desc, sluice_param **out);
@@ -207,6 +218,16 @@ typedef struct {
 } sluice_step_report;
 
 SLUICE_API sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options);
+/* For a parameter that was added with row_elements: which rows the layer that added it reads in the micro-batch that
+ * comes next, in any order, a row as often as it is looked up. Local; after step_begin or evaluate_begin and, from the
+ * second micro-batch (or evaluated forward) on, behind the last slot of the one before; before forward_begin of the
+ * first layer, which is ORDER without it. places[i] is where rows[i] lies: inside the layer that added it,
+ * sluice_param_value and _gradient are tables in which row rows[i] begins at places[i] * row_elements, of as many rows
+ * as there are different ones (joint: of all rows, places[i] == rows[i]). In the gradient's table only these rows may
+ * be touched. Both arrays stay the caller's and may be the same. Errors: ARGUMENT (a row that is not there, more
+ * different ones than most_rows, a parameter without row_elements), ORDER. */
+SLUICE_API sluice_status sluice_rows_set(sluice_param *param, const int32_t *rows, uint64_t count, int32_t *places);
+
 SLUICE_API sluice_status sluice_forward_begin(sluice_layer *layer);
 SLUICE_API sluice_status sluice_forward_end(sluice_layer *layer);
 /* Where sluice_layer_recomputes says so, before backward_begin: in between the values are valid, recomputable

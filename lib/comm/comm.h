@@ -20,6 +20,7 @@
 #define SLC_COMM_H
 
 #include "lib/base/gate.h"
+#include "lib/base/row_list.h"
 #include "lib/device/device.h"
 #include "lib/kernels/compress/compress_group.h"
 
@@ -34,12 +35,28 @@ typedef enum {
     SLC_ALL_REDUCE,          /* src whole == dst whole: every rank gets the scaled sum of everything */
     SLC_BROADCAST,           /* src == dst whole, from `root` */
     SLC_COMPRESSED_EXCHANGE, /* packets of a group of tensors (compress_group.h), made with slc_exchange_op */
+    SLC_GATHER_ROWS,         /* src own part (whole or shard layout) -> dst: of the whole layout those rows that this
+                                rank's list names; made with slc_gather_rows_op */
+    SLC_REDUCE_ROWS,         /* src: rows as this rank's list names them -> dst own part (whole or shard layout) +=;
+                                made with slc_reduce_rows_op */
     SLC_BARRIER,             /* no data */
     SLC_CALL /* no communication: `call` runs on the communication thread as soon as it is its turn to start,
                 be earlier operations in flight or not; nothing else goes on meanwhile, so it should be short */
 } slc_op_kind;
 
 typedef enum { SLC_WHOLE, SLC_SHARD } slc_layout;
+
+/* Which rows of a table each rank touches; a table has rows of row_elements elements in the whole layout, row r at
+ * r * row_elements, where the table's blocks are cut and shared out as the geometry above says: a row may have several
+ * owners. `lists`, in the attached arena, at the same place on every rank, holds an slc_row_list for each rank,
+ * slc_row_list_bytes(most) behind each other. This rank's own, number `rank`, must be written when the operation starts
+ * (its `start` hook may write it) and stay until it is complete; the operation fills the others as far as it needs
+ * them. The struct is kept by pointer until then. */
+typedef struct {
+    uint64_t row_elements, row_count; /* row_count * row_elements is at most the table's elements */
+    uint64_t most;                    /* rows in a list, at most; the same on every rank */
+    void *lists;
+} slc_rows;
 
 typedef struct slc_op slc_op;
 struct slc_op {
@@ -57,6 +74,7 @@ struct slc_op {
     int root;
     const slc_compress_group *group; /* SLC_COMPRESSED_EXCHANGE */
     const slc_residue *servers;
+    const slc_rows *rows; /* SLC_GATHER_ROWS, SLC_REDUCE_ROWS */
 
     slc_gate *wait[2]; /* start only when wait[i] has reached wait_value[i]; NULL: no condition */
     uint32_t wait_value[2];
@@ -86,6 +104,21 @@ slc_op slc_exchange_op(const slc_compress_group *group, const void *packets, voi
 /* Bytes of `results`: ranks * stride; twice as much where some ranks need messages, which arrive behind. The same on
  * every rank. */
 uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_group *group);
+
+/* Rows of a table of `elements` in base blocks of `block_elements`, of this rank's list: row number i of it to
+ * dst + i * row_elements. Of V bytes of rows a rank receives V (N-1)/N, and sends about as much; a first message to
+ * each rank carries the list. Nothing is allocated: what messages need beside src and dst lies in the scratch (as much
+ * as a reduction of one base block has). Errors at submission: ARGUMENT (a buffer outside of the arena, shapes that do
+ * not fit, too little scratch); at the start: FORMAT fails the world (a list that is too long, not ascending, or names
+ * a row that is not there: says which). */
+slc_op slc_gather_rows_op(const slc_rows *rows, slc_dtype dtype, uint64_t elements, uint64_t block_elements,
+                          const void *src, slc_layout src_layout, void *dst);
+
+/* Adds rows of this rank's list to their owners' parts: to each element that any rank has, in its own part of dst, the
+ * owner adds scale * (the fp32 sum over those ranks that have its row, in rank order), rounded once to the type of dst.
+ * `dtype` of src; dst_dtype float32, or dtype. Other elements of dst are not touched. Costs and errors as above. */
+slc_op slc_reduce_rows_op(const slc_rows *rows, slc_dtype dtype, slc_dtype dst_dtype, uint64_t elements,
+                          uint64_t block_elements, const void *src, void *dst, slc_layout dst_layout, float scale);
 
 /* The communication of a world. One comm a world; owned by the world. */
 slc_comm *slc_world_comm(sluice_world *world);

@@ -1,6 +1,8 @@
 /* Facts that follow from a job alone: windows, gradient slots, names. */
 #include "lib/plan/job.h"
 
+#include "lib/base/row_list.h"
+
 #include <string.h>
 
 static const char *const strategy_names[SLC_STRATEGIES] = {"dp", "oss", "sdp", "fsdp", "onebit"};
@@ -52,4 +54,43 @@ void slc_unit_gradient_slots(const slc_job *job, const slc_unit *unit, uint32_t 
 {
     *first = slc_backward_slot(job, unit->uses[unit->use_count - 1].layer);
     *last = slc_backward_slot(job, unit->uses[0].layer);
+}
+
+bool slc_unit_may_be(const slc_job *job, const slc_unit *unit, slc_strategy strategy)
+{
+    if ((int)strategy >= slc_job_strategies(job)) return false;
+    if (unit->role == SLC_UNIT_ROWS) return strategy == SLC_FSDP;
+    if (unit->role == SLC_UNIT_SPLIT) return strategy != SLC_DP && strategy != SLC_ONEBIT;
+    return strategy != SLC_ONEBIT || unit->trainable;
+}
+
+slc_strategy slc_unit_strategy(const slc_job *job, const slc_unit *unit, slc_strategy asked)
+{
+    if (slc_unit_may_be(job, unit, asked)) return asked;
+    if (unit->role == SLC_UNIT_ROWS) return SLC_FSDP;
+    return unit->role == SLC_UNIT_SPLIT ? SLC_OSS : SLC_DP;
+}
+
+static bool adds_locally(const slc_job *job)
+{
+    return job->micro_batches > 1 && !job->each;
+}
+
+uint64_t slc_reduced_rows(const slc_job *job, const slc_unit *unit)
+{
+    if (!adds_locally(job)) return unit->most_rows;
+    return unit->most_rows > unit->row_count / job->micro_batches ? unit->row_count
+                                                                  : unit->most_rows * job->micro_batches;
+}
+
+uint64_t slc_gradient_rows(const slc_job *job, const slc_unit *unit)
+{
+    return slc_reduced_rows(job, unit) + (adds_locally(job) ? unit->most_rows : 0);
+}
+
+uint64_t slc_row_lists_bytes(const slc_job *job, const slc_unit *unit)
+{
+    uint64_t lists = slc_row_list_bytes(unit->most_rows) + slc_row_list_bytes(slc_reduced_rows(job, unit));
+    uint64_t places = 2 * ((4 * unit->row_count + 63) / 64 * 64);
+    return job->world * lists + places;
 }

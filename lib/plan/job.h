@@ -30,11 +30,18 @@ typedef struct {
     uint64_t wire;             /* of packets: what of them is sent, were all of them sent */
 } slc_exchange_sizes;
 
+/* A tied parameter that one layer looks rows up in may be split by its uses: the SPLIT unit holds it and serves every
+ * use but the look-up. The ROWS unit, the next one, holds no parameter: of the partner's rows those that the look-up of
+ * a micro-batch touches, in a compact table, and their gradients. Its reduction adds to the partner's reduced gradient,
+ * behind the partner's own, and the partner is updated behind both; its table is gathered from the partner's owned
+ * parts, once those are updated. */
+typedef enum { SLC_UNIT_WHOLE, SLC_UNIT_SPLIT, SLC_UNIT_ROWS } slc_unit_role;
+
 /* What a strategy is chosen for. */
 typedef struct {
     const char *name;
-    uint64_t elements;       /* a multiple of 16 * world */
-    uint64_t block_elements; /* base block, a multiple of 16 * world */
+    uint64_t elements; /* a multiple of 16 * world; ROWS: of the table, most_rows * row_elements rounded up to that */
+    uint64_t block_elements; /* base block, a multiple of 16 * world; ROWS: all of it, one block */
     sluice_dtype dtype;      /* of values; bf16: an fp32 master stands beside them where they are trainable */
     bool trainable;
     slc_use *uses; /* ascending layers; at least one */
@@ -42,6 +49,11 @@ typedef struct {
     bool fused; /* the parameters of all the layers that use it, which follow each other: each uses its own part. False:
                    every layer that uses it uses all of it */
     slc_exchange_sizes exchange;
+    slc_unit_role role;
+    uint32_t partner; /* SPLIT: its ROWS unit, the next one; ROWS: its SPLIT unit */
+    /* ROWS: row r of the partner are its elements [r * row_elements, (r + 1) * row_elements), r < row_count; a rank
+     * touches at most most_rows (<= row_count) different ones in a micro-batch. */
+    uint64_t row_elements, row_count, most_rows;
 } slc_unit;
 
 /* Slots of one micro-batch are numbered 0..2L-1: F0..F(L-1), B(L-1)..B0. */
@@ -86,7 +98,7 @@ typedef struct {
     uint64_t reserved_bytes; /* kept by the binary, outside of the arena */
 } slc_job;
 
-/* How many of the strategies, in their order, a unit of the job may have. */
+/* How many of the strategies, in their order, units of the job may have; of one unit, see slc_unit_may_be. */
 static inline int slc_job_strategies(const slc_job *job)
 {
     return job->compressed ? SLC_STRATEGIES : SLC_EXACT_STRATEGIES;
@@ -131,6 +143,31 @@ static inline sluice_dtype slc_reduced_dtype(const slc_job *job, const slc_unit 
 {
     return job->micro_batches > 1 ? SLUICE_FP32 : slc_gradient_dtype(job, unit);
 }
+
+/* May this unit have this strategy? ROWS: fsdp alone, for its table comes and goes. SPLIT: not dp (its owners add what
+ * other ranks' look-ups touched) and not onebit. */
+bool slc_unit_may_be(const slc_job *job, const slc_unit *unit, slc_strategy strategy);
+
+/* What becomes of a strategy that is asked for: itself where it may be; ROWS: fsdp; dp and onebit of a SPLIT unit: oss,
+ * which moves as many bytes and keeps less; other onebit: dp. */
+slc_strategy slc_unit_strategy(const slc_job *job, const slc_unit *unit, slc_strategy asked);
+
+/* SPLIT units are updated when the gradient of the look-up, the step's last slot that adds to it, is reduced too. So
+ * for planning they are as all units behind a barrier: reduced within the step, updated and gathered at its end. */
+static inline bool slc_updated_last(const slc_job *job, const slc_unit *unit)
+{
+    return job->barrier || unit->role == SLC_UNIT_SPLIT;
+}
+
+/* Of a ROWS unit. Rows whose gradients are reduced at a time, at most: of one micro-batch, or of all of them where they
+ * add up locally. Rows that its gradient buffer holds: those, and where they add up, those of the micro-batch that
+ * runs in front of them. */
+uint64_t slc_reduced_rows(const slc_job *job, const slc_unit *unit);
+uint64_t slc_gradient_rows(const slc_job *job, const slc_unit *unit);
+
+/* Bytes of its lists: which rows this rank and the others touch (slc_row_list_bytes for each rank, of the gather and of
+ * the reduction), and where each row of the partner lies in the table. */
+uint64_t slc_row_lists_bytes(const slc_job *job, const slc_unit *unit);
 
 /* Blocks of a unit, and the length of one: all but the last are block_elements long. */
 static inline uint64_t slc_unit_blocks(const slc_unit *unit)

@@ -15,12 +15,10 @@ const char *slc_item_kind_name(slc_item_kind kind)
 
 const char *slc_buffer_kind_name(slc_buffer_kind kind)
 {
-    static const char *const names[SLC_BUFFER_KINDS] = {"value",           "value shard",  "master",
-                                                        "gathered value",  "gradient",     "reduced gradient",
-                                                        "optimizer state", "worker error", "server error",
-                                                        "local array",     "packets",      "results",
-                                                        "activation",      "workspace",    "communication scratch",
-                                                        "agreement",       "staging"};
+    static const char *const names[SLC_BUFFER_KINDS] = {
+        "value",           "value shard",  "master",       "gathered value",        "gradient",  "reduced gradient",
+        "optimizer state", "worker error", "server error", "local array",           "packets",   "results",
+        "row lists",       "activation",   "workspace",    "communication scratch", "agreement", "staging"};
     return (unsigned)kind < SLC_BUFFER_KINDS ? names[kind] : "unknown";
 }
 
@@ -62,7 +60,7 @@ static void mix_program(uint64_t *hash, const slc_program *program)
 {
     for (uint32_t i = 0; i < program->item_count; i++) {
         const slc_item *item = &program->items[i];
-        mix(hash, (uint64_t)item->kind << 1 | item->late);
+        mix(hash, (uint64_t)item->kind << 2 | (uint64_t)item->on_compute << 1 | item->late);
         mix(hash, (uint64_t)item->micro_batch << 32 | item->slot);
         mix(hash, (uint64_t)item->unit << 32 | item->index);
         mix(hash, item->first_block);

@@ -1,11 +1,11 @@
 /* A plan: strategies, one total order of compute slots and operations, where every buffer lies, and which earlier items
  * must be over before an item may start.
  *
- * Two lanes run a program: the compute lane runs its slots in order, the communication lane starts its operations in
- * order. Item i waits only for items before it in the same step or for items of the step before (the lane may run on
- * across the step's end). So whatever the timing, the earliest item that has not finished can always go on: no
- * deadlock. A buffer may be claimed only when what lay at its addresses is released: those releases are among `after`
- * (the ticket). */
+ * Two lanes run a program: the compute lane runs its slots (and the updates that are put there) in order, the
+ * communication lane starts its operations in order. Item i waits only for items before it in the same step or for
+ * items of the step before (the lane may run on across the step's end). So whatever the timing, the earliest item that
+ * has not finished can always go on: no deadlock. A buffer may be claimed only when what lay at its addresses is
+ * released: those releases are among `after` (the ticket). */
 #ifndef SLC_PLAN_H
 #define SLC_PLAN_H
 
@@ -26,6 +26,7 @@ typedef enum {
     SLC_BUFFER_LOCAL,        /* onebit: array `index` that the optimizer keeps on each rank */
     SLC_BUFFER_PACKETS,      /* onebit: compressed momentum for each rank */
     SLC_BUFFER_RESULTS,      /* onebit: the averages, compressed, from each rank */
+    SLC_BUFFER_ROW_LISTS,    /* ROWS: which rows the ranks touch (slc_row_lists_bytes) */
     SLC_BUFFER_ACTIVATION,   /* `index` of the job's activations */
     SLC_BUFFER_WORKSPACE,    /* `index` of the job's workspaces */
     SLC_BUFFER_SCRATCH,      /* communication */
@@ -54,13 +55,18 @@ typedef struct {
 
 typedef enum {
     SLC_ITEM_SLOT,            /* compute */
-    SLC_ITEM_REDUCE_SCATTER,  /* gradient -> own part: in place, or into REDUCED (added to it in later micro-batches) */
+    SLC_ITEM_REDUCE_SCATTER,  /* gradient -> own part: in place, or into REDUCED (added to it in later micro-batches).
+                                 ROWS: added to the partner's own part, behind its own REDUCE_SCATTER of the same
+                                 micro-batch and before that of the next one */
     SLC_ITEM_ALL_REDUCE,      /* dp: gradient -> gradient */
     SLC_ITEM_GATHER_GRADIENT, /* dp with each: REDUCED -> gradient; REDUCED in place, where that is whole */
     SLC_ITEM_AGREE,           /* norm bins and flags of the step */
     SLC_ITEM_UPDATE,          /* the optimizer, own part (dp: whole) */
     SLC_ITEM_GATHER_VALUE,    /* oss, sdp: own part of VALUE -> VALUE, in place */
-    SLC_ITEM_GATHER_WINDOW,   /* fsdp: VALUE_SHARD -> GATHERED of window `index` */
+    SLC_ITEM_GATHER_WINDOW,   /* fsdp: VALUE_SHARD -> GATHERED of window `index`. ROWS: of the partner's own parts what
+                                 this micro-batch touches; all updates of the partner are over. Which rows is known only
+                                 behind the last slot of the micro-batch before, and it stands behind that slot; with
+                                 `each` behind that micro-batch's REDUCE_SCATTER too */
     SLC_ITEM_INSPECT,         /* onebit where it waits for the agreement: looks at the rank's own gradient */
     SLC_ITEM_COMPRESS,        /* onebit: gradient, states, WORKER_ERROR -> PACKETS */
     SLC_ITEM_EXCHANGE,        /* onebit: PACKETS -> RESULTS, averaged; an update reads RESULTS */
@@ -90,7 +96,9 @@ typedef struct {
  * (the first pass, or the first after a drain) late items are left out; a drain runs the late items alone, in order. */
 typedef struct {
     slc_item_kind kind;
-    bool late; /* not SLOT, GATHER_WINDOW */
+    bool late;       /* not SLOT, GATHER_WINDOW, nor what a SPLIT unit does up to its UPDATE and its ROWS unit's
+                        REDUCE_SCATTER: the gather of the ROWS unit's table, early in the next pass, needs them */
+    bool on_compute; /* UPDATE alone: it runs on the compute lane, by the compute threads, between slots */
     uint32_t micro_batch;
     uint32_t slot;                     /* SLC_ITEM_SLOT: in its micro-batch */
     uint32_t unit;                     /* operations */
@@ -117,6 +125,12 @@ static inline bool slc_claim_alive(const slc_program *program, const slc_claim *
 {
     if (slc_claim_wraps(program, claim)) return claim->from <= item || item <= claim->to;
     return claim->from <= item && item <= claim->to;
+}
+
+/* The compute lane runs slots, and updates that are not the communication thread's, in order. */
+static inline bool slc_on_compute_lane(const slc_item *item)
+{
+    return item->kind == SLC_ITEM_SLOT || item->on_compute;
 }
 
 static inline bool slc_is_reduction(slc_item_kind kind)

@@ -494,7 +494,7 @@ static void a_plan_of_many_items_is_small(void **state)
         layers[l] = names[l];
         uses[l] = (slc_use){l, true};
         units[l] =
-            (slc_unit){names[l], (uint64_t)1 << 26, (uint64_t)1 << 20, SLUICE_FP32, true, &uses[l], 1, false, {0}};
+            (slc_unit){names[l], (uint64_t)1 << 26, (uint64_t)1 << 20, SLUICE_FP32, true, &uses[l], .use_count = 1};
         strategies[l] = l % 3 ? SLC_FSDP : SLC_SDP;
     }
     slc_job job = {.world = 8,

@@ -22,6 +22,11 @@ slc_unit_operations slc_operations_of(const slc_job *job, const slc_unit *unit, 
                               .gather_value = SLC_ITEM_KINDS,
                               .windows = strategy == SLC_FSDP};
     if (!unit->trainable) return of;
+    if (unit->role == SLC_UNIT_ROWS) {
+        of.reduce = SLC_ITEM_REDUCE_SCATTER;
+        of.moves_sum = true;
+        return of;
+    }
     of.update = SLC_ITEM_UPDATE;
     if (strategy == SLC_ONEBIT) {
         if (job->refreshes) of.reduce = SLC_ITEM_ALL_REDUCE;
@@ -30,7 +35,7 @@ slc_unit_operations slc_operations_of(const slc_job *job, const slc_unit *unit, 
         of.exchange = SLC_ITEM_EXCHANGE;
         return of;
     }
-    of.moves_sum = job->each || (job->barrier && slc_gradient_is_transient(strategy));
+    of.moves_sum = job->each || (slc_updated_last(job, unit) && slc_gradient_is_transient(strategy));
     of.reduce = strategy == SLC_DP && !job->each ? SLC_ITEM_ALL_REDUCE : SLC_ITEM_REDUCE_SCATTER;
     if (strategy == SLC_DP && job->each) of.gather_gradient = SLC_ITEM_GATHER_GRADIENT;
     of.whole_sum = strategy == SLC_DP && job->each && slc_reduced_dtype(job, unit) != slc_gradient_dtype(job, unit);
@@ -50,6 +55,14 @@ sluice_dtype slc_buffer_dtype(const slc_job *job, const slc_unit *unit, slc_buff
     }
 }
 
+/* Of a whole buffer of a unit. */
+static uint64_t buffer_elements(const slc_job *job, const slc_unit *unit, slc_buffer_kind kind)
+{
+    if (unit->role != SLC_UNIT_ROWS || kind != SLC_BUFFER_GRADIENT) return unit->elements;
+    uint64_t grain = 16 * (uint64_t)job->world;
+    return (slc_gradient_rows(job, unit) * unit->row_elements + grain - 1) / grain * grain;
+}
+
 uint64_t slc_row_bytes(const slc_job *job, const slc_unit *unit, const slc_memory_row *row)
 {
     switch (row->kind) {
@@ -57,16 +70,17 @@ uint64_t slc_row_bytes(const slc_job *job, const slc_unit *unit, const slc_memor
     case SLC_BUFFER_SERVER_ERROR: return unit->exchange.server;
     case SLC_BUFFER_PACKETS: return unit->exchange.packets;
     case SLC_BUFFER_RESULTS: return unit->exchange.results;
+    case SLC_BUFFER_ROW_LISTS: return slc_row_lists_bytes(job, unit);
     default: break;
     }
-    uint64_t whole = sluice_dtype_bytes(slc_buffer_dtype(job, unit, row->kind)) * unit->elements;
+    uint64_t whole = sluice_dtype_bytes(slc_buffer_dtype(job, unit, row->kind)) * buffer_elements(job, unit, row->kind);
     return row->shard ? whole / job->world : whole;
 }
 
 uint64_t slc_block_byte(const slc_job *job, const slc_unit *unit, slc_buffer_kind kind, bool shard, uint64_t block)
 {
     uint64_t element = block * unit->block_elements;
-    if (element > unit->elements) element = unit->elements;
+    if (element >= unit->elements) element = buffer_elements(job, unit, kind);
     return sluice_dtype_bytes(slc_buffer_dtype(job, unit, kind)) * element / (shard ? job->world : 1);
 }
 
@@ -84,6 +98,8 @@ uint64_t slc_reading_bytes(const slc_job *job)
 uint64_t slc_operation_bytes(const slc_job *job, const slc_unit *unit, slc_item_kind kind, uint64_t elements)
 {
     if (kind == SLC_ITEM_EXCHANGE) return unit->exchange.wire;
+    if (unit->role == SLC_UNIT_ROWS && slc_is_reduction(kind))
+        elements = slc_reduced_rows(job, unit) * unit->row_elements;
     bool sum = kind == SLC_ITEM_GATHER_GRADIENT || kind == SLC_ITEM_UPDATE;
     slc_buffer_kind moved = slc_is_reduction(kind) ? SLC_BUFFER_GRADIENT : sum ? SLC_BUFFER_REDUCED : SLC_BUFFER_VALUE;
     return sluice_dtype_bytes(slc_buffer_dtype(job, unit, moved)) * elements;
@@ -101,10 +117,20 @@ static uint32_t onebit_rows(const slc_job *job, slc_memory_row *rows)
     return count;
 }
 
+static uint32_t look_up_rows(const slc_unit *unit, slc_memory_row *rows)
+{
+    uint32_t count = 0;
+    rows[count++] = (slc_memory_row){SLC_BUFFER_ROW_LISTS, SLC_LIFE_RESIDENT, false, 0};
+    rows[count++] = (slc_memory_row){SLC_BUFFER_GATHERED, SLC_LIFE_WINDOW, false, 0};
+    if (unit->trainable) rows[count++] = (slc_memory_row){SLC_BUFFER_GRADIENT, SLC_LIFE_GRADIENT, false, 0};
+    return count;
+}
+
 uint32_t slc_memory_rows(const slc_job *job, const slc_unit *unit, slc_strategy strategy,
                          slc_memory_row rows[SLC_MEMORY_ROWS_MAX])
 {
     uint32_t count = 0;
+    if (unit->role == SLC_UNIT_ROWS) return look_up_rows(unit, rows);
     if (strategy == SLC_FSDP) {
         rows[count++] = (slc_memory_row){SLC_BUFFER_VALUE_SHARD, SLC_LIFE_RESIDENT, true, 0};
         rows[count++] = (slc_memory_row){SLC_BUFFER_GATHERED, SLC_LIFE_WINDOW, false, 0};

@@ -57,7 +57,8 @@ uint64_t slc_reading_bytes(const slc_job *job);
 /* Bytes that are there for good: the resident rows. */
 uint64_t slc_resident_bytes(const slc_job *job, const slc_unit *unit, slc_strategy strategy);
 
-/* The operations of a unit under a strategy in one step; SLC_ITEM_KINDS where there is none. */
+/* The operations of a unit under a strategy in one step; SLC_ITEM_KINDS where there is none. ROWS: a reduction and
+ * windows alone. */
 typedef struct {
     slc_item_kind reduce;  /* REDUCE_SCATTER or ALL_REDUCE; in the last micro-batch, with `each` in every one.
                               onebit: ALL_REDUCE where the job refreshes; the engine leaves out what is not for
@@ -69,7 +70,8 @@ typedef struct {
     slc_item_kind update;
     slc_item_kind gather_value; /* oss, sdp */
     bool windows;               /* fsdp: GATHER_WINDOW for each window of each micro-batch */
-    bool moves_sum;             /* the reduction leaves the gradient's place: there is a REDUCED buffer */
+    bool moves_sum;             /* the reduction leaves the gradient's place: there is a REDUCED buffer (ROWS: the
+                                   partner's, or its gradient) */
     bool whole_sum; /* dp with each, where the sum has another type than the gradient: REDUCED is whole, gathered
                        in place and read by the update */
 } slc_unit_operations;
