@@ -33,6 +33,8 @@ static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
         hash_number(&hash, p->count);
         hash_number(&hash, (uint64_t)p->frozen | (uint64_t)p->no_decay << 1 | (uint64_t)p->tied << 2 |
                                (uint64_t)p->no_backward_value << 3);
+        hash_number(&hash, p->row_elements);
+        hash_number(&hash, p->most_rows);
     }
     for (uint32_t i = 0; i < layer->use_count; i++) hash_text(&hash, layer->uses[i]->name);
     for (uint32_t i = 0; i < rt->activation_count; i++) {
@@ -93,6 +95,7 @@ static uint64_t hash_settings(const sluice_runtime *rt)
     hash_real(&hash, c->clip);
     hash_number(&hash, c->nan);
     hash_number(&hash, c->accumulate);
+    hash_number(&hash, c->tied);
     hash_number(&hash, c->precision);
     hash_number(&hash, c->wire);
     hash_number(&hash, c->micro_batches);
@@ -113,7 +116,7 @@ static sluice_status compare_heads(const sluice_runtime *rt, const head *heads)
             return slc_error(
                 SLUICE_ERR_MISMATCH,
                 "rank %d has other settings than rank 0 (strategy, schedule, recompute, optimizer, "
-                "precision, wire, clip, nan, accumulate, micro-batches, block or fuse): give every rank the same",
+                "precision, wire, clip, nan, accumulate, tied, micro-batches, block or fuse): give every rank the same",
                 r);
         if (heads[r].reserved != heads[0].reserved)
             return slc_error(SLUICE_ERR_MISMATCH, "rank %d reserves %llu bytes, rank 0 %llu: reserve the same", r,

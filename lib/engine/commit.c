@@ -58,6 +58,8 @@ static sluice_status check_config(const sluice_config *config)
         return slc_error(SLUICE_ERR_ARGUMENT, "recompute is \"%s\"; give auto, none or all", config->recompute);
     if ((unsigned)config->nan > SLUICE_NAN_SKIP || (unsigned)config->accumulate > SLUICE_ACCUMULATE_EACH)
         return slc_error(SLUICE_ERR_ARGUMENT, "nan or accumulate holds no value of its type");
+    if ((unsigned)config->tied > SLUICE_TIED_SPLIT)
+        return slc_error(SLUICE_ERR_ARGUMENT, "tied holds no value of its type; there are joint and split");
     if ((unsigned)config->precision > SLUICE_BF16 || (unsigned)config->wire > SLUICE_BF16)
         return slc_error(SLUICE_ERR_ARGUMENT, "precision or wire is no type; there are fp32 and bf16");
     return SLUICE_OK;
@@ -247,6 +249,7 @@ static void destroy_registration(sluice_runtime *rt)
     }
     for (uint32_t i = 0; i < rt->param_count; i++) {
         free(rt->params[i]->name);
+        free(rt->params[i]->marks);
         free(rt->params[i]);
     }
     for (uint32_t i = 0; i < rt->activation_count; i++) {

@@ -95,6 +95,29 @@ static char *join_name(const char *layer, const char *name)
     return joined;
 }
 
+static sluice_status check_rows(const sluice_layer *layer, const sluice_param_desc *desc)
+{
+    if (!desc->row_elements && !desc->most_rows) return SLUICE_OK;
+    if (!desc->row_elements || !desc->most_rows)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "layer \"%s\": parameter \"%s\" has row_elements %llu and most_rows %llu; give both, or "
+                         "neither where the layer reads all of it",
+                         layer->name, desc->name, (unsigned long long)desc->row_elements,
+                         (unsigned long long)desc->most_rows);
+    if (!desc->tied || desc->frozen)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "layer \"%s\": parameter \"%s\" has row_elements, which are for tied parameters that are "
+                         "trained; leave them 0",
+                         layer->name, desc->name);
+    if (desc->count % desc->row_elements || desc->count / desc->row_elements > INT32_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "layer \"%s\": parameter \"%s\": %llu elements are no whole number of rows of %llu (at most "
+                         "2^31 - 1)",
+                         layer->name, desc->name, (unsigned long long)desc->count,
+                         (unsigned long long)desc->row_elements);
+    return SLUICE_OK;
+}
+
 static sluice_status check_param(const sluice_layer *layer, const sluice_param_desc *desc)
 {
     if (!desc || !desc->name || !*desc->name)
@@ -102,7 +125,12 @@ static sluice_status check_param(const sluice_layer *layer, const sluice_param_d
     if (!desc->count || desc->count > UINT64_MAX / 64)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": parameter \"%s\" has %llu elements", layer->name,
                          desc->name, (unsigned long long)desc->count);
-    return SLUICE_OK;
+    return check_rows(layer, desc);
+}
+
+static slc_row_mark *make_marks(const sluice_param_desc *desc)
+{
+    return desc->row_elements ? calloc(1, slc_row_marks_bytes(desc->count / desc->row_elements)) : NULL;
 }
 
 sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *desc, sluice_param **out)
@@ -114,7 +142,8 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *des
 
     char *name = join_name(layer->name, desc->name);
     sluice_param *param = calloc(1, sizeof *param);
-    if (!name || !param || !out || !grow((void ***)&rt->params, rt->param_count)) {
+    slc_row_mark *marks = make_marks(desc);
+    if (!name || !param || (desc->row_elements && !marks) || !out || !grow((void ***)&rt->params, rt->param_count)) {
         status = slc_error(SLUICE_ERR_MEMORY, "parameter \"%s\": no memory, or no result given", desc->name);
         goto fail;
     }
@@ -132,12 +161,18 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *des
                             .frozen = desc->frozen,
                             .no_decay = desc->no_decay,
                             .tied = desc->tied,
-                            .no_backward_value = desc->no_backward_value};
+                            .no_backward_value = desc->no_backward_value,
+                            .row_elements = desc->row_elements,
+                            .most_rows = desc->most_rows,
+                            .marks = marks};
+    uint64_t row_count = desc->row_elements ? desc->count / desc->row_elements : 0;
+    if (param->most_rows > row_count) param->most_rows = row_count;
     rt->params[rt->param_count++] = param;
     *out = param;
     return SLUICE_OK;
 
 fail:
+    free(marks);
     free(param);
     free(name);
     return status;

@@ -25,9 +25,12 @@ struct sluice_param {
     sluice_dtype dtype;
     bool frozen, no_decay, tied, no_backward_value;
     uint32_t unit;
-    uint64_t first; /* element of its unit */
-    bool fresh;     /* nothing has been added to its gradient yet: the content is undefined */
-    uint32_t norm;  /* of its norms, the first; where the optimizer wants any and it is trainable */
+    uint64_t first;                   /* element of its unit */
+    bool fresh;                       /* nothing has been added to its gradient yet: the content is undefined */
+    uint32_t norm;                    /* of its norms, the first; where the optimizer wants any and it is trainable */
+    uint64_t row_elements, most_rows; /* its layer reads some rows only; 0: all */
+    uint32_t rows_set;                /* micro-batches of this step (evaluation: pass) whose rows are known */
+    slc_row_mark *marks;              /* of all rows */
 };
 
 struct sluice_layer {
@@ -246,6 +249,12 @@ sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status);
 /* The failure of before, or of the world; SLUICE_OK. */
 sluice_status slc_runtime_healthy(sluice_runtime *rt);
 sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char *call);
+
+/* ---- rows.c: which rows a layer reads ---- */
+/* A step begins, or the next pass of an evaluation. */
+void slc_rows_forget(sluice_runtime *rt);
+/* ORDER unless the rows of a micro-batch that begins are known. */
+sluice_status slc_rows_check(const sluice_runtime *rt, uint32_t micro_batch);
 
 /* ---- commit.c ---- */
 /* ARGUMENT unless the optimizer is a compressed one; `what` is asked to be onebit. */

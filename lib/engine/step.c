@@ -91,6 +91,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *o
                              .factor = 1,
                              .bad_param = SLC_NONE};
     begin_compressed(rt, step, options);
+    slc_rows_forget(rt);
     rt->step_started_ns = slc_clock_ns();
     rt->bytes_before = slc_comm_bytes_sent(rt->comm);
     status = slc_pass_begin(rt, pass);
@@ -243,9 +244,13 @@ static sluice_status slot_begin(sluice_layer *layer, slot_call call)
     sluice_runtime *rt = layer->rt;
     /* An evaluation may run its forwards again and again. */
     bool evaluating = rt->mode == SLC_IN_EVALUATION;
-    if (evaluating && rt->cursor == rt->evaluate.slot_count) status = slc_pass_begin(rt, &rt->evaluate);
+    if (evaluating && rt->cursor == rt->evaluate.slot_count) {
+        status = slc_rows_check(rt, 0);
+        if (!status) status = slc_pass_begin(rt, &rt->evaluate);
+    }
     if (!status) status = check_order(layer, call);
     slc_pass *pass = running(rt);
+    if (!status && !evaluating && next_slot(rt)->slot == 0) status = slc_rows_check(rt, next_slot(rt)->micro_batch);
     bool opens = rt->phase == SLC_BETWEEN_SLOTS;
     if (!status && opens)
         status = slc_pass_slot_begin(rt, pass, evaluating ? NULL : &rt->steps[pass->parity].exposed_s);
@@ -279,7 +284,10 @@ static sluice_status slot_end(sluice_layer *layer, slot_call call)
     rt->open_layer = NULL;
     rt->phase = call == RECOMPUTE_END ? SLC_RECOMPUTED : SLC_BETWEEN_SLOTS;
     if (!status && call != RECOMPUTE_END) status = slc_pass_slot_end(rt, pass);
-    if (pass->evaluate && rt->cursor == pass->slot_count) pass->has_previous = true;
+    if (pass->evaluate && rt->cursor == pass->slot_count) {
+        pass->has_previous = true;
+        slc_rows_forget(rt);
+    }
     return slc_runtime_fail(rt, status);
 }
 
@@ -384,6 +392,7 @@ sluice_status sluice_evaluate_begin(sluice_runtime *rt)
     if (!status) status = sluice_runtime_sync(rt);
     if (status) return status;
     rt->evaluate.has_previous = false;
+    slc_rows_forget(rt);
     rt->cursor = rt->evaluate.slot_count; /* the first forward begins the first pass */
     rt->mode = SLC_IN_EVALUATION;
     return SLUICE_OK;

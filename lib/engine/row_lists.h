@@ -1,0 +1,16 @@
+/* Lists of rows, for parameters of which a layer reads some rows only. Private to lib/engine. */
+#ifndef SLC_ENGINE_ROW_LISTS_H
+#define SLC_ENGINE_ROW_LISTS_H
+
+#include "lib/base/row_list.h"
+
+#include <stdbool.h>
+
+/* The different ones among rows[0, count), all in [0, row_count), are put into `list`, which has room for `most`, and
+ * places[i] is where rows[i] stands there. `rows` and `places` may be the same. `list` NULL: both results are left
+ * out. False: there are more than `most`, nothing was written. `marks`: of all rows, zero, and zero again afterwards.
+ * O(count + row_count / 64). */
+bool slc_row_list_make(slc_row_mark *marks, uint64_t row_count, const int32_t *rows, uint64_t count, uint64_t most,
+                       slc_row_list *list, int32_t *places);
+
+#endif
