@@ -1,13 +1,14 @@
 /* The first layer. Text: token, position and type tables; BERT has a norm behind them. Images: patches, unfolded, times
- * a matrix; a first row of its own; positions. A token table belongs to it and is used by the head too, whose gradient
- * is there first: this layer's backward adds the rows of its tokens. */
+ * a matrix; a first row of its own; positions. A token table belongs to it and is used by the head too. What it keeps
+ * of the tokens is where their rows lie in the table that the runtime gives: the whole one, where the head's gradient
+ * is there first and this layer's backward adds the rows of its tokens, or one of these rows alone. */
 #include "lib/kernels/embedding/embedding.h"
 #include "lib/kernels/patches/patches.h"
 #include "lib/model/operations.h"
 
 enum {
     /* kept */
-    TOKENS = SLC_OWN_TENSORS,
+    PLACES = SLC_OWN_TENSORS, /* of tokens' rows */
     TYPES,
     COLUMNS, /* patches */
     MASKED,
@@ -36,7 +37,7 @@ void slc_embed_tensors(sluice_model *m, slc_model_layer *layer)
     uint64_t vector = slc_layer_bytes(layer, m->rows * c->channels);
     uint64_t projected = slc_layer_bytes(layer, patches * c->channels);
     const slc_layer_tensor table[TENSORS] = {
-        [TOKENS] = {"tokens", sees ? 0 : m->rows * sizeof(int32_t), .kept = true},
+        [PLACES] = {"tokens", sees ? 0 : m->rows * sizeof(int32_t), .kept = true},
         [TYPES] = {"types", c->types ? m->rows * sizeof(int32_t) : 0, .kept = true},
         [COLUMNS] = {"patches", sees ? slc_layer_bytes(layer, patches * patch_elements(c)) : 0, .kept = true},
         [MASKED] = {"masked patches", c->mask_token ? patches : 0, .kept = true},
@@ -63,11 +64,12 @@ static sluice_status take_text(slc_slot *slot)
 {
     slc_slot_next(slot);
     sluice_model *m = slot->m;
-    int32_t *tokens = slc_slot_tensor(slot, TOKENS);
+    int32_t *places = slc_slot_tensor(slot, PLACES);
     int32_t *types = slc_slot_tensor(slot, slot->layer->tensors[TYPES].bytes ? TYPES : SLC_NO_TENSOR);
     if (slot->scan) return SLUICE_OK;
     const sluice_batch *given = m->given;
-    sluice_status status = slc_copy(m->stream, tokens, given->tokens, m->rows * sizeof *tokens);
+    sluice_status status =
+        slc_copy(m->stream, places, m->look_up ? m->host_places : given->tokens, m->rows * sizeof *places);
     if (!status && types && given->types)
         status = slc_copy(m->stream, types, given->types, m->rows * sizeof *types);
     else if (!status && types)
@@ -82,7 +84,7 @@ static sluice_status look_up(slc_slot *slot, uint32_t out)
     slc_slot_next(slot);
     const sluice_model *m = slot->m;
     bool typed = slot->layer->params[SLC_TYPE_TABLE] != NULL;
-    const int32_t *tokens = slc_slot_tensor(slot, TOKENS),
+    const int32_t *places = slc_slot_tensor(slot, PLACES),
                   *types = slc_slot_tensor(slot, typed ? TYPES : SLC_NO_TENSOR);
     void *to = slc_slot_tensor(slot, out);
     if (slot->scan) return SLUICE_OK;
@@ -90,7 +92,7 @@ static sluice_status look_up(slc_slot *slot, uint32_t out)
                                          .position = slc_slot_value(slot, SLC_POSITION_TABLE),
                                          .type = slc_slot_value(slot, SLC_TYPE_TABLE)};
     if (!tables.token || !tables.position || (typed && !tables.type)) return SLUICE_ERR_ORDER;
-    return slc_embedding_forward(m->stream, slot->layer->dtype, m->batch, m->tokens, m->config.channels, tokens, types,
+    return slc_embedding_forward(m->stream, slot->layer->dtype, m->batch, m->tokens, m->config.channels, places, types,
                                  &tables, to);
 }
 
@@ -101,20 +103,19 @@ static sluice_status look_up_backward(slc_slot *slot, uint32_t dout)
     const sluice_model *m = slot->m;
     sluice_param *const *params = slot->layer->params;
     bool typed = params[SLC_TYPE_TABLE] != NULL;
-    const int32_t *tokens = slc_slot_tensor(slot, TOKENS),
+    const int32_t *places = slc_slot_tensor(slot, PLACES),
                   *types = slc_slot_tensor(slot, typed ? TYPES : SLC_NO_TENSOR);
     const void *from = slc_slot_tensor(slot, dout);
-    const int32_t padding = (int32_t)m->config.padding;
     void *scratch = slc_slot_scratch(
         slot, slc_embedding_backward_workspace_bytes(m->stream, m->batch, m->tokens, m->config.channels));
     if (slot->scan) return SLUICE_OK;
     const slc_embedding_gradients gradients = {.token = sluice_param_gradient(params[SLC_TOKEN_TABLE]),
                                                .position = sluice_param_gradient(params[SLC_POSITION_TABLE]),
                                                .type = typed ? sluice_param_gradient(params[SLC_TYPE_TABLE]) : NULL,
-                                               .padding = m->config.family == SLUICE_BERT ? &padding : NULL};
+                                               .padding = m->config.family == SLUICE_BERT ? &m->padding_place : NULL};
     if (!gradients.token || !gradients.position || (typed && !gradients.type)) return SLUICE_ERR_ORDER;
     return slc_embedding_backward(m->stream, slot->layer->dtype, slc_slot_gradient_dtype(slot, SLC_TOKEN_TABLE),
-                                  m->batch, m->tokens, m->config.channels, tokens, types, from, &gradients, scratch);
+                                  m->batch, m->tokens, m->config.channels, places, types, from, &gradients, scratch);
 }
 
 static sluice_status text_forward(slc_slot *slot)

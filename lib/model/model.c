@@ -116,21 +116,36 @@ static bool is_shared(const sluice_model *m, const slc_param_info *info)
                                               (info->place == SLC_TOKEN_TABLE && m->config.head == SLUICE_HEAD_TOKENS));
 }
 
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Of a shared token table the first layer reads the rows of its tokens alone. */
+static void describe_rows(const sluice_model *m, const slc_param_info *info, sluice_param_desc *desc)
+{
+    if (!desc->tied || info->place != SLC_TOKEN_TABLE) return;
+    desc->row_elements = m->config.channels;
+    desc->most_rows = least_of(m->config.vocabulary, m->rows);
+}
+
 static sluice_status add_params(sluice_model *m)
 {
     slc_param_info info;
     sluice_status status = SLUICE_OK;
     for (uint32_t i = 0; !status && slc_param_info_at(&m->config, i, &info); i++) {
         slc_model_layer *layer = &m->layers[layer_number(m, &info)];
-        const sluice_param_desc desc = {.name = info.name,
-                                        .count = info.count,
-                                        .no_decay = info.no_decay,
-                                        .tied = is_shared(m, &info),
-                                        .no_backward_value =
-                                            info.layer == SLC_LAYER_EMBED && info.place != SLC_EMBED_NORM_WEIGHT};
+        sluice_param_desc desc = {.name = info.name,
+                                  .count = info.count,
+                                  .no_decay = info.no_decay,
+                                  .tied = is_shared(m, &info),
+                                  .no_backward_value =
+                                      info.layer == SLC_LAYER_EMBED && info.place != SLC_EMBED_NORM_WEIGHT};
         sluice_param *param = NULL;
+        describe_rows(m, &info, &desc);
         status = sluice_param_add(layer->layer, &desc, &param);
         if (status) break;
+        if (desc.row_elements) m->look_up = param;
         if (!(info.layer == SLC_LAYER_EMBED && info.place == SLC_RELATIVE_TABLE)) layer->params[info.place] = param;
         if (desc.tied) status = share(m, &info, param);
     }
@@ -241,6 +256,14 @@ static sluice_status reserve_for_products(sluice_model *m)
     return sluice_runtime_reserve(m->rt, "GEMM's own buffers", (uint64_t)SLC_GEMM_OWN_BYTES * m->stream->threads);
 }
 
+static sluice_status add_places(sluice_model *m)
+{
+    if (!m->look_up) return SLUICE_OK;
+    m->host_places = calloc(m->rows, sizeof *m->host_places);
+    if (!m->host_places) return slc_error(SLUICE_ERR_MEMORY, "%llu tokens", (unsigned long long)m->rows);
+    return sluice_runtime_reserve(m->rt, "places of tokens", m->rows * sizeof *m->host_places);
+}
+
 static sluice_status register_model(sluice_model *m, const char *precision)
 {
     sluice_status status = add_layers(m, precision);
@@ -248,6 +271,7 @@ static sluice_status register_model(sluice_model *m, const char *precision)
     if (!status) status = take_types(m);
     if (!status) status = add_tensors(m);
     if (!status) status = reserve_for_products(m);
+    if (!status) status = add_places(m);
     if (!status)
         status = sluice_runtime_reserve(m->rt, "targets and loss values",
                                         m->rows * (sizeof *m->host_losses + sizeof *m->host_targets));
@@ -293,6 +317,7 @@ destroy:
 void sluice_model_destroy(sluice_model *m)
 {
     if (!m) return;
+    free(m->host_places);
     free(m->host_targets);
     free(m->host_losses);
     free(m->layers);
@@ -371,6 +396,20 @@ static sluice_status take(sluice_model *m, const sluice_batch *b)
     return status;
 }
 
+/* Says which rows of the token table are looked up, and learns where they lie: each at its own place, or all of them in
+ * a small table. */
+static sluice_status set_rows(sluice_model *m)
+{
+    const int32_t *tokens = m->given->tokens, padding = (int32_t)m->config.padding;
+    m->padding_place = padding;
+    if (!m->look_up) return SLUICE_OK;
+    sluice_status status = sluice_rows_set(m->look_up, tokens, m->rows, m->host_places);
+    m->padding_place = -1;
+    for (uint64_t i = 0; !status && i < m->rows; i++)
+        if (tokens[i] == padding) m->padding_place = m->host_places[i];
+    return status;
+}
+
 static uint64_t head_rows(const sluice_model *m)
 {
     return m->config.head == SLUICE_HEAD_CLASSES ? m->batch : m->rows;
@@ -444,6 +483,7 @@ sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *batch)
     uint64_t step = sluice_runtime_step(m->rt);
     m->micro_batch = step == m->step ? m->micro_batch + 1 : 0;
     m->step = step;
+    status = set_rows(m);
     for (uint32_t i = 0; !status && i < m->layer_count; i++) status = layer_forward(m, i, true);
     m->given = NULL;
     return status;
@@ -462,6 +502,7 @@ sluice_status sluice_model_evaluate(sluice_model *m, const sluice_batch *batch, 
     if (status) return status;
     m->host_logits = logits;
     status = sluice_evaluate_begin(m->rt);
+    if (!status) status = set_rows(m);
     for (uint32_t i = 0; !status && i < m->layer_count; i++) status = layer_forward(m, i, false);
     if (!status) status = sluice_evaluate_end(m->rt);
     m->host_logits = NULL;

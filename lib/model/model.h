@@ -84,6 +84,9 @@ struct sluice_model {
 
     uint64_t step, micro_batch; /* that forward last began */
     uint64_t target_count;      /* targets of this micro-batch that are not -1 */
+    sluice_param *look_up;      /* the token table, where it is tied; NULL */
+    int32_t *host_places;       /* with it: where each token's row lies in what the runtime gives of the table */
+    int32_t padding_place;      /* of the padding token's row; -1: the micro-batch has none */
     float *host_losses;         /* one a target row */
     int32_t *host_targets;      /* one a target row */
     float *host_logits;         /* where sluice_model_evaluate's caller wants them, or NULL */
