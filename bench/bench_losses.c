@@ -10,10 +10,10 @@
 #include <string.h>
 
 static const char *const group_keys[] = {"throttle", "budget", NULL};
-static const char *const run_keys[] = {"throttle", "budget", "optimizer", "strategy", "schedule", NULL};
-static const char *const line_keys[] = {"throttle", "optimizer", "strategy", NULL};
+static const char *const run_keys[] = {"throttle", "budget", "optimizer", "strategy", "schedule", "tied", NULL};
+static const char *const line_keys[] = {"throttle", "optimizer", "strategy", "tied", NULL};
 static const char *const colour_keys[] = {"optimizer", NULL};
-static const char *const name_keys[] = {"optimizer", "strategy", NULL};
+static const char *const name_keys[] = {"optimizer", "strategy", "tied", NULL};
 static const char *const throttle_keys[] = {"throttle", NULL};
 
 enum { PANEL_HEIGHT = 400, PICTURE_WIDTH = 960 };
@@ -75,7 +75,8 @@ static void put_optional(FILE *out, int width, int digits, double value)
 static void show_run(FILE *out, const json_t *runs, const json_t *run, double reference)
 {
     double loss = slc_bench_number(run, "final_loss");
-    fprintf(out, "  %-14s %-10s", slc_bench_text(run, "optimizer"), slc_bench_text(run, "strategy"));
+    char strategy[64];
+    fprintf(out, "  %-14s %-12s", slc_bench_text(run, "optimizer"), slc_bench_strategy(run, strategy));
     fprintf(out, " %8.4f %9.2f %%", loss, 100 * loss / reference);
     put_optional(out, 7, 0, slc_bench_number(run, "freeze_step"));
     put_optional(out, 9, 1, median_of(runs, run, "warm_up", "step_s") * 1e3);
@@ -91,9 +92,9 @@ static void show_group(FILE *out, const json_t *runs, const json_t *first)
     double reference = slc_bench_number(first, "final_loss");
     fprintf(out, "\noptimizers, throttle %s, budget %s; loss: the mean of the last tenth of the steps\n",
             slc_bench_text(first, "throttle"), slc_bench_text(first, "budget"));
-    fprintf(out, "  %-14s %-10s %8s %11s %7s %9s %9s %9s %9s %9s\n", "", "", "", "of the", "warm-up",
+    fprintf(out, "  %-14s %-12s %8s %11s %7s %9s %9s %9s %9s %9s\n", "", "", "", "of the", "warm-up",
             "step ms:", "com-", "MB sent:", "com-", "all");
-    fprintf(out, "  %-14s %-10s %8s %11s %7s %9s %9s %9s %9s %9s\n", "optimizer", "strategy", "loss", "first", "steps",
+    fprintf(out, "  %-14s %-12s %8s %11s %7s %9s %9s %9s %9s %9s\n", "optimizer", "strategy", "loss", "first", "steps",
             "warm-up", "pressed", "warm-up", "pressed", "steps s");
     for (size_t i = 0; i < json_array_size(runs); i++)
         if (is_first(runs, i, run_keys) && slc_bench_alike(row_at(runs, i), first, group_keys))
@@ -156,11 +157,12 @@ static bool freezes(const json_t *run)
 static void put_table(FILE *file, const void *what)
 {
     const json_t *runs = what;
+    char strategy[64];
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *run = row_at(runs, i);
         if (!is_first(runs, i, line_keys)) continue;
         fprintf(file, "# throttle %s, optimizer %s, strategy %s: step, seconds, loss\n",
-                slc_bench_text(run, "throttle"), slc_bench_text(run, "optimizer"), slc_bench_text(run, "strategy"));
+                slc_bench_text(run, "throttle"), slc_bench_text(run, "optimizer"), slc_bench_strategy(run, strategy));
         for (size_t step = 0; step < step_count(run); step++) put_point(file, run, step);
         fputs("\n\n# its freeze\n", file);
         if (freezes(run))
@@ -184,6 +186,7 @@ static void put_line(FILE *file, const json_t *runs, size_t index, int column)
 {
     static const char *const colours[] = {"#222222", "#d62728", "#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e"};
     const json_t *run = row_at(runs, index);
+    char strategy[64];
     size_t block = 2 * count_first(runs, index, line_keys), same = 0, number = 0;
     for (size_t i = 0; !slc_bench_alike(row_at(runs, i), run, colour_keys); i++)
         number += is_first(runs, i, colour_keys);
@@ -194,7 +197,7 @@ static void put_line(FILE *file, const json_t *runs, size_t index, int column)
             colours[number % 6], same + 1);
     slc_gnuplot_put_quoted(file, slc_bench_text(run, "optimizer"));
     if (names_strategy(runs)) fputc(' ', file);
-    if (names_strategy(runs)) slc_gnuplot_put_quoted(file, slc_bench_text(run, "strategy"));
+    if (names_strategy(runs)) slc_gnuplot_put_quoted(file, slc_bench_strategy(run, strategy));
     fputc('\'', file);
     if (freezes(run))
         fprintf(file, ", \\\n     'losses.dat' index %zu using %d:3 with points pt 7 ps 1 lc rgb '%s' notitle",

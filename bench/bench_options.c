@@ -28,19 +28,21 @@ static const struct argp_option option_rows[] = {
 };
 
 static const char help_text[] =
-    "Trains a few steps for each budget, strategy, schedule, throttle and optimizer, prints a table and writes "
-    "results.csv, results.json and the picture step_time (SVG and PNG) into a folder; with several optimizers also the "
-    "picture losses.\v"
-    "Five options take lists here, with commas between:\n"
+    "Trains a few steps for each budget, strategy, schedule, throttle, optimizer and way to treat tied parameters, "
+    "prints a table and writes results.csv, results.json and the picture step_time (SVG and PNG) into a folder; with "
+    "several optimizers also the picture losses.\v"
+    "Six options take lists here, with commas between:\n"
     "  --strategy dp,sdp,fsdp,onebit,mixed,auto    (default dp,oss,sdp,fsdp,auto)\n"
     "  --schedule usual,serial,priority            (default usual: ilp for auto, one_ahead for the others)\n"
     "  --budget none,900MiB,60%,auto:5             (default none; auto:N: N of them between the smallest that\n"
     "                                               works and what all sdp needs)\n"
     "  --throttle none,1gbit,\"100mbit,50us\"        (default none)\n"
     "  --optimizer adamw,onebit_adam               (default: as the strategy)\n"
+    "  --tied joint,split                          (default joint)\n"
     "Other defaults of its own: --steps 12, --eval-batches 0.\n\n"
     "  sluice bench -n 2 --size mini --budget none,auto:5 --throttle none,1gbit\n"
-    "  sluice bench -n 2 --strategy dp,auto --lossy onebit --throttle 1gbit\n\n"
+    "  sluice bench -n 2 --strategy dp,auto --lossy onebit --throttle 1gbit\n"
+    "  sluice bench -n 2 --size mini --tied joint,split --throttle 4gbit\n\n"
     "Several optimizers, each with a learning rate of its own if need be (lamb@0.01), are compared by loss, the first "
     "being the measure: loss against step and against time, steps "
     "and bytes before and after the freeze. Then the defaults are --strategy usual (onebit for compressed optimizers, "
@@ -118,6 +120,7 @@ static sluice_status split_lists(slc_bench_options *o)
     if (!status) status = split_list("budget", *t->budget ? t->budget : "none", false, &o->budgets);
     if (!status) status = split_list("throttle", *t->throttle ? t->throttle : "none", true, &o->throttles);
     if (!status) status = split_list("optimizer", *t->optimizer ? t->optimizer : usual, false, &o->optimizers);
+    if (!status) status = split_list("tied", t->tied, false, &o->tied);
     return status ? status : split_rates(o);
 }
 
@@ -138,7 +141,7 @@ uint64_t slc_bench_case_count(const slc_bench_options *o)
         uint64_t several = slc_bench_budget_auto(o->budgets.text[b]);
         budgets += several ? several : 1;
     }
-    return o->repeat * budgets * o->strategies.count * o->schedules.count * o->optimizers.count;
+    return o->repeat * budgets * o->strategies.count * o->schedules.count * o->optimizers.count * o->tied.count;
 }
 
 static const char *or_none(const char *text)
@@ -162,6 +165,8 @@ static void set_optimizer(slc_bench_case *one, const char *optimizer)
 void slc_bench_case_at(const slc_bench_options *o, uint64_t throttle, uint64_t index, slc_bench_case *out)
 {
     *out = (slc_bench_case){.throttle = o->throttles.text[throttle], .training = o->training};
+    out->tied = out->training.tied = o->tied.text[index % o->tied.count];
+    index /= o->tied.count;
     uint64_t optimizer = index % o->optimizers.count;
     index /= o->optimizers.count;
     out->schedule = o->schedules.text[index % o->schedules.count];
@@ -184,7 +189,7 @@ static sluice_status check_cases(slc_bench_options *o)
     sluice_status status = SLUICE_OK;
     slc_bench_case one;
     bool compressed = false;
-    uint64_t cases = o->budgets.count * o->strategies.count * o->schedules.count * o->optimizers.count;
+    uint64_t cases = o->budgets.count * o->strategies.count * o->schedules.count * o->optimizers.count * o->tied.count;
     for (uint64_t t = 0; !status && t < o->throttles.count; t++)
         status = slc_throttle_check(or_none(o->throttles.text[t]));
     for (uint64_t i = 0; !status && i < cases; i++) {
@@ -213,6 +218,7 @@ static sluice_status check_mode(const slc_bench_options *o)
         return slc_error(SLUICE_ERR_ARGUMENT, "--shares: at most %d", SLC_BENCH_SHARES_MAX);
     if (o->budgets.count > 1 || o->throttles.count > 1 || slc_bench_budget_auto(o->budgets.text[0]) > 1)
         return slc_error(SLUICE_ERR_ARGUMENT, "--tradeoff: takes one budget and one throttle");
+    if (o->tied.count > 1) return slc_error(SLUICE_ERR_ARGUMENT, "--tradeoff: takes one --tied, joint or split");
     if (o->optimizers.count > 1 || strcmp(o->training.lossy, "none") ||
         slc_training_is_compressed(o->training.optimizer))
         return slc_error(SLUICE_ERR_ARGUMENT,
@@ -309,6 +315,7 @@ sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *
     slc_bench_case first;
     slc_bench_case_at(out, 0, 0, &first);
     out->training.optimizer = first.optimizer; /* of what is trained to find budgets */
+    out->training.tied = first.tied;
     return SLUICE_OK;
 }
 
@@ -319,5 +326,6 @@ void slc_bench_options_free(slc_bench_options *options)
     free(options->budgets.storage);
     free(options->throttles.storage);
     free(options->optimizers.storage);
+    free(options->tied.storage);
     *options = (slc_bench_options){0};
 }

@@ -15,11 +15,12 @@ typedef struct {
 } slc_bench_list;
 
 typedef struct {
-    slc_training_options training; /* strategy, schedule, budget, throttle and optimizer hold the text of the lists */
+    slc_training_options training; /* strategy, schedule, budget, throttle, optimizer and tied hold the text of the
+                                      lists */
     /* "none": no budget, no throttle. Strategy "usual": onebit for compressed optimizers, dp for others. Schedule
      * "usual": ilp for auto, one_ahead for the others. Budget "auto:N": see bench_budgets.h. Optimizer "usual": as the
      * strategy asks for (training_onebit.h). */
-    slc_bench_list strategies, schedules, budgets, throttles, optimizers;
+    slc_bench_list strategies, schedules, budgets, throttles, optimizers, tied;
     double learning_rates[SLC_BENCH_LIST_MAX]; /* of the optimizers; 0: --lr */
     uint64_t repeat;
     const char *output; /* folder */
@@ -46,7 +47,7 @@ sluice_status slc_bench_options_set_budgets(slc_bench_options *options, const ch
 /* The options of one run. `training` refers to the lists' text. */
 typedef struct {
     const char *strategy, *schedule, *budget, *throttle; /* as the user wrote them; "usual" is what that stands for */
-    const char *optimizer;
+    const char *optimizer, *tied;
     uint64_t repeat; /* from 1 */
     slc_training_options training;
 } slc_bench_case;

@@ -9,9 +9,9 @@
 #include <string.h>
 
 static const char *const throttle_keys[] = {"throttle", NULL};
-static const char *const line_keys[] = {"throttle", "strategy", "schedule", NULL};
-static const char *const point_keys[] = {"throttle", "strategy", "schedule", "budget", NULL};
-static const char *const colour_keys[] = {"strategy", NULL};
+static const char *const line_keys[] = {"throttle", "strategy", "schedule", "tied", NULL};
+static const char *const point_keys[] = {"throttle", "strategy", "schedule", "tied", "budget", NULL};
+static const char *const colour_keys[] = {"strategy", "tied", NULL};
 static const char *const dash_keys[] = {"schedule", NULL};
 
 enum { PANEL_HEIGHT = 360, PICTURE_WIDTH = 960 };
@@ -67,8 +67,9 @@ static sluice_status measure(const slc_bench_results *results, picture *p)
 static void put_points(FILE *file, const picture *p, size_t line)
 {
     const json_t *like = row_at(p, line);
+    char strategy[64];
     fprintf(file, "# throttle %s, strategy %s, schedule %s: budget MiB, step ms, peak MiB, predicted step ms\n",
-            slc_bench_text(like, "throttle"), slc_bench_text(like, "strategy"), slc_bench_text(like, "schedule"));
+            slc_bench_text(like, "throttle"), slc_bench_strategy(like, strategy), slc_bench_text(like, "schedule"));
     for (size_t i = 0; i < json_array_size(p->runs); i++) {
         const json_t *run = row_at(p, i);
         if (!slc_bench_alike(run, like, line_keys) || !first_alike(p, i, point_keys)) continue;
@@ -99,21 +100,27 @@ static bool is_auto(const json_t *run)
     return !strcmp(slc_bench_text(run, "strategy"), "auto");
 }
 
+static bool is_split(const json_t *run)
+{
+    return !strcmp(slc_bench_text(run, "tied"), "split");
+}
+
 /* Uniform strategies in quiet colours, what chooses by itself over them. */
 static void put_style(FILE *file, const picture *p, const json_t *run)
 {
     static const char *const colours[] = {"#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f"};
     int dash = number_of(p, run, dash_keys) + 1, number = number_of(p, run, colour_keys);
     if (is_auto(run))
-        fprintf(file, "lc rgb '#d62728' dt 1 pt 7 ps 1.1 lw 4");
+        fprintf(file, "lc rgb '%s' dt 1 pt 7 ps 1.1 lw 4", is_split(run) ? "#e377c2" : "#d62728");
     else
         fprintf(file, "lc rgb '%s' dt %d pt %d ps 0.8 lw 1.5", colours[number % 7], dash, number + 4);
 }
 
 static void put_title(FILE *file, const json_t *run, bool schedules)
 {
+    char strategy[64];
     fputs(" title '", file);
-    slc_gnuplot_put_quoted(file, slc_bench_text(run, "strategy"));
+    slc_gnuplot_put_quoted(file, slc_bench_strategy(run, strategy));
     if (schedules) {
         fputc(' ', file);
         slc_gnuplot_put_quoted(file, slc_bench_text(run, "schedule"));
@@ -136,6 +143,7 @@ static void put_plot(FILE *file, const picture *p, const json_t *panel, int colu
     const char *before = column == 3 ? "plot x with lines lc rgb 'gray50' dt 2 title 'peak = budget', \\\n" : "plot ";
     int line = -1;
     bool schedules = false;
+    char strategy[64];
     for (size_t i = 0; i < json_array_size(p->runs); i++) schedules |= number_of(p, row_at(p, i), dash_keys) > 0;
     for (size_t i = 0; i < json_array_size(p->runs); i++) {
         const json_t *run = row_at(p, i);
@@ -150,7 +158,7 @@ static void put_plot(FILE *file, const picture *p, const json_t *panel, int colu
         if (column != 2 || !has_prediction(p, run)) continue;
         fprintf(file, "%s     'step_time.dat' index %d using 1:4 smooth unique with lines lc rgb 'black' dt 3 lw 1",
                 before, line);
-        fprintf(file, " title '%s, predicted'", slc_bench_text(run, "strategy"));
+        fprintf(file, " title '%s, predicted'", slc_bench_strategy(run, strategy));
     }
     fputc('\n', file);
 }

@@ -54,7 +54,7 @@ sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_wor
 /* What a strategy needs does not depend on the budget, but for those that fill what they get. */
 static json_t *needed_bytes(const slc_bench_results *results, const json_t *misfit)
 {
-    static const char *const keys[] = {"strategy", "schedule", "optimizer", NULL};
+    static const char *const keys[] = {"strategy", "schedule", "optimizer", "tied", NULL};
     size_t index;
     json_t *run;
     const char *strategy = slc_bench_text(misfit, "strategy");
@@ -78,9 +78,9 @@ static json_t *budget_bytes(const slc_bench_results *results, const slc_bench_ca
 
 sluice_status slc_bench_results_add_misfit(slc_bench_results *results, const slc_bench_case *one, const char *why)
 {
-    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "model", one->training.model, "size",
+    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "model", one->training.model, "size",
                             one->training.size, "strategy", one->strategy, "schedule", one->schedule, "budget",
-                            one->budget, "throttle", one->throttle, "optimizer", one->optimizer);
+                            one->budget, "throttle", one->throttle, "optimizer", one->optimizer, "tied", one->tied);
     if (!row || json_object_set_new(row, "why", json_string(why)) || json_array_append_new(results->misfits, row))
         return no_memory();
     json_t *needed = needed_bytes(results, row), *budget = budget_bytes(results, one);
@@ -124,7 +124,7 @@ static const char csv_columns[] =
     "model,size,world,throttle,strategy,schedule,budget,repeat,fits,budget_bytes,planned_bytes,peak_bytes,rss_bytes,"
     "predicted_step_s,step_s,step_min_s,exposed_s,tokens_per_s,first_loss,last_loss,interrupted,weights_sha256,"
     "optimizer,freeze_step,warm_up_step_s,warm_up_bytes_sent,compressed_step_s,compressed_bytes_sent,train_s,"
-    "final_loss\n";
+    "final_loss,tied\n";
 
 static void put(FILE *file, double value)
 {
@@ -185,9 +185,8 @@ static void put_row(FILE *file, const json_t *row, bool fits)
     put_phase(file, row, "warm_up");
     put_phase(file, row, "compressed");
     put_number(file, row, "train_s");
-    double loss = slc_bench_number(row, "final_loss");
-    if (!isnan(loss)) fprintf(file, "%.9g", loss);
-    fputc('\n', file);
+    put_number(file, row, "final_loss");
+    fprintf(file, "%s\n", slc_bench_text(row, "tied"));
 }
 
 sluice_status slc_bench_results_write_csv(const slc_bench_results *results, const char *path)
@@ -231,6 +230,13 @@ double slc_bench_number(const json_t *row, const char *key)
 {
     const json_t *value = json_object_get(row, key);
     return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+const char *slc_bench_strategy(const json_t *row, char text[64])
+{
+    bool split = !strcmp(slc_bench_text(row, "tied"), "split");
+    snprintf(text, 64, "%s%s", slc_bench_text(row, "strategy"), split ? " split" : "");
+    return text;
 }
 
 bool slc_bench_complete(const json_t *run)

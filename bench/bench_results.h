@@ -39,7 +39,9 @@ sluice_status slc_bench_results_append(slc_bench_results *results, const char *p
 
 const char *slc_bench_text(const json_t *row, const char *key); /* "" when missing */
 double slc_bench_number(const json_t *row, const char *key);    /* NaN when missing or null */
-bool slc_bench_complete(const json_t *run);                     /* it was not interrupted */
+/* The strategy as a person reads it: with "split" behind it where tied parameters are split; `text` is returned. */
+const char *slc_bench_strategy(const json_t *row, char text[64]);
+bool slc_bench_complete(const json_t *run); /* it was not interrupted */
 /* Both rows have the same text under each of the keys, a list that ends with NULL. */
 bool slc_bench_alike(const json_t *a, const json_t *b, const char *const *keys);
 /* Median of a number over all complete runs that are like `row` under `keys`; NaN: none. */

@@ -2,6 +2,7 @@
 #include "bench/bench_table.h"
 
 #include "bench/bench_losses.h"
+#include "bench/bench_tied.h"
 #include "bench/training_onebit.h"
 #include "lib/base/clock.h"
 #include "lib/plan/job.h"
@@ -12,8 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const case_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", NULL};
+static const char *const case_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", "tied", NULL};
 static const char *const budget_keys[] = {"throttle", "budget", NULL};
+static const char *const beside_keys[] = {"throttle", "budget", "tied", NULL}; /* where auto is beside the others */
 
 static double mib(double bytes)
 {
@@ -31,7 +33,7 @@ void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench
             "\n%s %s on %d rank%s (%s), throttle %s; %" PRIu64 "x%u tokens a rank and micro-batch, %" PRIu64 " steps\n",
             t->model, t->size, ranks, ranks == 1 ? "" : "s", sluice_world_path(world), throttle, t->batch, tokens,
             t->steps);
-    fprintf(out, "%-14s %-10s %-10s %-20s %9s %9s %9s %9s %9s %10s %9s %8s  %s\n", "optimizer", "strategy", "schedule",
+    fprintf(out, "%-14s %-12s %-10s %-20s %9s %9s %9s %9s %9s %10s %9s %8s  %s\n", "optimizer", "strategy", "schedule",
             "budget", "needs MiB", "peak MiB", "predicted", "step ms", "min ms", "exposed ms", "tokens/s", "loss",
             "weights");
     fflush(out);
@@ -39,7 +41,7 @@ void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench
 
 static void put_place(FILE *out, const json_t *row)
 {
-    char budget[64];
+    char budget[64], strategy[64];
     const char *text = slc_bench_text(row, "budget");
     double bytes = slc_bench_number(row, "budget_bytes");
     char *end;
@@ -48,7 +50,7 @@ static void put_place(FILE *out, const json_t *row)
         snprintf(budget, sizeof budget, "%s", text);
     else
         snprintf(budget, sizeof budget, "%.10s = %.1f MiB", text, mib(bytes));
-    fprintf(out, "%-14s %-10s %-10s %-20s", slc_bench_text(row, "optimizer"), slc_bench_text(row, "strategy"),
+    fprintf(out, "%-14s %-12s %-10s %-20s", slc_bench_text(row, "optimizer"), slc_bench_strategy(row, strategy),
             slc_bench_text(row, "schedule"), budget);
 }
 
@@ -98,16 +100,16 @@ static bool seen_before(const json_t *rows, size_t index, const char *const *key
     return false;
 }
 
-/* The fastest of a budget among those that `wanted` takes; NULL: none of them fits. */
-static const json_t *find_fastest(const json_t *runs, const json_t *like, bool (*wanted)(const json_t *),
-                                  double *best_s)
+/* The fastest of those that are alike under `keys` and that `wanted` takes; NULL: none of them fits. */
+static const json_t *find_fastest(const json_t *runs, const json_t *like, const char *const *keys,
+                                  bool (*wanted)(const json_t *), double *best_s)
 {
     size_t index;
     json_t *run;
     const json_t *best = NULL;
     *best_s = INFINITY;
     json_array_foreach ((json_t *)runs, index, run) {
-        if (!wanted(run) || !slc_bench_alike(run, like, budget_keys)) continue;
+        if (!wanted(run) || !slc_bench_alike(run, like, keys)) continue;
         double step_s = slc_bench_median(runs, run, case_keys, "step_s");
         if (!(step_s < *best_s)) continue;
         *best_s = step_s;
@@ -125,11 +127,12 @@ static bool is_any(const json_t *run)
 static void print_fastest(FILE *out, const json_t *runs, const json_t *like)
 {
     double best_s;
-    const json_t *best = find_fastest(runs, like, is_any, &best_s);
+    char strategy[64];
+    const json_t *best = find_fastest(runs, like, budget_keys, is_any, &best_s);
     if (!best) return;
-    fprintf(out, "  throttle %-12s budget %-10s %-14s %-10s %-10s %9.1f ms %9.1f MiB\n",
+    fprintf(out, "  throttle %-12s budget %-10s %-14s %-12s %-10s %9.1f ms %9.1f MiB\n",
             slc_bench_text(best, "throttle"), slc_bench_text(best, "budget"), slc_bench_text(best, "optimizer"),
-            slc_bench_text(best, "strategy"), slc_bench_text(best, "schedule"), best_s * 1e3,
+            slc_bench_strategy(best, strategy), slc_bench_text(best, "schedule"), best_s * 1e3,
             mib(slc_bench_number(best, "peak_bytes")));
 }
 
@@ -152,11 +155,12 @@ typedef struct {
 static void compare_budget(FILE *out, const json_t *runs, const json_t *like, comparison *c)
 {
     double auto_s, uniform_s;
-    const json_t *ours = find_fastest(runs, like, is_auto, &auto_s);
-    const json_t *theirs = find_fastest(runs, like, is_uniform, &uniform_s);
+    char strategy[64];
+    const json_t *ours = find_fastest(runs, like, beside_keys, is_auto, &auto_s);
+    const json_t *theirs = find_fastest(runs, like, beside_keys, is_uniform, &uniform_s);
     if (!ours) return;
-    fprintf(out, "  throttle %-8s budget %-10s auto %8.1f ms, ", slc_bench_text(like, "throttle"),
-            slc_bench_text(like, "budget"), auto_s * 1e3);
+    fprintf(out, "  throttle %-8s budget %-10s %s %8.1f ms, ", slc_bench_text(like, "throttle"),
+            slc_bench_text(like, "budget"), slc_bench_strategy(ours, strategy), auto_s * 1e3);
     if (!theirs) {
         fprintf(out, "no uniform strategy fits\n");
         c->alone++;
@@ -174,7 +178,7 @@ static void compare_auto(FILE *out, const json_t *runs)
     comparison c = {0};
     fprintf(out, "\nauto beside the fastest uniform strategy of each budget\n");
     for (size_t i = 0; i < json_array_size(runs); i++)
-        if (!seen_before(runs, i, budget_keys)) compare_budget(out, runs, json_array_get(runs, i), &c);
+        if (!seen_before(runs, i, beside_keys)) compare_budget(out, runs, json_array_get(runs, i), &c);
     if (c.beside)
         fprintf(out, "  in the mean %.1f %% %s over %u budgets", 100 * fabs(c.gains) / c.beside,
                 c.gains >= 0 ? "faster" : "slower", c.beside);
@@ -206,10 +210,11 @@ static void print_predictions(FILE *out, const json_t *runs)
     free(off);
 }
 
-/* Two runs that must end with the same weights. Which layers auto, mixed, ... compress may differ from run to run. */
+/* Two runs that must end with the same weights. Those of split and joint differ by rounding. Which layers auto, mixed,
+ * ... compress may differ from run to run. */
 static bool must_be_equal(const json_t *a, const json_t *b)
 {
-    static const char *const keys[] = {"optimizer", NULL};
+    static const char *const keys[] = {"optimizer", "tied", NULL};
     if (!slc_bench_alike(a, b, keys)) return false;
     if (!slc_training_is_compressed(slc_bench_text(a, "optimizer"))) return true;
     slc_strategy left, right;
@@ -231,6 +236,7 @@ static const json_t *first_of_equals(const json_t *runs, size_t index)
 static bool check_weights(FILE *out, const json_t *runs)
 {
     size_t index, complete = 0, differ = 0, kinds = 0;
+    char strategy[64];
     json_t *run;
     json_array_foreach ((json_t *)runs, index, run) {
         if (!slc_bench_complete(run)) continue;
@@ -240,11 +246,11 @@ static bool check_weights(FILE *out, const json_t *runs)
         if (!first || !strcmp(slc_bench_text(first, "weights_sha256"), slc_bench_text(run, "weights_sha256"))) continue;
         differ++;
         fprintf(out, "  %s %s %s, budget %s, throttle %s ended with other weights\n", slc_bench_text(run, "optimizer"),
-                slc_bench_text(run, "strategy"), slc_bench_text(run, "schedule"), slc_bench_text(run, "budget"),
+                slc_bench_strategy(run, strategy), slc_bench_text(run, "schedule"), slc_bench_text(run, "budget"),
                 slc_bench_text(run, "throttle"));
     }
     fprintf(out, "weights equal to the bit: %s (%zu runs", differ ? "no" : "yes", complete);
-    if (kinds > 1) fprintf(out, " of %zu kinds by optimizer and compression, each within itself", kinds);
+    if (kinds > 1) fprintf(out, " of %zu kinds by optimizer, compression and tied, each within itself", kinds);
     fprintf(out, ")\n");
     return !differ;
 }
@@ -252,6 +258,7 @@ static bool check_weights(FILE *out, const json_t *runs)
 static bool check_peaks(FILE *out, const json_t *runs)
 {
     size_t index, differ = 0;
+    char strategy[64];
     json_t *run;
     json_array_foreach ((json_t *)runs, index, run) {
         json_int_t planned = json_integer_value(json_object_get(run, "planned_bytes"));
@@ -259,14 +266,14 @@ static bool check_peaks(FILE *out, const json_t *runs)
         if (planned == peak) continue;
         differ++;
         fprintf(out, "  %s %s, budget %s, throttle %s: planned %lld bytes, peak %lld\n",
-                slc_bench_text(run, "strategy"), slc_bench_text(run, "schedule"), slc_bench_text(run, "budget"),
+                slc_bench_strategy(run, strategy), slc_bench_text(run, "schedule"), slc_bench_text(run, "budget"),
                 slc_bench_text(run, "throttle"), (long long)planned, (long long)peak);
     }
     fprintf(out, "peak equals plan: %s\n", differ ? "no" : "yes");
     return !differ;
 }
 
-/* Of the first complete run: with equal weights, of all. */
+/* Of the first complete run: with equal weights, of all of its kind. */
 static void print_losses(FILE *out, const json_t *runs)
 {
     size_t index;
@@ -312,6 +319,7 @@ bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)
         any_auto |= is_auto(json_array_get(runs, i));
     }
     if (any_auto) compare_auto(out, runs);
+    slc_bench_tied_show(out, results);
     print_predictions(out, runs);
     print_losses(out, runs);
     slc_bench_losses_show(out, results);

@@ -13,7 +13,7 @@ sluice_status slc_study_uniform(const slc_profile *profile, slc_strategy strateg
     const slc_job *job = &profile->job;
     slc_strategy *strategies = malloc(((size_t)job->unit_count + 1) * sizeof *strategies);
     if (!strategies) return slc_error(SLUICE_ERR_MEMORY, "study");
-    for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = strategy;
+    for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = slc_unit_strategy(job, &job->units[u], strategy);
     slc_scheduling in = {.job = job, .strategies = strategies, .times = &profile->times, .limit = limit};
     slc_plan *plan = NULL;
     slc_forecast forecast = {0};

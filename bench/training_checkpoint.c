@@ -39,13 +39,13 @@ static json_t *settings_of(const slc_training_identity *run)
     const slc_training_options *o = run->options;
     json_t *settings =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:f, s:I, s:f, s:f, s:s, "
-                  "s:s}",
+                  "s:s, s:s}",
                   "model", o->model, "size", o->size, "head", o->head, "optimizer", o->optimizer, "precision",
                   o->precision, "wire", o->wire, "layer-precision", o->layer_precision, "batch", (json_int_t)o->batch,
                   "context", (json_int_t)o->context, "micro-batches", (json_int_t)o->micro_batches, "ranks",
                   sluice_world_size(run->world), "threads", (json_int_t)o->threads, "seed", (json_int_t)o->seed, "data",
                   (json_int_t)run->data, "lr", o->learning_rate, "warmup", (json_int_t)o->warmup, "clip", o->clip,
-                  "dropout", o->dropout, "nan", o->nan, "accumulate", o->accumulate);
+                  "dropout", o->dropout, "nan", o->nan, "accumulate", o->accumulate, "tied", o->tied);
     return with_freeze(settings, o);
 }
 
@@ -55,9 +55,11 @@ static bool must_be_equal(const char *name)
     return !strcmp(name, "model") || !strcmp(name, "size") || !strcmp(name, "head") || !strcmp(name, "optimizer");
 }
 
-/* Which units are onebit changes weights; between strategies without onebit they do not change. */
+/* Which units are onebit changes weights; between strategies without onebit they do not change. What does not say how
+ * tied parameters were treated was saved before there was a choice. */
 static bool changes_nothing(const char *name, const json_t *before, const json_t *now)
 {
+    if (!strcmp(name, "tied") && !before) return !strcmp(json_string_value(now), "joint");
     return !strcmp(name, "strategy") && slc_training_is_exact(json_string_value(now)) &&
            (!before || (json_is_string(before) && slc_training_is_exact(json_string_value(before))));
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { TEXT, COUNT, REAL, FLAG, PATHS, MISSING, HEADING } option_type; /* a heading has a doc alone */
+typedef enum { TEXT, COUNT, REAL, FLAG, PATHS, HEADING } option_type; /* a heading has a doc alone */
 
 typedef struct {
     const char *name, *argument;
@@ -61,6 +61,9 @@ static const option_row rows[] = {
     {"nan", "WHAT", TEXT, FIELD(nan), "stop", 0, 0, "A gradient that is not finite: stop, or skip the step"},
     {"accumulate", "WHEN", TEXT, FIELD(accumulate), "last", 0, 0,
      "Reduce gradients after the last micro-batch, or after each"},
+    {"tied", "HOW", TEXT, FIELD(tied), "joint", 0, 0,
+     "A token table that is the head's matrix too: joint: one gradient of both uses; split: the rows that are looked "
+     "up are gathered and reduced by themselves, so that a step neither begins nor ends with all of the table"},
     {"precision", "NAME", TEXT, FIELD(precision), "fp32", 0, 0,
      "Of values, gradients and activations: fp32, or bf16 with an fp32 master copy"},
     {"layer-precision", "LIST", TEXT, FIELD(layer_precision), NULL, 0, 0, "Layers that differ, as h.0=fp32,h.1=fp32"},
@@ -112,7 +115,6 @@ static const option_row rows[] = {
      "Record, and write the last steps' timeline of all ranks for Perfetto; '-': standard output"},
     {"json", "FILE", TEXT, FIELD(json), NULL, 0, 0, "Write the results as JSON; '-': standard output"},
     {"csv", "FILE", TEXT, FIELD(csv), NULL, 0, 0, "Write a table as CSV; '-': standard output"},
-    {"tied", "HOW", MISSING, 0, "joint", 0, 0, NULL},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -163,9 +165,6 @@ static sluice_status set_option(slc_training_options *options, const option_row 
         break;
     case FLAG: memcpy(field, &(uint64_t){1}, sizeof(uint64_t)); break;
     case HEADING: break;
-    case MISSING:
-        if (row->fallback && !strcmp(text, row->fallback)) return SLUICE_OK; /* what is done anyway */
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "--%s %s: not built in this version", row->name, text);
     }
     return status;
 }
@@ -198,8 +197,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 
 /* ---- Help ---- */
 
-/* argp wants its rows in its own form; options that this version lacks are known, so that they are refused with a
- * reason, but not shown. */
+/* argp wants its rows in its own form. */
 static struct argp_option argp_rows[ROWS + 2];
 
 static void make_argp_rows(void)
@@ -210,7 +208,6 @@ static void make_argp_rows(void)
         argp_rows[i] = (struct argp_option){.name = rows[i].name,
                                             .key = heading ? 0 : FIRST_KEY + i,
                                             .arg = rows[i].argument,
-                                            .flags = rows[i].type == MISSING ? OPTION_HIDDEN : 0,
                                             .doc = rows[i].doc,
                                             .group = group += heading};
     }
@@ -283,6 +280,7 @@ sluice_status slc_training_options_check(slc_training_options *o)
     if (!status) status = slc_training_onebit_check(o);
     if (!status) status = check_name("nan", o->nan, ",stop,skip,", ",");
     if (!status) status = check_name("accumulate", o->accumulate, ",last,each,", ",");
+    if (!status) status = check_name("tied", o->tied, ",joint,split,", ",");
     if (!status)
         status = check_name("schedule", o->schedule, ",serial,one_ahead,bucketed,priority,greedy,random,ilp,", ",");
     if (!status) status = check_name("recompute", o->recompute, ",auto,none,all,", ",");
@@ -318,7 +316,7 @@ static bool rank_has_its_own(const option_row *row)
 static uint64_t digest(const slc_training_options *o, const option_row *row)
 {
     const char *field = (const char *)o + row->offset, *text;
-    if (row->type == HEADING || row->type == MISSING || rank_has_its_own(row)) return 0;
+    if (row->type == HEADING || rank_has_its_own(row)) return 0;
     if (row->type != TEXT) return slc_fnv(SLC_FNV_START, field, 8);
     memcpy(&text, field, sizeof text);
     return slc_fnv(SLC_FNV_START, text ? text : "", text ? strlen(text) : 0);
@@ -389,6 +387,7 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     config->clip = o->clip;
     config->nan = !strcmp(o->nan, "skip") ? SLUICE_NAN_SKIP : SLUICE_NAN_STOP;
     config->accumulate = !strcmp(o->accumulate, "each") ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;
+    config->tied = !strcmp(o->tied, "split") ? SLUICE_TIED_SPLIT : SLUICE_TIED_JOINT;
     config->micro_batches = (uint32_t)o->micro_batches;
     config->threads = (uint32_t)o->threads;
     config->device = o->device;

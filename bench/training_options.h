@@ -27,7 +27,7 @@ typedef struct {
     const char *onebit;                  /* KEY=VALUE,...; NULL: none */
     double learning_rate, clip, dropout;
     uint64_t warmup;
-    const char *nan, *accumulate;
+    const char *nan, *accumulate, *tied;
     const char *strategy, *schedule, *recompute;
     const char *budget; /* as given: "", "900MiB", "60%" */
     const char *block;

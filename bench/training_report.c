@@ -93,7 +93,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
     const sluice_memory_report *memory = &r->memory;
     return json_pack(
         "{s:s, s:s, s:I, s:i, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:b, s:I, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "s:b, s:I, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
         "model", o->model, "size", o->size, "parameters", (json_int_t)r->parameters, "world", sluice_world_size(world),
         "strategy", o->strategy, "schedule", o->schedule, "precision", o->precision, "budget_bytes",
         memory->budget_bytes ? json_integer((json_int_t)memory->budget_bytes) : json_null(), "planned_bytes",
@@ -107,9 +107,9 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         sluice_world_path(world), "settings", settings_json(o), "activation_sum_bytes",
         (json_int_t)memory->activation_sum_bytes, "activation_packed_bytes",
         (json_int_t)memory->activation_packed_bytes, "activation_bound_bytes",
-        (json_int_t)memory->activation_bound_bytes, "optimizer", o->optimizer, "freeze_step", freeze_json(r), "warm_up",
-        phase_json(&r->warm_up), "compressed", phase_json(&r->compressed), "elapsed_s", elapsed_json(r), "train_s",
-        number(r->train_s), "final_loss", number(r->final_loss));
+        (json_int_t)memory->activation_bound_bytes, "optimizer", o->optimizer, "tied", o->tied, "freeze_step",
+        freeze_json(r), "warm_up", phase_json(&r->warm_up), "compressed", phase_json(&r->compressed), "elapsed_s",
+        elapsed_json(r), "train_s", number(r->train_s), "final_loss", number(r->final_loss));
 }
 
 static void processor_name(char *name, size_t bytes)
