@@ -42,6 +42,13 @@ double slc_update_s(const slc_job *job, const slc_times *times, slc_strategy str
     return times->update_s_per_element * (double)(strategy == SLC_DP ? elements : elements / job->world);
 }
 
+double slc_computed_update_s(const slc_job *job, const slc_times *times, slc_strategy strategy, uint64_t elements)
+{
+    double element_s = times->update_compute_s_per_element;
+    if (!(element_s > 0) || strategy == SLC_ONEBIT) return slc_update_s(job, times, strategy, elements);
+    return element_s * (double)(strategy == SLC_DP ? elements : elements / job->world);
+}
+
 double slc_thread_s(const slc_job *job, const slc_times *times, slc_item_kind kind, slc_strategy strategy,
                     uint64_t elements)
 {
@@ -58,6 +65,7 @@ double slc_item_s(const slc_job *job, const slc_times *times, const slc_strategy
     const slc_unit *unit = &job->units[item->unit];
     slc_strategy strategy = strategies[item->unit];
     uint64_t elements = slc_run_elements(unit, item->first_block, item->block_count);
+    if (item->on_compute) return slc_computed_update_s(job, times, strategy, elements);
     if (slc_is_on_thread(item->kind)) return slc_thread_s(job, times, item->kind, strategy, elements);
     if (strategy == SLC_ONEBIT && item->kind == SLC_ITEM_ALL_REDUCE) return 0;
     return slc_operation_s(job, times, item->kind, unit, elements);

@@ -28,6 +28,7 @@ typedef struct {
     double *slot_s;              /* [2L] seconds of each slot of one micro-batch, F0.. then B(L-1).., without waiting */
     double *recompute_s;         /* [L] added to a layer's backward slot where it recomputes */
     double update_s_per_element; /* of the optimizer on the communication thread, for an element that this rank owns */
+    double update_compute_s_per_element; /* the same on the compute threads, all together; 0: not known */
     /* On the communication thread too, for each element: of an exchange both passes, before it and in place of the
      * update, and what averaging takes for each element that a rank averages (an N-th). */
     double compress_s_per_element, apply_s_per_element, average_s_per_element;
@@ -43,14 +44,16 @@ double slc_operation_s(const slc_job *job, const slc_times *times, slc_item_kind
                        uint64_t elements);
 /* Seconds of an update of that run of a unit under a strategy (dp updates all of it, others their N-th). */
 double slc_update_s(const slc_job *job, const slc_times *times, slc_strategy strategy, uint64_t elements);
+/* The same on the compute lane; as on the communication thread where that is not known. */
+double slc_computed_update_s(const slc_job *job, const slc_times *times, slc_strategy strategy, uint64_t elements);
 /* Seconds that the communication thread computes for an item: UPDATE (with ONEBIT the second pass), COMPRESS; else 0.
  * INSPECT is part of what a slot's end costs: 0. */
 double slc_thread_s(const slc_job *job, const slc_times *times, slc_item_kind kind, slc_strategy strategy,
                     uint64_t elements);
-/* Seconds of an item of a plan on its lane, alone: slc_thread_s or slc_operation_s. Only a few steps average the
- * gradients of onebit units: their ALL_REDUCE counts 0. Not SLOT. */
+/* Seconds of an item of a plan on its lane, alone: slc_thread_s, slc_computed_update_s or slc_operation_s. Only a few
+ * steps average the gradients of onebit units: their ALL_REDUCE counts 0. Not SLOT. */
 double slc_item_s(const slc_job *job, const slc_times *times, const slc_strategy *strategies, const slc_item *item);
-/* Does the communication thread compute it? What it does not is moved by the link. */
+/* Does the communication thread compute it, unless it is on the compute lane? Other operations the link moves. */
 static inline bool slc_is_on_thread(slc_item_kind kind)
 {
     return kind == SLC_ITEM_UPDATE || kind == SLC_ITEM_COMPRESS || kind == SLC_ITEM_INSPECT;
