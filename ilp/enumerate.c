@@ -70,7 +70,7 @@ static void choose_all(enumeration *e, uint32_t unit)
         return;
     }
     for (int k = 0; k < SLC_STRATEGIES; k++)
-        if (slc_has(e->request->allowed[unit], (slc_strategy)k)) {
+        if (slc_has(slc_allowed_of(e->request, unit), (slc_strategy)k)) {
             e->answer.strategies[unit] = (slc_strategy)k;
             choose_all(e, unit + 1);
         }
@@ -94,7 +94,7 @@ static double count_placings(const enumeration *e)
     for (uint32_t u = 0; u < r->job->unit_count; u++) {
         double of_unit = 0;
         for (int k = 0; k < SLC_STRATEGIES; k++)
-            if (slc_has(r->allowed[u], (slc_strategy)k)) of_unit += placings_of(e, u, (slc_strategy)k);
+            if (slc_has(slc_allowed_of(r, u), (slc_strategy)k)) of_unit += placings_of(e, u, (slc_strategy)k);
         all *= of_unit;
     }
     for (uint32_t l = 0; r->recompute && l < r->job->layer_count; l++) all *= r->recompute[l] == 2 ? 2 : 1;

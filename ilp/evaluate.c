@@ -104,7 +104,7 @@ static sluice_status check_rules(const account *a)
     uint32_t known = 0;
     for (uint32_t u = 0; u < parts->job->unit_count; u++) {
         if ((unsigned)a->answer->strategies[u] >= SLC_STRATEGIES ||
-            !slc_has(parts->request->allowed[u], a->answer->strategies[u]))
+            !slc_has(slc_allowed_of(parts->request, u), a->answer->strategies[u]))
             return slc_error(SLUICE_ERR_FORMAT, "slot model: unit %u has a strategy that is not allowed", u);
         sluice_status status = check_order(a, u);
         if (status) return status;
@@ -150,7 +150,7 @@ static sluice_status add_time(const account *a, double *step_s)
         if (!stream) continue;
         double *at = load + 2 * (size_t)slc_busy_place(parts, flow->position);
         at[0] += flow->fraction * stream->seconds;
-        at[1] += flow->fraction * stream->thread_s;
+        at[1] += flow->fraction * slc_stream_thread_s(stream);
     }
     const double *exposed = load + 2 * (size_t)parts->slots;
     sluice_status status = SLUICE_OK;
@@ -191,14 +191,15 @@ static double reduced_at(const account *a, uint32_t u, int64_t h)
     const slc_slot_model_parts *parts = a->parts;
     const slc_job *job = parts->job;
     slc_unit_operations of = slc_operations_of(job, &job->units[u], a->answer->strategies[u]);
-    bool gathered = of.gather_gradient != SLC_ITEM_KINDS && !(of.whole_sum && job->barrier);
+    bool last = slc_updated_last(job, &job->units[u]);
+    bool gathered = of.gather_gradient != SLC_ITEM_KINDS && !(of.whole_sum && last);
     uint32_t final = job->micro_batches - 1, first = job->each ? 0 : final;
     double part = 0;
     for (int64_t at = h; at <= h + parts->half_rows; at += parts->half_rows) {
         double in = moved_before(a, u, SLC_FLOW_REDUCE, first, at);
         if (gathered)
             in -= moved_before(a, u, SLC_FLOW_GATHER_VALUE, final, at);
-        else if (job->barrier)
+        else if (last)
             in = at >= parts->half_rows ? 0 : in;
         else
             in -= moved_before(a, u, SLC_FLOW_REDUCE, final, at);

@@ -31,8 +31,9 @@ static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_stream 
     slc_strategy strategy = one_of(stream->strategies);
     const slc_unit *unit = &job->units[stream->unit];
     slc_unit_operations of = slc_operations_of(job, unit, strategy);
-    if (!of.moves_sum) return 0;
-    bool at_barrier = job->barrier && (strategy != SLC_DP || of.whole_sum), reduce = stream->kind == SLC_FLOW_REDUCE;
+    if (!of.moves_sum || unit->role == SLC_UNIT_ROWS) return 0; /* ROWS: added where the partner's waits */
+    bool at_barrier = slc_updated_last(job, unit) && (strategy != SLC_DP || of.whole_sum);
+    bool reduce = stream->kind == SLC_FLOW_REDUCE;
     bool last = stream->micro_batch == parts->micro_batches - 1;
     bool lays = reduce && (stream->micro_batch == 0 || !job->each);
     bool takes = !at_barrier && last && (strategy == SLC_DP ? !reduce : reduce);
@@ -65,8 +66,12 @@ uint32_t slc_stream_spans(const slc_slot_model_parts *parts, const slc_stream *s
         if (!(position & 1)) out[count++] = (slc_span){position + 1, position + 1, flying};
         return count;
     }
-    if (stream->kind == SLC_FLOW_REDUCE && slc_gradient_is_transient(one_of(stream->strategies)))
-        out[count++] = (slc_span){stream->first + 1, position, whole_bytes(parts->job, unit, SLC_BUFFER_GRADIENT)};
+    if (stream->kind == SLC_FLOW_REDUCE && slc_gradient_is_transient(one_of(stream->strategies))) {
+        uint32_t first, last;
+        slc_unit_gradient_slots(parts->job, unit, &first, &last);
+        int64_t complete = (int64_t)stream->micro_batch * slc_job_slots(parts->job) + last;
+        out[count++] = (slc_span){2 * complete + 2, position, whole_bytes(parts->job, unit, SLC_BUFFER_GRADIENT)};
+    }
     return count + waiting_sum(parts, stream, position, out + count);
 }
 

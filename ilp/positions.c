@@ -23,7 +23,7 @@ static bool holds_least_at_last(const slc_slot_model_parts *parts, const slc_str
     bool stays = !(stream->strategies & (1u << SLC_SDP | 1u << SLC_FSDP));
     bool dp = stream->strategies == 1u << SLC_DP;
     if (stream->kind != SLC_FLOW_REDUCE || !stays || !job->each || stream->micro_batch) return false;
-    return parts->micro_batches > 1 || (job->barrier && !dp);
+    return parts->micro_batches > 1 || (slc_updated_last(job, &job->units[stream->unit]) && !dp);
 }
 
 uint32_t slc_stream_serial_position(const slc_slot_model_parts *parts, const slc_stream *stream)

@@ -106,7 +106,45 @@ TEST_INLINE void slot_layer_draw(slot_job *t, slot_dice *dice, uint32_t l)
     t->workspaces[job->workspace_count++] = (slc_workspace_life){"v", slot_below(dice, 9000), backward};
 }
 
-/* `layers` and `units` at most; the link's times are about as long as the slots'. */
+/* Beside everything else: in two jobs of three (of those with onebit, one of six) the last unit is split, into all
+ * uses but those of one layer, mostly the first, and the rows that this one looks up. */
+TEST_INLINE void slot_split_draw(slot_job *t, const slot_dice *dice)
+{
+    slc_job *job = &t->job;
+    uint64_t draw = slc_random_below(dice->seed, 15, dice->drawn, 1000000);
+    uint32_t rows = job->unit_count, split = rows - 1, look_up = draw / 3 % 4 ? 0 : (uint32_t)(draw / 12) % 16;
+    slc_unit *of = &t->units[split];
+    if (draw % 3 == 0 || (job->compressed && draw % 4) || job->layer_count < 2 || look_up >= job->layer_count) return;
+    if (of->uses[0].layer == look_up) {
+        of->uses[0] = of->uses[of->use_count - 1];
+        if (of->use_count == 1) of->uses[0].layer = look_up ? 0 : 1 + (uint32_t)draw % (job->layer_count - 1);
+        of->use_count = 1;
+    } else if (of->uses[of->use_count - 1].layer == look_up) {
+        of->use_count = 1;
+    }
+    uint64_t length = 1 + draw / 7 % 60, count = of->elements / length, grain = 16 * (uint64_t)job->world;
+    if (!count) return;
+    uint64_t most = 1 + draw / 11 % count, padded = (most * length + grain - 1) / grain * grain;
+    t->uses[rows][0] = (slc_use){look_up, draw / 5 % 4 == 0};
+    t->units[rows] = (slc_unit){.name = "rows",
+                                .elements = padded,
+                                .block_elements = padded,
+                                .dtype = of->dtype,
+                                .trainable = of->trainable,
+                                .uses = t->uses[rows],
+                                .use_count = 1,
+                                .role = SLC_UNIT_ROWS,
+                                .partner = split,
+                                .row_elements = length,
+                                .row_count = count,
+                                .most_rows = most};
+    of->role = SLC_UNIT_SPLIT;
+    of->partner = rows;
+    t->allowed[rows] = t->allowed[split];
+    job->unit_count++;
+}
+
+/* `layers` and `units` at most, but for the rows of a split unit; the link's times are about as long as the slots'. */
 TEST_INLINE void slot_job_draw(slot_job *t, slot_dice *dice, uint32_t layers, uint32_t units, uint32_t micro_batches)
 {
     memset(t, 0, sizeof *t);
@@ -142,6 +180,7 @@ TEST_INLINE void slot_job_draw(slot_job *t, slot_dice *dice, uint32_t layers, ui
                                     .thread_moves = slot_below(dice, 2),
                                     .operation_s = slot_below(dice, 2) ? 2e-5 : 0}};
     slot_compressed_draw(t, dice);
+    slot_split_draw(t, dice);
 }
 
 #endif

@@ -84,12 +84,13 @@ static void make_busy_basic(const slc_slot_search *search)
 {
     const slc_slot_model_parts *p = search->parts;
     const slc_slot_program *program = search->program;
-    int places = (int)slc_busy_places(p), gaps = places - 1;
+    int places = (int)(slc_busy_places(p) - p->first_place), gaps = places - 1;
     double more = 0; /* of the link than of the thread */
     for (uint32_t i = 0; i < p->stream_count; i++) {
         const slc_stream *s = &p->streams[i];
         double count = slc_is_template(p) && s->micro_batch == 1 ? p->middle : 1;
-        if (slc_has(s->strategies, search->best.strategies[s->unit])) more += count * (s->seconds - s->thread_s);
+        if (slc_has(s->strategies, search->best.strategies[s->unit]))
+            more += count * (s->seconds - slc_stream_thread_s(s));
     }
     make_basic(program->lp, program->first_link_row + (more < 0 ? places : 0) + gaps, program->first_busy + gaps);
 }

@@ -6,25 +6,30 @@
  * s, position 2s + 1 the gap behind it. Positions count from the start of the step whose gradient is reduced or whose
  * values are gathered for; 2S and above lie in the next step (position p there is p - 2S of its own count).
  *   REDUCE        from behind the unit's last gradient slot of the micro-batch; in the last one until before the unit's
- *                 first use in the next step (with a barrier: at the latest in the gap behind the step's last slot),
- *                 with `each` in the others until before its gradient begins again
- *   GATHER_VALUE  oss, sdp: after its reduction (and the barrier), before the unit's first use in the next step: below
- *                 2 (S + first slot). dp with `each`: the gather of its gradient, which does not wait for the barrier
+ *                 first use in the next step (slc_updated_last, and ROWS: at the latest in the gap behind the step's
+ *                 last slot), with `each` in the others until before its gradient begins again (SPLIT and its ROWS:
+ *                 until before the look-up of the next micro-batch, whose gather of rows stands behind both)
+ *   GATHER_VALUE  oss, sdp: after its reduction (slc_updated_last: from the gap behind the step's last slot), before
+ *                 the unit's first use in the next step: below 2 (S + first slot). dp with `each`: the gather of its
+ *                 gradient, which does not wait for the barrier
  *   EXCHANGE      onebit: both passes and the exchange, from behind the unit's last gradient slot (where it waits for
  *                 the agreement: from the gap behind the step's last slot) until before its first use in the next step.
  *                 A real one moves whole: a fraction here says where most of it lies
  *   WINDOW        fsdp, for each micro-batch and window: before its first slot, and not before the window before it
- * (the last one of the micro-batch before) has begun, so that a unit is gathered twice at most. For window 0 of
- * micro-batch 0 after the reduction of the step before, and not before the gap at that step's end: its positions are
- * counted from that step's start, as GATHER_VALUE's. At one position reductions come before gathers. Of more than three
- * micro-batches the middle ones are alike: what reaches over an edge between two of them does so over each.
+ * (the last one of the micro-batch before) has begun, so that a unit is gathered twice at most; of ROWS not before the
+ * micro-batch before is over. For window 0 of micro-batch 0 after the reduction of the step before, and not before the
+ * gap at that step's end: its positions are counted from that step's start, as GATHER_VALUE's. At one position
+ * reductions come before gathers. Of more than three micro-batches the middle ones are alike: what reaches over an edge
+ * between two of them does so over each.
  *
  * Priced beside transfers: an update with the reduction (behind a barrier: with the gather) where it holds the lane up;
- * the agreement where it is the barrier. Both passes of an exchange: on the link where the communication thread itself
- * moves the bytes; else in a lane of their own beside it: what both do in a slot, and what both do exposed in all gaps,
- * takes as long as the longer of them. What an exchange has in flight lies there at the end of a slot that it moves in.
- * Memory rows: start and end of each slot, and the moment between two steps at which parameters are read through the
- * staging buffer. Not in the model: evaluation, alignment, packing. */
+ * the agreement where it is the barrier. A SPLIT unit's update: with the gather of rows for the next step; where a
+ * network moves the bytes and the first layer looks up, in the thread's lane, which waits for the reduction of rows and
+ * for that gather too: the three stand exposed, one behind the other. Both passes of an exchange: on the link where the
+ * communication thread itself moves the bytes; else in a lane of their own beside it: what both do in a slot, and what
+ * both do exposed in all gaps, takes as long as the longer of them. What an exchange has in flight lies there at the
+ * end of a slot that it moves in. Memory rows: start and end of each slot, and the moment between two steps at which
+ * parameters are read through the staging buffer. Not in the model: evaluation, alignment, packing. */
 #ifndef SLC_SLOT_MODEL_H
 #define SLC_SLOT_MODEL_H
 
@@ -44,7 +49,8 @@ typedef struct {
 typedef struct {
     const slc_job *job;
     const slc_times *times;
-    const uint8_t *allowed;   /* [units] strategies: bit 1 << slc_strategy; one bit alone fixes it */
+    const uint8_t *allowed;   /* [units] strategies: bit 1 << slc_strategy; one bit alone fixes it. What a unit may not
+                                 be becomes slc_unit_strategy */
     const uint8_t *recompute; /* [L] 0: no, 1: yes, 2: free. NULL: none */
     uint64_t limit;           /* bytes of the arena: the right side of the memory rows */
     double time_limit_s;      /* <= 0: none */

@@ -36,9 +36,12 @@ static slc_slot_request small_case(slot_dice *dice, slot_job *t)
 
 static bool mixes_onebit(const slc_job *job, const slc_slot_solution *answer)
 {
-    uint32_t onebit = 0;
-    for (uint32_t u = 0; answer->found && u < job->unit_count; u++) onebit += answer->strategies[u] == SLC_ONEBIT;
-    return onebit && onebit < job->unit_count;
+    uint32_t onebit = 0, others = 0;
+    for (uint32_t u = 0; answer->found && u < job->unit_count; u++) {
+        onebit += answer->strategies[u] == SLC_ONEBIT;
+        others += answer->strategies[u] != SLC_ONEBIT && job->units[u].role == SLC_UNIT_WHOLE;
+    }
+    return onebit && others;
 }
 
 /* False: fewer answers than it is worth, or more than there is time for. `mixed` counts answers with onebit beside
@@ -78,12 +81,15 @@ static void small_cases_equal_enumeration(void **state)
     (void)state;
     slot_dice dice = {.seed = 4};
     slot_job t;
-    int mixed = 0;
+    int mixed = 0, split = 0;
     for (int cases = 0; cases < SMALL_CASES;) {
         slc_slot_request request = small_case(&dice, &t);
-        cases += check_small_case(&dice, &request, &mixed);
+        bool checked = check_small_case(&dice, &request, &mixed);
+        cases += checked;
+        split += checked && t.units[t.job.unit_count - 1].role == SLC_UNIT_ROWS;
     }
-    assert_true(mixed >= SMALL_CASES / 40);
+    assert_true(mixed >= SMALL_CASES / 50);
+    assert_true(split >= SMALL_CASES / 8);
 }
 
 /* ---- What must hold of any answer ---- */

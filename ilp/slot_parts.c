@@ -52,7 +52,7 @@ static sluice_status check(const slc_slot_request *request)
         return slc_error(SLUICE_ERR_FORMAT, "slot model: %u layers times %u micro-batches are too many",
                          job->layer_count, job->micro_batches);
     for (uint32_t u = 0; u < job->unit_count; u++)
-        if (!job->units[u].use_count || !(request->allowed[u] & ((1u << SLC_STRATEGIES) - 1)))
+        if (!job->units[u].use_count || !slc_allowed_of(request, u))
             return slc_error(SLUICE_ERR_FORMAT, "slot model: unit %u is used by no layer or has no strategy", u);
     const slc_times *t = request->times;
     const double element_s[] = {t->update_s_per_element, t->compress_s_per_element, t->apply_s_per_element,
@@ -128,7 +128,13 @@ static sluice_status list_streams(slc_slot_model_parts *parts)
     if (!parts->streams) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu streams", count);
     for (uint32_t u = 0; u < parts->job->unit_count; u++)
         parts->stream_count += slc_unit_streams(parts, u, parts->streams + parts->stream_count);
-    for (uint32_t i = 0; i < parts->stream_count; i++) parts->two_lanes |= parts->streams[i].thread_s > 0;
+    parts->first_place = parts->slots;
+    for (uint32_t i = 0; i < parts->stream_count; i++) {
+        const slc_stream *stream = &parts->streams[i];
+        if (!(slc_stream_thread_s(stream) > 0)) continue;
+        parts->two_lanes = true;
+        if (stream->first < stream->last) parts->first_place = 0;
+    }
     return SLUICE_OK;
 }
 
@@ -148,8 +154,7 @@ sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_re
         slc_slot_parts_fini(parts);
         return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %u slots", parts->slots);
     }
-    for (uint32_t u = 0; u < request->job->unit_count; u++)
-        parts->options[u] = request->allowed[u] & ((1u << SLC_STRATEGIES) - 1);
+    for (uint32_t u = 0; u < request->job->unit_count; u++) parts->options[u] = slc_allowed_of(request, u);
     if (detail != SLC_EVERYTHING) drop_dominated(parts);
     sum_fixed_bytes(parts);
     status = list_streams(parts);

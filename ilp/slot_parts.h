@@ -16,7 +16,9 @@ typedef struct {
     uint32_t unit, micro_batch, window;
     uint8_t strategies;   /* moved under these: bits 1 << slc_strategy */
     double seconds;       /* on the link's lane, for all of it */
-    double thread_s;      /* onebit's passes, where the thread computes beside the link; else 0 */
+    double thread_s;      /* what the thread computes for it beside the link: onebit's passes, the update of a SPLIT
+                             unit; else 0 */
+    bool awaited;         /* the thread has nothing to do meanwhile: its lane is taken for `seconds` too */
     uint32_t first, last; /* legal positions, both inclusive */
 } slc_stream;
 
@@ -41,7 +43,8 @@ typedef struct {
     double forgone_s;       /* what the options left out could save at most */
     slc_stream *streams;
     uint32_t stream_count;
-    bool two_lanes;         /* some stream has thread_s */
+    bool two_lanes;         /* some stream takes the thread's lane */
+    uint32_t first_place;   /* with two lanes: where they are weighed against each other, from this busy place on */
     uint64_t *fixed_bytes;  /* [half_rows] what is there whatever is chosen */
     uint64_t reading_bytes; /* beside the resident ones while parameters are read between steps */
 } slc_slot_model_parts;
@@ -75,8 +78,8 @@ bool slc_recompute_span(const slc_slot_model_parts *parts, uint32_t activation, 
 /* The layer whose recomputation drops this activation. */
 uint32_t slc_activation_layer(const slc_job *job, uint32_t activation);
 
-/* Where two lanes are weighed against each other: each slot, and all gaps together (what is exposed costs the same
- * wherever it stands). */
+/* Where two lanes are weighed against each other: each slot (unless the thread's is taken in gaps alone: first_place),
+ * and all gaps together (what is exposed costs the same wherever it stands). */
 static inline uint32_t slc_busy_places(const slc_slot_model_parts *parts)
 {
     return parts->slots + 1;
@@ -84,6 +87,12 @@ static inline uint32_t slc_busy_places(const slc_slot_model_parts *parts)
 static inline uint32_t slc_busy_place(const slc_slot_model_parts *parts, uint32_t position)
 {
     return position & 1 ? parts->slots : position / 2 % parts->slots;
+}
+
+/* What of the thread's lane all of a stream takes. */
+static inline double slc_stream_thread_s(const slc_stream *stream)
+{
+    return stream->thread_s + (stream->awaited ? stream->seconds : 0);
 }
 
 /* What all of a stream takes when nothing runs beside it. */
@@ -113,6 +122,20 @@ static inline uint8_t slc_recompute_of(const slc_slot_model_parts *parts, uint32
 static inline bool slc_has(uint8_t strategies, slc_strategy strategy)
 {
     return strategies >> strategy & 1;
+}
+/* What becomes of the strategies that are allowed: see slc_unit_strategy. */
+static inline uint8_t slc_allowed_of(const slc_slot_request *request, uint32_t unit)
+{
+    uint8_t allowed = 0;
+    for (int k = 0; k < SLC_STRATEGIES; k++)
+        if (slc_has(request->allowed[unit], (slc_strategy)k))
+            allowed |= (uint8_t)(1 << slc_unit_strategy(request->job, &request->job->units[unit], (slc_strategy)k));
+    return allowed;
+}
+/* Is all of the step's gradient reduced within the step? */
+static inline bool slc_reduced_in_step(const slc_job *job, const slc_unit *unit)
+{
+    return slc_updated_last(job, unit) || unit->role == SLC_UNIT_ROWS;
 }
 
 #endif

@@ -158,14 +158,19 @@ static bool list_order_rows(maker *m)
     return true;
 }
 
+static int lane_rows(const slc_slot_model_parts *p)
+{
+    return p->two_lanes ? (int)(slc_busy_places(p) - p->first_place) : 0;
+}
+
 static void number_rows(maker *m)
 {
     m->choice_row = 1;
     m->stream_row = m->choice_row + (int)m->parts->job->unit_count;
     m->slot_row = m->stream_row + (int)m->parts->stream_count;
     m->link_row = m->slot_row + (int)m->parts->slots;
-    m->thread_row = m->link_row + (m->parts->two_lanes ? (int)slc_busy_places(m->parts) : 0);
-    m->memory_row = m->thread_row + (m->parts->two_lanes ? (int)slc_busy_places(m->parts) : 0);
+    m->thread_row = m->link_row + lane_rows(m->parts);
+    m->memory_row = m->thread_row + lane_rows(m->parts);
     m->reading_row = m->memory_row + (int)m->parts->half_rows;
     m->order_row = m->reading_row + 1;
     m->rows = m->order_row + m->order_count - 1;
@@ -183,8 +188,7 @@ static void bound_rows(maker *m)
     for (uint32_t i = 0; i < p->stream_count; i++) glp_set_row_bnds(program->lp, m->stream_row + (int)i, GLP_FX, 0, 0);
     for (uint32_t s = 0; s < p->slots; s++)
         glp_set_row_bnds(program->lp, m->slot_row + (int)s, GLP_UP, 0, slc_slot_seconds(p, s) / program->time_unit);
-    for (uint32_t i = 0; p->two_lanes && i < 2 * slc_busy_places(p); i++)
-        glp_set_row_bnds(program->lp, m->link_row + (int)i, GLP_UP, 0, 0);
+    for (int i = 0; i < 2 * lane_rows(p); i++) glp_set_row_bnds(program->lp, m->link_row + i, GLP_UP, 0, 0);
     for (uint32_t h = 0; h < p->half_rows; h++) glp_set_row_bnds(program->lp, m->memory_row + (int)h, GLP_FX, 0, 0);
     double reading = (double)p->request->limit - (double)p->reading_bytes;
     glp_set_row_bnds(program->lp, m->reading_row, GLP_UP, 0, reading / program->byte_unit);
@@ -316,15 +320,15 @@ static void add_busy(maker *m)
 {
     slc_slot_program *program = m->program;
     if (!m->parts->two_lanes) return;
-    program->first_busy = glp_add_cols(program->lp, (int)slc_busy_places(m->parts));
-    for (uint32_t k = 0; k < slc_busy_places(m->parts); k++) {
-        int column = program->first_busy + (int)k;
+    program->first_busy = glp_add_cols(program->lp, lane_rows(m->parts));
+    for (uint32_t k = m->parts->first_place; k < slc_busy_places(m->parts); k++) {
+        int lane = (int)(k - m->parts->first_place), column = program->first_busy + lane;
         bool slot = k < m->parts->slots;
         double cost = slot ? put_seconds(m, 2 * k, program->time_unit) : program->time_unit;
         glp_set_col_bnds(program->lp, column, GLP_LO, 0, 0);
         glp_set_obj_coef(program->lp, column, cost / program->time_unit);
-        put(m, m->link_row + (int)k, -1);
-        put(m, m->thread_row + (int)k, -1);
+        put(m, m->link_row + lane, -1);
+        put(m, m->thread_row + lane, -1);
         end_column(m, column);
     }
 }
@@ -340,11 +344,12 @@ static double put_flow(maker *m, uint32_t stream, uint32_t position, double *pre
     for (uint32_t i = 0; i < count; i++) put_span(m, &spans[i], 1);
     put_order(m, s, position);
     *preferred += m->preference * slc_stream_alone_s(s) * distance(s, position);
-    if (!p->two_lanes) return put_seconds(m, position, s->seconds);
-    int place = (int)slc_busy_place(p, position);
+    uint32_t busy = slc_busy_place(p, position);
+    if (!p->two_lanes || busy < p->first_place) return put_seconds(m, position, s->seconds);
+    int place = (int)(busy - p->first_place);
     double weight = position & 1 ? slc_slot_weight(p, position / 2 % p->slots) : 1;
     put(m, m->link_row + place, weight * s->seconds / m->program->time_unit);
-    put(m, m->thread_row + place, weight * s->thread_s / m->program->time_unit);
+    put(m, m->thread_row + place, weight * slc_stream_thread_s(s) / m->program->time_unit);
     return 0; /* what is busy costs */
 }
 

@@ -24,8 +24,9 @@ typedef struct {
     slc_flow_column *flows;
     int flow_count, first_flow;     /* flow i is column first_flow + i */
     int first_level;                /* columns: bytes in each half row */
-    int first_busy, first_link_row; /* with two lanes, of each busy place: a column, how long either lane is busy; and
-                                       rows, at least as long as the link is, then all those of the thread */
+    int first_busy, first_link_row; /* with two lanes, of each busy place from parts->first_place on: a column, how long
+                                       either lane is busy; and rows, at least as long as the link is, then all those
+                                       of the thread */
     int first_stream_row, first_memory_row; /* and choice rows from 1 on, one for each unit */
     double time_unit, byte_unit;            /* seconds and bytes of one in the program */
     double fixed_s;                         /* of the step, apart from what columns cost */

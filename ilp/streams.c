@@ -37,11 +37,50 @@ static double operation_s(const unit_streams *s, slc_item_kind kind)
 }
 
 /* An update holds the lane up only where the communication thread itself moves the bytes; it follows the reduction, or
- * with a barrier, where there is a gather, comes before that. */
+ * with a barrier, where there is a gather, comes before that (a SPLIT unit's: before the gather of rows). */
 static double update_s(const unit_streams *s, slc_strategy strategy)
 {
     if (!s->parts->times->link.thread_moves) return 0;
     return slc_update_s(s->parts->job, s->parts->times, strategy, s->unit->elements);
+}
+
+/* The first slot of a micro-batch that needs a unit's values. */
+static uint32_t first_use_of(const slc_job *job, const slc_unit *unit)
+{
+    slc_window window;
+    slc_unit_window(job, unit, true, 0, &window);
+    return window.first_slot;
+}
+
+/* The first and the last position for the reduction of a micro-batch's gradient. The rows of a look-up are gathered
+ * for the next micro-batch when theirs is reduced, and that is when the rest of the parameter's is. */
+static void set_reduction_range(const unit_streams *s, uint32_t m, slc_stream *reduce)
+{
+    const slc_job *job = s->parts->job;
+    const slc_unit *partner = &job->units[s->unit->partner];
+    uint32_t complete = s->gradient_last, needed = s->gradient_first, first, last;
+    if (s->unit->role == SLC_UNIT_SPLIT) needed = first_use_of(job, partner);
+    if (s->unit->role == SLC_UNIT_ROWS) {
+        slc_unit_gradient_slots(job, partner, &first, &last);
+        if (last > complete) complete = last;
+        needed = s->first_use;
+    }
+    reduce->first = 2 * (m * s->cycle + complete) + 1;
+    reduce->last = 2 * (s->parts->slots + s->first_use) - 1;
+    if (slc_reduced_in_step(job, s->unit)) reduce->last = 2 * s->parts->slots - 1;
+    if (m + 1 < s->parts->micro_batches) reduce->last = 2 * ((m + 1) * s->cycle + needed) - 1;
+}
+
+/* From the last slot of one step to the first of the next stand, one behind the other, the reduction of a look-up's
+ * rows, the update of their parameter and the gather of rows. While these move, the thread has nothing to do: not so
+ * where there are several look-ups or exchanges. */
+static bool has_thread_wait(const unit_streams *s)
+{
+    const slc_job *job = s->parts->job;
+    uint32_t look_ups = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) look_ups += job->units[u].role == SLC_UNIT_ROWS;
+    return s->unit->role == SLC_UNIT_ROWS && s->unit->trainable && look_ups == 1 && !job->compressed &&
+           !s->parts->times->link.thread_moves && s->parts->times->update_s_per_element > 0 && !s->unit->uses[0].layer;
 }
 
 static void add_reductions(unit_streams *s)
@@ -50,12 +89,10 @@ static void add_reductions(unit_streams *s)
     uint32_t last = s->parts->micro_batches - 1;
     for (uint32_t m = job->each ? 0 : last; m <= last; m++) {
         slc_stream reduce = {.kind = SLC_FLOW_REDUCE, .micro_batch = m};
-        reduce.first = 2 * (m * s->cycle + s->gradient_last) + 1;
-        reduce.last = 2 * (s->parts->slots + s->first_use) - 1;
-        if (job->barrier) reduce.last = 2 * s->parts->slots - 1;
-        if (m < last) reduce.last = 2 * ((m + 1) * s->cycle + s->gradient_first) - 1;
+        set_reduction_range(s, m, &reduce);
+        reduce.awaited = m == last && has_thread_wait(s);
 
-        bool updates = m == last && !job->barrier;
+        bool updates = m == last && !slc_reduced_in_step(job, s->unit);
         reduce.strategies = SDP | FSDP;
         reduce.seconds = operation_s(s, SLC_ITEM_REDUCE_SCATTER) + (updates ? update_s(s, SLC_SDP) : 0);
         add(s, reduce);
@@ -82,7 +119,7 @@ static void add_value_gathers(unit_streams *s)
                          .seconds = operation_s(s, SLC_ITEM_GATHER_VALUE),
                          .first = s->updated,
                          .last = 2 * (s->parts->slots + s->first_use) - 1};
-    if (s->parts->job->barrier) gather.seconds += update_s(s, SLC_SDP);
+    if (s->parts->job->barrier && s->unit->role != SLC_UNIT_SPLIT) gather.seconds += update_s(s, SLC_SDP);
     add(s, gather);
     if (!s->parts->job->each) return;
     gather.strategies = DP; /* of the gradient: does not wait for the barrier */
@@ -108,7 +145,26 @@ static void add_exchange(unit_streams *s)
     add(s, exchange);
 }
 
-/* A window's values are not gathered before the window before it has begun: two windows at a time at most. */
+/* What stands before the first gather of a step: with a barrier the unit's update; of rows, their parameter's, which
+ * takes its time whatever moves the bytes if the first slot needs them. */
+static void add_update_before(const unit_streams *s, slc_stream *gather)
+{
+    const slc_slot_model_parts *p = s->parts;
+    if (!s->unit->trainable || s->unit->role == SLC_UNIT_SPLIT) return;
+    if (s->unit->role == SLC_UNIT_WHOLE) {
+        if (p->job->barrier) gather->seconds += update_s(s, SLC_FSDP);
+        return;
+    }
+    double seconds = slc_update_s(p->job, p->times, SLC_SDP, p->job->units[s->unit->partner].elements);
+    if (p->times->link.thread_moves)
+        gather->seconds += seconds;
+    else if (!s->unit->uses[0].layer)
+        gather->thread_s = seconds;
+    gather->awaited = has_thread_wait(s);
+}
+
+/* A window's values are not gathered before the window before it has begun: two windows at a time at most. Which rows
+ * a look-up touches is known when the micro-batch before it is over. */
 static void add_windows(unit_streams *s)
 {
     const slc_slot_model_parts *p = s->parts;
@@ -126,10 +182,11 @@ static void add_windows(unit_streams *s)
                 count > 1 ? 2 * (before_origin + before.first_slot) : 2 * (before_origin + before.last_slot) + 1;
             gather.last = 2 * (origin + window.first_slot) - 1;
             gather.seconds = operation_s(s, SLC_ITEM_GATHER_WINDOW);
-            if (!m && !w && s->unit->trainable && p->job->barrier) gather.seconds += update_s(s, SLC_FSDP);
+            if (!m && !w) add_update_before(s, &gather);
             /* A pass gathers for itself: nothing for a step is in the pass before, and so everything of it is updated
              * or late in this one. */
-            if (!m && !w && gather.first < 2 * p->slots - 1) gather.first = 2 * p->slots - 1;
+            bool begins = (!m && !w) || (m && s->unit->role == SLC_UNIT_ROWS);
+            if (begins && gather.first < 2 * origin - 1) gather.first = 2 * origin - 1;
             add(s, gather);
         }
     }
@@ -137,18 +194,16 @@ static void add_windows(unit_streams *s)
 
 uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_stream *out)
 {
-    slc_window window;
     unit_streams s = {.parts = parts,
                       .unit = &parts->job->units[unit],
                       .number = unit,
                       .options = parts->options[unit],
                       .cycle = slc_job_slots(parts->job),
+                      .first_use = first_use_of(parts->job, &parts->job->units[unit]),
                       .out = out};
-    slc_unit_window(parts->job, s.unit, true, 0, &window);
-    s.first_use = window.first_slot;
     if (s.unit->trainable) {
         slc_unit_gradient_slots(parts->job, s.unit, &s.gradient_first, &s.gradient_last);
-        s.updated = parts->job->barrier ? 2 * parts->slots - 1 : behind_gradient(&s);
+        s.updated = slc_updated_last(parts->job, s.unit) ? 2 * parts->slots - 1 : behind_gradient(&s);
         add_reductions(&s);
         add_value_gathers(&s);
         add_exchange(&s);

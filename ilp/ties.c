@@ -5,7 +5,7 @@ static bool equal_units(const slc_slot_model_parts *parts, uint32_t a, uint32_t 
 {
     const slc_unit *x = &parts->job->units[a], *y = &parts->job->units[b];
     if (x->elements != y->elements || x->dtype != y->dtype || x->trainable != y->trainable || x->use_count != 1 ||
-        y->use_count != 1)
+        y->use_count != 1 || x->role != y->role)
         return false;
     if (parts->options[a] != parts->options[b] || x->uses[0].layer + 1 != y->uses[0].layer) return false;
     uint32_t first = x->uses[0].layer, second = y->uses[0].layer;
