@@ -19,15 +19,21 @@ sluice_status slc_buffer_index_init(slc_buffer_index *index, const slc_job *job,
 void slc_buffer_index_fini(slc_buffer_index *index);
 uint32_t slc_buffer_index_find(const slc_buffer_index *index, slc_buffer_kind kind, uint32_t unit, uint32_t number);
 
+/* Do the units of tied parameters that are split fit together (slc_unit.role, partner and rows)? What a file says is
+ * refused with its path before; this guards everything behind it against a job that is wrong itself. */
+sluice_status slc_judge_roles(const slc_job *job);
+
 /* Are all buffers there and no others, of the right size, and the resident ones apart from each other? */
 sluice_status slc_judge_buffers(const slc_job *job, const slc_buffer_index *index);
 
 /* ---- A program ---- */
 
-/* Counts of finished slots and operations since the beginning of the pass before. What a pass leaves out counts as
+/* Counts of each lane's finished items since the beginning of the pass before. What a pass leaves out counts as
  * finished with what stands before it. */
+typedef enum { SLC_LANE_COMPUTE, SLC_LANE_COMMUNICATION, SLC_LANES } slc_lane;
+
 typedef struct {
-    uint64_t slots, operations;
+    uint64_t over[SLC_LANES];
 } slc_sure;
 
 /* With nothing before it a pass leaves late items out; a drain runs them alone. */
@@ -56,16 +62,16 @@ typedef struct {
     bool evaluate, has_late;
     uint32_t micro_batches;
     const char *where;
-    uint32_t *slot_item;        /* of each slot, micro-batch by micro-batch */
-    uint32_t *ordinal;          /* of an item in its lane */
-    uint32_t agree;             /* the item; SLC_NONE in evaluation */
-    uint64_t slots, operations; /* of one pass */
-    slc_run *runs;              /* of each list together */
-    uint32_t *run_start;        /* [lists + 1] */
-    uint32_t *unit_lists;       /* [units]: a unit's first list */
-    slc_layer_use *uses;        /* those of a layer together */
-    uint32_t *use_start;        /* [layers + 1] */
-    uint32_t *workspaces;       /* the same of slots */
+    uint32_t *slot_item;       /* of each slot, micro-batch by micro-batch */
+    uint32_t *ordinal;         /* of an item in its lane */
+    uint32_t agree;            /* the item; SLC_NONE in evaluation */
+    uint64_t count[SLC_LANES]; /* items of one pass */
+    slc_run *runs;             /* of each list together */
+    uint32_t *run_start;       /* [lists + 1] */
+    uint32_t *unit_lists;      /* [units]: a unit's first list */
+    slc_layer_use *uses;       /* those of a layer together */
+    uint32_t *use_start;       /* [layers + 1] */
+    uint32_t *workspaces;      /* the same of slots */
     uint32_t *workspace_start;
     slc_pass passes[2];
     slc_sure *known[2]; /* at an item's start, in the first pass and in the second */
@@ -74,14 +80,14 @@ typedef struct {
 /* "invalid plan: step item 7 (...): what" */
 sluice_status slc_judge_fault(const slc_judge *j, uint32_t item, const char *what);
 
-static inline bool slc_judge_is_slot(const slc_judge *j, uint32_t item)
+static inline slc_lane slc_judge_lane(const slc_judge *j, uint32_t item)
 {
-    return j->program->items[item].kind == SLC_ITEM_SLOT;
+    return slc_on_compute_lane(&j->program->items[item]) ? SLC_LANE_COMPUTE : SLC_LANE_COMMUNICATION;
 }
 
 static inline bool slc_judge_same_lane(const slc_judge *j, uint32_t a, uint32_t b)
 {
-    return slc_judge_is_slot(j, a) == slc_judge_is_slot(j, b);
+    return slc_judge_lane(j, a) == slc_judge_lane(j, b);
 }
 
 static inline bool slc_judge_runs(const slc_judge *j, int pass, uint32_t item)

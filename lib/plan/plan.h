@@ -98,7 +98,8 @@ typedef struct {
     slc_item_kind kind;
     bool late;       /* not SLOT, GATHER_WINDOW, nor what a SPLIT unit does up to its UPDATE and its ROWS unit's
                         REDUCE_SCATTER: the gather of the ROWS unit's table, early in the next pass, needs them */
-    bool on_compute; /* UPDATE alone: it runs on the compute lane, by the compute threads, between slots */
+    bool on_compute; /* UPDATE alone, and not of onebit units: it runs on the compute lane, by the compute threads,
+                        between slots */
     uint32_t micro_batch;
     uint32_t slot;                     /* SLC_ITEM_SLOT: in its micro-batch */
     uint32_t unit;                     /* operations */

@@ -89,6 +89,7 @@ uint64_t slc_reading_bytes(const slc_job *job)
     uint64_t largest = 0;
     for (uint32_t u = 0; u < job->unit_count; u++) {
         const slc_unit *unit = &job->units[u];
+        if (unit->role == SLC_UNIT_ROWS) continue; /* its partner is what is read */
         uint64_t block = unit->elements < unit->block_elements ? unit->elements : unit->block_elements;
         if (block > largest) largest = block;
     }

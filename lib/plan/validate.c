@@ -30,6 +30,9 @@ static sluice_status check_late(const slc_judge *j, uint32_t i)
     if (j->evaluate) return slc_judge_fault(j, i, "nothing is late in evaluation");
     if (item->kind == SLC_ITEM_SLOT || item->kind == SLC_ITEM_GATHER_WINDOW)
         return slc_judge_fault(j, i, "cannot be late");
+    slc_unit_role role = item->unit == SLC_NONE ? SLC_UNIT_WHOLE : j->job->units[item->unit].role;
+    if (role == SLC_UNIT_ROWS || (role == SLC_UNIT_SPLIT && item->kind != SLC_ITEM_GATHER_VALUE))
+        return slc_judge_fault(j, i, "cannot be late: the look-up's rows are gathered early in the next step");
     bool ends_step = slc_is_reduction(item->kind) || item->kind == SLC_ITEM_AGREE || item->kind == SLC_ITEM_INSPECT ||
                      (item->kind == SLC_ITEM_COMPRESS && j->job->norms_barrier);
     if (j->job->barrier && ends_step)
@@ -37,6 +40,16 @@ static sluice_status check_late(const slc_judge *j, uint32_t i)
     if (item->micro_batch + 1 != j->micro_batches)
         return slc_judge_fault(j, i, "late in another than the last micro-batch");
     return SLUICE_OK;
+}
+
+static sluice_status check_lane(const slc_judge *j, uint32_t i)
+{
+    const slc_item *item = &j->program->items[i];
+    if (!item->on_compute) return SLUICE_OK;
+    if (item->kind != SLC_ITEM_UPDATE) return slc_judge_fault(j, i, "is no update, but on the compute lane");
+    return j->plan->strategies[item->unit] == SLC_ONEBIT
+               ? slc_judge_fault(j, i, "on the compute lane, where no onebit unit is updated")
+               : SLUICE_OK;
 }
 
 static sluice_status check_blocks(const slc_judge *j, uint32_t i)
@@ -57,7 +70,8 @@ static sluice_status check_form(const slc_judge *j, uint32_t i)
         return slc_error(SLUICE_ERR_FORMAT, "invalid plan: %s item %u: no such kind", j->where, i);
     if (item->kind == SLC_ITEM_SLOT) {
         if (item->unit != SLC_NONE) return slc_judge_fault(j, i, "a slot of a unit");
-        return check_late(j, i);
+        sluice_status status = check_lane(j, i);
+        return status ? status : check_late(j, i);
     }
     if (item->kind == SLC_ITEM_AGREE ? item->unit != SLC_NONE : item->unit >= j->job->unit_count)
         return slc_error(SLUICE_ERR_FORMAT, "invalid plan: %s item %u: there is no unit %u", j->where, i, item->unit);
@@ -71,7 +85,8 @@ static sluice_status check_form(const slc_judge *j, uint32_t i)
             ? !slc_unit_window(j->job, &j->job->units[item->unit], !j->evaluate, item->index, &window)
             : item->index)
         return slc_judge_fault(j, i, "of a window that the unit does not have");
-    sluice_status status = check_late(j, i);
+    sluice_status status = check_lane(j, i);
+    if (!status) status = check_late(j, i);
     return status || item->kind == SLC_ITEM_AGREE ? status : check_blocks(j, i);
 }
 
@@ -104,8 +119,8 @@ static sluice_status check_slots(slc_judge *j)
     uint32_t expected = 0, per_pass = j->evaluate ? j->job->layer_count : slc_job_slots(j->job);
     uint32_t total = per_pass * j->micro_batches;
     for (uint32_t i = 0; i < j->program->item_count; i++) {
-        if (!slc_judge_is_slot(j, i)) continue;
         const slc_item *item = &j->program->items[i];
+        if (item->kind != SLC_ITEM_SLOT) continue;
         if (expected >= total || item->micro_batch != expected / per_pass || item->slot != expected % per_pass)
             return slc_judge_fault(j, i, "slot out of order");
         j->slot_item[expected++] = i;
@@ -180,7 +195,7 @@ static sluice_status check_program(slc_judge *j)
 static void number_items(slc_judge *j)
 {
     for (uint32_t i = 0; i < j->program->item_count; i++) {
-        j->ordinal[i] = (uint32_t)(slc_judge_is_slot(j, i) ? j->slots++ : j->operations++);
+        j->ordinal[i] = (uint32_t)j->count[slc_judge_lane(j, i)]++;
         j->has_late |= j->program->items[i].late;
     }
 }
@@ -224,6 +239,12 @@ static sluice_status check_choices(const slc_job *job, const slc_plan *plan)
     for (uint32_t u = 0; u < plan->unit_count; u++) {
         if ((unsigned)plan->strategies[u] >= SLC_STRATEGIES)
             return slc_error(SLUICE_ERR_FORMAT, "invalid plan: no such strategy of unit %s", job->units[u].name);
+        if (job->units[u].role != SLC_UNIT_WHOLE && !slc_unit_may_be(job, &job->units[u], plan->strategies[u]))
+            return slc_error(SLUICE_ERR_FORMAT, "invalid plan: unit %s is %s: %s", job->units[u].name,
+                             slc_strategy_name(plan->strategies[u]),
+                             job->units[u].role == SLC_UNIT_ROWS ? "rows that a look-up touches are always fsdp"
+                                                                 : "a parameter that is split by its uses is oss, sdp "
+                                                                   "or fsdp");
         if (plan->strategies[u] == SLC_ONEBIT && (!job->compressed || job->each || job->world < 2))
             return slc_error(SLUICE_ERR_FORMAT, "invalid plan: unit %s is onebit %s", job->units[u].name,
                              job->each        ? "while gradients are reduced each micro-batch"
@@ -243,7 +264,8 @@ static sluice_status check_choices(const slc_job *job, const slc_plan *plan)
 sluice_status slc_plan_validate(const slc_job *job, const slc_plan *plan)
 {
     slc_buffer_index buffers;
-    sluice_status status = check_choices(job, plan);
+    sluice_status status = slc_judge_roles(job);
+    if (!status) status = check_choices(job, plan);
     if (status) return status;
     status = slc_buffer_index_init(&buffers, job, plan);
     if (status) return status;

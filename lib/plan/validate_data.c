@@ -8,52 +8,58 @@
 
 static void know(slc_sure *known, slc_sure more)
 {
-    if (more.slots > known->slots) known->slots = more.slots;
-    if (more.operations > known->operations) known->operations = more.operations;
+    for (int lane = 0; lane < SLC_LANES; lane++)
+        if (more.over[lane] > known->over[lane]) known->over[lane] = more.over[lane];
+}
+
+/* That the first `count` items of a lane are over in a pass. */
+static slc_sure over_of(const slc_judge *j, slc_lane lane, int pass, uint64_t count)
+{
+    slc_sure sure = {{0}};
+    sure.over[lane] = pass * j->count[lane] + count;
+    return sure;
 }
 
 /* What holds once `item` of a pass is over. Operations are counted complete in order. */
 static slc_sure when_over(const slc_judge *j, int pass, uint32_t item)
 {
     slc_sure known = j->known[pass][item];
-    if (slc_judge_is_slot(j, item))
-        know(&known, (slc_sure){pass * j->slots + j->ordinal[item] + 1, 0});
-    else
-        know(&known, (slc_sure){0, pass * j->operations + j->ordinal[item] + 1});
+    know(&known, over_of(j, slc_judge_lane(j, item), pass, (uint64_t)j->ordinal[item] + 1));
     return known;
 }
 
-/* `lane`: what was known at the start of the last slot and of the last operation; moved on. */
-static void derive_pass(slc_judge *j, int pass, slc_sure lane[2])
+/* `last`: what was known at the start of each lane's last item; moved on. The compute lane runs one item at a time. */
+static void derive_pass(slc_judge *j, int pass, slc_sure last[SLC_LANES])
 {
     for (uint32_t i = 0; i < j->program->item_count; i++) {
         if (!slc_judge_runs(j, pass, i)) continue;
         const slc_item *item = &j->program->items[i];
-        slc_sure known = lane[!slc_judge_is_slot(j, i)];
-        if (slc_judge_is_slot(j, i)) know(&known, (slc_sure){pass * j->slots + j->ordinal[i], 0});
+        slc_lane lane = slc_judge_lane(j, i);
+        slc_sure known = last[lane];
+        if (lane == SLC_LANE_COMPUTE) know(&known, over_of(j, lane, pass, j->ordinal[i]));
         for (uint32_t a = 0; a < item->after_count; a++) {
             int other = pass - item->after[a].previous;
             if (other >= 0 && slc_judge_runs(j, other, item->after[a].item))
                 know(&known, when_over(j, other, item->after[a].item));
         }
-        j->known[pass][i] = lane[!slc_judge_is_slot(j, i)] = known;
+        j->known[pass][i] = last[lane] = known;
     }
 }
 
 void slc_judge_derive(slc_judge *j)
 {
-    slc_sure lane[2] = {{0, 0}, {0, 0}};
-    derive_pass(j, 0, lane);
-    if (j->passes[1] == SLC_PASS_DRAIN) know(&lane[1], (slc_sure){j->slots, 0}); /* between steps nothing computes */
-    derive_pass(j, 1, lane);
+    slc_sure last[SLC_LANES] = {{{0}}};
+    derive_pass(j, 0, last);
+    if (j->passes[1] == SLC_PASS_DRAIN) /* its caller has left the step */
+        know(&last[SLC_LANE_COMMUNICATION], over_of(j, SLC_LANE_COMPUTE, 1, 0));
+    derive_pass(j, 1, last);
 }
 
 bool slc_judge_surely_over(const slc_judge *j, int later_pass, uint32_t later, int pass, uint32_t item)
 {
     if (pass < 0 || !slc_judge_runs(j, pass, item)) return true;
-    slc_sure known = j->known[later_pass][later];
-    return slc_judge_is_slot(j, item) ? known.slots > pass * j->slots + j->ordinal[item]
-                                      : known.operations > pass * j->operations + j->ordinal[item];
+    slc_lane lane = slc_judge_lane(j, item);
+    return j->known[later_pass][later].over[lane] > pass * j->count[lane] + j->ordinal[item];
 }
 
 /* ---- What items need ---- */
@@ -96,6 +102,7 @@ static sluice_status need_blocks(const needy *n, slc_run_list list, uint64_t fir
     return status;
 }
 
+/* Every run of a unit; none where the unit has no such operation. */
 static sluice_status need_all(const needy *n, slc_item_kind kind, uint32_t m, uint32_t u, int back)
 {
     return need_blocks(n, slc_judge_list(n->j, kind, m, u, 0), 0, UINT64_MAX, back);
@@ -163,13 +170,18 @@ static sluice_status check_reduction(const needy *n)
 {
     const slc_judge *j = n->j;
     const slc_item *mine = &j->program->items[n->item];
-    uint32_t first, last;
-    slc_unit_gradient_slots(j->job, &j->job->units[mine->unit], &first, &last);
-    sluice_status status = need(n, slc_judge_slot_item(j, mine->micro_batch, last), 0);
-    if (status || !mine->micro_batch || !j->job->each) return status;
+    const slc_unit *unit = &j->job->units[mine->unit];
+    uint32_t first, last, m = mine->micro_batch;
+    slc_unit_gradient_slots(j->job, unit, &first, &last);
+    sluice_status status = need(n, slc_judge_slot_item(j, m, last), 0);
+    /* rows are added to what the other uses left */
+    if (!status && unit->role == SLC_UNIT_ROWS) status = need_all(n, SLC_ITEM_REDUCE_SCATTER, m, unit->partner, 0);
+    if (status || !m || !j->job->each) return status;
     /* each adds to what the one before left */
-    return need_blocks(n, slc_judge_list(j, SLC_ITEM_REDUCE_SCATTER, mine->micro_batch - 1, mine->unit, 0),
-                       mine->first_block, mine->first_block + mine->block_count, 0);
+    if (unit->role == SLC_UNIT_SPLIT) status = need_all(n, SLC_ITEM_REDUCE_SCATTER, m - 1, unit->partner, 0);
+    return status ? status
+                  : need_blocks(n, slc_judge_list(j, SLC_ITEM_REDUCE_SCATTER, m - 1, mine->unit, 0), mine->first_block,
+                                mine->first_block + mine->block_count, 0);
 }
 
 /* Must the step's agreement be over before the unit is updated, and under onebit before it is compressed? */
@@ -217,10 +229,29 @@ static sluice_status need_reduced(const needy *n)
 static sluice_status check_update(const needy *n)
 {
     const slc_judge *j = n->j;
+    const slc_unit *unit = &j->job->units[j->program->items[n->item].unit];
     sluice_status status = need_reduced(n);
     if (!status) status = need_same(n, SLC_ITEM_GATHER_GRADIENT, 0);
     if (!status) status = need_same(n, SLC_ITEM_EXCHANGE, 0);
+    if (!status && unit->role == SLC_UNIT_SPLIT)
+        status = need_all(n, SLC_ITEM_REDUCE_SCATTER, j->micro_batches - 1, unit->partner, 0);
     return status || !awaits_agreement(j, j->program->items[n->item].unit) ? status : need(n, j->agree, 0);
+}
+
+/* Rows come from where the partner was updated. Which ones is told behind the micro-batch before, when the lists of its
+ * reduction have done their work. */
+static sluice_status check_gather(const needy *n)
+{
+    const slc_judge *j = n->j;
+    const slc_item *mine = &j->program->items[n->item];
+    const slc_unit *unit = &j->job->units[mine->unit];
+    if (j->evaluate) return SLUICE_OK;
+    if (unit->role != SLC_UNIT_ROWS) return need_same(n, SLC_ITEM_UPDATE, 1);
+    sluice_status status = need_all(n, SLC_ITEM_UPDATE, j->micro_batches - 1, unit->partner, 1);
+    if (status || !mine->micro_batch) return status;
+    status = need(n, slc_judge_slot_item(j, mine->micro_batch - 1, slc_job_slots(j->job) - 1), 0);
+    return status || !j->job->each ? status
+                                   : need_all(n, SLC_ITEM_REDUCE_SCATTER, mine->micro_batch - 1, mine->unit, 0);
 }
 
 static sluice_status check_needs(const needy *n)
@@ -236,7 +267,7 @@ static sluice_status check_needs(const needy *n)
     case SLC_ITEM_COMPRESS: return check_compress(n);
     case SLC_ITEM_EXCHANGE: return need_same(n, SLC_ITEM_COMPRESS, 0);
     case SLC_ITEM_GATHER_VALUE: return need_same(n, SLC_ITEM_UPDATE, 0);
-    case SLC_ITEM_GATHER_WINDOW: return n->j->evaluate ? SLUICE_OK : need_same(n, SLC_ITEM_UPDATE, 1);
+    case SLC_ITEM_GATHER_WINDOW: return check_gather(n);
     default: return slc_judge_fault(n->j, n->item, "unknown kind");
     }
 }

@@ -100,26 +100,40 @@ static bool gradient_lives(const memory *m, uint32_t i)
                  slc_judge_slot_item(m->j, m->j->job->each ? item->micro_batch : 0, first), i);
 }
 
-/* The sum of an operation's blocks, from the first reduction into it. */
-static bool reduced_lives(const memory *m, uint32_t i)
+/* The sum of blocks [first_block, end) of a unit, from the first reduction into it until `i`. */
+static bool sum_lives(const memory *m, uint32_t u, uint64_t first_block, uint64_t end, uint32_t i)
 {
     const slc_job *job = m->j->job;
-    const slc_item *item = &m->j->program->items[i];
-    const slc_unit *unit = &job->units[item->unit];
-    uint32_t buffer = find(m, SLC_BUFFER_REDUCED, item->unit, 0);
-    bool shard = !slc_operations_of(job, unit, m->j->plan->strategies[item->unit]).whole_sum;
-    uint64_t end = item->first_block + item->block_count;
-    slc_run_list list =
-        slc_judge_list(m->j, SLC_ITEM_REDUCE_SCATTER, job->each ? 0 : job->micro_batches - 1, item->unit, 0);
-    for (uint32_t r = slc_run_at(list, item->first_block); r < list.count && list.at[r].first_block < end; r++) {
+    const slc_unit *unit = &job->units[u];
+    uint32_t buffer = find(m, SLC_BUFFER_REDUCED, u, 0);
+    bool shard = !slc_operations_of(job, unit, m->j->plan->strategies[u]).whole_sum;
+    slc_run_list list = slc_judge_list(m->j, SLC_ITEM_REDUCE_SCATTER, job->each ? 0 : job->micro_batches - 1, u, 0);
+    for (uint32_t r = slc_run_at(list, first_block); r < list.count && list.at[r].first_block < end; r++) {
         const slc_run *writer = &list.at[r];
-        uint64_t from = writer->first_block > item->first_block ? writer->first_block : item->first_block;
+        uint64_t from = writer->first_block > first_block ? writer->first_block : first_block;
         uint64_t to = writer->end_block < end ? writer->end_block : end;
         if (!lives(m, buffer, slc_block_byte(job, unit, SLC_BUFFER_REDUCED, shard, from),
                    slc_block_byte(job, unit, SLC_BUFFER_REDUCED, shard, to), writer->item, i))
             return false;
     }
     return true;
+}
+
+static bool reduced_lives(const memory *m, uint32_t i)
+{
+    const slc_item *item = &m->j->program->items[i];
+    return sum_lives(m, item->unit, item->first_block, item->first_block + item->block_count, i);
+}
+
+/* Where the gradients of rows are added: all of the partner's sum, moved or in its gradient's place. */
+static bool partner_lives(const memory *m, uint32_t i)
+{
+    uint32_t u = m->j->job->units[m->j->program->items[i].unit].partner;
+    const slc_unit *unit = &m->j->job->units[u];
+    slc_strategy strategy = m->j->plan->strategies[u];
+    return slc_operations_of(m->j->job, unit, strategy).moves_sum
+               ? sum_lives(m, u, 0, slc_unit_blocks(unit), i)
+               : whole_lives(m, find(m, SLC_BUFFER_GRADIENT, u, 0), i, i);
 }
 
 /* What one operation of a onebit unit leaves for the next. */
@@ -181,7 +195,9 @@ static sluice_status check_item(const memory *m, uint32_t i)
         if (!workspaces_live(m, i)) return slc_judge_fault(m->j, i, "a workspace is not in memory");
         break;
     case SLC_ITEM_REDUCE_SCATTER:
-    case SLC_ITEM_ALL_REDUCE: ok = gradient_lives(m, i); break;
+    case SLC_ITEM_ALL_REDUCE:
+        ok = gradient_lives(m, i) && (m->j->job->units[item->unit].role != SLC_UNIT_ROWS || partner_lives(m, i));
+        break;
     case SLC_ITEM_GATHER_GRADIENT: ok = gradient_lives(m, i) && reduced_lives(m, i); break;
     case SLC_ITEM_UPDATE: ok = update_reads_live(m, i); break;
     case SLC_ITEM_INSPECT:

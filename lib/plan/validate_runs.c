@@ -204,6 +204,7 @@ static sluice_status check_unit(const slc_judge *j, uint32_t u)
     slc_strategy k = j->plan->strategies[u];
     uint32_t last = j->micro_batches - 1;
     bool train = unit->trainable && !j->evaluate, all = (k == SLC_DP && !j->job->each) || k == SLC_ONEBIT;
+    bool updated = train && unit->role != SLC_UNIT_ROWS; /* rows are the partner's to update */
     sluice_status status = SLUICE_OK;
     for (uint32_t m = 0; !status && m <= last; m++) {
         bool reduced = train && (j->job->each || m == last) && (k != SLC_ONEBIT || j->job->refreshes);
@@ -213,7 +214,7 @@ static sluice_status check_unit(const slc_judge *j, uint32_t u)
         for (uint32_t w = 0; !status && slc_unit_window(j->job, unit, !j->evaluate, w, &window); w++)
             status = check_list(j, SLC_ITEM_GATHER_WINDOW, m, u, w, k == SLC_FSDP);
     }
-    if (!status) status = check_list(j, SLC_ITEM_UPDATE, last, u, 0, train);
+    if (!status) status = check_list(j, SLC_ITEM_UPDATE, last, u, 0, updated);
     if (!status) status = check_onebit(j, u, train && k == SLC_ONEBIT);
     if (!status) status = check_list(j, SLC_ITEM_GATHER_VALUE, last, u, 0, train && (k == SLC_OSS || k == SLC_SDP));
     if (!status) status = check_list(j, SLC_ITEM_GATHER_GRADIENT, last, u, 0, train && k == SLC_DP && j->job->each);
