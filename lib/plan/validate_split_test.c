@@ -543,6 +543,25 @@ static void updates_on_the_compute_lane_are_in_its_order(void **state)
     }
 }
 
+static void rows_are_gathered_behind_the_partners_update(void **state)
+{
+    (void)state;
+    static made m;
+    made_init(&m, SLC_FSDP, 1, false, false);
+    add_step(&m);
+    for (uint32_t i = 0; i < m.count; i++) m.items[i].on_compute = m.items[i].kind == SLC_ITEM_UPDATE;
+    for (uint64_t missing = 0; missing < BLOCKS; missing += 2) { /* of the update's two runs */
+        uint32_t rows = find(&m, SLC_ITEM_GATHER_WINDOW, 0, ROWS, 0);
+        make_plan(&m);
+        unwait(&m, rows);
+        for (uint64_t block = 0; block < BLOCKS; block += 2)
+            if (block != missing) wait_for(&m, rows, find(&m, SLC_ITEM_UPDATE, 0, TABLE, block), true);
+        /* the second run is behind the first on its lane */
+        assert_int_equal(!valid(&m, "unit table.rows, blocks 0 to 1): may start before update item"), missing == 2);
+        slc_plan_destroy(m.plan);
+    }
+}
+
 /* Late, in front of the slot that needs it: left out of a first pass, run by a drain. */
 static void late_updates_may_be_on_the_compute_lane(void **state)
 {
@@ -649,6 +668,7 @@ int main(void)
                                        cmocka_unit_test(the_partners_sum_stays_for_the_rows),
                                        cmocka_unit_test(lists_tables_and_gradients_have_their_size),
                                        cmocka_unit_test(updates_on_the_compute_lane_are_in_its_order),
+                                       cmocka_unit_test(rows_are_gathered_behind_the_partners_update),
                                        cmocka_unit_test(late_updates_may_be_on_the_compute_lane),
                                        cmocka_unit_test(only_updates_are_on_the_compute_lane),
                                        cmocka_unit_test(other_strategies_are_refused),
