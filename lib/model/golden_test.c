@@ -65,10 +65,11 @@ static double expected_loss(const golden *g)
     return value;
 }
 
-static test_model model_of(const golden *g, sluice_dtype precision, const char *layers, const char *recompute)
+static test_model model_of(const golden *g, sluice_dtype precision, const char *layers, const char *recompute,
+                           sluice_tied tied)
 {
-    test_model t =
-        test_model_create_typed(&g->config, g->inputs.batch, g->inputs.length, 1, 1, recompute, precision, layers);
+    test_model t = test_model_create_typed(&g->config, g->inputs.batch, g->inputs.length, 1, 1, recompute, precision,
+                                           layers, tied);
     must(sluice_model_load(t.model, g->folder, false));
     return t;
 }
@@ -122,21 +123,33 @@ static double compare_gradients(const golden *g, test_model *t)
     return worst;
 }
 
-static void fp32_agrees(void **state)
+static void fp32_agrees_tied(sluice_tied tied)
 {
-    (void)state;
     for (int i = 0; i < MODELS; i++) {
         golden g = golden_open(models[i]);
-        test_model t = model_of(&g, SLUICE_FP32, NULL, "none");
+        test_model t = model_of(&g, SLUICE_FP32, NULL, "none", tied);
         double logits = compare_logits(&g, &t), loss = expected_loss(&g);
         assert_true(fabs(train_step(&g, &t) - loss) < 1e-5);
         double gradients = compare_gradients(&g, &t);
-        print_message("%s: largest difference of a logit %g, of a gradient %g\n", models[i], logits, gradients);
+        print_message("%s%s: largest difference of a logit %g, of a gradient %g\n", models[i],
+                      tied == SLUICE_TIED_SPLIT ? ", split" : "", logits, gradients);
         assert_true(logits <= 2e-5);
         assert_true(gradients <= 2e-5);
         test_model_destroy(&t);
         golden_close(&g);
     }
+}
+
+static void fp32_agrees(void **state)
+{
+    (void)state;
+    fp32_agrees_tied(SLUICE_TIED_JOINT);
+}
+
+static void fp32_agrees_with_split_tables(void **state)
+{
+    (void)state;
+    fp32_agrees_tied(SLUICE_TIED_SPLIT);
 }
 
 static void bf16_agrees_within_its_rounding(void **state)
@@ -150,7 +163,7 @@ static void bf16_agrees_within_its_rounding(void **state)
                 golden_close(&g);
                 continue;
             }
-            test_model t = model_of(&g, SLUICE_BF16, layers[k], k == 2 ? "all" : "none");
+            test_model t = model_of(&g, SLUICE_BF16, layers[k], k == 2 ? "all" : "none", (sluice_tied)(k % 2));
             double logits = compare_logits(&g, &t), loss = expected_loss(&g);
             assert_true(fabs(train_step(&g, &t) - loss) < 0.02);
             double gradients = compare_gradients(&g, &t);
@@ -165,11 +178,12 @@ static void recomputing_changes_no_bit(void **state)
 {
     (void)state;
     for (int i = 0; i < MODELS; i++)
-        for (int dtype = SLUICE_FP32; dtype <= SLUICE_BF16; dtype++) {
+        for (int setting = 0; setting < 4; setting++) {
+            sluice_dtype dtype = setting % 2 ? SLUICE_BF16 : SLUICE_FP32;
+            sluice_tied tied = setting / 2 ? SLUICE_TIED_SPLIT : SLUICE_TIED_JOINT;
             golden g = golden_open(models[i]);
             g.config.dropout = 0.1; /* the mask must come again too */
-            test_model t[2] = {model_of(&g, (sluice_dtype)dtype, NULL, "none"),
-                               model_of(&g, (sluice_dtype)dtype, NULL, "all")};
+            test_model t[2] = {model_of(&g, dtype, NULL, "none", tied), model_of(&g, dtype, NULL, "all", tied)};
             for (int step = 0; step < 2; step++) assert_true(train_step(&g, &t[0]) == train_step(&g, &t[1]));
             for (uint32_t p = 0; p < sluice_runtime_param_count(t[0].rt); p++) {
                 float *kept = read_gradient(sluice_runtime_param(t[0].rt, p));
@@ -215,7 +229,7 @@ static void weights_come_back(void **state)
     char folder[] = "/tmp/sluice-golden-XXXXXX", command[64];
     for (int i = 0; i < MODELS; i++) {
         golden g = golden_open(models[i]);
-        test_model t = model_of(&g, SLUICE_FP32, NULL, "none"), u;
+        test_model t = model_of(&g, SLUICE_FP32, NULL, "none", SLUICE_TIED_SPLIT), u;
         sluice_model_config config;
         char sha[2][65];
         if (i == 0) assert_non_null(mkdtemp(folder));
@@ -239,6 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp32_agrees),
+        cmocka_unit_test(fp32_agrees_with_split_tables),
         cmocka_unit_test(bf16_agrees_within_its_rounding),
         cmocka_unit_test(recomputing_changes_no_bit),
         cmocka_unit_test(shared_parameters_need_one_type),

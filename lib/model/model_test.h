@@ -31,7 +31,7 @@ static inline void must(sluice_status status)
 /* length: 0 for images; layers: those whose precision differs, or NULL */
 static inline test_model test_model_create_typed(const sluice_model_config *model, uint32_t batch, uint32_t length,
                                                  uint32_t micro_batches, uint32_t threads, const char *recompute,
-                                                 sluice_dtype precision, const char *layers)
+                                                 sluice_dtype precision, const char *layers, sluice_tied tied)
 {
     test_model t = {0};
     sluice_config config;
@@ -40,6 +40,7 @@ static inline test_model test_model_create_typed(const sluice_model_config *mode
     config.schedule = "serial";
     config.recompute = recompute;
     config.optimizer = &slc_gradient_keeper;
+    config.tied = tied;
     config.micro_batches = micro_batches;
     config.threads = threads;
     config.precision = config.wire = precision;
@@ -54,7 +55,8 @@ static inline test_model test_model_create_typed(const sluice_model_config *mode
 static inline test_model test_model_create(const sluice_model_config *model, uint32_t batch, uint32_t length,
                                            uint32_t micro_batches, uint32_t threads, const char *recompute)
 {
-    return test_model_create_typed(model, batch, length, micro_batches, threads, recompute, SLUICE_FP32, NULL);
+    return test_model_create_typed(model, batch, length, micro_batches, threads, recompute, SLUICE_FP32, NULL,
+                                   SLUICE_TIED_JOINT);
 }
 
 static inline void test_model_destroy(test_model *t)
