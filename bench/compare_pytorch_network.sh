@@ -5,8 +5,9 @@
 # Prints a table ("!" falls short of the aim) and writes bench/results/pytorch_network.json.
 #   bench/compare_pytorch_network.sh [ROUNDS]      needs root (namespaces.sh)
 # Environment: PYTHON=an interpreter that has torch (else a virtual environment is made for the run and thrown away),
-# SLUICE=the command, RATES, PAIRS=OURS:THEIRS..., where OURS is STRATEGY or STRATEGY@BUDGET, OPTIONS=more options of
-# `sluice train`, SIZE, BATCH, CONTEXT, STEPS, BURST, OUT.
+# SLUICE=the command, RATES, PAIRS=OURS:THEIRS..., where OURS is STRATEGY, with "+split" behind it for --tied split, with
+# @BUDGET behind that (sdp, sdp+split, auto@1400MiB, auto+split@1400MiB), OPTIONS=more options of `sluice train`, SIZE,
+# BATCH, CONTEXT, STEPS, BURST, OUT.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source bench/peers/pytorch_environment.sh
@@ -39,9 +40,11 @@ goodput() {
     cp "$work/output" "$work/$rate/$round.tcp.goodput.json"
 }
 
-ours() { # STRATEGY[@BUDGET]
-    local result=$work/$rate/$round.sluice.$1.json how=(--strategy "${1%@*}")
+ours() { # STRATEGY[+split][@BUDGET]
+    local result=$work/$rate/$round.sluice.$1.json strategy=${1%@*} how=()
     [[ $1 != *@* ]] || how+=(--budget "${1#*@}")
+    [[ $strategy != *+split ]] || how+=(--tied split)
+    how+=(--strategy "${strategy%+split}")
     in_namespaces "$SLUICE" train "${train[@]}" "${how[@]}" --json "$result"
 }
 
@@ -51,8 +54,9 @@ ours_alone() { # both ranks train, each by itself: what communication cannot hid
         "$SLUICE" train -n 1 --strategy dp "${train[@]}"
 }
 
-theirs() { # MODE
+theirs() { # MODE: once a round, however many of ours stand beside it
     local prefix=()
+    [ ! -e "$work/$rate/$round.pytorch.$1.json" ] || return 0
     [ "$1" != alone ] || prefix=("${by_itself[@]}")
     in_namespaces "${prefix[@]}" "$python" bench/peers/pytorch_gpt2.py --mode "$1" "${shape[@]}"
     grep '^{' "$work/output" >"$work/$rate/$round.pytorch.$1.json"

@@ -18,12 +18,23 @@ AIMS = {  # of GPT-2 124M: time over PyTorch's
     "4gbit": {("dp", "ddp"): 0.75, ("sdp", "fsdp2_keep"): 0.5, ("fsdp", "fsdp2"): 0.5},
 }
 BOUND_AIMS = {"1gbit": 1.15}  # time over max(compute, wire)
+SHARED = {"small": 50257 * 768}  # numbers of the token table
 
 
-def wire_bytes(strategy, parameters):
-    """What a rank sends in a step: gradients reduced, values gathered once, or twice under fsdp."""
-    passes = 3 if strategy.partition("@")[0] == "fsdp" else 2
-    return passes * parameters * BYTES * (RANKS - 1) / RANKS
+def strategy_of(ours):
+    """The strategy of "sdp+split@900MiB", and whether the token table is split."""
+    strategy, _, split = ours.partition("@")[0].partition("+")
+    return strategy, split == "split"
+
+
+def wire_bytes(ours, run):
+    """What a rank sends in a step: gradients reduced, values gathered once, or twice under fsdp; a split table once there
+    too (beside the rows that are looked up, which are few)."""
+    strategy, split = strategy_of(ours)
+    numbers = (3 if strategy == "fsdp" else 2) * run["parameters"]
+    if strategy == "fsdp" and split:
+        numbers -= SHARED.get(run["size"], 0)
+    return numbers * BYTES * (RANKS - 1) / RANKS
 
 
 def compare(rate, runs, pairs):
@@ -36,10 +47,10 @@ def compare(rate, runs, pairs):
                "sluice_step_s": median(a, "step_s"), "pytorch_step_s": median(b, "step_s"),
                "sluice_exposed_s": median(a, "exposed_s"), "sluice_peak_bytes": median(a, "peak_bytes"),
                "sluice_rss_bytes": median(a, "rss_bytes"), "pytorch_rss_bytes": median(b, "rss_bytes"),
-               "aim": AIMS.get(rate, {}).get((ours, theirs)) if aimed else None,
+               "aim": AIMS.get(rate, {}).get((strategy_of(ours)[0], theirs)) if aimed and "@" not in ours else None,
                "bound_aim": BOUND_AIMS.get(rate) if aimed else None,
                "goodput_bytes_per_s": goodput, "compute_s": compute,
-               "wire_s": wire_bytes(ours, a[0]["parameters"]) / goodput}
+               "wire_s": wire_bytes(ours, a[0]) / goodput}
         row["ratio"] = row["sluice_step_s"] / row["pytorch_step_s"]
         row["bound_ratio"] = row["sluice_step_s"] / max(row["compute_s"], row["wire_s"])
         yield row
@@ -49,10 +60,10 @@ def show(rate, runs, rows):
     print(f"\n{rate}: TCP {median(runs['tcp', 'goodput'], 'bytes_per_s') / 1e6:.1f} MB/s each way; a step without "
           f"communication: ours {median(runs['sluice', 'alone'], 'step_s'):.2f} s, "
           f"PyTorch {median(runs['pytorch', 'alone'], 'step_s'):.2f} s")
-    print(f"{'ours':<10} {'PyTorch':<11} {'ours s':>7} {'its s':>7} {'ratio':>6}  aim   {'exposed':>8} {'wire s':>7}"
+    print(f"{'ours':<12} {'PyTorch':<11} {'ours s':>7} {'its s':>7} {'ratio':>6}  aim   {'exposed':>8} {'wire s':>7}"
           f" {'bound':>6}  aim   {'ours MiB':>8} {'its MiB':>8}")
     for row in rows:
-        print(f"{row['sluice']:<10} {row['pytorch']:<11} {row['sluice_step_s']:7.2f} {row['pytorch_step_s']:7.2f}"
+        print(f"{row['sluice']:<12} {row['pytorch']:<11} {row['sluice_step_s']:7.2f} {row['pytorch_step_s']:7.2f}"
               f" {with_aim(row['ratio'], row['aim'])} {row['sluice_exposed_s']:7.2f} {row['wire_s']:7.2f}"
               f" {with_aim(row['bound_ratio'], row['bound_aim'])} {row['sluice_rss_bytes'] / 2**20:8.0f}"
               f" {row['pytorch_rss_bytes'] / 2**20:8.0f}")
