@@ -59,8 +59,9 @@ static void buckets_fini(buckets *b)
 }
 
 /* Buckets that slot `slot` completed. */
-static void buckets_after(const buckets *b, const slc_scheduling *in, slc_order *order, uint32_t m, uint32_t slot)
+static void reduce(const void *context, const slc_scheduling *in, slc_order *order, uint32_t m, uint32_t slot)
 {
+    const buckets *b = context;
     const slc_job *job = in->job;
     bool last = m + 1 == job->micro_batches;
     if (!job->each && !last) return;
@@ -68,25 +69,14 @@ static void buckets_after(const buckets *b, const slc_scheduling *in, slc_order 
         if (b->units[b->ends[k] - 1].ready != slot) continue;
         for (uint32_t i = first; i < b->ends[k]; i++) slc_order_reduce(order, job, in->strategies, m, b->units[i].unit);
         for (uint32_t i = first; last && i < b->ends[k]; i++)
-            if (!slc_waits_for_agreement(job, in->strategies[b->units[i].unit]))
-                slc_order_update(order, job, in->strategies, b->units[i].unit);
+            slc_order_update(order, job, in->strategies, slc_updated_behind(job, in->strategies, b->units[i].unit));
     }
 }
 
-/* Operations of a slot stand behind the next one, so that gradients may stay while that computes. */
 static void order_step(const buckets *b, const slc_scheduling *in, slc_order *order)
 {
     const slc_job *job = in->job;
-    uint32_t slots = slc_job_slots(job), last = job->micro_batches * slots - 1;
-    slc_order_gathers_for(order, job, in->strategies, false, 0, 0);
-    for (uint32_t i = 0; i <= last; i++) {
-        if (i < last) slc_order_gathers_ahead(order, job, in->strategies, i, false);
-        slc_order_slot(order, i / slots, i % slots);
-        if (i < last) slc_order_gathers_ahead(order, job, in->strategies, i, true);
-        if (i) buckets_after(b, in, order, (i - 1) / slots, (i - 1) % slots);
-    }
-    buckets_after(b, in, order, last / slots, last % slots);
-    slc_order_operation(order, job, SLC_ITEM_AGREE, job->micro_batches - 1, SLC_NONE);
+    slc_order_one_ahead(order, in, reduce, b);
     for (uint32_t i = 0; i < b->unit_count; i++)
         if (slc_updated_at_end(job, in->strategies, b->units[i].unit))
             slc_order_update(order, job, in->strategies, b->units[i].unit);

@@ -85,8 +85,16 @@ static void add_unit(hoist *h, uint32_t u)
         if (rows[r].life == SLC_LIFE_GRADIENT && h->job->each) add_in_every(h, first, last, bytes);
         if (rows[r].life == SLC_LIFE_GRADIENT && !h->job->each) add_live(h, first, begin + last + 1, bytes);
         if (rows[r].life == SLC_LIFE_REDUCED)
-            add_live(h, (h->job->each ? 0 : begin) + last + 1, h->job->barrier ? h->slots : begin + last + 1, bytes);
+            add_live(h, (h->job->each ? 0 : begin) + last + 1,
+                     slc_updated_last(h->job, unit) ? h->slots : begin + last + 1, bytes);
     }
+}
+
+/* The gap behind the last use of a window's buffer. Which rows a micro-batch touches is known only when it begins. */
+static uint32_t earliest_gap(const hoist *h, uint32_t u, uint32_t m, const slc_window *w)
+{
+    if (!m) return 0;
+    return h->job->units[u].role == SLC_UNIT_ROWS ? m * h->slots_a_pass : (m - 1) * h->slots_a_pass + w->last_slot + 1;
 }
 
 static void add_gathers(hoist *h)
@@ -99,13 +107,9 @@ static void add_gathers(hoist *h)
                                      slc_unit_window(h->job, &h->job->units[u], !h->evaluate, i, &w);
                      i++)
                     if (w.first_slot == s)
-                        h->gathers[h->gather_count++] = (gather){u,
-                                                                 i,
-                                                                 m,
-                                                                 m * h->slots_a_pass + s,
-                                                                 m ? (m - 1) * h->slots_a_pass + w.last_slot + 1 : 0,
-                                                                 m * h->slots_a_pass + s,
-                                                                 false};
+                        h->gathers[h->gather_count++] = (gather){
+                            u,    i, m, m * h->slots_a_pass + s, earliest_gap(h, u, m, &w), m * h->slots_a_pass + s,
+                            false};
             }
 }
 
@@ -117,8 +121,9 @@ static void add_reductions(hoist *h)
             if (!slc_reduced_after(h->job, &h->job->units[u], m, s % h->slots_a_pass)) continue;
             bool resident = !slc_gradient_is_transient(h->in->strategies[u]);
             const slc_unit *unit = &h->job->units[u];
-            uint64_t bytes = slc_operation_bytes(h->job, unit, SLC_ITEM_REDUCE_SCATTER, unit->elements);
-            slc_unit_gradient_slots(h->job, &h->job->units[u], &first, &last);
+            uint64_t bytes = slc_block_byte(h->job, unit, SLC_BUFFER_GRADIENT, false, slc_unit_blocks(unit));
+            slc_unit_gradient_slots(h->job, unit, &first, &last);
+            if (unit->role == SLC_UNIT_ROWS) first = 0; /* lists of rows are read until then */
             uint32_t latest = m + 1 < h->micro_batches ? (m + 1) * h->slots_a_pass + first : h->slots;
             h->reductions[h->reduction_count++] = (reduction){u, m, s + 1, latest, resident ? 0 : bytes};
         }
@@ -228,8 +233,8 @@ static void hoist_gathers(hoist *h)
 
 static void write_update(const hoist *h, slc_order *order, const reduction *r)
 {
-    if (r->micro_batch + 1 == h->job->micro_batches && !slc_waits_for_agreement(h->job, h->in->strategies[r->unit]))
-        slc_order_update(order, h->job, h->in->strategies, r->unit);
+    if (r->micro_batch + 1 == h->job->micro_batches)
+        slc_order_update(order, h->job, h->in->strategies, slc_updated_behind(h->job, h->in->strategies, r->unit));
 }
 
 /* An update stands behind the next reduction, which so keeps the link busy. */

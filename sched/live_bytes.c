@@ -91,11 +91,12 @@ static int64_t beginning(const slc_live_bytes *live, uint32_t micro_batch, uint3
     const slc_job *job = live->in->job;
     int64_t bytes = 0;
     for (uint32_t u = 0; u < job->unit_count; u++) {
+        const slc_unit *unit = &job->units[u];
         uint32_t first, last;
-        slc_unit_gradient_slots(job, &job->units[u], &first, &last);
-        if (first == slot && job->units[u].trainable && slc_gradient_is_transient(live->in->strategies[u]) &&
+        slc_unit_gradient_slots(job, unit, &first, &last);
+        if (first == slot && unit->trainable && slc_gradient_is_transient(live->in->strategies[u]) &&
             (!micro_batch || job->each))
-            bytes += (int64_t)slc_operation_bytes(job, &job->units[u], SLC_ITEM_REDUCE_SCATTER, job->units[u].elements);
+            bytes += (int64_t)slc_block_byte(job, unit, SLC_BUFFER_GRADIENT, false, slc_unit_blocks(unit));
     }
     return bytes;
 }
@@ -126,6 +127,7 @@ bool slc_live_bytes_fit(const slc_live_bytes *live, const slc_item *gather, uint
 void slc_live_bytes_pass(slc_live_bytes *live, const slc_item *item)
 {
     const slc_job *job = live->in->job;
+    const slc_unit *unit = &job->units[item->unit];
     bool transient = slc_gradient_is_transient(live->in->strategies[item->unit]);
     bool last = item->micro_batch + 1 == job->micro_batches, moved = operations(live, item->unit).moves_sum;
     live->transient += left_by(live, item);
@@ -133,7 +135,7 @@ void slc_live_bytes_pass(slc_live_bytes *live, const slc_item *item)
     case SLC_ITEM_GATHER_WINDOW: live->transient += run_bytes(live, item, SLC_BUFFER_GATHERED); break;
     case SLC_ITEM_REDUCE_SCATTER:
         if (moved && transient) live->transient -= run_bytes(live, item, SLC_BUFFER_GRADIENT);
-        if (moved && (job->each ? !item->micro_batch : last))
+        if (moved && unit->role != SLC_UNIT_ROWS && (job->each ? !item->micro_batch : last))
             live->transient += run_bytes(live, item, SLC_BUFFER_REDUCED);
         break;
     case SLC_ITEM_UPDATE:

@@ -66,7 +66,7 @@ static void sums_are_those_of_the_claims(void **state)
         slc_plan *plan;
         test_job_draw(&t, &dice);
         if (!t.job.compressed) continue;
-        for (uint32_t u = 0; u < t.job.unit_count; u++) strategies[u] = SLC_ONEBIT;
+        test_strategies_all(&t.job, SLC_ONEBIT, strategies);
         slc_scheduling in = {.job = &t.job, .strategies = strategies, .limit = UINT64_MAX};
         assert_true(test_order_draw(&t.job, strategies, &dice, &order));
         assert_int_equal(slc_plan_from_order(&in, &order, &slc_scheduler_one_ahead, &plan), SLUICE_OK);

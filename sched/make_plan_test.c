@@ -65,15 +65,11 @@ static void serial_needs_no_more_than_one_ahead(void **state)
             if (t.job.each && (k == SLC_DP || k == SLC_OSS || sums_grow)) continue;
             slc_strategy strategies[TEST_UNITS];
             slc_plan *serial, *ahead;
-            for (uint32_t u = 0; u < t.job.unit_count; u++) strategies[u] = (slc_strategy)k;
-            assert_int_equal(
-                slc_plan_make(&(slc_scheduling){.job = &t.job, .strategies = strategies, .limit = UINT64_MAX},
-                              &slc_scheduler_serial, &serial),
-                SLUICE_OK);
-            assert_int_equal(
-                slc_plan_make(&(slc_scheduling){.job = &t.job, .strategies = strategies, .limit = UINT64_MAX},
-                              &slc_scheduler_one_ahead, &ahead),
-                SLUICE_OK);
+            test_strategies_all(&t.job, (slc_strategy)k, strategies);
+            const slc_scheduling in = {.job = &t.job, .strategies = strategies, .limit = UINT64_MAX};
+            if (slc_plan_make(&in, &slc_scheduler_serial, &serial) ||
+                slc_plan_make(&in, &slc_scheduler_one_ahead, &ahead))
+                fail_msg("job %llu: %s", (unsigned long long)seed, sluice_last_error());
             if (serial->lower_bound > ahead->lower_bound)
                 fail_msg("job %llu, %s: serial needs %llu bytes, one_ahead %llu", (unsigned long long)seed,
                          slc_strategy_name((slc_strategy)k), (unsigned long long)serial->lower_bound,

@@ -77,9 +77,12 @@ void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_str
     uint32_t slots = slc_job_slots(job), next = (i + 1) % slots;
     for (uint32_t u = 0; u < job->unit_count; u++) {
         slc_window window;
-        for (uint32_t w = 0; strategies[u] == SLC_FSDP && slc_unit_window(job, &job->units[u], true, w, &window); w++)
-            if (window.first_slot == next && behind == (window.last_slot - window.first_slot + 1 == slots))
+        for (uint32_t w = 0; strategies[u] == SLC_FSDP && slc_unit_window(job, &job->units[u], true, w, &window); w++) {
+            bool in_use = window.last_slot - window.first_slot + 1 == slots;
+            bool unknown = job->units[u].role == SLC_UNIT_ROWS && !next;
+            if (window.first_slot == next && behind == (in_use || unknown))
                 slc_order_gather_window(order, job, (i + 1) / slots, u, w);
+        }
     }
 }
 
@@ -93,14 +96,24 @@ bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_
 
 bool slc_updated_at_end(const slc_job *job, const slc_strategy *strategies, uint32_t unit)
 {
-    return job->units[unit].trainable && slc_waits_for_agreement(job, strategies[unit]);
+    return job->units[unit].trainable && job->units[unit].role != SLC_UNIT_ROWS &&
+           slc_waits_for_agreement(job, strategies[unit]);
 }
 
-bool slc_updated_after(const slc_job *job, const slc_strategy *strategies, uint32_t unit, uint32_t micro_batch,
-                       uint32_t slot)
+uint32_t slc_updated_behind(const slc_job *job, const slc_strategy *strategies, uint32_t reduced)
 {
-    return micro_batch + 1 == job->micro_batches && !slc_waits_for_agreement(job, strategies[unit]) &&
-           slc_reduced_after(job, &job->units[unit], micro_batch, slot);
+    const slc_unit *unit = &job->units[reduced];
+    uint32_t updated = unit->role == SLC_UNIT_ROWS ? unit->partner : reduced;
+    return unit->role == SLC_UNIT_SPLIT || slc_waits_for_agreement(job, strategies[updated]) ? SLC_NONE : updated;
+}
+
+bool slc_may_be_late(const slc_job *job, const slc_item *item)
+{
+    if (item->kind == SLC_ITEM_SLOT || item->kind == SLC_ITEM_GATHER_WINDOW) return false;
+    if (item->kind == SLC_ITEM_AGREE) return !job->barrier;
+    slc_unit_role role = job->units[item->unit].role;
+    if (role == SLC_UNIT_ROWS || (role == SLC_UNIT_SPLIT && item->kind != SLC_ITEM_GATHER_VALUE)) return false;
+    return !(job->barrier && slc_precedes_agreement(job, item->kind));
 }
 
 static void append_existing(slc_order *order, const slc_job *job, slc_item_kind kind, uint32_t micro_batch,
@@ -128,8 +141,17 @@ void slc_order_reductions_after(slc_order *order, const slc_job *job, const slc_
             slc_order_reduce(order, job, strategies, micro_batch, u);
 }
 
+void slc_order_updates_after(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t micro_batch,
+                             uint32_t slot)
+{
+    for (uint32_t u = job->unit_count; u-- > 0;)
+        if (micro_batch + 1 == job->micro_batches && slc_reduced_after(job, &job->units[u], micro_batch, slot))
+            slc_order_update(order, job, strategies, slc_updated_behind(job, strategies, u));
+}
+
 void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t unit)
 {
+    if (unit == SLC_NONE) return;
     slc_unit_operations of = slc_operations_of(job, &job->units[unit], strategies[unit]);
     uint32_t last = job->micro_batches - 1;
     append_existing(order, job, of.gather_gradient, last, unit);
@@ -147,6 +169,31 @@ void slc_order_value_gathers(slc_order *order, const slc_job *job, const slc_str
             if (job->units[u].trainable && job->units[u].uses[0].layer == layer &&
                 (strategies[u] == SLC_OSS || strategies[u] == SLC_SDP))
                 slc_order_operation(order, job, SLC_ITEM_GATHER_VALUE, job->micro_batches - 1, u);
+}
+
+/* Lists of rows are read until they are reduced, and the next micro-batch's first gather brings new ones. */
+static bool reduced_at_once(const slc_job *job, uint32_t i)
+{
+    bool rows = false;
+    for (uint32_t u = 0; u < job->unit_count; u++) rows |= job->units[u].role == SLC_UNIT_ROWS;
+    return rows && job->each && (i + 1) % slc_job_slots(job) == 0;
+}
+
+void slc_order_one_ahead(slc_order *order, const slc_scheduling *in, slc_order_reducer *reduce, const void *context)
+{
+    const slc_job *job = in->job;
+    uint32_t slots = slc_job_slots(job), last = job->micro_batches * slots - 1;
+    slc_order_gathers_for(order, job, in->strategies, false, 0, 0);
+    for (uint32_t i = 0; i <= last; i++) {
+        bool at_once = reduced_at_once(job, i);
+        if (i < last) slc_order_gathers_ahead(order, job, in->strategies, i, false);
+        slc_order_slot(order, i / slots, i % slots);
+        if (i < last && !at_once) slc_order_gathers_ahead(order, job, in->strategies, i, true);
+        if (i && !reduced_at_once(job, i - 1)) reduce(context, in, order, (i - 1) / slots, (i - 1) % slots);
+        if (i == last || at_once) reduce(context, in, order, i / slots, i % slots);
+        if (i < last && at_once) slc_order_gathers_ahead(order, job, in->strategies, i, true);
+    }
+    slc_order_operation(order, job, SLC_ITEM_AGREE, job->micro_batches - 1, SLC_NONE);
 }
 
 /* ---- Changing an order ---- */

@@ -3,6 +3,7 @@
  * needs to be kept, for this pass and for the one before. Late operations count as a lane of their own: where they are
  * left out, what they stand behind must not be forgotten. At most six. */
 #include "sched/plan_parts.h"
+#include "sched/scheduler.h"
 
 #include "lib/base/status.h"
 
@@ -106,11 +107,16 @@ static void wait_for_gradient(waits *w, const slc_item *item)
     wait_for(w, slc_find_slot(w->places, item->micro_batch, last), item->late);
 }
 
+/* Sums are added in the order of micro-batches, and in each a SPLIT unit's own before those of its rows. */
 static void reduction_waits(waits *w, const slc_item *item)
 {
+    const slc_unit *unit = &w->job->units[item->unit];
+    uint32_t m = item->micro_batch;
     wait_for_gradient(w, item);
-    if (w->job->each && item->micro_batch)
-        wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, item->micro_batch - 1, item->unit, item);
+    if (w->job->each && m) wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, m - 1, item->unit, item);
+    if (unit->role == SLC_UNIT_ROWS) wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, m, unit->partner, NULL);
+    if (unit->role == SLC_UNIT_SPLIT && w->job->each && m)
+        wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, m - 1, unit->partner, NULL);
 }
 
 static void last_reduction(waits *w, uint32_t u, const slc_item *item)
@@ -137,6 +143,34 @@ static void wait_for_agreement(waits *w, const slc_item *item)
     for (size_t r = 0; r < agree.count; r++) wait_for_run(w, agree.items[r], item);
 }
 
+/* The reduction of its rows too adds to what a SPLIT unit is updated by. */
+static void update_waits(waits *w, const slc_item *item)
+{
+    const slc_unit *unit = &w->job->units[item->unit];
+    uint32_t last = w->job->micro_batches - 1;
+    last_reduction(w, item->unit, item);
+    wait_for_runs(w, SLC_ITEM_GATHER_GRADIENT, last, item->unit, item);
+    wait_for_runs(w, SLC_ITEM_EXCHANGE, last, item->unit, item);
+    if (unit->role == SLC_UNIT_SPLIT) wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, last, unit->partner, NULL);
+    wait_for_agreement(w, item);
+}
+
+/* Rows come from anywhere in the partner. The caller says which when the micro-batch before has computed; their lists
+ * are read until that one is reduced. */
+static void window_waits(waits *w, const slc_item *item)
+{
+    const slc_unit *unit = &w->job->units[item->unit];
+    uint32_t m = item->micro_batch;
+    if (w->evaluate) return;
+    if (unit->role != SLC_UNIT_ROWS) {
+        wait_for_step_before(w, SLC_ITEM_UPDATE, item->unit, item);
+        return;
+    }
+    wait_for_step_before(w, SLC_ITEM_UPDATE, unit->partner, NULL);
+    if (m) wait_for(w, slc_find_slot(w->places, m - 1, slc_job_slots(w->job) - 1), false);
+    if (m && w->job->each) wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, m - 1, item->unit, NULL);
+}
+
 static void operation_waits(waits *w, const slc_item *item)
 {
     uint32_t last = w->job->micro_batches - 1;
@@ -152,16 +186,9 @@ static void operation_waits(waits *w, const slc_item *item)
         if (item->kind == SLC_ITEM_COMPRESS) wait_for_agreement(w, item);
         break;
     case SLC_ITEM_EXCHANGE: wait_for_runs(w, SLC_ITEM_COMPRESS, last, item->unit, item); break;
-    case SLC_ITEM_UPDATE:
-        last_reduction(w, item->unit, item);
-        wait_for_runs(w, SLC_ITEM_GATHER_GRADIENT, last, item->unit, item);
-        wait_for_runs(w, SLC_ITEM_EXCHANGE, last, item->unit, item);
-        wait_for_agreement(w, item);
-        break;
+    case SLC_ITEM_UPDATE: update_waits(w, item); break;
     case SLC_ITEM_GATHER_VALUE: wait_for_runs(w, SLC_ITEM_UPDATE, last, item->unit, item); break;
-    case SLC_ITEM_GATHER_WINDOW:
-        if (!w->evaluate) wait_for_step_before(w, SLC_ITEM_UPDATE, item->unit, item);
-        break;
+    case SLC_ITEM_GATHER_WINDOW: window_waits(w, item); break;
     default: break;
     }
 }
@@ -344,7 +371,7 @@ sluice_status slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, 
             slot_waits(&w, &program->items[i]);
         else
             operation_waits(&w, &program->items[i]);
-        if (w.too_late) *legal = false;
+        if (w.too_late || (program->items[i].late && !slc_may_be_late(job, &program->items[i]))) *legal = false;
         for (int lane = 0; lane < LANES; lane++)
             if (w.latest[lane] != SLC_NONE && w.latest[lane] >= i) *legal = false;
     }

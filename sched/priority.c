@@ -147,6 +147,43 @@ static void next_step(queue *q, bool with_gather)
     q->step++;
 }
 
+/* ---- A parameter split by its uses ---- */
+
+static bool same_gradient(const chain *a, const chain *b)
+{
+    return a->step == b->step && a->micro_batch == b->micro_batch;
+}
+
+/* Rows are reduced behind the rest of their parameter, and that is updated behind both. */
+static bool partner_is_reduced(const queue *q, const chain *c, int stage)
+{
+    const slc_unit *unit = &q->job->units[c - q->chains];
+    bool waits = unit->role == SLC_UNIT_ROWS ? stage == REDUCE : unit->role == SLC_UNIT_SPLIT && stage == UPDATE;
+    if (!waits) return true;
+    const chain *partner = &q->chains[unit->partner];
+    return same_gradient(c, partner) && partner->over[REDUCE] == partner->runs;
+}
+
+/* Are the units that are never late up to stage UPDATE that far in this step? */
+static bool splits_are_updated(const queue *q, bool or_issued)
+{
+    for (uint32_t u = 0; u < q->job->unit_count; u++) {
+        const chain *c = &q->chains[u];
+        if (q->job->units[u].role == SLC_UNIT_SPLIT && q->job->units[u].trainable &&
+            (or_issued ? c->issued : c->over)[UPDATE] < c->runs)
+            return false;
+    }
+    return true;
+}
+
+/* A table is gathered from all of the updated parameter, with lists that the caller makes between micro-batches. */
+static bool rows_may_come(const queue *q, const window *w)
+{
+    const chain *rows = &q->chains[w->unit], *split = &q->chains[q->job->units[w->unit].partner];
+    bool old = split->busy && split->step < w->first / q->slots_a_step && split->over[UPDATE] < split->runs;
+    return !old && !rows->busy && q->over >= w->first - w->first % slc_job_slots(q->job);
+}
+
 /* ---- Slots ---- */
 
 static bool values_are_there(const queue *q, uint32_t u)
@@ -165,6 +202,7 @@ static bool slot_may_begin(const queue *q)
     bool forward = slc_slot_is_forward(q->job, slot);
     bool next = q->begun == (q->step + 1) * q->slots_a_step;
     if (q->begun > q->over || (next && (q->last || q->agree_over < q->step + !q->runs_to_reduce))) return false;
+    if (next && !splits_are_updated(q, false)) return false;
     for (uint32_t u = 0; u < q->job->unit_count; u++)
         for (uint32_t i = 0; i < q->job->units[u].use_count; i++) {
             const slc_use *use = &q->job->units[u].uses[i];
@@ -221,6 +259,7 @@ static bool stage_is_ready(const queue *q, const chain *c, int stage)
     bool behind = stage > c->agreed && stage <= UPDATE && stage != GATHER_GRADIENT;
     if (behind && slc_waits_for_agreement(q->job, q->in->strategies[c - q->chains]) && q->agree_over <= c->step)
         return false;
+    if (!partner_is_reduced(q, c, stage)) return false;
     int before = stage_before(c, stage);
     return before < 0 || c->over[before] > run;
 }
@@ -228,7 +267,9 @@ static bool stage_is_ready(const queue *q, const chain *c, int stage)
 static bool window_is_ready(const queue *q, const window *w)
 {
     const chain *c = &q->chains[w->unit];
-    if (w->issued == c->runs || (q->last && w->first >= (q->step + 1) * q->slots_a_step)) return false;
+    bool next = w->first >= (q->step + 1) * q->slots_a_step;
+    if (w->issued == c->runs || (next && (q->last || !splits_are_updated(q, true)))) return false;
+    if (q->job->units[w->unit].role == SLC_UNIT_ROWS && !rows_may_come(q, w)) return false;
     if (w->first % q->slots_a_step ? q->begun < w->first : q->over < w->first) return false; /* one slot ahead */
     return !(c->busy && is_last_micro_batch(q, c)) || c->over[UPDATE] > w->issued;
 }
@@ -244,8 +285,10 @@ static bool agreement_is_ready(const queue *q)
 static uint64_t needed_by(const queue *q, uint32_t u)
 {
     const chain *c = &q->chains[u];
+    const slc_unit *unit = &q->job->units[u];
     uint64_t slots = slc_job_slots(q->job);
-    if (is_last_micro_batch(q, c)) return (c->step + 1) * q->slots_a_step + q->job->units[u].uses[0].layer;
+    if (unit->role == SLC_UNIT_SPLIT && c->issued[UPDATE] < c->runs) unit = &q->job->units[unit->partner];
+    if (is_last_micro_batch(q, c)) return (c->step + 1) * q->slots_a_step + unit->uses[0].layer;
     return c->step * q->slots_a_step + (c->micro_batch + 1) * slots + c->first_slot;
 }
 

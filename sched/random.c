@@ -83,8 +83,8 @@ static runs add_runs(draft *d, slc_item_kind kind, uint32_t m, uint32_t u, uint3
     uint32_t most = d->in->strategies[u] == SLC_ONEBIT ? 1 : MOST_RUNS;
     for (uint32_t left = 1 + draw(d, most); first < blocks; left--) {
         uint64_t count = left > 1 ? 1 + draw(d, blocks - first) : blocks - first;
-        slc_item item = {.first_block = first, .block_count = count};
-        bool late = may_be_late && (any_late(d, before, &item) || draw(d, 3) == 0);
+        slc_item item = {.kind = kind, .unit = u, .first_block = first, .block_count = count};
+        bool late = may_be_late && slc_may_be_late(d->job, &item) && (any_late(d, before, &item) || draw(d, 3) == 0);
         slc_order_run(&d->items, kind, late, m, u, index, first, count);
         first += count;
     }
@@ -181,8 +181,10 @@ static void add_unit(draft *d, uint32_t u, runs *reductions, runs *updates)
         else
             chain = *reductions = add_reductions(d, u, of.reduce);
         if (of.gather_gradient != SLC_ITEM_KINDS) chain = add_runs(d, of.gather_gradient, last, u, 0, true, chain);
-        chain = add_runs(d, of.update, last, u, 0, true, chain);
-        *updates = (runs){of.compress != SLC_ITEM_KINDS ? updates->first : chain.first, chain.end};
+        if (of.update != SLC_ITEM_KINDS) {
+            chain = add_runs(d, of.update, last, u, 0, true, chain);
+            *updates = (runs){of.compress != SLC_ITEM_KINDS ? updates->first : chain.first, chain.end};
+        }
         if (of.gather_value != SLC_ITEM_KINDS) chain = add_runs(d, of.gather_value, last, u, 0, true, chain);
         for (uint32_t i = chain.first; i < chain.end; i++)
             if (d->items.items[i].late) must_precede(d, i, needs);
@@ -209,6 +211,38 @@ static void add_agreement(draft *d, const runs *reductions, const runs *updates)
     }
 }
 
+/* `of_rows`: an item of a ROWS unit. Must it stand behind `item`, as far as that is another unit's, a slot or another
+ * micro-batch's? */
+static bool rows_behind(const slc_job *job, const slc_item *of_rows, const slc_item *item)
+{
+    const slc_unit *unit = &job->units[of_rows->unit];
+    if (item->kind == SLC_ITEM_REDUCE_SCATTER && of_rows->kind == SLC_ITEM_REDUCE_SCATTER)
+        return item->unit == unit->partner && item->micro_batch == of_rows->micro_batch;
+    if (of_rows->kind != SLC_ITEM_GATHER_WINDOW || item->micro_batch + 1 != of_rows->micro_batch) return false;
+    if (item->kind == SLC_ITEM_SLOT) return item->slot + 1 == slc_job_slots(job);
+    return item->kind == SLC_ITEM_REDUCE_SCATTER && item->unit == of_rows->unit;
+}
+
+/* Must it stand before `item`? */
+static bool rows_before(const slc_job *job, const slc_item *of_rows, const slc_item *item)
+{
+    if (of_rows->kind != SLC_ITEM_REDUCE_SCATTER || item->unit != job->units[of_rows->unit].partner) return false;
+    if (item->kind == SLC_ITEM_REDUCE_SCATTER) return item->micro_batch == of_rows->micro_batch + 1;
+    return item->kind == SLC_ITEM_UPDATE && of_rows->micro_batch + 1 == job->micro_batches;
+}
+
+static void place_rows(draft *d)
+{
+    for (uint32_t r = 0; r < d->items.count; r++) {
+        const slc_item *rows = &d->items.items[r];
+        if (rows->unit == SLC_NONE || d->job->units[rows->unit].role != SLC_UNIT_ROWS) continue;
+        for (uint32_t i = 0; i < d->items.count; i++) {
+            if (rows_behind(d->job, rows, &d->items.items[i])) must_precede(d, i, r);
+            if (rows_before(d->job, rows, &d->items.items[i])) must_precede(d, r, i);
+        }
+    }
+}
+
 static void add_all(draft *d)
 {
     const slc_job *job = d->job;
@@ -221,6 +255,7 @@ static void add_all(draft *d)
     for (uint32_t u = 0; u < job->unit_count && !d->failed; u++)
         add_unit(d, u, &reductions[u], &reductions[job->unit_count + u]);
     if (!d->evaluate && !d->failed) add_agreement(d, reductions, reductions + job->unit_count);
+    if (!d->failed) place_rows(d);
     d->failed = d->failed || d->items.failed;
     free(reductions);
 }

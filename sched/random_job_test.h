@@ -11,7 +11,7 @@
 
 #define TEST_INLINE static inline __attribute__((unused))
 
-enum { TEST_LAYERS = 8, TEST_UNITS = TEST_LAYERS + 3, TEST_ACTIVATIONS = 5 * TEST_LAYERS };
+enum { TEST_LAYERS = 8, TEST_UNITS = TEST_LAYERS + 6, TEST_ACTIVATIONS = 5 * TEST_LAYERS };
 enum { TEST_WORKSPACES = 2 * TEST_LAYERS, TEST_BLOCKS = 40 };
 
 typedef struct {
@@ -42,7 +42,7 @@ typedef struct {
     slc_activation_life activations[TEST_ACTIVATIONS];
     slc_workspace_life workspaces[TEST_WORKSPACES];
     bool can_recompute[TEST_LAYERS];
-    char names[TEST_LAYERS + TEST_UNITS][16];
+    char names[TEST_LAYERS + TEST_UNITS][24];
 } test_job;
 
 TEST_INLINE void test_unit_draw(test_job *t, test_dice *dice, const char *name, uint32_t uses)
@@ -59,6 +59,33 @@ TEST_INLINE void test_unit_draw(test_job *t, test_dice *dice, const char *name, 
         layer += test_below(dice, t->job.layer_count - layer - (uses - n - 1));
         t->uses[u][n] = (slc_use){layer++, test_below(dice, 4) > 0};
     }
+}
+
+/* The first use of the unit drawn last becomes a look-up, in rows of any length, for some of them at a time. */
+TEST_INLINE void test_split_draw(test_job *t, const test_dice *dice)
+{
+    uint32_t u = t->job.unit_count - 1, rows = t->job.unit_count, grain = 16 * t->job.world;
+    slc_unit *split = &t->units[u], *table = &t->units[rows];
+    if (split->use_count < 2 || !test_beside(dice, 10 + 4 * u, 2)) return;
+    char *name = t->names[TEST_LAYERS + rows];
+    snprintf(name, sizeof t->names[0], "rows of %s", split->name);
+    *table = *split;
+    table->name = name;
+    table->role = SLC_UNIT_ROWS;
+    table->partner = u;
+    table->uses = t->uses[rows];
+    table->uses[0] = split->uses[0];
+    table->use_count = 1;
+    table->row_elements = 1 + test_beside(dice, 11 + 4 * u, 16);
+    table->row_count = split->elements / table->row_elements;
+    table->most_rows = 1 + test_beside(dice, 12 + 4 * u, (uint32_t)table->row_count);
+    table->elements = (table->most_rows * table->row_elements + grain - 1) / grain * grain;
+    table->block_elements = table->elements;
+    split->role = SLC_UNIT_SPLIT;
+    split->partner = rows;
+    split->uses++;
+    split->use_count--;
+    t->job.unit_count++;
 }
 
 TEST_INLINE void test_activations_draw(test_job *t, test_dice *dice, uint32_t layer)
@@ -90,7 +117,7 @@ TEST_INLINE void test_compressed_draw(test_job *t, const test_dice *dice)
     job->norms_barrier = job->compressed && job->barrier && test_beside(dice, 2, 2);
     job->local_arrays = job->compressed ? test_beside(dice, 3, 3) : 0;
     for (uint32_t u = 0; u < job->unit_count; u++)
-        if (t->units[u].trainable)
+        if (t->units[u].trainable && t->units[u].role == SLC_UNIT_WHOLE)
             t->units[u].exchange = slc_exchange_of(&t->units[u].elements, 1, job->world, job->scratch_bytes > 0);
 }
 
@@ -99,7 +126,7 @@ TEST_INLINE void test_recomputable_uses(test_job *t)
 {
     for (uint32_t u = 0; u < t->job.unit_count; u++)
         for (uint32_t n = 0; n < t->units[u].use_count; n++)
-            t->uses[u][n].backward_value |= t->can_recompute[t->uses[u][n].layer];
+            t->units[u].uses[n].backward_value |= t->can_recompute[t->units[u].uses[n].layer];
 }
 
 TEST_INLINE void test_job_draw(test_job *t, test_dice *dice)
@@ -145,12 +172,19 @@ TEST_INLINE void test_job_draw(test_job *t, test_dice *dice)
     test_compressed_draw(t, dice);
 }
 
+/* The same for all, as far as they may be it. */
+TEST_INLINE void test_strategies_all(const slc_job *job, slc_strategy asked, slc_strategy *out)
+{
+    for (uint32_t u = 0; u < job->unit_count; u++) out[u] = slc_unit_strategy(job, &job->units[u], asked);
+}
+
 /* The same strategy for all, or one for each. */
 TEST_INLINE void test_strategies_draw(const slc_job *job, test_dice *dice, slc_strategy *out)
 {
     uint32_t strategies = (uint32_t)slc_job_strategies(job), all = test_below(dice, strategies + 2);
     for (uint32_t u = 0; u < job->unit_count; u++)
-        out[u] = (slc_strategy)(all < strategies ? all : test_below(dice, strategies));
+        out[u] = slc_unit_strategy(job, &job->units[u],
+                                   (slc_strategy)(all < strategies ? all : test_below(dice, strategies)));
 }
 
 /* Which layers recompute, of those that can. */

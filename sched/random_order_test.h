@@ -44,10 +44,27 @@ TEST_INLINE bool pool_tells(const slc_job *job, const slc_strategy *strategies, 
            (item->kind == SLC_ITEM_COMPRESS && !pool_waits(job, strategies, item));
 }
 
+/* Of a parameter split by its uses: does `b` stand behind `a`, what another unit of it does in the same step, or what
+ * the ROWS unit does in the micro-batch before? */
+TEST_INLINE bool pool_split_feeds(const slc_job *job, const slc_item *a, const slc_item *b)
+{
+    if (a->kind != SLC_ITEM_REDUCE_SCATTER || b->unit == SLC_NONE) return false;
+    const slc_unit *mine = &job->units[b->unit];
+    bool rows = mine->role == SLC_UNIT_ROWS, partner = mine->role != SLC_UNIT_WHOLE && mine->partner == a->unit;
+    switch (b->kind) {
+    case SLC_ITEM_REDUCE_SCATTER:
+        return partner && (rows ? a->micro_batch <= b->micro_batch : a->micro_batch < b->micro_batch);
+    case SLC_ITEM_UPDATE: return partner;
+    case SLC_ITEM_GATHER_WINDOW: return rows && a->unit == b->unit && a->micro_batch < b->micro_batch;
+    default: return false;
+    }
+}
+
 /* Does `b` use what `a` of the same step leaves behind? Slots apart. */
 TEST_INLINE bool pool_feeds(const slc_job *job, const slc_strategy *strategies, const slc_item *a, const slc_item *b)
 {
     bool last = a->micro_batch + 1 == job->micro_batches;
+    if (pool_split_feeds(job, a, b)) return true;
     switch (b->kind) {
     case SLC_ITEM_REDUCE_SCATTER:
         return a->kind == SLC_ITEM_REDUCE_SCATTER && a->micro_batch < b->micro_batch && pool_shares(a, b);
@@ -70,6 +87,8 @@ TEST_INLINE bool pool_feeds(const slc_job *job, const slc_strategy *strategies, 
 TEST_INLINE bool pool_draws_late(test_pool *p, const slc_item *item)
 {
     if (item->kind == SLC_ITEM_GATHER_WINDOW || item->micro_batch + 1 != p->job->micro_batches) return false;
+    slc_unit_role role = item->unit == SLC_NONE ? SLC_UNIT_WHOLE : p->job->units[item->unit].role;
+    if (role == SLC_UNIT_ROWS || (role == SLC_UNIT_SPLIT && item->kind != SLC_ITEM_GATHER_VALUE)) return false;
     if (p->job->barrier && (item->kind == SLC_ITEM_AGREE || pool_tells(p->job, p->strategies, item))) return false;
     for (uint32_t i = 0; i < p->count; i++)
         if (p->items[i].late && pool_feeds(p->job, p->strategies, &p->items[i], item)) return true;
@@ -160,6 +179,8 @@ TEST_INLINE bool pool_slot_first(const slc_job *job, const slc_item *slot, const
         slc_unit_gradient_slots(job, unit, &first, &last);
         return !op->late && slot->micro_batch == op->micro_batch && slot->slot == last;
     }
+    bool rows = unit->role == SLC_UNIT_ROWS && op->kind == SLC_ITEM_GATHER_WINDOW; /* the caller names them then */
+    if (rows && slot->micro_batch + 1 == op->micro_batch && slot->slot + 1 == slc_job_slots(job)) return true;
     return op->kind == SLC_ITEM_GATHER_WINDOW && op->micro_batch && slot->micro_batch == op->micro_batch - 1 &&
            slc_unit_window(job, unit, true, op->index, &window) && slot->slot == window.last_slot;
 }

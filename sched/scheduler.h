@@ -92,7 +92,7 @@ void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strat
                            uint32_t micro_batch, uint32_t slot);
 /* One slot ahead, in training: gathers of the windows that begin at slot `i` + 1, counted over all micro-batches.
  * Before slot `i` those that may come while it computes; behind it (`behind`) those that cannot: a window that covers a
- * whole micro-batch is in use until its end. */
+ * whole micro-batch is in use until its end, and which rows a micro-batch touches is known when the one before ends. */
 void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i,
                              bool behind);
 /* What a unit does as soon as its gradient is complete: its reduction; onebit: up to the exchange, or up to INSPECT
@@ -104,15 +104,26 @@ void slc_order_reduce(slc_order *order, const slc_job *job, const slc_strategy *
 void slc_order_reductions_after(slc_order *order, const slc_job *job, const slc_strategy *strategies,
                                 uint32_t micro_batch, uint32_t slot);
 /* What follows that, and the agreement where the unit waits for it: the gather of its gradient (dp with each), onebit's
- * exchange where it is not done yet, and the update. */
+ * exchange where it is not done yet, and the update. SLC_NONE: nothing. */
 void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t unit);
+/* The same, without waiting for the agreement, of all units whose last reduction slc_order_reductions_after made. */
+void slc_order_updates_after(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t micro_batch,
+                             uint32_t slot);
 /* Gathers of all updated values (oss, sdp), in the order in which the next forward needs them. */
 void slc_order_value_gathers(slc_order *order, const slc_job *job, const slc_strategy *strategies);
 bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_batch, uint32_t slot);
-/* Of those in the last micro-batch: the ones that are updated without waiting for the agreement. */
-bool slc_updated_after(const slc_job *job, const slc_strategy *strategies, uint32_t unit, uint32_t micro_batch,
-                       uint32_t slot);
+/* The unit whose update follows the last reduction of `reduced`: that one; of a ROWS unit its SPLIT unit, which has to
+ * wait for it. SLC_NONE: there is none, or it waits for the agreement. */
+uint32_t slc_updated_behind(const slc_job *job, const slc_strategy *strategies, uint32_t reduced);
+/* May an operation of this kind, on this unit, be late at all (in the last micro-batch)? */
+bool slc_may_be_late(const slc_job *job, const slc_item *item);
 /* Trainable, and updated behind the agreement. */
 bool slc_updated_at_end(const slc_job *job, const slc_strategy *strategies, uint32_t unit);
+
+/* All micro-batches, up to the agreement: windows one slot ahead, what `reduce` appends for a slot behind the next one,
+ * so that gradients may stay while that computes. */
+typedef void slc_order_reducer(const void *context, const slc_scheduling *in, slc_order *order, uint32_t micro_batch,
+                               uint32_t slot);
+void slc_order_one_ahead(slc_order *order, const slc_scheduling *in, slc_order_reducer *reduce, const void *context);
 
 #endif

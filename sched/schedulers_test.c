@@ -50,7 +50,7 @@ static void draw_all(drawn *d, uint64_t seed)
     }
     for (uint32_t u = 0; u < job->unit_count; u++) /* a forward reads them, in the backward slot too */
         for (uint32_t i = 0; i < job->units[u].use_count; i++)
-            d->t.uses[u][i].backward_value |= d->can_recompute[d->t.uses[u][i].layer];
+            job->units[u].uses[i].backward_value |= d->can_recompute[job->units[u].uses[i].layer];
     slc_link_line line = {draw_seconds(&dice), 1e3 * (1 << test_below(&dice, 20))};
     d->times = (slc_times){.slot_s = d->slot_s,
                            .recompute_s = d->recompute_s,

@@ -101,9 +101,7 @@ static bool move_by(const slc_job *job, slc_order *order, uint32_t item, int64_t
     slc_item *moved = &order->items[item];
     if (moved->kind == SLC_ITEM_SLOT || moved->kind == SLC_ITEM_AGREE) return false;
     if (to < 0 || to >= count) {
-        bool can = moved->kind != SLC_ITEM_GATHER_WINDOW && moved->late == (to < 0) &&
-                   !(job->barrier && slc_precedes_agreement(job, moved->kind));
-        if (!can) return false;
+        if (moved->late != (to < 0) || !slc_may_be_late(job, moved)) return false;
         moved->late = !moved->late;
         to = to < 0 ? to + count : to - count;
         if (to < 0 || to >= count) return false;

@@ -98,6 +98,7 @@ TEST_INLINE lanes_bytes lanes_block(const two_lanes *t, uint32_t b, uint64_t blo
         buffer->kind != SLC_BUFFER_GATHERED && buffer->kind != SLC_BUFFER_GRADIENT)
         return (lanes_bytes){0, block ? 0 : buffer->bytes};
     const slc_unit *unit = &t->job->units[buffer->unit];
+    if (unit->role == SLC_UNIT_ROWS) return (lanes_bytes){0, block ? 0 : buffer->bytes};
     /* The table's sizes in the test's own arithmetic: fp32 or half of it. */
     bool narrow = buffer->kind == SLC_BUFFER_GRADIENT  ? slc_gradient_dtype(t->job, unit) == SLUICE_BF16
                   : buffer->kind == SLC_BUFFER_REDUCED ? slc_reduced_dtype(t->job, unit) == SLUICE_BF16
@@ -285,7 +286,74 @@ TEST_INLINE void touch_slot(touch *x, const slc_item *slot)
     touch_activations(x, slot);
 }
 
-TEST_INLINE void touch_reduction(touch *x, const slc_item *op, uint64_t b)
+/* Where a SPLIT unit's sum is, and its tag when `sums` micro-batches are in it, or one more of its own. */
+TEST_INLINE uint32_t lanes_split_sum(const two_lanes *t, uint32_t u)
+{
+    uint32_t reduced = lanes_buffer(t, SLC_BUFFER_REDUCED, u, 0);
+    return reduced == SLC_NONE ? lanes_buffer(t, SLC_BUFFER_GRADIENT, u, 0) : reduced;
+}
+
+TEST_INLINE int64_t lanes_split_tag(const touch *x, uint32_t sums, bool own)
+{
+    return lanes_step_tag(x) + REDUCED_TAG + 2 * (int64_t)sums + own;
+}
+
+/* Both its uses' gradients of each micro-batch, one behind the other. */
+TEST_INLINE void touch_split_reduction(touch *x, const slc_item *op, uint64_t b)
+{
+    two_lanes *t = x->t;
+    uint32_t gradient = lanes_buffer(t, SLC_BUFFER_GRADIENT, op->unit, 0), sum = lanes_split_sum(t, op->unit);
+    uint32_t before = t->job->each ? op->micro_batch : 0;
+    int64_t full = lanes_step_tag(x) + t->job->units[op->unit].use_count * (t->job->each ? 1 : t->job->micro_batches);
+    int64_t wanted = sum == gradient ? full : before ? lanes_split_tag(x, before, false) : GARBAGE;
+    if (sum != gradient) lanes_read(x, gradient, b, full, "reduces a gradient that is not complete");
+    lanes_write(x, sum, b, wanted, lanes_split_tag(x, before, true), "adds to a sum that is not what was there before");
+}
+
+/* Which rows: the caller's lists, there with a micro-batch's first gather. */
+TEST_INLINE int64_t lanes_list_tag(const touch *x, uint32_t micro_batch)
+{
+    return lanes_step_tag(x) + micro_batch + 1;
+}
+
+TEST_INLINE void touch_rows_reduction(touch *x, const slc_item *op)
+{
+    two_lanes *t = x->t;
+    const slc_job *job = t->job;
+    uint32_t partner = job->units[op->unit].partner, before = job->each ? op->micro_batch : 0;
+    lanes_read(x, lanes_buffer(t, SLC_BUFFER_GRADIENT, op->unit, 0), 0,
+               lanes_step_tag(x) + (job->each ? 1 : job->micro_batches), "reduces a gradient that is not complete");
+    lanes_read(x, lanes_buffer(t, SLC_BUFFER_ROW_LISTS, op->unit, 0), 0, lanes_list_tag(x, op->micro_batch),
+               "reduces with another micro-batch's lists");
+    for (uint64_t b = 0; b < slc_unit_blocks(&job->units[partner]); b++)
+        lanes_write(x, lanes_split_sum(t, partner), b, lanes_split_tag(x, before, true),
+                    lanes_split_tag(x, before + 1, false), "adds rows to a sum that is not what was there before");
+}
+
+TEST_INLINE void touch_rows_gather(touch *x, const slc_item *op)
+{
+    two_lanes *t = x->t;
+    const slc_unit *unit = &t->job->units[op->unit];
+    int64_t version = lanes_version(x, unit);
+    uint32_t lists = lanes_buffer(t, SLC_BUFFER_ROW_LISTS, op->unit, 0);
+    uint32_t shard = lanes_buffer(t, SLC_BUFFER_VALUE_SHARD, unit->partner, 0);
+    for (uint32_t i = 0; i < t->program->item_count && op->micro_batch; i++) {
+        const slc_item *slot = &t->program->items[i];
+        if (slot->kind == SLC_ITEM_SLOT && slot->micro_batch + 1 == op->micro_batch &&
+            t->over[COMPUTE] < t->place[x->step][i])
+            lanes_fail(t, x->item, "gathers rows that nobody has told");
+    }
+    for (uint64_t b = 0; b < slc_unit_blocks(&t->job->units[unit->partner]); b++) {
+        if (t->own[unit->partner][b] != version) lanes_fail(t, x->item, "gathers rows of another step");
+        if (shard != SLC_NONE) lanes_read(x, shard, b, version, "gathers rows that are being updated");
+    }
+    if (!x->end) *lanes_tag(x, lists, 0) = lanes_list_tag(x, op->micro_batch);
+    lanes_read(x, lists, 0, lanes_list_tag(x, op->micro_batch), "gathers by another micro-batch's lists");
+    lanes_write(x, lanes_buffer(t, SLC_BUFFER_GATHERED, op->unit, op->index), 0, GARBAGE, version,
+                "gathers into what is being written");
+}
+
+TEST_INLINE void touch_whole_reduction(touch *x, const slc_item *op, uint64_t b)
 {
     const slc_job *job = x->t->job;
     uint32_t gradient = lanes_buffer(x->t, SLC_BUFFER_GRADIENT, op->unit, 0);
@@ -300,6 +368,15 @@ TEST_INLINE void touch_reduction(touch *x, const slc_item *op, uint64_t b)
         lanes_write(x, reduced, b, before ? tag + before : GARBAGE, tag + before + 1,
                     "adds to a reduced gradient that is not what was there before");
     }
+}
+
+TEST_INLINE void touch_reduction(touch *x, const slc_item *op, uint64_t b)
+{
+    const slc_job *job = x->t->job;
+    slc_unit_role role = job->units[op->unit].role;
+    if (role == SLC_UNIT_WHOLE) touch_whole_reduction(x, op, b);
+    if (role == SLC_UNIT_SPLIT) touch_split_reduction(x, op, b);
+    if (role == SLC_UNIT_ROWS) touch_rows_reduction(x, op);
     lanes_count *reduced_now = &x->t->reduced[op->unit];
     if (!x->end || op->micro_batch + 1 != job->micro_batches) return;
     uint64_t step = x->t->base + x->step + 1;
@@ -367,6 +444,9 @@ TEST_INLINE void touch_update(touch *x, const slc_item *op, uint64_t b)
     uint32_t reduced = lanes_buffer(t, SLC_BUFFER_REDUCED, op->unit, 0);
     if (k == SLC_ONEBIT)
         (void)0; /* touch_compressed has looked */
+    else if (t->job->units[op->unit].role == SLC_UNIT_SPLIT)
+        lanes_read(x, lanes_split_sum(t, op->unit), b,
+                   lanes_split_tag(x, t->job->each ? t->job->micro_batches : 1, false), "updates by a wrong gradient");
     else if (lanes_whole_sum(t, op->unit))
         lanes_read(x, reduced, b, tag + REDUCED_TAG, "updates by a wrong gradient");
     else if (reduced != SLC_NONE && k != SLC_DP)
@@ -386,7 +466,9 @@ TEST_INLINE void touch_gather(touch *x, const slc_item *op, uint64_t b)
 {
     two_lanes *t = x->t;
     int64_t tag = lanes_step_tag(x), version = lanes_version(x, &t->job->units[op->unit]);
-    if (op->kind == SLC_ITEM_GATHER_GRADIENT && lanes_whole_sum(t, op->unit)) {
+    if (t->job->units[op->unit].role == SLC_UNIT_ROWS) {
+        touch_rows_gather(x, op);
+    } else if (op->kind == SLC_ITEM_GATHER_GRADIENT && lanes_whole_sum(t, op->unit)) {
         lanes_write(x, lanes_buffer(t, SLC_BUFFER_REDUCED, op->unit, 0), b, tag + t->job->micro_batches,
                     tag + REDUCED_TAG, "gathers a gradient that is not reduced");
     } else if (op->kind == SLC_ITEM_GATHER_GRADIENT) {
@@ -539,6 +621,7 @@ TEST_INLINE void lanes_check_end(two_lanes *t)
 {
     for (uint32_t u = 0; !t->error[0] && u < t->job->unit_count; u++) {
         const slc_unit *unit = &t->job->units[u];
+        if (unit->role == SLC_UNIT_ROWS) continue;
         bool shard = t->plan->strategies[u] == SLC_FSDP;
         uint32_t value = lanes_buffer(t, shard ? SLC_BUFFER_VALUE_SHARD : SLC_BUFFER_VALUE, u, 0);
         for (uint64_t b = 0; b < slc_unit_blocks(unit); b++)
