@@ -13,7 +13,7 @@ typedef struct {
     char slots[NAME], causes[NAME], busy[NAME];
     double s, largest_s;
     uint32_t waits;
-    const char *largest; /* layer */
+    const char *largest; /* layer, or unit */
 } group;
 
 /* "h.12" becomes "h.*". */
@@ -35,12 +35,18 @@ static void describe_operation(const slc_job *job, const slc_item *item, bool be
     snprintf(out, NAME, "%s %s%s", slc_item_kind_name(item->kind), unit, before ? " (step before)" : "");
 }
 
+/* What waited: a slot's layer, or the unit that the compute lane updates. */
+static const char *waiting_name(const slc_job *job, const slc_item *item)
+{
+    return item->kind == SLC_ITEM_SLOT ? job->layers[slc_slot_layer(job, item->slot)] : job->units[item->unit].name;
+}
+
 static void describe(const slc_job *job, const slc_plan *plan, const slc_exposure *exposed, group *out)
 {
-    const slc_item *slot = &plan->train.items[exposed->slot];
-    char layer[NAME - 8];
-    leave_numbers_out(job->layers[slc_slot_layer(job, slot->slot)], layer, sizeof layer);
-    snprintf(out->slots, sizeof out->slots, "%c %s", slc_slot_is_forward(job, slot->slot) ? 'F' : 'B', layer);
+    const slc_item *item = &plan->train.items[exposed->slot];
+    char name[NAME - 8], what = item->kind != SLC_ITEM_SLOT ? 'U' : slc_slot_is_forward(job, item->slot) ? 'F' : 'B';
+    leave_numbers_out(waiting_name(job, item), name, sizeof name);
+    snprintf(out->slots, sizeof out->slots, "%c %s", what, name);
     snprintf(out->causes, sizeof out->causes, "?");
     if (exposed->cause != SLC_NONE) {
         const slc_item *cause = &plan->train.items[exposed->cause];
@@ -80,7 +86,7 @@ static uint32_t make_groups(const slc_job *job, const slc_plan *plan, const slc_
         in->waits++;
         if (in->largest && s <= in->largest_s) continue;
         in->largest_s = s;
-        in->largest = job->layers[slc_slot_layer(job, plan->train.items[exposures[e].slot].slot)];
+        in->largest = waiting_name(job, &plan->train.items[exposures[e].slot]);
     }
     if (made) qsort(groups, made, sizeof *groups, by_time);
     return made;

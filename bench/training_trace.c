@@ -24,7 +24,7 @@ typedef struct {
     int rank;
     uint32_t first_pass, pass_count;
     slc_item_times *times;               /* [pass][item] */
-    double *waited_from_s, *waited_to_s; /* [pass][item]: slots, and what the step's end waits for */
+    double *waited_from_s, *waited_to_s; /* [pass][item]: of the compute lane, and what the step's end waits for */
     double end_s;                        /* the last moment of all */
 } rank_times;
 
@@ -125,7 +125,7 @@ static void note(rank_times *t, const slc_record *record, double at_s)
 {
     size_t at = (size_t)(record->pass - t->first_pass) * item_count(t->from) + record->item;
     slc_item_times *times = &t->times[at];
-    bool slot = t->from->plan->train.items[record->item].kind == SLC_ITEM_SLOT;
+    bool computed = slc_on_compute_lane(&t->from->plan->train.items[record->item]);
     if (at_s > t->end_s) t->end_s = at_s;
     switch ((slc_record_kind)record->kind) {
     case SLC_RECORD_STEP_WAITS:
@@ -133,7 +133,7 @@ static void note(rank_times *t, const slc_record *record, double at_s)
     case SLC_RECORD_STEP_WAITED: t->waited_to_s[at] = at_s; break;
     case SLC_RECORD_BEGINS:
         times->open_s = at_s;
-        if (slot) times->start_s = t->waited_to_s[at] = at_s;
+        if (computed) times->start_s = t->waited_to_s[at] = at_s;
         break;
     case SLC_RECORD_WORKS: times->start_s = at_s; break;
     case SLC_RECORD_WORKED: times->end_s = at_s; break;
@@ -149,9 +149,9 @@ static void find_starts(rank_times *t)
 {
     double free_s = -INFINITY;
     for (size_t i = 0; i < (size_t)t->pass_count * item_count(t->from); i++) {
-        slc_item_kind kind = t->from->plan->train.items[i % item_count(t->from)].kind;
+        const slc_item *item = &t->from->plan->train.items[i % item_count(t->from)];
         slc_item_times *times = &t->times[i];
-        if (kind == SLC_ITEM_SLOT || slc_is_on_thread(kind) || isnan(times->end_s)) continue;
+        if (slc_on_compute_lane(item) || slc_is_on_thread(item->kind) || isnan(times->end_s)) continue;
         times->start_s = fmin(fmax(times->open_s, free_s), times->end_s);
         free_s = times->end_s;
     }
@@ -173,7 +173,7 @@ static void find_cause(const slc_item *slot, const slc_program *program, const s
     double over_s = -INFINITY;
     for (uint32_t a = 0; a < slot->after_count; a++) {
         const slc_after *after = &slot->after[a];
-        if (program->items[after->item].kind == SLC_ITEM_SLOT) continue;
+        if (slc_on_compute_lane(&program->items[after->item])) continue;
         if (!later_over(after->previous ? previous : items, after->item, &over_s)) continue;
         exposure->cause = after->item;
         exposure->previous = after->previous;
@@ -189,7 +189,7 @@ static void find_busy(const rank_times *t, uint32_t pass, slc_exposure *exposure
         for (uint32_t i = 0; i < program->item_count; i++) {
             const slc_item_times *times = &t->times[(size_t)p * program->item_count + i];
             double both_s = fmin(times->end_s, exposure->to_s) - fmax(times->start_s, exposure->from_s);
-            if (program->items[i].kind == SLC_ITEM_SLOT || isnan(times->start_s + times->end_s) || both_s <= most_s)
+            if (slc_on_compute_lane(&program->items[i]) || isnan(times->start_s + times->end_s) || both_s <= most_s)
                 continue;
             most_s = both_s;
             exposure->busy = i;
@@ -204,7 +204,7 @@ static uint32_t find_exposures(const rank_times *t, uint32_t pass, slc_exposure 
     uint32_t count = 0;
     for (uint32_t i = 0; i < program->item_count; i++) {
         double from_s = t->waited_from_s[first + i], to_s = t->waited_to_s[first + i];
-        bool slot = program->items[i].kind == SLC_ITEM_SLOT;
+        bool slot = slc_on_compute_lane(&program->items[i]);
         if (!(to_s - from_s > short_wait_s)) continue;
         slc_exposure *exposure = &out[count++];
         *exposure = (slc_exposure){slot ? i : SLC_NONE, slot ? SLC_NONE : i, false, SLC_NONE, from_s, to_s};

@@ -1,4 +1,4 @@
-/* Looks at the gaps between slots, and at which of a slot's waits was the last to be over. */
+/* Looks at the gaps between what the compute lane runs, and at which of a slot's waits was the last to be over. */
 #include "sched/exposed.h"
 
 typedef struct {
@@ -21,7 +21,7 @@ static last_wait find_cause(const slc_program *program, const slc_item_times *it
     last_wait last = {.item = SLC_NONE};
     const slc_item *item = &program->items[slot];
     for (uint32_t a = 0; a < item->after_count; a++)
-        if (program->items[item->after[a].item].kind != SLC_ITEM_SLOT)
+        if (!slc_on_compute_lane(&program->items[item->after[a].item]))
             look_at(&last, items, step_s, item->after[a].item, item->after[a].previous);
     for (uint32_t i = 0; first && i < program->item_count; i++)
         if (program->items[i].kind == SLC_ITEM_AGREE || program->items[i].late) look_at(&last, items, step_s, i, true);
@@ -35,7 +35,7 @@ static uint32_t find_busy(const slc_program *program, const slc_item_times *item
     uint32_t busy = SLC_NONE;
     double most_s = 0;
     for (uint32_t i = 0; i < program->item_count; i++) {
-        if (program->items[i].kind == SLC_ITEM_SLOT) continue;
+        if (slc_on_compute_lane(&program->items[i])) continue;
         for (int pass = -1; pass <= 1; pass++) {
             double start_s = items[i].start_s + pass * step_s, end_s = items[i].end_s + pass * step_s;
             double both_s = (end_s < to_s ? end_s : to_s) - (start_s > from_s ? start_s : from_s);
@@ -50,7 +50,7 @@ static uint32_t find_busy(const slc_program *program, const slc_item_times *item
 static uint32_t last_slot(const slc_program *program)
 {
     uint32_t i = program->item_count;
-    while (i > 0 && program->items[i - 1].kind != SLC_ITEM_SLOT) i--;
+    while (i > 0 && !slc_on_compute_lane(&program->items[i - 1])) i--;
     return i ? i - 1 : SLC_NONE;
 }
 
@@ -62,7 +62,7 @@ uint32_t slc_exposures(const slc_plan *plan, const slc_item_times *items, double
     double free_s = items[last].end_s - step_s;
     bool first = true;
     for (uint32_t i = 0; i < program->item_count; i++) {
-        if (program->items[i].kind != SLC_ITEM_SLOT) continue;
+        if (!slc_on_compute_lane(&program->items[i])) continue;
         if (items[i].start_s - free_s > 1e-9 * step_s) {
             last_wait cause = find_cause(program, items, step_s, i, first);
             uint32_t busy = find_busy(program, items, step_s, free_s, items[i].start_s);

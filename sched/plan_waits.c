@@ -1,7 +1,7 @@
 /* What must be over before an item may start: its data, the last use of a resident buffer that it overwrites, and its
  * tickets (earlier claims at the same addresses). Lanes run in order, so of all waits only the latest of each lane
- * needs to be kept, for this pass and for the one before. Late operations count as a lane of their own: where they are
- * left out, what they stand behind must not be forgotten. At most six. */
+ * needs to be kept, for this pass and for the one before. Late items count as a lane of their own: where they are left
+ * out, what they stand behind must not be forgotten. At most eight. */
 #include "sched/plan_parts.h"
 #include "sched/scheduler.h"
 
@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOT, OPERATION, LATE, LANES, WAITS = 2 * LANES };
+enum { COMPUTE, OPERATION, LATE_COMPUTE, LATE_OPERATION, LANES, WAITS = 2 * LANES };
+
+#define NO_WAITS SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE
 
 typedef struct {
     const slc_job *job;
@@ -23,11 +25,15 @@ typedef struct {
     bool too_late;          /* it needs what its step does only in the next one's pass */
 } waits;
 
+static int lane_of(const slc_item *item)
+{
+    return (slc_on_compute_lane(item) ? COMPUTE : OPERATION) + (item->late ? LATE_COMPUTE : 0);
+}
+
 static void wait_for(waits *w, uint32_t item, bool previous)
 {
     if (item == SLC_NONE) return;
-    const slc_item *before = &w->program->items[item];
-    int lane = before->kind == SLC_ITEM_SLOT ? SLOT : before->late ? LATE : OPERATION;
+    int lane = lane_of(&w->program->items[item]);
     uint32_t *latest = &w->latest[(previous ? LANES : 0) + lane];
     if (*latest == SLC_NONE || *latest < item) *latest = item;
 }
@@ -287,26 +293,27 @@ static void tickets(waits *w, holders *h)
 
 static void wait_for_all_before(waits *w)
 {
-    bool slot = w->program->items[w->item].kind == SLC_ITEM_SLOT;
+    bool computes = slc_on_compute_lane(&w->program->items[w->item]);
     for (uint32_t i = w->item; i-- > 0;)
-        if ((w->program->items[i].kind == SLC_ITEM_SLOT) != slot) {
+        if (slc_on_compute_lane(&w->program->items[i]) != computes) {
             wait_for(w, i, false);
             return;
         }
     for (uint32_t i = w->program->item_count; i-- > 0;)
-        if ((w->program->items[i].kind == SLC_ITEM_SLOT) != slot) {
+        if (slc_on_compute_lane(&w->program->items[i]) != computes) {
             wait_for(w, i, true);
             return;
         }
 }
 
-/* Waits of a slot for slots are kept by the lane itself. */
+/* Waits of the compute lane for itself are kept by the lane. */
 static sluice_status store(const waits *w, slc_item *item)
 {
     item->after = calloc(WAITS, sizeof *item->after);
     if (!item->after) return slc_error(SLUICE_ERR_MEMORY, "no memory for waits");
     for (int k = 0; k < WAITS; k++) {
-        if (w->latest[k] == SLC_NONE || (k % LANES == SLOT && item->kind == SLC_ITEM_SLOT)) continue;
+        bool computes = k % LANES == COMPUTE || k % LANES == LATE_COMPUTE;
+        if (w->latest[k] == SLC_NONE || (computes && slc_on_compute_lane(item))) continue;
         item->after[item->after_count++] = (slc_after){w->latest[k], k >= LANES};
     }
     return SLUICE_OK;
@@ -339,12 +346,8 @@ sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_
     if (status) return status;
     status = holders_init(&h, plan, program);
     if (status) goto free_places;
-    waits w = {.job = job,
-               .plan = plan,
-               .program = program,
-               .places = &places,
-               .evaluate = evaluate,
-               .latest = {SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE}};
+    waits w = {
+        .job = job, .plan = plan, .program = program, .places = &places, .evaluate = evaluate, .latest = {NO_WAITS}};
     status = add_waits(&w, program, slots_wait_for_all, &h);
     holders_fini(&h);
 
@@ -361,12 +364,7 @@ sluice_status slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, 
     *legal = true;
     sluice_status status = slc_places_init(&places, job, program);
     for (uint32_t i = 0; !status && *legal && i < program->item_count; i++) {
-        waits w = {.job = job,
-                   .plan = plan,
-                   .program = program,
-                   .places = &places,
-                   .item = i,
-                   .latest = {SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE}};
+        waits w = {.job = job, .plan = plan, .program = program, .places = &places, .item = i, .latest = {NO_WAITS}};
         if (program->items[i].kind == SLC_ITEM_SLOT)
             slot_waits(&w, &program->items[i]);
         else

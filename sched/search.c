@@ -80,7 +80,7 @@ static void list_waits(search *s, const slc_plan *plan)
     uint32_t count = 0;
     double before = 0;
     for (uint32_t i = 0; waits && i < program->item_count; i++) {
-        if (program->items[i].kind != SLC_ITEM_SLOT) continue;
+        if (!slc_on_compute_lane(&program->items[i])) continue;
         uint32_t item = last_awaited(program, i, s->times);
         double wait_s = s->times[i].start_s - before;
         if (item != SLC_NONE && wait_s > 0) waits[count++] = (wait_of){wait_s, item};
@@ -119,7 +119,8 @@ static void erase(slc_order *order, uint32_t item)
 static bool same_run(const slc_item *a, const slc_item *b)
 {
     return a->kind == b->kind && a->unit == b->unit && a->micro_batch == b->micro_batch && a->index == b->index &&
-           a->late == b->late && a->kind != SLC_ITEM_SLOT && a->kind != SLC_ITEM_AGREE;
+           a->late == b->late && a->on_compute == b->on_compute && a->kind != SLC_ITEM_SLOT &&
+           a->kind != SLC_ITEM_AGREE;
 }
 
 static bool join(slc_order *order, uint32_t item, bool backward)

@@ -10,7 +10,7 @@
 
 enum { FEWEST_PASSES = 2, MOST_PASSES = 40, DRAWN_PASSES = 20, CYCLE = 2 };
 
-/* What the end of a pass's last slot leaves: all that the following passes depend on. */
+/* What the end of a pass's compute leaves: all that the following passes depend on. */
 typedef struct {
     int64_t opened, over; /* operations, beyond those of the passes before */
     double left_s[SLC_OPEN_OPERATIONS];
@@ -79,7 +79,8 @@ static sluice_status run_passes(simulation *s, const slc_simulation *options, bo
     if (most < FEWEST_PASSES) most = FEWEST_PASSES;
     *steady = false;
     while (s->passes < most) {
-        sluice_status status = slc_simulated_lanes_run(&s->lanes, ((int64_t)s->passes + 1) * s->lanes.slot_count, 0);
+        sluice_status status =
+            slc_simulated_lanes_run(&s->lanes, ((int64_t)s->passes + 1) * s->lanes.computed_count, 0);
         if (status) return status;
         s->passes++;
         keep(s);
@@ -124,7 +125,7 @@ static slc_forecast summarise(const simulation *s, const slc_plan *plan, bool st
 static double first_start(const slc_program *program, const slc_item_times *times)
 {
     for (uint32_t i = 0; i < program->item_count; i++)
-        if (program->items[i].kind == SLC_ITEM_SLOT) return times[i].start_s;
+        if (slc_on_compute_lane(&program->items[i])) return times[i].start_s;
     return 0;
 }
 

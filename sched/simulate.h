@@ -16,7 +16,7 @@ typedef struct {
 typedef struct {
     double step_s;          /* in the steady state: the mean period of the later passes */
     double exposed_s;       /* of it, what the compute lane waits */
-    double compute_s;       /* slots, as lengthened by communication beside them */
+    double compute_s;       /* slots, and updates on the compute lane, as lengthened by communication beside them */
     double communication_s; /* operations on the link, lengthened too */
     double update_s;        /* updates and compression on the communication thread */
     uint64_t peak_bytes;    /* highest end of any claim */
@@ -24,8 +24,9 @@ typedef struct {
     bool steady;            /* what one pass (or two) left for the next was the same again: figures are exact */
 } slc_forecast;
 
-/* The rules. The compute lane runs slots in order, each when its waits are over. The communication lane starts
- * operations in order; up to 8 are open at a time. An UPDATE occupies the communication thread; other operations
+/* The rules. The compute lane runs slots, and the updates that are put there, in order, each when its waits are over;
+ * such an update is to all rules below as a slot. The communication lane starts operations in order; up to 8 are open
+ * at a time. Another UPDATE occupies the communication thread; other operations
  * occupy the link, one after another in order; where link.thread_moves the two are one resource. An update may run
  * while earlier operations are still on the link, once its waits are over; an operation counts as over, for waits, when
  * it and all operations before it in the lane are done. While a slot and a link operation both run, both advance as
@@ -43,8 +44,9 @@ typedef struct {
 sluice_status slc_simulate(const slc_job *job, const slc_times *times, const slc_plan *plan,
                            const slc_simulation *options, slc_forecast *out);
 
-/* Also when each item starts and ends in the last simulated pass, in seconds from that pass's first slot's start (late
- * items and those that the lane ran ahead may be negative or beyond step_s). `items` holds plan->train.item_count. */
+/* Also when each item starts and ends in the last simulated pass, in seconds from the start of what that pass
+ * computes first (late items and those that the lane ran ahead may be negative or beyond step_s). `items` holds
+ * plan->train.item_count. */
 sluice_status slc_simulate_items(const slc_job *job, const slc_times *times, const slc_plan *plan,
                                  const slc_simulation *options, slc_forecast *out, slc_item_times *items);
 

@@ -27,20 +27,22 @@ static void set_waits(const slc_simulated_lanes *l, const slc_program *program, 
                       slc_lane_item *out)
 {
     const slc_item *item = &program->items[out->item];
-    int32_t late = nothing;
-    out->slots = 0;
+    int32_t late = nothing, late_computed = nothing;
+    out->computed = 0;
     out->operations = step_end;
     for (uint32_t a = 0; a < item->after_count; a++) {
         const slc_after *after = &item->after[a];
         const slc_item *before = &program->items[after->item];
-        bool slot = before->kind == SLC_ITEM_SLOT;
+        bool computed = slc_on_compute_lane(before), at_first = !before->late || after->previous;
         int32_t count = (int32_t)place[after->item] + 1;
-        if (after->previous) count -= (int32_t)(slot ? l->slot_count : l->operation_count);
-        int32_t *wait = slot ? &out->slots : before->late && !after->previous ? &late : &out->operations;
+        if (after->previous) count -= (int32_t)(computed ? l->computed_count : l->operation_count);
+        int32_t *wait = computed ? at_first ? &out->computed : &late_computed : at_first ? &out->operations : &late;
         *wait = later(*wait, count);
     }
     out->operations_at_first = out->operations;
     out->operations = later(out->operations, late);
+    out->computed_at_first = out->computed;
+    out->computed = later(out->computed, late_computed);
 }
 
 static void fill(slc_simulated_lanes *l, const slc_job *job, const slc_times *times, const slc_plan *plan,
@@ -51,19 +53,20 @@ static void fill(slc_simulated_lanes *l, const slc_job *job, const slc_times *ti
     double sum_s = 0;
     for (uint32_t i = 0; i < program->item_count; i++) {
         const slc_item *item = &program->items[i];
-        bool slot = item->kind == SLC_ITEM_SLOT;
-        place[i] = slot ? l->slot_count++ : l->operation_count++;
-        slc_lane_item *made = slot ? &l->slots[place[i]] : &l->operations[place[i]];
+        bool computed = slc_on_compute_lane(item);
+        place[i] = computed ? l->computed_count++ : l->operation_count++;
+        slc_lane_item *made = computed ? &l->computed[place[i]] : &l->operations[place[i]];
         *made = (slc_lane_item){.s = duration(job, times, plan, item),
                                 .item = i,
                                 .on_thread = slc_is_on_thread(item->kind),
                                 .late = item->late};
         sum_s += made->s;
-        if (item->kind == SLC_ITEM_AGREE || item->late) step_end = later(step_end, (int32_t)place[i] + 1);
+        if (!computed && (item->kind == SLC_ITEM_AGREE || item->late))
+            step_end = later(step_end, (int32_t)place[i] + 1);
     }
     if (step_end != nothing) step_end -= (int32_t)l->operation_count;
     l->tiny_s = 1e-12 * sum_s;
-    for (uint32_t s = 0; s < l->slot_count; s++) set_waits(l, program, place, step_end, &l->slots[s]);
+    for (uint32_t c = 0; c < l->computed_count; c++) set_waits(l, program, place, step_end, &l->computed[c]);
     for (uint32_t o = 0; o < l->operation_count; o++) set_waits(l, program, place, step_end, &l->operations[o]);
 }
 
@@ -71,18 +74,18 @@ sluice_status slc_simulated_lanes_init(slc_simulated_lanes *lanes, const slc_job
                                        const slc_plan *plan, const slc_simulation *options)
 {
     const slc_link *link = &times->link;
-    uint32_t slots = 0, items = plan->train.item_count;
-    for (uint32_t i = 0; i < items; i++) slots += plan->train.items[i].kind == SLC_ITEM_SLOT;
+    uint32_t computed = 0, items = plan->train.item_count;
+    for (uint32_t i = 0; i < items; i++) computed += slc_on_compute_lane(&plan->train.items[i]);
     *lanes = (slc_simulated_lanes){.options = options,
                                    .beside_slot = 1 / link->sigma,
                                    .beside_communication = 1 - link->kappa / link->sigma,
                                    .one_resource = link->thread_moves,
                                    .last_recorded = UINT64_MAX};
-    if (!slots) return slc_error(SLUICE_ERR_FORMAT, "simulating: the plan has no slots");
+    if (!computed) return slc_error(SLUICE_ERR_FORMAT, "simulating: the plan has no slots");
     uint32_t *place = malloc((items + 1) * sizeof *place);
-    lanes->slots = malloc(slots * sizeof *lanes->slots);
-    lanes->operations = malloc((items - slots + 1) * sizeof *lanes->operations);
-    if (!place || !lanes->slots || !lanes->operations) {
+    lanes->computed = malloc(computed * sizeof *lanes->computed);
+    lanes->operations = malloc((items - computed + 1) * sizeof *lanes->operations);
+    if (!place || !lanes->computed || !lanes->operations) {
         free(place);
         slc_simulated_lanes_fini(lanes);
         return slc_error(SLUICE_ERR_MEMORY, "simulating %u items", items);
@@ -94,9 +97,9 @@ sluice_status slc_simulated_lanes_init(slc_simulated_lanes *lanes, const slc_job
 
 void slc_simulated_lanes_fini(slc_simulated_lanes *lanes)
 {
-    free(lanes->slots);
+    free(lanes->computed);
     free(lanes->operations);
-    lanes->slots = lanes->operations = NULL;
+    lanes->computed = lanes->operations = NULL;
 }
 
 /* ---- Recording ---- */
@@ -119,32 +122,43 @@ static double drawn(const slc_simulated_lanes *l, const slc_lane_item *item, uin
 static bool waits_are_over(const slc_simulated_lanes *l, const slc_lane_item *item, uint64_t pass)
 {
     int32_t operations = pass ? item->operations : item->operations_at_first;
-    return l->slots_over >= (int64_t)pass * l->slot_count + item->slots &&
+    int32_t computed = pass ? item->computed : item->computed_at_first;
+    return l->computed_over >= (int64_t)pass * l->computed_count + computed &&
            l->operations_over >= (int64_t)pass * l->operation_count + operations;
 }
 
-static bool start_slot(slc_simulated_lanes *l)
+static void next_computed(slc_simulated_lanes *l)
 {
-    const slc_lane_item *slot = &l->slots[l->next_slot];
-    if (l->slot_runs || !waits_are_over(l, slot, l->slot_pass)) return false;
-    slc_item_times *times = times_of(l, l->slot_pass, slot->item);
-    if (times) times->open_s = times->start_s = l->now_s;
-    l->sums.waited_s += l->now_s - l->last_slot_end_s;
-    l->slot_left_s = drawn(l, slot, l->slot_pass);
-    l->slot_runs = true;
+    l->computed_over++;
+    if (++l->next_computed < l->computed_count) return;
+    l->next_computed = 0;
+    l->computed_pass++;
+}
+
+static bool start_computed(slc_simulated_lanes *l)
+{
+    const slc_lane_item *item = &l->computed[l->next_computed];
+    bool left_out = item->late && !l->computed_pass;
+    if (l->computes || (!left_out && !waits_are_over(l, item, l->computed_pass))) return false;
+    slc_item_times *times = times_of(l, l->computed_pass, item->item);
+    if (times) *times = (slc_item_times){l->now_s, l->now_s, l->now_s, l->now_s};
+    if (left_out) {
+        next_computed(l);
+        return true;
+    }
+    l->sums.waited_s += l->now_s - l->last_computed_end_s;
+    l->computed_left_s = drawn(l, item, l->computed_pass);
+    l->computes = true;
     return true;
 }
 
-static void end_slot(slc_simulated_lanes *l)
+static void end_computed(slc_simulated_lanes *l)
 {
-    slc_item_times *times = times_of(l, l->slot_pass, l->slots[l->next_slot].item);
+    slc_item_times *times = times_of(l, l->computed_pass, l->computed[l->next_computed].item);
     if (times) times->end_s = times->over_s = l->now_s;
-    l->slot_runs = false;
-    l->sums.end_s = l->last_slot_end_s = l->now_s;
-    l->slots_over++;
-    if (++l->next_slot < l->slot_count) return;
-    l->next_slot = 0;
-    l->slot_pass++;
+    l->computes = false;
+    l->sums.end_s = l->last_computed_end_s = l->now_s;
+    next_computed(l);
 }
 
 static bool open_operation(slc_simulated_lanes *l)
@@ -209,11 +223,11 @@ static void advance_operation(slc_simulated_lanes *l, slc_open_operation *operat
 }
 
 /* How long until the first of them ends; infinity: nobody runs. */
-static double until_next(const slc_simulated_lanes *l, const running *r, double slot_speed, double speed)
+static double until_next(const slc_simulated_lanes *l, const running *r, double compute_speed, double speed)
 {
     double s = INFINITY;
-    if (l->slot_runs && l->slot_left_s <= l->tiny_s) return 0;
-    if (l->slot_runs && slot_speed > 0) s = l->slot_left_s / slot_speed;
+    if (l->computes && l->computed_left_s <= l->tiny_s) return 0;
+    if (l->computes && compute_speed > 0) s = l->computed_left_s / compute_speed;
     if (r->link) s = fmin(s, r->link->left_s / speed);
     if (r->thread) s = fmin(s, r->thread->left_s / speed);
     return s;
@@ -224,8 +238,8 @@ static bool advance(slc_simulated_lanes *l)
 {
     running r = find_running(l);
     bool communication = r.link || r.thread;
-    double slot_speed = communication ? l->beside_communication : 1, speed = l->slot_runs ? l->beside_slot : 1;
-    double s = until_next(l, &r, slot_speed, speed);
+    double compute_speed = communication ? l->beside_communication : 1, speed = l->computes ? l->beside_slot : 1;
+    double s = until_next(l, &r, compute_speed, speed);
     if (s == (double)INFINITY) return false;
     note_start(l, r.link);
     note_start(l, r.thread);
@@ -238,23 +252,23 @@ static bool advance(slc_simulated_lanes *l)
         l->sums.update_s += s;
         advance_operation(l, r.thread, s * speed);
     }
-    if (!l->slot_runs) return true;
+    if (!l->computes) return true;
     l->sums.compute_s += s;
-    l->slot_left_s -= s * slot_speed;
-    if (l->slot_left_s <= l->tiny_s) end_slot(l);
+    l->computed_left_s -= s * compute_speed;
+    if (l->computed_left_s <= l->tiny_s) end_computed(l);
     return true;
 }
 
-sluice_status slc_simulated_lanes_run(slc_simulated_lanes *l, int64_t slots, int64_t operations)
+sluice_status slc_simulated_lanes_run(slc_simulated_lanes *l, int64_t computed, int64_t operations)
 {
-    while (l->slots_over < slots || l->operations_over < operations) {
-        while (close_operation(l) || open_operation(l) || start_slot(l)) continue;
-        if (l->slots_over >= slots && l->operations_over >= operations) break;
+    while (l->computed_over < computed || l->operations_over < operations) {
+        while (close_operation(l) || open_operation(l) || start_computed(l)) continue;
+        if (l->computed_over >= computed && l->operations_over >= operations) break;
         if (!advance(l))
             return slc_error(SLUICE_ERR_FORMAT,
                              "simulating: nothing can go on at item %u, nor at item %u; the plan's waits contradict "
                              "its order",
-                             l->slots[l->next_slot].item,
+                             l->computed[l->next_computed].item,
                              l->operation_count ? l->operations[l->next_operation].item : SLC_NONE);
     }
     return SLUICE_OK;

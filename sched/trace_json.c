@@ -122,7 +122,7 @@ static json_t *item_args(const slc_trace *trace, uint32_t number, uint64_t pass,
 
 static int lane_of(const slc_item *item)
 {
-    return item->kind == SLC_ITEM_SLOT ? COMPUTE : slc_is_on_thread(item->kind) ? UPDATES : COMMUNICATION;
+    return slc_on_compute_lane(item) ? COMPUTE : slc_is_on_thread(item->kind) ? UPDATES : COMMUNICATION;
 }
 
 static void put_exposure(slc_trace *trace, int process, double at_s, const slc_item_times *items,

@@ -40,6 +40,7 @@ typedef struct {
     uint32_t active[TEST_CLAIMS], active_count, made[TEST_CLAIMS]; /* claims that are held; the pass that made each */
     lanes_place lane[LANES][TEST_PASSES * TEST_ITEMS];
     uint32_t length[LANES], begun[LANES], over[LANES];
+    uint32_t before_drain;                   /* items of the compute lane */
     uint32_t place[TEST_PASSES][TEST_ITEMS]; /* in its lane, counted from 1; 0: left out */
     uint32_t passes;                         /* before the drain */
     uint64_t peak;
@@ -517,20 +518,25 @@ TEST_INLINE void touch_item(touch *x)
 
 /* ---- Time ---- */
 
+TEST_INLINE int lanes_lane(const slc_item *item)
+{
+    return item->kind == SLC_ITEM_SLOT || item->on_compute ? COMPUTE : COMMUNICATION;
+}
+
 TEST_INLINE bool lanes_may_start(const two_lanes *t, lanes_place place)
 {
     const slc_item *i = &t->program->items[place.item];
-    if (place.pass == t->passes && t->over[COMPUTE] < t->length[COMPUTE]) return false; /* a drain */
+    if (place.pass == t->passes && t->over[COMPUTE] < t->before_drain) return false;
     for (uint32_t a = 0; a < i->after_count; a++) {
         if (i->after[a].previous && !place.pass) continue;
-        int lane = t->program->items[i->after[a].item].kind == SLC_ITEM_SLOT ? COMPUTE : COMMUNICATION;
+        int lane = lanes_lane(&t->program->items[i->after[a].item]);
         if (t->over[lane] < t->place[place.pass - i->after[a].previous][i->after[a].item]) return false;
     }
     return true;
 }
 
 typedef struct {
-    uint32_t weight[4]; /* start a slot, start an operation, end a slot, end an operation */
+    uint32_t weight[4]; /* start on the compute lane, start an operation, end either */
     uint32_t depth;     /* operations under way */
 } lanes_speed;
 
@@ -583,15 +589,17 @@ TEST_INLINE bool lanes_step_once(two_lanes *t, const lanes_speed *speed)
 TEST_INLINE void lanes_line_up(two_lanes *t)
 {
     for (int lane = 0; lane < LANES; lane++) t->length[lane] = t->begun[lane] = t->over[lane] = 0;
-    for (uint32_t pass = 0; pass <= t->passes; pass++)
+    for (uint32_t pass = 0; pass <= t->passes; pass++) {
+        t->before_drain = t->length[COMPUTE];
         for (uint32_t i = 0; i < t->program->item_count; i++) {
             const slc_item *item = &t->program->items[i];
-            int lane = item->kind == SLC_ITEM_SLOT ? COMPUTE : COMMUNICATION;
+            int lane = lanes_lane(item);
             t->place[pass][i] = 0;
             if (item->late ? !pass : pass == t->passes) continue;
             t->lane[lane][t->length[lane]++] = (lanes_place){i, pass};
             t->place[pass][i] = t->length[lane];
         }
+    }
 }
 
 /* Runs a program `passes` times without a pause between, then drains it. */

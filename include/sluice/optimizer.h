@@ -38,12 +38,15 @@ typedef struct {
     uint32_t state_count;
     const char *state_name[SLUICE_OPTIMIZER_STATES_MAX]; /* each one fp32 per element, zero at first */
     /* Elementwise: the result for an element must not depend on the range it came in. Called from the communication
-     * thread or the compute thread, one call at a time. */
+     * thread or the compute thread, one call at a time; see `concurrent`. */
     sluice_status (*update)(const sluice_update *update, void *context);
     void *context;
     /* It reads gradients of either type and writes `rounded`. false: it only ever gets fp32 gradients and `rounded`
      * NULL; the runtime widens before the update and rounds behind it, at the cost of a pass each. */
     bool mixed_precision;
+    /* `update` may be called by several threads at once, for ranges apart: then plans may put updates on the compute
+     * threads, beside those that the communication thread runs. */
+    bool concurrent;
 
     /* Of an optimizer whose step depends on norms over whole parameters (LAMB): how many, else 0. Then no parameter is
      * updated before every gradient is reduced and ranks have added up the norms once; clipping is not to be had, and

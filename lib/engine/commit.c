@@ -198,7 +198,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
     rt->strategy = strdup(config->strategy);
     rt->schedule = strdup(config->schedule);
     rt->recompute = strdup(config->recompute);
-    slc_gate_init(&rt->slots_done);
+    slc_gate_init(&rt->computed);
     uint32_t threads = config->threads ? config->threads : 1;
 
     status = SLUICE_ERR_MEMORY;

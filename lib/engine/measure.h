@@ -20,10 +20,12 @@ typedef struct slc_measure {
     slc_samples *slots;     /* [2L] what a slot took once it had waited, without its recomputation */
     slc_samples *recompute; /* [L] */
     uint64_t slot_began_ns;
-    double recomputed_s; /* in the slot that runs */
+    double recomputed_s;      /* in the slot that runs */
+    double computed_update_s; /* updates on the compute lane */
+    uint64_t computed_update_elements;
 
     /* Of the communication thread; read when everything is complete. */
-    double update_s; /* updates and the inspection of reduced gradients */
+    double update_s, inspection_s; /* updates; the inspection of reduced gradients, which is part of what they cost */
     uint64_t update_elements;
     double compression_s[SLC_MEASURE_PASSES]; /* of exchanges */
     uint64_t compression_elements[SLC_MEASURE_PASSES];
@@ -44,8 +46,11 @@ void slc_measure_reset(slc_measure *measure, const slc_job *job);
 void slc_measure_slot_begin(slc_measure *measure);
 void slc_measure_slot_end(slc_measure *measure, uint32_t slot);
 void slc_measure_recompute(slc_measure *measure, uint32_t layer, uint64_t began_ns);
-/* On the communication thread: work on reduced gradients since `began_ns`; `elements` of them were updated. */
+/* On the communication thread: an update of `elements`, or a look at reduced gradients, since `began_ns`. */
 void slc_measure_update(slc_measure *measure, uint64_t began_ns, uint64_t elements);
+void slc_measure_inspection(slc_measure *measure, uint64_t began_ns);
+/* An update on the compute lane. */
+void slc_measure_computed_update(slc_measure *measure, uint64_t began_ns, uint64_t elements);
 
 /* The same of a pass of an exchange; 0 elements: nothing. */
 void slc_measure_compression(slc_measure *measure, slc_measure_pass pass, uint64_t began_ns, uint64_t elements);

@@ -34,8 +34,8 @@ void slc_measure_reset(slc_measure *measure, const slc_job *job)
 {
     memset(measure->slots, 0, slc_job_slots(job) * sizeof *measure->slots);
     memset(measure->recompute, 0, job->layer_count * sizeof *measure->recompute);
-    measure->update_s = 0;
-    measure->update_elements = 0;
+    measure->update_s = measure->inspection_s = measure->computed_update_s = 0;
+    measure->update_elements = measure->computed_update_elements = 0;
     memset(measure->compression_s, 0, sizeof measure->compression_s);
     memset(measure->compression_elements, 0, sizeof measure->compression_elements);
 }
@@ -76,6 +76,17 @@ void slc_measure_update(slc_measure *measure, uint64_t began_ns, uint64_t elemen
     measure->update_elements += elements;
 }
 
+void slc_measure_inspection(slc_measure *measure, uint64_t began_ns)
+{
+    measure->inspection_s += slc_seconds(slc_clock_ns() - began_ns);
+}
+
+void slc_measure_computed_update(slc_measure *measure, uint64_t began_ns, uint64_t elements)
+{
+    measure->computed_update_s += slc_seconds(slc_clock_ns() - began_ns);
+    measure->computed_update_elements += elements;
+}
+
 void slc_measure_compression(slc_measure *measure, slc_measure_pass pass, uint64_t began_ns, uint64_t elements)
 {
     if (!elements) return;
@@ -100,7 +111,19 @@ static double each(double seconds, uint64_t elements)
     return elements ? seconds / (double)elements : 0;
 }
 
-/* One array of all that a rank found, 0 where it found nothing: slots, recomputations, the update, the passes. */
+/* An element's update on either lane, 0 where none ran there. Both with the inspection, wherever that runs: an element
+ * is looked at once. */
+static void updates(const slc_measure *m, double *on_thread, double *on_compute)
+{
+    double look = each(m->inspection_s, m->update_elements + m->computed_update_elements);
+    *on_thread = m->update_elements ? look + each(m->update_s, m->update_elements) : 0;
+    *on_compute = m->computed_update_elements ? look + each(m->computed_update_s, m->computed_update_elements) : 0;
+}
+
+/* One array of all that a rank found, 0 where it found nothing: slots, recomputations, updates on the communication
+ * thread and on the compute lane, the passes. */
+enum { REST = 2 + SLC_MEASURE_PASSES };
+
 static sluice_status gather(sluice_runtime *rt, double *found)
 {
     const slc_measure *measure = rt->measure;
@@ -108,12 +131,12 @@ static sluice_status gather(sluice_runtime *rt, double *found)
     for (uint32_t s = 0; s < slots; s++) found[s] = median_of(&measure->slots[s]);
     for (uint32_t l = 0; l < layers; l++) found[slots + l] = median_of(&measure->recompute[l]);
     double *rest = found + slots + layers;
-    rest[0] = each(measure->update_s, measure->update_elements);
+    updates(measure, &rest[0], &rest[1]);
     for (int p = 0; p < SLC_MEASURE_PASSES; p++)
-        rest[1 + p] = measure->compression_elements[p]
+        rest[2 + p] = measure->compression_elements[p]
                           ? each(measure->compression_s[p], measure->compression_elements[p])
                           : measure->passes_s[p];
-    return slc_measure_slowest(rt, found, (size_t)slots + layers + 1 + SLC_MEASURE_PASSES);
+    return slc_measure_slowest(rt, found, (size_t)slots + layers + REST);
 }
 
 static void set_if_found(double *time, double found)
@@ -124,7 +147,7 @@ static void set_if_found(double *time, double found)
 sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out)
 {
     uint32_t slots = slc_job_slots(&rt->job), layers = rt->job.layer_count;
-    double *found = calloc((size_t)slots + layers + 1 + SLC_MEASURE_PASSES, sizeof *found);
+    double *found = calloc((size_t)slots + layers + REST, sizeof *found);
     sluice_status status = found ? slc_times_estimate(&rt->job, out) : slc_error(SLUICE_ERR_MEMORY, "times");
     if (status) goto out;
     status = gather(rt, found);
@@ -135,9 +158,10 @@ sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out)
         out->recompute_s[l] = found[slots + l] > 0 ? found[slots + l] : out->slot_s[slc_forward_slot(l)];
     const double *rest = found + slots + layers;
     set_if_found(&out->update_s_per_element, rest[0]);
-    set_if_found(&out->compress_s_per_element, rest[1 + SLC_MEASURE_COMPRESS]);
-    set_if_found(&out->apply_s_per_element, rest[1 + SLC_MEASURE_APPLY]);
-    set_if_found(&out->average_s_per_element, rest[1 + SLC_MEASURE_AVERAGE]);
+    out->update_compute_s_per_element = rest[1];
+    set_if_found(&out->compress_s_per_element, rest[2 + SLC_MEASURE_COMPRESS]);
+    set_if_found(&out->apply_s_per_element, rest[2 + SLC_MEASURE_APPLY]);
+    set_if_found(&out->average_s_per_element, rest[2 + SLC_MEASURE_AVERAGE]);
 
 out:
     free(found);

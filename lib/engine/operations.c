@@ -48,7 +48,8 @@ static void agreement_end(sluice_runtime *rt, slc_step_state *step)
 {
     memcpy(step->bins, rt->agreement, sizeof step->bins);
     step->non_finite = rt->agreement[NON_FINITE_WORD];
-    step->skip = step->non_finite && rt->config.nan == SLUICE_NAN_SKIP;
+    /* Else updates do not wait for the agreement, and read it on the compute lane meanwhile. */
+    if (rt->config.nan == SLUICE_NAN_SKIP) step->skip = step->non_finite;
     slc_norms_unpack(rt, rt->agreement + SLC_AGREEMENT_HEAD, step);
     step->exchange_off |= step->skip;
     if (rt->config.clip > 0 && !step->non_finite) {
@@ -128,7 +129,7 @@ static sluice_status on_reduced(void *argument)
     slc_operation *context = argument;
     uint64_t began_ns = slc_clock_ns();
     sluice_status status = slc_inspect_reduced(context->rt, item_of(context), context->step);
-    slc_measure_update(context->rt->measure, began_ns, 0); /* part of what an update costs */
+    slc_measure_inspection(context->rt->measure, began_ns);
     return status;
 }
 

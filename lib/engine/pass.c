@@ -1,9 +1,8 @@
-/* Runs a program on two lanes. The caller's thread is the compute lane: it waits for the operations that a slot needs.
- * Operations go to the communication thread in the plan's order, each with the counts of finished slots and operations
- * at which it may start. Both lanes run in order, so two counters say everything. Late operations belong to the step
- * before: a pass with none before it leaves them out, and a drain runs them alone; a wait for what does not run is
- * over.
- */
+/* Runs a program on two lanes. The caller's thread is the compute lane: it waits for the operations that a slot needs,
+ * and between slots runs the updates that the plan puts there. Operations go to the communication thread in the plan's
+ * order, each with the counts of finished items of either lane at which it may start. Both lanes run in order, so two
+ * counters say everything. Late operations belong to the step before: a pass with none before it leaves them out, and a
+ * drain runs them alone; a wait for what does not run is over. */
 #include "lib/engine/runtime.h"
 
 #include "lib/base/clock.h"
@@ -67,20 +66,32 @@ static bool takes_part(const slc_item *item, slc_pass_kind kind)
 static sluice_status order_lanes(const slc_program *program, slc_pass_kind kind, slc_lane_order *order)
 {
     order->operations = calloc(program->item_count + 1, sizeof *order->operations);
+    order->computed = calloc(program->item_count + 1, sizeof *order->computed);
     order->ordinal = calloc(program->item_count + 1, sizeof *order->ordinal);
-    if (!order->operations || !order->ordinal) return slc_error(SLUICE_ERR_MEMORY, "program");
-    uint32_t slots = 0;
+    if (!order->operations || !order->computed || !order->ordinal) return slc_error(SLUICE_ERR_MEMORY, "program");
     for (uint32_t i = 0; i < program->item_count; i++) {
         const slc_item *item = &program->items[i];
         order->ordinal[i] = SLC_NONE;
         if (!takes_part(item, kind)) continue;
-        if (item->kind == SLC_ITEM_SLOT) {
-            order->ordinal[i] = slots++;
+        if (slc_on_compute_lane(item)) {
+            order->computed[order->ordinal[i] = order->computed_count++] = i;
             continue;
         }
         order->operations[order->ordinal[i] = order->count++] = i;
         if (item->late) order->late_end = order->count;
     }
+    return SLUICE_OK;
+}
+
+/* Updates of both lanes may run at once. */
+static sluice_status check_lanes(const sluice_runtime *rt, const slc_program *program)
+{
+    for (uint32_t i = 0; !rt->optimizer.concurrent && i < program->item_count; i++)
+        if (program->items[i].on_compute)
+            return slc_error(SLUICE_ERR_FORMAT,
+                             "plan item %u is an update on the compute lane, but optimizer %s may be called by one "
+                             "thread at a time only",
+                             i, rt->optimizer.name);
     return SLUICE_OK;
 }
 
@@ -91,7 +102,7 @@ sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_progra
     if (!pass->slots) return slc_error(SLUICE_ERR_MEMORY, "program");
     for (uint32_t i = 0; i < program->item_count; i++)
         if (program->items[i].kind == SLC_ITEM_SLOT) pass->slots[pass->slot_count++] = i;
-    sluice_status status = SLUICE_OK;
+    sluice_status status = check_lanes(rt, program);
     for (int kind = 0; !status && kind < SLC_PASS_KINDS; kind++)
         status = order_lanes(program, (slc_pass_kind)kind, &pass->order[kind]);
     if (!status) status = list_claims(program, true, &pass->begins, &pass->begin_first);
@@ -113,6 +124,7 @@ void slc_pass_fini(slc_pass *pass)
     free(pass->slots);
     for (int kind = 0; kind < SLC_PASS_KINDS; kind++) {
         free(pass->order[kind].operations);
+        free(pass->order[kind].computed);
         free(pass->order[kind].ordinal);
     }
     *pass = (slc_pass){0};
@@ -157,8 +169,8 @@ static bool threshold(const slc_pass *pass, const slc_after *after, uint32_t *co
     if (after->previous && !pass->has_previous) return false;
     uint32_t ordinal = pass->order[pass->kind[which]].ordinal[after->item];
     if (ordinal == SLC_NONE) return false;
-    bool slot = pass->program->items[after->item].kind == SLC_ITEM_SLOT;
-    *count = (slot ? pass->slot_base : pass->operation_base)[which] + ordinal + 1;
+    bool computed = slc_on_compute_lane(&pass->program->items[after->item]);
+    *count = (computed ? pass->computed_base : pass->operation_base)[which] + ordinal + 1;
     return true;
 }
 
@@ -178,10 +190,10 @@ static sluice_status prepare(sluice_runtime *rt, slc_pass *pass, uint32_t k, slc
     if (status) return status;
     for (uint32_t a = 0; a < pass->program->items[item].after_count; a++) {
         const slc_after *after = &pass->program->items[item].after[a];
-        uint32_t value, lane = pass->program->items[after->item].kind == SLC_ITEM_SLOT ? 0 : 1;
+        uint32_t value, lane = slc_on_compute_lane(&pass->program->items[after->item]) ? 0 : 1;
         if (!threshold(pass, after, &value)) continue;
         if (op->wait[lane] && !later(value, op->wait_value[lane])) continue;
-        op->wait[lane] = lane == 0 ? &rt->slots_done : slc_comm_completed(rt->comm);
+        op->wait[lane] = lane == 0 ? &rt->computed : slc_comm_completed(rt->comm);
         op->wait_value[lane] = value;
     }
     return SLUICE_OK;
@@ -221,13 +233,14 @@ static sluice_status pump(sluice_runtime *rt, slc_pass *pass, uint32_t at_least)
 
 static void begin(sluice_runtime *rt, slc_pass *pass, slc_pass_kind kind)
 {
-    pass->slot_base[1] = pass->slot_base[0];
+    pass->computed_base[1] = pass->computed_base[0];
     pass->operation_base[1] = pass->operation_base[0];
     pass->kind[1] = pass->kind[0];
-    pass->slot_base[0] = rt->slots_posted;
+    pass->computed_base[0] = rt->computed_posted;
     pass->operation_base[0] = rt->next_operation;
     pass->kind[0] = kind;
     pass->submitted = 0;
+    pass->computed = 0;
     pass->quiet = 0;
     pass->number++;
     pass->parity ^= 1;
@@ -255,17 +268,6 @@ sluice_status slc_pass_settle(sluice_runtime *rt, slc_pass *pass)
     return wait_for_count(rt, pass->operation_base[0] + running_order(pass)->late_end, NULL);
 }
 
-sluice_status slc_pass_drain(sluice_runtime *rt, slc_pass *pass)
-{
-    sluice_status status = SLUICE_OK;
-    if (slc_pass_pending(pass)) {
-        begin(rt, pass, SLC_PASS_DRAIN);
-        status = pump(rt, pass, running_order(pass)->count);
-        pass->has_previous = false;
-    }
-    return status ? status : wait_for_count(rt, rt->next_operation, NULL);
-}
-
 /* The compute lane, of steps only. */
 static void record(sluice_runtime *rt, const slc_pass *pass, uint32_t item, slc_record_kind kind)
 {
@@ -274,63 +276,108 @@ static void record(sluice_runtime *rt, const slc_pass *pass, uint32_t item, slc_
                        (slc_record){.plan = rt->plan_number, .pass = pass->number, .item = item, .kind = kind});
 }
 
-static bool waits_for_later_slots(const sluice_runtime *rt, const slc_pass *pass, const slc_item *item)
+static bool waits_for_later_compute(const sluice_runtime *rt, const slc_pass *pass, const slc_item *item)
 {
     for (uint32_t a = 0; a < item->after_count; a++) {
         uint32_t count;
-        bool slot = pass->program->items[item->after[a].item].kind == SLC_ITEM_SLOT;
-        if (slot && threshold(pass, &item->after[a], &count) && later(count, rt->slots_posted)) return true;
+        bool computed = slc_on_compute_lane(&pass->program->items[item->after[a].item]);
+        if (computed && threshold(pass, &item->after[a], &count) && later(count, rt->computed_posted)) return true;
     }
     return false;
 }
 
-/* While slots are measured nothing runs beside them: what can be over before the next one ends is waited for. */
+/* While the compute lane is measured nothing runs beside it: what can be over before the next item there ends is waited
+ * for. */
 static sluice_status wait_for_quiet(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
 {
     const slc_lane_order *order = running_order(pass);
     while (pass->quiet < order->count &&
-           !waits_for_later_slots(rt, pass, &pass->program->items[order->operations[pass->quiet]]))
+           !waits_for_later_compute(rt, pass, &pass->program->items[order->operations[pass->quiet]]))
         pass->quiet++;
     sluice_status status = pump(rt, pass, pass->quiet);
     return status ? status : wait_for_count(rt, pass->operation_base[0] + pass->quiet, exposed_s);
 }
 
-sluice_status slc_pass_slot_begin(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
+/* Waits for what an item of the compute lane needs, claims its memory. */
+static sluice_status open_item(sluice_runtime *rt, slc_pass *pass, uint32_t index, double *exposed_s)
 {
-    uint32_t item = pass->slots[rt->cursor], count;
-    const slc_item *slot = &pass->program->items[item];
-    record(rt, pass, item, SLC_RECORD_WAITS);
+    const slc_item *item = &pass->program->items[index];
+    uint32_t count;
+    record(rt, pass, index, SLC_RECORD_WAITS);
     sluice_status status = pump(rt, pass, 0);
-    for (uint32_t a = 0; !status && a < slot->after_count; a++) {
-        const slc_after *after = &slot->after[a];
-        if (!threshold(pass, after, &count)) continue;
+    for (uint32_t a = 0; !status && a < item->after_count; a++) {
+        const slc_after *after = &item->after[a];
+        if (slc_on_compute_lane(&pass->program->items[after->item]) || !threshold(pass, after, &count)) continue;
         if (!after->previous) status = pump(rt, pass, running_order(pass)->ordinal[after->item] + 1);
         if (!status) status = wait_for_count(rt, count, exposed_s);
     }
     if (!status && rt->replan_due && !pass->evaluate) status = wait_for_quiet(rt, pass, exposed_s);
-    if (!status) status = slc_pass_claims(rt, pass, item, true);
-    record(rt, pass, item, SLC_RECORD_BEGINS);
+    if (!status) status = slc_pass_claims(rt, pass, index, true);
+    record(rt, pass, index, SLC_RECORD_BEGINS);
     return status;
+}
+
+static sluice_status close_item(sluice_runtime *rt, slc_pass *pass, uint32_t index)
+{
+    sluice_status status = slc_pass_claims(rt, pass, index, false);
+    if (status) return status;
+    record(rt, pass, index, SLC_RECORD_ENDS);
+    pass->computed++;
+    slc_gate_post(&rt->computed, ++rt->computed_posted);
+    slc_comm_notify(rt->comm);
+    return pump(rt, pass, 0);
+}
+
+/* The updates on the compute lane that stand before its next slot. */
+static sluice_status run_updates(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
+{
+    const slc_lane_order *order = running_order(pass);
+    while (pass->computed < order->computed_count) {
+        uint32_t index = order->computed[pass->computed];
+        const slc_item *item = &pass->program->items[index];
+        if (item->kind == SLC_ITEM_SLOT) break;
+        const slc_step_state *step = &rt->steps[item->late ? pass->parity ^ 1 : pass->parity];
+        sluice_status status = open_item(rt, pass, index, exposed_s);
+        if (!status) status = slc_update_on_compute(rt, item, step);
+        if (!status) status = close_item(rt, pass, index);
+        if (status) return status;
+    }
+    return SLUICE_OK;
+}
+
+sluice_status slc_pass_slot_begin(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
+{
+    sluice_status status = run_updates(rt, pass, exposed_s);
+    return status ? status : open_item(rt, pass, pass->slots[rt->cursor], exposed_s);
 }
 
 sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass)
 {
-    sluice_status status = slc_pass_claims(rt, pass, pass->slots[rt->cursor], false);
     slc_event done = {0};
-    if (!status) status = slc_event_record(&rt->compute, &done);
+    sluice_status status = slc_event_record(&rt->compute, &done);
     if (!status) status = slc_event_synchronize(&done);
-    if (status) return status;
-    record(rt, pass, pass->slots[rt->cursor], SLC_RECORD_ENDS);
-    rt->cursor++;
-    slc_gate_post(&rt->slots_done, ++rt->slots_posted);
-    slc_comm_notify(rt->comm);
-    return pump(rt, pass, 0);
+    if (!status) status = close_item(rt, pass, pass->slots[rt->cursor]);
+    rt->cursor += !status;
+    return status;
+}
+
+sluice_status slc_pass_drain(sluice_runtime *rt, slc_pass *pass)
+{
+    sluice_status status = SLUICE_OK;
+    if (slc_pass_pending(pass)) {
+        begin(rt, pass, SLC_PASS_DRAIN);
+        status = run_updates(rt, pass, NULL);
+        if (!status) status = pump(rt, pass, running_order(pass)->count);
+        pass->has_previous = false;
+    }
+    return status ? status : wait_for_count(rt, rt->next_operation, NULL);
 }
 
 sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s)
 {
     const slc_lane_order *order = running_order(pass);
-    sluice_status status = pump(rt, pass, order->count);
+    sluice_status status = run_updates(rt, pass, exposed_s);
+    if (!status) status = pump(rt, pass, order->count);
     if (status) return status;
     if (item == SLC_NONE) return wait_for_count(rt, rt->next_operation, exposed_s);
     if (order->ordinal[item] == SLC_NONE) return SLUICE_OK;

@@ -15,11 +15,11 @@ enum { SLC_RECORDS = 1 << 15 }; /* of a lane; older ones are written over */
 typedef enum { SLC_RECORD_COMPUTE, SLC_RECORD_COMMUNICATION, SLC_RECORD_LANES } slc_record_lane;
 
 typedef enum {
-    SLC_RECORD_WAITS,      /* a slot: its begin was called */
-    SLC_RECORD_BEGINS,     /* a slot has waited and claimed; an operation's waits are over, it is open */
+    SLC_RECORD_WAITS,      /* a slot: its begin was called; an update on the compute lane: it is next */
+    SLC_RECORD_BEGINS,     /* either has waited and claimed; an operation's waits are over, it is open */
     SLC_RECORD_WORKS,      /* an update begins to compute on the communication thread */
     SLC_RECORD_WORKED,     /* ... and has computed */
-    SLC_RECORD_ENDS,       /* a slot has ended; an operation and all before it are over */
+    SLC_RECORD_ENDS,       /* either has ended; an operation and all before it are over */
     SLC_RECORD_STEP_WAITS, /* on the compute lane: the step's end waits for an operation */
     SLC_RECORD_STEP_WAITED
 } slc_record_kind;

@@ -142,7 +142,9 @@ typedef enum { SLC_PASS_WHOLE, SLC_PASS_FIRST, SLC_PASS_DRAIN, SLC_PASS_KINDS } 
 typedef struct {
     uint32_t *operations; /* items that are operations, in order */
     uint32_t count;
-    uint32_t late_end; /* of them, up to the last late one */
+    uint32_t late_end;  /* of them, up to the last late one */
+    uint32_t *computed; /* items of the compute lane, in order */
+    uint32_t computed_count;
     uint32_t *ordinal; /* of each item in its lane; SLC_NONE: it does not run */
 } slc_lane_order;
 
@@ -160,12 +162,13 @@ struct slc_pass {
 
     /* Of the pass that runs and of the one before. */
     slc_pass_kind kind[2];
-    uint32_t slot_base[2], operation_base[2];
+    uint32_t computed_base[2], operation_base[2]; /* counts of either lane at its beginning */
     bool has_previous;
     uint32_t parity;
     uint32_t number;    /* of the running pass, counted up */
     uint32_t submitted; /* operations of the running pass */
-    uint32_t quiet;     /* of them, those that wait for no slot that has not ended */
+    uint32_t computed;  /* items of the compute lane that it has behind it */
+    uint32_t quiet;     /* operations that wait for nothing on the compute lane that is not over */
 };
 
 /* Where a slot stands; one of backward may first be one of recomputing. */
@@ -228,8 +231,8 @@ struct sluice_runtime {
 
     slc_mode mode;
     slc_pass train, evaluate;
-    slc_gate slots_done; /* all slots ever, over all passes */
-    uint32_t slots_posted;
+    slc_gate computed; /* items of the compute lane ever, over all passes: slots, and updates that run there */
+    uint32_t computed_posted;
     uint32_t next_operation; /* number that the next submitted operation will get */
     uint32_t cursor;         /* next slot of the running pass */
     slc_phase phase;
@@ -312,12 +315,15 @@ sluice_status slc_pass_drain(sluice_runtime *rt, slc_pass *pass);
 /* Has the last step left late operations? */
 static inline bool slc_pass_pending(const slc_pass *pass)
 {
-    return pass->has_previous && pass->order[SLC_PASS_DRAIN].count;
+    const slc_lane_order *late = &pass->order[SLC_PASS_DRAIN];
+    return pass->has_previous && (late->count || late->computed_count);
 }
-/* Waits for what slot number `cursor` needs, claims its memory. */
+/* Runs the updates of the compute lane that stand before slot number `cursor`; waits for what that needs, claims its
+ * memory. exposed_s grows by what was waited, not by the updates. */
 sluice_status slc_pass_slot_begin(sluice_runtime *rt, slc_pass *pass, double *exposed_s);
 sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass);
-/* Submits everything left and waits until operation `item` (SLC_NONE: all) is complete, if it runs in this pass. */
+/* Behind the last slot: submits and runs everything left, and waits until operation `item` (SLC_NONE: all) is complete,
+ * if it runs in this pass. */
 sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s);
 /* Claims what the plan says, at commit (statics) or when an item starts. */
 sluice_status slc_engine_claim(sluice_runtime *rt, const slc_claim *claim);
@@ -364,6 +370,8 @@ void slc_norms_unpack(const sluice_runtime *rt, const int64_t *words, slc_step_s
 sluice_update slc_update_of(const sluice_runtime *rt, uint32_t unit, const sluice_param *param, const slc_part *range,
                             const slc_step_state *step);
 sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const slc_step_state *step);
+/* The same on the caller's thread, shared out among the compute threads; measured. Not of onebit units. */
+sluice_status slc_update_on_compute(sluice_runtime *rt, const slc_item *item, const slc_step_state *step);
 /* Looks at the own part of a reduced gradient: norm bins, non-finite values, the optimizer's norms. */
 sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_step_state *step);
 /* Where the reduced gradient of an owned part lies, of its unit's reduced_dtype. */

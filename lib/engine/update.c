@@ -1,11 +1,17 @@
 /* What a rank does with the reduced gradient that it owns: look at it (norm, non-finite values) and update. Runs on the
- * communication thread. */
+ * communication thread; an update that the plan puts on the compute lane, on the compute threads, beside it. */
 #include "lib/engine/runtime.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/engine/measure.h"
 #include "lib/engine/onebit.h"
 #include "lib/kernels/convert/convert.h"
+#include "lib/kernels/host.h"
 #include "lib/plan/strategy_table.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 const void *slc_reduced_at(const sluice_runtime *rt, uint32_t unit, const slc_part *part)
 {
@@ -157,21 +163,83 @@ static sluice_status update_range(sluice_runtime *rt, uint32_t unit, const sluic
     return slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
 }
 
-sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const slc_step_state *step)
+/* An item's elements that this rank updates are counted in grains, so that a share of them begins where ranges may. */
+static uint64_t whole_grains(uint64_t elements)
+{
+    return (elements + SLC_GRAIN - 1) / SLC_GRAIN * SLC_GRAIN;
+}
+
+/* What of `range`, which begins at place *at of all, lies in places [first, last); *at moves behind it. */
+static slc_part share_of(const slc_part *range, uint64_t *at, uint64_t first, uint64_t last)
+{
+    uint64_t begin = *at, from = first > begin ? first - begin : 0, to = last > begin ? last - begin : 0;
+    *at += whole_grains(range->count);
+    if (to > range->count) to = range->count;
+    if (from > to) from = to;
+    return (slc_part){range->first + from, to - from, range->shard_first + from};
+}
+
+/* Updates places [first, last); *places: how many there are. */
+static sluice_status update_places(sluice_runtime *rt, const slc_item *item, const slc_step_state *step, uint64_t first,
+                                   uint64_t last, uint64_t *places)
 {
     const slc_unit_state *state = &rt->units[item->unit];
-    if (step->skip) return SLUICE_OK;
-    if (state->strategy == SLC_ONEBIT) return slc_onebit_update(rt, item->unit, step);
     bool whole = state->strategy == SLC_DP;
+    *places = 0;
     for (uint64_t b = item->first_block; b < item->first_block + item->block_count; b++) {
         slc_part part = slc_unit_part(&rt->job.units[item->unit], whole ? 1 : (uint32_t)rt->size, b,
                                       whole ? 0 : (uint32_t)rt->rank);
         for (uint32_t p = 0; p < state->param_count; p++) {
             slc_part range = slc_part_of_param(&part, state->params[p]);
-            if (!range.count) continue;
-            sluice_status status = update_range(rt, item->unit, state->params[p], &range, step);
+            slc_part share = share_of(&range, places, first, last);
+            if (!share.count) continue;
+            sluice_status status = update_range(rt, item->unit, state->params[p], &share, step);
             if (status) return status;
         }
     }
     return slc_stream_synchronize(&rt->updates);
+}
+
+sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const slc_step_state *step)
+{
+    uint64_t places;
+    if (step->skip) return SLUICE_OK;
+    if (rt->units[item->unit].strategy == SLC_ONEBIT) return slc_onebit_update(rt, item->unit, step);
+    return update_places(rt, item, step, 0, UINT64_MAX, &places);
+}
+
+/* ---- On the compute lane ---- */
+
+typedef struct {
+    sluice_runtime *rt;
+    const slc_item *item;
+    const slc_step_state *step;
+    _Atomic int failed; /* of the shares, the first status that was none */
+    char *line;         /* its error, from the thread that had it */
+} sharing;
+
+static void update_share(const void *args, uint32_t part, uint64_t first, uint64_t last)
+{
+    sharing *all = (sharing *)(uintptr_t)args;
+    uint64_t places;
+    int none = SLUICE_OK;
+    (void)part;
+    sluice_status status = update_places(all->rt, all->item, all->step, first, last, &places);
+    if (status && atomic_compare_exchange_strong(&all->failed, &none, status)) all->line = strdup(sluice_last_error());
+}
+
+sluice_status slc_update_on_compute(sluice_runtime *rt, const slc_item *item, const slc_step_state *step)
+{
+    enum { GRAIN = 16384 }; /* elements: less is not worth a thread */
+    uint64_t began_ns = slc_clock_ns(), places;
+    if (step->skip) return SLUICE_OK;
+    sharing all = {.rt = rt, .item = item, .step = step};
+    sluice_status status = update_places(rt, item, step, 0, 0, &places); /* only counts */
+    if (status) return status;
+    slc_host_run(&rt->compute, places, GRAIN, SLC_GRAIN, update_share, &all);
+    status = (sluice_status)all.failed;
+    if (status) status = slc_error(status, "%s", all.line ? all.line : "update");
+    free(all.line);
+    slc_measure_computed_update(rt->measure, began_ns, places);
+    return status;
 }

@@ -69,7 +69,8 @@ sluice_status slc_adamw_create(const sluice_adamw *settings, slc_stream *stream,
                               .state_name = {"exp_avg", "exp_avg_sq"},
                               .update = update,
                               .context = a,
-                              .mixed_precision = true};
+                              .mixed_precision = true,
+                              .concurrent = true};
     return SLUICE_OK;
 }
 

@@ -59,6 +59,7 @@ sluice_status slc_lamb_create(const sluice_lamb *settings, slc_stream *stream, s
                               .update = update,
                               .context = l,
                               .mixed_precision = true,
+                              .concurrent = true,
                               .norm_count = 2,
                               .measure = measure};
     return SLUICE_OK;
