@@ -522,7 +522,8 @@ static bool is_for_us(const slc_every_order_request *r)
     const slc_link *link = &r->times->link;
     bool job_is = job->micro_batches == 1 && !job->each && !job->barrier && slc_job_slots(job) <= SLOTS &&
                   job->unit_count <= SLC_EVERY_ORDER_UNITS && r->limit <= INT64_MAX;
-    for (uint32_t u = 0; u < job->unit_count; u++) job_is &= r->strategies[u] != SLC_ONEBIT;
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        job_is &= r->strategies[u] != SLC_ONEBIT && job->units[u].role == SLC_UNIT_WHOLE;
     return job_is && link->kappa == 0 && link->sigma == 1 && !link->thread_moves;
 }
 
@@ -531,8 +532,8 @@ sluice_status slc_every_order(const slc_every_order_request *request, slc_every_
     *answer = (slc_every_order_answer){0};
     if (!is_for_us(request))
         return slc_error(SLUICE_ERR_ARGUMENT,
-                         "every order: give one micro-batch without barrier, no onebit, at most %d slots, "
-                         "and times where nothing slows anything down",
+                         "every order: give one micro-batch without barrier, no onebit, nothing tied that is split by "
+                         "its uses, at most %d slots, and times where nothing slows anything down",
                          SLOTS);
     search s = {.request = request, .answer = answer, .job = request->job, .slots = slc_job_slots(request->job)};
     bool room = true;

@@ -17,7 +17,7 @@
 enum { SLC_EVERY_ORDER_OPERATIONS = 32, SLC_EVERY_ORDER_SLOTS = 16, SLC_EVERY_ORDER_UNITS = 9 };
 
 typedef struct {
-    const slc_job *job;     /* one micro-batch, no barrier, nothing reduced each; no unit onebit */
+    const slc_job *job;     /* one micro-batch, no barrier, nothing reduced each; no unit onebit or split */
     const slc_times *times; /* kappa 0, sigma 1, a network that moves bytes by itself */
     const slc_strategy *strategies;
     uint64_t limit;       /* bytes of the arena */

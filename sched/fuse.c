@@ -137,7 +137,7 @@ static sluice_status simulate(fusing *f, const slc_fused_job *fused, slc_strateg
     const slc_job *job = &fused->job;
     for (uint32_t u = 0; u < job->unit_count; u++) {
         slc_strategy strategy = f->strategies[fused->first_of[u]];
-        f->scratch[u] = strategy == SLC_STRATEGIES ? free_units : strategy;
+        f->scratch[u] = slc_unit_strategy(job, &job->units[u], strategy == SLC_STRATEGIES ? free_units : strategy);
     }
     slc_scheduling in = {.job = job, .strategies = f->scratch, .times = times, .limit = UINT64_MAX};
     sluice_status status = slc_plan_make(&in, scheduler_of(f), &plan);

@@ -43,7 +43,8 @@ static sluice_status weigh_uniform(smallest *s, slc_strategy strategy)
 {
     const slc_joint_request *r = s->request;
     for (uint32_t u = 0; u < r->job->unit_count; u++)
-        s->strategies[u] = r->strategies[u] == SLC_STRATEGIES ? strategy : r->strategies[u];
+        s->strategies[u] = slc_unit_strategy(r->job, &r->job->units[u],
+                                             r->strategies[u] == SLC_STRATEGIES ? strategy : r->strategies[u]);
     return weigh(s);
 }
 
@@ -66,8 +67,10 @@ static sluice_status weigh_model(smallest *s)
     uint8_t *allowed = malloc((size_t)r->job->unit_count + 1);
     if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "plan");
     for (uint32_t u = 0; u < r->job->unit_count; u++)
-        allowed[u] =
-            (uint8_t)(r->strategies[u] == SLC_STRATEGIES ? 1 << SLC_SDP | 1 << SLC_FSDP : 1 << r->strategies[u]);
+        if (r->strategies[u] == SLC_STRATEGIES && r->job->units[u].role != SLC_UNIT_ROWS)
+            allowed[u] = 1 << SLC_SDP | 1 << SLC_FSDP;
+        else
+            allowed[u] = (uint8_t)(1 << slc_unit_strategy(r->job, &r->job->units[u], r->strategies[u]));
     slc_slot_request ask = {.job = r->job,
                             .times = r->times,
                             .allowed = allowed,

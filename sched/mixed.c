@@ -27,7 +27,7 @@ static uint32_t rank_free_units(const slc_job *job, const slc_strategy *free_uni
 {
     uint32_t count = 0;
     for (uint32_t u = 0; u < job->unit_count; u++) {
-        if (free_units[u] != SLC_STRATEGIES) continue;
+        if (free_units[u] != SLC_STRATEGIES || job->units[u].role == SLC_UNIT_ROWS) continue;
         slc_window window;
         uint64_t windows = 0;
         while (slc_unit_window(job, &job->units[u], true, (uint32_t)windows, &window)) windows++;
@@ -55,7 +55,10 @@ static sluice_status mixture_init(mixture *m)
 
 static void mix(const mixture *m, uint32_t sdp, slc_strategy *out)
 {
-    memcpy(out, m->in->strategies, m->in->job->unit_count * sizeof *out);
+    const slc_job *job = m->in->job;
+    memcpy(out, m->in->strategies, job->unit_count * sizeof *out);
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (job->units[u].role == SLC_UNIT_ROWS) out[u] = SLC_FSDP;
     for (uint32_t i = 0; i < m->count; i++) out[m->ranked[i].unit] = i < sdp ? SLC_SDP : SLC_FSDP;
 }
 

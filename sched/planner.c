@@ -38,7 +38,8 @@ static slc_scheduling scheduling(const planning *p, const slc_strategy *strategi
 
 static sluice_status measure_dp(const planning *p)
 {
-    for (uint32_t u = 0; u < p->job->unit_count; u++) p->scratch[u] = SLC_DP;
+    for (uint32_t u = 0; u < p->job->unit_count; u++)
+        p->scratch[u] = slc_unit_strategy(p->job, &p->job->units[u], SLC_DP);
     slc_scheduling in = scheduling(p, p->scratch);
     in.recompute = NULL;
     sluice_status status = slc_plan_measure(&in, &slc_scheduler_serial, UINT64_MAX, &p->answer->dp_bytes);

@@ -1,5 +1,5 @@
 /* The steps of slc_plan_for_budget, one file each. Private to sched. A unit's strategy may be SLC_STRATEGIES here:
- * free, chosen later by what the budget holds. */
+ * free, chosen later by what the budget holds. ROWS units are fsdp, whether they are given as free or not. */
 #ifndef SLC_PLANNER_PARTS_H
 #define SLC_PLANNER_PARTS_H
 

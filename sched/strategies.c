@@ -78,10 +78,12 @@ static sluice_status parse(const slc_job *job, const char *spec, slc_strategy *o
     return SLUICE_OK;
 }
 
-/* Outside of the compressed phase what shall be onebit has everything on every rank already; so has what is frozen. */
-static slc_strategy in_phase(const slc_job *job, uint32_t u, slc_strategy strategy)
+/* Outside of the compressed phase what shall be onebit has everything on every rank already; so has what is frozen. A
+ * ROWS unit is never free. */
+static slc_strategy as_may_be(const slc_job *job, uint32_t u, slc_strategy asked)
 {
-    return strategy == SLC_ONEBIT && !(job->compressed && job->units[u].trainable) ? SLC_DP : strategy;
+    bool is_free = asked == SLC_STRATEGIES && job->units[u].role != SLC_UNIT_ROWS;
+    return is_free ? asked : slc_unit_strategy(job, &job->units[u], asked);
 }
 
 sluice_status slc_strategies_parse(const slc_job *job, const char *spec, slc_strategy *out)
@@ -93,7 +95,7 @@ sluice_status slc_strategies_parse(const slc_job *job, const char *spec, slc_str
                              "strategy \"%s\": onebit needs a compressed optimizer: onebit_adam, onebit_lamb or "
                              "zero_one_adam",
                              spec);
-        out[u] = in_phase(job, u, out[u]);
+        out[u] = as_may_be(job, u, out[u]);
     }
     return status;
 }
@@ -101,7 +103,7 @@ sluice_status slc_strategies_parse(const slc_job *job, const char *spec, slc_str
 void slc_strategies_force(const slc_job *job, const slc_strategy *forced, slc_strategy *strategies)
 {
     for (uint32_t u = 0; forced && u < job->unit_count; u++)
-        if (forced[u] != SLC_STRATEGIES) strategies[u] = in_phase(job, u, forced[u]);
+        if (forced[u] != SLC_STRATEGIES) strategies[u] = as_may_be(job, u, forced[u]);
 }
 
 bool slc_strategies_free(const slc_job *job, const slc_strategy *strategies)

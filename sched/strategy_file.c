@@ -54,6 +54,18 @@ static sluice_status strategy_of(const reader *r, const char *key, const json_t 
     return wrong(r, key, what);
 }
 
+/* What the file says of a unit by its own name. What a look-up takes of a table follows the table. */
+static sluice_status read_unit(const reader *r, const char *key, const json_t *value, uint32_t u)
+{
+    const slc_unit *unit = &r->job->units[u];
+    sluice_status status = strategy_of(r, key, value, &r->out[u]);
+    if (status || unit->role != SLC_UNIT_ROWS || r->out[u] == SLC_FSDP) return status;
+    char what[256];
+    snprintf(what, sizeof what, "what a look-up reads is gathered for it: fsdp alone; name \"%.64s\" instead",
+             r->job->units[unit->partner].name);
+    return wrong(r, key, what);
+}
+
 static uint32_t find_unit(const slc_job *job, const char *name)
 {
     for (uint32_t u = 0; u < job->unit_count; u++)
@@ -141,14 +153,14 @@ static sluice_status read_layers(const reader *r, json_t *layers)
         uint32_t first, last;
         if (u == SLC_NONE && !star && (in_fused_unit(r->job, key) || parse_range(r->job, key, &first, &last))) continue;
         if (u == SLC_NONE && !star) return no_such_unit(r, key);
-        sluice_status status = strategy_of(r, key, value, star ? &others : &r->out[u]);
+        sluice_status status = star ? strategy_of(r, key, value, &others) : read_unit(r, key, value, u);
         if (status) return status;
     }
     for (uint32_t u = 0; u < r->job->unit_count; u++) {
         sluice_status status =
             is_of_layers(r->job, &r->job->units[u]) ? read_by_layer(r, layers, others, u) : SLUICE_OK;
         if (status) return status;
-        if (r->out[u] == SLC_STRATEGIES) r->out[u] = others;
+        if (r->out[u] == SLC_STRATEGIES) r->out[u] = r->job->units[u].role == SLC_UNIT_ROWS ? SLC_FSDP : others;
         if (r->out[u] == SLC_STRATEGIES)
             return slc_error(
                 SLUICE_ERR_FORMAT,

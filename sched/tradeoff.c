@@ -13,7 +13,7 @@
 
 /* Units in the order in which they become sdp. */
 typedef struct {
-    uint32_t *front, *back;
+    uint32_t *front, *back, count;
 } rankings;
 
 static sluice_status no_memory(void)
@@ -83,10 +83,10 @@ static void note_share(const slc_job *job, uint64_t free_bytes, slc_tradeoff_poi
     point->share = (double)point->strategy_bytes / (double)free_bytes;
 }
 
-static void fill(const slc_job *job, const uint32_t *ranked, uint64_t room, slc_strategy *out)
+static void fill(const slc_job *job, const uint32_t *ranked, uint32_t count, uint64_t room, slc_strategy *out)
 {
     for (uint32_t u = 0; u < job->unit_count; u++) out[u] = SLC_FSDP;
-    for (uint32_t i = 0; i < job->unit_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const slc_unit *unit = &job->units[ranked[i]];
         uint64_t more = slc_resident_bytes(job, unit, SLC_SDP) - slc_resident_bytes(job, unit, SLC_FSDP);
         if (more > room) continue;
@@ -146,8 +146,8 @@ static sluice_status choose_filling(const slc_tradeoff_request *r, const ranking
     double front_s, back_s;
     slc_strategy *back = malloc(((size_t)job->unit_count + 1) * sizeof *back);
     if (!back) return no_memory();
-    fill(job, ranked->front, room, out);
-    fill(job, ranked->back, room, back);
+    fill(job, ranked->front, ranked->count, room, out);
+    fill(job, ranked->back, ranked->count, room, back);
     sluice_status status = SLUICE_OK;
     if (memcmp(out, back, job->unit_count * sizeof *out)) {
         status = try_quickly(r, out, &front_s);
@@ -219,11 +219,10 @@ static sluice_status name_shape(const slc_tradeoff_request *r, slc_tradeoff *t)
 }
 
 /* From the front as "mixed" ranks, and that turned round. */
-static sluice_status rank(const slc_job *job, const slc_strategy *all_free, const rankings *out)
+static sluice_status rank(const slc_job *job, const slc_strategy *all_free, rankings *out)
 {
-    uint32_t count;
-    sluice_status status = slc_mixed_rank(job, all_free, out->front, &count);
-    for (uint32_t i = 0; !status && i < count; i++) out->back[i] = out->front[count - 1 - i];
+    sluice_status status = slc_mixed_rank(job, all_free, out->front, &out->count);
+    for (uint32_t i = 0; !status && i < out->count; i++) out->back[i] = out->front[out->count - 1 - i];
     return status;
 }
 
@@ -235,7 +234,7 @@ static sluice_status make_all(const slc_tradeoff_request *r, slc_tradeoff *out)
     uint32_t *ranked = malloc(2 * units * sizeof *ranked);
     out->points = calloc(r->count, sizeof *out->points);
     sluice_status status = all_free && ranked && out->points ? SLUICE_OK : no_memory();
-    const rankings both = {ranked, ranked ? ranked + units : NULL};
+    rankings both = {ranked, ranked ? ranked + units : NULL, 0};
     for (uint32_t u = 0; !status && u < job->unit_count; u++) all_free[u] = SLC_STRATEGIES;
     if (!status) status = rank(job, all_free, &both);
     if (!status) status = make_joint(r, all_free, out);
