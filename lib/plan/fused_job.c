@@ -29,9 +29,9 @@ void slc_fused_uses_close(slc_unit *unit)
 
 bool slc_units_join(const slc_unit *unit, const slc_unit *after)
 {
-    return unit->trainable && after->trainable && unit->dtype == after->dtype &&
-           unit->block_elements == after->block_elements && unit->use_count == 1 && after->use_count == 1 &&
-           unit->uses[0].layer + 1 == after->uses[0].layer;
+    return unit->role == SLC_UNIT_WHOLE && after->role == SLC_UNIT_WHOLE && unit->trainable && after->trainable &&
+           unit->dtype == after->dtype && unit->block_elements == after->block_elements && unit->use_count == 1 &&
+           after->use_count == 1 && unit->uses[0].layer + 1 == after->uses[0].layer;
 }
 
 /* Units of one group that another unit stands between (frozen, tied) still follow each other. */
@@ -103,6 +103,9 @@ sluice_status slc_fused_job_init(const slc_job *job, const uint32_t *group, slc_
             status = make_unit(job, group, u, &out->job.units[out->unit_of[u]]);
         }
     }
+    for (uint32_t u = 0; !status && u < out->job.unit_count; u++)
+        if (out->job.units[u].role != SLC_UNIT_WHOLE)
+            out->job.units[u].partner = out->unit_of[out->job.units[u].partner];
     if (status) slc_fused_job_fini(out);
     return status;
 }

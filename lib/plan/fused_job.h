@@ -20,7 +20,7 @@ sluice_status slc_fused_job_init(const slc_job *job, const uint32_t *group, slc_
 void slc_fused_job_fini(slc_fused_job *fused);
 
 /* May two units be parts of one, `after` the unit of the next layer? Trainable both, of one type and one length of
- * blocks. */
+ * blocks; not what is split by its uses. */
 bool slc_units_join(const slc_unit *unit, const slc_unit *after);
 
 /* Of a fused unit: "FIRST..LAST", malloc'ed. NULL: no memory. */

@@ -40,6 +40,13 @@ static json_t *exchange_of(const slc_exchange_sizes *sizes)
                      (json_int_t)sizes->packets, (json_int_t)sizes->results, (json_int_t)sizes->wire);
 }
 
+static json_t *rows_of(const slc_job *job, const slc_unit *unit)
+{
+    return json_pack("{s:s, s:I, s:I, s:I}", "of", job->units[unit->partner].name, "row_elements",
+                     (json_int_t)unit->row_elements, "row_count", (json_int_t)unit->row_count, "most_rows",
+                     (json_int_t)unit->most_rows);
+}
+
 static json_t *units_of(const slc_job *job)
 {
     json_t *units = json_array();
@@ -50,6 +57,7 @@ static json_t *units_of(const slc_job *job)
                       "block_elements", (json_int_t)unit->block_elements, "dtype", sluice_dtype_name(unit->dtype),
                       "trainable", (int)unit->trainable, "uses", uses_of(unit));
         if (json_array_append_new(units, row)) goto fail;
+        if (unit->role == SLC_UNIT_ROWS && json_object_set_new(row, "rows", rows_of(job, unit))) goto fail;
         if (job->compressed && json_object_set_new(row, "exchange", exchange_of(&unit->exchange))) goto fail;
     }
     return units;

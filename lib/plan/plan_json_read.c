@@ -56,7 +56,7 @@ static const slc_json_field program_fields[] = {
 
 /* ---- Rows of numbers ---- */
 
-/* The cells of one row, read in order; after a fault nothing more is. */
+/* The cells of one row, read in order; after a fault nothing more is. The last `more` of them may be left out. */
 typedef struct {
     slc_json_place at;
     const json_t *row;
@@ -64,11 +64,12 @@ typedef struct {
     sluice_status status;
 } cells;
 
-static cells cells_begin(const slc_json_place *list, const json_t *rows, size_t index, size_t length,
+static cells cells_begin(const slc_json_place *list, const json_t *rows, size_t index, size_t length, size_t more,
                          const char *columns)
 {
     cells c = {.at = {list, NULL, index}, .row = json_array_get(rows, index)};
-    if (!json_is_array(c.row) || json_array_size(c.row) != length)
+    size_t there = json_array_size(c.row);
+    if (!json_is_array(c.row) || there < length || there > length + more)
         c.status = slc_json_fault(&c.at, "give [%s]", columns);
     return c;
 }
@@ -225,7 +226,7 @@ static sluice_status read_buffers(reader *r)
     slc_plan *plan = r->plan;
     sluice_status status = room_for(&list, r->row.buffers, sizeof *plan->buffers, &plan->buffers, &plan->buffer_count);
     for (uint32_t b = 0; !status && b < plan->buffer_count; b++) {
-        cells c = cells_begin(&list, r->row.buffers, b, 5, "kind, unit, index, bytes, offset");
+        cells c = cells_begin(&list, r->row.buffers, b, 5, 0, "kind, unit, index, bytes, offset");
         slc_buffer *buffer = &plan->buffers[b];
         buffer->kind = (slc_buffer_kind)cell_kind(&c, buffer_kind, SLC_BUFFER_KINDS);
         buffer->unit = cell_unit(&c, r->job);
@@ -253,10 +254,12 @@ static sluice_status read_resident(reader *r)
 
 /* ---- Programs ---- */
 
+enum { WAITS = 8 }; /* the cell of an item's row */
+
 static sluice_status read_after(const slc_json_place *row, const json_t *list, const slc_program *program, uint32_t i,
                                 slc_item *item)
 {
-    slc_json_place at = {row, NULL, 8};
+    slc_json_place at = {row, NULL, WAITS};
     sluice_status status = slc_json_value(&at, list, SLC_JSON_ARRAY, &list);
     if (!status && json_array_size(list) > 2 * (size_t)program->item_count)
         status = slc_json_fault(&at, "waits for more than there is");
@@ -277,8 +280,8 @@ static sluice_status read_after(const slc_json_place *row, const json_t *list, c
 static sluice_status read_item(const reader *r, const slc_json_place *list, const json_t *items,
                                const slc_program *program, uint32_t i)
 {
-    cells c =
-        cells_begin(list, items, i, 9, "kind, late, micro-batch, slot, unit, index, first block, blocks, [waits]");
+    cells c = cells_begin(list, items, i, WAITS + 1, 1,
+                          "kind, late, micro-batch, slot, unit, index, first block, blocks, [waits], on compute");
     const slc_job *job = r->job;
     slc_item *item = &program->items[i];
     item->kind = (slc_item_kind)cell_kind(&c, item_kind, SLC_ITEM_KINDS);
@@ -290,7 +293,9 @@ static sluice_status read_item(const reader *r, const slc_json_place *list, cons
     item->index = cell_index(&c, slc_job_slots(job));
     item->first_block = cell_number(&c, blocks);
     item->block_count = cell_number(&c, blocks - item->first_block);
-    return c.status ? c.status : read_after(&c.at, next_cell(&c), program, i, item);
+    sluice_status status = c.status ? c.status : read_after(&c.at, next_cell(&c), program, i, item);
+    if (!status && c.next < json_array_size(c.row)) item->on_compute = cell_index(&c, 2);
+    return status ? status : c.status;
 }
 
 static sluice_status read_claims(const reader *r, const slc_json_place *at, const json_t *claims, slc_program *program)
@@ -298,7 +303,7 @@ static sluice_status read_claims(const reader *r, const slc_json_place *at, cons
     slc_json_place list = {at, "claims", 0};
     sluice_status status = room_for(&list, claims, sizeof *program->claims, &program->claims, &program->claim_count);
     for (uint32_t i = 0; !status && i < program->claim_count; i++) {
-        cells c = cells_begin(&list, claims, i, 5, "buffer, first byte, end byte, from item, to item");
+        cells c = cells_begin(&list, claims, i, 5, 0, "buffer, first byte, end byte, from item, to item");
         slc_claim *claim = &program->claims[i];
         claim->buffer = cell_index(&c, r->plan->buffer_count);
         uint64_t bytes = c.status ? 0 : r->plan->buffers[claim->buffer].bytes;

@@ -133,7 +133,7 @@ static void put_item(slc_json_text *text, const slc_item *item)
         int64_t number = item->after[a].item;
         slc_json_text_add(text, "%s%lld", a ? "," : "", (long long)(item->after[a].previous ? -1 - number : number));
     }
-    slc_json_text_add(text, "]]");
+    slc_json_text_add(text, item->on_compute ? "],1]" : "]]");
 }
 
 static void put_program(slc_json_text *text, const char *key, const slc_program *program)

@@ -17,6 +17,10 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
 void slc_profile_unit_lengths(uint64_t parameters, uint64_t block_bytes, uint32_t world, slc_unit *unit)
 {
     uint64_t grain = 16 * (uint64_t)world, block = block_bytes / 4 / grain * grain;
+    if (unit->role == SLC_UNIT_ROWS) {
+        unit->elements = unit->block_elements = round_up(unit->most_rows * unit->row_elements, grain);
+        return;
+    }
     unit->elements = round_up(parameters ? parameters : 1, grain);
     unit->block_elements = block ? block : grain;
 }
@@ -31,7 +35,8 @@ static const uint64_t exchange_max = UINT64_C(1) << 60;
 static slc_exchange_sizes exchange_in(const slc_profile *profile, uint32_t u, uint32_t world)
 {
     const slc_profile_tensors *tensors = &profile->tensors[u];
-    if (!profile->job.units[u].trainable) return (slc_exchange_sizes){0};
+    const slc_unit *unit = &profile->job.units[u];
+    if (!unit->trainable || unit->role != SLC_UNIT_WHOLE) return (slc_exchange_sizes){0};
     return slc_exchange_of(tensors->elements, tensors->count, world, profile->scratch_in_flight > 0);
 }
 
@@ -200,9 +205,12 @@ static sluice_status note_lengths(slc_profile *profile, const uint64_t *paramete
         return slc_error(SLUICE_ERR_MEMORY, "profile of %u units", job->unit_count);
     for (uint32_t u = 0; u < job->unit_count; u++) {
         const slc_unit *unit = &job->units[u];
-        slc_unit made;
-        profile->parameters[u] = parameters ? parameters[u] : unit->elements;
-        profile->block_bytes[u] = 4 * unit->block_elements;
+        bool rows = unit->role == SLC_UNIT_ROWS;
+        slc_unit made = *unit;
+        profile->parameters[u] = rows         ? unit->most_rows * unit->row_elements
+                                 : parameters ? parameters[u]
+                                              : unit->elements;
+        profile->block_bytes[u] = rows ? 0 : 4 * unit->block_elements;
         slc_profile_unit_lengths(profile->parameters[u], profile->block_bytes[u], job->world, &made);
         if (made.elements != unit->elements || made.block_elements != unit->block_elements)
             return slc_error(

@@ -19,8 +19,10 @@ typedef struct {
     char *model;           /* free text: "gpt2 small", "GPT-3 175B" */
     char *source;          /* free text: "measured on 2 ranks, ucx", "made: 64 x A100, 200 Gbit/s" */
     slc_job job;           /* owned, names included */
-    uint64_t *parameters;  /* [units] elements before the padding to a multiple of 16 * world, for other worlds */
-    uint64_t *block_bytes; /* [units] base block as asked for; job.units[].block_elements is what becomes of it */
+    uint64_t *parameters;  /* [units] elements before the padding to a multiple of 16 * world, for other worlds; of a
+                              ROWS unit always those of its table, most_rows * row_elements */
+    uint64_t *block_bytes; /* [units] base block as asked for; job.units[].block_elements is what becomes of it. ROWS:
+                              0, all of it is one block */
     slc_profile_tensors *tensors; /* [units] job.units[].exchange is what becomes of them */
     bool compressed;              /* of the compressed phase; job.compressed: and there are ranks to exchange with */
     /* Bytes of blocks (full buffer) that messages may have on their way to a rank at a time: job.scratch_bytes is what
@@ -31,15 +33,16 @@ typedef struct {
 
 enum { SLC_PROFILE_WORLD_MAX = 1 << 20 };
 
-/* A copy of a job and its times. `parameters` NULL: the padded lengths. Each unit is one tensor of that length, until
- * slc_profile_set_tensors says better, and its exchange's sizes are made from that. It is of no optimizer: nothing in
- * it makes asking for onebit an error (slc_job.exact). Errors: MEMORY; ARGUMENT (padding `parameters`
- * does not give the job's lengths, or its scratch is no multiple of the number of peers). */
+/* A copy of a job and its times. `parameters` NULL: the padded lengths; those of ROWS units are not read. Each unit is
+ * one tensor of that length, until slc_profile_set_tensors says better, and its exchange's sizes are made from that. It
+ * is of no optimizer: nothing in it makes asking for onebit an error (slc_job.exact). Errors: MEMORY; ARGUMENT (padding
+ * `parameters` does not give the job's lengths, or its scratch is no multiple of the number of peers). */
 sluice_status slc_profile_create(const slc_job *job, const uint64_t *parameters, const slc_times *times,
                                  const char *model, const char *source, slc_profile **out);
 void slc_profile_destroy(slc_profile *profile); /* NULL is allowed */
 
-/* Of which tensors a unit is made, in order. Errors: MEMORY; ARGUMENT (they are longer than the unit). */
+/* Of which tensors a unit is made, in order. Units that are never onebit (frozen, SPLIT, ROWS) exchange nothing all the
+ * same. Errors: MEMORY; ARGUMENT (they are longer than the unit). */
 sluice_status slc_profile_set_tensors(slc_profile *profile, uint32_t unit, const uint64_t *elements, uint32_t count);
 
 /* As in its compressed phase, or not, whatever its job was. Errors: ARGUMENT (gradients are reduced each micro-batch).
@@ -51,7 +54,8 @@ sluice_status slc_profile_set_compressed(slc_profile *profile, bool compressed);
 sluice_status slc_profile_set_world(slc_profile *profile, uint32_t world);
 
 /* What becomes of a unit's lengths in a world, as the engine makes them: elements are rounded up to a multiple of
- * 16 * world; a block is block_bytes / 4 elements rounded down to one, at least one. */
+ * 16 * world; a block is block_bytes / 4 elements rounded down to one, at least one. unit->role must be there; of ROWS
+ * the lengths follow from its rows alone, which must be there too: one block. */
 void slc_profile_unit_lengths(uint64_t parameters, uint64_t block_bytes, uint32_t world, slc_unit *unit);
 
 /* JSON. Reading errors: FORMAT with the path inside the JSON ("$.layers[3].forward_s: ..."), what is wrong and what was

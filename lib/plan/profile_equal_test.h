@@ -12,7 +12,8 @@ TEST_EQUAL bool test_units_equal(const slc_unit *a, const slc_unit *b)
 {
     if (strcmp(a->name, b->name) || a->elements != b->elements || a->block_elements != b->block_elements ||
         a->dtype != b->dtype || a->trainable != b->trainable || a->use_count != b->use_count || a->fused != b->fused ||
-        memcmp(&a->exchange, &b->exchange, sizeof a->exchange) != 0)
+        memcmp(&a->exchange, &b->exchange, sizeof a->exchange) != 0 || a->role != b->role || a->partner != b->partner ||
+        a->row_elements != b->row_elements || a->row_count != b->row_count || a->most_rows != b->most_rows)
         return false;
     for (uint32_t n = 0; n < a->use_count; n++)
         if (a->uses[n].layer != b->uses[n].layer || a->uses[n].backward_value != b->uses[n].backward_value)
@@ -60,6 +61,7 @@ TEST_EQUAL bool test_times_equal(const slc_job *job, const slc_times *a, const s
     return !memcmp(a->slot_s, b->slot_s, slc_job_slots(job) * sizeof *a->slot_s) &&
            !memcmp(a->recompute_s, b->recompute_s, job->layer_count * sizeof *a->recompute_s) &&
            a->update_s_per_element == b->update_s_per_element &&
+           a->update_compute_s_per_element == b->update_compute_s_per_element &&
            a->compress_s_per_element == b->compress_s_per_element && a->apply_s_per_element == b->apply_s_per_element &&
            a->average_s_per_element == b->average_s_per_element &&
            x->reduce_scatter.latency_s == y->reduce_scatter.latency_s &&

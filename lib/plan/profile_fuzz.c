@@ -30,6 +30,12 @@ static const char *const seeds[] = {
     "\"barrier\":true,\"compress_s_per_element\":1e-9,\"apply_s_per_element\":2e-9,\"average_s_per_element\":0,"
     "\"layers\":[{\"name\":\"a\",\"forward_s\":1,\"backward_s\":2}],\"units\":[{\"name\":\"a\",\"parameters\":100,"
     "\"tensors\":[64,0,36]}],\"link\":{\"bytes_per_s\":1e9}}",
+    "{\"version\":1,\"world\":2,\"micro_batches\":2,\"update_s_per_element\":2e-9,"
+    "\"update_compute_s_per_element\":1e-9,\"layers\":[{\"name\":\"a\",\"forward_s\":1,\"backward_s\":2},"
+    "{\"name\":\"b\",\"forward_s\":1,\"backward_s\":2}],\"units\":[{\"name\":\"t\",\"parameters\":100,\"uses\":[\"b\"]}"
+    ","
+    "{\"name\":\"rows of t\",\"rows\":{\"of\":\"t\",\"row_elements\":9,\"row_count\":11,\"most_rows\":4},\"uses\":[{"
+    "\"layer\":\"a\",\"backward_value\":false}]}],\"link\":{\"bytes_per_s\":1e9}}",
 };
 
 static void check(const char *text, size_t length)

@@ -15,7 +15,8 @@ typedef struct {
     uint32_t version, world, micro_batches, states, norm_words;
     bool barrier;
     uint64_t reserved_bytes, scratch_in_flight;
-    double update_s_per_element, compress_s_per_element, apply_s_per_element, average_s_per_element;
+    double update_s_per_element, update_compute_s_per_element;
+    double compress_s_per_element, apply_s_per_element, average_s_per_element;
     json_t *compressed, *link, *layers, *units, *activations, *workspaces;
 } top_row;
 
@@ -94,6 +95,7 @@ static const slc_json_field top_fields[] = {
     FIELD(top_row, states, "optimizer_states", SLC_JSON_INDEX, false),
     FIELD(top_row, norm_words, "optimizer_norm_words", SLC_JSON_INDEX, false),
     FIELD(top_row, update_s_per_element, "update_s_per_element", SLC_JSON_SECONDS, false),
+    FIELD(top_row, update_compute_s_per_element, "update_compute_s_per_element", SLC_JSON_SECONDS, false),
     FIELD(top_row, compressed, "compressed", SLC_JSON_OBJECT, false),
     FIELD(top_row, compress_s_per_element, "compress_s_per_element", SLC_JSON_SECONDS, false),
     FIELD(top_row, apply_s_per_element, "apply_s_per_element", SLC_JSON_SECONDS, false),
@@ -181,6 +183,7 @@ static sluice_status read_top(reader *r, const json_t *document)
                        .reserved_bytes = row->reserved_bytes,
                        .scratch_bytes = (row->scratch_in_flight + row->world - 1) / row->world * (row->world - 1)};
     r->times.update_s_per_element = row->update_s_per_element;
+    r->times.update_compute_s_per_element = row->update_compute_s_per_element;
     r->times.compress_s_per_element = row->compress_s_per_element;
     r->times.apply_s_per_element = row->apply_s_per_element;
     r->times.average_s_per_element = row->average_s_per_element;
@@ -307,18 +310,32 @@ typedef struct {
     uint64_t parameters, block_bytes;
     bool trainable, fused;
     json_t *tensors; /* NULL: one */
+    json_t *rows;    /* of a look-up; NULL: a unit with parameters of its own */
     json_t *uses;    /* NULL: by the layer of the unit's name */
 } unit_row;
 
 static const slc_json_field unit_fields[] = {
     FIELD(unit_row, name, "name", SLC_JSON_NAME, true),
-    FIELD(unit_row, parameters, "parameters", SLC_JSON_SIZE, true),
+    FIELD(unit_row, parameters, "parameters", SLC_JSON_SIZE, false), /* needed without `rows` */
     FIELD(unit_row, tensors, "tensors", SLC_JSON_ARRAY, false),
     FIELD(unit_row, block_bytes, "block_bytes", SLC_JSON_SIZE, false),
     FIELD(unit_row, dtype, "dtype", SLC_JSON_TEXT, false),
     FIELD(unit_row, trainable, "trainable", SLC_JSON_FLAG, false),
     FIELD(unit_row, fused, "fused", SLC_JSON_FLAG, false),
+    FIELD(unit_row, rows, "rows", SLC_JSON_OBJECT, false),
     FIELD(unit_row, uses, "uses", SLC_JSON_ARRAY, false),
+};
+
+typedef struct {
+    const char *of;
+    uint64_t row_elements, row_count, most_rows;
+} rows_row;
+
+static const slc_json_field rows_fields[] = {
+    FIELD(rows_row, of, "of", SLC_JSON_NAME, true),
+    FIELD(rows_row, row_elements, "row_elements", SLC_JSON_SIZE, true),
+    FIELD(rows_row, row_count, "row_count", SLC_JSON_SIZE, true),
+    FIELD(rows_row, most_rows, "most_rows", SLC_JSON_SIZE, true),
 };
 
 typedef struct {
@@ -405,6 +422,85 @@ static sluice_status check_fused(const reader *r, const slc_json_place *at, cons
     return SLUICE_OK;
 }
 
+/* The unit that rows are of is the one before them, whole until now. */
+static sluice_status find_partner(const reader *r, const slc_json_place *rows, const char *name, uint32_t u)
+{
+    slc_json_place at = {rows, "of", 0};
+    const json_t *number = json_object_get(r->unit_index, name);
+    uint32_t of = number ? (uint32_t)json_integer_value(number) : u;
+    const slc_unit *unit = &r->job.units[of];
+    if (of == u) return slc_json_fault(&at, "there is no unit \"%s\" before this one", name);
+    if (unit->role == SLC_UNIT_SPLIT)
+        return slc_json_fault(&at, "unit \"%s\" has its rows already: \"%s\"", name, r->job.units[unit->partner].name);
+    if (of + 1 != u) return slc_json_fault(&at, "unit \"%s\" is not the one before this; put its rows behind it", name);
+    if (unit->role == SLC_UNIT_ROWS || unit->fused)
+        return slc_json_fault(&at, "unit \"%s\" is %s; give that of one tied parameter", name,
+                              unit->fused ? "fused" : "of rows itself");
+    return SLUICE_OK;
+}
+
+static sluice_status check_rows(const slc_json_place *at, const rows_row *row, uint64_t parameters)
+{
+    slc_json_place elements = {at, "row_elements", 0}, count = {at, "row_count", 0}, most = {at, "most_rows", 0};
+    if (!row->row_elements) return slc_json_fault(&elements, "0 elements; give at least one");
+    if (!row->row_count || row->row_count > UINT32_MAX)
+        return slc_json_fault(&count, "%llu rows; give a count from 1 to 2^32 - 1", (unsigned long long)row->row_count);
+    if (row->row_count > parameters / row->row_elements)
+        return slc_json_fault(&count, "%llu rows of %llu elements are more than the %llu parameters of \"%s\"",
+                              (unsigned long long)row->row_count, (unsigned long long)row->row_elements,
+                              (unsigned long long)parameters, row->of);
+    if (!row->most_rows || row->most_rows > row->row_count)
+        return slc_json_fault(&most, "%llu rows; give a count from 1 to row_count, which is %llu",
+                              (unsigned long long)row->most_rows, (unsigned long long)row->row_count);
+    return SLUICE_OK;
+}
+
+/* One layer, in front of all that use the parameter otherwise. */
+static sluice_status check_look_up(const reader *r, const slc_json_place *at, const slc_unit *unit)
+{
+    slc_json_place uses = {at, "uses", 0};
+    uint32_t first = r->job.units[unit->partner].uses[0].layer;
+    if (unit->use_count != 1) return slc_json_fault(&uses, "%u layers; it is one that looks rows up", unit->use_count);
+    if (unit->uses[0].layer >= first)
+        return slc_json_fault(&uses, "layer \"%s\" does not come before \"%s\", which uses all of \"%s\"",
+                              r->job.layers[unit->uses[0].layer], r->job.layers[first],
+                              r->job.units[unit->partner].name);
+    return SLUICE_OK;
+}
+
+/* What is not its own it has from the unit that it is of. */
+static sluice_status read_rows(reader *r, const slc_json_place *at, const json_t *object, const unit_row *in,
+                               uint32_t u)
+{
+    static const char *const others[] = {"parameters", "tensors", "block_bytes", "dtype", "trainable", "fused"};
+    slc_json_place rows = {at, "rows", 0};
+    slc_unit *unit = &r->job.units[u], *of;
+    rows_row row;
+    sluice_status status = slc_json_members(&rows, in->rows, rows_fields, COUNT_OF(rows_fields), &row);
+    if (!status) status = find_partner(r, &rows, row.of, u);
+    if (!status) status = check_rows(&rows, &row, r->parameters[u - 1]);
+    for (size_t k = 0; !status && k < COUNT_OF(others); k++) {
+        slc_json_place other = {at, others[k], 0};
+        if (json_object_get(object, others[k]))
+            status = slc_json_fault(&other, "follows from \"%s\", whose rows these are; leave it out", row.of);
+    }
+    if (status) return status;
+    of = &r->job.units[u - 1];
+    *unit = (slc_unit){.name = in->name,
+                       .dtype = of->dtype,
+                       .trainable = of->trainable,
+                       .role = SLC_UNIT_ROWS,
+                       .partner = u - 1,
+                       .row_elements = row.row_elements,
+                       .row_count = row.row_count,
+                       .most_rows = row.most_rows};
+    of->role = SLC_UNIT_SPLIT;
+    of->partner = u;
+    slc_profile_unit_lengths(0, 0, r->job.world, unit);
+    status = read_uses(r, at, in, unit);
+    return status ? status : check_look_up(r, at, unit);
+}
+
 static sluice_status read_unit(reader *r, const slc_json_place *at, const json_t *object, uint32_t u)
 {
     unit_row row = {.trainable = true, .dtype = "fp32", .block_bytes = r->times.link.block_bytes};
@@ -413,6 +509,9 @@ static sluice_status read_unit(reader *r, const slc_json_place *at, const json_t
     sluice_status status = slc_json_members(at, object, unit_fields, COUNT_OF(unit_fields), &row);
     if (!status) status = add_name(at, r->unit_index, row.name);
     if (status) return status;
+    if (row.rows) return read_rows(r, at, object, &row, u);
+    if (!json_object_get(object, "parameters"))
+        return slc_json_fault(&parameters, "is missing; give a count from 1 to 2^58");
     if (!row.parameters || row.parameters > parameters_max)
         return slc_json_fault(&parameters, "%llu elements; give a count from 1 to 2^58",
                               (unsigned long long)row.parameters);
@@ -605,6 +704,16 @@ static sluice_status too_large(const reader *r)
     return slc_json_fault(&r->top, "its sizes add up to more than 2^62 bytes");
 }
 
+/* Beside its table, the rows of a look-up. */
+static void add_rows(uint64_t *total, const slc_job *job, const slc_unit *unit)
+{
+    uint64_t gradients;
+    if (unit->role != SLC_UNIT_ROWS) return;
+    if (__builtin_mul_overflow(slc_gradient_rows(job, unit), unit->row_elements, &gradients)) gradients = UINT64_MAX;
+    add_bytes(total, 8, gradients);
+    add_bytes(total, 1, slc_row_lists_bytes(job, unit));
+}
+
 /* All that could ever lie in memory at once, so that no sum of sizes in planning overflows. */
 static sluice_status check_total(const reader *r, const slc_job *job)
 {
@@ -613,6 +722,7 @@ static sluice_status check_total(const reader *r, const slc_job *job)
         const slc_unit *unit = &job->units[u];
         uint64_t arrays = 5 + job->states + (uint64_t)job->local_arrays + 2 * (uint64_t)unit->use_count;
         add_bytes(&total, arrays, 4 * unit->elements);
+        add_rows(&total, job, unit);
         add_bytes(&total, 1, unit->exchange.worker);
         add_bytes(&total, 1, unit->exchange.server);
         add_bytes(&total, 1, unit->exchange.packets);

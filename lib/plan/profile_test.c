@@ -25,6 +25,18 @@ static const char minimal[] =
     " \"activations\": [{\"name\": \"h.0\", \"bytes\": 4096}],\n"
     " \"link\": {\"bytes_per_s\": 1e9}}\n";
 
+/* A tied parameter that is split by its uses: 7 rows of 50 at a time are 350 elements, padded to 384. */
+static const char tied[] =
+    "{\"version\": 1, \"world\": 4,\n"
+    " \"layers\": [{\"name\": \"embed\", \"forward_s\": 0.1, \"backward_s\": 0.2},\n"
+    "            {\"name\": \"h.0\", \"forward_s\": 0.3, \"backward_s\": 0.6},\n"
+    "            {\"name\": \"head\", \"forward_s\": 0.1, \"backward_s\": 0.1}],\n"
+    " \"units\": [{\"name\": \"wte\", \"parameters\": 1000, \"dtype\": \"bf16\", \"uses\": [\"h.0\", \"head\"]},\n"
+    "           {\"name\": \"rows of wte\", \"rows\": {\"of\": \"wte\", \"row_elements\": 50, \"row_count\": 20, "
+    "\"most_rows\": 7}, \"uses\": [\"embed\"]},\n"
+    "           {\"name\": \"h.0\", \"parameters\": 640}],\n"
+    " \"link\": {\"bytes_per_s\": 1e9}}\n";
+
 /* ---- Random profiles ---- */
 
 static double draw_real(test_dice *dice)
@@ -52,10 +64,16 @@ static void draw_times(const slc_job *job, test_dice *dice, slc_times *times)
                                   .operation_s = draw_real(dice) * 0x1p-40}};
     times->compress_s_per_element = draw_real(dice) * 0x1p-40;
     times->apply_s_per_element = draw_real(dice) * 0x1p-40;
+    times->update_compute_s_per_element = test_beside(dice, 100, 2) ? 0x1p-33 * (double)test_beside(dice, 101, 99) : 0;
     times->average_s_per_element = test_below(dice, 2) ? draw_real(dice) * 0x1p-40 : 0;
     if (times->link.kappa > times->link.sigma) times->link.kappa = times->link.sigma;
     for (uint32_t s = 0; s < slc_job_slots(job); s++) times->slot_s[s] = draw_real(dice) * 0x1p-32;
     for (uint32_t l = 0; l < job->layer_count; l++) times->recompute_s[l] = draw_real(dice) * 0x1p-32;
+}
+
+static bool exchanges(const slc_unit *unit)
+{
+    return unit->trainable && unit->role == SLC_UNIT_WHOLE;
 }
 
 /* Up to five tensors, empty ones among them, of a unit or of a part of it. */
@@ -73,8 +91,45 @@ static void draw_tensors(slc_profile *profile, test_dice *dice, uint32_t u)
     elements[0] -= left + 1;
     slc_exchange_sizes none = {0},
                        sizes = slc_exchange_of(elements, count, profile->job.world, profile->scratch_in_flight > 0);
-    assert_memory_equal(&profile->job.units[u].exchange, profile->job.units[u].trainable ? &sizes : &none,
+    assert_memory_equal(&profile->job.units[u].exchange, exchanges(&profile->job.units[u]) ? &sizes : &none,
                         sizeof sizes);
+}
+
+/* The parameter of a tied unit of odd length is split by its uses in half of the jobs that have one. */
+static void draw_split(test_job *t, const test_dice *dice)
+{
+    uint32_t u = t->job.unit_count - 1, grain = 16 * t->job.world;
+    slc_unit *split = &t->units[u], *rows = split + 1;
+    if (u + 1 == TEST_UNITS || split->use_count < 2 || split->role != SLC_UNIT_WHOLE || !test_beside(dice, 102, 2))
+        return;
+    *rows = (slc_unit){.name = "rows",
+                       .dtype = split->dtype,
+                       .trainable = split->trainable,
+                       .uses = split->uses,
+                       .use_count = 1,
+                       .role = SLC_UNIT_ROWS,
+                       .partner = u,
+                       .row_elements = 1 + test_beside(dice, 103, 9)};
+    rows->row_count = split->elements / rows->row_elements;
+    rows->most_rows = 1 + test_beside(dice, 104, (uint32_t)rows->row_count);
+    rows->elements = rows->block_elements = (rows->most_rows * rows->row_elements + grain - 1) / grain * grain;
+    split->role = SLC_UNIT_SPLIT;
+    split->partner = u + 1;
+    split->uses++;
+    split->use_count--;
+    t->job.unit_count++;
+}
+
+/* Without their padding, but for the rows that a look-up may touch. */
+static void draw_parameters(const slc_job *job, test_dice *dice, uint64_t *parameters)
+{
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        parameters[u] = job->units[u].elements - test_below(dice, 16 * job->world);
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        const slc_unit *rows = &job->units[u];
+        uint64_t least = rows->role == SLC_UNIT_ROWS ? rows->row_count * rows->row_elements : 0;
+        if (least > parameters[rows->partner]) parameters[rows->partner] = least;
+    }
 }
 
 /* What the random job leaves out: recomputation, odd lengths, scratch as messages have it. */
@@ -90,11 +145,11 @@ static slc_profile *draw_profile(uint64_t seed)
     job->can_recompute = can;
     job->scratch_bytes = (uint64_t)test_below(&dice, 9000) * (job->world - 1);
     for (uint32_t l = 0; l < job->layer_count; l++) can[l] = test_below(&dice, 2);
-    for (uint32_t u = 0; u < job->unit_count; u++)
-        parameters[u] = job->units[u].elements - test_below(&dice, 16 * job->world);
+    draw_split(&t, &dice);
+    draw_parameters(job, &dice, parameters);
     for (uint32_t u = 0; u < job->unit_count; u++) {
         slc_unit *unit = &job->units[u];
-        unit->fused = unit->trainable && unit->use_count > 1;
+        unit->fused = unit->trainable && unit->use_count > 1 && unit->role == SLC_UNIT_WHOLE;
         for (uint32_t n = 1; n < unit->use_count; n++)
             unit->fused &= unit->uses[n].layer == unit->uses[n - 1].layer + 1;
     }
@@ -109,7 +164,7 @@ static slc_profile *draw_profile(uint64_t seed)
     assert_int_equal(slc_profile_create(job, parameters, &times, "random", "a seed: \"\\ \xc3\xa9", &profile), 0);
     slc_times_fini(&times);
     for (uint32_t u = 0; u < job->unit_count; u++)
-        if (test_below(&dice, 2)) draw_tensors(profile, &dice, u);
+        if (test_below(&dice, 2) && job->units[u].role != SLC_UNIT_ROWS) draw_tensors(profile, &dice, u);
     return profile;
 }
 
@@ -172,8 +227,9 @@ static void another_world_and_back_changes_nothing(void **state)
                 slc_exchange_sizes none = {0},
                                    sizes = slc_exchange_of(profile->tensors[u].elements, profile->tensors[u].count,
                                                            worlds[w], profile->scratch_in_flight > 0);
-                assert_memory_equal(&unit->exchange, unit->trainable ? &sizes : &none, sizeof sizes);
-                assert_true(unit->block_elements == grain || 4 * unit->block_elements <= profile->block_bytes[u]);
+                assert_memory_equal(&unit->exchange, exchanges(unit) ? &sizes : &none, sizeof sizes);
+                assert_true(unit->block_elements == (unit->role == SLC_UNIT_ROWS ? unit->elements : grain) ||
+                            4 * unit->block_elements <= profile->block_bytes[u]);
             }
         }
         assert_int_equal(slc_profile_set_world(moved, profile->job.world), 0);
@@ -239,6 +295,33 @@ static void what_is_left_out_has_a_meaning(void **state)
     slc_profile_destroy(profile);
 }
 
+static void rows_of_a_look_up_are_a_table_of_one_block(void **state)
+{
+    (void)state;
+    slc_profile *profile;
+    if (slc_profile_from_json(tied, sizeof tied - 1, &profile)) fail_msg("%s", sluice_last_error());
+    static const uint32_t worlds[] = {4, 1, 3};
+    static const uint64_t table[] = {384, 352, 384};
+    for (int w = 0; w < 3; w++) {
+        assert_int_equal(slc_profile_set_world(profile, worlds[w]), 0);
+        const slc_unit *wte = &profile->job.units[0], *rows = &profile->job.units[1], *other = &profile->job.units[2];
+        assert_true(wte->role == SLC_UNIT_SPLIT && wte->partner == 1 && other->role == SLC_UNIT_WHOLE);
+        assert_true(rows->role == SLC_UNIT_ROWS && rows->partner == 0 && rows->dtype == SLUICE_BF16 && rows->trainable);
+        assert_true(rows->row_elements == 50 && rows->row_count == 20 && rows->most_rows == 7);
+        assert_true(rows->elements == table[w] && rows->block_elements == table[w]);
+        assert_true(rows->use_count == 1 && rows->uses[0].layer == 0 && rows->uses[0].backward_value);
+        assert_int_equal(profile->parameters[1], 350);
+        slc_exchange_sizes none = {0};
+        assert_memory_equal(&wte->exchange, &none, sizeof none);
+        assert_memory_equal(&rows->exchange, &none, sizeof none);
+        assert_true(worlds[w] == 1 || other->exchange.wire);
+        slc_profile *back = read_back(profile);
+        assert_true(test_profiles_equal(profile, back));
+        slc_profile_destroy(back);
+    }
+    slc_profile_destroy(profile);
+}
+
 /* The page's example, between the fence lines below its heading. */
 static void the_documented_example_is_read(void **state)
 {
@@ -263,17 +346,19 @@ static void the_documented_example_is_read(void **state)
 
 /* ---- What is refused ---- */
 
-/* The minimal profile with the first `from` replaced. */
-static void changed(const char *from, const char *to, char *out, size_t room)
+/* A profile with the first `from` replaced. */
+static void changed(const char *profile, const char *from, const char *to, char *out, size_t room)
 {
-    const char *at = strstr(minimal, from);
-    if (!at) fail_msg("the minimal profile holds no %s", from);
-    snprintf(out, room, "%.*s%s%s", (int)(at - minimal), minimal, to, at + strlen(from));
+    const char *at = strstr(profile, from);
+    if (!at) fail_msg("the profile holds no %s", from);
+    snprintf(out, room, "%.*s%s%s", (int)(at - profile), profile, to, at + strlen(from));
 }
 
-static const struct {
+typedef struct {
     const char *from, *to, *error;
-} wrong[] = {
+} change;
+
+static const change wrong[] = {
     {"0.3", "-1", "$.layers[1].forward_s: -1 is no time; give seconds from 0 to 1e9"},
     {"0.3", "\"soon\"", "$.layers[1].forward_s: \"soon\" is no time"},
     {"0.3", "1e300", "$.layers[1].forward_s: 1e300 is no time"},
@@ -346,18 +431,62 @@ static const struct {
     {"]}", "", "line"},
 };
 
+static const change wrong_rows[] = {
+    {"\"of\": \"wte\"", "\"of\": \"nothing\"", "$.units[1].rows.of: there is no unit \"nothing\" before this one"},
+    {"\"of\": \"wte\"", "\"of\": \"rows of wte\"", "$.units[1].rows.of: there is no unit \"rows of wte\" before"},
+    {"\"of\": \"wte\"", "\"of\": \"h.0\"", "$.units[1].rows.of: there is no unit \"h.0\" before this one"},
+    {"\"of\": \"wte\"", "\"of\": 7", "$.units[1].rows.of: 7 is no name"},
+    {"\"of\": \"wte\", ", "", "$.units[1].rows.of: is missing"},
+    {"{\"name\": \"h.0\", \"parameters\": 640}",
+     "{\"name\": \"again\", \"uses\": [\"embed\"], \"rows\": {\"of\": \"wte\", \"row_elements\": 16, \"row_count\": 3, "
+     "\"most_rows\": 3}}",
+     "$.units[2].rows.of: unit \"wte\" has its rows already: \"rows of wte\""},
+    {"{\"name\": \"h.0\", \"parameters\": 640}",
+     "{\"name\": \"again\", \"uses\": [\"embed\"], \"rows\": {\"of\": \"rows of wte\", \"row_elements\": 16, "
+     "\"row_count\": 3, \"most_rows\": 3}}",
+     "$.units[2].rows.of: unit \"rows of wte\" is of rows itself"},
+    {"{\"name\": \"rows of wte\"",
+     "{\"name\": \"between\", \"uses\": [\"h.0\"], \"parameters\": 1}, {\"name\": \"rows\"",
+     "$.units[2].rows.of: unit \"wte\" is not the one before this; put its rows behind it"},
+    {"[\"h.0\", \"head\"]", "[\"h.0\", \"head\"], \"fused\": true", "$.units[1].rows.of: unit \"wte\" is fused"},
+    {"\"row_elements\": 50", "\"row_elements\": 0", "$.units[1].rows.row_elements: 0 elements"},
+    {"\"row_elements\": 50", "\"row_elements\": 51",
+     "$.units[1].rows.row_count: 20 rows of 51 elements are more than the 1000 parameters of \"wte\""},
+    {"\"row_elements\": 50", "\"row_elements\": 4611686018427387904", "$.units[1].rows.row_count: 20 rows of 46"},
+    {"\"row_count\": 20", "\"row_count\": 0", "$.units[1].rows.row_count: 0 rows; give a count from 1"},
+    {"\"row_count\": 20", "\"row_count\": 4294967296", "$.units[1].rows.row_count: 4294967296 rows"},
+    {"\"most_rows\": 7", "\"most_rows\": 0", "$.units[1].rows.most_rows: 0 rows; give a count from 1 to row_count"},
+    {"\"most_rows\": 7", "\"most_rows\": 21",
+     "$.units[1].rows.most_rows: 21 rows; give a count from 1 to row_count, "
+     "which is 20"},
+    {"\"most_rows\": 7", "\"most\": 7", "$.units[1].rows: \"most\" is unknown; there are of, row_elements, row_count"},
+    {"\"most_rows\": 7}", "\"most_rows\": 7}, \"parameters\": 350", "$.units[1].parameters: follows from \"wte\""},
+    {"\"most_rows\": 7}", "\"most_rows\": 7}, \"trainable\": true", "$.units[1].trainable: follows from \"wte\""},
+    {"[\"embed\"]", "[\"embed\", \"h.0\"]", "$.units[1].uses: 2 layers; it is one that looks rows up"},
+    {"[\"embed\"]", "[\"h.0\"]", "$.units[1].uses: layer \"h.0\" does not come before \"h.0\", which uses all of"},
+    {", \"uses\": [\"embed\"]", "", "$.units[1].uses: is missing and there is no layer \"rows of wte\""},
+    {"\"parameters\": 1000, ", "", "$.units[0].parameters: is missing; give a count from 1 to 2^58"},
+    {"\"world\": 4", "\"world\": 4, \"update_compute_s_per_element\": -1", "$.update_compute_s_per_element: -1 is no"},
+};
+
+static void changes_are_refused(const char *profile_text, const change *changes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char text[2048];
+        slc_profile *profile = NULL;
+        changed(profile_text, changes[i].from, changes[i].to, text, sizeof text);
+        assert_int_equal(slc_profile_from_json(text, strlen(text), &profile), SLUICE_ERR_FORMAT);
+        assert_null(profile);
+        if (!strstr(sluice_last_error(), changes[i].error) || strchr(sluice_last_error(), '\n'))
+            fail_msg("row %zu: \"%s\" lacks \"%s\"", i, sluice_last_error(), changes[i].error);
+    }
+}
+
 static void what_is_wrong_is_refused_with_its_path(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        char text[2048];
-        slc_profile *profile = NULL;
-        changed(wrong[i].from, wrong[i].to, text, sizeof text);
-        assert_int_equal(slc_profile_from_json(text, strlen(text), &profile), SLUICE_ERR_FORMAT);
-        assert_null(profile);
-        if (!strstr(sluice_last_error(), wrong[i].error) || strchr(sluice_last_error(), '\n'))
-            fail_msg("row %zu: \"%s\" lacks \"%s\"", i, sluice_last_error(), wrong[i].error);
-    }
+    changes_are_refused(minimal, wrong, sizeof wrong / sizeof *wrong);
+    changes_are_refused(tied, wrong_rows, sizeof wrong_rows / sizeof *wrong_rows);
     slc_profile *profile;
     assert_int_equal(slc_profile_from_json("[]", 2, &profile), SLUICE_ERR_FORMAT);
     assert_int_equal(slc_profile_from_json("", 0, &profile), SLUICE_ERR_FORMAT);
@@ -409,6 +538,7 @@ int main(void)
         cmocka_unit_test(another_world_and_back_changes_nothing),
         cmocka_unit_test(lengths_that_do_not_fit_are_refused),
         cmocka_unit_test(what_is_left_out_has_a_meaning),
+        cmocka_unit_test(rows_of_a_look_up_are_a_table_of_one_block),
         cmocka_unit_test(the_documented_example_is_read),
         cmocka_unit_test(what_is_wrong_is_refused_with_its_path),
         cmocka_unit_test(every_cut_is_refused),

@@ -68,6 +68,8 @@ static void put_head(slc_json_text *text, const slc_profile *profile)
     slc_json_text_add(text, ",\n  \"optimizer_states\": %u", job->states);
     if (job->norm_words) slc_json_text_add(text, ", \"optimizer_norm_words\": %u", job->norm_words);
     put_real(text, "update_s_per_element", profile->times.update_s_per_element);
+    if (profile->times.update_compute_s_per_element > 0)
+        put_real(text, "update_compute_s_per_element", profile->times.update_compute_s_per_element);
     put_compression(text, profile);
     slc_json_text_add(text, ",\n  \"reserved_bytes\": %llu", (unsigned long long)job->reserved_bytes);
     put_size(text, "scratch_in_flight_bytes", profile->scratch_in_flight);
@@ -133,20 +135,41 @@ static void put_tensors(slc_json_text *text, const slc_profile *profile, uint32_
     slc_json_text_add(text, "]");
 }
 
+/* All else of the rows of a look-up follows from the unit that they are of. */
+static void put_rows(slc_json_text *text, const slc_job *job, const slc_unit *unit)
+{
+    slc_json_text_add(text, ", \"rows\": {\"of\": ");
+    slc_json_text_string(text, job->units[unit->partner].name);
+    put_size(text, "row_elements", unit->row_elements);
+    put_size(text, "row_count", unit->row_count);
+    put_size(text, "most_rows", unit->most_rows);
+    slc_json_text_add(text, "}");
+    put_uses(text, job, unit);
+}
+
+static void put_parameters(slc_json_text *text, const slc_profile *profile, uint32_t u)
+{
+    const slc_unit *unit = &profile->job.units[u];
+    put_size(text, "parameters", profile->parameters[u]);
+    put_tensors(text, profile, u);
+    put_size(text, "block_bytes", profile->block_bytes[u]);
+    if (unit->dtype != SLUICE_FP32) slc_json_text_add(text, ", \"dtype\": \"%s\"", sluice_dtype_name(unit->dtype));
+    put_uses(text, &profile->job, unit);
+    if (unit->fused) slc_json_text_add(text, ", \"fused\": true");
+    if (!unit->trainable) slc_json_text_add(text, ", \"trainable\": false");
+}
+
 static void put_units(slc_json_text *text, const slc_profile *profile)
 {
     const slc_job *job = &profile->job;
     open_list(text, "units");
     for (uint32_t u = 0; u < job->unit_count; u++) {
         begin_row(text, u, job->units[u].name);
-        put_size(text, "parameters", profile->parameters[u]);
-        put_tensors(text, profile, u);
-        put_size(text, "block_bytes", profile->block_bytes[u]);
-        if (job->units[u].dtype != SLUICE_FP32)
-            slc_json_text_add(text, ", \"dtype\": \"%s\"", sluice_dtype_name(job->units[u].dtype));
-        put_uses(text, job, &job->units[u]);
-        if (job->units[u].fused) slc_json_text_add(text, ", \"fused\": true");
-        slc_json_text_add(text, job->units[u].trainable ? "}" : ", \"trainable\": false}");
+        if (job->units[u].role == SLC_UNIT_ROWS)
+            put_rows(text, job, &job->units[u]);
+        else
+            put_parameters(text, profile, u);
+        slc_json_text_add(text, "}");
     }
     close_list(text, job->unit_count);
 }

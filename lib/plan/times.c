@@ -1,6 +1,7 @@
 /* Costs of operations, and times guessed from sizes. */
 #include "lib/plan/times.h"
 
+#include "lib/base/row_list.h"
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
 
@@ -29,11 +30,20 @@ double slc_transfer_s(const slc_job *job, const slc_times *times, slc_item_kind 
     }
 }
 
+/* Operations on the rows of a look-up begin by telling each other which ones. */
+static double lists_s(const slc_job *job, const slc_times *times, slc_item_kind kind, const slc_unit *unit)
+{
+    if (!unit || unit->role != SLC_UNIT_ROWS) return 0;
+    uint64_t rows = slc_is_reduction(kind) ? slc_reduced_rows(job, unit) : unit->most_rows;
+    return line_s(job, &times->link.all_gather, job->world * slc_row_list_bytes(rows));
+}
+
 double slc_operation_s(const slc_job *job, const slc_times *times, slc_item_kind kind, const slc_unit *unit,
                        uint64_t elements)
 {
     double average = kind == SLC_ITEM_EXCHANGE ? times->average_s_per_element * (double)elements / job->world : 0;
-    return average + slc_transfer_s(job, times, kind, unit ? slc_operation_bytes(job, unit, kind, elements) : 0);
+    return average + lists_s(job, times, kind, unit) +
+           slc_transfer_s(job, times, kind, unit ? slc_operation_bytes(job, unit, kind, elements) : 0);
 }
 
 double slc_update_s(const slc_job *job, const slc_times *times, slc_strategy strategy, uint64_t elements)

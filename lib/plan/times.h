@@ -39,7 +39,8 @@ typedef struct {
  * phases (the average apart); AGREE with 0 bytes is a latency. What the thread computes (UPDATE, INSPECT, COMPRESS) and
  * SLOT: 0, see below. */
 double slc_transfer_s(const slc_job *job, const slc_times *times, slc_item_kind kind, uint64_t bytes);
-/* The same of `elements` of a unit, with an exchange's average; NULL and 0 for AGREE. */
+/* The same of `elements` of a unit, with an exchange's average, and of ROWS with the lists that go first; NULL and 0
+ * for AGREE. */
 double slc_operation_s(const slc_job *job, const slc_times *times, slc_item_kind kind, const slc_unit *unit,
                        uint64_t elements);
 /* Seconds of an update of that run of a unit under a strategy (dp updates all of it, others their N-th). */

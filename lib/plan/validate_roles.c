@@ -4,13 +4,6 @@
 
 #include "lib/base/status.h"
 
-static bool is_used_in(const slc_unit *unit, uint32_t layer)
-{
-    for (uint32_t n = 0; n < unit->use_count; n++)
-        if (unit->uses[n].layer == layer) return true;
-    return false;
-}
-
 /* What is wrong with the rows of a look-up; NULL: nothing. */
 static const char *fault_of_rows(const slc_job *job, const slc_unit *rows, const slc_unit *of)
 {
@@ -26,8 +19,8 @@ static const char *fault_of_rows(const slc_job *job, const slc_unit *rows, const
     if (rows->block_elements < rows->elements) return "its table is more than one block";
     if (rows->dtype != of->dtype || rows->trainable != of->trainable)
         return "it is of another type, or frozen where the unit that it is of is not";
-    if (rows->use_count != 1 || is_used_in(of, rows->uses[0].layer))
-        return "one layer, which does not use all of the parameter, looks rows up";
+    if (rows->use_count != 1 || rows->uses[0].layer >= of->uses[0].layer)
+        return "it is one layer that looks rows up, in front of those that use all of the parameter";
     return NULL;
 }
 

@@ -652,7 +652,7 @@ static void malformed_jobs_are_refused(void **state)
         case 10: rows->most_rows = 6, error = "its length is not that of a table"; break;
         case 11: rows->block_elements = 64, error = "more than one block"; break;
         case 12: rows->trainable = false, error = "frozen where the unit"; break;
-        default: rows->uses = twice, rows->use_count = 2, error = "one layer, which does not use"; break;
+        default: rows->uses = twice, rows->use_count = 2, error = "it is one layer that looks rows up"; break;
         }
         assert_int_equal(slc_plan_validate(&job, m.plan), SLUICE_ERR_FORMAT);
         if (!strstr(sluice_last_error(), error)) fail_msg("case %d: %s", c, sluice_last_error());
