@@ -1,7 +1,7 @@
 /* Which of its legal positions a stream may use: its windows. Of all gaps only the one that holds least memory is of
  * use (behind the last gradient slot for a reduction, before the first use for a gather): waiting costs the same
- * wherever it stands. Of the slots, those near it and then ever fewer ("geo2"), or all. Where overlap saves nothing
- * (kappa >= 1) only the gap is left. */
+ * wherever it stands. Where no gap holds least whatever the rest does, the first and the last, or all. Of the slots,
+ * those near it and then ever fewer ("geo2"), or all. Where overlap saves nothing (kappa >= 1) only gaps are left. */
 #include "ilp/slot_parts.h"
 
 enum { DENSE = 6 }; /* offsets before they spread */
@@ -17,13 +17,17 @@ static bool is_drawn_to_first(const slc_stream *stream)
 }
 
 /* A whole gradient that stays frees nothing when reduced, while the shard of the sum begins to wait. */
+static bool frees_nothing(const slc_slot_model_parts *parts, const slc_stream *stream)
+{
+    bool stays = !(stream->strategies & (1u << SLC_SDP | 1u << SLC_FSDP));
+    return stream->kind == SLC_FLOW_REDUCE && stays && parts->job->each;
+}
+
 static bool holds_least_at_last(const slc_slot_model_parts *parts, const slc_stream *stream)
 {
-    const slc_job *job = parts->job;
-    bool stays = !(stream->strategies & (1u << SLC_SDP | 1u << SLC_FSDP));
     bool dp = stream->strategies == 1u << SLC_DP;
-    if (stream->kind != SLC_FLOW_REDUCE || !stays || !job->each || stream->micro_batch) return false;
-    return parts->micro_batches > 1 || (slc_updated_last(job, &job->units[stream->unit]) && !dp);
+    if (!frees_nothing(parts, stream) || stream->micro_batch) return false;
+    return parts->micro_batches > 1 || (slc_updated_last(parts->job, &parts->job->units[stream->unit]) && !dp);
 }
 
 uint32_t slc_stream_serial_position(const slc_slot_model_parts *parts, const slc_stream *stream)
@@ -31,10 +35,21 @@ uint32_t slc_stream_serial_position(const slc_slot_model_parts *parts, const slc
     return is_drawn_to_first(stream) && !holds_least_at_last(parts, stream) ? stream->first : stream->last;
 }
 
+/* What it follows, or what follows it, may ask for another gap: dp's gather for one behind its reduction, a reduction
+ * that frees nothing for one right before its gather. */
+static bool gaps_differ(const slc_slot_model_parts *parts, const slc_stream *stream)
+{
+    return stream->kind == SLC_FLOW_GATHER_VALUE || frees_nothing(parts, stream);
+}
+
+static bool offers_all(const slc_slot_model_parts *parts)
+{
+    return parts->request->every_position || (uint64_t)parts->job->unit_count * parts->slots <= FEW;
+}
+
 static uint32_t next_offset(const slc_slot_model_parts *parts, uint32_t offset)
 {
-    bool few = (uint64_t)parts->job->unit_count * parts->slots <= FEW;
-    if (few || parts->request->every_position || offset < DENSE) return offset + 1;
+    if (offers_all(parts) || offset < DENSE) return offset + 1;
     return offset + (offset >= 8 ? offset / 4 : 1);
 }
 
@@ -50,11 +65,14 @@ static bool slot_has_time(const slc_slot_model_parts *parts, uint32_t position)
 static uint32_t from_first(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t *out)
 {
     uint32_t count = 0;
+    bool gaps = gaps_differ(parts, stream), overlaps = parts->times->link.kappa < 1;
     out[count++] = stream->first;
-    if (parts->times->link.kappa < 1)
-        for (uint32_t o = 1; stream->first - 1 + 2 * o <= stream->last; o = next_offset(parts, o))
-            if (slot_has_time(parts, stream->first - 1 + 2 * o)) out[count++] = stream->first - 1 + 2 * o;
-    if (holds_least_at_last(parts, stream) && stream->last > stream->first) out[count++] = stream->last;
+    for (uint32_t o = 1; stream->first - 1 + 2 * o <= stream->last; o = next_offset(parts, o)) {
+        uint32_t slot = stream->first - 1 + 2 * o;
+        if (overlaps && slot_has_time(parts, slot)) out[count++] = slot;
+        if (gaps && offers_all(parts)) out[count++] = slot + 1;
+    }
+    if (gaps && stream->last > out[count - 1]) out[count++] = stream->last;
     return count;
 }
 

@@ -92,6 +92,24 @@ static void small_cases_equal_enumeration(void **state)
     assert_true(split >= SMALL_CASES / 8);
 }
 
+/* dp with `each`: its gathers may stand in any gap behind the reduction, and its updates with them. */
+static void gradients_gathered_whole_equal_enumeration(void **state)
+{
+    (void)state;
+    slot_dice dice = {.seed = 5};
+    slot_job t;
+    int mixed = 0;
+    for (int cases = 0; cases < SMALL_CASES / 2;) {
+        slc_slot_request request = small_case(&dice, &t);
+        t.job.each = true;
+        t.job.barrier = t.job.compressed = false;
+        request.whole_blocks = 1;
+        for (uint32_t u = 0; u < t.job.unit_count; u++)
+            t.allowed[u] = (uint8_t)(1 << SLC_DP | (slot_below(&dice, 2) ? 1 << SLC_SDP : 0));
+        cases += check_small_case(&dice, &request, &mixed);
+    }
+}
+
 /* ---- What must hold of any answer ---- */
 
 static const double gap = 0.003;
@@ -274,10 +292,15 @@ static void nonsense_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_cases_equal_enumeration),    cmocka_unit_test(more_memory_is_never_slower),
-        cmocka_unit_test(uniform_choices_are_never_better), cmocka_unit_test(free_recomputation_is_never_worse),
-        cmocka_unit_test(bounds_are_below_every_answer),    cmocka_unit_test(a_time_limit_still_gives_an_answer),
-        cmocka_unit_test(equal_inputs_give_equal_answers),  cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(small_cases_equal_enumeration),
+        cmocka_unit_test(gradients_gathered_whole_equal_enumeration),
+        cmocka_unit_test(more_memory_is_never_slower),
+        cmocka_unit_test(uniform_choices_are_never_better),
+        cmocka_unit_test(free_recomputation_is_never_worse),
+        cmocka_unit_test(bounds_are_below_every_answer),
+        cmocka_unit_test(a_time_limit_still_gives_an_answer),
+        cmocka_unit_test(equal_inputs_give_equal_answers),
+        cmocka_unit_test(nonsense_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,10 +68,13 @@ static sluice_status check(const slc_slot_request *request)
 /* Of strategies that move the same in the same ways, only the one that keeps least is an option: sdp instead of oss,
  * and one of those that keep a frozen unit. Nothing moves as onebit does, which keeps most: it stays. Without a barrier
  * (that dp's gathers need not wait for) dp moves as sdp does and keeps more; all it saves is the start of one
- * operation, so where that is little it is left out too and counted in forgone_s. */
+ * operation, or with `each` that its update stands with the gather, not with the reduction. Where that is little dp is
+ * left out too and counted in forgone_s; where blocks move whole it may decide what fits beside a slot, so there only
+ * where it is nothing. */
 static void drop_dominated(slc_slot_model_parts *parts)
 {
     const slc_job *job = parts->job;
+    const slc_link *link = &parts->times->link;
     double step_s = 0, dp_s = 0;
     for (uint32_t s = 0; s < slc_job_slots(job); s++) step_s += parts->times->slot_s[s] * job->micro_batches;
     for (uint32_t u = 0; u < job->unit_count; u++) {
@@ -82,11 +85,14 @@ static void drop_dominated(slc_slot_model_parts *parts)
             if (slc_has(allowed, SLC_OSS)) allowed &= ~(1u << SLC_DP);
             if (allowed & ~(1u << SLC_ONEBIT)) allowed &= ~(1u << SLC_ONEBIT);
         } else if (slc_has(allowed, SLC_DP) && slc_has(allowed, SLC_SDP)) {
-            dp_s += job->each ? 0 : parts->times->link.operation_s;
+            if (!job->each) dp_s += link->operation_s;
+            /* Twice: a reduction that takes longer by it may push its gather out of the slot too. */
+            if (job->each && link->thread_moves)
+                dp_s += 2 * slc_update_s(job, parts->times, SLC_SDP, job->units[u].elements);
         }
         parts->options[u] = allowed;
     }
-    if (job->barrier || dp_s > 1e-4 * step_s) return;
+    if (job->barrier || dp_s > (parts->request->whole_blocks ? 0 : 1e-4 * step_s)) return;
     for (uint32_t u = 0; u < job->unit_count; u++)
         if (slc_has(parts->options[u], SLC_SDP)) parts->options[u] &= ~(1u << SLC_DP);
     parts->forgone_s = dp_s;
