@@ -74,10 +74,12 @@ static bool relax(slc_slot_search *search)
     return true;
 }
 
-static sluice_status search_all(slc_slot_search *search)
+static sluice_status search_all(slc_slot_search *search, bool bounding)
 {
     if (!relax(search)) return SLUICE_OK;
+    search->relaxed_s = search->bound_s;
     if (search->request->relaxed) return SLUICE_OK;
+    if (bounding) return slc_search_branch(search);
     sluice_status status = search->request->whole_blocks ? SLUICE_OK : slc_search_round(search);
     if (!status && !slc_search_is_done(search)) status = slc_search_branch(search);
     if (!status && search->program->preference_s > 0) tighten(search);
@@ -105,6 +107,7 @@ typedef struct {
     slc_slot_program program;
     slc_slot_search search;
     uint64_t begun_ns;
+    bool bounding; /* of interest are bounds alone */
     slc_slot_solution *out;
 } solving;
 
@@ -112,8 +115,8 @@ static sluice_status solve(void *context)
 {
     solving *s = context;
     uint32_t tie = s->request->tie ? s->request->tie : slc_tie_by_size(s->parts);
-    sluice_status status =
-        slc_slot_program_init(&s->program, s->parts, tie, !s->request->whole_blocks && !s->request->relaxed);
+    bool plain = s->request->whole_blocks || s->request->relaxed || s->bounding;
+    sluice_status status = slc_slot_program_init(&s->program, s->parts, tie, !plain);
     s->search = (slc_slot_search){.request = s->request,
                                   .parts = s->parts,
                                   .memory = &s->memory,
@@ -121,7 +124,7 @@ static sluice_status solve(void *context)
                                   .begun_ns = s->begun_ns};
     if (!status) status = search_init(&s->search);
     if (!status) status = begin(&s->search);
-    if (!status) status = search_all(&s->search);
+    if (!status) status = search_all(&s->search, s->bounding);
     return status;
 }
 
@@ -130,7 +133,8 @@ static sluice_status write_out(solving *s)
     const slc_slot_program *program = &s->program;
     double bound_s = fmax(s->search.bound * program->time_unit - program->preference_s, s->search.bound_s);
     s->out->bound_s = fmax(bound_s - s->parts->forgone_s, program->fixed_s);
-    if (s->request->relaxed || !isfinite(s->search.best_objective)) return SLUICE_OK;
+    s->out->relaxed_s = fmax(s->search.relaxed_s - s->parts->forgone_s, program->fixed_s);
+    if (s->request->relaxed || s->bounding || !isfinite(s->search.best_objective)) return SLUICE_OK;
     sluice_status status = slc_search_answer(&s->search, s->out);
     uint64_t bytes;
     if (!status) status = slc_slot_model_evaluate(s->request, s->out, &s->out->step_s, &bytes);
@@ -142,7 +146,11 @@ static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail d
 {
     *out = (slc_slot_solution){0};
     slc_slot_model_parts parts;
-    solving s = {.request = request, .parts = &parts, .begun_ns = slc_clock_ns(), .out = out};
+    solving s = {.request = request,
+                 .parts = &parts,
+                 .begun_ns = slc_clock_ns(),
+                 .bounding = detail == SLC_UNFOLDED,
+                 .out = out};
     sluice_status status = slc_slot_parts_init(&parts, request, detail);
     if (status) return status;
     bool failed = false;
@@ -165,15 +173,15 @@ sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_sol
 
 /* ---- Bounds ---- */
 
-sluice_status slc_slot_model_bound(const slc_slot_request *request, double *bound_s)
+sluice_status slc_slot_model_bound(const slc_slot_request *request, double *relaxed_s, double *bound_s)
 {
     slc_slot_request all = *request;
     slc_slot_solution solution;
     all.every_position = true;
     all.tie = 1;
     all.whole_blocks = 0;
-    all.relaxed = true;
     sluice_status status = solve_in(&all, SLC_UNFOLDED, &solution);
+    *relaxed_s = solution.relaxed_s;
     *bound_s = solution.bound_s;
     slc_slot_solution_fini(&solution);
     return status;

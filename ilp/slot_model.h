@@ -70,8 +70,9 @@ typedef struct {
     bool *recompute;          /* [L] */
     slc_flow *flows;          /* by kind, unit, micro-batch, window, position */
     uint32_t flow_count;
-    double step_s;  /* the model's objective, without the tie-breaking term */
-    double bound_s; /* no answer of this model (its windows and ties) is below */
+    double step_s;    /* the model's objective, without the tie-breaking term */
+    double bound_s;   /* no answer of this model (its windows and ties) is below */
+    double relaxed_s; /* the same of the LP alone; 0: out of time */
     double solve_s;
     const char *how; /* "branch and bound", "rounding", ...: a constant */
 } slc_slot_solution;
@@ -81,9 +82,11 @@ typedef struct {
 sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out);
 void slc_slot_solution_fini(slc_slot_solution *solution);
 
-/* A lower bound on the step of any answer with every legal position, no ties and no micro-batch standing for others:
- * the LP. Out of time: the compute alone. */
-sluice_status slc_slot_model_bound(const slc_slot_request *request, double *bound_s);
+/* Lower bounds on the step of any answer with every legal position, no ties and no micro-batch standing for others.
+ * *relaxed_s: the LP, in which choices may be taken in part. *bound_s: the least of the nodes that branch and bound
+ * over the choices has left when it ends or time is up; never below the LP. Out of time before that: the compute alone.
+ */
+sluice_status slc_slot_model_bound(const slc_slot_request *request, double *relaxed_s, double *bound_s);
 
 /* The least `limit` for which the model has an answer, and that answer, without overlap (its step_s is what that
  * takes). With request->time_limit_s: the least found until then. request->limit is not read. */

@@ -51,7 +51,7 @@ typedef struct {
 
 typedef enum {
     SLC_FOLDED,    /* the middle micro-batches stand for each other, dominated strategies are left out */
-    SLC_UNFOLDED,  /* every micro-batch is modelled */
+    SLC_UNFOLDED,  /* every micro-batch is modelled: for bounds */
     SLC_EVERYTHING /* and every allowed strategy */
 } slc_slot_detail;
 
@@ -62,7 +62,7 @@ void slc_slot_parts_fini(slc_slot_model_parts *parts);
 /* The streams of one unit for all its options; returns how many (out NULL: only counts). */
 uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_stream *out);
 
-/* Where a stream's columns stand, ascending; returns how many. `out` holds slots + 4. */
+/* Where a stream's columns stand, ascending; returns how many. `out` holds 2 * slots + 4. */
 uint32_t slc_stream_positions(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t *out);
 /* Where it holds least memory: one of them, a gap. */
 uint32_t slc_stream_serial_position(const slc_slot_model_parts *parts, const slc_stream *stream);

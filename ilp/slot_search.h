@@ -13,6 +13,7 @@ typedef struct {
     uint64_t begun_ns;
     double bound;          /* in the program's units: no answer's objective, tie-breaking term included, is below */
     double bound_s;        /* of the step's time alone */
+    double relaxed_s;      /* of the relaxation, before any branching */
     int *basis;            /* [rows + columns + 1] the relaxation's: states of rows, then of columns */
     slc_slot_choice least; /* the choice of least memory */
     /* The best so far. `values` [columns + 1] of the program; with has_values false every flow stands in its gap. */
