@@ -35,7 +35,8 @@ static inline sluice_status plan_drawn(const slc_job *job, uint64_t seed, slc_pl
     uint64_t random = seed;
     slc_strategy *strategies = calloc(job->unit_count, sizeof *strategies);
     for (uint32_t u = 0; u < job->unit_count; u++)
-        strategies[u] = (slc_strategy)draw(&random, (uint64_t)slc_job_strategies(job));
+        strategies[u] =
+            slc_unit_strategy(job, &job->units[u], (slc_strategy)draw(&random, (uint64_t)slc_job_strategies(job)));
     bool *recompute = calloc(job->layer_count, sizeof *recompute);
     for (uint32_t l = 0; l < job->layer_count; l++) recompute[l] = job->can_recompute[l] && draw(&random, 2);
     slc_scheduling in = {

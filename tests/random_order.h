@@ -1,6 +1,6 @@
 /* A random legal order of a step's slots and operations: each operation cut in random runs of blocks (under onebit it
  * moves whole units), each run put at a random moment between what it needs and what needs it, beyond the end of the
- * step too: then it is late. */
+ * step too: then it is late. Of a parameter split by its uses nothing is late up to its update. */
 #ifndef SLC_TESTS_RANDOM_ORDER_H
 #define SLC_TESTS_RANDOM_ORDER_H
 
@@ -91,12 +91,38 @@ static inline void random_order_runs(random_order *o, slc_item item, double low,
     }
 }
 
+static inline double random_order_later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Reductions of a split unit and of its rows, in turns: what is reduced is added in this order. */
+static inline void random_order_split_reductions(random_order *o, uint32_t u)
+{
+    const slc_job *job = o->in->job;
+    uint32_t first, last, rows = job->units[u].partner, per = slc_job_slots(job);
+    uint32_t rows_slot = slc_backward_slot(job, job->units[rows].uses[0].layer);
+    slc_unit_gradient_slots(job, &job->units[u], &first, &last);
+    for (uint32_t m = job->each ? 0 : job->micro_batches - 1; m < job->micro_batches; m++) {
+        bool final = m + 1 == job->micro_batches;
+        double high = final ? o->slots - 0.5 : (m + 1) * per + job->units[rows].uses[0].layer, before = -0.5;
+        if (m) before = random_order_latest(o, SLC_ITEM_REDUCE_SCATTER, m - 1, rows, 0, 1);
+        slc_item item = {.kind = SLC_ITEM_REDUCE_SCATTER, .micro_batch = m, .unit = u};
+        if (!final && high > (m + 1) * per + first) high = (m + 1) * per + first;
+        random_order_runs(o, item, random_order_later(m * per + last, before), high, NULL, 0);
+        item.unit = rows;
+        before = random_order_latest(o, SLC_ITEM_REDUCE_SCATTER, m, u, 0, UINT32_MAX);
+        random_order_runs(o, item, random_order_later(m * per + rows_slot, before), high, NULL, 0);
+    }
+}
+
 /* What of a unit stands before the agreement. */
 static inline void random_order_reductions(random_order *o, uint32_t u)
 {
     const slc_job *job = o->in->job;
     slc_unit_operations of = slc_operations_of(job, &job->units[u], o->in->strategies[u]);
-    if (of.update == SLC_ITEM_KINDS) return;
+    if (job->units[u].role == SLC_UNIT_SPLIT) random_order_split_reductions(o, u);
+    if (of.update == SLC_ITEM_KINDS || job->units[u].role == SLC_UNIT_SPLIT) return;
     const slc_item_kind kinds[] = {of.reduce, of.inspect, of.compress};
     uint32_t first, last, per = slc_job_slots(job);
     slc_unit_gradient_slots(job, &job->units[u], &first, &last);
@@ -144,7 +170,10 @@ static inline void random_order_applied(random_order *o, uint32_t u)
         random_order_runs(o, item, low, high, packed, 0);
     }
     item.kind = of.update;
-    random_order_runs(o, item, low, high, reduced, 0);
+    if (job->units[u].role == SLC_UNIT_SPLIT)
+        low = random_order_later(
+            low, random_order_latest(o, of.reduce, job->micro_batches - 1, job->units[u].partner, 0, 1));
+    random_order_runs(o, item, low, job->units[u].role == SLC_UNIT_SPLIT ? o->slots - 0.5 : high, reduced, 0);
     if (of.gather_value == SLC_ITEM_KINDS) return;
     item.kind = of.gather_value;
     random_order_runs(o, item, low, high, updated, 0);
@@ -160,6 +189,8 @@ static inline void random_order_windows(random_order *o, uint32_t u)
         for (uint32_t m = 0; m < job->micro_batches; m++) {
             double start = (double)(m * slc_job_slots(job)), low = -0.5;
             if (m) low = start - slc_job_slots(job) + window.last_slot;
+            if (m && job->units[u].role == SLC_UNIT_ROWS) /* which rows is known only then */
+                low = random_order_later(start - 1, random_order_latest(o, SLC_ITEM_REDUCE_SCATTER, m - 1, u, 0, 1));
             random_order_runs(o, (slc_item){.kind = SLC_ITEM_GATHER_WINDOW, .micro_batch = m, .unit = u, .index = w},
                               low, start + window.first_slot, updated, o->slots);
         }
