@@ -46,6 +46,7 @@ static bool alike(const group *g, uint32_t a, uint32_t b)
     return g->plan->strategies[a] == g->plan->strategies[b] && job->units[a].elements == job->units[b].elements &&
            job->units[a].dtype == job->units[b].dtype && job->units[a].use_count == job->units[b].use_count &&
            job->units[a].trainable == job->units[b].trainable && job->units[a].fused == job->units[b].fused &&
+           job->units[a].role == job->units[b].role &&
            g->plan->recompute[home(job, a)] == g->plan->recompute[home(job, b)];
 }
 
@@ -94,6 +95,22 @@ static void explain_onebit(const group *g, char *out, size_t size)
              slc_plan_seconds(sharded, saved));
 }
 
+/* The rows that a layer looks up in a table that is split. */
+static void explain_rows(const group *g, char *out, size_t size)
+{
+    const slc_job *job = &g->profile->job;
+    const slc_times *times = &g->profile->times;
+    const slc_unit *unit = &job->units[g->first];
+    char bytes[24], reduced[24], gathered[24];
+    slc_plan_bytes((double)(unit->most_rows * unit->row_elements * sluice_dtype_bytes(unit->dtype)), bytes);
+    slc_plan_seconds(slc_operation_s(job, times, SLC_ITEM_REDUCE_SCATTER, unit, unit->elements), reduced);
+    slc_plan_seconds(slc_operation_s(job, times, SLC_ITEM_GATHER_WINDOW, unit, unit->elements), gathered);
+    snprintf(out, size,
+             "at most %llu of %llu rows a micro-batch come and go, %s: gathered in %s, reduced in %s, between which "
+             "the table is updated",
+             (unsigned long long)unit->most_rows, (unsigned long long)unit->row_count, bytes, gathered, reduced);
+}
+
 /* What the choice means beside the nearest other one. */
 static void explain(const group *g, char *out, size_t size)
 {
@@ -107,7 +124,9 @@ static void explain(const group *g, char *out, size_t size)
     char saved[24], cost[24];
     slc_plan_bytes(sdp - fsdp, saved);
     slc_plan_seconds(one - value, cost);
-    if (job->world == 1)
+    if (unit->role == SLC_UNIT_ROWS)
+        explain_rows(g, out, size);
+    else if (job->world == 1)
         snprintf(out, size, "one rank: nothing to shard");
     else if (mine == SLC_ONEBIT && !unit->trainable)
         snprintf(out, size, "frozen");
@@ -124,7 +143,7 @@ static void explain(const group *g, char *out, size_t size)
 static void print_group(FILE *out, const group *g)
 {
     const slc_job *job = &g->profile->job;
-    char names[96], resident[24], why[256], fusion[128];
+    char names[96], resident[24], why[320], fusion[128];
     uint32_t count = g->last - g->first + 1;
     uint64_t bytes = 0;
     for (uint32_t u = g->first; u <= g->last; u++)

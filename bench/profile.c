@@ -24,6 +24,7 @@ typedef struct {
 #else
     struct {
         uint64_t batch, context, micro_batches;
+        const char *precision, *wire, *lossy, *tied; /* NULL: as the options that are not there would be */
     } training;
 #endif
     const char *path, *cluster;
@@ -92,6 +93,7 @@ static sluice_status make(profile_options *o, slc_profile **out)
     o->made.can_recompute = true;
     o->made.precision = type_named(o->training.precision);
     o->made.wire = o->made.precision == SLUICE_FP32 ? SLUICE_FP32 : type_named(o->training.wire);
+    if (o->training.tied && !strcmp(o->training.tied, "split")) o->made.tied = SLUICE_TIED_SPLIT;
     status = slc_made_profile(&o->made, out);
     if (!status && o->training.lossy && !strcmp(o->training.lossy, "onebit"))
         status = slc_profile_set_compressed(*out, true);
@@ -157,7 +159,8 @@ static int run(int argc, char **argv)
                "Examples:\n"
                "  sluice profile -n 2\n"
                "  sluice profile -n 2 --size small --context 64 --throttle 1gbit -o profile.json\n"
-               "  sluice profile --made gpt3-175b --cluster 1024xA100-200gbit -o gpt3.json\n",
+               "  sluice profile --made gpt3-175b --cluster 1024xA100-200gbit -o gpt3.json\n"
+               "  sluice profile --made gpt2-small --cluster 2xcpu-1gbit --tied split -o gpt2.json\n",
     };
     if (argp_parse(&parser, argc, argv, 0, NULL, &options)) return EXIT_USAGE;
     return options.made.model ? make_and_write(&options) : measure(&options, argv + 1);

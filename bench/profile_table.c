@@ -26,12 +26,18 @@ static run_of_layers run_at(const slc_job *job, uint32_t first)
     return run;
 }
 
+/* Rows of a table that is split are no parameters of their own. */
+static uint64_t own_parameters(const slc_profile *profile, uint32_t unit)
+{
+    return profile->job.units[unit].role == SLC_UNIT_ROWS ? 0 : profile->parameters[unit];
+}
+
 static uint64_t parameters_of(const slc_profile *profile, run_of_layers run)
 {
     uint64_t sum = 0;
     for (uint32_t u = 0; u < profile->job.unit_count; u++) {
         uint32_t layer = profile->job.units[u].uses[0].layer;
-        if (layer >= run.first && layer < run.end) sum += profile->parameters[u];
+        if (layer >= run.first && layer < run.end) sum += own_parameters(profile, u);
     }
     return sum;
 }
@@ -85,8 +91,8 @@ void slc_profile_table(FILE *out, const slc_profile *profile)
     uint64_t parameters = 0, narrow = 0;
     double compute = 0;
     for (uint32_t u = 0; u < job->unit_count; u++) {
-        parameters += profile->parameters[u];
-        if (job->units[u].dtype == SLUICE_BF16) narrow += profile->parameters[u];
+        parameters += own_parameters(profile, u);
+        if (job->units[u].dtype == SLUICE_BF16) narrow += own_parameters(profile, u);
     }
     for (uint32_t s = 0; s < slc_job_slots(job); s++) compute += profile->times.slot_s[s];
     fprintf(out, "%s, %s\n", profile->model, profile->source);

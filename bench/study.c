@@ -23,6 +23,7 @@ static const struct {
     {"small", "small jobs against enumeration and the best of all orders", slc_study_small},
     {"fusion", "many tiny layers, fused and not", slc_study_fusion},
     {"lossy", "onebit beside sharded layers over ten budgets, on slow links", slc_study_lossy},
+    {"tied", "GPT-2's token table joint and split over ten budgets, on networks", slc_study_tied},
 };
 enum { STUDIES = sizeof studies / sizeof *studies };
 
@@ -32,7 +33,7 @@ typedef struct {
 } study_options;
 
 static const struct argp_option option_rows[] = {
-    {"count", 'c', "N", 0, "Profiles (default: each study's own number)", 0},
+    {"count", 'c', "N", 0, "Profiles, of tied budgets (default: each study's own number)", 0},
     {"seed", KEY_SEED, "N", 0, "Of the first profile (default 1)", 0},
     {"time-limit", KEY_TIME_LIMIT, "S", 0, "Of each plan (default: the planner's own)", 0},
     {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 0},
@@ -48,6 +49,7 @@ static const char doc[] = "Studies the planner on drawn profiles; nothing is tra
                           "  small      small jobs against enumeration and the best of all orders\n"
                           "  fusion     many tiny layers, fused and not\n"
                           "  lossy      onebit beside sharded layers over ten budgets, on slow links\n"
+                          "  tied       GPT-2's token table joint and split over ten budgets, on networks\n"
                           "Examples:\n"
                           "  sluice study gaps --count 20\n"
                           "  sluice study budgets --json budgets.json";
@@ -77,7 +79,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->name = arg;
         return 0;
     case ARGP_KEY_END:
-        if (!o->name) argp_error(state, "which study? gaps, baselines, budgets, times, small, fusion or lossy");
+        if (!o->name) argp_error(state, "which study? gaps, baselines, budgets, times, small, fusion, lossy or tied");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -110,7 +112,7 @@ static int run(int argc, char **argv)
         if (!strcmp(studies[i].name, o.name)) chosen = i;
     if (chosen < 0) {
         fprintf(stderr,
-                "sluice study: no study \"%s\"; choose gaps, baselines, budgets, times, small, fusion or lossy\n",
+                "sluice study: no study \"%s\"; choose gaps, baselines, budgets, times, small, fusion, lossy or tied\n",
                 o.name);
         return EXIT_USAGE;
     }

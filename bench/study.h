@@ -12,7 +12,7 @@
 typedef struct {
     FILE *out;
     json_t *rows;
-    uint32_t count;      /* profiles; 0: the study's own number */
+    uint32_t count;      /* profiles (tied: budgets); 0: the study's own number */
     uint64_t seed;       /* of the first */
     double time_limit_s; /* of each plan; 0: the planner's own */
 } slc_study;
@@ -25,6 +25,7 @@ sluice_status slc_study_times(const slc_study *study);     /* how long planning 
 sluice_status slc_study_small(const slc_study *study);     /* small jobs against everything there is */
 sluice_status slc_study_fusion(const slc_study *study);    /* many tiny layers, fused and not */
 sluice_status slc_study_lossy(const slc_study *study);     /* onebit beside sharded units, over ten budgets */
+sluice_status slc_study_tied(const slc_study *study);      /* GPT-2's token table joint and split, over ten budgets */
 
 /* ---- study_plans.c: what the studies share ---- */
 

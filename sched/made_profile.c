@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { VOCABULARY = 50257, LOGITS_ROWS = 1024, NUMBERS_KEPT = 15, BLOCKS_IN_FLIGHT = 4, BLOCKS_TO_SATURATE = 8 };
+#define TABLE "embed.wte.weight"
 enum { UPDATE_BYTES = 28, PASS_BYTES = 16, AVERAGE_BYTES = 8 }; /* of memory, for an element */
 enum { BATCH_MAX = 1 << 16, NAME_BYTES = 32, MIB = 1 << 20 };
 
@@ -155,8 +156,8 @@ static sluice_status allocate(maker *m)
     m->job.layers = calloc(layers, sizeof *m->job.layers);
     m->can_recompute = calloc(layers, sizeof *m->can_recompute);
     m->names = calloc(2 * layers, sizeof *m->names);
-    m->job.units = calloc(layers + 1, sizeof *m->job.units);
-    m->parameters = calloc(layers + 1, sizeof *m->parameters);
+    m->job.units = calloc(layers + 2, sizeof *m->job.units);
+    m->parameters = calloc(layers + 2, sizeof *m->parameters);
     m->uses = calloc(layers + 2, sizeof *m->uses);
     m->job.activations = calloc(2 * layers + 2, sizeof *m->job.activations);
     m->job.workspaces = calloc(2 * layers, sizeof *m->job.workspaces);
@@ -215,6 +216,24 @@ static void add_unit(maker *m, const char *name, uint64_t parameters, slc_use *u
     slc_profile_unit_lengths(parameters, m->block_bytes, m->options->world, &m->job.units[u]);
 }
 
+/* The embedding without the look-up, then the rows that it touches. */
+static void split_embedding(maker *m, slc_use *look_up, slc_use *head)
+{
+    uint64_t d = m->shape->channels;
+    uint32_t u = m->job.unit_count;
+    add_unit(m, TABLE, VOCABULARY * d, head, 1);
+    add_unit(m, "rows of " TABLE, 0, look_up, 1);
+    slc_unit *table = &m->job.units[u], *rows = &m->job.units[u + 1];
+    table->role = SLC_UNIT_SPLIT;
+    table->partner = u + 1;
+    rows->role = SLC_UNIT_ROWS;
+    rows->partner = u;
+    rows->row_elements = d;
+    rows->row_count = VOCABULARY;
+    rows->most_rows = m->rows < VOCABULARY ? m->rows : VOCABULARY;
+    slc_profile_unit_lengths(0, 0, m->options->world, rows);
+}
+
 /* A look-up needs no values in its backward. */
 static void add_units(maker *m)
 {
@@ -225,7 +244,10 @@ static void add_units(maker *m)
     tied[0] = (slc_use){0, false};
     tied[1] = (slc_use){last, true};
     add_unit(m, "embed", m->shape->context * d, &m->uses[0], 1);
-    add_unit(m, "embed.wte.weight", VOCABULARY * d, tied, 2);
+    if (m->options->tied == SLUICE_TIED_SPLIT)
+        split_embedding(m, &tied[0], &tied[1]);
+    else
+        add_unit(m, TABLE, VOCABULARY * d, tied, 2);
     for (uint32_t l = 1; l < last; l++) add_unit(m, m->names[l], 12 * d * d + 13 * d, &m->uses[l], 1);
     add_unit(m, "head", 2 * d, &m->uses[last], 1);
 }
@@ -312,7 +334,8 @@ static sluice_status make(maker *m, slc_profile **out)
     status = slc_profile_create(&m->job, m->parameters, &m->times, m->shape->name, source, out);
     if (!status) status = set_tensors(m, *out);
     if (status) return status;
-    for (uint32_t u = 0; u < m->job.unit_count; u++) (*out)->block_bytes[u] = m->block_bytes;
+    for (uint32_t u = 0; u < m->job.unit_count; u++)
+        if (m->job.units[u].role != SLC_UNIT_ROWS) (*out)->block_bytes[u] = m->block_bytes;
     /* A block is cut in elements, as many as fp32 has in its bytes. */
     (*out)->scratch_in_flight = BLOCKS_IN_FLIGHT * m->block_bytes / sluice_dtype_bytes(SLUICE_FP32) *
                                 sluice_dtype_bytes(slc_gradient_dtype(&m->job, m->job.units));

@@ -13,13 +13,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-static slc_profile *make(const char *model, const char *cluster, uint32_t batch, bool can_recompute)
+static slc_profile *make_of(const char *cluster, slc_made_options options)
 {
-    slc_made_options options = {.model = model, .batch = batch, .can_recompute = can_recompute};
     slc_profile *profile;
     assert_int_equal(slc_made_cluster(cluster, &options), 0);
     if (slc_made_profile(&options, &profile)) fail_msg("%s", sluice_last_error());
     return profile;
+}
+
+static slc_profile *make(const char *model, const char *cluster, uint32_t batch, bool can_recompute)
+{
+    return make_of(cluster, (slc_made_options){.model = model, .batch = batch, .can_recompute = can_recompute});
 }
 
 static uint64_t parameters_of(const slc_profile *profile)
@@ -151,7 +155,8 @@ static void the_embedding_is_tied(void **state)
 static void plan_with(const slc_profile *profile, slc_strategy strategy)
 {
     slc_strategy *strategies = calloc(profile->job.unit_count, sizeof *strategies);
-    for (uint32_t u = 0; u < profile->job.unit_count; u++) strategies[u] = strategy;
+    for (uint32_t u = 0; u < profile->job.unit_count; u++)
+        strategies[u] = slc_unit_strategy(&profile->job, &profile->job.units[u], strategy);
     slc_scheduling in = {.job = &profile->job, .strategies = strategies, .times = &profile->times, .limit = UINT64_MAX};
     slc_plan *plan;
     if (slc_plan_make(&in, slc_scheduler_find("one_ahead"), &plan))
@@ -160,13 +165,48 @@ static void plan_with(const slc_profile *profile, slc_strategy strategy)
     free(strategies);
 }
 
+/* Rows never outnumber the words or the tokens; other worlds pad them anew; all else is as with a joint embedding. */
+static void the_embedding_may_be_split(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t batch, context, rows;
+    } cases[] = {{4, 1024, 4096}, {1, 77, 77}, {64, 1024, 50257}};
+    for (int i = 0; i < 3; i++) {
+        slc_made_options options = {.model = "gpt2-small", .batch = cases[i].batch, .context = cases[i].context};
+        slc_profile *joint = make_of("8xcpu-10gbit", options);
+        options.tied = SLUICE_TIED_SPLIT;
+        slc_profile *split = make_of("8xcpu-10gbit", options);
+        const slc_job *job = &split->job;
+        assert_int_equal(job->unit_count, 16);
+        const slc_unit *table = &job->units[1], *rows = &job->units[2];
+        assert_true(table->role == SLC_UNIT_SPLIT && table->partner == 2 &&
+                    table->elements == joint->job.units[1].elements);
+        assert_true(table->use_count == 1 && table->uses[0].layer == 13 && table->uses[0].backward_value);
+        assert_true(rows->role == SLC_UNIT_ROWS && rows->partner == 1 && rows->most_rows == cases[i].rows);
+        assert_true(rows->use_count == 1 && rows->uses[0].layer == 0 && !rows->uses[0].backward_value);
+        assert_true(rows->row_elements == 768 && rows->row_count == 50257);
+        assert_int_equal(parameters_of(joint), parameters_of(split) - split->parameters[2]);
+        plan_with(split, i ? SLC_FSDP : SLC_DP);
+        assert_int_equal(slc_profile_set_world(split, 3), 0);
+        assert_int_equal(rows->elements % 48, 0);
+        assert_true(rows->elements >= rows->most_rows * 768 && rows->elements < rows->most_rows * 768 + 48);
+        slc_profile_destroy(split);
+        slc_profile_destroy(joint);
+    }
+}
+
 /* Every model on every cluster is read back as it was written; one of each can be planned. */
 static void all_are_good_profiles(void **state)
 {
     (void)state;
     for (size_t m = 0; slc_made_model_name(m); m++)
         for (size_t c = 0; slc_made_cluster_name(c); c++) {
-            slc_profile *profile = make(slc_made_model_name(m), slc_made_cluster_name(c), 1, m % 2), *back;
+            const slc_made_options options = {.model = slc_made_model_name(m),
+                                              .batch = 1,
+                                              .can_recompute = m % 2,
+                                              .tied = (m + c) % 2 ? SLUICE_TIED_SPLIT : SLUICE_TIED_JOINT};
+            slc_profile *profile = make_of(slc_made_cluster_name(c), options), *back;
             char *text;
             assert_int_equal(slc_profile_to_json(profile, &text), 0);
             if (slc_profile_from_json(text, strlen(text), &back)) fail_msg("%s", sluice_last_error());
@@ -214,8 +254,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_are_as_published), cmocka_unit_test(times_are_flops_over_speed),
         cmocka_unit_test(blocks_keep_sixteen_numbers), cmocka_unit_test(bf16_halves_what_it_should),
-        cmocka_unit_test(the_embedding_is_tied),       cmocka_unit_test(all_are_good_profiles),
-        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(the_embedding_is_tied),       cmocka_unit_test(the_embedding_may_be_split),
+        cmocka_unit_test(all_are_good_profiles),       cmocka_unit_test(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
