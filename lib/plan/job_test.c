@@ -89,12 +89,33 @@ static void names_go_both_ways(void **state)
     assert_int_equal(untouched, SLC_FSDP);
 }
 
+/* What is asked for is what a unit gets where it may be, else what keeps as near. */
+static void strategies_are_those_that_a_unit_may_be(void **state)
+{
+    (void)state;
+    static const slc_strategy split[] = {SLC_OSS, SLC_OSS, SLC_SDP, SLC_FSDP, SLC_OSS};
+    for (int compressed = 0; compressed < 2; compressed++)
+        for (int trainable = 0; trainable < 2; trainable++)
+            for (int k = 0; k < SLC_STRATEGIES; k++) {
+                slc_job job = {.world = 2, .compressed = compressed};
+                slc_strategy asked = (slc_strategy)k;
+                bool exchanges = asked == SLC_ONEBIT && !(compressed && trainable);
+                slc_strategy want[] = {exchanges ? SLC_DP : asked, split[k], SLC_FSDP};
+                for (int role = SLC_UNIT_WHOLE; role <= SLC_UNIT_ROWS; role++) {
+                    slc_unit unit = {.trainable = trainable, .role = (slc_unit_role)role};
+                    assert_int_equal(slc_unit_strategy(&job, &unit, asked), want[role]);
+                    assert_int_equal(slc_unit_may_be(&job, &unit, asked), want[role] == asked);
+                }
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_are_the_runs_of_slots_that_read),
         cmocka_unit_test(gradient_slots_are_the_first_and_last_that_add),
         cmocka_unit_test(names_go_both_ways),
+        cmocka_unit_test(strategies_are_those_that_a_unit_may_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "lib/plan/made_plan_test.h"
 #include "lib/plan/profile.h"
 #include "sched/random_job_test.h"
 #include "sched/scheduler.h"
@@ -85,9 +86,9 @@ static void case_of_many_kinds(plan_case *c, uint64_t seed)
 
 static bool items_equal(const slc_item *a, const slc_item *b)
 {
-    if (a->kind != b->kind || a->late != b->late || a->micro_batch != b->micro_batch || a->slot != b->slot ||
-        a->unit != b->unit || a->index != b->index || a->first_block != b->first_block ||
-        a->block_count != b->block_count || a->after_count != b->after_count)
+    if (a->kind != b->kind || a->late != b->late || a->on_compute != b->on_compute ||
+        a->micro_batch != b->micro_batch || a->slot != b->slot || a->unit != b->unit || a->index != b->index ||
+        a->first_block != b->first_block || a->block_count != b->block_count || a->after_count != b->after_count)
         return false;
     for (uint32_t n = 0; n < a->after_count; n++)
         if (a->after[n].item != b->after[n].item || a->after[n].previous != b->after[n].previous) return false;
@@ -178,6 +179,43 @@ static void a_profile_of_the_job_takes_its_plan(void **state)
     slc_profile_destroy(profile);
     slc_times_fini(&times);
     case_fini(&c);
+}
+
+/* A tied parameter split by its uses, every other update on the compute lane. */
+static char *text_of_split(made *m, slc_strategy strategy)
+{
+    char *text;
+    made_init(m, strategy, 2, strategy == SLC_SDP, true);
+    made_step(m);
+    for (uint32_t i = 0, updates = 0; i < m->count; i++)
+        m->items[i].on_compute = m->items[i].kind == SLC_ITEM_UPDATE && updates++ % 2 == 0;
+    made_plan(m);
+    assert_int_equal(slc_plan_to_json(&m->job, m->plan, NULL, &text), 0);
+    return text;
+}
+
+static void rows_and_computed_updates_come_back(void **state)
+{
+    (void)state;
+    static made m;
+    for (int k = SLC_OSS; k <= SLC_FSDP; k++) {
+        slc_plan *back;
+        char *again, *text = text_of_split(&m, (slc_strategy)k);
+        if (slc_plan_from_json(&m.job, text, strlen(text), &back)) fail_msg("%s", sluice_last_error());
+        assert_true(plans_equal(m.plan, back));
+        assert_true(slc_plan_fingerprint(m.plan) == slc_plan_fingerprint(back));
+        assert_int_equal(slc_plan_to_json(&m.job, back, NULL, &again), 0);
+        assert_string_equal(text, again);
+        for (char *cell; (cell = strstr(again, "],1]"));) memmove(cell + 1, cell + 3, strlen(cell + 3) + 1);
+        slc_plan_destroy(back);
+        assert_int_equal(slc_plan_from_json(&m.job, again, strlen(again), &back), 0); /* as files of before */
+        for (uint32_t i = 0; i < back->train.item_count; i++) assert_false(back->train.items[i].on_compute);
+        assert_false(slc_plan_fingerprint(m.plan) == slc_plan_fingerprint(back));
+        slc_plan_destroy(back);
+        slc_plan_destroy(m.plan);
+        free(again);
+        free(text);
+    }
 }
 
 /* ---- For another job ---- */
@@ -368,6 +406,33 @@ static char *changed(const char *text, const char *behind, const char *from, con
     return out;
 }
 
+static void other_rows_and_odd_lanes_are_refused(void **state)
+{
+    (void)state;
+    static made m;
+    static const struct {
+        const char *behind, *from, *to, *error;
+    } odd[] = {{"", "],1]", "],2]", "][9]: 2; give a whole number from 0 to 1"},
+               {"", "],1]", "],true]", "][9]: true; give a whole number from 0 to 1"},
+               {"", "],1]", "],1,1]", "]: give [kind, late, micro-batch, slot"},
+               {"[\"agree\"", "]]", "],1]", "is no update, but on the compute lane"},
+               {"", "\"most_rows\": 5", "\"most_rows\": 6",
+                "$.job.units[1].rows.most_rows: the plan was made for 6, this job has 5"},
+               {"", "\"of\": \"table\"", "\"of\": \"h\"",
+                "$.job.units[1].rows.of: the plan was made for \"h\", this job has \"table\""},
+               {"\"strategies\"", "\"fsdp\"", "\"dp\"", "invalid plan: unit table is dp"}};
+    char *text = text_of_split(&m, SLC_FSDP);
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        char *bad = changed(text, odd[i].behind, odd[i].from, odd[i].to);
+        refused(&m.job, bad, odd[i].error);
+        free(bad);
+    }
+    m.units[ROWS].role = SLC_UNIT_WHOLE;
+    refused(&m.job, text, "$.job.units[1]: \"rows\" is unknown");
+    slc_plan_destroy(m.plan);
+    free(text);
+}
+
 static const struct {
     const char *behind, *from, *to, *error;
 } wrong[] = {
@@ -521,6 +586,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_and_back_is_the_same_plan),
         cmocka_unit_test(a_profile_of_the_job_takes_its_plan),
+        cmocka_unit_test(rows_and_computed_updates_come_back),
+        cmocka_unit_test(other_rows_and_odd_lanes_are_refused),
         cmocka_unit_test(another_job_is_refused_with_both_values),
         cmocka_unit_test(another_phase_is_refused),
         cmocka_unit_test(other_layers_and_sizes_are_refused),

@@ -244,6 +244,140 @@ static void blocks_begin_where_they_should(void **state)
     }
 }
 
+/* ---- A parameter that is split by its uses ---- */
+
+/* 20 rows of 24 elements, 5 of them in a micro-batch: a table of 120, padded to 128. */
+static const struct {
+    sluice_dtype dtype;
+    uint32_t micro_batches;
+    bool each;
+    uint64_t reduced_rows, gradient_rows;
+    uint64_t lists, table, gradient, reduction; /* bytes; a list of 5 or 15 rows has 128, one of 20 has 192 */
+} look_ups[] = {{SLUICE_FP32, 1, false, 5, 5, 4 * (128 + 128) + 256, 512, 512, 480},
+                {SLUICE_FP32, 3, true, 5, 5, 4 * (128 + 128) + 256, 512, 512, 480},
+                {SLUICE_FP32, 3, false, 15, 20, 4 * (128 + 128) + 256, 512, 2048, 1440},
+                {SLUICE_FP32, 5, false, 20, 25, 4 * (128 + 192) + 256, 512, 2560, 1920},
+                {SLUICE_BF16, 1, false, 5, 5, 4 * (128 + 128) + 256, 256, 256, 240},
+                {SLUICE_BF16, 3, true, 5, 5, 4 * (128 + 128) + 256, 256, 256, 240},
+                {SLUICE_BF16, 3, false, 15, 20, 4 * (128 + 128) + 256, 256, 2048, 1440}};
+
+static slc_unit rows_of(sluice_dtype dtype)
+{
+    return (slc_unit){.name = "rows",
+                      .elements = 128,
+                      .block_elements = 128,
+                      .dtype = dtype,
+                      .trainable = true,
+                      .role = SLC_UNIT_ROWS,
+                      .row_elements = 24,
+                      .row_count = 20,
+                      .most_rows = 5};
+}
+
+static void rows_keep_a_table_and_lists(void **state)
+{
+    (void)state;
+    const slc_times times = {.link = {.reduce_scatter = {1e-3, 1e6}, .all_gather = {1e-2, 2e6}, .operation_s = 1}};
+    for (size_t i = 0; i < sizeof look_ups / sizeof *look_ups; i++) {
+        count c = {.dtype = look_ups[i].dtype,
+                   .wire = bf16,
+                   .micro_batches = look_ups[i].micro_batches,
+                   .each = look_ups[i].each};
+        slc_job job = job_of(&c);
+        slc_unit rows = rows_of(look_ups[i].dtype);
+        assert_int_equal(slc_reduced_rows(&job, &rows), look_ups[i].reduced_rows);
+        assert_int_equal(slc_gradient_rows(&job, &rows), look_ups[i].gradient_rows);
+        assert_int_equal(slc_resident_bytes(&job, &rows, SLC_FSDP), look_ups[i].lists);
+        assert_int_equal(bytes_of(&job, &rows, SLC_FSDP, SLC_LIFE_WINDOW), look_ups[i].table);
+        assert_int_equal(bytes_of(&job, &rows, SLC_FSDP, SLC_LIFE_GRADIENT), look_ups[i].gradient);
+        assert_int_equal(bytes_of(&job, &rows, SLC_FSDP, SLC_LIFE_REDUCED), 0);
+        assert_int_equal(slc_block_byte(&job, &rows, SLC_BUFFER_GRADIENT, false, 1), look_ups[i].gradient);
+        assert_int_equal(slc_block_byte(&job, &rows, SLC_BUFFER_GATHERED, false, 1), look_ups[i].table);
+        uint64_t reduction = look_ups[i].reduction;
+        uint64_t list = 4 * (look_ups[i].reduced_rows > 16 ? 192 : 128); /* of all ranks */
+        assert_int_equal(slc_operation_bytes(&job, &rows, SLC_ITEM_REDUCE_SCATTER, 128), reduction);
+        assert_int_equal(slc_operation_bytes(&job, &rows, SLC_ITEM_GATHER_WINDOW, 128), look_ups[i].table);
+        double list_s = 3 * 1e-2 + 0.375e-6 * (double)list, reduce_s = 1 + 3 * 1e-3 + 0.75e-6 * (double)reduction;
+        double gather_s = 1 + 2 * 3 * 1e-2 + 0.375e-6 * (double)(look_ups[i].table + (uint64_t)4 * 128);
+        assert_true(fabs(slc_operation_s(&job, &times, SLC_ITEM_REDUCE_SCATTER, &rows, 128) - list_s - reduce_s) <
+                    1e-9);
+        assert_true(fabs(slc_operation_s(&job, &times, SLC_ITEM_GATHER_WINDOW, &rows, 128) - gather_s) < 1e-9);
+        rows.trainable = false;
+        assert_int_equal(bytes_of(&job, &rows, SLC_FSDP, SLC_LIFE_GRADIENT), 0);
+        assert_int_equal(slc_operations_of(&job, &rows, SLC_FSDP).reduce, SLC_ITEM_KINDS);
+    }
+}
+
+/* Whole and at hand until the look-up's gradient is reduced too: as behind a barrier. */
+static void what_is_split_is_updated_last(void **state)
+{
+    (void)state;
+    for (int barrier = 0; barrier < 2; barrier++)
+        for (int each = 0; each < 2; each++) {
+            count c = {.dtype = fp32, .micro_batches = 3, .each = each, .barrier = barrier}, behind = c;
+            behind.barrier = true;
+            slc_job job = job_of(&c), as = job_of(&behind);
+            slc_unit whole = unit_of(&c), split = whole, units[2] = {whole, rows_of(fp32)};
+            split.role = SLC_UNIT_SPLIT;
+            assert_true(slc_updated_last(&job, &split) && slc_updated_last(&job, &whole) == barrier);
+            for (int k = SLC_OSS; k <= SLC_FSDP; k++) {
+                slc_unit_operations got = slc_operations_of(&job, &split, (slc_strategy)k);
+                slc_unit_operations want = slc_operations_of(&as, &whole, (slc_strategy)k);
+                assert_true(got.reduce == want.reduce && got.update == want.update && got.windows == want.windows &&
+                            got.gather_value == want.gather_value && got.gather_gradient == want.gather_gradient &&
+                            got.moves_sum == want.moves_sum && got.whole_sum == want.whole_sum);
+                for (int life = SLC_LIFE_RESIDENT; life <= SLC_LIFE_REDUCED; life++)
+                    assert_int_equal(bytes_of(&job, &split, (slc_strategy)k, (slc_life)life),
+                                     bytes_of(&as, &whole, (slc_strategy)k, (slc_life)life));
+            }
+            slc_unit_operations of = slc_operations_of(&job, &units[1], SLC_FSDP);
+            assert_true(of.reduce == SLC_ITEM_REDUCE_SCATTER && of.windows && of.moves_sum && !of.whole_sum);
+            assert_true(of.update == SLC_ITEM_KINDS && of.gather_value == SLC_ITEM_KINDS);
+            units[1].block_elements = units[1].elements = 6400; /* what is read lies in the partner */
+            job.units = units;
+            job.unit_count = 2;
+            assert_int_equal(slc_reading_bytes(&job), 4 * BLOCK);
+        }
+}
+
+/* Estimated: what a slot reads of its parameters, of a look-up its rows. */
+static void a_look_up_reads_its_rows(void **state)
+{
+    (void)state;
+    slc_use uses[] = {{0, true}, {1, true}};
+    slc_unit units[] = {
+        {.elements = ELEMENTS, .block_elements = BLOCK, .trainable = true, .uses = uses + 1, .use_count = 1},
+        rows_of(fp32)};
+    units[0].role = SLC_UNIT_SPLIT;
+    units[0].partner = 1;
+    units[1].uses = uses;
+    units[1].use_count = 1;
+    slc_job job = {.world = RANKS, .micro_batches = 1, .layer_count = 2, .units = units, .unit_count = 2};
+    slc_times times, copy;
+    assert_int_equal(slc_times_estimate(&job, &times), 0);
+    assert_true(fabs(times.slot_s[0] * ELEMENTS - times.slot_s[1] * 128) < 1e-15 && times.slot_s[1] > 0);
+    assert_true(times.update_compute_s_per_element == 0); /* not known before it is measured */
+    times.update_compute_s_per_element = 1e-9;
+    assert_int_equal(slc_times_copy(&job, &times, &copy), 0);
+    assert_true(copy.update_compute_s_per_element == 1e-9);
+    slc_times_fini(&copy);
+    slc_times_fini(&times);
+}
+
+static void updates_take_what_their_lane_does(void **state)
+{
+    (void)state;
+    slc_unit unit = {.elements = ELEMENTS, .block_elements = BLOCK, .trainable = true};
+    slc_job job = {.world = RANKS, .micro_batches = 1, .units = &unit, .unit_count = 1};
+    slc_times times = {.update_s_per_element = 1e-3, .update_compute_s_per_element = 4e-4, .apply_s_per_element = 2e-3};
+    slc_item item = {.kind = SLC_ITEM_UPDATE, .block_count = 2}; /* 512 elements */
+    slc_strategy all = SLC_DP, own = SLC_OSS;
+    assert_true(fabs(slc_item_s(&job, &times, &all, &item) - 0.512) < 1e-12);
+    item.on_compute = true;
+    assert_true(fabs(slc_item_s(&job, &times, &all, &item) - 0.2048) < 1e-12);
+    assert_true(fabs(slc_item_s(&job, &times, &own, &item) - 0.0512) < 1e-12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(memory_is_as_counted),
@@ -251,6 +385,10 @@ int main(void)
                                        cmocka_unit_test(onebit_keeps_what_dp_keeps_and_errors),
                                        cmocka_unit_test(onebit_does_what_the_job_needs),
                                        cmocka_unit_test(items_cost_what_they_do),
-                                       cmocka_unit_test(blocks_begin_where_they_should)};
+                                       cmocka_unit_test(blocks_begin_where_they_should),
+                                       cmocka_unit_test(rows_keep_a_table_and_lists),
+                                       cmocka_unit_test(what_is_split_is_updated_last),
+                                       cmocka_unit_test(a_look_up_reads_its_rows),
+                                       cmocka_unit_test(updates_take_what_their_lane_does)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

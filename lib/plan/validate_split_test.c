@@ -7,257 +7,18 @@
 #include <cmocka.h>
 
 #include "lib/base/random.h"
-#include "lib/plan/strategy_table.h"
+#include "lib/plan/made_plan_test.h"
 
 #include <sluice/status.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TABLE, ROWS, LAYER, UNITS, LAYERS = 2, ITEMS_MAX = 128, BLOCKS = 3, ORDERS = 3000 };
-
-/* The look-up in layer 0, the head in layer 1 beside a unit of its own. */
-typedef struct {
-    slc_job job;
-    slc_unit units[UNITS];
-    slc_strategy strategies[UNITS];
-    slc_item items[ITEMS_MAX];
-    uint32_t count;
-    slc_plan *plan;
-} made;
-
-static slc_use in_look_up[] = {{0, true}}, in_head[] = {{1, true}};
-static const char *layers[LAYERS] = {"embed", "head"};
-
-static void made_init(made *m, slc_strategy table, uint32_t micro_batches, bool each, bool backward)
-{
-    *m = (made){.strategies = {table, SLC_FSDP, SLC_DP}};
-    in_look_up[0].backward_value = backward;
-    m->units[TABLE] = (slc_unit){.name = "table",
-                                 .elements = 480,
-                                 .block_elements = 160,
-                                 .trainable = true,
-                                 .uses = in_head,
-                                 .use_count = 1,
-                                 .role = SLC_UNIT_SPLIT,
-                                 .partner = ROWS};
-    m->units[ROWS] = (slc_unit){.name = "table.rows",
-                                .elements = 128,
-                                .block_elements = 128,
-                                .trainable = true,
-                                .uses = in_look_up,
-                                .use_count = 1,
-                                .role = SLC_UNIT_ROWS,
-                                .partner = TABLE,
-                                .row_elements = 23,
-                                .row_count = 20,
-                                .most_rows = 5};
-    m->units[LAYER] = (slc_unit){
-        .name = "h", .elements = 96, .block_elements = 96, .trainable = true, .uses = in_head, .use_count = 1};
-    m->job = (slc_job){.world = 2,
-                       .micro_batches = micro_batches,
-                       .each = each,
-                       .states = 2,
-                       .layer_count = LAYERS,
-                       .layers = layers,
-                       .units = m->units,
-                       .unit_count = UNITS};
-}
-
-/* ---- The items of a step, in an order that holds every rule ---- */
-
-static void add_slot(made *m, uint32_t micro_batch, uint32_t slot)
-{
-    m->items[m->count++] =
-        (slc_item){.kind = SLC_ITEM_SLOT, .micro_batch = micro_batch, .slot = slot, .unit = SLC_NONE};
-}
-
-static void add_runs(made *m, slc_item_kind kind, uint32_t micro_batch, uint32_t u, uint32_t window)
-{
-    uint64_t blocks = slc_unit_blocks(&m->units[u]);
-    if (kind == SLC_ITEM_KINDS) return;
-    for (uint64_t b = 0; b < blocks; b += 2) /* the last run of three blocks is shorter */
-        m->items[m->count++] = (slc_item){.kind = kind,
-                                          .micro_batch = micro_batch,
-                                          .unit = u,
-                                          .index = window,
-                                          .first_block = b,
-                                          .block_count = blocks - b < 2 ? blocks - b : 2};
-}
-
-static void add_windows(made *m, uint32_t micro_batch, uint32_t slot, bool train)
-{
-    slc_window window;
-    for (uint32_t u = 0; u < UNITS; u++)
-        for (uint32_t w = 0; m->strategies[u] == SLC_FSDP && slc_unit_window(&m->job, &m->units[u], train, w, &window);
-             w++)
-            if (window.first_slot == slot) add_runs(m, SLC_ITEM_GATHER_WINDOW, micro_batch, u, w);
-}
-
-static void add_reductions(made *m, uint32_t micro_batch, uint32_t slot)
-{
-    for (uint32_t u = 0; u < UNITS; u++) {
-        uint32_t first, last;
-        slc_unit_gradient_slots(&m->job, &m->units[u], &first, &last);
-        if (last == slot && (m->job.each || micro_batch + 1 == m->job.micro_batches))
-            add_runs(m, slc_operations_of(&m->job, &m->units[u], m->strategies[u]).reduce, micro_batch, u, 0);
-    }
-}
-
-static void add_step(made *m)
-{
-    uint32_t last = m->job.micro_batches - 1;
-    for (uint32_t n = 0; n <= last; n++)
-        for (uint32_t s = 0; s < 2 * LAYERS; s++) {
-            add_windows(m, n, s, true);
-            add_slot(m, n, s);
-            if (s >= LAYERS) add_reductions(m, n, s);
-        }
-    m->items[m->count++] = (slc_item){.kind = SLC_ITEM_AGREE, .micro_batch = last, .unit = SLC_NONE};
-    for (uint32_t u = 0; u < UNITS; u++) {
-        slc_unit_operations of = slc_operations_of(&m->job, &m->units[u], m->strategies[u]);
-        add_runs(m, of.gather_gradient, last, u, 0);
-        add_runs(m, of.update, last, u, 0);
-        add_runs(m, of.gather_value, last, u, 0);
-    }
-}
-
-/* ---- From items to a plan ---- */
-
-static uint32_t find(const made *m, slc_item_kind kind, uint32_t micro_batch, uint32_t unit, uint64_t block)
-{
-    for (uint32_t i = 0; i < m->count; i++) {
-        const slc_item *item = &m->items[i];
-        if (item->kind != kind || item->micro_batch != micro_batch) continue;
-        if (kind == SLC_ITEM_SLOT
-                ? item->slot == unit
-                : item->unit == unit && item->first_block <= block && block < item->first_block + item->block_count)
-            return i;
-    }
-    fail_msg("no such item");
-    return SLC_NONE;
-}
-
-static void add_buffer(slc_plan *plan, slc_buffer_kind kind, uint32_t unit, uint32_t index, uint64_t bytes,
-                       bool resident)
-{
-    uint32_t number = plan->buffer_count++;
-    plan->buffers[number] = (slc_buffer){kind, unit, index, bytes, plan->arena_bytes};
-    plan->arena_bytes += bytes;
-    if (resident) plan->statics[plan->static_count++] = (slc_claim){.buffer = number, .end_byte = bytes};
-}
-
-static void add_buffers(made *m)
-{
-    enum { MOST = 64 };
-    slc_plan *plan = m->plan;
-    slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
-    slc_window window;
-    plan->buffers = calloc(MOST, sizeof *plan->buffers);
-    plan->statics = calloc(MOST, sizeof *plan->statics);
-    for (uint32_t u = 0; u < UNITS; u++)
-        for (uint32_t r = slc_memory_rows(&m->job, &m->units[u], m->strategies[u], rows); r-- > 0;) {
-            uint64_t bytes = slc_row_bytes(&m->job, &m->units[u], &rows[r]);
-            if (rows[r].life != SLC_LIFE_WINDOW)
-                add_buffer(plan, rows[r].kind, u, rows[r].index, bytes, rows[r].life == SLC_LIFE_RESIDENT);
-            for (uint32_t w = 0;
-                 rows[r].life == SLC_LIFE_WINDOW && slc_unit_window(&m->job, &m->units[u], true, w, &window); w++)
-                add_buffer(plan, rows[r].kind, u, w, bytes, false);
-        }
-    add_buffer(plan, SLC_BUFFER_AGREEMENT, SLC_NONE, 0, 8 * slc_agreement_words(&m->job), true);
-    add_buffer(plan, SLC_BUFFER_STAGING, SLC_NONE, 0, slc_reading_bytes(&m->job), false);
-}
-
-static void add_claim(const made *m, slc_program *program, slc_buffer_kind kind, const slc_item *run, uint32_t from,
-                      uint32_t to)
-{
-    const slc_unit *unit = &m->units[run->unit];
-    uint32_t index = kind == SLC_BUFFER_GATHERED ? run->index : 0;
-    bool shard = kind == SLC_BUFFER_REDUCED && !slc_operations_of(&m->job, unit, m->strategies[run->unit]).whole_sum;
-    uint64_t end = run->first_block + run->block_count;
-    slc_claim claim = {.buffer = slc_plan_buffer(m->plan, kind, run->unit, index),
-                       .first_byte = slc_block_byte(&m->job, unit, kind, shard, run->first_block),
-                       .end_byte = slc_block_byte(&m->job, unit, kind, shard, end),
-                       .from = from,
-                       .to = to};
-    uint32_t at = program->claim_count++;
-    for (; at && program->claims[at - 1].from > from; at--) program->claims[at] = program->claims[at - 1];
-    program->claims[at] = claim;
-}
-
-/* By the runs that write: from there, or for a gradient from its first slot, to the last reader. */
-static void add_claims(const made *m, slc_program *program, bool train)
-{
-    uint32_t last = m->job.micro_batches - 1;
-    for (uint32_t i = 0; i < m->count; i++) {
-        const slc_item *item = &m->items[i];
-        uint32_t n = item->micro_batch, first, grown;
-        slc_window window;
-        if (item->kind == SLC_ITEM_GATHER_WINDOW) {
-            assert_true(slc_unit_window(&m->job, &m->units[item->unit], train, item->index, &window));
-            add_claim(m, program, SLC_BUFFER_GATHERED, item, i, find(m, SLC_ITEM_SLOT, n, window.last_slot, 0));
-        }
-        if (!slc_is_reduction(item->kind)) continue;
-        slc_strategy strategy = m->strategies[item->unit];
-        slc_unit_operations of = slc_operations_of(&m->job, &m->units[item->unit], strategy);
-        slc_unit_gradient_slots(&m->job, &m->units[item->unit], &first, &grown);
-        if (slc_gradient_is_transient(strategy))
-            add_claim(m, program, SLC_BUFFER_GRADIENT, item, find(m, SLC_ITEM_SLOT, m->job.each ? n : 0, first, 0),
-                      of.moves_sum ? i : find(m, SLC_ITEM_UPDATE, last, item->unit, item->first_block));
-        if (item->unit != ROWS && of.moves_sum && n == (m->job.each ? 0 : last))
-            add_claim(m, program, SLC_BUFFER_REDUCED, item, i,
-                      find(m, strategy == SLC_DP && !of.whole_sum ? SLC_ITEM_GATHER_GRADIENT : SLC_ITEM_UPDATE, last,
-                           item->unit, item->first_block));
-    }
-}
-
-/* Each waits for the item before it, of those that are late and of the others, in its pass and the one before. */
-static void add_waits(const made *m, slc_program *program)
-{
-    uint32_t last[2] = {SLC_NONE, SLC_NONE}, before[2] = {SLC_NONE, SLC_NONE};
-    for (uint32_t i = 0; i < m->count; i++) last[m->items[i].late] = i;
-    for (uint32_t i = 0; i < m->count; i++) {
-        slc_item *item = &program->items[i];
-        item->after = calloc(4, sizeof *item->after);
-        for (int late = 0; late < 2; late++) {
-            if (before[late] != SLC_NONE) item->after[item->after_count++] = (slc_after){before[late], false};
-            if (last[late] != SLC_NONE) item->after[item->after_count++] = (slc_after){last[late], true};
-        }
-        before[item->late] = i;
-    }
-}
-
-static void make_program(const made *m, slc_program *program, bool train)
-{
-    program->items = calloc(ITEMS_MAX, sizeof *program->items);
-    program->claims = calloc(2 * ITEMS_MAX, sizeof *program->claims);
-    memcpy(program->items, m->items, sizeof m->items);
-    program->item_count = m->count;
-    add_waits(m, program);
-    add_claims(m, program, train);
-}
-
-static void make_plan(made *m)
-{
-    made evaluation = *m;
-    m->plan = calloc(1, sizeof *m->plan);
-    m->plan->unit_count = UNITS;
-    m->plan->strategies = malloc(sizeof m->strategies);
-    memcpy(m->plan->strategies, m->strategies, sizeof m->strategies);
-    add_buffers(m);
-    make_program(m, &m->plan->train, true);
-    evaluation.plan = m->plan;
-    evaluation.count = 0;
-    for (uint32_t s = 0; s < LAYERS; s++) {
-        add_windows(&evaluation, 0, s, false);
-        add_slot(&evaluation, 0, s);
-    }
-    make_program(&evaluation, &m->plan->evaluate, false);
-}
+enum { ORDERS = 3000 };
 
 static sluice_status judge(made *m)
 {
-    make_plan(m);
+    made_plan(m);
     sluice_status status = slc_plan_validate(&m->job, m->plan);
     slc_plan_destroy(m->plan);
     return status;
@@ -345,7 +106,7 @@ static void draw_made(made *m, uint64_t seed)
     m->job.barrier = draw(seed, 5, 2);
     for (uint32_t u = 0; u < UNITS; u++) m->units[u].dtype = draw(seed, 6, 2) ? SLUICE_BF16 : SLUICE_FP32;
     m->job.wire = draw(seed, 7, 2) ? SLUICE_BF16 : SLUICE_FP32;
-    add_step(m);
+    made_step(m);
     for (uint32_t i = 0; i < m->count; i++)
         m->items[i].on_compute = m->items[i].kind == SLC_ITEM_UPDATE && draw(seed, 8 + i, 2);
 }
@@ -390,7 +151,7 @@ static void each_rule_is_told_by_its_items(void **state)
     (void)state;
     static made m;
     made_init(&m, SLC_SDP, 2, true, false);
-    add_step(&m);
+    made_step(&m);
     static const struct {
         slc_item_kind kind;
         uint32_t m, unit;
@@ -406,7 +167,7 @@ static void each_rule_is_told_by_its_items(void **state)
     };
     for (size_t f = 0; f < sizeof faults / sizeof *faults; f++) {
         made bad = m;
-        uint32_t from = 0, to = find(&bad, faults[f].before, faults[f].before_m, faults[f].before_unit, 0);
+        uint32_t from = 0, to = made_find(&bad, faults[f].before, faults[f].before_m, faults[f].before_unit, 0);
         while (bad.items[from].kind != faults[f].kind || bad.items[from].micro_batch != faults[f].m ||
                bad.items[from].unit != faults[f].unit)
             from++;
@@ -426,16 +187,16 @@ static void what_the_rows_wait_for_is_never_late(void **state)
     } never[] = {{SLC_ITEM_REDUCE_SCATTER, TABLE}, {SLC_ITEM_REDUCE_SCATTER, ROWS}, {SLC_ITEM_UPDATE, TABLE}};
     for (size_t n = 0; n < sizeof never / sizeof *never; n++) {
         made_init(&m, SLC_OSS, 1, false, false);
-        add_step(&m);
-        uint32_t item = find(&m, never[n].kind, 0, never[n].unit, 0);
+        made_step(&m);
+        uint32_t item = made_find(&m, never[n].kind, 0, never[n].unit, 0);
         m.items[item].late = true;
         move_item(&m, item, 0);
         refused(&m, "cannot be late: the look-up's rows");
     }
     made_init(&m, SLC_OSS, 1, false, false);
-    add_step(&m);
+    made_step(&m);
     for (uint64_t block = 0; block < BLOCKS; block += 2) {
-        uint32_t item = find(&m, SLC_ITEM_GATHER_VALUE, 0, TABLE, block);
+        uint32_t item = made_find(&m, SLC_ITEM_GATHER_VALUE, 0, TABLE, block);
         m.items[item].late = true;
         move_item(&m, item, 0);
     }
@@ -450,11 +211,11 @@ static void the_partners_sum_stays_for_the_rows(void **state)
     (void)state;
     static made m;
     made_init(&m, SLC_FSDP, 1, false, false);
-    add_step(&m);
-    make_plan(&m);
+    made_step(&m);
+    made_plan(&m);
     slc_program *train = &m.plan->train;
     uint32_t buffer = slc_plan_buffer(m.plan, SLC_BUFFER_REDUCED, TABLE, 0);
-    uint32_t rows = find(&m, SLC_ITEM_REDUCE_SCATTER, 0, ROWS, 0);
+    uint32_t rows = made_find(&m, SLC_ITEM_REDUCE_SCATTER, 0, ROWS, 0);
     slc_claim *claim = train->claims;
     while (claim->buffer != buffer) claim++;
     uint32_t to = claim->to;
@@ -478,9 +239,9 @@ static void lists_tables_and_gradients_have_their_size(void **state)
               {SLC_BUFFER_GRADIENT, "gradient 0 of table.rows"}};
     static made m;
     made_init(&m, SLC_OSS, 2, false, false);
-    add_step(&m);
+    made_step(&m);
     for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
-        make_plan(&m);
+        made_plan(&m);
         m.plan->buffers[slc_plan_buffer(m.plan, of[k].kind, ROWS, 0)].bytes -= 4;
         assert_int_equal(slc_plan_validate(&m.job, m.plan), SLUICE_ERR_FORMAT);
         if (!strstr(sluice_last_error(), of[k].error)) fail_msg("%s", sluice_last_error());
@@ -516,26 +277,27 @@ static void updates_on_the_compute_lane_are_in_its_order(void **state)
     for (int on_compute = 0; on_compute < 2; on_compute++) {
         made_init(&m, SLC_OSS, 1, false, false);
         m.strategies[LAYER] = SLC_DP;
-        add_step(&m);
+        made_step(&m);
         for (uint32_t i = 0; i < m.count; i++) m.items[i].on_compute = on_compute && m.items[i].kind == SLC_ITEM_UPDATE;
-        uint32_t update = find(&m, SLC_ITEM_UPDATE, 0, TABLE, 0), gather = find(&m, SLC_ITEM_GATHER_VALUE, 0, TABLE, 0);
-        uint32_t forward = find(&m, SLC_ITEM_SLOT, 0, 0, 0), head = find(&m, SLC_ITEM_SLOT, 0, 1, 0);
-        make_plan(&m);
+        uint32_t update = made_find(&m, SLC_ITEM_UPDATE, 0, TABLE, 0),
+                 gather = made_find(&m, SLC_ITEM_GATHER_VALUE, 0, TABLE, 0);
+        uint32_t forward = made_find(&m, SLC_ITEM_SLOT, 0, 0, 0), head = made_find(&m, SLC_ITEM_SLOT, 0, 1, 0);
+        made_plan(&m);
         unwait(&m, update);
         assert_int_equal(!valid(&m, "may start before reduce_scatter item"), on_compute);
         slc_plan_destroy(m.plan);
-        make_plan(&m);
+        made_plan(&m);
         unwait(&m, gather);
         assert_int_equal(!valid(&m, "may start before update item"), on_compute);
         slc_plan_destroy(m.plan);
-        make_plan(&m); /* all that the head's forward waits for stands before the update of its layer's own unit */
-        uint32_t rows = find(&m, SLC_ITEM_GATHER_WINDOW, 0, ROWS, 0);
+        made_plan(&m); /* all that the head's forward waits for stands before the update of its layer's own unit */
+        uint32_t rows = made_find(&m, SLC_ITEM_GATHER_WINDOW, 0, ROWS, 0);
         unwait(&m, rows);
         unwait(&m, forward);
         unwait(&m, head);
         for (uint64_t block = 0; block < BLOCKS; block += 2) {
-            wait_for(&m, rows, find(&m, SLC_ITEM_UPDATE, 0, TABLE, block), true);
-            wait_for(&m, head, find(&m, SLC_ITEM_GATHER_VALUE, 0, TABLE, block), true);
+            wait_for(&m, rows, made_find(&m, SLC_ITEM_UPDATE, 0, TABLE, block), true);
+            wait_for(&m, head, made_find(&m, SLC_ITEM_GATHER_VALUE, 0, TABLE, block), true);
         }
         wait_for(&m, forward, rows, false);
         if (!valid(&m, "")) fail_msg("%s", sluice_last_error());
@@ -548,14 +310,14 @@ static void rows_are_gathered_behind_the_partners_update(void **state)
     (void)state;
     static made m;
     made_init(&m, SLC_FSDP, 1, false, false);
-    add_step(&m);
+    made_step(&m);
     for (uint32_t i = 0; i < m.count; i++) m.items[i].on_compute = m.items[i].kind == SLC_ITEM_UPDATE;
     for (uint64_t missing = 0; missing < BLOCKS; missing += 2) { /* of the update's two runs */
-        uint32_t rows = find(&m, SLC_ITEM_GATHER_WINDOW, 0, ROWS, 0);
-        make_plan(&m);
+        uint32_t rows = made_find(&m, SLC_ITEM_GATHER_WINDOW, 0, ROWS, 0);
+        made_plan(&m);
         unwait(&m, rows);
         for (uint64_t block = 0; block < BLOCKS; block += 2)
-            if (block != missing) wait_for(&m, rows, find(&m, SLC_ITEM_UPDATE, 0, TABLE, block), true);
+            if (block != missing) wait_for(&m, rows, made_find(&m, SLC_ITEM_UPDATE, 0, TABLE, block), true);
         /* the second run is behind the first on its lane */
         assert_int_equal(!valid(&m, "unit table.rows, blocks 0 to 1): may start before update item"), missing == 2);
         slc_plan_destroy(m.plan);
@@ -569,12 +331,12 @@ static void late_updates_may_be_on_the_compute_lane(void **state)
     static made m;
     made_init(&m, SLC_OSS, 2, false, false);
     m.strategies[LAYER] = SLC_DP;
-    m.units[LAYER].uses = in_look_up;
-    add_step(&m);
-    uint32_t update = find(&m, SLC_ITEM_UPDATE, 1, LAYER, 0), forward = find(&m, SLC_ITEM_SLOT, 0, 0, 0);
+    m.units[LAYER].uses = made_in_look_up;
+    made_step(&m);
+    uint32_t update = made_find(&m, SLC_ITEM_UPDATE, 1, LAYER, 0), forward = made_find(&m, SLC_ITEM_SLOT, 0, 0, 0);
     m.items[update].late = m.items[update].on_compute = true;
     move_item(&m, update, 0);
-    make_plan(&m);
+    made_plan(&m);
     if (!valid(&m, "")) fail_msg("%s", sluice_last_error());
     unwait(&m, 0);
     assert_false(valid(&m, "may start before all_reduce item"));
@@ -588,7 +350,7 @@ static void only_updates_are_on_the_compute_lane(void **state)
     (void)state;
     static made m;
     made_init(&m, SLC_OSS, 1, true, false);
-    add_step(&m);
+    made_step(&m);
     for (uint32_t i = 0; i < m.count; i++) {
         made bad = m;
         bad.items[i].on_compute = true;
@@ -608,7 +370,7 @@ static void other_strategies_are_refused(void **state)
     for (int k = 0; k < SLC_STRATEGIES; k++) {
         made_init(&m, (slc_strategy)k, 1, false, false);
         m.job.compressed = true;
-        add_step(&m);
+        made_step(&m);
         if (k == SLC_DP || k == SLC_ONEBIT)
             refused(&m, "a parameter that is split by its uses is oss, sdp or fsdp");
         else
@@ -616,7 +378,7 @@ static void other_strategies_are_refused(void **state)
         made_init(&m, SLC_OSS, 1, false, false);
         m.job.compressed = true;
         m.strategies[ROWS] = (slc_strategy)k;
-        add_step(&m);
+        made_step(&m);
         if (k != SLC_FSDP) refused(&m, "unit table.rows is ");
     }
 }
@@ -627,8 +389,8 @@ static void malformed_jobs_are_refused(void **state)
     enum { CASES = 14 };
     static made m;
     made_init(&m, SLC_OSS, 1, false, false);
-    add_step(&m);
-    make_plan(&m);
+    made_step(&m);
+    made_plan(&m);
     for (int c = 0; c < CASES; c++) {
         slc_unit units[UNITS], *table = &units[TABLE], *rows = &units[ROWS];
         slc_use twice[2] = {{0, true}, {1, true}};
