@@ -24,6 +24,7 @@ typedef struct {
     uint32_t unit, micro_batch;
     uint32_t gap, latest; /* latest: the buffer's next use */
     uint64_t bytes;       /* of a gradient that lives until then; 0: it is resident */
+    bool claims;          /* memory for its sum, which may have to wait for what stands before it */
 } reduction;
 
 typedef struct {
@@ -122,10 +123,12 @@ static void add_reductions(hoist *h)
             bool resident = !slc_gradient_is_transient(h->in->strategies[u]);
             const slc_unit *unit = &h->job->units[u];
             uint64_t bytes = slc_block_byte(h->job, unit, SLC_BUFFER_GRADIENT, false, slc_unit_blocks(unit));
+            bool claims =
+                slc_operations_of(h->job, unit, h->in->strategies[u]).moves_sum && unit->role != SLC_UNIT_ROWS;
             slc_unit_gradient_slots(h->job, unit, &first, &last);
             if (unit->role == SLC_UNIT_ROWS) first = 0; /* lists of rows are read until then */
             uint32_t latest = m + 1 < h->micro_batches ? (m + 1) * h->slots_a_pass + first : h->slots;
-            h->reductions[h->reduction_count++] = (reduction){u, m, s + 1, latest, resident ? 0 : bytes};
+            h->reductions[h->reduction_count++] = (reduction){u, m, s + 1, latest, resident ? 0 : bytes, claims};
         }
 }
 
@@ -177,7 +180,7 @@ static void keep_gradients(hoist *h, bool long_ones)
         reduction *r = &h->reductions[i];
         while (long_ones && next_gather > 0 && h->gathers[next_gather - 1].gap >= r->gap)
             next = h->gathers[--next_gather].gap;
-        uint32_t end = long_ones || next <= r->gap ? next : r->gap + 1;
+        uint32_t end = (long_ones && !r->claims) || next <= r->gap ? next : r->gap + 1;
         if (end > r->latest) end = r->latest;
         while (r->gap < end && has_room(h, r->gap, r->bytes)) h->live[r->gap++] += r->bytes;
         next = r->gap;
@@ -259,6 +262,7 @@ static void write_order(const hoist *h, slc_order *order)
             const gather *g = &h->gathers[gathered];
             slc_order_gather_window(order, job, g->micro_batch, g->unit, g->index);
         }
+        if (!h->evaluate) slc_order_values_ahead(order, job, h->in->strategies, s);
         slc_order_slot(order, s / h->slots_a_pass, s % h->slots_a_pass);
     }
     if (h->evaluate) return;
@@ -302,7 +306,7 @@ static void evaluate_unchecked(const slc_scheduling *in, slc_order *order)
     order_pass(in, true, order);
 }
 
-/* Where the plan does not fit when packed, less is hoisted, in proportion; in the end nothing. */
+/* Where the plan does not fit when packed, less is hoisted, in proportion; in the end nothing: as serial has it. */
 static void order_within(const slc_scheduling *in, bool evaluate, slc_order *order)
 {
     static const slc_scheduler unchecked = {"greedy", "", false, train_unchecked, evaluate_unchecked};
@@ -317,7 +321,10 @@ static void order_within(const slc_scheduling *in, bool evaluate, slc_order *ord
         double ratio = (double)in->limit / (double)bytes;
         tried.limit = i + 1 < MOST_TRIES ? (uint64_t)(0.97 * ratio * (double)tried.limit) : 0;
     }
-    order_pass(&tried, evaluate, order);
+    if (tried.limit)
+        order_pass(&tried, evaluate, order);
+    else
+        (evaluate ? slc_scheduler_serial.evaluate : slc_scheduler_serial.train)(in, order);
 }
 
 static void train(const slc_scheduling *in, slc_order *order)

@@ -3,19 +3,21 @@
  * Layers are "embed", "h.0"..., "head". The token embedding is one tied unit of embed and head, or split by its uses:
  * one of head, and one of the rows that embed looks up, min(V, b s) at most; embed's own unit holds the positions,
  * head's the last norm. With d channels, a heads, s tokens of context, b sequences, V words, numbers of `precision`
- * (logits and the numbers a head keeps: fp32): parameters   12 d^2 + 13 d a block; V d the embedding, s_max d the
- * positions, 2 d the last norm (Radford et al. 2019, "Language models are unsupervised multitask learners"; Brown et
- * al. 2020, "Language models are few-shot learners", table 2.1; the 13B model with the 5120 channels that its heads
- * give) forward      2 FLOPs a parameter and token, and 2 s d a token and block for causal attention; head 2 V d a
- * token; embed 4 d. Backward twice that; recomputing a block is its forward activations  a block keeps 16 numbers a
- * token and channel for its backward (Korthikanti et al. 2022, "Reducing activation recomputation in large transformer
- * models", section 4: 34 bytes in 16 bits without the two of dropout's masks), one of which is its input, and with
- * FlashAttention (Dao et al. 2022) a numbers a token instead of the 5 a s^2 b of the scores. Its input stays where it
- * is recomputed, the rest is dropped. One gradient of the residual stream runs from head to embed. Workspaces: 4 d a
- * token in a block, and in head the logits of 1,024 tokens at a time exchange     a block's tensors are those of GPT-2.
- * Compressing, applying and averaging move 16, 16 and 8 bytes of memory an element where an update by Adam moves 28,
- * and are as much faster link         base blocks of an eighth of what reaches 95 % of the bandwidth, at least 1 MiB; 4
- * of them in flight */
+ * (logits and the numbers a head keeps: fp32):
+ *   parameters   12 d^2 + 13 d a block; V d the embedding, s_max d the positions, 2 d the last norm (Radford et al.
+ * 2019, "Language models are unsupervised multitask learners"; Brown et al. 2020, "Language models are few-shot
+ *                learners", table 2.1; the 13B model with the 5120 channels that its heads give)
+ *   forward      2 FLOPs a parameter and token, and 2 s d a token and block for causal attention; head 2 V d a token;
+ *                embed 4 d. Backward twice that; recomputing a block is its forward
+ *   activations  a block keeps 16 numbers a token and channel for its backward (Korthikanti et al. 2022, "Reducing
+ *                activation recomputation in large transformer models", section 4: 34 bytes in 16 bits without the two
+ *                of dropout's masks), one of which is its input, and with FlashAttention (Dao et al. 2022) a numbers a
+ *                token instead of the 5 a s^2 b of the scores. Its input stays where it is recomputed, the rest is
+ *                dropped. One gradient of the residual stream runs from head to embed. Workspaces: 4 d a token in a
+ *                block, and in head the logits of 1,024 tokens at a time
+ *   exchange     a block's tensors are those of GPT-2. Compressing, applying and averaging move 16, 16 and 8 bytes of
+ *                memory an element where an update by Adam moves 28, and are as much faster
+ *   link         base blocks of an eighth of what reaches 95 % of the bandwidth, at least 1 MiB; 4 of them in flight */
 #ifndef SLC_MADE_PROFILE_H
 #define SLC_MADE_PROFILE_H
 

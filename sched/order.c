@@ -162,13 +162,34 @@ void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *
     append_existing(order, job, of.update, last, unit);
 }
 
+/* The next step's rows are gathered in its own pass, which would be behind all values that are not late. */
+static bool values_are_late(const slc_job *job)
+{
+    bool rows = false;
+    for (uint32_t u = 0; u < job->unit_count; u++) rows |= job->units[u].role == SLC_UNIT_ROWS;
+    return rows;
+}
+
+static void gather_values_of(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t layer)
+{
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (job->units[u].uses[0].layer == layer &&
+            slc_operations_of(job, &job->units[u], strategies[u]).gather_value != SLC_ITEM_KINDS)
+            slc_order_run(order, SLC_ITEM_GATHER_VALUE, values_are_late(job), job->micro_batches - 1, u, 0, 0,
+                          slc_unit_blocks(&job->units[u]));
+}
+
 void slc_order_value_gathers(slc_order *order, const slc_job *job, const slc_strategy *strategies)
 {
-    for (uint32_t layer = 0; layer < job->layer_count; layer++)
-        for (uint32_t u = 0; u < job->unit_count; u++)
-            if (job->units[u].trainable && job->units[u].uses[0].layer == layer &&
-                (strategies[u] == SLC_OSS || strategies[u] == SLC_SDP))
-                slc_order_operation(order, job, SLC_ITEM_GATHER_VALUE, job->micro_batches - 1, u);
+    for (uint32_t layer = 0; layer < job->layer_count && !values_are_late(job); layer++)
+        gather_values_of(order, job, strategies, layer);
+}
+
+void slc_order_values_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i)
+{
+    if (!values_are_late(job)) return;
+    if (!i) gather_values_of(order, job, strategies, 0);
+    if (i + 1 < job->layer_count) gather_values_of(order, job, strategies, i + 1);
 }
 
 /* Lists of rows are read until they are reduced, and the next micro-batch's first gather brings new ones. */
@@ -187,6 +208,7 @@ void slc_order_one_ahead(slc_order *order, const slc_scheduling *in, slc_order_r
     for (uint32_t i = 0; i <= last; i++) {
         bool at_once = reduced_at_once(job, i);
         if (i < last) slc_order_gathers_ahead(order, job, in->strategies, i, false);
+        slc_order_values_ahead(order, job, in->strategies, i);
         slc_order_slot(order, i / slots, i % slots);
         if (i < last && !at_once) slc_order_gathers_ahead(order, job, in->strategies, i, true);
         if (i && !reduced_at_once(job, i - 1)) reduce(context, in, order, (i - 1) / slots, (i - 1) % slots);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LAYERS_MAX = 4096, NAME_BYTES = 16, TIED_MOST = 8 };
+enum { LAYERS_MAX = 4096, NAME_BYTES = 16, TIED_MOST = 8, TABLE_ROWS = 5000 };
 static const double bytes_most = 1e12, activations_most = 1e3;
 
 slc_random_options slc_random_defaults(void)
@@ -95,8 +95,8 @@ static sluice_status allocate(maker *m)
     m->job.layers = calloc(layers, sizeof *m->job.layers);
     m->can_recompute = calloc(layers, sizeof *m->can_recompute);
     m->names = calloc(layers, sizeof *m->names);
-    m->job.units = calloc(layers + 1, sizeof *m->job.units);
-    m->parameters = calloc(layers + 1, sizeof *m->parameters);
+    m->job.units = calloc(layers + 2, sizeof *m->job.units);
+    m->parameters = calloc(layers + 2, sizeof *m->parameters);
     m->uses = calloc(layers + 2, sizeof *m->uses);
     m->job.activations = calloc(2 * layers, sizeof *m->job.activations);
     m->times.slot_s = calloc(2 * layers, sizeof *m->times.slot_s);
@@ -153,6 +153,28 @@ static void add_activations(maker *m, uint32_t l, double bytes)
         (slc_activation_life){"kept", (uint64_t)(0.9 * kept), l, back, l, m->options->can_recompute};
 }
 
+/* The unit made last becomes one of the last layer, and the rows that the first one looks up. */
+static void split_tied(maker *m)
+{
+    uint32_t u = m->job.unit_count - 1;
+    slc_unit *split = &m->job.units[u], *rows = &m->job.units[m->job.unit_count++];
+    uint64_t parameters = m->parameters[u], count = parameters < TABLE_ROWS ? parameters : TABLE_ROWS;
+    *rows = (slc_unit){.name = "rows of tied",
+                       .trainable = true,
+                       .uses = &split->uses[0],
+                       .use_count = 1,
+                       .role = SLC_UNIT_ROWS,
+                       .partner = u,
+                       .row_elements = parameters / count,
+                       .row_count = count,
+                       .most_rows = 1 + below(&m->dice, (uint32_t)(count + 1) / 2)};
+    split->role = SLC_UNIT_SPLIT;
+    split->partner = u + 1;
+    split->uses++;
+    split->use_count = 1;
+    slc_profile_unit_lengths(0, 0, m->job.world, rows);
+}
+
 static void add_tied(maker *m)
 {
     uint32_t layers = m->job.layer_count;
@@ -162,6 +184,7 @@ static void add_tied(maker *m)
     m->uses[layers] = (slc_use){0, m->options->can_recompute};
     m->uses[layers + 1] = (slc_use){layers - 1, true};
     add_unit(m, "tied", bytes, &m->uses[layers], 2);
+    if (m->options->split_share > 0 && share(&m->dice) < m->options->split_share) split_tied(m);
 }
 
 static void scale_slots(maker *m)
@@ -217,7 +240,8 @@ static sluice_status make(maker *m, uint64_t seed, slc_profile **out)
     char source[64];
     snprintf(source, sizeof source, "drawn: seed %llu", (unsigned long long)seed);
     status = slc_profile_create(&m->job, m->parameters, &m->times, "random", source, out);
-    for (uint32_t u = 0; !status && u < m->job.unit_count; u++) (*out)->block_bytes[u] = m->block_bytes;
+    for (uint32_t u = 0; !status && u < m->job.unit_count; u++)
+        if (m->job.units[u].role != SLC_UNIT_ROWS) (*out)->block_bytes[u] = m->block_bytes;
     return status;
 }
 

@@ -23,11 +23,12 @@ typedef struct {
     bool thread_moves;
     bool can_recompute;
     double tied_share;    /* chance that the first and the last layer share a unit of up to eight times the size */
+    double split_share;   /* of those: the first looks up to a half of its rows up, and they are split by their uses */
     uint32_t unit_blocks; /* base blocks in a unit of the mean size, about; at least 1 */
 } slc_random_options;
 
 /* 4 to 24 layers of 10 to 100 MB, r 0.4 to 2.5, spread 1.3, activations 0.2 to 2, 10 Gbit/s, 50 us, kappa 0.1, sigma
- * 1.05, one update as 2e-10 s, tied in 0.3, 16 blocks. */
+ * 1.05, one update as 2e-10 s, tied in 0.3, none of them split, 16 blocks. */
 slc_random_options slc_random_defaults(void);
 
 /* Errors: ARGUMENT (a range that is not one), MEMORY. */

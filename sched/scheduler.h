@@ -109,8 +109,11 @@ void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *
 /* The same, without waiting for the agreement, of all units whose last reduction slc_order_reductions_after made. */
 void slc_order_updates_after(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t micro_batch,
                              uint32_t slot);
-/* Gathers of all updated values (oss, sdp), in the order in which the next forward needs them. */
+/* Gathers of all updated values (oss, sdp), in the order in which the next forward needs them: at the step's end. Where
+ * that forward begins with rows, they are late, so that these need not wait for them: one slot ahead, before slot `i`,
+ * counted over all micro-batches. */
 void slc_order_value_gathers(slc_order *order, const slc_job *job, const slc_strategy *strategies);
+void slc_order_values_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i);
 bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_batch, uint32_t slot);
 /* The unit whose update follows the last reduction of `reduced`: that one; of a ROWS unit its SPLIT unit, which has to
  * wait for it. SLC_NONE: there is none, or it waits for the agreement. */
