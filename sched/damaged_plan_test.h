@@ -1,9 +1,26 @@
-/* Plans to be damaged, for tests of the validator: of runs of blocks, with late items and recomputation, and of whole
- * units. */
+/* Plans to be damaged, for tests of the validator: of runs of blocks, with late items, updates on the compute lane and
+ * recomputation, and of whole units. */
 #ifndef SLC_DAMAGED_PLAN_TEST_H
 #define SLC_DAMAGED_PLAN_TEST_H
 
 #include "sched/random_order_test.h"
+
+/* The unit drawn last, where it is tied. */
+TEST_INLINE void draw_split(test_job *t, const test_dice *dice)
+{
+    if (!t->job.unit_count || t->job.unit_count == TEST_UNITS) return;
+    t->units[t->job.unit_count - 1].exchange = (slc_exchange_sizes){0};
+    test_split_draw(t, dice);
+    test_compressed_draw(t, dice);
+}
+
+/* In half of the orders half of the updates. */
+TEST_INLINE void draw_lanes(const slc_strategy *strategies, const test_dice *dice, slc_order *order)
+{
+    for (uint32_t i = 0; test_beside(dice, 200, 2) && i < order->count; i++)
+        if (order->items[i].kind == SLC_ITEM_UPDATE && strategies[order->items[i].unit] != SLC_ONEBIT)
+            order->items[i].on_compute = test_beside(dice, 201 + i, 2);
+}
 
 /* One in four of whole units, as a scheduler orders them. */
 TEST_INLINE slc_plan *draw_plan(test_job *t, test_dice *dice)
@@ -13,6 +30,7 @@ TEST_INLINE slc_plan *draw_plan(test_job *t, test_dice *dice)
     slc_order order = {0};
     slc_plan *plan;
     test_job_draw(t, dice);
+    draw_split(t, dice);
     test_strategies_draw(&t->job, dice, strategies);
     test_recompute_draw(&t->job, dice, recompute);
     const slc_scheduling in = {.job = &t->job, .strategies = strategies, .recompute = recompute, .limit = UINT64_MAX};
@@ -20,6 +38,7 @@ TEST_INLINE slc_plan *draw_plan(test_job *t, test_dice *dice)
         assert_int_equal(slc_plan_make(&in, slc_scheduler_at(dice->seed % 2), &plan), SLUICE_OK);
     } else {
         assert_true(test_order_draw(&t->job, strategies, dice, &order));
+        draw_lanes(strategies, dice, &order);
         assert_int_equal(slc_plan_from_order(&in, &order, &slc_scheduler_serial, &plan), SLUICE_OK);
         slc_order_fini(&order);
     }

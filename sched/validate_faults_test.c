@@ -17,6 +17,11 @@ static uint32_t find_kind(const slc_plan *plan, slc_item_kind kind, uint32_t fro
     return SLC_NONE;
 }
 
+static slc_unit_role role_of(const slc_job *job, const slc_item *item)
+{
+    return item->unit == SLC_NONE ? SLC_UNIT_WHOLE : job->units[item->unit].role;
+}
+
 /* The first slot, whose values are gathered for it: nothing else can have told it that they are there. */
 static uint32_t waits_for_nothing(const slc_job *job, slc_plan *plan)
 {
@@ -49,6 +54,7 @@ static uint32_t late_too_early(const slc_job *job, slc_plan *plan)
 {
     for (uint32_t i = 0; !job->barrier && i < plan->train.item_count; i++)
         if (plan->train.items[i].kind == SLC_ITEM_REDUCE_SCATTER &&
+            role_of(job, &plan->train.items[i]) == SLC_UNIT_WHOLE &&
             plan->train.items[i].micro_batch + 1 < job->micro_batches) {
             plan->train.items[i].late = true;
             return i;
@@ -209,6 +215,48 @@ static uint32_t in_another_micro_batch(const slc_job *job, slc_plan *plan)
     return i;
 }
 
+/* ---- Of a parameter that is split by its uses, and of lanes ---- */
+
+static uint32_t late_of(const slc_job *job, slc_plan *plan, slc_unit_role role, slc_item_kind kind)
+{
+    for (uint32_t i = 0; i < plan->train.item_count; i++) {
+        slc_item *item = &plan->train.items[i];
+        if (item->kind != kind || role_of(job, item) != role) continue;
+        item->late = true;
+        return i;
+    }
+    return SLC_NONE;
+}
+
+static uint32_t late_update_of_split(const slc_job *job, slc_plan *plan)
+{
+    return late_of(job, plan, SLC_UNIT_SPLIT, SLC_ITEM_UPDATE);
+}
+
+static uint32_t late_rows(const slc_job *job, slc_plan *plan)
+{
+    return late_of(job, plan, SLC_UNIT_ROWS, SLC_ITEM_REDUCE_SCATTER);
+}
+
+static uint32_t computes_what_is_moved(const slc_job *job, slc_plan *plan)
+{
+    (void)job;
+    uint32_t i = find_kind(plan, SLC_ITEM_AGREE, 0);
+    plan->train.items[i].on_compute = true;
+    return i;
+}
+
+static uint32_t computes_onebit(const slc_job *job, slc_plan *plan)
+{
+    (void)job;
+    for (uint32_t i = 0; i < plan->train.item_count; i++)
+        if (plan->train.items[i].kind == SLC_ITEM_UPDATE && is_onebit(plan, i)) {
+            plan->train.items[i].on_compute = true;
+            return i;
+        }
+    return SLC_NONE;
+}
+
 /* What one operation leaves for the next is given up at once. */
 static uint32_t given_up(slc_plan *plan, slc_buffer_kind kind)
 {
@@ -262,6 +310,10 @@ static void faults_are_named(void **state)
         {in_another_micro_batch, "in the wrong micro-batch"},
         {packets_are_gone, "is not in memory from its writer on"},
         {results_are_gone, "is not in memory from its writer on"},
+        {late_update_of_split, "cannot be late"},
+        {late_rows, "cannot be late"},
+        {computes_what_is_moved, "is no update, but on the compute lane"},
+        {computes_onebit, "where no onebit unit is updated"},
     };
     enum { FAULTS = sizeof faults / sizeof *faults };
     uint32_t made[FAULTS] = {0};

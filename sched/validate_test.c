@@ -150,6 +150,18 @@ static bool change_lateness(slc_plan *plan, test_dice *dice)
     return true;
 }
 
+/* An update by the other threads. */
+static bool change_lane(slc_plan *plan, test_dice *dice)
+{
+    for (int attempt = 0; attempt < 20; attempt++) {
+        slc_item *item = draw_item(plan, dice);
+        if (item->kind != SLC_ITEM_UPDATE || plan->strategies[item->unit] == SLC_ONEBIT) continue;
+        item->on_compute = !item->on_compute;
+        return true;
+    }
+    return false;
+}
+
 /* A wait for the pass before instead of this one, or the other way round. */
 static bool wait_elsewhen(slc_plan *plan, test_dice *dice)
 {
@@ -246,6 +258,7 @@ DAMAGE_TEST(move_blocks)
 DAMAGE_TEST(duplicate_block)
 DAMAGE_TEST(shift_claim)
 DAMAGE_TEST(change_lateness)
+DAMAGE_TEST(change_lane)
 DAMAGE_TEST(wait_elsewhen)
 DAMAGE_TEST(move_border)
 DAMAGE_TEST(change_recompute)
@@ -440,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_duplicate_block),
         cmocka_unit_test(test_shift_claim),
         cmocka_unit_test(test_change_lateness),
+        cmocka_unit_test(test_change_lane),
         cmocka_unit_test(test_wait_elsewhen),
         cmocka_unit_test(test_move_border),
         cmocka_unit_test(test_change_recompute),

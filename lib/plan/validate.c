@@ -264,8 +264,8 @@ static sluice_status check_choices(const slc_job *job, const slc_plan *plan)
 sluice_status slc_plan_validate(const slc_job *job, const slc_plan *plan)
 {
     slc_buffer_index buffers;
-    sluice_status status = slc_judge_roles(job);
-    if (!status) status = check_choices(job, plan);
+    sluice_status status = check_choices(job, plan);
+    if (!status) status = slc_judge_roles(job);
     if (status) return status;
     status = slc_buffer_index_init(&buffers, job, plan);
     if (status) return status;
