@@ -9,14 +9,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { LAYERS = 3, PLANS = 6 };
+enum { LAYERS = 3, UNITS = 4, PLANS = 6 };
 
 typedef struct {
     slc_job job;
     const char *layers[LAYERS];
     bool can[LAYERS];
-    slc_unit units[LAYERS];
-    slc_use uses[LAYERS][2];
+    slc_unit units[UNITS];
+    slc_use uses[UNITS];
     slc_activation_life activations[2];
     slc_workspace_life workspaces[1];
 } small_job;
@@ -25,13 +25,25 @@ static void small_job_init(small_job *s)
 {
     *s = (small_job){.layers = {"a", "b", "c"},
                      .can = {true, true, false},
-                     .uses = {{{0, true}, {2, true}}, {{1, true}}, {{2, true}}},
+                     .uses = {{2, true}, {0, true}, {1, true}, {2, true}},
                      .activations = {{"x", 64, 1, 4, 1, true}, {"y", 32, 0, 5, 2, false}},
                      .workspaces = {{"w", 128, 1}}};
-    s->units[0] = (slc_unit){"tied", 128, 32, SLUICE_FP32, true, s->uses[0], 2, false, {0}};
-    s->units[1] = (slc_unit){"b", 64, 64, SLUICE_BF16, true, s->uses[1], 1, false, {0}};
-    s->units[2] = (slc_unit){"c", 96, 64, SLUICE_FP32, false, s->uses[2], 1, false, {0}};
-    for (int u = 0; u < 2; u++) s->units[u].exchange = slc_exchange_of(&s->units[u].elements, 1, 2, true);
+    s->units[0] = (slc_unit){.name = "tied", .elements = 128, .block_elements = 32, .trainable = true};
+    s->units[1] = (slc_unit){.name = "rows of tied", .elements = 32, .block_elements = 32, .trainable = true};
+    s->units[2] =
+        (slc_unit){.name = "b", .elements = 64, .block_elements = 64, .dtype = SLUICE_BF16, .trainable = true};
+    s->units[3] = (slc_unit){.name = "c", .elements = 96, .block_elements = 64};
+    for (int u = 0; u < UNITS; u++) {
+        s->units[u].uses = &s->uses[u];
+        s->units[u].use_count = 1;
+    }
+    s->units[0].role = SLC_UNIT_SPLIT;
+    s->units[0].partner = 1;
+    s->units[1].role = SLC_UNIT_ROWS;
+    s->units[1].row_elements = 9;
+    s->units[1].row_count = 14;
+    s->units[1].most_rows = 3;
+    s->units[2].exchange = slc_exchange_of(&s->units[2].elements, 1, 2, true);
     s->job = (slc_job){.world = 2,
                        .micro_batches = 2,
                        .states = 2,
@@ -42,7 +54,7 @@ static void small_job_init(small_job *s)
                        .layers = s->layers,
                        .can_recompute = s->can,
                        .units = s->units,
-                       .unit_count = LAYERS,
+                       .unit_count = UNITS,
                        .activations = s->activations,
                        .activation_count = 2,
                        .workspaces = s->workspaces,
@@ -50,17 +62,31 @@ static void small_job_init(small_job *s)
                        .scratch_bytes = 256};
 }
 
+/* Updates to the compute lane, as long as what waits for them still knows enough. */
+static void compute_updates(const slc_job *job, slc_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->train.item_count; i++) {
+        slc_item *item = &plan->train.items[i];
+        if (item->kind != SLC_ITEM_UPDATE) continue;
+        item->on_compute = true;
+        if (slc_plan_validate(job, plan)) item->on_compute = false;
+    }
+}
+
 /* Plan `number` as text: a uniform strategy, or one of each. */
 static char *make_text(const small_job *s, int number)
 {
-    slc_strategy strategies[LAYERS];
+    slc_strategy strategies[UNITS];
     bool recompute[LAYERS] = {false, number % 2, false};
-    for (int u = 0; u < LAYERS; u++)
-        strategies[u] = (slc_strategy)((number + (number == PLANS - 1) * u) % SLC_STRATEGIES);
+    for (int u = 0; u < UNITS; u++) {
+        slc_strategy asked = (slc_strategy)((number + (number == PLANS - 1) * u) % SLC_STRATEGIES);
+        strategies[u] = slc_unit_strategy(&s->job, &s->units[u], asked);
+    }
     slc_scheduling in = {.job = &s->job, .strategies = strategies, .recompute = recompute, .limit = UINT64_MAX};
     slc_plan *plan;
     char *text;
     if (slc_plan_make(&in, slc_scheduler_find(number % 2 ? "serial" : "one_ahead"), &plan)) abort();
+    compute_updates(&s->job, plan);
     if (slc_plan_to_json(&s->job, plan, NULL, &text)) abort();
     slc_plan_destroy(plan);
     return text;

@@ -1,35 +1,12 @@
 /* A profile from JSON. A job is put together with names that the document owns, then copied. Every part checks its rows
  * in one walk; what one row cannot know (sums of sizes) is checked at the end. */
-#include "lib/plan/profile.h"
+#include "lib/plan/profile_reader.h"
 
 #include "lib/base/json_file.h"
-#include "lib/plan/json_read.h"
-
 #include "lib/base/status.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct {
-    const char *model, *source, *accumulate, *wire;
-    uint32_t version, world, micro_batches, states, norm_words;
-    bool barrier;
-    uint64_t reserved_bytes, scratch_in_flight;
-    double update_s_per_element, update_compute_s_per_element;
-    double compress_s_per_element, apply_s_per_element, average_s_per_element;
-    json_t *compressed, *link, *layers, *units, *activations, *workspaces;
-} top_row;
-
-typedef struct {
-    slc_json_place top;
-    top_row row;
-    slc_job job;
-    slc_times times;
-    bool *can_recompute;
-    uint64_t *parameters, *block_bytes;
-    slc_profile_tensors *tensors;
-    json_t *layer_index, *unit_index; /* by name */
-} reader;
 
 enum {
     OPTIMIZER_STATES_MAX = 16,
@@ -37,18 +14,11 @@ enum {
     WORLD_MAX = SLC_PROFILE_WORLD_MAX,
     LINK_BLOCK_BYTES = 4 << 20
 };
-static const uint64_t parameters_max = UINT64_C(1) << 58, total_max = UINT64_C(1) << 62;
-
-#define FIELD(row, member, key, type, required)                                                                        \
-    {                                                                                                                  \
-        key, type, required, offsetof(row, member)                                                                     \
-    }
-#define COUNT_OF(fields) (sizeof fields / sizeof *fields)
+static const uint64_t total_max = UINT64_C(1) << 62;
 
 /* ---- Names ---- */
 
-/* Gives `name` the next number. */
-static sluice_status add_name(const slc_json_place *at, json_t *index, const char *name)
+sluice_status slc_profile_add_name(const slc_json_place *at, json_t *index, const char *name)
 {
     slc_json_place place = {at, "name", 0};
     if (json_object_get(index, name)) return slc_json_fault(&place, "\"%s\" is there already", name);
@@ -57,26 +27,27 @@ static sluice_status add_name(const slc_json_place *at, json_t *index, const cha
     return SLUICE_OK;
 }
 
-static bool layer_of(const reader *r, const char *name, uint32_t *layer)
+bool slc_profile_layer_of(const slc_profile_reader *r, const char *name, uint32_t *layer)
 {
     const json_t *number = json_object_get(r->layer_index, name);
     if (number) *layer = (uint32_t)json_integer_value(number);
     return number != NULL;
 }
 
-static sluice_status find_layer(const reader *r, const slc_json_place *at, const char *name, uint32_t *layer)
+sluice_status slc_profile_find_layer(const slc_profile_reader *r, const slc_json_place *at, const char *name,
+                                     uint32_t *layer)
 {
-    return layer_of(r, name, layer) ? SLUICE_OK : slc_json_fault(at, "there is no layer \"%s\"", name);
+    return slc_profile_layer_of(r, name, layer) ? SLUICE_OK : slc_json_fault(at, "there is no layer \"%s\"", name);
 }
 
 /* "forward h.0" or "backward h.0". */
-static sluice_status find_slot(const reader *r, const slc_json_place *at, const char *text, uint32_t *slot)
+static sluice_status find_slot(const slc_profile_reader *r, const slc_json_place *at, const char *text, uint32_t *slot)
 {
     bool forward = !strncmp(text, "forward ", 8), backward = !strncmp(text, "backward ", 9);
     uint32_t layer = 0;
     if (!forward && !backward)
         return slc_json_fault(at, "\"%s\" is no slot; give \"forward LAYER\" or \"backward LAYER\"", text);
-    sluice_status status = find_layer(r, at, text + (forward ? 8 : 9), &layer);
+    sluice_status status = slc_profile_find_layer(r, at, text + (forward ? 8 : 9), &layer);
     if (!status) *slot = forward ? slc_forward_slot(layer) : slc_backward_slot(&r->job, layer);
     return status;
 }
@@ -84,32 +55,32 @@ static sluice_status find_slot(const reader *r, const slc_json_place *at, const 
 /* ---- The top ---- */
 
 static const slc_json_field top_fields[] = {
-    FIELD(top_row, version, "version", SLC_JSON_COUNT, true),
-    FIELD(top_row, model, "model", SLC_JSON_TEXT, false),
-    FIELD(top_row, source, "source", SLC_JSON_TEXT, false),
-    FIELD(top_row, world, "world", SLC_JSON_COUNT, true),
-    FIELD(top_row, micro_batches, "micro_batches", SLC_JSON_COUNT, false),
-    FIELD(top_row, accumulate, "accumulate", SLC_JSON_TEXT, false),
-    FIELD(top_row, wire, "wire", SLC_JSON_TEXT, false),
-    FIELD(top_row, barrier, "barrier", SLC_JSON_FLAG, false),
-    FIELD(top_row, states, "optimizer_states", SLC_JSON_INDEX, false),
-    FIELD(top_row, norm_words, "optimizer_norm_words", SLC_JSON_INDEX, false),
-    FIELD(top_row, update_s_per_element, "update_s_per_element", SLC_JSON_SECONDS, false),
-    FIELD(top_row, update_compute_s_per_element, "update_compute_s_per_element", SLC_JSON_SECONDS, false),
-    FIELD(top_row, compressed, "compressed", SLC_JSON_OBJECT, false),
-    FIELD(top_row, compress_s_per_element, "compress_s_per_element", SLC_JSON_SECONDS, false),
-    FIELD(top_row, apply_s_per_element, "apply_s_per_element", SLC_JSON_SECONDS, false),
-    FIELD(top_row, average_s_per_element, "average_s_per_element", SLC_JSON_SECONDS, false),
-    FIELD(top_row, reserved_bytes, "reserved_bytes", SLC_JSON_SIZE, false),
-    FIELD(top_row, scratch_in_flight, "scratch_in_flight_bytes", SLC_JSON_SIZE, false),
-    FIELD(top_row, link, "link", SLC_JSON_OBJECT, true),
-    FIELD(top_row, layers, "layers", SLC_JSON_ARRAY, true),
-    FIELD(top_row, units, "units", SLC_JSON_ARRAY, true),
-    FIELD(top_row, activations, "activations", SLC_JSON_ARRAY, false),
-    FIELD(top_row, workspaces, "workspaces", SLC_JSON_ARRAY, false),
+    FIELD(slc_profile_top, version, "version", SLC_JSON_COUNT, true),
+    FIELD(slc_profile_top, model, "model", SLC_JSON_TEXT, false),
+    FIELD(slc_profile_top, source, "source", SLC_JSON_TEXT, false),
+    FIELD(slc_profile_top, world, "world", SLC_JSON_COUNT, true),
+    FIELD(slc_profile_top, micro_batches, "micro_batches", SLC_JSON_COUNT, false),
+    FIELD(slc_profile_top, accumulate, "accumulate", SLC_JSON_TEXT, false),
+    FIELD(slc_profile_top, wire, "wire", SLC_JSON_TEXT, false),
+    FIELD(slc_profile_top, barrier, "barrier", SLC_JSON_FLAG, false),
+    FIELD(slc_profile_top, states, "optimizer_states", SLC_JSON_INDEX, false),
+    FIELD(slc_profile_top, norm_words, "optimizer_norm_words", SLC_JSON_INDEX, false),
+    FIELD(slc_profile_top, update_s_per_element, "update_s_per_element", SLC_JSON_SECONDS, false),
+    FIELD(slc_profile_top, update_compute_s_per_element, "update_compute_s_per_element", SLC_JSON_SECONDS, false),
+    FIELD(slc_profile_top, compressed, "compressed", SLC_JSON_OBJECT, false),
+    FIELD(slc_profile_top, compress_s_per_element, "compress_s_per_element", SLC_JSON_SECONDS, false),
+    FIELD(slc_profile_top, apply_s_per_element, "apply_s_per_element", SLC_JSON_SECONDS, false),
+    FIELD(slc_profile_top, average_s_per_element, "average_s_per_element", SLC_JSON_SECONDS, false),
+    FIELD(slc_profile_top, reserved_bytes, "reserved_bytes", SLC_JSON_SIZE, false),
+    FIELD(slc_profile_top, scratch_in_flight, "scratch_in_flight_bytes", SLC_JSON_SIZE, false),
+    FIELD(slc_profile_top, link, "link", SLC_JSON_OBJECT, true),
+    FIELD(slc_profile_top, layers, "layers", SLC_JSON_ARRAY, true),
+    FIELD(slc_profile_top, units, "units", SLC_JSON_ARRAY, true),
+    FIELD(slc_profile_top, activations, "activations", SLC_JSON_ARRAY, false),
+    FIELD(slc_profile_top, workspaces, "workspaces", SLC_JSON_ARRAY, false),
 };
 
-static sluice_status read_dtype(const slc_json_place *object, const char *key, const char *name, sluice_dtype *out)
+sluice_status slc_profile_read_dtype(const slc_json_place *object, const char *key, const char *name, sluice_dtype *out)
 {
     slc_json_place at = {object, key, 0};
     bool bf16 = !strcmp(name, sluice_dtype_name(SLUICE_BF16));
@@ -131,7 +102,7 @@ static const slc_json_field compressed_fields[] = {
 };
 
 /* With one rank it stays in the profile, for other worlds. */
-static sluice_status read_compressed(reader *r)
+static sluice_status read_compressed(slc_profile_reader *r)
 {
     slc_json_place at = {&r->top, "compressed", 0}, arrays = {&at, "local_arrays", 0};
     compressed_row row = {0};
@@ -149,20 +120,20 @@ static sluice_status read_compressed(reader *r)
     return status;
 }
 
-static sluice_status read_top(reader *r, const json_t *document)
+static sluice_status read_top(slc_profile_reader *r, const json_t *document)
 {
-    top_row *row = &r->row;
+    slc_profile_top *row = &r->row;
     slc_times estimate = {0};
     slc_times_estimate_exchange(&estimate);
-    *row = (top_row){.model = "",
-                     .source = "",
-                     .accumulate = "last",
-                     .wire = "fp32",
-                     .micro_batches = 1,
-                     .states = 2,
-                     .compress_s_per_element = estimate.compress_s_per_element,
-                     .apply_s_per_element = estimate.apply_s_per_element,
-                     .average_s_per_element = estimate.average_s_per_element};
+    *row = (slc_profile_top){.model = "",
+                             .source = "",
+                             .accumulate = "last",
+                             .wire = "fp32",
+                             .micro_batches = 1,
+                             .states = 2,
+                             .compress_s_per_element = estimate.compress_s_per_element,
+                             .apply_s_per_element = estimate.apply_s_per_element,
+                             .average_s_per_element = estimate.average_s_per_element};
     sluice_status status = slc_json_members(&r->top, document, top_fields, COUNT_OF(top_fields), row);
     if (status) return status;
     slc_json_place world = {&r->top, "world", 0}, accumulate = {&r->top, "accumulate", 0},
@@ -188,7 +159,7 @@ static sluice_status read_top(reader *r, const json_t *document)
     r->times.apply_s_per_element = row->apply_s_per_element;
     r->times.average_s_per_element = row->average_s_per_element;
     status = read_compressed(r);
-    return status ? status : read_dtype(&r->top, "wire", row->wire, &r->job.wire);
+    return status ? status : slc_profile_read_dtype(&r->top, "wire", row->wire, &r->job.wire);
 }
 
 /* ---- The link ---- */
@@ -231,7 +202,7 @@ static sluice_status read_line(const slc_json_place *link, const link_row *row, 
     return status;
 }
 
-static sluice_status read_link(reader *r)
+static sluice_status read_link(slc_profile_reader *r)
 {
     slc_json_place at = {&r->top, "link", 0}, kappa = {&at, "kappa", 0}, sigma = {&at, "sigma", 0};
     link_row row = {.sigma = 1, .block_bytes = LINK_BLOCK_BYTES};
@@ -266,11 +237,11 @@ static const slc_json_field layer_fields[] = {
     FIELD(layer_row, can_recompute, "can_recompute", SLC_JSON_FLAG, false),
 };
 
-static sluice_status read_layer(reader *r, const slc_json_place *at, const json_t *object, uint32_t l)
+static sluice_status read_layer(slc_profile_reader *r, const slc_json_place *at, const json_t *object, uint32_t l)
 {
     layer_row row = {.recompute_s = -1};
     sluice_status status = slc_json_members(at, object, layer_fields, COUNT_OF(layer_fields), &row);
-    if (!status) status = add_name(at, r->layer_index, row.name);
+    if (!status) status = slc_profile_add_name(at, r->layer_index, row.name);
     if (status) return status;
     r->job.layers[l] = row.name;
     r->can_recompute[l] = row.can_recompute;
@@ -280,7 +251,7 @@ static sluice_status read_layer(reader *r, const slc_json_place *at, const json_
     return SLUICE_OK;
 }
 
-static sluice_status read_layers(reader *r)
+static sluice_status read_layers(slc_profile_reader *r)
 {
     slc_json_place list = {&r->top, "layers", 0};
     size_t count = json_array_size(r->row.layers);
@@ -303,252 +274,6 @@ static sluice_status read_layers(reader *r)
     return status;
 }
 
-/* ---- Units ---- */
-
-typedef struct {
-    const char *name, *dtype;
-    uint64_t parameters, block_bytes;
-    bool trainable, fused;
-    json_t *tensors; /* NULL: one */
-    json_t *rows;    /* of a look-up; NULL: a unit with parameters of its own */
-    json_t *uses;    /* NULL: by the layer of the unit's name */
-} unit_row;
-
-static const slc_json_field unit_fields[] = {
-    FIELD(unit_row, name, "name", SLC_JSON_NAME, true),
-    FIELD(unit_row, parameters, "parameters", SLC_JSON_SIZE, false), /* needed without `rows` */
-    FIELD(unit_row, tensors, "tensors", SLC_JSON_ARRAY, false),
-    FIELD(unit_row, block_bytes, "block_bytes", SLC_JSON_SIZE, false),
-    FIELD(unit_row, dtype, "dtype", SLC_JSON_TEXT, false),
-    FIELD(unit_row, trainable, "trainable", SLC_JSON_FLAG, false),
-    FIELD(unit_row, fused, "fused", SLC_JSON_FLAG, false),
-    FIELD(unit_row, rows, "rows", SLC_JSON_OBJECT, false),
-    FIELD(unit_row, uses, "uses", SLC_JSON_ARRAY, false),
-};
-
-typedef struct {
-    const char *of;
-    uint64_t row_elements, row_count, most_rows;
-} rows_row;
-
-static const slc_json_field rows_fields[] = {
-    FIELD(rows_row, of, "of", SLC_JSON_NAME, true),
-    FIELD(rows_row, row_elements, "row_elements", SLC_JSON_SIZE, true),
-    FIELD(rows_row, row_count, "row_count", SLC_JSON_SIZE, true),
-    FIELD(rows_row, most_rows, "most_rows", SLC_JSON_SIZE, true),
-};
-
-typedef struct {
-    const char *layer;
-    bool backward_value;
-} use_row;
-
-static const slc_json_field use_fields[] = {
-    FIELD(use_row, layer, "layer", SLC_JSON_NAME, true),
-    FIELD(use_row, backward_value, "backward_value", SLC_JSON_FLAG, false),
-};
-
-static sluice_status read_use(const reader *r, const slc_json_place *at, const json_t *value, slc_unit *unit)
-{
-    use_row row = {.backward_value = true};
-    sluice_status status = json_is_object(value) ? slc_json_members(at, value, use_fields, COUNT_OF(use_fields), &row)
-                                                 : slc_json_value(at, value, SLC_JSON_NAME, &row.layer);
-    slc_use use = {.backward_value = row.backward_value};
-    if (!status) status = find_layer(r, at, row.layer, &use.layer);
-    if (status) return status;
-    if (unit->use_count && use.layer <= unit->uses[unit->use_count - 1].layer)
-        return slc_json_fault(at, "layer \"%s\" comes at or before \"%s\"; name the layers in forward order, each once",
-                              row.layer, r->job.layers[unit->uses[unit->use_count - 1].layer]);
-    unit->uses[unit->use_count++] = use;
-    return SLUICE_OK;
-}
-
-static sluice_status read_uses(const reader *r, const slc_json_place *at, const unit_row *row, slc_unit *unit)
-{
-    slc_json_place list = {at, "uses", 0};
-    size_t count = row->uses ? json_array_size(row->uses) : 1;
-    uint32_t layer = 0;
-    if (!row->uses && !layer_of(r, row->name, &layer))
-        return slc_json_fault(&list, "is missing and there is no layer \"%s\"; name the layers that use it", row->name);
-    if (!count) return slc_json_fault(&list, "is empty; name the layers that use it");
-    if (count > r->job.layer_count)
-        return slc_json_fault(&list, "%zu layers of %u; name each once", count, r->job.layer_count);
-    unit->uses = calloc(count, sizeof *unit->uses);
-    if (!unit->uses) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", row->name);
-    if (!row->uses) unit->uses[unit->use_count++] = (slc_use){layer, true};
-    sluice_status status = SLUICE_OK;
-    for (size_t n = 0; row->uses && !status && n < count; n++) {
-        slc_json_place place = {&list, NULL, n};
-        status = read_use(r, &place, json_array_get(row->uses, n), unit);
-    }
-    return status;
-}
-
-/* Kept in the order of units, with how many they are; a unit of one tensor has none here. */
-static sluice_status read_tensors(reader *r, const slc_json_place *at, const unit_row *row, uint32_t u)
-{
-    slc_json_place list = {at, "tensors", 0};
-    size_t count = json_array_size(row->tensors);
-    slc_profile_tensors *tensors = &r->tensors[u];
-    uint64_t sum = 0;
-    if (!row->tensors) return SLUICE_OK;
-    if (!count || count >= INT32_MAX) return slc_json_fault(&list, "%zu tensors; give at least one", count);
-    tensors->elements = calloc(count, sizeof *tensors->elements);
-    if (!tensors->elements) return slc_error(SLUICE_ERR_MEMORY, "%zu tensors", count);
-    tensors->count = (uint32_t)count;
-    for (size_t t = 0; t < count; t++) {
-        slc_json_place place = {&list, NULL, t};
-        sluice_status status =
-            slc_json_value(&place, json_array_get(row->tensors, t), SLC_JSON_SIZE, &tensors->elements[t]);
-        if (status) return status;
-        if (tensors->elements[t] > row->parameters - sum)
-            return slc_json_fault(&place, "the tensors are longer than the unit's %llu parameters",
-                                  (unsigned long long)row->parameters);
-        sum += tensors->elements[t];
-    }
-    return SLUICE_OK;
-}
-
-static sluice_status check_fused(const reader *r, const slc_json_place *at, const slc_unit *unit)
-{
-    slc_json_place uses = {at, "uses", 0}, fused = {at, "fused", 0};
-    if (!unit->fused) return SLUICE_OK;
-    if (unit->use_count < 2 || !unit->trainable)
-        return slc_json_fault(&fused, "true, but it is the trainable parameters of at least two layers that can be");
-    for (uint32_t n = 1; n < unit->use_count; n++)
-        if (unit->uses[n].layer != unit->uses[n - 1].layer + 1)
-            return slc_json_fault(&uses, "layer \"%s\" does not follow \"%s\", as layers of a fused unit must",
-                                  r->job.layers[unit->uses[n].layer], r->job.layers[unit->uses[n - 1].layer]);
-    return SLUICE_OK;
-}
-
-/* The unit that rows are of is the one before them, whole until now. */
-static sluice_status find_partner(const reader *r, const slc_json_place *rows, const char *name, uint32_t u)
-{
-    slc_json_place at = {rows, "of", 0};
-    const json_t *number = json_object_get(r->unit_index, name);
-    uint32_t of = number ? (uint32_t)json_integer_value(number) : u;
-    const slc_unit *unit = &r->job.units[of];
-    if (of == u) return slc_json_fault(&at, "there is no unit \"%s\" before this one", name);
-    if (unit->role == SLC_UNIT_SPLIT)
-        return slc_json_fault(&at, "unit \"%s\" has its rows already: \"%s\"", name, r->job.units[unit->partner].name);
-    if (of + 1 != u) return slc_json_fault(&at, "unit \"%s\" is not the one before this; put its rows behind it", name);
-    if (unit->role == SLC_UNIT_ROWS || unit->fused)
-        return slc_json_fault(&at, "unit \"%s\" is %s; give that of one tied parameter", name,
-                              unit->fused ? "fused" : "of rows itself");
-    return SLUICE_OK;
-}
-
-static sluice_status check_rows(const slc_json_place *at, const rows_row *row, uint64_t parameters)
-{
-    slc_json_place elements = {at, "row_elements", 0}, count = {at, "row_count", 0}, most = {at, "most_rows", 0};
-    if (!row->row_elements) return slc_json_fault(&elements, "0 elements; give at least one");
-    if (!row->row_count || row->row_count > UINT32_MAX)
-        return slc_json_fault(&count, "%llu rows; give a count from 1 to 2^32 - 1", (unsigned long long)row->row_count);
-    if (row->row_count > parameters / row->row_elements)
-        return slc_json_fault(&count, "%llu rows of %llu elements are more than the %llu parameters of \"%s\"",
-                              (unsigned long long)row->row_count, (unsigned long long)row->row_elements,
-                              (unsigned long long)parameters, row->of);
-    if (!row->most_rows || row->most_rows > row->row_count)
-        return slc_json_fault(&most, "%llu rows; give a count from 1 to row_count, which is %llu",
-                              (unsigned long long)row->most_rows, (unsigned long long)row->row_count);
-    return SLUICE_OK;
-}
-
-/* One layer, in front of all that use the parameter otherwise. */
-static sluice_status check_look_up(const reader *r, const slc_json_place *at, const slc_unit *unit)
-{
-    slc_json_place uses = {at, "uses", 0};
-    uint32_t first = r->job.units[unit->partner].uses[0].layer;
-    if (unit->use_count != 1) return slc_json_fault(&uses, "%u layers; it is one that looks rows up", unit->use_count);
-    if (unit->uses[0].layer >= first)
-        return slc_json_fault(&uses, "layer \"%s\" does not come before \"%s\", which uses all of \"%s\"",
-                              r->job.layers[unit->uses[0].layer], r->job.layers[first],
-                              r->job.units[unit->partner].name);
-    return SLUICE_OK;
-}
-
-/* What is not its own it has from the unit that it is of. */
-static sluice_status read_rows(reader *r, const slc_json_place *at, const json_t *object, const unit_row *in,
-                               uint32_t u)
-{
-    static const char *const others[] = {"parameters", "tensors", "block_bytes", "dtype", "trainable", "fused"};
-    slc_json_place rows = {at, "rows", 0};
-    slc_unit *unit = &r->job.units[u], *of;
-    rows_row row;
-    sluice_status status = slc_json_members(&rows, in->rows, rows_fields, COUNT_OF(rows_fields), &row);
-    if (!status) status = find_partner(r, &rows, row.of, u);
-    if (!status) status = check_rows(&rows, &row, r->parameters[u - 1]);
-    for (size_t k = 0; !status && k < COUNT_OF(others); k++) {
-        slc_json_place other = {at, others[k], 0};
-        if (json_object_get(object, others[k]))
-            status = slc_json_fault(&other, "follows from \"%s\", whose rows these are; leave it out", row.of);
-    }
-    if (status) return status;
-    of = &r->job.units[u - 1];
-    *unit = (slc_unit){.name = in->name,
-                       .dtype = of->dtype,
-                       .trainable = of->trainable,
-                       .role = SLC_UNIT_ROWS,
-                       .partner = u - 1,
-                       .row_elements = row.row_elements,
-                       .row_count = row.row_count,
-                       .most_rows = row.most_rows};
-    of->role = SLC_UNIT_SPLIT;
-    of->partner = u;
-    slc_profile_unit_lengths(0, 0, r->job.world, unit);
-    status = read_uses(r, at, in, unit);
-    return status ? status : check_look_up(r, at, unit);
-}
-
-static sluice_status read_unit(reader *r, const slc_json_place *at, const json_t *object, uint32_t u)
-{
-    unit_row row = {.trainable = true, .dtype = "fp32", .block_bytes = r->times.link.block_bytes};
-    slc_unit *unit = &r->job.units[u];
-    slc_json_place parameters = {at, "parameters", 0};
-    sluice_status status = slc_json_members(at, object, unit_fields, COUNT_OF(unit_fields), &row);
-    if (!status) status = add_name(at, r->unit_index, row.name);
-    if (status) return status;
-    if (row.rows) return read_rows(r, at, object, &row, u);
-    if (!json_object_get(object, "parameters"))
-        return slc_json_fault(&parameters, "is missing; give a count from 1 to 2^58");
-    if (!row.parameters || row.parameters > parameters_max)
-        return slc_json_fault(&parameters, "%llu elements; give a count from 1 to 2^58",
-                              (unsigned long long)row.parameters);
-    status = read_dtype(at, "dtype", row.dtype, &unit->dtype);
-    if (status) return status;
-    unit->name = row.name;
-    unit->trainable = row.trainable;
-    r->parameters[u] = row.parameters;
-    r->block_bytes[u] = row.block_bytes;
-    slc_profile_unit_lengths(row.parameters, row.block_bytes, r->job.world, unit);
-    status = read_tensors(r, at, &row, u);
-    if (!status) status = read_uses(r, at, &row, unit);
-    unit->fused = row.fused;
-    return status ? status : check_fused(r, at, unit);
-}
-
-static sluice_status read_units(reader *r)
-{
-    slc_json_place list = {&r->top, "units", 0};
-    size_t count = json_array_size(r->row.units);
-    if (!count) return slc_json_fault(&list, "is empty; give at least one unit");
-    if (count >= INT32_MAX) return slc_json_fault(&list, "%zu units are too many", count);
-    r->job.units = calloc(count, sizeof *r->job.units);
-    r->parameters = calloc(count, sizeof *r->parameters);
-    r->block_bytes = calloc(count, sizeof *r->block_bytes);
-    r->tensors = calloc(count, sizeof *r->tensors);
-    if (!r->job.units || !r->parameters || !r->block_bytes || !r->tensors)
-        return slc_error(SLUICE_ERR_MEMORY, "%zu units", count);
-    sluice_status status = SLUICE_OK;
-    for (uint32_t u = 0; !status && u < count; u++) {
-        slc_json_place at = {&list, NULL, u};
-        r->job.unit_count++;
-        status = read_unit(r, &at, json_array_get(r->row.units, u), u);
-    }
-    return status;
-}
-
 /* ---- Activations and workspaces ---- */
 
 typedef struct {
@@ -567,12 +292,12 @@ static const slc_json_field activation_fields[] = {
     FIELD(activation_row, recomputable, "recomputable", SLC_JSON_FLAG, false),
 };
 
-static sluice_status read_slots(const reader *r, const slc_json_place *at, const activation_row *row,
+static sluice_status read_slots(const slc_profile_reader *r, const slc_json_place *at, const activation_row *row,
                                 slc_activation_life *life)
 {
     slc_json_place first = {at, "first", 0}, last = {at, "last", 0};
     uint32_t layer = 0;
-    if (!row->first && !layer_of(r, row->name, &layer))
+    if (!row->first && !slc_profile_layer_of(r, row->name, &layer))
         return slc_json_fault(&first, "is missing and there is no layer \"%s\"; give \"forward LAYER\"", row->name);
     life->first_slot = slc_forward_slot(layer);
     sluice_status status = row->first ? find_slot(r, &first, row->first, &life->first_slot) : SLUICE_OK;
@@ -585,7 +310,7 @@ static sluice_status read_slots(const reader *r, const slc_json_place *at, const
 }
 
 /* By default until the next layer's forward. */
-static sluice_status read_evaluation(const reader *r, const slc_json_place *at, const activation_row *row,
+static sluice_status read_evaluation(const slc_profile_reader *r, const slc_json_place *at, const activation_row *row,
                                      slc_activation_life *life)
 {
     slc_json_place place = {at, "last_in_evaluation", 0};
@@ -598,13 +323,13 @@ static sluice_status read_evaluation(const reader *r, const slc_json_place *at, 
     if (json_is_null(row->last_in_evaluation)) return SLUICE_OK;
     const char *name;
     sluice_status status = slc_json_value(&place, row->last_in_evaluation, SLC_JSON_NAME, &name);
-    if (!status) status = find_layer(r, &place, name, &life->last_forward_slot);
+    if (!status) status = slc_profile_find_layer(r, &place, name, &life->last_forward_slot);
     if (!status && life->last_forward_slot < first)
         status = slc_json_fault(&place, "\"%s\" comes before its first slot; give null where it is not needed", name);
     return status;
 }
 
-static sluice_status read_activation(const reader *r, const slc_json_place *at, const json_t *object,
+static sluice_status read_activation(const slc_profile_reader *r, const slc_json_place *at, const json_t *object,
                                      slc_activation_life *life)
 {
     activation_row row = {0};
@@ -620,7 +345,7 @@ static sluice_status read_activation(const reader *r, const slc_json_place *at, 
     return SLUICE_OK;
 }
 
-static sluice_status read_activations(reader *r)
+static sluice_status read_activations(slc_profile_reader *r)
 {
     slc_json_place list = {&r->top, "activations", 0};
     size_t count = json_array_size(r->row.activations);
@@ -655,7 +380,7 @@ static void add_workspace(slc_job *job, const workspace_row *row, uint32_t slot)
 }
 
 /* Of one slot, or without one of the two of a layer: a workspace each. */
-static sluice_status read_workspace(reader *r, const slc_json_place *at, const json_t *object)
+static sluice_status read_workspace(slc_profile_reader *r, const slc_json_place *at, const json_t *object)
 {
     workspace_row row = {0};
     slc_json_place slot_place = {at, "slot", 0}, layer_place = {at, "layer", 0};
@@ -668,14 +393,14 @@ static sluice_status read_workspace(reader *r, const slc_json_place *at, const j
         if (!status) add_workspace(&r->job, &row, slot);
         return status;
     }
-    if (!status) status = find_layer(r, &layer_place, row.layer ? row.layer : row.name, &layer);
+    if (!status) status = slc_profile_find_layer(r, &layer_place, row.layer ? row.layer : row.name, &layer);
     if (status) return status;
     add_workspace(&r->job, &row, slc_forward_slot(layer));
     add_workspace(&r->job, &row, slc_backward_slot(&r->job, layer));
     return SLUICE_OK;
 }
 
-static sluice_status read_workspaces(reader *r)
+static sluice_status read_workspaces(slc_profile_reader *r)
 {
     slc_json_place list = {&r->top, "workspaces", 0};
     size_t count = json_array_size(r->row.workspaces);
@@ -699,7 +424,7 @@ static void add_bytes(uint64_t *total, uint64_t count, uint64_t bytes)
         *total = UINT64_MAX;
 }
 
-static sluice_status too_large(const reader *r)
+static sluice_status too_large(const slc_profile_reader *r)
 {
     return slc_json_fault(&r->top, "its sizes add up to more than 2^62 bytes");
 }
@@ -715,7 +440,7 @@ static void add_rows(uint64_t *total, const slc_job *job, const slc_unit *unit)
 }
 
 /* All that could ever lie in memory at once, so that no sum of sizes in planning overflows. */
-static sluice_status check_total(const reader *r, const slc_job *job)
+static sluice_status check_total(const slc_profile_reader *r, const slc_job *job)
 {
     uint64_t total = 0;
     for (uint32_t u = 0; u < job->unit_count; u++) {
@@ -735,7 +460,7 @@ static sluice_status check_total(const reader *r, const slc_job *job)
     return total <= total_max ? SLUICE_OK : too_large(r);
 }
 
-static sluice_status read_all(reader *r, const json_t *document)
+static sluice_status read_all(slc_profile_reader *r, const json_t *document)
 {
     r->layer_index = json_object();
     r->unit_index = json_object();
@@ -743,12 +468,12 @@ static sluice_status read_all(reader *r, const json_t *document)
     sluice_status status = read_top(r, document);
     if (!status) status = read_link(r);
     if (!status) status = read_layers(r);
-    if (!status) status = read_units(r);
+    if (!status) status = slc_profile_read_units(r);
     if (!status) status = read_activations(r);
     return status ? status : read_workspaces(r);
 }
 
-static void reader_fini(reader *r)
+static void reader_fini(slc_profile_reader *r)
 {
     for (uint32_t u = 0; u < r->job.unit_count; u++) {
         free(r->job.units[u].uses);
@@ -768,7 +493,7 @@ static void reader_fini(reader *r)
 }
 
 /* Keeps what the job itself no longer shows: lengths before they were rounded. */
-static sluice_status note_lengths(const reader *r, slc_profile *profile)
+static sluice_status note_lengths(const slc_profile_reader *r, slc_profile *profile)
 {
     sluice_status status = SLUICE_OK;
     memcpy(profile->block_bytes, r->block_bytes, r->job.unit_count * sizeof *r->block_bytes);
@@ -779,7 +504,7 @@ static sluice_status note_lengths(const reader *r, slc_profile *profile)
     return status ? status : slc_profile_set_world(profile, r->job.world);
 }
 
-static sluice_status copy_out(const reader *r, slc_profile **out)
+static sluice_status copy_out(const slc_profile_reader *r, slc_profile **out)
 {
     slc_profile *profile = NULL;
     sluice_status status = slc_profile_create(&r->job, r->parameters, &r->times, r->row.model, r->row.source, &profile);
@@ -799,7 +524,7 @@ sluice_status slc_profile_from_json(const char *text, size_t length, slc_profile
     json_t *document;
     sluice_status status = slc_json_parse(text, length, SLC_PROFILE_VERSION, &document);
     if (status) return status;
-    reader r = {0};
+    slc_profile_reader r = {0};
     status = read_all(&r, document);
     if (!status) status = copy_out(&r, out);
     reader_fini(&r);
