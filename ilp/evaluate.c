@@ -154,9 +154,7 @@ static sluice_status add_time(const account *a, double *step_s)
     }
     const double *exposed = load + 2 * (size_t)parts->slots;
     sluice_status status = SLUICE_OK;
-    *step_s = fmax(exposed[0], exposed[1]);
-    if (parts->job->barrier && parts->job->world > 1)
-        *step_s += slc_operation_s(parts->job, parts->times, SLC_ITEM_AGREE, NULL, 0);
+    *step_s = fmax(exposed[0], exposed[1]) + slc_agreement_s(parts);
     for (uint32_t s = 0; !status && s < parts->slots; s++) {
         double alone = slc_slot_s(parts->job, parts->times, a->answer->recompute, s % slc_job_slots(parts->job));
         double busy = fmax(load[2 * s], load[2 * s + 1]), taken = busy * link->sigma, time = alone + link->kappa * busy;

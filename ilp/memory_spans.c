@@ -66,12 +66,8 @@ uint32_t slc_stream_spans(const slc_slot_model_parts *parts, const slc_stream *s
         if (!(position & 1)) out[count++] = (slc_span){position + 1, position + 1, flying};
         return count;
     }
-    if (stream->kind == SLC_FLOW_REDUCE && slc_gradient_is_transient(one_of(stream->strategies))) {
-        uint32_t first, last;
-        slc_unit_gradient_slots(parts->job, unit, &first, &last);
-        int64_t complete = (int64_t)stream->micro_batch * slc_job_slots(parts->job) + last;
-        out[count++] = (slc_span){2 * complete + 2, position, whole_bytes(parts->job, unit, SLC_BUFFER_GRADIENT)};
-    }
+    if (stream->kind == SLC_FLOW_REDUCE && slc_gradient_is_transient(one_of(stream->strategies)))
+        out[count++] = (slc_span){stream->first + 1, position, whole_bytes(parts->job, unit, SLC_BUFFER_GRADIENT)};
     return count + waiting_sum(parts, stream, position, out + count);
 }
 

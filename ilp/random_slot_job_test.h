@@ -106,21 +106,21 @@ TEST_INLINE void slot_layer_draw(slot_job *t, slot_dice *dice, uint32_t l)
     t->workspaces[job->workspace_count++] = (slc_workspace_life){"v", slot_below(dice, 9000), backward};
 }
 
-/* Beside everything else: in two jobs of three (of those with onebit, one of six) the last unit is split, into all
- * uses but those of one layer, mostly the first, and the rows that this one looks up. */
+/* Beside everything else: in two jobs of three (of those with onebit, one of six) the last unit is split, into one or
+ * two uses and the rows that a layer before them, mostly the first, looks up. */
 TEST_INLINE void slot_split_draw(slot_job *t, const slot_dice *dice)
 {
     slc_job *job = &t->job;
     uint64_t draw = slc_random_below(dice->seed, 15, dice->drawn, 1000000);
     uint32_t rows = job->unit_count, split = rows - 1, look_up = draw / 3 % 4 ? 0 : (uint32_t)(draw / 12) % 16;
     slc_unit *of = &t->units[split];
-    if (draw % 3 == 0 || (job->compressed && draw % 4) || job->layer_count < 2 || look_up >= job->layer_count) return;
-    if (of->uses[0].layer == look_up) {
-        of->uses[0] = of->uses[of->use_count - 1];
-        if (of->use_count == 1) of->uses[0].layer = look_up ? 0 : 1 + (uint32_t)draw % (job->layer_count - 1);
-        of->use_count = 1;
-    } else if (of->uses[of->use_count - 1].layer == look_up) {
-        of->use_count = 1;
+    if (draw % 3 == 0 || (job->compressed && draw % 4) || look_up + 1 >= job->layer_count) return;
+    of->uses[0].layer = of->uses[of->use_count - 1].layer;
+    of->use_count = 1;
+    if (of->uses[0].layer <= look_up) of->uses[0].layer = look_up + 1;
+    if (draw / 29 % 4 == 0 && of->uses[0].layer + 1 < job->layer_count) {
+        of->uses[1] = (slc_use){job->layer_count - 1, true};
+        of->use_count = 2;
     }
     uint64_t length = 1 + draw / 7 % 60, count = of->elements / length, grain = 16 * (uint64_t)job->world;
     if (!count) return;
@@ -142,6 +142,7 @@ TEST_INLINE void slot_split_draw(slot_job *t, const slot_dice *dice)
     of->partner = rows;
     t->allowed[rows] = t->allowed[split];
     job->unit_count++;
+    if (draw / 2 % 2) t->times.update_compute_s_per_element = 1e-11 * (double)(draw % 499);
 }
 
 /* `layers` and `units` at most, but for the rows of a split unit; the link's times are about as long as the slots'. */

@@ -56,7 +56,7 @@ static sluice_status check(const slc_slot_request *request)
             return slc_error(SLUICE_ERR_FORMAT, "slot model: unit %u is used by no layer or has no strategy", u);
     const slc_times *t = request->times;
     const double element_s[] = {t->update_s_per_element, t->compress_s_per_element, t->apply_s_per_element,
-                                t->average_s_per_element};
+                                t->average_s_per_element, t->update_compute_s_per_element};
     for (size_t i = 0; i < sizeof element_s / sizeof *element_s; i++)
         if (!is_time(element_s[i]))
             return slc_error(SLUICE_ERR_FORMAT, "slot model: an update, or a pass of an exchange, of %g s an element",
@@ -124,6 +124,18 @@ static void sum_fixed_bytes(slc_slot_model_parts *parts)
     }
     for (uint32_t w = 0; w < job->workspace_count; w++)
         add_fixed(parts, job->workspaces[w].slot, job->workspaces[w].slot, job->workspaces[w].bytes);
+}
+
+double slc_agreement_s(const slc_slot_model_parts *parts)
+{
+    const slc_job *job = parts->job;
+    if (!job->barrier || job->world == 1) return 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        bool onebit = slc_has(slc_allowed_of(parts->request, u), SLC_ONEBIT);
+        if (job->units[u].trainable && !job->units[u].uses[0].layer && !(onebit && job->norms_barrier))
+            return slc_operation_s(job, parts->times, SLC_ITEM_AGREE, NULL, 0);
+    }
+    return 0;
 }
 
 static sluice_status list_streams(slc_slot_model_parts *parts)

@@ -101,6 +101,10 @@ static inline double slc_stream_alone_s(const slc_stream *stream)
     return stream->seconds + stream->thread_s;
 }
 
+/* Seconds of the agreement where it stands exposed: a unit of the first layer is reduced behind the step's last slot
+ * and updated, behind the agreement, before the next one's first. Else it may be beside slots. */
+double slc_agreement_s(const slc_slot_model_parts *parts);
+
 /* How many real slots a modelled slot stands for. */
 static inline double slc_slot_weight(const slc_slot_model_parts *parts, uint32_t slot)
 {

@@ -421,8 +421,7 @@ static double fixed_seconds(const slc_slot_model_parts *p)
 {
     double seconds = 0;
     for (uint32_t s = 0; s < p->slots; s++) seconds += slc_slot_weight(p, s) * slc_slot_seconds(p, s);
-    if (p->job->barrier && p->job->world > 1) seconds += slc_operation_s(p->job, p->times, SLC_ITEM_AGREE, NULL, 0);
-    return seconds;
+    return seconds + slc_agreement_s(p);
 }
 
 /* The preference in seconds per second moved and position of distance: all of it together below 1e-3 of the step, in

@@ -1,6 +1,8 @@
 /* The streams of a unit: what moves, under which strategies, for how long, and between which positions it may. */
 #include "ilp/slot_parts.h"
 
+#include <math.h>
+
 enum {
     DP = 1 << SLC_DP,
     OSS = 1 << SLC_OSS,
@@ -57,15 +59,10 @@ static uint32_t first_use_of(const slc_job *job, const slc_unit *unit)
 static void set_reduction_range(const unit_streams *s, uint32_t m, slc_stream *reduce)
 {
     const slc_job *job = s->parts->job;
-    const slc_unit *partner = &job->units[s->unit->partner];
-    uint32_t complete = s->gradient_last, needed = s->gradient_first, first, last;
-    if (s->unit->role == SLC_UNIT_SPLIT) needed = first_use_of(job, partner);
-    if (s->unit->role == SLC_UNIT_ROWS) {
-        slc_unit_gradient_slots(job, partner, &first, &last);
-        if (last > complete) complete = last;
-        needed = s->first_use;
-    }
-    reduce->first = 2 * (m * s->cycle + complete) + 1;
+    uint32_t needed = s->gradient_first;
+    if (s->unit->role == SLC_UNIT_SPLIT) needed = first_use_of(job, &job->units[s->unit->partner]);
+    if (s->unit->role == SLC_UNIT_ROWS) needed = s->first_use;
+    reduce->first = 2 * (m * s->cycle + s->gradient_last) + 1;
     reduce->last = 2 * (s->parts->slots + s->first_use) - 1;
     if (slc_reduced_in_step(job, s->unit)) reduce->last = 2 * s->parts->slots - 1;
     if (m + 1 < s->parts->micro_batches) reduce->last = 2 * ((m + 1) * s->cycle + needed) - 1;
@@ -155,7 +152,9 @@ static void add_update_before(const unit_streams *s, slc_stream *gather)
         if (p->job->barrier) gather->seconds += update_s(s, SLC_FSDP);
         return;
     }
-    double seconds = slc_update_s(p->job, p->times, SLC_SDP, p->job->units[s->unit->partner].elements);
+    uint64_t elements = p->job->units[s->unit->partner].elements;
+    double seconds = fmin(slc_update_s(p->job, p->times, SLC_SDP, elements),
+                          slc_computed_update_s(p->job, p->times, SLC_SDP, elements)); /* on either lane */
     if (p->times->link.thread_moves)
         gather->seconds += seconds;
     else if (!s->unit->uses[0].layer)

@@ -2,7 +2,8 @@
  * gathers stand before the slot's item, so that they may run beside it, and reductions behind it: memory that they free
  * is not counted on before the slot is over. An update follows its reduction at a distance, so that the link does not
  * wait for it. An exchange stands whole where half of its flow has passed: as a reduction where it does not wait for
- * the agreement, else behind those. */
+ * the agreement, else behind those. Of a parameter that is split by its uses the reduction comes first of all that
+ * stand at one place and the reduction of its rows next, then its update, so that others are reduced beside that. */
 #include "sched/slot_order.h"
 
 #include "lib/plan/strategy_table.h"
@@ -116,6 +117,27 @@ static int64_t place_in_pass(const placing *p, int64_t position, int rank)
     return (position >= cycle ? position - cycle : position) * RANKS + rank;
 }
 
+/* What is complete first goes first; what the gather of rows waits for, before that. */
+static uint64_t reduction_urgency(const slc_job *job, uint32_t u)
+{
+    uint32_t first, last;
+    if (job->units[u].role == SLC_UNIT_SPLIT) return 0;
+    if (job->units[u].role == SLC_UNIT_ROWS) return 1;
+    slc_unit_gradient_slots(job, &job->units[u], &first, &last);
+    return 2 + (uint64_t)last;
+}
+
+static uint32_t later(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint32_t last_position(const placing *p, uint32_t u, uint32_t m)
+{
+    stretch s = find_stretch(p->solution, SLC_FLOW_REDUCE, u, m);
+    return s.count ? s.flows[s.count - 1].position : 0;
+}
+
 static void place_reduction(placing *p, uint32_t u, uint32_t m, const cut *c, uint32_t run, uint32_t position)
 {
     const slc_job *job = p->in->job;
@@ -125,9 +147,7 @@ static void place_reduction(placing *p, uint32_t u, uint32_t m, const cut *c, ui
     made->item = (slc_item){.kind = of.reduce, .late = position >= 2 * p->slots, .micro_batch = m, .unit = u};
     set_blocks(&made->item, c, run);
     made->place = place_in_pass(p, position, REDUCE);
-    uint32_t first, last;
-    slc_unit_gradient_slots(job, &job->units[u], &first, &last);
-    made->urgency = (uint64_t)last << 32 | run;
+    made->urgency = reduction_urgency(job, u) << 32 | run;
 }
 
 static void place_value_gather(placing *p, uint32_t u, const cut *c, uint32_t run, uint32_t position)
@@ -155,9 +175,7 @@ static void place_whole(placing *p, slc_item_kind kind, uint32_t u, int64_t posi
                             .unit = u,
                             .block_count = slc_unit_blocks(&job->units[u])};
     made->place = place_in_pass(p, position, rank);
-    uint32_t first, last;
-    slc_unit_gradient_slots(job, &job->units[u], &first, &last);
-    made->urgency = (uint64_t)(rank == REDUCE ? last : job->units[u].uses[0].layer) << 32 | kind;
+    made->urgency = (rank == REDUCE ? reduction_urgency(job, u) : job->units[u].uses[0].layer) << 32 | kind;
 }
 
 /* What the agreement hears of comes before it: within the step where there is a barrier. The kinds of one unit at one
@@ -201,7 +219,7 @@ static void place_window_gather(placing *p, const slc_flow *flow, const cut *c, 
     if (here < -1) here = -1;
     bool in_slot = !(here & 1);
     made->place = here * RANKS + (in_slot ? GATHER_BEFORE : GATHER_BEHIND);
-    if (first && made->place <= not_before) made->place = not_before + (GATHER_BEHIND - REDUCE);
+    if (made->place <= not_before) made->place = not_before + (GATHER_BEHIND - REDUCE);
     made->urgency = (uint64_t)window.first_slot << 32 | run;
 }
 
@@ -220,6 +238,18 @@ static bool gathers_value(const placing *p, uint32_t u)
     return slc_operations_of(job, &job->units[u], p->in->strategies[u]).gather_value != SLC_ITEM_KINDS;
 }
 
+/* The place behind which a window is gathered: of a reduction that is late in this pass; of rows, whose lists serve
+ * both, of the micro-batch before. INT64_MIN: none. */
+static int64_t window_follows(const placing *p, const slc_flow *window, int64_t reduced)
+{
+    const slc_job *job = p->in->job;
+    uint32_t m = window->micro_batch;
+    if (!m && !window->window && reduced >= 2 * (int64_t)p->slots) return place_in_pass(p, reduced, REDUCE);
+    if (!m || !job->each || job->units[window->unit].role != SLC_UNIT_ROWS) return INT64_MIN;
+    uint32_t rows = last_position(p, window->unit, m - 1);
+    return place_in_pass(p, later(rows, last_position(p, job->units[window->unit].partner, m - 1)), REDUCE);
+}
+
 static void place_flow(placing *p, const stretch *s)
 {
     const slc_flow *flow = s->flows;
@@ -228,10 +258,13 @@ static void place_flow(placing *p, const stretch *s)
         return;
     }
     cut c = cut_unit(p, flow->unit);
+    const slc_unit *unit = &p->in->job->units[flow->unit];
+    uint32_t m = flow->micro_batch;
     for (uint32_t run = 0; run < c.runs; run++) {
         uint32_t position = position_of(s, (run + 0.5) / c.runs);
         if (flow->kind == SLC_FLOW_REDUCE) {
-            place_reduction(p, flow->unit, flow->micro_batch, &c, run, position);
+            if (unit->role == SLC_UNIT_ROWS) position = later(position, last_position(p, unit->partner, m));
+            place_reduction(p, flow->unit, m, &c, run, position);
             continue;
         }
         int64_t reduced = reduce_position(p, flow->unit, &c, run);
@@ -240,8 +273,7 @@ static void place_flow(placing *p, const stretch *s)
             if (reduced > (int64_t)position) position = (uint32_t)reduced;
             place_value_gather(p, flow->unit, &c, run, position);
         } else {
-            int64_t late = reduced >= 2 * (int64_t)p->slots ? place_in_pass(p, reduced, REDUCE) : INT64_MIN;
-            place_window_gather(p, flow, &c, run, position, late);
+            place_window_gather(p, flow, &c, run, position, window_follows(p, flow, reduced));
         }
     }
 }
@@ -291,6 +323,7 @@ typedef struct {
     uint32_t on_link;
     const slc_item **waiting; /* gathers that found no memory before their slot */
     size_t waiting_count;
+    bool *rows_reduced;   /* [units] ROWS: of the last micro-batch */
     size_t heard_left[2]; /* what the agreement of the step comes behind: not late, late */
     bool agreed;
 } writing;
@@ -320,14 +353,30 @@ static void write_update(writing *w, pending *update)
 static bool may_update(const writing *w, const slc_item *update)
 {
     const slc_scheduling *in = w->p->in;
+    const slc_unit *unit = &in->job->units[update->unit];
+    if (unit->role == SLC_UNIT_SPLIT && !w->rows_reduced[unit->partner]) return false;
     return w->agreed || update->late || !slc_waits_for_agreement(in->job, in->strategies[update->unit]);
+}
+
+/* The next step's rows wait for the update of a SPLIT unit: no delay there. */
+static bool is_due(const writing *w, const pending *update, uint32_t delay)
+{
+    bool split = w->p->in->job->units[update->item.unit].role == SLC_UNIT_SPLIT;
+    return (!delay || split || w->on_link - update->since >= delay) && may_update(w, &update->item);
 }
 
 static void write_due_updates(writing *w, uint32_t delay)
 {
-    for (size_t k = w->first; k < w->count && (!delay || w->on_link - w->updates[k].since >= delay); k++)
-        if (may_update(w, &w->updates[k].item)) write_update(w, &w->updates[k]);
+    for (size_t k = w->first; k < w->count; k++)
+        if (is_due(w, &w->updates[k], delay)) write_update(w, &w->updates[k]);
     while (w->first < w->count && !w->updates[w->first].item.block_count) w->first++;
+}
+
+/* What the updates of its parameter wait for. */
+static bool ends_rows(const slc_job *job, const slc_item *item)
+{
+    return item->unit != SLC_NONE && job->units[item->unit].role == SLC_UNIT_ROWS && slc_is_reduction(item->kind) &&
+           item->micro_batch + 1 == job->micro_batches;
 }
 
 /* Updates that a gather cannot do without. */
@@ -369,6 +418,7 @@ static bool is_heard(const writing *w, const slc_item *item)
 static bool is_before_update(const writing *w, const slc_item *item)
 {
     const slc_scheduling *in = w->p->in;
+    if (in->job->units[item->unit].role == SLC_UNIT_ROWS) return false;
     if (in->strategies[item->unit] == SLC_ONEBIT) return item->kind == SLC_ITEM_EXCHANGE;
     return slc_is_reduction(item->kind) && item->micro_batch + 1 == in->job->micro_batches;
 }
@@ -383,6 +433,7 @@ static void write_operation(writing *w, const slc_item *item)
     if (is_gather(item) && (item->kind == SLC_ITEM_GATHER_VALUE || !item->micro_batch)) write_needed_updates(w, item);
     write_item(w, item);
     w->on_link += !slc_is_on_thread(item->kind);
+    if (ends_rows(w->p->in->job, item)) w->rows_reduced[item->unit] = true;
     if (is_before_update(w, item)) {
         slc_item update = *item;
         update.kind = SLC_ITEM_UPDATE;
@@ -474,11 +525,13 @@ static void write_order(placing *p, slc_order *order)
     writing w = {.p = p, .order = order};
     w.updates = malloc((p->count + 1) * sizeof *w.updates);
     w.waiting = malloc((p->count + 1) * sizeof *w.waiting);
-    order->failed |= !w.updates || !w.waiting || !slc_live_bytes_init(&w.live, p->in);
+    w.rows_reduced = calloc((size_t)p->in->job->unit_count + 1, sizeof *w.rows_reduced);
+    order->failed |= !w.updates || !w.waiting || !w.rows_reduced || !slc_live_bytes_init(&w.live, p->in);
     for (size_t i = 0; !order->failed && i < p->count; i++)
         if (p->list[i].item.late) expect_late(&w, &p->list[i].item);
     if (!order->failed) write_all(&w);
     slc_live_bytes_fini(&w.live);
+    free(w.rows_reduced);
     free(w.updates);
     free(w.waiting);
 }
