@@ -8,14 +8,18 @@
 #include "sched/fit_order.h"
 #include "sched/least_memory.h"
 #include "sched/search.h"
+#include "sched/shortlist.h"
 #include "sched/slot_order.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double NEAR = 1.02; /* times the bound */
-enum { SLOT_ROUNDS = 12, FINE_UNITS = 16, MOST_TRIES = 200000, FEW_UNITS = 4, PATIENT_TRIES = 300 };
+/* Of jobs of few units, whose plans are quickly made, slower ones are searched too: times the fastest. */
+static const double SLACK = 1.25;
+enum { SLOT_ROUNDS = 12, FINE_UNITS = 16, MOST_TRIES = 200000, FEW_UNITS = 6, MOST_CHOICES = 81, PATIENT_TRIES = 300 };
 
 typedef struct {
     const slc_joint_request *request;
@@ -23,9 +27,8 @@ typedef struct {
     uint64_t start_ns, deadline_ns;
     slc_strategy *strategies; /* of the member that is looked at */
     bool *recompute;
-    slc_strategy *best_strategies; /* of the answer's plan */
-    bool *best_recompute;
-    const slc_scheduler *best_scheduler;
+    slc_shortlist list;
+    double bound_s; /* of the slot model's last answer within the limit; infinity: it had none */
     uint64_t least; /* smallest arena seen */
 } joint;
 
@@ -49,35 +52,36 @@ static slc_scheduling scheduling(const joint *j)
                             .limit = j->request->limit};
 }
 
-/* What a plan must be faster than to be of interest; 0: there is none yet. */
+/* Of the fastest plan; 0: there is none yet. */
 static double best_s(const joint *j)
 {
-    return j->answer->plan ? j->answer->forecast.step_s : 0;
+    return j->list.count ? j->list.list[0].forecast.step_s : 0;
 }
 
-/* Takes the plan over if it is the fastest so far. */
+/* What a plan of the choices looked at must be faster than to be of interest; 0: any is. */
+static double below_s(const joint *j)
+{
+    return slc_shortlist_below_s(&j->list, j->strategies, j->recompute);
+}
+
+/* Takes the plan over if it is of interest. */
 static sluice_status consider(joint *j, slc_plan *plan, const slc_scheduler *scheduler, const char *member)
 {
     const slc_job *job = j->request->job;
-    slc_forecast forecast;
+    slc_candidate candidate = {
+        .strategies = j->strategies, .recompute = j->recompute, .scheduler = scheduler, .plan = plan};
     if (plan->arena_bytes < j->least) j->least = plan->arena_bytes;
     sluice_status status = plan->arena_bytes > j->request->limit ? SLUICE_ERR_BUDGET : SLUICE_OK;
-    if (!status) status = slc_simulate(job, j->request->times, plan, NULL, &forecast);
-    bool faster = !status && (!j->answer->plan || forecast.step_s < j->answer->forecast.step_s);
-    if (faster) status = slc_plan_validate(job, plan);
-    if (!faster || status) {
+    if (!status) status = slc_simulate(job, j->request->times, plan, NULL, &candidate.forecast);
+    bool taken = !status && (!below_s(j) || candidate.forecast.step_s < below_s(j));
+    if (taken) status = slc_plan_validate(job, plan);
+    if (!taken || status) {
         slc_plan_destroy(plan);
         return status == SLUICE_ERR_BUDGET ? SLUICE_OK : status;
     }
-    if (!j->answer->plan) j->answer->first_s = since(j->start_ns);
-    slc_plan_destroy(j->answer->plan);
-    j->answer->plan = plan;
-    j->answer->forecast = forecast;
-    j->best_scheduler = scheduler;
-    memcpy(j->best_strategies, j->strategies, job->unit_count * sizeof *j->strategies);
-    memcpy(j->best_recompute, j->recompute, job->layer_count * sizeof *j->recompute);
-    snprintf(j->answer->member, sizeof j->answer->member, "%s", member);
-    return SLUICE_OK;
+    if (!j->list.count) j->answer->first_s = since(j->start_ns);
+    snprintf(candidate.member, sizeof candidate.member, "%s", member);
+    return slc_shortlist_take(&j->list, &candidate);
 }
 
 /* ---- Baselines ---- */
@@ -129,25 +133,33 @@ static sluice_status try_scheduler(joint *j, const slc_scheduler *scheduler, con
     uint64_t arena;
     scheduler->train(&in, &order);
     sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
-    if (!status) status = slc_plan_try(&in, &order, scheduler, &(slc_trying){.at_most_s = best_s(j)}, &plan, &arena);
+    if (!status) status = slc_plan_try(&in, &order, scheduler, &(slc_trying){.at_most_s = below_s(j)}, &plan, &arena);
     slc_order_fini(&order);
     return status || !plan ? status : consider(j, plan, scheduler, member);
 }
 
-static sluice_status try_uniform(joint *j, slc_strategy strategy, bool recompute)
+/* All schedulers on the choices looked at; `what` they are. */
+static sluice_status try_schedulers(joint *j, const char *what)
 {
     sluice_status status = SLUICE_OK;
-    choose_uniform(j, strategy, recompute);
     if (resident_bytes(j) > j->request->limit) return SLUICE_OK;
     const slc_scheduler *scheduler;
     for (size_t i = 0; !status && (scheduler = slc_scheduler_at(i)); i++) {
         if (!is_baseline(scheduler)) continue;
         char member[48];
-        snprintf(member, sizeof member, "%s, %s%s", scheduler->name,
-                 any_free(j->request) ? slc_strategy_name(strategy) : "as given", recompute ? ", recomputing" : "");
+        snprintf(member, sizeof member, "%s, %s", scheduler->name, what);
         status = try_scheduler(j, scheduler, member);
     }
     return status;
+}
+
+static sluice_status try_uniform(joint *j, slc_strategy strategy, bool recompute)
+{
+    char what[40];
+    choose_uniform(j, strategy, recompute);
+    snprintf(what, sizeof what, "%s%s", any_free(j->request) ? slc_strategy_name(strategy) : "as given",
+             recompute ? ", recomputing" : "");
+    return try_schedulers(j, what);
 }
 
 /* Of all strategies, or first of fsdp alone: one of them fits whenever anything simple does. */
@@ -223,7 +235,7 @@ static sluice_status write_down(joint *j, const slc_slot_solution *solution, slc
         if (v && time_left(j) <= 0) break;
         slc_order_from_slots(&in, solution, &list[v], &order);
         status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
-        slc_trying trying = {.tries = PATIENT_TRIES, .at_most_s = best_s(j)};
+        slc_trying trying = {.tries = PATIENT_TRIES, .at_most_s = below_s(j)};
         if (!status) status = slc_plan_try(&in, &order, &slc_scheduler_ilp, &trying, &plan, &arena);
         larger = order;
         if (arena < smallest) {
@@ -256,6 +268,12 @@ static void note(joint *j, sluice_status status)
              sluice_last_error());
 }
 
+/* Is no plan of what the model was last asked for of interest? */
+static bool is_hopeless(const joint *j)
+{
+    return j->list.count && j->bound_s >= j->list.slack * best_s(j);
+}
+
 /* One answer of the model for `limit`, made real. *excess as above; *feasible: the model has an answer at all. */
 static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint64_t *excess, bool *feasible)
 {
@@ -266,13 +284,15 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
     sluice_status status = slc_slot_model_solve(ask, &solution);
     j->answer->solver_s += solution.solve_s;
     *feasible = !status && solution.found;
+    if (ask->limit == j->request->limit) j->bound_s = *feasible ? solution.bound_s : (double)INFINITY;
     if (status && status != SLUICE_ERR_BUDGET) note(j, status);
     if (first && !status) j->answer->bound_s = solution.bound_s;
     if (first && *feasible) j->answer->model_s = solution.step_s;
     if (status != SLUICE_ERR_MEMORY) status = SLUICE_OK; /* what else there is stands in for it */
-    if (*feasible) {
+    if (*feasible && (ask->in_series || !is_hopeless(j))) {
         status = write_down(j, &solution, &nearest, excess);
         if (!status && *excess && *excess < j->request->limit / 200) status = fit(j, &solution, &nearest, excess);
+        if (!status) status = try_schedulers(j, "as chosen");
     }
     slc_slot_solution_fini(&solution);
     slc_order_fini(&nearest);
@@ -316,11 +336,12 @@ static uint8_t nth_choice(uint8_t choices, uint32_t n)
 }
 
 /* Where packing takes more than the model knows, other strategies than the model's may be the best: of few units all
- * are tried. */
+ * that its bound leaves are tried. */
 static sluice_status try_every_choice(joint *j, uint8_t *allowed)
 {
     const slc_joint_request *r = j->request;
     uint32_t units[FEW_UNITS], count = 0, all = 1;
+    uint64_t deadline_ns = j->deadline_ns, now = slc_clock_ns();
     uint8_t choices[FEW_UNITS];
     for (uint32_t u = 0; u < r->job->unit_count; u++) {
         if (!(allowed[u] & (allowed[u] - 1))) continue;
@@ -330,7 +351,9 @@ static sluice_status try_every_choice(joint *j, uint8_t *allowed)
         all *= (uint32_t)__builtin_popcount(allowed[u]);
     }
     sluice_status status = SLUICE_OK;
-    for (uint32_t choice = 0; !status && count && choice < all; choice++) {
+    if (!count || all > MOST_CHOICES || now > deadline_ns) return status;
+    j->deadline_ns -= (deadline_ns - now) / 2; /* the rest is for the search */
+    for (uint32_t choice = 0; !status && choice < all && time_left(j) > 0; choice++) {
         for (uint32_t k = 0, rest = choice; k < count; k++) {
             uint32_t of_unit = (uint32_t)__builtin_popcount(choices[k]);
             allowed[units[k]] = nth_choice(choices[k], rest % of_unit);
@@ -338,12 +361,13 @@ static sluice_status try_every_choice(joint *j, uint8_t *allowed)
         }
         status = try_allowed(j, allowed, false, false);
     }
+    j->deadline_ns = deadline_ns;
     return status;
 }
 
 static bool is_near(const joint *j)
 {
-    return j->answer->plan && best_s(j) <= NEAR * j->answer->bound_s;
+    return j->list.count && best_s(j) <= NEAR * j->answer->bound_s;
 }
 
 /* With more to choose from the search takes longer and may end with less; and that link and thread are both busy all
@@ -388,26 +412,44 @@ static sluice_status try_least_memory(joint *j)
 
 /* ---- Local search ---- */
 
-static sluice_status improve(joint *j)
+static sluice_status search_from(const joint *j, slc_candidate *from, uint64_t deadline_ns, uint32_t tries,
+                                 uint64_t seed)
 {
-    slc_joint_answer *answer = j->answer;
-    if (!answer->plan || answer->plan->train.item_count < 2) return SLUICE_OK;
     slc_scheduling in = {.job = j->request->job,
-                         .strategies = j->best_strategies,
-                         .recompute = j->best_recompute,
+                         .strategies = from->strategies,
+                         .recompute = from->recompute,
                          .times = j->request->times,
                          .limit = j->request->limit};
-    uint32_t items = answer->plan->train.item_count;
-    slc_search_options options = {.deadline_ns = j->deadline_ns,
-                                  .most_tries = j->request->tries ? j->request->tries : MOST_TRIES,
+    uint32_t items = from->plan->train.item_count;
+    slc_search_options options = {.deadline_ns = deadline_ns,
+                                  .most_tries = tries,
                                   .patience = 200 + 2 * items + 40000 / items,
                                   .rounds = items < 100 ? 30 : 6,
-                                  .seed = 1};
-    double before = answer->forecast.step_s;
-    sluice_status status = slc_search_order(&in, j->best_scheduler, &options, &answer->plan, &answer->forecast, NULL);
-    size_t length = strlen(answer->member);
-    if (!status && answer->forecast.step_s < before)
-        snprintf(answer->member + length, sizeof answer->member - length, ", searched");
+                                  .seed = seed};
+    double before = from->forecast.step_s;
+    sluice_status status = slc_search_order(&in, from->scheduler, &options, &from->plan, &from->forecast, NULL);
+    size_t length = strlen(from->member);
+    if (!status && from->forecast.step_s < before && !strstr(from->member, ", searched"))
+        snprintf(from->member + length, sizeof from->member - length, ", searched");
+    return status;
+}
+
+/* All of the list for two fifths of the time, the faster quarter of it for two fifths of what is left, and so on; the
+ * last one for all of the rest. */
+static sluice_status improve(joint *j)
+{
+    slc_shortlist *list = &j->list;
+    uint32_t tries = j->request->tries ? j->request->tries : MOST_TRIES;
+    sluice_status status = SLUICE_OK;
+    uint64_t seed = 1;
+    for (uint32_t count = list->count; !status && count; count = count > 1 ? (count + 3) / 4 : 0, seed++) {
+        uint64_t now = slc_clock_ns(), left = j->deadline_ns > now ? j->deadline_ns - now : 0;
+        if (count > 1) left = left / 5 * 2;
+        for (uint32_t i = 0; !status && i < count; i++)
+            if (list->list[i].plan->train.item_count > 1)
+                status = search_from(j, &list->list[i], now + left / count * (i + 1), tries / count, seed);
+        slc_shortlist_sort(list);
+    }
     return status;
 }
 
@@ -416,16 +458,25 @@ static sluice_status run(joint *j)
     sluice_status status = try_baselines(j, false);
     if (!status && !j->request->quick) status = try_slot_model(j);
     if (!status) status = try_baselines(j, true);
-    if (!status && !j->answer->plan) status = try_least_memory(j);
+    if (!status && !j->list.count) status = try_least_memory(j);
     if (!status && !j->request->quick) status = improve(j);
-    if (status == SLUICE_ERR_FORMAT && j->answer->plan) { /* a defect of ours: what there is stays good */
+    if (status == SLUICE_ERR_FORMAT && j->list.count) { /* a defect of ours: what there is stays good */
         note(j, status);
         status = SLUICE_OK;
     }
-    if (!status && !j->answer->plan)
+    if (!status && !j->list.count)
         status =
             slc_error(SLUICE_ERR_BUDGET, "no plan needs less than %llu bytes", (unsigned long long)j->request->limit);
     return status;
+}
+
+static void answer_with(const joint *j, slc_candidate *best)
+{
+    j->answer->plan = best->plan;
+    best->plan = NULL;
+    j->answer->plan->schedule = slc_scheduler_ilp.name;
+    j->answer->forecast = best->forecast;
+    memcpy(j->answer->member, best->member, sizeof best->member);
 }
 
 /* A second for what people train today, five for the deepest models; twice that with recomputation to choose. */
@@ -444,27 +495,20 @@ sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer 
                .start_ns = slc_clock_ns(),
                .strategies = calloc(units, sizeof *j.strategies),
                .recompute = calloc(layers, sizeof *j.recompute),
-               .best_strategies = calloc(units, sizeof *j.best_strategies),
-               .best_recompute = calloc(layers, sizeof *j.best_recompute),
+               .list = {.job = request->job, .slack = request->job->unit_count <= FINE_UNITS ? SLACK : 1},
                .least = UINT64_MAX};
     j.deadline_ns = j.start_ns + (uint64_t)(limit_s * 1e9);
     *answer = (slc_joint_answer){0};
     sluice_status status = SLUICE_ERR_MEMORY;
-    if (j.strategies && j.recompute && j.best_strategies && j.best_recompute)
+    if (j.strategies && j.recompute)
         status = run(&j);
     else
         slc_error(status, "plan");
-    if (status) {
-        slc_plan_destroy(answer->plan);
-        answer->plan = NULL;
-    } else {
-        answer->plan->schedule = slc_scheduler_ilp.name;
-    }
+    if (!status) answer_with(&j, &j.list.list[0]);
     answer->total_s = since(j.start_ns);
     if (least) *least = j.least;
     free(j.strategies);
     free(j.recompute);
-    free(j.best_strategies);
-    free(j.best_recompute);
+    slc_shortlist_fini(&j.list);
     return status;
 }

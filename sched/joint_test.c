@@ -3,6 +3,7 @@
 #include "sched/joint.h"
 #include "sched/least_memory.h"
 #include "sched/random_job_test.h"
+#include "sched/random_profile.h"
 #include "sched/slot_order.h"
 #include "sched/two_lanes_test.h"
 
@@ -11,6 +12,8 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+
+enum { MIXED_UNITS = 6 };
 
 static void random_times(const slc_job *job, test_dice *dice, slc_times *times)
 {
@@ -88,6 +91,58 @@ static void never_slower_and_sound(void **state)
         }
         slc_plan_destroy(answer.plan);
         slc_times_fini(&times);
+    }
+}
+
+/* The fastest of a scheduler's plans within the limit; `best_s` 0: none yet. */
+static void try_plan(const slc_scheduling *in, const slc_scheduler *scheduler, double *best_s)
+{
+    slc_plan *plan;
+    slc_forecast forecast;
+    assert_int_equal(slc_plan_make(in, scheduler, &plan), SLUICE_OK);
+    assert_int_equal(slc_simulate(in->job, in->times, plan, NULL, &forecast), SLUICE_OK);
+    if (plan->arena_bytes <= in->limit && (!*best_s || forecast.step_s < *best_s)) *best_s = forecast.step_s;
+    slc_plan_destroy(plan);
+}
+
+/* Of all mixtures of sdp and fsdp under the schedulers that need little. */
+static double best_mixture(const slc_job *job, const slc_times *times, uint64_t limit)
+{
+    double best_s = 0;
+    slc_strategy strategies[MIXED_UNITS];
+    for (uint32_t mixture = 0; mixture < 1u << job->unit_count; mixture++) {
+        for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = mixture >> u & 1 ? SLC_FSDP : SLC_SDP;
+        slc_scheduling in = {.job = job, .strategies = strategies, .times = times, .limit = limit};
+        try_plan(&in, &slc_scheduler_serial, &best_s);
+        try_plan(&in, &slc_scheduler_greedy, &best_s);
+    }
+    return best_s;
+}
+
+/* Where packing decides, the slot model's own choice may be slow: of few units all are looked at. */
+static void never_slower_than_a_mixture(void **state)
+{
+    (void)state;
+    slc_random_options options = slc_random_defaults();
+    options.layers = (slc_random_range){2, 4};
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        slc_profile *profile;
+        options.micro_batches = 1 + seed % 3;
+        assert_int_equal(slc_random_profile(&options, seed, &profile), SLUICE_OK);
+        const slc_job *job = &profile->job;
+        assert_true(job->unit_count <= MIXED_UNITS);
+        slc_strategy strategies[MIXED_UNITS], small[MIXED_UNITS];
+        bool recompute[MIXED_UNITS];
+        for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = SLC_STRATEGIES;
+        slc_joint_request request = {
+            .job = job, .times = &profile->times, .strategies = strategies, .time_limit_s = 60, .tries = 20};
+        assert_int_equal(slc_least_memory(&request, small, recompute, &request.limit), SLUICE_OK);
+        request.limit += request.limit / 100 * (seed % 5) * 2;
+        slc_joint_answer answer;
+        assert_int_equal(slc_joint_plan(&request, &answer, NULL), SLUICE_OK);
+        assert_true(answer.forecast.step_s <= best_mixture(job, &profile->times, request.limit) * (1 + 1e-9));
+        slc_plan_destroy(answer.plan);
+        slc_profile_destroy(profile);
     }
 }
 
@@ -190,6 +245,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(never_slower_and_sound),
+        cmocka_unit_test(never_slower_than_a_mixture),
         cmocka_unit_test(answers_are_legal_and_bounds_are_bounds),
         cmocka_unit_test(too_small_a_limit_is_refused),
     };

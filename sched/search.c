@@ -156,6 +156,21 @@ static bool split(const slc_strategy *strategies, slc_order *order, uint32_t ite
     return true;
 }
 
+/* Two operations of one kind, each where the other was: what is late, or hidden, is another unit's. */
+static bool swap(search *s, slc_order *order)
+{
+    slc_item *a = &order->items[draw(s, order->count)], *b = &order->items[draw(s, order->count)];
+    if (a->kind != b->kind || a->kind == SLC_ITEM_SLOT || a->kind == SLC_ITEM_AGREE || a->unit == b->unit) return false;
+    slc_item before = *a;
+    bool late = a->late;
+    *a = *b;
+    a->late = late;
+    late = b->late;
+    *b = before;
+    b->late = late;
+    return true;
+}
+
 /* Earlier, together with what stands right before it on the same blocks (its reduction, its update). */
 static bool bring_forward(search *s, slc_order *order)
 {
@@ -173,6 +188,7 @@ static bool change(search *s, slc_order *order)
     uint32_t item = (uint32_t)draw(s, order->count);
     if (kind == 5) return split(s->in->strategies, order, item);
     if (kind < 8) return join(order, item, draw(s, 2));
+    if (kind == 8) return swap(s, order);
     int64_t distance = 1 + (int64_t)draw(s, (uint64_t)1 << draw(s, 7));
     return move_by(s->in->job, order, item, draw(s, 2) ? distance : -distance);
 }
