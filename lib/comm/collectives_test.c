@@ -1,5 +1,6 @@
 /* Collectives against plain oracles, bit for bit: sums in rank order, over memory, messages and both, random lengths,
- * blocks, ranges and layouts, compressed exchanges among them, some of all skipped, with random delays. */
+ * blocks, ranges and layouts, rows of tables and compressed exchanges among them, some of all skipped, with random
+ * delays. */
 #include "lib/comm/exchange_test.h"
 #include "lib/comm/random_op_test.h"
 
@@ -7,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-enum { EXCHANGES = 2, MOST = 1 + 2 * OPERATIONS + EXCHANGES };
+enum { EXCHANGES = 2, LISTS = 2, MOST = 1 + 2 * OPERATIONS + EXCHANGES };
 
 typedef struct {
     int size, port;
@@ -29,13 +30,18 @@ typedef struct {
     slc_stream stream;
     char *arenas[RANKS_MAX]; /* of all ranks, in the oracle */
     exchange exchanges[EXCHANGES];
+    char *lists;        /* LISTS places for those of all ranks */
     uint64_t bytes;     /* sent */
     uint32_t submitted; /* operations */
 } rig;
 
-/* How often an operation's hooks ran. */
+/* How often an operation's hooks ran; of one on rows, this rank's list and where it has to be. */
 typedef struct {
     int start, call, end;
+    const slc_rows *rows;
+    uint64_t lists_seed;
+    int rank;
+    bool skipped;
 } calls;
 
 /* The operations of a round. `skip` is what is to hold; `looked_at` becomes so before the operations begin, or in
@@ -45,12 +51,18 @@ typedef struct {
     size_t count;
     bool skip[MOST], looked_at[MOST], late;
     calls ran[MOST];
+    slc_rows rows[MOST];
     useconds_t delay;
 } round_ops;
 
 static sluice_status on_start(void *context)
 {
-    return ((calls *)context)->start++, SLUICE_OK;
+    calls *ran = context;
+    char *lists = ran->rows && !ran->skipped ? ran->rows->lists : NULL; /* skipped, it may not touch memory */
+    if (lists)
+        rows_list_draw(ran->lists_seed, ran->rank, ran->rows,
+                       (slc_row_list *)(void *)(lists + (uint64_t)ran->rank * slc_row_list_bytes(ran->rows->most)));
+    return ran->start++, SLUICE_OK;
 }
 
 static sluice_status on_call(void *context)
@@ -92,12 +104,34 @@ static bool add_op(rig *all, round_ops *round, slc_op op, uint64_t *chance)
     op.start = on_start, op.end = on_end, op.context = &round->ran[i];
     if (!op.call) op.call = on_call;
     const bool may_skip = pick(chance, 3) < 2;
-    round->skip[i] = may_skip && pick(chance, 2);
+    round->skip[i] = round->ran[i].skipped = may_skip && pick(chance, 2);
     round->looked_at[i] = round->late ? !round->skip[i] : round->skip[i];
     if (may_skip) op.skip = &round->looked_at[i];
     if (may_skip && round->late) op.wait[1] = slc_comm_completed(all->comm), op.wait_value[1] = all->submitted + 1;
     round->ops[i] = op;
     return round->skip[i];
+}
+
+/* Two operations may share the memory of their lists. */
+static void place_lists(rig *all, round_ops *round, random_op *made, uint64_t *chance)
+{
+    calls *ran = &round->ran[round->count];
+    made->rows.lists = all->lists + pick(chance, LISTS) * RANKS_MAX * slc_row_list_bytes(MOST_ROWS);
+    round->rows[round->count] = made->rows;
+    *ran = (calls){.rows = &round->rows[round->count], .lists_seed = made->lists_seed};
+    ran->rank = sluice_world_rank(all->world);
+    made->op.rows = ran->rows;
+    made->op.what = "random rows";
+}
+
+static void apply_rows(rig *all, const random_op *made, int size)
+{
+    rows_lists lists = rows_lists_create(made->lists_seed, made->op.rows, size);
+    char *src[RANKS_MAX], *dst[RANKS_MAX];
+    for (int r = 0; r < size; r++) src[r] = all->arenas[r] + made->src_at, dst[r] = all->arenas[r] + made->dst_at;
+    rows_op_apply(&made->op, &lists, src, dst);
+    all->bytes += rows_op_bytes(&made->op, &lists, sluice_world_rank(all->world));
+    rows_lists_destroy(&lists);
 }
 
 static void add_block_op(rig *all, round_ops *round, const test_case *test, int place, uint64_t *chance)
@@ -106,7 +140,13 @@ static void add_block_op(rig *all, round_ops *round, const test_case *test, int 
     random_op made = random_op_draw(chance, test->size, place, test->place_bytes);
     made.op.src = (char *)all->segment.base + made.src_at;
     made.op.dst = (char *)all->segment.base + made.dst_at;
+    const bool rows = made.op.kind == SLC_GATHER_ROWS || made.op.kind == SLC_REDUCE_ROWS;
+    if (rows) place_lists(all, round, &made, chance);
     if (add_op(all, round, made.op, chance) || made.op.kind == SLC_BARRIER) return;
+    if (rows) {
+        apply_rows(all, &made, test->size);
+        return;
+    }
     all->bytes += random_op_bytes(&made.op, rank, test->size);
     for (uint64_t b = 0; b < made.op.block_count; b++)
         random_op_block(&made, all->arenas, test->size, made.op.first_block + b);
@@ -129,7 +169,7 @@ static void add_delay(rig *all, round_ops *round, uint64_t *own)
     if (pick(own, 2)) {
         op.call = small_delay, op.context = &round->delay;
         round->ops[round->count++] = op;
-        round->ran[i] = (calls){1, 1, 1};
+        round->ran[i] = (calls){.start = 1, .call = 1, .end = 1};
     } else
         add_op(all, round, op, own);
 }
@@ -192,8 +232,10 @@ static void rig_open(rig *all, const test_case *test, int rank)
     CHECK(!slc_device_open("cpu", &all->device) && !slc_stream_create(all->device, 1, &all->stream));
     const uint64_t data = PLACES * test->place_bytes, scratch = slc_comm_scratch_bytes(all->comm, test->place_bytes);
     const uint64_t aside = EXCHANGES * 4 * test->place_bytes;
-    CHECK(!slc_segment_create(all->device, data + scratch + aside, &all->segment));
-    char *base = all->segment.base, *arena = base + data + scratch;
+    const uint64_t lists = LISTS * RANKS_MAX * slc_row_list_bytes(MOST_ROWS);
+    CHECK(!slc_segment_create(all->device, data + scratch + lists + aside, &all->segment));
+    char *base = all->segment.base, *arena = base + data + scratch + lists;
+    all->lists = base + data + scratch;
     CHECK(!slc_comm_attach(all->comm, &all->segment, base + data, scratch));
     uint64_t chance = test->seed;
     for (int i = 0; i < EXCHANGES; i++) {

@@ -48,10 +48,10 @@ typedef enum { SLC_WHOLE, SLC_SHARD } slc_layout;
 
 /* Which rows of a table each rank touches; a table has rows of row_elements elements in the whole layout, row r at
  * r * row_elements, where the table's blocks are cut and shared out as the geometry above says: a row may have several
- * owners. `lists`, in the attached arena, at the same place on every rank, holds an slc_row_list for each rank,
- * slc_row_list_bytes(most) behind each other. This rank's own, number `rank`, must be written when the operation starts
- * (its `start` hook may write it) and stay until it is complete; the operation fills the others as far as it needs
- * them. The struct is kept by pointer until then. */
+ * owners. `lists`, in the attached arena at a multiple of 64, the same place on every rank, holds an slc_row_list for
+ * each rank, slc_row_list_bytes(most) behind each other. This rank's own, number `rank`, must be written when the
+ * operation starts (its `start` hook may write it) and stay until it is complete; the operation fills the others as far
+ * as it needs them. The struct is kept by pointer until then. A skipped operation does not look at lists. */
 typedef struct {
     uint64_t row_elements, row_count; /* row_count * row_elements is at most the table's elements */
     uint64_t most;                    /* rows in a list, at most; the same on every rank */
@@ -108,9 +108,9 @@ uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_group 
 /* Rows of a table of `elements` in base blocks of `block_elements`, of this rank's list: row number i of it to
  * dst + i * row_elements. Of V bytes of rows a rank receives V (N-1)/N, and sends about as much; a first message to
  * each rank carries the list. Nothing is allocated: what messages need beside src and dst lies in the scratch (as much
- * as a reduction of one base block has). Errors at submission: ARGUMENT (a buffer outside of the arena, shapes that do
- * not fit, too little scratch); at the start: FORMAT fails the world (a list that is too long, not ascending, or names
- * a row that is not there: says which). */
+ * as a reduction of one base block has). Table, rows (`most` of them) and lists may not overlap. Errors at submission:
+ * ARGUMENT (a buffer outside of the arena, shapes that do not fit, too little scratch); at the start: FORMAT fails the
+ * world (a list that is too long, not ascending, or names a row that is not there: says which). */
 slc_op slc_gather_rows_op(const slc_rows *rows, slc_dtype dtype, uint64_t elements, uint64_t block_elements,
                           const void *src, slc_layout src_layout, void *dst);
 

@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/comm/geometry.h"
+#include "lib/comm/rows.h"
 #include "lib/comm/settings.h"
 
 #include <stdlib.h>
@@ -48,7 +49,8 @@ sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *fai
     if (!comm->queue || !comm->message_peers || !comm->sources || !comm->destinations)
         return slc_error(SLUICE_ERR_MEMORY, "communication of %d ranks", size);
     list_message_peers(comm);
-    return slc_messages_init(comm);
+    status = slc_row_op_init(comm);
+    return status ? status : slc_messages_init(comm);
 }
 
 void slc_lane_fini(slc_comm *comm)
@@ -58,6 +60,7 @@ void slc_lane_fini(slc_comm *comm)
     free(comm->message_peers);
     free(comm->sources);
     free(comm->destinations);
+    slc_row_op_fini(comm);
     free(comm->messages);
     free(comm->tokens);
     *comm = (slc_comm){0};
@@ -76,11 +79,14 @@ static slc_span buffer_span(const slc_op *op, const void *buffer, slc_dtype dtyp
     return (slc_span){low, low + slc_op_length(op) / share * bytes};
 }
 
-static void find_spans(const slc_comm *comm, const slc_op *op, slc_span *read, slc_span *write)
+static slc_spans find_spans(const slc_comm *comm, const slc_op *op)
 {
-    *read = buffer_span(op, op->src, op->dtype, op->src_layout, comm->size);
-    *write = buffer_span(op, op->dst, slc_op_result(op), op->dst_layout, comm->size);
-    if (op->kind == SLC_COMPRESSED_EXCHANGE) write->high = write->low + slc_comm_exchange_bytes(comm, op->group);
+    if (slc_moves_rows(op)) return slc_row_op_spans(comm, op);
+    slc_spans spans = {.read = buffer_span(op, op->src, op->dtype, op->src_layout, comm->size),
+                       .write = {buffer_span(op, op->dst, slc_op_result(op), op->dst_layout, comm->size)}};
+    if (op->kind == SLC_COMPRESSED_EXCHANGE)
+        spans.write[0].high = spans.write[0].low + slc_comm_exchange_bytes(comm, op->group);
+    return spans;
 }
 
 static bool gates_passed(const slc_op *op)
@@ -90,12 +96,22 @@ static bool gates_passed(const slc_op *op)
     return true;
 }
 
+/* One changes what the other touches. */
+static bool disturbs(const slc_spans *one, const slc_spans *other)
+{
+    for (int i = 0; i < 2; i++)
+        if (overlap(one->write[i], other->read) || overlap(one->write[i], other->write[0]) ||
+            overlap(one->write[i], other->write[1]))
+            return true;
+    return false;
+}
+
 /* The operation would see, or be seen by, one that is still in work. */
-static bool must_wait(slc_comm *comm, slc_span read, slc_span write)
+static bool must_wait(slc_comm *comm, const slc_spans *spans)
 {
     for (uint32_t i = comm->first; i != comm->taken; i++) {
         const slc_run *run = slc_run_at(comm, i);
-        if (overlap(write, run->write) || overlap(write, run->read) || overlap(read, run->write)) return true;
+        if (disturbs(spans, &run->spans) || disturbs(&run->spans, spans)) return true;
     }
     return false;
 }
@@ -143,6 +159,14 @@ static void start_call(slc_comm *comm, const slc_op *op, bool skipped)
     comm->taken++;
 }
 
+/* This rank's own; the others' are looked at when they are here. */
+static bool list_is_good(slc_comm *comm, const slc_op *op)
+{
+    sluice_status status = slc_row_op_check_list(op, comm->rank);
+    if (status) slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s", sluice_last_error());
+    return !status;
+}
+
 static bool start_next(slc_comm *comm)
 {
     if (comm->taken == atomic_load_explicit(&comm->submitted, memory_order_acquire)) return false;
@@ -154,19 +178,20 @@ static bool start_next(slc_comm *comm)
         start_call(comm, op, skipped);
         return true;
     }
-    slc_span read = {0}, write = {0};
-    if (!skipped) find_spans(comm, op, &read, &write);
-    if (must_wait(comm, read, write)) return false;
-    if (!run_hook(comm, op, op->start)) return true;
+    const bool rows = slc_moves_rows(op) && !skipped;
+    const slc_spans spans = skipped ? (slc_spans){0} : find_spans(comm, op);
+    if (must_wait(comm, &spans)) return false;
+    if (!run_hook(comm, op, op->start) || (rows && !list_is_good(comm, op))) return true;
 
-    const uint64_t block = skipped ? 0 : op->first_block, blocks = op->kind == SLC_BARRIER ? 1 : op->block_count;
+    const uint64_t block = skipped ? 0 : op->first_block;
+    const uint64_t blocks = rows || op->kind == SLC_BARRIER ? 1 : op->block_count;
     slc_run *run = slc_run_at(comm, comm->taken);
     *run = (slc_run){.op = *op,
                      .index = comm->taken,
                      .wire = comm->wire,
                      .signature = slc_op_signature(comm, op, skipped),
-                     .read = read,
-                     .write = write,
+                     .spans = spans,
+                     .open = rows,
                      .skipped = skipped,
                      .block = block,
                      .end_block = skipped ? 0 : block + blocks,
@@ -179,9 +204,12 @@ static bool start_next(slc_comm *comm)
     return true;
 }
 
-/* Bytes that this rank's messages to `peers` peers would carry. */
-static uint64_t bytes_to(const slc_comm *comm, const slc_op *op, uint64_t peers)
+/* Bytes that messages would have carried from this rank to its neighbours. */
+static uint64_t direct_bytes(const slc_comm *comm, const slc_run *run)
 {
+    const slc_op *op = &run->op;
+    const uint64_t peers = (uint64_t)comm->neighbours->count;
+    if (slc_moves_rows(op)) return run->direct_sent;
     uint64_t bytes = slc_op_length(op) * slc_dtype_size(op->dtype), part = bytes / (uint64_t)comm->size;
     switch (op->kind) {
     case SLC_REDUCE_SCATTER:
@@ -189,10 +217,8 @@ static uint64_t bytes_to(const slc_comm *comm, const slc_op *op, uint64_t peers)
     case SLC_ALL_REDUCE: return 2 * part * peers;
     case SLC_COMPRESSED_EXCHANGE: return 2 * op->group->packet_bytes * peers;
     case SLC_BROADCAST: return comm->rank == op->root ? bytes * peers : 0;
-    case SLC_BARRIER:
-    case SLC_CALL: return 0;
+    default: return 0;
     }
-    return 0;
 }
 
 /* What went through memory costs time too where a network is imitated. */
@@ -200,13 +226,29 @@ static void charge(slc_comm *comm, slc_run *run)
 {
     const slc_transport *transport = comm->transport;
     if (!transport->table || !transport->table->charge || !comm->neighbours->count) return;
-    uint64_t sent = bytes_to(comm, &run->op, (uint64_t)comm->neighbours->count), received = sent;
-    const bool two_phases = run->op.kind == SLC_ALL_REDUCE || run->op.kind == SLC_COMPRESSED_EXCHANGE;
+    const bool rows = slc_moves_rows(&run->op); /* lists first */
+    uint64_t sent = direct_bytes(comm, run), received = rows ? run->direct_received : sent;
+    const bool two_phases = rows || run->op.kind == SLC_ALL_REDUCE || run->op.kind == SLC_COMPRESSED_EXCHANGE;
     if (run->op.kind == SLC_BROADCAST)
         received = comm->rank != run->op.root && slc_is_neighbour(comm->neighbours, run->op.root)
                        ? slc_op_length(&run->op) * slc_dtype_size(run->op.dtype)
                        : 0;
     run->due_ns = transport->table->charge(transport->self, sent, received, two_phases ? 2 : 1);
+}
+
+/* Lists of rows are exchanged as soon as an operation has begun, whatever earlier ones still do: what messages follow
+ * depends on them. */
+static bool exchange_lists(slc_comm *comm)
+{
+    bool progressed = false;
+    for (uint32_t i = comm->first; i != comm->taken && !slc_failed(comm->failure); i++) {
+        slc_run *run = slc_run_at(comm, i);
+        if (!slc_moves_rows(&run->op) || run->skipped || run->peers_ready || !slc_row_op_have_lists(comm, run))
+            continue;
+        run->peers_ready = progressed = true;
+        charge(comm, run);
+    }
+    return progressed;
 }
 
 /* Works on the oldest operation that has work left; later ones wait, so that `done` is raised in order. */
@@ -216,7 +258,7 @@ static bool work(slc_comm *comm)
         slc_run *run = slc_run_at(comm, i);
         if (run->work_done) continue;
         if (!run->skipped && !run->peers_ready) {
-            if (!slc_peers_ready(comm, run)) return false;
+            if (slc_moves_rows(&run->op) || !slc_peers_ready(comm, run)) return false;
             run->peers_ready = true;
             charge(comm, run);
         }
@@ -254,8 +296,7 @@ static bool complete_first(slc_comm *comm, uint64_t now_ns)
     if (!is_over(comm, run, now_ns)) return false;
     bool call = run->op.kind == SLC_CALL;
     if (!run->skipped) {
-        atomic_fetch_add_explicit(&comm->bytes_sent, bytes_to(comm, &run->op, (uint64_t)comm->neighbours->count),
-                                  memory_order_relaxed);
+        atomic_fetch_add_explicit(&comm->bytes_sent, direct_bytes(comm, run), memory_order_relaxed);
         if (!call && !run_hook(comm, &run->op, run->op.call)) return true;
     }
     if (!run_hook(comm, &run->op, run->op.end)) return true;
@@ -270,6 +311,7 @@ bool slc_lane_step(slc_comm *comm, uint64_t now_ns)
     comm->step_ns = now_ns;
     bool progressed = start_next(comm);
     if (comm->first == comm->taken) return progressed;
+    progressed |= exchange_lists(comm);
     progressed |= slc_messages_step(comm);
     progressed |= work(comm);
     progressed |= complete_first(comm, now_ns);

@@ -18,6 +18,11 @@ typedef struct {
     const char *low, *high; /* bytes [low, high) */
 } slc_span;
 
+/* What an operation touches. */
+typedef struct {
+    slc_span read, write[2];
+} slc_spans;
+
 /* A block whose messages are on their way. */
 typedef struct {
     uint32_t contributions; /* that are still to arrive, to be added up */
@@ -32,15 +37,18 @@ typedef struct {
     slc_op op;
     uint32_t index, wire; /* its number; among those that communicate */
     uint64_t signature;
-    slc_span read, write;
+    slc_spans spans;
     bool skipped; /* as op.skip says */
     uint64_t end_block;
-    bool peers_ready, work_done; /* neighbours' buffers may be used; this rank is through with them */
+    bool open;                   /* rows: there may be blocks from end_block on */
+    bool peers_ready, work_done; /* neighbours' buffers may be used (rows: and all lists are here); this rank is through
+                                    with them */
     uint64_t block, offset;      /* where the work is: next block, elements of it done */
     int step;                    /* gather: which peer's part */
     uint32_t tensor;             /* compressed exchange: where the work is, `offset` in its own chunk */
     int64_t bins[SLC_NORM_BINS]; /* compressed exchange: of that tensor's average */
-    uint64_t due_ns;             /* completion is not shown before */
+    uint64_t direct_sent, direct_received; /* rows: bytes that neighbours' memory saves messages */
+    uint64_t due_ns;                       /* completion is not shown before */
     uint64_t receiving, sending,
         finished; /* blocks whose receives are posted, sends are posted, messages are through */
     slc_block_state window[SLC_DEPTH_MAX];
@@ -79,12 +87,16 @@ struct slc_comm {
     const void **sources; /* [size], reused by every reduction */
     void **destinations;
     uint64_t chunk_bytes;
+    struct slc_row_cursor *row_cursors; /* [size], reused by every piece of work */
+    uint64_t *row_room;                 /* [size], likewise */
+    uint64_t *row_cuts; /* [SLC_ACTIVE][depth + 1][size] where chunks end, in each operation's window of them */
 
     slc_message *messages, *free_messages;
     uint32_t messages_pending;
     uint32_t blocks_receiving, blocks_sending; /* over all operations in work */
     uint32_t blocks_finished;                  /* that went by messages, since creation */
     uint32_t scratch_taken, scratch_freed;     /* slots, counted up; slot i at i modulo depth */
+    uint32_t scratch_idle;                     /* bit for each slot that is free again behind one that is not */
     uint64_t *tokens;                          /* [2 * size] contents of barrier messages and acknowledgements */
     _Atomic uint64_t suspect_ns;               /* since when a peer seems unreachable; 0: none */
     int suspect_rank;
@@ -106,6 +118,12 @@ static inline slc_run *slc_run_at(slc_comm *comm, uint32_t index)
     return &comm->runs[index % SLC_ACTIVE];
 }
 
+/* The same place in a neighbour's segment. */
+static inline char *slc_at_neighbour(const slc_comm *comm, int rank, const void *own)
+{
+    return (char *)comm->neighbours->peers[rank].segment.base + ((const char *)own - comm->base);
+}
+
 /* submit.c: waits until `index` operations are complete or the world has failed. */
 void slc_lane_wait(slc_comm *comm, uint32_t index);
 /* submit.c: checks an operation against the world and what is attached. Errors: ARGUMENT, ORDER, UNSUPPORTED. */
@@ -123,11 +141,18 @@ bool slc_messages_plenty(const slc_comm *comm); /* when a block has ended, anoth
 bool slc_messages_step(slc_comm *comm);         /* posts what may be posted */
 void slc_messages_reduced(slc_comm *comm, slc_run *run, uint64_t block); /* a block's own part has its sum */
 bool slc_messages_arrived(slc_comm *comm, slc_run *run, uint64_t block); /* all contributions of a block are here */
-const char *slc_messages_contribution(slc_comm *comm, const slc_run *run, uint64_t block, int rank);
 /* Of a compressed exchange: what a rank sent about the own chunk. */
 const char *slc_messages_packet(const slc_comm *comm, const slc_run *run, int rank);
 bool slc_messages_finished(const slc_comm *comm, const slc_run *run);
 void slc_messages_suspect(slc_comm *comm, int rank, const char *why);
-uint64_t slc_scratch_slot_bytes(int size, uint64_t block_bytes); /* of one block */
+
+/* scratch.c */
+uint64_t slc_scratch_slot_bytes(int size, uint64_t block_bytes); /* that a block needs */
+/* A peer's part of a block's slot. Its length is a multiple of 64, at least what a part of any block takes. */
+char *slc_scratch_part(const slc_comm *comm, const slc_run *run, uint64_t block, int peer);
+uint64_t slc_scratch_part_bytes(const slc_comm *comm);
+bool slc_scratch_left(const slc_comm *comm); /* a slot may be taken */
+uint32_t slc_scratch_take(slc_comm *comm);
+void slc_scratch_free(slc_comm *comm, uint32_t slot);
 
 #endif

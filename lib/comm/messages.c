@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/comm/geometry.h"
+#include "lib/comm/rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,12 +28,6 @@ struct slc_message {
     int peer;
     message_kind kind;
 };
-
-uint64_t slc_scratch_slot_bytes(int size, uint64_t block_bytes)
-{
-    uint64_t part = block_bytes / (uint64_t)size;
-    return (part + 63) / 64 * 64 * (uint64_t)(size - 1);
-}
 
 sluice_status slc_messages_init(slc_comm *comm)
 {
@@ -196,21 +191,6 @@ static bool is_sum(const slc_op *op)
     return op->kind == SLC_REDUCE_SCATTER || op->kind == SLC_ALL_REDUCE;
 }
 
-/* Scratch of a slot: the parts of all other ranks in rank order. */
-static char *scratch_at(const slc_comm *comm, const slc_run *run, uint32_t slot, int rank)
-{
-    uint64_t block_bytes = run->op.block_elements * slc_dtype_size(run->op.dtype);
-    uint64_t slot_bytes = slc_scratch_slot_bytes(comm->size, block_bytes);
-    uint64_t place = (uint64_t)(rank < comm->rank ? rank : rank - 1);
-    return comm->scratch + slot * (comm->scratch_bytes / comm->depth / 64 * 64) +
-           place * (slot_bytes / (uint64_t)(comm->size - 1));
-}
-
-const char *slc_messages_contribution(slc_comm *comm, const slc_run *run, uint64_t block, int rank)
-{
-    return scratch_at(comm, run, run->window[block % comm->depth].slot, rank);
-}
-
 /* Contributions lie behind the results. */
 static char *packet_at(const slc_comm *comm, const slc_run *run, int rank)
 {
@@ -228,14 +208,42 @@ static bool sends_results(const slc_op *op)
     return op->kind == SLC_ALL_REDUCE || op->kind == SLC_COMPRESSED_EXCHANGE;
 }
 
+/* Block 0 carries the lists. */
+static void receive_rows(slc_comm *comm, slc_run *run, uint64_t block, int peer)
+{
+    uint64_t bytes = block ? slc_row_op_expected(comm, run, block, peer) : slc_row_list_bytes(run->op.rows->most);
+    if (!bytes) return;
+    void *data = block ? (void *)slc_scratch_part(comm, run, block, peer) : slc_row_op_list_of(&run->op, peer);
+    state_of(comm, run, block)->contributions++;
+    post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, data, bytes);
+}
+
+static void send_rows(slc_comm *comm, slc_run *run, uint64_t block, int peer)
+{
+    uint64_t bytes = slc_row_list_bytes(run->op.rows->most);
+    const void *data = slc_row_op_list_of(&run->op, comm->rank);
+    if (block) data = slc_row_op_pack(comm, run, block, peer, &bytes);
+    if (bytes) post_send(comm, run, block, PHASE_PART, peer, data, bytes);
+}
+
+/* Whether a block takes a slot of scratch. */
+static bool takes_slot(const slc_op *op, uint64_t block)
+{
+    return is_sum(op) || (slc_moves_rows(op) && block > 0);
+}
+
 static void receive_from(slc_comm *comm, slc_run *run, uint64_t block, int peer)
 {
     const slc_op *op = &run->op;
+    if (slc_moves_rows(op)) {
+        receive_rows(comm, run, block, peer);
+        return;
+    }
     slc_block_state *state = state_of(comm, run, block);
     size_t bytes = part_bytes(comm, run, block);
     if (is_sum(op)) {
         state->contributions++;
-        post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, scratch_at(comm, run, state->slot, peer), bytes);
+        post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, slc_scratch_part(comm, run, block, peer), bytes);
     }
     if (op->kind == SLC_COMPRESSED_EXCHANGE) {
         state->contributions++;
@@ -260,13 +268,13 @@ static void receive_from(slc_comm *comm, slc_run *run, uint64_t block, int peer)
 
 static bool post_receives(slc_comm *comm, slc_run *run)
 {
-    if (run->receiving == run->end_block || comm->blocks_receiving == comm->depth) return false;
-    bool sum = is_sum(&run->op);
-    if (sum && comm->scratch_taken - comm->scratch_freed == comm->depth) return false;
+    if (comm->blocks_receiving == comm->depth) return false;
+    const bool slot = takes_slot(&run->op, run->receiving);
+    if (slot && !slc_scratch_left(comm)) return false;
+    if (run->receiving == run->end_block && !(run->open && run->peers_ready && slc_row_op_cut(comm, run))) return false;
     uint64_t block = run->receiving++;
     slc_block_state *state = state_of(comm, run, block);
-    *state = (slc_block_state){.slot = sum ? comm->scratch_taken++ % comm->depth : 0,
-                               .reduced = !sum && !sends_results(&run->op)};
+    *state = (slc_block_state){.slot = slot ? slc_scratch_take(comm) : 0, .reduced = !slot && !sends_results(&run->op)};
     comm->blocks_receiving++;
     for (int i = 0; i < comm->message_peer_count && !slc_failed(comm->failure); i++)
         receive_from(comm, run, block, comm->message_peers[i]);
@@ -276,8 +284,10 @@ static bool post_receives(slc_comm *comm, slc_run *run)
 static void send_to(slc_comm *comm, slc_run *run, uint64_t block, int peer)
 {
     const slc_op *op = &run->op;
-    size_t bytes = part_bytes(comm, run, block);
-    if (is_sum(op) || sends_results(op))
+    size_t bytes = slc_moves_rows(op) ? 0 : part_bytes(comm, run, block);
+    if (slc_moves_rows(op))
+        send_rows(comm, run, block, peer);
+    else if (is_sum(op) || sends_results(op))
         post_send(comm, run, block, PHASE_PART, peer, part_at(comm, run, op->src, SLC_WHOLE, block, peer), bytes);
     else if (op->kind == SLC_ALL_GATHER)
         post_send(comm, run, block, PHASE_RESULT, peer, part_at(comm, run, op->src, op->src_layout, block, comm->rank),
@@ -311,7 +321,7 @@ void slc_messages_reduced(slc_comm *comm, slc_run *run, uint64_t block)
     if (!comm->message_peer_count) return;
     const slc_op *op = &run->op;
     state_of(comm, run, block)->reduced = true;
-    if (is_sum(op)) comm->scratch_freed++; /* sums are made in order, so slots come back in order */
+    if (is_sum(op)) slc_scratch_free(comm, state_of(comm, run, block)->slot);
     if (!sends_results(op)) return;
     for (int i = 0; i < comm->message_peer_count && !slc_failed(comm->failure); i++)
         post_send(comm, run, block, PHASE_RESULT, comm->message_peers[i],
@@ -332,6 +342,7 @@ static bool finish_block(slc_comm *comm, slc_run *run)
                   sizeof *comm->tokens);
     }
     if (state->sends) return false;
+    if (slc_moves_rows(op) && run->finished > 0) slc_scratch_free(comm, state->slot); /* it was sent from there */
     run->finished++;
     comm->blocks_finished++;
     comm->blocks_receiving--;
@@ -341,7 +352,7 @@ static bool finish_block(slc_comm *comm, slc_run *run)
 
 bool slc_messages_finished(const slc_comm *comm, const slc_run *run)
 {
-    return !comm->message_peer_count || run->finished == run->end_block;
+    return !comm->message_peer_count || (!run->open && run->finished == run->end_block);
 }
 
 bool slc_messages_plenty(const slc_comm *comm)
@@ -357,9 +368,9 @@ bool slc_messages_step(slc_comm *comm)
         slc_run *run = slc_run_at(comm, i);
         while (finish_block(comm, run)) progressed = true;
         while (all_received && post_receives(comm, run)) progressed = true;
-        all_received &= run->receiving == run->end_block;
+        all_received &= !run->open && run->receiving == run->end_block;
         while (all_sent && post_sends(comm, run)) progressed = true;
-        all_sent &= run->sending == run->end_block;
+        all_sent &= !run->open && run->sending == run->end_block;
     }
     return progressed;
 }

@@ -2,15 +2,17 @@
 #ifndef SLC_COMM_RANDOM_OP_TEST_H
 #define SLC_COMM_RANDOM_OP_TEST_H
 
-#include "lib/comm/comm_test.h"
-
-#include <sluice/dtype.h>
+#include "lib/comm/rows_op_test.h"
 
 /* One operation, made from the seed alone, so that every rank makes the same. */
 typedef struct {
     slc_op op;
     uint64_t src_at, dst_at; /* bytes in the arena */
+    slc_rows rows;           /* of operations on rows, whose `lists` and op.rows are set by who uses it */
+    uint64_t lists_seed;
 } random_op;
+
+enum { MOST_ROWS = 3000 };
 
 /* The arena is cut in places for operations to work in, the last ones for integers, whose sums must not overflow, and
  * for bfloat16, of which other numbers' bytes are no finite ones. */
@@ -22,14 +24,43 @@ static inline float value_of(uint64_t seed, int rank, uint64_t index)
     return (float)((double)pick(&chance, 1 << 24) / (1 << 20) - 7.5) * (index % 7 == 0 ? 1e-6f : 1.0f);
 }
 
+/* Rows of a table whose elements and blocks are drawn; both take a room, of `room` bytes, widened sums two behind. */
+static inline void random_rows_draw(random_op *made, uint64_t *chance, uint64_t begin, uint64_t room)
+{
+    slc_op *op = &made->op;
+    slc_rows *rows = &made->rows;
+    const uint64_t fitting = room / slc_dtype_size(op->dtype), limits[] = {5, 100, 1000, op->elements};
+    uint64_t limit = limits[pick(chance, 4)];
+    rows->row_elements = 1 + pick(chance, limit < op->elements ? limit : op->elements);
+    rows->row_count = 1 + pick(chance, op->elements / rows->row_elements);
+    if (pick(chance, 2)) rows->row_count = op->elements / rows->row_elements;
+    uint64_t most = fitting / rows->row_elements;
+    if (most > MOST_ROWS) most = MOST_ROWS;
+    if (most > rows->row_count) most = rows->row_count;
+    rows->most = pick(chance, 2) ? most : pick(chance, most + 1);
+    made->lists_seed = pick(chance, 1 << 30);
+    const bool gather = op->kind == SLC_GATHER_ROWS, shard = pick(chance, 2);
+    made->src_at = begin + (gather ? 0 : room), made->dst_at = begin + (gather ? room : 0);
+    if (gather)
+        *op = slc_gather_rows_op(NULL, op->dtype, op->elements, op->block_elements, NULL, shard ? SLC_SHARD : SLC_WHOLE,
+                                 NULL);
+    else {
+        const bool widen = op->dtype == SLC_BFLOAT16 && pick(chance, 2);
+        if (widen) made->dst_at = begin + 2 * room;
+        *op = slc_reduce_rows_op(NULL, op->dtype, widen ? SLC_FLOAT32 : op->dtype, op->elements, op->block_elements,
+                                 NULL, NULL, shard ? SLC_SHARD : SLC_WHOLE, op->scale);
+    }
+}
+
 static inline random_op random_op_draw(uint64_t *chance, int size, int place, uint64_t place_bytes)
 {
     uint64_t grain = 16 * (uint64_t)size;
     random_op made = {0};
     slc_op *op = &made.op;
-    static const slc_op_kind kinds[] = {SLC_REDUCE_SCATTER, SLC_ALL_GATHER,     SLC_ALL_REDUCE, SLC_BROADCAST,
-                                        SLC_BARRIER,        SLC_REDUCE_SCATTER, SLC_ALL_GATHER, SLC_ALL_REDUCE};
-    op->kind = kinds[pick(chance, 8)];
+    static const slc_op_kind kinds[] = {SLC_REDUCE_SCATTER, SLC_ALL_GATHER,  SLC_ALL_REDUCE,     SLC_BROADCAST,
+                                        SLC_BARRIER,        SLC_GATHER_ROWS, SLC_REDUCE_SCATTER, SLC_ALL_GATHER,
+                                        SLC_ALL_REDUCE,     SLC_REDUCE_ROWS};
+    op->kind = kinds[pick(chance, 10)];
     op->dtype = SLC_FLOAT32;
     uint64_t dtype = pick(chance, 6);
     if (op->kind == SLC_ALL_REDUCE && dtype == 0) op->dtype = SLC_INT64;
@@ -47,7 +78,9 @@ static inline random_op random_op_draw(uint64_t *chance, int size, int place, ui
     op->scale = (float)(1 + pick(chance, 5)) / 3;
     op->root = (int)pick(chance, (uint64_t)size);
     made.src_at = made.dst_at = begin;
-    if (op->kind == SLC_REDUCE_SCATTER) {
+    if (op->kind == SLC_GATHER_ROWS || op->kind == SLC_REDUCE_ROWS) {
+        random_rows_draw(&made, chance, begin, room);
+    } else if (op->kind == SLC_REDUCE_SCATTER) {
         op->accumulate = pick(chance, 2);
         op->dst_layout = pick(chance, 2) ? SLC_SHARD : SLC_WHOLE;
         if (op->dst_layout == SLC_SHARD || pick(chance, 2)) made.dst_at = begin + room;

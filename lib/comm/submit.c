@@ -2,6 +2,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/comm/geometry.h"
+#include "lib/comm/rows.h"
 #include "lib/comm/world.h"
 
 static bool inside(const slc_comm *comm, const void *buffer, uint64_t bytes)
@@ -49,6 +50,7 @@ static sluice_status check_kind(const slc_comm *comm, const slc_op *op)
     bool small = op->kind == SLC_ALL_REDUCE && (op->dtype == SLC_INT64 || op->dtype == SLC_FLOAT64);
     if (sum && op->dtype != SLC_FLOAT32 && op->dtype != SLC_BFLOAT16 && !small)
         return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: sums of %s", name_of(op), slc_dtype_name(op->dtype));
+    if (slc_moves_rows(op)) return slc_row_op_check(comm, op);
     if (op->widen && (op->kind != SLC_REDUCE_SCATTER || op->dtype != SLC_BFLOAT16 || op->src == op->dst))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: only a reduce-scatter of bfloat16 into another buffer can widen",
                          name_of(op));
@@ -65,6 +67,15 @@ static sluice_status check_kind(const slc_comm *comm, const slc_op *op)
     return SLUICE_OK;
 }
 
+static sluice_status check_scratch(const slc_comm *comm, const slc_op *op)
+{
+    uint64_t longest = op->block_elements < op->elements ? op->block_elements : op->elements;
+    uint64_t needed = slc_comm_scratch_bytes(comm, longest * slc_dtype_size(op->dtype));
+    if (needed <= comm->scratch_bytes) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT, "%s: needs %llu bytes of scratch, attached are %llu", name_of(op),
+                     (unsigned long long)needed, (unsigned long long)comm->scratch_bytes);
+}
+
 sluice_status slc_op_check(const slc_comm *comm, const slc_op *op)
 {
     if (op->kind == SLC_CALL)
@@ -74,6 +85,7 @@ sluice_status slc_op_check(const slc_comm *comm, const slc_op *op)
     sluice_status status = check_shape(comm, op);
     if (!status) status = check_kind(comm, op);
     if (status) return status;
+    if (slc_moves_rows(op)) return check_scratch(comm, op);
 
     uint64_t size = (uint64_t)comm->size, written = op->elements * slc_dtype_size(slc_op_result(op));
     uint64_t read = op->elements * slc_dtype_size(op->dtype);
@@ -82,12 +94,7 @@ sluice_status slc_op_check(const slc_comm *comm, const slc_op *op)
     if (op->dst_layout == SLC_SHARD) written /= size;
     if (!inside(comm, op->src, read) || !inside(comm, op->dst, written))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: its buffers are not in the attached arena", name_of(op));
-    uint64_t longest = op->block_elements < op->elements ? op->block_elements : op->elements;
-    uint64_t needed = slc_comm_scratch_bytes(comm, longest * slc_dtype_size(op->dtype));
-    if ((op->kind == SLC_REDUCE_SCATTER || op->kind == SLC_ALL_REDUCE) && needed > comm->scratch_bytes)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: needs %llu bytes of scratch, attached are %llu", name_of(op),
-                         (unsigned long long)needed, (unsigned long long)comm->scratch_bytes);
-    return SLUICE_OK;
+    return op->kind == SLC_REDUCE_SCATTER || op->kind == SLC_ALL_REDUCE ? check_scratch(comm, op) : SLUICE_OK;
 }
 
 uint64_t slc_comm_scratch_bytes(const slc_comm *comm, uint64_t block_bytes)

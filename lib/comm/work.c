@@ -5,18 +5,13 @@
 
 #include "lib/base/status.h"
 #include "lib/comm/geometry.h"
+#include "lib/comm/rows.h"
 #include "lib/kernels/reduce/reduce.h"
 
 #include <string.h>
 
 /* What a tensor of a compressed exchange takes however small it is, in elements. */
 static const uint64_t tensor_cost = 1024;
-
-/* The same place in a neighbour's segment. */
-static char *at_neighbour(const slc_comm *comm, int rank, const void *own)
-{
-    return (char *)comm->neighbours->peers[rank].segment.base + ((const char *)own - comm->base);
-}
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -31,6 +26,12 @@ static uint64_t mix_group(uint64_t hash, const slc_compress_group *group)
     return hash;
 }
 
+static uint64_t mix_rows(uint64_t hash, const slc_comm *comm, const slc_rows *rows)
+{
+    hash = mix(mix(hash, rows->row_elements), rows->row_count);
+    return mix(mix(hash, rows->most), (uint64_t)((const char *)rows->lists - comm->base));
+}
+
 uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped)
 {
     uint64_t hash = mix((uint64_t)op->kind * 2 + skipped, (uint64_t)op->dtype);
@@ -41,6 +42,7 @@ uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped)
     hash = mix(hash, (uint64_t)((const char *)op->src - comm->base));
     if (op->kind == SLC_COMPRESSED_EXCHANGE)
         return mix(mix_group(hash, op->group), (uint64_t)((const char *)op->dst - comm->base));
+    if (slc_moves_rows(op)) return mix_rows(hash, comm, op->rows);
     return op->kind == SLC_ALL_REDUCE || op->kind == SLC_BROADCAST ? mix(hash, (uint64_t)op->root) : hash;
 }
 
@@ -72,11 +74,6 @@ static void fail_kernel(slc_comm *comm, const slc_run *run, sluice_status status
                     sluice_last_error());
 }
 
-static sluice_dtype float_type(slc_dtype dtype)
-{
-    return dtype == SLC_BFLOAT16 ? SLUICE_BF16 : SLUICE_FP32;
-}
-
 static sluice_status call_reduce(slc_comm *comm, const slc_op *op, uint64_t count, uint32_t destination_count)
 {
     uint32_t sources = (uint32_t)comm->size;
@@ -85,8 +82,8 @@ static sluice_status call_reduce(slc_comm *comm, const slc_op *op, uint64_t coun
     switch (op->dtype) {
     case SLC_FLOAT32:
     case SLC_BFLOAT16:
-        return slc_reduce(&comm->stream, count, float_type(op->dtype), from, sources, op->scale, op->accumulate,
-                          float_type(slc_op_result(op)), to, destination_count, false);
+        return slc_reduce(&comm->stream, count, slc_float_type(op->dtype), from, sources, op->scale, op->accumulate,
+                          slc_float_type(slc_op_result(op)), to, destination_count, false);
     case SLC_INT64:
         return slc_reduce_int64(&comm->stream, count, (const int64_t *const *)from, sources, (int64_t *const *)to,
                                 destination_count);
@@ -108,9 +105,9 @@ static void find_sources(slc_comm *comm, const slc_run *run, uint64_t block, uin
         if (rank == comm->rank)
             comm->sources[rank] = own;
         else if (slc_is_neighbour(comm->neighbours, rank))
-            comm->sources[rank] = at_neighbour(comm, rank, own);
+            comm->sources[rank] = slc_at_neighbour(comm, rank, own);
         else
-            comm->sources[rank] = slc_messages_contribution(comm, run, block, rank) + offset * bytes;
+            comm->sources[rank] = slc_scratch_part(comm, run, block, rank) + offset * bytes;
     }
 }
 
@@ -123,7 +120,7 @@ static uint32_t find_destinations(slc_comm *comm, const slc_run *run, uint64_t b
     comm->destinations[count++] = own;
     if (op->kind != SLC_ALL_REDUCE) return count;
     for (int i = 0; i < comm->neighbours->count; i++)
-        comm->destinations[count++] = at_neighbour(comm, comm->neighbours->list[i], own);
+        comm->destinations[count++] = slc_at_neighbour(comm, comm->neighbours->list[i], own);
     return count;
 }
 
@@ -185,7 +182,7 @@ static void gather_step(slc_comm *comm, slc_run *run)
         const char *src =
             (const char *)op->src + slc_part_begin(op, op->src_layout, run->block, rank, comm->size) * bytes;
         char *dst = (char *)op->dst + slc_part_begin(op, SLC_WHOLE, run->block, rank, comm->size) * bytes;
-        if (!own) src = at_neighbour(comm, rank, src);
+        if (!own) src = slc_at_neighbour(comm, rank, src);
         if (!copy_chunk(comm, run, src, dst, slc_part_length(op, run->block, comm->size))) return;
     }
     if (++run->step < comm->size) return;
@@ -202,7 +199,7 @@ static void find_packets(slc_comm *comm, const slc_run *run)
     for (int rank = 0; rank < comm->size; rank++)
         comm->sources[rank] = rank == comm->rank ? own
                               : slc_is_neighbour(comm->neighbours, rank)
-                                  ? at_neighbour(comm, rank, own)
+                                  ? slc_at_neighbour(comm, rank, own)
                                   : slc_messages_packet(comm, run, rank) + offset;
 }
 
@@ -210,7 +207,7 @@ static sluice_status push(slc_comm *comm, char *own, uint64_t bytes)
 {
     sluice_status status = SLUICE_OK;
     for (int i = 0; bytes && !status && i < comm->neighbours->count; i++)
-        status = slc_copy(&comm->stream, at_neighbour(comm, comm->neighbours->list[i], own), own, bytes);
+        status = slc_copy(&comm->stream, slc_at_neighbour(comm, comm->neighbours->list[i], own), own, bytes);
     return status;
 }
 
@@ -280,7 +277,7 @@ static void broadcast_step(slc_comm *comm, slc_run *run)
         return;
     }
     char *own = (char *)op->dst + run->block * op->block_elements * slc_dtype_size(op->dtype);
-    if (!copy_chunk(comm, run, at_neighbour(comm, op->root, own), own, slc_block_length(op, run->block))) return;
+    if (!copy_chunk(comm, run, slc_at_neighbour(comm, op->root, own), own, slc_block_length(op, run->block))) return;
     run->work_done = ++run->block == run->end_block;
 }
 
@@ -296,6 +293,8 @@ bool slc_work_step(slc_comm *comm, slc_run *run)
     case SLC_ALL_GATHER: gather_step(comm, run); return true;
     case SLC_COMPRESSED_EXCHANGE: return exchange_step(comm, run);
     case SLC_BROADCAST: broadcast_step(comm, run); return true;
+    case SLC_GATHER_ROWS:
+    case SLC_REDUCE_ROWS: return slc_row_op_work(comm, run);
     case SLC_BARRIER:
     case SLC_CALL: run->work_done = true; return true;
     }
