@@ -28,8 +28,13 @@ static void draw_job(test_job *t, uint64_t seed)
     test_recomputable_uses(t);
     uint64_t grain = 16 * (uint64_t)t->job.world, block = grain * (8 + test_below(&dice, 80));
     for (uint32_t u = 0; u < t->job.unit_count; u++) {
-        t->units[u].block_elements = block;
-        if (test_below(&dice, 3)) t->units[u].dtype = SLUICE_FP32;
+        slc_unit *unit = &t->units[u];
+        if (unit->role == SLC_UNIT_ROWS) {
+            unit->dtype = t->units[unit->partner].dtype;
+            continue;
+        }
+        unit->block_elements = block;
+        if (test_below(&dice, 3)) unit->dtype = SLUICE_FP32;
     }
 }
 

@@ -154,10 +154,12 @@ static bool same_gradient(const chain *a, const chain *b)
     return a->step == b->step && a->micro_batch == b->micro_batch;
 }
 
-/* Rows are reduced behind the rest of their parameter, and that is updated behind both. */
-static bool partner_is_reduced(const queue *q, const chain *c, int stage)
+/* Rows are reduced behind the rest of their parameter, and that is updated behind both; all of it, before its values
+ * are gathered, for the next step's rows are needed first. */
+static bool partner_is_ready(const queue *q, const chain *c, int stage)
 {
     const slc_unit *unit = &q->job->units[c - q->chains];
+    if (unit->role == SLC_UNIT_SPLIT && stage == GATHER_VALUE) return c->over[UPDATE] == c->runs;
     bool waits = unit->role == SLC_UNIT_ROWS ? stage == REDUCE : unit->role == SLC_UNIT_SPLIT && stage == UPDATE;
     if (!waits) return true;
     const chain *partner = &q->chains[unit->partner];
@@ -259,7 +261,7 @@ static bool stage_is_ready(const queue *q, const chain *c, int stage)
     bool behind = stage > c->agreed && stage <= UPDATE && stage != GATHER_GRADIENT;
     if (behind && slc_waits_for_agreement(q->job, q->in->strategies[c - q->chains]) && q->agree_over <= c->step)
         return false;
-    if (!partner_is_reduced(q, c, stage)) return false;
+    if (!partner_is_ready(q, c, stage)) return false;
     int before = stage_before(c, stage);
     return before < 0 || c->over[before] > run;
 }

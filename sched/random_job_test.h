@@ -42,7 +42,7 @@ typedef struct {
     slc_activation_life activations[TEST_ACTIVATIONS];
     slc_workspace_life workspaces[TEST_WORKSPACES];
     bool can_recompute[TEST_LAYERS];
-    char names[TEST_LAYERS + TEST_UNITS][24];
+    char names[TEST_LAYERS + TEST_UNITS][16], row_names[TEST_UNITS][24];
 } test_job;
 
 TEST_INLINE void test_unit_draw(test_job *t, test_dice *dice, const char *name, uint32_t uses)
@@ -67,8 +67,8 @@ TEST_INLINE void test_split_draw(test_job *t, const test_dice *dice)
     uint32_t u = t->job.unit_count - 1, rows = t->job.unit_count, grain = 16 * t->job.world;
     slc_unit *split = &t->units[u], *table = &t->units[rows];
     if (split->use_count < 2 || !test_beside(dice, 10 + 4 * u, 2)) return;
-    char *name = t->names[TEST_LAYERS + rows];
-    snprintf(name, sizeof t->names[0], "rows of %s", split->name);
+    char *name = t->row_names[rows];
+    snprintf(name, sizeof t->row_names[0], "rows of %s", split->name);
     *table = *split;
     table->name = name;
     table->role = SLC_UNIT_ROWS;
@@ -167,6 +167,7 @@ TEST_INLINE void test_job_draw(test_job *t, test_dice *dice)
         char *name = t->names[TEST_LAYERS + n];
         snprintf(name, sizeof t->names[0], "tied.%u", n);
         test_unit_draw(t, dice, name, 1 + test_below(dice, job->layer_count < 3 ? job->layer_count : 3));
+        test_split_draw(t, dice);
     }
     test_recomputable_uses(t);
     test_compressed_draw(t, dice);

@@ -109,6 +109,7 @@ static void visit(const slc_unit *unit, uint32_t u, uint32_t world, uint32_t ran
 
 static bool has_array(const slc_job *job, uint32_t unit, uint32_t array)
 {
+    if (job->units[unit].role == SLC_UNIT_ROWS) return false;
     if (array == 1) return job->units[unit].trainable && job->units[unit].dtype == SLUICE_BF16;
     return !array || job->units[unit].trainable;
 }

@@ -254,6 +254,7 @@ static void add_private(const slc_plan *from, const slc_plan *to, uint32_t unit,
 static sluice_status add_unit(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank, uint32_t u,
                               slc_transition *t)
 {
+    if (job->units[u].role == SLC_UNIT_ROWS) return SLUICE_OK; /* keeps lists alone, which are made anew */
     place old = {0}, new = {0};
     sluice_status status = find_value(job, from, u, &old);
     if (!status) status = find_value(job, to, u, &new);
