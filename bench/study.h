@@ -46,6 +46,8 @@ sluice_status slc_study_joint(const slc_study *study, const slc_profile *profile
                               slc_joint_answer *answer);
 /* The smallest arena of any plan, and the arena of all sdp under one_ahead. */
 sluice_status slc_study_range(const slc_profile *profile, bool recompute, uint64_t *least, uint64_t *all_sdp);
+/* What no plan can be below, whatever its strategies and order: the slot model's least memory, before packing. */
+sluice_status slc_study_floor(const slc_profile *profile, uint64_t *bytes);
 
 double slc_study_quantile(double *values, size_t count, double q); /* sorts */
 double slc_study_mean(const double *values, size_t count);

@@ -56,7 +56,7 @@ sluice_status slc_study_baselines(const slc_study *study)
 typedef struct {
     double gain[BUDGETS]; /* 1 - step / best uniform; below -1: no baseline fits */
     double less_exposed[BUDGETS];
-    uint64_t least, one_ahead_fsdp, serial_fsdp;
+    uint64_t least, floor, one_ahead_fsdp, serial_fsdp;
     double tight_gain; /* with recomputation, at a tenth of the range */
 } sweep;
 
@@ -98,6 +98,7 @@ static sluice_status sweep_profile(const slc_study *study, const slc_profile *pr
     uint64_t all_sdp = 0;
     slc_study_plan plan = {0};
     sluice_status status = slc_study_range(profile, false, &s->least, &all_sdp);
+    if (!status) status = slc_study_floor(profile, &s->floor);
     if (!status) status = slc_study_uniform(profile, SLC_FSDP, &slc_scheduler_one_ahead, UINT64_MAX, &plan);
     s->one_ahead_fsdp = plan.arena_bytes;
     if (!status) status = slc_study_uniform(profile, SLC_FSDP, &slc_scheduler_serial, UINT64_MAX, &plan);
@@ -127,19 +128,20 @@ static void print_sweep(const slc_study *study, const slc_profile *profile, doub
     double mean = mean_of_known(s->gain, 0, BUDGETS, &known);
     double five = mean_of_known(s->gain, BUDGETS / 2, BUDGETS, &upper);
     double less = mean_of_known(s->less_exposed, 0, BUDGETS, &exposed);
-    fprintf(study->out, "%4u %6.2f %5d %9.1f %9.1f %9.1f %9.1f %10.1f %10.1f\n", profile->job.layer_count, ratio, known,
-            100 * mean, 100 * five, 100 * less, 100 * s->tight_gain,
-            ((double)s->one_ahead_fsdp - (double)s->least) / 1e6, ((double)s->serial_fsdp - (double)s->least) / 1e6);
+    fprintf(study->out, "%4u %6.2f %5d %9.1f %9.1f %9.1f %9.1f %10.2f %10.2f %10.2f\n", profile->job.layer_count, ratio,
+            known, 100 * mean, 100 * five, 100 * less, 100 * s->tight_gain,
+            ((double)s->one_ahead_fsdp - (double)s->least) / 1e6, ((double)s->serial_fsdp - (double)s->least) / 1e6,
+            ((double)s->floor - (double)s->least) / 1e6);
     json_t *gains = json_array();
     for (int b = 0; b < BUDGETS; b++)
         json_array_append_new(gains, s->gain[b] > -1 ? json_real(s->gain[b]) : json_null());
-    json_array_append_new(study->rows,
-                          json_pack("{s:s, s:i, s:f, s:o, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "study", "budgets",
-                                    "layers", (int)profile->job.layer_count, "compute_over_communication", ratio,
-                                    "gains", gains, "mean_gain", mean, "upper_five", five,
-                                    "less_exposed_than_one_ahead_fsdp", less, "recompute_gain_at_a_tenth",
-                                    s->tight_gain, "least_bytes", (json_int_t)s->least, "one_ahead_fsdp_bytes",
-                                    (json_int_t)s->one_ahead_fsdp, "serial_fsdp_bytes", (json_int_t)s->serial_fsdp));
+    json_array_append_new(
+        study->rows, json_pack("{s:s, s:i, s:f, s:o, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I}", "study", "budgets",
+                               "layers", (int)profile->job.layer_count, "compute_over_communication", ratio, "gains",
+                               gains, "mean_gain", mean, "upper_five", five, "less_exposed_than_one_ahead_fsdp", less,
+                               "recompute_gain_at_a_tenth", s->tight_gain, "least_bytes", (json_int_t)s->least,
+                               "floor_bytes", (json_int_t)s->floor, "one_ahead_fsdp_bytes",
+                               (json_int_t)s->one_ahead_fsdp, "serial_fsdp_bytes", (json_int_t)s->serial_fsdp));
 }
 
 sluice_status slc_study_budgets(const slc_study *study)
@@ -152,8 +154,9 @@ sluice_status slc_study_budgets(const slc_study *study)
     fprintf(
         study->out,
         "adaptive against the best uniform strategy under any baseline, ten budgets between the smallest and all sdp\n"
-        "%4s %6s %5s %9s %9s %9s %9s %10s %10s\n",
-        "L", "r", "rows", "faster %", "upper 5 %", "exposed-%", "recomp. %", "one_ahead", "serial MB");
+        "(smallest budget that works: how many MB more uniform fsdp needs; how many no plan can do without, less)\n"
+        "%4s %6s %5s %9s %9s %9s %9s %10s %10s %10s\n",
+        "L", "r", "rows", "faster %", "upper 5 %", "exposed-%", "recomp. %", "one_ahead MB", "serial MB", "floor MB");
     for (uint32_t i = 0; !status && i < count; i++) {
         slc_random_options options = slc_random_defaults();
         double r = ratios[i % CASES], l = layers[i % CASES];

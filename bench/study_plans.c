@@ -1,5 +1,6 @@
 /* Plans under simple rules, and summaries. */
 #include "bench/study.h"
+#include "ilp/slot_model.h"
 #include "lib/base/status.h"
 #include "sched/least_memory.h"
 
@@ -129,6 +130,20 @@ sluice_status slc_study_range(const slc_profile *profile, bool recompute, uint64
     choices_fini(&c);
     if (!status) status = slc_study_uniform(profile, SLC_SDP, &slc_scheduler_one_ahead, UINT64_MAX, &sdp);
     if (!status) *all_sdp = sdp.arena_bytes;
+    return status;
+}
+
+sluice_status slc_study_floor(const slc_profile *profile, uint64_t *bytes)
+{
+    const slc_job *job = &profile->job;
+    uint8_t *allowed = malloc((size_t)job->unit_count + 1);
+    if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "study");
+    memset(allowed, 1 << SLC_DP | 1 << SLC_OSS | 1 << SLC_SDP | 1 << SLC_FSDP, job->unit_count);
+    slc_slot_request ask = {.job = job, .times = &profile->times, .allowed = allowed};
+    slc_slot_solution solution;
+    sluice_status status = slc_slot_model_least_memory(&ask, bytes, &solution);
+    slc_slot_solution_fini(&solution);
+    free(allowed);
     return status;
 }
 

@@ -125,7 +125,7 @@ static bool is_baseline(const slc_scheduler *scheduler)
 }
 
 /* A plan of a scheduler, made from its order so that one that is too large costs little. */
-static sluice_status try_scheduler(joint *j, const slc_scheduler *scheduler, const char *member)
+static sluice_status try_scheduler(joint *j, const slc_scheduler *scheduler, uint32_t tries, const char *member)
 {
     slc_scheduling in = scheduling(j);
     slc_order order = {0};
@@ -133,7 +133,8 @@ static sluice_status try_scheduler(joint *j, const slc_scheduler *scheduler, con
     uint64_t arena;
     scheduler->train(&in, &order);
     sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
-    if (!status) status = slc_plan_try(&in, &order, scheduler, &(slc_trying){.at_most_s = below_s(j)}, &plan, &arena);
+    slc_trying trying = {.tries = tries, .at_most_s = below_s(j)};
+    if (!status) status = slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena);
     slc_order_fini(&order);
     return status || !plan ? status : consider(j, plan, scheduler, member);
 }
@@ -148,7 +149,7 @@ static sluice_status try_schedulers(joint *j, const char *what)
         if (!is_baseline(scheduler)) continue;
         char member[48];
         snprintf(member, sizeof member, "%s, %s", scheduler->name, what);
-        status = try_scheduler(j, scheduler, member);
+        status = try_scheduler(j, scheduler, 0, member);
     }
     return status;
 }
@@ -404,9 +405,9 @@ static sluice_status try_least_memory(joint *j)
     if (status) return status;
     if (arena < j->least) j->least = arena;
     if (arena > j->request->limit) return SLUICE_OK;
-    status = try_scheduler(j, &slc_scheduler_serial, "serial, least memory");
-    if (!status) status = try_scheduler(j, &slc_scheduler_one_ahead, "one_ahead, least memory");
-    if (!status) status = try_scheduler(j, &slc_scheduler_greedy, "greedy, least memory");
+    status = try_scheduler(j, &slc_scheduler_serial, SLC_LEAST_MEMORY_TRIES, "serial, least memory");
+    if (!status) status = try_scheduler(j, &slc_scheduler_one_ahead, SLC_LEAST_MEMORY_TRIES, "one_ahead, least memory");
+    if (!status) status = try_scheduler(j, &slc_scheduler_greedy, SLC_LEAST_MEMORY_TRIES, "greedy, least memory");
     return status;
 }
 

@@ -1,4 +1,5 @@
-/* Candidates are the slot model's own minimum and the simple mixtures; each is packed, the smallest wins. */
+/* Candidates are the slot model's own minimum and the simple mixtures; each is packed, the smallest wins and is packed
+ * with patience. */
 #include "sched/least_memory.h"
 
 #include "ilp/slot_model.h"
@@ -7,6 +8,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { ROUNDS = 8 };
 
 typedef struct {
     const slc_joint_request *request;
@@ -37,6 +40,32 @@ static sluice_status weigh(smallest *s)
         memcpy(s->best_recompute, s->recompute, job->layer_count * sizeof *s->recompute);
     }
     return SLUICE_OK;
+}
+
+/* As tightly as the joint plan packs what needs least. */
+static sluice_status press(smallest *s, const slc_scheduler *scheduler)
+{
+    slc_scheduling in = {.job = s->request->job,
+                         .strategies = s->best_strategies,
+                         .recompute = s->best_recompute,
+                         .times = s->request->times,
+                         .limit = s->best - 1};
+    slc_trying trying = {.tries = SLC_LEAST_MEMORY_TRIES};
+    slc_order order = {0};
+    slc_plan *plan = NULL;
+    uint64_t arena = UINT64_MAX;
+    scheduler->train(&in, &order);
+    sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
+    if (!status) status = slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena);
+    for (int round = 0; !status && plan && arena < s->best && round < ROUNDS; round++) { /* each below the last */
+        s->best = arena;
+        slc_plan_destroy(plan);
+        in.limit = arena - 1;
+        status = slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena);
+    }
+    slc_plan_destroy(plan);
+    slc_order_fini(&order);
+    return status;
 }
 
 static sluice_status weigh_uniform(smallest *s, slc_strategy strategy)
@@ -101,7 +130,9 @@ static sluice_status weigh_all(smallest *s)
     for (int k = 0; !status && k < 4; k++) status = weigh_uniform(s, uniform[k]);
     if (!status) status = weigh_mixture(s, &slc_scheduler_serial);
     if (!status) status = weigh_mixture(s, &slc_scheduler_one_ahead);
-    return status ? status : weigh_model(s);
+    if (!status) status = weigh_model(s);
+    if (!status) status = press(s, &slc_scheduler_serial);
+    return status ? status : press(s, &slc_scheduler_one_ahead);
 }
 
 sluice_status slc_least_memory(const slc_joint_request *request, slc_strategy *strategies, bool *recompute,

@@ -5,6 +5,8 @@
 
 #include "sched/joint.h"
 
+enum { SLC_LEAST_MEMORY_TRIES = 300 }; /* of packing (slc_trying): with as many the arena is reached again */
+
 /* Over strategies and recomputation that the request leaves free, under serial or one_ahead; the request's limit is not
  * looked at. Fills strategies [units], recompute [L] and the arena's size, packed. Errors: MEMORY. */
 sluice_status slc_least_memory(const slc_joint_request *request, slc_strategy *strategies, bool *recompute,
