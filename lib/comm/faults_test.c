@@ -7,7 +7,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-enum { ELEMENTS = 1 << 20, TENSORS = 3, VICTIM_CODE = 7 };
+enum { ELEMENTS = 1 << 20, TENSORS = 3, ROWS = 500, VICTIM_CODE = 7 };
+
+/* What is on its way. */
+typedef enum { SUMS, EXCHANGE, ROW_SUMS } traffic;
 
 typedef enum {
     KILLED,
@@ -24,7 +27,7 @@ typedef enum {
 typedef struct {
     int size, port, victim;
     bool direct, mixed;
-    bool exchange; /* compressed, instead of sums */
+    traffic carries;
     fault what;
     double seconds; /* within which survivors must know */
 } test_case;
@@ -33,7 +36,8 @@ typedef struct {
     slc_device *device;
     slc_segment segment;
     sluice_world *world;
-    bool exchange;
+    traffic carries;
+    slc_rows rows;
     slc_compress_group group;
     void *server_memory;
     slc_residue servers[TENSORS];
@@ -50,7 +54,11 @@ static void rig_open(rig *all, const test_case *test, int rank)
     CHECK(!slc_segment_create(all->device, ELEMENTS * 4 * 4, &all->segment));
     char *scratch = (char *)all->segment.base + ELEMENTS * 4;
     CHECK(!slc_comm_attach(slc_world_comm(all->world), &all->segment, scratch, ELEMENTS * 4 * 3));
-    all->exchange = test->exchange;
+    all->carries = test->carries;
+    all->rows = (slc_rows){480, ROWS, ROWS, (char *)all->segment.base + ELEMENTS * 2};
+    slc_row_list *own = (slc_row_list *)(void *)((char *)all->rows.lists + (uint64_t)rank * slc_row_list_bytes(ROWS));
+    own->count = ROWS;
+    for (uint32_t i = 0; i < ROWS; i++) own->rows[i] = i;
     const uint32_t size = (uint32_t)test->size;
     const slc_compress_shape shapes[TENSORS] = {{1000, 0, size}, {10 * ELEMENTS, 0, size}, {17, 0, size}};
     CHECK(!slc_compress_group_init(&all->group, TENSORS, shapes));
@@ -70,9 +78,15 @@ static void rig_close(rig *all)
 
 static slc_op endless_op(const rig *all)
 {
-    if (all->exchange) {
-        char *packets = all->segment.base;
-        slc_op op = slc_exchange_op(&all->group, packets, packets + ELEMENTS * 4, all->servers);
+    char *base = all->segment.base;
+    if (all->carries == ROW_SUMS) {
+        slc_op op = slc_reduce_rows_op(&all->rows, SLC_FLOAT32, SLC_FLOAT32, 480 * ROWS, 4800, base, base + ELEMENTS,
+                                       SLC_WHOLE, 0.5f);
+        op.what = "endless rows";
+        return op;
+    }
+    if (all->carries == EXCHANGE) {
+        slc_op op = slc_exchange_op(&all->group, base, base + ELEMENTS * 4, all->servers);
         op.what = "endless exchange";
         return op;
     }
@@ -125,10 +139,9 @@ static void expect(rig *all, const test_case *test, sluice_status status, const 
 static slc_op other_op(rig *all)
 {
     slc_op op = endless_op(all);
-    if (!all->exchange) {
-        op.block_count--;
-        return op;
-    }
+    if (all->carries == SUMS) op.block_count--;
+    if (all->carries == ROW_SUMS) op.kind = SLC_GATHER_ROWS;
+    if (all->carries != EXCHANGE) return op;
     static slc_compress_group other;
     static slc_residue servers[TENSORS];
     const slc_compress_shape *shapes = all->group.shapes;
@@ -258,9 +271,8 @@ static void test_killed(void **state)
     check_paths(KILLED_IDLE, 3, 10);
 }
 
-static void test_exchange(void **state)
+static void check_traffic(traffic carries)
 {
-    (void)state;
     const fault faults[] = {KILLED, OTHER_OPERATION, OTHER_SKIP};
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         for (int direct = 0; direct < 2; direct++)
@@ -269,9 +281,21 @@ static void test_exchange(void **state)
                                        .victim = 1,
                                        .direct = direct,
                                        .mixed = mixed,
-                                       .exchange = true,
+                                       .carries = carries,
                                        .what = faults[i],
                                        .seconds = 10});
+}
+
+static void test_exchange(void **state)
+{
+    (void)state;
+    check_traffic(EXCHANGE);
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    check_traffic(ROW_SUMS);
 }
 
 static void test_stopped(void **state)
@@ -304,8 +328,9 @@ static void test_disagreement(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_killed), cmocka_unit_test(test_exchange), cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_leaves), cmocka_unit_test(test_fails),    cmocka_unit_test(test_disagreement),
+        cmocka_unit_test(test_killed),       cmocka_unit_test(test_exchange), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_stopped),      cmocka_unit_test(test_leaves),   cmocka_unit_test(test_fails),
+        cmocka_unit_test(test_disagreement),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,6 +225,7 @@ static uint64_t direct_bytes(const slc_comm *comm, const slc_run *run)
 static void charge(slc_comm *comm, slc_run *run)
 {
     const slc_transport *transport = comm->transport;
+    run->charged = true;
     if (!transport->table || !transport->table->charge || !comm->neighbours->count) return;
     const bool rows = slc_moves_rows(&run->op); /* lists first */
     uint64_t sent = direct_bytes(comm, run), received = rows ? run->direct_received : sent;
@@ -246,7 +247,6 @@ static bool exchange_lists(slc_comm *comm)
         if (!slc_moves_rows(&run->op) || run->skipped || run->peers_ready || !slc_row_op_have_lists(comm, run))
             continue;
         run->peers_ready = progressed = true;
-        charge(comm, run);
     }
     return progressed;
 }
@@ -257,9 +257,9 @@ static bool work(slc_comm *comm)
     for (uint32_t i = comm->first; i != comm->taken; i++) {
         slc_run *run = slc_run_at(comm, i);
         if (run->work_done) continue;
-        if (!run->skipped && !run->peers_ready) {
-            if (slc_moves_rows(&run->op) || !slc_peers_ready(comm, run)) return false;
-            run->peers_ready = true;
+        if (!run->skipped && !run->charged) {
+            if (!slc_moves_rows(&run->op)) run->peers_ready = slc_peers_ready(comm, run);
+            if (!run->peers_ready) return false;
             charge(comm, run);
         }
         bool progressed = slc_work_step(comm, run);

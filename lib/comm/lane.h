@@ -47,6 +47,7 @@ typedef struct {
     int step;                    /* gather: which peer's part */
     uint32_t tensor;             /* compressed exchange: where the work is, `offset` in its own chunk */
     int64_t bins[SLC_NORM_BINS]; /* compressed exchange: of that tensor's average */
+    bool charged;                /* for bytes that went through memory */
     uint64_t direct_sent, direct_received; /* rows: bytes that neighbours' memory saves messages */
     uint64_t due_ns;                       /* completion is not shown before */
     uint64_t receiving, sending,

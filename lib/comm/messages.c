@@ -1,5 +1,6 @@
 /* The message path: each block's parts go straight from and into the buffers (contributions to a sum into scratch),
- * pipelined over blocks and over operations.
+ * pipelined over blocks and over operations. What is called a block of an operation on rows is said in rows.h; rows are
+ * packed into scratch and sent from there.
  *
  * How far ahead: receives of up to `depth` blocks are posted; sends of half as many may be on their way. A block is
  * through only when everything that the peers send for it is here, so no peer can be more than depth/2 blocks behind a
