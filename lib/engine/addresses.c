@@ -28,20 +28,34 @@ static bool in_use(const sluice_param *param)
     return uses;
 }
 
+/* The unit that the layer that runs has of it: where it is split, the layer that adds it has a table of rows. */
+static const slc_unit_state *unit_of(const sluice_param *param)
+{
+    const sluice_runtime *rt = param->rt;
+    bool rows = param->rows_unit != SLC_NONE && rt->open_layer && rt->open_layer->index == param->layer;
+    return rt->units ? &rt->units[rows ? param->rows_unit : param->unit] : NULL;
+}
+
+/* A table begins where its unit's buffer does. */
+static uint64_t first_of(const sluice_param *param, const slc_unit_state *unit)
+{
+    return unit->look_up ? 0 : param->first;
+}
+
 const void *sluice_param_value(sluice_param *param)
 {
     if (!param) {
         slc_error(SLUICE_ERR_ARGUMENT, "param_value: no parameter given");
         return NULL;
     }
-    const slc_unit_state *unit = param->rt->units ? &param->rt->units[param->unit] : NULL;
+    const slc_unit_state *unit = unit_of(param);
     if (!unit || !unit->now || !in_use(param)) {
         slc_error(SLUICE_ERR_ORDER,
                   "parameter \"%s\": its value is valid only between begin and end of a layer that uses it",
                   param->name);
         return NULL;
     }
-    return slc_element(unit->now, unit->dtype, param->first);
+    return slc_element(unit->now, unit->dtype, first_of(param, unit));
 }
 
 void *sluice_param_gradient_fresh(sluice_param *param, bool *fresh)
@@ -54,7 +68,7 @@ void *sluice_param_gradient_fresh(sluice_param *param, bool *fresh)
         slc_error(SLUICE_ERR_ORDER, "parameter \"%s\" is frozen: it has no gradient", param->name);
         return NULL;
     }
-    const slc_unit_state *unit = param->rt->units ? &param->rt->units[param->unit] : NULL;
+    const slc_unit_state *unit = unit_of(param);
     if (!unit || !unit->gradient_now || !in_use(param)) {
         slc_error(
             SLUICE_ERR_ORDER,
@@ -63,9 +77,9 @@ void *sluice_param_gradient_fresh(sluice_param *param, bool *fresh)
             param->name);
         return NULL;
     }
-    *fresh = param->fresh;
-    param->fresh = false;
-    return slc_element(unit->gradient_now, unit->gradient_dtype, param->first);
+    *fresh = !unit->look_up && param->fresh; /* the rows of a table are zero */
+    if (!unit->look_up) param->fresh = false;
+    return slc_element(unit->gradient_now, unit->gradient_dtype, first_of(param, unit));
 }
 
 void *sluice_param_gradient(sluice_param *param)
@@ -138,10 +152,8 @@ bool sluice_layer_recomputes(const sluice_layer *layer)
 const char *sluice_layer_strategy_name(const sluice_layer *layer)
 {
     const sluice_runtime *rt = layer->rt;
-    for (uint32_t i = 0; rt->committed && i < layer->unit_count; i++) {
-        const slc_unit *unit = &rt->job.units[layer->units[i]];
-        if (unit->fused || unit->uses[0].layer == layer->index)
-            return slc_strategy_name(rt->units[layer->units[i]].strategy);
-    }
-    return "none";
+    uint32_t first = SLC_NONE;
+    for (uint32_t p = 0; rt->committed && p < rt->param_count; p++)
+        if (rt->params[p]->layer == layer->index && rt->params[p]->unit < first) first = rt->params[p]->unit;
+    return first == SLC_NONE ? "none" : slc_strategy_name(rt->units[first].strategy);
 }

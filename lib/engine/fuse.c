@@ -18,11 +18,12 @@ sluice_status slc_engine_fuse_bytes(const char *fuse, uint64_t *bytes)
                      fuse);
 }
 
-/* Tied parameters, and layers with a strategy of their own. */
+/* Tied parameters with their rows, and layers with a strategy of their own. */
 static void find_alone(const sluice_runtime *rt, bool *alone)
 {
     for (uint32_t u = 0; u < rt->job.unit_count; u++) {
-        const sluice_param *param = rt->units[u].params[0];
+        const slc_unit_state *unit = &rt->units[u];
+        const sluice_param *param = unit->looked_up ? unit->looked_up : unit->params[0];
         alone[u] = param->tied || rt->layers[param->layer]->forced != SLC_STRATEGIES;
     }
 }

@@ -1,6 +1,6 @@
 /* What each kind of operation is to the communication thread: a collective on which buffers, and what runs there when
  * it starts (claims, updates) and when it is complete (inspection of reduced gradients, releases). */
-#include "lib/engine/runtime.h"
+#include "lib/engine/look_up.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
@@ -168,18 +168,29 @@ static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const
     op->dst_layout = unit->reduced && !unit->whole_sum ? SLC_SHARD : SLC_WHOLE;
     op->scale = step->scale;
     op->accumulate = rt->job.each && item->micro_batch > 0;
-    op->call = last_reduction(rt, item) ? on_reduced : NULL;
+    if (rt->job.units[item->unit].role == SLC_UNIT_WHOLE && last_reduction(rt, item)) op->call = on_reduced;
     if (unit->strategy == SLC_ONEBIT) op->skip = &step->average_off;
 }
 
-static void fill_exchange(const sluice_runtime *rt, const slc_item *item, const slc_step_state *step, slc_op *op)
+/* With the hooks that are set already. */
+static void replace(slc_op *op, slc_op with)
 {
-    const slc_op before = *op;
-    *op = slc_onebit_exchange(rt, item->unit, step);
-    op->start = before.start;
-    op->end = before.end;
-    op->context = before.context;
-    op->what = before.what;
+    with.start = op->start;
+    with.call = op->call;
+    with.end = op->end;
+    with.context = op->context;
+    with.what = op->what;
+    *op = with;
+}
+
+static void fill_look_up(const sluice_runtime *rt, const slc_item *item, const slc_step_state *step, slc_op *op)
+{
+    if (item->kind == SLC_ITEM_GATHER_WINDOW) {
+        replace(op, slc_look_up_gather(rt, item));
+        return;
+    }
+    op->call = last_reduction(rt, item) ? on_reduced : NULL;
+    replace(op, slc_look_up_reduce(rt, item, step));
 }
 
 static void fill_call(sluice_status (*call)(void *context), slc_op *op)
@@ -216,6 +227,10 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
         op->block_elements = rt->job.units[item->unit].block_elements;
         op->first_block = item->first_block;
         op->block_count = item->block_count;
+        if (rt->units[item->unit].look_up) {
+            fill_look_up(rt, item, context->step, op);
+            return SLUICE_OK;
+        }
     }
     switch (item->kind) {
     case SLC_ITEM_REDUCE_SCATTER:
@@ -227,7 +242,7 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
     case SLC_ITEM_UPDATE: fill_call(on_update, op); return SLUICE_OK;
     case SLC_ITEM_INSPECT: fill_call(on_inspect, op); return SLUICE_OK;
     case SLC_ITEM_COMPRESS: fill_call(on_compress, op); return SLUICE_OK;
-    case SLC_ITEM_EXCHANGE: fill_exchange(rt, item, context->step, op); return SLUICE_OK;
+    case SLC_ITEM_EXCHANGE: replace(op, slc_onebit_exchange(rt, item->unit, context->step)); return SLUICE_OK;
     default:
         return slc_error(SLUICE_ERR_FORMAT, "plan item %u: %s is no operation", item_index,
                          slc_item_kind_name(item->kind));

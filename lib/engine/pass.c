@@ -223,6 +223,8 @@ static sluice_status pump(sluice_runtime *rt, slc_pass *pass, uint32_t at_least)
     uint32_t all = running_order(pass)->count;
     while (pass->submitted < all) {
         uint32_t left = all - pass->submitted, count = left < BATCH ? left : BATCH;
+        count = slc_look_ups_known(rt, pass->program, running_order(pass)->operations + pass->submitted, count);
+        if (!count) break; /* whoever needs more waits for slots of the next micro-batch, which comes with its rows */
         uint32_t room_from = rt->next_operation + count - IN_FLIGHT;
         if (pass->submitted >= at_least && !slc_gate_passed(slc_comm_completed(rt->comm), room_from)) break;
         sluice_status status = submit(rt, pass, count);
@@ -250,6 +252,11 @@ static void begin(sluice_runtime *rt, slc_pass *pass, slc_pass_kind kind)
 sluice_status slc_pass_begin(sluice_runtime *rt, slc_pass *pass)
 {
     begin(rt, pass, pass->has_previous ? SLC_PASS_WHOLE : SLC_PASS_FIRST);
+    return pump(rt, pass, 0);
+}
+
+sluice_status slc_pass_go_on(sluice_runtime *rt, slc_pass *pass)
+{
     return pump(rt, pass, 0);
 }
 

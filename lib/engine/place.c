@@ -1,5 +1,5 @@
 /* Where a plan's buffers lie: the arena, the claims that stay, the addresses that everybody uses. */
-#include "lib/engine/runtime.h"
+#include "lib/engine/look_up.h"
 
 #include "lib/base/status.h"
 #include "lib/engine/onebit.h"
@@ -37,6 +37,7 @@ static sluice_status locate_unit(sluice_runtime *rt, uint32_t u)
     if (!unit->gathered) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", rt->job.units[u].name);
     for (uint32_t w = 0; w < unit->window_count; w++)
         unit->gathered[w] = slc_engine_buffer(rt, SLC_BUFFER_GATHERED, u, w);
+    if (unit->look_up) slc_look_up_locate(rt, u);
     if (unit->strategy == SLC_ONEBIT && unit->onebit) slc_onebit_locate(rt, u); /* one that is frozen is as dp's */
     return SLUICE_OK;
 }

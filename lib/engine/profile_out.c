@@ -13,6 +13,7 @@ static uint64_t *unpadded(const sluice_runtime *rt)
     uint64_t *parameters = calloc((size_t)rt->job.unit_count + 1, sizeof *parameters);
     for (uint32_t u = 0; parameters && u < rt->job.unit_count; u++) {
         const slc_unit_state *unit = &rt->units[u];
+        if (!unit->param_count) continue; /* rows: their split unit says it all */
         const sluice_param *last = unit->params[unit->param_count - 1];
         parameters[u] = last->first + last->count;
     }
@@ -25,6 +26,7 @@ static sluice_status note_tensors(const sluice_runtime *rt, slc_profile *profile
     sluice_status status = SLUICE_OK;
     for (uint32_t u = 0; !status && u < rt->job.unit_count; u++) {
         const slc_unit_state *unit = &rt->units[u];
+        if (!unit->param_count) continue;
         uint64_t *elements = malloc(((size_t)unit->param_count + 1) * sizeof *elements);
         if (!elements) return slc_error(SLUICE_ERR_MEMORY, "profile of %u parameters", unit->param_count);
         bool one = rt->fuses && rt->job.units[u].trainable;

@@ -128,11 +128,6 @@ static sluice_status check_param(const sluice_layer *layer, const sluice_param_d
     return check_rows(layer, desc);
 }
 
-static slc_row_mark *make_marks(const sluice_param_desc *desc)
-{
-    return desc->row_elements ? calloc(1, slc_row_marks_bytes(desc->count / desc->row_elements)) : NULL;
-}
-
 sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *desc, sluice_param **out)
 {
     sluice_runtime *rt = layer ? layer->rt : NULL;
@@ -142,8 +137,7 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *des
 
     char *name = join_name(layer->name, desc->name);
     sluice_param *param = calloc(1, sizeof *param);
-    slc_row_mark *marks = make_marks(desc);
-    if (!name || !param || (desc->row_elements && !marks) || !out || !grow((void ***)&rt->params, rt->param_count)) {
+    if (!name || !param || !out || !grow((void ***)&rt->params, rt->param_count)) {
         status = slc_error(SLUICE_ERR_MEMORY, "parameter \"%s\": no memory, or no result given", desc->name);
         goto fail;
     }
@@ -164,7 +158,7 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *des
                             .no_backward_value = desc->no_backward_value,
                             .row_elements = desc->row_elements,
                             .most_rows = desc->most_rows,
-                            .marks = marks};
+                            .rows_unit = SLC_NONE};
     uint64_t row_count = desc->row_elements ? desc->count / desc->row_elements : 0;
     if (param->most_rows > row_count) param->most_rows = row_count;
     rt->params[rt->param_count++] = param;
@@ -172,7 +166,6 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *des
     return SLUICE_OK;
 
 fail:
-    free(marks);
     free(param);
     free(name);
     return status;

@@ -1,14 +1,38 @@
 /* Parameters of which the layer that adds them reads some rows only: the caller says which before each micro-batch. */
-#include "lib/engine/row_lists.h"
-#include "lib/engine/runtime.h"
+#include "lib/engine/look_up.h"
 
+#include "lib/base/log.h"
 #include "lib/base/status.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool looks_up(const sluice_param *param)
 {
     return param->row_elements > 0;
+}
+
+static void say_joint(const sluice_runtime *rt, const char *name, const char *why)
+{
+    if (rt->rank == 0 && rt->config.tied == SLUICE_TIED_SPLIT)
+        slc_log(SLC_LOG_WARN, "tied split: %s stays joint: %s", name, why);
+}
+
+sluice_status slc_look_ups_commit(sluice_runtime *rt)
+{
+    bool any = false;
+    for (uint32_t p = 0; p < rt->param_count; p++) {
+        sluice_param *param = rt->params[p];
+        if (!looks_up(param)) continue;
+        any = true;
+        if (param->rows_unit != SLC_NONE) continue;
+        param->marks = calloc(1, slc_row_marks_bytes(param->count / param->row_elements));
+        if (!param->marks) return slc_error(SLUICE_ERR_MEMORY, "rows of \"%s\"", param->name);
+        say_joint(rt, param->name,
+                  rt->fuses ? "this optimizer exchanges all parameters as one buffer" : "no other layer uses it");
+    }
+    if (!any) say_joint(rt, "everything", "no layer only looks rows up in a tied parameter (row_elements)");
+    return SLUICE_OK;
 }
 
 /* In front of the first slot of a micro-batch, of which step this is; in evaluation each pass is one. */
@@ -57,6 +81,17 @@ static sluice_status too_many(const sluice_param *param)
                      param->name, (unsigned long long)param->most_rows);
 }
 
+/* One gradient for all uses: a row's place is its number. */
+static bool set_rows(sluice_param *param, const int32_t *rows, uint64_t count, int32_t *places)
+{
+    uint64_t row_count = param->count / param->row_elements;
+    if (param->rows_unit != SLC_NONE)
+        return slc_look_up_set(param->rt->units[param->rows_unit].look_up, rows, count, places);
+    if (!slc_row_list_make(param->marks, row_count, rows, count, param->most_rows, NULL, NULL)) return false;
+    if (count) memmove(places, rows, count * sizeof *rows);
+    return true;
+}
+
 sluice_status sluice_rows_set(sluice_param *param, const int32_t *rows, uint64_t count, int32_t *places)
 {
     sluice_status status = slc_runtime_require(param ? param->rt : NULL, true, "rows_set");
@@ -66,19 +101,18 @@ sluice_status sluice_rows_set(sluice_param *param, const int32_t *rows, uint64_t
     status = check_time(param);
     if (!status) status = check_rows(param, rows, count, places);
     if (status) return status;
-    uint64_t row_count = param->count / param->row_elements;
-    if (!slc_row_list_make(param->marks, row_count, rows, count, param->most_rows, NULL, NULL)) return too_many(param);
-    if (count) memmove(places, rows, count * sizeof *rows);
+    if (!set_rows(param, rows, count, places)) return too_many(param);
     param->rows_set++;
-    return SLUICE_OK;
+    sluice_runtime *rt = param->rt;
+    return rt->mode == SLC_IN_STEP ? slc_runtime_fail(rt, slc_pass_go_on(rt, &rt->train)) : SLUICE_OK;
 }
 
-void slc_rows_forget(sluice_runtime *rt)
+void slc_look_ups_forget(sluice_runtime *rt)
 {
     for (uint32_t p = 0; p < rt->param_count; p++) rt->params[p]->rows_set = 0;
 }
 
-sluice_status slc_rows_check(const sluice_runtime *rt, uint32_t micro_batch)
+sluice_status slc_look_ups_check(const sluice_runtime *rt, uint32_t micro_batch)
 {
     for (uint32_t p = 0; p < rt->param_count; p++)
         if (looks_up(rt->params[p]) && rt->params[p]->rows_set <= micro_batch)
@@ -87,4 +121,19 @@ sluice_status slc_rows_check(const sluice_runtime *rt, uint32_t micro_batch)
                              "before its first layer",
                              rt->params[p]->name, micro_batch);
     return SLUICE_OK;
+}
+
+static bool is_known(const sluice_runtime *rt, const slc_item *item)
+{
+    if (item->kind != SLC_ITEM_GATHER_WINDOW) return true;
+    const sluice_param *param = rt->units[item->unit].looked_up;
+    return !param || param->rows_set > item->micro_batch;
+}
+
+uint32_t slc_look_ups_known(const sluice_runtime *rt, const slc_program *program, const uint32_t *operations,
+                            uint32_t count)
+{
+    uint32_t known = 0;
+    while (known < count && is_known(rt, &program->items[operations[known]])) known++;
+    return known;
 }

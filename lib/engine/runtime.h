@@ -30,7 +30,8 @@ struct sluice_param {
     uint32_t norm;                    /* of its norms, the first; where the optimizer wants any and it is trainable */
     uint64_t row_elements, most_rows; /* its layer reads some rows only; 0: all */
     uint32_t rows_set;                /* micro-batches of this step (evaluation: pass) whose rows are known */
-    slc_row_mark *marks;              /* of all rows */
+    uint32_t rows_unit;               /* what its layer reads and adds to, where it is split; else SLC_NONE */
+    slc_row_mark *marks;              /* of all rows, where it is not split */
 };
 
 struct sluice_layer {
@@ -87,8 +88,10 @@ typedef struct {
     float *state[SLUICE_OPTIMIZER_STATES_MAX];
     void **gathered; /* of each window */
     uint32_t window_count;
-    struct slc_onebit *onebit; /* onebit.h; where the unit is trainable and the optimizer a compressed one */
-    const void *now;           /* whole values in the slot that runs; NULL: not valid */
+    sluice_param *looked_up;     /* ROWS: of this parameter; it has no params */
+    struct slc_look_up *look_up; /* look_up.h; ROWS */
+    struct slc_onebit *onebit;   /* onebit.h; where the unit is trainable and the optimizer a compressed one */
+    const void *now;             /* whole values in the slot that runs; NULL: not valid */
     void *gradient_now;
 } slc_unit_state;
 
@@ -254,10 +257,19 @@ sluice_status slc_runtime_healthy(sluice_runtime *rt);
 sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char *call);
 
 /* ---- rows.c: which rows a layer reads ---- */
+/* Units are made. Errors: MEMORY. */
+sluice_status slc_look_ups_commit(sluice_runtime *rt);
 /* A step begins, or the next pass of an evaluation. */
-void slc_rows_forget(sluice_runtime *rt);
+void slc_look_ups_forget(sluice_runtime *rt);
 /* ORDER unless the rows of a micro-batch that begins are known. */
-sluice_status slc_rows_check(const sluice_runtime *rt, uint32_t micro_batch);
+sluice_status slc_look_ups_check(const sluice_runtime *rt, uint32_t micro_batch);
+/* How many of `count` operations may be submitted: up to the first that gathers rows of which it is not known which. */
+uint32_t slc_look_ups_known(const sluice_runtime *rt, const slc_program *program, const uint32_t *operations,
+                            uint32_t count);
+
+/* ---- gradients.c: around a backward slot ---- */
+sluice_status slc_gradients_begin(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot);
+sluice_status slc_gradients_end(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot);
 
 /* ---- commit.c ---- */
 /* ARGUMENT unless the optimizer is a compressed one; `what` is asked to be onebit. */
@@ -308,6 +320,8 @@ sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_progra
 void slc_pass_fini(slc_pass *pass);
 /* Starts the next run of the program; the one before may still have operations in flight. */
 sluice_status slc_pass_begin(sluice_runtime *rt, slc_pass *pass);
+/* Rows are known now: operations of the running pass that this kept back go on. */
+sluice_status slc_pass_go_on(sluice_runtime *rt, slc_pass *pass);
 /* Waits until the state of the step before the last, which the next pass will use, is no longer used. */
 sluice_status slc_pass_settle(sluice_runtime *rt, slc_pass *pass);
 /* Runs what is late of the last step, if anything is; waits until all operations are complete. */

@@ -29,6 +29,16 @@ static uint8_t recompute_choice(const sluice_runtime *rt, const sluice_layer *la
     return strcmp(rt->recompute, "all") ? 2 : 1;
 }
 
+/* Of the layer that brings its parameters; rows have the one that there is for them. */
+static slc_strategy forced_strategy(const sluice_runtime *rt, uint32_t u)
+{
+    const slc_unit *unit = &rt->job.units[u];
+    if (unit->role == SLC_UNIT_ROWS) return SLC_STRATEGIES;
+    slc_strategy forced = rt->layers[rt->units[u].params[0]->layer]->forced;
+    return forced == SLC_STRATEGIES || unit->role == SLC_UNIT_WHOLE ? forced
+                                                                    : slc_unit_strategy(&rt->job, unit, forced);
+}
+
 sluice_status slc_engine_add_choices(const sluice_runtime *rt, slc_plan_request *request)
 {
     uint32_t units = rt->job.unit_count, layers = rt->job.layer_count;
@@ -37,7 +47,7 @@ sluice_status slc_engine_add_choices(const sluice_runtime *rt, slc_plan_request 
     request->forced = forced;
     request->recompute = recompute;
     if (!forced || !recompute) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    for (uint32_t u = 0; u < units; u++) forced[u] = rt->layers[rt->job.units[u].uses[0].layer]->forced;
+    for (uint32_t u = 0; u < units; u++) forced[u] = forced_strategy(rt, u);
     for (uint32_t l = 0; l < layers; l++) recompute[l] = recompute_choice(rt, rt->layers[l]);
     return SLUICE_OK;
 }

@@ -91,7 +91,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *o
                              .factor = 1,
                              .bad_param = SLC_NONE};
     begin_compressed(rt, step, options);
-    slc_rows_forget(rt);
+    slc_look_ups_forget(rt);
     rt->step_started_ns = slc_clock_ns();
     rt->bytes_before = slc_comm_bytes_sent(rt->comm);
     status = slc_pass_begin(rt, pass);
@@ -162,7 +162,7 @@ static void make_valid(sluice_runtime *rt, const sluice_layer *layer, uint32_t s
         slc_unit_state *unit = &rt->units[u];
         slc_window window;
         unit->now = unit->value;
-        for (uint32_t w = 0; unit->shard && w < unit->window_count; w++)
+        for (uint32_t w = 0; !unit->value && w < unit->window_count; w++)
             if (slc_unit_window(&rt->job, &rt->job.units[u], true, w, &window) && window.first_slot <= slot &&
                 slot <= window.last_slot)
                 unit->now = unit->gathered[w];
@@ -176,58 +176,6 @@ static void make_invalid(sluice_runtime *rt, const sluice_layer *layer)
         rt->units[layer->units[i]].now = NULL;
         rt->units[layer->units[i]].gradient_now = NULL;
     }
-}
-
-/* Elements of a gradient that belong to no parameter are zero, so that they neither count in a norm nor are NaN. */
-static sluice_status zero_padding(sluice_runtime *rt, uint32_t u)
-{
-    const slc_unit_state *unit = &rt->units[u];
-    sluice_status status = SLUICE_OK;
-    for (uint32_t p = 0; !status && p < unit->param_count; p++) {
-        uint64_t end = unit->params[p]->first + unit->params[p]->count;
-        uint64_t next = p + 1 < unit->param_count ? unit->params[p + 1]->first : rt->job.units[u].elements;
-        if (next > end)
-            status = slc_fill_zero(&rt->compute, slc_element(unit->gradient, unit->gradient_dtype, end),
-                                   sluice_dtype_bytes(unit->gradient_dtype) * (next - end));
-    }
-    return status;
-}
-
-static sluice_status begin_gradients(sluice_runtime *rt, const sluice_layer *layer, const slc_item *item)
-{
-    if (!rt->job.each && item->micro_batch) return SLUICE_OK;
-    for (uint32_t i = 0; i < layer->unit_count; i++) {
-        uint32_t u = layer->units[i], first, last;
-        if (!rt->job.units[u].trainable) continue;
-        slc_unit_gradient_slots(&rt->job, &rt->job.units[u], &first, &last);
-        if (first != item->slot) continue;
-        for (uint32_t p = 0; p < rt->units[u].param_count; p++) rt->units[u].params[p]->fresh = true;
-        sluice_status status = zero_padding(rt, u);
-        if (status) return status;
-    }
-    return SLUICE_OK;
-}
-
-/* A gradient that nobody added to is zero. */
-static sluice_status end_gradients(sluice_runtime *rt, const sluice_layer *layer, const slc_item *item)
-{
-    if (!rt->job.each && item->micro_batch + 1 != rt->job.micro_batches) return SLUICE_OK;
-    for (uint32_t i = 0; i < layer->unit_count; i++) {
-        uint32_t u = layer->units[i], first, last;
-        if (!rt->job.units[u].trainable) continue;
-        slc_unit_gradient_slots(&rt->job, &rt->job.units[u], &first, &last);
-        for (uint32_t p = 0; last == item->slot && p < rt->units[u].param_count; p++) {
-            sluice_param *param = rt->units[u].params[p];
-            if (!param->fresh) continue;
-            param->fresh = false;
-            const slc_unit_state *unit = &rt->units[u];
-            sluice_status status =
-                slc_fill_zero(&rt->compute, slc_element(unit->gradient, unit->gradient_dtype, param->first),
-                              sluice_dtype_bytes(unit->gradient_dtype) * param->count);
-            if (status) return status;
-        }
-    }
-    return SLUICE_OK;
 }
 
 static sluice_status check_call(sluice_layer *layer, slot_call call)
@@ -245,12 +193,12 @@ static sluice_status slot_begin(sluice_layer *layer, slot_call call)
     /* An evaluation may run its forwards again and again. */
     bool evaluating = rt->mode == SLC_IN_EVALUATION;
     if (evaluating && rt->cursor == rt->evaluate.slot_count) {
-        status = slc_rows_check(rt, 0);
+        status = slc_look_ups_check(rt, 0);
         if (!status) status = slc_pass_begin(rt, &rt->evaluate);
     }
     if (!status) status = check_order(layer, call);
     slc_pass *pass = running(rt);
-    if (!status && !evaluating && next_slot(rt)->slot == 0) status = slc_rows_check(rt, next_slot(rt)->micro_batch);
+    if (!status && !evaluating && next_slot(rt)->slot == 0) status = slc_look_ups_check(rt, next_slot(rt)->micro_batch);
     bool opens = rt->phase == SLC_BETWEEN_SLOTS;
     if (!status && opens)
         status = slc_pass_slot_begin(rt, pass, evaluating ? NULL : &rt->steps[pass->parity].exposed_s);
@@ -262,7 +210,7 @@ static sluice_status slot_begin(sluice_layer *layer, slot_call call)
     rt->open_layer = layer;
     rt->open_direction = call == BACKWARD_BEGIN ? SLUICE_BACKWARD : SLUICE_FORWARD;
     rt->open_slot = item->slot;
-    if (call == BACKWARD_BEGIN) status = begin_gradients(rt, layer, item);
+    if (call == BACKWARD_BEGIN) status = slc_gradients_begin(rt, layer, item);
     return slc_runtime_fail(rt, status);
 }
 
@@ -275,7 +223,7 @@ static sluice_status slot_end(sluice_layer *layer, slot_call call)
     if (status) return slc_runtime_fail(rt, status);
     slc_pass *pass = running(rt);
     const slc_item *item = next_slot(rt);
-    if (call == BACKWARD_END) status = end_gradients(rt, layer, item);
+    if (call == BACKWARD_END) status = slc_gradients_end(rt, layer, item);
     if (call == RECOMPUTE_END)
         slc_measure_recompute(rt->measure, layer->index, rt->measure->slot_began_ns);
     else if (!pass->evaluate)
@@ -286,7 +234,7 @@ static sluice_status slot_end(sluice_layer *layer, slot_call call)
     if (!status && call != RECOMPUTE_END) status = slc_pass_slot_end(rt, pass);
     if (pass->evaluate && rt->cursor == pass->slot_count) {
         pass->has_previous = true;
-        slc_rows_forget(rt);
+        slc_look_ups_forget(rt);
     }
     return slc_runtime_fail(rt, status);
 }
@@ -392,7 +340,7 @@ sluice_status sluice_evaluate_begin(sluice_runtime *rt)
     if (!status) status = sluice_runtime_sync(rt);
     if (status) return status;
     rt->evaluate.has_previous = false;
-    slc_rows_forget(rt);
+    slc_look_ups_forget(rt);
     rt->cursor = rt->evaluate.slot_count; /* the first forward begins the first pass */
     rt->mode = SLC_IN_EVALUATION;
     return SLUICE_OK;

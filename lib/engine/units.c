@@ -1,7 +1,7 @@
 /* From registration to a job: parameters of a layer lie in one unit (frozen ones in a second), those of small
- * neighbouring layers may lie in one together; a tied parameter is a unit of its own. Each starts at a multiple of 16
- * elements; a unit is padded to a multiple of 16 * N. */
-#include "lib/engine/runtime.h"
+ * neighbouring layers may lie in one together; a tied parameter is a unit of its own, and where its uses are split the
+ * look-up's rows are another. Each starts at a multiple of 16 elements; a unit is padded to a multiple of 16 * N. */
+#include "lib/engine/look_up.h"
 
 #include "lib/base/status.h"
 #include "lib/engine/onebit.h"
@@ -74,11 +74,21 @@ static bool read_in_backward(const sluice_runtime *rt, const origin *from, uint3
     return needed;
 }
 
+static bool is_split(const sluice_param *param)
+{
+    const sluice_runtime *rt = param->rt;
+    bool used = false;
+    for (uint32_t l = param->layer + 1; l < rt->layer_count; l++)
+        for (uint32_t i = 0; i < rt->layers[l]->use_count; i++) used |= rt->layers[l]->uses[i] == param;
+    return rt->config.tied == SLUICE_TIED_SPLIT && param->row_elements && used && !rt->fuses;
+}
+
+/* Of a split parameter the layer that looks rows up is the other unit's. */
 static sluice_status add_uses(sluice_runtime *rt, slc_unit *unit, const origin *from)
 {
     unit->uses = calloc(rt->layer_count, sizeof *unit->uses);
     if (!unit->uses) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", unit->name);
-    for (uint32_t l = from->first; l <= from->last; l++)
+    for (uint32_t l = from->first; l <= from->last && unit->role != SLC_UNIT_SPLIT; l++)
         unit->uses[unit->use_count++] = (slc_use){l, read_in_backward(rt, from, l)};
     for (uint32_t l = from->first + 1; from->tied && l < rt->layer_count; l++)
         for (uint32_t i = 0; i < rt->layers[l]->use_count; i++)
@@ -116,14 +126,49 @@ static sluice_status make_unit(sluice_runtime *rt, const origin *from)
     unit->block_elements = block ? block : grain;
     unit->trainable = !(from->tied ? from->tied->frozen : from->frozen);
     unit->dtype = rt->layers[from->first]->precision;
+    if (from->tied && is_split(from->tied)) unit->role = SLC_UNIT_SPLIT;
     sluice_status status = add_uses(rt, unit, from);
-    return status || !rt->compressed || !unit->trainable ? status : slc_onebit_create(rt, number, rt->fuses);
+    bool exchanged = rt->compressed && unit->trainable && unit->role == SLC_UNIT_WHOLE;
+    return status || !exchanged ? status : slc_onebit_create(rt, number, rt->fuses);
+}
+
+/* Behind the unit of the parameter. */
+static sluice_status make_rows_unit(sluice_runtime *rt, sluice_param *param)
+{
+    uint32_t number = rt->job.unit_count++, layer = param->layer;
+    slc_unit *split = &rt->job.units[param->unit], *unit = &rt->job.units[number];
+    size_t bytes = strlen(param->name) + sizeof " rows";
+    char *name = malloc(bytes);
+    split->partner = number;
+    *unit = (slc_unit){.name = name,
+                       .elements = round_up(param->most_rows * param->row_elements, SLC_GRAIN * (uint64_t)rt->size),
+                       .dtype = split->dtype,
+                       .trainable = true,
+                       .uses = calloc(1, sizeof *unit->uses),
+                       .role = SLC_UNIT_ROWS,
+                       .partner = param->unit,
+                       .row_elements = param->row_elements,
+                       .row_count = param->count / param->row_elements,
+                       .most_rows = param->most_rows};
+    unit->block_elements = unit->elements;
+    if (!name || !unit->uses) return slc_error(SLUICE_ERR_MEMORY, "rows of \"%s\"", param->name);
+    snprintf(name, bytes, "%s rows", param->name);
+    unit->uses[unit->use_count++] = (slc_use){layer, rt->layers[layer]->can_recompute || !param->no_backward_value};
+    rt->units[number].looked_up = param;
+    param->rows_unit = number;
+    return slc_look_up_create(rt, number);
+}
+
+static sluice_status make_tied_unit(sluice_runtime *rt, sluice_param *param)
+{
+    sluice_status status = make_unit(rt, &(origin){.first = param->layer, .last = param->layer, .tied = param});
+    return status || !is_split(param) ? status : make_rows_unit(rt, param);
 }
 
 /* `last`: of each layer that begins a group, the last of it. */
 static sluice_status make_units(sluice_runtime *rt, const uint32_t *last)
 {
-    uint32_t most = rt->param_count + 2 * rt->layer_count, end = 0;
+    uint32_t most = 2 * rt->param_count + 2 * rt->layer_count, end = 0;
     rt->job.units = calloc(most, sizeof *rt->job.units);
     rt->units = calloc(most, sizeof *rt->units);
     if (!rt->job.units || !rt->units) return slc_error(SLUICE_ERR_MEMORY, "units");
@@ -133,8 +178,7 @@ static sluice_status make_units(sluice_runtime *rt, const uint32_t *last)
         if (l >= end) end = last[l] + 1;
         if (!status) status = make_unit(rt, &(origin){.first = l, .last = l, .frozen = true});
         for (uint32_t i = 0; !status && i < rt->param_count; i++)
-            if (rt->params[i]->layer == l && stands_alone(rt->params[i]))
-                status = make_unit(rt, &(origin){.first = l, .last = l, .tied = rt->params[i]});
+            if (rt->params[i]->layer == l && stands_alone(rt->params[i])) status = make_tied_unit(rt, rt->params[i]);
     }
     return status;
 }
@@ -146,6 +190,7 @@ static void destroy_units(sluice_runtime *rt)
         free(rt->job.units[u].uses);
         free(rt->units[u].params);
         free(rt->units[u].gathered);
+        slc_look_up_destroy(rt->units[u].look_up);
         slc_onebit_destroy(rt->units[u].onebit);
     }
     free(rt->job.units);
@@ -163,6 +208,7 @@ static void set_wire_and_scratch(sluice_runtime *rt)
     for (uint32_t u = 0; u < job->unit_count; u++) /* where all is fp32 it says nothing: the job is the same */
         if (job->units[u].dtype != SLUICE_FP32) job->wire = rt->config.wire;
     for (uint32_t u = 0; u < job->unit_count; u++) {
+        if (job->units[u].role == SLC_UNIT_ROWS) continue; /* moved in blocks of its partner */
         uint64_t block = sluice_dtype_bytes(slc_gradient_dtype(job, &job->units[u])) * job->units[u].block_elements;
         if (block > largest) largest = block;
     }
@@ -295,6 +341,7 @@ sluice_status slc_engine_make_job(sluice_runtime *rt)
     if (rt->compressed) slc_phase_set(rt, 1);
     status = make_lives(rt);
     if (!status) status = make_and_fuse_units(rt);
+    if (!status) status = slc_look_ups_commit(rt);
     return status ? status : list_units_of_layers(rt);
 }
 

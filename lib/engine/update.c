@@ -98,20 +98,29 @@ static sluice_status find_non_finite(sluice_runtime *rt, uint32_t unit, const sl
     return status;
 }
 
-sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_step_state *step)
+static sluice_status inspect_blocks(sluice_runtime *rt, uint32_t unit, uint64_t first, uint64_t count,
+                                    slc_step_state *step)
 {
-    const slc_unit *unit = &rt->job.units[item->unit];
-    for (uint64_t b = item->first_block; b < item->first_block + item->block_count; b++) {
-        slc_part part = slc_unit_part(unit, (uint32_t)rt->size, b, (uint32_t)rt->rank);
+    for (uint64_t b = first; b < first + count; b++) {
+        slc_part part = slc_unit_part(&rt->job.units[unit], (uint32_t)rt->size, b, (uint32_t)rt->rank);
         bool finite;
-        sluice_status status = inspect_part(rt, item->unit, &part, step, &finite);
+        sluice_status status = inspect_part(rt, unit, &part, step, &finite);
         if (status) return status;
         if (finite) continue;
         step->non_finite++;
-        if (step->bad_param == SLC_NONE) status = find_non_finite(rt, item->unit, &part, &step->bad_param);
+        if (step->bad_param == SLC_NONE) status = find_non_finite(rt, unit, &part, &step->bad_param);
         if (status) return status;
     }
     return SLUICE_OK;
+}
+
+/* The last that is added to a split parameter's gradient are its rows. */
+sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_step_state *step)
+{
+    const slc_unit *unit = &rt->job.units[item->unit];
+    if (unit->role == SLC_UNIT_ROWS)
+        return inspect_blocks(rt, unit->partner, 0, slc_unit_blocks(&rt->job.units[unit->partner]), step);
+    return inspect_blocks(rt, item->unit, item->first_block, item->block_count, step);
 }
 
 /* For an optimizer that knows fp32 alone: gradients are widened before it and new values rounded behind it, piece by

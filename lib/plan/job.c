@@ -91,6 +91,5 @@ uint64_t slc_gradient_rows(const slc_job *job, const slc_unit *unit)
 uint64_t slc_row_lists_bytes(const slc_job *job, const slc_unit *unit)
 {
     uint64_t lists = slc_row_list_bytes(unit->most_rows) + slc_row_list_bytes(slc_reduced_rows(job, unit));
-    uint64_t places = 2 * ((4 * unit->row_count + 63) / 64 * 64);
-    return job->world * lists + places;
+    return job->world * lists + slc_row_marks_bytes(unit->row_count);
 }

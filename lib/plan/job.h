@@ -166,7 +166,7 @@ uint64_t slc_reduced_rows(const slc_job *job, const slc_unit *unit);
 uint64_t slc_gradient_rows(const slc_job *job, const slc_unit *unit);
 
 /* Bytes of its lists: which rows this rank and the others touch (slc_row_list_bytes for each rank, of the gather and of
- * the reduction), and where each row of the partner lies in the table. */
+ * the reduction), and what making a list needs. */
 uint64_t slc_row_lists_bytes(const slc_job *job, const slc_unit *unit);
 
 /* Blocks of a unit, and the length of one: all but the last are block_elements long. */
