@@ -79,7 +79,11 @@ static const sluice_optimizer another = {
 
 static int add_param(model *m, uint32_t layer, const char *name, uint64_t count, bool frozen, bool tied)
 {
-    const sluice_param_desc desc = {.name = name, .count = count, .frozen = frozen, .tied = tied};
+    sluice_param_desc desc = {.name = name, .count = count, .frozen = frozen, .tied = tied};
+    if (tied) { /* may be split by its uses, which a checkpoint does not tell */
+        desc.row_elements = 8;
+        desc.most_rows = 100;
+    }
     RANK_CHECK(!sluice_param_add(m->layer[layer], &desc, &m->param[m->param_count++]));
     return 0;
 }
@@ -112,6 +116,7 @@ static int build(model *m)
     config.schedule = schedules[draw(m, 4)];
     config.block_bytes = 256 << draw(m, 8);
     config.precision = draw(m, 2) ? SLUICE_BF16 : SLUICE_FP32;
+    config.tied = draw(m, 2) ? SLUICE_TIED_SPLIT : SLUICE_TIED_JOINT;
     if (m->t->change == OTHER_OPTIMIZER) config.optimizer = &another;
     RANK_CHECK(!sluice_world_create(NULL, &m->world));
     RANK_CHECK(!sluice_runtime_create(m->world, &config, &m->rt));

@@ -1,0 +1,60 @@
+/* Tied parameters of which a layer looks some rows up, split from their other use or not, against the oracle of
+ * engine_model.h: as engine_test, which has none. */
+#include "tests/engine_model.h"
+
+/* Under every strategy and schedule, on 1, 2 and 4 ranks, with one micro-batch and with three that are added up or
+ * reduced each. */
+static void every_way_of_splitting_matches_the_oracle(void **state)
+{
+    (void)state;
+    static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "auto", "random:5"};
+    static const char *const schedules[] = {"serial", "one_ahead", "bucketed", "priority", "greedy", "random", "ilp"};
+    static const char *const recomputes[] = {"none", "all", "auto"};
+    for (uint32_t number = 0; number < 6 * 7; number++) {
+        trial t = look_up_trial(20001 + 4 * number);
+        t.strategy = strategies[number % 6];
+        t.schedule = schedules[number % 7];
+        t.recompute = recomputes[number / 2 % 3];
+        t.ranks = 1 << number / 6 % 3;
+        t.micro_batches = number / 3 % 3 ? 3 : 1;
+        t.each = number / 3 % 3 == 2;
+        check_trial(t);
+    }
+}
+
+static void random_plans_match_the_oracle(void **state)
+{
+    (void)state;
+    uint32_t rounds = test_rounds(16);
+    for (uint64_t seed = 1; seed <= rounds; seed++) {
+        trial t = look_up_trial(30000 + seed);
+        t.random = true;
+        t.delays = seed % 3 == 0;
+        check_trial(t);
+    }
+}
+
+static void changing_plans_match_the_oracle(void **state)
+{
+    (void)state;
+    uint32_t worlds = test_rounds(3);
+    for (uint32_t w = 0; w < worlds; w++) {
+        trial t = look_up_trial(40001 + w);
+        t.random = true;
+        t.recompute = "auto";
+        t.ranks = w % 2 ? 4 : 2;
+        t.micro_batches = 1 + w % 3;
+        t.changing_steps = 50;
+        t.delays = w % 2;
+        check_trial(t);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_way_of_splitting_matches_the_oracle),
+                                       cmocka_unit_test(random_plans_match_the_oracle),
+                                       cmocka_unit_test(changing_plans_match_the_oracle)};
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
