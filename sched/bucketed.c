@@ -75,12 +75,9 @@ static void reduce(const void *context, const slc_scheduling *in, slc_order *ord
 
 static void order_step(const buckets *b, const slc_scheduling *in, slc_order *order)
 {
-    const slc_job *job = in->job;
     slc_order_one_ahead(order, in, reduce, b);
-    for (uint32_t i = 0; i < b->unit_count; i++)
-        if (slc_updated_at_end(job, in->strategies, b->units[i].unit))
-            slc_order_update(order, job, in->strategies, b->units[i].unit);
-    slc_order_value_gathers(order, job, in->strategies);
+    slc_order_updates_at_end(order, in->job, in->strategies);
+    slc_order_value_gathers(order, in->job, in->strategies);
 }
 
 static void train(const slc_scheduling *in, slc_order *order)

@@ -147,6 +147,7 @@ static void check_groups(const slc_job *job, const slc_fuse_request *request, co
             layer = unit->uses[0].layer;
             if (v == u) continue;
             assert_true(unit->trainable && job->units[u].trainable && unit->use_count == 1);
+            assert_true(unit->role == SLC_UNIT_WHOLE && job->units[u].role == SLC_UNIT_WHOLE);
             assert_int_equal(unit->dtype, job->units[u].dtype);
             assert_false(request->alone[v] || request->alone[u]);
             assert_int_equal(request->plan->forced[v], request->plan->forced[u]);

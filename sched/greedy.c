@@ -268,10 +268,7 @@ static void write_order(const hoist *h, slc_order *order)
     if (h->evaluate) return;
     write_reductions(h, order, h->slots, &reduced);
     slc_order_operation(order, job, SLC_ITEM_AGREE, job->micro_batches - 1, SLC_NONE);
-    for (uint32_t i = 0; i < h->reduction_count; i++)
-        if (h->reductions[i].micro_batch + 1 == job->micro_batches &&
-            slc_waits_for_agreement(job, h->in->strategies[h->reductions[i].unit]))
-            slc_order_update(order, job, h->in->strategies, h->reductions[i].unit);
+    slc_order_updates_at_end(order, job, h->in->strategies);
     slc_order_value_gathers(order, job, h->in->strategies);
 }
 

@@ -12,11 +12,9 @@ static void reduce(const void *context, const slc_scheduling *in, slc_order *ord
 
 static void train(const slc_scheduling *in, slc_order *order)
 {
-    const slc_job *job = in->job;
     slc_order_one_ahead(order, in, reduce, NULL);
-    for (uint32_t u = 0; u < job->unit_count; u++)
-        if (slc_updated_at_end(job, in->strategies, u)) slc_order_update(order, job, in->strategies, u);
-    slc_order_value_gathers(order, job, in->strategies);
+    slc_order_updates_at_end(order, in->job, in->strategies);
+    slc_order_value_gathers(order, in->job, in->strategies);
 }
 
 static void evaluate(const slc_scheduling *in, slc_order *order)

@@ -94,12 +94,6 @@ bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_
     return last == slot;
 }
 
-bool slc_updated_at_end(const slc_job *job, const slc_strategy *strategies, uint32_t unit)
-{
-    return job->units[unit].trainable && job->units[unit].role != SLC_UNIT_ROWS &&
-           slc_waits_for_agreement(job, strategies[unit]);
-}
-
 uint32_t slc_updated_behind(const slc_job *job, const slc_strategy *strategies, uint32_t reduced)
 {
     const slc_unit *unit = &job->units[reduced];
@@ -162,12 +156,33 @@ void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *
     append_existing(order, job, of.update, last, unit);
 }
 
+/* The first layer of the next step that waits for a unit's update. Rows are looked up before their parameter is used.
+ */
+static uint32_t first_need(const slc_job *job, const slc_unit *unit)
+{
+    return unit->role == SLC_UNIT_SPLIT ? job->units[unit->partner].uses[0].layer : unit->uses[0].layer;
+}
+
+void slc_order_updates_at_end(slc_order *order, const slc_job *job, const slc_strategy *strategies)
+{
+    for (uint32_t layer = 0; layer < job->layer_count; layer++)
+        for (uint32_t u = 0; u < job->unit_count; u++)
+            if (job->units[u].trainable && slc_waits_for_agreement(job, strategies[u]) &&
+                first_need(job, &job->units[u]) == layer)
+                slc_order_update(order, job, strategies, u);
+}
+
+static bool has_rows(const slc_job *job)
+{
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (job->units[u].role == SLC_UNIT_ROWS) return true;
+    return false;
+}
+
 /* The next step's rows are gathered in its own pass, which would be behind all values that are not late. */
 static bool values_are_late(const slc_job *job)
 {
-    bool rows = false;
-    for (uint32_t u = 0; u < job->unit_count; u++) rows |= job->units[u].role == SLC_UNIT_ROWS;
-    return rows;
+    return has_rows(job);
 }
 
 static void gather_values_of(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t layer)
@@ -195,9 +210,7 @@ void slc_order_values_ahead(slc_order *order, const slc_job *job, const slc_stra
 /* Lists of rows are read until they are reduced, and the next micro-batch's first gather brings new ones. */
 static bool reduced_at_once(const slc_job *job, uint32_t i)
 {
-    bool rows = false;
-    for (uint32_t u = 0; u < job->unit_count; u++) rows |= job->units[u].role == SLC_UNIT_ROWS;
-    return rows && job->each && (i + 1) % slc_job_slots(job) == 0;
+    return has_rows(job) && job->each && (i + 1) % slc_job_slots(job) == 0;
 }
 
 void slc_order_one_ahead(slc_order *order, const slc_scheduling *in, slc_order_reducer *reduce, const void *context)

@@ -107,6 +107,39 @@ static void a_seed_is_a_profile(void **state)
     }
 }
 
+/* All else is as it was; tables of all sizes have rows. */
+static void a_tied_unit_may_be_split(void **state)
+{
+    (void)state;
+    slc_random_options joint = slc_random_defaults(), split;
+    joint.tied_share = 1;
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        if (seed >= 20) joint.unit_bytes = (slc_random_range){4, 4};
+        split = joint;
+        split.split_share = 1;
+        slc_profile *a = draw(&joint, seed), *b = draw(&split, seed), *back;
+        const slc_job *job = &b->job;
+        uint32_t u = job->unit_count - 2;
+        const slc_unit *table = &job->units[u], *rows = &job->units[u + 1];
+        assert_int_equal(a->job.unit_count, u + 1);
+        assert_true(table->role == SLC_UNIT_SPLIT && table->partner == u + 1 && table->use_count == 1);
+        assert_true(rows->role == SLC_UNIT_ROWS && rows->partner == u && rows->use_count == 1);
+        assert_true(!rows->uses[0].layer && table->uses[0].layer == job->layer_count - 1);
+        assert_int_equal(table->elements, a->job.units[u].elements);
+        assert_int_equal(b->parameters[u], a->parameters[u]);
+        assert_true(rows->most_rows && rows->most_rows <= (rows->row_count + 1) / 2);
+        assert_true(rows->row_count * rows->row_elements <= b->parameters[u]);
+        char *text;
+        assert_int_equal(slc_profile_to_json(b, &text), 0);
+        if (slc_profile_from_json(text, strlen(text), &back)) fail_msg("%s", sluice_last_error());
+        assert_true(test_profiles_equal(b, back));
+        slc_profile_destroy(back);
+        slc_profile_destroy(b);
+        slc_profile_destroy(a);
+        free(text);
+    }
+}
+
 static void each_can_be_planned(void **state)
 {
     (void)state;
@@ -114,11 +147,13 @@ static void each_can_be_planned(void **state)
     options.can_recompute = true;
     options.tied_share = 1;
     options.layers.most = 8;
-    for (uint64_t seed = 0; seed < 12; seed++) {
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        options.split_share = seed < 12 ? 0 : 1;
         slc_profile *profile = draw(&options, seed);
         slc_strategy strategies[10];
         for (uint32_t u = 0; u < profile->job.unit_count; u++)
-            strategies[u] = (slc_strategy)((u + seed) % SLC_EXACT_STRATEGIES);
+            strategies[u] = slc_unit_strategy(&profile->job, &profile->job.units[u],
+                                              (slc_strategy)((u + seed) % SLC_EXACT_STRATEGIES));
         slc_scheduling in = {.job = &profile->job,
                              .strategies = strategies,
                              .recompute = seed % 2 ? profile->job.can_recompute : NULL,
@@ -154,11 +189,9 @@ static void what_is_no_range_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges_are_kept),
-        cmocka_unit_test(a_fixed_ratio_is_met),
-        cmocka_unit_test(a_seed_is_a_profile),
-        cmocka_unit_test(each_can_be_planned),
-        cmocka_unit_test(what_is_no_range_is_refused),
+        cmocka_unit_test(ranges_are_kept),     cmocka_unit_test(a_fixed_ratio_is_met),
+        cmocka_unit_test(a_seed_is_a_profile), cmocka_unit_test(a_tied_unit_may_be_split),
+        cmocka_unit_test(each_can_be_planned), cmocka_unit_test(what_is_no_range_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,8 +120,8 @@ bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_
 uint32_t slc_updated_behind(const slc_job *job, const slc_strategy *strategies, uint32_t reduced);
 /* May an operation of this kind, on this unit, be late at all (in the last micro-batch)? */
 bool slc_may_be_late(const slc_job *job, const slc_item *item);
-/* Trainable, and updated behind the agreement. */
-bool slc_updated_at_end(const slc_job *job, const slc_strategy *strategies, uint32_t unit);
+/* Updates of all units that wait for the agreement, in the order in which the next forward needs them. */
+void slc_order_updates_at_end(slc_order *order, const slc_job *job, const slc_strategy *strategies);
 
 /* All micro-batches, up to the agreement: windows one slot ahead, what `reduce` appends for a slot behind the next one,
  * so that gradients may stay while that computes. */

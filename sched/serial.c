@@ -25,7 +25,8 @@ static void train(const slc_scheduling *in, slc_order *order)
         }
     slc_order_operation(order, job, SLC_ITEM_AGREE, job->micro_batches - 1, SLC_NONE);
     for (uint32_t u = 0; u < job->unit_count; u++)
-        if (slc_updated_at_end(job, strategies, u)) update_and_gather(job, strategies, order, u);
+        if (job->units[u].trainable && slc_waits_for_agreement(job, strategies[u]))
+            update_and_gather(job, strategies, order, u);
 }
 
 static void evaluate(const slc_scheduling *in, slc_order *order)

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "lib/base/status.h"
+#include "sched/every_order.h"
 #include "sched/made_profile.h"
 #include "sched/planner_parts.h"
 #include "sched/random_job_test.h"
@@ -109,6 +110,47 @@ static void labels_say_whose_rows(void **state)
     slc_profile_destroy(profile);
 }
 
+static void too_much_for_every_order(void **state)
+{
+    (void)state;
+    slc_every_order_answer answer;
+    slc_strategy strategies[2] = {SLC_SDP, SLC_FSDP};
+    slc_use uses[2] = {{1, true}, {0, false}};
+    const char *layers[2] = {"embed", "head"};
+    slc_unit units[2] = {{.name = "table",
+                          .elements = 64,
+                          .block_elements = 32,
+                          .trainable = true,
+                          .uses = &uses[0],
+                          .use_count = 1,
+                          .role = SLC_UNIT_SPLIT,
+                          .partner = 1},
+                         {.name = "rows of table",
+                          .elements = 32,
+                          .block_elements = 32,
+                          .trainable = true,
+                          .uses = &uses[1],
+                          .use_count = 1,
+                          .role = SLC_UNIT_ROWS,
+                          .row_elements = 4,
+                          .row_count = 16,
+                          .most_rows = 2}};
+    const slc_job job = {
+        .world = 2, .micro_batches = 1, .layer_count = 2, .layers = layers, .units = units, .unit_count = 2};
+    slc_times times;
+    assert_int_equal(slc_times_estimate(&job, &times), SLUICE_OK);
+    times.link.kappa = 0;
+    times.link.sigma = 1;
+    const slc_every_order_request request = {
+        .job = &job, .times = &times, .strategies = strategies, .limit = 1 << 20, .faster_than_s = 1};
+    assert_int_equal(slc_every_order(&request, &answer), SLUICE_ERR_ARGUMENT);
+    assert_non_null(strstr(sluice_last_error(), "split by its uses"));
+    units[0].role = units[1].role = SLC_UNIT_WHOLE;
+    assert_int_equal(slc_every_order(&request, &answer), SLUICE_OK);
+    slc_plan_destroy(answer.plan);
+    slc_times_fini(&times);
+}
+
 /* ---- What is exposed ---- */
 
 static slc_forecast forecast_of(const slc_profile *profile, const slc_scheduler *scheduler, slc_strategy strategy)
@@ -160,6 +202,7 @@ int main(void)
         cmocka_unit_test(asked_becomes_what_may_be),
         cmocka_unit_test(files_name_the_table_alone),
         cmocka_unit_test(labels_say_whose_rows),
+        cmocka_unit_test(too_much_for_every_order),
         cmocka_unit_test(less_is_exposed_than_of_a_joint_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
