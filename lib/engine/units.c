@@ -137,7 +137,7 @@ static sluice_status make_rows_unit(sluice_runtime *rt, sluice_param *param)
 {
     uint32_t number = rt->job.unit_count++, layer = param->layer;
     slc_unit *split = &rt->job.units[param->unit], *unit = &rt->job.units[number];
-    size_t bytes = strlen(param->name) + sizeof " rows";
+    size_t bytes = strlen(param->name) + sizeof "rows of ";
     char *name = malloc(bytes);
     split->partner = number;
     *unit = (slc_unit){.name = name,
@@ -152,7 +152,7 @@ static sluice_status make_rows_unit(sluice_runtime *rt, sluice_param *param)
                        .most_rows = param->most_rows};
     unit->block_elements = unit->elements;
     if (!name || !unit->uses) return slc_error(SLUICE_ERR_MEMORY, "rows of \"%s\"", param->name);
-    snprintf(name, bytes, "%s rows", param->name);
+    snprintf(name, bytes, "rows of %s", param->name);
     unit->uses[unit->use_count++] = (slc_use){layer, rt->layers[layer]->can_recompute || !param->no_backward_value};
     rt->units[number].looked_up = param;
     param->rows_unit = number;
