@@ -19,7 +19,15 @@
 static const double NEAR = 1.02; /* times the bound */
 /* Of jobs of few units, whose plans are quickly made, slower ones are searched too: times the fastest. */
 static const double SLACK = 1.25;
-enum { SLOT_ROUNDS = 12, FINE_UNITS = 16, MOST_TRIES = 200000, FEW_UNITS = 6, MOST_CHOICES = 81, PATIENT_TRIES = 300 };
+enum {
+    SLOT_ROUNDS = 12,
+
+    FINE_UNITS = 16,
+    MOST_TRIES = 200000,
+    FEW_UNITS = 6,
+    MOST_CHOICES = 81,
+    PATIENT_TRIES = 300
+};
 
 typedef struct {
     const slc_joint_request *request;
@@ -28,7 +36,7 @@ typedef struct {
     slc_strategy *strategies; /* of the member that is looked at */
     bool *recompute;
     slc_shortlist list;
-    double bound_s; /* of the slot model's last answer within the limit; infinity: it had none */
+    double bound_s; /* of what the slot model last answered within the limit; infinity: nothing; 0: not asked */
     uint64_t least; /* smallest arena seen */
 } joint;
 
@@ -68,8 +76,11 @@ static double below_s(const joint *j)
 static sluice_status consider(joint *j, slc_plan *plan, const slc_scheduler *scheduler, const char *member)
 {
     const slc_job *job = j->request->job;
-    slc_candidate candidate = {
-        .strategies = j->strategies, .recompute = j->recompute, .scheduler = scheduler, .plan = plan};
+    slc_candidate candidate = {.strategies = j->strategies,
+                               .recompute = j->recompute,
+                               .scheduler = scheduler,
+                               .plan = plan,
+                               .bound_s = j->bound_s};
     if (plan->arena_bytes < j->least) j->least = plan->arena_bytes;
     sluice_status status = plan->arena_bytes > j->request->limit ? SLUICE_ERR_BUDGET : SLUICE_OK;
     if (!status) status = slc_simulate(job, j->request->times, plan, NULL, &candidate.forecast);
@@ -89,6 +100,7 @@ static sluice_status consider(joint *j, slc_plan *plan, const slc_scheduler *sch
 static void choose_uniform(joint *j, slc_strategy strategy, bool recompute_free)
 {
     const slc_joint_request *r = j->request;
+    j->bound_s = 0;
     for (uint32_t u = 0; u < r->job->unit_count; u++) {
         slc_strategy asked = r->strategies[u] != SLC_STRATEGIES ? r->strategies[u] : strategy;
         j->strategies[u] = slc_unit_strategy(r->job, &r->job->units[u], asked);
@@ -285,12 +297,13 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
     sluice_status status = slc_slot_model_solve(ask, &solution);
     j->answer->solver_s += solution.solve_s;
     *feasible = !status && solution.found;
-    if (ask->limit == j->request->limit) j->bound_s = *feasible ? solution.bound_s : (double)INFINITY;
+    if (ask->limit == j->request->limit)
+        j->bound_s = ask->in_series ? 0 : *feasible ? solution.bound_s : (double)INFINITY;
     if (status && status != SLUICE_ERR_BUDGET) note(j, status);
     if (first && !status) j->answer->bound_s = solution.bound_s;
     if (first && *feasible) j->answer->model_s = solution.step_s;
     if (status != SLUICE_ERR_MEMORY) status = SLUICE_OK; /* what else there is stands in for it */
-    if (*feasible && (ask->in_series || !is_hopeless(j))) {
+    if (*feasible && !is_hopeless(j)) {
         status = write_down(j, &solution, &nearest, excess);
         if (!status && *excess && *excess < j->request->limit / 200) status = fit(j, &solution, &nearest, excess);
         if (!status) status = try_schedulers(j, "as chosen");
@@ -435,6 +448,12 @@ static sluice_status search_from(const joint *j, slc_candidate *from, uint64_t d
     return status;
 }
 
+/* May a search from there end faster than the fastest? */
+static bool is_open(const joint *j, const slc_candidate *candidate)
+{
+    return candidate->plan->train.item_count > 1 && candidate->bound_s < best_s(j);
+}
+
 /* All of the list for two fifths of the time, the faster quarter of it for two fifths of what is left, and so on; the
  * last one for all of the rest. */
 static sluice_status improve(joint *j)
@@ -447,7 +466,7 @@ static sluice_status improve(joint *j)
         uint64_t now = slc_clock_ns(), left = j->deadline_ns > now ? j->deadline_ns - now : 0;
         if (count > 1) left = left / 5 * 2;
         for (uint32_t i = 0; !status && i < count; i++)
-            if (list->list[i].plan->train.item_count > 1)
+            if (is_open(j, &list->list[i]))
                 status = search_from(j, &list->list[i], now + left / count * (i + 1), tries / count, seed);
         slc_shortlist_sort(list);
     }

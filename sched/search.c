@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEARCH_STREAM = 0x5e, PACKING_TRIES = 8 };
+enum { SEARCH_STREAM = 0x5e, PACKING_TRIES = 8, SHORT = 100 };
 
 typedef struct {
     const slc_scheduling *in;
@@ -21,6 +21,7 @@ typedef struct {
     uint32_t times_room;
     uint32_t *waited; /* items of the current plan that a slot waited for, longest first */
     uint32_t waited_count;
+    uint32_t swept; /* moves of the sweep that are behind us */
     uint64_t draws;
 } search;
 
@@ -193,6 +194,17 @@ static bool change(search *s, slc_order *order)
     return move_by(s->in->job, order, item, draw(s, 2) ? distance : -distance);
 }
 
+/* Before anything is drawn, each operation of a short order is moved a little either way. */
+static bool sweep(search *s, slc_order *order, bool *moved)
+{
+    static const int64_t distances[] = {-1, 1, -2, 2, -3, 3};
+    enum { DISTANCES = sizeof distances / sizeof *distances };
+    if (order->count > SHORT || s->swept / DISTANCES >= order->count) return false;
+    uint32_t item = s->swept / DISTANCES;
+    *moved = move_by(s->in->job, order, item, distances[s->swept++ % DISTANCES]);
+    return true;
+}
+
 /* ---- The climb ---- */
 
 static sluice_status remember(search *s, const slc_plan *plan)
@@ -228,9 +240,9 @@ static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_
 {
     *next = NULL;
     if (!copy_order(&s->work, s->current.items, s->current.count)) return slc_error(SLUICE_ERR_MEMORY, "search");
-    uint64_t changes = 1 + draw(s, 3);
     bool any = false;
-    while (changes--) any |= change(s, &s->work);
+    if (!sweep(s, &s->work, &any))
+        for (uint64_t changes = 1 + draw(s, 3); changes; changes--) any |= change(s, &s->work);
     if (!any) return SLUICE_OK;
     slc_order_settle_agreement(&s->work, s->in->job);
     slc_plan *plan;

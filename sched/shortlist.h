@@ -14,6 +14,7 @@ typedef struct {
     const slc_scheduler *scheduler;
     slc_plan *plan;
     slc_forecast forecast;
+    double bound_s;  /* no plan of these choices is below; 0: not known */
     char member[48]; /* of the portfolio */
 } slc_candidate;
 
