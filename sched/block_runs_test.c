@@ -12,15 +12,16 @@
 enum { JOBS = 300, RUNS = 4 };
 
 typedef struct {
-    uint32_t cut, late, wrapped, recomputing; /* plans that had any */
+    uint32_t cut, late, wrapped, recomputing, computed; /* plans that had any */
 } coverage;
 
 static void cover(const slc_job *job, const slc_plan *plan, coverage *seen)
 {
-    bool cut = false, late = false, wrapped = false, recomputing = false;
+    bool cut = false, late = false, wrapped = false, recomputing = false, computed = false;
     for (uint32_t i = 0; i < plan->train.item_count; i++) {
         const slc_item *item = &plan->train.items[i];
         late |= item->late;
+        computed |= item->on_compute && item->late;
         cut |= item->unit != SLC_NONE && item->block_count < slc_unit_blocks(&job->units[item->unit]);
     }
     for (uint32_t c = 0; c < plan->train.claim_count; c++)
@@ -30,6 +31,7 @@ static void cover(const slc_job *job, const slc_plan *plan, coverage *seen)
     seen->late += late;
     seen->wrapped += wrapped;
     seen->recomputing += recomputing;
+    seen->computed += computed;
 }
 
 static void check_peak(const slc_plan *plan, const two_lanes *lanes)
@@ -76,10 +78,12 @@ static void random_orders_run_at_any_speed(void **state)
     coverage seen = {0};
     for (uint64_t seed = 0; seed < JOBS; seed++) check_random_order(seed, lanes, &seen);
     free(lanes);
-    print_message("of %d plans %u cut units, %u are late, %u have claims that wrap, %u recompute\n", JOBS, seen.cut,
-                  seen.late, seen.wrapped, seen.recomputing);
+    print_message(
+        "of %d plans %u cut units, %u are late, %u have claims that wrap, %u recompute, %u update late on the "
+        "compute lane\n",
+        JOBS, seen.cut, seen.late, seen.wrapped, seen.recomputing, seen.computed);
     assert_true(seen.cut > JOBS / 2 && seen.late > JOBS / 2 && seen.wrapped > JOBS / 10);
-    assert_true(seen.recomputing > JOBS / 10);
+    assert_true(seen.recomputing > JOBS / 10 && seen.computed > JOBS / 10);
 }
 
 int main(void)

@@ -32,6 +32,7 @@ TEST_INLINE void drawn_times_init(drawn_plan *d, test_dice *dice)
     link->thread_moves = test_below(dice, 2);
     link->operation_s = test_between(dice, 0, 1e-5);
     d->times.update_s_per_element = test_between(dice, 0, 1e-7);
+    d->times.update_compute_s_per_element = test_beside(dice, 900, 3) * d->times.update_s_per_element / 2;
     for (uint32_t l = 0; l < d->t.job.layer_count; l++) d->times.recompute_s[l] = test_between(dice, 0, 1e-3);
     d->times.compress_s_per_element = test_between(dice, 0, 1e-7);
     d->times.apply_s_per_element = test_between(dice, 0, 1e-7);

@@ -198,6 +198,17 @@ TEST_INLINE bool pool_before(const test_pool *p, const slc_item *a, const slc_it
     return a->late == b->late && pool_feeds(job, p->strategies, a, b);
 }
 
+/* Updates of none, some or all units run on the compute lane: not of onebit ones. */
+TEST_INLINE void test_lanes_draw(const slc_strategy *strategies, const test_dice *dice, slc_order *order)
+{
+    uint32_t often = test_beside(dice, 1000, 4);
+    for (uint32_t i = 0; i < order->count; i++) {
+        slc_item *item = &order->items[i];
+        if (item->kind != SLC_ITEM_UPDATE || strategies[item->unit] == SLC_ONEBIT) continue;
+        item->on_compute = test_beside(dice, 1001 + i, 3) < often;
+    }
+}
+
 /* A random legal order; false: too large for a pool. */
 TEST_INLINE bool test_order_draw(const slc_job *job, const slc_strategy *strategies, test_dice *dice, slc_order *order)
 {
@@ -232,6 +243,7 @@ TEST_INLINE bool test_order_draw(const slc_job *job, const slc_strategy *strateg
         for (uint32_t i = 0; i < p.count; i++)
             if (waiting[i] != SLC_NONE) waiting[i] -= pool_before(&p, item, &p.items[i]);
     }
+    test_lanes_draw(strategies, dice, order);
     return true;
 }
 

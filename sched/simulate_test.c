@@ -218,6 +218,62 @@ static void updates_beside_the_link(void **state)
 /* Eight are open at most: the ninth waits for the first, though the thread is free. */
 /* Compressing takes 2 s, an exchange 2 on the link and 1 of averaging, applying 1; an all-reduce that few steps run
  * nothing. One unit is exchanged while the other is compressed. */
+/* U takes half as long there, between B0 and F0, while the link moves what does not wait for it; what waits for it,
+ * waits. */
+static void updates_on_the_compute_lane(void **state)
+{
+    (void)state;
+    hand h;
+    slc_item_times t[ITEMS];
+    hand_init(&h, 1, 2, 3, 4);
+    h.times.update_compute_s_per_element = 1.0 / BLOCK;
+    for (uint32_t s = 0; s < 4; s++) put_slot(&h, s);
+    uint32_t first = put_run(&h, SLC_ITEM_REDUCE_SCATTER, 0, 2), second = put_run(&h, SLC_ITEM_REDUCE_SCATTER, 1, 3);
+    uint32_t update = put(&h, (slc_item){.kind = SLC_ITEM_UPDATE, .on_compute = true, .unit = 0, .block_count = 2});
+    uint32_t gather = put_run(&h, SLC_ITEM_GATHER_VALUE, 0, 2);
+    put_wait(&h, first, 3, false);
+    put_wait(&h, update, first, false);
+    put_wait(&h, gather, update, false);
+    put_wait(&h, 0, gather, true);
+    slc_forecast f = forecast(&h, t);
+    check_times(&t[first], 10, 12);
+    check_times(&t[update], 12, 13);
+    check_times(&t[second], 12, 15);
+    check_times(&t[gather], 15, 17);
+    check(17, f.step_s);
+    check(11, f.compute_s);
+    check(6, f.exposed_s);
+    check(7, f.communication_s);
+    check(0, f.update_s);
+    h.times.update_compute_s_per_element = 0; /* not known: as on the thread */
+    check(12, forecast(&h, NULL).compute_s);
+}
+
+/* A late one is not there in the first pass; it holds F1 up, and the link beside it takes longer, as beside a slot. */
+static void late_updates_on_the_compute_lane(void **state)
+{
+    (void)state;
+    hand h;
+    slc_item_times t[ITEMS];
+    hand_init(&h, 1, 2, 3, 4);
+    h.times.link.kappa = 0.5;
+    h.times.link.sigma = 2;
+    h.times.update_compute_s_per_element = 2.0 / BLOCK;
+    put_slot(&h, 0);
+    uint32_t update =
+        put(&h, (slc_item){.kind = SLC_ITEM_UPDATE, .late = true, .on_compute = true, .unit = 1, .block_count = 3});
+    for (uint32_t s = 1; s < 4; s++) put_slot(&h, s);
+    uint32_t reduction = put_run(&h, SLC_ITEM_REDUCE_SCATTER, 1, 3);
+    put_wait(&h, reduction, 4, false);
+    put_wait(&h, update, reduction, true);
+    slc_forecast f = forecast(&h, t);
+    /* F0 runs beside the first half second of the reduction at three quarters of its speed: 4/3 s; then the update
+     * waits for what is left of it. */
+    check(1 + 3 - 2.0 / 3 + 3 + 9, f.step_s - 1.0 / 3);
+    check(3 - 2.0 / 3, f.exposed_s);
+    check_times(&t[update], 4.0 / 3 + 7.0 / 3, 4.0 / 3 + 7.0 / 3 + 3);
+}
+
 static void onebit_uses_thread_and_link(void **state)
 {
     (void)state;
@@ -376,6 +432,7 @@ static double exchange_s(const drawn_plan *d, const slc_unit *unit)
 
 static bool on_thread(const slc_item *item)
 {
+    if (item->on_compute) return false;
     return item->kind == SLC_ITEM_UPDATE || item->kind == SLC_ITEM_COMPRESS || item->kind == SLC_ITEM_INSPECT;
 }
 
@@ -398,7 +455,11 @@ static double item_s(const drawn_plan *d, const slc_item *item)
         item->unit == SLC_NONE ? 0 : slc_run_elements(&job->units[item->unit], item->first_block, item->block_count);
     if (item->kind == SLC_ITEM_SLOT) return slc_slot_s(job, &d->times, d->recompute, item->slot);
     if (item->unit != SLC_NONE && d->strategies[item->unit] == SLC_ONEBIT) return onebit_s(d, item);
-    if (item->kind == SLC_ITEM_UPDATE) return slc_update_s(job, &d->times, d->strategies[item->unit], elements);
+    if (item->kind == SLC_ITEM_UPDATE) {
+        double known_s = d->times.update_compute_s_per_element;
+        double s = item->on_compute && known_s > 0 ? known_s : d->times.update_s_per_element;
+        return s * (double)elements / (d->strategies[item->unit] == SLC_DP ? 1 : job->world);
+    }
     const slc_unit *unit = item->unit == SLC_NONE ? NULL : &job->units[item->unit];
     return slc_operation_s(job, &d->times, item->kind, unit, elements);
 }
@@ -412,9 +473,8 @@ static alone sums_of(const drawn_plan *d)
     alone sums = {0};
     for (uint32_t i = 0; i < d->plan->train.item_count; i++) {
         const slc_item *item = &d->plan->train.items[i];
-        *(item->kind == SLC_ITEM_SLOT ? &sums.compute_s
-          : on_thread(item)           ? &sums.update_s
-                                      : &sums.link_s) += item_s(d, item);
+        bool computed = item->kind == SLC_ITEM_SLOT || item->on_compute;
+        *(computed ? &sums.compute_s : on_thread(item) ? &sums.update_s : &sums.link_s) += item_s(d, item);
     }
     return sums;
 }
@@ -444,6 +504,7 @@ static void look_at_scaling(drawn_plan *d)
     for (uint32_t s = 0; s < slc_job_slots(&d->t.job); s++) d->times.slot_s[s] *= factor;
     for (uint32_t l = 0; l < d->t.job.layer_count; l++) d->times.recompute_s[l] *= factor;
     d->times.update_s_per_element *= factor;
+    d->times.update_compute_s_per_element *= factor;
     d->times.compress_s_per_element *= factor;
     d->times.apply_s_per_element *= factor;
     d->times.average_s_per_element *= factor;
@@ -492,14 +553,14 @@ static void look_at_items(drawn_plan *d)
     double free_s[3] = {-1e9, -1e9, -1e9}, over_s = -1e9, little = 1e-9 * f.step_s, slowest = 0;
     for (uint32_t i = 0; i < program->item_count; i++) {
         const slc_item *item = &program->items[i];
-        bool slot = item->kind == SLC_ITEM_SLOT;
-        int resource = slot ? 0 : on_thread(item) && !d->times.link.thread_moves ? 2 : 1;
+        bool computed = item->kind == SLC_ITEM_SLOT || item->on_compute;
+        int resource = computed ? 0 : on_thread(item) && !d->times.link.thread_moves ? 2 : 1;
         double took_s = t[i].end_s - t[i].start_s, alone_s = item_s(d, item);
         assert_true(t[i].open_s <= t[i].start_s + little && t[i].end_s <= t[i].over_s + little);
         assert_true(t[i].start_s >= free_s[resource] - little);
         free_s[resource] = t[i].end_s;
         assert_true(took_s >= alone_s - little);
-        if (!slot) {
+        if (!computed) {
             assert_true(took_s <= d->times.link.sigma * alone_s + little);
             assert_true(t[i].over_s >= over_s - little);
             over_s = t[i].over_s;
@@ -549,6 +610,8 @@ int main(void)
         cmocka_unit_test(kappa_and_sigma),
         cmocka_unit_test(communication_may_stop_compute),
         cmocka_unit_test(updates_beside_the_link),
+        cmocka_unit_test(updates_on_the_compute_lane),
+        cmocka_unit_test(late_updates_on_the_compute_lane),
         cmocka_unit_test(onebit_uses_thread_and_link),
         cmocka_unit_test(few_operations_are_open),
         cmocka_unit_test(late_items),
