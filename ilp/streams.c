@@ -38,12 +38,27 @@ static double operation_s(const unit_streams *s, slc_item_kind kind)
     return slc_operation_s(s->parts->job, s->parts->times, kind, s->unit, s->unit->elements);
 }
 
-/* An update holds the lane up only where the communication thread itself moves the bytes; it follows the reduction, or
- * with a barrier, where there is a gather, comes before that (a SPLIT unit's: before the gather of rows). */
+/* What an update on the compute lane costs a step at least, in seconds of the link. It lengthens the step by all that
+ * it takes, c; but communication that would stand exposed may run beside it, c / (sigma - kappa) of it at most, and
+ * costs kappa a second there instead of 1. No less than that is left: c (sigma - 1) / (sigma - kappa). */
+static double computed_update_s(const unit_streams *s, slc_strategy strategy)
+{
+    const slc_times *times = s->parts->times;
+    const slc_link *link = &times->link;
+    double update_s = slc_computed_update_s(s->parts->job, times, strategy, s->unit->elements);
+    bool hides = times->update_compute_s_per_element > 0 && link->kappa < 1;
+    return hides ? update_s * (link->sigma - 1) / (link->sigma - link->kappa) : update_s;
+}
+
+/* An update holds the lane up only where the communication thread itself moves the bytes, and costs no more than on the
+ * compute lane; it follows the reduction, or with a barrier, where there is a gather, comes before that (a SPLIT
+ * unit's: before the gather of rows). */
 static double update_s(const unit_streams *s, slc_strategy strategy)
 {
     if (!s->parts->times->link.thread_moves) return 0;
-    return slc_update_s(s->parts->job, s->parts->times, strategy, s->unit->elements);
+    double on_thread = slc_update_s(s->parts->job, s->parts->times, strategy, s->unit->elements);
+    double on_compute = computed_update_s(s, strategy);
+    return on_compute < on_thread ? on_compute : on_thread;
 }
 
 /* The first slot of a micro-batch that needs a unit's values. */

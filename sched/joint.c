@@ -10,6 +10,7 @@
 #include "sched/search.h"
 #include "sched/shortlist.h"
 #include "sched/slot_order.h"
+#include "sched/update_lane.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -426,19 +427,43 @@ static sluice_status try_least_memory(joint *j)
 
 /* ---- Local search ---- */
 
+static slc_scheduling scheduling_of(const joint *j, const slc_candidate *candidate)
+{
+    return (slc_scheduling){.job = j->request->job,
+                            .strategies = candidate->strategies,
+                            .recompute = candidate->recompute,
+                            .times = j->request->times,
+                            .limit = j->request->limit};
+}
+
+/* With a quarter of the time that is left: the search goes on from there. */
+static sluice_status place_updates(joint *j)
+{
+    slc_updates updates = j->request->updates;
+    sluice_status status = SLUICE_OK;
+    if (j->request->quick && updates == SLC_UPDATES_AUTO) return SLUICE_OK;
+    uint64_t now = slc_clock_ns(), left = j->deadline_ns > now ? (j->deadline_ns - now) / 4 : 0;
+    for (uint32_t i = 0; !status && i < j->list.count; i++) {
+        slc_candidate *c = &j->list.list[i];
+        slc_scheduling in = scheduling_of(j, c);
+        status =
+            slc_updates_place(&in, c->scheduler, updates, now + left / j->list.count * (i + 1), &c->plan, &c->forecast);
+    }
+    slc_shortlist_sort(&j->list);
+    return status;
+}
+
 static sluice_status search_from(const joint *j, slc_candidate *from, uint64_t deadline_ns, uint32_t tries,
                                  uint64_t seed)
 {
-    slc_scheduling in = {.job = j->request->job,
-                         .strategies = from->strategies,
-                         .recompute = from->recompute,
-                         .times = j->request->times,
-                         .limit = j->request->limit};
+    slc_scheduling in = scheduling_of(j, from);
     uint32_t items = from->plan->train.item_count;
     slc_search_options options = {.deadline_ns = deadline_ns,
                                   .most_tries = tries,
                                   .patience = 200 + 2 * items + 40000 / items,
                                   .rounds = items < 100 ? 30 : 6,
+                                  .lanes = j->request->updates == SLC_UPDATES_AUTO &&
+                                           in.times->update_compute_s_per_element > 0,
                                   .seed = seed};
     double before = from->forecast.step_s;
     sluice_status status = slc_search_order(&in, from->scheduler, &options, &from->plan, &from->forecast, NULL);
@@ -479,6 +504,7 @@ static sluice_status run(joint *j)
     if (!status && !j->request->quick) status = try_slot_model(j);
     if (!status) status = try_baselines(j, true);
     if (!status && !j->list.count) status = try_least_memory(j);
+    if (!status) status = place_updates(j);
     if (!status && !j->request->quick) status = improve(j);
     if (status == SLUICE_ERR_FORMAT && j->list.count) { /* a defect of ours: what there is stays good */
         note(j, status);

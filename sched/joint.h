@@ -4,6 +4,7 @@
 #ifndef SLC_JOINT_H
 #define SLC_JOINT_H
 
+#include "lib/plan/request.h"
 #include "sched/scheduler.h"
 #include "sched/simulate.h"
 
@@ -13,6 +14,7 @@ typedef struct {
     const slc_strategy *strategies; /* [units]; SLC_STRATEGIES: free */
     const uint8_t *recompute;       /* [L] 0 no, 1 yes, 2 free; NULL: no layer */
     uint64_t limit;                 /* bytes of the arena */
+    slc_updates updates;
     double time_limit_s; /* of everything; 0: by the number of layers: 0.9 up to 48, 4.5 from 126 on; twice that
                           where recomputation is free */
     bool quick;          /* baselines and rounding only: a valid plan in a tenth of a second */

@@ -6,6 +6,7 @@
 #include "sched/joint.h"
 #include "sched/least_memory.h"
 #include "sched/planner_parts.h"
+#include "sched/update_lane.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -100,6 +101,8 @@ static sluice_status make_within(const planning *p)
     if (plan->arena_bytes > limit_of(p))
         status = slc_budget_error(p->job, p->request, p->times, p->answer->budget_bytes, plan);
     if (!status) status = slc_simulate(p->job, p->times, plan, NULL, &forecast);
+    if (!status && p->request->updates != SLC_UPDATES_AUTO)
+        status = slc_updates_place(&in, p->scheduler, p->request->updates, 0, &plan, &forecast);
     if (status) {
         slc_plan_destroy(plan);
         return status;
@@ -116,6 +119,7 @@ static slc_joint_request joint_request(const planning *p)
                                .strategies = p->strategies,
                                .recompute = p->request->recompute,
                                .limit = limit_of(p),
+                               .updates = p->request->updates,
                                .time_limit_s = p->request->time_limit_s,
                                .quick = !p->request->times};
 }

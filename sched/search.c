@@ -182,6 +182,13 @@ static bool bring_forward(search *s, slc_order *order)
     return item < order->count && move_by(s->in->job, order, item, distance);
 }
 
+static bool change_lane(const slc_strategy *strategies, slc_item *item)
+{
+    if (item->kind != SLC_ITEM_UPDATE || strategies[item->unit] == SLC_ONEBIT) return false;
+    item->on_compute = !item->on_compute;
+    return true;
+}
+
 static bool change(search *s, slc_order *order)
 {
     uint64_t kind = draw(s, 16);
@@ -190,6 +197,7 @@ static bool change(search *s, slc_order *order)
     if (kind == 5) return split(s->in->strategies, order, item);
     if (kind < 8) return join(order, item, draw(s, 2));
     if (kind == 8) return swap(s, order);
+    if (kind == 9 && s->options->lanes && change_lane(s->in->strategies, &order->items[item])) return true;
     int64_t distance = 1 + (int64_t)draw(s, (uint64_t)1 << draw(s, 7));
     return move_by(s->in->job, order, item, draw(s, 2) ? distance : -distance);
 }

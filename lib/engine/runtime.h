@@ -186,6 +186,7 @@ struct sluice_runtime {
     char *strategy, *schedule, *recompute, *device_name;
     char *strategy_now, *schedule_now; /* that a re-plan asked for; NULL: the above */
     uint64_t fuse_bytes;               /* of a fused unit; 0: off; SLC_FUSE_AUTO */
+    slc_updates updates_lane;          /* that is asked for */
     slc_planner planner;
     sluice_optimizer optimizer;
     void (*destroy_optimizer)(sluice_optimizer *optimizer); /* NULL: the caller's */

@@ -3,7 +3,11 @@
 #define SLC_ENGINE_SETTINGS_H
 
 #include "lib/base/settings.h"
+#include "lib/plan/request.h"
 
 extern const slc_settings slc_engine_settings;
+
+/* What SLUICE_PLAN_UPDATES says, for a request. Errors: ARGUMENT. */
+sluice_status slc_engine_updates(slc_updates *out);
 
 #endif

@@ -39,6 +39,14 @@ static slc_strategy forced_strategy(const sluice_runtime *rt, uint32_t u)
                                                                     : slc_unit_strategy(&rt->job, unit, forced);
 }
 
+/* A plan that a measured one follows has updates on either lane, so that both are measured. */
+static slc_updates updates_choice(const sluice_runtime *rt, const slc_plan_request *request)
+{
+    if (!rt->optimizer.concurrent) return SLC_UPDATES_COMMUNICATION;
+    if (rt->updates_lane != SLC_UPDATES_AUTO || request->times) return rt->updates_lane;
+    return rt->replan_due ? SLC_UPDATES_BOTH : SLC_UPDATES_COMMUNICATION;
+}
+
 sluice_status slc_engine_add_choices(const sluice_runtime *rt, slc_plan_request *request)
 {
     uint32_t units = rt->job.unit_count, layers = rt->job.layer_count;
@@ -49,6 +57,7 @@ sluice_status slc_engine_add_choices(const sluice_runtime *rt, slc_plan_request 
     if (!forced || !recompute) return slc_error(SLUICE_ERR_MEMORY, "plan");
     for (uint32_t u = 0; u < units; u++) forced[u] = forced_strategy(rt, u);
     for (uint32_t l = 0; l < layers; l++) recompute[l] = recompute_choice(rt, rt->layers[l]);
+    request->updates = updates_choice(rt, request);
     return SLUICE_OK;
 }
 

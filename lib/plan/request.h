@@ -4,16 +4,23 @@
 
 #include "lib/plan/profile.h"
 
+/* Where updates run, but for onebit units', which stay with the communication thread. AUTO: on the compute lane where
+ * the simulator finds the step shorter for it: with the schedule "ilp" and times that know what an update takes there;
+ * else on the communication thread. COMPUTE: all on the compute lane. BOTH: half of the elements, so that both are
+ * measured. */
+typedef enum { SLC_UPDATES_AUTO, SLC_UPDATES_COMMUNICATION, SLC_UPDATES_COMPUTE, SLC_UPDATES_BOTH } slc_updates;
+
 typedef struct {
     const char *strategy;       /* for all units, as the user wrote it. onebit, here or forced, means dp where the job
                                    is not in its compressed phase; where it is, free units may become onebit */
     const slc_strategy *forced; /* of each unit: a strategy, or SLC_STRATEGIES for "as `strategy` says" */
     const char *schedule;
     const uint8_t *recompute; /* of each layer: 0 no, 1 yes, 2 the planner's choice; NULL: no layer */
-    const slc_times *times;   /* NULL: estimated from sizes */
-    double time_limit_s;      /* of a schedule that searches; 0: its own */
-    uint64_t budget_bytes;    /* 0: none */
-    double budget_of_dp;      /* > 0: instead, a fraction of what dp with the serial schedule needs */
+    slc_updates updates;
+    const slc_times *times; /* NULL: estimated from sizes */
+    double time_limit_s;    /* of a schedule that searches; 0: its own */
+    uint64_t budget_bytes;  /* 0: none */
+    double budget_of_dp;    /* > 0: instead, a fraction of what dp with the serial schedule needs */
 } slc_plan_request;
 
 typedef struct {
