@@ -4,6 +4,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/engine/settings.h"
 #include "sched/planner.h"
 #include "sched/scheduler.h"
 
@@ -133,8 +134,8 @@ static sluice_status make(const plan_options *o, const slc_profile *profile, FIL
     if (!recompute) return slc_error(SLUICE_ERR_MEMORY, "layers");
     choose_recompute(&profile->job, o->recompute, recompute);
     request.recompute = recompute;
-    sluice_status status = SLUICE_OK;
-    if (o->budget) status = slc_parse_budget(o->budget, &request.budget_bytes, &request.budget_of_dp);
+    sluice_status status = slc_engine_updates(&request.updates);
+    if (!status && o->budget) status = slc_parse_budget(o->budget, &request.budget_bytes, &request.budget_of_dp);
     uint64_t start = slc_clock_ns();
     if (!status) status = slc_plan_for_budget(&profile->job, &request, &answer);
     double took = slc_seconds(slc_clock_ns() - start);

@@ -173,17 +173,18 @@ static void print_groups(FILE *out, const slc_profile *profile, const slc_plan *
 
 static void count_items(FILE *out, const slc_plan *plan)
 {
-    uint32_t kinds[SLC_ITEM_KINDS] = {0}, late = 0;
+    uint32_t kinds[SLC_ITEM_KINDS] = {0}, late = 0, computed = 0;
     for (uint32_t i = 0; i < plan->train.item_count; i++) {
         kinds[plan->train.items[i].kind]++;
         late += plan->train.items[i].late;
+        computed += plan->train.items[i].on_compute;
     }
     fprintf(out, "order      %u slots, %u reductions, ", kinds[SLC_ITEM_SLOT],
             kinds[SLC_ITEM_REDUCE_SCATTER] + kinds[SLC_ITEM_ALL_REDUCE]);
     if (kinds[SLC_ITEM_EXCHANGE]) fprintf(out, "%u compressed exchanges, ", kinds[SLC_ITEM_EXCHANGE]);
-    fprintf(out, "%u gathers, %u updates; %u run in the next step's time\n",
+    fprintf(out, "%u gathers, %u updates (%u on the compute threads); %u run in the next step's time\n",
             kinds[SLC_ITEM_GATHER_VALUE] + kinds[SLC_ITEM_GATHER_WINDOW] + kinds[SLC_ITEM_GATHER_GRADIENT],
-            kinds[SLC_ITEM_UPDATE], late);
+            kinds[SLC_ITEM_UPDATE], computed, late);
 }
 
 void slc_plan_table(FILE *out, const slc_profile *profile, const slc_plan_answer *answer)

@@ -249,7 +249,7 @@ static void updates_on_the_compute_lane(void **state)
     check(12, forecast(&h, NULL).compute_s);
 }
 
-/* A late one is not there in the first pass; it holds F1 up, and the link beside it takes longer, as beside a slot. */
+/* A late one is not there in the first pass; F1 waits for it. */
 static void late_updates_on_the_compute_lane(void **state)
 {
     (void)state;
@@ -267,11 +267,11 @@ static void late_updates_on_the_compute_lane(void **state)
     put_wait(&h, reduction, 4, false);
     put_wait(&h, update, reduction, true);
     slc_forecast f = forecast(&h, t);
-    /* F0 runs beside the first half second of the reduction at three quarters of its speed: 4/3 s; then the update
-     * waits for what is left of it. */
-    check(1 + 3 - 2.0 / 3 + 3 + 9, f.step_s - 1.0 / 3);
-    check(3 - 2.0 / 3, f.exposed_s);
+    /* F0 takes 4/3 s beside the reduction, of which 2/3 s are done then; the update waits for the rest. */
+    check(4.0 / 3 + 7.0 / 3 + 3 + 9, f.step_s);
+    check(7.0 / 3, f.exposed_s);
     check_times(&t[update], 4.0 / 3 + 7.0 / 3, 4.0 / 3 + 7.0 / 3 + 3);
+    check(0, f.update_s);
 }
 
 static void onebit_uses_thread_and_link(void **state)

@@ -144,12 +144,12 @@ static void look_at_exposures(drawn_plan *d)
     uint32_t count = slc_exposures(d->plan, items, f.step_s, exposures);
     double sum_s = 0;
     for (uint32_t e = 0; e < count; e++) {
-        assert_int_equal(d->plan->train.items[exposures[e].slot].kind, SLC_ITEM_SLOT);
+        assert_true(slc_on_compute_lane(&d->plan->train.items[exposures[e].slot]));
         assert_int_not_equal(exposures[e].cause, SLC_NONE);
         double over_s = items[exposures[e].cause].over_s - (exposures[e].previous ? f.step_s : 0);
         assert_true(fabs(over_s - exposures[e].to_s) <= 1e-9 * f.step_s);
         assert_int_not_equal(exposures[e].busy, SLC_NONE); /* nobody waits while nothing runs */
-        assert_int_not_equal(d->plan->train.items[exposures[e].busy].kind, SLC_ITEM_SLOT);
+        assert_false(slc_on_compute_lane(&d->plan->train.items[exposures[e].busy]));
         sum_s += exposures[e].to_s - exposures[e].from_s;
     }
     assert_true(fabs(sum_s - f.exposed_s) <= 1e-6 * f.step_s);

@@ -29,8 +29,19 @@ static inline uint64_t draw(uint64_t *state, uint64_t bound)
     return mix(*state += 0x9e3779b97f4a7c15u) % bound;
 }
 
+/* Some updates on the compute lane, where all may be. */
+static inline void draw_lanes(const slc_strategy *strategies, uint64_t *random, slc_order *order)
+{
+    uint64_t often = draw(random, 4);
+    for (uint32_t i = 0; i < order->count; i++) {
+        slc_item *item = &order->items[i];
+        if (item->kind == SLC_ITEM_UPDATE && strategies[item->unit] != SLC_ONEBIT)
+            item->on_compute = draw(random, 3) < often;
+    }
+}
+
 /* Strategies, recomputation and order from the seed; all that the plan takes is the budget. */
-static inline sluice_status plan_drawn(const slc_job *job, uint64_t seed, slc_plan_answer *answer)
+static inline sluice_status plan_drawn(const slc_job *job, slc_updates updates, uint64_t seed, slc_plan_answer *answer)
 {
     uint64_t random = seed;
     slc_strategy *strategies = calloc(job->unit_count, sizeof *strategies);
@@ -47,6 +58,7 @@ static inline sluice_status plan_drawn(const slc_job *job, uint64_t seed, slc_pl
         random_order_make(&in, &order);
     else
         slc_scheduler_random.train(&in, &order);
+    if (updates == SLC_UPDATES_COMPUTE) draw_lanes(strategies, &random, &order);
     *answer = (slc_plan_answer){0};
     sluice_status status = slc_plan_from_order(&in, &order, evaluation, &answer->plan);
     if (!status) answer->budget_bytes = answer->plan->arena_bytes + job->reserved_bytes;
@@ -66,6 +78,7 @@ static inline sluice_status draw_times(const slc_job *job, uint64_t random, slc_
     times->link.kappa = 0.1 * (double)draw(&random, 10);
     times->link.thread_moves = draw(&random, 2);
     times->link.block_bytes = 64 << draw(&random, 6);
+    times->update_compute_s_per_element = times->update_s_per_element * 0.25 * (double)draw(&random, 5);
     return SLUICE_OK;
 }
 
@@ -98,6 +111,7 @@ static inline sluice_status plan_tightly(const slc_job *job, const slc_plan_requ
     ask.times = &times;
     ask.time_limit_s = 0.05;
     ask.budget_bytes = 0;
+    if (ask.updates == SLC_UPDATES_COMPUTE) ask.updates = (slc_updates)draw(&random, SLC_UPDATES_BOTH + 1);
     status = slc_plan_for_budget(job, &ask, answer);
     if (!status) status = least_budget(job, &ask, &least);
     if (!status) {
@@ -119,7 +133,7 @@ static inline sluice_status plan_as_named(const slc_job *job, const slc_plan_req
     char schedule[16];
     unsigned long long seed;
     if (sscanf(request->schedule, "%15[a-z_]/%llu", schedule, &seed) != 2) return SLUICE_ERR_ARGUMENT;
-    if (!strcmp(schedule, "drawn")) return plan_drawn(job, seed, answer);
+    if (!strcmp(schedule, "drawn")) return plan_drawn(job, request->updates, seed, answer);
     return plan_tightly(job, request, schedule, seed, answer);
 }
 

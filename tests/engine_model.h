@@ -36,6 +36,8 @@ typedef struct {
     uint64_t bf16_layers;         /* bits */
     double clip;
     uint64_t block;
+    const char *updates;      /* SLUICE_PLAN_UPDATES; NULL: its own optimizer takes one thread at a time */
+    uint32_t threads, larger; /* parameters are so many times larger */
 } trial;
 
 typedef struct {
@@ -104,7 +106,9 @@ static inline void dawdle(uint64_t *chance)
  * anything but fp32. */
 static inline sluice_status update(const sluice_update *u, void *context)
 {
-    if (context) dawdle(context);
+    static _Thread_local uint64_t chance; /* several threads may be here */
+    if (context && !chance) chance = *(uint64_t *)context + u->parameter;
+    dawdle(&chance);
     float rate = (float)u->learning_rate, factor = (float)u->gradient_factor;
     bool narrow = u->gradient_dtype == SLUICE_BF16;
     for (size_t i = 0; i < u->count; i++) {
@@ -131,7 +135,9 @@ static inline int create(model *w, sluice_world *world, sluice_config *config)
                                       .state_count = 1,
                                       .state_name = {"momentum"},
                                       .update = w->t->mixed_update ? update : update_fp32,
-                                      .mixed_precision = w->t->mixed_update};
+                                      .mixed_precision = w->t->mixed_update,
+                                      .concurrent = w->t->updates};
+    setenv("SLUICE_PLAN_UPDATES", w->t->updates ? w->t->updates : "auto", 1);
     uint64_t *chance = NULL;
     if (w->t->delays) {
         chance = &w->update_chance;
@@ -169,7 +175,7 @@ static inline int add_params(model *w, uint64_t *random)
             known_param *p = &w->params[w->param_count];
             char name[16];
             snprintf(name, sizeof name, "p%u", k);
-            *p = (known_param){.count = 1 + draw(random, 700), .layer = l, .tied_layer = -1};
+            *p = (known_param){.count = (1 + draw(random, 700)) * (w->t->larger + 1), .layer = l, .tied_layer = -1};
             p->bf16 = w->t->bf16_layers >> l & 1;
             p->bf16_gradient = p->bf16 && w->t->bf16_wire && (w->t->micro_batches == 1 || w->t->each);
             p->frozen = draw(random, 6) == 0;
@@ -222,6 +228,7 @@ static inline int build(model *w, sluice_world *world)
     config.accumulate = t->each ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;
     config.clip = t->clip;
     config.block_bytes = t->block;
+    config.threads = t->threads;
     config.tied = t->split ? SLUICE_TIED_SPLIT : SLUICE_TIED_JOINT;
     config.wire = t->bf16_wire ? SLUICE_BF16 : SLUICE_FP32;
     config.precision = t->bf16_layers & 1 ? SLUICE_BF16 : SLUICE_FP32; /* what the first layer has: others say so */
@@ -724,8 +731,12 @@ static inline trial random_trial(uint64_t seed)
     uint64_t random = mix(seed), other = mix(seed + 77777);
     /* All layers in bf16, each as it comes, or all in fp32. */
     uint64_t kind = draw(&other, 3), layers = kind == 0 ? UINT64_MAX : kind == 1 ? draw(&other, 1 << LAYERS_MAX) : 0;
+    static const char *const updates[] = {NULL, "auto", "communication", "compute", "compute"};
+    uint64_t lanes = mix(seed + 88888);
     bool lamb = draw(&other, 3) == 0;
     return (trial){.seed = seed,
+                   .updates = updates[draw(&lanes, 5)],
+                   .threads = (uint32_t)draw(&lanes, 4),
                    .lamb = lamb,
                    .bf16_layers = layers,
                    .bf16_wire = draw(&other, 4) > 0,
@@ -757,10 +768,12 @@ static inline void check_trial(trial t)
     int failed = run_ranks(t.ranks, run_trial, &t, t.changing_steps ? 300 : 120);
     if (failed)
         print_error("seed %llu: %d ranks, %u layers, M %u, %s, %s, each %d, direct %d, clip %g, block %llu, %u "
-                    "changing steps, bf16 layers %llx, wire %d, mixed update %d, lamb %d, look-ups %d, split %d\n",
+                    "changing steps, bf16 layers %llx, wire %d, mixed update %d, lamb %d, look-ups %d, split %d, "
+                    "updates %s, %u threads\n",
                     (unsigned long long)t.seed, t.ranks, t.layers, t.micro_batches, t.random ? "random" : t.schedule,
                     t.strategy, t.each, t.direct, t.clip, (unsigned long long)t.block, t.changing_steps,
-                    (unsigned long long)t.bf16_layers, t.bf16_wire, t.mixed_update, t.lamb, t.look_ups, t.split);
+                    (unsigned long long)t.bf16_layers, t.bf16_wire, t.mixed_update, t.lamb, t.look_ups, t.split,
+                    t.updates ? t.updates : "one at a time", t.threads);
     assert_int_equal(failed, 0);
 }
 

@@ -1,7 +1,7 @@
 /* The engine against an oracle (engine_model.h): for any strategy, schedule, block, path, precision of each layer and
- * type on the wire, also where an update needs norms over whole parameters, for random plans of runs of blocks and late
- * operations, with random delays, whenever everything is drained, also while plans of all schedules without a spare
- * byte follow each other. No peak is above its plan's or the budget.
+ * type on the wire, also where an update needs norms over whole parameters, on whichever lane and by as many threads,
+ * for random plans of runs of blocks and late operations, with random delays, whenever everything is drained, also
+ * while plans of all schedules without a spare byte follow each other. No peak is above its plan's or the budget.
  *
  * engine_test [PATTERN [MANY [FIRST]]]: tests whose name matches, with so many random plans or steps under changing
  * plans, from the seed FIRST on (`./dev stress`). */
@@ -45,6 +45,35 @@ static void every_way_of_bf16_matches_the_oracle(void **state)
                                         .mixed_update = number / 3 % 2});
 }
 
+/* On 1, 2 and 4 ranks, by 1 to 3 threads that share each update; "ilp" changes its plan in between. */
+static void updates_on_either_lane_match_the_oracle(void **state)
+{
+    (void)state;
+    static const char *const strategies[] = {"dp", "fsdp", "sdp", "oss", "auto"};
+    static const char *const schedules[] = {"one_ahead", "ilp", "random", "serial", "ilp", "greedy"};
+    uint32_t number = 0;
+    for (int ranks = 1; ranks <= 4; ranks *= 2)
+        for (uint32_t threads = 1; threads <= 3; threads++, number++)
+            check_trial((trial){.seed = 7000 + number,
+                                .ranks = ranks,
+                                .threads = threads,
+                                .larger = 100,
+                                .layers = 3,
+                                .micro_batches = 1 + number % 2,
+                                .each = number % 3 == 1,
+                                .schedule = schedules[number % 6],
+                                .strategy = strategies[number % 5],
+                                .recompute = "auto",
+                                .direct = number % 4 != 3,
+                                .clip = number % 4 == 2 ? 0.5 : 0,
+                                .block = 1 << 16,
+                                .bf16_layers = number % 3,
+                                .bf16_wire = true,
+                                .mixed_update = number % 2,
+                                .lamb = number % 4 == 1,
+                                .updates = number % 5 == 4 ? "auto" : "compute"});
+}
+
 typedef struct {
     uint32_t many, first_seed; /* many 0: few */
 } extent;
@@ -85,6 +114,7 @@ int main(int argc, char **argv)
     static extent asked = {.first_seed = 1000};
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_models_match_the_oracle),
                                        cmocka_unit_test(every_way_of_bf16_matches_the_oracle),
+                                       cmocka_unit_test(updates_on_either_lane_match_the_oracle),
                                        cmocka_unit_test_prestate(random_plans_match_the_oracle, &asked),
                                        cmocka_unit_test_prestate(changing_plans_match_the_oracle, &asked)};
     if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -31,6 +31,11 @@ typedef struct slc_measure {
     uint64_t compression_elements[SLC_MEASURE_PASSES];
     uint64_t train_began_ns, train_ended_ns;
 
+    /* Made-up parameters that a single rank updates while its compute is timed. */
+    float *pieces;
+    uint64_t piece_bytes, piece_count, piece;
+    slc_stream *piece_stream;
+
     bool link_known;
     slc_link link;
     double passes_s[SLC_MEASURE_PASSES]; /* an element, of a tensor made up for it; with the link, 0: not measured */
@@ -62,7 +67,8 @@ sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out);
 /* The link, as operations of this job find it: lines of RS and AG over sizes, what compute and communication do to each
  * other, the run that is long enough. Collective, between steps with nothing pending; the same result on every rank.
  * Works in the largest stretch of the plan's arena that nothing resident covers; a stretch too short for two sizes, or
- * a world of one, gives the estimate's lines. Below 1 s on a fast link, about as long at 100 Mbit/s. */
+ * a world of one, gives the estimate's lines. Of one rank kappa and sigma are those of updates on the communication
+ * thread. Below 1 s on a fast link, about as long at 100 Mbit/s. */
 sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out);
 
 /* The passes of an exchange between `ranks` on a tensor as large as fits in `memory`, host memory aligned to 64, of

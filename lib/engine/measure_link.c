@@ -1,12 +1,13 @@
 /* Measures the link with operations of the job's own kind. Each figure is of a train of operations, timed on the
  * communication thread from the end of a barrier to the end of the last one, so that neither waking the caller nor the
  * ranks' different starts count. Those that touch different bytes overlap, as in a step. How long to go on is decided
- * from what all ranks found. */
+ * from what all ranks found. One rank moves nothing: what its communication thread does beside compute are updates. */
 #include "lib/engine/measure.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/engine/fit_link.h"
+#include "lib/kernels/adamw/adamw.h"
 #include "lib/kernels/gelu/gelu.h"
 
 #include <math.h>
@@ -61,8 +62,35 @@ static sluice_status do_nothing(void *context)
     return SLUICE_OK;
 }
 
+/* An update of made-up parameters: gradient, value and two states side by side. */
+static sluice_status update_piece(void *context)
+{
+    static const slc_adamw_settings settings = {.learning_rate = 1e-3,
+                                                .beta1 = 0.9,
+                                                .beta2 = 0.999,
+                                                .epsilon = 1e-8,
+                                                .gradient_factor = 1,
+                                                .bias_correction1 = 1,
+                                                .bias_correction2 = 1};
+    slc_measure *m = context;
+    uint64_t count = m->piece_bytes / (4 * sizeof(float));
+    float *at = m->pieces + m->piece++ % m->piece_count * 4 * count;
+    return slc_adamw(m->piece_stream, &settings, count, SLUICE_FP32, at, at + count, at + 2 * count, at + 3 * count,
+                     NULL);
+}
+
+static slc_op update_operation(const lab *l, uint64_t bytes)
+{
+    l->m->pieces = (float *)(void *)l->link;
+    l->m->piece_bytes = bytes / 256 * 256;
+    l->m->piece_count = l->link_bytes / bytes;
+    l->m->piece_stream = &l->rt->updates;
+    return (slc_op){.kind = SLC_CALL, .call = update_piece, .context = l->m, .what = "update measurement"};
+}
+
 static slc_op operation(const lab *l, train_kind kind, uint64_t bytes, uint32_t index)
 {
+    if (l->rt->size == 1) return update_operation(l, bytes);
     bool reduction = kind == REDUCTIONS || (kind == BOTH && index % 2 == 0);
     uint64_t places = l->link_bytes / bytes;
     void *buffer = l->link + index % places * bytes;
@@ -322,12 +350,20 @@ static sluice_status measure_wire(lab *l, slc_link *out)
     return status ? status : released;
 }
 
-static sluice_status measure_passes(lab *l)
+/* Of one rank. */
+static sluice_status measure_updates_beside(lab *l, slc_link *out)
+{
+    if (l->link_bytes < SMALLEST_RUN) return SLUICE_OK;
+    return measure_overlap(l, out);
+}
+
+static sluice_status measure_passes(lab *l, slc_link *out)
 {
     if (l->bytes < 8 * l->grain) return SLUICE_OK;
     sluice_status status = claim_stretch(l);
     if (status) return status;
     status = slc_measure_passes(&l->rt->updates, (uint32_t)l->rt->size, l->link, l->link_bytes, l->m->passes_s);
+    if (!status && l->rt->size == 1) status = measure_updates_beside(l, out);
     sluice_status released = slc_arena_release(l->rt->arena, l->offset, l->bytes);
     return status ? status : released;
 }
@@ -357,11 +393,11 @@ sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out)
 
     status = measure_operation(&l, &out->operation_s);
     if (!status) status = find_stretch(&l);
-    if (!status) status = measure_passes(&l);
     if (rt->size == 1) {
         out->kappa = 0;
         out->sigma = 1;
     }
+    if (!status) status = measure_passes(&l, out);
     if (status || rt->size == 1 || l.bytes < 8 * l.grain) return status;
     status = measure_wire(&l, out);
     out->block_bytes = block_of(&l, out);
