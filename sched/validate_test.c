@@ -199,18 +199,6 @@ static bool move_border(slc_plan *plan, test_dice *dice)
     return false;
 }
 
-/* An update on the other lane, where it waits as before. */
-static bool change_lane(slc_plan *plan, test_dice *dice)
-{
-    for (int attempt = 0; attempt < 20; attempt++) {
-        slc_item *item = draw_item(plan, dice);
-        if (item->kind != SLC_ITEM_UPDATE) continue;
-        item->on_compute = !item->on_compute;
-        return true;
-    }
-    return false;
-}
-
 static bool change_recompute(slc_plan *plan, test_dice *dice)
 {
     bool *recompute = &plan->recompute[test_below(dice, plan->layer_count)];
@@ -273,7 +261,6 @@ DAMAGE_TEST(change_lateness)
 DAMAGE_TEST(change_lane)
 DAMAGE_TEST(wait_elsewhen)
 DAMAGE_TEST(move_border)
-DAMAGE_TEST(change_lane)
 DAMAGE_TEST(change_recompute)
 
 /* ---- Damage that is always refused ---- */
@@ -469,7 +456,6 @@ int main(void)
         cmocka_unit_test(test_change_lane),
         cmocka_unit_test(test_wait_elsewhen),
         cmocka_unit_test(test_move_border),
-        cmocka_unit_test(test_change_lane),
         cmocka_unit_test(test_change_recompute),
         cmocka_unit_test(always_refused),
         cmocka_unit_test(recomputation_needs_leave),
