@@ -5,15 +5,6 @@
 
 #include "sched/random_order_test.h"
 
-/* The unit drawn last, where it is tied. */
-TEST_INLINE void draw_split(test_job *t, const test_dice *dice)
-{
-    if (!t->job.unit_count || t->job.unit_count == TEST_UNITS) return;
-    t->units[t->job.unit_count - 1].exchange = (slc_exchange_sizes){0};
-    test_split_draw(t, dice);
-    test_compressed_draw(t, dice);
-}
-
 /* In half of the orders half of the updates. */
 TEST_INLINE void draw_lanes(const slc_strategy *strategies, const test_dice *dice, slc_order *order)
 {
@@ -30,7 +21,6 @@ TEST_INLINE slc_plan *draw_plan(test_job *t, test_dice *dice)
     slc_order order = {0};
     slc_plan *plan;
     test_job_draw(t, dice);
-    draw_split(t, dice);
     test_strategies_draw(&t->job, dice, strategies);
     test_recompute_draw(&t->job, dice, recompute);
     const slc_scheduling in = {.job = &t->job, .strategies = strategies, .recompute = recompute, .limit = UINT64_MAX};

@@ -95,31 +95,6 @@ static void draw_tensors(slc_profile *profile, test_dice *dice, uint32_t u)
                         sizeof sizes);
 }
 
-/* The parameter of a tied unit of odd length is split by its uses in half of the jobs that have one. */
-static void draw_split(test_job *t, const test_dice *dice)
-{
-    uint32_t u = t->job.unit_count - 1, grain = 16 * t->job.world;
-    slc_unit *split = &t->units[u], *rows = split + 1;
-    if (u + 1 == TEST_UNITS || split->use_count < 2 || split->role != SLC_UNIT_WHOLE || !test_beside(dice, 102, 2))
-        return;
-    *rows = (slc_unit){.name = "rows",
-                       .dtype = split->dtype,
-                       .trainable = split->trainable,
-                       .uses = split->uses,
-                       .use_count = 1,
-                       .role = SLC_UNIT_ROWS,
-                       .partner = u,
-                       .row_elements = 1 + test_beside(dice, 103, 9)};
-    rows->row_count = split->elements / rows->row_elements;
-    rows->most_rows = 1 + test_beside(dice, 104, (uint32_t)rows->row_count);
-    rows->elements = rows->block_elements = (rows->most_rows * rows->row_elements + grain - 1) / grain * grain;
-    split->role = SLC_UNIT_SPLIT;
-    split->partner = u + 1;
-    split->uses++;
-    split->use_count--;
-    t->job.unit_count++;
-}
-
 /* Without their padding, but for the rows that a look-up may touch. */
 static void draw_parameters(const slc_job *job, test_dice *dice, uint64_t *parameters)
 {
@@ -145,7 +120,6 @@ static slc_profile *draw_profile(uint64_t seed)
     job->can_recompute = can;
     job->scratch_bytes = (uint64_t)test_below(&dice, 9000) * (job->world - 1);
     for (uint32_t l = 0; l < job->layer_count; l++) can[l] = test_below(&dice, 2);
-    draw_split(&t, &dice);
     draw_parameters(job, &dice, parameters);
     for (uint32_t u = 0; u < job->unit_count; u++) {
         slc_unit *unit = &job->units[u];

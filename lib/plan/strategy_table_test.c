@@ -252,14 +252,14 @@ static const struct {
     uint32_t micro_batches;
     bool each;
     uint64_t reduced_rows, gradient_rows;
-    uint64_t lists, table, gradient, reduction; /* bytes; a list of 5 or 15 rows has 128, one of 20 has 192 */
-} look_ups[] = {{SLUICE_FP32, 1, false, 5, 5, 4 * (128 + 128) + 256, 512, 512, 480},
-                {SLUICE_FP32, 3, true, 5, 5, 4 * (128 + 128) + 256, 512, 512, 480},
-                {SLUICE_FP32, 3, false, 15, 20, 4 * (128 + 128) + 256, 512, 2048, 1440},
-                {SLUICE_FP32, 5, false, 20, 25, 4 * (128 + 192) + 256, 512, 2560, 1920},
-                {SLUICE_BF16, 1, false, 5, 5, 4 * (128 + 128) + 256, 256, 256, 240},
-                {SLUICE_BF16, 3, true, 5, 5, 4 * (128 + 128) + 256, 256, 256, 240},
-                {SLUICE_BF16, 3, false, 15, 20, 4 * (128 + 128) + 256, 256, 2048, 1440}};
+    uint64_t lists, table, gradient, reduction; /* bytes; a list of 5 or 15 rows has 128, one of 20 has 192, marks 64 */
+} look_ups[] = {{SLUICE_FP32, 1, false, 5, 5, 4 * (128 + 128) + 64, 512, 512, 480},
+                {SLUICE_FP32, 3, true, 5, 5, 4 * (128 + 128) + 64, 512, 512, 480},
+                {SLUICE_FP32, 3, false, 15, 20, 4 * (128 + 128) + 64, 512, 2048, 1440},
+                {SLUICE_FP32, 5, false, 20, 25, 4 * (128 + 192) + 64, 512, 2560, 1920},
+                {SLUICE_BF16, 1, false, 5, 5, 4 * (128 + 128) + 64, 256, 256, 240},
+                {SLUICE_BF16, 3, true, 5, 5, 4 * (128 + 128) + 64, 256, 256, 240},
+                {SLUICE_BF16, 3, false, 15, 20, 4 * (128 + 128) + 64, 256, 2048, 1440}};
 
 static slc_unit rows_of(sluice_dtype dtype)
 {
