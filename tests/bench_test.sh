@@ -100,6 +100,16 @@ optimizers() {
     check 'a picture of losses' yes "$([ -s "$folder/losses.svg" ] && [ -s "$folder/losses.png" ] && echo yes)"
 }
 
+tied() {
+    folder=$work/tied
+    bench -n 2 --strategy sdp,fsdp --tied joint,split --output "$folder"
+    check 'joint and split end well' 0 $code
+    check 'rows' 4 "$(($(wc -l <"$folder/results.csv") - 1))"
+    check 'both' 'joint split' "$(column tied)"
+    check 'weights of each are equal' 1 "$(grep -c '^weights equal to the bit: yes (4 runs of 2 kinds' "$work/out")"
+    check 'split beside joint' 2 "$(grep -c '^  throttle .* split .* ms, joint .* ms' "$work/out")"
+}
+
 under_a_launcher() {
     folder=$work/launched
     timeout 100 "$sluice" run -n 2 -- "$sluice" bench --data "$work/text" --context 32 --steps 3 --strategy sdp,oss \
@@ -145,6 +155,8 @@ refusals() {
     refuses 'learning rate' --optimizer adamw,lamb@fast
     refuses 'have a freeze' --optimizer adamw,lamb --freeze-step 3
     refuses 'exact strategies' --tradeoff --lossy onebit
+    refuses 'unknown; use joint,split' --tied joint,nonsense
+    refuses 'takes one --tied' --tradeoff --tied joint,split
     refuses 'unknown' --schedule tomorrow
     refuses 'budget' --budget none,12parsecs
     refuses 'bandwidth' --throttle none,fast
@@ -160,6 +172,6 @@ refusals() {
     check 'what ran before a failure is kept' dp "$(folder=$work/refused column strategy)"
 }
 
-for part in sweep adaptive tradeoff optimizers under_a_launcher without_gnuplot interrupt refusals; do $part; done
+for part in sweep adaptive tradeoff optimizers tied under_a_launcher without_gnuplot interrupt refusals; do $part; done
 [ $failed = 0 ] && echo "sluice bench: all as promised"
 exit $failed

@@ -65,11 +65,17 @@ static double expected_loss(const golden *g)
     return value;
 }
 
+static bool has_shared_table(const golden *g)
+{
+    return g->config.head == SLUICE_HEAD_TOKENS && g->config.family != SLUICE_BEIT;
+}
+
+/* `tied` is for models that share a table. */
 static test_model model_of(const golden *g, sluice_dtype precision, const char *layers, const char *recompute,
                            sluice_tied tied)
 {
     test_model t = test_model_create_typed(&g->config, g->inputs.batch, g->inputs.length, 1, 1, recompute, precision,
-                                           layers, tied);
+                                           layers, has_shared_table(g) ? tied : SLUICE_TIED_JOINT);
     must(sluice_model_load(t.model, g->folder, false));
     return t;
 }
@@ -127,6 +133,10 @@ static void fp32_agrees_tied(sluice_tied tied)
 {
     for (int i = 0; i < MODELS; i++) {
         golden g = golden_open(models[i]);
+        if (tied == SLUICE_TIED_SPLIT && !has_shared_table(&g)) {
+            golden_close(&g);
+            continue;
+        }
         test_model t = model_of(&g, SLUICE_FP32, NULL, "none", tied);
         double logits = compare_logits(&g, &t), loss = expected_loss(&g);
         assert_true(fabs(train_step(&g, &t) - loss) < 1e-5);
