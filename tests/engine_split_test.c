@@ -1,5 +1,5 @@
 /* Tied parameters of which a layer looks some rows up, split from their other use or not, against the oracle of
- * engine_model.h: as engine_test, which has none. */
+ * engine_model.h: as engine_test, which has none, and with its arguments. */
 #include "tests/engine_model.h"
 
 /* Under every strategy and schedule, on 1, 2 and 4 ranks, with one micro-batch and with three that are added up or
@@ -10,7 +10,8 @@ static void every_way_of_splitting_matches_the_oracle(void **state)
     static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "auto", "random:5"};
     static const char *const schedules[] = {"serial", "one_ahead", "bucketed", "priority", "greedy", "random", "ilp"};
     static const char *const recomputes[] = {"none", "all", "auto"};
-    for (uint32_t number = 0; number < 6 * 7; number++) {
+    uint32_t ways = test_rounds(6 * 7);
+    for (uint32_t number = 0; number < ways; number++) {
         trial t = look_up_trial(20001 + 4 * number);
         t.strategy = strategies[number % 6];
         t.schedule = schedules[number % 7];
@@ -22,12 +23,16 @@ static void every_way_of_splitting_matches_the_oracle(void **state)
     }
 }
 
+typedef struct {
+    uint32_t many, first_seed; /* many 0: few */
+} extent;
+
 static void random_plans_match_the_oracle(void **state)
 {
-    (void)state;
-    uint32_t rounds = test_rounds(16);
+    const extent *asked = *state;
+    uint32_t rounds = asked->many ? asked->many : test_rounds(16);
     for (uint64_t seed = 1; seed <= rounds; seed++) {
-        trial t = look_up_trial(30000 + seed);
+        trial t = look_up_trial(asked->first_seed + seed);
         t.random = true;
         t.delays = seed % 3 == 0;
         check_trial(t);
@@ -36,15 +41,16 @@ static void random_plans_match_the_oracle(void **state)
 
 static void changing_plans_match_the_oracle(void **state)
 {
-    (void)state;
-    uint32_t worlds = test_rounds(3);
+    const extent *asked = *state;
+    enum { STEPS_HERE = 50 };
+    uint32_t worlds = asked->many ? (asked->many + STEPS_HERE - 1) / STEPS_HERE : test_rounds(3);
     for (uint32_t w = 0; w < worlds; w++) {
-        trial t = look_up_trial(40001 + w);
+        trial t = look_up_trial(10000 + asked->first_seed + w);
         t.random = true;
         t.recompute = "auto";
         t.ranks = w % 2 ? 4 : 2;
         t.micro_batches = 1 + w % 3;
-        t.changing_steps = 50;
+        t.changing_steps = STEPS_HERE;
         t.delays = w % 2;
         check_trial(t);
     }
@@ -52,9 +58,12 @@ static void changing_plans_match_the_oracle(void **state)
 
 int main(int argc, char **argv)
 {
+    static extent asked = {.first_seed = 30001};
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_way_of_splitting_matches_the_oracle),
-                                       cmocka_unit_test(random_plans_match_the_oracle),
-                                       cmocka_unit_test(changing_plans_match_the_oracle)};
+                                       cmocka_unit_test_prestate(random_plans_match_the_oracle, &asked),
+                                       cmocka_unit_test_prestate(changing_plans_match_the_oracle, &asked)};
     if (argc > 1) cmocka_set_test_filter(argv[1]);
+    if (argc > 2) asked.many = (uint32_t)strtoul(argv[2], NULL, 10);
+    if (argc > 3) asked.first_seed = (uint32_t)strtoul(argv[3], NULL, 10);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
