@@ -150,16 +150,16 @@ static sluice_status update_in_fp32(const sluice_optimizer *optimizer, slc_strea
     return status;
 }
 
-static sluice_status run_update(sluice_runtime *rt, const sluice_update *update)
+static sluice_status run_update(const sluice_runtime *rt, slc_stream *stream, const sluice_update *update)
 {
     const sluice_optimizer *optimizer = &rt->optimizer;
     bool plain = update->gradient_dtype == SLUICE_FP32 && !update->rounded;
     return plain || optimizer->mixed_precision ? optimizer->update(update, optimizer->context)
-                                               : update_in_fp32(optimizer, &rt->updates, update);
+                                               : update_in_fp32(optimizer, stream, update);
 }
 
-static sluice_status update_range(sluice_runtime *rt, uint32_t unit, const sluice_param *param, const slc_part *range,
-                                  const slc_step_state *step)
+static sluice_status update_range(const sluice_runtime *rt, slc_stream *stream, uint32_t unit,
+                                  const sluice_param *param, const slc_part *range, const slc_step_state *step)
 {
     const slc_unit_state *state = &rt->units[unit];
     bool own = state->strategy != SLC_DP || state->whole_sum; /* the sum, else the gradient that everybody has */
@@ -168,7 +168,7 @@ static sluice_status update_range(sluice_runtime *rt, uint32_t unit, const sluic
         own ? slc_reduced_at(rt, unit, range) : slc_element(state->gradient, state->gradient_dtype, range->first);
     update.gradient_dtype = own ? state->reduced_dtype : state->gradient_dtype;
     if (rt->norm_count) update.norms = step->norms + param->norm;
-    sluice_status status = run_update(rt, &update);
+    sluice_status status = run_update(rt, stream, &update);
     return slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
 }
 
@@ -189,8 +189,8 @@ static slc_part share_of(const slc_part *range, uint64_t *at, uint64_t first, ui
 }
 
 /* Updates places [first, last); *places: how many there are. */
-static sluice_status update_places(sluice_runtime *rt, const slc_item *item, const slc_step_state *step, uint64_t first,
-                                   uint64_t last, uint64_t *places)
+static sluice_status update_places(const sluice_runtime *rt, slc_stream *stream, const slc_item *item,
+                                   const slc_step_state *step, uint64_t first, uint64_t last, uint64_t *places)
 {
     const slc_unit_state *state = &rt->units[item->unit];
     bool whole = state->strategy == SLC_DP;
@@ -202,11 +202,11 @@ static sluice_status update_places(sluice_runtime *rt, const slc_item *item, con
             slc_part range = slc_part_of_param(&part, state->params[p]);
             slc_part share = share_of(&range, places, first, last);
             if (!share.count) continue;
-            sluice_status status = update_range(rt, item->unit, state->params[p], &share, step);
+            sluice_status status = update_range(rt, stream, item->unit, state->params[p], &share, step);
             if (status) return status;
         }
     }
-    return slc_stream_synchronize(&rt->updates);
+    return slc_stream_synchronize(stream);
 }
 
 sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const slc_step_state *step)
@@ -214,7 +214,7 @@ sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const sl
     uint64_t places;
     if (step->skip) return SLUICE_OK;
     if (rt->units[item->unit].strategy == SLC_ONEBIT) return slc_onebit_update(rt, item->unit, step);
-    return update_places(rt, item, step, 0, UINT64_MAX, &places);
+    return update_places(rt, &rt->updates, item, step, 0, UINT64_MAX, &places);
 }
 
 /* ---- On the compute lane ---- */
@@ -233,7 +233,10 @@ static void update_share(const void *args, uint32_t part, uint64_t first, uint64
     uint64_t places;
     int none = SLUICE_OK;
     (void)part;
-    sluice_status status = update_places(all->rt, all->item, all->step, first, last, &places);
+    slc_stream stream; /* a thread's own */
+    sluice_status status = slc_stream_create(all->rt->device, 1, &stream);
+    if (!status) status = update_places(all->rt, &stream, all->item, all->step, first, last, &places);
+    slc_stream_destroy(&stream);
     if (status && atomic_compare_exchange_strong(&all->failed, &none, status)) all->line = strdup(sluice_last_error());
 }
 
@@ -243,7 +246,7 @@ sluice_status slc_update_on_compute(sluice_runtime *rt, const slc_item *item, co
     uint64_t began_ns = slc_clock_ns(), places;
     if (step->skip) return SLUICE_OK;
     sharing all = {.rt = rt, .item = item, .step = step};
-    sluice_status status = update_places(rt, item, step, 0, 0, &places); /* only counts */
+    sluice_status status = update_places(rt, &rt->compute, item, step, 0, 0, &places); /* only counts */
     if (status) return status;
     slc_host_run(&rt->compute, places, GRAIN, SLC_GRAIN, update_share, &all);
     status = (sluice_status)all.failed;
