@@ -20,15 +20,7 @@
 static const double NEAR = 1.02; /* times the bound */
 /* Of jobs of few units, whose plans are quickly made, slower ones are searched too: times the fastest. */
 static const double SLACK = 1.25;
-enum {
-    SLOT_ROUNDS = 12,
-
-    FINE_UNITS = 16,
-    MOST_TRIES = 200000,
-    FEW_UNITS = 6,
-    MOST_CHOICES = 81,
-    PATIENT_TRIES = 300
-};
+enum { SLOT_ROUNDS = 12, FINE_UNITS = 16, MOST_TRIES = 200000, FEW_UNITS = 6, MOST_CHOICES = 81, PATIENT_TRIES = 300 };
 
 typedef struct {
     const slc_joint_request *request;
