@@ -20,7 +20,15 @@
 static const double NEAR = 1.02; /* times the bound */
 /* Of jobs of few units, whose plans are quickly made, slower ones are searched too: times the fastest. */
 static const double SLACK = 1.25;
-enum { SLOT_ROUNDS = 12, FINE_UNITS = 16, MOST_TRIES = 200000, FEW_UNITS = 6, MOST_CHOICES = 81, PATIENT_TRIES = 300 };
+enum {
+    SLOT_ROUNDS = 12,
+    FINE_UNITS = 16,
+    MOST_TRIES = 200000,
+    FEW_UNITS = 6,
+    MOST_CHOICES = 81,
+    PATIENT_TRIES = 300,
+    ITEMS_SEARCHED = 500
+};
 
 typedef struct {
     const slc_joint_request *request;
@@ -274,6 +282,11 @@ static void note(joint *j, sluice_status status)
              sluice_last_error());
 }
 
+static bool is_near(const joint *j)
+{
+    return j->list.count && best_s(j) <= NEAR * j->answer->bound_s;
+}
+
 /* Is no plan of what the model was last asked for of interest? */
 static bool is_hopeless(const joint *j)
 {
@@ -299,7 +312,7 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
     if (*feasible && !is_hopeless(j)) {
         status = write_down(j, &solution, &nearest, excess);
         if (!status && *excess && *excess < j->request->limit / 200) status = fit(j, &solution, &nearest, excess);
-        if (!status) status = try_schedulers(j, "as chosen");
+        if (!status && !is_near(j)) status = try_schedulers(j, "as chosen");
     }
     slc_slot_solution_fini(&solution);
     slc_order_fini(&nearest);
@@ -370,11 +383,6 @@ static sluice_status try_every_choice(joint *j, uint8_t *allowed)
     }
     j->deadline_ns = deadline_ns;
     return status;
-}
-
-static bool is_near(const joint *j)
-{
-    return j->list.count && best_s(j) <= NEAR * j->answer->bound_s;
 }
 
 /* With more to choose from the search takes longer and may end with less; and that link and thread are both busy all
@@ -471,15 +479,22 @@ static bool is_open(const joint *j, const slc_candidate *candidate)
     return candidate->plan->train.item_count > 1 && candidate->bound_s < best_s(j);
 }
 
-/* All of the list for two fifths of the time, the faster quarter of it for two fifths of what is left, and so on; the
- * last one for all of the rest. */
+/* From how many the search begins: of long orders, which take their time, from fewer. */
+static uint32_t starts(const slc_shortlist *list)
+{
+    uint32_t most = list->count ? ITEMS_SEARCHED / (list->list[0].plan->train.item_count + 1) + 1 : 0;
+    return list->count < most ? list->count : most;
+}
+
+/* All starts for two fifths of the time, the faster quarter of them for two fifths of what is left, and so on; the last
+ * one for all of the rest. */
 static sluice_status improve(joint *j)
 {
     slc_shortlist *list = &j->list;
     uint32_t tries = j->request->tries ? j->request->tries : MOST_TRIES;
     sluice_status status = SLUICE_OK;
     uint64_t seed = 1;
-    for (uint32_t count = list->count; !status && count; count = count > 1 ? (count + 3) / 4 : 0, seed++) {
+    for (uint32_t count = starts(list); !status && count; count = count > 1 ? (count + 3) / 4 : 0, seed++) {
         uint64_t now = slc_clock_ns(), left = j->deadline_ns > now ? j->deadline_ns - now : 0;
         if (count > 1) left = left / 5 * 2;
         for (uint32_t i = 0; !status && i < count; i++)
