@@ -224,8 +224,9 @@ SLUICE_API sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step
  * first layer, which is ORDER without it. places[i] is where rows[i] lies: inside the layer that added it,
  * sluice_param_value and _gradient are tables in which row rows[i] begins at places[i] * row_elements, of as many rows
  * as there are different ones (joint: of all rows, places[i] == rows[i]). In the gradient's table only these rows may
- * be touched. Both arrays stay the caller's and may be the same. Errors: ARGUMENT (a row that is not there, more
- * different ones than most_rows, a parameter without row_elements), ORDER. */
+ * be touched. Both arrays stay the caller's and may be the same. Costs O(count + rows / 64). Errors, which change
+ * nothing: ARGUMENT (a row that is not there, more different ones than most_rows, a parameter without row_elements),
+ * ORDER (at another time, or set for this micro-batch already). */
 SLUICE_API sluice_status sluice_rows_set(sluice_param *param, const int32_t *rows, uint64_t count, int32_t *places);
 
 SLUICE_API sluice_status sluice_forward_begin(sluice_layer *layer);
