@@ -379,6 +379,7 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     sluice_config_init(config);
     config->strategy = o->strategy;
     config->schedule = o->schedule;
+    config->updates = o->updates;
     config->recompute = o->recompute;
     config->precision = !strcmp(o->precision, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
     config->wire = !strcmp(o->wire, "bf16") ? SLUICE_BF16 : SLUICE_FP32;

@@ -72,6 +72,10 @@ typedef struct {
     const char *fuse;       /* which small units of neighbouring layers become one, with one strategy and one operation:
                                "auto": where that pays by the cost model; "off": none; a size as 64KiB: up to so many
                                bytes of values. Never more than a base block. NULL: as SLUICE_PLAN_FUSE says (auto) */
+    const char *updates;    /* which threads run the optimizer: "communication"; "compute", between slots, all together;
+                               "auto": with schedule "ilp" whichever makes the step shorter, else the first; "both":
+                               half of the elements on either, so that a profile knows both. NULL: as
+                               SLUICE_PLAN_UPDATES says (auto). An optimizer that is not `concurrent`: the first */
     uint32_t threads;       /* compute threads of this rank; 0: one */
     const char *device;     /* "cpu" */
 } sluice_config;

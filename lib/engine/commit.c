@@ -207,7 +207,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
         slc_error(status, "runtime");
     else
         status = slc_engine_fuse_bytes(config->fuse, &rt->fuse_bytes);
-    if (!status) status = slc_engine_updates(&rt->updates_lane);
+    if (!status) status = slc_engine_updates(config->updates, &rt->updates_lane);
     if (!status) status = slc_device_open(config->device, &rt->device);
     if (!status) status = slc_stream_create(rt->device, threads, &rt->compute);
     if (!status) status = slc_stream_create(rt->device, 1, &rt->updates);

@@ -21,8 +21,14 @@ static void begin_plan(sluice_runtime *rt, const slc_plan_answer *answer, bool m
     rt->plan_steps = 0;
     rt->predicted_step_s = measured ? answer->forecast.step_s : 0;
     if (rt->rank != 0) return;
-    slc_log(SLC_LOG_INFO, "plan %u: %s%s%s, %llu bytes", rt->plan_number, answer->plan->schedule,
-            *answer->member ? ", " : "", answer->member, (unsigned long long)answer->plan->arena_bytes);
+    uint32_t updates = 0, computed = 0;
+    for (uint32_t i = 0; i < answer->plan->train.item_count; i++) {
+        updates += answer->plan->train.items[i].kind == SLC_ITEM_UPDATE;
+        computed += answer->plan->train.items[i].on_compute;
+    }
+    slc_log(SLC_LOG_INFO, "plan %u: %s%s%s, %llu bytes, %u of %u updates on the compute threads", rt->plan_number,
+            answer->plan->schedule, *answer->member ? ", " : "", answer->member,
+            (unsigned long long)answer->plan->arena_bytes, computed, updates);
     if (*answer->note) slc_log(SLC_LOG_WARN, "plan %u: %s", rt->plan_number, answer->note);
 }
 

@@ -9,22 +9,25 @@ static const slc_setting rows[] = {
     {"SLUICE_PLAN_FUSE", "auto", SLC_SETTING_TEXT,
      "small units of neighbouring layers become one: auto (where it pays), off, or up to a size as 64KiB"},
     {"SLUICE_PLAN_UPDATES", "auto", SLC_SETTING_TEXT,
-     "where the optimizer runs: communication (its thread), compute (the compute threads, between layers), or auto "
-     "(schedule ilp: where it makes the step shorter; else communication)"},
+     "where the optimizer runs: communication (its thread), compute (the compute threads, between layers), both (half "
+     "of the elements on either), or auto (schedule ilp: where it makes the step shorter; else communication)"},
     {"SLUICE_CHECKPOINT_KEEP", "2", SLC_SETTING_COUNT,
      "checkpoints that stay in a folder; the oldest go when a new one is whole; 0: none goes"},
 };
 
 const slc_settings slc_engine_settings = {"engine", rows, sizeof rows / sizeof *rows};
 
-sluice_status slc_engine_updates(slc_updates *out)
+sluice_status slc_engine_updates(const char *updates, slc_updates *out)
 {
-    static const char *const names[] = {
-        [SLC_UPDATES_AUTO] = "auto", [SLC_UPDATES_COMMUNICATION] = "communication", [SLC_UPDATES_COMPUTE] = "compute"};
-    const char *given = slc_setting_text(&slc_engine_settings, "SLUICE_PLAN_UPDATES");
+    static const char *const names[] = {[SLC_UPDATES_AUTO] = "auto",
+                                        [SLC_UPDATES_COMMUNICATION] = "communication",
+                                        [SLC_UPDATES_COMPUTE] = "compute",
+                                        [SLC_UPDATES_BOTH] = "both"};
+    if (!updates) updates = slc_setting_text(&slc_engine_settings, "SLUICE_PLAN_UPDATES");
     for (int u = 0; u < (int)(sizeof names / sizeof *names); u++) {
         *out = (slc_updates)u;
-        if (!strcmp(given, names[u])) return SLUICE_OK;
+        if (!strcmp(updates, names[u])) return SLUICE_OK;
     }
-    return slc_error(SLUICE_ERR_ARGUMENT, "SLUICE_PLAN_UPDATES is \"%s\"; give auto, communication or compute", given);
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "updates (SLUICE_PLAN_UPDATES) is \"%s\"; give auto, communication, compute or both", updates);
 }

@@ -7,7 +7,7 @@
 
 extern const slc_settings slc_engine_settings;
 
-/* What SLUICE_PLAN_UPDATES says, for a request. Errors: ARGUMENT. */
-sluice_status slc_engine_updates(slc_updates *out);
+/* What a configuration (NULL: the setting) says of updates. Errors: ARGUMENT. */
+sluice_status slc_engine_updates(const char *updates, slc_updates *out);
 
 #endif
