@@ -27,6 +27,7 @@ enum {
     FEW_UNITS = 6,
     MOST_CHOICES = 81,
     PATIENT_TRIES = 300,
+    MOST_VARIANTS = 5,
     ITEMS_SEARCHED = 500
 };
 
@@ -219,14 +220,22 @@ static void take_choices(joint *j, const slc_slot_solution *solution)
     memcpy(j->recompute, solution->recompute, j->request->job->layer_count * sizeof *j->recompute);
 }
 
+static bool has_split(const slc_job *job)
+{
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (job->units[u].role == SLC_UNIT_SPLIT) return true;
+    return false;
+}
+
 /* The ways to write an answer down: coarse ones, which are quickly packed, first; fine ones where there are not many.
  */
-static uint32_t variants(const slc_joint_request *r, slc_slot_order_options list[4])
+static uint32_t variants(const slc_joint_request *r, slc_slot_order_options list[MOST_VARIANTS])
 {
     uint32_t count = 0, delay = r->times->link.thread_moves ? 0 : 2;
     list[count++] = (slc_slot_order_options){.most_runs = 16, .fuse = true};
     if (delay) list[count++] = (slc_slot_order_options){.most_runs = 16, .update_delay = delay, .fuse = true};
     list[count++] = (slc_slot_order_options){.most_runs = 4, .fuse = true};
+    if (has_split(r->job)) list[count++] = (slc_slot_order_options){.most_runs = 16, .fuse = true, .split_ahead = true};
     if (r->job->unit_count <= FINE_UNITS)
         list[count++] = (slc_slot_order_options){.most_runs = 16, .update_delay = delay};
     return count;
@@ -236,7 +245,7 @@ static uint32_t variants(const slc_joint_request *r, slc_slot_order_options list
  * is above the limit, then left in `nearest`; 0 when one fits. */
 static sluice_status write_down(joint *j, const slc_slot_solution *solution, slc_order *nearest, uint64_t *excess)
 {
-    slc_slot_order_options list[4];
+    slc_slot_order_options list[MOST_VARIANTS];
     uint32_t count = variants(j->request, list);
     uint64_t smallest = UINT64_MAX, limit = j->request->limit;
     sluice_status status = SLUICE_OK;

@@ -165,9 +165,11 @@ static double fastest_s(const slc_job *job, const slc_times *times)
 static void write_down(two_lanes *lanes, const slc_job *job, const slc_times *times, const slc_slot_solution *solution,
                        uint64_t seed)
 {
-    static const slc_slot_order_options ways[] = {{.most_runs = 16, .fuse = true},
-                                                  {.most_runs = 3, .update_delay = 2, .fuse = true},
-                                                  {.most_runs = 7, .update_delay = 1}};
+    static const slc_slot_order_options ways[] = {
+        {.most_runs = 16, .fuse = true},
+        {.most_runs = 3, .update_delay = 2, .fuse = true},
+        {.most_runs = 7, .update_delay = 1},
+        {.most_runs = 5, .update_delay = 2, .fuse = true, .split_ahead = true}};
     slc_scheduling in = {.job = job,
                          .strategies = solution->strategies,
                          .recompute = solution->recompute,

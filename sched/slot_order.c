@@ -146,7 +146,8 @@ static void place_reduction(placing *p, uint32_t u, uint32_t m, const cut *c, ui
     if (!made) return;
     made->item = (slc_item){.kind = of.reduce, .late = position >= 2 * p->slots, .micro_batch = m, .unit = u};
     set_blocks(&made->item, c, run);
-    made->place = place_in_pass(p, position, REDUCE);
+    bool ahead = p->options->split_ahead && job->units[u].role == SLC_UNIT_SPLIT && !(position & 1);
+    made->place = place_in_pass(p, position, ahead ? GATHER_BEFORE : REDUCE);
     made->urgency = reduction_urgency(job, u) << 32 | run;
 }
 

@@ -9,7 +9,10 @@
 typedef struct {
     uint32_t most_runs;    /* of a unit */
     uint32_t update_delay; /* operations that may go on the link between a reduction and its update */
-    bool fuse;             /* runs of one operation at one place become one item: fewer latencies, coarser overlap */
+    bool split_ahead; /* what is reduced of SPLIT units beside a slot stands before it: the sum takes memory of its own,
+                         which behind the slot may be what that leaves, while before it the slot may wait for what the
+                         reduction leaves */
+    bool fuse;        /* runs of one operation at one place become one item: fewer latencies, coarser overlap */
 } slc_slot_order_options;
 
 /* Appends the training order. `in` holds the solution's strategies and recomputation. */
