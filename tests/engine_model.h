@@ -46,7 +46,7 @@ typedef struct {
     float *value, *gradient, *m, *v; /* value: the master */
     uint64_t count;
     uint32_t layer;
-    int tied_layer; /* second use, or -1 */
+    int tied_layer, last_layer; /* second and third use, or -1 */
     bool frozen, no_decay, no_backward_value;
     uint64_t row_elements, most_rows; /* 0: its layer reads all */
     int32_t rows[LOOKED_UP_MAX], places[LOOKED_UP_MAX];
@@ -175,7 +175,8 @@ static inline int add_params(model *w, uint64_t *random)
             known_param *p = &w->params[w->param_count];
             char name[16];
             snprintf(name, sizeof name, "p%u", k);
-            *p = (known_param){.count = (1 + draw(random, 700)) * (w->t->larger + 1), .layer = l, .tied_layer = -1};
+            *p = (known_param){
+                .count = (1 + draw(random, 700)) * (w->t->larger + 1), .layer = l, .tied_layer = -1, .last_layer = -1};
             p->bf16 = w->t->bf16_layers >> l & 1;
             p->bf16_gradient = p->bf16 && w->t->bf16_wire && (w->t->micro_batches == 1 || w->t->each);
             p->frozen = draw(random, 6) == 0;
@@ -183,6 +184,10 @@ static inline int add_params(model *w, uint64_t *random)
             bool tied = l + 1 < w->t->layers && draw(random, w->t->look_ups ? 2 : 4) == 0;
             if (tied) p->tied_layer = (int)(l + 1 + draw(random, w->t->layers - l - 1));
             if (tied && w->t->look_ups) draw_shape(p, w->t->split, random);
+            int left = (int)w->t->layers - 1 - p->tied_layer;
+            uint64_t third = mix(*random);
+            if (tied && left > 0 && draw(&third, 2))
+                p->last_layer = p->tied_layer + 1 + (int)draw(&third, (uint64_t)left);
             p->no_backward_value = draw(random, 4) == 0;
             RANK_CHECK(!sluice_param_add(w->layer[l],
                                          &(sluice_param_desc){.name = name,
@@ -253,9 +258,11 @@ static inline int build(model *w, sluice_world *world)
             &w->remade[l]));
     }
     if (add_params(w, &random)) return 1;
-    for (uint32_t p = 0; p < w->param_count; p++)
-        if (w->params[p].tied_layer >= 0)
-            RANK_CHECK(!sluice_param_use(w->layer[w->params[p].tied_layer], w->params[p].param));
+    for (uint32_t p = 0; p < w->param_count; p++) {
+        const known_param *k = &w->params[p];
+        if (k->tied_layer >= 0) RANK_CHECK(!sluice_param_use(w->layer[k->tied_layer], k->param));
+        if (k->last_layer >= 0) RANK_CHECK(!sluice_param_use(w->layer[k->last_layer], k->param));
+    }
     RANK_CHECK(!sluice_runtime_commit(w->rt));
     for (uint32_t l = 0; l < t->layers; l++) {
         bool recomputes = sluice_layer_recomputes(w->layer[l]);
@@ -276,7 +283,7 @@ static inline float seen(const known_param *k, uint64_t i)
 
 static inline bool uses(const known_param *p, uint32_t layer)
 {
-    return p->layer == layer || p->tied_layer == (int)layer;
+    return p->layer == layer || p->tied_layer == (int)layer || p->last_layer == (int)layer;
 }
 
 static inline bool looks_up(const known_param *p, uint32_t layer)
@@ -379,7 +386,7 @@ static inline void add_element(const known_param *k, void *gradient, uint64_t at
 static inline float row_contribution(const known_param *k, int rank, uint64_t step, uint32_t m, uint32_t p,
                                      uint32_t number, int32_t row, uint64_t e)
 {
-    return contribution(rank, step, m, p, 2, number * k->row_elements + e,
+    return contribution(rank, step, m, p, 3, number * k->row_elements + e,
                         seen(k, (uint32_t)row * k->row_elements + e));
 }
 
@@ -403,7 +410,7 @@ static inline int backward(model *w, uint32_t layer, uint64_t step, uint32_t m)
     for (uint32_t p = 0; p < w->param_count; p++) {
         known_param *k = &w->params[p];
         if (!uses(k, layer) || k->frozen) continue;
-        uint32_t use = k->layer == layer ? 0 : 1;
+        uint32_t use = k->layer == layer ? 0 : k->tied_layer == (int)layer ? 1 : 2;
         bool fresh = false, ask = (p + step) % 2;
         void *gradient = ask ? sluice_param_gradient_fresh(k->param, &fresh) : sluice_param_gradient(k->param);
         RANK_CHECK(gradient);
@@ -471,7 +478,7 @@ static inline float local_gradient(const known_param *k, int rank, uint64_t step
     float sum = 0;
     bool any = false;
     for (uint32_t m = first; m <= last; m++)
-        for (uint32_t use = k->tied_layer >= 0 ? 2 : 1; use-- > 0;) {
+        for (uint32_t use = k->last_layer >= 0 ? 3 : k->tied_layer >= 0 ? 2 : 1; use-- > 0;) {
             if (k->row_elements && use == 0) {
                 if (!k->split) add_looked_up(k, rank, step, m, p, i, &sum);
                 continue;
