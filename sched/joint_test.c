@@ -94,6 +94,31 @@ static void never_slower_and_sound(void **state)
     }
 }
 
+/* Packed tightly: some packings are found only when more is allowed than they take. */
+static void the_smallest_budget_works(void **state)
+{
+    (void)state;
+    static const uint64_t seeds[] = {1, 2, 3, 4, 5, 496, 599, 770}; /* the last three were so */
+    for (size_t k = 0; k < sizeof seeds / sizeof *seeds; k++) {
+        test_job t;
+        test_dice dice = {.seed = seeds[k]};
+        test_job_draw(&t, &dice);
+        slc_times times;
+        random_times(&t.job, &dice, &times);
+        slc_strategy strategies[TEST_UNITS], small[TEST_UNITS];
+        bool recompute[TEST_LAYERS];
+        for (uint32_t u = 0; u < t.job.unit_count; u++) strategies[u] = SLC_STRATEGIES;
+        slc_joint_request request = {
+            .job = &t.job, .times = &times, .strategies = strategies, .time_limit_s = 1e-3, .quick = true};
+        slc_joint_answer answer;
+        assert_int_equal(slc_least_memory(&request, small, recompute, &request.limit), SLUICE_OK);
+        assert_int_equal(slc_joint_plan(&request, &answer, NULL), SLUICE_OK);
+        assert_true(answer.plan->arena_bytes <= request.limit);
+        slc_plan_destroy(answer.plan);
+        slc_times_fini(&times);
+    }
+}
+
 /* The fastest of a scheduler's plans within the limit; `best_s` 0: none yet. */
 static void try_plan(const slc_scheduling *in, const slc_scheduler *scheduler, double *best_s)
 {
@@ -246,9 +271,8 @@ static void too_small_a_limit_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(never_slower_and_sound),
-        cmocka_unit_test(never_slower_than_a_mixture),
-        cmocka_unit_test(answers_are_legal_and_bounds_are_bounds),
+        cmocka_unit_test(never_slower_and_sound),       cmocka_unit_test(the_smallest_budget_works),
+        cmocka_unit_test(never_slower_than_a_mixture),  cmocka_unit_test(answers_are_legal_and_bounds_are_bounds),
         cmocka_unit_test(too_small_a_limit_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

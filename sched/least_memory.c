@@ -42,7 +42,15 @@ static sluice_status weigh(smallest *s)
     return SLUICE_OK;
 }
 
-/* As tightly as the joint plan packs what needs least. */
+/* A limit between one that is not kept and one that is; the first: there is none. */
+static uint64_t halfway(uint64_t low, uint64_t high)
+{
+    return low + (high - low) / 128 * 64;
+}
+
+/* As tightly as the joint plan packs what needs least. Where a packing's search goes depends on its limit: an arena
+ * that was found under a higher one may not be found again when it is asked for. So what counts are limits that are
+ * kept. */
 static sluice_status press(smallest *s, const slc_scheduler *scheduler)
 {
     slc_scheduling in = {.job = s->request->job,
@@ -52,18 +60,20 @@ static sluice_status press(smallest *s, const slc_scheduler *scheduler)
                          .limit = s->best - 1};
     slc_trying trying = {.tries = SLC_LEAST_MEMORY_TRIES};
     slc_order order = {0};
-    slc_plan *plan = NULL;
-    uint64_t arena = UINT64_MAX;
+    uint64_t too_low = 0;
     scheduler->train(&in, &order);
     sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
-    if (!status) status = slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena);
-    for (int round = 0; !status && plan && arena < s->best && round < ROUNDS; round++) { /* each below the last */
-        s->best = arena;
-        slc_plan_destroy(plan);
-        in.limit = arena - 1;
+    for (int round = 0; !status && in.limit > too_low && round < ROUNDS; round++) {
+        slc_plan *plan;
+        uint64_t arena;
         status = slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena);
+        if (plan)
+            s->best = in.limit;
+        else
+            too_low = in.limit;
+        in.limit = plan && arena > too_low && arena < s->best ? arena : halfway(too_low, s->best);
+        slc_plan_destroy(plan);
     }
-    slc_plan_destroy(plan);
     slc_order_fini(&order);
     return status;
 }
