@@ -101,6 +101,7 @@ static sluice_status create_runtime(measurement *m, const slc_overhead_plan *pla
     config.strategy = m->plan_path;
     config.schedule = "serial"; /* which gets no re-plan */
     config.optimizer = &m->optimizer.optimizer;
+    config.updates = "communication"; /* the bare loop has them nowhere else */
     config.block_bytes = m->model.block_bytes;
     if (!plan) return slc_engine_create(m->world, &config, (slc_planner){.plan = plan_from_file}, out);
     if (plan->by_block) {
