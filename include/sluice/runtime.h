@@ -2,12 +2,13 @@
  * parameters and gradients around it inside the budget.
  *
  * Life: create -> layers, parameters, activations, workspaces in forward order -> commit -> write parameters ->
- * { step_begin, M x (forward of every layer in order, backward of every layer in reverse order), step_end }.
+ * { step_begin, M x (rows_set where a layer looks rows up, forward of every layer in order, backward of every layer in
+ * reverse order), step_end }.
  *
  * Threads: one thread calls a runtime at a time. Every rank makes the same calls in the same order.
  * Errors: after a failure every call returns the same status; destroy never communicates.
- * Numerics are settings of the job: with equal world size, batch split, threads, precision and `accumulate`, weights
- * are equal to the bit for every strategy, schedule, block size and budget. */
+ * Numerics are settings of the job: with equal world size, batch split, threads, precision, `accumulate` and `tied`,
+ * weights are equal to the bit for every strategy, schedule, block size and budget. */
 #ifndef SLUICE_RUNTIME_H
 #define SLUICE_RUNTIME_H
 
