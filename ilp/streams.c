@@ -19,6 +19,7 @@ typedef struct {
     uint32_t cycle;                         /* slots of a micro-batch */
     uint32_t first_use;                     /* slot of micro-batch 0 */
     uint32_t gradient_first, gradient_last; /* slots of one micro-batch */
+    uint64_t updates;                       /* elements whose update is charged with it: its own; ROWS: the partner's */
     uint32_t updated;                       /* the first position at which new values may be there */
     slc_stream *out;
     uint32_t count;
@@ -45,7 +46,7 @@ static double computed_update_s(const unit_streams *s, slc_strategy strategy)
 {
     const slc_times *times = s->parts->times;
     const slc_link *link = &times->link;
-    double update_s = slc_computed_update_s(s->parts->job, times, strategy, s->unit->elements);
+    double update_s = slc_computed_update_s(s->parts->job, times, strategy, s->updates);
     bool hides = times->update_compute_s_per_element > 0 && link->kappa < 1;
     return hides ? update_s * (link->sigma - 1) / (link->sigma - link->kappa) : update_s;
 }
@@ -56,7 +57,7 @@ static double computed_update_s(const unit_streams *s, slc_strategy strategy)
 static double update_s(const unit_streams *s, slc_strategy strategy)
 {
     if (!s->parts->times->link.thread_moves) return 0;
-    double on_thread = slc_update_s(s->parts->job, s->parts->times, strategy, s->unit->elements);
+    double on_thread = slc_update_s(s->parts->job, s->parts->times, strategy, s->updates);
     double on_compute = computed_update_s(s, strategy);
     return on_compute < on_thread ? on_compute : on_thread;
 }
@@ -167,13 +168,10 @@ static void add_update_before(const unit_streams *s, slc_stream *gather)
         if (p->job->barrier) gather->seconds += update_s(s, SLC_FSDP);
         return;
     }
-    uint64_t elements = p->job->units[s->unit->partner].elements;
-    double seconds = fmin(slc_update_s(p->job, p->times, SLC_SDP, elements),
-                          slc_computed_update_s(p->job, p->times, SLC_SDP, elements)); /* on either lane */
-    if (p->times->link.thread_moves)
-        gather->seconds += seconds;
-    else if (!s->unit->uses[0].layer)
-        gather->thread_s = seconds;
+    gather->seconds += update_s(s, SLC_SDP);
+    if (!p->times->link.thread_moves && !s->unit->uses[0].layer) /* on either lane */
+        gather->thread_s = fmin(slc_update_s(p->job, p->times, SLC_SDP, s->updates),
+                                slc_computed_update_s(p->job, p->times, SLC_SDP, s->updates));
     gather->awaited = has_thread_wait(s);
 }
 
@@ -213,8 +211,10 @@ uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_
                       .number = unit,
                       .options = parts->options[unit],
                       .cycle = slc_job_slots(parts->job),
+                      .updates = parts->job->units[unit].elements,
                       .first_use = first_use_of(parts->job, &parts->job->units[unit]),
                       .out = out};
+    if (s.unit->role == SLC_UNIT_ROWS) s.updates = parts->job->units[s.unit->partner].elements;
     if (s.unit->trainable) {
         slc_unit_gradient_slots(parts->job, s.unit, &s.gradient_first, &s.gradient_last);
         s.updated = slc_updated_last(parts->job, s.unit) ? 2 * parts->slots - 1 : behind_gradient(&s);
