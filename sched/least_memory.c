@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 8 };
+enum { ROUNDS = 4 };
 
 typedef struct {
     const slc_joint_request *request;

@@ -5,7 +5,7 @@
 
 #include "sched/joint.h"
 
-enum { SLC_LEAST_MEMORY_TRIES = 300 }; /* of packing (slc_trying): with as many a plan fits the arena that is found */
+enum { SLC_LEAST_MEMORY_TRIES = 50 }; /* of packing (slc_trying): with as many a plan fits the arena that is found */
 
 /* Over strategies and recomputation that the request leaves free, under serial or one_ahead; the request's limit is not
  * looked at. Fills strategies [units], recompute [L] and the arena's size, packed. Errors: MEMORY. */
