@@ -198,7 +198,7 @@ static double reduced_at(const account *a, uint32_t u, int64_t h)
         if (gathered)
             in -= moved_before(a, u, SLC_FLOW_GATHER_VALUE, final, at);
         else if (last)
-            in = at >= parts->half_rows ? 0 : in;
+            in = at > parts->complete ? 0 : in;
         else
             in -= moved_before(a, u, SLC_FLOW_REDUCE, final, at);
         part += in;

@@ -38,8 +38,8 @@ static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_stream 
     bool lays = reduce && (stream->micro_batch == 0 || !job->each);
     bool takes = !at_barrier && last && (strategy == SLC_DP ? !reduce : reduce);
     double sum = whole_bytes(job, unit, SLC_BUFFER_REDUCED) / (of.whole_sum ? 1 : job->world);
-    slc_span span = {position + 1, 2 * (int64_t)parts->slots - 1, sum};
-    if (!at_barrier) span.to += 2 * (int64_t)first_use(parts, stream->unit);
+    slc_span span = {position + 1, parts->complete, sum};
+    if (!at_barrier) span.to = 2 * ((int64_t)parts->slots + first_use(parts, stream->unit)) - 1;
     uint32_t count = 0;
     if (lays) {
         out[count] = span;

@@ -9,18 +9,19 @@
  *                 first use in the next step (slc_updated_last, and ROWS: at the latest in the gap behind the step's
  *                 last slot), with `each` in the others until before its gradient begins again (SPLIT and its ROWS:
  *                 until before the look-up of the next micro-batch, whose gather of rows stands behind both)
- *   GATHER_VALUE  oss, sdp: after its reduction (slc_updated_last: from the gap behind the step's last slot), before
- *                 the unit's first use in the next step: below 2 (S + first slot). dp with `each`: the gather of its
- *                 gradient, which does not wait for the barrier
+ *   GATHER_VALUE  oss, sdp: after its reduction (slc_updated_last: from the gap behind the last slot in which any
+ *                 gradient grows), before the unit's first use in the next step: below 2 (S + first slot). dp with
+ *                 `each`: the gather of its gradient, which does not wait for the barrier
  *   EXCHANGE      onebit: both passes and the exchange, from behind the unit's last gradient slot (where it waits for
- *                 the agreement: from the gap behind the step's last slot) until before its first use in the next step.
- *                 A real one moves whole: a fraction here says where most of it lies
+ *                 the agreement: from the gap behind the last slot in which any gradient grows) until before its first
+ *                 use in the next step. A real one moves whole: a fraction here says where most of it lies
  *   WINDOW        fsdp, for each micro-batch and window: before its first slot, and not before the window before it
- * (the last one of the micro-batch before) has begun, so that a unit is gathered twice at most; of ROWS not before the
- * micro-batch before is over. For window 0 of micro-batch 0 after the reduction of the step before, and not before the
- * gap at that step's end: its positions are counted from that step's start, as GATHER_VALUE's. At one position
- * reductions come before gathers. Of more than three micro-batches the middle ones are alike: what reaches over an edge
- * between two of them does so over each.
+ *                 (the last one of the micro-batch before) has begun, so that a unit is gathered twice at most; of ROWS
+ *                 not before the micro-batch before is over. For window 0 of micro-batch 0 after the reduction of the
+ *                 step before, and not before the gap at that step's end: its positions are counted from that step's
+ *                 start, as GATHER_VALUE's
+ * At one position reductions come before gathers. Of more than three micro-batches the middle ones are alike: what
+ * reaches over an edge between two of them does so over each.
  *
  * Priced beside transfers: an update with the reduction (behind a barrier: with the gather) where it holds the lane up;
  * the agreement where it is the barrier. A SPLIT unit's update: with the gather of rows for the next step; where a

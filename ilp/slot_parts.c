@@ -156,6 +156,18 @@ static sluice_status list_streams(slc_slot_model_parts *parts)
     return SLUICE_OK;
 }
 
+/* Layers below the first that is trained run backward behind it: the agreement need not wait for them. */
+static uint32_t all_gradients_complete(const slc_slot_model_parts *parts)
+{
+    uint32_t first, last, latest = 0, cycle = slc_job_slots(parts->job);
+    for (uint32_t u = 0; u < parts->job->unit_count; u++) {
+        if (!parts->job->units[u].trainable) continue;
+        slc_unit_gradient_slots(parts->job, &parts->job->units[u], &first, &last);
+        if (last > latest) latest = last;
+    }
+    return 2 * ((parts->micro_batches - 1) * cycle + latest) + 1;
+}
+
 sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_request *request, slc_slot_detail detail)
 {
     *parts = (slc_slot_model_parts){.request = request, .job = request->job, .times = request->times};
@@ -166,6 +178,7 @@ sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_re
     parts->middle = slc_is_template(parts) ? real - 2 : 1;
     parts->slots = parts->micro_batches * slc_job_slots(request->job);
     parts->half_rows = 2 * parts->slots;
+    parts->complete = all_gradients_complete(parts);
     parts->options = calloc((size_t)request->job->unit_count + 1, sizeof *parts->options);
     parts->fixed_bytes = calloc(parts->half_rows, sizeof *parts->fixed_bytes);
     if (!parts->options || !parts->fixed_bytes) {

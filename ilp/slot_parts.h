@@ -39,8 +39,9 @@ typedef struct {
     double middle;          /* how many it stands for */
     uint32_t slots;         /* S = micro_batches * 2L */
     uint32_t half_rows;     /* 2S */
-    uint8_t *options;       /* [units] strategies left of those allowed: none that another one dominates */
-    double forgone_s;       /* what the options left out could save at most */
+    uint32_t complete; /* the gap behind the step's last slot in which any gradient grows: no agreement is before it */
+    uint8_t *options;  /* [units] strategies left of those allowed: none that another one dominates */
+    double forgone_s;  /* what the options left out could save at most */
     slc_stream *streams;
     uint32_t stream_count;
     bool two_lanes;         /* some stream takes the thread's lane */

@@ -153,7 +153,7 @@ static void add_exchange(unit_streams *s)
                            .seconds = operation_s(s, SLC_ITEM_EXCHANGE),
                            .first = behind_gradient(s),
                            .last = 2 * (p->slots + s->first_use) - 1};
-    if (slc_waits_for_agreement(p->job, SLC_ONEBIT)) exchange.first = 2 * p->slots - 1;
+    if (slc_waits_for_agreement(p->job, SLC_ONEBIT)) exchange.first = p->complete;
     *(p->times->link.thread_moves || p->request->in_series ? &exchange.seconds : &exchange.thread_s) += passes;
     add(s, exchange);
 }
@@ -217,7 +217,7 @@ uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_
     if (s.unit->role == SLC_UNIT_ROWS) s.updates = parts->job->units[s.unit->partner].elements;
     if (s.unit->trainable) {
         slc_unit_gradient_slots(parts->job, s.unit, &s.gradient_first, &s.gradient_last);
-        s.updated = slc_updated_last(parts->job, s.unit) ? 2 * parts->slots - 1 : behind_gradient(&s);
+        s.updated = slc_updated_last(parts->job, s.unit) ? parts->complete : behind_gradient(&s);
         add_reductions(&s);
         add_value_gathers(&s);
         add_exchange(&s);

@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-enum { JOBS = 150, RUNS = 2, BOUNDS = 36 };
+enum { JOBS = 150, RUNS = 2, BOUNDS = 44 };
 
 typedef struct {
     uint32_t updates, computed, late;
