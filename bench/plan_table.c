@@ -136,6 +136,8 @@ static void explain(const group *g, char *out, size_t size)
         snprintf(out, size, "each gives back %s for %s more of gathers a step", saved, cost);
     else if (mine == SLC_SDP)
         snprintf(out, size, "each keeps %s more than fsdp and saves %s of gathers a step", saved, cost);
+    else if (mine == SLC_OSS && unit->role == SLC_UNIT_SPLIT)
+        snprintf(out, size, "as asked for, or for dp, which it cannot be while it is split by its uses");
     else
         snprintf(out, size, "as asked for");
 }

@@ -73,7 +73,7 @@ sluice_status slc_profile_write(const slc_profile *profile, const char *path); /
  * FORMAT with the path and both values), then slc_plan_validate. */
 typedef struct {
     double step_s, exposed_s, compute_s, communication_s;
-    double bound_s;  /* no plan of this budget is faster; 0: not known */
+    double bound_s;  /* no answer of the slot model (its positions and ties) is below; 0: not known */
     const char *why; /* of the planner: which member of the portfolio; NULL: none */
 } slc_plan_forecast;
 sluice_status slc_plan_to_json(const slc_job *job, const slc_plan *plan, const slc_plan_forecast *forecast, char **out);
