@@ -198,9 +198,9 @@ static sluice_status try_baselines(joint *j, bool all)
 static uint8_t choices_of(const slc_job *job, const slc_unit *unit, bool onebit)
 {
     if (unit->role == SLC_UNIT_ROWS) return 1 << SLC_FSDP;
-    if (unit->role == SLC_UNIT_SPLIT) onebit = false;
     if (job->world == 1) return 1 << SLC_SDP;
-    return 1 << SLC_SDP | 1 << SLC_FSDP | (onebit && job->compressed && unit->trainable ? 1 << SLC_ONEBIT : 0);
+    bool offered = onebit && slc_unit_may_be(job, unit, SLC_ONEBIT);
+    return 1 << SLC_SDP | 1 << SLC_FSDP | (offered ? 1 << SLC_ONEBIT : 0);
 }
 
 /* `onebit`: a choice for free units too. */
@@ -220,13 +220,6 @@ static void take_choices(joint *j, const slc_slot_solution *solution)
     memcpy(j->recompute, solution->recompute, j->request->job->layer_count * sizeof *j->recompute);
 }
 
-static bool has_split(const slc_job *job)
-{
-    for (uint32_t u = 0; u < job->unit_count; u++)
-        if (job->units[u].role == SLC_UNIT_SPLIT) return true;
-    return false;
-}
-
 /* The ways to write an answer down: coarse ones, which are quickly packed, first; fine ones where there are not many.
  */
 static uint32_t variants(const slc_joint_request *r, slc_slot_order_options list[MOST_VARIANTS])
@@ -235,7 +228,8 @@ static uint32_t variants(const slc_joint_request *r, slc_slot_order_options list
     list[count++] = (slc_slot_order_options){.most_runs = 16, .fuse = true};
     if (delay) list[count++] = (slc_slot_order_options){.most_runs = 16, .update_delay = delay, .fuse = true};
     list[count++] = (slc_slot_order_options){.most_runs = 4, .fuse = true};
-    if (has_split(r->job)) list[count++] = (slc_slot_order_options){.most_runs = 16, .fuse = true, .split_ahead = true};
+    if (slc_job_splits(r->job))
+        list[count++] = (slc_slot_order_options){.most_runs = 16, .fuse = true, .split_ahead = true};
     if (r->job->unit_count <= FINE_UNITS)
         list[count++] = (slc_slot_order_options){.most_runs = 16, .update_delay = delay};
     return count;

@@ -172,37 +172,26 @@ void slc_order_updates_at_end(slc_order *order, const slc_job *job, const slc_st
                 slc_order_update(order, job, strategies, u);
 }
 
-static bool has_rows(const slc_job *job)
-{
-    for (uint32_t u = 0; u < job->unit_count; u++)
-        if (job->units[u].role == SLC_UNIT_ROWS) return true;
-    return false;
-}
-
-/* The next step's rows are gathered in its own pass, which would be behind all values that are not late. */
-static bool values_are_late(const slc_job *job)
-{
-    return has_rows(job);
-}
-
+/* In a job that splits: the next step's rows are gathered in its own pass, which would be behind all values that are
+ * not late. */
 static void gather_values_of(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t layer)
 {
     for (uint32_t u = 0; u < job->unit_count; u++)
         if (job->units[u].uses[0].layer == layer &&
             slc_operations_of(job, &job->units[u], strategies[u]).gather_value != SLC_ITEM_KINDS)
-            slc_order_run(order, SLC_ITEM_GATHER_VALUE, values_are_late(job), job->micro_batches - 1, u, 0, 0,
+            slc_order_run(order, SLC_ITEM_GATHER_VALUE, slc_job_splits(job), job->micro_batches - 1, u, 0, 0,
                           slc_unit_blocks(&job->units[u]));
 }
 
 void slc_order_value_gathers(slc_order *order, const slc_job *job, const slc_strategy *strategies)
 {
-    for (uint32_t layer = 0; layer < job->layer_count && !values_are_late(job); layer++)
+    for (uint32_t layer = 0; layer < job->layer_count && !slc_job_splits(job); layer++)
         gather_values_of(order, job, strategies, layer);
 }
 
 void slc_order_values_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i)
 {
-    if (!values_are_late(job)) return;
+    if (!slc_job_splits(job)) return;
     if (!i) gather_values_of(order, job, strategies, 0);
     if (i + 1 < job->layer_count) gather_values_of(order, job, strategies, i + 1);
 }
@@ -210,7 +199,7 @@ void slc_order_values_ahead(slc_order *order, const slc_job *job, const slc_stra
 /* Lists of rows are read until they are reduced, and the next micro-batch's first gather brings new ones. */
 static bool reduced_at_once(const slc_job *job, uint32_t i)
 {
-    return has_rows(job) && job->each && (i + 1) % slc_job_slots(job) == 0;
+    return slc_job_splits(job) && job->each && (i + 1) % slc_job_slots(job) == 0;
 }
 
 void slc_order_one_ahead(slc_order *order, const slc_scheduling *in, slc_order_reducer *reduce, const void *context)

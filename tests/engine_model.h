@@ -784,4 +784,30 @@ static inline void check_trial(trial t)
     assert_int_equal(failed, 0);
 }
 
+/* What a test's command line may ask for: only tests whose name matches, so many random plans or steps under changing
+ * plans, from that seed on. */
+typedef struct {
+    uint32_t many, first_seed; /* many 0: few */
+} extent;
+
+static inline void read_extent(int argc, char **argv, extent *asked)
+{
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    if (argc > 2) asked->many = (uint32_t)strtoul(argv[2], NULL, 10);
+    if (argc > 3) asked->first_seed = (uint32_t)strtoul(argv[3], NULL, 10);
+}
+
+/* Returns how many plans that were. */
+static inline uint32_t check_random_plans(const extent *asked, uint32_t few, trial (*draw_trial)(uint64_t seed))
+{
+    uint32_t rounds = asked->many ? asked->many : few;
+    for (uint64_t seed = 1; seed <= rounds; seed++) {
+        trial t = draw_trial(asked->first_seed + seed);
+        t.random = true;
+        t.delays = seed % 3 == 0;
+        check_trial(t);
+    }
+    return rounds;
+}
+
 #endif

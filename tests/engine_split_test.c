@@ -23,20 +23,9 @@ static void every_way_of_splitting_matches_the_oracle(void **state)
     }
 }
 
-typedef struct {
-    uint32_t many, first_seed; /* many 0: few */
-} extent;
-
 static void random_plans_match_the_oracle(void **state)
 {
-    const extent *asked = *state;
-    uint32_t rounds = asked->many ? asked->many : test_rounds(16);
-    for (uint64_t seed = 1; seed <= rounds; seed++) {
-        trial t = look_up_trial(asked->first_seed + seed);
-        t.random = true;
-        t.delays = seed % 3 == 0;
-        check_trial(t);
-    }
+    check_random_plans(*state, test_rounds(16), look_up_trial);
 }
 
 static void changing_plans_match_the_oracle(void **state)
@@ -62,8 +51,6 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_way_of_splitting_matches_the_oracle),
                                        cmocka_unit_test_prestate(random_plans_match_the_oracle, &asked),
                                        cmocka_unit_test_prestate(changing_plans_match_the_oracle, &asked)};
-    if (argc > 1) cmocka_set_test_filter(argv[1]);
-    if (argc > 2) asked.many = (uint32_t)strtoul(argv[2], NULL, 10);
-    if (argc > 3) asked.first_seed = (uint32_t)strtoul(argv[3], NULL, 10);
+    read_extent(argc, argv, &asked);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,21 +74,10 @@ static void updates_on_either_lane_match_the_oracle(void **state)
                                 .updates = number % 5 == 4 ? "auto" : "compute"});
 }
 
-typedef struct {
-    uint32_t many, first_seed; /* many 0: few */
-} extent;
-
 static void random_plans_match_the_oracle(void **state)
 {
-    const extent *asked = *state;
-    uint32_t rounds = asked->many ? asked->many : test_rounds(28);
-    for (uint64_t seed = 1; seed <= rounds; seed++) {
-        trial t = random_trial(asked->first_seed + seed);
-        t.random = true;
-        t.delays = seed % 3 == 0;
-        check_trial(t);
-    }
-    print_message("%u plans, no peak above its plan or its budget\n", rounds);
+    uint32_t plans = check_random_plans(*state, test_rounds(28), random_trial);
+    print_message("%u plans, no peak above its plan or its budget\n", plans);
 }
 
 static void changing_plans_match_the_oracle(void **state)
@@ -117,8 +106,6 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(updates_on_either_lane_match_the_oracle),
                                        cmocka_unit_test_prestate(random_plans_match_the_oracle, &asked),
                                        cmocka_unit_test_prestate(changing_plans_match_the_oracle, &asked)};
-    if (argc > 1) cmocka_set_test_filter(argv[1]);
-    if (argc > 2) asked.many = (uint32_t)strtoul(argv[2], NULL, 10);
-    if (argc > 3) asked.first_seed = (uint32_t)strtoul(argv[3], NULL, 10);
+    read_extent(argc, argv, &asked);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

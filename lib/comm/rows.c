@@ -145,34 +145,35 @@ bool slc_row_op_have_lists(slc_comm *comm, slc_run *run)
 
 /* ---- Making them ---- */
 
-slc_op slc_gather_rows_op(const slc_rows *rows, slc_dtype dtype, uint64_t elements, uint64_t block_elements,
-                          const void *src, slc_layout src_layout, void *dst)
+static slc_op op_on_rows(slc_op_kind kind, const slc_rows *rows, slc_dtype dtype, uint64_t elements,
+                         uint64_t block_elements, const void *src, void *dst)
 {
-    return (slc_op){.kind = SLC_GATHER_ROWS,
+    return (slc_op){.kind = kind,
                     .dtype = dtype,
                     .elements = elements,
                     .block_elements = block_elements,
                     .block_count = blocks_of(elements, block_elements),
                     .src = src,
                     .dst = dst,
-                    .src_layout = src_layout,
                     .rows = rows};
+}
+
+slc_op slc_gather_rows_op(const slc_rows *rows, slc_dtype dtype, uint64_t elements, uint64_t block_elements,
+                          const void *src, slc_layout src_layout, void *dst)
+{
+    slc_op op = op_on_rows(SLC_GATHER_ROWS, rows, dtype, elements, block_elements, src, dst);
+    op.src_layout = src_layout;
+    return op;
 }
 
 slc_op slc_reduce_rows_op(const slc_rows *rows, slc_dtype dtype, slc_dtype dst_dtype, uint64_t elements,
                           uint64_t block_elements, const void *src, void *dst, slc_layout dst_layout, float scale)
 {
     assert(dst_dtype == dtype || dst_dtype == SLC_FLOAT32);
-    return (slc_op){.kind = SLC_REDUCE_ROWS,
-                    .dtype = dtype,
-                    .widen = dst_dtype != dtype,
-                    .elements = elements,
-                    .block_elements = block_elements,
-                    .block_count = blocks_of(elements, block_elements),
-                    .src = src,
-                    .dst = dst,
-                    .dst_layout = dst_layout,
-                    .scale = scale,
-                    .accumulate = true,
-                    .rows = rows};
+    slc_op op = op_on_rows(SLC_REDUCE_ROWS, rows, dtype, elements, block_elements, src, dst);
+    op.widen = dst_dtype != dtype;
+    op.dst_layout = dst_layout;
+    op.scale = scale;
+    op.accumulate = true;
+    return op;
 }

@@ -54,15 +54,10 @@ static uint64_t row_bytes(const sluice_runtime *rt, uint32_t u)
     return sluice_dtype_bytes(rt->units[u].gradient_dtype) * rt->job.units[u].row_elements;
 }
 
-static bool adds_up(const sluice_runtime *rt)
-{
-    return rt->job.micro_batches > 1 && !rt->job.each;
-}
-
 /* What the reduction reads. */
 static unsigned char *sum_of(const sluice_runtime *rt, uint32_t u)
 {
-    uint64_t in_front = adds_up(rt) ? rt->job.units[u].most_rows * row_bytes(rt, u) : 0;
+    uint64_t in_front = slc_adds_locally(&rt->job) ? rt->job.units[u].most_rows * row_bytes(rt, u) : 0;
     return (unsigned char *)rt->units[u].gradient + in_front;
 }
 
@@ -121,7 +116,7 @@ static sluice_status add_table_to_sum(sluice_runtime *rt, uint32_t u)
 sluice_status slc_look_up_end_gradient(sluice_runtime *rt, uint32_t u, uint32_t micro_batch)
 {
     slc_look_up *look_up = rt->units[u].look_up;
-    if (adds_up(rt)) {
+    if (slc_adds_locally(&rt->job)) {
         if (!micro_batch) look_up->sum_list->count = 0;
         return add_table_to_sum(rt, u);
     }

@@ -71,21 +71,23 @@ slc_strategy slc_unit_strategy(const slc_job *job, const slc_unit *unit, slc_str
     return unit->role == SLC_UNIT_SPLIT ? SLC_OSS : SLC_DP;
 }
 
-static bool adds_locally(const slc_job *job)
+bool slc_job_splits(const slc_job *job)
 {
-    return job->micro_batches > 1 && !job->each;
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (job->units[u].role == SLC_UNIT_SPLIT) return true;
+    return false;
 }
 
 uint64_t slc_reduced_rows(const slc_job *job, const slc_unit *unit)
 {
-    if (!adds_locally(job)) return unit->most_rows;
+    if (!slc_adds_locally(job)) return unit->most_rows;
     return unit->most_rows > unit->row_count / job->micro_batches ? unit->row_count
                                                                   : unit->most_rows * job->micro_batches;
 }
 
 uint64_t slc_gradient_rows(const slc_job *job, const slc_unit *unit)
 {
-    return slc_reduced_rows(job, unit) + (adds_locally(job) ? unit->most_rows : 0);
+    return slc_reduced_rows(job, unit) + (slc_adds_locally(job) ? unit->most_rows : 0);
 }
 
 uint64_t slc_row_lists_bytes(const slc_job *job, const slc_unit *unit)

@@ -131,11 +131,16 @@ static inline uint32_t slc_slot_layer(const slc_job *job, uint32_t slot)
     return slot < job->layer_count ? slot : 2 * job->layer_count - 1 - slot;
 }
 
+/* Do micro-batches add up where they are made, to be reduced once? */
+static inline bool slc_adds_locally(const slc_job *job)
+{
+    return job->micro_batches > 1 && !job->each;
+}
+
 /* Of a unit's gradients, in memory and on the wire. What adds up over micro-batches before it is reduced is fp32. */
 static inline sluice_dtype slc_gradient_dtype(const slc_job *job, const slc_unit *unit)
 {
-    bool adds = job->micro_batches > 1 && !job->each;
-    return unit->dtype == SLUICE_BF16 && job->wire == SLUICE_BF16 && !adds ? SLUICE_BF16 : SLUICE_FP32;
+    return unit->dtype == SLUICE_BF16 && job->wire == SLUICE_BF16 && !slc_adds_locally(job) ? SLUICE_BF16 : SLUICE_FP32;
 }
 
 /* Of its reduced gradients at their owner: fp32 where micro-batches are added there. */
@@ -158,6 +163,9 @@ static inline bool slc_updated_last(const slc_job *job, const slc_unit *unit)
 {
     return job->barrier || unit->role == SLC_UNIT_SPLIT;
 }
+
+/* Is any parameter split by its uses: are there SPLIT and ROWS units? */
+bool slc_job_splits(const slc_job *job);
 
 /* Of a ROWS unit. Rows whose gradients are reduced at a time, at most: of one micro-batch, or of all of them where they
  * add up locally. Rows that its gradient buffer holds: those, and where they add up, those of the micro-batch that
