@@ -1,10 +1,14 @@
-# slc_part(NAME [LINK target...] [DIRS dir...] [LABELS label...]): one part of the house.
+# slc_part(NAME [LINK target...] [DIRS dir...] [LAB dir-or-file...] [LABELS label...]): one part of the house.
 # Every .c of the folder (and of DIRS below it) but *_test.c and *_fuzz.c goes into the part; every *_test.c becomes a
 # test named NAME.file. Includes are written from the root: "lib/base/log.h", <sluice/status.h>.
+#
+# References (*_ref.c) and everything in LAB are for tests and for the developers' laboratory: they are linked into
+# sluice_testing only, never into the library that is installed.
 #
 # Labels say which tests `./dev test` runs where: each test has its part's name; "threads" means that the thread
 # sanitizer has something to see; "release_only" that sanitizers would only repeat it slowly.
 set_property(GLOBAL PROPERTY SLUICE_PART_TARGETS "")
+set_property(GLOBAL PROPERTY SLUICE_LAB_TARGETS "")
 
 # OpenMP's threads sleep where they wait: tests run beside each other, with more threads than cores.
 set(SLUICE_TEST_ENVIRONMENT
@@ -21,10 +25,18 @@ if(SLUICE_SANITIZE)
         "UCX_MEM_EVENTS=n") # UCX would patch the allocator that the sanitizer replaces
 endif()
 
+function(slc_objects target property link)
+    add_library(${target} OBJECT ${ARGN})
+    target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
+    set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
+    target_link_libraries(${target} PUBLIC Threads::Threads m ${link})
+    set_property(GLOBAL APPEND PROPERTY ${property} ${target})
+endfunction()
+
 function(slc_part name)
-    cmake_parse_arguments(PART "" "" "LINK;DIRS;LABELS" ${ARGN})
+    cmake_parse_arguments(PART "" "" "LINK;DIRS;LAB;LABELS" ${ARGN})
     set(patterns "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
-    foreach(dir IN LISTS PART_DIRS)
+    foreach(dir IN LISTS PART_DIRS PART_LAB)
         list(APPEND patterns "${CMAKE_CURRENT_SOURCE_DIR}/${dir}/*.c")
     endforeach()
     file(GLOB sources CONFIGURE_DEPENDS ${patterns})
@@ -33,11 +45,15 @@ function(slc_part name)
     list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.c$")
     list(FILTER sources EXCLUDE REGEX "_test\\.c$|_fuzz\\.c$")
     list(FILTER tests INCLUDE REGEX "_test\\.c$")
-    add_library(slc_${name} OBJECT ${sources})
-    target_include_directories(slc_${name} PUBLIC "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
-    set_target_properties(slc_${name} PROPERTIES C_VISIBILITY_PRESET hidden)
-    target_link_libraries(slc_${name} PUBLIC Threads::Threads m ${PART_LINK})
-    set_property(GLOBAL APPEND PROPERTY SLUICE_PART_TARGETS slc_${name})
+    set(lab ${sources})
+    set(named "_ref\\.c$" ${PART_LAB})
+    list(JOIN named "|" named)
+    list(FILTER lab INCLUDE REGEX "${named}")
+    if(lab)
+        list(REMOVE_ITEM sources ${lab})
+        slc_objects(slc_${name}_lab SLUICE_LAB_TARGETS "${PART_LINK}" ${lab})
+    endif()
+    slc_objects(slc_${name} SLUICE_PART_TARGETS "${PART_LINK}" ${sources})
     if(SLUICE_TESTS)
         foreach(test IN LISTS tests)
             slc_test("${name}" "${test}" LABELS ${PART_LABELS})

@@ -1,9 +1,11 @@
 # shellcheck shell=bash
 # What the tests of the command begin with: sourced as `. "$(dirname "$0")/command_check.sh"` by a script that got the
-# path of the command. Gives $sluice, a folder $work that goes when the script ends, and check, which sets $failed.
+# path of the command. Gives $sluice, the developers' $lab next to it, a folder $work that goes when the script ends, and
+# check, which sets $failed.
 # shellcheck disable=SC2034 # used by those who source it
 set -u
 sluice=$1
+lab=${sluice%/*}/sluice-lab
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0

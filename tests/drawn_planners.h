@@ -6,9 +6,9 @@
 #define SLC_TESTS_DRAWN_PLANNERS_H
 
 #include "lib/plan/fused_job.h"
-#include "sched/least_memory.h"
+#include "sched/planner/least_memory.h"
 #include "sched/planner.h"
-#include "sched/planner_parts.h"
+#include "sched/planner/parts.h"
 #include "tests/random_order.h"
 
 #include <stdio.h>

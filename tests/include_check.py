@@ -92,7 +92,7 @@ def check(root):
 
 def self_test():
     good = {
-        "lib/engine/step.c": '#include "lib/plan/plan.h"\n#include <sluice/runtime.h>\n#include <stdio.h>\n',
+        "lib/engine/step/step.c": '#include "lib/plan/plan.h"\n#include <sluice/runtime.h>\n#include <stdio.h>\n',
         "lib/engine/step_test.c": '#include "sched/serial.h"\n',
         "plugins/transport/ucx/ucx.c": '#include <sluice/plugin/transport_v1.h>\n#include "own.h"\n',
         "lib/sluice/runtime.c": '#include "sched/scheduler.h"\n#include "lib/engine/engine.h"\n',

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What bench/namespaces.sh promises: the environment, a network of their own that `sluice` finds, exit codes, signals,
+# What bench/compare/namespaces.sh promises: the environment, a network of their own that `sluice` finds, exit codes, signals,
 # and nothing left behind. Skipped (77) where namespaces cannot be made.
 # shellcheck disable=SC2016 # variables are those of the ranks
 . "$(dirname "$0")/command_check.sh"
 export SLUICE=$1
-script=$(dirname "$0")/../bench/namespaces.sh
+script=$(dirname "$0")/../bench/compare/namespaces.sh
 
 launch() { # OPTION...: output in $work/out and $work/err, exit code in $code
     timeout 60 "$script" "$@" >"$work/out" 2>"$work/err" </dev/null

@@ -2,7 +2,7 @@
  * any schedule, block, budget and re-plan, a skipped step changes nothing, a gradient that is not finite is named
  * everywhere, and what is saved by hand goes on to the same bits. */
 #include "lib/engine/engine.h"
-#include "sched/planner_parts.h"
+#include "sched/planner/parts.h"
 #include "tests/onebit_model.h"
 #include "tests/random_order.h"
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What `sluice overhead` promises: it runs plans by hand to the same weights as the engine (it fails by itself if not),
+# What `sluice-lab overhead` promises: it runs plans by hand to the same weights as the engine (it fails by itself if not),
 # under every strategy, with late operations and without; a row a plan; JSON. No time is looked at.
 . "$(dirname "$0")/command_check.sh"
 
 overhead() { # OPTION...: output in $work/out and $work/err, exit code in $code
-    timeout 100 "$sluice" overhead --layers 3 --layer 40K --block 4K --slot 20us --rounds 2 --steps 3 "$@" \
+    timeout 100 "$lab" overhead --layers 3 --layer 40K --block 4K --slot 20us --rounds 2 --steps 3 "$@" \
         >"$work/out" 2>"$work/err" </dev/null
     code=$?
 }

@@ -8,6 +8,11 @@ tool() { # COMMAND OPTION...: output in $work/out and $work/err, exit code in $c
     code=$?
 }
 
+laboratory() { # the same of sluice-lab
+    timeout 120 "$lab" "$@" >"$work/out" 2>"$work/err" </dev/null
+    code=$?
+}
+
 refuses() { # words of the message, exit code, then COMMAND OPTION...
     local words=$1 wanted=$2
     shift 2
@@ -47,7 +52,7 @@ compressed() {
     tool plan --profile "$work/profile.json" --world 1 --lossy onebit --schedule one_ahead --strategy auto
     check 'one rank has nobody to exchange with' 0 $code
     check 'so nothing is onebit' '' "$(grep ' onebit ' "$work/out")"
-    tool study lossy --count 1 --time-limit 0.05 --json "$work/study.json"
+    laboratory study lossy --count 1 --time-limit 0.05 --json "$work/study.json"
     check 'study lossy' 0 $code
     check 'never slower than a uniform choice' yes \
         "$(grep -q 'slower than a uniform choice: 0 of 10' "$work/out" && echo yes)"

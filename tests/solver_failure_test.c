@@ -1,10 +1,10 @@
 /* When the solver fails, planning does not: a valid plan within the limit, no slower than any baseline, with a note
  * that `sluice plan` prints. The linker puts the function below in the place of the slot model's (--wrap). */
-#include "bench/command.h"
+#include "bench/cli/command.h"
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
-#include "sched/joint.h"
-#include "sched/random_profile.h"
+#include "sched/planner/portfolio.h"
+#include "sched/study/random_profile.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,9 +2,9 @@
  * owned must lie where the new plan looks for it, what was whole must be whole again, and nothing outside the larger of
  * both arenas may be touched. */
 #include "lib/engine/runtime.h"
-#include "lib/engine/transition.h"
+#include "lib/engine/replan/transition.h"
 #include "lib/plan/strategy_table.h"
-#include "sched/random_job_test.h"
+#include "sched/build/random_job_test.h"
 #include "sched/scheduler.h"
 
 #include <setjmp.h>

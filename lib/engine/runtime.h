@@ -6,7 +6,7 @@
 #include "lib/comm/comm.h"
 #include "lib/device/device.h"
 #include "lib/engine/engine.h"
-#include "lib/engine/recording.h"
+#include "lib/engine/step/recording.h"
 #include "lib/kernels/norm/norm.h"
 #include "lib/memory/arena.h"
 #include "lib/optim/compressed.h"

@@ -1,6 +1,6 @@
 /* Any text must be read as a config.json or refused with a line; what is read is sound, and the same when it is written
  * and read back. */
-#include "lib/plan/splice_fuzz.h"
+#include "lib/plan/json/splice_fuzz.h"
 #include "lib/weights/config.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Any index must be read or refused with a line; it opens nothing outside its folder, where two good files lie. */
 #include "lib/base/status.h"
-#include "lib/plan/splice_fuzz.h"
+#include "lib/plan/json/splice_fuzz.h"
 #include "lib/weights/safetensors_parts.h"
 #include "lib/weights/tensors_parts.h"
 

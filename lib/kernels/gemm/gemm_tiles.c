@@ -1,4 +1,5 @@
-/* See gemm_tiles.h. The numbers below are measured: oneDNN 2.6, one AVX-512 core, GPT-2's shapes (`sluice gemm`). */
+/* See gemm_tiles.h. The numbers below are measured: oneDNN 2.6, one AVX-512 core, GPT-2's shapes (`sluice-lab gemm`).
+ */
 #include "lib/kernels/gemm/gemm_tiles.h"
 
 #include "lib/base/status.h"

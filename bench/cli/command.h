@@ -1,0 +1,41 @@
+/* A program of subcommands: `sluice`, whose table is in bench/main.c, and `sluice-lab`, whose table is in
+ * bench/lab/main.c. A new subcommand is a file that defines slc_command_NAME, declared here and named in a table. */
+#ifndef SLC_BENCH_COMMAND_H
+#define SLC_BENCH_COMMAND_H
+
+typedef struct {
+    const char *name;
+    const char *summary;               /* one line for `sluice --help` */
+    int (*run)(int argc, char **argv); /* argv[0] is "sluice NAME"; results: the exit code */
+} sluice_command;
+
+typedef struct {
+    const char *name, *summary;
+    const sluice_command *const *commands; /* ends with NULL */
+} slc_tool;
+
+/* Runs the subcommand that argv[1] names; --help and --version are answered here. Returns the exit code: 2 for a name
+ * that is not in the table. */
+int slc_tool_run(const slc_tool *program, int argc, char **argv);
+
+/* Commands that train exist only in a build with oneDNN. */
+extern const sluice_command slc_command_bench;
+extern const sluice_command slc_command_eval;
+extern const sluice_command slc_command_train;
+
+extern const sluice_command slc_command_check;
+extern const sluice_command slc_command_info;
+extern const sluice_command slc_command_perf;
+extern const sluice_command slc_command_plan;
+extern const sluice_command slc_command_profile;
+extern const sluice_command slc_command_run;
+extern const sluice_command slc_command_sim;
+extern const sluice_command slc_command_trace;
+
+/* The laboratory; gemm only in a build with oneDNN. */
+extern const sluice_command slc_command_gemm;
+extern const sluice_command slc_command_kernels;
+extern const sluice_command slc_command_overhead;
+extern const sluice_command slc_command_study;
+
+#endif

@@ -1,0 +1,86 @@
+/* Result files. Every error of the C library's buffers shows at fflush, every one of the disk at fsync. */
+#include "bench/cli/result_file.h"
+
+#include "lib/base/status.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static sluice_status cannot_write(const char *path, int why)
+{
+    return slc_error(SLUICE_ERR_IO, "cannot write %s: %s", path, strerror(why));
+}
+
+static bool written_directly(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+sluice_status slc_result_file_open(const char *path, slc_result_file *out)
+{
+    *out = (slc_result_file){.path = path};
+    if (!path) return SLUICE_OK;
+    if (!strcmp(path, "-")) {
+        out->file = stdout;
+        return SLUICE_OK;
+    }
+    if (!written_directly(path)) {
+        size_t bytes = strlen(path) + sizeof ".part";
+        out->part = malloc(bytes);
+        if (!out->part) return slc_error(SLUICE_ERR_MEMORY, "name of %s", path);
+        snprintf(out->part, bytes, "%s.part", path);
+    }
+    out->file = fopen(out->part ? out->part : path, "we");
+    if (out->file) return SLUICE_OK;
+    sluice_status status = cannot_write(path, errno);
+    free(out->part);
+    *out = (slc_result_file){0};
+    return status;
+}
+
+/* 0 or errno. */
+static int finish(slc_result_file *file)
+{
+    int why = 0;
+    if (ferror(file->file)) why = EIO;
+    if (fflush(file->file)) why = errno;
+    if (!why && file->part && fsync(fileno(file->file))) why = errno;
+    if (file->file != stdout && fclose(file->file) && !why) why = errno;
+    file->file = NULL;
+    if (!why && file->part && rename(file->part, file->path)) why = errno;
+    return why;
+}
+
+sluice_status slc_result_file_commit(slc_result_file *file)
+{
+    if (!file->file) return SLUICE_OK;
+    int why = finish(file);
+    sluice_status status = why ? cannot_write(file->path, why) : SLUICE_OK;
+    if (why && file->part) unlink(file->part);
+    free(file->part);
+    *file = (slc_result_file){0};
+    return status;
+}
+
+void slc_result_file_abandon(slc_result_file *file)
+{
+    if (file->file && file->file != stdout) fclose(file->file);
+    if (file->part) unlink(file->part);
+    free(file->part);
+    *file = (slc_result_file){0};
+}
+
+sluice_status slc_result_file_write_json(const char *path, const json_t *content)
+{
+    slc_result_file file;
+    sluice_status status = slc_result_file_open(path, &file);
+    if (status || !file.file) return status;
+    json_dumpf(content, file.file, JSON_INDENT(2)); /* what fails here, commit finds */
+    fputc('\n', file.file);
+    return slc_result_file_commit(&file);
+}

@@ -1,0 +1,14 @@
+/* Digits to a number within bounds. */
+#include "bench/cli/whole_number.h"
+
+#include <stdlib.h>
+
+uint64_t slc_whole_number(const char *text, uint64_t least, uint64_t most, struct argp_state *state, const char *option)
+{
+    char *end;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || value < least || value > most)
+        argp_error(state, "%s: \"%s\" is no whole number from %llu to %llu", option, text, (unsigned long long)least,
+                   (unsigned long long)most);
+    return value;
+}

@@ -1,0 +1,456 @@
+/* One short call a kernel; the table is at the end. */
+#include "bench/lab/kernels/kernel_table.h"
+
+#include "lib/base/status.h"
+#include "lib/kernels/adamw/adamw.h"
+#include "lib/kernels/compress/compress.h"
+#include "lib/kernels/convert/convert.h"
+#include "lib/kernels/cross_entropy/cross_entropy.h"
+#include "lib/kernels/dropout/dropout.h"
+#include "lib/kernels/embedding/embedding.h"
+#include "lib/kernels/gelu/gelu.h"
+#include "lib/kernels/lamb/frozen_lamb.h"
+#include "lib/kernels/lamb/lamb.h"
+#include "lib/kernels/layer_norm/layer_norm.h"
+#include "lib/kernels/norm/norm.h"
+#include "lib/kernels/patches/patches.h"
+#include "lib/kernels/reduce/reduce.h"
+#include "lib/kernels/residual/residual.h"
+#include "lib/kernels/zero_one/zero_one.h"
+
+#include <string.h>
+
+static const slc_dropout tenth = {.probability = 0.1f, .seed = 1};
+
+static sluice_status layer_norm(slc_kernel_case *c)
+{
+    return slc_layer_norm_forward(&c->stream, c->dtype, c->rows, c->channels, c->array[0], NULL, NULL, c->vector[0],
+                                  c->vector[1], 1e-5f, c->array[3], c->statistic[0], c->statistic[1]);
+}
+
+static sluice_status residual_layer_norm(slc_kernel_case *c)
+{
+    return slc_layer_norm_forward(&c->stream, c->dtype, c->rows, c->channels, c->array[0], c->array[1], c->array[2],
+                                  c->vector[0], c->vector[1], 1e-5f, c->array[3], c->statistic[0], c->statistic[1]);
+}
+
+static sluice_status norm_backward(slc_kernel_case *c, const void *add)
+{
+    return slc_layer_norm_backward(&c->stream, c->dtype, c->dtype, c->rows, c->channels, c->array[0], c->array[1],
+                                   c->vector[0], c->statistic[0], c->statistic[1], add, c->array[3], c->vector[2],
+                                   c->vector[3], 1, c->workspace);
+}
+
+static sluice_status layer_norm_backward(slc_kernel_case *c)
+{
+    return norm_backward(c, NULL);
+}
+
+static sluice_status layer_norm_backward_add(slc_kernel_case *c)
+{
+    return norm_backward(c, c->array[2]);
+}
+
+static sluice_status gelu_forward(slc_kernel_case *c)
+{
+    return slc_gelu_forward(&c->stream, SLC_GELU_TANH, c->dtype, c->count, c->array[0], c->array[3]);
+}
+
+static sluice_status gelu_backward(slc_kernel_case *c)
+{
+    return slc_gelu_backward(&c->stream, SLC_GELU_TANH, c->dtype, c->count, c->array[0], c->array[1], c->array[3]);
+}
+
+static sluice_status gelu_erf_forward(slc_kernel_case *c)
+{
+    return slc_gelu_forward(&c->stream, SLC_GELU_ERF, c->dtype, c->count, c->array[0], c->array[3]);
+}
+
+static sluice_status gelu_erf_backward(slc_kernel_case *c)
+{
+    return slc_gelu_backward(&c->stream, SLC_GELU_ERF, c->dtype, c->count, c->array[0], c->array[1], c->array[3]);
+}
+
+static sluice_status add(slc_kernel_case *c)
+{
+    return slc_add(&c->stream, c->dtype, c->count, c->array[0], c->array[1], c->array[3]);
+}
+
+static sluice_status dropout(slc_kernel_case *c)
+{
+    return slc_dropout_apply(&c->stream, &tenth, c->dtype, c->count, c->array[0], c->array[3]);
+}
+
+static sluice_status residual_forward(slc_kernel_case *c)
+{
+    return slc_residual_forward(&c->stream, c->dtype, c->rows, c->channels, c->array[0], c->vector[0], &tenth, NULL,
+                                c->array[1], c->array[3]);
+}
+
+static sluice_status residual_scale_forward(slc_kernel_case *c)
+{
+    return slc_residual_forward(&c->stream, c->dtype, c->rows, c->channels, c->array[0], c->vector[0], &tenth,
+                                c->vector[1], c->array[1], c->array[3]);
+}
+
+static sluice_status residual_scale_backward(slc_kernel_case *c)
+{
+    return slc_residual_backward(&c->stream, c->dtype, c->dtype, c->rows, c->channels, c->array[0], c->array[1],
+                                 c->vector[0], &tenth, c->vector[1], c->array[3], c->vector[2], 1, c->workspace);
+}
+
+static sluice_status bias_backward(slc_kernel_case *c)
+{
+    return slc_bias_backward(&c->stream, c->dtype, c->dtype, c->rows, c->channels, c->array[0], 0, c->vector[2], 1,
+                             c->workspace);
+}
+
+static sluice_status convert(slc_kernel_case *c)
+{
+    sluice_dtype other = c->dtype == SLUICE_BF16 ? SLUICE_FP32 : SLUICE_BF16;
+    return slc_convert(&c->stream, other, c->array[0], c->dtype, c->array[3], c->count);
+}
+
+/* ---- Optimizers: gradient, value, both moments, the values rounded; a bf16 gradient goes with rounded values. ---- */
+
+static const slc_adamw_settings third_step = {.learning_rate = 1e-3,
+                                              .beta1 = 0.9,
+                                              .beta2 = 0.99,
+                                              .epsilon = 1e-8,
+                                              .weight_decay = 0.1,
+                                              .gradient_factor = 1,
+                                              .bias_correction1 = 1 - 0.9 * 0.9 * 0.9,
+                                              .bias_correction2 = 1 - 0.99 * 0.99 * 0.99};
+
+static sluice_status optimizer_prepare(slc_kernel_case *c)
+{
+    for (int i = 1; i < 4; i++)
+        for (uint64_t k = 0; k < c->count; k++)
+            ((float *)c->array[i])[k] = (float)(k * 7 % 8191) * 0x1p-13f; /* no second moment is negative */
+    return SLUICE_OK;
+}
+
+static slc_adamw_range range_of(const slc_kernel_case *c)
+{
+    return (slc_adamw_range){.count = c->count,
+                             .gradient_dtype = c->dtype,
+                             .gradient = c->array[0],
+                             .value = c->array[1],
+                             .exp_avg = c->array[2],
+                             .exp_avg_sq = c->array[3],
+                             .rounded = c->dtype == SLUICE_BF16 ? c->array[4] : NULL};
+}
+
+static sluice_status adamw(slc_kernel_case *c)
+{
+    slc_adamw_range range = range_of(c);
+    return slc_adamw_many(&c->stream, &third_step, 1, &range);
+}
+
+static sluice_status lamb_measure(slc_kernel_case *c)
+{
+    int64_t values[SLC_NORM_BINS] = {0}, updates[SLC_NORM_BINS] = {0};
+    slc_adamw_range range = range_of(c);
+    return slc_lamb_measure(&c->stream, &third_step, 1, &range, &(slc_lamb_bins){values, updates});
+}
+
+static sluice_status lamb_apply(slc_kernel_case *c)
+{
+    slc_adamw_range range = range_of(c);
+    return slc_lamb_apply(&c->stream, &third_step, 1, &range, &(double){0.5});
+}
+
+static sluice_status gradient_norm(slc_kernel_case *c)
+{
+    int64_t bins[SLC_NORM_BINS] = {0};
+    return slc_norm_add(&c->stream, c->dtype, c->count, c->array[0], bins);
+}
+
+static sluice_status all_finite(slc_kernel_case *c)
+{
+    bool finite = true;
+    return slc_all_finite(&c->stream, c->dtype, c->count, c->array[0], &finite);
+}
+
+static sluice_status reduce_two(slc_kernel_case *c)
+{
+    const void *sources[] = {c->array[0], c->array[1]};
+    void *destination = c->array[3];
+    return slc_reduce(&c->stream, c->count, c->dtype, sources, 2, 0.5f, false, c->dtype, &destination, 1, true);
+}
+
+/* ---- Ends of models ---- */
+
+enum { CLASSES = 50257, PATCHES = 196, SIDE = 224, PATCH = 16 };
+
+/* In place, on what the call before has left: its speed does not depend on the numbers. */
+static sluice_status cross_entropy(slc_kernel_case *c)
+{
+    return slc_cross_entropy(&c->stream, c->count / CLASSES, CLASSES, c->array[0], c->dtype, c->tokens, 1e-3f,
+                             c->statistic[0]);
+}
+
+static uint64_t sequence_length(const slc_kernel_case *c)
+{
+    uint64_t length = c->rows < 1024 ? c->rows : 1024;
+    while (c->rows % length) length--;
+    return length;
+}
+
+static sluice_status embedding_forward(slc_kernel_case *c)
+{
+    uint64_t length = sequence_length(c);
+    const slc_embedding_tables tables = {.token = c->array[0], .position = c->array[1]};
+    return slc_embedding_forward(&c->stream, c->dtype, c->rows / length, length, c->channels, c->tokens, NULL, &tables,
+                                 c->array[3]);
+}
+
+static sluice_status embedding_backward(slc_kernel_case *c)
+{
+    uint64_t length = sequence_length(c);
+    const slc_embedding_gradients gradients = {.token = c->array[1], .position = c->array[2]};
+    return slc_embedding_backward(&c->stream, c->dtype, c->dtype, c->rows / length, length, c->channels, c->tokens,
+                                  NULL, c->array[0], &gradients, c->workspace);
+}
+
+static sluice_status patches_unfold(slc_kernel_case *c)
+{
+    const slc_patch_shape shape = {c->count / (3 * SIDE * SIDE), 3, SIDE, SIDE, PATCH};
+    return slc_patches_unfold(&c->stream, c->dtype, &shape, c->array[0], c->array[3]);
+}
+
+static sluice_status patch_embedding_forward(slc_kernel_case *c)
+{
+    return slc_patch_embedding_forward(&c->stream, c->dtype, c->rows / (1 + PATCHES), PATCHES, c->channels, c->array[0],
+                                       c->vector[0], NULL, NULL, c->array[1], c->array[3]);
+}
+
+static sluice_status patch_embedding_backward(slc_kernel_case *c)
+{
+    return slc_patch_embedding_backward(&c->stream, c->dtype, c->dtype, c->rows / (1 + PATCHES), PATCHES, c->channels,
+                                        c->array[0], NULL, c->array[3], c->vector[2], NULL, c->array[1], 1);
+}
+
+/* ---- A one-bit exchange of two ranks: the packets lie in the workspace, after 64 bytes for scales ---- */
+
+static slc_compress_shape exchange_shape(const slc_kernel_case *c)
+{
+    return (slc_compress_shape){.count = c->count / 32 * 32, .ranks = 2};
+}
+
+static char *packets_of(slc_kernel_case *c, uint64_t which)
+{
+    slc_compress_shape shape = exchange_shape(c);
+    return (char *)c->workspace + 64 + which * slc_compress_stride(&shape);
+}
+
+static slc_residue residue_of(slc_kernel_case *c)
+{
+    return (slc_residue){c->array[2], c->workspace};
+}
+
+/* array[2]: no errors; array[4]: a variance; packets of random bits with a small scale. */
+static sluice_status prepare_exchange(slc_kernel_case *c)
+{
+    slc_compress_shape shape = exchange_shape(c);
+    uint64_t stride = slc_compress_stride(&shape);
+    if (64 + 4 * stride > c->workspace_bytes) return slc_error(SLUICE_ERR_ARGUMENT, "--size: at most 512MiB for this");
+    memset(c->array[2], 0, c->count * sizeof(float));
+    memset(c->workspace, 0, 64);
+    for (uint64_t i = 0; i < c->count; i++) ((float *)c->array[4])[i] = 1e-4f;
+    for (uint64_t which = 0; which < 4; which++) {
+        memcpy(packets_of(c, which), c->array[which % 2], stride);
+        const float scale = 1e-3f;
+        memcpy(packets_of(c, which), &scale, sizeof scale);
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status compress_worker(slc_kernel_case *c)
+{
+    const slc_compress_shape shape = exchange_shape(c);
+    const slc_compress_input input = {.gradient_dtype = c->dtype,
+                                      .momentum_dtype = c->dtype,
+                                      .gradient = c->array[0],
+                                      .momentum = c->array[1],
+                                      .gradient_factor = 1,
+                                      .factor = 0.9,
+                                      .rest = 0.1};
+    const slc_residue worker = residue_of(c);
+    return slc_compress_worker(&c->stream, &shape, &input, &worker, packets_of(c, 0), slc_compress_stride(&shape));
+}
+
+/* Chunks of both servers, one behind the other: every element once. */
+static sluice_status compress_server(slc_kernel_case *c)
+{
+    const slc_compress_shape shape = exchange_shape(c);
+    uint64_t chunk = slc_compress_chunk(&shape);
+    for (uint64_t k = 0; k < shape.ranks; k++) {
+        const void *packets[] = {packets_of(c, 0), packets_of(c, 1)};
+        int64_t bins[SLC_NORM_BINS] = {0};
+        const slc_residue server = {(float *)c->array[2] + k * chunk, c->workspace};
+        sluice_status status =
+            slc_compress_server(&c->stream, &shape, packets, 0, chunk, &server, bins, packets_of(c, 2 + k));
+        if (status) return status;
+        slc_compress_server_end(&shape, &server, bins, packets_of(c, 2 + k));
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status compress_apply(slc_kernel_case *c)
+{
+    const slc_compress_shape shape = exchange_shape(c);
+    const slc_adamw_settings settings = {
+        .learning_rate = 1e-6, .epsilon = 1e-8, .weight_decay = 0.1, .bias_correction1 = 1, .bias_correction2 = 1};
+    const slc_frozen_range range = {.count = shape.count,
+                                    .value = c->array[3],
+                                    .momentum = c->array[1],
+                                    .momentum_dtype = c->dtype,
+                                    .exp_avg_sq = c->array[4],
+                                    .mask = true};
+    bool finite = true;
+    return slc_compress_apply(&c->stream, &settings, &shape, packets_of(c, 2), slc_compress_stride(&shape), 0,
+                              shape.count, &range, &finite);
+}
+
+/* ---- 1-bit LAMB behind an exchange; always in fp32 ---- */
+
+static const slc_frozen_lamb_settings frozen_lamb_settings = {.adam = {.learning_rate = 1e-6,
+                                                                       .beta1 = 0.9,
+                                                                       .beta2 = 0.999,
+                                                                       .epsilon = 1e-8,
+                                                                       .weight_decay = 0.1,
+                                                                       .bias_correction1 = 1,
+                                                                       .bias_correction2 = 1},
+                                                              .fresh_correction = 1};
+
+static slc_frozen_lamb_range frozen_lamb_range_of(const slc_kernel_case *c)
+{
+    return (slc_frozen_lamb_range){.count = exchange_shape(c).count,
+                                   .value = c->array[3],
+                                   .momentum = c->array[1],
+                                   .fresh = c->array[2],
+                                   .exp_avg_sq = c->array[4],
+                                   .fresh_last = c->array[2],
+                                   .mask = true};
+}
+
+static sluice_status frozen_lamb_receive(slc_kernel_case *c)
+{
+    const slc_compress_shape shape = exchange_shape(c);
+    const slc_frozen_lamb_range range = frozen_lamb_range_of(c);
+    int64_t move[SLC_NORM_BINS] = {0}, update[SLC_NORM_BINS] = {0}, ratio = 0;
+    return slc_frozen_lamb_receive(&c->stream, &frozen_lamb_settings, &shape, packets_of(c, 2),
+                                   slc_compress_stride(&shape), 0, 1.5, &range,
+                                   &(slc_frozen_lamb_sums){move, update, &ratio});
+}
+
+static sluice_status frozen_lamb_move(slc_kernel_case *c)
+{
+    const slc_frozen_lamb_range range = frozen_lamb_range_of(c);
+    return slc_frozen_lamb_move(&c->stream, &frozen_lamb_settings, &range, 1);
+}
+
+/* ---- 0/1 Adam in the middle of an interval ---- */
+
+static const slc_adamw_settings zero_one_settings = {.learning_rate = 1e-6,
+                                                     .beta1 = 0.9,
+                                                     .beta2 = 0.999,
+                                                     .epsilon = 1e-8,
+                                                     .weight_decay = 0.1,
+                                                     .gradient_factor = 1,
+                                                     .bias_correction1 = 1,
+                                                     .bias_correction2 = 1};
+
+static slc_zero_one_range zero_one_range_of(const slc_kernel_case *c)
+{
+    return (slc_zero_one_range){.count = exchange_shape(c).count,
+                                .value = c->array[3],
+                                .exp_avg = c->array[1],
+                                .exp_avg_sq = c->array[4],
+                                .accumulator = c->array[2],
+                                .kept = c->array[2],
+                                .mask = true};
+}
+
+static sluice_status zero_one_compress(slc_kernel_case *c)
+{
+    const slc_compress_shape shape = exchange_shape(c);
+    const slc_residue worker = residue_of(c);
+    const slc_compress_input input = {
+        .gradient_dtype = c->dtype,
+        .momentum_dtype = SLUICE_FP32,
+        .gradient = c->array[0],
+        .momentum = c->array[1],
+        .gradient_factor = 1,
+        .factor = -0.9e-6,
+        .rest = -0.1e-6,
+        .moves = {.exp_avg_sq = c->array[4], .accumulator = c->array[3], .rescale = 1, .epsilon = 1e-8}};
+    return slc_compress_worker(&c->stream, &shape, &input, &worker, packets_of(c, 0), slc_compress_stride(&shape));
+}
+
+static sluice_status zero_one_gradient(slc_kernel_case *c)
+{
+    const slc_compress_shape shape = exchange_shape(c);
+    const slc_zero_one_range range = zero_one_range_of(c);
+    bool finite = true;
+    return slc_zero_one_gradient(&c->stream, &zero_one_settings, &shape, packets_of(c, 2), slc_compress_stride(&shape),
+                                 0, shape.count, &range, &finite);
+}
+
+static sluice_status zero_one_local(slc_kernel_case *c)
+{
+    const slc_zero_one_range range = zero_one_range_of(c);
+    bool finite = true;
+    return slc_zero_one_local(&c->stream, &zero_one_settings, c->dtype, c->array[0], &range, &finite);
+}
+
+static sluice_status zero_one_exchanged(slc_kernel_case *c)
+{
+    const slc_compress_shape shape = exchange_shape(c);
+    const slc_zero_one_range range = zero_one_range_of(c);
+    bool finite = true;
+    return slc_zero_one_exchanged(&c->stream, &zero_one_settings, -1, 1, &shape, packets_of(c, 2),
+                                  slc_compress_stride(&shape), 0, shape.count, &range, &finite);
+}
+
+const slc_kernel_row slc_kernel_table[] = {
+    {"layer_norm_forward", {8, 4}, NULL, layer_norm},
+    {"residual_layer_norm_forward", {16, 8}, NULL, residual_layer_norm},
+    {"layer_norm_backward", {12, 6}, NULL, layer_norm_backward},
+    {"layer_norm_backward_add", {16, 8}, NULL, layer_norm_backward_add},
+    {"gelu_forward", {8, 4}, NULL, gelu_forward},
+    {"gelu_backward", {12, 6}, NULL, gelu_backward},
+    {"gelu_erf_forward", {8, 4}, NULL, gelu_erf_forward},
+    {"gelu_erf_backward", {12, 6}, NULL, gelu_erf_backward},
+    {"add", {12, 6}, NULL, add},
+    {"dropout", {8, 4}, NULL, dropout},
+    {"residual_forward", {12, 6}, NULL, residual_forward}, /* bias + dropout + residual; no mask is stored */
+    {"residual_scale_forward", {12, 6}, NULL, residual_scale_forward},
+    {"residual_scale_backward", {12, 6}, NULL, residual_scale_backward},
+    {"bias_backward", {4, 2}, NULL, bias_backward},
+    {"convert_to", {6, 6}, NULL, convert},
+    {"adamw", {28, 28}, optimizer_prepare, adamw},
+    {"lamb_measure", {16, 14}, optimizer_prepare, lamb_measure},
+    {"lamb_apply", {28, 28}, optimizer_prepare, lamb_apply},
+    {"gradient_norm", {4, 2}, NULL, gradient_norm},
+    {"all_finite", {4, 2}, NULL, all_finite},
+    {"reduce_two", {12, 6}, NULL, reduce_two},
+    {"cross_entropy", {8, 6}, NULL, cross_entropy},
+    /* Positions stay in the cache. Backward: dout once, and of the table what the tokens name, a sixth of the rows. */
+    {"embedding_forward", {8, 4}, NULL, embedding_forward},
+    {"embedding_backward", {5.3, 2.65}, NULL, embedding_backward},
+    {"patches_unfold", {8, 6}, NULL, patches_unfold},
+    {"patch_embedding_forward", {8, 4}, NULL, patch_embedding_forward},
+    {"patch_embedding_backward", {8, 4}, NULL, patch_embedding_backward},
+    {"compress_worker", {16.125, 12.125}, prepare_exchange, compress_worker},
+    {"compress_server", {8.375, 8.375}, prepare_exchange, compress_server},
+    {"compress_apply", {16.125, 14.125}, prepare_exchange, compress_apply},
+    {"frozen_lamb_receive", {24.125, 24.125}, prepare_exchange, frozen_lamb_receive},
+    {"frozen_lamb_move", {16, 16}, prepare_exchange, frozen_lamb_move},
+    {"zero_one_compress", {24.125, 22.125}, prepare_exchange, zero_one_compress},
+    {"zero_one_gradient", {20.125, 20.125}, prepare_exchange, zero_one_gradient},
+    {"zero_one_local", {32, 30}, prepare_exchange, zero_one_local},
+    {"zero_one_exchanged", {16.125, 16.125}, prepare_exchange, zero_one_exchanged},
+};
+const uint32_t slc_kernel_table_rows = sizeof slc_kernel_table / sizeof *slc_kernel_table;

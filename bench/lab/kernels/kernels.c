@@ -1,0 +1,283 @@
+/* `sluice-lab kernels`: how near the kernels whose pace memory sets come to a copy, measured by turns with it. */
+#include "bench/cli/command.h"
+#include "bench/lab/kernels/copy_pace.h"
+#include "bench/lab/kernels/kernel_table.h"
+#include "bench/cli/result_file.h"
+#include "bench/cli/whole_number.h"
+#include "bench/cli/median.h"
+#include "lib/base/parse_quantity.h"
+#include "lib/base/status.h"
+#include "lib/kernels/isa.h"
+
+#include <argp.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, MOST_ROUNDS = 1000, WORKSPACE = 64 << 20 };
+enum { KEY_OP = 256, KEY_DTYPE, KEY_SIZE, KEY_CHANNELS, KEY_ROUNDS, KEY_THREADS, KEY_JSON };
+static const uint64_t copy_bytes = 256 << 20;
+
+typedef struct {
+    const char *op, *dtype, *json;
+    uint64_t bytes, channels;
+    uint32_t rounds, threads;
+} kernels_options;
+
+static const struct argp_option option_rows[] = {
+    {"op", KEY_OP, "NAME", 0, "One kernel (default: all of them)", 0},
+    {"dtype", KEY_DTYPE, "TYPE", 0, "fp32 or bf16 (default: both)", 0},
+    {"size", KEY_SIZE, "BYTES", 0, "Of one array (default 64MiB)", 0},
+    {"channels", KEY_CHANNELS, "N", 0, "Elements of a row (default 768)", 0},
+    {"rounds", KEY_ROUNDS, "N", 0, "Rounds; each runs the copy and the kernel once (default 9)", 0},
+    {"threads", KEY_THREADS, "N", 0, "Threads of a kernel; the copy has one (default 1)", 0},
+    {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 0},
+    {0},
+};
+
+static const char doc[] =
+    "Measures the kernels whose pace memory sets beside a copy of 256 MiB by one thread, by turns.\v"
+    "Columns: bytes moved an element (each array read or written once), time of a call, gigabytes a second of the "
+    "kernel and of the copy (what it reads and what it writes), medians over the rounds; of copy: the median ratio; "
+    "best: the ratio of the fastest call to the fastest copy. With one thread, times are of the thread, not of the "
+    "clock on the wall.\n"
+    "  sluice-lab kernels --op gelu_forward --dtype bf16\n"
+    "  sluice-lab kernels --size 128MiB --json kernels.json";
+
+/* ---- Options ---- */
+
+static bool known(const char *op)
+{
+    for (uint32_t i = 0; i < slc_kernel_table_rows; i++)
+        if (!strcmp(op, slc_kernel_table[i].name)) return true;
+    return false;
+}
+
+static void refuse_op(const char *op, struct argp_state *state)
+{
+    char names[1024] = "";
+    for (uint32_t i = 0; i < slc_kernel_table_rows; i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", slc_kernel_table[i].name);
+    }
+    argp_error(state, "--op %s: use one of %s", op, names);
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    kernels_options *o = state->input;
+    switch (key) {
+    case KEY_OP:
+        o->op = text;
+        if (!known(text)) refuse_op(text, state);
+        return 0;
+    case KEY_DTYPE:
+        o->dtype = text;
+        if (strcmp(text, "fp32") && strcmp(text, "bf16")) argp_error(state, "--dtype %s: use fp32 or bf16", text);
+        return 0;
+    case KEY_SIZE:
+        if (slc_parse_bytes(text, &o->bytes) || o->bytes < 4096 || o->bytes > UINT64_C(1) << 34)
+            argp_error(state, "--size: \"%s\" is no size from 4 KiB to 16 GiB", text);
+        return 0;
+    case KEY_CHANNELS: o->channels = slc_whole_number(text, 1, 1 << 20, state, "--channels"); return 0;
+    case KEY_ROUNDS: o->rounds = (uint32_t)slc_whole_number(text, 1, MOST_ROUNDS, state, "--rounds"); return 0;
+    case KEY_THREADS: o->threads = (uint32_t)slc_whole_number(text, 1, 4096, state, "--threads"); return 0;
+    case KEY_JSON: o->json = text; return 0;
+    case ARGP_KEY_ARG: argp_error(state, "\"%s\" is no option", text); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- The arrays of a case, in one segment of the kind that the arena is ---- */
+
+static void *take(char **at, uint64_t bytes)
+{
+    char *place = *at;
+    *at += (bytes + 4095) / 4096 * 4096;
+    return place;
+}
+
+/* What the arrays take, with the rounding of `take`. */
+static uint64_t case_bytes(const slc_kernel_case *c)
+{
+    uint64_t array = c->count * sizeof(float) + 4096, vector = c->channels * sizeof(float) + 4096;
+    return SLC_KERNEL_ARRAYS * array + SLC_KERNEL_VECTORS * vector + 3 * (c->rows * 4 + 4096) + WORKSPACE;
+}
+
+static void lay_out(slc_kernel_case *c, char *at)
+{
+    for (int i = 0; i < SLC_KERNEL_ARRAYS; i++) c->array[i] = take(&at, c->count * sizeof(float));
+    for (int i = 0; i < SLC_KERNEL_VECTORS; i++) c->vector[i] = take(&at, c->channels * sizeof(float));
+    for (int i = 0; i < 2; i++) c->statistic[i] = take(&at, c->rows * sizeof(float));
+    c->tokens = take(&at, c->rows * sizeof *c->tokens);
+    c->workspace = take(&at, WORKSPACE);
+    c->workspace_bytes = WORKSPACE;
+}
+
+static void fill_numbers(sluice_dtype dtype, uint64_t count, void *x, uint32_t seed)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        seed = seed * 1664525u + 1013904223u; /* Numerical Recipes' generator: good enough for a speed */
+        float value = (float)(int32_t)seed * 0x1p-31f;
+        if (dtype == SLUICE_BF16)
+            ((uint16_t *)x)[i] = sluice_bf16_from_float(value);
+        else
+            ((float *)x)[i] = value;
+    }
+}
+
+static void fill(slc_kernel_case *c)
+{
+    /* The upper half of an array of bf16 is filled too: some kernels take it for fp32. */
+    for (uint32_t i = 0; i < SLC_KERNEL_ARRAYS; i++) {
+        fill_numbers(c->dtype, c->count, c->array[i], i + 1);
+        if (c->dtype == SLUICE_BF16) memcpy((uint16_t *)c->array[i] + c->count, c->array[i], c->count * 2);
+    }
+    for (uint32_t i = 0; i < SLC_KERNEL_VECTORS; i++) fill_numbers(c->dtype, c->channels, c->vector[i], i + 9);
+    for (uint64_t row = 0; row < c->rows; row++) {
+        c->statistic[0][row] = 0.25f, c->statistic[1][row] = 1.5f;
+        c->tokens[row] = (int32_t)(row * row * 7 % c->rows);
+    }
+    memset(c->workspace, 0, c->workspace_bytes);
+}
+
+/* ---- Measuring ---- */
+
+typedef struct {
+    double time_s, bytes_per_s, copy_bytes_per_s, of_copy, best_of_copy;
+} paces;
+
+static sluice_status call_once(const slc_kernel_row *row, slc_kernel_case *c, const slc_copy_pace *copy, double *took_s)
+{
+    double start = slc_copy_pace_now(copy);
+    sluice_status status = row->call(c);
+    if (!status) status = slc_stream_synchronize(&c->stream);
+    *took_s = slc_copy_pace_now(copy) - start;
+    return status;
+}
+
+static sluice_status measure(const slc_kernel_row *row, slc_kernel_case *c, slc_copy_pace *copy, uint32_t rounds,
+                             paces *out)
+{
+    double time[MOST_ROUNDS], copy_time[MOST_ROUNDS], ratio[MOST_ROUNDS];
+    const double bytes = row->bytes[c->dtype] * (double)c->count, copied = 2 * (double)copy->bytes;
+    fill(c);
+    sluice_status status = row->prepare ? row->prepare(c) : SLUICE_OK;
+    if (!status) status = call_once(row, c, copy, &time[0]); /* warm-up */
+    for (uint32_t i = 0; !status && i < rounds; i++) {
+        copy_time[i] = slc_copy_pace_seconds(copy);
+        status = call_once(row, c, copy, &time[i]);
+        ratio[i] = bytes / time[i] / (copied / copy_time[i]);
+    }
+    if (status) return status;
+    out->of_copy = slc_median(ratio, rounds);
+    out->time_s = slc_median(time, rounds);
+    out->bytes_per_s = bytes / out->time_s;
+    out->copy_bytes_per_s = copied / slc_median(copy_time, rounds);
+    out->best_of_copy = bytes / time[0] / (copied / copy_time[0]); /* sorted by now */
+    return SLUICE_OK;
+}
+
+static sluice_status put_row(FILE *table, json_t *rows, const slc_kernel_row *row, const slc_kernel_case *c,
+                             const paces *p)
+{
+    const char *type = sluice_dtype_name(c->dtype);
+    fprintf(table, "  %-28s %5s %10.5g %10.1f %9.2f %9.2f %8.3f %8.3f\n", row->name, type, row->bytes[c->dtype],
+            p->time_s * 1e6, p->bytes_per_s * 1e-9, p->copy_bytes_per_s * 1e-9, p->of_copy, p->best_of_copy);
+    fflush(table);
+    json_t *item =
+        json_pack("{s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "op", row->name, "type", type, "size",
+                  (json_int_t)(c->count * sluice_dtype_bytes(c->dtype)), "count", (json_int_t)c->count, "element_bytes",
+                  row->bytes[c->dtype], "time_us", p->time_s * 1e6, "algbw", p->bytes_per_s * 1e-9, "copybw",
+                  p->copy_bytes_per_s * 1e-9, "of_copy", p->of_copy, "best_of_copy", p->best_of_copy);
+    return item && !json_array_append_new(rows, item) ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "rows");
+}
+
+static sluice_status measure_type(slc_device *device, const kernels_options *o, sluice_dtype dtype, slc_copy_pace *copy,
+                                  FILE *table, json_t *rows)
+{
+    uint64_t row_count = o->bytes / sluice_dtype_bytes(dtype) / o->channels;
+    if (!row_count) return slc_error(SLUICE_ERR_ARGUMENT, "--size: not one row of %" PRIu64 " channels", o->channels);
+    slc_kernel_case c = {.dtype = dtype, .rows = row_count, .channels = o->channels, .count = row_count * o->channels};
+    slc_segment segment;
+    sluice_status status = slc_stream_create(device, o->threads, &c.stream);
+    if (status) return status;
+    status = slc_segment_create(device, case_bytes(&c), &segment);
+    if (status) goto destroy_stream;
+    lay_out(&c, segment.base);
+    for (uint32_t i = 0; !status && i < slc_kernel_table_rows; i++) {
+        const slc_kernel_row *row = &slc_kernel_table[i];
+        paces p;
+        if (o->op && strcmp(o->op, row->name)) continue;
+        status = measure(row, &c, copy, o->rounds, &p);
+        if (!status) status = put_row(table, rows, row, &c, &p);
+    }
+    slc_segment_destroy(&segment);
+destroy_stream:
+    slc_stream_destroy(&c.stream);
+    return status;
+}
+
+static void print_head(FILE *table, const kernels_options *o, const slc_copy_pace *copy)
+{
+    fprintf(table, "# %s, %u thread%s; arrays of %" PRIu64 " bytes; copy: %s of %" PRIu64 " bytes; %u rounds\n",
+            slc_isa_name(slc_isa_level()), o->threads, o->threads == 1 ? "" : "s", o->bytes, slc_copy_pace_name(copy),
+            copy->bytes, o->rounds);
+    fprintf(table, "# %-28s %5s %10s %10s %9s %9s %8s %8s\n", "op", "type", "B/element", "us", "GB/s", "copy",
+            "of copy", "best");
+}
+
+static sluice_status measure_all(slc_device *device, const kernels_options *o, FILE *table, json_t *rows,
+                                 const char **copy_name)
+{
+    slc_copy_pace copy;
+    const uint64_t bytes = o->bytes > copy_bytes ? o->bytes : copy_bytes;
+    const clockid_t clock = o->threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+    sluice_status status = slc_copy_pace_open(device, bytes, 5, clock, &copy);
+    if (status) return status;
+    *copy_name = slc_copy_pace_name(&copy);
+    print_head(table, o, &copy);
+    for (sluice_dtype dtype = SLUICE_FP32; !status && dtype <= SLUICE_BF16; dtype++)
+        if (!o->dtype || !strcmp(o->dtype, sluice_dtype_name(dtype)))
+            status = measure_type(device, o, dtype, &copy, table, rows);
+    slc_copy_pace_close(&copy);
+    return status;
+}
+
+static sluice_status measure_and_write(const kernels_options *o)
+{
+    FILE *table = o->json && !strcmp(o->json, "-") ? stderr : stdout;
+    slc_device *device = NULL;
+    const char *copy = NULL;
+    slc_result_file file = {0};
+    json_t *rows = json_array();
+    sluice_status status = rows ? slc_result_file_open(o->json, &file) : slc_error(SLUICE_ERR_MEMORY, "rows");
+    if (!status) status = slc_device_open("cpu", &device);
+    if (!status) status = measure_all(device, o, table, rows, &copy);
+    if (!status && file.file) {
+        json_t *all = json_pack("{s:s, s:i, s:s, s:O}", "isa", slc_isa_name(slc_isa_level()), "threads",
+                                (int)o->threads, "copy", copy, "rows", rows);
+        if (all) json_dumpf(all, file.file, JSON_INDENT(2)); /* what fails here, commit finds */
+        if (all) fputc('\n', file.file);
+        status = all ? slc_result_file_commit(&file) : slc_error(SLUICE_ERR_MEMORY, "rows");
+        json_decref(all);
+    }
+    if (device) slc_device_close(device);
+    slc_result_file_abandon(&file);
+    json_decref(rows);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct argp parser = {.options = option_rows, .parser = parse, .doc = doc};
+    kernels_options o = {.bytes = 64 << 20, .channels = 768, .rounds = 9, .threads = 1};
+    argp_err_exit_status = EXIT_USAGE;
+    if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
+    sluice_status status = measure_and_write(&o);
+    if (status) fprintf(stderr, "sluice-lab kernels: %s: %s\n", sluice_status_name(status), sluice_last_error());
+    return status ? EXIT_FAILED : 0;
+}
+
+const sluice_command slc_command_kernels = {"kernels", "measures kernels beside a copy of memory", run};

@@ -1,0 +1,22 @@
+/* The `sluice-lab` command, for developers of Sluice: what is claimed of the planner, the engine and the kernels,
+ * measured again. It is built beside `sluice` and not installed. */
+#include "bench/cli/command.h"
+
+#include <stddef.h>
+
+static const sluice_command *const commands[] = {
+    &slc_command_study,
+    &slc_command_overhead,
+    &slc_command_kernels,
+#ifdef SLUICE_HAVE_DNNL
+    &slc_command_gemm,
+#endif
+    NULL,
+};
+
+int main(int argc, char **argv)
+{
+    static const slc_tool program = {
+        "sluice-lab", "Sluice's laboratory repeats what is claimed of its planner, engine and kernels.", commands};
+    return slc_tool_run(&program, argc, argv);
+}

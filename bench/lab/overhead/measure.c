@@ -1,0 +1,429 @@
+/* Each round runs the engine and its three stand-ins once, from the first to the last and then from the last to the
+ * first, each with memory of its own: a step to warm up, then the steps that count. The plan is made once, in a runtime
+ * that is kept for it, and read back by the others. */
+#include "bench/lab/overhead/measure.h"
+
+#include "bench/lab/overhead/bare.h"
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/engine/engine.h"
+#include "lib/engine/step/recording.h"
+#include "lib/plan/profile.h"
+#include "sched/planner.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ENGINE, SAME, PLAIN, LOOSE, SIDES };
+enum { WARM_UP = 1, PLANNING_STEPS = 3 };
+static const double learning_rate = 1e-3;
+
+typedef struct {
+    double wall_s, caller_s, thread_s, work_s; /* of a step; without compute and optimizer kernels: that is work */
+} sample;
+
+typedef struct {
+    sluice_runtime *rt;
+    sluice_layer **layers;
+    sluice_param **params;
+} engine_run;
+
+typedef struct {
+    sluice_world *world;
+    const slc_overhead_config *config;
+    slc_overhead_model model;
+    slc_overhead_optimizer optimizer;
+    clockid_t thread_clock; /* CPU time of the communication thread */
+    char plan_path[64];     /* the same on every rank; only rank 0 has the file */
+    engine_run planned;     /* keeps job and plan */
+    slc_recorded made;
+    sample *samples[SIDES]; /* [rounds] */
+    uint64_t hash;          /* of the engine's weights; 0: not known yet */
+} measurement;
+
+/* ---- The model under the engine ---- */
+
+static sluice_status plan_from_file(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+{
+    return slc_plan_read(job, request->strategy, &answer->plan);
+}
+
+/* A planner gets no context: the schedule comes behind the strategy. */
+static sluice_status plan_by_block(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+{
+    char strategy[64];
+    slc_times times = {0};
+    slc_plan_request asked = *request;
+    const char *colon = strchr(request->strategy, ':');
+    assert(colon);
+    snprintf(strategy, sizeof strategy, "%.*s", (int)(colon - request->strategy), request->strategy);
+    asked.strategy = strategy;
+    asked.schedule = colon + 1;
+    asked.times = &times;
+    sluice_status status = slc_times_estimate(job, &times);
+    times.link.block_bytes = 1;
+    if (!status) status = slc_plan_for_budget(job, &asked, answer);
+    slc_times_fini(&times);
+    return status;
+}
+
+static sluice_status add_layer(measurement *m, engine_run *run, uint32_t l)
+{
+    char name[32];
+    snprintf(name, sizeof name, "layer.%u", l);
+    const sluice_param_desc desc = {.name = "w", .count = m->model.elements};
+    const sluice_activation_desc activation = {.name = "out", .bytes = 4096};
+    sluice_activation *unused;
+    sluice_status status = sluice_layer_add(run->rt, name, &run->layers[l]);
+    if (!status) status = sluice_param_add(run->layers[l], &desc, &run->params[l]);
+    if (!status) status = sluice_activation_add(run->layers[l], &activation, &unused);
+    return status;
+}
+
+static void close_engine(engine_run *run)
+{
+    sluice_runtime_destroy(run->rt);
+    free(run->layers);
+    free(run->params);
+    *run = (engine_run){0};
+}
+
+/* `plan` NULL: the one in the file. */
+static sluice_status create_runtime(measurement *m, const slc_overhead_plan *plan, sluice_runtime **out)
+{
+    char both[128];
+    sluice_config config;
+    sluice_config_init(&config);
+    config.strategy = m->plan_path;
+    config.schedule = "serial"; /* which gets no re-plan */
+    config.optimizer = &m->optimizer.optimizer;
+    config.updates = "communication"; /* the bare loop has them nowhere else */
+    config.block_bytes = m->model.block_bytes;
+    if (!plan) return slc_engine_create(m->world, &config, (slc_planner){.plan = plan_from_file}, out);
+    if (plan->by_block) {
+        snprintf(both, sizeof both, "%s:%s", plan->strategy, plan->schedule);
+        config.strategy = both;
+        return slc_engine_create(m->world, &config, (slc_planner){.plan = plan_by_block}, out);
+    }
+    config.strategy = plan->strategy;
+    config.schedule = plan->schedule;
+    return sluice_runtime_create(m->world, &config, out);
+}
+
+static sluice_status open_engine(measurement *m, const slc_overhead_plan *plan, engine_run *run)
+{
+    *run = (engine_run){.layers = calloc(m->model.layers, sizeof *run->layers),
+                        .params = calloc(m->model.layers, sizeof *run->params)};
+    if (!run->layers || !run->params) return slc_error(SLUICE_ERR_MEMORY, "%u layers", m->model.layers);
+    sluice_status status = create_runtime(m, plan, &run->rt);
+    for (uint32_t l = 0; !status && l < m->model.layers; l++) status = add_layer(m, run, l);
+    return status ? status : sluice_runtime_commit(run->rt);
+}
+
+static sluice_status forward(measurement *m, const engine_run *run, uint32_t l)
+{
+    sluice_status status = sluice_forward_begin(run->layers[l]);
+    if (status) return status;
+    slc_overhead_forward(&m->model, sluice_param_value(run->params[l]));
+    return sluice_forward_end(run->layers[l]);
+}
+
+static sluice_status backward(measurement *m, const engine_run *run, uint32_t l)
+{
+    bool fresh;
+    sluice_status status = sluice_backward_begin(run->layers[l]);
+    if (status) return status;
+    const float *value = sluice_param_value(run->params[l]);
+    slc_overhead_backward(&m->model, l, value, sluice_param_gradient_fresh(run->params[l], &fresh));
+    return sluice_backward_end(run->layers[l]);
+}
+
+static sluice_status engine_step(measurement *m, const engine_run *run)
+{
+    const sluice_step_options options = {.learning_rate = learning_rate};
+    uint32_t layers = m->model.layers;
+    sluice_status status = sluice_step_begin(run->rt, &options);
+    for (uint32_t l = 0; !status && l < layers; l++) status = forward(m, run, l);
+    for (uint32_t l = layers; !status && l-- > 0;) status = backward(m, run, l);
+    return status ? status : sluice_step_end(run->rt, NULL);
+}
+
+/* Of the owned weights, as slc_bare_hash. */
+static sluice_status engine_hash(measurement *m, const engine_run *run, uint64_t *hash)
+{
+    const slc_job *job = m->made.job;
+    float *values = malloc(m->model.elements * sizeof *values);
+    if (!values) return slc_error(SLUICE_ERR_MEMORY, "values");
+    sluice_status status = SLUICE_OK;
+    *hash = SLC_OVERHEAD_HASH;
+    for (uint32_t l = 0; !status && l < m->model.layers; l++) {
+        const slc_unit *unit = &job->units[l];
+        status = sluice_param_read(run->params[l], 0, m->model.elements, values);
+        for (uint64_t first = 0; !status && first < unit->elements; first += unit->block_elements) {
+            uint64_t left = unit->elements - first, length = left < unit->block_elements ? left : unit->block_elements;
+            uint64_t part = length / job->world;
+            *hash = slc_overhead_hash(*hash, values + first + (uint64_t)m->model.rank * part, part);
+        }
+    }
+    free(values);
+    return status;
+}
+
+/* ---- Clocks ---- */
+
+static sluice_status find_clock(void *argument)
+{
+    clockid_t *clock = argument;
+    if (pthread_getcpuclockid(pthread_self(), clock)) return slc_error(SLUICE_ERR_SYSTEM, "a thread's clock");
+    return SLUICE_OK;
+}
+
+static sluice_status find_thread_clock(measurement *m)
+{
+    slc_comm *comm = slc_world_comm(m->world);
+    const slc_op op = {.kind = SLC_CALL, .call = find_clock, .context = &m->thread_clock, .what = "clock"};
+    uint32_t index = 0;
+    sluice_status status = slc_comm_submit(comm, &op, 1, &index);
+    return status ? status : slc_comm_wait(comm, index + 1);
+}
+
+typedef struct {
+    uint64_t wall, caller, thread, compute, update;
+} clocks;
+
+static clocks read_clocks(const measurement *m)
+{
+    return (clocks){slc_clock_ns(), slc_overhead_cpu_ns(CLOCK_THREAD_CPUTIME_ID), slc_overhead_cpu_ns(m->thread_clock),
+                    m->model.compute_ns, m->optimizer.update_ns};
+}
+
+static sample make_sample(const clocks *from, const clocks *to, uint32_t steps)
+{
+    double compute = slc_seconds(to->compute - from->compute), update = slc_seconds(to->update - from->update);
+    return (sample){.wall_s = slc_seconds(to->wall - from->wall) / steps,
+                    .caller_s = (slc_seconds(to->caller - from->caller) - compute) / steps,
+                    .thread_s = (slc_seconds(to->thread - from->thread) - update) / steps,
+                    .work_s = (compute + update) / steps};
+}
+
+/* ---- One side of a round ---- */
+
+static sluice_status time_engine(measurement *m, sample *out, uint64_t *hash)
+{
+    engine_run run;
+    sluice_status status = open_engine(m, NULL, &run);
+    for (uint32_t s = 0; !status && s < WARM_UP; s++) status = engine_step(m, &run);
+    if (!status) status = sluice_runtime_sync(run.rt);
+    if (!status) status = sluice_world_barrier(m->world);
+    clocks from = read_clocks(m);
+    for (uint32_t s = 0; !status && s < m->config->steps; s++) status = engine_step(m, &run);
+    if (!status) status = sluice_runtime_sync(run.rt);
+    clocks to = read_clocks(m);
+    *out = make_sample(&from, &to, m->config->steps);
+    if (!status) status = engine_hash(m, &run, hash);
+    close_engine(&run);
+    return status;
+}
+
+static sluice_status time_bare(measurement *m, slc_bare_kind kind, sample *out, uint64_t *hash)
+{
+    slc_bare *bare = NULL;
+    sluice_status status = slc_bare_open(m->world, &m->model, &m->optimizer, m->made.job, m->made.plan, kind, &bare);
+    for (uint32_t s = 0; !status && s < WARM_UP; s++) status = slc_bare_step(bare, learning_rate);
+    if (!status) status = slc_bare_sync(bare);
+    if (!status) status = sluice_world_barrier(m->world);
+    clocks from = read_clocks(m);
+    for (uint32_t s = 0; !status && s < m->config->steps; s++) status = slc_bare_step(bare, learning_rate);
+    if (!status) status = slc_bare_sync(bare);
+    clocks to = read_clocks(m);
+    *out = make_sample(&from, &to, m->config->steps);
+    if (!status) status = sluice_world_barrier(m->world); /* nobody's memory goes while a peer reads it */
+    if (!status) *hash = slc_bare_hash(bare);
+    slc_bare_close(bare);
+    return status;
+}
+
+static sluice_status time_side(measurement *m, int side, uint32_t round)
+{
+    static const slc_bare_kind kinds[] = {[SAME] = SLC_BARE_SAME, [PLAIN] = SLC_BARE_PLAIN, [LOOSE] = SLC_BARE_LOOSE};
+    sample *out = &m->samples[side][round];
+    uint64_t hash = 0;
+    sluice_status status = side == ENGINE ? time_engine(m, out, &hash) : time_bare(m, kinds[side], out, &hash);
+    if (status || side == LOOSE) return status; /* whose gradients may lie over one another */
+    if (m->hash && hash != m->hash)
+        return slc_error(SLUICE_ERR_MISMATCH, "rank %d: the weights of the %s run are not those of the run before",
+                         m->model.rank, side == ENGINE ? "engine's" : "bare");
+    m->hash = hash;
+    return SLUICE_OK;
+}
+
+/* ---- Rows ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(double *values, uint32_t count, double q)
+{
+    qsort(values, count, sizeof *values, ascending);
+    double at = q * (count - 1);
+    uint32_t low = (uint32_t)at, high = low + 1 < count ? low + 1 : low;
+    return values[low] + (at - low) * (values[high] - values[low]);
+}
+
+/* What a round says of one figure. */
+typedef double (*figure)(const sample *engine, const sample *same, const sample *plain, const sample *loose);
+
+static double own_cpu(const sample *s)
+{
+    return s->caller_s + s->thread_s;
+}
+#define FIGURE(name, expression)                                                                                       \
+    static double name(const sample *engine, const sample *same, const sample *plain, const sample *loose)             \
+    {                                                                                                                  \
+        (void)engine, (void)same, (void)plain, (void)loose;                                                            \
+        return expression;                                                                                             \
+    }
+FIGURE(step_of, engine->wall_s)
+FIGURE(cpu_of, own_cpu(engine) + engine->work_s)
+FIGURE(caller_of, engine->caller_s - same->caller_s)
+FIGURE(thread_of, engine->thread_s - same->thread_s)
+FIGURE(own_of, own_cpu(engine) - own_cpu(same))
+FIGURE(watch_of, own_cpu(same) - own_cpu(plain))
+FIGURE(gates_of, own_cpu(plain) - own_cpu(loose))
+FIGURE(wall_same_of, engine->wall_s / same->wall_s)
+FIGURE(wall_plain_of, engine->wall_s / plain->wall_s)
+
+static void list_figure(const measurement *m, figure of, double *values)
+{
+    for (uint32_t r = 0; r < m->config->rounds; r++)
+        values[r] = of(&m->samples[ENGINE][r], &m->samples[SAME][r], &m->samples[PLAIN][r], &m->samples[LOOSE][r]);
+}
+
+static void make_row(const measurement *m, double *values, slc_overhead_row *row)
+{
+    const struct {
+        figure of;
+        double *to;
+    } figures[] = {{step_of, &row->step_s},         {cpu_of, &row->cpu_s},
+                   {caller_of, &row->caller_s},     {thread_of, &row->thread_s},
+                   {watch_of, &row->watch_s},       {gates_of, &row->gates_s},
+                   {wall_same_of, &row->wall_same}, {wall_plain_of, &row->wall_plain}};
+    uint32_t rounds = m->config->rounds;
+    for (size_t f = 0; f < sizeof figures / sizeof *figures; f++) {
+        list_figure(m, figures[f].of, values);
+        *figures[f].to = quantile(values, rounds, 0.5);
+    }
+    list_figure(m, own_of, values);
+    row->spread_s = (quantile(values, rounds, 0.75) - quantile(values, rounds, 0.25)) / 2;
+    for (uint32_t u = 0; u < m->made.job->unit_count; u++)
+        row->blocks += (uint32_t)slc_unit_blocks(&m->made.job->units[u]);
+    for (uint32_t i = 0; i < m->made.plan->train.item_count; i++)
+        row->operations += m->made.plan->train.items[i].kind != SLC_ITEM_SLOT;
+}
+
+/* Samples become means over ranks. */
+static sluice_status share_samples(measurement *m)
+{
+    sluice_status status = SLUICE_OK;
+    double ranks = sluice_world_size(m->world);
+    for (int side = 0; side < SIDES; side++)
+        for (uint32_t r = 0; !status && r < m->config->rounds; r++) {
+            sample *s = &m->samples[side][r];
+            double sums[] = {s->wall_s, s->caller_s, s->thread_s, s->work_s};
+            status = sluice_world_all_reduce(m->world, sums, sizeof sums / sizeof *sums);
+            *s = (sample){sums[0] / ranks, sums[1] / ranks, sums[2] / ranks, sums[3] / ranks};
+        }
+    return status;
+}
+
+/* ---- The whole ---- */
+
+/* All ranks name the same file. */
+static sluice_status make_plan_file(measurement *m)
+{
+    int file = -1;
+    if (m->model.rank == 0) {
+        const char *folder = getenv("TMPDIR");
+        snprintf(m->plan_path, sizeof m->plan_path, "%.40s/sluice-plan-XXXXXX", folder && *folder ? folder : "/tmp");
+        file = mkstemp(m->plan_path);
+        if (file >= 0) close(file);
+        if (file < 0) m->plan_path[0] = 0;
+    }
+    sluice_status status = sluice_world_broadcast(m->world, m->plan_path, sizeof m->plan_path, 0);
+    if (!status && !m->plan_path[0]) return slc_error(SLUICE_ERR_IO, "rank 0 could not make a file for the plan");
+    return status;
+}
+
+/* Schedules that want measured times have them after a few steps. */
+static sluice_status make_plan(measurement *m, const slc_overhead_plan *plan)
+{
+    sluice_status status = make_plan_file(m);
+    if (!status) status = open_engine(m, plan, &m->planned);
+    for (uint32_t s = 0; !status && s < PLANNING_STEPS; s++) status = engine_step(m, &m->planned);
+    if (!status) status = sluice_runtime_sync(m->planned.rt);
+    if (status) return status;
+    m->made = slc_engine_recorded(m->planned.rt);
+    if (m->model.rank == 0) status = slc_plan_write(m->made.job, m->made.plan, NULL, m->plan_path);
+    double failed = status != 0;
+    sluice_status shared = sluice_world_all_reduce(m->world, &failed, 1);
+    if (!status && !shared && failed > 0) return slc_error(SLUICE_ERR_IO, "rank 0 could not write the plan");
+    return status ? status : shared;
+}
+
+static sluice_status prepare(measurement *m)
+{
+    const slc_overhead_config *config = m->config;
+    uint64_t grain = 16 * (uint64_t)sluice_world_size(m->world);
+    uint64_t elements = (config->layer_bytes / 4 + grain - 1) / grain * grain,
+             turns = slc_overhead_calibrate(config->slot_s);
+    sluice_status status = sluice_world_broadcast(m->world, &turns, sizeof turns, 0);
+    m->model = (slc_overhead_model){.layers = config->layers,
+                                    .elements = elements,
+                                    .block_bytes = config->block_bytes,
+                                    .turns = turns,
+                                    .rank = sluice_world_rank(m->world)};
+    for (int side = 0; side < SIDES; side++) {
+        m->samples[side] = calloc(config->rounds, sizeof *m->samples[side]);
+        if (!m->samples[side]) return slc_error(SLUICE_ERR_MEMORY, "%u rounds", config->rounds);
+    }
+    if (!status) status = slc_overhead_optimizer_open(&m->optimizer);
+    return status ? status : find_thread_clock(m);
+}
+
+static sluice_status run_rounds(measurement *m)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t round = 0; round < m->config->rounds; round++)
+        for (int i = 0; !status && i < SIDES; i++) status = time_side(m, round % 2 ? SIDES - 1 - i : i, round);
+    return status ? status : share_samples(m);
+}
+
+static void clean_up(measurement *m)
+{
+    close_engine(&m->planned);
+    if (m->model.rank == 0 && m->plan_path[0]) unlink(m->plan_path);
+    slc_overhead_optimizer_close(&m->optimizer);
+    for (int side = 0; side < SIDES; side++) free(m->samples[side]);
+}
+
+sluice_status slc_overhead_measure(sluice_world *world, const slc_overhead_config *config,
+                                   const slc_overhead_plan *plan, slc_overhead_row *row)
+{
+    measurement m = {.world = world, .config = config};
+    *row = (slc_overhead_row){0};
+    double *values = calloc(config->rounds, sizeof *values);
+    sluice_status status = values ? prepare(&m) : slc_error(SLUICE_ERR_MEMORY, "%u rounds", config->rounds);
+    if (!status) status = make_plan(&m, plan);
+    if (!status) status = run_rounds(&m);
+    if (!status) make_row(&m, values, row);
+    clean_up(&m);
+    free(values);
+    return status;
+}

@@ -1,0 +1,247 @@
+/* `sluice-lab overhead`: what the engine itself costs, as a table beside the aims. */
+#include "bench/cli/command.h"
+#include "bench/lab/overhead/measure.h"
+#include "bench/cli/result_file.h"
+#include "bench/launch/self_launch.h"
+#include "bench/cli/whole_number.h"
+#include "lib/base/parse_quantity.h"
+#include "lib/base/status.h"
+
+#include <argp.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, MOST_PLANS = 32 };
+enum { KEY_RANKS = 256, KEY_LAYERS, KEY_LAYER_BYTES, KEY_BLOCK, KEY_SLOT, KEY_ROUNDS, KEY_STEPS, KEY_JSON };
+static const double aim_share = 0.01, aim_block_s = 5e-6, aim_wall = 1.01;
+
+typedef struct {
+    slc_overhead_config config;
+    uint32_t ranks;
+    const char *json;
+    slc_overhead_plan plans[MOST_PLANS];
+    uint32_t plan_count;
+    char *texts[MOST_PLANS]; /* owned, of plans that were given */
+} overhead_options;
+
+static const struct argp_option option_rows[] = {
+    {"ranks", KEY_RANKS, "N", 0, "Start N ranks on this machine", 0},
+    {"layers", KEY_LAYERS, "N", 0, "Layers of the model (default 8)", 0},
+    {"layer", KEY_LAYER_BYTES, "BYTES", 0, "Parameters of a layer (default 4MiB)", 0},
+    {"block", KEY_BLOCK, "BYTES", 0, "Base block (default 64KiB)", 0},
+    {"slot", KEY_SLOT, "TIME", 0, "Compute of a forward or backward (default 4ms)", 0},
+    {"rounds", KEY_ROUNDS, "N", 0, "Rounds; each runs the engine and its stand-ins once (default 9)", 0},
+    {"steps", KEY_STEPS, "N", 0, "Steps of a run (default 5)", 0},
+    {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 0},
+    {0},
+};
+
+static const char doc[] =
+    "Measures what the engine itself costs: runs a plan of a model that only computes a fixed time, then the same "
+    "operations, kernels and compute by hand, by turns.\v"
+    "A PLAN is STRATEGY:SCHEDULE, or STRATEGY:SCHEDULE:blocks for a plan that moves each block by itself. Default: "
+    "dp:serial fsdp:one_ahead auto:ilp sdp:priority:blocks fsdp:priority:blocks.\n"
+    "  sluice-lab overhead --ranks 2\n"
+    "  sluice-lab overhead --layers 4 --block 64K fsdp:priority:blocks --json overhead.json";
+
+static uint64_t bytes(const char *text, struct argp_state *state, const char *option)
+{
+    uint64_t value = 0;
+    if (slc_parse_bytes(text, &value) || value < 64 || value > UINT64_C(1) << 34)
+        argp_error(state, "%s: \"%s\" is no size from 64 bytes to 16 GiB", option, text);
+    return value;
+}
+
+static void add_plan(overhead_options *o, const char *text, struct argp_state *state)
+{
+    char *copy = strdup(text), *colon = copy ? strchr(copy, ':') : NULL,
+         *second = colon ? strchr(colon + 1, ':') : NULL;
+    if (!copy) argp_failure(state, EXIT_FAILED, 0, "no memory");
+    if (!colon || colon == copy || !colon[1] || second == colon + 1 || (second && strcmp(second, ":blocks")))
+        argp_error(state, "\"%s\": a plan is STRATEGY:SCHEDULE or STRATEGY:SCHEDULE:blocks", text);
+    if (o->plan_count == MOST_PLANS) argp_error(state, "more than %d plans", MOST_PLANS);
+    *colon = 0;
+    if (second) *second = 0;
+    o->texts[o->plan_count] = copy;
+    o->plans[o->plan_count++] = (slc_overhead_plan){copy, colon + 1, second != NULL};
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    overhead_options *o = state->input;
+    switch (key) {
+    case KEY_RANKS: o->ranks = (uint32_t)slc_whole_number(text, 1, 4096, state, "--ranks"); return 0;
+    case KEY_LAYERS: o->config.layers = (uint32_t)slc_whole_number(text, 1, 10000, state, "--layers"); return 0;
+    case KEY_LAYER_BYTES: o->config.layer_bytes = bytes(text, state, "--layer"); return 0;
+    case KEY_BLOCK: o->config.block_bytes = bytes(text, state, "--block"); return 0;
+    case KEY_SLOT:
+        if (slc_parse_seconds(text, &o->config.slot_s)) argp_error(state, "--slot: \"%s\" is no time", text);
+        return 0;
+    case KEY_ROUNDS: o->config.rounds = (uint32_t)slc_whole_number(text, 1, 10000, state, "--rounds"); return 0;
+    case KEY_STEPS: o->config.steps = (uint32_t)slc_whole_number(text, 1, 100000, state, "--steps"); return 0;
+    case KEY_JSON: o->json = text; return 0;
+    case ARGP_KEY_ARG: add_plan(o, text, state); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- Output of rank 0 ---- */
+
+typedef struct {
+    FILE *table;
+    slc_result_file file;
+    json_t *rows;
+} overhead_output;
+
+static double own_s(const slc_overhead_row *row)
+{
+    return row->caller_s + row->thread_s;
+}
+
+/* Of the step's wall time or of its CPU time, whichever is less: others on the machine prolong the first. */
+static double share(const slc_overhead_row *row)
+{
+    return own_s(row) / (row->step_s < row->cpu_s ? row->step_s : row->cpu_s);
+}
+
+static void print_head(FILE *out, const slc_overhead_config *c, const sluice_world *world)
+{
+    static const char *const heads[][14] = {
+        {"plan", "blocks", "ops", "step", "caller", "thread", "+-", "a block", "an op", "share", "watching", "gates",
+         "wall:same", "wall:bare"},
+        {"", "", "", "ms", "us", "us", "us", "us", "us", "%", "us", "us", "", ""},
+        {"aim", "", "", "", "", "", "", "<= 5", "", "<= 1", "", "", "", "<= 1.01*"}};
+    int ranks = sluice_world_size(world);
+    fprintf(out, "# %d rank%s, path %s; %u layers of %.4g KiB in blocks of %.4g KiB, %.4g ms a slot; %u rounds of %u\n",
+            ranks, ranks == 1 ? "" : "s", sluice_world_path(world), c->layers, (double)c->layer_bytes / 1024,
+            (double)c->block_bytes / 1024, c->slot_s * 1e3, c->rounds, c->steps);
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        const char *const *h = heads[i];
+        fprintf(out, "# %-20s %6s %6s %8s | %8s %8s %7s %8s  %7s %7s  | %8s %8s | %9s %9s\n", h[0], h[1], h[2], h[3],
+                h[4], h[5], h[6], h[7], h[8], h[9], h[10], h[11], h[12], h[13]);
+    }
+}
+
+static const char *miss(bool missed)
+{
+    return missed ? "!" : " ";
+}
+
+static void print_row(FILE *out, const slc_overhead_plan *plan, const slc_overhead_row *row)
+{
+    char name[40];
+    bool serial = !strcmp(plan->schedule, "serial") && !strcmp(plan->strategy, "dp");
+    double block_s = own_s(row) / row->blocks;
+    snprintf(name, sizeof name, "%s:%s%s", plan->strategy, plan->schedule, plan->by_block ? ":blocks" : "");
+    fprintf(out, "  %-20s %6u %6u %8.2f | %8.1f %8.1f %7.1f %8.2f%s %7.2f %7.3f%s | %8.1f %8.1f | %9.4f %8.4f%s\n",
+            name, row->blocks, row->operations, row->step_s * 1e3, row->caller_s * 1e6, row->thread_s * 1e6,
+            row->spread_s * 1e6, block_s * 1e6, miss(block_s > aim_block_s), own_s(row) / row->operations * 1e6,
+            share(row) * 100, miss(share(row) > aim_share), row->watch_s * 1e6, row->gates_s * 1e6, row->wall_same,
+            row->wall_plain, miss(serial && row->wall_plain > aim_wall));
+    fflush(out);
+}
+
+static sluice_status keep_row(json_t *rows, const slc_overhead_plan *plan, const slc_overhead_row *row)
+{
+    json_t *item =
+        json_pack("{s:s, s:s, s:b, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "strategy",
+                  plan->strategy, "schedule", plan->schedule, "by_block", (int)plan->by_block, "operations",
+                  (int)row->operations, "blocks", (int)row->blocks, "step_s", row->step_s, "cpu_s", row->cpu_s,
+                  "engine_caller_s", row->caller_s, "engine_thread_s", row->thread_s, "engine_spread_s", row->spread_s,
+                  "engine_block_s", own_s(row) / row->blocks, "engine_share", share(row), "watch_s", row->watch_s,
+                  "gates_s", row->gates_s, "wall_over_same", row->wall_same, "wall_over_bare", row->wall_plain);
+    return item && !json_array_append_new(rows, item) ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "rows");
+}
+
+static sluice_status write_json(overhead_output *out, const slc_overhead_config *c, const sluice_world *world)
+{
+    if (!out->file.file) return SLUICE_OK;
+    json_t *all = json_pack(
+        "{s:i, s:s, s:i, s:I, s:I, s:f, s:i, s:i, s:{s:f, s:f, s:f}, s:O}", "world", sluice_world_size(world), "path",
+        sluice_world_path(world), "layers", (int)c->layers, "layer_bytes", (json_int_t)c->layer_bytes, "block_bytes",
+        (json_int_t)c->block_bytes, "slot_s", c->slot_s, "rounds", (int)c->rounds, "steps", (int)c->steps, "aims",
+        "engine_share", aim_share, "engine_block_s", aim_block_s, "wall_over_bare", aim_wall, "rows", out->rows);
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "rows");
+    json_dumpf(all, out->file.file, JSON_INDENT(2)); /* what fails here, commit finds */
+    fputc('\n', out->file.file);
+    json_decref(all);
+    return slc_result_file_commit(&out->file);
+}
+
+/* ---- Measuring ---- */
+
+static sluice_status measure_all(sluice_world *world, const overhead_options *o, overhead_output *out)
+{
+    sluice_status status = SLUICE_OK;
+    if (out) print_head(out->table, &o->config, world);
+    for (uint32_t p = 0; !status && p < o->plan_count; p++) {
+        slc_overhead_row row;
+        status = slc_overhead_measure(world, &o->config, &o->plans[p], &row);
+        if (status || !out) continue;
+        print_row(out->table, &o->plans[p], &row);
+        status = keep_row(out->rows, &o->plans[p], &row);
+    }
+    if (status || !out) return status;
+    fprintf(out->table, "# * of dp:serial\n");
+    return write_json(out, &o->config, world);
+}
+
+static sluice_status measure_in(sluice_world *world, const overhead_options *o)
+{
+    if (sluice_world_rank(world)) return measure_all(world, o, NULL);
+    overhead_output out = {.table = o->json && !strcmp(o->json, "-") ? stderr : stdout, .rows = json_array()};
+    sluice_status status = out.rows ? slc_result_file_open(o->json, &out.file) : slc_error(SLUICE_ERR_MEMORY, "rows");
+    if (!status) status = measure_all(world, o, &out);
+    slc_result_file_abandon(&out.file);
+    json_decref(out.rows);
+    return status;
+}
+
+static int measure_here(const overhead_options *o)
+{
+    sluice_world *world = NULL;
+    sluice_status status = sluice_world_create(NULL, &world);
+    if (!status) status = measure_in(world, o);
+    if (status) fprintf(stderr, "sluice-lab overhead: %s: %s\n", sluice_status_name(status), sluice_last_error());
+    if (!status) status = sluice_world_barrier(world);
+    sluice_world_destroy(world);
+    return status ? EXIT_FAILED : 0;
+}
+
+static void default_plans(overhead_options *o)
+{
+    static const slc_overhead_plan names[] = {{"dp", "serial", false},
+                                              {"fsdp", "one_ahead", false},
+                                              {"auto", "ilp", false},
+                                              {"sdp", "priority", true},
+                                              {"fsdp", "priority", true}};
+    if (o->plan_count) return;
+    memcpy(o->plans, names, sizeof names);
+    o->plan_count = sizeof names / sizeof *names;
+}
+
+static int launch(const overhead_options *o, char **args)
+{
+    char *const more[] = {NULL};
+    int code = EXIT_FAILED;
+    if (slc_launch_self(o->ranks ? (int)o->ranks : 1, "overhead", args, more, &code))
+        fprintf(stderr, "sluice-lab overhead: %s\n", sluice_last_error());
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct argp parser = {.options = option_rows, .parser = parse, .args_doc = "[PLAN...]", .doc = doc};
+    overhead_options o = {
+        .config = {
+            .layers = 8, .rounds = 9, .steps = 5, .layer_bytes = 4 << 20, .block_bytes = 64 << 10, .slot_s = 0.004}};
+    argp_err_exit_status = EXIT_USAGE;
+    if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
+    default_plans(&o);
+    int code = slc_launched() ? measure_here(&o) : launch(&o, argv + 1);
+    for (int i = 0; i < MOST_PLANS; i++) free(o.texts[i]);
+    return code;
+}
+
+const sluice_command slc_command_overhead = {"overhead", "measures what the engine itself costs", run};

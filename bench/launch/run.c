@@ -1,0 +1,74 @@
+/* `sluice run`: the command line of the local launcher. */
+#include "bench/cli/command.h"
+#include "bench/launch/launch.h"
+
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { KEY_TIMEOUT = 256, KEY_LIMIT, KEY_PORT, MOST_RANKS = 4096 };
+
+static const struct argp_option option_rows[] = {
+    {"ranks", 'n', "N", 0, "Number of ranks", 0},
+    {"timeout", KEY_TIMEOUT, "S", 0, "A rank that stalls for S seconds is an error (SLUICE_COMM_TIMEOUT)", 0},
+    {"limit", KEY_LIMIT, "S", 0, "End the job after S seconds, with exit code 124", 0},
+    {"port", KEY_PORT, "P", 0, "Port of the rendezvous (default: a free one)", 0},
+    {0},
+};
+
+static double number(const char *text, double least, double most, struct argp_state *state, const char *what)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !(value >= least && value <= most))
+        argp_error(state, "%s: \"%s\" is not between %g and %g", what, text, least, most);
+    return value;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    slc_launch_options *options = state->input;
+    switch (key) {
+    case 'n': options->ranks = (int)number(text, 1, MOST_RANKS, state, "-n"); return 0;
+    case KEY_TIMEOUT:
+        number(text, 0.001, 1e9, state, "--timeout");
+        options->timeout_s = text;
+        return 0;
+    case KEY_LIMIT: options->limit_s = number(text, 0.001, 1e9, state, "--limit"); return 0;
+    case KEY_PORT: options->port = (int)number(text, 1, 65535, state, "--port"); return 0;
+    case ARGP_KEY_ARG: /* the first word of the command: the rest is its own */
+        options->command = &state->argv[state->next - 1];
+        state->next = state->argc;
+        return 0;
+    case ARGP_KEY_END:
+        if (!options->ranks) argp_error(state, "say how many ranks: -n N");
+        if (!options->command) argp_error(state, "say what to run: sluice run -n N -- CMD...");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static int run(int argc, char **argv)
+{
+    const struct argp parser = {
+        .options = option_rows,
+        .parser = parse_option,
+        .args_doc = "-- CMD...",
+        .doc = "Starts N ranks of CMD on this machine and sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, "
+               "MASTER_ADDR, MASTER_PORT and SLUICE_JOB_TOKEN for each. Lines of output get their rank in front. When "
+               "a rank fails, the others have 3 seconds to speak, then they are ended.\v"
+               "Ctrl-C is handed to the ranks once; a second one kills them. The exit code is that of the first rank "
+               "that failed, 128 + its signal if it was killed.\n\n"
+               "  sluice run -n 2 -- ./my_training --epochs 3",
+    };
+    slc_launch_options options = {0};
+    argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &options);
+    int exit_code;
+    if (slc_launch(&options, &exit_code)) {
+        fprintf(stderr, "sluice run: %s\n", sluice_last_error());
+        return 1;
+    }
+    return exit_code;
+}
+
+const sluice_command slc_command_run = {"run", "starts N ranks of a command on this machine", run};

@@ -1,0 +1,307 @@
+/* Measuring a collective. Elements are whole numbers small enough that their sums are exact, so a result is right or
+ * wrong to the bit. */
+#include "bench/perf/measure.h"
+
+#include "bench/perf/compute_loop.h"
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GRAIN = 16, ROOT = 0, QUEUE = 4096 };
+static const double ALONE_S = 0.5;
+
+struct slc_perf {
+    sluice_world *world;
+    slc_comm *comm;
+    slc_device *device;
+    slc_segment segment;
+    slc_perf_config config;
+    int rank;
+    uint64_t ranks, block_elements;
+    float *whole, *shard; /* in the segment, of most_bytes each */
+    slc_op *ops;          /* `copies` iterations, which are submitted at once */
+    uint32_t copies;
+    slc_compute_loop *beside; /* NULL: this thread only waits */
+    uint64_t steps;           /* of it, so far */
+};
+
+/* ---- Set up ---- */
+
+static uint64_t round_elements(const slc_perf *perf, uint64_t bytes)
+{
+    uint64_t step = GRAIN * perf->ranks, elements = bytes / sizeof(float) / step * step;
+    return elements ? elements : step;
+}
+
+static sluice_status make_segment(slc_perf *perf)
+{
+    uint64_t buffer = round_elements(perf, perf->config.most_bytes) * sizeof(float);
+    uint64_t scratch = slc_comm_scratch_bytes(perf->comm, perf->block_elements * sizeof(float));
+    uint64_t line = 4096, stride = (buffer + line - 1) / line * line;
+    sluice_status status = slc_segment_create(perf->device, 2 * stride + scratch, &perf->segment);
+    if (status) return status;
+    slc_segment_populate(&perf->segment);
+    char *base = perf->segment.base;
+    perf->whole = (float *)base;
+    perf->shard = (float *)(base + stride);
+    return slc_comm_attach(perf->comm, &perf->segment, base + 2 * stride, scratch);
+}
+
+static uint64_t count_blocks(const slc_perf *perf, uint64_t elements)
+{
+    return (elements + perf->block_elements - 1) / perf->block_elements;
+}
+
+/* Short iterations are submitted all at once, as nccl-tests does. */
+static sluice_status make_room_for_operations(slc_perf *perf)
+{
+    const slc_perf_config *config = &perf->config;
+    uint64_t blocks = count_blocks(perf, round_elements(perf, config->most_bytes));
+    uint64_t length = config->gather_after ? 2 * blocks : 1;
+    perf->copies = config->iterations > config->warm_up ? config->iterations : config->warm_up;
+    if (config->gather_after || config->beside) perf->copies = 1;
+    if (config->beside && length > QUEUE)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--beside: %llu blocks an iteration; at most %d: use larger blocks",
+                         (unsigned long long)blocks, QUEUE / 2);
+    perf->ops = calloc(length * perf->copies, sizeof *perf->ops);
+    return perf->ops ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%u iterations", perf->copies);
+}
+
+sluice_status slc_perf_open(sluice_world *world, const slc_perf_config *config, slc_perf **out)
+{
+    slc_perf *perf = calloc(1, sizeof *perf);
+    if (!perf) return slc_error(SLUICE_ERR_MEMORY, "perf");
+    perf->world = world;
+    perf->comm = slc_world_comm(world);
+    perf->config = *config;
+    perf->rank = sluice_world_rank(world);
+    perf->ranks = (uint64_t)sluice_world_size(world);
+    perf->block_elements = round_elements(perf, config->block_bytes);
+    sluice_status status = make_room_for_operations(perf);
+    if (!status) status = slc_device_open("cpu", &perf->device);
+    if (!status) status = make_segment(perf);
+    if (!status && config->beside) status = slc_compute_loop_open(perf->device, &perf->beside);
+    if (status) {
+        slc_perf_close(perf);
+        return status;
+    }
+    *out = perf;
+    return SLUICE_OK;
+}
+
+void slc_perf_close(slc_perf *perf)
+{
+    if (!perf) return;
+    slc_compute_loop_close(perf->beside);
+    if (perf->segment.base) {
+        (void)slc_comm_attach(perf->comm, NULL, NULL, 0);
+        slc_segment_destroy(&perf->segment);
+    }
+    if (perf->device) slc_device_close(perf->device);
+    free(perf->ops);
+    free(perf);
+}
+
+/* ---- Running ---- */
+
+static slc_op describe(const slc_perf *perf, uint64_t elements, float scale)
+{
+    slc_op op = {.kind = perf->config.kind,
+                 .dtype = SLC_FLOAT32,
+                 .elements = elements,
+                 .block_elements = perf->block_elements,
+                 .block_count = count_blocks(perf, elements),
+                 .src = perf->whole,
+                 .dst = perf->whole,
+                 .scale = scale,
+                 .root = ROOT,
+                 .what = "perf"};
+    if (op.kind == SLC_REDUCE_SCATTER && !perf->config.gather_after) {
+        op.dst = perf->shard;
+        op.dst_layout = SLC_SHARD;
+    } else if (op.kind == SLC_ALL_GATHER) {
+        op.src = perf->shard;
+        op.src_layout = SLC_SHARD;
+    }
+    return op;
+}
+
+/* One iteration into `ops`; how many operations it is. */
+static uint32_t describe_iteration(const slc_perf *perf, const slc_op *op, slc_op *ops)
+{
+    uint32_t count = 0;
+    if (!perf->config.gather_after) {
+        ops[count++] = *op;
+        return count;
+    }
+    uint64_t blocks = op->block_count, ahead = perf->config.ahead;
+    for (uint64_t i = 0; i < blocks + ahead; i++) {
+        slc_op one = *op;
+        one.block_count = 1;
+        one.first_block = i;
+        if (i < blocks) ops[count++] = one;
+        if (i < ahead) continue;
+        one.kind = SLC_ALL_GATHER;
+        one.first_block = i - ahead;
+        ops[count++] = one;
+    }
+    return count;
+}
+
+static sluice_status compute_once(slc_perf *perf)
+{
+    perf->steps++;
+    return slc_compute_loop_step(perf->beside);
+}
+
+static sluice_status wait_until(slc_perf *perf, uint32_t index)
+{
+    sluice_status status = SLUICE_OK;
+    const slc_gate *completed = slc_comm_completed(perf->comm);
+    while (!status && perf->beside && !slc_gate_passed(completed, index)) status = compute_once(perf);
+    return status ? status : slc_comm_wait(perf->comm, index);
+}
+
+static sluice_status run_operations(slc_perf *perf, const slc_op *op, uint32_t iterations)
+{
+    sluice_status status = SLUICE_OK;
+    uint32_t index = 0, length = describe_iteration(perf, op, perf->ops);
+    uint32_t copies = perf->copies < iterations ? perf->copies : iterations;
+    for (uint32_t i = 1; i < copies; i++) memcpy(perf->ops + i * length, perf->ops, length * sizeof *perf->ops);
+    for (uint32_t left = iterations, count; !status && left; left -= count) {
+        count = left < copies ? left : copies;
+        /* Submission would wait for a free place itself, but without computing. */
+        if (perf->beside && left < iterations) status = wait_until(perf, index + length - QUEUE);
+        if (!status) status = slc_comm_submit(perf->comm, perf->ops, (size_t)count * length, &index);
+        index += count * length;
+    }
+    return status || !iterations ? status : wait_until(perf, index);
+}
+
+/* All ranks compute, none communicates. */
+static sluice_status compute_alone(slc_perf *perf, double *flop_per_s)
+{
+    *flop_per_s = 0;
+    sluice_status status = perf->beside ? sluice_world_barrier(perf->world) : SLUICE_OK;
+    if (status || !perf->beside) return status;
+    uint64_t start = slc_clock_ns(), before = perf->steps;
+    while (!status && slc_seconds(slc_clock_ns() - start) < ALONE_S) status = compute_once(perf);
+    *flop_per_s = (double)(perf->steps - before) * slc_compute_loop_step_flop() / slc_seconds(slc_clock_ns() - start);
+    return status ? status : sluice_world_barrier(perf->world);
+}
+
+static sluice_status time_operations(slc_perf *perf, const slc_op *op, slc_perf_row *row)
+{
+    double alone[2];
+    sluice_status status = compute_alone(perf, &alone[0]);
+    if (!status) status = run_operations(perf, op, perf->config.warm_up);
+    if (!status) status = sluice_world_barrier(perf->world);
+    uint64_t start = slc_clock_ns(), before = perf->steps;
+    if (!status) status = run_operations(perf, op, perf->config.iterations);
+    double seconds = slc_seconds(slc_clock_ns() - start);
+    double beside = (double)(perf->steps - before) * slc_compute_loop_step_flop() / seconds;
+    if (!status) status = compute_alone(perf, &alone[1]);
+    double sums[] = {seconds / perf->config.iterations, (alone[0] + alone[1]) / 2, beside};
+    if (!status) status = sluice_world_all_reduce(perf->world, sums, 3);
+    row->time_s = sums[0] / (double)perf->ranks;
+    row->compute_alone = sums[1] / (double)perf->ranks;
+    row->compute_beside = sums[2] / (double)perf->ranks;
+    return status;
+}
+
+/* ---- Checking ---- */
+
+static float value_of(uint64_t rank, uint64_t element)
+{
+    return (float)((int)((element * 31 + rank * 17) % 251) - 100);
+}
+
+static float sum_of(const slc_perf *perf, uint64_t element)
+{
+    float sum = 0;
+    for (uint64_t r = 0; r < perf->ranks; r++) sum += value_of(r, element);
+    return sum;
+}
+
+/* Element `k` of this rank's shard layout is this element of the whole one. */
+static uint64_t owned_element(const slc_perf *perf, uint64_t elements, uint64_t k)
+{
+    uint64_t block = k / (perf->block_elements / perf->ranks), begin = block * perf->block_elements;
+    uint64_t length = elements - begin < perf->block_elements ? elements - begin : perf->block_elements;
+    return begin + (uint64_t)perf->rank * (length / perf->ranks) + (k - begin / perf->ranks);
+}
+
+static void fill_sources(slc_perf *perf, uint64_t elements)
+{
+    slc_op_kind kind = perf->config.kind;
+    bool gives = kind != SLC_BROADCAST || perf->rank == ROOT;
+    for (uint64_t i = 0; i < elements; i++)
+        perf->whole[i] = kind == SLC_ALL_GATHER || !gives ? NAN : value_of((uint64_t)perf->rank, i);
+    for (uint64_t k = 0; k < elements / perf->ranks; k++)
+        perf->shard[k] = kind == SLC_ALL_GATHER ? value_of(ROOT, owned_element(perf, elements, k)) : NAN;
+}
+
+/* The collective whose result this one has. */
+static slc_op_kind result_of(const slc_perf_config *config)
+{
+    return config->gather_after ? SLC_ALL_REDUCE : config->kind;
+}
+
+static uint64_t count_wrong(const slc_perf *perf, uint64_t elements)
+{
+    uint64_t wrong = 0;
+    switch (result_of(&perf->config)) {
+    case SLC_REDUCE_SCATTER:
+        for (uint64_t k = 0; k < elements / perf->ranks; k++)
+            wrong += !(perf->shard[k] == sum_of(perf, owned_element(perf, elements, k)));
+        break;
+    case SLC_ALL_REDUCE:
+        for (uint64_t i = 0; i < elements; i++) wrong += !(perf->whole[i] == sum_of(perf, i));
+        break;
+    default: /* gather and broadcast: everyone has the root's values */
+        for (uint64_t i = 0; i < elements; i++) wrong += !(perf->whole[i] == value_of(ROOT, i));
+    }
+    return wrong;
+}
+
+static sluice_status check(slc_perf *perf, uint64_t elements, uint64_t *wrong)
+{
+    slc_op op = describe(perf, elements, 1);
+    fill_sources(perf, elements);
+    sluice_status status = run_operations(perf, &op, 1);
+    double sum = status ? 0 : (double)count_wrong(perf, elements);
+    if (!status) status = sluice_world_all_reduce(perf->world, &sum, 1);
+    *wrong = (uint64_t)sum;
+    return status;
+}
+
+/* ---- One row ---- */
+
+/* Bytes over the busiest link for each byte of the buffer. */
+static double bus_factor(slc_op_kind kind, double ranks)
+{
+    if (kind == SLC_ALL_REDUCE) return 2 * (ranks - 1) / ranks;
+    if (kind == SLC_BROADCAST) return 1;
+    return (ranks - 1) / ranks;
+}
+
+sluice_status slc_perf_measure(slc_perf *perf, uint64_t bytes, slc_perf_row *row)
+{
+    uint64_t elements = round_elements(perf, bytes);
+    slc_op_kind kind = result_of(&perf->config);
+    /* Scaled, so that a sum in place does not grow from one iteration to the next. */
+    const slc_op op = describe(perf, elements, 1 / (float)perf->ranks);
+    bool parts = kind == SLC_ALL_GATHER || kind == SLC_REDUCE_SCATTER;
+    *row = (slc_perf_row){.bytes = elements * sizeof(float), .count = parts ? elements / perf->ranks : elements};
+    fill_sources(perf, elements);
+    if (kind == SLC_BROADCAST && perf->rank != ROOT)
+        for (uint64_t i = 0; i < elements; i++) perf->whole[i] = 0;
+    sluice_status status = time_operations(perf, &op, row);
+    if (!status && perf->config.check) status = check(perf, elements, &row->wrong);
+    row->algorithm_bytes_per_s = (double)row->bytes / row->time_s;
+    row->bus_bytes_per_s = row->algorithm_bytes_per_s * bus_factor(kind, (double)perf->ranks);
+    return status;
+}

@@ -1,0 +1,135 @@
+/* `sluice check`: whether a plan may run, and how well it is packed. Reading a plan judges it; what is printed here
+ * says what was looked at. */
+#include "bench/cli/command.h"
+#include "bench/plan/files.h"
+#include "bench/cli/result_file.h"
+#include "lib/base/status.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { KEY_JSON = 256 };
+
+typedef struct {
+    slc_plan_files files;
+    const char *json;
+} check_options;
+
+typedef struct {
+    uint64_t slots, operations, late, blocks, waits, claims, wrapping;
+} counts;
+
+static const struct argp_option option_rows[] = {
+    {"json", KEY_JSON, "FILE", 0, "Write the figures as JSON; '-': standard output", 1},
+    {0},
+};
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    check_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->files; return 0;
+    case KEY_JSON: o->json = text; return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static counts count(const slc_program *program)
+{
+    counts c = {.claims = program->claim_count};
+    for (uint32_t i = 0; i < program->item_count; i++) {
+        const slc_item *item = &program->items[i];
+        *(item->kind == SLC_ITEM_SLOT ? &c.slots : &c.operations) += 1;
+        c.late += item->late;
+        c.blocks += item->block_count;
+        c.waits += item->after_count;
+    }
+    for (uint32_t i = 0; i < program->claim_count; i++) c.wrapping += slc_claim_wraps(program, &program->claims[i]);
+    return c;
+}
+
+static double packing_loss(const slc_plan *plan)
+{
+    return plan->lower_bound ? (double)plan->arena_bytes / (double)plan->lower_bound - 1 : 0;
+}
+
+static uint64_t resident_bytes(const slc_plan *plan)
+{
+    uint64_t bytes = 0;
+    for (uint32_t s = 0; s < plan->static_count; s++) bytes += plan->statics[s].end_byte - plan->statics[s].first_byte;
+    return bytes;
+}
+
+static void print(FILE *out, const slc_plan_files *files)
+{
+    const slc_job *job = &files->profile->job;
+    const slc_plan *plan = files->plan;
+    counts step = count(&plan->train), pass = count(&plan->evaluate);
+    fprintf(out, "%s is a valid plan for %s: %s, %u ranks, %u layers, %u units, %u micro-batch%s, schedule %s\n",
+            files->plan_path, files->profile_path, files->profile->model, job->world, job->layer_count, job->unit_count,
+            job->micro_batches, job->micro_batches > 1 ? "es" : "", plan->schedule);
+    fprintf(out,
+            "checked of a step, of an evaluation pass and of what follows what:\n"
+            "  every slot in order, every operation once and complete   %" PRIu64 " slots, %" PRIu64
+            " operations (%" PRIu64 " late) on %" PRIu64 " blocks; %" PRIu64 " and %" PRIu64 "\n"
+            "  data is there before it is used, also across steps       %" PRIu64 " waits; %" PRIu64 "\n"
+            "  memory is claimed while it is used, and by nobody else   %" PRIu64 " claims (%" PRIu64
+            " into the next step) of %u buffers; %" PRIu64 "\n"
+            "  no item waits for a later one: no timing can stall it\n",
+            step.slots, step.operations, step.late, step.blocks, pass.slots, pass.operations, step.waits, pass.waits,
+            step.claims, step.wrapping, plan->buffer_count, pass.claims);
+    fprintf(out,
+            "arena        %12.1f MiB, of which %.1f MiB stay for good\n"
+            "lower bound  %12.1f MiB: no packing of these lifetimes is smaller\n"
+            "packing loss %12.2f %%\n",
+            (double)plan->arena_bytes / 0x1p20, (double)resident_bytes(plan) / 0x1p20,
+            (double)plan->lower_bound / 0x1p20, 100 * packing_loss(plan));
+    if (job->reserved_bytes)
+        fprintf(out, "reserved     %12.1f MiB by the program itself, beside the arena\n",
+                (double)job->reserved_bytes / 0x1p20);
+}
+
+static sluice_status write_json(const check_options *o)
+{
+    const slc_plan *plan = o->files.plan;
+    if (!o->json) return SLUICE_OK;
+    counts step = count(&plan->train);
+    json_t *all =
+        json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "valid", 1, "slots", (json_int_t)step.slots,
+                  "operations", (json_int_t)step.operations, "blocks", (json_int_t)step.blocks, "waits",
+                  (json_int_t)step.waits, "claims", (json_int_t)step.claims, "arena_bytes",
+                  (json_int_t)plan->arena_bytes, "resident_bytes", (json_int_t)resident_bytes(plan),
+                  "lower_bound_bytes", (json_int_t)plan->lower_bound, "packing_loss", packing_loss(plan));
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "figures");
+    sluice_status status = slc_result_file_write_json(o->json, all);
+    json_decref(all);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    check_options o = {0};
+    const struct argp_child children[] = {{slc_plan_files_argp(), 0, NULL, 0}, {0}};
+    const struct argp parser = {
+        .options = option_rows,
+        .parser = parse_option,
+        .children = children,
+        .doc = "Validates a plan against the profile it was made from.\v"
+               "Shares no code with the planner. The exit code is 0 for a valid plan and 1 for any other, with a line "
+               "that says what is wrong and where.\n\n"
+               "Example:\n"
+               "  sluice check --profile profile.json --plan plan.json",
+    };
+    if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
+    sluice_status status = slc_plan_files_read(&o.files);
+    if (!status) print(o.json && !strcmp(o.json, "-") ? stderr : stdout, &o.files);
+    if (!status) status = write_json(&o);
+    if (status) fprintf(stderr, "sluice check: %s\n", sluice_last_error());
+    slc_plan_files_fini(&o.files);
+    return status ? EXIT_FAILED : 0;
+}
+
+const sluice_command slc_command_check = {"check", "validates a plan and says how well it is packed", run};

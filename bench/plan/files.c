@@ -1,0 +1,121 @@
+/* Reading a profile and its plan, simulating them, writing the timeline. */
+#include "bench/plan/files.h"
+
+#include "bench/cli/result_file.h"
+#include "lib/base/status.h"
+#include "sched/simulate/trace_json.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_PROFILE = 2000, KEY_PLAN, KEY_WORLD, KEY_LOSSY };
+
+static const struct argp_option option_rows[] = {
+    {"profile", KEY_PROFILE, "FILE", 0, "The profile that the plan was made from (sluice profile)", 0},
+    {"plan", KEY_PLAN, "FILE", 0, "The plan (sluice plan)", 0},
+    {"world", KEY_WORLD, "N", 0, "Ranks, where the plan is for more or fewer than the profile's", 0},
+    {"lossy", KEY_LOSSY, "WHAT", 0, "none or onebit (default: as the plan was made)", 0},
+    {0},
+};
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    slc_plan_files *files = state->input;
+    char *end;
+    switch (key) {
+    case KEY_PROFILE: files->profile_path = text; return 0;
+    case KEY_PLAN: files->plan_path = text; return 0;
+    case KEY_LOSSY:
+        files->lossy = text;
+        if (strcmp(text, "none") && strcmp(text, "onebit")) argp_error(state, "--lossy %s: use none or onebit", text);
+        return 0;
+    case KEY_WORLD:
+        files->world = strtoul(text, &end, 10);
+        if (end == text || *end || *text == '-' || files->world < 1 || files->world > SLC_PROFILE_WORLD_MAX)
+            argp_error(state, "--world: \"%s\" is no whole number from 1 to %d", text, SLC_PROFILE_WORLD_MAX);
+        return 0;
+    case ARGP_KEY_ARG: argp_error(state, "\"%s\" is no option", text); return 0;
+    case ARGP_KEY_END:
+        if (!files->profile_path) argp_error(state, "--profile FILE is missing");
+        if (!files->plan_path) argp_error(state, "--plan FILE is missing");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp *slc_plan_files_argp(void)
+{
+    static const struct argp parser = {.options = option_rows, .parser = parse_option};
+    return &parser;
+}
+
+/* Whether the plan was made for a compressed phase; what is wrong with the file is found when it is read. */
+static bool is_compressed(const char *plan_path)
+{
+    json_t *root = json_load_file(plan_path, 0, NULL);
+    bool compressed = json_object_get(json_object_get(root, "job"), "compressed");
+    json_decref(root);
+    return compressed;
+}
+
+static bool wants_compressed(const slc_plan_files *files)
+{
+    if (files->lossy) return !strcmp(files->lossy, "onebit");
+    return files->profile->compressed || is_compressed(files->plan_path);
+}
+
+sluice_status slc_plan_files_read(slc_plan_files *files)
+{
+    sluice_status status = slc_profile_read(files->profile_path, &files->profile);
+    if (!status && files->world) status = slc_profile_set_world(files->profile, (uint32_t)files->world);
+    if (!status) status = slc_profile_set_compressed(files->profile, wants_compressed(files));
+    if (!status) status = slc_plan_read(&files->profile->job, files->plan_path, &files->plan);
+    return status;
+}
+
+void slc_plan_files_fini(slc_plan_files *files)
+{
+    slc_plan_destroy(files->plan);
+    slc_profile_destroy(files->profile);
+    files->plan = NULL;
+    files->profile = NULL;
+}
+
+sluice_status slc_plan_files_simulate(const slc_plan_files *files, const slc_simulation *options,
+                                      slc_forecast *forecast, slc_item_times **items)
+{
+    const slc_profile *profile = files->profile;
+    *items = calloc((size_t)files->plan->train.item_count + 1, sizeof **items);
+    if (!*items) return slc_error(SLUICE_ERR_MEMORY, "times of %u items", files->plan->train.item_count);
+    sluice_status status = slc_simulate_items(&profile->job, &profile->times, files->plan, options, forecast, *items);
+    if (!status) return SLUICE_OK;
+    free(*items);
+    *items = NULL;
+    return slc_error_context(status, "plan %s", files->plan_path);
+}
+
+sluice_status slc_plan_files_trace(const slc_plan_files *files, const slc_forecast *forecast,
+                                   const slc_item_times *items, uint32_t steps, const char *path)
+{
+    slc_result_file file;
+    slc_trace *trace = NULL;
+    char *text = NULL, name[256];
+    sluice_status status = slc_result_file_open(path, &file);
+    if (status) return status;
+    snprintf(name, sizeof name, "simulated: %.100s, %u ranks, %s", files->profile->model, files->profile->job.world,
+             files->plan->schedule);
+    status = slc_trace_create(&files->profile->job, files->plan, &trace);
+    if (!status) {
+        slc_trace_process(trace, 0, name);
+        status = slc_trace_simulated(trace, 0, forecast, items, steps);
+    }
+    if (!status) status = slc_trace_text(trace, &text);
+    if (!status) fprintf(file.file, "%s\n", text); /* what fails here, commit finds */
+    if (!status) status = slc_result_file_commit(&file);
+    if (status) slc_result_file_abandon(&file);
+    free(text);
+    slc_trace_destroy(trace);
+    return status;
+}

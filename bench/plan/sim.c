@@ -1,0 +1,152 @@
+/* `sluice sim`: what a plan's step will take, and where compute waits for communication. */
+#include "bench/cli/command.h"
+#include "bench/plan/exposed_table.h"
+#include "bench/plan/files.h"
+#include "bench/cli/result_file.h"
+#include "lib/base/status.h"
+#include "sched/simulate/trace_json.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, TRACED_STEPS = 2, MOST_LINES = 12 };
+enum { KEY_SPREAD = 256, KEY_SEED, KEY_PASSES, KEY_TRACE, KEY_JSON };
+
+typedef struct {
+    slc_plan_files files;
+    slc_simulation simulation;
+    const char *trace, *json;
+} sim_options;
+
+static const struct argp_option option_rows[] = {
+    {"spread", KEY_SPREAD, "X", 0, "Multiply every duration by a random factor in 1 - X to 1 + X (default 0: exact)",
+     1},
+    {"seed", KEY_SEED, "N", 0, "Of those factors (default 0)", 1},
+    {"passes", KEY_PASSES, "N", 0, "Steps to simulate at most (default: until they repeat)", 1},
+    {"trace", KEY_TRACE, "FILE", 0, "Write a timeline for Perfetto or chrome://tracing; '-': standard output", 2},
+    {"json", KEY_JSON, "FILE", 0, "Write the figures as JSON; '-': standard output", 2},
+    {0},
+};
+
+static double number(const char *text, double least, double most, bool whole, struct argp_state *state,
+                     const char *option)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !(value >= least && value <= most) || (whole && value != floor(value)))
+        argp_error(state, "%s: \"%s\" is no %snumber from %g to %g", option, text, whole ? "whole " : "", least, most);
+    return value;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    sim_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->files; return 0;
+    case KEY_SPREAD: o->simulation.spread = number(text, 0, 0.99, false, state, "--spread"); return 0;
+    case KEY_SEED: o->simulation.seed = (uint64_t)number(text, 0, 1e15, true, state, "--seed"); return 0;
+    case KEY_PASSES: o->simulation.passes = (uint32_t)number(text, 2, 1e6, true, state, "--passes"); return 0;
+    case KEY_TRACE: o->trace = text; return 0;
+    case KEY_JSON: o->json = text; return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void put_row(FILE *out, const char *name, double s, const slc_forecast *f, const char *what)
+{
+    fprintf(out, "  %-15s %12.3f ms %6.1f %%%s%s\n", name, s * 1e3, f->step_s > 0 ? 100 * s / f->step_s : 0,
+            *what ? "   " : "", what);
+}
+
+static void print_forecast(FILE *out, const slc_plan_files *files, const slc_forecast *f)
+{
+    const slc_job *job = &files->profile->job;
+    fprintf(out, "%s, %u ranks, %u layers, %u units, schedule %s: %u items, simulated for %u steps%s\n",
+            files->profile->model, job->world, job->layer_count, job->unit_count, files->plan->schedule,
+            files->plan->train.item_count, f->passes, f->steady ? " until they repeat" : "");
+    put_row(out, "step", f->step_s, f, "");
+    put_row(out, "compute", f->compute_s, f, "slots, as communication beside them lengthens them");
+    put_row(out, "exposed", f->exposed_s, f, "compute waits");
+    put_row(out, "communication", f->communication_s, f, "on the link, lengthened too");
+    put_row(out, "update", f->update_s, f, "optimizer, on the communication thread");
+    fprintf(out, "  %-15s %12.1f MiB of %.1f MiB of arena\n", "peak", (double)f->peak_bytes / 0x1p20,
+            (double)files->plan->arena_bytes / 0x1p20);
+}
+
+static sluice_status write_json(const sim_options *o, const slc_forecast *f, const slc_exposure *exposures,
+                                uint32_t count)
+{
+    const slc_job *job = &o->files.profile->job;
+    const slc_item *plan_items = o->files.plan->train.items;
+    if (!o->json) return SLUICE_OK;
+    json_t *exposed = json_array();
+    for (uint32_t e = 0; e < count; e++) {
+        char slot[SLC_ITEM_LABEL], cause[SLC_ITEM_LABEL], busy[SLC_ITEM_LABEL];
+        slc_item_label(job, &plan_items[exposures[e].slot], slot);
+        if (exposures[e].cause != SLC_NONE) slc_item_label(job, &plan_items[exposures[e].cause], cause);
+        if (exposures[e].busy != SLC_NONE) slc_item_label(job, &plan_items[exposures[e].busy], busy);
+        json_array_append_new(exposed, json_pack("{s:s, s:s?, s:s?, s:b, s:f, s:f}", "slot", slot, "waits_for",
+                                                 exposures[e].cause == SLC_NONE ? NULL : cause, "meanwhile",
+                                                 exposures[e].busy == SLC_NONE ? NULL : busy, "of_the_step_before",
+                                                 exposures[e].previous, "from_s", exposures[e].from_s, "s",
+                                                 exposures[e].to_s - exposures[e].from_s));
+    }
+    json_t *all =
+        json_pack("{s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:b, s:o}", "step_s", f->step_s, "exposed_s", f->exposed_s,
+                  "compute_s", f->compute_s, "communication_s", f->communication_s, "update_s", f->update_s,
+                  "peak_bytes", (json_int_t)f->peak_bytes, "arena_bytes", (json_int_t)o->files.plan->arena_bytes,
+                  "passes", (json_int_t)f->passes, "steady", f->steady, "exposed", exposed);
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "figures");
+    sluice_status status = slc_result_file_write_json(o->json, all);
+    json_decref(all);
+    return status;
+}
+
+static sluice_status show(const sim_options *o, const slc_forecast *f, const slc_item_times *items)
+{
+    const slc_plan *plan = o->files.plan;
+    bool to_stdout = (o->json && !strcmp(o->json, "-")) || (o->trace && !strcmp(o->trace, "-"));
+    FILE *out = to_stdout ? stderr : stdout;
+    slc_exposure *exposures = calloc((size_t)plan->train.item_count + 1, sizeof *exposures);
+    if (!exposures) return slc_error(SLUICE_ERR_MEMORY, "waits of %u items", plan->train.item_count);
+    uint32_t count = slc_exposures(plan, items, f->step_s, exposures);
+    print_forecast(out, &o->files, f);
+    sluice_status status =
+        slc_exposed_table(out, &o->files.profile->job, plan, exposures, count, f->step_s, MOST_LINES);
+    if (!status) status = write_json(o, f, exposures, count);
+    if (!status && o->trace) status = slc_plan_files_trace(&o->files, f, items, TRACED_STEPS, o->trace);
+    free(exposures);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    sim_options o = {0};
+    const struct argp_child children[] = {{slc_plan_files_argp(), 0, NULL, 0}, {0}};
+    const struct argp parser = {
+        .options = option_rows,
+        .parser = parse_option,
+        .children = children,
+        .doc = "Simulates a plan's steps with the times of its profile.\v"
+               "Compute and communication are two lanes, as in the engine; where they overlap they slow each other "
+               "down as the profile says. The table tells which layers wait, for what, largest first.\n\n"
+               "Examples:\n"
+               "  sluice sim --profile profile.json --plan plan.json\n"
+               "  sluice sim --profile profile.json --plan plan.json --spread 0.1 --seed 3 --passes 50\n"
+               "  sluice sim --profile profile.json --plan plan.json --trace step.json --json -",
+    };
+    if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
+    slc_forecast forecast;
+    slc_item_times *items = NULL;
+    sluice_status status = slc_plan_files_read(&o.files);
+    if (!status) status = slc_plan_files_simulate(&o.files, &o.simulation, &forecast, &items);
+    if (!status) status = show(&o, &forecast, items);
+    if (status) fprintf(stderr, "sluice sim: %s\n", sluice_last_error());
+    free(items);
+    slc_plan_files_fini(&o.files);
+    return status ? EXIT_FAILED : 0;
+}
+
+const sluice_command slc_command_sim = {"sim", "simulates a plan: its step, and where compute waits", run};

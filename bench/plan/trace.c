@@ -1,0 +1,108 @@
+/* `sluice trace`: the timeline of a plan, from the simulator: as events for a viewer, and as a picture. */
+#include "bench/cli/command.h"
+#include "bench/plan/files.h"
+#include "bench/plan/timeline_picture.h"
+#include "lib/base/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { KEY_PICTURE = 256, KEY_STEPS };
+
+typedef struct {
+    slc_plan_files files;
+    const char *output, *picture;
+    uint32_t steps;
+} trace_options;
+
+static const struct argp_option option_rows[] = {
+    {"output", 'o', "FILE", 0, "Write the timeline as JSON for Perfetto or chrome://tracing; '-': standard output", 1},
+    {"picture", KEY_PICTURE, "FILE", 0, "Draw one step: FILE.svg or FILE.png (needs gnuplot)", 1},
+    {"steps", KEY_STEPS, "N", 0, "Steps in the timeline (default 2)", 1},
+    {0},
+};
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    trace_options *o = state->input;
+    char *end;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->files; return 0;
+    case 'o': o->output = text; return 0;
+    case KEY_PICTURE:
+        if (!slc_trace_picture_kind(text)) argp_error(state, "--picture %s: the name must end in .svg or .png", text);
+        o->picture = text;
+        return 0;
+    case KEY_STEPS:
+        o->steps = (uint32_t)strtoul(text, &end, 10);
+        if (*end || o->steps < 1 || o->steps > 1000)
+            argp_error(state, "--steps: \"%s\" is no whole number from 1 to 1000", text);
+        return 0;
+    case ARGP_KEY_END:
+        if (!o->output && !o->picture) argp_error(state, "give -o FILE or --picture FILE");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static sluice_status draw(const trace_options *o, const slc_forecast *f, const slc_item_times *items)
+{
+    const slc_plan *plan = o->files.plan;
+    const slc_profile *profile = o->files.profile;
+    slc_memory_series memory;
+    char title[512];
+    snprintf(title, sizeof title, "%.100s, %u ranks, %s: step %.3f ms, exposed %.3f ms (%.1f %%)", profile->model,
+             profile->job.world, plan->schedule, f->step_s * 1e3, f->exposed_s * 1e3, 100 * f->exposed_s / f->step_s);
+    slc_exposure *exposures = calloc((size_t)plan->train.item_count + 1, sizeof *exposures);
+    if (!exposures) return slc_error(SLUICE_ERR_MEMORY, "waits of %u items", plan->train.item_count);
+    sluice_status status = slc_simulate_memory(plan, items, f->step_s, &memory);
+    if (!status) {
+        const slc_trace_picture picture = {.title = title,
+                                           .job = &profile->job,
+                                           .plan = plan,
+                                           .items = items,
+                                           .exposures = exposures,
+                                           .exposure_count = slc_exposures(plan, items, f->step_s, exposures),
+                                           .memory = &memory,
+                                           .step_s = f->step_s};
+        status = slc_trace_picture_draw(&picture, o->picture);
+        slc_memory_series_fini(&memory);
+    }
+    free(exposures);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    trace_options o = {.steps = 2};
+    const struct argp_child children[] = {{slc_plan_files_argp(), 0, NULL, 0}, {0}};
+    const struct argp parser = {
+        .options = option_rows,
+        .parser = parse_option,
+        .children = children,
+        .doc = "Shows the timeline of a plan, as the simulator runs it.\v"
+               "Lanes for compute, communication and updates, an arrow from what a slot waited for to the slot, and "
+               "memory by category. Open the JSON at https://ui.perfetto.dev or chrome://tracing. Of a real run, "
+               "`sluice train --trace FILE` writes the same.\n\n"
+               "Examples:\n"
+               "  sluice trace --profile profile.json --plan plan.json -o step.json\n"
+               "  sluice trace --profile profile.json --plan plan.json --picture step.svg",
+    };
+    if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
+    slc_forecast forecast;
+    slc_item_times *items = NULL;
+    sluice_status status = slc_plan_files_read(&o.files);
+    if (!status) status = slc_plan_files_simulate(&o.files, NULL, &forecast, &items);
+    if (!status && !(forecast.step_s > 0))
+        status = slc_error(SLUICE_ERR_ARGUMENT, "profile %s: all times are 0, there is nothing to show",
+                           o.files.profile_path);
+    if (!status && o.output) status = slc_plan_files_trace(&o.files, &forecast, items, o.steps, o.output);
+    if (!status && o.picture) status = draw(&o, &forecast, items);
+    if (status) fprintf(stderr, "sluice trace: %s\n", sluice_last_error());
+    free(items);
+    slc_plan_files_fini(&o.files);
+    return status ? EXIT_FAILED : 0;
+}
+
+const sluice_command slc_command_trace = {"trace", "shows the timeline of a plan", run};

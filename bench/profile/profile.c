@@ -1,0 +1,169 @@
+/* `sluice profile`: what planning needs to know. Measured by training a few steps, or made from published figures for
+ * machines that one does not have. */
+#include "bench/cli/command.h"
+#include "bench/profile/table.h"
+#include "lib/base/status.h"
+#include "sched/study/made_profile.h"
+
+#ifdef SLUICE_HAVE_DNNL
+#include "bench/train/measure_profile.h"
+#else
+#include <argp.h>
+#endif
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, MEASURED_STEPS = 8 };
+enum { KEY_OUTPUT = 'o', KEY_MADE = 512, KEY_CLUSTER, KEY_WORLD, KEY_EFFICIENCY };
+
+typedef struct {
+#ifdef SLUICE_HAVE_DNNL
+    slc_training_options training;
+#else
+    struct {
+        uint64_t batch, context, micro_batches;
+        const char *precision, *wire, *lossy, *tied; /* NULL: as the options that are not there would be */
+    } training;
+#endif
+    const char *path, *cluster;
+    slc_made_options made;
+} profile_options;
+
+static const struct argp_option rows[] = {
+    {"output", KEY_OUTPUT, "FILE", 0, "Where to write it (default profile.json)", 0},
+    {"made", KEY_MADE, "MODEL", 0, "Do not measure: make it for this model, as gpt3-175b (a wrong name lists all)", 0},
+    {"cluster", KEY_CLUSTER, "NAME", 0, "With --made: the machines, as 64xA100-200gbit (a wrong name lists all)", 0},
+    {"world", KEY_WORLD, "N", 0, "With --made: ranks (default: the cluster's)", 0},
+    {"efficiency", KEY_EFFICIENCY, "X", 0, "With --made: the part of the peak FLOP/s that is reached", 0},
+    {0},
+};
+
+static double number(const char *text, double least, double most, struct argp_state *state, const char *option)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !(value >= least && value <= most))
+        argp_error(state, "%s: \"%s\" is no number from %g to %g", option, text, least, most);
+    return value;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    profile_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+#ifdef SLUICE_HAVE_DNNL
+        state->child_inputs[0] = &o->training;
+#endif
+        return 0;
+    case KEY_OUTPUT: o->path = text; return 0;
+    case KEY_MADE: o->made.model = text; return 0;
+    case KEY_CLUSTER: o->cluster = text; return 0;
+    case KEY_WORLD: o->made.world = (uint32_t)number(text, 1, SLC_PROFILE_WORLD_MAX, state, "--world"); return 0;
+    case KEY_EFFICIENCY: o->made.efficiency = number(text, 1e-6, 1, state, "--efficiency"); return 0;
+    case ARGP_KEY_END:
+        if (!o->made.model && (o->cluster || o->made.world || o->made.efficiency > 0))
+            argp_error(state, "--cluster, --world and --efficiency go with --made");
+        if (o->made.model && !o->cluster) argp_error(state, "--made needs --cluster");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- Made ---- */
+
+static sluice_dtype type_named(const char *name)
+{
+    return name && !strcmp(name, sluice_dtype_name(SLUICE_BF16)) ? SLUICE_BF16 : SLUICE_FP32;
+}
+
+/* The cluster's figures, but for what was asked for. */
+static sluice_status make(profile_options *o, slc_profile **out)
+{
+    slc_made_options asked = o->made;
+    sluice_status status = slc_made_cluster(o->cluster, &o->made);
+    if (status) return status;
+    if (asked.world) o->made.world = asked.world;
+    if (asked.efficiency > 0) o->made.efficiency = asked.efficiency;
+    o->made.batch = (uint32_t)o->training.batch;
+    o->made.context = (uint32_t)o->training.context;
+    o->made.micro_batches = (uint32_t)o->training.micro_batches;
+    o->made.can_recompute = true;
+    o->made.precision = type_named(o->training.precision);
+    o->made.wire = o->made.precision == SLUICE_FP32 ? SLUICE_FP32 : type_named(o->training.wire);
+    if (o->training.tied && !strcmp(o->training.tied, "split")) o->made.tied = SLUICE_TIED_SPLIT;
+    status = slc_made_profile(&o->made, out);
+    if (!status && o->training.lossy && !strcmp(o->training.lossy, "onebit"))
+        status = slc_profile_set_compressed(*out, true);
+    return status;
+}
+
+static int make_and_write(profile_options *o)
+{
+    slc_profile *profile = NULL;
+    sluice_status status = make(o, &profile);
+    if (!status) status = slc_profile_write(profile, o->path);
+    if (!status) slc_profile_table(stdout, profile);
+    if (!status) printf("written to %s\n", o->path);
+    if (!status && fflush(stdout)) status = slc_error(SLUICE_ERR_IO, "cannot write to standard output");
+    if (status) fprintf(stderr, "sluice profile: %s\n", sluice_last_error());
+    slc_profile_destroy(profile);
+    return status ? EXIT_FAILED : 0;
+}
+
+/* ---- Measured ---- */
+
+#ifdef SLUICE_HAVE_DNNL
+static bool mentions(char *const *args, const char *option)
+{
+    for (; *args; args++)
+        if (!strncmp(*args, option, strlen(option))) return true;
+    return false;
+}
+
+static int measure(profile_options *o, char *const *args)
+{
+    /* Medians of a few steps say enough; the training default is a run's length. */
+    if (!mentions(args, "--steps")) o->training.steps = MEASURED_STEPS;
+    return slc_training_profile(&o->training, o->path, args);
+}
+#else
+static int measure(profile_options *o, char *const *args)
+{
+    (void)o;
+    (void)args;
+    fprintf(stderr, "sluice profile: this build has no model to measure with (it was built without oneDNN); use --made "
+                    "MODEL --cluster NAME\n");
+    return EXIT_USAGE;
+}
+#endif
+
+static int run(int argc, char **argv)
+{
+    profile_options options = {.path = "profile.json"};
+#ifdef SLUICE_HAVE_DNNL
+    const struct argp_child children[] = {{slc_training_argp(), 0, NULL, 0}, {0}};
+#else
+    const struct argp_child children[] = {{0}};
+    options.training.batch = 4;
+#endif
+    const struct argp parser = {
+        .options = rows,
+        .parser = parse_option,
+        .children = children,
+        .doc = "Writes a profile: sizes and times of every layer, and what the link does. Measured by training some "
+               "steps (8 unless --steps says otherwise) with the serial schedule, which lets nothing run beside "
+               "compute; the slowest rank's medians count.\v"
+               "Examples:\n"
+               "  sluice profile -n 2\n"
+               "  sluice profile -n 2 --size small --context 64 --throttle 1gbit -o profile.json\n"
+               "  sluice profile --made gpt3-175b --cluster 1024xA100-200gbit -o gpt3.json\n"
+               "  sluice profile --made gpt2-small --cluster 2xcpu-1gbit --tied split -o gpt2.json\n",
+    };
+    if (argp_parse(&parser, argc, argv, 0, NULL, &options)) return EXIT_USAGE;
+    return options.made.model ? make_and_write(&options) : measure(&options, argv + 1);
+}
+
+const sluice_command slc_command_profile = {"profile", "measures what planning needs, or makes it up", run};

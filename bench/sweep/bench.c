@@ -1,0 +1,272 @@
+/* `sluice bench`: the sweep over throttles. A throttle belongs to a world, so each gets ranks of its own: the command
+ * starts itself again for each, lets rank 0 show the table and leave its results in a file, and joins them. Under a
+ * launcher it is one of the ranks itself. */
+#include "bench/sweep/budgets.h"
+#include "bench/sweep/losses.h"
+#include "bench/sweep/options.h"
+#include "bench/sweep/picture.h"
+#include "bench/sweep/runs.h"
+#include "bench/sweep/table.h"
+#include "bench/sweep/tradeoff.h"
+#include "bench/cli/command.h"
+#include "bench/cli/result_file.h"
+#include "bench/launch/self_launch.h"
+#include "bench/launch/stop_signals.h"
+#include "lib/base/status.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, PATH_BYTES = 4096 };
+
+static volatile sig_atomic_t stops;
+
+static void count_stop(int signal)
+{
+    (void)signal;
+    stops++;
+}
+
+/* Only where nothing is computed: see stop_signals.h. */
+static void handle_signals(void)
+{
+    struct sigaction action = {.sa_handler = count_stop};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static int fail(sluice_status status)
+{
+    fprintf(stderr, "sluice bench: %s: %s\n", sluice_status_name(status), sluice_last_error());
+    return EXIT_FAILED;
+}
+
+/* ---- Output ---- */
+
+static bool to_stdout(const char *path)
+{
+    return path && !strcmp(path, "-");
+}
+
+static FILE *table_stream(const slc_bench_options *options)
+{
+    return to_stdout(options->training.json) || to_stdout(options->training.csv) ? stderr : stdout;
+}
+
+static sluice_status in_folder(const slc_bench_options *options, const char *name, char *path)
+{
+    if (snprintf(path, PATH_BYTES, "%s/%s", options->output, name) < PATH_BYTES) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT, "--output: the name of the folder is too long");
+}
+
+/* Whatever happens to later runs, what has been measured is on the disk. */
+static sluice_status keep(const slc_bench_results *results, const slc_bench_options *options)
+{
+    char path[PATH_BYTES];
+    if (options->part) return slc_bench_results_write_json(results, options->part);
+    sluice_status status = in_folder(options, "results.json", path);
+    if (!status) status = slc_bench_results_write_json(results, path);
+    if (!status) status = in_folder(options, "results.csv", path);
+    if (!status) status = slc_bench_results_write_csv(results, path);
+    return status;
+}
+
+/* A folder that belongs to others shows before the first run, not after it. */
+static sluice_status check_writable(const slc_bench_options *options)
+{
+    char path[PATH_BYTES];
+    slc_result_file file;
+    sluice_status status = in_folder(options, "results.json", path);
+    if (!status) status = slc_result_file_open(path, &file);
+    if (!status) slc_result_file_abandon(&file);
+    return status;
+}
+
+/* Everything after the last run of the whole sweep. Results: the exit code. */
+static int conclude(const slc_bench_results *results, const slc_bench_options *options)
+{
+    FILE *out = table_stream(options);
+    sluice_status status = keep(results, options);
+    if (!status) status = slc_bench_results_write_json(results, options->training.json);
+    if (!status) status = slc_bench_results_write_csv(results, options->training.csv);
+    bool sound = slc_bench_table_summary(out, results);
+    fprintf(out, "results: %s/results.csv, results.json\n", options->output);
+    if (!status) status = slc_bench_picture_draw(results, options->output, out);
+    if (!status) status = slc_bench_losses_draw(results, options->output, out);
+    if (status) return fail(status);
+    return sound ? 0 : EXIT_FAILED;
+}
+
+/* ---- As a rank ---- */
+
+static sluice_status find_budgets(sluice_world *world, slc_bench_options *options, slc_bench_results *results)
+{
+    char *list;
+    sluice_status status = slc_bench_budgets_find(world, options, &stops, &list);
+    if (list) results->budgets = json_string(list);
+    free(list);
+    return status;
+}
+
+static sluice_status sweep_in(sluice_world *world, slc_bench_options *options, slc_bench_results *results,
+                              bool *interrupted)
+{
+    sluice_model_config model;
+    uint32_t length = 0;
+    bool speaks = sluice_world_rank(world) == 0;
+    slc_bench_sweep sweep = {.world = world, .options = options, .stops = &stops, .results = results, .keep = keep};
+    sluice_status status = slc_training_model(&options->training, &model, &length);
+    if (!status && speaks && !options->part) status = slc_bench_make_folder(options->output);
+    if (!status && speaks && !options->part) status = check_writable(options);
+    if (!status) status = find_budgets(world, options, results);
+    *interrupted = status == SLUICE_ERR_INTERRUPTED;
+    if (status) return status;
+    if (speaks) {
+        sweep.out = table_stream(options);
+        slc_bench_table_begin(sweep.out, world, options, options->throttles.text[0],
+                              sluice_model_tokens(&model, length));
+    }
+    return slc_bench_sweep_run(&sweep, interrupted);
+}
+
+/* Errors: ARGUMENT when this world cannot serve all throttles. */
+static sluice_status join(const slc_bench_options *options, sluice_world **world)
+{
+    slc_bench_case first;
+    sluice_world_config config;
+    if (options->throttles.count > 1)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--throttle: a world has one throttle; give one a launch, or start the "
+                                              "ranks with `sluice bench -n N`");
+    slc_bench_case_at(options, 0, 0, &first);
+    sluice_status status = slc_training_world(&first.training, &config);
+    return status ? status : sluice_world_create(&config, world);
+}
+
+static int run_as_rank(slc_bench_options *options)
+{
+    sluice_world *world = NULL;
+    slc_bench_results results;
+    bool interrupted = false;
+    int code = 0;
+    sluice_status status = slc_bench_results_init(&results);
+    if (!status) status = slc_stop_signals_take();
+    if (!status) status = join(options, &world);
+    slc_stop_signals_count(&stops);
+    if (!status) status = sweep_in(world, options, &results, &interrupted);
+    if (status) code = fail(status);
+    if (world && sluice_world_rank(world) == 0 && !options->part && json_array_size(results.runs)) {
+        int concluded = conclude(&results, options);
+        if (!code) code = concluded;
+    }
+    if (!status) status = sluice_world_barrier(world); /* nobody leaves while another still works */
+    sluice_world_destroy(world);
+    slc_bench_results_free(&results);
+    return interrupted ? EXIT_INTERRUPTED : code ? code : status ? EXIT_FAILED : 0;
+}
+
+static int run_tradeoff_as_rank(const slc_bench_options *options)
+{
+    sluice_world *world = NULL;
+    sluice_status status = slc_stop_signals_take();
+    if (!status) status = join(options, &world);
+    slc_stop_signals_count(&stops);
+    if (!status) status = slc_bench_tradeoff_measure(world, options, &stops, table_stream(options));
+    int code = status == SLUICE_ERR_INTERRUPTED ? EXIT_INTERRUPTED : status ? EXIT_FAILED : 0;
+    bool said = world && sluice_world_rank(world) && (status == SLUICE_ERR_BUDGET || status == SLUICE_ERR_ARGUMENT);
+    if (code == EXIT_FAILED && !said) fail(status);
+    if (!status) status = sluice_world_barrier(world); /* nobody leaves while another still works */
+    sluice_world_destroy(world);
+    return code ? code : status ? EXIT_FAILED : 0;
+}
+
+/* ---- As the one that starts the ranks ---- */
+
+static sluice_status run_part(const slc_bench_options *options, uint64_t throttle, char **argv,
+                              slc_bench_results *results, int *code)
+{
+    char part[PATH_BYTES], done[32], overall[32];
+    uint64_t count = slc_bench_case_count(options);
+    sluice_status status = in_folder(options, "part.json", part);
+    if (status) return status;
+    unlink(part);
+    snprintf(done, sizeof done, "%" PRIu64, throttle * count);
+    snprintf(overall, sizeof overall, "%" PRIu64, options->throttles.count * count);
+    /* What the first part has found holds for all. */
+    const char *budgets = json_string_value(results->budgets);
+    char *const more[] = {(char *)"--throttle",
+                          options->throttles.text[throttle],
+                          (char *)"--part",
+                          part,
+                          (char *)"--done",
+                          done,
+                          (char *)"--overall",
+                          overall,
+                          (char *)(budgets ? "--budget" : NULL),
+                          (char *)budgets,
+                          NULL};
+    int ranks = options->training.ranks ? (int)options->training.ranks : 1;
+    status = slc_launch_self(ranks, "bench", argv + 1, more, code);
+    if (!status) status = slc_bench_results_append(results, part);
+    unlink(part);
+    return status;
+}
+
+static int run_all(const slc_bench_options *options, char **argv)
+{
+    slc_bench_results results;
+    int code = 0;
+    sluice_status status = slc_bench_results_init(&results);
+    if (!status) status = slc_bench_make_folder(options->output);
+    if (!status) status = check_writable(options);
+    handle_signals();
+    for (uint64_t t = 0; !status && !code && !stops && t < options->throttles.count; t++)
+        status = run_part(options, t, argv, &results, &code);
+    if (stops && !code) code = EXIT_INTERRUPTED;
+    if (status)
+        code = fail(status);
+    else if (!code || json_array_size(results.runs)) {
+        int concluded = conclude(&results, options);
+        if (!code) code = concluded;
+    }
+    slc_bench_results_free(&results);
+    return code;
+}
+
+static int run_tradeoff(const slc_bench_options *options, char **argv)
+{
+    char *const nothing_more[] = {NULL};
+    int code = EXIT_FAILED;
+    sluice_status status = SLUICE_OK;
+    if (options->profile) {
+        status = slc_bench_tradeoff_predict(options, table_stream(options));
+        code = 0;
+    } else if (slc_launched()) {
+        return run_tradeoff_as_rank(options);
+    } else {
+        int ranks = options->training.ranks ? (int)options->training.ranks : 1;
+        handle_signals();
+        status = slc_launch_self(ranks, "bench", argv + 1, nothing_more, &code);
+    }
+    return status ? fail(status) : code;
+}
+
+static int run(int argc, char **argv)
+{
+    slc_bench_options options;
+    int code;
+    if (slc_bench_options_parse(argc, argv, &options)) {
+        fprintf(stderr, "sluice bench: %s\n", sluice_last_error());
+        code = EXIT_USAGE;
+    } else if (options.tradeoff) {
+        code = run_tradeoff(&options, argv);
+    } else {
+        code = slc_launched() ? run_as_rank(&options) : run_all(&options, argv);
+    }
+    slc_bench_options_free(&options);
+    return code;
+}
+
+const sluice_command slc_command_bench = {"bench", "trains for each budget and strategy: table and picture", run};

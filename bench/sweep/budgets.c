@@ -1,0 +1,80 @@
+/* Rank 0 measures and plans, the others are told. */
+#include "bench/sweep/budgets.h"
+
+#include "bench/sweep/survey.h"
+#include "sched/planner/simple_plans.h"
+#include "lib/base/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_BYTES = 4096 };
+
+typedef struct {
+    uint64_t least, all_sdp; /* 0: rank 0 failed */
+} ends;
+
+sluice_status slc_bench_budget_ends(const slc_profile *profile, bool recompute, uint64_t *least, uint64_t *all_sdp)
+{
+    sluice_status status = slc_simple_plan_range(profile, recompute, least, all_sdp);
+    if (status) return status;
+    *least += profile->job.reserved_bytes;
+    *all_sdp += profile->job.reserved_bytes;
+    if (*all_sdp < *least) *all_sdp = *least;
+    return SLUICE_OK;
+}
+
+uint64_t slc_bench_budget_between(uint64_t least, uint64_t all_sdp, uint64_t index, uint64_t count)
+{
+    return least + (uint64_t)((double)(all_sdp - least) * (double)(index + 1) / (double)(count + 1));
+}
+
+static sluice_status measure_ends(sluice_world *world, const slc_bench_options *o, const volatile sig_atomic_t *stops,
+                                  ends *out)
+{
+    char path[PATH_BYTES];
+    slc_profile *profile;
+    *out = (ends){0};
+    snprintf(path, sizeof path, "%s/profile.json", o->output);
+    sluice_status status = slc_bench_survey(world, &o->training, path, stops, &profile), planned = SLUICE_OK;
+    if (!status && profile)
+        planned =
+            slc_bench_budget_ends(profile, strcmp(o->training.recompute, "none") != 0, &out->least, &out->all_sdp);
+    slc_profile_destroy(profile);
+    if (planned) *out = (ends){0};
+    if (!status) status = sluice_world_broadcast(world, out, sizeof *out, 0);
+    if (!status && !out->least) status = planned ? planned : slc_error(SLUICE_ERR_MEMORY, "rank 0 found no budgets");
+    return status;
+}
+
+static void write_list(FILE *file, const slc_bench_options *o, const ends *found)
+{
+    for (uint64_t b = 0; b < o->budgets.count; b++) {
+        const char *text = o->budgets.text[b];
+        uint64_t several = slc_bench_budget_auto(text);
+        if (!several) fprintf(file, "%s,", text);
+        for (uint64_t i = 0; i < several; i++)
+            fprintf(file, "%.2fMiB,",
+                    (double)slc_bench_budget_between(found->least, found->all_sdp, i, several) / 0x1p20);
+    }
+}
+
+sluice_status slc_bench_budgets_find(sluice_world *world, slc_bench_options *options,
+                                     const volatile sig_atomic_t *stops, char **list)
+{
+    bool any = false;
+    ends found;
+    size_t size;
+    *list = NULL;
+    for (uint64_t b = 0; b < options->budgets.count; b++) any |= slc_bench_budget_auto(options->budgets.text[b]) > 0;
+    if (!any) return SLUICE_OK;
+    sluice_status status = measure_ends(world, options, stops, &found);
+    if (status) return status;
+    FILE *file = open_memstream(list, &size);
+    if (!file) return slc_error(SLUICE_ERR_MEMORY, "budgets");
+    write_list(file, options, &found);
+    if (fclose(file)) return slc_error(SLUICE_ERR_MEMORY, "budgets");
+    (*list)[strlen(*list) - 1] = 0; /* the last comma */
+    return slc_bench_options_set_budgets(options, *list);
+}

@@ -1,0 +1,262 @@
+/* Table and picture of a comparison of optimizers. Of repeated runs, whose losses are the same, the picture shows the
+ * first; the table's times are medians. */
+#include "bench/sweep/losses.h"
+
+#include "bench/cli/gnuplot.h"
+#include "bench/cli/median.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const group_keys[] = {"throttle", "budget", NULL};
+static const char *const run_keys[] = {"throttle", "budget", "optimizer", "strategy", "schedule", "tied", NULL};
+static const char *const line_keys[] = {"throttle", "optimizer", "strategy", "tied", NULL};
+static const char *const colour_keys[] = {"optimizer", NULL};
+static const char *const name_keys[] = {"optimizer", "strategy", "tied", NULL};
+static const char *const throttle_keys[] = {"throttle", NULL};
+
+enum { PANEL_HEIGHT = 400, PICTURE_WIDTH = 960 };
+
+static const json_t *row_at(const json_t *runs, size_t index)
+{
+    return json_array_get(runs, index);
+}
+
+/* The first complete run of those that are alike. */
+static bool is_first(const json_t *runs, size_t index, const char *const *keys)
+{
+    if (!slc_bench_complete(row_at(runs, index))) return false;
+    for (size_t i = 0; i < index; i++)
+        if (slc_bench_complete(row_at(runs, i)) && slc_bench_alike(row_at(runs, i), row_at(runs, index), keys))
+            return false;
+    return true;
+}
+
+/* How many of them there are; before number `end`. */
+static size_t count_first(const json_t *runs, size_t end, const char *const *keys)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < end; i++) count += is_first(runs, i, keys);
+    return count;
+}
+
+bool slc_bench_losses_compare(const slc_bench_results *results)
+{
+    return count_first(results->runs, json_array_size(results->runs), colour_keys) > 1;
+}
+
+/* ---- Table ---- */
+
+/* Of a phase of all runs that are alike; NaN: there is none. */
+static double median_of(const json_t *runs, const json_t *like, const char *phase, const char *number)
+{
+    size_t index, count = 0;
+    json_t *run;
+    double *values = malloc((json_array_size(runs) + 1) * sizeof *values);
+    json_array_foreach ((json_t *)runs, index, run) {
+        double value = slc_bench_number(json_object_get(run, phase), number);
+        if (values && slc_bench_complete(run) && !isnan(value) && slc_bench_alike(run, like, run_keys))
+            values[count++] = value;
+    }
+    double median = values ? slc_median(values, count) : NAN;
+    free(values);
+    return median;
+}
+
+static void put_optional(FILE *out, int width, int digits, double value)
+{
+    if (isnan(value))
+        fprintf(out, " %*s", width, "-");
+    else
+        fprintf(out, " %*.*f", width, digits, value);
+}
+
+static void show_run(FILE *out, const json_t *runs, const json_t *run, double reference)
+{
+    double loss = slc_bench_number(run, "final_loss");
+    char strategy[64];
+    fprintf(out, "  %-14s %-12s", slc_bench_text(run, "optimizer"), slc_bench_strategy(run, strategy));
+    fprintf(out, " %8.4f %9.2f %%", loss, 100 * loss / reference);
+    put_optional(out, 7, 0, slc_bench_number(run, "freeze_step"));
+    put_optional(out, 9, 1, median_of(runs, run, "warm_up", "step_s") * 1e3);
+    put_optional(out, 9, 1, median_of(runs, run, "compressed", "step_s") * 1e3);
+    put_optional(out, 9, 3, median_of(runs, run, "warm_up", "bytes_sent") / 1e6);
+    put_optional(out, 9, 3, median_of(runs, run, "compressed", "bytes_sent") / 1e6);
+    put_optional(out, 9, 1, slc_bench_median(runs, run, run_keys, "train_s"));
+    fputc('\n', out);
+}
+
+static void show_group(FILE *out, const json_t *runs, const json_t *first)
+{
+    double reference = slc_bench_number(first, "final_loss");
+    fprintf(out, "\noptimizers, throttle %s, budget %s; loss: the mean of the last tenth of the steps\n",
+            slc_bench_text(first, "throttle"), slc_bench_text(first, "budget"));
+    fprintf(out, "  %-14s %-12s %8s %11s %7s %9s %9s %9s %9s %9s\n", "", "", "", "of the", "warm-up",
+            "step ms:", "com-", "MB sent:", "com-", "all");
+    fprintf(out, "  %-14s %-12s %8s %11s %7s %9s %9s %9s %9s %9s\n", "optimizer", "strategy", "loss", "first", "steps",
+            "warm-up", "pressed", "warm-up", "pressed", "steps s");
+    for (size_t i = 0; i < json_array_size(runs); i++)
+        if (is_first(runs, i, run_keys) && slc_bench_alike(row_at(runs, i), first, group_keys))
+            show_run(out, runs, row_at(runs, i), reference);
+}
+
+void slc_bench_losses_show(FILE *out, const slc_bench_results *results)
+{
+    const json_t *runs = results->runs;
+    if (!slc_bench_losses_compare(results)) return;
+    for (size_t i = 0; i < json_array_size(runs); i++)
+        if (is_first(runs, i, group_keys)) show_group(out, runs, row_at(runs, i));
+    fflush(out);
+}
+
+/* ---- Points ---- */
+
+static double loss_at(const json_t *run, size_t step)
+{
+    const json_t *loss = json_array_get(json_object_get(run, "losses"), step);
+    return json_is_number(loss) ? json_number_value(loss) : NAN;
+}
+
+static size_t step_count(const json_t *run)
+{
+    return json_array_size(json_object_get(run, "losses"));
+}
+
+/* Mean over a fiftieth of the steps around this one: a batch's loss is noise. */
+static double smooth_loss(const json_t *run, size_t step)
+{
+    size_t count = step_count(run), half = count / 100, n = 0;
+    double sum = 0;
+    for (size_t i = step > half ? step - half : 0; i <= step + half && i < count; i++, n++) sum += loss_at(run, i);
+    return sum / (double)n;
+}
+
+static double elapsed_at(const json_t *run, size_t step)
+{
+    return json_number_value(json_array_get(json_object_get(run, "elapsed_s"), step));
+}
+
+static void put_point(FILE *file, const json_t *run, size_t step)
+{
+    double loss = smooth_loss(run, step);
+    fprintf(file, "%zu %.4f", step + 1, elapsed_at(run, step));
+    if (isnan(loss))
+        fputs(" ?\n", file);
+    else
+        fprintf(file, " %.6f\n", loss);
+}
+
+/* In its course, so that there is a point to mark. */
+static bool freezes(const json_t *run)
+{
+    return slc_bench_number(run, "freeze_step") >= 1;
+}
+
+/* A line's points, then the point of its freeze: two blocks. */
+static void put_table(FILE *file, const void *what)
+{
+    const json_t *runs = what;
+    char strategy[64];
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        const json_t *run = row_at(runs, i);
+        if (!is_first(runs, i, line_keys)) continue;
+        fprintf(file, "# throttle %s, optimizer %s, strategy %s: step, seconds, loss\n",
+                slc_bench_text(run, "throttle"), slc_bench_text(run, "optimizer"), slc_bench_strategy(run, strategy));
+        for (size_t step = 0; step < step_count(run); step++) put_point(file, run, step);
+        fputs("\n\n# its freeze\n", file);
+        if (freezes(run))
+            put_point(file, run, (size_t)slc_bench_number(run, "freeze_step") - 1);
+        else
+            fputs("? ? ?\n", file); /* an empty block would not count */
+        fputs("\n\n", file);
+    }
+}
+
+/* ---- Script ---- */
+
+/* A name of an optimizer says all where it stands for one strategy. */
+static bool names_strategy(const json_t *runs)
+{
+    size_t count = json_array_size(runs);
+    return count_first(runs, count, name_keys) > count_first(runs, count, colour_keys);
+}
+
+static void put_line(FILE *file, const json_t *runs, size_t index, int column)
+{
+    static const char *const colours[] = {"#222222", "#d62728", "#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e"};
+    const json_t *run = row_at(runs, index);
+    char strategy[64];
+    size_t block = 2 * count_first(runs, index, line_keys), same = 0, number = 0;
+    for (size_t i = 0; !slc_bench_alike(row_at(runs, i), run, colour_keys); i++)
+        number += is_first(runs, i, colour_keys);
+    for (size_t i = 0; i < index; i++)
+        same += is_first(runs, i, line_keys) && slc_bench_alike(row_at(runs, i), run, colour_keys) &&
+                slc_bench_alike(row_at(runs, i), run, throttle_keys);
+    fprintf(file, "     'losses.dat' index %zu using %d:3 with lines lc rgb '%s' dt %zu lw 2 title '", block, column,
+            colours[number % 6], same + 1);
+    slc_gnuplot_put_quoted(file, slc_bench_text(run, "optimizer"));
+    if (names_strategy(runs)) fputc(' ', file);
+    if (names_strategy(runs)) slc_gnuplot_put_quoted(file, slc_bench_strategy(run, strategy));
+    fputc('\'', file);
+    if (freezes(run))
+        fprintf(file, ", \\\n     'losses.dat' index %zu using %d:3 with points pt 7 ps 1 lc rgb '%s' notitle",
+                block + 1, column, colours[number % 6]);
+}
+
+/* One throttle's lines over column 1, steps, or 2, seconds. */
+static void put_panel(FILE *file, const json_t *runs, const json_t *like, int column)
+{
+    const char *before = "  plot \\\n";
+    fputs(column == 1 ? "  set xlabel 'step'\n  set title 'loss against step"
+                      : "  set xlabel 'seconds'\n  set title "
+                        "'loss against time, throttle ",
+          file);
+    if (column == 2) slc_gnuplot_put_quoted(file, slc_bench_text(like, "throttle"));
+    fputs("; a dot: compression begins'\n", file);
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        if (!is_first(runs, i, line_keys) || !slc_bench_alike(row_at(runs, i), like, throttle_keys)) continue;
+        fputs(before, file);
+        put_line(file, runs, i, column);
+        before = ", \\\n";
+    }
+    fputc('\n', file);
+}
+
+/* The fall of the first steps, which all have in common, would press what differs into a line. */
+static double highest(const json_t *runs)
+{
+    double high = 0;
+    for (size_t i = 0; i < json_array_size(runs); i++)
+        high = fmax(high, smooth_loss(row_at(runs, i), step_count(row_at(runs, i)) / 20));
+    return high;
+}
+
+static void put_script(FILE *file, const void *what)
+{
+    const json_t *runs = what;
+    size_t panels = 1 + count_first(runs, json_array_size(runs), throttle_keys);
+    slc_gnuplot_begin(file, "losses", PICTURE_WIDTH, PANEL_HEIGHT * (int)panels);
+    fprintf(file,
+            "  set multiplot layout %zu,1\n  set key outside right top\n  set lmargin 10\n  set rmargin 24\n"
+            "  set bmargin 4\n  set ylabel 'loss'\n",
+            panels);
+    if (highest(runs) > 0) fprintf(file, "  set yrange [*:%.4f]\n", highest(runs));
+    bool steps = false;
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        if (!is_first(runs, i, throttle_keys)) continue;
+        if (!steps) put_panel(file, runs, row_at(runs, i), 1);
+        steps = true;
+        put_panel(file, runs, row_at(runs, i), 2);
+    }
+    fputs("  unset multiplot\n  unset output\n}\n", file);
+}
+
+sluice_status slc_bench_losses_draw(const slc_bench_results *results, const char *folder, FILE *out)
+{
+    if (!slc_bench_losses_compare(results)) return SLUICE_OK;
+    sluice_status status = slc_gnuplot_write(folder, "losses.dat", put_table, results->runs);
+    if (!status) status = slc_gnuplot_write(folder, "losses.gp", put_script, results->runs);
+    if (!status) slc_gnuplot_draw(folder, "losses", out);
+    return status;
+}

@@ -1,0 +1,331 @@
+/* The command line of `sluice bench`. Its defaults differ from `sluice train`'s, so a parser without options stands
+ * behind the shared one and sets them before the first option is read. */
+#include "bench/sweep/options.h"
+
+#include "bench/cli/throttle_option.h"
+#include "bench/train/onebit_options.h"
+#include "lib/base/parse_quantity.h"
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_REPEAT = 256, KEY_DEMO, KEY_TRADEOFF, KEY_SHARES, KEY_PROFILE, KEY_PART, KEY_DONE, KEY_OVERALL };
+
+static const struct argp_option option_rows[] = {
+    {"output", 'o', "DIR", 0, "Folder of the results (default out/bench)", 0},
+    {"repeat", KEY_REPEAT, "N", 0, "Run every combination N times, interleaved (default 1)", 0},
+    {"demo", KEY_DEMO, NULL, 0, "The sweep of `./dev demo`: about two minutes on two cores", 0},
+    {"tradeoff", KEY_TRADEOFF, NULL, 0,
+     "Instead: one budget, its free memory shared between strategies and schedule; see below", 0},
+    {"shares", KEY_SHARES, "N", 0, "Of the trade-off (default 11: 0 %, 10 %, ... 100 %)", 0},
+    {"profile", KEY_PROFILE, "FILE", 0, "The trade-off of this profile, predicted only: nothing is trained", 0},
+    {"part", KEY_PART, "FILE", OPTION_HIDDEN, NULL, 0},
+    {"done", KEY_DONE, "N", OPTION_HIDDEN, NULL, 0},
+    {"overall", KEY_OVERALL, "N", OPTION_HIDDEN, NULL, 0},
+    {0},
+};
+
+static const char help_text[] =
+    "Trains a few steps for each budget, strategy, schedule, throttle, optimizer and way to treat tied parameters, "
+    "prints a table and writes results.csv, results.json and the picture step_time (SVG and PNG) into a folder; with "
+    "several optimizers also the picture losses.\v"
+    "Six options take lists here, with commas between:\n"
+    "  --strategy dp,sdp,fsdp,onebit,mixed,auto    (default dp,oss,sdp,fsdp,auto)\n"
+    "  --schedule usual,serial,priority            (default usual: ilp for auto, one_ahead for the others)\n"
+    "  --budget none,900MiB,60%,auto:5             (default none; auto:N: N of them between the smallest that\n"
+    "                                               works and what all sdp needs)\n"
+    "  --throttle none,1gbit,\"100mbit,50us\"        (default none)\n"
+    "  --optimizer adamw,onebit_adam               (default: as the strategy)\n"
+    "  --tied joint,split                          (default joint)\n"
+    "Other defaults of its own: --steps 12, --eval-batches 0.\n\n"
+    "  sluice bench -n 2 --size mini --budget none,auto:5 --throttle none,1gbit\n"
+    "  sluice bench -n 2 --strategy dp,auto --lossy onebit --throttle 1gbit\n"
+    "  sluice bench -n 2 --size mini --tied joint,split --throttle 4gbit\n\n"
+    "Several optimizers, each with a learning rate of its own if need be (lamb@0.01), are compared by loss, the first "
+    "being the measure: loss against step and against time, steps "
+    "and bytes before and after the freeze. Then the defaults are --strategy usual (onebit for compressed optimizers, "
+    "dp for others) and --steps 200.\n\n"
+    "  sluice bench -n 2 --optimizer adamw,onebit_adam --warmup 20 --throttle 1gbit\n\n"
+    "--tradeoff takes one budget (default auto:1) and one throttle. What is left of the budget beside what every plan "
+    "keeps can be given to strategies (layers under sdp) or to the schedule (gathered buffers, waiting gradients): "
+    "each "
+    "share is planned and simulated, then run; the picture tradeoff (SVG and PNG) shows both, and where the planner "
+    "puts itself when it is free. Nothing is recomputed unless --recompute says so: activations are no part of the "
+    "trade then.\n\n"
+    "  sluice bench -n 2 --size mini --tradeoff --throttle 1gbit\n"
+    "  sluice bench --tradeoff --profile gpt3.json --budget 60GiB\n\n"
+    "Ctrl-C stops after the step and writes what there is (exit code 130). The exit code is also not 0 when weights "
+    "differ between runs, or when a run's peak is not what was planned.";
+
+static const char usual[] = "usual";
+static const char usual_recompute[] = "auto", usual_strategies[] = "dp,oss,sdp,fsdp,auto";
+/* Their addresses say that nothing was asked for. */
+
+/* ---- Lists ---- */
+
+/* "1gbit,50us" is one throttle: a time belongs to the bandwidth before it. */
+static bool is_latency(const char *text)
+{
+    double value;
+    size_t length = strlen(text);
+    return length && text[length - 1] == 's' && !slc_parse_seconds(text, &value);
+}
+
+static sluice_status split_list(const char *option, const char *text, bool throttles, slc_bench_list *list)
+{
+    list->storage = strdup(text);
+    if (!list->storage) return slc_error(SLUICE_ERR_MEMORY, "--%s", option);
+    for (char *rest = list->storage, *item; (item = strsep(&rest, ",")) != NULL;) {
+        if (!*item) continue;
+        char *before = list->count ? list->text[list->count - 1] : NULL;
+        if (throttles && before && before + strlen(before) + 1 == item && is_latency(item)) {
+            item[-1] = ',';
+            continue;
+        }
+        if (list->count == SLC_BENCH_LIST_MAX)
+            return slc_error(SLUICE_ERR_ARGUMENT, "--%s: more than %d values", option, SLC_BENCH_LIST_MAX);
+        list->text[list->count++] = item;
+    }
+    if (!list->count) return slc_error(SLUICE_ERR_ARGUMENT, "--%s: the list is empty", option);
+    return SLUICE_OK;
+}
+
+/* "lamb@0.01": a learning rate of its own. */
+static sluice_status split_rates(slc_bench_options *o)
+{
+    for (uint64_t i = 0; i < o->optimizers.count; i++) {
+        const char *name = o->optimizers.text[i];
+        char *at = strchr(name, '@'), *end;
+        if (at) {
+            *at = 0;
+            o->learning_rates[i] = strtod(at + 1, &end);
+            if (end == at + 1 || *end || !(o->learning_rates[i] > 0 && o->learning_rates[i] <= 1e6))
+                return slc_error(SLUICE_ERR_ARGUMENT, "--optimizer %s@%s: give a learning rate behind the @", name,
+                                 at + 1);
+        }
+        for (uint64_t j = 0; j < i; j++)
+            if (!strcmp(name, o->optimizers.text[j]))
+                return slc_error(SLUICE_ERR_ARGUMENT, "--optimizer: %s is there twice", name);
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status split_lists(slc_bench_options *o)
+{
+    const slc_training_options *t = &o->training;
+    sluice_status status = split_list("strategy", t->strategy, false, &o->strategies);
+    if (!status) status = split_list("schedule", t->schedule, false, &o->schedules);
+    if (!status) status = split_list("budget", *t->budget ? t->budget : "none", false, &o->budgets);
+    if (!status) status = split_list("throttle", *t->throttle ? t->throttle : "none", true, &o->throttles);
+    if (!status) status = split_list("optimizer", *t->optimizer ? t->optimizer : usual, false, &o->optimizers);
+    if (!status) status = split_list("tied", t->tied, false, &o->tied);
+    return status ? status : split_rates(o);
+}
+
+/* ---- Cases ---- */
+
+uint64_t slc_bench_budget_auto(const char *text)
+{
+    char *end;
+    if (strncmp(text, "auto:", 5) || text[5] < '1' || text[5] > '9') return 0;
+    unsigned long count = strtoul(text + 5, &end, 10);
+    return *end || count > SLC_BENCH_LIST_MAX / 2 ? 0 : count;
+}
+
+uint64_t slc_bench_case_count(const slc_bench_options *o)
+{
+    uint64_t budgets = 0;
+    for (uint64_t b = 0; b < o->budgets.count; b++) {
+        uint64_t several = slc_bench_budget_auto(o->budgets.text[b]);
+        budgets += several ? several : 1;
+    }
+    return o->repeat * budgets * o->strategies.count * o->schedules.count * o->optimizers.count * o->tied.count;
+}
+
+static const char *or_none(const char *text)
+{
+    return strcmp(text, "none") ? text : "";
+}
+
+/* Each names the other where one is "usual"; where both are, dp. */
+static void set_optimizer(slc_bench_case *one, const char *optimizer)
+{
+    bool free_strategy = !strcmp(one->strategy, usual);
+    if (!strcmp(optimizer, usual)) optimizer = "";
+    if (free_strategy) one->strategy = slc_training_is_compressed(optimizer) ? "onebit" : "dp";
+    one->training.strategy = one->strategy;
+    one->training.optimizer = optimizer;
+    one->training.optimizer = one->optimizer = slc_training_optimizer(&one->training);
+    slc_training_onebit_only(&one->training);
+}
+
+/* Repetitions are outermost: what disturbs the machine for a while then meets all combinations alike. */
+void slc_bench_case_at(const slc_bench_options *o, uint64_t throttle, uint64_t index, slc_bench_case *out)
+{
+    *out = (slc_bench_case){.throttle = o->throttles.text[throttle], .training = o->training};
+    out->tied = out->training.tied = o->tied.text[index % o->tied.count];
+    index /= o->tied.count;
+    uint64_t optimizer = index % o->optimizers.count;
+    index /= o->optimizers.count;
+    out->schedule = o->schedules.text[index % o->schedules.count];
+    index /= o->schedules.count;
+    out->strategy = o->strategies.text[index % o->strategies.count];
+    index /= o->strategies.count;
+    set_optimizer(out, o->optimizers.text[optimizer]);
+    if (o->learning_rates[optimizer] > 0) out->training.learning_rate = o->learning_rates[optimizer];
+    if (!strcmp(out->schedule, usual)) out->schedule = strcmp(out->strategy, "auto") ? "one_ahead" : "ilp";
+    out->budget = o->budgets.text[index % o->budgets.count];
+    out->repeat = 1 + index / o->budgets.count;
+    out->training.schedule = out->schedule;
+    out->training.budget = or_none(out->budget);
+    out->training.throttle = or_none(out->throttle);
+}
+
+/* Everything that can be known before hours of work. */
+static sluice_status check_cases(slc_bench_options *o)
+{
+    sluice_status status = SLUICE_OK;
+    slc_bench_case one;
+    bool compressed = false;
+    uint64_t cases = o->budgets.count * o->strategies.count * o->schedules.count * o->optimizers.count * o->tied.count;
+    for (uint64_t t = 0; !status && t < o->throttles.count; t++)
+        status = slc_throttle_check(or_none(o->throttles.text[t]));
+    for (uint64_t i = 0; !status && i < cases; i++) {
+        slc_bench_case_at(o, 0, i, &one);
+        if (slc_bench_budget_auto(one.budget)) one.training.budget = "";
+        status = slc_training_options_check(&one.training);
+        o->training.model = one.training.model;
+        o->training.size = one.training.size;
+        compressed |= slc_training_is_compressed(one.optimizer);
+    }
+    if (status || compressed) return status;
+    slc_training_options said = o->training; /* which each case takes out where it is not for its optimizer */
+    said.strategy = "dp";
+    said.optimizer = one.optimizer;
+    return slc_training_onebit_check(&said);
+}
+
+static sluice_status check_mode(const slc_bench_options *o)
+{
+    sluice_status status = slc_training_options_keep_nothing(&o->training);
+    if (status) return status;
+    if (!o->tradeoff && o->profile)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--profile: only --tradeoff works from a profile");
+    if (!o->tradeoff) return SLUICE_OK;
+    if (o->shares > SLC_BENCH_SHARES_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--shares: at most %d", SLC_BENCH_SHARES_MAX);
+    if (o->budgets.count > 1 || o->throttles.count > 1 || slc_bench_budget_auto(o->budgets.text[0]) > 1)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--tradeoff: takes one budget and one throttle");
+    if (o->tied.count > 1) return slc_error(SLUICE_ERR_ARGUMENT, "--tradeoff: takes one --tied, joint or split");
+    if (o->optimizers.count > 1 || strcmp(o->training.lossy, "none") ||
+        slc_training_is_compressed(o->training.optimizer))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--tradeoff: its shares are of exact strategies; leave compressed optimizers and --lossy out");
+    return SLUICE_OK;
+}
+
+sluice_status slc_bench_options_set_budgets(slc_bench_options *options, const char *list)
+{
+    free(options->budgets.storage);
+    options->budgets = (slc_bench_list){0};
+    return split_list("budget", list, false, &options->budgets);
+}
+
+/* ---- Parsing ---- */
+
+static error_t parse_defaults(int key, char *text, struct argp_state *state)
+{
+    slc_training_options *training = state->input;
+    (void)text;
+    if (key != ARGP_KEY_INIT) return ARGP_ERR_UNKNOWN;
+    training->strategy = usual_strategies;
+    training->schedule = usual;
+    training->recompute = usual_recompute;
+    training->steps = 0; /* nothing was asked for */
+    training->eval_batches = 0;
+    return 0;
+}
+
+static void set_demo(slc_training_options *t)
+{
+    t->ranks = 2;
+    t->size = "mini";
+    t->batch = 4;
+    t->context = 64;
+    t->steps = 24;
+    t->learning_rate = 0.0005;
+    t->strategy = usual_strategies;
+    t->schedule = usual;
+    t->budget = "none,80%,65%,64%,63%,auto:3";
+    t->throttle = "none,1gbit";
+}
+
+static uint64_t count(const char *text, uint64_t least, struct argp_state *state, const char *option)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || value != floor(value) || !(value >= (double)least && value <= 1e6))
+        argp_error(state, "%s %s: give a whole number from %llu to 1000000", option, text, (unsigned long long)least);
+    return (uint64_t)value;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    slc_bench_options *options = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = state->child_inputs[1] = &options->training; return 0;
+    case 'o': options->output = text; return 0;
+    case KEY_REPEAT: options->repeat = count(text, 1, state, "--repeat"); return 0;
+    case KEY_DEMO: set_demo(&options->training); return 0;
+    case KEY_TRADEOFF: options->tradeoff = true; return 0;
+    case KEY_SHARES: options->shares = count(text, 2, state, "--shares"); return 0;
+    case KEY_PROFILE: options->profile = text; return 0;
+    case KEY_PART: options->part = text; return 0;
+    case KEY_DONE: options->done = count(text, 0, state, "--done"); return 0;
+    case KEY_OVERALL: options->overall = count(text, 0, state, "--overall"); return 0;
+    case ARGP_KEY_ARG: argp_error(state, "\"%s\" is no option; lists take commas, not spaces", text); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* A comparison of losses takes more steps than one of times, and each optimizer at its own. */
+static void set_defaults(slc_bench_options *o)
+{
+    slc_training_options *t = &o->training;
+    bool several = strchr(t->optimizer, ',') != NULL;
+    if (!t->steps) t->steps = several ? 200 : 12;
+    if (several && t->strategy == usual_strategies) t->strategy = usual;
+    if (o->tradeoff && t->recompute == usual_recompute) t->recompute = "none";
+}
+
+sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *out)
+{
+    const struct argp defaults = {.parser = parse_defaults};
+    const struct argp_child children[] = {{slc_training_argp(), 0, NULL, 0}, {&defaults, 0, NULL, 0}, {0}};
+    const struct argp parser = {.options = option_rows, .parser = parse_option, .children = children, .doc = help_text};
+    *out = (slc_bench_options){.repeat = 1, .output = "out/bench", .shares = 11};
+    if (argp_parse(&parser, argc, argv, 0, NULL, out)) return slc_error(SLUICE_ERR_ARGUMENT, "command line");
+    set_defaults(out);
+    sluice_status status = split_lists(out);
+    if (!status) status = check_mode(out);
+    if (!status) status = check_cases(out);
+    if (status) return status;
+    slc_bench_case first;
+    slc_bench_case_at(out, 0, 0, &first);
+    out->training.optimizer = first.optimizer; /* of what is trained to find budgets */
+    out->training.tied = first.tied;
+    return SLUICE_OK;
+}
+
+void slc_bench_options_free(slc_bench_options *options)
+{
+    free(options->strategies.storage);
+    free(options->schedules.storage);
+    free(options->budgets.storage);
+    free(options->throttles.storage);
+    free(options->optimizers.storage);
+    free(options->tied.storage);
+    *options = (slc_bench_options){0};
+}

@@ -1,0 +1,216 @@
+/* Writes the table and the script, and runs gnuplot. A run without a budget stands at the right edge, under "none". */
+#include "bench/sweep/picture.h"
+
+#include "bench/cli/gnuplot.h"
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const throttle_keys[] = {"throttle", NULL};
+static const char *const line_keys[] = {"throttle", "strategy", "schedule", "tied", NULL};
+static const char *const point_keys[] = {"throttle", "strategy", "schedule", "tied", "budget", NULL};
+static const char *const colour_keys[] = {"strategy", "tied", NULL};
+static const char *const dash_keys[] = {"schedule", NULL};
+
+enum { PANEL_HEIGHT = 360, PICTURE_WIDTH = 960 };
+
+typedef struct {
+    json_t *runs; /* complete ones, borrowed */
+    double least_mib, largest_mib;
+    bool unlimited; /* some run had no budget */
+    double none_at_mib;
+} picture;
+
+static json_t *row_at(const picture *p, size_t index)
+{
+    return json_array_get(p->runs, index);
+}
+
+/* The first of those that are alike: each line, panel or point once. */
+static bool first_alike(const picture *p, size_t index, const char *const *keys)
+{
+    for (size_t i = 0; i < index; i++)
+        if (slc_bench_alike(row_at(p, i), row_at(p, index), keys)) return false;
+    return true;
+}
+
+/* How many different ones come before the one that `row` is like. */
+static int number_of(const picture *p, const json_t *row, const char *const *keys)
+{
+    int number = 0;
+    for (size_t i = 0; i < json_array_size(p->runs) && !slc_bench_alike(row_at(p, i), row, keys); i++)
+        number += first_alike(p, i, keys);
+    return number;
+}
+
+static sluice_status measure(const slc_bench_results *results, picture *p)
+{
+    size_t index;
+    json_t *run;
+    *p = (picture){.runs = json_array(), .least_mib = INFINITY};
+    json_array_foreach (results->runs, index, run) {
+        if (!slc_bench_complete(run)) continue;
+        if (json_array_append(p->runs, run)) return slc_error(SLUICE_ERR_MEMORY, "picture");
+        double budget = slc_bench_number(run, "budget_bytes"), peak = slc_bench_number(run, "peak_bytes");
+        p->unlimited |= isnan(budget);
+        p->least_mib = fmin(p->least_mib, fmin(isnan(budget) ? INFINITY : budget, peak) / 0x1p20);
+        p->largest_mib = fmax(p->largest_mib, fmax(isnan(budget) ? 0 : budget, peak) / 0x1p20);
+    }
+    p->none_at_mib = 1.08 * p->largest_mib;
+    return p->runs ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "picture");
+}
+
+/* ---- Table ---- */
+
+static void put_points(FILE *file, const picture *p, size_t line)
+{
+    const json_t *like = row_at(p, line);
+    char strategy[64];
+    fprintf(file, "# throttle %s, strategy %s, schedule %s: budget MiB, step ms, peak MiB, predicted step ms\n",
+            slc_bench_text(like, "throttle"), slc_bench_strategy(like, strategy), slc_bench_text(like, "schedule"));
+    for (size_t i = 0; i < json_array_size(p->runs); i++) {
+        const json_t *run = row_at(p, i);
+        if (!slc_bench_alike(run, like, line_keys) || !first_alike(p, i, point_keys)) continue;
+        double budget = slc_bench_number(run, "budget_bytes");
+        fprintf(file, "%.3f %.3f %.3f", isnan(budget) ? p->none_at_mib : budget / 0x1p20,
+                slc_bench_median(p->runs, run, point_keys, "step_s") * 1e3,
+                slc_bench_number(run, "peak_bytes") / 0x1p20);
+        double predicted_s = slc_bench_median(p->runs, run, point_keys, "predicted_step_s");
+        if (isnan(predicted_s))
+            fputs(" ?\n", file);
+        else
+            fprintf(file, " %.3f\n", predicted_s * 1e3);
+    }
+    fputs("\n\n", file);
+}
+
+static void put_table(FILE *file, const void *what)
+{
+    const picture *p = what;
+    for (size_t i = 0; i < json_array_size(p->runs); i++)
+        if (first_alike(p, i, line_keys)) put_points(file, p, i);
+}
+
+/* ---- Script ---- */
+
+static bool is_auto(const json_t *run)
+{
+    return !strcmp(slc_bench_text(run, "strategy"), "auto");
+}
+
+static bool is_split(const json_t *run)
+{
+    return !strcmp(slc_bench_text(run, "tied"), "split");
+}
+
+/* Uniform strategies in quiet colours, what chooses by itself over them. */
+static void put_style(FILE *file, const picture *p, const json_t *run)
+{
+    static const char *const colours[] = {"#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f"};
+    int dash = number_of(p, run, dash_keys) + 1, number = number_of(p, run, colour_keys);
+    if (is_auto(run))
+        fprintf(file, "lc rgb '%s' dt 1 pt 7 ps 1.1 lw 4", is_split(run) ? "#e377c2" : "#d62728");
+    else
+        fprintf(file, "lc rgb '%s' dt %d pt %d ps 0.8 lw 1.5", colours[number % 7], dash, number + 4);
+}
+
+static void put_title(FILE *file, const json_t *run, bool schedules)
+{
+    char strategy[64];
+    fputs(" title '", file);
+    slc_gnuplot_put_quoted(file, slc_bench_strategy(run, strategy));
+    if (schedules) {
+        fputc(' ', file);
+        slc_gnuplot_put_quoted(file, slc_bench_text(run, "schedule"));
+    }
+    fputc('\'', file);
+}
+
+static bool has_prediction(const picture *p, const json_t *line)
+{
+    for (size_t i = 0; i < json_array_size(p->runs); i++)
+        if (slc_bench_alike(row_at(p, i), line, line_keys) &&
+            !isnan(slc_bench_number(row_at(p, i), "predicted_step_s")))
+            return true;
+    return false;
+}
+
+/* The lines of one throttle; column 2 is step time, 3 is peak memory, 4 is what was predicted of column 2. */
+static void put_plot(FILE *file, const picture *p, const json_t *panel, int column)
+{
+    const char *before = column == 3 ? "plot x with lines lc rgb 'gray50' dt 2 title 'peak = budget', \\\n" : "plot ";
+    int line = -1;
+    bool schedules = false;
+    char strategy[64];
+    for (size_t i = 0; i < json_array_size(p->runs); i++) schedules |= number_of(p, row_at(p, i), dash_keys) > 0;
+    for (size_t i = 0; i < json_array_size(p->runs); i++) {
+        const json_t *run = row_at(p, i);
+        if (!first_alike(p, i, line_keys)) continue;
+        line++;
+        if (!slc_bench_alike(run, panel, throttle_keys)) continue;
+        fprintf(file, "%s     'step_time.dat' index %d using 1:%d smooth unique with linespoints ", before, line,
+                column);
+        put_style(file, p, run);
+        put_title(file, run, schedules);
+        before = ", \\\n";
+        if (column != 2 || !has_prediction(p, run)) continue;
+        fprintf(file, "%s     'step_time.dat' index %d using 1:4 smooth unique with lines lc rgb 'black' dt 3 lw 1",
+                before, line);
+        fprintf(file, " title '%s, predicted'", slc_bench_strategy(run, strategy));
+    }
+    fputc('\n', file);
+}
+
+static void put_panels(FILE *file, const picture *p)
+{
+    fputs("  set ylabel 'step, ms'\n  set yrange [0:*]\n", file);
+    for (size_t i = 0; i < json_array_size(p->runs); i++) {
+        if (!first_alike(p, i, throttle_keys)) continue;
+        fputs("  set title 'step time, throttle ", file);
+        slc_gnuplot_put_quoted(file, slc_bench_text(row_at(p, i), "throttle"));
+        fputs("'\n", file);
+        put_plot(file, p, row_at(p, i), 2);
+    }
+    fputs("  set ylabel 'peak, MiB'\n  set title 'peak memory'\n", file);
+    put_plot(file, p, row_at(p, 0), 3);
+}
+
+static void put_script(FILE *file, const void *what)
+{
+    const picture *p = what;
+    int panels = 1;
+    for (size_t i = 0; i < json_array_size(p->runs); i++) panels += first_alike(p, i, throttle_keys);
+    const json_t *run = row_at(p, 0);
+    slc_gnuplot_begin(file, "step_time", PICTURE_WIDTH, PANEL_HEIGHT * panels);
+    fprintf(file,
+            "  set multiplot layout %d,1\n"
+            "  set key outside right top\n  set lmargin 10\n  set rmargin 24\n  set bmargin 4\n"
+            "  set xlabel 'budget, MiB'\n  set xrange [%.3f:%.3f]\n",
+            panels, 0.9 * p->least_mib, (p->unlimited ? p->none_at_mib : p->largest_mib) * 1.03);
+    if (p->unlimited) fprintf(file, "  set xtics add (\"\\nnone\" %.3f)\n", p->none_at_mib);
+    fputs("  # ", file);
+    slc_gnuplot_put_quoted(file, slc_bench_text(run, "model"));
+    fputc(' ', file);
+    slc_gnuplot_put_quoted(file, slc_bench_text(run, "size"));
+    fputc('\n', file);
+    put_panels(file, p);
+    fputs("  unset multiplot\n  unset output\n}\n", file);
+}
+
+/* ---- Drawing ---- */
+
+sluice_status slc_bench_picture_draw(const slc_bench_results *results, const char *folder, FILE *out)
+{
+    picture p;
+    sluice_status status = measure(results, &p);
+    bool empty = json_array_size(p.runs) == 0;
+    if (!status && !empty) status = slc_gnuplot_write(folder, "step_time.dat", put_table, &p);
+    if (!status && !empty) status = slc_gnuplot_write(folder, "step_time.gp", put_script, &p);
+    json_decref(p.runs);
+    if (status || empty) return status;
+
+    slc_gnuplot_draw(folder, "step_time", out);
+    return SLUICE_OK;
+}

@@ -1,0 +1,78 @@
+/* The loop over combinations. A combination that does not fit ends at commit on every rank alike; any other failure
+ * ends the sweep. */
+#include "bench/sweep/runs.h"
+
+#include "bench/sweep/table.h"
+#include "bench/train/run.h"
+#include "lib/base/status.h"
+
+#include <malloc.h>
+
+typedef struct {
+    const slc_bench_sweep *sweep;
+    const slc_bench_case *one;
+    slc_bench_progress *progress;
+} watched;
+
+static sluice_status stepped(const slc_training_step *step, void *context)
+{
+    const watched *w = context;
+    if (w->sweep->out) slc_bench_progress_step(w->progress, w->one, step);
+    return SLUICE_OK;
+}
+
+static sluice_status show_run(const slc_bench_sweep *sweep, const slc_bench_case *one, const slc_training_result *run)
+{
+    slc_bench_results *results = sweep->results;
+    if (!sweep->out || !run->step_count) return SLUICE_OK;
+    sluice_status status = slc_bench_results_add(results, sweep->world, one, run);
+    if (status) return status;
+    slc_bench_table_run(sweep->out, json_array_get(results->runs, json_array_size(results->runs) - 1));
+    return sweep->keep(results, sweep->options);
+}
+
+/* The same in every repetition, so it is said once. */
+static sluice_status show_misfit(const slc_bench_sweep *sweep, const slc_bench_case *one)
+{
+    slc_bench_results *results = sweep->results;
+    if (!sweep->out || one->repeat > 1) return SLUICE_OK;
+    sluice_status status = slc_bench_results_add_misfit(results, one, sluice_last_error());
+    if (status) return status;
+    slc_bench_table_misfit(sweep->out, json_array_get(results->misfits, json_array_size(results->misfits) - 1));
+    return sweep->keep(results, sweep->options);
+}
+
+static sluice_status run_case(const slc_bench_sweep *sweep, const slc_bench_case *one, slc_bench_progress *progress,
+                              bool *interrupted)
+{
+    slc_training_result run;
+    watched context = {sweep, one, progress};
+    const slc_training_watch watch = {.stepped = stepped, .context = &context, .stops = sweep->stops};
+    sluice_status status = slc_training_run(sweep->world, &one->training, &watch, &run);
+    malloc_trim(0); /* the next run's resident set begins without this one's remains */
+    if (sweep->out) slc_bench_progress_clear(progress);
+    *interrupted = run.interrupted || status == SLUICE_ERR_INTERRUPTED;
+    if (status == SLUICE_ERR_BUDGET)
+        status = show_misfit(sweep, one);
+    else if (!status)
+        status = show_run(sweep, one, &run);
+    slc_training_result_free(&run);
+    return slc_error_context(status, "strategy %s, schedule %s, budget %s", one->strategy, one->schedule, one->budget);
+}
+
+sluice_status slc_bench_sweep_run(const slc_bench_sweep *sweep, bool *interrupted)
+{
+    const slc_bench_options *options = sweep->options;
+    uint64_t count = slc_bench_case_count(options);
+    slc_bench_progress progress;
+    slc_bench_case one;
+    sluice_status status = SLUICE_OK;
+    *interrupted = false;
+    slc_bench_progress_begin(&progress, options->done, options->overall ? options->overall : count);
+    for (uint64_t i = 0; !status && !*interrupted && i < count; i++) {
+        slc_bench_case_at(options, sweep->throttle, i, &one);
+        status = run_case(sweep, &one, &progress, interrupted);
+        progress.done++;
+    }
+    return status;
+}

@@ -1,0 +1,365 @@
+/* The table of a sweep, its summary and the line of progress. */
+#include "bench/sweep/table.h"
+
+#include "bench/sweep/losses.h"
+#include "bench/sweep/tied.h"
+#include "bench/train/onebit_options.h"
+#include "lib/base/clock.h"
+#include "lib/plan/job.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const case_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", "tied", NULL};
+static const char *const budget_keys[] = {"throttle", "budget", NULL};
+static const char *const beside_keys[] = {"throttle", "budget", "tied", NULL}; /* where auto is beside the others */
+
+static double mib(double bytes)
+{
+    return bytes / 0x1p20;
+}
+
+/* ---- Rows ---- */
+
+void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench_options *options, const char *throttle,
+                           uint32_t tokens)
+{
+    const slc_training_options *t = &options->training;
+    int ranks = sluice_world_size(world);
+    fprintf(out,
+            "\n%s %s on %d rank%s (%s), throttle %s; %" PRIu64 "x%u tokens a rank and micro-batch, %" PRIu64 " steps\n",
+            t->model, t->size, ranks, ranks == 1 ? "" : "s", sluice_world_path(world), throttle, t->batch, tokens,
+            t->steps);
+    fprintf(out, "%-14s %-12s %-10s %-20s %9s %9s %9s %9s %9s %10s %9s %8s  %s\n", "optimizer", "strategy", "schedule",
+            "budget", "needs MiB", "peak MiB", "predicted", "step ms", "min ms", "exposed ms", "tokens/s", "loss",
+            "weights");
+    fflush(out);
+}
+
+static void put_place(FILE *out, const json_t *row)
+{
+    char budget[64], strategy[64];
+    const char *text = slc_bench_text(row, "budget");
+    double bytes = slc_bench_number(row, "budget_bytes");
+    char *end;
+    strtod(text, &end);
+    if (isnan(bytes) || !strcmp(end, "MiB"))
+        snprintf(budget, sizeof budget, "%s", text);
+    else
+        snprintf(budget, sizeof budget, "%.10s = %.1f MiB", text, mib(bytes));
+    fprintf(out, "%-14s %-12s %-10s %-20s", slc_bench_text(row, "optimizer"), slc_bench_strategy(row, strategy),
+            slc_bench_text(row, "schedule"), budget);
+}
+
+/* Only plans made from measured times predict one. */
+static void put_prediction(FILE *out, const json_t *run)
+{
+    double predicted_s = slc_bench_number(run, "predicted_step_s");
+    if (isnan(predicted_s))
+        fprintf(out, " %9s", "-");
+    else
+        fprintf(out, " %9.1f", predicted_s * 1e3);
+}
+
+void slc_bench_table_run(FILE *out, const json_t *run)
+{
+    const json_t *losses = json_object_get(run, "losses");
+    size_t count = json_array_size(losses);
+    put_place(out, run);
+    fprintf(out, " %9.1f %9.1f", mib(slc_bench_number(run, "planned_bytes")), mib(slc_bench_number(run, "peak_bytes")));
+    put_prediction(out, run);
+    fprintf(out, " %9.1f %9.1f %10.1f %9.0f", slc_bench_number(run, "step_s") * 1e3,
+            slc_bench_number(run, "step_min_s") * 1e3, slc_bench_number(run, "exposed_s") * 1e3,
+            slc_bench_number(run, "tokens_per_s"));
+    fprintf(out, " %8.4f  %.8s%s\n", count ? json_number_value(json_array_get(losses, count - 1)) : NAN,
+            slc_bench_text(run, "weights_sha256"), slc_bench_complete(run) ? "" : "  interrupted");
+    fflush(out);
+}
+
+void slc_bench_table_misfit(FILE *out, const json_t *misfit)
+{
+    double need = slc_bench_number(misfit, "needed_bytes");
+    const char *why = slc_bench_text(misfit, "why");
+    put_place(out, misfit);
+    if (!isnan(need))
+        fprintf(out, " %9.1f  does not fit\n", mib(need));
+    else
+        fprintf(out, " %9s  does not fit: %.*s\n", "", (int)strcspn(why, ";"), why); /* all of it is in the results */
+    fflush(out);
+}
+
+/* ---- Summary ---- */
+
+static bool seen_before(const json_t *rows, size_t index, const char *const *keys)
+{
+    for (size_t i = 0; i < index; i++)
+        if (slc_bench_alike(json_array_get(rows, i), json_array_get(rows, index), keys)) return true;
+    return false;
+}
+
+/* The fastest of those that are alike under `keys` and that `wanted` takes; NULL: none of them fits. */
+static const json_t *find_fastest(const json_t *runs, const json_t *like, const char *const *keys,
+                                  bool (*wanted)(const json_t *), double *best_s)
+{
+    size_t index;
+    json_t *run;
+    const json_t *best = NULL;
+    *best_s = INFINITY;
+    json_array_foreach ((json_t *)runs, index, run) {
+        if (!wanted(run) || !slc_bench_alike(run, like, keys)) continue;
+        double step_s = slc_bench_median(runs, run, case_keys, "step_s");
+        if (!(step_s < *best_s)) continue;
+        *best_s = step_s;
+        best = run;
+    }
+    return best;
+}
+
+static bool is_any(const json_t *run)
+{
+    (void)run;
+    return true;
+}
+
+static void print_fastest(FILE *out, const json_t *runs, const json_t *like)
+{
+    double best_s;
+    char strategy[64];
+    const json_t *best = find_fastest(runs, like, budget_keys, is_any, &best_s);
+    if (!best) return;
+    fprintf(out, "  throttle %-12s budget %-10s %-14s %-12s %-10s %9.1f ms %9.1f MiB\n",
+            slc_bench_text(best, "throttle"), slc_bench_text(best, "budget"), slc_bench_text(best, "optimizer"),
+            slc_bench_strategy(best, strategy), slc_bench_text(best, "schedule"), best_s * 1e3,
+            mib(slc_bench_number(best, "peak_bytes")));
+}
+
+static bool is_auto(const json_t *run)
+{
+    return !strcmp(slc_bench_text(run, "strategy"), "auto");
+}
+
+static bool is_uniform(const json_t *run)
+{
+    slc_strategy strategy;
+    return slc_strategy_parse(slc_bench_text(run, "strategy"), &strategy);
+}
+
+typedef struct {
+    double gains;
+    uint32_t beside, alone;
+} comparison;
+
+static void compare_budget(FILE *out, const json_t *runs, const json_t *like, comparison *c)
+{
+    double auto_s, uniform_s;
+    char strategy[64];
+    const json_t *ours = find_fastest(runs, like, beside_keys, is_auto, &auto_s);
+    const json_t *theirs = find_fastest(runs, like, beside_keys, is_uniform, &uniform_s);
+    if (!ours) return;
+    fprintf(out, "  throttle %-8s budget %-10s %s %8.1f ms, ", slc_bench_text(like, "throttle"),
+            slc_bench_text(like, "budget"), slc_bench_strategy(ours, strategy), auto_s * 1e3);
+    if (!theirs) {
+        fprintf(out, "no uniform strategy fits\n");
+        c->alone++;
+        return;
+    }
+    double gain = 1 - auto_s / uniform_s;
+    fprintf(out, "%-4s %-9s %8.1f ms: %5.1f %% %s\n", slc_bench_text(theirs, "strategy"),
+            slc_bench_text(theirs, "schedule"), uniform_s * 1e3, 100 * fabs(gain), gain >= 0 ? "faster" : "slower");
+    c->gains += gain;
+    c->beside++;
+}
+
+static void compare_auto(FILE *out, const json_t *runs)
+{
+    comparison c = {0};
+    fprintf(out, "\nauto beside the fastest uniform strategy of each budget\n");
+    for (size_t i = 0; i < json_array_size(runs); i++)
+        if (!seen_before(runs, i, beside_keys)) compare_budget(out, runs, json_array_get(runs, i), &c);
+    if (c.beside)
+        fprintf(out, "  in the mean %.1f %% %s over %u budgets", 100 * fabs(c.gains) / c.beside,
+                c.gains >= 0 ? "faster" : "slower", c.beside);
+    if (c.beside && c.alone) fprintf(out, "; ");
+    if (c.alone) fprintf(out, "%sat %u only auto fits", c.beside ? "" : "  ", c.alone);
+    fputc('\n', out);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_predictions(FILE *out, const json_t *runs)
+{
+    size_t index, count = 0;
+    json_t *run;
+    double *off = malloc((json_array_size(runs) + 1) * sizeof *off);
+    json_array_foreach ((json_t *)runs, index, run) {
+        double ratio = slc_bench_number(run, "predicted_step_s") / slc_bench_number(run, "step_s");
+        if (off && isfinite(ratio) && slc_bench_complete(run)) off[count++] = fabs(ratio - 1);
+    }
+    if (count) {
+        qsort(off, count, sizeof *off, by_value);
+        fprintf(out, "predicted steps are off by %.1f %% in the median, %.1f %% at most (%zu runs)\n",
+                100 * off[count / 2], 100 * off[count - 1], count);
+    }
+    free(off);
+}
+
+/* Two runs that must end with the same weights. Those of split and joint differ by rounding. Which layers auto, mixed,
+ * ... compress may differ from run to run. */
+static bool must_be_equal(const json_t *a, const json_t *b)
+{
+    static const char *const keys[] = {"optimizer", "tied", NULL};
+    if (!slc_bench_alike(a, b, keys)) return false;
+    if (!slc_training_is_compressed(slc_bench_text(a, "optimizer"))) return true;
+    slc_strategy left, right;
+    if (!slc_strategy_parse(slc_bench_text(a, "strategy"), &left)) return false;
+    if (!slc_strategy_parse(slc_bench_text(b, "strategy"), &right)) return false;
+    return (left == SLC_ONEBIT) == (right == SLC_ONEBIT);
+}
+
+/* NULL: there is none before it. */
+static const json_t *first_of_equals(const json_t *runs, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (slc_bench_complete(json_array_get(runs, i)) &&
+            must_be_equal(json_array_get(runs, i), json_array_get(runs, index)))
+            return json_array_get(runs, i);
+    return NULL;
+}
+
+static bool check_weights(FILE *out, const json_t *runs)
+{
+    size_t index, complete = 0, differ = 0, kinds = 0;
+    char strategy[64];
+    json_t *run;
+    json_array_foreach ((json_t *)runs, index, run) {
+        if (!slc_bench_complete(run)) continue;
+        const json_t *first = first_of_equals(runs, index);
+        complete++;
+        kinds += !first;
+        if (!first || !strcmp(slc_bench_text(first, "weights_sha256"), slc_bench_text(run, "weights_sha256"))) continue;
+        differ++;
+        fprintf(out, "  %s %s %s, budget %s, throttle %s ended with other weights\n", slc_bench_text(run, "optimizer"),
+                slc_bench_strategy(run, strategy), slc_bench_text(run, "schedule"), slc_bench_text(run, "budget"),
+                slc_bench_text(run, "throttle"));
+    }
+    fprintf(out, "weights equal to the bit: %s (%zu runs", differ ? "no" : "yes", complete);
+    if (kinds > 1) fprintf(out, " of %zu kinds by optimizer, compression and tied, each within itself", kinds);
+    fprintf(out, ")\n");
+    return !differ;
+}
+
+static bool check_peaks(FILE *out, const json_t *runs)
+{
+    size_t index, differ = 0;
+    char strategy[64];
+    json_t *run;
+    json_array_foreach ((json_t *)runs, index, run) {
+        json_int_t planned = json_integer_value(json_object_get(run, "planned_bytes"));
+        json_int_t peak = json_integer_value(json_object_get(run, "peak_bytes"));
+        if (planned == peak) continue;
+        differ++;
+        fprintf(out, "  %s %s, budget %s, throttle %s: planned %lld bytes, peak %lld\n",
+                slc_bench_strategy(run, strategy), slc_bench_text(run, "schedule"), slc_bench_text(run, "budget"),
+                slc_bench_text(run, "throttle"), (long long)planned, (long long)peak);
+    }
+    fprintf(out, "peak equals plan: %s\n", differ ? "no" : "yes");
+    return !differ;
+}
+
+/* Of the first complete run: with equal weights, of all of its kind. */
+static void print_losses(FILE *out, const json_t *runs)
+{
+    size_t index;
+    json_t *run;
+    json_array_foreach ((json_t *)runs, index, run) {
+        const json_t *losses = json_object_get(run, "losses");
+        size_t count = json_array_size(losses);
+        if (!count || !slc_bench_complete(run)) continue;
+        fprintf(out, "loss: %.4f -> %.4f in %zu steps\n", json_number_value(json_array_get(losses, 0)),
+                json_number_value(json_array_get(losses, count - 1)), count);
+        return;
+    }
+}
+
+/* Growth since just before commit, which the whole arena is part of. */
+static void print_resident(FILE *out, const json_t *runs)
+{
+    size_t index;
+    json_t *run;
+    double worst = -INFINITY, allowed = INFINITY;
+    json_array_foreach ((json_t *)runs, index, run) {
+        double peak = slc_bench_number(run, "peak_bytes");
+        double grown = slc_bench_number(run, "rss_bytes") - slc_bench_number(run, "rss_commit_bytes");
+        if (grown - peak > worst) worst = grown - peak;
+        allowed = fmin(allowed, 0.05 * peak + 0x1p26 - fabs(grown - peak));
+    }
+    if (isfinite(worst))
+        fprintf(out, "resident set grew within 5 %% + 64 MiB of the peak: %s (at most %+.1f MiB)\n",
+                allowed >= 0 ? "yes" : "no", mib(worst));
+}
+
+bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)
+{
+    const json_t *runs = results->runs;
+    if (!json_array_size(runs)) {
+        fprintf(out, "\nno run: nothing fits\n");
+        return true;
+    }
+    bool any_auto = false;
+    fprintf(out, "\nfastest for each budget\n");
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        if (!seen_before(runs, i, budget_keys)) print_fastest(out, runs, json_array_get(runs, i));
+        any_auto |= is_auto(json_array_get(runs, i));
+    }
+    if (any_auto) compare_auto(out, runs);
+    slc_bench_tied_show(out, results);
+    print_predictions(out, runs);
+    print_losses(out, runs);
+    slc_bench_losses_show(out, results);
+    bool weights = check_weights(out, runs), peaks = check_peaks(out, runs);
+    print_resident(out, runs);
+    fflush(out);
+    return weights && peaks;
+}
+
+/* ---- Progress ---- */
+
+void slc_bench_progress_begin(slc_bench_progress *progress, uint64_t done, uint64_t total)
+{
+    *progress = (slc_bench_progress){.out = isatty(STDERR_FILENO) ? stderr : NULL,
+                                     .total = total,
+                                     .done = done,
+                                     .begun_with = done,
+                                     .start_ns = slc_clock_ns()};
+}
+
+void slc_bench_progress_step(const slc_bench_progress *progress, const slc_bench_case *one,
+                             const slc_training_step *step)
+{
+    if (!progress->out) return;
+    double share = (double)step->step / (double)one->training.steps;
+    double done = (double)(progress->done - progress->begun_with) + share;
+    double left_s = slc_seconds(slc_clock_ns() - progress->start_ns) / done *
+                    ((double)(progress->total - progress->begun_with) - done);
+    unsigned left = left_s > 0 && left_s < 1e9 ? (unsigned)(left_s + 0.5) : 0;
+    fprintf(progress->out,
+            "\r[%" PRIu64 "/%" PRIu64 "] %s %s, budget %s: step %" PRIu64 "/%" PRIu64 ", %.1f ms, loss %.4f; "
+            "about %u:%02u left\x1b[K",
+            progress->done + 1, progress->total, one->strategy, one->schedule, one->budget, step->step,
+            one->training.steps, step->step_s * 1e3, step->loss, left / 60, left % 60);
+    fflush(progress->out);
+}
+
+void slc_bench_progress_clear(const slc_bench_progress *progress)
+{
+    if (!progress->out) return;
+    fputs("\r\x1b[K", progress->out);
+    fflush(progress->out);
+}

@@ -1,0 +1,52 @@
+/* Each kind of split runs is shown once, beside the joint ones that are alike but for that. */
+#include "bench/sweep/tied.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const pair_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", NULL};
+static const char *const kind_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", "tied", NULL};
+
+static bool is(const json_t *run, const char *tied)
+{
+    return slc_bench_complete(run) && !strcmp(slc_bench_text(run, "tied"), tied);
+}
+
+/* The joint runs that stand beside run number `index`; NULL: it is no split one, not the first of its kind, or alone.
+ */
+static const json_t *joint_beside(const json_t *runs, size_t index)
+{
+    const json_t *run = json_array_get(runs, index), *joint = NULL;
+    if (!is(run, "split")) return NULL;
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        const json_t *other = json_array_get(runs, i);
+        if (i < index && is(other, "split") && slc_bench_alike(other, run, kind_keys)) return NULL;
+        if (!joint && is(other, "joint") && slc_bench_alike(other, run, pair_keys)) joint = other;
+    }
+    return joint;
+}
+
+static void show(FILE *out, const json_t *runs, const json_t *split, const json_t *joint)
+{
+    double split_s = slc_bench_median(runs, split, kind_keys, "step_s");
+    double joint_s = slc_bench_median(runs, joint, kind_keys, "step_s"), gain = 1 - split_s / joint_s;
+    fprintf(out,
+            "  throttle %-8s budget %-10s %-10s %-9s split %8.1f ms, joint %8.1f ms: %5.1f %% %s; exposed %.1f, %.1f "
+            "ms\n",
+            slc_bench_text(split, "throttle"), slc_bench_text(split, "budget"), slc_bench_text(split, "strategy"),
+            slc_bench_text(split, "schedule"), split_s * 1e3, joint_s * 1e3, 100 * fabs(gain),
+            gain >= 0 ? "faster" : "slower", slc_bench_median(runs, split, kind_keys, "exposed_s") * 1e3,
+            slc_bench_median(runs, joint, kind_keys, "exposed_s") * 1e3);
+}
+
+void slc_bench_tied_show(FILE *out, const slc_bench_results *results)
+{
+    const json_t *runs = results->runs;
+    bool any = false;
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        const json_t *joint = joint_beside(runs, i);
+        if (joint && !any) fprintf(out, "\ntied parameters split by their uses, beside joint\n");
+        any |= joint != NULL;
+        if (joint) show(out, runs, json_array_get(runs, i), joint);
+    }
+}

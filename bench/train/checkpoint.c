@@ -1,0 +1,246 @@
+#include "bench/train/checkpoint.h"
+
+#include "bench/train/onebit_options.h"
+#include "lib/base/log.h"
+#include "lib/base/status.h"
+#include "lib/engine/settings.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <sluice/checkpoint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { EXTRA_VERSION = 1 };
+
+/* ---- What decides a run's numbers ---- */
+
+static json_t *with_freeze(json_t *settings, const slc_training_options *o)
+{
+    if (!settings || !slc_training_is_compressed(o->optimizer)) return settings;
+    json_t *more = json_pack("{s:I, s:f, s:b, s:s?, s:s}", "freeze-step", (json_int_t)slc_training_freeze_step(o),
+                             "freeze-change", o->freeze_change, "onebit-compat", (int)o->onebit_compat, "onebit",
+                             o->onebit, "strategy", o->strategy);
+    if (more && !json_object_update(settings, more)) {
+        json_decref(more);
+        return settings;
+    }
+    json_decref(more);
+    json_decref(settings);
+    return NULL;
+}
+
+static json_t *settings_of(const slc_training_identity *run)
+{
+    const slc_training_options *o = run->options;
+    json_t *settings =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:f, s:I, s:f, s:f, s:s, "
+                  "s:s, s:s}",
+                  "model", o->model, "size", o->size, "head", o->head, "optimizer", o->optimizer, "precision",
+                  o->precision, "wire", o->wire, "layer-precision", o->layer_precision, "batch", (json_int_t)o->batch,
+                  "context", (json_int_t)o->context, "micro-batches", (json_int_t)o->micro_batches, "ranks",
+                  sluice_world_size(run->world), "threads", (json_int_t)o->threads, "seed", (json_int_t)o->seed, "data",
+                  (json_int_t)run->data, "lr", o->learning_rate, "warmup", (json_int_t)o->warmup, "clip", o->clip,
+                  "dropout", o->dropout, "nan", o->nan, "accumulate", o->accumulate, "tied", o->tied);
+    return with_freeze(settings, o);
+}
+
+/* Without these the weights mean something else. */
+static bool must_be_equal(const char *name)
+{
+    return !strcmp(name, "model") || !strcmp(name, "size") || !strcmp(name, "head") || !strcmp(name, "optimizer");
+}
+
+/* Which units are onebit changes weights; between strategies without onebit they do not change. What does not say how
+ * tied parameters were treated was saved before there was a choice. */
+static bool changes_nothing(const char *name, const json_t *before, const json_t *now)
+{
+    if (!strcmp(name, "tied") && !before) return !strcmp(json_string_value(now), "joint");
+    return !strcmp(name, "strategy") && slc_training_is_exact(json_string_value(now)) &&
+           (!before || (json_is_string(before) && slc_training_is_exact(json_string_value(before))));
+}
+
+static void show(const json_t *value, char out[64])
+{
+    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
+    snprintf(out, 64, "%s", text ? text : "not known");
+    free(text);
+}
+
+static sluice_status compare(const slc_training_identity *run, const json_t *saved, const json_t *mine)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach ((json_t *)mine, name, value) {
+        const json_t *before = json_object_get(saved, name);
+        char was[64], is[64];
+        if (before && json_equal(before, value)) continue;
+        if (changes_nothing(name, before, value)) continue;
+        show(before, was);
+        show(value, is);
+        if (must_be_equal(name))
+            return slc_error(SLUICE_ERR_MISMATCH, "--resume %s: it was saved with --%s %s, this run has %s",
+                             run->options->resume, name, was, is);
+        if (sluice_world_rank(run->world) != 0) continue;
+        if (!strcmp(name, "data"))
+            slc_log(SLC_LOG_WARN, "--resume %s: the training data is other than before", run->options->resume);
+        else
+            slc_log(SLC_LOG_WARN, "--resume %s: %s was %s and is %s; the run does not go on as it would have",
+                    run->options->resume, name, was, is);
+    }
+    return SLUICE_OK;
+}
+
+/* ---- Beside the weights ---- */
+
+static sluice_status parse(const slc_training_options *o, const void *extra, size_t bytes, json_t **out)
+{
+    json_error_t error;
+    json_t *document = json_loadb(extra, bytes, 0, &error), *version = json_object_get(document, "version");
+    if (!document || json_integer_value(version) != EXTRA_VERSION ||
+        json_integer_value(json_object_get(document, "steps")) < 0 ||
+        json_integer_value(json_object_get(document, "sequences")) < 0) {
+        json_decref(document);
+        return slc_error(SLUICE_ERR_FORMAT, "--resume %s: it was not saved by this version's sluice train", o->resume);
+    }
+    *out = document;
+    return SLUICE_OK;
+}
+
+/* Every rank has the same bytes. */
+static sluice_status look_into(const slc_training_identity *run, const void *extra, size_t bytes,
+                               slc_training_position *out)
+{
+    json_t *document = NULL, *mine = settings_of(run);
+    sluice_status status = mine ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "settings of the run");
+    if (!status) status = parse(run->options, extra, bytes, &document);
+    if (!status) status = compare(run, json_object_get(document, "settings"), mine);
+    out->steps = (uint64_t)json_integer_value(json_object_get(document, "steps"));
+    out->sequences = (uint64_t)json_integer_value(json_object_get(document, "sequences"));
+    json_decref(mine);
+    json_decref(document);
+    return status;
+}
+
+/* --steps, from which the default comes, may well be another now. */
+sluice_status slc_training_resume_freeze(slc_training_options *o)
+{
+    void *extra = NULL;
+    size_t bytes = 0;
+    json_t *document = NULL;
+    if (!o->resume || !slc_training_is_compressed(o->optimizer) || o->freeze_step || o->freeze_change > 0)
+        return SLUICE_OK;
+    sluice_status status = sluice_checkpoint_extra(o->resume, &extra, &bytes);
+    if (!status) status = parse(o, extra, bytes, &document);
+    json_t *saved = json_object_get(document, "settings");
+    json_int_t step = json_integer_value(json_object_get(saved, "freeze-step"));
+    double change = json_number_value(json_object_get(saved, "freeze-change"));
+    if (step > 0) o->freeze_step = (uint64_t)step;
+    if (change > 0 && change < 1) o->freeze_change = change;
+    json_decref(document);
+    free(extra);
+    return status;
+}
+
+sluice_status slc_training_resume(const slc_training_identity *run, sluice_runtime *rt, slc_training_position *out)
+{
+    void *extra = NULL;
+    size_t bytes = 0;
+    *out = (slc_training_position){0};
+    /* Said before the weights are looked at: a parameter of another size says less than the name of another model. */
+    sluice_status status = sluice_checkpoint_extra(run->options->resume, &extra, &bytes);
+    if (!status) status = look_into(run, extra, bytes, out);
+    free(extra);
+    if (!status) status = sluice_checkpoint_load(rt, run->options->resume, NULL, NULL);
+    return status;
+}
+
+sluice_status slc_training_save(const slc_training_identity *run, sluice_runtime *rt,
+                                const slc_training_position *position)
+{
+    json_t *document = json_pack("{s:i, s:I, s:I, s:o}", "version", EXTRA_VERSION, "steps", (json_int_t)position->steps,
+                                 "sequences", (json_int_t)position->sequences, "settings", settings_of(run));
+    char *text = document ? json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(document);
+    if (!text) return slc_error(SLUICE_ERR_MEMORY, "what a checkpoint keeps beside the weights");
+    sluice_status status = sluice_checkpoint_save(rt, run->options->save, text, strlen(text));
+    free(text);
+    return status;
+}
+
+/* ---- Before the first step ---- */
+
+static sluice_status check_folder(const slc_training_options *o, uint64_t step)
+{
+    bool found = false;
+    uint64_t latest = 0;
+    if (mkdir(o->save, 0777) && errno != EEXIST)
+        return slc_error(SLUICE_ERR_IO, "--save: cannot make the folder %s: %s", o->save, strerror(errno));
+    if (access(o->save, W_OK | X_OK))
+        return slc_error(SLUICE_ERR_IO, "--save: cannot write to %s: %s", o->save, strerror(errno));
+    unsigned keep; /* that the setting is none would be said when the first is whole */
+    sluice_status status = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &keep);
+    if (!status) status = sluice_checkpoint_latest(o->save, &found, &latest);
+    if (status) return slc_error_context(status, "--save");
+    if (found && (!o->resume || latest > step))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--save %s: it holds checkpoints of another run, up to step %llu; go on from them with "
+                         "--resume %s, or give another folder",
+                         o->save, (unsigned long long)latest, o->save);
+    return SLUICE_OK;
+}
+
+/* What rank 0 has to say of the folder, and a file that it made in it. */
+typedef struct {
+    int status;
+    char line[1000], file[PATH_MAX];
+} verdict;
+
+static sluice_status leave_file(const slc_training_options *o, verdict *said)
+{
+    int length = snprintf(said->file, sizeof said->file, "%s/.shared-XXXXXX", o->save);
+    if (length >= (int)sizeof said->file) return slc_error(SLUICE_ERR_ARGUMENT, "--save: its name is too long");
+    int file = mkstemp(said->file);
+    if (file < 0) {
+        said->file[0] = 0;
+        return slc_error(SLUICE_ERR_IO, "--save: cannot write to %s: %s", o->save, strerror(errno));
+    }
+    close(file);
+    return SLUICE_OK;
+}
+
+/* Each rank writes its own part: all must see the same folder. */
+static sluice_status see_file(const slc_training_identity *run, const verdict *said)
+{
+    bool seen = access(said->file, F_OK) == 0;
+    double blind = seen ? 0 : 1;
+    sluice_status status = sluice_world_all_reduce(run->world, &blind, 1);
+    if (status || blind == 0) return status;
+    if (!seen)
+        return slc_error(SLUICE_ERR_IO,
+                         "--save %s: rank %d does not see what rank 0 has written there; give a folder on a file "
+                         "system that all ranks share",
+                         run->options->save, sluice_world_rank(run->world));
+    return slc_error(SLUICE_ERR_IO, "--save %s: %.0f of the ranks do not share this folder with rank 0",
+                     run->options->save, blind);
+}
+
+sluice_status slc_training_save_check(const slc_training_identity *run, sluice_runtime *rt)
+{
+    verdict said = {0};
+    bool first = sluice_world_rank(run->world) == 0;
+    if (first) {
+        said.status = check_folder(run->options, sluice_runtime_step(rt));
+        if (!said.status) said.status = leave_file(run->options, &said);
+        if (said.status) snprintf(said.line, sizeof said.line, "%s", sluice_last_error());
+    }
+    sluice_status status = sluice_world_broadcast(run->world, &said, sizeof said, 0);
+    if (!status && said.status) status = slc_error((sluice_status)said.status, "%s", said.line);
+    if (!status) status = see_file(run, &said);
+    if (first && said.file[0]) unlink(said.file);
+    return status;
+}

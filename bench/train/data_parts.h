@@ -1,0 +1,21 @@
+/* What the sources of training data share. Private to training_*.c. */
+#ifndef SLC_BENCH_TRAINING_DATA_PARTS_H
+#define SLC_BENCH_TRAINING_DATA_PARTS_H
+
+#include "bench/train/data.h"
+#include "bench/train/masks.h"
+#include "lib/data/text.h"
+
+/* Its first member, whatever the source. */
+struct slc_training_data {
+    sluice_status (*take)(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
+    void (*close)(slc_training_data *data); /* but for the struct itself; after a failed opening too */
+    uint64_t seed, fingerprint, bytes;
+    uint32_t batch, length;
+};
+
+slc_training_data *slc_training_images_create(void); /* zeroed; NULL: no memory */
+sluice_status slc_training_images_open(const slc_training_options *options, sluice_model_config *model,
+                                       slc_training_data *data);
+
+#endif

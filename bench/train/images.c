@@ -1,0 +1,122 @@
+/* Images for vit and beit: with their classes, or (beit, tokens) with masked patches whose visual tokens are wanted. */
+#include "bench/train/codebook.h"
+#include "bench/train/data_parts.h"
+#include "lib/base/status.h"
+#include "lib/data/images.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* What the tests' packages bring: 1,797 handwritten digits of 8 x 8 (scikit-learn). */
+static const char digits[] = "/usr/lib/python3/dist-packages/sklearn/datasets/data/digits.csv.gz";
+
+typedef struct {
+    slc_training_data base;
+    slc_images *images;
+    slc_image_shape shape;
+    slc_image_range train, held_out;
+    float *pixels;
+    int32_t *labels, *targets;
+    uint32_t across; /* patches a row, of masked images */
+    uint8_t *masked;
+    slc_codebook codebook;
+} image_data;
+
+slc_training_data *slc_training_images_create(void)
+{
+    return calloc(1, sizeof(image_data));
+}
+
+static void close_images(slc_training_data *base)
+{
+    image_data *d = (image_data *)base;
+    slc_images_close(d->images);
+    slc_codebook_free(&d->codebook);
+    free(d->pixels);
+    free(d->labels);
+    free(d->targets);
+    free(d->masked);
+}
+
+/* ---- Micro-batches ---- */
+
+static sluice_status take_classes(slc_training_data *base, bool held_out, uint64_t first, sluice_batch *out)
+{
+    image_data *d = (image_data *)base;
+    *out = (sluice_batch){.pixels = d->pixels, .targets = d->labels};
+    return slc_images_batch(d->images, &d->shape, held_out ? d->held_out : d->train, base->seed, first, base->batch,
+                            d->pixels, d->labels);
+}
+
+static sluice_status take_masked(slc_training_data *base, bool held_out, uint64_t first, sluice_batch *out)
+{
+    image_data *d = (image_data *)base;
+    uint32_t patches = d->across * d->across;
+    size_t image = (size_t)d->shape.channels * d->shape.side * d->shape.side;
+    sluice_status status = take_classes(base, held_out, first, out);
+    for (uint32_t b = 0; b < base->batch && !status; b++) {
+        uint8_t *masked = d->masked + (size_t)b * patches;
+        int32_t *targets = d->targets + (size_t)b * patches;
+        slc_mask_blocks(base->seed, held_out, first + b, d->across, masked);
+        for (uint32_t i = 0; i < patches; i++)
+            targets[i] = masked[i] ? (int32_t)slc_codebook_code(&d->codebook, d->pixels + b * image, i) : -1;
+    }
+    out->masked_patches = d->masked;
+    out->targets = d->targets;
+    return status;
+}
+
+/* ---- Opening ---- */
+
+static sluice_status open_file(const slc_training_options *o, image_data *d)
+{
+    if (o->data_count > 1)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--data: give one file or folder of images, not %zu", o->data_count);
+    if (!o->data_count && access(digits, R_OK))
+        return slc_error(
+            SLUICE_ERR_IO,
+            "%s is not there; install python3-sklearn, or give --data a folder with a folder of PGM or PPM "
+            "files for each class, an IDX or a CSV file",
+            digits);
+    sluice_status status = slc_images_open(o->data_count ? o->data[0] : digits, &d->images);
+    if (!status) status = slc_images_split(d->images, &d->train, &d->held_out);
+    return status;
+}
+
+static sluice_status make_room(image_data *d)
+{
+    uint32_t batch = d->base.batch;
+    uint64_t elements = (uint64_t)batch * d->shape.channels * d->shape.side * d->shape.side;
+    uint64_t patches = (uint64_t)batch * d->across * d->across;
+    d->pixels = malloc(elements * sizeof *d->pixels);
+    d->labels = malloc(batch * sizeof *d->labels);
+    d->targets = malloc((patches + 1) * sizeof *d->targets);
+    d->masked = malloc(patches + 1);
+    d->base.bytes = elements * sizeof *d->pixels + batch * sizeof *d->labels + patches * (1 + sizeof *d->targets) +
+                    slc_images_bytes(d->images);
+    if (d->pixels && d->labels && d->targets && d->masked) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_MEMORY, "a batch of %u images", batch);
+}
+
+sluice_status slc_training_images_open(const slc_training_options *o, sluice_model_config *model,
+                                       slc_training_data *base)
+{
+    image_data *d = (image_data *)base;
+    bool classes = model->head == SLUICE_HEAD_CLASSES;
+    base->close = close_images;
+    base->take = classes ? take_classes : take_masked;
+    d->shape = (slc_image_shape){.channels = model->image_channels, .side = model->image_size};
+    d->shape.mean = d->shape.deviation = .5f;
+    if (d->shape.channels != 1 && d->shape.channels != 3)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "images have 1 or 3 channels; the model wants %u", d->shape.channels);
+    if (!classes) d->across = model->image_size / model->patch_size;
+    sluice_status status = open_file(o, d);
+    if (!status) status = make_room(d);
+    if (!status && !classes)
+        status = slc_codebook_make(d->images, &d->shape, d->train, model->patch_size, model->vocabulary, &d->codebook);
+    if (status) return status;
+    if (classes) model->classes = slc_images_classes(d->images);
+    base->bytes += slc_codebook_bytes(&d->codebook);
+    base->fingerprint = slc_images_fingerprint(d->images);
+    return SLUICE_OK;
+}

@@ -1,0 +1,88 @@
+/* The measuring half of `sluice profile`. */
+#include "bench/train/measure_profile.h"
+
+#include "bench/profile/table.h"
+#include "bench/launch/self_launch.h"
+#include "bench/train/run.h"
+#include "lib/base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+typedef struct {
+    const slc_training_options *options;
+    const char *path;
+} wanted_profile;
+
+static sluice_status write_profile(sluice_runtime *rt, void *context)
+{
+    const wanted_profile *wanted = context;
+    char model[128];
+    int used = snprintf(model, sizeof model, "%s %s, batch %llu", wanted->options->model, wanted->options->size,
+                        (unsigned long long)wanted->options->batch);
+    if (wanted->options->context && used < (int)sizeof model)
+        snprintf(model + used, sizeof model - (size_t)used, ", context %llu",
+                 (unsigned long long)wanted->options->context);
+    return sluice_runtime_profile_write(rt, wanted->path, model);
+}
+
+static sluice_status show(const char *path)
+{
+    slc_profile *profile;
+    sluice_status status = slc_profile_read(path, &profile);
+    if (status) return status;
+    slc_profile_table(stdout, profile);
+    printf("written to %s\n", path);
+    slc_profile_destroy(profile);
+    return fflush(stdout) ? slc_error(SLUICE_ERR_IO, "cannot write to standard output") : SLUICE_OK;
+}
+
+static sluice_status profile_in(sluice_world *world, slc_training_options *options, const char *path)
+{
+    slc_training_result result = {0};
+    sluice_model_config model;
+    uint32_t length;
+    sluice_status status = slc_training_model(options, &model, &length);
+    if (status) return status;
+    options->context = length;
+    wanted_profile wanted = {options, path};
+    const slc_training_watch watch = {.finished = write_profile, .context = &wanted};
+    status = slc_training_run(world, options, &watch, &result);
+    slc_training_result_free(&result);
+    if (!status && sluice_world_rank(world) == 0) status = show(path);
+    return status;
+}
+
+static int profile_here(slc_training_options *options, const char *path)
+{
+    sluice_world_config config;
+    sluice_world *world = NULL;
+    sluice_status status = slc_training_world(options, &config);
+    if (!status) status = sluice_world_create(&config, &world);
+    if (!status) status = profile_in(world, options, path);
+    if (!status) status = sluice_world_barrier(world);
+    if (status) fprintf(stderr, "sluice profile: %s\n", sluice_last_error());
+    sluice_world_destroy(world);
+    return status ? EXIT_FAILED : 0;
+}
+
+int slc_training_profile(slc_training_options *options, const char *path, char *const *args)
+{
+    char *const nothing_more[] = {NULL};
+    int exit_code = EXIT_FAILED;
+    options->schedule = "serial";
+    options->updates = "both";
+    options->eval_batches = 0;
+    sluice_status status = slc_training_options_keep_nothing(options);
+    if (!status) status = slc_training_options_check(options);
+    if (status) {
+        fprintf(stderr, "sluice profile: %s\n", sluice_last_error());
+        return EXIT_USAGE;
+    }
+    if (!options->ranks || slc_launched()) return profile_here(options, path);
+    status = slc_launch_self((int)options->ranks, "profile", args, nothing_more, &exit_code);
+    if (status) fprintf(stderr, "sluice profile: %s\n", sluice_last_error());
+    return status ? EXIT_FAILED : exit_code;
+}

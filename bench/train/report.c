@@ -1,0 +1,202 @@
+/* Progress and JSON of a training run. */
+#include "bench/train/report.h"
+
+#include "bench/train/onebit_options.h"
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/kernels/isa.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* ---- JSON ---- */
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *losses_json(const slc_training_result *result)
+{
+    json_t *losses = json_array();
+    for (uint64_t i = 0; losses && i < result->step_count; i++)
+        json_array_append_new(losses, number(result->steps[i].loss));
+    return losses;
+}
+
+/* Seconds of training behind each step, so that losses can be drawn against time. */
+static json_t *elapsed_json(const slc_training_result *result)
+{
+    json_t *elapsed = json_array();
+    double sum_s = 0;
+    for (uint64_t i = 0; elapsed && i < result->step_count; i++)
+        json_array_append_new(elapsed, number(sum_s += result->steps[i].step_s));
+    return elapsed;
+}
+
+static json_t *phase_json(const slc_training_phase *phase)
+{
+    if (!phase->steps) return json_null();
+    return json_pack("{s:I, s:I, s:o, s:o, s:o}", "first_step", (json_int_t)phase->first, "steps",
+                     (json_int_t)phase->steps, "step_s", number(phase->step_s), "exposed_s", number(phase->exposed_s),
+                     "bytes_sent", number(phase->bytes_sent));
+}
+
+/* The last step of the warm-up; null: all of the run was. A run that --resume began behind it does not know it. */
+static json_t *freeze_json(const slc_training_result *r)
+{
+    bool seen = r->compressed.steps && (r->warm_up.steps || r->compressed.first == 1);
+    return seen ? json_integer((json_int_t)r->compressed.first - 1) : json_null();
+}
+
+static json_t *categories_json(const sluice_memory_report *memory)
+{
+    json_t *categories = json_object();
+    for (uint32_t i = 0; categories && i < memory->category_count; i++)
+        json_object_set_new(categories, memory->categories[i].name,
+                            json_integer((json_int_t)memory->categories[i].peak_bytes));
+    return categories;
+}
+
+/* Of a compressed optimizer, else null. */
+static json_t *onebit_json(const slc_training_options *o)
+{
+    sluice_config config;
+    sluice_config_init(&config);
+    const sluice_onebit *b = &config.onebit;
+    if (!slc_training_is_compressed(o->optimizer)) return json_null();
+    slc_training_onebit(o, &config.onebit);
+    return json_pack("{s:I, s:f, s:b, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I}", "freeze_step",
+                     (json_int_t)b->freeze_step, "freeze_change", b->freeze_change, "compat", b->compat, "compat_mask",
+                     b->compat_mask, "coefficient_beta", b->coefficient_beta, "trust_min", b->trust_min, "trust_max",
+                     b->trust_max, "factor_min", b->factor_min, "factor_max", b->factor_max, "factor_threshold",
+                     b->factor_threshold, "var_freeze_step", (json_int_t)b->var_freeze_step, "var_update_scaler",
+                     (json_int_t)b->var_update_scaler, "local_step_scaler", (json_int_t)b->local_step_scaler,
+                     "local_step_clipper", (json_int_t)b->local_step_clipper);
+}
+
+static json_t *settings_json(const slc_training_options *o)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:o}", "batch",
+                     (json_int_t)o->batch, "context", (json_int_t)o->context, "micro_batches",
+                     (json_int_t)o->micro_batches, "threads", (json_int_t)o->threads, "seed", (json_int_t)o->seed,
+                     "optimizer", o->optimizer, "lr", o->learning_rate, "clip", o->clip, "nan", o->nan, "accumulate",
+                     o->accumulate, "block", o->block, "throttle", o->throttle, "budget", o->budget, "onebit",
+                     onebit_json(o));
+}
+
+json_t *slc_training_run_json(const sluice_world *world, const slc_training_options *o, const slc_training_result *r)
+{
+    const sluice_memory_report *memory = &r->memory;
+    return json_pack(
+        "{s:s, s:s, s:I, s:i, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:b, s:I, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "model", o->model, "size", o->size, "parameters", (json_int_t)r->parameters, "world", sluice_world_size(world),
+        "strategy", o->strategy, "schedule", o->schedule, "precision", o->precision, "budget_bytes",
+        memory->budget_bytes ? json_integer((json_int_t)memory->budget_bytes) : json_null(), "planned_bytes",
+        (json_int_t)memory->planned_bytes, "peak_bytes", (json_int_t)memory->peak_bytes, "dp_bytes",
+        (json_int_t)r->dp_bytes, "rss_bytes", (json_int_t)memory->rss_bytes, "rss_commit_bytes",
+        (json_int_t)memory->rss_commit_bytes, "memory", categories_json(memory), "predicted_step_s",
+        number(r->predicted_step_s), "step_s", number(r->step_s), "step_min_s", number(r->step_min_s), "exposed_s",
+        number(r->exposed_s), "tokens_per_s", number(r->tokens_per_s), "losses", losses_json(r), "evaluation_loss",
+        number(r->evaluation_loss), "interrupted", r->interrupted, "steps_before", (json_int_t)r->steps_before,
+        "weights_sha256", r->weights_sha256, "transport", sluice_world_transport(world), "path",
+        sluice_world_path(world), "settings", settings_json(o), "activation_sum_bytes",
+        (json_int_t)memory->activation_sum_bytes, "activation_packed_bytes",
+        (json_int_t)memory->activation_packed_bytes, "activation_bound_bytes",
+        (json_int_t)memory->activation_bound_bytes, "optimizer", o->optimizer, "tied", o->tied, "freeze_step",
+        freeze_json(r), "warm_up", phase_json(&r->warm_up), "compressed", phase_json(&r->compressed), "elapsed_s",
+        elapsed_json(r), "train_s", number(r->train_s), "final_loss", number(r->final_loss));
+}
+
+static void processor_name(char *name, size_t bytes)
+{
+    snprintf(name, bytes, "unknown");
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    char line[512];
+    while (file && fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) || !colon) continue;
+        line[strcspn(line, "\n")] = 0;
+        snprintf(name, bytes, "%s", colon + 2);
+        break;
+    }
+    if (file) fclose(file);
+}
+
+json_t *slc_training_environment_json(const sluice_world *world)
+{
+    struct utsname host;
+    char processor[256];
+    if (uname(&host)) memset(&host, 0, sizeof host);
+    processor_name(processor, sizeof processor);
+    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:s}", "sluice", SLUICE_VERSION, "host",
+                     host.nodename, "kernel", host.release, "processor", processor, "cores",
+                     (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes", (json_int_t)memory, "instruction_set",
+                     slc_isa_name(slc_isa_level()), "compiler", __VERSION__, "transport", sluice_world_transport(world),
+                     "path", sluice_world_path(world));
+}
+
+sluice_status slc_training_write_json(FILE *file, const sluice_world *world, json_t *runs)
+{
+    json_t *all =
+        runs ? json_pack("{s:o, s:o}", "runs", runs, "environment", slc_training_environment_json(world)) : NULL;
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "results as JSON");
+    int failed = json_dumpf(all, file, JSON_INDENT(2));
+    failed |= fputc('\n', file) == EOF;
+    json_decref(all);
+    return failed ? slc_error(SLUICE_ERR_IO, "cannot write the results as JSON: is the disk full?") : SLUICE_OK;
+}
+
+/* ---- Progress ---- */
+
+static const uint64_t TERMINAL_NS = 100000000, PLAIN_NS = 2000000000;
+
+void slc_training_progress_init(slc_training_progress *progress, uint64_t steps, uint64_t tokens_per_step)
+{
+    *progress = (slc_training_progress){.out = stderr,
+                                        .terminal = isatty(STDERR_FILENO),
+                                        .steps = steps,
+                                        .tokens_per_step = tokens_per_step,
+                                        .start_ns = slc_clock_ns()};
+}
+
+static void format_left(double seconds, char *text, size_t bytes)
+{
+    uint64_t s = (uint64_t)(seconds + 0.5);
+    if (s >= 3600)
+        snprintf(text, bytes, "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64, s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(text, bytes, "%" PRIu64 ":%02" PRIu64, s / 60, s % 60);
+}
+
+void slc_training_progress_show(slc_training_progress *progress, const slc_training_step *step)
+{
+    uint64_t now = slc_clock_ns(), every = progress->terminal ? TERMINAL_NS : PLAIN_NS;
+    if (!progress->shown_ns) progress->before = step->step - 1;
+    bool edge = !progress->shown_ns || step->step == progress->steps || !isnan(step->evaluation_loss);
+    if (!edge && now - progress->shown_ns < every) return;
+    progress->shown_ns = now;
+    char left[32], evaluation[48] = "";
+    double mean_s = slc_seconds(now - progress->start_ns) / (double)(step->step - progress->before);
+    format_left(mean_s * (double)(progress->steps - step->step), left, sizeof left);
+    if (!isnan(step->evaluation_loss))
+        snprintf(evaluation, sizeof evaluation, "  held-out %.4f", step->evaluation_loss);
+    fprintf(progress->out,
+            "%sstep %" PRIu64 "/%" PRIu64 "  loss %.4f%s  %.0f tokens/s  exposed %.1f ms  memory %.1f MiB  left %s%s%s",
+            progress->terminal ? "\r" : "", step->step, progress->steps, step->loss, evaluation,
+            (double)progress->tokens_per_step / step->step_s, step->exposed_s * 1e3, (double)step->peak_bytes / 0x1p20,
+            left, step->skipped ? "  skipped" : "", progress->terminal ? "\x1b[K" : "\n");
+    fflush(progress->out);
+    progress->line_open = progress->terminal;
+}
+
+void slc_training_progress_end(slc_training_progress *progress)
+{
+    if (progress->line_open) fputc('\n', progress->out);
+    progress->line_open = false;
+}

@@ -1,0 +1,348 @@
+/* The training loop. Ranks agree on the loss and on whether to stop in one small reduction a step, so that all of them
+ * leave the loop together. */
+#include "bench/train/run.h"
+
+#include "bench/launch/stop_signals.h"
+#include "bench/train/checkpoint.h"
+#include "bench/train/data.h"
+#include "bench/train/summary.h"
+#include "bench/train/trace.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/status.h"
+#include "lib/engine/onebit/phase.h"
+#include "lib/engine/step/recording.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { REPEATS_MAX = 8 };
+
+typedef struct {
+    sluice_world *world;
+    const slc_training_options *options;
+    const slc_training_watch *watch;
+    slc_training_result *result;
+    uint64_t rank, ranks;
+    uint32_t batch, length;
+
+    slc_training_data *data;
+    sluice_runtime *rt;
+    sluice_model *model;
+
+    slc_training_identity identity; /* for checkpoints */
+    slc_training_position begun;    /* where this run went on */
+    uint64_t repeats;               /* of the last step, each with further data */
+    char unsaved[1024];             /* why the last --save failed; "": it did not */
+} training;
+
+/* ---- Before the first step ---- */
+
+static sluice_status same_data_everywhere(training *t)
+{
+    uint64_t mine = slc_training_data_fingerprint(t->data), *all = malloc(t->ranks * sizeof mine);
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "fingerprints of %llu ranks", (unsigned long long)t->ranks);
+    sluice_status status = sluice_world_all_gather(t->world, &mine, sizeof mine, all);
+    for (uint64_t r = 1; !status && r < t->ranks; r++)
+        if (all[r] != all[0])
+            status = slc_error(SLUICE_ERR_MISMATCH, "rank %llu reads other data than rank 0; give all the same --data",
+                               (unsigned long long)r);
+    free(all);
+    return status;
+}
+
+static sluice_status give_up_at_second_stop(void *context)
+{
+    const training *t = context;
+    if (slc_stop_signals_seen(t->watch->stops) < 2) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_INTERRUPTED, "stopped in the middle of a step");
+}
+
+/* Another head than the file's keeps its first values. */
+static sluice_status first_weights(training *t)
+{
+    const slc_training_options *o = t->options;
+    sluice_model_config of_file;
+    sluice_status status = sluice_model_init(t->model, o->seed);
+    if (status || !o->weights) return status;
+    status = sluice_model_config_read(o->weights, &of_file);
+    if (status) return status;
+    const sluice_model_config *model = sluice_model_get_config(t->model);
+    bool other_head = of_file.head != model->head || of_file.classes != model->classes;
+    return sluice_model_load(t->model, o->weights, other_head);
+}
+
+static sluice_status create_runtime(training *t, const sluice_model_config *model)
+{
+    const sluice_model_options options = {.batch = t->batch,
+                                          .length = t->length,
+                                          .precision = t->options->layer_precision,
+                                          .dropout_seed = t->options->seed};
+    sluice_config config;
+    sluice_status status = slc_training_config(t->options, &config);
+    if (!status) status = sluice_runtime_create(t->world, &config, &t->rt);
+    if (!status) status = sluice_model_create(t->rt, model, &options, &t->model);
+    if (!status) status = sluice_runtime_reserve(t->rt, "training data", slc_training_data_bytes(t->data));
+    if (!status) status = sluice_runtime_commit(t->rt);
+    if (!status && t->options->trace) status = slc_engine_record(t->rt);
+    if (!status) status = first_weights(t);
+    if (!status && t->watch && t->watch->stops) sluice_model_check(t->model, give_up_at_second_stop, t);
+    return status;
+}
+
+/* Before hours of work: that it can be made and written to. */
+static sluice_status make_folder(const char *path)
+{
+    if (mkdir(path, 0777) && errno != EEXIST)
+        return slc_error(SLUICE_ERR_IO, "--save-weights %s: %s", path, strerror(errno));
+    if (access(path, W_OK | X_OK)) return slc_error(SLUICE_ERR_IO, "--save-weights %s: %s", path, strerror(errno));
+    return SLUICE_OK;
+}
+
+static sluice_status resume(training *t)
+{
+    const slc_training_options *o = t->options;
+    t->identity = (slc_training_identity){t->world, o, slc_training_data_fingerprint(t->data)};
+    sluice_status status = o->resume ? slc_training_resume(&t->identity, t->rt, &t->begun) : SLUICE_OK;
+    t->result->steps_before = t->begun.steps;
+    return status || !o->save ? status : slc_training_save_check(&t->identity, t->rt);
+}
+
+static sluice_status begin(training *t)
+{
+    sluice_model_config model;
+    slc_training_result *result = t->result;
+    sluice_status status = slc_training_options_compare(t->options, t->world);
+    if (!status) status = slc_training_model(t->options, &model, &t->length);
+    if (!status) status = slc_training_data_open(t->options, &model, t->length, &t->data);
+    if (!status) status = same_data_everywhere(t);
+    if (!status && t->options->save_weights) status = make_folder(t->options->save_weights);
+    if (!status) status = create_runtime(t, &model);
+    if (!status) status = resume(t);
+    if (status) return status;
+    result->ranks = t->ranks;
+    result->parameters = sluice_model_param_count(&model);
+    result->tokens_per_step = t->ranks * t->options->micro_batches * t->batch * sluice_model_tokens(&model, t->length);
+    result->dp_bytes = sluice_runtime_dp_bytes(t->rt);
+    result->steps = calloc(t->options->steps, sizeof *result->steps);
+    if (!result->steps) return slc_error(SLUICE_ERR_MEMORY, "%llu steps", (unsigned long long)t->options->steps);
+    return SLUICE_OK;
+}
+
+static void end(training *t)
+{
+    sluice_model_destroy(t->model);
+    sluice_runtime_destroy(t->rt);
+    slc_training_data_close(t->data);
+}
+
+/* ---- Steps ---- */
+
+/* Sequences are numbered so that the global batch does not depend on how it is split. */
+static uint64_t first_sequence(const training *t, uint64_t micro_batch)
+{
+    return (micro_batch * t->ranks + t->rank) * t->batch;
+}
+
+/* `index`: of this run. */
+static sluice_status micro_batch(training *t, uint64_t index, double *loss)
+{
+    sluice_batch batch;
+    sluice_status status =
+        slc_training_data_take(t->data, false, t->begun.sequences + first_sequence(t, index), &batch);
+    if (!status) status = sluice_model_forward(t->model, &batch);
+    if (!status) status = sluice_model_backward(t->model, loss);
+    return status;
+}
+
+static double learning_rate(const slc_training_options *o, uint64_t step)
+{
+    return step < o->warmup ? o->learning_rate * (double)(step + 1) / (double)o->warmup : o->learning_rate;
+}
+
+/* Its loss is this rank's sum until agree has joined the ranks'. `exchange`: ranks end it with equal weights. */
+static sluice_status one_step(training *t, uint64_t step, bool exchange, slc_training_step *out)
+{
+    const slc_training_options *o = t->options;
+    const sluice_step_options options = {.learning_rate = learning_rate(o, step), .exchange = exchange};
+    sluice_step_report report;
+    *out = (slc_training_step){.step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN};
+    sluice_status status = sluice_step_begin(t->rt, &options);
+    for (uint64_t m = 0; !status && m < o->micro_batches; m++) {
+        double loss = 0;
+        status = micro_batch(t, (step - t->begun.steps + t->repeats) * o->micro_batches + m, &loss);
+        out->loss += loss;
+    }
+    if (!status) status = sluice_step_end(t->rt, &report);
+    if (status) return status;
+    out->exposed_s = report.exposed_s;
+    out->gradient_norm = report.gradient_norm;
+    out->skipped = report.skipped;
+    out->compressed = report.compressed;
+    out->peak_bytes = report.peak_bytes;
+    out->bytes_sent = report.bytes_sent;
+    out->plan = report.plan;
+    out->predicted_step_s = report.predicted_step_s > 0 ? report.predicted_step_s : NAN;
+    return SLUICE_OK;
+}
+
+/* `*stop` stays true once it is. */
+static sluice_status agree(training *t, slc_training_step *step, bool *stop)
+{
+    bool asked = t->watch && t->watch->stops && slc_stop_signals_seen(t->watch->stops) > 0;
+    double values[2] = {step->loss, asked};
+    sluice_status status = sluice_world_all_reduce(t->world, values, 2);
+    step->loss = values[0] / (double)(t->ranks * t->options->micro_batches);
+    *stop |= values[1] > 0;
+    return status;
+}
+
+/* Mean over held-out windows; rank r takes every N-th micro-batch of them. */
+static sluice_status evaluate(training *t, double *mean)
+{
+    double sum = 0;
+    sluice_status status = SLUICE_OK;
+    for (uint64_t i = 0; !status && i < t->options->eval_batches; i++) {
+        double loss = 0;
+        sluice_batch batch;
+        status = slc_training_data_take(t->data, true, first_sequence(t, i), &batch);
+        if (!status) status = sluice_model_evaluate(t->model, &batch, &loss, NULL);
+        sum += loss;
+    }
+    if (!status) status = sluice_world_all_reduce(t->world, &sum, 1);
+    *mean = sum / (double)(t->ranks * t->options->eval_batches);
+    return status;
+}
+
+static bool evaluate_after(const training *t, uint64_t step)
+{
+    const slc_training_options *o = t->options;
+    return o->eval_batches && o->eval_every && (step + 1) % o->eval_every == 0 && step + 1 < o->steps;
+}
+
+/* A disk that is full does not end a run: it is said, and tried again. */
+static sluice_status save(training *t)
+{
+    uint64_t done = t->result->step_count, taken = (done + t->repeats) * t->options->micro_batches;
+    const slc_training_position position = {t->begun.steps + done, t->begun.sequences + taken * t->ranks * t->batch};
+    sluice_status status = slc_training_save(&t->identity, t->rt, &position);
+    t->result->saved = !status;
+    t->unsaved[0] = 0;
+    if (status != SLUICE_ERR_IO) return status;
+    snprintf(t->unsaved, sizeof t->unsaved, "%s", sluice_last_error());
+    if (t->rank == 0)
+        slc_log(SLC_LOG_WARN, "step %llu is not saved: %s", (unsigned long long)position.steps, t->unsaved);
+    return SLUICE_OK;
+}
+
+static bool save_after(const training *t, uint64_t step, bool last)
+{
+    const slc_training_options *o = t->options;
+    return o->save && (last || (o->save_every && (step + 1) % o->save_every == 0));
+}
+
+/* Between exchanges 0/1 Adam lets each rank have its own weights, which nobody can evaluate or save. A step that --nan
+ * skip leaves out does not exchange either. */
+static bool weights_are_equal(const training *t)
+{
+    return !slc_phase_require_equal(t->rt, "train");
+}
+
+/* The last step leaves equal weights: where it is skipped it is tried again, with further data. */
+static sluice_status step_and_agree(training *t, uint64_t i, bool last, bool exchange, slc_training_step *step,
+                                    bool *stop)
+{
+    for (;; t->repeats++) {
+        sluice_status status = one_step(t, i, exchange, step);
+        if (!status) status = agree(t, step, stop);
+        if (status || !last || weights_are_equal(t)) return status;
+        if (t->repeats == REPEATS_MAX)
+            return slc_error(SLUICE_ERR_NON_FINITE,
+                             "step %llu, the last, was skipped %d times because a gradient is not finite, so ranks "
+                             "still hold the different weights of local steps, which nobody can evaluate or save; "
+                             "lower --lr, or clip, and go on from an earlier checkpoint",
+                             (unsigned long long)i + 1, REPEATS_MAX + 1);
+    }
+}
+
+static sluice_status train(training *t)
+{
+    slc_training_result *result = t->result;
+    sluice_status status = SLUICE_OK;
+    bool stop = false, last = t->begun.steps >= t->options->steps;
+    bool evaluates = false, saves = false; /* due, and put off while weights differ */
+    for (uint64_t i = t->begun.steps; !status && !last; i++) {
+        uint64_t start = slc_clock_ns();
+        slc_training_step *step = &result->steps[result->step_count];
+        last = stop || i + 1 == t->options->steps;
+        evaluates |= evaluate_after(t, i);
+        saves |= save_after(t, i, last);
+        status = step_and_agree(t, i, last, last || evaluates || saves, step, &stop);
+        if (status) break;
+        const bool equal = weights_are_equal(t);
+        if (stop) last |= equal;                       /* else one more step, which makes them so */
+        if (last) status = sluice_runtime_sync(t->rt); /* the last step has no next one to finish under */
+        step->step_s = slc_seconds(slc_clock_ns() - start);
+        if (!status && evaluates && equal && !last && !stop) {
+            status = evaluate(t, &step->evaluation_loss);
+            evaluates = false;
+        }
+        if (status) break;
+        result->step_count++;
+        if (t->watch && t->watch->stepped) status = t->watch->stepped(step, t->watch->context);
+        saves |= save_after(t, i, last);
+        if (!status && saves && equal) {
+            status = save(t);
+            saves = false;
+        }
+    }
+    result->interrupted = stop;
+    return status;
+}
+
+/* ---- After the last step ---- */
+
+static sluice_status finish(training *t)
+{
+    slc_training_result *result = t->result;
+    sluice_status status = slc_training_summarise(result);
+    if (!status && t->options->save_weights) status = sluice_model_save(t->model, t->options->save_weights);
+    if (!status && t->options->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
+    if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
+    if (!status) status = sluice_runtime_memory(t->rt, &result->memory);
+    if (!status && t->options->trace) status = slc_training_trace_write(t->rt, t->options->trace);
+    if (!status && t->watch && t->watch->finished) status = t->watch->finished(t->rt, t->watch->context);
+    return status;
+}
+
+sluice_status slc_training_run(sluice_world *world, const slc_training_options *options,
+                               const slc_training_watch *watch, slc_training_result *out)
+{
+    *out = (slc_training_result){.evaluation_loss = NAN};
+    training t = {.world = world,
+                  .options = options,
+                  .watch = watch,
+                  .result = out,
+                  .rank = (uint64_t)sluice_world_rank(world),
+                  .ranks = (uint64_t)sluice_world_size(world),
+                  .batch = (uint32_t)options->batch};
+    sluice_status status = begin(&t);
+    if (!status) status = train(&t);
+    if (!status) status = finish(&t);
+    if (!status && t.unsaved[0]) status = slc_error(SLUICE_ERR_IO, "the last step is not saved: %s", t.unsaved);
+    char why[2048]; /* destroying a runtime in the middle of a step says so itself */
+    snprintf(why, sizeof why, "%s", sluice_last_error());
+    end(&t);
+    return status ? slc_error(status, "%s", why) : SLUICE_OK;
+}
+
+void slc_training_result_free(slc_training_result *result)
+{
+    free(result->steps);
+    *result = (slc_training_result){0};
+}

@@ -1,0 +1,73 @@
+/* Medians over the steps of one plan, of the whole run and of each phase. */
+#include "bench/train/summary.h"
+
+#include "bench/cli/median.h"
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { WARM_UP_STEPS = 2 };
+
+/* Of steps first..end-1 the first that counts: behind two of warm-up under the last plan. */
+static uint64_t first_steady(const slc_training_result *result, uint64_t first, uint64_t end)
+{
+    for (uint64_t i = first + 1; i < end; i++)
+        if (result->steps[i].plan != result->steps[i - 1].plan) first = i;
+    return end > first + WARM_UP_STEPS ? first + WARM_UP_STEPS : first;
+}
+
+/* `values`: room for all steps. */
+static void summarise_phase(const slc_training_result *result, uint64_t first, uint64_t end, double *values,
+                            slc_training_phase *out)
+{
+    *out = (slc_training_phase){.step_s = NAN, .exposed_s = NAN, .bytes_sent = NAN};
+    if (first == end) return;
+    uint64_t steady = first_steady(result, first, end);
+    out->first = result->steps[first].step;
+    out->steps = end - first;
+    for (uint64_t i = steady; i < end; i++) values[i - steady] = result->steps[i].step_s;
+    out->step_s = slc_median(values, end - steady);
+    for (uint64_t i = steady; i < end; i++) values[i - steady] = result->steps[i].exposed_s;
+    out->exposed_s = slc_median(values, end - steady);
+    out->bytes_sent = 0;
+    for (uint64_t i = steady; i < end; i++)
+        out->bytes_sent += (double)result->steps[i].bytes_sent / (double)(end - steady);
+}
+
+static uint64_t first_compressed(const slc_training_result *result)
+{
+    uint64_t first = 0;
+    while (first < result->step_count && !result->steps[first].compressed) first++;
+    return first;
+}
+
+/* One step's loss says more about its batch than about the run. */
+static double final_loss(const slc_training_result *result)
+{
+    uint64_t count = (result->step_count + 9) / 10;
+    double sum = 0;
+    for (uint64_t i = 1; i <= count; i++) sum += result->steps[result->step_count - i].loss;
+    return sum / (double)count;
+}
+
+sluice_status slc_training_summarise(slc_training_result *result)
+{
+    uint64_t steps = result->step_count, freeze = first_compressed(result), first = first_steady(result, 0, steps);
+    double *values = malloc((steps + 1) * sizeof *values);
+    if (!values) return slc_error(SLUICE_ERR_MEMORY, "step times");
+    summarise_phase(result, 0, freeze, values, &result->warm_up);
+    summarise_phase(result, freeze, steps, values, &result->compressed);
+    for (uint64_t i = first; i < steps; i++) values[i - first] = result->steps[i].exposed_s;
+    result->exposed_s = slc_median(values, steps - first);
+    for (uint64_t i = first; i < steps; i++) values[i - first] = result->steps[i].step_s;
+    result->step_s = slc_median(values, steps - first);
+    result->step_min_s = steps ? values[0] : NAN; /* sorted by now */
+    result->predicted_step_s = steps ? result->steps[steps - 1].predicted_step_s : NAN;
+    result->train_s = 0;
+    for (uint64_t i = 0; i < steps; i++) result->train_s += result->steps[i].step_s;
+    result->final_loss = final_loss(result);
+    result->tokens_per_s = (double)result->tokens_per_step / result->step_s;
+    free(values);
+    return SLUICE_OK;
+}

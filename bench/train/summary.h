@@ -1,0 +1,10 @@
+/* What the steps of a run say together. */
+#ifndef SLC_BENCH_TRAINING_SUMMARY_H
+#define SLC_BENCH_TRAINING_SUMMARY_H
+
+#include "bench/train/run.h"
+
+/* Fills medians, rates and phases from the steps. Errors: MEMORY. */
+sluice_status slc_training_summarise(slc_training_result *result);
+
+#endif

@@ -1,0 +1,326 @@
+/* Start, completion and order. Two operations overlap only where neither could see the other: their bytes are disjoint
+ * (or both only read). A call is done when it has started; its place keeps the count in order. */
+#include "lib/comm/lane/lane.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/comm/lane/geometry.h"
+#include "lib/comm/lane/rows.h"
+#include "lib/comm/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Small enough for a chunk of every source to stay in a core's second-level cache. */
+static const uint64_t cache_bytes = 512 << 10, smallest_chunk = 32 << 10, largest_chunk = 256 << 10;
+
+static void list_message_peers(slc_comm *comm)
+{
+    /* Each rank begins with the one after it, so that not all send to the same one first. */
+    for (int i = 1; i < comm->size; i++) {
+        int rank = (comm->rank + i) % comm->size;
+        if (!slc_is_neighbour(comm->neighbours, rank)) comm->message_peers[comm->message_peer_count++] = rank;
+    }
+}
+
+sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *failure, slc_neighbours *neighbours,
+                            slc_transport *transport, slc_history *history)
+{
+    *comm = (slc_comm){.rank = rank,
+                       .size = size,
+                       .failure = failure,
+                       .neighbours = neighbours,
+                       .transport = transport,
+                       .history = history};
+    slc_gate_init(&comm->completed);
+    slc_gate_init(&comm->quiet);
+    unsigned depth;
+    sluice_status status = slc_setting_count(&slc_comm_settings, "SLUICE_COMM_DEPTH", &depth);
+    if (status) return status;
+    if (depth < 2 || depth > SLC_DEPTH_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT, "SLUICE_COMM_DEPTH=%u: from 2 to %d", depth, SLC_DEPTH_MAX);
+    comm->depth = depth;
+    uint64_t chunk = cache_bytes / (uint64_t)size;
+    comm->chunk_bytes = chunk < smallest_chunk ? smallest_chunk : chunk > largest_chunk ? largest_chunk : chunk;
+    comm->queue = calloc(SLC_QUEUE, sizeof *comm->queue);
+    comm->message_peers = calloc((size_t)size, sizeof *comm->message_peers);
+    comm->sources = calloc((size_t)size, sizeof *comm->sources);
+    comm->destinations = calloc((size_t)size, sizeof *comm->destinations);
+    if (!comm->queue || !comm->message_peers || !comm->sources || !comm->destinations)
+        return slc_error(SLUICE_ERR_MEMORY, "communication of %d ranks", size);
+    list_message_peers(comm);
+    status = slc_row_op_init(comm);
+    return status ? status : slc_messages_init(comm);
+}
+
+void slc_lane_fini(slc_comm *comm)
+{
+    slc_stream_destroy(&comm->stream);
+    free(comm->queue);
+    free(comm->message_peers);
+    free(comm->sources);
+    free(comm->destinations);
+    slc_row_op_fini(comm);
+    free(comm->messages);
+    free(comm->tokens);
+    *comm = (slc_comm){0};
+}
+
+static bool overlap(slc_span a, slc_span b)
+{
+    return a.low < b.high && b.low < a.high;
+}
+
+static slc_span buffer_span(const slc_op *op, const void *buffer, slc_dtype dtype, slc_layout layout, int size)
+{
+    if (!buffer || op->kind == SLC_BARRIER) return (slc_span){0};
+    uint64_t bytes = slc_dtype_size(dtype), share = layout == SLC_SHARD ? (uint64_t)size : 1;
+    const char *low = (const char *)buffer + op->first_block * op->block_elements / share * bytes;
+    return (slc_span){low, low + slc_op_length(op) / share * bytes};
+}
+
+static slc_spans find_spans(const slc_comm *comm, const slc_op *op)
+{
+    if (slc_moves_rows(op)) return slc_row_op_spans(comm, op);
+    slc_spans spans = {.read = buffer_span(op, op->src, op->dtype, op->src_layout, comm->size),
+                       .write = {buffer_span(op, op->dst, slc_op_result(op), op->dst_layout, comm->size)}};
+    if (op->kind == SLC_COMPRESSED_EXCHANGE)
+        spans.write[0].high = spans.write[0].low + slc_comm_exchange_bytes(comm, op->group);
+    return spans;
+}
+
+static bool gates_passed(const slc_op *op)
+{
+    for (int i = 0; i < 2; i++)
+        if (op->wait[i] && !slc_gate_passed(op->wait[i], op->wait_value[i])) return false;
+    return true;
+}
+
+/* One changes what the other touches. */
+static bool disturbs(const slc_spans *one, const slc_spans *other)
+{
+    for (int i = 0; i < 2; i++)
+        if (overlap(one->write[i], other->read) || overlap(one->write[i], other->write[0]) ||
+            overlap(one->write[i], other->write[1]))
+            return true;
+    return false;
+}
+
+/* The operation would see, or be seen by, one that is still in work. */
+static bool must_wait(slc_comm *comm, const slc_spans *spans)
+{
+    for (uint32_t i = comm->first; i != comm->taken; i++) {
+        const slc_run *run = slc_run_at(comm, i);
+        if (disturbs(spans, &run->spans) || disturbs(&run->spans, spans)) return true;
+    }
+    return false;
+}
+
+static bool run_hook(slc_comm *comm, const slc_op *op, sluice_status (*hook)(void *))
+{
+    sluice_status status = hook ? hook(op->context) : SLUICE_OK;
+    if (!status) return true;
+    slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: %s", op->what ? op->what : "operation",
+                    sluice_last_error());
+    return false;
+}
+
+static void remember(slc_history *history, uint64_t signature)
+{
+    uint32_t before = history->count ? history->digests[(history->count - 1) % SLC_HISTORY] : 0;
+    uint64_t mixed = (before + signature) * 0x9e3779b97f4a7c15u;
+    history->digests[history->count++ % SLC_HISTORY] = (uint32_t)(mixed >> 32);
+}
+
+/* Opens this rank's buffers to its neighbours. */
+static void publish_ready(slc_comm *comm, const slc_run *run)
+{
+    slc_control_page *page = comm->neighbours->page;
+    remember(comm->history, run->signature);
+    atomic_store_explicit(&page->signature[run->wire % SLC_SIGNATURES], run->signature, memory_order_relaxed);
+    atomic_store_explicit(&page->ready, run->wire + 1, memory_order_release);
+    slc_neighbours_ring(comm->neighbours);
+}
+
+/* Raises the count to comm->first. A caller that waits for a later operation is not woken for each before it. */
+static void raise_completed(slc_comm *comm)
+{
+    atomic_store(&comm->completed.value, comm->first); /* this thread is the only one that raises it */
+    bool only_later = atomic_load(&comm->waiting) == 1 && (int32_t)(comm->first - atomic_load(&comm->wanted)) < 0;
+    if (!only_later) slc_gate_post(&comm->completed, comm->first);
+}
+
+/* The work of a call is done here and now, also while earlier operations are on their way. */
+static void start_call(slc_comm *comm, const slc_op *op, bool skipped)
+{
+    if (!run_hook(comm, op, op->start) || !run_hook(comm, op, skipped ? NULL : op->call)) return;
+    *slc_run_at(comm, comm->taken) =
+        (slc_run){.op = *op, .index = comm->taken, .wire = comm->wire, .peers_ready = true, .work_done = true};
+    comm->taken++;
+}
+
+/* This rank's own; the others' are looked at when they are here. */
+static bool list_is_good(slc_comm *comm, const slc_op *op)
+{
+    sluice_status status = slc_row_op_check_list(op, comm->rank);
+    if (status) slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s", sluice_last_error());
+    return !status;
+}
+
+static bool start_next(slc_comm *comm)
+{
+    if (comm->taken == atomic_load_explicit(&comm->submitted, memory_order_acquire)) return false;
+    if (comm->taken - comm->first == SLC_ACTIVE) return false;
+    const slc_op *op = &comm->queue[comm->taken % SLC_QUEUE];
+    if (!gates_passed(op)) return false;
+    const bool skipped = op->skip && *op->skip;
+    if (op->kind == SLC_CALL) {
+        start_call(comm, op, skipped);
+        return true;
+    }
+    const bool rows = slc_moves_rows(op) && !skipped;
+    const slc_spans spans = skipped ? (slc_spans){0} : find_spans(comm, op);
+    if (must_wait(comm, &spans)) return false;
+    if (!run_hook(comm, op, op->start) || (rows && !list_is_good(comm, op))) return true;
+
+    const uint64_t block = skipped ? 0 : op->first_block;
+    const uint64_t blocks = rows || op->kind == SLC_BARRIER ? 1 : op->block_count;
+    slc_run *run = slc_run_at(comm, comm->taken);
+    *run = (slc_run){.op = *op,
+                     .index = comm->taken,
+                     .wire = comm->wire,
+                     .signature = slc_op_signature(comm, op, skipped),
+                     .spans = spans,
+                     .open = rows,
+                     .skipped = skipped,
+                     .block = block,
+                     .end_block = skipped ? 0 : block + blocks,
+                     .receiving = block,
+                     .sending = block,
+                     .finished = block};
+    comm->taken++;
+    comm->wire++;
+    publish_ready(comm, run);
+    return true;
+}
+
+/* Bytes that messages would have carried from this rank to its neighbours. */
+static uint64_t direct_bytes(const slc_comm *comm, const slc_run *run)
+{
+    const slc_op *op = &run->op;
+    const uint64_t peers = (uint64_t)comm->neighbours->count;
+    if (slc_moves_rows(op)) return run->direct_sent;
+    uint64_t bytes = slc_op_length(op) * slc_dtype_size(op->dtype), part = bytes / (uint64_t)comm->size;
+    switch (op->kind) {
+    case SLC_REDUCE_SCATTER:
+    case SLC_ALL_GATHER: return part * peers;
+    case SLC_ALL_REDUCE: return 2 * part * peers;
+    case SLC_COMPRESSED_EXCHANGE: return 2 * op->group->packet_bytes * peers;
+    case SLC_BROADCAST: return comm->rank == op->root ? bytes * peers : 0;
+    default: return 0;
+    }
+}
+
+/* What went through memory costs time too where a network is imitated. */
+static void charge(slc_comm *comm, slc_run *run)
+{
+    const slc_transport *transport = comm->transport;
+    run->charged = true;
+    if (!transport->table || !transport->table->charge || !comm->neighbours->count) return;
+    const bool rows = slc_moves_rows(&run->op); /* lists first */
+    uint64_t sent = direct_bytes(comm, run), received = rows ? run->direct_received : sent;
+    const bool two_phases = rows || run->op.kind == SLC_ALL_REDUCE || run->op.kind == SLC_COMPRESSED_EXCHANGE;
+    if (run->op.kind == SLC_BROADCAST)
+        received = comm->rank != run->op.root && slc_is_neighbour(comm->neighbours, run->op.root)
+                       ? slc_op_length(&run->op) * slc_dtype_size(run->op.dtype)
+                       : 0;
+    run->due_ns = transport->table->charge(transport->self, sent, received, two_phases ? 2 : 1);
+}
+
+/* Lists of rows are exchanged as soon as an operation has begun, whatever earlier ones still do: what messages follow
+ * depends on them. */
+static bool exchange_lists(slc_comm *comm)
+{
+    bool progressed = false;
+    for (uint32_t i = comm->first; i != comm->taken && !slc_failed(comm->failure); i++) {
+        slc_run *run = slc_run_at(comm, i);
+        if (!slc_moves_rows(&run->op) || run->skipped || run->peers_ready || !slc_row_op_have_lists(comm, run))
+            continue;
+        run->peers_ready = progressed = true;
+    }
+    return progressed;
+}
+
+/* Works on the oldest operation that has work left; later ones wait, so that `done` is raised in order. */
+static bool work(slc_comm *comm)
+{
+    for (uint32_t i = comm->first; i != comm->taken; i++) {
+        slc_run *run = slc_run_at(comm, i);
+        if (run->work_done) continue;
+        if (!run->skipped && !run->charged) {
+            if (!slc_moves_rows(&run->op)) run->peers_ready = slc_peers_ready(comm, run);
+            if (!run->peers_ready) return false;
+            charge(comm, run);
+        }
+        bool progressed = slc_work_step(comm, run);
+        if (!run->work_done) return progressed;
+        atomic_store_explicit(&comm->neighbours->page->done, run->wire + 1, memory_order_release);
+        slc_neighbours_ring(comm->neighbours);
+        return true;
+    }
+    return false;
+}
+
+static bool neighbours_done(const slc_comm *comm, uint32_t wire)
+{
+    for (int i = 0; i < comm->neighbours->count; i++) {
+        const slc_control_page *page = comm->neighbours->peers[comm->neighbours->list[i]].page;
+        uint32_t done = atomic_load_explicit(&page->done, memory_order_acquire);
+        if ((int32_t)(done - (wire + 1)) < 0) return false;
+    }
+    return true;
+}
+
+static bool is_over(const slc_comm *comm, const slc_run *run, uint64_t now_ns)
+{
+    if (run->op.kind == SLC_CALL) return true;
+    if (run->skipped) return run->work_done;
+    return run->work_done && slc_messages_finished(comm, run) && neighbours_done(comm, run->wire) &&
+           run->due_ns <= now_ns;
+}
+
+static bool complete_first(slc_comm *comm, uint64_t now_ns)
+{
+    if (comm->first == comm->taken) return false;
+    slc_run *run = slc_run_at(comm, comm->first);
+    if (!is_over(comm, run, now_ns)) return false;
+    bool call = run->op.kind == SLC_CALL;
+    if (!run->skipped) {
+        atomic_fetch_add_explicit(&comm->bytes_sent, direct_bytes(comm, run), memory_order_relaxed);
+        if (!call && !run_hook(comm, &run->op, run->op.call)) return true;
+    }
+    if (!run_hook(comm, &run->op, run->op.end)) return true;
+    comm->first++;
+    if (!call) atomic_store_explicit(&comm->wire_completed, run->wire + 1, memory_order_relaxed);
+    raise_completed(comm);
+    return true;
+}
+
+bool slc_lane_step(slc_comm *comm, uint64_t now_ns)
+{
+    comm->step_ns = now_ns;
+    bool progressed = start_next(comm);
+    if (comm->first == comm->taken) return progressed;
+    progressed |= exchange_lists(comm);
+    progressed |= slc_messages_step(comm);
+    progressed |= work(comm);
+    progressed |= complete_first(comm, now_ns);
+    return progressed;
+}
+
+uint64_t slc_lane_due(const slc_comm *comm)
+{
+    if (comm->first == comm->taken) return UINT64_MAX;
+    const slc_run *run = &comm->runs[comm->first % SLC_ACTIVE];
+    return run->due_ns > comm->step_ns ? run->due_ns : UINT64_MAX; /* an earlier one waits for something else too */
+}

@@ -1,0 +1,377 @@
+/* The message path: each block's parts go straight from and into the buffers (contributions to a sum into scratch),
+ * pipelined over blocks and over operations. What is called a block of an operation on rows is said in rows.h; rows are
+ * packed into scratch and sent from there.
+ *
+ * How far ahead: receives of up to `depth` blocks are posted; sends of half as many may be on their way. A block is
+ * through only when everything that the peers send for it is here, so no peer can be more than depth/2 blocks behind a
+ * sender's window, and every message finds its receive posted. Tags: operation 32 bits, block 17, phase 3, sender 12.
+ */
+#include "lib/comm/lane/lane.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/comm/lane/geometry.h"
+#include "lib/comm/lane/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef enum { CONTRIBUTION, RESULT, SEND } message_kind;
+typedef enum { PHASE_PART = 0, PHASE_RESULT = 1, PHASE_ACKNOWLEDGE = 2 } message_phase;
+
+/* A send or receive that the transport holds. */
+struct slc_message {
+    slc_comm *comm;
+    slc_message *next; /* free list */
+    slc_run *run;
+    uint64_t block;
+    size_t bytes; /* expected; 0 for a send */
+    int peer;
+    message_kind kind;
+};
+
+sluice_status slc_messages_init(slc_comm *comm)
+{
+    /* A block has at most two messages to and two from each peer in the hands of the transport. */
+    size_t count = (size_t)comm->depth * 4 * (size_t)comm->message_peer_count + 1;
+    comm->messages = calloc(count, sizeof *comm->messages);
+    comm->tokens = calloc((size_t)comm->size * 2, sizeof *comm->tokens);
+    if (!comm->messages || !comm->tokens) return slc_error(SLUICE_ERR_MEMORY, "messages of %d ranks", comm->size);
+    for (size_t i = 0; i < count; i++) {
+        comm->messages[i].comm = comm;
+        comm->messages[i].next = comm->free_messages;
+        comm->free_messages = &comm->messages[i];
+    }
+    return SLUICE_OK;
+}
+
+static slc_block_state *state_of(const slc_comm *comm, slc_run *run, uint64_t block)
+{
+    return &run->window[block % comm->depth];
+}
+
+static uint64_t make_tag(const slc_run *run, uint64_t block, message_phase phase, int sender)
+{
+    return (uint64_t)run->wire << 32 | (block & 0x1ffff) << 15 | (uint64_t)phase << 12 | (uint64_t)sender;
+}
+
+static const char *name_of(const slc_run *run)
+{
+    return run->op.what ? run->op.what : "operation";
+}
+
+static void count_down(slc_comm *comm, slc_run *run, uint64_t block, message_kind kind)
+{
+    slc_block_state *state = state_of(comm, run, block);
+    if (kind == CONTRIBUTION)
+        state->contributions--;
+    else if (kind == RESULT)
+        state->results--;
+    else
+        state->sends--;
+}
+
+static void check_length(slc_comm *comm, const slc_run *run, int peer, size_t got, size_t expected)
+{
+    if (got == expected) return;
+    slc_failure_set(
+        comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_OWN,
+        "%s: rank %d sent %zu bytes where %zu belong: submit the same operations in the same order on every "
+        "rank",
+        name_of(run), peer, got, expected);
+}
+
+/* A peer that cannot be reached has died, or has left after it did its part: the control connection will tell. */
+void slc_messages_suspect(slc_comm *comm, int rank, const char *why)
+{
+    if (atomic_load_explicit(&comm->suspect_ns, memory_order_relaxed)) return;
+    comm->suspect_rank = rank;
+    snprintf(comm->suspect_why, sizeof comm->suspect_why, "%s", why);
+    atomic_store_explicit(&comm->suspect_ns, slc_clock_ns(), memory_order_relaxed);
+}
+
+static void on_done(void *context, sluice_status status, size_t bytes)
+{
+    slc_message *message = context;
+    slc_comm *comm = message->comm;
+    slc_run *run = message->run;
+    if (status == SLUICE_OK) {
+        if (message->kind != SEND) check_length(comm, run, message->peer, bytes, message->bytes);
+        count_down(comm, run, message->block, message->kind);
+    } else if (status == SLUICE_ERR_PEER)
+        slc_messages_suspect(comm, message->peer, "its messages cannot be delivered");
+    else if (status == SLUICE_ERR_MISMATCH)
+        check_length(comm, run, message->peer, bytes ? bytes : message->bytes + 1, message->bytes);
+    else if (status != SLUICE_ERR_INTERRUPTED)
+        slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: message of rank %d: %s", name_of(run), message->peer,
+                        sluice_status_name(status));
+    comm->messages_pending--;
+    message->next = comm->free_messages;
+    comm->free_messages = message;
+}
+
+static slc_message *take_message(slc_comm *comm, slc_run *run, uint64_t block, int peer, message_kind kind,
+                                 size_t bytes)
+{
+    slc_message *message = comm->free_messages;
+    comm->free_messages = message->next;
+    *message = (slc_message){.comm = comm, .run = run, .block = block, .peer = peer, .kind = kind, .bytes = bytes};
+    comm->messages_pending++;
+    return message;
+}
+
+static void give_back(slc_comm *comm, slc_message *message)
+{
+    comm->messages_pending--;
+    message->next = comm->free_messages;
+    comm->free_messages = message;
+}
+
+static void fail_post(slc_comm *comm, const slc_run *run, int peer, sluice_status status)
+{
+    if (status == SLUICE_ERR_PEER)
+        slc_messages_suspect(comm, peer, sluice_last_error());
+    else
+        slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: %s", name_of(run), sluice_last_error());
+}
+
+static void post_receive(slc_comm *comm, slc_run *run, uint64_t block, message_phase phase, message_kind kind, int peer,
+                         void *data, size_t bytes)
+{
+    slc_message *message = take_message(comm, run, block, peer, kind, bytes);
+    size_t received = 0;
+    sluice_status status = comm->transport->table->recv(comm->transport->self, peer, data, bytes,
+                                                        make_tag(run, block, phase, peer), &received, on_done, message);
+    if (status == SLUICE_IN_PROGRESS) return;
+    give_back(comm, message);
+    if (status) {
+        fail_post(comm, run, peer, status);
+        return;
+    }
+    check_length(comm, run, peer, received, bytes);
+    count_down(comm, run, block, kind);
+}
+
+static void post_send(slc_comm *comm, slc_run *run, uint64_t block, message_phase phase, int peer, const void *data,
+                      size_t bytes)
+{
+    slc_message *message = take_message(comm, run, block, peer, SEND, 0);
+    state_of(comm, run, block)->sends++;
+    bool data_of_callers = run->op.kind != SLC_BARRIER && phase != PHASE_ACKNOWLEDGE;
+    if (data_of_callers) atomic_fetch_add_explicit(&comm->bytes_sent, bytes, memory_order_relaxed);
+    sluice_status status = comm->transport->table->send(comm->transport->self, peer, data, bytes,
+                                                        make_tag(run, block, phase, comm->rank), on_done, message);
+    if (status == SLUICE_IN_PROGRESS) return;
+    give_back(comm, message);
+    if (status)
+        fail_post(comm, run, peer, status);
+    else
+        count_down(comm, run, block, SEND);
+}
+
+static size_t part_bytes(const slc_comm *comm, const slc_run *run, uint64_t block)
+{
+    return slc_part_length(&run->op, block, comm->size) * slc_dtype_size(run->op.dtype);
+}
+
+static char *part_at(const slc_comm *comm, const slc_run *run, const void *buffer, slc_layout layout, uint64_t block,
+                     int rank)
+{
+    /* The caller's promise makes both buffers of a message writable or not; here only addresses are computed. */
+    return (char *)(uintptr_t)buffer +
+           slc_part_begin(&run->op, layout, block, rank, comm->size) * slc_dtype_size(run->op.dtype);
+}
+
+static char *block_at(const slc_run *run, uint64_t block)
+{
+    return (char *)run->op.dst + block * run->op.block_elements * slc_dtype_size(run->op.dtype);
+}
+
+static bool is_sum(const slc_op *op)
+{
+    return op->kind == SLC_REDUCE_SCATTER || op->kind == SLC_ALL_REDUCE;
+}
+
+/* Contributions lie behind the results. */
+static char *packet_at(const slc_comm *comm, const slc_run *run, int rank)
+{
+    return part_at(comm, run, run->op.dst, SLC_WHOLE, 0, rank) + run->op.elements;
+}
+
+const char *slc_messages_packet(const slc_comm *comm, const slc_run *run, int rank)
+{
+    return packet_at(comm, run, rank);
+}
+
+/* Every part is worked on by its owner and then goes to all. */
+static bool sends_results(const slc_op *op)
+{
+    return op->kind == SLC_ALL_REDUCE || op->kind == SLC_COMPRESSED_EXCHANGE;
+}
+
+/* Block 0 carries the lists. */
+static void receive_rows(slc_comm *comm, slc_run *run, uint64_t block, int peer)
+{
+    uint64_t bytes = block ? slc_row_op_expected(comm, run, block, peer) : slc_row_list_bytes(run->op.rows->most);
+    if (!bytes) return;
+    void *data = block ? (void *)slc_scratch_part(comm, run, block, peer) : slc_row_op_list_of(&run->op, peer);
+    state_of(comm, run, block)->contributions++;
+    post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, data, bytes);
+}
+
+static void send_rows(slc_comm *comm, slc_run *run, uint64_t block, int peer)
+{
+    uint64_t bytes = slc_row_list_bytes(run->op.rows->most);
+    const void *data = slc_row_op_list_of(&run->op, comm->rank);
+    if (block) data = slc_row_op_pack(comm, run, block, peer, &bytes);
+    if (bytes) post_send(comm, run, block, PHASE_PART, peer, data, bytes);
+}
+
+/* Whether a block takes a slot of scratch. */
+static bool takes_slot(const slc_op *op, uint64_t block)
+{
+    return is_sum(op) || (slc_moves_rows(op) && block > 0);
+}
+
+static void receive_from(slc_comm *comm, slc_run *run, uint64_t block, int peer)
+{
+    const slc_op *op = &run->op;
+    if (slc_moves_rows(op)) {
+        receive_rows(comm, run, block, peer);
+        return;
+    }
+    slc_block_state *state = state_of(comm, run, block);
+    size_t bytes = part_bytes(comm, run, block);
+    if (is_sum(op)) {
+        state->contributions++;
+        post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, slc_scratch_part(comm, run, block, peer), bytes);
+    }
+    if (op->kind == SLC_COMPRESSED_EXCHANGE) {
+        state->contributions++;
+        post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, packet_at(comm, run, peer), bytes);
+    }
+    if (sends_results(op) || op->kind == SLC_ALL_GATHER) {
+        state->results++;
+        post_receive(comm, run, block, PHASE_RESULT, RESULT, peer, part_at(comm, run, op->dst, SLC_WHOLE, block, peer),
+                     bytes);
+    } else if (op->kind == SLC_BARRIER) {
+        state->results++;
+        post_receive(comm, run, block, PHASE_RESULT, RESULT, peer, &comm->tokens[peer], sizeof *comm->tokens);
+    } else if (op->kind == SLC_BROADCAST && comm->rank == op->root) {
+        state->results++;
+        post_receive(comm, run, block, PHASE_ACKNOWLEDGE, RESULT, peer, &comm->tokens[peer], sizeof *comm->tokens);
+    } else if (op->kind == SLC_BROADCAST && peer == op->root) {
+        state->results++;
+        post_receive(comm, run, block, PHASE_RESULT, RESULT, peer, block_at(run, block),
+                     slc_block_length(op, block) * slc_dtype_size(op->dtype));
+    }
+}
+
+static bool post_receives(slc_comm *comm, slc_run *run)
+{
+    if (comm->blocks_receiving == comm->depth) return false;
+    const bool slot = takes_slot(&run->op, run->receiving);
+    if (slot && !slc_scratch_left(comm)) return false;
+    if (run->receiving == run->end_block && !(run->open && run->peers_ready && slc_row_op_cut(comm, run))) return false;
+    uint64_t block = run->receiving++;
+    slc_block_state *state = state_of(comm, run, block);
+    *state = (slc_block_state){.slot = slot ? slc_scratch_take(comm) : 0, .reduced = !slot && !sends_results(&run->op)};
+    comm->blocks_receiving++;
+    for (int i = 0; i < comm->message_peer_count && !slc_failed(comm->failure); i++)
+        receive_from(comm, run, block, comm->message_peers[i]);
+    return true;
+}
+
+static void send_to(slc_comm *comm, slc_run *run, uint64_t block, int peer)
+{
+    const slc_op *op = &run->op;
+    size_t bytes = slc_moves_rows(op) ? 0 : part_bytes(comm, run, block);
+    if (slc_moves_rows(op))
+        send_rows(comm, run, block, peer);
+    else if (is_sum(op) || sends_results(op))
+        post_send(comm, run, block, PHASE_PART, peer, part_at(comm, run, op->src, SLC_WHOLE, block, peer), bytes);
+    else if (op->kind == SLC_ALL_GATHER)
+        post_send(comm, run, block, PHASE_RESULT, peer, part_at(comm, run, op->src, op->src_layout, block, comm->rank),
+                  bytes);
+    else if (op->kind == SLC_BARRIER)
+        post_send(comm, run, block, PHASE_RESULT, peer, &comm->tokens[comm->size + peer], sizeof *comm->tokens);
+    else if (op->kind == SLC_BROADCAST && comm->rank == op->root)
+        post_send(comm, run, block, PHASE_RESULT, peer, block_at(run, block),
+                  slc_block_length(op, block) * slc_dtype_size(op->dtype));
+}
+
+static bool post_sends(slc_comm *comm, slc_run *run)
+{
+    if (run->sending == run->receiving || comm->blocks_sending == comm->depth / 2) return false;
+    uint64_t block = run->sending++;
+    comm->blocks_sending++;
+    state_of(comm, run, block)->sent = true;
+    for (int i = 0; i < comm->message_peer_count && !slc_failed(comm->failure); i++)
+        send_to(comm, run, block, comm->message_peers[i]);
+    return true;
+}
+
+bool slc_messages_arrived(slc_comm *comm, slc_run *run, uint64_t block)
+{
+    if (!comm->message_peer_count) return true;
+    return block < run->receiving && !state_of(comm, run, block)->contributions;
+}
+
+void slc_messages_reduced(slc_comm *comm, slc_run *run, uint64_t block)
+{
+    if (!comm->message_peer_count) return;
+    const slc_op *op = &run->op;
+    state_of(comm, run, block)->reduced = true;
+    if (is_sum(op)) slc_scratch_free(comm, state_of(comm, run, block)->slot);
+    if (!sends_results(op)) return;
+    for (int i = 0; i < comm->message_peer_count && !slc_failed(comm->failure); i++)
+        post_send(comm, run, block, PHASE_RESULT, comm->message_peers[i],
+                  part_at(comm, run, op->dst, SLC_WHOLE, block, comm->rank), part_bytes(comm, run, block));
+}
+
+/* The next block in order is through with its messages. */
+static bool finish_block(slc_comm *comm, slc_run *run)
+{
+    if (run->finished == run->sending) return false;
+    slc_block_state *state = state_of(comm, run, run->finished);
+    if (!state->reduced || state->contributions || state->results) return false;
+    const slc_op *op = &run->op;
+    if (op->kind == SLC_BROADCAST && comm->rank != op->root && !slc_is_neighbour(comm->neighbours, op->root) &&
+        state->sent) {
+        state->sent = false; /* once: acknowledge, so that the root's window moves on */
+        post_send(comm, run, run->finished, PHASE_ACKNOWLEDGE, op->root, &comm->tokens[comm->size + op->root],
+                  sizeof *comm->tokens);
+    }
+    if (state->sends) return false;
+    if (slc_moves_rows(op) && run->finished > 0) slc_scratch_free(comm, state->slot); /* it was sent from there */
+    run->finished++;
+    comm->blocks_finished++;
+    comm->blocks_receiving--;
+    comm->blocks_sending--;
+    return true;
+}
+
+bool slc_messages_finished(const slc_comm *comm, const slc_run *run)
+{
+    return !comm->message_peer_count || (!run->open && run->finished == run->end_block);
+}
+
+bool slc_messages_plenty(const slc_comm *comm)
+{
+    return comm->blocks_sending > 1;
+}
+
+bool slc_messages_step(slc_comm *comm)
+{
+    if (!comm->message_peer_count) return false;
+    bool progressed = false, all_received = true, all_sent = true;
+    for (uint32_t i = comm->first; i != comm->taken && !slc_failed(comm->failure); i++) {
+        slc_run *run = slc_run_at(comm, i);
+        while (finish_block(comm, run)) progressed = true;
+        while (all_received && post_receives(comm, run)) progressed = true;
+        all_received &= !run->open && run->receiving == run->end_block;
+        while (all_sent && post_sends(comm, run)) progressed = true;
+        all_sent &= !run->open && run->sending == run->end_block;
+    }
+    return progressed;
+}

@@ -1,0 +1,46 @@
+/* Rows of a table: the operations SLC_GATHER_ROWS and SLC_REDUCE_ROWS.
+ *
+ * First every rank gets every list: from a neighbour's memory, or as the messages of block 0. Then every pair of ranks
+ * knows what the one has to bring to the other. Between neighbours it is read where it lies. Messages bring it packed,
+ * chunk by chunk, blocks 1 and up: chunk k of an owner's part of the table ends where some rank's list has just filled
+ * a message, so that an owner has all contributions to a chunk's elements at the same time. Everybody finds the same
+ * cuts. A chunk takes a slot of scratch: half of each peer's part to receive, half to send. */
+#ifndef SLC_COMM_ROWS_H
+#define SLC_COMM_ROWS_H
+
+#include "lib/comm/lane/lane.h"
+
+static inline bool slc_moves_rows(const slc_op *op)
+{
+    return op->kind == SLC_GATHER_ROWS || op->kind == SLC_REDUCE_ROWS;
+}
+
+static inline bool slc_gathers(const slc_op *op)
+{
+    return op->kind == SLC_GATHER_ROWS;
+}
+
+/* rows.c */
+/* Checks what is particular to rows. Errors: ARGUMENT, UNSUPPORTED. */
+sluice_status slc_row_op_check(const slc_comm *comm, const slc_op *op);
+slc_spans slc_row_op_spans(const slc_comm *comm, const slc_op *op);
+slc_row_list *slc_row_op_list_of(const slc_op *op, int rank);
+sluice_status slc_row_op_check_list(const slc_op *op, int rank); /* FORMAT: says what is wrong */
+/* Tries to have all lists. True once, as soon as they are here. */
+bool slc_row_op_have_lists(slc_comm *comm, slc_run *run);
+
+/* rows_work.c */
+sluice_status slc_row_op_init(slc_comm *comm);
+void slc_row_op_fini(slc_comm *comm);
+/* Elements that the list of `holder` has of [from, end), in the part of `owner`. */
+uint64_t slc_row_op_elements(const slc_comm *comm, const slc_op *op, int holder, int owner, uint64_t from,
+                             uint64_t end);
+/* Cuts chunk number run->receiving; false: there is none, run->end_block holds. */
+bool slc_row_op_cut(slc_comm *comm, slc_run *run);
+/* Bytes of a chunk that `peer` sends; packs what it gets, *bytes of them. */
+uint64_t slc_row_op_expected(const slc_comm *comm, const slc_run *run, uint64_t chunk, int peer);
+const char *slc_row_op_pack(slc_comm *comm, slc_run *run, uint64_t chunk, int peer, uint64_t *bytes);
+/* Adds or copies about a chunk. True if it did anything. */
+bool slc_row_op_work(slc_comm *comm, slc_run *run);
+
+#endif

@@ -1,0 +1,355 @@
+/* The communication thread: one loop over the lane, the transport and the control connections. When nothing can be done
+ * it looks on for some microseconds, then sleeps in one poll over everything. Before sleeping it says so in its control
+ * page and looks once more, so that whoever makes work afterwards knows that it must ring. */
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/status.h"
+#include "lib/comm/world/world.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TRANSPORT_DESCRIPTORS = 8 };
+static const uint64_t look_ns = 1000000u;         /* how often sockets are looked at while there is work */
+static const uint64_t suspicion_ns = 3000000000u; /* how long the control connection has to explain a lost peer */
+static const uint64_t aside_period_ns = 20000000u;
+static const uint64_t transport_linger_ns = 1000000000u;
+static const uint64_t cancel_patience_ns = 2000000000u;
+static const uint64_t least_rest_ns = 250000u; /* on a faster link a rest would outlast what is on its way */
+static const uint32_t far_beyond = 1u << 30;
+
+/* How long a network that has enough to do may be left alone. */
+typedef struct {
+    uint64_t since_ns; /* when the last block ended, or there came to be plenty; 0: there is not */
+    uint64_t block_ns; /* mean time from one block's end to the next, while there is plenty */
+    uint32_t finished; /* blocks, then */
+    bool gathered;     /* it was left alone, and nothing has happened since */
+} pacing;
+
+void slc_thread_wake(sluice_world *world)
+{
+    if (!atomic_exchange(&world->neighbours.page->sleeping, 0)) return;
+    const uint64_t one = 1;
+    ssize_t written = write(world->neighbours.doorbell, &one, sizeof one);
+    (void)written; /* a full counter has rung already */
+}
+
+void slc_comm_notify(slc_comm *comm)
+{
+    slc_thread_wake(slc_comm_world(comm));
+}
+
+void slc_comm_fail(slc_comm *comm, sluice_status status, const char *line)
+{
+    slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s", line);
+    slc_comm_notify(comm);
+}
+
+static bool transport_progress(sluice_world *world)
+{
+    const slc_transport *transport = &world->transport;
+    return transport->table && transport->table->progress(transport->self) > 0;
+}
+
+/* Everything pending ends; only then may the caller's memory go. */
+static void cancel_messages(sluice_world *world)
+{
+    const slc_transport *transport = &world->transport;
+    if (!transport->table) return;
+    uint64_t start = slc_clock_ns();
+    for (int i = 0; i < world->comm.message_peer_count; i++)
+        transport->table->close_peer(transport->self, world->comm.message_peers[i]);
+    transport->table->cancel(transport->self);
+    while (world->comm.messages_pending && slc_clock_ns() - start < cancel_patience_ns)
+        if (!transport_progress(world)) sched_yield();
+    if (world->comm.messages_pending)
+        slc_log(SLC_LOG_ERROR, "%u messages could not be cancelled", world->comm.messages_pending);
+}
+
+/* Ends every wait of this process and tells the other ranks. */
+static void acknowledge_failure(sluice_world *world)
+{
+    world->acknowledged = true;
+    slc_control_tell(&world->control);
+    uint32_t submitted = atomic_load(&world->comm.submitted);
+    slc_gate_post(&world->collects_done, atomic_load(&world->collects_asked) + far_beyond);
+    slc_gate_post(&world->comm.completed, submitted + far_beyond);
+    cancel_messages(world);
+    slc_gate_post(&world->comm.quiet, 1);
+}
+
+static bool take_collective(sluice_world *world)
+{
+    slc_control *control = &world->control;
+    uint32_t asked = atomic_load_explicit(&world->collects_asked, memory_order_acquire);
+    if (control->collect || asked == control->collects) return false;
+    slc_control_collect(control, &world->collect);
+    return true;
+}
+
+static void finish_collective(sluice_world *world)
+{
+    if (!world->control.collect_done) return;
+    world->control.collect_done = false;
+    slc_gate_post(&world->collects_done, world->control.collects);
+}
+
+/* A rank that left takes part in no later operation. */
+static void check_departures(sluice_world *world)
+{
+    uint32_t submitted = atomic_load_explicit(&world->comm.wire_submitted, memory_order_relaxed);
+    uint32_t completed = atomic_load_explicit(&world->comm.wire_completed, memory_order_relaxed);
+    if (submitted == completed) return;
+    for (int rank = 0; rank < world->config.size; rank++) {
+        const slc_departure *gone = &world->control.departures[rank];
+        if (!gone->left || (int32_t)(gone->operations - submitted) >= 0) continue;
+        slc_failure_set(&world->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while others still need it",
+                        rank);
+        return;
+    }
+}
+
+static void check_suspicion(sluice_world *world, uint64_t now_ns)
+{
+    slc_comm *comm = &world->comm;
+    uint64_t since = atomic_load_explicit(&comm->suspect_ns, memory_order_relaxed);
+    if (!since || now_ns < since + suspicion_ns || world->control.departures[comm->suspect_rank].left) return;
+    slc_failure_set(&world->failure, SLUICE_ERR_PEER, SLC_TELL_OWN, "rank %d cannot be reached: %s", comm->suspect_rank,
+                    comm->suspect_why);
+}
+
+static bool look_at_control(sluice_world *world, uint64_t now_ns)
+{
+    bool received = slc_control_step(&world->control, now_ns);
+    check_departures(world);
+    check_suspicion(world, now_ns);
+    return received;
+}
+
+/* What can be done now, sockets apart. */
+static bool advance(sluice_world *world, uint64_t now_ns)
+{
+    bool busy = false;
+    if (slc_failed(&world->failure)) {
+        if (world->acknowledged) return false;
+        acknowledge_failure(world);
+        return true;
+    }
+    busy |= take_collective(world);
+    finish_collective(world);
+    busy |= slc_lane_step(&world->comm, now_ns);
+    busy |= transport_progress(world);
+    return busy;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t next_due(const sluice_world *world)
+{
+    const slc_transport *transport = &world->transport;
+    uint64_t due = slc_control_due(&world->control);
+    if (slc_failed(&world->failure)) return due;
+    due = earlier(due, slc_lane_due(&world->comm));
+    if (transport->table && transport->table->timer) due = earlier(due, transport->table->timer(transport->self));
+    return due;
+}
+
+static void take_rings(sluice_world *world)
+{
+    uint64_t rings;
+    ssize_t got = read(world->neighbours.doorbell, &rings, sizeof rings);
+    (void)got; /* nothing is left when two woke it at once */
+}
+
+static struct timespec time_left(uint64_t due_ns)
+{
+    uint64_t now = slc_clock_ns(), left = due_ns > now ? due_ns - now : 0;
+    return (struct timespec){.tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u)};
+}
+
+/* Waits for any descriptor or the next due moment. True if a control connection has something. */
+static bool poll_all(sluice_world *world)
+{
+    struct pollfd *polls = world->polls;
+    const slc_transport *transport = &world->transport;
+    int fds[TRANSPORT_DESCRIPTORS];
+    int transport_count =
+        transport->table ? transport->table->descriptors(transport->self, fds, TRANSPORT_DESCRIPTORS) : 0;
+    int count = 0;
+    polls[count++] = (struct pollfd){.fd = world->neighbours.doorbell, .events = POLLIN};
+    for (int i = 0; i < transport_count; i++) polls[count++] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+    int first_control = count;
+    count += slc_control_polls(&world->control, polls + count);
+
+    uint64_t due = next_due(world);
+    struct timespec timeout = time_left(due);
+    int ready = ppoll(polls, (nfds_t)count, due == UINT64_MAX ? NULL : &timeout, NULL);
+    if (ready > 0 && polls[0].revents) take_rings(world);
+    for (int i = first_control; ready > 0 && i < count; i++)
+        if (polls[i].revents) return true;
+    return false;
+}
+
+/* The rank of a neighbour whose thread was last seen on this core; -1: none. */
+static int core_mate(const sluice_world *world, int cpu)
+{
+    const slc_neighbours *neighbours = &world->neighbours;
+    if (atomic_load_explicit(&neighbours->page->cpu, memory_order_relaxed) != (uint32_t)cpu)
+        atomic_store_explicit(&neighbours->page->cpu, (uint32_t)cpu, memory_order_relaxed);
+    for (int i = 0; i < neighbours->count; i++) {
+        const slc_control_page *page = neighbours->peers[neighbours->list[i]].page;
+        if (atomic_load_explicit(&page->cpu, memory_order_relaxed) == (uint32_t)cpu) return neighbours->list[i];
+    }
+    return -1;
+}
+
+/* True if a control connection woke it. */
+static bool sleep_until_woken(sluice_world *world)
+{
+    _Atomic uint32_t *sleeping = &world->neighbours.page->sleeping;
+    const slc_transport *transport = &world->transport;
+    bool control = false;
+    atomic_exchange(sleeping, 1);
+    bool busy = atomic_load(&world->stop) || advance(world, slc_clock_ns());
+    if (!busy && transport->table) busy = transport->table->arm(transport->self) == SLUICE_IN_PROGRESS;
+    if (!busy) control = poll_all(world);
+    atomic_exchange(sleeping, 0);
+    core_mate(world, sched_getcpu()); /* says where it is now */
+    return control;
+}
+
+/* Keeps the time of a block while there is plenty. */
+static void watch_blocks(pacing *pace, const slc_comm *comm, uint64_t now_ns)
+{
+    uint32_t finished = comm->blocks_finished - pace->finished;
+    if (!slc_messages_plenty(comm)) {
+        pace->since_ns = 0;
+        return;
+    }
+    if (pace->since_ns && !finished) return;
+    if (pace->since_ns) {
+        uint64_t block_ns = (now_ns - pace->since_ns) / finished;
+        pace->block_ns = pace->block_ns ? (3 * pace->block_ns + block_ns) / 4 : block_ns;
+    }
+    pace->since_ns = now_ns;
+    pace->finished = comm->blocks_finished;
+}
+
+/* A wake for every piece of a block costs compute more than the piece itself. While two blocks are on their way,
+ * traffic may gather for half the time that one takes: the link stays busy. Then the next sleep is one that traffic
+ * ends. True if it was left alone, or something came up. */
+static bool let_gather(sluice_world *world, pacing *pace)
+{
+    uint64_t rest_ns = earlier(world->pace_ns, pace->block_ns / 2);
+    if (pace->gathered || !pace->since_ns || rest_ns < least_rest_ns) return false;
+    _Atomic uint32_t *sleeping = &world->neighbours.page->sleeping;
+    atomic_exchange(sleeping, 1);
+    uint64_t now = slc_clock_ns();
+    bool busy = atomic_load(&world->stop) || advance(world, now);
+    struct pollfd doorbell = {.fd = world->neighbours.doorbell, .events = POLLIN};
+    struct timespec timeout = time_left(earlier(next_due(world), now + rest_ns));
+    if (!busy && ppoll(&doorbell, 1, &timeout, NULL) > 0) take_rings(world);
+    atomic_exchange(sleeping, 0);
+    pace->gathered = !busy;
+    return true;
+}
+
+/* Moves to another core, once: the thread may run anywhere again afterwards. */
+static void leave_core(int cpu)
+{
+    cpu_set_t allowed, others;
+    if (sched_getaffinity(0, sizeof allowed, &allowed))
+        return; /* more cores than the set holds: let the kernel do it */
+    others = allowed;
+    CPU_CLR(cpu, &others);
+    if (CPU_COUNT(&others) && !sched_setaffinity(0, sizeof others, &others))
+        sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
+/* A wake tends to put the woken thread on the waker's core, where both would stay and take turns. So the higher rank
+ * moves away where there are cores enough, and while both are there, looking on must not keep the other from working.
+ */
+static void pause_shortly(sluice_world *world, uint64_t now_ns)
+{
+    int cpu = sched_getcpu(), mate = core_mate(world, cpu);
+    if (mate >= 0 && mate < world->config.rank && !world->yield && now_ns - world->aside_ns > aside_period_ns) {
+        world->aside_ns = now_ns;
+        leave_core(cpu);
+        return;
+    }
+    if (world->yield || mate >= 0) {
+        sched_yield();
+        return;
+    }
+#if defined(__x86_64__)
+    for (int i = 0; i < 16; i++) __builtin_ia32_pause();
+#endif
+}
+
+static void *thread_main(void *argument)
+{
+    sluice_world *world = argument;
+    uint64_t looked_ns = 0, idle_ns = 0;
+    pacing pace = {0};
+    while (!atomic_load_explicit(&world->stop, memory_order_acquire)) {
+        uint64_t now = slc_clock_ns();
+        bool busy = advance(world, now);
+        if (now - looked_ns >= look_ns) {
+            looked_ns = now;
+            busy |= look_at_control(world, now);
+            finish_collective(world);
+        }
+        watch_blocks(&pace, &world->comm, now);
+        if (busy) {
+            idle_ns = 0;
+            pace.gathered = false;
+            continue;
+        }
+        if (let_gather(world, &pace)) continue;
+        if (!idle_ns) idle_ns = now;
+        if (now - idle_ns < world->spin_ns) {
+            pause_shortly(world, now);
+            continue;
+        }
+        if (sleep_until_woken(world)) looked_ns = 0;
+    }
+    if (slc_failed(&world->failure) && !world->acknowledged) acknowledge_failure(world);
+    if (world->comm.messages_pending) cancel_messages(world); /* left with operations unfinished */
+    slc_control_goodbye(&world->control, atomic_load(&world->comm.wire_completed));
+    slc_transport_close(&world->transport, slc_failed(&world->failure) ? 0 : transport_linger_ns);
+    slc_control_leave(&world->control);
+    return NULL;
+}
+
+sluice_status slc_thread_start(sluice_world *world)
+{
+    world->polls = calloc((size_t)world->control.link_count + TRANSPORT_DESCRIPTORS + 1, sizeof *world->polls);
+    if (!world->polls) return slc_error(SLUICE_ERR_MEMORY, "communication thread");
+    /* Signals belong to the program's own threads. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int error = pthread_create(&world->thread, NULL, thread_main, world);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) return slc_error(SLUICE_ERR_SYSTEM, "communication thread: %s", strerror(error));
+    pthread_setname_np(world->thread, "sluice-comm");
+    world->running = true;
+    return SLUICE_OK;
+}
+
+void slc_thread_stop(sluice_world *world)
+{
+    if (!world->running) return;
+    atomic_store(&world->stop, true);
+    slc_thread_wake(world);
+    pthread_join(world->thread, NULL);
+    world->running = false;
+}

@@ -1,0 +1,169 @@
+/* The all-gather of blobs while a world is being made: to rank 0 and back. A failed rank's line reaches everybody. */
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/comm/world/rendezvous.h"
+#include "lib/comm/world/wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t largest_blob = 1u << 26;
+/* Others wait a little longer than rank 0, which knows better who is late. */
+static const uint64_t grace_ns = 3000000000u;
+
+static sluice_status write_blob(int fd, sluice_status status, const void *data, size_t bytes, uint64_t deadline_ns)
+{
+    slc_frame frame = {.kind = SLC_FRAME_BLOB, .status = status, .bytes = bytes};
+    sluice_status wrote = slc_wire_write(fd, &frame, sizeof frame, deadline_ns);
+    return wrote ? wrote : slc_wire_write(fd, data, bytes, deadline_ns);
+}
+
+/* *data is allocated, one byte longer and ended with a zero. */
+static sluice_status read_blob(int fd, uint64_t deadline_ns, sluice_status *status, char **data, size_t *bytes)
+{
+    slc_frame frame;
+    sluice_status got = slc_wire_read(fd, &frame, sizeof frame, deadline_ns);
+    if (got) return got;
+    if (frame.kind != SLC_FRAME_BLOB || frame.bytes > largest_blob)
+        return slc_error(SLUICE_ERR_FORMAT, "the connection carries something else");
+    *data = calloc(1, frame.bytes + 1);
+    if (!*data) return slc_error(SLUICE_ERR_MEMORY, "%llu bytes", (unsigned long long)frame.bytes);
+    got = slc_wire_read(fd, *data, frame.bytes, deadline_ns);
+    if (got) {
+        free(*data);
+        *data = NULL;
+        return got;
+    }
+    *status = (sluice_status)frame.status;
+    *bytes = frame.bytes;
+    return SLUICE_OK;
+}
+
+static sluice_status collect(slc_rendezvous *rendezvous, char **parts, size_t *sizes)
+{
+    sluice_status failed = SLUICE_OK;
+    for (int rank = 1; rank < rendezvous->size && !failed; rank++) {
+        sluice_status status = SLUICE_OK;
+        failed = read_blob(rendezvous->fds[rank], rendezvous->deadline_ns, &status, &parts[rank], &sizes[rank]);
+        if (failed == SLUICE_ERR_PEER)
+            slc_error(failed, "rank %d went away while the world was being made", rank);
+        else if (failed)
+            slc_error_context(failed, "rank %d, while the world was being made", rank);
+        else if (status)
+            failed = slc_error(status, "rank %d: %s", rank, parts[rank]);
+    }
+    return failed;
+}
+
+/* All parts in one: their sizes as uint64_t, then the bytes. */
+static char *join_parts(int count, char *const *parts, const size_t *sizes, size_t *total)
+{
+    *total = (size_t)count * sizeof(uint64_t);
+    for (int i = 0; i < count; i++) *total += sizes[i];
+    char *all = malloc(*total + 1), *at = all ? all + (size_t)count * sizeof(uint64_t) : NULL;
+    for (int i = 0; all && i < count; i++) {
+        uint64_t bytes = sizes[i];
+        memcpy(all + (size_t)i * sizeof bytes, &bytes, sizeof bytes);
+        if (bytes) memcpy(at, parts[i], bytes);
+        at += bytes;
+    }
+    return all;
+}
+
+static sluice_status exchange_as_first(slc_rendezvous *rendezvous, sluice_status status, const void *blob, size_t bytes,
+                                       char **all, size_t *total)
+{
+    int size = rendezvous->size;
+    char line[1024] = "";
+    char **parts = calloc((size_t)size, sizeof *parts);
+    size_t *sizes = calloc((size_t)size, sizeof *sizes);
+    *all = NULL;
+    if (!parts || !sizes) return slc_error(SLUICE_ERR_MEMORY, "exchange of %d ranks", size);
+    if (status) snprintf(line, sizeof line, "%s", sluice_last_error());
+    /* Even if this rank failed: closing a connection with unread parts would take the answer with it. */
+    sluice_status collected = collect(rendezvous, parts, sizes);
+    if (status)
+        slc_error(status, "%s", line);
+    else
+        status = collected;
+    if (!status) {
+        char *own = malloc(bytes + 1);
+        if (own && bytes) memcpy(own, blob, bytes);
+        parts[0] = own;
+        sizes[0] = bytes;
+        if (own) *all = join_parts(size, parts, sizes, total);
+        if (!*all) status = slc_error(SLUICE_ERR_MEMORY, "exchange of %d ranks", size);
+    }
+    if (status) snprintf(line, sizeof line, "%s", sluice_last_error());
+    for (int rank = 1; rank < size; rank++) {
+        const char *data = status ? line : *all;
+        sluice_status wrote = write_blob(rendezvous->fds[rank], status, data, status ? strlen(line) + 1 : *total,
+                                         rendezvous->deadline_ns + grace_ns);
+        if (wrote && !status) status = slc_error_context(wrote, "rank %d, while the world was being made", rank);
+    }
+    if (*line) slc_error(status, "%s", line);
+    for (int rank = 0; rank < size; rank++) free(parts[rank]);
+    free(parts);
+    free(sizes);
+    return status;
+}
+
+static sluice_status exchange_as_other(slc_rendezvous *rendezvous, sluice_status status, const void *blob, size_t bytes,
+                                       char **all, size_t *total)
+{
+    uint64_t deadline_ns = rendezvous->deadline_ns + grace_ns;
+    if (status) {
+        char line[1024];
+        snprintf(line, sizeof line, "%s", sluice_last_error());
+        (void)write_blob(rendezvous->fds[0], status, line, strlen(line) + 1, deadline_ns);
+        return slc_error(status, "%s", line);
+    }
+    sluice_status wrote = write_blob(rendezvous->fds[0], SLUICE_OK, blob, bytes, deadline_ns);
+    sluice_status told = SLUICE_OK;
+    /* Even if it could not be written: rank 0 may have said why before it closed. */
+    sluice_status got = read_blob(rendezvous->fds[0], deadline_ns, &told, all, total);
+    if (got || wrote) {
+        if (!got) free(*all);
+        return slc_error_context(got ? got : wrote, "rank 0, while the world was being made");
+    }
+    if (told) {
+        slc_error(told, "%s", *all);
+        free(*all);
+    }
+    return told;
+}
+
+/* Points into the joined parts; FORMAT when they do not add up. */
+static sluice_status split_parts(int count, const char *all, size_t total, const void **blobs, size_t *sizes)
+{
+    size_t at = (size_t)count * sizeof(uint64_t);
+    for (int i = 0; i < count; i++) {
+        uint64_t bytes;
+        if (at > total) return slc_error(SLUICE_ERR_FORMAT, "exchange: too short");
+        memcpy(&bytes, all + (size_t)i * sizeof bytes, sizeof bytes);
+        if (bytes > total - at) return slc_error(SLUICE_ERR_FORMAT, "exchange: too short");
+        blobs[i] = all + at;
+        sizes[i] = bytes;
+        at += bytes;
+    }
+    return SLUICE_OK;
+}
+
+sluice_status slc_rendezvous_exchange(slc_rendezvous *rendezvous, sluice_status status, const void *blob, size_t bytes,
+                                      const void **blobs, size_t *sizes, void **memory)
+{
+    char *all = NULL;
+    size_t total = 0;
+    *memory = NULL;
+    status = rendezvous->rank == 0 ? exchange_as_first(rendezvous, status, blob, bytes, &all, &total)
+                                   : exchange_as_other(rendezvous, status, blob, bytes, &all, &total);
+    if (status) return status;
+    status = split_parts(rendezvous->size, all, total, blobs, sizes);
+    if (status) {
+        free(all);
+        return status;
+    }
+    *memory = all;
+    return SLUICE_OK;
+}

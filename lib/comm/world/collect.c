@@ -1,0 +1,165 @@
+/* Small blocking collectives over the star: everybody brings a part to rank 0, which answers all with the result. A
+ * rank brings its next part only after it has the result, so rank 0 holds at most one part of each. */
+#include "lib/comm/world/control.h"
+
+#include <string.h>
+
+static const char *const kind_names[] = {"barrier", "broadcast", "all_gather", "all_reduce"};
+
+static void fail_mismatch(slc_control *control, int rank, const slc_frame *frame)
+{
+    const slc_collect *own = control->collect;
+    const char *theirs =
+        frame->status >= 0 && frame->status <= SLC_COLLECT_SUM ? kind_names[frame->status] : "nonsense";
+    slc_failure_set(control->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
+                    "rank %d called %s (%llu bytes) where rank 0 called %s (%zu bytes): all ranks must make the same "
+                    "calls in the same order",
+                    rank, theirs, (unsigned long long)frame->value[0], kind_names[own->kind], own->bytes);
+}
+
+/* Bytes that `rank` brings. */
+static size_t part_bytes(const slc_collect *collect, int rank)
+{
+    if (collect->kind == SLC_COLLECT_BARRIER) return 0;
+    if (collect->kind == SLC_COLLECT_BROADCAST && rank != collect->root) return 0;
+    return collect->bytes;
+}
+
+static const void *part_of(slc_control *control, int rank)
+{
+    return rank == 0 ? control->collect->src : control->links[rank - 1].part_data.data;
+}
+
+static bool add_sum(slc_control *control)
+{
+    const slc_collect *collect = control->collect;
+    if (!slc_bytes_add(&control->scratch, collect->src, collect->bytes)) return false;
+    double *sum = (double *)(void *)control->scratch.data; /* malloc's alignment; a sum begins the buffer */
+    for (int rank = 1; rank < control->size; rank++) {
+        const char *part = part_of(control, rank);
+        for (size_t i = 0; i < collect->bytes / sizeof *sum; i++) {
+            double value;
+            memcpy(&value, part + i * sizeof value, sizeof value);
+            sum[i] += value;
+        }
+    }
+    return true;
+}
+
+static bool make_result(slc_control *control)
+{
+    const slc_collect *collect = control->collect;
+    bool fits = true;
+    control->scratch.used = 0;
+    switch (collect->kind) {
+    case SLC_COLLECT_BARRIER: break;
+    case SLC_COLLECT_BROADCAST:
+        fits = slc_bytes_add(&control->scratch, part_of(control, collect->root), collect->bytes);
+        break;
+    case SLC_COLLECT_GATHER:
+        for (int rank = 0; fits && rank < control->size; rank++)
+            fits = slc_bytes_add(&control->scratch, part_of(control, rank), collect->bytes);
+        break;
+    case SLC_COLLECT_SUM: fits = add_sum(control); break;
+    }
+    return fits;
+}
+
+static void finish(slc_control *control)
+{
+    slc_collect *collect = control->collect;
+    if (control->scratch.used) memcpy(collect->dst, control->scratch.data, control->scratch.used);
+    control->collect = NULL;
+    control->collects++;
+    control->collect_done = true;
+}
+
+/* Rank 0: answers when every part is here. */
+static void try_finish(slc_control *control)
+{
+    if (!control->collect || slc_failed(control->failure)) return;
+    for (int i = 0; i < control->link_count; i++)
+        if (!control->links[i].has_part) return;
+    for (int i = 0; i < control->link_count; i++) {
+        slc_link *link = &control->links[i];
+        const slc_collect *own = control->collect;
+        if (link->part.status == (int)own->kind && link->part.root == own->root &&
+            link->part.value[0] == (uint32_t)own->bytes && link->part.bytes == part_bytes(own, link->rank))
+            continue;
+        fail_mismatch(control, link->rank, &link->part);
+        return;
+    }
+    if (!make_result(control)) {
+        slc_failure_set(control->failure, SLUICE_ERR_MEMORY, SLC_TELL_OWN, "no memory for a small collective");
+        return;
+    }
+    slc_frame frame = {.kind = SLC_FRAME_RESULT, .bytes = control->scratch.used};
+    for (int i = 0; i < control->link_count; i++) {
+        control->links[i].has_part = false;
+        control->links[i].part_data.used = 0;
+        slc_link_send(control, &control->links[i], frame, control->scratch.data);
+    }
+    finish(control);
+}
+
+void slc_collect_check(slc_control *control)
+{
+    if (!control->collect) return;
+    for (int rank = 0; rank < control->size; rank++) {
+        const slc_departure *gone = &control->departures[rank];
+        if (!gone->left || (int32_t)(gone->collectives - control->collects) > 0) continue;
+        slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while others were in a %s",
+                        rank, kind_names[control->collect->kind]);
+        return;
+    }
+}
+
+void slc_control_collect(slc_control *control, slc_collect *collect)
+{
+    control->collect = collect;
+    control->collect_done = false;
+    if (control->rank == 0) {
+        try_finish(control);
+    } else {
+        slc_frame frame = {.kind = SLC_FRAME_COLLECT,
+                           .rank = control->rank,
+                           .status = (int32_t)collect->kind,
+                           .root = collect->root,
+                           .value = {(uint32_t)collect->bytes},
+                           .bytes = part_bytes(collect, control->rank)};
+        slc_link_send(control, &control->links[0], frame, collect->src);
+    }
+    slc_collect_check(control);
+}
+
+void slc_collect_part(slc_control *control, slc_link *link, const slc_frame *frame, const char *data)
+{
+    if (control->rank != 0 || link->has_part) {
+        slc_failure_set(control->failure, SLUICE_ERR_FORMAT, SLC_TELL_FACT, "rank %d sent two parts of one collective",
+                        link->rank);
+        return;
+    }
+    link->part = *frame;
+    link->part_data.used = 0;
+    link->has_part = slc_bytes_add(&link->part_data, data, frame->bytes);
+    if (!link->has_part)
+        slc_failure_set(control->failure, SLUICE_ERR_MEMORY, SLC_TELL_OWN, "no memory for a small collective");
+    try_finish(control);
+}
+
+void slc_collect_result(slc_control *control, const slc_frame *frame, const char *data)
+{
+    slc_collect *collect = control->collect;
+    if (slc_failed(control->failure)) return; /* the caller has gone */
+    size_t expected = !collect                               ? 0
+                      : collect->kind == SLC_COLLECT_BARRIER ? 0
+                      : collect->kind == SLC_COLLECT_GATHER  ? collect->bytes * (size_t)control->size
+                                                             : collect->bytes;
+    control->scratch.used = 0;
+    if (!collect || frame->bytes != expected || !slc_bytes_add(&control->scratch, data, frame->bytes)) {
+        slc_failure_set(control->failure, SLUICE_ERR_FORMAT, SLC_TELL_OWN, "rank 0 sent %llu bytes where %zu belong",
+                        (unsigned long long)frame->bytes, expected);
+        return;
+    }
+    finish(control);
+}

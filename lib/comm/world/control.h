@@ -1,0 +1,100 @@
+/* The control connections after joining, in a star around rank 0: heartbeats, deaths, leaves, small collectives. All
+ * calls come from the communication thread, which is the only reader and writer of these sockets. */
+#ifndef SLC_COMM_CONTROL_H
+#define SLC_COMM_CONTROL_H
+
+#include "lib/comm/world/failure.h"
+#include "lib/comm/world/rendezvous.h"
+#include "lib/comm/world/wire.h"
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    char *data;
+    size_t used, capacity;
+} slc_bytes;
+
+enum { SLC_HISTORY = 4096 }; /* operations that are skipped let a rank run far ahead */
+
+/* What the rank did so far: digests[i % SLC_HISTORY] sums up communicating operations 0 to i. Beats carry the newest
+ * and are compared: ranks that submitted different operations would wait for each other for ever. */
+typedef struct {
+    uint32_t count;
+    uint32_t digests[SLC_HISTORY];
+} slc_history;
+
+typedef struct {
+    int fd, rank; /* fd -1: closed */
+    slc_bytes in, out;
+    size_t out_at; /* bytes of `out` that are written already */
+    uint64_t heard_ns;
+    bool stalled;
+    uint32_t said_count, said_digest; /* of its last beat */
+    bool has_part;                    /* rank 0: the contribution to the collective in course */
+    slc_frame part;
+    slc_bytes part_data;
+} slc_link;
+
+/* How far a rank that left had come: what it completed can still be used. */
+typedef struct {
+    bool left;
+    uint32_t operations, collectives;
+} slc_departure;
+
+typedef enum { SLC_COLLECT_BARRIER, SLC_COLLECT_BROADCAST, SLC_COLLECT_GATHER, SLC_COLLECT_SUM } slc_collect_kind;
+
+/* A small collective that a caller waits for. For SUM `dst` and `src` are the same doubles. */
+typedef struct {
+    slc_collect_kind kind;
+    const void *src;
+    void *dst;
+    size_t bytes;
+    int root;
+} slc_collect;
+
+typedef struct {
+    int rank, size, link_count;
+    slc_link *links;           /* rank 0: links[r - 1] leads to rank r; others: links[0] to rank 0 */
+    slc_departure *departures; /* [size] */
+    slc_failure *failure;
+    uint64_t timeout_ns, beat_ns, step_ns; /* when the last beat was sent, when the last step was made */
+    slc_history history;                   /* written by the lane */
+    slc_collect *collect;                  /* in course; NULL: none */
+    bool collect_done;
+    uint32_t collects; /* completed */
+    slc_bytes scratch; /* results of collectives */
+    bool told;         /* the failure was sent */
+} slc_control;
+
+/* Takes the sockets over. */
+sluice_status slc_control_init(slc_control *control, slc_rendezvous *rendezvous, slc_failure *failure,
+                               double timeout_s);
+void slc_control_fini(slc_control *control);
+
+int slc_control_polls(const slc_control *control, struct pollfd *polls); /* fills up to link_count entries */
+uint64_t slc_control_due(const slc_control *control);                    /* when step is to be called at the latest */
+
+/* Reads, writes, beats, watches for silence. Never blocks. True if anything was received. */
+bool slc_control_step(slc_control *control, uint64_t now_ns);
+
+/* Sends the world's failure to the others, once, if they are to be told. */
+void slc_control_tell(slc_control *control);
+
+/* Says goodbye, before anything else of this rank is closed; after a failure only flushes. */
+void slc_control_goodbye(slc_control *control, uint32_t operations);
+/* Waits shortly until rank 0 (rank 0: everybody) has heard it and closed too. */
+void slc_control_leave(slc_control *control);
+
+/* collect.c: begins the caller's collective; it is complete when collect_done is set. */
+void slc_control_collect(slc_control *control, slc_collect *collect);
+void slc_collect_part(slc_control *control, slc_link *link, const slc_frame *frame, const char *data);
+void slc_collect_result(slc_control *control, const slc_frame *frame, const char *data);
+void slc_collect_check(slc_control *control); /* a rank that left may be needed */
+
+/* Queues a frame and its bytes on a link. */
+void slc_link_send(slc_control *control, slc_link *link, slc_frame frame, const void *data);
+bool slc_bytes_add(slc_bytes *bytes, const void *data, size_t count); /* false: no memory */
+
+#endif

@@ -1,0 +1,333 @@
+/* Making a world: join, meet the neighbours, open a transport for the rest, start the thread. Between the steps the
+ * ranks exchange what they found; a rank that failed brings its error instead, so that all of them end with it. */
+#include "lib/comm/world/world.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/status.h"
+#include "lib/comm/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What one exchange brings: pointers into one allocation. */
+typedef struct {
+    const void **data;
+    size_t *sizes;
+    void *memory;
+} blobs;
+
+/* What must be equal everywhere. */
+typedef struct {
+    slc_neighbour_card card;
+    char transport[64], throttle[64];
+} introduction;
+
+static void blobs_free(blobs *all)
+{
+    free(all->data);
+    free(all->sizes);
+    free(all->memory);
+    *all = (blobs){0};
+}
+
+static sluice_status exchange(sluice_world *world, sluice_status status, const void *blob, size_t bytes, blobs *out)
+{
+    *out = (blobs){.data = calloc((size_t)world->config.size, sizeof *out->data),
+                   .sizes = calloc((size_t)world->config.size, sizeof *out->sizes)};
+    if ((!out->data || !out->sizes) && !status) status = slc_error(SLUICE_ERR_MEMORY, "%d ranks", world->config.size);
+    status = slc_rendezvous_exchange(&world->rendezvous, status, blob, bytes, out->data, out->sizes, &out->memory);
+    if (status) blobs_free(out);
+    return status;
+}
+
+static sluice_status check_introductions(const sluice_world *world, const blobs *all)
+{
+    const introduction *first = all->data[0];
+    for (int rank = 0; rank < world->config.size; rank++) {
+        const introduction *other = all->data[rank];
+        if (all->sizes[rank] != sizeof *other)
+            return slc_error(SLUICE_ERR_FORMAT, "rank %d introduced itself badly", rank);
+        if (!strncmp(other->transport, first->transport, sizeof first->transport) &&
+            !strncmp(other->throttle, first->throttle, sizeof first->throttle))
+            continue;
+        return slc_error(SLUICE_ERR_MISMATCH,
+                         "rank %d uses transport \"%s\" throttled to \"%s\", rank 0 \"%s\" to \"%s\": set them alike",
+                         rank, other->transport, other->throttle, first->transport, first->throttle);
+    }
+    return SLUICE_OK;
+}
+
+/* Who can be reached through memory. */
+static sluice_status meet_neighbours(sluice_world *world)
+{
+    int size = world->config.size;
+    introduction own = {0};
+    snprintf(own.transport, sizeof own.transport, "%s", world->config.transport);
+    snprintf(own.throttle, sizeof own.throttle, "%s", world->config.throttle);
+    uint8_t *reached = calloc((size_t)size, 1);
+    const slc_neighbour_card **cards = calloc((size_t)size, sizeof *cards);
+    blobs all = {0}, matrix = {0};
+
+    sluice_status status = slc_neighbours_open(&world->neighbours, &world->config, &own.card);
+    if (!status && (!reached || !cards)) status = slc_error(SLUICE_ERR_MEMORY, "%d ranks", size);
+    status = exchange(world, status, &own, sizeof own, &all);
+    if (!status) status = check_introductions(world, &all); /* the same verdict everywhere */
+    if (status) goto done;
+    for (int rank = 0; rank < size; rank++) cards[rank] = &((const introduction *)all.data[rank])->card;
+
+    status = slc_neighbours_connect(&world->neighbours, cards, reached);
+    status = exchange(world, status, reached, (size_t)size, &matrix);
+    if (status) goto done;
+    const uint8_t *const *rows = (const uint8_t *const *)matrix.data;
+    for (int rank = 1; rank < size; rank++)
+        for (int other = 0; other < rank; other++) world->any_messages |= !rows[rank][other];
+    status = slc_neighbours_meet(&world->neighbours, rows, world->rendezvous.deadline_ns);
+
+done:
+    blobs_free(&matrix);
+    blobs_free(&all);
+    free(cards);
+    free(reached);
+    return status;
+}
+
+static void on_peer_lost(void *context, int rank, const char *why)
+{
+    sluice_world *world = context;
+    slc_messages_suspect(&world->comm, rank, why);
+}
+
+static sluice_status connect_peers(sluice_world *world, const blobs *addresses)
+{
+    const slc_transport *transport = &world->transport;
+    for (int rank = 0; transport->table && rank < world->config.size; rank++) {
+        if (rank == world->config.rank || slc_is_neighbour(&world->neighbours, rank)) continue;
+        sluice_status status =
+            transport->table->connect(transport->self, rank, addresses->data[rank], addresses->sizes[rank]);
+        if (status) return slc_error_context(status, "connecting to rank %d", rank);
+    }
+    return SLUICE_OK;
+}
+
+/* A world that is all direct needs no transport, unless a network is imitated. `status` is of the step before. */
+static sluice_status open_transport(sluice_world *world, sluice_status status)
+{
+    const void *address = NULL;
+    size_t bytes = 0;
+    blobs all = {0}, nothing = {0};
+    bool needed = world->config.size > 1 && (world->any_messages || *world->config.throttle);
+    if (!status && needed)
+        status = slc_transport_open(&world->transport, world->config.transport, world->config.throttle,
+                                    world->config.rank, world->config.size, on_peer_lost, world);
+    if (!status && needed) status = world->transport.table->address(world->transport.self, &address, &bytes);
+    status = exchange(world, status, address, bytes, &all);
+    if (status) return status;
+    status = connect_peers(world, &all);
+    blobs_free(&all);
+    status = exchange(world, status, NULL, 0, &nothing); /* nobody goes on before everybody is ready */
+    blobs_free(&nothing);
+    return status;
+}
+
+static const char *name_path(const sluice_world *world)
+{
+    if (world->config.size == 1) return "alone";
+    if (!world->any_messages) return "direct";
+    return world->neighbours.count ? "mixed" : "messages";
+}
+
+static sluice_status check_config(const sluice_world_config *config)
+{
+    if (config->size < 1 || config->size > 4095 || config->rank < 0 || config->rank >= config->size)
+        return slc_error(SLUICE_ERR_ARGUMENT, "rank %d of %d ranks: at most 4095, ranks from 0", config->rank,
+                         config->size);
+    if (config->size > 1 && (!config->master_addr || config->master_port < 1 || config->master_port > 65535))
+        return slc_error(SLUICE_ERR_ARGUMENT, "rank 0's address and port are needed: set MASTER_ADDR and MASTER_PORT");
+    if (!(config->join_timeout_s > 0) || !(config->timeout_s > 0))
+        return slc_error(SLUICE_ERR_ARGUMENT, "time limits must be more than 0 s");
+    return SLUICE_OK;
+}
+
+static sluice_status copy_config(sluice_world *world, const sluice_world_config *config)
+{
+    world->config = *config;
+    world->transport_name = strdup(config->transport ? config->transport : "ucx");
+    world->throttle = strdup(config->throttle ? config->throttle : "");
+    world->job_token = strdup(config->job_token ? config->job_token : "");
+    if (!world->transport_name || !world->throttle || !world->job_token) return slc_error(SLUICE_ERR_MEMORY, "world");
+    world->config.transport = world->transport_name;
+    world->config.throttle = world->throttle;
+    world->config.job_token = world->job_token;
+    if (config->size > 1 && !*world->job_token && config->rank == 0)
+        slc_log(SLC_LOG_WARN, "no job token: any process that reaches port %d may join; set SLUICE_JOB_TOKEN",
+                config->master_port);
+    return SLUICE_OK;
+}
+
+static sluice_status choose_idling(sluice_world *world)
+{
+    unsigned spin_us = 0, pace_us = 0;
+    sluice_status status = slc_setting_count(&slc_comm_settings, "SLUICE_COMM_SPIN_US", &spin_us);
+    if (!status) status = slc_setting_count(&slc_comm_settings, "SLUICE_COMM_PACE_US", &pace_us);
+    world->spin_ns = (uint64_t)spin_us * 1000;
+    world->pace_ns = (uint64_t)pace_us * 1000;
+    world->yield = world->neighbours.count + 1 > sysconf(_SC_NPROCESSORS_ONLN);
+    return status;
+}
+
+/* Everything after joining. What was opened is closed by sluice_world_destroy. */
+static sluice_status assemble(sluice_world *world)
+{
+    sluice_status status = meet_neighbours(world);
+    if (!status)
+        status = slc_lane_init(&world->comm, world->config.rank, world->config.size, &world->failure,
+                               &world->neighbours, &world->transport, &world->control.history);
+    if (!status) status = choose_idling(world);
+    world->comm.any_messages = world->any_messages;
+    status = open_transport(world, status);
+    if (status) return status;
+    world->path = name_path(world);
+    status = slc_control_init(&world->control, &world->rendezvous, &world->failure, world->config.timeout_s);
+    return status ? status : slc_thread_start(world);
+}
+
+sluice_status sluice_world_create(const sluice_world_config *config, sluice_world **out)
+{
+    sluice_world_config from_environment;
+    sluice_status status = SLUICE_OK;
+    if (!config) {
+        status = sluice_world_config_init(&from_environment);
+        config = &from_environment;
+    }
+    if (!status) status = check_config(config);
+    if (status) return status;
+
+    sluice_world *world = calloc(1, sizeof *world);
+    if (!world) return slc_error(SLUICE_ERR_MEMORY, "world");
+    slc_failure_init(&world->failure);
+    pthread_mutex_init(&world->collect_lock, NULL);
+    slc_gate_init(&world->collects_done);
+    world->neighbours = (slc_neighbours){.page_fd = -1, .doorbell = -1, .listener = -1};
+    world->path = "alone";
+    slc_log_rank(config->size > 1 ? config->rank : -1);
+
+    status = copy_config(world, config);
+    if (!status) status = slc_rendezvous_join(&world->config, &world->rendezvous);
+    if (!status) status = assemble(world);
+    if (status) {
+        sluice_world_destroy(world);
+        return status;
+    }
+    *out = world;
+    return SLUICE_OK;
+}
+
+void sluice_world_destroy(sluice_world *world)
+{
+    if (!world) return;
+    slc_thread_stop(world);
+    slc_transport_close(&world->transport, 0); /* when the thread never ran */
+    slc_control_fini(&world->control);
+    if (world->comm.queue) slc_lane_fini(&world->comm);
+    if (world->neighbours.peers) slc_neighbours_close(&world->neighbours);
+    slc_rendezvous_leave(&world->rendezvous);
+    pthread_mutex_destroy(&world->collect_lock);
+    slc_failure_fini(&world->failure);
+    free(world->polls);
+    free(world->transport_name);
+    free(world->throttle);
+    free(world->job_token);
+    free(world);
+}
+
+int sluice_world_rank(const sluice_world *world)
+{
+    return world->config.rank;
+}
+
+int sluice_world_size(const sluice_world *world)
+{
+    return world->config.size;
+}
+
+int sluice_world_local_rank(const sluice_world *world)
+{
+    int lower = 0;
+    for (int i = 0; i < world->neighbours.count; i++) lower += world->neighbours.list[i] < world->config.rank;
+    return lower;
+}
+
+int sluice_world_local_size(const sluice_world *world)
+{
+    return world->neighbours.count + 1;
+}
+
+const char *sluice_world_path(const sluice_world *world)
+{
+    return world->path;
+}
+
+const char *sluice_world_transport(const sluice_world *world)
+{
+    return slc_transport_describe(&world->transport);
+}
+
+sluice_status sluice_world_check(sluice_world *world)
+{
+    return slc_failure_get(&world->failure);
+}
+
+slc_comm *slc_world_comm(sluice_world *world)
+{
+    return &world->comm;
+}
+
+/* Hands a small collective to the thread and waits. After a failure the thread has let go of the caller's memory. */
+static sluice_status run_collective(sluice_world *world, slc_collect collect)
+{
+    pthread_mutex_lock(&world->collect_lock);
+    sluice_status status = slc_failure_get(&world->failure);
+    if (!status) {
+        world->collect = collect;
+        uint32_t number = atomic_fetch_add_explicit(&world->collects_asked, 1, memory_order_release) + 1;
+        slc_thread_wake(world);
+        slc_gate_wait(&world->collects_done, number, UINT64_MAX);
+        bool done = !slc_failed(&world->failure);
+        status = done ? SLUICE_OK : slc_failure_get(&world->failure);
+    }
+    pthread_mutex_unlock(&world->collect_lock);
+    return status;
+}
+
+sluice_status sluice_world_barrier(sluice_world *world)
+{
+    if (world->config.size == 1) return sluice_world_check(world);
+    return run_collective(world, (slc_collect){.kind = SLC_COLLECT_BARRIER});
+}
+
+sluice_status sluice_world_broadcast(sluice_world *world, void *data, size_t bytes, int root)
+{
+    if (root < 0 || root >= world->config.size)
+        return slc_error(SLUICE_ERR_ARGUMENT, "broadcast: root %d of %d ranks", root, world->config.size);
+    if (world->config.size == 1) return sluice_world_check(world);
+    return run_collective(
+        world, (slc_collect){.kind = SLC_COLLECT_BROADCAST, .src = data, .dst = data, .bytes = bytes, .root = root});
+}
+
+sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size_t bytes, void *dst)
+{
+    if (world->config.size > 1)
+        return run_collective(world, (slc_collect){.kind = SLC_COLLECT_GATHER, .src = src, .dst = dst, .bytes = bytes});
+    if (bytes && src != dst) memmove(dst, src, bytes);
+    return sluice_world_check(world);
+}
+
+sluice_status sluice_world_all_reduce(sluice_world *world, double *values, size_t count)
+{
+    if (world->config.size == 1) return sluice_world_check(world);
+    return run_collective(
+        world, (slc_collect){.kind = SLC_COLLECT_SUM, .src = values, .dst = values, .bytes = count * sizeof *values});
+}

@@ -1,0 +1,56 @@
+/* What a world is made of. Private to lib/comm. */
+#ifndef SLC_COMM_WORLD_H
+#define SLC_COMM_WORLD_H
+
+#include "lib/comm/world/control.h"
+#include "lib/comm/world/failure.h"
+#include "lib/comm/lane/lane.h"
+#include "lib/comm/world/neighbours.h"
+#include "lib/comm/world/rendezvous.h"
+#include "lib/comm/transport.h"
+
+#include <sluice/world.h>
+#include <pthread.h>
+#include <stddef.h>
+
+struct sluice_world {
+    sluice_world_config config;
+    char *transport_name, *throttle, *job_token; /* own copies of the config's strings */
+    const char *path;
+    bool any_messages; /* some pair of ranks needs messages */
+
+    slc_failure failure;
+    slc_rendezvous rendezvous;
+    slc_neighbours neighbours;
+    slc_transport transport;
+    slc_control control;
+    slc_comm comm;
+
+    pthread_t thread;
+    bool running;
+    _Atomic bool stop;
+    bool acknowledged; /* the thread has seen the failure */
+    uint64_t spin_ns;
+    uint64_t pace_ns;  /* most between two looks at a network that has enough to do */
+    bool yield;        /* more ranks than cores: let the others go on while looking for work */
+    uint64_t aside_ns; /* when the thread last moved away from a neighbour's core */
+    struct pollfd *polls;
+
+    /* A small collective handed to the thread; one caller at a time. */
+    pthread_mutex_t collect_lock;
+    slc_collect collect;
+    _Atomic uint32_t collects_asked;
+    slc_gate collects_done;
+};
+
+static inline sluice_world *slc_comm_world(slc_comm *comm)
+{
+    return (sluice_world *)(void *)((char *)comm - offsetof(sluice_world, comm));
+}
+
+/* thread.c */
+sluice_status slc_thread_start(sluice_world *world);
+void slc_thread_stop(sluice_world *world); /* says goodbye, joins */
+void slc_thread_wake(sluice_world *world); /* any thread */
+
+#endif

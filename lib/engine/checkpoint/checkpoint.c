@@ -1,0 +1,48 @@
+#include "lib/engine/checkpoint/checkpoint.h"
+
+#include "lib/base/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+sluice_status slc_checkpoint_enter(sluice_runtime *rt, const char *dir, const char *call)
+{
+    sluice_status status = slc_runtime_require(rt, true, call);
+    if (status) return status;
+    if (!dir || !*dir) return slc_error(SLUICE_ERR_ARGUMENT, "%s: a folder is needed", call);
+    if (rt->mode != SLC_IDLE) return slc_error(SLUICE_ERR_ORDER, "%s: must be called between steps", call);
+    status = sluice_runtime_sync(rt);
+    return status ? status : slc_runtime_fail(rt, slc_staging_claim(rt, true));
+}
+
+sluice_status slc_checkpoint_leave(sluice_runtime *rt)
+{
+    return slc_runtime_fail(rt, slc_staging_claim(rt, false));
+}
+
+uint64_t slc_staging_bytes(const sluice_runtime *rt)
+{
+    return rt->plan->buffers[slc_plan_buffer(rt->plan, SLC_BUFFER_STAGING, SLC_NONE, 0)].bytes;
+}
+
+typedef struct {
+    int status;
+    char line[508];
+} outcome;
+
+sluice_status slc_checkpoint_agree(sluice_runtime *rt, sluice_status mine)
+{
+    outcome own = {.status = mine}, *all = calloc((size_t)rt->size, sizeof *all);
+    if (!all) mine = slc_error(SLUICE_ERR_MEMORY, "outcomes of %d ranks", rt->size);
+    if (mine) snprintf(own.line, sizeof own.line, "%s", sluice_last_error());
+    own.status = mine;
+    /* Without memory to hear of the others it cannot go on with them. */
+    if (!all) return slc_runtime_fail(rt, mine);
+    sluice_status status = sluice_world_all_gather(rt->world, &own, sizeof own, all);
+    for (int r = 0; !status && r < rt->size; r++) {
+        all[r].line[sizeof all[r].line - 1] = 0;
+        if (all[r].status) status = slc_error((sluice_status)all[r].status, "%s", all[r].line);
+    }
+    free(all);
+    return status;
+}

@@ -1,0 +1,489 @@
+/* Loading: every rank looks at all tables and together they look at all bytes; only when everything is as it must be
+ * does each read what its strategies keep, from whichever files hold it. */
+#include "lib/engine/checkpoint/checkpoint.h"
+#include "lib/engine/checkpoint/folder.h"
+#include "lib/engine/checkpoint/manifest.h"
+#include "lib/engine/checkpoint/shard.h"
+
+#include "lib/base/crc32c.h"
+#include "lib/base/json_file.h"
+#include "lib/base/log.h"
+#include "lib/base/status.h"
+
+#include <sluice/checkpoint.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct {
+    sluice_runtime *rt;
+    char *folder;
+    slc_manifest manifest;
+    sluice_param **params;                        /* this runtime's, of each of the manifest's */
+    uint32_t states[SLUICE_OPTIMIZER_STATES_MAX]; /* this optimizer's number of each of the manifest's */
+    slc_shard *shards;                            /* of each file */
+    bool own_file;                                /* the one that is read is this rank's */
+    uint64_t dropped;                             /* ranges of this rank's own that this run has no place for */
+    void *extra;
+} loading;
+
+/* ---- Files ---- */
+
+static sluice_status read_at(int file, const char *path, void *data, uint64_t bytes, uint64_t offset)
+{
+    for (char *at = data; bytes;) {
+        ssize_t got = pread(file, at, bytes, (off_t)offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return slc_error(SLUICE_ERR_IO, "cannot read %s: %s", path, strerror(errno));
+        if (!got) return slc_error(SLUICE_ERR_FORMAT, "%s: truncated", path);
+        at += got;
+        bytes -= (uint64_t)got;
+        offset += (uint64_t)got;
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status open_file(const char *path, uint64_t wanted_bytes, int *file)
+{
+    struct stat info;
+    *file = open(path, O_RDONLY | O_CLOEXEC);
+    if (*file < 0 || fstat(*file, &info)) return slc_error(SLUICE_ERR_IO, "cannot read %s: %s", path, strerror(errno));
+    if ((uint64_t)info.st_size != wanted_bytes)
+        return slc_error(SLUICE_ERR_FORMAT, "%s: %s: it has %llu bytes, the manifest says %llu", path,
+                         (uint64_t)info.st_size < wanted_bytes ? "truncated" : "too long",
+                         (unsigned long long)info.st_size, (unsigned long long)wanted_bytes);
+    return SLUICE_OK;
+}
+
+static sluice_status read_manifest(const char *folder, slc_manifest *out)
+{
+    char *path = slc_checkpoint_file(folder, SLC_CHECKPOINT_MANIFEST), *text = NULL;
+    size_t length;
+    sluice_status status = path ? slc_json_file_read(path, &text, &length) : SLUICE_ERR_MEMORY;
+    if (!path) slc_error(status, "manifest");
+    if (!status) status = slc_error_context(slc_manifest_from_json(text, length, out), "%s", path);
+    free(text);
+    free(path);
+    return status;
+}
+
+/* One byte longer, so that there is always something to free. */
+static sluice_status read_extra(const char *folder, const slc_manifest_file *what, void **out)
+{
+    char *path = slc_checkpoint_file(folder, SLC_CHECKPOINT_EXTRA);
+    int file = -1;
+    *out = NULL;
+    sluice_status status = path ? open_file(path, what->bytes, &file) : slc_error(SLUICE_ERR_MEMORY, "checkpoint");
+    if (!status && !(*out = malloc(what->bytes + 1))) status = slc_error(SLUICE_ERR_MEMORY, "%s", path);
+    if (!status) status = read_at(file, path, *out, what->bytes, 0);
+    if (!status && slc_crc32c(0, *out, what->bytes) != what->crc32c)
+        status = slc_error(SLUICE_ERR_FORMAT, "%s: damaged: its checksum is another", path);
+    if (file >= 0) close(file);
+    if (status) {
+        free(*out);
+        *out = NULL;
+    }
+    free(path);
+    return status;
+}
+
+/* ---- Is it of this model and optimizer? ---- */
+
+static sluice_status match_states(loading *l)
+{
+    const slc_manifest *m = &l->manifest;
+    const sluice_optimizer *o = &l->rt->optimizer;
+    if (strcmp(m->optimizer, o->name) || m->state_count != o->state_count)
+        return slc_error(SLUICE_ERR_FORMAT, "%s was saved by optimizer %s with %u states, this run has %s with %u",
+                         l->folder, m->optimizer, m->state_count, o->name, o->state_count);
+    for (uint32_t s = 0; s < m->state_count; s++) {
+        l->states[s] = UINT32_MAX;
+        for (uint32_t k = 0; k < o->state_count; k++)
+            if (!strcmp(m->states[s], o->state_name[k])) l->states[s] = k;
+        if (l->states[s] == UINT32_MAX)
+            return slc_error(SLUICE_ERR_FORMAT, "%s holds an optimizer state \"%s\" that %s does not have", l->folder,
+                             m->states[s], o->name);
+    }
+    return SLUICE_OK;
+}
+
+static const sluice_param *find_param(const sluice_runtime *rt, const char *name, uint32_t hint)
+{
+    if (hint < rt->param_count && !strcmp(rt->params[hint]->name, name)) return rt->params[hint];
+    for (uint32_t p = 0; p < rt->param_count; p++)
+        if (!strcmp(rt->params[p]->name, name)) return rt->params[p];
+    return NULL;
+}
+
+static sluice_status match_param(const loading *l, const slc_manifest_param *saved, const sluice_param *param)
+{
+    if (!param)
+        return slc_error(SLUICE_ERR_FORMAT, "%s holds a parameter \"%s\" that this model does not have", l->folder,
+                         saved->name);
+    if (saved->elements != param->count)
+        return slc_error(SLUICE_ERR_FORMAT, "%s: parameter \"%s\" has %llu elements, in this model %llu", l->folder,
+                         saved->name, (unsigned long long)saved->elements, (unsigned long long)param->count);
+    if (saved->trainable == param->frozen)
+        return slc_error(SLUICE_ERR_FORMAT, "%s: parameter \"%s\" was %s, in this model it is %s", l->folder,
+                         saved->name, saved->trainable ? "trained" : "frozen", param->frozen ? "frozen" : "trained");
+    return SLUICE_OK;
+}
+
+static sluice_status match_params(loading *l)
+{
+    const slc_manifest *m = &l->manifest;
+    l->params = calloc((size_t)m->param_count + 1, sizeof(sluice_param *));
+    if (!l->params) return slc_error(SLUICE_ERR_MEMORY, "%u parameters", m->param_count);
+    for (uint32_t p = 0; p < m->param_count; p++) {
+        const sluice_param *param = find_param(l->rt, m->params[p].name, p);
+        sluice_status status = match_param(l, &m->params[p], param);
+        if (status) return status;
+        l->params[p] = (sluice_param *)param;
+    }
+    if (m->param_count == l->rt->param_count) return SLUICE_OK; /* names are unique on both sides */
+    for (uint32_t p = 0; p < l->rt->param_count; p++) {
+        bool there = false;
+        for (uint32_t k = 0; !there && k < m->param_count; k++) there = l->params[k] == l->rt->params[p];
+        if (!there)
+            return slc_error(SLUICE_ERR_FORMAT, "%s lacks the parameter \"%s\"", l->folder, l->rt->params[p]->name);
+    }
+    return SLUICE_OK;
+}
+
+/* ---- Are all files there, and do they cover every array once? ---- */
+
+/* Of an array that each rank has for itself. */
+static bool is_own(const loading *l, const slc_shard_range *range)
+{
+    uint32_t states = l->manifest.state_count;
+    return l->manifest.params[range->param].trainable && range->array > states &&
+           range->array - states <= l->manifest.own_count && !range->first;
+}
+
+static sluice_status check_ranges(const loading *l, const slc_shard *shard)
+{
+    for (uint64_t i = 0; i < shard->range_count; i++) {
+        const slc_shard_range *r = &shard->ranges[i];
+        bool known = r->param < l->manifest.param_count;
+        const slc_manifest_param *param = known ? &l->manifest.params[r->param] : NULL;
+        if (known && is_own(l, r)) continue;
+        if (!known || r->array > (param->trainable ? l->manifest.state_count : 0) || r->first > param->elements ||
+            r->count > param->elements - r->first)
+            return slc_error(SLUICE_ERR_FORMAT, "its range %llu is of no parameter in the manifest",
+                             (unsigned long long)i);
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status read_table(const loading *l, int file, const char *path, uint32_t rank, slc_shard *out)
+{
+    const slc_manifest_file *wanted = &l->manifest.files[rank];
+    unsigned char header[SLC_SHARD_HEADER_BYTES], *head = NULL;
+    sluice_status status = SLUICE_OK;
+    if (wanted->bytes >= sizeof header) status = read_at(file, path, header, sizeof header, 0);
+    if (!status) status = slc_shard_decode_header(header, wanted->bytes, out);
+    if (!status && (out->rank != rank || out->world != l->manifest.file_count || out->step != l->manifest.step ||
+                    out->crc32c != wanted->crc32c))
+        status = slc_error(SLUICE_ERR_FORMAT, "of another checkpoint: the manifest says otherwise");
+    if (status) return status;
+    uint64_t bytes = slc_shard_head_bytes(out->range_count);
+    head = malloc(bytes);
+    status = head ? read_at(file, path, head, bytes, 0) : slc_error(SLUICE_ERR_MEMORY, "table of a checkpoint");
+    if (!status) status = slc_shard_decode_ranges(head, wanted->bytes, out);
+    free(head);
+    return status ? status : check_ranges(l, out);
+}
+
+static sluice_status read_tables(loading *l)
+{
+    l->shards = calloc(l->manifest.file_count, sizeof *l->shards);
+    if (!l->shards) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
+    sluice_status status = SLUICE_OK;
+    for (uint32_t f = 0; !status && f < l->manifest.file_count; f++) {
+        int file = -1;
+        char *path = slc_checkpoint_rank_file(l->folder, f);
+        status = path ? open_file(path, l->manifest.files[f].bytes, &file) : slc_error(SLUICE_ERR_MEMORY, "checkpoint");
+        if (!status) status = slc_error_context(read_table(l, file, path, f, &l->shards[f]), "%s", path);
+        if (file >= 0) close(file);
+        free(path);
+    }
+    return status;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const slc_shard_range *x = a, *y = b;
+    if (x->param != y->param) return x->param < y->param ? -1 : 1;
+    if (x->array != y->array) return x->array < y->array ? -1 : 1;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return (x->count > y->count) - (x->count < y->count);
+}
+
+/* `all` is sorted; each array must be covered from its first element to its last, each once. */
+static sluice_status check_cover(const loading *l, const slc_shard_range *all, uint64_t count)
+{
+    uint64_t i = 0;
+    for (uint32_t p = 0; p < l->manifest.param_count; p++) {
+        const slc_manifest_param *param = &l->manifest.params[p];
+        for (uint32_t a = 0; a <= (param->trainable ? l->manifest.state_count : 0); a++) {
+            uint64_t at = 0;
+            for (; i < count && all[i].param == p && all[i].array == a && all[i].first == at; i++) at += all[i].count;
+            if (at != param->elements)
+                return slc_error(
+                    SLUICE_ERR_FORMAT, "%s: elements of parameter \"%s\"%s%s from %llu on are %s", l->folder,
+                    param->name, a ? ", state " : "", a ? l->manifest.states[a - 1] : "", (unsigned long long)at,
+                    i < count && all[i].param == p && all[i].array == a && all[i].first < at ? "in two files"
+                                                                                             : "in no file");
+        }
+    }
+    return i == count ? SLUICE_OK : slc_error(SLUICE_ERR_FORMAT, "%s: some elements are in two files", l->folder);
+}
+
+static sluice_status check_coverage(const loading *l)
+{
+    uint64_t count = 0, used = 0;
+    for (uint32_t f = 0; f < l->manifest.file_count; f++) count += l->shards[f].range_count;
+    slc_shard_range *all = malloc((count + 1) * sizeof *all);
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "%llu ranges of a checkpoint", (unsigned long long)count);
+    for (uint32_t f = 0; f < l->manifest.file_count; f++) {
+        const slc_shard *shard = &l->shards[f];
+        for (uint64_t i = 0; i < shard->range_count; i++)
+            if (!is_own(l, &shard->ranges[i])) all[used++] = shard->ranges[i];
+    }
+    count = used;
+    qsort(all, count, sizeof *all, by_place);
+    sluice_status status = check_cover(l, all, count);
+    free(all);
+    return status;
+}
+
+/* ---- All bytes of a file ---- */
+
+typedef sluice_status range_function(loading *l, int file, const char *path, const slc_shard_range *range,
+                                     uint64_t offset);
+
+static sluice_status for_ranges(loading *l, uint32_t f, range_function *look)
+{
+    const slc_shard *shard = &l->shards[f];
+    uint64_t offset = slc_shard_head_bytes(shard->range_count);
+    int file = -1;
+    char *path = slc_checkpoint_rank_file(l->folder, f);
+    sluice_status status =
+        path ? open_file(path, l->manifest.files[f].bytes, &file) : slc_error(SLUICE_ERR_MEMORY, "checkpoint");
+    for (uint64_t i = 0; !status && i < shard->range_count; i++) {
+        status = look(l, file, path, &shard->ranges[i], offset);
+        offset += 4 * shard->ranges[i].count;
+    }
+    if (file >= 0) close(file);
+    free(path);
+    return status;
+}
+
+static sluice_status verify_range(loading *l, int file, const char *path, const slc_shard_range *range, uint64_t offset)
+{
+    uint64_t room = slc_staging_bytes(l->rt), left = 4 * range->count;
+    uint32_t crc = 0;
+    while (left) {
+        uint64_t bytes = left < room ? left : room;
+        sluice_status status = read_at(file, path, l->rt->staging, bytes, offset);
+        if (status) return status;
+        crc = slc_crc32c(crc, l->rt->staging, bytes);
+        left -= bytes;
+        offset += bytes;
+    }
+    if (crc == range->crc32c) return SLUICE_OK;
+    const slc_manifest *m = &l->manifest;
+    return slc_error(SLUICE_ERR_FORMAT, "%s: damaged: elements %llu to %llu of \"%s\"%s%s do not have their checksum",
+                     path, (unsigned long long)range->first, (unsigned long long)(range->first + range->count),
+                     m->params[range->param].name, range->array ? ", state " : "",
+                     !range->array                    ? ""
+                     : range->array <= m->state_count ? m->states[range->array - 1]
+                                                      : m->own[range->array - 1 - m->state_count]);
+}
+
+/* Each file once in the world. */
+static sluice_status verify(loading *l)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t f = (uint32_t)l->rt->rank; !status && f < l->manifest.file_count; f += (uint32_t)l->rt->size)
+        status = for_ranges(l, f, verify_range);
+    return status;
+}
+
+/* What this rank saved for itself, where the unit is onebit again. */
+static sluice_status apply_own(loading *l, int file, const char *path, const slc_shard_range *range, uint64_t offset)
+{
+    sluice_runtime *rt = l->rt;
+    float *data = NULL;
+    const char *name = l->manifest.own[range->array - 1 - l->manifest.state_count];
+    if (slc_checkpoint_own(l->params[range->param], name, NULL) != range->count) {
+        l->dropped++;
+        return SLUICE_OK;
+    }
+    slc_checkpoint_own(l->params[range->param], name, &data);
+    sluice_status status = SLUICE_OK;
+    for (uint64_t room = slc_staging_bytes(rt) / 4, at = 0; !status && at < range->count; at += room) {
+        uint64_t left = range->count - at, bytes = 4 * (left < room ? left : room);
+        status = read_at(file, path, rt->staging, bytes, offset + 4 * at);
+        if (!status) status = slc_copy(&rt->compute, data + at, rt->staging, bytes);
+        if (!status) status = slc_stream_synchronize(&rt->compute);
+    }
+    return status;
+}
+
+static sluice_status apply_range(loading *l, int file, const char *path, const slc_shard_range *range, uint64_t offset)
+{
+    if (is_own(l, range)) return l->own_file ? apply_own(l, file, path, range, offset) : SLUICE_OK;
+    sluice_param *param = l->params[range->param];
+    uint32_t which = range->array ? 1 + l->states[range->array - 1] : 0;
+    uint64_t room = slc_staging_bytes(l->rt) / 4, at = range->first, end = range->first + range->count;
+    while (at < end) {
+        uint64_t count = end - at;
+        if (!slc_param_kept(param, which, &at, &count)) break;
+        if (count > room) count = room;
+        sluice_status status = read_at(file, path, l->rt->staging, 4 * count, offset + 4 * (at - range->first));
+        if (!status) status = slc_param_put(param, which, at, count, l->rt->staging);
+        if (!status) status = slc_stream_synchronize(&l->rt->compute);
+        if (status) return status;
+        at += count;
+    }
+    return SLUICE_OK;
+}
+
+/* The phase of the checkpoint first: a plan with the arrays that it saved. The staging block is free for that. */
+static sluice_status apply_progress(loading *l)
+{
+    sluice_runtime *rt = l->rt;
+    rt->step = l->manifest.step;
+    if (!rt->compressed) return SLUICE_OK;
+    sluice_status status = slc_staging_claim(rt, false);
+    if (!status) status = slc_checkpoint_progress_load(rt, &l->manifest, l->params);
+    sluice_status claimed = slc_staging_claim(rt, true);
+    if (!status) status = claimed;
+    return status ? status : slc_checkpoint_own_reset(rt);
+}
+
+static void warn_of_errors(const loading *l, bool same_world)
+{
+    const char *name = l->rt->optimizer.name;
+    uint64_t saved = 0;
+    for (uint64_t i = 0; i < l->shards[0].range_count; i++) saved += is_own(l, &l->shards[0].ranges[i]);
+    if (l->rt->rank != 0 || !saved) return;
+    if (!same_world)
+        slc_log(SLC_LOG_WARN, "%s: saved by %u ranks, not %d: what the compression of %s left behind begins at 0",
+                l->folder, l->manifest.file_count, l->rt->size, name);
+    else if (l->dropped)
+        slc_log(SLC_LOG_WARN,
+                "%s: what compression left behind of units that this plan does not compress is dropped (%llu arrays)",
+                l->folder, (unsigned long long)l->dropped);
+}
+
+static sluice_status apply(loading *l)
+{
+    bool same_world = l->manifest.file_count == (uint32_t)l->rt->size;
+    sluice_status status = apply_progress(l);
+    for (uint32_t f = 0; !status && f < l->manifest.file_count; f++) {
+        l->own_file = same_world && f == (uint32_t)l->rt->rank;
+        status = for_ranges(l, f, apply_range);
+    }
+    if (!status) warn_of_errors(l, same_world);
+    return status;
+}
+
+/* ---- All together ---- */
+
+/* Rank 0 says which one, so that all read the same. */
+static sluice_status choose(loading *l, const char *dir)
+{
+    char name[PATH_MAX] = "";
+    char *found = NULL;
+    sluice_status status = l->rt->rank == 0 ? slc_checkpoint_find(dir, &found) : SLUICE_OK;
+    if (!status && found && (size_t)snprintf(name, sizeof name, "%s", found) >= sizeof name)
+        status = slc_error(SLUICE_ERR_ARGUMENT, "the name of %s is too long", found);
+    free(found);
+    status = slc_checkpoint_agree(l->rt, status);
+    if (!status) status = sluice_world_broadcast(l->rt->world, name, sizeof name, 0);
+    if (!status) l->folder = strdup(name);
+    return status;
+}
+
+static sluice_status check(loading *l)
+{
+    if (!l->folder) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
+    sluice_status status = read_manifest(l->folder, &l->manifest);
+    if (!status) status = match_states(l);
+    if (!status) status = match_params(l);
+    if (!status) status = slc_error_context(slc_checkpoint_progress_check(l->rt, &l->manifest), "%s", l->folder);
+    if (!status) status = read_tables(l);
+    if (!status) status = check_coverage(l);
+    if (!status) status = read_extra(l->folder, &l->manifest.extra, &l->extra);
+    return status ? status : verify(l);
+}
+
+static void fini(loading *l)
+{
+    for (uint32_t f = 0; l->shards && f < l->manifest.file_count; f++) free(l->shards[f].ranges);
+    free(l->shards);
+    free(l->params);
+    free(l->folder);
+    free(l->extra);
+    slc_manifest_fini(&l->manifest);
+}
+
+sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void **extra, size_t *extra_bytes)
+{
+    sluice_status status = slc_checkpoint_enter(rt, dir, "checkpoint_load");
+    if (status) return status;
+    loading l = {.rt = rt};
+    status = choose(&l, dir);
+    if (!status) status = slc_checkpoint_agree(rt, check(&l));
+    if (!status) {
+        status = slc_checkpoint_agree(rt, apply(&l)); /* now it has changed: no way back */
+        if (status) slc_runtime_fail(rt, status);
+    }
+    if (!status) {
+        if (extra_bytes) *extra_bytes = l.manifest.extra.bytes;
+        if (extra) *extra = l.extra;
+        if (extra) l.extra = NULL;
+    }
+    fini(&l);
+    sluice_status left = slc_checkpoint_leave(rt);
+    return status ? status : left;
+}
+
+sluice_status sluice_checkpoint_latest(const char *dir, bool *found, uint64_t *step)
+{
+    uint64_t *steps = NULL;
+    size_t count = 0;
+    if (!dir || !*dir || !found || !step)
+        return slc_error(SLUICE_ERR_ARGUMENT, "checkpoint_latest: a folder and results are needed");
+    *found = false;
+    sluice_status status = slc_checkpoint_list(dir, &steps, &count);
+    if (!status && count) {
+        *found = true;
+        *step = steps[count - 1];
+    }
+    free(steps);
+    return status;
+}
+
+sluice_status sluice_checkpoint_extra(const char *dir, void **extra, size_t *extra_bytes)
+{
+    slc_manifest manifest = {0};
+    char *folder = NULL;
+    if (!dir || !*dir || !extra || !extra_bytes)
+        return slc_error(SLUICE_ERR_ARGUMENT, "checkpoint_extra: a folder and results are needed");
+    sluice_status status = slc_checkpoint_find(dir, &folder);
+    if (!status) status = read_manifest(folder, &manifest);
+    if (!status) status = read_extra(folder, &manifest.extra, extra);
+    if (!status) *extra_bytes = manifest.extra.bytes;
+    slc_manifest_fini(&manifest);
+    free(folder);
+    return status;
+}

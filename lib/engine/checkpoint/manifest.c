@@ -1,0 +1,293 @@
+#include "lib/engine/checkpoint/manifest.h"
+
+#include "lib/base/status.h"
+#include "lib/plan/json/json_read.h"
+#include "lib/plan/json/json_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* So that no sum of bytes overflows. */
+static const uint64_t elements_max = UINT64_C(1) << 56;
+
+/* ---- Writing ---- */
+
+static void put_file(slc_json_text *text, const slc_manifest_file *file)
+{
+    slc_json_text_add(text, "{\"bytes\": %llu, \"crc32c\": %u}", (unsigned long long)file->bytes, file->crc32c);
+}
+
+static void put_names(slc_json_text *text, const char *key, char *const *names, uint32_t count)
+{
+    slc_json_text_add(text, ",\n  \"%s\": [", key);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i) slc_json_text_put(text, ", ");
+        slc_json_text_string(text, names[i]);
+    }
+    slc_json_text_put(text, "]");
+}
+
+static void put_progress(slc_json_text *text, const slc_manifest *m)
+{
+    slc_json_text_put(text, ",\n  \"progress\": [");
+    for (uint32_t i = 0; i < m->progress_count; i++) {
+        slc_json_text_put(text, i ? ",\n    {\"name\": " : "\n    {\"name\": ");
+        slc_json_text_string(text, m->progress[i].name);
+        slc_json_text_put(text, ", \"value\": ");
+        slc_json_text_real(text, m->progress[i].value);
+        slc_json_text_put(text, "}");
+    }
+    slc_json_text_put(text, "\n  ]");
+}
+
+static void put_param(slc_json_text *text, const slc_manifest *m, const slc_manifest_param *param)
+{
+    slc_json_text_put(text, "\n    {\"name\": ");
+    slc_json_text_string(text, param->name);
+    slc_json_text_add(text, ", \"elements\": %llu, \"trainable\": %s", (unsigned long long)param->elements,
+                      param->trainable ? "true" : "false");
+    for (uint32_t i = 0; param->trainable && i < m->number_count; i++) {
+        slc_json_text_put(text, i ? ", " : ", \"numbers\": [");
+        slc_json_text_real(text, param->numbers[i]);
+    }
+    slc_json_text_put(text, param->trainable && m->number_count ? "]}" : "}");
+}
+
+sluice_status slc_manifest_to_json(const slc_manifest *m, char **out)
+{
+    slc_json_text text = {0};
+    slc_json_text_add(&text, "{\n  \"version\": %d,\n  \"step\": %llu,\n  \"optimizer\": ", SLC_CHECKPOINT_VERSION,
+                      (unsigned long long)m->step);
+    slc_json_text_string(&text, m->optimizer);
+    put_names(&text, "states", m->states, m->state_count);
+    if (m->own_count) put_names(&text, "own", m->own, m->own_count);
+    if (m->progress_count) put_progress(&text, m);
+    if (m->number_count) put_names(&text, "numbers", m->number_names, m->number_count);
+    slc_json_text_put(&text, ",\n  \"parameters\": [");
+    for (uint32_t p = 0; p < m->param_count; p++) {
+        if (p) slc_json_text_put(&text, ",");
+        put_param(&text, m, &m->params[p]);
+    }
+    slc_json_text_add(&text, "\n  ],\n  \"files\": [");
+    for (uint32_t f = 0; f < m->file_count; f++) {
+        slc_json_text_add(&text, f ? ",\n    " : "\n    ");
+        put_file(&text, &m->files[f]);
+    }
+    slc_json_text_add(&text, "\n  ],\n  \"extra\": ");
+    put_file(&text, &m->extra);
+    slc_json_text_add(&text, "\n}\n");
+    return slc_json_text_finish(&text, out);
+}
+
+/* ---- Reading ---- */
+
+typedef struct {
+    uint32_t version;
+    uint64_t step;
+    const char *optimizer;
+    json_t *states, *own, *progress, *numbers, *parameters, *files, *extra;
+} top_row;
+
+typedef struct {
+    const char *name;
+    uint64_t elements;
+    bool trainable;
+    json_t *numbers;
+} param_row;
+
+typedef struct {
+    const char *name;
+    double value;
+} number_row;
+
+typedef struct {
+    uint64_t bytes, crc32c;
+} file_row;
+
+#define FIELD_IF(row, member, type, required)                                                                          \
+    {                                                                                                                  \
+#member, type, required, offsetof(row, member)                                                                 \
+    }
+#define FIELD(row, member, type) FIELD_IF(row, member, type, true)
+#define OPTIONAL(row, member, type) FIELD_IF(row, member, type, false)
+#define COUNT_OF(fields) (sizeof fields / sizeof *fields)
+
+static const slc_json_field top_fields[] = {
+    FIELD(top_row, version, SLC_JSON_COUNT),     FIELD(top_row, step, SLC_JSON_SIZE),
+    FIELD(top_row, optimizer, SLC_JSON_NAME),    FIELD(top_row, states, SLC_JSON_ARRAY),
+    FIELD(top_row, parameters, SLC_JSON_ARRAY),  FIELD(top_row, files, SLC_JSON_ARRAY),
+    FIELD(top_row, extra, SLC_JSON_ANY),         OPTIONAL(top_row, own, SLC_JSON_ARRAY),
+    OPTIONAL(top_row, progress, SLC_JSON_ARRAY), OPTIONAL(top_row, numbers, SLC_JSON_ARRAY),
+};
+static const slc_json_field param_fields[] = {
+    FIELD(param_row, name, SLC_JSON_NAME),
+    FIELD(param_row, elements, SLC_JSON_SIZE),
+    FIELD(param_row, trainable, SLC_JSON_FLAG),
+    OPTIONAL(param_row, numbers, SLC_JSON_ARRAY),
+};
+static const slc_json_field number_fields[] = {
+    FIELD(number_row, name, SLC_JSON_NAME),
+    FIELD(number_row, value, SLC_JSON_NUMBER),
+};
+static const slc_json_field file_fields[] = {
+    FIELD(file_row, bytes, SLC_JSON_SIZE),
+    FIELD(file_row, crc32c, SLC_JSON_SIZE),
+};
+
+static sluice_status copy_name(const char *name, char **out)
+{
+    *out = strdup(name);
+    return *out ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "manifest");
+}
+
+/* Different names, at most `most`. `names` NULL: there are none. */
+static sluice_status read_names(const slc_json_place *list, const json_t *names, uint32_t most, char **out,
+                                uint32_t *out_count)
+{
+    size_t count = json_array_size(names);
+    if (count > most) return slc_json_fault(list, "%zu of them; there are at most %u", count, most);
+    for (size_t i = 0; i < count; i++) {
+        slc_json_place at = {list, NULL, i};
+        const char *name;
+        sluice_status status = slc_json_value(&at, json_array_get(names, i), SLC_JSON_NAME, &name);
+        for (uint32_t k = 0; !status && k < *out_count; k++)
+            if (!strcmp(out[k], name)) status = slc_json_fault(&at, "\"%s\" is there already", name);
+        if (!status) status = copy_name(name, &out[*out_count]);
+        if (status) return status;
+        ++*out_count;
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status read_progress(const slc_json_place *top, const json_t *progress, slc_manifest *out)
+{
+    slc_json_place list = {top, "progress", 0};
+    size_t count = json_array_size(progress);
+    if (count > SLC_MANIFEST_NUMBERS_MAX)
+        return slc_json_fault(&list, "%zu numbers; an optimizer keeps at most %d", count, SLC_MANIFEST_NUMBERS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        slc_json_place at = {&list, NULL, i};
+        number_row row = {0};
+        sluice_status status =
+            slc_json_members(&at, json_array_get(progress, i), number_fields, COUNT_OF(number_fields), &row);
+        if (!status) status = copy_name(row.name, &out->progress[i].name);
+        if (status) return status;
+        out->progress[i].value = row.value;
+        out->progress_count++;
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status read_numbers(const slc_json_place *param, const json_t *numbers, uint32_t wanted,
+                                  slc_manifest_param *out)
+{
+    slc_json_place list = {param, "numbers", 0};
+    size_t count = json_array_size(numbers);
+    sluice_status status = SLUICE_OK;
+    if (count != (out->trainable ? wanted : 0))
+        return slc_json_fault(&list, "%zu numbers of a %s parameter, not %u", count,
+                              out->trainable ? "trainable" : "frozen", out->trainable ? wanted : 0);
+    for (size_t i = 0; !status && i < count; i++) {
+        slc_json_place at = {&list, NULL, i};
+        status = slc_json_value(&at, json_array_get(numbers, i), SLC_JSON_NUMBER, &out->numbers[i]);
+    }
+    return status;
+}
+
+static sluice_status read_param(const slc_json_place *at, const json_t *object, json_t *names, uint32_t numbers,
+                                slc_manifest_param *out)
+{
+    param_row row = {0};
+    slc_json_place name = {at, "name", 0}, elements = {at, "elements", 0};
+    sluice_status status = slc_json_members(at, object, param_fields, COUNT_OF(param_fields), &row);
+    if (status) return status;
+    if (!row.elements || row.elements > elements_max)
+        return slc_json_fault(&elements, "%llu; give 1 to 2^56", (unsigned long long)row.elements);
+    if (json_object_get(names, row.name)) return slc_json_fault(&name, "\"%s\" is there already", row.name);
+    if (json_object_set_new(names, row.name, json_true())) return slc_error(SLUICE_ERR_MEMORY, "manifest");
+    *out = (slc_manifest_param){.elements = row.elements, .trainable = row.trainable};
+    status = copy_name(row.name, &out->name);
+    return status ? status : read_numbers(at, row.numbers, numbers, out);
+}
+
+static sluice_status read_params(const slc_json_place *top, const json_t *params, slc_manifest *out)
+{
+    slc_json_place list = {top, "parameters", 0};
+    size_t count = json_array_size(params);
+    json_t *names = json_object();
+    out->params = calloc(count + 1, sizeof *out->params);
+    sluice_status status = out->params && names ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%zu parameters", count);
+    if (!status && count >= UINT32_MAX) status = slc_json_fault(&list, "%zu are too many", count);
+    for (size_t p = 0; !status && p < count; p++) {
+        slc_json_place at = {&list, NULL, p};
+        status = read_param(&at, json_array_get(params, p), names, out->number_count, &out->params[p]);
+        out->param_count = (uint32_t)p + 1;
+    }
+    json_decref(names);
+    return status;
+}
+
+static sluice_status read_file(const slc_json_place *at, const json_t *object, slc_manifest_file *out)
+{
+    file_row row = {0};
+    slc_json_place crc = {at, "crc32c", 0};
+    sluice_status status = slc_json_members(at, object, file_fields, COUNT_OF(file_fields), &row);
+    if (!status && row.crc32c > UINT32_MAX)
+        status = slc_json_fault(&crc, "%llu is no checksum of 32 bits", (unsigned long long)row.crc32c);
+    *out = (slc_manifest_file){row.bytes, (uint32_t)row.crc32c};
+    return status;
+}
+
+static sluice_status read_files(const slc_json_place *top, const json_t *files, slc_manifest *out)
+{
+    slc_json_place list = {top, "files", 0};
+    size_t count = json_array_size(files);
+    if (!count || count > INT32_MAX) return slc_json_fault(&list, "%zu files; there is one of each rank", count);
+    out->files = calloc(count, sizeof *out->files);
+    if (!out->files) return slc_error(SLUICE_ERR_MEMORY, "%zu files", count);
+    out->file_count = (uint32_t)count;
+    sluice_status status = SLUICE_OK;
+    for (size_t f = 0; !status && f < count; f++) {
+        slc_json_place at = {&list, NULL, f};
+        status = read_file(&at, json_array_get(files, f), &out->files[f]);
+    }
+    return status;
+}
+
+sluice_status slc_manifest_from_json(const char *text, size_t length, slc_manifest *out)
+{
+    slc_json_place top = {0}, extra = {&top, "extra", 0};
+    top_row row = {0};
+    json_t *document;
+    *out = (slc_manifest){0};
+    sluice_status status = slc_json_parse(text, length, SLC_CHECKPOINT_VERSION, &document);
+    if (status) return status;
+    status = slc_json_members(&top, document, top_fields, COUNT_OF(top_fields), &row);
+    out->step = row.step;
+    if (!status) status = copy_name(row.optimizer, &out->optimizer);
+    slc_json_place states = {&top, "states", 0}, own = {&top, "own", 0}, numbers = {&top, "numbers", 0};
+    if (!status) status = read_names(&states, row.states, SLUICE_OPTIMIZER_STATES_MAX, out->states, &out->state_count);
+    if (!status) status = read_names(&own, row.own, SLC_MANIFEST_OWN_MAX, out->own, &out->own_count);
+    if (!status) status = read_progress(&top, row.progress, out);
+    if (!status)
+        status = read_names(&numbers, row.numbers, SLC_MANIFEST_NUMBERS_MAX, out->number_names, &out->number_count);
+    if (!status) status = read_params(&top, row.parameters, out);
+    if (!status) status = read_files(&top, row.files, out);
+    if (!status) status = read_file(&extra, row.extra, &out->extra);
+    if (status) slc_manifest_fini(out);
+    json_decref(document);
+    return status;
+}
+
+void slc_manifest_fini(slc_manifest *m)
+{
+    for (uint32_t s = 0; s < m->state_count; s++) free(m->states[s]);
+    for (uint32_t i = 0; i < m->own_count; i++) free(m->own[i]);
+    for (uint32_t i = 0; i < m->progress_count; i++) free(m->progress[i].name);
+    for (uint32_t i = 0; i < m->number_count; i++) free(m->number_names[i]);
+    for (uint32_t p = 0; p < m->param_count; p++) free(m->params[p].name);
+    free(m->optimizer);
+    free(m->params);
+    free(m->files);
+    *m = (slc_manifest){0};
+}

@@ -1,0 +1,89 @@
+/* What a checkpoint of a compressed optimizer holds beside values and states: errors and local arrays, which differ
+ * from rank to rank, and the numbers of its progress. */
+#include "lib/engine/checkpoint/checkpoint.h"
+#include "lib/engine/onebit/onebit.h"
+#include "lib/engine/onebit/phase.h"
+
+#include "lib/base/status.h"
+
+#include <string.h>
+
+_Static_assert((int)SLC_MANIFEST_NUMBERS_MAX >= (int)SLC_PROGRESS_MAX, "a manifest holds all numbers");
+_Static_assert((int)SLC_MANIFEST_OWN_MAX >= 2 + (int)SLC_LOCAL_MAX, "a manifest holds all arrays of a rank's own");
+
+uint32_t slc_checkpoint_own_names(const sluice_runtime *rt, const char *names[SLC_MANIFEST_OWN_MAX])
+{
+    uint32_t count = 0;
+    if (!rt->compressed) return 0;
+    names[count++] = "error_worker";
+    names[count++] = "error_server";
+    for (int i = 0; i < SLC_LOCAL_MAX; i++)
+        if (rt->onebit.local_name[i]) names[count++] = rt->onebit.local_name[i];
+    return count;
+}
+
+uint64_t slc_checkpoint_own(const sluice_param *param, const char *name, float **data)
+{
+    uint64_t count = 0;
+    return !param->frozen && slc_onebit_state(param, name, data, &count) ? count : 0;
+}
+
+sluice_status slc_checkpoint_own_reset(sluice_runtime *rt)
+{
+    const char *names[SLC_MANIFEST_OWN_MAX];
+    uint32_t count = slc_checkpoint_own_names(rt, names);
+    sluice_status status = rt->compressed ? slc_onebit_reset_errors(rt) : SLUICE_OK;
+    for (uint32_t p = 0; p < rt->param_count; p++)
+        for (uint32_t i = 2; !status && i < count; i++) {
+            float *data = NULL;
+            uint64_t elements = slc_checkpoint_own(rt->params[p], names[i], &data);
+            if (elements) status = slc_fill_zero(&rt->compute, data, sizeof *data * elements);
+        }
+    return status ? status : slc_stream_synchronize(&rt->compute);
+}
+
+void slc_checkpoint_progress_save(const sluice_runtime *rt, slc_manifest *out)
+{
+    const slc_compressed *o = &rt->onebit;
+    double values[SLC_PROGRESS_MAX];
+    if (!rt->compressed) return;
+    o->progress_save(o->context, SLC_NONE, values);
+    out->progress_count = o->progress_count;
+    for (uint32_t i = 0; i < o->progress_count; i++)
+        out->progress[i] = (slc_manifest_number){(char *)o->progress_name[i], values[i]};
+    out->number_count = o->parameter_progress_count;
+    for (uint32_t i = 0; i < out->number_count; i++) out->number_names[i] = (char *)o->parameter_progress_name[i];
+    for (uint32_t p = 0; out->number_count && p < rt->param_count; p++)
+        if (!rt->params[p]->frozen) o->progress_save(o->context, p, out->params[p].numbers);
+}
+
+static sluice_status other_numbers(const sluice_runtime *rt)
+{
+    return slc_error(SLUICE_ERR_FORMAT, "$.progress or $.numbers: optimizer %s keeps other numbers",
+                     rt->optimizer.name);
+}
+
+sluice_status slc_checkpoint_progress_check(const sluice_runtime *rt, const slc_manifest *from)
+{
+    const slc_compressed *o = &rt->onebit;
+    uint32_t job = rt->compressed ? o->progress_count : 0, each = rt->compressed ? o->parameter_progress_count : 0;
+    if (from->progress_count != job || from->number_count != each) return other_numbers(rt);
+    for (uint32_t i = 0; i < job; i++)
+        if (strcmp(from->progress[i].name, o->progress_name[i])) return other_numbers(rt);
+    for (uint32_t i = 0; i < each; i++)
+        if (strcmp(from->number_names[i], o->parameter_progress_name[i])) return other_numbers(rt);
+    return SLUICE_OK;
+}
+
+sluice_status slc_checkpoint_progress_load(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params)
+{
+    const slc_compressed *o = &rt->onebit;
+    double values[SLC_PROGRESS_MAX] = {0};
+    if (!rt->compressed) return SLUICE_OK;
+    for (uint32_t i = 0; i < from->progress_count; i++) values[i] = from->progress[i].value;
+    sluice_status status = o->progress_load(o->context, SLC_NONE, values);
+    for (uint32_t p = 0; !status && from->number_count && p < from->param_count; p++)
+        if (!params[p]->frozen) status = o->progress_load(o->context, params[p]->number, from->params[p].numbers);
+    rt->replicas_differ = false;
+    return status ? status : slc_phase_follow(rt);
+}

@@ -1,0 +1,245 @@
+/* Saving: each rank writes the parts that it owns, under every strategy the same: where all ranks have everything they
+ * share the work. Ranks meet three times: when the folder is there, when all parts have reached the disk, and when the
+ * checkpoint has its name. */
+#include "lib/engine/checkpoint/checkpoint.h"
+#include "lib/engine/checkpoint/folder.h"
+#include "lib/engine/checkpoint/manifest.h"
+#include "lib/engine/checkpoint/shard.h"
+#include "lib/engine/onebit/phase.h"
+#include "lib/engine/settings.h"
+
+#include "lib/base/crc32c.h"
+#include "lib/base/status.h"
+
+#include <sluice/checkpoint.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- A rank's file ---- */
+
+/* What this rank has for itself. */
+static uint64_t list_own(const sluice_runtime *rt, slc_shard_range *out)
+{
+    const char *names[SLC_MANIFEST_OWN_MAX];
+    uint32_t count = slc_checkpoint_own_names(rt, names);
+    uint64_t used = 0;
+    for (uint32_t p = 0; p < rt->param_count; p++)
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t elements = slc_checkpoint_own(rt->params[p], names[i], NULL);
+            if (!elements) continue;
+            if (out) out[used] = (slc_shard_range){p, 1 + rt->optimizer.state_count + i, 0, elements, 0};
+            used++;
+        }
+    return used;
+}
+
+/* What this rank owns, in the order of the file. */
+static uint64_t list_ranges(const sluice_runtime *rt, slc_shard_range *out)
+{
+    uint64_t used = 0;
+    for (uint32_t p = 0; p < rt->param_count; p++)
+        for (uint32_t a = 0; a < slc_checkpoint_arrays(rt, rt->params[p]); a++) {
+            uint64_t first = 0, count = rt->params[p]->count;
+            while (slc_param_owned(rt->params[p], &first, &count)) {
+                if (out) out[used] = (slc_shard_range){p, a, first, count, 0};
+                used++;
+                first += count;
+                count = rt->params[p]->count - first;
+            }
+        }
+    return used + list_own(rt, out ? out + used : NULL);
+}
+
+static sluice_status write_at(int file, const char *path, const void *data, uint64_t bytes, uint64_t offset)
+{
+    for (const char *at = data; bytes;) {
+        ssize_t put = pwrite(file, at, bytes, (off_t)offset);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return slc_error(SLUICE_ERR_IO, "cannot write %s: %s", path, strerror(put ? errno : ENOSPC));
+        at += put;
+        bytes -= (uint64_t)put;
+        offset += (uint64_t)put;
+    }
+    return SLUICE_OK;
+}
+
+/* Through the staging block, for a file system does not see a device's memory, and values may have to be widened. */
+static sluice_status write_range(sluice_runtime *rt, int file, const char *path, slc_shard_range *range,
+                                 uint64_t offset)
+{
+    const char *names[SLC_MANIFEST_OWN_MAX];
+    uint32_t states = rt->optimizer.state_count;
+    sluice_param *param = rt->params[range->param];
+    uint64_t room = slc_staging_bytes(rt) / 4;
+    float *own = NULL;
+    slc_checkpoint_own_names(rt, names);
+    if (range->array > states) slc_checkpoint_own(param, names[range->array - states - 1], &own);
+    range->crc32c = 0;
+    for (uint64_t done = 0; done < range->count;) {
+        uint64_t left = range->count - done, count = left < room ? left : room;
+        sluice_status status = own ? slc_copy(&rt->compute, rt->staging, own + done, 4 * count)
+                                   : slc_param_get_owned(param, range->array, range->first + done, count, rt->staging);
+        if (!status) status = slc_stream_synchronize(&rt->compute);
+        if (!status) status = write_at(file, path, rt->staging, 4 * count, offset + 4 * done);
+        if (status) return status;
+        range->crc32c = slc_crc32c(range->crc32c, rt->staging, 4 * count);
+        done += count;
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status write_shard(sluice_runtime *rt, int file, const char *path, slc_shard *shard,
+                                 slc_manifest_file *wrote)
+{
+    uint64_t head_bytes = slc_shard_head_bytes(shard->range_count), offset = head_bytes;
+    unsigned char *head = malloc(head_bytes);
+    sluice_status status = head ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "table of a checkpoint");
+    for (uint64_t i = 0; !status && i < shard->range_count; i++) {
+        status = write_range(rt, file, path, &shard->ranges[i], offset);
+        offset += 4 * shard->ranges[i].count;
+    }
+    if (!status) {
+        slc_shard_encode(shard, head); /* last: by now it knows the checksums */
+        status = write_at(file, path, head, head_bytes, 0);
+    }
+    if (!status && fsync(file)) status = slc_error(SLUICE_ERR_IO, "cannot write %s: %s", path, strerror(errno));
+    *wrote = (slc_manifest_file){offset, shard->crc32c};
+    free(head);
+    return status;
+}
+
+static sluice_status write_rank_file(sluice_runtime *rt, const char *folder, slc_manifest_file *wrote)
+{
+    slc_shard shard = {.rank = (uint32_t)rt->rank, .world = (uint32_t)rt->size, .step = rt->step};
+    char *path = slc_checkpoint_rank_file(folder, shard.rank);
+    shard.range_count = list_ranges(rt, NULL);
+    shard.ranges = calloc(shard.range_count + 1, sizeof *shard.ranges);
+    if (!path || !shard.ranges) {
+        free(path);
+        free(shard.ranges);
+        return slc_error(SLUICE_ERR_MEMORY, "%llu ranges of a checkpoint", (unsigned long long)shard.range_count);
+    }
+    list_ranges(rt, shard.ranges);
+    sluice_status status = SLUICE_OK;
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0)
+        status = slc_error(SLUICE_ERR_IO, "cannot write %s: %s%s", path, strerror(errno),
+                           errno == ENOENT ? "; all ranks must share this file system" : "");
+    if (!status) status = write_shard(rt, file, path, &shard, wrote);
+    if (file >= 0 && close(file) && !status)
+        status = slc_error(SLUICE_ERR_IO, "cannot write %s: %s", path, strerror(errno));
+    free(path);
+    free(shard.ranges);
+    return status;
+}
+
+/* ---- The manifest ---- */
+
+/* Names and arrays are borrowed, but for `params`. */
+static sluice_status describe(const sluice_runtime *rt, slc_manifest_file *files, slc_manifest *out)
+{
+    *out = (slc_manifest){.step = rt->step,
+                          .optimizer = (char *)rt->optimizer.name,
+                          .state_count = rt->optimizer.state_count,
+                          .param_count = rt->param_count,
+                          .files = files,
+                          .file_count = (uint32_t)rt->size};
+    for (uint32_t s = 0; s < out->state_count; s++) out->states[s] = (char *)rt->optimizer.state_name[s];
+    out->own_count = slc_checkpoint_own_names(rt, (const char **)out->own);
+    out->params = calloc(rt->param_count, sizeof *out->params);
+    if (!out->params) return slc_error(SLUICE_ERR_MEMORY, "manifest");
+    for (uint32_t p = 0; p < rt->param_count; p++)
+        out->params[p] = (slc_manifest_param){
+            .name = rt->params[p]->name, .elements = rt->params[p]->count, .trainable = !rt->params[p]->frozen};
+    slc_checkpoint_progress_save(rt, out);
+    return SLUICE_OK;
+}
+
+/* What could not be read again (a name of control characters) is not written. */
+static sluice_status check_readable(const char *text)
+{
+    slc_manifest again;
+    sluice_status status = slc_manifest_from_json(text, strlen(text), &again);
+    if (!status) slc_manifest_fini(&again);
+    return slc_error_context(status, "this model cannot be saved");
+}
+
+static sluice_status write_manifest(const sluice_runtime *rt, const char *folder, slc_manifest_file *files,
+                                    const void *extra, size_t extra_bytes)
+{
+    slc_manifest manifest;
+    char *text = NULL;
+    sluice_status status = describe(rt, files, &manifest);
+    manifest.extra = (slc_manifest_file){extra_bytes, slc_crc32c(0, extra, extra_bytes)};
+    if (!status) status = slc_manifest_to_json(&manifest, &text);
+    if (!status) status = check_readable(text);
+    if (!status) status = slc_checkpoint_write(folder, SLC_CHECKPOINT_EXTRA, extra, extra_bytes);
+    if (!status) status = slc_checkpoint_write(folder, SLC_CHECKPOINT_MANIFEST, text, strlen(text));
+    free(manifest.params);
+    free(text);
+    return status;
+}
+
+/* ---- All together ---- */
+
+typedef struct {
+    const char *dir;
+    char *folder; /* the partial one */
+    slc_manifest_file *files;
+    const void *extra;
+    size_t extra_bytes;
+    unsigned keep;
+    bool begun;
+} saving;
+
+static sluice_status begin(const sluice_runtime *rt, saving *s)
+{
+    s->folder = slc_checkpoint_folder(s->dir, rt->step, true);
+    s->files = calloc((size_t)rt->size, sizeof *s->files);
+    if (!s->folder || !s->files) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
+    sluice_status status = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &s->keep);
+    if (!status && rt->rank == 0) status = slc_checkpoint_begin(s->dir, rt->step);
+    return status;
+}
+
+static sluice_status finish(const sluice_runtime *rt, const saving *s)
+{
+    if (rt->rank != 0) return SLUICE_OK;
+    sluice_status status = write_manifest(rt, s->folder, s->files, s->extra, s->extra_bytes);
+    return status ? status : slc_checkpoint_publish(s->dir, rt->step);
+}
+
+static sluice_status save(sluice_runtime *rt, saving *s)
+{
+    slc_manifest_file own = {0};
+    sluice_status status = slc_phase_require_equal(rt, "checkpoint_save");
+    if (!status) status = slc_checkpoint_agree(rt, begin(rt, s));
+    if (status) return status;
+    s->begun = true;
+    status = slc_checkpoint_agree(rt, write_rank_file(rt, s->folder, &own));
+    if (!status) status = sluice_world_all_gather(rt->world, &own, sizeof own, s->files);
+    if (!status) status = slc_checkpoint_agree(rt, finish(rt, s));
+    if (status) return status;
+    s->begun = false;
+    return slc_checkpoint_agree(rt, rt->rank == 0 ? slc_checkpoint_prune(s->dir, s->keep, rt->step) : SLUICE_OK);
+}
+
+sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *dir, const void *extra, size_t extra_bytes)
+{
+    sluice_status status = slc_checkpoint_enter(rt, dir, "checkpoint_save");
+    if (status) return status;
+    saving s = {.dir = dir, .extra = extra ? extra : "", .extra_bytes = extra ? extra_bytes : 0};
+    status = save(rt, &s);
+    char why[1024];
+    snprintf(why, sizeof why, "%s", sluice_last_error());
+    if (status && s.begun && rt->rank == 0) slc_checkpoint_abandon(dir, rt->step);
+    sluice_status left = slc_checkpoint_leave(rt);
+    free(s.folder);
+    free(s.files);
+    return status ? slc_error(status, "%s", why) : left;
+}

@@ -1,0 +1,193 @@
+/* Measuring the link in a real world of ranks: every rank gets the same legal figures, the arena is as it was, the peak
+ * stays the packer's, and training goes on. How fast a link is, is not asserted. */
+#include "lib/engine/measure/measure.h"
+
+#include "tests/ranks.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sluice/sluice.h>
+#include <cmocka.h>
+
+typedef struct {
+    bool direct;
+    const char *throttle;
+    uint64_t count; /* elements of a layer */
+} trial;
+
+enum { LAYERS = 3 };
+
+typedef struct {
+    sluice_runtime *rt;
+    sluice_layer *layers[LAYERS];
+    sluice_param *params[LAYERS];
+} model;
+
+static int build(sluice_world *world, const trial *t, model *m)
+{
+    sluice_config config;
+    sluice_config_init(&config);
+    config.strategy = "fsdp";
+    config.block_bytes = 64 << 10;
+    RANK_CHECK(!sluice_runtime_create(world, &config, &m->rt));
+    for (int l = 0; l < LAYERS; l++) {
+        char name[16];
+        snprintf(name, sizeof name, "l%d", l);
+        RANK_CHECK(!sluice_layer_add(m->rt, name, &m->layers[l]));
+        RANK_CHECK(
+            !sluice_param_add(m->layers[l], &(sluice_param_desc){.name = "w", .count = t->count}, &m->params[l]));
+    }
+    RANK_CHECK(!sluice_runtime_commit(m->rt));
+    float *ones = malloc(t->count * sizeof *ones);
+    for (uint64_t i = 0; i < t->count; i++) ones[i] = (float)(i % 1000);
+    for (int l = 0; l < LAYERS; l++) RANK_CHECK(!sluice_param_write(m->params[l], 0, t->count, ones));
+    free(ones);
+    return 0;
+}
+
+static int step(model *m)
+{
+    RANK_CHECK(!sluice_step_begin(m->rt, &(sluice_step_options){.learning_rate = 0.1}));
+    for (int l = 0; l < LAYERS; l++) {
+        RANK_CHECK(!sluice_forward_begin(m->layers[l]));
+        RANK_CHECK(!sluice_forward_end(m->layers[l]));
+    }
+    for (int l = LAYERS; l-- > 0;) {
+        RANK_CHECK(!sluice_backward_begin(m->layers[l]));
+        float *gradient = sluice_param_gradient(m->params[l]);
+        gradient[0] += 1;
+        RANK_CHECK(!sluice_backward_end(m->layers[l]));
+    }
+    RANK_CHECK(!sluice_step_end(m->rt, NULL));
+    return 0;
+}
+
+static int legal(const slc_link *link, int size)
+{
+    const slc_link_line *lines[] = {&link->reduce_scatter, &link->all_gather};
+    for (int i = 0; i < 2; i++) {
+        RANK_CHECK(isfinite(lines[i]->latency_s) && lines[i]->latency_s >= 0);
+        RANK_CHECK(isfinite(lines[i]->bytes_per_s) && lines[i]->bytes_per_s > 0);
+    }
+    RANK_CHECK(link->sigma >= 1 && isfinite(link->sigma));
+    RANK_CHECK(link->kappa >= 0 && link->kappa <= link->sigma);
+    RANK_CHECK(link->operation_s > 0 && isfinite(link->operation_s));
+    RANK_CHECK(link->block_bytes >= 64 << 10 || size == 1);
+    return 0;
+}
+
+static int same_everywhere(sluice_world *world, const slc_link *link, int size)
+{
+    slc_link *all = calloc((size_t)size, sizeof *all);
+    RANK_CHECK(!sluice_world_all_gather(world, link, sizeof *link, all));
+    for (int r = 0; r < size; r++) {
+        RANK_CHECK(all[r].reduce_scatter.latency_s == link->reduce_scatter.latency_s);
+        RANK_CHECK(all[r].reduce_scatter.bytes_per_s == link->reduce_scatter.bytes_per_s);
+        RANK_CHECK(all[r].all_gather.latency_s == link->all_gather.latency_s);
+        RANK_CHECK(all[r].all_gather.bytes_per_s == link->all_gather.bytes_per_s);
+        RANK_CHECK(all[r].kappa == link->kappa && all[r].sigma == link->sigma);
+        RANK_CHECK(all[r].operation_s == link->operation_s && all[r].block_bytes == link->block_bytes);
+        RANK_CHECK(all[r].thread_moves == link->thread_moves);
+    }
+    free(all);
+    return 0;
+}
+
+static void print(const trial *t, int size, const slc_link *link, double seconds)
+{
+    printf("# %d ranks %s %s: RS %.1f us + %.0f MB/s, AG %.1f us + %.0f MB/s, kappa %.2f sigma %.2f, block %llu KiB, "
+           "operation %.2f us, %s; took %.2f s\n",
+           size, t->direct ? "direct" : "messages", t->throttle, 1e6 * link->reduce_scatter.latency_s,
+           1e-6 * link->reduce_scatter.bytes_per_s, 1e6 * link->all_gather.latency_s,
+           1e-6 * link->all_gather.bytes_per_s, link->kappa, link->sigma, (unsigned long long)link->block_bytes >> 10,
+           1e6 * link->operation_s, link->thread_moves ? "thread moves" : "network moves", seconds);
+}
+
+static int measure(int rank, int size, void *context)
+{
+    const trial *t = context;
+    sluice_world *world;
+    sluice_world_config config;
+    model m;
+    slc_link link;
+    char before[65], after[65];
+    RANK_CHECK(!sluice_world_config_init(&config));
+    config.direct = t->direct;
+    config.throttle = t->throttle;
+    RANK_CHECK(!sluice_world_create(&config, &world));
+    if (build(world, t, &m) || step(&m) || step(&m)) return 1;
+    RANK_CHECK(!sluice_runtime_weights_sha256(m.rt, before));
+    sluice_memory_report memory;
+    RANK_CHECK(!sluice_runtime_sync(m.rt));
+    struct timespec start, end;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    RANK_CHECK(!slc_engine_measure_link(m.rt, &link));
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    if (rank == 0)
+        print(t, size, &link, (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec));
+    for (int p = 0; p < SLC_MEASURE_PASSES && t->count >= 100000; p++)
+        RANK_CHECK(m.rt->measure->passes_s[p] > 0 && isfinite(m.rt->measure->passes_s[p]));
+    if (legal(&link, size) || same_everywhere(world, &link, size)) return 1;
+    RANK_CHECK(link.thread_moves == (t->direct && !*t->throttle && size > 1));
+    RANK_CHECK(!sluice_runtime_weights_sha256(m.rt, after));
+    RANK_CHECK(!strcmp(before, after));
+    RANK_CHECK(!sluice_runtime_memory(m.rt, &memory));
+    RANK_CHECK(memory.peak_bytes == memory.planned_bytes);
+    if (step(&m)) return 1;
+    RANK_CHECK(!sluice_runtime_sync(m.rt));
+    sluice_runtime_destroy(m.rt);
+    sluice_world_destroy(world);
+    return 0;
+}
+
+static void run(int size, trial t)
+{
+    assert_int_equal(run_ranks(size, measure, &t, 60), 0);
+}
+
+static void alone(void **state)
+{
+    (void)state;
+    run(1, (trial){true, "", 100000});
+}
+
+static void direct(void **state)
+{
+    (void)state;
+    run(2, (trial){true, "", 1 << 20});
+    run(4, (trial){true, "", 200000});
+}
+
+static void messages(void **state)
+{
+    (void)state;
+    run(2, (trial){false, "", 1 << 20});
+}
+
+static void throttled(void **state)
+{
+    (void)state;
+    run(2, (trial){true, "1gbit,50us", 1 << 20});
+    run(2, (trial){true, "100mbit", 300000});
+}
+
+static void a_model_that_leaves_hardly_any_room(void **state)
+{
+    (void)state;
+    run(2, (trial){true, "", 20});
+    run(2, (trial){false, "", 2000});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alone),
+        cmocka_unit_test(direct),
+        cmocka_unit_test(messages),
+        cmocka_unit_test(throttled),
+        cmocka_unit_test(a_model_that_leaves_hardly_any_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

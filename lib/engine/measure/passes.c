@@ -1,0 +1,120 @@
+/* What an exchange computes, timed on a tensor made up for it in memory that nobody uses: plans weigh onebit before any
+ * unit has been onebit. */
+#include "lib/engine/measure/measure.h"
+
+#include "lib/base/clock.h"
+#include "lib/engine/measure/fit_link.h"
+#include "lib/kernels/compress/compress_group.h"
+
+#include <string.h>
+
+enum { LARGEST = 1 << 20, SMALLEST = 1 << 12, REPETITIONS = 5 };
+
+/* A tensor and all that its exchange needs. */
+typedef struct {
+    slc_stream *stream;
+    slc_compress_shape shape;
+    float *gradient, *momentum, *value, *exp_avg_sq;
+    slc_residue worker, server;
+    unsigned char *packets, *results;
+    uint64_t stride;
+} bench;
+
+/* Hands out memory, or only counts it. */
+static void *take(unsigned char *memory, uint64_t *used, uint64_t bytes)
+{
+    void *at = memory ? memory + *used : NULL;
+    *used += (bytes + 63) / 64 * 64;
+    return at;
+}
+
+static uint64_t place(bench *b, unsigned char *memory)
+{
+    const slc_compress_shape *shape = &b->shape;
+    uint64_t used = 0, chunk = slc_compress_chunk(shape), scales = slc_compress_scales(shape);
+    b->stride = slc_compress_stride(shape);
+    b->gradient = take(memory, &used, shape->count * sizeof(float));
+    b->momentum = take(memory, &used, shape->count * sizeof(float));
+    b->value = take(memory, &used, shape->count * sizeof(float));
+    b->exp_avg_sq = take(memory, &used, shape->count * sizeof(float));
+    b->worker.sum = take(memory, &used, shape->ranks * chunk * sizeof(float));
+    b->worker.scale = take(memory, &used, shape->ranks * scales * sizeof(float));
+    b->server.sum = take(memory, &used, chunk * sizeof(float));
+    b->server.scale = take(memory, &used, scales * sizeof(float));
+    b->packets = take(memory, &used, shape->ranks * b->stride);
+    b->results = take(memory, &used, shape->ranks * b->stride);
+    return used;
+}
+
+static sluice_status compress(const bench *b)
+{
+    const slc_compress_input input = {.gradient_dtype = SLUICE_FP32,
+                                      .momentum_dtype = SLUICE_FP32,
+                                      .gradient = b->gradient,
+                                      .momentum = b->momentum,
+                                      .gradient_factor = 1,
+                                      .factor = 0.9,
+                                      .rest = 0.1};
+    return slc_compress_worker(b->stream, &b->shape, &input, &b->worker, b->packets, b->stride);
+}
+
+/* Of one chunk, from as many packets as there are ranks. */
+static sluice_status average(const bench *b)
+{
+    enum { RANKS_MAX = 64 };
+    const void *packets[RANKS_MAX];
+    int64_t bins[SLC_NORM_BINS] = {0};
+    for (uint32_t r = 0; r < b->shape.ranks; r++) packets[r] = b->packets + r * b->stride;
+    sluice_status status = slc_compress_server(b->stream, &b->shape, packets, 0, slc_compress_chunk(&b->shape),
+                                               &b->server, bins, b->results);
+    if (!status) status = slc_stream_synchronize(b->stream);
+    if (!status) slc_compress_server_end(&b->shape, &b->server, bins, b->results);
+    return status;
+}
+
+static sluice_status apply(const bench *b)
+{
+    const slc_adamw_settings settings = {.learning_rate = 1e-3,
+                                         .beta1 = 0.9,
+                                         .beta2 = 0.999,
+                                         .epsilon = 1e-8,
+                                         .weight_decay = 0.01,
+                                         .gradient_factor = 1,
+                                         .bias_correction1 = 1,
+                                         .bias_correction2 = 1};
+    const slc_frozen_range range = {.count = b->shape.count,
+                                    .value = b->value,
+                                    .momentum = b->momentum,
+                                    .momentum_dtype = SLUICE_FP32,
+                                    .exp_avg_sq = b->exp_avg_sq,
+                                    .mask = true};
+    bool finite = true;
+    return slc_compress_apply(b->stream, &settings, &b->shape, b->results, b->stride, 0, b->shape.count, &range,
+                              &finite);
+}
+
+sluice_status slc_measure_passes(slc_stream *stream, uint32_t ranks, void *memory, uint64_t bytes,
+                                 double s_per_element[SLC_MEASURE_PASSES])
+{
+    sluice_status (*const passes[SLC_MEASURE_PASSES])(const bench *) = {compress, apply, average};
+    /* One rank exchanges nothing; it measures for others. More ranks only cost the server more bits. */
+    bench b = {.stream = stream, .shape = {.ranks = ranks < 2 ? 2 : ranks > 64 ? 64 : ranks}};
+    sluice_status status = SLUICE_OK;
+    b.shape.count = LARGEST;
+    while (b.shape.count >= SMALLEST && place(&b, NULL) > bytes) b.shape.count /= 2;
+    if (b.shape.count < SMALLEST) return SLUICE_OK;
+    memset(memory, 0, place(&b, memory));
+    for (uint64_t i = 0; i < b.shape.count; i++) b.gradient[i] = b.exp_avg_sq[i] = 1;
+    const double elements[] = {(double)b.shape.count, (double)b.shape.count, (double)slc_compress_chunk(&b.shape)};
+    double seconds[SLC_MEASURE_PASSES][REPETITIONS];
+    for (int i = 0; !status && i < REPETITIONS; i++)
+        for (int p = 0; !status && p < SLC_MEASURE_PASSES; p++) {
+            uint64_t began_ns = slc_clock_ns();
+            status = passes[p](&b);
+            if (!status) status = slc_stream_synchronize(stream);
+            seconds[p][i] = slc_seconds(slc_clock_ns() - began_ns);
+        }
+    for (int p = 0; !status && p < SLC_MEASURE_PASSES; p++)
+        s_per_element[p] = slc_fit_median(seconds[p], REPETITIONS) / elements[p];
+    return status;
+}

@@ -1,0 +1,88 @@
+/* A profile of the job that runs, from what was measured. */
+#include "lib/engine/measure/measure.h"
+
+#include "lib/base/status.h"
+#include "lib/plan/profile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Of each unit: the end of its last parameter, which is what another world pads anew. */
+static uint64_t *unpadded(const sluice_runtime *rt)
+{
+    uint64_t *parameters = calloc((size_t)rt->job.unit_count + 1, sizeof *parameters);
+    for (uint32_t u = 0; parameters && u < rt->job.unit_count; u++) {
+        const slc_unit_state *unit = &rt->units[u];
+        if (!unit->param_count) continue; /* rows: their split unit says it all */
+        const sluice_param *last = unit->params[unit->param_count - 1];
+        parameters[u] = last->first + last->count;
+    }
+    return parameters;
+}
+
+/* A compressed exchange keeps parameters apart, where the optimizer does not make one tensor of all. */
+static sluice_status note_tensors(const sluice_runtime *rt, slc_profile *profile)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t u = 0; !status && u < rt->job.unit_count; u++) {
+        const slc_unit_state *unit = &rt->units[u];
+        if (!unit->param_count) continue;
+        uint64_t *elements = malloc(((size_t)unit->param_count + 1) * sizeof *elements);
+        if (!elements) return slc_error(SLUICE_ERR_MEMORY, "profile of %u parameters", unit->param_count);
+        bool one = rt->fuses && rt->job.units[u].trainable;
+        for (uint32_t p = 0; p < unit->param_count; p++) elements[p] = unit->params[p]->count;
+        for (uint32_t p = 1; one && p < unit->param_count; p++) elements[0] += elements[p];
+        status = slc_profile_set_tensors(profile, u, elements, one ? 1 : unit->param_count);
+        free(elements);
+    }
+    return status;
+}
+
+static sluice_status write_here(const sluice_runtime *rt, const slc_times *times, const char *path, const char *model)
+{
+    char source[160];
+    snprintf(source, sizeof source, "measured on %d rank%s, %s, %s", rt->size, rt->size == 1 ? "" : "s",
+             sluice_world_path(rt->world), sluice_world_transport(rt->world));
+    uint64_t *parameters = unpadded(rt);
+    if (!parameters) return slc_error(SLUICE_ERR_MEMORY, "profile of %u units", rt->job.unit_count);
+    slc_profile *profile;
+    sluice_status status = slc_profile_create(&rt->job, parameters, times, model, source, &profile);
+    free(parameters);
+    if (status) return status;
+    status = note_tensors(rt, profile);
+    if (!status) status = slc_profile_write(profile, path);
+    slc_profile_destroy(profile);
+    return status;
+}
+
+sluice_status slc_engine_measure(sluice_runtime *rt, slc_times *out)
+{
+    if (!rt->measure->link_known) {
+        sluice_status status = slc_engine_measure_link(rt, &rt->measure->link);
+        if (status) return status;
+        rt->measure->link_known = true;
+    }
+    sluice_status status = slc_engine_measure_times(rt, out);
+    if (!status) out->link = rt->measure->link;
+    return status;
+}
+
+sluice_status sluice_runtime_profile_write(sluice_runtime *rt, const char *path, const char *model)
+{
+    slc_times times;
+    sluice_status status = slc_runtime_require(rt, true, "profile_write");
+    if (!status && (!path || !model)) status = slc_error(SLUICE_ERR_ARGUMENT, "profile_write: path and model");
+    if (!status) status = sluice_runtime_sync(rt); /* also: only between steps */
+    if (status) return status;
+    status = slc_engine_measure(rt, &times);
+    if (status) return slc_runtime_fail(rt, status);
+    /* Rank 0's word is everybody's; that a file cannot be written is not the end of training. */
+    double failed = 0;
+    if (rt->rank == 0) status = write_here(rt, &times, path, model);
+    failed = status != SLUICE_OK;
+    slc_times_fini(&times);
+    sluice_status agreed = sluice_world_all_reduce(rt->world, &failed, 1);
+    if (agreed) return slc_runtime_fail(rt, agreed);
+    if (!status && failed > 0) status = slc_error(SLUICE_ERR_IO, "rank 0 could not write the profile \"%s\"", path);
+    return status;
+}

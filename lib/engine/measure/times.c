@@ -1,0 +1,169 @@
+/* Times of slots and updates: a few of the last samples of each, the median of them, of all ranks the slowest. */
+#include "lib/engine/measure/measure.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/engine/measure/fit_link.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+sluice_status slc_measure_create(const slc_job *job, slc_measure **out)
+{
+    slc_measure *measure = calloc(1, sizeof *measure);
+    if (measure) {
+        measure->slots = calloc((size_t)slc_job_slots(job) + 1, sizeof *measure->slots);
+        measure->recompute = calloc((size_t)job->layer_count + 1, sizeof *measure->recompute);
+    }
+    *out = measure;
+    if (measure && measure->slots && measure->recompute) return SLUICE_OK;
+    slc_measure_destroy(measure);
+    *out = NULL;
+    return slc_error(SLUICE_ERR_MEMORY, "times of %u layers", job->layer_count);
+}
+
+void slc_measure_destroy(slc_measure *measure)
+{
+    if (!measure) return;
+    free(measure->slots);
+    free(measure->recompute);
+    free(measure);
+}
+
+void slc_measure_reset(slc_measure *measure, const slc_job *job)
+{
+    memset(measure->slots, 0, slc_job_slots(job) * sizeof *measure->slots);
+    memset(measure->recompute, 0, job->layer_count * sizeof *measure->recompute);
+    measure->update_s = measure->inspection_s = measure->computed_update_s = 0;
+    measure->update_elements = measure->computed_update_elements = 0;
+    memset(measure->compression_s, 0, sizeof measure->compression_s);
+    memset(measure->compression_elements, 0, sizeof measure->compression_elements);
+}
+
+static void add_sample(slc_samples *samples, double seconds)
+{
+    samples->seconds[samples->count++ % SLC_MEASURE_SAMPLES] = seconds;
+}
+
+static double median_of(const slc_samples *samples)
+{
+    double values[SLC_MEASURE_SAMPLES];
+    memcpy(values, samples->seconds, sizeof values);
+    return slc_fit_median(values, samples->count < SLC_MEASURE_SAMPLES ? samples->count : SLC_MEASURE_SAMPLES);
+}
+
+void slc_measure_slot_begin(slc_measure *measure)
+{
+    measure->recomputed_s = 0;
+    measure->slot_began_ns = slc_clock_ns();
+}
+
+void slc_measure_slot_end(slc_measure *measure, uint32_t slot)
+{
+    double seconds = slc_seconds(slc_clock_ns() - measure->slot_began_ns);
+    add_sample(&measure->slots[slot], seconds - measure->recomputed_s);
+}
+
+void slc_measure_recompute(slc_measure *measure, uint32_t layer, uint64_t began_ns)
+{
+    measure->recomputed_s = slc_seconds(slc_clock_ns() - began_ns);
+    add_sample(&measure->recompute[layer], measure->recomputed_s);
+}
+
+void slc_measure_update(slc_measure *measure, uint64_t began_ns, uint64_t elements)
+{
+    measure->update_s += slc_seconds(slc_clock_ns() - began_ns);
+    measure->update_elements += elements;
+}
+
+void slc_measure_inspection(slc_measure *measure, uint64_t began_ns)
+{
+    measure->inspection_s += slc_seconds(slc_clock_ns() - began_ns);
+}
+
+void slc_measure_computed_update(slc_measure *measure, uint64_t began_ns, uint64_t elements)
+{
+    measure->computed_update_s += slc_seconds(slc_clock_ns() - began_ns);
+    measure->computed_update_elements += elements;
+}
+
+void slc_measure_compression(slc_measure *measure, slc_measure_pass pass, uint64_t began_ns, uint64_t elements)
+{
+    if (!elements) return;
+    measure->compression_s[pass] += slc_seconds(slc_clock_ns() - began_ns);
+    measure->compression_elements[pass] += elements;
+}
+
+sluice_status slc_measure_slowest(sluice_runtime *rt, double *values, size_t count)
+{
+    if (!count || rt->size == 1) return SLUICE_OK;
+    double *all = malloc((size_t)rt->size * count * sizeof *all);
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "figures of %d ranks", rt->size);
+    sluice_status status = sluice_world_all_gather(rt->world, values, count * sizeof *values, all);
+    for (size_t i = 0; !status && i < (size_t)rt->size * count; i++)
+        if (all[i] > values[i % count]) values[i % count] = all[i];
+    free(all);
+    return status;
+}
+
+static double each(double seconds, uint64_t elements)
+{
+    return elements ? seconds / (double)elements : 0;
+}
+
+/* An element's update on either lane, 0 where none ran there. Both with the inspection, wherever that runs: an element
+ * is looked at once. */
+static void updates(const slc_measure *m, double *on_thread, double *on_compute)
+{
+    double look = each(m->inspection_s, m->update_elements + m->computed_update_elements);
+    *on_thread = m->update_elements ? look + each(m->update_s, m->update_elements) : 0;
+    *on_compute = m->computed_update_elements ? look + each(m->computed_update_s, m->computed_update_elements) : 0;
+}
+
+/* One array of all that a rank found, 0 where it found nothing: slots, recomputations, updates on the communication
+ * thread and on the compute lane, the passes. */
+enum { REST = 2 + SLC_MEASURE_PASSES };
+
+static sluice_status gather(sluice_runtime *rt, double *found)
+{
+    const slc_measure *measure = rt->measure;
+    uint32_t slots = slc_job_slots(&rt->job), layers = rt->job.layer_count;
+    for (uint32_t s = 0; s < slots; s++) found[s] = median_of(&measure->slots[s]);
+    for (uint32_t l = 0; l < layers; l++) found[slots + l] = median_of(&measure->recompute[l]);
+    double *rest = found + slots + layers;
+    updates(measure, &rest[0], &rest[1]);
+    for (int p = 0; p < SLC_MEASURE_PASSES; p++)
+        rest[2 + p] = measure->compression_elements[p]
+                          ? each(measure->compression_s[p], measure->compression_elements[p])
+                          : measure->passes_s[p];
+    return slc_measure_slowest(rt, found, (size_t)slots + layers + REST);
+}
+
+static void set_if_found(double *time, double found)
+{
+    if (found > 0) *time = found;
+}
+
+sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out)
+{
+    uint32_t slots = slc_job_slots(&rt->job), layers = rt->job.layer_count;
+    double *found = calloc((size_t)slots + layers + REST, sizeof *found);
+    sluice_status status = found ? slc_times_estimate(&rt->job, out) : slc_error(SLUICE_ERR_MEMORY, "times");
+    if (status) goto out;
+    status = gather(rt, found);
+    if (status) slc_times_fini(out);
+    if (status) goto out;
+    for (uint32_t s = 0; s < slots; s++) set_if_found(&out->slot_s[s], found[s]);
+    for (uint32_t l = 0; l < layers; l++)
+        out->recompute_s[l] = found[slots + l] > 0 ? found[slots + l] : out->slot_s[slc_forward_slot(l)];
+    const double *rest = found + slots + layers;
+    set_if_found(&out->update_s_per_element, rest[0]);
+    out->update_compute_s_per_element = rest[1];
+    set_if_found(&out->compress_s_per_element, rest[2 + SLC_MEASURE_COMPRESS]);
+    set_if_found(&out->apply_s_per_element, rest[2 + SLC_MEASURE_APPLY]);
+    set_if_found(&out->average_s_per_element, rest[2 + SLC_MEASURE_AVERAGE]);
+
+out:
+    free(found);
+    return status;
+}

@@ -1,0 +1,66 @@
+/* Which layers share a unit: the planner's word, asked of rank 0 for it may read files. */
+#include "lib/engine/replan/replan.h"
+
+#include "lib/base/parse_quantity.h"
+#include "lib/base/status.h"
+#include "lib/engine/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+sluice_status slc_engine_fuse_bytes(const char *fuse, uint64_t *bytes)
+{
+    if (!fuse) fuse = slc_setting_text(&slc_engine_settings, "SLUICE_PLAN_FUSE");
+    *bytes = !strcmp(fuse, "auto") ? SLC_FUSE_AUTO : 0;
+    if (*bytes || !strcmp(fuse, "off")) return SLUICE_OK;
+    if (!slc_parse_bytes(fuse, bytes) && *bytes < SLC_FUSE_AUTO) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT, "fuse (SLUICE_PLAN_FUSE) is \"%s\"; give auto, off, or a size as 64KiB",
+                     fuse);
+}
+
+/* Tied parameters with their rows, and layers with a strategy of their own. */
+static void find_alone(const sluice_runtime *rt, bool *alone)
+{
+    for (uint32_t u = 0; u < rt->job.unit_count; u++) {
+        const slc_unit_state *unit = &rt->units[u];
+        const sluice_param *param = unit->looked_up ? unit->looked_up : unit->params[0];
+        alone[u] = param->tied || rt->layers[param->layer]->forced != SLC_STRATEGIES;
+    }
+}
+
+static sluice_status decide(sluice_runtime *rt, slc_plan_request *plan, uint32_t *group)
+{
+    bool *alone = calloc((size_t)rt->job.unit_count + 1, sizeof *alone);
+    slc_fuse_request request = {.plan = plan, .alone = alone, .bytes = rt->fuse_bytes};
+    if (!alone) return slc_error(SLUICE_ERR_MEMORY, "units");
+    find_alone(rt, alone);
+    sluice_status status = slc_engine_add_choices(rt, plan);
+    if (!status) status = rt->planner.fuse(&rt->job, &request, group);
+    slc_engine_free_choices(plan);
+    free(alone);
+    return status;
+}
+
+/* Everybody's groups are rank 0's. */
+static sluice_status share(sluice_runtime *rt, sluice_status decided, uint32_t *group)
+{
+    sluice_status of_root = decided, status = sluice_world_broadcast(rt->world, &of_root, sizeof of_root, 0);
+    if (!status && of_root)
+        return rt->rank ? slc_error(of_root, "rank 0 could not decide which layers to fuse") : decided;
+    return status ? status : sluice_world_broadcast(rt->world, group, rt->job.unit_count * sizeof *group, 0);
+}
+
+sluice_status slc_engine_fuse_layers(sluice_runtime *rt, uint32_t *last)
+{
+    slc_plan_request plan;
+    uint32_t *group = calloc((size_t)rt->job.unit_count + 1, sizeof *group);
+    double missing = !group;
+    sluice_status status = slc_engine_first_request(rt, &plan);
+    if (!status) status = sluice_world_all_reduce(rt->world, &missing, 1);
+    if (!status && missing > 0) status = slc_error(SLUICE_ERR_MEMORY, "no memory to decide which layers to fuse");
+    if (!status) status = share(rt, rt->rank ? SLUICE_OK : decide(rt, &plan, group), group);
+    for (uint32_t u = 0; !status && u < rt->job.unit_count; u++)
+        if (group[u] != u) last[rt->job.units[group[u]].uses[0].layer] = rt->job.units[u].uses[0].layer;
+    free(group);
+    return status;
+}

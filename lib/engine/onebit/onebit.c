@@ -1,0 +1,199 @@
+/* The unit as the optimizer sees it, and what each of its operations makes of a step's mode. */
+#include "lib/engine/onebit/onebit.h"
+
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+
+/* ---- Commit ---- */
+
+static sluice_status make_group(const sluice_runtime *rt, const slc_unit_state *unit, bool fuses,
+                                slc_compress_group *group)
+{
+    uint64_t all = 0;
+    slc_compress_shape *shapes = calloc(unit->param_count, sizeof *shapes);
+    if (!shapes) return slc_error(SLUICE_ERR_MEMORY, "an exchange of %u parameters", unit->param_count);
+    for (uint32_t p = 0; p < unit->param_count; p++) {
+        shapes[p] = (slc_compress_shape){.count = unit->params[p]->count, .ranks = (uint32_t)rt->size};
+        all += unit->params[p]->count;
+    }
+    if (fuses) shapes[0].count = slc_flat_elements(all, (uint32_t)rt->size);
+    sluice_status status = slc_compress_group_init(group, fuses ? 1 : unit->param_count, shapes);
+    free(shapes);
+    return status;
+}
+
+sluice_status slc_onebit_create(sluice_runtime *rt, uint32_t u, bool fuses)
+{
+    slc_unit_state *unit = &rt->units[u];
+    slc_onebit *onebit = unit->onebit = calloc(1, sizeof *onebit);
+    if (!onebit) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", rt->job.units[u].name);
+    sluice_status status = make_group(rt, unit, fuses, &onebit->group);
+    if (status) return status;
+    const slc_compress_group *group = &onebit->group;
+    onebit->workers = calloc(group->count, sizeof *onebit->workers);
+    onebit->servers = calloc(group->count, sizeof *onebit->servers);
+    onebit->tensors = calloc(unit->param_count, sizeof *onebit->tensors);
+    bool complete = onebit->workers && onebit->servers && onebit->tensors;
+    for (int i = 0; i < SLC_LOCAL_MAX; i++)
+        complete &= (onebit->parts[i] = calloc(unit->param_count, sizeof **onebit->parts)) != NULL;
+    if (!complete) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", rt->job.units[u].name);
+    rt->job.units[u].exchange = (slc_exchange_sizes){.worker = slc_compress_group_worker_bytes(group),
+                                                     .server = slc_compress_group_server_bytes(group),
+                                                     .packets = group->stride * (uint64_t)rt->size,
+                                                     .results = slc_comm_exchange_bytes(rt->comm, group),
+                                                     .wire = group->packet_bytes * (uint64_t)rt->size};
+    return SLUICE_OK;
+}
+
+void slc_onebit_destroy(slc_onebit *onebit)
+{
+    if (!onebit) return;
+    slc_compress_group_fini(&onebit->group);
+    free(onebit->workers);
+    free(onebit->servers);
+    free(onebit->tensors);
+    for (int i = 0; i < SLC_LOCAL_MAX; i++) free(onebit->parts[i]);
+    free(onebit);
+}
+
+/* ---- A plan's buffers ---- */
+
+void slc_onebit_locate(sluice_runtime *rt, uint32_t u)
+{
+    slc_unit_state *unit = &rt->units[u];
+    slc_onebit *onebit = unit->onebit;
+    slc_compress_group_residues(&onebit->group, slc_engine_buffer(rt, SLC_BUFFER_WORKER_ERROR, u, 0),
+                                slc_engine_buffer(rt, SLC_BUFFER_SERVER_ERROR, u, 0), onebit->workers, onebit->servers);
+    onebit->packets = slc_engine_buffer(rt, SLC_BUFFER_PACKETS, u, 0);
+    onebit->results = slc_engine_buffer(rt, SLC_BUFFER_RESULTS, u, 0);
+    for (uint32_t i = 0; i < SLC_LOCAL_MAX; i++) {
+        float *local = onebit->local[i] = slc_engine_buffer(rt, SLC_BUFFER_LOCAL, u, i);
+        uint64_t flat = 0;
+        for (uint32_t p = 0; local && p < unit->param_count; p++) {
+            onebit->parts[i][p] = local + (rt->fuses ? flat : unit->params[p]->first);
+            flat += unit->params[p]->count;
+        }
+    }
+}
+
+sluice_status slc_onebit_reset_errors(sluice_runtime *rt)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t u = 0; !status && u < rt->job.unit_count; u++) {
+        if (rt->units[u].strategy != SLC_ONEBIT) continue;
+        const slc_exchange_sizes *sizes = &rt->job.units[u].exchange;
+        status = slc_fill_zero(&rt->compute, slc_engine_buffer(rt, SLC_BUFFER_WORKER_ERROR, u, 0), sizes->worker);
+        if (!status)
+            status = slc_fill_zero(&rt->compute, slc_engine_buffer(rt, SLC_BUFFER_SERVER_ERROR, u, 0), sizes->server);
+    }
+    return status ? status : slc_stream_synchronize(&rt->compute);
+}
+
+/* ---- Operations ---- */
+
+static slc_onebit_unit describe(sluice_runtime *rt, uint32_t u, const slc_step_state *step)
+{
+    const slc_unit_state *unit = &rt->units[u];
+    slc_onebit *onebit = unit->onebit;
+    for (uint32_t p = 0; p < unit->param_count; p++) {
+        const sluice_param *param = unit->params[p];
+        slc_part whole = {.first = param->first, .count = param->count, .shard_first = param->first};
+        sluice_update update = slc_update_of(rt, u, param, &whole, step);
+        update.gradient = slc_element(unit->gradient, unit->gradient_dtype, param->first);
+        update.gradient_dtype = unit->gradient_dtype;
+        if (step->mode != SLC_STEP_AVERAGE) update.gradient_factor = step->own_scale * step->own_factor;
+        onebit->tensors[p] = update;
+    }
+    slc_onebit_unit out = {.tensor_count = unit->param_count,
+                           .tensors = onebit->tensors,
+                           .group = &onebit->group,
+                           .workers = onebit->workers,
+                           .packets = onebit->packets,
+                           .results = onebit->results};
+    for (int i = 0; i < SLC_LOCAL_MAX; i++)
+        if (onebit->local[i]) out.local[i] = onebit->parts[i];
+    return out;
+}
+
+static void note_bad(slc_step_state *step, uint32_t parameter)
+{
+    step->non_finite++;
+    if (parameter < step->bad_param) step->bad_param = parameter;
+}
+
+/* At this rank's own gradients. The norm's last bin counts what is not finite. */
+static sluice_status look(sluice_runtime *rt, uint32_t u, slc_step_state *step)
+{
+    const slc_unit_state *unit = &rt->units[u];
+    int64_t *bad = &step->own_bins[SLC_NORM_BINS - 1];
+    for (uint32_t p = 0; p < unit->param_count; p++) {
+        const sluice_param *param = unit->params[p];
+        const void *gradient = slc_element(unit->gradient, unit->gradient_dtype, param->first);
+        int64_t before = *bad;
+        bool finite = true;
+        sluice_status status =
+            rt->config.clip > 0
+                ? slc_norm_add(&rt->updates, unit->gradient_dtype, param->count, gradient, step->own_bins)
+                : slc_all_finite(&rt->updates, unit->gradient_dtype, param->count, gradient, &finite);
+        if (!status) status = slc_stream_synchronize(&rt->updates);
+        if (status) return status;
+        if (!finite || *bad != before) note_bad(step, param->number);
+    }
+    return SLUICE_OK;
+}
+
+double slc_own_norm(const slc_step_state *step)
+{
+    return slc_norm_result(step->own_bins) * step->own_scale;
+}
+
+sluice_status slc_onebit_inspect(sluice_runtime *rt, uint32_t u, slc_step_state *step)
+{
+    /* What was averaged the reduction has looked at. */
+    return step->mode == SLC_STEP_AVERAGE ? SLUICE_OK : look(rt, u, step);
+}
+
+sluice_status slc_onebit_compress(sluice_runtime *rt, uint32_t u, slc_step_state *step)
+{
+    bool agreed = slc_waits_for_agreement(&rt->job, SLC_ONEBIT);
+    if (step->skip || step->mode == SLC_STEP_AVERAGE) return SLUICE_OK;
+    if (step->mode == SLC_STEP_LOCAL) return agreed ? SLUICE_OK : look(rt, u, step);
+    slc_onebit_unit unit = describe(rt, u, step);
+    uint32_t bad = SLC_NONE;
+    sluice_status status = rt->onebit.compress(rt->onebit.context, &unit, &bad);
+    if (!status) status = slc_stream_synchronize(&rt->updates);
+    /* Behind the agreement it is too late to say so; the packets do, and the update finds out on every rank. */
+    if (bad != SLC_NONE && !agreed) note_bad(step, bad);
+    return slc_error_context(status, "optimizer %s, unit \"%s\"", rt->optimizer.name, rt->job.units[u].name);
+}
+
+slc_op slc_onebit_exchange(const sluice_runtime *rt, uint32_t u, const slc_step_state *step)
+{
+    const slc_onebit *onebit = rt->units[u].onebit;
+    slc_op op = slc_exchange_op(&onebit->group, onebit->packets, onebit->results, onebit->servers);
+    op.skip = &step->exchange_off;
+    return op;
+}
+
+static sluice_status update_averaged(const sluice_runtime *rt, const slc_onebit_unit *unit)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t t = 0; !status && t < unit->tensor_count; t++)
+        status = rt->optimizer.update(&unit->tensors[t], rt->optimizer.context);
+    return status;
+}
+
+sluice_status slc_onebit_update(sluice_runtime *rt, uint32_t u, const slc_step_state *step)
+{
+    slc_onebit_unit unit = describe(rt, u, step);
+    void *context = rt->onebit.context;
+    sluice_status status = SLUICE_OK;
+    switch (step->mode) {
+    case SLC_STEP_AVERAGE: status = update_averaged(rt, &unit); break;
+    case SLC_STEP_EXCHANGE: status = rt->onebit.apply(context, &unit, &rt->bad_exchange); break;
+    case SLC_STEP_LOCAL: status = rt->onebit.local(context, &unit, &rt->bad_local); break;
+    }
+    if (!status) status = slc_stream_synchronize(&rt->updates);
+    return slc_error_context(status, "optimizer %s, unit \"%s\"", rt->optimizer.name, rt->job.units[u].name);
+}

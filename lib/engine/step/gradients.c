@@ -1,0 +1,58 @@
+/* What a backward slot's gradients begin and end with: padding and rows are zero, and what nobody has added to. */
+#include "lib/engine/rows/look_up.h"
+
+/* Elements of a gradient that belong to no parameter are zero, so that they neither count in a norm nor are NaN. */
+static sluice_status zero_padding(sluice_runtime *rt, uint32_t u)
+{
+    const slc_unit_state *unit = &rt->units[u];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t p = 0; !status && p < unit->param_count; p++) {
+        uint64_t end = unit->params[p]->first + unit->params[p]->count;
+        uint64_t next = p + 1 < unit->param_count ? unit->params[p + 1]->first : rt->job.units[u].elements;
+        if (next > end)
+            status = slc_fill_zero(&rt->compute, slc_element(unit->gradient, unit->gradient_dtype, end),
+                                   sluice_dtype_bytes(unit->gradient_dtype) * (next - end));
+    }
+    return status;
+}
+
+sluice_status slc_gradients_begin(sluice_runtime *rt, const sluice_layer *layer, const slc_item *item)
+{
+    for (uint32_t i = 0; i < layer->unit_count; i++) {
+        uint32_t u = layer->units[i], first, last;
+        sluice_status status = rt->units[u].look_up ? slc_look_up_begin_gradient(rt, u) : SLUICE_OK;
+        if (status) return status;
+        if (!rt->job.each && item->micro_batch) continue;
+        if (!rt->job.units[u].trainable) continue;
+        slc_unit_gradient_slots(&rt->job, &rt->job.units[u], &first, &last);
+        if (first != item->slot) continue;
+        for (uint32_t p = 0; p < rt->units[u].param_count; p++) rt->units[u].params[p]->fresh = true;
+        if (rt->units[u].param_count) status = zero_padding(rt, u);
+        if (status) return status;
+    }
+    return SLUICE_OK;
+}
+
+/* A gradient that nobody added to is zero. */
+sluice_status slc_gradients_end(sluice_runtime *rt, const sluice_layer *layer, const slc_item *item)
+{
+    for (uint32_t i = 0; i < layer->unit_count; i++) {
+        uint32_t u = layer->units[i], first, last;
+        sluice_status ended = rt->units[u].look_up ? slc_look_up_end_gradient(rt, u, item->micro_batch) : SLUICE_OK;
+        if (ended) return ended;
+        if (!rt->job.each && item->micro_batch + 1 != rt->job.micro_batches) continue;
+        if (!rt->job.units[u].trainable) continue;
+        slc_unit_gradient_slots(&rt->job, &rt->job.units[u], &first, &last);
+        for (uint32_t p = 0; last == item->slot && p < rt->units[u].param_count; p++) {
+            sluice_param *param = rt->units[u].params[p];
+            if (!param->fresh) continue;
+            param->fresh = false;
+            const slc_unit_state *unit = &rt->units[u];
+            sluice_status status =
+                slc_fill_zero(&rt->compute, slc_element(unit->gradient, unit->gradient_dtype, param->first),
+                              sluice_dtype_bytes(unit->gradient_dtype) * param->count);
+            if (status) return status;
+        }
+    }
+    return SLUICE_OK;
+}

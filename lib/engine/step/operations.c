@@ -1,0 +1,250 @@
+/* What each kind of operation is to the communication thread: a collective on which buffers, and what runs there when
+ * it starts (claims, updates) and when it is complete (inspection of reduced gradients, releases). */
+#include "lib/engine/rows/look_up.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/engine/measure/measure.h"
+#include "lib/engine/onebit/onebit.h"
+#include "lib/plan/strategy_table.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Words of the agreement: the norm's bins, then how many reduced ranges were not finite; behind them, from
+ * SLC_AGREEMENT_HEAD on, the optimizer's norms. */
+enum { NON_FINITE_WORD = SLC_NORM_BINS };
+_Static_assert((int)NON_FINITE_WORD < (int)SLC_AGREEMENT_HEAD, "the agreement's head holds the bins and one word");
+
+/* What an exchange before this one overflowed at is told now. */
+static void take_bad(slc_step_state *step, uint32_t *parameter)
+{
+    if (*parameter == SLC_NONE) return;
+    step->non_finite++;
+    if (*parameter < step->bad_param) step->bad_param = *parameter;
+    *parameter = SLC_NONE;
+}
+
+static void agreement_begin(sluice_runtime *rt, slc_step_state *step)
+{
+    if (rt->config.nan == SLUICE_NAN_STOP) {
+        take_bad(step, &rt->bad_exchange);
+        take_bad(step, &rt->bad_local);
+    }
+    memset(rt->agreement, 0, 8 * slc_agreement_words(&rt->job));
+    memcpy(rt->agreement, step->bins, sizeof step->bins);
+    rt->agreement[NON_FINITE_WORD] = step->non_finite;
+    slc_norms_pack(rt, rt->agreement + SLC_AGREEMENT_HEAD);
+}
+
+/* As torch.nn.utils.clip_grad_norm_ has it: min(1, clip / (norm + 1e-6)). */
+static double clip_factor(double clip, double norm)
+{
+    double factor = clip / (norm + 1e-6);
+    return factor < 1 ? factor : 1;
+}
+
+static void agreement_end(sluice_runtime *rt, slc_step_state *step)
+{
+    memcpy(step->bins, rt->agreement, sizeof step->bins);
+    step->non_finite = rt->agreement[NON_FINITE_WORD];
+    /* Else updates do not wait for the agreement, and read it on the compute lane meanwhile. */
+    if (rt->config.nan == SLUICE_NAN_SKIP) step->skip = step->non_finite;
+    slc_norms_unpack(rt, rt->agreement + SLC_AGREEMENT_HEAD, step);
+    step->exchange_off |= step->skip;
+    if (rt->config.clip > 0 && !step->non_finite) {
+        step->factor = clip_factor(rt->config.clip, slc_norm_result(step->bins));
+        step->own_factor = clip_factor(rt->config.clip, slc_own_norm(step));
+    }
+}
+
+static const slc_item *item_of(const slc_operation *context)
+{
+    return &context->pass->program->items[context->item];
+}
+
+static void record(const slc_operation *context, slc_record_kind kind)
+{
+    sluice_runtime *rt = context->rt;
+    if (rt->recording && !context->pass->evaluate)
+        slc_record_put(
+            rt->recording, SLC_RECORD_COMMUNICATION,
+            (slc_record){.plan = rt->plan_number, .pass = context->number, .item = context->item, .kind = kind});
+}
+
+static sluice_status on_start(void *argument)
+{
+    slc_operation *context = argument;
+    record(context, SLC_RECORD_BEGINS);
+    if (item_of(context)->kind == SLC_ITEM_AGREE) agreement_begin(context->rt, context->step);
+    return slc_pass_claims(context->rt, context->pass, context->item, true);
+}
+
+static bool last_reduction(const sluice_runtime *rt, const slc_item *item)
+{
+    return item->micro_batch + 1 == rt->job.micro_batches;
+}
+
+static sluice_status on_update(void *argument)
+{
+    slc_operation *context = argument;
+    sluice_runtime *rt = context->rt;
+    const slc_item *item = item_of(context);
+    uint64_t began_ns = slc_clock_ns();
+    uint64_t elements = slc_run_elements(&rt->job.units[item->unit], item->first_block, item->block_count);
+    record(context, SLC_RECORD_WORKS);
+    sluice_status status = slc_update_unit(rt, item, context->step);
+    record(context, SLC_RECORD_WORKED);
+    slc_strategy strategy = rt->units[item->unit].strategy;
+    if (!slc_updates_whole(strategy)) elements /= rt->job.world;
+    if (strategy == SLC_ONEBIT)
+        slc_measure_compression(rt->measure, SLC_MEASURE_APPLY, began_ns, context->step->exchange_off ? 0 : elements);
+    else if (!context->step->skip)
+        slc_measure_update(rt->measure, began_ns, elements);
+    return status;
+}
+
+static sluice_status on_inspect(void *argument)
+{
+    slc_operation *context = argument;
+    return slc_onebit_inspect(context->rt, item_of(context)->unit, context->step);
+}
+
+static sluice_status on_compress(void *argument)
+{
+    slc_operation *context = argument;
+    sluice_runtime *rt = context->rt;
+    uint32_t unit = item_of(context)->unit;
+    uint64_t began_ns = slc_clock_ns();
+    record(context, SLC_RECORD_WORKS);
+    sluice_status status = slc_onebit_compress(rt, unit, context->step);
+    record(context, SLC_RECORD_WORKED);
+    slc_measure_compression(rt->measure, SLC_MEASURE_COMPRESS, began_ns,
+                            context->step->exchange_off ? 0 : rt->job.units[unit].elements);
+    return status;
+}
+
+static sluice_status on_reduced(void *argument)
+{
+    slc_operation *context = argument;
+    uint64_t began_ns = slc_clock_ns();
+    sluice_status status = slc_inspect_reduced(context->rt, item_of(context), context->step);
+    slc_measure_inspection(context->rt->measure, began_ns);
+    return status;
+}
+
+static sluice_status on_agreed(void *argument)
+{
+    slc_operation *context = argument;
+    agreement_end(context->rt, context->step);
+    return SLUICE_OK;
+}
+
+static sluice_status on_end(void *argument)
+{
+    slc_operation *context = argument;
+    record(context, SLC_RECORD_ENDS);
+    return slc_pass_claims(context->rt, context->pass, context->item, false);
+}
+
+static void fill_agreement(sluice_runtime *rt, slc_op *op)
+{
+    op->kind = SLC_ALL_REDUCE;
+    op->dtype = SLC_INT64;
+    op->elements = op->block_elements = slc_agreement_words(&rt->job);
+    op->block_count = 1;
+    op->src = op->dst = rt->agreement;
+    op->call = on_agreed;
+}
+
+static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const slc_step_state *step, slc_op *op)
+{
+    const slc_unit_state *unit = &rt->units[item->unit];
+    op->kind = item->kind == SLC_ITEM_ALL_REDUCE ? SLC_ALL_REDUCE : SLC_REDUCE_SCATTER;
+    op->dtype = slc_comm_dtype(unit->gradient_dtype);
+    op->widen = unit->reduced_dtype != unit->gradient_dtype;
+    op->src = unit->gradient;
+    op->dst = unit->reduced ? unit->reduced : unit->gradient;
+    op->dst_layout = unit->reduced && !unit->whole_sum ? SLC_SHARD : SLC_WHOLE;
+    op->scale = step->scale;
+    op->accumulate = rt->job.each && item->micro_batch > 0;
+    if (rt->job.units[item->unit].role == SLC_UNIT_WHOLE && last_reduction(rt, item)) op->call = on_reduced;
+    if (unit->strategy == SLC_ONEBIT) op->skip = &step->average_off;
+}
+
+/* With the hooks that are set already. */
+static void replace(slc_op *op, slc_op with)
+{
+    with.start = op->start;
+    with.call = op->call;
+    with.end = op->end;
+    with.context = op->context;
+    with.what = op->what;
+    *op = with;
+}
+
+static void fill_look_up(const sluice_runtime *rt, const slc_item *item, const slc_step_state *step, slc_op *op)
+{
+    if (item->kind == SLC_ITEM_GATHER_WINDOW) {
+        replace(op, slc_look_up_gather(rt, item));
+        return;
+    }
+    op->call = last_reduction(rt, item) ? on_reduced : NULL;
+    replace(op, slc_look_up_reduce(rt, item, step));
+}
+
+static void fill_call(sluice_status (*call)(void *context), slc_op *op)
+{
+    op->kind = SLC_CALL;
+    op->call = call;
+}
+
+static void fill_gather(const sluice_runtime *rt, const slc_item *item, slc_op *op)
+{
+    const slc_unit_state *unit = &rt->units[item->unit];
+    bool sum = item->kind == SLC_ITEM_GATHER_GRADIENT;
+    op->kind = SLC_ALL_GATHER;
+    op->dtype = slc_comm_dtype(sum ? unit->reduced_dtype : unit->dtype);
+    if (item->kind == SLC_ITEM_GATHER_VALUE || (sum && unit->whole_sum)) {
+        op->src = op->dst = sum ? unit->reduced : unit->value;
+        return;
+    }
+    op->src_layout = SLC_SHARD;
+    op->src = sum ? unit->reduced : unit->shard;
+    op->dst = sum ? unit->gradient : unit->gathered[item->index];
+}
+
+sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t item_index, slc_operation *context,
+                                 slc_op *op)
+{
+    const slc_item *item = &pass->program->items[item_index];
+    op->scale = 1;
+    op->start = on_start;
+    op->end = rt->recording || pass->end_first[item_index] < pass->end_first[item_index + 1] ? on_end : NULL;
+    op->context = context;
+    if (item->unit != SLC_NONE) {
+        op->elements = rt->job.units[item->unit].elements;
+        op->block_elements = rt->job.units[item->unit].block_elements;
+        op->first_block = item->first_block;
+        op->block_count = item->block_count;
+        if (rt->units[item->unit].look_up) {
+            fill_look_up(rt, item, context->step, op);
+            return SLUICE_OK;
+        }
+    }
+    switch (item->kind) {
+    case SLC_ITEM_REDUCE_SCATTER:
+    case SLC_ITEM_ALL_REDUCE: fill_reduction(rt, item, context->step, op); return SLUICE_OK;
+    case SLC_ITEM_GATHER_GRADIENT:
+    case SLC_ITEM_GATHER_VALUE:
+    case SLC_ITEM_GATHER_WINDOW: fill_gather(rt, item, op); return SLUICE_OK;
+    case SLC_ITEM_AGREE: fill_agreement(rt, op); return SLUICE_OK;
+    case SLC_ITEM_UPDATE: fill_call(on_update, op); return SLUICE_OK;
+    case SLC_ITEM_INSPECT: fill_call(on_inspect, op); return SLUICE_OK;
+    case SLC_ITEM_COMPRESS: fill_call(on_compress, op); return SLUICE_OK;
+    case SLC_ITEM_EXCHANGE: replace(op, slc_onebit_exchange(rt, item->unit, context->step)); return SLUICE_OK;
+    default:
+        return slc_error(SLUICE_ERR_FORMAT, "plan item %u: %s is no operation", item_index,
+                         slc_item_kind_name(item->kind));
+    }
+}

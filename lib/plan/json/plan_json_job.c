@@ -1,0 +1,200 @@
+/* The job inside a plan's JSON: made once, written, and compared member by member with that of the job at hand. */
+#include "lib/plan/json/plan_json_parts.h"
+
+#include "lib/base/status.h"
+
+#include <string.h>
+
+/* ---- Making it ---- */
+
+static json_t *layers_of(const slc_job *job)
+{
+    json_t *layers = json_array();
+    for (uint32_t l = 0; l < job->layer_count; l++)
+        if (json_array_append_new(layers, json_string(job->layers[l]))) goto fail;
+    return layers;
+
+fail:
+    json_decref(layers);
+    return NULL;
+}
+
+static json_t *uses_of(const slc_unit *unit)
+{
+    json_t *uses = json_array();
+    for (uint32_t n = 0; n < unit->use_count; n++) {
+        const slc_use *use = &unit->uses[n];
+        if (json_array_append_new(uses, json_pack("[i, b]", (int)use->layer, (int)use->backward_value))) goto fail;
+    }
+    return uses;
+
+fail:
+    json_decref(uses);
+    return NULL;
+}
+
+/* Of the compressed phase alone: elsewhere nothing is exchanged. */
+static json_t *exchange_of(const slc_exchange_sizes *sizes)
+{
+    return json_pack("[I, I, I, I, I]", (json_int_t)sizes->worker, (json_int_t)sizes->server,
+                     (json_int_t)sizes->packets, (json_int_t)sizes->results, (json_int_t)sizes->wire);
+}
+
+static json_t *rows_of(const slc_job *job, const slc_unit *unit)
+{
+    return json_pack("{s:s, s:I, s:I, s:I}", "of", job->units[unit->partner].name, "row_elements",
+                     (json_int_t)unit->row_elements, "row_count", (json_int_t)unit->row_count, "most_rows",
+                     (json_int_t)unit->most_rows);
+}
+
+static json_t *units_of(const slc_job *job)
+{
+    json_t *units = json_array();
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        const slc_unit *unit = &job->units[u];
+        json_t *row =
+            json_pack("{s:s, s:I, s:I, s:s, s:b, s:o}", "name", unit->name, "elements", (json_int_t)unit->elements,
+                      "block_elements", (json_int_t)unit->block_elements, "dtype", sluice_dtype_name(unit->dtype),
+                      "trainable", (int)unit->trainable, "uses", uses_of(unit));
+        if (json_array_append_new(units, row)) goto fail;
+        if (unit->role == SLC_UNIT_ROWS && json_object_set_new(row, "rows", rows_of(job, unit))) goto fail;
+        if (job->compressed && json_object_set_new(row, "exchange", exchange_of(&unit->exchange))) goto fail;
+    }
+    return units;
+
+fail:
+    json_decref(units);
+    return NULL;
+}
+
+/* A slot of evaluation, or null: there are several ways to say in a job that there is none. */
+static json_t *evaluation_of(const slc_job *job, const slc_activation_life *life)
+{
+    bool used = life->last_forward_slot >= life->first_slot && life->last_forward_slot < job->layer_count;
+    return used ? json_integer(life->last_forward_slot) : json_null();
+}
+
+static json_t *activations_of(const slc_job *job)
+{
+    json_t *activations = json_array();
+    for (uint32_t a = 0; a < job->activation_count; a++) {
+        const slc_activation_life *life = &job->activations[a];
+        json_t *row = json_pack("[s, I, i, i, o, b]", life->name, (json_int_t)life->bytes, (int)life->first_slot,
+                                (int)life->last_slot, evaluation_of(job, life), (int)life->recomputable);
+        if (json_array_append_new(activations, row)) goto fail;
+    }
+    return activations;
+
+fail:
+    json_decref(activations);
+    return NULL;
+}
+
+static json_t *workspaces_of(const slc_job *job)
+{
+    json_t *workspaces = json_array();
+    for (uint32_t w = 0; w < job->workspace_count; w++) {
+        const slc_workspace_life *life = &job->workspaces[w];
+        json_t *row = json_pack("[s, I, i]", life->name, (json_int_t)life->bytes, (int)life->slot);
+        if (json_array_append_new(workspaces, row)) goto fail;
+    }
+    return workspaces;
+
+fail:
+    json_decref(workspaces);
+    return NULL;
+}
+
+json_t *slc_plan_job_to_json(const slc_job *job)
+{
+    json_t *made =
+        json_pack("{s:I, s:I, s:s, s:s, s:b, s:I, s:I, s:o, s:o, s:o, s:o}", "world", (json_int_t)job->world,
+                  "micro_batches", (json_int_t)job->micro_batches, "accumulate", job->each ? "each" : "last", "wire",
+                  sluice_dtype_name(job->wire), "barrier", (int)job->barrier, "optimizer_states",
+                  (json_int_t)job->states, "scratch_bytes", (json_int_t)job->scratch_bytes, "layers", layers_of(job),
+                  "units", units_of(job), "activations", activations_of(job), "workspaces", workspaces_of(job));
+    bool ok = made;
+    if (ok && job->norm_words)
+        ok = !json_object_set_new(made, "optimizer_norm_words", json_integer((json_int_t)job->norm_words));
+    if (ok && job->compressed)
+        ok = !json_object_set_new(made, "compressed",
+                                  json_pack("{s:b, s:b, s:I}", "refreshes", (int)job->refreshes, "norms_barrier",
+                                            (int)job->norms_barrier, "local_arrays", (json_int_t)job->local_arrays));
+    if (ok) return made;
+    json_decref(made);
+    return NULL;
+}
+
+/* ---- Comparing ---- */
+
+static sluice_status differ(const slc_json_place *at, const json_t *held, const json_t *ours)
+{
+    char theirs[SLC_JSON_SHOWN_BYTES] = "nothing", mine[SLC_JSON_SHOWN_BYTES] = "nothing";
+    if (held) slc_json_show(held, theirs);
+    if (ours) slc_json_show(ours, mine);
+    return slc_json_fault(at, "the plan was made for %s, this job has %s", theirs, mine);
+}
+
+static sluice_status compare(const slc_json_place *at, const json_t *held, const json_t *ours);
+
+/* Element by element before the lengths: a name says more than a number. */
+static sluice_status compare_arrays(const slc_json_place *at, const json_t *held, const json_t *ours)
+{
+    size_t theirs = json_array_size(held), mine = json_array_size(ours);
+    for (size_t i = 0; i < theirs || i < mine; i++) {
+        slc_json_place place = {at, NULL, i};
+        sluice_status status = compare(&place, json_array_get(held, i), json_array_get(ours, i));
+        if (status) return status;
+    }
+    return SLUICE_OK;
+}
+
+/* Files of before there was another type say nothing of fp32. */
+static bool says_nothing_of_fp32(const json_t *held, const char *key, const json_t *value)
+{
+    const char *text = json_string_value(value);
+    return !json_object_get(held, key) && text && !strcmp(text, sluice_dtype_name(SLUICE_FP32));
+}
+
+static sluice_status compare_objects(const slc_json_place *at, json_t *held, json_t *ours)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach (ours, key, value) {
+        slc_json_place place = {at, key, 0};
+        if (says_nothing_of_fp32(held, key, value)) continue;
+        sluice_status status = compare(&place, json_object_get(held, key), value);
+        if (status) return status;
+    }
+    json_object_foreach (held, key, value)
+        if (!json_object_get(ours, key)) return slc_json_unknown_key(at, key, "");
+    return SLUICE_OK;
+}
+
+static sluice_status compare(const slc_json_place *at, const json_t *held, const json_t *ours)
+{
+    if (!held || !ours || json_typeof(held) != json_typeof(ours)) return differ(at, held, ours);
+    if (json_is_object(ours)) return compare_objects(at, (json_t *)held, (json_t *)ours);
+    if (json_is_array(ours)) return compare_arrays(at, held, ours);
+    return json_equal(held, ours) ? SLUICE_OK : differ(at, held, ours);
+}
+
+/* The phase says more than what else differs with it. */
+static sluice_status check_phase(const slc_json_place *at, const slc_job *job, const json_t *held)
+{
+    slc_json_place compressed = {at, "compressed", 0};
+    bool theirs = json_object_get(held, "compressed");
+    if (theirs == job->compressed) return SLUICE_OK;
+    return slc_json_fault(&compressed, theirs ? "the plan is of the compressed phase, this job is not"
+                                              : "this job is of the compressed phase, the plan is not");
+}
+
+sluice_status slc_plan_job_check(const slc_json_place *at, const slc_job *job, const json_t *held)
+{
+    json_t *ours = slc_plan_job_to_json(job);
+    if (!ours) return slc_error(SLUICE_ERR_MEMORY, "no memory for the job's description, or a name is not UTF-8");
+    sluice_status status = check_phase(at, job, held);
+    if (!status) status = compare(at, held, ours);
+    json_decref(ours);
+    return status;
+}

@@ -1,0 +1,544 @@
+/* A profile from JSON. A job is put together with names that the document owns, then copied. Every part checks its rows
+ * in one walk; what one row cannot know (sums of sizes) is checked at the end. */
+#include "lib/plan/json/profile_reader.h"
+
+#include "lib/base/json_file.h"
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPTIMIZER_STATES_MAX = 16,
+    LOCAL_ARRAYS_MAX = 16,
+    WORLD_MAX = SLC_PROFILE_WORLD_MAX,
+    LINK_BLOCK_BYTES = 4 << 20
+};
+static const uint64_t total_max = UINT64_C(1) << 62;
+
+/* ---- Names ---- */
+
+sluice_status slc_profile_add_name(const slc_json_place *at, json_t *index, const char *name)
+{
+    slc_json_place place = {at, "name", 0};
+    if (json_object_get(index, name)) return slc_json_fault(&place, "\"%s\" is there already", name);
+    if (json_object_set_new(index, name, json_integer((json_int_t)json_object_size(index))))
+        return slc_error(SLUICE_ERR_MEMORY, "name \"%s\"", name);
+    return SLUICE_OK;
+}
+
+bool slc_profile_layer_of(const slc_profile_reader *r, const char *name, uint32_t *layer)
+{
+    const json_t *number = json_object_get(r->layer_index, name);
+    if (number) *layer = (uint32_t)json_integer_value(number);
+    return number != NULL;
+}
+
+sluice_status slc_profile_find_layer(const slc_profile_reader *r, const slc_json_place *at, const char *name,
+                                     uint32_t *layer)
+{
+    return slc_profile_layer_of(r, name, layer) ? SLUICE_OK : slc_json_fault(at, "there is no layer \"%s\"", name);
+}
+
+/* "forward h.0" or "backward h.0". */
+static sluice_status find_slot(const slc_profile_reader *r, const slc_json_place *at, const char *text, uint32_t *slot)
+{
+    bool forward = !strncmp(text, "forward ", 8), backward = !strncmp(text, "backward ", 9);
+    uint32_t layer = 0;
+    if (!forward && !backward)
+        return slc_json_fault(at, "\"%s\" is no slot; give \"forward LAYER\" or \"backward LAYER\"", text);
+    sluice_status status = slc_profile_find_layer(r, at, text + (forward ? 8 : 9), &layer);
+    if (!status) *slot = forward ? slc_forward_slot(layer) : slc_backward_slot(&r->job, layer);
+    return status;
+}
+
+/* ---- The top ---- */
+
+static const slc_json_field top_fields[] = {
+    FIELD(slc_profile_top, version, "version", SLC_JSON_COUNT, true),
+    FIELD(slc_profile_top, model, "model", SLC_JSON_TEXT, false),
+    FIELD(slc_profile_top, source, "source", SLC_JSON_TEXT, false),
+    FIELD(slc_profile_top, world, "world", SLC_JSON_COUNT, true),
+    FIELD(slc_profile_top, micro_batches, "micro_batches", SLC_JSON_COUNT, false),
+    FIELD(slc_profile_top, accumulate, "accumulate", SLC_JSON_TEXT, false),
+    FIELD(slc_profile_top, wire, "wire", SLC_JSON_TEXT, false),
+    FIELD(slc_profile_top, barrier, "barrier", SLC_JSON_FLAG, false),
+    FIELD(slc_profile_top, states, "optimizer_states", SLC_JSON_INDEX, false),
+    FIELD(slc_profile_top, norm_words, "optimizer_norm_words", SLC_JSON_INDEX, false),
+    FIELD(slc_profile_top, update_s_per_element, "update_s_per_element", SLC_JSON_SECONDS, false),
+    FIELD(slc_profile_top, update_compute_s_per_element, "update_compute_s_per_element", SLC_JSON_SECONDS, false),
+    FIELD(slc_profile_top, compressed, "compressed", SLC_JSON_OBJECT, false),
+    FIELD(slc_profile_top, compress_s_per_element, "compress_s_per_element", SLC_JSON_SECONDS, false),
+    FIELD(slc_profile_top, apply_s_per_element, "apply_s_per_element", SLC_JSON_SECONDS, false),
+    FIELD(slc_profile_top, average_s_per_element, "average_s_per_element", SLC_JSON_SECONDS, false),
+    FIELD(slc_profile_top, reserved_bytes, "reserved_bytes", SLC_JSON_SIZE, false),
+    FIELD(slc_profile_top, scratch_in_flight, "scratch_in_flight_bytes", SLC_JSON_SIZE, false),
+    FIELD(slc_profile_top, link, "link", SLC_JSON_OBJECT, true),
+    FIELD(slc_profile_top, layers, "layers", SLC_JSON_ARRAY, true),
+    FIELD(slc_profile_top, units, "units", SLC_JSON_ARRAY, true),
+    FIELD(slc_profile_top, activations, "activations", SLC_JSON_ARRAY, false),
+    FIELD(slc_profile_top, workspaces, "workspaces", SLC_JSON_ARRAY, false),
+};
+
+sluice_status slc_profile_read_dtype(const slc_json_place *object, const char *key, const char *name, sluice_dtype *out)
+{
+    slc_json_place at = {object, key, 0};
+    bool bf16 = !strcmp(name, sluice_dtype_name(SLUICE_BF16));
+    *out = bf16 ? SLUICE_BF16 : SLUICE_FP32;
+    return bf16 || !strcmp(name, sluice_dtype_name(SLUICE_FP32))
+               ? SLUICE_OK
+               : slc_json_fault(&at, "\"%s\"; give \"fp32\" or \"bf16\"", name);
+}
+
+typedef struct {
+    bool refreshes, norms_barrier;
+    uint32_t local_arrays;
+} compressed_row;
+
+static const slc_json_field compressed_fields[] = {
+    FIELD(compressed_row, refreshes, "refreshes", SLC_JSON_FLAG, false),
+    FIELD(compressed_row, norms_barrier, "norms_barrier", SLC_JSON_FLAG, false),
+    FIELD(compressed_row, local_arrays, "local_arrays", SLC_JSON_INDEX, false),
+};
+
+/* With one rank it stays in the profile, for other worlds. */
+static sluice_status read_compressed(slc_profile_reader *r)
+{
+    slc_json_place at = {&r->top, "compressed", 0}, arrays = {&at, "local_arrays", 0};
+    compressed_row row = {0};
+    if (!r->row.compressed) return SLUICE_OK;
+    sluice_status status =
+        slc_json_members(&at, r->row.compressed, compressed_fields, COUNT_OF(compressed_fields), &row);
+    if (!status && r->job.each)
+        status = slc_json_fault(&at, "gradients are reduced in each micro-batch; leave one of them out");
+    if (!status && row.local_arrays > LOCAL_ARRAYS_MAX)
+        status = slc_json_fault(&arrays, "%u arrays; give a count from 0 to %d", row.local_arrays, LOCAL_ARRAYS_MAX);
+    r->job.compressed = true;
+    r->job.refreshes = row.refreshes;
+    r->job.norms_barrier = row.norms_barrier;
+    r->job.local_arrays = row.local_arrays;
+    return status;
+}
+
+static sluice_status read_top(slc_profile_reader *r, const json_t *document)
+{
+    slc_profile_top *row = &r->row;
+    slc_times estimate = {0};
+    slc_times_estimate_exchange(&estimate);
+    *row = (slc_profile_top){.model = "",
+                             .source = "",
+                             .accumulate = "last",
+                             .wire = "fp32",
+                             .micro_batches = 1,
+                             .states = 2,
+                             .compress_s_per_element = estimate.compress_s_per_element,
+                             .apply_s_per_element = estimate.apply_s_per_element,
+                             .average_s_per_element = estimate.average_s_per_element};
+    sluice_status status = slc_json_members(&r->top, document, top_fields, COUNT_OF(top_fields), row);
+    if (status) return status;
+    slc_json_place world = {&r->top, "world", 0}, accumulate = {&r->top, "accumulate", 0},
+                   states = {&r->top, "optimizer_states", 0};
+    bool each = !strcmp(row->accumulate, "each");
+    if (row->world > WORLD_MAX)
+        return slc_json_fault(&world, "%u ranks; give a count from 1 to %d", row->world, WORLD_MAX);
+    if (!each && strcmp(row->accumulate, "last"))
+        return slc_json_fault(&accumulate, "\"%s\"; give \"last\" or \"each\"", row->accumulate);
+    if (row->states > OPTIMIZER_STATES_MAX)
+        return slc_json_fault(&states, "%u states; give a count from 0 to %d", row->states, OPTIMIZER_STATES_MAX);
+    r->job = (slc_job){.world = row->world,
+                       .micro_batches = row->micro_batches,
+                       .each = each,
+                       .barrier = row->barrier,
+                       .states = row->states,
+                       .norm_words = row->norm_words,
+                       .reserved_bytes = row->reserved_bytes,
+                       .scratch_bytes = (row->scratch_in_flight + row->world - 1) / row->world * (row->world - 1)};
+    r->times.update_s_per_element = row->update_s_per_element;
+    r->times.update_compute_s_per_element = row->update_compute_s_per_element;
+    r->times.compress_s_per_element = row->compress_s_per_element;
+    r->times.apply_s_per_element = row->apply_s_per_element;
+    r->times.average_s_per_element = row->average_s_per_element;
+    status = read_compressed(r);
+    return status ? status : slc_profile_read_dtype(&r->top, "wire", row->wire, &r->job.wire);
+}
+
+/* ---- The link ---- */
+
+typedef struct {
+    double latency_s, bytes_per_s; /* 0: not given */
+    json_t *reduce_scatter, *all_gather;
+    double kappa, sigma, operation_s;
+    bool thread_moves;
+    uint64_t block_bytes;
+} link_row;
+
+static const slc_json_field link_fields[] = {
+    FIELD(link_row, latency_s, "latency_s", SLC_JSON_SECONDS, false),
+    FIELD(link_row, bytes_per_s, "bytes_per_s", SLC_JSON_RATE, false),
+    FIELD(link_row, reduce_scatter, "reduce_scatter", SLC_JSON_OBJECT, false),
+    FIELD(link_row, all_gather, "all_gather", SLC_JSON_OBJECT, false),
+    FIELD(link_row, kappa, "kappa", SLC_JSON_FACTOR, false),
+    FIELD(link_row, sigma, "sigma", SLC_JSON_FACTOR, false),
+    FIELD(link_row, thread_moves, "thread_moves", SLC_JSON_FLAG, false),
+    FIELD(link_row, block_bytes, "block_bytes", SLC_JSON_SIZE, false),
+    FIELD(link_row, operation_s, "operation_s", SLC_JSON_SECONDS, false),
+};
+
+static const slc_json_field line_fields[] = {
+    FIELD(slc_link_line, latency_s, "latency_s", SLC_JSON_SECONDS, false),
+    FIELD(slc_link_line, bytes_per_s, "bytes_per_s", SLC_JSON_RATE, false),
+};
+
+/* What its own object does not say, the link's does. */
+static sluice_status read_line(const slc_json_place *link, const link_row *row, const char *key, const json_t *object,
+                               slc_link_line *line)
+{
+    slc_json_place place = {link, key, 0}, rate = {object ? &place : link, "bytes_per_s", 0};
+    *line = (slc_link_line){row->latency_s, row->bytes_per_s};
+    sluice_status status = SLUICE_OK;
+    if (object) status = slc_json_members(&place, object, line_fields, COUNT_OF(line_fields), line);
+    if (!status && line->bytes_per_s <= 0)
+        status = slc_json_fault(&rate, "is missing; give bytes a second, there or in \"link\" for both directions");
+    return status;
+}
+
+static sluice_status read_link(slc_profile_reader *r)
+{
+    slc_json_place at = {&r->top, "link", 0}, kappa = {&at, "kappa", 0}, sigma = {&at, "sigma", 0};
+    link_row row = {.sigma = 1, .block_bytes = LINK_BLOCK_BYTES};
+    slc_link *link = &r->times.link;
+    sluice_status status = slc_json_members(&at, r->row.link, link_fields, COUNT_OF(link_fields), &row);
+    if (!status) status = read_line(&at, &row, "reduce_scatter", row.reduce_scatter, &link->reduce_scatter);
+    if (!status) status = read_line(&at, &row, "all_gather", row.all_gather, &link->all_gather);
+    if (!status && row.sigma < 1) status = slc_json_fault(&sigma, "%g; give a factor of at least 1", row.sigma);
+    if (!status && row.kappa > row.sigma)
+        status = slc_json_fault(&kappa, "%g; give a factor from 0 to sigma, which is %g", row.kappa, row.sigma);
+    link->kappa = row.kappa;
+    link->sigma = row.sigma;
+    link->thread_moves = row.thread_moves;
+    link->block_bytes = row.block_bytes;
+    link->operation_s = row.operation_s;
+    return status;
+}
+
+/* ---- Layers ---- */
+
+typedef struct {
+    const char *name;
+    double forward_s, backward_s, recompute_s;
+    bool can_recompute;
+} layer_row;
+
+static const slc_json_field layer_fields[] = {
+    FIELD(layer_row, name, "name", SLC_JSON_NAME, true),
+    FIELD(layer_row, forward_s, "forward_s", SLC_JSON_SECONDS, true),
+    FIELD(layer_row, backward_s, "backward_s", SLC_JSON_SECONDS, true),
+    FIELD(layer_row, recompute_s, "recompute_s", SLC_JSON_SECONDS, false),
+    FIELD(layer_row, can_recompute, "can_recompute", SLC_JSON_FLAG, false),
+};
+
+static sluice_status read_layer(slc_profile_reader *r, const slc_json_place *at, const json_t *object, uint32_t l)
+{
+    layer_row row = {.recompute_s = -1};
+    sluice_status status = slc_json_members(at, object, layer_fields, COUNT_OF(layer_fields), &row);
+    if (!status) status = slc_profile_add_name(at, r->layer_index, row.name);
+    if (status) return status;
+    r->job.layers[l] = row.name;
+    r->can_recompute[l] = row.can_recompute;
+    r->times.slot_s[slc_forward_slot(l)] = row.forward_s;
+    r->times.slot_s[slc_backward_slot(&r->job, l)] = row.backward_s;
+    r->times.recompute_s[l] = row.recompute_s < 0 ? row.forward_s : row.recompute_s;
+    return SLUICE_OK;
+}
+
+static sluice_status read_layers(slc_profile_reader *r)
+{
+    slc_json_place list = {&r->top, "layers", 0};
+    size_t count = json_array_size(r->row.layers);
+    if (!count) return slc_json_fault(&list, "is empty; give at least one layer");
+    if (count > INT32_MAX / 2 / r->job.micro_batches)
+        return slc_json_fault(&list, "%zu layers in %u micro-batches; 2^30 passes through a layer can be planned",
+                              count, r->job.micro_batches);
+    r->job.layer_count = (uint32_t)count;
+    r->job.layers = calloc(count, sizeof *r->job.layers);
+    r->job.can_recompute = r->can_recompute = calloc(count, sizeof *r->can_recompute);
+    r->times.slot_s = calloc(2 * count, sizeof *r->times.slot_s);
+    r->times.recompute_s = calloc(count, sizeof *r->times.recompute_s);
+    if (!r->job.layers || !r->can_recompute || !r->times.slot_s || !r->times.recompute_s)
+        return slc_error(SLUICE_ERR_MEMORY, "%zu layers", count);
+    sluice_status status = SLUICE_OK;
+    for (uint32_t l = 0; !status && l < count; l++) {
+        slc_json_place at = {&list, NULL, l};
+        status = read_layer(r, &at, json_array_get(r->row.layers, l), l);
+    }
+    return status;
+}
+
+/* ---- Activations and workspaces ---- */
+
+typedef struct {
+    const char *name, *first, *last;
+    uint64_t bytes;
+    json_t *last_in_evaluation; /* NULL: not given */
+    bool recomputable;
+} activation_row;
+
+static const slc_json_field activation_fields[] = {
+    FIELD(activation_row, name, "name", SLC_JSON_NAME, true),
+    FIELD(activation_row, bytes, "bytes", SLC_JSON_SIZE, true),
+    FIELD(activation_row, first, "first", SLC_JSON_NAME, false),
+    FIELD(activation_row, last, "last", SLC_JSON_NAME, false),
+    FIELD(activation_row, last_in_evaluation, "last_in_evaluation", SLC_JSON_ANY, false),
+    FIELD(activation_row, recomputable, "recomputable", SLC_JSON_FLAG, false),
+};
+
+static sluice_status read_slots(const slc_profile_reader *r, const slc_json_place *at, const activation_row *row,
+                                slc_activation_life *life)
+{
+    slc_json_place first = {at, "first", 0}, last = {at, "last", 0};
+    uint32_t layer = 0;
+    if (!row->first && !slc_profile_layer_of(r, row->name, &layer))
+        return slc_json_fault(&first, "is missing and there is no layer \"%s\"; give \"forward LAYER\"", row->name);
+    life->first_slot = slc_forward_slot(layer);
+    sluice_status status = row->first ? find_slot(r, &first, row->first, &life->first_slot) : SLUICE_OK;
+    if (status) return status;
+    life->last_slot = slc_backward_slot(&r->job, slc_slot_layer(&r->job, life->first_slot));
+    if (row->last) status = find_slot(r, &last, row->last, &life->last_slot);
+    if (!status && life->last_slot < life->first_slot)
+        status = slc_json_fault(&last, "it ends before it begins; name a slot not before its first");
+    return status;
+}
+
+/* By default until the next layer's forward. */
+static sluice_status read_evaluation(const slc_profile_reader *r, const slc_json_place *at, const activation_row *row,
+                                     slc_activation_life *life)
+{
+    slc_json_place place = {at, "last_in_evaluation", 0};
+    uint32_t first = life->first_slot, none = first ? 0 : UINT32_MAX;
+    bool forward = slc_slot_is_forward(&r->job, first);
+    life->last_forward_slot = none;
+    if (forward) life->last_forward_slot = first + 1 < r->job.layer_count ? first + 1 : first;
+    if (!row->last_in_evaluation) return SLUICE_OK;
+    life->last_forward_slot = none;
+    if (json_is_null(row->last_in_evaluation)) return SLUICE_OK;
+    const char *name;
+    sluice_status status = slc_json_value(&place, row->last_in_evaluation, SLC_JSON_NAME, &name);
+    if (!status) status = slc_profile_find_layer(r, &place, name, &life->last_forward_slot);
+    if (!status && life->last_forward_slot < first)
+        status = slc_json_fault(&place, "\"%s\" comes before its first slot; give null where it is not needed", name);
+    return status;
+}
+
+static sluice_status read_activation(const slc_profile_reader *r, const slc_json_place *at, const json_t *object,
+                                     slc_activation_life *life)
+{
+    activation_row row = {0};
+    slc_json_place again = {at, "recomputable", 0};
+    sluice_status status = slc_json_members(at, object, activation_fields, COUNT_OF(activation_fields), &row);
+    *life = (slc_activation_life){.name = row.name, .bytes = row.bytes, .recomputable = row.recomputable};
+    if (!status) status = read_slots(r, at, &row, life);
+    if (!status) status = read_evaluation(r, at, &row, life);
+    if (status || !life->recomputable) return status;
+    uint32_t layer = slc_slot_layer(&r->job, life->first_slot);
+    if (!slc_slot_is_forward(&r->job, life->first_slot) || life->last_slot != slc_backward_slot(&r->job, layer))
+        return slc_json_fault(&again, "only what lives from a layer's forward to the same layer's backward can be");
+    return SLUICE_OK;
+}
+
+static sluice_status read_activations(slc_profile_reader *r)
+{
+    slc_json_place list = {&r->top, "activations", 0};
+    size_t count = json_array_size(r->row.activations);
+    if (count >= INT32_MAX) return slc_json_fault(&list, "%zu are too many", count);
+    r->job.activations = calloc(count + 1, sizeof *r->job.activations);
+    if (!r->job.activations) return slc_error(SLUICE_ERR_MEMORY, "%zu activations", count);
+    r->job.activation_count = (uint32_t)count;
+    sluice_status status = SLUICE_OK;
+    for (size_t a = 0; !status && a < count; a++) {
+        slc_json_place at = {&list, NULL, a};
+        status = read_activation(r, &at, json_array_get(r->row.activations, a), &r->job.activations[a]);
+    }
+    return status;
+}
+
+typedef struct {
+    const char *name, *slot, *layer;
+    uint64_t bytes;
+} workspace_row;
+
+static const slc_json_field workspace_fields[] = {
+    FIELD(workspace_row, name, "name", SLC_JSON_NAME, true),
+    FIELD(workspace_row, bytes, "bytes", SLC_JSON_SIZE, true),
+    FIELD(workspace_row, slot, "slot", SLC_JSON_NAME, false),
+    FIELD(workspace_row, layer, "layer", SLC_JSON_NAME, false),
+};
+
+static void add_workspace(slc_job *job, const workspace_row *row, uint32_t slot)
+{
+    job->workspaces[job->workspace_count++] =
+        (slc_workspace_life){.name = row->name, .bytes = row->bytes, .slot = slot};
+}
+
+/* Of one slot, or without one of the two of a layer: a workspace each. */
+static sluice_status read_workspace(slc_profile_reader *r, const slc_json_place *at, const json_t *object)
+{
+    workspace_row row = {0};
+    slc_json_place slot_place = {at, "slot", 0}, layer_place = {at, "layer", 0};
+    uint32_t slot = 0, layer = 0;
+    sluice_status status = slc_json_members(at, object, workspace_fields, COUNT_OF(workspace_fields), &row);
+    if (!status && row.slot && row.layer)
+        status = slc_json_fault(&layer_place, "there is a slot too; give one of them");
+    if (!status && row.slot) {
+        status = find_slot(r, &slot_place, row.slot, &slot);
+        if (!status) add_workspace(&r->job, &row, slot);
+        return status;
+    }
+    if (!status) status = slc_profile_find_layer(r, &layer_place, row.layer ? row.layer : row.name, &layer);
+    if (status) return status;
+    add_workspace(&r->job, &row, slc_forward_slot(layer));
+    add_workspace(&r->job, &row, slc_backward_slot(&r->job, layer));
+    return SLUICE_OK;
+}
+
+static sluice_status read_workspaces(slc_profile_reader *r)
+{
+    slc_json_place list = {&r->top, "workspaces", 0};
+    size_t count = json_array_size(r->row.workspaces);
+    if (count >= INT32_MAX / 2) return slc_json_fault(&list, "%zu are too many", count);
+    r->job.workspaces = calloc(2 * count + 1, sizeof *r->job.workspaces);
+    if (!r->job.workspaces) return slc_error(SLUICE_ERR_MEMORY, "%zu workspaces", count);
+    sluice_status status = SLUICE_OK;
+    for (size_t w = 0; !status && w < count; w++) {
+        slc_json_place at = {&list, NULL, w};
+        status = read_workspace(r, &at, json_array_get(r->row.workspaces, w));
+    }
+    return status;
+}
+
+/* ---- All together ---- */
+
+static void add_bytes(uint64_t *total, uint64_t count, uint64_t bytes)
+{
+    uint64_t product;
+    if (__builtin_mul_overflow(count, bytes, &product) || __builtin_add_overflow(*total, product, total))
+        *total = UINT64_MAX;
+}
+
+static sluice_status too_large(const slc_profile_reader *r)
+{
+    return slc_json_fault(&r->top, "its sizes add up to more than 2^62 bytes");
+}
+
+/* Beside its table, the rows of a look-up. */
+static void add_rows(uint64_t *total, const slc_job *job, const slc_unit *unit)
+{
+    uint64_t gradients;
+    if (unit->role != SLC_UNIT_ROWS) return;
+    if (__builtin_mul_overflow(slc_gradient_rows(job, unit), unit->row_elements, &gradients)) gradients = UINT64_MAX;
+    add_bytes(total, 8, gradients);
+    add_bytes(total, 1, slc_row_lists_bytes(job, unit));
+}
+
+/* All that could ever lie in memory at once, so that no sum of sizes in planning overflows. */
+static sluice_status check_total(const slc_profile_reader *r, const slc_job *job)
+{
+    uint64_t total = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        const slc_unit *unit = &job->units[u];
+        uint64_t arrays = 5 + job->states + (uint64_t)job->local_arrays + 2 * (uint64_t)unit->use_count;
+        add_bytes(&total, arrays, 4 * unit->elements);
+        add_rows(&total, job, unit);
+        add_bytes(&total, 1, unit->exchange.worker);
+        add_bytes(&total, 1, unit->exchange.server);
+        add_bytes(&total, 1, unit->exchange.packets);
+        add_bytes(&total, 1, unit->exchange.results);
+    }
+    for (uint32_t a = 0; a < job->activation_count; a++) add_bytes(&total, 1, job->activations[a].bytes);
+    for (uint32_t w = 0; w < job->workspace_count; w++) add_bytes(&total, 1, job->workspaces[w].bytes);
+    add_bytes(&total, 1, job->scratch_bytes);
+    add_bytes(&total, 1, job->reserved_bytes);
+    return total <= total_max ? SLUICE_OK : too_large(r);
+}
+
+static sluice_status read_all(slc_profile_reader *r, const json_t *document)
+{
+    r->layer_index = json_object();
+    r->unit_index = json_object();
+    if (!r->layer_index || !r->unit_index) return slc_error(SLUICE_ERR_MEMORY, "profile");
+    sluice_status status = read_top(r, document);
+    if (!status) status = read_link(r);
+    if (!status) status = read_layers(r);
+    if (!status) status = slc_profile_read_units(r);
+    if (!status) status = read_activations(r);
+    return status ? status : read_workspaces(r);
+}
+
+static void reader_fini(slc_profile_reader *r)
+{
+    for (uint32_t u = 0; u < r->job.unit_count; u++) {
+        free(r->job.units[u].uses);
+        free(r->tensors[u].elements);
+    }
+    free(r->tensors);
+    free(r->job.units);
+    free(r->job.layers);
+    free(r->can_recompute);
+    free(r->job.activations);
+    free(r->job.workspaces);
+    free(r->parameters);
+    free(r->block_bytes);
+    slc_times_fini(&r->times);
+    json_decref(r->layer_index);
+    json_decref(r->unit_index);
+}
+
+/* Keeps what the job itself no longer shows: lengths before they were rounded. */
+static sluice_status note_lengths(const slc_profile_reader *r, slc_profile *profile)
+{
+    sluice_status status = SLUICE_OK;
+    memcpy(profile->block_bytes, r->block_bytes, r->job.unit_count * sizeof *r->block_bytes);
+    profile->scratch_in_flight = r->row.scratch_in_flight;
+    for (uint32_t u = 0; !status && u < r->job.unit_count; u++)
+        if (r->tensors[u].count)
+            status = slc_profile_set_tensors(profile, u, r->tensors[u].elements, r->tensors[u].count);
+    return status ? status : slc_profile_set_world(profile, r->job.world);
+}
+
+static sluice_status copy_out(const slc_profile_reader *r, slc_profile **out)
+{
+    slc_profile *profile = NULL;
+    sluice_status status = slc_profile_create(&r->job, r->parameters, &r->times, r->row.model, r->row.source, &profile);
+    if (!status) status = note_lengths(r, profile);
+    if (status == SLUICE_ERR_ARGUMENT) status = too_large(r); /* for an exchange: all else has been looked at */
+    if (!status) status = check_total(r, &profile->job);
+    if (status) {
+        slc_profile_destroy(profile);
+        return status;
+    }
+    *out = profile;
+    return SLUICE_OK;
+}
+
+sluice_status slc_profile_from_json(const char *text, size_t length, slc_profile **out)
+{
+    json_t *document;
+    sluice_status status = slc_json_parse(text, length, SLC_PROFILE_VERSION, &document);
+    if (status) return status;
+    slc_profile_reader r = {0};
+    status = read_all(&r, document);
+    if (!status) status = copy_out(&r, out);
+    reader_fini(&r);
+    json_decref(document);
+    return status;
+}
+
+sluice_status slc_profile_read(const char *path, slc_profile **out)
+{
+    char *text;
+    size_t length;
+    sluice_status status = slc_json_file_read(path, &text, &length);
+    if (status) return status;
+    status = slc_error_context(slc_profile_from_json(text, length, out), "profile %s", path);
+    free(text);
+    return status;
+}

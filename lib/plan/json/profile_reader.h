@@ -1,0 +1,48 @@
+/* What reading a profile from JSON is made of. Private to lib/plan. */
+#ifndef SLC_PROFILE_READER_H
+#define SLC_PROFILE_READER_H
+
+#include "lib/plan/json/json_read.h"
+#include "lib/plan/profile.h"
+
+typedef struct {
+    const char *model, *source, *accumulate, *wire;
+    uint32_t version, world, micro_batches, states, norm_words;
+    bool barrier;
+    uint64_t reserved_bytes, scratch_in_flight;
+    double update_s_per_element, update_compute_s_per_element;
+    double compress_s_per_element, apply_s_per_element, average_s_per_element;
+    json_t *compressed, *link, *layers, *units, *activations, *workspaces;
+} slc_profile_top;
+
+typedef struct {
+    slc_json_place top;
+    slc_profile_top row;
+    slc_job job;
+    slc_times times;
+    bool *can_recompute;
+    uint64_t *parameters, *block_bytes;
+    slc_profile_tensors *tensors;
+    json_t *layer_index, *unit_index; /* by name */
+} slc_profile_reader;
+
+#define FIELD(row, member, key, type, required)                                                                        \
+    {                                                                                                                  \
+        key, type, required, offsetof(row, member)                                                                     \
+    }
+#define COUNT_OF(fields) (sizeof fields / sizeof *fields)
+
+/* Gives `name` the next number. */
+sluice_status slc_profile_add_name(const slc_json_place *at, json_t *index, const char *name);
+
+bool slc_profile_layer_of(const slc_profile_reader *r, const char *name, uint32_t *layer); /* false: there is none */
+sluice_status slc_profile_find_layer(const slc_profile_reader *r, const slc_json_place *at, const char *name,
+                                     uint32_t *layer);
+
+sluice_status slc_profile_read_dtype(const slc_json_place *object, const char *key, const char *name,
+                                     sluice_dtype *out);
+
+/* r->row.units into the job, with what the job itself does not show. Layers must have been read. */
+sluice_status slc_profile_read_units(slc_profile_reader *r);
+
+#endif

@@ -1,0 +1,139 @@
+/* The validator's view of addresses over time: who held each stretch last, and is that surely released when the next
+ * one claims it? It is enough to look at the last one: it has waited for those before it, and its end proves its
+ * start. */
+#include "lib/plan/validate/judge.h"
+
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+
+/* A claim as made in one pass. */
+typedef struct {
+    uint32_t claim; /* SLC_NONE: nobody's; RESIDENT */
+    int made;
+} holder;
+
+enum { RESIDENT = UINT32_MAX - 1 };
+
+typedef struct {
+    uint32_t first, end; /* stretches */
+} span;
+
+struct slc_judge_addresses {
+    uint64_t *edges; /* sorted; stretch s lies between edge s and the next */
+    uint32_t edge_count;
+    holder *holders; /* of each stretch */
+    span *spans;     /* of each claim, then of each resident one */
+};
+
+static int ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static uint32_t edge_of(const slc_judge_addresses *a, uint64_t address)
+{
+    uint32_t low = 0, high = a->edge_count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (a->edges[middle] < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static const slc_claim *claim_number(const slc_judge *j, size_t c)
+{
+    return c < j->program->claim_count ? &j->program->claims[c] : &j->plan->statics[c - j->program->claim_count];
+}
+
+void slc_judge_addresses_destroy(slc_judge_addresses *addresses)
+{
+    if (!addresses) return;
+    free(addresses->spans);
+    free(addresses->holders);
+    free(addresses->edges);
+    free(addresses);
+}
+
+sluice_status slc_judge_addresses_create(const slc_judge *j, slc_judge_addresses **out)
+{
+    size_t claims = (size_t)j->program->claim_count + j->plan->static_count, count = 0;
+    slc_judge_addresses *a = calloc(1, sizeof *a);
+    if (a) {
+        a->edges = malloc((2 * claims + 1) * sizeof *a->edges);
+        a->holders = malloc((2 * claims + 1) * sizeof *a->holders);
+        a->spans = malloc((claims + 1) * sizeof *a->spans);
+    }
+    if (!a || !a->edges || !a->holders || !a->spans) {
+        slc_judge_addresses_destroy(a);
+        return slc_error(SLUICE_ERR_MEMORY, "validator");
+    }
+    for (size_t c = 0; c < claims; c++) {
+        const slc_claim *claim = claim_number(j, c);
+        a->edges[count++] = j->plan->buffers[claim->buffer].offset + claim->first_byte;
+        a->edges[count++] = j->plan->buffers[claim->buffer].offset + claim->end_byte;
+    }
+    if (count) qsort(a->edges, count, sizeof *a->edges, ascending);
+    for (size_t i = 0; i < count; i++)
+        if (!a->edge_count || a->edges[a->edge_count - 1] != a->edges[i]) a->edges[a->edge_count++] = a->edges[i];
+    for (size_t c = 0; c < claims; c++) {
+        const slc_claim *claim = claim_number(j, c);
+        uint64_t offset = j->plan->buffers[claim->buffer].offset;
+        a->spans[c] = (span){edge_of(a, offset + claim->first_byte), edge_of(a, offset + claim->end_byte)};
+    }
+    *out = a;
+    return SLUICE_OK;
+}
+
+static void hold(slc_judge_addresses *a, size_t c, holder who)
+{
+    for (uint32_t s = a->spans[c].first; s < a->spans[c].end; s++) a->holders[s] = who;
+}
+
+static sluice_status check_holder(const slc_judge *j, int pass, const slc_claim *mine, holder before)
+{
+    if (before.claim == SLC_NONE) return SLUICE_OK;
+    if (before.claim == RESIDENT) return slc_judge_fault(j, mine->from, "a claim over resident memory");
+    const slc_claim *other = &j->program->claims[before.claim];
+    int end = before.made + slc_claim_wraps(j->program, other);
+    if (end > pass || (end == pass && other->to >= mine->from))
+        return slc_judge_fault(j, mine->from, "two claims overlap in address and time");
+    if (slc_judge_surely_over(j, pass, mine->from, end, other->to)) return SLUICE_OK;
+    return slc_judge_fault(j, mine->from,
+                           end < pass ? "claims memory that the pass before may still hold: a ticket is missing"
+                                      : "claims memory that an earlier item may still hold: a ticket is missing");
+}
+
+static sluice_status run_pass(const slc_judge *j, slc_judge_addresses *a, int pass, bool check)
+{
+    for (uint32_t c = 0; c < j->program->claim_count; c++) {
+        const slc_claim *mine = &j->program->claims[c];
+        if (!slc_judge_runs(j, pass, mine->from)) continue;
+        for (uint32_t s = a->spans[c].first; check && s < a->spans[c].end; s++) {
+            sluice_status status = check_holder(j, pass, mine, a->holders[s]);
+            if (status) return status;
+        }
+        hold(a, c, (holder){c, pass});
+    }
+    return SLUICE_OK;
+}
+
+static void hold_residents(const slc_judge *j, slc_judge_addresses *a)
+{
+    for (uint32_t s = 0; s < j->plan->static_count; s++)
+        hold(a, (size_t)j->program->claim_count + s, (holder){RESIDENT, 0});
+}
+
+/* The first pass leaves addresses as the second finds them. */
+sluice_status slc_judge_tickets(const slc_judge *j, slc_judge_addresses *addresses, bool first_too)
+{
+    for (uint32_t s = 0; s < addresses->edge_count; s++) addresses->holders[s] = (holder){SLC_NONE, 0};
+    hold_residents(j, addresses);
+    sluice_status status = run_pass(j, addresses, 0, first_too);
+    hold_residents(j, addresses); /* also where a claim that nobody has checked lay over them */
+    return status ? status : run_pass(j, addresses, 1, true);
+}

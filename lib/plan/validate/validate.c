@@ -1,0 +1,277 @@
+/* The plan's independent judge. It derives what each item may take for granted when it starts (how many slots and
+ * operations are over, whatever the timing) and holds every need of every item against that: in the steady state, in a
+ * first pass, which leaves late items out, and in a drain, which runs nothing else. */
+#include "lib/plan/validate/judge.h"
+
+#include "lib/base/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+sluice_status slc_judge_fault(const slc_judge *j, uint32_t item, const char *what)
+{
+    const slc_item *i = &j->program->items[item];
+    if (i->kind == SLC_ITEM_SLOT)
+        return slc_error(SLUICE_ERR_FORMAT, "invalid plan: %s item %u (slot %u, micro-batch %u): %s", j->where, item,
+                         i->slot, i->micro_batch, what);
+    const char *unit = i->unit < j->job->unit_count ? j->job->units[i->unit].name : "-";
+    return slc_error(SLUICE_ERR_FORMAT,
+                     "invalid plan: %s item %u (%s%s, micro-batch %u, unit %s, blocks %llu to %llu): %s", j->where,
+                     item, i->late ? "late " : "", slc_item_kind_name(i->kind), i->micro_batch, unit,
+                     (unsigned long long)i->first_block, (unsigned long long)(i->first_block + i->block_count), what);
+}
+
+/* ---- Items by themselves ---- */
+
+static sluice_status check_late(const slc_judge *j, uint32_t i)
+{
+    const slc_item *item = &j->program->items[i];
+    if (!item->late) return SLUICE_OK;
+    if (j->evaluate) return slc_judge_fault(j, i, "nothing is late in evaluation");
+    if (item->kind == SLC_ITEM_SLOT || item->kind == SLC_ITEM_GATHER_WINDOW)
+        return slc_judge_fault(j, i, "cannot be late");
+    slc_unit_role role = item->unit == SLC_NONE ? SLC_UNIT_WHOLE : j->job->units[item->unit].role;
+    if (role == SLC_UNIT_ROWS || (role == SLC_UNIT_SPLIT && item->kind != SLC_ITEM_GATHER_VALUE))
+        return slc_judge_fault(j, i, "cannot be late: the look-up's rows are gathered early in the next step");
+    bool ends_step = slc_is_reduction(item->kind) || item->kind == SLC_ITEM_AGREE || item->kind == SLC_ITEM_INSPECT ||
+                     (item->kind == SLC_ITEM_COMPRESS && j->job->norms_barrier);
+    if (j->job->barrier && ends_step)
+        return slc_judge_fault(j, i, "cannot be late behind a barrier: the step's end waits for it");
+    if (item->micro_batch + 1 != j->micro_batches)
+        return slc_judge_fault(j, i, "late in another than the last micro-batch");
+    return SLUICE_OK;
+}
+
+static sluice_status check_lane(const slc_judge *j, uint32_t i)
+{
+    const slc_item *item = &j->program->items[i];
+    if (!item->on_compute) return SLUICE_OK;
+    if (item->kind != SLC_ITEM_UPDATE) return slc_judge_fault(j, i, "is no update, but on the compute lane");
+    return j->plan->strategies[item->unit] == SLC_ONEBIT
+               ? slc_judge_fault(j, i, "on the compute lane, where no onebit unit is updated")
+               : SLUICE_OK;
+}
+
+static sluice_status check_blocks(const slc_judge *j, uint32_t i)
+{
+    const slc_item *item = &j->program->items[i];
+    uint64_t blocks = slc_unit_blocks(&j->job->units[item->unit]);
+    if (!item->block_count) return slc_judge_fault(j, i, "moves nothing");
+    if (item->block_count > blocks || item->first_block > blocks - item->block_count)
+        return slc_judge_fault(j, i, "blocks that the unit does not have");
+    return SLUICE_OK;
+}
+
+/* Is there such an operation at all? How often each is there is for slc_judge_once. */
+static sluice_status check_form(const slc_judge *j, uint32_t i)
+{
+    const slc_item *item = &j->program->items[i];
+    if ((unsigned)item->kind >= SLC_ITEM_KINDS)
+        return slc_error(SLUICE_ERR_FORMAT, "invalid plan: %s item %u: no such kind", j->where, i);
+    if (item->kind == SLC_ITEM_SLOT) {
+        if (item->unit != SLC_NONE) return slc_judge_fault(j, i, "a slot of a unit");
+        sluice_status status = check_lane(j, i);
+        return status ? status : check_late(j, i);
+    }
+    if (item->kind == SLC_ITEM_AGREE ? item->unit != SLC_NONE : item->unit >= j->job->unit_count)
+        return slc_error(SLUICE_ERR_FORMAT, "invalid plan: %s item %u: there is no unit %u", j->where, i, item->unit);
+    if (j->evaluate && item->kind != SLC_ITEM_GATHER_WINDOW) return slc_judge_fault(j, i, "has no place in evaluation");
+    bool any_micro_batch = slc_is_reduction(item->kind) || item->kind == SLC_ITEM_GATHER_WINDOW;
+    uint32_t last = j->micro_batches - 1;
+    if (item->micro_batch > last || (!any_micro_batch && item->micro_batch != last))
+        return slc_judge_fault(j, i, "in the wrong micro-batch");
+    slc_window window;
+    if (item->kind == SLC_ITEM_GATHER_WINDOW
+            ? !slc_unit_window(j->job, &j->job->units[item->unit], !j->evaluate, item->index, &window)
+            : item->index)
+        return slc_judge_fault(j, i, "of a window that the unit does not have");
+    sluice_status status = check_lane(j, i);
+    if (!status) status = check_late(j, i);
+    return status || item->kind == SLC_ITEM_AGREE ? status : check_blocks(j, i);
+}
+
+static sluice_status check_waits(const slc_judge *j, uint32_t i)
+{
+    const slc_item *item = &j->program->items[i];
+    for (uint32_t a = 0; a < item->after_count; a++) {
+        const slc_after *after = &item->after[a];
+        if (after->item >= j->program->item_count) return slc_judge_fault(j, i, "waits for an item that is not there");
+        if (!after->previous && after->item >= i) return slc_judge_fault(j, i, "waits for itself or a later item");
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status check_agreement(slc_judge *j)
+{
+    uint32_t found = 0;
+    j->agree = SLC_NONE;
+    for (uint32_t i = 0; i < j->program->item_count; i++) {
+        if (j->program->items[i].kind != SLC_ITEM_AGREE) continue;
+        j->agree = i;
+        found++;
+    }
+    if (found == (j->evaluate ? 0 : 1)) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_FORMAT, "invalid plan: the ranks agree %u times in one %s", found, j->where);
+}
+
+static sluice_status check_slots(slc_judge *j)
+{
+    uint32_t expected = 0, per_pass = j->evaluate ? j->job->layer_count : slc_job_slots(j->job);
+    uint32_t total = per_pass * j->micro_batches;
+    for (uint32_t i = 0; i < j->program->item_count; i++) {
+        const slc_item *item = &j->program->items[i];
+        if (item->kind != SLC_ITEM_SLOT) continue;
+        if (expected >= total || item->micro_batch != expected / per_pass || item->slot != expected % per_pass)
+            return slc_judge_fault(j, i, "slot out of order");
+        j->slot_item[expected++] = i;
+    }
+    if (expected != total)
+        return slc_error(SLUICE_ERR_FORMAT, "invalid plan: %s has %u slots of %u", j->where, expected, total);
+    return SLUICE_OK;
+}
+
+static sluice_status check_items(slc_judge *j)
+{
+    sluice_status status = check_slots(j);
+    for (uint32_t i = 0; !status && i < j->program->item_count; i++) {
+        status = check_form(j, i);
+        if (!status) status = check_waits(j, i);
+    }
+    return status ? status : check_agreement(j);
+}
+
+/* ---- Items among each other ---- */
+
+/* Every two passes that can follow each other. What holds of items that are not late behind a first pass holds behind a
+ * full one, where more is waited for: only the tickets of late items are left to look at there. */
+static const struct {
+    slc_pass passes[2];
+    bool tickets_only, first_too;
+} histories[] = {{{SLC_PASS_FRESH, SLC_PASS_FULL}, false, true},
+                 {{SLC_PASS_FRESH, SLC_PASS_DRAIN}, false, false},
+                 {{SLC_PASS_FULL, SLC_PASS_FULL}, true, false},
+                 {{SLC_PASS_FULL, SLC_PASS_DRAIN}, true, false}};
+
+static sluice_status check_needs(slc_judge *j, bool first_too)
+{
+    sluice_status status = SLUICE_OK;
+    for (int pass = first_too ? 0 : 1; !status && pass < 2; pass++) {
+        status = slc_judge_data(j, pass);
+        if (!status) status = slc_judge_memory(j, pass);
+    }
+    return status;
+}
+
+/* Without late items all passes are alike. */
+static sluice_status check_histories(slc_judge *j)
+{
+    slc_judge_addresses *addresses;
+    sluice_status status = slc_judge_addresses_create(j, &addresses);
+    if (status) return status;
+    size_t count = j->has_late ? sizeof histories / sizeof *histories : 1;
+    for (size_t h = 0; !status && h < count; h++) {
+        j->passes[0] = histories[h].passes[0];
+        j->passes[1] = histories[h].passes[1];
+        slc_judge_derive(j);
+        if (!histories[h].tickets_only) status = check_needs(j, histories[h].first_too);
+        if (!status) status = slc_judge_tickets(j, addresses, histories[h].first_too);
+    }
+    slc_judge_addresses_destroy(addresses);
+    return status;
+}
+
+static sluice_status check_program(slc_judge *j)
+{
+    sluice_status status = check_items(j);
+    if (status) return status;
+    status = slc_judge_index_init(j);
+    if (!status) status = slc_judge_once(j);
+    if (!status) status = slc_judge_claims(j);
+    if (!status) status = check_histories(j);
+    slc_judge_index_fini(j);
+    return status;
+}
+
+static void number_items(slc_judge *j)
+{
+    for (uint32_t i = 0; i < j->program->item_count; i++) {
+        j->ordinal[i] = (uint32_t)j->count[slc_judge_lane(j, i)]++;
+        j->has_late |= j->program->items[i].late;
+    }
+}
+
+static sluice_status validate_program(const slc_job *job, const slc_buffer_index *buffers, bool evaluate)
+{
+    const slc_plan *plan = buffers->plan;
+    slc_judge j = {.job = job,
+                   .plan = plan,
+                   .program = evaluate ? &plan->evaluate : &plan->train,
+                   .buffers = buffers,
+                   .evaluate = evaluate,
+                   .micro_batches = evaluate ? 1 : job->micro_batches,
+                   .where = evaluate ? "evaluation" : "step"};
+    size_t count = (size_t)j.program->item_count + 1;
+    sluice_status status;
+    j.slot_item = calloc((size_t)job->micro_batches * slc_job_slots(job) + 1, sizeof *j.slot_item);
+    j.ordinal = calloc(count, sizeof *j.ordinal);
+    j.known[0] = calloc(count, sizeof **j.known);
+    j.known[1] = calloc(count, sizeof **j.known);
+    if (j.slot_item && j.ordinal && j.known[0] && j.known[1]) {
+        number_items(&j);
+        status = check_program(&j);
+    } else {
+        status = slc_error(SLUICE_ERR_MEMORY, "validator");
+    }
+    free(j.known[1]);
+    free(j.known[0]);
+    free(j.ordinal);
+    free(j.slot_item);
+    return status;
+}
+
+/* ---- The plan ---- */
+
+static sluice_status check_choices(const slc_job *job, const slc_plan *plan)
+{
+    if (plan->unit_count != job->unit_count)
+        return slc_error(SLUICE_ERR_FORMAT, "invalid plan: made for %u units, the job has %u", plan->unit_count,
+                         job->unit_count);
+    for (uint32_t u = 0; u < plan->unit_count; u++) {
+        if ((unsigned)plan->strategies[u] >= SLC_STRATEGIES)
+            return slc_error(SLUICE_ERR_FORMAT, "invalid plan: no such strategy of unit %s", job->units[u].name);
+        if (job->units[u].role != SLC_UNIT_WHOLE && !slc_unit_may_be(job, &job->units[u], plan->strategies[u]))
+            return slc_error(SLUICE_ERR_FORMAT, "invalid plan: unit %s is %s: %s", job->units[u].name,
+                             slc_strategy_name(plan->strategies[u]),
+                             job->units[u].role == SLC_UNIT_ROWS ? "rows that a look-up touches are always fsdp"
+                                                                 : "a parameter that is split by its uses is oss, sdp "
+                                                                   "or fsdp");
+        if (plan->strategies[u] == SLC_ONEBIT && (!job->compressed || job->each || job->world < 2))
+            return slc_error(SLUICE_ERR_FORMAT, "invalid plan: unit %s is onebit %s", job->units[u].name,
+                             job->each        ? "while gradients are reduced each micro-batch"
+                             : job->world < 2 ? "with one rank"
+                                              : "outside of the compressed phase");
+    }
+    if (!plan->recompute) return SLUICE_OK;
+    if (plan->layer_count != job->layer_count)
+        return slc_error(SLUICE_ERR_FORMAT, "invalid plan: made for %u layers, the job has %u", plan->layer_count,
+                         job->layer_count);
+    for (uint32_t l = 0; l < plan->layer_count; l++)
+        if (plan->recompute[l] && !(job->can_recompute && job->can_recompute[l]))
+            return slc_error(SLUICE_ERR_FORMAT, "invalid plan: layer %s cannot recompute", job->layers[l]);
+    return SLUICE_OK;
+}
+
+sluice_status slc_plan_validate(const slc_job *job, const slc_plan *plan)
+{
+    slc_buffer_index buffers;
+    sluice_status status = check_choices(job, plan);
+    if (!status) status = slc_judge_roles(job);
+    if (status) return status;
+    status = slc_buffer_index_init(&buffers, job, plan);
+    if (status) return status;
+    status = slc_judge_buffers(job, &buffers);
+    if (!status) status = validate_program(job, &buffers, false);
+    if (!status) status = validate_program(job, &buffers, true);
+    slc_buffer_index_fini(&buffers);
+    return status;
+}

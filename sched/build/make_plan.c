@@ -1,0 +1,192 @@
+/* From an order to a plan: buffers, lifetimes, packing, tickets. The steps stand in slc_plan_make. */
+#include "sched/build/parts.h"
+#include "sched/scheduler.h"
+#include "sched/simulate/simulate.h"
+
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static sluice_status make_program(const slc_scheduling *in, const slc_scheduler *scheduler, bool evaluate,
+                                  slc_program *program)
+{
+    slc_order order = {0};
+    (evaluate ? scheduler->evaluate : scheduler->train)(in, &order);
+    if (order.failed) {
+        slc_order_fini(&order);
+        return slc_error(SLUICE_ERR_MEMORY, "no memory for the order of operations");
+    }
+    program->items = order.items;
+    program->item_count = order.count;
+    return SLUICE_OK;
+}
+
+static sluice_status copy_program(const slc_order *order, slc_program *program)
+{
+    program->items = order->failed ? NULL : malloc(((size_t)order->count + 1) * sizeof *program->items);
+    if (!program->items) return slc_error(SLUICE_ERR_MEMORY, "no memory for the order of operations");
+    memcpy(program->items, order->items, order->count * sizeof *program->items);
+    program->item_count = order->count;
+    return SLUICE_OK;
+}
+
+static sluice_status note_choices(const slc_scheduling *in, slc_plan *plan)
+{
+    const slc_job *job = in->job;
+    plan->unit_count = job->unit_count;
+    plan->layer_count = job->layer_count;
+    plan->strategies = malloc(((size_t)job->unit_count + 1) * sizeof *plan->strategies);
+    plan->recompute = calloc((size_t)job->layer_count + 1, sizeof *plan->recompute);
+    if (!plan->strategies || !plan->recompute)
+        return slc_error(SLUICE_ERR_MEMORY, "no memory for %u strategies", job->unit_count);
+    memcpy(plan->strategies, in->strategies, job->unit_count * sizeof *in->strategies);
+    if (in->recompute) memcpy(plan->recompute, in->recompute, job->layer_count * sizeof *in->recompute);
+    return SLUICE_OK;
+}
+
+/* Items and choices. `train` NULL: as the scheduler orders it. */
+static sluice_status write_programs(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                                    slc_plan *plan)
+{
+    plan->schedule = scheduler->name;
+    sluice_status status = note_choices(in, plan);
+    if (!status) status = train ? copy_program(train, &plan->train) : make_program(in, scheduler, false, &plan->train);
+    return status ? status : make_program(in, scheduler, true, &plan->evaluate);
+}
+
+static sluice_status add_lives(const slc_scheduling *in, slc_plan *plan)
+{
+    sluice_status status = slc_plan_add_buffers(in->job, plan);
+    if (!status) status = slc_plan_add_claims(in->job, plan, false);
+    return status ? status : slc_plan_add_claims(in->job, plan, true);
+}
+
+/* A plan without waits: enough to know its size. */
+static sluice_status lay_out(const slc_scheduling *in, const slc_packing_effort *effort, slc_plan *plan)
+{
+    sluice_status status = add_lives(in, plan);
+    return status ? status : slc_plan_pack(plan, effort);
+}
+
+static sluice_status make(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                          slc_plan **out)
+{
+    slc_plan *plan = calloc(1, sizeof *plan);
+    if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
+    sluice_status status = write_programs(in, train, scheduler, plan);
+    if (!status) status = lay_out(in, &(slc_packing_effort){.limit = UINT64_MAX}, plan);
+    if (!status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, false);
+    if (!status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, true);
+    if (!status) status = slc_plan_validate(in->job, plan);
+    if (status) {
+        slc_plan_destroy(plan);
+        return slc_error_context(status, "plan");
+    }
+    *out = plan;
+    return SLUICE_OK;
+}
+
+sluice_status slc_plan_make(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan **out)
+{
+    return make(in, NULL, scheduler, out);
+}
+
+sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                                  slc_plan **out)
+{
+    return make(in, train, scheduler, out);
+}
+
+sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                               uint32_t tries, slc_plan **out)
+{
+    *out = NULL;
+    slc_plan *plan = calloc(1, sizeof *plan);
+    if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
+    slc_packing_effort effort = {.limit = in->limit, .enough = tries ? in->limit : 0, .tries = tries};
+    bool legal = false;
+    sluice_status status = write_programs(in, train, scheduler, plan);
+    if (!status) status = slc_plan_order_is_legal(in->job, plan, &legal);
+    if (!status) status = legal ? lay_out(in, &effort, plan) : SLUICE_ERR_FORMAT;
+    if (!status) {
+        *out = plan;
+        return SLUICE_OK;
+    }
+    slc_plan_destroy(plan);
+    return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status;
+}
+
+/* A ticket on a later item: two lives of one buffer would meet. */
+static bool waits_for_later(const slc_program *program)
+{
+    for (uint32_t i = 0; i < program->item_count; i++)
+        for (uint32_t a = 0; a < program->items[i].after_count; a++)
+            if (!program->items[i].after[a].previous && program->items[i].after[a].item >= i) return true;
+    return false;
+}
+
+/* Packs and adds the waits; false in *fits: too large, or illegal after all. */
+static sluice_status settle(const slc_scheduling *in, const slc_scheduler *scheduler, const slc_packing_effort *effort,
+                            slc_plan *plan, bool *fits)
+{
+    sluice_status status = slc_plan_pack(plan, effort);
+    *fits = !status && plan->arena_bytes <= in->limit;
+    if (*fits) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, false);
+    if (*fits && !status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, true);
+    if (*fits && !status) *fits = !waits_for_later(&plan->train);
+    return status;
+}
+
+/* Could it be fast enough if no two buffers shared memory? Packing, which costs most, is for those that could. */
+static sluice_status could_be_fast(const slc_scheduling *in, const slc_scheduler *scheduler, double at_most_s,
+                                   slc_plan *plan, bool *could)
+{
+    slc_forecast forecast;
+    sluice_status status = settle(in, scheduler, &(slc_packing_effort){.apart = true}, plan, could);
+    if (!status && *could) status = slc_simulate(in->job, in->times, plan, NULL, &forecast);
+    *could = !status && *could && forecast.step_s <= at_most_s;
+    slc_program_forget_waits(&plan->train);
+    slc_program_forget_waits(&plan->evaluate);
+    return status;
+}
+
+sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                           const slc_trying *trying, slc_plan **out, uint64_t *arena_bytes)
+{
+    slc_plan *plan = calloc(1, sizeof *plan);
+    *out = NULL;
+    *arena_bytes = UINT64_MAX;
+    if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
+    slc_packing_effort effort = {.limit = in->limit, .enough = trying->tries ? in->limit : 0, .tries = trying->tries};
+    bool fine = false;
+    sluice_status status = write_programs(in, train, scheduler, plan);
+    if (!status) status = slc_plan_order_is_legal(in->job, plan, &fine);
+    if (!status && fine) status = add_lives(in, plan);
+    if (!status && fine && in->times && trying->at_most_s > 0) {
+        status = could_be_fast(in, scheduler, trying->at_most_s, plan, &fine);
+        if (!status && !fine && plan->lower_bound > in->limit) *arena_bytes = plan->lower_bound;
+    }
+    if (!status && fine) {
+        status = settle(in, scheduler, &effort, plan, &fine);
+        *arena_bytes = plan->arena_bytes;
+    }
+    if (!status && fine) {
+        *out = plan;
+        return SLUICE_OK;
+    }
+    slc_plan_destroy(plan);
+    return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status;
+}
+
+sluice_status slc_plan_measure(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
+                               uint64_t *arena_bytes)
+{
+    slc_plan *plan = calloc(1, sizeof *plan);
+    if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
+    sluice_status status = write_programs(in, NULL, scheduler, plan);
+    if (!status) status = lay_out(in, &(slc_packing_effort){.limit = limit}, plan);
+    *arena_bytes = plan->arena_bytes;
+    slc_plan_destroy(plan);
+    return slc_error_context(status, "plan");
+}

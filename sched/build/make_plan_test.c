@@ -1,0 +1,209 @@
+/* Plans of random jobs: valid for the validator, and harmless when two lanes run them at random speeds. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sched/scheduler.h"
+#include "sched/build/two_lanes_test.h"
+
+enum { JOBS = 250, RUNS = 4 };
+
+static void check_random_job(uint64_t seed, two_lanes *lanes)
+{
+    test_dice dice = {.seed = seed};
+    static test_job t;
+    slc_strategy strategies[TEST_UNITS];
+    test_job_draw(&t, &dice);
+    test_strategies_draw(&t.job, &dice, strategies);
+    const slc_scheduler *scheduler;
+    for (size_t s = 0; (scheduler = slc_scheduler_at(s)); s++) {
+        slc_plan *plan;
+        if (slc_plan_make(&(slc_scheduling){.job = &t.job, .strategies = strategies, .limit = UINT64_MAX}, scheduler,
+                          &plan))
+            fail_msg("job %llu, %s: %s", (unsigned long long)seed, scheduler->name, sluice_last_error());
+        assert_true(plan->lower_bound <= plan->arena_bytes);
+        for (uint64_t run = 0; run < RUNS; run++) {
+            two_lanes_run(lanes, &t.job, plan, seed * RUNS + run);
+            if (lanes->error[0])
+                fail_msg("job %llu, %s, run %llu: %s", (unsigned long long)seed, scheduler->name,
+                         (unsigned long long)run, lanes->error);
+            assert_true(lanes->peak <= plan->arena_bytes);
+        }
+        uint64_t measured;
+        assert_int_equal(
+            slc_plan_measure(&(slc_scheduling){.job = &t.job, .strategies = strategies, .limit = UINT64_MAX}, scheduler,
+                             UINT64_MAX, &measured),
+            SLUICE_OK);
+        assert_int_equal(measured, plan->arena_bytes);
+        slc_plan_destroy(plan);
+    }
+}
+
+static void random_jobs_run_at_any_speed(void **state)
+{
+    (void)state;
+    two_lanes *lanes = malloc(sizeof *lanes);
+    assert_non_null(lanes);
+    for (uint64_t seed = 0; seed < JOBS; seed++) check_random_job(seed, lanes);
+    free(lanes);
+}
+
+/* Gathering earlier and reducing later never takes less memory, unless what is reduced needs a new place and the
+ * gradient keeps its own or is the smaller one, which bf16 is of an fp32 sum that nobody shares: then a late reduction
+ * takes less. */
+static void serial_needs_no_more_than_one_ahead(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < JOBS; seed++) {
+        test_dice dice = {.seed = seed};
+        static test_job t;
+        test_job_draw(&t, &dice);
+        for (int k = 0; k < SLC_EXACT_STRATEGIES; k++) {
+            bool sums_grow = t.job.world == 1 && t.job.wire == SLUICE_BF16;
+            if (t.job.each && (k == SLC_DP || k == SLC_OSS || sums_grow)) continue;
+            slc_strategy strategies[TEST_UNITS];
+            slc_plan *serial, *ahead;
+            test_strategies_all(&t.job, (slc_strategy)k, strategies);
+            const slc_scheduling in = {.job = &t.job, .strategies = strategies, .limit = UINT64_MAX};
+            if (slc_plan_make(&in, &slc_scheduler_serial, &serial) ||
+                slc_plan_make(&in, &slc_scheduler_one_ahead, &ahead))
+                fail_msg("job %llu: %s", (unsigned long long)seed, sluice_last_error());
+            if (serial->lower_bound > ahead->lower_bound)
+                fail_msg("job %llu, %s: serial needs %llu bytes, one_ahead %llu", (unsigned long long)seed,
+                         slc_strategy_name((slc_strategy)k), (unsigned long long)serial->lower_bound,
+                         (unsigned long long)ahead->lower_bound);
+            slc_plan_destroy(serial);
+            slc_plan_destroy(ahead);
+        }
+    }
+}
+
+/* ---- What overlaps, in a job of equal layers ---- */
+
+enum { LAYERS = 6 };
+
+typedef struct {
+    slc_job job;
+    const char *layers[LAYERS];
+    slc_unit units[LAYERS];
+    slc_use uses[LAYERS];
+    slc_strategy strategies[LAYERS];
+} equal_layers;
+
+static void equal_layers_init(equal_layers *e, slc_strategy strategy)
+{
+    *e = (equal_layers){
+        .job = {.world = 2, .micro_batches = 1, .states = 2, .layer_count = LAYERS, .unit_count = LAYERS}};
+    e->job.layers = e->layers;
+    e->job.units = e->units;
+    for (uint32_t l = 0; l < LAYERS; l++) {
+        e->layers[l] = "layer";
+        e->uses[l] = (slc_use){l, true};
+        e->units[l] = (slc_unit){"layer", 320, 64, SLUICE_FP32, true, &e->uses[l], .use_count = 1};
+        e->strategies[l] = strategy;
+    }
+}
+
+/* The most claims of a kind that span one item. */
+static uint32_t most_at_once(const slc_plan *plan, slc_buffer_kind kind)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < plan->train.item_count; i++) {
+        uint32_t now = 0;
+        for (uint32_t c = 0; c < plan->train.claim_count; c++) {
+            const slc_claim *claim = &plan->train.claims[c];
+            now += plan->buffers[claim->buffer].kind == kind && claim->from <= i && i <= claim->to;
+        }
+        if (now > most) most = now;
+    }
+    return most;
+}
+
+static uint32_t find(const slc_plan *plan, slc_item_kind kind, uint32_t slot_or_unit, uint32_t index)
+{
+    for (uint32_t i = 0; i < plan->train.item_count; i++) {
+        const slc_item *item = &plan->train.items[i];
+        if (item->kind == kind && (kind == SLC_ITEM_SLOT ? item->slot : item->unit) == slot_or_unit &&
+            item->index == index)
+            return i;
+    }
+    fail_msg("no such item");
+    return 0;
+}
+
+/* Must `item` be over before `later` starts, directly or through what that needs? */
+static bool waits_for(const slc_plan *plan, uint32_t later, uint32_t item)
+{
+    enum { UNKNOWN, BEGUN, OVER };
+    const slc_item *items = plan->train.items;
+    uint8_t known[TEST_ITEMS] = {UNKNOWN};
+    known[later] = BEGUN;
+    for (uint32_t i = later + 1; i-- > 0;) {
+        if (known[i] == UNKNOWN) continue;
+        for (uint32_t a = 0; a < items[i].after_count; a++)
+            if (!items[i].after[a].previous) known[items[i].after[a].item] = OVER;
+        bool slot = items[i].kind == SLC_ITEM_SLOT;
+        uint32_t k = i;
+        while (k > 0 && (items[k - 1].kind == SLC_ITEM_SLOT) != slot) k--;
+        if (k > 0 && (slot || known[i] == OVER))
+            known[k - 1] = OVER; /* slots run, operations end in order */
+        else if (k > 0 && known[k - 1] == UNKNOWN)
+            known[k - 1] = BEGUN;
+    }
+    return known[item] == OVER;
+}
+
+static void one_ahead_overlaps(void **state)
+{
+    (void)state;
+    equal_layers e;
+    slc_plan *plan;
+    equal_layers_init(&e, SLC_FSDP);
+    assert_int_equal(slc_plan_make(&(slc_scheduling){.job = &e.job, .strategies = e.strategies, .limit = UINT64_MAX},
+                                   &slc_scheduler_one_ahead, &plan),
+                     SLUICE_OK);
+    assert_int_equal(most_at_once(plan, SLC_BUFFER_GATHERED), 2);
+    assert_int_equal(most_at_once(plan, SLC_BUFFER_GRADIENT), 2);
+    for (uint32_t l = 1; l < LAYERS; l++) {
+        uint32_t before = find(plan, SLC_ITEM_SLOT, l - 1, 0);
+        assert_false(waits_for(plan, find(plan, SLC_ITEM_GATHER_WINDOW, l, 0), before));
+        uint32_t slot = find(plan, SLC_ITEM_SLOT, slc_backward_slot(&e.job, l - 1), 0);
+        assert_false(waits_for(plan, slot, find(plan, SLC_ITEM_REDUCE_SCATTER, l, 0)));
+        assert_true(waits_for(plan, slot, find(plan, SLC_ITEM_GATHER_WINDOW, l - 1, 1)));
+    }
+    slc_plan_destroy(plan);
+}
+
+static void serial_does_not_overlap(void **state)
+{
+    (void)state;
+    for (int k = 0; k < SLC_EXACT_STRATEGIES; k++) {
+        equal_layers e;
+        slc_plan *plan;
+        equal_layers_init(&e, (slc_strategy)k);
+        assert_int_equal(
+            slc_plan_make(&(slc_scheduling){.job = &e.job, .strategies = e.strategies, .limit = UINT64_MAX},
+                          &slc_scheduler_serial, &plan),
+            SLUICE_OK);
+        assert_true(most_at_once(plan, SLC_BUFFER_GATHERED) <= 1);
+        assert_true(most_at_once(plan, SLC_BUFFER_GRADIENT) <= 1);
+        for (uint32_t i = 1; i < plan->train.item_count; i++)
+            for (uint32_t before = 0; before < i; before++)
+                if ((plan->train.items[i].kind == SLC_ITEM_SLOT) != (plan->train.items[before].kind == SLC_ITEM_SLOT))
+                    assert_true(waits_for(plan, i, before));
+        slc_plan_destroy(plan);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_jobs_run_at_any_speed),
+        cmocka_unit_test(serial_needs_no_more_than_one_ahead),
+        cmocka_unit_test(one_ahead_overlaps),
+        cmocka_unit_test(serial_does_not_overlap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,177 @@
+/* From lifetimes to offsets. The packer sees one time axis: the items of a step, those of an evaluation pass, and one
+ * moment of reading between steps. A claim that wraps into the next pass is two parts. Of moments at which the same
+ * bytes are alive only the first is kept: equal micro-batches are packed once. Two buffers share a moment before
+ * exactly when they share one afterwards. */
+#include "sched/build/parts.h"
+
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    uint64_t live; /* a sum of random numbers, one for each live range of bytes */
+    uint32_t time;
+} moment;
+
+typedef struct {
+    const slc_plan *plan;
+    moment *moments;
+    uint32_t moment_count;
+    uint32_t *kept_before; /* of each time, and of the end */
+    slc_pack_buffer *buffers;
+    slc_pack_part *parts;
+} packing;
+
+static uint32_t reading_moment(const slc_plan *plan)
+{
+    return plan->train.item_count + plan->evaluate.item_count;
+}
+
+/* SplitMix64's mixing (Steele, Lea & Flood, OOPSLA 2014). */
+static uint64_t scatter(uint64_t z)
+{
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static void add_live(packing *p, const slc_claim *claim, uint32_t start, uint32_t end)
+{
+    uint64_t number = scatter(scatter(scatter(claim->buffer + 1) ^ claim->first_byte) ^ claim->end_byte);
+    p->moments[start].live += number;
+    p->moments[end].live -= number;
+}
+
+static int by_live(const void *a, const void *b)
+{
+    const moment *x = a, *y = b;
+    if (x->live != y->live) return x->live < y->live ? -1 : 1;
+    return (x->time > y->time) - (x->time < y->time);
+}
+
+static void find_moments(packing *p)
+{
+    const slc_plan *plan = p->plan;
+    uint32_t train = plan->train.item_count, reading = reading_moment(plan);
+    p->moment_count = reading + 1;
+    for (uint32_t i = 0; i < plan->train.claim_count; i++) {
+        const slc_claim *claim = &plan->train.claims[i];
+        bool wraps = slc_claim_wraps(&plan->train, claim);
+        add_live(p, claim, claim->from, wraps ? train : claim->to + 1);
+        if (wraps) add_live(p, claim, 0, claim->to + 1);
+    }
+    for (uint32_t i = 0; i < plan->evaluate.claim_count; i++)
+        add_live(p, &plan->evaluate.claims[i], train + plan->evaluate.claims[i].from,
+                 train + plan->evaluate.claims[i].to + 1);
+    uint64_t live = 0;
+    for (uint32_t t = 0; t < p->moment_count; t++) p->moments[t] = (moment){live += p->moments[t].live, t};
+    p->moments[reading].live = scatter(UINT64_MAX); /* only the staging buffer lives then */
+
+    qsort(p->moments, p->moment_count, sizeof *p->moments, by_live);
+    for (uint32_t i = 0; i < p->moment_count; i++)
+        p->kept_before[p->moments[i].time] = !i || p->moments[i].live != p->moments[i - 1].live;
+    uint32_t kept = 0;
+    for (uint32_t t = 0; t <= p->moment_count; t++) {
+        uint32_t keep = t < p->moment_count ? p->kept_before[t] : 0;
+        p->kept_before[t] = kept;
+        kept += keep;
+    }
+}
+
+static void add_part(packing *p, uint32_t buffer, uint64_t first_byte, uint64_t end_byte, uint32_t start, uint32_t end)
+{
+    start = p->kept_before[start];
+    end = p->kept_before[end];
+    if (start == end) return;
+    slc_pack_buffer *b = &p->buffers[buffer];
+    p->parts[(size_t)(b->parts - p->parts) + b->part_count++] = (slc_pack_part){first_byte, end_byte, start, end};
+}
+
+static void reserve_parts(packing *p)
+{
+    const slc_plan *plan = p->plan;
+    uint32_t *room = p->kept_before; /* not in use yet: the caller made it large enough */
+    for (uint32_t b = 0; b < plan->buffer_count; b++) room[b] = 1;
+    for (uint32_t i = 0; i < plan->train.claim_count; i++) room[plan->train.claims[i].buffer] += 2;
+    for (uint32_t i = 0; i < plan->evaluate.claim_count; i++) room[plan->evaluate.claims[i].buffer]++;
+    size_t used = 0;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        p->buffers[b] = (slc_pack_buffer){.bytes = plan->buffers[b].bytes, .parts = p->parts + used};
+        used += room[b];
+    }
+}
+
+static void collect_parts(packing *p)
+{
+    const slc_plan *plan = p->plan;
+    uint32_t train = plan->train.item_count, reading = reading_moment(plan);
+    for (uint32_t i = 0; i < plan->static_count; i++) {
+        const slc_claim *claim = &plan->statics[i];
+        add_part(p, claim->buffer, claim->first_byte, claim->end_byte, 0, reading + 1);
+    }
+    for (uint32_t i = 0; i < plan->train.claim_count; i++) {
+        const slc_claim *claim = &plan->train.claims[i];
+        bool wraps = slc_claim_wraps(&plan->train, claim);
+        add_part(p, claim->buffer, claim->first_byte, claim->end_byte, claim->from, wraps ? train : claim->to + 1);
+        if (wraps) add_part(p, claim->buffer, claim->first_byte, claim->end_byte, 0, claim->to + 1);
+    }
+    for (uint32_t i = 0; i < plan->evaluate.claim_count; i++) {
+        const slc_claim *claim = &plan->evaluate.claims[i];
+        add_part(p, claim->buffer, claim->first_byte, claim->end_byte, train + claim->from, train + claim->to + 1);
+    }
+    for (uint32_t b = 0; b < plan->buffer_count; b++)
+        if (plan->buffers[b].kind == SLC_BUFFER_STAGING)
+            add_part(p, b, 0, plan->buffers[b].bytes, reading, reading + 1);
+}
+
+static void packing_fini(packing *p)
+{
+    free(p->parts);
+    free(p->buffers);
+    free(p->kept_before);
+    free(p->moments);
+}
+
+static sluice_status packing_init(packing *p, const slc_plan *plan)
+{
+    size_t times = (size_t)reading_moment(plan) + 2;
+    size_t parts = (size_t)plan->buffer_count + 2 * (size_t)plan->train.claim_count + plan->evaluate.claim_count + 1;
+    *p = (packing){.plan = plan};
+    p->moments = calloc(times, sizeof *p->moments);
+    p->kept_before = calloc(times > plan->buffer_count ? times : plan->buffer_count, sizeof *p->kept_before);
+    p->buffers = calloc((size_t)plan->buffer_count + 1, sizeof *p->buffers);
+    p->parts = calloc(parts, sizeof *p->parts);
+    if (!p->moments || !p->kept_before || !p->buffers || !p->parts) {
+        packing_fini(p);
+        return slc_error(SLUICE_ERR_MEMORY, "no memory for packing");
+    }
+    reserve_parts(p);
+    find_moments(p);
+    collect_parts(p);
+    return SLUICE_OK;
+}
+
+static void set_apart(slc_plan *plan)
+{
+    uint64_t offset = 0;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        plan->buffers[b].offset = offset;
+        offset += (plan->buffers[b].bytes + SLC_PACK_ALIGNMENT - 1) / SLC_PACK_ALIGNMENT * SLC_PACK_ALIGNMENT;
+    }
+}
+
+sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort)
+{
+    packing p;
+    sluice_status status = packing_init(&p, plan);
+    if (status) return status;
+    plan->lower_bound = plan->arena_bytes = slc_pack_lower_bound(p.buffers, plan->buffer_count);
+    if (effort->apart) {
+        set_apart(plan);
+    } else if (plan->lower_bound <= effort->limit) {
+        status = slc_pack_bundled(p.buffers, plan->buffer_count, effort->enough, effort->tries, &plan->arena_bytes);
+        for (uint32_t b = 0; b < plan->buffer_count; b++) plan->buffers[b].offset = p.buffers[b].offset;
+    }
+    packing_fini(&p);
+    return status;
+}

@@ -1,0 +1,387 @@
+/* What must be over before an item may start: its data, the last use of a resident buffer that it overwrites, and its
+ * tickets (earlier claims at the same addresses). Lanes run in order, so of all waits only the latest of each lane
+ * needs to be kept, for this pass and for the one before. Late items count as a lane of their own: where they are left
+ * out, what they stand behind must not be forgotten. At most eight. */
+#include "sched/build/parts.h"
+#include "sched/scheduler.h"
+
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { COMPUTE, OPERATION, LATE_COMPUTE, LATE_OPERATION, LANES, WAITS = 2 * LANES };
+
+#define NO_WAITS SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE
+
+typedef struct {
+    const slc_job *job;
+    const slc_plan *plan;
+    const slc_program *program;
+    const slc_places *places;
+    bool evaluate;
+    uint32_t item;          /* whose waits are collected */
+    uint32_t latest[WAITS]; /* of this pass, then of the one before; SLC_NONE: none */
+    bool too_late;          /* it needs what its step does only in the next one's pass */
+} waits;
+
+static int lane_of(const slc_item *item)
+{
+    return (slc_on_compute_lane(item) ? COMPUTE : OPERATION) + (item->late ? LATE_COMPUTE : 0);
+}
+
+static void wait_for(waits *w, uint32_t item, bool previous)
+{
+    if (item == SLC_NONE) return;
+    int lane = lane_of(&w->program->items[item]);
+    uint32_t *latest = &w->latest[(previous ? LANES : 0) + lane];
+    if (*latest == SLC_NONE || *latest < item) *latest = item;
+}
+
+/* `run` of `mine`'s own step. A late item finds what is not late in the pass before. `mine` NULL: an item that is not
+ * late. */
+static void wait_for_run(waits *w, const slc_item *run, const slc_item *mine)
+{
+    bool late = mine && mine->late;
+    wait_for(w, (uint32_t)(run - w->program->items), late && !run->late);
+    w->too_late |= run->late && !late;
+}
+
+/* What `mine` needs of its own step: runs of another kind on the same blocks. `mine` NULL: of all blocks. */
+static void wait_for_runs(waits *w, slc_item_kind kind, uint32_t m, uint32_t unit, const slc_item *mine)
+{
+    slc_runs runs = slc_find_runs(w->places, kind, m, unit, 0);
+    for (size_t r = 0; r < runs.count; r++)
+        if (!mine || !mine->block_count || slc_share_blocks(runs.items[r], mine)) wait_for_run(w, runs.items[r], mine);
+}
+
+/* What is needed of the step before: in the pass before, or late in this one. `mine` NULL: of all blocks. */
+static void wait_for_step_before(waits *w, slc_item_kind kind, uint32_t unit, const slc_item *mine)
+{
+    slc_runs runs = slc_find_runs(w->places, kind, w->job->micro_batches - 1, unit, 0);
+    for (size_t r = 0; r < runs.count; r++)
+        if (!mine || slc_share_blocks(runs.items[r], mine))
+            wait_for(w, (uint32_t)(runs.items[r] - w->program->items), !runs.items[r]->late);
+}
+
+static uint32_t window_of(const slc_job *job, const slc_unit *unit, bool with_backward, uint32_t slot)
+{
+    slc_window window;
+    for (uint32_t w = 0; slc_unit_window(job, unit, with_backward, w, &window); w++)
+        if (window.first_slot <= slot && slot <= window.last_slot) return w;
+    return SLC_NONE;
+}
+
+static void wait_for_value(waits *w, uint32_t u, uint32_t m, uint32_t slot)
+{
+    const slc_unit *unit = &w->job->units[u];
+    slc_strategy strategy = w->plan->strategies[u];
+    if (strategy == SLC_FSDP) {
+        uint32_t window = window_of(w->job, unit, !w->evaluate, slot);
+        slc_runs runs = slc_find_runs(w->places, SLC_ITEM_GATHER_WINDOW, m, u, window);
+        for (size_t r = 0; r < runs.count; r++) wait_for(w, (uint32_t)(runs.items[r] - w->program->items), false);
+    } else if (unit->trainable && !w->evaluate)
+        wait_for_step_before(w, slc_updates_whole(strategy) ? SLC_ITEM_UPDATE : SLC_ITEM_GATHER_VALUE, u, NULL);
+}
+
+/* A resident gradient is written again only when its last reader is done. */
+static void wait_for_gradient_place(waits *w, uint32_t u, uint32_t m)
+{
+    slc_strategy strategy = w->plan->strategies[u];
+    if (slc_gradient_is_transient(strategy)) return;
+    if (w->job->each && m) wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, m - 1, u, NULL);
+    if (!m) wait_for_step_before(w, SLC_ITEM_UPDATE, u, NULL);
+}
+
+static void slot_waits(waits *w, const slc_item *item)
+{
+    uint32_t layer = slc_slot_layer(w->job, item->slot);
+    bool forward = slc_slot_is_forward(w->job, item->slot);
+    for (uint32_t u = 0; u < w->job->unit_count; u++)
+        for (uint32_t i = 0; i < w->job->units[u].use_count; i++) {
+            const slc_use *use = &w->job->units[u].uses[i];
+            if (use->layer != layer) continue;
+            if (forward || use->backward_value) wait_for_value(w, u, item->micro_batch, item->slot);
+            if (!forward && w->job->units[u].trainable) wait_for_gradient_place(w, u, item->micro_batch);
+        }
+}
+
+static void wait_for_gradient(waits *w, const slc_item *item)
+{
+    uint32_t first, last;
+    slc_unit_gradient_slots(w->job, &w->job->units[item->unit], &first, &last);
+    wait_for(w, slc_find_slot(w->places, item->micro_batch, last), item->late);
+}
+
+/* Sums are added in the order of micro-batches, and in each a SPLIT unit's own before those of its rows. */
+static void reduction_waits(waits *w, const slc_item *item)
+{
+    const slc_unit *unit = &w->job->units[item->unit];
+    uint32_t m = item->micro_batch;
+    wait_for_gradient(w, item);
+    if (w->job->each && m) wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, m - 1, item->unit, item);
+    if (unit->role == SLC_UNIT_ROWS) wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, m, unit->partner, NULL);
+    if (unit->role == SLC_UNIT_SPLIT && w->job->each && m)
+        wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, m - 1, unit->partner, NULL);
+}
+
+static void last_reduction(waits *w, uint32_t u, const slc_item *item)
+{
+    uint32_t last = w->job->micro_batches - 1;
+    wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, last, u, item);
+    wait_for_runs(w, SLC_ITEM_ALL_REDUCE, last, u, item);
+}
+
+static void agreement_waits(waits *w, const slc_item *item)
+{
+    uint32_t last = w->job->micro_batches - 1;
+    for (uint32_t u = 0; u < w->job->unit_count; u++) {
+        last_reduction(w, u, item);
+        wait_for_runs(w, SLC_ITEM_INSPECT, last, u, item);
+        if (!slc_waits_for_agreement(w->job, SLC_ONEBIT)) wait_for_runs(w, SLC_ITEM_COMPRESS, last, u, item);
+    }
+}
+
+static void wait_for_agreement(waits *w, const slc_item *item)
+{
+    if (!slc_waits_for_agreement(w->job, w->plan->strategies[item->unit])) return;
+    slc_runs agree = slc_find_runs(w->places, SLC_ITEM_AGREE, w->job->micro_batches - 1, SLC_NONE, 0);
+    for (size_t r = 0; r < agree.count; r++) wait_for_run(w, agree.items[r], item);
+}
+
+/* The reduction of its rows too adds to what a SPLIT unit is updated by. */
+static void update_waits(waits *w, const slc_item *item)
+{
+    const slc_unit *unit = &w->job->units[item->unit];
+    uint32_t last = w->job->micro_batches - 1;
+    last_reduction(w, item->unit, item);
+    wait_for_runs(w, SLC_ITEM_GATHER_GRADIENT, last, item->unit, item);
+    wait_for_runs(w, SLC_ITEM_EXCHANGE, last, item->unit, item);
+    if (unit->role == SLC_UNIT_SPLIT) wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, last, unit->partner, NULL);
+    wait_for_agreement(w, item);
+}
+
+/* Rows come from anywhere in the partner. The caller says which when the micro-batch before has computed; their lists
+ * are read until that one is reduced. */
+static void window_waits(waits *w, const slc_item *item)
+{
+    const slc_unit *unit = &w->job->units[item->unit];
+    uint32_t m = item->micro_batch;
+    if (w->evaluate) return;
+    if (unit->role != SLC_UNIT_ROWS) {
+        wait_for_step_before(w, SLC_ITEM_UPDATE, item->unit, item);
+        return;
+    }
+    wait_for_step_before(w, SLC_ITEM_UPDATE, unit->partner, NULL);
+    if (m) wait_for(w, slc_find_slot(w->places, m - 1, slc_job_slots(w->job) - 1), false);
+    if (m && w->job->each) wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, m - 1, item->unit, NULL);
+}
+
+static void operation_waits(waits *w, const slc_item *item)
+{
+    uint32_t last = w->job->micro_batches - 1;
+    switch (item->kind) {
+    case SLC_ITEM_REDUCE_SCATTER:
+    case SLC_ITEM_ALL_REDUCE: reduction_waits(w, item); break;
+    case SLC_ITEM_GATHER_GRADIENT: last_reduction(w, item->unit, item); break;
+    case SLC_ITEM_AGREE: agreement_waits(w, item); break;
+    case SLC_ITEM_INSPECT:
+    case SLC_ITEM_COMPRESS: /* the step before has updated the unit: the gradient's slots waited for that */
+        wait_for_gradient(w, item);
+        last_reduction(w, item->unit, item);
+        if (item->kind == SLC_ITEM_COMPRESS) wait_for_agreement(w, item);
+        break;
+    case SLC_ITEM_EXCHANGE: wait_for_runs(w, SLC_ITEM_COMPRESS, last, item->unit, item); break;
+    case SLC_ITEM_UPDATE: update_waits(w, item); break;
+    case SLC_ITEM_GATHER_VALUE: wait_for_runs(w, SLC_ITEM_UPDATE, last, item->unit, item); break;
+    case SLC_ITEM_GATHER_WINDOW: window_waits(w, item); break;
+    default: break;
+    }
+}
+
+/* Who claimed each stretch of addresses last. Earlier claims there need no look: the last one has waited for them. But
+ * it may be left out: a first pass makes no late claims, a drain no others. So those that end
+ * late have places of their own, and a late item also looks at what the pass before left. */
+enum { ORDINARY, WRAPPING, LATE_FROM, HOLDERS, LEFT_BEFORE = HOLDERS, PLACES };
+
+typedef struct {
+    uint64_t *edges; /* of all claims, ascending */
+    size_t edge_count;
+    uint32_t *holder[PLACES]; /* claim of each stretch between two edges; SLC_NONE: nobody */
+    uint32_t next;            /* claim to be made: those of the items before are in `holder` */
+} holders;
+
+static uint64_t address(const slc_plan *plan, const slc_claim *claim, uint64_t byte)
+{
+    return plan->buffers[claim->buffer].offset + byte;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static size_t stretch_of(const holders *h, uint64_t edge)
+{
+    const uint64_t *found = bsearch(&edge, h->edges, h->edge_count, sizeof edge, by_value);
+    return (size_t)(found - h->edges);
+}
+
+static void hold(holders *h, const slc_plan *plan, const slc_program *program, uint32_t claim)
+{
+    const slc_claim *c = &program->claims[claim];
+    size_t end = stretch_of(h, address(plan, c, c->end_byte));
+    uint32_t *holder = h->holder[slc_claim_wraps(program, c)    ? WRAPPING
+                                 : program->items[c->from].late ? LATE_FROM
+                                                                : ORDINARY];
+    for (size_t s = stretch_of(h, address(plan, c, c->first_byte)); s < end; s++) holder[s] = claim;
+}
+
+static void holders_fini(holders *h)
+{
+    for (int p = 0; p < PLACES; p++) free(h->holder[p]);
+    free(h->edges);
+}
+
+/* As they stand when the step before is over. */
+static sluice_status holders_init(holders *h, const slc_plan *plan, const slc_program *program)
+{
+    size_t room = 2 * (size_t)program->claim_count + 1;
+    *h = (holders){.edges = malloc(room * sizeof *h->edges)};
+    bool ok = h->edges;
+    for (int p = 0; p < PLACES; p++) ok &= !!(h->holder[p] = malloc(room * sizeof **h->holder));
+    if (!ok) {
+        holders_fini(h);
+        return slc_error(SLUICE_ERR_MEMORY, "no memory for tickets");
+    }
+    size_t count = 0;
+    for (uint32_t c = 0; c < program->claim_count; c++) {
+        h->edges[count++] = address(plan, &program->claims[c], program->claims[c].first_byte);
+        h->edges[count++] = address(plan, &program->claims[c], program->claims[c].end_byte);
+    }
+    if (count) qsort(h->edges, count, sizeof *h->edges, by_value);
+    for (size_t i = 0; i < count; i++)
+        if (!i || h->edges[i] != h->edges[i - 1]) h->edges[h->edge_count++] = h->edges[i];
+    for (int p = 0; p < HOLDERS; p++)
+        for (size_t s = 0; s < h->edge_count; s++) h->holder[p][s] = SLC_NONE;
+    for (uint32_t c = 0; c < program->claim_count; c++) hold(h, plan, program, c);
+    memcpy(h->holder[LEFT_BEFORE], h->holder[ORDINARY], h->edge_count * sizeof **h->holder);
+    return SLUICE_OK;
+}
+
+/* Claims are sorted by their first item, so a holder at or behind `next` is of the pass before; it ends there too
+ * unless it wraps. */
+static void tickets(waits *w, holders *h)
+{
+    uint32_t first = h->next;
+    int places = w->program->items[w->item].late ? PLACES : HOLDERS;
+    for (uint32_t c = first; c < w->program->claim_count && w->program->claims[c].from == w->item; c++, h->next++) {
+        const slc_claim *mine = &w->program->claims[c];
+        size_t end = stretch_of(h, address(w->plan, mine, mine->end_byte));
+        for (size_t s = stretch_of(h, address(w->plan, mine, mine->first_byte)); s < end; s++)
+            for (int p = 0; p < places; p++) {
+                uint32_t holder = h->holder[p][s];
+                if (holder == SLC_NONE) continue;
+                const slc_claim *before = &w->program->claims[holder];
+                bool earlier = p == LEFT_BEFORE || holder >= first;
+                wait_for(w, before->to, earlier && !slc_claim_wraps(w->program, before));
+            }
+    }
+    for (uint32_t c = first; c < h->next; c++) hold(h, w->plan, w->program, c);
+}
+
+static void wait_for_all_before(waits *w)
+{
+    bool computes = slc_on_compute_lane(&w->program->items[w->item]);
+    for (uint32_t i = w->item; i-- > 0;)
+        if (slc_on_compute_lane(&w->program->items[i]) != computes) {
+            wait_for(w, i, false);
+            return;
+        }
+    for (uint32_t i = w->program->item_count; i-- > 0;)
+        if (slc_on_compute_lane(&w->program->items[i]) != computes) {
+            wait_for(w, i, true);
+            return;
+        }
+}
+
+/* Waits of the compute lane for itself are kept by the lane. */
+static sluice_status store(const waits *w, slc_item *item)
+{
+    item->after = calloc(WAITS, sizeof *item->after);
+    if (!item->after) return slc_error(SLUICE_ERR_MEMORY, "no memory for waits");
+    for (int k = 0; k < WAITS; k++) {
+        bool computes = k % LANES == COMPUTE || k % LANES == LATE_COMPUTE;
+        if (w->latest[k] == SLC_NONE || (computes && slc_on_compute_lane(item))) continue;
+        item->after[item->after_count++] = (slc_after){w->latest[k], k >= LANES};
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status add_waits(const waits *all, slc_program *program, bool slots_wait_for_all, holders *h)
+{
+    for (uint32_t i = 0; i < program->item_count; i++) {
+        slc_item *item = &program->items[i];
+        waits w = *all;
+        w.item = i;
+        if (item->kind == SLC_ITEM_SLOT)
+            slot_waits(&w, item);
+        else
+            operation_waits(&w, item);
+        tickets(&w, h);
+        if (slots_wait_for_all) wait_for_all_before(&w);
+        sluice_status status = store(&w, item);
+        if (status) return status;
+    }
+    return SLUICE_OK;
+}
+
+sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, bool evaluate)
+{
+    slc_program *program = evaluate ? &plan->evaluate : &plan->train;
+    slc_places places;
+    holders h;
+    sluice_status status = slc_places_init(&places, job, program);
+    if (status) return status;
+    status = holders_init(&h, plan, program);
+    if (status) goto free_places;
+    waits w = {
+        .job = job, .plan = plan, .program = program, .places = &places, .evaluate = evaluate, .latest = {NO_WAITS}};
+    status = add_waits(&w, program, slots_wait_for_all, &h);
+    holders_fini(&h);
+
+free_places:
+    slc_places_fini(&places);
+    return status;
+}
+
+/* Tickets need addresses; what data needs of an order can be told before. */
+sluice_status slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, bool *legal)
+{
+    const slc_program *program = &plan->train;
+    slc_places places;
+    *legal = true;
+    sluice_status status = slc_places_init(&places, job, program);
+    for (uint32_t i = 0; !status && *legal && i < program->item_count; i++) {
+        waits w = {.job = job, .plan = plan, .program = program, .places = &places, .item = i, .latest = {NO_WAITS}};
+        if (program->items[i].kind == SLC_ITEM_SLOT)
+            slot_waits(&w, &program->items[i]);
+        else
+            operation_waits(&w, &program->items[i]);
+        if (w.too_late || (program->items[i].late && !slc_may_be_late(job, &program->items[i]))) *legal = false;
+        for (int lane = 0; lane < LANES; lane++)
+            if (w.latest[lane] != SLC_NONE && w.latest[lane] >= i) *legal = false;
+    }
+    slc_places_fini(&places);
+    return status;
+}
+
+void slc_program_forget_waits(slc_program *program)
+{
+    for (uint32_t i = 0; i < program->item_count; i++) {
+        free(program->items[i].after);
+        program->items[i].after = NULL;
+        program->items[i].after_count = 0;
+    }
+}

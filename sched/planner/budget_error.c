@@ -1,0 +1,206 @@
+/* The line that says why a plan does not fit: what was asked, what it needs, the smallest budget that works and with
+ * which flags, and what takes the memory at the fullest moment. */
+#include "sched/search/fullest.h"
+#include "sched/planner/least_memory.h"
+#include "sched/planner/parts.h"
+
+#include "lib/base/status.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The smallest budget ---- */
+
+typedef struct {
+    uint64_t arena_bytes;
+    const char *strategy, *schedule;
+} smallest;
+
+/* What the request forces stays; all else is free. */
+static sluice_status find_smallest(const slc_job *job, const slc_plan_request *request, const slc_times *times,
+                                   smallest *best)
+{
+    slc_strategy *free_units = calloc(2 * (size_t)job->unit_count + 1, sizeof *free_units);
+    bool *recompute = calloc((size_t)job->layer_count + 1, sizeof *recompute);
+    sluice_status status = SLUICE_OK;
+    if (!free_units || !recompute) status = slc_error(SLUICE_ERR_MEMORY, "plan: no memory for strategies");
+    for (uint32_t u = 0; !status && u < job->unit_count; u++) free_units[u] = SLC_STRATEGIES;
+    if (!status) slc_strategies_force(job, request->forced, free_units);
+    slc_joint_request ask = {
+        .job = job, .times = times, .strategies = free_units, .recompute = request->recompute, .limit = UINT64_MAX};
+    *best = (smallest){UINT64_MAX, "auto", slc_scheduler_ilp.name};
+    if (!status) status = slc_least_memory(&ask, free_units + job->unit_count, recompute, &best->arena_bytes);
+    free(recompute);
+    free(free_units);
+    return status;
+}
+
+/* ---- What takes the memory ---- */
+
+typedef enum {
+    VALUES,
+    MASTERS,
+    GRADIENTS,
+    STATE,
+    GATHERED,
+    REDUCED,
+    COMMUNICATION,
+    ACTIVATIONS,
+    WORKSPACES,
+    RESERVED,
+    CATEGORIES
+} category;
+
+static const char *const category_names[CATEGORIES] = {"values",
+                                                       "fp32 masters",
+                                                       "gradients",
+                                                       "optimizer state",
+                                                       "gathered values",
+                                                       "reduced gradients",
+                                                       "communication scratch",
+                                                       "activations",
+                                                       "workspaces",
+                                                       "reserved by the program"};
+
+static category category_of(slc_buffer_kind kind)
+{
+    switch (kind) {
+    case SLC_BUFFER_VALUE:
+    case SLC_BUFFER_VALUE_SHARD: return VALUES;
+    case SLC_BUFFER_MASTER: return MASTERS;
+    case SLC_BUFFER_GATHERED: return GATHERED;
+    case SLC_BUFFER_GRADIENT: return GRADIENTS;
+    case SLC_BUFFER_REDUCED: return REDUCED;
+    case SLC_BUFFER_WORKER_ERROR:
+    case SLC_BUFFER_SERVER_ERROR:
+    case SLC_BUFFER_LOCAL:
+    case SLC_BUFFER_STATE: return STATE;
+    case SLC_BUFFER_ACTIVATION: return ACTIVATIONS;
+    case SLC_BUFFER_WORKSPACE: return WORKSPACES;
+    default: return COMMUNICATION;
+    }
+}
+
+typedef struct {
+    category category;
+    uint64_t bytes, largest_bytes;
+    const char *largest; /* the unit or layer that takes most of it; NULL: nobody's */
+} consumer;
+
+typedef struct {
+    const slc_job *job;
+    const slc_plan *plan;
+    uint64_t *by_owner; /* [category][unit or layer] */
+    uint32_t owners;
+} account;
+
+static uint32_t owner_of(const account *a, const slc_buffer *buffer)
+{
+    if (buffer->kind == SLC_BUFFER_ACTIVATION)
+        return slc_slot_layer(a->job, a->job->activations[buffer->index].first_slot);
+    if (buffer->kind == SLC_BUFFER_WORKSPACE) return slc_slot_layer(a->job, a->job->workspaces[buffer->index].slot);
+    return buffer->unit == SLC_NONE ? 0 : buffer->unit;
+}
+
+static void charge(account *a, const slc_claim *claim)
+{
+    const slc_buffer *buffer = &a->plan->buffers[claim->buffer];
+    a->by_owner[category_of(buffer->kind) * a->owners + owner_of(a, buffer)] += claim->end_byte - claim->first_byte;
+}
+
+static sluice_status charge_fullest(account *a)
+{
+    const slc_program *train = &a->plan->train, *evaluate = &a->plan->evaluate;
+    uint32_t at_train, at_evaluate;
+    uint64_t in_train, in_evaluate;
+    sluice_status status = slc_fullest_item(train, &at_train, &in_train);
+    if (!status) status = slc_fullest_item(evaluate, &at_evaluate, &in_evaluate);
+    if (status) return status;
+    const slc_program *program = in_train >= in_evaluate ? train : evaluate;
+    uint32_t item = in_train >= in_evaluate ? at_train : at_evaluate;
+    for (uint32_t s = 0; s < a->plan->static_count; s++) charge(a, &a->plan->statics[s]);
+    for (uint32_t c = 0; c < program->claim_count; c++)
+        if (slc_claim_alive(program, &program->claims[c], item)) charge(a, &program->claims[c]);
+    return SLUICE_OK;
+}
+
+static consumer summarize(const account *a, category k)
+{
+    consumer sum = {.category = k};
+    for (uint32_t o = 0; o < a->owners; o++) {
+        uint64_t bytes = a->by_owner[k * a->owners + o];
+        sum.bytes += bytes;
+        if (bytes <= sum.largest_bytes || k == COMMUNICATION) continue;
+        sum.largest_bytes = bytes;
+        sum.largest = k == ACTIVATIONS || k == WORKSPACES ? a->job->layers[o] : a->job->units[o].name;
+    }
+    if (k == RESERVED) sum.bytes = a->job->reserved_bytes;
+    return sum;
+}
+
+static int by_bytes(const void *x, const void *y)
+{
+    const consumer *a = x, *b = y;
+    if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
+    return (int)a->category - (int)b->category;
+}
+
+static sluice_status find_consumers(const slc_job *job, const slc_plan *plan, consumer out[CATEGORIES])
+{
+    account a = {.job = job, .plan = plan};
+    a.owners = job->unit_count > job->layer_count ? job->unit_count : job->layer_count;
+    if (!a.owners) a.owners = 1;
+    a.by_owner = calloc((size_t)CATEGORIES * a.owners, sizeof *a.by_owner);
+    if (!a.by_owner) return slc_error(SLUICE_ERR_MEMORY, "plan: no memory for the account of its memory");
+    sluice_status status = charge_fullest(&a);
+    for (int k = 0; k < CATEGORIES; k++) out[k] = summarize(&a, (category)k);
+    qsort(out, CATEGORIES, sizeof *out, by_bytes);
+    free(a.by_owner);
+    return status;
+}
+
+/* ---- The line ---- */
+
+static double mib(uint64_t bytes)
+{
+    return (double)bytes / (1 << 20);
+}
+
+static void write_consumers(const consumer *consumers, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (int i = 0; i < 3 && consumers[i].bytes && used < size; i++) {
+        const consumer *c = &consumers[i];
+        used += (size_t)snprintf(out + used, size - used, "%s%s %" PRIu64 " bytes", i ? ", " : "",
+                                 category_names[c->category], c->bytes);
+        if (c->largest && used < size)
+            used +=
+                (size_t)snprintf(out + used, size - used, " (most: %.64s, %" PRIu64 ")", c->largest, c->largest_bytes);
+    }
+}
+
+sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *request, const slc_times *times,
+                               uint64_t budget_bytes, const slc_plan *plan)
+{
+    smallest best;
+    consumer consumers[CATEGORIES];
+    sluice_status status = find_smallest(job, request, times, &best);
+    if (!status) status = find_consumers(job, plan, consumers);
+    if (status) return status;
+
+    char largest[640], of_dp[64] = "";
+    write_consumers(consumers, largest, sizeof largest);
+    if (request->budget_of_dp > 0)
+        snprintf(of_dp, sizeof of_dp, ", %g%% of what dp needs", 100 * request->budget_of_dp);
+    uint64_t need = plan->arena_bytes + job->reserved_bytes;
+    return slc_error(SLUICE_ERR_BUDGET,
+                     "budget: strategy %.200s with schedule %s needs %" PRIu64
+                     " bytes (%.1f MiB), the budget is %" PRIu64
+                     " bytes (%.1f MiB%s); the smallest that works: --strategy %s --schedule %s --budget %" PRIu64
+                     "; the largest consumers: %s",
+                     request->strategy, request->schedule, need, mib(need), budget_bytes, mib(budget_bytes), of_dp,
+                     best.strategy, best.schedule, best.arena_bytes + job->reserved_bytes, largest);
+}

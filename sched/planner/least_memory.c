@@ -1,0 +1,163 @@
+/* Candidates are the slot model's own minimum and the simple mixtures; each is packed, the smallest wins and is packed
+ * with patience. */
+#include "sched/planner/least_memory.h"
+
+#include "ilp/slot_model.h"
+#include "lib/base/status.h"
+#include "sched/planner/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 4 };
+
+typedef struct {
+    const slc_joint_request *request;
+    slc_strategy *strategies; /* of the candidate */
+    bool *recompute;
+    slc_strategy *best_strategies;
+    bool *best_recompute;
+    uint64_t best;
+} smallest;
+
+/* Serial needs least but for odd cases of packing, and of dp and oss that reduce each micro-batch. */
+static sluice_status weigh(smallest *s)
+{
+    static const slc_scheduler *const schedulers[] = {&slc_scheduler_serial, &slc_scheduler_one_ahead};
+    const slc_job *job = s->request->job;
+    slc_scheduling in = {.job = job,
+                         .strategies = s->strategies,
+                         .recompute = s->recompute,
+                         .times = s->request->times,
+                         .limit = UINT64_MAX};
+    for (int k = 0; k < 2; k++) {
+        uint64_t bytes;
+        sluice_status status = slc_plan_measure(&in, schedulers[k], s->best - 1, &bytes);
+        if (status) return status;
+        if (bytes >= s->best) continue;
+        s->best = bytes;
+        memcpy(s->best_strategies, s->strategies, job->unit_count * sizeof *s->strategies);
+        memcpy(s->best_recompute, s->recompute, job->layer_count * sizeof *s->recompute);
+    }
+    return SLUICE_OK;
+}
+
+/* A limit between one that is not kept and one that is; the first: there is none. */
+static uint64_t halfway(uint64_t low, uint64_t high)
+{
+    return low + (high - low) / 128 * 64;
+}
+
+/* As tightly as the joint plan packs what needs least. Where a packing's search goes depends on its limit: an arena
+ * that was found under a higher one may not be found again when it is asked for. So what counts are limits that are
+ * kept. */
+static sluice_status press(smallest *s, const slc_scheduler *scheduler)
+{
+    slc_scheduling in = {.job = s->request->job,
+                         .strategies = s->best_strategies,
+                         .recompute = s->best_recompute,
+                         .times = s->request->times,
+                         .limit = s->best - 1};
+    slc_trying trying = {.tries = SLC_LEAST_MEMORY_TRIES};
+    slc_order order = {0};
+    uint64_t too_low = 0;
+    scheduler->train(&in, &order);
+    sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
+    for (int round = 0; !status && in.limit > too_low && round < ROUNDS; round++) {
+        slc_plan *plan;
+        uint64_t arena;
+        status = slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena);
+        if (plan)
+            s->best = in.limit;
+        else
+            too_low = in.limit;
+        in.limit = plan && arena > too_low && arena < s->best ? arena : halfway(too_low, s->best);
+        slc_plan_destroy(plan);
+    }
+    slc_order_fini(&order);
+    return status;
+}
+
+static sluice_status weigh_uniform(smallest *s, slc_strategy strategy)
+{
+    const slc_joint_request *r = s->request;
+    for (uint32_t u = 0; u < r->job->unit_count; u++)
+        s->strategies[u] = slc_unit_strategy(r->job, &r->job->units[u],
+                                             r->strategies[u] == SLC_STRATEGIES ? strategy : r->strategies[u]);
+    return weigh(s);
+}
+
+static sluice_status weigh_mixture(smallest *s, const slc_scheduler *scheduler)
+{
+    slc_scheduling in = {.job = s->request->job,
+                         .strategies = s->request->strategies,
+                         .recompute = s->recompute,
+                         .times = s->request->times,
+                         .limit = UINT64_MAX};
+    uint64_t bytes;
+    sluice_status status = slc_mixed_smallest(&in, scheduler, UINT64_MAX - 1, s->strategies, &bytes);
+    return status ? status : weigh(s);
+}
+
+/* Of free units sdp and fsdp alone: the others keep more, onebit most. */
+static sluice_status weigh_model(smallest *s)
+{
+    const slc_joint_request *r = s->request;
+    uint8_t *allowed = malloc((size_t)r->job->unit_count + 1);
+    if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "plan");
+    for (uint32_t u = 0; u < r->job->unit_count; u++)
+        if (r->strategies[u] == SLC_STRATEGIES && r->job->units[u].role != SLC_UNIT_ROWS)
+            allowed[u] = 1 << SLC_SDP | 1 << SLC_FSDP;
+        else
+            allowed[u] = (uint8_t)(1 << slc_unit_strategy(r->job, &r->job->units[u], r->strategies[u]));
+    slc_slot_request ask = {.job = r->job,
+                            .times = r->times,
+                            .allowed = allowed,
+                            .recompute = r->recompute,
+                            .time_limit_s = 2,
+                            .gap = 0.003};
+    slc_slot_solution solution = {0};
+    uint64_t limit;
+    sluice_status status = slc_slot_model_least_memory(&ask, &limit, &solution);
+    if (!status && solution.found) {
+        memcpy(s->strategies, solution.strategies, r->job->unit_count * sizeof *s->strategies);
+        memcpy(s->recompute, solution.recompute, r->job->layer_count * sizeof *s->recompute);
+        status = weigh(s);
+    } else if (status != SLUICE_ERR_MEMORY) {
+        status = SLUICE_OK; /* the mixtures stand in for it */
+    }
+    slc_slot_solution_fini(&solution);
+    free(allowed);
+    return status;
+}
+
+static sluice_status weigh_all(smallest *s)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t l = 0; l < s->request->job->layer_count; l++)
+        s->recompute[l] = s->request->recompute && s->request->recompute[l];
+    static const slc_strategy uniform[] = {SLC_FSDP, SLC_SDP, SLC_OSS, SLC_DP};
+    for (int k = 0; !status && k < 4; k++) status = weigh_uniform(s, uniform[k]);
+    if (!status) status = weigh_mixture(s, &slc_scheduler_serial);
+    if (!status) status = weigh_mixture(s, &slc_scheduler_one_ahead);
+    if (!status) status = weigh_model(s);
+    if (!status) status = press(s, &slc_scheduler_serial);
+    return status ? status : press(s, &slc_scheduler_one_ahead);
+}
+
+sluice_status slc_least_memory(const slc_joint_request *request, slc_strategy *strategies, bool *recompute,
+                               uint64_t *arena_bytes)
+{
+    const slc_job *job = request->job;
+    smallest s = {.request = request,
+                  .strategies = calloc((size_t)job->unit_count + 1, sizeof *s.strategies),
+                  .recompute = calloc((size_t)job->layer_count + 1, sizeof *s.recompute),
+                  .best_strategies = strategies,
+                  .best_recompute = recompute,
+                  .best = UINT64_MAX};
+    sluice_status status = s.strategies && s.recompute ? weigh_all(&s) : slc_error(SLUICE_ERR_MEMORY, "plan");
+    *arena_bytes = s.best;
+    free(s.strategies);
+    free(s.recompute);
+    return status;
+}

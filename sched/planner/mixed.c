@@ -1,0 +1,132 @@
+/* "mixed": sdp for as many units as fit, the others fsdp. Every number is held against the limit by packing the real
+ * lifetimes, from the most downwards; most numbers fall at once by their lower bound, without packing. */
+#include "sched/planner/parts.h"
+
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    uint32_t unit;
+    uint64_t gathers; /* of whole values, a step, that sdp saves */
+    uint64_t elements;
+} candidate;
+
+/* Both the gathers saved and the bytes kept grow with a unit's size, so the gathers alone are the gain per byte. Of
+ * equal gain the smaller goes first: more of them fit. */
+static int by_gain(const void *a, const void *b)
+{
+    const candidate *x = a, *y = b;
+    if (x->gathers != y->gathers) return x->gathers > y->gathers ? -1 : 1;
+    if (x->elements != y->elements) return x->elements < y->elements ? -1 : 1;
+    return (x->unit > y->unit) - (x->unit < y->unit);
+}
+
+static uint32_t rank_free_units(const slc_job *job, const slc_strategy *free_units, candidate *out)
+{
+    uint32_t count = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        if (free_units[u] != SLC_STRATEGIES || job->units[u].role == SLC_UNIT_ROWS) continue;
+        slc_window window;
+        uint64_t windows = 0;
+        while (slc_unit_window(job, &job->units[u], true, (uint32_t)windows, &window)) windows++;
+        uint64_t gathers = windows * job->micro_batches - (job->units[u].trainable ? 1 : 0);
+        out[count++] = (candidate){u, gathers, job->units[u].elements};
+    }
+    if (count > 1) qsort(out, count, sizeof *out, by_gain);
+    return count;
+}
+
+typedef struct {
+    const slc_scheduling *in; /* its strategies: those that are free to choose are SLC_STRATEGIES */
+    const slc_scheduler *scheduler;
+    candidate *ranked;
+    uint32_t count;
+} mixture;
+
+static sluice_status mixture_init(mixture *m)
+{
+    m->ranked = calloc((size_t)m->in->job->unit_count + 1, sizeof *m->ranked);
+    if (!m->ranked) return slc_error(SLUICE_ERR_MEMORY, "plan: no memory for %u units", m->in->job->unit_count);
+    m->count = rank_free_units(m->in->job, m->in->strategies, m->ranked);
+    return SLUICE_OK;
+}
+
+static void mix(const mixture *m, uint32_t sdp, slc_strategy *out)
+{
+    const slc_job *job = m->in->job;
+    memcpy(out, m->in->strategies, job->unit_count * sizeof *out);
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (job->units[u].role == SLC_UNIT_ROWS) out[u] = SLC_FSDP;
+    for (uint32_t i = 0; i < m->count; i++) out[m->ranked[i].unit] = i < sdp ? SLC_SDP : SLC_FSDP;
+}
+
+/* *bytes: UINT64_MAX when above `limit`. */
+static sluice_status measure(const mixture *m, uint32_t sdp, uint64_t limit, slc_strategy *out, uint64_t *bytes)
+{
+    slc_scheduling in = *m->in;
+    mix(m, sdp, out);
+    in.strategies = out;
+    sluice_status status = slc_plan_measure(&in, m->scheduler, limit, bytes);
+    if (!status && *bytes > limit) *bytes = UINT64_MAX;
+    return status;
+}
+
+/* Upwards from all fsdp, which is near the smallest, so that the lower bound throws out most of the rest. */
+static sluice_status find_smallest(const mixture *m, uint64_t limit, slc_strategy *out, uint64_t *arena_bytes)
+{
+    uint32_t smallest = 0;
+    *arena_bytes = UINT64_MAX;
+    for (uint32_t sdp = 0; sdp <= m->count && limit; sdp++) {
+        uint64_t bytes;
+        sluice_status status = measure(m, sdp, limit, out, &bytes);
+        if (status) return status;
+        if (bytes == UINT64_MAX) continue;
+        smallest = sdp;
+        *arena_bytes = bytes;
+        limit = bytes - 1;
+    }
+    mix(m, smallest, out);
+    return SLUICE_OK;
+}
+
+static sluice_status find_largest_mixture(const mixture *m, uint64_t limit, slc_strategy *out, uint64_t *arena_bytes)
+{
+    for (uint32_t sdp = m->count + 1; sdp-- > 0;) {
+        sluice_status status = measure(m, sdp, limit, out, arena_bytes);
+        if (status || *arena_bytes != UINT64_MAX) return status;
+    }
+    return find_smallest(m, UINT64_MAX - 1, out, arena_bytes);
+}
+
+sluice_status slc_mixed_choose(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
+                               slc_strategy *out, uint64_t *arena_bytes)
+{
+    mixture m = {.in = in, .scheduler = scheduler};
+    sluice_status status = mixture_init(&m);
+    if (!status) status = find_largest_mixture(&m, limit, out, arena_bytes);
+    free(m.ranked);
+    return status;
+}
+
+sluice_status slc_mixed_smallest(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
+                                 slc_strategy *out, uint64_t *arena_bytes)
+{
+    mixture m = {.in = in, .scheduler = scheduler};
+    sluice_status status = mixture_init(&m);
+    if (!status) status = find_smallest(&m, limit, out, arena_bytes);
+    free(m.ranked);
+    return status;
+}
+
+sluice_status slc_mixed_rank(const slc_job *job, const slc_strategy *strategies, uint32_t *out, uint32_t *count)
+{
+    slc_scheduling in = {.job = job, .strategies = strategies};
+    mixture m = {.in = &in};
+    sluice_status status = mixture_init(&m);
+    *count = m.count;
+    for (uint32_t i = 0; !status && i < m.count; i++) out[i] = m.ranked[i].unit;
+    free(m.ranked);
+    return status;
+}

@@ -1,0 +1,194 @@
+/* The planner: reads the request, resolves the budget, fills what the request leaves open, makes the plan and holds it
+ * against the budget. With the schedule "ilp" strategies and schedule are chosen together (joint.c). */
+#include "sched/planner.h"
+
+#include "lib/base/status.h"
+#include "sched/planner/portfolio.h"
+#include "sched/planner/least_memory.h"
+#include "sched/planner/parts.h"
+#include "sched/search/update_lane.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct {
+    const slc_job *job;
+    const slc_plan_request *request;
+    slc_plan_answer *answer;
+    const slc_scheduler *scheduler;
+    const slc_times *times;
+    slc_times estimated;
+    slc_strategy *strategies, *scratch; /* [units] */
+    bool *recompute;                    /* [L] what is forced; free layers do not */
+} planning;
+
+static sluice_status find_scheduler(const char *name, const slc_scheduler **out)
+{
+    *out = name ? slc_scheduler_find(name) : NULL;
+    if (*out) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT, "schedule \"%s\" does not exist; choose one of %s", name ? name : "",
+                     slc_scheduler_names());
+}
+
+static slc_scheduling scheduling(const planning *p, const slc_strategy *strategies)
+{
+    return (slc_scheduling){
+        .job = p->job, .strategies = strategies, .recompute = p->recompute, .times = p->times, .limit = UINT64_MAX};
+}
+
+static sluice_status measure_dp(const planning *p)
+{
+    for (uint32_t u = 0; u < p->job->unit_count; u++)
+        p->scratch[u] = slc_unit_strategy(p->job, &p->job->units[u], SLC_DP);
+    slc_scheduling in = scheduling(p, p->scratch);
+    in.recompute = NULL;
+    sluice_status status = slc_plan_measure(&in, &slc_scheduler_serial, UINT64_MAX, &p->answer->dp_bytes);
+    p->answer->dp_bytes += p->job->reserved_bytes;
+    return status;
+}
+
+static sluice_status resolve_budget(const slc_plan_request *request, slc_plan_answer *answer)
+{
+    double fraction = request->budget_of_dp;
+    answer->budget_bytes = request->budget_bytes;
+    if (!isfinite(fraction) || fraction < 0)
+        return slc_error(SLUICE_ERR_ARGUMENT, "budget: %g of what dp needs is no size; give a fraction above 0",
+                         fraction);
+    if (fraction == 0) return SLUICE_OK;
+    double bytes = fraction * (double)answer->dp_bytes;
+    /* 1: zero would mean that there is no budget. */
+    answer->budget_bytes = bytes < 1 ? 1 : bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62;
+    return SLUICE_OK;
+}
+
+static uint64_t arena_limit(const slc_job *job, uint64_t budget)
+{
+    return budget > job->reserved_bytes ? budget - job->reserved_bytes : 0;
+}
+
+static uint64_t limit_of(const planning *p)
+{
+    return p->answer->budget_bytes ? arena_limit(p->job, p->answer->budget_bytes) : UINT64_MAX;
+}
+
+static sluice_status fill_free_units(const planning *p)
+{
+    if (!slc_strategies_free(p->job, p->strategies)) return SLUICE_OK;
+    uint64_t bytes;
+    for (uint32_t u = 0; u < p->job->unit_count; u++) p->scratch[u] = p->strategies[u];
+    slc_scheduling in = scheduling(p, p->scratch);
+    return slc_mixed_choose(&in, p->scheduler, limit_of(p), p->strategies, &bytes);
+}
+
+static void note_forecast(const planning *p, const slc_forecast *f)
+{
+    slc_plan_forecast *out = &p->answer->forecast;
+    out->step_s = f->step_s;
+    out->exposed_s = f->exposed_s;
+    out->compute_s = f->compute_s;
+    out->communication_s = f->communication_s;
+}
+
+static sluice_status make_within(const planning *p)
+{
+    slc_plan *plan;
+    slc_forecast forecast;
+    slc_scheduling in = scheduling(p, p->strategies);
+    in.limit = limit_of(p);
+    sluice_status status = slc_plan_make(&in, p->scheduler, &plan);
+    if (status) return status;
+    if (plan->arena_bytes > limit_of(p))
+        status = slc_budget_error(p->job, p->request, p->times, p->answer->budget_bytes, plan);
+    if (!status) status = slc_simulate(p->job, p->times, plan, NULL, &forecast);
+    if (!status && p->request->updates != SLC_UPDATES_AUTO)
+        status = slc_updates_place(&in, p->scheduler, p->request->updates, 0, &plan, &forecast);
+    if (status) {
+        slc_plan_destroy(plan);
+        return status;
+    }
+    note_forecast(p, &forecast);
+    p->answer->plan = plan;
+    return SLUICE_OK;
+}
+
+static slc_joint_request joint_request(const planning *p)
+{
+    return (slc_joint_request){.job = p->job,
+                               .times = p->times,
+                               .strategies = p->strategies,
+                               .recompute = p->request->recompute,
+                               .limit = limit_of(p),
+                               .updates = p->request->updates,
+                               .time_limit_s = p->request->time_limit_s,
+                               .quick = !p->request->times};
+}
+
+/* The error of a budget that is too small speaks of the plan that needs least. */
+static sluice_status refuse_budget(const planning *p)
+{
+    slc_plan *plan;
+    uint64_t arena;
+    slc_joint_request ask = joint_request(p);
+    sluice_status status = slc_least_memory(&ask, p->scratch, p->recompute, &arena);
+    slc_scheduling in = scheduling(p, p->scratch);
+    if (!status) status = slc_plan_make(&in, &slc_scheduler_serial, &plan);
+    if (status) return status;
+    status = slc_budget_error(p->job, p->request, p->times, p->answer->budget_bytes, plan);
+    slc_plan_destroy(plan);
+    return status;
+}
+
+static sluice_status make_joint(const planning *p)
+{
+    slc_joint_request ask = joint_request(p);
+    slc_joint_answer found;
+    sluice_status status = slc_joint_plan(&ask, &found, NULL);
+    if (status == SLUICE_ERR_BUDGET) return refuse_budget(p);
+    if (status) return status;
+    note_forecast(p, &found.forecast);
+    p->answer->forecast.bound_s = found.bound_s;
+    snprintf(p->answer->member, sizeof p->answer->member, "%s", found.member);
+    snprintf(p->answer->note, sizeof p->answer->note, "%s", found.note);
+    p->answer->plan = found.plan;
+    return SLUICE_OK;
+}
+
+static sluice_status plan(planning *p)
+{
+    sluice_status status = slc_strategies_parse(p->job, p->request->strategy, p->strategies);
+    if (status) return status;
+    slc_strategies_force(p->job, p->request->forced, p->strategies);
+    for (uint32_t l = 0; l < p->job->layer_count; l++)
+        p->recompute[l] = p->request->recompute && p->request->recompute[l] == 1;
+    status = measure_dp(p);
+    if (!status) status = resolve_budget(p->request, p->answer);
+    if (status) return status;
+    if (p->scheduler == &slc_scheduler_ilp) return make_joint(p);
+    status = fill_free_units(p);
+    return status ? status : make_within(p);
+}
+
+sluice_status slc_plan_for_budget(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+{
+    *answer = (slc_plan_answer){0};
+    planning p = {.job = job, .request = request, .answer = answer, .times = request->times};
+    sluice_status status = find_scheduler(request->schedule, &p.scheduler);
+    if (!status && !p.times) {
+        status = slc_times_estimate(job, &p.estimated);
+        p.times = &p.estimated;
+    }
+    if (status) return status;
+    p.strategies = calloc(2 * (size_t)job->unit_count + 1, sizeof *p.strategies);
+    p.recompute = calloc((size_t)job->layer_count + 1, sizeof *p.recompute);
+    if (p.strategies && p.recompute) {
+        p.scratch = p.strategies + job->unit_count;
+        status = plan(&p);
+    } else {
+        status = slc_error(SLUICE_ERR_MEMORY, "plan: no memory for %u strategies", job->unit_count);
+    }
+    free(p.strategies);
+    free(p.recompute);
+    slc_times_fini(&p.estimated);
+    return status;
+}

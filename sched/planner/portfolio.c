@@ -1,0 +1,570 @@
+/* The portfolio and its order: what gives a plan at once comes first, what improves it follows while time lasts. */
+#include "sched/planner/portfolio.h"
+
+#include "ilp/slot_model.h"
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/plan/strategy_table.h"
+#include "sched/search/fit_order.h"
+#include "sched/planner/least_memory.h"
+#include "sched/search/local_search.h"
+#include "sched/search/shortlist.h"
+#include "sched/schedulers/slot_order.h"
+#include "sched/search/update_lane.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double NEAR = 1.02; /* times the bound */
+/* Of jobs of few units, whose plans are quickly made, slower ones are searched too: times the fastest. */
+static const double SLACK = 1.25;
+enum {
+    SLOT_ROUNDS = 12,
+    FINE_UNITS = 16,
+    MOST_TRIES = 200000,
+    FEW_UNITS = 6,
+    MOST_CHOICES = 81,
+    PATIENT_TRIES = 300,
+    MOST_VARIANTS = 5,
+    ITEMS_SEARCHED = 500
+};
+
+typedef struct {
+    const slc_joint_request *request;
+    slc_joint_answer *answer;
+    uint64_t start_ns, deadline_ns;
+    slc_strategy *strategies; /* of the member that is looked at */
+    bool *recompute;
+    slc_shortlist list;
+    double bound_s; /* of what the slot model last answered within the limit; infinity: nothing; 0: not asked */
+    uint64_t least; /* smallest arena seen */
+} joint;
+
+static double since(uint64_t start_ns)
+{
+    return slc_seconds(slc_clock_ns() - start_ns);
+}
+
+static double time_left(const joint *j)
+{
+    uint64_t now = slc_clock_ns();
+    return now < j->deadline_ns ? slc_seconds(j->deadline_ns - now) : 0;
+}
+
+static slc_scheduling scheduling(const joint *j)
+{
+    return (slc_scheduling){.job = j->request->job,
+                            .strategies = j->strategies,
+                            .recompute = j->recompute,
+                            .times = j->request->times,
+                            .limit = j->request->limit};
+}
+
+/* Of the fastest plan; 0: there is none yet. */
+static double best_s(const joint *j)
+{
+    return j->list.count ? j->list.list[0].forecast.step_s : 0;
+}
+
+/* What a plan of the choices looked at must be faster than to be of interest; 0: any is. */
+static double below_s(const joint *j)
+{
+    return slc_shortlist_below_s(&j->list, j->strategies, j->recompute);
+}
+
+/* Takes the plan over if it is of interest. */
+static sluice_status consider(joint *j, slc_plan *plan, const slc_scheduler *scheduler, const char *member)
+{
+    const slc_job *job = j->request->job;
+    slc_candidate candidate = {.strategies = j->strategies,
+                               .recompute = j->recompute,
+                               .scheduler = scheduler,
+                               .plan = plan,
+                               .bound_s = j->bound_s};
+    if (plan->arena_bytes < j->least) j->least = plan->arena_bytes;
+    sluice_status status = plan->arena_bytes > j->request->limit ? SLUICE_ERR_BUDGET : SLUICE_OK;
+    if (!status) status = slc_simulate(job, j->request->times, plan, NULL, &candidate.forecast);
+    bool taken = !status && (!below_s(j) || candidate.forecast.step_s < below_s(j));
+    if (taken) status = slc_plan_validate(job, plan);
+    if (!taken || status) {
+        slc_plan_destroy(plan);
+        return status == SLUICE_ERR_BUDGET ? SLUICE_OK : status;
+    }
+    if (!j->list.count) j->answer->first_s = since(j->start_ns);
+    snprintf(candidate.member, sizeof candidate.member, "%s", member);
+    return slc_shortlist_take(&j->list, &candidate);
+}
+
+/* ---- Baselines ---- */
+
+static void choose_uniform(joint *j, slc_strategy strategy, bool recompute_free)
+{
+    const slc_joint_request *r = j->request;
+    j->bound_s = 0;
+    for (uint32_t u = 0; u < r->job->unit_count; u++) {
+        slc_strategy asked = r->strategies[u] != SLC_STRATEGIES ? r->strategies[u] : strategy;
+        j->strategies[u] = slc_unit_strategy(r->job, &r->job->units[u], asked);
+    }
+    for (uint32_t l = 0; l < r->job->layer_count; l++)
+        j->recompute[l] = r->recompute && (r->recompute[l] == 1 || (r->recompute[l] == 2 && recompute_free));
+}
+
+static bool any_free(const slc_joint_request *r)
+{
+    for (uint32_t u = 0; u < r->job->unit_count; u++)
+        if (r->strategies[u] == SLC_STRATEGIES && r->job->units[u].role != SLC_UNIT_ROWS) return true;
+    return false;
+}
+
+static bool may_recompute(const slc_joint_request *r)
+{
+    for (uint32_t l = 0; r->recompute && l < r->job->layer_count; l++)
+        if (r->recompute[l] == 2) return true;
+    return false;
+}
+
+static uint64_t resident_bytes(const joint *j)
+{
+    uint64_t bytes = 0;
+    for (uint32_t u = 0; u < j->request->job->unit_count; u++)
+        bytes += slc_resident_bytes(j->request->job, &j->request->job->units[u], j->strategies[u]);
+    return bytes;
+}
+
+static bool is_baseline(const slc_scheduler *scheduler)
+{
+    return scheduler != &slc_scheduler_ilp && strcmp(scheduler->name, "random") != 0;
+}
+
+/* A plan of a scheduler, made from its order so that one that is too large costs little. */
+static sluice_status try_scheduler(joint *j, const slc_scheduler *scheduler, uint32_t tries, const char *member)
+{
+    slc_scheduling in = scheduling(j);
+    slc_order order = {0};
+    slc_plan *plan = NULL;
+    uint64_t arena;
+    scheduler->train(&in, &order);
+    sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
+    slc_trying trying = {.tries = tries, .at_most_s = below_s(j)};
+    if (!status) status = slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena);
+    slc_order_fini(&order);
+    return status || !plan ? status : consider(j, plan, scheduler, member);
+}
+
+/* All schedulers on the choices looked at; `what` they are. */
+static sluice_status try_schedulers(joint *j, const char *what)
+{
+    sluice_status status = SLUICE_OK;
+    if (resident_bytes(j) > j->request->limit) return SLUICE_OK;
+    const slc_scheduler *scheduler;
+    for (size_t i = 0; !status && (scheduler = slc_scheduler_at(i)); i++) {
+        if (!is_baseline(scheduler)) continue;
+        char member[48];
+        snprintf(member, sizeof member, "%s, %s", scheduler->name, what);
+        status = try_scheduler(j, scheduler, 0, member);
+    }
+    return status;
+}
+
+static sluice_status try_uniform(joint *j, slc_strategy strategy, bool recompute)
+{
+    char what[40];
+    choose_uniform(j, strategy, recompute);
+    snprintf(what, sizeof what, "%s%s", any_free(j->request) ? slc_strategy_name(strategy) : "as given",
+             recompute ? ", recomputing" : "");
+    return try_schedulers(j, what);
+}
+
+/* Of all strategies, or first of fsdp alone: one of them fits whenever anything simple does. */
+static sluice_status try_baselines(joint *j, bool all)
+{
+    static const slc_strategy order[SLC_STRATEGIES] = {SLC_FSDP, SLC_SDP, SLC_OSS, SLC_DP, SLC_ONEBIT};
+    bool free_units = any_free(j->request), again = may_recompute(j->request);
+    int count = free_units && all ? slc_job_strategies(j->request->job) : 1;
+    sluice_status status = SLUICE_OK;
+    for (int k = all; !status && k < count; k++) {
+        status = try_uniform(j, order[k], false);
+        if (!status && again) status = try_uniform(j, order[k], true);
+    }
+    return status;
+}
+
+/* ---- The slot model ---- */
+
+/* dp and oss send the same bytes as sdp and keep more; onebit keeps most and sends least. With one rank there is
+ * nothing to choose, nor for rows. */
+static uint8_t choices_of(const slc_job *job, const slc_unit *unit, bool onebit)
+{
+    if (unit->role == SLC_UNIT_ROWS) return 1 << SLC_FSDP;
+    if (job->world == 1) return 1 << SLC_SDP;
+    bool offered = onebit && slc_unit_may_be(job, unit, SLC_ONEBIT);
+    return 1 << SLC_SDP | 1 << SLC_FSDP | (offered ? 1 << SLC_ONEBIT : 0);
+}
+
+/* `onebit`: a choice for free units too. */
+static uint8_t *allowed_strategies(const slc_joint_request *r, bool onebit)
+{
+    uint8_t *allowed = malloc((size_t)r->job->unit_count + 1);
+    for (uint32_t u = 0; allowed && u < r->job->unit_count; u++)
+        allowed[u] = r->strategies[u] == SLC_STRATEGIES
+                         ? choices_of(r->job, &r->job->units[u], onebit)
+                         : (uint8_t)(1 << slc_unit_strategy(r->job, &r->job->units[u], r->strategies[u]));
+    return allowed;
+}
+
+static void take_choices(joint *j, const slc_slot_solution *solution)
+{
+    memcpy(j->strategies, solution->strategies, j->request->job->unit_count * sizeof *j->strategies);
+    memcpy(j->recompute, solution->recompute, j->request->job->layer_count * sizeof *j->recompute);
+}
+
+/* The ways to write an answer down: coarse ones, which are quickly packed, first; fine ones where there are not many.
+ */
+static uint32_t variants(const slc_joint_request *r, slc_slot_order_options list[MOST_VARIANTS])
+{
+    uint32_t count = 0, delay = r->times->link.thread_moves ? 0 : 2;
+    list[count++] = (slc_slot_order_options){.most_runs = 16, .fuse = true};
+    if (delay) list[count++] = (slc_slot_order_options){.most_runs = 16, .update_delay = delay, .fuse = true};
+    list[count++] = (slc_slot_order_options){.most_runs = 4, .fuse = true};
+    if (slc_job_splits(r->job))
+        list[count++] = (slc_slot_order_options){.most_runs = 16, .fuse = true, .split_ahead = true};
+    if (r->job->unit_count <= FINE_UNITS)
+        list[count++] = (slc_slot_order_options){.most_runs = 16, .update_delay = delay};
+    return count;
+}
+
+/* What fits by its lifetimes is packed with patience. *excess: by how much the smallest way of writing the answer down
+ * is above the limit, then left in `nearest`; 0 when one fits. */
+static sluice_status write_down(joint *j, const slc_slot_solution *solution, slc_order *nearest, uint64_t *excess)
+{
+    slc_slot_order_options list[MOST_VARIANTS];
+    uint32_t count = variants(j->request, list);
+    uint64_t smallest = UINT64_MAX, limit = j->request->limit;
+    sluice_status status = SLUICE_OK;
+    take_choices(j, solution);
+    for (uint32_t v = 0; !status && v < count; v++) {
+        slc_scheduling in = scheduling(j);
+        slc_order order = {0}, larger;
+        slc_plan *plan = NULL;
+        uint64_t arena = UINT64_MAX;
+        if (v && time_left(j) <= 0) break;
+        slc_order_from_slots(&in, solution, &list[v], &order);
+        status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
+        slc_trying trying = {.tries = PATIENT_TRIES, .at_most_s = below_s(j)};
+        if (!status) status = slc_plan_try(&in, &order, &slc_scheduler_ilp, &trying, &plan, &arena);
+        larger = order;
+        if (arena < smallest) {
+            smallest = arena;
+            larger = *nearest;
+            *nearest = order;
+        }
+        slc_order_fini(&larger);
+        if (!status && plan) status = consider(j, plan, &slc_scheduler_ilp, "ilp");
+    }
+    *excess = smallest > limit && smallest != UINT64_MAX ? smallest - limit : 0;
+    return status;
+}
+
+/* An answer that is a little too large: gathers later, reductions earlier, until it fits. */
+static sluice_status fit(joint *j, const slc_slot_solution *solution, slc_order *nearest, uint64_t *excess)
+{
+    slc_plan *plan = NULL;
+    uint64_t arena = UINT64_MAX;
+    take_choices(j, solution);
+    slc_scheduling in = scheduling(j);
+    sluice_status status = slc_fit_order(&in, &slc_scheduler_ilp, j->deadline_ns, nearest, &plan, &arena);
+    if (plan) *excess = 0;
+    return status || !plan ? status : consider(j, plan, &slc_scheduler_ilp, "ilp");
+}
+
+static void note(joint *j, sluice_status status)
+{
+    snprintf(j->answer->note, sizeof j->answer->note, "planning was cut short (%s: %.140s)", sluice_status_name(status),
+             sluice_last_error());
+}
+
+static bool is_near(const joint *j)
+{
+    return j->list.count && best_s(j) <= NEAR * j->answer->bound_s;
+}
+
+/* Is no plan of what the model was last asked for of interest? */
+static bool is_hopeless(const joint *j)
+{
+    return j->list.count && j->bound_s >= j->list.slack * best_s(j);
+}
+
+/* One answer of the model for `limit`, made real. *excess as above; *feasible: the model has an answer at all. */
+static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint64_t *excess, bool *feasible)
+{
+    slc_slot_solution solution = {0};
+    slc_order nearest = {0};
+    ask->time_limit_s = time_left(j) / 2;
+    *excess = 0;
+    sluice_status status = slc_slot_model_solve(ask, &solution);
+    j->answer->solver_s += solution.solve_s;
+    *feasible = !status && solution.found;
+    if (ask->limit == j->request->limit)
+        j->bound_s = ask->in_series ? 0 : *feasible ? solution.bound_s : (double)INFINITY;
+    if (status && status != SLUICE_ERR_BUDGET) note(j, status);
+    if (first && !status) j->answer->bound_s = solution.bound_s;
+    if (first && *feasible) j->answer->model_s = solution.step_s;
+    if (status != SLUICE_ERR_MEMORY) status = SLUICE_OK; /* what else there is stands in for it */
+    if (*feasible && !is_hopeless(j)) {
+        status = write_down(j, &solution, &nearest, excess);
+        if (!status && *excess && *excess < j->request->limit / 200) status = fit(j, &solution, &nearest, excess);
+        if (!status && !is_near(j)) status = try_schedulers(j, "as chosen");
+    }
+    slc_slot_solution_fini(&solution);
+    slc_order_fini(&nearest);
+    return status;
+}
+
+/* Row 5 is a lower bound of what packing needs: while the packed plan is too large, the model gets that much less;
+ * where that leaves it nothing, half as much less. After a plan that fits, one between it and the last that did not. */
+static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool in_series, bool first)
+{
+    const slc_joint_request *r = j->request;
+    slc_slot_request ask = {.job = r->job,
+                            .times = r->times,
+                            .allowed = allowed,
+                            .recompute = r->recompute,
+                            .limit = r->limit,
+                            .gap = 0.003,
+                            .in_series = in_series};
+    uint64_t too_large = 0; /* the least limit whose plan did not fit; 0: none yet */
+    sluice_status status = SLUICE_OK;
+    for (uint32_t round = 0; !status && round < SLOT_ROUNDS && time_left(j) > 0; round++) {
+        uint64_t excess;
+        bool feasible;
+        status = try_limit(j, &ask, first && !round, &excess, &feasible);
+        if (feasible && excess) {
+            uint64_t less = excess + r->limit / 500 * (round + 1);
+            too_large = ask.limit;
+            ask.limit -= less < ask.limit ? less : ask.limit;
+        } else {
+            if (!too_large || too_large - ask.limit < r->limit / 250) break;
+            ask.limit += (too_large - ask.limit) / 2;
+        }
+    }
+    return status;
+}
+
+static uint8_t nth_choice(uint8_t choices, uint32_t n)
+{
+    while (n--) choices &= (uint8_t)(choices - 1);
+    return choices & (uint8_t)-choices;
+}
+
+/* Where packing takes more than the model knows, other strategies than the model's may be the best: of few units all
+ * that its bound leaves are tried. */
+static sluice_status try_every_choice(joint *j, uint8_t *allowed)
+{
+    const slc_joint_request *r = j->request;
+    uint32_t units[FEW_UNITS], count = 0, all = 1;
+    uint64_t deadline_ns = j->deadline_ns, now = slc_clock_ns();
+    uint8_t choices[FEW_UNITS];
+    for (uint32_t u = 0; u < r->job->unit_count; u++) {
+        if (!(allowed[u] & (allowed[u] - 1))) continue;
+        if (count == FEW_UNITS) return SLUICE_OK;
+        units[count] = u;
+        choices[count++] = allowed[u];
+        all *= (uint32_t)__builtin_popcount(allowed[u]);
+    }
+    sluice_status status = SLUICE_OK;
+    if (!count || all > MOST_CHOICES || now > deadline_ns) return status;
+    j->deadline_ns -= (deadline_ns - now) / 2; /* the rest is for the search */
+    for (uint32_t choice = 0; !status && choice < all && time_left(j) > 0; choice++) {
+        for (uint32_t k = 0, rest = choice; k < count; k++) {
+            uint32_t of_unit = (uint32_t)__builtin_popcount(choices[k]);
+            allowed[units[k]] = nth_choice(choices[k], rest % of_unit);
+            rest /= of_unit;
+        }
+        status = try_allowed(j, allowed, false, false);
+    }
+    j->deadline_ns = deadline_ns;
+    return status;
+}
+
+/* With more to choose from the search takes longer and may end with less; and that link and thread are both busy all
+ * the time is more than an order may reach. So where onebit is a choice time is kept back, and unless the plan is near
+ * the bound by then, goes to the model that charges an exchange and its passes one behind the other, and to the one
+ * without onebit. */
+static sluice_status try_all(joint *j, const uint8_t *all, const uint8_t *exact)
+{
+    uint64_t deadline_ns = j->deadline_ns, now = slc_clock_ns(), part = deadline_ns > now ? (deadline_ns - now) / 5 : 0;
+    bool differ = memcmp(all, exact, j->request->job->unit_count) != 0;
+    if (differ) j->deadline_ns = now + 2 * part;
+    sluice_status status = try_allowed(j, all, false, true);
+    if (differ) j->deadline_ns = now + 3 * part;
+    if (!status && differ && !is_near(j)) status = try_allowed(j, all, true, false);
+    j->deadline_ns = deadline_ns;
+    return status || !differ || is_near(j) ? status : try_allowed(j, exact, false, false);
+}
+
+static sluice_status try_slot_model(joint *j)
+{
+    uint8_t *all = allowed_strategies(j->request, true), *exact = allowed_strategies(j->request, false);
+    sluice_status status = all && exact ? try_all(j, all, exact) : slc_error(SLUICE_ERR_MEMORY, "plan");
+    if (!status) status = try_every_choice(j, all);
+    free(exact);
+    free(all);
+    return status;
+}
+
+/* Where nothing else fits: the choices that need least, under the schedulers that need little. */
+static sluice_status try_least_memory(joint *j)
+{
+    uint64_t arena;
+    sluice_status status = slc_least_memory(j->request, j->strategies, j->recompute, &arena);
+    if (status) return status;
+    if (arena < j->least) j->least = arena;
+    if (arena > j->request->limit) return SLUICE_OK;
+    status = try_scheduler(j, &slc_scheduler_serial, SLC_LEAST_MEMORY_TRIES, "serial, least memory");
+    if (!status) status = try_scheduler(j, &slc_scheduler_one_ahead, SLC_LEAST_MEMORY_TRIES, "one_ahead, least memory");
+    if (!status) status = try_scheduler(j, &slc_scheduler_greedy, SLC_LEAST_MEMORY_TRIES, "greedy, least memory");
+    return status;
+}
+
+/* ---- Local search ---- */
+
+static slc_scheduling scheduling_of(const joint *j, const slc_candidate *candidate)
+{
+    return (slc_scheduling){.job = j->request->job,
+                            .strategies = candidate->strategies,
+                            .recompute = candidate->recompute,
+                            .times = j->request->times,
+                            .limit = j->request->limit};
+}
+
+/* With a quarter of the time that is left: the search goes on from there. */
+static sluice_status place_updates(joint *j)
+{
+    slc_updates updates = j->request->updates;
+    sluice_status status = SLUICE_OK;
+    if (j->request->quick && updates == SLC_UPDATES_AUTO) return SLUICE_OK;
+    uint64_t now = slc_clock_ns(), left = j->deadline_ns > now ? (j->deadline_ns - now) / 4 : 0;
+    for (uint32_t i = 0; !status && i < j->list.count; i++) {
+        slc_candidate *c = &j->list.list[i];
+        slc_scheduling in = scheduling_of(j, c);
+        status =
+            slc_updates_place(&in, c->scheduler, updates, now + left / j->list.count * (i + 1), &c->plan, &c->forecast);
+    }
+    slc_shortlist_sort(&j->list);
+    return status;
+}
+
+static sluice_status search_from(const joint *j, slc_candidate *from, uint64_t deadline_ns, uint32_t tries,
+                                 uint64_t seed)
+{
+    slc_scheduling in = scheduling_of(j, from);
+    uint32_t items = from->plan->train.item_count;
+    slc_search_options options = {.deadline_ns = deadline_ns,
+                                  .most_tries = tries,
+                                  .patience = 200 + 2 * items + 40000 / items,
+                                  .rounds = items < 100 ? 30 : 6,
+                                  .lanes = j->request->updates == SLC_UPDATES_AUTO &&
+                                           in.times->update_compute_s_per_element > 0,
+                                  .seed = seed};
+    double before = from->forecast.step_s;
+    sluice_status status = slc_search_order(&in, from->scheduler, &options, &from->plan, &from->forecast, NULL);
+    size_t length = strlen(from->member);
+    if (!status && from->forecast.step_s < before && !strstr(from->member, ", searched"))
+        snprintf(from->member + length, sizeof from->member - length, ", searched");
+    return status;
+}
+
+/* May a search from there end faster than the fastest? */
+static bool is_open(const joint *j, const slc_candidate *candidate)
+{
+    return candidate->plan->train.item_count > 1 && candidate->bound_s < best_s(j);
+}
+
+/* From how many the search begins: of long orders, which take their time, from fewer. */
+static uint32_t starts(const slc_shortlist *list)
+{
+    uint32_t most = list->count ? ITEMS_SEARCHED / (list->list[0].plan->train.item_count + 1) + 1 : 0;
+    return list->count < most ? list->count : most;
+}
+
+/* All starts for two fifths of the time, the faster quarter of them for two fifths of what is left, and so on; the last
+ * one for all of the rest. */
+static sluice_status improve(joint *j)
+{
+    slc_shortlist *list = &j->list;
+    uint32_t tries = j->request->tries ? j->request->tries : MOST_TRIES;
+    sluice_status status = SLUICE_OK;
+    uint64_t seed = 1;
+    for (uint32_t count = starts(list); !status && count; count = count > 1 ? (count + 3) / 4 : 0, seed++) {
+        uint64_t now = slc_clock_ns(), left = j->deadline_ns > now ? j->deadline_ns - now : 0;
+        if (count > 1) left = left / 5 * 2;
+        for (uint32_t i = 0; !status && i < count; i++)
+            if (is_open(j, &list->list[i]))
+                status = search_from(j, &list->list[i], now + left / count * (i + 1), tries / count, seed);
+        slc_shortlist_sort(list);
+    }
+    return status;
+}
+
+static sluice_status run(joint *j)
+{
+    sluice_status status = try_baselines(j, false);
+    if (!status && !j->request->quick) status = try_slot_model(j);
+    if (!status) status = try_baselines(j, true);
+    if (!status && !j->list.count) status = try_least_memory(j);
+    if (!status) status = place_updates(j);
+    if (!status && !j->request->quick) status = improve(j);
+    if (status == SLUICE_ERR_FORMAT && j->list.count) { /* a defect of ours: what there is stays good */
+        note(j, status);
+        status = SLUICE_OK;
+    }
+    if (!status && !j->list.count)
+        status =
+            slc_error(SLUICE_ERR_BUDGET, "no plan needs less than %llu bytes", (unsigned long long)j->request->limit);
+    return status;
+}
+
+static void answer_with(const joint *j, slc_candidate *best)
+{
+    j->answer->plan = best->plan;
+    best->plan = NULL;
+    j->answer->plan->schedule = slc_scheduler_ilp.name;
+    j->answer->forecast = best->forecast;
+    memcpy(j->answer->member, best->member, sizeof best->member);
+}
+
+/* A second for what people train today, five for the deepest models; twice that with recomputation to choose. */
+static double default_limit_s(const slc_joint_request *r)
+{
+    double layers = r->job->layer_count, seconds = layers <= 48 ? 0.9 : 0.9 + (layers - 48) * (3.6 / 78);
+    return (seconds < 4.5 ? seconds : 4.5) * (may_recompute(r) ? 2 : 1);
+}
+
+sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer *answer, uint64_t *least)
+{
+    size_t units = (size_t)request->job->unit_count + 1, layers = (size_t)request->job->layer_count + 1;
+    double limit_s = request->time_limit_s > 0 ? request->time_limit_s : default_limit_s(request);
+    joint j = {.request = request,
+               .answer = answer,
+               .start_ns = slc_clock_ns(),
+               .strategies = calloc(units, sizeof *j.strategies),
+               .recompute = calloc(layers, sizeof *j.recompute),
+               .list = {.job = request->job, .slack = request->job->unit_count <= FINE_UNITS ? SLACK : 1},
+               .least = UINT64_MAX};
+    j.deadline_ns = j.start_ns + (uint64_t)(limit_s * 1e9);
+    *answer = (slc_joint_answer){0};
+    sluice_status status = SLUICE_ERR_MEMORY;
+    if (j.strategies && j.recompute)
+        status = run(&j);
+    else
+        slc_error(status, "plan");
+    if (!status) answer_with(&j, &j.list.list[0]);
+    answer->total_s = since(j.start_ns);
+    if (least) *least = j.least;
+    free(j.strategies);
+    free(j.recompute);
+    slc_shortlist_fini(&j.list);
+    return status;
+}

@@ -1,0 +1,176 @@
+/* The search over all orders against orders that are drawn, and the joint plan against what it finds: on jobs so small
+ * that it comes to its end. */
+#include "lib/base/status.h"
+#include "sched/study/every_order.h"
+#include "sched/planner/portfolio.h"
+#include "sched/build/random_job_test.h"
+#include "sched/order/random_order_test.h"
+#include "sched/study/random_profile.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { CASES = 100, DRAWN_ORDERS = 60, UNITS = 3 };
+static const double worth = 0.001, rounding = 1e-9;
+
+typedef struct {
+    slc_profile *profile;
+    slc_strategy strategies[UNITS];
+    uint64_t limit;
+    test_dice dice;
+} small_case;
+
+static slc_scheduling scheduling(const small_case *c)
+{
+    return (slc_scheduling){
+        .job = &c->profile->job, .strategies = c->strategies, .times = &c->profile->times, .limit = c->limit};
+}
+
+static uint64_t arena_of(const small_case *c, const slc_scheduler *scheduler)
+{
+    slc_scheduling in = scheduling(c);
+    slc_plan *plan;
+    assert_int_equal(slc_plan_make(&in, scheduler, &plan), SLUICE_OK);
+    uint64_t bytes = plan->arena_bytes;
+    slc_plan_destroy(plan);
+    return bytes;
+}
+
+/* One or two layers, units of one or two equal blocks, strategies and a limit between serial's and one_ahead's. */
+static void small_case_init(small_case *c, uint64_t seed)
+{
+    slc_random_options options = slc_random_defaults();
+    options.layers = (slc_random_range){1, 2};
+    options.unit_bytes = (slc_random_range){8e6, 40e6};
+    options.micro_batches = 1;
+    options.latency_s = options.kappa = options.update_s_per_element = 0;
+    options.sigma = 1;
+    *c = (small_case){.dice = {.seed = seed}, .limit = UINT64_MAX >> 1};
+    assert_int_equal(slc_random_profile(&options, seed, &c->profile), SLUICE_OK);
+    slc_job *job = &c->profile->job;
+    uint64_t grain = 16 * (uint64_t)job->world;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        slc_unit *unit = &job->units[u];
+        uint32_t runs = job->unit_count < 3 ? 1 + test_below(&c->dice, 2) : 1;
+        unit->block_elements = (unit->elements / runs + grain - 1) / grain * grain;
+        unit->elements = runs * unit->block_elements;
+        c->strategies[u] = (slc_strategy)test_below(&c->dice, SLC_EXACT_STRATEGIES);
+    }
+    uint64_t serial = arena_of(c, &slc_scheduler_serial), ahead = arena_of(c, &slc_scheduler_one_ahead);
+    uint64_t least = serial < ahead ? serial : ahead, most = serial < ahead ? ahead : serial;
+    c->limit = least + (most - least) * test_below(&c->dice, 5) / 4;
+    if (!test_below(&c->dice, 3)) c->limit = 2 * most;
+}
+
+static slc_every_order_answer best_of(const small_case *c)
+{
+    const slc_job *job = &c->profile->job;
+    double serial_s = 0;
+    for (uint32_t s = 0; s < slc_job_slots(job); s++) serial_s += c->profile->times.slot_s[s];
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        serial_s += 4 * slc_operation_s(job, &c->profile->times, SLC_ITEM_REDUCE_SCATTER, &job->units[u],
+                                        job->units[u].elements);
+    slc_every_order_request ask = {.job = job,
+                                   .times = &c->profile->times,
+                                   .strategies = c->strategies,
+                                   .limit = c->limit,
+                                   .faster_than_s = 2 * serial_s,
+                                   .worth = worth,
+                                   .every_way = true};
+    slc_every_order_answer answer;
+    assert_int_equal(slc_every_order(&ask, &answer), SLUICE_OK);
+    assert_true(answer.complete);
+    assert_non_null(answer.plan);
+    assert_int_equal(slc_plan_validate(job, answer.plan), SLUICE_OK);
+    assert_true(answer.plan->arena_bytes <= c->limit);
+    return answer;
+}
+
+/* The step of a legal order that is drawn; infinity: it does not fit. */
+static double drawn_step(small_case *c)
+{
+    slc_scheduling in = scheduling(c);
+    slc_order order = {0};
+    slc_plan *plan = NULL;
+    slc_forecast forecast = {.step_s = (double)INFINITY};
+    if (test_order_draw(in.job, in.strategies, &c->dice, &order))
+        assert_int_equal(slc_plan_from_order(&in, &order, &slc_scheduler_ilp, &plan), SLUICE_OK);
+    if (plan && plan->arena_bytes <= c->limit)
+        assert_int_equal(slc_simulate(in.job, in.times, plan, NULL, &forecast), SLUICE_OK);
+    slc_plan_destroy(plan);
+    slc_order_fini(&order);
+    return forecast.step_s;
+}
+
+static void no_order_is_faster_than_the_best(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= CASES; seed++) {
+        small_case c;
+        small_case_init(&c, seed);
+        slc_every_order_answer best = best_of(&c);
+        for (int i = 0; i < DRAWN_ORDERS; i++) {
+            double step_s = drawn_step(&c);
+            if (step_s < best.step_s * (1 - worth - rounding))
+                fail_msg("seed %llu: best of all %.9f, drawn %.9f", (unsigned long long)seed, best.step_s, step_s);
+        }
+        slc_plan_destroy(best.plan);
+        slc_profile_destroy(c.profile);
+    }
+}
+
+static void no_joint_plan_is_faster_than_the_best(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= CASES; seed++) {
+        small_case c;
+        small_case_init(&c, seed);
+        slc_every_order_answer best = best_of(&c);
+        slc_joint_request ask = {.job = &c.profile->job,
+                                 .times = &c.profile->times,
+                                 .strategies = c.strategies,
+                                 .limit = c.limit,
+                                 .tries = 100};
+        slc_joint_answer shipped;
+        assert_int_equal(slc_joint_plan(&ask, &shipped, NULL), SLUICE_OK);
+        if (shipped.forecast.step_s < best.step_s * (1 - worth - rounding))
+            fail_msg("seed %llu: best of all %.9f, joint %.9f", (unsigned long long)seed, best.step_s,
+                     shipped.forecast.step_s);
+        slc_plan_destroy(shipped.plan);
+        slc_plan_destroy(best.plan);
+        slc_profile_destroy(c.profile);
+    }
+}
+
+static void other_jobs_are_refused(void **state)
+{
+    (void)state;
+    small_case c;
+    small_case_init(&c, 1);
+    slc_every_order_answer answer;
+    slc_every_order_request ask = {.job = &c.profile->job,
+                                   .times = &c.profile->times,
+                                   .strategies = c.strategies,
+                                   .limit = c.limit,
+                                   .faster_than_s = 1};
+    c.profile->times.link.kappa = 0.5;
+    assert_int_equal(slc_every_order(&ask, &answer), SLUICE_ERR_ARGUMENT);
+    c.profile->times.link.kappa = 0;
+    c.profile->job.barrier = true;
+    assert_int_equal(slc_every_order(&ask, &answer), SLUICE_ERR_ARGUMENT);
+    slc_profile_destroy(c.profile);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_order_is_faster_than_the_best),
+        cmocka_unit_test(no_joint_plan_is_faster_than_the_best),
+        cmocka_unit_test(other_jobs_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

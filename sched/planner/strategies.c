@@ -1,0 +1,128 @@
+/* What the user's strategy means for each unit: a name, a seed, "mixed", or a file. */
+#include "sched/planner/parts.h"
+
+#include "lib/base/random.h"
+#include "lib/base/status.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char choices[] = "auto, dp, oss, sdp, fsdp, onebit, mixed, random:SEED, or the path of a JSON file";
+
+enum { RANDOM_STREAM = 0x5354 }; /* of no other use of the same seed */
+enum { LARGEST_FILE = 16 << 20 };
+
+static sluice_status parse_random(const slc_job *job, const char *spec, slc_strategy *out)
+{
+    const char *digits = spec + strlen("random:");
+    char *end;
+    errno = 0;
+    unsigned long long seed = strtoull(digits, &end, 10);
+    if (digits[0] < '0' || digits[0] > '9' || *end || errno)
+        return slc_error(SLUICE_ERR_ARGUMENT, "strategy \"%s\": \"%s\" is no seed; give a whole number, as random:1",
+                         spec, digits);
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        out[u] = (slc_strategy)slc_random_below(seed, RANDOM_STREAM, u, (uint32_t)slc_job_strategies(job));
+    return SLUICE_OK;
+}
+
+static sluice_status read_file(const char *path, char **out)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return slc_error(SLUICE_ERR_ARGUMENT, "strategy \"%s\" does not exist, nor a file of that name (%s); choose %s",
+                         path, strerror(errno), choices);
+    sluice_status status = SLUICE_OK;
+    char *text = malloc(LARGEST_FILE + 1);
+    size_t length = text ? fread(text, 1, LARGEST_FILE, file) : 0;
+    if (!text)
+        status = slc_error(SLUICE_ERR_MEMORY, "strategy file %s", path);
+    else if (ferror(file))
+        status = slc_error(SLUICE_ERR_IO, "strategy file %s: %s", path, strerror(errno));
+    else if (length == LARGEST_FILE)
+        status = slc_error(SLUICE_ERR_FORMAT, "strategy file %s: larger than %d MiB", path, LARGEST_FILE >> 20);
+    else if (memchr(text, 0, length))
+        status = slc_error(SLUICE_ERR_FORMAT, "strategy file %s: holds a zero byte; it must be JSON", path);
+    fclose(file);
+    if (status) {
+        free(text);
+        return status;
+    }
+    text[length] = 0;
+    *out = text;
+    return SLUICE_OK;
+}
+
+static sluice_status parse_file(const slc_job *job, const char *path, slc_strategy *out)
+{
+    char *text = NULL;
+    sluice_status status = read_file(path, &text);
+    if (status) return status;
+    status = slc_strategies_from_json(job, path, text, out);
+    free(text);
+    return status;
+}
+
+static sluice_status parse(const slc_job *job, const char *spec, slc_strategy *out)
+{
+    slc_strategy all;
+    if (!spec || !spec[0]) return slc_error(SLUICE_ERR_ARGUMENT, "no strategy given; choose %s", choices);
+    if (!strncmp(spec, "random:", strlen("random:"))) return parse_random(job, spec, out);
+    if (!strcmp(spec, "auto") || !strcmp(spec, "mixed"))
+        all = SLC_STRATEGIES;
+    else if (!slc_strategy_parse(spec, &all))
+        return parse_file(job, spec, out);
+    for (uint32_t u = 0; u < job->unit_count; u++) out[u] = all;
+    return SLUICE_OK;
+}
+
+/* Outside of the compressed phase what shall be onebit has everything on every rank already; so has what is frozen. A
+ * ROWS unit is never free. */
+static slc_strategy as_may_be(const slc_job *job, uint32_t u, slc_strategy asked)
+{
+    bool is_free = asked == SLC_STRATEGIES && job->units[u].role != SLC_UNIT_ROWS;
+    return is_free ? asked : slc_unit_strategy(job, &job->units[u], asked);
+}
+
+sluice_status slc_strategies_parse(const slc_job *job, const char *spec, slc_strategy *out)
+{
+    sluice_status status = parse(job, spec, out);
+    for (uint32_t u = 0; !status && u < job->unit_count; u++) {
+        if (out[u] == SLC_ONEBIT && job->exact)
+            return slc_error(SLUICE_ERR_ARGUMENT,
+                             "strategy \"%s\": onebit needs a compressed optimizer: onebit_adam, onebit_lamb or "
+                             "zero_one_adam",
+                             spec);
+        out[u] = as_may_be(job, u, out[u]);
+    }
+    return status;
+}
+
+void slc_strategies_force(const slc_job *job, const slc_strategy *forced, slc_strategy *strategies)
+{
+    for (uint32_t u = 0; forced && u < job->unit_count; u++)
+        if (forced[u] != SLC_STRATEGIES) strategies[u] = as_may_be(job, u, forced[u]);
+}
+
+bool slc_strategies_free(const slc_job *job, const slc_strategy *strategies)
+{
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (strategies[u] == SLC_STRATEGIES) return true;
+    return false;
+}
+
+void slc_unit_names(const slc_job *job, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        const char *name = job->units[u].name;
+        if (used + strlen(name) + sizeof ", , ..." > size) {
+            snprintf(out + used, size - used, ", ...");
+            return;
+        }
+        used += (size_t)snprintf(out + used, size - used, "%s%s", u ? ", " : "", name);
+    }
+}

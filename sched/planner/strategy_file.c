@@ -1,0 +1,196 @@
+/* Strategies from JSON: {"layers": {"h.0": "fsdp", "*": "sdp"}}. Every error names the file, the line and the key. */
+#include "sched/planner/parts.h"
+
+#include "lib/base/status.h"
+
+#include <jansson.h>
+#include <string.h>
+
+enum { NAMES_BYTES = 1024 };
+
+typedef struct {
+    const slc_job *job;
+    const char *path, *text;
+    slc_strategy *out;
+} reader;
+
+/* The line on which `key` stands as a key; 0: written with escapes, so not found as it is. */
+static int line_of(const reader *r, const char *key)
+{
+    size_t length = strlen(key);
+    int line = 1;
+    for (const char *at = r->text; *at; at++) {
+        if (*at == '\n') line++;
+        if (*at != '"' || strncmp(at + 1, key, length) || at[length + 1] != '"') continue;
+        const char *behind = at + length + 2;
+        behind += strspn(behind, " \t\r\n");
+        if (*behind == ':') return line;
+    }
+    return 0;
+}
+
+static sluice_status wrong(const reader *r, const char *key, const char *what)
+{
+    int line = line_of(r, key);
+    if (!line) return slc_error(SLUICE_ERR_FORMAT, "strategy file %s: \"%s\": %s", r->path, key, what);
+    return slc_error(SLUICE_ERR_FORMAT, "strategy file %s, line %d: \"%s\": %s", r->path, line, key, what);
+}
+
+static sluice_status no_such_unit(const reader *r, const char *key)
+{
+    char names[NAMES_BYTES], what[NAMES_BYTES + 64];
+    slc_unit_names(r->job, names, sizeof names);
+    snprintf(what, sizeof what, "there is no such layer or tied parameter; there are %s", names);
+    return wrong(r, key, what);
+}
+
+static sluice_status strategy_of(const reader *r, const char *key, const json_t *value, slc_strategy *out)
+{
+    const char *name = json_string_value(value);
+    if (name && slc_strategy_parse(name, out)) return SLUICE_OK;
+    char what[192];
+    snprintf(what, sizeof what, "%s%.64s%s is not a strategy of a layer; choose dp, oss, sdp, fsdp or onebit",
+             name ? "\"" : "", name ? name : "its value", name ? "\"" : "");
+    return wrong(r, key, what);
+}
+
+/* What the file says of a unit by its own name. What a look-up takes of a table follows the table. */
+static sluice_status read_unit(const reader *r, const char *key, const json_t *value, uint32_t u)
+{
+    const slc_unit *unit = &r->job->units[u];
+    sluice_status status = strategy_of(r, key, value, &r->out[u]);
+    if (status || unit->role != SLC_UNIT_ROWS || r->out[u] == SLC_FSDP) return status;
+    char what[256];
+    snprintf(what, sizeof what, "what a look-up reads is gathered for it: fsdp alone; name \"%.64s\" instead",
+             r->job->units[unit->partner].name);
+    return wrong(r, key, what);
+}
+
+static uint32_t find_unit(const slc_job *job, const char *name)
+{
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (!strcmp(job->units[u].name, name)) return u;
+    return SLC_NONE;
+}
+
+static bool in_fused_unit(const slc_job *job, const char *layer)
+{
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        for (uint32_t n = 0; job->units[u].fused && n < job->units[u].use_count; n++)
+            if (!strcmp(job->layers[job->units[u].uses[n].layer], layer)) return true;
+    return false;
+}
+
+/* Layer whose name are the first `length` bytes; SLC_NONE. */
+static uint32_t find_layer(const slc_job *job, const char *name, size_t length)
+{
+    for (uint32_t l = 0; l < job->layer_count; l++)
+        if (!strncmp(job->layers[l], name, length) && !job->layers[l][length]) return l;
+    return SLC_NONE;
+}
+
+/* "FIRST..LAST": the layers from one to the other, as a fused unit is named, whatever is fused here. */
+static bool parse_range(const slc_job *job, const char *key, uint32_t *first, uint32_t *last)
+{
+    for (const char *dots = strstr(key, ".."); dots; dots = strstr(dots + 1, "..")) {
+        *first = find_layer(job, key, (size_t)(dots - key));
+        *last = find_layer(job, dots + 2, strlen(dots + 2));
+        if (*first != SLC_NONE && *last != SLC_NONE && *first < *last) return true;
+    }
+    return false;
+}
+
+/* What the file says of a layer: by its name, or by a range; NULL: nothing. */
+static const char *key_of(const reader *r, json_t *layers, uint32_t layer)
+{
+    const char *key;
+    json_t *value;
+    uint32_t first, last;
+    if (json_object_get(layers, r->job->layers[layer])) return r->job->layers[layer];
+    json_object_foreach (layers, key, value)
+        if (parse_range(r->job, key, &first, &last) && first <= layer && layer <= last) return key;
+    return NULL;
+}
+
+/* A unit of a layer's own parameters, of one layer or several. */
+static bool is_of_layers(const slc_job *job, const slc_unit *unit)
+{
+    return unit->fused || !strcmp(unit->name, job->layers[unit->uses[0].layer]);
+}
+
+/* What the file says of a unit's layers, which must be the same; the unit's own name goes before them. */
+static sluice_status read_by_layer(const reader *r, json_t *layers, slc_strategy others, uint32_t u)
+{
+    const slc_unit *unit = &r->job->units[u];
+    slc_strategy first = SLC_STRATEGIES;
+    if (r->out[u] != SLC_STRATEGIES) return SLUICE_OK;
+    for (uint32_t n = 0; n < unit->use_count; n++) {
+        const char *layer = r->job->layers[unit->uses[n].layer];
+        const char *key = key_of(r, layers, unit->uses[n].layer);
+        slc_strategy strategy = others;
+        sluice_status status = key ? strategy_of(r, key, json_object_get(layers, key), &strategy) : SLUICE_OK;
+        if (status) return status;
+        if (!n) first = strategy;
+        if (strategy != first)
+            return slc_error(SLUICE_ERR_FORMAT,
+                             "strategy file %s, line %d: layers of \"%s\" are one unit and must have one strategy, "
+                             "\"%s\" has another than \"%s\"; SLUICE_PLAN_FUSE=off keeps layers apart",
+                             r->path, line_of(r, "layers"), unit->name, layer, r->job->layers[unit->uses[0].layer]);
+    }
+    r->out[u] = first;
+    return SLUICE_OK;
+}
+
+static sluice_status read_layers(const reader *r, json_t *layers)
+{
+    slc_strategy others = SLC_STRATEGIES;
+    const char *key;
+    json_t *value;
+    for (uint32_t u = 0; u < r->job->unit_count; u++) r->out[u] = SLC_STRATEGIES;
+    json_object_foreach (layers, key, value) {
+        uint32_t u = find_unit(r->job, key);
+        bool star = !strcmp(key, "*");
+        uint32_t first, last;
+        if (u == SLC_NONE && !star && (in_fused_unit(r->job, key) || parse_range(r->job, key, &first, &last))) continue;
+        if (u == SLC_NONE && !star) return no_such_unit(r, key);
+        sluice_status status = star ? strategy_of(r, key, value, &others) : read_unit(r, key, value, u);
+        if (status) return status;
+    }
+    for (uint32_t u = 0; u < r->job->unit_count; u++) {
+        sluice_status status =
+            is_of_layers(r->job, &r->job->units[u]) ? read_by_layer(r, layers, others, u) : SLUICE_OK;
+        if (status) return status;
+        if (r->out[u] == SLC_STRATEGIES) r->out[u] = r->job->units[u].role == SLC_UNIT_ROWS ? SLC_FSDP : others;
+        if (r->out[u] == SLC_STRATEGIES)
+            return slc_error(
+                SLUICE_ERR_FORMAT,
+                "strategy file %s, line %d: \"layers\" gives no strategy to \"%s\"; name it, or all others "
+                "with \"*\"",
+                r->path, line_of(r, "layers"), r->job->units[u].name);
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status read_document(const reader *r, json_t *document)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach (document, key, value) {
+        if (strcmp(key, "layers")) return wrong(r, key, "unknown; the file holds only \"layers\"");
+        if (!json_is_object(value)) return wrong(r, key, "must be an object of layer names and strategies");
+    }
+    json_t *layers = json_object_get(document, "layers");
+    if (!layers) return slc_error(SLUICE_ERR_FORMAT, "strategy file %s, line 1: \"layers\" is missing", r->path);
+    return read_layers(r, layers);
+}
+
+sluice_status slc_strategies_from_json(const slc_job *job, const char *path, const char *text, slc_strategy *out)
+{
+    reader r = {.job = job, .path = path, .text = text, .out = out};
+    json_error_t error;
+    json_t *document = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (!document) return slc_error(SLUICE_ERR_FORMAT, "strategy file %s, line %d: %s", path, error.line, error.text);
+    sluice_status status = read_document(&r, document);
+    json_decref(document);
+    return status;
+}

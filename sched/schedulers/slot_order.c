@@ -1,0 +1,558 @@
+/* Fractions are taken block by block: run j of n moves where the flow's sum passes (j - 1/2) / n. Inside a slot,
+ * gathers stand before the slot's item, so that they may run beside it, and reductions behind it: memory that they free
+ * is not counted on before the slot is over. An update follows its reduction at a distance, so that the link does not
+ * wait for it. An exchange stands whole where half of its flow has passed: as a reduction where it does not wait for
+ * the agreement, else behind those. Of a parameter that is split by its uses the reduction comes first of all that
+ * stand at one place and the reduction of its rows next, then its update, so that others are reduced beside that. */
+#include "sched/schedulers/slot_order.h"
+
+#include "lib/plan/strategy_table.h"
+#include "sched/order/live_bytes.h"
+
+#include <stdlib.h>
+
+/* Places inside one position. */
+enum { GATHER_BEFORE, THE_SLOT, REDUCE, GATHER_VALUE, GATHER_BEHIND, RANKS };
+
+typedef struct {
+    slc_item item;
+    int64_t place;    /* position * RANKS + rank, in the pass in which it stands */
+    uint64_t urgency; /* among those at one place */
+} placed;
+
+typedef struct {
+    const slc_scheduling *in;
+    const slc_slot_solution *solution;
+    const slc_slot_order_options *options;
+    placed *list;
+    size_t count, capacity;
+    bool failed;
+    uint32_t slots; /* S */
+} placing;
+
+static placed *add(placing *p)
+{
+    if (p->count == p->capacity) {
+        size_t capacity = p->capacity ? 2 * p->capacity : 256;
+        placed *list = realloc(p->list, capacity * sizeof *list);
+        if (!list) {
+            p->failed = true;
+            return NULL;
+        }
+        p->list = list;
+        p->capacity = capacity;
+    }
+    p->list[p->count] = (placed){0};
+    return &p->list[p->count++];
+}
+
+/* ---- Runs ---- */
+
+typedef struct {
+    uint64_t blocks, per_run;
+    uint32_t runs;
+} cut;
+
+static cut cut_unit(const placing *p, uint32_t u)
+{
+    const slc_unit *unit = &p->in->job->units[u];
+    /* Values are the narrowest that moves: a run that is long enough for them is for gradients. */
+    uint64_t blocks = slc_unit_blocks(unit), block_bytes = sluice_dtype_bytes(unit->dtype) * unit->block_elements;
+    uint64_t wanted = p->in->times ? p->in->times->link.block_bytes : 4 << 20;
+    uint64_t per_run = (wanted + block_bytes - 1) / block_bytes;
+    uint64_t least = (blocks + p->options->most_runs - 1) / p->options->most_runs;
+    if (per_run < least) per_run = least;
+    if (per_run < 1) per_run = 1;
+    return (cut){blocks, per_run, (uint32_t)((blocks + per_run - 1) / per_run)};
+}
+
+static void set_blocks(slc_item *item, const cut *c, uint32_t run)
+{
+    item->first_block = run * c->per_run;
+    item->block_count = c->blocks - item->first_block < c->per_run ? c->blocks - item->first_block : c->per_run;
+}
+
+/* The flows of one operation: a stretch of the solution's list. */
+typedef struct {
+    const slc_flow *flows;
+    uint32_t count;
+} stretch;
+
+static uint32_t position_of(const stretch *s, double share)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        sum += s->flows[i].fraction;
+        if (sum >= share) return s->flows[i].position;
+    }
+    return s->flows[s->count - 1].position;
+}
+
+static bool same_operation(const slc_flow *a, const slc_flow *b)
+{
+    return a->kind == b->kind && a->unit == b->unit && a->micro_batch == b->micro_batch && a->window == b->window;
+}
+
+static stretch stretch_at(const slc_slot_solution *solution, uint32_t first)
+{
+    stretch s = {solution->flows + first, 0};
+    while (first + s.count < solution->flow_count && same_operation(&s.flows[0], &s.flows[s.count])) s.count++;
+    return s;
+}
+
+static stretch find_stretch(const slc_slot_solution *solution, slc_flow_kind kind, uint32_t unit, uint32_t micro_batch)
+{
+    for (uint32_t i = 0; i < solution->flow_count; i++) {
+        const slc_flow *f = &solution->flows[i];
+        if (f->kind == kind && f->unit == unit && f->micro_batch == micro_batch) return stretch_at(solution, i);
+    }
+    return (stretch){0};
+}
+
+/* ---- Places ---- */
+
+static int64_t place_in_pass(const placing *p, int64_t position, int rank)
+{
+    int64_t cycle = 2 * (int64_t)p->slots;
+    return (position >= cycle ? position - cycle : position) * RANKS + rank;
+}
+
+/* What is complete first goes first; what the gather of rows waits for, before that. */
+static uint64_t reduction_urgency(const slc_job *job, uint32_t u)
+{
+    uint32_t first, last;
+    if (job->units[u].role == SLC_UNIT_SPLIT) return 0;
+    if (job->units[u].role == SLC_UNIT_ROWS) return 1;
+    slc_unit_gradient_slots(job, &job->units[u], &first, &last);
+    return 2 + (uint64_t)last;
+}
+
+static uint32_t later(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint32_t last_position(const placing *p, uint32_t u, uint32_t m)
+{
+    stretch s = find_stretch(p->solution, SLC_FLOW_REDUCE, u, m);
+    return s.count ? s.flows[s.count - 1].position : 0;
+}
+
+static void place_reduction(placing *p, uint32_t u, uint32_t m, const cut *c, uint32_t run, uint32_t position)
+{
+    const slc_job *job = p->in->job;
+    slc_unit_operations of = slc_operations_of(job, &job->units[u], p->in->strategies[u]);
+    placed *made = add(p);
+    if (!made) return;
+    made->item = (slc_item){.kind = of.reduce, .late = position >= 2 * p->slots, .micro_batch = m, .unit = u};
+    set_blocks(&made->item, c, run);
+    bool ahead = p->options->split_ahead && job->units[u].role == SLC_UNIT_SPLIT && !(position & 1);
+    made->place = place_in_pass(p, position, ahead ? GATHER_BEFORE : REDUCE);
+    made->urgency = reduction_urgency(job, u) << 32 | run;
+}
+
+static void place_value_gather(placing *p, uint32_t u, const cut *c, uint32_t run, uint32_t position)
+{
+    const slc_job *job = p->in->job;
+    placed *made = add(p);
+    if (!made) return;
+    made->item = (slc_item){.kind = SLC_ITEM_GATHER_VALUE,
+                            .late = position >= 2 * p->slots,
+                            .micro_batch = job->micro_batches - 1,
+                            .unit = u};
+    set_blocks(&made->item, c, run);
+    made->place = place_in_pass(p, position, GATHER_VALUE);
+    made->urgency = (uint64_t)job->units[u].uses[0].layer << 32 | run;
+}
+
+static void place_whole(placing *p, slc_item_kind kind, uint32_t u, int64_t position, int rank)
+{
+    const slc_job *job = p->in->job;
+    placed *made = kind == SLC_ITEM_KINDS ? NULL : add(p);
+    if (!made) return;
+    made->item = (slc_item){.kind = kind,
+                            .late = position >= 2 * (int64_t)p->slots,
+                            .micro_batch = job->micro_batches - 1,
+                            .unit = u,
+                            .block_count = slc_unit_blocks(&job->units[u])};
+    made->place = place_in_pass(p, position, rank);
+    made->urgency = (rank == REDUCE ? reduction_urgency(job, u) : job->units[u].uses[0].layer) << 32 | kind;
+}
+
+/* What the agreement hears of comes before it: within the step where there is a barrier. The kinds of one unit at one
+ * place come in the order of their numbers. */
+static void place_exchange(placing *p, uint32_t u, int64_t position)
+{
+    const slc_job *job = p->in->job;
+    slc_unit_operations of = slc_operations_of(job, &job->units[u], SLC_ONEBIT);
+    int64_t end = 2 * (int64_t)p->slots - 1, begin = position;
+    if (slc_waits_for_agreement(job, SLC_ONEBIT)) {
+        uint32_t first, last;
+        slc_unit_gradient_slots(job, &job->units[u], &first, &last);
+        int64_t complete = end + 1 - 2 * (int64_t)slc_job_slots(job) + 2 * (int64_t)last + 1;
+        place_whole(p, of.reduce, u, complete, REDUCE);
+        place_whole(p, of.inspect, u, complete, REDUCE);
+        place_whole(p, of.compress, u, position, GATHER_VALUE);
+        place_whole(p, of.exchange, u, position, GATHER_VALUE);
+        return;
+    }
+    if (job->barrier && begin > end) begin = end;
+    place_whole(p, of.reduce, u, begin, REDUCE);
+    place_whole(p, of.compress, u, begin, REDUCE);
+    place_whole(p, of.exchange, u, position, REDUCE);
+}
+
+/* `position`: as the model counts it. What the first window needs of the step before, late in this pass, comes first.
+ */
+static void place_window_gather(placing *p, const slc_flow *flow, const cut *c, uint32_t run, int64_t position,
+                                int64_t not_before)
+{
+    const slc_job *job = p->in->job;
+    bool first = !flow->micro_batch && !flow->window;
+    int64_t cycle = 2 * (int64_t)p->slots;
+    slc_window window;
+    placed *made = add(p);
+    if (!made || !slc_unit_window(job, &job->units[flow->unit], true, flow->window, &window)) return;
+    made->item = (slc_item){
+        .kind = SLC_ITEM_GATHER_WINDOW, .micro_batch = flow->micro_batch, .unit = flow->unit, .index = flow->window};
+    set_blocks(&made->item, c, run);
+    int64_t here = first ? position - cycle : position;
+    if (here < -1) here = -1;
+    bool in_slot = !(here & 1);
+    made->place = here * RANKS + (in_slot ? GATHER_BEFORE : GATHER_BEHIND);
+    if (made->place <= not_before) made->place = not_before + (GATHER_BEHIND - REDUCE);
+    made->urgency = (uint64_t)window.first_slot << 32 | run;
+}
+
+/* ---- Units ---- */
+
+static int64_t reduce_position(const placing *p, uint32_t u, const cut *c, uint32_t run)
+{
+    stretch s = find_stretch(p->solution, SLC_FLOW_REDUCE, u, p->in->job->micro_batches - 1);
+    return s.count ? (int64_t)position_of(&s, (run + 0.5) / c->runs) : -1;
+}
+
+/* dp with `each` gathers its gradient instead: right before the update. */
+static bool gathers_value(const placing *p, uint32_t u)
+{
+    const slc_job *job = p->in->job;
+    return slc_operations_of(job, &job->units[u], p->in->strategies[u]).gather_value != SLC_ITEM_KINDS;
+}
+
+/* The place behind which a window is gathered: of a reduction that is late in this pass; of rows, whose lists serve
+ * both, of the micro-batch before. INT64_MIN: none. */
+static int64_t window_follows(const placing *p, const slc_flow *window, int64_t reduced)
+{
+    const slc_job *job = p->in->job;
+    uint32_t m = window->micro_batch;
+    if (!m && !window->window && reduced >= 2 * (int64_t)p->slots) return place_in_pass(p, reduced, REDUCE);
+    if (!m || !job->each || job->units[window->unit].role != SLC_UNIT_ROWS) return INT64_MIN;
+    uint32_t rows = last_position(p, window->unit, m - 1);
+    return place_in_pass(p, later(rows, last_position(p, job->units[window->unit].partner, m - 1)), REDUCE);
+}
+
+static void place_flow(placing *p, const stretch *s)
+{
+    const slc_flow *flow = s->flows;
+    if (flow->kind == SLC_FLOW_EXCHANGE) {
+        place_exchange(p, flow->unit, position_of(s, 0.5));
+        return;
+    }
+    cut c = cut_unit(p, flow->unit);
+    const slc_unit *unit = &p->in->job->units[flow->unit];
+    uint32_t m = flow->micro_batch;
+    for (uint32_t run = 0; run < c.runs; run++) {
+        uint32_t position = position_of(s, (run + 0.5) / c.runs);
+        if (flow->kind == SLC_FLOW_REDUCE) {
+            if (unit->role == SLC_UNIT_ROWS) position = later(position, last_position(p, unit->partner, m));
+            place_reduction(p, flow->unit, m, &c, run, position);
+            continue;
+        }
+        int64_t reduced = reduce_position(p, flow->unit, &c, run);
+        if (flow->kind == SLC_FLOW_GATHER_VALUE) {
+            if (!gathers_value(p, flow->unit)) continue;
+            if (reduced > (int64_t)position) position = (uint32_t)reduced;
+            place_value_gather(p, flow->unit, &c, run, position);
+        } else {
+            place_window_gather(p, flow, &c, run, position, window_follows(p, flow, reduced));
+        }
+    }
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const placed *x = a, *y = b;
+    if (x->place != y->place) return x->place < y->place ? -1 : 1;
+    if (x->urgency != y->urgency) return x->urgency < y->urgency ? -1 : 1;
+    if (x->item.unit != y->item.unit) return x->item.unit < y->item.unit ? -1 : 1;
+    return (x->item.first_block > y->item.first_block) - (x->item.first_block < y->item.first_block);
+}
+
+static bool continues(const placed *a, const placed *b)
+{
+    const slc_item *x = &a->item, *y = &b->item;
+    return a->place == b->place && x->kind == y->kind && x->unit == y->unit && x->micro_batch == y->micro_batch &&
+           x->index == y->index && x->first_block + x->block_count == y->first_block;
+}
+
+/* The list is sorted. */
+static void fuse(placing *p)
+{
+    size_t kept = 0;
+    for (size_t i = 1; i < p->count; i++) {
+        if (continues(&p->list[kept], &p->list[i]))
+            p->list[kept].item.block_count += p->list[i].item.block_count;
+        else
+            p->list[++kept] = p->list[i];
+    }
+    if (p->count) p->count = kept + 1;
+}
+
+/* ---- Writing ---- */
+
+typedef struct {
+    slc_item item;
+    uint32_t since; /* operations on the link when it was reduced, or exchanged */
+} pending;
+
+typedef struct {
+    const placing *p;
+    slc_order *order;
+    slc_live_bytes live;
+    pending *updates; /* whose reductions or exchanges are written */
+    size_t first, count;
+    uint32_t on_link;
+    const slc_item **waiting; /* gathers that found no memory before their slot */
+    size_t waiting_count;
+    bool *rows_reduced;   /* [units] ROWS: of the last micro-batch */
+    size_t heard_left[2]; /* what the agreement of the step comes behind: not late, late */
+    bool agreed;
+} writing;
+
+static void write_item(writing *w, const slc_item *i)
+{
+    slc_order_run(w->order, i->kind, i->late, i->micro_batch, i->unit, i->index, i->first_block, i->block_count);
+    slc_live_bytes_pass(&w->live, i);
+}
+
+static void write_update(writing *w, pending *update)
+{
+    const slc_job *job = w->p->in->job;
+    slc_item *i = &update->item;
+    if (!i->block_count) return;
+    slc_unit_operations of = slc_operations_of(job, &job->units[i->unit], w->p->in->strategies[i->unit]);
+    if (of.gather_gradient != SLC_ITEM_KINDS) {
+        slc_item gather = *i;
+        gather.kind = of.gather_gradient;
+        write_item(w, &gather);
+    }
+    write_item(w, i);
+    i->block_count = 0; /* written */
+}
+
+/* Late ones are of a step that has agreed. */
+static bool may_update(const writing *w, const slc_item *update)
+{
+    const slc_scheduling *in = w->p->in;
+    const slc_unit *unit = &in->job->units[update->unit];
+    if (unit->role == SLC_UNIT_SPLIT && !w->rows_reduced[unit->partner]) return false;
+    return w->agreed || update->late || !slc_waits_for_agreement(in->job, in->strategies[update->unit]);
+}
+
+/* The next step's rows wait for the update of a SPLIT unit: no delay there. */
+static bool is_due(const writing *w, const pending *update, uint32_t delay)
+{
+    bool split = w->p->in->job->units[update->item.unit].role == SLC_UNIT_SPLIT;
+    return (!delay || split || w->on_link - update->since >= delay) && may_update(w, &update->item);
+}
+
+static void write_due_updates(writing *w, uint32_t delay)
+{
+    for (size_t k = w->first; k < w->count; k++)
+        if (is_due(w, &w->updates[k], delay)) write_update(w, &w->updates[k]);
+    while (w->first < w->count && !w->updates[w->first].item.block_count) w->first++;
+}
+
+/* What the updates of its parameter wait for. */
+static bool ends_rows(const slc_job *job, const slc_item *item)
+{
+    return item->unit != SLC_NONE && job->units[item->unit].role == SLC_UNIT_ROWS && slc_is_reduction(item->kind) &&
+           item->micro_batch + 1 == job->micro_batches;
+}
+
+/* Updates that a gather cannot do without. */
+static void write_needed_updates(writing *w, const slc_item *gather)
+{
+    for (size_t k = w->first; k < w->count; k++) {
+        const slc_item *i = &w->updates[k].item;
+        if (i->unit == gather->unit && i->block_count && slc_share_blocks(i, gather)) write_update(w, &w->updates[k]);
+    }
+}
+
+/* A slot may read what an update writes with no gather between (dp). */
+static void write_updates_before(writing *w, uint32_t slot)
+{
+    const slc_job *job = w->p->in->job;
+    for (size_t k = w->first; k < w->count; k++) {
+        const slc_unit *unit = &job->units[w->updates[k].item.unit];
+        for (uint32_t i = 0; w->updates[k].item.late && i < unit->use_count; i++)
+            if (unit->uses[i].layer == slc_slot_layer(job, slot)) write_update(w, &w->updates[k]);
+    }
+}
+
+/* Late where anything is that it comes behind. */
+static void agree_if_due(writing *w, bool late)
+{
+    bool any_late = w->heard_left[1] || late;
+    if (w->agreed || w->heard_left[late] || any_late != late) return;
+    w->agreed = true;
+    slc_order_run(w->order, SLC_ITEM_AGREE, late, w->p->in->job->micro_batches - 1, SLC_NONE, 0, 0, 0);
+}
+
+static bool is_heard(const writing *w, const slc_item *item)
+{
+    const slc_job *job = w->p->in->job;
+    return slc_precedes_agreement(job, item->kind) && item->micro_batch + 1 == job->micro_batches;
+}
+
+/* Does the update come next on these blocks? */
+static bool is_before_update(const writing *w, const slc_item *item)
+{
+    const slc_scheduling *in = w->p->in;
+    if (in->job->units[item->unit].role == SLC_UNIT_ROWS) return false;
+    if (in->strategies[item->unit] == SLC_ONEBIT) return item->kind == SLC_ITEM_EXCHANGE;
+    return slc_is_reduction(item->kind) && item->micro_batch + 1 == in->job->micro_batches;
+}
+
+static bool is_gather(const slc_item *item)
+{
+    return item->kind == SLC_ITEM_GATHER_VALUE || item->kind == SLC_ITEM_GATHER_WINDOW;
+}
+
+static void write_operation(writing *w, const slc_item *item)
+{
+    if (is_gather(item) && (item->kind == SLC_ITEM_GATHER_VALUE || !item->micro_batch)) write_needed_updates(w, item);
+    write_item(w, item);
+    w->on_link += !slc_is_on_thread(item->kind);
+    if (ends_rows(w->p->in->job, item)) w->rows_reduced[item->unit] = true;
+    if (is_before_update(w, item)) {
+        slc_item update = *item;
+        update.kind = SLC_ITEM_UPDATE;
+        w->updates[w->count++] = (pending){update, w->on_link};
+    }
+    if (is_heard(w, item)) {
+        w->heard_left[item->late]--;
+        agree_if_due(w, item->late);
+    }
+    write_due_updates(w, w->p->options->update_delay);
+}
+
+static void count_heard(writing *w)
+{
+    for (size_t i = 0; i < w->p->count; i++) {
+        const slc_item *item = &w->p->list[i].item;
+        w->heard_left[item->late] += is_heard(w, item);
+    }
+}
+
+static bool begins_with(const writing *w, const slc_item *gather, uint32_t micro_batch, uint32_t slot)
+{
+    const slc_job *job = w->p->in->job;
+    slc_window window;
+    return gather->micro_batch == micro_batch &&
+           slc_unit_window(job, &job->units[gather->unit], true, gather->index, &window) && window.first_slot == slot;
+}
+
+/* Gathers that waited and now fit, or must come: all of them where `slot` needs them. */
+static void write_waiting(writing *w, uint32_t micro_batch, uint32_t slot)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < w->waiting_count; i++) {
+        const slc_item *gather = w->waiting[i];
+        bool now = begins_with(w, gather, micro_batch, slot);
+        if (now || (!kept && slc_live_bytes_fit(&w->live, gather, micro_batch, slot)))
+            write_operation(w, gather);
+        else
+            w->waiting[kept++] = gather;
+    }
+    w->waiting_count = kept;
+}
+
+/* Everything between the slot before and this one. */
+static void write_before_slot(writing *w, size_t *next, uint32_t micro_batch, uint32_t slot, int64_t place)
+{
+    const placing *p = w->p;
+    for (; *next < p->count && p->list[*next].place < place; ++*next) {
+        const slc_item *item = &p->list[*next].item;
+        bool early = item->kind == SLC_ITEM_GATHER_WINDOW && p->list[*next].place == place - THE_SLOT + GATHER_BEFORE;
+        if (early && !slc_live_bytes_fit(&w->live, item, micro_batch, slot) && !w->p->in->job->barrier)
+            w->waiting[w->waiting_count++] = item;
+        else
+            write_operation(w, item);
+    }
+    if (!slc_live_bytes_fit(&w->live, NULL, micro_batch, slot)) write_due_updates(w, 0);
+    write_waiting(w, micro_batch, slot);
+    write_updates_before(w, slot);
+}
+
+static void write_all(writing *w)
+{
+    const placing *p = w->p;
+    uint32_t per = slc_job_slots(p->in->job);
+    size_t next = 0;
+    count_heard(w);
+    bool late = w->heard_left[1];
+    for (uint32_t s = 0; s < p->slots; s++) {
+        write_before_slot(w, &next, s / per, s % per, (int64_t)s * 2 * RANKS + THE_SLOT);
+        slc_order_slot(w->order, s / per, s % per);
+        slc_live_bytes_slot(&w->live, s / per, s % per);
+    }
+    for (; next < p->count; next++) write_operation(w, &p->list[next].item);
+    agree_if_due(w, late);
+    write_due_updates(w, 0);
+}
+
+static void expect_late(writing *w, const slc_item *item)
+{
+    slc_live_bytes_late(&w->live, item);
+    if (!is_before_update(w, item)) return;
+    slc_item update = *item;
+    update.kind = SLC_ITEM_UPDATE;
+    slc_live_bytes_late(&w->live, &update);
+}
+
+static void write_order(placing *p, slc_order *order)
+{
+    writing w = {.p = p, .order = order};
+    w.updates = malloc((p->count + 1) * sizeof *w.updates);
+    w.waiting = malloc((p->count + 1) * sizeof *w.waiting);
+    w.rows_reduced = calloc((size_t)p->in->job->unit_count + 1, sizeof *w.rows_reduced);
+    order->failed |= !w.updates || !w.waiting || !w.rows_reduced || !slc_live_bytes_init(&w.live, p->in);
+    for (size_t i = 0; !order->failed && i < p->count; i++)
+        if (p->list[i].item.late) expect_late(&w, &p->list[i].item);
+    if (!order->failed) write_all(&w);
+    slc_live_bytes_fini(&w.live);
+    free(w.rows_reduced);
+    free(w.updates);
+    free(w.waiting);
+}
+
+void slc_order_from_slots(const slc_scheduling *in, const slc_slot_solution *solution,
+                          const slc_slot_order_options *options, slc_order *order)
+{
+    placing p = {
+        .in = in, .solution = solution, .options = options, .slots = in->job->micro_batches * slc_job_slots(in->job)};
+    for (uint32_t i = 0; i < solution->flow_count;) {
+        stretch s = stretch_at(solution, i);
+        place_flow(&p, &s);
+        i += s.count;
+    }
+    if (p.failed) {
+        order->failed = true;
+    } else {
+        if (p.count) qsort(p.list, p.count, sizeof *p.list, by_place);
+        if (options->fuse) fuse(&p);
+        write_order(&p, order);
+    }
+    free(p.list);
+}

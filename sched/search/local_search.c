@@ -1,0 +1,314 @@
+/* A walk over total orders that cools down. Some of the moves are aimed: the operation that the longest wait of the
+ * compute lane ends with is brought forward. A plan that waits for a later item is thrown away by slc_plan_try. */
+#include "sched/search/local_search.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/random.h"
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEARCH_STREAM = 0x5e, PACKING_TRIES = 8, SHORT = 100 };
+
+typedef struct {
+    const slc_scheduling *in;
+    const slc_scheduler *scheduler;
+    const slc_search_options *options;
+    slc_order current, work; /* orders, without waits */
+    slc_item_times *times;   /* of the current plan's items */
+    uint32_t times_room;
+    uint32_t *waited; /* items of the current plan that a slot waited for, longest first */
+    uint32_t waited_count;
+    uint32_t swept; /* moves of the sweep that are behind us */
+    uint64_t draws;
+} search;
+
+static uint64_t draw(search *s, uint64_t below)
+{
+    return slc_random_below(s->options->seed, SEARCH_STREAM, s->draws++, below);
+}
+
+static bool copy_order(slc_order *to, const slc_item *items, uint32_t count)
+{
+    if (to->capacity < count + 2) {
+        slc_item *grown = realloc(to->items, ((size_t)count + 64) * sizeof *grown);
+        if (!grown) return false;
+        to->items = grown;
+        to->capacity = count + 64;
+    }
+    memcpy(to->items, items, count * sizeof *items);
+    for (uint32_t i = 0; i < count; i++) {
+        to->items[i].after = NULL;
+        to->items[i].after_count = 0;
+    }
+    to->count = count;
+    return true;
+}
+
+/* ---- Which operations compute waits for ---- */
+
+typedef struct {
+    double wait_s;
+    uint32_t item;
+} wait_of;
+
+static int longest_first(const void *a, const void *b)
+{
+    const wait_of *x = a, *y = b;
+    if (x->wait_s != y->wait_s) return x->wait_s > y->wait_s ? -1 : 1;
+    return (x->item > y->item) - (x->item < y->item);
+}
+
+static uint32_t last_awaited(const slc_program *program, uint32_t slot, const slc_item_times *times)
+{
+    uint32_t found = SLC_NONE;
+    double latest = -INFINITY;
+    for (uint32_t a = 0; a < program->items[slot].after_count; a++) {
+        uint32_t item = program->items[slot].after[a].item;
+        if (program->items[slot].after[a].previous || times[item].end_s <= latest) continue;
+        latest = times[item].end_s;
+        found = item;
+    }
+    return found;
+}
+
+static void list_waits(search *s, const slc_plan *plan)
+{
+    const slc_program *program = &plan->train;
+    wait_of *waits = malloc(((size_t)program->item_count + 1) * sizeof *waits);
+    uint32_t count = 0;
+    double before = 0;
+    for (uint32_t i = 0; waits && i < program->item_count; i++) {
+        if (!slc_on_compute_lane(&program->items[i])) continue;
+        uint32_t item = last_awaited(program, i, s->times);
+        double wait_s = s->times[i].start_s - before;
+        if (item != SLC_NONE && wait_s > 0) waits[count++] = (wait_of){wait_s, item};
+        before = s->times[i].end_s;
+    }
+    s->waited_count = 0;
+    if (count) qsort(waits, count, sizeof *waits, longest_first);
+    for (uint32_t i = 0; i < count; i++) s->waited[s->waited_count++] = waits[i].item;
+    free(waits);
+}
+
+/* ---- Moves ---- */
+
+/* Over the step's border an operation becomes late, or is late no more. Gathers of windows stay on their side. */
+static bool move_by(const slc_job *job, slc_order *order, uint32_t item, int64_t distance)
+{
+    int64_t to = (int64_t)item + distance, count = order->count;
+    slc_item *moved = &order->items[item];
+    if (moved->kind == SLC_ITEM_SLOT || moved->kind == SLC_ITEM_AGREE) return false;
+    if (to < 0 || to >= count) {
+        if (moved->late != (to < 0) || !slc_may_be_late(job, moved)) return false;
+        moved->late = !moved->late;
+        to = to < 0 ? to + count : to - count;
+        if (to < 0 || to >= count) return false;
+    }
+    slc_order_shift(order, item, (uint32_t)to);
+    return true;
+}
+
+static void erase(slc_order *order, uint32_t item)
+{
+    memmove(order->items + item, order->items + item + 1, (order->count - item - 1) * sizeof *order->items);
+    order->count--;
+}
+
+static bool same_run(const slc_item *a, const slc_item *b)
+{
+    return a->kind == b->kind && a->unit == b->unit && a->micro_batch == b->micro_batch && a->index == b->index &&
+           a->late == b->late && a->on_compute == b->on_compute && a->kind != SLC_ITEM_SLOT &&
+           a->kind != SLC_ITEM_AGREE;
+}
+
+static bool join(slc_order *order, uint32_t item, bool backward)
+{
+    slc_item *mine = &order->items[item];
+    for (uint32_t i = item + 1; i < order->count && i < item + 12; i++) {
+        slc_item *next = &order->items[i];
+        if (!same_run(mine, next)) continue;
+        if (mine->first_block + mine->block_count != next->first_block &&
+            next->first_block + next->block_count != mine->first_block)
+            continue;
+        uint64_t first = mine->first_block < next->first_block ? mine->first_block : next->first_block;
+        slc_item *kept = backward ? mine : next;
+        kept->block_count = mine->block_count + next->block_count;
+        kept->first_block = first;
+        erase(order, backward ? i : item);
+        return true;
+    }
+    return false;
+}
+
+static bool split(const slc_strategy *strategies, slc_order *order, uint32_t item)
+{
+    if (order->items[item].block_count < 2 || order->count + 1 > order->capacity) return false;
+    if (strategies[order->items[item].unit] == SLC_ONEBIT) return false; /* moves whole units */
+    memmove(order->items + item + 1, order->items + item, (order->count - item) * sizeof *order->items);
+    order->count++;
+    slc_item *a = &order->items[item], *b = a + 1;
+    uint64_t half = a->block_count / 2;
+    a->block_count = half;
+    b->first_block += half;
+    b->block_count -= half;
+    return true;
+}
+
+/* Two operations of one kind, each where the other was: what is late, or hidden, is another unit's. */
+static bool swap(search *s, slc_order *order)
+{
+    slc_item *a = &order->items[draw(s, order->count)], *b = &order->items[draw(s, order->count)];
+    if (a->kind != b->kind || a->kind == SLC_ITEM_SLOT || a->kind == SLC_ITEM_AGREE || a->unit == b->unit) return false;
+    slc_item before = *a;
+    bool late = a->late;
+    *a = *b;
+    a->late = late;
+    late = b->late;
+    *b = before;
+    b->late = late;
+    return true;
+}
+
+/* Earlier, together with what stands right before it on the same blocks (its reduction, its update). */
+static bool bring_forward(search *s, slc_order *order)
+{
+    if (!s->waited_count) return false;
+    uint64_t pick = draw(s, s->waited_count < 4 ? s->waited_count : 4);
+    uint32_t item = s->waited[pick];
+    int64_t distance = -(int64_t)(1 + draw(s, (uint64_t)1 << draw(s, 6)));
+    return item < order->count && move_by(s->in->job, order, item, distance);
+}
+
+static bool change_lane(const slc_strategy *strategies, slc_item *item)
+{
+    if (item->kind != SLC_ITEM_UPDATE || strategies[item->unit] == SLC_ONEBIT) return false;
+    item->on_compute = !item->on_compute;
+    return true;
+}
+
+static bool change(search *s, slc_order *order)
+{
+    uint64_t kind = draw(s, 16);
+    if (kind < 5 && bring_forward(s, order)) return true;
+    uint32_t item = (uint32_t)draw(s, order->count);
+    if (kind == 5) return split(s->in->strategies, order, item);
+    if (kind < 8) return join(order, item, draw(s, 2));
+    if (kind == 8) return swap(s, order);
+    if (kind == 9 && s->options->lanes && change_lane(s->in->strategies, &order->items[item])) return true;
+    int64_t distance = 1 + (int64_t)draw(s, (uint64_t)1 << draw(s, 7));
+    return move_by(s->in->job, order, item, draw(s, 2) ? distance : -distance);
+}
+
+/* Before anything is drawn, each operation of a short order is moved a little either way. */
+static bool sweep(search *s, slc_order *order, bool *moved)
+{
+    static const int64_t distances[] = {-1, 1, -2, 2, -3, 3};
+    enum { DISTANCES = sizeof distances / sizeof *distances };
+    if (order->count > SHORT || s->swept / DISTANCES >= order->count) return false;
+    uint32_t item = s->swept / DISTANCES;
+    *moved = move_by(s->in->job, order, item, distances[s->swept++ % DISTANCES]);
+    return true;
+}
+
+/* ---- The climb ---- */
+
+static sluice_status remember(search *s, const slc_plan *plan)
+{
+    if (s->times_room < plan->train.item_count) {
+        uint32_t room = plan->train.item_count + 64;
+        slc_item_times *times = realloc(s->times, room * sizeof *times);
+        if (times) s->times = times;
+        uint32_t *waited = realloc(s->waited, room * sizeof *waited);
+        if (waited) s->waited = waited;
+        if (!times || !waited) return slc_error(SLUICE_ERR_MEMORY, "search");
+        s->times_room = room;
+    }
+    if (!copy_order(&s->current, plan->train.items, plan->train.item_count))
+        return slc_error(SLUICE_ERR_MEMORY, "search");
+    slc_forecast again;
+    sluice_status status = slc_simulate_items(s->in->job, s->in->times, plan, NULL, &again, s->times);
+    if (!status) list_waits(s, plan);
+    return status;
+}
+
+/* ---- The walk ---- */
+
+/* How much slower than the current order a change may be: at first a little, so that the walk leaves its valley. */
+static double tolerance(const search *s, uint32_t without_gain)
+{
+    double cooled = (double)without_gain / s->options->patience;
+    return 0.01 * (1 - cooled) * (1 - cooled);
+}
+
+/* One change of the current order. *next: its plan when the walk goes there, or NULL. */
+static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_forecast *forecast)
+{
+    *next = NULL;
+    if (!copy_order(&s->work, s->current.items, s->current.count)) return slc_error(SLUICE_ERR_MEMORY, "search");
+    bool any = false;
+    if (!sweep(s, &s->work, &any))
+        for (uint64_t changes = 1 + draw(s, 3); changes; changes--) any |= change(s, &s->work);
+    if (!any) return SLUICE_OK;
+    slc_order_settle_agreement(&s->work, s->in->job);
+    slc_plan *plan;
+    uint64_t arena;
+    slc_trying trying = {.tries = PACKING_TRIES, .at_most_s = at_most_s};
+    sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, &trying, &plan, &arena);
+    if (status || !plan) return status;
+    status = slc_simulate(s->in->job, s->in->times, plan, NULL, forecast);
+    if (!status && forecast->step_s <= at_most_s) {
+        *next = plan;
+        return SLUICE_OK;
+    }
+    slc_plan_destroy(plan);
+    return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status;
+}
+
+/* Takes a faster plan over. */
+static bool keep_best(search *s, slc_plan *next, const slc_forecast *found, slc_plan **plan, slc_forecast *forecast)
+{
+    if (found->step_s >= forecast->step_s * (1 - 1e-6) || slc_plan_validate(s->in->job, next)) return false;
+    slc_plan_destroy(*plan);
+    *plan = next;
+    *forecast = *found;
+    return true;
+}
+
+sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *scheduler,
+                               const slc_search_options *options, slc_plan **plan, slc_forecast *forecast,
+                               uint32_t *tries)
+{
+    search s = {.in = in, .scheduler = scheduler, .options = options};
+    sluice_status status = remember(&s, *plan);
+    double current_s = forecast->step_s;
+    uint32_t tried = 0, without_gain = 0, rounds_without_gain = 0;
+    for (; !status && tried < options->most_tries && rounds_without_gain < options->rounds; tried++) {
+        if (options->deadline_ns && slc_clock_ns() > options->deadline_ns) break;
+        if (without_gain++ == options->patience) { /* back to the best, and warm again */
+            without_gain = 0;
+            rounds_without_gain++;
+            current_s = forecast->step_s;
+            status = remember(&s, *plan);
+            continue;
+        }
+        slc_plan *next;
+        slc_forecast found;
+        status = try_once(&s, current_s * (1 + tolerance(&s, without_gain)), &next, &found);
+        if (status || !next) continue;
+        current_s = found.step_s;
+        status = remember(&s, next);
+        if (keep_best(&s, next, &found, plan, forecast))
+            without_gain = rounds_without_gain = 0;
+        else
+            slc_plan_destroy(next);
+    }
+    if (tries) *tries = tried;
+    slc_order_fini(&s.current);
+    slc_order_fini(&s.work);
+    free(s.times);
+    free(s.waited);
+    return status;
+}

@@ -1,0 +1,79 @@
+/* A short sorted array: looked through from end to end. */
+#include "sched/search/shortlist.h"
+
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const slc_candidate *find(const slc_shortlist *list, const slc_strategy *strategies, const bool *recompute)
+{
+    const slc_job *job = list->job;
+    for (uint32_t i = 0; i < list->count; i++)
+        if (!memcmp(list->list[i].strategies, strategies, job->unit_count * sizeof *strategies) &&
+            !memcmp(list->list[i].recompute, recompute, job->layer_count * sizeof *recompute))
+            return &list->list[i];
+    return NULL;
+}
+
+double slc_shortlist_below_s(const slc_shortlist *list, const slc_strategy *strategies, const bool *recompute)
+{
+    if (!list->count) return 0;
+    double below_s = list->slack * list->list[0].forecast.step_s;
+    const slc_candidate *same = find(list, strategies, recompute);
+    if (same) return fmin(below_s, same->forecast.step_s);
+    return list->count == SLC_SHORTLIST ? fmin(below_s, list->list[list->count - 1].forecast.step_s) : below_s;
+}
+
+static void candidate_fini(slc_candidate *candidate)
+{
+    slc_plan_destroy(candidate->plan);
+    free(candidate->strategies);
+    free(candidate->recompute);
+}
+
+static int fastest_first(const void *a, const void *b)
+{
+    const slc_candidate *x = a, *y = b;
+    return (x->forecast.step_s > y->forecast.step_s) - (x->forecast.step_s < y->forecast.step_s);
+}
+
+void slc_shortlist_sort(slc_shortlist *list)
+{
+    if (list->count) qsort(list->list, list->count, sizeof *list->list, fastest_first);
+}
+
+/* The one that makes room: of the same choices, or the slowest of a full list. */
+static slc_candidate *place_for(slc_shortlist *list, const slc_candidate *candidate)
+{
+    slc_candidate *same = (slc_candidate *)find(list, candidate->strategies, candidate->recompute);
+    if (!same && list->count < SLC_SHORTLIST) return &list->list[list->count++];
+    if (!same) same = &list->list[list->count - 1];
+    candidate_fini(same);
+    return same;
+}
+
+sluice_status slc_shortlist_take(slc_shortlist *list, const slc_candidate *candidate)
+{
+    size_t units = list->job->unit_count, layers = list->job->layer_count;
+    slc_candidate taken = *candidate;
+    taken.strategies = malloc((units + 1) * sizeof *taken.strategies);
+    taken.recompute = malloc((layers + 1) * sizeof *taken.recompute);
+    if (!taken.strategies || !taken.recompute) {
+        candidate_fini(&taken);
+        return slc_error(SLUICE_ERR_MEMORY, "plan: no memory for %zu choices", units + layers);
+    }
+    memcpy(taken.strategies, candidate->strategies, units * sizeof *taken.strategies);
+    memcpy(taken.recompute, candidate->recompute, layers * sizeof *taken.recompute);
+    *place_for(list, candidate) = taken;
+    slc_shortlist_sort(list);
+    while (list->list[list->count - 1].forecast.step_s > list->slack * list->list[0].forecast.step_s)
+        candidate_fini(&list->list[--list->count]);
+    return SLUICE_OK;
+}
+
+void slc_shortlist_fini(slc_shortlist *list)
+{
+    while (list->count) candidate_fini(&list->list[--list->count]);
+}

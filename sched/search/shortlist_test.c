@@ -1,0 +1,84 @@
+/* The short list: one plan for each set of choices, the fastest first, none too slow beside it. */
+#include "sched/search/shortlist.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static const slc_job job = {.layer_count = 2, .unit_count = 2};
+
+static void take(slc_shortlist *list, slc_strategy first, slc_strategy second, double step_s)
+{
+    slc_strategy strategies[2] = {first, second};
+    bool recompute[2] = {false, false};
+    slc_candidate candidate = {.strategies = strategies,
+                               .recompute = recompute,
+                               .plan = calloc(1, sizeof(slc_plan)),
+                               .forecast = {.step_s = step_s}};
+    assert_non_null(candidate.plan);
+    assert_int_equal(slc_shortlist_take(list, &candidate), SLUICE_OK);
+}
+
+static double below(const slc_shortlist *list, slc_strategy first, slc_strategy second)
+{
+    return slc_shortlist_below_s(list, (slc_strategy[2]){first, second}, (bool[2]){false, false});
+}
+
+static void one_of_each_choice_and_the_fastest_first(void **state)
+{
+    (void)state;
+    slc_shortlist list = {.job = &job, .slack = 1.5};
+    assert_true(below(&list, SLC_SDP, SLC_SDP) == 0);
+    take(&list, SLC_SDP, SLC_SDP, 10);
+    take(&list, SLC_SDP, SLC_FSDP, 12);
+    take(&list, SLC_FSDP, SLC_SDP, 9);
+    assert_int_equal(list.count, 3);
+    assert_true(list.list[0].forecast.step_s == 9 && list.list[2].forecast.step_s == 12);
+    assert_true(below(&list, SLC_SDP, SLC_FSDP) == 12);
+    assert_true(below(&list, SLC_FSDP, SLC_FSDP) == 1.5 * 9);
+    take(&list, SLC_SDP, SLC_FSDP, 7);
+    assert_int_equal(list.count, 3);
+    assert_true(list.list[0].forecast.step_s == 7 && list.list[0].strategies[1] == SLC_FSDP);
+    assert_true(below(&list, SLC_SDP, SLC_SDP) == 10);
+    take(&list, SLC_FSDP, SLC_FSDP, 6);
+    assert_int_equal(list.count, 3); /* 10 is above 1.5 * 6 */
+    assert_true(list.list[2].forecast.step_s == 9);
+    slc_shortlist_fini(&list);
+}
+
+static void without_slack_the_fastest_alone(void **state)
+{
+    (void)state;
+    slc_shortlist list = {.job = &job, .slack = 1};
+    take(&list, SLC_SDP, SLC_SDP, 10);
+    assert_true(below(&list, SLC_FSDP, SLC_SDP) == 10);
+    take(&list, SLC_FSDP, SLC_SDP, 9);
+    assert_int_equal(list.count, 1);
+    slc_shortlist_fini(&list);
+}
+
+static void a_full_list_loses_its_slowest(void **state)
+{
+    (void)state;
+    slc_shortlist list = {.job = &job, .slack = 100};
+    uint32_t all = SLC_STRATEGIES * SLC_STRATEGIES;
+    assert_true(all > SLC_SHORTLIST);
+    for (uint32_t i = 0; i < all; i++) /* slower ones first */
+        take(&list, (slc_strategy)(i / SLC_STRATEGIES), (slc_strategy)(i % SLC_STRATEGIES), 100 - i);
+    assert_int_equal(list.count, SLC_SHORTLIST);
+    for (uint32_t i = 0; i < list.count; i++) assert_true(list.list[i].forecast.step_s == 100 - (all - 1) + i);
+    assert_true(below(&list, SLC_DP, SLC_DP) == list.list[list.count - 1].forecast.step_s);
+    slc_shortlist_fini(&list);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_of_each_choice_and_the_fastest_first),
+        cmocka_unit_test(without_slack_the_fastest_alone),
+        cmocka_unit_test(a_full_list_loses_its_slowest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,357 @@
+/* Units are tried together, those updated last first: they are what stands exposed at the step's end, or all of them
+ * are cheaper where the communication thread takes compute's time anyway; then one by one.
+ *
+ * A place of a step: item i of its own pass is at i, of the next one at n + i. An update that moves goes to place -
+ * 1/2, in front of what stands there; what gathers its values goes right behind it. */
+#include "sched/search/update_lane.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "sched/build/parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum { IN_PLACE, SOON, BEHIND, BEFORE_USE, PLACINGS } placing;
+enum { PACKING_TRIES = 8 };
+
+typedef struct {
+    double place; /* in its step */
+    uint32_t from;
+    slc_item item;
+} placed;
+
+typedef struct {
+    const slc_scheduling *in;
+    const slc_scheduler *scheduler;
+    slc_plan **plan;
+    slc_forecast *forecast;
+    bool all;
+    uint64_t deadline_ns;
+    slc_item_times *times; /* of the plan's items */
+    placed *placed;
+    uint32_t room;
+    uint32_t *units; /* those with updates that may move, by when they are updated */
+    uint32_t unit_count;
+} lanes;
+
+static const slc_program *program(const lanes *l)
+{
+    return &(*l->plan)->train;
+}
+
+static bool may_move(const slc_strategy *strategies, const slc_item *item)
+{
+    return item->kind == SLC_ITEM_UPDATE && strategies[item->unit] != SLC_ONEBIT;
+}
+
+static double place_of(const slc_program *p, uint32_t item)
+{
+    return item + (p->items[item].late ? p->item_count : 0.0);
+}
+
+/* ---- Where an update goes ---- */
+
+/* Behind the last slot. */
+static double place_behind(const slc_program *p)
+{
+    uint32_t i = p->item_count;
+    while (i && p->items[i - 1].kind != SLC_ITEM_SLOT) i--;
+    return i;
+}
+
+static bool uses(const slc_unit *unit, uint32_t layer)
+{
+    for (uint32_t i = 0; i < unit->use_count; i++)
+        if (unit->uses[i].layer == layer) return true;
+    return false;
+}
+
+/* The first in the next pass that needs the unit updated, but for gathers that follow the update: a slot, or a gather
+ * of a window. `ahead`: the slot before that one. */
+static double place_of_use(const slc_job *job, const slc_program *p, const slc_unit *unit, uint32_t u, bool ahead)
+{
+    double before = p->item_count;
+    for (uint32_t i = 0; i < p->item_count; i++) {
+        const slc_item *item = &p->items[i];
+        bool rows = unit->role == SLC_UNIT_SPLIT && item->unit == unit->partner;
+        if (item->kind == SLC_ITEM_GATHER_WINDOW && (item->unit == u || rows)) return i + (double)p->item_count;
+        if (item->kind != SLC_ITEM_SLOT) continue;
+        if (uses(unit, slc_slot_layer(job, item->slot))) return ahead ? before : i + (double)p->item_count;
+        before = i + (double)p->item_count;
+    }
+    return 2.0 * p->item_count;
+}
+
+/* The first of the compute lane that starts when the update may; n: none in its pass. */
+static double place_soon(const lanes *l, uint32_t update)
+{
+    const slc_program *p = program(l);
+    double ready_s = l->times[update].open_s - 1e-9 * l->forecast->step_s;
+    for (uint32_t i = 0; i < p->item_count; i++)
+        if (slc_on_compute_lane(&p->items[i]) && l->times[i].start_s >= ready_s)
+            return i + (p->items[update].late ? p->item_count : 0.0);
+    return p->item_count;
+}
+
+static double target(const lanes *l, uint32_t update, placing where)
+{
+    const slc_program *p = program(l);
+    const slc_job *job = l->in->job;
+    const slc_item *item = &p->items[update];
+    const slc_unit *unit = &job->units[item->unit];
+    slc_strategy strategy = l->in->strategies[item->unit];
+    bool gathered = strategy == SLC_OSS || strategy == SLC_SDP;
+    double place = place_of(p, update), to = place, end = place_behind(p);
+    if (where == SOON) to = place_soon(l, update);
+    if (where == BEHIND) to = end;
+    if (where == BEFORE_USE) to = place_of_use(job, p, unit, item->unit, gathered);
+    /* Before the next pass begins is behind this one's last slot. */
+    if (to > end && to <= p->item_count) to = end;
+    double most = unit->role == SLC_UNIT_SPLIT ? p->item_count : place_of_use(job, p, unit, item->unit, false);
+    if (to > most) to = most;
+    return to > place ? to - 0.5 : place;
+}
+
+/* ---- Orders ---- */
+
+static int by_place(const void *a, const void *b)
+{
+    const placed *x = a, *y = b;
+    if (x->place != y->place) return x->place < y->place ? -1 : 1;
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+static bool make_room(lanes *l)
+{
+    uint32_t count = program(l)->item_count;
+    if (count <= l->room) return true;
+    slc_item_times *times = realloc(l->times, count * sizeof *times);
+    if (times) l->times = times;
+    placed *grown = realloc(l->placed, count * sizeof *grown);
+    if (grown) l->placed = grown;
+    if (!times || !grown) return false;
+    l->room = count;
+    return true;
+}
+
+/* What moves an updated unit's values goes behind its update. */
+static void drag_gathers(lanes *l)
+{
+    const slc_program *p = program(l);
+    for (uint32_t g = 0; g < p->item_count; g++) {
+        if (p->items[g].kind != SLC_ITEM_GATHER_VALUE) continue;
+        for (uint32_t u = 0; u < p->item_count; u++) {
+            const slc_item *update = &p->items[u];
+            bool same = update->kind == SLC_ITEM_UPDATE && update->unit == p->items[g].unit;
+            if (same && slc_share_blocks(update, &p->items[g]))
+                l->placed[g].place = fmax(l->placed[g].place, l->placed[u].place);
+        }
+    }
+}
+
+/* Updates of the chosen units on the compute lane, at places; others as they are. */
+static void write_order(lanes *l, const bool *chosen, placing where, slc_order *order)
+{
+    const slc_program *p = program(l);
+    double n = p->item_count;
+    for (uint32_t i = 0; i < p->item_count; i++) {
+        const slc_item *item = &p->items[i];
+        bool moves = may_move(l->in->strategies, item) && chosen[item->unit] && (l->all || !item->on_compute);
+        l->placed[i] =
+            (placed){moves ? target(l, i, where) : place_of(p, i), i + (item->late ? p->item_count : 0), *item};
+        l->placed[i].item.on_compute |= moves;
+    }
+    drag_gathers(l);
+    for (uint32_t i = 0; i < p->item_count; i++) {
+        placed *at = &l->placed[i];
+        at->item.late = at->place >= n - 0.25;
+        if (at->item.late) at->place -= n;
+    }
+    qsort(l->placed, p->item_count, sizeof *l->placed, by_place);
+    for (uint32_t i = 0; i < p->item_count; i++) {
+        const slc_item *item = &l->placed[i].item;
+        if (item->kind == SLC_ITEM_SLOT)
+            slc_order_slot(order, item->micro_batch, item->slot);
+        else
+            slc_order_run(order, item->kind, item->late, item->micro_batch, item->unit, item->index, item->first_block,
+                          item->block_count);
+        if (!order->failed) order->items[order->count - 1].on_compute = item->on_compute;
+    }
+}
+
+/* ---- Trying ---- */
+
+static bool time_left(const lanes *l)
+{
+    return !l->deadline_ns || slc_clock_ns() < l->deadline_ns;
+}
+
+/* The plan of that order, if it is legal and within the limit and takes less than at_most_s; else NULL. */
+static sluice_status try_order(const lanes *l, const slc_order *order, double at_most_s, slc_plan **out,
+                               slc_forecast *forecast)
+{
+    uint64_t arena;
+    *out = NULL;
+    if (order->failed) return slc_error(SLUICE_ERR_MEMORY, "order");
+    slc_trying trying = {.tries = PACKING_TRIES, .at_most_s = at_most_s};
+    sluice_status status = slc_plan_try(l->in, order, l->scheduler, &trying, out, &arena);
+    if (status || !*out) return status;
+    status = slc_simulate(l->in->job, l->in->times, *out, NULL, forecast);
+    bool better = !status && (!(at_most_s > 0) || forecast->step_s < at_most_s);
+    if (better && !slc_plan_validate(l->in->job, *out)) return SLUICE_OK;
+    slc_plan_destroy(*out);
+    *out = NULL;
+    return status == SLUICE_ERR_MEMORY ? status : SLUICE_OK;
+}
+
+/* Puts the chosen units' updates there; kept in *best if that is faster than at_most_s, which falls to what it takes.
+ */
+static sluice_status try_placing(lanes *l, const bool *chosen, placing where, double *at_most_s, slc_plan **best,
+                                 slc_forecast *forecast)
+{
+    slc_order order = {0};
+    slc_plan *plan;
+    slc_forecast found;
+    write_order(l, chosen, where, &order);
+    sluice_status status = try_order(l, &order, *at_most_s, &plan, &found);
+    slc_order_fini(&order);
+    if (status || !plan) return status;
+    slc_plan_destroy(*best);
+    *best = plan;
+    *forecast = found;
+    *at_most_s = found.step_s * (1 - 1e-6);
+    return SLUICE_OK;
+}
+
+/* From here on everything refers to it. */
+static sluice_status take_over(lanes *l, slc_plan *better)
+{
+    if (better) {
+        slc_plan_destroy(*l->plan);
+        *l->plan = better;
+    }
+    if (!make_room(l)) return slc_error(SLUICE_ERR_MEMORY, "lanes of %u items", program(l)->item_count);
+    return slc_simulate_items(l->in->job, l->in->times, *l->plan, NULL, l->forecast, l->times);
+}
+
+/* The last `count` units together, at each kind of place. */
+static sluice_status try_last(lanes *l, bool *chosen, uint32_t count, double *at_most_s, slc_plan **best,
+                              slc_forecast *forecast)
+{
+    sluice_status status = SLUICE_OK;
+    memset(chosen, 0, l->in->job->unit_count * sizeof *chosen);
+    for (uint32_t i = l->unit_count - count; i < l->unit_count; i++) chosen[l->units[i]] = true;
+    for (int where = 0; !status && where < PLACINGS && time_left(l); where++)
+        status = try_placing(l, chosen, (placing)where, at_most_s, best, forecast);
+    return status;
+}
+
+static sluice_status try_one_by_one(lanes *l, bool *chosen)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = l->unit_count; !status && i-- > 0;) {
+        slc_plan *best = NULL;
+        slc_forecast forecast;
+        double at_most_s = l->forecast->step_s * (1 - 1e-6);
+        memset(chosen, 0, l->in->job->unit_count * sizeof *chosen);
+        chosen[l->units[i]] = true;
+        for (int where = 0; !status && where < PLACINGS && time_left(l); where++)
+            status = try_placing(l, chosen, (placing)where, &at_most_s, &best, &forecast);
+        if (!status && best)
+            status = take_over(l, best);
+        else
+            slc_plan_destroy(best);
+    }
+    return status;
+}
+
+/* ---- What is offered ---- */
+
+/* Units by the place of their last update. */
+static void list_units(lanes *l)
+{
+    const slc_program *p = program(l);
+    l->unit_count = 0;
+    for (uint32_t place = 0; place < 2 * p->item_count; place++) {
+        const slc_item *item = &p->items[place % p->item_count];
+        if (!may_move(l->in->strategies, item) || item->late != (place >= p->item_count)) continue;
+        uint32_t i = 0;
+        while (i < l->unit_count && l->units[i] != item->unit) i++;
+        l->unit_count += i == l->unit_count;
+        for (; i + 1 < l->unit_count; i++) l->units[i] = l->units[i + 1];
+        l->units[l->unit_count - 1] = item->unit;
+    }
+}
+
+static sluice_status choose(lanes *l, bool *chosen)
+{
+    slc_plan *best = NULL;
+    slc_forecast forecast;
+    sluice_status status = take_over(l, NULL);
+    if (status) return status;
+    list_units(l);
+    double at_most_s = l->forecast->step_s * (1 - 1e-6);
+    for (uint32_t count = l->unit_count; !status && count && time_left(l); count = l->all ? 0 : count / 2)
+        status = try_last(l, chosen, count, &at_most_s, &best, &forecast);
+    if (!status && best) {
+        status = take_over(l, best);
+        return status || l->all ? status : try_one_by_one(l, chosen);
+    }
+    slc_plan_destroy(best);
+    return status;
+}
+
+static sluice_status choose_lanes(const slc_scheduling *in, const slc_scheduler *scheduler, bool all,
+                                  uint64_t deadline_ns, slc_plan **plan, slc_forecast *forecast)
+{
+    uint32_t units = in->job->unit_count;
+    lanes l = {
+        .in = in, .scheduler = scheduler, .plan = plan, .forecast = forecast, .all = all, .deadline_ns = deadline_ns};
+    bool *chosen = calloc((size_t)units + 1, sizeof *chosen);
+    l.units = calloc((size_t)units + 1, sizeof *l.units);
+    sluice_status status = chosen && l.units ? choose(&l, chosen) : slc_error(SLUICE_ERR_MEMORY, "lanes");
+    free(chosen);
+    free(l.units);
+    free(l.times);
+    free(l.placed);
+    return status;
+}
+
+/* Of units in their order, each goes to the lane that has fewer elements so far: the communication thread first. */
+static void share_out(const slc_job *job, slc_updates updates, bool *chosen)
+{
+    uint64_t computed = 0, rest = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        if (!job->units[u].trainable || job->units[u].role == SLC_UNIT_ROWS) continue;
+        chosen[u] = updates == SLC_UPDATES_COMPUTE || computed < rest;
+        *(chosen[u] ? &computed : &rest) += job->units[u].elements;
+    }
+}
+
+/* Lifetimes, and so addresses, stay: only who waits for whom changes. */
+static sluice_status put(const slc_scheduling *in, const slc_scheduler *scheduler, slc_updates updates, slc_plan *plan)
+{
+    bool *chosen = calloc((size_t)in->job->unit_count + 1, sizeof *chosen);
+    if (!chosen) return slc_error(SLUICE_ERR_MEMORY, "lanes");
+    share_out(in->job, updates, chosen);
+    for (uint32_t i = 0; i < plan->train.item_count; i++) {
+        slc_item *item = &plan->train.items[i];
+        item->on_compute = may_move(in->strategies, item) && chosen[item->unit];
+    }
+    free(chosen);
+    slc_program_forget_waits(&plan->train);
+    sluice_status status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, false);
+    return status ? status : slc_plan_validate(in->job, plan);
+}
+
+sluice_status slc_updates_place(const slc_scheduling *in, const slc_scheduler *scheduler, slc_updates updates,
+                                uint64_t deadline_ns, slc_plan **plan, slc_forecast *forecast)
+{
+    bool known = in->times->update_compute_s_per_element > 0, puts = updates >= SLC_UPDATES_COMPUTE;
+    sluice_status status = puts ? put(in, scheduler, updates, *plan) : SLUICE_OK;
+    if (!status && puts) status = slc_simulate(in->job, in->times, *plan, NULL, forecast);
+    if (status || !(updates == SLC_UPDATES_COMPUTE || (updates == SLC_UPDATES_AUTO && known))) return status;
+    return choose_lanes(in, scheduler, updates == SLC_UPDATES_COMPUTE, deadline_ns, plan, forecast);
+}

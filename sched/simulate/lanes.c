@@ -1,0 +1,275 @@
+/* From one event to the next: start what can start, find who ends first, let everybody advance until then. */
+#include "sched/simulate/lanes.h"
+
+#include "lib/base/random.h"
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const int32_t nothing = INT32_MIN / 2;
+
+/* ---- Making a program ready ---- */
+
+static int32_t later(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+static double duration(const slc_job *job, const slc_times *times, const slc_plan *plan, const slc_item *item)
+{
+    if (item->kind == SLC_ITEM_SLOT) return slc_slot_s(job, times, plan->recompute, item->slot);
+    return slc_item_s(job, times, plan->strategies, item);
+}
+
+/* `place`: of each item in its lane. `step_end`: the count of operations at which the step before has ended. */
+static void set_waits(const slc_simulated_lanes *l, const slc_program *program, const uint32_t *place, int32_t step_end,
+                      slc_lane_item *out)
+{
+    const slc_item *item = &program->items[out->item];
+    int32_t late = nothing, late_computed = nothing;
+    out->computed = 0;
+    out->operations = step_end;
+    for (uint32_t a = 0; a < item->after_count; a++) {
+        const slc_after *after = &item->after[a];
+        const slc_item *before = &program->items[after->item];
+        bool computed = slc_on_compute_lane(before), at_first = !before->late || after->previous;
+        int32_t count = (int32_t)place[after->item] + 1;
+        if (after->previous) count -= (int32_t)(computed ? l->computed_count : l->operation_count);
+        int32_t *wait = computed ? at_first ? &out->computed : &late_computed : at_first ? &out->operations : &late;
+        *wait = later(*wait, count);
+    }
+    out->operations_at_first = out->operations;
+    out->operations = later(out->operations, late);
+    out->computed_at_first = out->computed;
+    out->computed = later(out->computed, late_computed);
+}
+
+static void fill(slc_simulated_lanes *l, const slc_job *job, const slc_times *times, const slc_plan *plan,
+                 uint32_t *place)
+{
+    const slc_program *program = &plan->train;
+    int32_t step_end = nothing;
+    double sum_s = 0;
+    for (uint32_t i = 0; i < program->item_count; i++) {
+        const slc_item *item = &program->items[i];
+        bool computed = slc_on_compute_lane(item);
+        place[i] = computed ? l->computed_count++ : l->operation_count++;
+        slc_lane_item *made = computed ? &l->computed[place[i]] : &l->operations[place[i]];
+        *made = (slc_lane_item){.s = duration(job, times, plan, item),
+                                .item = i,
+                                .on_thread = slc_is_on_thread(item->kind),
+                                .late = item->late};
+        sum_s += made->s;
+        if (!computed && (item->kind == SLC_ITEM_AGREE || item->late))
+            step_end = later(step_end, (int32_t)place[i] + 1);
+    }
+    if (step_end != nothing) step_end -= (int32_t)l->operation_count;
+    l->tiny_s = 1e-12 * sum_s;
+    for (uint32_t c = 0; c < l->computed_count; c++) set_waits(l, program, place, step_end, &l->computed[c]);
+    for (uint32_t o = 0; o < l->operation_count; o++) set_waits(l, program, place, step_end, &l->operations[o]);
+}
+
+sluice_status slc_simulated_lanes_init(slc_simulated_lanes *lanes, const slc_job *job, const slc_times *times,
+                                       const slc_plan *plan, const slc_simulation *options)
+{
+    const slc_link *link = &times->link;
+    uint32_t computed = 0, items = plan->train.item_count;
+    for (uint32_t i = 0; i < items; i++) computed += slc_on_compute_lane(&plan->train.items[i]);
+    *lanes = (slc_simulated_lanes){.options = options,
+                                   .beside_slot = 1 / link->sigma,
+                                   .beside_communication = 1 - link->kappa / link->sigma,
+                                   .one_resource = link->thread_moves,
+                                   .last_recorded = UINT64_MAX};
+    if (!computed) return slc_error(SLUICE_ERR_FORMAT, "simulating: the plan has no slots");
+    uint32_t *place = malloc((items + 1) * sizeof *place);
+    lanes->computed = malloc(computed * sizeof *lanes->computed);
+    lanes->operations = malloc((items - computed + 1) * sizeof *lanes->operations);
+    if (!place || !lanes->computed || !lanes->operations) {
+        free(place);
+        slc_simulated_lanes_fini(lanes);
+        return slc_error(SLUICE_ERR_MEMORY, "simulating %u items", items);
+    }
+    fill(lanes, job, times, plan, place);
+    free(place);
+    return SLUICE_OK;
+}
+
+void slc_simulated_lanes_fini(slc_simulated_lanes *lanes)
+{
+    free(lanes->computed);
+    free(lanes->operations);
+    lanes->computed = lanes->operations = NULL;
+}
+
+/* ---- Recording ---- */
+
+static slc_item_times *times_of(slc_simulated_lanes *l, uint64_t pass, uint32_t item)
+{
+    return l->record[0] && pass <= l->last_recorded ? &l->record[pass % 2][item] : NULL;
+}
+
+/* ---- Starting and ending ---- */
+
+static double drawn(const slc_simulated_lanes *l, const slc_lane_item *item, uint64_t pass)
+{
+    if (!(l->options->spread > 0)) return item->s;
+    uint32_t words[4];
+    slc_random_block(l->options->seed, pass, item->item, words);
+    return item->s * (1 + l->options->spread * (2 * (words[0] / 4294967295.0) - 1));
+}
+
+static bool waits_are_over(const slc_simulated_lanes *l, const slc_lane_item *item, uint64_t pass)
+{
+    int32_t operations = pass ? item->operations : item->operations_at_first;
+    int32_t computed = pass ? item->computed : item->computed_at_first;
+    return l->computed_over >= (int64_t)pass * l->computed_count + computed &&
+           l->operations_over >= (int64_t)pass * l->operation_count + operations;
+}
+
+static void next_computed(slc_simulated_lanes *l)
+{
+    l->computed_over++;
+    if (++l->next_computed < l->computed_count) return;
+    l->next_computed = 0;
+    l->computed_pass++;
+}
+
+static bool start_computed(slc_simulated_lanes *l)
+{
+    const slc_lane_item *item = &l->computed[l->next_computed];
+    bool left_out = item->late && !l->computed_pass;
+    if (l->computes || (!left_out && !waits_are_over(l, item, l->computed_pass))) return false;
+    slc_item_times *times = times_of(l, l->computed_pass, item->item);
+    if (times) *times = (slc_item_times){l->now_s, l->now_s, l->now_s, l->now_s};
+    if (left_out) {
+        next_computed(l);
+        return true;
+    }
+    l->sums.waited_s += l->now_s - l->last_computed_end_s;
+    l->computed_left_s = drawn(l, item, l->computed_pass);
+    l->computes = true;
+    return true;
+}
+
+static void end_computed(slc_simulated_lanes *l)
+{
+    slc_item_times *times = times_of(l, l->computed_pass, l->computed[l->next_computed].item);
+    if (times) times->end_s = times->over_s = l->now_s;
+    l->computes = false;
+    l->sums.end_s = l->last_computed_end_s = l->now_s;
+    next_computed(l);
+}
+
+static bool open_operation(slc_simulated_lanes *l)
+{
+    if (!l->operation_count || l->operations_opened - l->operations_over == SLC_OPEN_OPERATIONS) return false;
+    const slc_lane_item *operation = &l->operations[l->next_operation];
+    uint64_t pass = l->operation_pass;
+    bool left_out = operation->late && !pass;
+    if (!left_out && !waits_are_over(l, operation, pass)) return false;
+    slc_item_times *times = times_of(l, pass, operation->item);
+    if (times) *times = (slc_item_times){l->now_s, l->now_s, l->now_s, l->now_s};
+    l->open[l->operations_opened++ % SLC_OPEN_OPERATIONS] =
+        (slc_open_operation){operation, left_out ? 0 : drawn(l, operation, pass), left_out, left_out, pass};
+    if (++l->next_operation < l->operation_count) return true;
+    l->next_operation = 0;
+    l->operation_pass++;
+    return true;
+}
+
+static bool close_operation(slc_simulated_lanes *l)
+{
+    const slc_open_operation *first = &l->open[l->operations_over % SLC_OPEN_OPERATIONS];
+    if (l->operations_over == l->operations_opened || !first->ended) return false;
+    slc_item_times *times = times_of(l, first->pass, first->item->item);
+    if (times) times->over_s = l->now_s;
+    l->operations_over++;
+    return true;
+}
+
+/* ---- Time ---- */
+
+/* The operations that the link and the thread work on; with one resource both are one and `thread` is NULL. */
+typedef struct {
+    slc_open_operation *link, *thread;
+} running;
+
+static running find_running(slc_simulated_lanes *l)
+{
+    running r = {0};
+    for (int64_t i = l->operations_over; i < l->operations_opened; i++) {
+        slc_open_operation *open = &l->open[i % SLC_OPEN_OPERATIONS];
+        slc_open_operation **place = open->item->on_thread && !l->one_resource ? &r.thread : &r.link;
+        if (!open->ended && !*place) *place = open;
+    }
+    return r;
+}
+
+static void note_start(slc_simulated_lanes *l, slc_open_operation *operation)
+{
+    if (!operation || operation->started) return;
+    operation->started = true;
+    slc_item_times *times = times_of(l, operation->pass, operation->item->item);
+    if (times) times->start_s = l->now_s;
+}
+
+static void advance_operation(slc_simulated_lanes *l, slc_open_operation *operation, double alone_s)
+{
+    operation->left_s -= alone_s;
+    operation->ended = operation->left_s <= l->tiny_s;
+    slc_item_times *times = times_of(l, operation->pass, operation->item->item);
+    if (times && operation->ended) times->end_s = l->now_s;
+}
+
+/* How long until the first of them ends; infinity: nobody runs. */
+static double until_next(const slc_simulated_lanes *l, const running *r, double compute_speed, double speed)
+{
+    double s = INFINITY;
+    if (l->computes && l->computed_left_s <= l->tiny_s) return 0;
+    if (l->computes && compute_speed > 0) s = l->computed_left_s / compute_speed;
+    if (r->link) s = fmin(s, r->link->left_s / speed);
+    if (r->thread) s = fmin(s, r->thread->left_s / speed);
+    return s;
+}
+
+/* To the next end. False: nothing runs. */
+static bool advance(slc_simulated_lanes *l)
+{
+    running r = find_running(l);
+    bool communication = r.link || r.thread;
+    double compute_speed = communication ? l->beside_communication : 1, speed = l->computes ? l->beside_slot : 1;
+    double s = until_next(l, &r, compute_speed, speed);
+    if (s == (double)INFINITY) return false;
+    note_start(l, r.link);
+    note_start(l, r.thread);
+    l->now_s += s;
+    if (r.link) {
+        *(r.link->item->on_thread ? &l->sums.update_s : &l->sums.communication_s) += s;
+        advance_operation(l, r.link, s * speed);
+    }
+    if (r.thread) {
+        l->sums.update_s += s;
+        advance_operation(l, r.thread, s * speed);
+    }
+    if (!l->computes) return true;
+    l->sums.compute_s += s;
+    l->computed_left_s -= s * compute_speed;
+    if (l->computed_left_s <= l->tiny_s) end_computed(l);
+    return true;
+}
+
+sluice_status slc_simulated_lanes_run(slc_simulated_lanes *l, int64_t computed, int64_t operations)
+{
+    while (l->computed_over < computed || l->operations_over < operations) {
+        while (close_operation(l) || open_operation(l) || start_computed(l)) continue;
+        if (l->computed_over >= computed && l->operations_over >= operations) break;
+        if (!advance(l))
+            return slc_error(SLUICE_ERR_FORMAT,
+                             "simulating: nothing can go on at item %u, nor at item %u; the plan's waits contradict "
+                             "its order",
+                             l->computed[l->next_computed].item,
+                             l->operation_count ? l->operations[l->next_operation].item : SLC_NONE);
+    }
+    return SLUICE_OK;
+}

@@ -1,0 +1,629 @@
+/* The simulator against steps worked out by hand, and against what must hold for any plan. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "lib/base/status.h"
+#include "sched/build/drawn_plan_test.h"
+#include "sched/simulate/simulate.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- Plans by hand ---- */
+
+enum { LAYERS = 2, UNITS = 4, ITEMS = 24, WAITS = 4, BLOCK = 32 };
+
+/* Two ranks and a link on which a block takes a second either way; an update of a block takes one too. */
+typedef struct {
+    slc_job job;
+    slc_unit units[UNITS];
+    slc_use use;
+    slc_strategy strategies[UNITS];
+    double slots[2 * LAYERS], recompute_s[LAYERS];
+    bool recompute[LAYERS];
+    slc_times times;
+    slc_item items[ITEMS];
+    slc_after after[ITEMS][WAITS];
+    slc_plan plan;
+} hand;
+
+static void hand_init(hand *h, double f0, double f1, double b1, double b0)
+{
+    *h = (hand){.job = {.world = 2, .micro_batches = 1, .layer_count = LAYERS, .unit_count = UNITS},
+                .use = {0, true},
+                .slots = {f0, f1, b1, b0},
+                .recompute_s = {100, 10}};
+    for (int u = 0; u < UNITS; u++) {
+        h->units[u] = (slc_unit){"unit", 8 * BLOCK, BLOCK, SLUICE_FP32, true, &h->use, .use_count = 1};
+        h->strategies[u] = SLC_OSS;
+    }
+    h->job.units = h->units;
+    h->times = (slc_times){.slot_s = h->slots,
+                           .recompute_s = h->recompute_s,
+                           .update_s_per_element = 2.0 / BLOCK,
+                           .link = {.reduce_scatter = {0, 2.0 * BLOCK}, .all_gather = {0, 2.0 * BLOCK}, .sigma = 1}};
+    h->plan = (slc_plan){.strategies = h->strategies,
+                         .unit_count = UNITS,
+                         .recompute = h->recompute,
+                         .layer_count = LAYERS,
+                         .train = {.items = h->items}};
+}
+
+static uint32_t put(hand *h, slc_item item)
+{
+    uint32_t number = h->plan.train.item_count++;
+    h->items[number] = item;
+    h->items[number].after = h->after[number];
+    return number;
+}
+
+static uint32_t put_slot(hand *h, uint32_t slot)
+{
+    return put(h, (slc_item){.kind = SLC_ITEM_SLOT, .slot = slot, .unit = SLC_NONE});
+}
+
+static uint32_t put_run(hand *h, slc_item_kind kind, uint32_t unit, uint32_t blocks)
+{
+    return put(h, (slc_item){.kind = kind, .unit = unit, .block_count = blocks});
+}
+
+static void put_wait(hand *h, uint32_t item, uint32_t before, bool previous)
+{
+    h->after[item][h->items[item].after_count++] = (slc_after){before, previous};
+}
+
+static slc_forecast forecast(const hand *h, slc_item_times *items)
+{
+    slc_forecast f = {0};
+    if (slc_simulate_items(&h->job, &h->times, &h->plan, NULL, &f, items)) fail_msg("%s", sluice_last_error());
+    assert_true(f.steady);
+    return f;
+}
+
+static void check(double wanted, double got)
+{
+    if (!(fabs(wanted - got) <= 1e-9 * fmax(1, fabs(wanted)))) fail_msg("%.12g, expected %.12g", got, wanted);
+}
+
+static void check_times(const slc_item_times *times, double start_s, double end_s)
+{
+    check(start_s, times->start_s);
+    check(end_s, times->end_s);
+}
+
+static void slots_alone_add_up(void **state)
+{
+    (void)state;
+    hand h;
+    slc_item_times t[ITEMS];
+    hand_init(&h, 1, 2, 3, 4);
+    for (uint32_t s = 0; s < 4; s++) put_slot(&h, s);
+    slc_forecast f = forecast(&h, t);
+    check(10, f.step_s);
+    check(10, f.compute_s);
+    check(0, f.exposed_s);
+    check_times(&t[3], 6, 10);
+    h.recompute[1] = true; /* its backward runs the forward again */
+    check(20, forecast(&h, NULL).step_s);
+}
+
+/* F0 F1 B1 B0 RS U AG, each after the one before, and F0 after the last AG. */
+static void a_chain_is_the_sum(void **state)
+{
+    (void)state;
+    hand h;
+    slc_item_times t[ITEMS];
+    hand_init(&h, 1, 2, 3, 4);
+    h.times.link.kappa = 0.5;
+    h.times.link.sigma = 2;
+    for (uint32_t s = 0; s < 4; s++) put_slot(&h, s);
+    put_wait(&h, put_run(&h, SLC_ITEM_REDUCE_SCATTER, 0, 5), 3, false);
+    put_wait(&h, put_run(&h, SLC_ITEM_UPDATE, 0, 6), 4, false);
+    put_wait(&h, put_run(&h, SLC_ITEM_GATHER_VALUE, 0, 7), 5, false);
+    put_wait(&h, 0, 6, true);
+    slc_forecast f = forecast(&h, t);
+    check(1 + 2 + 3 + 4 + 5 + 6 + 7, f.step_s);
+    check(5 + 6 + 7, f.exposed_s);
+    check(5 + 7, f.communication_s);
+    check(6, f.update_s);
+    check_times(&t[6], 21, 28);
+}
+
+static void overlap_hides_communication(void **state)
+{
+    (void)state;
+    hand h;
+    slc_item_times t[ITEMS];
+    hand_init(&h, 2, 2, 4, 4);
+    put_slot(&h, 0);
+    put_slot(&h, 1);
+    put_slot(&h, 2);
+    put_wait(&h, put_run(&h, SLC_ITEM_REDUCE_SCATTER, 0, 3), 2, false);
+    put_slot(&h, 3);
+    slc_forecast f = forecast(&h, t);
+    check(12, f.step_s);
+    check(0, f.exposed_s);
+    check_times(&t[3], 8, 11);
+}
+
+/* A slot of 10 beside 4 of communication at kappa 1/2 and sigma 2: 8 of wall time in which the slot does 6, then its
+ * other 4. A slot of 3: it takes 4, in which 2 of the communication are done; the rest is alone. */
+static void kappa_and_sigma(void **state)
+{
+    (void)state;
+    hand h;
+    slc_item_times t[ITEMS];
+    hand_init(&h, 1, 10, 1, 3);
+    h.times.link.kappa = 0.5;
+    h.times.link.sigma = 2;
+    put_slot(&h, 0);
+    put_wait(&h, put_run(&h, SLC_ITEM_GATHER_WINDOW, 0, 4), 0, false);
+    put_slot(&h, 1);
+    put_slot(&h, 2);
+    put_wait(&h, put_run(&h, SLC_ITEM_GATHER_WINDOW, 1, 4), 3, false);
+    put_slot(&h, 3);
+    put_wait(&h, 0, 4, true);
+    slc_forecast f = forecast(&h, t);
+    check_times(&t[1], 1, 9);
+    check_times(&t[2], 1, 13);
+    check_times(&t[4], 14, 20);
+    check_times(&t[5], 14, 18);
+    check(20, f.step_s);
+    check(2, f.exposed_s);
+    check(18, f.compute_s);
+    check(14, f.communication_s);
+}
+
+/* At kappa = sigma compute stands still while anything is communicated. */
+static void communication_may_stop_compute(void **state)
+{
+    (void)state;
+    hand h;
+    hand_init(&h, 1, 10, 1, 3);
+    h.times.link.kappa = h.times.link.sigma = 1.5;
+    put_slot(&h, 0);
+    put_wait(&h, put_run(&h, SLC_ITEM_GATHER_WINDOW, 0, 4), 0, false);
+    for (uint32_t s = 1; s < 4; s++) put_slot(&h, s);
+    check(15 + 1.5 * 4, forecast(&h, NULL).step_s);
+}
+
+/* An update of 3 with its input there, behind 4 of a reduction that is under way. */
+static void updates_beside_the_link(void **state)
+{
+    (void)state;
+    for (int one = 0; one < 2; one++) {
+        hand h;
+        slc_item_times t[ITEMS];
+        hand_init(&h, 1, 1, 1, 20);
+        h.times.link.thread_moves = one;
+        put_slot(&h, 0);
+        put_slot(&h, 1);
+        put_slot(&h, 2);
+        put_wait(&h, put_run(&h, SLC_ITEM_REDUCE_SCATTER, 0, 4), 2, false);
+        put_wait(&h, put_run(&h, SLC_ITEM_UPDATE, 1, 3), 2, false);
+        put_wait(&h, put_run(&h, SLC_ITEM_GATHER_VALUE, 1, 2), 4, false);
+        put_slot(&h, 3);
+        forecast(&h, t);
+        check_times(&t[3], 3, 7);
+        check_times(&t[4], one ? 7 : 3, one ? 10 : 6);
+        check(one ? 10 : 7, t[4].over_s); /* in order */
+        check_times(&t[5], one ? 10 : 7, one ? 12 : 9);
+        check(one ? 10 : 7, t[5].open_s);
+    }
+}
+
+/* Eight are open at most: the ninth waits for the first, though the thread is free. */
+/* Compressing takes 2 s, an exchange 2 on the link and 1 of averaging, applying 1; an all-reduce that few steps run
+ * nothing. One unit is exchanged while the other is compressed. */
+/* U takes half as long there, between B0 and F0, while the link moves what does not wait for it; what waits for it,
+ * waits. */
+static void updates_on_the_compute_lane(void **state)
+{
+    (void)state;
+    hand h;
+    slc_item_times t[ITEMS];
+    hand_init(&h, 1, 2, 3, 4);
+    h.times.update_compute_s_per_element = 1.0 / BLOCK;
+    for (uint32_t s = 0; s < 4; s++) put_slot(&h, s);
+    uint32_t first = put_run(&h, SLC_ITEM_REDUCE_SCATTER, 0, 2), second = put_run(&h, SLC_ITEM_REDUCE_SCATTER, 1, 3);
+    uint32_t update = put(&h, (slc_item){.kind = SLC_ITEM_UPDATE, .on_compute = true, .unit = 0, .block_count = 2});
+    uint32_t gather = put_run(&h, SLC_ITEM_GATHER_VALUE, 0, 2);
+    put_wait(&h, first, 3, false);
+    put_wait(&h, update, first, false);
+    put_wait(&h, gather, update, false);
+    put_wait(&h, 0, gather, true);
+    slc_forecast f = forecast(&h, t);
+    check_times(&t[first], 10, 12);
+    check_times(&t[update], 12, 13);
+    check_times(&t[second], 12, 15);
+    check_times(&t[gather], 15, 17);
+    check(17, f.step_s);
+    check(11, f.compute_s);
+    check(6, f.exposed_s);
+    check(7, f.communication_s);
+    check(0, f.update_s);
+    h.times.update_compute_s_per_element = 0; /* not known: as on the thread */
+    check(12, forecast(&h, NULL).compute_s);
+}
+
+/* A late one is not there in the first pass; F1 waits for it. */
+static void late_updates_on_the_compute_lane(void **state)
+{
+    (void)state;
+    hand h;
+    slc_item_times t[ITEMS];
+    hand_init(&h, 1, 2, 3, 4);
+    h.times.link.kappa = 0.5;
+    h.times.link.sigma = 2;
+    h.times.update_compute_s_per_element = 2.0 / BLOCK;
+    put_slot(&h, 0);
+    uint32_t update =
+        put(&h, (slc_item){.kind = SLC_ITEM_UPDATE, .late = true, .on_compute = true, .unit = 1, .block_count = 3});
+    for (uint32_t s = 1; s < 4; s++) put_slot(&h, s);
+    uint32_t reduction = put_run(&h, SLC_ITEM_REDUCE_SCATTER, 1, 3);
+    put_wait(&h, reduction, 4, false);
+    put_wait(&h, update, reduction, true);
+    slc_forecast f = forecast(&h, t);
+    /* F0 takes 4/3 s beside the reduction, of which 2/3 s are done then; the update waits for the rest. */
+    check(4.0 / 3 + 7.0 / 3 + 3 + 9, f.step_s);
+    check(7.0 / 3, f.exposed_s);
+    check_times(&t[update], 4.0 / 3 + 7.0 / 3, 4.0 / 3 + 7.0 / 3 + 3);
+    check(0, f.update_s);
+}
+
+static void onebit_uses_thread_and_link(void **state)
+{
+    (void)state;
+    hand h;
+    slc_item_times t[ITEMS];
+    hand_init(&h, 1, 1, 1, 1);
+    for (int u = 0; u < 2; u++) {
+        h.strategies[u] = SLC_ONEBIT;
+        h.units[u].exchange.wire = 4 * BLOCK;
+    }
+    h.times.compress_s_per_element = 2.0 / (8 * BLOCK);
+    h.times.apply_s_per_element = 1.0 / (8 * BLOCK);
+    h.times.average_s_per_element = 2.0 / (8 * BLOCK);
+    for (uint32_t s = 0; s < 4; s++) put_slot(&h, s);
+    put_wait(&h, put_run(&h, SLC_ITEM_ALL_REDUCE, 0, 8), 3, false);
+    for (uint32_t u = 0; u < 2; u++) put_wait(&h, put_run(&h, SLC_ITEM_COMPRESS, u, 8), 3, false);
+    for (uint32_t u = 0; u < 2; u++) put_wait(&h, put_run(&h, SLC_ITEM_EXCHANGE, u, 8), 5 + u, false);
+    for (uint32_t u = 0; u < 2; u++) put_wait(&h, put_run(&h, SLC_ITEM_UPDATE, u, 8), 7 + u, false);
+    put_wait(&h, 0, 10, true);
+    slc_forecast f = forecast(&h, t);
+    check(13, f.step_s);
+    check(6, f.update_s);
+    check(6, f.communication_s);
+    check_times(&t[4], 4, 4);
+    check_times(&t[5], 4, 6);
+    check_times(&t[6], 6, 8);
+    check_times(&t[7], 6, 9);
+    check_times(&t[8], 9, 12);
+    check_times(&t[9], 9, 10);
+    check_times(&t[10], 12, 13);
+    h.times.link.thread_moves = true; /* one after another */
+    check(16, forecast(&h, NULL).step_s);
+}
+
+static void few_operations_are_open(void **state)
+{
+    (void)state;
+    hand h;
+    slc_item_times t[ITEMS];
+    hand_init(&h, 1, 1, 1, 40);
+    for (uint32_t s = 0; s < 3; s++) put_slot(&h, s);
+    for (uint32_t k = 0; k < 9; k++)
+        put_wait(&h, put_run(&h, k ? SLC_ITEM_UPDATE : SLC_ITEM_REDUCE_SCATTER, k ? 1 : 0, k ? 1 : 8), 2, false);
+    put_slot(&h, 3);
+    forecast(&h, t);
+    check_times(&t[3], 3, 11);
+    check_times(&t[10], 9, 10);
+    check_times(&t[11], 11, 12);
+    check(11, t[11].open_s);
+}
+
+/* The reduction of B0 stands before F0 of the next pass as a late item: the first pass has none. F1 waits for it. */
+static void late_items(void **state)
+{
+    (void)state;
+    hand h;
+    slc_item_times t[ITEMS];
+    hand_init(&h, 2, 2, 3, 3);
+    put_wait(&h, put(&h, (slc_item){.kind = SLC_ITEM_REDUCE_SCATTER, .late = true, .unit = 0, .block_count = 5}), 4,
+             true);
+    put_slot(&h, 0);
+    put_wait(&h, put_slot(&h, 1), 0, false);
+    put_slot(&h, 2);
+    put_slot(&h, 3);
+    slc_forecast f = forecast(&h, t);
+    check(13, f.step_s);
+    check(3, f.exposed_s);
+    check_times(&t[0], 0, 5);
+    check_times(&t[2], 5, 7);
+}
+
+/* A pass lasts until the ranks agree: at its end, or at its start about the step before. */
+static void agreement_ends_the_pass(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        hand h;
+        hand_init(&h, 1, 1, 1, 1);
+        if (late) put_wait(&h, put(&h, (slc_item){.kind = SLC_ITEM_AGREE, .late = true, .unit = SLC_NONE}), 4, true);
+        for (uint32_t s = 0; s < 4; s++) put_slot(&h, s);
+        if (!late) put_wait(&h, put(&h, (slc_item){.kind = SLC_ITEM_AGREE, .unit = SLC_NONE}), 3, false);
+        h.times.link.reduce_scatter.latency_s = h.times.link.all_gather.latency_s = 0.25;
+        check(late ? 4 : 4.5, forecast(&h, NULL).step_s);
+    }
+}
+
+/* Late operations are of the step before: what holds them holds the end of the pass. */
+static void late_items_end_the_pass(void **state)
+{
+    (void)state;
+    hand h;
+    hand_init(&h, 2, 2, 3, 3);
+    for (uint32_t s = 0; s < 4; s++) put_slot(&h, s);
+    put_wait(&h, put(&h, (slc_item){.kind = SLC_ITEM_REDUCE_SCATTER, .late = true, .unit = 0, .block_count = 5}), 2,
+             false);
+    check(12, forecast(&h, NULL).step_s);
+}
+
+/* A link that needs 21 where compute needs 20, and may lag behind by most of a step before compute notices: in the
+ * first passes it does not. */
+static void a_queue_that_grows(void **state)
+{
+    (void)state;
+    hand h;
+    slc_forecast f;
+    hand_init(&h, 5, 5, 5, 5);
+    put_slot(&h, 0);
+    for (uint32_t k = 0; k < 3; k++) put_wait(&h, put_run(&h, SLC_ITEM_GATHER_WINDOW, k, 7), 0, false);
+    put_slot(&h, 1);
+    put_slot(&h, 2);
+    put_wait(&h, put_slot(&h, 3), 3, true);
+    f = forecast(&h, NULL);
+    check(21, f.step_s);
+    assert_true(f.passes > 10);
+    const slc_simulation few = {.passes = 4};
+    assert_int_equal(slc_simulate(&h.job, &h.times, &h.plan, &few, &f), SLUICE_OK);
+    assert_false(f.steady);
+    check(20, f.step_s);
+}
+
+static void a_plan_that_cannot_run(void **state)
+{
+    (void)state;
+    hand h;
+    slc_forecast f;
+    hand_init(&h, 1, 1, 1, 1);
+    put_wait(&h, put_slot(&h, 0), 1, false);
+    put_wait(&h, put_run(&h, SLC_ITEM_REDUCE_SCATTER, 0, 1), 0, false);
+    assert_int_equal(slc_simulate(&h.job, &h.times, &h.plan, NULL, &f), SLUICE_ERR_FORMAT);
+    h.plan.train.item_count = 0;
+    assert_int_equal(slc_simulate(&h.job, &h.times, &h.plan, NULL, &f), SLUICE_ERR_FORMAT);
+}
+
+/* ---- Any plan ---- */
+
+enum { JOBS = 300 };
+
+static double simulated_step(const drawn_plan *d)
+{
+    slc_forecast f;
+    if (slc_simulate(&d->t.job, &d->times, d->plan, NULL, &f)) fail_msg("%s", sluice_last_error());
+    assert_true(f.steady);
+    check(f.step_s, f.compute_s + f.exposed_s);
+    return f.step_s;
+}
+
+/* Two phases, each of what a rank sends to the others; every rank averages its part. */
+static double exchange_s(const drawn_plan *d, const slc_unit *unit)
+{
+    const slc_link *link = &d->times.link;
+    double n = d->t.job.world, sent = (double)unit->exchange.wire * (n - 1) / n;
+    return link->operation_s + (link->reduce_scatter.latency_s + link->all_gather.latency_s) * (n - 1) +
+           sent / link->reduce_scatter.bytes_per_s + sent / link->all_gather.bytes_per_s +
+           d->times.average_s_per_element * (double)unit->elements / n;
+}
+
+static bool on_thread(const slc_item *item)
+{
+    if (item->on_compute) return false;
+    return item->kind == SLC_ITEM_UPDATE || item->kind == SLC_ITEM_COMPRESS || item->kind == SLC_ITEM_INSPECT;
+}
+
+static double onebit_s(const drawn_plan *d, const slc_item *item)
+{
+    const slc_unit *unit = &d->t.job.units[item->unit];
+    switch (item->kind) {
+    case SLC_ITEM_COMPRESS: return d->times.compress_s_per_element * (double)unit->elements;
+    case SLC_ITEM_EXCHANGE: return exchange_s(d, unit);
+    case SLC_ITEM_UPDATE: return d->times.apply_s_per_element * (double)unit->elements;
+    default: return 0; /* an all-reduce runs in few steps, a look at the gradient costs nothing */
+    }
+}
+
+/* Alone. */
+static double item_s(const drawn_plan *d, const slc_item *item)
+{
+    const slc_job *job = &d->t.job;
+    uint64_t elements =
+        item->unit == SLC_NONE ? 0 : slc_run_elements(&job->units[item->unit], item->first_block, item->block_count);
+    if (item->kind == SLC_ITEM_SLOT) return slc_slot_s(job, &d->times, d->recompute, item->slot);
+    if (item->unit != SLC_NONE && d->strategies[item->unit] == SLC_ONEBIT) return onebit_s(d, item);
+    if (item->kind == SLC_ITEM_UPDATE) {
+        double known_s = d->times.update_compute_s_per_element;
+        double s = item->on_compute && known_s > 0 ? known_s : d->times.update_s_per_element;
+        return s * (double)elements / (d->strategies[item->unit] == SLC_DP ? 1 : job->world);
+    }
+    const slc_unit *unit = item->unit == SLC_NONE ? NULL : &job->units[item->unit];
+    return slc_operation_s(job, &d->times, item->kind, unit, elements);
+}
+
+typedef struct {
+    double compute_s, link_s, update_s;
+} alone;
+
+static alone sums_of(const drawn_plan *d)
+{
+    alone sums = {0};
+    for (uint32_t i = 0; i < d->plan->train.item_count; i++) {
+        const slc_item *item = &d->plan->train.items[i];
+        bool computed = item->kind == SLC_ITEM_SLOT || item->on_compute;
+        *(computed ? &sums.compute_s : on_thread(item) ? &sums.update_s : &sums.link_s) += item_s(d, item);
+    }
+    return sums;
+}
+
+static void look_at_bounds(drawn_plan *d)
+{
+    alone sums = sums_of(d);
+    double step_s = simulated_step(d), tolerance = 1 + 1e-9;
+    double lane_s = d->times.link.thread_moves ? sums.link_s + sums.update_s : fmax(sums.link_s, sums.update_s);
+    assert_true(step_s * tolerance >= sums.compute_s);
+    assert_true(step_s * tolerance >= lane_s);
+    assert_true(step_s <= (sums.compute_s + sums.link_s + sums.update_s) * tolerance);
+    d->times.link.thread_moves = true;
+    if (!strcmp(d->plan->schedule, "serial")) check(sums.compute_s + sums.link_s + sums.update_s, simulated_step(d));
+}
+
+static void a_step_lies_between_its_bounds(void **state)
+{
+    (void)state;
+    drawn_plans_look(JOBS, look_at_bounds);
+}
+
+static void look_at_scaling(drawn_plan *d)
+{
+    const double factor = 3.7e4;
+    double step_s = simulated_step(d);
+    for (uint32_t s = 0; s < slc_job_slots(&d->t.job); s++) d->times.slot_s[s] *= factor;
+    for (uint32_t l = 0; l < d->t.job.layer_count; l++) d->times.recompute_s[l] *= factor;
+    d->times.update_s_per_element *= factor;
+    d->times.update_compute_s_per_element *= factor;
+    d->times.compress_s_per_element *= factor;
+    d->times.apply_s_per_element *= factor;
+    d->times.average_s_per_element *= factor;
+    slc_link *link = &d->times.link;
+    link->operation_s *= factor;
+    link->reduce_scatter =
+        (slc_link_line){link->reduce_scatter.latency_s * factor, link->reduce_scatter.bytes_per_s / factor};
+    link->all_gather = (slc_link_line){link->all_gather.latency_s * factor, link->all_gather.bytes_per_s / factor};
+    check(1, simulated_step(d) / factor / step_s);
+}
+
+static void time_has_no_unit(void **state)
+{
+    (void)state;
+    drawn_plans_look(JOBS, look_at_scaling);
+}
+
+static void look_at_bandwidth(drawn_plan *d)
+{
+    d->times.link.kappa = 0;
+    d->times.link.sigma = 1;
+    double step_s = simulated_step(d);
+    for (int faster = 0; faster < 3; faster++) {
+        d->times.link.reduce_scatter.bytes_per_s *= 1.7;
+        d->times.link.all_gather.bytes_per_s *= 2.3;
+        double faster_s = simulated_step(d);
+        assert_true(faster_s <= step_s * (1 + 1e-9));
+        step_s = faster_s;
+    }
+}
+
+static void bandwidth_never_slows(void **state)
+{
+    (void)state;
+    drawn_plans_look(JOBS, look_at_bandwidth);
+}
+
+/* Every wait is kept, every resource does one thing at a time, nobody is faster than alone or slower than beside. */
+static void look_at_items(drawn_plan *d)
+{
+    const slc_program *program = &d->plan->train;
+    slc_item_times *t = calloc(program->item_count + 1, sizeof *t);
+    slc_forecast f;
+    assert_non_null(t);
+    assert_int_equal(slc_simulate_items(&d->t.job, &d->times, d->plan, NULL, &f, t), SLUICE_OK);
+    double free_s[3] = {-1e9, -1e9, -1e9}, over_s = -1e9, little = 1e-9 * f.step_s, slowest = 0;
+    for (uint32_t i = 0; i < program->item_count; i++) {
+        const slc_item *item = &program->items[i];
+        bool computed = item->kind == SLC_ITEM_SLOT || item->on_compute;
+        int resource = computed ? 0 : on_thread(item) && !d->times.link.thread_moves ? 2 : 1;
+        double took_s = t[i].end_s - t[i].start_s, alone_s = item_s(d, item);
+        assert_true(t[i].open_s <= t[i].start_s + little && t[i].end_s <= t[i].over_s + little);
+        assert_true(t[i].start_s >= free_s[resource] - little);
+        free_s[resource] = t[i].end_s;
+        assert_true(took_s >= alone_s - little);
+        if (!computed) {
+            assert_true(took_s <= d->times.link.sigma * alone_s + little);
+            assert_true(t[i].over_s >= over_s - little);
+            over_s = t[i].over_s;
+        } else
+            slowest += took_s;
+        for (uint32_t a = 0; a < item->after_count; a++)
+            assert_true(t[i].open_s >=
+                        t[item->after[a].item].over_s - (item->after[a].previous ? f.step_s : 0) - little);
+    }
+    check(1, (slowest + 1) / (f.compute_s + 1));
+    free(t);
+}
+
+static void items_keep_the_rules(void **state)
+{
+    (void)state;
+    drawn_plans_look(JOBS, look_at_items);
+}
+
+static void look_at_spread(drawn_plan *d)
+{
+    d->times.link.kappa = 0;
+    d->times.link.sigma = 1;
+    double exact_s = simulated_step(d);
+    slc_forecast f[3];
+    const slc_simulation options[3] = {{0.1, 7, 0}, {0.1, 7, 0}, {0.1, 8, 0}};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(slc_simulate(&d->t.job, &d->times, d->plan, &options[i], &f[i]), SLUICE_OK);
+    assert_true(f[0].step_s == f[1].step_s);
+    assert_true(f[0].step_s != f[2].step_s || exact_s == 0);
+    assert_true(f[0].step_s >= 0.9 * exact_s * (1 - 1e-9) && f[0].step_s <= 1.1 * exact_s * (1 + 1e-9));
+    assert_false(f[0].steady);
+}
+
+static void spread_is_a_function_of_its_seed(void **state)
+{
+    (void)state;
+    drawn_plans_look(JOBS, look_at_spread);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slots_alone_add_up),
+        cmocka_unit_test(a_chain_is_the_sum),
+        cmocka_unit_test(overlap_hides_communication),
+        cmocka_unit_test(kappa_and_sigma),
+        cmocka_unit_test(communication_may_stop_compute),
+        cmocka_unit_test(updates_beside_the_link),
+        cmocka_unit_test(updates_on_the_compute_lane),
+        cmocka_unit_test(late_updates_on_the_compute_lane),
+        cmocka_unit_test(onebit_uses_thread_and_link),
+        cmocka_unit_test(few_operations_are_open),
+        cmocka_unit_test(late_items),
+        cmocka_unit_test(agreement_ends_the_pass),
+        cmocka_unit_test(late_items_end_the_pass),
+        cmocka_unit_test(a_queue_that_grows),
+        cmocka_unit_test(a_plan_that_cannot_run),
+        cmocka_unit_test(a_step_lies_between_its_bounds),
+        cmocka_unit_test(time_has_no_unit),
+        cmocka_unit_test(bandwidth_never_slows),
+        cmocka_unit_test(items_keep_the_rules),
+        cmocka_unit_test(spread_is_a_function_of_its_seed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

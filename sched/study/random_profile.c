@@ -1,0 +1,256 @@
+/* Drawing a profile: sizes first, then times that give the asked ratio of compute to communication. */
+#include "sched/study/random_profile.h"
+
+#include "lib/base/random.h"
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { LAYERS_MAX = 4096, NAME_BYTES = 16, TIED_MOST = 8, TABLE_ROWS = 5000 };
+static const double bytes_most = 1e12, activations_most = 1e3;
+
+slc_random_options slc_random_defaults(void)
+{
+    return (slc_random_options){.layers = {4, 24},
+                                .unit_bytes = {10e6, 100e6},
+                                .compute_ratio = {0.4, 2.5},
+                                .time_spread = {1.3, 1.3},
+                                .activations = {0.2, 2},
+                                .bytes_per_s = 1.25e9,
+                                .latency_s = 50e-6,
+                                .kappa = 0.1,
+                                .sigma = 1.05,
+                                .update_s_per_element = 2e-10,
+                                .compress_s_per_element = 1.6e-9,
+                                .apply_s_per_element = 1.6e-9,
+                                .average_s_per_element = 8e-10,
+                                .tied_share = 0.3,
+                                .unit_blocks = 16};
+}
+
+/* ---- Dice ---- */
+
+typedef struct {
+    uint64_t seed, drawn;
+} dice;
+
+static uint32_t below(dice *d, uint32_t limit)
+{
+    return (uint32_t)slc_random_below(d->seed, 0, d->drawn++, limit);
+}
+
+static double share(dice *d)
+{
+    return (double)slc_random_below(d->seed, 0, d->drawn++, UINT64_C(1) << 53) * 0x1p-53;
+}
+
+static double draw(dice *d, slc_random_range range)
+{
+    double at = share(d);
+    if (range.least == range.most) return range.least;
+    return fmin(fmax(exp(log(range.least) + at * (log(range.most) - log(range.least))), range.least), range.most);
+}
+
+/* ---- A profile being drawn ---- */
+
+typedef struct {
+    const slc_random_options *options;
+    dice dice;
+    slc_job job;
+    slc_times times;
+    bool *can_recompute;
+    uint64_t *parameters, block_bytes;
+    slc_use *uses;
+    char (*names)[NAME_BYTES];
+} maker;
+
+static bool is_range(slc_random_range range, double least, double most)
+{
+    return range.least >= least && range.most >= range.least && range.most <= most;
+}
+
+static sluice_status check_options(const slc_random_options *o)
+{
+    bool ranges = is_range(o->layers, 1, LAYERS_MAX) && is_range(o->unit_bytes, 4, bytes_most) &&
+                  is_range(o->compute_ratio, 1e-6, 1e6) && is_range(o->time_spread, 1, 100) &&
+                  is_range(o->activations, 1e-6, activations_most);
+    if (!ranges)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "random profile: give ranges of 1 to %d layers, 4 to %g bytes a unit, compute ratios of 1e-6 "
+                         "to 1e6, spreads of 1 to 100 and activations of 1e-6 to %g",
+                         LAYERS_MAX, bytes_most, activations_most);
+    bool link = o->bytes_per_s >= 1 && isfinite(o->bytes_per_s) && o->latency_s >= 0 && isfinite(o->latency_s) &&
+                o->sigma >= 1 && o->kappa >= 0 && o->kappa <= o->sigma && o->update_s_per_element >= 0;
+    if (!link || !o->unit_blocks || o->world > SLC_PROFILE_WORLD_MAX || o->micro_batches > 1024)
+        return slc_error(SLUICE_ERR_ARGUMENT, "random profile: give a bandwidth, times of at least 0, kappa from 0 to "
+                                              "sigma, sigma of at least 1, some blocks and at most 1024 micro-batches");
+    return SLUICE_OK;
+}
+
+static sluice_status allocate(maker *m)
+{
+    size_t layers = m->job.layer_count;
+    m->job.layers = calloc(layers, sizeof *m->job.layers);
+    m->can_recompute = calloc(layers, sizeof *m->can_recompute);
+    m->names = calloc(layers, sizeof *m->names);
+    m->job.units = calloc(layers + 2, sizeof *m->job.units);
+    m->parameters = calloc(layers + 2, sizeof *m->parameters);
+    m->uses = calloc(layers + 2, sizeof *m->uses);
+    m->job.activations = calloc(2 * layers, sizeof *m->job.activations);
+    m->times.slot_s = calloc(2 * layers, sizeof *m->times.slot_s);
+    m->times.recompute_s = calloc(layers, sizeof *m->times.recompute_s);
+    bool all = m->job.layers && m->can_recompute && m->names && m->job.units && m->parameters && m->uses &&
+               m->job.activations && m->times.slot_s && m->times.recompute_s;
+    return all ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "random profile of %zu layers", layers);
+}
+
+static void maker_fini(maker *m)
+{
+    free(m->job.layers);
+    free(m->can_recompute);
+    free(m->names);
+    free(m->job.units);
+    free(m->parameters);
+    free(m->uses);
+    free(m->job.activations);
+    slc_times_fini(&m->times);
+}
+
+static void add_unit(maker *m, const char *name, double bytes, slc_use *uses, uint32_t use_count)
+{
+    uint32_t u = m->job.unit_count++;
+    m->parameters[u] = (uint64_t)(bytes / 4);
+    m->job.units[u] = (slc_unit){.name = name, .trainable = true, .uses = uses, .use_count = use_count};
+    slc_profile_unit_lengths(m->parameters[u], m->block_bytes, m->job.world, &m->job.units[u]);
+}
+
+/* Slots in proportion to the parameters they work with, backward twice forward. */
+static void add_layer(maker *m, uint32_t l, double bytes)
+{
+    slc_job *job = &m->job;
+    snprintf(m->names[l], NAME_BYTES, "h.%u", l);
+    job->layers[l] = m->names[l];
+    m->can_recompute[l] = m->options->can_recompute;
+    m->uses[l] = (slc_use){l, true};
+    add_unit(m, m->names[l], bytes, &m->uses[l], 1);
+    double spread = draw(&m->dice, m->options->time_spread);
+    slc_random_range off = {1 / spread, spread};
+    m->times.slot_s[l] = bytes * draw(&m->dice, off);
+    m->times.slot_s[slc_backward_slot(job, l)] = 2 * bytes * draw(&m->dice, off);
+}
+
+/* A tenth is the layer's output, which the next one's backward reads; recomputation drops the rest. */
+static void add_activations(maker *m, uint32_t l, double bytes)
+{
+    slc_job *job = &m->job;
+    double kept = bytes * draw(&m->dice, m->options->activations);
+    uint32_t last = job->layer_count - 1, next = l < last ? l + 1 : l, back = slc_backward_slot(job, l);
+    job->activations[job->activation_count++] =
+        (slc_activation_life){"x", (uint64_t)(0.1 * kept), l, slc_backward_slot(job, next), next, false};
+    job->activations[job->activation_count++] =
+        (slc_activation_life){"kept", (uint64_t)(0.9 * kept), l, back, l, m->options->can_recompute};
+}
+
+/* The unit made last becomes one of the last layer, and the rows that the first one looks up. */
+static void split_tied(maker *m)
+{
+    uint32_t u = m->job.unit_count - 1;
+    slc_unit *split = &m->job.units[u], *rows = &m->job.units[m->job.unit_count++];
+    uint64_t parameters = m->parameters[u], count = parameters < TABLE_ROWS ? parameters : TABLE_ROWS;
+    *rows = (slc_unit){.name = "rows of tied",
+                       .trainable = true,
+                       .uses = &split->uses[0],
+                       .use_count = 1,
+                       .role = SLC_UNIT_ROWS,
+                       .partner = u,
+                       .row_elements = parameters / count,
+                       .row_count = count,
+                       .most_rows = 1 + below(&m->dice, (uint32_t)(count + 1) / 2)};
+    split->role = SLC_UNIT_SPLIT;
+    split->partner = u + 1;
+    split->uses++;
+    split->use_count = 1;
+    slc_profile_unit_lengths(0, 0, m->job.world, rows);
+}
+
+static void add_tied(maker *m)
+{
+    uint32_t layers = m->job.layer_count;
+    bool tied = share(&m->dice) < m->options->tied_share;
+    double bytes = draw(&m->dice, m->options->unit_bytes) * (1 + (TIED_MOST - 1) * share(&m->dice));
+    if (!tied || layers < 2) return;
+    m->uses[layers] = (slc_use){0, m->options->can_recompute};
+    m->uses[layers + 1] = (slc_use){layers - 1, true};
+    add_unit(m, "tied", bytes, &m->uses[layers], 2);
+    if (m->options->split_share > 0 && share(&m->dice) < m->options->split_share) split_tied(m);
+}
+
+static void scale_slots(maker *m)
+{
+    slc_job *job = &m->job;
+    double communication = 0, compute = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        communication +=
+            slc_operation_s(job, &m->times, SLC_ITEM_REDUCE_SCATTER, &job->units[u], job->units[u].elements) +
+            slc_operation_s(job, &m->times, SLC_ITEM_GATHER_VALUE, &job->units[u], job->units[u].elements);
+    for (uint32_t s = 0; s < slc_job_slots(job); s++) compute += m->times.slot_s[s] * job->micro_batches;
+    double scale = draw(&m->dice, m->options->compute_ratio) * communication / compute;
+    if (job->world == 1) scale = 1e-9; /* nothing is exchanged: a giga-FLOP machine */
+    for (uint32_t s = 0; s < slc_job_slots(job); s++) m->times.slot_s[s] *= scale;
+    for (uint32_t l = 0; l < job->layer_count; l++) m->times.recompute_s[l] = m->times.slot_s[l];
+}
+
+static void set_job(maker *m)
+{
+    const slc_random_options *o = m->options;
+    uint32_t ranks = 2u << below(&m->dice, 4), several = below(&m->dice, 3) ? 1 : 2 + below(&m->dice, 3);
+    m->job = (slc_job){.world = o->world ? o->world : ranks,
+                       .micro_batches = o->micro_batches ? o->micro_batches : several,
+                       .states = 2,
+                       .layer_count = (uint32_t)lround(draw(&m->dice, o->layers))};
+    double mean = sqrt(o->unit_bytes.least * o->unit_bytes.most);
+    m->block_bytes = (uint64_t)(mean / o->unit_blocks);
+    m->times = (slc_times){.update_s_per_element = o->update_s_per_element,
+                           .compress_s_per_element = o->compress_s_per_element,
+                           .apply_s_per_element = o->apply_s_per_element,
+                           .average_s_per_element = o->average_s_per_element,
+                           .link = {.reduce_scatter = {o->latency_s, o->bytes_per_s},
+                                    .all_gather = {o->latency_s, o->bytes_per_s},
+                                    .kappa = o->kappa,
+                                    .sigma = o->sigma,
+                                    .thread_moves = o->thread_moves,
+                                    .block_bytes = m->block_bytes}};
+}
+
+static sluice_status make(maker *m, uint64_t seed, slc_profile **out)
+{
+    set_job(m);
+    sluice_status status = allocate(m);
+    if (status) return status;
+    m->job.can_recompute = m->can_recompute;
+    for (uint32_t l = 0; l < m->job.layer_count; l++) {
+        double bytes = draw(&m->dice, m->options->unit_bytes);
+        add_layer(m, l, bytes);
+        add_activations(m, l, bytes);
+    }
+    add_tied(m);
+    scale_slots(m);
+    char source[64];
+    snprintf(source, sizeof source, "drawn: seed %llu", (unsigned long long)seed);
+    status = slc_profile_create(&m->job, m->parameters, &m->times, "random", source, out);
+    for (uint32_t u = 0; !status && u < m->job.unit_count; u++)
+        if (m->job.units[u].role != SLC_UNIT_ROWS) (*out)->block_bytes[u] = m->block_bytes;
+    return status;
+}
+
+sluice_status slc_random_profile(const slc_random_options *options, uint64_t seed, slc_profile **out)
+{
+    sluice_status status = check_options(options);
+    if (status) return status;
+    maker m = {.options = options, .dice = {.seed = seed}};
+    status = make(&m, seed, out);
+    maker_fini(&m);
+    return status;
+}
