@@ -1,7 +1,7 @@
 /* `sluice profile`: what planning needs to know. Measured by training a few steps, or made from published figures for
  * machines that one does not have. */
 #include "bench/cli/command.h"
-#include "bench/profile/table.h"
+#include "bench/plan/profile_table.h"
 #include "lib/base/status.h"
 #include "sched/study/made_profile.h"
 

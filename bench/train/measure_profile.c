@@ -1,7 +1,7 @@
 /* The measuring half of `sluice profile`. */
 #include "bench/train/measure_profile.h"
 
-#include "bench/profile/table.h"
+#include "bench/plan/profile_table.h"
 #include "bench/launch/self_launch.h"
 #include "bench/train/run.h"
 #include "lib/base/status.h"

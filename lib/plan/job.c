@@ -3,6 +3,7 @@
 
 #include "lib/base/row_list.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const strategy_names[SLC_STRATEGIES] = {"dp", "oss", "sdp", "fsdp", "onebit"};
@@ -94,4 +95,18 @@ uint64_t slc_row_lists_bytes(const slc_job *job, const slc_unit *unit)
 {
     uint64_t lists = slc_row_list_bytes(unit->most_rows) + slc_row_list_bytes(slc_reduced_rows(job, unit));
     return job->world * lists + slc_row_marks_bytes(unit->row_count);
+}
+
+void slc_unit_names(const slc_job *job, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        const char *name = job->units[u].name;
+        if (used + strlen(name) + sizeof ", , ..." > size) {
+            snprintf(out + used, size - used, ", ...");
+            return;
+        }
+        used += (size_t)snprintf(out + used, size - used, "%s%s", u ? ", " : "", name);
+    }
 }

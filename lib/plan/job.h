@@ -195,4 +195,7 @@ bool slc_unit_window(const slc_job *job, const slc_unit *unit, bool with_backwar
 /* The slots of one micro-batch in which a unit's gradient grows: first and last. */
 void slc_unit_gradient_slots(const slc_job *job, const slc_unit *unit, uint32_t *first, uint32_t *last);
 
+/* Names of all units for a message, cut with "..." when they do not fit. */
+void slc_unit_names(const slc_job *job, char *out, size_t size);
+
 #endif

@@ -12,8 +12,6 @@ sluice_status slc_strategies_parse(const slc_job *job, const char *spec, slc_str
 sluice_status slc_strategies_from_json(const slc_job *job, const char *path, const char *text, slc_strategy *out);
 void slc_strategies_force(const slc_job *job, const slc_strategy *forced, slc_strategy *strategies); /* NULL: none */
 bool slc_strategies_free(const slc_job *job, const slc_strategy *strategies);                        /* any free? */
-/* Names of all units for a message, cut with "..." when they do not fit. */
-void slc_unit_names(const slc_job *job, char *out, size_t size);
 
 /* Fills the free units (of in->strategies): sdp for the largest number that keeps the arena within `limit`, fsdp for
  * the others. Units whose gathers cost most per byte that sdp keeps come first. When no number fits: the number that

@@ -112,17 +112,3 @@ bool slc_strategies_free(const slc_job *job, const slc_strategy *strategies)
         if (strategies[u] == SLC_STRATEGIES) return true;
     return false;
 }
-
-void slc_unit_names(const slc_job *job, char *out, size_t size)
-{
-    size_t used = 0;
-    out[0] = 0;
-    for (uint32_t u = 0; u < job->unit_count; u++) {
-        const char *name = job->units[u].name;
-        if (used + strlen(name) + sizeof ", , ..." > size) {
-            snprintf(out + used, size - used, ", ...");
-            return;
-        }
-        used += (size_t)snprintf(out + used, size - used, "%s%s", u ? ", " : "", name);
-    }
-}

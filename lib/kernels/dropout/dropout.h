@@ -21,10 +21,6 @@ typedef struct {
 /* Elements whose factors are made together; dropout_lanes.h needs room for as many on either side of a run. */
 enum { SLC_DROPOUT_GROUP = 128 };
 
-/* y = x times the element's factor, forward and backward alike. y may be x. Errors: ARGUMENT (probability). */
-sluice_status slc_dropout_apply(slc_stream *stream, const slc_dropout *dropout, sluice_dtype dtype, uint64_t count,
-                                const void *x, void *y);
-
 /* For kernels that drop: ARGUMENT unless dropout is NULL or its probability is in range. */
 sluice_status slc_dropout_check(const slc_dropout *dropout, const char *kernel);
 

@@ -1,6 +1,7 @@
 /* The generator has the published answers; masks are those of the plain loop for every instruction set, split, number
  * of threads and type; as many elements are kept as the probability says, independently of each other. */
 #include "lib/kernels/dropout/dropout.h"
+#include "lib/kernels/residual/residual.h"
 #include "lib/kernels/dropout/dropout_ref.h"
 #include "lib/kernels/kernel_test.h"
 

@@ -43,6 +43,12 @@ sluice_status slc_add(slc_stream *stream, sluice_dtype dtype, uint64_t count, co
     return slc_residual_forward(stream, dtype, 1, count, a, NULL, NULL, NULL, b, out);
 }
 
+sluice_status slc_dropout_apply(slc_stream *stream, const slc_dropout *dropout, sluice_dtype dtype, uint64_t count,
+                                const void *x, void *y)
+{
+    return slc_residual_forward(stream, dtype, 1, count, x, NULL, dropout, NULL, NULL, y);
+}
+
 uint64_t slc_residual_backward_workspace_bytes(const slc_stream *stream, uint64_t rows, uint64_t channels)
 {
     (void)stream, (void)rows;

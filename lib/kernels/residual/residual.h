@@ -15,6 +15,11 @@ sluice_status slc_residual_forward(slc_stream *stream, sluice_dtype dtype, uint6
                                    const void *x, const void *bias, const slc_dropout *dropout, const void *scale,
                                    const void *residual, void *out);
 
+/* Dropout alone: y = x times the element's factor, forward and backward alike. y may be x. Errors: ARGUMENT
+ * (probability). */
+sluice_status slc_dropout_apply(slc_stream *stream, const slc_dropout *dropout, sluice_dtype dtype, uint64_t count,
+                                const void *x, void *y);
+
 /* Of the branch above: dx = dropout(scale * dout); dscale += sum over rows of dout * dropout(x + bias), stored with
  * fresh != 0. dbias is slc_bias_backward of dx, the residual's gradient is dout. With scale NULL, x, bias, dscale and
  * workspace are not used. dx may be dout. workspace: slc_residual_backward_workspace_bytes. */

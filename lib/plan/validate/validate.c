@@ -8,19 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-sluice_status slc_judge_fault(const slc_judge *j, uint32_t item, const char *what)
-{
-    const slc_item *i = &j->program->items[item];
-    if (i->kind == SLC_ITEM_SLOT)
-        return slc_error(SLUICE_ERR_FORMAT, "invalid plan: %s item %u (slot %u, micro-batch %u): %s", j->where, item,
-                         i->slot, i->micro_batch, what);
-    const char *unit = i->unit < j->job->unit_count ? j->job->units[i->unit].name : "-";
-    return slc_error(SLUICE_ERR_FORMAT,
-                     "invalid plan: %s item %u (%s%s, micro-batch %u, unit %s, blocks %llu to %llu): %s", j->where,
-                     item, i->late ? "late " : "", slc_item_kind_name(i->kind), i->micro_batch, unit,
-                     (unsigned long long)i->first_block, (unsigned long long)(i->first_block + i->block_count), what);
-}
-
 /* ---- Items by themselves ---- */
 
 static sluice_status check_late(const slc_judge *j, uint32_t i)

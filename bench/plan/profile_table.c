@@ -1,5 +1,5 @@
 /* The table of a profile. */
-#include "bench/profile/table.h"
+#include "bench/plan/profile_table.h"
 
 #include <ctype.h>
 #include <inttypes.h>
