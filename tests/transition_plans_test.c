@@ -4,7 +4,7 @@
 #include "lib/engine/runtime.h"
 #include "lib/engine/replan/transition.h"
 #include "lib/plan/strategy_table.h"
-#include "sched/build/random_job_test.h"
+#include "sched/layout/random_job_test.h"
 #include "sched/scheduler.h"
 
 #include <setjmp.h>

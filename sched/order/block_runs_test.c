@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "sched/order/random_order_test.h"
-#include "sched/build/two_lanes_test.h"
+#include "sched/layout/two_lanes_test.h"
 
 enum { JOBS = 300, RUNS = 4 };
 

@@ -1,7 +1,7 @@
 /* What slc_plan_try takes for a legal order the judge finds valid: orders drawn legal, then changed as a search does
  * it, moved about, over the step's border too, without regard to what depends on what. */
 #include "lib/base/status.h"
-#include "sched/build/random_job_test.h"
+#include "sched/layout/random_job_test.h"
 #include "sched/scheduler.h"
 
 #include <setjmp.h>

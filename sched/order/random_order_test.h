@@ -4,7 +4,7 @@
 #define SLC_RANDOM_ORDER_TEST_H
 
 #include "lib/plan/strategy_table.h"
-#include "sched/build/random_job_test.h"
+#include "sched/layout/random_job_test.h"
 #include "sched/scheduler.h"
 
 #include <stdlib.h>

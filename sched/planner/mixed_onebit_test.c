@@ -3,7 +3,7 @@
 #include "sched/planner/portfolio.h"
 #include "sched/planner/least_memory.h"
 #include "sched/study/random_profile.h"
-#include "sched/build/two_lanes_test.h"
+#include "sched/layout/two_lanes_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "sched/planner.h"
-#include "sched/build/random_job_test.h"
+#include "sched/layout/random_job_test.h"
 #include "sched/scheduler.h"
 
 #include <sluice/status.h>

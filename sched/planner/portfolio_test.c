@@ -2,10 +2,10 @@
 #include "lib/base/status.h"
 #include "sched/planner/portfolio.h"
 #include "sched/planner/least_memory.h"
-#include "sched/build/random_job_test.h"
+#include "sched/layout/random_job_test.h"
 #include "sched/study/random_profile.h"
 #include "sched/schedulers/slot_order.h"
-#include "sched/build/two_lanes_test.h"
+#include "sched/layout/two_lanes_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

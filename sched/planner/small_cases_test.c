@@ -3,7 +3,7 @@
 #include "lib/base/status.h"
 #include "sched/study/every_order.h"
 #include "sched/planner/portfolio.h"
-#include "sched/build/random_job_test.h"
+#include "sched/layout/random_job_test.h"
 #include "sched/order/random_order_test.h"
 #include "sched/study/random_profile.h"
 

@@ -8,7 +8,7 @@
 
 #include "sched/scheduler.h"
 #include "sched/simulate/simulate.h"
-#include "sched/build/two_lanes_test.h"
+#include "sched/layout/two_lanes_test.h"
 
 enum { JOBS = 120, RUNS = 2 };
 

@@ -11,7 +11,7 @@
 #include "sched/study/every_order.h"
 #include "sched/study/made_profile.h"
 #include "sched/planner/parts.h"
-#include "sched/build/random_job_test.h"
+#include "sched/layout/random_job_test.h"
 #include "sched/simulate/simulate.h"
 #include "sched/simulate/trace_json.h"
 

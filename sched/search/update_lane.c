@@ -7,7 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "sched/build/parts.h"
+#include "sched/layout/parts.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "ilp/slot_model.h"
-#include "sched/build/drawn_plan_test.h"
+#include "sched/layout/drawn_plan_test.h"
 #include "sched/planner/portfolio.h"
-#include "sched/build/two_lanes_test.h"
+#include "sched/layout/two_lanes_test.h"
 #include "sched/search/update_lane.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Two lanes in simulated time: a program made ready to run, and where it stands. Private to the simulator. What an item
+/* Two lanes in simulated time: a program made ready to run, and where it stands. Private to sched. What an item
  * waits for is two counts, of finished items of the compute lane and of finished operations, because both lanes run in
  * order. */
 #ifndef SLC_SIMULATED_LANES_H

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "lib/base/status.h"
-#include "sched/build/drawn_plan_test.h"
+#include "sched/layout/drawn_plan_test.h"
 #include "sched/simulate/simulate.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sched/build/drawn_plan_test.h"
+#include "sched/layout/drawn_plan_test.h"
 #include "sched/simulate/trace_json.h"
 
 #include <jansson.h>

@@ -7,7 +7,7 @@
 
 #include "lib/plan/validate/made_plan_test.h"
 #include "lib/plan/profile.h"
-#include "sched/build/random_job_test.h"
+#include "sched/layout/random_job_test.h"
 #include "sched/scheduler.h"
 
 #include <stdlib.h>

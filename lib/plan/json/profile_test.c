@@ -7,7 +7,7 @@
 
 #include "lib/plan/profile.h"
 #include "lib/plan/json/profile_equal_test.h"
-#include "sched/build/random_job_test.h"
+#include "sched/layout/random_job_test.h"
 
 #include <math.h>
 #include <stdlib.h>

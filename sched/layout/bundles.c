@@ -1,6 +1,6 @@
 /* Packing with fewer pieces: buffers that live at exactly the same times (the activations of a layer, everything that
  * is there for good) lie side by side, so the packer needs to place them only once. */
-#include "sched/build/parts.h"
+#include "sched/layout/parts.h"
 
 #include "lib/base/status.h"
 

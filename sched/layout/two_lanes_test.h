@@ -6,7 +6,7 @@
 #ifndef SLC_TWO_LANES_TEST_H
 #define SLC_TWO_LANES_TEST_H
 
-#include "sched/build/random_job_test.h"
+#include "sched/layout/random_job_test.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "sched/scheduler.h"
-#include "sched/build/two_lanes_test.h"
+#include "sched/layout/two_lanes_test.h"
 
 enum { JOBS = 250, RUNS = 4 };
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sched/build/damaged_plan_test.h"
+#include "sched/layout/damaged_plan_test.h"
 
 /* Makes a fault; the item that the message must name, or SLC_NONE: not in this plan. */
 typedef uint32_t (*fault)(const slc_job *job, slc_plan *plan);

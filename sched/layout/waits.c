@@ -2,7 +2,7 @@
  * tickets (earlier claims at the same addresses). Lanes run in order, so of all waits only the latest of each lane
  * needs to be kept, for this pass and for the one before. Late items count as a lane of their own: where they are left
  * out, what they stand behind must not be forgotten. At most eight. */
-#include "sched/build/parts.h"
+#include "sched/layout/parts.h"
 #include "sched/scheduler.h"
 
 #include "lib/base/status.h"

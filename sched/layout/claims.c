@@ -1,5 +1,5 @@
 /* Lifetimes: from the order of a program, when each transient buffer is claimed and released, run by run of blocks. */
-#include "sched/build/parts.h"
+#include "sched/layout/parts.h"
 
 #include "lib/base/status.h"
 

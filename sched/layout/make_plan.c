@@ -1,5 +1,5 @@
 /* From an order to a plan: buffers, lifetimes, packing, tickets. The steps stand in slc_plan_make. */
-#include "sched/build/parts.h"
+#include "sched/layout/parts.h"
 #include "sched/scheduler.h"
 #include "sched/simulate/simulate.h"
 

@@ -1,5 +1,5 @@
 /* Which buffers a job has under given strategies, and which are there for good. */
-#include "sched/build/parts.h"
+#include "sched/layout/parts.h"
 
 #include "lib/base/status.h"
 

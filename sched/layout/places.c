@@ -1,5 +1,5 @@
 /* Where slots and operations stand in an order: a table of the slots, a sorted list of the operations. */
-#include "sched/build/parts.h"
+#include "sched/layout/parts.h"
 
 #include "lib/base/status.h"
 

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sched/build/damaged_plan_test.h"
-#include "sched/build/two_lanes_test.h"
+#include "sched/layout/damaged_plan_test.h"
+#include "sched/layout/two_lanes_test.h"
 
 enum { PLANS = 180, RUNS = 6 };
 

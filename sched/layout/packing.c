@@ -2,7 +2,7 @@
  * moment of reading between steps. A claim that wraps into the next pass is two parts. Of moments at which the same
  * bytes are alive only the first is kept: equal micro-batches are packed once. Two buffers share a moment before
  * exactly when they share one afterwards. */
-#include "sched/build/parts.h"
+#include "sched/layout/parts.h"
 
 #include "lib/base/status.h"
 
