@@ -91,9 +91,9 @@ void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micr
 void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strategy *strategies, bool evaluate,
                            uint32_t micro_batch, uint32_t slot);
 /* Appends, for training, the gathers one slot ahead: of windows that begin at slot `i` + 1, counted over all
- * micro-batches. With `behind` false, before slot `i`, those that may run while it computes; with `behind` true, after
- * the slot, those that may not: a window that covers a whole micro-batch is in use until its end, and which rows a
- * micro-batch touches is known only when the previous one ends. */
+ * micro-batches. The caller asks twice. Before slot `i` (the last argument false) these are the gathers that may run
+ * while the slot computes. After the slot (true) these are the others: a window that covers a whole micro-batch is in
+ * use until its end, and which rows a micro-batch touches is known only when the previous one ends. */
 void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i,
                              bool behind);
 /* Appends the operations that a unit may do as soon as its gradient is complete: its reduction; for onebit everything

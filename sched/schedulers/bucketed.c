@@ -22,7 +22,7 @@ typedef struct {
     uint32_t unit_count, bucket_count;
 } buckets;
 
-/* Of units that the same slot completes, the later one comes first: backward runs from the last to the first. */
+/* If one slot completes several units, the later unit comes first: backward runs from the last to the first. */
 static int by_ready(const void *a, const void *b)
 {
     const reduction *x = a, *y = b;

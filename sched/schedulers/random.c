@@ -146,7 +146,7 @@ static runs add_reductions(draft *d, uint32_t u, slc_item_kind kind)
 }
 
 /* Adds the operations of a onebit unit, from the gradient's last slot to the exchange. Those that must come before the
- * agreement (`agreed`) and those that may come after it (`behind`) are each in a row. */
+ * agreement (`agreed`) are items in a row, and so are those that may come after it (*behind). */
 static runs add_exchange(draft *d, uint32_t u, const slc_unit_operations *of, runs *agreed, runs *behind)
 {
     const slc_item_kind kinds[] = {of->reduce, of->inspect, of->compress, of->exchange};
