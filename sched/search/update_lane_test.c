@@ -96,7 +96,7 @@ static void what_is_chosen_is_sound(void **state)
     assert_true(faster > JOBS / 10 && late > JOBS / 10);
 }
 
-/* Half of the elements must be updated on each lane; with a single unit, none on the compute lane. */
+/* Each lane must update about half of the elements: the difference may be at most the largest unit. */
 static void both_lanes_are_measured(void **state)
 {
     (void)state;
