@@ -23,7 +23,7 @@
  * At one position reductions come before gathers. If there are more than three micro-batches, the middle ones are
  * alike: whatever reaches over the border between two of them does so over each such border.
  *
- * Costs besides transfers. An update is charged with the reduction (behind a barrier: with the gather) if it holds the
+ * Costs besides transfers. An update is charged with the reduction (with a barrier: the gather) if it holds the
  * link up; the agreement, if it is the barrier. A SPLIT unit's update is charged with the gather of rows for the next
  * step. If a network moves the bytes and the first layer looks up, that update is in the thread's lane, which also
  * waits for the reduction of rows and for that gather: the three are exposed, one after another. Both passes of an

@@ -35,11 +35,10 @@ typedef struct {
     const slc_slot_request *request;
     const slc_job *job;
     const slc_times *times;
-    uint32_t
-        micro_batches;  /* in the model: at most 3 unless unfolded; the middle one of three then represents several */
-    double middle;      /* how many micro-batches the middle one represents */
-    uint32_t slots;     /* S = micro_batches * 2L */
-    uint32_t half_rows; /* 2S */
+    uint32_t micro_batches; /* in the model: at most 3 unless unfolded; the middle one of three represents several */
+    double middle;          /* how many micro-batches the middle one represents */
+    uint32_t slots;         /* S = micro_batches * 2L */
+    uint32_t half_rows;     /* 2S */
     uint32_t complete; /* gap after the step's last slot in which any gradient grows: the agreement cannot be earlier */
     uint8_t *options;  /* [units] bits of the allowed strategies without those that another one dominates */
     double forgone_s;  /* seconds that the options left out could save at most */

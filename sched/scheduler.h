@@ -11,7 +11,7 @@
 typedef struct {
     slc_item *items;
     uint32_t count, capacity;
-    bool failed; /* no memory; appending goes on without effect, and the caller looks once, at the end */
+    bool failed; /* there was no memory for an item; the caller looks once, at the end */
 } slc_order;
 
 /* The input of a scheduler. */
@@ -82,7 +82,8 @@ void slc_order_shift(slc_order *order, uint32_t from, uint32_t to);
 /* Must an operation of this kind come before the agreement of its step? Reductions must, and so must the operations of
  * onebit units that tell the agreement of non-finite gradients. */
 bool slc_precedes_agreement(const slc_job *job, slc_item_kind kind);
-/* Moves the agreement right after the last of those operations, and makes it late if that one is. */
+/* Moves the agreement right after the last operation that must come before it. If any of those is late, it goes after
+ * the last late one and becomes late too. */
 void slc_order_settle_agreement(slc_order *order, const slc_job *job);
 void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit,
                              uint32_t window);

@@ -43,8 +43,8 @@ typedef struct {
     const char *name;
     uint64_t elements; /* a multiple of 16 * world; ROWS: elements of the table, most_rows * row_elements rounded up to
                           such a multiple */
-    uint64_t
-        block_elements; /* elements of a base block, a multiple of 16 * world; ROWS: the whole table is one block */
+    /* Elements of a base block, a multiple of 16 * world; ROWS: the whole table is one block. */
+    uint64_t block_elements;
     sluice_dtype dtype; /* type of the values; if bf16 and trainable, there is an fp32 master too */
     bool trainable;
     slc_use *uses; /* in ascending order of layers; at least one */
@@ -88,8 +88,8 @@ typedef struct {
     bool norms_barrier; /* `barrier` is only there for the optimizer's norms: onebit units need not wait */
     uint32_t local_arrays; /* number of arrays that a onebit unit has besides the states, each with one fp32 per element
                               (0/1 Adam) */
-    uint32_t
-        norm_words; /* 64-bit words in the agreement for the optimizer's norms of parameters; they need the barrier */
+    /* 64-bit words in the agreement for the optimizer's norms of parameters; they need the barrier. */
+    uint32_t norm_words;
     uint32_t layer_count;
     const char **layers;       /* names */
     const bool *can_recompute; /* of each layer: its binary can run the forward again. NULL: no layer can */

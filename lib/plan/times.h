@@ -28,8 +28,8 @@ typedef struct {
 typedef struct {
     double *slot_s;      /* [2L] seconds of each slot of one micro-batch, F0..F(L-1) then B(L-1)..B0, without waiting */
     double *recompute_s; /* [L] what a layer's backward slot takes longer if the layer recomputes */
-    double
-        update_s_per_element; /* an element's update on the communication thread, for elements that this rank updates */
+    /* An element's update on the communication thread, in seconds, for elements that this rank updates. */
+    double update_s_per_element;
     double update_compute_s_per_element; /* the same on the compute threads, all of them together; 0: not known */
     /* Seconds on the communication thread for an exchange, for each element: its two passes, compressing before it and
      * applying the result in place of the update; and averaging, for each element that a rank averages (an N-th of

@@ -33,8 +33,8 @@ typedef struct {
     const slc_simulation *options;
     slc_lane_item *computed, *operations; /* of one pass: the compute lane's items, the communication lane's items */
     uint32_t computed_count, operation_count;
-    double beside_slot,
-        beside_communication; /* speed of communication while a slot runs, speed of compute while communication runs */
+    /* Speed of communication while a slot runs, speed of compute while communication runs. */
+    double beside_slot, beside_communication;
     bool one_resource;
     double tiny_s; /* shorter times are rounding errors */
 

@@ -37,8 +37,7 @@ typedef struct {
 typedef struct {
     double spread; /* 0: exact. Otherwise every duration is multiplied by a random factor in [1 - spread, 1 + spread] */
     uint64_t seed;
-    uint32_t
-        passes; /* at most; 0: enough for a steady state. If none is reached, the later half of the passes counts */
+    uint32_t passes; /* at most; 0: enough for a steady state. If none is reached, the later half counts */
 } slc_simulation;
 
 /* Simulates a plan that slc_plan_validate accepts, or would accept. `options` NULL: exact. Deterministic. Errors:

@@ -12,12 +12,13 @@
  *   activations  a block keeps 16 numbers a token and channel for its backward (Korthikanti et al. 2022, "Reducing
  *                activation recomputation in large transformer models", section 4: 34 bytes in 16 bits without the two
  *                of dropout's masks), one of which is its input; with FlashAttention (Dao et al. 2022) it keeps a
- *                numbers a token instead of the 5 a s^2 b of the scores. If the block is recomputed, its input stays
- * and the rest is dropped. One gradient of the residual stream runs from head to embed. Workspaces: 4 d a token in a
- * block, and in head the logits of 1,024 tokens at a time exchange     a block's tensors are those of GPT-2.
- * Compressing, applying and averaging move 16, 16 and 8 bytes of memory an element; an update by Adam moves 28, and
- * takes longer in that proportion link         base blocks are an eighth of the bytes that reach 95 % of the bandwidth,
- * at least 1 MiB; 4 of them are in flight */
+ *                numbers a token instead of the 5 a s^2 b of the scores. Recomputing a block drops all but its input.
+ *                One gradient of the residual stream runs from head to embed. Workspaces: 4 d a token in a block, and
+ *                in head the logits of 1,024 tokens at a time
+ *   exchange     a block's tensors are those of GPT-2. Compressing, applying and averaging move 16, 16 and 8 bytes of
+ *                memory an element; an update by Adam moves 28, and takes longer in that proportion
+ *   link         base blocks are an eighth of the bytes that reach 95 % of the bandwidth, at least 1 MiB; 4 of them
+ *                are in flight */
 #ifndef SLC_MADE_PROFILE_H
 #define SLC_MADE_PROFILE_H
 

@@ -14,11 +14,11 @@ typedef struct {
     slc_random_range unit_bytes;    /* bytes of each layer's parameters */
     slc_random_range compute_ratio; /* r: seconds of all slots of a step over those of one reduce-scatter and one
                                        all-gather of all parameters, in whole units. The slots are scaled to reach it */
-    slc_random_range
-        time_spread; /* x >= 1: each slot's time differs by a factor in [1/x, x] from what its size gives */
+    /* Each slot's time differs by a factor in [1/x, x] from what its size gives; x >= 1. */
+    slc_random_range time_spread;
     slc_random_range activations; /* bytes that a layer keeps for its backward, over the bytes of its parameters */
-    uint32_t world,
-        micro_batches; /* 0: drawn. Ranks 2, 4, 8 or 16; micro-batches 1, or 2 to 4 in a third of all cases */
+    /* 0: drawn. Ranks 2, 4, 8 or 16; micro-batches 1, or 2 to 4 in a third of all cases. */
+    uint32_t world, micro_batches;
     double bytes_per_s, latency_s;
     double kappa, sigma, update_s_per_element;
     double compress_s_per_element, apply_s_per_element, average_s_per_element; /* slc_times */
