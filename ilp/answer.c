@@ -1,5 +1,5 @@
-/* From columns to flows: cleaned of the solver's dust, each stream adding up to one, and written out for every
- * micro-batch that the middle one stands for. */
+/* From columns to flows: rounding errors of the solver are removed, each stream adds up to one, and flows are written
+ * for every micro-batch that the middle one represents. */
 #include "ilp/slot_search.h"
 
 #include "lib/base/status.h"
@@ -31,7 +31,7 @@ static void write_flow(writer *w, const slc_stream *stream, uint32_t micro_batch
         (slc_flow){stream->kind, stream->unit, micro_batch, stream->window, position, fraction};
 }
 
-/* Which real micro-batches a modelled one stands for, and how far its positions move. */
+/* Writes a flow for the real micro-batches that a modelled one represents, with moved positions. */
 static void write_copies(writer *w, const slc_stream *stream, uint32_t position, double fraction)
 {
     const slc_slot_model_parts *p = w->search->parts;
@@ -39,10 +39,10 @@ static void write_copies(writer *w, const slc_stream *stream, uint32_t position,
     uint32_t cycle = 2 * slc_job_slots(p->job), first = m, last = m;
     if (slc_is_template(p) && m == 1) last = m + more;
     if (slc_is_template(p) && m == 2) first = last = m + more;
-    bool of_next = m == 0 && stream->kind == SLC_FLOW_WINDOW && !stream->window; /* counted from the step before */
+    bool of_next = m == 0 && stream->kind == SLC_FLOW_WINDOW && !stream->window; /* counted from the previous step */
     for (uint32_t real = first; real <= last; real++) {
         uint32_t moved = real - m;
-        if (of_next && position >= cycle) moved = more; /* its last micro-batch */
+        if (of_next && position >= cycle) moved = more; /* the previous step's last micro-batch */
         write_flow(w, stream, real, position + moved * cycle, fraction);
     }
 }
@@ -60,7 +60,7 @@ static void write_serial(writer *w)
             write_copies(w, &p->streams[i], slc_stream_serial_position(p, &p->streams[i]), 1);
 }
 
-/* The share of a column in a stream: its own or its twin's. */
+/* Smaller values are rounding errors of the solver. */
 static double clean(double value)
 {
     return value > 1e-7 ? value : 0;

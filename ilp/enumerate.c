@@ -1,4 +1,4 @@
-/* Strategies unit by unit, recomputation layer by layer, then blocks stream by stream. */
+/* Chooses strategies unit by unit, recomputation layer by layer, then places blocks stream by stream. */
 #include "ilp/enumerate.h"
 #include "ilp/slot_parts.h"
 #include "lib/base/status.h"
@@ -8,9 +8,9 @@
 
 typedef struct {
     const slc_slot_request *request;
-    const slc_slot_model_parts *parts; /* all strategies, all micro-batches */
+    const slc_slot_model_parts *parts; /* with all strategies and all micro-batches */
     uint32_t blocks;
-    slc_slot_solution answer; /* that is looked at; its arrays have room for any */
+    slc_slot_solution answer; /* the answer that is looked at; its arrays have room for any */
     double best_s;
     uint64_t tried;
 } enumeration;
@@ -20,11 +20,11 @@ static void look(enumeration *e)
     double step_s;
     uint64_t most;
     e->tried++;
-    if (slc_slot_model_evaluate(e->request, &e->answer, &step_s, &most)) return; /* breaks a rule */
+    if (slc_slot_model_evaluate(e->request, &e->answer, &step_s, &most)) return; /* it breaks a rule */
     if (most <= e->request->limit && step_s < e->best_s) e->best_s = step_s;
 }
 
-/* Blocks of stream `s` and of those behind it: `left` ones from `position` on. */
+/* Places `left` blocks of stream `s` from `position` on, and all blocks of the streams after it. */
 static void place(enumeration *e, uint32_t s, uint32_t position, uint32_t left)
 {
     while (s < e->parts->stream_count &&

@@ -1,5 +1,5 @@
-/* The model's own account of an answer: plain loops over all real slots, units and flows; of the builder of the
- * solver's program it shares only the streams (what moves, how long, between which positions). */
+/* The model's own account of an answer: plain loops over all real slots, units and flows. It shares with the builder of
+ * the solver's program only the streams (what moves, for how long, between which positions). */
 #include "ilp/slot_parts.h"
 
 #include "lib/base/status.h"
@@ -13,8 +13,8 @@ static const double tolerance = 1e-6;
 typedef struct {
     const slc_slot_model_parts *parts;
     const slc_slot_solution *answer;
-    const slc_flow **of_unit; /* flows by unit */
-    uint32_t *first;          /* [units + 1] in of_unit */
+    const slc_flow **of_unit; /* flows sorted by unit */
+    uint32_t *first;          /* [units + 1] where each unit's flows begin in of_unit */
 } account;
 
 static sluice_status fault(const slc_flow *flow, const char *what)
@@ -49,7 +49,7 @@ static bool is_of(const slc_stream *stream, const slc_flow *flow)
            stream->window == flow->window;
 }
 
-/* The part of a unit that this kind of flow has moved before half row h. */
+/* The fraction of a unit that this kind of flow has moved before half row h. */
 static double moved_before(const account *a, uint32_t unit, slc_flow_kind kind, uint32_t micro_batch, int64_t h)
 {
     double sum = 0;
@@ -135,14 +135,15 @@ static const slc_stream *stream_of(const account *a, const slc_flow *flow)
         const slc_stream *stream = &a->parts->streams[i];
         if (is_of(stream, flow) && slc_has(stream->strategies, a->answer->strategies[flow->unit])) return stream;
     }
-    return NULL; /* not of an answer that keeps the rules */
+    return NULL; /* cannot happen if the answer keeps the rules */
 }
 
 static sluice_status add_time(const account *a, double *step_s)
 {
     const slc_slot_model_parts *parts = a->parts;
     const slc_link *link = &parts->times->link;
-    double *load = calloc(2 * (size_t)slc_busy_places(parts), sizeof *load); /* the link, the thread */
+    double *load = calloc(2 * (size_t)slc_busy_places(parts),
+                          sizeof *load); /* seconds of the link and of the thread at each busy place */
     if (!load) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for loads");
     for (uint32_t i = 0; i < a->answer->flow_count; i++) {
         const slc_flow *flow = &a->answer->flows[i];
@@ -216,7 +217,7 @@ static double gathered_at(const account *a, uint32_t u, int64_t h)
         if (flow->kind != SLC_FLOW_WINDOW) continue;
         slc_unit_window(parts->job, &parts->job->units[u], true, flow->window, &window);
         uint32_t origin = flow->micro_batch * slc_job_slots(parts->job);
-        if (!flow->micro_batch && !flow->window) origin = parts->slots; /* counted from the step before */
+        if (!flow->micro_batch && !flow->window) origin = parts->slots; /* counted from the previous step */
         int64_t end = 2 * (int64_t)(origin + window.last_slot) + 1;
         for (int64_t at = h; at <= h + parts->half_rows; at += parts->half_rows)
             if (flow->position < at && at <= end) part += flow->fraction;
@@ -224,7 +225,7 @@ static double gathered_at(const account *a, uint32_t u, int64_t h)
     return part;
 }
 
-/* What moves inside a slot is in flight at its end. */
+/* A fraction that moves inside a slot is in flight at its end. */
 static double exchanged_at(const account *a, uint32_t u, int64_t h)
 {
     double part = 0;

@@ -1,5 +1,5 @@
-/* GLPK behind a guard. It prints, and on a fault of its own it would abort the process: its words are caught here, and
- * its error hook jumps back out, after which its environment (one per thread) is freed as its manual asks. */
+/* Calls GLPK within a guard. GLPK prints, and a fault of its own would abort the process. Here its messages are caught,
+ * and its error hook jumps back out, after which its environment (one a thread) is freed as its manual requires. */
 #include "ilp/slot_program.h"
 
 #include "lib/base/status.h"
@@ -21,7 +21,7 @@ static int hear(void *context, const char *text)
         memcpy(g->words, text, length);
         g->words[length] = 0;
     }
-    return 1; /* and print nothing */
+    return 1; /* prints nothing */
 }
 
 static void leave(void *context)

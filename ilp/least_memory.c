@@ -1,6 +1,5 @@
-/* The least memory: a small program over strategies and recomputation alone, since flows next to their needs hold
- * least.
- */
+/* Finds the least memory by a small program over strategies and recomputation alone, because flows next to their needs
+ * hold least. */
 #include "ilp/serial_memory.h"
 #include "ilp/slot_program.h"
 
@@ -16,10 +15,10 @@ typedef struct {
     int *choice, *again; /* columns */
     int *rows;
     double *values;
-    double unit; /* bytes of one */
+    double unit; /* bytes of one unit in the program */
 } least;
 
-/* Column 1 is the peak. Entries of a column: its rows, and for strategies the choice. */
+/* Adds a column: its memory rows, and for a strategy its choice row. Column 1 is the peak. */
 static void add_column(least *l, int column, const double *cells, double sign, int choice_row)
 {
     int count = 0;

@@ -1,5 +1,5 @@
-/* What lies in memory when: spans of half rows for strategies, for what moves at a position, and for recomputation.
- * The table of strategies says what there is; this file, from when to when. */
+/* How long bytes are in memory: spans of half rows for strategies, for a stream at a position, and for recomputation.
+ * The strategy table says which buffers there are; this file says from when to when. */
 #include "ilp/slot_parts.h"
 #include "lib/plan/strategy_table.h"
 
@@ -22,8 +22,8 @@ static uint32_t first_use(const slc_slot_model_parts *parts, uint32_t unit)
     return window.first_slot;
 }
 
-/* The buffer that sums wait in: from the first reduction until the update (or dp's gather of the gradient). It is laid
- * down with the first reduction and, unless the barrier ends it, taken away by what follows the last. */
+/* The buffer in which a sum waits, from the first reduction until the update (or dp's gather of the gradient). The
+ * first reduction lays it down, and whatever follows the last one takes it away, unless the barrier ends it. */
 static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t position,
                             slc_span *out)
 {
@@ -31,7 +31,7 @@ static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_stream 
     slc_strategy strategy = one_of(stream->strategies);
     const slc_unit *unit = &job->units[stream->unit];
     slc_unit_operations of = slc_operations_of(job, unit, strategy);
-    if (!of.moves_sum || unit->role == SLC_UNIT_ROWS) return 0; /* ROWS: added where the partner's waits */
+    if (!of.moves_sum || unit->role == SLC_UNIT_ROWS) return 0; /* ROWS: added to the partner's sum */
     bool at_barrier = slc_updated_last(job, unit) && (strategy != SLC_DP || of.whole_sum);
     bool reduce = stream->kind == SLC_FLOW_REDUCE;
     bool last = stream->micro_batch == parts->micro_batches - 1;
@@ -43,7 +43,7 @@ static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_stream 
     uint32_t count = 0;
     if (lays) {
         out[count] = span;
-        int64_t middle = 2 * (int64_t)slc_job_slots(job); /* later micro-batches of a template hold all of it */
+        int64_t middle = 2 * (int64_t)slc_job_slots(job); /* in a template the later micro-batches hold all of it */
         if (slc_is_template(parts) && out[count].from > middle && job->each) out[count].from = middle;
         count++;
     }

@@ -1,22 +1,22 @@
-/* Which of its legal positions a stream may use: its windows. Of all gaps only the one that holds least memory is of
- * use (behind the last gradient slot for a reduction, before the first use for a gather): waiting costs the same
- * wherever it stands. Where no gap holds least whatever the rest does, the first and the last, or all. Of the slots,
- * those near it and then ever fewer ("geo2"), or all. Where overlap saves nothing (kappa >= 1) only gaps are left. */
+/* The legal positions that a stream may use, its windows. Only one gap is of use, the one that holds least memory
+ * (after the last gradient slot for a reduction, before the first use for a gather), because waiting costs the same in
+ * any gap. If no gap always holds least, the first and the last gap are offered, or all. Slots are offered near that
+ * gap and then at growing distances ("geo2"), or all. If overlap saves nothing (kappa >= 1), only gaps are left. */
 #include "ilp/slot_parts.h"
 
-enum { DENSE = 6 }; /* offsets before they spread */
-/* Units times slots up to which every position is offered. */
+enum { DENSE = 6 }; /* offsets before the distances grow */
+/* All positions are offered up to this product of units and slots. */
 enum { FEW = 1500 };
 
-/* Near which end of its range a stream is drawn. Gathers of values wait for their use; dp's gather of the gradient
- * frees the shard that its sum waits in. An exchange holds nothing either way: what is done is done. */
+/* The end of its range that a stream is drawn to. Gathers of values wait for their use; dp's gather of the gradient
+ * frees the shard that its sum waits in. An exchange holds nothing either way, so it is drawn to be done early. */
 static bool is_drawn_to_first(const slc_stream *stream)
 {
     return stream->kind == SLC_FLOW_REDUCE || stream->kind == SLC_FLOW_EXCHANGE ||
            (stream->kind == SLC_FLOW_GATHER_VALUE && stream->strategies == 1u << SLC_DP);
 }
 
-/* A whole gradient that stays frees nothing when reduced, while the shard of the sum begins to wait. */
+/* Reducing a gradient that stays in memory frees nothing, while the sum's shard begins to wait. */
 static bool frees_nothing(const slc_slot_model_parts *parts, const slc_stream *stream)
 {
     bool stays = !(stream->strategies & (1u << SLC_SDP | 1u << SLC_FSDP));
@@ -35,8 +35,8 @@ uint32_t slc_stream_serial_position(const slc_slot_model_parts *parts, const slc
     return is_drawn_to_first(stream) && !holds_least_at_last(parts, stream) ? stream->first : stream->last;
 }
 
-/* What it follows, or what follows it, may ask for another gap: dp's gather for one behind its reduction, a reduction
- * that frees nothing for one right before its gather. */
+/* Another stream may require another gap: dp's gather comes after its reduction, and a reduction that frees nothing
+ * comes right before its gather. */
 static bool gaps_differ(const slc_slot_model_parts *parts, const slc_stream *stream)
 {
     return stream->kind == SLC_FLOW_GATHER_VALUE || frees_nothing(parts, stream);

@@ -38,13 +38,13 @@ TEST_INLINE double slot_between(slot_dice *dice, double low, double high)
     return low + (high - low) * slot_below(dice, 1000) / 1000;
 }
 
-/* Beside everything else, so that a seed means the job that it has always meant. */
+/* Types are drawn apart from everything else, so that a seed still means the job that it always meant. */
 TEST_INLINE sluice_dtype slot_dtype(const slot_dice *dice, uint64_t which)
 {
     return slc_random_below(dice->seed, 12, which, 2) ? SLUICE_BF16 : SLUICE_FP32;
 }
 
-/* Beside everything else too: a compressed phase, wherever there may be one, in half of all jobs. */
+/* Also drawn apart: half of the jobs that may be in a compressed phase are. */
 TEST_INLINE void slot_compressed_draw(slot_job *t, const slot_dice *dice)
 {
     slc_job *job = &t->job;
@@ -106,8 +106,8 @@ TEST_INLINE void slot_layer_draw(slot_job *t, slot_dice *dice, uint32_t l)
     t->workspaces[job->workspace_count++] = (slc_workspace_life){"v", slot_below(dice, 9000), backward};
 }
 
-/* Beside everything else: in two jobs of three (of those with onebit, one of six) the last unit is split, into one or
- * two uses and the rows that a layer before them, mostly the first, looks up. */
+/* Also drawn apart: in two of three jobs (in one of six with onebit) the last unit is split, into a unit with one or
+ * two uses and the rows that an earlier layer, mostly the first, looks up. */
 TEST_INLINE void slot_split_draw(slot_job *t, const slot_dice *dice)
 {
     slc_job *job = &t->job;
@@ -145,7 +145,8 @@ TEST_INLINE void slot_split_draw(slot_job *t, const slot_dice *dice)
     if (draw / 2 % 2) t->times.update_compute_s_per_element = 1e-11 * (double)(draw % 499);
 }
 
-/* `layers` and `units` at most, but for the rows of a split unit; the link's times are about as long as the slots'. */
+/* Draws a job of `layers` layers and at most `units` units, besides the rows of a split unit; the link's times are
+ * about as long as the slots'. */
 TEST_INLINE void slot_job_draw(slot_job *t, slot_dice *dice, uint32_t layers, uint32_t units, uint32_t micro_batches)
 {
     memset(t, 0, sizeof *t);

@@ -1,5 +1,5 @@
-/* Rounding: a dive. The relaxation's choices that are nearly whole are kept, of the others one is settled at a time,
- * always so that what is settled still fits in memory, and the LP is solved again from where it stands. */
+/* Rounding by a dive: choices that are nearly whole in the relaxation are kept, the others are settled one at a time so
+ * that all settled choices still fit in memory, and the LP is solved again from its current basis. */
 #include "ilp/slot_search.h"
 
 #include "lib/base/clock.h"
@@ -19,7 +19,7 @@ bool slc_search_is_done(const slc_slot_search *search)
     return search->best_objective - search->bound <= search->request->gap * search->best_objective;
 }
 
-/* The dual method takes few steps after a change of bounds; where it does not, it goes in circles among equal layers,
+/* The dual method takes few steps after a change of bounds. If it takes many, it goes in circles among equal layers,
  * and the primal method goes on from there. */
 enum { DUAL_STEPS = 300 };
 
@@ -117,7 +117,7 @@ bool slc_search_try(slc_slot_search *search, const slc_slot_choice *choice, cons
 
 /* ---- The dive ---- */
 
-/* Settles a choice; what others of its group take is settled with it. */
+/* Settles a choice for all members of its group. */
 static void settle_unit(slc_slot_search *search, slc_slot_choice *choice, uint32_t leader, slc_strategy strategy)
 {
     const slc_slot_program *program = search->program;
@@ -144,9 +144,9 @@ static bool fits(slc_slot_search *search, const slc_slot_choice *choice)
 
 typedef struct {
     uint32_t number; /* unit or layer */
-    int strategy;    /* AGAIN, ONCE: of a layer */
+    int strategy;    /* of a layer: AGAIN or ONCE */
     int column;
-    double value; /* the relaxation's, for settling it so */
+    double value; /* the relaxation's value of this choice */
 } open_choice;
 
 enum { ONCE = -2, AGAIN = -1 };
@@ -185,7 +185,7 @@ static uint32_t list_open(const slc_slot_search *search, open_choice *out)
     return count;
 }
 
-/* As the relaxation has it where that fits, else as it is. */
+/* Settles a choice as the relaxation has it if that fits, else as it is. */
 static void settle(slc_slot_search *search, slc_slot_choice *choice, const open_choice *open)
 {
     if (open->strategy < 0) {
@@ -199,8 +199,9 @@ static void settle(slc_slot_search *search, slc_slot_choice *choice, const open_
     }
 }
 
-/* One dive: `choice` begins as something that fits, and at every moment what is settled does, with the rest as it
- * began. In each round all that is nearly whole is settled, at least a sixteenth of what is open. */
+/* Makes one dive. `choice` begins as one that fits, and at every moment the settled choices fit together with the
+ * others as they began. Each round settles all choices that are nearly whole, and at least a sixteenth of the open
+ * ones. */
 static void dive(slc_slot_search *search, slc_slot_choice *choice, double nearly, open_choice *open)
 {
     bool solved = true;

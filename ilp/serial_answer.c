@@ -1,4 +1,4 @@
-/* The first incumbent: choices that fit when nothing overlaps, made better one by one where a byte buys most time. */
+/* The first incumbent: choices that fit when nothing overlaps, improved one by one where they fit and save time. */
 #include "ilp/slot_search.h"
 
 #include "lib/base/clock.h"
@@ -16,7 +16,7 @@ static double unit_seconds(const slc_slot_model_parts *p, uint32_t u, slc_strate
     return seconds;
 }
 
-/* The largest row after a unit's rows `from` become `to`. */
+/* The largest row after a unit's rows change from `from` to `to`. */
 static double peak_after(const slc_slot_search *search, const double *from, const double *to)
 {
     double peak = 0;
@@ -32,8 +32,8 @@ static void change(const slc_slot_search *search, const double *from, const doub
     for (uint32_t h = 0; h < search->memory->rows; h++) search->rows[h] += (to ? to[h] : 0) - (from ? from[h] : 0);
 }
 
-/* Units whose values can stay do so, from the one on where a byte saves most; and a layer that need not recompute does
- * not. `search->rows` holds the rows of `choice`. */
+/* Improves a choice within the limit: layers that need not recompute stop doing so, and each unit takes the option that
+ * saves time. `search->rows` holds the rows of `choice`. */
 static void spend(const slc_slot_search *search, slc_slot_choice *choice)
 {
     const slc_slot_model_parts *p = search->parts;
@@ -79,13 +79,13 @@ static int chosen_column(const slc_slot_search *search, uint32_t unit)
     return search->program->choice[unit * SLC_STRATEGIES + (uint32_t)search->best.strategies[unit]];
 }
 
-/* Either lane is busy in the gaps, where everything stands, as long as the longer one. */
+/* Everything is in gaps, where the busy column is as long as the longer lane. */
 static void make_busy_basic(const slc_slot_search *search)
 {
     const slc_slot_model_parts *p = search->parts;
     const slc_slot_program *program = search->program;
     int places = (int)(slc_busy_places(p) - p->first_place), gaps = places - 1;
-    double more = 0; /* of the link than of the thread */
+    double more = 0; /* seconds that the link has more than the thread */
     for (uint32_t i = 0; i < p->stream_count; i++) {
         const slc_stream *s = &p->streams[i];
         double count = slc_is_template(p) && s->micro_batch == 1 ? p->middle : 1;
@@ -95,8 +95,9 @@ static void make_busy_basic(const slc_slot_search *search)
     make_basic(program->lp, program->first_link_row + (more < 0 ? places : 0) + gaps, program->first_busy + gaps);
 }
 
-/* In each row of a choice its strategy is basic, in each row of a stream the gap it stands in, in each row of memory
- * the level; in all others the row itself. Triangular, so it is a basis; and the answer fits, so it is feasible. */
+/* In each choice row the chosen strategy is basic, in each stream row the flow in its serial gap, in each memory row
+ * the level, in every other row the row itself. The matrix is triangular, so this is a basis; the answer fits, so it is
+ * feasible. */
 void slc_search_serial_basis(slc_slot_search *search)
 {
     const slc_slot_model_parts *p = search->parts;

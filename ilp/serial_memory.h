@@ -1,6 +1,6 @@
-/* The memory rows when nothing overlaps: every reduction right behind its gradient, every gather right before its use.
- * No other placing holds less in any half row, so choices of strategies and recomputation are possible within a limit
- * exactly when these rows are. */
+/* The memory rows when nothing overlaps: every reduction right after its gradient is complete, every gather right
+ * before its use. No other placement holds less in any half row, so choices of strategies and recomputation are
+ * possible within a limit exactly if these rows are. */
 #ifndef SLC_SERIAL_MEMORY_H
 #define SLC_SERIAL_MEMORY_H
 
@@ -13,10 +13,10 @@ typedef struct {
 
 typedef struct {
     const slc_slot_model_parts *parts;
-    uint32_t rows;  /* half rows, and one for reading parameters between steps */
-    double *fixed;  /* [rows] */
-    double **unit;  /* [units * SLC_STRATEGIES] its rows under a strategy; NULL: not an option */
-    double **layer; /* [L] what recomputing frees; NULL: not free */
+    uint32_t rows;  /* number of half rows, and one row for reading parameters between steps */
+    double *fixed;  /* [rows] bytes that are in memory whatever is chosen */
+    double **unit;  /* [units * SLC_STRATEGIES] bytes in each row under a strategy; NULL: not an option */
+    double **layer; /* [L] bytes that recomputing the layer frees in each row; NULL: not free to choose */
     double *cells;
 } slc_serial_memory;
 
@@ -27,17 +27,18 @@ sluice_status slc_slot_choice_init(slc_slot_choice *choice, const slc_job *job);
 void slc_slot_choice_copy(slc_slot_choice *to, const slc_slot_choice *from, const slc_job *job);
 void slc_slot_choice_fini(slc_slot_choice *choice);
 
-/* The largest row of a choice; `rows` [memory->rows] holds them all afterwards. */
+/* Returns the largest row of a choice and fills `rows` [memory->rows] with all of them. */
 double slc_serial_peak(const slc_serial_memory *memory, const slc_slot_choice *choice, double *rows);
 
-/* What a choice takes of the step's time when nothing overlaps. */
+/* Seconds that a choice adds to the step's slots when nothing overlaps. */
 double slc_serial_seconds(const slc_slot_model_parts *parts, const slc_slot_choice *choice);
 
-/* The choice of which one would guess so: of each unit the option that keeps least for good, every layer recomputing.
- */
+/* Guesses a choice of little memory: for each unit the option that keeps least for good, and every layer that may
+ * recomputes. */
 void slc_least_memory_guess(const slc_serial_memory *memory, slc_slot_choice *choice);
 
-/* The choice of least memory, by GLPK (call within slc_glpk_run). `time_limit_s` <= 0: none; then *proven is true. */
+/* Finds the choice of least memory with GLPK (call within slc_glpk_run). `time_limit_s` <= 0: none; then *proven is
+ * true. Errors: MEMORY. */
 sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double time_limit_s, slc_slot_choice *choice,
                                       bool *proven);
 

@@ -33,8 +33,8 @@ static sluice_status no_room(const slc_slot_search *search, double least)
                      (unsigned long long)search->request->limit, ceil(least));
 }
 
-/* Something that fits, or that nothing does. What one would guess is asked first: only if that does not fit, the
- * solver. */
+/* Finds an answer that fits, or shows that there is none. A guess is tried first; the solver is asked only if it does
+ * not fit. */
 static sluice_status begin(slc_slot_search *search)
 {
     bool proven = false;
@@ -45,7 +45,8 @@ static sluice_status begin(slc_slot_search *search)
     return proven ? no_room(search, slc_serial_peak(search->memory, &search->least, search->rows)) : SLUICE_OK;
 }
 
-/* The bound without the tie-breaking term: the same LP from where it stands, with the plain costs. A few steps. */
+/* Improves the bound by leaving the tie-breaking term out: the same LP from its current basis with the plain costs,
+ * which takes a few steps. */
 static void tighten(slc_slot_search *search)
 {
     slc_slot_program *program = search->program;
@@ -58,7 +59,7 @@ static void tighten(slc_slot_search *search)
     }
 }
 
-/* The relaxation: a bound. False: out of time. */
+/* Solves the relaxation, which gives a bound. False: out of time. */
 static bool relax(slc_slot_search *search)
 {
     glp_prob *lp = search->program->lp;
@@ -107,7 +108,7 @@ typedef struct {
     slc_slot_program program;
     slc_slot_search search;
     uint64_t begun_ns;
-    bool bounding; /* of interest are bounds alone */
+    bool bounding; /* only bounds are wanted */
     slc_slot_solution *out;
 } solving;
 
@@ -192,7 +193,7 @@ sluice_status slc_slot_model_bound(const slc_slot_request *request, double *rela
 typedef struct {
     const slc_slot_request *request;
     slc_serial_memory memory;
-    slc_slot_program none; /* an answer's writer asks for no column of it */
+    slc_slot_program none; /* empty: writing an answer without values asks for no column */
     slc_slot_search search;
     bool proven;
 } lightening;

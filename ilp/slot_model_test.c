@@ -1,5 +1,5 @@
-/* The slot model against enumeration of all strategies and placements of whole blocks, and what must hold of its
- * answers whatever the job. */
+/* The slot model's answers must equal an enumeration of all strategies and placements of whole blocks, and must hold
+ * general rules for any job. */
 #include "ilp/enumerate.h"
 #include "ilp/random_slot_job_test.h"
 #include "lib/base/status.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-/* How many small cases are enumerated; bench builds may ask for more with -DSMALL_CASES=500. */
+/* Number of small cases that are enumerated; bench builds may ask for more with -DSMALL_CASES=500. */
 #ifndef SMALL_CASES
 #define SMALL_CASES 200
 #endif
@@ -44,7 +44,7 @@ static bool mixes_onebit(const slc_job *job, const slc_slot_solution *answer)
     return onebit && others;
 }
 
-/* False: fewer answers than it is worth, or more than there is time for. `mixed` counts answers with onebit beside
+/* False: too few answers to be worth it, or more than there is time for. `mixed` counts answers that mix onebit with
  * other strategies. */
 static bool check_small_case(slot_dice *dice, slc_slot_request *request, int *mixed)
 {
@@ -92,7 +92,7 @@ static void small_cases_equal_enumeration(void **state)
     assert_true(split >= SMALL_CASES / 8);
 }
 
-/* dp with `each`: its gathers may stand in any gap behind the reduction, and its updates with them. */
+/* dp with `each`: its gathers may be in any gap after the reduction, and its updates with them. */
 static void gradients_gathered_whole_equal_enumeration(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void gradients_gathered_whole_equal_enumeration(void **state)
     }
 }
 
-/* ---- What must hold of any answer ---- */
+/* ---- Rules for any answer ---- */
 
 static const double gap = 0.003;
 

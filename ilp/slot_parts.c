@@ -1,4 +1,4 @@
-/* The parts of the model: checks of the request, strategies worth considering, streams, and what is fixed in memory. */
+/* The parts of the model: checks of the request, strategies worth considering, streams, and fixed memory. */
 #include "ilp/slot_parts.h"
 
 #include "lib/base/status.h"
@@ -65,12 +65,12 @@ static sluice_status check(const slc_slot_request *request)
     return status ? status : check_layers(request);
 }
 
-/* Of strategies that move the same in the same ways, only the one that keeps least is an option: sdp instead of oss,
- * and one of those that keep a frozen unit. Nothing moves as onebit does, which keeps most: it stays. Without a barrier
- * (that dp's gathers need not wait for) dp moves as sdp does and keeps more; all it saves is the start of one
- * operation, or with `each` that its update stands with the gather, not with the reduction. Where that is little dp is
- * left out too and counted in forgone_s; where blocks move whole it may decide what fits beside a slot, so there only
- * where it is nothing. */
+/* If several strategies move the same bytes in the same ways, only the one that keeps least is an option: sdp instead
+ * of oss, and one of those that a frozen unit may have. Nothing else moves as onebit does, so it stays although it
+ * keeps most. Without a barrier (for which dp's gathers need not wait) dp moves as sdp does and keeps more; it only
+ * saves the start of one operation, or with `each` that its update goes with the gather instead of the reduction. If
+ * that is little, dp is left out too and counted in forgone_s. If blocks move whole, it may decide what fits into a
+ * slot, so then dp is only left out if it saves nothing. */
 static void drop_dominated(slc_slot_model_parts *parts)
 {
     const slc_job *job = parts->job;
@@ -86,7 +86,7 @@ static void drop_dominated(slc_slot_model_parts *parts)
             if (allowed & ~(1u << SLC_ONEBIT)) allowed &= ~(1u << SLC_ONEBIT);
         } else if (slc_has(allowed, SLC_DP) && slc_has(allowed, SLC_SDP)) {
             if (!job->each) dp_s += link->operation_s;
-            /* Twice: a reduction that takes longer by it may push its gather out of the slot too. */
+            /* twice: a reduction that takes longer may also push its gather out of the slot */
             if (job->each && link->thread_moves)
                 dp_s += 2 * slc_update_s(job, parts->times, SLC_SDP, job->units[u].elements);
         }
@@ -156,7 +156,7 @@ static sluice_status list_streams(slc_slot_model_parts *parts)
     return SLUICE_OK;
 }
 
-/* Layers below the first that is trained run backward behind it: the agreement need not wait for them. */
+/* The agreement need not wait for the backward of layers below the first trained one, which comes later. */
 static uint32_t all_gradients_complete(const slc_slot_model_parts *parts)
 {
     uint32_t first, last, latest = 0, cycle = slc_job_slots(parts->job);

@@ -1,6 +1,6 @@
-/* From the parts to columns and rows. Columns are made one after another into a dense picture of one column, of which
- * the entries that are not zero go into the program. Gaps need no rows: they are as long as what stands in them, so a
- * flow there simply costs its time. */
+/* From the parts to columns and rows. Columns are made one after another in a dense array of one column, whose non-zero
+ * entries go into the program. Gaps need no rows: a gap is as long as the flows in it, so a flow there simply costs its
+ * time. */
 #include "ilp/slot_program.h"
 
 #include "lib/base/status.h"
@@ -14,18 +14,18 @@ typedef struct {
     slc_slot_program *program;
     const slc_slot_model_parts *parts;
     int choice_row, stream_row, slot_row, link_row, thread_row, memory_row, reading_row, order_row, rows;
-    int *order_first;         /* [units + 1] of each unit, in order_position */
-    uint32_t *order_position; /* of each order row: 2 * position, + 1 for dp's */
+    int *order_first;         /* [units + 1] where each unit's rows begin in order_position */
+    uint32_t *order_position; /* [order rows] 2 * position, plus 1 for dp's rows */
     int order_count, order_capacity;
-    double *entry; /* [rows + 1] the column being made */
+    double *entry; /* [rows + 1] the column that is being made */
     int *touched, touched_count;
     bool *is_touched;
-    int *rows_of, *columns_of; /* all entries, from 1 */
+    int *rows_of, *columns_of; /* all entries, from 1 on */
     double *values;
     int entry_count, entry_capacity;
     uint32_t *positions;
     slc_span *spans;
-    double preference; /* seconds per second moved and position of distance */
+    double preference; /* seconds for each second moved and position of distance */
     bool failed;
 } maker;
 
@@ -58,8 +58,8 @@ static void put(maker *m, int row, double value)
     m->entry[row] += value;
 }
 
-/* Row h says what comes and goes between half rows h - 1 and h, row 0 what there is in half row 0. So an entry stands
- * where a span begins and where it is over, not in every half row between. */
+/* Row h holds the change between half rows h - 1 and h, row 0 the amount in half row 0. So a span has entries only
+ * where it begins and where it is over, not in every half row in between. */
 static void put_span(maker *m, const slc_span *span, double sign)
 {
     int64_t all = m->parts->half_rows, from = span->from % all, over = (span->to + 1) % all;
@@ -88,8 +88,8 @@ static void end_column(maker *m, int column)
 
 /* ---- Rows ---- */
 
-/* Reductions of a unit up to a position are at least what is gathered up to there. Streams that hang together: dp's own
- * with `each`, and all the others'. */
+/* The order rows: reductions of a unit up to a position are at least as much as is gathered up to there. dp's streams
+ * with `each` are in rows of their own, those of all other strategies share rows. */
 static bool is_reduction_of_order(const maker *m, const slc_stream *s)
 {
     return s->kind == SLC_FLOW_REDUCE && s->micro_batch == m->parts->micro_batches - 1;
@@ -125,8 +125,8 @@ static bool add_order_row(maker *m, uint32_t position, uint32_t dp)
     return true;
 }
 
-/* Positions at which something may be gathered before the last reduction; of several between two reductions the last
- * one says it all. */
+/* Lists the positions at which something may be gathered before the last reduction; of several between two reductions
+ * only the last one is needed. */
 static bool list_order_of(maker *m, uint32_t unit, bool dp)
 {
     const slc_slot_model_parts *p = m->parts;
@@ -197,7 +197,7 @@ static void bound_rows(maker *m)
 
 /* ---- Columns ---- */
 
-/* What the choices and flows hold in each half row. */
+/* Adds the columns for the bytes that choices and flows hold in each half row. */
 static void add_levels(maker *m)
 {
     const slc_slot_model_parts *p = m->parts;
@@ -217,7 +217,7 @@ static void put_choice(maker *m, uint32_t unit, slc_strategy strategy)
     const slc_slot_model_parts *p = m->parts;
     uint32_t spans = slc_strategy_spans(p, unit, strategy, m->spans);
     for (uint32_t i = 0; i < spans; i++) put_span(m, &m->spans[i], 1);
-    put(m, m->reading_row, m->spans[0].bytes / m->program->byte_unit); /* the resident ones */
+    put(m, m->reading_row, m->spans[0].bytes / m->program->byte_unit); /* the resident bytes */
     for (uint32_t i = 0; i < p->stream_count; i++)
         if (p->streams[i].unit == unit && slc_has(p->streams[i].strategies, strategy))
             put(m, m->stream_row + (int)i, -1);
@@ -282,7 +282,8 @@ static void add_recomputations(maker *m)
                 put_again(m, k);
                 continue;
             }
-            for (uint32_t b = 0; b < m->parts->micro_batches; b++) /* what it frees is in fixed_bytes already */
+            for (uint32_t b = 0; b < m->parts->micro_batches;
+                 b++) /* the memory that it frees is in fixed_bytes already */
                 put(m, m->slot_row + (int)(b * slc_job_slots(job) + slc_backward_slot(job, k)),
                     -m->parts->times->recompute_s[k] / program->time_unit);
         }
@@ -305,7 +306,7 @@ static double distance(const slc_stream *s, uint32_t position)
     return s->kind == SLC_FLOW_REDUCE || s->kind == SLC_FLOW_EXCHANGE ? position - s->first : s->last - position;
 }
 
-/* `seconds` of communication at a position, in the slot's row if it is a slot; returns what they cost. */
+/* Puts `seconds` of communication at a position into the slot's row, if it is a slot, and returns their cost. */
 static double put_seconds(maker *m, uint32_t position, double seconds)
 {
     const slc_slot_model_parts *p = m->parts;
@@ -315,7 +316,7 @@ static double put_seconds(maker *m, uint32_t position, double seconds)
     return slc_slot_weight(p, slot) * seconds * (position & 1 ? 1 : link->kappa);
 }
 
-/* With two lanes what counts is how long either is busy at a place: a column at least as long as each. */
+/* With two lanes the cost of a place is that of the longer lane: a column at least as long as each lane. */
 static void add_busy(maker *m)
 {
     slc_slot_program *program = m->program;
@@ -333,7 +334,7 @@ static void add_busy(maker *m)
     }
 }
 
-/* One stream's share of a column; returns what it costs, and adds to the tie-breaking term. */
+/* Puts one stream's part of a column; returns its cost, and adds to the tie-breaking term. */
 static double put_flow(maker *m, uint32_t stream, uint32_t position, double *preferred)
 {
     const slc_slot_model_parts *p = m->parts;
@@ -350,11 +351,11 @@ static double put_flow(maker *m, uint32_t stream, uint32_t position, double *pre
     double weight = position & 1 ? slc_slot_weight(p, position / 2 % p->slots) : 1;
     put(m, m->link_row + place, weight * s->seconds / m->program->time_unit);
     put(m, m->thread_row + place, weight * slc_stream_thread_s(s) / m->program->time_unit);
-    return 0; /* what is busy costs */
+    return 0; /* the busy column has the cost */
 }
 
-/* With a template: the same stream of the next micro-batch, for a reduction that reaches beyond its own and for a
- * window gathered before its own. */
+/* With a template: the same stream of the next micro-batch, for a reduction that reaches beyond its own micro-batch and
+ * for a window that is gathered before its own. */
 static uint32_t twin_of(const slc_slot_model_parts *p, uint32_t stream, uint32_t position, bool *is_twin)
 {
     const slc_stream *s = &p->streams[stream];
@@ -424,8 +425,8 @@ static double fixed_seconds(const slc_slot_model_parts *p)
     return seconds + slc_agreement_s(p);
 }
 
-/* The preference in seconds per second moved and position of distance: all of it together below 1e-3 of the step, in
- * fact far less. (Costs as small as the solver's tolerance would make it go in circles.) */
+/* The preference in seconds for each second moved and position of distance: all of it together is below 1e-3 of the
+ * step, in practice far less. (Costs as small as the solver's tolerance would make it cycle.) */
 static double preference_rate(slc_slot_program *program)
 {
     const slc_slot_model_parts *p = program->parts;

@@ -1,4 +1,4 @@
-/* The model as a mixed integer program of GLPK: which column and row is what. */
+/* The model as a mixed integer program of GLPK: the meaning of its columns and rows. */
 #ifndef SLC_SLOT_PROGRAM_H
 #define SLC_SLOT_PROGRAM_H
 
@@ -6,47 +6,47 @@
 
 #include <glpk.h>
 
-/* A column: a fraction of a stream moved at a position. Where one micro-batch stands for several, what reaches over its
- * edge does so at each of them: `twin` is the same stream of the neighbouring micro-batch. */
+/* A column: the fraction of a stream that moves at a position. If one micro-batch represents several, a flow that
+ * reaches over its border does so at each of them: `twin` is the same stream of the neighbouring micro-batch. */
 typedef struct {
     uint32_t stream, position;
-    uint32_t twin, twin_position; /* twin == SLC_NONE: none */
+    uint32_t twin, twin_position; /* twin == SLC_NONE: there is none */
     double cost;                  /* in the program's units, without the tie-breaking term */
 } slc_flow_column;
 
 typedef struct {
     const slc_slot_model_parts *parts;
     glp_prob *lp;
-    uint32_t *unit_group;  /* [units] the unit whose choice it shares: itself or an equal one before it */
-    uint32_t *layer_group; /* [L] the same for recomputation */
-    int *choice;           /* [units * SLC_STRATEGIES] column, 0: not an option */
-    int *again;            /* [L] column of recomputation, 0: not free */
+    uint32_t *unit_group;  /* [units] the unit whose choice this one shares: itself or an equal one before it */
+    uint32_t *layer_group; /* [L] the layer whose recomputation this one shares */
+    int *choice;           /* [units * SLC_STRATEGIES] column; 0: not an option */
+    int *again;            /* [L] column of recomputation; 0: not free to choose */
     slc_flow_column *flows;
     int flow_count, first_flow;     /* flow i is column first_flow + i */
     int first_level;                /* columns: bytes in each half row */
-    int first_busy, first_link_row; /* with two lanes, of each busy place from parts->first_place on: a column, how long
-                                       either lane is busy; and rows, at least as long as the link is, then all those
-                                       of the thread */
-    int first_stream_row, first_memory_row; /* and choice rows from 1 on, one for each unit */
-    double time_unit, byte_unit;            /* seconds and bytes of one in the program */
-    double fixed_s;                         /* of the step, apart from what columns cost */
-    double preference_s;                    /* what the tie-breaking term adds to the objective at most */
+    int first_busy, first_link_row; /* with two lanes, for each busy place from parts->first_place on: a column, how
+                                       long the longer lane is busy; and rows that make it at least as long as the link
+                                       is, then rows for the thread */
+    int first_stream_row, first_memory_row; /* choice rows are those from 1 on, one for each unit */
+    double time_unit, byte_unit;            /* seconds and bytes of one unit in the program */
+    double fixed_s;                         /* seconds of the step that no column costs */
+    double preference_s;                    /* seconds that the tie-breaking term adds to the objective at most */
 } slc_slot_program;
 
-/* `tie`: groups of at most that many neighbours (1: none). `preference`: with the tie-breaking term, which draws
- * reductions and gathers to their needs. Call within slc_glpk_run. Errors: MEMORY. */
+/* Makes the program. `tie`: groups of at most so many neighbours (1: none). `preference`: with the tie-breaking term,
+ * which draws reductions and gathers to their needs. Call within slc_glpk_run. Errors: MEMORY. */
 sluice_status slc_slot_program_init(slc_slot_program *program, const slc_slot_model_parts *parts, uint32_t tie,
                                     bool preference);
-/* `lp` is deleted only if the solver is sound (it frees all of its own when it fails). */
+/* `lp` is deleted only if the solver has not failed; a solver that fails frees all of its own memory. */
 void slc_slot_program_fini(slc_slot_program *program, bool solver_failed);
 
-/* Groups of neighbours that share their choice (ties.c). */
+/* Group neighbours that share their choice (ties.c). */
 void slc_tie_units(const slc_slot_model_parts *parts, uint32_t tie, uint32_t *group);
 void slc_tie_layers(const slc_slot_model_parts *parts, uint32_t tie, uint32_t *group);
 uint32_t slc_tie_by_size(const slc_slot_model_parts *parts);
 
-/* Runs something that calls GLPK: terminal output off, the solver's words kept; when GLPK gives up in the middle, all
- * of its memory is freed, *failed is true, and the status is FORMAT with those words. Not nested. */
+/* Runs a function that calls GLPK, with terminal output off and the solver's messages kept. If GLPK gives up in the
+ * middle, all of its memory is freed, *failed is true, and the status is FORMAT with its message. Not nested. */
 sluice_status slc_glpk_run(sluice_status (*run)(void *), void *context, bool *failed);
 
 #endif

@@ -1,4 +1,4 @@
-/* The search for an answer: what its steps share. */
+/* The search for an answer: the state and the functions that its steps share. Private to ilp. */
 #ifndef SLC_SLOT_SEARCH_H
 #define SLC_SLOT_SEARCH_H
 
@@ -11,14 +11,15 @@ typedef struct {
     const slc_serial_memory *memory;
     slc_slot_program *program;
     uint64_t begun_ns;
-    double bound;          /* in the program's units: no answer's objective, tie-breaking term included, is below */
-    double bound_s;        /* of the step's time alone */
-    double relaxed_s;      /* of the relaxation, before any branching */
-    int *basis;            /* [rows + columns + 1] the relaxation's: states of rows, then of columns */
+    double bound;     /* in the program's units: lower bound of every answer's objective, tie-breaking term included */
+    double bound_s;   /* lower bound of the step's time in seconds */
+    double relaxed_s; /* lower bound by the relaxation, before any branching */
+    int *basis;       /* [rows + columns + 1] of the relaxation: states of rows, then of columns */
     slc_slot_choice least; /* the choice of least memory */
-    /* The best so far. `values` [columns + 1] of the program; with has_values false every flow stands in its gap. */
+    /* The best answer so far. `values` are [columns + 1] of the program; without has_values every flow is in its serial
+     * gap. */
     slc_slot_choice best;
-    double best_objective; /* with the preference's term; INFINITY: none yet */
+    double best_objective; /* with the tie-breaking term; INFINITY: none yet */
     bool has_values;
     double *values;
     const char *how;
@@ -27,28 +28,28 @@ typedef struct {
 
 /* Seconds left; INFINITY without a limit. */
 double slc_search_left_s(const slc_slot_search *search);
-/* Is the best within the wanted gap of the bound? */
+/* Is the best answer within the wanted gap of the bound? */
 bool slc_search_is_done(const slc_slot_search *search);
 
-/* Solves the LP as it stands, from the basis as it stands; `dual`: by the dual method. True: optimal. */
+/* Solves the LP from its current basis; `dual`: by the dual method. True: optimal. */
 bool slc_search_simplex(slc_slot_search *search, bool dual);
-/* The basis of the relaxation: kept, and taken up again (with all choices free). */
+/* Saves the basis of the relaxation, and takes it up again (with all choices free). */
 void slc_search_save_basis(slc_slot_search *search);
 void slc_search_restore_basis(slc_slot_search *search);
-/* Fixes all choices, solves for the flows, keeps the answer if it is the best; then frees the choices again. False:
- * none within the limit, or no time left. */
+/* Fixes all choices, solves for the flows, keeps the answer if it is the best so far, and frees the choices again.
+ * False: there is none within the limit, or no time is left. */
 bool slc_search_try(slc_slot_search *search, const slc_slot_choice *choice, const char *how);
 
-/* An answer without overlap, made without the solver: the first incumbent. False: no choice fits in memory. */
+/* Makes an answer without overlap and without the solver: the first incumbent. False: no choice fits in memory. */
 bool slc_search_serial(slc_slot_search *search);
-/* The basis in which that answer stands: the simplex method may begin there without a first phase. */
+/* Sets the basis of that answer, from which the simplex method may begin without a first phase. */
 void slc_search_serial_basis(slc_slot_search *search);
 /* Rounds the relaxation's choices and solves for the flows, several ways. */
 sluice_status slc_search_round(slc_slot_search *search);
-/* Branch and bound from the best so far. Improves `bound`. */
+/* Runs branch and bound from the best answer so far and improves `bound`. */
 sluice_status slc_search_branch(slc_slot_search *search);
 
-/* Writes the best answer out, for every micro-batch. */
+/* Writes the best answer out for every micro-batch. */
 sluice_status slc_search_answer(const slc_slot_search *search, slc_slot_solution *out);
 
 #endif

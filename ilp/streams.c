@@ -1,4 +1,4 @@
-/* The streams of a unit: what moves, under which strategies, for how long, and between which positions it may. */
+/* The streams of a unit: each operation, the strategies under which it moves, its time, and its legal positions. */
 #include "ilp/slot_parts.h"
 
 #include <math.h>
@@ -17,10 +17,10 @@ typedef struct {
     uint32_t number;
     uint8_t options;
     uint32_t cycle;                         /* slots of a micro-batch */
-    uint32_t first_use;                     /* slot of micro-batch 0 */
+    uint32_t first_use;                     /* slot of micro-batch 0 that reads the values first */
     uint32_t gradient_first, gradient_last; /* slots of one micro-batch */
-    uint64_t updates;                       /* elements whose update is charged with it: its own; ROWS: the partner's */
-    uint32_t updated;                       /* the first position at which new values may be there */
+    uint64_t updates; /* elements whose update is charged with the stream: the unit's own; ROWS: the partner's */
+    uint32_t updated; /* first position at which new values may be ready */
     slc_stream *out;
     uint32_t count;
 } unit_streams;
@@ -39,9 +39,9 @@ static double operation_s(const unit_streams *s, slc_item_kind kind)
     return slc_operation_s(s->parts->job, s->parts->times, kind, s->unit, s->unit->elements);
 }
 
-/* What an update on the compute lane costs a step at least, in seconds of the link. It lengthens the step by all that
- * it takes, c; but communication that would stand exposed may run beside it, c / (sigma - kappa) of it at most, and
- * costs kappa a second there instead of 1. No less than that is left: c (sigma - 1) / (sigma - kappa). */
+/* The least that an update on the compute lane costs a step, in seconds of the link. It lengthens the step by all of
+ * its time, c. But communication that would be exposed may run during the update, at most c / (sigma - kappa) of it,
+ * and then costs kappa a second instead of 1. So at least c (sigma - 1) / (sigma - kappa) is left. */
 static double computed_update_s(const unit_streams *s, slc_strategy strategy)
 {
     const slc_times *times = s->parts->times;
@@ -51,9 +51,9 @@ static double computed_update_s(const unit_streams *s, slc_strategy strategy)
     return hides ? update_s * (link->sigma - 1) / (link->sigma - link->kappa) : update_s;
 }
 
-/* An update holds the lane up only where the communication thread itself moves the bytes, and costs no more than on the
- * compute lane; it follows the reduction, or with a barrier, where there is a gather, comes before that (a SPLIT
- * unit's: before the gather of rows). */
+/* An update holds the link up only if the communication thread itself moves the bytes, and never costs more than on the
+ * compute lane. It is charged with the reduction; with a barrier and a gather, with the gather (a SPLIT unit's: with
+ * the gather of rows). */
 static double update_s(const unit_streams *s, slc_strategy strategy)
 {
     if (!s->parts->times->link.thread_moves) return 0;
@@ -70,8 +70,8 @@ static uint32_t first_use_of(const slc_job *job, const slc_unit *unit)
     return window.first_slot;
 }
 
-/* The first and the last position for the reduction of a micro-batch's gradient. The rows of a look-up are gathered
- * for the next micro-batch when theirs is reduced, and that is when the rest of the parameter's is. */
+/* Sets the first and the last position for the reduction of a micro-batch's gradient. The rows of a look-up are
+ * gathered for the next micro-batch only after their gradients, and those of the rest of the parameter, are reduced. */
 static void set_reduction_range(const unit_streams *s, uint32_t m, slc_stream *reduce)
 {
     const slc_job *job = s->parts->job;
@@ -84,9 +84,9 @@ static void set_reduction_range(const unit_streams *s, uint32_t m, slc_stream *r
     if (m + 1 < s->parts->micro_batches) reduce->last = 2 * ((m + 1) * s->cycle + needed) - 1;
 }
 
-/* From the last slot of one step to the first of the next stand, one behind the other, the reduction of a look-up's
- * rows, the update of their parameter and the gather of rows. While these move, the thread has nothing to do: not so
- * where there are several look-ups or exchanges. */
+/* Between the last slot of one step and the first of the next, the reduction of a look-up's rows, the update of their
+ * parameter and the gather of rows run one after another. While the bytes move, the thread has nothing else to do,
+ * unless there are several look-ups or exchanges. */
 static bool has_thread_wait(const unit_streams *s)
 {
     const slc_job *job = s->parts->job;
@@ -118,7 +118,7 @@ static void add_reductions(unit_streams *s)
     }
 }
 
-/* The gap behind the last slot of the step that adds to the gradient. */
+/* The gap after the last slot of the step that adds to the gradient. */
 static uint32_t behind_gradient(const unit_streams *s)
 {
     return 2 * ((s->parts->micro_batches - 1) * s->cycle + s->gradient_last) + 1;
@@ -135,13 +135,14 @@ static void add_value_gathers(unit_streams *s)
     if (s->parts->job->barrier && s->unit->role != SLC_UNIT_SPLIT) gather.seconds += update_s(s, SLC_SDP);
     add(s, gather);
     if (!s->parts->job->each) return;
-    gather.strategies = DP; /* of the gradient: does not wait for the barrier */
+    gather.strategies = DP; /* gathers the gradient, which does not wait for the barrier */
     gather.seconds = operation_s(s, SLC_ITEM_GATHER_GRADIENT) + update_s(s, SLC_DP);
     gather.first = behind_gradient(s);
     add(s, gather);
 }
 
-/* Both passes hold the lane up where an update does; else they are the thread's, beside the link. */
+/* Both passes hold the link up if an update does; otherwise they are the thread's work, at the same time as the
+ * link's. */
 static void add_exchange(unit_streams *s)
 {
     const slc_slot_model_parts *p = s->parts;
@@ -158,8 +159,8 @@ static void add_exchange(unit_streams *s)
     add(s, exchange);
 }
 
-/* What stands before the first gather of a step: with a barrier the unit's update; of rows, their parameter's, which
- * takes its time whatever moves the bytes if the first slot needs them. */
+/* Charges the update before the first gather of a step: with a barrier the unit's own; for rows that of their
+ * parameter, which takes its time whatever moves the bytes, if the first slot needs the rows. */
 static void add_update_before(const unit_streams *s, slc_stream *gather)
 {
     const slc_slot_model_parts *p = s->parts;
@@ -169,14 +170,14 @@ static void add_update_before(const unit_streams *s, slc_stream *gather)
         return;
     }
     gather->seconds += update_s(s, SLC_SDP);
-    if (!p->times->link.thread_moves && !s->unit->uses[0].layer) /* on either lane */
+    if (!p->times->link.thread_moves && !s->unit->uses[0].layer) /* on the faster of the two lanes */
         gather->thread_s = fmin(slc_update_s(p->job, p->times, SLC_SDP, s->updates),
                                 slc_computed_update_s(p->job, p->times, SLC_SDP, s->updates));
     gather->awaited = has_thread_wait(s);
 }
 
-/* A window's values are not gathered before the window before it has begun: two windows at a time at most. Which rows
- * a look-up touches is known when the micro-batch before it is over. */
+/* A window is not gathered before the previous one has begun, so that at most two are in memory at a time. Which rows a
+ * look-up touches is known when the previous micro-batch ends. */
 static void add_windows(unit_streams *s)
 {
     const slc_slot_model_parts *p = s->parts;
@@ -187,7 +188,8 @@ static void add_windows(unit_streams *s)
         slc_unit_window(p->job, s->unit, true, count - 1, &before);
         for (uint32_t w = 0; slc_unit_window(p->job, s->unit, true, w, &window); w++, before = next) {
             next = window;
-            uint32_t origin = m * s->cycle + (m || w ? 0 : p->slots); /* of this micro-batch, as positions count it */
+            uint32_t origin =
+                m * s->cycle + (m || w ? 0 : p->slots); /* of this micro-batch, in the count of positions */
             uint32_t before_origin = w ? origin : origin - s->cycle;
             slc_stream gather = {.kind = SLC_FLOW_WINDOW, .strategies = FSDP, .micro_batch = m, .window = w};
             gather.first =
@@ -195,8 +197,8 @@ static void add_windows(unit_streams *s)
             gather.last = 2 * (origin + window.first_slot) - 1;
             gather.seconds = operation_s(s, SLC_ITEM_GATHER_WINDOW);
             if (!m && !w) add_update_before(s, &gather);
-            /* A pass gathers for itself: nothing for a step is in the pass before, and so everything of it is updated
-             * or late in this one. */
+            /* A pass gathers only for itself: a step's gathers are never in the previous pass, and the updates before
+             * them either end there or are late in this one. */
             bool begins = (!m && !w) || (m && s->unit->role == SLC_UNIT_ROWS);
             if (begins && gather.first < 2 * origin - 1) gather.first = 2 * origin - 1;
             add(s, gather);

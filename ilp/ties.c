@@ -1,4 +1,4 @@
-/* Ties: equal neighbours share their choice in small groups, which takes the symmetry out of long models. */
+/* Ties: equal neighbours share their choice in small groups, which removes the symmetry of long models. */
 #include "ilp/slot_program.h"
 
 static bool equal_units(const slc_slot_model_parts *parts, uint32_t a, uint32_t b)

@@ -1,16 +1,16 @@
-/* From what the user asked for (strategy, schedule, budget) to a plan that keeps to it. The umbrella hands this to the
- * engine. */
+/* From a user's request (strategy, schedule, budget) to a plan that keeps to it. The umbrella hands these functions to
+ * the engine. */
 #ifndef SLC_PLANNER_H
 #define SLC_PLANNER_H
 
 #include "lib/plan/request.h"
 
-/* A slc_plan_function. Strategies: a name for all units; "random:SEED"; "mixed"; or the path of a JSON file
+/* A slc_plan_function. A strategy is a name for all units; "random:SEED"; "mixed"; or the path of a JSON file
  *   {"layers": {"h.0": "fsdp", "embed.wte": "sdp", "*": "sdp"}}
- * where "*" stands for every unit that is not named. `forced` goes over all of them. A plan keeps to the budget when
- * its arena and what the binary reserves are together no larger.
- * "h.0..h.2" stands for layers one by one; layers of a fused unit must all have the same.
- * Errors, beside those of slc_plan_function: IO, FORMAT (the file: its name, line and key). */
+ * where "*" means every unit that is not named, and "h.0..h.2" the layers from h.0 to h.2; layers of a fused unit must
+ * all have one strategy. `forced` overrides all of these. A plan keeps to the budget if its arena and the memory that
+ * the binary reserves are together no larger. Errors: those of slc_plan_function; IO, FORMAT (the file: its name, line
+ * and key). */
 sluice_status slc_plan_for_budget(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer);
 
 /* A slc_fuse_function (fuse.c). */

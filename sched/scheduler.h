@@ -1,5 +1,5 @@
-/* Schedulers: each turns a job and its strategies into one total order of slots and operations. What follows from the
- * order (lifetimes, packing, tickets) is the same for all and is worked out by slc_plan_make. */
+/* A scheduler turns a job and its strategies into one total order of slots and operations. Everything that follows from
+ * the order (lifetimes, packing, tickets) is the same for all schedulers, and slc_plan_make works it out. */
 #ifndef SLC_SCHEDULER_H
 #define SLC_SCHEDULER_H
 
@@ -7,27 +7,27 @@
 
 #include <stddef.h>
 
-/* An order under construction. */
+/* An order under construction; slc_order_fini frees it. It starts as {0}. */
 typedef struct {
     slc_item *items;
     uint32_t count, capacity;
-    bool failed; /* out of memory: looked at once, at the end */
+    bool failed; /* there was no memory for an item; the caller looks once, at the end */
 } slc_order;
 
-/* What a scheduler works from. */
+/* The input of a scheduler. */
 typedef struct {
     const slc_job *job;
     const slc_strategy *strategies; /* [units] */
     const bool *recompute;          /* [L]; NULL: no layer recomputes */
-    const slc_times *times;         /* NULL: of no use to this scheduler's caller; those that need them estimate */
-    uint64_t limit;                 /* bytes that the arena may have: a scheduler that hoists stays below */
-    uint64_t seed;                  /* of `random` */
+    const slc_times *times;         /* NULL: not known; schedulers that need times estimate them */
+    uint64_t limit;                 /* bytes that the arena may have; a scheduler that hoists stays below */
+    uint64_t seed;                  /* for `random` */
 } slc_scheduling;
 
 typedef struct {
     const char *name; /* as the user writes it */
     const char *doc;
-    bool slots_wait_for_all; /* no overlap at all */
+    bool slots_wait_for_all; /* no compute overlaps any communication */
     void (*train)(const slc_scheduling *in, slc_order *order);
     void (*evaluate)(const slc_scheduling *in, slc_order *order);
 } slc_scheduler;
@@ -35,37 +35,37 @@ typedef struct {
 extern const slc_scheduler slc_scheduler_serial, slc_scheduler_one_ahead, slc_scheduler_bucketed,
     slc_scheduler_priority, slc_scheduler_greedy, slc_scheduler_random, slc_scheduler_ilp;
 
-const slc_scheduler *slc_scheduler_find(const char *name); /* NULL: none of that name */
-const char *slc_scheduler_names(void);                     /* "serial, one_ahead": for messages */
-const slc_scheduler *slc_scheduler_at(size_t index);       /* all there are; NULL behind the last */
+const slc_scheduler *slc_scheduler_find(const char *name); /* NULL: there is none of that name */
+const char *slc_scheduler_names(void);                     /* "ilp, serial, ...": for messages */
+const slc_scheduler *slc_scheduler_at(size_t index);       /* all schedulers in turn; NULL after the last */
 
 /* Makes, packs and validates a plan. The caller destroys it. Errors: MEMORY; FORMAT (a defect of ours). */
 sluice_status slc_plan_make(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan **out);
 
-/* The same from a training order that the caller made (and goes on owning); evaluation as `scheduler` does it, whose
- * name the plan bears. */
+/* Makes a plan from a training order of the caller, who keeps owning it. `scheduler` orders the evaluation and gives
+ * the plan its name. Errors as slc_plan_make. */
 sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                                   slc_plan **out);
 
 typedef struct {
-    uint32_t tries; /* more orders of packing than usual, ending as soon as it fits; 0: packed exactly as slc_plan_make
-                       does */
-    double at_most_s; /* of no interest when its step takes longer even with memory for all; 0: always of interest */
+    uint32_t tries;   /* more orders of packing than usual, until the plan fits; 0: the packing of slc_plan_make */
+    double at_most_s; /* longest step of interest in seconds; an order whose step is longer even if no buffers share
+                         memory is given up early. 0: every step is of interest */
 } slc_trying;
 
-/* The same for a search that makes many: NULL in *out when the order is illegal, of no interest, or its arena is above
- * in->limit; not validated yet. *arena_bytes: what it takes, or a lower bound of that; UINT64_MAX: not known.
- * Errors: MEMORY. */
+/* Makes a plan for a search that makes many; the plan is not validated yet. *out is NULL if the order is illegal, of no
+ * interest, or needs an arena above in->limit. *arena_bytes is the arena's size or a lower bound of it; UINT64_MAX: not
+ * known. Errors: MEMORY. */
 sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                            const slc_trying *trying, slc_plan **out, uint64_t *arena_bytes);
 
-/* Items, lifetimes and packing only: what there is of a plan that is too large. NULL in *out: the order is illegal.
+/* Makes only items, lifetimes and packing, so also of a plan that is too large. NULL in *out: the order is illegal.
  * Errors: MEMORY. */
 sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                                uint32_t tries, slc_plan **out);
 
-/* How large the arena of that plan is, without making the rest of it. A figure above `limit` may be a lower bound of
- * it: that needs no packing. Errors: MEMORY; FORMAT (a defect of ours). */
+/* Measures the arena that slc_plan_make's plan would have, without making the rest. A figure above `limit` may be only
+ * a lower bound, for which nothing is packed. Errors: MEMORY; FORMAT (a defect of ours). */
 sluice_status slc_plan_measure(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
                                uint64_t *arena_bytes);
 
@@ -73,58 +73,62 @@ sluice_status slc_plan_measure(const slc_scheduling *in, const slc_scheduler *sc
 
 void slc_order_slot(slc_order *order, uint32_t micro_batch, uint32_t slot);
 void slc_order_operation(slc_order *order, const slc_job *job, slc_item_kind kind, uint32_t micro_batch, uint32_t unit);
-/* A run of blocks; `late` as in slc_item; `index`: GATHER_WINDOW's window. */
+/* Appends a run of blocks. `late` is that of slc_item; `index` is GATHER_WINDOW's window. */
 void slc_order_run(slc_order *order, slc_item_kind kind, bool late, uint32_t micro_batch, uint32_t unit, uint32_t index,
                    uint64_t first_block, uint64_t block_count);
 void slc_order_fini(slc_order *order);
-/* Moves one item to another place; those between move up. */
+/* Moves one item to another place; the items in between move by one. */
 void slc_order_shift(slc_order *order, uint32_t from, uint32_t to);
-/* Does an operation of this kind stand before the agreement of its step? Reductions, and what tells the agreement of
- * non-finite gradients of onebit units. */
+/* Must an operation of this kind come before the agreement of its step? Reductions must, and so must the operations of
+ * onebit units that tell the agreement of non-finite gradients. */
 bool slc_precedes_agreement(const slc_job *job, slc_item_kind kind);
-/* Puts the agreement behind the last of those, after they have moved. */
+/* Moves the agreement right after the last operation that must come before it. If any of those is late, it goes after
+ * the last late one and becomes late too. */
 void slc_order_settle_agreement(slc_order *order, const slc_job *job);
 void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit,
                              uint32_t window);
 
-/* Gathers of all fsdp units whose window begins at `slot`. */
+/* Appends the gathers of all fsdp units whose window begins at `slot`. */
 void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strategy *strategies, bool evaluate,
                            uint32_t micro_batch, uint32_t slot);
-/* One slot ahead, in training: gathers of the windows that begin at slot `i` + 1, counted over all micro-batches.
- * Before slot `i` those that may come while it computes; behind it (`behind`) those that cannot: a window that covers a
- * whole micro-batch is in use until its end, and which rows a micro-batch touches is known when the one before ends. */
+/* Appends, for training, the gathers one slot ahead: of windows that begin at slot `i` + 1, counted over all
+ * micro-batches. The caller asks twice. Before slot `i` (the last argument false) these are the gathers that may run
+ * while the slot computes. After the slot (true) these are the others: a window that covers a whole micro-batch is in
+ * use until its end, and which rows a micro-batch touches is known only when the previous one ends. */
 void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i,
                              bool behind);
-/* What a unit does as soon as its gradient is complete: its reduction; onebit: up to the exchange, or up to INSPECT
- * where it waits for the agreement. */
+/* Appends the operations that a unit may do as soon as its gradient is complete: its reduction; for onebit everything
+ * up to the exchange, or up to INSPECT if the unit waits for the agreement. */
 void slc_order_reduce(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t micro_batch,
                       uint32_t unit);
-/* The same of all units whose gradient is complete after `slot` of this micro-batch (none before the last one unless
- * the job reduces each). */
+/* Calls slc_order_reduce for all units whose gradient is complete after `slot` of this micro-batch (before the last
+ * micro-batch there are none, unless the job reduces each). */
 void slc_order_reductions_after(slc_order *order, const slc_job *job, const slc_strategy *strategies,
                                 uint32_t micro_batch, uint32_t slot);
-/* What follows that, and the agreement where the unit waits for it: the gather of its gradient (dp with each), onebit's
- * exchange where it is not done yet, and the update. SLC_NONE: nothing. */
+/* Appends the operations that follow the reduction, and the agreement if the unit waits for it: the gather of its
+ * gradient (dp with each), onebit's compression and exchange unless they are done, and the update. SLC_NONE:
+ * nothing. */
 void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t unit);
-/* The same, without waiting for the agreement, of all units whose last reduction slc_order_reductions_after made. */
+/* Calls slc_order_update for the units whose last reduction slc_order_reductions_after appended, except those that wait
+ * for the agreement. */
 void slc_order_updates_after(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t micro_batch,
                              uint32_t slot);
-/* Gathers of all updated values (oss, sdp), in the order in which the next forward needs them: at the step's end. Where
- * that forward begins with rows, they are late, so that these need not wait for them: one slot ahead, before slot `i`,
- * counted over all micro-batches. */
+/* Appends the gathers of all updated values (oss, sdp) at the step's end, in the order in which the next forward needs
+ * them. In a job that splits they are late instead, so that the gather of the next step's rows need not wait for them:
+ * slc_order_values_ahead appends them one slot ahead, before slot `i`, counted over all micro-batches. */
 void slc_order_value_gathers(slc_order *order, const slc_job *job, const slc_strategy *strategies);
 void slc_order_values_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i);
 bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_batch, uint32_t slot);
-/* The unit whose update follows the last reduction of `reduced`: that one; of a ROWS unit its SPLIT unit, which has to
- * wait for it. SLC_NONE: there is none, or it waits for the agreement. */
+/* Returns the unit whose update follows the last reduction of `reduced`: usually `reduced` itself; for a ROWS unit its
+ * SPLIT unit, which waits for it. SLC_NONE: there is none, or it waits for the agreement. */
 uint32_t slc_updated_behind(const slc_job *job, const slc_strategy *strategies, uint32_t reduced);
-/* May an operation of this kind, on this unit, be late at all (in the last micro-batch)? */
+/* May this operation be late at all, if it is of the last micro-batch? */
 bool slc_may_be_late(const slc_job *job, const slc_item *item);
-/* Updates of all units that wait for the agreement, in the order in which the next forward needs them. */
+/* Appends the updates of all units that wait for the agreement, in the order in which the next forward needs them. */
 void slc_order_updates_at_end(slc_order *order, const slc_job *job, const slc_strategy *strategies);
 
-/* All micro-batches, up to the agreement: windows one slot ahead, what `reduce` appends for a slot behind the next one,
- * so that gradients may stay while that computes. */
+/* Appends all micro-batches, up to the agreement. Windows are gathered one slot ahead; what `reduce` appends for a slot
+ * comes after the next slot, so that gradients may stay in memory while that one computes. */
 typedef void slc_order_reducer(const void *context, const slc_scheduling *in, slc_order *order, uint32_t micro_batch,
                                uint32_t slot);
 void slc_order_one_ahead(slc_order *order, const slc_scheduling *in, slc_order_reducer *reduce, const void *context);

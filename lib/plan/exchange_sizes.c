@@ -1,4 +1,4 @@
-/* Lengths to bytes. Sums and products stop at UINT64_MAX: lengths come from files. */
+/* From lengths to bytes. Sums and products stop at UINT64_MAX, because lengths come from files. */
 #include "lib/plan/exchange_sizes.h"
 
 static uint64_t plus(uint64_t a, uint64_t b)
@@ -28,7 +28,7 @@ static uint64_t residue(uint64_t chunks, uint64_t chunk)
     return plus(floats(times(chunks, chunk)), floats(chunks));
 }
 
-/* From packets as they are sent to where they lie. `copies`: of results. */
+/* From the bytes of one packet to the buffers. `copies` is how often the results need the packets' bytes. */
 static void set_packets(slc_exchange_sizes *sizes, uint64_t world, uint64_t packet, uint64_t copies)
 {
     sizes->wire = times(world, packet);

@@ -1,4 +1,4 @@
-/* Units put together by groups. */
+/* Puts units of one group together into one unit. */
 #include "lib/plan/fused_job.h"
 
 #include "lib/base/status.h"
@@ -34,7 +34,7 @@ bool slc_units_join(const slc_unit *unit, const slc_unit *after)
            after->use_count == 1 && unit->uses[0].layer + 1 == after->uses[0].layer;
 }
 
-/* Units of one group that another unit stands between (frozen, tied) still follow each other. */
+/* The next unit of u's group. Other units (frozen, tied) may be between two units of a group. */
 static uint32_t next_of_group(const slc_job *job, const uint32_t *group, uint32_t u)
 {
     uint32_t next = u + 1;
@@ -42,7 +42,7 @@ static uint32_t next_of_group(const slc_job *job, const uint32_t *group, uint32_
     return next;
 }
 
-/* How many there are from u on, if they may be one. */
+/* Counts the units of the group from u on and checks that they may be one. */
 static sluice_status count_parts(const slc_job *job, const uint32_t *group, uint32_t u, uint32_t *count)
 {
     *count = 1;

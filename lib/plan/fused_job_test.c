@@ -1,4 +1,5 @@
-/* Fused jobs and what is split by its uses: it keeps its partner under other numbers, and joins nothing. */
+/* Fused jobs with a parameter that is split by its uses: its units keep their partners under the new numbers and are
+ * never fused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -55,8 +56,8 @@ static void what_is_split_joins_nothing(void **state)
     slc_fused_job fused;
     draw(&job, units);
     assert_true(slc_units_join(&units[0], &units[1]) && slc_units_join(&units[4], &units[5]));
-    assert_false(slc_units_join(&units[3], &units[0])); /* rows of layer 0, and the unit of layer 1 */
-    assert_false(slc_units_join(&units[4], &units[2])); /* the unit of layer 3, and the parameter in layer 4 */
+    assert_false(slc_units_join(&units[3], &units[0])); /* the rows of layer 0, and the unit of layer 1 */
+    assert_false(slc_units_join(&units[4], &units[2])); /* the unit of layer 3, and the split parameter in layer 4 */
     const uint32_t group[UNITS] = {0, 1, 2, 3, 2, 5};
     assert_int_equal(slc_fused_job_init(&job, group, &fused), SLUICE_ERR_ARGUMENT);
     assert_non_null(strstr(sluice_last_error(), "units \"table\" and \"h.3\" cannot be one"));

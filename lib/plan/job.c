@@ -23,7 +23,7 @@ bool slc_strategy_parse(const char *name, slc_strategy *out)
     return false;
 }
 
-/* Slot number `i` in which the unit's values are read, in order; NO_SLOT behind the last. */
+/* The slot in which the unit's values are read for the i-th time, in order; NO_SLOT after the last. */
 enum { NO_SLOT = UINT32_MAX };
 
 static uint32_t value_slot(const slc_job *job, const slc_unit *unit, bool with_backward, uint32_t i)

@@ -1,6 +1,6 @@
-/* What planning needs to know of a job: its layers, units, activations and settings. Made by the engine from what the
- * binary registered, or by a test. Strings and arrays belong to whoever made the job and must outlive the plan's use.
- */
+/* A job as planning sees it: layers, units, activations and settings. The engine makes a job from what the binary
+ * registered, a profile makes one from a file, and tests make their own. Strings and arrays belong to whoever made the
+ * job and must outlive the plan's use. */
 #ifndef SLC_PLAN_JOB_H
 #define SLC_PLAN_JOB_H
 
@@ -8,51 +8,54 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All but onebit give the same weights, to the bit. onebit is chosen in the compressed phase of a compressed optimizer
- * alone: each rank keeps everything, as dp, and instead of averaging gradients exchanges its momentum compressed. */
+/* All strategies but onebit give the same weights, to the bit. onebit can be chosen only in the compressed phase of a
+ * compressed optimizer: each rank keeps everything, as under dp, and the ranks exchange their compressed momentum
+ * instead of averaging gradients. */
 typedef enum { SLC_DP, SLC_OSS, SLC_SDP, SLC_FSDP, SLC_ONEBIT, SLC_STRATEGIES } slc_strategy;
 enum { SLC_EXACT_STRATEGIES = SLC_ONEBIT };
 
 const char *slc_strategy_name(slc_strategy strategy);         /* "dp", ... */
-bool slc_strategy_parse(const char *name, slc_strategy *out); /* false: no such strategy */
+bool slc_strategy_parse(const char *name, slc_strategy *out); /* false: there is no such strategy */
 
 /* A layer that uses a unit's values. */
 typedef struct {
     uint32_t layer;
-    bool backward_value; /* its backward reads the value, not only the gradient */
+    bool backward_value; /* the layer's backward reads the value; if false, it only adds to the gradient */
 } slc_use;
 
-/* What a compressed exchange of all of a unit's parameters keeps and moves, in bytes; all 0 of a frozen unit. One
- * exchange moves all of the unit: a scale belongs to a whole tensor, so there is nothing to cut. */
+/* Bytes that a compressed exchange of a unit's parameters keeps and moves; all are 0 for a frozen unit. One exchange
+ * moves the whole unit: a scale belongs to a whole tensor, so a unit cannot be cut. */
 typedef struct {
-    uint64_t worker, server;   /* errors that stay behind: of the whole unit; of what this rank averages */
+    uint64_t worker, server;   /* errors kept between steps: of the whole unit; of the part that this rank averages */
     uint64_t packets, results; /* buffers in flight: to all ranks, from all ranks (with what messages need) */
-    uint64_t wire;             /* of packets: what of them is sent, were all of them sent */
+    uint64_t wire; /* bytes of all the packets without their alignment, as if a rank sent every one of them */
 } slc_exchange_sizes;
 
-/* A tied parameter that one layer looks rows up in may be split by its uses: the SPLIT unit holds it and serves every
- * use but the look-up. The ROWS unit, the next one, holds no parameter: of the partner's rows those that the look-up of
- * a micro-batch touches, in a compact table, and their gradients. Its reduction adds to the partner's reduced gradient,
- * behind the partner's own, and the partner is updated behind both; its table is gathered from the partner's owned
- * parts, once those are updated. */
+/* A tied parameter in which one layer looks rows up may be split by its uses. The SPLIT unit holds the parameter and
+ * serves every use but the look-up. The ROWS unit, its partner and the next unit, holds no parameter, only a compact
+ * table of the rows that the look-up of one micro-batch touches, and their gradients. Its reduction adds to the SPLIT
+ * unit's reduced gradient, after the SPLIT unit's own reduction; the SPLIT unit is updated after both. Then the table
+ * is gathered from the SPLIT unit's owned parts. */
 typedef enum { SLC_UNIT_WHOLE, SLC_UNIT_SPLIT, SLC_UNIT_ROWS } slc_unit_role;
 
-/* What a strategy is chosen for. */
+/* The smallest thing that a strategy is chosen for. */
 typedef struct {
     const char *name;
-    uint64_t elements; /* a multiple of 16 * world; ROWS: of the table, most_rows * row_elements rounded up to that */
-    uint64_t block_elements; /* base block, a multiple of 16 * world; ROWS: all of it, one block */
-    sluice_dtype dtype;      /* of values; bf16: an fp32 master stands beside them where they are trainable */
+    uint64_t elements; /* a multiple of 16 * world; ROWS: elements of the table, most_rows * row_elements rounded up to
+                          such a multiple */
+    /* Elements of a base block, a multiple of 16 * world; ROWS: the whole table is one block. */
+    uint64_t block_elements;
+    sluice_dtype dtype; /* type of the values; if bf16 and trainable, there is an fp32 master too */
     bool trainable;
-    slc_use *uses; /* ascending layers; at least one */
+    slc_use *uses; /* in ascending order of layers; at least one */
     uint32_t use_count;
-    bool fused; /* the parameters of all the layers that use it, which follow each other: each uses its own part. False:
-                   every layer that uses it uses all of it */
+    bool fused; /* the unit joins parameters of the layers that use it, which follow each other, and each layer uses its
+                   own part. False: every layer that uses the unit uses all of it */
     slc_exchange_sizes exchange;
     slc_unit_role role;
-    uint32_t partner; /* SPLIT: its ROWS unit, the next one; ROWS: its SPLIT unit */
-    /* ROWS: row r of the partner are its elements [r * row_elements, (r + 1) * row_elements), r < row_count; a rank
-     * touches at most most_rows (<= row_count) different ones in a micro-batch. */
+    uint32_t partner; /* SPLIT: index of its ROWS unit, which is the next one; ROWS: index of its SPLIT unit */
+    /* ROWS: row r of the partner is its elements [r * row_elements, (r + 1) * row_elements), with r < row_count. A rank
+     * touches at most most_rows (<= row_count) different rows in a micro-batch. */
     uint64_t row_elements, row_count, most_rows;
 } slc_unit;
 
@@ -60,51 +63,54 @@ typedef struct {
 typedef struct {
     const char *name;
     uint64_t bytes;
-    uint32_t first_slot, last_slot; /* of one micro-batch, inclusive */
-    uint32_t last_forward_slot;     /* in evaluation; < first_slot: not used there */
-    bool recomputable; /* of its layer's own slots: where the plan recomputes that layer it is dropped after
-                          the forward and made again in the backward slot */
+    uint32_t first_slot, last_slot; /* within a micro-batch, inclusive */
+    uint32_t last_forward_slot;     /* last slot in evaluation; < first_slot: not used in evaluation */
+    bool recomputable; /* used only in its layer's own two slots; if the plan recomputes that layer, the activation is
+                          dropped after the forward slot and made again in the backward slot */
 } slc_activation_life;
 
 typedef struct {
     const char *name;
     uint64_t bytes;
-    uint32_t slot; /* of one micro-batch: where it is valid */
+    uint32_t slot; /* the slot of a micro-batch in which it is valid */
 } slc_workspace_life;
 
 typedef struct {
-    uint32_t world;         /* N */
-    uint32_t micro_batches; /* M */
+    uint32_t world;         /* number of ranks, N */
+    uint32_t micro_batches; /* micro-batches a step, M */
     bool each;              /* every micro-batch is reduced and added to an fp32 shard at its owner */
-    sluice_dtype wire;      /* of gradients of units in bf16: see slc_gradient_dtype */
+    sluice_dtype wire;      /* type in which gradients of bf16 units are kept and sent, see slc_gradient_dtype */
     bool barrier;           /* no update before every gradient of the step is reduced (clipping, NaN skipping) */
-    uint32_t states;        /* of the optimizer, fp32 per element */
-    bool exact;             /* the optimizer is no compressed one: asking for onebit is an error */
-    bool compressed;        /* the phase in which onebit may be chosen; never with `each` or one rank */
-    bool refreshes;         /* in some steps of it gradients of onebit units are averaged instead (0/1 Adam) */
-    bool norms_barrier;     /* `barrier` is there for the optimizer's norms alone: onebit units need not wait */
-    uint32_t local_arrays;  /* of a onebit unit beside the states, fp32 per element (0/1 Adam) */
-    uint32_t norm_words;    /* of the optimizer's norms over parameters, in the agreement; they need the barrier */
+    uint32_t states;        /* number of the optimizer's states, each with one fp32 per element */
+    bool exact;             /* the optimizer is not a compressed one: asking for onebit is an error */
+    bool compressed;        /* this is the phase in which onebit may be chosen; never with `each` or with one rank */
+    bool refreshes;     /* in some steps of this phase the gradients of onebit units are averaged instead (0/1 Adam) */
+    bool norms_barrier; /* `barrier` is only there for the optimizer's norms: onebit units need not wait */
+    uint32_t local_arrays; /* number of arrays that a onebit unit has besides the states, each with one fp32 per element
+                              (0/1 Adam) */
+    /* 64-bit words in the agreement for the optimizer's norms of parameters; they need the barrier. */
+    uint32_t norm_words;
     uint32_t layer_count;
     const char **layers;       /* names */
-    const bool *can_recompute; /* of each layer: its binary can run the forward again; NULL: none can */
+    const bool *can_recompute; /* of each layer: its binary can run the forward again. NULL: no layer can */
     slc_unit *units;
     uint32_t unit_count;
     slc_activation_life *activations;
     uint32_t activation_count;
     slc_workspace_life *workspaces;
     uint32_t workspace_count;
-    uint64_t scratch_bytes;  /* of communication, for messages */
-    uint64_t reserved_bytes; /* kept by the binary, outside of the arena */
+    uint64_t scratch_bytes;  /* communication's scratch memory for messages */
+    uint64_t reserved_bytes; /* memory that the binary keeps itself, outside of the arena */
 } slc_job;
 
-/* How many of the strategies, in their order, units of the job may have; of one unit, see slc_unit_may_be. */
+/* How many strategies, from the first enumerator on, the units of the job may have; for one unit see
+ * slc_unit_may_be. */
 static inline int slc_job_strategies(const slc_job *job)
 {
     return job->compressed ? SLC_STRATEGIES : SLC_EXACT_STRATEGIES;
 }
 
-/* May a unit under this strategy be updated only when the step's agreement is over? */
+/* May a unit under this strategy be updated only after the step's agreement? */
 static inline bool slc_waits_for_agreement(const slc_job *job, slc_strategy strategy)
 {
     return job->barrier && !(strategy == SLC_ONEBIT && job->norms_barrier);
@@ -131,71 +137,73 @@ static inline uint32_t slc_slot_layer(const slc_job *job, uint32_t slot)
     return slot < job->layer_count ? slot : 2 * job->layer_count - 1 - slot;
 }
 
-/* Do micro-batches add up where they are made, to be reduced once? */
+/* Does each rank add its micro-batches up locally, so that gradients are reduced once a step? */
 static inline bool slc_adds_locally(const slc_job *job)
 {
     return job->micro_batches > 1 && !job->each;
 }
 
-/* Of a unit's gradients, in memory and on the wire. What adds up over micro-batches before it is reduced is fp32. */
+/* Type of a unit's gradients in memory and on the wire. Gradients that add up over micro-batches before the reduction
+ * are fp32. */
 static inline sluice_dtype slc_gradient_dtype(const slc_job *job, const slc_unit *unit)
 {
     return unit->dtype == SLUICE_BF16 && job->wire == SLUICE_BF16 && !slc_adds_locally(job) ? SLUICE_BF16 : SLUICE_FP32;
 }
 
-/* Of its reduced gradients at their owner: fp32 where micro-batches are added there. */
+/* Type of a unit's reduced gradients at their owner: fp32 if micro-batches are added up there. */
 static inline sluice_dtype slc_reduced_dtype(const slc_job *job, const slc_unit *unit)
 {
     return job->micro_batches > 1 ? SLUICE_FP32 : slc_gradient_dtype(job, unit);
 }
 
-/* May this unit have this strategy? ROWS: fsdp alone, for its table comes and goes. SPLIT: not dp (its owners add what
- * other ranks' look-ups touched) and not onebit. */
+/* May this unit have this strategy? A ROWS unit may only be fsdp, because its table comes and goes. A SPLIT unit may be
+ * neither dp (its owners add rows that other ranks' look-ups touched) nor onebit. */
 bool slc_unit_may_be(const slc_job *job, const slc_unit *unit, slc_strategy strategy);
 
-/* What becomes of a strategy that is asked for: itself where it may be; ROWS: fsdp; dp and onebit of a SPLIT unit: oss,
- * which moves as many bytes and keeps less; other onebit: dp. */
+/* Which strategy a unit gets that was asked to have `asked`: that one if it may have it. Otherwise ROWS becomes fsdp;
+ * SPLIT becomes oss, which moves as many bytes as dp and keeps less; any other unit becomes dp. */
 slc_strategy slc_unit_strategy(const slc_job *job, const slc_unit *unit, slc_strategy asked);
 
-/* SPLIT units are updated when the gradient of the look-up, the step's last slot that adds to it, is reduced too. So
- * for planning they are as all units behind a barrier: reduced within the step, updated and gathered at its end. */
+/* Are the unit's updates planned for the end of the step? A SPLIT unit is updated only after the gradient of the
+ * look-up is reduced too, and the look-up's backward is the last slot that adds to it. So a SPLIT unit is planned as
+ * every unit is under a barrier: reduced within the step, updated and gathered at its end. */
 static inline bool slc_updated_last(const slc_job *job, const slc_unit *unit)
 {
     return job->barrier || unit->role == SLC_UNIT_SPLIT;
 }
 
-/* Is any parameter split by its uses: are there SPLIT and ROWS units? */
+/* Is any parameter split by its uses, so that there are SPLIT and ROWS units? */
 bool slc_job_splits(const slc_job *job);
 
-/* Of a ROWS unit. Rows whose gradients are reduced at a time, at most: of one micro-batch, or of all of them where they
- * add up locally. Rows that its gradient buffer holds: those, and where they add up, those of the micro-batch that
- * runs in front of them. */
+/* Two counts of a ROWS unit. slc_reduced_rows: the most rows whose gradients one reduction takes, those of one
+ * micro-batch, or of all micro-batches if they add up locally. slc_gradient_rows: rows that its gradient buffer holds,
+ * the same and, if they add up locally, those of the micro-batch that runs as well; its table comes first. */
 uint64_t slc_reduced_rows(const slc_job *job, const slc_unit *unit);
 uint64_t slc_gradient_rows(const slc_job *job, const slc_unit *unit);
 
-/* Bytes of its lists: which rows this rank and the others touch (slc_row_list_bytes for each rank, of the gather and of
- * the reduction), and what making a list needs. */
+/* Bytes of a ROWS unit's lists: which rows this rank and the others touch (one slc_row_list_bytes a rank for the gather
+ * and one for the reduction), and the marks that making a list needs. */
 uint64_t slc_row_lists_bytes(const slc_job *job, const slc_unit *unit);
 
-/* Blocks of a unit, and the length of one: all but the last are block_elements long. */
+/* Number of blocks of a unit; all but the last have block_elements. */
 static inline uint64_t slc_unit_blocks(const slc_unit *unit)
 {
     return (unit->elements + unit->block_elements - 1) / unit->block_elements;
 }
 
-/* A run of adjacent slots in which a unit's values are needed; fsdp gathers once for each. */
+/* A run of adjacent slots in which a unit's values are needed; fsdp gathers once for each window. */
 typedef struct {
     uint32_t first_slot, last_slot;
 } slc_window;
 
-/* Window number `index` of a unit in one micro-batch, in order; false when there are not that many. In evaluation
- * (with_backward false) only the forward ones count. */
+/* Finds window number `index` of a unit within one micro-batch, in order; false if there are not that many. In
+ * evaluation (with_backward false) only windows of forward slots count. */
 bool slc_unit_window(const slc_job *job, const slc_unit *unit, bool with_backward, uint32_t index, slc_window *out);
 
-/* The slots of one micro-batch in which a unit's gradient grows: first and last. */
+/* The first and the last slot of a micro-batch that add to a unit's gradient. */
 void slc_unit_gradient_slots(const slc_job *job, const slc_unit *unit, uint32_t *first, uint32_t *last);
 
-/* Names of all units for a message, cut with "..." when they do not fit. */
+/* Writes the names of all units into `out` for a message and cuts them with "..." if they do not fit. */
 void slc_unit_names(const slc_job *job, char *out, size_t size);
 
 #endif

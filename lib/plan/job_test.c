@@ -1,4 +1,4 @@
-/* Windows and gradient slots against a walk over all slots. */
+/* Windows and gradient slots must be those that a walk over all slots finds. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -18,7 +18,8 @@ typedef struct {
     bool reads[SLOTS], adds[SLOTS];
 } unit_case;
 
-/* Bits of `draw`: which layers use the unit, and which of them read its value in backward. */
+/* The bits of `draw` say which layers use the unit, and which of them read its value in backward. False: no layer
+ * does. */
 static bool unit_case_init(unit_case *c, uint32_t draw)
 {
     memset(c, 0, sizeof *c);
@@ -89,7 +90,7 @@ static void names_go_both_ways(void **state)
     assert_int_equal(untouched, SLC_FSDP);
 }
 
-/* What is asked for is what a unit gets where it may be, else what keeps as near. */
+/* A unit gets the strategy that was asked for if it may have it, else the nearest one. */
 static void strategies_are_those_that_a_unit_may_be(void **state)
 {
     (void)state;

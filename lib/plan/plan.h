@@ -1,11 +1,11 @@
 /* A plan: strategies, one total order of compute slots and operations, where every buffer lies, and which earlier items
- * must be over before an item may start.
+ * must have ended before an item may start.
  *
- * Two lanes run a program: the compute lane runs its slots (and the updates that are put there) in order, the
+ * Two lanes run a program. The compute lane runs its slots, and the updates that the plan puts there, in order; the
  * communication lane starts its operations in order. Item i waits only for items before it in the same step or for
- * items of the step before (the lane may run on across the step's end). So whatever the timing, the earliest item that
- * has not finished can always go on: no deadlock. A buffer may be claimed only when what lay at its addresses is
- * released: those releases are among `after` (the ticket). */
+ * items of the previous step (the communication lane may run on across the step's end). So whatever the timing, the
+ * earliest item that has not ended can always go on, and there is no deadlock. A buffer may be claimed only after the
+ * claims that held its addresses before have been released; the items that release them are in `after` (the ticket). */
 #ifndef SLC_PLAN_H
 #define SLC_PLAN_H
 
@@ -14,30 +14,31 @@
 #include <sluice/status.h>
 
 typedef enum {
-    SLC_BUFFER_VALUE,        /* whole values of a unit (dp, oss, sdp) */
-    SLC_BUFFER_VALUE_SHARD,  /* fsdp: the owned part */
-    SLC_BUFFER_MASTER,       /* fp32 master of values in bf16: whole (dp) or owned part */
-    SLC_BUFFER_GATHERED,     /* fsdp: whole values in one window */
+    SLC_BUFFER_VALUE,        /* whole values of a unit (all but fsdp) */
+    SLC_BUFFER_VALUE_SHARD,  /* fsdp: the owned part of the values */
+    SLC_BUFFER_MASTER,       /* fp32 master of bf16 values: whole (dp, onebit), else the owned part */
+    SLC_BUFFER_GATHERED,     /* fsdp: whole values during one window */
     SLC_BUFFER_GRADIENT,     /* whole gradient */
-    SLC_BUFFER_REDUCED,      /* reduced gradient, where it cannot stay in the gradient's place: owned part, or whole */
-    SLC_BUFFER_STATE,        /* optimizer state `index`: whole (dp, onebit) or owned part */
-    SLC_BUFFER_WORKER_ERROR, /* onebit: what this rank's own compression left behind */
-    SLC_BUFFER_SERVER_ERROR, /* onebit: what compressing the average left behind, of what this rank averages */
-    SLC_BUFFER_LOCAL,        /* onebit: array `index` that the optimizer keeps on each rank */
+    SLC_BUFFER_REDUCED,      /* reduced gradient, if it cannot stay where the gradient is: owned part, or whole */
+    SLC_BUFFER_STATE,        /* optimizer state number `index`: whole (dp, onebit) or owned part */
+    SLC_BUFFER_WORKER_ERROR, /* onebit: the error that this rank's own compression left */
+    SLC_BUFFER_SERVER_ERROR, /* onebit: the error of compressing the average, for the part that this rank averages */
+    SLC_BUFFER_LOCAL,        /* onebit: array number `index` that the optimizer keeps on each rank */
     SLC_BUFFER_PACKETS,      /* onebit: compressed momentum for each rank */
     SLC_BUFFER_RESULTS,      /* onebit: the averages, compressed, from each rank */
-    SLC_BUFFER_ROW_LISTS,    /* ROWS: which rows the ranks touch (slc_row_lists_bytes) */
-    SLC_BUFFER_ACTIVATION,   /* `index` of the job's activations */
-    SLC_BUFFER_WORKSPACE,    /* `index` of the job's workspaces */
-    SLC_BUFFER_SCRATCH,      /* communication */
-    SLC_BUFFER_AGREEMENT,    /* what the ranks add up once a step: norm bins, non-finite flags */
+    SLC_BUFFER_ROW_LISTS,    /* ROWS: lists of the rows that the ranks touch (slc_row_lists_bytes) */
+    SLC_BUFFER_ACTIVATION,   /* activation number `index` of the job */
+    SLC_BUFFER_WORKSPACE,    /* workspace number `index` of the job */
+    SLC_BUFFER_SCRATCH,      /* scratch memory of communication */
+    SLC_BUFFER_AGREEMENT,    /* the words that the ranks add up once a step: norm bins, non-finite flags */
     SLC_BUFFER_STAGING,      /* one block in fp32, for reading parameters between steps */
     SLC_BUFFER_KINDS
 } slc_buffer_kind;
 
 enum { SLC_NONE = UINT32_MAX };
 
-/* 64-bit words that the ranks add up once a step: 64, the optimizer's, and up to whole parts of 16 for each rank. */
+/* Count of the 64-bit words that the ranks add up once a step: 64, plus the optimizer's norm words, rounded up to a
+ * multiple of 16 words for each rank. */
 enum { SLC_AGREEMENT_HEAD = 64 };
 static inline uint64_t slc_agreement_words(const slc_job *job)
 {
@@ -47,27 +48,27 @@ static inline uint64_t slc_agreement_words(const slc_job *job)
 
 typedef struct {
     slc_buffer_kind kind;
-    uint32_t unit;  /* SLC_NONE: belongs to no unit */
-    uint32_t index; /* state, activation, workspace or window */
+    uint32_t unit;  /* SLC_NONE: the buffer belongs to no unit */
+    uint32_t index; /* number of the state, local array, activation, workspace or window */
     uint64_t bytes;
     uint64_t offset; /* in the arena */
 } slc_buffer;
 
 typedef enum {
     SLC_ITEM_SLOT,            /* compute */
-    SLC_ITEM_REDUCE_SCATTER,  /* gradient -> own part: in place, or into REDUCED (added to it in later micro-batches).
-                                 ROWS: added to the partner's own part, behind its own REDUCE_SCATTER of the same
-                                 micro-batch and before that of the next one */
-    SLC_ITEM_ALL_REDUCE,      /* dp: gradient -> gradient */
-    SLC_ITEM_GATHER_GRADIENT, /* dp with each: REDUCED -> gradient; REDUCED in place, where that is whole */
+    SLC_ITEM_REDUCE_SCATTER,  /* gradient -> owned part: in place, or into REDUCED (later micro-batches of `each` add to
+                                 it). ROWS: adds to the partner's owned part, after the partner's REDUCE_SCATTER of the
+                                 same micro-batch and before its next one */
+    SLC_ITEM_ALL_REDUCE,      /* dp, and onebit if the job refreshes: gradient -> gradient */
+    SLC_ITEM_GATHER_GRADIENT, /* dp with each: REDUCED -> gradient; if REDUCED is whole, in place */
     SLC_ITEM_AGREE,           /* norm bins and flags of the step */
-    SLC_ITEM_UPDATE,          /* the optimizer, own part (dp: whole) */
-    SLC_ITEM_GATHER_VALUE,    /* oss, sdp: own part of VALUE -> VALUE, in place */
-    SLC_ITEM_GATHER_WINDOW,   /* fsdp: VALUE_SHARD -> GATHERED of window `index`. ROWS: of the partner's own parts what
-                                 this micro-batch touches; all updates of the partner are over. Which rows is known only
-                                 behind the last slot of the micro-batch before, and it stands behind that slot; with
-                                 `each` behind that micro-batch's REDUCE_SCATTER too */
-    SLC_ITEM_INSPECT,         /* onebit where it waits for the agreement: looks at the rank's own gradient */
+    SLC_ITEM_UPDATE,          /* the optimizer on the owned part (dp, onebit: on everything) */
+    SLC_ITEM_GATHER_VALUE,    /* oss, sdp: owned part of VALUE -> VALUE, in place */
+    SLC_ITEM_GATHER_WINDOW,   /* fsdp: VALUE_SHARD -> GATHERED of window `index`. ROWS: gathers the rows that this
+                                 micro-batch touches from the partner's owned parts, after all updates of the partner.
+                                 Which rows is known only after the last slot of the previous micro-batch, so it comes
+                                 after that slot; with `each` also after that micro-batch's REDUCE_SCATTER */
+    SLC_ITEM_INSPECT,         /* onebit, if its update waits for the agreement: looks at the rank's own gradient */
     SLC_ITEM_COMPRESS,        /* onebit: gradient, states, WORKER_ERROR -> PACKETS */
     SLC_ITEM_EXCHANGE,        /* onebit: PACKETS -> RESULTS, averaged; an update reads RESULTS */
     SLC_ITEM_KINDS
@@ -76,9 +77,10 @@ typedef enum {
 const char *slc_item_kind_name(slc_item_kind kind);
 const char *slc_buffer_kind_name(slc_buffer_kind kind);
 
-/* What lies in memory from an item's start to an item's end: bytes [first_byte, end_byte) of a buffer. When `to` is
- * late and `from` is not, the claim ends in the pass after (slc_claim_wraps). A buffer may have several claims at a
- * time, of different bytes: a unit's gradient shrinks and its gathered values grow block by block. */
+/* A claim: bytes [first_byte, end_byte) of a buffer are in memory from the start of item `from` to the end of item
+ * `to`. If `to` is late and `from` is not, the claim ends in the next pass (slc_claim_wraps). A buffer may have several
+ * claims of different bytes at the same time: a unit's gradient shrinks, and its gathered values grow, block by
+ * block. */
 typedef struct {
     uint32_t buffer;
     uint64_t first_byte, end_byte;
@@ -87,25 +89,26 @@ typedef struct {
 
 typedef struct {
     uint32_t item;
-    bool previous; /* of the pass before */
+    bool previous; /* the item of the previous pass is meant */
 } slc_after;
 
-/* Operations move a run of base blocks of their unit. Several items of one kind together move all of its blocks, each
- * once; kinds may be cut differently. An operation that is `late` belongs to the step before the one in whose pass it
- * stands: it reduces, updates or gathers what that step left, while this one already computes. With nothing before
- * (the first pass, or the first after a drain) late items are left out; a drain runs the late items alone, in order. */
+/* An operation moves a run of base blocks of its unit. The items of one kind together move each of its blocks exactly
+ * once; different kinds may be cut differently. A `late` operation belongs to the step before the pass in which it is
+ * issued: it reduces, updates or gathers what that step left, while this pass already computes. A pass is one run of a
+ * program. The first pass, and the first after a drain, has no previous step and leaves late items out; a drain runs
+ * the late items only, in order. */
 typedef struct {
     slc_item_kind kind;
-    bool late;       /* not SLOT, GATHER_WINDOW, nor what a SPLIT unit does up to its UPDATE and its ROWS unit's
-                        REDUCE_SCATTER: the gather of the ROWS unit's table, early in the next pass, needs them */
-    bool on_compute; /* UPDATE alone, and not of onebit units: it runs on the compute lane, by the compute threads,
-                        between slots */
+    bool late; /* never a SLOT or a GATHER_WINDOW, nor any operation of a SPLIT unit up to its UPDATE or of its ROWS
+                  unit: the gather of the ROWS unit's table, early in the next pass, needs them */
+    bool on_compute; /* only for an UPDATE of a unit that is not onebit: it runs on the compute lane, between slots, on
+                        the compute threads */
     uint32_t micro_batch;
-    uint32_t slot;                     /* SLC_ITEM_SLOT: in its micro-batch */
+    uint32_t slot;                     /* SLC_ITEM_SLOT: number within its micro-batch */
     uint32_t unit;                     /* operations */
-    uint32_t index;                    /* GATHER_WINDOW: window */
+    uint32_t index;                    /* GATHER_WINDOW: number of the window */
     uint64_t first_block, block_count; /* operations */
-    slc_after *after;                  /* over before this item starts */
+    slc_after *after;                  /* items that must have ended before this one starts */
     uint32_t after_count;
 } slc_item;
 
@@ -121,14 +124,14 @@ static inline bool slc_claim_wraps(const slc_program *program, const slc_claim *
     return program->items[claim->to].late && !program->items[claim->from].late;
 }
 
-/* Is the claim there while `item` runs, in a pass that has one before it? */
+/* Does the claim exist while `item` runs, in a pass that has a previous one? */
 static inline bool slc_claim_alive(const slc_program *program, const slc_claim *claim, uint32_t item)
 {
     if (slc_claim_wraps(program, claim)) return claim->from <= item || item <= claim->to;
     return claim->from <= item && item <= claim->to;
 }
 
-/* The compute lane runs slots, and updates that are not the communication thread's, in order. */
+/* The compute lane runs the slots and the updates with on_compute, in order. */
 static inline bool slc_on_compute_lane(const slc_item *item)
 {
     return item->kind == SLC_ITEM_SLOT || item->on_compute;
@@ -139,7 +142,7 @@ static inline bool slc_is_reduction(slc_item_kind kind)
     return kind == SLC_ITEM_REDUCE_SCATTER || kind == SLC_ITEM_ALL_REDUCE;
 }
 
-/* onebit: always the whole unit, in the last micro-batch. */
+/* onebit: these operations always move the whole unit, in the last micro-batch. */
 static inline bool slc_is_compressed(slc_item_kind kind)
 {
     return kind == SLC_ITEM_INSPECT || kind == SLC_ITEM_COMPRESS || kind == SLC_ITEM_EXCHANGE;
@@ -153,30 +156,30 @@ static inline bool slc_share_blocks(const slc_item *a, const slc_item *b)
 
 typedef struct {
     const char *schedule;     /* the scheduler's name: a constant, or `owned_schedule` */
-    char *owned_schedule;     /* of a plan that was read; else NULL */
+    char *owned_schedule;     /* the same name if the plan was read from a file; else NULL */
     slc_strategy *strategies; /* of each unit */
     uint32_t unit_count;
-    bool *recompute; /* of each layer: its forward runs again in its backward slot */
+    bool *recompute; /* of each layer: its forward runs again in its backward slot. NULL: of none */
     uint32_t layer_count;
     slc_buffer *buffers;
     uint32_t buffer_count;
-    slc_claim *statics; /* claimed at commit for good; from and to are not used */
+    slc_claim *statics; /* whole buffers that are claimed at commit and kept; from and to are not used */
     uint32_t static_count;
     slc_program train, evaluate;
-    uint64_t arena_bytes; /* the packer's figure */
-    uint64_t lower_bound; /* no packing of these lifetimes is smaller */
+    uint64_t arena_bytes; /* end of the highest buffer, as packed */
+    uint64_t lower_bound; /* no packing of these lifetimes needs fewer bytes */
 } slc_plan;
 
 void slc_plan_destroy(slc_plan *plan); /* NULL is allowed */
 
-/* The index of a buffer, or SLC_NONE. `index` as in slc_buffer. */
+/* Returns the index of a buffer in plan->buffers, or SLC_NONE. `index` is that of slc_buffer. */
 uint32_t slc_plan_buffer(const slc_plan *plan, slc_buffer_kind kind, uint32_t unit, uint32_t index);
 
-/* Checks a plan against its job, sharing no code with what made it: every operation once and complete, dependencies,
+/* Checks a plan against its job and shares no code with what made it: every operation once and complete, dependencies,
  * lifetimes, no overlap of address and time, tickets, no wait for a later item. Errors: FORMAT (what and where). */
 sluice_status slc_plan_validate(const slc_job *job, const slc_plan *plan);
 
-/* 64 bits that differ when anything in the plan does: for ranks to compare. */
+/* Returns 64 bits that differ when anything in the plan differs, so that ranks can compare plans. */
 uint64_t slc_plan_fingerprint(const slc_plan *plan);
 
 #endif

@@ -1,4 +1,4 @@
-/* Profiles: deep copies, and what another world makes of them. */
+/* Profiles: deep copies, and what changes with the world. */
 #include "lib/plan/profile.h"
 
 #include "lib/base/status.h"
@@ -40,7 +40,7 @@ static slc_exchange_sizes exchange_in(const slc_profile *profile, uint32_t u, ui
     return slc_exchange_of(tensors->elements, tensors->count, world, profile->scratch_in_flight > 0);
 }
 
-/* Chunks of many small tensors in a large world are mostly padding. */
+/* The chunks of many small tensors are mostly padding in a large world, so their sizes may overflow. */
 static sluice_status check_exchange(const slc_profile *profile, uint32_t u, uint32_t world)
 {
     slc_exchange_sizes sizes = exchange_in(profile, u, world);
@@ -193,7 +193,7 @@ static sluice_status copy_all(slc_profile *profile, const slc_job *job, const sl
     return slc_times_copy(job, times, &profile->times);
 }
 
-/* ---- What other worlds need ---- */
+/* ---- What planning for other worlds needs ---- */
 
 static sluice_status note_lengths(slc_profile *profile, const uint64_t *parameters)
 {

@@ -55,7 +55,7 @@ sluice_dtype slc_buffer_dtype(const slc_job *job, const slc_unit *unit, slc_buff
     }
 }
 
-/* Of a whole buffer of a unit. */
+/* The elements of a whole buffer of a unit. */
 static uint64_t buffer_elements(const slc_job *job, const slc_unit *unit, slc_buffer_kind kind)
 {
     if (unit->role != SLC_UNIT_ROWS || kind != SLC_BUFFER_GRADIENT) return unit->elements;
@@ -89,7 +89,7 @@ uint64_t slc_reading_bytes(const slc_job *job)
     uint64_t largest = 0;
     for (uint32_t u = 0; u < job->unit_count; u++) {
         const slc_unit *unit = &job->units[u];
-        if (unit->role == SLC_UNIT_ROWS) continue; /* its partner is what is read */
+        if (unit->role == SLC_UNIT_ROWS) continue; /* reading goes to its partner */
         uint64_t block = unit->elements < unit->block_elements ? unit->elements : unit->block_elements;
         if (block > largest) largest = block;
     }

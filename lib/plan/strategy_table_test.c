@@ -1,4 +1,5 @@
-/* The table of strategies against counts by hand: 640 elements on 4 ranks, an optimizer of two states. */
+/* The table of strategies must give what is counted by hand here: 640 elements on 4 ranks, an optimizer with two
+ * states. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,12 +20,12 @@ typedef struct {
     uint32_t micro_batches;
     bool each, barrier, frozen;
     struct {
-        uint64_t resident, gradient, reduced, gathered; /* bytes; but for the first, of what comes and goes */
+        uint64_t resident, gradient, reduced, gathered; /* bytes; all but the first are of buffers that come and go */
     } of[SLC_EXACT_STRATEGIES];
 } count;
 
-/* Values 4, gradient 4, states 8 an element; bf16: values 2, master 4, gradient 2 or 4, states 8. A quarter of what is
- * sharded. */
+/* Bytes of an element in fp32: values 4, gradient 4, states 8; in bf16: values 2, master 4, gradient 2 or 4, states 8.
+ * Sharded buffers have a quarter. */
 static const count counts[] = {
     {fp32, bf16, 1, 0, 0, 0, {{10240, 0, 0, 0}, {6400, 0, 0, 0}, {3840, 2560, 0, 0}, {1920, 2560, 0, 2560}}},
     {fp32, fp32, 1, 0, 1, 0, {{10240, 0, 0, 0}, {6400, 0, 0, 0}, {3840, 2560, 640, 0}, {1920, 2560, 640, 2560}}},
@@ -88,7 +89,7 @@ static void memory_is_as_counted(void **state)
     }
 }
 
-/* What a reduction, a gather of the gradient and a gather of values move. */
+/* The bytes and seconds of a reduction, a gather of the gradient and a gather of values. */
 static void operations_move_what_they_should(void **state)
 {
     (void)state;
@@ -113,7 +114,7 @@ static void operations_move_what_they_should(void **state)
         const struct {
             slc_item_kind kind;
             uint64_t bytes;
-            double seconds; /* of N - 1 parts of N, and of N - 1 latencies */
+            double seconds; /* N - 1 latencies, and N - 1 of N parts of the bytes */
         } expected[] = {
             {SLC_ITEM_REDUCE_SCATTER, moves[i].reduction, (double)moves[i].reduction * 0.75e-6},
             {SLC_ITEM_ALL_REDUCE, moves[i].reduction, (double)moves[i].reduction * (0.75e-6 + 0.375e-6) + 3e-3},
@@ -130,8 +131,8 @@ static void operations_move_what_they_should(void **state)
 
 /* ---- onebit ---- */
 
-/* One tensor of 640 elements is 4 chunks of 160: 24 bytes to each rank, in places of 64; errors 640 and 160 elements,
- * scales 4 and 1, in places of 64. */
+/* One tensor of 640 elements is 4 chunks of 160. A rank gets 24 bytes, at multiples of 64; errors have 640 and 160
+ * elements and scales 4 and 1, at multiples of 64 bytes. */
 static void onebit_keeps_what_dp_keeps_and_errors(void **state)
 {
     (void)state;
@@ -158,7 +159,7 @@ static void onebit_does_what_the_job_needs(void **state)
 {
     (void)state;
     for (int refreshes = 0; refreshes < 2; refreshes++)
-        for (int barrier = 0; barrier < 3; barrier++) { /* none, of all gradients, of norms alone */
+        for (int barrier = 0; barrier < 3; barrier++) { /* no barrier, one for all gradients, one for norms alone */
             slc_job job = {.world = RANKS,
                            .micro_batches = 1,
                            .compressed = true,
@@ -184,7 +185,7 @@ static void onebit_does_what_the_job_needs(void **state)
         }
 }
 
-/* Two phases of 3/4 of 96 bytes, and the average of a fourth. */
+/* An exchange is two phases of 3/4 of 96 bytes, and the average of a fourth of the elements. */
 static void items_cost_what_they_do(void **state)
 {
     (void)state;
@@ -221,7 +222,7 @@ static void items_cost_what_they_do(void **state)
     assert_true(fabs(slc_item_s(&job, &times, NULL, &agree) - 10) < 1e-12);
 }
 
-/* 256, 256 and 128 elements. */
+/* The blocks have 256, 256 and 128 elements. */
 static void blocks_begin_where_they_should(void **state)
 {
     (void)state;
@@ -246,13 +247,14 @@ static void blocks_begin_where_they_should(void **state)
 
 /* ---- A parameter that is split by its uses ---- */
 
-/* 20 rows of 24 elements, 5 of them in a micro-batch: a table of 120, padded to 128. */
+/* The table has 20 rows of 24 elements. A micro-batch touches at most 5: 120 elements, padded to 128. */
 static const struct {
     sluice_dtype dtype;
     uint32_t micro_batches;
     bool each;
     uint64_t reduced_rows, gradient_rows;
-    uint64_t lists, table, gradient, reduction; /* bytes; a list of 5 or 15 rows has 128, one of 20 has 192, marks 64 */
+    uint64_t lists, table, gradient,
+        reduction; /* bytes; a list of 5 or 15 rows takes 128, one of 20 rows 192, the marks 64 */
 } look_ups[] = {{SLUICE_FP32, 1, false, 5, 5, 4 * (128 + 128) + 64, 512, 512, 480},
                 {SLUICE_FP32, 3, true, 5, 5, 4 * (128 + 128) + 64, 512, 512, 480},
                 {SLUICE_FP32, 3, false, 15, 20, 4 * (128 + 128) + 64, 512, 2048, 1440},
@@ -294,7 +296,7 @@ static void rows_keep_a_table_and_lists(void **state)
         assert_int_equal(slc_block_byte(&job, &rows, SLC_BUFFER_GRADIENT, false, 1), look_ups[i].gradient);
         assert_int_equal(slc_block_byte(&job, &rows, SLC_BUFFER_GATHERED, false, 1), look_ups[i].table);
         uint64_t reduction = look_ups[i].reduction;
-        uint64_t list = 4 * (look_ups[i].reduced_rows > 16 ? 192 : 128); /* of all ranks */
+        uint64_t list = 4 * (look_ups[i].reduced_rows > 16 ? 192 : 128); /* the lists of all ranks */
         assert_int_equal(slc_operation_bytes(&job, &rows, SLC_ITEM_REDUCE_SCATTER, 128), reduction);
         assert_int_equal(slc_operation_bytes(&job, &rows, SLC_ITEM_GATHER_WINDOW, 128), look_ups[i].table);
         double list_s = 3 * 1e-2 + 0.375e-6 * (double)list, reduce_s = 1 + 3 * 1e-3 + 0.75e-6 * (double)reduction;
@@ -308,7 +310,8 @@ static void rows_keep_a_table_and_lists(void **state)
     }
 }
 
-/* Whole and at hand until the look-up's gradient is reduced too: as behind a barrier. */
+/* A split unit must keep its sum until the look-up's gradient is reduced too: it must have the operations and the
+ * memory of a unit under a barrier. */
 static void what_is_split_is_updated_last(void **state)
 {
     (void)state;
@@ -333,14 +336,14 @@ static void what_is_split_is_updated_last(void **state)
             slc_unit_operations of = slc_operations_of(&job, &units[1], SLC_FSDP);
             assert_true(of.reduce == SLC_ITEM_REDUCE_SCATTER && of.windows && of.moves_sum && !of.whole_sum);
             assert_true(of.update == SLC_ITEM_KINDS && of.gather_value == SLC_ITEM_KINDS);
-            units[1].block_elements = units[1].elements = 6400; /* what is read lies in the partner */
+            units[1].block_elements = units[1].elements = 6400; /* reading goes to the partner */
             job.units = units;
             job.unit_count = 2;
             assert_int_equal(slc_reading_bytes(&job), 4 * BLOCK);
         }
 }
 
-/* Estimated: what a slot reads of its parameters, of a look-up its rows. */
+/* An estimated slot must follow the bytes that it reads: its parameters, and for a look-up only its rows. */
 static void a_look_up_reads_its_rows(void **state)
 {
     (void)state;

@@ -30,7 +30,7 @@ double slc_transfer_s(const slc_job *job, const slc_times *times, slc_item_kind 
     }
 }
 
-/* Operations on the rows of a look-up begin by telling each other which ones. */
+/* An operation on the rows of a look-up begins with lists that tell which rows it is about. */
 static double lists_s(const slc_job *job, const slc_times *times, slc_item_kind kind, const slc_unit *unit)
 {
     if (!unit || unit->role != SLC_UNIT_ROWS) return 0;
@@ -120,9 +120,9 @@ sluice_status slc_times_copy(const slc_job *job, const slc_times *times, slc_tim
     return SLUICE_OK;
 }
 
-/* A core of today: so many bytes of parameters and activations a second in a forward; a link of 1 GB/s. */
+/* A core of today handles so many bytes of parameters and activations a second in a forward; the link has 1 GB/s. */
 static const double bytes_per_s = 2e9, link_bytes_per_s = 1e9, link_latency_s = 50e-6, update_s = 2e-9;
-/* Of an exchange: 16 bytes an element in each pass, 8 in the average, at 10 GB/s. */
+/* An exchange touches 16 bytes an element in each of its two passes and 8 in the average, at 10 GB/s. */
 static const double compress_s = 1.6e-9, apply_s = 1.6e-9, average_s = 0.8e-9;
 
 void slc_times_estimate_exchange(slc_times *times)

@@ -1,5 +1,5 @@
-/* How long the parts of a job take: what planning needs beside sizes. Measured by the engine, estimated from sizes, or
- * made for machines that one does not have. */
+/* How long the parts of a job take: what planning needs besides sizes. Times are measured by the engine, estimated from
+ * sizes, or made up for machines that are not at hand. */
 #ifndef SLC_PLAN_TIMES_H
 #define SLC_PLAN_TIMES_H
 
@@ -13,62 +13,68 @@ typedef struct {
 
 typedef struct {
     slc_link_line reduce_scatter, all_gather;
-    /* Under each other: a second of communication (as it takes alone) lengthens the compute beside it by kappa seconds
-     * and itself takes sigma seconds. So while both run, compute advances at 1 - kappa / sigma of its speed and
-     * communication at 1 / sigma. kappa in [0, sigma], sigma >= 1. */
+    /* How compute and communication slow each other down: a second of communication (its time alone) lengthens the
+     * compute that runs at the same time by kappa seconds and itself takes sigma seconds. So while both run, compute
+     * advances at 1 - kappa / sigma of its speed and communication at 1 / sigma of its speed. kappa in [0, sigma],
+     * sigma >= 1. */
     double kappa, sigma;
-    /* The communication thread itself moves the bytes (memory of one host): an update there holds the link up. False:
-     * a network goes on by itself while the thread computes. */
+    /* True: the communication thread itself moves the bytes (memory of one host), so an update on that thread holds the
+     * link up. False: a network goes on by itself while the thread computes. */
     bool thread_moves;
     uint64_t block_bytes; /* the smallest run (full buffer) that reaches 95 % of the bandwidth */
-    double operation_s;   /* of the communication thread for starting and ending one operation */
+    double operation_s;   /* what starting and ending one operation costs the communication thread */
 } slc_link;
 
 typedef struct {
-    double *slot_s;              /* [2L] seconds of each slot of one micro-batch, F0.. then B(L-1).., without waiting */
-    double *recompute_s;         /* [L] added to a layer's backward slot where it recomputes */
-    double update_s_per_element; /* of the optimizer on the communication thread, for an element that this rank owns */
-    double update_compute_s_per_element; /* the same on the compute threads, all together; 0: not known */
-    /* On the communication thread too, for each element: of an exchange both passes, before it and in place of the
-     * update, and what averaging takes for each element that a rank averages (an N-th). */
+    double *slot_s;      /* [2L] seconds of each slot of one micro-batch, F0..F(L-1) then B(L-1)..B0, without waiting */
+    double *recompute_s; /* [L] what a layer's backward slot takes longer if the layer recomputes */
+    /* An element's update on the communication thread, in seconds, for elements that this rank updates. */
+    double update_s_per_element;
+    double update_compute_s_per_element; /* the same on the compute threads, all of them together; 0: not known */
+    /* Seconds on the communication thread for an exchange, for each element: its two passes, compressing before it and
+     * applying the result in place of the update; and averaging, for each element that a rank averages (an N-th of
+     * all). */
     double compress_s_per_element, apply_s_per_element, average_s_per_element;
     slc_link link;
 } slc_times;
 
-/* Seconds of an operation that moves so many bytes (full buffer), alone on the link: RS, AR, gathers, an exchange's two
- * phases (the average apart); AGREE with 0 bytes is a latency. What the thread computes (UPDATE, INSPECT, COMPRESS) and
- * SLOT: 0, see below. */
+/* Seconds of an operation that moves so many bytes (full buffer), alone on the link: reductions, gathers, an exchange's
+ * two phases (without the average); AGREE with 0 bytes costs the latency. SLOT and what the thread computes (UPDATE,
+ * INSPECT, COMPRESS) give 0; the functions below have those. */
 double slc_transfer_s(const slc_job *job, const slc_times *times, slc_item_kind kind, uint64_t bytes);
-/* The same of `elements` of a unit, with an exchange's average, and of ROWS with the lists that go first; NULL and 0
- * for AGREE. */
+/* Seconds of an operation on `elements` of a unit, with an exchange's average and with the row lists that operations of
+ * a ROWS unit send first. `unit` is NULL and `elements` 0 for AGREE. */
 double slc_operation_s(const slc_job *job, const slc_times *times, slc_item_kind kind, const slc_unit *unit,
                        uint64_t elements);
-/* Seconds of an update of that run of a unit under a strategy (dp updates all of it, others their N-th). */
+/* Seconds that updating a run of a unit takes on the communication thread (dp and onebit update all of it, others their
+ * N-th). */
 double slc_update_s(const slc_job *job, const slc_times *times, slc_strategy strategy, uint64_t elements);
-/* The same on the compute lane; as on the communication thread where that is not known. */
+/* Seconds of that update on the compute lane; the time on the communication thread if this one is not known. */
 double slc_computed_update_s(const slc_job *job, const slc_times *times, slc_strategy strategy, uint64_t elements);
-/* Seconds that the communication thread computes for an item: UPDATE (with ONEBIT the second pass), COMPRESS; else 0.
- * INSPECT is part of what a slot's end costs: 0. */
+/* Seconds that the communication thread computes for an item: UPDATE (under onebit the second pass) or COMPRESS, else
+ * 0. INSPECT is counted as part of a slot's end, so it is 0. */
 double slc_thread_s(const slc_job *job, const slc_times *times, slc_item_kind kind, slc_strategy strategy,
                     uint64_t elements);
-/* Seconds of an item of a plan on its lane, alone: slc_thread_s, slc_computed_update_s or slc_operation_s. Only a few
- * steps average the gradients of onebit units: their ALL_REDUCE counts 0. Not SLOT. */
+/* Seconds of an item of a plan on its lane, alone: slc_thread_s, slc_computed_update_s or slc_operation_s. An
+ * ALL_REDUCE of a onebit unit counts 0, for only a few steps run it. `item` is not a SLOT. */
 double slc_item_s(const slc_job *job, const slc_times *times, const slc_strategy *strategies, const slc_item *item);
-/* Does the communication thread compute it, unless it is on the compute lane? Other operations the link moves. */
+/* Does the communication thread compute this kind (unless an update is on the compute lane)? All other operations are
+ * moved by the link. */
 static inline bool slc_is_on_thread(slc_item_kind kind)
 {
     return kind == SLC_ITEM_UPDATE || kind == SLC_ITEM_COMPRESS || kind == SLC_ITEM_INSPECT;
 }
-/* A slot's seconds, with what its layer recomputes. `recompute` [L], NULL: nothing. */
+/* Seconds of a slot, with what its layer recomputes. `recompute` is [L]; NULL: no layer recomputes. */
 double slc_slot_s(const slc_job *job, const slc_times *times, const bool *recompute, uint32_t slot);
 
-/* Elements of a run of blocks of a unit. */
+/* Number of elements in a run of blocks of a unit. */
 uint64_t slc_run_elements(const slc_unit *unit, uint64_t first_block, uint64_t block_count);
 
-/* Times guessed from sizes alone, for a first plan: forward in proportion to the bytes of a layer's parameters and
- * activations (a fused unit's in equal shares), backward twice that, a link at a common speed. Errors: MEMORY. */
+/* Guesses times from sizes alone, for a first plan: a forward in proportion to the bytes of the layer's parameters and
+ * activations (a fused unit's in equal shares), a backward twice that, a link of a common speed. The caller calls
+ * slc_times_fini. Errors: MEMORY. */
 sluice_status slc_times_estimate(const slc_job *job, slc_times *out);
-void slc_times_estimate_exchange(slc_times *times); /* the three times of an exchange alone */
+void slc_times_estimate_exchange(slc_times *times); /* only the three times of an exchange */
 sluice_status slc_times_copy(const slc_job *job, const slc_times *times, slc_times *out);
 void slc_times_fini(slc_times *times);
 

@@ -1,4 +1,4 @@
-/* Which buffers a job has under given strategies, and which are there for good. */
+/* The buffers that a job has under given strategies, and which of them are resident. */
 #include "sched/layout/parts.h"
 
 #include "lib/base/status.h"

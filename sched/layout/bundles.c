@@ -1,5 +1,5 @@
-/* Packing with fewer pieces: buffers that live at exactly the same times (the activations of a layer, everything that
- * is there for good) lie side by side, so the packer needs to place them only once. */
+/* Packing with fewer pieces: buffers that live at exactly the same times (the activations of a layer, all resident
+ * ones) lie next to each other as a bundle, so the packer has to place them only once. */
 #include "sched/layout/parts.h"
 
 #include "lib/base/status.h"
@@ -8,11 +8,11 @@
 #include <string.h>
 
 typedef struct {
-    slc_pack_buffer **sorted; /* the buffers, those of a bundle side by side */
+    slc_pack_buffer **sorted; /* the buffers; those of a bundle are neighbours */
     slc_pack_buffer *bundles;
-    uint32_t *first, *last; /* of each bundle, in `sorted` */
+    uint32_t *first, *last; /* [bundles] indices in `sorted` */
     slc_pack_part *parts;
-    uint32_t count; /* bundles */
+    uint32_t count; /* number of bundles */
 } bundling;
 
 static uint64_t aligned(uint64_t bytes)
@@ -56,7 +56,7 @@ static void group(bundling *g, slc_pack_buffer *buffers, uint32_t count)
     }
 }
 
-/* A bundle lives as its first buffer does, but for all of its bytes. */
+/* A bundle lives as long as its first buffer, with all of its bytes. */
 static void describe(bundling *g)
 {
     slc_pack_part *parts = g->parts;
@@ -85,7 +85,7 @@ static void spread_offsets(const bundling *g)
     }
 }
 
-/* One try costs the square of the bundles: with many of them there are fewer. */
+/* One try costs the square of the number of bundles, so there are fewer tries with many bundles. */
 static uint32_t affordable(uint32_t tries, uint32_t bundles)
 {
     double share = bundles > 80 ? 80.0 / bundles : 1;

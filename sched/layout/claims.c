@@ -1,4 +1,5 @@
-/* Lifetimes: from the order of a program, when each transient buffer is claimed and released, run by run of blocks. */
+/* From the order of a program to lifetimes: when each transient buffer is claimed and released, run by run of
+ * blocks. */
 #include "sched/layout/parts.h"
 
 #include "lib/base/status.h"
@@ -63,8 +64,8 @@ static void claim_gathered(claims *c, uint32_t buffer, uint32_t micro_batch, boo
     }
 }
 
-/* From the first slot that adds to it until its last reader: the reduction when the sum goes elsewhere, else the
- * update. */
+/* A gradient lives from the first slot that adds to it until its last reader: the reduction if the sum goes elsewhere,
+ * else the update. */
 static void claim_gradient(claims *c, uint32_t buffer)
 {
     const slc_job *job = c->job;
@@ -83,7 +84,7 @@ static void claim_gradient(claims *c, uint32_t buffer)
     }
 }
 
-/* Writer and reader may be cut differently: each common stretch is a claim. */
+/* Writers and readers may be cut differently, so each range that a writer and a reader share is a claim. */
 static void claim_reduced(claims *c, uint32_t buffer)
 {
     uint32_t u = c->plan->buffers[buffer].unit, last = c->job->micro_batches - 1;
@@ -104,7 +105,7 @@ static void claim_reduced(claims *c, uint32_t buffer)
     }
 }
 
-/* Of a whole unit, from its writer to its reader. */
+/* Claims the buffer of a whole unit, from its writer to its reader. */
 static void claim_between(claims *c, uint32_t buffer, slc_item_kind writer, slc_item_kind reader)
 {
     uint32_t u = c->plan->buffers[buffer].unit, last = c->job->micro_batches - 1;

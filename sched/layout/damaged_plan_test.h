@@ -1,11 +1,11 @@
-/* Plans to be damaged, for tests of the validator: of runs of blocks, with late items, updates on the compute lane and
- * recomputation, and of whole units. */
+/* Plans for tests of the validator to damage: some made of runs of blocks, with late items, updates on the compute lane
+ * and recomputation, others of whole units. */
 #ifndef SLC_DAMAGED_PLAN_TEST_H
 #define SLC_DAMAGED_PLAN_TEST_H
 
 #include "sched/order/random_order_test.h"
 
-/* In half of the orders half of the updates. */
+/* In half of the orders, puts half of the updates on the compute lane. */
 TEST_INLINE void draw_lanes(const slc_strategy *strategies, const test_dice *dice, slc_order *order)
 {
     for (uint32_t i = 0; test_beside(dice, 200, 2) && i < order->count; i++)
@@ -13,7 +13,7 @@ TEST_INLINE void draw_lanes(const slc_strategy *strategies, const test_dice *dic
             order->items[i].on_compute = test_beside(dice, 201 + i, 2);
 }
 
-/* One in four of whole units, as a scheduler orders them. */
+/* Draws a plan; one in four has whole units, as a scheduler orders them. */
 TEST_INLINE slc_plan *draw_plan(test_job *t, test_dice *dice)
 {
     slc_strategy strategies[TEST_UNITS];
@@ -41,7 +41,7 @@ TEST_INLINE slc_plan *some_plan(test_job *t, uint64_t seed)
     return draw_plan(t, &dice);
 }
 
-/* An operation once more, right behind it. */
+/* Repeats an operation right after itself. */
 TEST_INLINE void insert_twin(slc_plan *plan, uint32_t twin)
 {
     slc_program *train = &plan->train;

@@ -1,5 +1,5 @@
-/* Plans of random jobs under random times, serial, one_ahead and random legal orders with late runs of blocks by turns:
- * for tests of what looks at finished plans. */
+/* Plans of random jobs with random times, made in turn by serial, by one_ahead and from random legal orders with late
+ * runs of blocks: for tests of code that looks at finished plans. */
 #ifndef SLC_DRAWN_PLAN_TEST_H
 #define SLC_DRAWN_PLAN_TEST_H
 

@@ -1,4 +1,4 @@
-/* From an order to a plan: buffers, lifetimes, packing, tickets. The steps stand in slc_plan_make. */
+/* From an order to a plan: buffers, lifetimes, packing, tickets. slc_plan_make's steps are in `make`. */
 #include "sched/layout/parts.h"
 #include "sched/scheduler.h"
 #include "sched/simulate/simulate.h"
@@ -45,7 +45,7 @@ static sluice_status note_choices(const slc_scheduling *in, slc_plan *plan)
     return SLUICE_OK;
 }
 
-/* Items and choices. `train` NULL: as the scheduler orders it. */
+/* Fills items and choices. `train` NULL: the scheduler orders the training program too. */
 static sluice_status write_programs(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                                     slc_plan *plan)
 {
@@ -62,7 +62,7 @@ static sluice_status add_lives(const slc_scheduling *in, slc_plan *plan)
     return status ? status : slc_plan_add_claims(in->job, plan, true);
 }
 
-/* A plan without waits: enough to know its size. */
+/* Fills all of a plan but the waits, which is enough to know its size. */
 static sluice_status lay_out(const slc_scheduling *in, const slc_packing_effort *effort, slc_plan *plan)
 {
     sluice_status status = add_lives(in, plan);
@@ -117,7 +117,7 @@ sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train,
     return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status;
 }
 
-/* A ticket on a later item: two lives of one buffer would meet. */
+/* Does any item wait for itself or a later item? Then two lives of one buffer would overlap. */
 static bool waits_for_later(const slc_program *program)
 {
     for (uint32_t i = 0; i < program->item_count; i++)
@@ -126,7 +126,7 @@ static bool waits_for_later(const slc_program *program)
     return false;
 }
 
-/* Packs and adds the waits; false in *fits: too large, or illegal after all. */
+/* Packs the plan and adds the waits; false in *fits: it is too large, or illegal after all. */
 static sluice_status settle(const slc_scheduling *in, const slc_scheduler *scheduler, const slc_packing_effort *effort,
                             slc_plan *plan, bool *fits)
 {
@@ -138,7 +138,8 @@ static sluice_status settle(const slc_scheduling *in, const slc_scheduler *sched
     return status;
 }
 
-/* Could it be fast enough if no two buffers shared memory? Packing, which costs most, is for those that could. */
+/* Could the plan be fast enough if no two buffers shared memory? Packing costs most, so it is done only for plans that
+ * could. */
 static sluice_status could_be_fast(const slc_scheduling *in, const slc_scheduler *scheduler, double at_most_s,
                                    slc_plan *plan, bool *could)
 {

@@ -1,4 +1,4 @@
-/* Plans of random jobs: valid for the validator, and harmless when two lanes run them at random speeds. */
+/* Plans of random jobs must be valid, and do no harm when two lanes run them at random speeds. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -50,9 +50,9 @@ static void random_jobs_run_at_any_speed(void **state)
     free(lanes);
 }
 
-/* Gathering earlier and reducing later never takes less memory, unless what is reduced needs a new place and the
- * gradient keeps its own or is the smaller one, which bf16 is of an fp32 sum that nobody shares: then a late reduction
- * takes less. */
+/* Gathering earlier and reducing later must never take less memory. The exception is a reduction that needs new memory
+ * while the gradient keeps its own, or while the gradient is the smaller one (a bf16 gradient of an fp32 sum that is
+ * not sharded): then a late reduction takes less. */
 static void serial_needs_no_more_than_one_ahead(void **state)
 {
     (void)state;
@@ -80,7 +80,7 @@ static void serial_needs_no_more_than_one_ahead(void **state)
     }
 }
 
-/* ---- What overlaps, in a job of equal layers ---- */
+/* ---- Overlap, in a job of equal layers ---- */
 
 enum { LAYERS = 6 };
 
@@ -133,7 +133,7 @@ static uint32_t find(const slc_plan *plan, slc_item_kind kind, uint32_t slot_or_
     return 0;
 }
 
-/* Must `item` be over before `later` starts, directly or through what that needs? */
+/* Must `item` have ended before `later` starts, directly or through the items that `later` needs? */
 static bool waits_for(const slc_plan *plan, uint32_t later, uint32_t item)
 {
     enum { UNKNOWN, BEGUN, OVER };
@@ -148,7 +148,7 @@ static bool waits_for(const slc_plan *plan, uint32_t later, uint32_t item)
         uint32_t k = i;
         while (k > 0 && (items[k - 1].kind == SLC_ITEM_SLOT) != slot) k--;
         if (k > 0 && (slot || known[i] == OVER))
-            known[k - 1] = OVER; /* slots run, operations end in order */
+            known[k - 1] = OVER; /* slots run one at a time, operations end in order */
         else if (k > 0 && known[k - 1] == UNKNOWN)
             known[k - 1] = BEGUN;
     }

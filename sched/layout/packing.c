@@ -1,7 +1,7 @@
 /* From lifetimes to offsets. The packer sees one time axis: the items of a step, those of an evaluation pass, and one
- * moment of reading between steps. A claim that wraps into the next pass is two parts. Of moments at which the same
- * bytes are alive only the first is kept: equal micro-batches are packed once. Two buffers share a moment before
- * exactly when they share one afterwards. */
+ * moment of reading between steps. A claim that wraps into the next pass becomes two parts. If the same bytes are alive
+ * at several moments, only the first of these is kept, so equal micro-batches are packed once; two buffers share a kept
+ * moment exactly if they share any moment. */
 #include "sched/layout/parts.h"
 
 #include "lib/base/status.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 typedef struct {
-    uint64_t live; /* a sum of random numbers, one for each live range of bytes */
+    uint64_t live; /* sum of random numbers, one for each range of bytes that is alive */
     uint32_t time;
 } moment;
 
@@ -17,7 +17,7 @@ typedef struct {
     const slc_plan *plan;
     moment *moments;
     uint32_t moment_count;
-    uint32_t *kept_before; /* of each time, and of the end */
+    uint32_t *kept_before; /* [moments + 1] how many kept moments are before each */
     slc_pack_buffer *buffers;
     slc_pack_part *parts;
 } packing;
@@ -65,7 +65,7 @@ static void find_moments(packing *p)
                  train + plan->evaluate.claims[i].to + 1);
     uint64_t live = 0;
     for (uint32_t t = 0; t < p->moment_count; t++) p->moments[t] = (moment){live += p->moments[t].live, t};
-    p->moments[reading].live = scatter(UINT64_MAX); /* only the staging buffer lives then */
+    p->moments[reading].live = scatter(UINT64_MAX); /* only the staging buffer is alive then */
 
     qsort(p->moments, p->moment_count, sizeof *p->moments, by_live);
     for (uint32_t i = 0; i < p->moment_count; i++)
@@ -90,7 +90,7 @@ static void add_part(packing *p, uint32_t buffer, uint64_t first_byte, uint64_t 
 static void reserve_parts(packing *p)
 {
     const slc_plan *plan = p->plan;
-    uint32_t *room = p->kept_before; /* not in use yet: the caller made it large enough */
+    uint32_t *room = p->kept_before; /* not in use yet, and large enough */
     for (uint32_t b = 0; b < plan->buffer_count; b++) room[b] = 1;
     for (uint32_t i = 0; i < plan->train.claim_count; i++) room[plan->train.claims[i].buffer] += 2;
     for (uint32_t i = 0; i < plan->evaluate.claim_count; i++) room[plan->evaluate.claims[i].buffer]++;

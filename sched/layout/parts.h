@@ -7,47 +7,48 @@
 
 #include <stddef.h>
 
-/* Fills buffers and statics from the table of strategies. */
+/* Fills the plan's buffers and statics from the strategy table. Errors: MEMORY. */
 sluice_status slc_plan_add_buffers(const slc_job *job, slc_plan *plan);
 
-/* Fills the claims of one program from its order. */
+/* Fills the claims of one program from its order. Errors: MEMORY; FORMAT (a buffer's life has no start or end). */
 sluice_status slc_plan_add_claims(const slc_job *job, slc_plan *plan, bool evaluate);
 
-/* Fills `after` of every item: data, hazards of resident buffers, tickets. */
+/* Fills `after` of every item: data, reuse of resident buffers, tickets. Errors: MEMORY. */
 sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, bool evaluate);
 
-/* Takes the waits away again. */
+/* Removes the waits again. */
 void slc_program_forget_waits(slc_program *program);
 
-/* Does every item of the training order come behind what it needs? The plan has items and strategies. */
+/* Does every item of the training order come after everything that it needs? The plan has items and strategies. Errors:
+ * MEMORY. */
 sluice_status slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, bool *legal);
 
 /* How hard to pack. */
 typedef struct {
-    uint64_t limit;  /* when the lower bound is above it, arena_bytes is that bound and no offset is filled */
-    uint64_t enough; /* an arena of this size is not made smaller; 0: as small as it gets */
-    uint32_t tries;  /* more orders than usual while it is above `enough` */
-    bool apart;      /* no packing at all: every buffer by itself, arena_bytes the lower bound. What a plan could do if
-                        no two buffers shared memory */
+    uint64_t limit;  /* if the lower bound is above this, arena_bytes is that bound and no offset is filled */
+    uint64_t enough; /* an arena of this size is small enough; 0: make it as small as possible */
+    uint32_t tries;  /* orders to try beyond the usual ones while it is above `enough` */
+    bool apart; /* no packing at all: every buffer has memory of its own, and arena_bytes is the lower bound. Shows how
+                   fast a plan would be if no two buffers shared memory */
 } slc_packing_effort;
 
 /* Fills offsets, arena_bytes and lower_bound. */
 sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort);
 
-/* As slc_pack_within. Buffers that live at the same times are kept side by side. */
+/* Packs as slc_pack_within does, but keeps buffers that live at the same times next to each other. */
 sluice_status slc_pack_bundled(slc_pack_buffer *buffers, uint32_t count, uint64_t target, uint32_t tries,
                                uint64_t *peak);
 
-/* Where things stand in a program: item numbers, SLC_NONE where there is none. */
+/* Finds items by what they are: item numbers, SLC_NONE if there is none. */
 typedef struct {
     const slc_program *program;
     uint32_t slots_per_micro_batch;
     size_t slot_count, operation_count;
     uint32_t *slots;             /* item of each slot, micro-batch by micro-batch */
-    const slc_item **operations; /* sorted by what the look-up asks for, then by first block */
+    const slc_item **operations; /* sorted by kind, micro-batch, unit and index, then by first block */
 } slc_places;
 
-/* The runs of one operation on one unit, ascending blocks; none: count 0. */
+/* The runs of one operation on one unit, by ascending blocks; count 0 if there are none. Borrowed from slc_places. */
 typedef struct {
     const slc_item **items;
     size_t count;

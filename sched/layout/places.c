@@ -1,4 +1,4 @@
-/* Where slots and operations stand in an order: a table of the slots, a sorted list of the operations. */
+/* Finds slots and operations in an order: a table of the slots, a sorted list of the operations. */
 #include "sched/layout/parts.h"
 
 #include "lib/base/status.h"

@@ -23,7 +23,7 @@ TEST_INLINE uint32_t test_below(test_dice *dice, uint32_t limit)
     return (uint32_t)slc_random_below(dice->seed, 1, dice->drawn++, limit);
 }
 
-/* Types are drawn beside everything else, so that a seed means the job that it has always meant. */
+/* Types are drawn apart from everything else, so that a seed still means the job that it always meant. */
 TEST_INLINE sluice_dtype test_dtype(const test_dice *dice, uint64_t which)
 {
     return slc_random_below(dice->seed, 2, which, 2) ? SLUICE_BF16 : SLUICE_FP32;
@@ -61,7 +61,7 @@ TEST_INLINE void test_unit_draw(test_job *t, test_dice *dice, const char *name, 
     }
 }
 
-/* The first use of the unit drawn last becomes a look-up, in rows of any length, for some of them at a time. */
+/* Turns the first use of the unit drawn last into a look-up, with rows of any length and some of them at a time. */
 TEST_INLINE void test_split_draw(test_job *t, const test_dice *dice)
 {
     uint32_t u = t->job.unit_count - 1, rows = t->job.unit_count, grain = 16 * t->job.world;
@@ -108,7 +108,7 @@ TEST_INLINE void test_activations_draw(test_job *t, test_dice *dice, uint32_t la
     }
 }
 
-/* In two of three jobs that may be. Units are one tensor, as a profile has them that knows no better. */
+/* Makes two of three jobs that may be compressed so. A unit is one tensor, as in a profile that knows no tensors. */
 TEST_INLINE void test_compressed_draw(test_job *t, const test_dice *dice)
 {
     slc_job *job = &t->job;
@@ -121,7 +121,7 @@ TEST_INLINE void test_compressed_draw(test_job *t, const test_dice *dice)
             t->units[u].exchange = slc_exchange_of(&t->units[u].elements, 1, job->world, job->scratch_bytes > 0);
 }
 
-/* What runs its forward again reads its values again. */
+/* A layer that runs its forward again reads its values again. */
 TEST_INLINE void test_recomputable_uses(test_job *t)
 {
     for (uint32_t u = 0; u < t->job.unit_count; u++)
@@ -173,13 +173,13 @@ TEST_INLINE void test_job_draw(test_job *t, test_dice *dice)
     test_compressed_draw(t, dice);
 }
 
-/* The same for all, as far as they may be it. */
+/* Gives all units the strategy asked for, as far as they may have it. */
 TEST_INLINE void test_strategies_all(const slc_job *job, slc_strategy asked, slc_strategy *out)
 {
     for (uint32_t u = 0; u < job->unit_count; u++) out[u] = slc_unit_strategy(job, &job->units[u], asked);
 }
 
-/* The same strategy for all, or one for each. */
+/* Draws one strategy for all units, or one for each. */
 TEST_INLINE void test_strategies_draw(const slc_job *job, test_dice *dice, slc_strategy *out)
 {
     uint32_t strategies = (uint32_t)slc_job_strategies(job), all = test_below(dice, strategies + 2);
@@ -188,7 +188,7 @@ TEST_INLINE void test_strategies_draw(const slc_job *job, test_dice *dice, slc_s
                                    (slc_strategy)(all < strategies ? all : test_below(dice, strategies)));
 }
 
-/* Which layers recompute, of those that can. */
+/* Draws which layers recompute, among those that can. */
 TEST_INLINE void test_recompute_draw(const slc_job *job, test_dice *dice, bool *out)
 {
     for (uint32_t l = 0; l < job->layer_count; l++) out[l] = job->can_recompute[l] && test_below(dice, 2);

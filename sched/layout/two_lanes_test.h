@@ -1,8 +1,8 @@
-/* Runs a plan as two lanes would, at random speeds, and looks at what really happens: memory is claimed when an item
- * starts and released when one ends; every block of every value and gradient, and every activation, carries a tag that
- * says what it is, so that reading the wrong one, or one that is being written, is seen. It knows nothing of what the
- * planner or the validator think. Operations start in order, several may be under way, and they end in order. A run is
- * some passes, of which the first leaves late items out, and a drain, which runs nothing else. */
+/* Runs a plan as two lanes would, at random speeds, and looks at what really happens. Memory is claimed when an item
+ * starts and released when one ends. Every block of every value and gradient, and every activation, carries a tag that
+ * says what it is, so that reading the wrong one, or one that is being written, is noticed. This code knows nothing of
+ * what planner and validator think. Operations start in order, several may be under way, and they end in order. A run
+ * is some passes, of which the first leaves late items out, and a drain, which runs only those. */
 #ifndef SLC_TWO_LANES_TEST_H
 #define SLC_TWO_LANES_TEST_H
 
@@ -19,7 +19,7 @@ typedef struct {
 } lanes_place;
 
 typedef struct {
-    uint64_t step; /* + 1 */
+    uint64_t step; /* number of the step, plus 1 */
     uint64_t blocks;
 } lanes_count;
 
@@ -31,20 +31,20 @@ typedef struct {
     test_dice dice;
     uint32_t of_unit[SLC_BUFFER_KINDS][TEST_UNITS][TEST_INDICES], of_job[SLC_BUFFER_KINDS][TEST_ACTIVATIONS];
     bool resident[TEST_BUFFERS];
-    int64_t tag[TEST_BUFFERS][TEST_BLOCKS]; /* GARBAGE; -2 - item: being written by it */
-    int64_t own[TEST_UNITS][TEST_BLOCKS];   /* version of the own part of the values */
+    int64_t tag[TEST_BUFFERS][TEST_BLOCKS]; /* GARBAGE; -2 - item: that item is writing it */
+    int64_t own[TEST_UNITS][TEST_BLOCKS];   /* version of the owned part of the values */
     lanes_count reduced[TEST_UNITS];        /* blocks of the unit's last reduction, in the last step that had one */
-    uint64_t told[TEST_UNITS];              /* onebit: steps of which the agreement may know what is not finite */
-    uint64_t agreed;                        /* steps */
+    uint64_t told[TEST_UNITS];              /* onebit: steps whose agreement may know about non-finite gradients */
+    uint64_t agreed;                        /* steps that have agreed */
     uint64_t base;                          /* steps trained before this run of the program */
     uint32_t active[TEST_CLAIMS], active_count, made[TEST_CLAIMS]; /* claims that are held; the pass that made each */
     lanes_place lane[LANES][TEST_PASSES * TEST_ITEMS];
     uint32_t length[LANES], begun[LANES], over[LANES];
     uint32_t before_drain;                   /* items of the compute lane */
-    uint32_t place[TEST_PASSES][TEST_ITEMS]; /* in its lane, counted from 1; 0: left out */
-    uint32_t passes;                         /* before the drain */
+    uint32_t place[TEST_PASSES][TEST_ITEMS]; /* position in its lane, counted from 1; 0: left out */
+    uint32_t passes;                         /* without the drain */
     uint64_t peak;
-    char error[200]; /* the first thing that went wrong; empty: nothing */
+    char error[200]; /* the first fault; empty: none */
 } two_lanes;
 
 TEST_INLINE void lanes_fail(two_lanes *t, uint32_t item, const char *what)
@@ -81,7 +81,7 @@ typedef struct {
     uint64_t first, end;
 } lanes_bytes;
 
-/* dp with each, where the sum has another type than the gradient: it is gathered where it is. */
+/* dp with each, if the sum's type is not the gradient's: it is gathered in place. */
 TEST_INLINE bool lanes_whole_sum(const two_lanes *t, uint32_t u)
 {
     const slc_unit *unit = &t->job->units[u];
@@ -89,7 +89,7 @@ TEST_INLINE bool lanes_whole_sum(const two_lanes *t, uint32_t u)
            unit->dtype == SLUICE_BF16 && t->job->wire == SLUICE_BF16;
 }
 
-/* Where a block lies in its buffer; what has no blocks is one. */
+/* The bytes of a block in its buffer; a buffer without blocks is one block. */
 TEST_INLINE lanes_bytes lanes_block(const two_lanes *t, uint32_t b, uint64_t block)
 {
     const slc_buffer *buffer = &t->plan->buffers[b];
@@ -100,7 +100,7 @@ TEST_INLINE lanes_bytes lanes_block(const two_lanes *t, uint32_t b, uint64_t blo
         return (lanes_bytes){0, block ? 0 : buffer->bytes};
     const slc_unit *unit = &t->job->units[buffer->unit];
     if (unit->role == SLC_UNIT_ROWS) return (lanes_bytes){0, block ? 0 : buffer->bytes};
-    /* The table's sizes in the test's own arithmetic: fp32 or half of it. */
+    /* Sizes in the test's own arithmetic: fp32 or half of it. */
     bool narrow = buffer->kind == SLC_BUFFER_GRADIENT  ? slc_gradient_dtype(t->job, unit) == SLUICE_BF16
                   : buffer->kind == SLC_BUFFER_REDUCED ? slc_reduced_dtype(t->job, unit) == SLUICE_BF16
                                                        : unit->dtype == SLUICE_BF16;
@@ -153,7 +153,7 @@ TEST_INLINE void lanes_claim_one(two_lanes *t, uint32_t item, uint32_t c, uint32
 
 TEST_INLINE void lanes_claim_all(two_lanes *t, lanes_place place)
 {
-    uint32_t low = 0, high = t->program->claim_count; /* they are sorted */
+    uint32_t low = 0, high = t->program->claim_count; /* claims are sorted */
     while (low < high) {
         uint32_t middle = (low + high) / 2;
         if (t->program->claims[middle].from < place.item)
@@ -187,7 +187,7 @@ typedef struct {
     two_lanes *t;
     uint32_t item;
     uint64_t step;
-    bool end; /* else the item's start */
+    bool end; /* false: the item's start */
 } touch;
 
 TEST_INLINE int64_t *lanes_tag(touch *x, uint32_t buffer, uint64_t block)
@@ -199,13 +199,13 @@ TEST_INLINE int64_t *lanes_tag(touch *x, uint32_t buffer, uint64_t block)
     return &x->t->tag[buffer][block];
 }
 
-/* Reads stay as they are from start to end. */
+/* A block that is read must stay as it is from the item's start to its end. */
 TEST_INLINE void lanes_read(touch *x, uint32_t buffer, uint64_t block, int64_t wanted, const char *what)
 {
     if (*lanes_tag(x, buffer, block) != wanted) lanes_fail(x->t, x->item, what);
 }
 
-/* wanted: what must be there before; GARBAGE: anything that is not being written. */
+/* `wanted` is the tag that must be there before; GARBAGE: any that is not being written. */
 TEST_INLINE void lanes_write(touch *x, uint32_t buffer, uint64_t block, int64_t wanted, int64_t result,
                              const char *what)
 {
@@ -287,7 +287,8 @@ TEST_INLINE void touch_slot(touch *x, const slc_item *slot)
     touch_activations(x, slot);
 }
 
-/* Where a SPLIT unit's sum is, and its tag when `sums` micro-batches are in it, or one more of its own. */
+/* The buffer of a SPLIT unit's sum, and its tag when it holds `sums` micro-batches, and with `own` the unit's own
+ * gradient of one more. */
 TEST_INLINE uint32_t lanes_split_sum(const two_lanes *t, uint32_t u)
 {
     uint32_t reduced = lanes_buffer(t, SLC_BUFFER_REDUCED, u, 0);
@@ -299,7 +300,7 @@ TEST_INLINE int64_t lanes_split_tag(const touch *x, uint32_t sums, bool own)
     return lanes_step_tag(x) + REDUCED_TAG + 2 * (int64_t)sums + own;
 }
 
-/* Both its uses' gradients of each micro-batch, one behind the other. */
+/* Both uses' gradients of each micro-batch are added in turn. */
 TEST_INLINE void touch_split_reduction(touch *x, const slc_item *op, uint64_t b)
 {
     two_lanes *t = x->t;
@@ -311,7 +312,7 @@ TEST_INLINE void touch_split_reduction(touch *x, const slc_item *op, uint64_t b)
     lanes_write(x, sum, b, wanted, lanes_split_tag(x, before, true), "adds to a sum that is not what was there before");
 }
 
-/* Which rows: the caller's lists, there with a micro-batch's first gather. */
+/* The lists of rows come from the caller and exist from a micro-batch's first gather on. */
 TEST_INLINE int64_t lanes_list_tag(const touch *x, uint32_t micro_batch)
 {
     return lanes_step_tag(x) + micro_batch + 1;
@@ -391,7 +392,7 @@ TEST_INLINE bool lanes_waits(const two_lanes *t, uint32_t u)
     return t->job->barrier && !(t->plan->strategies[u] == SLC_ONEBIT && t->job->norms_barrier);
 }
 
-/* States go through two hands: compressing makes them odd, updating even again. */
+/* Two operations change the states: compressing makes their tags odd, updating makes them even again. */
 TEST_INLINE void touch_states(touch *x, uint32_t u, int64_t before)
 {
     for (uint32_t s = 0; s < x->t->job->states; s++)
@@ -444,7 +445,7 @@ TEST_INLINE void touch_update(touch *x, const slc_item *op, uint64_t b)
     int64_t tag = lanes_step_tag(x), version = lanes_version(x, &t->job->units[op->unit]);
     uint32_t reduced = lanes_buffer(t, SLC_BUFFER_REDUCED, op->unit, 0);
     if (k == SLC_ONEBIT)
-        (void)0; /* touch_compressed has looked */
+        (void)0; /* touch_compressed has checked it */
     else if (t->job->units[op->unit].role == SLC_UNIT_SPLIT)
         lanes_read(x, lanes_split_sum(t, op->unit), b,
                    lanes_split_tag(x, t->job->each ? t->job->micro_batches : 1, false), "updates by a wrong gradient");
@@ -458,7 +459,7 @@ TEST_INLINE void touch_update(touch *x, const slc_item *op, uint64_t b)
     if (lanes_waits(t, op->unit) && t->agreed != t->base + x->step + 1)
         lanes_fail(t, x->item, "updates before all agree");
     uint32_t value = lanes_buffer(t, k == SLC_FSDP ? SLC_BUFFER_VALUE_SHARD : SLC_BUFFER_VALUE, op->unit, 0);
-    bool whole = k == SLC_DP || k == SLC_ONEBIT || k == SLC_FSDP; /* else the other parts are still old */
+    bool whole = k == SLC_DP || k == SLC_ONEBIT || k == SLC_FSDP; /* otherwise the parts of other ranks are still old */
     lanes_write(x, value, b, version, whole ? version + 1 : INT64_MAX, "updates values twice or too early");
     if (x->end) t->own[op->unit][b] = version + 1;
 }
@@ -495,7 +496,7 @@ TEST_INLINE void touch_item(touch *x)
     if (item->kind == SLC_ITEM_SLOT) touch_slot(x, item);
     if (item->kind == SLC_ITEM_AGREE) {
         for (uint32_t u = 0; u < t->job->unit_count; u++) {
-            uint64_t step = t->base + x->step + 1; /* a late agreement may find the next step's already */
+            uint64_t step = t->base + x->step + 1; /* a late agreement may find reductions of the next step */
             bool onebit = t->plan->strategies[u] == SLC_ONEBIT;
             bool all = (onebit && !t->job->refreshes) || t->reduced[u].step > step ||
                        (t->reduced[u].step == step && t->reduced[u].blocks == slc_unit_blocks(&t->job->units[u]));
@@ -536,8 +537,8 @@ TEST_INLINE bool lanes_may_start(const two_lanes *t, lanes_place place)
 }
 
 typedef struct {
-    uint32_t weight[4]; /* start on the compute lane, start an operation, end either */
-    uint32_t depth;     /* operations under way */
+    uint32_t weight[4]; /* of starting on the compute lane, starting an operation, ending either */
+    uint32_t depth;     /* operations that may be under way */
 } lanes_speed;
 
 TEST_INLINE lanes_speed lanes_draw_speed(test_dice *dice)
@@ -585,7 +586,7 @@ TEST_INLINE bool lanes_step_once(two_lanes *t, const lanes_speed *speed)
     return false;
 }
 
-/* What each lane runs: pass 0 has nothing before it, pass `passes` is the drain. */
+/* Lists what each lane runs: pass 0 has no previous step, pass `passes` is the drain. */
 TEST_INLINE void lanes_line_up(two_lanes *t)
 {
     for (int lane = 0; lane < LANES; lane++) t->length[lane] = t->begun[lane] = t->over[lane] = 0;
@@ -602,7 +603,7 @@ TEST_INLINE void lanes_line_up(two_lanes *t)
     }
 }
 
-/* Runs a program `passes` times without a pause between, then drains it. */
+/* Runs a program `passes` times without a pause, then drains it. */
 TEST_INLINE void lanes_run(two_lanes *t, bool evaluate, uint32_t passes)
 {
     t->program = evaluate ? &t->plan->evaluate : &t->plan->train;
@@ -644,7 +645,8 @@ TEST_INLINE bool lanes_starts_at_zero(slc_buffer_kind kind)
            kind == SLC_BUFFER_WORKER_ERROR || kind == SLC_BUFFER_SERVER_ERROR;
 }
 
-/* Steps, evaluation passes, steps, with drains between. The result is t->error. `t` is large: keep it off the stack. */
+/* Runs steps, evaluation passes and steps, with drains in between. t->error holds the result. `t` is large: do not keep
+ * it on the stack. */
 TEST_INLINE void two_lanes_run(two_lanes *t, const slc_job *job, const slc_plan *plan, uint64_t seed)
 {
     t->job = job;

@@ -1,4 +1,4 @@
-/* The validator's words: each rule has a plan that breaks it, and the item that breaks it is named. */
+/* The validator's messages: each rule has a plan that breaks it, and the message must name the item that does. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -7,7 +7,7 @@
 
 #include "sched/layout/damaged_plan_test.h"
 
-/* Makes a fault; the item that the message must name, or SLC_NONE: not in this plan. */
+/* Makes a fault and returns the item that the message must name, or SLC_NONE: this plan cannot have the fault. */
 typedef uint32_t (*fault)(const slc_job *job, slc_plan *plan);
 
 static uint32_t find_kind(const slc_plan *plan, slc_item_kind kind, uint32_t from)
@@ -22,7 +22,8 @@ static slc_unit_role role_of(const slc_job *job, const slc_item *item)
     return item->unit == SLC_NONE ? SLC_UNIT_WHOLE : job->units[item->unit].role;
 }
 
-/* The first slot, whose values are gathered for it: nothing else can have told it that they are there. */
+/* The first slot, whose values are gathered for it, waits for nothing, so nothing can have told it that they are
+ * there. */
 static uint32_t waits_for_nothing(const slc_job *job, slc_plan *plan)
 {
     for (uint32_t u = 0; u < job->unit_count; u++)
@@ -62,7 +63,7 @@ static uint32_t late_too_early(const slc_job *job, slc_plan *plan)
     return SLC_NONE;
 }
 
-/* The reduction is late, its update is not. */
+/* The reduction becomes late, its update does not. */
 static uint32_t outrun(const slc_job *job, slc_plan *plan)
 {
     slc_item *items = plan->train.items;
@@ -97,7 +98,7 @@ static uint32_t forgotten_claim(const slc_job *job, slc_plan *plan)
     return SLC_NONE;
 }
 
-/* ---- onebit's ---- */
+/* ---- onebit ---- */
 
 static bool is_onebit(const slc_plan *plan, uint32_t item)
 {
@@ -105,7 +106,8 @@ static bool is_onebit(const slc_plan *plan, uint32_t item)
     return unit != SLC_NONE && plan->strategies[unit] == SLC_ONEBIT;
 }
 
-/* An item that follows another at once, so that nothing between has told it that that is over, waits for nothing. */
+/* An item right after another one that it needs waits for nothing, and no item in between knows that the other one has
+ * ended. */
 static uint32_t unaware(slc_plan *plan, slc_item_kind before, slc_item_kind kind)
 {
     slc_item *items = plan->train.items;
@@ -153,7 +155,7 @@ static uint32_t applies_too_early(const slc_job *job, slc_plan *plan)
     return unaware(plan, SLC_ITEM_EXCHANGE, SLC_ITEM_UPDATE);
 }
 
-/* Compressed at once behind the gradient's last slot, of which nothing tells it. */
+/* COMPRESS, right after the gradient's last slot, waits for nothing. */
 static uint32_t compresses_too_early(const slc_job *job, slc_plan *plan)
 {
     slc_item *items = plan->train.items;
@@ -168,7 +170,7 @@ static uint32_t compresses_too_early(const slc_job *job, slc_plan *plan)
     return SLC_NONE;
 }
 
-/* The last update of a pass is of what the next begins with. */
+/* A pass begins with a slot that waits for nothing and needs the update that ends the previous pass. */
 static uint32_t computes_with_old_values(const slc_job *job, slc_plan *plan)
 {
     uint32_t last = plan->train.item_count - 1;
@@ -215,7 +217,7 @@ static uint32_t in_another_micro_batch(const slc_job *job, slc_plan *plan)
     return i;
 }
 
-/* ---- Of a parameter that is split by its uses, and of lanes ---- */
+/* ---- Parameters that are split by their uses, and lanes ---- */
 
 static uint32_t late_of(const slc_job *job, slc_plan *plan, slc_unit_role role, slc_item_kind kind)
 {
@@ -257,7 +259,7 @@ static uint32_t computes_onebit(const slc_job *job, slc_plan *plan)
     return SLC_NONE;
 }
 
-/* What one operation leaves for the next is given up at once. */
+/* The buffer that one operation leaves for the next is released at once. */
 static uint32_t given_up(slc_plan *plan, slc_buffer_kind kind)
 {
     for (uint32_t c = 0; c < plan->train.claim_count; c++) {
@@ -343,7 +345,8 @@ static void says(const slc_job *job, const slc_plan *plan, const char *words)
     if (!strstr(sluice_last_error(), words)) fail_msg("\"%s\": %s", words, sluice_last_error());
 }
 
-/* Of a job that is compressed, with every rank's own gradients; each of its operations is there. */
+/* In a compressed job, in which ranks have gradients of their own, onebit's operations must exist and be where they
+ * belong. */
 static void onebit_has_its_place(void **state)
 {
     (void)state;
@@ -370,7 +373,7 @@ static void onebit_has_its_place(void **state)
                 says(&t.job, plan, words);
                 item->kind = kind;
             }
-            plan->strategies[plan->train.items[i].unit] = SLC_DP; /* what is left over of another strategy */
+            plan->strategies[plan->train.items[i].unit] = SLC_DP; /* its items are left over from another strategy */
             says(&t.job, plan, "invalid plan");
             seen++;
         }

@@ -1,6 +1,6 @@
-/* The validator against damaged plans: of runs of blocks, with late items and recomputation, and of whole units.
- * Whatever harm two lanes at random speeds can show, the validator must have refused; and it must not be idle: each
- * kind of damage is refused often. */
+/* The validator on damaged plans, some of runs of blocks with late items and recomputation, some of whole units.
+ * Whenever two lanes at random speeds can show harm, the validator must have refused the plan; and each kind of damage
+ * must be refused often. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 enum { PLANS = 180, RUNS = 6 };
 
-/* Damages a plan; false: nothing to damage here. */
+/* Damages a plan; false: there is nothing to damage in it. */
 typedef bool (*damage)(slc_plan *plan, test_dice *dice);
 
 static slc_item *draw_item(slc_plan *plan, test_dice *dice)
@@ -117,7 +117,7 @@ static bool move_blocks(slc_plan *plan, test_dice *dice)
     return true;
 }
 
-/* One block of an operation once more. */
+/* Repeats one block of an operation. */
 static bool duplicate_block(slc_plan *plan, test_dice *dice)
 {
     uint32_t twin = draw_operation(plan, dice);
@@ -127,7 +127,7 @@ static bool duplicate_block(slc_plan *plan, test_dice *dice)
     return true;
 }
 
-/* A claim of other bytes, or of a part of them. */
+/* Makes a claim hold other bytes, or only a part of its bytes. */
 static bool shift_claim(slc_plan *plan, test_dice *dice)
 {
     for (int attempt = 0; plan->train.claim_count && attempt < 20; attempt++) {
@@ -150,7 +150,7 @@ static bool change_lateness(slc_plan *plan, test_dice *dice)
     return true;
 }
 
-/* An update by the other threads. */
+/* Moves an update to the other lane. */
 static bool change_lane(slc_plan *plan, test_dice *dice)
 {
     for (int attempt = 0; attempt < 20; attempt++) {
@@ -162,7 +162,7 @@ static bool change_lane(slc_plan *plan, test_dice *dice)
     return false;
 }
 
-/* A wait for the pass before instead of this one, or the other way round. */
+/* Makes an item wait for the previous pass instead of this one, or the other way round. */
 static bool wait_elsewhen(slc_plan *plan, test_dice *dice)
 {
     slc_item *item = draw_item(plan, dice);
@@ -183,7 +183,7 @@ static slc_item *next_run(slc_program *program, const slc_item *a)
     return NULL;
 }
 
-/* The border between two runs of one operation elsewhere. */
+/* Moves the border between two runs of one operation. */
 static bool move_border(slc_plan *plan, test_dice *dice)
 {
     for (int attempt = 0; attempt < 20; attempt++) {
@@ -280,7 +280,7 @@ static void always_refused(void **state)
         plan->arena_bytes -= 64;
         refuses(&t.job, plan);
 
-        plan = some_plan(&t, seed); /* a moment between steps: nothing runs, but resident memory is there */
+        plan = some_plan(&t, seed); /* reading happens between steps: nothing runs, but resident memory is in use */
         uint32_t staging = slc_plan_buffer(plan, SLC_BUFFER_STAGING, SLC_NONE, 0);
         plan->buffers[staging].offset = plan->buffers[plan->statics[0].buffer].offset;
         if (plan->buffers[staging].bytes && plan->buffers[plan->statics[0].buffer].bytes)
@@ -322,7 +322,7 @@ static void recomputation_needs_leave(void **state)
     assert_true(refused > 0);
 }
 
-/* ---- What is no damage, and what is nothing but damage ---- */
+/* ---- Changes that do no harm, and wild ones ---- */
 
 static void split_claim(slc_program *program, uint32_t c, uint64_t byte)
 {
@@ -343,7 +343,7 @@ static void wait_more(slc_program *program, uint32_t item, slc_after more)
     i->after[i->after_count++] = more;
 }
 
-/* The same bytes by more claims, and waits for anything earlier. */
+/* The validator must accept a plan in which more claims hold the same bytes, or items wait for any earlier ones. */
 static void harmless_changes_are_accepted(void **state)
 {
     (void)state;
@@ -421,7 +421,7 @@ static void make_wild(slc_plan *plan, test_dice *dice)
     }
 }
 
-/* Plans come from files too: any numbers in them are judged. */
+/* Plans also come from files, so the validator must cope with any numbers in them. */
 static void wild_numbers_are_judged(void **state)
 {
     (void)state;

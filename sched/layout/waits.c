@@ -1,7 +1,7 @@
-/* What must be over before an item may start: its data, the last use of a resident buffer that it overwrites, and its
- * tickets (earlier claims at the same addresses). Lanes run in order, so of all waits only the latest of each lane
- * needs to be kept, for this pass and for the one before. Late items count as a lane of their own: where they are left
- * out, what they stand behind must not be forgotten. At most eight. */
+/* Works out what must have ended before an item may start: the items that make its data, the last users of a resident
+ * buffer that it overwrites, and its tickets (earlier claims at the same addresses). Lanes run in order, so only the
+ * latest wait for each lane is kept, for this pass and for the previous one. Late items count as lanes of their own: if
+ * a pass leaves them out, the waits for the items before them must not be lost. So an item has at most eight waits. */
 #include "sched/layout/parts.h"
 #include "sched/scheduler.h"
 
@@ -20,9 +20,9 @@ typedef struct {
     const slc_program *program;
     const slc_places *places;
     bool evaluate;
-    uint32_t item;          /* whose waits are collected */
-    uint32_t latest[WAITS]; /* of this pass, then of the one before; SLC_NONE: none */
-    bool too_late;          /* it needs what its step does only in the next one's pass */
+    uint32_t item;          /* the item whose waits are collected */
+    uint32_t latest[WAITS]; /* the latest item of each lane in this pass, then in the previous one; SLC_NONE: none */
+    bool too_late;          /* it needs an operation of its step that is late */
 } waits;
 
 static int lane_of(const slc_item *item)
@@ -38,8 +38,8 @@ static void wait_for(waits *w, uint32_t item, bool previous)
     if (*latest == SLC_NONE || *latest < item) *latest = item;
 }
 
-/* `run` of `mine`'s own step. A late item finds what is not late in the pass before. `mine` NULL: an item that is not
- * late. */
+/* Waits for `run`, an operation of `mine`'s own step. If `mine` is late and `run` is not, `run` is in the previous
+ * pass. `mine` NULL: an item that is not late. */
 static void wait_for_run(waits *w, const slc_item *run, const slc_item *mine)
 {
     bool late = mine && mine->late;
@@ -47,7 +47,7 @@ static void wait_for_run(waits *w, const slc_item *run, const slc_item *mine)
     w->too_late |= run->late && !late;
 }
 
-/* What `mine` needs of its own step: runs of another kind on the same blocks. `mine` NULL: of all blocks. */
+/* Waits for the runs of a kind, of `mine`'s own step, that share blocks with `mine`. `mine` NULL: for all of them. */
 static void wait_for_runs(waits *w, slc_item_kind kind, uint32_t m, uint32_t unit, const slc_item *mine)
 {
     slc_runs runs = slc_find_runs(w->places, kind, m, unit, 0);
@@ -55,7 +55,8 @@ static void wait_for_runs(waits *w, slc_item_kind kind, uint32_t m, uint32_t uni
         if (!mine || !mine->block_count || slc_share_blocks(runs.items[r], mine)) wait_for_run(w, runs.items[r], mine);
 }
 
-/* What is needed of the step before: in the pass before, or late in this one. `mine` NULL: of all blocks. */
+/* Waits for the runs of a kind, of the previous step, that share blocks with `mine`: in the previous pass, or late in
+ * this one. `mine` NULL: for all of them. */
 static void wait_for_step_before(waits *w, slc_item_kind kind, uint32_t unit, const slc_item *mine)
 {
     slc_runs runs = slc_find_runs(w->places, kind, w->job->micro_batches - 1, unit, 0);
@@ -84,7 +85,7 @@ static void wait_for_value(waits *w, uint32_t u, uint32_t m, uint32_t slot)
         wait_for_step_before(w, slc_updates_whole(strategy) ? SLC_ITEM_UPDATE : SLC_ITEM_GATHER_VALUE, u, NULL);
 }
 
-/* A resident gradient is written again only when its last reader is done. */
+/* A resident gradient may be written again only after its last reader. */
 static void wait_for_gradient_place(waits *w, uint32_t u, uint32_t m)
 {
     slc_strategy strategy = w->plan->strategies[u];
@@ -113,7 +114,7 @@ static void wait_for_gradient(waits *w, const slc_item *item)
     wait_for(w, slc_find_slot(w->places, item->micro_batch, last), item->late);
 }
 
-/* Sums are added in the order of micro-batches, and in each a SPLIT unit's own before those of its rows. */
+/* Sums are added in the order of micro-batches, and within one a SPLIT unit's own sum before that of its rows. */
 static void reduction_waits(waits *w, const slc_item *item)
 {
     const slc_unit *unit = &w->job->units[item->unit];
@@ -149,7 +150,7 @@ static void wait_for_agreement(waits *w, const slc_item *item)
     for (size_t r = 0; r < agree.count; r++) wait_for_run(w, agree.items[r], item);
 }
 
-/* The reduction of its rows too adds to what a SPLIT unit is updated by. */
+/* The reduction of its rows also adds to the sum that a SPLIT unit is updated with. */
 static void update_waits(waits *w, const slc_item *item)
 {
     const slc_unit *unit = &w->job->units[item->unit];
@@ -161,8 +162,8 @@ static void update_waits(waits *w, const slc_item *item)
     wait_for_agreement(w, item);
 }
 
-/* Rows come from anywhere in the partner. The caller says which when the micro-batch before has computed; their lists
- * are read until that one is reduced. */
+/* Rows may come from any part of the partner. The caller names them after the previous micro-batch has been computed,
+ * and their lists are in use until that one is reduced. */
 static void window_waits(waits *w, const slc_item *item)
 {
     const slc_unit *unit = &w->job->units[item->unit];
@@ -186,7 +187,7 @@ static void operation_waits(waits *w, const slc_item *item)
     case SLC_ITEM_GATHER_GRADIENT: last_reduction(w, item->unit, item); break;
     case SLC_ITEM_AGREE: agreement_waits(w, item); break;
     case SLC_ITEM_INSPECT:
-    case SLC_ITEM_COMPRESS: /* the step before has updated the unit: the gradient's slots waited for that */
+    case SLC_ITEM_COMPRESS: /* the previous step's update need not be waited for again: the slots of the gradient did */
         wait_for_gradient(w, item);
         last_reduction(w, item->unit, item);
         if (item->kind == SLC_ITEM_COMPRESS) wait_for_agreement(w, item);
@@ -199,16 +200,18 @@ static void operation_waits(waits *w, const slc_item *item)
     }
 }
 
-/* Who claimed each stretch of addresses last. Earlier claims there need no look: the last one has waited for them. But
- * it may be left out: a first pass makes no late claims, a drain no others. So those that end
- * late have places of their own, and a late item also looks at what the pass before left. */
+/* The claim that held each range of addresses last. Looking at the last one is enough, because it has waited for those
+ * before it. But a pass may leave it out: a first pass makes no late claims, a drain makes only those. So claims that
+ * no late item makes or releases (ORDINARY), that a late item releases (WRAPPING), and that a late item makes
+ * (LATE_FROM) have a last holder each, and a late item also looks at the ordinary holders that the previous pass left
+ * (LEFT_BEFORE). */
 enum { ORDINARY, WRAPPING, LATE_FROM, HOLDERS, LEFT_BEFORE = HOLDERS, PLACES };
 
 typedef struct {
-    uint64_t *edges; /* of all claims, ascending */
+    uint64_t *edges; /* where claims begin and end, ascending */
     size_t edge_count;
-    uint32_t *holder[PLACES]; /* claim of each stretch between two edges; SLC_NONE: nobody */
-    uint32_t next;            /* claim to be made: those of the items before are in `holder` */
+    uint32_t *holder[PLACES]; /* [kinds of holders][ranges between two edges] a claim; SLC_NONE: nobody */
+    uint32_t next;            /* the next claim to be made; the claims of earlier items are in `holder` */
 } holders;
 
 static uint64_t address(const slc_plan *plan, const slc_claim *claim, uint64_t byte)
@@ -244,7 +247,7 @@ static void holders_fini(holders *h)
     free(h->edges);
 }
 
-/* As they stand when the step before is over. */
+/* Makes the holders as the end of a pass leaves them. */
 static sluice_status holders_init(holders *h, const slc_plan *plan, const slc_program *program)
 {
     size_t room = 2 * (size_t)program->claim_count + 1;
@@ -270,8 +273,8 @@ static sluice_status holders_init(holders *h, const slc_plan *plan, const slc_pr
     return SLUICE_OK;
 }
 
-/* Claims are sorted by their first item, so a holder at or behind `next` is of the pass before; it ends there too
- * unless it wraps. */
+/* Claims are sorted by the item that makes them, so a holder with a number of at least `first` was made in the previous
+ * pass; it also ended there unless it wraps. */
 static void tickets(waits *w, holders *h)
 {
     uint32_t first = h->next;
@@ -306,7 +309,7 @@ static void wait_for_all_before(waits *w)
         }
 }
 
-/* Waits of the compute lane for itself are kept by the lane. */
+/* The compute lane's order itself keeps its waits for its own items. */
 static sluice_status store(const waits *w, slc_item *item)
 {
     item->after = calloc(WAITS, sizeof *item->after);
@@ -356,7 +359,7 @@ free_places:
     return status;
 }
 
-/* Tickets need addresses; what data needs of an order can be told before. */
+/* Checks the needs of data only; tickets need addresses, which an order does not have yet. */
 sluice_status slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, bool *legal)
 {
     const slc_program *program = &plan->train;

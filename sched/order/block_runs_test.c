@@ -1,5 +1,5 @@
-/* Random legal orders of runs of blocks, some late: their plans are valid, harmless when two lanes run them at random
- * speeds, and never larger than the packer says. */
+/* Random legal orders of runs of blocks, some of them late: their plans must be valid, do no harm when two lanes run
+ * them at random speeds, and never need more memory than the packer says. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 enum { JOBS = 300, RUNS = 4 };
 
 typedef struct {
-    uint32_t cut, late, wrapped, recomputing, computed; /* plans that had any */
+    uint32_t cut, late, wrapped, recomputing, computed; /* plans that had at least one */
 } coverage;
 
 static void cover(const slc_job *job, const slc_plan *plan, coverage *seen)

@@ -1,5 +1,5 @@
-/* What slc_plan_try takes for a legal order the judge finds valid: orders drawn legal, then changed as a search does
- * it, moved about, over the step's border too, without regard to what depends on what. */
+/* Every order that slc_plan_try accepts must give a plan that the validator accepts. Orders are drawn legal, then
+ * changed as a search changes them: items move, also over the step's border, without regard to dependencies. */
 #include "lib/base/status.h"
 #include "sched/layout/random_job_test.h"
 #include "sched/scheduler.h"
@@ -54,7 +54,7 @@ static void what_is_tried_is_valid(void **state)
         }
         slc_order_fini(&order);
     }
-    assert_true(taken > JOBS && refused > JOBS / 4); /* both happen */
+    assert_true(taken > JOBS && refused > JOBS / 4); /* both must happen */
 }
 
 int main(void)

@@ -1,12 +1,12 @@
-/* Gradients appear with the first slot that adds to them and shrink run by run; gathered values grow run by run and go
- * with the last slot of their window. What an exchange moves lives from operation to operation. */
+/* A gradient appears at the first slot that adds to it and shrinks run by run; gathered values grow run by run and go
+ * at the last slot of their window. The buffers of an exchange live from one operation to the next. */
 #include "sched/order/live_bytes.h"
 
 #include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
 
-/* What an operation's run takes of a buffer of its unit. */
+/* Bytes that an operation's run takes of a buffer of its unit. */
 static int64_t run_bytes(const slc_live_bytes *live, const slc_item *item, slc_buffer_kind kind)
 {
     const slc_job *job = live->in->job;
@@ -64,7 +64,7 @@ void slc_live_bytes_fini(slc_live_bytes *live)
     *live = (slc_live_bytes){0};
 }
 
-/* What an operation of a onebit unit leaves more in memory than it finds there. */
+/* How much more memory an operation of a onebit unit leaves in use than it found. */
 static int64_t left_by(const slc_live_bytes *live, const slc_item *item)
 {
     const slc_exchange_sizes *sizes = &live->in->job->units[item->unit].exchange;
@@ -85,7 +85,7 @@ void slc_live_bytes_late(slc_live_bytes *live, const slc_item *item)
         live->transient += run_bytes(live, item, SLC_BUFFER_GRADIENT);
 }
 
-/* Whole gradients that begin with this slot. */
+/* Bytes of the gradients that begin at this slot; a gradient begins as a whole. */
 static int64_t beginning(const slc_live_bytes *live, uint32_t micro_batch, uint32_t slot)
 {
     const slc_job *job = live->in->job;
@@ -101,7 +101,7 @@ static int64_t beginning(const slc_live_bytes *live, uint32_t micro_batch, uint3
     return bytes;
 }
 
-/* Gathered values whose window ends with this slot. */
+/* Bytes of the gathered values whose window ends at this slot. */
 static int64_t ending(const slc_live_bytes *live, uint32_t slot)
 {
     const slc_job *job = live->in->job;

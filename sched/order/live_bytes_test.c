@@ -1,5 +1,5 @@
-/* Live bytes summed while an order is read, against the claims of its plan: what onebit keeps between operations, late
- * ones too. */
+/* The live bytes that are summed while an order is read must be those of its plan's claims, with onebit's buffers
+ * between operations, also late ones. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static uint64_t claimed(const slc_plan *plan, uint32_t item)
     return bytes;
 }
 
-/* At a slot: there is room for exactly as many bytes as are claimed. */
+/* At a slot there must be room for exactly as many bytes as are claimed. */
 static void look_at_slot(slc_live_bytes *live, slc_scheduling *in, const slc_plan *plan, uint32_t item)
 {
     const slc_item *slot = &plan->train.items[item];

@@ -1,4 +1,4 @@
-/* Appending slots and operations to an order. */
+/* Appends slots and operations to an order. */
 #include "lib/plan/strategy_table.h"
 #include "sched/scheduler.h"
 
@@ -156,8 +156,8 @@ void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *
     append_existing(order, job, of.update, last, unit);
 }
 
-/* The first layer of the next step that waits for a unit's update. Rows are looked up before their parameter is used.
- */
+/* The first layer of the next step that waits for a unit's update. A SPLIT unit's rows are looked up before the
+ * parameter itself is used. */
 static uint32_t first_need(const slc_job *job, const slc_unit *unit)
 {
     return unit->role == SLC_UNIT_SPLIT ? job->units[unit->partner].uses[0].layer : unit->uses[0].layer;
@@ -172,8 +172,8 @@ void slc_order_updates_at_end(slc_order *order, const slc_job *job, const slc_st
                 slc_order_update(order, job, strategies, u);
 }
 
-/* In a job that splits: the next step's rows are gathered in its own pass, which would be behind all values that are
- * not late. */
+/* In a job that splits, these gathers are late: the next step's rows are gathered in the next pass, and otherwise all
+ * of these would come before them. */
 static void gather_values_of(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t layer)
 {
     for (uint32_t u = 0; u < job->unit_count; u++)
@@ -196,7 +196,7 @@ void slc_order_values_ahead(slc_order *order, const slc_job *job, const slc_stra
     if (i + 1 < job->layer_count) gather_values_of(order, job, strategies, i + 1);
 }
 
-/* Lists of rows are read until they are reduced, and the next micro-batch's first gather brings new ones. */
+/* The lists of rows are read until the reduction ends, and the next micro-batch's first gather brings new ones. */
 static bool reduced_at_once(const slc_job *job, uint32_t i)
 {
     return slc_job_splits(job) && job->each && (i + 1) % slc_job_slots(job) == 0;

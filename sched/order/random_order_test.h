@@ -1,5 +1,6 @@
-/* Legal orders drawn from a seed, for tests: every operation cut into random runs of blocks, some of them late, all at
- * random places. What must stand before what is written down here once more, apart from planner and validator. */
+/* Legal orders drawn from a seed, for tests: every operation is cut into random runs of blocks, some of them late, all
+ * at random places. The rules of what must come before what are written here once more, independent of planner and
+ * validator. */
 #ifndef SLC_RANDOM_ORDER_TEST_H
 #define SLC_RANDOM_ORDER_TEST_H
 
@@ -15,10 +16,10 @@ typedef struct {
     const slc_job *job;
     const slc_strategy *strategies;
     test_dice *dice;
-    uint32_t lateness; /* in 4ths: how often an operation that may be late is */
+    uint32_t lateness; /* how often an operation that may be late is late, in quarters */
     slc_item items[TEST_POOL];
     uint32_t count;
-    uint64_t eager[TEST_POOL]; /* low ones go first */
+    uint64_t eager[TEST_POOL]; /* items with low values go first */
 } test_pool;
 
 TEST_INLINE bool pool_shares(const slc_item *a, const slc_item *b)
@@ -37,15 +38,15 @@ TEST_INLINE bool pool_waits(const slc_job *job, const slc_strategy *strategies, 
     return job->barrier && !(job->norms_barrier && strategies[item->unit] == SLC_ONEBIT);
 }
 
-/* Stands before the agreement, which tells all ranks what is not finite. */
+/* Must it come before the agreement, which tells all ranks of gradients that are not finite? */
 TEST_INLINE bool pool_tells(const slc_job *job, const slc_strategy *strategies, const slc_item *item)
 {
     return pool_is_reduction(item) || item->kind == SLC_ITEM_INSPECT ||
            (item->kind == SLC_ITEM_COMPRESS && !pool_waits(job, strategies, item));
 }
 
-/* Of a parameter split by its uses: does `b` stand behind `a`, what another unit of it does in the same step, or what
- * the ROWS unit does in the micro-batch before? */
+/* For the two units of a split parameter: must `b` come after `a`, an operation of the other unit in the same step, or
+ * of the ROWS unit in an earlier micro-batch? */
 TEST_INLINE bool pool_split_feeds(const slc_job *job, const slc_item *a, const slc_item *b)
 {
     if (a->kind != SLC_ITEM_REDUCE_SCATTER || b->unit == SLC_NONE) return false;
@@ -60,7 +61,7 @@ TEST_INLINE bool pool_split_feeds(const slc_job *job, const slc_item *a, const s
     }
 }
 
-/* Does `b` use what `a` of the same step leaves behind? Slots apart. */
+/* Does `b` use what `a` of the same step leaves? Neither is a slot. */
 TEST_INLINE bool pool_feeds(const slc_job *job, const slc_strategy *strategies, const slc_item *a, const slc_item *b)
 {
     bool last = a->micro_batch + 1 == job->micro_batches;
@@ -101,7 +102,7 @@ TEST_INLINE void pool_add(test_pool *p, slc_item item)
     if (p->count < TEST_POOL) p->items[p->count++] = item;
 }
 
-/* All blocks of a unit in a few runs; under onebit in one. */
+/* Adds all blocks of a unit in a few runs; under onebit in one. */
 TEST_INLINE void pool_cut(test_pool *p, slc_item_kind kind, uint32_t m, uint32_t u, uint32_t window)
 {
     uint64_t blocks = slc_unit_blocks(&p->job->units[u]), first = 0;
@@ -120,7 +121,7 @@ TEST_INLINE void pool_cut(test_pool *p, slc_item_kind kind, uint32_t m, uint32_t
     }
 }
 
-/* Operations stand behind those that feed them, so that lateness goes on. */
+/* Operations are added after those that feed them, so that whatever a late one feeds becomes late too. */
 TEST_INLINE void pool_fill(test_pool *p)
 {
     const slc_job *job = p->job;
@@ -150,7 +151,7 @@ TEST_INLINE void pool_fill(test_pool *p)
     }
 }
 
-/* A slot and an operation: the operation first, the slot first, or either. */
+/* Must the operation come before the slot? */
 TEST_INLINE bool pool_operation_first(const slc_job *job, const slc_item *op, const slc_item *slot)
 {
     const slc_unit *unit = &job->units[op->unit];
@@ -179,13 +180,14 @@ TEST_INLINE bool pool_slot_first(const slc_job *job, const slc_item *slot, const
         slc_unit_gradient_slots(job, unit, &first, &last);
         return !op->late && slot->micro_batch == op->micro_batch && slot->slot == last;
     }
-    bool rows = unit->role == SLC_UNIT_ROWS && op->kind == SLC_ITEM_GATHER_WINDOW; /* the caller names them then */
+    bool rows =
+        unit->role == SLC_UNIT_ROWS && op->kind == SLC_ITEM_GATHER_WINDOW; /* only then does the caller name them */
     if (rows && slot->micro_batch + 1 == op->micro_batch && slot->slot + 1 == slc_job_slots(job)) return true;
     return op->kind == SLC_ITEM_GATHER_WINDOW && op->micro_batch && slot->micro_batch == op->micro_batch - 1 &&
            slc_unit_window(job, unit, true, op->index, &window) && slot->slot == window.last_slot;
 }
 
-/* Must `a` stand before `b` in a pass? */
+/* Must `a` come before `b` in a pass? */
 TEST_INLINE bool pool_before(const test_pool *p, const slc_item *a, const slc_item *b)
 {
     const slc_job *job = p->job;
@@ -198,7 +200,7 @@ TEST_INLINE bool pool_before(const test_pool *p, const slc_item *a, const slc_it
     return a->late == b->late && pool_feeds(job, p->strategies, a, b);
 }
 
-/* Updates of none, some or all units run on the compute lane: not of onebit ones. */
+/* Puts updates of no, some or all units on the compute lane, except those of onebit units. */
 TEST_INLINE void test_lanes_draw(const slc_strategy *strategies, const test_dice *dice, slc_order *order)
 {
     uint32_t often = test_beside(dice, 1000, 4);
@@ -209,7 +211,7 @@ TEST_INLINE void test_lanes_draw(const slc_strategy *strategies, const test_dice
     }
 }
 
-/* A random legal order; false: too large for a pool. */
+/* Draws a random legal order; false: it is too large for a pool. */
 TEST_INLINE bool test_order_draw(const slc_job *job, const slc_strategy *strategies, test_dice *dice, slc_order *order)
 {
     static test_pool p;
@@ -221,7 +223,7 @@ TEST_INLINE bool test_order_draw(const slc_job *job, const slc_strategy *strateg
     p.count = 0;
     pool_fill(&p);
     if (p.count == TEST_POOL) return false;
-    uint32_t bias = test_below(dice, 3); /* slots early, operations early, neither */
+    uint32_t bias = test_below(dice, 3); /* 0: slots tend to be early, 1: operations, 2: neither */
     for (uint32_t i = 0; i < p.count; i++) {
         bool favoured = bias < 2 && (p.items[i].kind == SLC_ITEM_SLOT) == !bias;
         p.eager[i] = test_below(dice, favoured ? 100 : 1000);
@@ -232,7 +234,7 @@ TEST_INLINE bool test_order_draw(const slc_job *job, const slc_strategy *strateg
         uint32_t next = SLC_NONE;
         for (uint32_t i = 0; i < p.count; i++)
             if (!waiting[i] && (next == SLC_NONE || p.eager[i] < p.eager[next])) next = i;
-        if (next == SLC_NONE) return false; /* a cycle: seen by the caller's count of drawn orders */
+        if (next == SLC_NONE) return false; /* there is a cycle; the caller's count of drawn orders shows it */
         const slc_item *item = &p.items[next];
         if (item->kind == SLC_ITEM_SLOT)
             slc_order_slot(order, item->micro_batch, item->slot);

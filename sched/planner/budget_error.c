@@ -1,5 +1,5 @@
-/* The line that says why a plan does not fit: what was asked, what it needs, the smallest budget that works and with
- * which flags, and what takes the memory at the fullest moment. */
+/* The error line of a plan that does not fit: the request, what it needs, the smallest budget that works and with which
+ * flags, and what takes the memory at the fullest moment. */
 #include "sched/search/fullest.h"
 #include "sched/planner/least_memory.h"
 #include "sched/planner/parts.h"
@@ -18,7 +18,7 @@ typedef struct {
     const char *strategy, *schedule;
 } smallest;
 
-/* What the request forces stays; all else is free. */
+/* Keeps what the request forces and leaves all else free. */
 static sluice_status find_smallest(const slc_job *job, const slc_plan_request *request, const slc_times *times,
                                    smallest *best)
 {
@@ -37,7 +37,7 @@ static sluice_status find_smallest(const slc_job *job, const slc_plan_request *r
     return status;
 }
 
-/* ---- What takes the memory ---- */
+/* ---- The largest consumers ---- */
 
 typedef enum {
     VALUES,
@@ -86,7 +86,7 @@ static category category_of(slc_buffer_kind kind)
 typedef struct {
     category category;
     uint64_t bytes, largest_bytes;
-    const char *largest; /* the unit or layer that takes most of it; NULL: nobody's */
+    const char *largest; /* the unit or layer that takes most of it; NULL: it belongs to none */
 } consumer;
 
 typedef struct {
@@ -161,7 +161,7 @@ static sluice_status find_consumers(const slc_job *job, const slc_plan *plan, co
     return status;
 }
 
-/* ---- The line ---- */
+/* ---- The error line ---- */
 
 static double mib(uint64_t bytes)
 {

@@ -1,18 +1,18 @@
-/* Which small units of neighbouring layers become one.
+/* Decides which small units of neighbouring layers become one.
  *
- * What fusing the group so far with the unit behind it saves: in each reduction, and in each gather, one operation, so
- * what an operation of no bytes takes.
- * What it costs: the later unit's gradient, ready first, waits for the group's backward; what is lost is the overlap
- * that it had there, so at most its bytes' time on the wire, and at most that backward. In the same way the group's
- * values, needed first, come with the later unit's: at most these bytes' time, and at most the group's forward.
- * So units are fused, from the first layer on, while what is saved is no less than what may become exposed. One more
- * layer in a group only ever adds to these bounds what was held against its own saving, so a group costs no more than
- * it saves. Gathered values and gradients live longer by at most one base block, which a group is never above.
+ * Fusing the group so far with the next unit saves one operation in each reduction and in each gather, so the time of
+ * an operation without bytes. It has two costs. The later unit's gradient, which is ready first, waits for the group's
+ * backward; so it loses the overlap that it had there, at most its bytes' time on the wire, and at most that backward.
+ * In the same way the group's values, which are needed first, come with the later unit's: at most those bytes' time,
+ * and at most the group's forward. So units are fused, from the first layer on, while the saving is no less than what
+ * may become exposed. Each layer that joins adds to these bounds only what was compared with its own saving, so a group
+ * never costs more than it saves. Gathered values and gradients live longer by at most one base block, which no group
+ * exceeds.
  *
- * Saved latency that nobody waited for is no gain, though, while the gradient that is ready last and the values needed
- * first are always waited for. That depends on everything else, so the simulator decides: on the schedule asked for,
- * with units that are free all in sdp and all in fsdp. What is slower in either is not done; before that, the first
- * layer's unit is tried by itself. The joint plan is not known yet: `priority` stands for it. */
+ * But saved latency is no gain if nobody waited for it, while the gradient that is ready last and the values that are
+ * needed first are always waited for. That depends on everything else, so the simulator decides, under the schedule
+ * asked for, with free units all sdp and all fsdp. A grouping that is slower in either case is not used; then a
+ * grouping without the first layer's unit is tried. The joint plan is not known yet, so `priority` represents it. */
 #include "sched/planner.h"
 
 #include "lib/base/status.h"
@@ -26,18 +26,18 @@
 enum { UNIFORM = 2 }; /* strategies that free units are tried with */
 static const slc_strategy tried[UNIFORM] = {SLC_SDP, SLC_FSDP};
 
-/* Times that are only estimated from sizes may be far off: then the rule takes the slow wire, and what is done must not
- * be slower either where compute, the wire, or both are that much slower and do not hinder each other. */
+/* Times that are only estimated from sizes may be far off. Then the rule assumes the slow wire, and fusing must not be
+ * slower either if compute, the wire, or both are this much slower and do not slow each other down. */
 enum { DOUBTS = 4, SLOW_WIRE = 2 };
 static const double compute_doubt[DOUBTS] = {1, 16, 1, 16}, wire_doubt[DOUBTS] = {1, 1, 8, 8};
 
 typedef struct {
     const slc_job *job;
     const slc_fuse_request *request;
-    const slc_times *times;     /* of the rule */
-    slc_times doubtful[DOUBTS]; /* where they are estimates; else only the first, as they are */
+    const slc_times *times;     /* times that the rule uses */
+    slc_times doubtful[DOUBTS]; /* variants of estimated times; of measured times only the first, unchanged */
     uint32_t doubts;
-    slc_strategy *strategies; /* [units] free, or what the unit will have whatever is fused */
+    slc_strategy *strategies; /* [units] free, or the strategy that the unit has whatever is fused */
     slc_strategy *scratch;    /* [units] */
     uint32_t *trial;          /* [units] a grouping */
 } fusing;
@@ -48,7 +48,7 @@ typedef struct {
 typedef struct {
     uint32_t first, last; /* units */
     uint64_t elements;
-    double forward_s, backward_s; /* of its layers */
+    double forward_s, backward_s; /* of its layers, seconds */
 } group_so_far;
 
 static group_so_far alone(const fusing *f, uint32_t u)
@@ -83,7 +83,7 @@ static bool may_join(const fusing *f, const group_so_far *group, uint32_t u)
            bytes <= f->request->bytes;
 }
 
-/* The unit of the next layer that could continue a group, whatever stands in between; UINT32_MAX: none. */
+/* The unit of the next layer that could continue u's group, whatever is between them; UINT32_MAX: none. */
 static uint32_t next_layer(const fusing *f, uint32_t u)
 {
     for (uint32_t v = u + 1; v < f->job->unit_count; v++)
@@ -117,7 +117,7 @@ static bool any_group(const slc_job *job, const uint32_t *group)
     return false;
 }
 
-/* ---- The simulator's word ---- */
+/* ---- The simulator's verdict ---- */
 
 typedef struct {
     double step_s[DOUBTS][UNIFORM];
@@ -172,7 +172,7 @@ static void clear(const fusing *f, uint32_t *group)
     for (uint32_t u = 0; u < f->job->unit_count; u++) group[u] = u;
 }
 
-/* Into `group`, where nothing is fused yet: what pays. */
+/* Writes the grouping that pays to `group`, in which nothing is fused yet. */
 static sluice_status choose(fusing *f, uint32_t *group)
 {
     steps whole, fused;
@@ -192,7 +192,7 @@ static sluice_status choose(fusing *f, uint32_t *group)
 
 /* ---- The budget ---- */
 
-/* Nothing is fused where the plan that is asked for then does not fit, whether or not it fits otherwise. */
+/* Undoes all fusing if the plan that will be asked for does not fit then, whether or not it fits otherwise. */
 static sluice_status keep_to_budget(const fusing *f, uint32_t *group)
 {
     const slc_plan_request *asked = f->request->plan;
@@ -215,7 +215,7 @@ static sluice_status keep_to_budget(const fusing *f, uint32_t *group)
 
 /* ---- All together ---- */
 
-/* A seed draws for each unit, whatever it is made of. */
+/* A seed draws strategies for units after fusing, so they are free here. */
 static sluice_status parse(const fusing *f)
 {
     const slc_plan_request *asked = f->request->plan;

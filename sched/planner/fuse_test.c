@@ -1,6 +1,6 @@
-/* Fused units: what is fused keeps to its contract and never makes a step longer in the simulator; plans of all
- * schedulers for fused jobs pass the validator and run on two lanes at any speed, one gather a direction; strategies by
- * name find the layers in them; what fits a budget apart is planned whatever is fused. */
+/* Fused units: a grouping must keep its contract and never make a step longer in the simulator. Plans of all schedulers
+ * for fused jobs must pass the validator, run on two lanes at any speed, and have one gather a direction. Strategies by
+ * name must find the layers in fused units. A job that fits a budget apart must be planned whatever is fused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 
 enum { JOBS = 150, RUNS = 4, PROFILES = 12 };
 
-/* Small units, many of one type and all with blocks of one length. */
+/* Draws small units, many of one type and all with blocks of one length. */
 static void draw_job(test_job *t, uint64_t seed)
 {
     test_dice dice = {.seed = seed};
@@ -38,7 +38,7 @@ static void draw_job(test_job *t, uint64_t seed)
     }
 }
 
-/* Groups of neighbours that may be one, larger than a base block too. */
+/* Draws groups of neighbours that may be one, also larger than a base block. */
 static uint32_t draw_groups(const slc_job *job, test_dice *dice, uint32_t *group)
 {
     uint32_t joined = 0;
@@ -187,8 +187,8 @@ static void groups_keep_to_their_limits(void **state)
     assert_true(joined[0] > 10 && joined[1] > 10);
 }
 
-/* Two layers of so many elements on two ranks, a link of 1 MB/s with 1 ms: an operation saved is 1 ms, an element moved
- * takes 2 us. */
+/* Are two layers of so many elements fused? There are two ranks and a link of 1 MB/s with 1 ms: a saved operation is 1
+ * ms, and an element takes 2 us to move. */
 static bool fuses_two(uint64_t first, uint64_t second, double slot_s)
 {
     const char *layers[] = {"a", "b"};
@@ -220,8 +220,9 @@ static void fuses_what_costs_less_than_a_latency(void **state)
     assert_true(fuses_two(32, 32, 1e-3));
     assert_true(fuses_two(8192, 416, 1e-4));
     assert_false(fuses_two(8192, 8192, 20e-3)); /* 16 ms each way, which the group's slots hide */
-    assert_true(fuses_two(8192, 8192, 1e-5));   /* the same, but there is nothing to hide them behind */
-    assert_false(fuses_two(32, 416, 20e-3));    /* compute hides the second layer's; fused the step would wait for it */
+    assert_true(fuses_two(8192, 8192, 1e-5));   /* 16 ms again, but no slot is long enough to hide them */
+    assert_false(
+        fuses_two(32, 416, 20e-3)); /* compute hides the second layer's; in a fused unit the step would wait for it */
 }
 
 static slc_random_options many_tiny_layers(uint64_t seed)
@@ -299,7 +300,7 @@ static void no_step_gets_longer(void **state)
     assert_true(joined > PROFILES);
 }
 
-/* What works apart works with whatever is fused. */
+/* A budget that works for separate units must work with any fusing. */
 static void fusing_keeps_to_the_budget(void **state)
 {
     (void)state;

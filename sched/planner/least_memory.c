@@ -1,5 +1,5 @@
-/* Candidates are the slot model's own minimum and the simple mixtures; each is packed, the smallest wins and is packed
- * with patience. */
+/* Candidates are the slot model's own minimum and the simple mixtures. Each is packed; the smallest wins and is packed
+ * again with more tries. */
 #include "sched/planner/least_memory.h"
 
 #include "ilp/slot_model.h"
@@ -20,7 +20,8 @@ typedef struct {
     uint64_t best;
 } smallest;
 
-/* Serial needs least but for odd cases of packing, and of dp and oss that reduce each micro-batch. */
+/* Serial needs the least memory, except in odd cases of packing, and for dp and oss with reductions in each
+ * micro-batch. */
 static sluice_status weigh(smallest *s)
 {
     static const slc_scheduler *const schedulers[] = {&slc_scheduler_serial, &slc_scheduler_one_ahead};
@@ -42,15 +43,15 @@ static sluice_status weigh(smallest *s)
     return SLUICE_OK;
 }
 
-/* A limit between one that is not kept and one that is; the first: there is none. */
+/* A limit between one that cannot be kept and one that can; the first of them: there is none. */
 static uint64_t halfway(uint64_t low, uint64_t high)
 {
     return low + (high - low) / 128 * 64;
 }
 
-/* As tightly as the joint plan packs what needs least. Where a packing's search goes depends on its limit: an arena
- * that was found under a higher one may not be found again when it is asked for. So what counts are limits that are
- * kept. */
+/* Packs the winner as tightly as the joint plan would. The course of packing depends on its limit, so an arena found
+ * under a higher limit may not be found again when that size is asked for. Therefore only limits that are kept
+ * count. */
 static sluice_status press(smallest *s, const slc_scheduler *scheduler)
 {
     slc_scheduling in = {.job = s->request->job,
@@ -99,7 +100,7 @@ static sluice_status weigh_mixture(smallest *s, const slc_scheduler *scheduler)
     return status ? status : weigh(s);
 }
 
-/* Of free units sdp and fsdp alone: the others keep more, onebit most. */
+/* Free units may only be sdp or fsdp: the other strategies keep more, onebit most. */
 static sluice_status weigh_model(smallest *s)
 {
     const slc_joint_request *r = s->request;
@@ -124,7 +125,7 @@ static sluice_status weigh_model(smallest *s)
         memcpy(s->recompute, solution.recompute, r->job->layer_count * sizeof *s->recompute);
         status = weigh(s);
     } else if (status != SLUICE_ERR_MEMORY) {
-        status = SLUICE_OK; /* the mixtures stand in for it */
+        status = SLUICE_OK; /* the mixtures replace it */
     }
     slc_slot_solution_fini(&solution);
     free(allowed);

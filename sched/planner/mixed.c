@@ -1,5 +1,5 @@
-/* "mixed": sdp for as many units as fit, the others fsdp. Every number is held against the limit by packing the real
- * lifetimes, from the most downwards; most numbers fall at once by their lower bound, without packing. */
+/* "mixed": sdp for as many units as fit, fsdp for the others. The numbers of sdp units are tried from the largest down
+ * by packing the real lifetimes; most of them are refused at once by their lower bound, without packing. */
 #include "sched/planner/parts.h"
 
 #include "lib/base/status.h"
@@ -9,12 +9,12 @@
 
 typedef struct {
     uint32_t unit;
-    uint64_t gathers; /* of whole values, a step, that sdp saves */
+    uint64_t gathers; /* gathers of whole values that sdp saves in a step */
     uint64_t elements;
 } candidate;
 
-/* Both the gathers saved and the bytes kept grow with a unit's size, so the gathers alone are the gain per byte. Of
- * equal gain the smaller goes first: more of them fit. */
+/* Both the gathers saved and the bytes kept grow with a unit's size, so the number of gathers alone is the gain per
+ * byte. Of two units with equal gain the smaller goes first, because more of them fit. */
 static int by_gain(const void *a, const void *b)
 {
     const candidate *x = a, *y = b;
@@ -39,7 +39,7 @@ static uint32_t rank_free_units(const slc_job *job, const slc_strategy *free_uni
 }
 
 typedef struct {
-    const slc_scheduling *in; /* its strategies: those that are free to choose are SLC_STRATEGIES */
+    const slc_scheduling *in; /* free units are SLC_STRATEGIES in its strategies */
     const slc_scheduler *scheduler;
     candidate *ranked;
     uint32_t count;
@@ -62,7 +62,7 @@ static void mix(const mixture *m, uint32_t sdp, slc_strategy *out)
     for (uint32_t i = 0; i < m->count; i++) out[m->ranked[i].unit] = i < sdp ? SLC_SDP : SLC_FSDP;
 }
 
-/* *bytes: UINT64_MAX when above `limit`. */
+/* *bytes is UINT64_MAX if the arena is above `limit`. */
 static sluice_status measure(const mixture *m, uint32_t sdp, uint64_t limit, slc_strategy *out, uint64_t *bytes)
 {
     slc_scheduling in = *m->in;
@@ -73,7 +73,7 @@ static sluice_status measure(const mixture *m, uint32_t sdp, uint64_t limit, slc
     return status;
 }
 
-/* Upwards from all fsdp, which is near the smallest, so that the lower bound throws out most of the rest. */
+/* Goes up from all fsdp, which is near the smallest, so that the lower bound refuses most of the others. */
 static sluice_status find_smallest(const mixture *m, uint64_t limit, slc_strategy *out, uint64_t *arena_bytes)
 {
     uint32_t smallest = 0;

@@ -1,5 +1,5 @@
-/* Under a compressed optimizer the joint plan weighs onebit layer by layer: on slow links it has onebit layers beside
- * sharded ones, and is faster than onebit everywhere and than every other strategy everywhere. */
+/* Under a compressed optimizer the joint plan must weigh onebit layer by layer: on slow links it must mix onebit and
+ * sharded layers, and be faster than onebit for all units and than any other strategy for all units. */
 #include "sched/planner/portfolio.h"
 #include "sched/planner/least_memory.h"
 #include "sched/study/random_profile.h"
@@ -16,10 +16,10 @@ enum { PROFILES = 5, BUDGETS = 4, TRIES = 30 };
 typedef struct {
     slc_profile *profile;
     slc_strategy *strategies; /* all free */
-    uint64_t least, whole;    /* arenas: the smallest of any plan, onebit everywhere */
+    uint64_t least, whole;    /* arenas: the smallest of any plan, onebit for all units */
 } compressed_case;
 
-/* The fastest of all schedulers within a limit, where all units have one strategy; 0: none fits. */
+/* The fastest step of all schedulers within a limit if all units have one strategy; 0: none fits. */
 static double best_of(const slc_profile *profile, slc_strategy strategy, uint64_t limit)
 {
     const slc_job *job = &profile->job;
@@ -68,7 +68,7 @@ static void case_init(compressed_case *c, uint64_t seed, double gbit)
     options.layers = (slc_random_range){5, 8};
     options.bytes_per_s = gbit * 1e9 / 8;
     options.world = 4;
-    options.unit_blocks = 4; /* below TEST_BLOCKS, whatever is drawn */
+    options.unit_blocks = 4; /* below TEST_BLOCKS for any draw */
     options.tied_share = 0;
     assert_int_equal(slc_random_profile(&options, seed, &c->profile), SLUICE_OK);
     assert_int_equal(slc_profile_set_compressed(c->profile, true), SLUICE_OK);
@@ -103,8 +103,8 @@ static bool mixes(const slc_plan *plan)
     return onebit && onebit < plan->unit_count;
 }
 
-/* At one budget: never slower than anything uniform. True: with onebit beside other strategies, and faster than both.
- */
+/* At one budget the joint plan must never be slower than a uniform one. True: it mixes onebit with other strategies and
+ * is faster than both. */
 static bool beats_both(const compressed_case *c, uint64_t limit, two_lanes *lanes)
 {
     slc_joint_request request = request_of(c);
@@ -150,7 +150,8 @@ static void on_4_gbit(void **state)
     mixed_plans_beat_both(4);
 }
 
-/* Passes cost the thread what the link saves: with memory for onebit everywhere not everything is onebit. */
+/* Compression passes cost the thread what the link saves, so even with memory for onebit for all units not all of them
+ * may be onebit. */
 static void with_memory_for_all_on_fast_links(void **state)
 {
     (void)state;

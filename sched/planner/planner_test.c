@@ -1,4 +1,4 @@
-/* Budgets: the figures in an error work when given back, and one byte less does not; strategies by name, seed and
+/* Budgets: the figures in an error must work when given back, and one byte less must not; strategies by name, seed and
  * file. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static uint64_t number_behind(const char *line, const char *words)
     return strtoull(found + strlen(words), NULL, 10);
 }
 
-/* The word behind `words`, without what ends it. */
+/* Copies the word after `words`, up to the next character that cannot be part of it. */
 static void word_behind(const char *line, const char *words, char out[32])
 {
     const char *found = strstr(line, words);
@@ -77,7 +77,7 @@ static void figures_of_an_error_work(void **state)
 
         uint64_t need = number_behind(line, " needs ");
         assert_true(works(&t.job, strategy, schedule, need));
-        /* The portfolio of ilp may hold one that is packed better. */
+        /* The portfolio of ilp may hold a plan that is packed better. */
         if (strcmp(schedule, "ilp")) assert_false(works(&t.job, strategy, schedule, need - 1));
 
         uint64_t least = number_behind(line, "--budget ");
@@ -86,7 +86,7 @@ static void figures_of_an_error_work(void **state)
         assert_true(works(&t.job, other, other_schedule, least));
         for (int n = 0; n < 5; n++)
             for (int s = 0; s < 2; s++)
-                assert_false(works(&t.job, names[n], schedules[s], least - 1)); /* of the simple ones */
+                assert_false(works(&t.job, names[n], schedules[s], least - 1)); /* none of the simple ones */
     }
 }
 
@@ -214,7 +214,7 @@ static void forced_strategies_go_over_all(void **state)
     }
 }
 
-/* ---- Strategies that are not there, and files ---- */
+/* ---- Unknown strategies, and files ---- */
 
 static void refuses(const slc_job *job, const char *strategy, const char *schedule, sluice_status status,
                     const char *said)
@@ -297,7 +297,7 @@ static void reads_strategies_from_a_file(void **state)
     unlink(path);
 }
 
-/* Plans, seeds and files that say onebit mean dp until the job is compressed; without consent they are refused. */
+/* Plans, seeds and files that say onebit must mean dp until the job is compressed; without consent they are refused. */
 static void onebit_waits_for_its_phase(void **state)
 {
     (void)state;
@@ -337,7 +337,7 @@ static bool any_onebit(const slc_plan *plan)
     return any;
 }
 
-/* Seeds draw it in the phase alone; what fills a budget from sharded to whole does without. */
+/* Seeds may draw onebit in its phase only; strategies that fill a budget between sharded and whole never use it. */
 static void onebit_is_drawn_in_its_phase(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* The joint plan: strategies, recomputation and schedule together, the fastest of a portfolio in the simulator. Members
  * are every scheduler on every uniform strategy that fits, and the slot model's answer made real (runs of blocks,
- * packed, searched locally); so no baseline is ever better than what comes out. */
+ * packed, searched locally); so no baseline is ever better than the result. */
 #ifndef SLC_JOINT_H
 #define SLC_JOINT_H
 
@@ -13,26 +13,26 @@ typedef struct {
     const slc_times *times;
     const slc_strategy *strategies; /* [units]; SLC_STRATEGIES: free */
     const uint8_t *recompute;       /* [L] 0 no, 1 yes, 2 free; NULL: no layer */
-    uint64_t limit;                 /* bytes of the arena */
+    uint64_t limit;                 /* bytes that the arena may have */
     slc_updates updates;
-    double time_limit_s; /* of everything; 0: by the number of layers: 0.9 up to 48, 4.5 from 126 on; twice that
-                          where recomputation is free */
-    bool quick;          /* baselines and rounding only: a valid plan in a tenth of a second */
-    uint32_t tries;      /* of the local search at most; 0: as the time limit allows */
+    double time_limit_s; /* for the whole planning; 0: 0.9 s up to 48 layers, rising to 4.5 s from 126 layers on, twice
+                            that if recomputation is free */
+    bool quick;          /* only baselines and rounding: a valid plan in a tenth of a second */
+    uint32_t tries;      /* most tries of the local search; 0: as many as the time limit allows */
 } slc_joint_request;
 
 typedef struct {
-    slc_plan *plan; /* the receiver destroys it; validated */
+    slc_plan *plan; /* validated; the receiver destroys it */
     slc_forecast forecast;
-    char member[48]; /* of the portfolio: "ilp", "greedy, all sdp" */
-    double bound_s;  /* of the slot model: its windows and ties; 0: not known */
+    char member[48]; /* name in the portfolio: "ilp", "greedy, all sdp" */
+    double bound_s;  /* the slot model's lower bound, for its windows and ties; 0: not known */
     double model_s;  /* the slot model's objective for its answer; 0: it found none */
-    double first_s;  /* until the first valid plan */
+    double first_s;  /* seconds until the first valid plan */
     double solver_s, total_s;
-    char note[200]; /* what went wrong on the way and was survived; else empty */
+    char note[200]; /* problems on the way that planning survived; else empty */
 } slc_joint_answer;
 
-/* Errors: BUDGET (no member fits; *least, if not NULL, is the smallest arena seen), MEMORY. */
+/* Makes the joint plan. Errors: BUDGET (no member fits; *least, if not NULL, is the smallest arena seen), MEMORY. */
 sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer *answer, uint64_t *least);
 
 #endif

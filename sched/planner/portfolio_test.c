@@ -1,4 +1,5 @@
-/* The joint plan: within the limit, never slower than any baseline or uniform strategy, sound under any timing. */
+/* The joint plan must be within the limit, never slower than a baseline or a uniform strategy, and sound under any
+ * timing. */
 #include "lib/base/status.h"
 #include "sched/planner/portfolio.h"
 #include "sched/planner/least_memory.h"
@@ -34,7 +35,7 @@ static void random_times(const slc_job *job, test_dice *dice, slc_times *times)
     times->average_s_per_element = 1e-10 * test_beside(dice, 902, 20);
 }
 
-/* The fastest of the uniform plans under every baseline that keeps to the limit; 0: none does. */
+/* The fastest step of all uniform plans of all baselines within the limit; 0: none fits. */
 static double best_uniform(const slc_job *job, const slc_times *times, uint64_t limit)
 {
     double best = 0;
@@ -94,11 +95,12 @@ static void never_slower_and_sound(void **state)
     }
 }
 
-/* Packed tightly: some packings are found only when more is allowed than they take. */
+/* The smallest arena is packed tightly, and a plan must be found within it; some packings are found only under a limit
+ * above their own size. */
 static void the_smallest_budget_works(void **state)
 {
     (void)state;
-    static const uint64_t seeds[] = {1, 2, 3, 4, 5, 496, 599, 770}; /* the last three were so */
+    static const uint64_t seeds[] = {1, 2, 3, 4, 5, 496, 599, 770}; /* the last three had such packings */
     for (size_t k = 0; k < sizeof seeds / sizeof *seeds; k++) {
         test_job t;
         test_dice dice = {.seed = seeds[k]};
@@ -119,7 +121,7 @@ static void the_smallest_budget_works(void **state)
     }
 }
 
-/* The fastest of a scheduler's plans within the limit; `best_s` 0: none yet. */
+/* Keeps the fastest step of a scheduler's plans within the limit; `best_s` 0: none yet. */
 static void try_plan(const slc_scheduling *in, const slc_scheduler *scheduler, double *best_s)
 {
     slc_plan *plan;
@@ -130,7 +132,7 @@ static void try_plan(const slc_scheduling *in, const slc_scheduler *scheduler, d
     slc_plan_destroy(plan);
 }
 
-/* Of all mixtures of sdp and fsdp under the schedulers that need little. */
+/* The fastest step of all mixtures of sdp and fsdp, under the schedulers that need little memory. */
 static double best_mixture(const slc_job *job, const slc_times *times, uint64_t limit)
 {
     double best_s = 0;
@@ -144,7 +146,8 @@ static double best_mixture(const slc_job *job, const slc_times *times, uint64_t 
     return best_s;
 }
 
-/* Where packing decides, the slot model's own choice may be slow: of few units all are looked at. */
+/* If packing decides, the slot model's own choice may be slow; so with few units all mixtures must have been looked
+ * at. */
 static void never_slower_than_a_mixture(void **state)
 {
     (void)state;
@@ -171,7 +174,7 @@ static void never_slower_than_a_mixture(void **state)
     }
 }
 
-/* The fastest plan that a job may have: any strategies, any scheduler, with memory for all. */
+/* The fastest step that a job may have: any strategies, any scheduler, with memory for all. */
 static double fastest_s(const slc_job *job, const slc_times *times)
 {
     double best = best_uniform(job, times, UINT64_MAX);
@@ -186,7 +189,7 @@ static double fastest_s(const slc_job *job, const slc_times *times)
     return best;
 }
 
-/* The slot model's answer as an order, however it is cut: legal, and sound under any timing. */
+/* The slot model's answer as an order must be legal and sound under any timing, however it is cut. */
 static void write_down(two_lanes *lanes, const slc_job *job, const slc_times *times, const slc_slot_solution *solution,
                        uint64_t seed)
 {
@@ -213,7 +216,7 @@ static void write_down(two_lanes *lanes, const slc_job *job, const slc_times *ti
     }
 }
 
-/* And no plan is faster than the model's bound: of all jobs with split parameters, and some others. */
+/* Also, no plan may be faster than the model's bound: for all jobs with split parameters, and some others. */
 static void answers_are_legal_and_bounds_are_bounds(void **state)
 {
     (void)state;
@@ -264,7 +267,7 @@ static void too_small_a_limit_is_refused(void **state)
     assert_int_equal(slc_joint_plan(&request, &answer, &least), SLUICE_ERR_BUDGET);
     assert_null(answer.plan);
     assert_true(least > 100 && least < UINT64_MAX);
-    request.limit = least; /* what it names works */
+    request.limit = least; /* the budget that the error names must work */
     assert_int_equal(slc_joint_plan(&request, &answer, NULL), SLUICE_OK);
     slc_plan_destroy(answer.plan);
     slc_times_fini(&times);

@@ -1,5 +1,5 @@
-/* Plans of a profile under simple rules: one strategy for all units, one scheduler. They are what the joint plan is
- * held against, and what a range of budgets is found from. */
+/* Plans of a profile under simple rules: one strategy for all units, one scheduler. The joint plan is compared with
+ * them, and a range of budgets is found from them. */
 #ifndef SLC_SIMPLE_PLANS_H
 #define SLC_SIMPLE_PLANS_H
 
@@ -9,30 +9,30 @@
 
 typedef struct {
     double step_s, exposed_s; /* seconds; 0: the plan does not fit */
-    uint64_t arena_bytes;     /* also where the plan does not fit */
+    uint64_t arena_bytes;     /* also valid if the plan does not fit */
 } slc_simple_plan;
 
-/* Every unit under `strategy` (or the nearest that its role allows), ordered by `scheduler`, with at most `limit`
+/* Plans every unit under `strategy` (or the nearest that its role allows), ordered by `scheduler`, within `limit`
  * bytes. */
 sluice_status slc_simple_plan_uniform(const slc_profile *profile, slc_strategy strategy, const slc_scheduler *scheduler,
                                       uint64_t limit, slc_simple_plan *out);
 
-/* The fastest of all baselines' plans under `strategy` within the limit; step_s is 0 if none fits. */
+/* Finds the fastest of all baselines' plans under `strategy` within the limit; step_s is 0 if none fits. */
 sluice_status slc_simple_plan_fastest_of(const slc_profile *profile, slc_strategy strategy, uint64_t limit,
                                          slc_simple_plan *out);
 
-/* The same over all strategies but onebit. */
+/* Finds the fastest of those over all strategies but onebit. */
 sluice_status slc_simple_plan_fastest_uniform(const slc_profile *profile, uint64_t limit, slc_simple_plan *out);
 
-/* The smallest arena of any plan, and the arena of all sdp under one_ahead, in bytes. */
+/* The smallest arena of any plan, and the arena of sdp for all units under one_ahead, in bytes. */
 sluice_status slc_simple_plan_range(const slc_profile *profile, bool recompute, uint64_t *least, uint64_t *all_sdp);
 
-/* A joint request in which the planner may choose everything: strategies, and recomputation where `recompute` and the
- * layer allow it. */
+/* Arrays for a joint request in which the planner may choose everything: strategies, and recomputation if `recompute`
+ * and the layer allow it. */
 typedef struct {
-    slc_strategy *strategies; /* unit_count of SLC_STRATEGIES, then unit_count for an answer */
-    uint8_t *recompute;       /* layer_count */
-    bool *recomputed;         /* layer_count, for an answer */
+    slc_strategy *strategies; /* [2 * units] SLC_STRATEGIES for each unit, then room for an answer */
+    uint8_t *recompute;       /* [layers] */
+    bool *recomputed;         /* [layers] room for an answer */
 } slc_free_choices;
 
 sluice_status slc_free_choices_init(slc_free_choices *c, const slc_job *job, bool recompute);

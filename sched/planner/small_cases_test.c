@@ -1,5 +1,5 @@
-/* The search over all orders against orders that are drawn, and the joint plan against what it finds: on jobs so small
- * that it comes to its end. */
+/* The search over all orders must find no slower step than drawn orders have, and the joint plan must be close to what
+ * it finds, on jobs so small that the search ends. */
 #include "lib/base/status.h"
 #include "sched/study/every_order.h"
 #include "sched/planner/portfolio.h"
@@ -40,7 +40,8 @@ static uint64_t arena_of(const small_case *c, const slc_scheduler *scheduler)
     return bytes;
 }
 
-/* One or two layers, units of one or two equal blocks, strategies and a limit between serial's and one_ahead's. */
+/* Draws one or two layers, units of one or two equal blocks, strategies and a limit between serial's and
+ * one_ahead's. */
 static void small_case_init(small_case *c, uint64_t seed)
 {
     slc_random_options options = slc_random_defaults();

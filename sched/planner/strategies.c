@@ -1,4 +1,4 @@
-/* What the user's strategy means for each unit: a name, a seed, "mixed", or a file. */
+/* Turns the user's strategy, which is a name, a seed, "mixed" or a file, into one for each unit. */
 #include "sched/planner/parts.h"
 
 #include "lib/base/random.h"
@@ -11,7 +11,7 @@
 
 static const char choices[] = "auto, dp, oss, sdp, fsdp, onebit, mixed, random:SEED, or the path of a JSON file";
 
-enum { RANDOM_STREAM = 0x5354 }; /* of no other use of the same seed */
+enum { RANDOM_STREAM = 0x5354 }; /* a stream that no other use of the seed has */
 enum { LARGEST_FILE = 16 << 20 };
 
 static sluice_status parse_random(const slc_job *job, const char *spec, slc_strategy *out)
@@ -78,8 +78,8 @@ static sluice_status parse(const slc_job *job, const char *spec, slc_strategy *o
     return SLUICE_OK;
 }
 
-/* Outside of the compressed phase what shall be onebit has everything on every rank already; so has what is frozen. A
- * ROWS unit is never free. */
+/* dp replaces onebit outside of the compressed phase and for frozen units, since every rank has everything under it
+ * too. A ROWS unit is never free. */
 static slc_strategy as_may_be(const slc_job *job, uint32_t u, slc_strategy asked)
 {
     bool is_free = asked == SLC_STRATEGIES && job->units[u].role != SLC_UNIT_ROWS;

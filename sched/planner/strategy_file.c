@@ -1,4 +1,5 @@
-/* Strategies from JSON: {"layers": {"h.0": "fsdp", "*": "sdp"}}. Every error names the file, the line and the key. */
+/* Reads strategies from JSON: {"layers": {"h.0": "fsdp", "*": "sdp"}}. Every error names the file, the line and the
+ * key. */
 #include "sched/planner/parts.h"
 
 #include "lib/base/status.h"
@@ -14,7 +15,7 @@ typedef struct {
     slc_strategy *out;
 } reader;
 
-/* The line on which `key` stands as a key; 0: written with escapes, so not found as it is. */
+/* The line on which `key` occurs as a key; 0: it is written with escapes, so it is not found. */
 static int line_of(const reader *r, const char *key)
 {
     size_t length = strlen(key);
@@ -54,7 +55,8 @@ static sluice_status strategy_of(const reader *r, const char *key, const json_t 
     return wrong(r, key, what);
 }
 
-/* What the file says of a unit by its own name. What a look-up takes of a table follows the table. */
+/* Reads a strategy that the file gives a unit by its own name. The rows that a look-up takes of a table follow the
+ * table. */
 static sluice_status read_unit(const reader *r, const char *key, const json_t *value, uint32_t u)
 {
     const slc_unit *unit = &r->job->units[u];
@@ -81,7 +83,7 @@ static bool in_fused_unit(const slc_job *job, const char *layer)
     return false;
 }
 
-/* Layer whose name are the first `length` bytes; SLC_NONE. */
+/* The layer whose name is the first `length` bytes; SLC_NONE: there is none. */
 static uint32_t find_layer(const slc_job *job, const char *name, size_t length)
 {
     for (uint32_t l = 0; l < job->layer_count; l++)
@@ -89,7 +91,8 @@ static uint32_t find_layer(const slc_job *job, const char *name, size_t length)
     return SLC_NONE;
 }
 
-/* "FIRST..LAST": the layers from one to the other, as a fused unit is named, whatever is fused here. */
+/* Parses "FIRST..LAST": the layers from one to the other, in the form of a fused unit's name, whether or not they are
+ * fused here. */
 static bool parse_range(const slc_job *job, const char *key, uint32_t *first, uint32_t *last)
 {
     for (const char *dots = strstr(key, ".."); dots; dots = strstr(dots + 1, "..")) {
@@ -100,7 +103,7 @@ static bool parse_range(const slc_job *job, const char *key, uint32_t *first, ui
     return false;
 }
 
-/* What the file says of a layer: by its name, or by a range; NULL: nothing. */
+/* The key under which the file names a layer, by itself or in a range; NULL: there is none. */
 static const char *key_of(const reader *r, json_t *layers, uint32_t layer)
 {
     const char *key;
@@ -112,13 +115,14 @@ static const char *key_of(const reader *r, json_t *layers, uint32_t layer)
     return NULL;
 }
 
-/* A unit of a layer's own parameters, of one layer or several. */
+/* Does the unit hold a layer's own parameters, or those of several layers? */
 static bool is_of_layers(const slc_job *job, const slc_unit *unit)
 {
     return unit->fused || !strcmp(unit->name, job->layers[unit->uses[0].layer]);
 }
 
-/* What the file says of a unit's layers, which must be the same; the unit's own name goes before them. */
+/* Reads the strategy of a unit from those of its layers, which must all be the same; the unit's own name takes
+ * precedence. */
 static sluice_status read_by_layer(const reader *r, json_t *layers, slc_strategy others, uint32_t u)
 {
     const slc_unit *unit = &r->job->units[u];

@@ -1,4 +1,5 @@
-/* Any file of strategies must be read whole or refused with a line; what is read gives every unit a strategy. */
+/* Any file of strategies must be read as a whole or refused with a line; a file that is read gives every unit a
+ * strategy. */
 #include "sched/planner/parts.h"
 
 #include <stdlib.h>

@@ -1,8 +1,9 @@
-/* As PyTorch's DistributedDataParallel: gradients are reduced in buckets of units that complete one after another, each
- * bucket as soon as its last gradient is there. Sizes and the rule that a bucket closes once it has reached its size
- * are those of torch: bucket_cap_mb = 25 in torch/nn/parallel/distributed.py, kDefaultFirstBucketBytes = 1 MiB and
- * compute_bucket_assignment_by_size in torch/csrc/distributed/c10d/reducer.cpp. All is reduced before the step ends;
- * updated values of oss and sdp are gathered behind it, those first that the next forward needs first. */
+/* Schedules as PyTorch's DistributedDataParallel does: gradients are reduced in buckets of units that complete one
+ * after another, each bucket as soon as its last gradient is complete. The sizes, and the rule that a bucket closes
+ * once it has reached its size, are those of torch: bucket_cap_mb = 25 in torch/nn/parallel/distributed.py,
+ * kDefaultFirstBucketBytes = 1 MiB and compute_bucket_assignment_by_size in torch/csrc/distributed/c10d/reducer.cpp.
+ * Everything is reduced before the step ends; updated values of oss and sdp are gathered after that, in the order in
+ * which the next forward needs them. */
 #include "lib/plan/strategy_table.h"
 #include "sched/scheduler.h"
 
@@ -21,7 +22,7 @@ typedef struct {
     uint32_t unit_count, bucket_count;
 } buckets;
 
-/* Of equal slots the later unit first: backward runs from the last to the first. */
+/* If one slot completes several units, the later unit comes first: backward runs from the last to the first. */
 static int by_ready(const void *a, const void *b)
 {
     const reduction *x = a, *y = b;
@@ -58,7 +59,7 @@ static void buckets_fini(buckets *b)
     free(b->units);
 }
 
-/* Buckets that slot `slot` completed. */
+/* Appends the buckets that `slot` completed. */
 static void reduce(const void *context, const slc_scheduling *in, slc_order *order, uint32_t m, uint32_t slot)
 {
     const buckets *b = context;

@@ -1,8 +1,9 @@
-/* As DeepCompile's prefetch (Tanaka et al., 2025; deepspeed/compile/passes/prefetch.py): from the order that needs
- * least memory, a walk backwards carries gathers to earlier places for as long as the live bytes stay below 90 % of the
- * limit; neighbours move together where one operation of both takes less than 1.2 times the longer of them. Gradients
- * stay beside the slots behind theirs as far as that leaves room, so that their reductions overlap. The 10 % are for
- * holes in the packing; where they are not enough, less is hoisted, and in the end nothing. */
+/* Schedules as DeepCompile's prefetch does (Tanaka et al., 2025; deepspeed/compile/passes/prefetch.py): it starts from
+ * the order that needs the least memory and walks backwards, carrying gathers to earlier places as long as the live
+ * bytes stay below 90 % of the limit. Neighbours move together if one operation for both takes less than 1.2 times the
+ * longer of them. Gradients stay in memory during the slots after theirs as far as there is room, so that their
+ * reductions overlap. The 10 % are for holes in the packing; if they are not enough, less is hoisted, and in the end
+ * nothing. */
 #include "lib/plan/strategy_table.h"
 #include "sched/scheduler.h"
 
@@ -15,16 +16,16 @@ enum { MOST_TRIES = 3 };
 typedef struct {
     uint32_t unit, index, micro_batch;
     uint32_t first;    /* slot that needs it */
-    uint32_t earliest; /* gap behind the last use of its buffer */
+    uint32_t earliest; /* gap after the last use of its buffer */
     uint32_t gap;
-    bool fused; /* stays with the next one */
+    bool fused; /* stays with the next gather */
 } gather;
 
 typedef struct {
     uint32_t unit, micro_batch;
-    uint32_t gap, latest; /* latest: the buffer's next use */
-    uint64_t bytes;       /* of a gradient that lives until then; 0: it is resident */
-    bool claims;          /* memory for its sum, which may have to wait for what stands before it */
+    uint32_t gap, latest; /* latest: the gap before the buffer's next use */
+    uint64_t bytes;       /* of a gradient that lives until the reduction; 0: it is resident */
+    bool claims;          /* its sum needs memory, and may have to wait for items before it */
 } reduction;
 
 typedef struct {
@@ -34,13 +35,13 @@ typedef struct {
     bool evaluate;
     uint32_t slots_a_pass, slots, micro_batches; /* slots of a micro-batch, of all of them */
     uint64_t cap;
-    uint64_t *live; /* of each slot */
+    uint64_t *live; /* bytes in each slot */
     gather *gathers;
     reduction *reductions;
     uint32_t gather_count, reduction_count;
 } hoist;
 
-/* ---- What is there before anything is moved ---- */
+/* ---- Memory before anything is moved ---- */
 
 static void add_live(hoist *h, uint32_t first, uint32_t end, uint64_t bytes)
 {
@@ -91,7 +92,7 @@ static void add_unit(hoist *h, uint32_t u)
     }
 }
 
-/* The gap behind the last use of a window's buffer. Which rows a micro-batch touches is known only when it begins. */
+/* The gap after the last use of a window's buffer. Which rows a micro-batch touches is known only when it begins. */
 static uint32_t earliest_gap(const hoist *h, uint32_t u, uint32_t m, const slc_window *w)
 {
     if (!m) return 0;
@@ -126,7 +127,7 @@ static void add_reductions(hoist *h)
             bool claims =
                 slc_operations_of(h->job, unit, h->in->strategies[u]).moves_sum && unit->role != SLC_UNIT_ROWS;
             slc_unit_gradient_slots(h->job, unit, &first, &last);
-            if (unit->role == SLC_UNIT_ROWS) first = 0; /* lists of rows are read until then */
+            if (unit->role == SLC_UNIT_ROWS) first = 0; /* the lists of rows are read until then */
             uint32_t latest = m + 1 < h->micro_batches ? (m + 1) * h->slots_a_pass + first : h->slots;
             h->reductions[h->reduction_count++] = (reduction){u, m, s + 1, latest, resident ? 0 : bytes, claims};
         }
@@ -171,8 +172,8 @@ static bool has_room(const hoist *h, uint32_t slot, uint64_t bytes)
     return h->live[slot] <= h->cap && bytes <= h->cap - h->live[slot];
 }
 
-/* Gradients stay while one more slot computes, or, once the gathers have their places, for as long as no other
- * operation is passed. */
+/* Delays reductions, and so keeps gradients: while one more slot computes, or (`long_ones`), once the gathers have
+ * their places, as long as the reduction passes no other operation. */
 static void keep_gradients(hoist *h, bool long_ones)
 {
     uint32_t next_gather = h->gather_count, next = h->slots;
@@ -198,7 +199,7 @@ static double gather_s(const hoist *h, uint64_t bytes)
     return slc_transfer_s(h->job, h->times, SLC_ITEM_GATHER_WINDOW, bytes);
 }
 
-/* Does gather i go with those behind it, the first of the `carried` ones? */
+/* Does gather i go with the ones after it, which are the first of those being carried? */
 static bool is_fused(const hoist *h, uint32_t i, uint32_t carried_end)
 {
     if (i + 1 >= carried_end) return false;
@@ -211,7 +212,7 @@ static bool is_fused(const hoist *h, uint32_t i, uint32_t carried_end)
     return gather_s(h, behind + mine) < fuse_factor * (one > other ? one : other);
 }
 
-/* Carried are gathers [first, end): behind them all have their places. */
+/* Gathers [first, end) are being carried; those after them have their places. */
 static void hoist_gathers(hoist *h)
 {
     uint32_t first = h->gather_count, end = first;
@@ -221,7 +222,7 @@ static void hoist_gathers(hoist *h)
             h->gathers[first - 1].fused = is_fused(h, first - 1, end);
             bytes += gather_bytes(h, first - 1);
         }
-        uint32_t keep = end; /* those before it may go on */
+        uint32_t keep = end; /* the gathers before it may go on */
         for (uint32_t k = first; k < keep; k++)
             if (h->gathers[k].earliest >= gap) keep = k;
         while (first < end && (!gap || end > keep || !has_room(h, gap - 1, bytes))) do {
@@ -240,7 +241,7 @@ static void write_update(const hoist *h, slc_order *order, const reduction *r)
         slc_order_update(order, h->job, h->in->strategies, slc_updated_behind(h->job, h->in->strategies, r->unit));
 }
 
-/* An update stands behind the next reduction, which so keeps the link busy. */
+/* An update comes after the next reduction, which keeps the link busy during the update. */
 static void write_reductions(const hoist *h, slc_order *order, uint32_t gap, uint32_t *next)
 {
     uint32_t first = *next;
@@ -291,7 +292,7 @@ static void order_pass(const slc_scheduling *in, bool evaluate, slc_order *order
     slc_times_fini(&estimate);
 }
 
-/* ---- What fits when packed ---- */
+/* ---- Fitting when packed ---- */
 
 static void train_unchecked(const slc_scheduling *in, slc_order *order)
 {
@@ -303,7 +304,7 @@ static void evaluate_unchecked(const slc_scheduling *in, slc_order *order)
     order_pass(in, true, order);
 }
 
-/* Where the plan does not fit when packed, less is hoisted, in proportion; in the end nothing: as serial has it. */
+/* If the plan does not fit when packed, less is hoisted, in proportion, and in the end nothing, as serial does. */
 static void order_within(const slc_scheduling *in, bool evaluate, slc_order *order)
 {
     static const slc_scheduler unchecked = {"greedy", "", false, train_unchecked, evaluate_unchecked};

@@ -1,5 +1,5 @@
-/* The slot model as a scheduler: given strategies, its order. Where it has no answer (the solver failed, or the limit
- * is too small for it) the order is that of `serial`, which needs least. */
+/* The slot model as a scheduler: the model's order for given strategies. If the model has no answer (the solver failed,
+ * or the limit is too small for it), the order is that of `serial`, which needs the least memory. */
 #include "ilp/slot_model.h"
 #include "lib/plan/times.h"
 #include "sched/scheduler.h"

@@ -1,31 +1,33 @@
-/* As ByteScheduler (Peng et al., SOSP 2019; bytescheduler/common/bytecore.py): units are cut in partitions, and
- * whenever the link has credit the ready partition goes that compute needs first: lower layers before upper ones, whose
- * operations may still run in the next step's forward. A plan is one fixed order, so the queue is run here, on the
- * given times as if nothing slowed anything else down: two steps to get going, then one that is written down. That one
- * leaves over exactly what it found left over, so that it can follow itself. */
+/* Schedules as ByteScheduler does (Peng et al., SOSP 2019; bytescheduler/common/bytecore.py): units are cut into
+ * partitions, and whenever the link has credit, the ready partition goes that compute needs first. Lower layers go
+ * before upper ones, whose operations may still run in the next step's forward. A plan is one fixed order, so the queue
+ * is run here with the given times, as if nothing slowed anything else down: two steps to warm up, then the step that
+ * becomes the order. That step leaves over exactly the operations that it found left over, so that it can follow
+ * itself. */
 #include "lib/plan/strategy_table.h"
 #include "sched/scheduler.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Its defaults: partitions of 1M elements, 4 of them unacknowledged. OPEN as in the engine. */
+/* ByteScheduler's defaults: partitions of 1M elements, of which 4 are unacknowledged. OPEN operations may be under way,
+ * as in the engine. */
 enum { PARTITION_BYTES = 4000000, CREDIT_PARTITIONS = 4, OPEN = 8, WARM_UP = 2 };
 
 enum { REDUCE, INSPECT, COMPRESS, EXCHANGE, GATHER_GRADIENT, UPDATE, GATHER_VALUE, STAGES };
 
-/* What a unit's gradient goes through, run by run. A unit has at most one under way: the next gradient grows only when
- * the values of this one are in use. */
+/* The operations that a unit's gradient passes through, run by run. A unit has at most one gradient under way: the next
+ * one grows only when the values that this one gives are in use. */
 typedef struct {
-    slc_item_kind kinds[STAGES]; /* SLC_ITEM_KINDS: none */
-    int agreed;                  /* the stage that the agreement waits for */
+    slc_item_kind kinds[STAGES]; /* SLC_ITEM_KINDS: the unit has no such stage */
+    int agreed;                  /* the last stage that the agreement waits for */
     uint64_t run_blocks;
-    uint32_t runs, first_slot, last_slot; /* slots of the gradient */
+    uint32_t runs, first_slot, last_slot; /* first and last slot that add to the gradient */
     bool busy;
     uint64_t step;
     uint32_t micro_batch;
     uint32_t issued[STAGES], over[STAGES];
-    uint32_t in_time[STAGES]; /* runs that the step before did not leave over */
+    uint32_t in_time[STAGES]; /* runs that belong to their own step's pass; the others are late */
 } chain;
 
 typedef struct {
@@ -37,7 +39,7 @@ typedef struct {
 typedef struct {
     slc_item_kind kind;
     uint32_t unit, index, micro_batch, run, stage;
-    uint64_t step, position; /* slots before it in the order, from the very first step */
+    uint64_t step, position; /* slots before it in the order, counted from the very first step */
     uint64_t bytes;
     double end_s;
 } operation;
@@ -47,19 +49,19 @@ typedef struct {
     const slc_job *job;
     const slc_times *times;
     uint64_t partition_bytes;
-    uint64_t slots_a_step, step; /* of the operations that are written down */
+    uint64_t slots_a_step, step; /* number of the current step; the last one is written down */
     chain *chains;
     window *windows;
     uint32_t window_count;
-    operation *lane;                          /* in order, from the very first step */
-    size_t lane_count, lane_over, lane_first; /* all; those that are over; where `step` begins */
-    bool last;                                /* the step that counts */
-    uint64_t begun, over;                     /* slots, from the very first step */
+    operation *lane;                          /* operations in order, from the very first step */
+    size_t lane_count, lane_over, lane_first; /* all; those that have ended; the first of `step` */
+    bool last;                                /* the current step is the one that is written down */
+    uint64_t begun, over; /* slots that have begun, that have ended, counted from the very first step */
     double now_s, slot_end_s, link_free_s, thread_free_s;
     int64_t credit;
-    uint64_t agree_next, agree_over; /* steps */
+    uint64_t agree_next, agree_over; /* numbers of steps: agreement to issue next; agreements that have ended */
     bool agree_in_time;
-    uint64_t runs_reduced, runs_to_reduce; /* for the next agreement */
+    uint64_t runs_reduced, runs_to_reduce; /* runs that the next agreement waits for */
 } queue;
 
 static bool is_last_micro_batch(const queue *q, const chain *c)
@@ -67,7 +69,7 @@ static bool is_last_micro_batch(const queue *q, const chain *c)
     return c->micro_batch + 1 == q->job->micro_batches;
 }
 
-/* ---- What there is ---- */
+/* ---- Units and windows ---- */
 
 static void chain_init(queue *q, uint32_t u)
 {
@@ -134,8 +136,8 @@ static void queue_fini(queue *q)
 
 /* ---- From one step to the next ---- */
 
-/* What is not over by now is late; where the next step begins with a gather, behind which all stands that is issued,
- * what is not issued. */
+/* Begins the next step. Operations that have not ended by now are late. If the step begins with a gather, every
+ * operation issued so far is before that gather in the order, so only those that are not issued are late. */
 static void next_step(queue *q, bool with_gather)
 {
     for (uint32_t u = 0; u < q->job->unit_count; u++) {
@@ -154,8 +156,8 @@ static bool same_gradient(const chain *a, const chain *b)
     return a->step == b->step && a->micro_batch == b->micro_batch;
 }
 
-/* Rows are reduced behind the rest of their parameter, and that is updated behind both; all of it, before its values
- * are gathered, for the next step's rows are needed first. */
+/* The reduction of rows comes after that of their parameter's other gradients, and the parameter is updated after both.
+ * All of it is updated before its values are gathered, because the next step's rows are needed first. */
 static bool partner_is_ready(const queue *q, const chain *c, int stage)
 {
     const slc_unit *unit = &q->job->units[c - q->chains];
@@ -166,7 +168,7 @@ static bool partner_is_ready(const queue *q, const chain *c, int stage)
     return same_gradient(c, partner) && partner->over[REDUCE] == partner->runs;
 }
 
-/* Are the units that are never late up to stage UPDATE that far in this step? */
+/* Have all SPLIT units been updated in this step (or have their updates been issued)? These are never late. */
 static bool splits_are_updated(const queue *q, bool or_issued)
 {
     for (uint32_t u = 0; u < q->job->unit_count; u++) {
@@ -178,7 +180,8 @@ static bool splits_are_updated(const queue *q, bool or_issued)
     return true;
 }
 
-/* A table is gathered from all of the updated parameter, with lists that the caller makes between micro-batches. */
+/* A table of rows is gathered from the whole updated parameter, with lists that the caller makes between
+ * micro-batches. */
 static bool rows_may_come(const queue *q, const window *w)
 {
     const chain *rows = &q->chains[w->unit], *split = &q->chains[q->job->units[w->unit].partner];
@@ -283,7 +286,7 @@ static bool agreement_is_ready(const queue *q)
     return q->runs_to_reduce ? q->runs_reduced == q->runs_to_reduce : q->over >= (q->agree_next + 1) * q->slots_a_step;
 }
 
-/* The slot that waits for a unit's chain. */
+/* The slot that waits for a unit's gradient to pass through. */
 static uint64_t needed_by(const queue *q, uint32_t u)
 {
     const chain *c = &q->chains[u];
@@ -300,10 +303,10 @@ static void push(queue *q, operation op, double seconds)
     double *free_s = thread ? &q->thread_free_s : &q->link_free_s;
     double end_s = fmax(q->now_s, *free_s) + seconds;
     *free_s = end_s;
-    /* Over are only those before which all are. */
+    /* Operations end in order. */
     if (q->lane_count > q->lane_over) end_s = fmax(end_s, q->lane[q->lane_count - 1].end_s);
     op.end_s = end_s;
-    op.position = q->over; /* of a gather: its memory is claimed beside the slot that runs */
+    op.position = q->over; /* a gather's memory is claimed while this slot runs */
     if (!computes) q->credit -= (int64_t)op.bytes;
     q->lane[q->lane_count++] = op;
 }
@@ -358,7 +361,7 @@ static void issue_agreement(queue *q)
          slc_operation_s(q->job, q->times, SLC_ITEM_AGREE, NULL, 0));
 }
 
-/* Issues what is needed first, if anything may go. */
+/* Issues the operation that is needed first, if any may go. */
 static bool issue_one(queue *q)
 {
     uint64_t first = UINT64_MAX;
@@ -435,10 +438,10 @@ static bool act(queue *q)
     return issue_one(q);
 }
 
-/* Until nothing happens any more, in the step that counts. */
+/* Runs until nothing more can happen in the step that is written down. */
 static void run(queue *q)
 {
-    q->last = q->job->barrier; /* nothing is late: the first step is as all others */
+    q->last = q->job->barrier; /* nothing is late, so the first step is like all others */
     for (;;) {
         while (act(q)) q->last = q->last || q->step == WARM_UP;
         double next_s = INFINITY;
@@ -463,9 +466,9 @@ static void append(const queue *q, slc_order *order, const operation *op)
                   left < c->run_blocks ? left : c->run_blocks);
 }
 
-/* An operation stands behind the slots beside which it runs, so that what it reads may stay while they compute; a
- * gather before them, so that it need not wait for what they release, and all that goes before it on the lane with it.
- */
+/* Writes the order. An operation comes after the slots during which it runs, so that the memory that it reads may stay
+ * while they compute. A gather comes before them, so that it need not wait for memory that they release, and so does
+ * everything that goes before the gather on the lane. */
 static void write_order(queue *q, slc_order *order)
 {
     uint32_t slots = slc_job_slots(q->job);

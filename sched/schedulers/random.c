@@ -1,5 +1,5 @@
-/* Any legal order, drawn from a seed, for tests: every kind of operation of every unit is cut in runs by itself, some
- * are late, and slots and operations are drawn one by one from those whose predecessors stand already. */
+/* Draws any legal order from a seed, for tests: every kind of operation of every unit is cut into runs of its own, some
+ * runs are late, and slots and operations are drawn one by one from those whose predecessors have been drawn. */
 #include "lib/base/random.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/scheduler.h"
@@ -18,7 +18,7 @@ typedef struct {
     bool evaluate;
     uint64_t drawn;
     uint32_t slots_a_pass, slots; /* items [0, slots) are the slots */
-    slc_order items;              /* all, not yet in order */
+    slc_order items;              /* all items, not yet in order */
     edge *edges;                  /* sorted by `before` at the end */
     size_t edge_count, edge_capacity;
     bool failed;
@@ -51,7 +51,7 @@ static uint32_t slot_item(const draft *d, uint32_t micro_batch, uint32_t slot)
 
 /* ---- Runs ---- */
 
-/* Items [first, end) of one kind, unit, micro-batch and window. */
+/* Items [first, end): the runs of one kind, unit, micro-batch and window. */
 typedef struct {
     uint32_t first, end;
 } runs;
@@ -63,7 +63,7 @@ static bool any_late(const draft *d, runs of, const slc_item *item)
     return false;
 }
 
-/* A run waits for those of `before` that move blocks of it: in this pass if both are of the same step. */
+/* A run comes after the runs in `before` that share blocks with it, if both are late or neither is. */
 static void runs_precede(draft *d, runs before, runs after)
 {
     for (uint32_t i = before.first; i < before.end; i++)
@@ -73,8 +73,8 @@ static void runs_precede(draft *d, runs before, runs after)
                 must_precede(d, i, k);
 }
 
-/* `before`: what these blocks went through until now, late where any of it is; else late by chance. onebit moves whole
- * units. */
+/* Adds runs of a kind. `before` holds the previous operations on these blocks; a run is late if one of them is, else by
+ * chance. onebit moves whole units. */
 static runs add_runs(draft *d, slc_item_kind kind, uint32_t m, uint32_t u, uint32_t index, bool may_be_late,
                      runs before)
 {
@@ -95,7 +95,7 @@ static runs add_runs(draft *d, slc_item_kind kind, uint32_t m, uint32_t u, uint3
     return all;
 }
 
-/* ---- What must stand before what ---- */
+/* ---- The rules of precedence ---- */
 
 static void add_windows(draft *d, uint32_t u, runs updates)
 {
@@ -107,14 +107,14 @@ static void add_windows(draft *d, uint32_t u, runs updates)
             for (uint32_t g = gathers.first; g < gathers.end; g++) {
                 must_precede(d, g, slot_item(d, m, w.first_slot));
                 if (m) must_precede(d, slot_item(d, m - 1, w.last_slot), g);
-                for (uint32_t k = updates.first; k < updates.end; k++) /* of the step before */
+                for (uint32_t k = updates.first; k < updates.end; k++) /* late ones are of the step before */
                     if (d->items.items[k].late && slc_share_blocks(&d->items.items[k], &d->items.items[g]))
                         must_precede(d, k, g);
             }
         }
 }
 
-/* The agreement stands behind the reductions of its step, and a late one before those of the next. */
+/* The agreement comes after the reductions of its step, and a late one before those of the next step. */
 static void precede_agreement(draft *d, runs reductions, uint32_t agreement)
 {
     bool late = d->items.items[agreement].late;
@@ -126,8 +126,8 @@ static void precede_agreement(draft *d, runs reductions, uint32_t agreement)
     }
 }
 
-/* Reductions of every micro-batch that has them; the last micro-batch's are returned. Those before cannot be late: the
- * next micro-batch adds to the same gradient. */
+/* Adds the reductions of every micro-batch that has them, and returns those of the last one. Earlier ones cannot be
+ * late, because the next micro-batch adds to the same gradient. */
 static runs add_reductions(draft *d, uint32_t u, slc_item_kind kind)
 {
     const slc_job *job = d->job;
@@ -145,8 +145,8 @@ static runs add_reductions(draft *d, uint32_t u, slc_item_kind kind)
     return reductions;
 }
 
-/* Whole units from the gradient's last slot to the exchange; what stands before the agreement and what may stand behind
- * it are each in a row. */
+/* Adds the operations of a onebit unit, from the gradient's last slot to the exchange. Those that must come before the
+ * agreement (`agreed`) are items in a row, and so are those that may come after it (*behind). */
 static runs add_exchange(draft *d, uint32_t u, const slc_unit_operations *of, runs *agreed, runs *behind)
 {
     const slc_item_kind kinds[] = {of->reduce, of->inspect, of->compress, of->exchange};
@@ -167,8 +167,8 @@ static runs add_exchange(draft *d, uint32_t u, const slc_unit_operations *of, ru
     return chain;
 }
 
-/* All of a unit; `reductions`: what stands before the agreement in the last micro-batch; `updates`: what may have to
- * stand behind it. */
+/* Adds all operations of a unit. `reductions`: those that come before the agreement in the last micro-batch; `updates`:
+ * those that may have to come after it. */
 static void add_unit(draft *d, uint32_t u, runs *reductions, runs *updates)
 {
     const slc_unit *unit = &d->job->units[u];
@@ -193,7 +193,7 @@ static void add_unit(draft *d, uint32_t u, runs *reductions, runs *updates)
     if (of.windows) add_windows(d, u, unit->trainable && !d->evaluate ? *updates : none);
 }
 
-/* Late if any reduction is, and never with a barrier; else by chance. */
+/* The agreement is late if any reduction is, never with a barrier, else by chance. */
 static void add_agreement(draft *d, const runs *reductions, const runs *updates)
 {
     const slc_job *job = d->job;
@@ -211,8 +211,8 @@ static void add_agreement(draft *d, const runs *reductions, const runs *updates)
     }
 }
 
-/* `of_rows`: an item of a ROWS unit. Must it stand behind `item`, as far as that is another unit's, a slot or another
- * micro-batch's? */
+/* `of_rows` is an item of a ROWS unit. Must it come after `item`, where that is a slot or belongs to another unit or
+ * another micro-batch? */
 static bool rows_behind(const slc_job *job, const slc_item *of_rows, const slc_item *item)
 {
     const slc_unit *unit = &job->units[of_rows->unit];
@@ -223,7 +223,7 @@ static bool rows_behind(const slc_job *job, const slc_item *of_rows, const slc_i
     return item->kind == SLC_ITEM_REDUCE_SCATTER && item->unit == of_rows->unit;
 }
 
-/* Must it stand before `item`? */
+/* Must `of_rows` come before `item`? */
 static bool rows_before(const slc_job *job, const slc_item *of_rows, const slc_item *item)
 {
     if (of_rows->kind != SLC_ITEM_REDUCE_SCATTER || item->unit != job->units[of_rows->unit].partner) return false;
@@ -268,7 +268,8 @@ static int by_before(const void *a, const void *b)
     return (x->before > y->before) - (x->before < y->before);
 }
 
-/* Slots are drawn as often as operations, or much less or more: so that these come early, or late. */
+/* Draws the next item. Slots are drawn as often as operations, much less often or much more often, so that operations
+ * tend to be early or late. */
 static uint32_t draw_ready(draft *d, const uint32_t *ready, uint32_t count, uint32_t slots_weigh)
 {
     uint32_t slot = SLC_NONE;
@@ -279,7 +280,7 @@ static uint32_t draw_ready(draft *d, const uint32_t *ready, uint32_t count, uint
     return at < slots_weigh ? slot : ((at - slots_weigh) / 8 + slot + 1) % count;
 }
 
-/* `starts` holds where each item's edges begin; `open` how many predecessors it still has. */
+/* `starts` holds where each item's edges begin, `open` how many predecessors it still has. */
 static void draw_order(draft *d, uint32_t *open, size_t *starts, uint32_t *ready, slc_order *order)
 {
     uint32_t count = 0;

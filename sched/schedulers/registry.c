@@ -1,4 +1,4 @@
-/* The schedulers there are. */
+/* The table of all schedulers. */
 #include "sched/scheduler.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Every scheduler on random jobs, with random times, limits, seeds and recomputation: its plans are valid, run at any
- * speed, and are the same when made again; what each is for is seen where it must show. */
+/* Every scheduler on random jobs, with random times, limits, seeds and recomputation: its plans must be valid, run at
+ * any speed, and come out the same when made again. The purpose of each scheduler must show where it has to. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 enum { JOBS = 120, RUNS = 2 };
 
-/* From nothing at all to far more than the rest. */
+/* Draws a time from nothing at all to far more than the others. */
 static double draw_seconds(test_dice *dice)
 {
     static const double scales[] = {0, 1e-6, 1e-4, 1e-3, 1e-2};
@@ -48,7 +48,8 @@ static void draw_all(drawn *d, uint64_t seed)
         life->recomputable = slc_slot_is_forward(job, life->first_slot) && d->can_recompute[layer] &&
                              life->last_slot == slc_backward_slot(job, layer);
     }
-    for (uint32_t u = 0; u < job->unit_count; u++) /* a forward reads them, in the backward slot too */
+    for (uint32_t u = 0; u < job->unit_count;
+         u++) /* a forward reads the values, and it may run in the backward slot too */
         for (uint32_t i = 0; i < job->units[u].use_count; i++)
             job->units[u].uses[i].backward_value |= d->can_recompute[job->units[u].uses[i].layer];
     slc_link_line line = {draw_seconds(&dice), 1e3 * (1 << test_below(&dice, 20))};
@@ -136,7 +137,7 @@ static void only_the_seed_makes_a_difference(void **state)
     assert_true(other_seeds_differ > JOBS / 8);
 }
 
-/* Whatever the limit: what serial can do greedy can, and once that fits it uses no more than there is. */
+/* Under any limit that serial can meet, greedy must not need more than the limit. */
 static void greedy_fits_where_serial_does(void **state)
 {
     (void)state;
@@ -174,8 +175,8 @@ typedef struct {
     slc_scheduling in;
 } equal_layers;
 
-/* Layers of 50 MB on 8 ranks with 10 Gbit/s; a step's compute takes `ratio` times as long as one reduction and one
- * gather of everything. */
+/* The layers have 50 MB on 8 ranks with 10 Gbit/s; a step's compute takes `ratio` times as long as one reduction and
+ * one gather of everything. */
 static void equal_layers_init(equal_layers *e, slc_strategy strategy, double ratio)
 {
     *e = (equal_layers){.job = {.world = 8,
@@ -218,8 +219,8 @@ static double step_s(const equal_layers *e, const slc_scheduler *scheduler)
     return forecast.step_s;
 }
 
-/* Where communication takes as long as compute, the reductions that a backward pass cannot hide fit into the forward
- * pass: in the simulator, whose times are exact. */
+/* If communication takes as long as compute, the reductions that a backward pass cannot hide must fit into the forward
+ * pass. The simulator judges this, because its times are exact. */
 static void priority_hides_what_buckets_expose(void **state)
 {
     (void)state;
@@ -246,7 +247,7 @@ static void order_of(const equal_layers *e, const slc_scheduler *scheduler, slc_
     assert_false(order->failed);
 }
 
-/* Late are the reductions of upper layers, never those of the lowest; behind a barrier nothing is. */
+/* Reductions of upper layers must be late, those of the lowest layer never; with a barrier nothing is late. */
 static void priority_lets_upper_layers_wait(void **state)
 {
     (void)state;
@@ -266,7 +267,7 @@ static void priority_lets_upper_layers_wait(void **state)
     }
 }
 
-/* Of units of 5 MiB the first bucket holds one, the others five; a bucket's reductions follow each other. */
+/* With units of 5 MiB the first bucket must hold one and the others five; a bucket's reductions follow each other. */
 static void buckets_are_those_of_ddp(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* No overlap: every slot waits for every operation before it, every operation for every slot before it. What a
- * trainer without a scheduler does, and the schedule that needs least memory. */
+/* No overlap: every slot waits for every operation before it, every operation for every slot before it. A trainer
+ * without a scheduler works like this, and no schedule needs less memory. */
 #include "sched/scheduler.h"
 
 static void update_and_gather(const slc_job *job, const slc_strategy *strategies, slc_order *order, uint32_t unit)

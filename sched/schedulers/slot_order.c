@@ -1,9 +1,10 @@
-/* Fractions are taken block by block: run j of n moves where the flow's sum passes (j - 1/2) / n. Inside a slot,
- * gathers stand before the slot's item, so that they may run beside it, and reductions behind it: memory that they free
- * is not counted on before the slot is over. An update follows its reduction at a distance, so that the link does not
- * wait for it. An exchange stands whole where half of its flow has passed: as a reduction where it does not wait for
- * the agreement, else behind those. Of a parameter that is split by its uses the reduction comes first of all that
- * stand at one place and the reduction of its rows next, then its update, so that others are reduced beside that. */
+/* Fractions become runs block by block: run j of n moves at the position where the flow's sum passes (j - 1/2) / n. For
+ * a position inside a slot, gathers come before the slot's item, so that they may run at the same time, and reductions
+ * after it, because memory that they free is not counted on before the slot has ended. An update follows its reduction
+ * at a distance, so that the link does not wait for it. An exchange stays whole and moves where half of its flow has
+ * passed: as a reduction if its unit does not wait for the agreement, else after the reductions. At one place, the
+ * reduction of a SPLIT unit comes first and that of its rows second, then its update, so that the other reductions run
+ * during the update. */
 #include "sched/schedulers/slot_order.h"
 
 #include "lib/plan/strategy_table.h"
@@ -11,13 +12,13 @@
 
 #include <stdlib.h>
 
-/* Places inside one position. */
+/* Ranks: the order of places inside one position. */
 enum { GATHER_BEFORE, THE_SLOT, REDUCE, GATHER_VALUE, GATHER_BEHIND, RANKS };
 
 typedef struct {
     slc_item item;
-    int64_t place;    /* position * RANKS + rank, in the pass in which it stands */
-    uint64_t urgency; /* among those at one place */
+    int64_t place;    /* position * RANKS + rank, in the pass that it is issued in */
+    uint64_t urgency; /* lower goes first at one place */
 } placed;
 
 typedef struct {
@@ -27,7 +28,7 @@ typedef struct {
     placed *list;
     size_t count, capacity;
     bool failed;
-    uint32_t slots; /* S */
+    uint32_t slots; /* slots of a step */
 } placing;
 
 static placed *add(placing *p)
@@ -56,7 +57,7 @@ typedef struct {
 static cut cut_unit(const placing *p, uint32_t u)
 {
     const slc_unit *unit = &p->in->job->units[u];
-    /* Values are the narrowest that moves: a run that is long enough for them is for gradients. */
+    /* Values are the narrowest type that moves: runs that are long enough for values are long enough for gradients. */
     uint64_t blocks = slc_unit_blocks(unit), block_bytes = sluice_dtype_bytes(unit->dtype) * unit->block_elements;
     uint64_t wanted = p->in->times ? p->in->times->link.block_bytes : 4 << 20;
     uint64_t per_run = (wanted + block_bytes - 1) / block_bytes;
@@ -72,7 +73,7 @@ static void set_blocks(slc_item *item, const cut *c, uint32_t run)
     item->block_count = c->blocks - item->first_block < c->per_run ? c->blocks - item->first_block : c->per_run;
 }
 
-/* The flows of one operation: a stretch of the solution's list. */
+/* The flows of one operation, which are neighbours in the solution's list. */
 typedef struct {
     const slc_flow *flows;
     uint32_t count;
@@ -117,7 +118,7 @@ static int64_t place_in_pass(const placing *p, int64_t position, int rank)
     return (position >= cycle ? position - cycle : position) * RANKS + rank;
 }
 
-/* What is complete first goes first; what the gather of rows waits for, before that. */
+/* Gradients that are complete first go first; before those go the reductions that the gather of rows waits for. */
 static uint64_t reduction_urgency(const slc_job *job, uint32_t u)
 {
     uint32_t first, last;
@@ -179,8 +180,8 @@ static void place_whole(placing *p, slc_item_kind kind, uint32_t u, int64_t posi
     made->urgency = (rank == REDUCE ? reduction_urgency(job, u) : job->units[u].uses[0].layer) << 32 | kind;
 }
 
-/* What the agreement hears of comes before it: within the step where there is a barrier. The kinds of one unit at one
- * place come in the order of their numbers. */
+/* Places the operations of a onebit unit. Those that the agreement hears of come before it, with a barrier within the
+ * step. At one place the kinds of one unit come in the order of their numbers. */
 static void place_exchange(placing *p, uint32_t u, int64_t position)
 {
     const slc_job *job = p->in->job;
@@ -202,8 +203,8 @@ static void place_exchange(placing *p, uint32_t u, int64_t position)
     place_whole(p, of.exchange, u, position, REDUCE);
 }
 
-/* `position`: as the model counts it. What the first window needs of the step before, late in this pass, comes first.
- */
+/* `position` is that of the model. The gather of the step's first window comes after the operations that it needs from
+ * the previous step, which are late in this pass (`not_before`). */
 static void place_window_gather(placing *p, const slc_flow *flow, const cut *c, uint32_t run, int64_t position,
                                 int64_t not_before)
 {
@@ -232,15 +233,15 @@ static int64_t reduce_position(const placing *p, uint32_t u, const cut *c, uint3
     return s.count ? (int64_t)position_of(&s, (run + 0.5) / c->runs) : -1;
 }
 
-/* dp with `each` gathers its gradient instead: right before the update. */
+/* dp with `each` gathers its gradient instead, right before the update. */
 static bool gathers_value(const placing *p, uint32_t u)
 {
     const slc_job *job = p->in->job;
     return slc_operations_of(job, &job->units[u], p->in->strategies[u]).gather_value != SLC_ITEM_KINDS;
 }
 
-/* The place behind which a window is gathered: of a reduction that is late in this pass; of rows, whose lists serve
- * both, of the micro-batch before. INT64_MIN: none. */
+/* The place that a window's gather must come after: that of a reduction that is late in this pass; for rows that of the
+ * previous micro-batch's reductions, which use the same lists. INT64_MIN: none. */
 static int64_t window_follows(const placing *p, const slc_flow *window, int64_t reduced)
 {
     const slc_job *job = p->in->job;
@@ -295,7 +296,7 @@ static bool continues(const placed *a, const placed *b)
            x->index == y->index && x->first_block + x->block_count == y->first_block;
 }
 
-/* The list is sorted. */
+/* Joins neighbours that continue each other; the list is sorted. */
 static void fuse(placing *p)
 {
     size_t kept = 0;
@@ -312,20 +313,21 @@ static void fuse(placing *p)
 
 typedef struct {
     slc_item item;
-    uint32_t since; /* operations on the link when it was reduced, or exchanged */
+    uint32_t since; /* operations on the link up to its reduction or exchange */
 } pending;
 
 typedef struct {
     const placing *p;
     slc_order *order;
     slc_live_bytes live;
-    pending *updates; /* whose reductions or exchanges are written */
+    pending *updates; /* updates whose reductions or exchanges are written */
     size_t first, count;
     uint32_t on_link;
-    const slc_item **waiting; /* gathers that found no memory before their slot */
+    const slc_item **waiting; /* gathers for which there was no memory before their slot */
     size_t waiting_count;
-    bool *rows_reduced;   /* [units] ROWS: of the last micro-batch */
-    size_t heard_left[2]; /* what the agreement of the step comes behind: not late, late */
+    bool *rows_reduced;   /* [units] ROWS: those of the last micro-batch */
+    size_t heard_left[2]; /* operations that must come before the step's agreement and are not written yet: not late,
+                             late */
     bool agreed;
 } writing;
 
@@ -347,10 +349,10 @@ static void write_update(writing *w, pending *update)
         write_item(w, &gather);
     }
     write_item(w, i);
-    i->block_count = 0; /* written */
+    i->block_count = 0; /* block_count 0 marks it as written */
 }
 
-/* Late ones are of a step that has agreed. */
+/* May the update be written now? Late updates belong to a step that has agreed already. */
 static bool may_update(const writing *w, const slc_item *update)
 {
     const slc_scheduling *in = w->p->in;
@@ -359,7 +361,7 @@ static bool may_update(const writing *w, const slc_item *update)
     return w->agreed || update->late || !slc_waits_for_agreement(in->job, in->strategies[update->unit]);
 }
 
-/* The next step's rows wait for the update of a SPLIT unit: no delay there. */
+/* The next step's rows wait for the update of a SPLIT unit, so it is not delayed. */
 static bool is_due(const writing *w, const pending *update, uint32_t delay)
 {
     bool split = w->p->in->job->units[update->item.unit].role == SLC_UNIT_SPLIT;
@@ -373,14 +375,14 @@ static void write_due_updates(writing *w, uint32_t delay)
     while (w->first < w->count && !w->updates[w->first].item.block_count) w->first++;
 }
 
-/* What the updates of its parameter wait for. */
+/* Is this the reduction of rows that the updates of their parameter wait for? */
 static bool ends_rows(const slc_job *job, const slc_item *item)
 {
     return item->unit != SLC_NONE && job->units[item->unit].role == SLC_UNIT_ROWS && slc_is_reduction(item->kind) &&
            item->micro_batch + 1 == job->micro_batches;
 }
 
-/* Updates that a gather cannot do without. */
+/* Writes the updates that a gather needs. */
 static void write_needed_updates(writing *w, const slc_item *gather)
 {
     for (size_t k = w->first; k < w->count; k++) {
@@ -389,7 +391,7 @@ static void write_needed_updates(writing *w, const slc_item *gather)
     }
 }
 
-/* A slot may read what an update writes with no gather between (dp). */
+/* A slot may read the values of a late update that has no gather after it (dp). */
 static void write_updates_before(writing *w, uint32_t slot)
 {
     const slc_job *job = w->p->in->job;
@@ -400,7 +402,7 @@ static void write_updates_before(writing *w, uint32_t slot)
     }
 }
 
-/* Late where anything is that it comes behind. */
+/* Writes the agreement after the last operation that it must follow. It is late if any of those is. */
 static void agree_if_due(writing *w, bool late)
 {
     bool any_late = w->heard_left[1] || late;
@@ -415,7 +417,7 @@ static bool is_heard(const writing *w, const slc_item *item)
     return slc_precedes_agreement(job, item->kind) && item->micro_batch + 1 == job->micro_batches;
 }
 
-/* Does the update come next on these blocks? */
+/* Is the update the next operation on these blocks? */
 static bool is_before_update(const writing *w, const slc_item *item)
 {
     const slc_scheduling *in = w->p->in;
@@ -463,7 +465,7 @@ static bool begins_with(const writing *w, const slc_item *gather, uint32_t micro
            slc_unit_window(job, &job->units[gather->unit], true, gather->index, &window) && window.first_slot == slot;
 }
 
-/* Gathers that waited and now fit, or must come: all of them where `slot` needs them. */
+/* Writes waiting gathers that fit by now, or that must come because `slot` needs them. */
 static void write_waiting(writing *w, uint32_t micro_batch, uint32_t slot)
 {
     size_t kept = 0;
@@ -478,7 +480,7 @@ static void write_waiting(writing *w, uint32_t micro_batch, uint32_t slot)
     w->waiting_count = kept;
 }
 
-/* Everything between the slot before and this one. */
+/* Writes everything between the previous slot and this one. */
 static void write_before_slot(writing *w, size_t *next, uint32_t micro_batch, uint32_t slot, int64_t place)
 {
     const placing *p = w->p;

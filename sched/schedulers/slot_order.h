@@ -1,4 +1,4 @@
-/* From the slot model's answer to a total order: fractions become runs of blocks, positions become places among the
+/* Turns the slot model's answer into a total order: fractions become runs of blocks, positions become places among the
  * slots. */
 #ifndef SLC_SLOT_ORDER_H
 #define SLC_SLOT_ORDER_H
@@ -7,11 +7,12 @@
 #include "sched/scheduler.h"
 
 typedef struct {
-    uint32_t most_runs;    /* of a unit */
-    uint32_t update_delay; /* operations that may go on the link between a reduction and its update */
-    bool split_ahead; /* what is reduced of SPLIT units beside a slot stands before it: the sum takes memory of its own,
-                         which behind the slot may be what that leaves, while before it the slot may wait for what the
-                         reduction leaves */
+    uint32_t most_runs;    /* most runs that a unit is cut into */
+    uint32_t update_delay; /* operations that go on the link between a reduction and its update */
+    bool split_ahead; /* a SPLIT unit's reduction that runs during a slot is placed before the slot instead of after it.
+                         Its sum takes memory of its own. After the slot that may be memory which the slot releases, and
+                         the reduction waits for the slot; before it, the slot may have to wait for memory that the
+                         reduction releases */
     bool fuse;        /* runs of one operation at one place become one item: fewer latencies, coarser overlap */
 } slc_slot_order_options;
 

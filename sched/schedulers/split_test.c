@@ -1,6 +1,6 @@
-/* A tied parameter split by its uses, through the planner: which strategies it gets, and what the split is for. With a
- * network that could carry a step beside its compute, a step of GPT-2 stands still for the whole table where it is
- * joint, for the rows of its look-up where it is split. */
+/* A tied parameter split by its uses, through the planner: which strategies it gets, and what the split gains. With a
+ * network that could move a step's bytes during its compute, a step of GPT-2 must wait for the whole table if it is
+ * joint, and only for the rows of its look-up if it is split. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,7 +19,8 @@
 
 enum { UNITS = 32, TABLE = 1, ROWS = 2 };
 
-/* GPT-2 124M, 4,096 tokens a rank, whose slots take `ratio` times as long as the link for all gradients and values. */
+/* GPT-2 124M with 4,096 tokens a rank; its slots take `ratio` times as long as the link needs for all gradients and
+ * values. */
 static slc_profile *gpt2(sluice_tied tied, uint32_t world, double gbit_per_s, double ratio)
 {
     const double parameters = 124.4e6, bytes_per_s = gbit_per_s * 125e6;
@@ -151,7 +152,7 @@ static void too_much_for_every_order(void **state)
     slc_times_fini(&times);
 }
 
-/* ---- What is exposed ---- */
+/* ---- Exposed time ---- */
 
 static slc_forecast forecast_of(const slc_profile *profile, const slc_scheduler *scheduler, slc_strategy strategy)
 {
@@ -167,7 +168,7 @@ static slc_forecast forecast_of(const slc_profile *profile, const slc_scheduler 
     return forecast;
 }
 
-/* Updates count with what is exposed; the rest is what cannot be hidden of the rows and of the lowest layers. */
+/* Updates count as exposed; the rest of it is for rows and for the lowest layers, and cannot be hidden. */
 static void less_is_exposed_than_of_a_joint_table(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* One change at a time, each aimed at the fullest moment; those that make the arena larger are taken back. */
+/* Makes one change at a time, each aimed at the fullest moment; changes that make the arena larger are undone. */
 #include "sched/search/fit_order.h"
 
 #include "lib/base/clock.h"
@@ -14,7 +14,7 @@ enum { FIT_STREAM = 0xf1, MOST_TRIES = 600, PATIENCE = 150, PACKING_TRIES = 60 }
 typedef struct {
     const slc_job *job;
     const slc_plan *plan; /* laid out */
-    uint32_t fullest;     /* item */
+    uint32_t fullest;     /* number of the fullest item */
     uint64_t draws;
 } fitting;
 
@@ -33,7 +33,7 @@ static uint32_t slot_item(const fitting *f, uint32_t micro_batch, uint32_t slot)
     return 0;
 }
 
-/* The gather goes behind the fullest item, if its window begins later. */
+/* Moves the gather after the fullest item if its window begins later. */
 static bool postpone(fitting *f, slc_order *order, uint32_t gather)
 {
     const slc_item *item = &order->items[gather];
@@ -51,7 +51,7 @@ static bool frees(const slc_item *item, const slc_item *end)
            item->unit == end->unit && item->micro_batch == end->micro_batch && slc_share_blocks(item, end);
 }
 
-/* Late ones come back into the step they belong to. They stood before the fullest item, which so moves down. */
+/* Moves late items back into the step that they belong to. They were before the fullest item, which so moves down. */
 static bool call_back(fitting *f, slc_order *order, const slc_item *end)
 {
     uint32_t called = 0;
@@ -64,7 +64,8 @@ static bool call_back(fitting *f, slc_order *order, const slc_item *end)
     return called;
 }
 
-/* What ends the claim, and before it what that waits for on the same blocks, goes before the fullest item. */
+/* Moves the item that ends the claim before the fullest item, and before it those that it waits for on the same
+ * blocks. */
 static bool hurry(fitting *f, slc_order *order, uint32_t last)
 {
     const slc_item end = order->items[last];
@@ -102,7 +103,7 @@ static bool copy_order(slc_order *to, const slc_order *from)
     return true;
 }
 
-/* One change of `order`; takes it and its plan over when it is no larger. */
+/* Makes one change of `order`, and keeps it with its plan if the arena does not grow. */
 static sluice_status try_once(const slc_scheduling *in, const slc_scheduler *scheduler, fitting *f, slc_order *order,
                               slc_plan **now, bool *smaller)
 {

@@ -4,9 +4,10 @@
 
 #include "sched/scheduler.h"
 
-/* Gathers that are alive at the fullest moment go behind it, reductions and updates that would free memory go before
- * it, until the packed arena is at most in->limit. *plan: one that fits (not validated yet), or NULL; *arena_bytes: the
- * smallest seen; `order` becomes its order. Ends at `deadline_ns` (0: none). Errors: MEMORY. */
+/* Changes `order` until its packed arena is at most in->limit: gathers that are alive at the fullest moment move after
+ * it, reductions and updates that would free memory move before it. *plan is a plan that fits (not validated yet), or
+ * NULL; the caller destroys it. *arena_bytes is the smallest arena that was seen, and `order` becomes the order of that
+ * arena. Ends at `deadline_ns` (slc_clock_ns; 0: none). Errors: MEMORY. */
 sluice_status slc_fit_order(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t deadline_ns,
                             slc_order *order, slc_plan **plan, uint64_t *arena_bytes);
 

@@ -1,4 +1,4 @@
-/* Sums what begins and ends at each item. */
+/* Sums the bytes that begin and end at each item. */
 #include "sched/search/fullest.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,6 @@
-/* A walk over total orders that cools down. Some of the moves are aimed: the operation that the longest wait of the
- * compute lane ends with is brought forward. A plan that waits for a later item is thrown away by slc_plan_try. */
+/* A random walk over total orders that cools down. Some moves are aimed: they bring forward an operation whose end one
+ * of the longest waits of the compute lane needed. slc_plan_try discards a plan in which an item waits for a later
+ * one. */
 #include "sched/search/local_search.h"
 
 #include "lib/base/clock.h"
@@ -16,12 +17,12 @@ typedef struct {
     const slc_scheduling *in;
     const slc_scheduler *scheduler;
     const slc_search_options *options;
-    slc_order current, work; /* orders, without waits */
+    slc_order current, work; /* without waits */
     slc_item_times *times;   /* of the current plan's items */
     uint32_t times_room;
-    uint32_t *waited; /* items of the current plan that a slot waited for, longest first */
+    uint32_t *waited; /* items of the current plan that the compute lane waited for, longest wait first */
     uint32_t waited_count;
-    uint32_t swept; /* moves of the sweep that are behind us */
+    uint32_t swept; /* moves of the sweep that have been made */
     uint64_t draws;
 } search;
 
@@ -47,7 +48,7 @@ static bool copy_order(slc_order *to, const slc_item *items, uint32_t count)
     return true;
 }
 
-/* ---- Which operations compute waits for ---- */
+/* ---- The operations that compute waits for ---- */
 
 typedef struct {
     double wait_s;
@@ -95,7 +96,8 @@ static void list_waits(search *s, const slc_plan *plan)
 
 /* ---- Moves ---- */
 
-/* Over the step's border an operation becomes late, or is late no more. Gathers of windows stay on their side. */
+/* An operation that moves across the step's border becomes late, or stops being late. Gathers of windows do not cross
+ * it. */
 static bool move_by(const slc_job *job, slc_order *order, uint32_t item, int64_t distance)
 {
     int64_t to = (int64_t)item + distance, count = order->count;
@@ -146,7 +148,7 @@ static bool join(slc_order *order, uint32_t item, bool backward)
 static bool split(const slc_strategy *strategies, slc_order *order, uint32_t item)
 {
     if (order->items[item].block_count < 2 || order->count + 1 > order->capacity) return false;
-    if (strategies[order->items[item].unit] == SLC_ONEBIT) return false; /* moves whole units */
+    if (strategies[order->items[item].unit] == SLC_ONEBIT) return false; /* a onebit unit moves whole */
     memmove(order->items + item + 1, order->items + item, (order->count - item) * sizeof *order->items);
     order->count++;
     slc_item *a = &order->items[item], *b = a + 1;
@@ -157,7 +159,7 @@ static bool split(const slc_strategy *strategies, slc_order *order, uint32_t ite
     return true;
 }
 
-/* Two operations of one kind, each where the other was: what is late, or hidden, is another unit's. */
+/* Swaps two operations of one kind: each takes the other's place and its lateness. */
 static bool swap(search *s, slc_order *order)
 {
     slc_item *a = &order->items[draw(s, order->count)], *b = &order->items[draw(s, order->count)];
@@ -172,7 +174,7 @@ static bool swap(search *s, slc_order *order)
     return true;
 }
 
-/* Earlier, together with what stands right before it on the same blocks (its reduction, its update). */
+/* Moves one of the operations that compute waits for longest to an earlier place. */
 static bool bring_forward(search *s, slc_order *order)
 {
     if (!s->waited_count) return false;
@@ -202,7 +204,7 @@ static bool change(search *s, slc_order *order)
     return move_by(s->in->job, order, item, draw(s, 2) ? distance : -distance);
 }
 
-/* Before anything is drawn, each operation of a short order is moved a little either way. */
+/* Before any move is drawn, each operation of a short order is moved a little in either direction. */
 static bool sweep(search *s, slc_order *order, bool *moved)
 {
     static const int64_t distances[] = {-1, 1, -2, 2, -3, 3};
@@ -236,14 +238,14 @@ static sluice_status remember(search *s, const slc_plan *plan)
 
 /* ---- The walk ---- */
 
-/* How much slower than the current order a change may be: at first a little, so that the walk leaves its valley. */
+/* How much slower than the current order a change may be: a little at first, so that the walk leaves its valley. */
 static double tolerance(const search *s, uint32_t without_gain)
 {
     double cooled = (double)without_gain / s->options->patience;
     return 0.01 * (1 - cooled) * (1 - cooled);
 }
 
-/* One change of the current order. *next: its plan when the walk goes there, or NULL. */
+/* Makes one change of the current order. *next is its plan if the walk goes there, or NULL. */
 static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_forecast *forecast)
 {
     *next = NULL;
@@ -287,7 +289,7 @@ sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *sc
     uint32_t tried = 0, without_gain = 0, rounds_without_gain = 0;
     for (; !status && tried < options->most_tries && rounds_without_gain < options->rounds; tried++) {
         if (options->deadline_ns && slc_clock_ns() > options->deadline_ns) break;
-        if (without_gain++ == options->patience) { /* back to the best, and warm again */
+        if (without_gain++ == options->patience) { /* back to the best plan, and warm again */
             without_gain = 0;
             rounds_without_gain++;
             current_s = forecast->step_s;

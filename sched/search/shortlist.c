@@ -1,4 +1,4 @@
-/* A short sorted array: looked through from end to end. */
+/* A short sorted array that is searched from end to end. */
 #include "sched/search/shortlist.h"
 
 #include "lib/base/status.h"
@@ -44,7 +44,7 @@ void slc_shortlist_sort(slc_shortlist *list)
     if (list->count) qsort(list->list, list->count, sizeof *list->list, fastest_first);
 }
 
-/* The one that makes room: of the same choices, or the slowest of a full list. */
+/* Makes room for a candidate: in place of the one with the same choices, or of the slowest if the list is full. */
 static slc_candidate *place_for(slc_shortlist *list, const slc_candidate *candidate)
 {
     slc_candidate *same = (slc_candidate *)find(list, candidate->strategies, candidate->recompute);

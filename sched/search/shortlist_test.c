@@ -1,4 +1,4 @@
-/* The short list: one plan for each set of choices, the fastest first, none too slow beside it. */
+/* The short list must hold one plan for each set of choices, the fastest first, and none that is too slow. */
 #include "sched/search/shortlist.h"
 
 #include <setjmp.h>

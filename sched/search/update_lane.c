@@ -1,8 +1,9 @@
-/* Units are tried together, those updated last first: they are what stands exposed at the step's end, or all of them
- * are cheaper where the communication thread takes compute's time anyway; then one by one.
+/* Units are first tried together, those updated last first: their updates are exposed at the step's end. All of them
+ * are tried too, since all may be cheaper where the communication thread takes compute's time anyway. Then single units
+ * are tried.
  *
- * A place of a step: item i of its own pass is at i, of the next one at n + i. An update that moves goes to place -
- * 1/2, in front of what stands there; what gathers its values goes right behind it. */
+ * A place counts from a step's own pass: item i of that pass is at i, item i of the next pass at n + i. An update that
+ * moves to an item's place goes to place - 1/2, right before that item; the gathers of its values go right after it. */
 #include "sched/search/update_lane.h"
 
 #include "lib/base/clock.h"
@@ -17,7 +18,7 @@ typedef enum { IN_PLACE, SOON, BEHIND, BEFORE_USE, PLACINGS } placing;
 enum { PACKING_TRIES = 8 };
 
 typedef struct {
-    double place; /* in its step */
+    double place; /* in its step, as above */
     uint32_t from;
     slc_item item;
 } placed;
@@ -32,7 +33,7 @@ typedef struct {
     slc_item_times *times; /* of the plan's items */
     placed *placed;
     uint32_t room;
-    uint32_t *units; /* those with updates that may move, by when they are updated */
+    uint32_t *units; /* those with updates that may move, in the order of their last updates */
     uint32_t unit_count;
 } lanes;
 
@@ -51,9 +52,9 @@ static double place_of(const slc_program *p, uint32_t item)
     return item + (p->items[item].late ? p->item_count : 0.0);
 }
 
-/* ---- Where an update goes ---- */
+/* ---- The target of an update ---- */
 
-/* Behind the last slot. */
+/* The place after the last slot. */
 static double place_behind(const slc_program *p)
 {
     uint32_t i = p->item_count;
@@ -68,8 +69,8 @@ static bool uses(const slc_unit *unit, uint32_t layer)
     return false;
 }
 
-/* The first in the next pass that needs the unit updated, but for gathers that follow the update: a slot, or a gather
- * of a window. `ahead`: the slot before that one. */
+/* The place of the first item of the next pass that needs the unit updated: a slot, or the gather of a window; gathers
+ * that follow the update do not count. `ahead`: the slot before that one. */
 static double place_of_use(const slc_job *job, const slc_program *p, const slc_unit *unit, uint32_t u, bool ahead)
 {
     double before = p->item_count;
@@ -84,7 +85,7 @@ static double place_of_use(const slc_job *job, const slc_program *p, const slc_u
     return 2.0 * p->item_count;
 }
 
-/* The first of the compute lane that starts when the update may; n: none in its pass. */
+/* The place of the compute lane's first item that starts when the update may; n: there is none in its pass. */
 static double place_soon(const lanes *l, uint32_t update)
 {
     const slc_program *p = program(l);
@@ -107,7 +108,7 @@ static double target(const lanes *l, uint32_t update, placing where)
     if (where == SOON) to = place_soon(l, update);
     if (where == BEHIND) to = end;
     if (where == BEFORE_USE) to = place_of_use(job, p, unit, item->unit, gathered);
-    /* Before the next pass begins is behind this one's last slot. */
+    /* A place after the last slot and before the next pass is the same as right after the last slot. */
     if (to > end && to <= p->item_count) to = end;
     double most = unit->role == SLC_UNIT_SPLIT ? p->item_count : place_of_use(job, p, unit, item->unit, false);
     if (to > most) to = most;
@@ -136,7 +137,7 @@ static bool make_room(lanes *l)
     return true;
 }
 
-/* What moves an updated unit's values goes behind its update. */
+/* Moves the gathers of a unit's values after its updates. */
 static void drag_gathers(lanes *l)
 {
     const slc_program *p = program(l);
@@ -151,7 +152,8 @@ static void drag_gathers(lanes *l)
     }
 }
 
-/* Updates of the chosen units on the compute lane, at places; others as they are. */
+/* Writes the order in which the updates of the chosen units are on the compute lane, at their new places; everything
+ * else stays as it is. */
 static void write_order(lanes *l, const bool *chosen, placing where, slc_order *order)
 {
     const slc_program *p = program(l);
@@ -188,7 +190,8 @@ static bool time_left(const lanes *l)
     return !l->deadline_ns || slc_clock_ns() < l->deadline_ns;
 }
 
-/* The plan of that order, if it is legal and within the limit and takes less than at_most_s; else NULL. */
+/* Makes the plan of an order if it is legal, within the limit and takes less than at_most_s (0: however long it takes);
+ * else *out is NULL. */
 static sluice_status try_order(const lanes *l, const slc_order *order, double at_most_s, slc_plan **out,
                                slc_forecast *forecast)
 {
@@ -206,8 +209,8 @@ static sluice_status try_order(const lanes *l, const slc_order *order, double at
     return status == SLUICE_ERR_MEMORY ? status : SLUICE_OK;
 }
 
-/* Puts the chosen units' updates there; kept in *best if that is faster than at_most_s, which falls to what it takes.
- */
+/* Tries the chosen units' updates at one kind of place. If the step is shorter than at_most_s, *best becomes that plan
+ * and at_most_s falls to its step. */
 static sluice_status try_placing(lanes *l, const bool *chosen, placing where, double *at_most_s, slc_plan **best,
                                  slc_forecast *forecast)
 {
@@ -225,7 +228,7 @@ static sluice_status try_placing(lanes *l, const bool *chosen, placing where, do
     return SLUICE_OK;
 }
 
-/* From here on everything refers to it. */
+/* Makes `better`, if not NULL, the plan that everything refers to from now on. */
 static sluice_status take_over(lanes *l, slc_plan *better)
 {
     if (better) {
@@ -236,7 +239,7 @@ static sluice_status take_over(lanes *l, slc_plan *better)
     return slc_simulate_items(l->in->job, l->in->times, *l->plan, NULL, l->forecast, l->times);
 }
 
-/* The last `count` units together, at each kind of place. */
+/* Tries the last `count` units together, at each kind of place. */
 static sluice_status try_last(lanes *l, bool *chosen, uint32_t count, double *at_most_s, slc_plan **best,
                               slc_forecast *forecast)
 {
@@ -267,9 +270,9 @@ static sluice_status try_one_by_one(lanes *l, bool *chosen)
     return status;
 }
 
-/* ---- What is offered ---- */
+/* ---- Public ---- */
 
-/* Units by the place of their last update. */
+/* Lists units by the place of their last update. */
 static void list_units(lanes *l)
 {
     const slc_program *p = program(l);
@@ -319,7 +322,7 @@ static sluice_status choose_lanes(const slc_scheduling *in, const slc_scheduler 
     return status;
 }
 
-/* Of units in their order, each goes to the lane that has fewer elements so far: the communication thread first. */
+/* Gives each unit in turn to the lane that has fewer elements so far, first to the communication thread. */
 static void share_out(const slc_job *job, slc_updates updates, bool *chosen)
 {
     uint64_t computed = 0, rest = 0;
@@ -330,7 +333,7 @@ static void share_out(const slc_job *job, slc_updates updates, bool *chosen)
     }
 }
 
-/* Lifetimes, and so addresses, stay: only who waits for whom changes. */
+/* Changes only the lanes, and so the waits; lifetimes and addresses stay. */
 static sluice_status put(const slc_scheduling *in, const slc_scheduler *scheduler, slc_updates updates, slc_plan *plan)
 {
     bool *chosen = calloc((size_t)in->job->unit_count + 1, sizeof *chosen);

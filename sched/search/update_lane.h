@@ -1,4 +1,5 @@
-/* Which lane updates run on: the communication thread, where orders have them, or the compute threads between slots. */
+/* Chooses the lane of updates: the communication thread, where orders put them, or the compute threads between
+ * slots. */
 #ifndef SLC_UPDATE_LANE_H
 #define SLC_UPDATE_LANE_H
 
@@ -6,14 +7,16 @@
 #include "sched/scheduler.h"
 #include "sched/simulate/simulate.h"
 
-/* Does what `updates` says with a plan of `scheduler` whose forecast is known: AUTO, where the compute lane's time of
- * an update is known: moves updates there while the step becomes shorter in the simulator; COMPUTE: puts all there, and
- * to where that is shortest; BOTH: half of the elements, where they stand. Never onebit units' updates. An update that
- * moves goes in front of the first slot that starts when its gradient is there, behind the step's last slot, or shortly
- * before its unit's first use in the next step; gathers follow it.
+/* Puts updates of a plan of `scheduler`, whose forecast is known, where `updates` says. AUTO: moves updates to the
+ * compute lane, if an update's time there is known, as long as the step becomes shorter in the simulator. COMPUTE: puts
+ * all of them on the compute lane, at the places that give the shortest step. BOTH: half of the elements, without
+ * changing their places. Updates of onebit units never move. An update that moves goes before the first slot that
+ * starts when its gradient is ready, after the step's last slot, or shortly before its unit's first use in the next
+ * step; gathers follow it.
  *
- * *plan (owned) and *forecast are replaced by what is valid and within in->limit. The choice ends at `deadline_ns`
- * (slc_clock_ns; 0: none); but for that it is deterministic. Errors: MEMORY; FORMAT (a defect of ours). */
+ * *plan (owned) and *forecast are replaced by a plan that is valid and within in->limit. The choice ends at
+ * `deadline_ns` (slc_clock_ns; 0: none); except for that it is deterministic. Errors: MEMORY; FORMAT (a defect of
+ * ours). */
 sluice_status slc_updates_place(const slc_scheduling *in, const slc_scheduler *scheduler, slc_updates updates,
                                 uint64_t deadline_ns, slc_plan **plan, slc_forecast *forecast);
 

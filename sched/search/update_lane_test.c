@@ -1,6 +1,6 @@
-/* Choosing the lane of updates: for plans of random jobs whatever is chosen is valid, harmless when two lanes run it at
- * random speeds, within the limit, never slower, and not below the slot model's bound; where the compute threads are
- * plainly better, all of it goes there, and where they are plainly worse, nothing. */
+/* Choosing the lane of updates: for plans of random jobs the result must be valid, do no harm when two lanes run it at
+ * random speeds, stay within the limit, never be slower, and not be below the slot model's bound. If the compute
+ * threads are plainly better, all updates must move there; if they are plainly worse, none. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -96,7 +96,7 @@ static void what_is_chosen_is_sound(void **state)
     assert_true(faster > JOBS / 10 && late > JOBS / 10);
 }
 
-/* Half of what is updated: of one unit nothing. */
+/* Each lane must update about half of the elements: the difference may be at most the largest unit. */
 static void both_lanes_are_measured(void **state)
 {
     (void)state;
@@ -123,8 +123,8 @@ static void both_lanes_are_measured(void **state)
     assert_true(shared > JOBS / 4);
 }
 
-/* One rank, whose compute stands still while its communication thread updates: three quarters of that time are saved by
- * four compute threads; and nothing moves where they are slower than the one. */
+/* One rank, whose compute stops while its communication thread updates: four compute threads save three quarters of
+ * that time. If they are slower than the one thread, nothing may move. */
 static void the_cheaper_lane_is_taken(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void the_cheaper_lane_is_taken(void **state)
     assert_true(looked > JOBS / 10);
 }
 
-/* No plan of the portfolio is below what the model says no plan can be below. */
+/* No plan of the portfolio may be faster than the slot model's bound. */
 static void the_bound_holds(void **state)
 {
     (void)state;

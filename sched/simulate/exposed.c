@@ -1,4 +1,4 @@
-/* Looks at the gaps between what the compute lane runs, and at which of a slot's waits was the last to be over. */
+/* Looks at the gaps between the items of the compute lane, and at which of an item's waits was the last to be over. */
 #include "sched/simulate/exposed.h"
 
 typedef struct {
@@ -13,8 +13,8 @@ static void look_at(last_wait *last, const slc_item_times *items, double step_s,
     if (last->item == SLC_NONE || over_s > last->over_s) *last = (last_wait){item, previous, over_s};
 }
 
-/* Among what the plan lets the slot wait for; for a pass's first slot also what the pass before
- * ended with. */
+/* Looks among the waits that the plan gives the slot, and for a pass's first slot also among the operations that end
+ * the previous pass. */
 static last_wait find_cause(const slc_program *program, const slc_item_times *items, double step_s, uint32_t slot,
                             bool first)
 {
@@ -28,7 +28,7 @@ static last_wait find_cause(const slc_program *program, const slc_item_times *it
     return last;
 }
 
-/* Operations of a pass may run in the time of the next. */
+/* Operations of a pass may run in the time of the next, so each is looked at in three passes. */
 static uint32_t find_busy(const slc_program *program, const slc_item_times *items, double step_s, double from_s,
                           double to_s)
 {

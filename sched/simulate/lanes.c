@@ -1,4 +1,5 @@
-/* From one event to the next: start what can start, find who ends first, let everybody advance until then. */
+/* Goes from one event to the next: starts every item that can start, finds the one that ends first, and advances all of
+ * them until then. */
 #include "sched/simulate/lanes.h"
 
 #include "lib/base/random.h"
@@ -9,7 +10,7 @@
 
 static const int32_t nothing = INT32_MIN / 2;
 
-/* ---- Making a program ready ---- */
+/* ---- Preparing a program ---- */
 
 static int32_t later(int32_t a, int32_t b)
 {
@@ -22,7 +23,8 @@ static double duration(const slc_job *job, const slc_times *times, const slc_pla
     return slc_item_s(job, times, plan->strategies, item);
 }
 
-/* `place`: of each item in its lane. `step_end`: the count of operations at which the step before has ended. */
+/* Turns an item's waits into counts. `place` is each item's position in its lane; `step_end` is the count of operations
+ * at which the previous step has ended. */
 static void set_waits(const slc_simulated_lanes *l, const slc_program *program, const uint32_t *place, int32_t step_end,
                       slc_lane_item *out)
 {
@@ -190,7 +192,7 @@ static bool close_operation(slc_simulated_lanes *l)
 
 /* ---- Time ---- */
 
-/* The operations that the link and the thread work on; with one resource both are one and `thread` is NULL. */
+/* The operations that the link and the thread work on; if these are one resource, `thread` is NULL. */
 typedef struct {
     slc_open_operation *link, *thread;
 } running;
@@ -222,7 +224,7 @@ static void advance_operation(slc_simulated_lanes *l, slc_open_operation *operat
     if (times && operation->ended) times->end_s = l->now_s;
 }
 
-/* How long until the first of them ends; infinity: nobody runs. */
+/* Seconds until the first of them ends; infinity: none is running. */
 static double until_next(const slc_simulated_lanes *l, const running *r, double compute_speed, double speed)
 {
     double s = INFINITY;
@@ -233,7 +235,7 @@ static double until_next(const slc_simulated_lanes *l, const running *r, double 
     return s;
 }
 
-/* To the next end. False: nothing runs. */
+/* Advances to the next end. False: nothing is running. */
 static bool advance(slc_simulated_lanes *l)
 {
     running r = find_running(l);

@@ -1,6 +1,6 @@
-/* Two lanes in simulated time: a program made ready to run, and where it stands. Private to sched. What an item
- * waits for is two counts, of finished items of the compute lane and of finished operations, because both lanes run in
- * order. */
+/* Two lanes in simulated time: a program prepared for running, and how far it has run. Private to sched. The
+ * waits of an item are two counts, of finished items of the compute lane and of finished operations, because both lanes
+ * run in order. */
 #ifndef SLC_SIMULATED_LANES_H
 #define SLC_SIMULATED_LANES_H
 
@@ -9,53 +9,56 @@
 enum { SLC_OPEN_OPERATIONS = 8 };
 
 typedef struct {
-    double s;                     /* alone */
-    int32_t computed, operations; /* over before it starts; counted from the start of its pass, so <= 0: of earlier
-                                     ones */
-    int32_t computed_at_first, operations_at_first; /* in the first pass, where late items are left out */
+    double s;                     /* seconds, alone */
+    int32_t computed, operations; /* counts that must be over before it starts, from the start of its pass; if <= 0,
+                                     items of earlier passes */
+    int32_t computed_at_first, operations_at_first; /* the same counts in the first pass, which leaves late items out */
     uint32_t item;
     bool on_thread, late;
 } slc_lane_item;
 
 typedef struct {
     const slc_lane_item *item;
-    double left_s; /* alone */
+    double left_s; /* seconds, alone */
     bool started, ended;
     uint64_t pass;
 } slc_open_operation;
 
-/* What has passed so far. */
+/* Seconds that have passed so far. */
 typedef struct {
     double end_s, waited_s, compute_s, communication_s, update_s;
 } slc_lane_sums;
 
 typedef struct {
     const slc_simulation *options;
-    slc_lane_item *computed, *operations; /* of one pass: of the compute lane, of the communication lane */
+    slc_lane_item *computed, *operations; /* of one pass: the compute lane's items, the communication lane's items */
     uint32_t computed_count, operation_count;
-    double beside_slot, beside_communication; /* speeds of communication and of compute while both run */
+    /* Speed of communication while a slot runs, speed of compute while communication runs. */
+    double beside_slot, beside_communication;
     bool one_resource;
-    double tiny_s; /* less is nothing: what rounding leaves */
+    double tiny_s; /* shorter times are rounding errors */
 
     double now_s, last_computed_end_s;
     bool computes;
     double computed_left_s;
-    uint64_t computed_pass, operation_pass; /* of the next to start */
+    uint64_t computed_pass, operation_pass; /* pass of the next item to start */
     uint32_t next_computed, next_operation;
-    int64_t computed_over, operations_opened, operations_over; /* ever */
-    slc_open_operation open[SLC_OPEN_OPERATIONS];              /* operation i at i modulo this */
+    int64_t computed_over, operations_opened, operations_over; /* counted over all passes */
+    slc_open_operation open[SLC_OPEN_OPERATIONS];              /* operation i is at i modulo SLC_OPEN_OPERATIONS */
     slc_lane_sums sums;
 
-    slc_item_times *record[2]; /* of even and of odd passes; NULL: not wanted */
-    uint64_t last_recorded;    /* pass */
+    slc_item_times *record[2]; /* times of even and of odd passes; NULL: not wanted */
+    uint64_t last_recorded;    /* number of a pass */
 } slc_simulated_lanes;
 
-/* `options` must outlive it. Errors: MEMORY, FORMAT. */
+/* Prepares a plan's training program. `options` must outlive `lanes`. Errors: MEMORY, FORMAT (the plan has no
+ * slots). */
 sluice_status slc_simulated_lanes_init(slc_simulated_lanes *lanes, const slc_job *job, const slc_times *times,
                                        const slc_plan *plan, const slc_simulation *options);
 void slc_simulated_lanes_fini(slc_simulated_lanes *lanes);
 
-/* Runs on until so many items of the compute lane and operations are over. Errors: FORMAT when nothing can go on. */
+/* Runs on until so many items of the compute lane and so many operations are over. Errors: FORMAT if nothing can go
+ * on. */
 sluice_status slc_simulated_lanes_run(slc_simulated_lanes *lanes, int64_t computed, int64_t operations);
 
 #endif

@@ -1,5 +1,5 @@
-/* Spans of claims become steps up and down, summed from left to right. The highest address is painted: the highest
- * claims first, each where nothing higher is yet. */
+/* Spans of claims become steps up and down, summed from left to right. The highest address is found by painting: the
+ * highest claims first, each onto the points that have no colour yet. */
 #include "sched/simulate/memory_series.h"
 
 #include "lib/base/status.h"
@@ -67,7 +67,7 @@ static void sum_events(const slc_plan *plan, const event *events, size_t count, 
     }
 }
 
-/* The point that holds a moment. */
+/* The index of the point that holds a moment. */
 static size_t point_at(const slc_memory_series *series, double at_s, double tiny_s)
 {
     size_t low = 0, high = series->count;
@@ -81,7 +81,7 @@ static size_t point_at(const slc_memory_series *series, double at_s, double tiny
     return low;
 }
 
-/* `next[i]`: the first point from i on that has no colour yet. */
+/* The first point from `point` on that has no colour yet; `next` links each point to a later one. */
 static size_t unpainted(size_t *next, size_t point)
 {
     while (next[point] != point) point = next[point] = next[next[point]];
@@ -147,7 +147,8 @@ void slc_memory_series_fini(slc_memory_series *series)
     *series = (slc_memory_series){0};
 }
 
-/* Appends what of [from_s, to_s) falls on each step to `spans`, moved to the step [0, step_s). `spans` NULL: counts. */
+/* Cuts [from_s, to_s) at the borders of steps, moves each piece to the step [0, step_s), and appends it to `spans`.
+ * Returns the number of pieces. `spans` NULL: only counts. */
 static size_t fold(const slc_claim *claim, double from_s, double to_s, double step_s, slc_claim_span *spans)
 {
     size_t count = 0;

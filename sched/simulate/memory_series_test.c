@@ -1,4 +1,4 @@
-/* Memory over time against a count of every claim at every moment. */
+/* Memory over time must equal a count of all claims at every moment. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -45,7 +45,7 @@ typedef struct {
     uint64_t bytes, highest;
 } held;
 
-/* At a moment of the steady state, of all passes that could reach it. */
+/* Counts the claims at a moment of the steady state, of all passes that can reach it. */
 static held held_at(const slc_plan *plan, const slc_item_times *items, double step_s, double at_s)
 {
     held now = {0};
@@ -86,7 +86,7 @@ static void look_at_memory(drawn_plan *d)
         for (int c = 0; c < SLC_MEMORY_CATEGORIES; c++) live += series.points[p].live[c];
         assert_int_equal(live, wanted.bytes);
         assert_int_equal(series.points[p].highest, wanted.highest);
-        assert_true(live <= series.points[p].highest); /* nothing overlaps */
+        assert_true(live <= series.points[p].highest); /* no claims overlap */
         if (wanted.highest > highest) highest = wanted.highest;
     }
     assert_int_equal(highest, f.peak_bytes);

@@ -1,4 +1,4 @@
-/* Pass after pass until what one leaves for the next repeats; then a step is what the last of them took. */
+/* Runs pass after pass until a pass leaves the lanes as it found them; then a step takes as long as that pass. */
 #include "sched/simulate/simulate.h"
 
 #include "lib/base/status.h"
@@ -10,18 +10,18 @@
 
 enum { FEWEST_PASSES = 2, MOST_PASSES = 40, DRAWN_PASSES = 20, CYCLE = 2 };
 
-/* What the end of a pass's compute leaves: all that the following passes depend on. */
+/* The state at the end of a pass's compute, as far as the following passes depend on it. */
 typedef struct {
-    int64_t opened, over; /* operations, beyond those of the passes before */
+    int64_t opened, over; /* operations, beyond those of the passes so far */
     double left_s[SLC_OPEN_OPERATIONS];
 } leftover;
 
 typedef struct {
     slc_simulated_lanes lanes;
-    uint32_t passes;                     /* run */
-    uint32_t counted;                    /* of them, the last that the means are taken of */
-    slc_lane_sums sums[MOST_PASSES + 1]; /* before each pass, and behind the last; at most the latest ones */
-    leftover leftovers[CYCLE + 1];       /* of the latest passes, newest first */
+    uint32_t passes;                     /* passes that have run */
+    uint32_t counted;                    /* the last of them, over which means are taken */
+    slc_lane_sums sums[MOST_PASSES + 1]; /* before each pass, and after the last; only the latest ones are kept */
+    leftover leftovers[CYCLE + 1];       /* after the latest passes, newest first */
 } simulation;
 
 static leftover look(const slc_simulated_lanes *lanes, uint32_t passes)
@@ -43,7 +43,8 @@ static bool same(const leftover *a, const leftover *b, double tolerance_s)
     return true;
 }
 
-/* The first pass lacks its late items. What it leaves tells of later passes when it had come past them all. */
+/* The first pass lacks its late items, so the state after it tells of later passes only if it had gone past them
+ * all. */
 static bool is_past_late(const simulation *s, const leftover *left)
 {
     int64_t end = 0;
@@ -52,7 +53,7 @@ static bool is_past_late(const simulation *s, const leftover *left)
     return left->opened + (int64_t)s->lanes.operation_count >= end;
 }
 
-/* How many passes the lanes' state repeats after: 0: it does not yet. */
+/* After how many passes the lanes' state repeats; 0: not yet. */
 static uint32_t cycle_of(const simulation *s)
 {
     double tolerance_s = 1e3 * s->lanes.tiny_s;
@@ -63,7 +64,7 @@ static uint32_t cycle_of(const simulation *s)
     return 0;
 }
 
-/* Rolls the sums of old passes out when there is no room. */
+/* Stores sums and state after a pass, dropping the oldest sums when there is no room. */
 static void keep(simulation *s)
 {
     if (s->passes > MOST_PASSES) memmove(s->sums, s->sums + 1, MOST_PASSES * sizeof *s->sums);
@@ -129,7 +130,7 @@ static double first_start(const slc_program *program, const slc_item_times *time
     return 0;
 }
 
-/* The last pass is whole only when its operations are over, beside the slots of the next. */
+/* The last pass is complete only when its operations are over, which run while the next pass computes. */
 static sluice_status finish_items(simulation *s, const slc_program *program, slc_item_times *items)
 {
     slc_simulated_lanes *lanes = &s->lanes;

@@ -1,4 +1,5 @@
-/* The simulator against steps worked out by hand, and against what must hold for any plan. */
+/* The simulator must give the times of steps that were worked out by hand, and keep the rules that hold for any
+ * plan. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -16,7 +17,7 @@
 
 enum { LAYERS = 2, UNITS = 4, ITEMS = 24, WAITS = 4, BLOCK = 32 };
 
-/* Two ranks and a link on which a block takes a second either way; an update of a block takes one too. */
+/* Two ranks and a link on which a block takes a second in either direction; an update of a block takes a second too. */
 typedef struct {
     slc_job job;
     slc_unit units[UNITS];
@@ -110,7 +111,7 @@ static void slots_alone_add_up(void **state)
     check(20, forecast(&h, NULL).step_s);
 }
 
-/* F0 F1 B1 B0 RS U AG, each after the one before, and F0 after the last AG. */
+/* F0 F1 B1 B0 RS U AG run one after another, and F0 after the AG of the pass before. */
 static void a_chain_is_the_sum(void **state)
 {
     (void)state;
@@ -149,8 +150,9 @@ static void overlap_hides_communication(void **state)
     check_times(&t[3], 8, 11);
 }
 
-/* A slot of 10 beside 4 of communication at kappa 1/2 and sigma 2: 8 of wall time in which the slot does 6, then its
- * other 4. A slot of 3: it takes 4, in which 2 of the communication are done; the rest is alone. */
+/* A slot of 10 s and 4 s of communication at kappa 1/2 and sigma 2: communication takes 8 s of wall time, in which the
+ * slot advances by 6 s, then come its other 4 s. A slot of 3 s takes 4 s, in which 2 s of the communication are done;
+ * the rest runs alone. */
 static void kappa_and_sigma(void **state)
 {
     (void)state;
@@ -177,7 +179,7 @@ static void kappa_and_sigma(void **state)
     check(14, f.communication_s);
 }
 
-/* At kappa = sigma compute stands still while anything is communicated. */
+/* At kappa = sigma compute must stop while there is communication. */
 static void communication_may_stop_compute(void **state)
 {
     (void)state;
@@ -190,7 +192,7 @@ static void communication_may_stop_compute(void **state)
     check(15 + 1.5 * 4, forecast(&h, NULL).step_s);
 }
 
-/* An update of 3 with its input there, behind 4 of a reduction that is under way. */
+/* An update of 3 s whose input is ready, in the queue after a reduction that still takes 4 s. */
 static void updates_beside_the_link(void **state)
 {
     (void)state;
@@ -209,17 +211,17 @@ static void updates_beside_the_link(void **state)
         forecast(&h, t);
         check_times(&t[3], 3, 7);
         check_times(&t[4], one ? 7 : 3, one ? 10 : 6);
-        check(one ? 10 : 7, t[4].over_s); /* in order */
+        check(one ? 10 : 7, t[4].over_s); /* operations end in order */
         check_times(&t[5], one ? 10 : 7, one ? 12 : 9);
         check(one ? 10 : 7, t[5].open_s);
     }
 }
 
-/* Eight are open at most: the ninth waits for the first, though the thread is free. */
-/* Compressing takes 2 s, an exchange 2 on the link and 1 of averaging, applying 1; an all-reduce that few steps run
- * nothing. One unit is exchanged while the other is compressed. */
-/* U takes half as long there, between B0 and F0, while the link moves what does not wait for it; what waits for it,
- * waits. */
+/* At most eight operations may be open: the ninth must wait for the first, although the thread is free. */
+/* Compressing takes 2 s, an exchange 2 s on the link and 1 s of averaging, applying 1 s; an all-reduce that few steps
+ * run takes none. One unit is exchanged while the other is compressed. */
+/* On the compute lane U takes half as long and runs between B0 and F0. The link meanwhile moves what does not wait for
+ * U; everything else must wait. */
 static void updates_on_the_compute_lane(void **state)
 {
     (void)state;
@@ -245,11 +247,11 @@ static void updates_on_the_compute_lane(void **state)
     check(6, f.exposed_s);
     check(7, f.communication_s);
     check(0, f.update_s);
-    h.times.update_compute_s_per_element = 0; /* not known: as on the thread */
+    h.times.update_compute_s_per_element = 0; /* not known: the thread's time counts */
     check(12, forecast(&h, NULL).compute_s);
 }
 
-/* A late one is not there in the first pass; F1 waits for it. */
+/* A late update must be left out of the first pass; F1 waits for it. */
 static void late_updates_on_the_compute_lane(void **state)
 {
     (void)state;
@@ -267,7 +269,7 @@ static void late_updates_on_the_compute_lane(void **state)
     put_wait(&h, reduction, 4, false);
     put_wait(&h, update, reduction, true);
     slc_forecast f = forecast(&h, t);
-    /* F0 takes 4/3 s beside the reduction, of which 2/3 s are done then; the update waits for the rest. */
+    /* F0 takes 4/3 s while the reduction runs, of which 2/3 s are done then; the update waits for the rest. */
     check(4.0 / 3 + 7.0 / 3 + 3 + 9, f.step_s);
     check(7.0 / 3, f.exposed_s);
     check_times(&t[update], 4.0 / 3 + 7.0 / 3, 4.0 / 3 + 7.0 / 3 + 3);
@@ -325,7 +327,7 @@ static void few_operations_are_open(void **state)
     check(11, t[11].open_s);
 }
 
-/* The reduction of B0 stands before F0 of the next pass as a late item: the first pass has none. F1 waits for it. */
+/* The reduction of B0 is late, before F0 in the next pass: the first pass must leave it out. F1 waits for it. */
 static void late_items(void **state)
 {
     (void)state;
@@ -345,7 +347,7 @@ static void late_items(void **state)
     check_times(&t[2], 5, 7);
 }
 
-/* A pass lasts until the ranks agree: at its end, or at its start about the step before. */
+/* A pass must last until the ranks agree: at its end, or, about the previous step, at its start. */
 static void agreement_ends_the_pass(void **state)
 {
     (void)state;
@@ -360,7 +362,7 @@ static void agreement_ends_the_pass(void **state)
     }
 }
 
-/* Late operations are of the step before: what holds them holds the end of the pass. */
+/* Late operations belong to the previous step: anything that delays them must delay the end of the pass. */
 static void late_items_end_the_pass(void **state)
 {
     (void)state;
@@ -372,8 +374,8 @@ static void late_items_end_the_pass(void **state)
     check(12, forecast(&h, NULL).step_s);
 }
 
-/* A link that needs 21 where compute needs 20, and may lag behind by most of a step before compute notices: in the
- * first passes it does not. */
+/* A link that needs 21 s while compute needs 20 s. It may fall back by most of a step before compute notices, so the
+ * first passes do not show it. */
 static void a_queue_that_grows(void **state)
 {
     (void)state;
@@ -420,7 +422,7 @@ static double simulated_step(const drawn_plan *d)
     return f.step_s;
 }
 
-/* Two phases, each of what a rank sends to the others; every rank averages its part. */
+/* An exchange has two phases, each moving the bytes that a rank sends to the others; every rank averages its part. */
 static double exchange_s(const drawn_plan *d, const slc_unit *unit)
 {
     const slc_link *link = &d->times.link;
@@ -443,11 +445,11 @@ static double onebit_s(const drawn_plan *d, const slc_item *item)
     case SLC_ITEM_COMPRESS: return d->times.compress_s_per_element * (double)unit->elements;
     case SLC_ITEM_EXCHANGE: return exchange_s(d, unit);
     case SLC_ITEM_UPDATE: return d->times.apply_s_per_element * (double)unit->elements;
-    default: return 0; /* an all-reduce runs in few steps, a look at the gradient costs nothing */
+    default: return 0; /* an all-reduce runs in few steps, inspecting the gradient costs nothing */
     }
 }
 
-/* Alone. */
+/* The seconds of an item that runs alone. */
 static double item_s(const drawn_plan *d, const slc_item *item)
 {
     const slc_job *job = &d->t.job;
@@ -542,7 +544,8 @@ static void bandwidth_never_slows(void **state)
     drawn_plans_look(JOBS, look_at_bandwidth);
 }
 
-/* Every wait is kept, every resource does one thing at a time, nobody is faster than alone or slower than beside. */
+/* Every wait must be kept, every resource must do one thing at a time, and no item may be faster than alone or slower
+ * than when both lanes are busy. */
 static void look_at_items(drawn_plan *d)
 {
     const slc_program *program = &d->plan->train;

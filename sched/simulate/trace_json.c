@@ -1,5 +1,6 @@
-/* Timelines as trace events: complete events ("X") for what takes time, flow events ("s", "f") for what a slot waited
- * for, counters ("C") for memory, metadata ("M") for names. Times are microseconds. */
+/* Timelines as trace events: complete events ("X") for everything that takes time, flow events ("s", "f") from an
+ * operation to the slot that waited for it, counters ("C") for memory, metadata ("M") for names. Times are in
+ * microseconds. */
 #include "sched/simulate/trace_json.h"
 
 #include "lib/base/status.h"
@@ -94,7 +95,7 @@ static void put_slice(slc_trace *trace, int process, int thread, const char *cat
                          process, "tid", thread, "ts", from_s * 1e6, "dur", (to_s - from_s) * 1e6, "args", args));
 }
 
-/* An arrow from inside one slice to inside another. */
+/* Draws an arrow from inside one slice to inside another. */
 static void put_arrow(slc_trace *trace, int process, int from_thread, double from_s, double to_s)
 {
     json_int_t id = (json_int_t)++trace->flows;
@@ -145,7 +146,7 @@ static void put_exposure(slc_trace *trace, int process, double at_s, const slc_i
         put_arrow(trace, process, lane_of(&plan_items[exposed->cause]), at_s + from_s, at_s + to_s);
 }
 
-/* ---- What is offered ---- */
+/* ---- Public ---- */
 
 sluice_status slc_trace_create(const slc_job *job, const slc_plan *plan, slc_trace **out)
 {

@@ -1,4 +1,4 @@
-/* Traces are JSON whose slices do not overlap in a lane and add up to what the simulator says. */
+/* Traces must be JSON whose slices do not overlap within a lane and add up to the simulator's figures. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -132,7 +132,7 @@ static void traces_say_what_was_simulated(void **state)
     drawn_plans_look(JOBS, look_at_trace);
 }
 
-/* A slot that had to wait names an operation, and it starts when that one is over. */
+/* An exposure must name the operation that the slot waited for, and the slot must start when that one is over. */
 static void look_at_exposures(drawn_plan *d)
 {
     slc_forecast f;
@@ -190,7 +190,7 @@ static void labels(void **state)
         slc_item_label(&job, &cases[i].item, label);
         assert_string_equal(label, cases[i].wanted);
     }
-    char name[2 * SLC_ITEM_LABEL]; /* two bytes each: the cut would fall inside of one */
+    char name[2 * SLC_ITEM_LABEL]; /* characters of two bytes, so that the cut would fall inside one */
     for (size_t i = 0; i + 1 < sizeof name; i++) name[i] = i % 2 ? '\xa9' : '\xc3';
     name[sizeof name - 2] = 0;
     layers[1] = name;

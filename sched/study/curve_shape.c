@@ -1,9 +1,9 @@
-/* The shape of a curve: its swings, where a swing is a way up or down that is longer than the tolerance. */
+/* The shape of a curve is found from its swings: a swing goes up or down by more than the tolerance. */
 #include "sched/study/tradeoff.h"
 
 typedef struct {
     double low, high; /* since the last turn */
-    int direction;    /* of the swing that goes on; 0: none yet */
+    int direction;    /* of the current swing; 0: none yet */
     int first;
     uint32_t swings;
 } walk;

@@ -1,7 +1,7 @@
-/* Two levels. Above: sequences of operations, each late or not, cut off by time on the link alone and by memory. Below:
- * where the slots stand among the operations of such a sequence. What is alive at a slot depends only on how many
- * operations of the sequence stand before it, so the ways through (operations, slots) are a lattice; above, it is
- * enough to know which of its points can be reached. */
+/* The search has two levels. The upper one walks over sequences of operations, each late or not, and cuts them off by
+ * time on the link alone and by memory. The lower one places the slots among the operations of such a sequence. The
+ * bytes alive at a slot depend only on how many operations of the sequence come before it, so the ways through
+ * (operations, slots) form a lattice; the upper level only needs to know which of its points can be reached. */
 #include "sched/study/every_order.h"
 
 #include "lib/base/clock.h"
@@ -17,15 +17,15 @@ enum { OPERATIONS = SLC_EVERY_ORDER_OPERATIONS, SLOTS = SLC_EVERY_ORDER_SLOTS, P
 typedef struct {
     slc_item_kind kind;
     uint32_t unit, run, window;
-    uint32_t first_gap, last_gap; /* gap s is before slot s, gap S behind the last */
+    uint32_t first_gap, last_gap; /* gap s is before slot s, gap S after the last slot */
     uint32_t from_slot;           /* reductions: the gradient's first slot */
     uint32_t until_slot;          /* windows: the last slot */
-    uint32_t ready_slot;          /* reductions: may start behind it */
-    uint64_t bytes;               /* while it is alive; 0: it keeps nothing */
+    uint32_t ready_slot;          /* reductions: the slot after which they may start */
+    uint64_t bytes;               /* its buffer's, while it is alive; 0: it keeps nothing */
     double s, update_s;
     bool late;
-    uint32_t before; /* operations of the sequence that stand before it, one bit each */
-    /* For one step that is wanted: */
+    uint32_t before; /* operations of the sequence that must come before it, one bit each */
+    /* For the step that is wanted: */
     double release_s, deadline_s;
 } operation;
 
@@ -35,16 +35,17 @@ typedef struct {
     const slc_job *job;
     uint32_t slots, count;
     operation ops[OPERATIONS];
-    uint32_t needs[SLOTS];      /* of each slot: operations that stand before it */
+    uint32_t needs[SLOTS];      /* of each slot: operations that must come before it */
     int64_t at_slot[SLOTS + 1]; /* bytes that no order changes, in a slot and in the gap before it */
     int64_t at_gap[SLOTS + 1];
-    double slot_s[SLOTS], early_s[SLOTS + 1]; /* early: a slot's start at the earliest; the last: all of compute */
-    double wanted_s;                          /* steps below this are looked for */
+    double slot_s[SLOTS],
+        early_s[SLOTS + 1]; /* early_s: earliest start of a slot; the last one: the end of all compute */
+    double wanted_s;        /* steps below this are looked for */
     bool any_late;
     double work_s;
     uint32_t sequence[OPERATIONS];
     uint32_t gap_of[OPERATIONS];
-    uint32_t first_of[SLC_EVERY_ORDER_UNITS]; /* operation of a unit: its first reduction */
+    uint32_t first_of[SLC_EVERY_ORDER_UNITS]; /* [units] index of a unit's first operation */
     slc_order order;
     uint64_t nodes;
     bool stop;
@@ -56,7 +57,7 @@ static uint32_t runs_of(const search *s, uint32_t u)
     return s->job->units[u].trainable ? (uint32_t)slc_unit_blocks(&s->job->units[u]) : 0;
 }
 
-/* ---- What there is to order ---- */
+/* ---- The operations to order ---- */
 
 static void add_fixed_life(search *s, uint32_t first, uint32_t last, uint64_t bytes)
 {
@@ -107,7 +108,7 @@ static bool add_reduction(search *s, uint32_t u, uint32_t run)
     return true;
 }
 
-/* All of a unit: reductions, then gathers. */
+/* Adds all operations of a unit: reductions, then gathers. */
 static bool add_unit(search *s, uint32_t u)
 {
     const slc_unit *unit = &s->job->units[u];
@@ -134,7 +135,7 @@ static bool add_unit(search *s, uint32_t u)
     return room;
 }
 
-/* ---- Which operations are late ---- */
+/* ---- Lateness ---- */
 
 static bool reduces(const operation *o)
 {
@@ -146,7 +147,7 @@ static bool same_kind(const operation *a, const operation *b)
     return a->kind == b->kind && a->unit == b->unit && a->window == b->window;
 }
 
-/* Must `a` stand before `b` in the pass, once it is known which are late? */
+/* Must `a` come before `b` in the pass, once it is known which are late? */
 static bool stands_before(const operation *a, const operation *b)
 {
     if (a->unit != b->unit) return false;
@@ -187,8 +188,8 @@ static void set_lateness_rules(search *s)
 
 /* ---- Time on the link alone ---- */
 
-/* The first slot starts at 0, the next pass's at less than what is wanted; so each slot has an earliest and a latest
- * start, and so have the operations around it. */
+/* The first slot starts at 0, and the next pass's first slot before the wanted step is over; so each slot has an
+ * earliest and a latest start, and so have the operations around it. */
 static void set_window(const search *s, operation *o)
 {
     double slack_s = s->wanted_s - s->early_s[s->slots];
@@ -223,17 +224,17 @@ static void set_windows(search *s)
 }
 
 typedef struct {
-    uint32_t done, count;    /* operations in the sequence */
-    double link_s;           /* all of them have ended on the link */
-    double latest_s;         /* by which the first of them must have started */
-    double ends[OPERATIONS]; /* by operation, updates included */
-    uint32_t next_slot;      /* whose start is not known yet */
-    double slot_end_s;       /* of the one before */
+    uint32_t done, count;    /* operations in the sequence: one bit each, and their number */
+    double link_s;           /* time at which the link has finished all of them */
+    double latest_s;         /* time by which the first of them must have started */
+    double ends[OPERATIONS]; /* [operations] when each ends, with its update */
+    uint32_t next_slot;      /* the first slot whose start is not known yet */
+    double slot_end_s;       /* end of the slot before that */
     double slot_ends[SLOTS];
-    uint32_t gaps; /* that can be reached with all of them done, one bit each */
+    uint32_t gaps; /* gaps that can be reached with all of them done, one bit each */
 } prefix;
 
-/* Slots whose operations are all in the sequence start as soon as those have ended. False: too late. */
+/* Starts the slots whose operations are all in the sequence as soon as these have ended. False: a slot is too late. */
 static bool settle_slots(const search *s, prefix *p)
 {
     double slack_s = s->wanted_s - s->early_s[s->slots];
@@ -248,7 +249,7 @@ static bool settle_slots(const search *s, prefix *p)
     return true;
 }
 
-/* When the sequence goes on with operation `i`. False: what is wanted is missed. */
+/* Appends operation `i` to the sequence. False: a deadline is missed. */
 static bool append_time(const search *s, prefix *p, uint32_t i)
 {
     const operation *o = &s->ops[i];
@@ -266,7 +267,7 @@ static bool append_time(const search *s, prefix *p, uint32_t i)
     return settle_slots(s, p);
 }
 
-/* Work that the link has to do between two moments. False: more than fits. */
+/* Does the work that the link must do between two moments fit between them? */
 static bool load_fits(const search *s, const prefix *p, double from_s, double until_s, double end_s)
 {
     double load_s = 0;
@@ -277,7 +278,8 @@ static bool load_fits(const search *s, const prefix *p, double from_s, double un
     return load_s <= 0 || fmax(p->link_s, from_s) + load_s <= until_s;
 }
 
-/* Is there room for the rest, between every release and every deadline? A bound: operations may be taken apart. */
+/* Can the remaining operations be in time, judging by the work between every release and every deadline? The bound is
+ * optimistic: operations may be interrupted. */
 static bool rest_in_time(const search *s, const prefix *p)
 {
     double end_s = p->count ? p->latest_s + s->wanted_s : INFINITY;
@@ -293,7 +295,8 @@ static bool rest_in_time(const search *s, const prefix *p)
     return true;
 }
 
-/* The whole sequence once more, its first operation not before the last of the pass before has ended. */
+/* Checks the whole sequence again, in which the first operation may not start before the last one of the previous pass
+ * has ended. */
 static bool sequence_in_time(const search *s)
 {
     double from_s = -INFINITY;
@@ -308,12 +311,12 @@ static bool sequence_in_time(const search *s)
         if (p.link_s <= first_s + s->wanted_s * (1 + 1e-12)) return true;
         from_s = p.link_s - s->wanted_s;
     }
-    return true; /* not told: the simulator will */
+    return true; /* not decided; the simulator will */
 }
 
 /* ---- Memory ---- */
 
-/* Bytes of operations' buffers during slot `slot`, or in the gap before it with `doing` under way. */
+/* Bytes of operations' buffers during slot `slot`, or (in_gap) in the gap before it, with the operations `done`. */
 static int64_t alive(const search *s, uint32_t done, uint32_t slot, bool in_gap)
 {
     int64_t bytes = 0;
@@ -331,7 +334,7 @@ static bool slot_fits(const search *s, uint32_t done, uint32_t slot)
     return !(s->needs[slot] & ~done) && s->at_slot[slot] + alive(s, done, slot, false) <= (int64_t)s->request->limit;
 }
 
-/* A reduction's gradient is there until its update; a gather's values are there from its start. */
+/* A reduction's gradient is alive until its update, a gather's values from its start. */
 static bool operation_fits(const search *s, uint32_t done, uint32_t i, uint32_t gap)
 {
     const operation *o = &s->ops[i];
@@ -340,7 +343,7 @@ static bool operation_fits(const search *s, uint32_t done, uint32_t i, uint32_t 
            s->at_gap[gap] + alive(s, with, gap, true) <= (int64_t)s->request->limit;
 }
 
-/* Gaps that are reached from `gaps` over slots. */
+/* Adds the gaps that can be reached from `gaps` by passing slots. */
 static uint32_t over_slots(const search *s, uint32_t done, uint32_t gaps)
 {
     for (uint32_t slot = 0; slot < s->slots; slot++)
@@ -358,7 +361,7 @@ static bool append_memory(const search *s, prefix *p, uint32_t done_before, uint
     return p->gaps;
 }
 
-/* ---- Below: the ways through the lattice ---- */
+/* ---- The lower level: ways through the lattice ---- */
 
 static void write_operation(search *s, const operation *o)
 {
@@ -430,8 +433,8 @@ static void way_on(search *s, uint32_t next, uint32_t done, uint32_t gap, bool *
     ways(s, next + 1, done | UINT32_C(1) << s->sequence[next], gap, enough);
 }
 
-/* Would what stands here be the same with less memory if the slot stood before the gather that is behind us, or behind
- * the reduction that is before us? Whatever packing there is for longer lives holds for shorter ones. */
+/* Would the slot before the last gather, or after the next reduction, leave everything else as it is with less memory?
+ * A packing for the longer lives is then also one for the shorter ones. */
 static bool gains_nothing(const search *s, uint32_t next, uint32_t done, uint32_t gap)
 {
     if (next && s->gap_of[next - 1] == gap) {
@@ -442,8 +445,9 @@ static bool gains_nothing(const search *s, uint32_t next, uint32_t done, uint32_
     return next < s->count && reduces(&s->ops[s->sequence[next]]) && operation_fits(s, done, s->sequence[next], gap);
 }
 
-/* All ways on from `gap` with `next` operations done. Those first that keep memory for the shortest time. What keeps
- * no memory is the same on either side of a slot. Ends when this sequence can give nothing faster. */
+/* Tries all ways on from `gap` with `next` operations done, those first that keep memory for the shortest time. An
+ * operation that keeps no memory is only tried on one side of a slot. Ends when this sequence can give nothing
+ * faster. */
 static void ways(search *s, uint32_t next, uint32_t done, uint32_t gap, bool *enough)
 {
     look_at_clock(s);
@@ -464,7 +468,7 @@ static void ways(search *s, uint32_t next, uint32_t done, uint32_t gap, bool *en
     if (gathers_window) way_on(s, next, done, gap, enough);
 }
 
-/* ---- Above: sequences ---- */
+/* ---- The upper level: sequences ---- */
 
 static void sequences(search *s, const prefix *before)
 {
@@ -497,7 +501,7 @@ static void with_this_lateness(search *s)
     if (settle_slots(s, &start)) sequences(s, &start);
 }
 
-/* The last runs are the late ones. A value whose reduction is late is gathered late too. */
+/* Late runs are the last ones of a unit. A value whose reduction is late is also gathered late. */
 static void choose_lateness(search *s, uint32_t u)
 {
     if (s->stop || s->status) return;

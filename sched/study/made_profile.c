@@ -1,5 +1,4 @@
-/* From a row of shapes to a profile. The job is put together in arrays of the size that the number of blocks gives,
- * then copied. */
+/* From a row of shapes to a profile. The job is put together in arrays that the number of blocks sizes, then copied. */
 #include "sched/study/made_profile.h"
 
 #include "lib/base/status.h"
@@ -11,7 +10,7 @@
 
 enum { VOCABULARY = 50257, LOGITS_ROWS = 1024, NUMBERS_KEPT = 15, BLOCKS_IN_FLIGHT = 4, BLOCKS_TO_SATURATE = 8 };
 #define TABLE "embed.wte.weight"
-enum { UPDATE_BYTES = 28, PASS_BYTES = 16, AVERAGE_BYTES = 8 }; /* of memory, for an element */
+enum { UPDATE_BYTES = 28, PASS_BYTES = 16, AVERAGE_BYTES = 8 }; /* bytes of memory that an element moves */
 enum { BATCH_MAX = 1 << 16, NAME_BYTES = 32, MIB = 1 << 20 };
 
 typedef struct {
@@ -26,8 +25,8 @@ static const shape shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* Peak speeds for fp32 data as vendors publish them (NVIDIA's with TF32 products, V100 without), links a rank; what is
- * reached of them, and the slowdowns, are round figures to plan with, not measurements. */
+/* Peak speeds for fp32 data as vendors publish them (NVIDIA's with TF32 products, V100 without), links for each rank.
+ * The efficiencies and slowdowns are round figures to plan with, not measurements. */
 typedef struct {
     const char *name;
     uint32_t world;
@@ -59,7 +58,7 @@ const char *slc_made_cluster_name(size_t index)
     return index < CLUSTERS ? clusters[index].name : NULL;
 }
 
-/* "no WHAT NAME; choose one of ..." */
+/* Returns the error "no WHAT NAME; choose one of ...". */
 static sluice_status no_such(const char *what, const char *name, const char *(*name_at)(size_t))
 {
     char names[512] = "";
@@ -99,7 +98,7 @@ typedef struct {
     slc_job job;
     slc_times times;
     bool *can_recompute;
-    char (*names)[NAME_BYTES]; /* of layers, then of what blocks keep */
+    char (*names)[NAME_BYTES]; /* of layers, then of the activations that blocks keep */
     uint64_t *parameters;
     slc_use *uses;
 } maker;
@@ -126,7 +125,7 @@ static sluice_status check_options(const slc_made_options *o, const shape *s)
     return SLUICE_OK;
 }
 
-/* V (N-1) / (N bandwidth) is 19 times the latency: 95 %. */
+/* Solves V (N-1) / (N bandwidth) = 19 latencies, which is 95 % of the bandwidth. */
 static uint64_t saturating_bytes(const slc_made_options *o)
 {
     double bytes = 19 * o->latency_s * o->world * o->bytes_per_s;
@@ -181,7 +180,7 @@ static void maker_fini(maker *m)
     slc_times_fini(&m->times);
 }
 
-/* ---- Its parts ---- */
+/* ---- The parts of a model ---- */
 
 static void add_layer(maker *m, double flops_a_token)
 {
@@ -216,7 +215,7 @@ static void add_unit(maker *m, const char *name, uint64_t parameters, slc_use *u
     slc_profile_unit_lengths(parameters, m->block_bytes, m->options->world, &m->job.units[u]);
 }
 
-/* The embedding without the look-up, then the rows that it touches. */
+/* Adds the embedding without the look-up, then the rows that the look-up touches. */
 static void split_embedding(maker *m, slc_use *look_up, slc_use *head)
 {
     uint64_t d = m->shape->channels;
@@ -265,7 +264,7 @@ static void add_activations(maker *m)
     uint32_t head = m->shape->blocks + 1, embed_back = slc_backward_slot(job, 0),
              head_back = slc_backward_slot(job, head);
     add_activation(m, "tokens", 4 * m->rows, 0, embed_back, 0, false);
-    for (uint32_t l = 0; l < head; l++) { /* the stream as the next layer takes it */
+    for (uint32_t l = 0; l < head; l++) { /* the stream that the next layer takes */
         uint32_t next_back = slc_backward_slot(job, l + 1);
         add_activation(m, "x", m->stream, l, next_back, l + 1, false);
         if (!l) continue;
@@ -291,7 +290,7 @@ static void add_workspaces(maker *m)
     add_workspace(m, "logits", 4 * chunk * VOCABULARY, head);
 }
 
-/* Of a block: two norms, and the four products of attention and of the wide layer with their biases. */
+/* A block has two norms, and the four products of attention and of the MLP with their biases. */
 static sluice_status set_tensors(const maker *m, slc_profile *profile)
 {
     uint64_t d = m->shape->channels;

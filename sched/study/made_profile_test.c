@@ -1,5 +1,5 @@
-/* Made profiles: the published numbers of parameters, FLOPs and bytes worked out apart, and plans can be made of all.
- */
+/* Made profiles must have the published numbers of parameters, FLOPs and bytes, which are worked out separately here,
+ * and plans can be made of all of them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -64,7 +64,7 @@ static void parameters_are_as_published(void **state)
     assert_null(slc_made_model_name(count));
 }
 
-/* Six FLOPs a parameter and token but for the embeddings', which the head alone multiplies with; attention apart. */
+/* Six FLOPs a parameter and token, but the embeddings count only once, for the head's product; attention is extra. */
 static void times_are_flops_over_speed(void **state)
 {
     (void)state;
@@ -81,8 +81,8 @@ static void times_are_flops_over_speed(void **state)
     slc_profile_destroy(profile);
 }
 
-/* Activations of a block and its input, in a block's middle: 16 numbers a token and channel and one a token and head.
- */
+/* In the middle of a block the activations of the block and its input must be 16 numbers a token and channel and one a
+ * token and head. */
 static void blocks_keep_sixteen_numbers(void **state)
 {
     (void)state;
@@ -103,7 +103,8 @@ static void blocks_keep_sixteen_numbers(void **state)
     slc_profile_destroy(profile);
 }
 
-/* Values, activations and, with bf16 on the wire, scratch halve; token numbers, what a head keeps and logits do not. */
+/* Values, activations and, with bf16 on the wire, scratch must halve; token numbers, the numbers a head keeps and
+ * logits must not. */
 static void bf16_halves_what_it_should(void **state)
 {
     (void)state;
@@ -165,7 +166,8 @@ static void plan_with(const slc_profile *profile, slc_strategy strategy)
     free(strategies);
 }
 
-/* Rows never outnumber the words or the tokens; other worlds pad them anew; all else is as with a joint embedding. */
+/* There must never be more rows than words or tokens; other worlds pad them anew; all else is as with a joint
+ * embedding. */
 static void the_embedding_may_be_split(void **state)
 {
     (void)state;
@@ -196,7 +198,7 @@ static void the_embedding_may_be_split(void **state)
     }
 }
 
-/* Every model on every cluster is read back as it was written; one of each can be planned. */
+/* Every model on every cluster must be read back as it was written; one of each is planned. */
 static void all_are_good_profiles(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Drawing a profile: sizes first, then times that give the asked ratio of compute to communication. */
+/* Draws a profile: sizes first, then times that give the ratio of compute to communication that was asked for. */
 #include "sched/study/random_profile.h"
 
 #include "lib/base/random.h"
@@ -126,7 +126,7 @@ static void add_unit(maker *m, const char *name, double bytes, slc_use *uses, ui
     slc_profile_unit_lengths(m->parameters[u], m->block_bytes, m->job.world, &m->job.units[u]);
 }
 
-/* Slots in proportion to the parameters they work with, backward twice forward. */
+/* Slots take time in proportion to the parameters that they work with, backward twice the time of forward. */
 static void add_layer(maker *m, uint32_t l, double bytes)
 {
     slc_job *job = &m->job;
@@ -141,7 +141,8 @@ static void add_layer(maker *m, uint32_t l, double bytes)
     m->times.slot_s[slc_backward_slot(job, l)] = 2 * bytes * draw(&m->dice, off);
 }
 
-/* A tenth is the layer's output, which the next one's backward reads; recomputation drops the rest. */
+/* A tenth of the activations is the layer's output, which the next layer's backward reads; recomputation drops the
+ * rest. */
 static void add_activations(maker *m, uint32_t l, double bytes)
 {
     slc_job *job = &m->job;
@@ -153,7 +154,7 @@ static void add_activations(maker *m, uint32_t l, double bytes)
         (slc_activation_life){"kept", (uint64_t)(0.9 * kept), l, back, l, m->options->can_recompute};
 }
 
-/* The unit made last becomes one of the last layer, and the rows that the first one looks up. */
+/* Splits the unit made last into one of the last layer, and the rows that the first layer looks up. */
 static void split_tied(maker *m)
 {
     uint32_t u = m->job.unit_count - 1;
@@ -197,7 +198,7 @@ static void scale_slots(maker *m)
             slc_operation_s(job, &m->times, SLC_ITEM_GATHER_VALUE, &job->units[u], job->units[u].elements);
     for (uint32_t s = 0; s < slc_job_slots(job); s++) compute += m->times.slot_s[s] * job->micro_batches;
     double scale = draw(&m->dice, m->options->compute_ratio) * communication / compute;
-    if (job->world == 1) scale = 1e-9; /* nothing is exchanged: a giga-FLOP machine */
+    if (job->world == 1) scale = 1e-9; /* nothing is exchanged: times of a giga-FLOP machine */
     for (uint32_t s = 0; s < slc_job_slots(job); s++) m->times.slot_s[s] *= scale;
     for (uint32_t l = 0; l < job->layer_count; l++) m->times.recompute_s[l] = m->times.slot_s[l];
 }

@@ -1,4 +1,5 @@
-/* Drawn profiles keep to their ranges, hold the asked ratio, and are good profiles that can be planned. */
+/* Drawn profiles must keep to their ranges, have the ratio that was asked for, and be good profiles that can be
+ * planned. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -21,7 +22,7 @@ static slc_profile *draw(const slc_random_options *options, uint64_t seed)
     return profile;
 }
 
-/* Compute over one reduce-scatter and one all-gather of everything, from the link's own formula. */
+/* Compute over one reduce-scatter and one all-gather of everything, by the link's own formula. */
 static double ratio_of(const slc_profile *profile)
 {
     const slc_job *job = &profile->job;
@@ -64,7 +65,7 @@ static void ranges_are_kept(void **state)
         if (job->layer_count > most) most = job->layer_count;
         slc_profile_destroy(profile);
     }
-    assert_true(least == 4 && most > 20 && most <= 24); /* the seeds are fixed: so are these */
+    assert_true(least == 4 && most > 20 && most <= 24); /* the seeds are fixed, and so are these */
     assert_true(tied > SEEDS / 8 && tied < SEEDS / 2);
     assert_true(several > SEEDS / 3 && several < SEEDS);
 }
@@ -107,7 +108,7 @@ static void a_seed_is_a_profile(void **state)
     }
 }
 
-/* All else is as it was; tables of all sizes have rows. */
+/* Everything else must be as without the split; tables of all sizes must have rows. */
 static void a_tied_unit_may_be_split(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Each share becomes a choice of strategies, and that a plan whose schedule gets the rest of the budget. */
+/* Each share becomes a choice of strategies, and the choice becomes a plan whose schedule gets the rest of the
+ * budget. */
 #include "sched/study/tradeoff.h"
 
 #include "lib/base/status.h"
@@ -21,7 +22,7 @@ static sluice_status no_memory(void)
     return slc_error(SLUICE_ERR_MEMORY, "trade-off");
 }
 
-/* ---- What is free ---- */
+/* ---- The free part of the budget ---- */
 
 static uint64_t kept_beyond_fsdp(const slc_job *job, const slc_strategy *strategies)
 {
@@ -95,7 +96,7 @@ static void fill(const slc_job *job, const uint32_t *ranked, uint32_t count, uin
     }
 }
 
-/* A plan for the point's strategies, some or all of which may be free. Where none fits the point says so. */
+/* Plans the point's strategies, some or all of which may be free, and notes whether any plan fits. */
 static sluice_status plan_point(const slc_tradeoff_request *r, const slc_strategy *strategies,
                                 slc_tradeoff_point *point, slc_plan **plan)
 {
@@ -124,7 +125,7 @@ static uint32_t find_same(const slc_tradeoff *t, uint32_t unit_count, const slc_
     return SLC_NONE;
 }
 
-/* Seconds of the best simple plan; infinite where none fits. */
+/* Seconds of the best simple plan; infinity: none fits. */
 static sluice_status try_quickly(const slc_tradeoff_request *r, const slc_strategy *strategies, double *step_s)
 {
     slc_tradeoff_request quick = *r;
@@ -137,8 +138,8 @@ static sluice_status try_quickly(const slc_tradeoff_request *r, const slc_strate
     return status;
 }
 
-/* From the front or from the back: memory is fullest where the backward begins, so it matters which layers need no
- * gather there. */
+/* Fills from the front or from the back. Memory is fullest where the backward begins, so it matters which layers need
+ * no gather there. */
 static sluice_status choose_filling(const slc_tradeoff_request *r, const rankings *ranked, uint64_t room,
                                     slc_strategy *out)
 {
@@ -218,7 +219,7 @@ static sluice_status name_shape(const slc_tradeoff_request *r, slc_tradeoff *t)
     return status;
 }
 
-/* From the front as "mixed" ranks, and that turned round. */
+/* Front is the order in which "mixed" ranks units, back is its reverse. */
 static sluice_status rank(const slc_job *job, const slc_strategy *all_free, rankings *out)
 {
     sluice_status status = slc_mixed_rank(job, all_free, out->front, &out->count);

@@ -1,5 +1,5 @@
-/* The trade-off's points fill what they say, keep to the limit and never beat what the joint planner tries anyway; the
- * shape of a curve is what one sees. */
+/* The trade-off's points must fill their shares, keep to the limit and never beat the plans that the joint planner
+ * tries anyway; the shape of a curve must be the one that a person sees. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -58,8 +58,8 @@ static void shapes_are_named(void **state)
     SHAPE_IS(SLC_SHAPE_DOUBLE_VALLEY, 3, 3, 1, 2, 1, 2, 1.5, 3);
 }
 
-/* What a curve made of straight ways between drawn turns is, for any number of points on a way and noise within half
- * the tolerance. */
+/* A curve of straight lines between drawn turns must have its shape for any number of points on a line, and with noise
+ * up to half the tolerance. */
 static void noise_changes_no_shape(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static slc_profile *draw(uint64_t seed)
     return profile;
 }
 
-/* The arena of a strategy for all under one_ahead. */
+/* The arena of one strategy for all units under one_ahead. */
 static uint64_t arena_of(const slc_profile *profile, slc_strategy strategy)
 {
     slc_strategy *strategies = malloc((profile->job.unit_count + 1) * sizeof *strategies);
@@ -159,22 +159,22 @@ static void points_are_what_they_say(void **state)
         assert_int_equal(t.floor_bytes + t.free_bytes, ask.limit);
         uint64_t all_fsdp = resident_of(job, t.points[0].strategies); /* share 0 */
         assert_int_equal(t.points[0].strategy_bytes, 0);
-        assert_true(t.points[0].fits); /* as one_ahead fits */
+        assert_true(t.points[0].fits); /* because one_ahead fits */
         for (uint32_t i = 0; i < t.count; i++) {
             check_point(job, &t, i, all_fsdp);
             fit += t.points[i].fits;
             full += !t.points[i].fits;
         }
         assert_true(t.joint.fits && t.joint_plan && t.joint_plan->arena_bytes <= ask.limit);
-        /* Quick plans are baselines, and those of the uniform choices are among the joint plan's. */
+        /* Quick plans are baselines, and the joint plan's portfolio holds those of the uniform choices. */
         assert_true(t.joint.forecast.step_s <= t.points[0].forecast.step_s * (1 + 1e-12));
         slc_tradeoff_fini(&t);
         slc_profile_destroy(profile);
     }
-    assert_true(fit > SEEDS && full > 0); /* the seeds are fixed: both kinds are met */
+    assert_true(fit > SEEDS && full > 0); /* the seeds are fixed: both kinds occur */
 }
 
-/* With the solver and the search, over the whole curve. */
+/* With the solver and the search, every point of the curve must be what it says. */
 static void solved_points_are_what_they_say(void **state)
 {
     (void)state;

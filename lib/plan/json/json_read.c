@@ -1,4 +1,4 @@
-/* Tables of keys and types against jansson's values. */
+/* Checks jansson's values against tables of keys and types. */
 #include "lib/plan/json/json_read.h"
 
 #include "lib/base/status.h"
@@ -34,7 +34,7 @@ sluice_status slc_json_fault(const slc_json_place *at, const char *format, ...)
     return slc_error(SLUICE_ERR_FORMAT, "%s: %s", path, what);
 }
 
-/* Only ASCII, so that a cut is between characters. */
+/* The text is ASCII only, so that it can be cut anywhere. */
 void slc_json_show(const json_t *value, char out[SLC_JSON_SHOWN_BYTES])
 {
     size_t used = json_dumpb(value, out, SLC_JSON_SHOWN_BYTES - 4,
@@ -199,7 +199,7 @@ sluice_status slc_json_members(const slc_json_place *at, const json_t *object, c
 
 /* ---- Documents ---- */
 
-/* jansson quotes what it could not read, line ends included. */
+/* jansson quotes the text that it could not read, line ends included. */
 static void one_line(char *text)
 {
     for (; *text; text++)

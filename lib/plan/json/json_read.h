@@ -1,6 +1,6 @@
-/* Reading JSON with errors that say where: "$.layers[3].forward_s: -1 is no time; give seconds from 0 to 1e9". Objects
- * are read by tables of their keys; a key that is not in the table is an error. On top of jansson; for lib/plan and the
- * engine's checkpoints. All errors are FORMAT but for MEMORY. */
+/* Reads JSON with errors that say where: "$.layers[3].forward_s: -1 is no time; give seconds from 0 to 1e9". Objects
+ * are read by tables of their keys; a key that is not in the table is an error. Built on jansson, for lib/plan and the
+ * engine's checkpoints. All errors are FORMAT except MEMORY. */
 #ifndef SLC_PLAN_JSON_READ_H
 #define SLC_PLAN_JSON_READ_H
 
@@ -9,14 +9,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where a value stands. Places lie on the stack; each knows the one around it. */
+/* The place of a value in the text. Places lie on the stack; each points to the one around it. */
 typedef struct slc_json_place {
     const struct slc_json_place *in; /* NULL: this is the whole text */
     const char *key;                 /* NULL: an element of an array */
     size_t index;
 } slc_json_place;
 
-/* What a value must be, and what it is read into. Strings and containers are borrowed from the document. */
+/* The form that a value must have, and the type that it is read into. Strings and containers are borrowed from the
+ * document. */
 typedef enum {
     SLC_JSON_NAME,    /* const char *: 1 to 1023 bytes, no control characters */
     SLC_JSON_TEXT,    /* const char *: the same, or empty */
@@ -37,7 +38,7 @@ typedef struct {
     const char *key;
     slc_json_type type;
     bool required;
-    size_t offset; /* of the result in the struct that is filled */
+    size_t offset; /* of the member in the struct that is filled */
 } slc_json_field;
 
 /* Sets the error line "$.path: ..." and returns FORMAT. */
@@ -45,16 +46,16 @@ sluice_status slc_json_fault(const slc_json_place *at, const char *format, ...) 
 
 sluice_status slc_json_unknown_key(const slc_json_place *at, const char *key, const char *there_are);
 
-/* A value as it stands in the text, cut where it is long. */
+/* Writes a value as it is in the text, cut if it is long. */
 enum { SLC_JSON_SHOWN_BYTES = 80 };
 void slc_json_show(const json_t *value, char out[SLC_JSON_SHOWN_BYTES]);
 
-/* The document; the caller decrefs it. Its "version" has been looked at. */
+/* Parses a text and checks that its "version" is `version`. The caller decrefs the document. */
 sluice_status slc_json_parse(const char *text, size_t length, int version, json_t **out);
 
 sluice_status slc_json_value(const slc_json_place *at, const json_t *value, slc_json_type type, void *out);
 
-/* The members of an object into the struct `out`; what is optional and absent stays as it was. */
+/* Reads the members of an object into the struct `out`; members that are optional and absent stay as they were. */
 sluice_status slc_json_members(const slc_json_place *at, const json_t *object, const slc_json_field *fields,
                                size_t field_count, void *out);
 

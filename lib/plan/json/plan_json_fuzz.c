@@ -1,5 +1,5 @@
-/* Any text must be read as a plan or refused with a line; what is read is a valid plan that is written and read back
- * the same. Inputs are edits of plans that a scheduler made for one small job. */
+/* Any text must be read as a plan or refused with a line; whatever is read must be a valid plan that is written and
+ * read back the same. Inputs are edits of plans that a scheduler made for one small job. */
 #include "lib/plan/exchange_sizes.h"
 #include "lib/plan/profile.h"
 #include "lib/plan/json/splice_fuzz.h"
@@ -62,7 +62,7 @@ static void small_job_init(small_job *s)
                        .scratch_bytes = 256};
 }
 
-/* Updates to the compute lane, as long as what waits for them still knows enough. */
+/* Moves updates to the compute lane as long as the plan stays valid. */
 static void compute_updates(const slc_job *job, slc_plan *plan)
 {
     for (uint32_t i = 0; i < plan->train.item_count; i++) {
@@ -73,7 +73,7 @@ static void compute_updates(const slc_job *job, slc_plan *plan)
     }
 }
 
-/* Plan `number` as text: a uniform strategy, or one of each. */
+/* Makes the text of plan `number`: a uniform strategy, or one unit of each. */
 static char *make_text(const small_job *s, int number)
 {
     slc_strategy strategies[UNITS];
@@ -92,7 +92,7 @@ static char *make_text(const small_job *s, int number)
     return text;
 }
 
-/* Half of it is white space, which nobody needs to see changed. */
+/* Half of a text is white space, and edits of it would test nothing. */
 static char *without_space(char *text)
 {
     char *to = text;
@@ -121,7 +121,7 @@ static void check(const slc_job *job, const char *text, size_t length)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static small_job job; /* once: a plan takes longer to make than to read */
+    static small_job job; /* made once, because making a plan takes longer than reading it */
     static char *texts[PLANS];
     if (!texts[0]) {
         small_job_init(&job);

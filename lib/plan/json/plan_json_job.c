@@ -1,4 +1,5 @@
-/* The job inside a plan's JSON: made once, written, and compared member by member with that of the job at hand. */
+/* The job inside a plan's JSON. One function makes it for writing and for comparing it, member by member, with the job
+ * at hand. */
 #include "lib/plan/json/plan_json_parts.h"
 
 #include "lib/base/status.h"
@@ -33,7 +34,7 @@ fail:
     return NULL;
 }
 
-/* Of the compressed phase alone: elsewhere nothing is exchanged. */
+/* Only in the compressed phase; in the others nothing is exchanged. */
 static json_t *exchange_of(const slc_exchange_sizes *sizes)
 {
     return json_pack("[I, I, I, I, I]", (json_int_t)sizes->worker, (json_int_t)sizes->server,
@@ -67,7 +68,7 @@ fail:
     return NULL;
 }
 
-/* A slot of evaluation, or null: there are several ways to say in a job that there is none. */
+/* A slot of evaluation, or null, because a job may say in several ways that there is none. */
 static json_t *evaluation_of(const slc_job *job, const slc_activation_life *life)
 {
     bool used = life->last_forward_slot >= life->first_slot && life->last_forward_slot < job->layer_count;
@@ -137,7 +138,7 @@ static sluice_status differ(const slc_json_place *at, const json_t *held, const 
 
 static sluice_status compare(const slc_json_place *at, const json_t *held, const json_t *ours);
 
-/* Element by element before the lengths: a name says more than a number. */
+/* Elements are compared before lengths, because a name in the error says more than a number. */
 static sluice_status compare_arrays(const slc_json_place *at, const json_t *held, const json_t *ours)
 {
     size_t theirs = json_array_size(held), mine = json_array_size(ours);
@@ -149,7 +150,7 @@ static sluice_status compare_arrays(const slc_json_place *at, const json_t *held
     return SLUICE_OK;
 }
 
-/* Files of before there was another type say nothing of fp32. */
+/* Older files, from before there was another type, do not mention fp32. */
 static bool says_nothing_of_fp32(const json_t *held, const char *key, const json_t *value)
 {
     const char *text = json_string_value(value);
@@ -179,7 +180,7 @@ static sluice_status compare(const slc_json_place *at, const json_t *held, const
     return json_equal(held, ours) ? SLUICE_OK : differ(at, held, ours);
 }
 
-/* The phase says more than what else differs with it. */
+/* Checked first, because the phase explains the other differences that come with it. */
 static sluice_status check_phase(const slc_json_place *at, const slc_job *job, const json_t *held)
 {
     slc_json_place compressed = {at, "compressed", 0};

@@ -1,14 +1,15 @@
-/* What writing and reading a plan share. Private to lib/plan. */
+/* The parts that writing and reading a plan share. Private to lib/plan. */
 #ifndef SLC_PLAN_JSON_PARTS_H
 #define SLC_PLAN_JSON_PARTS_H
 
 #include "lib/plan/json/json_read.h"
 #include "lib/plan/plan.h"
 
-/* What a plan holds of its job: all that it depends on. NULL: no memory, or a name that is not UTF-8. */
+/* Makes the object that a plan's file holds about its job: everything that the plan depends on. NULL: no memory, or a
+ * name that is not UTF-8. */
 json_t *slc_plan_job_to_json(const slc_job *job);
 
-/* Is the job that a plan holds this one? Errors: FORMAT with the path and both values; MEMORY. */
+/* Checks that `held`, the job in a plan's file, is this job. Errors: FORMAT with the path and both values; MEMORY. */
 sluice_status slc_plan_job_check(const slc_json_place *at, const slc_job *job, const json_t *held);
 
 #endif

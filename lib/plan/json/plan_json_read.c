@@ -1,5 +1,5 @@
-/* A plan from JSON. Nothing is used before its range is checked, counts are those of the text's own arrays; whether the
- * plan is any good is for the validator, which runs at the end. */
+/* Reads a plan from JSON. Nothing is used before its range is checked, and counts are those of the text's own arrays.
+ * Whether the plan is any good is for the validator to say, which runs at the end. */
 #include "lib/plan/profile.h"
 
 #include "lib/base/json_file.h"
@@ -37,7 +37,7 @@ typedef struct {
 static const slc_json_field plan_fields[] = {
     FIELD(plan_row, version, "version", SLC_JSON_COUNT, true),
     FIELD(plan_row, schedule, "schedule", SLC_JSON_NAME, true),
-    FIELD(plan_row, forecast, "forecast", SLC_JSON_OBJECT, false), /* for people */
+    FIELD(plan_row, forecast, "forecast", SLC_JSON_OBJECT, false), /* for people only */
     FIELD(plan_row, job, "job", SLC_JSON_OBJECT, true),
     FIELD(plan_row, strategies, "strategies", SLC_JSON_OBJECT, true),
     FIELD(plan_row, recompute, "recompute", SLC_JSON_ARRAY, true),
@@ -56,7 +56,7 @@ static const slc_json_field program_fields[] = {
 
 /* ---- Rows of numbers ---- */
 
-/* The cells of one row, read in order; after a fault nothing more is. The last `more` of them may be left out. */
+/* The cells of one row, read in order; after a fault nothing more is read. The last `more` cells may be absent. */
 typedef struct {
     slc_json_place at;
     const json_t *row;
@@ -87,7 +87,7 @@ static void refuse_cell(cells *c, const json_t *cell, const char *expected, uint
     c->status = slc_json_fault(&place, "%s; give %s%llu", shown, expected, (unsigned long long)most);
 }
 
-/* A whole number from 0 to `most`. */
+/* Reads a whole number from 0 to `most`. */
 static uint64_t cell_number(cells *c, uint64_t most)
 {
     if (c->status) return 0;
@@ -98,7 +98,7 @@ static uint64_t cell_number(cells *c, uint64_t most)
     return 0;
 }
 
-/* The index of one of `count` things. */
+/* Reads the index of one of `count` things. */
 static uint32_t cell_index(cells *c, uint32_t count)
 {
     if (!count && !c->status) refuse_cell(c, next_cell(c), "none: of these there are ", 0);
@@ -133,7 +133,7 @@ static const char *buffer_kind(int kind)
     return slc_buffer_kind_name((slc_buffer_kind)kind);
 }
 
-/* Room for as many as the array has; counts fit 32 bits. */
+/* Allocates as many elements as the array has; counts must fit into 31 bits. */
 static sluice_status room_for(const slc_json_place *at, const json_t *array, size_t size, void *out, uint32_t *count)
 {
     size_t length = json_array_size(array);
@@ -168,7 +168,7 @@ static sluice_status read_strategies(const reader *r)
     return SLUICE_OK;
 }
 
-/* Named in forward order. */
+/* Layers must be named in forward order. */
 static sluice_status read_recompute(const reader *r)
 {
     slc_json_place list = {&r->top, "recompute", 0};
@@ -206,7 +206,7 @@ static sluice_status read_choices(reader *r)
 
 /* ---- Buffers ---- */
 
-/* How many of this kind and unit a job may have: no more than windows, states, local arrays, activations or
+/* The bound on buffer indices for this kind: the number of windows (or more), states, local arrays, activations or
  * workspaces. */
 static uint32_t indices_of(const slc_job *job, slc_buffer_kind kind)
 {
@@ -254,7 +254,7 @@ static sluice_status read_resident(reader *r)
 
 /* ---- Programs ---- */
 
-enum { WAITS = 8 }; /* the cell of an item's row */
+enum { WAITS = 8 }; /* index of the waits' cell in an item's row */
 
 static sluice_status read_after(const slc_json_place *row, const json_t *list, const slc_program *program, uint32_t i,
                                 slc_item *item)

@@ -1,4 +1,5 @@
-/* Plans as text: back comes the same plan, for its own job only; what is wrong is refused with its path. */
+/* A plan written as text must be read back the same, and only for its own job; a wrong text is refused with its
+ * path. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -69,7 +70,7 @@ static void case_fini(plan_case *c)
     free(c->text);
 }
 
-/* The first case, from `seed` on, in which something can go wrong everywhere. */
+/* Finds the first case, from `seed` on, in which something can go wrong everywhere. */
 static void case_of_many_kinds(plan_case *c, uint64_t seed)
 {
     for (;; seed++) {
@@ -182,7 +183,7 @@ static void a_profile_of_the_job_takes_its_plan(void **state)
     case_fini(&c);
 }
 
-/* A tied parameter split by its uses, every other update on the compute lane. */
+/* The plan has a tied parameter split by its uses and every other update on the compute lane. */
 static char *text_of_split(made *m, slc_strategy strategy)
 {
     char *text;
@@ -209,7 +210,8 @@ static void rows_and_computed_updates_come_back(void **state)
         assert_string_equal(text, again);
         for (char *cell; (cell = strstr(again, "],1]"));) memmove(cell + 1, cell + 3, strlen(cell + 3) + 1);
         slc_plan_destroy(back);
-        assert_int_equal(slc_plan_from_json(&m.job, again, strlen(again), &back), 0); /* as files of before */
+        assert_int_equal(slc_plan_from_json(&m.job, again, strlen(again), &back),
+                         0); /* older files have no such cell */
         for (uint32_t i = 0; i < back->train.item_count; i++) assert_false(back->train.items[i].on_compute);
         assert_false(slc_plan_fingerprint(m.plan) == slc_plan_fingerprint(back));
         slc_plan_destroy(back);
@@ -269,7 +271,7 @@ static void another_job_is_refused_with_both_values(void **state)
             other.wire == SLUICE_BF16 ? "$.job.wire: the plan was made for \"fp32\", this job has \"bf16\""
                                       : "$.job.wire: the plan was made for \"bf16\", this job has \"fp32\"");
     other = c.t.job;
-    other.reserved_bytes += 1; /* outside of the arena: of no concern to the plan */
+    other.reserved_bytes += 1; /* outside of the arena, so the plan does not depend on it */
     slc_plan *plan;
     assert_int_equal(slc_plan_from_json(&other, c.text, strlen(c.text), &plan), 0);
     slc_plan_destroy(plan);
@@ -362,13 +364,13 @@ static void other_layers_and_sizes_are_refused(void **state)
     case_fini(&c);
 }
 
-/* `text` without every `what`. */
+/* Removes every `what` from `text`. */
 static void leave_out(char *text, const char *what)
 {
     for (char *at; (at = strstr(text, what)) != NULL;) memmove(at, at + strlen(what), strlen(at + strlen(what)) + 1);
 }
 
-/* Plans of before there was another type say nothing of types. */
+/* Plans written before there was another type do not mention types. */
 static void a_plan_without_types_is_of_fp32(void **state)
 {
     (void)state;
@@ -394,7 +396,7 @@ static void a_plan_without_types_is_of_fp32(void **state)
 
 /* ---- Not a plan ---- */
 
-/* The first `from` behind `behind` replaced. */
+/* A copy of `text` in which the first `from` after `behind` is replaced. */
 static char *changed(const char *text, const char *behind, const char *from, const char *to)
 {
     const char *at = strstr(text, behind);
@@ -470,7 +472,7 @@ static void what_is_no_plan_is_refused(void **state)
     case_fini(&c);
 }
 
-/* Written as it is, refused when read. */
+/* A wrong plan can be written, but reading it is refused. */
 static void refused_as_it_is(const slc_job *job, const slc_plan *plan, const char *error)
 {
     char *text;
@@ -545,7 +547,7 @@ static void names_that_are_no_text_are_refused(void **state)
     case_fini(&c);
 }
 
-/* Bytes for each item with its claims and waits, however deep the model. */
+/* The bytes per item, with its claims and waits, must not grow with the depth of the model. */
 static void a_plan_of_many_items_is_small(void **state)
 {
     (void)state;

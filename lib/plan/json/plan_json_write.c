@@ -1,4 +1,5 @@
-/* A plan as text: a line for each buffer, item and claim, as arrays, so that thousands stay small. */
+/* Writes a plan as text. Each buffer, item and claim is an array on its own line, so that thousands of them stay
+ * small. */
 #include "lib/plan/profile.h"
 
 #include "lib/base/json_file.h"
@@ -38,7 +39,7 @@ static void put_value(slc_json_text *text, const json_t *value)
     free(dumped);
 }
 
-/* Members on lines of their own, and elements of arrays as well. */
+/* Members have lines of their own, and so have elements of arrays. */
 static void put_job(slc_json_text *text, const slc_job *job)
 {
     json_t *document = slc_plan_job_to_json(job), *value;
@@ -121,7 +122,7 @@ static void put_buffers(slc_json_text *text, const slc_plan *plan)
     slc_json_text_add(text, "]");
 }
 
-/* What an item waits for: its number, or -1 minus it where it is of the pass before. */
+/* An item that is waited for is its number, or -1 minus its number if it is of the previous pass. */
 static void put_item(slc_json_text *text, const slc_item *item)
 {
     slc_json_text_add(text, "[\"%s\",%d,%u,%u", slc_item_kind_name(item->kind), item->late, item->micro_batch,

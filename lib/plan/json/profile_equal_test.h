@@ -1,4 +1,4 @@
-/* Two profiles compared member by member, to the bit. */
+/* Compares two profiles member by member, to the bit. */
 #ifndef SLC_PROFILE_EQUAL_TEST_H
 #define SLC_PROFILE_EQUAL_TEST_H
 

@@ -1,6 +1,6 @@
-/* Any text must be read as a profile or refused with a line; what is read is written and read back the same. Inputs
- * that are no JSON at all mostly die in its parser, so the fuzzer starts from good texts: the first bytes of an input
- * choose what to put where in one of them. */
+/* Any text must be read as a profile or refused with a line; whatever is read must be written and read back the same.
+ * Inputs that are not JSON mostly end in its parser, so the fuzzer starts from good texts: the first bytes of an input
+ * choose the edits of one of them. */
 #include "lib/plan/profile.h"
 #include "lib/plan/json/profile_equal_test.h"
 #include "lib/plan/json/splice_fuzz.h"

@@ -1,4 +1,4 @@
-/* Names in a profile: numbers by name, layers and types by theirs. */
+/* Names in a profile: numbers by name, and layers and types by their names. */
 #include "lib/plan/json/profile_reader.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
-/* A profile from JSON. A job is put together with names that the document owns, then copied. Every part checks its rows
- * in one walk; what one row cannot know (sums of sizes) is checked at the end. */
+/* Reads a profile from JSON. The job is put together from names that the document owns, then copied. Every part checks
+ * its rows in one walk; sums of sizes, which no single row can check, are checked at the end. */
 #include "lib/plan/json/profile_reader.h"
 
 #include "lib/base/json_file.h"
@@ -18,7 +18,7 @@ static const uint64_t total_max = UINT64_C(1) << 62;
 
 /* ---- Names ---- */
 
-/* "forward h.0" or "backward h.0". */
+/* Finds the slot that "forward h.0" or "backward h.0" names. */
 static sluice_status find_slot(const slc_profile_reader *r, const slc_json_place *at, const char *text, uint32_t *slot)
 {
     bool forward = !strncmp(text, "forward ", 8), backward = !strncmp(text, "backward ", 9);
@@ -69,7 +69,7 @@ static const slc_json_field compressed_fields[] = {
     FIELD(compressed_row, local_arrays, "local_arrays", SLC_JSON_INDEX, false),
 };
 
-/* With one rank it stays in the profile, for other worlds. */
+/* A world of one rank keeps "compressed" in the profile, for planning other worlds. */
 static sluice_status read_compressed(slc_profile_reader *r)
 {
     slc_json_place at = {&r->top, "compressed", 0}, arrays = {&at, "local_arrays", 0};
@@ -157,7 +157,7 @@ static const slc_json_field line_fields[] = {
     FIELD(slc_link_line, bytes_per_s, "bytes_per_s", SLC_JSON_RATE, false),
 };
 
-/* What its own object does not say, the link's does. */
+/* Members that a direction's own object lacks are those of the link. */
 static sluice_status read_line(const slc_json_place *link, const link_row *row, const char *key, const json_t *object,
                                slc_link_line *line)
 {
@@ -277,7 +277,7 @@ static sluice_status read_slots(const slc_profile_reader *r, const slc_json_plac
     return status;
 }
 
-/* By default until the next layer's forward. */
+/* By default an activation lives until the next layer's forward. */
 static sluice_status read_evaluation(const slc_profile_reader *r, const slc_json_place *at, const activation_row *row,
                                      slc_activation_life *life)
 {
@@ -347,7 +347,7 @@ static void add_workspace(slc_job *job, const workspace_row *row, uint32_t slot)
         (slc_workspace_life){.name = row->name, .bytes = row->bytes, .slot = slot};
 }
 
-/* Of one slot, or without one of the two of a layer: a workspace each. */
+/* A workspace belongs to one slot; given a layer without a slot, both slots of the layer get one each. */
 static sluice_status read_workspace(slc_profile_reader *r, const slc_json_place *at, const json_t *object)
 {
     workspace_row row = {0};
@@ -397,7 +397,7 @@ static sluice_status too_large(const slc_profile_reader *r)
     return slc_json_fault(&r->top, "its sizes add up to more than 2^62 bytes");
 }
 
-/* Beside its table, the rows of a look-up. */
+/* Adds the lists and gradients of a ROWS unit; its table is counted elsewhere. */
 static void add_rows(uint64_t *total, const slc_job *job, const slc_unit *unit)
 {
     uint64_t gradients;
@@ -407,7 +407,7 @@ static void add_rows(uint64_t *total, const slc_job *job, const slc_unit *unit)
     add_bytes(total, 1, slc_row_lists_bytes(job, unit));
 }
 
-/* All that could ever lie in memory at once, so that no sum of sizes in planning overflows. */
+/* Bounds everything that could ever be in memory at once, so that no sum of sizes in planning overflows. */
 static sluice_status check_total(const slc_profile_reader *r, const slc_job *job)
 {
     uint64_t total = 0;
@@ -460,7 +460,7 @@ static void reader_fini(slc_profile_reader *r)
     json_decref(r->unit_index);
 }
 
-/* Keeps what the job itself no longer shows: lengths before they were rounded. */
+/* Keeps the lengths before rounding, which the job itself no longer shows. */
 static sluice_status note_lengths(const slc_profile_reader *r, slc_profile *profile)
 {
     sluice_status status = SLUICE_OK;
@@ -477,7 +477,8 @@ static sluice_status copy_out(const slc_profile_reader *r, slc_profile **out)
     slc_profile *profile = NULL;
     sluice_status status = slc_profile_create(&r->job, r->parameters, &r->times, r->row.model, r->row.source, &profile);
     if (!status) status = note_lengths(r, profile);
-    if (status == SLUICE_ERR_ARGUMENT) status = too_large(r); /* for an exchange: all else has been looked at */
+    if (status == SLUICE_ERR_ARGUMENT)
+        status = too_large(r); /* All else has been checked, so a unit is too large for an exchange. */
     if (!status) status = check_total(r, &profile->job);
     if (status) {
         slc_profile_destroy(profile);

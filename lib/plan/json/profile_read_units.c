@@ -1,4 +1,5 @@
-/* The units of a profile from JSON: parameters of layers, and the rows that a look-up touches of a tied one. */
+/* Reads the units of a profile from JSON: parameters of layers, and the rows that a look-up touches of a tied
+ * parameter. */
 #include "lib/plan/json/profile_reader.h"
 
 #include "lib/base/status.h"
@@ -11,14 +12,14 @@ typedef struct {
     const char *name, *dtype;
     uint64_t parameters, block_bytes;
     bool trainable, fused;
-    json_t *tensors; /* NULL: one */
-    json_t *rows;    /* of a look-up; NULL: a unit with parameters of its own */
-    json_t *uses;    /* NULL: by the layer of the unit's name */
+    json_t *tensors; /* NULL: the unit is one tensor */
+    json_t *rows;    /* the unit is the rows of a look-up; NULL: it has parameters of its own */
+    json_t *uses;    /* NULL: the layer that the unit is named for */
 } unit_row;
 
 static const slc_json_field unit_fields[] = {
     FIELD(unit_row, name, "name", SLC_JSON_NAME, true),
-    FIELD(unit_row, parameters, "parameters", SLC_JSON_SIZE, false), /* needed without `rows` */
+    FIELD(unit_row, parameters, "parameters", SLC_JSON_SIZE, false), /* required without `rows` */
     FIELD(unit_row, tensors, "tensors", SLC_JSON_ARRAY, false),
     FIELD(unit_row, block_bytes, "block_bytes", SLC_JSON_SIZE, false),
     FIELD(unit_row, dtype, "dtype", SLC_JSON_TEXT, false),
@@ -88,7 +89,7 @@ static sluice_status read_uses(const slc_profile_reader *r, const slc_json_place
     return status;
 }
 
-/* Kept in the order of units, with how many they are; a unit of one tensor has none here. */
+/* Keeps the lengths in the order of units, with their count; a unit of one tensor keeps none here. */
 static sluice_status read_tensors(slc_profile_reader *r, const slc_json_place *at, const unit_row *row, uint32_t u)
 {
     slc_json_place list = {at, "tensors", 0};
@@ -128,7 +129,7 @@ static sluice_status check_fused(const slc_profile_reader *r, const slc_json_pla
 
 /* ---- Rows of a look-up ---- */
 
-/* The unit that rows are of is the one before them, whole until now. */
+/* Rows must follow the unit that they are rows of, which no other rows may have taken. */
 static sluice_status find_partner(const slc_profile_reader *r, const slc_json_place *rows, const char *name, uint32_t u)
 {
     slc_json_place at = {rows, "of", 0};
@@ -161,7 +162,7 @@ static sluice_status check_rows(const slc_json_place *at, const rows_row *row, u
     return SLUICE_OK;
 }
 
-/* One layer, in front of all that use the parameter otherwise. */
+/* The look-up must be one layer, before all layers that use the whole parameter. */
 static sluice_status check_look_up(const slc_profile_reader *r, const slc_json_place *at, const slc_unit *unit)
 {
     slc_json_place uses = {at, "uses", 0};
@@ -174,7 +175,7 @@ static sluice_status check_look_up(const slc_profile_reader *r, const slc_json_p
     return SLUICE_OK;
 }
 
-/* What is not its own it has from the unit that it is of. */
+/* A ROWS unit takes everything but its rows and uses from the unit that they are rows of. */
 static sluice_status read_rows(slc_profile_reader *r, const slc_json_place *at, const json_t *object,
                                const unit_row *in, uint32_t u)
 {

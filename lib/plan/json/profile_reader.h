@@ -1,4 +1,4 @@
-/* What reading a profile from JSON is made of. Private to lib/plan. */
+/* The state and the parts of reading a profile from JSON. Private to lib/plan. */
 #ifndef SLC_PROFILE_READER_H
 #define SLC_PROFILE_READER_H
 
@@ -23,7 +23,7 @@ typedef struct {
     bool *can_recompute;
     uint64_t *parameters, *block_bytes;
     slc_profile_tensors *tensors;
-    json_t *layer_index, *unit_index; /* by name */
+    json_t *layer_index, *unit_index; /* numbers by name */
 } slc_profile_reader;
 
 #define FIELD(row, member, key, type, required)                                                                        \
@@ -32,7 +32,7 @@ typedef struct {
     }
 #define COUNT_OF(fields) (sizeof fields / sizeof *fields)
 
-/* Gives `name` the next number. */
+/* Gives `name` the next number in `index`. */
 sluice_status slc_profile_add_name(const slc_json_place *at, json_t *index, const char *name);
 
 bool slc_profile_layer_of(const slc_profile_reader *r, const char *name, uint32_t *layer); /* false: there is none */
@@ -42,7 +42,8 @@ sluice_status slc_profile_find_layer(const slc_profile_reader *r, const slc_json
 sluice_status slc_profile_read_dtype(const slc_json_place *object, const char *key, const char *name,
                                      sluice_dtype *out);
 
-/* r->row.units into the job, with what the job itself does not show. Layers must have been read. */
+/* Reads r->row.units into the job, and keeps the lengths that the job itself does not show. Layers must have been
+ * read. */
 sluice_status slc_profile_read_units(slc_profile_reader *r);
 
 #endif

@@ -1,4 +1,5 @@
-/* Profiles: text and back is exact, other worlds come and go, and what is wrong is refused with its path. */
+/* A profile written as text must be read back exactly, also after changing worlds; a wrong text is refused with its
+ * path. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,7 +16,7 @@
 
 enum { JOBS = 150 };
 
-/* A profile that a person wrote: as short as it can be. */
+/* A profile as a person would write it, as short as it can be. */
 static const char minimal[] =
     "{\"version\": 1, \"world\": 4,\n"
     " \"layers\": [{\"name\": \"embed\", \"forward_s\": 0.1, \"backward_s\": 0.2},\n"
@@ -25,7 +26,7 @@ static const char minimal[] =
     " \"activations\": [{\"name\": \"h.0\", \"bytes\": 4096}],\n"
     " \"link\": {\"bytes_per_s\": 1e9}}\n";
 
-/* A tied parameter that is split by its uses: 7 rows of 50 at a time are 350 elements, padded to 384. */
+/* A tied parameter that is split by its uses: 7 rows of 50 elements are 350, padded to 384. */
 static const char tied[] =
     "{\"version\": 1, \"world\": 4,\n"
     " \"layers\": [{\"name\": \"embed\", \"forward_s\": 0.1, \"backward_s\": 0.2},\n"
@@ -76,7 +77,7 @@ static bool exchanges(const slc_unit *unit)
     return unit->trainable && unit->role == SLC_UNIT_WHOLE;
 }
 
-/* Up to five tensors, empty ones among them, of a unit or of a part of it. */
+/* Gives a unit up to five tensors, some of them empty, that fill all of it or a part. */
 static void draw_tensors(slc_profile *profile, test_dice *dice, uint32_t u)
 {
     uint64_t elements[5], left = profile->parameters[u];
@@ -95,7 +96,7 @@ static void draw_tensors(slc_profile *profile, test_dice *dice, uint32_t u)
                         sizeof sizes);
 }
 
-/* Without their padding, but for the rows that a look-up may touch. */
+/* Lengths without padding, but long enough for the rows that a look-up may touch. */
 static void draw_parameters(const slc_job *job, test_dice *dice, uint64_t *parameters)
 {
     for (uint32_t u = 0; u < job->unit_count; u++)
@@ -107,7 +108,7 @@ static void draw_parameters(const slc_job *job, test_dice *dice, uint64_t *param
     }
 }
 
-/* What the random job leaves out: recomputation, odd lengths, scratch as messages have it. */
+/* Adds to the random job what it leaves out: recomputation, odd lengths, scratch as messages need it. */
 static slc_profile *draw_profile(uint64_t seed)
 {
     static test_job t;
@@ -157,7 +158,7 @@ static void text_and_back_is_exact(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < JOBS; seed++) {
         slc_profile *profile = draw_profile(seed), *back = read_back(profile);
-        for (uint32_t a = 0; a < profile->job.activation_count; a++) /* one way to say "not used" */
+        for (uint32_t a = 0; a < profile->job.activation_count; a++) /* the text has only one way to say "not used" */
             if (profile->job.activations[a].last_forward_slot < profile->job.activations[a].first_slot)
                 profile->job.activations[a].last_forward_slot = 0;
         if (!test_profiles_equal(profile, back)) fail_msg("seed %llu", (unsigned long long)seed);
@@ -177,7 +178,7 @@ static void a_copy_is_its_own(void **state)
         assert_int_equal(slc_profile_set_tensors(copy, u, profile->tensors[u].elements, profile->tensors[u].count), 0);
     assert_true(test_jobs_equal(&profile->job, &copy->job));
     assert_true(test_times_equal(&profile->job, &profile->times, &copy->times));
-    slc_profile_destroy(profile); /* the address sanitizer sees what the copy still shared */
+    slc_profile_destroy(profile); /* the address sanitizer sees anything that the copy still shares */
     slc_profile_destroy(read_back(copy));
     slc_profile_destroy(copy);
     slc_profile_destroy(NULL);
@@ -251,7 +252,7 @@ static void what_is_left_out_has_a_meaning(void **state)
     assert_true(profile->times.compress_s_per_element == estimate.compress_s_per_element);
     assert_true(profile->times.average_s_per_element == estimate.average_s_per_element && estimate.apply_s_per_element);
     assert_int_equal(profile->tensors[0].count, 1);
-    assert_int_equal(job->units[0].exchange.wire, 4 * (4 + 1024 / 4 / 8)); /* 1024: a multiple of 4 * 8 */
+    assert_int_equal(job->units[0].exchange.wire, 4 * (4 + 1024 / 4 / 8)); /* 1024 is a multiple of 4 ranks * 8 */
     assert_int_equal(job->units[0].elements, 1024);
     assert_int_equal(job->units[0].block_elements, 1 << 20);
     assert_int_equal(job->units[0].uses[0].layer, 0);
@@ -296,7 +297,7 @@ static void rows_of_a_look_up_are_a_table_of_one_block(void **state)
     slc_profile_destroy(profile);
 }
 
-/* The page's example, between the fence lines below its heading. */
+/* The example on the page is between the fence lines below its heading. */
 static void the_documented_example_is_read(void **state)
 {
     (void)state;
@@ -320,7 +321,7 @@ static void the_documented_example_is_read(void **state)
 
 /* ---- What is refused ---- */
 
-/* A profile with the first `from` replaced. */
+/* Copies `profile` with the first `from` replaced. */
 static void changed(const char *profile, const char *from, const char *to, char *out, size_t room)
 {
     const char *at = strstr(profile, from);
@@ -466,7 +467,7 @@ static void what_is_wrong_is_refused_with_its_path(void **state)
     assert_int_equal(slc_profile_from_json("", 0, &profile), SLUICE_ERR_FORMAT);
 }
 
-/* Half a file, wherever it is cut, is no profile. */
+/* A part of a file must be refused, wherever the file is cut. */
 static void every_cut_is_refused(void **state)
 {
     (void)state;
@@ -501,7 +502,7 @@ static void files_are_whole_or_untouched(void **state)
     slc_profile_destroy(back);
     slc_profile_destroy(profile);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(rmdir(folder), 0); /* nothing was left beside it */
+    assert_int_equal(rmdir(folder), 0); /* no other file was left in the folder */
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* A profile as text that a person can read on: a line for each layer, unit, activation and workspace. What is as the
- * reader would take it anyway is left out where that keeps lines short. */
+/* Writes a profile as text that a person can continue: a line for each layer, unit, activation and workspace. Values
+ * that the reader would assume anyway are left out where that keeps lines short. */
 #include "lib/plan/profile.h"
 
 #include "lib/base/json_file.h"
@@ -124,7 +124,7 @@ static void put_uses(slc_json_text *text, const slc_job *job, const slc_unit *un
     slc_json_text_add(text, "]");
 }
 
-/* Where they are not the unit itself. */
+/* Left out if the unit is one tensor. */
 static void put_tensors(slc_json_text *text, const slc_profile *profile, uint32_t u)
 {
     const slc_profile_tensors *tensors = &profile->tensors[u];
@@ -135,7 +135,7 @@ static void put_tensors(slc_json_text *text, const slc_profile *profile, uint32_
     slc_json_text_add(text, "]");
 }
 
-/* All else of the rows of a look-up follows from the unit that they are of. */
+/* Everything else about the rows of a look-up follows from the unit that they are rows of. */
 static void put_rows(slc_json_text *text, const slc_job *job, const slc_unit *unit)
 {
     slc_json_text_add(text, ", \"rows\": {\"of\": ");

@@ -1,4 +1,4 @@
-/* Inputs for readers of long texts: a fuzzer's few bytes become edits of a text that was good. */
+/* Inputs for readers of long texts: a fuzzer's few bytes become edits of a good text. */
 #ifndef SLC_SPLICE_FUZZ_H
 #define SLC_SPLICE_FUZZ_H
 
@@ -8,13 +8,13 @@
 
 static inline char *fuzz_copy(const void *data, size_t size, size_t *length)
 {
-    char *text = malloc(size + 1); /* so long that reading behind it is seen */
+    char *text = malloc(size + 1); /* exactly as long as needed, so that the sanitizer sees reading past its end */
     if (text && size) memcpy(text, data, size);
     *length = size;
     return text;
 }
 
-/* Replaces `drop` bytes at `at` by `put` bytes; what does not fit the text is cut. */
+/* Replaces `drop` bytes at `at` by `put` bytes; bytes beyond the end of the text are not dropped. */
 static inline char *fuzz_edit(char *text, size_t *length, size_t at, size_t drop, const uint8_t *bytes, size_t put)
 {
     at = *length ? at % (*length + 1) : 0;
@@ -30,15 +30,17 @@ static inline char *fuzz_edit(char *text, size_t *length, size_t at, size_t drop
     return out;
 }
 
-/* One character for one, of those that numbers and lists are made of: most such edits are still JSON. */
+/* Replaces one character by one of those that numbers and lists are made of: after most such edits the text is still
+ * JSON. */
 static inline void fuzz_replace(char *text, size_t length, size_t at, uint8_t which)
 {
     static const char symbols[] = "01234567890123456789,-[]";
     if (length) text[at % length] = symbols[which % (sizeof symbols - 1)];
 }
 
-/* First byte: which text, or the input itself. Then edits: two bytes place, one byte how many go, one how many come,
- * those; or, where that byte is 128 or more, the next one is a symbol. The caller frees. */
+/* The first byte says which text, or that the input itself is the text. Then come edits: two bytes for the place, one
+ * for how many bytes go, one for how many come, and those bytes. If the third byte is 128 or more, the fourth one
+ * chooses a symbol instead. The caller frees the result. */
 static inline char *fuzz_splice(const char *const *texts, size_t count, const uint8_t *data, size_t size,
                                 size_t *length)
 {

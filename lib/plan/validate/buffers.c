@@ -1,4 +1,5 @@
-/* The validator's view of the buffers: which there must be under a plan's strategies, how large, which for good. */
+/* The validator's check of buffers: which must exist under a plan's strategies, how large they are, which are
+ * resident. */
 #include "lib/plan/validate/judge.h"
 
 #include "lib/base/status.h"
@@ -72,7 +73,7 @@ uint32_t slc_buffer_index_find(const slc_buffer_index *index, slc_buffer_kind ki
 typedef struct {
     const slc_job *job;
     const slc_buffer_index *index;
-    bool *expected; /* each of the plan's buffers */
+    bool *expected; /* [buffers of the plan] the job needs it */
 } inventory;
 
 static sluice_status expect(inventory *i, slc_buffer_kind kind, uint32_t unit, uint32_t number, uint64_t bytes,
@@ -92,7 +93,7 @@ static sluice_status expect(inventory *i, slc_buffer_kind kind, uint32_t unit, u
     return SLUICE_OK;
 }
 
-/* The rows of the strategy table, with a gathered buffer for each window. */
+/* The rows of the strategy table, with one gathered buffer for each window. */
 static sluice_status expect_unit(inventory *i, uint32_t u)
 {
     const slc_unit *unit = &i->job->units[u];
@@ -126,7 +127,7 @@ static sluice_status expect_all(inventory *i)
     return status;
 }
 
-/* Found by nobody: a second one of its kind, or one that these strategies do not have. */
+/* A buffer that was not expected is a second one of its kind, or one that these strategies do not have. */
 static sluice_status refuse_others(const inventory *i)
 {
     const slc_plan *plan = i->index->plan;
@@ -175,7 +176,7 @@ static sluice_status check_apart(const slc_plan *plan, slc_buffer *buffers, uint
     return SLUICE_OK;
 }
 
-/* The staging buffer is used between steps: only resident memory may not lie under it. */
+/* The staging buffer is used between steps, so it must not overlap resident memory, but may overlap anything else. */
 static sluice_status check_residents(const slc_buffer_index *index)
 {
     const slc_plan *plan = index->plan;

@@ -1,5 +1,5 @@
-/* The validator's view of time and data: what is surely over when an item starts, and whether that is all it needs.
- * Waits for what a pass leaves out, or for the pass before a first one, tell nothing. */
+/* The validator's check of time and data: what has surely ended when an item starts, and whether that is all it needs.
+ * Waits for items that a pass leaves out, or for the pass before a first one, prove nothing. */
 #include "lib/plan/validate/judge.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ static void know(slc_sure *known, slc_sure more)
         if (more.over[lane] > known->over[lane]) known->over[lane] = more.over[lane];
 }
 
-/* That the first `count` items of a lane are over in a pass. */
+/* States that the first `count` items of a lane have ended in a pass. */
 static slc_sure over_of(const slc_judge *j, slc_lane lane, int pass, uint64_t count)
 {
     slc_sure sure = {{0}};
@@ -20,7 +20,7 @@ static slc_sure over_of(const slc_judge *j, slc_lane lane, int pass, uint64_t co
     return sure;
 }
 
-/* What holds once `item` of a pass is over. Operations are counted complete in order. */
+/* The knowledge when `item` of a pass has ended. Completion of operations is counted in order. */
 static slc_sure when_over(const slc_judge *j, int pass, uint32_t item)
 {
     slc_sure known = j->known[pass][item];
@@ -28,7 +28,8 @@ static slc_sure when_over(const slc_judge *j, int pass, uint32_t item)
     return known;
 }
 
-/* `last`: what was known at the start of each lane's last item; moved on. The compute lane runs one item at a time. */
+/* `last` holds what was known at the start of each lane's last item and is moved on. The compute lane runs one item at
+ * a time, so all its earlier items have ended. */
 static void derive_pass(slc_judge *j, int pass, slc_sure last[SLC_LANES])
 {
     for (uint32_t i = 0; i < j->program->item_count; i++) {
@@ -50,7 +51,7 @@ void slc_judge_derive(slc_judge *j)
 {
     slc_sure last[SLC_LANES] = {{{0}}};
     derive_pass(j, 0, last);
-    if (j->passes[1] == SLC_PASS_DRAIN) /* its caller has left the step */
+    if (j->passes[1] == SLC_PASS_DRAIN) /* the caller of a drain has left the step */
         know(&last[SLC_LANE_COMMUNICATION], over_of(j, SLC_LANE_COMPUTE, 1, 0));
     derive_pass(j, 1, last);
 }
@@ -64,15 +65,15 @@ bool slc_judge_surely_over(const slc_judge *j, int later_pass, uint32_t later, i
 
 /* ---- What items need ---- */
 
-/* The item whose needs are looked at. */
+/* An item whose needs are checked. */
 typedef struct {
     const slc_judge *j;
     int pass;
     uint32_t item;
 } needy;
 
-/* `item` of the needy's own step, or of one `back` before, must be over. A late item stands in the pass behind its
- * step's. */
+/* Requires that `item` of the needy's own step, or of the step `back` before it, has ended. A late item is in the pass
+ * after its step's own. */
 static sluice_status need(const needy *n, uint32_t item, int back)
 {
     const slc_item *items = n->j->program->items;
@@ -92,7 +93,7 @@ static sluice_status need(const needy *n, uint32_t item, int back)
     return slc_judge_fault(n->j, n->item, what);
 }
 
-/* The runs of a list that hold any of the blocks. */
+/* Requires the runs of a list that move any of the blocks. */
 static sluice_status need_blocks(const needy *n, slc_run_list list, uint64_t first_block, uint64_t end_block, int back)
 {
     sluice_status status = SLUICE_OK;
@@ -102,13 +103,13 @@ static sluice_status need_blocks(const needy *n, slc_run_list list, uint64_t fir
     return status;
 }
 
-/* Every run of a unit; none where the unit has no such operation. */
+/* Requires every run of a unit; nothing if the unit has no such operation. */
 static sluice_status need_all(const needy *n, slc_item_kind kind, uint32_t m, uint32_t u, int back)
 {
     return need_blocks(n, slc_judge_list(n->j, kind, m, u, 0), 0, UINT64_MAX, back);
 }
 
-/* The runs of a kind, in the step's last micro-batch, on the blocks of the needy's own run. */
+/* Requires the runs of a kind, in the step's last micro-batch, on the blocks of the needy's own run. */
 static sluice_status need_same(const needy *n, slc_item_kind kind, int back)
 {
     const slc_item *mine = &n->j->program->items[n->item];
@@ -141,7 +142,7 @@ static sluice_status need_values(const needy *n, uint32_t u)
     return status ? status : need_all(n, SLC_ITEM_GATHER_VALUE, last, u, 1);
 }
 
-/* A gradient is written again only when its last reader is done. */
+/* A gradient may be written again only after its last reader has ended. */
 static sluice_status need_gradient_place(const needy *n, uint32_t u)
 {
     uint32_t m = n->j->program->items[n->item].micro_batch, last = n->j->micro_batches - 1;
@@ -174,23 +175,23 @@ static sluice_status check_reduction(const needy *n)
     uint32_t first, last, m = mine->micro_batch;
     slc_unit_gradient_slots(j->job, unit, &first, &last);
     sluice_status status = need(n, slc_judge_slot_item(j, m, last), 0);
-    /* rows are added to what the other uses left */
+    /* rows are added to the sum of the other uses */
     if (!status && unit->role == SLC_UNIT_ROWS) status = need_all(n, SLC_ITEM_REDUCE_SCATTER, m, unit->partner, 0);
     if (status || !m || !j->job->each) return status;
-    /* each adds to what the one before left */
+    /* each micro-batch adds to the sum of the one before */
     if (unit->role == SLC_UNIT_SPLIT) status = need_all(n, SLC_ITEM_REDUCE_SCATTER, m - 1, unit->partner, 0);
     return status ? status
                   : need_blocks(n, slc_judge_list(j, SLC_ITEM_REDUCE_SCATTER, m - 1, mine->unit, 0), mine->first_block,
                                 mine->first_block + mine->block_count, 0);
 }
 
-/* Must the step's agreement be over before the unit is updated, and under onebit before it is compressed? */
+/* Must the step's agreement have ended before the unit is updated, or under onebit before it is compressed? */
 static bool awaits_agreement(const slc_judge *j, uint32_t u)
 {
     return j->job->barrier && !(j->job->norms_barrier && j->plan->strategies[u] == SLC_ONEBIT);
 }
 
-/* All that tells the agreement of gradients that are not finite. */
+/* The agreement follows everything that tells it of gradients that are not finite. */
 static sluice_status check_agree(const needy *n)
 {
     uint32_t last = n->j->micro_batches - 1;
@@ -206,11 +207,11 @@ static sluice_status check_agree(const needy *n)
 
 static sluice_status check_inspect(const needy *n)
 {
-    sluice_status status = check_reduction(n); /* the same gradient, as late */
+    sluice_status status = check_reduction(n); /* it needs the same gradient, and may be as late */
     return status ? status : need_same(n, SLC_ITEM_ALL_REDUCE, 0);
 }
 
-/* It reads the gradient and changes states and errors, which the update of the step before reads. */
+/* Compressing reads the gradient and changes states and errors, which the update of the previous step reads. */
 static sluice_status check_compress(const needy *n)
 {
     const slc_judge *j = n->j;
@@ -238,8 +239,8 @@ static sluice_status check_update(const needy *n)
     return status || !awaits_agreement(j, j->program->items[n->item].unit) ? status : need(n, j->agree, 0);
 }
 
-/* Rows come from where the partner was updated. Which ones is told behind the micro-batch before, when the lists of its
- * reduction have done their work. */
+/* Rows are gathered from where the partner was updated. Which rows is known only after the previous micro-batch, and
+ * with `each` the lists of its reduction must no longer be in use. */
 static sluice_status check_gather(const needy *n)
 {
     const slc_judge *j = n->j;

@@ -1,4 +1,4 @@
-/* How every fault that the validator finds is said. */
+/* The wording of the faults that the validator finds in an item. */
 #include "lib/base/status.h"
 #include "lib/plan/validate/judge.h"
 

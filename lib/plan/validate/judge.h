@@ -1,4 +1,4 @@
-/* What the validator knows of a plan and of a program while it judges it. Private to lib/plan. */
+/* The state of the validator while it checks a plan and one of its programs. Private to lib/plan. */
 #ifndef SLC_PLAN_JUDGE_H
 #define SLC_PLAN_JUDGE_H
 
@@ -6,37 +6,39 @@
 
 /* ---- The plan's buffers ---- */
 
-/* Finds buffers by what they are. */
+/* An index that finds a plan's buffers by kind, unit and number. */
 typedef struct {
     const slc_plan *plan;
-    uint32_t keys;   /* more than any unit's, activation's or workspace's number */
-    uint32_t *first; /* [kind * keys + unit, or index where there is no unit]: chained by `next` */
+    uint32_t keys;   /* more than any number of a unit, activation or workspace */
+    uint32_t *first; /* [kind * keys + unit, or number if there is no unit]: a buffer, others of that cell linked by
+                        `next`; SLC_NONE: none */
     uint32_t *next;
-    bool *resident; /* each buffer: in memory for good */
+    bool *resident; /* [buffers] in memory for good */
 } slc_buffer_index;
 
 sluice_status slc_buffer_index_init(slc_buffer_index *index, const slc_job *job, const slc_plan *plan);
 void slc_buffer_index_fini(slc_buffer_index *index);
 uint32_t slc_buffer_index_find(const slc_buffer_index *index, slc_buffer_kind kind, uint32_t unit, uint32_t number);
 
-/* Do the units of tied parameters that are split fit together (slc_unit.role, partner and rows)? What a file says is
- * refused with its path before; this guards everything behind it against a job that is wrong itself. */
+/* Checks that units of split tied parameters fit together (slc_unit.role, partner and rows). A wrong file has been
+ * refused with its path before; this protects all later checks from a job that is wrong itself. */
 sluice_status slc_judge_roles(const slc_job *job);
 
-/* Are all buffers there and no others, of the right size, and the resident ones apart from each other? */
+/* Checks that all buffers exist and no others, with the right sizes, and that resident ones do not overlap. */
 sluice_status slc_judge_buffers(const slc_job *job, const slc_buffer_index *index);
 
 /* ---- A program ---- */
 
-/* Counts of each lane's finished items since the beginning of the pass before. What a pass leaves out counts as
- * finished with what stands before it. */
+/* For each lane, a count of items that have ended, from the beginning of the first of the two passes that are looked
+ * at. Items that a pass leaves out count as ended when the items before them have. */
 typedef enum { SLC_LANE_COMPUTE, SLC_LANE_COMMUNICATION, SLC_LANES } slc_lane;
 
 typedef struct {
     uint64_t over[SLC_LANES];
 } slc_sure;
 
-/* With nothing before it a pass leaves late items out; a drain runs them alone. */
+/* FULL runs all items. FRESH runs all but late items, because there is no previous step that they could belong to.
+ * DRAIN runs late items only. */
 typedef enum { SLC_PASS_FULL, SLC_PASS_FRESH, SLC_PASS_DRAIN } slc_pass;
 
 typedef struct {
@@ -44,7 +46,7 @@ typedef struct {
     uint32_t item;
 } slc_run;
 
-/* The operations of one kind on one unit (in one micro-batch, for one window), by their first block. */
+/* The operations of one kind on one unit (in one micro-batch, for one window), sorted by their first block. */
 typedef struct {
     const slc_run *at;
     uint32_t count;
@@ -62,22 +64,22 @@ typedef struct {
     bool evaluate, has_late;
     uint32_t micro_batches;
     const char *where;
-    uint32_t *slot_item;       /* of each slot, micro-batch by micro-batch */
-    uint32_t *ordinal;         /* of an item in its lane */
-    uint32_t agree;            /* the item; SLC_NONE in evaluation */
-    uint64_t count[SLC_LANES]; /* items of one pass */
-    slc_run *runs;             /* of each list together */
+    uint32_t *slot_item;       /* [micro-batches * slots of a pass] the item of each slot */
+    uint32_t *ordinal;         /* [items] position of an item in its lane */
+    uint32_t agree;            /* the item of the agreement; SLC_NONE in evaluation */
+    uint64_t count[SLC_LANES]; /* items of one pass in each lane */
+    slc_run *runs;             /* runs of all lists, each list's together */
     uint32_t *run_start;       /* [lists + 1] */
     uint32_t *unit_lists;      /* [units]: a unit's first list */
-    slc_layer_use *uses;       /* those of a layer together */
+    slc_layer_use *uses;       /* uses of all layers, each layer's together */
     uint32_t *use_start;       /* [layers + 1] */
-    uint32_t *workspaces;      /* the same of slots */
+    uint32_t *workspaces;      /* workspaces of all slots, each slot's together */
     uint32_t *workspace_start;
     slc_pass passes[2];
-    slc_sure *known[2]; /* at an item's start, in the first pass and in the second */
+    slc_sure *known[2]; /* [items] what is known at an item's start, in the first pass and in the second */
 } slc_judge;
 
-/* "invalid plan: step item 7 (...): what" */
+/* Sets the error "invalid plan: step item 7 (...): what" and returns FORMAT. */
 sluice_status slc_judge_fault(const slc_judge *j, uint32_t item, const char *what);
 
 static inline slc_lane slc_judge_lane(const slc_judge *j, uint32_t item)
@@ -101,39 +103,43 @@ static inline uint32_t slc_judge_slot_item(const slc_judge *j, uint32_t micro_ba
     return j->slot_item[(uint64_t)micro_batch * (j->evaluate ? j->job->layer_count : slc_job_slots(j->job)) + slot];
 }
 
-/* Does this layer drop what it can make again? */
+/* Does this layer drop the activations that it can make again? */
 static inline bool slc_judge_recomputes(const slc_judge *j, uint32_t layer)
 {
     return !j->evaluate && j->plan->recompute && j->plan->recompute[layer];
 }
 
-/* Lists of runs, uses and workspaces; items must be in form. */
+/* Makes the lists of runs, uses and workspaces; the items must have been checked one by one. The caller calls fini also
+ * after an error. */
 sluice_status slc_judge_index_init(slc_judge *j);
 void slc_judge_index_fini(slc_judge *j);
 slc_run_list slc_judge_list(const slc_judge *j, slc_item_kind kind, uint32_t micro_batch, uint32_t unit,
                             uint32_t window);
-/* The first run of a list that reaches beyond `block`. */
+/* Index of the first run in a list that ends after `block` begins; list.count if there is none. */
 uint32_t slc_run_at(slc_run_list list, uint64_t block);
-/* Does every operation move all its unit's blocks, each once? */
+/* Checks that the operations of each kind that a unit needs move all its blocks, each once, and that there are no
+ * others. */
 sluice_status slc_judge_once(const slc_judge *j);
 
-/* What items may take for granted when they start, whatever the timing, in the two passes of `j->passes`. */
+/* Fills j->known: what items may rely on when they start, whatever the timing, in the two passes of `j->passes`. */
 void slc_judge_derive(slc_judge *j);
-/* Is `item` of `pass` surely over when `later` of `later_pass` starts? So it is where it does not run. */
+/* Has `item` of `pass` surely ended when `later` of `later_pass` starts? Also true if `item` does not run in that
+ * pass. */
 bool slc_judge_surely_over(const slc_judge *j, int later_pass, uint32_t later, int pass, uint32_t item);
 
-/* Is everything that the items of `pass` need over when they start? */
+/* Checks that everything the items of `pass` need has ended when they start. */
 sluice_status slc_judge_data(const slc_judge *j, int pass);
-/* Are claims in form, whatever the timing? */
+/* Checks each claim by itself, whatever the timing. */
 sluice_status slc_judge_claims(const slc_judge *j);
-/* Is every byte held by claims while items of `pass` touch it, and from its writer to its last reader by the same? */
+/* Checks that claims hold every byte while items of `pass` touch it, and one claim from its writer to its last
+ * reader. */
 sluice_status slc_judge_memory(const slc_judge *j, int pass);
 
-/* Who held each stretch of addresses last. */
+/* Remembers which claim held each range of addresses last. */
 typedef struct slc_judge_addresses slc_judge_addresses;
 sluice_status slc_judge_addresses_create(const slc_judge *j, slc_judge_addresses **out);
 void slc_judge_addresses_destroy(slc_judge_addresses *addresses);
-/* Is nothing claimed in the second pass (or, `first_too`, in both) that others may still hold? */
+/* Checks that nothing is claimed in the second pass (with `first_too`, in both) that another claim may still hold. */
 sluice_status slc_judge_tickets(const slc_judge *j, slc_judge_addresses *addresses, bool first_too);
 
 #endif

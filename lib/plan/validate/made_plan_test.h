@@ -1,6 +1,6 @@
-/* Plans made item by item, for tests that need a tied parameter split by its uses, or updates on the compute lane, and
- * must know every item: the look-up of a table in layer 0, the head in layer 1 beside a unit of its own. The order is
- * serial, each item waits for the one before, no two buffers share an address. */
+/* Plans made item by item, for tests that need a split tied parameter or updates on the compute lane and must know
+ * every item: a table is looked up in layer 0 and used by the head in layer 1, which has a unit of its own too. The
+ * order is serial, each item waits for the one before it, and no two buffers share an address. */
 #ifndef SLC_MADE_PLAN_TEST_H
 #define SLC_MADE_PLAN_TEST_H
 
@@ -181,7 +181,7 @@ MADE_INLINE void made_claim(const made *m, slc_program *program, slc_buffer_kind
     program->claims[at] = claim;
 }
 
-/* By the runs that write: from there, or for a gradient from its first slot, to the last reader. */
+/* Claims follow the runs that write: from there, or for a gradient from its first slot, to the last reader. */
 MADE_INLINE void made_claims(const made *m, slc_program *program, bool train)
 {
     uint32_t last = m->job.micro_batches - 1;
@@ -208,7 +208,7 @@ MADE_INLINE void made_claims(const made *m, slc_program *program, bool train)
     }
 }
 
-/* Each waits for the item before it, of those that are late and of the others, in its pass and the one before. */
+/* Each item waits for the last late item and the last other item before it, in its pass and in the previous one. */
 MADE_INLINE void made_waits(const made *m, slc_program *program)
 {
     uint32_t last[2] = {SLC_NONE, SLC_NONE}, before[2] = {SLC_NONE, SLC_NONE};

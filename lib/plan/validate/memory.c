@@ -1,6 +1,6 @@
-/* The validator's view of what is in memory. Lanes run side by side: that a claim spans an item in the order is not
- * enough, it must have begun when the item starts and may not end before the item does. Claims are ranges of bytes, so
- * each need is covered piece by piece. */
+/* The validator's check of memory. Lanes run at the same time, so it is not enough that a claim spans an item in the
+ * order: the claim must have begun when the item starts, and may not end before the item does. Claims are ranges of
+ * bytes, so each need is covered piece by piece. */
 #include "lib/plan/validate/judge.h"
 
 #include "lib/base/status.h"
@@ -10,15 +10,15 @@
 
 typedef struct {
     const slc_judge *j;
-    int pass;            /* the one that is looked at */
-    uint32_t *by_buffer; /* claims, those of a buffer together, in order */
-    uint32_t *start;     /* [buffers + 1]: of each buffer in by_buffer */
+    int pass;            /* the pass that is checked */
+    uint32_t *by_buffer; /* [claims] claims sorted by buffer, in order */
+    uint32_t *start;     /* [buffers + 1] where each buffer's claims begin in by_buffer */
 } memory;
 
 /* ---- A claim that is there while items run ---- */
 
-/* Does the claim made in pass `made` hold while `first` (of pass `first_pass`) and `last` (of the pass that is looked
- * at) run, and so between them? */
+/* Does the claim made in pass `made` hold while `first` (of pass `first_pass`) and `last` (of the pass that is checked)
+ * run, and so in between? */
 static bool spans(const memory *m, const slc_claim *claim, int made, int first_pass, uint32_t first, uint32_t last)
 {
     const slc_judge *j = m->j;
@@ -29,11 +29,11 @@ static bool spans(const memory *m, const slc_claim *claim, int made, int first_p
     bool begun =
         slc_judge_same_lane(j, claim->from, first) || slc_judge_surely_over(j, first_pass, first, made, claim->from);
     if (!begun || slc_judge_same_lane(j, claim->to, last)) return begun;
-    int beyond = end > 1; /* what holds between two passes holds between the two before them */
+    int beyond = end > 1; /* passes repeat: what holds for these two passes was derived for the two before them */
     return slc_judge_surely_over(j, end - beyond, claim->to, m->pass - beyond, last);
 }
 
-/* Behind a buffer's last claim that begins at or before `item`. */
+/* Index after a buffer's last claim that begins at or before `item`. */
 static uint32_t claims_until(const memory *m, uint32_t b, uint32_t item)
 {
     uint32_t low = m->start[b], high = m->start[b + 1];
@@ -47,12 +47,14 @@ static uint32_t claims_until(const memory *m, uint32_t b, uint32_t item)
     return low;
 }
 
-/* The end of the bytes from `byte` on that one claim of this buffer holds from `first` to `last`; `byte`: none does. */
+/* Finds one claim that holds this buffer's bytes from `byte` on while `first` and `last` run, and returns where that
+ * claim ends; `byte`: there is none. */
 static uint64_t held_from(const memory *m, uint32_t b, uint64_t byte, int first_pass, uint32_t first, uint32_t last)
 {
     for (int made = first_pass; made >= 0 && made >= first_pass - 1; made--)
         for (uint32_t c = made == first_pass ? claims_until(m, b, first) : m->start[b + 1]; c-- > m->start[b];) {
-            const slc_claim *claim = &m->j->program->claims[m->by_buffer[c]]; /* the latest ones are the likeliest */
+            const slc_claim *claim =
+                &m->j->program->claims[m->by_buffer[c]]; /* from the latest on, which are the likeliest */
             if (claim->first_byte <= byte && byte < claim->end_byte && spans(m, claim, made, first_pass, first, last))
                 return claim->end_byte;
         }
@@ -60,7 +62,7 @@ static uint64_t held_from(const memory *m, uint32_t b, uint64_t byte, int first_
 }
 
 /* Are bytes [first_byte, end_byte) of a buffer in memory from `first` to `last`, two items of one step, each byte by
- * the same claim? Where `first` does not run there is nothing to keep. */
+ * one claim? If `first` does not run, there is nothing to keep. */
 static bool lives(const memory *m, uint32_t b, uint64_t first_byte, uint64_t end_byte, uint32_t first, uint32_t last)
 {
     const slc_item *items = m->j->program->items;
@@ -87,7 +89,7 @@ static uint32_t find(const memory *m, slc_buffer_kind kind, uint32_t unit, uint3
 
 /* ---- What items touch ---- */
 
-/* The gradient of an operation's blocks, from the first slot that adds to it. */
+/* Checks the gradient of an operation's blocks, from the first slot that adds to it. */
 static bool gradient_lives(const memory *m, uint32_t i)
 {
     const slc_item *item = &m->j->program->items[i];
@@ -100,7 +102,7 @@ static bool gradient_lives(const memory *m, uint32_t i)
                  slc_judge_slot_item(m->j, m->j->job->each ? item->micro_batch : 0, first), i);
 }
 
-/* The sum of blocks [first_block, end) of a unit, from the first reduction into it until `i`. */
+/* Checks the sum of blocks [first_block, end) of a unit, from the first reduction into it until `i`. */
 static bool sum_lives(const memory *m, uint32_t u, uint64_t first_block, uint64_t end, uint32_t i)
 {
     const slc_job *job = m->j->job;
@@ -125,7 +127,7 @@ static bool reduced_lives(const memory *m, uint32_t i)
     return sum_lives(m, item->unit, item->first_block, item->first_block + item->block_count, i);
 }
 
-/* Where the gradients of rows are added: all of the partner's sum, moved or in its gradient's place. */
+/* The gradients of rows are added to the partner's whole sum, in its REDUCED buffer or where its gradient is. */
 static bool partner_lives(const memory *m, uint32_t i)
 {
     uint32_t u = m->j->job->units[m->j->program->items[i].unit].partner;
@@ -136,7 +138,7 @@ static bool partner_lives(const memory *m, uint32_t i)
                : whole_lives(m, find(m, SLC_BUFFER_GRADIENT, u, 0), i, i);
 }
 
-/* What one operation of a onebit unit leaves for the next. */
+/* Checks a buffer that one operation of a onebit unit leaves for the next. */
 static bool left_lives(const memory *m, slc_buffer_kind kind, slc_item_kind writer, uint32_t i)
 {
     const slc_judge *j = m->j;
@@ -145,14 +147,14 @@ static bool left_lives(const memory *m, slc_buffer_kind kind, slc_item_kind writ
     return list.count == 1 && whole_lives(m, find(m, kind, u, 0), list.at[0].item, i);
 }
 
-/* Does the update read the sum elsewhere than in the gradient's place? */
+/* Does the update read the sum from a REDUCED buffer? */
 static bool update_reads_reduced(const memory *m, uint32_t u)
 {
     slc_unit_operations of = slc_operations_of(m->j->job, &m->j->job->units[u], m->j->plan->strategies[u]);
     return of.whole_sum || (of.moves_sum && m->j->plan->strategies[u] != SLC_DP);
 }
 
-/* onebit reads the gradient in steps that do not exchange. */
+/* An update of a onebit unit reads the gradient in steps that do not exchange. */
 static bool update_reads_live(const memory *m, uint32_t i)
 {
     uint32_t u = m->j->program->items[i].unit;
@@ -161,7 +163,7 @@ static bool update_reads_live(const memory *m, uint32_t i)
            (m->j->plan->strategies[u] != SLC_ONEBIT || left_lives(m, SLC_BUFFER_RESULTS, SLC_ITEM_EXCHANGE, i));
 }
 
-/* Until the window's last slot; the slots before it in the window lie between. */
+/* Checks until the window's last slot, which covers the window's slots before it. */
 static bool gathered_lives(const memory *m, uint32_t i)
 {
     const slc_judge *j = m->j;
@@ -184,8 +186,8 @@ static bool workspaces_live(const memory *m, uint32_t i)
     return true;
 }
 
-/* Slots between the first and the last that add to a gradient need no look: its reductions find the same claims from
- * the first on. */
+/* Slots between the first and the last that add to a gradient need no check: the reductions require the same claims
+ * from the first slot on. */
 static sluice_status check_item(const memory *m, uint32_t i)
 {
     const slc_item *item = &m->j->program->items[i];
@@ -245,7 +247,7 @@ static sluice_status check_activations(const memory *m)
     return SLUICE_OK;
 }
 
-/* A claim made in one lane and released in the other is made before it is released. */
+/* A claim made in one lane and released in the other must be made before it is released. */
 static sluice_status check_releases(const memory *m)
 {
     const slc_judge *j = m->j;
@@ -265,11 +267,11 @@ static void index_claims(memory *m)
     uint32_t buffers = m->j->plan->buffer_count;
     for (uint32_t c = 0; c < program->claim_count; c++) m->start[program->claims[c].buffer + 1]++;
     for (uint32_t b = 0; b < buffers; b++) m->start[b + 1] += m->start[b];
-    for (uint32_t c = program->claim_count; c-- > 0;) { /* fills each buffer's from behind; `start` keeps count */
+    for (uint32_t c = program->claim_count; c-- > 0;) { /* fills each buffer's part from its end; `start` counts down */
         uint32_t b = program->claims[c].buffer;
         m->by_buffer[--m->start[b + 1]] = c;
     }
-    /* now start[b + 1] is where b begins: move on by one */
+    /* now start[b + 1] is where b begins: shift by one */
     for (uint32_t b = 0; b < buffers; b++) m->start[b] = m->start[b + 1];
     m->start[buffers] = program->claim_count;
 }

@@ -1,10 +1,10 @@
-/* The validator's view of a job's tied parameters that are split by their uses: a SPLIT unit and, right behind it, the
- * ROWS unit of its look-up. */
+/* Checks a job's tied parameters that are split by their uses: a SPLIT unit must be followed by the ROWS unit of its
+ * look-up. */
 #include "lib/plan/validate/judge.h"
 
 #include "lib/base/status.h"
 
-/* What is wrong with the rows of a look-up; NULL: nothing. */
+/* Returns what is wrong with the rows of a look-up; NULL: nothing. */
 static const char *fault_of_rows(const slc_job *job, const slc_unit *rows, const slc_unit *of)
 {
     uint64_t grain = 16 * (uint64_t)job->world, table;

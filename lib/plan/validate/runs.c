@@ -1,12 +1,13 @@
-/* The validator's index of a program: the runs of each operation by block, the uses of each layer, the workspaces of
- * each slot. And the first question to it: is everything moved, once? */
+/* The validator's index of a program (the runs of each operation by block, the uses of each layer, the workspaces of
+ * each slot), and the first check that uses it: that everything is moved exactly once. */
 #include "lib/plan/validate/judge.h"
 
 #include "lib/base/status.h"
 
 #include <stdlib.h>
 
-/* A unit's lists: reductions of each micro-batch (two kinds), six of the step, windows of each micro-batch. */
+/* A unit has these lists: two kinds of reductions for each micro-batch, six operations of the step, and its windows for
+ * each micro-batch. */
 enum { REDUCTIONS = 2, OF_STEP = 6 };
 
 static uint32_t windows_of(const slc_judge *j, uint32_t u)
@@ -64,7 +65,7 @@ static bool is_run(const slc_item *item)
     return item->kind != SLC_ITEM_SLOT && item->kind != SLC_ITEM_AGREE;
 }
 
-/* From counts of each list to its start, moved on while filling. */
+/* Turns the count of each list into its start; filling moves the starts on. */
 static void sum_up(uint32_t *start, uint32_t lists)
 {
     for (uint32_t l = 0, before = 0; l <= lists; l++) {
@@ -74,7 +75,7 @@ static void sum_up(uint32_t *start, uint32_t lists)
     }
 }
 
-/* Filling has moved each start to the next list's. */
+/* Filling has moved each start to that of the next list. */
 static void move_back(uint32_t *start, uint32_t lists)
 {
     for (uint32_t l = lists; l > 0; l--) start[l] = start[l - 1];
@@ -159,7 +160,7 @@ void slc_judge_index_fini(slc_judge *j)
 
 /* ---- Once ---- */
 
-/* The blocks of a unit moved by operations of a kind: each exactly once if `wanted`, else none. */
+/* Checks that operations of a kind move each block of a unit exactly once if `wanted`, else that there are none. */
 static sluice_status check_list(const slc_judge *j, slc_item_kind kind, uint32_t m, uint32_t u, uint32_t window,
                                 bool wanted)
 {
@@ -177,14 +178,14 @@ static sluice_status check_list(const slc_judge *j, slc_item_kind kind, uint32_t
                      (unsigned long long)blocks);
 }
 
-/* A scale belongs to a whole tensor: what onebit does to a unit it does to all of it. */
+/* A scale belongs to a whole tensor, so every operation on a onebit unit moves the whole unit. */
 static sluice_status check_whole(const slc_judge *j, uint32_t u, slc_item_kind kind)
 {
     slc_run_list list = slc_judge_list(j, kind, j->micro_batches - 1, u, 0);
     return list.count > 1 ? slc_judge_fault(j, list.at[0].item, "moves a part of a unit under onebit") : SLUICE_OK;
 }
 
-/* Inspected are gradients that an agreement over the step's gradients stands before. */
+/* Gradients are inspected only for an agreement that updates wait for. */
 static sluice_status check_onebit(const slc_judge *j, uint32_t u, bool compressed)
 {
     static const slc_item_kind kinds[] = {SLC_ITEM_ALL_REDUCE, SLC_ITEM_COMPRESS, SLC_ITEM_EXCHANGE, SLC_ITEM_UPDATE};
@@ -204,7 +205,7 @@ static sluice_status check_unit(const slc_judge *j, uint32_t u)
     slc_strategy k = j->plan->strategies[u];
     uint32_t last = j->micro_batches - 1;
     bool train = unit->trainable && !j->evaluate, all = (k == SLC_DP && !j->job->each) || k == SLC_ONEBIT;
-    bool updated = train && unit->role != SLC_UNIT_ROWS; /* rows are the partner's to update */
+    bool updated = train && unit->role != SLC_UNIT_ROWS; /* the partner's update applies the rows' gradients */
     sluice_status status = SLUICE_OK;
     for (uint32_t m = 0; !status && m <= last; m++) {
         bool reduced = train && (j->job->each || m == last) && (k != SLC_ONEBIT || j->job->refreshes);

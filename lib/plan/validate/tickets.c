@@ -1,6 +1,6 @@
-/* The validator's view of addresses over time: who held each stretch last, and is that surely released when the next
- * one claims it? It is enough to look at the last one: it has waited for those before it, and its end proves its
- * start. */
+/* The validator's check of tickets, over addresses and time: which claim held each range last, and has it surely been
+ * released when the next one begins? Looking at the last claim is enough: it has waited for those before it, and its
+ * end proves its start. */
 #include "lib/plan/validate/judge.h"
 
 #include "lib/base/status.h"
@@ -9,21 +9,21 @@
 
 /* A claim as made in one pass. */
 typedef struct {
-    uint32_t claim; /* SLC_NONE: nobody's; RESIDENT */
+    uint32_t claim; /* SLC_NONE: nobody holds the range; RESIDENT */
     int made;
 } holder;
 
 enum { RESIDENT = UINT32_MAX - 1 };
 
 typedef struct {
-    uint32_t first, end; /* stretches */
+    uint32_t first, end; /* ranges of addresses */
 } span;
 
 struct slc_judge_addresses {
-    uint64_t *edges; /* sorted; stretch s lies between edge s and the next */
+    uint64_t *edges; /* sorted; range s is between edge s and the next one */
     uint32_t edge_count;
-    holder *holders; /* of each stretch */
-    span *spans;     /* of each claim, then of each resident one */
+    holder *holders; /* [edges] the last holder of each range */
+    span *spans;     /* [claims + resident claims] the ranges that each covers */
 };
 
 static int ascending(const void *a, const void *b)
@@ -128,12 +128,13 @@ static void hold_residents(const slc_judge *j, slc_judge_addresses *a)
         hold(a, (size_t)j->program->claim_count + s, (holder){RESIDENT, 0});
 }
 
-/* The first pass leaves addresses as the second finds them. */
+/* The first pass leaves the holders as the second one finds them. */
 sluice_status slc_judge_tickets(const slc_judge *j, slc_judge_addresses *addresses, bool first_too)
 {
     for (uint32_t s = 0; s < addresses->edge_count; s++) addresses->holders[s] = (holder){SLC_NONE, 0};
     hold_residents(j, addresses);
     sluice_status status = run_pass(j, addresses, 0, first_too);
-    hold_residents(j, addresses); /* also where a claim that nobody has checked lay over them */
+    hold_residents(
+        j, addresses); /* a claim of the first pass, which may not have been checked, can have overwritten them */
     return status ? status : run_pass(j, addresses, 1, true);
 }

@@ -1,6 +1,6 @@
-/* The plan's independent judge. It derives what each item may take for granted when it starts (how many slots and
- * operations are over, whatever the timing) and holds every need of every item against that: in the steady state, in a
- * first pass, which leaves late items out, and in a drain, which runs nothing else. */
+/* The plan's independent validator. It derives what each item may rely on when it starts (how many slots and operations
+ * have ended, whatever the timing) and checks every need of every item against that: in a normal pass, in a first pass,
+ * which leaves late items out, and in a drain, which runs only those. */
 #include "lib/plan/validate/judge.h"
 
 #include "lib/base/status.h"
@@ -49,7 +49,7 @@ static sluice_status check_blocks(const slc_judge *j, uint32_t i)
     return SLUICE_OK;
 }
 
-/* Is there such an operation at all? How often each is there is for slc_judge_once. */
+/* Is there such an operation at all? slc_judge_once checks how often each occurs. */
 static sluice_status check_form(const slc_judge *j, uint32_t i)
 {
     const slc_item *item = &j->program->items[i];
@@ -129,8 +129,8 @@ static sluice_status check_items(slc_judge *j)
 
 /* ---- Items among each other ---- */
 
-/* Every two passes that can follow each other. What holds of items that are not late behind a first pass holds behind a
- * full one, where more is waited for: only the tickets of late items are left to look at there. */
+/* Every two passes that can follow each other. What is shown for items that are not late after a first pass also holds
+ * after a full one, where items wait for more; there only the tickets of late items are left to check. */
 static const struct {
     slc_pass passes[2];
     bool tickets_only, first_too;

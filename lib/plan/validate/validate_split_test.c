@@ -1,5 +1,5 @@
-/* The validator on a tied parameter that is split by its uses, and on updates of the compute lane. Plans are made here,
- * item by item: in random orders its verdict must be that of the rules written down as pairs of items. */
+/* The validator on a tied parameter that is split by its uses, and on updates on the compute lane. Plans are made here
+ * item by item: for random orders its verdict must be that of the rules, written down as pairs of items. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -26,7 +26,7 @@ static sluice_status judge(made *m)
 
 /* ---- The rules, as pairs of items ---- */
 
-/* Must `a` be over before `b` of the same step? */
+/* Must `a` have ended before `b` of the same step starts? */
 static bool in_front(const made *m, const slc_item *a, const slc_item *b)
 {
     const slc_unit *mine = b->unit == SLC_NONE ? NULL : &m->units[b->unit];
@@ -49,17 +49,19 @@ static bool in_front(const made *m, const slc_item *a, const slc_item *b)
     case SLC_ITEM_ALL_REDUCE:
         if (a->kind == SLC_ITEM_SLOT) return a->micro_batch == b->micro_batch && a->slot == grown;
         if (a->kind != SLC_ITEM_REDUCE_SCATTER) return false;
-        return (same && next == b->micro_batch) ||                                          /* in order */
-               (b->unit == ROWS && a->unit == TABLE && a->micro_batch == b->micro_batch) || /* D1 */
-               (b->unit == TABLE && a->unit == ROWS && next == b->micro_batch);             /* D4 */
+        return (same && next == b->micro_batch) || /* in order of micro-batches */
+               (b->unit == ROWS && a->unit == TABLE &&
+                a->micro_batch == b->micro_batch) || /* rows are added after the table's own sum */
+               (b->unit == TABLE && a->unit == ROWS && next == b->micro_batch); /* and before its next one */
     case SLC_ITEM_GATHER_WINDOW:
-        if (a->kind == SLC_ITEM_SLOT) /* its place in memory, D6 */
+        if (a->kind == SLC_ITEM_SLOT) /* its memory is in use until then, and the rows are not known before */
             return next == b->micro_batch && (a->slot == window.last_slot || (b->unit == ROWS && a->slot == 3));
         return b->unit == ROWS && a->unit == ROWS && a->kind == SLC_ITEM_REDUCE_SCATTER && next == b->micro_batch;
     case SLC_ITEM_AGREE: return slc_is_reduction(a->kind) && a->micro_batch == b->micro_batch;
     case SLC_ITEM_GATHER_GRADIENT: return same && slc_is_reduction(a->kind);
     case SLC_ITEM_UPDATE:
-        if (b->unit == TABLE && a->unit == ROWS) return a->kind == SLC_ITEM_REDUCE_SCATTER; /* D2 */
+        if (b->unit == TABLE && a->unit == ROWS)
+            return a->kind == SLC_ITEM_REDUCE_SCATTER; /* the rows are added before the update */
         return (same && (slc_is_reduction(a->kind) || a->kind == SLC_ITEM_GATHER_GRADIENT)) ||
                (m->job.barrier && a->kind == SLC_ITEM_AGREE);
     case SLC_ITEM_GATHER_VALUE: return same && a->kind == SLC_ITEM_UPDATE;
@@ -82,7 +84,7 @@ static void swap(made *m, uint32_t a, uint32_t b)
     m->items[b] = item;
 }
 
-/* Neighbours change places a few times, slots not with each other. */
+/* Swaps neighbours a few times, but never two slots. */
 static void stir(made *m, uint64_t seed, uint32_t swaps, bool only_good)
 {
     for (uint32_t n = 0; n < swaps; n++) {
@@ -139,7 +141,7 @@ static void refused(made *m, const char *what)
     if (!strstr(sluice_last_error(), what)) fail_msg("\"%s\" lacks \"%s\"", sluice_last_error(), what);
 }
 
-/* Items before `to` move on by one. */
+/* Moves an item; those in between move by one. */
 static void move_item(made *m, uint32_t from, uint32_t to)
 {
     for (; from > to; from--) swap(m, from, from - 1);
@@ -155,7 +157,7 @@ static void each_rule_is_told_by_its_items(void **state)
     static const struct {
         slc_item_kind kind;
         uint32_t m, unit;
-        slc_item_kind before; /* is moved in front of that */
+        slc_item_kind before; /* the item is moved before this one */
         uint32_t before_m, before_unit;
         const char *error;
     } faults[] = {
@@ -205,7 +207,8 @@ static void what_the_rows_wait_for_is_never_late(void **state)
 
 /* ---- Memory ---- */
 
-/* The sum of the other uses stays until the update: nobody may release it where only the rows' gradients are added. */
+/* The sum of the other uses must stay until the update: it may not be released when only the rows' gradients are
+ * added. */
 static void the_partners_sum_stays_for_the_rows(void **state)
 {
     (void)state;
@@ -269,7 +272,8 @@ static bool valid(const made *m, const char *error)
     return false;
 }
 
-/* The lane runs in order, beside the other one: what follows an update there finds it over, others wait for it. */
+/* The compute lane runs in order, at the same time as the other lane: an item that follows an update on it finds the
+ * update ended, all others must wait for it. */
 static void updates_on_the_compute_lane_are_in_its_order(void **state)
 {
     (void)state;
@@ -290,7 +294,8 @@ static void updates_on_the_compute_lane_are_in_its_order(void **state)
         unwait(&m, gather);
         assert_int_equal(!valid(&m, "may start before update item"), on_compute);
         slc_plan_destroy(m.plan);
-        made_plan(&m); /* all that the head's forward waits for stands before the update of its layer's own unit */
+        made_plan(
+            &m); /* everything that the head's forward waits for comes before the update of its layer's own unit */
         uint32_t rows = made_find(&m, SLC_ITEM_GATHER_WINDOW, 0, ROWS, 0);
         unwait(&m, rows);
         unwait(&m, forward);
@@ -312,19 +317,19 @@ static void rows_are_gathered_behind_the_partners_update(void **state)
     made_init(&m, SLC_FSDP, 1, false, false);
     made_step(&m);
     for (uint32_t i = 0; i < m.count; i++) m.items[i].on_compute = m.items[i].kind == SLC_ITEM_UPDATE;
-    for (uint64_t missing = 0; missing < BLOCKS; missing += 2) { /* of the update's two runs */
+    for (uint64_t missing = 0; missing < BLOCKS; missing += 2) { /* leaves out one of the update's two runs */
         uint32_t rows = made_find(&m, SLC_ITEM_GATHER_WINDOW, 0, ROWS, 0);
         made_plan(&m);
         unwait(&m, rows);
         for (uint64_t block = 0; block < BLOCKS; block += 2)
             if (block != missing) wait_for(&m, rows, made_find(&m, SLC_ITEM_UPDATE, 0, TABLE, block), true);
-        /* the second run is behind the first on its lane */
+        /* the second run comes after the first on its lane */
         assert_int_equal(!valid(&m, "unit table.rows, blocks 0 to 1): may start before update item"), missing == 2);
         slc_plan_destroy(m.plan);
     }
 }
 
-/* Late, in front of the slot that needs it: left out of a first pass, run by a drain. */
+/* Late updates before the slot that needs them must be left out of a first pass and run by a drain. */
 static void late_updates_may_be_on_the_compute_lane(void **state)
 {
     (void)state;
