@@ -3,31 +3,17 @@
 #ifndef SLC_SCHEDULER_H
 #define SLC_SCHEDULER_H
 
-#include "lib/plan/times.h"
+#include "sched/order/order.h"
 
 #include <stddef.h>
 
-/* An order under construction; slc_order_fini frees it. It starts as {0}. */
+/* A scheduler is one file in sched/schedulers with one of these, and its row in registry.c. Nothing else names it. */
 typedef struct {
-    slc_item *items;
-    uint32_t count, capacity;
-    bool failed; /* there was no memory for an item; the caller looks once, at the end */
-} slc_order;
-
-/* The input of a scheduler. */
-typedef struct {
-    const slc_job *job;
-    const slc_strategy *strategies; /* [units] */
-    const bool *recompute;          /* [L]; NULL: no layer recomputes */
-    const slc_times *times;         /* NULL: not known; schedulers that need times estimate them */
-    uint64_t limit;                 /* bytes that the arena may have; a scheduler that hoists stays below */
-    uint64_t seed;                  /* for `random` */
-} slc_scheduling;
-
-typedef struct {
-    const char *name; /* as the user writes it */
-    const char *doc;
+    const char *name;        /* as the user writes it */
+    const char *doc;         /* one clause for --help and messages */
     bool slots_wait_for_all; /* no compute overlaps any communication */
+    bool wants_times;        /* its orders follow measured times: the engine measures, then plans again */
+    bool baseline;           /* a schedule that other systems have: the joint plan is held against it */
     void (*train)(const slc_scheduling *in, slc_order *order);
     void (*evaluate)(const slc_scheduling *in, slc_order *order);
 } slc_scheduler;
@@ -36,101 +22,7 @@ extern const slc_scheduler slc_scheduler_serial, slc_scheduler_one_ahead, slc_sc
     slc_scheduler_priority, slc_scheduler_greedy, slc_scheduler_random, slc_scheduler_ilp;
 
 const slc_scheduler *slc_scheduler_find(const char *name); /* NULL: there is none of that name */
-const char *slc_scheduler_names(void);                     /* "ilp, serial, ...": for messages */
+const char *slc_scheduler_names(void);                     /* "serial, one_ahead, ...": for messages; static memory */
 const slc_scheduler *slc_scheduler_at(size_t index);       /* all schedulers in turn; NULL after the last */
-
-/* Makes, packs and validates a plan. The caller destroys it. Errors: MEMORY; FORMAT (a defect of ours). */
-sluice_status slc_plan_make(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan **out);
-
-/* Makes a plan from a training order of the caller, who keeps owning it. `scheduler` orders the evaluation and gives
- * the plan its name. Errors as slc_plan_make. */
-sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
-                                  slc_plan **out);
-
-typedef struct {
-    uint32_t tries;   /* more orders of packing than usual, until the plan fits; 0: the packing of slc_plan_make */
-    double at_most_s; /* longest step of interest in seconds; an order whose step is longer even if no buffers share
-                         memory is given up early. 0: every step is of interest */
-} slc_trying;
-
-/* Makes a plan for a search that makes many; the plan is not validated yet. *out is NULL if the order is illegal, of no
- * interest, or needs an arena above in->limit. *arena_bytes is the arena's size or a lower bound of it; UINT64_MAX: not
- * known. Errors: MEMORY. */
-sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
-                           const slc_trying *trying, slc_plan **out, uint64_t *arena_bytes);
-
-/* Makes only items, lifetimes and packing, so also of a plan that is too large. NULL in *out: the order is illegal.
- * Errors: MEMORY. */
-sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
-                               uint32_t tries, slc_plan **out);
-
-/* Measures the arena that slc_plan_make's plan would have, without making the rest. A figure above `limit` may be only
- * a lower bound, for which nothing is packed. Errors: MEMORY; FORMAT (a defect of ours). */
-sluice_status slc_plan_measure(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
-                               uint64_t *arena_bytes);
-
-/* ---- For schedulers: appending to an order ---- */
-
-void slc_order_slot(slc_order *order, uint32_t micro_batch, uint32_t slot);
-void slc_order_operation(slc_order *order, const slc_job *job, slc_item_kind kind, uint32_t micro_batch, uint32_t unit);
-/* Appends a run of blocks. `late` is that of slc_item; `index` is GATHER_WINDOW's window. */
-void slc_order_run(slc_order *order, slc_item_kind kind, bool late, uint32_t micro_batch, uint32_t unit, uint32_t index,
-                   uint64_t first_block, uint64_t block_count);
-void slc_order_fini(slc_order *order);
-/* Moves one item to another place; the items in between move by one. */
-void slc_order_shift(slc_order *order, uint32_t from, uint32_t to);
-/* Must an operation of this kind come before the agreement of its step? Reductions must, and so must the operations of
- * onebit units that tell the agreement of non-finite gradients. */
-bool slc_precedes_agreement(const slc_job *job, slc_item_kind kind);
-/* Moves the agreement right after the last operation that must come before it. If any of those is late, it goes after
- * the last late one and becomes late too. */
-void slc_order_settle_agreement(slc_order *order, const slc_job *job);
-void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit,
-                             uint32_t window);
-
-/* Appends the gathers of all fsdp units whose window begins at `slot`. */
-void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strategy *strategies, bool evaluate,
-                           uint32_t micro_batch, uint32_t slot);
-/* Appends, for training, the gathers one slot ahead: of windows that begin at slot `i` + 1, counted over all
- * micro-batches. The caller asks twice. Before slot `i` (the last argument false) these are the gathers that may run
- * while the slot computes. After the slot (true) these are the others: a window that covers a whole micro-batch is in
- * use until its end, and which rows a micro-batch touches is known only when the previous one ends. */
-void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i,
-                             bool behind);
-/* Appends the operations that a unit may do as soon as its gradient is complete: its reduction; for onebit everything
- * up to the exchange, or up to INSPECT if the unit waits for the agreement. */
-void slc_order_reduce(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t micro_batch,
-                      uint32_t unit);
-/* Calls slc_order_reduce for all units whose gradient is complete after `slot` of this micro-batch (before the last
- * micro-batch there are none, unless the job reduces each). */
-void slc_order_reductions_after(slc_order *order, const slc_job *job, const slc_strategy *strategies,
-                                uint32_t micro_batch, uint32_t slot);
-/* Appends the operations that follow the reduction, and the agreement if the unit waits for it: the gather of its
- * gradient (dp with each), onebit's compression and exchange unless they are done, and the update. SLC_NONE:
- * nothing. */
-void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t unit);
-/* Calls slc_order_update for the units whose last reduction slc_order_reductions_after appended, except those that wait
- * for the agreement. */
-void slc_order_updates_after(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t micro_batch,
-                             uint32_t slot);
-/* Appends the gathers of all updated values (oss, sdp) at the step's end, in the order in which the next forward needs
- * them. In a job that splits they are late instead, so that the gather of the next step's rows need not wait for them:
- * slc_order_values_ahead appends them one slot ahead, before slot `i`, counted over all micro-batches. */
-void slc_order_value_gathers(slc_order *order, const slc_job *job, const slc_strategy *strategies);
-void slc_order_values_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i);
-bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_batch, uint32_t slot);
-/* Returns the unit whose update follows the last reduction of `reduced`: usually `reduced` itself; for a ROWS unit its
- * SPLIT unit, which waits for it. SLC_NONE: there is none, or it waits for the agreement. */
-uint32_t slc_updated_behind(const slc_job *job, const slc_strategy *strategies, uint32_t reduced);
-/* May this operation be late at all, if it is of the last micro-batch? */
-bool slc_may_be_late(const slc_job *job, const slc_item *item);
-/* Appends the updates of all units that wait for the agreement, in the order in which the next forward needs them. */
-void slc_order_updates_at_end(slc_order *order, const slc_job *job, const slc_strategy *strategies);
-
-/* Appends all micro-batches, up to the agreement. Windows are gathered one slot ahead; what `reduce` appends for a slot
- * comes after the next slot, so that gradients may stay in memory while that one computes. */
-typedef void slc_order_reducer(const void *context, const slc_scheduling *in, slc_order *order, uint32_t micro_batch,
-                               uint32_t slot);
-void slc_order_one_ahead(slc_order *order, const slc_scheduling *in, slc_order_reducer *reduce, const void *context);
 
 #endif

@@ -10,6 +10,7 @@
 #include "sched/planner.h"
 #include "sched/planner/parts.h"
 #include "tests/random_order.h"
+#include "sched/layout/make_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * the end of the next one or with whatever drains, and says which step and layer it means. */
 #include "lib/engine/engine.h"
 #include "lib/plan/strategy_table.h"
-#include "sched/scheduler.h"
+#include "sched/layout/make_plan.h"
 #include "tests/ranks.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Recomputation as a binary meets it: what may be declared, which calls in which order, and what is said otherwise. */
 #include "lib/engine/engine.h"
-#include "sched/scheduler.h"
+#include "sched/layout/make_plan.h"
 #include "tests/ranks.h"
 
 #include <sluice/sluice.h>

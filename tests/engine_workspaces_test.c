@@ -1,6 +1,6 @@
 /* Workspaces as a binary meets them: where they are valid, what shares memory, what recomputation sees. */
 #include "lib/engine/engine.h"
-#include "sched/scheduler.h"
+#include "sched/layout/make_plan.h"
 #include "tests/ranks.h"
 
 #include <sluice/sluice.h>

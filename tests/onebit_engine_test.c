@@ -5,6 +5,7 @@
 #include "sched/planner/parts.h"
 #include "tests/onebit_model.h"
 #include "tests/random_order.h"
+#include "sched/layout/make_plan.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -5,6 +5,7 @@
 #include "lib/base/status.h"
 #include "sched/planner/portfolio.h"
 #include "sched/study/random_profile.h"
+#include "sched/layout/make_plan.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +55,7 @@ static double best_baseline(const slc_profile *profile, uint64_t limit)
         for (size_t s = 0; (scheduler = slc_scheduler_at(s)); s++) {
             slc_plan *plan;
             slc_forecast forecast;
-            if (scheduler == &slc_scheduler_ilp || scheduler == &slc_scheduler_random) continue;
+            if (!scheduler->baseline) continue;
             for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = (slc_strategy)k;
             slc_scheduling in = {.job = job, .strategies = strategies, .times = &profile->times, .limit = limit};
             assert_int_equal(slc_plan_make(&in, scheduler, &plan), SLUICE_OK);

@@ -5,7 +5,7 @@
 #include "lib/engine/replan/transition.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/layout/random_job_test.h"
-#include "sched/scheduler.h"
+#include "sched/layout/make_plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

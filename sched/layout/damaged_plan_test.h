@@ -4,6 +4,7 @@
 #define SLC_DAMAGED_PLAN_TEST_H
 
 #include "sched/order/random_order_test.h"
+#include "sched/layout/make_plan.h"
 
 /* In half of the orders, puts half of the updates on the compute lane. */
 TEST_INLINE void draw_lanes(const slc_strategy *strategies, const test_dice *dice, slc_order *order)

@@ -5,7 +5,7 @@
 
 #include "lib/base/status.h"
 #include "sched/order/random_order_test.h"
-#include "sched/scheduler.h"
+#include "sched/layout/make_plan.h"
 
 typedef struct {
     test_job t;

@@ -1,6 +1,6 @@
 /* From an order to a plan: buffers, lifetimes, packing, tickets. slc_plan_make's steps are in `make`. */
 #include "sched/layout/parts.h"
-#include "sched/scheduler.h"
+#include "sched/layout/make_plan.h"
 #include "sched/simulate/simulate.h"
 
 #include "lib/base/status.h"

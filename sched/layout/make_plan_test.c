@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sched/scheduler.h"
+#include "sched/layout/make_plan.h"
 #include "sched/layout/two_lanes_test.h"
 
 enum { JOBS = 250, RUNS = 4 };

@@ -2,7 +2,7 @@
  * changed as a search changes them: items move, also over the step's border, without regard to dependencies. */
 #include "lib/base/status.h"
 #include "sched/layout/random_job_test.h"
-#include "sched/scheduler.h"
+#include "sched/layout/make_plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

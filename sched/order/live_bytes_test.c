@@ -8,6 +8,7 @@
 
 #include "sched/order/live_bytes.h"
 #include "sched/order/random_order_test.h"
+#include "sched/layout/make_plan.h"
 
 enum { JOBS = 300 };
 

@@ -1,6 +1,6 @@
 /* Appends slots and operations to an order. */
 #include "lib/plan/strategy_table.h"
-#include "sched/scheduler.h"
+#include "sched/order/order.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -19,6 +19,7 @@
 #include "lib/plan/fused_job.h"
 #include "sched/planner/parts.h"
 #include "sched/simulate/simulate.h"
+#include "sched/layout/make_plan.h"
 
 #include <stdlib.h>
 #include <string.h>

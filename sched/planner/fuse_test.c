@@ -14,6 +14,7 @@
 #include "sched/study/random_profile.h"
 #include "sched/simulate/simulate.h"
 #include "sched/layout/two_lanes_test.h"
+#include "sched/layout/make_plan.h"
 
 #include <stdlib.h>
 

@@ -5,6 +5,7 @@
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
 #include "sched/planner/parts.h"
+#include "sched/layout/make_plan.h"
 
 #include <stdlib.h>
 #include <string.h>

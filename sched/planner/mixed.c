@@ -3,6 +3,7 @@
 #include "sched/planner/parts.h"
 
 #include "lib/base/status.h"
+#include "sched/layout/make_plan.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "sched/planner/least_memory.h"
 #include "sched/study/random_profile.h"
 #include "sched/layout/two_lanes_test.h"
+#include "sched/layout/make_plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +30,7 @@ static double best_of(const slc_profile *profile, slc_strategy strategy, uint64_
     assert_non_null(strategies);
     for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = strategy;
     for (size_t s = 0; (scheduler = slc_scheduler_at(s)); s++) {
-        if (scheduler == &slc_scheduler_ilp || scheduler == &slc_scheduler_random) continue;
+        if (!scheduler->baseline) continue;
         slc_scheduling in = {.job = job, .strategies = strategies, .times = &profile->times, .limit = limit};
         slc_plan *plan;
         slc_forecast forecast;

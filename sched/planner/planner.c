@@ -7,6 +7,7 @@
 #include "sched/planner/least_memory.h"
 #include "sched/planner/parts.h"
 #include "sched/search/update_lane.h"
+#include "sched/layout/make_plan.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -11,6 +11,7 @@
 #include "sched/search/shortlist.h"
 #include "sched/schedulers/slot_order.h"
 #include "sched/search/update_lane.h"
+#include "sched/layout/make_plan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -133,11 +134,6 @@ static uint64_t resident_bytes(const joint *j)
     return bytes;
 }
 
-static bool is_baseline(const slc_scheduler *scheduler)
-{
-    return scheduler != &slc_scheduler_ilp && strcmp(scheduler->name, "random") != 0;
-}
-
 /* A plan of a scheduler, made from its order so that one that is too large costs little. */
 static sluice_status try_scheduler(joint *j, const slc_scheduler *scheduler, uint32_t tries, const char *member)
 {
@@ -160,7 +156,7 @@ static sluice_status try_schedulers(joint *j, const char *what)
     if (resident_bytes(j) > j->request->limit) return SLUICE_OK;
     const slc_scheduler *scheduler;
     for (size_t i = 0; !status && (scheduler = slc_scheduler_at(i)); i++) {
-        if (!is_baseline(scheduler)) continue;
+        if (!scheduler->baseline) continue;
         char member[48];
         snprintf(member, sizeof member, "%s, %s", scheduler->name, what);
         status = try_scheduler(j, scheduler, 0, member);

@@ -7,6 +7,7 @@
 #include "sched/study/random_profile.h"
 #include "sched/schedulers/slot_order.h"
 #include "sched/layout/two_lanes_test.h"
+#include "sched/layout/make_plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

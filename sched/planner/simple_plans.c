@@ -4,6 +4,7 @@
 #include "lib/base/status.h"
 #include "sched/planner/least_memory.h"
 #include "sched/simulate/simulate.h"
+#include "sched/layout/make_plan.h"
 
 #include <stdlib.h>
 
@@ -32,11 +33,6 @@ sluice_status slc_simple_plan_uniform(const slc_profile *profile, slc_strategy s
     return status;
 }
 
-static bool is_peer(const slc_scheduler *scheduler)
-{
-    return scheduler != &slc_scheduler_ilp && scheduler != &slc_scheduler_random;
-}
-
 static void take_faster(const slc_simple_plan *plan, slc_simple_plan *best)
 {
     if (plan->step_s > 0 && (!best->step_s || plan->step_s < best->step_s)) *best = *plan;
@@ -50,7 +46,7 @@ sluice_status slc_simple_plan_fastest_of(const slc_profile *profile, slc_strateg
     *out = (slc_simple_plan){0};
     for (size_t s = 0; !status && (scheduler = slc_scheduler_at(s)); s++) {
         slc_simple_plan one = {0};
-        if (is_peer(scheduler)) status = slc_simple_plan_uniform(profile, strategy, scheduler, limit, &one);
+        if (scheduler->baseline) status = slc_simple_plan_uniform(profile, strategy, scheduler, limit, &one);
         take_faster(&one, out);
     }
     return status;

@@ -6,6 +6,7 @@
 #include "sched/layout/random_job_test.h"
 #include "sched/order/random_order_test.h"
 #include "sched/study/random_profile.h"
+#include "sched/layout/make_plan.h"
 
 #include <math.h>
 #include <setjmp.h>

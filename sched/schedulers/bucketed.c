@@ -99,6 +99,7 @@ static void evaluate(const slc_scheduling *in, slc_order *order)
 const slc_scheduler slc_scheduler_bucketed = {
     .name = "bucketed",
     .doc = "reduces gradients in buckets of 25 MB as they complete, as PyTorch DDP",
+    .baseline = true,
     .train = train,
     .evaluate = evaluate,
 };

@@ -5,7 +5,7 @@
  * reductions overlap. The 10 % are for holes in the packing; if they are not enough, less is hoisted, and in the end
  * nothing. */
 #include "lib/plan/strategy_table.h"
-#include "sched/scheduler.h"
+#include "sched/layout/make_plan.h"
 
 #include <stdlib.h>
 
@@ -307,7 +307,8 @@ static void evaluate_unchecked(const slc_scheduling *in, slc_order *order)
 /* If the plan does not fit when packed, less is hoisted, in proportion, and in the end nothing, as serial does. */
 static void order_within(const slc_scheduling *in, bool evaluate, slc_order *order)
 {
-    static const slc_scheduler unchecked = {"greedy", "", false, train_unchecked, evaluate_unchecked};
+    static const slc_scheduler unchecked = {
+        .name = "greedy", .doc = "", .train = train_unchecked, .evaluate = evaluate_unchecked};
     slc_scheduling tried = *in;
     for (int i = 0; in->limit != UINT64_MAX && tried.limit; i++) {
         uint64_t bytes;
@@ -338,6 +339,8 @@ static void evaluate(const slc_scheduling *in, slc_order *order)
 const slc_scheduler slc_scheduler_greedy = {
     .name = "greedy",
     .doc = "hoists gathers as early as memory allows, as DeepCompile",
+    .wants_times = true,
+    .baseline = true,
     .train = train,
     .evaluate = evaluate,
 };

@@ -51,6 +51,7 @@ static void evaluate(const slc_scheduling *in, slc_order *order)
 const slc_scheduler slc_scheduler_ilp = {
     .name = "ilp",
     .doc = "the slot model's schedule, overlapped block by block; with free strategies the joint plan",
+    .wants_times = true,
     .train = train,
     .evaluate = evaluate,
 };

@@ -31,6 +31,7 @@ static void evaluate(const slc_scheduling *in, slc_order *order)
 const slc_scheduler slc_scheduler_one_ahead = {
     .name = "one_ahead",
     .doc = "gathers one window ahead, reduces one slot behind, as PyTorch FSDP2",
+    .baseline = true,
     .train = train,
     .evaluate = evaluate,
 };

@@ -511,6 +511,8 @@ static void evaluate(const slc_scheduling *in, slc_order *order)
 const slc_scheduler slc_scheduler_priority = {
     .name = "priority",
     .doc = "partitions by layer priority with a credit, into the next step's forward, as ByteScheduler",
+    .wants_times = true,
+    .baseline = true,
     .train = train,
     .evaluate = evaluate,
 };

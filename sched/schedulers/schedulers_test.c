@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sched/scheduler.h"
+#include "sched/layout/make_plan.h"
 #include "sched/simulate/simulate.h"
 #include "sched/layout/two_lanes_test.h"
 

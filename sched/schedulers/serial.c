@@ -43,6 +43,7 @@ const slc_scheduler slc_scheduler_serial = {
     .name = "serial",
     .doc = "no overlap of compute and communication; least memory",
     .slots_wait_for_all = true,
+    .baseline = true,
     .train = train,
     .evaluate = evaluate,
 };

@@ -14,6 +14,7 @@
 #include "sched/layout/random_job_test.h"
 #include "sched/simulate/simulate.h"
 #include "sched/simulate/trace_json.h"
+#include "sched/layout/make_plan.h"
 
 #include <stdlib.h>
 

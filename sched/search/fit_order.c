@@ -5,6 +5,7 @@
 #include "lib/base/random.h"
 #include "lib/base/status.h"
 #include "sched/search/fullest.h"
+#include "sched/layout/make_plan.h"
 
 #include <stdlib.h>
 #include <string.h>

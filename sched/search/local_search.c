@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
+#include "sched/layout/make_plan.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -12,6 +12,7 @@
 #include "sched/planner/portfolio.h"
 #include "sched/layout/two_lanes_test.h"
 #include "sched/search/update_lane.h"
+#include "sched/layout/make_plan.h"
 
 #include <math.h>
 

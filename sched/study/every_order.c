@@ -7,6 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
+#include "sched/layout/make_plan.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 
 #include "lib/plan/json/profile_equal_test.h"
 #include "sched/study/made_profile.h"
-#include "sched/scheduler.h"
+#include "sched/layout/make_plan.h"
 
 #include <math.h>
 #include <stdlib.h>

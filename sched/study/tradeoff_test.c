@@ -10,7 +10,7 @@
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/study/random_profile.h"
-#include "sched/scheduler.h"
+#include "sched/layout/make_plan.h"
 #include "sched/study/tradeoff.h"
 
 #include <math.h>

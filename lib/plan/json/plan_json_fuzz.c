@@ -3,7 +3,7 @@
 #include "lib/plan/exchange_sizes.h"
 #include "lib/plan/profile.h"
 #include "lib/plan/json/splice_fuzz.h"
-#include "sched/scheduler.h"
+#include "sched/layout/make_plan.h"
 
 #include <sluice/status.h>
 

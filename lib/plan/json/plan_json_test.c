@@ -9,7 +9,7 @@
 #include "lib/plan/validate/made_plan_test.h"
 #include "lib/plan/profile.h"
 #include "sched/layout/random_job_test.h"
-#include "sched/scheduler.h"
+#include "sched/layout/make_plan.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,0 +1,37 @@
+/* From an order to a plan: buffers, lifetimes, packing and tickets. Every scheduler's order goes this way. */
+#ifndef SLC_MAKE_PLAN_H
+#define SLC_MAKE_PLAN_H
+
+#include "sched/scheduler.h"
+
+/* Makes, packs and validates a plan. The caller destroys it. Errors: MEMORY; FORMAT (a defect of ours). */
+sluice_status slc_plan_make(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan **out);
+
+/* Makes a plan from a training order of the caller, who keeps owning it. `scheduler` orders the evaluation and gives
+ * the plan its name. Errors as slc_plan_make. */
+sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                                  slc_plan **out);
+
+typedef struct {
+    uint32_t tries;   /* more orders of packing than usual, until the plan fits; 0: the packing of slc_plan_make */
+    double at_most_s; /* longest step of interest in seconds; an order whose step is longer even if no buffers share
+                         memory is given up early. 0: every step is of interest */
+} slc_trying;
+
+/* Makes a plan for a search that makes many; the plan is not validated yet. *out is NULL if the order is illegal, of no
+ * interest, or needs an arena above in->limit. *arena_bytes is the arena's size or a lower bound of it; UINT64_MAX: not
+ * known. Errors: MEMORY. */
+sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                           const slc_trying *trying, slc_plan **out, uint64_t *arena_bytes);
+
+/* Makes only items, lifetimes and packing, so also of a plan that is too large. NULL in *out: the order is illegal.
+ * Errors: MEMORY. */
+sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                               uint32_t tries, slc_plan **out);
+
+/* Measures the arena that slc_plan_make's plan would have, without making the rest. A figure above `limit` may be only
+ * a lower bound, for which nothing is packed. Errors: MEMORY; FORMAT (a defect of ours). */
+sluice_status slc_plan_measure(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
+                               uint64_t *arena_bytes);
+
+#endif

@@ -1,0 +1,89 @@
+/* An order under construction: one total order of compute slots and operations. A scheduler appends to it; the
+ * functions below know which items each operation has to come after. */
+#ifndef SLC_ORDER_H
+#define SLC_ORDER_H
+
+#include "lib/plan/times.h"
+
+#include <stddef.h>
+
+/* An order under construction; slc_order_fini frees it. It starts as {0}. */
+typedef struct {
+    slc_item *items;
+    uint32_t count, capacity;
+    bool failed; /* there was no memory for an item; the caller looks once, at the end */
+} slc_order;
+
+/* The input of a scheduler. */
+typedef struct {
+    const slc_job *job;
+    const slc_strategy *strategies; /* [units] */
+    const bool *recompute;          /* [L]; NULL: no layer recomputes */
+    const slc_times *times;         /* NULL: not known; schedulers that need times estimate them */
+    uint64_t limit;                 /* bytes that the arena may have; a scheduler that hoists stays below */
+    uint64_t seed;                  /* for `random` */
+} slc_scheduling;
+
+void slc_order_slot(slc_order *order, uint32_t micro_batch, uint32_t slot);
+void slc_order_operation(slc_order *order, const slc_job *job, slc_item_kind kind, uint32_t micro_batch, uint32_t unit);
+/* Appends a run of blocks. `late` is that of slc_item; `index` is GATHER_WINDOW's window. */
+void slc_order_run(slc_order *order, slc_item_kind kind, bool late, uint32_t micro_batch, uint32_t unit, uint32_t index,
+                   uint64_t first_block, uint64_t block_count);
+void slc_order_fini(slc_order *order);
+/* Moves one item to another place; the items in between move by one. */
+void slc_order_shift(slc_order *order, uint32_t from, uint32_t to);
+/* Must an operation of this kind come before the agreement of its step? Reductions must, and so must the operations of
+ * onebit units that tell the agreement of non-finite gradients. */
+bool slc_precedes_agreement(const slc_job *job, slc_item_kind kind);
+/* Moves the agreement right after the last operation that must come before it. If any of those is late, it goes after
+ * the last late one and becomes late too. */
+void slc_order_settle_agreement(slc_order *order, const slc_job *job);
+void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit,
+                             uint32_t window);
+
+/* Appends the gathers of all fsdp units whose window begins at `slot`. */
+void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strategy *strategies, bool evaluate,
+                           uint32_t micro_batch, uint32_t slot);
+/* Appends, for training, the gathers one slot ahead: of windows that begin at slot `i` + 1, counted over all
+ * micro-batches. The caller asks twice. Before slot `i` (the last argument false) these are the gathers that may run
+ * while the slot computes. After the slot (true) these are the others: a window that covers a whole micro-batch is in
+ * use until its end, and which rows a micro-batch touches is known only when the previous one ends. */
+void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i,
+                             bool behind);
+/* Appends the operations that a unit may do as soon as its gradient is complete: its reduction; for onebit everything
+ * up to the exchange, or up to INSPECT if the unit waits for the agreement. */
+void slc_order_reduce(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t micro_batch,
+                      uint32_t unit);
+/* Calls slc_order_reduce for all units whose gradient is complete after `slot` of this micro-batch (before the last
+ * micro-batch there are none, unless the job reduces each). */
+void slc_order_reductions_after(slc_order *order, const slc_job *job, const slc_strategy *strategies,
+                                uint32_t micro_batch, uint32_t slot);
+/* Appends the operations that follow the reduction, and the agreement if the unit waits for it: the gather of its
+ * gradient (dp with each), onebit's compression and exchange unless they are done, and the update. SLC_NONE:
+ * nothing. */
+void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t unit);
+/* Calls slc_order_update for the units whose last reduction slc_order_reductions_after appended, except those that wait
+ * for the agreement. */
+void slc_order_updates_after(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t micro_batch,
+                             uint32_t slot);
+/* Appends the gathers of all updated values (oss, sdp) at the step's end, in the order in which the next forward needs
+ * them. In a job that splits they are late instead, so that the gather of the next step's rows need not wait for them:
+ * slc_order_values_ahead appends them one slot ahead, before slot `i`, counted over all micro-batches. */
+void slc_order_value_gathers(slc_order *order, const slc_job *job, const slc_strategy *strategies);
+void slc_order_values_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i);
+bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_batch, uint32_t slot);
+/* Returns the unit whose update follows the last reduction of `reduced`: usually `reduced` itself; for a ROWS unit its
+ * SPLIT unit, which waits for it. SLC_NONE: there is none, or it waits for the agreement. */
+uint32_t slc_updated_behind(const slc_job *job, const slc_strategy *strategies, uint32_t reduced);
+/* May this operation be late at all, if it is of the last micro-batch? */
+bool slc_may_be_late(const slc_job *job, const slc_item *item);
+/* Appends the updates of all units that wait for the agreement, in the order in which the next forward needs them. */
+void slc_order_updates_at_end(slc_order *order, const slc_job *job, const slc_strategy *strategies);
+
+/* Appends all micro-batches, up to the agreement. Windows are gathered one slot ahead; what `reduce` appends for a slot
+ * comes after the next slot, so that gradients may stay in memory while that one computes. */
+typedef void slc_order_reducer(const void *context, const slc_scheduling *in, slc_order *order, uint32_t micro_batch,
+                               uint32_t slot);
+void slc_order_one_ahead(slc_order *order, const slc_scheduling *in, slc_order_reducer *reduce, const void *context);
+
+#endif
