@@ -5,11 +5,11 @@
  * steps after one exchange, up to and including the next; u is the sum of their moves so far.
  *   gradient   m = beta1 m + (1-beta1) g, where g is the result of the exchange;  w -= lr wd w;  w -= lr/c1 m / D
  *   local      m = beta1 m + (1-beta1) g, g is this rank's own;  w and u both move by -lr/c1 m / D;  w -= lr wd w
- *   exchanged  y is the result of the exchange of u D;  m = momentum_factor y;  w = value_factor w0 + y / D, where w0
- * is w before the interval c1 is bias_correction1. w0 is `kept`, which the interval's first local step stores; without
- * `kept` it is w - u, as in the original, which is not the same to the bit. The first step of an interval reads neither
- * u nor kept, so they carry nothing from one interval to the next. With decay_moves u moves by -lr wd w too, as in the
- * original.
+ *   exchanged  y is the result of the exchange of u D;  m = momentum_factor y;  w = value_factor w0 + y / D, where
+ *              w0 is w before the interval
+ * c1 is bias_correction1. w0 is `kept`, which the interval's first local step stores; without `kept` it is w - u, as in
+ * the original, which is not the same to the bit. The first step of an interval reads neither u nor kept, so they carry
+ * nothing from one interval to the next. With decay_moves u moves by -lr wd w too, as in the original.
  *
  * All are elementwise: the same bits for any split, thread count and instruction set. Errors: UNSUPPORTED (no host
  * stream), ARGUMENT (compress.h). */
