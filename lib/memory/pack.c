@@ -13,9 +13,10 @@
 #include <string.h>
 
 enum { ORDERS = 5, REPAIR_ROUNDS = 16 };
-static const uint64_t LARGEST = UINT64_C(1) << 56; /* most bytes of all buffers together; keeps sums inside 64 bits */
+static const uint64_t LARGEST = UINT64_C(1) << 56; /* most bytes of all buffers: keeps sums inside 64 bits */
 static const uint64_t WORK_LIMIT =
-    UINT64_C(120000000); /* pairs of parts looked at, after which no further order is begun */
+    /* Once so many pairs of parts were looked at, no further order is begun. */
+    UINT64_C(120000000);
 
 /* A buffer as the packer sees it. Bytes and times are hulls of its parts. */
 typedef struct {
@@ -286,8 +287,7 @@ static sluice_status climb(packing *p, int64_t bound, uint32_t tries, result *be
         for (uint64_t moves = 1 + draw(&state, 2); moves > 0; moves--) advance_one(p, best->peak, bound, &state);
         int64_t peak = place_all(p);
         if (peak < 0) return slc_error(SLUICE_ERR_MEMORY, "packing %zu buffers", p->count);
-        if (peak == best->peak)
-            best->peak++; /* so that another order that is just as good is kept, and the climb goes on from it */
+        if (peak == best->peak) best->peak++; /* keeps another order that is as good, and climbs on from it */
         keep_if_better(p, peak, best);
     }
     return SLUICE_OK;
