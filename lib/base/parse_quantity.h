@@ -1,5 +1,5 @@
-/* Quantities as people write them. Units are read in any case. Each must be the whole text.
- * Errors: ARGUMENT says what was given and what may be. */
+/* Quantities as people write them. Units are read in upper or lower case; the whole text must be one quantity. Errors:
+ * ARGUMENT quotes the text and says what is allowed. */
 #ifndef SLC_BASE_PARSE_QUANTITY_H
 #define SLC_BASE_PARSE_QUANTITY_H
 

@@ -1,6 +1,7 @@
-/* Random numbers that are a function of (seed, stream, index) and of nothing else: the same on every rank, in any order
- * and in any pieces. Philox 4x32 with 10 rounds, Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
- * Normals come from Box & Muller's transform, in plain IEEE arithmetic: the same bits with every C library. */
+/* Random numbers that depend on (seed, stream, index) only: they are the same on every rank, in any order and in any
+ * pieces. The generator is Philox 4x32 with 10 rounds, Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC
+ * 2011. Normals come from Box & Muller's transform in plain IEEE arithmetic, so they have the same bits with every C
+ * library. Any thread. */
 #ifndef SLC_BASE_RANDOM_H
 #define SLC_BASE_RANDOM_H
 
