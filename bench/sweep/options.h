@@ -46,9 +46,8 @@ sluice_status slc_bench_options_set_budgets(slc_bench_options *options, const ch
 
 /* The options of one run. `training` points into the lists' text. */
 typedef struct {
-    const char *strategy, *schedule, *budget,
-        /* As the user wrote them, but "usual" is replaced by its meaning. */
-        *throttle;
+    /* As the user wrote them, but "usual" is replaced by its meaning. */
+    const char *strategy, *schedule, *budget, *throttle;
     const char *optimizer, *tied;
     uint64_t repeat; /* from 1 on */
     slc_training_options training;

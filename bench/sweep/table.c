@@ -15,9 +15,8 @@
 
 static const char *const case_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", "tied", NULL};
 static const char *const budget_keys[] = {"throttle", "budget", NULL};
-static const char *const beside_keys[] = {"throttle", "budget", "tied",
-                                          /* The runs that auto is compared with are equal to it under these. */
-                                          NULL};
+/* auto is compared with runs that are equal under these. */
+static const char *const beside_keys[] = {"throttle", "budget", "tied", NULL};
 
 static double mib(double bytes)
 {
@@ -88,10 +87,8 @@ void slc_bench_table_misfit(FILE *out, const json_t *misfit)
     put_place(out, misfit);
     if (!isnan(need))
         fprintf(out, " %9.1f  does not fit\n", mib(need));
-    else
-        fprintf(out, " %9s  does not fit: %.*s\n", "", (int)strcspn(why, ";"),
-                /* The results have the whole line. */
-                why);
+    else /* the results have the whole line */
+        fprintf(out, " %9s  does not fit: %.*s\n", "", (int)strcspn(why, ";"), why);
     fflush(out);
 }
 

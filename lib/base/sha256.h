@@ -13,8 +13,7 @@ typedef struct {
 
 void slc_sha256_init(slc_sha256 *hash);
 void slc_sha256_add(slc_sha256 *hash, const void *data, size_t bytes);
-void slc_sha256_finish(slc_sha256 *hash,
-                       /* Writes 64 digits and a final 0. Call init before another use. */
-                       char hex[65]);
+/* Writes 64 digits and a final 0. Call init before another use. */
+void slc_sha256_finish(slc_sha256 *hash, char hex[65]);
 
 #endif

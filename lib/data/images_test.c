@@ -128,9 +128,8 @@ static void samples_are_a_function_of_their_number(void **state)
         works(slc_images_batch(images, &shape, train, 7, i, 1, again, &label));
         assert_memory_equal(again, pixels[i], sizeof again);
         assert_int_equal(label, labels[i]);
-        assert_memory_equal(pixels[i], pixels[i] + PIXELS,
-                            /* The channels of a grey image are equal. */
-                            PIXELS * sizeof(float));
+        /* The channels of a grey image are equal. */
+        assert_memory_equal(pixels[i], pixels[i] + PIXELS, PIXELS * sizeof(float));
     }
     int moved = 0;
     for (int epoch = 0; epoch < EPOCHS; epoch++)

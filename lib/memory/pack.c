@@ -14,9 +14,8 @@
 
 enum { ORDERS = 5, REPAIR_ROUNDS = 16 };
 static const uint64_t LARGEST = UINT64_C(1) << 56; /* most bytes of all buffers: keeps sums inside 64 bits */
-static const uint64_t WORK_LIMIT =
-    /* Once so many pairs of parts were looked at, no further order is begun. */
-    UINT64_C(120000000);
+/* Once so many pairs of parts were looked at, no further order is begun. */
+static const uint64_t WORK_LIMIT = UINT64_C(120000000);
 
 /* A buffer as the packer sees it. Bytes and times are hulls of its parts. */
 typedef struct {

@@ -188,9 +188,8 @@ static void recomputing_changes_no_bit(void **state)
     uint64_t kept_bytes, again_bytes, layer = (uint64_t)s.batch * s.length * s.config.channels * 9 * sizeof(float);
     float *kept = gradients_of(&s, &t, "none", &kept_bytes), *again = gradients_of(&s, &t, "all", &again_bytes);
     assert_memory_equal(kept, again, sluice_model_param_count(&s.config) * sizeof *kept);
-    assert_true(again_bytes + 2 * layer <
-                /* Only one of the four layers may hold its activations at a time. */
-                kept_bytes);
+    /* Only one of the four layers may hold its activations at a time. */
+    assert_true(again_bytes + 2 * layer < kept_bytes);
     free(kept);
     free(again);
     free_text(&t);

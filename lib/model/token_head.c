@@ -156,9 +156,8 @@ static sluice_status over_chunks(slc_slot *slot, chunk_operations *operations)
         slot->operation = begin;
         status = operations(slot, (chunk){first, left < SLC_HEAD_CHUNK ? left : SLC_HEAD_CHUNK});
     }
-    slc_slot_tensor(slot,
-                    /* Every chunk reads a part of it, so it must live until the end of the last chunk. */
-                    SLC_INPUT);
+    /* Every chunk reads a part of it, so it must live until the end of the last chunk. */
+    slc_slot_tensor(slot, SLC_INPUT);
     return status;
 }
 

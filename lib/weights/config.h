@@ -29,9 +29,8 @@ typedef enum { SLC_ACTIVATION_GELU_TANH, SLC_ACTIVATION_GELU_ERF } slc_activatio
 
 typedef struct {
     slc_family family;
-    slc_architecture
-        /* The first of "architectures"; if absent, the first of the family in the list above. */
-        architecture;
+    /* The first of "architectures"; if absent, the first of the family in the list above. */
+    slc_architecture architecture;
     uint32_t channels;         /* n_embd, hidden_size */
     uint32_t layers, heads;    /* heads divides channels */
     uint32_t inner;            /* n_inner (if absent: 4 x channels), intermediate_size */

@@ -35,9 +35,8 @@ typedef struct {
     uint64_t update_ns;
 } slc_overhead_optimizer;
 
-sluice_status
 /* *optimizer must not be moved afterwards. */
-slc_overhead_optimizer_open(slc_overhead_optimizer *optimizer);
+sluice_status slc_overhead_optimizer_open(slc_overhead_optimizer *optimizer);
 void slc_overhead_optimizer_close(slc_overhead_optimizer *optimizer);
 
 /* FNV-1a over words, to compare weights; begin with SLC_OVERHEAD_HASH. */
