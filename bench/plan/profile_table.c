@@ -1,4 +1,4 @@
-/* The table of a profile. */
+/* Prints the table of a profile. */
 #include "bench/plan/profile_table.h"
 
 #include <ctype.h>

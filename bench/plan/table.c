@@ -1,4 +1,4 @@
-/* The table that `sluice plan` prints. */
+/* Prints the table of `sluice plan`. */
 #include "bench/plan/table.h"
 
 #include "lib/plan/strategy_table.h"

@@ -8,13 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Four independent uniform words of block `index` of `stream`. */
+/* Draws four independent uniform words: block `index` of `stream`. */
 void slc_random_block(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4]);
 
-/* Uniform in [0, limit), limit > 0; the bias is below limit / 2^64. */
+/* Draws a uniform number in [0, limit), limit > 0; the bias is below limit / 2^64. */
 uint64_t slc_random_below(uint64_t seed, uint64_t stream, uint64_t index, uint64_t limit);
 
-/* Elements [first, first + count) of a stream of standard normals. */
+/* Draws elements [first, first + count) of a stream of standard normals. */
 void slc_random_normal(uint64_t seed, uint64_t stream, uint64_t first, size_t count, float *out);
 
 #endif

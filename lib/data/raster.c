@@ -1,4 +1,4 @@
-/* Netpbm's binary formats, and resizing as PyTorch does it. */
+/* Reads Netpbm's binary formats, and resizes as PyTorch does. */
 #include "lib/data/raster.h"
 
 #include "lib/base/status.h"

@@ -255,8 +255,8 @@ static uint64_t draw(uint64_t *state, uint64_t below)
     return (z ^ z >> 31) % below;
 }
 
-/* Moves one buffer to an earlier place in the order: mostly one that reaches above the bound in the current offsets,
- * else any one. */
+/* Moves one buffer to an earlier place in the order (the first one to any place): mostly one that reaches above the
+ * bound in the current offsets, else any one. */
 static void advance_one(packing *p, int64_t peak, int64_t bound, uint64_t *state)
 {
     size_t chosen = draw(state, p->count), seen = 0;

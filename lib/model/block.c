@@ -8,7 +8,7 @@
 #include "lib/model/operations.h"
 
 enum {
-    /* kept */
+    /* kept tensors */
     QKV = SLC_OWN_TENSORS,
     ATTENTION,
     LOGSUMEXP,
@@ -18,7 +18,7 @@ enum {
     SUM_STATS, /* BERT only */
     BRANCH1,   /* kept if there is layer scale, not kept for dropout alone */
     BRANCH2,
-    /* inside a slot */
+    /* tensors inside a slot */
     NORMED_INPUT, /* if the norms come before the branches */
     NORMED,       /* the input of fc */
     STATS,

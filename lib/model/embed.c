@@ -8,14 +8,14 @@
 #include "lib/model/operations.h"
 
 enum {
-    /* kept */
+    /* kept tensors */
     PLACES = SLC_OWN_TENSORS, /* where the tokens' rows lie */
     TYPES,
     COLUMNS, /* unfolded patches */
     MASKED,
     SUM, /* BERT only: the input of the norm */
     SUM_STATS,
-    /* inside a slot */
+    /* tensors inside a slot */
     PROJECTED, /* patches times the matrix */
     DPROJECTED,
     DSUM,

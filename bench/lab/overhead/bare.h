@@ -9,7 +9,7 @@
 #include "lib/plan/plan.h"
 
 typedef enum {
-    /* All that the engine has carried out: the plan's operations, the search of gradients for NaN, the agreement. */
+    /* Everything that the engine does: the plan's operations, the search of gradients for NaN, the agreement. */
     SLC_BARE_SAME,
     /* Collectives, updates and compute only; gradients are not searched for NaN. */
     SLC_BARE_PLAIN,
