@@ -1,5 +1,5 @@
-/* The `sluice-lab` command, for developers of Sluice: what is claimed of the planner, the engine and the kernels,
- * measured again. It is built beside `sluice` and not installed. */
+/* The `sluice-lab` command, for developers of Sluice: it measures again what is claimed of the planner, the engine and
+ * the kernels. It is built together with `sluice` but not installed. */
 #include "bench/cli/command.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The matrices, 1 MiB each, stay in a core's second-level cache, or in what others leave of it. */
+/* The matrices, 1 MiB each, stay in a core's second-level cache, or in the part of it that others leave free. */
 #include "bench/perf/compute_loop.h"
 
 #include "lib/base/status.h"

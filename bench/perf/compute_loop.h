@@ -1,5 +1,5 @@
-/* What a rank computes while its communication is measured: products of square matrices, on the calling thread, each
- * about as long as the block of a small layer. */
+/* The computation of a rank while its communication is measured: products of square matrices on the calling thread,
+ * each about as long as the block of a small layer. */
 #ifndef SLC_BENCH_COMPUTE_LOOP_H
 #define SLC_BENCH_COMPUTE_LOOP_H
 
@@ -14,6 +14,6 @@ sluice_status slc_compute_loop_open(slc_device *device, slc_compute_loop **out);
 sluice_status slc_compute_loop_step(slc_compute_loop *loop); /* one product */
 void slc_compute_loop_close(slc_compute_loop *loop);         /* NULL is allowed */
 
-double slc_compute_loop_step_flop(void); /* operations of a step */
+double slc_compute_loop_step_flop(void); /* floating-point operations of a step */
 
 #endif

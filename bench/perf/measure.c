@@ -1,4 +1,4 @@
-/* Measuring a collective. Elements are whole numbers small enough that their sums are exact, so a result is right or
+/* Measures a collective. Elements are whole numbers, small enough that their sums are exact, so a result is right or
  * wrong to the bit. */
 #include "bench/perf/measure.h"
 
@@ -21,11 +21,11 @@ struct slc_perf {
     slc_perf_config config;
     int rank;
     uint64_t ranks, block_elements;
-    float *whole, *shard; /* in the segment, of most_bytes each */
-    slc_op *ops;          /* `copies` iterations, which are submitted at once */
+    float *whole, *shard; /* in the segment, most_bytes each */
+    slc_op *ops;          /* operations of `copies` iterations, which are submitted at once */
     uint32_t copies;
     slc_compute_loop *beside; /* NULL: this thread only waits */
-    uint64_t steps;           /* of it, so far */
+    uint64_t steps;           /* steps of the loop so far */
 };
 
 /* ---- Set up ---- */
@@ -55,7 +55,7 @@ static uint64_t count_blocks(const slc_perf *perf, uint64_t elements)
     return (elements + perf->block_elements - 1) / perf->block_elements;
 }
 
-/* Short iterations are submitted all at once, as nccl-tests does. */
+/* Makes room for all iterations if they are short: then they are submitted at once, as in nccl-tests. */
 static sluice_status make_room_for_operations(slc_perf *perf)
 {
     const slc_perf_config *config = &perf->config;
@@ -129,7 +129,7 @@ static slc_op describe(const slc_perf *perf, uint64_t elements, float scale)
     return op;
 }
 
-/* One iteration into `ops`; how many operations it is. */
+/* Writes the operations of one iteration into `ops` and returns their number. */
 static uint32_t describe_iteration(const slc_perf *perf, const slc_op *op, slc_op *ops)
 {
     uint32_t count = 0;
@@ -173,7 +173,7 @@ static sluice_status run_operations(slc_perf *perf, const slc_op *op, uint32_t i
     for (uint32_t i = 1; i < copies; i++) memcpy(perf->ops + i * length, perf->ops, length * sizeof *perf->ops);
     for (uint32_t left = iterations, count; !status && left; left -= count) {
         count = left < copies ? left : copies;
-        /* Submission would wait for a free place itself, but without computing. */
+        /* Submission would wait for a free place too, but without computing meanwhile. */
         if (perf->beside && left < iterations) status = wait_until(perf, index + length - QUEUE);
         if (!status) status = slc_comm_submit(perf->comm, perf->ops, (size_t)count * length, &index);
         index += count * length;
@@ -181,7 +181,7 @@ static sluice_status run_operations(slc_perf *perf, const slc_op *op, uint32_t i
     return status || !iterations ? status : wait_until(perf, index);
 }
 
-/* All ranks compute, none communicates. */
+/* Measures compute while no rank communicates. */
 static sluice_status compute_alone(slc_perf *perf, double *flop_per_s)
 {
     *flop_per_s = 0;
@@ -226,7 +226,7 @@ static float sum_of(const slc_perf *perf, uint64_t element)
     return sum;
 }
 
-/* Element `k` of this rank's shard layout is this element of the whole one. */
+/* Returns the place in the whole layout of element `k` of this rank's shard layout. */
 static uint64_t owned_element(const slc_perf *perf, uint64_t elements, uint64_t k)
 {
     uint64_t block = k / (perf->block_elements / perf->ranks), begin = block * perf->block_elements;
@@ -244,7 +244,7 @@ static void fill_sources(slc_perf *perf, uint64_t elements)
         perf->shard[k] = kind == SLC_ALL_GATHER ? value_of(ROOT, owned_element(perf, elements, k)) : NAN;
 }
 
-/* The collective whose result this one has. */
+/* The collective that has the same result as this configuration. */
 static slc_op_kind result_of(const slc_perf_config *config)
 {
     return config->gather_after ? SLC_ALL_REDUCE : config->kind;
@@ -261,7 +261,7 @@ static uint64_t count_wrong(const slc_perf *perf, uint64_t elements)
     case SLC_ALL_REDUCE:
         for (uint64_t i = 0; i < elements; i++) wrong += !(perf->whole[i] == sum_of(perf, i));
         break;
-    default: /* gather and broadcast: everyone has the root's values */
+    default: /* gather and broadcast: every rank has the root's values */
         for (uint64_t i = 0; i < elements; i++) wrong += !(perf->whole[i] == value_of(ROOT, i));
     }
     return wrong;
@@ -280,7 +280,7 @@ static sluice_status check(slc_perf *perf, uint64_t elements, uint64_t *wrong)
 
 /* ---- One row ---- */
 
-/* Bytes over the busiest link for each byte of the buffer. */
+/* Bytes that cross the busiest link for each byte of the buffer. */
 static double bus_factor(slc_op_kind kind, double ranks)
 {
     if (kind == SLC_ALL_REDUCE) return 2 * (ranks - 1) / ranks;
@@ -292,7 +292,7 @@ sluice_status slc_perf_measure(slc_perf *perf, uint64_t bytes, slc_perf_row *row
 {
     uint64_t elements = round_elements(perf, bytes);
     slc_op_kind kind = result_of(&perf->config);
-    /* Scaled, so that a sum in place does not grow from one iteration to the next. */
+    /* The sum is scaled, so that in place it does not grow from one iteration to the next. */
     const slc_op op = describe(perf, elements, 1 / (float)perf->ranks);
     bool parts = kind == SLC_ALL_GATHER || kind == SLC_REDUCE_SCATTER;
     *row = (slc_perf_row){.bytes = elements * sizeof(float), .count = parts ? elements / perf->ranks : elements};

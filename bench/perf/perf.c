@@ -1,4 +1,4 @@
-/* `sluice perf`: the command line and the table of measured collectives, with nccl-tests' flags and columns. */
+/* `sluice perf`: its command line and the table of measured collectives, with nccl-tests' flags and columns. */
 #include "bench/cli/command.h"
 #include "bench/perf/measure.h"
 #include "bench/cli/result_file.h"
@@ -54,7 +54,7 @@ static const struct argp_option option_rows[] = {
 static const struct {
     const char *name;
     slc_op_kind kind;
-    const char *sum; /* nccl-tests' redop */
+    const char *sum; /* redop of nccl-tests */
     bool gather_after;
 } operations[] = {
     {"all_reduce", SLC_ALL_REDUCE, "sum", false},
@@ -194,7 +194,7 @@ static sluice_status write_json(perf_output *out, const perf_options *o, const s
                             sluice_world_path(world), "transport", sluice_world_transport(world), "block_bytes",
                             (json_int_t)o->block_bytes, "rows", out->rows);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "rows");
-    json_dumpf(all, out->file.file, JSON_INDENT(2)); /* what fails here, commit finds */
+    json_dumpf(all, out->file.file, JSON_INDENT(2)); /* an error of this write shows in commit */
     fputc('\n', out->file.file);
     json_decref(all);
     return slc_result_file_commit(&out->file);
@@ -215,7 +215,7 @@ static uint64_t next_size(const perf_options *o, uint64_t size)
     return (uint64_t)next > size ? (uint64_t)next : size + 1;
 }
 
-/* `out` NULL: a rank that only takes part. Sizes that round to the same are measured once. */
+/* `out` NULL: this rank only takes part. Sizes that are rounded to the same size are measured once. */
 static sluice_status measure_all(slc_perf *perf, const perf_options *o, perf_output *out, uint64_t *wrong)
 {
     sluice_status status = SLUICE_OK;

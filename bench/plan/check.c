@@ -1,5 +1,5 @@
-/* `sluice check`: whether a plan may run, and how well it is packed. Reading a plan judges it; what is printed here
- * says what was looked at. */
+/* `sluice check`: may a plan run, and how well is it packed? Reading a plan validates it; the output says what was
+ * checked. */
 #include "bench/cli/command.h"
 #include "bench/plan/files.h"
 #include "bench/cli/result_file.h"

@@ -1,4 +1,4 @@
-/* Groups waits by the names of slot and operation with their numbers left out. */
+/* Groups waits by the names of slot and operation without their numbers. */
 #include "bench/plan/exposed_table.h"
 
 #include "lib/base/status.h"
@@ -13,10 +13,10 @@ typedef struct {
     char slots[NAME], causes[NAME], busy[NAME];
     double s, largest_s;
     uint32_t waits;
-    const char *largest; /* layer, or unit */
+    const char *largest; /* layer or unit with the longest wait */
 } group;
 
-/* "h.12" becomes "h.*". */
+/* Turns "h.12" into "h.*". */
 static void leave_numbers_out(const char *name, char *out, size_t size)
 {
     size_t length = 0;
@@ -35,7 +35,7 @@ static void describe_operation(const slc_job *job, const slc_item *item, bool be
     snprintf(out, NAME, "%s %s%s", slc_item_kind_name(item->kind), unit, before ? " (step before)" : "");
 }
 
-/* What waited: a slot's layer, or the unit that the compute lane updates. */
+/* The name of the waiting item: a slot's layer, or the unit that the compute lane updates. */
 static const char *waiting_name(const slc_job *job, const slc_item *item)
 {
     return item->kind == SLC_ITEM_SLOT ? job->layers[slc_slot_layer(job, item->slot)] : job->units[item->unit].name;
@@ -54,7 +54,8 @@ static void describe(const slc_job *job, const slc_plan *plan, const slc_exposur
     }
     if (exposed->busy != SLC_NONE && exposed->busy != exposed->cause)
         describe_operation(job, &plan->train.items[exposed->busy], false, out->busy);
-    if (!strncmp(out->causes, out->busy, strlen(out->busy))) *out->busy = 0; /* one of its like */
+    /* It is not named if it is an operation like the causes. */
+    if (!strncmp(out->causes, out->busy, strlen(out->busy))) *out->busy = 0;
 }
 
 static group *find(group *groups, uint32_t *count, const group *like)

@@ -1,4 +1,4 @@
-/* Where compute waits, as a table for people: equal layers ("h.0", "h.1", ...) are one group "h.*". */
+/* A table, for people, of where compute waits. Equal layers ("h.0", "h.1", ...) form one group "h.*". */
 #ifndef SLC_BENCH_EXPOSED_TABLE_H
 #define SLC_BENCH_EXPOSED_TABLE_H
 
@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* A line for each group of slots and what they wait for, the largest first; the smallest beyond `most` lines are one.
- * Errors: MEMORY. */
+/* Prints a line for each group of slots and the operations that they wait for, the longest wait first; the shortest
+ * ones beyond `most` lines share one line. Errors: MEMORY. */
 sluice_status slc_exposed_table(FILE *out, const slc_job *job, const slc_plan *plan, const slc_exposure *exposures,
                                 uint32_t count, double step_s, uint32_t most);
 

@@ -1,4 +1,4 @@
-/* Reading a profile and its plan, simulating them, writing the timeline. */
+/* Reads a profile and its plan, simulates the plan, writes the timeline. */
 #include "bench/plan/files.h"
 
 #include "bench/cli/result_file.h"
@@ -51,7 +51,7 @@ const struct argp *slc_plan_files_argp(void)
     return &parser;
 }
 
-/* Whether the plan was made for a compressed phase; what is wrong with the file is found when it is read. */
+/* Was the plan made for a compressed phase? A faulty file is reported later, when it is read. */
 static bool is_compressed(const char *plan_path)
 {
     json_t *root = json_load_file(plan_path, 0, NULL);
@@ -112,7 +112,7 @@ sluice_status slc_plan_files_trace(const slc_plan_files *files, const slc_foreca
         status = slc_trace_simulated(trace, 0, forecast, items, steps);
     }
     if (!status) status = slc_trace_text(trace, &text);
-    if (!status) fprintf(file.file, "%s\n", text); /* what fails here, commit finds */
+    if (!status) fprintf(file.file, "%s\n", text); /* an error of this write shows in commit */
     if (!status) status = slc_result_file_commit(&file);
     if (status) slc_result_file_abandon(&file);
     free(text);

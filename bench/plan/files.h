@@ -1,4 +1,4 @@
-/* A profile and a plan for it, as `sluice sim`, `check` and `trace` read them. */
+/* A profile and a plan for it, as read by `sluice sim`, `check` and `trace`. */
 #ifndef SLC_BENCH_PLAN_FILES_H
 #define SLC_BENCH_PLAN_FILES_H
 
@@ -7,11 +7,11 @@
 
 #include <argp.h>
 
-/* The options --profile, --plan, --world and --lossy as an argp parser to put among a command's children: its input is
- * a slc_plan_files. The first two must be given. */
+/* The options --profile, --plan, --world and --lossy. slc_plan_files_argp returns an argp parser for a command's
+ * children; its input is a slc_plan_files. --profile and --plan are mandatory. */
 typedef struct {
     const char *profile_path, *plan_path;
-    const char *lossy;   /* NULL: as the profile says, or the plan was made */
+    const char *lossy;   /* NULL: as in the profile, or as the plan was made */
     unsigned long world; /* 0: the profile's */
     slc_profile *profile;
     slc_plan *plan;
@@ -19,15 +19,16 @@ typedef struct {
 
 const struct argp *slc_plan_files_argp(void);
 
-/* Errors: those of reading, with the file and the path inside it. */
+/* Reads both files; slc_plan_files_fini frees what was read. Errors: those of reading, with the file and the path
+ * inside it. */
 sluice_status slc_plan_files_read(slc_plan_files *files);
 void slc_plan_files_fini(slc_plan_files *files);
 
-/* Simulates the plan; *items is malloc'ed. Errors: MEMORY, FORMAT. */
+/* Simulates the plan; the caller frees *items. Errors: MEMORY, FORMAT. */
 sluice_status slc_plan_files_simulate(const slc_plan_files *files, const slc_simulation *options,
                                       slc_forecast *forecast, slc_item_times **items);
 
-/* A timeline of `steps` simulated steps, whole or not at all. Errors: IO, MEMORY. */
+/* Writes a timeline of `steps` simulated steps; the file is whole or absent. Errors: IO, MEMORY. */
 sluice_status slc_plan_files_trace(const slc_plan_files *files, const slc_forecast *forecast,
                                    const slc_item_times *items, uint32_t steps, const char *path);
 

@@ -1,4 +1,4 @@
-/* `sluice plan`: a plan from a profile, for a person to read and as a file. */
+/* `sluice plan`: makes a plan from a profile, as a table for people and as a file. */
 #include "bench/cli/command.h"
 #include "bench/plan/table.h"
 #include "lib/base/clock.h"

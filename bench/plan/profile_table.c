@@ -1,4 +1,4 @@
-/* The table of a profile. */
+/* Prints the table of a profile. */
 #include "bench/plan/profile_table.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@ typedef struct {
     uint32_t first, end;
 } run_of_layers;
 
-/* Equal but for their last number. */
+/* Are the names equal but for their last number? */
 static bool alike(const char *a, const char *b)
 {
     size_t length_a = strlen(a), length_b = strlen(b);
@@ -26,7 +26,7 @@ static run_of_layers run_at(const slc_job *job, uint32_t first)
     return run;
 }
 
-/* Rows of a table that is split are no parameters of their own. */
+/* The rows of a split table are not parameters of their own. */
 static uint64_t own_parameters(const slc_profile *profile, uint32_t unit)
 {
     return profile->job.units[unit].role == SLC_UNIT_ROWS ? 0 : profile->parameters[unit];

@@ -1,4 +1,4 @@
-/* A profile for a person to read. */
+/* Prints a profile for people to read. */
 #ifndef SLC_BENCH_PROFILE_TABLE_H
 #define SLC_BENCH_PROFILE_TABLE_H
 
@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* A line for each run of layers that are named alike but for a number ("h.0" to "h.11"): parameters, what they keep for
- * their backward, times. Then the step's sums and the link. */
+/* Prints a line for each run of layers whose names differ only in a number ("h.0" to "h.11"): parameters, bytes kept
+ * for their backward, times. Then it prints the sums of the step, and the link. */
 void slc_profile_table(FILE *out, const slc_profile *profile);
 
 #endif

@@ -1,4 +1,4 @@
-/* `sluice sim`: what a plan's step will take, and where compute waits for communication. */
+/* `sluice sim`: predicts how long a plan's step takes, and where compute waits for communication. */
 #include "bench/cli/command.h"
 #include "bench/plan/exposed_table.h"
 #include "bench/plan/files.h"

@@ -1,4 +1,4 @@
-/* The table that `sluice plan` prints. */
+/* Prints the table of `sluice plan`. */
 #include "bench/plan/table.h"
 
 #include "lib/plan/strategy_table.h"
@@ -32,7 +32,7 @@ char *slc_plan_seconds(double s, char *text)
 typedef struct {
     const slc_profile *profile;
     const slc_plan *plan;
-    uint32_t first, last; /* units */
+    uint32_t first, last; /* units first to last */
 } group;
 
 static uint32_t home(const slc_job *job, uint32_t unit)
@@ -59,7 +59,7 @@ static double gathers_s(const group *g, const slc_unit *unit)
            slc_operation_s(&g->profile->job, &g->profile->times, SLC_ITEM_GATHER_WINDOW, unit, unit->elements);
 }
 
-/* Why the layers of a fused unit share one: operations without bytes that they save. */
+/* Says why the layers of a fused unit share it: the latency of the operations that it saves. */
 static void explain_fusion(const group *g, char *out, size_t size)
 {
     const slc_job *job = &g->profile->job;
@@ -76,7 +76,7 @@ static void explain_fusion(const group *g, char *out, size_t size)
              saved);
 }
 
-/* What onebit takes beside sdp: bytes, and the seconds of the exchange and its passes instead of a reduction and a
+/* Compares onebit with sdp: bytes, and the seconds of the exchange and its passes instead of a reduction and a
  * gather. */
 static void explain_onebit(const group *g, char *out, size_t size)
 {
@@ -95,7 +95,7 @@ static void explain_onebit(const group *g, char *out, size_t size)
              slc_plan_seconds(sharded, saved));
 }
 
-/* The rows that a layer looks up in a table that is split. */
+/* Describes the rows that a layer looks up in a split table. */
 static void explain_rows(const group *g, char *out, size_t size)
 {
     const slc_job *job = &g->profile->job;
@@ -111,7 +111,7 @@ static void explain_rows(const group *g, char *out, size_t size)
              (unsigned long long)unit->most_rows, (unsigned long long)unit->row_count, bytes, gathered, reduced);
 }
 
-/* What the choice means beside the nearest other one. */
+/* Compares the choice with the nearest other one. */
 static void explain(const group *g, char *out, size_t size)
 {
     const slc_job *job = &g->profile->job;

@@ -1,5 +1,5 @@
-/* Writes a gnuplot script with its data inside and runs it. One step is shown, from its first slot on; what of an
- * operation lies before or behind it is shown where the same operation of the next or the last step lies. */
+/* Writes a gnuplot script that contains its data, and runs it. One step is shown, from its first slot on. The part of
+ * an operation before or after the step is shown at the place that it has in the next or the previous step. */
 #include "bench/plan/timeline_picture.h"
 
 #include "lib/base/status.h"
@@ -19,14 +19,14 @@ typedef enum { FORWARD, BACKWARD, EXPOSED, REDUCE, GATHER, EXCHANGE, AGREE, UPDA
 
 static const struct {
     const char *name, *rgb;
-    int lane; /* from below */
+    int lane; /* lanes are counted from below */
 } colours[COLOURS] = {
     {"forward", "#6baed6", 2}, {"backward", "#2171b5", 2}, {"exposed", "#fb6a4a", 2},
     {"reduce", "#41ab5d", 1},  {"gather", "#fd8d3c", 1},   {"exchange", "#e7298a", 1},
     {"agree", "#636363", 1},   {"update", "#807dba", 0},   {"compress", "#ce1256", 0},
 };
 
-/* From below. */
+/* Listed from below. */
 static const struct {
     slc_memory_category category;
     const char *rgb;
@@ -40,7 +40,7 @@ enum { MEMORY_KINDS = sizeof memory_order / sizeof *memory_order };
 typedef struct {
     const slc_trace_picture *p;
     FILE *file;
-    double unit_s; /* of the time axis */
+    double unit_s; /* seconds of one unit of the time axis */
     double unit_bytes;
     const char *unit_s_name, *unit_bytes_name;
     size_t boxes[COLOURS];
@@ -105,7 +105,7 @@ static bool has_category(const slc_memory_series *memory, int kind)
     return false;
 }
 
-/* Columns: time, the sums from below, the highest address. Each point twice, so that lines are steps. */
+/* Columns: time, the sums from below, the highest address. Each point is written twice, so that lines are steps. */
 static void put_memory(drawing *d)
 {
     const slc_memory_series *memory = d->p->memory;
@@ -137,7 +137,7 @@ static void put_quoted(FILE *file, const char *text)
     fputc('\'', file);
 }
 
-/* The layer's name in every slot that is wide enough for it. */
+/* Writes the layer's name in every slot that is wide enough for it. */
 static void put_labels(const drawing *d)
 {
     const slc_program *program = &d->p->plan->train;
@@ -229,7 +229,7 @@ static void put_script(drawing *d, const char *path)
 
 /* ---- Drawing ---- */
 
-/* 0, an errno of starting it, or -1: it failed. */
+/* Returns 0, the errno of starting gnuplot, or -1 if gnuplot failed. */
 static int run_gnuplot(const char *script)
 {
     extern char **environ;

@@ -1,11 +1,11 @@
-/* The timeline of one step as a picture: the lanes as coloured boxes over memory by category, drawn by gnuplot. */
+/* The timeline of one step as a picture, drawn by gnuplot: the lanes as coloured boxes above memory by category. */
 #ifndef SLC_BENCH_TRACE_PICTURE_H
 #define SLC_BENCH_TRACE_PICTURE_H
 
 #include "sched/simulate/exposed.h"
 #include "sched/simulate/memory_series.h"
 
-/* Everything belongs to the caller. */
+/* The caller owns everything. */
 typedef struct {
     const char *title;
     const slc_job *job;
@@ -13,14 +13,14 @@ typedef struct {
     const slc_item_times *items; /* of a steady step */
     const slc_exposure *exposures;
     uint32_t exposure_count;
-    const slc_memory_series *memory; /* of [0, step_s) */
+    const slc_memory_series *memory; /* during [0, step_s) */
     double step_s;
 } slc_trace_picture;
 
-/* Whether the name ends in .svg or .png. */
+/* Does the name end in .svg or .png? */
 bool slc_trace_picture_kind(const char *path);
 
-/* Errors: UNSUPPORTED (no gnuplot), IO, MEMORY. */
+/* Draws the picture into the file `path`. Errors: UNSUPPORTED (no gnuplot), IO, MEMORY. */
 sluice_status slc_trace_picture_draw(const slc_trace_picture *picture, const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* `sluice trace`: the timeline of a plan, from the simulator: as events for a viewer, and as a picture. */
+/* `sluice trace`: writes a plan's timeline from the simulator, as events for a viewer or as a picture. */
 #include "bench/cli/command.h"
 #include "bench/plan/files.h"
 #include "bench/plan/timeline_picture.h"

@@ -1,6 +1,6 @@
-/* `sluice bench`: the sweep over throttles. A throttle belongs to a world, so each gets ranks of its own: the command
- * starts itself again for each, lets rank 0 show the table and leave its results in a file, and joins them. Under a
- * launcher it is one of the ranks itself. */
+/* `sluice bench`: the sweep over throttles. A throttle belongs to a world, so each throttle gets its own ranks: the
+ * command starts itself again for each, lets rank 0 print the table and leave its results in a file, and joins the
+ * files. Under a launcher it is itself one of the ranks. */
 #include "bench/sweep/budgets.h"
 #include "bench/sweep/losses.h"
 #include "bench/sweep/options.h"
@@ -29,7 +29,7 @@ static void count_stop(int signal)
     stops++;
 }
 
-/* Only where nothing is computed: see stop_signals.h. */
+/* Used only where nothing is computed: see bench/launch/stop_signals.h. */
 static void handle_signals(void)
 {
     struct sigaction action = {.sa_handler = count_stop};
@@ -62,7 +62,7 @@ static sluice_status in_folder(const slc_bench_options *options, const char *nam
     return slc_error(SLUICE_ERR_ARGUMENT, "--output: the name of the folder is too long");
 }
 
-/* Whatever happens to later runs, what has been measured is on the disk. */
+/* Saves the results so far, so that measured runs are on the disk whatever happens to later ones. */
 static sluice_status keep(const slc_bench_results *results, const slc_bench_options *options)
 {
     char path[PATH_BYTES];
@@ -74,7 +74,7 @@ static sluice_status keep(const slc_bench_results *results, const slc_bench_opti
     return status;
 }
 
-/* A folder that belongs to others shows before the first run, not after it. */
+/* Finds out before the first run, not after it, that the folder belongs to somebody else. */
 static sluice_status check_writable(const slc_bench_options *options)
 {
     char path[PATH_BYTES];
@@ -85,7 +85,7 @@ static sluice_status check_writable(const slc_bench_options *options)
     return status;
 }
 
-/* Everything after the last run of the whole sweep. Results: the exit code. */
+/* Does everything that follows the last run of the whole sweep. Returns the exit code. */
 static int conclude(const slc_bench_results *results, const slc_bench_options *options)
 {
     FILE *out = table_stream(options);
@@ -132,7 +132,7 @@ static sluice_status sweep_in(sluice_world *world, slc_bench_options *options, s
     return slc_bench_sweep_run(&sweep, interrupted);
 }
 
-/* Errors: ARGUMENT when this world cannot serve all throttles. */
+/* Errors: ARGUMENT if this world cannot serve all throttles. */
 static sluice_status join(const slc_bench_options *options, sluice_world **world)
 {
     slc_bench_case first;
@@ -161,7 +161,7 @@ static int run_as_rank(slc_bench_options *options)
         int concluded = conclude(&results, options);
         if (!code) code = concluded;
     }
-    if (!status) status = sluice_world_barrier(world); /* nobody leaves while another still works */
+    if (!status) status = sluice_world_barrier(world); /* no rank leaves while another still works */
     sluice_world_destroy(world);
     slc_bench_results_free(&results);
     return interrupted ? EXIT_INTERRUPTED : code ? code : status ? EXIT_FAILED : 0;
@@ -177,12 +177,12 @@ static int run_tradeoff_as_rank(const slc_bench_options *options)
     int code = status == SLUICE_ERR_INTERRUPTED ? EXIT_INTERRUPTED : status ? EXIT_FAILED : 0;
     bool said = world && sluice_world_rank(world) && (status == SLUICE_ERR_BUDGET || status == SLUICE_ERR_ARGUMENT);
     if (code == EXIT_FAILED && !said) fail(status);
-    if (!status) status = sluice_world_barrier(world); /* nobody leaves while another still works */
+    if (!status) status = sluice_world_barrier(world); /* no rank leaves while another still works */
     sluice_world_destroy(world);
     return code ? code : status ? EXIT_FAILED : 0;
 }
 
-/* ---- As the one that starts the ranks ---- */
+/* ---- As the command that starts the ranks ---- */
 
 static sluice_status run_part(const slc_bench_options *options, uint64_t throttle, char **argv,
                               slc_bench_results *results, int *code)
@@ -194,7 +194,7 @@ static sluice_status run_part(const slc_bench_options *options, uint64_t throttl
     unlink(part);
     snprintf(done, sizeof done, "%" PRIu64, throttle * count);
     snprintf(overall, sizeof overall, "%" PRIu64, options->throttles.count * count);
-    /* What the first part has found holds for all. */
+    /* The budgets that the first part found hold for all parts. */
     const char *budgets = json_string_value(results->budgets);
     char *const more[] = {(char *)"--throttle",
                           options->throttles.text[throttle],

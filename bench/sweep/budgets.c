@@ -1,4 +1,4 @@
-/* Rank 0 measures and plans, the others are told. */
+/* Finds budgets: rank 0 measures and plans, and tells the others. */
 #include "bench/sweep/budgets.h"
 
 #include "bench/sweep/survey.h"
@@ -75,6 +75,6 @@ sluice_status slc_bench_budgets_find(sluice_world *world, slc_bench_options *opt
     if (!file) return slc_error(SLUICE_ERR_MEMORY, "budgets");
     write_list(file, options, &found);
     if (fclose(file)) return slc_error(SLUICE_ERR_MEMORY, "budgets");
-    (*list)[strlen(*list) - 1] = 0; /* the last comma */
+    (*list)[strlen(*list) - 1] = 0; /* removes the last comma */
     return slc_bench_options_set_budgets(options, *list);
 }

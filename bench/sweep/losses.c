@@ -1,5 +1,5 @@
-/* Table and picture of a comparison of optimizers. Of repeated runs, whose losses are the same, the picture shows the
- * first; the table's times are medians. */
+/* Table and picture of a comparison of optimizers. Repeated runs have the same losses, so the picture shows the first
+ * of them; the table's times are medians. */
 #include "bench/sweep/losses.h"
 
 #include "bench/cli/gnuplot.h"
@@ -23,7 +23,7 @@ static const json_t *row_at(const json_t *runs, size_t index)
     return json_array_get(runs, index);
 }
 
-/* The first complete run of those that are alike. */
+/* Is it the first complete run among those that are equal under `keys`? */
 static bool is_first(const json_t *runs, size_t index, const char *const *keys)
 {
     if (!slc_bench_complete(row_at(runs, index))) return false;
@@ -33,7 +33,7 @@ static bool is_first(const json_t *runs, size_t index, const char *const *keys)
     return true;
 }
 
-/* How many of them there are; before number `end`. */
+/* Counts such runs before number `end`. */
 static size_t count_first(const json_t *runs, size_t end, const char *const *keys)
 {
     size_t count = 0;
@@ -48,7 +48,7 @@ bool slc_bench_losses_compare(const slc_bench_results *results)
 
 /* ---- Table ---- */
 
-/* Of a phase of all runs that are alike; NaN: there is none. */
+/* The median of a phase's number over all runs like this one; NaN: none has it. */
 static double median_of(const json_t *runs, const json_t *like, const char *phase, const char *number)
 {
     size_t index, count = 0;
@@ -123,7 +123,7 @@ static size_t step_count(const json_t *run)
     return json_array_size(json_object_get(run, "losses"));
 }
 
-/* Mean over a fiftieth of the steps around this one: a batch's loss is noise. */
+/* The mean over a fiftieth of the steps around this one, because the loss of a single batch is noise. */
 static double smooth_loss(const json_t *run, size_t step)
 {
     size_t count = step_count(run), half = count / 100, n = 0;
@@ -147,13 +147,13 @@ static void put_point(FILE *file, const json_t *run, size_t step)
         fprintf(file, " %.6f\n", loss);
 }
 
-/* In its course, so that there is a point to mark. */
+/* Does the run freeze after its start, so that there is a point to mark? */
 static bool freezes(const json_t *run)
 {
     return slc_bench_number(run, "freeze_step") >= 1;
 }
 
-/* A line's points, then the point of its freeze: two blocks. */
+/* Writes two blocks for each line: its points, then the point of its freeze. */
 static void put_table(FILE *file, const void *what)
 {
     const json_t *runs = what;
@@ -168,14 +168,14 @@ static void put_table(FILE *file, const void *what)
         if (freezes(run))
             put_point(file, run, (size_t)slc_bench_number(run, "freeze_step") - 1);
         else
-            fputs("? ? ?\n", file); /* an empty block would not count */
+            fputs("? ? ?\n", file); /* gnuplot would not count an empty block */
         fputs("\n\n", file);
     }
 }
 
 /* ---- Script ---- */
 
-/* A name of an optimizer says all where it stands for one strategy. */
+/* An optimizer's name is enough for a line's title if it has only one strategy. */
 static bool names_strategy(const json_t *runs)
 {
     size_t count = json_array_size(runs);
@@ -204,7 +204,7 @@ static void put_line(FILE *file, const json_t *runs, size_t index, int column)
                 block + 1, column, colours[number % 6]);
 }
 
-/* One throttle's lines over column 1, steps, or 2, seconds. */
+/* Draws one throttle's lines over column 1 (steps) or 2 (seconds). */
 static void put_panel(FILE *file, const json_t *runs, const json_t *like, int column)
 {
     const char *before = "  plot \\\n";
@@ -223,7 +223,8 @@ static void put_panel(FILE *file, const json_t *runs, const json_t *like, int co
     fputc('\n', file);
 }
 
-/* The fall of the first steps, which all have in common, would press what differs into a line. */
+/* The axis ends at the losses after the first steps: all runs share the early fall, and it would hide the
+ * differences. */
 static double highest(const json_t *runs)
 {
     double high = 0;

@@ -1,5 +1,5 @@
-/* The command line of `sluice bench`. Its defaults differ from `sluice train`'s, so a parser without options stands
- * behind the shared one and sets them before the first option is read. */
+/* The command line of `sluice bench`. Its defaults differ from those of `sluice train`, so a parser without options
+ * comes after the shared one and sets them before the first option is read. */
 #include "bench/sweep/options.h"
 
 #include "bench/cli/throttle_option.h"
@@ -61,7 +61,7 @@ static const char help_text[] =
 
 static const char usual[] = "usual";
 static const char usual_recompute[] = "auto", usual_strategies[] = "dp,oss,sdp,fsdp,auto";
-/* Their addresses say that nothing was asked for. */
+/* A text with one of these addresses is a default: the option was not given. */
 
 /* ---- Lists ---- */
 
@@ -92,7 +92,7 @@ static sluice_status split_list(const char *option, const char *text, bool throt
     return SLUICE_OK;
 }
 
-/* "lamb@0.01": a learning rate of its own. */
+/* Splits "lamb@0.01" into the optimizer and its own learning rate. */
 static sluice_status split_rates(slc_bench_options *o)
 {
     for (uint64_t i = 0; i < o->optimizers.count; i++) {
@@ -149,7 +149,7 @@ static const char *or_none(const char *text)
     return strcmp(text, "none") ? text : "";
 }
 
-/* Each names the other where one is "usual"; where both are, dp. */
+/* If the strategy or the optimizer is "usual", the other one decides it; if both are, the strategy is dp. */
 static void set_optimizer(slc_bench_case *one, const char *optimizer)
 {
     bool free_strategy = !strcmp(one->strategy, usual);
@@ -161,7 +161,8 @@ static void set_optimizer(slc_bench_case *one, const char *optimizer)
     slc_training_onebit_only(&one->training);
 }
 
-/* Repetitions are outermost: what disturbs the machine for a while then meets all combinations alike. */
+/* Repetitions are the outermost loop, so that a temporary disturbance of the machine affects all combinations
+ * equally. */
 void slc_bench_case_at(const slc_bench_options *o, uint64_t throttle, uint64_t index, slc_bench_case *out)
 {
     *out = (slc_bench_case){.throttle = o->throttles.text[throttle], .training = o->training};
@@ -183,7 +184,7 @@ void slc_bench_case_at(const slc_bench_options *o, uint64_t throttle, uint64_t i
     out->training.throttle = or_none(out->throttle);
 }
 
-/* Everything that can be known before hours of work. */
+/* Checks all that can be known before hours of work. */
 static sluice_status check_cases(slc_bench_options *o)
 {
     sluice_status status = SLUICE_OK;
@@ -201,7 +202,8 @@ static sluice_status check_cases(slc_bench_options *o)
         compressed |= slc_training_is_compressed(one.optimizer);
     }
     if (status || compressed) return status;
-    slc_training_options said = o->training; /* which each case takes out where it is not for its optimizer */
+    /* Each case drops the options that are not for its optimizer, so they are checked here. */
+    slc_training_options said = o->training;
     said.strategy = "dp";
     said.optimizer = one.optimizer;
     return slc_training_onebit_check(&said);
@@ -243,7 +245,7 @@ static error_t parse_defaults(int key, char *text, struct argp_state *state)
     training->strategy = usual_strategies;
     training->schedule = usual;
     training->recompute = usual_recompute;
-    training->steps = 0; /* nothing was asked for */
+    training->steps = 0; /* 0: the option was not given */
     training->eval_batches = 0;
     return 0;
 }
@@ -290,7 +292,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
-/* A comparison of losses takes more steps than one of times, and each optimizer at its own. */
+/* A comparison of losses takes more steps than one of times, and gives each optimizer its own strategy. */
 static void set_defaults(slc_bench_options *o)
 {
     slc_training_options *t = &o->training;
@@ -314,7 +316,7 @@ sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *
     if (status) return status;
     slc_bench_case first;
     slc_bench_case_at(out, 0, 0, &first);
-    out->training.optimizer = first.optimizer; /* of what is trained to find budgets */
+    out->training.optimizer = first.optimizer; /* for the training run that finds budgets */
     out->training.tied = first.tied;
     return SLUICE_OK;
 }

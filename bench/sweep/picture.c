@@ -1,4 +1,5 @@
-/* Writes the table and the script, and runs gnuplot. A run without a budget stands at the right edge, under "none". */
+/* Writes the table and the script, and runs gnuplot. A run without a budget is drawn at the right edge, under
+ * "none". */
 #include "bench/sweep/picture.h"
 
 #include "bench/cli/gnuplot.h"
@@ -17,7 +18,7 @@ static const char *const dash_keys[] = {"schedule", NULL};
 enum { PANEL_HEIGHT = 360, PICTURE_WIDTH = 960 };
 
 typedef struct {
-    json_t *runs; /* complete ones, borrowed */
+    json_t *runs; /* complete ones; borrowed references */
     double least_mib, largest_mib;
     bool unlimited; /* some run had no budget */
     double none_at_mib;
@@ -28,7 +29,7 @@ static json_t *row_at(const picture *p, size_t index)
     return json_array_get(p->runs, index);
 }
 
-/* The first of those that are alike: each line, panel or point once. */
+/* Is it the first row among those that are equal under `keys`? Each line, panel and point is drawn once. */
 static bool first_alike(const picture *p, size_t index, const char *const *keys)
 {
     for (size_t i = 0; i < index; i++)
@@ -36,7 +37,7 @@ static bool first_alike(const picture *p, size_t index, const char *const *keys)
     return true;
 }
 
-/* How many different ones come before the one that `row` is like. */
+/* Counts the different rows before the one that `row` equals. */
 static int number_of(const picture *p, const json_t *row, const char *const *keys)
 {
     int number = 0;
@@ -105,7 +106,7 @@ static bool is_split(const json_t *run)
     return !strcmp(slc_bench_text(run, "tied"), "split");
 }
 
-/* Uniform strategies in quiet colours, what chooses by itself over them. */
+/* Uniform strategies have quiet colours; auto, which chooses by itself, stands out. */
 static void put_style(FILE *file, const picture *p, const json_t *run)
 {
     static const char *const colours[] = {"#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f"};
@@ -137,7 +138,7 @@ static bool has_prediction(const picture *p, const json_t *line)
     return false;
 }
 
-/* The lines of one throttle; column 2 is step time, 3 is peak memory, 4 is what was predicted of column 2. */
+/* Draws the lines of one throttle. Column 2 is step time, 3 peak memory, 4 the prediction of column 2. */
 static void put_plot(FILE *file, const picture *p, const json_t *panel, int column)
 {
     const char *before = column == 3 ? "plot x with lines lc rgb 'gray50' dt 2 title 'peak = budget', \\\n" : "plot ";

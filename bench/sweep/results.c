@@ -1,4 +1,4 @@
-/* Results of a sweep: gathering, writing, reading back. */
+/* Results of a sweep: collects them, writes them and reads them back. */
 #include "bench/sweep/results.h"
 
 #include "bench/cli/result_file.h"
@@ -51,7 +51,7 @@ sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_wor
     return SLUICE_OK;
 }
 
-/* What a strategy needs does not depend on the budget, but for those that fill what they get. */
+/* A strategy's need does not depend on the budget, except for strategies that fill the budget they get. */
 static json_t *needed_bytes(const slc_bench_results *results, const json_t *misfit)
 {
     static const char *const keys[] = {"strategy", "schedule", "optimizer", "tied", NULL};
@@ -65,7 +65,7 @@ static json_t *needed_bytes(const slc_bench_results *results, const json_t *misf
     return NULL;
 }
 
-/* A budget in per cent is of what dp needs: any run of the sweep knows that. */
+/* A budget in per cent refers to what dp needs, which any run of the sweep knows. */
 static json_t *budget_bytes(const slc_bench_results *results, const slc_bench_case *one)
 {
     uint64_t bytes = 0;
@@ -168,7 +168,7 @@ static void put_row(FILE *file, const json_t *row, bool fits)
     put_number(file, row, "repeat");
     fprintf(file, "%d,", fits);
     static const char *const sizes[] = {"budget_bytes", "planned_bytes", "peak_bytes", "rss_bytes"};
-    for (int i = 0; i < 4; i++) { /* exact, so not through a double's nine digits */
+    for (int i = 0; i < 4; i++) { /* these are exact, so they are not written through a double's nine digits */
         const json_t *value = json_object_get(row, i == 1 && !fits ? "needed_bytes" : sizes[i]);
         if (json_is_integer(value)) fprintf(file, "%lld", (long long)json_integer_value(value));
         fputc(',', file);

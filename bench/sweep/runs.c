@@ -1,4 +1,4 @@
-/* The loop over combinations. A combination that does not fit ends at commit on every rank alike; any other failure
+/* The loop over combinations. A combination that does not fit ends at commit, on every rank alike; any other failure
  * ends the sweep. */
 #include "bench/sweep/runs.h"
 
@@ -31,7 +31,7 @@ static sluice_status show_run(const slc_bench_sweep *sweep, const slc_bench_case
     return sweep->keep(results, sweep->options);
 }
 
-/* The same in every repetition, so it is said once. */
+/* A misfit is the same in every repetition, so it is printed once. */
 static sluice_status show_misfit(const slc_bench_sweep *sweep, const slc_bench_case *one)
 {
     slc_bench_results *results = sweep->results;
@@ -49,7 +49,7 @@ static sluice_status run_case(const slc_bench_sweep *sweep, const slc_bench_case
     watched context = {sweep, one, progress};
     const slc_training_watch watch = {.stepped = stepped, .context = &context, .stops = sweep->stops};
     sluice_status status = slc_training_run(sweep->world, &one->training, &watch, &run);
-    malloc_trim(0); /* the next run's resident set begins without this one's remains */
+    malloc_trim(0); /* so that the next run's resident set does not contain remains of this one */
     if (sweep->out) slc_bench_progress_clear(progress);
     *interrupted = run.interrupted || status == SLUICE_ERR_INTERRUPTED;
     if (status == SLUICE_ERR_BUDGET)

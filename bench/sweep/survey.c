@@ -1,4 +1,4 @@
-/* A short run that ends with writing what it measured. */
+/* A short run that ends by writing what it measured. */
 #include "bench/sweep/survey.h"
 
 #include "bench/train/run.h"

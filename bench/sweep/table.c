@@ -1,4 +1,4 @@
-/* The table of a sweep, its summary and the line of progress. */
+/* The table of a sweep, its summary and the progress line. */
 #include "bench/sweep/table.h"
 
 #include "bench/sweep/losses.h"
@@ -15,7 +15,8 @@
 
 static const char *const case_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", "tied", NULL};
 static const char *const budget_keys[] = {"throttle", "budget", NULL};
-static const char *const beside_keys[] = {"throttle", "budget", "tied", NULL}; /* where auto is beside the others */
+/* auto is compared with runs that are equal under these. */
+static const char *const beside_keys[] = {"throttle", "budget", "tied", NULL};
 
 static double mib(double bytes)
 {
@@ -54,7 +55,7 @@ static void put_place(FILE *out, const json_t *row)
             slc_bench_text(row, "schedule"), budget);
 }
 
-/* Only plans made from measured times predict one. */
+/* Only plans made from measured times predict a step time. */
 static void put_prediction(FILE *out, const json_t *run)
 {
     double predicted_s = slc_bench_number(run, "predicted_step_s");
@@ -86,8 +87,8 @@ void slc_bench_table_misfit(FILE *out, const json_t *misfit)
     put_place(out, misfit);
     if (!isnan(need))
         fprintf(out, " %9.1f  does not fit\n", mib(need));
-    else
-        fprintf(out, " %9s  does not fit: %.*s\n", "", (int)strcspn(why, ";"), why); /* all of it is in the results */
+    else /* the results have the whole line */
+        fprintf(out, " %9s  does not fit: %.*s\n", "", (int)strcspn(why, ";"), why);
     fflush(out);
 }
 
@@ -100,7 +101,8 @@ static bool seen_before(const json_t *rows, size_t index, const char *const *key
     return false;
 }
 
-/* The fastest of those that are alike under `keys` and that `wanted` takes; NULL: none of them fits. */
+/* Finds the fastest complete run among those that equal `like` under `keys` and that `wanted` accepts; NULL: there is
+ * none. */
 static const json_t *find_fastest(const json_t *runs, const json_t *like, const char *const *keys,
                                   bool (*wanted)(const json_t *), double *best_s)
 {
@@ -210,7 +212,7 @@ static void print_predictions(FILE *out, const json_t *runs)
     free(off);
 }
 
-/* Two runs that must end with the same weights. Those of split and joint differ by rounding. Which layers auto, mixed,
+/* Must two runs end with the same weights? Split and joint ones differ by rounding, and the layers that auto, mixed,
  * ... compress may differ from run to run. */
 static bool must_be_equal(const json_t *a, const json_t *b)
 {
@@ -223,7 +225,7 @@ static bool must_be_equal(const json_t *a, const json_t *b)
     return (left == SLC_ONEBIT) == (right == SLC_ONEBIT);
 }
 
-/* NULL: there is none before it. */
+/* Returns NULL if no such run comes before it. */
 static const json_t *first_of_equals(const json_t *runs, size_t index)
 {
     for (size_t i = 0; i < index; i++)
@@ -273,7 +275,7 @@ static bool check_peaks(FILE *out, const json_t *runs)
     return !differ;
 }
 
-/* Of the first complete run: with equal weights, of all of its kind. */
+/* Prints the losses of the first complete run; with equal weights, all of its kind have the same. */
 static void print_losses(FILE *out, const json_t *runs)
 {
     size_t index;
@@ -288,7 +290,7 @@ static void print_losses(FILE *out, const json_t *runs)
     }
 }
 
-/* Growth since just before commit, which the whole arena is part of. */
+/* Prints the growth of the resident set since just before commit; it includes the whole arena. */
 static void print_resident(FILE *out, const json_t *runs)
 {
     size_t index;

@@ -1,4 +1,4 @@
-/* The sweep as people read it: a row a run as it ends, and a summary. */
+/* The sweep for people to read: a row for each run when it ends, and a summary. */
 #ifndef SLC_BENCH_BENCH_TABLE_H
 #define SLC_BENCH_BENCH_TABLE_H
 
@@ -6,21 +6,21 @@
 
 #include <stdio.h>
 
-/* What world this is and the names of the columns. */
+/* Prints a description of the world and the names of the columns. */
 void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench_options *options, const char *throttle,
                            uint32_t tokens);
 void slc_bench_table_run(FILE *out, const json_t *run);
 void slc_bench_table_misfit(FILE *out, const json_t *misfit);
 
-/* The fastest for each budget, and the promises that held: equal weights, peaks as planned. Results: whether the two
- * held. */
+/* Prints the fastest run for each budget, and whether the promises held: equal weights, peaks as planned. Returns
+ * whether both held. */
 bool slc_bench_table_summary(FILE *out, const slc_bench_results *results);
 
-/* The line of the run that goes on, on a terminal only. */
+/* The progress line of the current run; shown on a terminal only. */
 typedef struct {
     FILE *out;                 /* NULL: not shown */
-    uint64_t total;            /* runs of the whole sweep */
-    uint64_t done, begun_with; /* runs that have ended; those before this process */
+    uint64_t total;            /* number of runs in the whole sweep */
+    uint64_t done, begun_with; /* runs that have ended; runs before this process */
     uint64_t start_ns;
 } slc_bench_progress;
 

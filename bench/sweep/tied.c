@@ -1,4 +1,4 @@
-/* Each kind of split runs is shown once, beside the joint ones that are alike but for that. */
+/* Each kind of split run is shown once, next to the joint runs that are equal in all but that. */
 #include "bench/sweep/tied.h"
 
 #include <math.h>
@@ -12,8 +12,8 @@ static bool is(const json_t *run, const char *tied)
     return slc_bench_complete(run) && !strcmp(slc_bench_text(run, "tied"), tied);
 }
 
-/* The joint runs that stand beside run number `index`; NULL: it is no split one, not the first of its kind, or alone.
- */
+/* Returns the joint run to compare with run number `index`; NULL if that is not a split one, is not the first of its
+ * kind, or has no joint counterpart. */
 static const json_t *joint_beside(const json_t *runs, size_t index)
 {
     const json_t *run = json_array_get(runs, index), *joint = NULL;

@@ -1,5 +1,5 @@
-/* Planning on rank 0, then the runs: strategies travel in a file of the output folder, which the planner of rank 0
- * reads, as a user's would. */
+/* Rank 0 plans, then all train. Strategies travel in a file of the output folder that rank 0's planner reads as it
+ * would read a user's. */
 #include "bench/sweep/tradeoff.h"
 
 #include "bench/sweep/budgets.h"
@@ -25,7 +25,7 @@ typedef struct {
     const volatile sig_atomic_t *stops;
     FILE *out;
     sluice_world *world; /* NULL: nothing is trained */
-    bool leads;          /* rank 0, or alone */
+    bool leads;          /* this is rank 0, or runs alone */
     slc_profile *profile;
     uint64_t budget;
     slc_tradeoff tradeoff;
@@ -40,7 +40,7 @@ static sluice_status path_in(const trade *t, const char *name, char *path)
 
 /* ---- Planning ---- */
 
-/* Without one: in the middle of where there is something to choose. */
+/* If no budget is given, takes the middle of the range in which there is something to choose. */
 static sluice_status find_budget(trade *t)
 {
     const char *text = t->options->budgets.text[0];
@@ -116,9 +116,9 @@ static sluice_status plan_all(trade *t)
 
 /* ---- Running ---- */
 
-/* What all ranks must know of a row. The joint plan is the last one. */
+/* All that the ranks must know of the rows. The joint plan is the last row. */
 typedef struct {
-    sluice_status status; /* of rank 0's planning */
+    sluice_status status; /* status of rank 0's planning */
     uint64_t budget;
     uint32_t rows;
     bool runs[SLC_BENCH_SHARES_MAX + 1];
@@ -168,7 +168,7 @@ static sluice_status run_row(const trade *t, const itinerary *all, uint32_t row)
     if (!status && t->leads && !slc_tradeoff_add_run(row_at(t, row), &run))
         status = slc_error(SLUICE_ERR_MEMORY, "trade-off");
     slc_training_result_free(&run);
-    return status == SLUICE_ERR_BUDGET ? SLUICE_OK : status; /* then it has no measured step */
+    return status == SLUICE_ERR_BUDGET ? SLUICE_OK : status; /* a row that does not fit has no measured step */
 }
 
 static sluice_status run_all(const trade *t, const itinerary *all)
@@ -186,7 +186,7 @@ static sluice_status run_all(const trade *t, const itinerary *all)
     return status;
 }
 
-/* ---- Both ---- */
+/* ---- Planning and running ---- */
 
 static sluice_status begin(trade *t)
 {

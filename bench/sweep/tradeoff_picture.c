@@ -1,4 +1,4 @@
-/* The picture of a trade-off: step time against the share that strategies have. */
+/* The picture of a trade-off: step time against the share that strategies get. */
 #include "bench/cli/gnuplot.h"
 #include "bench/sweep/results.h"
 #include "bench/sweep/tradeoff_results.h"

@@ -1,4 +1,4 @@
-/* The document of a trade-off, and its table. */
+/* The document of a trade-off and its table. */
 #include "bench/sweep/tradeoff_results.h"
 
 #include "bench/sweep/results.h"
@@ -14,7 +14,7 @@ static double mib(double bytes)
     return bytes / 0x1p20;
 }
 
-/* ---- What was planned ---- */
+/* ---- Planned results ---- */
 
 static json_t *optional(double value)
 {
@@ -57,7 +57,7 @@ json_t *slc_tradeoff_json(const slc_profile *profile, const slc_tradeoff *t, uin
                      json_null(), "points", points, "joint", point_json(job, t, &t->joint));
 }
 
-/* ---- What was measured ---- */
+/* ---- Measured results ---- */
 
 bool slc_tradeoff_add_run(json_t *row, const slc_training_result *run)
 {
@@ -145,7 +145,7 @@ void slc_tradeoff_show_head(FILE *out, const json_t *document)
     fflush(out);
 }
 
-/* How many are not fsdp, of how many. */
+/* Counts the units that are not fsdp, and all units. */
 static void count_kept(const json_t *row, size_t *kept, size_t *all)
 {
     json_t *names = json_object_get(row, "strategies"), *name;
@@ -185,7 +185,7 @@ void slc_tradeoff_show_row(FILE *out, const json_t *document, const json_t *row)
     fflush(out);
 }
 
-/* ---- The end ---- */
+/* ---- The end of the table ---- */
 
 static const json_t *best_of(const json_t *document, const char *key)
 {

@@ -1,11 +1,11 @@
-/* Eight bytes a step: with the processor's instruction, or with eight tables (Kounavis & Berry, "A systematic approach
- * to building high performance software-based CRC generators", ISCC 2005). */
+/* Takes eight bytes in a step, with the processor's instruction or with eight tables (Kounavis & Berry, "A systematic
+ * approach to building high performance software-based CRC generators", ISCC 2005). */
 #include "lib/base/crc32c.h"
 
 #include <pthread.h>
 #include <string.h>
 
-static const uint32_t polynomial = 0x82f63b78; /* bits reversed */
+static const uint32_t polynomial = 0x82f63b78; /* in reversed bit order */
 static uint32_t table[8][256];
 static pthread_once_t made = PTHREAD_ONCE_INIT;
 

@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of what `crc` is the checksum of (0: nothing) with `bytes` more behind it. */
+/* Continues the checksum `crc` of some data (0: none yet) with `bytes` more. */
 uint32_t slc_crc32c(uint32_t crc, const void *data, size_t bytes);
 
-/* The same from tables alone: for processors without the instruction, and for comparing. */
+/* Does the same from tables only: for processors without the instruction, and for comparison. */
 uint32_t slc_crc32c_portable(uint32_t crc, const void *data, size_t bytes);
 
 #endif

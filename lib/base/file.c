@@ -1,4 +1,5 @@
-/* Opened without waiting, so that a pipe does not hold us up before it is refused. */
+/* Regular files read at given places. They are opened without waiting, so that a pipe does not block before it is
+ * refused. */
 #include "lib/base/file.h"
 
 #include "lib/base/status.h"

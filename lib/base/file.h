@@ -1,6 +1,6 @@
-/* Regular files that are read at places: with pread and never mapped, so that a file that shrinks while it is in use is
- * an error and not a signal. Any thread reads. Errors name the path: IO (missing, unreadable, shorter than it was),
- * ARGUMENT (no regular file), MEMORY. */
+/* Regular files that are read at given places, with pread and never mapped, so that a file that shrinks while it is in
+ * use causes an error and not a signal. Any thread reads. Errors name the path: IO (missing, unreadable, shorter than
+ * it was), ARGUMENT (not a regular file), MEMORY. */
 #ifndef SLC_BASE_FILE_H
 #define SLC_BASE_FILE_H
 
@@ -11,15 +11,15 @@
 typedef struct {
     char *path;
     int fd;
-    uint64_t bytes; /* when it was opened */
+    uint64_t bytes; /* length when it was opened */
 } slc_file;
 
 #define SLC_FILE_NONE ((slc_file){.fd = -1})
 
 sluice_status slc_file_open(const char *path, slc_file *out); /* on failure *out is SLC_FILE_NONE */
-void slc_file_close(slc_file *file);                          /* SLC_FILE_NONE is allowed, and is what is left */
+void slc_file_close(slc_file *file); /* SLC_FILE_NONE is allowed; *file is SLC_FILE_NONE afterwards */
 
-/* Bytes [first, first + count); the caller checks the range. */
+/* Reads bytes [first, first + count); the caller checks the range and owns `out`. */
 sluice_status slc_file_read(const slc_file *file, uint64_t first, size_t count, void *out);
 
 #endif

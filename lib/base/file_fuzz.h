@@ -1,4 +1,4 @@
-/* A file in memory for fuzzers of readers of files. Only for *_fuzz.c. */
+/* A file in memory, for fuzzers of file readers. Only for *_fuzz.c. */
 #ifndef SLC_FILE_FUZZ_H
 #define SLC_FILE_FUZZ_H
 
@@ -8,7 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Its path, the same in every call, each of which empties it; *fd is open for writing, at its beginning. */
+/* Returns the file's path, which is the same in every call. Each call empties the file; *fd is open for writing at its
+ * beginning. */
 static inline const char *fuzz_file(int *fd)
 {
     static int file = -1;

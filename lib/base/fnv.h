@@ -1,5 +1,5 @@
-/* FNV-1a, 64 bits (Fowler, Noll & Vo): a hash that tells contents apart, no more. Start with SLC_FNV_START; feeding the
- * pieces of something one after another gives what the whole would. */
+/* FNV-1a, 64 bits (Fowler, Noll & Vo): a hash that tells contents apart, no more. Start with SLC_FNV_START; feeding
+ * data in pieces, one after another, gives the same hash as feeding it at once. */
 #ifndef SLC_BASE_FNV_H
 #define SLC_BASE_FNV_H
 

@@ -1,4 +1,4 @@
-/* Files for a test, in a folder of its own. */
+/* Files for a test, in a folder that only this test uses. */
 #ifndef SLC_BASE_FOLDER_TEST_H
 #define SLC_BASE_FOLDER_TEST_H
 
@@ -36,7 +36,7 @@ static inline const char *write_file(const char *name, const void *content, size
     return path;
 }
 
-/* What failed, in words. */
+/* Fails with the error line if `status` is an error. */
 static inline void works(sluice_status status)
 {
     if (status) fail_msg("%s: %s", sluice_status_name(status), sluice_last_error());

@@ -1,5 +1,5 @@
-/* Spin, then futex. The waiter raises `waiters` before it looks at the value a last time and the poster looks at
- * `waiters` after it wrote the value, both sequentially consistent, so that no wake-up is lost. */
+/* Spins, then waits on a futex. The waiter raises `waiters` before it looks at the value a last time, and the poster
+ * looks at `waiters` after it wrote the value, both sequentially consistent, so no wake-up is lost. */
 #include "lib/base/gate.h"
 
 #include "lib/base/clock.h"

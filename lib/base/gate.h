@@ -13,10 +13,11 @@ typedef struct {
 } slc_gate;
 
 void slc_gate_init(slc_gate *gate);
-void slc_gate_post(slc_gate *gate, uint32_t value); /* raises the count to `value` (modulo 2^32); never lowers it */
+void slc_gate_post(slc_gate *gate, uint32_t value); /* raises the count to `value` (modulo 2^32), and never lowers it */
 bool slc_gate_passed(const slc_gate *gate, uint32_t value);
 
-/* Waits until the count has reached `value`, or until `timeout_ns` (UINT64_MAX: for ever) has gone by: then false. */
+/* Waits until the count has reached `value` and returns true, or returns false once `timeout_ns` have passed
+ * (UINT64_MAX: waits for ever). It never allocates. */
 bool slc_gate_wait(slc_gate *gate, uint32_t value, uint64_t timeout_ns);
 
 #endif

@@ -1,5 +1,5 @@
-/* Random pauses around posts and waits, in builds for tests only (-DSLUICE_GATE_DELAYS=ON, as the thread sanitizer's
- * preset has it): threads then meet in orders in which they seldom meet by themselves. Elsewhere it is nothing. */
+/* Random pauses around posts and waits, in test builds only (-DSLUICE_GATE_DELAYS=ON, as in the thread sanitizer's
+ * preset): threads then meet in orders in which they seldom meet by themselves. In other builds it does nothing. */
 #ifndef SLC_BASE_GATE_DELAY_H
 #define SLC_BASE_GATE_DELAY_H
 
@@ -9,7 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* One in 32 sleeps for up to 0.1 ms, one in eight yields: a thread's sequence begins with its id. */
+/* One call in 32 sleeps for up to 0.1 ms, and one in eight yields. Each thread's sequence of draws begins with its
+ * id. */
 static inline void slc_gate_delay(void)
 {
     static _Thread_local uint64_t state;

@@ -1,5 +1,5 @@
-/* No wake-up is lost: threads hand a count to and fro far more often than a window of a few instructions needs to be
- * hit, and sleep in between. A watchdog ends a test that hangs. */
+/* No wake-up may be lost: threads hand a count to and fro far more often than is needed to hit a window of a few
+ * instructions, and sleep in between. A watchdog ends a test that hangs. */
 #include "lib/base/gate.h"
 
 #include "lib/base/clock.h"
@@ -20,7 +20,7 @@ enum { WAITERS = 4, HANG_S = 60 };
 typedef struct {
     slc_gate ping, pong;
     uint32_t first, rounds;
-    uint64_t pause_ns; /* longer than a waiter spins: it sleeps */
+    uint64_t pause_ns; /* longer than a waiter spins, so that it sleeps */
 } table_tennis;
 
 static void pause_for(uint64_t ns)

@@ -43,7 +43,8 @@ void slc_log(slc_log_level level, const char *format, ...)
     used += more < 0 ? 0 : more;
     if (used > (int)sizeof line - 2) used = (int)sizeof line - 2;
     line[used++] = '\n';
-    /* One write, so that lines of several ranks do not mix. A closed standard error is nobody's failure. */
+    /* There is one write for the whole line, so that lines of several ranks do not mix. A closed standard error is not
+     * an error. */
     ssize_t written = write(STDERR_FILENO, line, (size_t)used);
     (void)written;
 }

@@ -1,4 +1,4 @@
-/* A number and a unit out of a table. */
+/* Reads a number and a unit, which it looks up in a table. */
 #include "lib/base/parse_quantity.h"
 
 #include "lib/base/status.h"

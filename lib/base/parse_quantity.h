@@ -1,5 +1,5 @@
-/* Quantities as people write them. Units are read in any case. Each must be the whole text.
- * Errors: ARGUMENT says what was given and what may be. */
+/* Quantities as people write them. Units are read in upper or lower case; the whole text must be one quantity. Errors:
+ * ARGUMENT quotes the text and says what is allowed. */
 #ifndef SLC_BASE_PARSE_QUANTITY_H
 #define SLC_BASE_PARSE_QUANTITY_H
 
@@ -9,7 +9,7 @@
 /* "4096", "4096B", "64K" = "64KiB" = 65536, "1.5GB" = 1500000000. Fractions of a byte are cut off. */
 sluice_status slc_parse_bytes(const char *text, uint64_t *out);
 
-/* A budget: "900MiB" (*fraction becomes 0) or "60%" (*bytes becomes 0, *fraction 0.6). */
+/* Parses a budget: "900MiB" (*fraction becomes 0) or "60%" (*bytes becomes 0, *fraction 0.6). */
 sluice_status slc_parse_budget(const char *text, uint64_t *bytes, double *fraction);
 
 /* "1gbit" = 125000000 bytes a second, "100mbit", "1.5GB" and "100MiB" (a second). */

@@ -1,4 +1,4 @@
-/* Any text must be read or refused; what is read must be a quantity. */
+/* Any text must be read or refused; a result must be a valid quantity. */
 #include "lib/base/parse_quantity.h"
 
 #include <math.h>

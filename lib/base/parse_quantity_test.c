@@ -1,4 +1,4 @@
-/* What is read, and what is refused with a line that quotes it. */
+/* Which texts must be read, and which must be refused with a line that quotes them. */
 #include "lib/base/parse_quantity.h"
 
 #include <stdarg.h>

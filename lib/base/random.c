@@ -1,11 +1,11 @@
-/* Philox and Box & Muller. Loops are written so that the compiler can run several lanes at once: a big model's first
- * values are drawn in well under a second for each 100 million. */
+/* Philox and Box & Muller. The loops are written so that the compiler can run several lanes at once: a big model's
+ * first values take well under a second for each 100 million. */
 #include "lib/base/random.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { ROUNDS = 10, PIECE = 256 }; /* PIECE: normals drawn at a time, a multiple of 4 */
+enum { ROUNDS = 10, PIECE = 256 }; /* PIECE: how many normals are drawn at a time, a multiple of 4 */
 
 void slc_random_block(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4])
 {
@@ -19,7 +19,7 @@ void slc_random_block(uint64_t seed, uint64_t stream, uint64_t index, uint32_t o
         c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
         c1 = (uint32_t)p1;
         c3 = (uint32_t)p0;
-        k0 += 0x9E3779B9u; /* the golden ratio and sqrt(3) - 1, as the paper has them */
+        k0 += 0x9E3779B9u; /* the golden ratio and sqrt(3) - 1, as in the paper */
         k1 += 0xBB67AE85u;
     }
     out[0] = c0;
@@ -36,12 +36,13 @@ uint64_t slc_random_below(uint64_t seed, uint64_t stream, uint64_t index, uint64
     return (uint64_t)((unsigned __int128)value * limit >> 64);
 }
 
-/* ln of u in (0, 1]: u = 2^e m with m in [sqrt(1/2), sqrt(2)), ln m = 2 atanh((m - 1)/(m + 1)) by its series. */
+/* Returns ln u for u in (0, 1]: u = 2^e m with m in [sqrt(1/2), sqrt(2)), and ln m = 2 atanh((m - 1)/(m + 1)) by its
+ * series. */
 static float natural_log(float u)
 {
     uint32_t bits;
     memcpy(&bits, &u, sizeof bits);
-    uint32_t moved = bits - 0x3F3504F3u; /* sqrt(1/2) */
+    uint32_t moved = bits - 0x3F3504F3u; /* the bits of sqrt(1/2) */
     int32_t exponent = (int32_t)moved >> 23;
     bits = (moved & 0x007FFFFFu) + 0x3F3504F3u;
     float m;
@@ -51,7 +52,8 @@ static float natural_log(float u)
     return (float)exponent * 0.69314718f + 2.0f * s * series;
 }
 
-/* Cosine and sine of `quarters` quarter turns, 0 <= quarters < 4, by Taylor's series around the nearest axis. */
+/* Computes cosine and sine of `quarters` quarter turns, 0 <= quarters < 4, by Taylor's series around the nearest
+ * axis. */
 static void cosine_sine(float quarters, float *cosine, float *sine)
 {
     int32_t axis = (int32_t)(quarters + 0.5f);
@@ -63,7 +65,7 @@ static void cosine_sine(float quarters, float *cosine, float *sine)
     *sine = axis & 2 ? -across : across;
 }
 
-/* Normals of PIECE / 4 blocks from block `first` on. */
+/* Draws the normals of PIECE / 4 blocks from block `first` on. */
 static void draw_piece(uint64_t seed, uint64_t stream, uint64_t first, float out[PIECE])
 {
     uint32_t word[PIECE];

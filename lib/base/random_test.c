@@ -1,4 +1,5 @@
-/* Philox against the published known answers; normals against the moments of the normal distribution, and in pieces. */
+/* Philox must give the published known answers; normals must have the moments of the normal distribution, and be the
+ * same when drawn in pieces. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -45,7 +46,7 @@ static void normals_have_the_right_moments(void **state)
         lag += v * x[(i + 1) % COUNT];
         beyond_two += fabs(v) > 2;
     }
-    /* Six standard deviations of each estimate. */
+    /* The tolerance is six standard deviations of each estimate. */
     double unit = 6 / sqrt(COUNT);
     assert_true(fabs(mean / COUNT) < unit);
     assert_true(fabs(square / COUNT - 1) < unit * sqrt(2));

@@ -1,4 +1,4 @@
-/* Reading settings by their rows, and finding variables that no row knows. */
+/* Reads settings by their rows, and finds variables that no row describes. */
 #include "lib/base/settings.h"
 
 #include "lib/base/log.h"
@@ -70,11 +70,11 @@ sluice_status slc_setting_count(const slc_settings *table, const char *name, uns
     return SLUICE_OK;
 }
 
-/* ---- Variables that no row knows ---- */
+/* ---- Variables that no row describes ---- */
 
 enum { LONGEST_NAME = 64 };
 
-/* Insertions, deletions and replacements that make one of the other (Levenshtein). */
+/* The number of insertions, deletions and replacements that turn one name into the other (Levenshtein). */
 static size_t distance(const char *a, size_t a_length, const char *b)
 {
     size_t row[LONGEST_NAME + 1], b_length = strlen(b);

@@ -1,4 +1,4 @@
-/* Settings from the environment: each is a row of its part's table, {name, default, type, doc}. Help and docs are made
+/* Settings from the environment. Each is a row of its part's table: {name, default, type, doc}. Help and docs are made
  * from the rows. Any thread, as long as nobody changes the environment. */
 #ifndef SLC_BASE_SETTINGS_H
 #define SLC_BASE_SETTINGS_H
@@ -11,8 +11,8 @@
 typedef enum { SLC_SETTING_TEXT, SLC_SETTING_SWITCH, SLC_SETTING_SECONDS, SLC_SETTING_COUNT } slc_setting_type;
 
 typedef struct {
-    const char *name;     /* of the variable: SLUICE_SECTION_KEY */
-    const char *fallback; /* the value when it is not set or empty */
+    const char *name;     /* the variable's name: SLUICE_SECTION_KEY */
+    const char *fallback; /* the value if the variable is not set or is empty */
     slc_setting_type type;
     const char *doc; /* one line */
 } slc_setting;
@@ -23,21 +23,24 @@ typedef struct {
     size_t count;
 } slc_settings;
 
-/* What lib/base itself reads, and what only passes through the environment. */
+/* The settings that lib/base itself reads, and those that only pass through the environment. */
 extern const slc_settings slc_base_settings;
 
-/* The value of a row, by its name; its fallback when it is not set. Never NULL; the row must exist. */
+/* Returns the value of the row with this name; its fallback if the variable is not set. Never NULL; the row must
+ * exist. */
 const char *slc_setting_text(const slc_settings *table, const char *name);
 
-/* Errors: ARGUMENT names the variable and what it may be. Switch: on, off and their kin; seconds: more than 0. */
+/* Read a row as a switch (on, off and their synonyms), as seconds (more than 0) or as a count. Errors: ARGUMENT names
+ * the variable and the values that are allowed. */
 sluice_status slc_setting_switch(const slc_settings *table, const char *name, bool *out);
 sluice_status slc_setting_seconds(const slc_settings *table, const char *name, double *out);
 sluice_status slc_setting_count(const slc_settings *table, const char *name, unsigned *out);
 
-/* Warns once a process about each variable that begins with SLUICE_ and is in no table, naming the nearest that is. */
+/* Warns, once in a process, about each variable that begins with SLUICE_ but is in no table, and names the nearest one
+ * that is. */
 void slc_settings_warn_unknown(const slc_settings *const *tables, size_t count);
 
-/* The tables as a page of Markdown. */
+/* Prints the tables as a page of Markdown. */
 void slc_settings_print(const slc_settings *const *tables, size_t count, FILE *out);
 
 #endif

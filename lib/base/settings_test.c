@@ -1,4 +1,5 @@
-/* Rows are read from the environment; a variable that no row knows is warned about with the nearest that is one. */
+/* Rows must be read from the environment; a variable that no row describes must cause a warning with the nearest one
+ * that exists. */
 #include "lib/base/settings.h"
 
 #include <stdarg.h>
@@ -26,7 +27,7 @@ static void rows_are_read(void **state)
     unsigned depth;
     unsetenv("SLUICE_PUMP_TIMEOUT");
     setenv("SLUICE_PUMP_DIRECT", "Off", 1);
-    setenv("SLUICE_PUMP_DEPTH", "", 1); /* empty is as if not set */
+    setenv("SLUICE_PUMP_DEPTH", "", 1); /* an empty variable counts as not set */
     assert_int_equal(slc_setting_switch(&table, "SLUICE_PUMP_DIRECT", &direct), SLUICE_OK);
     assert_false(direct);
     assert_int_equal(slc_setting_seconds(&table, "SLUICE_PUMP_TIMEOUT", &seconds), SLUICE_OK);

@@ -1,4 +1,4 @@
-/* SHA-256 as FIPS 180-4 writes it; names follow the standard's section 6.2. */
+/* SHA-256 as in FIPS 180-4; the names follow section 6.2 of the standard. */
 #include "lib/base/sha256.h"
 
 #include <stdio.h>
@@ -69,7 +69,7 @@ void slc_sha256_finish(slc_sha256 *hash, char hex[65])
 {
     uint64_t bits = hash->bytes * 8;
     unsigned char end[72] = {0x80};
-    size_t zeros = (119 - hash->bytes % 64) % 64; /* up to byte 56 of a block, after the 0x80 */
+    size_t zeros = (119 - hash->bytes % 64) % 64; /* fills up to byte 56 of a block, after the 0x80 */
     for (int i = 0; i < 8; i++) end[1 + zeros + (size_t)i] = (unsigned char)(bits >> (56 - 8 * i));
     slc_sha256_add(hash, end, 1 + zeros + 8);
     for (int i = 0; i < 8; i++) snprintf(hex + 8 * i, 9, "%08x", hash->state[i]);

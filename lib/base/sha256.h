@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4), for naming contents. */
+/* SHA-256 (FIPS 180-4), used to name contents. */
 #ifndef SLC_BASE_SHA256_H
 #define SLC_BASE_SHA256_H
 
@@ -7,12 +7,13 @@
 
 typedef struct {
     uint32_t state[8];
-    uint64_t bytes; /* taken in so far */
+    uint64_t bytes; /* number of bytes added so far */
     unsigned char block[64];
 } slc_sha256;
 
 void slc_sha256_init(slc_sha256 *hash);
 void slc_sha256_add(slc_sha256 *hash, const void *data, size_t bytes);
-void slc_sha256_finish(slc_sha256 *hash, char hex[65]); /* init again before another use */
+/* Writes 64 digits and a final 0. Call init before another use. */
+void slc_sha256_finish(slc_sha256 *hash, char hex[65]);
 
 #endif

@@ -1,4 +1,4 @@
-/* SHA-256 against the standard's examples, and fed in pieces of every size. */
+/* SHA-256 must give the standard's examples, also when the text is added in pieces of any size. */
 #include "lib/base/sha256.h"
 
 #include <stdarg.h>

@@ -37,7 +37,7 @@ const char *sluice_status_name(sluice_status status)
 
 sluice_status slc_error(sluice_status status, const char *format, ...)
 {
-    char line[LINE_BYTES]; /* arguments may point into error_line */
+    char line[LINE_BYTES]; /* a copy, because arguments may point into error_line */
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
@@ -53,7 +53,7 @@ sluice_status slc_error(sluice_status status, const char *format, ...)
 sluice_status slc_error_context(sluice_status status, const char *format, ...)
 {
     if (status >= 0) return status;
-    char line[2 * LINE_BYTES]; /* room for both halves; what is too long loses its end */
+    char line[2 * LINE_BYTES]; /* room for both halves; a line that is too long loses its end */
     va_list args;
     va_start(args, format);
     int length = vsnprintf(line, LINE_BYTES, format, args);

@@ -1,11 +1,11 @@
-/* Failing with a line that says what, where and what to do. */
+/* Errors: a status together with a line that says what failed, where, and what to do. Any thread. */
 #ifndef SLC_BASE_STATUS_H
 #define SLC_BASE_STATUS_H
 
 #include <sluice/status.h>
 
 /* Sets this thread's error line and returns `status`: return slc_error(SLUICE_ERR_IO, "%s: %s", path, why). With
- * SLUICE_ERR_MEMORY the line need only name what there is none for: "no memory: " comes before it. */
+ * SLUICE_ERR_MEMORY the line need only name what the memory was for: "no memory: " is put before it. */
 sluice_status slc_error(sluice_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Puts "context: " before this thread's error line; returns `status` unchanged. Does nothing for SLUICE_OK. */

@@ -1,4 +1,4 @@
-/* The error line: set, put in context, cut when too long, and each thread's own. */
+/* The error line: it must be set, be put in context, be cut if it is too long, and belong to its thread. */
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 

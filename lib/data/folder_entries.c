@@ -1,4 +1,4 @@
-/* The list is made before the first visit: a visitor may add to the folder. */
+/* Entries of a folder. The list is complete before the first visit, so a visitor may add files to the folder. */
 #include "lib/data/folder_entries.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
-/* What lies in a folder, in the order of the names' bytes, the same in every locale; names that begin with '.' are
- * passed over. Private to lib/data. */
+/* Lists the entries of a folder in the order of their names' bytes, which is the same in every locale. Names that begin
+ * with '.' are passed over. Private to lib/data. */
 #ifndef SLC_DATA_FOLDER_ENTRIES_H
 #define SLC_DATA_FOLDER_ENTRIES_H
 
@@ -7,10 +7,11 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* `path` is the folder's, '/' and the name, and the visitor's only during the call. */
+/* `path` is the folder's path, '/' and the entry's name; it is valid only during the call. */
 typedef sluice_status (*slc_folder_visit)(void *context, const char *path, const struct stat *info);
 
-/* Each entry to `visit`, until one fails: its status. `follow`: of a link, what it leads to. Errors: IO. */
+/* Calls `visit` for each entry until a call fails, and returns its status. `follow`: for a link, `info` describes the
+ * file that it leads to. Errors: IO, those of `visit`. */
 sluice_status slc_folder_each(const char *path, bool follow, slc_folder_visit visit, void *context);
 
 #endif

@@ -1,5 +1,5 @@
-/* Folders of classes with an image a file. Every header is looked at once, so that a bad file is known before training.
- */
+/* Folders of classes with one image in each file. Every header is read at once, so that a bad file is found before
+ * training. */
 #include "lib/data/folder_entries.h"
 #include "lib/data/images_parts.h"
 
@@ -51,7 +51,7 @@ static sluice_status add_class(void *context, const char *path, const struct sta
     if (!S_ISDIR(info->st_mode)) return SLUICE_OK;
     uint64_t before = f->images->count;
     sluice_status status = slc_folder_each(path, true, add_image, f);
-    if (!status && f->images->count > before) f->label++; /* a folder with no file is no class */
+    if (!status && f->images->count > before) f->label++; /* a folder without files is not a class */
     return status;
 }
 

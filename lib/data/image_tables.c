@@ -19,7 +19,7 @@ static bool is_gzip(const uint8_t *bytes, size_t count)
 }
 
 #ifdef SLUICE_HAVE_ZLIB
-/* Into a buffer that grows: what the file says of its length is modulo 2^32, and a claim. */
+/* Inflates into a buffer that grows: the length that the file states is modulo 2^32, and may be wrong. */
 static sluice_status inflate_all(const char *path, const uint8_t *bytes, size_t count, uint8_t **out, size_t *out_count)
 {
     z_stream stream = {.next_in = (uint8_t *)bytes, .avail_in = (uInt)count};
@@ -91,7 +91,7 @@ static uint32_t big_endian(const uint8_t *at)
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* Two zero bytes, 8 for unsigned bytes, the number of sizes. */
+/* IDX begins with two zero bytes, an 8 for unsigned bytes and the number of sizes. */
 static bool is_idx(const uint8_t *bytes, size_t count, uint8_t sizes)
 {
     return count >= 4 + 4u * sizes && !bytes[0] && !bytes[1] && bytes[2] == 8 && bytes[3] == sizes;
@@ -131,7 +131,8 @@ sluice_status slc_images_from_idx(const char *path, const uint8_t *bytes, size_t
 
 /* ---- CSV ---- */
 
-/* One number and what ends it: *end is behind the comma or the line's end. Decimal zeros may follow: "16.0". */
+/* Reads one number and the comma or end of line after it; *at moves past that. Decimal zeros may follow the number:
+ * "16.0". */
 static bool read_field(const uint8_t **at, const uint8_t *end, uint32_t most, uint32_t *out, bool *last)
 {
     const uint8_t *c = *at;
@@ -180,7 +181,7 @@ sluice_status slc_images_add_label(slc_images *images, int32_t label, uint64_t *
     return SLUICE_OK;
 }
 
-/* A line's samples and its class. */
+/* Reads a line: the samples and the class of one image. */
 static bool read_line(const uint8_t **at, const uint8_t *end, uint32_t pixels, uint8_t *samples, uint32_t *label)
 {
     bool last = false;

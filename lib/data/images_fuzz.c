@@ -1,5 +1,6 @@
-/* Any bytes must be read as a table of images, as PGM or PPM, or refused with a line; what is read is inside them. The
- * first byte says what they are to be: IDX and its labels (the second byte: where these begin), CSV or Netpbm. */
+/* Any bytes must be read as a table of images, as PGM or PPM, or be refused with a line; all that is read must lie
+ * inside them. The first byte chooses the format: IDX with its labels (the second byte: where these begin), CSV or
+ * Netpbm. */
 #include "lib/data/images_parts.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint8_t *copy(const uint8_t *data, size_t size)
 {
-    uint8_t *bytes = malloc(size + !size); /* so long that reading behind it is seen */
+    uint8_t *bytes = malloc(size + !size); /* exactly as long as the data, so that a read beyond its end is found */
     if (bytes && size) memcpy(bytes, data, size);
     return bytes;
 }

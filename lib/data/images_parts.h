@@ -15,18 +15,19 @@ struct slc_images {
     char **paths; /* count, or NULL */
 };
 
-/* The whole file, inflated if it is compressed. The caller frees; *count < 2^32. */
+/* Reads a whole file and inflates it if it is compressed. The caller frees *bytes; *count < 2^32. */
 sluice_status slc_table_read(const char *path, uint8_t **bytes, size_t *count);
 
-/* From the files' bytes. `path` is for messages; what has been set is freed by slc_images_close. */
+/* Fill a set from the bytes of files, or from a folder. `path` is for messages; after an error too, slc_images_close
+ * frees all that has been set. */
 sluice_status slc_images_from_idx(const char *path, const uint8_t *bytes, size_t count, const char *labels_path,
                                   const uint8_t *labels, size_t label_count, slc_images *images);
 sluice_status slc_images_from_csv(const char *path, const uint8_t *bytes, size_t count, slc_images *images);
 sluice_status slc_images_from_folder(const char *path, slc_images *images);
 
-bool slc_table_is_idx(const uint8_t *bytes, size_t count); /* of images */
+bool slc_table_is_idx(const uint8_t *bytes, size_t count); /* is it IDX with images? */
 
-/* One more image's class: `room` is what labels has place for. */
+/* Adds the class of one more image; *room is the number of elements for which `labels` has memory. */
 sluice_status slc_images_add_label(slc_images *images, int32_t label, uint64_t *room);
 
 #endif

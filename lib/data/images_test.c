@@ -1,5 +1,5 @@
-/* Images: every format gives the same pixels, resizing is PyTorch's, samples depend on seed and number alone and go
- * through every image once an epoch, and what lies is refused by file. */
+/* Images: every format must give the same pixels, and resizing must match PyTorch's. Samples must depend only on the
+ * seed and their number and go through every image once in an epoch. Wrong files must be refused by name. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -97,7 +97,7 @@ static void formats_agree(void **state)
         assert_memory_equal(pixels[0], pixels[1], sizeof pixels[0]);
         assert_memory_equal(pixels[0], pixels[2], sizeof pixels[0]);
         assert_true(labels[0] == labels[1] && labels[0] == labels[2]);
-        int image = 0; /* which it is, by its pixels */
+        int image = 0; /* the index of the image that has these pixels */
         for (; image < IMAGES; image++) {
             int same = 0;
             for (int p = 0; p < PIXELS; p++) same += fabs(pixels[0][p] - (sample_of(image, p) / 255. - .5) / .5) < 1e-6;
@@ -128,12 +128,13 @@ static void samples_are_a_function_of_their_number(void **state)
         works(slc_images_batch(images, &shape, train, 7, i, 1, again, &label));
         assert_memory_equal(again, pixels[i], sizeof again);
         assert_int_equal(label, labels[i]);
-        assert_memory_equal(pixels[i], pixels[i] + PIXELS, PIXELS * sizeof(float)); /* grey */
+        /* The channels of a grey image are equal. */
+        assert_memory_equal(pixels[i], pixels[i] + PIXELS, PIXELS * sizeof(float));
     }
     int moved = 0;
     for (int epoch = 0; epoch < EPOCHS; epoch++)
         for (int i = 0; i < N; i++) {
-            for (int j = 0; j < i; j++) /* each once an epoch */
+            for (int j = 0; j < i; j++) /* each image comes once in an epoch */
                 assert_true(memcmp(pixels[epoch * N + i], pixels[epoch * N + j], sizeof again) != 0);
             moved += memcmp(pixels[i], pixels[epoch * N + i], sizeof again) != 0;
         }
@@ -145,8 +146,8 @@ static void samples_are_a_function_of_their_number(void **state)
 
 /* ---- Pixels ---- */
 
-/* torch.nn.functional.interpolate of [[0, 10, 20], [30, 40, 50]] to 4 x 4, bilinear with align_corners=False and
- * nearest-exact. */
+/* The result of torch.nn.functional.interpolate for [[0, 10, 20], [30, 40, 50]] to 4 x 4, bilinear with
+ * align_corners=False and nearest-exact. */
 static void resizing_is_pytorchs(void **state)
 {
     (void)state;
@@ -247,7 +248,7 @@ static void bad_folders_are_refused(void **state)
     refused(path_of("bad"), SLUICE_ERR_ARGUMENT, "two folders");
 }
 
-/* ---- A real data set, where there is one ---- */
+/* ---- A real data set, if it is there ---- */
 
 static void the_digits_of_scikit_learn_are_read(void **state)
 {

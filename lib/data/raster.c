@@ -1,4 +1,4 @@
-/* Netpbm's binary formats, and resizing as PyTorch does it. */
+/* Reads Netpbm's binary formats, and resizes as PyTorch does. */
 #include "lib/data/raster.h"
 
 #include "lib/base/status.h"
@@ -10,7 +10,7 @@ enum { HEADER_BYTES = 512, SIDE_MAX = 65535 };
 
 /* ---- PGM and PPM ---- */
 
-/* A number behind white space and comments; false where there is none up to `most`. */
+/* Reads a number after white space and comments; returns false if there is none from 1 to `most`. */
 static bool read_number(const uint8_t *bytes, size_t count, size_t *at, uint32_t most, uint32_t *out)
 {
     uint32_t number = 0;
@@ -74,7 +74,7 @@ sluice_status slc_pnm_read(const char *path, slc_raster *out, uint8_t **samples)
 
 /* ---- Pixels ---- */
 
-/* Where an output row or column takes from: two places and the weight of the second. */
+/* The sources of an output row or column: two places, and the weight of the second. */
 typedef struct {
     uint32_t low, high;
     float weight;

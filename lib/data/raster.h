@@ -1,4 +1,4 @@
-/* One image as rows of samples, and as a model's channels. Private to lib/data. Any thread. */
+/* One image as rows of samples, and its conversion to a model's channels. Private to lib/data. Any thread. */
 #ifndef SLC_DATA_RASTER_H
 #define SLC_DATA_RASTER_H
 
@@ -6,19 +6,20 @@
 #include "lib/data/images.h"
 
 typedef struct {
-    uint32_t height, width, channels; /* 1 or 3, interleaved; sides at most 65535 */
-    uint32_t white;                   /* 1 to 255 */
+    uint32_t height, width, channels; /* channels: 1 or 3, interleaved; height and width are at most 65535 */
+    uint32_t white;                   /* the sample of white, 1 to 255 */
     const uint8_t *samples;
 } slc_raster;
 
-/* The header of binary PGM or PPM in the first bytes of a file; *begin: of the samples. `path` is for messages. Errors:
- * FORMAT. The samples are not looked at. */
+/* Reads the header of a binary PGM or PPM file from its first bytes; *begin is the offset of the samples, which are not
+ * looked at. `path` is for messages. Errors: FORMAT. */
 sluice_status slc_pnm_header(const char *path, const uint8_t *bytes, size_t count, slc_raster *out, size_t *begin);
 
-/* A file's header and size, and its samples too if `samples` is not NULL: the caller frees those. */
+/* Reads a file's header and checks its size; reads its samples too if `samples` is not NULL. The caller frees the
+ * samples. */
 sluice_status slc_pnm_read(const char *path, slc_raster *out, uint8_t **samples);
 
-/* out: channels x side x side. */
+/* Resizes and converts. out: channels x side x side. */
 void slc_raster_pixels(const slc_raster *raster, const slc_image_shape *shape, float *out);
 
 #endif

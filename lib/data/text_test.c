@@ -1,4 +1,4 @@
-/* Text as bytes: windows across files, what decides them, and what is refused. */
+/* Text as bytes: windows across files, the dependence of windows on seed and number alone, and what must be refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -134,7 +134,7 @@ static void every_window_of_the_range_can_come(void **state)
     (void)state;
     const char *path = write_file("digits", "abcdefghijklmnopqrst", 20);
     slc_text *text = open_all(&path, 1);
-    const slc_text_range range = {.first = 5, .tokens = 4}; /* f g h i: windows fg, gh, hi */
+    const slc_text_range range = {.first = 5, .tokens = 4}; /* f g h i: the windows are fg, gh, hi */
     int seen[3] = {0};
     for (uint64_t i = 0; i < 300; i++) {
         int32_t input, target;

@@ -1,4 +1,5 @@
-/* The magics' bytes are no text in any usual encoding, so nothing that is text is taken for tokens. */
+/* Recognises llm.c's token files. The bytes of the magics are not text in any usual encoding, so no text is taken for
+ * tokens. */
 #include "lib/data/tokens.h"
 
 #include "lib/base/status.h"

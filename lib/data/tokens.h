@@ -1,6 +1,7 @@
-/* llm.c's files of tokens (https://github.com/karpathy/llm.c, dev/data/data_common.py: write_datafile): 256 int32, of
- * which the first three are magic, version and the number of tokens; then the tokens, little endian. 20240520, version
- * 1: GPT-2's tokens, uint16;   20240801, version 7: Llama 3's, uint32 */
+/* llm.c's token files (https://github.com/karpathy/llm.c, dev/data/data_common.py: write_datafile): 256 int32, of which
+ * the first three are magic, version and the number of tokens; then the tokens, little endian.
+ *   20240520, version 1: GPT-2's tokens, uint16;
+ *   20240801, version 7: Llama 3's, uint32 */
 #ifndef SLC_DATA_TOKENS_H
 #define SLC_DATA_TOKENS_H
 
@@ -12,14 +13,15 @@ const char *slc_token_kind_name(slc_token_kind kind); /* "bytes", "GPT-2's token
 
 typedef struct {
     slc_token_kind kind;
-    uint32_t width;      /* bytes a token */
-    uint32_t vocabulary; /* tokens are below it, if the file is right */
-    uint64_t begin;      /* of the first token, in bytes */
+    uint32_t width;      /* bytes of one token */
+    uint32_t vocabulary; /* every token of a correct file is below it */
+    uint64_t begin;      /* offset of the first token, in bytes */
     uint64_t tokens;
 } slc_token_format;
 
-/* By the file's beginning: what has none of llm.c's magics is bytes. Errors: IO; FORMAT (another version, a number of
- * tokens that is not the file's, none; llm.c's checkpoints and evaluation sets, which are no text). Any thread. */
+/* Recognises the format by the file's beginning: a file with none of llm.c's magics holds bytes. Errors: IO; FORMAT
+ * (another version; a number of tokens that does not fit the file, or none; llm.c's checkpoints and evaluation sets,
+ * which are not text). Any thread. */
 sluice_status slc_token_format_of(const slc_file *file, slc_token_format *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Any file is bytes, tokens or refused with a line; what is read lies inside the file. */
+/* Any file must be read as bytes, as tokens, or be refused with a line; all that is read must lie inside the file. */
 #include "lib/base/file_fuzz.h"
 #include "lib/data/text.h"
 #include "lib/data/tokens.h"
@@ -28,7 +28,7 @@ static void check(const char *path)
     slc_text_close(text);
 }
 
-/* First byte: which magic; second: how much the header's number is off; the rest are the tokens. */
+/* The first byte chooses the magic, the second how far the header's number is wrong; the rest are the tokens. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const int32_t kinds[][2] = {{20240520, 1}, {20240801, 7}, {20240520, 2}, {20240522, 1}, {20240326, 3}};

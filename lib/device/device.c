@@ -1,5 +1,5 @@
-/* The public calls of a device: each finds the kind's struct of functions and hands over. A kind that this build
- * lacks is not in the table. */
+/* The public calls of a device: each finds the struct of functions of the device's kind and calls its function. A kind
+ * that this build lacks is not in the table. */
 #include "lib/device/device.h"
 
 #include "lib/base/status.h"

@@ -1,6 +1,6 @@
-/* Where memory and streams live. Everything above goes through this: it may not assume that a kernel has finished when
- * its call returns, nor that memory can be read by the CPU. The host device runs everything at once; its events are
- * complete when recorded. */
+/* Where memory and streams live. All code above uses only this: it may not assume that a kernel has finished when its
+ * call returns, nor that the CPU can read the memory. The host device runs everything at once; its events are complete
+ * when recorded. */
 #ifndef SLC_DEVICE_H
 #define SLC_DEVICE_H
 
@@ -13,15 +13,15 @@ typedef enum { SLC_DEVICE_HOST, SLC_DEVICE_CUDA } slc_device_kind;
 typedef enum { SLC_FLOAT32, SLC_FLOAT64, SLC_BFLOAT16, SLC_INT64, SLC_UINT8 } slc_dtype;
 
 size_t slc_dtype_size(slc_dtype dtype);
-const char *slc_dtype_name(slc_dtype dtype); /* "float32", ... */
+const char *slc_dtype_name(slc_dtype dtype); /* "float32" and so on; "unknown" for no dtype */
 
 typedef struct slc_device slc_device;
 
-/* An ordered queue of work. Kernels take one. Work of one stream runs in order. */
+/* An ordered queue of work, which kernels take. The work of one stream runs in order. */
 typedef struct {
     slc_device *device;
-    uint32_t threads; /* that a host kernel may use; at least 1 */
-    void *handle;     /* the device's own */
+    uint32_t threads; /* threads that a host kernel may use; at least 1 */
+    void *handle;     /* belongs to the device */
 } slc_stream;
 
 typedef struct {
@@ -31,37 +31,42 @@ typedef struct {
 /* A piece of device memory that other processes of this host can map. */
 typedef struct {
     void *base;   /* page aligned, zeroed */
-    size_t bytes; /* as asked for, rounded up to pages */
-    int fd;       /* to hand to peers; -1 if it cannot be shared */
+    size_t bytes; /* the size asked for, rounded up to pages */
+    int fd;       /* descriptor to hand to peers; -1 if it cannot be shared */
     slc_device *device;
 } slc_segment;
 
-/* Opens "cpu" (or, when built with it, "cuda"). The caller closes it. Errors: UNSUPPORTED. */
+/* Opens "cpu", or "cuda" in a build that has it. The caller closes it. Errors: UNSUPPORTED (not in this build),
+ * MEMORY. */
 sluice_status slc_device_open(const char *name, slc_device **out);
 void slc_device_close(slc_device *device);
 slc_device_kind slc_device_get_kind(const slc_device *device);
 
+/* Creates a segment of at least `bytes`; slc_segment_destroy ends it. Errors: ARGUMENT (too large), MEMORY, SYSTEM. */
 sluice_status slc_segment_create(slc_device *device, size_t bytes, slc_segment *out);
-/* Maps a peer's segment from its descriptor (which stays the caller's). */
+/* Maps a peer's segment from its descriptor, which is duplicated and stays the caller's. Errors: ARGUMENT (the
+ * peer's segment is smaller), MEMORY, SYSTEM. */
 sluice_status slc_segment_map(slc_device *device, int fd, size_t bytes, slc_segment *out);
-void slc_segment_destroy(slc_segment *segment); /* created or mapped; zeroed afterwards */
-/* Touches every page, or those of [offset, offset + bytes), so that first use in a step costs no page fault. Parts of a
- * segment that are never touched take no memory. */
+/* Ends a segment that was created or mapped and clears the struct; does nothing to a zeroed or cleared one. */
+void slc_segment_destroy(slc_segment *segment);
+/* Touches every page, or those of [offset, offset + bytes), so that their first use in a step costs no page fault.
+ * Parts of a segment that are never touched take no memory. */
 void slc_segment_populate(slc_segment *segment);
 void slc_segment_populate_range(slc_segment *segment, size_t offset, size_t bytes);
 /* Gives the whole pages inside [offset, offset + bytes) back to the system: they take no memory until they are touched
  * again, and then hold zeros, for peers too. */
 void slc_segment_discard(slc_segment *segment, size_t offset, size_t bytes);
 
+/* `threads` 0 counts as 1; slc_stream_destroy ends the stream. */
 sluice_status slc_stream_create(slc_device *device, uint32_t threads, slc_stream *out);
 void slc_stream_destroy(slc_stream *stream);
 sluice_status slc_stream_synchronize(slc_stream *stream);
 
-/* In stream order; pointers may be of this device or of the host. */
+/* Both run in stream order; pointers may be of this device or of the host. */
 sluice_status slc_copy(slc_stream *stream, void *dst, const void *src, size_t bytes);
 sluice_status slc_fill_zero(slc_stream *stream, void *dst, size_t bytes);
 
-/* An event marks a point of a stream. */
+/* An event marks a point of a stream. An event that was never recorded (zeroed) counts as done. */
 sluice_status slc_event_record(slc_stream *stream, slc_event *event);
 bool slc_event_done(const slc_event *event);
 sluice_status slc_event_synchronize(slc_event *event);

@@ -1,4 +1,4 @@
-/* The host device: segments are zeroed, shared through their descriptor, and cannot shrink under a peer. */
+/* Segments of the host device must be zeroed, shared through their descriptor, and unable to shrink under a peer. */
 #include "lib/device/device.h"
 
 #include <stdarg.h>
@@ -55,7 +55,7 @@ static void segment_is_zeroed_and_whole_pages(void **state)
         slc_segment_destroy(&segment);
         assert_null(segment.base);
         assert_int_equal(segment.fd, -1);
-        slc_segment_destroy(&segment); /* zeroed: nothing to do */
+        slc_segment_destroy(&segment); /* zeroed, so there is nothing to do */
     }
 }
 
@@ -76,7 +76,7 @@ static void a_peer_sees_the_same_bytes(void **state)
     ((unsigned char *)mine.base)[bytes - 1] = 17;
 
     pid_t child = fork();
-    if (child == 0) { /* only the descriptor and the size are known to a peer */
+    if (child == 0) { /* a peer knows only the descriptor and the size */
         int wrong = slc_segment_map(device, mine.fd, bytes, &theirs) != SLUICE_OK;
         wrong |= !wrong && ((unsigned char *)theirs.base)[bytes - 1] != 17;
         if (!wrong) ((unsigned char *)theirs.base)[0] = 99;
@@ -86,7 +86,7 @@ static void a_peer_sees_the_same_bytes(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_int_equal(((unsigned char *)mine.base)[0], 99);
-    slc_segment_populate(&mine); /* must not overwrite */
+    slc_segment_populate(&mine); /* must not overwrite anything */
     assert_int_equal(((unsigned char *)mine.base)[0], 99);
 
     assert_int_equal(slc_segment_map(device, mine.fd, 2 * bytes, &theirs), SLUICE_ERR_ARGUMENT);
@@ -113,7 +113,7 @@ static void only_touched_pages_take_memory(void **state)
     assert_int_equal(present_pages(&segment), 3);
     memset(bytes, 1, 8 * page);
     assert_int_equal(present_pages(&segment), 8);
-    slc_segment_discard(&segment, 2 * page - 1, 4 * page); /* 2, 3 and 4 are wholly inside */
+    slc_segment_discard(&segment, 2 * page - 1, 4 * page); /* pages 2, 3 and 4 are wholly inside */
     assert_int_equal(present_pages(&segment), 5);
     for (size_t i = 0; i < 8 * page; i++) assert_int_equal(bytes[i], i / page >= 2 && i / page <= 4 ? 0 : 1);
     slc_segment_discard(&segment, 0, 1000 * page);

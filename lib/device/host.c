@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
+#ifndef MADV_POPULATE_WRITE /* since Linux 5.14 */
 #define MADV_POPULATE_WRITE 23
 #endif
 
@@ -32,7 +32,7 @@ static size_t page_bytes(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Rounded up to whole pages, at least one; 0 when that does not fit a size_t. */
+/* Returns `bytes` rounded up to whole pages, at least one; 0 if that does not fit a size_t. */
 static size_t whole_pages(size_t bytes)
 {
     size_t page = page_bytes();
@@ -45,7 +45,7 @@ static sluice_status map_descriptor(slc_device *device, int fd, size_t bytes, sl
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED)
         return slc_error(SLUICE_ERR_MEMORY, "mapping a segment of %zu bytes: %s", bytes, strerror(errno));
-    /* A wish: only a kernel with shared huge pages switched on ("advise") grants it. */
+    /* A hint: only a kernel with shared huge pages switched on ("advise") follows it. */
     if (bytes >= HUGE_PAGE_BYTES) madvise(base, bytes, MADV_HUGEPAGE);
     *out = (slc_segment){.base = base, .bytes = bytes, .fd = fd, .device = device};
     return SLUICE_OK;
@@ -61,7 +61,7 @@ static sluice_status host_segment_create(slc_device *device, size_t bytes, slc_s
     sluice_status status = SLUICE_OK;
     if (ftruncate(fd, (off_t)rounded))
         status = slc_error(SLUICE_ERR_MEMORY, "segment of %zu bytes: %s", rounded, strerror(errno));
-    /* A peer that maps it may rely on its size: it can neither shrink nor grow. */
+    /* A peer that maps it may rely on its size, because it can neither shrink nor grow. */
     else if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
         status = slc_error(SLUICE_ERR_SYSTEM, "sealing a segment: %s", strerror(errno));
     else
@@ -90,7 +90,7 @@ static void host_segment_destroy(slc_segment *segment)
     if (segment->fd >= 0) close(segment->fd);
 }
 
-/* Reading is enough: a page of a shared mapping becomes present and stays writable, and a peer's bytes stay. */
+/* Reading is enough: a page of a shared mapping becomes present and stays writable, and a peer's bytes are kept. */
 __attribute__((no_sanitize("address", "thread"))) static void touch_pages(const unsigned char *base, size_t bytes)
 {
     const volatile unsigned char *at = base;

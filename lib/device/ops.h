@@ -1,21 +1,21 @@
-/* What a kind of device provides. Private to lib/device: device.c dispatches the public calls to one of these structs,
- * so that another kind is one more file. */
+/* The functions that a kind of device provides. Private to lib/device: device.c dispatches the public calls to one of
+ * these structs, so that another kind is one more file. */
 #ifndef SLC_DEVICE_OPS_H
 #define SLC_DEVICE_OPS_H
 
 #include "lib/device/device.h"
 
-/* Slots have the contracts of the public functions of the same name in device.h; none may be NULL. */
+/* The functions have the contracts of the public ones of the same name in device.h; none may be NULL. */
 typedef struct {
     slc_device_kind kind;
-    const char *name; /* as slc_device_open takes it */
+    const char *name; /* the name that slc_device_open takes */
     sluice_status (*open)(void **state);
     void (*close)(void *state);
 
     sluice_status (*segment_create)(slc_device *device, size_t bytes, slc_segment *out);
     sluice_status (*segment_map)(slc_device *device, int fd, size_t bytes, slc_segment *out);
     void (*segment_destroy)(slc_segment *segment);
-    void (*segment_populate)(slc_segment *segment, size_t offset, size_t bytes); /* inside the segment, not empty */
+    void (*segment_populate)(slc_segment *segment, size_t offset, size_t bytes); /* not empty, and inside it */
     void (*segment_discard)(slc_segment *segment, size_t offset, size_t bytes);
 
     sluice_status (*stream_create)(slc_stream *stream); /* device and threads are filled in */
@@ -32,10 +32,10 @@ typedef struct {
 
 struct slc_device {
     const slc_device_ops *ops;
-    void *state; /* the kind's own */
+    void *state; /* belongs to the kind */
 };
 
-/* An event's handle, where it is not NULL, points at a struct that begins with this. */
+/* The handle of an event, if not NULL, points at a struct that begins with this. */
 typedef struct {
     slc_device *device;
 } slc_event_header;

@@ -1,5 +1,5 @@
-/* The only place where kernels open a parallel region. Parts are numbered, not threads, so that a runtime which gives
- * fewer threads than asked for changes no result. */
+/* Opens the parallel regions of all kernels; nothing else does. Parts are numbered, not threads, so a runtime that
+ * gives fewer threads than asked for changes no result. */
 #include "lib/kernels/host.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,5 @@
-/* Looks at the processor once. A wish that cannot be met is said aloud and the best available set is used. */
+/* Asks the processor once what it has. If SLUICE_KERNELS_ISA names a set that it lacks, a warning is logged and the
+ * best set is used. */
 #include "lib/kernels/isa.h"
 
 #include "lib/base/log.h"

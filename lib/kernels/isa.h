@@ -1,6 +1,6 @@
-/* Which instruction set the fast host kernels use. NAME_cpu.c is compiled once for each; NAME.c picks with
- * SLC_ISA_PICK. Chosen once: the best that the processor has, or what SLUICE_KERNELS_ISA says (baseline, avx2, avx512).
- * All give equal bits. Any thread. */
+/* Which instruction set the fast host kernels use. NAME_cpu.c is compiled once for each; NAME.c picks one with
+ * SLC_ISA_PICK. The set is chosen once: the best that the processor has, or the one that SLUICE_KERNELS_ISA names
+ * (baseline, avx2, avx512). All sets give equal bits. Any thread may call. */
 #ifndef SLC_KERNEL_ISA_H
 #define SLC_KERNEL_ISA_H
 
@@ -10,18 +10,18 @@
 
 typedef enum { SLC_ISA_BASELINE, SLC_ISA_AVX2, SLC_ISA_AVX512, SLC_ISA_COUNT } slc_isa;
 
-slc_isa slc_isa_level(void);           /* the one in use */
-bool slc_isa_available(slc_isa isa);   /* compiled in, and this processor has it */
+slc_isa slc_isa_level(void);           /* the set in use */
+bool slc_isa_available(slc_isa isa);   /* it is compiled in, and this processor has it */
 const char *slc_isa_name(slc_isa isa); /* "baseline", "avx2", "avx512" */
-/* For tests: later kernels use `isa`. Errors: UNSUPPORTED. */
+/* For tests: makes later kernels use `isa`. Errors: UNSUPPORTED. */
 sluice_status slc_isa_force(slc_isa isa);
 
-/* A fast kernel: what it does to items first..last-1. `part` numbers the range among those of one call (host.h). */
+/* A fast kernel works on items first..last-1. `part` numbers this range among those of one call (host.h). */
 typedef void slc_range_kernel(const void *args, uint32_t part, uint64_t first, uint64_t last);
 
 #define SLC_ISA_PASTE_(name, suffix) name##suffix
 #define SLC_ISA_PASTE(name, suffix) SLC_ISA_PASTE_(name, suffix)
-/* The name of a kernel in the file that is compiled now. */
+/* The name that a kernel has in the file that is being compiled. */
 #define SLC_ISA(name) SLC_ISA_PASTE(name, SLC_ISA_SUFFIX)
 
 #if defined(__x86_64__)

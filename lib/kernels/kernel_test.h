@@ -1,4 +1,4 @@
-/* What the kernel tests share: numbers from a seed, streams, every instruction set, and the distance to float64. */
+/* Shared by the kernel tests: numbers from a seed, streams, every instruction set, and the distance to float64. */
 #ifndef SLC_KERNEL_TEST_H
 #define SLC_KERNEL_TEST_H
 
@@ -20,7 +20,7 @@
 
 #define TEST_INLINE static inline __attribute__((unused))
 
-/* for each instruction set that this processor has */
+/* Runs the statement that follows once for each instruction set that this processor has. */
 #define TEST_EACH_ISA(isa)                                                                                             \
     for (slc_isa isa = SLC_ISA_BASELINE; isa < SLC_ISA_COUNT; isa++)                                                   \
         if (slc_isa_available(isa) && slc_isa_force(isa) == SLUICE_OK)
@@ -55,7 +55,7 @@ TEST_INLINE float test_uniform(uint64_t *state, float low, float high)
     return low + (high - low) * ((float)(test_random(state) >> 40) * 0x1p-24f);
 }
 
-/* 64-byte aligned, at least one element; the caller frees. */
+/* Returns a 64-byte aligned array of at least one element; the caller frees it. */
 TEST_INLINE float *test_floats(uint64_t count)
 {
     float *x = aligned_alloc(64, (count * sizeof *x + 64) / 64 * 64);
@@ -91,7 +91,7 @@ TEST_INLINE double *test_widen(uint64_t count, const float *from)
     return x;
 }
 
-/* ||got - want|| / ||want||; infinite when something is not a number. */
+/* Returns ||got - want|| / ||want||; infinite if any difference is not finite. */
 TEST_INLINE double test_nrmse(uint64_t count, const float *got, const double *want)
 {
     double error = 0, size = 0;
@@ -110,7 +110,7 @@ TEST_INLINE void test_close(const char *what, uint64_t count, const float *got, 
     if (!(distance <= bar)) fail_msg("%s: nRMSE %g is above %g", what, distance, bar);
 }
 
-/* Compares bits with `first`, which the first call (instruction set) fills. */
+/* Fails unless the bits are those of `first`, which the first call (for the first instruction set) fills. */
 TEST_INLINE void test_same_bits(const char *what, uint64_t count, const float *got, float **first)
 {
     if (!*first) *first = test_copy(count, got);
@@ -124,7 +124,7 @@ TEST_INLINE void test_same_bits(const char *what, uint64_t count, const float *g
 
 #define TEST_EACH_DTYPE(dtype) for (sluice_dtype dtype = SLUICE_FP32; dtype <= SLUICE_BF16; dtype++)
 
-/* 64-byte aligned; the caller frees. */
+/* Returns the numbers in `dtype`, 64-byte aligned; the caller frees them. */
 TEST_INLINE void *test_typed(sluice_dtype dtype, uint64_t count, const float *from)
 {
     float *x = test_copy(count, from);
@@ -169,8 +169,8 @@ TEST_INLINE double *test_widen_typed(sluice_dtype dtype, uint64_t count, const v
     return wide;
 }
 
-/* A bar for each type. 0: exact. Rounding many numbers to bf16 costs 1.7e-3, but where a few large ones make up the
- * norm up to 3.9e-3: the bar is not below what rounding the true values costs. */
+/* Takes a bar for each type; 0 asks for exact results. Rounding many numbers to bf16 costs 1.7e-3, but up to 3.9e-3 if
+ * a few large ones dominate the norm: so the bar is never below what rounding the true values costs. */
 TEST_INLINE void test_close_typed(const char *what, sluice_dtype dtype, uint64_t count, const void *got,
                                   const double *want, double fp32_bar, double bf16_bar)
 {
@@ -181,7 +181,7 @@ TEST_INLINE void test_close_typed(const char *what, sluice_dtype dtype, uint64_t
     free(x), free(ideal);
 }
 
-/* As test_same_bits. */
+/* Does as test_same_bits. */
 TEST_INLINE void test_same_bits_typed(const char *what, sluice_dtype dtype, uint64_t count, const void *got,
                                       float **first)
 {

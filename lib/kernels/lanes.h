@@ -1,6 +1,6 @@
-/* Sixteen floats at a time, on every instruction set: one 512-bit register, two of 256 or four of 128 bits. Kernels
+/* Sixteen floats at a time, on every instruction set: one register of 512 bits, two of 256 or four of 128. Kernels
  * written with it give equal bits everywhere, because every operation is elementwise and rounded once, and because sums
- * always run over the same sixteen lanes and are joined in the same tree. Tails are the same code on a padded copy. */
+ * always run over the same sixteen lanes and are joined in the same tree. Tails run the same code on a padded copy. */
 #ifndef SLC_KERNEL_LANES_H
 #define SLC_KERNEL_LANES_H
 
@@ -17,7 +17,7 @@
 
 enum { LANES = 16 };
 
-/* clang-format off: one operation a line */
+/* clang-format off: one operation on each line */
 #if defined(__AVX512F__)
 enum { LANES_PARTS = 1 };
 typedef __m512 lanes_part;
@@ -90,7 +90,7 @@ LANES_INLINE lanes_part part_set(float a)
 }
 LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b)
 {
-    lanes_bits greater = a > b; /* as the x86 instruction: the second where one is NaN */
+    lanes_bits greater = a > b; /* like the x86 instruction, gives b if either is NaN */
     return (lanes_part)((greater & (lanes_bits)a) | (~greater & (lanes_bits)b));
 }
 LANES_INLINE lanes_part part_min(lanes_part a, lanes_part b)
@@ -126,19 +126,19 @@ LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
 }
 #else
 /* clang-format on */
-/* The first x86-64 processors have no fma. By way of double: the product is exact, the sum's error is known exactly
- * (Knuth's TwoSum), and rounding the sum to odd makes the second rounding, to float, the only one (Boldo & Melquiond,
- * IEEE TC 2008). */
+/* The first x86-64 processors have no fma, so it is computed in double: the product is exact, the sum's error is known
+ * exactly (Knuth's TwoSum), and rounding the sum to odd makes the second rounding, to float, the only one (Boldo &
+ * Melquiond, IEEE TC 2008). */
 LANES_INLINE __m128d pair_fma_odd(__m128d a, __m128d b, __m128d c)
 {
     __m128d product = a * b, sum = product + c, part = sum - product;
     __m128d error = (product - (sum - part)) + (c - part);
     __m128i up = (__m128i)(error > 0), down = (__m128i)(error < 0), negative = (__m128i)(sum < 0);
     __m128i bits = (__m128i)sum, even = (bits & 1) - 1;
-    __m128i step = ((up ^ negative) & 2) - 1; /* in magnitude: +1 where the true value is larger than the sum */
+    __m128i step = ((up ^ negative) & 2) - 1; /* +1 if the exact value is larger in magnitude than the sum, else -1 */
     return (__m128d)(bits + (step & (up | down) & even));
 }
-/* Rarely called, and not inlined: it would make these kernels ten times as long. */
+/* It is rarely called, and inlining it would make these kernels ten times as long. */
 static __attribute__((noinline, cold, unused)) lanes_part part_fma_odd(lanes_part a, lanes_part b, lanes_part c)
 {
     __m128 a2 = _mm_movehl_ps(a, a), b2 = _mm_movehl_ps(b, b), c2 = _mm_movehl_ps(c, c);
@@ -146,8 +146,8 @@ static __attribute__((noinline, cold, unused)) lanes_part part_fma_odd(lanes_par
     __m128d high = pair_fma_odd(_mm_cvtps_pd(a2), _mm_cvtps_pd(b2), _mm_cvtps_pd(c2));
     return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
 }
-/* Rounding the plain sum to float is right too, unless that sum lies halfway between two floats (the low 29 of its bits
- * are 1000...) or the result is subnormal, where halfway is elsewhere. Both are rare. */
+/* Rounding the plain sum to float is right too, unless that sum lies halfway between two floats (its low 29 bits are
+ * 1000...) or the result is subnormal, where the halfway points differ. Both are rare. */
 LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
 {
     __m128 a2 = _mm_movehl_ps(a, a), b2 = _mm_movehl_ps(b, b), c2 = _mm_movehl_ps(c, c);
@@ -194,7 +194,7 @@ LANES_INLINE void lanes_store(float *p, lanes a)
     for (int i = 0; i < LANES_PARTS; i++) *(lanes_part_unaligned *)(p + i * LANES_WIDTH) = a.part[i];
 }
 
-/* Past the cache; p is 64-byte aligned. End with lanes_stream_end. */
+/* Stores past the cache; p is 64-byte aligned. Call lanes_stream_end after the last store. */
 LANES_INLINE void lanes_stream(float *p, lanes a)
 {
 #pragma GCC unroll 4
@@ -207,7 +207,7 @@ LANES_INLINE void lanes_stream_end(void)
 #endif
 }
 
-/* The first `count` (1..15) of p; the rest is `fill`. */
+/* Loads the first `count` (1..15) floats of p; the other lanes are `fill`. */
 LANES_INLINE lanes lanes_load_tail(const float *p, uint64_t count, float fill)
 {
     float padded[LANES];
@@ -222,7 +222,7 @@ LANES_INLINE void lanes_store_tail(float *p, uint64_t count, lanes a)
     memcpy(p, padded, count * sizeof *p);
 }
 
-/* All sixteen or the tail, for loops that step by LANES and end anywhere. */
+/* Loads all sixteen or the tail, for loops that step by LANES and end anywhere. */
 LANES_INLINE lanes lanes_load_some(const float *p, uint64_t left, float fill)
 {
     return left >= LANES ? lanes_load(p) : lanes_load_tail(p, left, fill);
@@ -235,7 +235,7 @@ LANES_INLINE void lanes_store_some(float *p, uint64_t left, lanes a)
         lanes_store_tail(p, left, a);
 }
 
-/* ---- Arrays of either type: `at` counts elements. `dtype` is a constant where these are inlined. ---- */
+/* ---- Arrays of either type. `at` counts elements. `dtype` is a constant wherever these are inlined. ---- */
 
 LANES_INLINE lanes lanes_load_bf16(const uint16_t *p)
 {
@@ -254,8 +254,8 @@ LANES_INLINE lanes lanes_load_bf16(const uint16_t *p)
 #endif
 }
 
-/* As sluice_bf16_from_float, with integers: the instructions for it flush subnormal numbers. The upper half holds the
- * result. */
+/* Rounds as sluice_bf16_from_float does, with integers, because the processor's own instructions flush subnormal
+ * numbers. The result is in the upper half of each word. */
 LANES_INLINE lanes_words part_round_bf16(lanes_part a)
 {
     lanes_words bits = (lanes_words)a, rounded = bits + 0x7fff + (bits >> 16 & 1);
@@ -268,7 +268,7 @@ LANES_INLINE lanes_words part_round_bf16(lanes_part a)
 #endif
 }
 
-/* What storing and loading again would give. */
+/* Gives the value that storing and loading again would give. */
 LANES_INLINE lanes lanes_round_bf16(lanes a)
 {
     LANES_EACH((lanes_part)(part_round_bf16(a.part[i]) & 0xffff0000u));
@@ -293,11 +293,11 @@ LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes a)
     uint16_t narrow[LANES];
     lanes_store(wide, a);
     for (int i = 0; i < LANES; i++) narrow[i] = sluice_bf16_from_float(wide[i]);
-    memcpy(p, narrow, sizeof narrow); /* p may lie where floats are */
+    memcpy(p, narrow, sizeof narrow); /* p may point into an array of floats */
 #endif
 }
 
-/* Past the cache; p is 32-byte aligned. */
+/* Stores past the cache; p is 32-byte aligned. */
 LANES_INLINE void lanes_stream_bf16(uint16_t *p, lanes a)
 {
     uint16_t packed[LANES];
@@ -325,7 +325,7 @@ LANES_INLINE void lanes_store_as(sluice_dtype dtype, void *p, uint64_t at, lanes
         lanes_store((float *)p + at, a);
 }
 
-/* All sixteen, or the first `left` and `fill` behind them. */
+/* Loads all sixteen, or the first `left` followed by `fill`. */
 LANES_INLINE lanes lanes_load_some_as(sluice_dtype dtype, const void *p, uint64_t at, uint64_t left, float fill)
 {
     if (dtype == SLUICE_FP32) return lanes_load_some((const float *)p + at, left, fill);
@@ -349,7 +349,8 @@ LANES_INLINE void lanes_store_some_as(sluice_dtype dtype, void *p, uint64_t at, 
     }
 }
 
-/* Thirty-two elements of bf16, those of even and those of odd places: for elementwise kernels, which need no order. */
+/* Loads thirty-two bf16 elements: those at even and those at odd places. For elementwise kernels, which need no
+ * order. */
 LANES_INLINE void lanes_load_pair_bf16(const uint16_t *p, lanes *even, lanes *odd)
 {
 #pragma GCC unroll 4
@@ -373,8 +374,8 @@ LANES_INLINE void lanes_store_pair_bf16(uint16_t *p, lanes even, lanes odd, bool
     }
 }
 
-/* Past the cache where `stream` and all sixteen are stored: p + at is then aligned to their bytes. End with
- * lanes_stream_end. */
+/* Stores past the cache if `stream` is set and all sixteen are stored; p + at is then aligned to their size. Call
+ * lanes_stream_end after the last store. */
 LANES_INLINE void lanes_stream_some_as(sluice_dtype dtype, void *p, uint64_t at, uint64_t left, lanes a, bool stream)
 {
     if (!stream || left < LANES)
@@ -385,7 +386,7 @@ LANES_INLINE void lanes_stream_some_as(sluice_dtype dtype, void *p, uint64_t at,
         lanes_stream((float *)p + at, a);
 }
 
-/* One element. */
+/* Reads one element. */
 LANES_INLINE float lanes_get_as(sluice_dtype dtype, const void *p, uint64_t at)
 {
     return dtype == SLUICE_BF16 ? sluice_bf16_to_float(((const uint16_t *)p)[at]) : ((const float *)p)[at];
@@ -444,7 +445,7 @@ LANES_INLINE lanes_part part_choose(lanes_bits mask, lanes_part a, lanes_part b)
     return (lanes_part)((mask & (lanes_bits)a) | (~mask & (lanes_bits)b));
 }
 
-/* The first `count` lanes of a, and `fill` behind them. */
+/* Returns the first `count` lanes of a, followed by `fill`. */
 LANES_INLINE lanes lanes_first(lanes a, uint64_t count, float fill)
 {
     static const float number[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -453,7 +454,7 @@ LANES_INLINE lanes lanes_first(lanes a, uint64_t count, float fill)
     LANES_EACH(part_choose((lanes_bits)(index.part[i] < limit), a.part[i], part_set(fill)));
 }
 
-/* Bit i is set where lane i is below zero. */
+/* Sets bit i if lane i is below zero. */
 LANES_INLINE uint32_t lanes_below_zero(lanes a)
 {
 #if defined(__AVX512F__)

@@ -1,14 +1,14 @@
 /* The loop of elementwise kernels: out[i] = operation(a[i], b[i]), written once for both types, with or without stores
- * past the cache. Types and operation are constants where it is inlined. `first` is a multiple of sixteen. */
+ * past the cache. Types and operation are constants wherever it is inlined. `first` is a multiple of sixteen. */
 #ifndef SLC_KERNEL_LANES_MAP_H
 #define SLC_KERNEL_LANES_MAP_H
 
 #include "lib/kernels/lanes.h"
 
 typedef struct {
-    const void *a, *b; /* an operation that does not use b costs no load of it; it is then a */
-    void *out;         /* may be a or b, where `from` is `to` */
-    bool stream;       /* slc_host_streams */
+    const void *a, *b; /* if the operation ignores b, the load costs nothing, and b is a */
+    void *out;         /* may be a or b if `from` is `to` */
+    bool stream;       /* result of slc_host_streams */
 } lanes_map_args;
 
 LANES_INLINE void lanes_map(sluice_dtype from, sluice_dtype to, const lanes_map_args *args, uint64_t first,

@@ -1,18 +1,17 @@
-/* exp, the logistic function, tanh and the normal distribution on lanes, from additions, multiplications, divisions and
- * fma only: the same bits everywhere. */
+/* exp, the logistic function, tanh and the normal distribution on lanes, made only of additions, multiplications,
+ * divisions and fma, so that all instruction sets give the same bits. */
 #ifndef SLC_KERNEL_LANES_MATH_H
 #define SLC_KERNEL_LANES_MATH_H
 
 #include "lib/kernels/lanes.h"
 
 /* e^x within 2 ulp: x = n ln 2 + r with |r| <= ln 2 / 2 (Cody & Waite's two-part ln 2); e^r is a polynomial of degree 6
- * that meets it at the Chebyshev points (relative error 1.1e-8); times 2^n. 0 below -87.7, where the
- * result would be subnormal, infinite above 88.4; NaN stays NaN. `low` is what x is too large by: e^(x - low), |low|
- * below an ulp of x.
- */
+ * that meets it at the Chebyshev points (relative error 1.1e-8); times 2^n. It is 0 below -87.7, where the result would
+ * be subnormal, and infinite above 88.4; NaN stays NaN. `low` is the amount by which x is too large, below an ulp of x
+ * in magnitude: the result is e^(x - low). */
 LANES_INLINE lanes_part part_exp_less(lanes_part x, lanes_part low)
 {
-    x = part_min(part_set(89.0f), part_max(part_set(-88.0f), x)); /* n from -127, where 2^n is 0, to 128: infinite */
+    x = part_min(part_set(89.0f), part_max(part_set(-88.0f), x)); /* n is from -127, where 2^n is 0, to 128: infinite */
     const lanes_part to_integer = part_set(0x1.8p23f);            /* adding it rounds to an integer, in the low bits */
     lanes_part shifted = part_fma(x, part_set(0x1.715476p0f), to_integer);
     lanes_part n = shifted - to_integer;
@@ -51,7 +50,8 @@ LANES_INLINE lanes_part part_abs(lanes_part a)
     return (lanes_part)((lanes_bits)a & 0x7fffffff);
 }
 
-/* Below 0.625 an odd polynomial (Cephes, tanhf.c: relative error 4e-8), above 1 - 2/(e^2|x| + 1); the sign is x's. */
+/* Below 0.625 it is an odd polynomial (Cephes, tanhf.c: relative error 4e-8), above that 1 - 2/(e^2|x| + 1), with the
+ * sign of x. */
 LANES_INLINE lanes_part part_tanh(lanes_part x)
 {
     lanes_part size = part_abs(x), square = x * x;
@@ -71,12 +71,12 @@ LANES_INLINE lanes lanes_tanh(lanes a)
     LANES_EACH(part_tanh(a.part[i]));
 }
 
-/* The normal distribution at x: its function (1 + erf(x / sqrt 2)) / 2, and its density but for 1 / sqrt(2 pi).
- * With a = |x|, the tail beyond a is e^(-a^2/2) R(a), where R(a) (a + 4) is a polynomial of degree 9 in
- * (a - 4) / (a + 4) that meets it at the Chebyshev points of 0..13.5 (relative error 2.7e-8). The square is taken with
- * its rounding error, so that the far tail keeps its relative accuracy; 0 beyond 13.3. */
+/* The normal distribution at x: its function (1 + erf(x / sqrt 2)) / 2, and its density without the factor 1 / sqrt(2
+ * pi). With a = |x|, the tail beyond a is e^(-a^2/2) R(a), where R(a) (a + 4) is a polynomial of degree 9 in
+ * (a - 4) / (a + 4) that meets it at the Chebyshev points of 0..13.5 (relative error 2.7e-8). The square is used
+ * together with its rounding error, so that the far tail keeps its relative accuracy; it is 0 beyond 13.3. */
 typedef struct {
-    lanes bell, below; /* e^(-x^2/2), probability below x */
+    lanes bell, below; /* e^(-x^2/2); probability of a value below x */
 } lanes_normal_value;
 
 LANES_INLINE lanes_part part_normal(lanes_part x, lanes_part *bell)

@@ -1,4 +1,4 @@
-/* The emulated fused multiply-add of the baseline, exp, and the tree of sums. Compiled as the baseline is. */
+/* The baseline's emulated fused multiply-add, exp, and the tree of sums. Compiled like the baseline. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/lanes_math.h"
 
@@ -12,7 +12,7 @@ static void fma_is_fused(void **state)
             uint32_t bits[3];
             for (int k = 0; k < 3; k++) bits[k] = (uint32_t)test_random(&seed);
             memcpy(&a[i], &bits[0], 4), memcpy(&b[i], &bits[1], 4), memcpy(&c[i], &bits[2], 4);
-            /* a third each: anything; near in size, so that sums cancel; halfway cases and subnormals */
+            /* a third each: any numbers; sums that nearly cancel; halfway cases and subnormals */
             if (i % 3 == 1) c[i] = -a[i] * b[i] * (1 + (float)(bits[2] % 5) * 0x1p-23f);
             if (i % 3 == 2)
                 a[i] = ldexpf((float)(bits[0] % 4096), (int)(bits[1] % 250) - 149), b[i] = 0x1.000002p0f,
@@ -46,7 +46,7 @@ static void sums_and_tails(void **state)
     }
 }
 
-/* Against the scalar rule, for every upper half and the lower halves around a tie, and random ones. */
+/* Rounding must follow the scalar rule for every upper half, with lower halves around a tie and random ones. */
 static void bf16_rounds_as_the_scalar_rule(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Settings of the kernels, for help and docs; isa.c reads them. */
+/* Settings of the kernels, listed for help and docs; isa.c reads them. */
 #ifndef SLC_KERNELS_SETTINGS_H
 #define SLC_KERNELS_SETTINGS_H
 

@@ -1,4 +1,5 @@
-/* The budget arena: claims are kept in an array sorted by offset, so that an overlap is found beside the new claim. */
+/* The budget arena: claims are kept in an array sorted by offset, so a claim that overlaps a new one is its
+ * neighbour. */
 #include "lib/memory/arena.h"
 
 #include "lib/base/status.h"
@@ -22,7 +23,7 @@ typedef struct {
 } claim;
 
 struct slc_arena {
-    pthread_mutex_t lock; /* of everything below it but `segment`, `created` and `reserved`, which never change */
+    pthread_mutex_t lock; /* protects all fields below except `segment`, `created` and `reserved`, which never change */
     slc_segment segment;
     uint64_t created, bytes, reserved;
     claim *claims; /* ascending, disjoint */
@@ -100,9 +101,9 @@ slc_segment *slc_arena_segment(slc_arena *arena)
     return &arena->segment;
 }
 
-/* ---- The sorted claims; with the lock held ---- */
+/* ---- The sorted claims. The caller holds the lock. ---- */
 
-/* Index of the first claim that ends behind `offset`. */
+/* Returns the index of the first claim that ends after `offset`. */
 static size_t first_behind(const slc_arena *arena, uint64_t offset)
 {
     size_t low = 0, high = arena->count;

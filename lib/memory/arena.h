@@ -1,6 +1,6 @@
-/* The budget arena: one segment; every byte that training uses is claimed from it at an offset that the plan decided.
- * It counts what is really claimed, without looking at the plan, and checks that claims do not overlap. Under the
- * address sanitizer, memory that nobody claims is poisoned. Any thread may claim and release. */
+/* The budget arena: one segment, from which every byte that training uses is claimed at an offset that the plan
+ * decided. The arena counts what is really claimed, without looking at the plan, and checks that claims do not overlap.
+ * Under the address sanitizer, memory that nobody claims is poisoned. Any thread may claim and release. */
 #ifndef SLC_MEMORY_ARENA_H
 #define SLC_MEMORY_ARENA_H
 
@@ -13,35 +13,38 @@ typedef enum {
     SLC_MEMORY_MASTERS, /* fp32 masters of values in bf16 */
     SLC_MEMORY_GRADIENTS,
     SLC_MEMORY_OPTIMIZER,
-    SLC_MEMORY_GATHERED,      /* fsdp: whole values around F and B */
-    SLC_MEMORY_REDUCED,       /* reduced gradient shards that wait */
+    SLC_MEMORY_GATHERED,      /* fsdp: whole values around a forward or backward slot */
+    SLC_MEMORY_REDUCED,       /* reduced gradient shards that wait for their update */
     SLC_MEMORY_COMMUNICATION, /* scratch for messages */
     SLC_MEMORY_ACTIVATIONS,
     SLC_MEMORY_WORKSPACES,
-    SLC_MEMORY_REPLANNING, /* while the link is measured, and everything while a re-plan moves it */
-    SLC_MEMORY_RESERVED,   /* what the binary keeps itself: counted, not in the arena */
+    SLC_MEMORY_REPLANNING, /* a buffer while the link is measured, and everything while a re-plan moves it */
+    SLC_MEMORY_RESERVED,   /* bytes that the binary keeps for itself: counted, but not in the arena */
     SLC_MEMORY_CATEGORIES
 } slc_memory_category;
 
-const char *slc_memory_category_name(slc_memory_category category); /* "optimizer state", ... */
+const char *slc_memory_category_name(slc_memory_category category); /* "optimizer state", ...; static */
 
 typedef struct slc_arena slc_arena;
 
-/* A segment of `bytes` on `device`. `reserved` counts as in use at its end: peak = highest end + reserved. */
+/* Creates a segment of `bytes` on `device`. `reserved` bytes are counted on top of it: peak = highest end + reserved.
+ * The caller destroys *out. Errors: MEMORY, those of slc_segment_create. */
 sluice_status slc_arena_create(slc_device *device, uint64_t bytes, uint64_t reserved, slc_arena **out);
 void slc_arena_destroy(slc_arena *arena);
 slc_segment *slc_arena_segment(slc_arena *arena);
 
-/* Sets where claims must end: at most `bytes`, which is at most what the arena was created with. Memory up to there is
- * made present, memory above is given back to the system. Until this is called, nothing is present and the end is that
- * of creation. Errors: ARGUMENT (beyond creation's), ORDER (something above is claimed). */
+/* Sets where claims must end: at `bytes`, which may not be more than the arena was created with. Memory below is made
+ * present, memory above is given back to the system. Until the first call nothing is present, and claims must end at
+ * the size of creation. Errors: ARGUMENT (more than created with), ORDER (something above is claimed). */
 sluice_status slc_arena_limit(slc_arena *arena, uint64_t bytes);
 
-/* Claims [offset, offset + bytes). Errors: ORDER when any byte is claimed already (names both), BUDGET beyond the end.
- * `what` is kept by pointer for messages. Results: the address. */
+/* Claims [offset, offset + bytes) and returns its address in *out. `what` names the claim in messages; its pointer is
+ * kept. Errors: ARGUMENT (no bytes, or a category that is not in the arena), ORDER (a byte is claimed already; the
+ * message names both claims), BUDGET (beyond the end), MEMORY. */
 sluice_status slc_arena_claim(slc_arena *arena, slc_memory_category category, const char *what, uint64_t offset,
                               uint64_t bytes, void **out);
-/* Releases exactly a claim, or a prefix or any other part of one (a block of a staircase). */
+/* Releases a whole claim or any part of one (a block of a staircase). Errors: ARGUMENT (no bytes), ORDER (no single
+ * claim holds the range), MEMORY. */
 sluice_status slc_arena_release(slc_arena *arena, uint64_t offset, uint64_t bytes);
 
 uint64_t slc_arena_bytes(const slc_arena *arena); /* where claims must end */

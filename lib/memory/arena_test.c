@@ -1,5 +1,5 @@
 /* The arena against a byte map: random claims and partial releases must be answered as the map says, from several
- * threads too; unclaimed memory is poisoned where the address sanitizer is. */
+ * threads too. With the address sanitizer, unclaimed memory must be poisoned. */
 #include "lib/memory/arena.h"
 
 #include <stdarg.h>
@@ -68,7 +68,7 @@ static void wrong_calls_are_refused(void **state)
     assert_int_equal(slc_arena_release(arena, 0, 64), SLUICE_ERR_ORDER);
     assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "v", 0, 64, &a), SLUICE_OK);
     assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "w", 64, 64, &a), SLUICE_OK);
-    assert_int_equal(slc_arena_release(arena, 0, 128), SLUICE_ERR_ORDER); /* two claims */
+    assert_int_equal(slc_arena_release(arena, 0, 128), SLUICE_ERR_ORDER); /* the range spans two claims */
     assert_int_equal(slc_arena_release(arena, 8, UINT64_MAX), SLUICE_ERR_ARGUMENT);
     assert_int_equal(slc_arena_peak(arena), 128);
     slc_arena_destroy(arena);
@@ -91,7 +91,7 @@ static void a_limit_is_kept_and_can_move(void **state)
     assert_int_equal(((unsigned char *)a)[63], 7);
     assert_int_equal(slc_arena_release(arena, 8128, 64), SLUICE_OK);
     assert_int_equal(slc_arena_limit(arena, 4096), SLUICE_OK);
-    assert_int_equal(slc_arena_peak(arena), 8192); /* of all times */
+    assert_int_equal(slc_arena_peak(arena), 8192); /* the peak is over all time, a lower limit does not reset it */
     slc_arena_destroy(arena);
 }
 
@@ -156,7 +156,7 @@ static void random_claims_agree_with_a_map(void **state)
 
 typedef struct {
     slc_arena *arena;
-    uint32_t first; /* cell */
+    uint32_t first; /* the worker's first cell */
     int failures;
 } worker;
 

@@ -1,4 +1,4 @@
-/* Categories of buffers. */
+/* Maps the kinds of a plan's buffers to categories of the arena. */
 #include "lib/memory/category.h"
 
 slc_memory_category slc_memory_category_of(slc_buffer_kind kind)

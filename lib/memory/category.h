@@ -1,4 +1,4 @@
-/* Which category of the arena's account a buffer of a plan belongs to. */
+/* The category under which the arena counts a buffer of a plan. */
 #ifndef SLC_MEMORY_CATEGORY_H
 #define SLC_MEMORY_CATEGORY_H
 

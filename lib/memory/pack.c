@@ -1,6 +1,7 @@
-/* The packer. Buffers are placed one after another, each into the gap that fits it best. What is placed already
- * forbids intervals of offsets: for each pair of parts that share a time, those at which their bytes would overlap.
- * The order decides how good the result is, so several are tried, then the buffers that make the peak go first. */
+/* The packer. It places buffers one after another, each in the gap that fits it best. The buffers already placed forbid
+ * intervals of offsets: each pair of parts that share a time forbids the offsets at which their bytes would overlap.
+ * The order decides how good the result is, so several orders are tried; then those buffers that make the peak go
+ * first. */
 #include "lib/memory/pack.h"
 
 #include "lib/base/status.h"
@@ -12,21 +13,22 @@
 #include <string.h>
 
 enum { ORDERS = 5, REPAIR_ROUNDS = 16 };
-static const uint64_t LARGEST = UINT64_C(1) << 56;      /* bytes of all buffers: keeps sums inside 64 bits */
-static const uint64_t WORK_LIMIT = UINT64_C(120000000); /* part pairs looked at, then no further order is begun */
+static const uint64_t LARGEST = UINT64_C(1) << 56; /* most bytes of all buffers: keeps sums inside 64 bits */
+/* Once so many pairs of parts were looked at, no further order is begun. */
+static const uint64_t WORK_LIMIT = UINT64_C(120000000);
 
-/* A buffer as the packer sees it. Bytes and times are hulls of what lives of it. */
+/* A buffer as the packer sees it. Bytes and times are hulls of its parts. */
 typedef struct {
     const slc_pack_part *parts;
     uint32_t part_count;
     uint32_t start, end;
-    uint32_t whole_start, whole_end; /* all of [first, last) lives then; empty when never */
-    int64_t first, last;             /* first == last: never lives */
+    uint32_t whole_start, whole_end; /* all bytes of [first, last) live during these times; empty: never */
+    int64_t first, last;             /* live bytes; first == last: none ever lives */
     double area;                     /* bytes x time */
 } item;
 
 typedef struct {
-    int64_t low, high; /* offsets strictly between are forbidden */
+    int64_t low, high; /* the offsets strictly between them are forbidden */
 } interval;
 
 typedef struct {
@@ -41,13 +43,13 @@ typedef struct {
     uint32_t *placed; /* ascending by lowest live address */
     size_t placed_count;
     int64_t *offset;
-    interval_list whole; /* ascending, because `placed` is */
+    interval_list whole; /* ascending, because `placed` is ascending */
     interval_list parts;
     uint64_t work;
-    bool best_fit; /* else lowest */
+    bool best_fit; /* else the lowest gap is taken */
 } packing;
 
-/* ---- What is forbidden ---- */
+/* ---- Forbidden offsets ---- */
 
 static bool push(interval_list *list, int64_t low, int64_t high)
 {
@@ -96,7 +98,7 @@ static int compare_intervals(const void *a, const void *b)
     return (x->low > y->low) - (x->low < y->low);
 }
 
-/* Fills both lists with what the placed buffers forbid to `next`, each ascending by its low end. */
+/* Fills both lists with the offsets that the placed buffers forbid to `next`, each list ascending by its low end. */
 static bool collect_forbidden(packing *p, const item *next)
 {
     p->whole.count = p->parts.count = 0;
@@ -121,7 +123,7 @@ static int64_t align_up(int64_t value)
     return (value + SLC_PACK_ALIGNMENT - 1) / SLC_PACK_ALIGNMENT * SLC_PACK_ALIGNMENT;
 }
 
-/* Walks the gaps between the forbidden intervals upwards. The last one has no end. */
+/* Walks upwards through the gaps between the forbidden intervals. The last gap has no end. */
 static int64_t choose_offset(const packing *p)
 {
     size_t i = 0, k = 0;
@@ -158,7 +160,7 @@ static void insert_placed(packing *p, uint32_t index)
     p->placed_count++;
 }
 
-/* Places every buffer in `order`. Results: the peak, or -1 when memory runs out. */
+/* Places every buffer in `order`. Returns the peak, or -1 if memory runs out. */
 static int64_t place_all(packing *p)
 {
     int64_t peak = 0;
@@ -212,7 +214,7 @@ static void sort_by(packing *p, int order, ranked *scratch)
     for (uint32_t i = 0; i < p->count; i++) p->order[i] = scratch[i].index;
 }
 
-/* The best packing so far: its order can be taken up again. */
+/* The best packing so far. Its order is kept, so that the search can go on from it. */
 typedef struct {
     int64_t peak;
     int64_t *offset;
@@ -230,7 +232,7 @@ static bool keep_if_better(const packing *p, int64_t peak, result *best)
     return true;
 }
 
-/* Moves the buffers that end at the peak of the current offsets to the front, the others behind them in their order. */
+/* Moves the buffers that end at the peak of the current offsets to the front; the others follow in their old order. */
 static void peak_first(packing *p, int64_t peak, uint32_t *scratch)
 {
     size_t used = 0;
@@ -244,7 +246,7 @@ static void peak_first(packing *p, int64_t peak, uint32_t *scratch)
     memcpy(p->order, scratch, p->count * sizeof *p->order);
 }
 
-/* SplitMix64 (Steele, Lea & Flood, OOPSLA 2014): the same draws for the same input everywhere. */
+/* SplitMix64 (Steele, Lea & Flood, OOPSLA 2014): draws the same numbers for the same input everywhere. */
 static uint64_t draw(uint64_t *state, uint64_t below)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -253,7 +255,8 @@ static uint64_t draw(uint64_t *state, uint64_t below)
     return (z ^ z >> 31) % below;
 }
 
-/* Of the buffers that reach into the highest part of the current offsets, or of all, one goes to an earlier place. */
+/* Moves one buffer to an earlier place in the order (the first one to any place): mostly one that reaches above the
+ * bound in the current offsets, else any one. */
 static void advance_one(packing *p, int64_t peak, int64_t bound, uint64_t *state)
 {
     size_t chosen = draw(state, p->count), seen = 0;
@@ -272,7 +275,7 @@ static void advance_one(packing *p, int64_t peak, int64_t bound, uint64_t *state
     p->order[to] = index;
 }
 
-/* A hill climb on the order, from the best one. */
+/* Climbs by random changes of the order, beginning with the best one. */
 static sluice_status climb(packing *p, int64_t bound, uint32_t tries, result *best)
 {
     uint64_t state = p->count;
@@ -283,7 +286,7 @@ static sluice_status climb(packing *p, int64_t bound, uint32_t tries, result *be
         for (uint64_t moves = 1 + draw(&state, 2); moves > 0; moves--) advance_one(p, best->peak, bound, &state);
         int64_t peak = place_all(p);
         if (peak < 0) return slc_error(SLUICE_ERR_MEMORY, "packing %zu buffers", p->count);
-        if (peak == best->peak) best->peak++; /* another way to be as good: go on from there */
+        if (peak == best->peak) best->peak++; /* keeps another order that is as good, and climbs on from it */
         keep_if_better(p, peak, best);
     }
     return SLUICE_OK;
@@ -330,7 +333,7 @@ static sluice_status check_buffer(const slc_pack_buffer *buffer, size_t index, u
     return SLUICE_OK;
 }
 
-/* The longest time for which all of the item's bytes live. */
+/* Finds the longest time for which all of the item's bytes live. */
 static void find_whole(item *it, const slc_pack_step *steps, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {

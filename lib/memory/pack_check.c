@@ -1,4 +1,5 @@
-/* The independent check of a packing: sorts all rectangles by address and looks at every pair that shares one. */
+/* The independent check of a packing: sorts all rectangles by address and looks at every pair that shares an
+ * address. */
 #include "lib/base/status.h"
 #include "lib/memory/pack.h"
 
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 
 typedef struct {
-    uint64_t from, to; /* addresses */
+    uint64_t from, to; /* addresses [from, to) */
     uint32_t start, end;
     size_t owner;
 } rectangle;

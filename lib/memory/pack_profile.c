@@ -1,5 +1,5 @@
-/* The live bytes of one buffer over time, and from it the bound that no packing can beat. Between two times at which
- * some part begins or ends nothing changes, so one union per such interval is enough. */
+/* The live bytes of one buffer over time, and from them the bound that no packing can beat. Nothing changes between two
+ * neighbouring times at which some part begins or ends, so one union for each such interval is enough. */
 #include "lib/memory/pack_profile.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static int compare_first_byte(const void *a, const void *b)
 
 static uint64_t live_bytes(const slc_pack_part *sorted, uint32_t count, uint32_t time)
 {
-    uint64_t sum = 0, covered = 0; /* everything below `covered` is in the sum or dead */
+    uint64_t sum = 0, covered = 0; /* everything below `covered` is in the sum or does not live */
     for (uint32_t i = 0; i < count; i++) {
         const slc_pack_part *part = &sorted[i];
         if (time < part->start || time >= part->end || part->end_byte <= covered) continue;
@@ -57,7 +57,7 @@ uint32_t slc_pack_profile(const slc_pack_buffer *buffer, slc_pack_part *scratch_
 
 typedef struct {
     uint32_t time;
-    int64_t change; /* of the live bytes from here on */
+    int64_t change; /* change of the live bytes from this time on */
 } change_at;
 
 static int compare_changes(const void *a, const void *b)

@@ -1,5 +1,5 @@
-/* The packer against an oracle: every order placed lowest-first on small cases; the independent check and the bound on
- * random ones. The check is itself tried on packings with a planted fault. */
+/* The packer against an oracle: on small cases, every order placed lowest first; on random cases, the independent check
+ * and the bound. The check itself must find a planted fault. */
 #include "lib/memory/pack.h"
 
 #include "lib/base/clock.h"
@@ -47,7 +47,8 @@ static void free_problem(problem *p)
     free(p->parts);
 }
 
-/* A gradient (blocks end one after another), gathered values (blocks begin so), or something that lives as one. */
+/* Makes a gradient (its blocks end one after another), gathered values (their blocks begin one after another), or a
+ * buffer that lives as one. */
 static void make_buffer(problem *p, size_t index, uint32_t times, uint32_t blocks, uint64_t block)
 {
     slc_pack_buffer *buffer = &p->buffers[index];
@@ -78,7 +79,8 @@ static bool clash(const slc_pack_buffer *a, const slc_pack_buffer *b)
     return false;
 }
 
-/* Lowest offset at which buffers[order[k]] clashes with none before it in the order. */
+/* Finds the lowest offset at which a buffer clashes with none before it in the order, for each in turn. Returns the
+ * peak. */
 static uint64_t first_fit(slc_pack_buffer *buffers, const uint32_t *order, size_t count)
 {
     uint64_t peak = 0;
@@ -88,7 +90,7 @@ static uint64_t first_fit(slc_pack_buffer *buffers, const uint32_t *order, size_
         for (size_t j = 0; j < k; j++)
             if (clash(buffer, &buffers[order[j]])) {
                 buffer->offset += SLC_PACK_ALIGNMENT;
-                j = (size_t)-1; /* from the start again */
+                j = (size_t)-1; /* looks at all earlier buffers again */
             }
         if (buffer->offset + buffer->bytes > peak) peak = buffer->offset + buffer->bytes;
     }
@@ -171,7 +173,7 @@ static void random_cases_are_valid_and_repeat(void **state)
 static void a_staircase_lends_its_corner(void **state)
 {
     (void)state;
-    /* The gradient's upper block is gone at time 2, when the second buffer comes: both fit in 128 bytes. */
+    /* The gradient's upper block is released at time 2, when the second buffer comes: both must fit in 128 bytes. */
     const slc_pack_part stairs[] = {{0, 64, 0, 4}, {64, 128, 0, 2}};
     const slc_pack_part late[] = {{0, 64, 2, 4}};
     slc_pack_buffer buffers[] = {{.bytes = 128, .parts = stairs, .part_count = 2},
@@ -235,8 +237,8 @@ static void the_check_finds_planted_faults(void **state)
     assert_true(planted > 100);
 }
 
-/* One step's buffers of a model with `layers` layers: static state, activations from F to B, gradients and gathered
- * values as staircases. */
+/* Makes the buffers of one step of a model with `layers` layers: static state, activations from forward to backward,
+ * gradients and gathered values as staircases. */
 static void make_step(problem *p, uint32_t layers)
 {
     uint32_t slots = 2 * layers * MAX_PARTS;

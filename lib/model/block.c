@@ -1,26 +1,26 @@
-/* A transformer block. Before the branch's norm (GPT-2, ViT, BEiT):
- *   mid = x + s1 projection(attention(norm1 x));  out = mid + s2 mlp(gelu(fc(norm2 mid)))
- * behind it (BERT):
- *   y = norm1(mid), mid = x + projection(attention(x));  out = norm2(sum), sum = y + mlp(gelu(fc y))
- * What backward needs and forward did not keep is made again where it is needed, and where the plan recomputes the
- * block, so is all that it keeps; its input is the output of the layer before. Without dropout and layer scale the
- * product behind a branch adds the residual itself. */
+/* A transformer block. With norms before the branches (GPT-2, ViT, BEiT):
+ *   mid = x + s1 projection(attention(norm1 x)); out = mid + s2 mlp(gelu(fc(norm2 mid)))
+ * With norms after them (BERT):
+ *   y = norm1(mid), mid = x + projection(attention(x)); out = norm2(sum), sum = y + mlp(gelu(fc y))
+ * Values that backward needs and forward did not keep are computed again where they are needed. If the plan recomputes
+ * the block, all values that it keeps are computed again too; its input is the output of the previous layer. Without
+ * dropout and layer scale, the product at the end of a branch adds the residual itself. */
 #include "lib/model/operations.h"
 
 enum {
-    /* kept */
+    /* kept tensors */
     QKV = SLC_OWN_TENSORS,
     ATTENTION,
     LOGSUMEXP,
     MID,
     HIDDEN,
-    SUM,       /* BERT */
-    SUM_STATS, /* BERT */
-    BRANCH1,   /* with layer scale kept, with dropout alone not */
+    SUM,       /* BERT only */
+    SUM_STATS, /* BERT only */
+    BRANCH1,   /* kept if there is layer scale, not kept for dropout alone */
     BRANCH2,
-    /* inside a slot */
-    NORMED_INPUT, /* where the norms stand before the branches */
-    NORMED,       /* what fc reads */
+    /* tensors inside a slot */
+    NORMED_INPUT, /* if the norms come before the branches */
+    NORMED,       /* the input of fc */
     STATS,
     ACTIVATED,
     DACTIVATED,
@@ -33,7 +33,7 @@ enum {
 };
 _Static_assert((int)TENSORS <= (int)SLC_TENSORS_MAX, "a block's tensors fit its table");
 
-/* Places of dropout in a block. */
+/* Places of a block's dropouts. */
 enum { DROPOUT_ATTENTION = 1, DROPOUT_BRANCH1, DROPOUT_BRANCH2 };
 
 static bool norms_behind(const slc_slot *slot)
@@ -41,7 +41,7 @@ static bool norms_behind(const slc_slot *slot)
     return slot->m->config.family == SLUICE_BERT;
 }
 
-/* Is there something between a branch's product and the residual? */
+/* Does anything come between a branch's product and the residual? */
 static bool has_branches(const sluice_model_config *c)
 {
     return c->dropout > 0 || c->layer_scale > 0;
@@ -88,7 +88,7 @@ static slc_dense dense(const slc_slot *slot, slc_param_place weight)
     return slc_dense_of(slot, weight, m->rows, inputs, outputs);
 }
 
-/* One product of all three, or one each. */
+/* Either one product makes q, k and v, or three products make one each. */
 enum { QKV_PRODUCTS_MAX = 3 };
 static uint32_t qkv_products(const slc_slot *slot, slc_dense products[QKV_PRODUCTS_MAX])
 {
@@ -127,7 +127,7 @@ static sluice_status qkv_params(slc_slot *slot, uint32_t input)
     return status;
 }
 
-/* dx = (dx if `add`) + the sum over the products */
+/* dx = (dx if `add`) + the sum over the products. */
 static sluice_status qkv_input(slc_slot *slot, uint32_t dx, bool add)
 {
     slc_dense products[QKV_PRODUCTS_MAX];
@@ -139,7 +139,7 @@ static sluice_status qkv_input(slc_slot *slot, uint32_t dx, bool add)
     return status;
 }
 
-/* out = residual + what the branch makes of x */
+/* out = residual + branch(x). */
 static sluice_status branch(slc_slot *slot, slc_param_place weight, uint32_t x, uint32_t residual, uint32_t out)
 {
     slc_dense d = dense(slot, weight);
@@ -153,7 +153,8 @@ static sluice_status branch(slc_slot *slot, slc_param_place weight, uint32_t x, 
     return status;
 }
 
-/* The gradient of the branch's product from the residual stream's: *out is the tensor that holds it. */
+/* Computes the gradient of the branch's product from the gradient of the residual stream; *out is the tensor that holds
+ * it. */
 static sluice_status branch_gradient(slc_slot *slot, slc_param_place weight, uint32_t *out)
 {
     bool first = weight == SLC_PROJECTION_WEIGHT;
@@ -169,8 +170,8 @@ static sluice_status branch_gradient(slc_slot *slot, slc_param_place weight, uin
 
 /* ---- Attention ---- */
 
-/* q, k and v stand side by side in a row. `dropout` outlives the shape. While lifetimes are taken, the shape has
- * everything that one could have: workspaces depend on it. */
+/* In a row, q, k and v are next to each other. `dropout` must live as long as the shape. While lifetimes are recorded,
+ * the shape has every option that a later one could have, because the size of the workspace depends on them. */
 static slc_attention_shape attention_shape(slc_slot *slot, slc_dropout *dropout)
 {
     static const uint8_t something;
@@ -245,7 +246,7 @@ static uint64_t hidden_elements(const slc_slot *slot)
     return slot->m->rows * slot->m->config.hidden;
 }
 
-/* Everything that backward reads, but for BERT's `sum`. */
+/* Computes all that backward reads, except BERT's `sum`. */
 static sluice_status to_hidden(slc_slot *slot)
 {
     bool behind = norms_behind(slot);
@@ -285,8 +286,8 @@ sluice_status slc_block_forward(slc_slot *slot)
     return status;
 }
 
-/* The block's output is not made again: only the next layer read it, and its memory may be in other hands. What the MLP
- * gives is needed where a norm or a scale follows it. */
+/* The block's output is not computed again: only the next layer reads it, and other buffers may lie in its memory by
+ * now. The MLP's product is needed only if a norm or a scale follows it. */
 sluice_status slc_block_recompute(slc_slot *slot)
 {
     bool behind = norms_behind(slot), scales = slot->layer->params[SLC_SCALE2] != NULL;
@@ -303,7 +304,8 @@ sluice_status slc_block_recompute(slc_slot *slot)
 
 /* ---- Backward ---- */
 
-/* From the gradient of the MLP's product to that of what fc read, in DNORMED (+ `residual`, SLC_NO_TENSOR: none). */
+/* Computes the gradient of fc's input, in DNORMED, from that of the MLP's product (+ `residual`; SLC_NO_TENSOR:
+ * none). */
 static sluice_status mlp_backward(slc_slot *slot, uint32_t residual)
 {
     bool behind = norms_behind(slot);
@@ -325,7 +327,7 @@ static sluice_status mlp_backward(slc_slot *slot, uint32_t residual)
     return status;
 }
 
-/* From the gradient of the residual stream at `mid` to that of q, k and v. */
+/* Computes the gradient of q, k and v from that of the residual stream at `mid`. */
 static sluice_status attention_backward(slc_slot *slot)
 {
     slc_dense projection = dense(slot, SLC_PROJECTION_WEIGHT);

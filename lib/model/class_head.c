@@ -1,16 +1,16 @@
-/* The last layer where the whole input has one class. ViT, BEiT: the first row or the mean of the patches, a norm, a
- * matrix. BERT: the first row, a dense layer and tanh, (dropout,) a matrix. One row a sequence: it is all made again in
- * the backward slot. */
+/* The last layer if the whole input has one class. ViT, BEiT: the first row or the mean of the patches, a norm, a
+ * matrix. BERT: the first row, a dense layer and tanh, (dropout,) a matrix. There is one row for each sequence, so the
+ * backward slot computes all of it again. */
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/gelu/gelu.h"
 #include "lib/kernels/pool/pool.h"
 #include "lib/model/operations.h"
 
-/* All inside a slot, a row a sequence. */
+/* All live within a slot and have one row for each sequence. */
 enum {
     LOGITS = SLC_HEAD_TENSORS,
     POOLED,
-    DENSE, /* BERT */
+    DENSE, /* BERT only */
     ANSWER,
     STATS,
     DANSWER,
@@ -96,7 +96,7 @@ static sluice_status squash(slc_slot *slot)
     return slot->scan ? SLUICE_OK : slc_tanh_forward(slot->m->stream, slot->layer->dtype, count, x, y);
 }
 
-/* DENSE held what tanh read, and now holds what it gave: ANSWER may have been through dropout. */
+/* DENSE holds the input of tanh; its output is computed there again, because ANSWER may have been through dropout. */
 static sluice_status squash_backward(slc_slot *slot)
 {
     slc_slot_next(slot);

@@ -1,4 +1,4 @@
-/* The models' sizes by name, and what a configuration may not be. */
+/* The models' sizes by name, and the checks of a configuration. */
 #include "lib/base/status.h"
 #include "lib/model/params.h"
 
@@ -14,7 +14,7 @@ typedef struct {
 
 enum { SIZES_MAX = 7 };
 
-/* On bytes (BERT: and its special tokens), or on small grey images: */
+/* Small sizes work on bytes (BERT: and its special tokens), or on small grey images. */
 #define SMALL_TEXT(extent, vocabulary)                                                                                 \
     {"nano", 4, 64, 4, extent, vocabulary},                                                                            \
     {                                                                                                                  \
@@ -28,7 +28,7 @@ enum { SIZES_MAX = 7 };
 
 static const struct {
     const char *name;
-    size_row sizes[SIZES_MAX]; /* the last one has no name */
+    size_row sizes[SIZES_MAX]; /* the row after the last size has no name */
 } families[SLUICE_MODEL_FAMILIES] = {
     [SLUICE_GPT2] = {"gpt2",
                      {SMALL_TEXT(128, 256),
@@ -63,7 +63,7 @@ static void fill_text(sluice_model_config *c, const size_row *row)
     c->vocabulary = row->grain;
     c->epsilon = c->family == SLUICE_GPT2 ? 1e-5 : 1e-12;
     c->types = c->family == SLUICE_BERT ? 2 : 0;
-    if (c->types && row->grain < 1000) c->padding = row->grain - 1; /* of bytes, 0 is one of them */
+    if (c->types && row->grain < 1000) c->padding = row->grain - 1; /* tokens are bytes, and 0 is one of them */
     c->gelu_tanh = c->family == SLUICE_GPT2;
 }
 

@@ -1,20 +1,21 @@
-/* The first layer. Text: token, position and type tables; BERT has a norm behind them. Images: patches, unfolded, times
- * a matrix; a first row of its own; positions. A token table belongs to it and is used by the head too. What it keeps
- * of the tokens is where their rows lie in the table that the runtime gives: the whole one, where the head's gradient
- * is there first and this layer's backward adds the rows of its tokens, or one of these rows alone. */
+/* The first layer. Text: tables of tokens, positions and types, and in BERT a norm after them. Images: unfolded patches
+ * times a matrix, a first row of its own, positions. If the head uses the token table too, it belongs to this layer.
+ * The layer keeps for each token where its row lies in the table that the runtime gives. That may be the whole table:
+ * then the head's gradient is in it first, and this layer's backward adds the rows of its tokens. Or it is a table of
+ * these rows only. */
 #include "lib/kernels/embedding/embedding.h"
 #include "lib/kernels/patches/patches.h"
 #include "lib/model/operations.h"
 
 enum {
-    /* kept */
-    PLACES = SLC_OWN_TENSORS, /* of tokens' rows */
+    /* kept tensors */
+    PLACES = SLC_OWN_TENSORS, /* where the tokens' rows lie */
     TYPES,
-    COLUMNS, /* patches */
+    COLUMNS, /* unfolded patches */
     MASKED,
-    SUM, /* BERT: what is normalised */
+    SUM, /* BERT only: the input of the norm */
     SUM_STATS,
-    /* inside a slot */
+    /* tensors inside a slot */
     PROJECTED, /* patches times the matrix */
     DPROJECTED,
     DSUM,
@@ -59,7 +60,7 @@ static sluice_status drop(slc_slot *slot, uint32_t tensor)
 
 /* ---- Text ---- */
 
-/* Keeps the micro-batch where backward and the blocks find it. */
+/* Keeps the micro-batch for backward and for the blocks. */
 static sluice_status take_text(slc_slot *slot)
 {
     slc_slot_next(slot);
@@ -96,7 +97,7 @@ static sluice_status look_up(slc_slot *slot, uint32_t out)
                                  &tables, to);
 }
 
-/* The kernel adds, so a fresh gradient is zeroed first: sluice_param_gradient does. */
+/* The kernel adds, so a fresh gradient must be zeroed first. sluice_param_gradient does so. */
 static sluice_status look_up_backward(slc_slot *slot, uint32_t dout)
 {
     slc_slot_next(slot);

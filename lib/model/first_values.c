@@ -1,5 +1,5 @@
-/* The models' first values. Each parameter is a stream of its own of the counter-based generator, drawn in pieces that
- * fit the cache, so that a model of any size needs no memory of its own. */
+/* The models' first values. Each parameter has its own stream of the counter-based generator, drawn in pieces that fit
+ * the cache, so that a model of any size needs no extra memory. */
 #include "lib/base/random.h"
 #include "lib/model/model.h"
 

@@ -1,6 +1,6 @@
-/* The models against transformers': what it computed in float64 for tiny random models (tests/golden/make_golden.py)
- * holds for logits, loss and the gradient of every parameter; in fp32 closely, in bf16 within its rounding, with every
- * block recomputed to the bit as without. */
+/* The models against transformers, which computed tiny random models in float64 (tests/golden/make_golden.py). Logits,
+ * loss and the gradient of every parameter must agree: closely in fp32, within its rounding in bf16; and a run that
+ * recomputes every block must equal one that does not, to the bit. */
 #include "lib/model/model_test.h"
 
 #include "lib/model/inputs.h"
@@ -70,7 +70,7 @@ static bool has_shared_table(const golden *g)
     return g->config.head == SLUICE_HEAD_TOKENS && g->config.family != SLUICE_BEIT;
 }
 
-/* `tied` is for models that share a table. */
+/* `tied` matters for models that share a table. */
 static test_model model_of(const golden *g, sluice_dtype precision, const char *layers, const char *recompute,
                            sluice_tied tied)
 {
@@ -105,7 +105,8 @@ static double train_step(const golden *g, test_model *t)
     return loss;
 }
 
-/* The largest relative error of a parameter's gradient; where the true one vanishes (a bias of keys), its size. */
+/* Returns the largest relative error of a parameter's gradient; where the true gradient vanishes (a bias of keys), its
+ * size. */
 static double compare_gradients(const golden *g, test_model *t)
 {
     slc_param_info info;
@@ -169,7 +170,7 @@ static void bf16_agrees_within_its_rounding(void **state)
     for (int i = 0; i < MODELS; i++)
         for (int k = 0; k < 3; k++) {
             golden g = golden_open(models[i]);
-            if (k && g.config.shared_positions) { /* which are the embedding's and every block's */
+            if (k && g.config.shared_positions) { /* the embedding and every block share them */
                 golden_close(&g);
                 continue;
             }
@@ -192,7 +193,7 @@ static void recomputing_changes_no_bit(void **state)
             sluice_dtype dtype = setting % 2 ? SLUICE_BF16 : SLUICE_FP32;
             sluice_tied tied = setting / 2 ? SLUICE_TIED_SPLIT : SLUICE_TIED_JOINT;
             golden g = golden_open(models[i]);
-            g.config.dropout = 0.1; /* the mask must come again too */
+            g.config.dropout = 0.1; /* recomputation must draw the same mask again */
             test_model t[2] = {model_of(&g, dtype, NULL, "none", tied), model_of(&g, dtype, NULL, "all", tied)};
             for (int step = 0; step < 2; step++) assert_true(train_step(&g, &t[0]) == train_step(&g, &t[1]));
             for (uint32_t p = 0; p < sluice_runtime_param_count(t[0].rt); p++) {
@@ -232,7 +233,7 @@ static void shared_parameters_need_one_type(void **state)
     golden_close(&g);
 }
 
-/* What is saved loads again, here to the bit. */
+/* Saved weights must load again, to the bit. */
 static void weights_come_back(void **state)
 {
     (void)state;

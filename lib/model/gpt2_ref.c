@@ -1,4 +1,4 @@
-/* GPT-2 in float64: forward keeps every intermediate of one sequence, backward walks them in reverse and adds to the
+/* GPT-2 in float64. Forward keeps every intermediate of one sequence; backward walks them in reverse and adds to the
  * gradients. Nothing is fused, nothing is clever. */
 #include "lib/model/gpt2_ref.h"
 
@@ -29,7 +29,7 @@ typedef enum {
 static uint64_t block_param_count(const sluice_model_config *c, int which)
 {
     slc_param_info info;
-    return slc_param_info_at(c, 2 + (uint32_t)which, &info) ? info.count : 0; /* behind wte and wpe */
+    return slc_param_info_at(c, 2 + (uint32_t)which, &info) ? info.count : 0; /* wte and wpe come first */
 }
 
 typedef struct {
@@ -39,13 +39,13 @@ typedef struct {
 typedef struct {
     const sluice_model_config *config;
     size_t length;
-    double *memory; /* all of the below */
+    double *memory; /* holds all arrays below */
     block_values *blocks;
-    double *last, *normed, *logits;              /* behind the blocks */
+    double *last, *normed, *logits;              /* after the blocks */
     double *dx, *dnorm, *dqkv, *dwide, *dlogits; /* gradients on their way down */
 } sequence;
 
-/* ---- Small pieces: each backward adds to its outputs unless it says otherwise ---- */
+/* ---- Small pieces: each backward adds to its outputs unless its comment says otherwise ---- */
 
 static void linear(size_t rows, size_t in, size_t out, const double *x, const double *w, const double *b, double *y)
 {
@@ -132,7 +132,7 @@ static void softmax(size_t count, double *x)
     for (size_t i = 0; i < count; i++) x[i] /= sum;
 }
 
-/* weights: heads x length x length, row t of a head holds softmax over the positions <= t, zero behind. */
+/* weights: heads x length x length; row t of a head holds the softmax over the positions <= t, then zeros. */
 static void attention(size_t length, size_t channels, size_t heads, const double *qkv, double *weights, double *out)
 {
     size_t size = channels / heads;
@@ -154,7 +154,7 @@ static void attention(size_t length, size_t channels, size_t heads, const double
         }
 }
 
-/* Of one head and position. */
+/* The backward of one head and position. */
 static void attention_row_backward(size_t t, size_t channels, size_t first, size_t size, const double *qkv,
                                    const double *w, const double *dout, double *dqkv)
 {
@@ -200,7 +200,7 @@ static uint64_t block_floats(const sluice_model_config *c)
     return total;
 }
 
-/* Where a parameter of a block begins among all. */
+/* The index, among all parameters' elements, at which a parameter of a block begins. */
 static size_t block_offset(const sluice_model_config *c, uint32_t block, block_param which)
 {
     uint64_t at = (uint64_t)(c->vocabulary + c->context) * c->channels + block * block_floats(c);

@@ -4,9 +4,9 @@
 
 #include <sluice/model.h>
 
-/* token, target: batch x length. params and gradients: all parameters one behind the other in registration order
- * (params.h), unpadded. *loss is the mean over targets that are not -1. logits (batch x length x vocabulary) and
- * gradients (stored) may be NULL. Errors: MEMORY. */
+/* token, target: batch x length. params and gradients: all parameters in sequence, in registration order (params.h),
+ * unpadded. *loss is the mean over the targets that are not -1. logits (batch x length x vocabulary) and gradients
+ * (stored) may be NULL. The caller owns all arrays. Errors: MEMORY. */
 sluice_status slc_gpt2_ref(const sluice_model_config *config, uint32_t batch, uint32_t length, const int32_t *token,
                            const int32_t *target, const double *params, double *loss, double *logits,
                            double *gradients);

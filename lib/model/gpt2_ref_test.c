@@ -1,4 +1,5 @@
-/* The float64 reference against itself: every gradient it gives must be the slope of the loss it gives. */
+/* The float64 reference against itself: every gradient that it returns must be the slope of the loss that it
+ * returns. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -26,7 +27,7 @@ static const sluice_model_config tiny = {.family = SLUICE_GPT2,
 static const int32_t token[BATCH * LENGTH] = {1, 7, 7, 0, 10, 3, 1, 4, 9, 2};
 static const int32_t target[BATCH * LENGTH] = {7, 7, 0, 10, 3, 1, -1, 9, 2, 5};
 
-/* Larger than GPT-2's first values, so that no path through the model is nearly linear. */
+/* The parameters are larger than GPT-2's first values, so that no path through the model is nearly linear. */
 static double *random_params(void)
 {
     uint64_t count = sluice_model_param_count(&tiny);
@@ -47,7 +48,7 @@ static double loss_of(const double *params)
     return loss;
 }
 
-/* Fourth-order central difference. */
+/* The fourth-order central difference. */
 static double slope(double *params, uint64_t at)
 {
     const double step = 1e-3, here = params[at];
@@ -86,7 +87,7 @@ static void gradients_are_slopes(void **state)
     free(params);
 }
 
-/* Positions behind a token must not change its logits. */
+/* Positions after a token must not change its logits. */
 static void attention_is_causal(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* GPT-2 on its runtime against the float64 reference: losses, logits and every gradient; shapes that cut the head's
- * chunks, several micro-batches, ignored targets; what must be refused. */
+/* GPT-2 on its runtime against the float64 reference: losses, logits and every gradient must agree, also for shapes
+ * that cut the head's chunks, several micro-batches and ignored targets; bad arguments must be refused. */
 #include "lib/model/model_test.h"
 
 #include "lib/base/random.h"
@@ -18,8 +18,8 @@ typedef struct {
 } shape;
 
 typedef struct {
-    int32_t *tokens, *targets; /* of all micro-batches */
-    uint64_t rows;             /* of one */
+    int32_t *tokens, *targets; /* tokens of all micro-batches */
+    uint64_t rows;             /* rows of one micro-batch */
 } text;
 
 static sluice_status forward(test_model *t, const int32_t *tokens, const int32_t *targets)
@@ -52,7 +52,8 @@ static void free_text(text *t)
     free(t->tokens);
 }
 
-/* Random values on the runtime and, the same, for the reference. Norms near 1, all else of deviation .15. */
+/* Writes random values to the runtime and returns the same for the reference: norms near 1, all else with deviation
+ * 0.15. */
 static double *random_values(const shape *s, sluice_runtime *rt)
 {
     uint64_t total = sluice_model_param_count(&s->config), first = 0;
@@ -74,7 +75,7 @@ static double *random_values(const shape *s, sluice_runtime *rt)
     return values;
 }
 
-/* Adds the reference's gradient over all micro-batches, scaled as the runtime scales: 1 / micro-batches. */
+/* Adds the reference's gradients over all micro-batches, scaled as the runtime scales: 1 / micro-batches. */
 static double reference_gradient(const shape *s, const text *t, const double *values, double *mean)
 {
     uint64_t total = sluice_model_param_count(&s->config);
@@ -137,7 +138,7 @@ static void compare(const shape *s, const char *recompute)
     double *truth = malloc(sluice_model_param_count(&s->config) * sizeof *truth);
     assert_non_null(truth);
     double expected = reference_gradient(s, &t, values, truth);
-    for (int step = 0; step < 2; step++) { /* the second shows that nothing of the first is left */
+    for (int step = 0; step < 2; step++) { /* the second step shows that nothing of the first is left */
         assert_true(fabs(train_step(s, &t, &model) - expected) < 1e-5 * expected);
         compare_gradients(s, model.rt, truth);
     }
@@ -159,7 +160,7 @@ static void gradients_agree(void **state)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) compare(&shapes[i], i % 2 ? "none" : "all");
 }
 
-/* All gradients after two steps, and what the plan needs. The caller frees. */
+/* Returns all gradients after two steps, and the bytes that the plan needs. The caller frees the gradients. */
 static float *gradients_of(const shape *s, const text *t, const char *recompute, uint64_t *planned_bytes)
 {
     test_model model = test_model_create(&s->config, s->batch, s->length, s->micro_batches, s->threads, recompute);
@@ -187,7 +188,8 @@ static void recomputing_changes_no_bit(void **state)
     uint64_t kept_bytes, again_bytes, layer = (uint64_t)s.batch * s.length * s.config.channels * 9 * sizeof(float);
     float *kept = gradients_of(&s, &t, "none", &kept_bytes), *again = gradients_of(&s, &t, "all", &again_bytes);
     assert_memory_equal(kept, again, sluice_model_param_count(&s.config) * sizeof *kept);
-    assert_true(again_bytes + 2 * layer < kept_bytes); /* of four layers, one keeps its activations at a time */
+    /* Only one of the four layers may hold its activations at a time. */
+    assert_true(again_bytes + 2 * layer < kept_bytes);
     free(kept);
     free(again);
     free_text(&t);
@@ -292,7 +294,7 @@ static void a_bad_batch_and_a_stop_are_passed_on(void **state)
     assert_non_null(strstr(sluice_last_error(), "16"));
     assert_int_equal(evaluate(&t, good, high, &loss, NULL), SLUICE_ERR_ARGUMENT);
     assert_int_equal(evaluate(&t, good, none, &loss, NULL), SLUICE_ERR_ARGUMENT);
-    must(evaluate(&t, good, good, &loss, NULL)); /* refused before anything began */
+    must(evaluate(&t, good, good, &loss, NULL)); /* the refusals above came before anything began */
     assert_true(fabs(loss - log(16)) < 0.2);
 
     int calls = 0;

@@ -1,4 +1,4 @@
-/* The runtime widens gradients of bf16 before it, as for every optimizer that knows fp32 alone. */
+/* The runtime widens bf16 gradients before it calls this, as it does for every optimizer that knows fp32 only. */
 #include "lib/model/gradient_keeper.h"
 
 #include <string.h>

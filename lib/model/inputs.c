@@ -1,4 +1,4 @@
-/* Tensors by name, each with the one shape that it may have. */
+/* Finds tensors by name; each has one legal shape. */
 #include "lib/model/inputs.h"
 
 #include "lib/base/status.h"
@@ -109,7 +109,7 @@ static void shift(int32_t *targets, uint32_t batch, uint32_t length)
     }
 }
 
-/* One label for each masked patch, to one target for each patch. */
+/* Turns one label for each masked patch into one target for each patch. */
 static sluice_status spread(const reading *r, const slc_tensor *labels)
 {
     slc_model_inputs *in = r->out;
@@ -146,13 +146,13 @@ static sluice_status read_labels(const reading *r)
     return SLUICE_OK;
 }
 
-/* ---- All of it ---- */
+/* ---- The whole file ---- */
 
 static sluice_status check_names(const reading *r)
 {
     static const char *const text[] = {"input_ids", "attention_mask", "labels", "token_type_ids", NULL};
     static const char *const images[] = {"pixel_values", "labels", "bool_masked_pos", NULL};
-    /* Hugging Face's GPT-2 adds the token table's rows for token_type_ids, which ours does not. */
+    /* for token_type_ids, Hugging Face's GPT-2 adds rows of the token table, which ours does not */
     static const char *const gpt2[] = {"input_ids", "attention_mask", "labels", NULL};
     const char *const *known = slc_model_sees(r->config) ? images : r->config->family == SLUICE_GPT2 ? gpt2 : text;
     for (size_t i = 0; i < slc_tensors_count(r->tensors); i++) {

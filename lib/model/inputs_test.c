@@ -1,4 +1,4 @@
-/* What a file of inputs may hold, and what is refused by name. */
+/* Which files of inputs must be read, and which must be refused by name. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@ typedef struct {
     uint64_t shape[4];
 } given_tensor;
 
-/* Every number is 0, which is a token, a type, a class and a pixel, and true in no mask. */
+/* Every number is 0, which is a valid token, type, class and pixel, and false in every mask. */
 static sluice_status read_inputs(const sluice_model_config *config, const given_tensor *given, uint32_t count,
                                  slc_model_inputs *out)
 {
@@ -66,7 +66,7 @@ static void refused(const sluice_model_config *config, const given_tensor *given
     slc_model_inputs_free(&inputs);
 }
 
-/* Hugging Face's GPT-2 would add rows of the token table for them. */
+/* Hugging Face's GPT-2 would add rows of the token table for token types. */
 static void token_types_are_berts(void **state)
 {
     (void)state;

@@ -35,7 +35,7 @@ static uint32_t layer_number(const sluice_model *m, const slc_param_info *info)
     return info->layer == SLC_LAYER_BLOCK ? 1 + info->block : m->layer_count - 1;
 }
 
-/* "head=fp32,h.0=bf16": what it says of `name`. */
+/* Finds the precision of layer `name` in a list such as "head=fp32,h.0=bf16". */
 static sluice_status precision_of(const char *text, const char *name, bool *given, sluice_dtype *out)
 {
     size_t length = strlen(name);
@@ -95,7 +95,7 @@ static sluice_status add_layers(sluice_model *m, const char *precision)
     return status;
 }
 
-/* The token table serves the head too, the shared table of positions every block. */
+/* Lets the head use the token table too, and every block the shared table of positions. */
 static sluice_status share(sluice_model *m, const slc_param_info *info, sluice_param *param)
 {
     bool table = info->place == SLC_TOKEN_TABLE && m->config.head == SLUICE_HEAD_TOKENS;
@@ -121,7 +121,7 @@ static uint64_t least_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Of a shared token table the first layer reads the rows of its tokens alone. */
+/* The first layer reads only the rows of its tokens from a shared token table. */
 static void describe_rows(const sluice_model *m, const slc_param_info *info, sluice_param_desc *desc)
 {
     if (!desc->tied || info->place != SLC_TOKEN_TABLE) return;
@@ -159,7 +159,7 @@ static bool is_own(const slc_model_layer *layer, const sluice_param *param)
     return !strncmp(name, layer->name, length) && name[length] == '.';
 }
 
-/* A layer's type is that of its own parameters, if it has any; what it shares with another must have the same. */
+/* A layer's type is that of its own parameters, if it has any; parameters that it shares must have the same type. */
 static sluice_status take_types(sluice_model *m)
 {
     for (uint32_t i = 0; i < m->layer_count; i++) {
@@ -206,7 +206,7 @@ static sluice_status add_mask(sluice_model *m)
     if (slc_model_sees(&m->config)) return SLUICE_OK;
     const sluice_activation_desc desc = {.name = "attention mask",
                                          .bytes = m->rows,
-                                         .last_layer = m->layers[1].name, /* backward comes to it last */
+                                         .last_layer = m->layers[1].name, /* backward comes to this layer last */
                                          .last = SLUICE_BACKWARD,
                                          .last_forward_layer = m->layers[m->layer_count - 2].name};
     return sluice_activation_add(m->layers[0].layer, &desc, &m->mask);
@@ -241,7 +241,8 @@ static sluice_status check_options(const sluice_model_config *c, const sluice_mo
     return SLUICE_OK;
 }
 
-/* What GEMM takes for itself where the processor lacks AVX-512; else all its memory is the layers' scratch. */
+/* Reserves the memory that GEMM allocates for itself if the processor lacks AVX-512; else GEMM uses only the layers'
+ * scratch. */
 static sluice_status reserve_for_products(sluice_model *m)
 {
     bool own = false;
@@ -292,7 +293,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     m->batch = options->batch;
     m->length = options->length;
     m->dropout_seed = options->dropout_seed;
-    m->step = UINT64_MAX; /* none has begun */
+    m->step = UINT64_MAX; /* no step has begun */
     m->tokens = sluice_model_tokens(config, options->length);
     m->rows = (uint64_t)m->batch * m->tokens;
     m->targets = (uint64_t)m->batch * sluice_model_targets(config, options->length);
@@ -363,7 +364,7 @@ static sluice_status check_inputs(const sluice_model *m, const sluice_batch *b)
     return status;
 }
 
-/* Targets as the head has them, a row each: BEiT's first rows have none. */
+/* Lays targets out as the head reads them, one for each row: BEiT's first rows have none. */
 static sluice_status take_targets(sluice_model *m, const sluice_batch *b)
 {
     const sluice_model_config *c = &m->config;
@@ -396,8 +397,8 @@ static sluice_status take(sluice_model *m, const sluice_batch *b)
     return status;
 }
 
-/* Says which rows of the token table are looked up, and learns where they lie: each at its own place, or all of them in
- * a small table. */
+/* Tells the runtime which rows of the token table are looked up, and learns where they lie: each at its own place of
+ * the whole table, or all of them in a small table. */
 static sluice_status set_rows(sluice_model *m)
 {
     const int32_t *tokens = m->given->tokens, padding = (int32_t)m->config.padding;

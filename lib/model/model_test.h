@@ -1,5 +1,5 @@
-/* What the tests of bundled models share: a model on a runtime of one rank whose optimizer updates nothing and keeps
- * the gradient it was given as its state, where a test can read it. */
+/* Shared by the tests of bundled models: a model on a runtime of one rank. Its optimizer updates nothing and keeps the
+ * gradient that it was given as its state, where a test can read it. */
 #ifndef SLC_MODEL_TEST_H
 #define SLC_MODEL_TEST_H
 
@@ -28,7 +28,7 @@ static inline void must(sluice_status status)
     if (status) fail_msg("%s: %s", sluice_status_name(status), sluice_last_error());
 }
 
-/* length: 0 for images; layers: those whose precision differs, or NULL */
+/* length is 0 for images. layers: those whose precision differs, or NULL. */
 static inline test_model test_model_create_typed(const sluice_model_config *model, uint32_t batch, uint32_t length,
                                                  uint32_t micro_batches, uint32_t threads, const char *recompute,
                                                  sluice_dtype precision, const char *layers, sluice_tied tied)

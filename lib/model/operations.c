@@ -1,5 +1,5 @@
-/* The operations of operations.h: tensors and parameters to the kernels' arguments. A parameter's first gradient of a
- * step is stored, later ones are added. */
+/* The operations of operations.h: they translate tensors and parameters to the kernels' arguments. A parameter's first
+ * gradient of a step is stored, later ones are added. */
 #include "lib/model/operations.h"
 
 #include "lib/kernels/convert/convert.h"
@@ -220,7 +220,7 @@ sluice_status slc_op_dropout(slc_slot *slot, uint32_t place, uint32_t x, uint64_
     return slc_dropout_apply(m->stream, &dropout, slot->layer->dtype, m->batch * per_sequence, data, data);
 }
 
-/* ---- Between types ---- */
+/* ---- Conversions between types ---- */
 
 sluice_status slc_op_convert(slc_slot *slot, sluice_dtype from, uint32_t x, sluice_dtype to, uint32_t y, uint64_t count)
 {

@@ -1,5 +1,6 @@
-/* The operations that layers are made of. Each begins the slot's next operation, touches its tensors and computes,
- * unless lifetimes are taken. Tensors are [rows][columns], in the layer's type; weights as the family stores them. */
+/* The operations that layers are made of. Each begins the slot's next operation and touches its tensors, and computes
+ * unless lifetimes are being recorded. Tensors are [rows][columns] in the layer's type; weights have the layout of the
+ * model's family. Errors: ORDER (the runtime does not give a parameter or gradient now), those of the kernels. */
 #ifndef SLC_MODEL_OPERATIONS_H
 #define SLC_MODEL_OPERATIONS_H
 
@@ -8,7 +9,7 @@
 #include "lib/kernels/gemm/gemm.h"
 #include "lib/model/model.h"
 
-/* A part of a tensor: from element `first` on, `stride` elements between rows (0: dense). */
+/* A part of a tensor: it begins at element `first` and has `stride` elements from row to row (0: dense). */
 typedef struct {
     uint32_t tensor;
     uint64_t first, stride;
@@ -19,8 +20,8 @@ typedef struct {
 typedef struct {
     slc_param_place weight; /* the bias is the next place; the layer may have none */
     uint64_t rows, inputs, outputs;
-    bool fp32_out; /* y of forward (and nothing else) is fp32 whatever the layer's type */
-    bool by_rows;  /* the weight is [outputs][inputs] even in GPT-2: its token table */
+    bool fp32_out; /* the y of forward (and nothing else) is fp32 whatever the layer's type */
+    bool by_rows;  /* the weight is [outputs][inputs] even in GPT-2, as in its token table */
     slc_param_place bias;
 } slc_dense;
 slc_dense slc_dense_of(const slc_slot *slot, slc_param_place weight, uint64_t rows, uint64_t inputs, uint64_t outputs);
@@ -33,29 +34,31 @@ sluice_status slc_op_dense_params(slc_slot *slot, const slc_dense *dense, slc_vi
 sluice_status slc_op_dense_input(slc_slot *slot, const slc_dense *dense, slc_view dy, slc_view dx, bool add,
                                  slc_view residual);
 
-/* The weight's next place is the norm's bias. stats: mean and reciprocal deviation, 2 x rows. */
+/* The norm's bias is the place after its weight. stats: mean and reciprocal deviation, 2 x rows. */
 sluice_status slc_op_norm(slc_slot *slot, slc_param_place weight, uint64_t rows, slc_view x, slc_view y,
                           uint32_t stats);
-/* dx = the norm's share (+ add, whose tensor may be SLC_NO_TENSOR and may be dx). Adds to the norm's gradients. */
+/* dx = the gradient through the norm (+ add, whose tensor may be SLC_NO_TENSOR and may be dx). Adds to the norm's
+ * gradients. */
 sluice_status slc_op_norm_backward(slc_slot *slot, slc_param_place weight, uint64_t rows, slc_view dy, slc_view x,
                                    uint32_t stats, slc_view add, slc_view dx);
 
 sluice_status slc_op_gelu(slc_slot *slot, uint64_t count, uint32_t x, uint32_t y);
 sluice_status slc_op_gelu_backward(slc_slot *slot, uint64_t count, uint32_t x, uint32_t dy, uint32_t dx);
 
-/* out = residual + scale * dropout(x); `place` numbers the layer's dropouts. scale may be SLC_NO_PARAM, residual
- * SLC_NO_TENSOR. */
+/* out = residual + scale * dropout(x); `place` numbers the layer's dropouts. scale may be SLC_NO_PARAM, and residual
+ * may be SLC_NO_TENSOR. */
 sluice_status slc_op_branch(slc_slot *slot, uint32_t place, slc_param_place scale, uint32_t x, uint32_t residual,
                             uint32_t out);
 sluice_status slc_op_branch_backward(slc_slot *slot, uint32_t place, slc_param_place scale, uint32_t dout, uint32_t x,
                                      uint32_t dx);
-/* In place, on a tensor with `per_sequence` elements a sequence. Nothing where there is no dropout. */
+/* Works in place, on a tensor with `per_sequence` elements for each sequence. Does nothing if there is no dropout. */
 sluice_status slc_op_dropout(slc_slot *slot, uint32_t place, uint32_t x, uint64_t per_sequence);
 
-/* From one layer's type to another's. */
+/* Converts from one layer's type to another's. */
 sluice_status slc_op_convert(slc_slot *slot, sluice_dtype from, uint32_t x, sluice_dtype to, uint32_t y,
                              uint64_t count);
-/* SLC_SOURCE to SLC_INPUT, SLC_GRADIENT to SLC_GRADIENT_BELOW: nothing where the layers' types are equal. */
+/* Convert SLC_SOURCE to SLC_INPUT and SLC_GRADIENT to SLC_GRADIENT_BELOW. They do nothing if the layers' types are
+ * equal. */
 sluice_status slc_op_take_input(slc_slot *slot);
 sluice_status slc_op_give_gradient(slc_slot *slot);
 

@@ -1,4 +1,4 @@
-/* The table of the models' parameters. A row belongs to a model where its `when` says so; its shape follows from its
+/* The table of the models' parameters. A row belongs to a model if its `when` holds; its shape follows from its
  * place. */
 #include "lib/model/params.h"
 
@@ -22,7 +22,9 @@ typedef enum {
 
 typedef struct {
     slc_param_place place;
-    const char *name; /* behind the model's prefix and, in a block, the block's; "!": the whole name, without prefix */
+    /* The name after the model's prefix and, in a block, the block's; a name that begins with "!" is whole, without
+     * prefix. */
+    const char *name;
     row_condition when;
 } row;
 
@@ -166,7 +168,7 @@ static void set_shape(slc_param_info *info, uint32_t rank, uint64_t a, uint64_t 
     for (uint32_t i = 0; i < rank; i++) info->count *= shape[i];
 }
 
-/* GPT-2's Conv1D has inputs first. */
+/* GPT-2's Conv1D stores its matrices inputs first. */
 static void set_matrix(const sluice_model_config *c, slc_param_info *info, uint64_t inputs, uint64_t outputs)
 {
     bool inputs_first = c->family == SLUICE_GPT2;

@@ -1,11 +1,11 @@
 /* The models' parameters as a table: Hugging Face's names, shapes, first values. Registration, first values and weight
- * files walk it, all in registration order: the embedding's, the blocks', the head's. */
+ * files walk it in registration order: the parameters of the embedding, then of the blocks, then of the head. */
 #ifndef SLC_MODEL_PARAMS_H
 #define SLC_MODEL_PARAMS_H
 
 #include <sluice/model.h>
 
-/* Where a parameter belongs in its layer's computation; 0 is none. A weight's bias is the next one. */
+/* The role of a parameter in its layer's computation; 0 is none. A weight's bias is the next place. */
 typedef enum {
     SLC_NO_PARAM,
     /* embed */
@@ -56,19 +56,19 @@ typedef enum { SLC_FIRST_ZERO, SLC_FIRST_ONE, SLC_FIRST_NORMAL, SLC_FIRST_RESIDU
 typedef struct {
     slc_param_place place;
     slc_layer_kind layer;
-    uint32_t block;     /* with SLC_LAYER_BLOCK */
-    char name[96];      /* inside its layer */
-    char full_name[96]; /* Hugging Face's, in the model with its head */
+    uint32_t block;     /* valid with SLC_LAYER_BLOCK */
+    char name[96];      /* name inside its layer */
+    char full_name[96]; /* Hugging Face's name in the model with its head */
     uint32_t rank;
     uint64_t shape[4], count;
     slc_first_value first;
-    bool no_decay; /* vectors: biases, norms, tokens */
+    bool no_decay; /* no weight decay: vectors (biases, norms, tokens) */
 } slc_param_info;
 
-/* The index-th parameter of the model; false behind the last. */
+/* Fills *out with the index-th parameter of the model; returns false after the last one. */
 bool slc_param_info_at(const sluice_model_config *config, uint32_t index, slc_param_info *out);
 
-/* Hugging Face's prefix of what is not the head: "transformer.", "bert.", ... */
+/* Hugging Face's prefix of all but the head: "transformer.", "bert.", ... */
 const char *slc_model_prefix(sluice_model_family family);
 
 static inline uint32_t slc_model_patches(const sluice_model_config *c)

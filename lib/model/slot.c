@@ -1,5 +1,5 @@
-/* Tensors of a layer: their lifetimes inside a slot, taken by running its operations without computing; their addresses
- * when they run. */
+/* Tensors of a layer: their lifetimes inside a slot, recorded by running the layer's operations without computing, and
+ * their addresses when the operations run. */
 #include "lib/base/random.h"
 #include "lib/base/status.h"
 #include "lib/model/model.h"

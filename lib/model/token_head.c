@@ -1,21 +1,21 @@
-/* The last layer where every position answers with a token: (BERT: a dense layer and GELU,) norm, product with the
- * vocabulary's matrix, loss. Logits are the biggest thing of a small model's step, so they are made, turned into their
- * gradient and used up SLC_HEAD_CHUNK rows at a time, all in the backward slot. */
+/* The last layer if every position answers with a token: (BERT: a dense layer and GELU,) norm, product with the
+ * vocabulary's matrix, loss. Logits are the biggest tensor in a small model's step. So they are computed, turned into
+ * their gradient and used up SLC_HEAD_CHUNK rows at a time, all in the backward slot. */
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/residual/residual.h"
 #include "lib/model/operations.h"
 
 #include <string.h>
 
-/* All inside a slot, a chunk of rows; losses: all rows. */
+/* All live within a slot and hold a chunk of rows, except losses, which hold all rows. */
 enum {
     LOGITS = SLC_HEAD_TENSORS,
-    TRANSFORMED, /* BERT */
-    ACTIVATED,   /* BERT */
+    TRANSFORMED, /* BERT only */
+    ACTIVATED,   /* BERT only */
     NORMED,
     STATS,
     DNORMED,
-    DACTIVATED, /* BERT */
+    DACTIVATED, /* BERT only */
     LOSSES,
     TENSORS
 };
@@ -89,7 +89,7 @@ static sluice_status make_logits(slc_slot *slot, chunk k)
     return status ? status : slc_op_dense(slot, &d, SLC_ALL(NORMED), SLC_ALL(LOGITS), none);
 }
 
-/* scale 0: the loss alone. */
+/* scale 0: computes the losses only. */
 static sluice_status make_losses(slc_slot *slot, chunk k, float scale)
 {
     slc_slot_next(slot);
@@ -107,7 +107,7 @@ static sluice_status use_up(slc_slot *slot, chunk k)
     const sluice_model *m = slot->m;
     uint64_t first = k.first * m->config.channels, elements = k.rows * m->config.channels;
     slc_dense d = decoder(slot, k.rows), t = transform(slot, k.rows);
-    /* bf16 gradients stand at the beginning of each row of fp32 logits */
+    /* bf16 gradients lie at the beginning of each row of fp32 logits */
     uint64_t stride = m->config.vocabulary * (sizeof(float) / sluice_dtype_bytes(slot->layer->dtype));
     const slc_view dlogits = {.tensor = LOGITS, .stride = stride}, none = SLC_ALL(SLC_NO_TENSOR);
     const slc_view input = SLC_FROM(SLC_INPUT, first), gradient = SLC_FROM(SLC_GRADIENT, first);
@@ -124,7 +124,7 @@ static sluice_status use_up(slc_slot *slot, chunk k)
     return status ? status : slc_op_dense_input(slot, &t, SLC_ALL(DACTIVATED), gradient, false, none);
 }
 
-/* BEiT's first rows are no patches: nobody asked for their logits. */
+/* BEiT's first rows are not patches, so their logits are not part of the result. */
 static sluice_status give_logits(slc_slot *slot, chunk k)
 {
     slc_slot_next(slot);
@@ -156,7 +156,8 @@ static sluice_status over_chunks(slc_slot *slot, chunk_operations *operations)
         slot->operation = begin;
         status = operations(slot, (chunk){first, left < SLC_HEAD_CHUNK ? left : SLC_HEAD_CHUNK});
     }
-    slc_slot_tensor(slot, SLC_INPUT); /* every chunk reads some of it: it lives to the end of the last */
+    /* Every chunk reads a part of it, so it must live until the end of the last chunk. */
+    slc_slot_tensor(slot, SLC_INPUT);
     return status;
 }
 

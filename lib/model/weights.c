@@ -1,5 +1,5 @@
-/* Weights in and out: Hugging Face's names and shapes are the table's, so a file is loaded by looking every parameter
- * up and seeing that nothing else is there. All of it is checked before anything is changed. */
+/* Weights in and out. The table of parameters has Hugging Face's names and shapes. So loading looks up every parameter
+ * in the file and makes sure that the file has nothing else. Everything is checked before anything is changed. */
 #include "lib/base/status.h"
 #include "lib/model/model.h"
 #include "lib/weights/checkpoint.h"
@@ -99,11 +99,11 @@ sluice_status sluice_model_config_read(const char *path, sluice_model_config *ou
 
 typedef struct {
     const slc_tensors *tensors;
-    const slc_tensor **of_param; /* NULL: kept as it is */
-    bool *used;                  /* by index in the set */
+    const slc_tensor **of_param; /* NULL: the parameter is kept as it is */
+    bool *used;                  /* by index in the set of tensors */
 } matches;
 
-/* What a file may have beside the parameters: copies of tied tensors, buffers, and heads of pre-training that
+/* Tensors that a file may have besides the parameters: copies of tied tensors, buffers, and heads of pre-training that
  * Hugging Face drops too. */
 static bool is_harmless(const char *name)
 {
@@ -126,7 +126,7 @@ static bool is_harmless(const char *name)
     return false;
 }
 
-/* Old BERT files say gamma and beta. */
+/* Old BERT files call a norm's parameters gamma and beta. */
 static const slc_tensor *find_old_norm(const slc_tensors *tensors, const char *name)
 {
     char old[128];
@@ -136,7 +136,7 @@ static const slc_tensor *find_old_norm(const slc_tensors *tensors, const char *n
     return slc_tensors_find(tensors, old);
 }
 
-/* Under its name in the model with its head, or in the bare model, which has no prefix. */
+/* Looks for the name in the model with its head, then for the name in the bare model, which has no prefix. */
 static const slc_tensor *find(const slc_tensors *tensors, const char *name, const char *prefix)
 {
     const slc_tensor *tensor = slc_tensors_find(tensors, name);
@@ -184,7 +184,7 @@ static sluice_status match_params(const sluice_model *m, const char *path, bool 
     return status;
 }
 
-/* What another head than the model's has. */
+/* Does the tensor belong to a head, of this or another kind? */
 static bool is_head(const char *name, const char *prefix)
 {
     size_t length = strlen(prefix);
@@ -257,7 +257,7 @@ static sluice_status declare_all(const sluice_model *m, slc_safetensors_writer *
     return status;
 }
 
-/* Every rank reads, since that is collective; rank 0 has a writer. */
+/* Every rank reads, because reading is collective; only rank 0 has a writer. */
 static sluice_status stream_all(const sluice_model *m, slc_safetensors_writer *writer, float *piece)
 {
     sluice_status status = SLUICE_OK, written = SLUICE_OK;

@@ -1,4 +1,4 @@
-/* AdamW: what depends on the step is worked out once a range; the rest is the kernel's. */
+/* AdamW: the constants of the step are computed once for each range; the kernel does the rest. */
 #include "lib/optim/adamw.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* AdamW as an optimizer that the engine can run: the kernel behind sluice_optimizer's struct. */
+/* AdamW as an optimizer that the engine can run: the kernel wrapped in sluice_optimizer's struct. */
 #ifndef SLC_OPTIM_ADAMW_H
 #define SLC_OPTIM_ADAMW_H
 
@@ -6,8 +6,8 @@
 
 #include <sluice/optimizer.h>
 
-/* Fills `out` (states exp_avg, exp_avg_sq). `stream` is where updates run and must outlive it. The caller ends it with
- * slc_adamw_destroy. Errors: ARGUMENT (a setting outside of its range), MEMORY. */
+/* Fills `out` (states exp_avg, exp_avg_sq). Updates run on `stream`, which must outlive it. The caller ends it with
+ * slc_adamw_destroy. Errors: ARGUMENT (a setting out of its range), MEMORY. */
 sluice_status slc_adamw_create(const sluice_adamw *settings, slc_stream *stream, sluice_optimizer *out);
 void slc_adamw_destroy(sluice_optimizer *optimizer);
 

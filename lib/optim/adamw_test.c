@@ -1,8 +1,9 @@
-/* The AdamW optimizer over 20 steps against the formula in float64, in one range or many, and what it refuses. */
+/* The AdamW optimizer must agree over 20 steps with the formula in float64, in one range or many, and must refuse bad
+ * settings. */
 #include "lib/optim/adamw.h"
 #include "lib/optim/optimizer_test.h"
 
-/* Steps 1..STEPS, each in ranges of `piece` elements. */
+/* Runs steps 1..STEPS, each in ranges of `piece` elements. */
 static void train(const sluice_optimizer *optimizer, parameter *p, uint64_t piece, bool no_decay)
 {
     for (uint64_t step = 1; step <= STEPS; step++) {

@@ -1,4 +1,4 @@
-/* What compressed optimizers know of exchanges: scales in packets, and the flat array. */
+/* Checks that compressed optimizers share: of exchanged tensors, of the scales in packets, and of the flat array. */
 #include "lib/optim/compressed.h"
 
 #include "lib/base/status.h"
@@ -48,7 +48,7 @@ static bool all_finite(const slc_compress_group *group, uint32_t i, const void *
     for (uint32_t r = 0; r < shape->ranks; r++) {
         const char *packet = (const char *)packets + r * group->stride + group->offsets[i];
         for (uint64_t s = 0; s < scales; s++) {
-            float scale; /* not aligned */
+            float scale; /* copied, because it is not aligned */
             memcpy(&scale, packet + s * sizeof scale, sizeof scale);
             if (!isfinite(scale)) return false;
         }

@@ -1,4 +1,4 @@
-/* The end of the warm-up. */
+/* Decides when the warm-up ends. */
 #include "lib/optim/freeze.h"
 
 #include "lib/base/status.h"
@@ -33,7 +33,7 @@ bool slc_freeze_is_possible(const slc_freeze *f, uint64_t step)
     return f->settings.step ? step >= f->settings.step : f->norm_step && slc_freeze_looks(f, step);
 }
 
-/* Compares with the last look, then this one is the last. */
+/* Compares the norm with that of the last look, and remembers this one as the last. */
 static bool has_settled(slc_freeze *f, uint64_t step, uint64_t count, const double *norms)
 {
     double squares = 0;

@@ -1,6 +1,6 @@
-/* When 1-bit Adam and 1-bit LAMB freeze the variance: at a step that is given, or when the variance's norm has settled.
- * Progress is written by the caller's thread and read by updates of steps on both sides of the freeze: a step's phase
- * depends on its number and on the freeze alone. */
+/* When 1-bit Adam and 1-bit LAMB freeze the variance: at a given step, or when the variance's norm has settled. The
+ * caller's thread writes the progress, and updates of steps before and after the freeze read it, so a step's phase
+ * depends only on its number and on the freeze. */
 #ifndef SLC_OPTIM_FREEZE_H
 #define SLC_OPTIM_FREEZE_H
 
@@ -10,22 +10,22 @@
 #include <stdint.h>
 
 typedef struct {
-    uint64_t step; /* the last of the warm-up; 0: chosen by `change` */
-    double change; /* freeze when ||v||, bias corrected but for compat, has changed by at most this share over
-                      1 / (1 - beta2) steps (1-bit Adam's paper: a ratio of .96 is .04); in (0, 1) */
+    uint64_t step; /* last step of the warm-up; 0: `change` decides */
+    double change; /* freeze when ||v||, bias corrected except in compat, has changed by at most this share over 1 / (1
+                      - beta2) steps (1-bit Adam's paper: a ratio of .96 is .04); in (0, 1) */
     double beta2;
     bool compat; /* step 1 discards its gradient and cannot be the last of the warm-up */
 } slc_freeze_settings;
 
 typedef struct {
     slc_freeze_settings settings;
-    _Atomic uint64_t frozen_at; /* the last step of the warm-up; 0: not frozen */
-    uint64_t norm_step;         /* the criterion's last look at ||v||; 0: none */
+    _Atomic uint64_t frozen_at; /* last step of the warm-up; 0: not frozen */
+    uint64_t norm_step;         /* step at which the criterion last looked at ||v||; 0: never */
     double norm;
 } slc_freeze;
 
 typedef enum {
-    SLC_ONEBIT_DISCARD, /* compat, step 1 */
+    SLC_ONEBIT_DISCARD, /* compat's step 1 */
     SLC_ONEBIT_WARM_UP,
     SLC_ONEBIT_FROZEN
 } slc_onebit_phase;
@@ -36,12 +36,13 @@ slc_onebit_phase slc_freeze_phase(const slc_freeze *freeze, uint64_t step);
 
 /* Can the freeze come at the end of this step? */
 bool slc_freeze_is_possible(const slc_freeze *freeze, uint64_t step);
-/* Does end_step look at the norm? */
+/* Will slc_freeze_end_step look at the norm at the end of this step? */
 bool slc_freeze_looks(const slc_freeze *freeze, uint64_t step);
-/* variance_norms: of `count` parameters, looked at where slc_freeze_looks. True: frozen from the next step on. */
+/* Ends a step. variance_norms: `count` of them, one for each parameter, read only if slc_freeze_looks. Returns true if
+ * the variance is frozen from the next step on. */
 bool slc_freeze_end_step(slc_freeze *freeze, uint64_t step, uint64_t count, const double *variance_norms);
 
-/* As numbers of a checkpoint. */
+/* The progress as numbers of a checkpoint. */
 enum { SLC_FREEZE_PROGRESS = 3 };
 #define SLC_FREEZE_PROGRESS_NAMES "frozen_at", "norm_step", "norm"
 void slc_freeze_save(const slc_freeze *freeze, double values[SLC_FREEZE_PROGRESS]);

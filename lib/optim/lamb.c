@@ -1,4 +1,4 @@
-/* LAMB: AdamW's constants; the trust ratio from the norms that the engine hands back. */
+/* LAMB: the constants are AdamW's; the trust ratio comes from the norms that the engine hands back. */
 #include "lib/optim/lamb.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* LAMB as an optimizer that the engine can run: the kernel's two phases behind sluice_optimizer's struct. */
+/* LAMB as an optimizer that the engine can run: the kernel's two phases wrapped in sluice_optimizer's struct. */
 #ifndef SLC_OPTIM_LAMB_H
 #define SLC_OPTIM_LAMB_H
 
@@ -6,9 +6,8 @@
 
 #include <sluice/optimizer.h>
 
-/* Fills `out` (states exp_avg, exp_avg_sq; norms of the values and of the update). `stream` is where updates run and
- * must outlive it. The caller ends it with slc_lamb_destroy. Errors: ARGUMENT (a setting outside of its range), MEMORY.
- */
+/* Fills `out` (states exp_avg, exp_avg_sq; norms of the values and of the update). Updates run on `stream`, which must
+ * outlive it. The caller ends it with slc_lamb_destroy. Errors: ARGUMENT (a setting out of its range), MEMORY. */
 sluice_status slc_lamb_create(const sluice_lamb *settings, slc_stream *stream, sluice_optimizer *out);
 void slc_lamb_destroy(sluice_optimizer *optimizer);
 

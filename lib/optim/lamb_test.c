@@ -1,4 +1,5 @@
-/* The LAMB optimizer over 20 steps against the formula in float64, in one range or many, and what it refuses. */
+/* The LAMB optimizer must agree over 20 steps with the formula in float64, in one range or many, and must refuse bad
+ * settings. */
 #include "lib/kernels/norm/norm.h"
 #include "lib/optim/lamb.h"
 #include "lib/optim/optimizer_test.h"
@@ -6,7 +7,7 @@
 static const sluice_lamb settings = {
     .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .weight_decay = 0.1, .norm_min = 0, .norm_max = 12};
 
-/* Steps 1..STEPS as the engine makes them: every range is measured, then every range updated. */
+/* Runs steps 1..STEPS as the engine does: every range is measured, then every range is updated. */
 static void train(const sluice_optimizer *optimizer, parameter *p, uint64_t piece, bool no_decay)
 {
     for (uint64_t step = 1; step <= STEPS; step++) {
@@ -74,7 +75,7 @@ static void twenty_steps_agree_with_float64(void **state)
         test_close("value", COUNT, p.value, w, 1e-6);
         test_close("exp_avg", COUNT, p.state[0], m, 1e-6);
         test_close("exp_avg_sq", COUNT, p.state[1], v, 1e-4);                     /* 1 - .999 in fp32 is off by 5e-5 */
-        assert_true(no_decay ? p.norms[0] == 0 : p.norms[0] > settings.norm_max); /* the clamp was at work */
+        assert_true(no_decay ? p.norms[0] == 0 : p.norms[0] > settings.norm_max); /* the clamp was active */
         free(w), free(m), free(v);
         parameter_destroy(&p);
     }

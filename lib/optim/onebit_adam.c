@@ -1,4 +1,4 @@
-/* The constants of a step, tensor by tensor; kernels do the rest. */
+/* Computes the constants of a step, tensor by tensor; kernels do the rest. */
 #include "lib/optim/onebit_adam.h"
 
 #include "lib/base/status.h"
@@ -138,7 +138,7 @@ static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t 
         if (!slc_onebit_finite(unit, i, unit->results, bad)) continue;
         slc_adamw_settings settings = settings_at(o, u);
         slc_frozen_range range = frozen_range(o, u);
-        bool finite = true; /* looked at above */
+        bool finite = true; /* was checked above */
         status = slc_compress_apply(o->stream, &settings, &unit->group->shapes[i],
                                     (const char *)unit->results + unit->group->offsets[i], unit->group->stride, 0,
                                     u->count, &range, &finite);

@@ -1,6 +1,6 @@
-/* 1-bit Adam against the rules written plainly in float64 (DeepSpeed 0.16.4 as executed; native mode with Adam's
- * corrections), every step started from the state that the fast one has: all within 2e-6. Ranks are simulated in one
- * process. And when it freezes. */
+/* 1-bit Adam must agree within 2e-6 with the rules written plainly in float64 (DeepSpeed 0.16.4 as executed; native
+ * mode with Adam's corrections), where every step starts from the fast code's state. Ranks are simulated in one
+ * process. It must also freeze when it should. */
 #include "lib/optim/adamw.h"
 #include "lib/optim/onebit_adam.h"
 #include "lib/optim/onebit_test.h"
@@ -74,7 +74,7 @@ static void plain_step(const test_job *j, uint64_t step, uint32_t t, plain *s)
     }
 }
 
-/* ---- One beside the other ---- */
+/* ---- Comparison ---- */
 
 static void check_tensor(const test_job *j, uint32_t t, const plain *s, const float *before, double most)
 {
@@ -230,7 +230,8 @@ static void freezes_when_it_is_time(void **state)
     assert_int_equal(first_frozen_step(&s, 0), 6);
     for (s.freeze_step = 1; s.freeze_step <= 2; s.freeze_step++) assert_int_equal(first_frozen_step(&s, 0), 3);
 
-    /* A look every ten steps: 1 + 10/t is 2, 1.5, 1.333, 1.25, 1.2 at 10 ... 50: changes of .333, .125, .067, .042. */
+    /* The criterion looks every ten steps: 1 + 10/t is 2, 1.5, 1.333, 1.25, 1.2 at steps 10 to 50, so the changes are
+     * .333, .125, .067, .042. */
     s.freeze_step = 0;
     const double changes[] = {0.4, 0.3, 0.1, 0.05};
     const uint64_t frozen[] = {21, 31, 41, 51};
@@ -243,7 +244,7 @@ static void freezes_when_it_is_time(void **state)
 
 /* ---- Hard inputs ---- */
 
-/* One rank's gradient of a tensor is infinite once: that tensor stays as it was, on every rank, and goes on. */
+/* One rank's gradient of a tensor is infinite once: that tensor must stay as it was, on every rank, and then go on. */
 static void infinities_are_skipped(void **state)
 {
     (void)state;

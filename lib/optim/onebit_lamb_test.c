@@ -1,6 +1,5 @@
-/* 1-bit LAMB against its rules written plainly in float64 (DeepSpeed 0.16.4 as executed; native mode as in
- * onebit_lamb.h), every step started from the state that the fast one has: all within 2e-6. Ranks are simulated in one
- * process. */
+/* 1-bit LAMB must agree within 2e-6 with its rules written plainly in float64 (DeepSpeed 0.16.4 as executed; native
+ * mode as in onebit_lamb.h), where every step starts from the fast code's state. Ranks are simulated in one process. */
 #include "lib/optim/onebit_lamb.h"
 #include "lib/optim/lamb.h"
 #include "lib/optim/onebit_test.h"
@@ -8,7 +7,7 @@
 enum { STEPS = 9, FREEZE = 4 };
 enum { COEFFICIENT, RATIOS, LAST_FACTOR, SCALING, NUMBERS };
 
-/* With decay a factor goes anywhere up to its maximum; without it meets the other bounds. */
+/* With decay a factor takes any value up to its maximum; without decay it meets the other bounds. */
 static slc_onebit_lamb_settings settings_of(bool compat, bool mask, double decay)
 {
     return (slc_onebit_lamb_settings){
@@ -31,7 +30,7 @@ static void job_init(test_job *j, const slc_onebit_lamb_settings *settings, cons
     test_job_begin(j, mode, settings->compat);
 }
 
-/* Checks when it does what. */
+/* Runs a step and checks which step does what. */
 static void fast_step(test_job *j, uint64_t step, uint64_t piece)
 {
     const slc_onebit_lamb_settings *c = j->settings;
@@ -107,7 +106,7 @@ static void plain_warm_up(const test_job *j, uint64_t step, uint32_t t, plain *s
     free(u);
 }
 
-/* m of all tensors after the exchange, not yet masked, in place of what it was. */
+/* Computes m of all tensors after the exchange, before the mask, in place of the former m. */
 static void plain_momenta(const test_job *j, plain *s)
 {
     const double b1 = 0.9;
@@ -138,7 +137,7 @@ static void plain_momenta(const test_job *j, plain *s)
     free(flat);
 }
 
-/* From m of before to that of after. */
+/* Updates tensor t; `last` is its momentum before the step, s->m[t] the new one. */
 static void plain_frozen(const test_job *j, uint64_t step, uint32_t t, const double *last, plain *s)
 {
     const slc_onebit_lamb_settings *c = j->settings;
@@ -199,7 +198,7 @@ static void plain_step(const test_job *j, uint64_t step, plain *s)
     for (uint32_t t = 0; t < TEST_TENSORS; t++) plain_frozen(j, step, t, last[t], s), free(last[t]);
 }
 
-/* ---- One beside the other ---- */
+/* ---- Comparison ---- */
 
 static void check_state(const test_job *j, const plain *s, float *const *before, const double *most)
 {
@@ -352,7 +351,7 @@ static void check_finite(const test_job *j)
         }
 }
 
-/* An exchange that fails in the first step behind the freeze: the next ones go on from the variance. */
+/* If the exchange of the first step after the freeze fails, the next ones must go on from the variance. */
 static void the_first_exchange_may_fail(void **state)
 {
     (void)state;
@@ -374,7 +373,8 @@ static void the_first_exchange_may_fail(void **state)
     }
 }
 
-/* One rank's gradient of tensor 5 is infinite once: what is exchanged with it stays as it was, on every rank. */
+/* One rank's gradient of tensor 5 is infinite once: everything that is exchanged with it must stay as it was, on every
+ * rank. */
 static void infinities_are_skipped(void **state)
 {
     (void)state;
@@ -464,7 +464,7 @@ static void refuses_what_cannot_be(void **state)
         assert_int_equal(j.onebit.compress(j.onebit.context, &unit, &none), SLUICE_ERR_ORDER);
         assert_int_equal(j.onebit.apply(j.onebit.context, &unit, &none), SLUICE_ERR_ORDER);
         assert_int_equal(j.onebit.progress_load(j.onebit.context, UINT32_MAX, (double[]){2, 0, 0}), SLUICE_OK);
-        updates[0].count = 63; /* without it the flat array's padding would be another, too */
+        updates[0].count = 63; /* with so few elements the flat array's padded length differs, too */
         assert_int_equal(j.onebit.compress(j.onebit.context, &unit, &none), SLUICE_ERR_ARGUMENT);
         assert_int_equal(j.onebit.apply(j.onebit.context, &unit, &none), SLUICE_ERR_ARGUMENT);
         test_free_gradients(&j);

@@ -1,5 +1,5 @@
-/* What tests of compressed optimizers share: ranks simulated in one process, the exchange by the fast kernels and
- * plainly in float64 (DeepSpeed 0.16.4's compressed_allreduce), and how near they must be. */
+/* For tests of compressed optimizers: ranks simulated in one process, the exchange by the fast kernels and plainly in
+ * float64 (DeepSpeed 0.16.4's compressed_allreduce), and how close the two must be. */
 #ifndef SLC_OPTIM_ONEBIT_TEST_H
 #define SLC_OPTIM_ONEBIT_TEST_H
 
@@ -7,7 +7,7 @@
 #include "lib/optim/compressed.h"
 
 enum { MOST_RANKS = 4, MOST_TENSORS = 6 };
-static const double bar = 2e-6; /* relative, denominators as at the end of the rules as executed */
+static const double bar = 2e-6; /* relative to the sizes that the checks at the end of this file use */
 
 TEST_INLINE void *test_zeroed(uint64_t bytes)
 {
@@ -35,14 +35,15 @@ TEST_INLINE double largest(uint64_t count, const double *x)
     return most;
 }
 
-/* ---- Plainly ---- */
+/* ---- The exchange, plainly ---- */
 
-/* Errors of one tensor: of each rank's compression, `all` long, and of each server's. */
+/* The errors of one tensor: each rank's of compression, `all` long, and each server's. */
 typedef struct {
     double *worker[MOST_RANKS], *server[MOST_RANKS];
 } plain_errors;
 
-/* x of all ranks; out: what every rank gets; count is what of the padded length `all` exists. */
+/* x: one array for each rank; out: the result, equal on every rank; `count` elements exist of the padded length
+ * `all`. */
 TEST_INLINE void plain_exchange(uint32_t n, uint64_t count, uint64_t all, double *const *x, plain_errors *e,
                                 double *out)
 {
@@ -69,9 +70,9 @@ TEST_INLINE void plain_exchange(uint32_t n, uint64_t count, uint64_t all, double
     for (uint32_t r = 0; r < n; r++) free(sign[r]);
 }
 
-/* ---- By the kernels ---- */
+/* ---- The exchange, by the kernels ---- */
 
-/* What one unit exchanges, on all ranks. */
+/* The arrays that one unit exchanges, on all ranks. */
 typedef struct {
     slc_compress_group group;
     slc_residue worker[MOST_RANKS][MOST_TENSORS], server[MOST_RANKS][MOST_TENSORS];
@@ -100,7 +101,7 @@ TEST_INLINE void test_exchange_fini(test_exchange *e)
     slc_compress_group_fini(&e->group);
 }
 
-/* Between compress and apply: what servers make of everybody's packets. */
+/* Runs between compress and apply: makes the servers' results from everybody's packets. */
 TEST_INLINE void test_exchange_run(test_exchange *e, slc_stream *stream)
 {
     for (uint32_t i = 0; i < e->group.count; i++) {
@@ -131,20 +132,20 @@ typedef struct {
 
 typedef struct {
     test_mode mode;
-    const void *settings; /* the optimizer's */
+    const void *settings; /* settings of the optimizer */
     bool fuses;
     double rate;
     slc_stream stream;
     slc_compressed onebit;
     float *value[TEST_TENSORS], *state[TEST_TENSORS][TEST_STATES];
-    uint16_t *rounded[TEST_TENSORS]; /* of odd ones */
+    uint16_t *rounded[TEST_TENSORS]; /* for odd ones only */
     void *gradient[MOST_RANKS][TEST_TENSORS], *average[TEST_TENSORS];
     float *flat[MOST_RANKS];
     uint64_t elements, flat_elements;
     test_exchange exchange;
 } test_job;
 
-/* settings, rate, stream and onebit are there already. */
+/* The caller has set settings, rate, stream and onebit. */
 TEST_INLINE void test_job_begin(test_job *j, const test_mode *mode, bool fuses)
 {
     slc_compressed_parameter parameters[TEST_TENSORS];
@@ -177,7 +178,7 @@ TEST_INLINE void test_job_destroy(test_job *j)
     slc_stream_destroy(&j->stream);
 }
 
-/* Every eleventh element never has a gradient. */
+/* Draws gradients in which every eleventh element is always 0. */
 TEST_INLINE void test_draw_gradients(test_job *j, uint64_t step)
 {
     for (uint32_t t = 0; t < TEST_TENSORS; t++) {
@@ -221,7 +222,7 @@ TEST_INLINE sluice_update test_update_of(const test_job *j, uint64_t step, uint3
                            .parameter = t};
 }
 
-/* Of elements at..at+count-1. */
+/* Returns the update of elements from `at` on, at most `piece`. */
 TEST_INLINE sluice_update test_piece_of(const sluice_update *all, uint64_t at, uint64_t piece)
 {
     sluice_update u = *all;
@@ -283,7 +284,8 @@ TEST_INLINE void test_make_unit(test_job *j, uint64_t step, uint32_t rank, sluic
                               .results = j->exchange.results};
 }
 
-/* Replicas are equal, so one stands for all; but the padding is each rank's own. Returns the lowest bad parameter. */
+/* Replicas are equal, so the values of one serve for all; but each rank has its own padding. Returns the lowest bad
+ * parameter. */
 TEST_INLINE uint32_t test_exchange_step(test_job *j, uint64_t step)
 {
     sluice_update updates[TEST_TENSORS];
@@ -301,7 +303,7 @@ TEST_INLINE uint32_t test_exchange_step(test_job *j, uint64_t step)
     return bad;
 }
 
-/* The bits that end_step gives. */
+/* Returns the bits of end_step. */
 TEST_INLINE uint32_t test_end_step(test_job *j, uint64_t step)
 {
     double made[TEST_STATES][TEST_TENSORS];
@@ -319,7 +321,7 @@ TEST_INLINE uint32_t test_end_step(test_job *j, uint64_t step)
     return j->onebit.end_step(j->onebit.context, step, norms);
 }
 
-/* A whole step of all ranks; averaged gradients go in pieces. */
+/* Runs a whole step of all ranks; averaged gradients go in pieces. */
 TEST_INLINE uint32_t test_job_step(test_job *j, uint64_t step, uint64_t piece)
 {
     slc_step_mode mode = j->onebit.begin_step(j->onebit.context, step, j->rate, false);
@@ -332,14 +334,14 @@ TEST_INLINE uint32_t test_job_step(test_job *j, uint64_t step, uint64_t piece)
     return test_end_step(j, step);
 }
 
-/* A drawn gradient as the optimizer takes it. */
+/* Returns a drawn gradient as the optimizer uses it. */
 TEST_INLINE double test_gradient_at(const test_job *j, const void *gradient, uint64_t i)
 {
     return 0.5 * (j->mode.gradient_dtype == SLUICE_BF16 ? (double)sluice_bf16_to_float(((const uint16_t *)gradient)[i])
                                                         : (double)((const float *)gradient)[i]);
 }
 
-/* ---- One beside the other ---- */
+/* ---- Comparison ---- */
 
 TEST_INLINE double *error_of(const slc_residue *residue, uint64_t count)
 {
@@ -385,7 +387,7 @@ TEST_INLINE void check_errors(const test_exchange *e, uint32_t tensor, const pla
     }
 }
 
-/* Values, relative to |before| + |want|; momenta, to their largest; variances, each to itself. */
+/* Values are compared relative to |before| + |want|, momenta to their largest, variances each to itself. */
 TEST_INLINE void check_values(uint64_t count, const float *got, const float *before, const double *want)
 {
     for (uint64_t i = 0; i < count; i++)
@@ -394,7 +396,7 @@ TEST_INLINE void check_values(uint64_t count, const float *got, const float *bef
                      (double)got[i], want[i]);
 }
 
-/* most_before: a tensor of one element may have lost all of it. */
+/* most_before: the largest momentum before the step, because a tensor of one element may have lost all of it. */
 TEST_INLINE void check_momenta(uint64_t count, const float *got, double most_before, const double *want)
 {
     double most = fmax(most_before, largest(count, want));

@@ -1,4 +1,4 @@
-/* What the tests of optimizers with two moments share: a parameter with its states, and that ranges change no bit. */
+/* For tests of optimizers with two moments: a parameter with its states, and the check that ranges change no bit. */
 #ifndef SLC_OPTIM_OPTIMIZER_TEST_H
 #define SLC_OPTIM_OPTIMIZER_TEST_H
 
@@ -10,7 +10,7 @@ enum { COUNT = 1007, STEPS = 20 };
 
 typedef struct {
     float *value, *state[2];
-    double norms[2]; /* of the last step, where the optimizer has any */
+    double norms[2]; /* of the last step, if the optimizer has norms */
 } parameter;
 
 TEST_INLINE parameter parameter_create(void)
@@ -25,7 +25,7 @@ TEST_INLINE void parameter_destroy(parameter *p)
     free(p->value), free(p->state[0]), free(p->state[1]);
 }
 
-/* Steps 1..STEPS, each in ranges of `piece` elements. */
+/* Runs steps 1..STEPS, each in ranges of `piece` elements. */
 typedef void train_function(const sluice_optimizer *optimizer, parameter *p, uint64_t piece, bool no_decay);
 
 TEST_INLINE void check_ranges_change_no_bit(const sluice_optimizer *optimizer, train_function *train)

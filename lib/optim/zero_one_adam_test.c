@@ -1,12 +1,12 @@
-/* 0/1 Adam against its rules written plainly in float64 (compat: DeepSpeed 0.16.4 as executed), every step started from
- * the state that the fast one has. */
+/* 0/1 Adam must agree with its rules written plainly in float64 (compat: DeepSpeed 0.16.4 as executed), where every
+ * step starts from the fast code's state. */
 #include "lib/optim/zero_one_test.h"
 
 typedef double numbers[MOST_RANKS][TENSORS];
 
 /* ---- Gradients ---- */
 
-/* Every eleventh element never has one; at every thirteenth those of two ranks cancel each other. */
+/* Every eleventh element never has a gradient; at every thirteenth the gradients of two ranks cancel each other. */
 static float gradient_at(uint64_t step, uint32_t rank, uint32_t ranks, uint64_t i, uint64_t *seed)
 {
     float drawn = test_uniform(seed, -0.1f, 0.15f);
@@ -48,7 +48,7 @@ static slc_step_mode plain_mode(const schedule *s, uint64_t step, bool now)
     return now || step % s->H == 0 ? SLC_STEP_EXCHANGE : SLC_STEP_LOCAL;
 }
 
-/* At the end of a step in phase 1 and 2. */
+/* Ends a step in phase 1 and 2. */
 static void plain_end(schedule *s, const mode *c, uint64_t step, slc_step_mode how)
 {
     if (s->frozen) {
@@ -68,7 +68,7 @@ static void plain_end(schedule *s, const mode *c, uint64_t step, slc_step_mode h
 /* One tensor on all ranks. */
 typedef struct {
     double *p[MOST_RANKS], *m[MOST_RANKS], *v[MOST_RANKS], *u[MOST_RANKS], *kept[MOST_RANKS];
-    double *moved[MOST_RANKS]; /* the sizes of what u is made of in this step */
+    double *moved[MOST_RANKS]; /* magnitudes of the terms of u in this step */
     plain_errors errors;
 } plain;
 
@@ -96,7 +96,7 @@ static void plain_mask(const plain_step *s, const double *v, double *x)
         if (s->masks && v[i] == 0) x[i] = 0;
 }
 
-/* p moves by -lr (m / D + wd p), and u with it; native: without the decay. */
+/* p moves by -lr (m / D + wd p), and u with it, in native mode without the decay. */
 static void plain_move(const plain_step *s, double *p, const double *m, const double *v, double *u)
 {
     for (uint64_t i = 0; i < s->count; i++) {
@@ -157,7 +157,7 @@ static void plain_frozen(const plain_step *s, plain *t, slc_step_mode how, doubl
     if (how == SLC_STEP_EXCHANGE) plain_exchange_moves(s, t);
 }
 
-/* Averaged gradients: a refresh, or a tensor that is not exchanged. */
+/* A step with averaged gradients: a refresh, or a tensor that is not exchanged. */
 static void plain_averaged(const plain_step *s, plain *t, bool refresh, double *const *g)
 {
     for (uint32_t r = 0; r < s->mode->ranks; r++) {
@@ -169,7 +169,7 @@ static void plain_averaged(const plain_step *s, plain *t, bool refresh, double *
     }
 }
 
-/* s: as the step begins, but rates and decay with this step's. */
+/* s: the schedule at the step's beginning, except that rates and decay include this step's. */
 static void plain_tensor_step(const job *j, schedule *s, uint64_t step, slc_step_mode how, uint32_t i, plain *t)
 {
     const mode *c = &j->mode;
@@ -195,7 +195,7 @@ static void plain_tensor_step(const job *j, schedule *s, uint64_t step, slc_step
     for (uint32_t r = 0; r < c->ranks; r++) free(g[r]);
 }
 
-/* ---- One beside the other ---- */
+/* ---- Comparison ---- */
 
 static plain plain_of(const job *j, uint32_t i)
 {
@@ -237,7 +237,7 @@ static void check_tensor(const job *j, uint32_t i, const plain *want, float *con
     check_errors(&j->exchange, i, &want->errors);
 }
 
-/* A value is as exact as the largest that it is made of: the last one, and w0 behind it. */
+/* A value is as exact as the largest number it is made of: the previous value and, inside an interval, w0. */
 static float *sizes_before(const plain *t, uint64_t count, uint32_t rank, const job *j, const schedule *s)
 {
     const bool inside = s->frozen && !s->begins && j->mode.onebit;
@@ -292,7 +292,7 @@ static void check_step(job *j, schedule *s, uint64_t step, bool now)
     free_gradients(j);
 }
 
-/* Every kind of step: refreshes at K 1, 2 and 4, H 1, 2, 4 and 4 again, exchanges out of turn, rates of 0. */
+/* The steps are of every kind: refreshes at K 1, 2 and 4, H 1, 2, 4 and 4 again, exchanges out of turn, rates of 0. */
 static void check_mode(mode c)
 {
     job j;

@@ -1,9 +1,10 @@
-/* Runs of 0/1 Adam: replicas in long ones, resumed ones, hard inputs. */
+/* Runs of 0/1 Adam: replicas in long runs, resumed runs, hard inputs. */
 #include "lib/optim/zero_one_test.h"
 
 /* ---- Long runs ---- */
 
-/* Towards a point that every rank has elsewhere, with noise, so that only the average of all gradients gets there. */
+/* Draws gradients towards a point that differs on every rank, with noise, so that only the average of all gradients
+ * gets there. */
 static void pull_gradients(job *j, uint64_t step, bool averaged)
 {
     for (uint32_t r = 0; r < j->mode.ranks; r++)
@@ -104,7 +105,7 @@ static void a_resumed_run_is_the_same(void **state)
 {
     (void)state;
     float *first = NULL;
-    for (uint64_t every = 0; every < 4; every++) { /* never, each step, each second, each third */
+    for (uint64_t every = 0; every < 4; every++) { /* never, after each step, each second, each third */
         const mode c = {.ranks = 3,
                         .count = 299,
                         .onebit = true,
@@ -137,7 +138,8 @@ static bool all_finite(const job *j)
     return true;
 }
 
-/* A bad step on one rank is reported by its tensor, changes no replica but by local steps, and is made again. */
+/* A bad step on one rank must be reported with its tensor and change no replica, except in local steps; it is then
+ * repeated. */
 static void what_is_not_finite_is_skipped(void **state)
 {
     (void)state;
@@ -164,7 +166,7 @@ static void what_is_not_finite_is_skipped(void **state)
                 assert_int_equal(finish_step(&j, step, how), tensor);
                 free_gradients(&j);
                 assert_true(all_finite(&j));
-                if (how == SLC_STEP_LOCAL) { /* as a run that stops does; here what moved has moved */
+                if (how == SLC_STEP_LOCAL) { /* as in a run that stops: the other moves of a local step stay */
                     end_step(&j, step);
                     continue;
                 }
@@ -177,7 +179,7 @@ static void what_is_not_finite_is_skipped(void **state)
     }
 }
 
-/* One rank's packets say that it failed; the results say so to all, whose tensors stay as they are. */
+/* One rank's packets say that it failed; the results must say so to all ranks, whose tensors must stay as they are. */
 static void a_failed_exchange_changes_nothing(void **state)
 {
     (void)state;

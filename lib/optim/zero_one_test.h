@@ -1,4 +1,4 @@
-/* What the tests of 0/1 Adam share: ranks simulated in one process, and a step of theirs as an engine makes it. */
+/* For tests of 0/1 Adam: ranks simulated in one process, and a step of theirs as an engine makes it. */
 #ifndef SLC_OPTIM_ZERO_ONE_TEST_H
 #define SLC_OPTIM_ZERO_ONE_TEST_H
 
@@ -9,14 +9,14 @@ enum { TENSORS = 3 };
 
 typedef struct {
     uint32_t ranks;
-    uint64_t count; /* of the first tensor; the others have none and one */
+    uint64_t count; /* elements of the first tensor; the others have none and one */
     bool compat, mask, onebit;
     double weight_decay;
     sluice_dtype gradient_dtype;
     uint64_t freeze, scaler, local_scaler, clipper;
 } mode;
 
-/* ---- The fast one ---- */
+/* ---- The optimizer's run ---- */
 
 typedef struct {
     mode mode;
@@ -26,8 +26,8 @@ typedef struct {
     slc_compress_shape shapes[TENSORS];
     float *value[MOST_RANKS][TENSORS], *state[MOST_RANKS][2][TENSORS], *local[MOST_RANKS][2][TENSORS];
     uint16_t *rounded[MOST_RANKS][TENSORS];
-    float *gradient[MOST_RANKS][TENSORS]; /* this step's; the averaged one in all where the mode averages */
-    bool resets;                          /* errors, before the next step */
+    float *gradient[MOST_RANKS][TENSORS]; /* this step's; all hold the average if the step averages */
+    bool resets;                          /* errors must be zeroed before the next step */
 } job;
 
 TEST_INLINE void optimizer_create(job *j)
@@ -60,7 +60,7 @@ TEST_INLINE void job_init(job *j, const mode *c)
             j->rounded[r][i] = test_zeroed(count * 2);
             for (int a = 0; a < 2; a++) {
                 j->state[r][a][i] = test_zeroed(count * sizeof(float));
-                j->local[r][a][i] = test_floats(count); /* nothing may come of what is in it at first */
+                j->local[r][a][i] = test_floats(count); /* its first content must not matter */
                 memset(j->local[r][a][i], 0xff, count * sizeof(float));
             }
         }
@@ -83,7 +83,7 @@ TEST_INLINE double rate_at(uint64_t step)
     return step % 37 == 0 ? 0 : 1e-3 * (1 + 0.5 * sin((double)step));
 }
 
-/* A unit's arrays as the interface wants them. */
+/* The arrays of a unit in the interface's form. */
 typedef struct {
     sluice_update tensors[TENSORS];
     void *gradients[TENSORS];
@@ -159,8 +159,8 @@ TEST_INLINE slc_step_mode begin_step(job *j, uint64_t step, bool now)
     return j->optimizer.begin_step(j->optimizer.context, step, rate_at(step), now);
 }
 
-/* What an engine does after begin_step. The lowest tensor that was not finite is returned, UINT32_MAX without; the step
- * is then skipped, or fails, without end_step. */
+/* Does what an engine does after begin_step. Returns the lowest tensor that was not finite, or else UINT32_MAX; with
+ * such a tensor the step is skipped, or fails, without end_step. */
 TEST_INLINE uint32_t finish_step(job *j, uint64_t step, slc_step_mode how)
 {
     uint32_t bad = UINT32_MAX;

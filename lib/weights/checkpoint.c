@@ -1,4 +1,4 @@
-/* A path's kind decides. */
+/* Opens a checkpoint: whether the path is a folder or a file decides its format. */
 #include "lib/weights/checkpoint.h"
 
 #include "lib/base/status.h"

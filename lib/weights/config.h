@@ -1,6 +1,6 @@
-/* Hugging Face's config.json: what a model is. Source of keys and defaults: transformers' GPT2Config, BertConfig,
- * ViTConfig and BeitConfig (5.23). One struct for four families; a field that a family does not have is 0.
- * Any thread. */
+/* Hugging Face's config.json: the description of a model. Source of keys and defaults: transformers' GPT2Config,
+ * BertConfig, ViTConfig and BeitConfig (5.23). One struct serves four families; a field that a family does not have is
+ * 0. Any thread. */
 #ifndef SLC_WEIGHTS_CONFIG_H
 #define SLC_WEIGHTS_CONFIG_H
 
@@ -29,45 +29,46 @@ typedef enum { SLC_ACTIVATION_GELU_TANH, SLC_ACTIVATION_GELU_ERF } slc_activatio
 
 typedef struct {
     slc_family family;
-    slc_architecture architecture; /* the first of "architectures"; absent: the family's first above */
-    uint32_t channels;             /* n_embd, hidden_size */
-    uint32_t layers, heads;        /* heads divides channels */
-    uint32_t inner;                /* n_inner (absent: 4 x channels), intermediate_size */
-    slc_activation activation;     /* activation_function, hidden_act */
-    double epsilon;                /* layer_norm_epsilon, layer_norm_eps */
+    /* The first of "architectures"; if absent, the first of the family in the list above. */
+    slc_architecture architecture;
+    uint32_t channels;         /* n_embd, hidden_size */
+    uint32_t layers, heads;    /* heads divides channels */
+    uint32_t inner;            /* n_inner (if absent: 4 x channels), intermediate_size */
+    slc_activation activation; /* activation_function, hidden_act */
+    double epsilon;            /* layer_norm_epsilon, layer_norm_eps */
     double initializer_range;
     double dropout;            /* resid_pdrop, hidden_dropout_prob */
-    double embedding_dropout;  /* embd_pdrop; hidden_dropout_prob */
+    double embedding_dropout;  /* embd_pdrop, hidden_dropout_prob */
     double attention_dropout;  /* attn_pdrop, attention_probs_dropout_prob */
-    double classifier_dropout; /* BERT; absent: hidden_dropout_prob */
-    uint32_t labels;           /* id2label, or num_labels, or 2; of a classifier at least 2 */
-    /* GPT-2, BERT; vocabulary: BEiT too (visual tokens) */
+    double classifier_dropout; /* BERT; if absent: hidden_dropout_prob */
+    uint32_t labels;           /* id2label, or num_labels, or 2; a classifier has at least 2 */
+    /* GPT-2, BERT. BEiT has a vocabulary too (its visual tokens). */
     uint32_t vocabulary, positions;
     uint32_t types;   /* type_vocab_size; BERT */
-    uint32_t padding; /* pad_token_id; BERT: its row of the table gets no gradient from being looked up */
+    uint32_t padding; /* pad_token_id; BERT: looking up this row of the table adds nothing to its gradient */
     /* ViT, BEiT */
-    uint32_t image, patch, image_channels; /* image is a multiple of patch; square */
-    bool qkv_bias;                         /* ViT; BEiT's queries and values have one, its keys none */
+    uint32_t image, patch, image_channels; /* the image is square, its side a multiple of patch */
+    bool qkv_bias;                         /* ViT; BEiT's queries and values have a bias, its keys have none */
     /* BEiT */
     bool mask_token, absolute_positions, relative_bias, shared_relative_bias, mean_pooling;
     double layer_scale;    /* layer_scale_init_value; 0: there is none */
-    double drop_path_rate; /* of the last layer, growing evenly from 0; of training alone */
+    double drop_path_rate; /* rate of the last layer, growing evenly from 0; in training only */
 } slc_config;
 
-/* transformers' defaults. */
+/* Fills *out with transformers' defaults. */
 void slc_config_defaults(slc_architecture architecture, slc_config *out);
 
-/* `path`: config.json, or the folder that it lies in. Keys that mean nothing to a model's result are passed over. What
- * Sluice cannot do is refused by name (UNSUPPORTED): other model types, architectures and activations, relative
- * positions in BERT, cross attention, decoders, pruned heads, untied word embeddings, heads scaled by layer, regression
- * and several labels at a time, images or patches that are not square. FORMAT: no JSON, a key with the wrong type or
- * out of range, a width that the heads do not divide. IO, MEMORY. */
+/* Reads config.json; `path` is the file or the folder that contains it. Keys that do not affect a model's result are
+ * passed over. Errors: UNSUPPORTED, by name, for models that Sluice cannot compute: other model types, architectures
+ * and activations, relative positions in BERT, cross attention, decoders, pruned heads, untied word embeddings, heads
+ * scaled by layer, regression and several labels at a time, images or patches that are not square; FORMAT for text that
+ * is not JSON, a key with the wrong type or out of range, a width that the heads do not divide; IO, MEMORY. */
 sluice_status slc_config_read(const char *path, slc_config *out);
-/* `path` is for messages. */
+/* Does the same for a text of `length` bytes; `path` is for messages. */
 sluice_status slc_config_from_json(const char *path, const char *text, size_t length, slc_config *out);
 
-/* Whole or not at all; transformers and slc_config_read load it. Names of labels are not kept: they become LABEL_0 and
- * so on. `path`: as for reading, but a folder must exist. Errors: IO, MEMORY. */
+/* Writes the whole file or nothing; transformers and slc_config_read can load it. Names of labels are not kept: they
+ * become LABEL_0 and so on. `path` is as for reading, but a folder must exist. Errors: IO, MEMORY. */
 sluice_status slc_config_write(const char *path, const slc_config *config);
 sluice_status slc_config_to_json(const slc_config *config, char **text); /* the caller frees */
 

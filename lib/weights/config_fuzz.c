@@ -1,5 +1,5 @@
-/* Any text must be read as a config.json or refused with a line; what is read is sound, and the same when it is written
- * and read back. */
+/* Any text must be read as a config.json or be refused with a line. A configuration that was read must be sound, and
+ * must be the same after it is written and read back. */
 #include "lib/plan/json/splice_fuzz.h"
 #include "lib/weights/config.h"
 
@@ -28,7 +28,8 @@ static const char *const seeds[] = {
 
 static void check(const char *text, size_t length)
 {
-    slc_config config, back; /* filled by assignment from zeroed ones, but padding may differ: compared as text */
+    /* They are compared as text, because their padding bytes may differ. */
+    slc_config config, back;
     char *again, *third;
     if (slc_config_from_json("fuzz", text, length, &config)) {
         if (!*sluice_last_error()) abort();
@@ -36,7 +37,7 @@ static void check(const char *text, size_t length)
     }
     if (!config.heads || config.channels % config.heads || !config.inner || !config.labels) abort();
     if (config.patch && config.image % config.patch) abort();
-    if (config.labels > 1000) return; /* long to write */
+    if (config.labels > 1000) return; /* it would take long to write */
     if (slc_config_to_json(&config, &again)) abort();
     if (slc_config_from_json("fuzz", again, strlen(again), &back)) abort();
     if (slc_config_to_json(&back, &third)) abort();

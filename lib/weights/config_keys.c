@@ -1,4 +1,4 @@
-/* Limits are far beyond any model and far below an overflow. */
+/* The table of keys. Its limits are far beyond any model and far below an overflow. */
 #include "lib/weights/config_keys.h"
 
 #include <string.h>

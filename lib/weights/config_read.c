@@ -1,4 +1,5 @@
-/* A table of keys for what a model needs, a list of what Sluice cannot do, and checks across keys. */
+/* Reads config.json: a table of keys for all that a model needs, a list of keys that Sluice does not support, and
+ * checks across keys. */
 #include "lib/weights/config.h"
 
 #include "lib/base/json_file.h"
@@ -64,7 +65,7 @@ static sluice_status read_activation(const char *path, const char *key, const js
     return unsupported(path, key, value, "gelu, gelu_new and gelu_pytorch_tanh are");
 }
 
-/* n, or [n, n]. */
+/* The value is n or [n, n]. */
 static sluice_status read_side(const char *path, const slc_config_key *row, const json_t *value, uint32_t *out)
 {
     const json_t *side = value;
@@ -114,7 +115,7 @@ static sluice_status read_keys(const char *path, const json_t *root, slc_config 
     return SLUICE_OK;
 }
 
-/* ---- What the model is ---- */
+/* ---- Family and architecture ---- */
 
 static sluice_status read_family(const char *path, const json_t *root, slc_family *out)
 {
@@ -147,7 +148,7 @@ static sluice_status read_architecture(const char *path, const json_t *root, slc
                        "BeitForImageClassification and BeitForMaskedImageModeling are, each with its model_type");
 }
 
-/* Keys that change what a model computes, with the one value (or null) that ours do. */
+/* Refuses keys that change a model's computation unless they have the one value (or null) that ours implements. */
 static sluice_status refuse_unsupported(const char *path, const json_t *root, slc_family family)
 {
     enum { GPT2 = 1 << SLC_FAMILY_GPT2, BERT = 1 << SLC_FAMILY_BERT, ALL = (1 << SLC_FAMILIES) - 1 };

@@ -1,4 +1,5 @@
-/* config.json: defaults are transformers', what is written is read back, what Sluice cannot do is refused by name. */
+/* config.json: defaults must be transformers', a written file must be read back, and models that Sluice cannot compute
+ * must be refused by name. */
 #include "lib/base/folder_test.h"
 
 #include "lib/weights/config.h"

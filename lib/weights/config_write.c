@@ -1,4 +1,4 @@
-/* The table of keys the other way, and what transformers wants besides. */
+/* Writes the keys of the table, and the others that transformers needs. */
 #include "lib/weights/config.h"
 
 #include "lib/base/json_file.h"

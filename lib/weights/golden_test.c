@@ -1,5 +1,5 @@
-/* Checkpoints that transformers wrote (tests/golden/make_golden.py): configs, tensors, inputs and gradients are read
- * whole, and what is written from them is the same again. */
+/* Checkpoints that transformers wrote (tests/golden/make_golden.py): configs, tensors, inputs and gradients must be
+ * read completely, and be the same after they are written and read again. */
 #include "lib/base/folder_test.h"
 
 #include "lib/weights/checkpoint.h"
@@ -13,7 +13,7 @@ static const struct {
     const char *folder;
     slc_architecture architecture;
     size_t tensors;
-    const char *tensor; /* one of them */
+    const char *tensor; /* name of one of them */
     uint32_t rank;
     uint64_t shape[4];
 } golden[] = {
@@ -80,7 +80,7 @@ static void checkpoints_of_transformers_are_read(void **state)
     }
 }
 
-/* Every parameter has a gradient of its own shape, every model a loss and inputs. */
+/* Every parameter must have a gradient of its own shape, and every model a loss and inputs. */
 static void goldens_are_whole(void **state)
 {
     (void)state;
@@ -161,7 +161,7 @@ static void copies_are_the_same(void **state)
     }
 }
 
-/* ---- Python's safetensors and transformers on what is written here ---- */
+/* ---- Python's safetensors and transformers must read the files that are written here ---- */
 
 static const char script[] =
     "import os, sys\n"

@@ -1,4 +1,5 @@
-/* Offsets are counted up in the order of the file; the length of the file must be what they come to. */
+/* Reads llm.c's checkpoints. Offsets are counted up in the order of the file; the length of the file must equal their
+ * sum. */
 #include "lib/weights/llmc.h"
 
 #include "lib/base/status.h"
@@ -13,7 +14,7 @@ typedef struct {
     const char *path;
     uint32_t padded; /* rows of wte in the file */
     slc_tensor_dtype dtype;
-    uint64_t end; /* of what has been placed */
+    uint64_t end; /* of the tensors placed so far */
 } llmc_layout;
 
 static sluice_status fault(const char *path, const char *what, int32_t value, const char *expected)
@@ -61,10 +62,10 @@ static sluice_status read_header(const slc_file *file, slc_config *config, llmc_
 
 typedef struct {
     const char *name;
-    uint32_t rows, columns; /* as the file has it; columns 0: a vector */
+    uint32_t rows, columns; /* as in the file; columns 0: a vector */
 } parameter_kind;
 
-/* `count` tensors of one kind, one for each layer or (0) one for the model. */
+/* Places tensors of one kind: one for each layer, or (layers 0) one for the model. */
 static sluice_status place(slc_tensors *tensors, llmc_layout *layout, const parameter_kind *kind, uint32_t layers)
 {
     for (uint32_t i = 0; i < (layers ? layers : 1); i++) {
@@ -75,7 +76,7 @@ static sluice_status place(slc_tensors *tensors, llmc_layout *layout, const para
             snprintf(name, sizeof name, "transformer.%s", kind->name);
         slc_tensor tensor = {.name = name, .dtype = layout->dtype, .offset = layout->end};
         tensor.rank = kind->columns ? 2 : 1;
-        tensor.transposed = kind->columns && layers; /* the embeddings are alike on both sides */
+        tensor.transposed = kind->columns && layers; /* the embeddings have the same layout here and in llm.c */
         tensor.shape[0] = tensor.transposed ? kind->columns : kind->rows;
         tensor.shape[1] = tensor.transposed ? kind->rows : kind->columns;
         uint64_t elements = (uint64_t)kind->rows * (kind->columns ? kind->columns : 1);
@@ -86,7 +87,8 @@ static sluice_status place(slc_tensors *tensors, llmc_layout *layout, const para
     return SLUICE_OK;
 }
 
-/* Of one layer, and of what is there once, in elements; the sizes are below 2^24, so 2^55 is not reached. */
+/* The elements of one layer, times the layers, and of the parameters that exist once. The sizes are below 2^24, so 2^55
+ * is not reached. */
 static uint64_t expected_bytes(const slc_config *config, const llmc_layout *layout)
 {
     uint64_t c = config->channels, layer = 12 * c * c + 13 * c;
@@ -131,7 +133,8 @@ static sluice_status fill(slc_tensors *tensors, const char *path, slc_config *co
     const slc_file *file = &tensors->files[index];
     status = read_header(file, config, &layout);
     if (status) return status;
-    uint64_t expected = expected_bytes(config, &layout); /* first, so that a lie about layers costs no memory */
+    /* This is checked first, so that a wrong number of layers costs no memory. */
+    uint64_t expected = expected_bytes(config, &layout);
     if (file->bytes != expected)
         return slc_error(SLUICE_ERR_FORMAT, "%s: has %llu bytes; with its header it must have %llu", path,
                          (unsigned long long)file->bytes, (unsigned long long)expected);

@@ -1,10 +1,11 @@
 /* llm.c's checkpoints of GPT-2 (https://github.com/karpathy/llm.c, train_gpt2.c: gpt2_build_from_checkpoint,
- * train_gpt2.py: write_model). 256 int32: magic 20240326, version (3: fp32, 5: bf16), positions, vocabulary, layers,
- * heads, channels, vocabulary padded; then each kind of parameter for all layers: wte (padded rows) wpe ln1w ln1b qkvw
- * qkvb attprojw attprojb ln2w ln2b fcw fcb fcprojw fcprojb lnfw lnfb, matrices as [outputs][inputs].
+ * train_gpt2.py: write_model). A file has 256 int32: magic 20240326, version (3: fp32, 5: bf16), positions, vocabulary,
+ * layers, heads, channels, padded vocabulary. Then comes each kind of parameter for all layers: wte (padded rows) wpe
+ * ln1w ln1b qkvw qkvb attprojw attprojb ln2w ln2b fcw fcb fcprojw fcprojb lnfw lnfb, with matrices as
+ * [outputs][inputs].
  *
  * Here they have GPT2LMHeadModel's names ("transformer.h.0.attn.c_attn.weight") and shapes: wte without its padding,
- * matrices as [inputs][outputs], transposed while they are read. */
+ * and matrices as [inputs][outputs], transposed while they are read. */
 #ifndef SLC_WEIGHTS_LLMC_H
 #define SLC_WEIGHTS_LLMC_H
 
@@ -13,8 +14,8 @@
 
 enum { SLC_LLMC_MAGIC = 20240326 };
 
-/* The caller closes. Errors: FORMAT (magic, another version, sizes out of range or that do not make the file's length),
- * IO, MEMORY; `config` and `out` are set on success alone. */
+/* Opens a checkpoint. The caller closes *out; `config` and `out` are set on success only. Errors: FORMAT (no magic,
+ * another version, sizes that are out of range or do not give the file's length), IO, MEMORY. */
 sluice_status slc_llmc_open(const char *path, slc_config *config, slc_tensors **out);
 
 #endif

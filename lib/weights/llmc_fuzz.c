@@ -1,5 +1,6 @@
-/* Any file must be read as an llm.c checkpoint or refused with a line; what is read has its elements inside the file.
- * The input: eight words of the header, small where a byte will do, and how much longer than it should the file is. */
+/* Any file must be read as an llm.c checkpoint or be refused with a line; a tensor that was read must have its elements
+ * inside the file. The input gives eight words of the header, small where one byte is enough, and how much longer the
+ * file is than it should be. */
 #include "lib/base/file_fuzz.h"
 #include "lib/weights/llmc.h"
 
@@ -7,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ENDS = 16 }; /* elements read at a tensor's beginning and end */
+enum { ENDS = 16 }; /* how many elements are read at a tensor's beginning and end */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -43,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t bytes = sizeof words +
                      (words[1] == 5 ? 2 : 4) * ((uint64_t)(uint32_t)words[4] * (12 * c * c + 13 * c) + (rows + 2) * c);
     bytes += data[8] < 200 ? 0 : data[8] - 228u;
-    if (bytes > 1 << 14) bytes = data[9] * 16u; /* a lie, and what is there is less */
+    if (bytes > 1 << 14) bytes = data[9] * 16u; /* the length is wrong: the file is shorter */
     if (ftruncate(fd, (off_t)bytes)) abort();
     if (pwrite(fd, words, bytes < sizeof words ? (size_t)bytes : sizeof words, 0) < 0) abort();
     check(path);

@@ -1,4 +1,4 @@
-/* llm.c's checkpoints: each element has a value of its own, so that a wrong place or a missing transpose shows. */
+/* llm.c's checkpoints: each element has a different value, so that a wrong place or a missing transpose shows. */
 #include "lib/base/folder_test.h"
 
 #include "lib/weights/checkpoint.h"
@@ -9,7 +9,7 @@
 enum { POSITIONS = 5, VOCABULARY = 7, LAYERS = 2, HEADS = 3, CHANNELS = 6, PADDED = 8, WORDS = 256 };
 enum { ELEMENTS = (PADDED + POSITIONS + 2) * CHANNELS + LAYERS * (12 * CHANNELS * CHANNELS + 13 * CHANNELS) };
 
-/* The value of each element is its number in the file; below 2^8 in bf16, so exactly. */
+/* The value of each element is its index in the file; in bf16 it is the index modulo 256, which bf16 holds exactly. */
 static const char *write_checkpoint(int version, int padded, long cut)
 {
     static char content[WORDS * 4 + 4 * ELEMENTS + 64];
@@ -24,12 +24,12 @@ static const char *write_checkpoint(int version, int padded, long cut)
     return write_file("model.bin", content, sizeof words + (version == 5 ? 2 : 4) * (size_t)ELEMENTS - (size_t)cut);
 }
 
-/* Where a kind's tensor of a layer begins in the file, by llm.c's order; -1: no such name. */
+/* Where the tensor of a kind and a layer begins in the file, in llm.c's order; -1: there is no such name. */
 static long begins_at(const char *name, int layer)
 {
     static const struct {
         const char *name;
-        int elements; /* of one layer */
+        int elements; /* elements of one layer */
     } kinds[] = {
         {"ln_1.weight", CHANNELS},
         {"ln_1.bias", CHANNELS},
@@ -52,7 +52,7 @@ static long begins_at(const char *name, int layer)
     return -1;
 }
 
-/* All of it, and every range of it. */
+/* The whole tensor must hold these values, and so must every range of it. */
 static void holds(const slc_tensors *tensors, const slc_tensor *tensor, long begin, int version)
 {
     float all[1024], part[1024];
@@ -108,7 +108,7 @@ static void both_versions_have_hugging_faces_shapes(void **state)
     check_version(5);
 }
 
-/* Wider than a panel of the reader. */
+/* A matrix must be transposed if it is taller than a panel of the reader. */
 static void a_tall_matrix_is_transposed(void **state)
 {
     (void)state;

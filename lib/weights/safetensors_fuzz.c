@@ -1,6 +1,7 @@
-/* Any file must be read as safetensors or refused with a line; what is read has its elements inside the file. Headers
- * are JSON, so the fuzzer starts from good ones: the first byte says how many bytes of data follow the text that
- * splice_fuzz.h makes of the rest. The length in front is the header's own, or what the second byte makes of it. */
+/* Any file must be read as safetensors or be refused with a line; a tensor that was read must have its elements inside
+ * the file. Headers are JSON, so the fuzzer starts from good ones: the first byte says how many bytes of data follow
+ * the text that splice_fuzz.h makes of the rest. The length before the header is the right one, or what the second byte
+ * makes of it. */
 #include "lib/base/file_fuzz.h"
 #include "lib/plan/json/splice_fuzz.h"
 #include "lib/weights/safetensors.h"

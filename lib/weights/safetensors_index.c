@@ -1,4 +1,4 @@
-/* Checkpoints in several files, and what a path means. The index and the headers must tell the same story. */
+/* Checkpoints in several files, and how a path is read. The index and the headers must agree. */
 #include "lib/weights/safetensors_parts.h"
 
 #include "lib/base/json_file.h"
@@ -14,7 +14,8 @@
 
 enum { FILES_MAX = 4096 };
 
-/* A file of the folder itself: an index decides what is opened, and may come from anywhere. */
+/* The name must be that of a file in the index's own folder: an index may come from anywhere, and decides which files
+ * are opened. */
 static bool plain_name(const char *name)
 {
     return slc_tensor_name_valid(name, strlen(name)) && !strchr(name, '/') && strcmp(name, ".") != 0 &&
@@ -53,7 +54,7 @@ static sluice_status add_files(slc_tensors *tensors, const char *path, json_t *m
     return SLUICE_OK;
 }
 
-/* Every tensor of the files is in the map, with its file; as many as there are in the map. */
+/* Every tensor of the files must be in the map with its file, and the map must have no more tensors than the files. */
 static sluice_status compare(const slc_tensors *tensors, const char *path, const json_t *map, const json_t *opened)
 {
     for (size_t i = 0; i < tensors->count; i++) {
@@ -101,7 +102,7 @@ sluice_status slc_safetensors_add_index(slc_tensors *tensors, const char *path, 
     return status;
 }
 
-/* ---- What a path means ---- */
+/* ---- Kinds of paths ---- */
 
 static bool ends_with(const char *text, const char *end)
 {

@@ -1,4 +1,5 @@
-/* Any index must be read or refused with a line; it opens nothing outside its folder, where two good files lie. */
+/* Any index must be read or be refused with a line; it must open nothing outside its folder, where two good files
+ * lie. */
 #include "lib/base/status.h"
 #include "lib/plan/json/splice_fuzz.h"
 #include "lib/weights/safetensors_parts.h"

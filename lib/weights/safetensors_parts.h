@@ -1,4 +1,4 @@
-/* What the readers and the writer of safetensors share. Private to lib/weights. */
+/* Shared by the readers and the writer of safetensors. Private to lib/weights. */
 #ifndef SLC_WEIGHTS_SAFETENSORS_PARTS_H
 #define SLC_WEIGHTS_SAFETENSORS_PARTS_H
 
@@ -6,13 +6,14 @@
 
 #include <jansson.h>
 
-/* 1 to 1023 bytes without control characters. */
+/* A name must have 1 to 1023 bytes and no control characters. */
 bool slc_tensor_name_valid(const char *name, size_t length);
 
-/* The tensors of one file into the set. */
+/* Adds the tensors of one file to the set. */
 sluice_status slc_safetensors_add(slc_tensors *tensors, const char *path);
 
-/* The files that an index names, and what it says of each tensor. `path` of the index: its folder is theirs. */
+/* Adds the files that an index names, and checks what the index says of each tensor. `path` is the index's; the files
+ * are in its folder. */
 sluice_status slc_safetensors_add_index(slc_tensors *tensors, const char *path, const char *text, size_t length);
 
 #endif

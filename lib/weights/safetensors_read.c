@@ -1,5 +1,5 @@
-/* One file of safetensors. The header is a claim; the tensors are taken in the order of their offsets, and each must
- * begin where the one before it ends. */
+/* Reads one file of safetensors. The header is not trusted: the tensors are taken in the order of their offsets, and
+ * each must begin where the one before it ends. */
 #include "lib/weights/safetensors_parts.h"
 
 #include "lib/base/status.h"
@@ -12,7 +12,7 @@
 enum { HEADER_BYTES_MAX = 100000000, LENGTH_BYTES = 8, NAME_BYTES_MAX = 1023 };
 
 typedef struct {
-    slc_tensor tensor; /* offset: in the data */
+    slc_tensor tensor; /* its offset counts from the beginning of the data */
     uint64_t end;
 } claim;
 
@@ -48,7 +48,7 @@ static bool read_dtype(const json_t *value, slc_tensor_dtype *out)
     return false;
 }
 
-/* An array of at most `most` whole numbers from 0. */
+/* Reads an array of at most `most` whole numbers, none below 0. */
 static bool read_sizes(const json_t *array, size_t most, uint64_t *out, size_t *count)
 {
     if (!json_is_array(array) || json_array_size(array) > most) return false;

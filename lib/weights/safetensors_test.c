@@ -1,5 +1,5 @@
-/* safetensors: what is written comes back, whatever lies is refused by file and tensor, shards and their index agree.
- */
+/* safetensors: written tensors must come back, wrong files must be refused by file and tensor, and shards must agree
+ * with their index. */
 #include "lib/base/folder_test.h"
 
 #include "lib/weights/safetensors.h"
@@ -200,7 +200,7 @@ static void what_is_written_comes_back(void **state)
     works(slc_safetensors_declare(writer, "none", SLC_TENSOR_F32, 2, (uint64_t[]){0, 4}, &none));
     works(slc_safetensors_declare(writer, "ids", SLC_TENSOR_I64, 2, (uint64_t[]){2, 3}, &whole));
     works(slc_safetensors_write_float(writer, half, MANY, values));
-    for (int at = 0; at < MANY; at += 1001) /* in pieces, others in between */
+    for (int at = 0; at < MANY; at += 1001) /* in pieces, with other tensors in between */
         works(slc_safetensors_write_float(writer, wide, MANY - at < 1001 ? MANY - at : 1001, values + at));
     works(slc_safetensors_write_int32(writer, mask, 3, bits));
     works(slc_safetensors_write_int32(writer, whole, 6, ids));

@@ -1,4 +1,5 @@
-/* Declared, laid out at the first write (wide elements first, so that each tensor is aligned to its own), streamed. */
+/* Writes safetensors: tensors are declared, laid out at the first write (wide elements first, so that each tensor is
+ * aligned to its element size), and streamed. */
 #include "lib/weights/safetensors_parts.h"
 
 #include "lib/base/status.h"
@@ -21,9 +22,9 @@ struct slc_safetensors_writer {
     char *path, *part;
     int fd;
     bool laid_out, committed;
-    slc_tensors *tensors; /* offsets: in the file, once laid out */
-    uint64_t *written;    /* elements, of each tensor */
-    json_t *names;        /* those declared */
+    slc_tensors *tensors; /* offsets count in the file, once laid out */
+    uint64_t *written;    /* number of elements written of each tensor */
+    json_t *names;        /* names of the declared tensors */
 };
 
 static sluice_status failed(const char *verb, const char *path)
@@ -31,7 +32,7 @@ static sluice_status failed(const char *verb, const char *path)
     return slc_error(SLUICE_ERR_IO, "cannot %s %s: %s", verb, path, strerror(errno));
 }
 
-/* Renaming would put a file in the place of a device or a pipe. */
+/* A device or a pipe is refused, because renaming would put a file in its place. */
 static sluice_status open_part(slc_safetensors_writer *writer, const char *part)
 {
     struct stat info;
@@ -139,7 +140,7 @@ static sluice_status write_at(slc_safetensors_writer *writer, uint64_t offset, s
     return SLUICE_OK;
 }
 
-/* The header, filled up with spaces so that the data begin at a multiple of eight. */
+/* Writes the header, filled up with spaces so that the data begin at a multiple of eight. */
 static sluice_status write_header(slc_safetensors_writer *writer, const json_t *root, uint64_t *data_offset)
 {
     char *text = json_dumps(root, JSON_COMPACT);
@@ -160,7 +161,7 @@ static sluice_status lay_out(slc_safetensors_writer *writer)
     uint64_t end = 0, data_offset = 0;
     sluice_status status = SLUICE_OK;
     json_t *root = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
-    free(writer->written); /* of a layout that failed */
+    free(writer->written); /* it may be left from a layout that failed */
     writer->written = calloc(tensors->count + 1, sizeof *writer->written);
     if (!root || !writer->written) status = slc_error(SLUICE_ERR_MEMORY, "header of %s", writer->path);
     for (size_t size = 8; size && !status; size /= 2)
@@ -219,7 +220,7 @@ static bool whole_into(slc_tensor_dtype dtype, size_t count, const int32_t *valu
     return fits;
 }
 
-/* The next elements, from the one of `reals` and `ints` that is not NULL. */
+/* Writes the next elements, from `reals` or `ints`, whichever is not NULL. */
 static sluice_status write_elements(slc_safetensors_writer *writer, uint32_t index, uint64_t count, const float *reals,
                                     const int32_t *ints)
 {
@@ -256,7 +257,7 @@ sluice_status slc_safetensors_write_int32(slc_safetensors_writer *writer, uint32
 
 /* ---- Committing ---- */
 
-/* So that the new name outlives a crash. */
+/* The folder is synchronized so that the new name survives a crash. */
 static sluice_status sync_folder(const char *path)
 {
     char folder[PATH_MAX];

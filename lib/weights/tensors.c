@@ -1,4 +1,4 @@
-/* The set itself: files, tensors in their order, names in theirs. */
+/* The set itself: files, tensors in their order, and tensors in the order of their names. */
 #include "lib/weights/tensors.h"
 
 #include "lib/base/status.h"
@@ -114,7 +114,7 @@ sluice_status slc_tensors_finish(slc_tensors *tensors)
     return SLUICE_OK;
 }
 
-/* ---- Looking ---- */
+/* ---- Access ---- */
 
 size_t slc_tensors_count(const slc_tensors *tensors)
 {

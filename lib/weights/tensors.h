@@ -1,9 +1,9 @@
-/* Named tensors in files: one face for Hugging Face's safetensors (one file, or shards beside their index) and llm.c's
- * checkpoints. Opening reads and checks the headers; elements stay in the files until they are read.
+/* Named tensors in files: one interface for Hugging Face's safetensors (one file, or shards next to their index) and
+ * llm.c's checkpoints. Opening reads and checks the headers; elements stay in the files until they are read.
  *
- * Any thread reads an open set; nobody changes it. Errors name the file and the tensor: IO (missing, unreadable,
- * shorter than it was), FORMAT (the file is not what it says), ARGUMENT (not this dtype, or beyond the tensor), MEMORY.
- */
+ * An open set does not change, and any thread reads it. Errors name the file and the tensor: IO (missing, unreadable,
+ * shorter than it was), FORMAT (the contents contradict the header), ARGUMENT (not this dtype, or beyond the tensor),
+ * MEMORY. */
 #ifndef SLC_WEIGHTS_TENSORS_H
 #define SLC_WEIGHTS_TENSORS_H
 
@@ -22,11 +22,11 @@ typedef enum {
     SLC_TENSOR_I16,
     SLC_TENSOR_I8,
     SLC_TENSOR_U8,
-    SLC_TENSOR_BOOL, /* a byte each, 0 or 1 */
+    SLC_TENSOR_BOOL, /* one byte each, 0 or 1 */
     SLC_TENSOR_DTYPES
 } slc_tensor_dtype;
 
-const char *slc_tensor_dtype_name(slc_tensor_dtype dtype); /* as safetensors writes it: "F32", "BOOL" */
+const char *slc_tensor_dtype_name(slc_tensor_dtype dtype); /* as in safetensors: "F32", "BOOL"; static */
 size_t slc_tensor_dtype_bytes(slc_tensor_dtype dtype);
 static inline bool slc_tensor_dtype_is_real(slc_tensor_dtype dtype)
 {
@@ -36,12 +36,12 @@ static inline bool slc_tensor_dtype_is_real(slc_tensor_dtype dtype)
 enum { SLC_TENSOR_RANK_MAX = 8 };
 
 typedef struct {
-    const char *name; /* the set's */
+    const char *name; /* owned by the set */
     slc_tensor_dtype dtype;
-    uint32_t rank; /* 0: one element */
+    uint32_t rank; /* 0: a single element */
     uint64_t shape[SLC_TENSOR_RANK_MAX];
-    uint64_t elements; /* their product; 0 is possible */
-    /* Where it lies; for the set alone. */
+    uint64_t elements; /* product of the shape; may be 0 */
+    /* The tensor's place in the files, for the set's own use. */
     uint32_t file;
     uint64_t offset;
     bool transposed; /* rank 2; the file holds shape[1] x shape[0] */
@@ -52,19 +52,19 @@ typedef struct slc_tensors slc_tensors;
 void slc_tensors_close(slc_tensors *tensors); /* NULL is allowed */
 
 size_t slc_tensors_count(const slc_tensors *tensors);
-const slc_tensor *slc_tensors_at(const slc_tensors *tensors, size_t index); /* in order of the files and offsets */
-const slc_tensor *slc_tensors_find(const slc_tensors *tensors, const char *name);   /* NULL: there is none */
-const char *slc_tensors_path(const slc_tensors *tensors, const slc_tensor *tensor); /* of the file it is in */
+const slc_tensor *slc_tensors_at(const slc_tensors *tensors, size_t index);         /* in order of files and offsets */
+const slc_tensor *slc_tensors_find(const slc_tensors *tensors, const char *name);   /* NULL if there is none */
+const char *slc_tensors_path(const slc_tensors *tensors, const slc_tensor *tensor); /* path of its file */
 
-/* "[2, 3]"; what is too long is cut. For messages. */
+/* Writes "[2, 3]", for messages; cuts a text that is too long. */
 void slc_tensor_shape_text(uint32_t rank, const uint64_t *shape, char *out, size_t room);
 
-/* Elements [first, first + count), row-major, converted. What is held besides `out` is a few ten KiB, but for a
- * transposed tensor (matrices of an llm.c checkpoint): it takes up to 1 MiB and one read of the file for each of its
- * shape[1] columns, so take many rows at a time.
+/* Read and convert elements [first, first + count), row-major. They need a few ten KiB besides `out`. A transposed
+ * tensor (a matrix of an llm.c checkpoint) needs up to 1 MiB, and one read of the file for each of its shape[1]
+ * columns, so take many rows at a time.
  *
  * float: from F64 (rounded), F32, F16, BF16. int32: from the whole numbers and BOOL; a value beyond int32 is a FORMAT
- * error. bytes: from the same, 0 to 255. The wrong kind is an ARGUMENT error that names both. */
+ * error. bytes: from the same, 0 to 255. A dtype of the wrong kind is an ARGUMENT error that names both. */
 sluice_status slc_tensors_read_float(const slc_tensors *tensors, const slc_tensor *tensor, uint64_t first,
                                      uint64_t count, float *out);
 sluice_status slc_tensors_read_int32(const slc_tensors *tensors, const slc_tensor *tensor, uint64_t first,
@@ -72,8 +72,8 @@ sluice_status slc_tensors_read_int32(const slc_tensors *tensors, const slc_tenso
 sluice_status slc_tensors_read_bytes(const slc_tensors *tensors, const slc_tensor *tensor, uint64_t first,
                                      uint64_t count, uint8_t *out);
 
-/* Reads the whole tensor (F64 to BF16) and refuses it if an element is NaN or infinite, or would be in fp32.
- * Errors besides: NON_FINITE names the element. */
+/* Reads the whole tensor (F64 to BF16) and refuses it if an element is NaN or infinite, or would be so in fp32. Besides
+ * the errors above: NON_FINITE, which names the element. */
 sluice_status slc_tensors_check_finite(const slc_tensors *tensors, const slc_tensor *tensor);
 
 #endif

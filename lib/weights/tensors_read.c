@@ -1,4 +1,4 @@
-/* Elements out of files, a piece at a time: bytes are read, put in order if the file holds the transpose, converted. */
+/* Reads elements a piece at a time: the bytes are read, reordered if the file holds the transpose, and converted. */
 #include "lib/weights/tensors.h"
 
 #include "lib/base/status.h"
@@ -21,7 +21,7 @@ static sluice_status check_range(const slc_tensors *tensors, const slc_tensor *t
                      (unsigned long long)(first + count), (unsigned long long)tensor->elements);
 }
 
-/* ---- One piece: elements as they are in the file, in the tensor's order ---- */
+/* ---- One piece: elements with the file's dtype, in the tensor's order ---- */
 
 static sluice_status read_straight(const slc_tensors *tensors, const slc_tensor *tensor, uint64_t first, size_t count,
                                    void *out)
@@ -42,7 +42,7 @@ static float float_from_half(uint16_t half)
     return value;
 }
 
-/* Elements that lie `stride` apart in the result. */
+/* Converts to elements that lie `stride` apart in the result. */
 static void floats_from(slc_tensor_dtype dtype, size_t count, const void *piece, float *out, uint64_t stride)
 {
     const double *f64 = piece;
@@ -76,9 +76,9 @@ static int64_t whole_from(slc_tensor_dtype dtype, const void *piece, size_t i)
 
 /* ---- Reals ---- */
 
-/* Row i of the tensor is column i of the file. Rows [row, row + rows) of columns [column, column + columns) go to
- * `out`, whose rows are `stride` apart. The panel holds runs of several columns of the file's matrix where these lie
- * one behind the other (all rows are wanted), else one run. */
+/* Row i of the tensor is column i of the file. Reads rows [row, row + rows) of columns [column, column + columns) to
+ * `out`, whose rows are `stride` apart. If all rows are wanted, runs of several columns are contiguous in the file, and
+ * the panel holds as many as fit; else it holds one run. */
 static sluice_status read_block(const slc_tensors *tensors, const slc_tensor *tensor, uint64_t row, uint64_t rows,
                                 uint64_t column, uint64_t columns, void *panel, float *out, uint64_t stride)
 {
@@ -87,7 +87,7 @@ static sluice_status read_block(const slc_tensors *tensors, const slc_tensor *te
     uint64_t together = rows == height && rows <= panel_elements ? panel_elements / rows : 1;
     for (uint64_t c = 0; c < columns; c += together) {
         uint64_t taken = columns - c < together ? columns - c : together;
-        for (uint64_t r = 0; r < rows; r += panel_elements) { /* more than once only for a column beyond the panel */
+        for (uint64_t r = 0; r < rows; r += panel_elements) { /* repeats only for a column longer than the panel */
             uint64_t run = rows - r < panel_elements ? rows - r : panel_elements;
             sluice_status status =
                 read_straight(tensors, tensor, (column + c) * height + row + r, (size_t)(taken * run), panel);
@@ -100,7 +100,7 @@ static sluice_status read_block(const slc_tensors *tensors, const slc_tensor *te
     return SLUICE_OK;
 }
 
-/* A range of a row-major matrix is the end of one row, whole rows, and the beginning of another. */
+/* A range of a row-major matrix is the end of one row, whole rows, and the beginning of another row. */
 static sluice_status read_transposed(const slc_tensors *tensors, const slc_tensor *tensor, uint64_t first,
                                      uint64_t count, float *out)
 {
@@ -146,7 +146,7 @@ sluice_status slc_tensors_read_float(const slc_tensors *tensors, const slc_tenso
 sluice_status slc_tensors_check_finite(const slc_tensors *tensors, const slc_tensor *tensor)
 {
     float piece[PIECE_ELEMENTS];
-    slc_tensor plain = *tensor; /* the file's order will do, and is cheaper */
+    slc_tensor plain = *tensor; /* any order will do, and the file's own is cheaper */
     plain.transposed = false;
     for (uint64_t first = 0; first < tensor->elements; first += PIECE_ELEMENTS) {
         uint64_t left = tensor->elements - first, take = left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS;
@@ -180,7 +180,7 @@ static sluice_status check_whole(const slc_tensors *tensors, const slc_tensor *t
     return SLUICE_OK;
 }
 
-/* Into the one of `ints` and `bytes` that is not NULL. */
+/* Reads into `ints` or `bytes`, whichever is not NULL. */
 static sluice_status read_whole(const slc_tensors *tensors, const slc_tensor *tensor, uint64_t first, uint64_t count,
                                 int32_t *ints, uint8_t *bytes)
 {

@@ -1,5 +1,5 @@
-/* `sluice-lab gemm`: the products of GPT-2's training by slc_gemm, beside oneDNN on B in the layout of its own choice.
- */
+/* `sluice-lab gemm`: times the products of GPT-2's training by slc_gemm, next to oneDNN with B in a layout of its own
+ * choice. */
 #include "bench/cli/command.h"
 #include "bench/cli/median.h"
 #include "bench/cli/result_file.h"
@@ -20,8 +20,8 @@ enum { KEY_ROWS = 256, KEY_ROUNDS, KEY_THREADS, KEY_JSON };
 typedef struct {
     uint64_t rows;
     uint32_t rounds, threads;
-    const char *json; /* NULL: none */
-    json_t *results;  /* an array */
+    const char *json; /* NULL: no file */
+    json_t *results;  /* a JSON array */
 } gemm_options;
 
 static const struct argp_option option_rows[] = {
@@ -78,7 +78,7 @@ static void *numbers(uint64_t count, sluice_dtype dtype)
     char *x = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096 + 4096);
     uint32_t seed = 1;
     for (uint64_t i = 0; x && i < count; i++) {
-        seed = seed * 1664525u + 1013904223u; /* Numerical Recipes' generator: good enough for a speed */
+        seed = seed * 1664525u + 1013904223u; /* Numerical Recipes' generator; good enough for a speed */
         float value = (float)(int32_t)seed * 0x1p-31f;
         if (dtype == SLUICE_BF16)
             ((uint16_t *)x)[i] = sluice_bf16_from_float(value);
@@ -179,7 +179,7 @@ static sluice_status measure_layer(slc_stream *stream, const gemm_options *o, sl
     return status;
 }
 
-/* Logits are fp32; their gradient replaces them, as bf16 at the start of each row. */
+/* Logits are fp32. Their gradient replaces them, as bf16 at the start of each row. */
 static sluice_status measure_head(slc_stream *stream, const gemm_options *o, sluice_dtype dtype)
 {
     const uint64_t rows = o->rows < HEAD_ROWS ? o->rows : HEAD_ROWS, apart = dtype == SLUICE_BF16 ? 2 * VOCABULARY : 0;

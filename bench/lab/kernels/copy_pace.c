@@ -1,5 +1,5 @@
-/* Which way is the fastest depends on the processor and on its C library: memcpy's own choice, its choice for pieces
- * that fit the cache, the string instruction, and stores past the cache. */
+/* Copies memory in several ways. Which one is the fastest depends on the processor and on its C library: memcpy's own
+ * choice, its choice for pieces that fit the cache, the string instruction, or stores past the cache. */
 #include "bench/lab/kernels/copy_pace.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static void by_string(char *to, const char *from, uint64_t bytes)
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
 }
 
-static void past_the_cache(char *to, const char *from, uint64_t bytes) /* page aligned, whole lines */
+static void past_the_cache(char *to, const char *from, uint64_t bytes) /* page aligned, in whole lines */
 {
     for (uint64_t at = 0; at < bytes; at += 64)
         for (uint64_t i = at; i < at + 64; i += 16)

@@ -1,5 +1,5 @@
-/* The peer of kernels whose pace memory sets: a copy of at least 256 MiB by one thread, in the way that is fastest on
- * this machine. */
+/* The reference for kernels whose pace memory sets: a copy of at least 256 MiB by one thread, done in the way that is
+ * fastest on this machine. */
 #ifndef SLC_BENCH_COPY_PACE_H
 #define SLC_BENCH_COPY_PACE_H
 
@@ -10,15 +10,16 @@
 typedef struct {
     slc_segment from, to;
     uint64_t bytes;
-    uint32_t way;    /* the fastest */
-    clockid_t clock; /* wall time, or the time of the calling thread: others on the machine cost it less */
+    uint32_t way; /* index of the fastest way */
+    /* Wall time, or the CPU time of the calling thread, which other work on the machine disturbs less. */
+    clockid_t clock;
 } slc_copy_pace;
 
-/* Tries every way `rounds` times, by turns. bytes: of what is copied. Errors: MEMORY, SYSTEM. */
+/* Tries every way `rounds` times, in turn, and keeps the fastest. bytes: size of the copy. Errors: MEMORY, SYSTEM. */
 sluice_status slc_copy_pace_open(slc_device *device, uint64_t bytes, uint32_t rounds, clockid_t clock,
                                  slc_copy_pace *out);
-void slc_copy_pace_close(slc_copy_pace *pace);       /* zeroed: does nothing */
-double slc_copy_pace_seconds(slc_copy_pace *pace);   /* of one copy, the fastest way */
+void slc_copy_pace_close(slc_copy_pace *pace);       /* a zeroed one is allowed */
+double slc_copy_pace_seconds(slc_copy_pace *pace);   /* time of one copy in the fastest way */
 double slc_copy_pace_now(const slc_copy_pace *pace); /* seconds on its clock */
 const char *slc_copy_pace_name(const slc_copy_pace *pace);
 

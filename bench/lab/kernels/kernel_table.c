@@ -1,4 +1,4 @@
-/* One short call a kernel; the table is at the end. */
+/* Each kernel has one short function that calls it; the table is at the end. */
 #include "bench/lab/kernels/kernel_table.h"
 
 #include "lib/base/status.h"
@@ -111,7 +111,7 @@ static sluice_status convert(slc_kernel_case *c)
     return slc_convert(&c->stream, other, c->array[0], c->dtype, c->array[3], c->count);
 }
 
-/* ---- Optimizers: gradient, value, both moments, the values rounded; a bf16 gradient goes with rounded values. ---- */
+/* ---- Optimizers: gradient, value, both moments, rounded values. A bf16 gradient goes with rounded values. ---- */
 
 static const slc_adamw_settings third_step = {.learning_rate = 1e-3,
                                               .beta1 = 0.9,
@@ -126,7 +126,7 @@ static sluice_status optimizer_prepare(slc_kernel_case *c)
 {
     for (int i = 1; i < 4; i++)
         for (uint64_t k = 0; k < c->count; k++)
-            ((float *)c->array[i])[k] = (float)(k * 7 % 8191) * 0x1p-13f; /* no second moment is negative */
+            ((float *)c->array[i])[k] = (float)(k * 7 % 8191) * 0x1p-13f; /* so that no second moment is negative */
     return SLUICE_OK;
 }
 
@@ -179,11 +179,11 @@ static sluice_status reduce_two(slc_kernel_case *c)
     return slc_reduce(&c->stream, c->count, c->dtype, sources, 2, 0.5f, false, c->dtype, &destination, 1, true);
 }
 
-/* ---- Ends of models ---- */
+/* ---- First and last layers of models ---- */
 
 enum { CLASSES = 50257, PATCHES = 196, SIDE = 224, PATCH = 16 };
 
-/* In place, on what the call before has left: its speed does not depend on the numbers. */
+/* Works in place on the result of the previous call; its speed does not depend on the numbers. */
 static sluice_status cross_entropy(slc_kernel_case *c)
 {
     return slc_cross_entropy(&c->stream, c->count / CLASSES, CLASSES, c->array[0], c->dtype, c->tokens, 1e-3f,
@@ -231,7 +231,7 @@ static sluice_status patch_embedding_backward(slc_kernel_case *c)
                                         c->array[0], NULL, c->array[3], c->vector[2], NULL, c->array[1], 1);
 }
 
-/* ---- A one-bit exchange of two ranks: the packets lie in the workspace, after 64 bytes for scales ---- */
+/* ---- A one-bit exchange of two ranks: the packets are in the workspace, after 64 bytes for scales ---- */
 
 static slc_compress_shape exchange_shape(const slc_kernel_case *c)
 {
@@ -249,7 +249,7 @@ static slc_residue residue_of(slc_kernel_case *c)
     return (slc_residue){c->array[2], c->workspace};
 }
 
-/* array[2]: no errors; array[4]: a variance; packets of random bits with a small scale. */
+/* array[2] gets errors of zero, array[4] a variance, the packets random bits with a small scale. */
 static sluice_status prepare_exchange(slc_kernel_case *c)
 {
     slc_compress_shape shape = exchange_shape(c);
@@ -280,7 +280,7 @@ static sluice_status compress_worker(slc_kernel_case *c)
     return slc_compress_worker(&c->stream, &shape, &input, &worker, packets_of(c, 0), slc_compress_stride(&shape));
 }
 
-/* Chunks of both servers, one behind the other: every element once. */
+/* Compresses the chunks of both servers in sequence, so that every element is compressed once. */
 static sluice_status compress_server(slc_kernel_case *c)
 {
     const slc_compress_shape shape = exchange_shape(c);
@@ -313,7 +313,7 @@ static sluice_status compress_apply(slc_kernel_case *c)
                               shape.count, &range, &finite);
 }
 
-/* ---- 1-bit LAMB behind an exchange; always in fp32 ---- */
+/* ---- 1-bit LAMB after an exchange; always in fp32 ---- */
 
 static const slc_frozen_lamb_settings frozen_lamb_settings = {.adam = {.learning_rate = 1e-6,
                                                                        .beta1 = 0.9,
@@ -437,7 +437,8 @@ const slc_kernel_row slc_kernel_table[] = {
     {"all_finite", {4, 2}, NULL, all_finite},
     {"reduce_two", {12, 6}, NULL, reduce_two},
     {"cross_entropy", {8, 6}, NULL, cross_entropy},
-    /* Positions stay in the cache. Backward: dout once, and of the table what the tokens name, a sixth of the rows. */
+    /* Positions stay in the cache. Backward reads dout once and, of the table, only the rows that the tokens name: a
+     * sixth. */
     {"embedding_forward", {8, 4}, NULL, embedding_forward},
     {"embedding_backward", {5.3, 2.65}, NULL, embedding_backward},
     {"patches_unfold", {8, 6}, NULL, patches_unfold},

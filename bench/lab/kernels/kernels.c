@@ -1,4 +1,5 @@
-/* `sluice-lab kernels`: how near the kernels whose pace memory sets come to a copy, measured by turns with it. */
+/* `sluice-lab kernels`: how near the kernels whose pace memory sets come to a copy; each is measured in turn with
+ * it. */
 #include "bench/cli/command.h"
 #include "bench/lab/kernels/copy_pace.h"
 #include "bench/lab/kernels/kernel_table.h"
@@ -89,7 +90,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-/* ---- The arrays of a case, in one segment of the kind that the arena is ---- */
+/* ---- The arrays of a case, in one segment of the same kind as the arena ---- */
 
 static void *take(char **at, uint64_t bytes)
 {
@@ -98,7 +99,7 @@ static void *take(char **at, uint64_t bytes)
     return place;
 }
 
-/* What the arrays take, with the rounding of `take`. */
+/* The bytes of all arrays, with the rounding of `take`. */
 static uint64_t case_bytes(const slc_kernel_case *c)
 {
     uint64_t array = c->count * sizeof(float) + 4096, vector = c->channels * sizeof(float) + 4096;
@@ -118,7 +119,7 @@ static void lay_out(slc_kernel_case *c, char *at)
 static void fill_numbers(sluice_dtype dtype, uint64_t count, void *x, uint32_t seed)
 {
     for (uint64_t i = 0; i < count; i++) {
-        seed = seed * 1664525u + 1013904223u; /* Numerical Recipes' generator: good enough for a speed */
+        seed = seed * 1664525u + 1013904223u; /* Numerical Recipes' generator; good enough for a speed */
         float value = (float)(int32_t)seed * 0x1p-31f;
         if (dtype == SLUICE_BF16)
             ((uint16_t *)x)[i] = sluice_bf16_from_float(value);
@@ -129,7 +130,7 @@ static void fill_numbers(sluice_dtype dtype, uint64_t count, void *x, uint32_t s
 
 static void fill(slc_kernel_case *c)
 {
-    /* The upper half of an array of bf16 is filled too: some kernels take it for fp32. */
+    /* The upper half of a bf16 array is filled too, because some kernels read the array as fp32. */
     for (uint32_t i = 0; i < SLC_KERNEL_ARRAYS; i++) {
         fill_numbers(c->dtype, c->count, c->array[i], i + 1);
         if (c->dtype == SLUICE_BF16) memcpy((uint16_t *)c->array[i] + c->count, c->array[i], c->count * 2);
@@ -175,7 +176,7 @@ static sluice_status measure(const slc_kernel_row *row, slc_kernel_case *c, slc_
     out->time_s = slc_median(time, rounds);
     out->bytes_per_s = bytes / out->time_s;
     out->copy_bytes_per_s = copied / slc_median(copy_time, rounds);
-    out->best_of_copy = bytes / time[0] / (copied / copy_time[0]); /* sorted by now */
+    out->best_of_copy = bytes / time[0] / (copied / copy_time[0]); /* `time` is sorted by now */
     return SLUICE_OK;
 }
 
@@ -258,7 +259,7 @@ static sluice_status measure_and_write(const kernels_options *o)
     if (!status && file.file) {
         json_t *all = json_pack("{s:s, s:i, s:s, s:O}", "isa", slc_isa_name(slc_isa_level()), "threads",
                                 (int)o->threads, "copy", copy, "rows", rows);
-        if (all) json_dumpf(all, file.file, JSON_INDENT(2)); /* what fails here, commit finds */
+        if (all) json_dumpf(all, file.file, JSON_INDENT(2)); /* an error of this write shows in commit */
         if (all) fputc('\n', file.file);
         status = all ? slc_result_file_commit(&file) : slc_error(SLUICE_ERR_MEMORY, "rows");
         json_decref(all);

@@ -1,5 +1,5 @@
-/* One plan, unrolled: each operation is an slc_op with its waits counted from the first operation and slot of its pass;
- * a step adds the pass's beginning to them. Late operations of the first pass move zeros and update nothing. */
+/* One plan, unrolled: each operation is an slc_op whose waits are counted from the first operation and slot of its
+ * pass, and each step adds the pass's beginning to them. The late operations of the first pass do nothing. */
 #include "bench/lab/overhead/bare.h"
 
 #include "lib/base/gate.h"
@@ -12,7 +12,7 @@
 enum { SLOTS, OPERATIONS, LANES };
 enum { MOST_OPERATIONS = 2040 /* two passes fit into the queue */, NON_FINITE_WORD = SLC_NORM_BINS };
 
-/* Counts that lanes must have reached, from the pass's beginning; negative: in the pass before. */
+/* Counts that the lanes must have reached, from the pass's beginning; negative counts belong to the previous pass. */
 typedef struct {
     bool waits[LANES];
     int32_t count[LANES];
@@ -60,17 +60,17 @@ struct slc_bare {
     bare_unit *units;
     bare_operation *operations;
     bare_slot *slots;
-    bare_context *contexts[2]; /* of each operation, for passes of either parity */
+    bare_context *contexts[2]; /* contexts of the operations, for even and odd passes */
     slc_op *batch;
-    uint32_t operation_count, slot_count, late_end, agree; /* agree: its ordinal */
+    uint32_t operation_count, slot_count, late_end, agree; /* agree: ordinal of the agreement among the operations */
     bare_step steps[2];
     int64_t *agreement;
     slc_gate slots_done;
-    uint32_t slots_posted, first_operation, next_operation; /* first: of the last pass */
+    uint32_t slots_posted, first_operation, next_operation; /* first_operation: of the last pass */
     uint64_t passes;
 };
 
-/* ---- Where things are ---- */
+/* ---- Addresses ---- */
 
 static void *at(const slc_bare *bare, slc_buffer_kind kind, uint32_t unit, uint32_t index)
 {
@@ -79,7 +79,7 @@ static void *at(const slc_bare *bare, slc_buffer_kind kind, uint32_t unit, uint3
 }
 
 typedef struct {
-    uint64_t whole, shard, count; /* first element in either layout */
+    uint64_t whole, shard, count; /* first element in the whole and in the shard's layout; number of elements */
 } bare_part;
 
 static bare_part part_of(const slc_bare *bare, uint32_t u, uint64_t block, bool whole)
@@ -97,7 +97,7 @@ static float *reduced_at(const slc_bare *bare, uint32_t u, const bare_part *part
     return unit->reduced ? unit->reduced + part->shard : unit->gradient + part->whole;
 }
 
-/* ---- What runs on the communication thread ---- */
+/* ---- Calls on the communication thread ---- */
 
 static sluice_status inspect(void *argument)
 {
@@ -145,7 +145,7 @@ static sluice_status update(void *argument)
                                .learning_rate = context->step->learning_rate,
                                .gradient_factor = 1};
         for (uint32_t s = 0; s < bare->job->states; s++)
-            range.state[s] = unit->state[s] + part.shard; /* whole for dp, whose part is whole too */
+            range.state[s] = unit->state[s] + part.shard; /* under dp the state is whole, and so is the part */
         sluice_status status = bare->optimizer->optimizer.update(&range, bare->optimizer);
         if (status) return status;
     }
@@ -171,7 +171,7 @@ static void fill_collective(const slc_bare *bare, const slc_item *item, slc_op *
         op->kind = SLC_ALL_GATHER;
         op->src = op->dst = unit->value;
         return;
-    default: /* a window: a plan of one micro-batch gathers no gradients */
+    default: /* a window, because a plan of one micro-batch gathers no gradients */
         op->kind = SLC_ALL_GATHER;
         op->src_layout = SLC_SHARD;
         op->src = unit->shard;
@@ -228,7 +228,7 @@ static bare_slot make_slot(const slc_bare *bare, uint32_t slot)
     return made;
 }
 
-/* `ordinal`: of each item in its lane. */
+/* `ordinal` is the position of each item in its lane. */
 static bare_wait make_wait(const slc_bare *bare, const slc_item *item, const uint32_t *ordinal)
 {
     const slc_item *items = bare->plan->train.items;
@@ -394,7 +394,7 @@ sluice_status slc_bare_step(slc_bare *bare, double learning_rate)
 {
     bool gated = bare->kind != SLC_BARE_LOOSE;
     sluice_status status = SLUICE_OK;
-    /* The state of the step before the last is about to be written over. */
+    /* This step overwrites the record of the step before the last, so that step's late operations must have ended. */
     if (bare->passes) status = slc_comm_wait(bare->comm, bare->first_operation + bare->late_end);
     bare->steps[bare->passes & 1] = (bare_step){.number = bare->passes + 1, .learning_rate = learning_rate};
     uint32_t first_slot = bare->slots_posted;
@@ -420,7 +420,7 @@ sluice_status slc_bare_sync(slc_bare *bare)
         status = slc_comm_submit(bare->comm, &op, 1, NULL);
     }
     if (!status) status = slc_comm_wait(bare->comm, bare->next_operation);
-    last->number = 0; /* it has left nothing */
+    last->number = 0; /* the last step has no late operations left */
     return status;
 }
 

@@ -1,6 +1,6 @@
-/* Each round runs the engine and its three stand-ins once, from the first to the last and then from the last to the
- * first, each with memory of its own: a step to warm up, then the steps that count. The plan is made once, in a runtime
- * that is kept for it, and read back by the others. */
+/* Measures overhead. Each round runs the engine and its three stand-ins once, and rounds alternate between one order
+ * and its reverse. Each run has its own memory: a step to warm up, then the steps that count. The plan is made once, in
+ * a runtime that is kept for it; the others read it back. */
 #include "bench/lab/overhead/measure.h"
 
 #include "bench/lab/overhead/bare.h"
@@ -23,7 +23,8 @@ enum { WARM_UP = 1, PLANNING_STEPS = 3 };
 static const double learning_rate = 1e-3;
 
 typedef struct {
-    double wall_s, caller_s, thread_s, work_s; /* of a step; without compute and optimizer kernels: that is work */
+    double wall_s, caller_s, thread_s, work_s; /* times of a step; work_s, the time of compute and optimizer kernels, is
+                                                  not in caller_s and thread_s */
 } sample;
 
 typedef struct {
@@ -38,11 +39,11 @@ typedef struct {
     slc_overhead_model model;
     slc_overhead_optimizer optimizer;
     clockid_t thread_clock; /* CPU time of the communication thread */
-    char plan_path[64];     /* the same on every rank; only rank 0 has the file */
-    engine_run planned;     /* keeps job and plan */
+    char plan_path[64];     /* the same on every rank, but only rank 0 has the file */
+    engine_run planned;     /* keeps the job and the plan alive */
     slc_recorded made;
     sample *samples[SIDES]; /* [rounds] */
-    uint64_t hash;          /* of the engine's weights; 0: not known yet */
+    uint64_t hash;          /* hash of the engine's weights; 0: not known yet */
 } measurement;
 
 /* ---- The model under the engine ---- */
@@ -52,7 +53,7 @@ static sluice_status plan_from_file(const slc_job *job, const slc_plan_request *
     return slc_plan_read(job, request->strategy, &answer->plan);
 }
 
-/* A planner gets no context: the schedule comes behind the strategy. */
+/* The strategy arrives as "STRATEGY:SCHEDULE", because a planner is given no context. */
 static sluice_status plan_by_block(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
 {
     char strategy[64];
@@ -92,16 +93,16 @@ static void close_engine(engine_run *run)
     *run = (engine_run){0};
 }
 
-/* `plan` NULL: the one in the file. */
+/* `plan` NULL: takes the plan in the file. */
 static sluice_status create_runtime(measurement *m, const slc_overhead_plan *plan, sluice_runtime **out)
 {
     char both[128];
     sluice_config config;
     sluice_config_init(&config);
     config.strategy = m->plan_path;
-    config.schedule = "serial"; /* which gets no re-plan */
+    config.schedule = "serial"; /* this schedule is never planned again */
     config.optimizer = &m->optimizer.optimizer;
-    config.updates = "communication"; /* the bare loop has them nowhere else */
+    config.updates = "communication"; /* the bare loop can run updates only there */
     config.block_bytes = m->model.block_bytes;
     if (!plan) return slc_engine_create(m->world, &config, (slc_planner){.plan = plan_from_file}, out);
     if (plan->by_block) {
@@ -152,7 +153,7 @@ static sluice_status engine_step(measurement *m, const engine_run *run)
     return status ? status : sluice_step_end(run->rt, NULL);
 }
 
-/* Of the owned weights, as slc_bare_hash. */
+/* Computes the hash of the owned weights, as slc_bare_hash does. */
 static sluice_status engine_hash(measurement *m, const engine_run *run, uint64_t *hash)
 {
     const slc_job *job = m->made.job;
@@ -241,7 +242,8 @@ static sluice_status time_bare(measurement *m, slc_bare_kind kind, sample *out, 
     if (!status) status = slc_bare_sync(bare);
     clocks to = read_clocks(m);
     *out = make_sample(&from, &to, m->config->steps);
-    if (!status) status = sluice_world_barrier(m->world); /* nobody's memory goes while a peer reads it */
+    /* No rank may free its memory while a peer reads it. */
+    if (!status) status = sluice_world_barrier(m->world);
     if (!status) *hash = slc_bare_hash(bare);
     slc_bare_close(bare);
     return status;
@@ -253,7 +255,7 @@ static sluice_status time_side(measurement *m, int side, uint32_t round)
     sample *out = &m->samples[side][round];
     uint64_t hash = 0;
     sluice_status status = side == ENGINE ? time_engine(m, out, &hash) : time_bare(m, kinds[side], out, &hash);
-    if (status || side == LOOSE) return status; /* whose gradients may lie over one another */
+    if (status || side == LOOSE) return status; /* in this run gradients may overlap in memory */
     if (m->hash && hash != m->hash)
         return slc_error(SLUICE_ERR_MISMATCH, "rank %d: the weights of the %s run are not those of the run before",
                          m->model.rank, side == ENGINE ? "engine's" : "bare");
@@ -277,7 +279,7 @@ static double quantile(double *values, uint32_t count, double q)
     return values[low] + (at - low) * (values[high] - values[low]);
 }
 
-/* What a round says of one figure. */
+/* Computes one figure from the samples of a round. */
 typedef double (*figure)(const sample *engine, const sample *same, const sample *plain, const sample *loose);
 
 static double own_cpu(const sample *s)
@@ -328,7 +330,7 @@ static void make_row(const measurement *m, double *values, slc_overhead_row *row
         row->operations += m->made.plan->train.items[i].kind != SLC_ITEM_SLOT;
 }
 
-/* Samples become means over ranks. */
+/* Replaces samples by means over ranks. */
 static sluice_status share_samples(measurement *m)
 {
     sluice_status status = SLUICE_OK;
@@ -343,9 +345,9 @@ static sluice_status share_samples(measurement *m)
     return status;
 }
 
-/* ---- The whole ---- */
+/* ---- The whole measurement ---- */
 
-/* All ranks name the same file. */
+/* All ranks use the same file name. */
 static sluice_status make_plan_file(measurement *m)
 {
     int file = -1;
@@ -361,7 +363,7 @@ static sluice_status make_plan_file(measurement *m)
     return status;
 }
 
-/* Schedules that want measured times have them after a few steps. */
+/* Schedules that need measured times have them after a few steps. */
 static sluice_status make_plan(measurement *m, const slc_overhead_plan *plan)
 {
     sluice_status status = make_plan_file(m);

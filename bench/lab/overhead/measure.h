@@ -1,4 +1,4 @@
-/* What the engine itself costs: one plan, run by the engine and by hand, by turns. Collective. */
+/* Measures the engine's own cost: one plan is run by the engine and by hand, in turn. Collective. */
 #ifndef SLC_BENCH_OVERHEAD_MEASURE_H
 #define SLC_BENCH_OVERHEAD_MEASURE_H
 
@@ -9,29 +9,30 @@
 typedef struct {
     uint32_t layers, rounds, steps;
     uint64_t layer_bytes, block_bytes;
-    double slot_s; /* compute of a forward or backward */
+    double slot_s; /* compute time of a forward or backward slot */
 } slc_overhead_config;
 
-/* Medians over rounds of means over steps and ranks, in seconds of a step. A difference is formed in each round,
- * between runs next to each other. */
+/* Figures in seconds of a step: medians over rounds of means over steps and ranks. Each difference is taken within a
+ * round, between runs that follow each other. */
 typedef struct {
-    uint32_t operations, blocks;  /* of a step; base blocks, which operations move in runs */
-    double step_s, cpu_s;         /* wall time and CPU time of both threads, of a rank, under the engine */
-    double caller_s, thread_s;    /* the engine's own CPU time on the calling and on the communication thread */
-    double watch_s;               /* looking for NaN, agreeing on it: CPU time */
-    double gates_s;               /* CPU time of waiting and waking, no engine involved */
-    double wall_same, wall_plain; /* wall time of the engine over that by hand, with and without NaN watched for */
-    double spread_s;              /* of the engine's own CPU time: half the range of the middle half of rounds */
+    uint32_t operations, blocks; /* operations of a step; base blocks, which operations move in runs */
+    double step_s, cpu_s;        /* wall time of a rank under the engine, and CPU time of its two threads */
+    double caller_s, thread_s;   /* the engine's own CPU time on the calling thread and on the communication thread */
+    double watch_s;              /* CPU time of the search for NaN and of the agreement on it */
+    double gates_s;              /* CPU time of waiting and waking, without the engine */
+    /* Wall time under the engine divided by that by hand, with and without the search for NaN. */
+    double wall_same, wall_plain;
+    double spread_s; /* spread of the engine's own CPU time: half the range of the middle half of the rounds */
 } slc_overhead_row;
 
-/* A plan as the runtime makes it: times are measured first where the schedule wants them. `by_block`: instead, made for
- * a link that a single block saturates, so that a schedule that cuts layers moves each block by itself. */
+/* A plan made as the runtime makes it: times are measured first if the schedule needs them. `by_block`: the plan is
+ * made for a link that a single block saturates, so that a schedule that cuts layers moves each block alone. */
 typedef struct {
     const char *strategy, *schedule;
     bool by_block;
 } slc_overhead_plan;
 
-/* Errors: MISMATCH when the weights by hand are not the engine's; what runtime and planner say. */
+/* Errors: MISMATCH if the weights made by hand differ from the engine's; those of runtime and planner. */
 sluice_status slc_overhead_measure(sluice_world *world, const slc_overhead_config *config,
                                    const slc_overhead_plan *plan, slc_overhead_row *row);
 

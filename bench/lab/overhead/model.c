@@ -1,4 +1,4 @@
-/* The loop keeps its numbers in registers: what it takes does not depend on what communication does to caches. */
+/* The loop keeps its numbers in registers, so its time does not depend on what communication does to the caches. */
 #include "bench/lab/overhead/model.h"
 
 #include "lib/optim/adamw.h"

@@ -1,4 +1,4 @@
-/* `sluice-lab overhead`: what the engine itself costs, as a table beside the aims. */
+/* `sluice-lab overhead`: prints the engine's own cost as a table next to the aims. */
 #include "bench/cli/command.h"
 #include "bench/lab/overhead/measure.h"
 #include "bench/cli/result_file.h"
@@ -22,7 +22,7 @@ typedef struct {
     const char *json;
     slc_overhead_plan plans[MOST_PLANS];
     uint32_t plan_count;
-    char *texts[MOST_PLANS]; /* owned, of plans that were given */
+    char *texts[MOST_PLANS]; /* owned texts of the plans that were given */
 } overhead_options;
 
 static const struct argp_option option_rows[] = {
@@ -99,7 +99,8 @@ static double own_s(const slc_overhead_row *row)
     return row->caller_s + row->thread_s;
 }
 
-/* Of the step's wall time or of its CPU time, whichever is less: others on the machine prolong the first. */
+/* The share of the step's wall time or of its CPU time, whichever is less, because other work on the machine prolongs
+ * the wall time. */
 static double share(const slc_overhead_row *row)
 {
     return own_s(row) / (row->step_s < row->cpu_s ? row->step_s : row->cpu_s);
@@ -163,7 +164,7 @@ static sluice_status write_json(overhead_output *out, const slc_overhead_config 
         (json_int_t)c->block_bytes, "slot_s", c->slot_s, "rounds", (int)c->rounds, "steps", (int)c->steps, "aims",
         "engine_share", aim_share, "engine_block_s", aim_block_s, "wall_over_bare", aim_wall, "rows", out->rows);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "rows");
-    json_dumpf(all, out->file.file, JSON_INDENT(2)); /* what fails here, commit finds */
+    json_dumpf(all, out->file.file, JSON_INDENT(2)); /* an error of this write shows in commit */
     fputc('\n', out->file.file);
     json_decref(all);
     return slc_result_file_commit(&out->file);

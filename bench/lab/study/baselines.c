@@ -1,5 +1,5 @@
-/* The joint plan against the fastest uniform strategy under any baseline, at the same budget: on drawn profiles, and
- * over ten budgets where compute and communication weigh about the same. */
+/* Compares the joint plan with the fastest uniform strategy under any baseline, at the same budget: on drawn profiles,
+ * and over ten budgets for profiles whose compute and communication take about equally long. */
 #include "bench/lab/study/study.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
@@ -57,7 +57,7 @@ typedef struct {
     double gain[BUDGETS]; /* 1 - step / best uniform; below -1: no baseline fits */
     double less_exposed[BUDGETS];
     uint64_t least, floor, one_ahead_fsdp, serial_fsdp;
-    double tight_gain; /* with recomputation, at a tenth of the range */
+    double tight_gain; /* gain with recomputation, at a tenth of the range */
 } sweep;
 
 static sluice_status at_budget(const slc_study *study, const slc_profile *profile, uint64_t limit, double *gain,
@@ -76,8 +76,8 @@ static sluice_status at_budget(const slc_study *study, const slc_profile *profil
     return status;
 }
 
-/* Recomputation is worth most where memory is scarcest and activations weigh as much as parameters. The baselines may
- * recompute too: nothing or everything. */
+/* Measures recomputation where it is worth most: memory is scarcest, and activations take as much as parameters. The
+ * baselines may recompute too: nothing or everything. */
 static sluice_status at_tightest(const slc_study *study, const slc_profile *profile, double *gain)
 {
     uint64_t least = 0, all_sdp = 0;

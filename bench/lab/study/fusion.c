@@ -1,5 +1,5 @@
-/* Many tiny layers on a slow link, fused and not: steps of the simulator under every baseline and as planned jointly.
- * What is fused is decided once with the profile's times, once as a run does at commit, from sizes alone. */
+/* Many tiny layers on a slow link, fused and apart: simulated steps under every baseline and as planned jointly. Which
+ * layers are fused is decided once with the profile's times, and once from sizes only, as a run does at commit. */
 #include "bench/lab/study/study.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
@@ -14,7 +14,7 @@
 enum { PROFILES = 40, LAYERS = 48, STREAM = 0x66, WAYS = 2, JOINT = 6, COLUMNS };
 
 typedef struct {
-    double sum, worst; /* of fused over apart */
+    double sum, worst; /* ratios of the fused step to the step apart */
     uint32_t count, slower;
 } ratios;
 
@@ -22,7 +22,7 @@ typedef struct {
     const slc_study *study;
     slc_profile *profile;
     double latency_s;
-    ratios of[WAYS][COLUMNS]; /* schedulers as slc_scheduler_at has them, then the joint plan */
+    ratios of[WAYS][COLUMNS]; /* columns in the order of slc_scheduler_at; ilp's is the joint plan */
     double units[WAYS];
 } fusion_study;
 
@@ -36,7 +36,7 @@ static void note(ratios *r, double fused_s, double apart_s)
     r->slower += ratio > 1 + 1e-9;
 }
 
-/* Latency 50 to 200 us, 8 to 256 KB of values a layer, 1 Gbit/s; 2, 4 or 8 ranks. */
+/* Draws a latency of 50 to 200 us and 8 to 256 KB of values in each layer, at 1 Gbit/s with 2, 4 or 8 ranks. */
 static sluice_status draw_profile(fusion_study *s, uint64_t seed)
 {
     slc_random_options options = slc_random_defaults();
@@ -76,7 +76,7 @@ static sluice_status joint_step_of(const fusion_study *s, const slc_job *job, do
     return status;
 }
 
-/* Whether each schedule asked for gets faster by what is fused for it. */
+/* Compares a schedule's steps with and without the fusion that is chosen for it. */
 static sluice_status compare(fusion_study *s, int way, const slc_scheduler *scheduler, ratios *out)
 {
     const slc_job *job = &s->profile->job;

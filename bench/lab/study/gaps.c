@@ -1,6 +1,6 @@
-/* The slot model's answer against what no answer can be below: of its own positions and ties (search), and with every
- * legal position and none tied (proven). The second is given twice: against the LP, in which strategies may be taken in
- * part, and against what branching on strategies makes of it. The plan is held against the last. */
+/* Compares the slot model's answer with two bounds: of the same positions and ties (search), and of every legal
+ * position without ties (proven). The second bound comes in two versions: the LP's, which may take parts of strategies,
+ * and the one that branching on strategies makes of it. The plan is compared with the last. */
 #include "bench/lab/study/study.h"
 #include "ilp/slot_model.h"
 #include "lib/base/random.h"
@@ -15,7 +15,7 @@ enum { PROFILES = 100, STREAM = 0x6a };
 
 typedef struct {
     double search, proven, branched, plan, solve_s;
-    double bound_s; /* branched */
+    double bound_s; /* the branched bound */
 } gap;
 
 static sluice_status ask_model(const slc_profile *profile, uint64_t limit, gap *out)

@@ -1,5 +1,6 @@
-/* The compressed phase of drawn jobs on slow links: ten budgets from the smallest that works to that of onebit
- * everywhere. At each the joint plan, the fastest plan of one exact strategy, and the fastest of onebit alone. */
+/* The compressed phase of drawn jobs on slow links, over ten budgets from the smallest that works to that of onebit
+ * everywhere. Each row has the joint plan, the fastest plan with one exact strategy, and the fastest with onebit
+ * only. */
 #include "bench/lab/study/study.h"
 #include "lib/base/status.h"
 #include "sched/study/random_profile.h"
@@ -9,15 +10,15 @@
 enum { PROFILES = 9, BUDGETS = 10 };
 
 typedef struct {
-    slc_simple_plan exact, onebit; /* uniform */
+    slc_simple_plan exact, onebit; /* fastest uniform plans */
     slc_forecast forecast;
-    uint32_t of[SLC_STRATEGIES]; /* units */
+    uint32_t of[SLC_STRATEGIES]; /* number of units with each strategy */
     uint64_t limit;
 } budget_row;
 
 typedef struct {
     uint32_t rows, mixed, mixed_wins, slower;
-    double gain; /* of mixed plans over the best uniform one that fits */
+    double gain; /* gain of mixed plans over the best uniform plan that fits */
 } totals;
 
 static sluice_status draw(uint64_t seed, double gbit, slc_profile **out)

@@ -1,4 +1,4 @@
-/* Plans that the studies share, and summaries. */
+/* Plans and summaries that the studies share. */
 #include "bench/lab/study/study.h"
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"

@@ -1,6 +1,6 @@
-/* Small jobs, where all can be looked at: the slot model in whole blocks against every placement of them, and the plan
- * that ships against the best of all orders under the same budget. Messages cost no latency and compute and
- * communication do not slow each other down, as the search over orders asks for. */
+/* Small jobs, whose every solution can be looked at: compares the slot model in whole blocks with every placement of
+ * them, and the plan that ships with the best of all orders under the same budget. Messages have no latency, and
+ * compute and communication do not slow each other down, as the search over orders requires. */
 #include "bench/lab/study/study.h"
 #include "ilp/enumerate.h"
 #include "lib/base/clock.h"
@@ -28,8 +28,8 @@ typedef struct {
     double shipped_s, best_s, search_s;
     bool complete;
     uint64_t orders, packed, refused;
-    double model_s, enumerated_s; /* infinity: neither fits */
-    uint64_t placings;            /* 0: too many, not looked at */
+    double model_s, enumerated_s; /* infinity: no answer fits */
+    uint64_t placings;            /* 0: there were too many, and none was looked at */
 } result;
 
 static uint32_t below(small_case *c, uint32_t limit)
@@ -39,7 +39,7 @@ static uint32_t below(small_case *c, uint32_t limit)
 
 /* ---- Drawing ---- */
 
-/* One or two runs of one block each, of equal length; from three layers on one. */
+/* Cuts a unit into one or two equal runs of one block each; with three layers or more, into one. */
 static void cut_units(small_case *c)
 {
     slc_job *job = &c->profile->job;
@@ -121,7 +121,7 @@ static void write_item(const slc_item *item, FILE *to)
                 item->first_block, item->block_count);
 }
 
-/* Slots in brackets; R reduces, G gathers, W gathers for a window; unit.block+count; a star: late. */
+/* Writes slots in brackets; R reduces, G gathers, W gathers for a window; unit.block+count; a star: late. */
 static json_t *plan_text(const slc_plan *plan)
 {
     char *text = NULL;
@@ -140,7 +140,7 @@ typedef struct {
     slc_strategy strategies[SLC_EVERY_ORDER_UNITS];
     slc_every_order_request ask;
     result *result;
-    slc_plan *best; /* NULL: the shipped one */
+    slc_plan *best; /* NULL: the shipped plan is best */
 } all_orders;
 
 static sluice_status look(all_orders *a)
@@ -160,7 +160,7 @@ static sluice_status look(all_orders *a)
     return SLUICE_OK;
 }
 
-/* dp and oss send what sdp sends and keep more: beyond two layers they are left out. */
+/* dp and oss send the same as sdp and keep more, so they are left out with more than two layers. */
 static sluice_status choose_all(all_orders *a, uint32_t unit)
 {
     const slc_job *job = a->ask.job;
@@ -190,7 +190,7 @@ static sluice_status check_orders(const slc_study *study, const small_case *c, r
                                       .limit = c->limit,
                                       .worth = worth,
                                       .deadline_ns = start_ns + (uint64_t)(case_s * 1e9)};
-    status = choose_all(&a, 0); /* without lives that are longer than they need be: quick */
+    status = choose_all(&a, 0); /* a quick search first, in which no buffer lives longer than it has to */
     r->complete = true;
     a.ask.every_way = true;
     if (!status) status = choose_all(&a, 0);
@@ -207,7 +207,7 @@ static sluice_status check_orders(const slc_study *study, const small_case *c, r
 
 typedef struct {
     uint32_t cases, enumerated, equal, complete, incomplete, within_1, within_5, incomplete_slower;
-    double *ratios; /* of the complete ones */
+    double *ratios; /* ratios of the complete cases */
     double worst;
     uint64_t worst_seed;
 } totals;

@@ -1,4 +1,4 @@
-/* `sluice-lab study`: repeats what is claimed of the planner, on drawn profiles. */
+/* `sluice-lab study`: measures again, on drawn profiles, what is claimed of the planner. */
 #include "bench/lab/study/study.h"
 #include "bench/cli/command.h"
 #include "bench/cli/result_file.h"

@@ -1,5 +1,5 @@
-/* What the planner shows on drawn profiles, for `sluice-lab study`: each study prints its table and adds its rows to a
- * JSON array. No network, no training. */
+/* What the planner achieves on drawn profiles, for `sluice-lab study`: each study prints its table and adds its rows to
+ * a JSON array. There is no network and no training. */
 #ifndef SLC_BENCH_STUDY_H
 #define SLC_BENCH_STUDY_H
 
@@ -13,30 +13,31 @@
 typedef struct {
     FILE *out;
     json_t *rows;
-    uint32_t count;      /* profiles (tied: budgets); 0: the study's own number */
-    uint64_t seed;       /* of the first */
-    double time_limit_s; /* of each plan; 0: the planner's own */
+    uint32_t count;      /* number of profiles (tied: budgets); 0: the study's own number */
+    uint64_t seed;       /* seed of the first profile */
+    double time_limit_s; /* time limit of each plan; 0: the planner's own */
 } slc_study;
 
-/* Each returns what went wrong, not that a figure is missed. */
-sluice_status slc_study_gaps(const slc_study *study);      /* the slot model against its bounds */
-sluice_status slc_study_baselines(const slc_study *study); /* the joint plan against every baseline, same budget */
-sluice_status slc_study_budgets(const slc_study *study);   /* adaptive against uniform over ten budgets */
+/* Each returns an error only if it fails to run; a figure that misses its aim is no error. */
+sluice_status slc_study_gaps(const slc_study *study);      /* the slot model next to its bounds */
+sluice_status slc_study_baselines(const slc_study *study); /* the joint plan next to all baselines, same budget */
+sluice_status slc_study_budgets(const slc_study *study);   /* adaptive and uniform plans over ten budgets */
 sluice_status slc_study_times(const slc_study *study);     /* how long planning takes */
-sluice_status slc_study_small(const slc_study *study);     /* small jobs against everything there is */
-sluice_status slc_study_fusion(const slc_study *study);    /* many tiny layers, fused and not */
-sluice_status slc_study_lossy(const slc_study *study);     /* onebit beside sharded units, over ten budgets */
-sluice_status slc_study_tied(const slc_study *study);      /* GPT-2's token table joint and split, over ten budgets */
+sluice_status slc_study_small(const slc_study *study);     /* small jobs next to an exhaustive search */
+sluice_status slc_study_fusion(const slc_study *study);    /* many tiny layers, fused and apart */
+sluice_status slc_study_lossy(const slc_study *study);     /* onebit together with sharded units, ten budgets */
+sluice_status slc_study_tied(const slc_study *study);      /* GPT-2's token table joint and split, ten budgets */
 
-/* ---- plans.c: what the studies share ---- */
+/* ---- plans.c: shared by the studies ---- */
 
-/* Everything free; recomputation only if `recompute`. */
+/* Makes the joint plan with all choices free; recomputation only if `recompute`. */
 sluice_status slc_study_joint(const slc_study *study, const slc_profile *profile, uint64_t limit, bool recompute,
                               slc_joint_answer *answer);
-/* What no plan can be below, whatever its strategies and order: the slot model's least memory, before packing. */
+/* Finds the memory below which no plan can be, whatever its strategies and order: the slot model's least memory, before
+ * packing. */
 sluice_status slc_study_floor(const slc_profile *profile, uint64_t *bytes);
 
-double slc_study_quantile(double *values, size_t count, double q); /* sorts */
+double slc_study_quantile(double *values, size_t count, double q); /* sorts `values` */
 double slc_study_mean(const double *values, size_t count);
 
 #endif

@@ -1,6 +1,7 @@
 /* GPT-2 124M with its token table joint and split, on networks of several ranks and rates: the fastest plan of each at
- * ten budgets up to what all sdp needs. The case is the planner study's: 4,096 tokens a rank, so that the look-up
- * touches at most 12.6 MB of the table's 154.4, a step's compute of 1.703 s, 50 us a message, nothing recomputed. */
+ * ten budgets, up to the memory that all sdp needs. The case is that of the planner's study: 4,096 tokens on each rank,
+ * so that the look-up touches at most 12.6 MB of the table's 154.4; 1.703 s of compute in a step, 50 us for a message,
+ * no recomputation. */
 #include "bench/lab/study/study.h"
 #include "lib/base/status.h"
 #include "sched/study/made_profile.h"
@@ -39,7 +40,7 @@ static double compute_s(const slc_profile *profile)
     return sum;
 }
 
-/* As fast as the device must be for that compute: found from one of a known speed. */
+/* Finds the device's speed for that compute time, from a profile with a known speed. */
 static sluice_status make(const tied_case *c, sluice_tied tied, slc_profile **out)
 {
     slc_made_options options = {.model = "gpt2-small",
@@ -133,7 +134,7 @@ static void report(const slc_study *study, const tied_case *c, int share, uint64
     for (int i = 0; i < 2; i++) t->exposed[i] += plans[i].forecast.exposed_s;
 }
 
-/* ---- All of them ---- */
+/* ---- All budgets ---- */
 
 static void print_head(FILE *out, const tied_case *c)
 {

@@ -1,4 +1,4 @@
-/* How long planning takes on one core, and whether the first plan comes at once. */
+/* Measures how long planning takes on one core, and how soon the first plan is there. */
 #include "bench/lab/study/study.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
-/* AdamW on ranges of elements (formula: sluice/optimizer.h). One pass, 28 bytes an element; with a bf16 gradient and
- * bf16 values beside it 28 too. Elementwise: the same bits for any split of a range. */
+/* AdamW on ranges of elements (formula: sluice/optimizer.h). One pass moves 28 bytes for each element, in fp32 and also
+ * with a bf16 gradient and a bf16 copy of the values. It is elementwise: any split of a range gives the same bits. */
 #ifndef SLC_KERNEL_ADAMW_H
 #define SLC_KERNEL_ADAMW_H
 
@@ -8,7 +8,7 @@
 #include <sluice/dtype.h>
 #include <stdbool.h>
 
-/* In double, so that 1 - beta is what it should be: each factor that the loop uses is rounded to fp32 once. */
+/* Factors are kept in double, so that 1 - beta is accurate; each factor that the loop uses is rounded to fp32 once. */
 typedef struct {
     double learning_rate, beta1, beta2, epsilon, weight_decay;
     double gradient_factor;  /* each gradient is multiplied by this first */
@@ -16,22 +16,22 @@ typedef struct {
     double bias_correction2; /* 1 - beta2^t */
 } slc_adamw_settings;
 
-/* A run of one parameter; arrays are `count` long. */
+/* A run of elements of one parameter; arrays are `count` long. */
 typedef struct {
     uint64_t count;
     sluice_dtype gradient_dtype;
     const void *gradient;
     float *value, *exp_avg, *exp_avg_sq;
-    void *rounded; /* gets the new values rounded to bf16; overlaps nothing else. NULL: not wanted */
-    bool no_decay; /* weight_decay is 0 for it */
+    void *rounded; /* receives the new values rounded to bf16; overlaps nothing else. NULL: not wanted */
+    bool no_decay; /* weight_decay counts as 0 */
 } slc_adamw_range;
 
-/* Many ranges in one pass, cut between threads as if they were one, so that small parameters cost no more than large
- * ones. Ranges do not overlap. */
+/* Updates many ranges in one pass, cut between threads as if they were one range, so that small parameters cost no more
+ * than large ones. Ranges do not overlap. */
 sluice_status slc_adamw_many(slc_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                              const slc_adamw_range *ranges);
 
-/* One range, with decay. */
+/* Updates one range, with decay. */
 sluice_status slc_adamw(slc_stream *stream, const slc_adamw_settings *settings, uint64_t count,
                         sluice_dtype gradient_dtype, const void *gradient, float *value, float *exp_avg,
                         float *exp_avg_sq, void *rounded);

@@ -1,4 +1,4 @@
-/* One pass over gradient, value and both moments: 16 bytes read and 12 written an element of fp32. */
+/* One pass over gradient, value and both moments: in fp32, 16 bytes are read and 12 written for each element. */
 #include "lib/kernels/adamw/adamw_cpu.h"
 
 #include "lib/kernels/adamw/moments.h"

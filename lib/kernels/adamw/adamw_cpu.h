@@ -1,4 +1,5 @@
-/* The fast AdamW, compiled once for each instruction set, and what LAMB shares with it: ranges laid end to end. */
+/* The fast AdamW, compiled once for each instruction set, and the parts of it that LAMB uses: ranges laid end to
+ * end. */
 #ifndef SLC_KERNEL_ADAMW_CPU_H
 #define SLC_KERNEL_ADAMW_CPU_H
 
@@ -19,15 +20,17 @@ typedef struct {
     uint32_t range_count;
 } slc_adamw_args;
 
-SLC_ISA_DECLARE(slc_adamw_ranges); /* ranges of elements, over all slc_adamw_range */
+SLC_ISA_DECLARE(slc_adamw_ranges); /* over ranges of elements, counted through all slc_adamw_range, padded */
 
-enum { SLC_ADAMW_UNIT = 16 }; /* each range is padded to a multiple of it, so that threads meet at whole lanes */
+/* Each slc_adamw_range is padded to a multiple of it, so that threads' ranges meet at whole lanes. */
+enum { SLC_ADAMW_UNIT = 16 };
 
 slc_adamw_factors slc_adamw_factors_of(const slc_adamw_settings *settings, double learning_rate);
-uint64_t slc_adamw_elements(uint32_t range_count, const slc_adamw_range *ranges); /* of all, padded */
+/* Returns the number of elements in all ranges, padded. */
+uint64_t slc_adamw_elements(uint32_t range_count, const slc_adamw_range *ranges);
 
-/* Elements from..to-1 of `range`, which begins at *begin of all: what first..last-1 of all has of it. Moves *begin on.
- * false: nothing. */
+/* Finds the elements from..to-1 of `range` that lie in first..last-1 of all elements. `range` begins at element *begin
+ * of all; *begin moves on to the next range. Returns false if there are none. */
 static inline bool slc_adamw_part_of(const slc_adamw_range *range, uint64_t *begin, uint64_t first, uint64_t last,
                                      uint64_t *from, uint64_t *to)
 {

@@ -1,4 +1,5 @@
-/* AdamW against float64 over several steps, and equal bits for every instruction set and every split of the range. */
+/* AdamW must agree with float64 over several steps, with equal bits for every instruction set and every split of the
+ * range. */
 #include "lib/kernels/adamw/adamw.h"
 #include "lib/kernels/adamw/adamw_ref.h"
 #include "lib/kernels/kernel_test.h"
@@ -77,7 +78,8 @@ static void any_split_gives_equal_bits(void **state)
     slc_stream_destroy(&stream);
 }
 
-/* A bf16 gradient is its fp32; what is rounded is the new value; neither changes a bit of value and moments. */
+/* A bf16 gradient must count as its fp32 value; the rounded copy must be of the new value; neither may change a bit of
+ * value and moments. */
 static void bf16_gradient_and_rounded_values(void **state)
 {
     (void)state;
@@ -116,7 +118,7 @@ static void bf16_gradient_and_rounded_values(void **state)
     }
 }
 
-/* Many ranges, some empty, with decay or without: as one call for each. */
+/* Many ranges in one call, some empty, some without decay, must give the bits of one call for each. */
 static void many_ranges_are_as_one_each(void **state)
 {
     (void)state;
@@ -126,7 +128,7 @@ static void many_ranges_are_as_one_each(void **state)
     no_decay.weight_decay = 0;
     float *g = test_uniform_floats(COUNT, -1, 1, 5), *first[3] = {0};
     TEST_EACH_ISA(isa)
-    for (uint32_t threads = 0; threads <= 4; threads++) { /* 0: one call a range */
+    for (uint32_t threads = 0; threads <= 4; threads++) { /* 0: one call for each range */
         slc_stream stream = test_stream(threads ? threads : 1);
         float *w = test_uniform_floats(COUNT, -1, 1, 1), *m = test_uniform_floats(COUNT, -1, 1, 2),
               *v = test_uniform_floats(COUNT, 0, 1, 3);

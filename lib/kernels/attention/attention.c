@@ -1,4 +1,4 @@
-/* Heads are cut between threads, each with its part of the workspace. */
+/* Items (one head of one sequence) are cut between threads, each with its own part of the workspace. */
 #include "lib/kernels/attention/attention.h"
 
 #include "lib/base/status.h"
@@ -14,7 +14,7 @@ static uint64_t take(uint64_t *floats, uint64_t count)
     return at;
 }
 
-/* The table is read and written by whole lanes from any place in it. */
+/* The table has slack because whole lanes are read and written from any place in it. */
 static uint64_t table_floats(const slc_attention_shape *s)
 {
     return s->relative ? attention_distances(s) + 3 + LANE_COUNT : 0;
@@ -75,7 +75,7 @@ uint64_t slc_attention_workspace_bytes(const slc_stream *stream, const slc_atten
     return slc_host_parts(stream, shape->batch * shape->heads, 1) * part_floats(shape) * sizeof(float);
 }
 
-/* Checks the shape and gives its strides. */
+/* Checks the shape and fills in its default strides. */
 static sluice_status resolve(const slc_stream *stream, const slc_attention_shape *shape, const char *what,
                              slc_attention_shape *out)
 {
@@ -116,7 +116,7 @@ sluice_status slc_attention_forward(slc_stream *stream, const slc_attention_shap
     return SLUICE_OK;
 }
 
-/* The parts' sums, in their order; the table has a column for each head. */
+/* Adds up the parts' sums, in their order; the table has a column for each head. */
 static void drelative_join(const slc_stream *stream, const slc_attention_backward_args *args, sluice_dtype gradient,
                            void *drelative, bool fresh)
 {

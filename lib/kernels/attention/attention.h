@@ -1,10 +1,11 @@
 /* Multi-head self-attention, tiled with an online softmax (Dao et al., arXiv 2205.14135): nothing of size T x T is
  * stored. For each sequence b and head h
- *   score(i, j) = q(i) . k(j) / sqrt(head_size) + bias + relative-position bias,  -inf where key j is not seen
+ *   score(i, j) = q(i) . k(j) / sqrt(head_size) + bias + relative-position bias,  -inf if query i does not see key j
  *   out(i) = sum over j of dropout(softmax over j (score(i, j))) v(j)
- * Computed in fp32 and rounded once when stored. Equal bits on every instruction set and for every thread count, but
- * for drelative, which is repeatable for a fixed thread count. A query that sees no key gives 0 and passes no gradient
- * on; NaN gives NaN in the rows that it reaches; where it is in v, perhaps also in rows that do not see this key. */
+ * It computes in fp32 and rounds once, when it stores. Bits are equal on every instruction set and for every thread
+ * count, except those of drelative, which are repeatable for a fixed thread count. A query that sees no key gives 0
+ * and passes no gradient on. NaN gives NaN in the rows that it reaches; a NaN in v may also reach rows that do not
+ * see this key. */
 #ifndef SLC_KERNEL_ATTENTION_H
 #define SLC_KERNEL_ATTENTION_H
 
@@ -17,37 +18,38 @@
 typedef struct {
     sluice_dtype dtype;
     uint64_t batch, tokens, heads, head_size;
-    /* Elements between tokens of q, k, v, dq, dk and dv; and of out and dout. 0: heads * head_size. Element
-     * (b, t, h, d) lies at (b * tokens + t) * stride + h * head_size + d, so q, k and v may be thirds of one array
-     * [batch * tokens][3 * heads * head_size]. */
+    /* Elements between tokens of q, k, v, dq, dk and dv (row_stride), and of out and dout (out_stride). 0:
+     * heads * head_size. Element (b, t, h, d) lies at (b * tokens + t) * stride + h * head_size + d, so q, k and v may
+     * be thirds of one array [batch * tokens][3 * heads * head_size]. */
     uint64_t row_stride, out_stride;
     bool causal;             /* query i sees the keys j <= i */
     const uint8_t *key_mask; /* [batch][tokens], 0: no query of this sequence sees this key; NULL: all do */
-    /* Added to the score of (b, h, i, j): bias[b * bias_batch + h * bias_head + i * tokens + j]. -inf hides a key;
-     * no gradient. NULL: none. */
+    /* Added to the score of (b, h, i, j): bias[b * bias_batch + h * bias_head + i * tokens + j]. -inf hides a key. It
+     * gets no gradient. NULL: none. */
     const float *bias;
     uint64_t bias_batch, bias_head;
     /* The relative-position bias of BEiT (Bao et al., arXiv 2106.08254; BeitRelativePositionBias in transformers), in
      * dtype: [(2 * window_h - 1) * (2 * window_w - 1) + 3][heads]. Token 0 is the class token, token 1 + y * window_w +
-     * x the patch at (y, x), tokens == 1 + window_h * window_w. Patches i and j share the row (y_i - y_j + window_h -
-     * 1) * (2 * window_w - 1) + x_i - x_j + window_w - 1; the last three are class to patch, patch to class, class to
-     * class (query to key). NULL: none. */
+     * x is the patch at (y, x), and tokens == 1 + window_h * window_w. Query patch i and key patch j use the row
+     * (y_i - y_j + window_h - 1) * (2 * window_w - 1) + x_i - x_j + window_w - 1; the last three rows are class to
+     * patch, patch to class, class to class (query to key). NULL: none. */
     const void *relative;
     uint64_t window_h, window_w;
-    /* Of the probabilities: (b, h, i, j) is element ((b * heads + h) * tokens + i) * tokens + j. NULL: none. Backward
-     * takes the same. */
+    /* Dropout of the probabilities: (b, h, i, j) is element ((b * heads + h) * tokens + i) * tokens + j. NULL: none.
+     * Backward takes the same rule as forward. */
     const slc_dropout *dropout;
 } slc_attention_shape;
 
-uint64_t slc_attention_workspace_bytes(const slc_stream *stream, const slc_attention_shape *shape); /* of both */
+/* Enough for forward and for backward. */
+uint64_t slc_attention_workspace_bytes(const slc_stream *stream, const slc_attention_shape *shape);
 
-/* logsumexp, [batch][heads][tokens], is kept for backward; +inf for a query that sees no key. workspace: 64-byte
- * aligned, nothing is kept there. out may not overlap q, k, v. Errors: ARGUMENT (shape, probability), UNSUPPORTED
- * (device). */
+/* logsumexp, [batch][heads][tokens], is kept for backward; it is +inf for a query that sees no key. workspace is
+ * 64-byte aligned; nothing is kept there. out may not overlap q, k, v. Errors: ARGUMENT (shape, probability),
+ * UNSUPPORTED (device). */
 sluice_status slc_attention_forward(slc_stream *stream, const slc_attention_shape *shape, const void *q, const void *k,
                                     const void *v, void *out, float *logsumexp, void *workspace);
-/* Stores dq, dk and dv (of the same dtype; they may not overlap what is read). drelative, like `relative` but of type
- * `gradient`, is added to, or stored when `fresh`; NULL: not wanted. */
+/* Stores dq, dk and dv (in the shape's dtype; they may not overlap what is read). Adds to drelative, or stores it if
+ * `fresh`; it is laid out like `relative` but has type `gradient`; NULL: not wanted. Errors: as forward's. */
 sluice_status slc_attention_backward(slc_stream *stream, const slc_attention_shape *shape, const void *q, const void *k,
                                      const void *v, const void *out, const float *logsumexp, const void *dout, void *dq,
                                      void *dk, void *dv, sluice_dtype gradient, void *drelative, int fresh,

@@ -1,8 +1,8 @@
-/* What is added to the scores of a head: bias, BEiT's relative-position bias, -inf for masked keys. Rows of it are made
- * beside each tile of scores.
+/* The addends of a head's scores: bias, BEiT's relative-position bias, -inf for masked keys. Their rows are made as
+ * each tile of scores is computed.
  *
- * The table of a head is kept turned around: the row of patches i and j at (y_j - y_i + h - 1) * (2w - 1) + x_j - x_i +
- * w - 1, so that a row of keys is a run of it. */
+ * A head's table is kept reversed: the entry of patches i and j is at (y_j - y_i + h - 1) * (2w - 1) + x_j - x_i +
+ * w - 1, so that a row of keys reads consecutive entries. */
 #ifndef SLC_KERNEL_ATTENTION_ADDENDS_H
 #define SLC_KERNEL_ATTENTION_ADDENDS_H
 
@@ -13,8 +13,8 @@
 
 typedef struct {
     uint64_t tokens, window_h, window_w, distances;
-    const float *bias;  /* [tokens][tokens] of this head, or NULL */
-    const float *mask;  /* [tokens]: 0 or -inf, or NULL */
+    const float *bias;  /* [tokens][tokens] for this head, or NULL */
+    const float *mask;  /* [tokens], 0 or -inf; or NULL */
     const float *table; /* [distances + 3], or NULL */
     float *dtable;      /* its gradient, or NULL */
 } addends;
@@ -24,7 +24,7 @@ static inline bool addends_any(const addends *a)
     return a->bias || a->mask || a->table;
 }
 
-/* Keys of this sequence up to the last that is seen. */
+/* Returns the number of keys of this sequence up to the last one that is seen. */
 static inline uint64_t addends_keys_seen(const slc_attention_shape *s, uint64_t batch)
 {
     uint64_t seen = s->tokens;
@@ -33,7 +33,7 @@ static inline uint64_t addends_keys_seen(const slc_attention_shape *s, uint64_t 
     return seen;
 }
 
-/* Of item `batch`, `head`; mask and table have room for it. */
+/* Returns the addends of sequence `batch`, head `head`; the caller provides room for mask and table. */
 static inline addends addends_of(const slc_attention_shape *s, uint64_t batch, uint64_t head, float *mask, float *table)
 {
     addends a = {
@@ -54,13 +54,13 @@ static inline addends addends_of(const slc_attention_shape *s, uint64_t batch, u
     return a;
 }
 
-/* A run of keys in one row of the window as one query that is a patch meets them. */
+/* Consecutive keys in one row of the window, as seen by a query that is a patch. */
 typedef struct {
     uint64_t key, count; /* keys key..key+count-1 */
-    uint64_t at;         /* the first one's place in the table */
+    uint64_t at;         /* index of the first key's entry in the table */
 } addends_run;
 
-/* The run that begins at `key` (not the class token) and ends before `end`. */
+/* Returns the run that begins at `key` (not the class token) and ends before `end`. */
 LANES_INLINE addends_run addends_next(const addends *a, uint64_t query, uint64_t key, uint64_t end)
 {
     const uint64_t w = a->window_w, y = (query - 1) / w, x = (query - 1) % w;
@@ -70,14 +70,14 @@ LANES_INLINE addends_run addends_next(const addends *a, uint64_t query, uint64_t
                          .at = (key_y + a->window_h - 1 - y) * (2 * w - 1) + key_x + w - 1 - x};
 }
 
-/* The next row of the window is 2w - 1 further in the table, where key_x is 0. */
+/* Returns the run after `run`, which begins at key_x = 0 of the next row of the window. */
 LANES_INLINE addends_run addends_following(const addends *a, addends_run run, uint64_t end)
 {
     const uint64_t w = a->window_w, key = run.key + run.count;
     return (addends_run){.key = key, .count = end - key < w ? end - key : w, .at = run.at + run.count + w - 1};
 }
 
-/* row[0..end-k0-1]; may write up to LANES - 1 floats behind. */
+/* Fills row[0..end-k0-1]; may write up to LANES - 1 floats after it. */
 static inline void addends_relative(const addends *a, uint64_t query, uint64_t k0, uint64_t end, float *row)
 {
     const float *classes = a->table + a->distances;
@@ -95,7 +95,7 @@ static inline void addends_relative(const addends *a, uint64_t query, uint64_t k
     }
 }
 
-/* dtable += ds, the gradient of the scores of (query, k0..end-1). ds is readable in whole lanes behind its end. */
+/* Adds ds, the gradient of the scores of (query, k0..end-1), to dtable. Whole lanes of ds can be read past its end. */
 static inline void addends_relative_backward(const addends *a, uint64_t query, uint64_t k0, uint64_t end,
                                              const float *ds)
 {
@@ -120,14 +120,15 @@ static inline void addends_relative_backward(const addends *a, uint64_t query, u
     }
 }
 
-/* sums[rows of the table as the caller has them] += dtable. */
+/* Adds dtable to sums, whose rows are in the order of the caller's table. */
 static inline void addends_relative_gather(const addends *a, float *sums)
 {
     for (uint64_t i = 0; i < a->distances; i++) sums[a->distances - 1 - i] += a->dtable[i];
     for (uint64_t i = a->distances; i < a->distances + 3; i++) sums[i] += a->dtable[i];
 }
 
-/* rows[r][j], `stride` apart, for queries q0..q0+count-1 and keys k0..end-1. One more row of LANES floats is behind. */
+/* Fills rows[r][j], `stride` floats apart, for queries q0..q0+count-1 and keys k0..end-1. LANES more floats follow the
+ * last row. */
 static inline void addends_rows(const addends *a, uint64_t q0, uint64_t count, uint64_t k0, uint64_t end, float *rows,
                                 uint64_t stride)
 {

@@ -1,5 +1,5 @@
 /* Flash attention backward (arXiv 2205.14135, algorithm 4): weights are recomputed tile by tile from logsumexp. A tile
- * of keys keeps its dK and dV at hand while all queries pass; dQ gathers in the workspace. */
+ * of keys keeps its dK and dV in cache while all queries pass; dQ accumulates in the workspace. */
 #include "lib/kernels/attention/attention_addends.h"
 #include "lib/kernels/attention/attention_cpu.h"
 #include "lib/kernels/attention/attention_tile.h"
@@ -9,25 +9,25 @@ enum { KEYS = ATTENTION_BACKWARD_KEYS, QUERIES = ATTENTION_BACKWARD_QUERIES };
 
 typedef struct {
     const slc_attention_shape *shape;
-    uint64_t depth, padded; /* head size, and in whole lanes */
-    uint64_t seen;          /* keys behind are seen by no query */
+    uint64_t depth, padded; /* head size, and the same rounded up to whole lanes */
+    uint64_t seen;          /* no query sees the keys from this one on */
     float scale;
     addends addends;
     float *addend_rows;     /* [GROUP][KEYS] */
-    uint64_t weight;        /* dropout's number of this head's first one */
-    float *factors;         /* room for dropout's of a row */
+    uint64_t weight;        /* dropout's index of this head's first weight */
+    float *factors;         /* room for dropout's factors of one row */
     const float *logsumexp; /* [tokens] */
     float *delta;           /* [tokens]: dout . out */
-    float *q, *dout;        /* [QUERIES][padded]; q times scale */
-    float *k;               /* [KEYS][padded] of this tile */
-    float *kt, *vt;         /* [depth][KEYS] of it */
-    float *p, *ds;          /* [QUERIES][KEYS]: weights, and derivative by the scores */
-    float *dq;              /* [tokens][padded]; still to be multiplied by scale */
+    float *q, *dout;        /* [QUERIES][padded]; q is multiplied by scale */
+    float *k;               /* [KEYS][padded], this tile */
+    float *kt, *vt;         /* [depth][KEYS], this tile transposed */
+    float *p, *ds;          /* [QUERIES][KEYS]: weights, and the derivative by the scores */
+    float *dq;              /* [tokens][padded]; not yet multiplied by scale */
     float *dk, *dv;         /* [KEYS][padded] */
 } head;
 
-/* From scores and dout . v to weights as v meets them, and the derivative by the scores. `addend` and dropout's
- * `factors` may be NULL. */
+/* Turns scores (p) and dout . v (ds) into the weights that v is multiplied by and the derivative by the scores.
+ * `addend` and dropout's `factors` may be NULL. */
 LANES_INLINE void row_derivative(const head *h, float *p, float *ds, const float *addend, const float *factors,
                                  uint64_t count, uint64_t query)
 {
@@ -43,7 +43,7 @@ LANES_INLINE void row_derivative(const head *h, float *p, float *ds, const float
     }
 }
 
-/* Zeros from `valid` on. */
+/* Zeroes the row from `valid` on. */
 LANES_INLINE void row_cut(float *row, uint64_t valid)
 {
     if (valid % LANES) {
@@ -53,7 +53,7 @@ LANES_INLINE void row_cut(float *row, uint64_t valid)
     for (uint64_t at = attention_padded(valid, LANES); at < KEYS; at += LANES) lanes_store(row + at, lanes_set(0.0f));
 }
 
-/* Queries q0..q0+rows-1, which are `first` and later of their block, against keys k0..end-1. */
+/* Computes queries q0..q0+rows-1 against keys k0..end-1; the first of these queries is number `first` of its block. */
 static void group_step(const head *h, uint64_t first, uint64_t q0, uint64_t rows, uint64_t k0, uint64_t end)
 {
     const uint64_t used = attention_padded(end - k0, LANES) / LANES, padded = h->padded;
@@ -82,7 +82,7 @@ static void group_step(const head *h, uint64_t first, uint64_t q0, uint64_t rows
                  (tile_out){h->dq + q0 * padded, padded}, true);
 }
 
-/* dV += P^T dO and dK += dS^T Q for the block of queries q0..q0+rows-1. */
+/* dV += P^T dO and dK += dS^T Q, for the block of queries q0..q0+rows-1. */
 static void keys_step(const head *h, uint64_t q0, uint64_t rows, uint64_t k0, uint64_t count)
 {
     const uint64_t padded = h->padded, width = padded / LANES;
@@ -97,7 +97,7 @@ static void keys_step(const head *h, uint64_t q0, uint64_t rows, uint64_t k0, ui
     }
 }
 
-/* Elements of the arrays where this head begins. */
+/* Index of this head's first element in the arrays with row_stride (in) and out_stride (out). */
 typedef struct {
     uint64_t in, out;
 } place;

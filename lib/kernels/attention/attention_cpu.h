@@ -5,7 +5,7 @@
 #include "lib/kernels/attention/attention.h"
 #include "lib/kernels/isa.h"
 
-/* Tiles. Multiples of 16; key tiles are multiples of query blocks. */
+/* Tile sizes: multiples of 16; the size of a key tile is a multiple of that of a query block. */
 enum {
     ATTENTION_FORWARD_KEYS = 128,
     ATTENTION_FORWARD_QUERIES = 64,
@@ -13,17 +13,17 @@ enum {
     ATTENTION_BACKWARD_QUERIES = 64
 };
 
-/* Where things lie in the workspace of one part, in floats from its start. */
+/* Offsets in the workspace of one part, in floats from its start. */
 typedef struct {
-    uint64_t mask, table, addends;                       /* attention_addends.h */
-    uint64_t factors;                                    /* dropout's, of a row of a tile */
-    uint64_t query, keys, values, scores, sums, weights; /* forward */
-    uint64_t floats;                                     /* of all */
+    uint64_t mask, table, addends;                       /* see attention_addends.h */
+    uint64_t factors;                                    /* dropout's factors for one row of a tile */
+    uint64_t query, keys, values, scores, sums, weights; /* used by forward only */
+    uint64_t floats;                                     /* size of the whole */
 } slc_attention_forward_space;
 
 typedef struct {
     uint64_t mask, table, addends, factors;
-    uint64_t dtable;    /* of one item, laid out as `table` */
+    uint64_t dtable;    /* for one item, laid out like `table` */
     uint64_t drelative; /* [heads][rows of the table], summed over the items of this part */
     uint64_t q, dout, k, kt, vt, p, ds, dk, dv, dq, delta;
     uint64_t floats;
@@ -33,12 +33,12 @@ slc_attention_forward_space slc_attention_forward_layout(const slc_attention_sha
 slc_attention_backward_space slc_attention_backward_layout(const slc_attention_shape *shape);
 
 typedef struct {
-    slc_attention_shape shape; /* strides are never 0 here */
+    slc_attention_shape shape; /* its strides are never 0 */
     const void *q, *k, *v;
     void *out;
     float *logsumexp;
     float *workspace;
-    uint64_t workspace_floats; /* of one part */
+    uint64_t workspace_floats; /* size of one part's workspace */
 } slc_attention_forward_args;
 
 typedef struct {
@@ -46,7 +46,7 @@ typedef struct {
     const void *q, *k, *v, *out, *dout;
     const float *logsumexp;
     void *dq, *dk, *dv;
-    bool drelative; /* wanted */
+    bool drelative; /* is this gradient wanted? */
     float *workspace;
     uint64_t workspace_floats;
 } slc_attention_backward_args;
@@ -59,7 +59,7 @@ static inline uint64_t attention_padded(uint64_t count, uint64_t unit)
     return (count + unit - 1) / unit * unit;
 }
 
-/* Rows of BEiT's table between patches; three more follow. */
+/* Returns the number of table rows for pairs of patches; three more rows follow them. */
 static inline uint64_t attention_distances(const slc_attention_shape *s)
 {
     return s->relative ? (2 * s->window_h - 1) * (2 * s->window_w - 1) : 0;

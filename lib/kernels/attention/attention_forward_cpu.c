@@ -1,5 +1,5 @@
 /* Flash attention forward (arXiv 2205.14135, algorithm 1): a block of queries meets tiles of keys; a running maximum
- * and sum make the softmax exact. K is kept transposed, so that scores of sixteen keys are one register. */
+ * and sum make the softmax exact. K is kept transposed, so that the scores of sixteen keys fill one register. */
 #include "lib/kernels/attention/attention_addends.h"
 #include "lib/kernels/attention/attention_cpu.h"
 #include "lib/kernels/attention/attention_tile.h"
@@ -9,22 +9,22 @@ enum { KEYS = ATTENTION_FORWARD_KEYS, QUERIES = ATTENTION_FORWARD_QUERIES };
 
 typedef struct {
     const slc_attention_shape *shape;
-    uint64_t depth, padded; /* head size, and in whole lanes */
-    uint64_t seen;          /* keys behind are seen by no query */
+    uint64_t depth, padded; /* head size, and the same rounded up to whole lanes */
+    uint64_t seen;          /* no query sees the keys from this one on */
     addends addends;
-    float *query;        /* [QUERIES][padded], times 1 / sqrt(head size) */
+    float *query;        /* [QUERIES][padded], multiplied by 1 / sqrt(head size) */
     float *keys;         /* [tile][depth][KEYS] */
     float *values;       /* [tokens][padded] */
     float *scores;       /* [GROUP][KEYS] */
     float *addend_rows;  /* [GROUP][KEYS] */
-    uint64_t weight;     /* dropout's number of this head's first one */
-    float *factors;      /* room for dropout's of a row */
-    float *sums;         /* [QUERIES][padded]: not yet divided outputs */
-    float *weights;      /* [QUERIES][LANES]: partial sums of the softmax' denominator */
-    float most[QUERIES]; /* the largest score so far */
+    uint64_t weight;     /* dropout's index of this head's first weight */
+    float *factors;      /* room for dropout's factors of one row */
+    float *sums;         /* [QUERIES][padded]: outputs before the division */
+    float *weights;      /* [QUERIES][LANES]: partial sums of the softmax denominator */
+    float most[QUERIES]; /* largest score so far */
 } head;
 
-/* Keys that the queries before `end` see. */
+/* Returns how many keys the queries before `end` see. */
 static uint64_t keys_seen(const head *h, uint64_t end)
 {
     return h->shape->causal && end < h->seen ? end : h->seen;
@@ -36,7 +36,7 @@ LANES_INLINE void row_add(float *scores, const float *addend, uint64_t count)
         lanes_store(scores + j, lanes_add(lanes_load(scores + j), lanes_load(addend + j)));
 }
 
-/* Scores to weights; what was summed before is rescaled to the new maximum. Nothing was while that is -inf. */
+/* Turns scores into weights and rescales earlier sums to the new maximum. While that maximum is -inf there are none. */
 LANES_INLINE void row_softmax(float *scores, uint64_t valid, uint64_t used, float *most, float *weights, float *sums,
                               uint64_t padded)
 {
@@ -76,7 +76,7 @@ static void row_drop(const head *h, float *weights, uint64_t query, uint64_t k0,
         lanes_store(weights + j, lanes_mul(lanes_load(weights + j), lanes_load(factors + j)));
 }
 
-/* Queries q0..q0+rows-1, which are `first` and later of their block, against keys k0..end-1. */
+/* Computes queries q0..q0+rows-1 against keys k0..end-1; the first of these queries is number `first` of its block. */
 static void group_step(head *h, uint64_t first, uint64_t q0, uint64_t rows, uint64_t k0, uint64_t end)
 {
     const uint64_t used = attention_padded(end - k0, LANES) / LANES, padded = h->padded;
@@ -96,7 +96,8 @@ static void group_step(head *h, uint64_t first, uint64_t q0, uint64_t rows, uint
                  (tile_out){sums, padded}, true);
 }
 
-/* The block's outputs, and logsumexp. No weight is 1 only where no key was seen. */
+/* Writes the block's outputs and logsumexp. The sum of weights is 0 only if no key was seen: the largest score has
+ * weight 1. */
 static void block_finish(head *h, uint64_t rows, void *out, uint64_t at, float *logsumexp)
 {
     for (uint64_t r = 0; r < rows; r++) {
@@ -124,7 +125,7 @@ static void block_forward(head *h, uint64_t block, uint64_t rows)
         }
 }
 
-/* K transposed, tile by tile, and V, in fp32. */
+/* Copies K, transposed tile by tile, and V into the workspace, in fp32. */
 static void pack_keys(head *h, const slc_attention_forward_args *args, uint64_t at)
 {
     const slc_attention_shape *s = h->shape;

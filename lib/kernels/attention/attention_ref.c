@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* One head of one sequence. */
+/* One head of one sequence, and the arrays. */
 typedef struct {
     const slc_attention_shape *s;
     uint64_t batch, head;
@@ -58,7 +58,7 @@ static void forward_query(const place *p, uint64_t query, double *weights, doubl
     }
     memset(out, 0, s->head_size * sizeof *out);
     *logsumexp = INFINITY;
-    if (largest == -INFINITY) return; /* sees no key */
+    if (largest == -INFINITY) return; /* this query sees no key */
     for (uint64_t key = 0; key < s->tokens; key++) sum += weights[key] = exp(weights[key] - largest);
     for (uint64_t key = 0; key < s->tokens; key++)
         for (uint64_t d = 0; d < s->head_size; d++)

@@ -1,11 +1,11 @@
-/* The plain loops of attention.h in float64. Arrays are [batch][tokens][heads][head_size] whatever the strides of the
- * shape; `relative` is its table in float64 and is used if the shape has one. */
+/* The plain loops of attention.h in float64. Arrays are [batch][tokens][heads][head_size] whatever the shape's strides;
+ * `relative` is the shape's table in float64 and is used if the shape has one. */
 #ifndef SLC_KERNEL_ATTENTION_REF_H
 #define SLC_KERNEL_ATTENTION_REF_H
 
 #include "lib/kernels/attention/attention.h"
 
-/* The row of BEiT's table that query and key share. */
+/* Returns the row of BEiT's table for this query and key. */
 uint64_t slc_attention_relative_row(const slc_attention_shape *shape, uint64_t query, uint64_t key);
 
 /* weights: [tokens], scratch. */

@@ -1,20 +1,20 @@
-/* Attention and its gradients against float64 and against the error of the naive way in the same type, with equal bits
- * for every instruction set and thread count. */
+/* Attention and its gradients must be close to float64, and not much worse than the naive way in the same type, with
+ * equal bits for every instruction set and thread count. */
 #include "lib/kernels/attention/attention.h"
 #include "lib/kernels/attention/attention_ref.h"
 #include "lib/kernels/kernel_test.h"
 
-/* What goes in and what comes out. All but logsumexp are of the shape's type, but for the bias. */
+/* Inputs and outputs. All have the shape's type, except logsumexp and the bias. */
 enum { Q, K, V, DOUT, RELATIVE, INPUTS };
 enum { OUT, LOGSUMEXP, DQ, DK, DV, DRELATIVE, OUTPUTS };
 static const char *const names[] = {"out", "logsumexp", "dq", "dk", "dv", "drelative"};
 
 typedef struct {
     slc_attention_shape shape;
-    uint64_t all, rows, table; /* elements of q without gaps, of logsumexp, of the table */
+    uint64_t all, rows, table; /* number of elements of q without gaps, of logsumexp, of the table */
     double *in[INPUTS], *want[OUTPUTS];
-    void *given[INPUTS];   /* as the kernel takes them, with gaps */
-    double naive[OUTPUTS]; /* its nRMSE, where it was asked for */
+    void *given[INPUTS];   /* the inputs as the kernel takes them, with gaps */
+    double naive[OUTPUTS]; /* nRMSE of the naive way, if it was asked for */
 } problem;
 
 static uint64_t stride_of(const problem *p, bool outside)
@@ -37,7 +37,7 @@ static void put(sluice_dtype dtype, void *x, uint64_t at, float value)
         ((float *)x)[at] = value;
 }
 
-/* The value as the type holds it. */
+/* Rounds the value to the type. */
 static float rounded(sluice_dtype dtype, float value)
 {
     return dtype == SLUICE_BF16 ? sluice_bf16_to_float(sluice_bf16_from_float(value)) : value;
@@ -49,7 +49,7 @@ static uint64_t place(const problem *p, uint64_t i, uint64_t stride)
     return i / row * stride + i % row;
 }
 
-/* [batch * tokens][stride], NaN in the gaps. */
+/* Lays x out as [batch * tokens][stride], with NaN in the gaps. */
 static void *spread(const problem *p, const double *x, uint64_t stride)
 {
     uint64_t count = p->shape.batch * p->shape.tokens * stride;
@@ -66,7 +66,7 @@ static double *random_doubles(uint64_t count, sluice_dtype dtype, float range, u
     return x;
 }
 
-/* `shape.relative` need only be non-NULL where it is wanted; its mask and bias are the caller's. */
+/* To ask for a table, `shape.relative` need only be non-NULL; mask and bias belong to the caller. */
 static problem problem_create(slc_attention_shape shape, float range)
 {
     problem p = {.shape = shape, .rows = shape.batch * shape.heads * shape.tokens};
@@ -85,7 +85,7 @@ static problem problem_create(slc_attention_shape shape, float range)
     return p;
 }
 
-/* What float64 gives. */
+/* Fills in the results of float64. */
 static void problem_solve(problem *p)
 {
     double *weights = test_doubles(p->shape.tokens);
@@ -103,10 +103,10 @@ static void problem_destroy(problem *p)
     for (int i = 0; i < OUTPUTS; i++) free(p->want[i]);
 }
 
-/* What a kernel gave. */
+/* The results of a kernel. */
 typedef struct {
     void *given[OUTPUTS];
-    double *got[OUTPUTS]; /* without gaps */
+    double *got[OUTPUTS]; /* the results without gaps */
 } answer;
 
 static answer answer_create(const problem *p)
@@ -122,7 +122,7 @@ static answer answer_create(const problem *p)
     return a;
 }
 
-/* Takes the results out of their arrays; nothing was written into the gaps. */
+/* Takes the results out of their arrays, and checks that nothing was written into the gaps. */
 static void answer_read(answer *a, const problem *p)
 {
     static const int strided[] = {OUT, DQ, DK, DV};
@@ -145,7 +145,7 @@ static void answer_destroy(answer *a)
     for (int i = 0; i < OUTPUTS; i++) free(a->given[i]), free(a->got[i]);
 }
 
-/* The gradient of the table in fp32, fresh. */
+/* Runs forward and backward, with a fresh fp32 gradient of the table. */
 static answer attention(const problem *p, uint32_t threads)
 {
     slc_stream stream = test_stream(threads);
@@ -168,8 +168,9 @@ static answer attention(const problem *p, uint32_t threads)
     return a;
 }
 
-/* ||got - want|| / ||want||. `rounding` a value is allowed for results that are zero but for rounding, as the gradients
- * of scores are where there is a key or two; both may be infinite (logsumexp of a query that sees no key). */
+/* Returns ||got - want|| / ||want||. An error of `rounding` for each value is allowed, for results that are zero but
+ * for rounding, like the gradients of scores with only a key or two. Both values may be infinite (logsumexp of a query
+ * that sees no key). */
 static double nrmse(uint64_t count, const double *got, const double *want, double rounding)
 {
     double error = 0, size = 0;
@@ -187,12 +188,13 @@ static uint64_t count_of(const problem *p, int output)
     return output == LOGSUMEXP ? p->rows : output == DRELATIVE ? p->table : p->all;
 }
 
-/* kernels.md, section 5; and 2 or 3 times what the naive way errs, which the rounding of results alone may exceed. */
+/* Fixed bars for each type; and 2 or 3 times the naive way's error, which the rounding of results alone may exceed. */
 static void check_bars(const problem *p, const answer *a)
 {
     static const double bars[2][OUTPUTS] = {{3e-6, 1e-6, 1e-5, 1e-5, 1e-5, 1e-5},
                                             {2.5e-3, 1e-6, 1e-2, 1e-2, 1e-2, 1e-2}};
-    /* Where a query sees a few keys, gradients of scores are small differences, one side made of the rounded out. */
+    /* If a query sees only a few keys, gradients of scores are small differences, one side of which comes from the
+     * rounded out. */
     const bool bf16 = p->shape.dtype == SLUICE_BF16;
     const bool few_keys = p->shape.tokens < 16 || p->shape.key_mask || p->shape.bias;
     for (int i = 0; i < OUTPUTS; i++) {
@@ -207,7 +209,7 @@ static void check_bars(const problem *p, const answer *a)
     }
 }
 
-/* drelative is summed by thread. */
+/* drelative is summed by thread, so its bits must agree only for equal thread counts. */
 static void check_bits(const problem *p, const answer *a, const answer *first, bool same_threads)
 {
     for (int i = 0; i < (same_threads ? OUTPUTS : DRELATIVE); i++)
@@ -248,9 +250,9 @@ static void check_shape(slc_attention_shape shape, float range, uint32_t most_th
     problem_destroy(&p);
 }
 
-/* ---- The naive way: every matrix whole, every result rounded to the type, sums in fp32. ---- */
+/* ---- The naive way: every matrix stored whole, every result rounded to the type, sums in fp32 ---- */
 
-/* c[m][n] = a b, element (i, k) of a at a[i * a_row + k * a_step]; of b (k, j) alike. */
+/* c[m][n] = a b; element (i, k) of a is at a[i * a_row + k * a_step], element (k, j) of b likewise. */
 static void product(sluice_dtype dtype, uint64_t m, uint64_t n, uint64_t depth, const float *a, uint64_t a_row,
                     uint64_t a_step, const float *b, uint64_t b_row, uint64_t b_step, float *c)
 {
@@ -294,7 +296,7 @@ static void naive_softmax_backward(const slc_attention_shape *s, const float *p,
     }
 }
 
-/* One sequence, one head, no bias. */
+/* Only for one sequence, one head, no bias. */
 static void problem_solve_naively(problem *p)
 {
     const slc_attention_shape *s = &p->shape;
@@ -366,7 +368,7 @@ static void errs_no_more_than_the_naive_way(void **state)
 
 enum { CAUSAL = 1, MASK = 2, BIAS = 4, RELATIVE_BIAS = 8, STRIDES = 16, BF16 = 32, DROPOUT = 64, OPTIONS = 128 };
 
-/* Some keys masked, one sequence wholly, one to its second key. */
+/* Masks some keys; in some sequences all, in some all but the second. */
 static uint8_t *random_mask(uint64_t batch, uint64_t tokens)
 {
     uint64_t seed = 5;
@@ -378,7 +380,7 @@ static uint8_t *random_mask(uint64_t batch, uint64_t tokens)
     return mask;
 }
 
-/* -inf here and there, and in a whole row of each head. */
+/* Puts -inf in some places, and in a whole row of each head. */
 static float *random_bias(uint64_t count, uint64_t tokens)
 {
     uint64_t seed = 6;
@@ -417,13 +419,13 @@ static void every_combination_of_options(void **state)
     for (int options = 0; options < OPTIONS; options++) {
         check_options(options, 3, 3, 4, 2, 12, 3);
         check_options(options, 1, 1, 1, 3, 8, 2);
-        check_options(options, 3, 5, 19, 1, 16, 2); /* two tiles of keys, rows of the window beyond sixteen */
+        check_options(options, 3, 5, 19, 1, 16, 2); /* two tiles of keys; window rows of more than sixteen */
     }
     const int beit[] = {RELATIVE_BIAS, RELATIVE_BIAS | BF16, OPTIONS - 1, OPTIONS - 1 - BF16 - CAUSAL};
     for (size_t i = 0; i < TEST_COUNT_OF(beit); i++) check_options(beit[i], 3, 14, 14, 2, 32, 2);
 }
 
-/* Only the second half of a batch of the same inputs differs by what is added to drelative. */
+/* The table's gradient must be the former gradient plus the sum, or with `fresh` the sum alone, rounded once. */
 static void gradient_of_the_table_adds(void **state)
 {
     (void)state;
@@ -460,8 +462,8 @@ static void gradient_of_the_table_adds(void **state)
     }
 }
 
-/* Scores up to several hundred: the running maximum matters, and most weights vanish. A score's rounding is a relative
- * error of its weight. */
+/* With scores up to several hundred the running maximum matters, and most weights vanish. A score's rounding is a
+ * relative error of its weight. */
 static void large_scores(void **state)
 {
     (void)state;
@@ -486,8 +488,8 @@ static void large_scores(void **state)
     }
 }
 
-/* NaN in one query reaches that query's row alone; in k or v of a key, every query that sees it (and in v, queries
- * close before it). */
+/* NaN in one query must reach that query's row only; NaN in k or v of a key must reach every query that sees the key
+ * (and, in v, may reach queries shortly before it). */
 static void nan_stays_visible(void **state)
 {
     (void)state;

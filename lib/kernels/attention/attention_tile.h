@@ -1,5 +1,6 @@
-/* What attention is made of: products of small matrices held in registers, and the transposition that puts keys side by
- * side. Every sum runs over its depth in order, one fma a step, so how a product is cut changes no bit. */
+/* The building blocks of attention: products of small matrices held in registers, and the transposition that makes keys
+ * neighbours in memory. Every sum runs over its depth in order, one fma at a time, so no way of cutting a product
+ * changes a bit. */
 #ifndef SLC_KERNEL_ATTENTION_TILE_H
 #define SLC_KERNEL_ATTENTION_TILE_H
 
@@ -7,15 +8,15 @@
 
 #include <stdbool.h>
 
-/* As many sums as registers hold: 8 x 2 of 32 registers, or 4 x 1 (pairs of registers) of 16. */
+/* As many sums as registers can hold: 8 x 2 of 32 registers, or 4 x 1 (pairs of registers) of 16. */
 #if defined(__AVX512F__)
 enum { TILE_ROWS = 8, TILE_LANES = 2 };
 #else
 enum { TILE_ROWS = 4, TILE_LANES = 1 };
 #endif
-enum { GROUP = 8 }; /* rows of one call of tile_product at most */
+enum { GROUP = 8 }; /* most rows in one call of tile_product */
 
-/* A matrix whose element (i, k) is at[i * row + k * step]: rows as they lie, or columns of a transposed one. */
+/* A matrix whose element (i, k) is at[i * row + k * step]: rows as stored, or columns of a transposed matrix. */
 typedef struct {
     const float *at;
     uint64_t row, step;
@@ -26,7 +27,7 @@ typedef struct {
     uint64_t row;
 } tile_out;
 
-/* C[rows][width lanes] (+)= A B over `depth`. B's rows are b_row apart. */
+/* C[rows][width lanes] (+)= A B over `depth`. Rows of B are b_row apart. */
 LANES_INLINE void tile_block(const int rows, const int width, uint64_t depth, tile_left a, const float *b,
                              uint64_t b_row, tile_out c, bool add)
 {
@@ -53,7 +54,7 @@ LANES_INLINE void tile_block(const int rows, const int width, uint64_t depth, ti
         for (int j = 0; j < width; j++) lanes_store(c.at + (uint64_t)i * c.row + j * LANES, sum[i][j]);
 }
 
-/* One column strip, `width` a constant: TILE_ROWS at a time, then halves. */
+/* Computes one strip of columns, `width` a constant: TILE_ROWS rows at a time, then half as many, and so on. */
 LANES_INLINE void tile_strip(const int width, uint64_t rows, uint64_t depth, tile_left a, const float *b,
                              uint64_t b_row, tile_out c, bool add)
 {
@@ -88,7 +89,7 @@ static __attribute__((noinline, unused)) void tile_product(uint64_t rows, uint64
         tile_strip(1, rows, depth, a, b + j * LANES, b_row, (tile_out){c.at + j * LANES, c.row}, add);
 }
 
-/* out[d][r] = in[r][d] for r < rows, zero for r up to the next multiple of LANES. */
+/* out[d][r] = in[r][d] for r < rows, and zero for r from there up to the next multiple of LANES. */
 static __attribute__((unused)) void tile_transpose(uint64_t rows, uint64_t columns, const float *in, uint64_t in_row,
                                                    float *out, uint64_t out_row)
 {
@@ -113,8 +114,8 @@ static __attribute__((unused)) void tile_transpose(uint64_t rows, uint64_t colum
         for (uint64_t d = 0; d < columns; d++) out[d * out_row + r] = r < rows ? in[r * in_row + d] : 0.0f;
 }
 
-/* out[r][d] = in[r][d] * scale in fp32, zero for d up to the next multiple of LANES, which is how far apart rows of
- * `out` are. `in` begins at element `at`. */
+/* out[r][d] = in[r][d] * scale in fp32, and zero for d up to the next multiple of LANES, which is the distance between
+ * rows of `out`. `in` begins at element `at`. */
 LANES_INLINE void tile_pack_as(const sluice_dtype dtype, uint64_t rows, uint64_t columns, const void *in, uint64_t at,
                                uint64_t in_row, float scale, float *out)
 {
@@ -133,7 +134,7 @@ static __attribute__((unused)) void tile_pack(sluice_dtype dtype, uint64_t rows,
         tile_pack_as(SLUICE_FP32, rows, columns, in, at, in_row, scale, out);
 }
 
-/* The way back: out[r][d] = in[r][d] * scale, rounded. */
+/* Does the reverse: out[r][d] = in[r][d] * scale, rounded to `dtype`. */
 LANES_INLINE void tile_unpack_as(const sluice_dtype dtype, uint64_t rows, uint64_t columns, const float *in,
                                  float scale, void *out, uint64_t at, uint64_t out_row)
 {

@@ -1,4 +1,4 @@
-/* Geometry, and what is the same for any instruction set. */
+/* The geometry of compression, and all work that does not depend on the instruction set. */
 #include "lib/kernels/compress/compress.h"
 
 #include "lib/base/status.h"
@@ -57,7 +57,7 @@ float slc_compress_scale(const int64_t *bins, uint64_t count)
     return isfinite(scale) ? scale : INFINITY;
 }
 
-/* How many elements an item has. */
+/* Returns how many elements an item has. */
 static uint64_t item_elements(const slc_compress_shape *shape)
 {
     return shape->scale_elements ? shape->scale_elements : SLC_COMPRESS_GRAIN;
@@ -81,7 +81,7 @@ static void run_items(slc_stream *stream, const slc_compress_shape *shape, uint6
     slc_host_run(stream, items, in_pieces(GRAIN, item_elements(shape)), 1, kernel, args);
 }
 
-/* Checks, too, whether there is anything to do. */
+/* Checks the shape and the stream. */
 static sluice_status begin(const slc_stream *stream, const slc_compress_shape *shape, const char *kernel)
 {
     sluice_status status = slc_compress_check(shape);

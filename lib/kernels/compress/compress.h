@@ -1,29 +1,30 @@
 /* One-bit compression with error feedback (1-bit Adam, Tang et al., arXiv 2102.02888; DeepSpeed 0.16.4's
  * compressed_allreduce, operation by operation) of one tensor that n ranks exchange, and the update that follows.
  *
- * The tensor has `count` elements; it is padded with zeros to N, a multiple of n * lcm(n, 8), and cut in n chunks of
- * C = N / n. Rank k is the server of chunk k. sgn(x) is -1 where x < 0, else +1 (0, -0 and NaN too).
+ * The tensor has `count` elements; it is padded with zeros to N, a multiple of n * lcm(n, 8), and cut into n chunks of
+ * C = N / n. Rank k is the server of chunk k. sgn(x) is -1 if x < 0, else +1 (also for 0, -0 and NaN).
  *   pass 1, rank r   b = x + e_w; w = ||b|| / sqrt(N); the bits are sgn(b); e_w becomes b - w sgn(b)
  *   server, chunk k  a = (sum over r, in rank order, of sgn_r * (w_r * (1/n))) + e_s; s = ||a|| / sqrt(C); bits sgn(a);
  *                    e_s becomes a - s sgn(a)
  *   pass 2           x becomes s_k sgn(a) of each chunk k, cut to `count`
  * The padding counts in the norms and collects error. A norm is exact but for its last rounding (norm.h), so neither
- * threads nor pieces nor instruction sets change a bit. With `scale_elements` S > 0 each chunk is cut in blocks of S
+ * threads nor pieces nor instruction sets change a bit. With `scale_elements` S > 0 each chunk is cut into blocks of S
  * from its beginning (the last may be shorter), and each block has a scale of its own in both passes.
  *
- * Errors are lazy. What stays behind is b (or a) itself with its scale; the error is formed, rounded once, when it is
- * next read. A scale of 0 leaves an error as it is: zeroed memory is no error, and slc_compress_fold makes plain errors
- * of it, for a checkpoint, which go on to the same bits.
+ * Errors are lazy. The residue keeps b (or a) itself with its scale; the error is formed, rounded once, when it is next
+ * read. A scale of 0 leaves b as it is: zeroed memory means no error. slc_compress_fold turns a residue into plain
+ * errors with scale 0, for a checkpoint; going on from them gives the same bits.
  *
- * What is not finite. If b has such an element, or an overflow, its scale is INFINITY, and so are all scales that this
- * makes at servers, on every rank alike: a chunk scale that is not finite is the flag that the exchange failed. Pass 2
- * then leaves the elements under that scale untouched, and an error whose scale is not finite counts as 0 when it is
- * next read. So a bad step is skipped everywhere without asking anybody, and the next one is whole again.
+ * Non-finite numbers: if b has a non-finite element, or its norm overflows, its scale is INFINITY, and so are all
+ * scales that servers make from it, on every rank alike. So a chunk scale that is not finite is the flag that the
+ * exchange failed. Pass 2 then leaves the elements under that scale untouched, and an error whose scale is not finite
+ * counts as 0 when it is next read. A bad step is thus skipped everywhere without asking anybody, and the next one is
+ * whole again.
  *
- * A packet is what travels between two ranks about one chunk: its scales (fp32), then its bits, 1 for +1, the first
- * element in a byte's highest bit. It may lie anywhere: its scales need not be aligned. The packets of a buffer lie
- * `stride` bytes apart: slc_compress_stride, or more where several tensors are exchanged together (compress_group.h).
- * Any number of threads; several streams at once only on different tensors. Errors: UNSUPPORTED (no host stream),
+ * A packet is the message between two ranks about one chunk: its scales (fp32), then its bits, 1 for +1, the first
+ * element in the highest bit of a byte. It may lie anywhere: its scales need not be aligned. The packets of a buffer
+ * lie `stride` bytes apart: slc_compress_stride, or more if several tensors are exchanged together (compress_group.h).
+ * Threads: any number; several streams at once only on different tensors. Errors: UNSUPPORTED (no host stream),
  * ARGUMENT. */
 #ifndef SLC_KERNEL_COMPRESS_H
 #define SLC_KERNEL_COMPRESS_H
@@ -32,85 +33,90 @@
 #include "lib/kernels/norm/norm.h"
 
 typedef struct {
-    uint64_t count;          /* may be 0: then nothing is to be done */
-    uint64_t scale_elements; /* 0: one scale for pass 1 and one a chunk for the server; else a multiple of 16 */
+    uint64_t count;          /* may be 0: then there is nothing to do */
+    uint64_t scale_elements; /* 0: one scale for all of pass 1, and one for each chunk at its server; else a multiple of
+                                16 */
     uint32_t ranks;
 } slc_compress_shape;
 
-/* ARGUMENT unless ranks is from 1 to 4096, scale_elements a multiple of 16. */
+/* Returns ARGUMENT unless `ranks` is from 1 to 4096 and scale_elements a multiple of 16. */
 sluice_status slc_compress_check(const slc_compress_shape *shape);
 
-uint64_t slc_compress_chunk(const slc_compress_shape *shape);        /* C, elements; a multiple of 8; N = ranks * C */
-uint64_t slc_compress_scales(const slc_compress_shape *shape);       /* of a chunk */
-uint64_t slc_compress_packet_bytes(const slc_compress_shape *shape); /* that a message carries: 4 * scales + C / 8 */
-uint64_t slc_compress_stride(const slc_compress_shape *shape);       /* of one tensor alone; a multiple of 64 */
+uint64_t slc_compress_chunk(const slc_compress_shape *shape);        /* C in elements, a multiple of 8; N = ranks * C */
+uint64_t slc_compress_scales(const slc_compress_shape *shape);       /* number of scales of one chunk */
+uint64_t slc_compress_packet_bytes(const slc_compress_shape *shape); /* bytes in a message: 4 * scales + C / 8 */
+uint64_t slc_compress_stride(const slc_compress_shape *shape); /* for a tensor exchanged alone; a multiple of 64 */
 
-/* What an exchange leaves behind, zeroed at first. Worker: N sums, ranks * scales (with scale_elements 0 all equal).
- * Server: C sums, one chunk's scales. */
+/* State that an exchange leaves for the next one; the caller owns it, zeroed at first. A worker's has N sums and
+ * ranks * scales (with scale_elements 0 they are all equal); a server's has C sums and one chunk's scales. */
 typedef struct {
     float *sum, *scale;
 } slc_residue;
 
-/* What a rank has moved by itself since the last exchange, in units of the momentum (0/1 Adam):
+/* How far a rank has moved by itself since the last exchange, in units of the momentum (0/1 Adam):
  * (accumulator - decay * value) * (rescale * sqrt(exp_avg_sq) + epsilon). Arrays are `count` long and only read. */
 typedef struct {
-    const float *exp_avg_sq;  /* NULL: nothing of this */
-    const float *accumulator; /* NULL: 0 */
-    const float *value;       /* NULL: 0 */
+    const float *exp_avg_sq;  /* NULL: no such term */
+    const float *accumulator; /* NULL: zeros */
+    const float *value;       /* NULL: zeros */
     double decay, rescale, epsilon;
 } slc_compress_moves;
 
 /* x = factor * momentum + rest * (gradient_factor * gradient) + moves; arrays are `count` long. */
 typedef struct {
     sluice_dtype gradient_dtype, momentum_dtype;
-    const void *gradient, *momentum; /* only read; momentum may be NULL: 0 */
+    const void *gradient, *momentum; /* only read; momentum may be NULL: zeros */
     double gradient_factor, factor, rest;
     slc_compress_moves moves;
 } slc_compress_input;
 
-/* Pass 1. Writes the packets of all chunks; packet k, at packets + k * stride, is for rank k. 16.1 bytes an element of
- * fp32: gradient, momentum and b read, b written; and 4 for each array of the moves. */
+/* Runs pass 1. Writes the packets of all chunks; packet k, at packets + k * stride, is for rank k. In fp32 it moves
+ * 16.1 bytes for each element (gradient, momentum and b read, b written), and 4 more for each array of the moves. */
 sluice_status slc_compress_worker(slc_stream *stream, const slc_compress_shape *shape, const slc_compress_input *input,
                                   const slc_residue *worker, void *packets, uint64_t stride);
 
-/* The server's step in pieces, in any order: elements first..first+count-1 of its chunk, `first` a multiple of 64 (of
- * scale_elements if it is not 0), `count` too unless the piece ends the chunk. packets[r] is what rank r sent for this
- * chunk. Writes the result's bits into `packet`. bins: SLC_NORM_BINS, zeroed before the first piece. */
+/* Runs the server's step in pieces, in any order: elements first..first+count-1 of its chunk, with `first` a multiple
+ * of 64 (of scale_elements if that is not 0), and `count` too unless the piece ends the chunk. packets[r] is the packet
+ * from rank r for this chunk. Writes the result's bits into `packet`. bins: SLC_NORM_BINS, zeroed before the first
+ * piece. */
 sluice_status slc_compress_server(slc_stream *stream, const slc_compress_shape *shape, const void *const *packets,
                                   uint64_t first, uint64_t count, const slc_residue *server, int64_t *bins,
                                   void *packet);
-/* After the last piece: the result's scales. Host memory. */
+/* Writes the result's scales into `packet`; to be called after the last piece. Host memory. */
 void slc_compress_server_end(const slc_compress_shape *shape, const slc_residue *server, const int64_t *bins,
                              void *packet);
 
-/* Errors instead of sums, scales 0. chunks: ranks for a worker's, 1 for a server's. */
+/* Replaces the sums by plain errors and the scales by 0. chunks: the number of ranks for a worker's residue, 1 for a
+ * server's. */
 sluice_status slc_compress_fold(slc_stream *stream, const slc_compress_shape *shape, uint32_t chunks,
                                 const slc_residue *residue);
 
-/* Adam's update under a variance that stays as it is:
+/* Adam's update with a variance that stays as it is:
  *   w -= lr wd w;  w -= lr / bias_correction1 * m / (sqrt(v) / sqrt(bias_correction2) + epsilon)
- * beta2 is not looked at. The variance is that of the freeze, so is its correction. */
+ * beta2 is ignored. The variance is that of the freeze, and so is its correction. */
 typedef struct {
     uint64_t count;
     float *value;
-    void *momentum; /* overwritten, rounded to its type; the update uses the rounded */
+    void *momentum; /* overwritten, rounded to its type; the update uses the rounded value */
     sluice_dtype momentum_dtype;
     const float *exp_avg_sq;
-    void *rounded; /* gets the new values in bf16, or NULL */
+    void *rounded; /* receives the new values in bf16, or NULL */
     bool no_decay;
-    bool mask; /* where exp_avg_sq is 0, the momentum becomes 0: nothing ever moved there, and m / epsilon is no step */
+    bool mask; /* if exp_avg_sq is 0 the momentum becomes 0: that element never had a gradient, and m / epsilon would be
+                  a wild step */
 } slc_frozen_range;
 
-/* Pass 2 of elements first..first+count-1 of the tensor, `first` a multiple of 16, count too unless it ends the tensor.
- * range: of the whole tensor (range->count is shape->count). packets: one of each chunk, as the exchange gathered them,
- * `stride` bytes apart.
- * *finite = false if a scale met is not finite; else left alone. 16.1 bytes an element of fp32. */
+/* Runs pass 2 on elements first..first+count-1 of the tensor, with `first` a multiple of 16, and `count` too unless it
+ * ends the tensor. range: the whole tensor (range->count is shape->count). packets: one for each chunk, as the exchange
+ * gathered them, `stride` bytes apart.
+ * *finite becomes false if a scale is not finite, and is left alone otherwise. In fp32 it moves 16.1 bytes for each
+ * element. */
 sluice_status slc_compress_apply(slc_stream *stream, const slc_adamw_settings *settings,
                                  const slc_compress_shape *shape, const void *packets, uint64_t stride, uint64_t first,
                                  uint64_t count, const slc_frozen_range *range, bool *finite);
 
-/* The same update without compression, of any range of elements, from the averaged gradient:
- * m = beta1 m + (1 - beta1) (gradient_factor * gradient). */
+/* Does the same update without compression, on any range of elements, from the averaged gradient: m = beta1 m +
+ * (1 - beta1) (gradient_factor * gradient). */
 sluice_status slc_frozen_update(slc_stream *stream, const slc_adamw_settings *settings, sluice_dtype gradient_dtype,
                                 const void *gradient, const slc_frozen_range *range);
 

@@ -1,5 +1,5 @@
-/* Memory sets the pace: every pass touches each array once. Sums of squares of CHUNK grains first, bins then
- * (norm_cpu.c). Chunks begin at multiples of 8 elements, so bits at whole bytes. */
+/* Memory sets the pace: every pass touches each array once. The squares of CHUNK grains are summed first, then added to
+ * bins (norm_cpu.c). Chunks begin at multiples of 8 elements, so their bits begin at whole bytes. */
 #include "lib/kernels/compress/compress_cpu.h"
 
 #include "lib/kernels/adamw/moments.h"
@@ -13,7 +13,7 @@ enum { CHUNK = 64, TILE = CHUNK * LANES };
 
 /* ---- Sums and errors ---- */
 
-/* An error whose exchange failed is lost; elements beyond `left` have none. */
+/* Returns the error of the last exchange; a failed exchange's error is lost. Elements beyond `left` have none. */
 LANES_INLINE lanes load_error(const float *sum, uint64_t left, float scale, bool lost)
 {
     if (lost) return lanes_set(0.0f);
@@ -21,7 +21,7 @@ LANES_INLINE lanes load_error(const float *sum, uint64_t left, float scale, bool
     return left < LANES ? lanes_first(error, left, 0.0f) : error;
 }
 
-/* Of CHUNK grains: signs and sums of squares, which go to bits and bins in one go. */
+/* Signs and sums of squares of CHUNK grains, which go to bits and bins together. */
 typedef struct {
     uint16_t below_zero[CHUNK];
     double squares[CHUNK];
@@ -34,7 +34,8 @@ LANES_INLINE void keep(kept_grains *kept, uint64_t grain, float *sum, uint64_t l
     kept->squares[grain] = grain_sum_lanes(a);
 }
 
-/* Four sums at a time, counted from the beginning of a chunk or block: bins take longer than the squares. */
+/* Adds four sums at a time, counted from the beginning of a chunk or block, because bins take longer than the
+ * squares. */
 static void add_to_bins(int64_t *bins, const double *sums, uint32_t count)
 {
     const uint32_t four = SLC_COMPRESS_GRAIN / LANES;
@@ -47,7 +48,8 @@ static void add_to_bins(int64_t *bins, const double *sums, uint32_t count)
 
 /* ---- Items ---- */
 
-/* Elements from..to-1 of a chunk, all under one scale, which was `last` in the previous exchange. Adds to bins. */
+/* Works on elements from..to-1 of a chunk, all under one scale, which was `last` in the previous exchange. Adds to
+ * bins. */
 typedef void run_kernel(const void *args, uint64_t chunk, uint64_t from, uint64_t to, float last, int64_t *bins);
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -126,7 +128,7 @@ LANES_INLINE void worker_run_of(const slc_compress_worker_args *args, sluice_dty
                          (float)in.moves.decay,     (float)in.moves.rescale, (float)in.moves.epsilon};
     const bool lost = !isfinite(last);
     const uint64_t base = chunk * args->out.chunk;
-    const uint64_t inside = base < args->count ? least(to, args->count - base) : 0; /* padding behind it */
+    const uint64_t inside = base < args->count ? least(to, args->count - base) : 0; /* the rest is padding */
     float *sum = args->out.residue.sum + base;
     uint8_t *bits = bits_of(&args->out, chunk);
     for (uint64_t at = from; at < to;) {
@@ -172,7 +174,7 @@ void SLC_ISA(slc_compress_worker_range)(const void *context, uint32_t part, uint
 
 /* ---- The server ---- */
 
-/* What a rank says: signs from an element on, and their size as a share of the average. */
+/* One rank's packet: its signs from an element on, and their size as a share of the average. */
 typedef struct {
     const uint8_t *signs;
     float size;
@@ -190,7 +192,7 @@ LANES_INLINE lanes opinion_at(const opinion *o, uint64_t at, uint64_t left)
     return with_signs(get_signs(o->signs + at / 8, left), o->size);
 }
 
-/* sum (+)= opinion, `count` elements, a multiple of 8 */
+/* sum (+)= opinion for `count` elements, a multiple of 8. */
 LANES_INLINE void add_opinion(float *sum, uint64_t count, const opinion *o, bool first)
 {
     for (uint64_t at = 0; at < count; at += LANES) {
@@ -199,7 +201,7 @@ LANES_INLINE void add_opinion(float *sum, uint64_t count, const opinion *o, bool
     }
 }
 
-/* What all ranks but the last say of a tile. Tiles are whole but for a chunk's last one. */
+/* Adds up the opinions of all ranks but the last on a tile. Only a chunk's last tile is not whole. */
 static void add_most(float *sum, uint64_t count, const slc_compress_server_args *args, uint64_t begin,
                      uint64_t scale_at)
 {
@@ -270,7 +272,7 @@ void SLC_ISA(slc_compress_fold_range)(const void *context, uint32_t part, uint64
 
 /* ---- Updates under a frozen variance ---- */
 
-/* Momentum m, not yet masked nor rounded, of elements at..at+left-1. */
+/* Updates elements at..at+left-1 with the momentum m, which is not yet masked or rounded. */
 LANES_INLINE void update_some(const slc_adamw_factors *f, const slc_frozen_range *r, sluice_dtype momentum, uint64_t at,
                               uint64_t left, lanes m)
 {

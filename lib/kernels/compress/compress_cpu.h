@@ -7,13 +7,13 @@
 
 enum { SLC_COMPRESS_UNIT = 16, SLC_COMPRESS_GRAIN = 64 };
 
-/* Where sums, bits and scales go. With scale_elements 0 the items of a range are the grains of all chunks, else the
- * blocks of scale_elements; `first_item` is added to their numbers. */
+/* The destination of sums, bits and scales. With scale_elements 0 the items of a range are the grains of all chunks,
+ * else the blocks of scale_elements; `first_item` is added to their numbers. */
 typedef struct {
     uint64_t chunk, scale_elements, scales, stride, first_item;
     slc_residue residue;
     char *packets;
-    int64_t *bins; /* scale_elements 0: added to atomically */
+    int64_t *bins; /* used if scale_elements is 0; added to atomically */
 } slc_compress_out;
 
 typedef struct {
@@ -28,7 +28,7 @@ typedef struct {
     uint32_t ranks;
 } slc_compress_server_args;
 
-/* One of each chunk, as pass 2 reads them. */
+/* The packets that pass 2 reads, one for each chunk. */
 typedef struct {
     uint64_t chunk, scale_elements, scales, stride;
     const char *packets;
@@ -38,8 +38,8 @@ typedef struct {
     slc_adamw_factors factors;
     slc_frozen_range range;
     slc_compress_packets packets;
-    uint64_t first; /* elements are counted from here */
-    bool *finite;   /* set to false, by any thread */
+    uint64_t first; /* the element that the kernel's ranges count from */
+    bool *finite;   /* any thread may set it to false */
 } slc_compress_apply_args;
 
 typedef struct {
@@ -49,17 +49,18 @@ typedef struct {
     const void *gradient;
 } slc_frozen_args;
 
-SLC_ISA_DECLARE(slc_compress_worker_range); /* ranges of items */
-SLC_ISA_DECLARE(slc_compress_server_range); /* ranges of items */
-SLC_ISA_DECLARE(slc_compress_fold_range);   /* ranges of items; of slc_compress_out */
-SLC_ISA_DECLARE(slc_compress_apply_range);  /* ranges of elements */
-SLC_ISA_DECLARE(slc_frozen_range_update);   /* ranges of elements */
+SLC_ISA_DECLARE(slc_compress_worker_range); /* over ranges of items */
+SLC_ISA_DECLARE(slc_compress_server_range); /* over ranges of items */
+SLC_ISA_DECLARE(slc_compress_fold_range);   /* over ranges of items; its arguments are a slc_compress_out */
+SLC_ISA_DECLARE(slc_compress_apply_range);  /* over ranges of elements */
+SLC_ISA_DECLARE(slc_frozen_range_update);   /* over ranges of elements */
 
-/* compress.c. ARGUMENT unless elements first..first+count-1 are whole lanes of the tensor or end it. */
+/* In compress.c. Returns ARGUMENT unless elements first..first+count-1 are whole lanes of the tensor or end it. */
 sluice_status slc_compress_check_range(const slc_compress_shape *shape, uint64_t first, uint64_t count);
 slc_compress_packets slc_compress_packets_of(const slc_compress_shape *shape, const void *packets, uint64_t stride);
 
-/* compress.c: ||b|| / sqrt(count) of what the bins hold, rounded to float; INFINITY if it is not finite. */
+/* In compress.c. Returns ||b|| / sqrt(count), with the norm from the bins, rounded to float; INFINITY if it is not
+ * finite. */
 float slc_compress_scale(const int64_t *bins, uint64_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where packets and residues of many tensors lie. */
+/* Lays out the packets and residues of many tensors. */
 #include "lib/kernels/compress/compress_group.h"
 
 #include "lib/base/status.h"
@@ -55,7 +55,7 @@ void slc_compress_group_fini(slc_compress_group *group)
     *group = (slc_compress_group){0};
 }
 
-/* Bytes of a residue of `chunks` chunks; its arrays, if there is memory. */
+/* Returns the bytes of a residue of `chunks` chunks; sets its arrays if there is memory. */
 static uint64_t place(const slc_compress_shape *shape, uint32_t chunks, char *memory, slc_residue *residue)
 {
     uint64_t sums = aligned(chunks * slc_compress_chunk(shape) * sizeof(float));

@@ -1,4 +1,5 @@
-/* A group's packets and residues: one behind the other, nothing between, and each tensor as if it were alone. */
+/* A group's packets and residues must follow each other without gaps, and each tensor must behave as if it were
+ * alone. */
 #include "lib/kernels/compress/compress_group.h"
 #include "lib/kernels/compress/compress_test.h"
 
@@ -36,7 +37,7 @@ static void packets_lie_close(void **state)
     }
 }
 
-/* Arrays in order, aligned, none over another, all inside. */
+/* Arrays must be in order, aligned, free of overlap and inside the memory. */
 static void check_places(const slc_compress_group *group, uint32_t chunks, const char *memory, uint64_t bytes,
                          const slc_residue *residues)
 {
@@ -72,7 +73,7 @@ static void residues_lie_apart(void **state)
     }
 }
 
-/* Pass 1 and pass 2 of a tensor in the group's packets, beside the same tensor alone. */
+/* Passes 1 and 2 of a tensor in the group's packets must match those of the same tensor alone. */
 static void check_tensor(const slc_compress_group *group, uint32_t i, char *packets, const slc_residue *worker)
 {
     const slc_compress_shape *shape = &group->shapes[i];

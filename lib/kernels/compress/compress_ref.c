@@ -1,4 +1,4 @@
-/* DeepSpeed 0.16.4's compressed_allreduce; blocks of elements with a scale each are ours. */
+/* DeepSpeed 0.16.4's compressed_allreduce; the blocks of elements with a scale for each are our own. */
 #include "lib/kernels/compress/compress_ref.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@ static double sign_of(double x)
     return x < 0 ? -1 : 1;
 }
 
-/* Scale and error of elements from..to-1. */
+/* Returns the scale of elements from..to-1 and stores their errors. */
 static double compress(const double *sum, double *error, uint64_t from, uint64_t to)
 {
     double squares = 0;
@@ -18,7 +18,7 @@ static double compress(const double *sum, double *error, uint64_t from, uint64_t
     return scale;
 }
 
-/* One chunk by its blocks. */
+/* Compresses one chunk block by block. */
 static void compress_blocks(const slc_compress_shape *shape, const double *sum, double *error, double *scale)
 {
     uint64_t chunk = slc_compress_chunk(shape), block = shape->scale_elements ? shape->scale_elements : chunk;

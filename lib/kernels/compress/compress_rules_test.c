@@ -1,5 +1,5 @@
-/* The rules of compress.h beside the arithmetic: padding, folded errors, zeros, what is not finite, wrong arguments;
- * and the update without compression. */
+/* The rules of compress.h other than the arithmetic: padding, folded errors, zeros, non-finite numbers, wrong
+ * arguments; and the update without compression. */
 #include "lib/kernels/compress/compress_test.h"
 
 static void padding_is_the_rule_s(void **state)
@@ -87,7 +87,8 @@ static bool all_finite(uint64_t count, const float *x)
     return true;
 }
 
-/* One bad element on one rank: the exchange fails for all, nothing moves, the next one is whole. */
+/* One bad element on one rank must fail the exchange for all ranks and move nothing; the next exchange must be
+ * whole. */
 static void what_is_not_finite_is_skipped(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Both passes and the server against float64, error feedback included, in fp32 and bf16, for 1 to 8 ranks and lengths
- * up to 10^6; equal bits for every instruction set, thread count and cut. */
+/* Both passes and the server must agree with float64, error feedback included, in fp32 and bf16, for 1 to 8 ranks and
+ * lengths up to 10^6, with equal bits for every instruction set, thread count and cut. */
 #include "lib/kernels/compress/compress_test.h"
 
 typedef struct {
@@ -8,7 +8,7 @@ typedef struct {
     sluice_dtype gradient, momentum;
 } exchange_case;
 
-/* Several steps, so that errors feed back. What is left must have the bits that `first` has. */
+/* Runs several steps, so that errors feed back. The final state must have the bits of `first`. */
 static void check_steps(const exchange_case *c, uint64_t steps, uint32_t threads, uint64_t piece, float **first)
 {
     exchange e = exchange_create(c->ranks, c->count, c->scale_elements, threads, c->gradient, c->momentum);
@@ -28,7 +28,7 @@ static void check_steps(const exchange_case *c, uint64_t steps, uint32_t threads
 static void check_case(const exchange_case *c)
 {
     float *first = NULL;
-    const uint32_t most_threads = c->count < 10000 ? 1 : 2; /* less is not split */
+    const uint32_t most_threads = c->count < 10000 ? 1 : 2; /* a shorter tensor is not split */
     TEST_EACH_ISA(isa)
     for (uint32_t threads = 1; threads <= most_threads; threads++)
         check_steps(c, 3, threads, isa % 2 ? 1000 : UINT64_C(1) << 40, &first);
@@ -47,7 +47,7 @@ static void agrees_with_float64(void **state)
         }
 }
 
-/* From 1 to 10^6, as many of each magnitude, on the best instruction set. */
+/* Lengths are from 1 to 10^6, evenly over the magnitudes, on the best instruction set. */
 static void drawn_lengths(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* All ranks of a one-bit exchange in one process, in tests: each stage from the state that the fast one has, against
- * float64. Bits are equal but where the number is within 1e-6 of what it was made of. */
+/* For tests: all ranks of a one-bit exchange in one process. Each stage starts from the fast code's state and is
+ * compared with float64. Signs must be equal unless the number is within 1e-6 of the size of its terms. */
 #ifndef SLC_KERNEL_COMPRESS_TEST_H
 #define SLC_KERNEL_COMPRESS_TEST_H
 
@@ -92,7 +92,7 @@ TEST_INLINE void compress(exchange *e, uint32_t rank)
                      SLUICE_OK);
 }
 
-/* In pieces of about `piece` elements, the last ones first. */
+/* Serves in pieces of about `piece` elements, the last one first. */
 TEST_INLINE void serve(exchange *e, uint32_t chunk, uint64_t piece)
 {
     const void *packets[MOST_RANKS];
@@ -205,7 +205,7 @@ TEST_INLINE void serve_and_check(exchange *e, uint32_t chunk, uint64_t piece)
     free(error), free(sum), free(size), free(scale);
 }
 
-/* Frozen variance (0 at every seventh element), values, their copies in bf16. */
+/* Frozen variance (0 at every seventh element), values, and the values' copies in bf16. */
 typedef struct {
     float *value, *variance;
     uint16_t *rounded;
@@ -244,7 +244,7 @@ TEST_INLINE slc_frozen_range range_of(const exchange *e, const parameter *p, voi
                               .mask = mask};
 }
 
-/* m64: what the momentum becomes, before the mask and before it is rounded. */
+/* m64: the momentum before the mask and before rounding. */
 TEST_INLINE void check_update(const exchange *e, const parameter *p, const void *momentum, const float *before,
                               const double *m64, bool mask, double bar)
 {
@@ -262,7 +262,7 @@ TEST_INLINE void check_update(const exchange *e, const parameter *p, const void 
     free(got);
 }
 
-/* In two pieces, the second one first. */
+/* Updates in two pieces, the second one first. */
 TEST_INLINE void apply_and_check(exchange *e, parameter *p, bool mask)
 {
     uint64_t count = e->shape.count, cut = count / 32 * 16;
@@ -283,7 +283,7 @@ TEST_INLINE void apply_and_check(exchange *e, parameter *p, bool mask)
     free(before), free(m64);
 }
 
-/* All that a step leaves, in one row of floats. */
+/* Lays all that a step leaves in one row of floats and compares it. */
 TEST_INLINE void check_same_bits(const exchange *e, const parameter *p, float **first)
 {
     uint64_t n = e->shape.ranks, packets = n * e->stride / sizeof(float) + 1, all = n * e->chunk,

@@ -1,4 +1,4 @@
-/* Around the fast loops. */
+/* Checks the arguments and runs the fast loops. */
 #include "lib/kernels/compress/flat.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* One pass each. */
+/* Each function passes over its arrays once. */
 #include "lib/kernels/compress/flat_cpu.h"
 
 #include "lib/kernels/compress/packets_cpu.h"

@@ -1,4 +1,4 @@
-/* Compiled once for each instruction set. */
+/* The fast copies into and out of flat arrays, compiled once for each instruction set. */
 #ifndef SLC_KERNEL_FLAT_CPU_H
 #define SLC_KERNEL_FLAT_CPU_H
 
@@ -11,7 +11,7 @@ typedef struct {
     float *out;
 } slc_flat_args;
 
-SLC_ISA_DECLARE(slc_flat_write_range); /* ranges of elements */
+SLC_ISA_DECLARE(slc_flat_write_range); /* over ranges of elements */
 SLC_ISA_DECLARE(slc_flat_read_range);
 
 #endif

@@ -1,11 +1,11 @@
-/* Packets on lanes: sixteen signs as bits and back, and pass 2's way through the packets of all chunks. */
+/* Packets on lanes: sixteen signs to bits and back, and the way that pass 2 takes through the packets of all chunks. */
 #ifndef SLC_KERNEL_PACKETS_CPU_H
 #define SLC_KERNEL_PACKETS_CPU_H
 
 #include "lib/kernels/compress/compress_cpu.h"
 #include "lib/kernels/lanes.h"
 
-/* A packet is not aligned. */
+/* Copies the scale, because a packet need not be aligned. */
 static inline float packet_scale(const void *packet, uint64_t block)
 {
     float scale;
@@ -18,8 +18,8 @@ static inline const uint8_t *packet_bits(const void *packet, uint64_t scales)
     return (const uint8_t *)packet + scales * sizeof(float);
 }
 
-/* Bits of `count` elements, a multiple of 8, MSB first in each byte, from lanes_below_zero of each sixteen, whose bytes
- * lie in the same order (little endian). */
+/* Writes the bits of `count` elements, a multiple of 8, most significant bit first in each byte, from lanes_below_zero
+ * of each sixteen, whose bytes lie in the same order (little endian). */
 static inline void put_signs(uint8_t *bits, uint64_t count, const uint16_t *below_zero)
 {
     for (uint64_t byte = 0; byte < count / 8; byte += 8) {
@@ -36,7 +36,7 @@ static inline void put_signs(uint8_t *bits, uint64_t count, const uint16_t *belo
     }
 }
 
-/* Of sixteen, or 8 at a chunk's end (fewer at a tensor's). */
+/* Reads the bits of sixteen elements, or of 8 at a chunk's end (of which a tensor's end may use fewer). */
 LANES_INLINE uint32_t get_signs(const uint8_t *bits, uint64_t left)
 {
     return left > 8 ? (uint32_t)bits[0] | (uint32_t)bits[1] << 8 : bits[0];
@@ -49,7 +49,7 @@ LANES_INLINE lanes_part part_with_sign(lanes_words minus, lanes_part size)
 }
 #endif
 
-/* size where the bit is set, -size elsewhere; size >= 0 */
+/* size if the bit is set, else -size; size >= 0 */
 LANES_INLINE lanes with_signs(uint32_t bits, float size)
 {
     static const uint32_t place[LANES] = {0x80,   0x40,   0x20,   0x10,   0x8,   0x4,   0x2,   0x1,
@@ -80,7 +80,7 @@ LANES_INLINE lanes without_sign(lanes a, float size)
 #endif
 }
 
-/* a, but 0 where v is 0: the mask of elements that never had a gradient. */
+/* Returns a, but 0 where v is 0: this masks elements that never had a gradient. */
 LANES_INLINE lanes where_positive(lanes v, lanes a)
 {
     LANES_EACH(part_choose((lanes_bits)(v.part[i] == part_set(0.0f)), part_set(0.0f), a.part[i]));
@@ -88,12 +88,12 @@ LANES_INLINE lanes where_positive(lanes v, lanes a)
 
 /* Elements from..to-1 of a tensor, all under one scale. */
 typedef struct {
-    const uint8_t *bits; /* of element `from` on */
+    const uint8_t *bits; /* those of element `from` and after */
     float scale;
     uint64_t from, to;
 } packets_run;
 
-/* The run that begins at element `at`, a multiple of 16, and ends before `end`. */
+/* Returns the run that begins at element `at`, a multiple of 16, and ends before `end` or where its scale does. */
 LANES_INLINE packets_run packets_run_at(const slc_compress_packets *p, uint64_t at, uint64_t end)
 {
     uint64_t chunk = at / p->chunk, offset = at % p->chunk, block = 0, to = at + p->chunk - offset;
@@ -109,8 +109,8 @@ LANES_INLINE packets_run packets_run_at(const slc_compress_packets *p, uint64_t 
 
 enum { PACKETS_SLACK = 8 + LANES };
 
-/* Elements first..first+count-1, each divided by `divisor` and rounded once, into a buffer of count + PACKETS_SLACK;
- * returns where in it they begin. */
+/* Decodes elements first..first+count-1, each divided by `divisor` and rounded once, into a buffer of count +
+ * PACKETS_SLACK; returns where in it they begin. */
 LANES_INLINE const float *packets_decode(const slc_compress_packets *p, uint64_t first, uint64_t count, double divisor,
                                          float *buffer)
 {

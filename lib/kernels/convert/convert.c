@@ -1,4 +1,4 @@
-/* Picks the instruction set and cuts the elements between threads; without a change of type it is a copy. */
+/* Picks the instruction set and cuts the elements between threads; if the type does not change it copies. */
 #include "lib/kernels/convert/convert.h"
 
 #include "lib/kernels/convert/convert_cpu.h"

@@ -1,4 +1,4 @@
-/* Loads widen and stores round: nothing else to do. */
+/* Loads widen and stores round, so the operation itself does nothing. */
 #include "lib/kernels/convert/convert_cpu.h"
 
 #include "lib/kernels/lanes_map.h"

@@ -13,6 +13,6 @@ typedef struct {
     bool stream;
 } slc_convert_args;
 
-SLC_ISA_DECLARE(slc_convert_range); /* ranges of elements */
+SLC_ISA_DECLARE(slc_convert_range); /* over ranges of elements */
 
 #endif

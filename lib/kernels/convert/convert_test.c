@@ -1,11 +1,11 @@
-/* Conversion is the scalar rule, to the bit, on every instruction set: all upper halves with lower halves around ties,
- * and every tail. */
+/* Conversion must follow the scalar rule to the bit on every instruction set: for all upper halves with lower halves
+ * around ties, and for every tail. */
 #include "lib/kernels/convert/convert.h"
 #include "lib/kernels/kernel_test.h"
 
 static const uint32_t lower[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, 0x1234};
 
-/* Every upper half with every one of `lower`. */
+/* Returns every upper half with each of `lower`. */
 static float *all_numbers(uint64_t *count)
 {
     *count = 0x10000 * TEST_COUNT_OF(lower);

@@ -1,4 +1,4 @@
-/* Checks the targets, which index memory, and cuts the rows between threads. */
+/* Checks the targets, because they index memory, and cuts the rows between threads. */
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 
 #include "lib/base/status.h"

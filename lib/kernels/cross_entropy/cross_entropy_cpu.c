@@ -1,12 +1,12 @@
-/* Two rows of logits fit the second-level cache, so three passes over one touch memory once: its maximum; exponentials,
- * stored where the logits were, and their sum, while the next row is on its way; the scale. */
+/* Two rows of logits fit the second-level cache, so three passes over a row read memory once. The passes find the
+ * maximum; store exponentials in place of the logits and sum them, while the next row is being fetched; and scale. */
 #include "lib/kernels/cross_entropy/cross_entropy_cpu.h"
 
 #include "lib/kernels/lanes_math.h"
 
 #include <math.h>
 
-enum { CHAINS = 4, STRIDE = CHAINS * LANES }; /* independent sums, for the latency of additions */
+enum { CHAINS = 4, STRIDE = CHAINS * LANES }; /* independent sums hide the latency of additions */
 
 static float row_largest(const float *x, uint64_t count)
 {
@@ -20,8 +20,8 @@ static float row_largest(const float *x, uint64_t count)
     return lanes_largest(lanes_max(lanes_max(most[0], most[1]), lanes_max(most[2], most[3])));
 }
 
-/* The sum of e^(x - shift), where shift is the largest x; the terms replace x where `keep`. Meanwhile the row at `next`
- * (NULL: none) is fetched. */
+/* Returns the sum of e^(x - shift), where shift is the largest x; the terms replace x if `keep`. Meanwhile the row at
+ * `next` (NULL: none) is fetched. */
 LANES_INLINE float row_exponentials(float *x, uint64_t count, float shift, bool keep, const float *next)
 {
     lanes sum[CHAINS], base = lanes_set(shift);
@@ -43,7 +43,8 @@ LANES_INLINE float row_exponentials(float *x, uint64_t count, float shift, bool 
     return lanes_sum(lanes_add(lanes_add(sum[0], sum[1]), lanes_add(sum[2], sum[3])));
 }
 
-/* A gradient is stored at its place of the same row: never behind what has been read. */
+/* Stores each gradient at its own place of the same row. A gradient is no wider than a logit, so none is stored beyond
+ * what has been read. */
 LANES_INLINE void row_scale(float *x, uint64_t count, float factor, sluice_dtype gradient)
 {
     lanes by = lanes_set(factor);

@@ -15,6 +15,6 @@ typedef struct {
     float *losses;
 } slc_cross_entropy_args;
 
-SLC_ISA_DECLARE(slc_cross_entropy_range); /* ranges of rows */
+SLC_ISA_DECLARE(slc_cross_entropy_range); /* over ranges of rows */
 
 #endif

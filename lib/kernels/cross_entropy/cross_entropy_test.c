@@ -1,4 +1,4 @@
-/* Loss and gradient against float64, with equal bits for every instruction set and thread count. */
+/* Loss and gradient must agree with float64, with equal bits for every instruction set and thread count. */
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/cross_entropy/cross_entropy_ref.h"
 #include "lib/kernels/kernel_test.h"
@@ -12,7 +12,7 @@ static int32_t *draw_targets(uint64_t rows, uint64_t classes)
     return targets;
 }
 
-/* The gradient of all rows, without what lies between them. */
+/* Returns the gradient of all rows without the gaps between them. */
 static void *gather_rows(uint64_t rows, uint64_t classes, sluice_dtype gradient, const float *logits)
 {
     uint64_t bytes = classes * sluice_dtype_bytes(gradient);

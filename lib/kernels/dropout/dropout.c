@@ -1,4 +1,4 @@
-/* What every kernel that drops asks of its settings. */
+/* The check of dropout settings that all kernels with dropout share. */
 #include "lib/kernels/dropout/dropout.h"
 
 #include "lib/base/status.h"

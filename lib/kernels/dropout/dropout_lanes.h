@@ -1,6 +1,6 @@
-/* dropout.h's factors inside a kernel: dropout_factors writes them for a run of elements.
- * Sixteen blocks of Philox side by side, as 64-bit lanes: a product needs only their lower halves, so what stands in
- * the upper ones never has to be cleared. */
+/* The factors of dropout.h inside a kernel: dropout_factors writes them for a run of elements.
+ * Sixteen blocks of Philox run in parallel, as 64-bit lanes: a product reads only their lower halves, so the upper
+ * halves never have to be cleared. */
 #ifndef SLC_KERNEL_DROPOUT_LANES_H
 #define SLC_KERNEL_DROPOUT_LANES_H
 
@@ -22,7 +22,7 @@ LANES_INLINE dropout_longs dropout_multiply(dropout_longs a, uint32_t b)
 #endif
 }
 
-/* Ten rounds on the lower halves of c[0..3]. */
+/* Runs ten rounds on the lower halves of c[0..3]. */
 LANES_INLINE void dropout_philox(dropout_longs c[4], uint64_t key)
 {
     uint32_t low = (uint32_t)key, high = (uint32_t)(key >> 32);
@@ -35,8 +35,8 @@ LANES_INLINE void dropout_philox(dropout_longs c[4], uint64_t key)
     }
 }
 
-/* The factors of elements first..first+count-1. `room` holds count + 2 SLC_DROPOUT_GROUP floats; the first element's
- * factor is somewhere in it, and is returned. The rule's probability is in (0, 1). */
+/* Makes the factors of elements first..first+count-1. `room` holds count + 2 SLC_DROPOUT_GROUP floats; returns where in
+ * it the first element's factor is. The rule's probability is in (0, 1). */
 static __attribute__((noinline, unused)) const float *dropout_factors(const slc_dropout *rule, uint64_t first,
                                                                       uint64_t count, float *room)
 {

@@ -4,9 +4,9 @@
 
 #include "lib/kernels/dropout/dropout.h"
 
-/* counter and key as in the paper, word 0 first. */
+/* Runs one block; counter and key are as in the paper, word 0 first. */
 void slc_philox_ref(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
-/* 0, or what a kept element is multiplied by */
+/* Returns 0, or the factor of a kept element. */
 double slc_dropout_factor_ref(const slc_dropout *dropout, uint64_t element);
 
 #endif

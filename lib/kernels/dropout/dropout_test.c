@@ -1,5 +1,6 @@
-/* The generator has the published answers; masks are those of the plain loop for every instruction set, split, number
- * of threads and type; as many elements are kept as the probability says, independently of each other. */
+/* The generator must give the published answers. Masks must be those of the plain loop for every instruction set,
+ * split, number of threads and type. As many elements must be kept as the probability says, independently of each
+ * other. */
 #include "lib/kernels/dropout/dropout.h"
 #include "lib/kernels/residual/residual.h"
 #include "lib/kernels/dropout/dropout_ref.h"
@@ -57,7 +58,7 @@ static void masks_are_the_references(void **state)
                 }
 }
 
-/* One call, or calls that begin anywhere. */
+/* One call must give the same as calls that begin anywhere. */
 static void splits_do_not_matter(void **state)
 {
     (void)state;
@@ -78,8 +79,8 @@ static void splits_do_not_matter(void **state)
     slc_stream_destroy(&stream);
 }
 
-/* Within five standard deviations: the number that is kept, and the number of pairs, at several distances and under two
- * seeds, of which both are. */
+/* Both must be within five standard deviations: the number of elements kept, and the number of pairs, at several
+ * distances and under two seeds, that are both kept. */
 static void keeps_its_share(void **state)
 {
     (void)state;

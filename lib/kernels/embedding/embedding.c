@@ -1,4 +1,4 @@
-/* Forward is cut between threads by rows, backward by channels, so that rows of equal tokens never meet. */
+/* Forward is cut between threads by rows, backward by channels, so that no two threads add to the same element. */
 #include "lib/kernels/embedding/embedding.h"
 
 #include "lib/base/status.h"
@@ -27,7 +27,7 @@ sluice_status slc_embedding_forward(slc_stream *stream, sluice_dtype dtype, uint
     return SLUICE_OK;
 }
 
-/* Two lists of rows, to sort from one into the other. */
+/* The workspace has two lists of rows, to sort from one into the other. */
 uint64_t slc_embedding_backward_workspace_bytes(const slc_stream *stream, uint64_t batch, uint64_t length,
                                                 uint64_t channels)
 {
@@ -35,7 +35,8 @@ uint64_t slc_embedding_backward_workspace_bytes(const slc_stream *stream, uint64
     return 2 * batch * length * sizeof(uint32_t);
 }
 
-/* Rows by key, those of equal keys in order: digit by digit, the lowest first. The list is one of a and b. */
+/* Returns the rows sorted by key, those of equal keys in order: a radix sort, lowest digit first. The list is a or
+ * b. */
 static const uint32_t *sort_rows(uint64_t rows, const int32_t *keys, uint32_t *a, uint32_t *b)
 {
     uint64_t all = 0;

@@ -1,5 +1,5 @@
-/* Embedding of tokens, with what models add to it: out[b][t] = token[tokens[b][t]] + position[t] + type[types[b][t]],
- * added in that order in fp32 and rounded once. */
+/* Embedding of tokens, with the rows that models add to it: out[b][t] = token[tokens[b][t]] + position[t] +
+ * type[types[b][t]], added in that order in fp32 and rounded once. */
 #ifndef SLC_KERNEL_EMBEDDING_H
 #define SLC_KERNEL_EMBEDDING_H
 
@@ -7,20 +7,21 @@
 
 #include <sluice/dtype.h>
 
-/* Rows of `channels`: one a token of the vocabulary, one a position, one a token type. position, type: NULL: none. */
+/* Tables with rows of `channels`: one row for each token of the vocabulary, each position, each token type. position,
+ * type: may be NULL: none. */
 typedef struct {
     const void *token, *position, *type;
 } slc_embedding_tables;
 
-/* Any may be NULL: its gradient is not wanted. The row of token `*padding` gets nothing (torch.nn.Embedding's
- * padding_idx); NULL: every token's row gets its gradient. */
+/* Any table may be NULL: its gradient is not wanted. The row of token `*padding` gets nothing (torch.nn.Embedding's
+ * padding_idx); padding NULL: every token's row gets its gradient. */
 typedef struct {
     void *token, *position, *type;
     const int32_t *padding;
 } slc_embedding_gradients;
 
-/* tokens, types: batch x length, each not negative and below its table's rows (checked by the caller). types NULL: type
- * 0 everywhere. `dtype`: of tables and out. out overlaps no table. */
+/* tokens, types: batch x length, each not negative and below the number of rows of its table (the caller checks that).
+ * types NULL: type 0 everywhere. `dtype`: type of the tables and out. out overlaps no table. */
 sluice_status slc_embedding_forward(slc_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
                                     uint64_t channels, const int32_t *tokens, const int32_t *types,
                                     const slc_embedding_tables *tables, void *out);

@@ -1,18 +1,18 @@
-/* Forward adds up to three rows. Backward takes the gradient's rows one by one, and adds to each all that belongs to
- * it: each is loaded and stored once, and what is summed meanwhile stays in the first-level cache. */
+/* Forward adds up to three rows. Backward goes through the rows of the gradient and adds to each all that belongs to
+ * it: each is loaded and stored once, and the partial sum stays in the first-level cache. */
 #include "lib/kernels/embedding/embedding_cpu.h"
 
 #include "lib/kernels/lanes.h"
 
-enum { PIECE = 1024 }; /* channels summed at a time */
+enum { PIECE = 1024 }; /* channels that are summed at a time */
 
-/* Rows lie apart, so that the processor does not see the next one coming: it is asked for, line by line, on the way. */
+/* Prefetches a line of the next row: rows are scattered, so the processor cannot foresee it. */
 LANES_INLINE void expect(sluice_dtype dtype, const void *p, uint64_t at)
 {
     __builtin_prefetch((const char *)p + at * sluice_dtype_bytes(dtype));
 }
 
-/* Where each of the three rows, and the next token's, begins. */
+/* Element at which each of the three rows, the next token's row and the output row begins. */
 typedef struct {
     uint64_t token, position, type, next, out;
 } places;
@@ -73,10 +73,10 @@ void SLC_ISA(slc_embedding_forward_range)(const void *context, uint32_t part, ui
         forward_by_tables(args, SLUICE_FP32, false, first, last);
 }
 
-/* Rows of dout: those that order lists, or first, first + stride, ... */
+/* Rows of dout: those that `order` lists, or first, first + stride, ... */
 typedef struct {
     const uint32_t *order;
-    uint64_t first, stride, count, after; /* the row that comes behind them */
+    uint64_t first, stride, count, after; /* after: the row that will be read next */
 } row_list;
 
 LANES_INLINE uint64_t row_at(const row_list *rows, uint64_t i)
@@ -93,7 +93,7 @@ LANES_INLINE void add_lanes(uint64_t c, uint64_t left, sluice_dtype from_dtype, 
     lanes_store_some_as(to_dtype, to, c, left, sum);
 }
 
-/* to = from + x; x at next_at is what comes next. */
+/* to = from + x; the row at next_at is the next one to be read. */
 LANES_INLINE void add(uint64_t count, sluice_dtype from_dtype, const void *from, sluice_dtype dtype, const void *x,
                       uint64_t x_at, uint64_t next_at, sluice_dtype to_dtype, void *to)
 {
@@ -102,7 +102,7 @@ LANES_INLINE void add(uint64_t count, sluice_dtype from_dtype, const void *from,
     if (c < count) add_lanes(c, count - c, from_dtype, from, dtype, x, x_at, next_at, to_dtype, to);
 }
 
-/* Channels first..last-1 of one row of the table. */
+/* Adds to channels first..last-1 of one row of the table. */
 LANES_INLINE void add_rows(const slc_embedding_backward_args *args, sluice_dtype dtype, sluice_dtype gradient,
                            uint64_t table_row, row_list rows, uint64_t first, uint64_t last)
 {
@@ -110,7 +110,7 @@ LANES_INLINE void add_rows(const slc_embedding_backward_args *args, sluice_dtype
     for (uint64_t at = first; at < last; at += PIECE) {
         uint64_t count = last - at < PIECE ? last - at : PIECE;
         void *to = (char *)args->table + (table_row * channels + at) * sluice_dtype_bytes(gradient);
-        float sum[PIECE]; /* where the gradient's type would round between two additions */
+        float sum[PIECE]; /* used if the gradient's type would round between two additions */
         for (uint64_t i = 0; i < rows.count; i++) {
             uint64_t x_at = row_at(&rows, i) * channels + at;
             bool begins = i == 0, ends = i + 1 == rows.count;

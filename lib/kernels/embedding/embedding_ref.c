@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* Where element c of what place (b, t) takes from each table lies. */
+/* Finds element c of the rows that place (b, t) takes from each table. */
 static void elements_of(const slc_embedding_ref_tables *tables, uint64_t channels, uint64_t token, uint64_t position,
                         uint64_t type, uint64_t c, double *out[3])
 {

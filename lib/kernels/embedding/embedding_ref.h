@@ -1,4 +1,4 @@
-/* The plain loops of embedding.h in float64; tables and gradients that are NULL are left out, types may be NULL. */
+/* The plain loops of embedding.h in float64; tables and gradients that are NULL are skipped, types may be NULL. */
 #ifndef SLC_KERNEL_EMBEDDING_REF_H
 #define SLC_KERNEL_EMBEDDING_REF_H
 
@@ -6,7 +6,7 @@
 
 typedef struct {
     double *token, *position, *type;
-    const int32_t *padding; /* of gradients: as in embedding.h */
+    const int32_t *padding; /* for gradients only: as in embedding.h */
 } slc_embedding_ref_tables;
 
 void slc_embedding_forward_ref(uint64_t batch, uint64_t length, uint64_t channels, const int32_t *tokens,

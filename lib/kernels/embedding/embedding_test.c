@@ -1,5 +1,5 @@
-/* The embedding is exact forward but for one rounding; backward adds the rows of equal tokens in the order of their
- * places, with one rounding, for any thread count. */
+/* Forward must be exact but for one rounding; backward must add the rows of equal tokens in the order of their places,
+ * with one rounding, for any thread count. */
 #include "lib/kernels/embedding/embedding.h"
 #include "lib/kernels/embedding/embedding_ref.h"
 #include "lib/kernels/kernel_test.h"
@@ -13,7 +13,7 @@ typedef struct {
 } test_case;
 
 typedef struct {
-    uint64_t rows, counts[TABLES]; /* elements of each table; 0: none */
+    uint64_t rows, counts[TABLES]; /* number of elements of each table; 0: none */
     int32_t *tokens, *types;
 } inputs;
 
@@ -28,7 +28,7 @@ static inputs make_inputs(const test_case *t)
     assert_non_null(in.tokens);
     assert_non_null(in.types);
     for (uint64_t i = 0; i < rows; i++) {
-        uint64_t draw = test_random(&seed); /* half of them from a few tokens, as in text; the last one too */
+        uint64_t draw = test_random(&seed); /* half of them are from a few tokens, as in text, including the last */
         in.tokens[i] =
             (int32_t)(draw & 1 ? (draw >> 1) % t->vocabulary : t->vocabulary - 1 - (draw >> 1) % 3 % t->vocabulary);
         in.types[i] = (int32_t)(test_random(&seed) % TYPES);
@@ -153,7 +153,7 @@ static void large_vocabulary(void **state)
     check(&(test_case){.batch = 1, .length = 5, .channels = 2100, .vocabulary = 300, .gradient = SLUICE_BF16});
 }
 
-/* 300 times 1 is added to 256: rounded each time, bf16 would stay at 256. */
+/* 1 is added to 256 three hundred times: with rounding after each addition, bf16 would stay at 256. */
 static void a_row_is_rounded_once(void **state)
 {
     (void)state;
@@ -198,7 +198,7 @@ static void no_rows_and_too_many(void **state)
     slc_stream_destroy(&stream);
 }
 
-/* Large results go past the cache: they are what rows give one by one. */
+/* Large results, which are stored past the cache, must equal those of the rows one by one. */
 static void large_results(void **state)
 {
     (void)state;

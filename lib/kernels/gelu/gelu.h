@@ -17,7 +17,7 @@ sluice_status slc_gelu_backward(slc_stream *stream, slc_gelu_kind kind, sluice_d
 
 sluice_status slc_tanh_forward(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x,
                                void *y); /* y may be x */
-/* dx = dy (1 - y^2), y what forward gave; dx may be dy. */
+/* dx = dy (1 - y^2), with y from forward; dx may be dy. */
 sluice_status slc_tanh_backward(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *y, const void *dy,
                                 void *dx);
 

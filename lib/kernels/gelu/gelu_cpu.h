@@ -18,11 +18,11 @@ typedef enum {
 typedef struct {
     slc_gelu_function function;
     sluice_dtype dtype;
-    const void *x, *dy; /* forward: dy is x */
+    const void *x, *dy; /* forward: dy is x and unused */
     void *out;
     bool stream;
 } slc_gelu_args;
 
-SLC_ISA_DECLARE(slc_gelu_range); /* ranges of elements */
+SLC_ISA_DECLARE(slc_gelu_range); /* over ranges of elements */
 
 #endif

@@ -1,5 +1,5 @@
-/* GELU, tanh and their derivatives against float64, in place too, with equal bits for every instruction set and number
- * of threads. */
+/* GELU, tanh and their derivatives must agree with float64, also in place, with equal bits for every instruction set
+ * and number of threads. */
 #include "lib/kernels/gelu/gelu.h"
 #include "lib/kernels/gelu/gelu_ref.h"
 #include "lib/kernels/kernel_test.h"
@@ -9,7 +9,7 @@ typedef struct {
     float low, high;
 } inputs;
 
-enum { PLAIN_TANH = 2, FUNCTIONS = 3 }; /* behind the two kinds of GELU */
+enum { PLAIN_TANH = 2, FUNCTIONS = 3 }; /* tanh follows the two kinds of GELU */
 
 static void reference(int function, uint64_t count, const double *x, const double *dy, double *y, double *dx)
 {
@@ -68,7 +68,7 @@ static void check(int function, sluice_dtype dtype, inputs in, uint32_t threads,
     slc_stream_destroy(&stream);
 }
 
-/* The ranges of far negative numbers hold results that are tiny throughout: there the bar is a relative one. */
+/* In ranges of far negative numbers all results are tiny, so the bar is a relative one there. */
 static void agrees_with_float64(void **state)
 {
     (void)state;
@@ -78,8 +78,8 @@ static void agrees_with_float64(void **state)
     for (size_t c = 0; c < TEST_COUNT_OF(counts); c++)
         for (size_t r = 0; r < TEST_COUNT_OF(ranges); r++) {
             const inputs in = {counts[c], ranges[r][0], ranges[r][1]};
-            if (function == SLC_GELU_TANH && in.high < -6) continue; /* its exponent is a polynomial of large terms */
-            if (function == PLAIN_TANH && in.high < -1) continue;    /* 1 - y^2 of a y rounded to 1 */
+            if (function == SLC_GELU_TANH && in.high < -6) continue; /* the exponent is a polynomial of large terms */
+            if (function == PLAIN_TANH && in.high < -1) continue;    /* 1 - y^2 of a y that was rounded to 1 */
             float *first[2] = {0};
             TEST_EACH_ISA(isa)
             for (uint32_t threads = 1; threads <= 2; threads++) check(function, dtype, in, threads, first);
@@ -112,7 +112,7 @@ static void extremes_saturate(void **state)
     slc_stream_destroy(&stream);
 }
 
-/* Above 16 MiB results are stored past the cache; a piece of them has the same bits as alone. */
+/* Results above 16 MiB are stored past the cache; a piece of them must have the bits that it has alone. */
 static void large_as_small(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What gemm.h offers: checks, and the way through gemm_tiles.h. */
+/* The functions of gemm.h: checks, and the way through gemm_tiles.h. */
 #include "lib/kernels/gemm/gemm.h"
 
 #include "lib/base/status.h"

@@ -1,10 +1,10 @@
 /* C = epilogue(op(A) op(B) + bias) + residual (+ C), row-major. op(A) is m x k, op(B) is k x n, C is m x n.
- * By oneDNN. fp32, or bf16 whose products are summed in fp32 and rounded once, in C. Where the processor has no bf16
- * (AVX-512-BF16 or AMX), tiles are widened to fp32 in the workspace: slc_gemm_path says so.
+ * oneDNN computes it: in fp32, or in bf16 with products summed in fp32 and rounded once, in C. If the processor has no
+ * bf16 (AVX-512-BF16 or AMX), tiles are widened to fp32 in the workspace; slc_gemm_path says so.
  *
- * A primitive is made once for a shape and thread count, under a lock, and kept; later calls only make handles of a
- * few hundred bytes. Any thread, each with its own stream and workspace. For a fixed thread count results repeat to
- * the bit; between processors they differ. */
+ * A primitive is made once for a shape and thread count, under a lock, and kept; later calls make only handles of a
+ * few hundred bytes. Any thread may call, each with its own stream and workspace. For a fixed thread count results
+ * repeat to the bit; between processors they differ. */
 #ifndef SLC_KERNEL_GEMM_H
 #define SLC_KERNEL_GEMM_H
 
@@ -16,35 +16,37 @@
 typedef enum { SLC_EPILOGUE_NONE, SLC_EPILOGUE_GELU_TANH, SLC_EPILOGUE_GELU_ERF } slc_epilogue;
 
 typedef struct {
-    sluice_dtype dtype;            /* of A, B and bias */
-    sluice_dtype out;              /* of C and residual: fp32, or as dtype */
+    sluice_dtype dtype;            /* type of A, B and bias */
+    sluice_dtype out;              /* type of C and residual: fp32, or the same as dtype */
     bool transpose_a, transpose_b; /* stored as k x m, n x k */
-    bool packed_b;                 /* B is what slc_gemm_pack made for this shape */
+    bool packed_b;                 /* B comes from slc_gemm_pack for this shape */
     bool accumulate;               /* C += instead of C = */
     bool bias;                     /* bias[n], added to every row */
-    bool residual;                 /* m x n, rows as far apart as C's; may not overlap C */
+    bool residual;                 /* m x n, with the row distance of C; may not overlap C */
     slc_epilogue epilogue;
     uint64_t m, n, k;
     uint64_t lda, ldb, ldc; /* elements between stored rows; 0: dense */
 } slc_gemm_shape;
 
-/* Bytes of workspace, 64-byte aligned, that this shape needs with this many threads. Makes what slc_gemm then uses. */
+/* Gives the bytes of workspace, 64-byte aligned, that this shape needs with the stream's thread count. Makes the
+ * primitive that slc_gemm then uses. */
 sluice_status slc_gemm_workspace_bytes(const slc_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes);
 
-/* `bias` and `residual` are NULL unless the shape has them. Errors: ARGUMENT, UNSUPPORTED (no CPU primitive), MEMORY.
- */
+/* Computes the product. `bias` and `residual` are NULL unless the shape has them. Errors: ARGUMENT, UNSUPPORTED (not
+ * the host, no primitive for this processor), MEMORY, SYSTEM. */
 sluice_status slc_gemm(slc_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b, const void *bias,
                        const void *residual, void *c, void *workspace, uint64_t workspace_bytes);
 
-/* B in the layout that the library likes best, made once and used by many calls: slc_gemm of the same shape with
- * packed_b set takes it instead of B. It is for this shape, m included, and this thread count. 0 bytes: nothing is
- * gained, and packed_b may not be set. `shape->packed_b` is not looked at. */
+/* Gives the size of B in the layout that the library likes best, made once and used by many calls: slc_gemm of the same
+ * shape with packed_b set takes it instead of B. It is valid for this shape, m included, and this thread count. 0
+ * bytes: nothing is gained, and packed_b may not be set. `shape->packed_b` is ignored. */
 sluice_status slc_gemm_packed_bytes(const slc_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes);
-/* `packed` is 64-byte aligned. */
+/* Writes B in that layout; `packed` is 64-byte aligned. */
 sluice_status slc_gemm_pack(slc_stream *stream, const slc_gemm_shape *shape, const void *b, void *packed);
 
-/* How products of this type run here: oneDNN's name of its code; widened: as fp32; allocates: without AVX-512 oneDNN
- * packs into memory of its own, at most SLC_GEMM_OWN_BYTES a thread while a call lasts, else none. */
+/* Tells how products of this type run here. name: oneDNN's name of its code. widened: they run as fp32. allocates:
+ * without AVX-512, oneDNN packs into memory of its own during a call, at most SLC_GEMM_OWN_BYTES for each thread; with
+ * AVX-512 it allocates nothing. */
 enum { SLC_GEMM_OWN_BYTES = 8 << 20 };
 sluice_status slc_gemm_path(sluice_dtype dtype, bool *widened, bool *allocates, const char **name);
 

@@ -1,4 +1,4 @@
-/* See gemm_dnnl.h. The order of post-ops is the formula's: epilogue, residual, C. */
+/* See gemm_dnnl.h. Post-ops are in the order of the formula: epilogue, residual, C. */
 #include "lib/kernels/gemm/gemm_dnnl.h"
 
 #include "lib/base/status.h"
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <uthash.h>
 
-/* oneDNN's threads are OpenMP's, and their number is the calling thread's setting. Weak: an oneDNN that was built on
- * another runtime brings no libgomp. */
+/* oneDNN runs on OpenMP's threads, and takes their number from the calling thread's setting. The symbols are weak
+ * because an oneDNN built on another runtime brings no libgomp. */
 extern void omp_set_num_threads(int threads) __attribute__((weak));
 extern int omp_get_max_threads(void) __attribute__((weak));
 
@@ -22,16 +22,17 @@ typedef struct {
 
 struct slc_gemm_primitive {
     gemm_key key;
-    dnnl_primitive_desc_t description, pack_description; /* pack: B as given -> as the product wants it */
+    dnnl_primitive_desc_t description, pack_description; /* pack: from B as given to B as the product wants it */
     dnnl_primitive_t primitive, pack;
     uint64_t scratch_bytes, packed_bytes;
     slc_gemm_quality quality;
-    const char *name; /* oneDNN's */
-    bool panels;      /* packed is as slc_gemm_rows_panels makes it, several times faster than oneDNN's own reorder */
+    const char *name; /* owned by oneDNN */
+    bool panels; /* packed B has the layout of slc_gemm_rows_panels, which is several times faster than oneDNN's own
+                    reorder */
     UT_hash_handle hh;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below; entries are never removed or changed */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below; entries are never removed or changed */
 static dnnl_engine_t engine;
 static slc_gemm_primitive *entries;
 
@@ -46,7 +47,7 @@ static sluice_status failed(dnnl_status_t status, const slc_gemm_shape *s, const
                      sluice_dtype_name(s->dtype), what, (int)status);
 }
 
-/* ---- What differs between oneDNN 2 and 3 ---- */
+/* ---- Differences between oneDNN 2 and 3 ---- */
 
 typedef dnnl_memory_desc_t matrix;
 #if DNNL_VERSION_MAJOR >= 3
@@ -154,7 +155,7 @@ static void matrices_fini(matrix md[MATRICES])
     for (int i = 0; i < MATRICES; i++) matrix_fini(&md[i]);
 }
 
-/* ---- The primitives, one a shape and thread count ---- */
+/* ---- The primitives, one for each shape and thread count ---- */
 
 static int residual_argument(const slc_gemm_product *x)
 {
@@ -306,7 +307,7 @@ static sluice_status add(const gemm_key *key, slc_gemm_primitive **out)
     int outside = threads_begin(key->threads);
     dnnl_status_t status = create(p);
     threads_end(outside);
-    if (status && status != dnnl_unimplemented) { /* what there is not is remembered too */
+    if (status && status != dnnl_unimplemented) { /* a primitive that does not exist is remembered too */
         destroy(p);
         return failed(status, &key->product.shape, "make a primitive");
     }
@@ -371,7 +372,7 @@ static dnnl_status_t argument_add(arguments *args, int name, matrix_view md, con
     return status;
 }
 
-/* The stream is not shared: oneDNN does not say that one may be used from several threads. */
+/* Makes a stream for each call: oneDNN does not say that one may be used from several threads. */
 static dnnl_status_t execute(dnnl_primitive_t primitive, arguments *args, uint32_t threads)
 {
     dnnl_stream_t stream = NULL;

@@ -1,5 +1,5 @@
-/* oneDNN's matmul primitives, the only way to oneDNN; built for 2.x and 3.x. One a shape and thread count, made once
- * under a lock, never removed or changed, so that a later get finds it and allocates nothing. */
+/* oneDNN's matmul primitives, the only use of oneDNN; built for 2.x and 3.x. There is one for each shape and thread
+ * count, made once under a lock and never removed or changed, so that a later get finds it and allocates nothing. */
 #ifndef SLC_KERNEL_GEMM_DNNL_H
 #define SLC_KERNEL_GEMM_DNNL_H
 
@@ -13,10 +13,10 @@ typedef struct {
 } slc_gemm_operands;
 
 typedef enum {
-    SLC_GEMM_BY_NONE,   /* oneDNN has none for this shape */
-    SLC_GEMM_BY_LOOPS,  /* its reference: slow */
-    SLC_GEMM_BY_GEMM,   /* its older code: allocates inside the call; bf16 is emulated */
-    SLC_GEMM_BY_BRGEMM, /* its newer code, for AVX-512 and AMX (2.x): wants dense rows, scratch is the caller's */
+    SLC_GEMM_BY_NONE,   /* oneDNN has no primitive for this shape */
+    SLC_GEMM_BY_LOOPS,  /* oneDNN's reference: slow */
+    SLC_GEMM_BY_GEMM,   /* oneDNN's older code: allocates inside the call; bf16 is emulated */
+    SLC_GEMM_BY_BRGEMM, /* oneDNN's newer code, for AVX-512 and AMX (2.x): wants dense rows and the caller's scratch */
 } slc_gemm_quality;
 
 typedef struct {
@@ -24,15 +24,15 @@ typedef struct {
     bool sum_first; /* with accumulate: C = epilogue(C + op(A) op(B) + bias) + residual */
 } slc_gemm_product;
 
-/* Errors: MEMORY, SYSTEM. One of quality NONE can not be run. */
+/* Finds or makes a primitive, which is never freed. One of quality NONE cannot be run. Errors: MEMORY, SYSTEM. */
 sluice_status slc_gemm_primitive_get(const slc_gemm_product *product, uint32_t threads, const slc_gemm_primitive **out);
 slc_gemm_quality slc_gemm_primitive_quality(const slc_gemm_primitive *primitive);
-const char *slc_gemm_primitive_name(const slc_gemm_primitive *primitive); /* oneDNN's, as "brg:avx512_core_bf16" */
+const char *slc_gemm_primitive_name(const slc_gemm_primitive *primitive); /* as "brg:avx512_core_bf16" */
 uint64_t slc_gemm_primitive_scratch_bytes(const slc_gemm_primitive *primitive);
 sluice_status slc_gemm_primitive_run(const slc_gemm_primitive *primitive, const slc_gemm_operands *operands,
                                      void *scratch);
 
-/* Of a primitive with packed_b. */
+/* These three are for primitives with packed_b. */
 uint64_t slc_gemm_primitive_packed_bytes(const slc_gemm_primitive *primitive);
 bool slc_gemm_primitive_packs_alike(const slc_gemm_primitive *a, const slc_gemm_primitive *b);
 sluice_status slc_gemm_primitive_pack(const slc_gemm_primitive *primitive, const slc_stream *stream, const void *b,

@@ -1,4 +1,4 @@
-/* Three loops. */
+/* GEMM as three loops. */
 #include "lib/kernels/gemm/gemm_ref.h"
 
 #include <math.h>

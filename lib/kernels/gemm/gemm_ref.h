@@ -1,5 +1,5 @@
-/* The plain loops of gemm.h in float64. A, B, bias, residual and C hold what was rounded to the shape's types before.
- * packed_b is not looked at. */
+/* The plain loops of gemm.h in float64. The caller has rounded A, B, bias, residual and C to the shape's types.
+ * packed_b is ignored. */
 #ifndef SLC_KERNEL_GEMM_REF_H
 #define SLC_KERNEL_GEMM_REF_H
 

@@ -1,11 +1,11 @@
-/* Plain loops: these move a tile, whose product takes tens of times longer. */
+/* Plain loops are enough: they move a tile whose product takes tens of times longer. */
 #include "lib/kernels/gemm/gemm_rows.h"
 
 #include "lib/kernels/host.h"
 
 #include <string.h>
 
-enum { GRAIN = 16 }; /* rows */
+enum { GRAIN = 16 }; /* least number of rows for a thread */
 
 static const void *at(slc_gemm_rows x, uint64_t row, uint64_t column)
 {
@@ -40,7 +40,7 @@ void slc_gemm_rows_copy(const slc_stream *stream, uint64_t rows, uint64_t column
     slc_host_run(stream, rows, GRAIN, 1, copy_rows, &args);
 }
 
-/* Of whole rows, in order, so that the processor's prefetching follows. */
+/* Goes through whole rows in order, so that the processor's prefetching can follow. */
 static void panel_rows(const void *args, uint32_t part, uint64_t first, uint64_t last)
 {
     const copy_args *x = args;

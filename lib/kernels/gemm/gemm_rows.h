@@ -1,5 +1,5 @@
-/* Moving the rows of tiles: copies that change distance and type, panels for oneDNN, and a tile's way into C. Split
- * over the stream's threads. */
+/* Moves the rows of tiles: copies that change row distance and type, panels for oneDNN, and a tile's way into C. The
+ * work is split over the stream's threads. */
 #ifndef SLC_KERNEL_GEMM_ROWS_H
 #define SLC_KERNEL_GEMM_ROWS_H
 
@@ -14,15 +14,16 @@ typedef struct {
     uint64_t stride; /* elements between rows */
 } slc_gemm_rows;
 
-/* to[rows][columns], dense: as `from`, or widened to fp32. */
+/* Fills to[rows][columns], dense, in the type of `from` or widened to fp32. */
 void slc_gemm_rows_copy(const slc_stream *stream, uint64_t rows, uint64_t columns, slc_gemm_rows from,
                         sluice_dtype dtype, void *to);
 
 enum { SLC_GEMM_PANEL = 64, SLC_GEMM_PANEL_UNIT = 16 };
-/* to[columns / PANEL][rows][PANEL], fp32; rows are filled up to a multiple of UNIT, and columns of PANEL, with 0. */
+/* Fills to[columns / PANEL][rows][PANEL] in fp32; rows are padded with 0 to a multiple of UNIT, columns to one of
+ * PANEL. */
 void slc_gemm_rows_panels(const slc_stream *stream, uint64_t rows, uint64_t columns, slc_gemm_rows from, float *to);
 
-/* c = tile (+ residual) (+ c); residual has c's type and stride, or NULL. */
+/* c = tile (+ residual) (+ c); residual is NULL or has c's type and stride. */
 void slc_gemm_rows_finish(const slc_stream *stream, uint64_t rows, uint64_t columns, const float *tile,
                           const void *residual, bool accumulate, sluice_dtype dtype, void *c, uint64_t stride);
 

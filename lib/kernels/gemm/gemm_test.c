@@ -1,13 +1,14 @@
-/* Combinations of types, transposes, post-ops, row distances and packing against float64, from several threads. */
+/* Combinations of types, transposes, post-ops, row distances and packing must agree with float64, also from several
+ * threads. */
 #include "lib/kernels/gemm/gemm.h"
 #include "lib/kernels/gemm/gemm_ref.h"
 #include "lib/kernels/kernel_test.h"
 
 #include <pthread.h>
 
-enum { GAP = 5 }; /* between rows, where a row distance is given */
+enum { GAP = 5 }; /* elements between rows, if a row distance is given */
 
-/* An array of some type beside its values in float64. */
+/* An array of some type, and its values in float64. */
 typedef struct {
     sluice_dtype dtype;
     uint64_t count;
@@ -24,7 +25,7 @@ static double array_get(const array *x, uint64_t at)
 static array array_random(sluice_dtype dtype, uint64_t count, uint64_t seed)
 {
     array x = {.dtype = dtype, .count = count, .data = test_uniform_floats(count, -1, 1, seed)};
-    if (dtype == SLUICE_BF16) /* in place, from the front */
+    if (dtype == SLUICE_BF16) /* narrowed in place, from the front */
         for (uint64_t i = 0; i < count; i++) ((uint16_t *)x.data)[i] = sluice_bf16_from_float(((float *)x.data)[i]);
     x.wide = test_doubles(count);
     for (uint64_t i = 0; i < count; i++) x.wide[i] = array_get(&x, i);
@@ -41,7 +42,7 @@ static uint64_t row(uint64_t given, uint64_t dense)
     return given ? given : dense;
 }
 
-/* Of bf16 the rounding alone is 1.7e-3 over many elements, and 3.9e-3 for an unlucky one. */
+/* In bf16 the rounding alone costs 1.7e-3 over many elements, and up to 3.9e-3 in an unlucky one. */
 static double bar_of(const slc_gemm_shape *s)
 {
     if (s->out == SLUICE_FP32) return 2e-6;
@@ -68,7 +69,7 @@ static void compare(const slc_gemm_shape *s, const array *c)
                  bar_of(s));
 }
 
-/* What slc_gemm takes as B: B, or with packed_b a packed copy, which the caller frees. */
+/* Returns slc_gemm's B for packed_b: a packed copy of b, which the caller frees. */
 static void *pack_of(slc_stream *stream, const slc_gemm_shape *s, const void *b)
 {
     uint64_t bytes = 0;
@@ -118,7 +119,7 @@ static slc_gemm_shape combination(uint64_t number, const uint64_t size[3])
     s.transpose_a = digit(&number, 2), s.transpose_b = digit(&number, 2), s.packed_b = digit(&number, 2);
     s.accumulate = digit(&number, 2), s.bias = digit(&number, 2), s.residual = digit(&number, 2);
     s.epilogue = (slc_epilogue)digit(&number, 3);
-    unsigned gap = digit(&number, 5); /* none, A, B, C, all */
+    unsigned gap = digit(&number, 5); /* none, in A, in B, in C, in all */
     if (gap == 1 || gap == 4) s.lda = (s.transpose_a ? s.m : s.k) + GAP;
     if (gap == 2 || gap == 4) s.ldb = (s.transpose_b ? s.k : s.n) + GAP;
     if (gap == 3 || gap == 4) s.ldc = s.n + GAP;
@@ -154,7 +155,7 @@ static void sizes_and_threads(void **state)
     draws(sizes, TEST_COUNT_OF(sizes), 24);
 }
 
-/* Where the product is cut along m, n or k: by what is copied, by the panels of B, by widening. */
+/* Sizes at which the product is cut along m, n or k: because of copies, of B's panels, or of widening. */
 static void tiles(void **state)
 {
     (void)state;
@@ -184,7 +185,7 @@ static void repeats_to_the_bit(void **state)
         }
 }
 
-/* cmocka's assertions belong to the main thread, so the others only count. */
+/* cmocka's assertions may be used by the main thread only, so the others just count. */
 static void *many_shapes(void *failures)
 {
     slc_stream stream = *(slc_stream *)failures;

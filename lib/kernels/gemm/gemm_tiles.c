@@ -1,5 +1,5 @@
-/* See gemm_tiles.h. The numbers below are measured: oneDNN 2.6, one AVX-512 core, GPT-2's shapes (`sluice-lab gemm`).
- */
+/* See gemm_tiles.h. The numbers below were measured: oneDNN 2.6, one AVX-512 core, GPT-2's shapes (`sluice-lab
+ * gemm`). */
 #include "lib/kernels/gemm/gemm_tiles.h"
 
 #include "lib/base/status.h"
@@ -8,14 +8,14 @@
 #include <string.h>
 
 enum {
-    ALIAS = 4096 / 4, /* rows of fp32 B that far apart fall into the same cache sets */
-    DEEP = 2048,      /* rows of B from which reading them in place is slower than packing */
-    REUSED = 256,     /* rows of A from which packing B pays */
+    ALIAS = 4096 / 4, /* fp32 rows of B this many elements apart fall into the same cache sets */
+    DEEP = 2048,      /* from this many rows of B, reading them in place is slower than packing */
+    REUSED = 256,     /* from this many rows of A, packing B pays */
     A_BYTES = 4 << 20,
     B_BYTES = 16 << 20,
     C_BYTES = 4 << 20,
-    LEAST = 64, /* rows of a tile */
-    PROBE = 64  /* a product that shows what oneDNN has */
+    LEAST = 64, /* least rows of a tile */
+    PROBE = 64  /* size of a product that shows what oneDNN has */
 };
 
 static uint32_t threads_of(const slc_stream *stream)
@@ -38,9 +38,9 @@ static uint64_t most(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* ---- Which way ---- */
+/* ---- Choosing the copies ---- */
 
-/* How good oneDNN is at dense products of these types. */
+/* Tells how good oneDNN is at dense products of these types. */
 static sluice_status probe(sluice_dtype dtype, sluice_dtype out, uint32_t threads, slc_gemm_quality *quality)
 {
     const slc_gemm_product product = {.shape = {.dtype = dtype, .out = out, .m = PROBE, .n = PROBE, .k = PROBE}};
@@ -100,7 +100,7 @@ static sluice_status choose_copies(slc_gemm_route *r)
     r->copy_a = r->widen || (dense && s->lda > (s->transpose_a ? s->m : s->k));
     r->pack_b |= dense && !s->packed_b && s->ldb > (s->transpose_b ? s->k : s->n);
     r->copy_c = r->widen || (dense && s->ldc > s->n) || (!r->copy_a && !r->pack_b);
-    r->copy_c |= s->m == 1 || s->n == 1; /* ambiguous layouts: oneDNN refuses them with post-ops */
+    r->copy_c |= s->m == 1 || s->n == 1; /* their layouts are ambiguous: oneDNN refuses them with post-ops */
     return SLUICE_OK;
 }
 
@@ -112,7 +112,7 @@ static uint64_t even(uint64_t whole, uint64_t tile, uint64_t unit)
     return least(whole, (each + unit - 1) / unit * unit);
 }
 
-/* What lies in place must be whole rows: so k is cut only where A and B are copied or lie with k as rows. */
+/* Operands used in place must have whole rows, so k is cut only if A and B are copied or have k as their rows. */
 static void choose_depth(slc_gemm_route *r)
 {
     const slc_gemm_shape *s = &r->shape;
@@ -144,7 +144,7 @@ static void choose_tiles(slc_gemm_route *r)
     r->pack_b |= r->m < s->m && r->k == s->k && !s->packed_b;
 }
 
-/* One product: where it begins, and how large it is. */
+/* One product: its place and size. */
 typedef struct {
     uint64_t m0, n0, k0, m, n, k;
     slc_gemm_product product;
@@ -182,7 +182,8 @@ static sluice_status tile_begin(const slc_gemm_route *r, tile *t)
 
 typedef sluice_status tile_visit(const slc_gemm_route *route, const tile *t, void *context);
 
-/* n, then m, then k, so that a tile of C is summed without leaving, and B stays packed where k is whole. */
+/* Visits tiles by n, then m, then k, so that a tile of C is summed without interruption, and B stays packed if k is
+ * whole. */
 static sluice_status each_tile(const slc_gemm_route *r, tile_visit *visit, void *context)
 {
     sluice_status status = SLUICE_OK;
@@ -272,7 +273,7 @@ sluice_status slc_gemm_route_packing(const slc_stream *stream, const slc_gemm_sh
 typedef struct {
     const slc_gemm_operands *operands;
     char *workspace;
-    const slc_gemm_primitive *packed_by; /* B's tile in the workspace: of this primitive, from this place */
+    const slc_gemm_primitive *packed_by; /* the primitive whose B tile is in the workspace, and that tile's place */
     uint64_t packed_n0, packed_k0;
 } run;
 
@@ -281,7 +282,8 @@ static const char *element(const void *x, sluice_dtype dtype, uint64_t at)
     return x ? (const char *)x + at * sluice_dtype_bytes(dtype) : NULL;
 }
 
-/* Rows r0.. and columns c0.. of a stored matrix, dense, in the type that the product takes. */
+/* Copies size[0] rows from row at[0] and size[1] columns from column at[1] of a stored matrix, dense, in the product's
+ * type. */
 static void copy_stored(const slc_gemm_route *r, const void *data, uint64_t stride, const uint64_t at[2],
                         const uint64_t size[2], void *to)
 {

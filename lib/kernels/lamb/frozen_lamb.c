@@ -1,4 +1,4 @@
-/* Works out the factors in double, once, and hands the range to the fast loop. */
+/* Computes the factors in double, once, and hands the range to the fast loop. */
 #include "lib/kernels/lamb/frozen_lamb.h"
 
 #include "lib/kernels/host.h"

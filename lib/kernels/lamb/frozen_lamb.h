@@ -1,12 +1,13 @@
-/* LAMB under a variance that stays as it is (1-bit LAMB, Li et al., arXiv 2104.06069; as DeepSpeed 0.16.4 executes it),
- * of one parameter. With m its new momentum (0 where v is 0, if it is masked) and m_last the one before:
- *   g = (m - b1 m_last) / (1 - b1);  f = b2 f_last + (1-b2) g^2      the variance that goes on beside v
+/* LAMB with a variance that stays as it is (1-bit LAMB, Li et al., arXiv 2104.06069; as DeepSpeed 0.16.4 executes it),
+ * for one parameter. With m its new momentum (0 where v is 0, if it is masked) and m_last the one before:
+ *   g = (m - b1 m_last) / (1 - b1);  f = b2 f_last + (1-b2) g^2      the variance that goes on next to v
  *   d = sqrt(v) / sqrt(bias_correction2) + epsilon;  p = m / bias_correction1 / d;  u = p + wd w
  *   w -= lr coefficient u
  * The coefficient follows from three numbers over the whole parameter: ||p||, ||u|| and the largest of
- * d / (sqrt(f) / sqrt(fresh_correction) + epsilon). So there are two passes. From an averaged gradient, of any ranges:
- * `measure`, which only reads, then `update`. From an exchange, of a whole tensor: `receive`, which stores m and f,
- * then `move`. Elementwise, and sums are exact (norm.h): equal bits for any cut in ranges, threads, instruction set. */
+ * d / (sqrt(f) / sqrt(fresh_correction) + epsilon). So there are two passes. From an averaged gradient, on any
+ * ranges: `measure`, which only reads, then `update`. From an exchange, on a whole tensor: `receive`, which stores m
+ * and f, then `move`. All is elementwise, and sums are exact (norm.h): bits are equal for any cut into ranges,
+ * threads and instruction set. */
 #ifndef SLC_KERNEL_FROZEN_LAMB_H
 #define SLC_KERNEL_FROZEN_LAMB_H
 
@@ -14,25 +15,26 @@
 
 typedef struct {
     slc_adamw_settings adam;
-    double fresh_correction; /* of f, 1 - beta2^t */
+    double fresh_correction; /* correction of f, 1 - beta2^t */
 } slc_frozen_lamb_settings;
 
-/* Arrays are `count` long. */
+/* A range of one parameter; arrays are `count` long. */
 typedef struct {
     uint64_t count;
     float *value, *momentum, *fresh;
-    const float *exp_avg_sq, *fresh_last; /* f_last: `fresh`; in the first step after the freeze v */
-    void *rounded;                        /* gets the new values in bf16, or NULL */
+    const float *exp_avg_sq, *fresh_last; /* f_last: `fresh`, or v in the first step after the freeze */
+    void *rounded;                        /* receives the new values in bf16, or NULL */
     bool no_decay, mask;
-    bool counts_masked; /* masked elements, too, count for the largest ratio */
+    bool counts_masked; /* masked elements, too, count in the largest ratio */
 } slc_frozen_lamb_range;
 
-/* Bins of ||p||^2 and ||u||^2; the largest ratio as the bits of a double. Zeroed before the first range. */
+/* Bins of ||p||^2 and ||u||^2, and the largest ratio as the bits of a double. The caller zeroes them before the first
+ * range. */
 typedef struct {
     int64_t *move, *update, *ratio;
 } slc_frozen_lamb_sums;
 
-/* m = b1 m_last + (1-b1) (gradient_factor gradient). */
+/* These two form m = b1 m_last + (1-b1) (gradient_factor gradient). */
 sluice_status slc_frozen_lamb_measure(slc_stream *stream, const slc_frozen_lamb_settings *settings,
                                       sluice_dtype gradient_dtype, const void *gradient,
                                       const slc_frozen_lamb_range *range, const slc_frozen_lamb_sums *sums);
@@ -40,8 +42,8 @@ sluice_status slc_frozen_lamb_update(slc_stream *stream, const slc_frozen_lamb_s
                                      sluice_dtype gradient_dtype, const void *gradient,
                                      const slc_frozen_lamb_range *range, double coefficient);
 
-/* m is what an exchange of `shape` gave, divided by `divisor`; the range is a whole tensor, which begins at element
- * `offset` of what was exchanged. Every scale must be finite. */
+/* m is the result of an exchange of `shape`, divided by `divisor`; `receive` stores it, and `move` reads it. The range
+ * is a whole tensor, which begins at element `offset` of the exchanged array. Every scale must be finite. */
 sluice_status slc_frozen_lamb_receive(slc_stream *stream, const slc_frozen_lamb_settings *settings,
                                       const slc_compress_shape *shape, const void *results, uint64_t stride,
                                       uint64_t offset, double divisor, const slc_frozen_lamb_range *range,

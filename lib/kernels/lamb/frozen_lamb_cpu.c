@@ -1,6 +1,6 @@
-/* All passes are one function of sixteen elements, told where m comes from and what is stored and added up. Momenta
- * from packets are decoded a tile ahead, so that sixteen are always the same sixteen of the tensor, whatever the
- * chunks. */
+/* All passes are one function of sixteen elements, which is told where m comes from and what to store and add up.
+ * Momenta from packets are decoded a tile ahead, so that sixteen are always the same sixteen of the tensor, whatever
+ * the chunks. */
 #include "lib/kernels/lamb/frozen_lamb_cpu.h"
 
 #include "lib/kernels/compress/packets_cpu.h"
@@ -18,7 +18,7 @@ typedef struct {
     lanes ratio;
 } sums;
 
-/* Elements at..at+left-1, number `grain` of their tile. */
+/* Works on elements at..at+left-1, which are number `grain` in their tile. */
 LANES_INLINE void some(const slc_frozen_lamb_args *a, pass_kind pass, lanes m, uint64_t at, uint64_t left, int grain,
                        sums *out)
 {
@@ -55,7 +55,7 @@ LANES_INLINE void some(const slc_frozen_lamb_args *a, pass_kind pass, lanes m, u
     }
 }
 
-/* `received`: of element 0 of the tile. */
+/* Returns m of elements at..at+left-1. `received` points at their decoded momenta. */
 LANES_INLINE lanes momentum_at(const slc_frozen_lamb_args *a, pass_kind pass, sluice_dtype dtype, const float *received,
                                uint64_t at, uint64_t left)
 {
@@ -66,7 +66,8 @@ LANES_INLINE lanes momentum_at(const slc_frozen_lamb_args *a, pass_kind pass, sl
     return lanes_add(lanes_mul(lanes_set(a->factors.beta1), m), lanes_mul(lanes_set(a->factors.rest1), g));
 }
 
-/* `together` sums at a time, counted from the beginning of the range: bins take longer than the squares. */
+/* Adds `together` sums at a time, counted from the beginning of the range, because bins take longer than the
+ * squares. */
 LANES_INLINE void add_to_bins(int64_t *bins, const double *grains, int count, int together)
 {
     for (int i = 0; i < count; i += together) {
@@ -103,7 +104,7 @@ LANES_INLINE void run(const slc_frozen_lamb_args *a, pass_kind pass, sluice_dtyp
         if (pass == RECEIVE) received = packets_decode(&a->packets, a->offset + tile, end - tile, a->divisor, buffer);
         for (uint64_t at = tile; at < end; at += LANES, grains++) {
             const float *here = received + (at - tile);
-            /* whole lanes apart, so that the compiler knows that nothing is left over */
+            /* a case of its own for whole lanes, so that the compiler knows that there is no rest */
             if (at + LANES <= end)
                 some(a, pass, momentum_at(a, pass, dtype, here, at, LANES), at, LANES, grains, &own);
             else

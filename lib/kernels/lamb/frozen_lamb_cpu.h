@@ -6,9 +6,9 @@
 #include "lib/kernels/lamb/frozen_lamb.h"
 
 typedef struct {
-    slc_adamw_factors factors; /* of learning rate 1 */
+    slc_adamw_factors factors; /* for learning rate 1 */
     float fresh_rescale;       /* 1 / sqrt(fresh_correction) */
-    float rate;                /* lr coefficient */
+    float rate;                /* lr * coefficient */
     slc_frozen_lamb_range range;
     sluice_dtype gradient_dtype;
     const void *gradient;
@@ -18,9 +18,11 @@ typedef struct {
     slc_frozen_lamb_sums sums; /* added to atomically */
 } slc_frozen_lamb_args;
 
-enum { SLC_FROZEN_LAMB_UNIT = 64 }; /* elements, of which `receive` adds up the squares before they go to bins */
+/* `receive` adds up the squares of this many elements before they go to bins. */
+enum { SLC_FROZEN_LAMB_UNIT = 64 };
 
-/* Ranges of elements; of `receive`, which has a whole tensor, they begin at multiples of SLC_FROZEN_LAMB_UNIT. */
+/* All work on ranges of elements; those of `receive`, which has a whole tensor, begin at multiples of
+ * SLC_FROZEN_LAMB_UNIT. */
 SLC_ISA_DECLARE(slc_frozen_lamb_measure_range);
 SLC_ISA_DECLARE(slc_frozen_lamb_update_range);
 SLC_ISA_DECLARE(slc_frozen_lamb_receive_range);

@@ -1,5 +1,5 @@
-/* Both ways through a frozen LAMB step against float64, from gradients of either type and from packets of any shape,
- * offset and distance; equal bits for every instruction set, thread count and cut in ranges. */
+/* Both ways through a frozen LAMB step must agree with float64, from gradients of either type and from packets of any
+ * shape, offset and distance, with equal bits for every instruction set, thread count and cut into ranges. */
 #include "lib/kernels/compress/flat.h"
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/lamb/frozen_lamb.h"
@@ -18,14 +18,14 @@ static const slc_frozen_lamb_settings settings = {.adam = {.learning_rate = 3e-2
                                                   .fresh_correction = 0.4};
 static const double coefficient = 0.8;
 
-/* ---- A parameter, fast and in float64 ---- */
+/* ---- A parameter, for the kernels and in float64 ---- */
 
 typedef struct {
     slc_frozen_lamb_range range;
-    double *value, *momentum, *exp_avg_sq, *fresh, *update, numbers[3]; /* what they must be */
+    double *value, *momentum, *exp_avg_sq, *fresh, *update, numbers[3]; /* the expected values */
 } parameter;
 
-/* Some elements have no variance. */
+/* Makes a parameter in which some elements have no variance. */
 static parameter parameter_create(uint64_t count, bool mask, bool counts_masked, bool no_decay, bool first)
 {
     float *v = test_uniform_floats(count, 1e-4f, 1e-2f, 3);
@@ -155,7 +155,7 @@ static void gradients_agree_with_float64(void **state)
 
 /* ---- From packets ---- */
 
-/* What an exchange may have given: any bits, any finite scales. */
+/* A possible result of an exchange: any bits, any finite scales. */
 typedef struct {
     slc_compress_shape shape;
     uint64_t stride;
@@ -226,7 +226,7 @@ static void packets_agree_with_float64(void **state)
         for (size_t r = 0; r < TEST_COUNT_OF(ranks); r++)
             for (uint64_t block = 0; block <= 64; block += 64)
                 for (size_t o = 0; o < TEST_COUNT_OF(offsets); o++) {
-                    if (counts[i] > 1000 && (r + o + block / 64) % 3) continue; /* long ones are there for threads */
+                    if (counts[i] > 1000 && (r + o + block / 64) % 3) continue; /* long ones serve to test threads */
                     results made = results_create(offsets[o] + counts[i] + 5, ranks[r], block, 100 * i + o);
                     check_results(&made, offsets[o], counts[i], flags++ % 16);
                     free(made.packets);

@@ -1,4 +1,5 @@
-/* Factors as AdamW's, with the learning rate left to the second phase, where the trust ratio joins it. */
+/* The factors are AdamW's, but the learning rate is left to the second phase, where it is multiplied by the trust
+ * ratio. */
 #include "lib/kernels/lamb/lamb.h"
 
 #include "lib/kernels/host.h"

@@ -3,31 +3,31 @@
  *   m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2
  *   u = m/(1-b1^t) / (sqrt(v)/sqrt(1-b2^t) + eps) + wd w
  *   w -= lr trust u, trust = phi(||w||) / ||u||
- * The first phase only reads (16 bytes an element of fp32): it works out u and adds up the norms. The second works u
- * out again, to the same bits, and updates in one pass as AdamW does (28 bytes). So a step can still be dropped between
- * them, and of a parameter that every rank updates each rank need only measure its part. */
+ * The first phase only reads (16 bytes for each fp32 element): it computes u and adds up the norms. The second
+ * computes u again, to the same bits, and updates in one pass as AdamW does (28 bytes). So a step can still be
+ * dropped between the two, and for a parameter that every rank updates, each rank need only measure its part. */
 #ifndef SLC_KERNEL_LAMB_H
 #define SLC_KERNEL_LAMB_H
 
 #include "lib/kernels/adamw/adamw.h"
 #include "lib/kernels/norm/norm.h"
 
-/* Bins of one parameter (norm.h): of its values, and of its update u. */
+/* Bins (norm.h) for one parameter: of its values, and of its update u. */
 typedef struct {
     int64_t *value, *update;
 } slc_lamb_bins;
 
-/* Adds ||w||^2 and ||u||^2 of each range to bins[i]; ranges of one parameter share theirs. Ranges begin at multiples of
- * 16 elements of the parameter and end at one, or where the parameter ends; then neither their split nor their order
- * changes a bit of the sums. `rounded` and learning_rate are not looked at. */
+/* Adds ||w||^2 and ||u||^2 of range i to bins[i]; ranges of one parameter share theirs. A range begins at a multiple of
+ * 16 elements of its parameter and ends at one, or where the parameter ends; then neither the split nor the order of
+ * ranges changes a bit of the sums. `rounded` and learning_rate are ignored. */
 sluice_status slc_lamb_measure(slc_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                                const slc_adamw_range *ranges, const slc_lamb_bins *bins);
 
-/* ||w|| / ||u||; 1 where one of them is 0. ||w|| is first clamped to lowest..highest (phi in the paper; 0 and INFINITY:
- * as it is). Norms: slc_norm_result of the bins of the whole parameter. */
+/* Returns ||w|| / ||u||, or 1 if one of them is 0. ||w|| is first clamped to lowest..highest (phi in the paper; 0 and
+ * INFINITY leave it as it is). Norms: slc_norm_result of the bins of the whole parameter. */
 double slc_lamb_trust(double value_norm, double update_norm, double lowest, double highest);
 
-/* Updates: moments, values and `rounded` of range i with trust[i]. */
+/* Updates moments, values and `rounded` of range i with trust[i]. */
 sluice_status slc_lamb_apply(slc_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                              const slc_adamw_range *ranges, const double *trust);
 

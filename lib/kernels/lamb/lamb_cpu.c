@@ -1,17 +1,17 @@
-/* Both phases load the same sixteen elements and work out the same u; one adds up squares, the other stores. */
+/* Both phases load the same sixteen elements and compute the same u; one adds up squares, the other stores. */
 #include "lib/kernels/lamb/lamb_cpu.h"
 
 #include "lib/kernels/adamw/moments.h"
 #include "lib/kernels/norm/norm_bins.h"
 #include "lib/kernels/norm/norm_grain.h"
 
-enum { CHUNK = 32 }; /* grains: their sums first, bins then (norm_cpu.c) */
+enum { CHUNK = 32 }; /* grains whose sums are formed before any goes to bins (norm_cpu.c) */
 
 typedef struct {
     lanes w, m, v, u;
 } sixteen;
 
-/* Where nothing is left, u is 0 as w is. */
+/* In lanes beyond `left`, u is 0 like w. */
 LANES_INLINE sixteen load(const slc_adamw_factors *f, const slc_adamw_range *r, sluice_dtype dtype, uint64_t at,
                           uint64_t left)
 {

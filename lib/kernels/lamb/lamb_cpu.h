@@ -10,8 +10,8 @@ typedef struct {
     double learning_rate;
     const slc_adamw_range *ranges;
     uint32_t range_count;
-    const slc_lamb_bins *bins; /* of each range; added to atomically */
-    const double *trust;       /* of each range */
+    const slc_lamb_bins *bins; /* one for each range; added to atomically */
+    const double *trust;       /* one for each range */
 } slc_lamb_args;
 
 SLC_ISA_DECLARE(slc_lamb_measure_ranges);

@@ -1,5 +1,5 @@
-/* LAMB over several steps and parameters against float64; norms and values with equal bits for every instruction set,
- * thread count and cut of the parameters into ranges. */
+/* LAMB over several steps and parameters must agree with float64; norms and values must have equal bits for every
+ * instruction set, thread count and cut of the parameters into ranges. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/lamb/lamb.h"
 #include "lib/kernels/lamb/lamb_ref.h"
@@ -26,10 +26,10 @@ typedef struct {
     void *gradient[PARAMETERS];
     sluice_dtype gradient_dtype;
     bool rounds;
-    int64_t bins[PARAMETERS][2][SLC_NORM_BINS]; /* of the last step: of values, of updates */
+    int64_t bins[PARAMETERS][2][SLC_NORM_BINS]; /* of the last step: values, updates */
 } model;
 
-/* Parameter 1 has no decay, parameter 5 is 0 at first. */
+/* Makes six parameters; parameter 1 has no decay, parameter 5 is 0 at first. */
 static model *model_create(sluice_dtype gradient_dtype, bool rounds)
 {
     model *m = calloc(1, sizeof *m);
@@ -60,7 +60,7 @@ static void draw_gradients(void **gradient, sluice_dtype dtype, int step)
         gradient[p] = test_uniform_typed(dtype, counts[p], -0.1f, 0.1f, 100 * (uint64_t)step + p);
 }
 
-/* All parameters cut into ranges of `piece` elements, the last ones first. */
+/* Cuts all parameters into ranges of `piece` elements, the last ones first. */
 static uint32_t cut(const model *m, uint64_t piece, slc_adamw_range *ranges, uint32_t *parameter)
 {
     uint32_t count = 0;

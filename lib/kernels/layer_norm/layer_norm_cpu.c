@@ -1,11 +1,11 @@
-/* A row stays in the first-level cache, so mean, variance and output are passes of their own over it; what passes read
- * again of a row is kept in fp32, so that it is converted once. Backward keeps the column sums of its rows in the
- * workspace. Memory sets the pace: no fused multiply-add. */
+/* A row stays in the first-level cache, so mean, variance and output are separate passes over it; the part of a row
+ * that passes read again is kept in fp32, so that it is converted once. Backward keeps the column sums of its rows in
+ * the workspace. Memory sets the pace, so there is no fused multiply-add. */
 #include "lib/kernels/layer_norm/layer_norm_cpu.h"
 
 #include "lib/kernels/lanes.h"
 
-enum { CHAINS = 4, STRIDE = CHAINS * LANES }; /* independent sums, for the latency of additions */
+enum { CHAINS = 4, STRIDE = CHAINS * LANES }; /* independent sums hide the latency of additions */
 
 typedef struct {
     lanes chain[CHAINS];
@@ -23,7 +23,7 @@ LANES_INLINE float sums_join(const sums *s)
     return lanes_sum(lanes_add(lanes_add(s->chain[0], s->chain[1]), lanes_add(s->chain[2], s->chain[3])));
 }
 
-/* Runs `step(at, left, chain)` over a row: four chains at a time, then what is left on the first. */
+/* Runs `step(at, left, chain)` over a row: four chains at a time, then the rest on the first. */
 #define OVER_ROW(count, step)                                                                                          \
     do {                                                                                                               \
         uint64_t at_ = 0;                                                                                              \
@@ -35,9 +35,10 @@ LANES_INLINE float sums_join(const sums *s)
         if (at_ < (count)) step(at_, (count)-at_, 0);                                                                  \
     } while (0)
 
-enum { ROW_MOST = 4096 }; /* channels that are kept; more are read from memory again */
+enum { ROW_MOST = 4096 }; /* most channels that are kept; longer rows are read from memory again */
 
-/* Stores the sum, rounded, where there is a residual; `row` (or NULL) gets what is normalised. Gives its total. */
+/* With a residual, stores the sum, rounded. Copies the row that is normalised to `row` unless that is NULL. Returns its
+ * total. */
 LANES_INLINE float row_add(sluice_dtype dtype, const slc_layer_norm_forward_args *args, uint64_t base, float *row)
 {
     const slc_layer_norm_forward_args a = *args;
@@ -72,7 +73,7 @@ LANES_INLINE float row_squares(sluice_dtype dtype, uint64_t count, const void *x
     return sums_join(&s);
 }
 
-/* x at `from` becomes y at `base` */
+/* Normalises x at `from` into y at `base`. */
 LANES_INLINE void row_normalise(sluice_dtype in, sluice_dtype dtype, const slc_layer_norm_forward_args *args,
                                 const void *x, uint64_t from, uint64_t base, float mean, float rstd)
 {
@@ -89,7 +90,7 @@ LANES_INLINE void row_normalise(sluice_dtype in, sluice_dtype dtype, const slc_l
 #undef STEP
 }
 
-/* `in`: the type of what the later passes read, `row` or memory. */
+/* `in`: the type that the later passes read, from `row` or from memory. */
 LANES_INLINE void forward_row(sluice_dtype in, sluice_dtype dtype, const slc_layer_norm_forward_args *args,
                               uint64_t index, float *row)
 {
@@ -129,7 +130,7 @@ typedef struct {
     float mean, rstd;
 } row_in;
 
-/* Adds the row to the column sums; gives the means over the row of dy gamma and of dy gamma xhat. */
+/* Adds the row to the column sums; gives the means over the row of dy gamma (plain) and of dy gamma xhat (hat). */
 LANES_INLINE void row_means(sluice_dtype dtype, const row_in *in, float *dgamma, float *dbeta, float *plain, float *hat)
 {
     const slc_layer_norm_backward_args *args = in->args;

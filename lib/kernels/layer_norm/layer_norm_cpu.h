@@ -27,7 +27,7 @@ typedef struct {
     bool stream;
 } slc_layer_norm_backward_args;
 
-SLC_ISA_DECLARE(slc_layer_norm_forward_range);  /* ranges of rows */
-SLC_ISA_DECLARE(slc_layer_norm_backward_range); /* ranges of rows */
+SLC_ISA_DECLARE(slc_layer_norm_forward_range);  /* over ranges of rows */
+SLC_ISA_DECLARE(slc_layer_norm_backward_range); /* over ranges of rows */
 
 #endif

@@ -1,5 +1,5 @@
-/* Layer norm forward and backward against float64, with and without the residual paths, in place, with equal bits for
- * every instruction set. */
+/* Layer norm forward and backward must agree with float64, with and without the residual paths, in place, with equal
+ * bits for every instruction set. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
 #include "lib/kernels/layer_norm/layer_norm_ref.h"
@@ -32,7 +32,7 @@ static void inputs_destroy(inputs *in)
     free(in->x64), free(in->residual64), free(in->gamma64), free(in->beta64), free(in->dy64), free(in->add64);
 }
 
-/* What the kernel normalises: the sum, rounded to the type. */
+/* Returns the array that the kernel normalises: the sum, rounded to the type. */
 static void *rounded_sum(const inputs *in)
 {
     float *x = test_floats_of(in->dtype, in->count, in->x), *r = test_floats_of(in->dtype, in->count, in->residual);
@@ -65,7 +65,7 @@ static void check_forward(const inputs *in, bool with_residual)
         for (uint64_t r = 0; r < in->rows; r++) assert_true(fabs((double)mean[r] - mean64[r]) < 1e-6);
         if (with_residual) assert_memory_equal(x, sum, in->count * sluice_dtype_bytes(in->dtype));
         test_same_bits_typed("y", in->dtype, in->count, y, &first);
-        /* again, from the sum */
+        /* once more, from the sum */
         assert_int_equal(slc_layer_norm_forward(&stream, in->dtype, in->rows, in->channels, sum, NULL, NULL, in->gamma,
                                                 in->beta, epsilon, y, mean, rstd),
                          SLUICE_OK);
@@ -133,7 +133,7 @@ static void agrees_with_float64(void **state)
             }
 }
 
-/* Above 16 MiB results are stored past the cache: the bits are those of a call for a few rows. */
+/* Results above 16 MiB are stored past the cache; they must have the bits of a call for a few rows. */
 static void large_as_small(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Grains to bins, and bins to a number: carries are resolved exactly, then an integer square root of the top 128 bits
- * with a sticky bit gives the correctly rounded result. */
+/* From grains to bins, and from bins to a number: carries are resolved exactly, then an integer square root of the top
+ * 128 bits with a sticky bit gives the correctly rounded result. */
 #include "lib/kernels/norm/norm.h"
 
 #include "lib/kernels/host.h"
@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { GRAIN_ELEMENTS = 32768, DIGITS = SLC_NORM_BINS - 1 + 5 /* what the carries of full bins reach */ };
+enum { GRAIN_ELEMENTS = 32768, DIGITS = SLC_NORM_BINS - 1 + 5 /* + 5: room for the carries of full bins */ };
 enum { DIGITS_A_WORD = DIGITS / (SLC_NORM_WORDS - 1) };
 _Static_assert(DIGITS_A_WORD *(SLC_NORM_WORDS - 1) == DIGITS, "words hold all digits");
 
@@ -33,8 +33,8 @@ sluice_status slc_all_finite(slc_stream *stream, sluice_dtype dtype, uint64_t co
 
 typedef unsigned __int128 uint128;
 
-/* floor of the root of n >= 2^126; *rest tells whether it was not exact. A step of Newton's takes the relative error of
- * 2^-52 to less than one. */
+/* Returns the floor of the square root of n >= 2^126; *rest says that it is not exact. The guess has a relative error
+ * of 2^-52, and one Newton step brings its absolute error below one. */
 static uint64_t integer_root(uint128 n, bool *rest)
 {
     const double guess = sqrt((double)n);
@@ -55,7 +55,7 @@ static double round_to_double(uint64_t mantissa, bool sticky, int exponent) /* m
     return ldexp((double)kept, exponent + (int)drop);
 }
 
-/* The bins' sum in digits of NORM_BIN_BITS. */
+/* Turns the sum in the bins into digits of NORM_BIN_BITS. */
 static void resolve(const int64_t *bins, int64_t digit[DIGITS])
 {
     int64_t carry = 0;
@@ -66,7 +66,7 @@ static void resolve(const int64_t *bins, int64_t digit[DIGITS])
     }
 }
 
-/* Four digits a word; a word is a number for the bin of its lowest digit. */
+/* Puts four digits into each word; a word is then a count for the bin of its lowest digit. */
 void slc_norm_pack(const int64_t *bins, int64_t *words)
 {
     int64_t digit[DIGITS];
@@ -78,7 +78,7 @@ void slc_norm_pack(const int64_t *bins, int64_t *words)
     words[SLC_NORM_WORDS - 1] = bins[NORM_NON_FINITE];
 }
 
-/* The highest digits stand above the last bin, and go there as a multiple. */
+/* The highest word belongs above the last bin, so it goes there multiplied. */
 void slc_norm_unpack(const int64_t *words, int64_t *bins)
 {
     const int top = SLC_NORM_WORDS - 2, last = NORM_NON_FINITE - 1;
@@ -97,14 +97,14 @@ double slc_norm_result(const int64_t *bins)
     while (top >= 0 && !digit[top]) top--;
     if (top < 0) return 0.0;
 
-    /* The ten highest digits have 109 to 120 bits: more than the square of a number halfway between two doubles. */
+    /* The ten highest digits have 109 to 120 bits, more than the square of a number halfway between two doubles. */
     int lowest = top - 9 > 0 ? top - 9 : 0;
     uint128 n = 0;
     bool sticky = false, rest;
     for (int i = top; i >= lowest; i--) n = n << NORM_BIN_BITS | (uint128)digit[i];
     for (int i = 0; i < lowest; i++) sticky = sticky || digit[i];
-    int exponent = NORM_BIN_BITS * lowest + NORM_LOWEST; /* even, and kept so */
-    if (sticky) {                                        /* room for a bit that stands for all that was left out */
+    int exponent = NORM_BIN_BITS * lowest + NORM_LOWEST; /* even, and it stays even */
+    if (sticky) {                                        /* makes room for one bit that represents all lower digits */
         n = n << 2 | 1;
         exponent -= 2;
     }

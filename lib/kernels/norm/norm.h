@@ -1,7 +1,7 @@
-/* Sum of squares that has the same bits for any partition. Grains of 16 elements are squared and summed in a fixed tree
- * in double; the grain sums are added exactly, in integer bins by exponent, so that neither the order nor the split
- * over ranks matters (the idea of reproducible summation, Demmel & Nguyen, ARITH 2013). Bins are added with plain int64
- * additions: an all-reduce of SLC_NORM_BINS int64 values joins ranks. */
+/* A sum of squares that has the same bits for any partition. Grains of 16 elements are squared and summed in a fixed
+ * tree in double; the grain sums are added exactly, in integer bins by exponent, so that neither the order nor the
+ * split over ranks matters (the idea of reproducible summation, Demmel & Nguyen, ARITH 2013). Bins are added with plain
+ * int64 additions: an all-reduce of SLC_NORM_BINS int64 values joins ranks. */
 #ifndef SLC_KERNEL_NORM_H
 #define SLC_KERNEL_NORM_H
 
@@ -10,21 +10,23 @@
 #include <sluice/dtype.h>
 #include <stdbool.h>
 
-/* bins[SLC_NORM_BINS - 1] counts non-finite grains. The array is below 1 KiB; as many norms travel in SLC_NORM_WORDS.
- */
+/* bins[SLC_NORM_BINS - 1] counts non-finite grains. The bins take 384 bytes; if many norms travel, each is packed into
+ * SLC_NORM_WORDS int64. */
 enum { SLC_NORM_BINS = 48, SLC_NORM_WORDS = 14 };
 
-/* Adds `count` elements (a multiple of 16, or the tail of a range that is zero-padded to one by its buffer) to bins. */
+/* Adds `count` elements to bins: a multiple of 16, or the end of an array, whose last grain is completed with zeros. */
 sluice_status slc_norm_add(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins);
 
-/* Bins in few int64: those of up to 2^14 ranks may be added. Unpacked they hold the same sum. Host memory. */
+/* Pack bins into fewer int64. Words of up to 2^14 ranks may be added; unpacked, they hold the sum of the bins. Host
+ * memory. */
 void slc_norm_pack(const int64_t *bins, int64_t *words);
 void slc_norm_unpack(const int64_t *words, int64_t *bins);
 
-/* sqrt of what the bins hold, rounded once; infinity if there was a non-finite grain. Host memory. */
+/* Returns the square root of the sum in the bins, rounded once; infinity if there was a non-finite grain. Host
+ * memory. */
 double slc_norm_result(const int64_t *bins);
 
-/* *finite = false if any element is NaN or infinite; else left alone. */
+/* Sets *finite to false if any element is NaN or infinite; else leaves it alone. */
 sluice_status slc_all_finite(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite);
 
 #endif

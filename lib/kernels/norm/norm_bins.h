@@ -1,5 +1,5 @@
-/* How a non-negative double is added exactly to integer bins. Bin j counts units of 2^(12 j - 298): squares of floats
- * are multiples of 2^-298, and sums of sixteen stay below 2^260. A value's 53 bits, shifted to its bin's border, are at
+/* Adds a non-negative double exactly to integer bins. Bin j counts units of 2^(12 j - 298): squares of floats are
+ * multiples of 2^-298, and sums of sixteen stay below 2^260. A value's 53 bits, shifted to its bin's border, are at
  * most 64; they go in pieces of 24 bits to bins j, j+2 and j+4, so that 2^39 grains fit before a bin overflows. */
 #ifndef SLC_KERNEL_NORM_BINS_H
 #define SLC_KERNEL_NORM_BINS_H
@@ -19,9 +19,9 @@ static inline void norm_bins_add(int64_t *bins, double grain)
         bins[NORM_NON_FINITE]++;
         return;
     }
-    if (exponent == 0) return; /* zero: a sum of squares of floats is never subnormal */
+    if (exponent == 0) return; /* it is zero: a sum of squares of floats is never subnormal */
     uint64_t mantissa = (bits & ((1ull << 52) - 1)) | 1ull << 52;
-    int place = (int)exponent - 1075 - NORM_LOWEST; /* of the lowest bit */
+    int place = (int)exponent - 1075 - NORM_LOWEST; /* place of the lowest bit */
     if (place < 0) {
         mantissa >>= -place; /* these bits are zero */
         place = 0;
@@ -34,7 +34,7 @@ static inline void norm_bins_add(int64_t *bins, double grain)
     bins[bin + 4] += (int64_t)(shifted >> 2 * NORM_PIECE_BITS);
 }
 
-/* Adds what one thread has collected. */
+/* Adds one thread's bins to the shared ones, atomically. */
 static inline void norm_bins_join(int64_t *shared, const int64_t *bins)
 {
     for (int i = 0; i < SLC_NORM_BINS; i++)

@@ -1,11 +1,11 @@
-/* Grains of sixteen, summed and put into bins. */
+/* Sums grains of sixteen and puts them into bins. */
 #include "lib/kernels/norm/norm_cpu.h"
 
 #include "lib/kernels/lanes.h"
 #include "lib/kernels/norm/norm_bins.h"
 #include "lib/kernels/norm/norm_grain.h"
 
-enum { CHUNK = 64 }; /* sums first, bins then: their stores to unknown addresses would hold up the loads of x */
+enum { CHUNK = 64 }; /* sums come first, then bins: stores to unknown addresses would hold up the loads of x */
 
 LANES_INLINE double grain_sum_as(sluice_dtype dtype, const void *x, uint64_t grain)
 {
@@ -40,7 +40,7 @@ void SLC_ISA(slc_norm_range)(const void *context, uint32_t part, uint64_t first,
         norm_range(args, SLUICE_FP32, first, last);
 }
 
-/* An exponent of all ones. */
+/* Is the exponent all ones? */
 LANES_INLINE uint32_t is_bad(sluice_dtype dtype, const void *x, uint64_t i)
 {
     if (dtype == SLUICE_BF16) return (((const uint16_t *)x)[i] & 0x7f80u) == 0x7f80u;

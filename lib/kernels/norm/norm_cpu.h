@@ -1,4 +1,4 @@
-/* The fast grains, compiled once for each instruction set. */
+/* The fast grain sums, compiled once for each instruction set. */
 #ifndef SLC_KERNEL_NORM_CPU_H
 #define SLC_KERNEL_NORM_CPU_H
 
@@ -18,10 +18,10 @@ typedef struct {
 typedef struct {
     sluice_dtype dtype;
     const void *x;
-    bool *finite; /* set to false, by any thread */
+    bool *finite; /* any thread may set it to false */
 } slc_finite_args;
 
-SLC_ISA_DECLARE(slc_norm_range);   /* ranges of grains */
-SLC_ISA_DECLARE(slc_finite_range); /* ranges of elements */
+SLC_ISA_DECLARE(slc_norm_range);   /* over ranges of grains */
+SLC_ISA_DECLARE(slc_finite_range); /* over ranges of elements */
 
 #endif

@@ -1,4 +1,5 @@
-/* Squares are exact in double; the sixteen of a grain are added in the tree i with i+8, i+4, i+2, i+1. */
+/* Sums of grains. Squares are exact in double; the sixteen of a grain are added in the tree i with i+8, i+4, i+2,
+ * i+1. */
 #ifndef SLC_KERNEL_NORM_GRAIN_H
 #define SLC_KERNEL_NORM_GRAIN_H
 
@@ -20,7 +21,7 @@ LANES_INLINE double grain_sum(const float *x)
 #endif
 }
 
-/* Of sixteen in registers. */
+/* Sums a grain that is in registers. */
 LANES_INLINE double grain_sum_lanes(lanes a)
 {
     float x[LANES];

@@ -1,4 +1,4 @@
-/* Bins by definition: each grain's sum is taken apart with frexp and ldexp, without looking at its bits. */
+/* The bins by definition: each grain's sum is taken apart with frexp and ldexp, without looking at its bits. */
 #include "lib/kernels/norm/norm_ref.h"
 
 #include "lib/kernels/norm/norm.h"
@@ -21,7 +21,7 @@ static void add_grain(int64_t *bins, double grain)
     if (grain == 0) return;
     int exponent;
     frexp(grain, &exponent);
-    int place = exponent - 53 + 298 < 0 ? 0 : exponent - 53 + 298; /* of the lowest of 53 bits, from 2^-298 */
+    int place = exponent - 53 + 298 < 0 ? 0 : exponent - 53 + 298; /* place of the lowest of 53 bits, from 2^-298 */
     int bin = place / 12;
     double unit = ldexp(1.0, 12 * bin - 298), rest = grain / unit; /* exact: a power of two */
     for (int piece = 2; piece >= 0; piece--) {

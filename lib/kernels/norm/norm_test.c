@@ -1,11 +1,11 @@
-/* The norm's bins do not depend on order or partition, and what they hold is the exact sum of the grains. */
+/* The norm's bins must not depend on order or partition, and must hold the exact sum of the grains. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/norm/norm.h"
 #include "lib/kernels/norm/norm_ref.h"
 
 enum { COUNT = 16 * 4001 };
 
-/* Floats of every exponent: random bits that are finite. */
+/* Returns floats of every exponent: random bits, 0 in place of non-finite ones. */
 static float *wild_floats(uint64_t count, uint64_t seed)
 {
     float *x = test_floats(count);
@@ -84,12 +84,12 @@ static void result_is_rounded_once(void **state)
     (void)state;
     slc_stream stream = test_stream(1);
     uint64_t seed = 1;
-    for (int i = 0; i < 2000; i++) { /* two grains of one element each: the sum has at most 128 bits here */
+    for (int i = 0; i < 2000; i++) { /* two grains of one element each, so that the sum has at most 64 bits */
         float x[32] = {0};
         x[0] = test_uniform(&seed, 0.5f, 1), x[16] = ldexpf(test_uniform(&seed, 0.5f, 1), -(int)(seed % 8));
         int64_t bins[SLC_NORM_BINS] = {0};
         slc_norm_add(&stream, SLUICE_FP32, 32, x, bins);
-        /* 64 bits hold this sum of squares exactly, so only the root is rounded: it must be a nearest double */
+        /* 64 bits hold this sum of squares exactly, so only the root is rounded: it must be the nearest double */
         long double sum = (long double)x[0] * x[0] + (long double)x[16] * x[16];
         double got = slc_norm_result(bins);
         long double below = ((long double)got + (long double)nextafter(got, 0)) / 2;
@@ -104,7 +104,7 @@ static void result_is_rounded_once(void **state)
     slc_stream_destroy(&stream);
 }
 
-/* Ranks pack what they have, the words are added, and the sum is that of the bins. */
+/* If ranks pack their bins and the words are added, the sum must be that of the bins. */
 static void packed_bins_add_up(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void non_finite_is_seen(void **state)
     free(x);
 }
 
-/* Every one of the 2^16 numbers, from any grain on: what holds for the fp32 of the same value. */
+/* All of the 2^16 bf16 numbers, from any grain on, must give what the fp32 of the same value gives. */
 static void bf16_is_its_fp32(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void bf16_is_its_fp32(void **state)
     static uint16_t x[ALL];
     static float wide[ALL];
     uint64_t seed = 3;
-    for (uint32_t i = 0; i < ALL; i++) x[i] = (uint16_t)(i * 40503u); /* odd: each once, well mixed */
+    for (uint32_t i = 0; i < ALL; i++) x[i] = (uint16_t)(i * 40503u); /* an odd factor: each number once, well mixed */
     for (uint32_t i = 0; i < ALL; i++) wide[i] = sluice_bf16_to_float(x[i]);
     for (uint32_t round = 0; round < 40; round++) {
         uint64_t at = 16 * (test_random(&seed) % (ALL / 16 - 64)), count = round % 2 ? TAIL : 16 * (1 + round);
@@ -217,7 +217,7 @@ static void bf16_is_its_fp32(void **state)
         assert_int_equal(finite, isfinite(wide[i]) != 0);
         bad += !finite;
     }
-    assert_int_equal(bad, 256); /* an exponent of all ones, of either sign */
+    assert_int_equal(bad, 256); /* exponents of all ones: 128 numbers of either sign */
     slc_stream_destroy(&stream);
 }
 

@@ -1,4 +1,4 @@
-/* Forward is cut between threads by rows, backward by channels, so that each sum is one thread's. */
+/* Forward is cut between threads by rows, backward by channels, so that one thread computes each sum. */
 #include "lib/kernels/patches/patches.h"
 
 #include "lib/base/status.h"
@@ -7,7 +7,7 @@
 
 enum { GRAIN_ELEMENTS = 16384, GRAIN_CHANNELS = 64 };
 
-/* Past the cache; rows are whole lanes then. */
+/* Says whether results are stored past the cache; their rows are whole lanes then. */
 static bool streams(sluice_dtype dtype, const void *out, uint64_t elements, uint64_t row)
 {
     return row % 16 == 0 && slc_host_streams(out, elements * sluice_dtype_bytes(dtype));

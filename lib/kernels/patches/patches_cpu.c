@@ -1,10 +1,10 @@
-/* Unfolding copies runs of `patch` pixels. The embedding's backward reads dout once: a place's rows of the whole batch
- * go to dx and, summed in the first-level cache, to the place's gradient. */
+/* Unfolding copies runs of `patch` pixels. The embedding's backward reads dout once: the rows that one place has in the
+ * whole batch go to dx and, summed in the first-level cache, to the place's gradient. */
 #include "lib/kernels/patches/patches_cpu.h"
 
 #include "lib/kernels/lanes.h"
 
-enum { PIECE = 1024 }; /* channels summed at a time */
+enum { PIECE = 1024 }; /* channels that are summed at a time */
 
 /* ---- unfold ---- */
 
@@ -15,11 +15,11 @@ LANES_INLINE void convert_run(sluice_dtype dtype, bool stream, uint64_t count, c
     if (i < count) lanes_store_some_as(dtype, to, at + i, count - i, lanes_load_tail(from + i, count - i, 0.0f));
 }
 
-/* Lines of an image lie apart: the same place of the next patch is asked for on the way. */
+/* Lines of an image lie apart, so the same line of the next patch is prefetched meanwhile. */
 LANES_INLINE void unfold(const slc_patches_unfold_args *all, sluice_dtype dtype, bool stream, uint64_t first,
                          uint64_t last)
 {
-    const slc_patches_unfold_args copy = *all, *args = &copy; /* stores cannot change it */
+    const slc_patches_unfold_args copy = *all, *args = &copy; /* a copy that stores cannot change */
     const slc_patch_shape s = args->shape;
     const uint64_t down = s.height / s.patch, across = s.width / s.patch;
     uint64_t at = first * across * s.image_channels * s.patch * s.patch;
@@ -110,7 +110,8 @@ LANES_INLINE void take_lanes(sluice_dtype dtype, const void *dout, uint64_t at, 
     if (dx) lanes_stream_some_as(dtype, dx, dx_at, left, hidden ? lanes_set(0.0f) : x, stream);
 }
 
-/* One row of dout: added to sum, and stored in dx unless NULL (0 where `hidden`). What comes next lies at next_at. */
+/* Adds one row of dout to sum, and stores it in dx unless that is NULL (0 if `hidden`). The row at next_at is read
+ * next. */
 LANES_INLINE void take_row(sluice_dtype dtype, uint64_t count, const void *dout, uint64_t at, uint64_t next_at,
                            float *sum, void *dx, uint64_t dx_at, bool hidden, bool stream)
 {
@@ -130,7 +131,7 @@ LANES_INLINE void put_sum(sluice_dtype gradient, uint64_t count, const float *su
     }
 }
 
-/* Channels first..first+count-1, at most PIECE. */
+/* Computes channels first..first+count-1, at most PIECE. */
 LANES_INLINE void backward(const slc_patch_embedding_backward_args *all, sluice_dtype dtype, sluice_dtype gradient,
                            uint64_t first, uint64_t count)
 {

@@ -12,7 +12,7 @@ typedef struct {
     slc_patch_shape shape;
     const float *pixels;
     void *columns;
-    bool stream; /* slc_host_streams */
+    bool stream; /* result of slc_host_streams */
 } slc_patches_unfold_args;
 
 typedef struct {
@@ -33,8 +33,8 @@ typedef struct {
     bool fresh, stream;
 } slc_patch_embedding_backward_args;
 
-SLC_ISA_DECLARE(slc_patches_unfold_range);           /* ranges of rows of patches, over the batch */
-SLC_ISA_DECLARE(slc_patch_embedding_forward_range);  /* ranges of rows of out */
-SLC_ISA_DECLARE(slc_patch_embedding_backward_range); /* ranges of channels */
+SLC_ISA_DECLARE(slc_patches_unfold_range);           /* over ranges of rows of patches, over the batch */
+SLC_ISA_DECLARE(slc_patch_embedding_forward_range);  /* over ranges of rows of out */
+SLC_ISA_DECLARE(slc_patch_embedding_backward_range); /* over ranges of channels */
 
 #endif

@@ -1,4 +1,4 @@
-/* One element at a time, by its place in the arrays. */
+/* One element at a time, addressed by its place in the arrays. */
 #include "lib/kernels/patches/patches_ref.h"
 
 void slc_patches_unfold_ref(const slc_patch_shape *shape, const double *pixels, double *columns)

@@ -1,4 +1,4 @@
-/* The plain loops of patches.h in float64. The backward adds. */
+/* The plain loops of patches.h in float64. Backward adds to its gradients. */
 #ifndef SLC_KERNEL_PATCHES_REF_H
 #define SLC_KERNEL_PATCHES_REF_H
 

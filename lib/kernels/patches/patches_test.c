@@ -1,4 +1,4 @@
-/* Unfolding is exact; the embedding of patches against float64, with masks and positions or without. */
+/* Unfolding must be exact; the embedding of patches must agree with float64, with and without masks and positions. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/patches/patches.h"
 #include "lib/kernels/patches/patches_ref.h"
@@ -144,7 +144,7 @@ static void embedding_agrees_with_float64(void **state)
     for (size_t p = 0; p < TEST_COUNT_OF(patches); p++)
         for (size_t c = 0; c < TEST_COUNT_OF(channels); c++)
             for (unsigned variant = 0; variant < 8; variant++) {
-                if (patches[p] * channels[c] > 50000 && variant % 3) continue; /* 0, 3 and 6: each both ways */
+                if (patches[p] * channels[c] > 50000 && variant % 3) continue; /* 0, 3 and 6: each option both ways */
                 test_case t = {3, patches[p], channels[c], variant & 1, variant & 2, variant & 4, dtype, gradient};
                 uint8_t *masked = draw_mask(&t);
                 if (gradient == SLUICE_FP32) check_forward(&t, masked);
@@ -169,7 +169,7 @@ static void mask_and_token_come_together(void **state)
     slc_stream_destroy(&stream);
 }
 
-/* Large results go past the cache: they are what images give one by one. */
+/* Large results, which are stored past the cache, must equal those of the images one by one. */
 static void large_results(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Sixteen channels at a time, down the rows in order. */
+/* Goes through sixteen channels at a time, down the rows in order. */
 #include "lib/kernels/pool/pool_cpu.h"
 
 #include "lib/kernels/lanes.h"

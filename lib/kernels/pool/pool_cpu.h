@@ -13,7 +13,7 @@ typedef struct {
     void *to;
 } slc_pool_args;
 
-SLC_ISA_DECLARE(slc_pool_forward_range);  /* ranges of sequences */
-SLC_ISA_DECLARE(slc_pool_backward_range); /* ranges of rows */
+SLC_ISA_DECLARE(slc_pool_forward_range);  /* over ranges of sequences */
+SLC_ISA_DECLARE(slc_pool_backward_range); /* over ranges of rows */
 
 #endif

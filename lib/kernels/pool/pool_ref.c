@@ -1,4 +1,4 @@
-/* Means by definition. */
+/* Means by their definition. */
 #include "lib/kernels/pool/pool_ref.h"
 
 static double weight_of(slc_pool_kind kind, uint64_t tokens, uint64_t row)

@@ -1,9 +1,10 @@
-/* Pooling against float64 for both kinds and types, with equal bits for every instruction set and thread count. */
+/* Pooling must agree with float64 for both kinds and types, with equal bits for every instruction set and thread
+ * count. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/pool/pool.h"
 #include "lib/kernels/pool/pool_ref.h"
 
-/* `count` elements of x as `dtype`; x becomes what they hold. The caller frees. */
+/* Returns `count` elements of x as `dtype`; x becomes their rounded values. The caller frees the result. */
 static void *as_type(sluice_dtype dtype, uint64_t count, float *x)
 {
     void *out = test_floats(count);
@@ -31,7 +32,7 @@ static void check(sluice_dtype dtype, slc_pool_kind kind, uint64_t batch, uint64
            *dx64 = test_doubles(all);
     slc_pool_forward_ref(kind, batch, tokens, channels, x64, y64);
     slc_pool_backward_ref(kind, batch, tokens, channels, dy64, dx64);
-    /* half a unit of the last place, of few elements; its root mean square of many */
+    /* with few elements half a unit of the last place, with many its root mean square */
     double bar = dtype == SLUICE_FP32 ? 1e-6 : some < 64 ? 4e-3 : 2e-3;
     float *first[2] = {0}, *got_y = test_floats(some), *got_dx = test_floats(all);
     TEST_EACH_ISA(isa)

@@ -1,4 +1,4 @@
-/* Picks the loop; the small int64 and float64 reductions are plain loops themselves. */
+/* Picks the loop; the small int64 and float64 reductions are plain loops here. */
 #include "lib/kernels/reduce/reduce.h"
 
 #include "lib/base/status.h"

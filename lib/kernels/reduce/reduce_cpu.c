@@ -21,7 +21,7 @@ static void some(const slc_reduce_args *args, uint64_t at, uint64_t left)
         lanes_store_some_as(args->to, args->destinations[d], at, left, value);
 }
 
-/* first..last-1 is a multiple of LANES long; with `stream` every destination is fp32 and aligned there. */
+/* first..last-1 is a multiple of LANES long; with `stream` every destination is fp32 and 64-byte aligned there. */
 LANES_INLINE void body(const slc_reduce_args *args, sluice_dtype from, sluice_dtype to, uint32_t source_count, bool one,
                        bool stream, uint64_t first, uint64_t last)
 {
@@ -74,7 +74,8 @@ static void by_types(const slc_reduce_args *args, bool stream, uint64_t first, u
     if (stream) lanes_stream_end();
 }
 
-/* Elements before the first 64-byte border of every (fp32) destination; count when they have no common one. */
+/* Returns the number of elements before the first 64-byte border of every (fp32) destination; `count` if the
+ * destinations have no common one. */
 static uint64_t elements_to_border(const slc_reduce_args *args, uint64_t first, uint64_t count)
 {
     uintptr_t begin = first * sizeof(float), offset = ((uintptr_t)args->destinations[0] + begin) % 64;

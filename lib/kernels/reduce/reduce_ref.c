@@ -1,4 +1,4 @@
-/* Sum in rank order, scale once, round once, store everywhere. */
+/* Sums in rank order, scales once, rounds once, stores everywhere. */
 #include "lib/kernels/reduce/reduce_ref.h"
 
 static float get(sluice_dtype dtype, const void *array, uint64_t i)

@@ -1,4 +1,4 @@
-/* The plain loop of reduce.h. It is in float: the contract fixes every rounding. */
+/* The plain loop of reduce.h. It is in float, because the contract fixes every rounding. */
 #ifndef SLC_KERNEL_REDUCE_REF_H
 #define SLC_KERNEL_REDUCE_REF_H
 

@@ -1,4 +1,5 @@
-/* Reductions are equal to the plain float loop bit for bit: any type, instruction set, split, alignment, aliasing. */
+/* Reductions must equal the plain float loop bit for bit, for any type, instruction set, split, alignment and
+ * aliasing. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/reduce/reduce.h"
 #include "lib/kernels/reduce/reduce_ref.h"
@@ -15,7 +16,7 @@ typedef struct {
     sluice_dtype from, to;
 } reduction;
 
-/* Drawn, then rounded to the type; the caller frees. */
+/* Draws numbers and rounds them to the type; the caller frees them. */
 static void *numbers(sluice_dtype dtype, uint64_t count, float most, uint64_t seed)
 {
     float *x = test_uniform_floats(count, -most, most, seed);
@@ -59,7 +60,7 @@ static void check(const reduction *r)
     assert_int_equal(slc_reduce(&stream, r->count, r->from, in, r->sources, r->scale, r->accumulate, r->to, got,
                                 r->destinations, r->stream),
                      SLUICE_OK);
-    for (uint32_t d = 0; d < r->destinations; d++) /* what lies around the range is untouched too */
+    for (uint32_t d = 0; d < r->destinations; d++) /* memory around the range must be untouched too */
         assert_memory_equal((char *)got[d] - r->offset * out_bytes, expected[d], all * out_bytes);
     for (uint32_t s = 0; s < r->sources; s++) free(sources[s]);
     for (uint32_t d = 0; d < r->destinations; d++) {
@@ -69,14 +70,14 @@ static void check(const reduction *r)
     slc_stream_destroy(&stream);
 }
 
-/* Every variant of types, accumulation, aliasing, alignment and number of destinations. */
+/* Every variant of types, accumulation, aliasing, alignment and number of destinations must equal the plain loop. */
 static void equal_to_plain_loop(void **state)
 {
     (void)state;
     const uint64_t counts[] = {0, 1, 15, 16, 17, 64, 197, 1000, LONGEST};
     TEST_EACH_ISA(isa)
     for (uint32_t sources = 1; sources <= MOST; sources++)
-        for (size_t c = 0; c < TEST_COUNT_OF(counts) - (sources % 3 != 2); c++) /* the longest: 2 and 5 */
+        for (size_t c = 0; c < TEST_COUNT_OF(counts) - (sources % 3 != 2); c++) /* longest only for 2 and 5 */
             for (uint32_t variant = 0; variant < 128; variant++) {
                 reduction r = {.count = counts[c],
                                .sources = sources,
@@ -95,7 +96,8 @@ static void equal_to_plain_loop(void **state)
             }
 }
 
-/* fp32 sums of bf16 are as good as float64 until the last rounding: 2^-8 of the result, or what six additions lose. */
+/* fp32 sums of bf16 must be as good as float64 until the last rounding: within 2^-8 of the result, or the error of six
+ * additions. */
 static void close_to_float64(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Forward is cut between threads by elements, column sums by columns: the order of the rows is always the same. Sums
- * are kept in fp32 in the workspace and rounded once. */
+/* Forward is cut between threads by elements, column sums by columns, so that the order of the rows is always the same.
+ * Sums are kept in fp32 in the workspace and rounded once. */
 #include "lib/kernels/residual/residual.h"
 
 #include "lib/base/status.h"

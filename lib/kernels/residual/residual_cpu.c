@@ -1,6 +1,6 @@
 /* Forward goes over runs of elements that lie in one row; their dropout factors are made in advance, into the
- * first-level cache. Column sums go down eight rows at a time: eight streams that the processor can prefetch, and one
- * access to the sums for eight to dy. */
+ * first-level cache. Column sums go down eight rows at a time: these are eight streams that the processor can prefetch,
+ * and there is one access to the sums for eight to dy. */
 #include "lib/kernels/residual/residual_cpu.h"
 
 #include "lib/kernels/dropout/dropout_lanes.h"
@@ -86,7 +86,7 @@ void SLC_ISA(slc_residual_backward_range)(const void *context, uint32_t part, ui
 
 enum { ROWS = 8 };
 
-/* Of eight rows, or of fewer: those that are missing are zero. */
+/* Sums eight rows, or fewer: missing rows count as zero. */
 LANES_INLINE lanes rows_sum(sluice_dtype dtype, const slc_bias_args *args, uint64_t at, uint64_t rows, uint64_t left)
 {
     lanes row[ROWS];

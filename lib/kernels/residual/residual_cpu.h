@@ -11,8 +11,8 @@
 typedef struct {
     sluice_dtype dtype;
     uint64_t channels;
-    const void *x, *bias, *scale, *residual; /* all but x: or NULL */
-    const slc_dropout *dropout;              /* or NULL; its probability is above 0 */
+    const void *x, *bias, *scale, *residual; /* all but x may be NULL */
+    const slc_dropout *dropout;              /* may be NULL; otherwise its probability is above 0 */
     void *out;
     bool stream;
 } slc_residual_forward_args;
@@ -20,8 +20,8 @@ typedef struct {
 typedef struct {
     sluice_dtype dtype;
     uint64_t rows, channels;
-    const void *dout, *x, *bias, *scale; /* bias: or NULL */
-    const slc_dropout *dropout;          /* or NULL; its probability is above 0 */
+    const void *dout, *x, *bias, *scale; /* bias may be NULL */
+    const slc_dropout *dropout;          /* may be NULL; otherwise its probability is above 0 */
     void *dx;
     float *sums; /* [channels] */
 } slc_residual_backward_args;
@@ -33,8 +33,8 @@ typedef struct {
     float *sums; /* [columns] */
 } slc_bias_args;
 
-SLC_ISA_DECLARE(slc_residual_forward_range);  /* ranges of elements */
-SLC_ISA_DECLARE(slc_residual_backward_range); /* ranges of columns */
-SLC_ISA_DECLARE(slc_bias_range);              /* ranges of columns */
+SLC_ISA_DECLARE(slc_residual_forward_range);  /* over ranges of elements */
+SLC_ISA_DECLARE(slc_residual_backward_range); /* over ranges of columns */
+SLC_ISA_DECLARE(slc_bias_range);              /* over ranges of columns */
 
 #endif

@@ -1,4 +1,4 @@
-/* Sums by definition. */
+/* Sums by their definition. */
 #include "lib/kernels/residual/residual_ref.h"
 
 #include "lib/kernels/dropout/dropout_ref.h"

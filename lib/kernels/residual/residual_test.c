@@ -1,5 +1,5 @@
-/* Additions are those of the plain loop, rounded once; gradients agree with float64. Equal bits for every instruction
- * set, and for every number of threads where sums go down columns. */
+/* Additions must be those of the plain loop, rounded once; gradients must agree with float64. Bits must be equal for
+ * every instruction set, and, for sums down the columns, for every number of threads. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/residual/residual.h"
 #include "lib/kernels/residual/residual_ref.h"
@@ -27,7 +27,7 @@ static void adds(void **state)
         }
 }
 
-/* ---- Bias, dropout, scale and residual, each there or not ---- */
+/* ---- Bias, dropout, scale and residual, each present or not ---- */
 
 enum { BIAS = 1, DROPOUT = 2, SCALE = 4, RESIDUAL = 8, TERMS = 16 };
 
@@ -144,7 +144,7 @@ static void joins_the_stream(void **state)
                 }
 }
 
-/* Dropped in forward is dropped in backward: dx is zero exactly where the branch gave nothing. */
+/* An element that forward drops must be dropped in backward: dx is zero exactly where the branch gave nothing. */
 static void backward_sees_the_mask_of_forward(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static void backward_sees_the_mask_of_forward(void **state)
     slc_stream_destroy(&stream);
 }
 
-/* Above 16 MiB results are stored past the cache: the bits are those of calls for a few rows. */
+/* Results above 16 MiB are stored past the cache; they must have the bits of calls for a few rows. */
 static void large_as_small(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Checks, and the factors of a call. */
+/* Checks the arguments and computes the factors of a call. */
 #include "lib/kernels/zero_one/zero_one.h"
 
 #include "lib/base/status.h"

@@ -79,9 +79,9 @@ void SLC_ISA(slc_zero_one_exchanged_range)(const void *context, uint32_t part, u
     each_run(context, first, last, exchanged_some);
 }
 
-/* ---- Alone ---- */
+/* ---- From this rank's own gradient ---- */
 
-/* 0 in lanes that are finite, else NaN. */
+/* Returns 0 in lanes that are finite, else NaN. */
 LANES_INLINE lanes oddness(lanes a)
 {
     LANES_EACH(a.part[i] - a.part[i]);
@@ -92,7 +92,7 @@ LANES_INLINE lanes unless_odd(lanes odd, lanes fresh, lanes old)
     LANES_EACH(part_choose((lanes_bits)(odd.part[i] == part_set(0.0f)), fresh.part[i], old.part[i]));
 }
 
-/* Returns the oddness. */
+/* Returns the oddness of the new numbers. */
 LANES_INLINE lanes local_some(const slc_adamw_factors *f, const slc_zero_one_range *r, sluice_dtype gradient_dtype,
                               const void *gradient, uint64_t at, uint64_t left)
 {

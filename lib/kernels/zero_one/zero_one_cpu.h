@@ -10,8 +10,8 @@ typedef struct {
     float momentum_factor, value_factor;
     slc_zero_one_range range;
     slc_compress_packets packets;
-    uint64_t first; /* elements are counted from here */
-    bool *finite;   /* set to false, by any thread */
+    uint64_t first; /* the element that the kernel's ranges count from */
+    bool *finite;   /* any thread may set it to false */
 } slc_zero_one_packets_args;
 
 typedef struct {
@@ -19,10 +19,10 @@ typedef struct {
     slc_zero_one_range range;
     sluice_dtype gradient_dtype;
     const void *gradient;
-    bool *finite; /* set to false, by any thread */
+    bool *finite; /* any thread may set it to false */
 } slc_zero_one_local_args;
 
-/* ranges of elements */
+/* All work on ranges of elements. */
 SLC_ISA_DECLARE(slc_zero_one_gradient_range);
 SLC_ISA_DECLARE(slc_zero_one_exchanged_range);
 SLC_ISA_DECLARE(slc_zero_one_local_range);

@@ -1,4 +1,4 @@
-/* DeepSpeed 0.16.4's zoadam.py with the variance frozen; bias corrections and kept values are ours. */
+/* DeepSpeed 0.16.4's zoadam.py with the variance frozen; bias corrections and kept values are our own. */
 #include "lib/kernels/zero_one/zero_one_ref.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The rules of zero_one.h in float64: the oracle of its tests. */
+/* The rules of zero_one.h in float64, the oracle of its tests. */
 #ifndef SLC_KERNEL_ZERO_ONE_REF_H
 #define SLC_KERNEL_ZERO_ONE_REF_H
 

@@ -1,5 +1,5 @@
-/* Every update against float64 on random packets; equal bits for every instruction set, thread count and cut; what is
- * not finite changes nothing. */
+/* Every update must agree with float64 on random packets, with equal bits for every instruction set, thread count and
+ * cut; non-finite numbers must change nothing. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/zero_one/zero_one.h"
 #include "lib/kernels/zero_one/zero_one_ref.h"
@@ -63,13 +63,13 @@ static slc_compress_shape shape_of(const update_case *c)
     return (slc_compress_shape){c->count, c->scale_elements, c->ranks};
 }
 
-/* As in a group: packets of other tensors lie between. */
+/* As in a group, packets of other tensors lie between. */
 static uint64_t stride_of(const slc_compress_shape *shape)
 {
     return (slc_compress_packet_bytes(shape) + 3) / 4 * 4 + shape->count % 5 * 4;
 }
 
-/* Random signs under scales from .01 to .02. */
+/* Makes packets of random signs with scales from .01 to .02. */
 static char *packets_create(const slc_compress_shape *shape)
 {
     uint64_t bytes = shape->ranks * stride_of(shape), seed = shape->count;
@@ -94,7 +94,7 @@ static double *unpack(const slc_compress_shape *shape, const char *packets)
     return x;
 }
 
-/* Packets in two pieces, the second one first. */
+/* Updates from packets in two pieces, the second one first. */
 static bool update(kind which, slc_stream *stream, const slc_compress_shape *shape, const char *packets,
                    sluice_dtype dtype, const void *gradient, const slc_zero_one_range *range)
 {
@@ -195,7 +195,7 @@ static void agrees_with_float64(void **state)
         }
 }
 
-/* Elements with a variance of 0 alone, which without a mask move far. */
+/* The one element has a variance of 0, with which it moves far without a mask. */
 static void no_mask_is_no_mask(void **state)
 {
     (void)state;
@@ -237,7 +237,8 @@ static void what_is_not_finite_changes_nothing(void **state)
         }
 }
 
-/* Pass 1 of u D, by bits of `arrays`: 1 momentum, 2 accumulator, 4 value, 8 variance. */
+/* Checks pass 1 with u D; the bits of `arrays` say which arrays there are: 1 momentum, 2 accumulator, 4 value, 8
+ * variance. */
 static void check_moves(uint64_t count, uint32_t arrays)
 {
     const slc_compress_shape shape = {.count = count, .ranks = 3};
