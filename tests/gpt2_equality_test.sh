@@ -7,12 +7,10 @@
 #
 # gpt2_equality_test.sh SLUICE [all]: each variant in one or two of a world's numerics settings, beside dp under serial,
 # which runs in all; with `all` every variant in every setting (a quarter of an hour).
-set -u
-sluice=$1
+. "$(dirname "$0")/command_check.sh"
+need_command train
+command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
 extent=${2:-some}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
 compared=0
 steps=${SLUICE_TEST_STEPS:-50}
 

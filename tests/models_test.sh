@@ -2,7 +2,7 @@
 # The bundled models from the command line: each learns from real data, in both types; weights are equal to the bit
 # whatever the strategy, in bf16 too; what is saved is evaluated as what was trained, and trained on.
 . "$(dirname "$0")/command_check.sh"
-"$sluice" --help | grep -q '^  train ' || exit 0 # built without a model
+need_command train
 
 train() { # OPTION...: results in $work/run.json
     rm -f "$work/run.json"

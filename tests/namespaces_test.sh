@@ -56,7 +56,7 @@ refusals() {
 }
 
 if ! "$script" -n 2 -- true >"$work/out" 2>"$work/err"; then
-    echo "skipped: $(head -n 1 "$work/err")"
+    skip "all of it: $(head -n 1 "$work/err")"
     exit 77
 fi
 environment

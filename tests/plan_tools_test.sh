@@ -92,8 +92,10 @@ timelines() {
     check 'sim writes one too' yes "$(grep -qF '"traceEvents"' "$work/sim_trace.json" && echo yes)"
     if command -v python3 >/dev/null; then
         check 'it is JSON' 0 "$(python3 -m json.tool "$work/trace.json" /dev/null >/dev/null 2>&1; echo $?)"
+    else
+        skip 'whether a timeline is JSON: python3 is not installed'
     fi
-    command -v gnuplot >/dev/null || return 0
+    command -v gnuplot >/dev/null || { skip 'pictures of a timeline: gnuplot is not installed'; return; }
     local kind
     for kind in svg png; do
         tool trace "${files[@]}" --picture "$work/step.$kind"
@@ -104,7 +106,7 @@ timelines() {
 }
 
 measured() {
-    "$sluice" --help | grep -q '^  train ' || return 0 # built without a model
+    built_with train || return 0
     seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
     tool train -n 2 --data "$work/text" --size nano --context 32 --batch 2 --steps 6 --eval-batches 1 --strategy fsdp \
         --trace "$work/run.json" --json "$work/result.json"

@@ -2,7 +2,7 @@
 # What `--tied split` promises: weights that no strategy, schedule or budget changes, a loss within rounding of joint's,
 # checkpoints that either way goes on from; nothing where no table is shared.
 . "$(dirname "$0")/command_check.sh"
-"$sluice" --help | grep -q '^  train ' || exit 0 # built without a model
+need_command train
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
 awk 'BEGIN { for (r = 0; r < 200; r++) { for (c = 0; c < 64; c++) printf "%d,", r * c % 256; print r % 10 } }' \
     >"$work/images"
