@@ -5,6 +5,7 @@
 # Labels say which tests `./dev test` runs where: each test has its part's name; "threads" means that the thread
 # sanitizer has something to see; "release_only" that sanitizers would only repeat it slowly.
 set_property(GLOBAL PROPERTY SLUICE_PART_TARGETS "")
+add_custom_target(fuzzers)
 
 # OpenMP's threads sleep where they wait: tests run beside each other, with more threads than cores.
 set(SLUICE_TEST_ENVIRONMENT
@@ -62,7 +63,7 @@ function(slc_test part file)
     slc_test_properties(${part}.${stem} LABELS ${part} ${TEST_LABELS})
 endfunction()
 
-# One fuzzer, fuzz/PART_FILE, for `./dev fuzz`.
+# One fuzzer, fuzz/PART_FILE, for `./dev fuzz`, which builds the target fuzzers.
 function(slc_fuzzer part file)
     get_filename_component(stem "${file}" NAME_WE)
     set(target "${part}_${stem}")
@@ -70,6 +71,7 @@ function(slc_fuzzer part file)
     target_link_libraries(${target} PRIVATE sluice_testing)
     target_link_options(${target} PRIVATE -fsanitize=fuzzer)
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
+    add_dependencies(fuzzers ${target})
     set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
 endfunction()
 

@@ -75,11 +75,11 @@ refusals() { # in $work/run is a checkpoint of step 4
 keeps_two() {
     rm -rf "$work/many"
     train --steps 7 --save "$work/many" --save-every 2
-    check 'the last two stay' 'step-000006 step-000007' "$(ls "$work/many" | xargs)"
+    check 'the last two stay' 'step-000006 step-000007' "$(cd "$work/many" && echo *)"
     SLUICE_CHECKPOINT_KEEP=x refuses 'CHECKPOINT_KEEP=x' --steps 1 --save "$work/none"
     check 'said before the first step' 0 "$(grep -c '^step' "$work/err")"
     SLUICE_CHECKPOINT_KEEP=0 train --steps 12 --resume "$work/many" --save "$work/many" --save-every 2
-    check 'all stay' 'step-000006 step-000007 step-000008 step-000010 step-000012' "$(ls "$work/many" | xargs)"
+    check 'all stay' 'step-000006 step-000007 step-000008 step-000010 step-000012' "$(cd "$work/many" && echo *)"
 }
 
 # Begins a long run and ends it with SIGNAL when it has saved something new, or for INT has trained a step.

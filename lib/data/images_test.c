@@ -254,9 +254,15 @@ static void the_digits_of_scikit_learn_are_read(void **state)
     (void)state;
     static const char path[] = "/usr/lib/python3/dist-packages/sklearn/datasets/data/digits.csv.gz";
     slc_images *images;
-    if (access(path, R_OK)) skip();
+    if (access(path, R_OK)) {
+        print_message("SKIP: %s is absent: python3-sklearn is not installed\n", path);
+        skip();
+    }
     sluice_status status = slc_images_open(path, &images);
-    if (status == SLUICE_ERR_UNSUPPORTED) skip(); /* no zlib */
+    if (status == SLUICE_ERR_UNSUPPORTED) {
+        print_message("SKIP: built without zlib\n");
+        skip();
+    }
     works(status);
     assert_int_equal(slc_images_count(images), 1797);
     assert_int_equal(slc_images_classes(images), 10);
