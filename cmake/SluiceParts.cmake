@@ -14,13 +14,15 @@ set(SLUICE_TEST_ENVIRONMENT
     "SLUICE_COMMAND=${PROJECT_BINARY_DIR}/bench/sluice")
 if(SLUICE_SANITIZE)
     list(APPEND SLUICE_TEST_ENVIRONMENT
-        "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/leak_suppressions.txt:print_suppressions=0"
         "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/race_suppressions.txt:ignore_noninstrumented_modules=1"
         # UCX loads modules and unloads those that find no device; the leak checker would still look at their
         # thread-local memory and crash.
         "ASAN_OPTIONS=intercept_tls_get_addr=0"
         "UCX_MEM_EVENTS=n") # UCX would patch the allocator that the sanitizer replaces
 endif()
+
+# UCX frees a request that a transport forgot when its worker goes, unseen by the leak checker, and warns of it.
+set(SLUICE_FORGOTTEN "UCX +WARN .*was not returned to mpool")
 
 function(slc_part name)
     cmake_parse_arguments(PART "" "" "LINK;DIRS;LABELS" ${ARGN})
@@ -82,5 +84,5 @@ function(slc_test_properties test)
         set(TEST_PROCESSORS 1)
     endif()
     set_tests_properties(${test} PROPERTIES TIMEOUT 900 PROCESSORS ${TEST_PROCESSORS} LABELS "${TEST_LABELS}"
-                         ENVIRONMENT "${SLUICE_TEST_ENVIRONMENT}")
+                         ENVIRONMENT "${SLUICE_TEST_ENVIRONMENT}" FAIL_REGULAR_EXPRESSION "${SLUICE_FORGOTTEN}")
 endfunction()

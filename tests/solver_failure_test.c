@@ -78,6 +78,7 @@ static slc_joint_answer plan(const slc_profile *profile, uint64_t limit)
                                  .strategies = strategies,
                                  .recompute = recompute,
                                  .limit = limit,
+                                 .time_limit_s = 100, /* the tries end it, not how busy the machine is */
                                  .tries = 30};
     slc_joint_answer answer;
     unsigned calls = solver.calls;
