@@ -248,6 +248,17 @@ SLUICE_API sluice_status sluice_backward_end(sluice_layer *layer);
 SLUICE_API sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report);
 SLUICE_API sluice_status sluice_runtime_sync(sluice_runtime *rt); /* collective; everything applied */
 
+/* Do all ranks hold the same weights, to the bit, after the last step that ended? *readable, if not NULL: may values
+ * and states be read, evaluated, saved and re-planned? true, readable        always, but for what follows false, not
+ * readable   0/1 Adam between two exchanges: each rank has made steps of its own. What reads is ORDER until a step
+ * exchanges (sluice_step_options.exchange) false, readable       0/1 Adam with onebit.compat after its first local
+ * steps: exchanges leave replicas apart by roundings. sluice_param_read, sluice_param_state_read, hashes, checkpoints
+ * and re-plans that shard then take each element from its owner, so that all ranks get the same bits; compute, and
+ * evaluation, goes on with each rank's own. Rank r owns the r-th N-th of each base block. Replicas of a parameter are
+ * equal again when it is written whole, when a checkpoint is loaded, and after a step under oss, sdp or fsdp. Local,
+ * waits for nothing, and the same answer on every rank; cannot fail. */
+SLUICE_API bool sluice_runtime_replicas_equal(const sluice_runtime *rt, bool *readable);
+
 /* Evaluation: forwards only, in order, as often as wanted. Waits for pending updates. */
 SLUICE_API sluice_status sluice_evaluate_begin(sluice_runtime *rt);
 SLUICE_API sluice_status sluice_evaluate_end(sluice_runtime *rt);

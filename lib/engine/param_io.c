@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An array of one value per element of a unit: whole on every rank, or the owned parts only. */
+/* An array of one value per element of a unit: whole on every rank, or the owned parts only. Of a whole one whose
+ * replicas are apart the owned parts are what counts too. */
 typedef struct {
     void *data;
     sluice_dtype dtype;
@@ -88,17 +89,17 @@ static sluice_status write_array(sluice_param *param, array target, uint64_t fir
     return slc_stream_synchronize(&rt->compute);
 }
 
-static sluice_status gather_block(sluice_runtime *rt, const slc_unit *unit, array shard, uint64_t block)
+static sluice_status gather_block(sluice_runtime *rt, const slc_unit *unit, array source, uint64_t block)
 {
     uint64_t start = block * unit->block_elements;
     uint64_t length = unit->elements - start < unit->block_elements ? unit->elements - start : unit->block_elements;
     slc_op op = {.kind = SLC_ALL_GATHER,
-                 .dtype = slc_comm_dtype(shard.dtype),
+                 .dtype = slc_comm_dtype(source.dtype),
                  .elements = length,
                  .block_elements = length,
                  .block_count = 1,
-                 .src = slc_element(shard.data, shard.dtype, start / (uint64_t)rt->size),
-                 .src_layout = SLC_SHARD,
+                 .src = slc_element(source.data, source.dtype, source.sharded ? start / (uint64_t)rt->size : start),
+                 .src_layout = source.sharded ? SLC_SHARD : SLC_WHOLE,
                  .dst = rt->staging,
                  .what = "reading a parameter"};
     sluice_status status = slc_comm_submit(rt->comm, &op, 1, NULL);
@@ -114,7 +115,7 @@ sluice_status slc_staging_claim(sluice_runtime *rt, bool claim)
     return slc_arena_release(rt->arena, rt->plan->buffers[buffer].offset, staging.end_byte);
 }
 
-static sluice_status read_sharded(sluice_param *param, array source, uint64_t first, uint64_t count, float *dst)
+static sluice_status read_owners(sluice_param *param, array source, uint64_t first, uint64_t count, float *dst)
 {
     sluice_runtime *rt = param->rt;
     const slc_unit *unit = &rt->job.units[param->unit];
@@ -136,7 +137,7 @@ static sluice_status read_sharded(sluice_param *param, array source, uint64_t fi
 static sluice_status read_array(sluice_param *param, array source, uint64_t first, uint64_t count, float *dst)
 {
     if (!count) return SLUICE_OK;
-    if (source.sharded) return read_sharded(param, source, first, count, dst);
+    if (source.sharded || param->apart) return read_owners(param, source, first, count, dst);
     return load(param->rt, source, param->first + first, dst, count);
 }
 
@@ -247,7 +248,10 @@ sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t c
 {
     sluice_status status = check_range(param, length_of(param), first, count, src, "param_write");
     if (!status) status = slc_phase_require_equal(param->rt, "param_write");
-    return status ? status : slc_runtime_fail(param->rt, write_values(param, first, count, src));
+    if (status) return status;
+    status = write_values(param, first, count, src);
+    if (!status && count == param->count) param->apart = false;
+    return slc_runtime_fail(param->rt, status);
 }
 
 sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst)
