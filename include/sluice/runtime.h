@@ -271,7 +271,8 @@ SLUICE_API sluice_status sluice_evaluate_end(sluice_runtime *rt);
 SLUICE_API sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t count, const float *src);
 /* Collective; waits for pending updates. */
 SLUICE_API sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst);
-/* Optimizer state by name ("exp_avg", "exp_avg_sq"). */
+/* Optimizer state by name ("exp_avg", "exp_avg_sq"); sluice/optimizer.h lists all names, with shapes. An unknown one is
+ * ARGUMENT, and the line names those that there are. */
 SLUICE_API sluice_status sluice_param_state_write(sluice_param *param, const char *state, uint64_t first,
                                                   uint64_t count, const float *src);
 SLUICE_API sluice_status sluice_param_state_read(sluice_param *param, const char *state, uint64_t first, uint64_t count,
@@ -282,9 +283,10 @@ SLUICE_API sluice_status sluice_param_state_read(sluice_param *param, const char
  * read and written locally. How many elements a state has: 0 where the parameter has no such state now. */
 SLUICE_API uint64_t sluice_param_state_count(const sluice_param *param, const char *state);
 
-/* Numbers that a compressed optimizer keeps beside its states ("frozen_at", ...): of the job (`param` NULL) or of a
- * parameter; whole ones below 2^53. Write the same on every rank; that may change the phase, and with it the plan, so
- * it is collective, as is sluice_runtime_step_set. Errors: ARGUMENT (there is no such number, or it cannot be that). */
+/* Numbers that a compressed optimizer keeps beside its states ("frozen_at", ...; all in sluice/optimizer.h): of the job
+ * (`param` NULL) or of a parameter; whole ones below 2^53. Write the same on every rank; that may change the phase, and
+ * with it the plan, so it is collective, as is sluice_runtime_step_set. Errors: ARGUMENT (there is no such number, or
+ * it cannot be that). */
 SLUICE_API sluice_status sluice_runtime_progress_read(sluice_runtime *rt, const sluice_param *param, const char *name,
                                                       double *value);
 SLUICE_API sluice_status sluice_runtime_progress_write(sluice_runtime *rt, const sluice_param *param, const char *name,

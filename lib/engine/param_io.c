@@ -9,6 +9,7 @@
 #include "lib/kernels/convert/convert.h"
 #include "lib/plan/strategy_table.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,25 @@ static sluice_status load(sluice_runtime *rt, array source, uint64_t at, float *
     return status ? status : slc_stream_synchronize(&rt->compute);
 }
 
+void slc_append_name(char *names, size_t size, const char *name)
+{
+    const size_t used = strlen(names);
+    snprintf(names + used, size - used, "%s%s", used ? ", " : "", name);
+}
+
+static sluice_status no_such_state(const sluice_param *param, const char *name)
+{
+    const sluice_optimizer *optimizer = &param->rt->optimizer;
+    const char *own[SLC_ONEBIT_STATES_MAX];
+    char names[256] = "";
+    for (uint32_t s = 0; s < optimizer->state_count; s++)
+        slc_append_name(names, sizeof names, optimizer->state_name[s]);
+    const uint32_t count = slc_onebit_state_names(param, own);
+    for (uint32_t i = 0; i < count; i++) slc_append_name(names, sizeof names, own[i]);
+    return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has no state \"%s\" of \"%s\" in the plan that runs; it has %s",
+                     optimizer->name, name ? name : "", param->name, *names ? names : "none");
+}
+
 static sluice_status state_of(const sluice_param *param, const char *name, array *out)
 {
     const sluice_runtime *rt = param->rt;
@@ -69,7 +89,7 @@ static sluice_status state_of(const sluice_param *param, const char *name, array
             *out = (array){unit->state[s], SLUICE_FP32, !slc_updates_whole(unit->strategy)};
             return SLUICE_OK;
         }
-    return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has no state \"%s\"", rt->optimizer.name, name ? name : "");
+    return no_such_state(param, name);
 }
 
 static sluice_status write_array(sluice_param *param, array target, uint64_t first, uint64_t count, const float *src)
