@@ -10,7 +10,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
-#include "lib/engine/phase.h"
 #include "lib/engine/recording.h"
 
 #include <errno.h>
@@ -248,9 +247,11 @@ static bool save_after(const training *t, uint64_t step, bool last)
 
 /* Between exchanges 0/1 Adam lets each rank have its own weights, which nobody can evaluate or save. A step that --nan
  * skip leaves out does not exchange either. */
-static bool weights_are_equal(const training *t)
+static bool weights_are_readable(const training *t)
 {
-    return !slc_phase_require_equal(t->rt, "train");
+    bool readable;
+    sluice_runtime_replicas_equal(t->rt, &readable);
+    return readable;
 }
 
 /* The last step leaves equal weights: where it is skipped it is tried again, with further data. */
@@ -260,7 +261,7 @@ static sluice_status step_and_agree(training *t, uint64_t i, bool last, bool exc
     for (;; t->repeats++) {
         sluice_status status = one_step(t, i, exchange, step);
         if (!status) status = agree(t, step, stop);
-        if (status || !last || weights_are_equal(t)) return status;
+        if (status || !last || weights_are_readable(t)) return status;
         if (t->repeats == REPEATS_MAX)
             return slc_error(SLUICE_ERR_NON_FINITE,
                              "step %llu, the last, was skipped %d times because a gradient is not finite, so ranks "
@@ -284,11 +285,11 @@ static sluice_status train(training *t)
         saves |= save_after(t, i, last);
         status = step_and_agree(t, i, last, last || evaluates || saves, step, &stop);
         if (status) break;
-        const bool equal = weights_are_equal(t);
-        if (stop) last |= equal;                       /* else one more step, which makes them so */
+        const bool readable = weights_are_readable(t);
+        if (stop) last |= readable;                    /* else one more step, which makes them so */
         if (last) status = sluice_runtime_sync(t->rt); /* the last step has no next one to finish under */
         step->step_s = slc_seconds(slc_clock_ns() - start);
-        if (!status && evaluates && equal && !last && !stop) {
+        if (!status && evaluates && readable && !last && !stop) {
             status = evaluate(t, &step->evaluation_loss);
             evaluates = false;
         }
@@ -296,7 +297,7 @@ static sluice_status train(training *t)
         result->step_count++;
         if (t->watch && t->watch->stepped) status = t->watch->stepped(step, t->watch->context);
         saves |= save_after(t, i, last);
-        if (!status && saves && equal) {
+        if (!status && saves && readable) {
             status = save(t);
             saves = false;
         }

@@ -31,22 +31,25 @@ typedef struct {
     double time_unit, byte_unit;            /* seconds and bytes of one in the program */
     double fixed_s;                         /* of the step, apart from what columns cost */
     double preference_s;                    /* what the tie-breaking term adds to the objective at most */
+    struct slc_program_maker *maker;        /* while the program is made */
 } slc_slot_program;
 
 /* `tie`: groups of at most that many neighbours (1: none). `preference`: with the tie-breaking term, which draws
  * reductions and gathers to their needs. Call within slc_glpk_run. Errors: MEMORY. */
 sluice_status slc_slot_program_init(slc_slot_program *program, const slc_slot_model_parts *parts, uint32_t tie,
                                     bool preference);
-/* `lp` is deleted only if the solver is sound (it frees all of its own when it fails). */
-void slc_slot_program_fini(slc_slot_program *program, bool solver_failed);
+/* After slc_glpk_run, with which `lp` has ended. */
+void slc_slot_program_fini(slc_slot_program *program);
 
 /* Groups of neighbours that share their choice (ties.c). */
 void slc_tie_units(const slc_slot_model_parts *parts, uint32_t tie, uint32_t *group);
 void slc_tie_layers(const slc_slot_model_parts *parts, uint32_t tie, uint32_t *group);
 uint32_t slc_tie_by_size(const slc_slot_model_parts *parts);
 
-/* Runs something that calls GLPK: terminal output off, the solver's words kept; when GLPK gives up in the middle, all
- * of its memory is freed, *failed is true, and the status is FORMAT with those words. Not nested. */
-sluice_status slc_glpk_run(sluice_status (*run)(void *), void *context, bool *failed);
+/* Runs something that calls GLPK in a thread of its own and waits for it: terminal output off, the solver's words kept.
+ * All of GLPK's objects end with the run; those of other threads, and their hooks, are not touched. When GLPK gives up
+ * in the middle, `run` does not come back: the status is FORMAT with those words, and what `run` had allocated must be
+ * found through `context`. Errors: run's own; SYSTEM (no thread); UNSUPPORTED (a GLPK without thread-local storage). */
+sluice_status slc_glpk_run(sluice_status (*run)(void *), void *context);
 
 #endif

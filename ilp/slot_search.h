@@ -23,6 +23,9 @@ typedef struct {
     double *values;
     const char *how;
     double *rows; /* [memory->rows] scratch */
+    /* What parts of the search work with; freed with it, for the solver may give up in the middle of them. */
+    struct slc_least_memory *lightest;
+    struct slc_dive *dive;
 } slc_slot_search;
 
 /* Seconds left; INFINITY without a limit. */
@@ -45,6 +48,7 @@ bool slc_search_serial(slc_slot_search *search);
 void slc_search_serial_basis(slc_slot_search *search);
 /* Rounds the relaxation's choices and solves for the flows, several ways. */
 sluice_status slc_search_round(slc_slot_search *search);
+void slc_dive_destroy(struct slc_dive *dive); /* NULL is allowed */
 /* Branch and bound from the best so far. Improves `bound`. */
 sluice_status slc_search_branch(slc_slot_search *search);
 

@@ -3,7 +3,10 @@
  * gathered, and the memory used is the plan's staging block. The same world size goes on to the bit, under any
  * strategy, schedule and budget. Of a compressed optimizer what its compression left behind is each rank's own and is
  * saved too: the same world size goes on to the bit where the same units are onebit; elsewhere it begins at 0, with a
- * warning. It cannot be saved while replicas differ (ORDER; sluice_step_options.exchange).
+ * warning. It cannot be saved while ranks are between two exchanges of their own steps
+ * (ORDER; sluice_step_options.exchange). Where replicas are apart by roundings (sluice_runtime_replicas_equal) the
+ * owner's values are saved, and a run that loads begins with them on every rank: any two of them are the same run, but
+ * not to the bit the one that saved, whose replicas stay apart.
  *
  * A crash at any point leaves the last whole checkpoint: files are written to `step-000120.partial`, synchronized, the
  * manifest last, and then the folder is renamed. The folder must be on a file system that all ranks share. One job at a

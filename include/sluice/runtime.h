@@ -248,6 +248,17 @@ SLUICE_API sluice_status sluice_backward_end(sluice_layer *layer);
 SLUICE_API sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report);
 SLUICE_API sluice_status sluice_runtime_sync(sluice_runtime *rt); /* collective; everything applied */
 
+/* Do all ranks hold the same weights, to the bit, after the last step that ended? *readable, if not NULL: may values
+ * and states be read, evaluated, saved and re-planned? true, readable        always, but for what follows false, not
+ * readable   0/1 Adam between two exchanges: each rank has made steps of its own. What reads is ORDER until a step
+ * exchanges (sluice_step_options.exchange) false, readable       0/1 Adam with onebit.compat after its first local
+ * steps: exchanges leave replicas apart by roundings. sluice_param_read, sluice_param_state_read, hashes, checkpoints
+ * and re-plans that shard then take each element from its owner, so that all ranks get the same bits; compute, and
+ * evaluation, goes on with each rank's own. Rank r owns the r-th N-th of each base block. Replicas of a parameter are
+ * equal again when it is written whole, when a checkpoint is loaded, and after a step under oss, sdp or fsdp. Local,
+ * waits for nothing, and the same answer on every rank; cannot fail. */
+SLUICE_API bool sluice_runtime_replicas_equal(const sluice_runtime *rt, bool *readable);
+
 /* Evaluation: forwards only, in order, as often as wanted. Waits for pending updates. */
 SLUICE_API sluice_status sluice_evaluate_begin(sluice_runtime *rt);
 SLUICE_API sluice_status sluice_evaluate_end(sluice_runtime *rt);
@@ -260,7 +271,8 @@ SLUICE_API sluice_status sluice_evaluate_end(sluice_runtime *rt);
 SLUICE_API sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t count, const float *src);
 /* Collective; waits for pending updates. */
 SLUICE_API sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst);
-/* Optimizer state by name ("exp_avg", "exp_avg_sq"). */
+/* Optimizer state by name ("exp_avg", "exp_avg_sq"); sluice/optimizer.h lists all names, with shapes. An unknown one is
+ * ARGUMENT, and the line names those that there are. */
 SLUICE_API sluice_status sluice_param_state_write(sluice_param *param, const char *state, uint64_t first,
                                                   uint64_t count, const float *src);
 SLUICE_API sluice_status sluice_param_state_read(sluice_param *param, const char *state, uint64_t first, uint64_t count,
@@ -271,9 +283,10 @@ SLUICE_API sluice_status sluice_param_state_read(sluice_param *param, const char
  * read and written locally. How many elements a state has: 0 where the parameter has no such state now. */
 SLUICE_API uint64_t sluice_param_state_count(const sluice_param *param, const char *state);
 
-/* Numbers that a compressed optimizer keeps beside its states ("frozen_at", ...): of the job (`param` NULL) or of a
- * parameter; whole ones below 2^53. Write the same on every rank; that may change the phase, and with it the plan, so
- * it is collective, as is sluice_runtime_step_set. Errors: ARGUMENT (there is no such number, or it cannot be that). */
+/* Numbers that a compressed optimizer keeps beside its states ("frozen_at", ...; all in sluice/optimizer.h): of the job
+ * (`param` NULL) or of a parameter; whole ones below 2^53. Write the same on every rank; that may change the phase, and
+ * with it the plan, so it is collective, as is sluice_runtime_step_set. Errors: ARGUMENT (there is no such number, or
+ * it cannot be that). */
 SLUICE_API sluice_status sluice_runtime_progress_read(sluice_runtime *rt, const sluice_param *param, const char *name,
                                                       double *value);
 SLUICE_API sluice_status sluice_runtime_progress_write(sluice_runtime *rt, const sluice_param *param, const char *name,

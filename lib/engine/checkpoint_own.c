@@ -84,6 +84,6 @@ sluice_status slc_checkpoint_progress_load(sluice_runtime *rt, const slc_manifes
     sluice_status status = o->progress_load(o->context, SLC_NONE, values);
     for (uint32_t p = 0; !status && from->number_count && p < from->param_count; p++)
         if (!params[p]->frozen) status = o->progress_load(o->context, params[p]->number, from->params[p].numbers);
-    rt->replicas_differ = false;
+    slc_phase_join_replicas(rt);
     return status ? status : slc_phase_follow(rt);
 }

@@ -9,10 +9,12 @@
 #include "lib/kernels/convert/convert.h"
 #include "lib/plan/strategy_table.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* An array of one value per element of a unit: whole on every rank, or the owned parts only. */
+/* An array of one value per element of a unit: whole on every rank, or the owned parts only. Of a whole one whose
+ * replicas are apart the owned parts are what counts too. */
 typedef struct {
     void *data;
     sluice_dtype dtype;
@@ -58,6 +60,25 @@ static sluice_status load(sluice_runtime *rt, array source, uint64_t at, float *
     return status ? status : slc_stream_synchronize(&rt->compute);
 }
 
+void slc_append_name(char *names, size_t size, const char *name)
+{
+    const size_t used = strlen(names);
+    snprintf(names + used, size - used, "%s%s", used ? ", " : "", name);
+}
+
+static sluice_status no_such_state(const sluice_param *param, const char *name)
+{
+    const sluice_optimizer *optimizer = &param->rt->optimizer;
+    const char *own[SLC_ONEBIT_STATES_MAX];
+    char names[256] = "";
+    for (uint32_t s = 0; s < optimizer->state_count; s++)
+        slc_append_name(names, sizeof names, optimizer->state_name[s]);
+    const uint32_t count = slc_onebit_state_names(param, own);
+    for (uint32_t i = 0; i < count; i++) slc_append_name(names, sizeof names, own[i]);
+    return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has no state \"%s\" of \"%s\" in the plan that runs; it has %s",
+                     optimizer->name, name ? name : "", param->name, *names ? names : "none");
+}
+
 static sluice_status state_of(const sluice_param *param, const char *name, array *out)
 {
     const sluice_runtime *rt = param->rt;
@@ -68,7 +89,7 @@ static sluice_status state_of(const sluice_param *param, const char *name, array
             *out = (array){unit->state[s], SLUICE_FP32, !slc_updates_whole(unit->strategy)};
             return SLUICE_OK;
         }
-    return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has no state \"%s\"", rt->optimizer.name, name ? name : "");
+    return no_such_state(param, name);
 }
 
 static sluice_status write_array(sluice_param *param, array target, uint64_t first, uint64_t count, const float *src)
@@ -88,17 +109,17 @@ static sluice_status write_array(sluice_param *param, array target, uint64_t fir
     return slc_stream_synchronize(&rt->compute);
 }
 
-static sluice_status gather_block(sluice_runtime *rt, const slc_unit *unit, array shard, uint64_t block)
+static sluice_status gather_block(sluice_runtime *rt, const slc_unit *unit, array source, uint64_t block)
 {
     uint64_t start = block * unit->block_elements;
     uint64_t length = unit->elements - start < unit->block_elements ? unit->elements - start : unit->block_elements;
     slc_op op = {.kind = SLC_ALL_GATHER,
-                 .dtype = slc_comm_dtype(shard.dtype),
+                 .dtype = slc_comm_dtype(source.dtype),
                  .elements = length,
                  .block_elements = length,
                  .block_count = 1,
-                 .src = slc_element(shard.data, shard.dtype, start / (uint64_t)rt->size),
-                 .src_layout = SLC_SHARD,
+                 .src = slc_element(source.data, source.dtype, source.sharded ? start / (uint64_t)rt->size : start),
+                 .src_layout = source.sharded ? SLC_SHARD : SLC_WHOLE,
                  .dst = rt->staging,
                  .what = "reading a parameter"};
     sluice_status status = slc_comm_submit(rt->comm, &op, 1, NULL);
@@ -114,7 +135,7 @@ sluice_status slc_staging_claim(sluice_runtime *rt, bool claim)
     return slc_arena_release(rt->arena, rt->plan->buffers[buffer].offset, staging.end_byte);
 }
 
-static sluice_status read_sharded(sluice_param *param, array source, uint64_t first, uint64_t count, float *dst)
+static sluice_status read_owners(sluice_param *param, array source, uint64_t first, uint64_t count, float *dst)
 {
     sluice_runtime *rt = param->rt;
     const slc_unit *unit = &rt->job.units[param->unit];
@@ -136,7 +157,7 @@ static sluice_status read_sharded(sluice_param *param, array source, uint64_t fi
 static sluice_status read_array(sluice_param *param, array source, uint64_t first, uint64_t count, float *dst)
 {
     if (!count) return SLUICE_OK;
-    if (source.sharded) return read_sharded(param, source, first, count, dst);
+    if (source.sharded || param->apart) return read_owners(param, source, first, count, dst);
     return load(param->rt, source, param->first + first, dst, count);
 }
 
@@ -247,7 +268,10 @@ sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t c
 {
     sluice_status status = check_range(param, length_of(param), first, count, src, "param_write");
     if (!status) status = slc_phase_require_equal(param->rt, "param_write");
-    return status ? status : slc_runtime_fail(param->rt, write_values(param, first, count, src));
+    if (status) return status;
+    status = write_values(param, first, count, src);
+    if (!status && count == param->count) param->apart = false;
+    return slc_runtime_fail(param->rt, status);
 }
 
 sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst)

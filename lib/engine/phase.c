@@ -5,6 +5,7 @@
 #include "lib/base/status.h"
 #include "lib/engine/onebit.h"
 #include "lib/engine/replan.h"
+#include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
 
@@ -59,6 +60,37 @@ sluice_status slc_phase_require_equal(const sluice_runtime *rt, const char *call
         "%s: ranks hold different weights since the last local step of optimizer %s; set `exchange` in the "
         "options of the step before",
         call, rt->optimizer.name);
+}
+
+/* A shard's owner updates it alone and everybody gathers that, so strategies that shard the update make replicas equal
+ * again; those that update everything everywhere keep what is apart apart. */
+void slc_phase_note_replicas(sluice_runtime *rt, slc_step_mode mode)
+{
+    if (!rt->compressed) return;
+    const bool ends_interval = rt->replicas_differ && mode == SLC_STEP_EXCHANGE;
+    if (rt->job.compressed) rt->replicas_differ = mode == SLC_STEP_LOCAL;
+    for (uint32_t p = 0; p < rt->param_count; p++) {
+        sluice_param *param = rt->params[p];
+        const slc_strategy strategy = rt->units[param->unit].strategy;
+        if (!slc_updates_whole(strategy))
+            param->apart = false;
+        else if (strategy == SLC_ONEBIT && ends_interval && !param->frozen)
+            param->apart |= rt->onebit.exchange_rounds;
+    }
+}
+
+void slc_phase_join_replicas(sluice_runtime *rt)
+{
+    rt->replicas_differ = false;
+    for (uint32_t p = 0; p < rt->param_count; p++) rt->params[p]->apart = false;
+}
+
+bool sluice_runtime_replicas_equal(const sluice_runtime *rt, bool *readable)
+{
+    bool equal = !rt->replicas_differ;
+    for (uint32_t p = 0; equal && p < rt->param_count; p++) equal = !rt->params[p]->apart;
+    if (readable) *readable = !rt->replicas_differ;
+    return equal;
 }
 
 /* ---- Norms over owned parts ---- */

@@ -24,6 +24,7 @@ struct sluice_param {
     uint64_t count;
     sluice_dtype dtype;
     bool frozen, no_decay, tied, no_backward_value;
+    bool apart; /* replicas of it are apart by roundings: whatever reads it takes each element from its owner */
     uint32_t unit;
     uint64_t first;                   /* element of its unit */
     bool fresh;                       /* nothing has been added to its gradient yet: the content is undefined */

@@ -314,7 +314,7 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     if (status) return slc_runtime_fail(rt, status);
     pass->has_previous = true;
     if (!step->skip) rt->step = step->step;
-    if (!step->skip && rt->job.compressed) rt->replicas_differ = step->mode == SLC_STEP_LOCAL;
+    if (!step->skip) slc_phase_note_replicas(rt, step->mode);
     if (report) report_step(rt, step, report);
     const uint32_t plan = rt->plan_number;
     if (!step->skip) status = slc_phase_end_step(rt, step->step);

@@ -21,7 +21,8 @@
  * w0 is what was, not w - u, so all replicas are equal to the bit after an exchange. Decay stays out of u: in the
  * original it is exchanged with the moves, gets into the m recovered from them and is applied again with that, up to
  * 1 / (1-b1) times. Elements with v = 0 only decay.
- * Local arrays: u (accumulator), w0 (kept), in phases with H > 1 alone; they hold something only inside an interval.
+ * Local arrays: u (accumulator), w0 (kept), in phases with H > 1 alone. u is 0 after an exchange; w0 holds something
+ * only inside an interval.
  *
  * Units that are not onebit, and one rank alone: averaged gradients in every step and AdamW's update, but v is touched
  * at refreshes only and then frozen; m is 0 where v = 0 as of the first step that is none.
