@@ -3,6 +3,7 @@
 #include "bench/training_onebit.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/engine/checkpoint_lock.h"
 #include "lib/engine/settings.h"
 
 #include <errno.h>
@@ -174,16 +175,18 @@ sluice_status slc_training_save(const slc_training_identity *run, sluice_runtime
 
 /* ---- Before the first step ---- */
 
-static sluice_status check_folder(const slc_training_options *o, uint64_t step)
+/* The lock that the first save would take is taken now: another job that saves there is known before hours of work. */
+static sluice_status check_folder(const slc_training_options *o, const sluice_runtime *rt)
 {
     bool found = false;
-    uint64_t latest = 0;
+    uint64_t latest = 0, step = sluice_runtime_step(rt);
     if (mkdir(o->save, 0777) && errno != EEXIST)
         return slc_error(SLUICE_ERR_IO, "--save: cannot make the folder %s: %s", o->save, strerror(errno));
     if (access(o->save, W_OK | X_OK))
         return slc_error(SLUICE_ERR_IO, "--save: cannot write to %s: %s", o->save, strerror(errno));
     unsigned keep; /* that the setting is none would be said when the first is whole */
     sluice_status status = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &keep);
+    if (!status) status = slc_checkpoint_lock_take(rt, o->save);
     if (!status) status = sluice_checkpoint_latest(o->save, &found, &latest);
     if (status) return slc_error_context(status, "--save");
     if (found && (!o->resume || latest > step))
@@ -234,7 +237,7 @@ sluice_status slc_training_save_check(const slc_training_identity *run, sluice_r
     verdict said = {0};
     bool first = sluice_world_rank(run->world) == 0;
     if (first) {
-        said.status = check_folder(run->options, sluice_runtime_step(rt));
+        said.status = check_folder(run->options, rt);
         if (!said.status) said.status = leave_file(run->options, &said);
         if (said.status) snprintf(said.line, sizeof said.line, "%s", sluice_last_error());
     }
