@@ -43,13 +43,21 @@ typedef struct {
 
 /* ---- Before the first step ---- */
 
+/* All of the data is read only where a checkpoint keeps what it was or says what it has been. */
+static sluice_status look_at_data(training *t)
+{
+    const slc_training_options *o = t->options;
+    t->identity = (slc_training_identity){t->world, o, slc_training_data_fingerprint(t->data), 0};
+    return o->save || o->resume ? slc_training_data_content(t->data, &t->identity.content) : SLUICE_OK;
+}
+
 static sluice_status same_data_everywhere(training *t)
 {
-    uint64_t mine = slc_training_data_fingerprint(t->data), *all = malloc(t->ranks * sizeof mine);
+    uint64_t mine[2] = {t->identity.data, t->identity.content}, (*all)[2] = malloc(t->ranks * sizeof *all);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "fingerprints of %llu ranks", (unsigned long long)t->ranks);
-    sluice_status status = sluice_world_all_gather(t->world, &mine, sizeof mine, all);
+    sluice_status status = sluice_world_all_gather(t->world, mine, sizeof mine, all);
     for (uint64_t r = 1; !status && r < t->ranks; r++)
-        if (all[r] != all[0])
+        if (memcmp(all[r], all[0], sizeof mine))
             status = slc_error(SLUICE_ERR_MISMATCH, "rank %llu reads other data than rank 0; give all the same --data",
                                (unsigned long long)r);
     free(all);
@@ -107,7 +115,6 @@ static sluice_status make_folder(const char *path)
 static sluice_status resume(training *t)
 {
     const slc_training_options *o = t->options;
-    t->identity = (slc_training_identity){t->world, o, slc_training_data_fingerprint(t->data)};
     sluice_status status = o->resume ? slc_training_resume(&t->identity, t->rt, &t->begun) : SLUICE_OK;
     t->result->steps_before = t->begun.steps;
     return status || !o->save ? status : slc_training_save_check(&t->identity, t->rt);
@@ -120,6 +127,7 @@ static sluice_status begin(training *t)
     sluice_status status = slc_training_options_compare(t->options, t->world);
     if (!status) status = slc_training_model(t->options, &model, &t->length);
     if (!status) status = slc_training_data_open(t->options, &model, t->length, &t->data);
+    if (!status) status = look_at_data(t);
     if (!status) status = same_data_everywhere(t);
     if (!status && t->options->save_weights) status = make_folder(t->options->save_weights);
     if (!status) status = create_runtime(t, &model);

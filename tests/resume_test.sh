@@ -211,15 +211,47 @@ two_jobs() {
     check 'a job that was killed holds nothing' 0 $code
 }
 
+# A text of equal length and beginning, with one other byte.
+other_text() {
+    rm -rf "$work/run"
+    cp "$work/text" "$work/kept"
+    train -n 2 --steps 3 --save "$work/run"
+    printf '#' | dd of="$work/text" bs=1 seek=150000 conv=notrunc status=none
+    train -n 2 --steps 4 --resume "$work/run"
+    check 'another text is gone on with' 0 $code
+    check 'and warned about, once' 1 "$(grep -c 'the training data is other than before' "$work/err")"
+    printf '#' >>"$work/text"
+    train --steps 4 --resume "$work/run"
+    check 'a longer one is, once' 1 "$(grep -c 'the training data is other than before' "$work/err")"
+    mv "$work/kept" "$work/text"
+    train -n 2 --steps 4 --resume "$work/run"
+    check 'the same is not' 0 "$(grep -c 'training data' "$work/err")"
+}
+
+crc_of() { # FILE: as a manifest has it
+    python3 - "$1" <<'END'
+import sys
+data, crc = open(sys.argv[1], "rb").read(), 0xffffffff
+for byte in data:
+    crc ^= byte
+    for _ in range(8):
+        crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+print('{"bytes": %d, "crc32c": %d}' % (len(data), crc ^ 0xffffffff), end="")
+END
+}
+
 # As versions before wrote them: no checksum in the manifest, nothing of the data but its beginning.
 older_checkpoints() {
     rm -rf "$work/run"
     train --steps 3 --save "$work/run"
-    local manifest=$work/run/step-000003/manifest.json
+    local manifest=$work/run/step-000003/manifest.json extra=$work/run/step-000003/extra
+    sed -i '/"content"/d' "$extra"
+    sed -i "s/\"extra\": {.*}/\"extra\": $(crc_of "$extra")/" "$manifest"
     sed -i 's/"version": 2/"version": 1/; /"crc32c": [0-9]*$/d; s/^\(  "extra": .*}\),$/\1/' "$manifest"
     train --steps 4 --resume "$work/run"
     check 'a manifest without a checksum is read' 0 $code
     check 'and warned about' 1 "$(grep -c 'gave it no checksum' "$work/err")"
+    check 'nothing else is' 0 "$(grep -c 'training data\|content' "$work/err")"
     sed -i 's/"version": 1/"version": 3/' "$manifest"
     refuses 'manifest.json.*version 3; this program reads 2' --resume "$work/run" --steps 4
 }
@@ -236,5 +268,6 @@ interrupted
 folder_apart
 save_errors
 two_jobs
+other_text
 older_checkpoints
 exit $failed
