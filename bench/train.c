@@ -142,7 +142,26 @@ static sluice_status close_output(output *out, sluice_status status)
 
 /* ---- Training ---- */
 
-static sluice_status train_in(sluice_world *world, const slc_training_options *options, bool *interrupted)
+/* How a run ends: `complete` ones meet once more, though an output could not be written. */
+typedef struct {
+    bool interrupted, complete;
+} ending;
+
+/* What cannot be written does not take the other outputs with it. */
+static sluice_status write_outputs(output *out, const sluice_world *world, const slc_training_options *options,
+                                   const slc_training_result *result, sluice_status trained)
+{
+    char why[2048];
+    snprintf(why, sizeof why, "%s", sluice_last_error());
+    sluice_status status = trained && !result->complete ? trained : SLUICE_OK;
+    if (!status && out->speaks) status = write_results(out, world, options, result);
+    if (status && !trained) snprintf(why, sizeof why, "%s", sluice_last_error());
+    sluice_status closed = close_output(out, status);
+    if (!trained && !status) return closed;
+    return slc_error(trained ? trained : status, "%s", why);
+}
+
+static sluice_status train_in(sluice_world *world, const slc_training_options *options, ending *end)
 {
     sluice_model_config model;
     uint32_t length = 0;
@@ -157,14 +176,20 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     slc_stop_signals_count(&stops);
     if (!status) status = slc_training_run(world, options, &watch, &result);
     slc_training_progress_end(&out.progress);
-    *interrupted = result.interrupted || status == SLUICE_ERR_INTERRUPTED;
-    if (!status && out.speaks) status = write_results(&out, world, options, &result);
+    end->interrupted = result.interrupted || status == SLUICE_ERR_INTERRUPTED;
+    end->complete = result.complete;
+    status = write_outputs(&out, world, options, &result, status);
+    slc_training_result_free(&result);
+    return status;
+}
+
+/* Nobody leaves while another still writes. */
+static sluice_status meet(sluice_world *world, sluice_status status)
+{
     char why[2048];
     snprintf(why, sizeof why, "%s", sluice_last_error());
-    sluice_status closed = close_output(&out, status);
-    if (status && closed == status) slc_error(status, "%s", why);
-    slc_training_result_free(&result);
-    return closed;
+    sluice_status met = sluice_world_barrier(world);
+    return status ? slc_error(status, "%s", why) : met;
 }
 
 /* What every rank finds alike is said once. */
@@ -177,17 +202,17 @@ static int train_here(slc_training_options *options)
 {
     sluice_world_config config;
     sluice_world *world = NULL;
-    bool interrupted = false;
+    ending end = {0};
     sluice_status status = slc_stop_signals_take();
     if (!status) status = slc_training_resume_freeze(options);
     if (!status) status = slc_training_world(options, &config);
     if (!status) status = sluice_world_create(&config, &world);
-    if (!status) status = train_in(world, options, &interrupted);
-    if (!status) status = sluice_world_barrier(world); /* nobody leaves while another still writes */
-    if (status && !(world && sluice_world_rank(world) && known_to_all(status)))
+    if (!status) status = train_in(world, options, &end);
+    if (!status || end.complete) status = meet(world, status);
+    if (status && !(world && sluice_world_rank(world) && (known_to_all(status) || end.complete)))
         fprintf(stderr, "sluice train: %s\n", sluice_last_error());
     sluice_world_destroy(world);
-    return interrupted ? EXIT_INTERRUPTED : status ? EXIT_FAILED : 0;
+    return end.interrupted ? EXIT_INTERRUPTED : status ? EXIT_FAILED : 0;
 }
 
 /* ---- The command ---- */

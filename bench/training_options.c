@@ -107,6 +107,9 @@ static const option_row rows[] = {
      "Save checkpoints to this folder: at the end, when Ctrl-C stops the run, and as --save-every says; the last two "
      "stay"},
     {"save-every", "N", COUNT, FIELD(save_every), "0", 0, MOST, "Save every N steps too; 0: not in between"},
+    {"on-save-error", "WHAT", TEXT, FIELD(on_save_error), "stop", 0, 0,
+     "A checkpoint that cannot be saved, tried once more: stop ends the run with an error and all its other outputs; "
+     "warn goes on, with an error at the end if the last one failed"},
     {"resume", "DIR", TEXT, FIELD(resume), NULL, 0, 0,
      "Go on from the latest checkpoint in this folder; --steps counts from the very beginning"},
     {"save-weights", "DIR", TEXT, FIELD(save_weights), NULL, 0, 0,
@@ -284,6 +287,7 @@ sluice_status slc_training_options_check(slc_training_options *o)
     if (!status)
         status = check_name("schedule", o->schedule, ",serial,one_ahead,bucketed,priority,greedy,random,ilp,", ",");
     if (!status) status = check_name("recompute", o->recompute, ",auto,none,all,", ",");
+    if (!status) status = check_name("on-save-error", o->on_save_error, ",stop,warn,", ",");
     if (!status && o->save_every && !o->save)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save");
     if (!status) status = slc_training_model(o, &model, &length);

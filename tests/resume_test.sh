@@ -150,17 +150,110 @@ folder_apart() {
     check 'nothing is left' '' "$(ls -A "$work/apart/0/out")"
 }
 
-# On a disk that is full the run goes on and says at its end that nothing is saved.
-full_disk() {
-    mkdir -p "$work/small"
-    mount -t tmpfs -o size=2m tmpfs "$work/small" 2>/dev/null ||
-        { skip 'a full disk: this user may mount no small tmpfs'; return; }
-    train --steps 3 --save "$work/small/run" --save-every 1 --csv "$work/full.csv"
-    check 'a full disk fails' 1 $code
-    check 'every step was trained' 4 "$(wc -l <"$work/full.csv")"
-    check 'a full disk is named' yes "$(grep -qi 'no space left' "$work/err" && echo yes)"
-    check 'nothing half done is left' 0 "$(ls "$work/small/run" | wc -l)"
-    umount "$work/small"
+losses_in() { # JSON: how many
+    python3 -c 'import json, sys; print(len(json.load(open(sys.argv[1]))["runs"][0]["losses"]))' "$1"
+}
+
+# A file in the place of a checkpoint cannot be replaced: that save fails, once more when it is tried again.
+save_errors() {
+    rm -rf "$work/run" "$work/e.json" "$work/e.csv"
+    mkdir "$work/run"
+    touch "$work/run/step-000004"
+    train -n 2 --steps 8 --save "$work/run" --save-every 2 --json "$work/e.json" --csv "$work/e.csv" \
+        --save-weights "$work/weights" --trace "$work/trace.json"
+    check 'a save that fails ends the run' 1 $code
+    check 'it is tried once more' 1 "$(grep -c 'step 4 is not saved.*tried once more' "$work/err")"
+    check 'the error has file and reason' 1 \
+        "$(grep -c 'sluice train: .*step, 4, is not saved: .*step-000004: Not a directory' "$work/err")"
+    check 'steps until then are in the table' 5 "$(wc -l <"$work/e.csv")"
+    check 'the results are written' 4 "$(losses_in "$work/e.json")"
+    check 'other outputs are written' 'config.json model.safetensors trace.json' \
+        "$(cd "$work" && ls weights trace.json | grep . | grep -v : | sort | xargs)"
+    check 'what was saved before stays' 'step-000002 step-000004' "$(ls "$work/run" | xargs)"
+    check 'the lock is gone' '' "$(ls -A "$work/run" | grep '^\.')"
+
+    train -n 2 --steps 8 --resume "$work/run" --save "$work/run" --save-every 2 --on-save-error warn
+    check 'warn goes on, and the last save succeeds' 0 $code
+    check 'it warns' 1 "$(grep -c 'step 4 is not saved.*training goes on' "$work/err")"
+    check 'later ones are saved' 'step-000004 step-000006 step-000008' "$(ls "$work/run" | xargs)"
+    train -n 2 --steps 10 --resume "$work/run" --json "$work/a.json"
+    train -n 2 --steps 10 --json "$work/b.json"
+    check 'resumed after a failed save' "$(hash_of "$work/b.json")" "$(hash_of "$work/a.json")"
+
+    rm -rf "$work/run"
+    mkdir "$work/run"
+    touch "$work/run/step-000003"
+    train --steps 3 --save "$work/run" --on-save-error warn --json "$work/e.json"
+    check 'warn: the last step is not saved' 1 $code
+    check 'warn: the results are written' 3 "$(losses_in "$work/e.json")"
+    refuses 'on-save-error ignore: unknown; use stop,warn' --save "$work/run" --on-save-error ignore
+
+    rm -rf "$work/run"
+    train --steps 3 --save "$work/run" --save-weights "$work/weights" --trace /dev/full --json "$work/e.json"
+    check 'a trace that cannot be written is an error' 1 $code
+    check 'it does not take the results with it' 3 "$(losses_in "$work/e.json")"
+}
+
+two_jobs() {
+    rm -rf "$work/cut"
+    touch "$work/first"
+    setsid "$sluice" train "${common[@]}" --steps 100000 --save "$work/cut" >"$work/first" 2>&1 </dev/null &
+    local process=$!
+    for _ in $(seq 1200); do
+        grep -q 'step 1/' "$work/first" && break
+        sleep 0.05
+    done
+    refuses "another job saves to .*host $(hostname), process $process, since 20" --steps 3 --save "$work/cut"
+    check 'said before the first step' 0 "$(grep -c 'step 1/' "$work/err")"
+    kill -KILL $process
+    wait $process 2>/dev/null
+    train --steps 3 --save "$work/cut"
+    check 'a job that was killed holds nothing' 0 $code
+}
+
+# A text of equal length and beginning, with one other byte.
+other_text() {
+    rm -rf "$work/run"
+    cp "$work/text" "$work/kept"
+    train -n 2 --steps 3 --save "$work/run"
+    printf '#' | dd of="$work/text" bs=1 seek=150000 conv=notrunc status=none
+    train -n 2 --steps 4 --resume "$work/run"
+    check 'another text is gone on with' 0 $code
+    check 'and warned about, once' 1 "$(grep -c 'the training data is other than before' "$work/err")"
+    printf '#' >>"$work/text"
+    train --steps 4 --resume "$work/run"
+    check 'a longer one is, once' 1 "$(grep -c 'the training data is other than before' "$work/err")"
+    mv "$work/kept" "$work/text"
+    train -n 2 --steps 4 --resume "$work/run"
+    check 'the same is not' 0 "$(grep -c 'training data' "$work/err")"
+}
+
+crc_of() { # FILE: as a manifest has it
+    python3 - "$1" <<'END'
+import sys
+data, crc = open(sys.argv[1], "rb").read(), 0xffffffff
+for byte in data:
+    crc ^= byte
+    for _ in range(8):
+        crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+print('{"bytes": %d, "crc32c": %d}' % (len(data), crc ^ 0xffffffff), end="")
+END
+}
+
+# As versions before wrote them: no checksum in the manifest, nothing of the data but its beginning.
+older_checkpoints() {
+    rm -rf "$work/run"
+    train --steps 3 --save "$work/run"
+    local manifest=$work/run/step-000003/manifest.json extra=$work/run/step-000003/extra
+    sed -i '/"content"/d' "$extra"
+    sed -i "s/\"extra\": {.*}/\"extra\": $(crc_of "$extra")/" "$manifest"
+    sed -i 's/"version": 2/"version": 1/; /"crc32c": [0-9]*$/d; s/^\(  "extra": .*}\),$/\1/' "$manifest"
+    train --steps 4 --resume "$work/run"
+    check 'a manifest without a checksum is read' 0 $code
+    check 'and warned about' 1 "$(grep -c 'gave it no checksum' "$work/err")"
+    check 'nothing else is' 0 "$(grep -c 'training data\|content' "$work/err")"
+    sed -i 's/"version": 1/"version": 3/' "$manifest"
+    refuses 'manifest.json.*version 3; this program reads 2' --resume "$work/run" --steps 4
 }
 
 goes_on 1 dp dp
@@ -173,5 +266,8 @@ keeps_two
 killed
 interrupted
 folder_apart
-full_disk
+save_errors
+two_jobs
+other_text
+older_checkpoints
 exit $failed

@@ -27,7 +27,7 @@ uint64_t slc_staging_bytes(const sluice_runtime *rt)
 
 typedef struct {
     int status;
-    char line[508];
+    char line[2044]; /* the reason stands at its end, behind a path */
 } outcome;
 
 sluice_status slc_checkpoint_agree(sluice_runtime *rt, sluice_status mine)

@@ -2,6 +2,7 @@
 #include "lib/engine/runtime.h"
 
 #include "lib/base/status.h"
+#include "lib/engine/checkpoint_lock.h"
 #include "lib/engine/measure.h"
 #include "lib/engine/phase.h"
 #include "lib/engine/replan.h"
@@ -286,6 +287,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
 {
     if (!rt) return;
     stop_operations(rt);
+    slc_checkpoint_lock_release(rt);
     slc_pass_fini(&rt->train);
     slc_pass_fini(&rt->evaluate);
     slc_arena_destroy(rt->arena);
