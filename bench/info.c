@@ -1,5 +1,6 @@
 /* `sluice info`: what this build and this machine offer. The facts are gathered as JSON; the text is made from it. */
 #include "bench/command.h"
+#include "lib/comm/launcher.h"
 #include "lib/comm/transport.h"
 #include "lib/device/device.h"
 #include "lib/kernels/isa.h"
@@ -70,23 +71,6 @@ static json_t *devices(void)
     return list;
 }
 
-static const char *launcher_name(void)
-{
-    static const struct {
-        const char *variable, *name;
-    } rows[] = {
-        {"TORCHELASTIC_RUN_ID", "torchrun"},
-        {"RANK", "sluice run, or another that sets RANK"},
-        {"OMPI_COMM_WORLD_RANK", "Open MPI"},
-        {"PMI_RANK", "PMI"},
-        {"PMIX_RANK", "PMIx"},
-        {"SLURM_STEP_ID", "Slurm"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (getenv(rows[i].variable)) return rows[i].name;
-    return "none";
-}
-
 static void ignore_lost_peer(void *context, int rank, const char *why)
 {
     (void)context;
@@ -113,9 +97,9 @@ static json_t *transports(void)
 static json_t *launcher(void)
 {
     sluice_world_config config;
-    if (sluice_world_config_init(&config))
-        return json_pack("{s:s, s:s}", "name", launcher_name(), "error", sluice_last_error());
-    return json_pack("{s:s, s:i, s:i}", "name", launcher_name(), "rank", config.rank, "size", config.size);
+    const char *name = slc_launcher_name() ? slc_launcher_name() : "none";
+    if (sluice_world_config_init(&config)) return json_pack("{s:s, s:s}", "name", name, "error", sluice_last_error());
+    return json_pack("{s:s, s:i, s:i}", "name", name, "rank", config.rank, "size", config.size);
 }
 
 static json_t *collect(void)

@@ -6,6 +6,7 @@
 #include "bench/whole_number.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/comm/launcher.h"
 
 #include <argp.h>
 #include <jansson.h>
@@ -71,7 +72,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     overhead_options *o = state->input;
     switch (key) {
-    case KEY_RANKS: o->ranks = (uint32_t)slc_whole_number(text, 1, 4096, state, "--ranks"); return 0;
+    case KEY_RANKS: o->ranks = (uint32_t)slc_whole_number(text, 1, SLC_RANKS_MOST, state, "--ranks"); return 0;
     case KEY_LAYERS: o->config.layers = (uint32_t)slc_whole_number(text, 1, 10000, state, "--layers"); return 0;
     case KEY_LAYER_BYTES: o->config.layer_bytes = bytes(text, state, "--layer"); return 0;
     case KEY_BLOCK: o->config.block_bytes = bytes(text, state, "--block"); return 0;

@@ -5,6 +5,7 @@
 #include "lib/base/fnv.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/comm/launcher.h"
 
 #include <errno.h>
 #include <math.h>
@@ -187,7 +188,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return 0;
     }
     if (key == ARGP_KEY_END) return 0;
-    static const option_row ranks = {"ranks", "N", COUNT, FIELD(ranks), NULL, 1, 4096, NULL};
+    static const option_row ranks = {"ranks", "N", COUNT, FIELD(ranks), NULL, 1, SLC_RANKS_MOST, NULL};
     const option_row *row = NULL;
     if (key == KEY_RANKS)
         row = &ranks;

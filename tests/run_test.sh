@@ -3,7 +3,7 @@
 . "$(dirname "$0")/command_check.sh"
 
 launch() { # CMD...: output in $work/out and $work/err, exit code in $code
-    timeout 60 "$sluice" run "$@" >"$work/out" 2>"$work/err" </dev/null
+    timeout -k 10 60 "$sluice" run "$@" >"$work/out" 2>"$work/err" </dev/null
     code=$?
 }
 
@@ -45,7 +45,7 @@ output() {
     check 'standard input is empty' 0 $code
     timeout 20 "$sluice" run -n 1 -- echo text >/dev/full 2>"$work/err"
     check 'a full disk is an error' 1 $?
-    check 'a full disk is named' 1 "$(grep -c 'output of rank 0 was lost: No space left' "$work/err")"
+    check 'a full disk is named' 1 "$(grep -c 'output of the ranks was lost: No space left' "$work/err")"
 }
 
 exit_codes() {
@@ -115,6 +115,141 @@ orphans() {
     gone 'sleep 65.25'
 }
 
-for part in environment output exit_codes survivors interrupts orphans; do $part; done
+# A reader that is there and never reads: the test itself holds the pipe open. Begins the job in the background.
+stalled() { # CMD...: process in $process; read from &7
+    [ -p "$work/pipe" ] || mkfifo "$work/pipe"
+    exec 7<>"$work/pipe"
+    "$sluice" run "$@" >"$work/pipe" 2>"$work/err" </dev/null 7<&- &
+    process=$!
+}
+
+finished() { # waits up to 60 s for $process; its exit code in $code
+    for _ in $(seq 600); do
+        kill -0 $process 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL $process 2>/dev/null && check "$1: it ends" yes no
+    wait $process
+    code=$?
+}
+
+appears() { # FILE: waits up to 60 s
+    for _ in $(seq 600); do
+        [ -e "$1" ] && return
+        sleep 0.1
+    done
+    check "$1 appears" yes no
+}
+
+says() { # WORDS: waits up to 60 s until the launcher has said them
+    for _ in $(seq 600); do
+        grep -q "$1" "$work/err" && return
+        sleep 0.1
+    done
+    check "it says: $1" yes no
+}
+
+stalled_readers() {
+    stalled --limit 2 -n 1 -- yes
+    finished 'limit'
+    check 'a time limit counts while nobody reads' 124 $code
+    check 'what is lost is named' 1 "$(grep -c 'output of the ranks was lost: nobody read it' "$work/err")"
+    exec 7<&-
+
+    stalled -n 2 -- sh -c 'if [ $RANK = 0 ]; then sleep 1; exit 5; fi; exec yes 66.25'
+    says 'rank 1 was killed by signal 15'
+    check 'the launcher waits for its reader' 0 "$(kill -0 $process; echo $?)"
+    cat <&7 >"$work/out" &
+    local reader=$!
+    finished 'a failure'
+    check 'the failure is the result' 5 $code
+    check 'its reader gets all' '[1] 66.25' "$(sort -u "$work/out")"
+    kill $reader
+    exec 7<&-
+
+    # Output is stuck, a rank waits in its write, and yet it saves when it is asked to stop.
+    stalled -n 1 -- bash -c 'trap "touch $0/saved; exit 0" INT; touch $0/ready; while :; do echo 0123456789; done' "$work"
+    appears "$work/ready"
+    sleep 1
+    kill -INT $process
+    finished 'Ctrl-C'
+    check 'a rank whose output is stuck saves' yes "$([ -e "$work/saved" ] && echo yes)"
+    exec 7<&-
+
+    stalled -n 2 -- bash -c 'trap "" INT TERM; while :; do echo 67.25; done' 67.25
+    sleep 1
+    kill -INT $process
+    says 'once more kills them'
+    kill -INT $process
+    finished 'a second Ctrl-C'
+    check 'a second one kills while output is stuck' 137 $code
+    gone 67.25
+    exec 7<&-
+
+    # Both outputs are stuck: nothing can be said, and it ends all the same.
+    mkfifo "$work/pipe2"
+    exec 8<>"$work/pipe2"
+    stalled -n 1 -- sh -c 'yes >&2 & exec yes'
+    "$sluice" run -n 1 -- sh -c 'yes >&2 & exec yes' >"$work/pipe" 2>"$work/pipe2" </dev/null 7<&- 8<&- &
+    local second=$!
+    sleep 1
+    kill -INT $process $second
+    sleep 0.5
+    kill -INT $process $second 2>/dev/null
+    finished 'the first'
+    process=$second
+    finished 'both outputs stuck'
+    exec 7<&- 8<&-
+}
+
+slow_readers() {
+    "$sluice" run -n 1 -- seq 200000 2>"$work/err" | (sleep 2; tail -n 1) >"$work/out"
+    check 'a slow reader gets all' '[0] 200000' "$(cat "$work/out")"
+    # Somebody else made the output non-blocking.
+    python3 -c 'import os, sys, time; r, w = os.pipe(); os.set_blocking(w, False)
+if not os.fork(): os.close(r); os.dup2(w, 1); os.execv(sys.argv[1], [sys.argv[1], "run", "-n", "1", "--", "seq", "100000"])
+os.close(w); time.sleep(1); sys.stdout.write(open(r).read().splitlines()[-1])' "$sluice" >"$work/out"
+    check 'a non-blocking output' '[0] 100000' "$(cat "$work/out")"
+    # What writes much does not keep the others silent.
+    "$sluice" run --limit 5 -n 3 -- sh -c 'if [ $RANK = 2 ]; then echo here; fi; exec yes' 2>"$work/err" |
+        grep -m 1 here >"$work/out"
+    check 'every rank has its turn' '[2] here' "$(cat "$work/out")"
+}
+
+closed_readers() {
+    rm -f "$work"/saved*
+    timeout -k 10 60 "$sluice" run -n 2 -- bash -c 'trap "touch $0/saved.$RANK; exit 0" TERM; while :; do echo line; sleep 0.1; done' \
+        "$work" 2>"$work/err" </dev/null | head -n 1 >"$work/out"
+    check 'exit code of SIGPIPE' 141 "${PIPESTATUS[0]}"
+    check 'both ranks save' "$work/saved.0 $work/saved.1" "$(echo "$work"/saved*)"
+    check 'it says why they stop' 1 "$(grep -c 'nobody reads the output any more: the ranks are told to stop' "$work/err")"
+    # One rank is quick to leave, the other takes longer than survivors of a failure have.
+    rm -f "$work"/saved*
+    timeout -k 10 100 "$sluice" run -n 2 -- bash -c 'if [ $RANK = 1 ]; then while :; do echo line; sleep 0.1; done; fi
+        trap "sleep 5; touch $0/saved; exit 0" TERM; while :; do sleep 0.1; done' "$work" 2>"$work/err" </dev/null |
+        head -n 1 >"$work/out"
+    check 'one who saves has time' yes "$([ -e "$work/saved" ] && echo yes)"
+    # A rank has the signal that it would have without us.
+    launch -n 1 -- bash -c 'yes | head -n 1; echo ${PIPESTATUS[0]}'
+    check 'SIGPIPE of a rank' '[0] y,[0] 141' "$(paste -sd, "$work/out")"
+}
+
+descriptors() {
+    (ulimit -n 24 && launch -n 12 -- true; exit $code)
+    check 'too few descriptors' 1 $?
+    check 'the hard limit is named' 1 "$(grep -c '12 ranks need 40 open files and the hard limit is 24' "$work/err")"
+    (ulimit -Sn 24 && launch -n 12 -- sh -c 'ulimit -n'; exit $code)
+    check 'the soft limit is raised' 0 $?
+    check 'and the ranks have their own' '24' "$(cut -d' ' -f2 "$work/out" | sort -u)"
+    launch -n 4096 -- true
+    check 'too many ranks' yes "$([ $code != 0 ] && grep -q '4095' "$work/err" && echo yes)"
+    launch -n 1 --port 65536 -- true
+    check 'no such port' yes "$([ $code != 0 ] && grep -q '65535' "$work/err" && echo yes)"
+    launch -n 2 --port 65535 -- sh -c 'echo $MASTER_PORT'
+    check 'the last port' 65535 "$(cut -d' ' -f2 "$work/out" | sort -u)"
+}
+
+parts=(environment output exit_codes survivors interrupts orphans stalled_readers slow_readers closed_readers descriptors)
+for part in "${parts[@]}"; do $part; done
 [ $failed = 0 ] && echo "sluice run: all as promised"
 exit $failed
