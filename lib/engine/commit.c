@@ -2,6 +2,7 @@
 #include "lib/engine/runtime.h"
 
 #include "lib/base/status.h"
+#include "lib/engine/check.h"
 #include "lib/engine/measure.h"
 #include "lib/engine/phase.h"
 #include "lib/engine/replan.h"
@@ -209,6 +210,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
         status = slc_engine_fuse_bytes(config->fuse, &rt->fuse_bytes);
     if (!status) status = slc_engine_updates(config->updates, &rt->updates_lane);
     if (!status) status = slc_device_open(config->device, &rt->device);
+    if (!status) status = slc_check_create(rt->device, &rt->check);
     if (!status) status = slc_stream_create(rt->device, threads, &rt->compute);
     if (!status) status = slc_stream_create(rt->device, 1, &rt->updates);
     if (!status) status = set_optimizer(rt);
@@ -229,6 +231,7 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
 
     status = slc_engine_compare_registration(rt);
     if (!status) status = slc_engine_make_job(rt);
+    if (!status) status = slc_check_commit(rt);
     if (!status) status = slc_measure_create(&rt->job, &rt->measure);
     if (!status) status = slc_engine_first_plan(rt);
     if (!status) {
@@ -292,6 +295,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_plan_destroy(rt->plan);
     slc_measure_destroy(rt->measure);
     slc_recording_destroy(rt->recording);
+    slc_check_destroy(rt->check);
     slc_engine_destroy_job(rt);
     destroy_registration(rt);
     if (rt->destroy_optimizer) rt->destroy_optimizer(&rt->optimizer);

@@ -4,6 +4,7 @@
 
 #include "lib/base/sha256.h"
 #include "lib/base/status.h"
+#include "lib/engine/check.h"
 #include "lib/engine/onebit.h"
 #include "lib/engine/phase.h"
 #include "lib/kernels/convert/convert.h"
@@ -247,12 +248,14 @@ sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t c
 {
     sluice_status status = check_range(param, length_of(param), first, count, src, "param_write");
     if (!status) status = slc_phase_require_equal(param->rt, "param_write");
+    if (!status && param->rt->check) slc_check_written(param, NULL, first, count, src);
     return status ? status : slc_runtime_fail(param->rt, write_values(param, first, count, src));
 }
 
 sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst)
 {
     sluice_status status = check_range(param, length_of(param), first, count, dst, "param_read");
+    if (!status) status = slc_check_call(param->rt, "param_read", param, NULL);
     if (!status) status = slc_phase_require_equal(param->rt, "param_read");
     if (status) return status;
     array masters = masters_of(&param->rt->units[param->unit]);
@@ -273,6 +276,7 @@ sluice_status sluice_param_state_write(sluice_param *param, const char *state, u
     }
     if (!status) status = slc_phase_require_equal(param->rt, "param_state_write");
     if (!status) status = state_of(param, state, &target);
+    if (!status && param->rt->check) slc_check_written(param, state, first, count, src);
     return status ? status : slc_runtime_fail(param->rt, write_array(param, target, first, count, src));
 }
 
