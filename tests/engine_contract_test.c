@@ -2,6 +2,7 @@
  * what to do. */
 #include "tests/ranks.h"
 
+#include <math.h>
 #include <sluice/sluice.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -98,8 +99,120 @@ static void an_address_that_is_not_there_says_why(void **state)
     assert_int_equal(run_ranks(1, null_says_why, NULL, LIMIT_S), 0);
 }
 
+/* The lines speak of the C program's own names, and say what to do. */
+static int lines_suit_a_program(int rank, int size, void *context)
+{
+    (void)rank, (void)size, (void)context;
+    program p = {0};
+    float values[100] = {0};
+    sluice_config config = {0};
+    RANK_CHECK(!sluice_world_create(NULL, &p.world));
+    RANK_CHECK(sluice_runtime_create(p.world, &config, &p.rt) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "micro_batches is 0") && strstr(sluice_last_error(), "sluice_config_init"));
+    sluice_world_destroy(p.world);
+
+    sluice_config_init(&config);
+    config.budget_bytes = 1000;
+    if (create(&p, &config)) return 1;
+    RANK_CHECK(sluice_param_write(p.w[1], 0, 100, values) == SLUICE_ERR_ORDER);
+    RANK_CHECK(strstr(sluice_last_error(), "param_write of \"second.w\": before commit; call sluice_runtime_commit"));
+    RANK_CHECK(sluice_runtime_commit(p.rt) == SLUICE_ERR_BUDGET);
+    const char *least = strstr(sluice_last_error(), "the smallest that works: config.budget_bytes = ");
+    RANK_CHECK(least && sscanf(strchr(least, '='), "= %lu", &config.budget_bytes) == 1 && config.budget_bytes > 1000);
+    destroy(&p);
+
+    /* The number is true. */
+    if (create(&p, &config)) return 1;
+    RANK_CHECK(!sluice_runtime_commit(p.rt));
+    destroy(&p);
+    return 0;
+}
+
+static void lines_say_what_to_do(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(1, lines_suit_a_program, NULL, LIMIT_S), 0);
+}
+
+/* ---- Activations by array, and layers by handle ---- */
+
+enum { ROOM = 3 };
+
+/* With the check, content is NaN when a life is over: a's ends in the third layer, b's in the second, c's in the first,
+ * but in evaluation in the third. */
+static int check_lives(program *p, sluice_activation **out)
+{
+    for (int evaluation = 0; evaluation < 2; evaluation++) {
+        RANK_CHECK(!(evaluation ? sluice_evaluate_begin(p->rt) : sluice_step_begin(p->rt, &(sluice_step_options){0})));
+        for (int l = 0; l < 3; l++) {
+            RANK_CHECK(!sluice_forward_begin(p->layer[l]));
+            for (int i = 0; i < ROOM; i++) {
+                float *data = sluice_activation_data(out[i]);
+                if (!l) data[0] = 1;
+                bool lives = l <= 2 - i || (evaluation && i == 2);
+                RANK_CHECK(lives ? data[0] == 1 : isnan(data[0]));
+            }
+            RANK_CHECK(!sluice_forward_end(p->layer[l]));
+        }
+        for (int l = 3; !evaluation && l-- > 0;)
+            RANK_CHECK(!sluice_backward_begin(p->layer[l]) && !sluice_backward_end(p->layer[l]));
+        RANK_CHECK(!(evaluation ? sluice_evaluate_end(p->rt) : sluice_step_end(p->rt, NULL)));
+    }
+    return 0;
+}
+
+static int adds_activations(int rank, int size, void *context)
+{
+    (void)rank, (void)size, (void)context;
+    program p = {0}, other = {0};
+    sluice_config config;
+    sluice_config_init(&config);
+    sluice_activation *out[ROOM];
+    setenv("SLUICE_ENGINE_CHECK", "1", 1);
+    if (create(&p, &config)) return 1;
+    RANK_CHECK(!sluice_runtime_create(p.world, &config, &other.rt));
+    RANK_CHECK(!sluice_layer_add(other.rt, "first", &other.layer[0]));
+    /* An activation that lives to the third layer's forward, by handle; one by name; one of its own layer alone. */
+    sluice_activation_desc descs[ROOM] = {{.name = "a", .bytes = 64, .last_handle = p.layer[2]},
+                                          {.name = "b", .bytes = 64, .last_layer = "second"},
+                                          {.name = "c", .bytes = 64, .last_forward_handle = p.layer[2]}};
+
+    descs[2].bytes = 0;
+    RANK_CHECK(sluice_activations_add(p.layer[0], descs, ROOM, out) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "\"c\""));
+    descs[2].bytes = 64;
+    descs[1].last_handle = p.layer[2];
+    RANK_CHECK(sluice_activations_add(p.layer[0], descs, ROOM, out) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "\"second\" by name and \"third\" by handle"));
+    descs[1].last_handle = other.layer[0];
+    descs[1].last_layer = NULL;
+    RANK_CHECK(sluice_activations_add(p.layer[0], descs, ROOM, out) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "another runtime's"));
+    RANK_CHECK(sluice_activations_add(p.layer[0], NULL, ROOM, out) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(!sluice_activations_add(p.layer[0], NULL, 0, NULL));
+    descs[1].last_handle = p.layer[1];
+    RANK_CHECK(!sluice_activations_add(p.layer[0], descs, ROOM, out));
+
+    /* What failed has left nothing: these three are all that there is. */
+    sluice_memory_report report;
+    RANK_CHECK(!sluice_runtime_commit(p.rt) && !sluice_runtime_memory(p.rt, &report));
+    RANK_CHECK(report.activation_sum_bytes == 3 * 64);
+    if (check_lives(&p, out)) return 1;
+    sluice_runtime_destroy(other.rt);
+    destroy(&p);
+    return 0;
+}
+
+static void activations_come_by_array_and_handle(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(1, adds_activations, NULL, LIMIT_S), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(an_address_that_is_not_there_says_why)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(an_address_that_is_not_there_says_why),
+                                       cmocka_unit_test(lines_say_what_to_do),
+                                       cmocka_unit_test(activations_come_by_array_and_handle)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,9 @@ void sluice_config_init(sluice_config *config)
 
 static sluice_status check_config(const sluice_config *config)
 {
-    if (!config->micro_batches) return slc_error(SLUICE_ERR_ARGUMENT, "micro_batches is 0; a step has at least one");
+    if (!config->micro_batches)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "micro_batches is 0; a step has at least one: was the config filled by sluice_config_init?");
     if (!(config->clip >= 0) || isinf(config->clip))
         return slc_error(SLUICE_ERR_ARGUMENT, "clip is %g; give a norm above 0, or 0 for none", config->clip);
     if (config->block_bytes < 64 || config->block_bytes > (uint64_t)1 << 32)

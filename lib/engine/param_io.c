@@ -10,6 +10,7 @@
 #include "lib/kernels/convert/convert.h"
 #include "lib/plan/strategy_table.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,10 +27,11 @@ static sluice_status check_range(const sluice_param *param, uint64_t length, uin
 {
     if (!param) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no parameter given", call);
     sluice_runtime *rt = param->rt;
-    sluice_status status = slc_runtime_require(rt, true, call);
+    char what[256];
+    snprintf(what, sizeof what, "%s of \"%.200s\"", call, param->name);
+    sluice_status status = slc_runtime_require(rt, true, what);
     if (status) return status;
-    if (rt->mode != SLC_IDLE)
-        return slc_error(SLUICE_ERR_ORDER, "%s of \"%s\": must be called between steps", call, param->name);
+    if (rt->mode != SLC_IDLE) return slc_error(SLUICE_ERR_ORDER, "%s: must be called between steps", what);
     if (first > length || count > length - first || (count && !memory))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s of \"%s\": elements %llu to %llu of %llu", call, param->name,
                          (unsigned long long)first, (unsigned long long)(first + count), (unsigned long long)length);
