@@ -106,12 +106,16 @@ static uint64_t hash_settings(const sluice_runtime *rt)
 
 /* One head a rank: how many layers it has and its settings. */
 typedef struct {
-    uint64_t layers, settings, reserved;
+    uint64_t layers, settings, reserved, checks;
 } head;
 
 static sluice_status compare_heads(const sluice_runtime *rt, const head *heads)
 {
     for (int r = 1; r < rt->size; r++) {
+        if (heads[r].checks != heads[0].checks)
+            return slc_error(SLUICE_ERR_MISMATCH,
+                             "SLUICE_ENGINE_CHECK is %s on rank 0 and %s on rank %d: set it on every rank, or on none",
+                             heads[0].checks ? "on" : "off", heads[r].checks ? "on" : "off", r);
         if (heads[r].settings != heads[0].settings)
             return slc_error(
                 SLUICE_ERR_MISMATCH,
@@ -145,7 +149,7 @@ static sluice_status compare_layers(const sluice_runtime *rt, const head *heads,
 
 sluice_status slc_engine_compare_registration(sluice_runtime *rt)
 {
-    head mine = {rt->layer_count, hash_settings(rt), rt->reserved_bytes};
+    head mine = {rt->layer_count, hash_settings(rt), rt->reserved_bytes, rt->check != NULL};
     head *heads = calloc((size_t)rt->size, sizeof *heads);
     uint64_t *own = NULL, *all = NULL, most = 0;
     sluice_status status = SLUICE_ERR_MEMORY;

@@ -2,6 +2,7 @@
 #include "lib/engine/runtime.h"
 
 #include "lib/base/status.h"
+#include "lib/engine/check.h"
 #include "lib/engine/checkpoint_lock.h"
 #include "lib/engine/measure.h"
 #include "lib/engine/phase.h"
@@ -47,7 +48,9 @@ void sluice_config_init(sluice_config *config)
 
 static sluice_status check_config(const sluice_config *config)
 {
-    if (!config->micro_batches) return slc_error(SLUICE_ERR_ARGUMENT, "micro_batches is 0; a step has at least one");
+    if (!config->micro_batches)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "micro_batches is 0; a step has at least one: was the config filled by sluice_config_init?");
     if (!(config->clip >= 0) || isinf(config->clip))
         return slc_error(SLUICE_ERR_ARGUMENT, "clip is %g; give a norm above 0, or 0 for none", config->clip);
     if (config->block_bytes < 64 || config->block_bytes > (uint64_t)1 << 32)
@@ -210,6 +213,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
         status = slc_engine_fuse_bytes(config->fuse, &rt->fuse_bytes);
     if (!status) status = slc_engine_updates(config->updates, &rt->updates_lane);
     if (!status) status = slc_device_open(config->device, &rt->device);
+    if (!status) status = slc_check_create(rt->device, &rt->check);
     if (!status) status = slc_stream_create(rt->device, threads, &rt->compute);
     if (!status) status = slc_stream_create(rt->device, 1, &rt->updates);
     if (!status) status = set_optimizer(rt);
@@ -230,6 +234,7 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
 
     status = slc_engine_compare_registration(rt);
     if (!status) status = slc_engine_make_job(rt);
+    if (!status) status = slc_check_commit(rt);
     if (!status) status = slc_measure_create(&rt->job, &rt->measure);
     if (!status) status = slc_engine_first_plan(rt);
     if (!status) {
@@ -294,6 +299,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_plan_destroy(rt->plan);
     slc_measure_destroy(rt->measure);
     slc_recording_destroy(rt->recording);
+    slc_check_destroy(rt->check);
     slc_engine_destroy_job(rt);
     destroy_registration(rt);
     if (rt->destroy_optimizer) rt->destroy_optimizer(&rt->optimizer);

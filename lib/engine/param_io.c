@@ -4,6 +4,7 @@
 
 #include "lib/base/sha256.h"
 #include "lib/base/status.h"
+#include "lib/engine/check.h"
 #include "lib/engine/onebit.h"
 #include "lib/engine/phase.h"
 #include "lib/kernels/convert/convert.h"
@@ -27,10 +28,11 @@ static sluice_status check_range(const sluice_param *param, uint64_t length, uin
 {
     if (!param) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no parameter given", call);
     sluice_runtime *rt = param->rt;
-    sluice_status status = slc_runtime_require(rt, true, call);
+    char what[256];
+    snprintf(what, sizeof what, "%s of \"%.200s\"", call, param->name);
+    sluice_status status = slc_runtime_require(rt, true, what);
     if (status) return status;
-    if (rt->mode != SLC_IDLE)
-        return slc_error(SLUICE_ERR_ORDER, "%s of \"%s\": must be called between steps", call, param->name);
+    if (rt->mode != SLC_IDLE) return slc_error(SLUICE_ERR_ORDER, "%s: must be called between steps", what);
     if (first > length || count > length - first || (count && !memory))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s of \"%s\": elements %llu to %llu of %llu", call, param->name,
                          (unsigned long long)first, (unsigned long long)(first + count), (unsigned long long)length);
@@ -269,6 +271,7 @@ sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t c
     sluice_status status = check_range(param, length_of(param), first, count, src, "param_write");
     if (!status) status = slc_phase_require_equal(param->rt, "param_write");
     if (status) return status;
+    if (param->rt->check) slc_check_written(param, NULL, first, count, src);
     status = write_values(param, first, count, src);
     if (!status && count == param->count) param->apart = false;
     return slc_runtime_fail(param->rt, status);
@@ -277,6 +280,7 @@ sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t c
 sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst)
 {
     sluice_status status = check_range(param, length_of(param), first, count, dst, "param_read");
+    if (!status) status = slc_check_call(param->rt, "param_read", param, NULL);
     if (!status) status = slc_phase_require_equal(param->rt, "param_read");
     if (status) return status;
     array masters = masters_of(&param->rt->units[param->unit]);
@@ -297,6 +301,7 @@ sluice_status sluice_param_state_write(sluice_param *param, const char *state, u
     }
     if (!status) status = slc_phase_require_equal(param->rt, "param_state_write");
     if (!status) status = state_of(param, state, &target);
+    if (!status && param->rt->check) slc_check_written(param, state, first, count, src);
     return status ? status : slc_runtime_fail(param->rt, write_array(param, target, first, count, src));
 }
 

@@ -3,7 +3,7 @@
  * order, each with the counts of finished items of either lane at which it may start. Both lanes run in order, so two
  * counters say everything. Late operations belong to the step before: a pass with none before it leaves them out, and a
  * drain runs them alone; a wait for what does not run is over. */
-#include "lib/engine/runtime.h"
+#include "lib/engine/check.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
@@ -147,9 +147,9 @@ sluice_status slc_pass_claims(sluice_runtime *rt, slc_pass *pass, uint32_t item,
     sluice_status status = SLUICE_OK;
     for (uint32_t i = first[item]; !status && i < first[item + 1]; i++) {
         const slc_claim *claim = &pass->program->claims[list[i]];
-        if (begin)
-            status = slc_engine_claim(rt, claim);
-        else
+        if (begin) status = slc_engine_claim(rt, claim);
+        if (!status && rt->check) status = slc_check_claim(rt, claim, begin);
+        if (!status && !begin)
             status = slc_arena_release(rt->arena, rt->plan->buffers[claim->buffer].offset + claim->first_byte,
                                        claim->end_byte - claim->first_byte);
     }

@@ -201,12 +201,34 @@ static bool is_or_none(const char *name, const sluice_layer *layer)
     return !name || !strcmp(name, layer->name);
 }
 
-static sluice_status check_activation(const sluice_layer *layer, const sluice_activation_desc *desc)
+/* A layer that is given by name or by handle: its name, NULL where neither is. */
+static sluice_status find_last(const sluice_layer *layer, const char *activation, const char *name,
+                               const sluice_layer *handle, const char **out)
 {
-    if (!desc || !desc->name || !desc->bytes)
-        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": an activation needs a name and bytes", layer->name);
-    bool own = desc->first == SLUICE_FORWARD && desc->last == SLUICE_BACKWARD && is_or_none(desc->last_layer, layer) &&
-               is_or_none(desc->last_forward_layer, layer);
+    *out = handle ? handle->name : name;
+    if (handle && handle->rt != layer->rt)
+        return slc_error(SLUICE_ERR_ARGUMENT, "activation \"%s\" of layer \"%s\": its last layer is another runtime's",
+                         activation, layer->name);
+    if (handle && !is_or_none(name, handle))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "activation \"%s\" of layer \"%s\": its last layer is \"%s\" by name and \"%s\" by handle; "
+                         "give one of them",
+                         activation, layer->name, name, handle->name);
+    return SLUICE_OK;
+}
+
+/* Layers that are given by handle it then has by name. */
+static sluice_status check_activation(const sluice_layer *layer, sluice_activation_desc *desc)
+{
+    if (!desc->name || !desc->bytes || desc->bytes > UINT64_MAX / 64)
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": activation \"%s\" of %llu bytes: give a name and bytes",
+                         layer->name, desc->name ? desc->name : "(null)", (unsigned long long)desc->bytes);
+    const char **last = &desc->last_layer, **last_forward = &desc->last_forward_layer;
+    sluice_status status = find_last(layer, desc->name, *last, desc->last_handle, last);
+    if (!status) status = find_last(layer, desc->name, *last_forward, desc->last_forward_handle, last_forward);
+    if (status) return status;
+    bool own = desc->first == SLUICE_FORWARD && desc->last == SLUICE_BACKWARD && is_or_none(*last, layer) &&
+               is_or_none(*last_forward, layer);
     if (!desc->recomputable || own) return SLUICE_OK;
     return slc_error(
         SLUICE_ERR_ARGUMENT,
@@ -215,35 +237,63 @@ static sluice_status check_activation(const sluice_layer *layer, const sluice_ac
         desc->name, layer->name);
 }
 
-sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation_desc *desc, sluice_activation **out)
+static void destroy_activation(sluice_activation *activation)
 {
-    sluice_runtime *rt = layer ? layer->rt : NULL;
-    sluice_status status = registering(rt, "activation_add");
-    if (status) return status;
-    status = check_activation(layer, desc);
-    if (status) return status;
-    if (!out) return slc_error(SLUICE_ERR_ARGUMENT, "activation \"%s\": no result given", desc->name);
+    free(activation->name);
+    free(activation->last_layer);
+    free(activation->last_forward_layer);
+    free(activation);
+}
 
+static sluice_status add_activation(sluice_layer *layer, sluice_activation_desc desc, sluice_activation **out)
+{
+    sluice_runtime *rt = layer->rt;
+    sluice_status status = check_activation(layer, &desc);
+    if (status) return status;
     bool failed = false;
     sluice_activation *activation = calloc(1, sizeof *activation);
     if (!activation || !grow((void ***)&rt->activations, rt->activation_count)) {
         free(activation);
-        return slc_error(SLUICE_ERR_MEMORY, "activation \"%s\": no memory", desc->name);
+        return slc_error(SLUICE_ERR_MEMORY, "activation \"%s\": no memory", desc.name);
     }
     *activation = (sluice_activation){.rt = rt,
                                       .index = rt->activation_count,
                                       .layer = layer->index,
-                                      .name = join_name(layer->name, desc->name),
-                                      .last_layer = copy_or_null(desc->last_layer, &failed),
-                                      .last_forward_layer = copy_or_null(desc->last_forward_layer, &failed),
-                                      .bytes = desc->bytes,
-                                      .first = desc->first,
-                                      .last = desc->last,
-                                      .recomputable = desc->recomputable};
-    rt->activations[rt->activation_count++] = activation; /* owned by the runtime from here on, whole or not */
-    if (failed || !activation->name) return slc_error(SLUICE_ERR_MEMORY, "activation \"%s\": no memory", desc->name);
+                                      .name = join_name(layer->name, desc.name),
+                                      .last_layer = copy_or_null(desc.last_layer, &failed),
+                                      .last_forward_layer = copy_or_null(desc.last_forward_layer, &failed),
+                                      .bytes = desc.bytes,
+                                      .first = desc.first,
+                                      .last = desc.last,
+                                      .recomputable = desc.recomputable};
+    if (failed || !activation->name) {
+        destroy_activation(activation);
+        return slc_error(SLUICE_ERR_MEMORY, "activation \"%s\": no memory", desc.name);
+    }
+    rt->activations[rt->activation_count++] = activation;
     *out = activation;
     return SLUICE_OK;
+}
+
+sluice_status sluice_activations_add(sluice_layer *layer, const sluice_activation_desc *descs, uint32_t count,
+                                     sluice_activation **out)
+{
+    sluice_runtime *rt = layer ? layer->rt : NULL;
+    sluice_status status = registering(rt, "activations_add");
+    if (status) return status;
+    if (count && (!descs || !out))
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": %u activations, but no descriptions or no results given",
+                         layer->name, count);
+    const uint32_t before = rt->activation_count;
+    for (uint32_t i = 0; !status && i < count; i++) status = add_activation(layer, descs[i], &out[i]);
+    while (status && rt->activation_count > before) destroy_activation(rt->activations[--rt->activation_count]);
+    return status;
+}
+
+sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation_desc *desc, sluice_activation **out)
+{
+    sluice_status status = registering(layer ? layer->rt : NULL, "activation_add");
+    return status ? status : sluice_activations_add(layer, desc, 1, out);
 }
 
 static sluice_status check_workspace(const sluice_layer *layer, const sluice_workspace_desc *desc)

@@ -33,6 +33,7 @@ struct sluice_param {
     uint32_t rows_set;                /* micro-batches of this step (evaluation: pass) whose rows are known */
     uint32_t rows_unit;               /* what its layer reads and adds to, where it is split; else SLC_NONE */
     slc_row_mark *marks;              /* of all rows, where it is not split */
+    bool told;                        /* that it had no address, to the log; so in the others */
 };
 
 struct sluice_layer {
@@ -56,6 +57,7 @@ struct sluice_activation {
     sluice_direction first, last;
     bool recomputable;
     void *data;
+    bool told;
 };
 
 struct sluice_workspace {
@@ -66,6 +68,7 @@ struct sluice_workspace {
     sluice_direction direction;
     uint32_t first, last; /* operations of the slot */
     uint64_t offset;      /* in the region of its slot */
+    bool told;
 };
 
 /* The region that the workspaces of a slot share. */
@@ -130,6 +133,7 @@ typedef struct {
 } slc_step_state;
 
 typedef struct slc_pass slc_pass;
+typedef struct slc_check slc_check; /* check.h */
 
 /* What the communication thread gets with an operation. */
 typedef struct {
@@ -229,6 +233,7 @@ struct sluice_runtime {
 
     struct slc_measure *measure; /* measure.h */
     slc_recording *recording;    /* NULL: off */
+    slc_check *check;            /* NULL: off */
     uint32_t plan_number;        /* which plan runs, from 1 */
     uint64_t plan_steps;         /* ended under it */
     bool replan_due;             /* with measured times, after some steps */

@@ -3,6 +3,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/engine/check.h"
 #include "lib/engine/measure.h"
 #include "lib/engine/onebit.h"
 #include "lib/engine/phase.h"
@@ -31,7 +32,8 @@ sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char
     if (!rt) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no runtime given", call);
     if (rt->failed) return slc_runtime_healthy(rt);
     if (rt->committed != committed)
-        return slc_error(SLUICE_ERR_ORDER, committed ? "%s: before commit" : "%s: after commit", call);
+        return slc_error(SLUICE_ERR_ORDER,
+                         committed ? "%s: before commit; call sluice_runtime_commit first" : "%s: after commit", call);
     return SLUICE_OK;
 }
 
@@ -79,7 +81,8 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *o
         return slc_error(SLUICE_ERR_ARGUMENT, "step_begin: learning_rate and gradient_scale must be finite numbers");
 
     slc_pass *pass = &rt->train;
-    status = slc_pass_settle(rt, pass);
+    status = slc_check_call(rt, "step_begin", NULL, options);
+    if (!status) status = slc_pass_settle(rt, pass);
     if (status) return slc_runtime_fail(rt, status);
     slc_step_state *step = &rt->steps[pass->parity ^ 1];
     double scale = options->gradient_scale;
@@ -211,6 +214,7 @@ static sluice_status slot_begin(sluice_layer *layer, slot_call call)
     rt->open_direction = call == BACKWARD_BEGIN ? SLUICE_BACKWARD : SLUICE_FORWARD;
     rt->open_slot = item->slot;
     if (call == BACKWARD_BEGIN) status = slc_gradients_begin(rt, layer, item);
+    if (!status) status = slc_check_slot_begin(rt, item);
     return slc_runtime_fail(rt, status);
 }
 
@@ -223,7 +227,8 @@ static sluice_status slot_end(sluice_layer *layer, slot_call call)
     if (status) return slc_runtime_fail(rt, status);
     slc_pass *pass = running(rt);
     const slc_item *item = next_slot(rt);
-    if (call == BACKWARD_END) status = slc_gradients_end(rt, layer, item);
+    status = slc_check_slot_end(rt);
+    if (!status && call == BACKWARD_END) status = slc_gradients_end(rt, layer, item);
     if (call == RECOMPUTE_END)
         slc_measure_recompute(rt->measure, layer->index, rt->measure->slot_began_ns);
     else if (!pass->evaluate)
@@ -317,9 +322,12 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     if (!step->skip) slc_phase_note_replicas(rt, step->mode);
     if (report) report_step(rt, step, report);
     const uint32_t plan = rt->plan_number;
-    if (!step->skip) status = slc_phase_end_step(rt, step->step);
+    status = slc_runtime_fail(rt, slc_check_lives(rt));
+    if (!status && !step->skip) status = slc_phase_end_step(rt, step->step);
     /* A plan of a new phase has had no step yet. */
-    return status || rt->plan_number != plan ? status : slc_engine_after_step(rt);
+    if (!status && rt->plan_number == plan) status = slc_engine_after_step(rt);
+    if (!status && rt->plan_number == plan) slc_check_move(rt);
+    return status;
 }
 
 sluice_status sluice_runtime_sync(sluice_runtime *rt)
@@ -336,6 +344,7 @@ sluice_status sluice_runtime_sync(sluice_runtime *rt)
 sluice_status sluice_evaluate_begin(sluice_runtime *rt)
 {
     sluice_status status = require_mode(rt, SLC_IDLE, "evaluate_begin");
+    if (!status) status = slc_check_call(rt, "evaluate_begin", NULL, NULL);
     if (!status) status = slc_phase_require_equal(rt, "evaluate_begin");
     if (!status) status = sluice_runtime_sync(rt);
     if (status) return status;

@@ -283,6 +283,7 @@ static sluice_status make_activation_life(sluice_runtime *rt, const sluice_activ
              last_forward = a->layer + 1 < rt->layer_count && !a->recomputable ? a->layer + 1 : a->layer;
     sluice_status status = SLUICE_OK;
     if (a->last_layer) status = find_layer_index(rt, a->last_layer, a->name, &last);
+    if (a->last == SLUICE_FORWARD && a->last_layer) last_forward = last;
     if (!status && a->last_forward_layer) status = find_layer_index(rt, a->last_forward_layer, a->name, &last_forward);
     if (status) return status;
     life->recomputable = a->recomputable;

@@ -232,6 +232,26 @@ sluice_status slc_arena_limit(slc_arena *arena, uint64_t bytes)
     return SLUICE_OK;
 }
 
+static void fill_free_range(slc_arena *arena, uint64_t offset, uint64_t end, void (*fill)(void *memory, uint64_t bytes))
+{
+    if (end <= offset) return;
+    unpoison(arena, offset, end - offset);
+    fill(address_of(arena, offset), end - offset);
+    poison(arena, offset, end - offset);
+}
+
+void slc_arena_fill_free(slc_arena *arena, void (*fill)(void *memory, uint64_t bytes))
+{
+    uint64_t at = 0;
+    pthread_mutex_lock(&arena->lock);
+    for (size_t c = 0; c < arena->count; c++) {
+        fill_free_range(arena, at, arena->claims[c].offset, fill);
+        at = arena->claims[c].end;
+    }
+    fill_free_range(arena, at, arena->bytes, fill);
+    pthread_mutex_unlock(&arena->lock);
+}
+
 static uint64_t read_locked(const slc_arena *arena, const uint64_t *value)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&arena->lock; /* reading does not change the arena */
