@@ -46,7 +46,9 @@ void slc_tie_layers(const slc_slot_model_parts *parts, uint32_t tie, uint32_t *g
 uint32_t slc_tie_by_size(const slc_slot_model_parts *parts);
 
 /* Runs something that calls GLPK: terminal output off, the solver's words kept; when GLPK gives up in the middle, all
- * of its memory is freed, *failed is true, and the status is FORMAT with those words. Not nested. */
-sluice_status slc_glpk_run(sluice_status (*run)(void *), void *context, bool *failed);
+ * of its memory is freed, *failed is true, and the status is FORMAT with those words. Not nested. `cancel` (NULL: none)
+ * is asked while the solver talks; then the same happens, with INTERRUPTED. Whatever `run` allocates must be in reach
+ * of the caller, who frees it. */
+sluice_status slc_glpk_run(sluice_status (*run)(void *), void *context, const slc_cancel *cancel, bool *failed);
 
 #endif

@@ -23,9 +23,12 @@ typedef struct {
     double *values;
     const char *how;
     double *rows; /* [memory->rows] scratch */
+    slc_slot_choice
+        dive; /* scratch of rounding, with `open`: here, so that they can be freed when the solver is left */
+    void *open;
 } slc_slot_search;
 
-/* Seconds left; INFINITY without a limit. */
+/* Seconds left; INFINITY without a limit; 0 when the work is cancelled. */
 double slc_search_left_s(const slc_slot_search *search);
 /* Is the best within the wanted gap of the bound? */
 bool slc_search_is_done(const slc_slot_search *search);
