@@ -1,7 +1,9 @@
 /* GLPK behind a guard. It prints, and on a fault of its own it would abort the process: its words are caught here, and
  * its error hook jumps back out, after which its environment has to be freed, as its manual asks. That environment (all
  * problems, hooks, the terminal switch) belongs to a thread, and the program that we are linked into may use GLPK too:
- * so each run has a thread of its own, and with it an environment that nobody else looks at. */
+ * so each run has a thread of its own, and with it an environment that nobody else looks at. GLPK's simplex method can
+ * be stopped only by such a jump: while it reports its progress, the hook that hears it asks whether the work is still
+ * wanted. */
 #include "ilp/slot_program.h"
 
 #include "lib/base/status.h"
@@ -19,11 +21,15 @@ typedef struct {
     sluice_status status;
     jmp_buf out;
     char words[200], line[512]; /* the solver's last; this thread's error line */
+    const slc_cancel *cancel;
+    bool cancelled;
 } guard;
 
 static int hear(void *context, const char *text)
 {
     guard *g = context;
+    g->cancelled = slc_cancelled(g->cancel);
+    if (g->cancelled) longjmp(g->out, 1);
     size_t length = strcspn(text, "\n");
     if (*g->words && !strncmp(text, "Error detected in file", 22))
         return 1; /* which of GLPK's; the words came before */
@@ -44,11 +50,12 @@ static void leave(void *context)
 static void *run_guarded(void *context)
 {
     guard *g = context;
-    glp_term_out(GLP_OFF);
+    glp_term_out(g->cancel ? GLP_ON : GLP_OFF);
     glp_term_hook(hear, g);
     glp_error_hook(leave, g);
     if (setjmp(g->out))
-        g->status = slc_error(SLUICE_ERR_FORMAT, "slot model: GLPK gave up: %s", g->words);
+        g->status = g->cancelled ? slc_cancel_check(g->cancel)
+                                 : slc_error(SLUICE_ERR_FORMAT, "slot model: GLPK gave up: %s", g->words);
     else
         g->status = g->run(g->context);
     glp_free_env();
@@ -56,13 +63,13 @@ static void *run_guarded(void *context)
     return NULL;
 }
 
-sluice_status slc_glpk_run(sluice_status (*run)(void *), void *context)
+sluice_status slc_glpk_run(sluice_status (*run)(void *), void *context, const slc_cancel *cancel)
 {
     if (!glp_config("TLS"))
         return slc_error(SLUICE_ERR_UNSUPPORTED,
                          "slot model: this GLPK was built without thread-local storage, so a failure of it would take "
                          "the program's own problems along; install one that has it");
-    guard g = {.run = run, .context = context};
+    guard g = {.run = run, .context = context, .cancel = cancel};
     pthread_t thread;
     sigset_t all, before;
     sigfillset(&all); /* signals belong to the program's own threads */

@@ -88,7 +88,7 @@ static void a_failure_is_an_error_with_its_words(void **state)
     (void)state;
     for (int i = 0; i < 50; i++) {
         errand e = {.fails = true};
-        assert_int_equal(slc_glpk_run(use_solver, &e), SLUICE_ERR_FORMAT);
+        assert_int_equal(slc_glpk_run(use_solver, &e, NULL), SLUICE_ERR_FORMAT);
         assert_true(e.made && !e.came_back);
         const char *why = "GLPK gave up: glp_add_rows: nrs = -5; invalid number of rows";
         if (!strstr(sluice_last_error(), why)) fail_msg("%s", sluice_last_error());
@@ -99,10 +99,10 @@ static void what_is_run_has_its_own_errors(void **state)
 {
     (void)state;
     errand e = {.status = SLUICE_ERR_MEMORY};
-    assert_int_equal(slc_glpk_run(use_solver, &e), SLUICE_ERR_MEMORY);
+    assert_int_equal(slc_glpk_run(use_solver, &e, NULL), SLUICE_ERR_MEMORY);
     assert_string_equal(sluice_last_error(), "no memory for this");
     e.status = SLUICE_OK;
-    assert_int_equal(slc_glpk_run(use_solver, &e), SLUICE_OK);
+    assert_int_equal(slc_glpk_run(use_solver, &e, NULL), SLUICE_OK);
     assert_true(e.came_back);
 }
 
@@ -114,7 +114,7 @@ static void a_host_program_keeps_its_own(void **state)
     host_is_well(&h);
     for (int i = 0; i < 6; i++) {
         errand e = {.fails = i % 2};
-        slc_glpk_run(use_solver, &e);
+        slc_glpk_run(use_solver, &e, NULL);
         host_is_well(&h);
     }
     host_end(&h);

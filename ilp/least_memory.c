@@ -93,7 +93,13 @@ void slc_least_memory_guess(const slc_serial_memory *memory, slc_slot_choice *ch
     for (uint32_t l = 0; l < job->layer_count; l++) choice->recompute[l] = slc_recompute_of(memory->parts, l) != 0;
 }
 
-static sluice_status solve(least *l, double time_limit_s, slc_slot_choice *choice, bool *proven)
+static void end_if_cancelled(glp_tree *tree, void *context)
+{
+    if (slc_cancelled(context)) glp_ios_terminate(tree);
+}
+
+static sluice_status solve(least *l, double time_limit_s, const slc_cancel *cancel, slc_slot_choice *choice,
+                           bool *proven)
 {
     glp_smcp simplex;
     glp_init_smcp(&simplex);
@@ -105,6 +111,8 @@ static sluice_status solve(least *l, double time_limit_s, slc_slot_choice *choic
     search.pp_tech = GLP_PP_NONE;
     search.br_tech = GLP_BR_MFV;
     search.mip_gap = 1e-7;
+    search.cb_func = end_if_cancelled;
+    search.cb_info = (void *)(uintptr_t)cancel;
     if (time_limit_s > 0) simplex.tm_lim = search.tm_lim = 1 + (int)(1e3 * fmin(time_limit_s, 1e6));
     *proven = false;
     if (glp_simplex(l->lp, &simplex) || glp_get_status(l->lp) != GLP_OPT) return SLUICE_OK;
@@ -143,8 +151,8 @@ void slc_least_memory_destroy(least *l)
     free(l);
 }
 
-sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double time_limit_s, slc_slot_choice *choice,
-                                      bool *proven, least **work)
+sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double time_limit_s, const slc_cancel *cancel,
+                                      slc_slot_choice *choice, bool *proven, least **work)
 {
     const slc_job *job = memory->parts->job;
     slc_least_memory_guess(memory, choice);
@@ -157,7 +165,7 @@ sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double ti
     l->lp = glp_create_prob();
     build(l);
     slc_slot_choice_copy(&l->found, choice, job);
-    status = solve(l, time_limit_s, &l->found, proven);
+    status = solve(l, time_limit_s, cancel, &l->found, proven);
     if (!status && slc_serial_peak(memory, &l->found, l->values) < guessed)
         slc_slot_choice_copy(choice, &l->found, job);
     glp_delete_prob(l->lp);

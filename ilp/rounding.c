@@ -10,6 +10,7 @@
 
 double slc_search_left_s(const slc_slot_search *search)
 {
+    if (slc_cancelled(search->request->cancel)) return 0;
     if (!(search->request->time_limit_s > 0)) return INFINITY;
     return search->request->time_limit_s - slc_seconds(slc_clock_ns() - search->begun_ns);
 }
@@ -21,7 +22,7 @@ bool slc_search_is_done(const slc_slot_search *search)
 
 /* The dual method takes few steps after a change of bounds; where it does not, it goes in circles among equal layers,
  * and the primal method goes on from there. */
-enum { DUAL_STEPS = 300 };
+enum { DUAL_STEPS = 300, REPORTED_STEPS = 10 };
 
 bool slc_search_simplex(slc_slot_search *search, bool dual)
 {
@@ -30,7 +31,8 @@ bool slc_search_simplex(slc_slot_search *search, bool dual)
     glp_prob *lp = search->program->lp;
     glp_smcp simplex;
     glp_init_smcp(&simplex);
-    simplex.msg_lev = GLP_MSG_OFF;
+    simplex.msg_lev = search->request->cancel ? GLP_MSG_ON : GLP_MSG_OFF;
+    simplex.out_frq = REPORTED_STEPS;
     if (isfinite(left)) simplex.tm_lim = 1 + (int)(1e3 * fmin(left, 1e6));
     if (dual) {
         simplex.meth = GLP_DUAL;
@@ -199,10 +201,12 @@ static void settle(slc_slot_search *search, slc_slot_choice *choice, const open_
     }
 }
 
-/* One dive: `choice` begins as something that fits, and at every moment what is settled does, with the rest as it
+/* One dive: its choice begins as something that fits, and at every moment what is settled does, with the rest as it
  * began. In each round all that is nearly whole is settled, at least a sixteenth of what is open. */
-static void dive(slc_slot_search *search, slc_slot_choice *choice, double nearly, open_choice *open)
+static void dive(slc_slot_search *search, double nearly)
 {
+    slc_slot_choice *choice = &search->dive;
+    open_choice *open = search->open;
     bool solved = true;
     uint32_t count;
     while (solved && (count = list_open(search, open)) > 0) {

@@ -37,11 +37,12 @@ double slc_serial_seconds(const slc_slot_model_parts *parts, const slc_slot_choi
  */
 void slc_least_memory_guess(const slc_serial_memory *memory, slc_slot_choice *choice);
 
-/* The choice of least memory, by GLPK (call within slc_glpk_run). `time_limit_s` <= 0: none; then *proven is true.
- * *work, NULL before, is what it works with: the caller destroys it, also where the solver gave up in between. */
+/* The choice of least memory, by GLPK (call within slc_glpk_run). `time_limit_s` <= 0: none; then *proven is true. It
+ * ends early, as when time is up, where `cancel` (NULL: none) wants it. *work, NULL before, is what it works with: the
+ * caller destroys it, also where the solver gave up in between. */
 struct slc_least_memory;
-sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double time_limit_s, slc_slot_choice *choice,
-                                      bool *proven, struct slc_least_memory **work);
+sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double time_limit_s, const slc_cancel *cancel,
+                                      slc_slot_choice *choice, bool *proven, struct slc_least_memory **work);
 void slc_least_memory_destroy(struct slc_least_memory *work); /* NULL is allowed */
 
 #endif

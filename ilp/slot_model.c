@@ -42,8 +42,8 @@ static sluice_status begin(slc_slot_search *search)
     bool proven = false;
     slc_least_memory_guess(search->memory, &search->least);
     if (slc_search_serial(search)) return SLUICE_OK;
-    sluice_status status =
-        slc_least_memory_choice(search->memory, slc_search_left_s(search), &search->least, &proven, &search->lightest);
+    sluice_status status = slc_least_memory_choice(search->memory, slc_search_left_s(search), search->request->cancel,
+                                                   &search->least, &proven, &search->lightest);
     if (status || slc_search_serial(search)) return status;
     return proven ? no_room(search, slc_serial_peak(search->memory, &search->least, search->rows)) : SLUICE_OK;
 }
@@ -157,7 +157,8 @@ static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail d
     sluice_status status = slc_slot_parts_init(&parts, request, detail);
     if (status) return status;
     status = slc_serial_memory_init(&s.memory, &parts);
-    if (!status) status = slc_glpk_run(solve, &s);
+    if (!status) status = slc_glpk_run(solve, &s, request->cancel);
+    if (!status) status = slc_cancel_check(request->cancel);
     if (!status) status = write_out(&s);
     search_fini(&s.search);
     slc_slot_program_fini(&s.program);
@@ -202,8 +203,8 @@ typedef struct {
 static sluice_status lighten(void *context)
 {
     lightening *l = context;
-    return slc_least_memory_choice(&l->memory, l->request->time_limit_s, &l->search.best, &l->proven,
-                                   &l->search.lightest);
+    return slc_least_memory_choice(&l->memory, l->request->time_limit_s, l->request->cancel, &l->search.best,
+                                   &l->proven, &l->search.lightest);
 }
 
 sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint64_t *limit, slc_slot_solution *out)
@@ -217,7 +218,8 @@ sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint6
     l.search = (slc_slot_search){.request = request, .parts = &parts, .memory = &l.memory, .how = "no overlap"};
     status = slc_slot_choice_init(&l.search.best, parts.job);
     if (!status) status = slc_serial_memory_init(&l.memory, &parts);
-    if (!status) status = slc_glpk_run(lighten, &l);
+    if (!status) status = slc_glpk_run(lighten, &l, request->cancel);
+    if (!status) status = slc_cancel_check(request->cancel);
     if (!status) status = slc_search_answer(&l.search, out);
     if (!status) status = slc_slot_model_evaluate(request, out, &out->step_s, limit);
     search_fini(&l.search);

@@ -34,6 +34,7 @@
 #ifndef SLC_SLOT_MODEL_H
 #define SLC_SLOT_MODEL_H
 
+#include "lib/plan/cancel.h"
 #include "lib/plan/times.h"
 
 typedef enum { SLC_FLOW_REDUCE, SLC_FLOW_GATHER_VALUE, SLC_FLOW_WINDOW, SLC_FLOW_EXCHANGE } slc_flow_kind;
@@ -63,6 +64,7 @@ typedef struct {
     uint32_t whole_blocks;    /* > 0: every unit is cut in this many equal blocks that move whole (small cases) */
     bool relaxed;             /* the LP relaxation only: a bound, no strategies */
     bool in_series;           /* onebit's passes hold the link up in any case: no bound, but another answer */
+    const slc_cancel *cancel; /* NULL: none */
 } slc_slot_request;
 
 typedef struct {
@@ -79,7 +81,8 @@ typedef struct {
 } slc_slot_solution;
 
 /* Errors: BUDGET (no answer exists within `limit`; the message says by how much in the model), MEMORY, FORMAT (the
- * solver failed: its words). Running out of time is no error: the best found so far, or found = false. */
+ * solver failed: its words), INTERRUPTED (cancelled). Running out of time is no error: the best found so far, or
+ * found = false. */
 sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out);
 void slc_slot_solution_fini(slc_slot_solution *solution);
 

@@ -49,7 +49,8 @@ uint32_t slc_tie_by_size(const slc_slot_model_parts *parts);
 /* Runs something that calls GLPK in a thread of its own and waits for it: terminal output off, the solver's words kept.
  * All of GLPK's objects end with the run; those of other threads, and their hooks, are not touched. When GLPK gives up
  * in the middle, `run` does not come back: the status is FORMAT with those words, and what `run` had allocated must be
- * found through `context`. Errors: run's own; SYSTEM (no thread); UNSUPPORTED (a GLPK without thread-local storage). */
-sluice_status slc_glpk_run(sluice_status (*run)(void *), void *context);
+ * found through `context`. `cancel` (NULL: none) is asked while the solver talks, on that thread; then the same happens,
+ * with INTERRUPTED. Errors: run's own; SYSTEM (no thread); UNSUPPORTED (a GLPK without thread-local storage). */
+sluice_status slc_glpk_run(sluice_status (*run)(void *), void *context, const slc_cancel *cancel);
 
 #endif

@@ -28,7 +28,7 @@ typedef struct {
     struct slc_dive *dive;
 } slc_slot_search;
 
-/* Seconds left; INFINITY without a limit. */
+/* Seconds left; INFINITY without a limit; 0 when the work is cancelled. */
 double slc_search_left_s(const slc_slot_search *search);
 /* Is the best within the wanted gap of the bound? */
 bool slc_search_is_done(const slc_slot_search *search);

@@ -28,8 +28,12 @@ static sluice_status find_smallest(const slc_job *job, const slc_plan_request *r
     if (!free_units || !recompute) status = slc_error(SLUICE_ERR_MEMORY, "plan: no memory for strategies");
     for (uint32_t u = 0; !status && u < job->unit_count; u++) free_units[u] = SLC_STRATEGIES;
     if (!status) slc_strategies_force(job, request->forced, free_units);
-    slc_joint_request ask = {
-        .job = job, .times = times, .strategies = free_units, .recompute = request->recompute, .limit = UINT64_MAX};
+    slc_joint_request ask = {.job = job,
+                             .times = times,
+                             .strategies = free_units,
+                             .recompute = request->recompute,
+                             .limit = UINT64_MAX,
+                             .cancel = request->cancel};
     *best = (smallest){UINT64_MAX, "auto", slc_scheduler_ilp.name};
     if (!status) status = slc_least_memory(&ask, free_units + job->unit_count, recompute, &best->arena_bytes);
     free(recompute);

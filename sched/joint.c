@@ -59,7 +59,8 @@ static slc_scheduling scheduling(const joint *j)
                             .strategies = j->strategies,
                             .recompute = j->recompute,
                             .times = j->request->times,
-                            .limit = j->request->limit};
+                            .limit = j->request->limit,
+                            .cancel = j->request->cancel};
 }
 
 /* Of the fastest plan; 0: there is none yet. */
@@ -308,6 +309,7 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
     *feasible = !status && solution.found;
     if (ask->limit == j->request->limit)
         j->bound_s = ask->in_series ? 0 : *feasible ? solution.bound_s : (double)INFINITY;
+    if (status == SLUICE_ERR_INTERRUPTED) return status;
     if (status && status != SLUICE_ERR_BUDGET) note(j, status);
     if (first && !status) j->answer->bound_s = solution.bound_s;
     if (first && *feasible) j->answer->model_s = solution.step_s;
@@ -333,7 +335,8 @@ static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool in_serie
                             .recompute = r->recompute,
                             .limit = r->limit,
                             .gap = 0.003,
-                            .in_series = in_series};
+                            .in_series = in_series,
+                            .cancel = r->cancel};
     uint64_t too_large = 0; /* the least limit whose plan did not fit; 0: none yet */
     sluice_status status = SLUICE_OK;
     for (uint32_t round = 0; !status && round < SLOT_ROUNDS && time_left(j) > 0; round++) {
@@ -436,7 +439,8 @@ static slc_scheduling scheduling_of(const joint *j, const slc_candidate *candida
                             .strategies = candidate->strategies,
                             .recompute = candidate->recompute,
                             .times = j->request->times,
-                            .limit = j->request->limit};
+                            .limit = j->request->limit,
+                            .cancel = j->request->cancel};
 }
 
 /* With a quarter of the time that is left: the search goes on from there. */
@@ -560,6 +564,7 @@ sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer 
         status = run(&j);
     else
         slc_error(status, "plan");
+    if (slc_cancelled(request->cancel)) status = slc_cancel_check(request->cancel); /* whatever it came to meanwhile */
     if (!status) answer_with(&j, &j.list.list[0]);
     answer->total_s = since(j.start_ns);
     if (least) *least = j.least;

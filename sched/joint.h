@@ -15,10 +15,11 @@ typedef struct {
     const uint8_t *recompute;       /* [L] 0 no, 1 yes, 2 free; NULL: no layer */
     uint64_t limit;                 /* bytes of the arena */
     slc_updates updates;
-    double time_limit_s; /* of everything; 0: by the number of layers: 0.9 up to 48, 4.5 from 126 on; twice that
-                          where recomputation is free */
-    bool quick;          /* baselines and rounding only: a valid plan in a tenth of a second */
-    uint32_t tries;      /* of the local search at most; 0: as the time limit allows */
+    double time_limit_s;      /* of everything; 0: by the number of layers: 0.9 up to 48, 4.5 from 126 on; twice that
+                               where recomputation is free */
+    bool quick;               /* baselines and rounding only: a valid plan in a tenth of a second */
+    uint32_t tries;           /* of the local search at most; 0: as the time limit allows */
+    const slc_cancel *cancel; /* NULL: none */
 } slc_joint_request;
 
 typedef struct {
@@ -32,7 +33,7 @@ typedef struct {
     char note[200]; /* what went wrong on the way and was survived; else empty */
 } slc_joint_answer;
 
-/* Errors: BUDGET (no member fits; *least, if not NULL, is the smallest arena seen), MEMORY. */
+/* Errors: BUDGET (no member fits; *least, if not NULL, is the smallest arena seen), MEMORY, INTERRUPTED (cancelled). */
 sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer *answer, uint64_t *least);
 
 #endif

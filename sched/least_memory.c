@@ -29,7 +29,8 @@ static sluice_status weigh(smallest *s)
                          .strategies = s->strategies,
                          .recompute = s->recompute,
                          .times = s->request->times,
-                         .limit = UINT64_MAX};
+                         .limit = UINT64_MAX,
+                         .cancel = s->request->cancel};
     for (int k = 0; k < 2; k++) {
         uint64_t bytes;
         sluice_status status = slc_plan_measure(&in, schedulers[k], s->best - 1, &bytes);
@@ -57,7 +58,8 @@ static sluice_status press(smallest *s, const slc_scheduler *scheduler)
                          .strategies = s->best_strategies,
                          .recompute = s->best_recompute,
                          .times = s->request->times,
-                         .limit = s->best - 1};
+                         .limit = s->best - 1,
+                         .cancel = s->request->cancel};
     slc_trying trying = {.tries = SLC_LEAST_MEMORY_TRIES};
     slc_order order = {0};
     uint64_t too_low = 0;
@@ -93,7 +95,8 @@ static sluice_status weigh_mixture(smallest *s, const slc_scheduler *scheduler)
                          .strategies = s->request->strategies,
                          .recompute = s->recompute,
                          .times = s->request->times,
-                         .limit = UINT64_MAX};
+                         .limit = UINT64_MAX,
+                         .cancel = s->request->cancel};
     uint64_t bytes;
     sluice_status status = slc_mixed_smallest(&in, scheduler, UINT64_MAX - 1, s->strategies, &bytes);
     return status ? status : weigh(s);
@@ -115,7 +118,8 @@ static sluice_status weigh_model(smallest *s)
                             .allowed = allowed,
                             .recompute = r->recompute,
                             .time_limit_s = 2,
-                            .gap = 0.003};
+                            .gap = 0.003,
+                            .cancel = r->cancel};
     slc_slot_solution solution = {0};
     uint64_t limit;
     sluice_status status = slc_slot_model_least_memory(&ask, &limit, &solution);
@@ -123,7 +127,7 @@ static sluice_status weigh_model(smallest *s)
         memcpy(s->strategies, solution.strategies, r->job->unit_count * sizeof *s->strategies);
         memcpy(s->recompute, solution.recompute, r->job->layer_count * sizeof *s->recompute);
         status = weigh(s);
-    } else if (status != SLUICE_ERR_MEMORY) {
+    } else if (status != SLUICE_ERR_MEMORY && status != SLUICE_ERR_INTERRUPTED) {
         status = SLUICE_OK; /* the mixtures stand in for it */
     }
     slc_slot_solution_fini(&solution);

@@ -33,8 +33,12 @@ static sluice_status find_scheduler(const char *name, const slc_scheduler **out)
 
 static slc_scheduling scheduling(const planning *p, const slc_strategy *strategies)
 {
-    return (slc_scheduling){
-        .job = p->job, .strategies = strategies, .recompute = p->recompute, .times = p->times, .limit = UINT64_MAX};
+    return (slc_scheduling){.job = p->job,
+                            .strategies = strategies,
+                            .recompute = p->recompute,
+                            .times = p->times,
+                            .limit = UINT64_MAX,
+                            .cancel = p->request->cancel};
 }
 
 static sluice_status measure_dp(const planning *p)
@@ -121,7 +125,8 @@ static slc_joint_request joint_request(const planning *p)
                                .limit = limit_of(p),
                                .updates = p->request->updates,
                                .time_limit_s = p->request->time_limit_s,
-                               .quick = !p->request->times};
+                               .quick = !p->request->times,
+                               .cancel = p->request->cancel};
 }
 
 /* The error of a budget that is too small speaks of the plan that needs least. */
@@ -186,6 +191,11 @@ sluice_status slc_plan_for_budget(const slc_job *job, const slc_plan_request *re
         status = plan(&p);
     } else {
         status = slc_error(SLUICE_ERR_MEMORY, "plan: no memory for %u strategies", job->unit_count);
+    }
+    if (slc_cancelled(request->cancel)) {
+        slc_plan_destroy(answer->plan);
+        answer->plan = NULL;
+        status = slc_cancel_check(request->cancel);
     }
     free(p.strategies);
     free(p.recompute);

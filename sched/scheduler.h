@@ -3,6 +3,7 @@
 #ifndef SLC_SCHEDULER_H
 #define SLC_SCHEDULER_H
 
+#include "lib/plan/cancel.h"
 #include "lib/plan/times.h"
 
 #include <stddef.h>
@@ -11,7 +12,7 @@
 typedef struct {
     slc_item *items;
     uint32_t count, capacity;
-    bool failed; /* out of memory: looked at once, at the end */
+    bool failed; /* out of memory, or cancelled: looked at once, at the end */
 } slc_order;
 
 /* What a scheduler works from. */
@@ -22,6 +23,7 @@ typedef struct {
     const slc_times *times;         /* NULL: of no use to this scheduler's caller; those that need them estimate */
     uint64_t limit;                 /* bytes that the arena may have: a scheduler that hoists stays below */
     uint64_t seed;                  /* of `random` */
+    const slc_cancel *cancel;       /* NULL, or then whatever makes a plan of this may return INTERRUPTED */
 } slc_scheduling;
 
 typedef struct {

@@ -56,8 +56,9 @@ sluice_status slc_control_init(slc_control *control, slc_rendezvous *rendezvous,
 
 static void close_link(slc_link *link)
 {
-    if (link->fd >= 0) close(link->fd);
-    link->fd = -1;
+    int fd = link->fd;
+    link->fd = -1; /* before the number can mean something else to a process that is forked now */
+    if (fd >= 0) close(fd);
 }
 
 void slc_control_fini(slc_control *control)

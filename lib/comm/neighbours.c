@@ -20,8 +20,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { PAGE_BYTES = 4096, MOST_DESCRIPTORS = 2 };
-_Static_assert(sizeof(slc_control_page) <= PAGE_BYTES, "the control page is one page");
+enum { MOST_DESCRIPTORS = 2 };
+_Static_assert(sizeof(slc_control_page) <= SLC_PAGE_BYTES, "the control page is one page");
 
 typedef struct {
     uint32_t magic;
@@ -56,7 +56,7 @@ static sluice_status open_listener(slc_neighbours *neighbours, const sluice_worl
 
 static sluice_status map_page(int fd, slc_control_page **out)
 {
-    void *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *page = mmap(NULL, SLC_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) return slc_error(SLUICE_ERR_MEMORY, "control page: %s", strerror(errno));
     *out = page;
     return SLUICE_OK;
@@ -67,7 +67,7 @@ static sluice_status open_page(slc_neighbours *neighbours)
     neighbours->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (neighbours->doorbell < 0) return slc_error(SLUICE_ERR_SYSTEM, "eventfd: %s", strerror(errno));
     neighbours->page_fd = memfd_create("sluice-control", MFD_CLOEXEC);
-    if (neighbours->page_fd < 0 || ftruncate(neighbours->page_fd, PAGE_BYTES))
+    if (neighbours->page_fd < 0 || ftruncate(neighbours->page_fd, SLC_PAGE_BYTES))
         return slc_error(SLUICE_ERR_SYSTEM, "control page: %s", strerror(errno));
     return map_page(neighbours->page_fd, &neighbours->page);
 }
@@ -177,7 +177,7 @@ static sluice_status take_page(slc_neighbour *peer, int page_fd, int doorbell)
 {
     struct stat file;
     sluice_status status = SLUICE_OK;
-    if (fstat(page_fd, &file) || file.st_size < PAGE_BYTES)
+    if (fstat(page_fd, &file) || file.st_size < SLC_PAGE_BYTES)
         status = slc_error(SLUICE_ERR_FORMAT, "its control page is too short");
     else
         status = map_page(page_fd, &peer->page);
@@ -257,11 +257,11 @@ void slc_neighbours_close(slc_neighbours *neighbours)
     if (neighbours->peers) slc_neighbours_detach(neighbours);
     for (int rank = 0; neighbours->peers && rank < neighbours->size; rank++) {
         slc_neighbour *peer = &neighbours->peers[rank];
-        if (peer->page) munmap(peer->page, PAGE_BYTES);
+        if (peer->page) munmap(peer->page, SLC_PAGE_BYTES);
         if (peer->doorbell >= 0) close(peer->doorbell);
         if (peer->socket >= 0) close(peer->socket);
     }
-    if (neighbours->page) munmap(neighbours->page, PAGE_BYTES);
+    if (neighbours->page) munmap(neighbours->page, SLC_PAGE_BYTES);
     if (neighbours->page_fd >= 0) close(neighbours->page_fd);
     if (neighbours->doorbell >= 0) close(neighbours->doorbell);
     if (neighbours->listener >= 0) close(neighbours->listener);

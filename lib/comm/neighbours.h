@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SLC_SIGNATURES = 64 };
+enum { SLC_SIGNATURES = 64, SLC_PAGE_BYTES = 4096 };
 
 /* One memfd page a rank; its owner writes the counters, everybody may take the sleeping flag. Counters count
  * communicating operations, modulo 2^32. A peer touches the owner's buffers only after the owner's `ready` has passed

@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/comm/fork.h"
 #include "lib/comm/launcher.h"
 #include "lib/comm/settings.h"
 
@@ -128,6 +129,7 @@ static sluice_status open_transport(sluice_world *world, sluice_status status)
     if (status) return status;
     status = connect_peers(world, &all);
     blobs_free(&all);
+    if (!status) slc_transport_close_on_exec(&world->transport);
     status = exchange(world, status, NULL, 0, &nothing); /* nobody goes on before everybody is ready */
     blobs_free(&nothing);
     return status;
@@ -192,7 +194,9 @@ static sluice_status assemble(sluice_world *world)
     if (status) return status;
     world->path = name_path(world);
     status = slc_control_init(&world->control, &world->rendezvous, &world->failure, world->config.timeout_s);
-    return status ? status : slc_thread_start(world);
+    if (status) return status;
+    slc_fork_watch(world);
+    return slc_thread_start(world);
 }
 
 sluice_status sluice_world_create(const sluice_world_config *config, sluice_world **out)
@@ -228,7 +232,7 @@ sluice_status sluice_world_create(const sluice_world_config *config, sluice_worl
 
 void sluice_world_destroy(sluice_world *world)
 {
-    if (!world) return;
+    if (!world || !slc_fork_forget(world)) return; /* a forked child leaves everything as it is */
     slc_thread_stop(world);
     slc_transport_close(&world->transport, 0); /* when the thread never ran */
     slc_control_fini(&world->control);

@@ -41,6 +41,9 @@ struct sluice_world {
     slc_collect collect;
     _Atomic uint32_t collects_asked;
     slc_gate collects_done;
+
+    sluice_world *next; /* fork.c's list */
+    bool forked;        /* this process was forked from the rank */
 };
 
 static inline sluice_world *slc_comm_world(slc_comm *comm)

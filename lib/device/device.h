@@ -28,7 +28,8 @@ typedef struct {
     void *handle; /* NULL on the host: always complete */
 } slc_event;
 
-/* A piece of device memory that other processes of this host can map. */
+/* A piece of device memory that other processes of this host can map. A process that is forked from this one has no
+ * part in it: it reads what it created, but what it writes is its own, and it may not touch what it mapped. */
 typedef struct {
     void *base;   /* page aligned, zeroed */
     size_t bytes; /* as asked for, rounded up to pages */

@@ -185,6 +185,11 @@ static sluice_status set_optimizer(sluice_runtime *rt)
     return status;
 }
 
+static bool world_has_failed(void *context)
+{
+    return sluice_world_check(context) != SLUICE_OK;
+}
+
 sluice_status slc_engine_create(sluice_world *world, const sluice_config *config, slc_planner planner,
                                 sluice_runtime **out)
 {
@@ -197,6 +202,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
     rt->comm = slc_world_comm(world);
     rt->config = *config;
     rt->planner = planner;
+    rt->cancel = (slc_cancel){world_has_failed, world};
     rt->bad_exchange = rt->bad_local = SLC_NONE;
     rt->rank = sluice_world_rank(world);
     rt->size = sluice_world_size(world);

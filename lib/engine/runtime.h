@@ -193,6 +193,7 @@ struct sluice_runtime {
     uint64_t fuse_bytes;               /* of a fused unit; 0: off; SLC_FUSE_AUTO */
     slc_updates updates_lane;          /* that is asked for */
     slc_planner planner;
+    slc_cancel cancel; /* ends planning when the world has failed */
     sluice_optimizer optimizer;
     void (*destroy_optimizer)(sluice_optimizer *optimizer); /* NULL: the caller's */
     bool compressed;                                        /* it is a compressed one, this: */

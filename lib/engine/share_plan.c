@@ -58,6 +58,7 @@ sluice_status slc_engine_add_choices(const sluice_runtime *rt, slc_plan_request 
     for (uint32_t u = 0; u < units; u++) forced[u] = forced_strategy(rt, u);
     for (uint32_t l = 0; l < layers; l++) recompute[l] = recompute_choice(rt, rt->layers[l]);
     request->updates = updates_choice(rt, request);
+    request->cancel = &rt->cancel;
     return SLUICE_OK;
 }
 

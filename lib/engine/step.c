@@ -30,7 +30,8 @@ sluice_status slc_runtime_healthy(sluice_runtime *rt)
 sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char *call)
 {
     if (!rt) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no runtime given", call);
-    if (rt->failed) return slc_runtime_healthy(rt);
+    sluice_status status = slc_runtime_healthy(rt);
+    if (status) return status;
     if (rt->committed != committed)
         return slc_error(SLUICE_ERR_ORDER,
                          committed ? "%s: before commit; call sluice_runtime_commit first" : "%s: after commit", call);
