@@ -140,7 +140,8 @@ sluice_status slc_comm_submit(slc_comm *comm, const slc_op *ops, size_t count, u
 /* Counts completed operations, in order. Wait with slc_comm_wait, which also ends on failure. */
 slc_gate *slc_comm_completed(slc_comm *comm);
 
-/* Waits until operation number index - 1 is complete. Returns the world's failure if there is one. */
+/* Waits until operation number index - 1 is complete, or the world has failed. SLUICE_OK if it is complete, even where
+ * the world has failed since; else the failure. */
 sluice_status slc_comm_wait(slc_comm *comm, uint32_t index);
 
 /* To be called after raising a gate that operations may wait for: wakes the communication thread if it sleeps. */

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 static const uint64_t beat_period_ns = 500000000u, silence_ns = 2000000000u, linger_ns = 1000000000u;
-static const size_t largest_frame = (size_t)1 << 30;
-enum { READ_BYTES = 65536 };
+enum { READ_BYTES = 65536, NOTE_BYTES = 4096 };
+static const size_t largest_frame = SLC_COLLECT_BYTES_MAX + NOTE_BYTES;
 
 static bool reserve(slc_bytes *bytes, size_t capacity)
 {
@@ -183,8 +183,13 @@ static void parse(slc_control *control, slc_link *link)
 static bool read_link(slc_control *control, slc_link *link, uint64_t now_ns)
 {
     bool received = false;
-    while (link->fd >= 0) {
-        if (!reserve(&link->in, link->in.used + READ_BYTES)) return received;
+    while (link->fd >= 0 && !link->deaf) {
+        if (!reserve(&link->in, link->in.used + READ_BYTES)) {
+            link->deaf = true; /* what lies there unread would end every sleep at once */
+            slc_failure_set(control->failure, SLUICE_ERR_MEMORY, SLC_TELL_OWN,
+                            "no memory for what rank %d sends (%zu bytes so far)", link->rank, link->in.used);
+            return received;
+        }
         ssize_t got = recv(link->fd, link->in.data + link->in.used, READ_BYTES, MSG_DONTWAIT);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && errno == EAGAIN) break;
@@ -203,7 +208,7 @@ static bool read_link(slc_control *control, slc_link *link, uint64_t now_ns)
 
 static void watch_silence(slc_control *control, slc_link *link, uint64_t now_ns)
 {
-    if (link->fd < 0) return;
+    if (link->fd < 0 || link->deaf) return;
     uint64_t silent = now_ns - link->heard_ns;
     if (silent <= silence_ns) {
         if (link->stalled) slc_log(SLC_LOG_WARN, "rank %d is back", link->rank);
@@ -268,7 +273,7 @@ int slc_control_polls(const slc_control *control, struct pollfd *polls)
     int count = 0;
     for (int i = 0; i < control->link_count; i++) {
         const slc_link *link = &control->links[i];
-        if (link->fd < 0) continue;
+        if (link->fd < 0 || link->deaf) continue;
         short events = POLLIN | (link->out_at < link->out.used ? POLLOUT : 0);
         polls[count++] = (struct pollfd){.fd = link->fd, .events = events};
     }

@@ -30,7 +30,7 @@ typedef struct {
     slc_bytes in, out;
     size_t out_at; /* bytes of `out` that are written already */
     uint64_t heard_ns;
-    bool stalled;
+    bool stalled, deaf;               /* deaf: there is no memory to read what comes; the world has failed */
     uint32_t said_count, said_digest; /* of its last beat */
     bool has_part;                    /* rank 0: the contribution to the collective in course */
     slc_frame part;
@@ -42,6 +42,9 @@ typedef struct {
     bool left;
     uint32_t operations, collectives;
 } slc_departure;
+
+/* The most that a part of a small collective, or its result, may take: a message that is larger is nonsense. */
+#define SLC_COLLECT_BYTES_MAX ((size_t)1 << 30)
 
 typedef enum { SLC_COLLECT_BARRIER, SLC_COLLECT_BROADCAST, SLC_COLLECT_GATHER, SLC_COLLECT_SUM } slc_collect_kind;
 

@@ -71,18 +71,6 @@ static void cancel_messages(sluice_world *world)
         slc_log(SLC_LOG_ERROR, "%u messages could not be cancelled", world->comm.messages_pending);
 }
 
-/* Ends every wait of this process and tells the other ranks. */
-static void acknowledge_failure(sluice_world *world)
-{
-    world->acknowledged = true;
-    slc_control_tell(&world->control);
-    uint32_t submitted = atomic_load(&world->comm.submitted);
-    slc_gate_post(&world->collects_done, atomic_load(&world->collects_asked) + far_beyond);
-    slc_gate_post(&world->comm.completed, submitted + far_beyond);
-    cancel_messages(world);
-    slc_gate_post(&world->comm.quiet, 1);
-}
-
 static bool take_collective(sluice_world *world)
 {
     slc_control *control = &world->control;
@@ -96,7 +84,22 @@ static void finish_collective(sluice_world *world)
 {
     if (!world->control.collect_done) return;
     world->control.collect_done = false;
+    atomic_store_explicit(&world->collects_complete, world->control.collects, memory_order_release);
     slc_gate_post(&world->collects_done, world->control.collects);
+}
+
+/* Ends every wait of this process and tells the other ranks. A collective whose result came before the failure is
+ * complete: a rank that fails after it, and leaves, takes nothing from the others. */
+static void acknowledge_failure(sluice_world *world)
+{
+    world->acknowledged = true;
+    finish_collective(world);
+    slc_control_tell(&world->control);
+    uint32_t submitted = atomic_load(&world->comm.submitted);
+    slc_gate_post(&world->collects_done, atomic_load(&world->collects_asked) + far_beyond);
+    slc_gate_post(&world->comm.completed, submitted + far_beyond);
+    cancel_messages(world);
+    slc_gate_post(&world->comm.quiet, 1);
 }
 
 /* A rank that left takes part in no later operation. */

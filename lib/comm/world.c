@@ -285,6 +285,15 @@ slc_comm *slc_world_comm(sluice_world *world)
     return &world->comm;
 }
 
+/* A part or a result travels in one message of the control connection. */
+static sluice_status check_size(const char *call, size_t count, size_t each)
+{
+    if (!each || count <= SLC_COLLECT_BYTES_MAX / each) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "%s: %zu x %zu bytes; small collectives carry at most %zu bytes at a time: send more in pieces",
+                     call, count, each, (size_t)SLC_COLLECT_BYTES_MAX);
+}
+
 /* Hands a small collective to the thread and waits. After a failure the thread has let go of the caller's memory. */
 static sluice_status run_collective(sluice_world *world, slc_collect collect)
 {
@@ -295,8 +304,8 @@ static sluice_status run_collective(sluice_world *world, slc_collect collect)
         uint32_t number = atomic_fetch_add_explicit(&world->collects_asked, 1, memory_order_release) + 1;
         slc_thread_wake(world);
         slc_gate_wait(&world->collects_done, number, UINT64_MAX);
-        bool done = !slc_failed(&world->failure);
-        status = done ? SLUICE_OK : slc_failure_get(&world->failure);
+        uint32_t complete = atomic_load_explicit(&world->collects_complete, memory_order_acquire);
+        if ((int32_t)(complete - number) < 0) status = slc_failure_get(&world->failure);
     }
     pthread_mutex_unlock(&world->collect_lock);
     return status;
@@ -312,13 +321,16 @@ sluice_status sluice_world_broadcast(sluice_world *world, void *data, size_t byt
 {
     if (root < 0 || root >= world->config.size)
         return slc_error(SLUICE_ERR_ARGUMENT, "broadcast: root %d of %d ranks", root, world->config.size);
-    if (world->config.size == 1) return sluice_world_check(world);
+    sluice_status status = check_size("broadcast", 1, bytes);
+    if (status || world->config.size == 1) return status ? status : sluice_world_check(world);
     return run_collective(
         world, (slc_collect){.kind = SLC_COLLECT_BROADCAST, .src = data, .dst = data, .bytes = bytes, .root = root});
 }
 
 sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size_t bytes, void *dst)
 {
+    sluice_status status = check_size("all_gather", (size_t)world->config.size, bytes);
+    if (status) return status;
     if (world->config.size > 1)
         return run_collective(world, (slc_collect){.kind = SLC_COLLECT_GATHER, .src = src, .dst = dst, .bytes = bytes});
     if (bytes && src != dst) memmove(dst, src, bytes);
@@ -327,7 +339,8 @@ sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size
 
 sluice_status sluice_world_all_reduce(sluice_world *world, double *values, size_t count)
 {
-    if (world->config.size == 1) return sluice_world_check(world);
+    sluice_status status = check_size("all_reduce", count, sizeof *values);
+    if (status || world->config.size == 1) return status ? status : sluice_world_check(world);
     return run_collective(
         world, (slc_collect){.kind = SLC_COLLECT_SUM, .src = values, .dst = values, .bytes = count * sizeof *values});
 }

@@ -39,7 +39,7 @@ struct sluice_world {
     /* A small collective handed to the thread; one caller at a time. */
     pthread_mutex_t collect_lock;
     slc_collect collect;
-    _Atomic uint32_t collects_asked;
+    _Atomic uint32_t collects_asked, collects_complete;
     slc_gate collects_done;
 };
 
