@@ -6,7 +6,13 @@
  * reverse order), step_end }.
  *
  * Threads: one thread calls a runtime at a time. Every rank makes the same calls in the same order.
- * Errors: after a failure every call returns the same status; destroy never communicates.
+ * Errors: a call that is refused before it has changed anything may be mended and made again: wrong arguments, a
+ * registration or a call between steps that comes at the wrong time, a plan that re-planning cannot make, a checkpoint
+ * that cannot be read or written. Every other error, a slot out of order among them, leaves the runtime failed: each
+ * later call returns the same status and line. A rank that fails alone can take part in nothing any more, so the other
+ * ranks hear of it at once ("rank 1 failed: ...", PEER) and the world has failed. Where all ranks fail together (BUDGET
+ * or MISMATCH at commit, a gradient that is not finite) each says the same, and the world stays good for another
+ * runtime. destroy never communicates.
  * Numerics are settings of the job: with equal world size, batch split, threads, precision, `accumulate` and `tied`,
  * weights are equal to the bit for every strategy, schedule, block size and budget. */
 #ifndef SLUICE_RUNTIME_H

@@ -147,7 +147,9 @@ sluice_status slc_comm_wait(slc_comm *comm, uint32_t index);
 /* To be called after raising a gate that operations may wait for: wakes the communication thread if it sleeps. */
 void slc_comm_notify(slc_comm *comm);
 
-/* Ends waiting: every operation not yet started is dropped and the world has failed with `status`. */
+/* Ends waiting: every operation not yet started is dropped, the world has failed with `status`, and the other ranks are
+ * told: "rank 1 failed: LINE". Returns when that is on its way (or cannot be sent within a fifth of a second), so that
+ * the process may end. Does nothing after a failure. Not from hooks. */
 void slc_comm_fail(slc_comm *comm, sluice_status status, const char *line);
 
 /* Bytes of data that this rank's messages carried, since creation, and what they would have carried had no memory been

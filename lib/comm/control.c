@@ -69,6 +69,7 @@ void slc_control_fini(slc_control *control)
         free(link->out.data);
         free(link->part_data.data);
     }
+    for (int rank = 0; control->departures && rank < control->size; rank++) free(control->departures[rank].words);
     free(control->links);
     free(control->departures);
     free(control->scratch.data);
@@ -115,18 +116,26 @@ void slc_link_send(slc_control *control, slc_link *link, slc_frame frame, const 
     flush_link(control, link);
 }
 
-static void on_leave(slc_control *control, slc_link *link, const slc_frame *frame)
+static void on_leave(slc_control *control, slc_link *link, const slc_frame *frame, const char *data)
 {
     int rank = control->rank == 0 ? link->rank : frame->rank;
-    if (rank < 0 || rank >= control->size) return;
-    control->departures[rank] = (slc_departure){true, frame->value[0], frame->value[1]};
+    if (rank < 0 || rank >= control->size || control->departures[rank].left) return;
+    char *words = frame->bytes ? strndup(data, frame->bytes) : NULL; /* without memory it leaves without a word */
+    control->departures[rank] = (slc_departure){true, frame->value[0], frame->value[1], words};
     for (int i = 0; control->rank == 0 && i < control->link_count; i++) {
         slc_frame relay = *frame;
         relay.rank = rank;
-        if (&control->links[i] != link) slc_link_send(control, &control->links[i], relay, NULL);
+        if (&control->links[i] != link) slc_link_send(control, &control->links[i], relay, data);
     }
     if (rank == link->rank) close_link(link);
     slc_collect_check(control);
+}
+
+void slc_control_fail_left(slc_control *control, int rank, const char *while_what)
+{
+    const char *words = control->departures[rank].words;
+    slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while %s%s%s", rank, while_what,
+                    words ? "; its last error: " : "", words ? words : "");
 }
 
 static void on_fail(slc_control *control, const slc_frame *frame, const char *data)
@@ -149,7 +158,7 @@ static void dispatch(slc_control *control, slc_link *link, const slc_frame *fram
         break;
     case SLC_FRAME_COLLECT: slc_collect_part(control, link, frame, data); break;
     case SLC_FRAME_RESULT: slc_collect_result(control, frame, data); break;
-    case SLC_FRAME_LEAVE: on_leave(control, link, frame); break;
+    case SLC_FRAME_LEAVE: on_leave(control, link, frame, data); break;
     case SLC_FRAME_FAIL: on_fail(control, frame, data); break;
     default:
         slc_failure_set(control->failure, SLUICE_ERR_FORMAT, SLC_TELL_FACT,
@@ -341,12 +350,15 @@ static void flush_patiently(slc_control *control, slc_link *link, uint64_t patie
     }
 }
 
-void slc_control_goodbye(slc_control *control, uint32_t operations)
+void slc_control_goodbye(slc_control *control, uint32_t operations, const char *last_words)
 {
     bool failed = slc_failed(control->failure);
-    slc_frame goodbye = {.kind = SLC_FRAME_LEAVE, .rank = control->rank, .value = {operations, control->collects}};
+    slc_frame goodbye = {.kind = SLC_FRAME_LEAVE,
+                         .rank = control->rank,
+                         .value = {operations, control->collects},
+                         .bytes = strlen(last_words)};
     for (int i = 0; i < control->link_count; i++) {
-        if (!failed) slc_link_send(control, &control->links[i], goodbye, NULL);
+        if (!failed) slc_link_send(control, &control->links[i], goodbye, last_words);
         flush_patiently(control, &control->links[i], failed ? linger_ns / 10 : silence_ns);
     }
 }

@@ -210,6 +210,8 @@ sluice_status sluice_world_create(const sluice_world_config *config, sluice_worl
     slc_failure_init(&world->failure);
     pthread_mutex_init(&world->collect_lock, NULL);
     slc_gate_init(&world->collects_done);
+    slc_gate_init(&world->told);
+    world->owner = getpid();
     world->neighbours = (slc_neighbours){.page_fd = -1, .doorbell = -1, .listener = -1};
     world->path = "alone";
     slc_log_rank(config->size > 1 ? config->rank : -1);
