@@ -8,11 +8,13 @@
  * Threads: one thread calls a runtime at a time. Every rank makes the same calls in the same order, evaluating, reading
  * and saving included: rank 0 cannot do them alone.
  *
- * Errors: what fails while a commit, a slot, a step's end or communication is under way is final: every later call
- * returns the same status, and destroy never communicates. The runtime stays usable where nothing had begun:
- * registration, wrong arguments, a call between steps that comes inside one or the other way round (the functions that
- * bracket slots apart), rows_set, a re-plan for which there is no plan, saving and loading. A function that returns an
- * address returns NULL and logs why.
+ * Errors: a call that is refused before it has changed anything may be mended and made again: wrong arguments, a
+ * registration or a call between steps that comes at the wrong time, rows_set, a plan that re-planning cannot make, a
+ * checkpoint that cannot be read or written. Every other error, a slot out of order among them, leaves the runtime
+ * failed: each later call returns the same status and line. A rank that fails alone can take part in nothing any more,
+ * so the other ranks hear of it at once ("rank 1 failed: ...", PEER) and the world has failed. Where all ranks fail
+ * together (BUDGET or MISMATCH at commit, a gradient that is not finite) each says the same, and the world stays good
+ * for another runtime. destroy never communicates. A function that returns an address returns NULL and logs why.
  *
  * Memory: the runtime owns all that it hands out, up to sluice_runtime_destroy: layers, parameters, activations and
  * workspaces (there is nothing to free), their names, and the memory behind addresses. Descriptions and the config are
@@ -27,6 +29,7 @@
  * Nothing is cleared, so memory that is zero in one step may hold other buffers' bytes in the next.
  *
  * SLUICE_ENGINE_CHECK=on finds programs that rely on more than this, and ranks whose calls differ (docs/guide.md).
+ *
  * Numerics are settings of the job: with equal world size, batch split, threads, precision, `accumulate` and `tied`,
  * weights are equal to the bit for every strategy, schedule, block size and budget. */
 #ifndef SLUICE_RUNTIME_H

@@ -48,7 +48,9 @@ SLUICE_API const char *sluice_world_path(const sluice_world *world);
 SLUICE_API const char *sluice_world_transport(const sluice_world *world); /* e.g. "ucx" or "throttle(ucx)" */
 
 /* Small blocking collectives on ordinary memory, for loss values, configuration and results. Not for bulk data:
- * they go through the rendezvous connection. After a failure each returns it again.
+ * they go through the rendezvous connection; more than 1 GiB at a time (all_gather: from all ranks together) is
+ * ARGUMENT. One that is complete returns SLUICE_OK even where another rank fails right after it. After a failure each
+ * returns it again.
  * all_reduce: double sums, added in rank order; the same bits on every rank. */
 SLUICE_API sluice_status sluice_world_barrier(sluice_world *world);
 SLUICE_API sluice_status sluice_world_broadcast(sluice_world *world, void *data, size_t bytes, int root);

@@ -2,6 +2,7 @@
  * rank brings its next part only after it has the result, so rank 0 holds at most one part of each. */
 #include "lib/comm/control.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const kind_names[] = {"barrier", "broadcast", "all_gather", "all_reduce"};
@@ -108,8 +109,9 @@ void slc_collect_check(slc_control *control)
     for (int rank = 0; rank < control->size; rank++) {
         const slc_departure *gone = &control->departures[rank];
         if (!gone->left || (int32_t)(gone->collectives - control->collects) > 0) continue;
-        slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while others were in a %s",
-                        rank, kind_names[control->collect->kind]);
+        char what[64];
+        snprintf(what, sizeof what, "others were in a %s", kind_names[control->collect->kind]);
+        slc_control_fail_left(control, rank, what);
         return;
     }
 }

@@ -140,13 +140,16 @@ sluice_status slc_comm_submit(slc_comm *comm, const slc_op *ops, size_t count, u
 /* Counts completed operations, in order. Wait with slc_comm_wait, which also ends on failure. */
 slc_gate *slc_comm_completed(slc_comm *comm);
 
-/* Waits until operation number index - 1 is complete. Returns the world's failure if there is one. */
+/* Waits until operation number index - 1 is complete, or the world has failed. SLUICE_OK if it is complete, even where
+ * the world has failed since; else the failure. */
 sluice_status slc_comm_wait(slc_comm *comm, uint32_t index);
 
 /* To be called after raising a gate that operations may wait for: wakes the communication thread if it sleeps. */
 void slc_comm_notify(slc_comm *comm);
 
-/* Ends waiting: every operation not yet started is dropped and the world has failed with `status`. */
+/* Ends waiting: every operation not yet started is dropped, the world has failed with `status`, and the other ranks are
+ * told: "rank 1 failed: LINE". Returns when that is on its way (or cannot be sent within a fifth of a second), so that
+ * the process may end. Does nothing after a failure. Not from hooks. */
 void slc_comm_fail(slc_comm *comm, sluice_status status, const char *line);
 
 /* Bytes of data that this rank's messages carried, since creation, and what they would have carried had no memory been

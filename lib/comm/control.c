@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 static const uint64_t beat_period_ns = 500000000u, silence_ns = 2000000000u, linger_ns = 1000000000u;
-static const size_t largest_frame = (size_t)1 << 30;
-enum { READ_BYTES = 65536 };
+enum { READ_BYTES = 65536, NOTE_BYTES = 4096 };
+static const size_t largest_frame = SLC_COLLECT_BYTES_MAX + NOTE_BYTES;
 
 static bool reserve(slc_bytes *bytes, size_t capacity)
 {
@@ -70,6 +70,7 @@ void slc_control_fini(slc_control *control)
         free(link->out.data);
         free(link->part_data.data);
     }
+    for (int rank = 0; control->departures && rank < control->size; rank++) free(control->departures[rank].words);
     free(control->links);
     free(control->departures);
     free(control->scratch.data);
@@ -116,18 +117,26 @@ void slc_link_send(slc_control *control, slc_link *link, slc_frame frame, const 
     flush_link(control, link);
 }
 
-static void on_leave(slc_control *control, slc_link *link, const slc_frame *frame)
+static void on_leave(slc_control *control, slc_link *link, const slc_frame *frame, const char *data)
 {
     int rank = control->rank == 0 ? link->rank : frame->rank;
-    if (rank < 0 || rank >= control->size) return;
-    control->departures[rank] = (slc_departure){true, frame->value[0], frame->value[1]};
+    if (rank < 0 || rank >= control->size || control->departures[rank].left) return;
+    char *words = frame->bytes ? strndup(data, frame->bytes) : NULL; /* without memory it leaves without a word */
+    control->departures[rank] = (slc_departure){true, frame->value[0], frame->value[1], words};
     for (int i = 0; control->rank == 0 && i < control->link_count; i++) {
         slc_frame relay = *frame;
         relay.rank = rank;
-        if (&control->links[i] != link) slc_link_send(control, &control->links[i], relay, NULL);
+        if (&control->links[i] != link) slc_link_send(control, &control->links[i], relay, data);
     }
     if (rank == link->rank) close_link(link);
     slc_collect_check(control);
+}
+
+void slc_control_fail_left(slc_control *control, int rank, const char *while_what)
+{
+    const char *words = control->departures[rank].words;
+    slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while %s%s%s", rank, while_what,
+                    words ? "; its last error: " : "", words ? words : "");
 }
 
 static void on_fail(slc_control *control, const slc_frame *frame, const char *data)
@@ -150,7 +159,7 @@ static void dispatch(slc_control *control, slc_link *link, const slc_frame *fram
         break;
     case SLC_FRAME_COLLECT: slc_collect_part(control, link, frame, data); break;
     case SLC_FRAME_RESULT: slc_collect_result(control, frame, data); break;
-    case SLC_FRAME_LEAVE: on_leave(control, link, frame); break;
+    case SLC_FRAME_LEAVE: on_leave(control, link, frame, data); break;
     case SLC_FRAME_FAIL: on_fail(control, frame, data); break;
     default:
         slc_failure_set(control->failure, SLUICE_ERR_FORMAT, SLC_TELL_FACT,
@@ -184,8 +193,13 @@ static void parse(slc_control *control, slc_link *link)
 static bool read_link(slc_control *control, slc_link *link, uint64_t now_ns)
 {
     bool received = false;
-    while (link->fd >= 0) {
-        if (!reserve(&link->in, link->in.used + READ_BYTES)) return received;
+    while (link->fd >= 0 && !link->deaf) {
+        if (!reserve(&link->in, link->in.used + READ_BYTES)) {
+            link->deaf = true; /* what lies there unread would end every sleep at once */
+            slc_failure_set(control->failure, SLUICE_ERR_MEMORY, SLC_TELL_OWN,
+                            "no memory for what rank %d sends (%zu bytes so far)", link->rank, link->in.used);
+            return received;
+        }
         ssize_t got = recv(link->fd, link->in.data + link->in.used, READ_BYTES, MSG_DONTWAIT);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && errno == EAGAIN) break;
@@ -204,7 +218,7 @@ static bool read_link(slc_control *control, slc_link *link, uint64_t now_ns)
 
 static void watch_silence(slc_control *control, slc_link *link, uint64_t now_ns)
 {
-    if (link->fd < 0) return;
+    if (link->fd < 0 || link->deaf) return;
     uint64_t silent = now_ns - link->heard_ns;
     if (silent <= silence_ns) {
         if (link->stalled) slc_log(SLC_LOG_WARN, "rank %d is back", link->rank);
@@ -269,7 +283,7 @@ int slc_control_polls(const slc_control *control, struct pollfd *polls)
     int count = 0;
     for (int i = 0; i < control->link_count; i++) {
         const slc_link *link = &control->links[i];
-        if (link->fd < 0) continue;
+        if (link->fd < 0 || link->deaf) continue;
         short events = POLLIN | (link->out_at < link->out.used ? POLLOUT : 0);
         polls[count++] = (struct pollfd){.fd = link->fd, .events = events};
     }
@@ -337,12 +351,15 @@ static void flush_patiently(slc_control *control, slc_link *link, uint64_t patie
     }
 }
 
-void slc_control_goodbye(slc_control *control, uint32_t operations)
+void slc_control_goodbye(slc_control *control, uint32_t operations, const char *last_words)
 {
     bool failed = slc_failed(control->failure);
-    slc_frame goodbye = {.kind = SLC_FRAME_LEAVE, .rank = control->rank, .value = {operations, control->collects}};
+    slc_frame goodbye = {.kind = SLC_FRAME_LEAVE,
+                         .rank = control->rank,
+                         .value = {operations, control->collects},
+                         .bytes = strlen(last_words)};
     for (int i = 0; i < control->link_count; i++) {
-        if (!failed) slc_link_send(control, &control->links[i], goodbye, NULL);
+        if (!failed) slc_link_send(control, &control->links[i], goodbye, last_words);
         flush_patiently(control, &control->links[i], failed ? linger_ns / 10 : silence_ns);
     }
 }

@@ -30,7 +30,7 @@ typedef struct {
     slc_bytes in, out;
     size_t out_at; /* bytes of `out` that are written already */
     uint64_t heard_ns;
-    bool stalled;
+    bool stalled, deaf;               /* deaf: there is no memory to read what comes; the world has failed */
     uint32_t said_count, said_digest; /* of its last beat */
     bool has_part;                    /* rank 0: the contribution to the collective in course */
     slc_frame part;
@@ -41,7 +41,13 @@ typedef struct {
 typedef struct {
     bool left;
     uint32_t operations, collectives;
+    char *words; /* its last error; NULL: none */
 } slc_departure;
+
+enum { SLC_WORDS = 1024 }; /* bytes of an error line that is passed on */
+
+/* The most that a part of a small collective, or its result, may take: a message that is larger is nonsense. */
+#define SLC_COLLECT_BYTES_MAX ((size_t)1 << 30)
 
 typedef enum { SLC_COLLECT_BARRIER, SLC_COLLECT_BROADCAST, SLC_COLLECT_GATHER, SLC_COLLECT_SUM } slc_collect_kind;
 
@@ -82,8 +88,10 @@ bool slc_control_step(slc_control *control, uint64_t now_ns);
 /* Sends the world's failure to the others, once, if they are to be told. */
 void slc_control_tell(slc_control *control);
 
-/* Says goodbye, before anything else of this rank is closed; after a failure only flushes. */
-void slc_control_goodbye(slc_control *control, uint32_t operations);
+/* Says goodbye with this rank's last error, before anything else of it is closed; after a failure only flushes. */
+void slc_control_goodbye(slc_control *control, uint32_t operations, const char *last_words);
+/* The world fails: `rank` left while WHILE, and its last error, if it had one. */
+void slc_control_fail_left(slc_control *control, int rank, const char *while_what);
 /* Waits shortly until rank 0 (rank 0: everybody) has heard it and closed too. */
 void slc_control_leave(slc_control *control);
 

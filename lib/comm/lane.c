@@ -145,6 +145,7 @@ static void publish_ready(slc_comm *comm, const slc_run *run)
 /* Raises the count to comm->first. A caller that waits for a later operation is not woken for each before it. */
 static void raise_completed(slc_comm *comm)
 {
+    atomic_store_explicit(&comm->finished, comm->first, memory_order_release);
     atomic_store(&comm->completed.value, comm->first); /* this thread is the only one that raises it */
     bool only_later = atomic_load(&comm->waiting) == 1 && (int32_t)(comm->first - atomic_load(&comm->wanted)) < 0;
     if (!only_later) slc_gate_post(&comm->completed, comm->first);

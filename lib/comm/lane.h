@@ -71,6 +71,7 @@ struct slc_comm {
     _Atomic uint32_t submitted;      /* operations */
     _Atomic uint32_t wire_submitted; /* of those, that communicate */
     slc_gate completed;
+    _Atomic uint32_t finished;        /* operations that are complete; a failure does not raise it */
     _Atomic uint32_t waiting, wanted; /* callers in slc_comm_wait, and what the last of them waits for */
     slc_gate quiet; /* 1: after a failure, nothing of this rank touches the caller's memory any more */
     _Atomic uint64_t bytes_sent;

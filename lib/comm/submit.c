@@ -167,7 +167,8 @@ slc_gate *slc_comm_completed(slc_comm *comm)
 sluice_status slc_comm_wait(slc_comm *comm, uint32_t index)
 {
     slc_lane_wait(comm, index);
-    return slc_failure_get(comm->failure);
+    uint32_t finished = atomic_load_explicit(&comm->finished, memory_order_acquire);
+    return (int32_t)(finished - index) >= 0 ? SLUICE_OK : slc_failure_get(comm->failure);
 }
 
 uint64_t slc_comm_bytes_sent(const slc_comm *comm)

@@ -215,6 +215,8 @@ sluice_status sluice_world_create(const sluice_world_config *config, sluice_worl
     slc_failure_init(&world->failure);
     pthread_mutex_init(&world->collect_lock, NULL);
     slc_gate_init(&world->collects_done);
+    slc_gate_init(&world->told);
+    world->owner = getpid();
     world->neighbours = (slc_neighbours){.page_fd = -1, .doorbell = -1, .listener = -1};
     world->path = "alone";
     slc_log_rank(config->size > 1 ? config->rank : -1);
@@ -290,6 +292,15 @@ slc_comm *slc_world_comm(sluice_world *world)
     return &world->comm;
 }
 
+/* A part or a result travels in one message of the control connection. */
+static sluice_status check_size(const char *call, size_t count, size_t each)
+{
+    if (!each || count <= SLC_COLLECT_BYTES_MAX / each) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "%s: %zu x %zu bytes; small collectives carry at most %zu bytes at a time: send more in pieces",
+                     call, count, each, (size_t)SLC_COLLECT_BYTES_MAX);
+}
+
 /* Hands a small collective to the thread and waits. After a failure the thread has let go of the caller's memory. */
 static sluice_status run_collective(sluice_world *world, slc_collect collect)
 {
@@ -300,8 +311,8 @@ static sluice_status run_collective(sluice_world *world, slc_collect collect)
         uint32_t number = atomic_fetch_add_explicit(&world->collects_asked, 1, memory_order_release) + 1;
         slc_thread_wake(world);
         slc_gate_wait(&world->collects_done, number, UINT64_MAX);
-        bool done = !slc_failed(&world->failure);
-        status = done ? SLUICE_OK : slc_failure_get(&world->failure);
+        uint32_t complete = atomic_load_explicit(&world->collects_complete, memory_order_acquire);
+        if ((int32_t)(complete - number) < 0) status = slc_failure_get(&world->failure);
     }
     pthread_mutex_unlock(&world->collect_lock);
     return status;
@@ -317,13 +328,16 @@ sluice_status sluice_world_broadcast(sluice_world *world, void *data, size_t byt
 {
     if (root < 0 || root >= world->config.size)
         return slc_error(SLUICE_ERR_ARGUMENT, "broadcast: root %d of %d ranks", root, world->config.size);
-    if (world->config.size == 1) return sluice_world_check(world);
+    sluice_status status = check_size("broadcast", 1, bytes);
+    if (status || world->config.size == 1) return status ? status : sluice_world_check(world);
     return run_collective(
         world, (slc_collect){.kind = SLC_COLLECT_BROADCAST, .src = data, .dst = data, .bytes = bytes, .root = root});
 }
 
 sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size_t bytes, void *dst)
 {
+    sluice_status status = check_size("all_gather", (size_t)world->config.size, bytes);
+    if (status) return status;
     if (world->config.size > 1)
         return run_collective(world, (slc_collect){.kind = SLC_COLLECT_GATHER, .src = src, .dst = dst, .bytes = bytes});
     if (bytes && src != dst) memmove(dst, src, bytes);
@@ -332,7 +346,8 @@ sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size
 
 sluice_status sluice_world_all_reduce(sluice_world *world, double *values, size_t count)
 {
-    if (world->config.size == 1) return sluice_world_check(world);
+    sluice_status status = check_size("all_reduce", count, sizeof *values);
+    if (status || world->config.size == 1) return status ? status : sluice_world_check(world);
     return run_collective(
         world, (slc_collect){.kind = SLC_COLLECT_SUM, .src = values, .dst = values, .bytes = count * sizeof *values});
 }

@@ -12,6 +12,7 @@
 #include <sluice/world.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct sluice_world {
     sluice_world_config config;
@@ -39,8 +40,13 @@ struct sluice_world {
     /* A small collective handed to the thread; one caller at a time. */
     pthread_mutex_t collect_lock;
     slc_collect collect;
-    _Atomic uint32_t collects_asked;
+    _Atomic uint32_t collects_asked, collects_complete;
     slc_gate collects_done;
+
+    slc_gate told;              /* 1: the failure is on its way to the other ranks, if they are to be told */
+    char last_words[SLC_WORDS]; /* of the thread that leaves; "" none */
+    pid_t owner;                /* a child that it forks is no rank */
+    sluice_world *sibling;      /* farewell.c: the next world of this process */
 
     sluice_world *next; /* fork.c's list */
     bool forked;        /* this process was forked from the rank */
@@ -51,9 +57,14 @@ static inline sluice_world *slc_comm_world(slc_comm *comm)
     return (sluice_world *)(void *)((char *)comm - offsetof(sluice_world, comm));
 }
 
+/* farewell.c: a process that exits without leaving this world says its last error. */
+sluice_status slc_farewell_owe(sluice_world *world);
+void slc_farewell_waive(sluice_world *world); /* it leaves as it should */
+
 /* thread.c */
 sluice_status slc_thread_start(sluice_world *world);
-void slc_thread_stop(sluice_world *world); /* says goodbye, joins */
+/* Says goodbye with the calling thread's last error, which others hear if they still need this rank; joins. */
+void slc_thread_stop(sluice_world *world);
 void slc_thread_wake(sluice_world *world); /* any thread */
 
 #endif

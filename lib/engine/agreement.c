@@ -165,20 +165,24 @@ sluice_status slc_engine_compare_registration(sluice_runtime *rt)
     if (!own || !all) goto out;
     for (uint32_t l = 0; l < rt->layer_count; l++) own[l] = hash_layer(rt, l);
     status = sluice_world_all_gather(rt->world, own, most * sizeof *own, all);
-    if (!status) status = compare_layers(rt, heads, all, most);
+    if (status) goto out;
+    status = compare_layers(rt, heads, all, most);
     if (!status) status = compare_heads(rt, heads);
+    slc_runtime_alike(rt, status);
 
 out:
     free(all);
     free(own);
     free(heads);
-    return status == SLUICE_ERR_MEMORY ? slc_error(status, "no memory to compare registrations") : status;
+    return status == SLUICE_ERR_MEMORY ? slc_runtime_fail(rt, slc_error(status, "no memory to compare registrations"))
+                                       : status;
 }
 
+/* Without memory this rank cannot take part: the others wait for it, so it fails for all. */
 static sluice_status gather_numbers(sluice_runtime *rt, uint64_t mine, uint64_t **all)
 {
     *all = calloc((size_t)rt->size, sizeof **all);
-    if (!*all) return slc_error(SLUICE_ERR_MEMORY, "no memory for %d ranks", rt->size);
+    if (!*all) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "no memory for %d ranks", rt->size));
     return sluice_world_all_gather(rt->world, &mine, sizeof mine, *all);
 }
 

@@ -41,7 +41,7 @@ sluice_status slc_checkpoint_agree(sluice_runtime *rt, sluice_status mine)
     sluice_status status = sluice_world_all_gather(rt->world, &own, sizeof own, all);
     for (int r = 0; !status && r < rt->size; r++) {
         all[r].line[sizeof all[r].line - 1] = 0;
-        if (all[r].status) status = slc_error((sluice_status)all[r].status, "%s", all[r].line);
+        if (all[r].status) status = slc_runtime_alike(rt, slc_error((sluice_status)all[r].status, "%s", all[r].line));
     }
     free(all);
     return status;

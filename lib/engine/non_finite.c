@@ -19,6 +19,7 @@ static sluice_status name_non_finite(sluice_runtime *rt, const slc_step_state *s
     if (status) return status;
     const sluice_param *param = first == SLC_NONE ? NULL : rt->params[first];
     const char *name = !param ? "?" : param->tied ? param->name : rt->layers[param->layer]->name;
+    rt->alike = true;
     return slc_error(SLUICE_ERR_NON_FINITE,
                      "step %llu: %s of layer \"%s\" holds NaN or infinity; lower the learning rate, "
                      "clip, or skip such steps (nan = skip)",

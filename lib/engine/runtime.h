@@ -256,10 +256,14 @@ struct sluice_runtime {
 
     sluice_status failed;
     char *failed_line;
+    bool alike; /* the failure of the call in course is the same on every rank */
 };
 
-/* Makes every later call return `status` with this thread's error line; returns it. */
+/* Makes every later call return `status` with this thread's error line; returns it. The runtime takes part in nothing
+ * any more, so the other ranks are told at once, unless they know (slc_runtime_alike). */
 sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status);
+/* Returns `status`, a failure that every rank finds in this call, as a verdict on what they have exchanged. */
+sluice_status slc_runtime_alike(sluice_runtime *rt, sluice_status status);
 /* The failure of before, or of the world; SLUICE_OK. */
 sluice_status slc_runtime_healthy(sluice_runtime *rt);
 sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char *call);

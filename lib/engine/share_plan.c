@@ -127,6 +127,7 @@ sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *
 {
     announcement said = {0};
     slc_plan *made = NULL;
+    rt->alike = false;
     sluice_status status = announce(rt, request, &said, &made);
     *answer = said.answer;
     answer->forecast.why = NULL;
@@ -137,6 +138,7 @@ sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *
         if (!status) status = same;
     }
     if (!status) return SLUICE_OK;
+    rt->alike = true; /* whoever could not take part has said so before */
     slc_plan_destroy(made);
     answer->plan = NULL;
     return status;

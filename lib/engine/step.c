@@ -17,7 +17,14 @@ sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status)
     if (!rt->failed && status < 0) {
         rt->failed = status;
         rt->failed_line = strdup(sluice_last_error());
+        if (!rt->alike && rt->size > 1) slc_comm_fail(rt->comm, status, sluice_last_error());
     }
+    return status;
+}
+
+sluice_status slc_runtime_alike(sluice_runtime *rt, sluice_status status)
+{
+    rt->alike = status < 0;
     return status;
 }
 
@@ -32,6 +39,7 @@ sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char
     if (!rt) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no runtime given", call);
     sluice_status status = slc_runtime_healthy(rt);
     if (status) return status;
+    rt->alike = false;
     if (rt->committed != committed)
         return slc_error(SLUICE_ERR_ORDER,
                          committed ? "%s: before commit; call sluice_runtime_commit first" : "%s: after commit", call);
@@ -338,7 +346,7 @@ sluice_status sluice_runtime_sync(sluice_runtime *rt)
     bool pending = slc_pass_pending(&rt->train);
     status = slc_pass_drain(rt, &rt->train);
     if (!status && pending && agrees_late(rt)) status = slc_engine_check_finite(rt, &rt->steps[rt->train.parity ^ 1]);
-    if (!status) status = slc_engine_check_exchanges(rt);
+    if (!status) status = slc_runtime_alike(rt, slc_engine_check_exchanges(rt));
     return slc_runtime_fail(rt, status);
 }
 

@@ -1,0 +1,207 @@
+/* No call waits for ever, and every rank says the first cause: budgets that are too small, mistakes of one rank, ranks
+ * that take no part. Each rank leaves what it was told in memory that the test shares with it. */
+#include "tests/ranks.h"
+
+#include <sluice/sluice.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <cmocka.h>
+
+enum { COUNT = 500, LINE_BYTES = 1024, LIMIT_S = 60 };
+
+/* What each rank was told. */
+typedef struct {
+    sluice_status status;
+    char line[LINE_BYTES];
+} told;
+
+typedef struct {
+    sluice_world *world;
+    sluice_runtime *rt;
+    sluice_layer *layer[2];
+    sluice_param *param[2];
+} pair;
+
+static told *told_all; /* [RANKS_MAX], shared */
+
+static void note(int rank, sluice_status status)
+{
+    told_all[rank].status = status;
+    snprintf(told_all[rank].line, LINE_BYTES, "%s", status ? sluice_last_error() : "");
+}
+
+static void say_lines(int size)
+{
+    for (int r = 0; r < size; r++)
+        fprintf(stderr, "rank %d: %s: %s\n", r, sluice_status_name(told_all[r].status), told_all[r].line);
+}
+
+static void assert_lines(int size, bool good)
+{
+    if (!good) say_lines(size);
+    assert_true(good);
+}
+
+static int make(pair *p, const sluice_config *config)
+{
+    const char *names[] = {"lower", "upper"};
+    RANK_CHECK(!sluice_world_create(NULL, &p->world));
+    RANK_CHECK(!sluice_runtime_create(p->world, config, &p->rt));
+    for (int l = 0; l < 2; l++) {
+        RANK_CHECK(!sluice_layer_add(p->rt, names[l], &p->layer[l]));
+        RANK_CHECK(!sluice_param_add(p->layer[l], &(sluice_param_desc){.name = "w", .count = COUNT}, &p->param[l]));
+    }
+    return 0;
+}
+
+/* ---- A failure that all ranks find together, whereupon each exits at once ---- */
+
+static int small_budget(int rank, int size, void *context)
+{
+    pair p = {0};
+    sluice_config config;
+    sluice_config_init(&config);
+    config.budget_bytes = 1000;
+    (void)size;
+    (void)context;
+    if (make(&p, &config)) return 1;
+    note(rank, sluice_runtime_commit(p.rt));
+    return 0; /* and the process ends without a goodbye */
+}
+
+static void test_budget_is_the_cause(void **state)
+{
+    (void)state;
+    for (int job = 0; job < 50; job++) {
+        memset(told_all, 0, RANKS_MAX * sizeof *told_all);
+        assert_int_equal(run_ranks(3, small_budget, NULL, LIMIT_S), 0);
+        for (int r = 0; r < 3; r++)
+            assert_lines(3, told_all[r].status == SLUICE_ERR_BUDGET && !strcmp(told_all[r].line, told_all[0].line));
+    }
+}
+
+static int other_registration(int rank, int size, void *context)
+{
+    pair p = {0};
+    sluice_config config;
+    sluice_config_init(&config);
+    config.clip = rank == 1;
+    (void)size;
+    (void)context;
+    if (make(&p, &config)) return 1;
+    note(rank, sluice_runtime_commit(p.rt));
+    return 0;
+}
+
+static void test_mismatch_is_the_cause(void **state)
+{
+    (void)state;
+    for (int job = 0; job < 50; job++) {
+        memset(told_all, 0, RANKS_MAX * sizeof *told_all);
+        assert_int_equal(run_ranks(3, other_registration, NULL, LIMIT_S), 0);
+        for (int r = 0; r < 3; r++)
+            assert_lines(3, told_all[r].status == SLUICE_ERR_MISMATCH && !strcmp(told_all[r].line, told_all[0].line) &&
+                                strstr(told_all[r].line, "rank 1 has other settings"));
+    }
+}
+
+/* ---- A failure of one rank alone ---- */
+
+typedef enum { IN_STEP, AT_CREATE, AT_ADD } place;
+typedef enum { STAYS, DESTROYS, EXITS } afterwards;
+
+typedef struct {
+    place where;
+    afterwards then;
+} mistake;
+
+static sluice_status one_step(pair *p, bool mistaken)
+{
+    sluice_status status = sluice_step_begin(p->rt, &(sluice_step_options){.learning_rate = 0.1});
+    if (!status && mistaken) return sluice_backward_begin(p->layer[0]);
+    for (int l = 0; !status && l < 2; l++) {
+        status = sluice_forward_begin(p->layer[l]);
+        if (!status) status = sluice_forward_end(p->layer[l]);
+    }
+    for (int l = 2; !status && l-- > 0;) {
+        status = sluice_backward_begin(p->layer[l]);
+        if (!status) status = sluice_backward_end(p->layer[l]);
+    }
+    return status ? status : sluice_step_end(p->rt, NULL);
+}
+
+/* Rank 1 makes its mistake; the others go on until they hear of it. */
+static int one_fails(int rank, int size, void *context)
+{
+    const mistake *m = context;
+    pair p = {0};
+    sluice_config config;
+    sluice_status status = SLUICE_OK;
+    const bool mine = rank == 1;
+    (void)size;
+    sluice_config_init(&config);
+    if (mine && m->where == AT_CREATE) {
+        config.optimizer_name = "adagrad";
+        RANK_CHECK(!sluice_world_create(NULL, &p.world));
+        status = sluice_runtime_create(p.world, &config, &p.rt);
+        RANK_CHECK(status == SLUICE_ERR_ARGUMENT);
+    } else if (make(&p, &config))
+        return 1;
+    if (mine && m->where == AT_ADD) {
+        status = sluice_layer_add(p.rt, "lower", &p.layer[0]);
+        RANK_CHECK(status == SLUICE_ERR_ARGUMENT);
+    }
+    if (!status) status = sluice_runtime_commit(p.rt);
+    for (int s = 0; !status; s++) status = one_step(&p, mine && s == 3);
+    note(rank, status);
+    if (!mine || m->then == EXITS) exit(0);
+    if (m->then == STAYS) wait_ms(1000 * LIMIT_S);
+    sluice_runtime_destroy(p.rt);
+    sluice_world_destroy(p.world);
+    return 0;
+}
+
+/* Rank 1 may stay for as long as the test has: the others must not wait for it. */
+static void check_one_fails(mistake m, const char *expected)
+{
+    int codes[RANKS_MAX];
+    memset(told_all, 0, RANKS_MAX * sizeof *told_all);
+    run_ranks_codes(3, one_fails, &m, m.then == STAYS ? 20 : LIMIT_S, codes);
+    assert_lines(3, strstr(told_all[1].line, expected) != NULL);
+    for (int r = 0; r < 3; r++) {
+        if (r == 1) continue;
+        assert_int_equal(codes[r], 0);
+        assert_lines(3, told_all[r].status == SLUICE_ERR_PEER && strstr(told_all[r].line, expected) &&
+                            !strncmp(told_all[r].line, "rank 1 ", 7));
+    }
+}
+
+static void test_one_fails(void **state)
+{
+    (void)state;
+    check_one_fails((mistake){IN_STEP, STAYS}, "backward_begin called where");
+    for (int round = 0; round < 5; round++) {
+        check_one_fails((mistake){IN_STEP, EXITS}, "backward_begin called where");
+        check_one_fails((mistake){AT_CREATE, EXITS}, "adagrad");
+        check_one_fails((mistake){AT_ADD, EXITS}, "lower");
+        check_one_fails((mistake){IN_STEP, DESTROYS}, "backward_begin called where");
+        check_one_fails((mistake){AT_CREATE, DESTROYS}, "adagrad");
+        check_one_fails((mistake){AT_ADD, DESTROYS}, "lower");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_fails),
+        cmocka_unit_test(test_budget_is_the_cause),
+        cmocka_unit_test(test_mismatch_is_the_cause),
+    };
+    told_all = mmap(NULL, RANKS_MAX * sizeof *told_all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (told_all == MAP_FAILED) return 1;
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
