@@ -201,12 +201,10 @@ static void settle(slc_slot_search *search, slc_slot_choice *choice, const open_
     }
 }
 
-/* One dive: its choice begins as something that fits, and at every moment what is settled does, with the rest as it
+/* One dive: `choice` begins as something that fits, and at every moment what is settled does, with the rest as it
  * began. In each round all that is nearly whole is settled, at least a sixteenth of what is open. */
-static void dive(slc_slot_search *search, double nearly)
+static void dive(slc_slot_search *search, slc_slot_choice *choice, double nearly, open_choice *open)
 {
-    slc_slot_choice *choice = &search->dive;
-    open_choice *open = search->open;
     bool solved = true;
     uint32_t count;
     while (solved && (count = list_open(search, open)) > 0) {
