@@ -40,6 +40,18 @@ need_command() { # NAME: as built_with; without it there is nothing to test
     exit 1
 }
 
+alive() { # MARK, a word: how many processes have it in their command line (zombies have none)
+    grep -las -- "[${1:0:1}]${1:1}" /proc/[0-9]*/cmdline | wc -l # the brackets hide this search from itself
+}
+
+comes_true() { # COMMAND...: waits until it succeeds, 30 s at most
+    for _ in $(seq 300); do
+        if "$@"; then return 0; fi
+        sleep 0.1
+    done
+    return 1
+}
+
 "$sluice" --help >"$work/help" 2>"$work/err"
 check "$sluice --help works" 0 $?
 check "$sluice --help lists its commands" yes "$(has_command run && has_command info && echo yes)"

@@ -11,11 +11,11 @@ fi
 mkdir -p "$work/tree/tests" "$work/tree/build/release" "$work/bin"
 cp "$source/dev" "$work/tree/dev"
 cp "$source/tests/tally.py" "$work/tree/tests/"
-for tool in cmake dpkg-query; do # nothing is to be built or installed
-    printf '#!/bin/sh\necho "install ok installed"\necho "-- nvcc not found: tests of CUDA are left out"\n' \
-        >"$work/bin/$tool"
-    chmod +x "$work/bin/$tool"
-done
+# Nothing is to be built or installed.
+printf '#!/bin/sh\necho "install ok installed"\n' >"$work/bin/dpkg-query"
+printf '#!/bin/sh\necho "-- nvcc not found: tests of CUDA are left out"\n' >"$work/bin/cmake"
+printf '#!/bin/sh\nexit 1\n' >"$work/bin/apt-get"
+chmod +x "$work/bin/"*
 cat >"$work/program" <<'TEXT'
 instruction sets: ran baseline avx2; lacking avx512
 [==========] Running 3 test(s).

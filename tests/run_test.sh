@@ -7,20 +7,26 @@ launch() { # CMD...: output in $work/out and $work/err, exit code in $code
     code=$?
 }
 
-alive() { # a mark in the command line of processes: how many run (zombies have no command line)
-    local count=0 line
-    for line in /proc/[0-9]*/cmdline; do
-        case $({ tr '\0' ' ' <"$line"; } 2>/dev/null) in *"$1"*) count=$((count + 1)) ;; esac
-    done
-    echo $count
+# Seconds to sleep that no other process of the machine sleeps, so that they mark a process of this test.
+mark() { # WHOLE
+    printf '%d.%05d%07d' "$1" $RANDOM $$
 }
 
-gone() { # waits up to 5 s until no process has the mark
-    for _ in $(seq 50); do
-        [ "$(alive "$1")" = 0 ] && return
-        sleep 0.1
-    done
+none_alive() {
+    [ "$(alive "$1")" = 0 ]
+}
+
+some_alive() { # MARK, how many
+    [ "$(alive "$1")" -ge "$2" ]
+}
+
+gone() { # waits until no process has the mark
+    comes_true none_alive "$1"
     check "no orphan with mark $1" 0 "$(alive "$1")"
+}
+
+are_ready() { # how many ranks say so
+    [ "$(grep -c ready "$work/out")" = "$1" ]
 }
 
 environment() {
@@ -66,31 +72,34 @@ exit_codes() {
 }
 
 survivors() {
-    local begin=$SECONDS
-    launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then exit 5; fi; sleep 1; echo I saw it; exit 6'
+    local begin=$SECONDS stubborn late
+    stubborn=$(mark 61) late=$(mark 62)
+    launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then exit 5; fi; sleep 0.3; echo I saw it; exit 6'
     check 'the first failure counts' 5 $code
     check 'a survivor can speak' '[1] I saw it' "$(cat "$work/out")"
-    launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then exit 5; fi; trap "" TERM; sleep 61.25 & wait; sleep 61.25'
+    launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then exit 5; fi; trap "" TERM; sleep $0 & wait; sleep $0' "$stubborn"
     check 'a stubborn survivor is ended' 5 $code
-    check 'soon' yes "$([ $((SECONDS - begin)) -lt 20 ] && echo yes)"
-    gone 'sleep 61.25'
-    launch --limit 0.5 -n 2 -- sleep 62.25
+    check 'soon' yes "$([ $((SECONDS - begin)) -lt 60 ] && echo yes)"
+    gone "$stubborn"
+    launch --limit 0.5 -n 2 -- sleep "$late"
     check 'time limit' 124 $code
-    gone 'sleep 62.25'
+    gone "$late"
 }
 
 interrupts() {
-    "$sluice" run -n 2 -- sh -c 'trap "echo stopping; exit 0" INT; while :; do sleep 0.1; done' \
+    "$sluice" run -n 2 -- sh -c 'trap "echo stopping; exit 0" INT; echo ready; while :; do sleep 0.1; done' \
         >"$work/out" 2>"$work/err" &
-    local pid=$!
-    sleep 1
+    local pid=$! stubborn
+    comes_true are_ready 2
     kill -INT $pid
     wait $pid
     check 'ranks that stop cleanly' 0 $?
-    check 'both did' '[0] stopping,[1] stopping' "$(sort "$work/out" | paste -sd,)"
-    "$sluice" run -n 2 -- sh -c 'trap "" INT TERM; while :; do sleep 63.25; done' >"$work/out" 2>"$work/err" &
+    check 'both did' '[0] stopping,[1] stopping' "$(grep stopping "$work/out" | sort | paste -sd,)"
+    stubborn=$(mark 63)
+    "$sluice" run -n 2 -- sh -c 'trap "" INT TERM; echo ready; while :; do sleep $0; done' "$stubborn" \
+        >"$work/out" 2>"$work/err" &
     pid=$!
-    sleep 1
+    comes_true are_ready 2
     kill -INT $pid
     sleep 0.5
     kill -0 $pid
@@ -98,21 +107,23 @@ interrupts() {
     kill -TERM $pid
     wait $pid
     check 'the second kills' 137 $?
-    gone 'sleep 63.25'
+    gone "$stubborn"
 }
 
 orphans() {
     # What a rank left behind, and what runs when the launcher itself is killed.
-    launch -n 2 -- sh -c 'sleep 64.25 & exit 0'
+    local left_behind orphan
+    left_behind=$(mark 64) orphan=$(mark 65)
+    launch -n 2 -- sh -c 'sleep $0 & exit 0' "$left_behind"
     check 'left behind' 0 $code
-    gone 'sleep 64.25'
-    "$sluice" run -n 2 -- sh -c 'sleep 65.25; true' >/dev/null 2>&1 &
+    gone "$left_behind"
+    "$sluice" run -n 2 -- sh -c 'sleep $0; true' "$orphan" >/dev/null 2>&1 &
     local pid=$!
-    sleep 1
-    check 'they run' yes "$([ "$(alive 'sleep 65.25')" -ge 2 ] && echo yes)"
+    comes_true some_alive "$orphan" 5 # the command, two shells, what they run
+    check 'they run' yes "$(some_alive "$orphan" 5 && echo yes)"
     kill -KILL $pid
     wait $pid 2>/dev/null
-    gone 'sleep 65.25'
+    gone "$orphan"
 }
 
 # A reader that is there and never reads: the test itself holds the pipe open. Begins the job in the background.
