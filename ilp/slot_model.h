@@ -78,6 +78,9 @@ typedef struct {
     const char *how; /* "branch and bound", "rounding", ...: a constant */
 } slc_slot_solution;
 
+/* What solves it ("GLPK 5.0"); NULL: this build has nothing that does, and the three calls below are UNSUPPORTED. */
+const char *slc_slot_model_solver(void);
+
 /* Errors: BUDGET (no answer exists within `limit`; the message says by how much in the model), MEMORY, FORMAT (the
  * solver failed: its words). Running out of time is no error: the best found so far, or found = false. */
 sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out);

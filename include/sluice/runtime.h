@@ -39,11 +39,12 @@ typedef struct {
     uint64_t budget_bytes; /* 0: as much as the plan needs. Ranks with different budgets use the least. */
     double budget_of_dp;   /* > 0: instead, this fraction of what dp with the serial schedule needs (0.6 = 60 %) */
     const char *strategy;  /* "dp", "oss", "sdp", "fsdp"; "mixed": sdp for as many layers as the budget holds, the
-                              rest fsdp; "auto": with the schedule "ilp" what is fastest for each unit, else "mixed";
-                              "random:SEED"; the path of a JSON file (docs/formats.md); or with a compressed optimizer
-                              "onebit": dp, and in the compressed phase one bit an element. That optimizer is consent:
-                              auto and random:SEED may choose onebit too. */
-    const char *schedule;  /* "serial", "one_ahead", "bucketed", "priority", "greedy", "random", "ilp" */
+                              rest fsdp; "auto": with the schedules "ilp" and "portfolio" what is fastest for each unit,
+                              else "mixed"; "random:SEED"; the path of a JSON file (docs/formats.md); or with a
+                              compressed optimizer "onebit": dp, and in the compressed phase one bit an element. That
+                              optimizer is consent: auto and random:SEED may choose onebit too. */
+    const char *schedule;  /* "serial", "one_ahead", "bucketed", "priority", "greedy", "random", "ilp" (only in a build
+                              with GLPK), "portfolio" (the same without an integer program) */
     const sluice_optimizer *optimizer; /* NULL: the bundled one that is named. Must outlive the runtime. */
     const char *optimizer_name;        /* "adamw", "lamb", "onebit_adam", "onebit_lamb", "zero_one_adam", with the
                                           fields below; the compressed ones not with accumulate each */
@@ -74,16 +75,16 @@ typedef struct {
                                "auto": where that pays by the cost model; "off": none; a size as 64KiB: up to so many
                                bytes of values. Never more than a base block. NULL: as SLUICE_PLAN_FUSE says (auto) */
     const char *updates;    /* which threads run the optimizer: "communication"; "compute", between slots, all together;
-                               "auto": with schedule "ilp" whichever makes the step shorter, else the first; "both":
-                               half of the elements on either, so that a profile knows both. NULL: as
+                               "auto": with the schedules "ilp" and "portfolio" whichever makes the step shorter, else
+                               the first; "both": half of the elements on either, so that a profile knows both. NULL: as
                                SLUICE_PLAN_UPDATES says (auto). An optimizer that is not `concurrent`: the first */
     uint32_t threads;       /* compute threads of this rank; 0: one */
     const char *device;     /* "cpu" */
 } sluice_config;
 
-/* Defaults: no budget, auto, ilp, adamw, fp32 (bf16 layers: bf16 on the wire), no clipping, stop on NaN, accumulate
- * last, 1 micro-batch, recompute auto, 1 MiB blocks. Compressed optimizers: freeze when the variance's norm changes by
- * 4 % (0/1 Adam: after step 100,000), the rest as their authors' code. */
+/* Defaults: no budget, auto, ilp (in a build without GLPK portfolio), adamw, fp32 (bf16 layers: bf16 on the wire), no
+ * clipping, stop on NaN, accumulate last, 1 micro-batch, recompute auto, 1 MiB blocks. Compressed optimizers: freeze
+ * when the variance's norm changes by 4 % (0/1 Adam: after step 100,000), the rest as their authors' code. */
 SLUICE_API void sluice_config_init(sluice_config *config);
 
 SLUICE_API sluice_status sluice_runtime_create(sluice_world *world, const sluice_config *config, sluice_runtime **out);
@@ -167,8 +168,9 @@ SLUICE_API sluice_status sluice_runtime_commit(sluice_runtime *rt);
 /* Collective, between steps: makes a new plan and moves values and optimizer states to it, not changing a bit; weights
  * go on as if it had never happened. `strategy` and `schedule` as in sluice_config, NULL: as before; `budget_bytes` 0:
  * as before. Addresses (of activations, workspaces) change. Where no plan can be made (ARGUMENT, FORMAT, BUDGET,
- * MEMORY) the old one stays and training may go on. Schedules that want times ("ilp") do this by themselves: they begin
- * with the serial schedule, measure two steps after a first one, and change at the end of the third. */
+ * MEMORY) the old one stays and training may go on. Schedules that want times ("ilp", "portfolio") do this by
+ * themselves: they begin with the serial schedule, measure two steps after a first one, and change at the end of the
+ * third. */
 SLUICE_API sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, const char *schedule,
                                                uint64_t budget_bytes);
 
