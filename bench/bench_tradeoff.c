@@ -10,6 +10,7 @@
 #include "bench/training_report.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/plan/request.h"
 
 #include <inttypes.h>
 #include <malloc.h>
@@ -159,7 +160,7 @@ static sluice_status run_row(const trade *t, const itinerary *all, uint32_t row)
     snprintf(budget, sizeof budget, "%" PRIu64 "B", all->budget);
     options.budget = budget;
     options.strategy = row + 1 < all->rows ? path : "auto";
-    options.schedule = "ilp";
+    options.schedule = SLC_SCHEDULE_DEFAULT;
     options.throttle = "";
     options.trace = NULL;
     status = slc_training_run(t->world, &options, &watch, &run);

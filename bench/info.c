@@ -1,9 +1,11 @@
 /* `sluice info`: what this build and this machine offer. The facts are gathered as JSON; the text is made from it. */
 #include "bench/command.h"
+#include "ilp/slot_model.h"
 #include "lib/comm/launcher.h"
 #include "lib/comm/transport.h"
 #include "lib/device/device.h"
 #include "lib/kernels/isa.h"
+#include "lib/plan/request.h"
 #include "lib/sluice/settings.h"
 
 #include <argp.h>
@@ -94,6 +96,13 @@ static json_t *transports(void)
     return found;
 }
 
+static json_t *planner(void)
+{
+    const char *solver = slc_slot_model_solver();
+    return json_pack("{s:s, s:s}", "schedule", SLC_SCHEDULE_DEFAULT, "solver",
+                     solver ? solver : "none, so no schedule ilp: built without GLPK");
+}
+
 static json_t *launcher(void)
 {
     sluice_world_config config;
@@ -104,9 +113,10 @@ static json_t *launcher(void)
 
 static json_t *collect(void)
 {
-    return json_pack("{s:s, s:o, s:o, s:s, s:i, s:b, s:o, s:o}", "version", SLUICE_VERSION, "transports", transports(),
-                     "devices", devices(), "instruction_set", slc_isa_name(slc_isa_level()), "processors",
-                     (int)sysconf(_SC_NPROCESSORS_ONLN), "models", HAVE_MODELS, "gemm", gemm(), "launcher", launcher());
+    return json_pack("{s:s, s:o, s:o, s:s, s:i, s:o, s:b, s:o, s:o}", "version", SLUICE_VERSION, "transports",
+                     transports(), "devices", devices(), "instruction_set", slc_isa_name(slc_isa_level()), "processors",
+                     (int)sysconf(_SC_NPROCESSORS_ONLN), "planner", planner(), "models", HAVE_MODELS, "gemm", gemm(),
+                     "launcher", launcher());
 }
 
 static void print_value(const json_t *value)
@@ -162,7 +172,8 @@ static int run(int argc, char **argv)
     const struct argp parser = {
         .options = option_rows,
         .parser = parse_option,
-        .doc = "Prints versions, transports, devices, instruction set and the launcher that started this process.",
+        .doc = "Prints versions, transports, devices, instruction set, what plans, and the launcher that started this "
+               "process.",
     };
     info_options options = {0};
     argp_parse(&parser, argc, argv, 0, NULL, &options);

@@ -7,6 +7,7 @@
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/comm/launcher.h"
+#include "lib/plan/request.h"
 
 #include <argp.h>
 #include <jansson.h>
@@ -214,7 +215,7 @@ static void default_plans(overhead_options *o)
 {
     static const slc_overhead_plan names[] = {{"dp", "serial", false},
                                               {"fsdp", "one_ahead", false},
-                                              {"auto", "ilp", false},
+                                              {"auto", SLC_SCHEDULE_DEFAULT, false},
                                               {"sdp", "priority", true},
                                               {"fsdp", "priority", true}};
     if (o->plan_count) return;

@@ -6,6 +6,7 @@
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/comm/launcher.h"
+#include "lib/plan/request.h"
 
 #include <errno.h>
 #include <math.h>
@@ -83,13 +84,15 @@ static const option_row rows[] = {
      "Their other settings, as factor_max=2,factor_min=0.5 (a wrong name lists all)"},
     {.type = HEADING, .doc = "Memory, communication, ranks:"},
     {"strategy", "NAME", TEXT, FIELD(strategy), "auto", 0, 0,
-     "What is sharded: auto (with ilp: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or a JSON file; "
+     "What is sharded: auto (with ilp and portfolio: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or "
+     "a JSON file; "
      "onebit: nothing, and momentum is exchanged compressed"},
     {"lossy", "WHAT", TEXT, FIELD(lossy), "none", 0, 0,
      "onebit: auto, random:SEED and files may choose onebit for some layers; a compressed --optimizer says so too"},
-    {"schedule", "NAME", TEXT, FIELD(schedule), "ilp", 0, 0,
-     "Order of communication: serial, one_ahead, bucketed, priority, greedy, random, ilp; priority, greedy and ilp "
-     "begin with serial, measure, and plan again after the third step"},
+    {"schedule", "NAME", TEXT, FIELD(schedule), SLC_SCHEDULE_DEFAULT, 0, 0,
+     "Order of communication: serial, one_ahead, bucketed, random; priority, greedy, ilp and portfolio begin with "
+     "serial, "
+     "measure, and plan again after the third step"},
     {"recompute", "WHICH", TEXT, FIELD(recompute), "auto", 0, 0,
      "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses"},
     {"budget", "SIZE", TEXT, FIELD(budget), "", 0, 0,
@@ -286,7 +289,8 @@ sluice_status slc_training_options_check(slc_training_options *o)
     if (!status) status = check_name("accumulate", o->accumulate, ",last,each,", ",");
     if (!status) status = check_name("tied", o->tied, ",joint,split,", ",");
     if (!status)
-        status = check_name("schedule", o->schedule, ",serial,one_ahead,bucketed,priority,greedy,random,ilp,", ",");
+        status = check_name("schedule", o->schedule, ",serial,one_ahead,bucketed,priority,greedy,random,ilp,portfolio,",
+                            ",");
     if (!status) status = check_name("recompute", o->recompute, ",auto,none,all,", ",");
     if (!status) status = check_name("on-save-error", o->on_save_error, ",stop,warn,", ",");
     if (!status && o->save_every && !o->save)

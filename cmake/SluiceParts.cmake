@@ -1,4 +1,4 @@
-# slc_part(NAME [LINK target...] [DIRS dir...] [LABELS label...]): one part of the house.
+# slc_part(NAME [LINK target...] [DIRS dir...] [LABELS label...] [EXCLUDE file...]): one part of the house.
 # Every .c of the folder (and of DIRS below it) but *_test.c and *_fuzz.c goes into the part; every *_test.c becomes a
 # test named NAME.file. Includes are written from the root: "lib/base/log.h", <sluice/status.h>.
 #
@@ -25,12 +25,15 @@ endif()
 set(SLUICE_FORGOTTEN "UCX +WARN .*was not returned to mpool")
 
 function(slc_part name)
-    cmake_parse_arguments(PART "" "" "LINK;DIRS;LABELS" ${ARGN})
+    cmake_parse_arguments(PART "" "" "LINK;DIRS;LABELS;EXCLUDE" ${ARGN})
     set(patterns "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
     foreach(dir IN LISTS PART_DIRS)
         list(APPEND patterns "${CMAKE_CURRENT_SOURCE_DIR}/${dir}/*.c")
     endforeach()
     file(GLOB sources CONFIGURE_DEPENDS ${patterns})
+    foreach(file IN LISTS PART_EXCLUDE)
+        list(REMOVE_ITEM sources "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+    endforeach()
     set(tests ${sources})
     set(fuzzers ${sources})
     list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.c$")
@@ -63,6 +66,17 @@ function(slc_test part file)
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
     add_test(NAME ${part}.${stem} COMMAND ${target})
     slc_test_properties(${part}.${stem} LABELS ${part} ${TEST_LABELS})
+endfunction()
+
+# Tests that this build cannot have: ctest lists them as skipped, and prints why.
+function(slc_skipped part why)
+    foreach(stem IN LISTS ARGN)
+        if(SLUICE_TESTS)
+            add_test(NAME ${part}.${stem} COMMAND sh -c "echo 'SKIP: ${why}'; exit 77")
+            slc_test_properties(${part}.${stem} LABELS ${part} release_only)
+            set_tests_properties(${part}.${stem} PROPERTIES SKIP_RETURN_CODE 77)
+        endif()
+    endforeach()
 endfunction()
 
 # One fuzzer, fuzz/PART_FILE, for `./dev fuzz`, which builds the target fuzzers.

@@ -9,12 +9,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-void slc_slot_solution_fini(slc_slot_solution *solution)
+const char *slc_slot_model_solver(void)
 {
-    free(solution->strategies);
-    free(solution->recompute);
-    free(solution->flows);
-    *solution = (slc_slot_solution){0};
+    static const char solver[] = "GLPK " SLC_GLPK_VERSION;
+    return solver;
 }
 
 static void search_fini(slc_slot_search *search)

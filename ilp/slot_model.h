@@ -80,6 +80,9 @@ typedef struct {
     const char *how; /* "branch and bound", "rounding", ...: a constant */
 } slc_slot_solution;
 
+/* What solves it ("GLPK 5.0"); NULL: this build has nothing that does, and the three calls below are UNSUPPORTED. */
+const char *slc_slot_model_solver(void);
+
 /* Errors: BUDGET (no answer exists within `limit`; the message says by how much in the model), MEMORY, FORMAT (the
  * solver failed: its words), INTERRUPTED (cancelled). Running out of time is no error: the best found so far, or
  * found = false. */

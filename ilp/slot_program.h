@@ -6,6 +6,10 @@
 
 #include <glpk.h>
 
+#define SLC_GLPK_TEXT(x) #x
+#define SLC_GLPK_NUMBER(x) SLC_GLPK_TEXT(x)
+#define SLC_GLPK_VERSION SLC_GLPK_NUMBER(GLP_MAJOR_VERSION) "." SLC_GLPK_NUMBER(GLP_MINOR_VERSION)
+
 /* A column: a fraction of a stream moved at a position. Where one micro-batch stands for several, what reaches over its
  * edge does so at each of them: `twin` is the same stream of the neighbouring micro-batch. */
 typedef struct {

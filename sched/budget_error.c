@@ -5,6 +5,7 @@
 #include "sched/planner_parts.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/request.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,7 +35,7 @@ static sluice_status find_smallest(const slc_job *job, const slc_plan_request *r
                              .recompute = request->recompute,
                              .limit = UINT64_MAX,
                              .cancel = request->cancel};
-    *best = (smallest){UINT64_MAX, "auto", slc_scheduler_ilp.name};
+    *best = (smallest){UINT64_MAX, "auto", SLC_SCHEDULE_DEFAULT};
     if (!status) status = slc_least_memory(&ask, free_units + job->unit_count, recompute, &best->arena_bytes);
     free(recompute);
     free(free_units);

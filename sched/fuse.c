@@ -126,7 +126,7 @@ typedef struct {
 static const slc_scheduler *scheduler_of(const fusing *f)
 {
     const slc_scheduler *asked = slc_scheduler_find(f->request->plan->schedule);
-    return asked == &slc_scheduler_ilp ? &slc_scheduler_priority : asked;
+    return slc_scheduler_is_joint(asked) ? &slc_scheduler_priority : asked;
 }
 
 static sluice_status simulate(fusing *f, const slc_fused_job *fused, slc_strategy free_units, const slc_times *times,

@@ -7,6 +7,7 @@
 #include "lib/plan/strategy_table.h"
 #include "sched/fit_order.h"
 #include "sched/least_memory.h"
+#include "sched/planner_parts.h"
 #include "sched/search.h"
 #include "sched/shortlist.h"
 #include "sched/slot_order.h"
@@ -136,7 +137,7 @@ static uint64_t resident_bytes(const joint *j)
 
 static bool is_baseline(const slc_scheduler *scheduler)
 {
-    return scheduler != &slc_scheduler_ilp && strcmp(scheduler->name, "random") != 0;
+    return !slc_scheduler_is_joint(scheduler) && scheduler != &slc_scheduler_random;
 }
 
 /* A plan of a scheduler, made from its order so that one that is too large costs little. */
@@ -189,6 +190,67 @@ static sluice_status try_baselines(joint *j, bool all)
         status = try_uniform(j, order[k], false);
         if (!status && again) status = try_uniform(j, order[k], true);
     }
+    return status;
+}
+
+/* ---- Mixtures, where no solver chooses ---- */
+
+static bool has_model(const slc_joint_request *r)
+{
+    return !r->portfolio && slc_slot_model_solver();
+}
+
+/* What `mixed` makes of free units under each scheduler; the others take what it chose too. */
+static sluice_status try_mixture(joint *j, const slc_scheduler *scheduler, bool recompute)
+{
+    uint64_t bytes;
+    char what[40];
+    choose_uniform(j, SLC_FSDP, recompute);
+    slc_scheduling in = scheduling(j);
+    in.strategies = j->request->strategies;
+    sluice_status status = slc_mixed_choose(&in, scheduler, j->request->limit, j->strategies, &bytes);
+    snprintf(what, sizeof what, "mixed%s", recompute ? ", recomputing" : "");
+    return status || bytes > j->request->limit ? status : try_schedulers(j, what);
+}
+
+/* From the choices that need least: further free units become `to`, in the order of `mixed`, while the scheduler's plan
+ * fits. */
+static sluice_status try_grown(joint *j, const slc_scheduler *scheduler, slc_strategy to, uint32_t *ranked)
+{
+    const slc_job *job = j->request->job;
+    uint64_t bytes, limit = j->request->limit;
+    uint32_t count;
+    char what[40];
+    sluice_status status = slc_least_memory(j->request, j->strategies, j->recompute, &bytes);
+    if (status || bytes > limit) return status;
+    status = slc_mixed_rank(job, j->request->strategies, ranked, &count);
+    for (uint32_t i = 0; !status && i < count && time_left(j) > 0; i++) {
+        slc_strategy *strategy = &j->strategies[ranked[i]], before = *strategy;
+        *strategy = slc_unit_strategy(job, &job->units[ranked[i]], to);
+        if (*strategy == before) continue;
+        slc_scheduling in = scheduling(j);
+        status = slc_plan_measure(&in, scheduler, limit, &bytes);
+        if (bytes > limit) *strategy = before;
+    }
+    snprintf(what, sizeof what, "grown to %s", slc_strategy_name(to));
+    return status ? status : try_schedulers(j, what);
+}
+
+static sluice_status try_mixtures(joint *j)
+{
+    const slc_scheduler *scheduler;
+    sluice_status status = SLUICE_OK;
+    for (size_t i = 0; !status && any_free(j->request) && (scheduler = slc_scheduler_at(i)); i++) {
+        if (!is_baseline(scheduler) || (i && time_left(j) <= 0)) continue;
+        status = try_mixture(j, scheduler, false);
+        if (!status && may_recompute(j->request)) status = try_mixture(j, scheduler, true);
+    }
+    if (status || j->request->quick || !any_free(j->request) || time_left(j) <= 0) return status;
+    uint32_t *ranked = calloc((size_t)j->request->job->unit_count + 1, sizeof *ranked);
+    status = ranked ? try_grown(j, &slc_scheduler_one_ahead, SLC_SDP, ranked) : slc_error(SLUICE_ERR_MEMORY, "plan");
+    if (!status && slc_job_strategies(j->request->job) > SLC_ONEBIT)
+        status = try_grown(j, &slc_scheduler_one_ahead, SLC_ONEBIT, ranked);
+    free(ranked);
     return status;
 }
 
@@ -515,8 +577,9 @@ static sluice_status improve(joint *j)
 static sluice_status run(joint *j)
 {
     sluice_status status = try_baselines(j, false);
-    if (!status && !j->request->quick) status = try_slot_model(j);
+    if (!status && !j->request->quick && has_model(j->request)) status = try_slot_model(j);
     if (!status) status = try_baselines(j, true);
+    if (!status && !has_model(j->request)) status = try_mixtures(j);
     if (!status && !j->list.count) status = try_least_memory(j);
     if (!status) status = place_updates(j);
     if (!status && !j->request->quick) status = improve(j);
@@ -534,7 +597,7 @@ static void answer_with(const joint *j, slc_candidate *best)
 {
     j->answer->plan = best->plan;
     best->plan = NULL;
-    j->answer->plan->schedule = slc_scheduler_ilp.name;
+    j->answer->plan->schedule = has_model(j->request) ? slc_scheduler_ilp.name : slc_scheduler_portfolio.name;
     j->answer->forecast = best->forecast;
     memcpy(j->answer->member, best->member, sizeof best->member);
 }

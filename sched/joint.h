@@ -1,6 +1,7 @@
 /* The joint plan: strategies, recomputation and schedule together, the fastest of a portfolio in the simulator. Members
  * are every scheduler on every uniform strategy that fits, and the slot model's answer made real (runs of blocks,
- * packed, searched locally); so no baseline is ever better than what comes out. */
+ * packed, searched locally), or without a solver the mixtures of
+ * `mixed`; so no baseline is ever better than what comes out. */
 #ifndef SLC_JOINT_H
 #define SLC_JOINT_H
 
@@ -20,6 +21,7 @@ typedef struct {
     bool quick;               /* baselines and rounding only: a valid plan in a tenth of a second */
     uint32_t tries;           /* of the local search at most; 0: as the time limit allows */
     const slc_cancel *cancel; /* NULL: none */
+    bool portfolio; /* without the slot model, as in a build that has no solver; the plan's schedule says so */
 } slc_joint_request;
 
 typedef struct {

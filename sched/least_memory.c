@@ -1,5 +1,5 @@
-/* Candidates are the slot model's own minimum and the simple mixtures; each is packed, the smallest wins and is packed
- * with patience. */
+/* Candidates are the slot model's own minimum (without a solver: what a search over single units finds) and the simple
+ * mixtures; each is packed, the smallest wins and is packed with patience. */
 #include "sched/least_memory.h"
 
 #include "ilp/slot_model.h"
@@ -135,8 +135,30 @@ static sluice_status weigh_model(smallest *s)
     return status;
 }
 
+/* In the model's place: one free unit after another takes the other one of sdp and fsdp, where that needs less. A table
+ * that is gathered at the fullest moment needs less under sdp, for one. */
+static sluice_status weigh_changes(smallest *s)
+{
+    const slc_job *job = s->request->job;
+    uint64_t before = 0;
+    sluice_status status = SLUICE_OK;
+    for (int pass = 0; !status && pass < ROUNDS && s->best != before; pass++) {
+        before = s->best;
+        for (uint32_t u = 0; !status && u < job->unit_count; u++) {
+            if (s->request->strategies[u] != SLC_STRATEGIES || job->units[u].role == SLC_UNIT_ROWS) continue;
+            memcpy(s->strategies, s->best_strategies, job->unit_count * sizeof *s->strategies);
+            memcpy(s->recompute, s->best_recompute, job->layer_count * sizeof *s->recompute);
+            s->strategies[u] =
+                slc_unit_strategy(job, &job->units[u], s->strategies[u] == SLC_FSDP ? SLC_SDP : SLC_FSDP);
+            status = weigh(s);
+        }
+    }
+    return status;
+}
+
 static sluice_status weigh_all(smallest *s)
 {
+    const bool has_model = !s->request->portfolio && slc_slot_model_solver();
     sluice_status status = SLUICE_OK;
     for (uint32_t l = 0; l < s->request->job->layer_count; l++)
         s->recompute[l] = s->request->recompute && s->request->recompute[l];
@@ -144,7 +166,7 @@ static sluice_status weigh_all(smallest *s)
     for (int k = 0; !status && k < 4; k++) status = weigh_uniform(s, uniform[k]);
     if (!status) status = weigh_mixture(s, &slc_scheduler_serial);
     if (!status) status = weigh_mixture(s, &slc_scheduler_one_ahead);
-    if (!status) status = weigh_model(s);
+    if (!status) status = has_model ? weigh_model(s) : weigh_changes(s);
     if (!status) status = press(s, &slc_scheduler_serial);
     return status ? status : press(s, &slc_scheduler_one_ahead);
 }

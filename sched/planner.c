@@ -1,7 +1,9 @@
 /* The planner: reads the request, resolves the budget, fills what the request leaves open, makes the plan and holds it
- * against the budget. With the schedule "ilp" strategies and schedule are chosen together (joint.c). */
+ * against the budget. With the schedules "ilp" and "portfolio" strategies and schedule are chosen together (joint.c).
+ */
 #include "sched/planner.h"
 
+#include "ilp/slot_model.h"
 #include "lib/base/status.h"
 #include "sched/joint.h"
 #include "sched/least_memory.h"
@@ -26,6 +28,10 @@ typedef struct {
 static sluice_status find_scheduler(const char *name, const slc_scheduler **out)
 {
     *out = name ? slc_scheduler_find(name) : NULL;
+    if (*out == &slc_scheduler_ilp && !slc_slot_model_solver())
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "schedule \"ilp\": this build has no GLPK, whose integer program it is; choose one of %s",
+                         slc_scheduler_names());
     if (*out) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT, "schedule \"%s\" does not exist; choose one of %s", name ? name : "",
                      slc_scheduler_names());
@@ -126,7 +132,8 @@ static slc_joint_request joint_request(const planning *p)
                                .updates = p->request->updates,
                                .time_limit_s = p->request->time_limit_s,
                                .quick = !p->request->times,
-                               .cancel = p->request->cancel};
+                               .cancel = p->request->cancel,
+                               .portfolio = p->scheduler == &slc_scheduler_portfolio};
 }
 
 /* The error of a budget that is too small speaks of the plan that needs least. */
@@ -169,7 +176,7 @@ static sluice_status plan(planning *p)
     status = measure_dp(p);
     if (!status) status = resolve_budget(p->request, p->answer);
     if (status) return status;
-    if (p->scheduler == &slc_scheduler_ilp) return make_joint(p);
+    if (slc_scheduler_is_joint(p->scheduler)) return make_joint(p);
     status = fill_free_units(p);
     return status ? status : make_within(p);
 }

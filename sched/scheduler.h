@@ -35,11 +35,15 @@ typedef struct {
 } slc_scheduler;
 
 extern const slc_scheduler slc_scheduler_serial, slc_scheduler_one_ahead, slc_scheduler_bucketed,
-    slc_scheduler_priority, slc_scheduler_greedy, slc_scheduler_random, slc_scheduler_ilp;
+    slc_scheduler_priority, slc_scheduler_greedy, slc_scheduler_random, slc_scheduler_ilp, slc_scheduler_portfolio;
+
+/* Of the two that choose strategies too (joint.h)? ilp needs a solver (slc_slot_model_solver). */
+bool slc_scheduler_is_joint(const slc_scheduler *scheduler);
 
 const slc_scheduler *slc_scheduler_find(const char *name); /* NULL: none of that name */
 const char *slc_scheduler_names(void);                     /* "serial, one_ahead": for messages */
-const slc_scheduler *slc_scheduler_at(size_t index);       /* all there are; NULL behind the last */
+const slc_scheduler *slc_scheduler_at(size_t index);       /* all there are, portfolio, which has no order of its own,
+                                                              left out; NULL behind the last */
 
 /* Makes, packs and validates a plan. The caller destroys it. Errors: MEMORY; FORMAT (a defect of ours). */
 sluice_status slc_plan_make(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan **out);

@@ -1,5 +1,6 @@
 /* The search over all orders against orders that are drawn, and the joint plan against what it finds: on jobs so small
  * that it comes to its end. */
+#include "ilp/slot_model.h"
 #include "lib/base/status.h"
 #include "sched/every_order.h"
 #include "sched/joint.h"
@@ -128,10 +129,13 @@ static void no_order_is_faster_than_the_best(void **state)
  * keep to. Here the search gets as many tries as it uses up and no deadline that a loaded machine could reach, so the
  * figures are the same everywhere. */
 static const double farthest = 0.06, mean_behind = 0.005;
+/* Without the slot model a search that begins at serial, where nothing else fits, may stay there. */
+static const double farthest_unsolved = 0.5, mean_unsolved = 0.03;
 
 static void joint_is_near_the_best_and_never_faster(void **state)
 {
     (void)state;
+    const bool solved = slc_slot_model_solver() != NULL;
     double sum = 0, most = 0;
     for (uint64_t seed = 1; seed <= CASES; seed++) {
         small_case c;
@@ -151,7 +155,7 @@ static void joint_is_near_the_best_and_never_faster(void **state)
         if (shipped.forecast.step_s < best.step_s * (1 - worth - rounding))
             fail_msg("seed %llu: best of all %.9f, joint %.9f", (unsigned long long)seed, best.step_s,
                      shipped.forecast.step_s);
-        if (behind > farthest)
+        if (behind > (solved ? farthest : farthest_unsolved))
             fail_msg("seed %llu: best of all %.9f, joint %.9f (%s), %.1f %% behind", (unsigned long long)seed,
                      best.step_s, shipped.forecast.step_s, shipped.member, 100 * behind);
         slc_plan_destroy(shipped.plan);
@@ -159,7 +163,7 @@ static void joint_is_near_the_best_and_never_faster(void **state)
         slc_profile_destroy(c.profile);
     }
     print_message("joint behind the best of all orders: mean %.2f %%, most %.2f %%\n", 100 * sum / CASES, 100 * most);
-    assert_true(sum / CASES <= mean_behind);
+    assert_true(sum / CASES <= (solved ? mean_behind : mean_unsolved));
 }
 
 static void other_jobs_are_refused(void **state)

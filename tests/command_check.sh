@@ -9,6 +9,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
+default_schedule() { # of a build: ilp, or portfolio where there is no solver
+    "$sluice" info | sed -n 's/^planner  *schedule: \([a-z]*\);.*/\1/p'
+}
+
 check() { # what, expected, got; shows the head of $work/err where they differ
     if [ "$2" = "$3" ]; then return; fi
     printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"

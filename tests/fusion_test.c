@@ -2,6 +2,7 @@
  * and 4 ranks, clipped, with micro-batches reduced at once and each, in bf16; peaks as planned; a checkpoint of one
  * loads into the other; parameters of a fused unit are valid in their own layer only. Step times on a throttled link
  * are printed. */
+#include "lib/plan/request.h"
 #include "lib/engine/runtime.h"
 #include "tests/ranks.h"
 #include "tests/scale.h"
@@ -341,7 +342,7 @@ static void the_solver_plans_fused_units(void **state)
 {
     (void)state;
     trial t = {.strategy = "auto",
-               .schedule = "ilp",
+               .schedule = SLC_SCHEDULE_DEFAULT,
                .fuse = "off",
                .layers = 12,
                .micro_batches = 1,

@@ -62,7 +62,7 @@ local_steps() {
 
 schedules() {
     local schedule
-    for schedule in serial one_ahead ilp; do
+    for schedule in serial one_ahead "$(default_schedule)"; do
         train -n 2 --strategy onebit --schedule $schedule --steps 16 --freeze-step 6 --json "$work/$schedule.json"
         check "onebit under $schedule" 0 $code
         holds "$schedule: --strategy onebit alone means 1-bit Adam" "$work/$schedule.json" \

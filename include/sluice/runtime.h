@@ -62,11 +62,12 @@ typedef struct {
     uint64_t budget_bytes; /* 0: as much as the plan needs. Ranks with different budgets use the least. */
     double budget_of_dp;   /* > 0: instead, this fraction of what dp with the serial schedule needs (0.6 = 60 %) */
     const char *strategy;  /* "dp", "oss", "sdp", "fsdp"; "mixed": sdp for as many layers as the budget holds, the
-                              rest fsdp; "auto": with the schedule "ilp" what is fastest for each unit, else "mixed";
-                              "random:SEED"; the path of a JSON file (docs/formats.md); or with a compressed optimizer
-                              "onebit": dp, and in the compressed phase one bit an element. That optimizer is consent:
-                              auto and random:SEED may choose onebit too. */
-    const char *schedule;  /* "serial", "one_ahead", "bucketed", "priority", "greedy", "random", "ilp" */
+                              rest fsdp; "auto": with the schedules "ilp" and "portfolio" what is fastest for each unit,
+                              else "mixed"; "random:SEED"; the path of a JSON file (docs/formats.md); or with a
+                              compressed optimizer "onebit": dp, and in the compressed phase one bit an element. That
+                              optimizer is consent: auto and random:SEED may choose onebit too. */
+    const char *schedule;  /* "serial", "one_ahead", "bucketed", "priority", "greedy", "random", "ilp" (only in a build
+                              with GLPK), "portfolio" (the same without an integer program) */
     const sluice_optimizer *optimizer; /* NULL: the bundled one that is named. Must outlive the runtime. */
     const char *optimizer_name;        /* "adamw", "lamb", "onebit_adam", "onebit_lamb", "zero_one_adam", with the
                                           fields below; the compressed ones not with accumulate each */
@@ -97,8 +98,8 @@ typedef struct {
                                "auto": where that pays by the cost model; "off": none; a size as 64KiB: up to so many
                                bytes of values. Never more than a base block. NULL: as SLUICE_PLAN_FUSE says (auto) */
     const char *updates;    /* which threads run the optimizer: "communication"; "compute", between slots, all together;
-                               "auto": with schedule "ilp" whichever makes the step shorter, else the first; "both":
-                               half of the elements on either, so that a profile knows both. NULL: as
+                               "auto": with the schedules "ilp" and "portfolio" whichever makes the step shorter, else
+                               the first; "both": half of the elements on either, so that a profile knows both. NULL: as
                                SLUICE_PLAN_UPDATES says (auto). An optimizer that is not `concurrent`: the first */
     uint32_t threads;       /* compute threads of this rank; 0: one */
     const char *device;     /* "cpu" */
@@ -108,7 +109,7 @@ typedef struct {
  *   budget_bytes = 0                       (no budget)
  *   budget_of_dp = 0
  *   strategy = "auto"
- *   schedule = "ilp"
+ *   schedule = "ilp"                       ("portfolio" in a build without GLPK)
  *   optimizer = NULL
  *   optimizer_name = "adamw"
  *   adamw.beta1 = 0.9
@@ -242,10 +243,11 @@ SLUICE_API sluice_status sluice_runtime_commit(sluice_runtime *rt);
  * as before. Addresses (of activations, workspaces) change. Where no plan can be made (ARGUMENT, FORMAT, BUDGET,
  * MEMORY) the old one stays and training may go on.
  *
- * Schedules that want times ("ilp", the default; "priority", "greedy") do this by themselves: they begin with the
- * serial schedule, measure two steps after a first one, and change at the end of the third. That step_end measures the
- * link, plans on rank 0 and moves what is kept: a second or some, once, up to the planner's limits. Later steps pay
- * nothing. Whoever times steps leaves out the first four; a run of three steps has trained under "serial" alone. */
+ * Schedules that want times ("ilp", the default; "portfolio", "priority", "greedy") do this by themselves: they begin
+ * with the serial schedule, measure two steps after a first one, and change at the end of the third. That step_end
+ * measures the link, plans on rank 0 and moves what is kept: a second or some, once, up to the planner's limits. Later
+ * steps pay nothing. Whoever times steps leaves out the first four; a run of three steps has trained under "serial"
+ * alone. */
 SLUICE_API sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, const char *schedule,
                                                uint64_t budget_bytes);
 
@@ -334,11 +336,11 @@ SLUICE_API sluice_status sluice_runtime_sync(sluice_runtime *rt); /* collective;
  * - False and not readable: 0/1 Adam between two exchanges, when each rank has made steps of its own. Calls that read
  *   return ORDER until a step exchanges (sluice_step_options.exchange).
  * - False and readable: 0/1 Adam with onebit.compat after its first local steps, because its exchanges leave replicas
- *   apart by roundings. sluice_param_read, sluice_param_state_read, hashes, checkpoints and re-plans that shard then take
- *   each element from its owner, so that all ranks get the same bits; compute and evaluation go on with each rank's own.
- *   Rank r owns the r-th N-th of each base block. Replicas of a parameter are equal again when it is written whole, when
- *   a checkpoint is loaded, and after a step under oss, sdp or fsdp.
- * Local: it waits for nothing, gives the same answer on every rank, and cannot fail. */
+ *   apart by roundings. sluice_param_read, sluice_param_state_read, hashes, checkpoints and re-plans that shard then
+ * take each element from its owner, so that all ranks get the same bits; compute and evaluation go on with each rank's
+ * own. Rank r owns the r-th N-th of each base block. Replicas of a parameter are equal again when it is written whole,
+ * when a checkpoint is loaded, and after a step under oss, sdp or fsdp. Local: it waits for nothing, gives the same
+ * answer on every rank, and cannot fail. */
 SLUICE_API bool sluice_runtime_replicas_equal(const sluice_runtime *rt, bool *readable);
 
 /* Evaluation: forwards only, in order, as often as wanted, equally often on every rank (on data of its own): under fsdp

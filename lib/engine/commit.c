@@ -4,6 +4,7 @@
 #include "lib/base/status.h"
 #include "lib/engine/check.h"
 #include "lib/engine/checkpoint_lock.h"
+#include "lib/plan/request.h"
 #include "lib/engine/measure.h"
 #include "lib/engine/phase.h"
 #include "lib/engine/replan.h"
@@ -22,7 +23,7 @@ void sluice_config_init(sluice_config *config)
 {
     *config = (sluice_config){
         .strategy = "auto",
-        .schedule = "ilp",
+        .schedule = SLC_SCHEDULE_DEFAULT,
         .optimizer_name = "adamw",
         .adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01},
         .lamb = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .weight_decay = 0.01, .norm_max = INFINITY},

@@ -10,7 +10,8 @@ static const slc_setting rows[] = {
      "small units of neighbouring layers become one: auto (where it pays), off, or up to a size as 64KiB"},
     {"SLUICE_PLAN_UPDATES", "auto", SLC_SETTING_TEXT,
      "where the optimizer runs: communication (its thread), compute (the compute threads, between layers), both (half "
-     "of the elements on either), or auto (schedule ilp: where it makes the step shorter; else communication)"},
+     "of the elements on either), or auto (schedules ilp, portfolio: where it makes the step shorter; else "
+     "communication)"},
     {"SLUICE_ENGINE_CHECK", "off", SLC_SETTING_SWITCH,
      "looks for mistakes of the program that calls the hook API: unused memory is NaN, addresses change as often as "
      "they "

@@ -3,6 +3,7 @@
 #include "lib/engine/replan.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/request.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ typedef struct {
 
 bool slc_schedule_wants_times(const char *schedule)
 {
-    static const char *const names[] = {"ilp", "greedy", "priority"};
+    static const char *const names[] = {SLC_SCHEDULE_DEFAULT, "portfolio", "greedy", "priority"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(schedule, names[i])) return true;
     return false;

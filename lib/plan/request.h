@@ -5,10 +5,18 @@
 #include "lib/plan/cancel.h"
 #include "lib/plan/profile.h"
 
+/* The schedule of whoever names none: strategies and order chosen together, by an integer program where there is a
+ * solver for it. */
+#if defined(SLUICE_WITHOUT_GLPK)
+#define SLC_SCHEDULE_DEFAULT "portfolio"
+#else
+#define SLC_SCHEDULE_DEFAULT "ilp"
+#endif
+
 /* Where updates run, but for onebit units', which stay with the communication thread. AUTO: on the compute lane where
- * the simulator finds the step shorter for it: with the schedule "ilp" and times that know what an update takes there;
- * else on the communication thread. COMPUTE: all on the compute lane. BOTH: half of the elements, so that both are
- * measured. */
+ * the simulator finds the step shorter for it: with the schedules "ilp" and "portfolio", and times that know what an
+ * update takes there; else on the communication thread. COMPUTE: all on the compute lane. BOTH: half of the elements,
+ * so that both are measured. */
 typedef enum { SLC_UPDATES_AUTO, SLC_UPDATES_COMMUNICATION, SLC_UPDATES_COMPUTE, SLC_UPDATES_BOTH } slc_updates;
 
 typedef struct {
