@@ -184,6 +184,8 @@ typedef struct {
     uint64_t most_rows; /* different rows in a micro-batch, at most; with row_elements, > 0. */
 } sluice_param_desc;
 
+/* All parameters together have at most 2^50 elements; all activations, all workspaces, all that is reserved at most
+ * 2^54 bytes each. What would exceed that is refused by name (ARGUMENT) and is not there. */
 SLUICE_API sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *desc, sluice_param **out);
 
 /* Makes a tied parameter of an earlier layer valid in `layer` too; both layers add to one gradient. */

@@ -216,6 +216,7 @@ struct sluice_runtime {
     sluice_workspace **workspaces;
     uint32_t layer_count, param_count, activation_count, workspace_count;
     uint64_t reserved_bytes;
+    uint64_t registered_elements, activation_bytes, workspace_bytes; /* sums of all that is registered */
 
     bool committed;
     slc_job job;
