@@ -307,15 +307,25 @@ static sluice_status train(training *t)
 
 /* ---- After the last step ---- */
 
+/* A file that cannot be written takes nothing else with it. */
+static sluice_status without_it(slc_outcome *outputs, sluice_status status)
+{
+    if (status != SLUICE_ERR_IO) return status;
+    slc_outcome_add(outputs, status);
+    return SLUICE_OK;
+}
+
 static sluice_status finish(training *t)
 {
     slc_training_result *result = t->result;
     sluice_status status = slc_training_summarise(result);
-    if (!status && t->options->save_weights) status = sluice_model_save(t->model, t->options->save_weights);
+    if (!status && t->options->save_weights)
+        status = without_it(&result->outputs, sluice_model_save(t->model, t->options->save_weights));
     if (!status && t->options->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
     if (!status) status = sluice_runtime_memory(t->rt, &result->memory);
-    if (!status && t->options->trace) status = slc_training_trace_write(t->rt, t->options->trace);
+    if (!status && t->options->trace)
+        status = without_it(&result->outputs, slc_training_trace_write(t->rt, t->options->trace));
     if (!status && t->watch && t->watch->finished) status = t->watch->finished(t->rt, t->watch->context);
     return status;
 }

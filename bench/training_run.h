@@ -3,6 +3,7 @@
 #ifndef SLC_BENCH_TRAINING_RUN_H
 #define SLC_BENCH_TRAINING_RUN_H
 
+#include "bench/outcome.h"
 #include "bench/training_options.h"
 
 #include <signal.h>
@@ -60,6 +61,7 @@ typedef struct {
     sluice_memory_report memory;
     uint64_t dp_bytes; /* what 100 % of a budget in per cent is */
     char weights_sha256[65];
+    slc_outcome outputs; /* files beside the checkpoints that this rank could not write; the run went on */
 } slc_training_result;
 
 /* `watch` may be NULL. The caller frees the result with slc_training_result_free, after an error too: it then holds the
