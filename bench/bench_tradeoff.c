@@ -4,6 +4,7 @@
 
 #include "bench/bench_budgets.h"
 #include "bench/bench_results.h"
+#include "bench/outcome.h"
 #include "bench/bench_survey.h"
 #include "bench/bench_tradeoff_results.h"
 #include "bench/study.h"
@@ -209,9 +210,11 @@ static sluice_status write_all(const trade *t)
     slc_tradeoff_show_end(t->out, t->document);
     bool sound = slc_tradeoff_sound(t->out, t->document);
     const slc_training_options *training = &t->options->training;
-    sluice_status status = slc_tradeoff_write(t->document, t->options->output, t->out);
-    if (!status) status = slc_tradeoff_write_json(t->document, training->json);
-    if (!status) status = slc_tradeoff_write_csv(t->document, training->csv);
+    slc_outcome outcome = {0};
+    slc_outcome_add(&outcome, slc_tradeoff_write(t->document, t->options->output, t->out));
+    slc_outcome_add(&outcome, slc_tradeoff_write_json(t->document, training->json));
+    slc_outcome_add(&outcome, slc_tradeoff_write_csv(t->document, training->csv));
+    sluice_status status = slc_outcome_status(&outcome);
     if (!status && !sound) status = slc_error(SLUICE_ERR_MISMATCH, "runs do not keep what was promised; see above");
     return status;
 }

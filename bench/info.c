@@ -182,10 +182,6 @@ static int run(int argc, char **argv)
         slc_settings_print(slc_all_settings, slc_all_settings_count, stdout);
     else
         exit_code = print_facts(options.json);
-    if (fflush(stdout) || ferror(stdout)) {
-        perror("sluice info");
-        return 1;
-    }
     return exit_code;
 }
 

@@ -1,8 +1,13 @@
-/* The `sluice` command: finds the subcommand and hands over. */
+/* The `sluice` command: finds the subcommand, hands over, and looks whether what it printed has arrived. */
 #include "bench/command.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const sluice_command *const commands[] = {
 #ifdef SLUICE_HAVE_DNNL
@@ -25,7 +30,40 @@ static void print_help(FILE *out)
     fprintf(out, "\n`sluice COMMAND --help` says more. `sluice --version` prints the version.\n");
 }
 
-int main(int argc, char **argv)
+/* Where standard output was closed, a file that is opened would get its number and what is printed. Instead writing
+ * fails, which is an error at the end. */
+static void open_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd) _exit(1);
+}
+
+/* Every error of writing to standard output shows here at the latest. Results: whether there was none. */
+static bool close_standard_output(void)
+{
+    static bool closed;
+    if (closed) return true;
+    closed = true;
+    errno = 0;
+    bool lost = ferror(stdout);
+    if (lost) { /* when it was lost errno said why, and one byte more says it again */
+        fputc('\n', stdout);
+        fflush(stdout);
+    }
+    int why = errno;
+    if (fclose(stdout) && !why) why = errno;
+    if (!lost && !why) return true;
+    fprintf(stderr, "sluice: cannot write to standard output: %s\n", why ? strerror(why) : "some of it was lost");
+    return false;
+}
+
+/* argp leaves through exit where --help asks for it. */
+static void check_at_exit(void)
+{
+    if (!close_standard_output()) _exit(EXIT_FAILURE);
+}
+
+static int run_command(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
     if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
@@ -46,4 +84,12 @@ int main(int argc, char **argv)
     if (*name) fprintf(stderr, "sluice: no command \"%s\"\n\n", name);
     print_help(stderr);
     return 2;
+}
+
+int main(int argc, char **argv)
+{
+    open_standard_files();
+    atexit(check_at_exit);
+    int code = run_command(argc, argv);
+    return close_standard_output() || code ? code : EXIT_FAILURE;
 }

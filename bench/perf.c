@@ -1,5 +1,6 @@
 /* `sluice perf`: the command line and the table of measured collectives, with nccl-tests' flags and columns. */
 #include "bench/command.h"
+#include "bench/outcome.h"
 #include "bench/perf_measure.h"
 #include "bench/result_file.h"
 #include "bench/self_launch.h"
@@ -195,8 +196,7 @@ static sluice_status write_json(perf_output *out, const perf_options *o, const s
                             sluice_world_path(world), "transport", sluice_world_transport(world), "block_bytes",
                             (json_int_t)o->block_bytes, "rows", out->rows);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "rows");
-    json_dumpf(all, out->file.file, JSON_INDENT(2)); /* what fails here, commit finds */
-    fputc('\n', out->file.file);
+    slc_result_file_put_json(&out->file, all);
     json_decref(all);
     return slc_result_file_commit(&out->file);
 }
@@ -232,7 +232,7 @@ static sluice_status measure_all(slc_perf *perf, const perf_options *o, perf_out
     return status;
 }
 
-static sluice_status measure_in(sluice_world *world, const perf_options *o, uint64_t *wrong)
+static sluice_status measure_in(sluice_world *world, const perf_options *o, uint64_t *wrong, slc_outcome *file)
 {
     int operation = find_operation(o->op);
     const slc_perf_config config = {.kind = operations[operation].kind,
@@ -251,7 +251,7 @@ static sluice_status measure_in(sluice_world *world, const perf_options *o, uint
     if (!status) status = slc_perf_open(world, &config, &perf);
     if (!status && speaks) print_head(out.table, o, world);
     if (!status) status = measure_all(perf, o, speaks ? &out : NULL, wrong);
-    if (!status && speaks) status = write_json(&out, o, world);
+    if (!status && speaks) slc_outcome_add(file, write_json(&out, o, world));
     slc_perf_close(perf);
     close_output(&out);
     return status;
@@ -262,6 +262,7 @@ static int measure_here(const perf_options *o)
     sluice_world_config config;
     sluice_world *world = NULL;
     uint64_t wrong = 0;
+    slc_outcome file = {0}; /* only rank 0 writes: its failure is not the others' */
     sluice_status status = sluice_world_config_init(&config);
     if (!status && *o->throttle) config.throttle = o->throttle;
     if (!status && o->timeout_s > 0) config.timeout_s = o->timeout_s;
@@ -269,14 +270,15 @@ static int measure_here(const perf_options *o)
     if (!status && o->ranks && (int)o->ranks != config.size)
         status = slc_error(SLUICE_ERR_MISMATCH, "--ranks %u, but the launcher started %d", o->ranks, config.size);
     if (!status) status = sluice_world_create(&config, &world);
-    if (!status) status = measure_in(world, o, &wrong);
+    if (!status) status = measure_in(world, o, &wrong, &file);
     if (status)
         fprintf(stderr, "sluice perf: %s: %s\n", sluice_status_name(status), sluice_last_error());
     else if (wrong && config.rank == 0)
         fprintf(stderr, "sluice perf: %" PRIu64 " elements are wrong\n", wrong);
     if (!status) status = sluice_world_barrier(world);
+    if (file.status) fprintf(stderr, "sluice perf: %s\n", file.why);
     sluice_world_destroy(world);
-    return status || (wrong && config.rank == 0) ? EXIT_FAILED : 0;
+    return status || file.status || (wrong && config.rank == 0) ? EXIT_FAILED : 0;
 }
 
 static int run(int argc, char **argv)

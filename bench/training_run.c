@@ -37,7 +37,7 @@ typedef struct {
     slc_training_identity identity; /* for checkpoints */
     slc_training_position begun;    /* where this run went on */
     uint64_t repeats;               /* of the last step, each with further data */
-    char unwritten[2048];           /* the first output that could not be written, and why; "": none */
+    slc_outcome unsaved;            /* the last save, if it failed */
 } training;
 
 /* ---- Before the first step ---- */
@@ -232,14 +232,6 @@ static bool evaluate_after(const training *t, uint64_t step)
     return o->eval_batches && o->eval_every && (step + 1) % o->eval_every == 0 && step + 1 < o->steps;
 }
 
-/* What is lost when an output cannot be written is that output: the run goes on to its end, which is this error. */
-static sluice_status note_unwritten(training *t, sluice_status status, const char *what)
-{
-    if (status != SLUICE_ERR_IO) return status;
-    if (!t->unwritten[0]) snprintf(t->unwritten, sizeof t->unwritten, "%s%s", what, sluice_last_error());
-    return SLUICE_OK;
-}
-
 static void warn_of_save(const training *t, uint64_t step, const char *then)
 {
     if (t->rank == 0)
@@ -258,13 +250,13 @@ static sluice_status save(training *t, bool *stop)
         status = slc_training_save(&t->identity, t->rt, &position);
     }
     t->result->saved = !status;
-    t->unwritten[0] = 0;
+    t->unsaved = (slc_outcome){0};
     if (status != SLUICE_ERR_IO) return status;
     *stop |= stops;
     warn_of_save(t, position.steps, stops ? "the run ends here (--on-save-error stop)" : "training goes on");
-    char what[64];
-    snprintf(what, sizeof what, "the last step, %llu, is not saved: ", (unsigned long long)position.steps);
-    return note_unwritten(t, status, what);
+    slc_outcome_add(&t->unsaved,
+                    slc_error_context(status, "the last step, %llu, is not saved", (unsigned long long)position.steps));
+    return SLUICE_OK;
 }
 
 static bool save_after(const training *t, uint64_t step, bool last)
@@ -336,18 +328,26 @@ static sluice_status train(training *t)
 
 /* ---- After the last step ---- */
 
+/* A file that cannot be written takes nothing else with it. */
+static sluice_status without_it(slc_outcome *outputs, sluice_status status)
+{
+    if (status != SLUICE_ERR_IO) return status;
+    slc_outcome_add(outputs, status);
+    return SLUICE_OK;
+}
+
 static sluice_status finish(training *t)
 {
     slc_training_result *result = t->result;
     const slc_training_options *o = t->options;
+    slc_outcome_add(&result->outputs, slc_outcome_status(&t->unsaved));
     sluice_status status = slc_training_summarise(result);
-    if (!status && o->save_weights) status = note_unwritten(t, sluice_model_save(t->model, o->save_weights), "");
+    if (!status && o->save_weights) status = without_it(&result->outputs, sluice_model_save(t->model, o->save_weights));
     if (!status && o->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
     if (!status) status = sluice_runtime_memory(t->rt, &result->memory);
-    if (!status && o->trace) status = note_unwritten(t, slc_training_trace_write(t->rt, o->trace), "");
+    if (!status && o->trace) status = without_it(&result->outputs, slc_training_trace_write(t->rt, o->trace));
     if (!status && t->watch && t->watch->finished) status = t->watch->finished(t->rt, t->watch->context);
-    result->complete = !status;
     return status;
 }
 
@@ -365,7 +365,6 @@ sluice_status slc_training_run(sluice_world *world, const slc_training_options *
     sluice_status status = begin(&t);
     if (!status) status = train(&t);
     if (!status) status = finish(&t);
-    if (!status && t.unwritten[0]) status = slc_error(SLUICE_ERR_IO, "%s", t.unwritten);
     char why[2048]; /* destroying a runtime in the middle of a step says so itself */
     snprintf(why, sizeof why, "%s", sluice_last_error());
     end(&t);

@@ -3,6 +3,7 @@
 #ifndef SLC_BENCH_TRAINING_RUN_H
 #define SLC_BENCH_TRAINING_RUN_H
 
+#include "bench/outcome.h"
 #include "bench/training_options.h"
 
 #include <signal.h>
@@ -47,7 +48,6 @@ typedef struct {
     slc_training_step *steps; /* step_count of them, done by this run */
     uint64_t step_count;
     bool interrupted;
-    bool complete; /* all is known, even where the run ends with an error: an output that could not be written */
     uint64_t steps_before;                       /* done by the run that --resume goes on from */
     bool saved;                                  /* the last state is in --save DIR */
     uint64_t ranks, parameters, tokens_per_step; /* tokens of all ranks */
@@ -61,11 +61,12 @@ typedef struct {
     sluice_memory_report memory;
     uint64_t dp_bytes; /* what 100 % of a budget in per cent is */
     char weights_sha256[65];
+    slc_outcome outputs; /* what this rank could not write: its last save, weights, a trace; the run went on */
 } slc_training_result;
 
 /* `watch` may be NULL. The caller frees the result with slc_training_result_free, after an error too: it then holds the
- * steps so far. Errors: those of the library; INTERRUPTED after a second stop; IO on some ranks or all, with `complete`
- * on every rank, for a checkpoint, weights or a trace that could not be written. */
+ * steps so far. Errors: those of the library; INTERRUPTED after a second stop. A file that could not be written is none:
+ * it is in out->outputs. */
 sluice_status slc_training_run(sluice_world *world, const slc_training_options *options,
                                const slc_training_watch *watch, slc_training_result *out);
 void slc_training_result_free(slc_training_result *result);
