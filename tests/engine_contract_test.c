@@ -85,7 +85,8 @@ static int null_says_why(int rank, int size, void *context)
     RANK_CHECK(count_heard(heard, "this is between steps") == 3);
     RANK_CHECK(!sluice_step_begin(p.rt, &(sluice_step_options){.learning_rate = 1}));
     RANK_CHECK(!sluice_forward_begin(p.layer[0]) && !sluice_param_value(p.w[2]));
-    RANK_CHECK(count_heard(heard, "this is the forward (or recomputation) of layer \"first\"") == 1);
+    RANK_CHECK(count_heard(heard, "error: parameter \"third.w\": layer \"first\", which runs now, does not use it") ==
+               1);
     /* A program that does not look at a status hears of the first failure, not of what follows from it. */
     RANK_CHECK(sluice_backward_begin(p.layer[0]) == SLUICE_ERR_ORDER && !sluice_param_gradient(p.w[0]));
     RANK_CHECK(strstr(sluice_last_error(), "a call before this one failed: layer \"first\": backward_begin called"));
@@ -114,6 +115,8 @@ static int lines_suit_a_program(int rank, int size, void *context)
     sluice_config_init(&config);
     config.budget_bytes = 1000;
     if (create(&p, &config)) return 1;
+    RANK_CHECK(sluice_param_use(p.layer[2], p.w[1]) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "cannot use \"second.w\": it was not added as tied; set .tied"));
     RANK_CHECK(sluice_param_write(p.w[1], 0, 100, values) == SLUICE_ERR_ORDER);
     RANK_CHECK(strstr(sluice_last_error(), "param_write of \"second.w\": before commit; call sluice_runtime_commit"));
     RANK_CHECK(sluice_runtime_commit(p.rt) == SLUICE_ERR_BUDGET);
@@ -124,6 +127,15 @@ static int lines_suit_a_program(int rank, int size, void *context)
     /* The number is true. */
     if (create(&p, &config)) return 1;
     RANK_CHECK(!sluice_runtime_commit(p.rt));
+    RANK_CHECK(sluice_param_write(p.w[1], 50, 100, values) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "param_write of \"second.w\": 100 elements from number 50 on; it has 100"));
+    destroy(&p);
+
+    sluice_activation *back;
+    const sluice_activation_desc desc = {.name = "back", .bytes = 64, .first = SLUICE_BACKWARD};
+    if (create(&p, &config)) return 1;
+    RANK_CHECK(!sluice_activation_add(p.layer[1], &desc, &back) && sluice_runtime_commit(p.rt) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "ends, in the forward of \"second\", before it begins, in the backward of"));
     destroy(&p);
     return 0;
 }
