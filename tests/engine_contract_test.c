@@ -146,6 +146,49 @@ static void lines_say_what_to_do(void **state)
     assert_int_equal(run_ranks(1, lines_suit_a_program, NULL, LIMIT_S), 0);
 }
 
+/* ---- One rank evaluates, the others train ---- */
+
+enum { SAID_OTHERWISE = 3 };
+
+/* Under fsdp they need each other. 0: this rank says that it is an evaluation. */
+static int evaluates_alone(int rank, int size, void *context)
+{
+    (void)size, (void)context;
+    program p = {0};
+    sluice_config config;
+    sluice_config_init(&config);
+    config.strategy = "fsdp";
+    if (create(&p, &config)) return 1;
+    RANK_CHECK(!sluice_runtime_commit(p.rt));
+    sluice_status status = rank ? sluice_step_begin(p.rt, &(sluice_step_options){0}) : sluice_evaluate_begin(p.rt);
+    for (int l = 0; !status && l < 3; l++) {
+        status = sluice_forward_begin(p.layer[l]);
+        if (!status) status = sluice_forward_end(p.layer[l]);
+    }
+    for (int l = 3; !status && rank && l-- > 0;) {
+        status = sluice_backward_begin(p.layer[l]);
+        if (!status) status = sluice_backward_end(p.layer[l]);
+    }
+    if (!status) status = rank ? sluice_step_end(p.rt, NULL) : sluice_evaluate_end(p.rt);
+    if (!status) status = sluice_runtime_sync(p.rt);
+    if (!status) status = sluice_evaluate_begin(p.rt); /* what was the same in both is behind them */
+    if (!status) status = sluice_forward_begin(p.layer[0]);
+    RANK_CHECK(status == SLUICE_ERR_MISMATCH);
+    int code = strstr(sluice_last_error(), ", in an evaluation: rank") ? 0 : SAID_OTHERWISE;
+    wait_ms(1000); /* the other one hears of this before it hears that this one has left */
+    destroy(&p);
+    return code;
+}
+
+static void who_evaluates_alone_is_told(void **state)
+{
+    (void)state;
+    int codes[RANKS_MAX];
+    run_ranks_codes(2, evaluates_alone, NULL, LIMIT_S, codes);
+    assert_true(codes[0] == 0 || codes[1] == 0);
+    for (int r = 0; r < 2; r++) assert_true(codes[r] == 0 || codes[r] == SAID_OTHERWISE);
+}
+
 /* ---- Activations by array, and layers by handle ---- */
 
 enum { ROOM = 3 };
@@ -223,8 +266,8 @@ static void activations_come_by_array_and_handle(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(an_address_that_is_not_there_says_why),
-                                       cmocka_unit_test(lines_say_what_to_do),
-                                       cmocka_unit_test(activations_come_by_array_and_handle)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_address_that_is_not_there_says_why), cmocka_unit_test(lines_say_what_to_do),
+        cmocka_unit_test(who_evaluates_alone_is_told), cmocka_unit_test(activations_come_by_array_and_handle)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
