@@ -85,7 +85,8 @@ static int null_says_why(int rank, int size, void *context)
     RANK_CHECK(count_heard(heard, "this is between steps") == 3);
     RANK_CHECK(!sluice_step_begin(p.rt, &(sluice_step_options){.learning_rate = 1}));
     RANK_CHECK(!sluice_forward_begin(p.layer[0]) && !sluice_param_value(p.w[2]));
-    RANK_CHECK(count_heard(heard, "this is the forward (or recomputation) of layer \"first\"") == 1);
+    RANK_CHECK(count_heard(heard, "error: parameter \"third.w\": layer \"first\", which runs now, does not use it") ==
+               1);
     /* A program that does not look at a status hears of the first failure, not of what follows from it. */
     RANK_CHECK(sluice_backward_begin(p.layer[0]) == SLUICE_ERR_ORDER && !sluice_param_gradient(p.w[0]));
     RANK_CHECK(strstr(sluice_last_error(), "a call before this one failed: layer \"first\": backward_begin called"));
@@ -114,6 +115,8 @@ static int lines_suit_a_program(int rank, int size, void *context)
     sluice_config_init(&config);
     config.budget_bytes = 1000;
     if (create(&p, &config)) return 1;
+    RANK_CHECK(sluice_param_use(p.layer[2], p.w[1]) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "cannot use \"second.w\": it was not added as tied; set .tied"));
     RANK_CHECK(sluice_param_write(p.w[1], 0, 100, values) == SLUICE_ERR_ORDER);
     RANK_CHECK(strstr(sluice_last_error(), "param_write of \"second.w\": before commit; call sluice_runtime_commit"));
     RANK_CHECK(sluice_runtime_commit(p.rt) == SLUICE_ERR_BUDGET);
@@ -124,6 +127,15 @@ static int lines_suit_a_program(int rank, int size, void *context)
     /* The number is true. */
     if (create(&p, &config)) return 1;
     RANK_CHECK(!sluice_runtime_commit(p.rt));
+    RANK_CHECK(sluice_param_write(p.w[1], 50, 100, values) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "param_write of \"second.w\": 100 elements from number 50 on; it has 100"));
+    destroy(&p);
+
+    sluice_activation *back;
+    const sluice_activation_desc desc = {.name = "back", .bytes = 64, .first = SLUICE_BACKWARD};
+    if (create(&p, &config)) return 1;
+    RANK_CHECK(!sluice_activation_add(p.layer[1], &desc, &back) && sluice_runtime_commit(p.rt) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "ends, in the forward of \"second\", before it begins, in the backward of"));
     destroy(&p);
     return 0;
 }
@@ -132,6 +144,49 @@ static void lines_say_what_to_do(void **state)
 {
     (void)state;
     assert_int_equal(run_ranks(1, lines_suit_a_program, NULL, LIMIT_S), 0);
+}
+
+/* ---- One rank evaluates, the others train ---- */
+
+enum { SAID_OTHERWISE = 3 };
+
+/* Under fsdp they need each other. 0: this rank says that it is an evaluation. */
+static int evaluates_alone(int rank, int size, void *context)
+{
+    (void)size, (void)context;
+    program p = {0};
+    sluice_config config;
+    sluice_config_init(&config);
+    config.strategy = "fsdp";
+    if (create(&p, &config)) return 1;
+    RANK_CHECK(!sluice_runtime_commit(p.rt));
+    sluice_status status = rank ? sluice_step_begin(p.rt, &(sluice_step_options){0}) : sluice_evaluate_begin(p.rt);
+    for (int l = 0; !status && l < 3; l++) {
+        status = sluice_forward_begin(p.layer[l]);
+        if (!status) status = sluice_forward_end(p.layer[l]);
+    }
+    for (int l = 3; !status && rank && l-- > 0;) {
+        status = sluice_backward_begin(p.layer[l]);
+        if (!status) status = sluice_backward_end(p.layer[l]);
+    }
+    if (!status) status = rank ? sluice_step_end(p.rt, NULL) : sluice_evaluate_end(p.rt);
+    if (!status) status = sluice_runtime_sync(p.rt);
+    if (!status) status = sluice_evaluate_begin(p.rt); /* what was the same in both is behind them */
+    if (!status) status = sluice_forward_begin(p.layer[0]);
+    RANK_CHECK(status == SLUICE_ERR_MISMATCH);
+    int code = strstr(sluice_last_error(), ", in an evaluation: rank") ? 0 : SAID_OTHERWISE;
+    wait_ms(1000); /* the other one hears of this before it hears that this one has left */
+    destroy(&p);
+    return code;
+}
+
+static void who_evaluates_alone_is_told(void **state)
+{
+    (void)state;
+    int codes[RANKS_MAX];
+    run_ranks_codes(2, evaluates_alone, NULL, LIMIT_S, codes);
+    assert_true(codes[0] == 0 || codes[1] == 0);
+    for (int r = 0; r < 2; r++) assert_true(codes[r] == 0 || codes[r] == SAID_OTHERWISE);
 }
 
 /* ---- Activations by array, and layers by handle ---- */
@@ -211,8 +266,8 @@ static void activations_come_by_array_and_handle(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(an_address_that_is_not_there_says_why),
-                                       cmocka_unit_test(lines_say_what_to_do),
-                                       cmocka_unit_test(activations_come_by_array_and_handle)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_address_that_is_not_there_says_why), cmocka_unit_test(lines_say_what_to_do),
+        cmocka_unit_test(who_evaluates_alone_is_told), cmocka_unit_test(activations_come_by_array_and_handle)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "lib/base/status.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 
 sluice_dtype sluice_param_dtype(const sluice_param *param)
 {
@@ -69,22 +70,42 @@ static void *nothing_given(const char *call)
     return NULL;
 }
 
-/* What is not valid `when`: behind it what runs now, or why nothing does. */
-static void *not_valid(const sluice_runtime *rt, bool *told, const char *kind, const char *name, const char *when)
+/* What runs now, or why nothing does. */
+static void describe_now(const sluice_runtime *rt, char *out, size_t size)
 {
     const sluice_layer *open = rt->open_layer;
+    if (open)
+        snprintf(out, size, "the %s of layer \"%.100s\"",
+                 rt->open_direction == SLUICE_FORWARD ? "forward (or recomputation)" : "backward", open->name);
+    else
+        snprintf(out, size, "%s",
+                 !rt->committed         ? "before commit"
+                 : rt->mode == SLC_IDLE ? "between steps"
+                                        : "between two layers");
+}
+
+static void *not_valid(const sluice_runtime *rt, bool *told, const char *kind, const char *name, const char *when)
+{
+    char now[160];
+    describe_now(rt, now, sizeof now);
     if (rt->failed)
         slc_error(SLUICE_ERR_ORDER, "%s \"%s\" has no address, for a call before this one failed: %s", kind, name,
                   rt->failed_line ? rt->failed_line : sluice_status_name(rt->failed));
-    else if (open)
-        slc_error(SLUICE_ERR_ORDER, "%s \"%s\": %s; this is the %s of layer \"%s\"", kind, name, when,
-                  rt->open_direction == SLUICE_FORWARD ? "forward (or recomputation)" : "backward", open->name);
     else
-        slc_error(SLUICE_ERR_ORDER, "%s \"%s\": %s; this is %s", kind, name, when,
-                  !rt->committed         ? "before commit"
-                  : rt->mode == SLC_IDLE ? "between steps"
-                                         : "between two layers");
+        slc_error(SLUICE_ERR_ORDER, "%s \"%s\": %s; this is %s", kind, name, when, now);
     return no_address(told);
+}
+
+static void *param_not_valid(sluice_param *param, const char *when)
+{
+    const sluice_layer *open = param->rt->open_layer;
+    if (!open || in_use(param) || param->rt->failed)
+        return not_valid(param->rt, &param->told, "parameter", param->name, when);
+    slc_error(SLUICE_ERR_ORDER,
+              "parameter \"%s\": layer \"%s\", which runs now, does not use it: add it to that layer, or call "
+              "sluice_param_use before commit",
+              param->name, open->name);
+    return no_address(&param->told);
 }
 
 /* ---- Addresses ---- */
@@ -94,10 +115,9 @@ const void *sluice_param_value(sluice_param *param)
     if (!param) return nothing_given("param_value");
     const slc_unit_state *unit = unit_of(param);
     if (!unit || !unit->now || !in_use(param))
-        return not_valid(param->rt, &param->told, "parameter", param->name,
-                         in_use(param) && param->rt->open_direction == SLUICE_BACKWARD && param->no_backward_value
-                             ? "its value is not there in its layer's backward, as no_backward_value says"
-                             : "its value is valid only between begin and end of a layer that uses it");
+        return param_not_valid(param, in_use(param)
+                                          ? "its value is not there in its layer's backward, as no_backward_value says"
+                                          : "its value is valid only between begin and end of a layer that uses it");
     void *value = slc_element(unit->now, unit->dtype, first_of(param, unit));
     if (!param->rt->check) return value;
     return slc_check_lend(param, false, value, count_of(param, unit) * sluice_dtype_bytes(unit->dtype));

@@ -8,13 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes behind each buffer; what 16 bits of memory without a holder hold: a NaN in bf16 and, twice, in fp32, and one
- * that signals, so that adding to it changes it too. */
-enum { GAP = 64, UNUSED = 0xffa5 };
+/* What 16 bits of memory without a holder hold: a NaN in bf16 and, twice, in fp32, and one that signals, so that adding
+ * to it changes it too. */
+enum { UNUSED = 0xffa5, GAP_LEAST = 64, GAP_MOST = 64 << 10 };
 
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+/* A buffer with the gap behind it: whoever takes elements for bytes writes three times as many too many. */
 static uint64_t with_gap(uint64_t bytes)
 {
-    return (bytes + 63) / 64 * 64 + GAP;
+    return aligned(bytes) + GAP_LEAST + aligned(3 * bytes < GAP_MOST ? 3 * bytes : GAP_MOST);
 }
 
 static unsigned char unused_byte(const unsigned char *at)
@@ -93,7 +99,7 @@ static void measure_layer(const sluice_runtime *rt, const sluice_layer *layer, s
 static sluice_status measure_lasting(const sluice_runtime *rt, slc_check *check)
 {
     const uint32_t slots = slc_job_slots(&rt->job);
-    check->lasting_bytes = GAP;
+    check->lasting_bytes = GAP_LEAST;
     check->activation_at = calloc((size_t)rt->activation_count + 1, sizeof *check->activation_at);
     check->region_at = calloc((size_t)slots + 1, sizeof *check->region_at);
     if (!check->activation_at || !check->region_at) return slc_error(SLUICE_ERR_MEMORY, "SLUICE_ENGINE_CHECK");

@@ -34,8 +34,9 @@ static sluice_status check_range(const sluice_param *param, uint64_t length, uin
     if (status) return status;
     if (rt->mode != SLC_IDLE) return slc_error(SLUICE_ERR_ORDER, "%s: must be called between steps", what);
     if (first > length || count > length - first || (count && !memory))
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s of \"%s\": elements %llu to %llu of %llu", call, param->name,
-                         (unsigned long long)first, (unsigned long long)(first + count), (unsigned long long)length);
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: %llu elements from number %llu on%s; it has %llu", what,
+                         (unsigned long long)count, (unsigned long long)first, memory ? "" : ", but no memory given",
+                         (unsigned long long)length);
     return sluice_runtime_sync(rt);
 }
 

@@ -29,11 +29,13 @@ static sluice_status list_claims(const slc_program *program, bool begin, uint32_
     return SLUICE_OK;
 }
 
-static char *describe(const sluice_runtime *rt, const slc_item *item)
+/* Whoever evaluates while others train hears it from the first operation that differs. */
+static char *describe(const sluice_runtime *rt, const slc_item *item, bool evaluate)
 {
     const char *unit = item->unit == SLC_NONE ? "all layers" : rt->job.units[item->unit].name;
     char text[256];
-    snprintf(text, sizeof text, "%s of \"%.200s\"", slc_item_kind_name(item->kind), unit);
+    snprintf(text, sizeof text, "%s of \"%.200s\"%s", slc_item_kind_name(item->kind), unit,
+             evaluate ? ", in an evaluation" : "");
     return strdup(text);
 }
 
@@ -52,7 +54,7 @@ static sluice_status make_contexts(sluice_runtime *rt, slc_pass *pass)
         }
     }
     for (uint32_t k = 0; k < all->count; k++) {
-        pass->what[k] = describe(rt, &pass->program->items[all->operations[k]]);
+        pass->what[k] = describe(rt, &pass->program->items[all->operations[k]], pass->evaluate);
         if (!pass->what[k]) return slc_error(SLUICE_ERR_MEMORY, "operations");
     }
     return SLUICE_OK;

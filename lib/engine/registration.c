@@ -198,7 +198,11 @@ sluice_status sluice_param_use(sluice_layer *layer, sluice_param *param)
     if (status) return status;
     if (!param || param->rt != layer->rt)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": param_use of another runtime's parameter", layer->name);
-    if (!param->tied || param->layer >= layer->index)
+    if (!param->tied)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "layer \"%s\" cannot use \"%s\": it was not added as tied; set .tied in its description",
+                         layer->name, param->name);
+    if (param->layer >= layer->index)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": \"%s\" must be a tied parameter of an earlier layer",
                          layer->name, param->name);
     for (uint32_t i = 0; i < layer->use_count; i++)
