@@ -15,6 +15,8 @@ typedef enum {
     ABSENT,
     ABSENT_FIRST,
     OTHER_THROTTLE,
+    OTHER_DEPTH,
+    SAME_FIRST_RANK,
     NO_PLUGIN,
     NONSENSE
 } odd;
@@ -87,6 +89,18 @@ static int odd_body(int rank, void *argument)
         config.throttle = last ? "1gbit" : "";
         expect(join(test, config), SLUICE_ERR_MISMATCH, "throttled");
         break;
+    case OTHER_DEPTH:
+        if (last) setenv("SLUICE_COMM_DEPTH", "8", 1);
+        expect(join(test, config), SLUICE_ERR_MISMATCH, "SLUICE_COMM_DEPTH is 8 on rank 2 and 4 on rank 0");
+        break;
+    case SAME_FIRST_RANK: /* it has no rank 0 to ask */
+        if (last) {
+            config.rank = 0;
+            usleep(500000);
+            expect(join(test, config), SLUICE_ERR_SYSTEM, "is rank 0 too: give each process its own rank");
+        } else
+            expect(join(test, config), SLUICE_ERR_TIMEOUT, "missing: 2");
+        break;
     case NO_PLUGIN:
         config.direct = 0;
         config.transport = "nosuch";
@@ -116,6 +130,8 @@ static void test_refusals(void **state)
     check_case(3, OTHER_TOKEN);
     check_case(3, SAME_RANK);
     check_case(3, OTHER_THROTTLE);
+    check_case(3, OTHER_DEPTH);
+    check_case(3, SAME_FIRST_RANK);
     check_case(2, NO_PLUGIN);
 }
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SLC_WIRE_VERSION = 1, SLC_TOKEN_BYTES = 256 };
+enum { SLC_WIRE_VERSION = 2, SLC_TOKEN_BYTES = 256 };
 
 typedef enum {
     SLC_FRAME_BLOB = 1, /* while joining: one rank's part of an exchange, or everybody's */

@@ -9,9 +9,12 @@
 #include "lib/comm/launcher.h"
 #include "lib/comm/settings.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What one exchange brings: pointers into one allocation. */
@@ -25,7 +28,15 @@ typedef struct {
 typedef struct {
     slc_neighbour_card card;
     char transport[64], throttle[64];
+    uint32_t depth; /* SLUICE_COMM_DEPTH: windows and scratch depend on it */
 } introduction;
+
+/* In front of a transport's address: where that rank is, for people. */
+typedef struct {
+    char host[64], address[64];
+} whereabouts;
+
+static const uint64_t telling_ns = 1000000000u; /* before the join limit: to tell the others why */
 
 static void blobs_free(blobs *all)
 {
@@ -52,6 +63,10 @@ static sluice_status check_introductions(const sluice_world *world, const blobs 
         const introduction *other = all->data[rank];
         if (all->sizes[rank] != sizeof *other)
             return slc_error(SLUICE_ERR_FORMAT, "rank %d introduced itself badly", rank);
+        if (other->depth != first->depth)
+            return slc_error(SLUICE_ERR_MISMATCH,
+                             "SLUICE_COMM_DEPTH is %u on rank %d and %u on rank 0: set it alike on every rank",
+                             other->depth, rank, first->depth);
         if (!strncmp(other->transport, first->transport, sizeof first->transport) &&
             !strncmp(other->throttle, first->throttle, sizeof first->throttle))
             continue;
@@ -74,6 +89,7 @@ static sluice_status meet_neighbours(sluice_world *world)
     blobs all = {0}, matrix = {0};
 
     sluice_status status = slc_neighbours_open(&world->neighbours, &world->config, &own.card);
+    if (!status) status = slc_setting_count(&slc_comm_settings, "SLUICE_COMM_DEPTH", &own.depth);
     if (!status && (!reached || !cards)) status = slc_error(SLUICE_ERR_MEMORY, "%d ranks", size);
     status = exchange(world, status, &own, sizeof own, &all);
     if (!status) status = check_introductions(world, &all); /* the same verdict everywhere */
@@ -102,30 +118,81 @@ static void on_peer_lost(void *context, int rank, const char *why)
     slc_messages_suspect(&world->comm, rank, why);
 }
 
-static sluice_status connect_peers(sluice_world *world, const blobs *addresses)
+/* The address that the control connection has here: the others' network as a rule. */
+static void find_whereabouts(const sluice_world *world, whereabouts *out)
+{
+    struct sockaddr_storage address;
+    socklen_t bytes = sizeof address;
+    *out = (whereabouts){0};
+    if (gethostname(out->host, sizeof out->host - 1)) snprintf(out->host, sizeof out->host, "?");
+    snprintf(out->address, sizeof out->address, "?");
+    for (int rank = 0; rank < world->config.size; rank++) {
+        int fd = world->rendezvous.fds[rank];
+        if (fd < 0 || getsockname(fd, (struct sockaddr *)&address, &bytes)) continue;
+        if (getnameinfo((struct sockaddr *)&address, bytes, out->address, sizeof out->address, NULL, 0, NI_NUMERICHOST))
+            snprintf(out->address, sizeof out->address, "?");
+        return;
+    }
+}
+
+/* A peer that cannot be reached yet may be soon: a network comes up a little later than the processes. */
+static sluice_status connect_peer(sluice_world *world, int rank, const char *blob, size_t bytes)
 {
     const slc_transport *transport = &world->transport;
-    for (int rank = 0; transport->table && rank < world->config.size; rank++) {
-        if (rank == world->config.rank || slc_is_neighbour(&world->neighbours, rank)) continue;
+    whereabouts where;
+    long pause_ns = 5000000;
+    if (bytes < sizeof where) return slc_error(SLUICE_ERR_FORMAT, "rank %d sent no address", rank);
+    memcpy(&where, blob, sizeof where);
+    for (;;) {
         sluice_status status =
-            transport->table->connect(transport->self, rank, addresses->data[rank], addresses->sizes[rank]);
-        if (status) return slc_error_context(status, "connecting to rank %d", rank);
+            transport->table->connect(transport->self, rank, blob + sizeof where, bytes - sizeof where);
+        bool late = slc_clock_ns() + telling_ns >= world->rendezvous.deadline_ns;
+        if (status && (status != SLUICE_ERR_PEER || late))
+            return slc_error_context(status, "connecting to rank %d at %.63s (%.63s)", rank, where.host, where.address);
+        if (!status) return SLUICE_OK;
+        nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+        if (pause_ns < 100000000) pause_ns *= 2;
     }
+}
+
+static sluice_status connect_peers(sluice_world *world, const blobs *addresses)
+{
+    sluice_status status = SLUICE_OK;
+    for (int rank = 0; !status && world->transport.table && rank < world->config.size; rank++)
+        if (rank != world->config.rank && !slc_is_neighbour(&world->neighbours, rank))
+            status = connect_peer(world, rank, addresses->data[rank], addresses->sizes[rank]);
+    return status;
+}
+
+/* In *out, allocated: where this rank is, and the transport's address. */
+static sluice_status write_address(const sluice_world *world, char **out, size_t *bytes)
+{
+    const void *address;
+    whereabouts where;
+    sluice_status status = world->transport.table->address(world->transport.self, &address, bytes);
+    if (status) return status;
+    *out = malloc(sizeof where + *bytes);
+    if (!*out) return slc_error(SLUICE_ERR_MEMORY, "transport's address of %zu bytes", *bytes);
+    find_whereabouts(world, &where);
+    memcpy(*out, &where, sizeof where);
+    memcpy(*out + sizeof where, address, *bytes);
+    *bytes += sizeof where;
     return SLUICE_OK;
 }
 
 /* A world that is all direct needs no transport, unless a network is imitated. `status` is of the step before. */
 static sluice_status open_transport(sluice_world *world, sluice_status status)
 {
-    const void *address = NULL;
+    char *address = NULL;
     size_t bytes = 0;
     blobs all = {0}, nothing = {0};
     bool needed = world->config.size > 1 && (world->any_messages || *world->config.throttle);
     if (!status && needed)
         status = slc_transport_open(&world->transport, world->config.transport, world->config.throttle,
                                     world->config.rank, world->config.size, on_peer_lost, world);
-    if (!status && needed) status = world->transport.table->address(world->transport.self, &address, &bytes);
+    if (!status && needed) status = write_address(world, &address, &bytes);
     status = exchange(world, status, address, bytes, &all);
+    free(address);
     if (status) return status;
     status = connect_peers(world, &all);
     blobs_free(&all);

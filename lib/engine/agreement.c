@@ -4,6 +4,7 @@
 
 #include "lib/base/fnv.h"
 #include "lib/base/status.h"
+#include "lib/engine/settings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +107,7 @@ static uint64_t hash_settings(const sluice_runtime *rt)
 
 /* One head a rank: how many layers it has and its settings. */
 typedef struct {
-    uint64_t layers, settings, reserved, checks;
+    uint64_t layers, settings, reserved, checks, keep;
 } head;
 
 static sluice_status compare_heads(const sluice_runtime *rt, const head *heads)
@@ -125,6 +126,10 @@ static sluice_status compare_heads(const sluice_runtime *rt, const head *heads)
         if (heads[r].reserved != heads[0].reserved)
             return slc_error(SLUICE_ERR_MISMATCH, "rank %d reserves %llu bytes, rank 0 %llu: reserve the same", r,
                              (unsigned long long)heads[r].reserved, (unsigned long long)heads[0].reserved);
+        if (heads[r].keep != heads[0].keep)
+            return slc_error(SLUICE_ERR_MISMATCH,
+                             "SLUICE_CHECKPOINT_KEEP is %llu on rank %d and %llu on rank 0: set it alike on every rank",
+                             (unsigned long long)heads[r].keep, r, (unsigned long long)heads[0].keep);
     }
     return SLUICE_OK;
 }
@@ -149,7 +154,10 @@ static sluice_status compare_layers(const sluice_runtime *rt, const head *heads,
 
 sluice_status slc_engine_compare_registration(sluice_runtime *rt)
 {
-    head mine = {rt->layer_count, hash_settings(rt), rt->reserved_bytes, rt->check != NULL};
+    unsigned keep = 0;
+    sluice_status readable = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &keep);
+    if (readable) return readable;
+    head mine = {rt->layer_count, hash_settings(rt), rt->reserved_bytes, rt->check != NULL, keep};
     head *heads = calloc((size_t)rt->size, sizeof *heads);
     uint64_t *own = NULL, *all = NULL, most = 0;
     sluice_status status = SLUICE_ERR_MEMORY;
