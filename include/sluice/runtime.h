@@ -254,7 +254,7 @@ SLUICE_API sluice_status sluice_backward_end(sluice_layer *layer);
 SLUICE_API sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report);
 SLUICE_API sluice_status sluice_runtime_sync(sluice_runtime *rt); /* collective; everything applied */
 
-/* Evaluation: forwards only, in order, as often as wanted. Waits for pending updates. */
+/* Evaluation: forwards only, in order, as often as wanted. Collective; waits for pending updates. */
 SLUICE_API sluice_status sluice_evaluate_begin(sluice_runtime *rt);
 SLUICE_API sluice_status sluice_evaluate_end(sluice_runtime *rt);
 

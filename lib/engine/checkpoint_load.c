@@ -291,6 +291,7 @@ static sluice_status verify_range(loading *l, int file, const char *path, const 
     uint32_t crc = 0;
     while (left) {
         uint64_t bytes = left < room ? left : room;
+        slc_comm_work(l->rt->comm, "reading");
         sluice_status status = read_at(file, path, l->rt->staging, bytes, offset);
         if (status) return status;
         crc = slc_crc32c(crc, l->rt->staging, bytes);

@@ -100,7 +100,7 @@ static sluice_status find_progress(sluice_runtime *rt, const sluice_param *param
     if (out->index == out->count)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: optimizer %s keeps no number \"%s\"%s", call, rt->optimizer.name,
                          name, param ? " of a parameter" : "");
-    status = sluice_runtime_sync(rt);
+    status = slc_runtime_drain(rt);
     if (!status) o->progress_save(o->context, out->parameter, out->values);
     return status;
 }

@@ -27,12 +27,13 @@ static sluice_status check_range(const sluice_param *param, uint64_t length, uin
     sluice_runtime *rt = param->rt;
     sluice_status status = slc_runtime_require(rt, true, call);
     if (status) return status;
+    slc_comm_call(rt->comm, call, param->name);
     if (rt->mode != SLC_IDLE)
         return slc_error(SLUICE_ERR_ORDER, "%s of \"%s\": must be called between steps", call, param->name);
     if (first > length || count > length - first || (count && !memory))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s of \"%s\": elements %llu to %llu of %llu", call, param->name,
                          (unsigned long long)first, (unsigned long long)(first + count), (unsigned long long)length);
-    return sluice_runtime_sync(rt);
+    return slc_runtime_drain(rt);
 }
 
 static array values_of(const slc_unit_state *unit)
@@ -254,6 +255,7 @@ sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t co
 {
     sluice_status status = check_range(param, length_of(param), first, count, dst, "param_read");
     if (!status) status = slc_phase_require_equal(param->rt, "param_read");
+    if (!status) status = slc_comm_meet(param->rt->comm, "param_read", param->name);
     if (status) return status;
     array masters = masters_of(&param->rt->units[param->unit]);
     return slc_runtime_fail(param->rt, read_array(param, masters, first, count, dst));
@@ -290,6 +292,7 @@ sluice_status sluice_param_state_read(sluice_param *param, const char *state, ui
     }
     if (!status) status = slc_phase_require_equal(param->rt, "param_state_read");
     if (!status) status = state_of(param, state, &source);
+    if (!status) status = slc_comm_meet(param->rt->comm, "param_state_read", param->name);
     return status ? status : slc_runtime_fail(param->rt, read_array(param, source, first, count, dst));
 }
 
@@ -303,7 +306,7 @@ sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step)
     sluice_status status = slc_runtime_require(rt, true, "step_set");
     if (!status && rt->mode != SLC_IDLE) status = slc_error(SLUICE_ERR_ORDER, "step_set: must be called between steps");
     if (status) return status;
-    status = sluice_runtime_sync(rt);
+    status = slc_runtime_drain(rt);
     rt->step = step;
     return status ? status : slc_phase_follow(rt);
 }
@@ -312,7 +315,7 @@ sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65])
 {
     enum { PIECE = 1 << 18 };
     float *piece = malloc(PIECE * sizeof *piece);
-    if (!piece) return slc_error(SLUICE_ERR_MEMORY, "weights_sha256");
+    if (!piece) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "weights_sha256"));
     slc_sha256 hash;
     slc_sha256_init(&hash);
     sluice_status status = SLUICE_OK;
