@@ -48,7 +48,7 @@ static const struct argp_option option_rows[] = {
      "reduce_scatter_all_gather: blocks that are reduced before the first is gathered (default 4)", 1},
     {"beside", KEY_BESIDE, NULL, 0, "Multiply matrices meanwhile; say how fast, alone and beside", 1},
     {"throttle", KEY_THROTTLE, "RATE", 0, "Slow the network down, as 1gbit,50us", 1},
-    {"timeout", KEY_TIMEOUT, "S", 0, "A rank that stalls this long is an error", 1},
+    {"timeout", KEY_TIMEOUT, "S", 0, "A rank that is silent or absent this long is an error", 1},
     {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 1},
     {0},
 };

@@ -11,7 +11,8 @@ enum { KEY_TIMEOUT = 256, KEY_LIMIT, KEY_PORT };
 
 static const struct argp_option option_rows[] = {
     {"ranks", 'n', "N", 0, "Number of ranks", 0},
-    {"timeout", KEY_TIMEOUT, "S", 0, "A rank that stalls for S seconds is an error (SLUICE_COMM_TIMEOUT)", 0},
+    {"timeout", KEY_TIMEOUT, "S", 0, "A rank that is silent or absent for S seconds is an error (SLUICE_COMM_TIMEOUT)",
+     0},
     {"limit", KEY_LIMIT, "S", 0, "End the job after S seconds, with exit code 124", 0},
     {"port", KEY_PORT, "P", 0, "Port of the rendezvous (default: a free one)", 0},
     {0},

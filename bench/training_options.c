@@ -102,7 +102,7 @@ static const option_row rows[] = {
     {"device", "NAME", TEXT, FIELD(device), "cpu", 0, 0, "Device: cpu"},
     {"throttle", "RATE", TEXT, FIELD(throttle), "", 0, 0, "Slow the network down, as 1gbit,50us"},
     {"timeout", "S", REAL, FIELD(timeout_s), "0", 0, 1e9,
-     "A rank that stalls this long is an error; 0: as settings say"},
+     "A rank that is silent or absent this long is an error; 0: as settings say"},
     {.type = HEADING, .doc = "What is evaluated, kept and written:"},
     {"eval-every", "N", COUNT, FIELD(eval_every), "0", 0, MOST, "Evaluate every N steps; 0: only at the end"},
     {"eval-batches", "N", COUNT, FIELD(eval_batches), "4", 0, 65536,

@@ -147,6 +147,20 @@ sluice_status slc_comm_wait(slc_comm *comm, uint32_t index);
 /* To be called after raising a gate that operations may wait for: wakes the communication thread if it sleeps. */
 void slc_comm_notify(slc_comm *comm);
 
+/* What this rank's program is doing, for heartbeats, by which the others hear of it when they wait in vain: it is in
+ * `call` (a constant), of `object` (NULL: of nothing), which is kept by pointer. Costs three stores. */
+void slc_comm_call(slc_comm *comm, const char *call, const char *object);
+/* It does something in there that takes its time and needs no other rank: `work` (a constant, as "planning") until
+ * called with NULL; so it is not absent. To be called now and then while that goes on for minutes. */
+void slc_comm_work(slc_comm *comm, const char *work);
+/* The names of objects are about to be freed. */
+void slc_comm_end_names(slc_comm *comm);
+
+/* Blocking, collective: returns SLUICE_OK when all ranks are in the same call of the same object; MISMATCH, which fails
+ * the world, says which other call a rank is in. A call that is collective whatever the plan moves begins with it, so
+ * that a rank that makes it alone is told so under every strategy. */
+sluice_status slc_comm_meet(slc_comm *comm, const char *call, const char *object);
+
 /* Ends waiting: every operation not yet started is dropped, the world has failed with `status`, and the other ranks are
  * told: "rank 1 failed: LINE". Returns when that is on its way (or cannot be sent within a fifth of a second), so that
  * the process may end. Does nothing after a failure. Not from hooks. */

@@ -40,12 +40,12 @@ bool slc_bytes_add(slc_bytes *bytes, const void *data, size_t count)
 sluice_status slc_control_init(slc_control *control, slc_rendezvous *rendezvous, slc_failure *failure, double timeout_s)
 {
     *control = (slc_control){.rank = rendezvous->rank, .size = rendezvous->size, .failure = failure};
-    control->timeout_ns = (uint64_t)(timeout_s * 1e9);
     control->link_count = control->size == 1 ? 0 : control->rank == 0 ? control->size - 1 : 1;
     control->links = calloc((size_t)control->link_count + 1, sizeof *control->links);
     control->departures = calloc((size_t)control->size, sizeof *control->departures);
     if (!control->links || !control->departures) return slc_error(SLUICE_ERR_MEMORY, "%d ranks", control->size);
     control->step_ns = slc_clock_ns();
+    slc_watch_init(&control->watch, control->step_ns, timeout_s);
     for (int i = 0; i < control->link_count; i++) {
         int rank = control->rank == 0 ? i + 1 : 0;
         control->links[i] = (slc_link){.fd = rendezvous->fds[rank], .rank = rank, .heard_ns = control->step_ns};
@@ -150,12 +150,20 @@ static void on_fail(slc_control *control, const slc_frame *frame, const char *da
         slc_failure_set(control->failure, SLUICE_ERR_PEER, tell, "rank %d failed: %s", frame->rank, line);
 }
 
+static void take_doing(slc_link *link, const slc_frame *frame, const char *data)
+{
+    if (frame->bytes < SLC_DOING_NUMBERS || frame->bytes >= sizeof link->doing) return;
+    memcpy(&link->doing, data, frame->bytes);
+    ((char *)&link->doing)[frame->bytes] = '\0'; /* behind its text */
+}
+
 static void dispatch(slc_control *control, slc_link *link, const slc_frame *frame, const char *data)
 {
     switch (frame->kind) {
     case SLC_FRAME_BEAT:
         link->said_count = frame->value[0];
         link->said_digest = frame->value[1];
+        take_doing(link, frame, data);
         break;
     case SLC_FRAME_COLLECT: slc_collect_part(control, link, frame, data); break;
     case SLC_FRAME_RESULT: slc_collect_result(control, frame, data); break;
@@ -228,7 +236,7 @@ static void watch_silence(slc_control *control, slc_link *link, uint64_t now_ns)
     if (!link->stalled)
         slc_log(SLC_LOG_WARN, "rank %d stalled: no sign of life for %.0f s", link->rank, slc_seconds(silent));
     link->stalled = true;
-    if (silent > control->timeout_ns)
+    if (silent > control->watch.silence_ns)
         slc_failure_set(control->failure, SLUICE_ERR_TIMEOUT, SLC_TELL_FACT,
                         "rank %d stalled: no sign of life for %.0f s (SLUICE_COMM_TIMEOUT)", link->rank,
                         slc_seconds(silent));
@@ -238,7 +246,8 @@ static slc_frame make_beat(const slc_control *control)
 {
     const slc_history *history = &control->history;
     uint32_t digest = history->count ? history->digests[(history->count - 1) % SLC_HISTORY] : 0;
-    return (slc_frame){.kind = SLC_FRAME_BEAT, .value = {history->count, digest}};
+    size_t doing = control->rank == 0 ? 0 : SLC_DOING_NUMBERS + strlen(control->doing.text);
+    return (slc_frame){.kind = SLC_FRAME_BEAT, .value = {history->count, digest}, .bytes = doing};
 }
 
 /* Once a beat: did the other one begin the same operations as I did? The one that is ahead sees it. */
@@ -255,6 +264,11 @@ static void compare_history(slc_control *control, const slc_link *link)
         link->rank, control->rank, link->said_count - 1);
 }
 
+bool slc_control_beats(const slc_control *control, uint64_t now_ns)
+{
+    return now_ns - control->beat_ns >= beat_period_ns;
+}
+
 bool slc_control_step(slc_control *control, uint64_t now_ns)
 {
     bool received = false;
@@ -264,13 +278,13 @@ bool slc_control_step(slc_control *control, uint64_t now_ns)
         for (int i = 0; i < control->link_count; i++) control->links[i].heard_ns += gap;
     control->step_ns = now_ns;
 
-    bool beat = now_ns - control->beat_ns >= beat_period_ns;
+    bool beat = slc_control_beats(control, now_ns);
     if (beat) control->beat_ns = now_ns;
     for (int i = 0; i < control->link_count; i++) {
         slc_link *link = &control->links[i];
         if (link->fd < 0) continue;
         received |= read_link(control, link, now_ns);
-        if (beat) slc_link_send(control, link, make_beat(control), NULL);
+        if (beat) slc_link_send(control, link, make_beat(control), &control->doing);
         if (beat) compare_history(control, link);
         flush_link(control, link);
         watch_silence(control, link, now_ns);

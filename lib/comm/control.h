@@ -5,6 +5,7 @@
 
 #include "lib/comm/failure.h"
 #include "lib/comm/rendezvous.h"
+#include "lib/comm/watch.h"
 #include "lib/comm/wire.h"
 
 #include <poll.h>
@@ -32,6 +33,7 @@ typedef struct {
     uint64_t heard_ns;
     bool stalled, deaf;               /* deaf: there is no memory to read what comes; the world has failed */
     uint32_t said_count, said_digest; /* of its last beat */
+    slc_doing doing;                  /* likewise, on rank 0 */
     bool has_part;                    /* rank 0: the contribution to the collective in course */
     slc_frame part;
     slc_bytes part_data;
@@ -49,9 +51,16 @@ enum { SLC_WORDS = 1024 }; /* bytes of an error line that is passed on */
 /* The most that a part of a small collective, or its result, may take: a message that is larger is nonsense. */
 #define SLC_COLLECT_BYTES_MAX ((size_t)1 << 30)
 
-typedef enum { SLC_COLLECT_BARRIER, SLC_COLLECT_BROADCAST, SLC_COLLECT_GATHER, SLC_COLLECT_SUM } slc_collect_kind;
+typedef enum {
+    SLC_COLLECT_BARRIER,
+    SLC_COLLECT_BROADCAST,
+    SLC_COLLECT_GATHER,
+    SLC_COLLECT_SUM,
+    SLC_COLLECT_MEET /* a barrier of ranks that bring the same text */
+} slc_collect_kind;
 
-/* A small collective that a caller waits for. For SUM `dst` and `src` are the same doubles. */
+/* A small collective that a caller waits for. For SUM `dst` and `src` are the same doubles; for MEET `src` is a string
+ * of `bytes`. */
 typedef struct {
     slc_collect_kind kind;
     const void *src;
@@ -60,27 +69,32 @@ typedef struct {
     int root;
 } slc_collect;
 
-typedef struct {
+struct slc_control {
     int rank, size, link_count;
     slc_link *links;           /* rank 0: links[r - 1] leads to rank r; others: links[0] to rank 0 */
     slc_departure *departures; /* [size] */
     slc_failure *failure;
-    uint64_t timeout_ns, beat_ns, step_ns; /* when the last beat was sent, when the last step was made */
-    slc_history history;                   /* written by the lane */
-    slc_collect *collect;                  /* in course; NULL: none */
+    uint64_t beat_ns, step_ns; /* when the last beat was sent, when the last step was made */
+    slc_history history;       /* written by the lane */
+    slc_collect *collect;      /* in course; NULL: none */
     bool collect_done;
     uint32_t collects; /* completed */
     slc_bytes scratch; /* results of collectives */
     bool told;         /* the failure was sent */
-} slc_control;
+    slc_watch watch;
+    slc_doing doing; /* this rank's, for its next beat */
+};
 
-/* Takes the sockets over. */
+/* Takes the sockets over. `timeout_s` as slc_watch_init has it. */
 sluice_status slc_control_init(slc_control *control, slc_rendezvous *rendezvous, slc_failure *failure,
                                double timeout_s);
 void slc_control_fini(slc_control *control);
 
 int slc_control_polls(const slc_control *control, struct pollfd *polls); /* fills up to link_count entries */
 uint64_t slc_control_due(const slc_control *control);                    /* when step is to be called at the latest */
+
+/* Will the next step send a beat? Then control->doing must be noted before. */
+bool slc_control_beats(const slc_control *control, uint64_t now_ns);
 
 /* Reads, writes, beats, watches for silence. Never blocks. True if anything was received. */
 bool slc_control_step(slc_control *control, uint64_t now_ns);
@@ -96,6 +110,7 @@ void slc_control_fail_left(slc_control *control, int rank, const char *while_wha
 void slc_control_leave(slc_control *control);
 
 /* collect.c: begins the caller's collective; it is complete when collect_done is set. */
+const char *slc_collect_name(slc_collect_kind kind);
 void slc_control_collect(slc_control *control, slc_collect *collect);
 void slc_collect_part(slc_control *control, slc_link *link, const slc_frame *frame, const char *data);
 void slc_collect_result(slc_control *control, const slc_frame *frame, const char *data);

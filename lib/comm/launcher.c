@@ -175,7 +175,8 @@ static sluice_status read_settings(sluice_world_config *config)
     if (status) return status;
     config->direct = direct;
     status = slc_setting_seconds(&slc_comm_settings, "SLUICE_COMM_JOIN_TIMEOUT", &config->join_timeout_s);
-    return status ? status : slc_setting_seconds(&slc_comm_settings, "SLUICE_COMM_TIMEOUT", &config->timeout_s);
+    if (status || !*slc_setting_text(&slc_comm_settings, "SLUICE_COMM_TIMEOUT")) return status; /* the defaults */
+    return slc_setting_seconds(&slc_comm_settings, "SLUICE_COMM_TIMEOUT", &config->timeout_s);
 }
 
 sluice_status sluice_world_config_init(sluice_world_config *config)

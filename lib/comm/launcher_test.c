@@ -61,6 +61,7 @@ static void test_alone(void **state)
     assert_int_equal(config.rank, 0);
     assert_int_equal(config.size, 1);
     assert_string_equal(config.transport, "ucx");
+    assert_true(config.timeout_s == 0); /* the defaults, which what is set can be told from */
     assert_true(config.direct);
 }
 

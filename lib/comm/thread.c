@@ -56,7 +56,9 @@ void slc_comm_fail(slc_comm *comm, sluice_status status, const char *line)
 static bool transport_progress(sluice_world *world)
 {
     const slc_transport *transport = &world->transport;
-    return transport->table && transport->table->progress(transport->self) > 0;
+    bool moved = transport->table && transport->table->progress(transport->self) > 0;
+    world->transport_events += moved;
+    return moved;
 }
 
 /* Everything pending ends; only then may the caller's memory go. */
@@ -131,7 +133,10 @@ static void check_suspicion(sluice_world *world, uint64_t now_ns)
 
 static bool look_at_control(sluice_world *world, uint64_t now_ns)
 {
+    bool beats = slc_control_beats(&world->control, now_ns);
+    if (beats) slc_watch_note(world, now_ns);
     bool received = slc_control_step(&world->control, now_ns);
+    if (beats) slc_watch_judge(&world->control);
     check_departures(world);
     check_suspicion(world, now_ns);
     return received;

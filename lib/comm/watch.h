@@ -31,19 +31,26 @@ typedef struct {
 
 enum { SLC_DOING_NUMBERS = offsetof(slc_doing, text) };
 
-/* What the notes of a rank were when they last changed. */
+/* How long is too long, and since when this rank stands where it does. */
 typedef struct {
-    uint64_t program, operations; /* digests of where either stands */
-    uint64_t looked_ns, still_ns, moved_ns;
+    uint64_t silence_ns, absence_ns, working_ns; /* working: a rank that is busy in a call of ours */
+    uint64_t program, operations;                /* digests of where either stands */
+    uint64_t looked_ns, still_ns, moved_ns;      /* since when they have been that */
+    bool warned;                                 /* rank 0: of somebody's absence */
+    bool crossed;                                /* rank 0: calls could not meet when it looked last */
 } slc_watch;
 
-struct slc_control;
-struct sluice_world;
+typedef struct slc_control slc_control;
+typedef struct sluice_world sluice_world;
+
+/* `timeout_s` 0: a silent rank is an error after 60 s, one that lives but is absent after 600 s, for it may be loading
+ * data. Else either is after that time. */
+void slc_watch_init(slc_watch *watch, uint64_t now_ns, double timeout_s);
 
 /* Notes in world->control.doing what this rank is doing, before a heartbeat. */
-void slc_watch_note(struct sluice_world *world, uint64_t now_ns);
+void slc_watch_note(sluice_world *world, uint64_t now_ns);
 
 /* Rank 0, after each heartbeat: fails the world if somebody waits in vain. */
-void slc_watch_judge(struct slc_control *control);
+void slc_watch_judge(slc_control *control);
 
 #endif

@@ -11,7 +11,7 @@ enum { SLC_WIRE_VERSION = 2, SLC_TOKEN_BYTES = 256 };
 
 typedef enum {
     SLC_FRAME_BLOB = 1, /* while joining: one rank's part of an exchange, or everybody's */
-    SLC_FRAME_BEAT,     /* value: operations begun, their digest */
+    SLC_FRAME_BEAT,     /* value: operations begun, their digest; to rank 0 with what the rank is doing (watch.h) */
     SLC_FRAME_COLLECT,  /* to rank 0: what a rank brings to a small collective */
     SLC_FRAME_RESULT,   /* from rank 0 */
     SLC_FRAME_LEAVE,    /* `rank` left; value: operations and collectives that it completed */

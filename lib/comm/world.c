@@ -216,8 +216,8 @@ static sluice_status check_config(const sluice_world_config *config)
                          config->size, SLC_RANKS_MOST);
     if (config->size > 1 && (!config->master_addr || config->master_port < 1 || config->master_port > SLC_PORT_LAST))
         return slc_error(SLUICE_ERR_ARGUMENT, "rank 0's address and port are needed: set MASTER_ADDR and MASTER_PORT");
-    if (!(config->join_timeout_s > 0) || !(config->timeout_s > 0))
-        return slc_error(SLUICE_ERR_ARGUMENT, "time limits must be more than 0 s");
+    if (!(config->join_timeout_s > 0) || !(config->timeout_s >= 0))
+        return slc_error(SLUICE_ERR_ARGUMENT, "time limits must be more than 0 s (timeout_s: 0 for the defaults)");
     return SLUICE_OK;
 }
 
@@ -375,6 +375,7 @@ static sluice_status run_collective(sluice_world *world, slc_collect collect)
     sluice_status status = slc_failure_get(&world->failure);
     if (!status) {
         world->collect = collect;
+        atomic_store(&world->collector, slc_thread_number());
         uint32_t number = atomic_fetch_add_explicit(&world->collects_asked, 1, memory_order_release) + 1;
         slc_thread_wake(world);
         slc_gate_wait(&world->collects_done, number, UINT64_MAX);
@@ -389,6 +390,15 @@ sluice_status sluice_world_barrier(sluice_world *world)
 {
     if (world->config.size == 1) return sluice_world_check(world);
     return run_collective(world, (slc_collect){.kind = SLC_COLLECT_BARRIER});
+}
+
+sluice_status slc_comm_meet(slc_comm *comm, const char *call, const char *object)
+{
+    sluice_world *world = slc_comm_world(comm);
+    char text[200];
+    if (world->config.size == 1) return sluice_world_check(world);
+    snprintf(text, sizeof text, "%s%s%s%s", call, object ? " of \"" : "", object ? object : "", object ? "\"" : "");
+    return run_collective(world, (slc_collect){.kind = SLC_COLLECT_MEET, .src = text, .bytes = strlen(text)});
 }
 
 sluice_status sluice_world_broadcast(sluice_world *world, void *data, size_t bytes, int root)

@@ -36,11 +36,13 @@ struct sluice_world {
     bool yield;        /* more ranks than cores: let the others go on while looking for work */
     uint64_t aside_ns; /* when the thread last moved away from a neighbour's core */
     struct pollfd *polls;
+    uint32_t transport_events; /* how often the transport has moved something */
 
     /* A small collective handed to the thread; one caller at a time. */
     pthread_mutex_t collect_lock;
     slc_collect collect;
     _Atomic uint32_t collects_asked, collects_complete;
+    _Atomic uint64_t collector; /* the thread that called the last one */
     slc_gate collects_done;
 
     slc_gate told;              /* 1: the failure is on its way to the other ranks, if they are to be told */
@@ -55,6 +57,12 @@ struct sluice_world {
 static inline sluice_world *slc_comm_world(slc_comm *comm)
 {
     return (sluice_world *)(void *)((char *)comm - offsetof(sluice_world, comm));
+}
+
+/* Threads of this process have different ones; never 0. */
+static inline uint64_t slc_thread_number(void)
+{
+    return (uint64_t)pthread_self();
 }
 
 /* farewell.c: a process that exits without leaving this world says its last error. */

@@ -11,12 +11,16 @@ sluice_status slc_checkpoint_enter(sluice_runtime *rt, const char *dir, const ch
     if (status) return status;
     if (!dir || !*dir) return slc_error(SLUICE_ERR_ARGUMENT, "%s: a folder is needed", call);
     if (rt->mode != SLC_IDLE) return slc_error(SLUICE_ERR_ORDER, "%s: must be called between steps", call);
-    status = sluice_runtime_sync(rt);
-    return status ? status : slc_runtime_fail(rt, slc_staging_claim(rt, true));
+    status = slc_comm_meet(rt->comm, call, NULL);
+    if (!status) status = slc_runtime_drain(rt);
+    if (status) return status;
+    slc_comm_work(rt->comm, "at work");
+    return slc_runtime_fail(rt, slc_staging_claim(rt, true));
 }
 
 sluice_status slc_checkpoint_leave(sluice_runtime *rt)
 {
+    slc_comm_work(rt->comm, NULL);
     return slc_runtime_fail(rt, slc_staging_claim(rt, false));
 }
 

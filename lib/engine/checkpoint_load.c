@@ -292,6 +292,7 @@ static sluice_status verify_range(loading *l, const slc_file *file, const slc_sh
     uint32_t crc = 0;
     while (left) {
         uint64_t bytes = left < room ? left : room;
+        slc_comm_work(l->rt->comm, "reading");
         sluice_status status = slc_file_read(file, offset, bytes, l->rt->staging);
         if (status) return status;
         crc = slc_crc32c(crc, l->rt->staging, bytes);

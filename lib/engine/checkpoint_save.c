@@ -68,6 +68,7 @@ static sluice_status write_range(sluice_runtime *rt, int file, const char *path,
     range->crc32c = 0;
     for (uint64_t done = 0; done < range->count;) {
         uint64_t left = range->count - done, count = left < room ? left : room;
+        slc_comm_work(rt->comm, "writing");
         sluice_status status = own ? slc_copy(&rt->compute, rt->staging, own + done, 4 * count)
                                    : slc_param_get_owned(param, range->array, range->first + done, count, rt->staging);
         if (!status) status = slc_stream_synchronize(&rt->compute);

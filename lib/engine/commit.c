@@ -201,6 +201,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
     if (!rt) return slc_error(SLUICE_ERR_MEMORY, "runtime");
     rt->world = world;
     rt->comm = slc_world_comm(world);
+    slc_comm_call(rt->comm, "runtime_create", NULL);
     rt->config = *config;
     rt->planner = planner;
     rt->cancel = (slc_cancel){world_has_failed, world};
@@ -298,6 +299,7 @@ static void stop_operations(sluice_runtime *rt)
 void sluice_runtime_destroy(sluice_runtime *rt)
 {
     if (!rt) return;
+    slc_comm_end_names(rt->comm);
     stop_operations(rt);
     slc_checkpoint_lock_release(rt);
     slc_pass_fini(&rt->train);

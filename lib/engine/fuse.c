@@ -36,7 +36,9 @@ static sluice_status decide(sluice_runtime *rt, slc_plan_request *plan, uint32_t
     if (!alone) return slc_error(SLUICE_ERR_MEMORY, "units");
     find_alone(rt, alone);
     sluice_status status = slc_engine_add_choices(rt, plan);
+    slc_comm_work(rt->comm, "planning");
     if (!status) status = rt->planner.fuse(&rt->job, &request, group);
+    slc_comm_work(rt->comm, NULL);
     slc_engine_free_choices(plan);
     free(alone);
     return status;

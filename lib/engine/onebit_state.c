@@ -121,7 +121,7 @@ static sluice_status find_progress(sluice_runtime *rt, const sluice_param *param
     const char *const *names = param ? o->parameter_progress_name : o->progress_name;
     while (out->index < out->count && strcmp(names[out->index], name)) out->index++;
     if (out->index == out->count) return no_such_number(rt, param, name, call);
-    status = sluice_runtime_sync(rt);
+    status = slc_runtime_drain(rt);
     if (!status) o->progress_save(o->context, out->parameter, out->values);
     return status;
 }

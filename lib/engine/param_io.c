@@ -28,16 +28,15 @@ static sluice_status check_range(const sluice_param *param, uint64_t length, uin
 {
     if (!param) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no parameter given", call);
     sluice_runtime *rt = param->rt;
-    char what[256];
-    snprintf(what, sizeof what, "%s of \"%.200s\"", call, param->name);
-    sluice_status status = slc_runtime_require(rt, true, what);
+    sluice_status status = slc_runtime_require_of(rt, true, call, param->name);
     if (status) return status;
-    if (rt->mode != SLC_IDLE) return slc_error(SLUICE_ERR_ORDER, "%s: must be called between steps", what);
+    if (rt->mode != SLC_IDLE)
+        return slc_error(SLUICE_ERR_ORDER, "%s of \"%s\": must be called between steps", call, param->name);
     if (first > length || count > length - first || (count && !memory))
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: %llu elements from number %llu on%s; it has %llu", what,
-                         (unsigned long long)count, (unsigned long long)first, memory ? "" : ", but no memory given",
-                         (unsigned long long)length);
-    return sluice_runtime_sync(rt);
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s of \"%s\": %llu elements from number %llu on%s; it has %llu", call,
+                         param->name, (unsigned long long)count, (unsigned long long)first,
+                         memory ? "" : ", but no memory given", (unsigned long long)length);
+    return slc_runtime_drain(rt);
 }
 
 static array values_of(const slc_unit_state *unit)
@@ -283,6 +282,7 @@ sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t co
     sluice_status status = check_range(param, length_of(param), first, count, dst, "param_read");
     if (!status) status = slc_check_call(param->rt, "param_read", param, NULL);
     if (!status) status = slc_phase_require_equal(param->rt, "param_read");
+    if (!status) status = slc_comm_meet(param->rt->comm, "param_read", param->name);
     if (status) return status;
     array masters = masters_of(&param->rt->units[param->unit]);
     return slc_runtime_fail(param->rt, read_array(param, masters, first, count, dst));
@@ -320,6 +320,7 @@ sluice_status sluice_param_state_read(sluice_param *param, const char *state, ui
     }
     if (!status) status = slc_phase_require_equal(param->rt, "param_state_read");
     if (!status) status = state_of(param, state, &source);
+    if (!status) status = slc_comm_meet(param->rt->comm, "param_state_read", param->name);
     return status ? status : slc_runtime_fail(param->rt, read_array(param, source, first, count, dst));
 }
 
@@ -333,7 +334,7 @@ sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step)
     sluice_status status = slc_runtime_require(rt, true, "step_set");
     if (!status && rt->mode != SLC_IDLE) status = slc_error(SLUICE_ERR_ORDER, "step_set: must be called between steps");
     if (status) return status;
-    status = sluice_runtime_sync(rt);
+    status = slc_runtime_drain(rt);
     rt->step = step;
     return status ? status : slc_phase_follow(rt);
 }
@@ -342,7 +343,7 @@ sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65])
 {
     enum { PIECE = 1 << 18 };
     float *piece = malloc(PIECE * sizeof *piece);
-    if (!piece) return slc_error(SLUICE_ERR_MEMORY, "weights_sha256");
+    if (!piece) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "weights_sha256"));
     slc_sha256 hash;
     slc_sha256_init(&hash);
     sluice_status status = SLUICE_OK;

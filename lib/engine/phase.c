@@ -140,7 +140,7 @@ static sluice_status end_with_norms(sluice_runtime *rt, uint64_t step, uint32_t 
         of_state[s] = next;
         next += rt->param_count;
     }
-    sluice_status status = sluice_runtime_sync(rt);
+    sluice_status status = slc_runtime_drain(rt);
     if (!status) status = make_norms(rt, wanted, norms);
     if (!status) *answer = rt->onebit.end_step(rt->onebit.context, step, of_state);
     free(norms);
@@ -170,7 +170,7 @@ sluice_status slc_phase_end_step(sluice_runtime *rt, uint64_t step)
         status = end_with_norms(rt, step, wanted, &answer);
     else
         answer = rt->onebit.end_step(rt->onebit.context, step, none);
-    if (!status && answer) status = sluice_runtime_sync(rt);
+    if (!status && answer) status = slc_runtime_drain(rt);
     if (!status && answer & SLC_PHASE_CHANGED) status = change(rt, step + 1);
     if (!status && answer & SLC_RESET_ERRORS) status = slc_onebit_reset_errors(rt);
     return slc_runtime_fail(rt, status);

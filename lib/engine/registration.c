@@ -19,6 +19,7 @@ static bool fits(uint64_t sum, uint64_t more, uint64_t most)
 static sluice_status registering(const sluice_runtime *rt, const char *call)
 {
     if (!rt) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no runtime given", call);
+    slc_comm_call(rt->comm, call, NULL);
     if (rt->committed) return slc_error(SLUICE_ERR_ORDER, "%s: after commit; register everything before", call);
     return SLUICE_OK;
 }

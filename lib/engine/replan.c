@@ -189,7 +189,7 @@ static sluice_status replan(sluice_runtime *rt, slc_plan_request *request)
     slc_plan_answer answer;
     bool measured = slc_schedule_wants_times(request->schedule);
     sluice_status status = slc_phase_require_equal(rt, "replan");
-    if (!status) status = sluice_runtime_sync(rt);
+    if (!status) status = slc_runtime_drain(rt);
     if (!status && measured) status = slc_runtime_fail(rt, slc_engine_measure(rt, &times));
     if (status) return status;
     request->times = measured ? &times : NULL;
@@ -219,7 +219,7 @@ sluice_status slc_engine_after_step(sluice_runtime *rt)
     rt->plan_steps++;
     if (!rt->replan_due) return SLUICE_OK;
     if (rt->plan_steps == WARM_UP_STEPS) {
-        sluice_status status = sluice_runtime_sync(rt);
+        sluice_status status = slc_runtime_drain(rt);
         if (!status) slc_measure_reset(rt->measure, &rt->job);
         return status;
     }

@@ -267,7 +267,12 @@ sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status);
 sluice_status slc_runtime_alike(sluice_runtime *rt, sluice_status status);
 /* The failure of before, or of the world; SLUICE_OK. */
 sluice_status slc_runtime_healthy(sluice_runtime *rt);
+/* Every public call begins with it, which notes that it was made. */
 sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char *call);
+/* The same for a call on `object`, which the error names and heartbeats tell; kept by pointer, as `call` is. */
+sluice_status slc_runtime_require_of(sluice_runtime *rt, bool committed, const char *call, const char *object);
+/* Between steps: as sluice_runtime_sync, for calls that need everything applied. */
+sluice_status slc_runtime_drain(sluice_runtime *rt);
 
 /* ---- rows.c: which rows a layer reads ---- */
 /* Units are made. Errors: MEMORY. */

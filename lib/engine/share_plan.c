@@ -5,6 +5,7 @@
 #include "lib/base/status.h"
 #include "lib/plan/request.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,7 +85,12 @@ static sluice_status plan(sluice_runtime *rt, slc_plan_request request, slc_plan
 static char *make_plan(sluice_runtime *rt, const slc_plan_request *request, announcement *said)
 {
     char *text = NULL;
+    char error[1024]; /* the last one of the caller: a candidate that does not fit is none */
+    snprintf(error, sizeof error, "%s", sluice_last_error());
+    slc_comm_work(rt->comm, "planning");
     said->status = plan(rt, *request, &said->answer);
+    slc_comm_work(rt->comm, NULL);
+    if (!said->status) slc_error(SLUICE_OK, "%s", error);
     if (!said->status && rt->size > 1)
         said->status = slc_plan_to_json(&rt->job, said->answer.plan, &said->answer.forecast, &text);
     if (said->status || !text) {

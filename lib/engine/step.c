@@ -34,16 +34,22 @@ sluice_status slc_runtime_healthy(sluice_runtime *rt)
     return sluice_world_check(rt->world);
 }
 
-sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char *call)
+sluice_status slc_runtime_require_of(sluice_runtime *rt, bool committed, const char *call, const char *object)
 {
     if (!rt) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no runtime given", call);
+    slc_comm_call(rt->comm, call, object);
     sluice_status status = slc_runtime_healthy(rt);
     if (status) return status;
     rt->alike = false;
-    if (rt->committed != committed)
-        return slc_error(SLUICE_ERR_ORDER,
-                         committed ? "%s: before commit; call sluice_runtime_commit first" : "%s: after commit", call);
-    return SLUICE_OK;
+    if (rt->committed == committed) return SLUICE_OK;
+    const char *when = committed ? "before commit; call sluice_runtime_commit first" : "after commit";
+    return object ? slc_error(SLUICE_ERR_ORDER, "%s of \"%s\": %s", call, object, when)
+                  : slc_error(SLUICE_ERR_ORDER, "%s: %s", call, when);
+}
+
+sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char *call)
+{
+    return slc_runtime_require_of(rt, committed, call, NULL);
 }
 
 static const char *mode_name(slc_mode mode)
@@ -193,7 +199,9 @@ static void make_invalid(sluice_runtime *rt, const sluice_layer *layer)
 static sluice_status check_call(sluice_layer *layer, slot_call call)
 {
     if (!layer) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no layer given", call_name(call));
-    return slc_runtime_require(layer->rt, true, call_name(call));
+    sluice_status status = slc_runtime_require(layer->rt, true, call_name(call));
+    slc_comm_call(layer->rt->comm, call_name(call), layer->name);
+    return status;
 }
 
 /* A slot opens once: with its recomputing, if there is one. */
@@ -342,9 +350,14 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
 sluice_status sluice_runtime_sync(sluice_runtime *rt)
 {
     sluice_status status = require_mode(rt, SLC_IDLE, "sync");
-    if (status) return status;
+    if (!status) status = slc_comm_meet(rt->comm, "sync", NULL);
+    return status ? status : slc_runtime_drain(rt);
+}
+
+sluice_status slc_runtime_drain(sluice_runtime *rt)
+{
     bool pending = slc_pass_pending(&rt->train);
-    status = slc_pass_drain(rt, &rt->train);
+    sluice_status status = slc_pass_drain(rt, &rt->train);
     if (!status && pending && agrees_late(rt)) status = slc_engine_check_finite(rt, &rt->steps[rt->train.parity ^ 1]);
     if (!status) status = slc_runtime_alike(rt, slc_engine_check_exchanges(rt));
     return slc_runtime_fail(rt, status);
@@ -355,7 +368,8 @@ sluice_status sluice_evaluate_begin(sluice_runtime *rt)
     sluice_status status = require_mode(rt, SLC_IDLE, "evaluate_begin");
     if (!status) status = slc_check_call(rt, "evaluate_begin", NULL, NULL);
     if (!status) status = slc_phase_require_equal(rt, "evaluate_begin");
-    if (!status) status = sluice_runtime_sync(rt);
+    if (!status) status = slc_comm_meet(rt->comm, "evaluate_begin", NULL);
+    if (!status) status = slc_runtime_drain(rt);
     if (status) return status;
     rt->evaluate.has_previous = false;
     slc_look_ups_forget(rt);
