@@ -30,6 +30,20 @@ make() {
     files=(--profile "$work/profile.json" --plan "$work/plan.json")
 }
 
+# What a build has no solver for is an error with a way out; the same without an integer program is always there.
+schedules() {
+    tool plan --profile "$work/profile.json" --schedule portfolio
+    check 'plan --schedule portfolio' 0 $code
+    check 'and its plan says so' yes "$(grep -q '^schedule   portfolio' "$work/out" && echo yes)"
+    tool plan --profile "$work/profile.json" --schedule ilp
+    if [ "$(default_schedule)" = ilp ]; then
+        check 'plan --schedule ilp' 0 $code
+    else
+        check 'no ilp without a solver' 1 $code
+        check 'and why' yes "$(grep -q 'this build has no GLPK.*choose one of portfolio' "$work/err" && echo yes)"
+    fi
+}
+
 # A step of a compressed optimizer: at a middle budget some layers are onebit and others sharded.
 compressed() {
     local lossy=(--profile "$work/profile.json" --plan "$work/lossy.json") kind
@@ -179,6 +193,7 @@ refusals() {
 }
 
 make
+schedules
 figures
 compressed
 timelines
