@@ -192,10 +192,10 @@ static sluice_status meet(sluice_world *world, sluice_status status)
     return status ? slc_error(status, "%s", why) : met;
 }
 
-/* What every rank finds alike is said once. */
-static bool known_to_all(sluice_status status)
+/* What every rank finds alike is said once; so is an output that is not written, by rank 0. */
+static bool known_to_all(sluice_status status, const ending *end)
 {
-    return status == SLUICE_ERR_BUDGET || status == SLUICE_ERR_NON_FINITE;
+    return status == SLUICE_ERR_BUDGET || status == SLUICE_ERR_NON_FINITE || (end->complete && status == SLUICE_ERR_IO);
 }
 
 static int train_here(slc_training_options *options)
@@ -209,7 +209,7 @@ static int train_here(slc_training_options *options)
     if (!status) status = sluice_world_create(&config, &world);
     if (!status) status = train_in(world, options, &end);
     if (!status || end.complete) status = meet(world, status);
-    if (status && !(world && sluice_world_rank(world) && (known_to_all(status) || end.complete)))
+    if (status && !(world && sluice_world_rank(world) && known_to_all(status, &end)))
         fprintf(stderr, "sluice train: %s\n", sluice_last_error());
     sluice_world_destroy(world);
     return end.interrupted ? EXIT_INTERRUPTED : status ? EXIT_FAILED : 0;
