@@ -200,7 +200,7 @@ static void check_refused(const char *dir, const char *name, const char *what, s
         fail_msg("%s at %zu: %s", what, at, status ? sluice_last_error() : "taken");
 }
 
-static void every_byte_of_a_manifest_counts(void **state)
+static void all_bytes_of_a_manifest_count(void **state)
 {
     (void)state;
     char dir[64], path[128], *bytes;
@@ -463,7 +463,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_world_reads_every_other),    cmocka_unit_test(a_step_saved_again_is_replaced),
         cmocka_unit_test(other_models_are_refused_by_name), cmocka_unit_test(damage_is_refused),
-        cmocka_unit_test(every_byte_of_a_manifest_counts),  cmocka_unit_test(what_is_no_file_is_refused),
+        cmocka_unit_test(all_bytes_of_a_manifest_count),    cmocka_unit_test(what_is_no_file_is_refused),
         cmocka_unit_test(what_cannot_be_written_is_named),  cmocka_unit_test(what_cannot_be_removed_stays),
         cmocka_unit_test(rank_0_says_how_many_stay),        cmocka_unit_test(two_jobs_do_not_share_a_folder),
         cmocka_unit_test(kills_lose_no_checkpoint),

@@ -1,7 +1,7 @@
 /* What a program's ranks ask of the disk, in the order in which it happens: this file defines the calls of the C
  * library that make, write, synchronize, rename and remove, and what goes to paths below one folder is recorded, may be
- * made to fail, or ends the process. Everything lies in memory that forked ranks share. Include it in one file of a
- * test. */
+ * made to fail, or ends the process. What is written by other calls than pwrite is not seen, and shows as lost.
+ * Everything lies in memory that forked ranks share. Include it in one file of a test. */
 #ifndef SLC_TESTS_DISK_RECORDER_H
 #define SLC_TESTS_DISK_RECORDER_H
 

@@ -240,6 +240,41 @@ print('{"bytes": %d, "crc32c": %d}' % (len(data), crc ^ 0xffffffff), end="")
 END
 }
 
+seal() { # MANIFEST: gives it the checksum of what it says now
+    python3 - "$1" <<'END'
+import re, sys
+text, crc = open(sys.argv[1]).read(), 0xffffffff
+text = text[:text.rindex(',\n  "crc32c": ')]
+for byte in text.encode():
+    crc ^= byte
+    for _ in range(8):
+        crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+open(sys.argv[1], "w").write(text + ',\n  "crc32c": %d\n}\n' % (crc ^ 0xffffffff))
+END
+}
+
+# A manifest with the right checksum and numbers that the optimizer cannot have.
+impossible_numbers() {
+    local manifest=$work/run/step-000004/manifest.json
+    rm -rf "$work/run"
+    train -n 2 --optimizer onebit_lamb --strategy onebit --freeze-step 2 --steps 4 --save "$work/run"
+    check 'a compressed optimizer saves' 0 $code
+    cp "$manifest" "$work/kept"
+    for change in '0,/"numbers": \[[0-9][0-9.]*/s//"numbers": [-1/' '0,/"value": [0-9.]*/s//"value": 1.5/'; do
+        sed -i "$change" "$manifest"
+        check 'a number is changed' no "$(cmp -s "$manifest" "$work/kept" && echo yes || echo no)"
+        refuses 'manifest.json.*damaged' --optimizer onebit_lamb --strategy onebit --resume "$work/run" --steps 6 -n 2
+        seal "$manifest"
+        refuses 'step-000004.*progress or .*numbers' --optimizer onebit_lamb --strategy onebit --resume "$work/run" \
+            --steps 6 -n 2
+        cp "$work/kept" "$manifest"
+    done
+    seal "$manifest"
+    check 'the same text has the same checksum' yes "$(cmp -s "$manifest" "$work/kept" && echo yes)"
+    train -n 2 --optimizer onebit_lamb --strategy onebit --resume "$work/run" --steps 5
+    check 'as it was it is resumed' 0 $code
+}
+
 # As versions before wrote them: no checksum in the manifest, nothing of the data but its beginning.
 older_checkpoints() {
     rm -rf "$work/run"
@@ -269,5 +304,6 @@ folder_apart
 save_errors
 two_jobs
 other_text
+impossible_numbers
 older_checkpoints
 exit $failed
