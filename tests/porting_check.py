@@ -3,7 +3,8 @@
 
 Every `diff` block with the names of two programs is what leads from one to the other. The programs compile and say the
 same losses on 1, 2 and 4 ranks. Every other `diff` block is a mistake in the last program: it is made, and the lines of
-the next `text` block are what two ranks then say, `...` standing for anything, with the setting from where the page first writes it on."""
+the next `text` block are what two ranks then say, `...` standing for anything. From where the page first writes
+SLUICE_ENGINE_CHECK=on, that is set."""
 import os
 import re
 import shutil
