@@ -4,6 +4,7 @@
 #define SLC_COMM_WIRE_H
 
 #include <sluice/status.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,9 @@ typedef struct {
 /* Errors: TIMEOUT at `deadline_ns`, PEER when the other end closed, IO. The error line says only that. */
 sluice_status slc_wire_write(int fd, const void *data, size_t bytes, uint64_t deadline_ns);
 sluice_status slc_wire_read(int fd, void *data, size_t bytes, uint64_t deadline_ns);
+
+/* Whether two secrets are equal, in a time that does not say where they differ. */
+bool slc_wire_equal(const void *a, const void *b, size_t bytes);
 
 /* Waits until `fd` is ready for `events` (poll's) or the deadline. */
 sluice_status slc_wire_wait(int fd, short events, uint64_t deadline_ns);

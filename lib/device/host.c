@@ -83,6 +83,9 @@ static sluice_status host_segment_map(slc_device *device, int fd, size_t bytes, 
     if (fstat(fd, &file)) return slc_error(SLUICE_ERR_SYSTEM, "peer's segment: %s", strerror(errno));
     if (!rounded || (uint64_t)file.st_size < rounded)
         return slc_error(SLUICE_ERR_ARGUMENT, "peer's segment has %lld bytes, not %zu", (long long)file.st_size, bytes);
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || !(seals & F_SEAL_SHRINK))
+        return slc_error(SLUICE_ERR_ARGUMENT, "peer's segment is not sealed: it could shrink");
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (own < 0) return slc_error(SLUICE_ERR_SYSTEM, "peer's segment: %s", strerror(errno));
     sluice_status status = map_descriptor(device, own, rounded, false, out);
