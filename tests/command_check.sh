@@ -44,8 +44,9 @@ need_command() { # NAME: as built_with; without it there is nothing to test
     exit 1
 }
 
-alive() { # MARK, a word: how many processes have it in their command line (zombies have none)
-    grep -las -- "[${1:0:1}]${1:1}" /proc/[0-9]*/cmdline | wc -l # the brackets hide this search from itself
+alive() { # MARK: how many processes have it in their command line (zombies have none)
+    local mark=${1// /.}                                             # words are apart by zeros
+    grep -las -- "[${mark:0:1}]${mark:1}" /proc/[0-9]*/cmdline | wc -l # the brackets hide this search from itself
 }
 
 comes_true() { # COMMAND...: waits until it succeeds, 30 s at most
