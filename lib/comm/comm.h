@@ -125,7 +125,9 @@ slc_comm *slc_world_comm(sluice_world *world);
 
 /* Lets peers of this host map `segment` and keeps `scratch` (inside it) for messages. Collective, blocking; once at a
  * time (a second attach replaces the first after all operations are complete; NULL detaches, locally).
- * Ranks must give segments of equal size. scratch_bytes as slc_comm_scratch_bytes says. */
+ * `segment` stays where it is until it is detached; when a transport could not be stopped from using it after a
+ * failure, it is marked as kept. Ranks must give segments of equal size. scratch_bytes as slc_comm_scratch_bytes says.
+ */
 sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes);
 
 /* Scratch that operations on base blocks of at most `block_bytes` need: 0 when every peer is reached directly,

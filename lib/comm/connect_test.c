@@ -1,5 +1,8 @@
-/* Peers that cannot be reached at once: connecting is repeated until the time to join is over, and then says which rank
- * and where. Addresses that are not whole are refused. The transport is UCX; here its connect can be made to fail. */
+/* A transport that does not do as it should. Peers that cannot be reached at once: connecting is repeated until the
+ * time to join is over, and then says which rank and where. Addresses that are not whole are refused. Messages that
+ * cannot be cancelled keep their memory. The transport is UCX; here its connect can be made to fail, and its cancel to
+ * do nothing.
+ */
 #include "lib/comm/comm_test.h"
 #include "lib/comm/transport.h"
 
@@ -22,6 +25,18 @@ static sluice_status connect_reluctantly(void *self, int rank, const void *blob,
     return ucx->connect(self, rank, blob, bytes);
 }
 
+static bool stubborn; /* in this process, nothing pending ends any more */
+
+static void cancel_if_willing(void *self)
+{
+    if (!stubborn) ucx->cancel(self);
+}
+
+static void close_peer_if_willing(void *self, int rank)
+{
+    if (!stubborn) ucx->close_peer(self, rank);
+}
+
 sluice_status __real_slc_transport_open(slc_transport *out, const char *name, const char *throttle, int rank, int size,
                                         slc_peer_lost peer_lost, void *context);
 sluice_status __wrap_slc_transport_open(slc_transport *out, const char *name, const char *throttle, int rank, int size,
@@ -35,6 +50,8 @@ sluice_status __wrap_slc_transport_open(slc_transport *out, const char *name, co
     ucx = out->table;
     reluctant = *ucx;
     reluctant.connect = connect_reluctantly;
+    reluctant.cancel = cancel_if_willing;
+    reluctant.close_peer = close_peer_if_willing;
     out->table = &reluctant;
     return SLUICE_OK;
 }
@@ -76,6 +93,57 @@ static void what_stays_unreachable_is_named(void **state)
     (void)state;
     test_case test = {.port = free_port(), .failures = FOREVER};
     assert_int_equal(run_ranks(2, join, &test), 0);
+}
+
+static int fail_with_messages(int rank, void *argument)
+{
+    const test_case *test = argument;
+    sluice_world_config config = path_config(rank, 2, test->port, MESSAGES);
+    sluice_world *world;
+    slc_device *device;
+    slc_segment segment;
+    enum { ELEMENTS = 1 << 16 };
+    CHECK(!sluice_world_create(&config, &world));
+    CHECK(!slc_device_open("cpu", &device) && !slc_segment_create(device, ELEMENTS * 4 * 8, &segment));
+    slc_comm *comm = slc_world_comm(world);
+    char *base = segment.base;
+    CHECK(!slc_comm_attach(comm, &segment, base + ELEMENTS * 4, ELEMENTS * 4 * 7));
+    if (rank == 1) {
+        CHECK(!sluice_world_barrier(world));
+        usleep(300000);
+        kill(getpid(), SIGKILL);
+    }
+    slc_op op = {.kind = SLC_ALL_REDUCE,
+                 .dtype = SLC_FLOAT32,
+                 .elements = ELEMENTS,
+                 .block_elements = 4096,
+                 .block_count = ELEMENTS / 4096,
+                 .src = base,
+                 .dst = base,
+                 .scale = 1};
+    uint32_t index;
+    stubborn = true;
+    CHECK(!slc_comm_submit(comm, &op, 1, &index)); /* its receives wait for a rank that never sends */
+    CHECK(!sluice_world_barrier(world));
+    CHECK(slc_comm_wait(comm, index + 1) == SLUICE_ERR_PEER);
+    slc_comm_attach(comm, NULL, NULL, 0);
+    CHECK(segment.kept);
+    slc_segment_destroy(&segment);
+    for (int i = 0; i < ELEMENTS; i++) base[i] = 1; /* as a network card that goes on */
+    stubborn = false;
+    sluice_world_destroy(world);
+    slc_device_close(device);
+    return 0;
+}
+
+static void memory_of_late_messages_stays(void **state)
+{
+    (void)state;
+    test_case test = {.port = free_port()};
+    ranks all;
+    ranks_start(&all, 2, fail_with_messages, &test);
+    assert_int_equal(rank_wait(&all, 0), 0);
+    assert_int_equal(rank_wait(&all, 1), 128 + SIGKILL);
 }
 
 static void on_lost(void *context, int rank, const char *why)
@@ -121,6 +189,7 @@ int main(void)
         cmocka_unit_test(connecting_is_repeated),
         cmocka_unit_test(what_stays_unreachable_is_named),
         cmocka_unit_test(addresses_in_part_are_refused),
+        cmocka_unit_test(memory_of_late_messages_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,8 +88,9 @@ struct slc_comm {
     uint64_t step_ns;         /* when the last step was made */
     slc_run runs[SLC_ACTIVE]; /* operation i at i modulo this */
 
-    slc_stream stream; /* device NULL: nothing attached */
-    const char *base;  /* of the attached segment */
+    slc_stream stream;    /* device NULL: nothing attached */
+    slc_segment *segment; /* attached; NULL: none */
+    const char *base;     /* of the attached segment */
     uint64_t bytes;
     char *scratch;
     uint64_t scratch_bytes;

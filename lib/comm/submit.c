@@ -206,6 +206,8 @@ static void forget_segment(slc_comm *comm)
 {
     /* After a failure a message may still be on its way into the memory: wait until the thread has let go of it. */
     if (slc_failed(comm->failure)) slc_gate_wait(&comm->quiet, 1, UINT64_MAX);
+    if (comm->segment && comm->messages_pending) comm->segment->kept = true; /* the transport did not let go of it */
+    comm->segment = NULL;
     slc_neighbours_detach(comm->neighbours);
     slc_stream_destroy(&comm->stream);
     comm->base = NULL;
@@ -250,6 +252,7 @@ sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratc
         slc_comm_fail(comm, status, sluice_last_error()); /* the others wait below */
         return slc_failure_get(comm->failure);
     }
+    comm->segment = segment;
     comm->base = segment->base;
     comm->bytes = segment->bytes;
     comm->scratch = scratch;

@@ -73,7 +73,8 @@ static void cancel_messages(sluice_world *world)
     while (world->comm.messages_pending && slc_clock_ns() - start < cancel_patience_ns)
         if (!transport_progress(world)) sched_yield();
     if (world->comm.messages_pending)
-        slc_log(SLC_LOG_ERROR, "%u messages could not be cancelled", world->comm.messages_pending);
+        slc_log(SLC_LOG_ERROR, "%u messages could not be cancelled: their memory stays mapped",
+                world->comm.messages_pending);
 }
 
 static bool take_collective(sluice_world *world)

@@ -34,6 +34,7 @@ typedef struct {
     void *base;   /* page aligned, zeroed */
     size_t bytes; /* as asked for, rounded up to pages */
     int fd;       /* to hand to peers; -1 if it cannot be shared */
+    bool kept;    /* something that cannot be stopped may still write there: destroying it leaves it mapped */
     slc_device *device;
 } slc_segment;
 
@@ -47,9 +48,10 @@ sluice_status slc_segment_create(slc_device *device, size_t bytes, slc_segment *
 sluice_status slc_segment_map(slc_device *device, int fd, size_t bytes, slc_segment *out);
 void slc_segment_destroy(slc_segment *segment); /* created or mapped; zeroed afterwards */
 /* Touches every page, or those of [offset, offset + bytes), so that first use in a step costs no page fault. Parts of a
- * segment that are never touched take no memory. */
-void slc_segment_populate(slc_segment *segment);
-void slc_segment_populate_range(slc_segment *segment, size_t offset, size_t bytes);
+ * segment that are never touched take no memory. Errors: MEMORY (the system, or the limit of this process's group, has
+ * no more). */
+sluice_status slc_segment_populate(slc_segment *segment);
+sluice_status slc_segment_populate_range(slc_segment *segment, size_t offset, size_t bytes);
 /* Gives the whole pages inside [offset, offset + bytes) back to the system: they take no memory until they are touched
  * again, and then hold zeros, for peers too. */
 void slc_segment_discard(slc_segment *segment, size_t offset, size_t bytes);

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -157,6 +158,46 @@ static void only_touched_pages_take_memory(void **state)
     slc_segment_destroy(&segment);
 }
 
+static int madvise_error; /* of the next populating; 0: as the kernel answers */
+int __real_madvise(void *base, size_t bytes, int advice);
+int __wrap_madvise(void *base, size_t bytes, int advice);
+
+int __wrap_madvise(void *base, size_t bytes, int advice)
+{
+    if (!madvise_error || advice != 23) return __real_madvise(base, bytes, advice);
+    errno = madvise_error;
+    return -1;
+}
+
+/* Touching pages that there is no memory for would end the process. */
+static void lack_of_memory_is_an_error(void **state)
+{
+    (void)state;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    slc_segment segment;
+    assert_int_equal(slc_segment_create(device, 64 * page, &segment), SLUICE_OK);
+    madvise_error = ENOMEM;
+    assert_int_equal(slc_segment_populate(&segment), SLUICE_ERR_MEMORY);
+    assert_int_equal(present_pages(&segment), 0);
+    madvise_error = EINVAL; /* an older kernel */
+    assert_int_equal(slc_segment_populate(&segment), SLUICE_OK);
+    assert_int_equal(present_pages(&segment), 64);
+    madvise_error = 0;
+    slc_segment_destroy(&segment);
+}
+
+static void a_kept_segment_stays_mapped(void **state)
+{
+    (void)state;
+    slc_segment segment;
+    assert_int_equal(slc_segment_create(device, 4096, &segment), SLUICE_OK);
+    char *base = segment.base;
+    segment.kept = true;
+    slc_segment_destroy(&segment);
+    base[17] = 1; /* as a message that comes late */
+    munmap(base, 4096);
+}
+
 static void streams_copy_in_order(void **state)
 {
     (void)state;
@@ -200,6 +241,8 @@ int main(void)
         cmocka_unit_test(only_touched_pages_take_memory),
         cmocka_unit_test(streams_copy_in_order),
         cmocka_unit_test(dtypes_have_sizes_and_names),
+        cmocka_unit_test(lack_of_memory_is_an_error),
+        cmocka_unit_test(a_kept_segment_stays_mapped),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -96,7 +96,7 @@ static sluice_status host_segment_map(slc_device *device, int fd, size_t bytes, 
 static void host_segment_destroy(slc_segment *segment)
 {
     int fd = slc_host_segments_remove(segment->base);
-    munmap(segment->base, segment->bytes);
+    if (!segment->kept) munmap(segment->base, segment->bytes);
     if (fd >= 0) close(fd);
 }
 
@@ -108,12 +108,21 @@ __attribute__((no_sanitize("address", "thread"))) static void touch_pages(const 
     for (size_t i = 0; i < bytes; i += page) (void)at[i];
 }
 
-static void host_segment_populate(slc_segment *segment, size_t offset, size_t bytes)
+/* Only an old kernel, which cannot do it, is a reason to touch pages: where there is no memory that would be the end of
+ * the process, not an error. */
+static sluice_status host_segment_populate(slc_segment *segment, size_t offset, size_t bytes)
 {
     size_t begin = offset / page_bytes() * page_bytes();
     unsigned char *base = (unsigned char *)segment->base + begin;
     size_t length = offset + bytes - begin;
-    if (madvise(base, length, MADV_POPULATE_WRITE)) touch_pages(base, length);
+    int failed;
+    do failed = madvise(base, length, MADV_POPULATE_WRITE) ? errno : 0;
+    while (failed == EINTR || failed == EAGAIN);
+    if (failed == EINVAL || failed == ENOSYS)
+        touch_pages(base, length);
+    else if (failed)
+        return slc_error(SLUICE_ERR_MEMORY, "no memory for %zu bytes of a segment: %s", length, strerror(failed));
+    return SLUICE_OK;
 }
 
 static void host_segment_discard(slc_segment *segment, size_t offset, size_t bytes)

@@ -227,7 +227,8 @@ sluice_status slc_arena_limit(slc_arena *arena, uint64_t bytes)
     sluice_status status = limit_locked(arena, bytes);
     pthread_mutex_unlock(&arena->lock);
     if (status) return status;
-    slc_segment_populate_range(&arena->segment, 0, bytes);
+    status = slc_segment_populate_range(&arena->segment, 0, bytes);
+    if (status) return slc_error_context(status, "arena");
     slc_segment_discard(&arena->segment, bytes, arena->segment.bytes - bytes);
     return SLUICE_OK;
 }
