@@ -1,6 +1,7 @@
 /* No call waits for ever, and every rank says the first cause: budgets that are too small, mistakes of one rank, ranks
  * that take no part. Each rank leaves what it was told in memory that the test shares with it. */
 #include "tests/ranks.h"
+#include "tests/scale.h"
 
 #include <sluice/sluice.h>
 #include <setjmp.h>
@@ -82,7 +83,7 @@ static int small_budget(int rank, int size, void *context)
 static void test_budget_is_the_cause(void **state)
 {
     (void)state;
-    for (int job = 0; job < 50; job++) {
+    for (uint32_t job = 0; job < test_rounds(50); job++) {
         memset(told_all, 0, RANKS_MAX * sizeof *told_all);
         assert_int_equal(run_ranks(3, small_budget, NULL, LIMIT_S), 0);
         for (int r = 0; r < 3; r++)
@@ -106,7 +107,7 @@ static int other_registration(int rank, int size, void *context)
 static void test_mismatch_is_the_cause(void **state)
 {
     (void)state;
-    for (int job = 0; job < 50; job++) {
+    for (uint32_t job = 0; job < test_rounds(50); job++) {
         memset(told_all, 0, RANKS_MAX * sizeof *told_all);
         assert_int_equal(run_ranks(3, other_registration, NULL, LIMIT_S), 0);
         for (int r = 0; r < 3; r++)
@@ -188,7 +189,7 @@ static void test_one_fails(void **state)
 {
     (void)state;
     check_one_fails((mistake){IN_STEP, STAYS}, "backward_begin called where");
-    for (int round = 0; round < 5; round++) {
+    for (uint32_t round = 0; round < test_rounds(5); round++) {
         check_one_fails((mistake){IN_STEP, EXITS}, "backward_begin called where");
         check_one_fails((mistake){AT_CREATE, EXITS}, "adagrad");
         check_one_fails((mistake){AT_ADD, EXITS}, "lower");
