@@ -13,7 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { QUEUE_BYTES = 256 << 10, URGENT_BYTES = 16 << 10, JOIN_S = 1 };
+enum { QUEUE_BYTES = 256 << 10, URGENT_BYTES = 16 << 10, JOIN_ROUNDS = 100, JOIN_NS = 10000000 };
+enum { INTERRUPT = SIGURG }; /* ignored by whoever has no handler, so it harms nobody */
 
 struct slc_output_queue {
     int to, wake;
@@ -28,7 +29,7 @@ struct slc_output_queue {
     char *filling, *taken;
 };
 
-/* ---- The thread; it can be cancelled in a write alone, where it holds nothing ---- */
+/* ---- The thread ---- */
 
 static void raise_wake(const slc_output_queue *queue)
 {
@@ -45,18 +46,27 @@ static size_t piece_of(const char *bytes, size_t count)
     return end ? (size_t)(end - bytes) + 1 : PIPE_BUF;
 }
 
+static bool is_closing(slc_output_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    bool closing = queue->closing;
+    pthread_mutex_unlock(&queue->lock);
+    return closing;
+}
+
 /* 0 or errno. A descriptor that somebody else made non-blocking is waited for. */
-static int write_piece(int to, const char *bytes, size_t count)
+static int write_piece(slc_output_queue *queue, const char *bytes, size_t count)
 {
     while (count) {
-        ssize_t done = write(to, bytes, count);
+        if (is_closing(queue)) return ECANCELED;
+        ssize_t done = write(queue->to, bytes, count);
         if (done > 0) {
             bytes += done;
             count -= (size_t)done;
         } else if (done == 0) {
             return EIO;
         } else if (errno == EAGAIN) {
-            struct pollfd fd = {.fd = to, .events = POLLOUT};
+            struct pollfd fd = {.fd = queue->to, .events = POLLOUT};
             poll(&fd, 1, -1);
         } else if (errno != EINTR) {
             return errno;
@@ -96,14 +106,11 @@ static bool wait_for_bytes(slc_output_queue *queue)
 static void *write_all(void *context)
 {
     slc_output_queue *queue = context;
-    int why = 0, unused;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &unused);
+    int why = 0;
     while (wait_for_bytes(queue))
         for (size_t at = 0; at < queue->writing && !why;) {
             size_t count = piece_of(queue->taken + at, queue->writing - at);
-            pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &unused);
-            why = write_piece(queue->to, queue->taken + at, count);
-            pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &unused);
+            why = write_piece(queue, queue->taken + at, count);
             note_piece(queue, count, why);
             at += count;
         }
@@ -134,12 +141,13 @@ sluice_status slc_output_queue_create(int to, int wake, slc_output_queue **out)
 }
 
 /* Signals stay with the others: a SIGPIPE would end the process that EPIPE only informs. SIGTTOU stops a job in the
- * background, as its user asked for. */
+ * background, as its user asked for, and INTERRUPT is how a write is ended. */
 sluice_status slc_output_queue_start(slc_output_queue *queue)
 {
     sigset_t most, before;
     sigfillset(&most);
     sigdelset(&most, SIGTTOU);
+    sigdelset(&most, INTERRUPT);
     pthread_sigmask(SIG_BLOCK, &most, &before);
     int why = pthread_create(&queue->thread, NULL, write_all, queue);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -149,21 +157,41 @@ sluice_status slc_output_queue_start(slc_output_queue *queue)
     return slc_error(SLUICE_ERR_SYSTEM, "no thread to write the ranks' output: %s", strerror(why));
 }
 
-/* Whether it has ended. A write to a disk that hangs cannot be cancelled; its thread then keeps what it uses. */
-static bool end_thread(slc_output_queue *queue)
+static void interrupt(int signal)
+{
+    (void)signal;
+}
+
+/* The signal may come just before the write that it is to end, so it is sent again. A write to a disk that hangs does
+ * not end even so. */
+static bool interrupt_until_joined(pthread_t thread)
 {
     struct timespec until;
+    for (int i = 0; i < JOIN_ROUNDS; i++) {
+        pthread_kill(thread, INTERRUPT);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += JOIN_NS;
+        if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+        if (!pthread_timedjoin_np(thread, NULL, &until)) return true;
+    }
+    return false;
+}
+
+/* Whether it has ended. If not it keeps what it uses. */
+static bool end_thread(slc_output_queue *queue)
+{
+    const struct sigaction nothing = {.sa_handler = interrupt};
+    struct sigaction before;
     if (!queue->started) return true;
     pthread_mutex_lock(&queue->lock);
     queue->closing = true;
     pthread_cond_signal(&queue->changed);
     pthread_mutex_unlock(&queue->lock);
-    pthread_cancel(queue->thread);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += JOIN_S;
-    if (!pthread_timedjoin_np(queue->thread, NULL, &until)) return true;
-    pthread_detach(queue->thread);
-    return false;
+    sigaction(INTERRUPT, &nothing, &before);
+    bool ended = interrupt_until_joined(queue->thread);
+    sigaction(INTERRUPT, &before, NULL);
+    if (!ended) pthread_detach(queue->thread);
+    return ended;
 }
 
 void slc_output_queue_destroy(slc_output_queue *queue)

@@ -35,8 +35,8 @@ static sluice_status read_file(const char *path, char **out)
     char *text = NULL;
     sluice_status status = slc_file_open(path, &file);
     if (status == SLUICE_ERR_IO)
-        return slc_error(SLUICE_ERR_ARGUMENT, "strategy \"%s\" is no name, nor a file (%s); choose %s", path,
-                         sluice_last_error(), choices);
+        return slc_error(SLUICE_ERR_ARGUMENT, "strategy \"%s\" does not exist, nor a file of that name (%s); choose %s",
+                         path, sluice_last_error(), choices);
     if (status) return slc_error_context(status, "strategy");
     size_t length = (size_t)file.bytes;
     if (file.bytes >= LARGEST_FILE)
