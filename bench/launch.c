@@ -450,10 +450,15 @@ static bool all_is_said(const job *j)
     return true;
 }
 
+/* Results: whether whatever is still to be written is stuck. */
 static bool nobody_reads(job *j)
 {
     bool stuck = false;
-    for (int i = 0; i < OUTPUTS; i++) stuck |= is_stuck(&j->outputs[i]);
+    for (int i = 0; i < OUTPUTS; i++) {
+        bool this_one = is_stuck(&j->outputs[i]);
+        if (!this_one && !slc_output_queue_is_empty(j->outputs[i].queue)) return false;
+        stuck |= this_one;
+    }
     return stuck && is_hurried(j);
 }
 
