@@ -36,7 +36,7 @@ typedef struct {
     char host[64], address[64];
 } whereabouts;
 
-static const uint64_t telling_ns = 1000000000u; /* before the join limit: to tell the others why */
+static const double telling_share = 0.25; /* of the time to join: what is left to tell the others why */
 
 static void blobs_free(blobs *all)
 {
@@ -141,6 +141,7 @@ static sluice_status connect_peer(sluice_world *world, int rank, const char *blo
     const slc_transport *transport = &world->transport;
     whereabouts where;
     long pause_ns = 5000000;
+    const uint64_t telling_ns = (uint64_t)(telling_share * 1e9 * world->config.join_timeout_s);
     if (bytes < sizeof where) return slc_error(SLUICE_ERR_FORMAT, "rank %d sent no address", rank);
     memcpy(&where, blob, sizeof where);
     for (;;) {
