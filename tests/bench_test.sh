@@ -152,7 +152,7 @@ interrupt() {
 }
 
 refusals() {
-    refuses 'is no name, nor a file' --strategy dp,ddp
+    refuses 'does not exist' --strategy dp,ddp
     refuses 'needs a compressed optimizer' --strategy dp,onebit --optimizer adamw
     refuses 'there twice' --optimizer adamw,lamb@0.01,lamb
     refuses 'learning rate' --optimizer adamw,lamb@fast
