@@ -287,24 +287,6 @@ static void what_cannot_be_removed_stays(void **state)
     remove_all(other);
 }
 
-/* How many stay is rank 0's to say. */
-static int save_with_own_setting(int rank, int size, void *context)
-{
-    setenv("SLUICE_CHECKPOINT_KEEP", rank ? "0" : "1", 1);
-    return save(rank, size, context);
-}
-
-static void rank_0_says_how_many_stay(void **state)
-{
-    (void)state;
-    char dir[64];
-    make_folder(dir);
-    trial t = {.dir = dir, .seed = 3};
-    for (t.step = 1; t.step <= 3; t.step++) assert_int_equal(run_ranks(2, save_with_own_setting, &t, 60), 0);
-    assert_int_equal(entries(dir), 1);
-    remove_all(dir);
-}
-
 /* ---- Two jobs ---- */
 
 static int save_and_stay(int rank, int size, void *context)
@@ -465,8 +447,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(other_models_are_refused_by_name), cmocka_unit_test(damage_is_refused),
         cmocka_unit_test(all_bytes_of_a_manifest_count),    cmocka_unit_test(what_is_no_file_is_refused),
         cmocka_unit_test(what_cannot_be_written_is_named),  cmocka_unit_test(what_cannot_be_removed_stays),
-        cmocka_unit_test(rank_0_says_how_many_stay),        cmocka_unit_test(two_jobs_do_not_share_a_folder),
-        cmocka_unit_test(kills_lose_no_checkpoint),
+        cmocka_unit_test(two_jobs_do_not_share_a_folder),   cmocka_unit_test(kills_lose_no_checkpoint),
     };
     disk_open();
     if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -174,7 +174,8 @@ static int evaluates_alone(int rank, int size, void *context)
     if (!status) status = sluice_evaluate_begin(p.rt); /* what was the same in both is behind them */
     if (!status) status = sluice_forward_begin(p.layer[0]);
     RANK_CHECK(status == SLUICE_ERR_MISMATCH);
-    int code = strstr(sluice_last_error(), ", in an evaluation: rank") ? 0 : SAID_OTHERWISE;
+    int code = strstr(sluice_last_error(), "evaluate_begin") ? 0 : SAID_OTHERWISE;
+    if (code) fprintf(stderr, "rank %d: %s\n", rank, sluice_last_error());
     wait_ms(1000); /* the other one hears of this before it hears that this one has left */
     destroy(&p);
     return code;

@@ -2,6 +2,7 @@
  * counters that wrap. A rank with nothing to do uses no processor. */
 #include "lib/base/clock.h"
 #include "lib/comm/comm_test.h"
+#include "lib/comm/control.h"
 #include "lib/comm/lane.h"
 
 #include <setjmp.h>
@@ -26,9 +27,45 @@ typedef struct {
     float *data;
 } rig;
 
+/* A world in which so many operations seem to have been made already: the linker puts these functions in the place of
+ * those that they call (--wrap), so that the counters are set before the communication thread is there. */
+static uint32_t first_operation;
+
+sluice_status __real_slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *failure, slc_neighbours *neighbours,
+                                   slc_transport *transport, slc_history *history);
+sluice_status __wrap_slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *failure, slc_neighbours *neighbours,
+                                   slc_transport *transport, slc_history *history);
+sluice_status __wrap_slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *failure, slc_neighbours *neighbours,
+                                   slc_transport *transport, slc_history *history)
+{
+    sluice_status status = __real_slc_lane_init(comm, rank, size, failure, neighbours, transport, history);
+    comm->taken = comm->first = comm->wire = first_operation;
+    atomic_store(&comm->wire_completed, first_operation);
+    atomic_store(&comm->wire_submitted, first_operation);
+    atomic_store(&neighbours->page->ready, first_operation);
+    atomic_store(&neighbours->page->done, first_operation);
+    atomic_store(&comm->completed.value, first_operation);
+    atomic_store(&comm->finished, first_operation);
+    atomic_store(&comm->submitted, first_operation);
+    return status;
+}
+
+sluice_status __real_slc_control_init(slc_control *control, slc_rendezvous *rendezvous, slc_failure *failure,
+                                      double timeout_s);
+sluice_status __wrap_slc_control_init(slc_control *control, slc_rendezvous *rendezvous, slc_failure *failure,
+                                      double timeout_s);
+sluice_status __wrap_slc_control_init(slc_control *control, slc_rendezvous *rendezvous, slc_failure *failure,
+                                      double timeout_s)
+{
+    sluice_status status = __real_slc_control_init(control, rendezvous, failure, timeout_s);
+    control->history.count = first_operation;
+    return status;
+}
+
 static void rig_open(rig *all, const test_case *test, int rank)
 {
     if (test->name) setenv(test->name, test->value, 1);
+    first_operation = test->start;
     sluice_world_config config = path_config(rank, test->size, test->port, test->path);
     CHECK(!sluice_world_create(&config, &all->world));
     slc_comm *comm = slc_world_comm(all->world);
@@ -45,21 +82,6 @@ static void rig_close(rig *all)
     slc_segment_destroy(&all->segment);
     slc_device_close(all->device);
     sluice_world_destroy(all->world);
-}
-
-/* As if so many operations had been made. Nobody works meanwhile. */
-static void start_counters(rig *all, uint32_t start)
-{
-    slc_comm *comm = slc_world_comm(all->world);
-    CHECK(!sluice_world_barrier(all->world));
-    comm->taken = comm->first = comm->wire = comm->history->count = start;
-    atomic_store(&comm->wire_completed, start);
-    atomic_store(&comm->wire_submitted, start);
-    atomic_store(&comm->neighbours->page->ready, start);
-    atomic_store(&comm->neighbours->page->done, start);
-    atomic_store(&comm->completed.value, start);
-    atomic_store(&comm->submitted, start);
-    CHECK(!sluice_world_barrier(all->world));
 }
 
 static void sum_many(rig *all, const test_case *test, int rank)
@@ -94,7 +116,6 @@ static int body(int rank, void *argument)
     const test_case *test = argument;
     rig all = {0};
     rig_open(&all, test, rank);
-    if (test->start) start_counters(&all, test->start);
     sum_many(&all, test, rank);
     if (test->idle_s > 0) {
         CHECK(!sluice_world_barrier(all.world));
@@ -141,10 +162,6 @@ static void eight_ranks_make_a_world(void **state)
 static void counters_wrap(void **state)
 {
     (void)state;
-#ifdef __SANITIZE_THREAD__
-    puts("SKIP: counters that wrap: the test sets them beside the communication thread");
-    skip();
-#endif
     for (uint32_t before = 1; before < SUMS; before += 5) check_case((test_case){.size = 3, .start = 0u - before});
     check_case((test_case){.size = 3, .start = 0x7ffffffb});
 }
