@@ -15,7 +15,7 @@ fact() { # NAME: its value in the text
 
 info
 check 'exit code' 0 $code
-check 'facts' 'version transports devices instruction_set processors models gemm launcher' \
+check 'facts' 'version transports devices instruction_set processors planner models gemm launcher' \
     "$(cut -d' ' -f1 "$work/out" | xargs)"
 check 'version' "$("$sluice" --version)" "sluice $(fact version)"
 check 'processors' "$(getconf _NPROCESSORS_ONLN)" "$(fact processors)"
@@ -39,7 +39,7 @@ check 'what a launcher said wrongly' yes "$(fact launcher | grep -q 'error: .*RA
 check 'JSON' yes "$(info --json; grep -q '"instruction_set": "'"$best"'"' "$work/out" && echo yes)"
 if command -v python3 >/dev/null; then
     info --json
-    check 'the same facts' 'version transports devices instruction_set processors models gemm launcher' \
+    check 'the same facts' 'version transports devices instruction_set processors planner models gemm launcher' \
         "$(python3 -c 'import json, sys; print(*json.load(sys.stdin))' <"$work/out")"
 else
     skip 'whether the facts are JSON: python3 is not installed'
