@@ -1,8 +1,11 @@
 /* `sluice info`: what this build and this machine offer. The facts are gathered as JSON; the text is made from it. */
 #include "bench/cli/command.h"
+#include "ilp/slot_model.h"
+#include "lib/comm/world/launcher.h"
 #include "lib/comm/transport.h"
 #include "lib/device/device.h"
 #include "lib/kernels/isa.h"
+#include "lib/plan/request.h"
 #include "lib/sluice/settings.h"
 
 #include <argp.h>
@@ -70,23 +73,6 @@ static json_t *devices(void)
     return list;
 }
 
-static const char *launcher_name(void)
-{
-    static const struct {
-        const char *variable, *name;
-    } rows[] = {
-        {"TORCHELASTIC_RUN_ID", "torchrun"},
-        {"RANK", "sluice run, or another that sets RANK"},
-        {"OMPI_COMM_WORLD_RANK", "Open MPI"},
-        {"PMI_RANK", "PMI"},
-        {"PMIX_RANK", "PMIx"},
-        {"SLURM_STEP_ID", "Slurm"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (getenv(rows[i].variable)) return rows[i].name;
-    return "none";
-}
-
 static void ignore_lost_peer(void *context, int rank, const char *why)
 {
     (void)context;
@@ -110,19 +96,27 @@ static json_t *transports(void)
     return found;
 }
 
+static json_t *planner(void)
+{
+    const char *solver = slc_slot_model_solver();
+    return json_pack("{s:s, s:s}", "schedule", SLC_SCHEDULE_DEFAULT, "solver",
+                     solver ? solver : "none, so no schedule ilp: built without GLPK");
+}
+
 static json_t *launcher(void)
 {
     sluice_world_config config;
-    if (sluice_world_config_init(&config))
-        return json_pack("{s:s, s:s}", "name", launcher_name(), "error", sluice_last_error());
-    return json_pack("{s:s, s:i, s:i}", "name", launcher_name(), "rank", config.rank, "size", config.size);
+    const char *name = slc_launcher_name() ? slc_launcher_name() : "none";
+    if (sluice_world_config_init(&config)) return json_pack("{s:s, s:s}", "name", name, "error", sluice_last_error());
+    return json_pack("{s:s, s:i, s:i}", "name", name, "rank", config.rank, "size", config.size);
 }
 
 static json_t *collect(void)
 {
-    return json_pack("{s:s, s:o, s:o, s:s, s:i, s:b, s:o, s:o}", "version", SLUICE_VERSION, "transports", transports(),
-                     "devices", devices(), "instruction_set", slc_isa_name(slc_isa_level()), "processors",
-                     (int)sysconf(_SC_NPROCESSORS_ONLN), "models", HAVE_MODELS, "gemm", gemm(), "launcher", launcher());
+    return json_pack("{s:s, s:o, s:o, s:s, s:i, s:o, s:b, s:o, s:o}", "version", SLUICE_VERSION, "transports",
+                     transports(), "devices", devices(), "instruction_set", slc_isa_name(slc_isa_level()), "processors",
+                     (int)sysconf(_SC_NPROCESSORS_ONLN), "planner", planner(), "models", HAVE_MODELS, "gemm", gemm(),
+                     "launcher", launcher());
 }
 
 static void print_value(const json_t *value)
@@ -178,7 +172,8 @@ static int run(int argc, char **argv)
     const struct argp parser = {
         .options = option_rows,
         .parser = parse_option,
-        .doc = "Prints versions, transports, devices, instruction set and the launcher that started this process.",
+        .doc = "Prints versions, transports, devices, instruction set, what plans, and the launcher that started this "
+               "process.",
     };
     info_options options = {0};
     argp_parse(&parser, argc, argv, 0, NULL, &options);
@@ -187,10 +182,6 @@ static int run(int argc, char **argv)
         slc_settings_print(slc_all_settings, slc_all_settings_count, stdout);
     else
         exit_code = print_facts(options.json);
-    if (fflush(stdout) || ferror(stdout)) {
-        perror("sluice info");
-        return 1;
-    }
     return exit_code;
 }
 

@@ -46,6 +46,7 @@ typedef struct {
 static void hear(glp_tree *tree, void *context)
 {
     hearing *h = context;
+    if (slc_cancelled(h->search->request->cancel)) glp_ios_terminate(tree);
     suggest(tree, h->search);
     int best = glp_ios_best_node(tree);
     if (best) h->bound = glp_ios_node_bound(tree, best);

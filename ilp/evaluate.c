@@ -287,6 +287,14 @@ static double largest_row(const account *a)
     return most;
 }
 
+void slc_slot_solution_fini(slc_slot_solution *solution)
+{
+    free(solution->strategies);
+    free(solution->recompute);
+    free(solution->flows);
+    *solution = (slc_slot_solution){0};
+}
+
 sluice_status slc_slot_model_evaluate(const slc_slot_request *request, const slc_slot_solution *answer, double *step_s,
                                       uint64_t *most_bytes)
 {

@@ -9,12 +9,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-typedef struct {
+typedef struct slc_least_memory {
     const slc_serial_memory *memory;
     glp_prob *lp;
     int *choice, *again; /* columns */
     int *rows;
     double *values;
+    slc_slot_choice found;
     double unit; /* bytes of one unit in the program */
 } least;
 
@@ -91,7 +92,13 @@ void slc_least_memory_guess(const slc_serial_memory *memory, slc_slot_choice *ch
     for (uint32_t l = 0; l < job->layer_count; l++) choice->recompute[l] = slc_recompute_of(memory->parts, l) != 0;
 }
 
-static sluice_status solve(least *l, double time_limit_s, slc_slot_choice *choice, bool *proven)
+static void end_if_cancelled(glp_tree *tree, void *context)
+{
+    if (slc_cancelled(context)) glp_ios_terminate(tree);
+}
+
+static sluice_status solve(least *l, double time_limit_s, const slc_cancel *cancel, slc_slot_choice *choice,
+                           bool *proven)
 {
     glp_smcp simplex;
     glp_init_smcp(&simplex);
@@ -103,6 +110,8 @@ static sluice_status solve(least *l, double time_limit_s, slc_slot_choice *choic
     search.pp_tech = GLP_PP_NONE;
     search.br_tech = GLP_BR_MFV;
     search.mip_gap = 1e-7;
+    search.cb_func = end_if_cancelled;
+    search.cb_info = (void *)(uintptr_t)cancel;
     if (time_limit_s > 0) simplex.tm_lim = search.tm_lim = 1 + (int)(1e3 * fmin(time_limit_s, 1e6));
     *proven = false;
     if (glp_simplex(l->lp, &simplex) || glp_get_status(l->lp) != GLP_OPT) return SLUICE_OK;
@@ -114,39 +123,50 @@ static sluice_status solve(least *l, double time_limit_s, slc_slot_choice *choic
     return SLUICE_OK;
 }
 
-sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double time_limit_s, slc_slot_choice *choice,
-                                      bool *proven)
+static sluice_status least_create(const slc_serial_memory *memory, least **out)
+{
+    const slc_job *job = memory->parts->job;
+    size_t entries = memory->rows + job->unit_count + 2;
+    least *l = *out = calloc(1, sizeof *l);
+    if (!l) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for the least memory");
+    *l = (least){.memory = memory,
+                 .choice = calloc((size_t)job->unit_count * SLC_STRATEGIES + 1, sizeof *l->choice),
+                 .again = calloc((size_t)job->layer_count + 1, sizeof *l->again),
+                 .rows = calloc(entries, sizeof *l->rows),
+                 .values = calloc(entries, sizeof *l->values)};
+    if (!l->choice || !l->again || !l->rows || !l->values)
+        return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for the least memory");
+    return slc_slot_choice_init(&l->found, job);
+}
+
+void slc_least_memory_destroy(least *l)
+{
+    if (!l) return;
+    slc_slot_choice_fini(&l->found);
+    free(l->values);
+    free(l->rows);
+    free(l->again);
+    free(l->choice);
+    free(l);
+}
+
+sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double time_limit_s, const slc_cancel *cancel,
+                                      slc_slot_choice *choice, bool *proven, least **work)
 {
     const slc_job *job = memory->parts->job;
     slc_least_memory_guess(memory, choice);
-    size_t entries = memory->rows + job->unit_count + 2;
-    least l = {.memory = memory,
-               .choice = calloc((size_t)job->unit_count * SLC_STRATEGIES + 1, sizeof *l.choice),
-               .again = calloc((size_t)job->layer_count + 1, sizeof *l.again),
-               .rows = calloc(entries, sizeof *l.rows),
-               .values = calloc(entries, sizeof *l.values),
-               .unit = 1};
-    slc_slot_choice found = {0};
-    sluice_status status = slc_slot_choice_init(&found, job);
-    if (!status && (!l.choice || !l.again || !l.rows || !l.values))
-        status = slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for the least memory");
-    if (status) goto out;
-
-    l.unit = slc_serial_peak(memory, choice, l.values) / 100;
-    if (!(l.unit > 0)) l.unit = 1;
-    double guessed = 100 * l.unit;
-    l.lp = glp_create_prob();
-    build(&l);
-    slc_slot_choice_copy(&found, choice, job);
-    status = solve(&l, time_limit_s, &found, proven);
-    if (!status && slc_serial_peak(memory, &found, l.values) < guessed) slc_slot_choice_copy(choice, &found, job);
-    glp_delete_prob(l.lp);
-
-out:
-    slc_slot_choice_fini(&found);
-    free(l.values);
-    free(l.rows);
-    free(l.again);
-    free(l.choice);
+    sluice_status status = least_create(memory, work);
+    if (status) return status;
+    least *l = *work;
+    l->unit = slc_serial_peak(memory, choice, l->values) / 100;
+    if (!(l->unit > 0)) l->unit = 1;
+    double guessed = 100 * l->unit;
+    l->lp = glp_create_prob();
+    build(l);
+    slc_slot_choice_copy(&l->found, choice, job);
+    status = solve(l, time_limit_s, cancel, &l->found, proven);
+    if (!status && slc_serial_peak(memory, &l->found, l->values) < guessed)
+        slc_slot_choice_copy(choice, &l->found, job);
+    glp_delete_prob(l->lp);
     return status;
 }

@@ -10,6 +10,7 @@
 
 double slc_search_left_s(const slc_slot_search *search)
 {
+    if (slc_cancelled(search->request->cancel)) return 0;
     if (!(search->request->time_limit_s > 0)) return INFINITY;
     return search->request->time_limit_s - slc_seconds(slc_clock_ns() - search->begun_ns);
 }
@@ -21,7 +22,7 @@ bool slc_search_is_done(const slc_slot_search *search)
 
 /* The dual method takes few steps after a change of bounds. If it takes many, it goes in circles among equal layers,
  * and the primal method goes on from there. */
-enum { DUAL_STEPS = 300 };
+enum { DUAL_STEPS = 300, REPORTED_STEPS = 10 };
 
 bool slc_search_simplex(slc_slot_search *search, bool dual)
 {
@@ -30,7 +31,8 @@ bool slc_search_simplex(slc_slot_search *search, bool dual)
     glp_prob *lp = search->program->lp;
     glp_smcp simplex;
     glp_init_smcp(&simplex);
-    simplex.msg_lev = GLP_MSG_OFF;
+    simplex.msg_lev = search->request->cancel ? GLP_MSG_ON : GLP_MSG_OFF;
+    simplex.out_frq = REPORTED_STEPS;
     if (isfinite(left)) simplex.tm_lim = 1 + (int)(1e3 * fmin(left, 1e6));
     if (dual) {
         simplex.meth = GLP_DUAL;
@@ -215,22 +217,34 @@ static void dive(slc_slot_search *search, slc_slot_choice *choice, double nearly
     if (solved && glp_get_obj_val(search->program->lp) < search->best_objective) keep(search, choice, "rounding");
 }
 
+struct slc_dive {
+    slc_slot_choice choice;
+    open_choice *open;
+};
+
+void slc_dive_destroy(struct slc_dive *dive)
+{
+    if (!dive) return;
+    slc_slot_choice_fini(&dive->choice);
+    free(dive->open);
+    free(dive);
+}
+
 sluice_status slc_search_round(slc_slot_search *search)
 {
     static const double nearly[] = {0.9, 0.6, 0.99};
-    slc_slot_choice choice;
-    size_t most = (size_t)search->parts->job->unit_count * SLC_STRATEGIES + search->parts->job->layer_count;
-    open_choice *open = calloc(most + 1, sizeof *open);
-    if (!open) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu choices", most);
-    sluice_status status = slc_slot_choice_init(&choice, search->parts->job);
+    const slc_job *job = search->parts->job;
+    size_t most = (size_t)job->unit_count * SLC_STRATEGIES + job->layer_count;
+    struct slc_dive *d = search->dive = calloc(1, sizeof *d);
+    if (!d || !(d->open = calloc(most + 1, sizeof *d->open)))
+        return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu choices", most);
+    sluice_status status = slc_slot_choice_init(&d->choice, job);
     for (int i = 0; !status && i < 3 && !slc_search_is_done(search); i++) {
-        slc_slot_choice_copy(&choice, &search->least, search->parts->job);
+        slc_slot_choice_copy(&d->choice, &search->least, job);
         slc_search_restore_basis(search);
         if (!slc_search_simplex(search, true)) break;
-        dive(search, &choice, nearly[i], open);
+        dive(search, &d->choice, nearly[i], d->open);
     }
     slc_search_restore_basis(search);
-    slc_slot_choice_fini(&choice);
-    free(open);
     return status;
 }

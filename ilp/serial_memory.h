@@ -38,8 +38,11 @@ double slc_serial_seconds(const slc_slot_model_parts *parts, const slc_slot_choi
 void slc_least_memory_guess(const slc_serial_memory *memory, slc_slot_choice *choice);
 
 /* Finds the choice of least memory with GLPK (call within slc_glpk_run). `time_limit_s` <= 0: none; then *proven is
- * true. Errors: MEMORY. */
-sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double time_limit_s, slc_slot_choice *choice,
-                                      bool *proven);
+ * true. It ends early, as when the time is over, if `cancel` (NULL: none) says so. *work, NULL before, is what it works
+ * with: the caller destroys it, also if the solver gave up in the middle. Errors: MEMORY. */
+struct slc_least_memory;
+sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double time_limit_s, const slc_cancel *cancel,
+                                      slc_slot_choice *choice, bool *proven, struct slc_least_memory **work);
+void slc_least_memory_destroy(struct slc_least_memory *work); /* NULL is allowed */
 
 #endif

@@ -9,12 +9,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-void slc_slot_solution_fini(slc_slot_solution *solution)
+const char *slc_slot_model_solver(void)
 {
-    free(solution->strategies);
-    free(solution->recompute);
-    free(solution->flows);
-    *solution = (slc_slot_solution){0};
+    static const char solver[] = "GLPK " SLC_GLPK_VERSION;
+    return solver;
 }
 
 static void search_fini(slc_slot_search *search)
@@ -24,6 +22,8 @@ static void search_fini(slc_slot_search *search)
     free(search->basis);
     slc_slot_choice_fini(&search->least);
     slc_slot_choice_fini(&search->best);
+    slc_least_memory_destroy(search->lightest);
+    slc_dive_destroy(search->dive);
 }
 
 static sluice_status no_room(const slc_slot_search *search, double least)
@@ -40,7 +40,8 @@ static sluice_status begin(slc_slot_search *search)
     bool proven = false;
     slc_least_memory_guess(search->memory, &search->least);
     if (slc_search_serial(search)) return SLUICE_OK;
-    sluice_status status = slc_least_memory_choice(search->memory, slc_search_left_s(search), &search->least, &proven);
+    sluice_status status = slc_least_memory_choice(search->memory, slc_search_left_s(search), search->request->cancel,
+                                                   &search->least, &proven, &search->lightest);
     if (status || slc_search_serial(search)) return status;
     return proven ? no_room(search, slc_serial_peak(search->memory, &search->least, search->rows)) : SLUICE_OK;
 }
@@ -154,12 +155,12 @@ static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail d
                  .out = out};
     sluice_status status = slc_slot_parts_init(&parts, request, detail);
     if (status) return status;
-    bool failed = false;
     status = slc_serial_memory_init(&s.memory, &parts);
-    if (!status) status = slc_glpk_run(solve, &s, &failed);
+    if (!status) status = slc_glpk_run(solve, &s, request->cancel);
+    if (!status) status = slc_cancel_check(request->cancel);
     if (!status) status = write_out(&s);
     search_fini(&s.search);
-    slc_slot_program_fini(&s.program, failed);
+    slc_slot_program_fini(&s.program);
     slc_serial_memory_fini(&s.memory);
     slc_slot_parts_fini(&parts);
     out->solve_s = slc_seconds(slc_clock_ns() - s.begun_ns);
@@ -201,7 +202,8 @@ typedef struct {
 static sluice_status lighten(void *context)
 {
     lightening *l = context;
-    return slc_least_memory_choice(&l->memory, l->request->time_limit_s, &l->search.best, &l->proven);
+    return slc_least_memory_choice(&l->memory, l->request->time_limit_s, l->request->cancel, &l->search.best,
+                                   &l->proven, &l->search.lightest);
 }
 
 sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint64_t *limit, slc_slot_solution *out)
@@ -212,11 +214,11 @@ sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint6
     lightening l = {.request = request};
     sluice_status status = slc_slot_parts_init(&parts, request, SLC_FOLDED);
     if (status) return status;
-    bool failed;
     l.search = (slc_slot_search){.request = request, .parts = &parts, .memory = &l.memory, .how = "no overlap"};
     status = slc_slot_choice_init(&l.search.best, parts.job);
     if (!status) status = slc_serial_memory_init(&l.memory, &parts);
-    if (!status) status = slc_glpk_run(lighten, &l, &failed);
+    if (!status) status = slc_glpk_run(lighten, &l, request->cancel);
+    if (!status) status = slc_cancel_check(request->cancel);
     if (!status) status = slc_search_answer(&l.search, out);
     if (!status) status = slc_slot_model_evaluate(request, out, &out->step_s, limit);
     search_fini(&l.search);

@@ -36,6 +36,7 @@
 #ifndef SLC_SLOT_MODEL_H
 #define SLC_SLOT_MODEL_H
 
+#include "lib/plan/cancel.h"
 #include "lib/plan/times.h"
 
 typedef enum { SLC_FLOW_REDUCE, SLC_FLOW_GATHER_VALUE, SLC_FLOW_WINDOW, SLC_FLOW_EXCHANGE } slc_flow_kind;
@@ -65,6 +66,7 @@ typedef struct {
     uint32_t whole_blocks; /* > 0: every unit is cut into this many equal blocks that move whole (small cases) */
     bool relaxed;          /* only the LP relaxation: a bound, no strategies */
     bool in_series;        /* onebit's passes hold the link up in any case; this gives no bound, but another answer */
+    const slc_cancel *cancel; /* NULL: none */
 } slc_slot_request;
 
 typedef struct {
@@ -80,9 +82,12 @@ typedef struct {
     const char *how; /* "branch and bound", "rounding", ...: a constant */
 } slc_slot_solution;
 
+/* The solver ("GLPK 5.0"); NULL: this build has none, and the three calls below return UNSUPPORTED. */
+const char *slc_slot_model_solver(void);
+
 /* Solves the model. The caller calls slc_slot_solution_fini. Errors: BUDGET (no answer exists within `limit`; the
- * message says by how much in the model), MEMORY, FORMAT (the solver failed: its message). Running out of time is no
- * error: the answer is the best found so far, or found = false. */
+ * message says by how much in the model), MEMORY, FORMAT (the solver failed: its message), INTERRUPTED (cancelled).
+ * Running out of time is no error: the answer is the best found so far, or found = false. */
 sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out);
 void slc_slot_solution_fini(slc_slot_solution *solution);
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
+typedef struct slc_program_maker {
     slc_slot_program *program;
     const slc_slot_model_parts *parts;
     int choice_row, stream_row, slot_row, link_row, thread_row, memory_row, reading_row, order_row, rows;
@@ -457,8 +457,9 @@ static sluice_status maker_init(maker *m)
     return SLUICE_OK;
 }
 
-static void maker_fini(maker *m)
+static void maker_destroy(maker *m)
 {
+    if (!m) return;
     free(m->values);
     free(m->columns_of);
     free(m->rows_of);
@@ -469,33 +470,29 @@ static void maker_fini(maker *m)
     free(m->order_first);
     free(m->spans);
     free(m->positions);
+    free(m);
 }
 
-static sluice_status fill(slc_slot_program *program, bool preference)
+static sluice_status fill(maker *m, bool preference)
 {
-    maker m = {.program = program, .parts = program->parts};
-    sluice_status status = maker_init(&m);
-    if (status) goto out;
-    bound_rows(&m);
-    program->first_stream_row = m.stream_row;
-    program->first_memory_row = m.memory_row;
-    program->first_link_row = m.link_row;
-    add_levels(&m);
-    add_choices(&m);
-    add_recomputations(&m);
-    add_busy(&m);
+    slc_slot_program *program = m->program;
+    sluice_status status = maker_init(m);
+    if (status) return status;
+    bound_rows(m);
+    program->first_stream_row = m->stream_row;
+    program->first_memory_row = m->memory_row;
+    program->first_link_row = m->link_row;
+    add_levels(m);
+    add_choices(m);
+    add_recomputations(m);
+    add_busy(m);
     program->first_flow = glp_get_num_cols(program->lp) + 1;
-    m.preference = preference ? preference_rate(program) : 0;
-    add_flows(&m);
+    m->preference = preference ? preference_rate(program) : 0;
+    add_flows(m);
     glp_set_obj_coef(program->lp, 0, program->fixed_s / program->time_unit);
-    if (m.failed)
-        status = slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %d entries", m.entry_count);
-    else
-        glp_load_matrix(program->lp, m.entry_count, m.rows_of, m.columns_of, m.values);
-
-out:
-    maker_fini(&m);
-    return status;
+    if (m->failed) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %d entries", m->entry_count);
+    glp_load_matrix(program->lp, m->entry_count, m->rows_of, m->columns_of, m->values);
+    return SLUICE_OK;
 }
 
 sluice_status slc_slot_program_init(slc_slot_program *program, const slc_slot_model_parts *parts, uint32_t tie,
@@ -507,7 +504,8 @@ sluice_status slc_slot_program_init(slc_slot_program *program, const slc_slot_mo
                                   .layer_group = calloc(layers + 1, sizeof *program->layer_group),
                                   .choice = calloc(units * SLC_STRATEGIES + 1, sizeof *program->choice),
                                   .again = calloc(layers + 1, sizeof *program->again)};
-    if (!program->unit_group || !program->layer_group || !program->choice || !program->again)
+    maker *m = program->maker = calloc(1, sizeof *m); /* found there if the solver gives up */
+    if (!m || !program->unit_group || !program->layer_group || !program->choice || !program->again)
         return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu units", units);
     slc_tie_units(parts, tie, program->unit_group);
     slc_tie_layers(parts, tie, program->layer_group);
@@ -515,12 +513,16 @@ sluice_status slc_slot_program_init(slc_slot_program *program, const slc_slot_mo
     program->fixed_s = fixed_seconds(parts);
     program->lp = glp_create_prob();
     glp_set_obj_dir(program->lp, GLP_MIN);
-    return fill(program, preference);
+    *m = (maker){.program = program, .parts = parts};
+    sluice_status status = fill(m, preference);
+    maker_destroy(m);
+    program->maker = NULL;
+    return status;
 }
 
-void slc_slot_program_fini(slc_slot_program *program, bool solver_failed)
+void slc_slot_program_fini(slc_slot_program *program)
 {
-    if (program->lp && !solver_failed) glp_delete_prob(program->lp);
+    maker_destroy(program->maker);
     free(program->flows);
     free(program->again);
     free(program->choice);

@@ -6,6 +6,10 @@
 
 #include <glpk.h>
 
+#define SLC_GLPK_TEXT(x) #x
+#define SLC_GLPK_NUMBER(x) SLC_GLPK_TEXT(x)
+#define SLC_GLPK_VERSION SLC_GLPK_NUMBER(GLP_MAJOR_VERSION) "." SLC_GLPK_NUMBER(GLP_MINOR_VERSION)
+
 /* A column: the fraction of a stream that moves at a position. If one micro-batch represents several, a flow that
  * reaches over its border does so at each of them: `twin` is the same stream of the neighbouring micro-batch. */
 typedef struct {
@@ -31,22 +35,27 @@ typedef struct {
     double time_unit, byte_unit;            /* seconds and bytes of one unit in the program */
     double fixed_s;                         /* seconds of the step that no column costs */
     double preference_s;                    /* seconds that the tie-breaking term adds to the objective at most */
+    struct slc_program_maker *maker;        /* only while the program is made */
 } slc_slot_program;
 
 /* Makes the program. `tie`: groups of at most so many neighbours (1: none). `preference`: with the tie-breaking term,
  * which draws reductions and gathers to their needs. Call within slc_glpk_run. Errors: MEMORY. */
 sluice_status slc_slot_program_init(slc_slot_program *program, const slc_slot_model_parts *parts, uint32_t tie,
                                     bool preference);
-/* `lp` is deleted only if the solver has not failed; a solver that fails frees all of its own memory. */
-void slc_slot_program_fini(slc_slot_program *program, bool solver_failed);
+/* Called after slc_glpk_run, with which `lp` has ended. */
+void slc_slot_program_fini(slc_slot_program *program);
 
 /* Group neighbours that share their choice (ties.c). */
 void slc_tie_units(const slc_slot_model_parts *parts, uint32_t tie, uint32_t *group);
 void slc_tie_layers(const slc_slot_model_parts *parts, uint32_t tie, uint32_t *group);
 uint32_t slc_tie_by_size(const slc_slot_model_parts *parts);
 
-/* Runs a function that calls GLPK, with terminal output off and the solver's messages kept. If GLPK gives up in the
- * middle, all of its memory is freed, *failed is true, and the status is FORMAT with its message. Not nested. */
-sluice_status slc_glpk_run(sluice_status (*run)(void *), void *context, bool *failed);
+/* Runs a function that calls GLPK in a thread of its own and waits for it, with terminal output off and the solver's
+ * messages kept. All of GLPK's objects end with the run; those of other threads, and their hooks, are not touched. If
+ * GLPK gives up in the middle, `run` does not return: the status is FORMAT with its message, and what `run` had
+ * allocated must be found through `context`. `cancel` (NULL: none) is asked on that thread whenever the solver prints;
+ * if it says so, the same happens with INTERRUPTED. Not nested. Errors: run's own; SYSTEM (no thread); UNSUPPORTED (a
+ * GLPK without thread-local storage). */
+sluice_status slc_glpk_run(sluice_status (*run)(void *), void *context, const slc_cancel *cancel);
 
 #endif

@@ -24,9 +24,12 @@ typedef struct {
     double *values;
     const char *how;
     double *rows; /* [memory->rows] scratch */
+    /* What parts of the search work with; freed with it, for the solver may give up in the middle of them. */
+    struct slc_least_memory *lightest;
+    struct slc_dive *dive;
 } slc_slot_search;
 
-/* Seconds left; INFINITY without a limit. */
+/* Seconds left; INFINITY without a limit; 0 when the work is cancelled. */
 double slc_search_left_s(const slc_slot_search *search);
 /* Is the best answer within the wanted gap of the bound? */
 bool slc_search_is_done(const slc_slot_search *search);
@@ -46,6 +49,7 @@ bool slc_search_serial(slc_slot_search *search);
 void slc_search_serial_basis(slc_slot_search *search);
 /* Rounds the relaxation's choices and solves for the flows, several ways. */
 sluice_status slc_search_round(slc_slot_search *search);
+void slc_dive_destroy(struct slc_dive *dive); /* NULL is allowed */
 /* Runs branch and bound from the best answer so far and improves `bound`. */
 sluice_status slc_search_branch(slc_slot_search *search);
 

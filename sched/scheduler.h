@@ -19,10 +19,14 @@ typedef struct {
 } slc_scheduler;
 
 extern const slc_scheduler slc_scheduler_serial, slc_scheduler_one_ahead, slc_scheduler_bucketed,
-    slc_scheduler_priority, slc_scheduler_greedy, slc_scheduler_random, slc_scheduler_ilp;
+    slc_scheduler_priority, slc_scheduler_greedy, slc_scheduler_random, slc_scheduler_ilp, slc_scheduler_portfolio;
+
+/* Is it one of the two that choose strategies too (planner/joint.h)? ilp needs a solver (slc_slot_model_solver). */
+bool slc_scheduler_is_joint(const slc_scheduler *scheduler);
 
 const slc_scheduler *slc_scheduler_find(const char *name); /* NULL: there is none of that name */
-const char *slc_scheduler_names(void);                     /* "serial, one_ahead, ...": for messages; static memory */
-const slc_scheduler *slc_scheduler_at(size_t index);       /* all schedulers in turn; NULL after the last */
+const char *slc_scheduler_names(void);                     /* "ilp, serial, ...": for messages; static memory */
+const slc_scheduler *slc_scheduler_at(size_t index);       /* all schedulers in turn but portfolio, which has no order
+                                                              of its own; NULL after the last */
 
 #endif

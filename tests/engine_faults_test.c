@@ -96,6 +96,20 @@ static int differing_settings(int rank, int size, void *context)
     return 0;
 }
 
+static int differing_keep(int rank, int size, void *context)
+{
+    (void)size, (void)context;
+    pair p;
+    sluice_config config;
+    sluice_config_init(&config);
+    if (rank == 1) setenv("SLUICE_CHECKPOINT_KEEP", "5", 1);
+    if (make(&p, &config, COUNT)) return 1;
+    RANK_CHECK(sluice_runtime_commit(p.rt) == SLUICE_ERR_MISMATCH);
+    if (said("SLUICE_CHECKPOINT_KEEP is 5 on rank 1 and 2 on rank 0")) return 1;
+    end(&p);
+    return 0;
+}
+
 static int differing_precision(int rank, int size, void *context)
 {
     (void)size, (void)context;
@@ -239,6 +253,7 @@ static void registrations_that_differ_name_layer_and_rank(void **state)
     (void)state;
     every_rank_reports(differing_registration, 3, NULL);
     every_rank_reports(differing_settings, 3, NULL);
+    every_rank_reports(differing_keep, 2, NULL);
     every_rank_reports(differing_precision, 2, NULL);
 }
 

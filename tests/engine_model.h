@@ -5,6 +5,7 @@
 #ifndef SLC_TESTS_ENGINE_MODEL_H
 #define SLC_TESTS_ENGINE_MODEL_H
 
+#include "lib/plan/request.h"
 #include "lib/engine/engine.h"
 #include "lib/kernels/lamb/lamb.h"
 #include "tests/drawn_planners.h"
@@ -682,8 +683,9 @@ static inline int interrupt(model *w, uint64_t step)
 /* Another plan from here on, of any schedule and any strategies. */
 static inline int change_plan(model *w, uint64_t step)
 {
-    static const char *const schedules[] = {"serial", "one_ahead", "bucketed", "priority", "greedy",
-                                            "ilp",    "ilp",       "drawn",    "drawn",    "drawn"};
+    static const char *const schedules[] = {
+        "serial", "one_ahead", "bucketed", "priority", "greedy", SLC_SCHEDULE_DEFAULT, SLC_SCHEDULE_DEFAULT,
+        "drawn",  "drawn",     "drawn"};
     static const char *const strategies[] = {"auto", "auto", "dp", "oss", "sdp", "fsdp", "mixed", "random:1"};
     char name[48], strategy[16];
     uint64_t random = mix(w->t->seed * 1000 + step);

@@ -1,5 +1,6 @@
 /* Tied parameters of which a layer looks some rows up, split from their other use or not, against the oracle of
  * engine_model.h: as engine_test, which has none, and with its arguments. */
+#include "lib/plan/request.h"
 #include "tests/engine_model.h"
 
 /* Under every strategy and schedule, on 1, 2 and 4 ranks, with one micro-batch and with three that are added up or
@@ -8,7 +9,8 @@ static void every_way_of_splitting_matches_the_oracle(void **state)
 {
     (void)state;
     static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "auto", "random:5"};
-    static const char *const schedules[] = {"serial", "one_ahead", "bucketed", "priority", "greedy", "random", "ilp"};
+    static const char *const schedules[] = {"serial", "one_ahead", "bucketed",          "priority",
+                                            "greedy", "random",    SLC_SCHEDULE_DEFAULT};
     static const char *const recomputes[] = {"none", "all", "auto"};
     uint32_t ways = test_rounds(6 * 7);
     for (uint32_t number = 0; number < ways; number++) {

@@ -5,6 +5,7 @@
  *
  * engine_test [PATTERN [MANY [FIRST]]]: tests whose name matches, with so many random plans or steps under changing
  * plans, from the seed FIRST on (`./dev stress`). */
+#include "lib/plan/request.h"
 #include "tests/engine_model.h"
 
 static void random_models_match_the_oracle(void **state)
@@ -20,8 +21,9 @@ static void every_way_of_bf16_matches_the_oracle(void **state)
 {
     (void)state;
     static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "auto"};
-    static const char *const schedules[] = {"serial",    "one_ahead", "priority", "bucketed", "random", "serial",
-                                            "one_ahead", "greedy",    "random",   "bucketed", "ilp"};
+    static const char *const schedules[] = {"serial", "one_ahead", "priority",          "bucketed",
+                                            "random", "serial",    "one_ahead",         "greedy",
+                                            "random", "bucketed",  SLC_SCHEDULE_DEFAULT};
     enum { SCHEDULES = sizeof schedules / sizeof *schedules };
     static const char *const recomputes[] = {"auto", "none", "all"};
     uint32_t number = 0;
@@ -45,12 +47,13 @@ static void every_way_of_bf16_matches_the_oracle(void **state)
                                         .mixed_update = number / 3 % 2});
 }
 
-/* On 1, 2 and 4 ranks, by 1 to 3 threads that share each update; "ilp" changes its plan in between. */
+/* On 1, 2 and 4 ranks, by 1 to 3 threads that share each update; the joint schedule changes its plan in between. */
 static void updates_on_either_lane_match_the_oracle(void **state)
 {
     (void)state;
     static const char *const strategies[] = {"dp", "fsdp", "sdp", "oss", "auto"};
-    static const char *const schedules[] = {"one_ahead", "ilp", "random", "serial", "ilp", "greedy"};
+    static const char *const schedules[] = {"one_ahead", SLC_SCHEDULE_DEFAULT, "random",
+                                            "serial",    SLC_SCHEDULE_DEFAULT, "greedy"};
     uint32_t number = 0;
     for (int ranks = 1; ranks <= 4; ranks *= 2)
         for (uint32_t threads = 1; threads <= 3; threads++, number++)

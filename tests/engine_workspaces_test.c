@@ -86,7 +86,8 @@ static int valid_in_their_slots(int rank, int size, void *context)
     if (build(&w)) return 1;
     for (int step = 0; step < 2; step++) {
         RANK_CHECK(!sluice_step_begin(w.rt, &(sluice_step_options){.learning_rate = 0.1}));
-        RANK_CHECK(!sluice_workspace_data(w.early) && strstr(sluice_last_error(), "\"first.w\" is valid only in the"));
+        RANK_CHECK(!sluice_workspace_data(w.early) &&
+                   strstr(sluice_last_error(), "\"first.w\": it is valid only in the"));
         RANK_CHECK(!sluice_forward_begin(w.layer[0]));
         if (check_forward(&w)) return 1;
         RANK_CHECK(!sluice_forward_end(w.layer[0]) && !sluice_forward_begin(w.layer[1]));

@@ -2,8 +2,10 @@
  * and 4 ranks, clipped, with micro-batches reduced at once and each, in bf16; peaks as planned; a checkpoint of one
  * loads into the other; parameters of a fused unit are valid in their own layer only. Step times on a throttled link
  * are printed. */
+#include "lib/plan/request.h"
 #include "lib/engine/runtime.h"
 #include "tests/ranks.h"
+#include "tests/scale.h"
 
 #include <sluice/sluice.h>
 #include <stdarg.h>
@@ -340,7 +342,7 @@ static void the_solver_plans_fused_units(void **state)
 {
     (void)state;
     trial t = {.strategy = "auto",
-               .schedule = "ilp",
+               .schedule = SLC_SCHEDULE_DEFAULT,
                .fuse = "off",
                .layers = 12,
                .micro_batches = 1,
@@ -353,20 +355,21 @@ static void the_solver_plans_fused_units(void **state)
     assert_string_equal(results(2, t).weights, apart.weights);
 }
 
-/* Printed, not judged: other work may run beside it. */
+/* Printed, not judged: other work may run beside it. Under a sanitizer, where times mean nothing, one way is enough. */
 static void steps_on_a_slow_link(void **state)
 {
     (void)state;
+    const uint32_t ways_to_try = test_rounds(3), throttles_to_try = test_rounds(2);
     static const char *const ways[][2] = {{"sdp", "one_ahead"}, {"fsdp", "one_ahead"}, {"sdp", "priority"}};
     static const char *const throttles[] = {"1gbit,50us", "1gbit,200us"};
-    for (size_t h = 0; h < 2; h++)
-        for (size_t w = 0; w < 3; w++) {
+    for (size_t h = 0; h < throttles_to_try; h++)
+        for (size_t w = 0; w < ways_to_try; w++) {
             trial t = {.strategy = ways[w][0],
                        .schedule = ways[w][1],
                        .fuse = "off",
                        .layers = 48,
                        .micro_batches = 1,
-                       .steps = 12,
+                       .steps = test_rounds(12),
                        .compute_us = 100,
                        .throttle = throttles[h]};
             struct result apart = results(2, t);

@@ -51,6 +51,24 @@ CMAKE
 "$cmake" --build "$work/build" >/dev/null
 expect "$work/build/by_cmake"
 
+# Whether it links GLPK, and what follows for its licence, is told wherever one looks, and alike.
+if readelf -d "$lib/libsluice.so" | grep -q 'NEEDED.*libglpk'; then
+    expected='yes, Apache-2.0 AND GPL-3.0-or-later' solver='schedule: ilp; solver: GLPK' in_cmake=ON
+else
+    expected='no, Apache-2.0' solver='schedule: portfolio; solver: none' in_cmake=OFF
+fi
+variable() {
+    PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --variable="$1" sluice
+}
+told="$(variable glpk), $(variable license)"
+if [ "$told" != "$expected" ] || ! "$work/place/bin/sluice" info | grep -q "^planner  *$solver" ||
+    ! grep -q "^set(Sluice_GLPK $in_cmake)" "$lib/cmake/Sluice/SluiceConfig.cmake" ||
+    PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --static --libs sluice | grep -q glpk ||
+    [ -z "$(find "$work/place" -name LICENSE-NOTES.md)" ]; then
+    echo "GLPK: the library says \"$expected\", pkg-config \"$told\", or info, the CMake package or the notes differ"
+    exit 1
+fi
+
 # The library gives away its public names only.
 names=$(nm -D --defined-only "$lib/libsluice.so" | awk '{print $3}' | grep -v '^sluice_' || true)
 if [ -n "$names" ]; then

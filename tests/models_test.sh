@@ -2,7 +2,7 @@
 # The bundled models from the command line: each learns from real data, in both types; weights are equal to the bit
 # whatever the strategy, in bf16 too; what is saved is evaluated as what was trained, and trained on.
 . "$(dirname "$0")/command_check.sh"
-"$sluice" --help | grep -q '^  train ' || exit 0 # built without a model
+need_command train
 
 train() { # OPTION...: results in $work/run.json
     rm -f "$work/run.json"
@@ -54,14 +54,50 @@ strategies_change_no_bit() {
     done
 }
 
-# Loss of the first step of a run that begins with the saved weights is that of a run that goes on.
+# Text of one letter: every sequence is the same, so that what a loss is depends on the weights alone.
+same_sequences() {
+    head -c 20000 /dev/zero | tr '\0' a >"$work/letters"
+    letters=(--data "$work/letters" --context 32 --batch 2)
+}
+
+loss_of_step() { # NUMBER
+    tr -d '\n' <"$work/run.json" | sed 's/.*"losses": \[\([^]]*\)\].*/\1/' | tr -d ' ' | cut -d, -f"$1"
+}
+
+# 33 letters as tokens: their 32 targets are those of a sequence of the training.
+letter_inputs() {
+    python3 - "$work/inputs" <<'PY'
+import json, struct, sys
+row = lambda begin: {"dtype": "I64", "shape": [1, 33], "data_offsets": [begin, begin + 264]}
+header = json.dumps({"input_ids": row(0), "labels": row(264)}).encode()
+tokens = struct.pack("<33q", *[ord("a")] * 33)
+open(sys.argv[1], "wb").write(struct.pack("<Q", len(header)) + header + tokens + tokens)
+PY
+}
+
+# A run that begins with the saved weights has the first loss of the run that goes on, and `sluice eval` gives it too.
 saved_weights_load() {
-    train --steps 5 --context 32 --save-weights "$work/weights"
-    check 'both files' 'config.json model.safetensors' "$(ls "$work/weights" | tr '\n' ' ' | sed 's/ $//')"
-    local trained
+    local trained goes_on
+    same_sequences
+    train --steps 4 "${letters[@]}" --lr 0.0001
+    goes_on=$(loss_of_step 4)
+    train --steps 3 "${letters[@]}" --lr 0.0001 --save-weights "$work/weights"
+    check 'both files' 'config.json model.safetensors' "$(cd "$work/weights" && echo *)"
     trained=$(hash_of_run)
-    train --steps 1 --context 32 --weights "$work/weights" --lr 0
+    check 'the steps do something' yes "$([ "$(loss_of_step 3)" != "$goes_on" ] && echo yes)"
+    train --steps 1 "${letters[@]}" --weights "$work/weights" --lr 0
     check 'the same weights' "$trained" "$(hash_of_run)"
+    check 'loss of the first step' "$goes_on" "$(loss_of_step 1)"
+    if command -v python3 >/dev/null; then
+        letter_inputs
+        timeout 60 "$sluice" eval --weights "$work/weights" --inputs "$work/inputs" --json "$work/eval.json" \
+            >"$work/out" 2>"$work/err" </dev/null
+        check 'what was saved is evaluated' 0 $?
+        check 'as what was trained' yes "$(sed -n 's/.*"loss": *\([0-9.e+-]*\).*/\1/p' "$work/eval.json" |
+            awk -v want="$goes_on" '{d = $1 - want; if (d < 0) d = -d; print d <= 1e-5 * want ? "yes" : $1 " " want}')"
+    else
+        skip 'sluice eval on weights that were saved: python3 is not installed'
+    fi
     timeout 60 "$sluice" train --steps 1 --weights "$work" >"$work/out" 2>"$work/err" </dev/null
     check 'a folder without weights' 1 "$(grep -c config.json "$work/err")"
     head -c 2000 "$work/weights/model.safetensors" >"$work/weights/cut" && mv "$work/weights/cut" \

@@ -11,8 +11,8 @@ launch() { # OPTION...: output in $work/out and $work/err, exit code in $code
     code=$?
 }
 
-running() { # MARK: processes that have it in their command line
-    pgrep -c -f "$1" || true
+are_ready() { # how many ranks say so
+    [ "$(grep -c ready "$work/out")" = "$1" ]
 }
 
 environment() {
@@ -36,13 +36,17 @@ network() {
 }
 
 endings() {
-    launch -n 2 -- bash -c 'if [ $RANK = 1 ]; then exit 7; fi; exec -a namespaces-test-b sleep 50'
+    local mark=namespaces-test-$$-$RANDOM pid
+    launch -n 2 -- bash -c 'if [ $RANK = 1 ]; then exit 7; fi; exec -a $0 sleep 50' "$mark-b"
     check 'code of the first that failed' 7 $code
-    check 'none survives a failure' 0 "$(running namespaces-test-b)"
-    timeout --preserve-status -s TERM 2 "$script" -n 2 -- bash -c 'exec -a namespaces-test-c sleep 50' \
-        >"$work/out" 2>"$work/err"
+    check 'none survives a failure' 0 "$(alive "$mark-b")"
+    timeout 60 "$script" -n 2 -- bash -c 'echo ready; exec -a $0 sleep 50' "$mark-c" >"$work/out" 2>"$work/err" &
+    pid=$!
+    comes_true are_ready 2
+    kill -TERM $pid
+    wait $pid
     check 'SIGTERM' 143 $?
-    check 'none survives SIGTERM' 0 "$(running namespaces-test-c)"
+    check 'none survives SIGTERM' 0 "$(alive "$mark-c")"
 }
 
 refusals() {
@@ -56,7 +60,7 @@ refusals() {
 }
 
 if ! "$script" -n 2 -- true >"$work/out" 2>"$work/err"; then
-    echo "skipped: $(head -n 1 "$work/err")"
+    skip "all of it: $(head -n 1 "$work/err")"
     exit 77
 fi
 environment

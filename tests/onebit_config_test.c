@@ -52,6 +52,9 @@ static void only_named_optimizers(void **state)
     config = defaults("onebit_adam");
     config.onebit.freeze_change = 1;
     refuses(*state, &config, SLUICE_ERR_ARGUMENT, "freezes");
+    config = defaults("onebit_lamb");
+    config.onebit.compat = true, config.onebit.freeze_step = 1;
+    refuses(*state, &config, SLUICE_ERR_ARGUMENT, "give a freeze_step of 2 or more");
     config = defaults("onebit_adam");
     config.adamw.beta2 = 1;
     refuses(*state, &config, SLUICE_ERR_ARGUMENT, "beta");

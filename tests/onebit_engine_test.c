@@ -1,6 +1,7 @@
 /* What holds of units under onebit whatever the plan: replicas stay equal, the same units give the same weights under
  * any schedule, block, budget and re-plan, a skipped step changes nothing, a gradient that is not finite is named
  * everywhere, and what is saved by hand goes on to the same bits. */
+#include "lib/plan/request.h"
 #include "lib/engine/engine.h"
 #include "sched/planner/parts.h"
 #include "tests/onebit_model.h"
@@ -70,7 +71,7 @@ static int weights_of(const trial *t, model *m, uint64_t *hash)
 static int any_schedule(int rank, int size, void *context)
 {
     static const char *const schedules[] = {"one_ahead", "bucketed", "random", "greedy",
-                                            "ilp"}; /* the last two measure */
+                                            SLC_SCHEDULE_DEFAULT}; /* the last two measure */
     const trial *t = context;
     model m;
     uint64_t expected, hash;
@@ -526,11 +527,17 @@ static int chosen(int rank, int size, void *context)
 static void the_planner_keeps_to_the_budget_in_every_phase(void **state)
 {
     (void)state;
-    passes(2, chosen,
-           &(trial){.seed = 55, .freeze_step = 5, .strategy = "auto", .schedule = "ilp", .budget_of_dp = 0.9});
     passes(
         2, chosen,
-        &(trial){.seed = 56, .freeze_step = 2, .strategy = "auto", .schedule = "ilp", .budget_of_dp = 1.2, .clip = 1});
+        &(trial){
+            .seed = 55, .freeze_step = 5, .strategy = "auto", .schedule = SLC_SCHEDULE_DEFAULT, .budget_of_dp = 0.9});
+    passes(2, chosen,
+           &(trial){.seed = 56,
+                    .freeze_step = 2,
+                    .strategy = "auto",
+                    .schedule = SLC_SCHEDULE_DEFAULT,
+                    .budget_of_dp = 1.2,
+                    .clip = 1});
 }
 
 int main(void)

@@ -2,8 +2,8 @@
 # What compressed optimizers promise from the command: the loss falls before and behind the freeze, a thirtieth of the
 # bytes behind it, equal weights for every schedule, mixed strategies, a resumed run that is the same run, consent.
 . "$(dirname "$0")/command_check.sh"
-"$sluice" --help | grep -q '^  train ' || exit 0 # built without a model
-command -v python3 >/dev/null || exit 77
+need_command train
+command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
 
 train() { # OPTION...: output in $work/out and $work/err, exit code in $code
     timeout 100 "$sluice" train --context 32 --batch 4 --eval-batches 1 "$@" >"$work/out" 2>"$work/err" </dev/null
@@ -62,7 +62,7 @@ local_steps() {
 
 schedules() {
     local schedule
-    for schedule in serial one_ahead ilp; do
+    for schedule in serial one_ahead "$(default_schedule)"; do
         train -n 2 --strategy onebit --schedule $schedule --steps 16 --freeze-step 6 --json "$work/$schedule.json"
         check "onebit under $schedule" 0 $code
         holds "$schedule: --strategy onebit alone means 1-bit Adam" "$work/$schedule.json" \

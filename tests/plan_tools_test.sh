@@ -35,6 +35,20 @@ make() {
     files=(--profile "$work/profile.json" --plan "$work/plan.json")
 }
 
+# What a build has no solver for is an error with a way out; the same without an integer program is always there.
+schedules() {
+    tool plan --profile "$work/profile.json" --schedule portfolio
+    check 'plan --schedule portfolio' 0 $code
+    check 'and its plan says so' yes "$(grep -q '^schedule   portfolio' "$work/out" && echo yes)"
+    tool plan --profile "$work/profile.json" --schedule ilp
+    if [ "$(default_schedule)" = ilp ]; then
+        check 'plan --schedule ilp' 0 $code
+    else
+        check 'no ilp without a solver' 1 $code
+        check 'and why' yes "$(grep -q 'this build has no GLPK.*choose one of portfolio' "$work/err" && echo yes)"
+    fi
+}
+
 # A step of a compressed optimizer: at a middle budget some layers are onebit and others sharded.
 compressed() {
     local lossy=(--profile "$work/profile.json" --plan "$work/lossy.json") kind
@@ -97,8 +111,10 @@ timelines() {
     check 'sim writes one too' yes "$(grep -qF '"traceEvents"' "$work/sim_trace.json" && echo yes)"
     if command -v python3 >/dev/null; then
         check 'it is JSON' 0 "$(python3 -m json.tool "$work/trace.json" /dev/null >/dev/null 2>&1; echo $?)"
+    else
+        skip 'whether a timeline is JSON: python3 is not installed'
     fi
-    command -v gnuplot >/dev/null || return 0
+    command -v gnuplot >/dev/null || { skip 'pictures of a timeline: gnuplot is not installed'; return; }
     local kind
     for kind in svg png; do
         tool trace "${files[@]}" --picture "$work/step.$kind"
@@ -109,7 +125,7 @@ timelines() {
 }
 
 measured() {
-    "$sluice" --help | grep -q '^  train ' || return 0 # built without a model
+    built_with train || return 0
     seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
     tool train -n 2 --data "$work/text" --size nano --context 32 --batch 2 --steps 6 --eval-batches 1 --strategy fsdp \
         --trace "$work/run.json" --json "$work/result.json"
@@ -182,6 +198,7 @@ refusals() {
 }
 
 make
+schedules
 figures
 compressed
 timelines

@@ -34,7 +34,7 @@ made() {
 }
 
 measured() {
-    "$sluice" --help | grep -q '^  train ' || return 0 # built without a model
+    built_with train || return 0
     local common=(--data "$work/text" --size nano --context 32 --batch 2)
     profile -n 2 "${common[@]}" --strategy fsdp -o "$work/two.json"
     check 'measured on two ranks' 0 $code

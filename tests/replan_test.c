@@ -349,7 +349,8 @@ static void schedules_that_want_times_change_once(void **state)
     const trial greedy = {.seed = 7, .micro_batches = 2, .block = 1024, .clip = 1, .schedule = "greedy"};
     assert_int_equal(run_ranks(1, adapt, (void *)&priority, 60), 0);
     assert_int_equal(run_ranks(2, adapt, (void *)&priority, 60), 0);
-    const trial joint = {.seed = 8, .micro_batches = 1, .direct = true, .block = 4096, .schedule = "ilp"};
+    const trial joint = {
+        .seed = 8, .micro_batches = 1, .direct = true, .block = 4096, .schedule = SLC_SCHEDULE_DEFAULT};
     assert_int_equal(run_ranks(2, adapt, (void *)&greedy, 60), 0);
     assert_int_equal(run_ranks(2, adapt, (void *)&joint, 60), 0);
 }

@@ -3,7 +3,7 @@
 #include "bench/cli/command.h"
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
-#include "sched/planner/portfolio.h"
+#include "sched/planner/joint.h"
 #include "sched/study/random_profile.h"
 #include "sched/layout/make_plan.h"
 
@@ -79,6 +79,7 @@ static slc_joint_answer plan(const slc_profile *profile, uint64_t limit)
                                  .strategies = strategies,
                                  .recompute = recompute,
                                  .limit = limit,
+                                 .time_limit_s = 100, /* the tries end it, not how busy the machine is */
                                  .tries = 30};
     slc_joint_answer answer;
     unsigned calls = solver.calls;

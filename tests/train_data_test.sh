@@ -2,7 +2,7 @@
 # What `sluice train --data` reads besides text: token files give what the same text gives, images what their classes
 # promise; what fits neither is refused.
 . "$(dirname "$0")/command_check.sh"
-"$sluice" --help | grep -q '^  train ' || exit 0 # built without a model
+need_command train
 
 train() { # OPTION...: output in $work/out and $work/err, exit code in $code
     timeout 300 "$sluice" train "$@" >"$work/out" 2>"$work/err" </dev/null

@@ -2,7 +2,7 @@
 # What `sluice train` promises: results that are whole, equal ranks and repeated runs that are equal, a clean stop, and
 # a clear line for everything that it cannot do.
 . "$(dirname "$0")/command_check.sh"
-"$sluice" --help | grep -q '^  train ' || exit 0 # built without a model
+need_command train
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
 
 train() { # OPTION...: output in $work/out and $work/err, exit code in $code
@@ -119,9 +119,10 @@ stop() {
     local process=$!
     for _ in $(seq 300); do
         grep -q 'step 1/' "$work/err" && break
+        kill -0 $process 2>/dev/null || break
         sleep 0.1
     done
-    kill -"$1" $process
+    kill -"$1" $process 2>/dev/null
     for _ in $(seq 300); do
         kill -0 $process 2>/dev/null || break
         sleep 0.1

@@ -130,11 +130,11 @@ static void updates_run_where_they_are_asked_to(void **state)
         {{"compute", "one_ahead", "communication", true}, LAYERS}, /* the program's word is first */
         {{NULL, "serial", "compute", true}, LAYERS},
         {{"both", "one_ahead", NULL, true}, LAYERS / 2},
-        {{"communication", "ilp", "compute", true}, 0},
-        {{NULL, "one_ahead", NULL, true}, 0},       /* no plan with measured times follows */
-        {{NULL, "ilp", NULL, true}, LAYERS / 2},    /* one follows */
-        {{"compute", "one_ahead", NULL, false}, 0}, /* one thread at a time */
-        {{"both", "ilp", NULL, false}, 0},
+        {{"communication", SLC_SCHEDULE_DEFAULT, "compute", true}, 0},
+        {{NULL, "one_ahead", NULL, true}, 0},                   /* no plan with measured times follows */
+        {{NULL, SLC_SCHEDULE_DEFAULT, NULL, true}, LAYERS / 2}, /* one follows */
+        {{"compute", "one_ahead", NULL, false}, 0},             /* one thread at a time */
+        {{"both", SLC_SCHEDULE_DEFAULT, NULL, false}, 0},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         assert_int_equal(run_ranks(1 + (int)i % 3, runs, (void *)(uintptr_t)&all[i], 60), 0);

@@ -1,8 +1,13 @@
-/* Finds the subcommand that was named and hands over to it. */
+/* Finds the subcommand that was named, hands over to it, and checks that what it printed has arrived. */
 #include "bench/cli/command.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void print_help(FILE *out, const slc_tool *program)
 {
@@ -12,7 +17,43 @@ static void print_help(FILE *out, const slc_tool *program)
     fprintf(out, "\n`%s COMMAND --help` says more. `%s --version` prints the version.\n", program->name, program->name);
 }
 
-int slc_tool_run(const slc_tool *program, int argc, char **argv)
+/* If standard output was closed, the next file to be opened would get its number and what is printed. With this,
+ * writing fails instead, which is an error at the end. */
+static void open_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd) _exit(1);
+}
+
+static const char *program_name; /* for close_standard_output */
+
+/* Every error of writing to standard output is found here at the latest. Returns whether there was none. */
+static bool close_standard_output(void)
+{
+    static bool closed;
+    if (closed) return true;
+    closed = true;
+    errno = 0;
+    bool lost = ferror(stdout);
+    if (lost) { /* the errno of that loss is gone; writing one byte more brings it again */
+        fputc('\n', stdout);
+        fflush(stdout);
+    }
+    int why = errno;
+    if (fclose(stdout) && !why) why = errno;
+    if (!lost && !why) return true;
+    fprintf(stderr, "%s: cannot write to standard output: %s\n", program_name,
+            why ? strerror(why) : "some of it was lost");
+    return false;
+}
+
+/* argp calls exit after --help. */
+static void check_at_exit(void)
+{
+    if (!close_standard_output()) _exit(EXIT_FAILURE);
+}
+
+static int run_command(const slc_tool *program, int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
     if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
@@ -33,4 +74,13 @@ int slc_tool_run(const slc_tool *program, int argc, char **argv)
     if (*name) fprintf(stderr, "%s: no command \"%s\"\n\n", program->name, name);
     print_help(stderr, program);
     return 2;
+}
+
+int slc_tool_run(const slc_tool *program, int argc, char **argv)
+{
+    program_name = program->name;
+    open_standard_files();
+    atexit(check_at_exit);
+    int code = run_command(program, argc, argv);
+    return close_standard_output() || code ? code : EXIT_FAILURE;
 }

@@ -14,8 +14,8 @@ typedef struct {
     const sluice_command *const *commands; /* ends with NULL */
 } slc_tool;
 
-/* Runs the subcommand that argv[1] names; --help and --version are answered here. Returns the exit code: 2 for a name
- * that is not in the table. */
+/* Runs the subcommand that argv[1] names; --help and --version are answered here. Closes standard output. Returns the
+ * exit code: 2 for a name that is not in the table, EXIT_FAILURE where not all that was printed has arrived. */
 int slc_tool_run(const slc_tool *program, int argc, char **argv);
 
 /* Commands that train exist only in a build with oneDNN. */

@@ -1,6 +1,7 @@
 /* What scripts have in common, and starting gnuplot. */
 #include "bench/cli/gnuplot.h"
 
+#include "bench/cli/picture_file.h"
 #include "bench/cli/result_file.h"
 #include "lib/base/status.h"
 
@@ -61,17 +62,29 @@ static int run_gnuplot(const char *folder, char *script)
     return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 ? 0 : -1;
 }
 
-void slc_gnuplot_draw(const char *folder, const char *name, FILE *out)
+static sluice_status check_pictures(const char *folder, const char *name)
+{
+    static const char *const kinds[] = {"svg", "png"};
+    char path[4096];
+    sluice_status status = SLUICE_OK;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !status; i++)
+        if (snprintf(path, sizeof path, "%s/%s.%s", folder, name, kinds[i]) < (int)sizeof path)
+            status = slc_picture_file_check(path);
+    return status;
+}
+
+sluice_status slc_gnuplot_draw(const char *folder, const char *name, FILE *out)
 {
     char script[256];
     snprintf(script, sizeof script, "%s.gp", name);
     int why = run_gnuplot(folder, script);
-    if (!why)
-        fprintf(out, "picture: %s/%s.svg, %s.png\n", folder, name, name);
-    else if (why == ENOENT)
+    if (why == ENOENT) {
         fprintf(out, "no picture: gnuplot is not installed (gnuplot-nox); %s/%s draws it\n", folder, script);
-    else if (why > 0)
-        fprintf(out, "no picture: cannot start gnuplot: %s\n", strerror(why));
-    else
-        fprintf(out, "no picture: gnuplot failed with %s/%s\n", folder, script);
+        return SLUICE_OK;
+    }
+    if (why > 0) return slc_error(SLUICE_ERR_SYSTEM, "no picture: cannot start gnuplot: %s", strerror(why));
+    if (why) return slc_error(SLUICE_ERR_IO, "no picture: gnuplot failed with %s/%s", folder, script);
+    sluice_status status = check_pictures(folder, name);
+    if (!status) fprintf(out, "picture: %s/%s.svg, %s.png\n", folder, name, name);
+    return status;
 }

@@ -17,8 +17,8 @@ void slc_gnuplot_put_quoted(FILE *file, const char *text);
 sluice_status slc_gnuplot_write(const char *folder, const char *name, void (*put)(FILE *file, const void *what),
                                 const void *what);
 
-/* `folder`/`name`.gp is to draw `name`.svg and .png there. Says in one line on `out` what came of it; that gnuplot is
- * not there is no error. */
-void slc_gnuplot_draw(const char *folder, const char *name, FILE *out);
+/* `folder`/`name`.gp is to draw `name`.svg and .png there. Says in one line on `out` that it did, or that gnuplot
+ * is not there, which is no error. Errors: IO, SYSTEM. */
+sluice_status slc_gnuplot_draw(const char *folder, const char *name, FILE *out);
 
 #endif

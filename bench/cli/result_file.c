@@ -43,12 +43,19 @@ sluice_status slc_result_file_open(const char *path, slc_result_file *out)
     return status;
 }
 
+bool slc_result_file_check(slc_result_file *file)
+{
+    if (file->file && !file->why && ferror(file->file)) file->why = errno ? errno : EIO;
+    return !file->why;
+}
+
 /* 0 or errno. */
 static int finish(slc_result_file *file)
 {
-    int why = 0;
-    if (ferror(file->file)) why = EIO;
-    if (fflush(file->file)) why = errno;
+    int why = file->why;
+    bool lost = ferror(file->file); /* a later write that succeeds does not make it whole */
+    if (fflush(file->file) && !why) why = errno;
+    if (lost && !why) why = EIO;
     if (!why && file->part && fsync(fileno(file->file))) why = errno;
     if (file->file != stdout && fclose(file->file) && !why) why = errno;
     file->file = NULL;
@@ -75,12 +82,25 @@ void slc_result_file_abandon(slc_result_file *file)
     *file = (slc_result_file){0};
 }
 
+void slc_result_file_put_text(slc_result_file *file, const char *text)
+{
+    errno = 0;
+    fprintf(file->file, "%s\n", text);
+    slc_result_file_check(file);
+}
+
+void slc_result_file_put_json(slc_result_file *file, const json_t *content)
+{
+    errno = 0;
+    if (!json_dumpf(content, file->file, JSON_INDENT(2))) fputc('\n', file->file);
+    slc_result_file_check(file);
+}
+
 sluice_status slc_result_file_write_json(const char *path, const json_t *content)
 {
     slc_result_file file;
     sluice_status status = slc_result_file_open(path, &file);
     if (status || !file.file) return status;
-    json_dumpf(content, file.file, JSON_INDENT(2)); /* what fails here, commit finds */
-    fputc('\n', file.file);
+    slc_result_file_put_json(&file, content);
     return slc_result_file_commit(&file);
 }

@@ -1,8 +1,9 @@
 /* The local launcher. Each rank leads a process group of its own, so that what it starts ends with it; its output comes
- * through two pipes. One poll over the pipes and a signalfd drives everything. Should the launcher itself be killed, a
- * guard process that holds the end of a pipe sees it and ends the groups. */
+ * through two pipes and leaves through queues, so that the one loop over pipes, signals and deadlines never waits for a
+ * reader. Should the launcher itself be killed, a guard process sees it and ends the groups. */
 #include "bench/launch/launch.h"
 
+#include "bench/launch/guard.h"
 #include "bench/launch/prefix.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
@@ -17,45 +18,66 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-static const double SPEAK_S = 3.0, TERMINATE_S = 2.0, DRAIN_S = 1.0;
+/* How long ranks have when another has failed, when they were asked to stop and may be saving, and after SIGTERM; and
+ * how long output may be stuck when somebody waits for the end. */
+static const double SPEAK_S = 3.0, SAVE_S = 30.0, TERMINATE_S = 2.0, STUCK_S = 1.0;
+
+enum { OWN_FILES = 16, OUTPUTS = 2, LEAVE_AT_INTERRUPT = 3 };
 
 typedef struct {
-    pid_t pid; /* also its process group; 0 once it is reaped */
-    slc_prefix_stream out, err;
+    pid_t pid;                          /* also its process group; 0 once it is reaped */
+    slc_prefix_stream streams[OUTPUTS]; /* standard output, standard error */
 } rank_process;
+
+typedef struct {
+    slc_output_queue *queue;
+    bool was_empty;
+    uint64_t written, progress_ns; /* bytes written, and when nothing was stuck for the last time */
+} output;
 
 typedef struct {
     const slc_launch_options *options;
     rank_process *ranks;
-    int alive;
-    int signals;    /* signalfd */
-    int guard_pipe; /* write end */
-    pid_t guard;
+    struct pollfd *fds;
+    slc_prefix_stream **polled; /* whose fds they are, behind those of the launcher itself */
+    output outputs[OUTPUTS];
+    int alive, turn;
+    int signals, wake; /* signalfd; eventfd of the queues */
+    slc_launch_guard guard;
     sigset_t taken, before;
+    struct rlimit files_before;
     char port[16], token[33];
-    int interrupts;     /* Ctrl-C and its kin so far */
-    int exit_code;      /* of the first failure */
-    uint64_t end_at_ns; /* when survivors get SIGTERM; UINT64_MAX: not yet */
-    bool terminated;    /* they got it: SIGKILL is next */
+    int interrupts;       /* Ctrl-C and its kin so far */
+    bool told_to_stop;    /* the ranks were, by an interrupt or because nobody reads */
+    bool reader_is_gone;  /* of an output */
+    bool limit_is_over;   /* options->limit_s */
+    int exit_code;        /* of the first failure */
+    uint64_t limit_at_ns; /* UINT64_MAX: never */
+    uint64_t end_at_ns;   /* when survivors get SIGTERM; UINT64_MAX: not yet */
+    bool terminated;      /* they got it: SIGKILL is next */
 } job;
 
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static void say(const char *format, ...)
+static void say(const job *j, const char *format, ...)
 {
+    char line[1024];
     va_list args;
     va_start(args, format);
-    fprintf(stderr, "sluice run: ");
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    int length = vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    if (length >= (int)sizeof line) length = sizeof line - 1;
+    slc_output_queue_put_urgent_line(j->outputs[1].queue, "sluice run: ", line, length < 0 ? 0 : (size_t)length);
 }
 
 /* ---- Before the ranks start ---- */
@@ -98,6 +120,33 @@ static sluice_status take_signals(job *j)
     return j->signals < 0 ? slc_error(SLUICE_ERR_SYSTEM, "signalfd: %s", strerror(errno)) : SLUICE_OK;
 }
 
+/* Ranks get the limit that there was: a program that uses select() relies on it. */
+static sluice_status raise_file_limit(job *j)
+{
+    int piped = j->options->ranks - j->options->first_speaks;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit)) return slc_error(SLUICE_ERR_SYSTEM, "open files: %s", strerror(errno));
+    j->files_before = limit;
+    rlim_t needed = (rlim_t)piped * OUTPUTS + OWN_FILES;
+    if (limit.rlim_cur >= needed) return SLUICE_OK;
+    if (limit.rlim_max < needed)
+        return slc_error(SLUICE_ERR_SYSTEM,
+                         "%d ranks need %llu open files and the hard limit is %llu: start fewer ranks or raise it "
+                         "(ulimit -n, LimitNOFILE=)",
+                         j->options->ranks, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
+    limit.rlim_cur = needed;
+    if (setrlimit(RLIMIT_NOFILE, &limit)) return slc_error(SLUICE_ERR_SYSTEM, "open files: %s", strerror(errno));
+    return SLUICE_OK;
+}
+
+static sluice_status open_outputs(job *j)
+{
+    j->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (j->wake < 0) return slc_error(SLUICE_ERR_SYSTEM, "eventfd: %s", strerror(errno));
+    sluice_status status = slc_output_queue_create(STDOUT_FILENO, j->wake, &j->outputs[0].queue);
+    return status ? status : slc_output_queue_create(STDERR_FILENO, j->wake, &j->outputs[1].queue);
+}
+
 /* ---- Starting ---- */
 
 static void set_number(const char *name, int value)
@@ -133,41 +182,47 @@ static void become_rank(const job *j, int rank, pid_t launcher, int out, int err
     if (out < 0) signal(SIGTTOU, SIG_IGN); /* its group is not the terminal's foreground: let it write all the same */
     set_environment(j, rank);
     signal(SIGINT, SIG_DFL); /* a shell that starts us in the background ignores it, for the ranks too */
+    setrlimit(RLIMIT_NOFILE, &j->files_before);
     sigprocmask(SIG_SETMASK, &j->before, NULL);
     execvp(j->options->command[0], j->options->command);
     int why = errno;
-    say("cannot run %s: %s", j->options->command[0], strerror(why));
+    fprintf(stderr, "sluice run: cannot run %s: %s\n", j->options->command[0], strerror(why));
     _exit(why == ENOENT ? 127 : 126);
+}
+
+static sluice_status open_pipes(job *j, int rank, int ends[OUTPUTS][2])
+{
+    if (rank == 0 && j->options->first_speaks) return SLUICE_OK;
+    for (int i = 0; i < OUTPUTS; i++) {
+        if (pipe2(ends[i], O_CLOEXEC) || fcntl(ends[i][0], F_SETFL, O_NONBLOCK)) /* the end that ranks have waits */
+            return slc_error(SLUICE_ERR_SYSTEM, "rank %d: pipe: %s", rank, strerror(errno));
+        sluice_status status = slc_prefix_init(&j->ranks[rank].streams[i], rank, ends[i][0], j->outputs[i].queue);
+        if (status) return status;
+        ends[i][0] = -1;
+    }
+    return SLUICE_OK;
 }
 
 static sluice_status start_rank(job *j, int rank)
 {
-    int out[2] = {-1, -1}, err[2] = {-1, -1};
-    sluice_status status = SLUICE_OK;
-    pid_t pid = -1, launcher = getpid();
-    bool piped = rank > 0 || !j->options->first_speaks;
-    if (piped && (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC))) {
-        status = slc_error(SLUICE_ERR_SYSTEM, "rank %d: pipe: %s", rank, strerror(errno));
-        goto close_all;
-    }
+    int ends[OUTPUTS][2] = {{-1, -1}, {-1, -1}};
+    pid_t pid, launcher = getpid();
+    sluice_status status = open_pipes(j, rank, ends);
+    if (status) goto close_all;
     pid = fork();
     if (pid < 0) {
         status = slc_error(SLUICE_ERR_SYSTEM, "rank %d: fork: %s", rank, strerror(errno));
         goto close_all;
     }
-    if (pid == 0) become_rank(j, rank, launcher, out[1], err[1]);
+    if (pid == 0) become_rank(j, rank, launcher, ends[0][1], ends[1][1]);
     setpgid(pid, pid); /* whoever comes first: a signal to the group must never miss it */
     j->ranks[rank].pid = pid;
     j->alive++;
-    slc_prefix_init(&j->ranks[rank].out, rank, out[0], STDOUT_FILENO);
-    slc_prefix_init(&j->ranks[rank].err, rank, err[0], STDERR_FILENO);
-    out[0] = err[0] = -1;
 
 close_all:
-    for (int i = 0; i < 2; i++) {
-        if (out[i] >= 0) close(out[i]);
-        if (err[i] >= 0) close(err[i]);
-    }
+    for (int i = 0; i < OUTPUTS; i++)
+        for (int end = 0; end < 2; end++)
+            if (ends[i][end] >= 0) close(ends[i][end]);
     return status;
 }
 
@@ -177,39 +232,30 @@ static void signal_all(const job *j, int signal)
         if (j->ranks[i].pid > 0) kill(-j->ranks[i].pid, signal);
 }
 
-/* Ends the groups when the launcher is gone without having said so. */
 static sluice_status start_guard(job *j)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC)) return slc_error(SLUICE_ERR_SYSTEM, "guard: pipe: %s", strerror(errno));
-    j->guard = fork();
-    if (j->guard < 0) {
-        close(ends[0]);
-        close(ends[1]);
-        return slc_error(SLUICE_ERR_SYSTEM, "guard: fork: %s", strerror(errno));
-    }
-    if (j->guard == 0) {
-        setpgid(0, 0);
-        dup2(ends[0], 0);
-        close_range(1, ~0u, 0); /* an open pipe or terminal here would keep others waiting */
-        char byte;
-        ssize_t got;
-        do got = read(0, &byte, 1);
-        while (got < 0 && errno == EINTR);
-        if (got == 0) signal_all(j, SIGKILL);
-        _exit(0);
-    }
-    close(ends[0]);
-    j->guard_pipe = ends[1];
-    return SLUICE_OK;
+    pid_t *groups = malloc((size_t)j->options->ranks * sizeof *groups);
+    if (!groups) return slc_error(SLUICE_ERR_MEMORY, "%d ranks", j->options->ranks);
+    for (int i = 0; i < j->options->ranks; i++) groups[i] = j->ranks[i].pid;
+    sluice_status status = slc_launch_guard_start(groups, j->options->ranks, &j->guard);
+    free(groups);
+    return status;
 }
 
-static void end_guard(job *j)
+static sluice_status start(job *j)
 {
-    if (j->guard <= 0) return;
-    kill(j->guard, SIGKILL);
-    waitpid(j->guard, NULL, 0);
-    close(j->guard_pipe);
+    sluice_status status = choose_port(j);
+    if (!status) status = make_token(j);
+    if (!status) status = raise_file_limit(j);
+    for (int i = 0; i < j->options->ranks && !status; i++) status = start_rank(j, i);
+    if (!status) status = start_guard(j);
+    /* From here on there are threads, and nothing is forked. */
+    for (int i = 0; i < OUTPUTS; i++) {
+        sluice_status started = slc_output_queue_start(j->outputs[i].queue);
+        if (!status) status = started;
+        j->outputs[i].was_empty = true;
+    }
+    return status;
 }
 
 /* ---- While they run ---- */
@@ -224,15 +270,16 @@ static void note_end(job *j, int rank, const siginfo_t *info)
     bool killed = info->si_code != CLD_EXITED;
     int code = killed ? 128 + info->si_status : info->si_status;
     if (!code) return;
-    if (!j->exit_code) {
-        j->exit_code = code;
-        j->end_at_ns = later(SPEAK_S);
-        if (j->alive && !j->interrupts) say("rank %d failed; the others have %.0f s to speak", rank, SPEAK_S);
+    if (!j->exit_code) j->exit_code = code;
+    if (j->end_at_ns == UINT64_MAX) {
+        double left_s = j->told_to_stop ? SAVE_S : SPEAK_S;
+        j->end_at_ns = later(left_s);
+        if (j->alive && !j->told_to_stop) say(j, "rank %d failed; the others have %.0f s to speak", rank, left_s);
     }
     if (killed)
-        say("rank %d was killed by signal %d (%s)", rank, info->si_status, strsignal(info->si_status));
+        say(j, "rank %d was killed by signal %d (%s)", rank, info->si_status, strsignal(info->si_status));
     else
-        say("rank %d ended with exit code %d", rank, code);
+        say(j, "rank %d ended with exit code %d", rank, code);
 }
 
 /* The dead are looked at before they are reaped: until then nobody else can get the number of their group. */
@@ -243,6 +290,7 @@ static void reap(job *j)
         if (!j->ranks[i].pid) continue;
         if (waitid(P_PID, (id_t)j->ranks[i].pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid) continue;
         kill(-j->ranks[i].pid, SIGKILL);
+        slc_launch_guard_forget(&j->guard, i);
         waitpid(j->ranks[i].pid, NULL, 0);
         j->ranks[i].pid = 0;
         j->alive--;
@@ -252,13 +300,19 @@ static void reap(job *j)
 
 static void take_interrupt(job *j, int signal)
 {
+    const char *name = strsignal(signal);
     if (j->interrupts++) {
-        say("%s again: killing the ranks", strsignal(signal));
+        say(j, "%s again: killing the ranks", name);
         signal_all(j, SIGKILL);
+    } else if (!j->alive) {
+        say(j, "%s: output that nobody reads is given up", name);
+    } else if (j->told_to_stop) { /* a second signal would make them give up what they save */
+        say(j, "%s: the ranks are stopping already; once more kills them", name);
     } else {
-        say("%s: handed to the ranks; once more kills them", strsignal(signal));
+        say(j, "%s: handed to the ranks; once more kills them", name);
         signal_all(j, signal);
     }
+    j->told_to_stop = true;
 }
 
 static void read_signals(job *j)
@@ -269,107 +323,225 @@ static void read_signals(job *j)
     reap(j);
 }
 
-static void check_deadlines(job *j, uint64_t limit_at_ns)
+static void check_deadlines(job *j)
 {
     uint64_t now = slc_clock_ns();
-    if (now >= limit_at_ns && !j->exit_code) {
-        say("the time limit of %g s is over", j->options->limit_s);
-        j->exit_code = 124;
-        j->end_at_ns = now;
+    if (now >= j->limit_at_ns && !j->limit_is_over) {
+        say(j, "the time limit of %g s is over", j->options->limit_s);
+        j->limit_is_over = true;
+        if (!j->exit_code) j->exit_code = 124;
+        if (!j->terminated) j->end_at_ns = now;
     }
-    if (now < j->end_at_ns) return;
+    if (now < j->end_at_ns || !j->alive) return;
     signal_all(j, j->terminated ? SIGKILL : SIGTERM);
     j->end_at_ns = later(TERMINATE_S);
     j->terminated = true;
 }
 
-static int poll_timeout_ms(uint64_t until_ns)
+/* ---- Their output ---- */
+
+/* Somebody waits for the end of the job, so that nobody waits for a reader any more. */
+static bool is_hurried(const job *j)
 {
-    if (until_ns == UINT64_MAX) return -1;
+    return j->interrupts || j->limit_is_over;
+}
+
+/* Whoever wrote `| head -1` has seen enough: ranks are asked to stop as by SIGTERM, and can save. */
+static void check_reader(job *j, int which)
+{
+    if (j->reader_is_gone || slc_output_queue_lost(j->outputs[which].queue) != EPIPE) return;
+    j->reader_is_gone = true;
+    if (!j->alive || j->told_to_stop) return;
+    if (!j->exit_code) j->exit_code = 128 + SIGPIPE;
+    say(j, "nobody reads %s any more: the ranks are told to stop (SIGTERM)", which ? "standard error" : "the output");
+    signal_all(j, SIGTERM);
+    j->told_to_stop = true;
+}
+
+/* Results: whether there is output that nobody has taken for STUCK_S. */
+static bool is_stuck(output *out)
+{
+    uint64_t now = slc_clock_ns(), written = slc_output_queue_written(out->queue);
+    bool empty = slc_output_queue_is_empty(out->queue);
+    if (empty || out->was_empty || written != out->written) out->progress_ns = now;
+    out->was_empty = empty;
+    out->written = written;
+    return now - out->progress_ns >= (uint64_t)(STUCK_S * 1e9);
+}
+
+/* Ranks that shall end must not wait for a reader. */
+static void check_outputs(job *j)
+{
+    for (int i = 0; i < OUTPUTS; i++) {
+        check_reader(j, i);
+        if (is_stuck(&j->outputs[i]) && is_hurried(j)) slc_output_queue_let_go(j->outputs[i].queue);
+    }
+}
+
+static int poll_timeout_ms(const job *j)
+{
     uint64_t now = slc_clock_ns();
+    uint64_t until_ns = j->alive && j->end_at_ns < UINT64_MAX ? j->end_at_ns : UINT64_MAX;
+    if (!j->limit_is_over && j->limit_at_ns < until_ns) until_ns = j->limit_at_ns;
+    for (int i = 0; i < OUTPUTS && is_hurried(j); i++) /* is_stuck looks again */
+        if (!slc_output_queue_is_empty(j->outputs[i].queue) && until_ns > now + 100000000u) until_ns = now + 100000000u;
+    if (until_ns == UINT64_MAX) return -1;
     uint64_t left_ms = until_ns > now ? (until_ns - now) / 1000000u + 1 : 0;
     return left_ms > 60000 ? 60000 : (int)left_ms;
 }
 
-static bool any_pipe_open(const job *j)
+/* Results: how many descriptors there are to wait for; those of the launcher itself come first. */
+static nfds_t gather_descriptors(job *j)
 {
-    for (int i = 0; i < j->options->ranks; i++)
-        if (j->ranks[i].out.from >= 0 || j->ranks[i].err.from >= 0) return true;
-    return false;
+    nfds_t count = 0;
+    j->fds[count++] = (struct pollfd){.fd = j->signals, .events = POLLIN};
+    j->fds[count++] = (struct pollfd){.fd = j->wake, .events = POLLIN};
+    for (int i = 0; i < j->options->ranks * OUTPUTS; i++) {
+        slc_prefix_stream *stream = &j->ranks[i / OUTPUTS].streams[i % OUTPUTS];
+        if (!slc_prefix_wants_input(stream)) continue;
+        j->polled[count] = stream;
+        j->fds[count++] = (struct pollfd){.fd = stream->from, .events = POLLIN};
+    }
+    return count;
 }
 
-/* One round: waits for output, a signal or `until_ns`. */
-static void wait_and_pass_on(job *j, struct pollfd *fds, uint64_t until_ns)
+/* Each round begins with another rank: one that writes much does not take all the room. */
+static void pass_on(job *j, nfds_t count)
 {
-    int count = 1;
-    fds[0] = (struct pollfd){.fd = j->signals, .events = POLLIN};
-    for (int i = 0; i < j->options->ranks; i++) {
-        fds[count++] = (struct pollfd){.fd = j->ranks[i].out.from, .events = POLLIN};
-        fds[count++] = (struct pollfd){.fd = j->ranks[i].err.from, .events = POLLIN};
+    int streams = j->options->ranks * OUTPUTS;
+    j->turn = (j->turn + 1) % streams;
+    for (int i = 0; i < streams; i++) {
+        int at = (i + j->turn) % streams;
+        slc_prefix_stream *stream = &j->ranks[at / OUTPUTS].streams[at % OUTPUTS];
+        if (!slc_prefix_wants_input(stream)) slc_prefix_pass_on(stream); /* there may be room for what waits */
     }
-    if (poll(fds, (nfds_t)count, poll_timeout_ms(until_ns)) < 0) return;
-    for (int i = 1; i < count; i++) {
-        slc_prefix_stream *stream = i % 2 ? &j->ranks[(i - 1) / 2].out : &j->ranks[(i - 1) / 2].err;
-        if (fds[i].revents) slc_prefix_pass_on(stream);
+    for (nfds_t i = 2; i < count; i++) {
+        nfds_t at = 2 + (i + (nfds_t)j->turn) % (count - 2);
+        if (j->fds[at].revents) slc_prefix_pass_on(j->polled[at]);
     }
-    if (fds[0].revents) read_signals(j);
+}
+
+/* One round: waits for output, room, a signal or a deadline. A kernel that has no memory for poll just now is asked
+ * again soon; signals and deadlines go on meanwhile. */
+static void wait_and_pass_on(job *j)
+{
+    uint64_t wakes;
+    nfds_t count = gather_descriptors(j);
+    int ready = poll(j->fds, count, poll_timeout_ms(j));
+    if (ready < 0) {
+        const struct timespec soon = {.tv_nsec = 20000000};
+        if (errno != EINTR) nanosleep(&soon, NULL);
+        count = 2;
+    }
+    if (ready < 0 || j->fds[1].revents)
+        while (read(j->wake, &wakes, sizeof wakes) > 0) continue;
+    pass_on(j, count);
+    if (ready < 0 || j->fds[0].revents) read_signals(j);
+    check_deadlines(j);
+    check_outputs(j);
+}
+
+static bool all_is_said(const job *j)
+{
+    for (int i = 0; i < j->options->ranks * OUTPUTS; i++)
+        if (!slc_prefix_is_at_end(&j->ranks[i / OUTPUTS].streams[i % OUTPUTS])) return false;
+    for (int i = 0; i < OUTPUTS; i++)
+        if (!slc_output_queue_is_empty(j->outputs[i].queue)) return false;
+    return true;
+}
+
+/* Results: whether whatever is still to be written is stuck. */
+static bool nobody_reads(job *j)
+{
+    bool stuck = false;
+    for (int i = 0; i < OUTPUTS; i++) {
+        bool this_one = is_stuck(&j->outputs[i]);
+        if (!this_one && !slc_output_queue_is_empty(j->outputs[i].queue)) return false;
+        stuck |= this_one;
+    }
+    return stuck && is_hurried(j);
+}
+
+/* As any program does, the launcher waits for whoever reads, unless somebody waits for its own end. */
+static void drain(job *j)
+{
+    int interrupts = j->interrupts;
+    while (!all_is_said(j) && !nobody_reads(j) && (j->interrupts == interrupts || j->interrupts < 2))
+        wait_and_pass_on(j);
 }
 
 static void note_lost_output(job *j)
 {
-    for (int i = 0; i < j->options->ranks; i++) {
-        const rank_process *rank = &j->ranks[i];
-        int why = rank->out.lost ? rank->out.lost : rank->err.lost;
-        if (!why) continue;
-        say("output of rank %d was lost: %s", i, strerror(why));
-        if (!j->exit_code) j->exit_code = 1;
+    static const char *const names[] = {"output", "standard error"};
+    for (int i = 0; i < OUTPUTS; i++) {
+        int why = slc_output_queue_lost(j->outputs[i].queue);
+        if (!why && slc_output_queue_is_empty(j->outputs[i].queue)) continue;
+        if (!j->exit_code) j->exit_code = why == EPIPE ? 128 + SIGPIPE : 1;
+        if (!why || why == ETIMEDOUT)
+            say(j, "%s of the ranks was lost: nobody read it", names[i]);
+        else
+            say(j, "%s of the ranks was lost: %s", names[i], strerror(why));
     }
 }
 
-static void run_to_the_end(job *j, struct pollfd *fds)
+/* ---- The whole ---- */
+
+static void run_to_the_end(job *j)
 {
-    uint64_t limit = j->options->limit_s > 0 ? later(j->options->limit_s) : UINT64_MAX;
-    while (j->alive) {
-        uint64_t until = j->exit_code || j->end_at_ns < limit ? j->end_at_ns : limit;
-        wait_and_pass_on(j, fds, until);
-        check_deadlines(j, limit);
-    }
-    /* What lies in the pipes is still to be shown; a process that left its group may hold one open. */
-    uint64_t drained = later(DRAIN_S);
-    while (any_pipe_open(j) && slc_clock_ns() < drained) wait_and_pass_on(j, fds, drained);
+    if (j->options->limit_s > 0) j->limit_at_ns = later(j->options->limit_s);
+    while (j->alive && j->interrupts < LEAVE_AT_INTERRUPT) wait_and_pass_on(j);
+    if (j->alive && !j->exit_code) j->exit_code = 128 + SIGKILL; /* even SIGKILL did not end them */
+    for (int i = 0; i < j->options->ranks * OUTPUTS; i++)
+        slc_prefix_limit_to_what_is_there(&j->ranks[i / OUTPUTS].streams[i % OUTPUTS]);
+    drain(j);
     note_lost_output(j);
+    drain(j);
+}
+
+static sluice_status open_job(job *j)
+{
+    size_t ranks = (size_t)j->options->ranks;
+    j->ranks = calloc(ranks, sizeof *j->ranks);
+    j->fds = calloc(2 + OUTPUTS * ranks, sizeof *j->fds);
+    j->polled = calloc(2 + OUTPUTS * ranks, sizeof *j->polled);
+    if (!j->ranks || !j->fds || !j->polled) return slc_error(SLUICE_ERR_MEMORY, "%d ranks", j->options->ranks);
+    for (int i = 0; i < j->options->ranks * OUTPUTS; i++) j->ranks[i / OUTPUTS].streams[i % OUTPUTS].from = -1;
+    sluice_status status = open_outputs(j);
+    return status ? status : take_signals(j);
+}
+
+static void close_job(job *j)
+{
+    slc_launch_guard_end(&j->guard);
+    for (int i = 0; j->ranks && i < j->options->ranks * OUTPUTS; i++)
+        slc_prefix_fini(&j->ranks[i / OUTPUTS].streams[i % OUTPUTS]);
+    for (int i = 0; i < OUTPUTS; i++) slc_output_queue_destroy(j->outputs[i].queue);
+    if (j->wake >= 0) close(j->wake);
+    if (j->signals >= 0) close(j->signals);
+    free(j->polled);
+    free(j->fds);
+    free(j->ranks);
 }
 
 sluice_status slc_launch(const slc_launch_options *options, int *exit_code)
 {
-    job j = {.options = options, .signals = -1, .end_at_ns = UINT64_MAX};
-    struct pollfd *fds = calloc(1 + 2 * (size_t)options->ranks, sizeof *fds);
-    j.ranks = calloc((size_t)options->ranks, sizeof *j.ranks);
-    sluice_status status = SLUICE_OK;
-    if (!fds || !j.ranks) {
-        status = slc_error(SLUICE_ERR_MEMORY, "%d ranks", options->ranks);
-        goto free_all;
+    job j = {.options = options,
+             .signals = -1,
+             .wake = -1,
+             .guard = {.pipe = -1},
+             .limit_at_ns = UINT64_MAX,
+             .end_at_ns = UINT64_MAX};
+    sigprocmask(SIG_SETMASK, NULL, &j.before);
+    getrlimit(RLIMIT_NOFILE, &j.files_before);
+    sluice_status status = open_job(&j);
+    if (!status) {
+        status = start(&j);
+        if (status) signal_all(&j, SIGKILL);
+        run_to_the_end(&j);
     }
-    for (int i = 0; i < options->ranks; i++) j.ranks[i].out.from = j.ranks[i].err.from = -1;
-
-    status = choose_port(&j);
-    if (!status) status = make_token(&j);
-    if (!status) status = take_signals(&j);
-    for (int i = 0; i < options->ranks && !status; i++) status = start_rank(&j, i);
-    if (!status) status = start_guard(&j);
-    if (status) signal_all(&j, SIGKILL);
-    run_to_the_end(&j, fds);
     *exit_code = j.exit_code;
-
-    end_guard(&j);
-    if (j.signals >= 0) close(j.signals);
+    close_job(&j);
+    setrlimit(RLIMIT_NOFILE, &j.files_before);
     sigprocmask(SIG_SETMASK, &j.before, NULL);
-free_all:
-    for (int i = 0; j.ranks && i < options->ranks; i++) {
-        slc_prefix_fini(&j.ranks[i].out);
-        slc_prefix_fini(&j.ranks[i].err);
-    }
-    free(j.ranks);
-    free(fds);
     return status;
 }

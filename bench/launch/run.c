@@ -1,16 +1,18 @@
 /* `sluice run`: the command line of the local launcher. */
 #include "bench/cli/command.h"
 #include "bench/launch/launch.h"
+#include "lib/comm/world/launcher.h"
 
 #include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { KEY_TIMEOUT = 256, KEY_LIMIT, KEY_PORT, MOST_RANKS = 4096 };
+enum { KEY_TIMEOUT = 256, KEY_LIMIT, KEY_PORT };
 
 static const struct argp_option option_rows[] = {
     {"ranks", 'n', "N", 0, "Number of ranks", 0},
-    {"timeout", KEY_TIMEOUT, "S", 0, "A rank that stalls for S seconds is an error (SLUICE_COMM_TIMEOUT)", 0},
+    {"timeout", KEY_TIMEOUT, "S", 0, "A rank that is silent or absent for S seconds is an error (SLUICE_COMM_TIMEOUT)",
+     0},
     {"limit", KEY_LIMIT, "S", 0, "End the job after S seconds, with exit code 124", 0},
     {"port", KEY_PORT, "P", 0, "Port of the rendezvous (default: a free one)", 0},
     {0},
@@ -29,13 +31,13 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     slc_launch_options *options = state->input;
     switch (key) {
-    case 'n': options->ranks = (int)number(text, 1, MOST_RANKS, state, "-n"); return 0;
+    case 'n': options->ranks = (int)number(text, 1, SLC_RANKS_MOST, state, "-n"); return 0;
     case KEY_TIMEOUT:
         number(text, 0.001, 1e9, state, "--timeout");
         options->timeout_s = text;
         return 0;
     case KEY_LIMIT: options->limit_s = number(text, 0.001, 1e9, state, "--limit"); return 0;
-    case KEY_PORT: options->port = (int)number(text, 1, 65535, state, "--port"); return 0;
+    case KEY_PORT: options->port = (int)number(text, 1, SLC_PORT_LAST, state, "--port"); return 0;
     case ARGP_KEY_ARG: /* the first word of the command: the rest is its own */
         options->command = &state->argv[state->next - 1];
         state->next = state->argc;
@@ -57,8 +59,10 @@ static int run(int argc, char **argv)
         .doc = "Starts N ranks of CMD on this machine and sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, "
                "MASTER_ADDR, MASTER_PORT and SLUICE_JOB_TOKEN for each. Lines of output get their rank in front. When "
                "a rank fails, the others have 3 seconds to speak, then they are ended.\v"
-               "Ctrl-C is handed to the ranks once; a second one kills them. The exit code is that of the first rank "
-               "that failed, 128 + its signal if it was killed.\n\n"
+               "Ctrl-C is handed to the ranks once, and when one has left the others have 30 seconds to save; a second "
+               "one kills them. Where whoever reads the output leaves (`| head -1`), the ranks are told to stop by "
+               "SIGTERM. The exit code is that of the first rank that failed, 128 + its signal if it was killed; 141 "
+               "when nobody reads; 124 at the time limit.\n\n"
                "  sluice run -n 2 -- ./my_training --epochs 3",
     };
     slc_launch_options options = {0};

@@ -3,16 +3,14 @@
 
 #include "bench/launch/launch.h"
 #include "lib/base/status.h"
+#include "lib/comm/world/launcher.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 bool slc_launched(void)
 {
-    static const char *const names[] = {"RANK", "SLURM_STEP_ID", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (getenv(names[i])) return true;
-    return false;
+    return slc_launcher_name() != NULL;
 }
 
 static size_t count_of(char *const *list)

@@ -1,16 +1,25 @@
-/* The thread that waits for Ctrl-C. */
+/* The thread that waits for Ctrl-C, and the one signal that is handled where it strikes. */
 #include "bench/launch/stop_signals.h"
 
 #include "lib/base/status.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { PATIENCE = 3 };
 
 static volatile sig_atomic_t *_Atomic counter;
+
+/* Results: whether this was the first stop. */
+static bool count_first(volatile sig_atomic_t *count)
+{
+    sig_atomic_t none = 0;
+    return __atomic_compare_exchange_n(count, &none, 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
 
 static void *wait_for_signals(void *unused)
 {
@@ -19,17 +28,36 @@ static void *wait_for_signals(void *unused)
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
+    int seen = 0;
     for (int signal; sigwait(&set, &signal) == 0;) {
         volatile sig_atomic_t *count = atomic_load(&counter);
-        if (!count || __atomic_add_fetch(count, 1, __ATOMIC_RELAXED) >= PATIENCE) _exit(128 + signal);
+        if (!count || ++seen >= PATIENCE) _exit(128 + signal);
+        if (seen == 1)
+            count_first(count); /* Ctrl-C ends `| tee` too: both together are one stop, in either order */
+        else
+            __atomic_store_n(count, seen, __ATOMIC_RELAXED);
     }
     return NULL;
+}
+
+static void take_closed_reader(int signal)
+{
+    static const char line[] = "sluice: nobody reads the output any more: stopping, as after Ctrl-C\n";
+    int before = errno;
+    volatile sig_atomic_t *count = atomic_load(&counter);
+    if (!count) _exit(128 + signal);
+    if (count_first(count)) {
+        ssize_t written = write(STDERR_FILENO, line, sizeof line - 1);
+        (void)written;
+    }
+    errno = before;
 }
 
 sluice_status slc_stop_signals_take(void)
 {
     sigset_t set;
     pthread_t thread;
+    const struct sigaction closed = {.sa_handler = take_closed_reader, .sa_flags = SA_RESTART};
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
@@ -37,6 +65,7 @@ sluice_status slc_stop_signals_take(void)
     int why = pthread_create(&thread, NULL, wait_for_signals, NULL);
     if (why) return slc_error(SLUICE_ERR_SYSTEM, "no thread to wait for signals: %s", strerror(why));
     pthread_detach(thread);
+    if (sigaction(SIGPIPE, &closed, NULL)) return slc_error(SLUICE_ERR_SYSTEM, "SIGPIPE: %s", strerror(errno));
     return SLUICE_OK;
 }
 

@@ -42,8 +42,8 @@ static sluice_status make_segment(slc_perf *perf)
     uint64_t scratch = slc_comm_scratch_bytes(perf->comm, perf->block_elements * sizeof(float));
     uint64_t line = 4096, stride = (buffer + line - 1) / line * line;
     sluice_status status = slc_segment_create(perf->device, 2 * stride + scratch, &perf->segment);
+    if (!status) status = slc_segment_populate(&perf->segment);
     if (status) return status;
-    slc_segment_populate(&perf->segment);
     char *base = perf->segment.base;
     perf->whole = (float *)base;
     perf->shard = (float *)(base + stride);

@@ -1,11 +1,13 @@
 /* `sluice perf`: its command line and the table of measured collectives, with nccl-tests' flags and columns. */
 #include "bench/cli/command.h"
+#include "bench/cli/outcome.h"
 #include "bench/perf/measure.h"
 #include "bench/cli/result_file.h"
 #include "bench/launch/self_launch.h"
 #include "bench/cli/throttle_option.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/comm/world/launcher.h"
 
 #include <argp.h>
 #include <inttypes.h>
@@ -46,7 +48,7 @@ static const struct argp_option option_rows[] = {
      "reduce_scatter_all_gather: blocks that are reduced before the first is gathered (default 4)", 1},
     {"beside", KEY_BESIDE, NULL, 0, "Multiply matrices meanwhile; say how fast, alone and beside", 1},
     {"throttle", KEY_THROTTLE, "RATE", 0, "Slow the network down, as 1gbit,50us", 1},
-    {"timeout", KEY_TIMEOUT, "S", 0, "A rank that stalls this long is an error", 1},
+    {"timeout", KEY_TIMEOUT, "S", 0, "A rank that is silent or absent this long is an error", 1},
     {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 1},
     {0},
 };
@@ -121,7 +123,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 'n': o->iterations = whole(text, 1, 1e6, state, "-n"); return 0;
     case 'w': o->warm_up = whole(text, 0, 1e6, state, "-w"); return 0;
     case 'c': o->check = number(text, 0, 1e6, state, "-c") > 0; return 0;
-    case KEY_RANKS: o->ranks = whole(text, 1, 4096, state, "--ranks"); return 0;
+    case KEY_RANKS: o->ranks = whole(text, 1, SLC_RANKS_MOST, state, "--ranks"); return 0;
     case KEY_BLOCK: o->block_bytes = bytes(text, state, "--block"); return 0;
     case KEY_PATH: o->path = text; return 0;
     case KEY_THROTTLE: o->throttle = text; return 0;
@@ -194,8 +196,7 @@ static sluice_status write_json(perf_output *out, const perf_options *o, const s
                             sluice_world_path(world), "transport", sluice_world_transport(world), "block_bytes",
                             (json_int_t)o->block_bytes, "rows", out->rows);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "rows");
-    json_dumpf(all, out->file.file, JSON_INDENT(2)); /* an error of this write shows in commit */
-    fputc('\n', out->file.file);
+    slc_result_file_put_json(&out->file, all);
     json_decref(all);
     return slc_result_file_commit(&out->file);
 }
@@ -231,7 +232,7 @@ static sluice_status measure_all(slc_perf *perf, const perf_options *o, perf_out
     return status;
 }
 
-static sluice_status measure_in(sluice_world *world, const perf_options *o, uint64_t *wrong)
+static sluice_status measure_in(sluice_world *world, const perf_options *o, uint64_t *wrong, slc_outcome *file)
 {
     int operation = find_operation(o->op);
     const slc_perf_config config = {.kind = operations[operation].kind,
@@ -250,7 +251,7 @@ static sluice_status measure_in(sluice_world *world, const perf_options *o, uint
     if (!status) status = slc_perf_open(world, &config, &perf);
     if (!status && speaks) print_head(out.table, o, world);
     if (!status) status = measure_all(perf, o, speaks ? &out : NULL, wrong);
-    if (!status && speaks) status = write_json(&out, o, world);
+    if (!status && speaks) slc_outcome_add(file, write_json(&out, o, world));
     slc_perf_close(perf);
     close_output(&out);
     return status;
@@ -261,6 +262,7 @@ static int measure_here(const perf_options *o)
     sluice_world_config config;
     sluice_world *world = NULL;
     uint64_t wrong = 0;
+    slc_outcome file = {0}; /* only rank 0 writes: its failure is not the others' */
     sluice_status status = sluice_world_config_init(&config);
     if (!status && *o->throttle) config.throttle = o->throttle;
     if (!status && o->timeout_s > 0) config.timeout_s = o->timeout_s;
@@ -268,14 +270,15 @@ static int measure_here(const perf_options *o)
     if (!status && o->ranks && (int)o->ranks != config.size)
         status = slc_error(SLUICE_ERR_MISMATCH, "--ranks %u, but the launcher started %d", o->ranks, config.size);
     if (!status) status = sluice_world_create(&config, &world);
-    if (!status) status = measure_in(world, o, &wrong);
+    if (!status) status = measure_in(world, o, &wrong, &file);
     if (status)
         fprintf(stderr, "sluice perf: %s: %s\n", sluice_status_name(status), sluice_last_error());
     else if (wrong && config.rank == 0)
         fprintf(stderr, "sluice perf: %" PRIu64 " elements are wrong\n", wrong);
     if (!status) status = sluice_world_barrier(world);
+    if (file.status) fprintf(stderr, "sluice perf: %s\n", file.why);
     sluice_world_destroy(world);
-    return status || (wrong && config.rank == 0) ? EXIT_FAILED : 0;
+    return status || file.status || (wrong && config.rank == 0) ? EXIT_FAILED : 0;
 }
 
 static int run(int argc, char **argv)

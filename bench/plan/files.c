@@ -2,6 +2,7 @@
 #include "bench/plan/files.h"
 
 #include "bench/cli/result_file.h"
+#include "lib/base/json_file.h"
 #include "lib/base/status.h"
 #include "sched/simulate/trace_json.h"
 
@@ -54,7 +55,11 @@ const struct argp *slc_plan_files_argp(void)
 /* Was the plan made for a compressed phase? A faulty file is reported later, when it is read. */
 static bool is_compressed(const char *plan_path)
 {
-    json_t *root = json_load_file(plan_path, 0, NULL);
+    char *text = NULL;
+    size_t length = 0;
+    if (slc_json_file_read(plan_path, &text, &length)) return false;
+    json_t *root = json_loadb(text, length, 0, NULL);
+    free(text);
     bool compressed = json_object_get(json_object_get(root, "job"), "compressed");
     json_decref(root);
     return compressed;
@@ -112,7 +117,7 @@ sluice_status slc_plan_files_trace(const slc_plan_files *files, const slc_foreca
         status = slc_trace_simulated(trace, 0, forecast, items, steps);
     }
     if (!status) status = slc_trace_text(trace, &text);
-    if (!status) fprintf(file.file, "%s\n", text); /* an error of this write shows in commit */
+    if (!status) slc_result_file_put_text(&file, text);
     if (!status) status = slc_result_file_commit(&file);
     if (status) slc_result_file_abandon(&file);
     free(text);

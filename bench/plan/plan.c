@@ -4,6 +4,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/plan/request.h"
 #include "lib/engine/settings.h"
 #include "sched/planner.h"
 #include "sched/scheduler.h"
@@ -33,7 +34,7 @@ static const struct argp_option option_rows[] = {
      "step "
      "(default: as the profile says, with --strategy onebit: onebit)",
      0},
-    {"schedule", KEY_SCHEDULE, "NAME", 0, "ilp, or one of the others (default ilp)", 0},
+    {"schedule", KEY_SCHEDULE, "NAME", 0, "ilp, portfolio, or one of the others (default " SLC_SCHEDULE_DEFAULT ")", 0},
     {"recompute", KEY_RECOMPUTE, "HOW", 0, "auto, none or all of the layers that can (default auto)", 0},
     {"time-limit", KEY_TIME_LIMIT, "S", 0,
      "Seconds to plan (default: 0.9 for 48 layers, 4.5 for 126, twice that with recomputation)", 0},
@@ -153,7 +154,7 @@ static sluice_status make(const plan_options *o, const slc_profile *profile, FIL
 static int run(int argc, char **argv)
 {
     static const struct argp parser = {.options = option_rows, .parser = parse, .doc = doc};
-    plan_options o = {.strategy = "auto", .schedule = "ilp", .recompute = "auto"};
+    plan_options o = {.strategy = "auto", .schedule = SLC_SCHEDULE_DEFAULT, .recompute = "auto"};
     slc_profile *profile = NULL;
     argp_err_exit_status = EXIT_USAGE;
     if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;

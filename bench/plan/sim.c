@@ -1,6 +1,7 @@
 /* `sluice sim`: predicts how long a plan's step takes, and where compute waits for communication. */
 #include "bench/cli/command.h"
 #include "bench/plan/exposed_table.h"
+#include "bench/cli/outcome.h"
 #include "bench/plan/files.h"
 #include "bench/cli/result_file.h"
 #include "lib/base/status.h"
@@ -115,10 +116,12 @@ static sluice_status show(const sim_options *o, const slc_forecast *f, const slc
     print_forecast(out, &o->files, f);
     sluice_status status =
         slc_exposed_table(out, &o->files.profile->job, plan, exposures, count, f->step_s, MOST_LINES);
-    if (!status) status = write_json(o, f, exposures, count);
-    if (!status && o->trace) status = slc_plan_files_trace(&o->files, f, items, TRACED_STEPS, o->trace);
+    slc_outcome outcome = {0};
+    slc_outcome_add(&outcome, status);
+    slc_outcome_add(&outcome, write_json(o, f, exposures, count));
+    if (o->trace) slc_outcome_add(&outcome, slc_plan_files_trace(&o->files, f, items, TRACED_STEPS, o->trace));
     free(exposures);
-    return status;
+    return slc_outcome_status(&outcome);
 }
 
 static int run(int argc, char **argv)

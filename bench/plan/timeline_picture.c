@@ -2,9 +2,11 @@
  * an operation before or after the step is shown at the place that it has in the next or the previous step. */
 #include "bench/plan/timeline_picture.h"
 
+#include "bench/cli/picture_file.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -251,20 +253,24 @@ bool slc_trace_picture_kind(const char *path)
 sluice_status slc_trace_picture_draw(const slc_trace_picture *picture, const char *path)
 {
     const char *folder = getenv("TMPDIR");
-    char script[1024];
-    snprintf(script, sizeof script, "%.900s/sluice-timeline-XXXXXX", folder && *folder ? folder : "/tmp");
+    char script[PATH_MAX];
+    if (!folder || !*folder) folder = "/tmp";
+    if (snprintf(script, sizeof script, "%s/sluice-timeline-XXXXXX", folder) >= (int)sizeof script)
+        return slc_error(SLUICE_ERR_ARGUMENT, "TMPDIR=%s: the path is too long", folder);
     int descriptor = mkstemp(script);
     drawing d = {.p = picture, .file = descriptor < 0 ? NULL : fdopen(descriptor, "w")};
     if (!d.file) return slc_error(SLUICE_ERR_IO, "cannot write %s: %s", script, strerror(errno));
+    errno = 0;
     put_script(&d, path);
-    int failed = ferror(d.file), why = fclose(d.file) || failed ? EIO : 0;
+    int lost = ferror(d.file) ? errno ? errno : EIO : 0;
+    int why = fclose(d.file) && !lost ? errno : lost;
     if (why) {
         unlink(script);
-        return slc_error(SLUICE_ERR_IO, "cannot write %s: is the disk full?", script);
+        return slc_error(SLUICE_ERR_IO, "cannot write %s: %s", script, strerror(why));
     }
     why = run_gnuplot(script);
     unlink(script);
-    if (!why) return SLUICE_OK;
+    if (!why) return slc_picture_file_check(path);
     if (why == ENOENT)
         return slc_error(SLUICE_ERR_UNSUPPORTED, "picture %s: gnuplot is not installed (gnuplot-nox)", path);
     if (why > 0) return slc_error(SLUICE_ERR_SYSTEM, "picture %s: cannot start gnuplot: %s", path, strerror(why));

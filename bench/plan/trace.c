@@ -1,5 +1,6 @@
 /* `sluice trace`: writes a plan's timeline from the simulator, as events for a viewer or as a picture. */
 #include "bench/cli/command.h"
+#include "bench/cli/outcome.h"
 #include "bench/plan/files.h"
 #include "bench/plan/timeline_picture.h"
 #include "lib/base/status.h"
@@ -73,6 +74,14 @@ static sluice_status draw(const trace_options *o, const slc_forecast *f, const s
     return status;
 }
 
+static sluice_status write_all(const trace_options *o, const slc_forecast *f, const slc_item_times *items)
+{
+    slc_outcome outcome = {0};
+    if (o->output) slc_outcome_add(&outcome, slc_plan_files_trace(&o->files, f, items, o->steps, o->output));
+    if (o->picture) slc_outcome_add(&outcome, draw(o, f, items));
+    return slc_outcome_status(&outcome);
+}
+
 static int run(int argc, char **argv)
 {
     trace_options o = {.steps = 2};
@@ -97,8 +106,7 @@ static int run(int argc, char **argv)
     if (!status && !(forecast.step_s > 0))
         status = slc_error(SLUICE_ERR_ARGUMENT, "profile %s: all times are 0, there is nothing to show",
                            o.files.profile_path);
-    if (!status && o.output) status = slc_plan_files_trace(&o.files, &forecast, items, o.steps, o.output);
-    if (!status && o.picture) status = draw(&o, &forecast, items);
+    if (!status) status = write_all(&o, &forecast, items);
     if (status) fprintf(stderr, "sluice trace: %s\n", sluice_last_error());
     free(items);
     slc_plan_files_fini(&o.files);

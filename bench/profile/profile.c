@@ -107,7 +107,6 @@ static int make_and_write(profile_options *o)
     if (!status) status = slc_profile_write(profile, o->path);
     if (!status) slc_profile_table(stdout, profile);
     if (!status) printf("written to %s\n", o->path);
-    if (!status && fflush(stdout)) status = slc_error(SLUICE_ERR_IO, "cannot write to standard output");
     if (status) fprintf(stderr, "sluice profile: %s\n", sluice_last_error());
     slc_profile_destroy(profile);
     return status ? EXIT_FAILED : 0;

@@ -9,12 +9,14 @@
 #include "bench/sweep/table.h"
 #include "bench/sweep/tradeoff.h"
 #include "bench/cli/command.h"
+#include "bench/cli/outcome.h"
 #include "bench/cli/result_file.h"
 #include "bench/launch/self_launch.h"
 #include "bench/launch/stop_signals.h"
 #include "lib/base/status.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,6 +38,7 @@ static void handle_signals(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* results are written to files even where nobody reads the table */
 }
 
 static int fail(sluice_status status)
@@ -67,11 +70,12 @@ static sluice_status keep(const slc_bench_results *results, const slc_bench_opti
 {
     char path[PATH_BYTES];
     if (options->part) return slc_bench_results_write_json(results, options->part);
+    slc_outcome outcome = {0};
     sluice_status status = in_folder(options, "results.json", path);
-    if (!status) status = slc_bench_results_write_json(results, path);
-    if (!status) status = in_folder(options, "results.csv", path);
-    if (!status) status = slc_bench_results_write_csv(results, path);
-    return status;
+    slc_outcome_add(&outcome, status ? status : slc_bench_results_write_json(results, path));
+    status = in_folder(options, "results.csv", path);
+    slc_outcome_add(&outcome, status ? status : slc_bench_results_write_csv(results, path));
+    return slc_outcome_status(&outcome);
 }
 
 /* Finds out before the first run, not after it, that the folder belongs to somebody else. */
@@ -89,18 +93,26 @@ static sluice_status check_writable(const slc_bench_options *options)
 static int conclude(const slc_bench_results *results, const slc_bench_options *options)
 {
     FILE *out = table_stream(options);
-    sluice_status status = keep(results, options);
-    if (!status) status = slc_bench_results_write_json(results, options->training.json);
-    if (!status) status = slc_bench_results_write_csv(results, options->training.csv);
+    slc_outcome outcome = {0};
+    slc_outcome_add(&outcome, keep(results, options));
+    slc_outcome_add(&outcome, slc_bench_results_write_json(results, options->training.json));
+    slc_outcome_add(&outcome, slc_bench_results_write_csv(results, options->training.csv));
     bool sound = slc_bench_table_summary(out, results);
-    fprintf(out, "results: %s/results.csv, results.json\n", options->output);
-    if (!status) status = slc_bench_picture_draw(results, options->output, out);
-    if (!status) status = slc_bench_losses_draw(results, options->output, out);
-    if (status) return fail(status);
+    if (!outcome.status) fprintf(out, "results: %s/results.csv, results.json\n", options->output);
+    slc_outcome_add(&outcome, slc_bench_picture_draw(results, options->output, out));
+    slc_outcome_add(&outcome, slc_bench_losses_draw(results, options->output, out));
+    if (outcome.status) return fail(slc_outcome_status(&outcome));
     return sound ? 0 : EXIT_FAILED;
 }
 
 /* ---- As a rank ---- */
+
+/* To the one that started this part of the sweep. */
+static int hand_over(const slc_bench_results *results, const slc_bench_options *options)
+{
+    sluice_status status = keep(results, options);
+    return status ? fail(status) : 0;
+}
 
 static sluice_status find_budgets(sluice_world *world, slc_bench_options *options, slc_bench_results *results)
 {
@@ -157,8 +169,8 @@ static int run_as_rank(slc_bench_options *options)
     slc_stop_signals_count(&stops);
     if (!status) status = sweep_in(world, options, &results, &interrupted);
     if (status) code = fail(status);
-    if (world && sluice_world_rank(world) == 0 && !options->part && json_array_size(results.runs)) {
-        int concluded = conclude(&results, options);
+    if (world && sluice_world_rank(world) == 0 && (options->part || json_array_size(results.runs))) {
+        int concluded = options->part ? hand_over(&results, options) : conclude(&results, options);
         if (!code) code = concluded;
     }
     if (!status) status = sluice_world_barrier(world); /* no rank leaves while another still works */

@@ -258,6 +258,6 @@ sluice_status slc_bench_losses_draw(const slc_bench_results *results, const char
     if (!slc_bench_losses_compare(results)) return SLUICE_OK;
     sluice_status status = slc_gnuplot_write(folder, "losses.dat", put_table, results->runs);
     if (!status) status = slc_gnuplot_write(folder, "losses.gp", put_script, results->runs);
-    if (!status) slc_gnuplot_draw(folder, "losses", out);
+    if (!status) status = slc_gnuplot_draw(folder, "losses", out);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "bench/train/onebit_options.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/plan/request.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -33,7 +34,8 @@ static const char help_text[] =
     "several optimizers also the picture losses.\v"
     "Six options take lists here, with commas between:\n"
     "  --strategy dp,sdp,fsdp,onebit,mixed,auto    (default dp,oss,sdp,fsdp,auto)\n"
-    "  --schedule usual,serial,priority            (default usual: ilp for auto, one_ahead for the others)\n"
+    "  --schedule usual,serial,priority            (default usual: " SLC_SCHEDULE_DEFAULT
+    " for auto, one_ahead for the others)\n"
     "  --budget none,900MiB,60%,auto:5             (default none; auto:N: N of them between the smallest that\n"
     "                                               works and what all sdp needs)\n"
     "  --throttle none,1gbit,\"100mbit,50us\"        (default none)\n"
@@ -176,7 +178,8 @@ void slc_bench_case_at(const slc_bench_options *o, uint64_t throttle, uint64_t i
     index /= o->strategies.count;
     set_optimizer(out, o->optimizers.text[optimizer]);
     if (o->learning_rates[optimizer] > 0) out->training.learning_rate = o->learning_rates[optimizer];
-    if (!strcmp(out->schedule, usual)) out->schedule = strcmp(out->strategy, "auto") ? "one_ahead" : "ilp";
+    if (!strcmp(out->schedule, usual))
+        out->schedule = strcmp(out->strategy, "auto") ? "one_ahead" : SLC_SCHEDULE_DEFAULT;
     out->budget = o->budgets.text[index % o->budgets.count];
     out->repeat = 1 + index / o->budgets.count;
     out->training.schedule = out->schedule;

@@ -212,6 +212,5 @@ sluice_status slc_bench_picture_draw(const slc_bench_results *results, const cha
     json_decref(p.runs);
     if (status || empty) return status;
 
-    slc_gnuplot_draw(folder, "step_time", out);
-    return SLUICE_OK;
+    return slc_gnuplot_draw(folder, "step_time", out);
 }

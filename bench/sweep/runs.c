@@ -4,6 +4,7 @@
 
 #include "bench/sweep/table.h"
 #include "bench/train/run.h"
+#include "lib/base/log.h"
 #include "lib/base/status.h"
 
 #include <malloc.h>
@@ -21,6 +22,15 @@ static sluice_status stepped(const slc_training_step *step, void *context)
     return SLUICE_OK;
 }
 
+/* Hours of work do not end for a file; the writing at the end decides. */
+static sluice_status keep_for_now(const slc_bench_sweep *sweep)
+{
+    sluice_status status = sweep->keep(sweep->results, sweep->options);
+    if (status != SLUICE_ERR_IO) return status;
+    slc_log(SLC_LOG_WARN, "%s; the sweep goes on and writes them again after the next run", sluice_last_error());
+    return SLUICE_OK;
+}
+
 static sluice_status show_run(const slc_bench_sweep *sweep, const slc_bench_case *one, const slc_training_result *run)
 {
     slc_bench_results *results = sweep->results;
@@ -28,7 +38,7 @@ static sluice_status show_run(const slc_bench_sweep *sweep, const slc_bench_case
     sluice_status status = slc_bench_results_add(results, sweep->world, one, run);
     if (status) return status;
     slc_bench_table_run(sweep->out, json_array_get(results->runs, json_array_size(results->runs) - 1));
-    return sweep->keep(results, sweep->options);
+    return keep_for_now(sweep);
 }
 
 /* A misfit is the same in every repetition, so it is printed once. */
@@ -39,7 +49,7 @@ static sluice_status show_misfit(const slc_bench_sweep *sweep, const slc_bench_c
     sluice_status status = slc_bench_results_add_misfit(results, one, sluice_last_error());
     if (status) return status;
     slc_bench_table_misfit(sweep->out, json_array_get(results->misfits, json_array_size(results->misfits) - 1));
-    return sweep->keep(results, sweep->options);
+    return keep_for_now(sweep);
 }
 
 static sluice_status run_case(const slc_bench_sweep *sweep, const slc_bench_case *one, slc_bench_progress *progress,

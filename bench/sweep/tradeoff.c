@@ -4,12 +4,14 @@
 
 #include "bench/sweep/budgets.h"
 #include "bench/sweep/results.h"
+#include "bench/cli/outcome.h"
 #include "bench/sweep/survey.h"
 #include "bench/sweep/tradeoff_results.h"
 #include "sched/planner/simple_plans.h"
 #include "bench/train/report.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/plan/request.h"
 
 #include <inttypes.h>
 #include <malloc.h>
@@ -159,7 +161,7 @@ static sluice_status run_row(const trade *t, const itinerary *all, uint32_t row)
     snprintf(budget, sizeof budget, "%" PRIu64 "B", all->budget);
     options.budget = budget;
     options.strategy = row + 1 < all->rows ? path : "auto";
-    options.schedule = "ilp";
+    options.schedule = SLC_SCHEDULE_DEFAULT;
     options.throttle = "";
     options.trace = NULL;
     status = slc_training_run(t->world, &options, &watch, &run);
@@ -208,9 +210,11 @@ static sluice_status write_all(const trade *t)
     slc_tradeoff_show_end(t->out, t->document);
     bool sound = slc_tradeoff_sound(t->out, t->document);
     const slc_training_options *training = &t->options->training;
-    sluice_status status = slc_tradeoff_write(t->document, t->options->output, t->out);
-    if (!status) status = slc_tradeoff_write_json(t->document, training->json);
-    if (!status) status = slc_tradeoff_write_csv(t->document, training->csv);
+    slc_outcome outcome = {0};
+    slc_outcome_add(&outcome, slc_tradeoff_write(t->document, t->options->output, t->out));
+    slc_outcome_add(&outcome, slc_tradeoff_write_json(t->document, training->json));
+    slc_outcome_add(&outcome, slc_tradeoff_write_csv(t->document, training->csv));
+    sluice_status status = slc_outcome_status(&outcome);
     if (!status && !sound) status = slc_error(SLUICE_ERR_MISMATCH, "runs do not keep what was promised; see above");
     return status;
 }

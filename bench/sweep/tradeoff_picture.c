@@ -148,6 +148,6 @@ sluice_status slc_tradeoff_draw(const json_t *document, const char *folder, FILE
     const drawing d = {document, measure(document)};
     sluice_status status = slc_gnuplot_write(folder, "tradeoff.dat", put_table, &d);
     if (!status) status = slc_gnuplot_write(folder, "tradeoff.gp", put_script, &d);
-    if (!status) slc_gnuplot_draw(folder, "tradeoff", out);
+    if (!status) status = slc_gnuplot_draw(folder, "tradeoff", out);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "bench/sweep/tradeoff_results.h"
 
 #include "bench/sweep/results.h"
+#include "bench/cli/outcome.h"
 #include "bench/cli/result_file.h"
 #include "lib/base/status.h"
 
@@ -302,10 +303,11 @@ sluice_status slc_tradeoff_write(const json_t *document, const char *folder, FIL
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/tradeoff.json", folder);
-    sluice_status status = slc_tradeoff_write_json(document, path);
+    slc_outcome outcome = {0};
+    slc_outcome_add(&outcome, slc_tradeoff_write_json(document, path));
     snprintf(path, sizeof path, "%s/tradeoff.csv", folder);
-    if (!status) status = slc_tradeoff_write_csv(document, path);
-    if (status) return status;
-    fprintf(out, "results: %s/tradeoff.csv, tradeoff.json; plan.json of the joint plan\n", folder);
-    return slc_tradeoff_draw(document, folder, out);
+    slc_outcome_add(&outcome, slc_tradeoff_write_csv(document, path));
+    if (!outcome.status) fprintf(out, "results: %s/tradeoff.csv, tradeoff.json; plan.json of the joint plan\n", folder);
+    slc_outcome_add(&outcome, slc_tradeoff_draw(document, folder, out));
+    return slc_outcome_status(&outcome);
 }

@@ -3,6 +3,7 @@
 #include "bench/train/onebit_options.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/engine/checkpoint/lock.h"
 #include "lib/engine/settings.h"
 
 #include <errno.h>
@@ -37,15 +38,15 @@ static json_t *with_freeze(json_t *settings, const slc_training_options *o)
 static json_t *settings_of(const slc_training_identity *run)
 {
     const slc_training_options *o = run->options;
-    json_t *settings =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:f, s:I, s:f, s:f, s:s, "
-                  "s:s, s:s}",
-                  "model", o->model, "size", o->size, "head", o->head, "optimizer", o->optimizer, "precision",
-                  o->precision, "wire", o->wire, "layer-precision", o->layer_precision, "batch", (json_int_t)o->batch,
-                  "context", (json_int_t)o->context, "micro-batches", (json_int_t)o->micro_batches, "ranks",
-                  sluice_world_size(run->world), "threads", (json_int_t)o->threads, "seed", (json_int_t)o->seed, "data",
-                  (json_int_t)run->data, "lr", o->learning_rate, "warmup", (json_int_t)o->warmup, "clip", o->clip,
-                  "dropout", o->dropout, "nan", o->nan, "accumulate", o->accumulate, "tied", o->tied);
+    json_t *settings = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:f, s:I, s:f, s:f, s:s, "
+        "s:s, s:s}",
+        "model", o->model, "size", o->size, "head", o->head, "optimizer", o->optimizer, "precision", o->precision,
+        "wire", o->wire, "layer-precision", o->layer_precision, "batch", (json_int_t)o->batch, "context",
+        (json_int_t)o->context, "micro-batches", (json_int_t)o->micro_batches, "ranks", sluice_world_size(run->world),
+        "threads", (json_int_t)o->threads, "seed", (json_int_t)o->seed, "data", (json_int_t)run->data, "content",
+        (json_int_t)run->content, "lr", o->learning_rate, "warmup", (json_int_t)o->warmup, "clip", o->clip, "dropout",
+        o->dropout, "nan", o->nan, "accumulate", o->accumulate, "tied", o->tied);
     return with_freeze(settings, o);
 }
 
@@ -64,6 +65,13 @@ static bool changes_nothing(const char *name, const json_t *before, const json_t
            (!before || (json_is_string(before) && slc_training_is_exact(json_string_value(before))));
 }
 
+/* Checkpoints of before say nothing of the content; where the beginnings differ already it is said once. */
+static bool says_nothing_of_content(const char *name, const json_t *saved, const json_t *mine)
+{
+    return !strcmp(name, "content") && (!json_object_get(saved, name) ||
+                                        !json_equal(json_object_get(saved, "data"), json_object_get(mine, "data")));
+}
+
 static void show(const json_t *value, char out[64])
 {
     char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
@@ -79,15 +87,17 @@ static sluice_status compare(const slc_training_identity *run, const json_t *sav
         const json_t *before = json_object_get(saved, name);
         char was[64], is[64];
         if (before && json_equal(before, value)) continue;
-        if (changes_nothing(name, before, value)) continue;
+        if (changes_nothing(name, before, value) || says_nothing_of_content(name, saved, mine)) continue;
         show(before, was);
         show(value, is);
         if (must_be_equal(name))
             return slc_error(SLUICE_ERR_MISMATCH, "--resume %s: it was saved with --%s %s, this run has %s",
                              run->options->resume, name, was, is);
         if (sluice_world_rank(run->world) != 0) continue;
-        if (!strcmp(name, "data"))
-            slc_log(SLC_LOG_WARN, "--resume %s: the training data is other than before", run->options->resume);
+        if (!strcmp(name, "data") || !strcmp(name, "content"))
+            slc_log(SLC_LOG_WARN,
+                    "--resume %s: the training data is other than before; the run does not go on as it would have",
+                    run->options->resume);
         else
             slc_log(SLC_LOG_WARN, "--resume %s: %s was %s and is %s; the run does not go on as it would have",
                     run->options->resume, name, was, is);
@@ -174,16 +184,18 @@ sluice_status slc_training_save(const slc_training_identity *run, sluice_runtime
 
 /* ---- Before the first step ---- */
 
-static sluice_status check_folder(const slc_training_options *o, uint64_t step)
+/* The lock that the first save would take is taken now: another job that saves there is known before hours of work. */
+static sluice_status check_folder(const slc_training_options *o, const sluice_runtime *rt)
 {
     bool found = false;
-    uint64_t latest = 0;
+    uint64_t latest = 0, step = sluice_runtime_step(rt);
     if (mkdir(o->save, 0777) && errno != EEXIST)
         return slc_error(SLUICE_ERR_IO, "--save: cannot make the folder %s: %s", o->save, strerror(errno));
     if (access(o->save, W_OK | X_OK))
         return slc_error(SLUICE_ERR_IO, "--save: cannot write to %s: %s", o->save, strerror(errno));
     unsigned keep; /* that the setting is none would be said when the first is whole */
     sluice_status status = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &keep);
+    if (!status) status = slc_checkpoint_lock_take(rt, o->save);
     if (!status) status = sluice_checkpoint_latest(o->save, &found, &latest);
     if (status) return slc_error_context(status, "--save");
     if (found && (!o->resume || latest > step))
@@ -234,7 +246,7 @@ sluice_status slc_training_save_check(const slc_training_identity *run, sluice_r
     verdict said = {0};
     bool first = sluice_world_rank(run->world) == 0;
     if (first) {
-        said.status = check_folder(run->options, sluice_runtime_step(rt));
+        said.status = check_folder(run->options, rt);
         if (!said.status) said.status = leave_file(run->options, &said);
         if (said.status) snprintf(said.line, sizeof said.line, "%s", sluice_last_error());
     }

@@ -14,7 +14,7 @@ typedef struct {
 typedef struct {
     sluice_world *world;
     const slc_training_options *options;
-    uint64_t data; /* fingerprint */
+    uint64_t data, content; /* fingerprint, and hash of all of it */
 } slc_training_identity;
 
 /* Loads --resume DIR into the runtime. What is set otherwise than in the run that was saved is refused (another model,

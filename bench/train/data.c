@@ -30,6 +30,11 @@ static void close_text(slc_training_data *base)
     free(d->targets);
 }
 
+static sluice_status hash_text(const slc_training_data *base, uint64_t *hash)
+{
+    return slc_text_content(((const text_data *)base)->text, hash);
+}
+
 static sluice_status take_windows(text_data *d, bool held_out, uint64_t first, sluice_batch *out)
 {
     const slc_training_data *base = &d->base;
@@ -112,6 +117,7 @@ static sluice_status open_text(const slc_training_options *o, sluice_model_confi
     size_t count = (size_t)d->base.batch * d->base.length;
     bool classes = model->head == SLUICE_HEAD_CLASSES, masks = model->family == SLUICE_BERT;
     d->base.close = close_text;
+    d->base.content = hash_text;
     d->base.take = classes ? take_labelled : masks ? take_masked_tokens : take_next_tokens;
     d->inputs = malloc(count * sizeof *d->inputs);
     d->targets = malloc(count * sizeof *d->targets);
@@ -162,6 +168,11 @@ void slc_training_data_close(slc_training_data *data)
 uint64_t slc_training_data_fingerprint(const slc_training_data *data)
 {
     return data->fingerprint;
+}
+
+sluice_status slc_training_data_content(const slc_training_data *data, uint64_t *hash)
+{
+    return data->content(data, hash);
 }
 
 uint64_t slc_training_data_bytes(const slc_training_data *data)

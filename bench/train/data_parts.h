@@ -8,6 +8,7 @@
 
 /* Its first member, whatever the source. */
 struct slc_training_data {
+    sluice_status (*content)(const slc_training_data *data, uint64_t *hash);
     sluice_status (*take)(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
     void (*close)(slc_training_data *data); /* but for the struct itself; after a failed opening too */
     uint64_t seed, fingerprint, bytes;

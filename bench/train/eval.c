@@ -1,6 +1,7 @@
 /* `sluice eval`: loss and logits of given weights on given inputs, and the gradients where they are wanted, in
  * safetensors under Hugging Face's names, so that anyone can compare with another implementation. */
 #include "bench/cli/command.h"
+#include "bench/cli/outcome.h"
 #include "bench/cli/result_file.h"
 #include "lib/base/status.h"
 #include "lib/model/gradient_keeper.h"
@@ -29,6 +30,7 @@ typedef struct {
     sluice_runtime *rt;
     sluice_model *model;
     double loss; /* NaN: no labels */
+    slc_outcome outcome;
 } evaluation;
 
 /* ---- Gradients ---- */
@@ -108,7 +110,7 @@ static sluice_status evaluate(evaluation *e)
     float *logits = e->options->logits ? malloc(count * sizeof *logits) : NULL;
     if (e->options->logits && !logits) return slc_error(SLUICE_ERR_MEMORY, "%" PRIu64 " logits", count);
     sluice_status status = sluice_model_evaluate(e->model, &e->inputs.given, &e->loss, logits);
-    if (!status && logits) status = write_logits(e, logits, rank, shape, count);
+    if (!status && logits) slc_outcome_add(&e->outcome, write_logits(e, logits, rank, shape, count));
     free(logits);
     return status;
 }
@@ -164,8 +166,10 @@ static sluice_status run_evaluation(evaluation *e)
     if (!status) status = create(e);
     if (!status) status = evaluate(e);
     if (!status && o->gradients) status = make_gradients(e);
-    if (!status && o->gradients) status = write_gradients(e);
-    return status ? status : report(e);
+    if (status) return status;
+    if (o->gradients) slc_outcome_add(&e->outcome, write_gradients(e));
+    slc_outcome_add(&e->outcome, report(e));
+    return slc_outcome_status(&e->outcome);
 }
 
 static const struct argp_option option_rows[] = {

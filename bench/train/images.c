@@ -38,6 +38,11 @@ static void close_images(slc_training_data *base)
     free(d->masked);
 }
 
+static sluice_status hash_images(const slc_training_data *base, uint64_t *hash)
+{
+    return slc_images_content(((const image_data *)base)->images, hash);
+}
+
 /* ---- Micro-batches ---- */
 
 static sluice_status take_classes(slc_training_data *base, bool held_out, uint64_t first, sluice_batch *out)
@@ -104,6 +109,7 @@ sluice_status slc_training_images_open(const slc_training_options *o, sluice_mod
     image_data *d = (image_data *)base;
     bool classes = model->head == SLUICE_HEAD_CLASSES;
     base->close = close_images;
+    base->content = hash_images;
     base->take = classes ? take_classes : take_masked;
     d->shape = (slc_image_shape){.channels = model->image_channels, .side = model->image_size};
     d->shape.mean = d->shape.deviation = .5f;

@@ -5,6 +5,8 @@
 #include "lib/base/fnv.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/comm/world/launcher.h"
+#include "lib/plan/request.h"
 
 #include <errno.h>
 #include <math.h>
@@ -82,13 +84,15 @@ static const option_row rows[] = {
      "Their other settings, as factor_max=2,factor_min=0.5 (a wrong name lists all)"},
     {.type = HEADING, .doc = "Memory, communication, ranks:"},
     {"strategy", "NAME", TEXT, FIELD(strategy), "auto", 0, 0,
-     "What is sharded: auto (with ilp: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or a JSON file; "
+     "What is sharded: auto (with ilp and portfolio: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or "
+     "a JSON file; "
      "onebit: nothing, and momentum is exchanged compressed"},
     {"lossy", "WHAT", TEXT, FIELD(lossy), "none", 0, 0,
      "onebit: auto, random:SEED and files may choose onebit for some layers; a compressed --optimizer says so too"},
-    {"schedule", "NAME", TEXT, FIELD(schedule), "ilp", 0, 0,
-     "Order of communication: serial, one_ahead, bucketed, priority, greedy, random, ilp; priority, greedy and ilp "
-     "begin with serial, measure, and plan again after the third step"},
+    {"schedule", "NAME", TEXT, FIELD(schedule), SLC_SCHEDULE_DEFAULT, 0, 0,
+     "Order of communication: serial, one_ahead, bucketed, random; priority, greedy, ilp and portfolio begin with "
+     "serial, "
+     "measure, and plan again after the third step"},
     {"recompute", "WHICH", TEXT, FIELD(recompute), "auto", 0, 0,
      "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses"},
     {"budget", "SIZE", TEXT, FIELD(budget), "", 0, 0,
@@ -98,7 +102,7 @@ static const option_row rows[] = {
     {"device", "NAME", TEXT, FIELD(device), "cpu", 0, 0, "Device: cpu"},
     {"throttle", "RATE", TEXT, FIELD(throttle), "", 0, 0, "Slow the network down, as 1gbit,50us"},
     {"timeout", "S", REAL, FIELD(timeout_s), "0", 0, 1e9,
-     "A rank that stalls this long is an error; 0: as settings say"},
+     "A rank that is silent or absent this long is an error; 0: as settings say"},
     {.type = HEADING, .doc = "What is evaluated, kept and written:"},
     {"eval-every", "N", COUNT, FIELD(eval_every), "0", 0, MOST, "Evaluate every N steps; 0: only at the end"},
     {"eval-batches", "N", COUNT, FIELD(eval_batches), "4", 0, 65536,
@@ -107,6 +111,9 @@ static const option_row rows[] = {
      "Save checkpoints to this folder: at the end, when Ctrl-C stops the run, and as --save-every says; the last two "
      "stay"},
     {"save-every", "N", COUNT, FIELD(save_every), "0", 0, MOST, "Save every N steps too; 0: not in between"},
+    {"on-save-error", "WHAT", TEXT, FIELD(on_save_error), "stop", 0, 0,
+     "A checkpoint that cannot be saved, tried once more: stop ends the run with an error and all its other outputs; "
+     "warn goes on, with an error at the end if the last one failed"},
     {"resume", "DIR", TEXT, FIELD(resume), NULL, 0, 0,
      "Go on from the latest checkpoint in this folder; --steps counts from the very beginning"},
     {"save-weights", "DIR", TEXT, FIELD(save_weights), NULL, 0, 0,
@@ -184,7 +191,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return 0;
     }
     if (key == ARGP_KEY_END) return 0;
-    static const option_row ranks = {"ranks", "N", COUNT, FIELD(ranks), NULL, 1, 4096, NULL};
+    static const option_row ranks = {"ranks", "N", COUNT, FIELD(ranks), NULL, 1, SLC_RANKS_MOST, NULL};
     const option_row *row = NULL;
     if (key == KEY_RANKS)
         row = &ranks;
@@ -282,8 +289,10 @@ sluice_status slc_training_options_check(slc_training_options *o)
     if (!status) status = check_name("accumulate", o->accumulate, ",last,each,", ",");
     if (!status) status = check_name("tied", o->tied, ",joint,split,", ",");
     if (!status)
-        status = check_name("schedule", o->schedule, ",serial,one_ahead,bucketed,priority,greedy,random,ilp,", ",");
+        status = check_name("schedule", o->schedule, ",serial,one_ahead,bucketed,priority,greedy,random,ilp,portfolio,",
+                            ",");
     if (!status) status = check_name("recompute", o->recompute, ",auto,none,all,", ",");
+    if (!status) status = check_name("on-save-error", o->on_save_error, ",stop,warn,", ",");
     if (!status && o->save_every && !o->save)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save");
     if (!status) status = slc_training_model(o, &model, &length);

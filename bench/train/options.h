@@ -39,6 +39,7 @@ typedef struct {
     const char *json, *csv, *trace; /* NULL: none */
     const char *save, *resume;      /* folders; NULL: none */
     uint64_t save_every;            /* 0: only at the end */
+    const char *on_save_error;      /* stop, warn */
 } slc_training_options;
 
 const struct argp *slc_training_argp(void);

@@ -141,15 +141,14 @@ json_t *slc_training_environment_json(const sluice_world *world)
                      "path", sluice_world_path(world));
 }
 
-sluice_status slc_training_write_json(FILE *file, const sluice_world *world, json_t *runs)
+sluice_status slc_training_write_json(slc_result_file *file, const sluice_world *world, json_t *runs)
 {
     json_t *all =
         runs ? json_pack("{s:o, s:o}", "runs", runs, "environment", slc_training_environment_json(world)) : NULL;
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "results as JSON");
-    int failed = json_dumpf(all, file, JSON_INDENT(2));
-    failed |= fputc('\n', file) == EOF;
+    slc_result_file_put_json(file, all);
     json_decref(all);
-    return failed ? slc_error(SLUICE_ERR_IO, "cannot write the results as JSON: is the disk full?") : SLUICE_OK;
+    return SLUICE_OK;
 }
 
 /* ---- Progress ---- */

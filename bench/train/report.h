@@ -2,6 +2,7 @@
 #ifndef SLC_BENCH_TRAINING_REPORT_H
 #define SLC_BENCH_TRAINING_REPORT_H
 
+#include "bench/cli/result_file.h"
 #include "bench/train/run.h"
 
 #include <jansson.h>
@@ -13,8 +14,9 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
 /* The machine and the build: "environment". */
 json_t *slc_training_environment_json(const sluice_world *world);
 
-/* {"runs": runs, "environment": ...} to a file that is open for it. Takes `runs` over. Errors: IO, MEMORY. */
-sluice_status slc_training_write_json(FILE *file, const sluice_world *world, json_t *runs);
+/* {"runs": runs, "environment": ...} to a file that is open for it; what cannot be written shows at its commit. Takes
+ * `runs` over. Errors: MEMORY. */
+sluice_status slc_training_write_json(slc_result_file *file, const sluice_world *world, json_t *runs);
 
 /* The line of one step, rewritten in place on a terminal, else printed every few seconds. Rank 0 only. */
 typedef struct {

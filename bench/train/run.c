@@ -10,7 +10,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
-#include "lib/engine/onebit/phase.h"
 #include "lib/engine/step/recording.h"
 
 #include <errno.h>
@@ -38,18 +37,26 @@ typedef struct {
     slc_training_identity identity; /* for checkpoints */
     slc_training_position begun;    /* where this run went on */
     uint64_t repeats;               /* of the last step, each with further data */
-    char unsaved[1024];             /* why the last --save failed; "": it did not */
+    slc_outcome unsaved;            /* the last save, if it failed */
 } training;
 
 /* ---- Before the first step ---- */
 
+/* All of the data is read only where a checkpoint keeps what it was or says what it has been. */
+static sluice_status look_at_data(training *t)
+{
+    const slc_training_options *o = t->options;
+    t->identity = (slc_training_identity){t->world, o, slc_training_data_fingerprint(t->data), 0};
+    return o->save || o->resume ? slc_training_data_content(t->data, &t->identity.content) : SLUICE_OK;
+}
+
 static sluice_status same_data_everywhere(training *t)
 {
-    uint64_t mine = slc_training_data_fingerprint(t->data), *all = malloc(t->ranks * sizeof mine);
+    uint64_t mine[2] = {t->identity.data, t->identity.content}, (*all)[2] = malloc(t->ranks * sizeof *all);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "fingerprints of %llu ranks", (unsigned long long)t->ranks);
-    sluice_status status = sluice_world_all_gather(t->world, &mine, sizeof mine, all);
+    sluice_status status = sluice_world_all_gather(t->world, mine, sizeof mine, all);
     for (uint64_t r = 1; !status && r < t->ranks; r++)
-        if (all[r] != all[0])
+        if (memcmp(all[r], all[0], sizeof mine))
             status = slc_error(SLUICE_ERR_MISMATCH, "rank %llu reads other data than rank 0; give all the same --data",
                                (unsigned long long)r);
     free(all);
@@ -107,7 +114,6 @@ static sluice_status make_folder(const char *path)
 static sluice_status resume(training *t)
 {
     const slc_training_options *o = t->options;
-    t->identity = (slc_training_identity){t->world, o, slc_training_data_fingerprint(t->data)};
     sluice_status status = o->resume ? slc_training_resume(&t->identity, t->rt, &t->begun) : SLUICE_OK;
     t->result->steps_before = t->begun.steps;
     return status || !o->save ? status : slc_training_save_check(&t->identity, t->rt);
@@ -120,6 +126,7 @@ static sluice_status begin(training *t)
     sluice_status status = slc_training_options_compare(t->options, t->world);
     if (!status) status = slc_training_model(t->options, &model, &t->length);
     if (!status) status = slc_training_data_open(t->options, &model, t->length, &t->data);
+    if (!status) status = look_at_data(t);
     if (!status) status = same_data_everywhere(t);
     if (!status && t->options->save_weights) status = make_folder(t->options->save_weights);
     if (!status) status = create_runtime(t, &model);
@@ -225,18 +232,30 @@ static bool evaluate_after(const training *t, uint64_t step)
     return o->eval_batches && o->eval_every && (step + 1) % o->eval_every == 0 && step + 1 < o->steps;
 }
 
-/* A disk that is full does not end a run: it is said, and tried again. */
-static sluice_status save(training *t)
+static void warn_of_save(const training *t, uint64_t step, const char *then)
+{
+    if (t->rank == 0)
+        slc_log(SLC_LOG_WARN, "step %llu is not saved: %s; %s", (unsigned long long)step, sluice_last_error(), then);
+}
+
+/* A save that fails is tried once more; then --on-save-error says whether training goes on: `*stop`. */
+static sluice_status save(training *t, bool *stop)
 {
     uint64_t done = t->result->step_count, taken = (done + t->repeats) * t->options->micro_batches;
     const slc_training_position position = {t->begun.steps + done, t->begun.sequences + taken * t->ranks * t->batch};
+    const bool stops = !strcmp(t->options->on_save_error, "stop");
     sluice_status status = slc_training_save(&t->identity, t->rt, &position);
+    if (status == SLUICE_ERR_IO) {
+        warn_of_save(t, position.steps, "it is tried once more");
+        status = slc_training_save(&t->identity, t->rt, &position);
+    }
     t->result->saved = !status;
-    t->unsaved[0] = 0;
+    t->unsaved = (slc_outcome){0};
     if (status != SLUICE_ERR_IO) return status;
-    snprintf(t->unsaved, sizeof t->unsaved, "%s", sluice_last_error());
-    if (t->rank == 0)
-        slc_log(SLC_LOG_WARN, "step %llu is not saved: %s", (unsigned long long)position.steps, t->unsaved);
+    *stop |= stops;
+    warn_of_save(t, position.steps, stops ? "the run ends here (--on-save-error stop)" : "training goes on");
+    slc_outcome_add(&t->unsaved,
+                    slc_error_context(status, "the last step, %llu, is not saved", (unsigned long long)position.steps));
     return SLUICE_OK;
 }
 
@@ -248,9 +267,11 @@ static bool save_after(const training *t, uint64_t step, bool last)
 
 /* Between exchanges 0/1 Adam lets each rank have its own weights, which nobody can evaluate or save. A step that --nan
  * skip leaves out does not exchange either. */
-static bool weights_are_equal(const training *t)
+static bool weights_are_readable(const training *t)
 {
-    return !slc_phase_require_equal(t->rt, "train");
+    bool readable;
+    sluice_runtime_replicas_equal(t->rt, &readable);
+    return readable;
 }
 
 /* The last step leaves equal weights: where it is skipped it is tried again, with further data. */
@@ -260,7 +281,7 @@ static sluice_status step_and_agree(training *t, uint64_t i, bool last, bool exc
     for (;; t->repeats++) {
         sluice_status status = one_step(t, i, exchange, step);
         if (!status) status = agree(t, step, stop);
-        if (status || !last || weights_are_equal(t)) return status;
+        if (status || !last || weights_are_readable(t)) return status;
         if (t->repeats == REPEATS_MAX)
             return slc_error(SLUICE_ERR_NON_FINITE,
                              "step %llu, the last, was skipped %d times because a gradient is not finite, so ranks "
@@ -284,11 +305,11 @@ static sluice_status train(training *t)
         saves |= save_after(t, i, last);
         status = step_and_agree(t, i, last, last || evaluates || saves, step, &stop);
         if (status) break;
-        const bool equal = weights_are_equal(t);
-        if (stop) last |= equal;                       /* else one more step, which makes them so */
+        const bool readable = weights_are_readable(t);
+        if (stop) last |= readable;                    /* else one more step, which makes them so */
         if (last) status = sluice_runtime_sync(t->rt); /* the last step has no next one to finish under */
         step->step_s = slc_seconds(slc_clock_ns() - start);
-        if (!status && evaluates && equal && !last && !stop) {
+        if (!status && evaluates && readable && !last && !stop) {
             status = evaluate(t, &step->evaluation_loss);
             evaluates = false;
         }
@@ -296,8 +317,8 @@ static sluice_status train(training *t)
         result->step_count++;
         if (t->watch && t->watch->stepped) status = t->watch->stepped(step, t->watch->context);
         saves |= save_after(t, i, last);
-        if (!status && saves && equal) {
-            status = save(t);
+        if (!status && saves && readable) {
+            status = save(t, &last);
             saves = false;
         }
     }
@@ -307,15 +328,25 @@ static sluice_status train(training *t)
 
 /* ---- After the last step ---- */
 
+/* A file that cannot be written takes nothing else with it. */
+static sluice_status without_it(slc_outcome *outputs, sluice_status status)
+{
+    if (status != SLUICE_ERR_IO) return status;
+    slc_outcome_add(outputs, status);
+    return SLUICE_OK;
+}
+
 static sluice_status finish(training *t)
 {
     slc_training_result *result = t->result;
+    const slc_training_options *o = t->options;
+    slc_outcome_add(&result->outputs, slc_outcome_status(&t->unsaved));
     sluice_status status = slc_training_summarise(result);
-    if (!status && t->options->save_weights) status = sluice_model_save(t->model, t->options->save_weights);
-    if (!status && t->options->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
+    if (!status && o->save_weights) status = without_it(&result->outputs, sluice_model_save(t->model, o->save_weights));
+    if (!status && o->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
     if (!status) status = sluice_runtime_memory(t->rt, &result->memory);
-    if (!status && t->options->trace) status = slc_training_trace_write(t->rt, t->options->trace);
+    if (!status && o->trace) status = without_it(&result->outputs, slc_training_trace_write(t->rt, o->trace));
     if (!status && t->watch && t->watch->finished) status = t->watch->finished(t->rt, t->watch->context);
     return status;
 }
@@ -334,7 +365,6 @@ sluice_status slc_training_run(sluice_world *world, const slc_training_options *
     sluice_status status = begin(&t);
     if (!status) status = train(&t);
     if (!status) status = finish(&t);
-    if (!status && t.unsaved[0]) status = slc_error(SLUICE_ERR_IO, "the last step is not saved: %s", t.unsaved);
     char why[2048]; /* destroying a runtime in the middle of a step says so itself */
     snprintf(why, sizeof why, "%s", sluice_last_error());
     end(&t);

@@ -3,6 +3,7 @@
 #ifndef SLC_BENCH_TRAINING_RUN_H
 #define SLC_BENCH_TRAINING_RUN_H
 
+#include "bench/cli/outcome.h"
 #include "bench/train/options.h"
 
 #include <signal.h>
@@ -60,10 +61,12 @@ typedef struct {
     sluice_memory_report memory;
     uint64_t dp_bytes; /* what 100 % of a budget in per cent is */
     char weights_sha256[65];
+    slc_outcome outputs; /* what this rank could not write: its last save, weights, a trace; the run went on */
 } slc_training_result;
 
 /* `watch` may be NULL. The caller frees the result with slc_training_result_free, after an error too: it then holds the
- * steps so far. Errors: those of the library; INTERRUPTED after a second stop. */
+ * steps so far. Errors: those of the library; INTERRUPTED after a second stop. A file that could not be written is none:
+ * it is in out->outputs. */
 sluice_status slc_training_run(sluice_world *world, const slc_training_options *options,
                                const slc_training_watch *watch, slc_training_result *out);
 void slc_training_result_free(slc_training_result *result);

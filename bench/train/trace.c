@@ -317,7 +317,7 @@ static sluice_status write_file(const slc_recorded *from, const rank_head *heads
     status = slc_trace_create(from->job, from->plan, &trace);
     if (!status) status = trace_all(trace, from, heads, all, most, size);
     if (!status) status = slc_trace_text(trace, &text);
-    if (!status) fprintf(file.file, "%s\n", text); /* what fails here, commit finds */
+    if (!status) slc_result_file_put_text(&file, text);
     if (!status) status = slc_result_file_commit(&file);
     if (status) slc_result_file_abandon(&file);
     free(text);

@@ -27,6 +27,7 @@ typedef struct {
     bool speaks;
     slc_training_progress progress;
     slc_result_file json, csv;
+    slc_outcome outcome; /* of all files */
 } output;
 
 static sluice_status open_output(output *out, const slc_training_options *options)
@@ -50,16 +51,20 @@ static void put_optional(FILE *file, double value)
     if (!isnan(value)) fprintf(file, "%.9g", value);
 }
 
-static sluice_status write_step(FILE *file, const slc_training_step *step)
+/* A disk that is full does not end the run: the error is told at its end. */
+static void write_step(slc_result_file *csv, const slc_training_step *step)
 {
-    if (!file) return SLUICE_OK;
+    FILE *file = csv->file;
+    if (!file || !slc_result_file_check(csv)) return;
+    errno = 0;
     fprintf(file, "%" PRIu64 ",%.9g,%.9g,%.6f,%.6f,", step->step, step->loss, step->learning_rate, step->step_s,
             step->exposed_s);
     put_optional(file, step->gradient_norm);
     fprintf(file, ",%d,%" PRIu64 ",%" PRIu64 ",", step->skipped, step->peak_bytes, step->bytes_sent);
     put_optional(file, step->evaluation_loss);
     fprintf(file, ",%d\n", step->compressed);
-    return ferror(file) ? slc_error(SLUICE_ERR_IO, "cannot write the metrics: is the disk full?") : SLUICE_OK;
+    if (!slc_result_file_check(csv))
+        fprintf(stderr, "sluice train: cannot write %s: %s; the run goes on\n", csv->path, strerror(csv->why));
 }
 
 static sluice_status stepped(const slc_training_step *step, void *context)
@@ -67,7 +72,8 @@ static sluice_status stepped(const slc_training_step *step, void *context)
     output *out = context;
     if (!out->speaks) return SLUICE_OK;
     slc_training_progress_show(&out->progress, step);
-    return write_step(out->csv.file, step);
+    write_step(&out->csv, step);
+    return SLUICE_OK;
 }
 
 static void print_phase(FILE *file, const char *name, const slc_training_phase *phase)
@@ -124,25 +130,25 @@ static sluice_status write_results(output *out, const sluice_world *world, const
     bool traced = options->trace && !strcmp(options->trace, "-");
     bool to_stdout = traced || out->json.file == stdout || out->csv.file == stdout;
     print_summary(to_stdout ? stderr : stdout, options, result);
-    if (fflush(stdout)) return slc_error(SLUICE_ERR_IO, "cannot write to standard output: %s", strerror(errno));
     if (!out->json.file) return SLUICE_OK;
     json_t *runs = json_array();
     json_array_append_new(runs, slc_training_run_json(world, options, result));
-    return slc_training_write_json(out->json.file, world, runs);
+    return slc_training_write_json(&out->json, world, runs);
 }
 
 /* Metrics of a run that failed are kept, its summary is not. */
-static sluice_status close_output(output *out, sluice_status status)
+static void close_output(output *out, bool failed)
 {
-    if (status) slc_result_file_abandon(&out->json);
-    sluice_status json = slc_result_file_commit(&out->json);
-    sluice_status csv = slc_result_file_commit(&out->csv);
-    return status ? status : json ? json : csv;
+    if (failed) slc_result_file_abandon(&out->json);
+    slc_outcome_add(&out->outcome, slc_result_file_commit(&out->json));
+    slc_outcome_add(&out->outcome, slc_result_file_commit(&out->csv));
 }
 
 /* ---- Training ---- */
 
-static sluice_status train_in(sluice_world *world, const slc_training_options *options, bool *interrupted)
+/* Results in *files: what became of the files that rank 0 writes, of which none takes the run with it. */
+static sluice_status train_in(sluice_world *world, const slc_training_options *options, bool *interrupted,
+                              slc_outcome *files)
 {
     sluice_model_config model;
     uint32_t length = 0;
@@ -161,10 +167,11 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     if (!status && out.speaks) status = write_results(&out, world, options, &result);
     char why[2048];
     snprintf(why, sizeof why, "%s", sluice_last_error());
-    sluice_status closed = close_output(&out, status);
-    if (status && closed == status) slc_error(status, "%s", why);
+    out.outcome = result.outputs;
+    close_output(&out, status != SLUICE_OK);
+    if (out.speaks) *files = out.outcome;
     slc_training_result_free(&result);
-    return closed;
+    return status ? slc_error(status, "%s", why) : SLUICE_OK;
 }
 
 /* What every rank finds alike is said once. */
@@ -177,17 +184,19 @@ static int train_here(slc_training_options *options)
 {
     sluice_world_config config;
     sluice_world *world = NULL;
+    slc_outcome files = {0};
     bool interrupted = false;
     sluice_status status = slc_stop_signals_take();
     if (!status) status = slc_training_resume_freeze(options);
     if (!status) status = slc_training_world(options, &config);
     if (!status) status = sluice_world_create(&config, &world);
-    if (!status) status = train_in(world, options, &interrupted);
+    if (!status) status = train_in(world, options, &interrupted, &files);
     if (!status) status = sluice_world_barrier(world); /* nobody leaves while another still writes */
     if (status && !(world && sluice_world_rank(world) && known_to_all(status)))
         fprintf(stderr, "sluice train: %s\n", sluice_last_error());
+    if (files.status) fprintf(stderr, "sluice train: %s\n", files.why);
     sluice_world_destroy(world);
-    return interrupted ? EXIT_INTERRUPTED : status ? EXIT_FAILED : 0;
+    return interrupted ? EXIT_INTERRUPTED : status || files.status ? EXIT_FAILED : 0;
 }
 
 /* ---- The command ---- */

@@ -3,11 +3,15 @@
  * gathered, and the memory used is the plan's staging block. The same world size goes on to the bit, under any
  * strategy, schedule and budget. Of a compressed optimizer what its compression left behind is each rank's own and is
  * saved too: the same world size goes on to the bit where the same units are onebit; elsewhere it begins at 0, with a
- * warning. It cannot be saved while replicas differ (ORDER; sluice_step_options.exchange).
+ * warning. It cannot be saved while ranks are between two exchanges of their own steps
+ * (ORDER; sluice_step_options.exchange). Where replicas are apart by roundings (sluice_runtime_replicas_equal) the
+ * owner's values are saved, and a run that loads begins with them on every rank: any two of them are the same run, but
+ * not to the bit the one that saved, whose replicas stay apart.
  *
- * A crash at any point leaves the last whole checkpoint: files are written to `step-000120.partial`, synchronized, the
- * manifest last, and then the folder is renamed. The folder must be on a file system that all ranks share. One job at a
- * time writes to it. The format is in docs/formats.md. */
+ * A crash at any point, of the machine too, leaves the last whole checkpoint: files are written to
+ * `step-000120.partial`, synchronized, the manifest last, and then the folder is renamed. The folder must be on a file
+ * system that all ranks share. One job at a time writes to it: rank 0 holds a lock in it from its first save until
+ * sluice_runtime_destroy or the end of the process. The format is in docs/formats.md. */
 #ifndef SLUICE_CHECKPOINT_H
 #define SLUICE_CHECKPOINT_H
 
@@ -20,8 +24,9 @@ extern "C" {
 /* Collective, between steps; waits for pending updates. Saves values, optimizer states and the number of updates as
  * checkpoint `step-N` in `dir` (made if it is not there), with `extra` of rank 0 (what the binary needs to go on: data
  * position, settings; may be NULL). One that is there already for this step is replaced. Then the oldest beyond
- * SLUICE_CHECKPOINT_KEEP (2; 0: none goes) and what crashes left are removed. Errors: IO (full disk, no permission:
- * what is there stays, nothing half done is left, and training may go on), the same on every rank. */
+ * SLUICE_CHECKPOINT_KEEP of rank 0 (2; 0: none goes) and what crashes left are removed; what cannot be is a warning on
+ * rank 0. Errors: IO (full disk, no permission, another job holds the folder: what is there stays, nothing half done is
+ * left, and training may go on), the same status and line on every rank, whichever rank met it. */
 SLUICE_API sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *dir, const void *extra,
                                                 size_t extra_bytes);
 

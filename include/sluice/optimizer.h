@@ -88,7 +88,8 @@ typedef struct {
  * LAMB. */
 typedef struct {
     /* 1-bit Adam, 1-bit LAMB: the variance is frozen at the end of step freeze_step; 0: when its norm has changed by at
-     * most the share freeze_change over 1 / (1 - beta2) steps. */
+     * most the share freeze_change over 1 / (1 - beta2) steps. 1 is refused for 1-bit LAMB with compat, whose first
+     * step has no gradient: its variance would stay 0. */
     uint64_t freeze_step;
     double freeze_change; /* in (0, 1) */
     bool compat;      /* to the letter as DeepSpeed 0.16.4 executes it: no bias correction, the first step's gradient
@@ -103,6 +104,66 @@ typedef struct {
      * to local_step_clipper. */
     uint64_t var_freeze_step, var_update_scaler, local_step_scaler, local_step_clipper;
 } sluice_onebit;
+
+/* ---- What is kept, by name ----
+ *
+ * The columns: an optimizer of sluice_config.optimizer_name; whether onebit.compat is set (all: either way); a kind; a
+ * name; the shape; the meaning, with the formulas' letters of docs/compression.md. Kinds:
+ *   state      an array of every trained parameter, under any strategy, fp32, 0 at first: sluice_param_state_read,
+ *              _write; `count` elements, the parameter's. The values themselves are sluice_param_read's
+ *   own        the same calls, but each rank has an array of its own, and only while the parameter's unit is onebit in
+ *              the plan that runs, so from the compressed phase on: sluice_param_state_count is 0 elsewhere
+ *   job        a number of the job: sluice_runtime_progress_read, _write with `param` NULL
+ *   parameter  a number of each trained parameter: the same with that parameter
+ * N ranks; `padded` is count rounded up to a multiple of N lcm(N, 8), and `share` is padded / N. 1-bit LAMB in compat
+ * exchanges all tensors as one, in registration order: there padded is of all elements together, error_worker and flat
+ * of a parameter are its count elements, those of the last one go on to the end of the padding, and error_server is the
+ * first one's alone (0 elements of the others). A name that is not there is ARGUMENT, with those that are.
+ *
+ *   adamw          all     state      exp_avg           count   m
+ *   adamw          all     state      exp_avg_sq        count   v
+ *
+ *   lamb           all     state      exp_avg           count   m
+ *   lamb           all     state      exp_avg_sq        count   v
+ *
+ *   onebit_adam    all     state      exp_avg           count   m
+ *   onebit_adam    all     state      exp_avg_sq        count   v, frozen behind the warm-up
+ *   onebit_adam    all     own        error_worker      padded  e_w: what rounding to one bit left behind
+ *   onebit_adam    all     own        error_server      share   e_s: the same of the averages that this rank makes
+ *   onebit_adam    all     job        frozen_at         1       last step of the warm-up; 0: not frozen yet
+ *   onebit_adam    all     job        norm_step         1       step of the last look at the norm of v; 0: none
+ *   onebit_adam    all     job        norm              1       that norm, corrected for bias but with compat
+ *
+ *   onebit_lamb    all     state      exp_avg           count   m
+ *   onebit_lamb    all     state      exp_avg_sq        count   v, frozen behind the warm-up
+ *   onebit_lamb    all     state      exp_avg_sq_fresh  count   f; 0 until the first step of the compressed phase
+ *   onebit_lamb    all     own        error_worker      padded  e_w
+ *   onebit_lamb    all     own        error_server      share   e_s
+ *   onebit_lamb    compat  own        flat              count   what was exchanged last; the padding's comes back
+ *   onebit_lamb    all     job        frozen_at         1       last step of the warm-up; 0: not frozen yet
+ *   onebit_lamb    all     job        norm_step         1       step of the last look at the norm of v; 0: none
+ *   onebit_lamb    all     job        norm              1       that norm, corrected for bias but with compat
+ *   onebit_lamb    all     parameter  coefficient       1       c: running average of the trust ratio, not corrected
+ *   onebit_lamb    all     parameter  ratios            1       k: how many ratios are in it
+ *   onebit_lamb    all     parameter  last_factor       1       r of the last step; 1 at first
+ *   onebit_lamb    all     parameter  scaling           1       a: set at the freeze; 1 before
+ *
+ *   zero_one_adam  all     state      exp_avg           count   m
+ *   zero_one_adam  all     state      exp_avg_sq        count   v
+ *   zero_one_adam  all     own        error_worker      padded  e_w
+ *   zero_one_adam  all     own        error_server      share   e_s
+ *   zero_one_adam  all     own        accumulator       count   u: moves since the last exchange; while H > 1
+ *   zero_one_adam  native  own        kept              count   w0: values at the last exchange, if interval_steps > 0
+ *   zero_one_adam  all     job        refresh_interval  1       K: steps from refresh to refresh of v
+ *   zero_one_adam  all     job        refresh_counter   1       refreshes since K has doubled
+ *   zero_one_adam  all     job        refreshes         1       k: refreshes so far
+ *   zero_one_adam  all     job        frozen_at         1       last step before v is frozen; 0: not frozen yet
+ *   zero_one_adam  all     job        local_interval    1       H: steps from exchange to exchange
+ *   zero_one_adam  all     job        local_counter     1       steps since H has doubled
+ *   zero_one_adam  all     job        interval_steps    1       steps since the last exchange
+ *   zero_one_adam  all     job        rates             1       sum of their learning rates
+ *   zero_one_adam  all     job        decayed           1       product of 1 - lr wd over them
+ */
 
 #ifdef __cplusplus
 }

@@ -5,8 +5,31 @@
  * { step_begin, M x (rows_set where a layer looks rows up, forward of every layer in order, backward of every layer in
  * reverse order), step_end }.
  *
- * Threads: one thread calls a runtime at a time. Every rank makes the same calls in the same order.
- * Errors: after a failure every call returns the same status; destroy never communicates.
+ * Threads: one thread calls a runtime at a time. Every rank makes the same calls in the same order, evaluating, reading
+ * and saving included: rank 0 cannot do them alone.
+ *
+ * Errors: a call that is refused before it has changed anything may be mended and made again: wrong arguments, a
+ * registration or a call between steps that comes at the wrong time, rows_set, a plan that re-planning cannot make, a
+ * checkpoint that cannot be read or written. Every other error, a slot out of order among them, leaves the runtime
+ * failed: each later call returns the same status and line. A rank that fails alone can take part in nothing any more,
+ * so the other ranks hear of it at once ("rank 1 failed: ...", PEER) and the world has failed. Where all ranks fail
+ * together (BUDGET or MISMATCH at commit, a gradient that is not finite) each says the same, and the world stays good
+ * for another runtime. destroy never communicates. A function that returns an address returns NULL and logs why.
+ *
+ * Memory: the runtime owns all that it hands out, up to sluice_runtime_destroy: layers, parameters, activations and
+ * workspaces (there is nothing to free), their names, and the memory behind addresses. Descriptions and the config are
+ * copied, strings too; config.optimizer must outlive the runtime. The world is the caller's and outlives the runtime.
+ * When a slot begins, memory holds:
+ *   values         what was written or updated; zero where nothing ever was. Read only.
+ *   gradients      from sluice_param_gradient: zero in the first slot of a step that adds (accumulate each: of a
+ *                  micro-batch), then what was added. A parameter that no slot asked for has gradient zero.
+ *                  From sluice_param_gradient_fresh: undefined where it sets *fresh.
+ *   activations    undefined in the slot where their life begins; then what was written, until their life ends.
+ *   workspaces     undefined in every slot, and in each micro-batch anew.
+ * Nothing is cleared, so memory that is zero in one step may hold other buffers' bytes in the next.
+ *
+ * SLUICE_ENGINE_CHECK=on finds programs that rely on more than this, and ranks whose calls differ (docs/guide.md).
+ *
  * Numerics are settings of the job: with equal world size, batch split, threads, precision, `accumulate` and `tied`,
  * weights are equal to the bit for every strategy, schedule, block size and budget. */
 #ifndef SLUICE_RUNTIME_H
@@ -39,11 +62,12 @@ typedef struct {
     uint64_t budget_bytes; /* 0: as much as the plan needs. Ranks with different budgets use the least. */
     double budget_of_dp;   /* > 0: instead, this fraction of what dp with the serial schedule needs (0.6 = 60 %) */
     const char *strategy;  /* "dp", "oss", "sdp", "fsdp"; "mixed": sdp for as many layers as the budget holds, the
-                              rest fsdp; "auto": with the schedule "ilp" what is fastest for each unit, else "mixed";
-                              "random:SEED"; the path of a JSON file (docs/formats.md); or with a compressed optimizer
-                              "onebit": dp, and in the compressed phase one bit an element. That optimizer is consent:
-                              auto and random:SEED may choose onebit too. */
-    const char *schedule;  /* "serial", "one_ahead", "bucketed", "priority", "greedy", "random", "ilp" */
+                              rest fsdp; "auto": with the schedules "ilp" and "portfolio" what is fastest for each unit,
+                              else "mixed"; "random:SEED"; the path of a JSON file (docs/formats.md); or with a
+                              compressed optimizer "onebit": dp, and in the compressed phase one bit an element. That
+                              optimizer is consent: auto and random:SEED may choose onebit too. */
+    const char *schedule;  /* "serial", "one_ahead", "bucketed", "priority", "greedy", "random", "ilp" (only in a build
+                              with GLPK), "portfolio" (the same without an integer program) */
     const sluice_optimizer *optimizer; /* NULL: the bundled one that is named. Must outlive the runtime. */
     const char *optimizer_name;        /* "adamw", "lamb", "onebit_adam", "onebit_lamb", "zero_one_adam", with the
                                           fields below; the compressed ones not with accumulate each */
@@ -74,16 +98,57 @@ typedef struct {
                                "auto": where that pays by the cost model; "off": none; a size as 64KiB: up to so many
                                bytes of values. Never more than a base block. NULL: as SLUICE_PLAN_FUSE says (auto) */
     const char *updates;    /* which threads run the optimizer: "communication"; "compute", between slots, all together;
-                               "auto": with schedule "ilp" whichever makes the step shorter, else the first; "both":
-                               half of the elements on either, so that a profile knows both. NULL: as
+                               "auto": with the schedules "ilp" and "portfolio" whichever makes the step shorter, else
+                               the first; "both": half of the elements on either, so that a profile knows both. NULL: as
                                SLUICE_PLAN_UPDATES says (auto). An optimizer that is not `concurrent`: the first */
     uint32_t threads;       /* compute threads of this rank; 0: one */
     const char *device;     /* "cpu" */
 } sluice_config;
 
-/* Defaults: no budget, auto, ilp, adamw, fp32 (bf16 layers: bf16 on the wire), no clipping, stop on NaN, accumulate
- * last, 1 micro-batch, recompute auto, 1 MiB blocks. Compressed optimizers: freeze when the variance's norm changes by
- * 4 % (0/1 Adam: after step 100,000), the rest as their authors' code. */
+/* Fills in the defaults; a config that it has not filled is refused (micro_batches is 0). They are:
+ *   budget_bytes = 0                       (no budget)
+ *   budget_of_dp = 0
+ *   strategy = "auto"
+ *   schedule = "ilp"                       ("portfolio" in a build without GLPK)
+ *   optimizer = NULL
+ *   optimizer_name = "adamw"
+ *   adamw.beta1 = 0.9
+ *   adamw.beta2 = 0.999
+ *   adamw.epsilon = 1e-8
+ *   adamw.weight_decay = 0.01              (of all parameters but those with no_decay)
+ *   lamb.beta1 = 0.9
+ *   lamb.beta2 = 0.999
+ *   lamb.epsilon = 1e-6
+ *   lamb.weight_decay = 0.01
+ *   lamb.norm_min = 0
+ *   lamb.norm_max = INFINITY
+ *   onebit.freeze_step = 0                 (when the variance's norm changes by less than freeze_change)
+ *   onebit.freeze_change = 0.04
+ *   onebit.compat = false
+ *   onebit.compat_mask = false
+ *   onebit.coefficient_beta = 0.9          (this and what follows: as their authors' code)
+ *   onebit.trust_min = 0.01
+ *   onebit.trust_max = 10
+ *   onebit.factor_min = 0.5
+ *   onebit.factor_max = 4
+ *   onebit.factor_threshold = 0.1
+ *   onebit.var_freeze_step = 100000
+ *   onebit.var_update_scaler = 16
+ *   onebit.local_step_scaler = 32678
+ *   onebit.local_step_clipper = 16
+ *   precision = SLUICE_FP32
+ *   wire = SLUICE_BF16                     (of layers in bf16)
+ *   clip = 0                               (none)
+ *   nan = SLUICE_NAN_STOP
+ *   accumulate = SLUICE_ACCUMULATE_LAST
+ *   tied = SLUICE_TIED_JOINT
+ *   micro_batches = 1
+ *   recompute = "auto"
+ *   block_bytes = 1048576
+ *   fuse = NULL
+ *   updates = NULL
+ *   threads = 1
+ *   device = "cpu" */
 SLUICE_API void sluice_config_init(sluice_config *config);
 
 SLUICE_API sluice_status sluice_runtime_create(sluice_world *world, const sluice_config *config, sluice_runtime **out);
@@ -119,6 +184,8 @@ typedef struct {
     uint64_t most_rows; /* different rows in a micro-batch, at most; with row_elements, > 0. */
 } sluice_param_desc;
 
+/* All parameters together have at most 2^50 elements; all activations, all workspaces, all that is reserved at most
+ * 2^54 bytes each. What would exceed that is refused by name (ARGUMENT) and is not there. */
 SLUICE_API sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *desc, sluice_param **out);
 
 /* Makes a tied parameter of an earlier layer valid in `layer` too; both layers add to one gradient. */
@@ -130,16 +197,25 @@ typedef struct {
     sluice_direction first;         /* its life begins with this layer's forward (default) or backward */
     const char *last_layer;         /* ... and ends with this layer's slot (may be added later); NULL: this layer */
     sluice_direction last;          /* ... forward or backward */
-    const char *last_forward_layer; /* the last layer that reads it in forward, for evaluation; NULL: the layer
-                                       after this one */
+    const char *last_forward_layer; /* the last layer that reads it in forward, for evaluation; NULL: last_layer, if
+                                       that is given and `last` is forward; else the layer after this one */
     bool recomputable;              /* this layer's forward makes it and its backward reads it, nobody else does; if the
                                        layer recomputes, its content does not survive until then. The layer must be able
                                        to recompute. */
+    /* Instead of last_layer and last_forward_layer: the layers themselves, where they are added already. NULL: the
+     * names say it. */
+    const sluice_layer *last_handle, *last_forward_handle;
 } sluice_activation_desc;
 
-/* Memory of one micro-batch that lives from slot to slot. Its address stays the same until a re-plan. */
+/* Memory of one micro-batch that lives from slot to slot, both included. Its address stays the same until a re-plan,
+ * which step_end may bring. In evaluation there is no backward: an activation whose life begins in forward can be read
+ * until forward_end of the layer that last_forward_layer names, so the last layer's output, where nothing is said,
+ * until that layer's own forward_end: take the loss before it. */
 SLUICE_API sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation_desc *desc,
                                                sluice_activation **out);
+/* The same for `count` of them, out[i] for descs[i]: all, or after an error none. */
+SLUICE_API sluice_status sluice_activations_add(sluice_layer *layer, const sluice_activation_desc *descs,
+                                                uint32_t count, sluice_activation **out);
 
 typedef struct {
     const char *name;
@@ -167,8 +243,13 @@ SLUICE_API sluice_status sluice_runtime_commit(sluice_runtime *rt);
 /* Collective, between steps: makes a new plan and moves values and optimizer states to it, not changing a bit; weights
  * go on as if it had never happened. `strategy` and `schedule` as in sluice_config, NULL: as before; `budget_bytes` 0:
  * as before. Addresses (of activations, workspaces) change. Where no plan can be made (ARGUMENT, FORMAT, BUDGET,
- * MEMORY) the old one stays and training may go on. Schedules that want times ("ilp") do this by themselves: they begin
- * with the serial schedule, measure two steps after a first one, and change at the end of the third. */
+ * MEMORY) the old one stays and training may go on.
+ *
+ * Schedules that want times ("ilp", the default; "portfolio", "priority", "greedy") do this by themselves: they begin
+ * with the serial schedule, measure two steps after a first one, and change at the end of the third. That step_end
+ * measures the link, plans on rank 0 and moves what is kept: usually about a second, once, and no longer than the
+ * planner's limits (docs/planning.md). Later steps pay nothing. Whoever times steps leaves out the first four; a run of
+ * three steps has trained under "serial" alone. */
 SLUICE_API sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, const char *schedule,
                                                uint64_t budget_bytes);
 
@@ -181,7 +262,8 @@ SLUICE_API bool sluice_layer_recomputes(const sluice_layer *layer);
 SLUICE_API sluice_dtype sluice_param_dtype(const sluice_param *param);
 SLUICE_API sluice_dtype sluice_param_gradient_dtype(const sluice_param *param);
 
-/* Whole, `count` elements, from *_begin to *_end of a layer that uses it; NULL (and an error) elsewhere. */
+/* Whole, `count` elements, to be read from *_begin to *_end of a layer that uses it; in each slot it may be another
+ * address. NULL, an error and a line in the log (one a parameter) elsewhere, as from the functions that follow. */
 SLUICE_API const void *sluice_param_value(sluice_param *param);
 
 /* The gradient to add to (+=), valid inside backward. NULL and an error elsewhere or for a frozen parameter. */
@@ -199,6 +281,8 @@ SLUICE_API void *sluice_workspace_data(sluice_workspace *workspace);
 
 /* ---- The step ---- */
 
+/* Equal on every rank, all of it: a rank updates what it owns by its own options. Weights of ranks or micro-batches
+ * belong into the gradients that a rank adds. */
 typedef struct {
     double learning_rate;
     double gradient_scale; /* 0: 1/(N*M). A rank's own gradient, where it is compressed, is scaled by N times this. */
@@ -248,7 +332,21 @@ SLUICE_API sluice_status sluice_backward_end(sluice_layer *layer);
 SLUICE_API sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report);
 SLUICE_API sluice_status sluice_runtime_sync(sluice_runtime *rt); /* collective; everything applied */
 
-/* Evaluation: forwards only, in order, as often as wanted. Waits for pending updates. */
+/* Do all ranks hold the same weights, to the bit, after the last step that ended? *readable, if not NULL, says whether
+ * values and states may be read, evaluated, saved and re-planned.
+ * - True and readable: always, but for the two cases below.
+ * - False and not readable: 0/1 Adam between two exchanges, when each rank has made steps of its own. Calls that read
+ *   return ORDER until a step exchanges (sluice_step_options.exchange).
+ * - False and readable: 0/1 Adam with onebit.compat after its first local steps, because its exchanges leave replicas
+ *   apart by roundings. sluice_param_read, sluice_param_state_read, hashes, checkpoints and re-plans that shard then
+ * take each element from its owner, so that all ranks get the same bits; compute and evaluation go on with each rank's
+ * own. Rank r owns the r-th N-th of each base block. Replicas of a parameter are equal again when it is written whole,
+ * when a checkpoint is loaded, and after a step under oss, sdp or fsdp. Local: it waits for nothing, gives the same
+ * answer on every rank, and cannot fail. */
+SLUICE_API bool sluice_runtime_replicas_equal(const sluice_runtime *rt, bool *readable);
+
+/* Evaluation: forwards only, in order, as often as wanted, equally often on every rank (on data of its own): under fsdp
+ * a forward gathers values from all of them. Collective. Waits for pending updates. */
 SLUICE_API sluice_status sluice_evaluate_begin(sluice_runtime *rt);
 SLUICE_API sluice_status sluice_evaluate_end(sluice_runtime *rt);
 
@@ -260,7 +358,8 @@ SLUICE_API sluice_status sluice_evaluate_end(sluice_runtime *rt);
 SLUICE_API sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t count, const float *src);
 /* Collective; waits for pending updates. */
 SLUICE_API sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst);
-/* Optimizer state by name ("exp_avg", "exp_avg_sq"). */
+/* Optimizer state by name ("exp_avg", "exp_avg_sq"); sluice/optimizer.h lists all names, with shapes. An unknown one is
+ * ARGUMENT, and the line names those that there are. */
 SLUICE_API sluice_status sluice_param_state_write(sluice_param *param, const char *state, uint64_t first,
                                                   uint64_t count, const float *src);
 SLUICE_API sluice_status sluice_param_state_read(sluice_param *param, const char *state, uint64_t first, uint64_t count,
@@ -271,9 +370,10 @@ SLUICE_API sluice_status sluice_param_state_read(sluice_param *param, const char
  * read and written locally. How many elements a state has: 0 where the parameter has no such state now. */
 SLUICE_API uint64_t sluice_param_state_count(const sluice_param *param, const char *state);
 
-/* Numbers that a compressed optimizer keeps beside its states ("frozen_at", ...): of the job (`param` NULL) or of a
- * parameter; whole ones below 2^53. Write the same on every rank; that may change the phase, and with it the plan, so
- * it is collective, as is sluice_runtime_step_set. Errors: ARGUMENT (there is no such number, or it cannot be that). */
+/* Numbers that a compressed optimizer keeps beside its states ("frozen_at", ...; all in sluice/optimizer.h): of the job
+ * (`param` NULL) or of a parameter; whole ones below 2^53. Write the same on every rank; that may change the phase, and
+ * with it the plan, so it is collective, as is sluice_runtime_step_set. Errors: ARGUMENT (there is no such number, or
+ * it cannot be that). */
 SLUICE_API sluice_status sluice_runtime_progress_read(sluice_runtime *rt, const sluice_param *param, const char *name,
                                                       double *value);
 SLUICE_API sluice_status sluice_runtime_progress_write(sluice_runtime *rt, const sluice_param *param, const char *name,

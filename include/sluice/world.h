@@ -23,7 +23,8 @@ typedef struct {
     const char *throttle;  /* "" off, else BANDWIDTH[,LATENCY] as "1gbit,50us" */
     int direct;            /* 1: ranks of one host use each other's memory; 0: always messages */
     double join_timeout_s; /* how long to wait for all ranks to join */
-    double timeout_s;      /* how long a rank may stall before that is an error */
+    double timeout_s;      /* how long a rank that others wait for may be silent, or live and make no call of Sluice,
+                              before that is an error for all; 0: 60 s silent, 600 s absent, for it may be loading data */
 } sluice_world_config;
 
 /* Fills `config` from the launcher's environment (sluice run, torchrun, Slurm, PMIx, Open MPI) and from settings
@@ -48,7 +49,11 @@ SLUICE_API const char *sluice_world_path(const sluice_world *world);
 SLUICE_API const char *sluice_world_transport(const sluice_world *world); /* e.g. "ucx" or "throttle(ucx)" */
 
 /* Small blocking collectives on ordinary memory, for loss values, configuration and results. Not for bulk data:
- * they go through the rendezvous connection. After a failure each returns it again.
+ * they go through the rendezvous connection; more than 1 GiB at a time (all_gather: from all ranks together) is
+ * ARGUMENT. One that is complete returns SLUICE_OK even where another rank fails right after it. After a failure each
+ * returns it again.
+ * A rank that waits in vain is told: where the others' calls can never meet its own MISMATCH names each rank's call,
+ * and TIMEOUT names a rank that is absent (timeout_s).
  * all_reduce: double sums, added in rank order; the same bits on every rank. */
 SLUICE_API sluice_status sluice_world_barrier(sluice_world *world);
 SLUICE_API sluice_status sluice_world_broadcast(sluice_world *world, void *data, size_t bytes, int root);

@@ -22,4 +22,8 @@ void slc_file_close(slc_file *file); /* SLC_FILE_NONE is allowed; *file is SLC_F
 /* Reads bytes [first, first + count); the caller checks the range and owns `out`. */
 sluice_status slc_file_read(const slc_file *file, uint64_t first, size_t count, void *out);
 
+/* Continues an FNV hash (fnv.h) with the length and every byte of the file, which is read once from its beginning to
+ * its end. */
+sluice_status slc_file_hash(const slc_file *file, uint64_t *hash);
+
 #endif

@@ -1,6 +1,7 @@
-/* Reading to the end, writing beside and renaming. */
+/* Reading at once, writing beside and renaming. */
 #include "lib/base/json_file.h"
 
+#include "lib/base/file.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -15,33 +16,23 @@ static sluice_status failed(const char *verb, const char *path, int why)
     return slc_error(SLUICE_ERR_IO, "cannot %s %s: %s", verb, path, strerror(why));
 }
 
-static sluice_status read_all(FILE *file, const char *path, char **text, size_t *length)
-{
-    size_t used = 0, capacity = 1 << 16;
-    char *bytes = malloc(capacity);
-    while (bytes) {
-        used += fread(bytes + used, 1, capacity - used, file);
-        if (used < capacity) break;
-        char *grown = realloc(bytes, capacity *= 2);
-        if (!grown) free(bytes);
-        bytes = grown;
-    }
-    if (!bytes) return slc_error(SLUICE_ERR_MEMORY, "%s: no memory for %zu bytes", path, capacity);
-    if (ferror(file)) {
-        free(bytes);
-        return failed("read", path, errno);
-    }
-    *text = bytes;
-    *length = used;
-    return SLUICE_OK;
-}
-
 sluice_status slc_json_file_read(const char *path, char **text, size_t *length)
 {
-    FILE *file = fopen(path, "re");
-    if (!file) return failed("read", path, errno);
-    sluice_status status = read_all(file, path, text, length);
-    fclose(file);
+    slc_file file;
+    char *bytes = NULL;
+    sluice_status status = slc_file_open(path, &file);
+    if (status) return status;
+    if (file.bytes > SLC_JSON_FILE_BYTES)
+        status = slc_error(SLUICE_ERR_FORMAT, "%s has %llu bytes, more than the %llu that a file of JSON may have",
+                           path, (unsigned long long)file.bytes, (unsigned long long)SLC_JSON_FILE_BYTES);
+    else if (!(bytes = malloc((size_t)file.bytes + 1))) /* never of 0 bytes */
+        status = slc_error(SLUICE_ERR_MEMORY, "%s: no memory for %llu bytes", path, (unsigned long long)file.bytes);
+    if (!status) status = slc_file_read(&file, 0, (size_t)file.bytes, bytes);
+    if (status)
+        free(bytes);
+    else
+        *text = bytes, *length = (size_t)file.bytes;
+    slc_file_close(&file);
     return status;
 }
 

@@ -16,6 +16,7 @@ static const slc_setting base_rows[] = {
     {"SLUICE_LOG_LEVEL", "warn", SLC_SETTING_TEXT, "how much is said on standard error: error, warn, info or debug"},
     {"SLUICE_JOB_TOKEN", "", SLC_SETTING_TEXT, "the job's secret: ranks with another one are refused"},
     {"SLUICE_COMMAND", "", SLC_SETTING_TEXT, "tests: the path of the sluice command"},
+    {"SLUICE_TEST_PYTHON", "", SLC_SETTING_TEXT, "tests: a Python with torch, whose torchrun starts ranks"},
     {"SLUICE_TEST_SCALE", "1", SLC_SETTING_TEXT, "tests: long ones do this fraction of their rounds"},
 };
 const slc_settings slc_base_settings = {"general", base_rows, sizeof base_rows / sizeof *base_rows};

@@ -125,7 +125,9 @@ slc_comm *slc_world_comm(sluice_world *world);
 
 /* Lets peers of this host map `segment` and keeps `scratch` (inside it) for messages. Collective, blocking; once at a
  * time (a second attach replaces the first after all operations are complete; NULL detaches, locally).
- * Ranks must give segments of equal size. scratch_bytes as slc_comm_scratch_bytes says. */
+ * `segment` stays where it is until it is detached; when a transport could not be stopped from using it after a
+ * failure, it is marked as kept. Ranks must give segments of equal size. scratch_bytes as slc_comm_scratch_bytes says.
+ */
 sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes);
 
 /* Scratch that operations on base blocks of at most `block_bytes` need: 0 when every peer is reached directly,
@@ -140,13 +142,30 @@ sluice_status slc_comm_submit(slc_comm *comm, const slc_op *ops, size_t count, u
 /* Counts completed operations, in order. Wait with slc_comm_wait, which also ends on failure. */
 slc_gate *slc_comm_completed(slc_comm *comm);
 
-/* Waits until operation number index - 1 is complete. Returns the world's failure if there is one. */
+/* Waits until operation number index - 1 is complete, or the world has failed. SLUICE_OK if it is complete, even where
+ * the world has failed since; else the failure. */
 sluice_status slc_comm_wait(slc_comm *comm, uint32_t index);
 
 /* To be called after raising a gate that operations may wait for: wakes the communication thread if it sleeps. */
 void slc_comm_notify(slc_comm *comm);
 
-/* Ends waiting: every operation not yet started is dropped and the world has failed with `status`. */
+/* What this rank's program is doing, for heartbeats, by which the others hear of it when they wait in vain: it is in
+ * `call` (a constant), of `object` (NULL: of nothing), which is kept by pointer. Costs three stores. */
+void slc_comm_call(slc_comm *comm, const char *call, const char *object);
+/* It does something in there that takes its time and needs no other rank: `work` (a constant, as "planning") until
+ * called with NULL; so it is not absent. To be called now and then while that goes on for minutes. */
+void slc_comm_work(slc_comm *comm, const char *work);
+/* The names of objects are about to be freed. */
+void slc_comm_end_names(slc_comm *comm);
+
+/* Blocking, collective: returns SLUICE_OK when all ranks are in the same call of the same object; MISMATCH, which fails
+ * the world, says which other call a rank is in. A call that is collective whatever the plan moves begins with it, so
+ * that a rank that makes it alone is told so under every strategy. */
+sluice_status slc_comm_meet(slc_comm *comm, const char *call, const char *object);
+
+/* Ends waiting: every operation not yet started is dropped, the world has failed with `status`, and the other ranks are
+ * told: "rank 1 failed: LINE". Returns when that is on its way (or cannot be sent within a fifth of a second), so that
+ * the process may end. Does nothing after a failure. Not from hooks. */
 void slc_comm_fail(slc_comm *comm, sluice_status status, const char *line);
 
 /* Bytes of data that this rank's messages carried, since creation, and what they would have carried had no memory been

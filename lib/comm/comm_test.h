@@ -4,6 +4,7 @@
 #define SLC_COMM_TEST_H
 
 #include "lib/comm/comm.h"
+#include "lib/comm/world/free_port_test.h"
 
 #include <sluice/world.h>
 
@@ -45,18 +46,6 @@ typedef struct {
     pid_t pids[RANKS_MAX];
     int size;
 } ranks;
-
-static inline int free_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t bytes = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port = -1;
-    if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, bytes) &&
-        !getsockname(fd, (struct sockaddr *)&address, &bytes))
-        port = ntohs(address.sin_port);
-    if (fd >= 0) close(fd);
-    return port;
-}
 
 static inline sluice_world_config test_config(int rank, int size, int port)
 {

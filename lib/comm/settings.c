@@ -5,7 +5,9 @@ static const slc_setting rows[] = {
     {"SLUICE_COMM_TRANSPORT", "ucx", SLC_SETTING_TEXT, "plugin that carries messages between hosts"},
     {"SLUICE_COMM_THROTTLE", "", SLC_SETTING_TEXT, "BANDWIDTH[,LATENCY] to imitate, as 1gbit,50us; empty: off"},
     {"SLUICE_COMM_DIRECT", "on", SLC_SETTING_SWITCH, "ranks of one host use each other's memory"},
-    {"SLUICE_COMM_TIMEOUT", "60", SLC_SETTING_SECONDS, "how long a rank may stall before that is an error"},
+    {"SLUICE_COMM_TIMEOUT", "", SLC_SETTING_SECONDS,
+     "how long a rank that others wait for may be silent or absent before that is an error; not set: silent 60 s, "
+     "absent 600 s"},
     {"SLUICE_COMM_JOIN_TIMEOUT", "60", SLC_SETTING_SECONDS, "how long to wait for all ranks to join"},
     {"SLUICE_COMM_DEPTH", "4", SLC_SETTING_COUNT,
      "blocks whose messages are received ahead; half as many are sent ahead"},

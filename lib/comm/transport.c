@@ -4,8 +4,10 @@
 #include "lib/base/log.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/comm/world/watched.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,8 +165,34 @@ sluice_status slc_transport_open(slc_transport *out, const char *name, const cha
     sluice_status status = *throttle ? parse_throttle(out, throttle) : SLUICE_OK;
     if (!status) status = host_load(out, *throttle ? "throttle" : name, &table);
     if (!status) status = table->open(&out->host, &out->self);
-    if (!status) out->table = table;
-    return status;
+    if (status) return status;
+    out->table = table;
+    out->fd_count = table->descriptors(out->self, out->fds, SLC_TRANSPORT_DESCRIPTORS);
+    return SLUICE_OK;
+}
+
+static void mark_close_on_exec(int fd)
+{
+    int flags = fcntl(fd, F_GETFD);
+    if (flags >= 0) fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+}
+
+void slc_transport_close_on_exec(const slc_transport *transport)
+{
+    for (int i = 0; transport->table && i < transport->fd_count; i++)
+        slc_watched_visit(transport->fds[i], mark_close_on_exec);
+}
+
+static void close_descriptor(int fd)
+{
+    close(fd);
+}
+
+void slc_transport_give_up(slc_transport *transport)
+{
+    for (int i = 0; transport->table && i < transport->fd_count; i++)
+        slc_watched_visit(transport->fds[i], close_descriptor);
+    transport->table = NULL;
 }
 
 void slc_transport_close(slc_transport *transport, uint64_t linger_ns)

@@ -5,7 +5,7 @@
 #include <sluice/plugin/transport_v1.h>
 #include <sluice/status.h>
 
-enum { SLC_LOADED_MAX = 8 };
+enum { SLC_LOADED_MAX = 8, SLC_TRANSPORT_DESCRIPTORS = 8 };
 
 /* Told when a transport finds a peer unreachable. */
 typedef void (*slc_peer_lost)(void *context, int rank, const char *why);
@@ -20,6 +20,7 @@ typedef struct {
     char bytes_per_s[32], latency_s[32];
     void *libraries[SLC_LOADED_MAX];
     int library_count;
+    int fds[SLC_TRANSPORT_DESCRIPTORS], fd_count; /* what it offers to poll */
 } slc_transport;
 
 /* Opens `name`, or "throttle" around it when `throttle` is not "". Looks for libsluice_transport_NAME.so in
@@ -28,6 +29,12 @@ typedef struct {
 sluice_status slc_transport_open(slc_transport *out, const char *name, const char *throttle, int rank, int size,
                                  slc_peer_lost peer_lost, void *context);
 void slc_transport_close(slc_transport *transport, uint64_t linger_ns);
+
+/* Marks every descriptor that can be found from those it offers to poll: what this process starts with exec does not
+ * keep them. Those that it opens later are its own affair. */
+void slc_transport_close_on_exec(const slc_transport *transport);
+/* In a child that was forked: closes them, and forgets the transport without a call to it. */
+void slc_transport_give_up(slc_transport *transport);
 
 const char *slc_transport_describe(const slc_transport *transport);
 

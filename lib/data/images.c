@@ -1,6 +1,7 @@
 /* A set of images: what its path is, the order of its samples, one image as pixels. */
 #include "lib/data/images.h"
 
+#include "lib/base/file.h"
 #include "lib/base/fnv.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
@@ -95,6 +96,26 @@ uint64_t slc_images_bytes(const slc_images *images)
 uint64_t slc_images_fingerprint(const slc_images *images)
 {
     return images->fingerprint;
+}
+
+static sluice_status hash_file(const char *path, uint64_t *hash)
+{
+    slc_file file;
+    sluice_status status = slc_file_open(path, &file);
+    if (!status) status = slc_file_hash(&file, hash);
+    slc_file_close(&file);
+    return status;
+}
+
+sluice_status slc_images_content(const slc_images *images, uint64_t *hash)
+{
+    sluice_status status = SLUICE_OK;
+    *hash = images->fingerprint; /* of contents, where they are in memory */
+    for (uint64_t i = 0; !status && images->paths && i < images->count; i++) {
+        *hash = slc_fnv(*hash, &images->labels[i], sizeof images->labels[i]);
+        status = hash_file(images->paths[i], hash);
+    }
+    return status;
 }
 
 /* ---- Order ---- */

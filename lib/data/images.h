@@ -26,6 +26,8 @@ uint32_t slc_images_classes(const slc_images *images); /* labels are below it */
 uint64_t slc_images_bytes(const slc_images *images);   /* of memory that it holds */
 uint64_t
 slc_images_fingerprint(const slc_images *images); /* ranks compare it: of contents in memory, of names and sizes */
+/* Of every byte and class, as slc_text_content: files are read once. */
+sluice_status slc_images_content(const slc_images *images, uint64_t *hash);
 
 /* What a model wants. A pixel is (sample / white - mean) / deviation. One channel of a coloured image is its luma
  * (ITU-R BT.601), three of a grey one are alike. The whole image is resized to side x side. */

@@ -150,6 +150,14 @@ void slc_text_limit(slc_text *text, uint32_t vocabulary)
     text->vocabulary = vocabulary;
 }
 
+sluice_status slc_text_content(const slc_text *text, uint64_t *hash)
+{
+    sluice_status status = SLUICE_OK;
+    *hash = SLC_FNV_START;
+    for (size_t i = 0; !status && i < text->count; i++) status = slc_file_hash(&text->files[i].file, hash);
+    return status;
+}
+
 uint64_t slc_text_fingerprint(const slc_text *text)
 {
     return text->fingerprint;

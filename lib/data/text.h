@@ -28,6 +28,9 @@ uint32_t slc_text_vocabulary(const slc_text *text);
 void slc_text_limit(slc_text *text, uint32_t vocabulary);
 /* Of the files' sizes and beginnings: ranks compare it to see that they read the same text. */
 uint64_t slc_text_fingerprint(const slc_text *text);
+/* Of every byte, which takes as long as reading them once: a run that is resumed sees whether its text is another.
+ * Errors: IO, MEMORY. */
+sluice_status slc_text_content(const slc_text *text, uint64_t *hash);
 
 /* Tokens [first, first + count); the caller checks the range. Errors: IO (also a file that has shrunk), FORMAT (a token
  * beyond the vocabulary, with its file and place). */

@@ -56,6 +56,31 @@ static void files_are_one_text(void **state)
     slc_text_close(text);
 }
 
+/* Any byte, the first of a piece and the last too, in a file of bytes and in one of tokens. */
+static void the_content_is_all_of_it(void **state)
+{
+    (void)state;
+    enum { BYTES = (1 << 20) + 40000, HEADER = 1024 };
+    static unsigned char bytes[BYTES];
+    static const size_t places[] = {HEADER + 4096, (1 << 20) - 1, 1 << 20, BYTES - 1};
+    for (int tokens = 0; tokens < 2; tokens++) {
+        memset(bytes, 0, sizeof bytes);
+        const int32_t head[3] = {20240520, 1, (BYTES - HEADER) / 2};
+        if (tokens) memcpy(bytes, head, sizeof head);
+        uint64_t seen[5];
+        for (size_t i = 0; i < 5; i++) {
+            if (i) bytes[places[i - 1]] ^= 1;
+            const char *path = write_file("all", bytes, sizeof bytes);
+            slc_text *text = open_all(&path, 1);
+            assert_int_equal(slc_text_tokens(text), tokens ? (BYTES - HEADER) / 2 : BYTES);
+            assert_int_equal(slc_text_content(text, &seen[i]), SLUICE_OK);
+            for (size_t k = 0; k < i; k++) assert_true(seen[k] != seen[i]);
+            slc_text_close(text);
+            if (i) bytes[places[i - 1]] ^= 1;
+        }
+    }
+}
+
 static void a_directory_is_its_files(void **state)
 {
     (void)state;
@@ -219,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_are_one_text),
+        cmocka_unit_test(the_content_is_all_of_it),
         cmocka_unit_test(a_directory_is_its_files),
         cmocka_unit_test(bad_files_are_refused),
         cmocka_unit_test(windows_depend_on_seed_and_sequence_alone),

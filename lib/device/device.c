@@ -59,16 +59,16 @@ void slc_segment_destroy(slc_segment *segment)
     *segment = (slc_segment){.fd = -1};
 }
 
-void slc_segment_populate(slc_segment *segment)
+sluice_status slc_segment_populate(slc_segment *segment)
 {
-    slc_segment_populate_range(segment, 0, segment->bytes);
+    return slc_segment_populate_range(segment, 0, segment->bytes);
 }
 
-void slc_segment_populate_range(slc_segment *segment, size_t offset, size_t bytes)
+sluice_status slc_segment_populate_range(slc_segment *segment, size_t offset, size_t bytes)
 {
-    if (offset < segment->bytes && bytes)
-        segment->device->ops->segment_populate(segment, offset,
-                                               bytes < segment->bytes - offset ? bytes : segment->bytes - offset);
+    if (offset >= segment->bytes || !bytes) return SLUICE_OK;
+    uint64_t left = segment->bytes - offset;
+    return segment->device->ops->segment_populate(segment, offset, bytes < left ? bytes : left);
 }
 
 void slc_segment_discard(slc_segment *segment, size_t offset, size_t bytes)

@@ -28,11 +28,13 @@ typedef struct {
     void *handle; /* NULL on the host: always complete */
 } slc_event;
 
-/* A piece of device memory that other processes of this host can map. */
+/* A piece of device memory that other processes of this host can map. A process that is forked from this one has no
+ * part in it: it reads what it created, but what it writes is its own, and it may not touch what it mapped. */
 typedef struct {
     void *base;   /* page aligned, zeroed */
     size_t bytes; /* the size asked for, rounded up to pages */
     int fd;       /* descriptor to hand to peers; -1 if it cannot be shared */
+    bool kept;    /* something that cannot be stopped may still write there: destroying it leaves it mapped */
     slc_device *device;
 } slc_segment;
 
@@ -50,9 +52,10 @@ sluice_status slc_segment_map(slc_device *device, int fd, size_t bytes, slc_segm
 /* Ends a segment that was created or mapped and clears the struct; does nothing to a zeroed or cleared one. */
 void slc_segment_destroy(slc_segment *segment);
 /* Touches every page, or those of [offset, offset + bytes), so that their first use in a step costs no page fault.
- * Parts of a segment that are never touched take no memory. */
-void slc_segment_populate(slc_segment *segment);
-void slc_segment_populate_range(slc_segment *segment, size_t offset, size_t bytes);
+ * Parts of a segment that are never touched take no memory. Errors: MEMORY (the system, or the limit of this process's
+ * group, has no more). */
+sluice_status slc_segment_populate(slc_segment *segment);
+sluice_status slc_segment_populate_range(slc_segment *segment, size_t offset, size_t bytes);
 /* Gives the whole pages inside [offset, offset + bytes) back to the system: they take no memory until they are touched
  * again, and then hold zeros, for peers too. */
 void slc_segment_discard(slc_segment *segment, size_t offset, size_t bytes);

@@ -7,8 +7,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -75,13 +78,15 @@ static void a_peer_sees_the_same_bytes(void **state)
     assert_int_equal(slc_segment_create(device, bytes, &mine), SLUICE_OK);
     ((unsigned char *)mine.base)[bytes - 1] = 17;
 
+    int handed = dup(mine.fd);
     pid_t child = fork();
     if (child == 0) { /* a peer knows only the descriptor and the size */
-        int wrong = slc_segment_map(device, mine.fd, bytes, &theirs) != SLUICE_OK;
+        int wrong = slc_segment_map(device, handed, bytes, &theirs) != SLUICE_OK;
         wrong |= !wrong && ((unsigned char *)theirs.base)[bytes - 1] != 17;
         if (!wrong) ((unsigned char *)theirs.base)[0] = 99;
         _exit(wrong);
     }
+    close(handed);
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
@@ -91,6 +96,38 @@ static void a_peer_sees_the_same_bytes(void **state)
 
     assert_int_equal(slc_segment_map(device, mine.fd, 2 * bytes, &theirs), SLUICE_ERR_ARGUMENT);
     assert_int_not_equal(ftruncate(mine.fd, 4096), 0);
+    slc_segment_destroy(&mine);
+}
+
+static void a_forked_child_has_no_part_in_it(void **state)
+{
+    (void)state;
+    const size_t bytes = 1u << 20;
+    slc_segment mine, theirs;
+    assert_int_equal(slc_segment_create(device, bytes, &mine), SLUICE_OK);
+    assert_int_equal(slc_segment_map(device, mine.fd, bytes, &theirs), SLUICE_OK);
+    memset(mine.base, 1, bytes);
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        int wrong = ((unsigned char *)mine.base)[bytes - 1] != 1;
+        memset(mine.base, 2, bytes);
+        slc_segment_discard(&mine, 0, bytes);
+        wrong |= ((unsigned char *)mine.base)[0] != 2;
+        wrong |= write(ends[1], theirs.base, 1) >= 0 || errno != EFAULT;
+        wrong |= fcntl(mine.fd, F_GETFD) >= 0 || fcntl(theirs.fd, F_GETFD) >= 0;
+        slc_segment_destroy(&theirs);
+        slc_segment_destroy(&mine);
+        _exit(wrong);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    for (size_t i = 0; i < bytes; i++) assert_int_equal(((unsigned char *)theirs.base)[i], 1);
+    close(ends[0]);
+    close(ends[1]);
+    slc_segment_destroy(&theirs);
     slc_segment_destroy(&mine);
 }
 
@@ -119,6 +156,46 @@ static void only_touched_pages_take_memory(void **state)
     slc_segment_discard(&segment, 0, 1000 * page);
     assert_int_equal(present_pages(&segment), 0);
     slc_segment_destroy(&segment);
+}
+
+static int madvise_error; /* of the next populating; 0: as the kernel answers */
+int __real_madvise(void *base, size_t bytes, int advice);
+int __wrap_madvise(void *base, size_t bytes, int advice);
+
+int __wrap_madvise(void *base, size_t bytes, int advice)
+{
+    if (!madvise_error || advice != 23) return __real_madvise(base, bytes, advice);
+    errno = madvise_error;
+    return -1;
+}
+
+/* Touching pages that there is no memory for would end the process. */
+static void lack_of_memory_is_an_error(void **state)
+{
+    (void)state;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    slc_segment segment;
+    assert_int_equal(slc_segment_create(device, 64 * page, &segment), SLUICE_OK);
+    madvise_error = ENOMEM;
+    assert_int_equal(slc_segment_populate(&segment), SLUICE_ERR_MEMORY);
+    assert_int_equal(present_pages(&segment), 0);
+    madvise_error = EINVAL; /* an older kernel */
+    assert_int_equal(slc_segment_populate(&segment), SLUICE_OK);
+    assert_int_equal(present_pages(&segment), 64);
+    madvise_error = 0;
+    slc_segment_destroy(&segment);
+}
+
+static void a_kept_segment_stays_mapped(void **state)
+{
+    (void)state;
+    slc_segment segment;
+    assert_int_equal(slc_segment_create(device, 4096, &segment), SLUICE_OK);
+    char *base = segment.base;
+    segment.kept = true;
+    slc_segment_destroy(&segment);
+    base[17] = 1; /* as a message that comes late */
+    munmap(base, 4096);
 }
 
 static void streams_copy_in_order(void **state)
@@ -156,10 +233,16 @@ static void dtypes_have_sizes_and_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_device_is_named),        cmocka_unit_test(segment_is_zeroed_and_whole_pages),
-        cmocka_unit_test(impossible_sizes_are_refused),   cmocka_unit_test(a_peer_sees_the_same_bytes),
-        cmocka_unit_test(only_touched_pages_take_memory), cmocka_unit_test(streams_copy_in_order),
+        cmocka_unit_test(unknown_device_is_named),
+        cmocka_unit_test(segment_is_zeroed_and_whole_pages),
+        cmocka_unit_test(impossible_sizes_are_refused),
+        cmocka_unit_test(a_peer_sees_the_same_bytes),
+        cmocka_unit_test(a_forked_child_has_no_part_in_it),
+        cmocka_unit_test(only_touched_pages_take_memory),
+        cmocka_unit_test(streams_copy_in_order),
         cmocka_unit_test(dtypes_have_sizes_and_names),
+        cmocka_unit_test(lack_of_memory_is_an_error),
+        cmocka_unit_test(a_kept_segment_stays_mapped),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -1,6 +1,7 @@
 /* The host as a device: segments are memfds, so that the ranks of one host can map each other's; work is done inside
  * the call, so streams hold nothing and events are complete when recorded. */
 #include "lib/base/status.h"
+#include "lib/device/host_segments.h"
 #include "lib/device/ops.h"
 
 #include <errno.h>
@@ -40,11 +41,16 @@ static size_t whole_pages(size_t bytes)
     return bytes > SIZE_MAX - page ? 0 : (bytes + page - 1) / page * page;
 }
 
-static sluice_status map_descriptor(slc_device *device, int fd, size_t bytes, slc_segment *out)
+/* `own`: this process made it. */
+static sluice_status map_descriptor(slc_device *device, int fd, size_t bytes, bool own, slc_segment *out)
 {
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED)
         return slc_error(SLUICE_ERR_MEMORY, "mapping a segment of %zu bytes: %s", bytes, strerror(errno));
+    if (!slc_host_segments_add(base, bytes, fd, own)) {
+        munmap(base, bytes);
+        return slc_error(SLUICE_ERR_MEMORY, "segment of %zu bytes", bytes);
+    }
     /* A hint: only a kernel with shared huge pages switched on ("advise") follows it. */
     if (bytes >= HUGE_PAGE_BYTES) madvise(base, bytes, MADV_HUGEPAGE);
     *out = (slc_segment){.base = base, .bytes = bytes, .fd = fd, .device = device};
@@ -65,7 +71,7 @@ static sluice_status host_segment_create(slc_device *device, size_t bytes, slc_s
     else if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
         status = slc_error(SLUICE_ERR_SYSTEM, "sealing a segment: %s", strerror(errno));
     else
-        status = map_descriptor(device, fd, rounded, out);
+        status = map_descriptor(device, fd, rounded, true, out);
     if (status) close(fd);
     return status;
 }
@@ -77,17 +83,21 @@ static sluice_status host_segment_map(slc_device *device, int fd, size_t bytes, 
     if (fstat(fd, &file)) return slc_error(SLUICE_ERR_SYSTEM, "peer's segment: %s", strerror(errno));
     if (!rounded || (uint64_t)file.st_size < rounded)
         return slc_error(SLUICE_ERR_ARGUMENT, "peer's segment has %lld bytes, not %zu", (long long)file.st_size, bytes);
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || !(seals & F_SEAL_SHRINK))
+        return slc_error(SLUICE_ERR_ARGUMENT, "peer's segment is not sealed: it could shrink");
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (own < 0) return slc_error(SLUICE_ERR_SYSTEM, "peer's segment: %s", strerror(errno));
-    sluice_status status = map_descriptor(device, own, rounded, out);
+    sluice_status status = map_descriptor(device, own, rounded, false, out);
     if (status) close(own);
     return status;
 }
 
 static void host_segment_destroy(slc_segment *segment)
 {
-    munmap(segment->base, segment->bytes);
-    if (segment->fd >= 0) close(segment->fd);
+    int fd = slc_host_segments_remove(segment->base);
+    if (!segment->kept) munmap(segment->base, segment->bytes);
+    if (fd >= 0) close(fd);
 }
 
 /* Reading is enough: a page of a shared mapping becomes present and stays writable, and a peer's bytes are kept. */
@@ -98,18 +108,27 @@ __attribute__((no_sanitize("address", "thread"))) static void touch_pages(const 
     for (size_t i = 0; i < bytes; i += page) (void)at[i];
 }
 
-static void host_segment_populate(slc_segment *segment, size_t offset, size_t bytes)
+/* Only an old kernel, which cannot do it, is a reason to touch pages: where there is no memory that would be the end of
+ * the process, not an error. */
+static sluice_status host_segment_populate(slc_segment *segment, size_t offset, size_t bytes)
 {
     size_t begin = offset / page_bytes() * page_bytes();
     unsigned char *base = (unsigned char *)segment->base + begin;
     size_t length = offset + bytes - begin;
-    if (madvise(base, length, MADV_POPULATE_WRITE)) touch_pages(base, length);
+    int failed;
+    do failed = madvise(base, length, MADV_POPULATE_WRITE) ? errno : 0;
+    while (failed == EINTR || failed == EAGAIN);
+    if (failed == EINVAL || failed == ENOSYS)
+        touch_pages(base, length);
+    else if (failed)
+        return slc_error(SLUICE_ERR_MEMORY, "no memory for %zu bytes of a segment: %s", length, strerror(failed));
+    return SLUICE_OK;
 }
 
 static void host_segment_discard(slc_segment *segment, size_t offset, size_t bytes)
 {
     size_t page = page_bytes(), begin = (offset + page - 1) / page * page, end = (offset + bytes) / page * page;
-    if (begin < end)
+    if (begin < end && !slc_host_segments_inherited(segment->base))
         fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)(end - begin));
 }
 

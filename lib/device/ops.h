@@ -15,7 +15,7 @@ typedef struct {
     sluice_status (*segment_create)(slc_device *device, size_t bytes, slc_segment *out);
     sluice_status (*segment_map)(slc_device *device, int fd, size_t bytes, slc_segment *out);
     void (*segment_destroy)(slc_segment *segment);
-    void (*segment_populate)(slc_segment *segment, size_t offset, size_t bytes); /* not empty, and inside it */
+    sluice_status (*segment_populate)(slc_segment *segment, size_t offset, size_t bytes); /* not empty, and inside it */
     void (*segment_discard)(slc_segment *segment, size_t offset, size_t bytes);
 
     sluice_status (*stream_create)(slc_stream *stream); /* device and threads are filled in */

@@ -24,6 +24,7 @@ struct sluice_param {
     uint64_t count;
     sluice_dtype dtype;
     bool frozen, no_decay, tied, no_backward_value;
+    bool apart; /* replicas of it are apart by roundings: whatever reads it takes each element from its owner */
     uint32_t unit;
     uint64_t first;                   /* element of its unit */
     bool fresh;                       /* nothing has been added to its gradient yet: the content is undefined */
@@ -32,6 +33,7 @@ struct sluice_param {
     uint32_t rows_set;                /* micro-batches of this step (evaluation: pass) whose rows are known */
     uint32_t rows_unit;               /* what its layer reads and adds to, where it is split; else SLC_NONE */
     slc_row_mark *marks;              /* of all rows, where it is not split */
+    bool told;                        /* that it had no address, to the log; so in the others */
 };
 
 struct sluice_layer {
@@ -55,6 +57,7 @@ struct sluice_activation {
     sluice_direction first, last;
     bool recomputable;
     void *data;
+    bool told;
 };
 
 struct sluice_workspace {
@@ -65,6 +68,7 @@ struct sluice_workspace {
     sluice_direction direction;
     uint32_t first, last; /* operations of the slot */
     uint64_t offset;      /* in the region of its slot */
+    bool told;
 };
 
 /* The region that the workspaces of a slot share. */
@@ -129,6 +133,7 @@ typedef struct {
 } slc_step_state;
 
 typedef struct slc_pass slc_pass;
+typedef struct slc_check slc_check; /* check.h */
 
 /* What the communication thread gets with an operation. */
 typedef struct {
@@ -188,6 +193,7 @@ struct sluice_runtime {
     uint64_t fuse_bytes;               /* of a fused unit; 0: off; SLC_FUSE_AUTO */
     slc_updates updates_lane;          /* that is asked for */
     slc_planner planner;
+    slc_cancel cancel; /* ends planning when the world has failed */
     sluice_optimizer optimizer;
     void (*destroy_optimizer)(sluice_optimizer *optimizer); /* NULL: the caller's */
     bool compressed;                                        /* it is a compressed one, this: */
@@ -210,6 +216,7 @@ struct sluice_runtime {
     sluice_workspace **workspaces;
     uint32_t layer_count, param_count, activation_count, workspace_count;
     uint64_t reserved_bytes;
+    uint64_t registered_elements, activation_bytes, workspace_bytes; /* sums of all that is registered */
 
     bool committed;
     slc_job job;
@@ -228,6 +235,7 @@ struct sluice_runtime {
 
     struct slc_measure *measure; /* measure.h */
     slc_recording *recording;    /* NULL: off */
+    slc_check *check;            /* NULL: off */
     uint32_t plan_number;        /* which plan runs, from 1 */
     uint64_t plan_steps;         /* ended under it */
     bool replan_due;             /* with measured times, after some steps */
@@ -249,13 +257,22 @@ struct sluice_runtime {
 
     sluice_status failed;
     char *failed_line;
+    bool alike; /* the failure of the call in course is the same on every rank */
 };
 
-/* Makes every later call return `status` with this thread's error line; returns it. */
+/* Makes every later call return `status` with this thread's error line; returns it. The runtime takes part in nothing
+ * any more, so the other ranks are told at once, unless they know (slc_runtime_alike). */
 sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status);
+/* Returns `status`, a failure that every rank finds in this call, as a verdict on what they have exchanged. */
+sluice_status slc_runtime_alike(sluice_runtime *rt, sluice_status status);
 /* The failure of before, or of the world; SLUICE_OK. */
 sluice_status slc_runtime_healthy(sluice_runtime *rt);
+/* Every public call begins with it, which notes that it was made. */
 sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char *call);
+/* The same for a call on `object`, which the error names and heartbeats tell; kept by pointer, as `call` is. */
+sluice_status slc_runtime_require_of(sluice_runtime *rt, bool committed, const char *call, const char *object);
+/* Between steps: as sluice_runtime_sync, for calls that need everything applied. */
+sluice_status slc_runtime_drain(sluice_runtime *rt);
 
 /* ---- rows.c: which rows a layer reads ---- */
 /* Units are made. Errors: MEMORY. */

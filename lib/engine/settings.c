@@ -10,7 +10,12 @@ static const slc_setting rows[] = {
      "small units of neighbouring layers become one: auto (where it pays), off, or up to a size as 64KiB"},
     {"SLUICE_PLAN_UPDATES", "auto", SLC_SETTING_TEXT,
      "where the optimizer runs: communication (its thread), compute (the compute threads, between layers), both (half "
-     "of the elements on either), or auto (schedule ilp: where it makes the step shorter; else communication)"},
+     "of the elements on either), or auto (schedules ilp, portfolio: where it makes the step shorter; else "
+     "communication)"},
+    {"SLUICE_ENGINE_CHECK", "off", SLC_SETTING_SWITCH,
+     "looks for mistakes of the program that calls the hook API: unused memory is NaN, addresses change as often as "
+     "they "
+     "may, what ranks write and which options they give is compared; slower, and takes memory beside the budget"},
     {"SLUICE_CHECKPOINT_KEEP", "2", SLC_SETTING_COUNT,
      "checkpoints that stay in a folder; the oldest go when a new one is whole; 0: none goes"},
 };

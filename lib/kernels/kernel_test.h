@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,12 +21,34 @@
 
 #define TEST_INLINE static inline __attribute__((unused))
 
-/* Runs the statement that follows once for each instruction set that this processor has. */
+/* Runs the statement that follows once for each instruction set that this processor has; a program prints once which
+ * those are. */
 #define TEST_EACH_ISA(isa)                                                                                             \
-    for (slc_isa isa = SLC_ISA_BASELINE; isa < SLC_ISA_COUNT; isa++)                                                   \
-        if (slc_isa_available(isa) && slc_isa_force(isa) == SLUICE_OK)
+    for (slc_isa isa = test_first_isa(); isa < SLC_ISA_COUNT; isa++)                                                   \
+        if (test_use_isa(isa))
 
 #define TEST_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* tests/tally.py reads the line. */
+TEST_INLINE slc_isa test_first_isa(void)
+{
+    static bool said;
+    char ran[64] = "", lacking[64] = "";
+    for (slc_isa isa = SLC_ISA_BASELINE; isa < SLC_ISA_COUNT; isa++) {
+        char *list = slc_isa_available(isa) ? ran : lacking;
+        snprintf(list + strlen(list), sizeof ran - strlen(list), " %s", slc_isa_name(isa));
+    }
+    if (!said) print_message("instruction sets: ran%s; lacking%s\n", ran, lacking);
+    said = true;
+    return SLC_ISA_BASELINE;
+}
+
+TEST_INLINE bool test_use_isa(slc_isa isa)
+{
+    if (!slc_isa_available(isa)) return false;
+    assert_int_equal(slc_isa_force(isa), SLUICE_OK);
+    return true;
+}
 
 TEST_INLINE slc_device *test_device(void)
 {

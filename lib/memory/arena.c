@@ -228,9 +228,30 @@ sluice_status slc_arena_limit(slc_arena *arena, uint64_t bytes)
     sluice_status status = limit_locked(arena, bytes);
     pthread_mutex_unlock(&arena->lock);
     if (status) return status;
-    slc_segment_populate_range(&arena->segment, 0, bytes);
+    status = slc_segment_populate_range(&arena->segment, 0, bytes);
+    if (status) return slc_error_context(status, "arena");
     slc_segment_discard(&arena->segment, bytes, arena->segment.bytes - bytes);
     return SLUICE_OK;
+}
+
+static void fill_free_range(slc_arena *arena, uint64_t offset, uint64_t end, void (*fill)(void *memory, uint64_t bytes))
+{
+    if (end <= offset) return;
+    unpoison(arena, offset, end - offset);
+    fill(address_of(arena, offset), end - offset);
+    poison(arena, offset, end - offset);
+}
+
+void slc_arena_fill_free(slc_arena *arena, void (*fill)(void *memory, uint64_t bytes))
+{
+    uint64_t at = 0;
+    pthread_mutex_lock(&arena->lock);
+    for (size_t c = 0; c < arena->count; c++) {
+        fill_free_range(arena, at, arena->claims[c].offset, fill);
+        at = arena->claims[c].end;
+    }
+    fill_free_range(arena, at, arena->bytes, fill);
+    pthread_mutex_unlock(&arena->lock);
 }
 
 static uint64_t read_locked(const slc_arena *arena, const uint64_t *value)

@@ -80,17 +80,32 @@ static test_model model_of(const golden *g, sluice_dtype precision, const char *
     return t;
 }
 
-static double compare_logits(const golden *g, test_model *t)
+/* The larger error; one that is no number is larger than any (fmax would drop it). */
+static double worse(double a, double b)
+{
+    return isnan(a) || a > b ? a : b;
+}
+
+typedef struct {
+    double logits; /* the largest difference of one */
+    double loss;
+} evaluation;
+
+/* Logits that evaluation leaves out stay NaN. */
+static evaluation evaluate(const golden *g, test_model *t)
 {
     uint64_t count;
     float *truth = expected(g, "logits", &count), *logits = malloc(count * sizeof *logits);
-    double loss = 0, largest = 0;
+    evaluation out = {.loss = NAN};
+    double loss = NAN;
     assert_non_null(logits);
+    for (uint64_t i = 0; i < count; i++) logits[i] = NAN;
     must(sluice_model_evaluate(t->model, &g->inputs.given, &loss, logits));
-    for (uint64_t i = 0; i < count; i++) largest = fmax(largest, fabs((double)logits[i] - truth[i]));
+    for (uint64_t i = 0; i < count; i++) out.logits = worse(out.logits, fabs((double)logits[i] - truth[i]));
+    out.loss = fabs(loss - expected_loss(g));
     free(logits);
     free(truth);
-    return largest;
+    return out;
 }
 
 static double train_step(const golden *g, test_model *t)
@@ -105,8 +120,18 @@ static double train_step(const golden *g, test_model *t)
     return loss;
 }
 
-/* Returns the largest relative error of a parameter's gradient; where the true gradient vanishes (a bias of keys), its
- * size. */
+/* Returns the relative error; where the true gradient vanishes (a bias of keys), the size of ours. */
+static double error_of(const float *ours, const float *truth, uint64_t count)
+{
+    double error = 0, size = 0;
+    for (uint64_t k = 0; k < count; k++) {
+        error += ((double)ours[k] - truth[k]) * ((double)ours[k] - truth[k]);
+        size += (double)truth[k] * truth[k];
+    }
+    return size > 1e-14 ? sqrt(error / size) : sqrt(error);
+}
+
+/* Returns the largest error of a parameter's gradient. */
 static double compare_gradients(const golden *g, test_model *t)
 {
     slc_param_info info;
@@ -117,17 +142,35 @@ static double compare_gradients(const golden *g, test_model *t)
         snprintf(name, sizeof name, "grad.%s", info.full_name);
         float *truth = expected(g, name, &count), *ours = read_gradient(sluice_runtime_param(t->rt, i));
         assert_int_equal(count, info.count);
-        double error = 0, size = 0;
-        for (uint64_t k = 0; k < count; k++) {
-            error += ((double)ours[k] - truth[k]) * ((double)ours[k] - truth[k]);
-            size += (double)truth[k] * truth[k];
-        }
-        error = size > 1e-14 ? sqrt(error / size) : sqrt(error);
-        worst = fmax(worst, error);
+        worst = worse(worst, error_of(ours, truth, count));
         free(truth);
         free(ours);
     }
     return worst;
+}
+
+/* A value that is no number, in a model or in a gradient, passes no comparison, wherever it stands. */
+static void what_is_no_number_agrees_with_nothing(void **state)
+{
+    (void)state;
+    golden g = golden_open(models[0]);
+    test_model t = model_of(&g, SLUICE_FP32, NULL, "none", SLUICE_TIED_JOINT);
+    const uint32_t last = sluice_runtime_param_count(t.rt) - 1;
+    assert_true(evaluate(&g, &t).logits <= 2e-5);
+    must(sluice_param_write(sluice_runtime_param(t.rt, last), 0, 1, &(float){NAN}));
+    const evaluation e = evaluate(&g, &t);
+    assert_false(e.logits <= 2e-5);
+    assert_false(e.loss <= 1e-5);
+    test_model_destroy(&t);
+    golden_close(&g);
+
+    const float truth[] = {1, 2, 3};
+    for (int at = 0; at < 3; at++) {
+        float ours[] = {1, 2, 3};
+        assert_true(error_of(ours, truth, 3) <= 0);
+        ours[at] = NAN;
+        assert_false(worse(worse(0.5, error_of(ours, truth, 3)), 0.5) <= 1);
+    }
 }
 
 static void fp32_agrees_tied(sluice_tied tied)
@@ -139,12 +182,13 @@ static void fp32_agrees_tied(sluice_tied tied)
             continue;
         }
         test_model t = model_of(&g, SLUICE_FP32, NULL, "none", tied);
-        double logits = compare_logits(&g, &t), loss = expected_loss(&g);
-        assert_true(fabs(train_step(&g, &t) - loss) < 1e-5);
+        const evaluation e = evaluate(&g, &t);
+        assert_true(fabs(train_step(&g, &t) - expected_loss(&g)) < 1e-5);
         double gradients = compare_gradients(&g, &t);
-        print_message("%s%s: largest difference of a logit %g, of a gradient %g\n", models[i],
-                      tied == SLUICE_TIED_SPLIT ? ", split" : "", logits, gradients);
-        assert_true(logits <= 2e-5);
+        print_message("%s%s: largest difference of a logit %g, of a gradient %g; of the loss %g\n", models[i],
+                      tied == SLUICE_TIED_SPLIT ? ", split" : "", e.logits, gradients, e.loss);
+        assert_true(e.logits <= 2e-5);
+        assert_true(e.loss <= 1e-5);
         assert_true(gradients <= 2e-5);
         test_model_destroy(&t);
         golden_close(&g);
@@ -175,11 +219,12 @@ static void bf16_agrees_within_its_rounding(void **state)
                 continue;
             }
             test_model t = model_of(&g, SLUICE_BF16, layers[k], k == 2 ? "all" : "none", (sluice_tied)(k % 2));
-            double logits = compare_logits(&g, &t), loss = expected_loss(&g);
-            assert_true(fabs(train_step(&g, &t) - loss) < 0.02);
+            const evaluation e = evaluate(&g, &t);
+            assert_true(fabs(train_step(&g, &t) - expected_loss(&g)) < 0.02);
             double gradients = compare_gradients(&g, &t);
-            if (!(logits <= 0.15 && gradients <= 0.1))
-                fail_msg("%s, %s: logit %g, gradient %g", models[i], layers[k] ? layers[k] : "bf16", logits, gradients);
+            if (!(e.logits <= 0.15 && gradients <= 0.1 && e.loss <= 0.02))
+                fail_msg("%s, %s: logit %g, gradient %g, loss %g", models[i], layers[k] ? layers[k] : "bf16", e.logits,
+                         gradients, e.loss);
             test_model_destroy(&t);
             golden_close(&g);
         }
@@ -263,6 +308,7 @@ static void weights_come_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_no_number_agrees_with_nothing),
         cmocka_unit_test(fp32_agrees),
         cmocka_unit_test(fp32_agrees_with_split_tables),
         cmocka_unit_test(bf16_agrees_within_its_rounding),

@@ -108,6 +108,8 @@ typedef struct {
     sluice_status (*compress)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
     sluice_status (*apply)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
     sluice_status (*local)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
+    /* `apply` behind local steps leaves values apart by roundings from rank to rank; else they are equal to the bit. */
+    bool exchange_rounds;
 
     /* Bit i: end_step(step) wants norms[i][p], the norm of state i of parameter p after the step, made from owned parts
      * by exact bins (norm.h), so that its bits depend on no strategy; 0 of a frozen parameter. norms[i] is NULL

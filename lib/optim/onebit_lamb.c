@@ -364,6 +364,12 @@ static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t 
 
 static sluice_status check_settings(const slc_onebit_lamb_settings *s)
 {
+    if (s->compat && s->freeze_step == 1)
+        return slc_error(
+            SLUICE_ERR_ARGUMENT,
+            "%s: freeze_step 1 in compat: the original discards the first step's gradient and would freeze "
+            "a variance of 0; give a freeze_step of 2 or more, or leave compat out",
+            name);
     if (!(s->coefficient_beta >= 0 && s->coefficient_beta < 1) || !(s->trust_min >= 0) ||
         !(s->trust_max >= s->trust_min) || !(s->trust_max > 0) || isinf(s->trust_max))
         return slc_error(SLUICE_ERR_ARGUMENT,

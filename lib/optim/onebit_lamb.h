@@ -20,7 +20,8 @@
  * parameter stands still. Step 1 discards its gradient and cannot be the last of the warm-up. The ratio is clamped in
  * the warm-up's step too, and that of parameters without decay is not 1. Elements are masked only if `mask` is set, and
  * masked elements count for r. All tensors are exchanged as one flat array (compressed.h, `fuses`), whose padding is
- * fed by its own previous output. If the original divides by a rms of 0, a is 1 as above.
+ * fed by its own previous output. If the original divides by a rms of 0, a is 1 as above. A freeze_step of 1 is
+ * refused: the original's momentum and variances would stay 0.
  *
  * States: exp_avg, exp_avg_sq, exp_avg_sq_fresh. Phases: warm-up, compressed (compat: both fuse, and the second has
  * one local array); every step of the compressed phase is an exchange. */

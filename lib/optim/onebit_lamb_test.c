@@ -443,12 +443,20 @@ static void refuses_what_cannot_be(void **state)
     (void)state;
     slc_stream stream = test_stream(1);
     slc_compressed lamb;
-    slc_onebit_lamb_settings bad[8];
-    for (size_t i = 0; i < TEST_COUNT_OF(bad); i++) bad[i] = settings_of(false, false, 0);
+    slc_onebit_lamb_settings bad[9];
+    for (size_t i = 0; i < TEST_COUNT_OF(bad); i++) bad[i] = settings_of(i == 8, false, 0);
     bad[0].lamb.beta1 = 1, bad[1].freeze_step = 0, bad[2].coefficient_beta = 1, bad[3].trust_min = 1;
     bad[4].factor_min = 0, bad[5].factor_max = 0.1, bad[6].factor_threshold = NAN, bad[7].lamb.norm_max = -1;
+    bad[8].freeze_step = 1;
     for (size_t i = 0; i < TEST_COUNT_OF(bad); i++)
         assert_int_equal(slc_onebit_lamb_create(&bad[i], &stream, &lamb), SLUICE_ERR_ARGUMENT);
+    assert_non_null(strstr(sluice_last_error(), "freeze_step of 2 or more"));
+    for (int compat = 0; compat < 2; compat++) { /* only that is refused */
+        slc_onebit_lamb_settings good = settings_of(compat, false, 0);
+        good.freeze_step = 1 + (uint64_t)compat;
+        assert_int_equal(slc_onebit_lamb_create(&good, &stream, &lamb), SLUICE_OK);
+        lamb.destroy(lamb.context);
+    }
     slc_stream_destroy(&stream);
 
     for (int compat = 0; compat < 2; compat++) {

@@ -249,9 +249,12 @@ static sluice_status apply_tensor(const zero_one *o, const slc_onebit_unit *unit
         return slc_zero_one_gradient(o->stream, &s, &group->shapes[i], results, group->stride, 0, u->count, &range,
                                      &finite);
     const double rates = plan->after.rates;
-    return slc_zero_one_exchanged(o->stream, &s, rates > 0 ? -s.bias_correction1 / rates : 0,
-                                  o->settings.compat ? 1 : plan->after.decayed, &group->shapes[i], results,
-                                  group->stride, 0, u->count, &range, &finite);
+    sluice_status status = slc_zero_one_exchanged(o->stream, &s, rates > 0 ? -s.bias_correction1 / rates : 0,
+                                                  o->settings.compat ? 1 : plan->after.decayed, &group->shapes[i],
+                                                  results, group->stride, 0, u->count, &range, &finite);
+    /* The next interval would begin without reading u; but whoever reads it in between finds that nothing has moved. */
+    if (!status && range.accumulator) status = slc_fill_zero(o->stream, range.accumulator, u->count * sizeof(float));
+    return status;
 }
 
 static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t *bad)
@@ -359,6 +362,7 @@ sluice_status slc_zero_one_adam_create(const slc_zero_one_adam_settings *setting
                             .compress = compress,
                             .apply = apply,
                             .local = local,
+                            .exchange_rounds = settings->compat,
                             .wants_norms = wants_norms,
                             .end_step = end_step,
                             .progress_count = PROGRESS,

@@ -21,8 +21,8 @@
  * w0 is the stored former w, not w - u, so all replicas are equal to the bit after an exchange. Decay stays out of u:
  * in the original it is exchanged with the moves, gets into the m recovered from them and is applied again with that,
  * up to 1 / (1-b1) times. Elements with v = 0 only decay.
- * Local arrays: u (accumulator) and w0 (kept), only in phases with H > 1; their content matters only inside an
- * interval.
+ * Local arrays: u (accumulator) and w0 (kept), only in phases with H > 1. u is 0 after an exchange; the content of w0
+ * matters only inside an interval.
  *
  * Units that are not onebit, and a single rank: averaged gradients in every step and AdamW's update, but v changes at
  * refreshes only and is then frozen; m is 0 where v = 0 from the first step on that is no refresh.

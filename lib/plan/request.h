@@ -2,12 +2,21 @@
 #ifndef SLC_PLAN_REQUEST_H
 #define SLC_PLAN_REQUEST_H
 
+#include "lib/plan/cancel.h"
 #include "lib/plan/profile.h"
 
+/* The schedule of whoever names none: strategies and order chosen together, by an integer program where there is a
+ * solver for it. */
+#if defined(SLUICE_WITHOUT_GLPK)
+#define SLC_SCHEDULE_DEFAULT "portfolio"
+#else
+#define SLC_SCHEDULE_DEFAULT "ilp"
+#endif
+
 /* Where updates run, but for onebit units', which stay with the communication thread. AUTO: on the compute lane where
- * the simulator finds the step shorter for it: with the schedule "ilp" and times that know what an update takes there;
- * else on the communication thread. COMPUTE: all on the compute lane. BOTH: half of the elements, so that both are
- * measured. */
+ * the simulator finds the step shorter for it: with the schedules "ilp" and "portfolio", and times that know what an
+ * update takes there; else on the communication thread. COMPUTE: all on the compute lane. BOTH: half of the elements,
+ * so that both are measured. */
 typedef enum { SLC_UPDATES_AUTO, SLC_UPDATES_COMMUNICATION, SLC_UPDATES_COMPUTE, SLC_UPDATES_BOTH } slc_updates;
 
 typedef struct {
@@ -17,10 +26,11 @@ typedef struct {
     const char *schedule;
     const uint8_t *recompute; /* of each layer: 0 no, 1 yes, 2 the planner's choice; NULL: no layer */
     slc_updates updates;
-    const slc_times *times; /* NULL: estimated from sizes */
-    double time_limit_s;    /* of a schedule that searches; 0: its own */
-    uint64_t budget_bytes;  /* 0: none */
-    double budget_of_dp;    /* > 0: instead, a fraction of what dp with the serial schedule needs */
+    const slc_times *times;   /* NULL: estimated from sizes */
+    double time_limit_s;      /* of a schedule that searches; 0: its own */
+    uint64_t budget_bytes;    /* 0: none */
+    double budget_of_dp;      /* > 0: instead, a fraction of what dp with the serial schedule needs */
+    const slc_cancel *cancel; /* NULL: planning ends when it is done */
 } slc_plan_request;
 
 typedef struct {
@@ -34,7 +44,8 @@ typedef struct {
 
 /* Deterministic: the same job and request give the same plan on every rank.
  * Errors: ARGUMENT (a strategy or schedule that is not there), FORMAT (a file of strategies: says where), BUDGET (what
- * this needs, the smallest budget that works and with what, the largest consumers). `answer` then holds no plan. */
+ * this needs, the smallest budget that works and with what, the largest consumers), INTERRUPTED (cancelled). `answer`
+ * then holds no plan. */
 typedef sluice_status (*slc_plan_function)(const slc_job *job, const slc_plan_request *request,
                                            slc_plan_answer *answer);
 
@@ -51,7 +62,8 @@ typedef struct {
  * itself where it stays as it is. A group's units are trainable, of one type, one length of blocks and one strategy
  * (free, or the same), used by one layer each, those layers follow each other, and together they are at most one base
  * block. Never more memory than the plan's budget allows; where the request cannot be planned at all (a strategy that
- * is not there) nothing is fused: the plan that is asked for next says why. Deterministic. Errors: MEMORY. */
+ * is not there) nothing is fused: the plan that is asked for next says why. Deterministic. Errors: MEMORY, INTERRUPTED
+ * (as plan->cancel says). */
 typedef sluice_status (*slc_fuse_function)(const slc_job *job, const slc_fuse_request *request, uint32_t *group);
 
 typedef struct {

@@ -75,6 +75,7 @@ static sluice_status make(const slc_scheduling *in, const slc_order *train, cons
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
     sluice_status status = write_programs(in, train, scheduler, plan);
+    if (!status) status = slc_cancel_check(in->cancel);
     if (!status) status = lay_out(in, &(slc_packing_effort){.limit = UINT64_MAX}, plan);
     if (!status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, false);
     if (!status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, true);
@@ -106,7 +107,8 @@ sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train,
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
     slc_packing_effort effort = {.limit = in->limit, .enough = tries ? in->limit : 0, .tries = tries};
     bool legal = false;
-    sluice_status status = write_programs(in, train, scheduler, plan);
+    sluice_status status = slc_cancel_check(in->cancel);
+    if (!status) status = write_programs(in, train, scheduler, plan);
     if (!status) status = slc_plan_order_is_legal(in->job, plan, &legal);
     if (!status) status = legal ? lay_out(in, &effort, plan) : SLUICE_ERR_FORMAT;
     if (!status) {
@@ -161,7 +163,8 @@ sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, con
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
     slc_packing_effort effort = {.limit = in->limit, .enough = trying->tries ? in->limit : 0, .tries = trying->tries};
     bool fine = false;
-    sluice_status status = write_programs(in, train, scheduler, plan);
+    sluice_status status = slc_cancel_check(in->cancel);
+    if (!status) status = write_programs(in, train, scheduler, plan);
     if (!status) status = slc_plan_order_is_legal(in->job, plan, &fine);
     if (!status && fine) status = add_lives(in, plan);
     if (!status && fine && in->times && trying->at_most_s > 0) {
@@ -185,7 +188,8 @@ sluice_status slc_plan_measure(const slc_scheduling *in, const slc_scheduler *sc
 {
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    sluice_status status = write_programs(in, NULL, scheduler, plan);
+    sluice_status status = slc_cancel_check(in->cancel);
+    if (!status) status = write_programs(in, NULL, scheduler, plan);
     if (!status) status = lay_out(in, &(slc_packing_effort){.limit = limit}, plan);
     *arena_bytes = plan->arena_bytes;
     slc_plan_destroy(plan);

@@ -3,6 +3,7 @@
 #ifndef SLC_ORDER_H
 #define SLC_ORDER_H
 
+#include "lib/plan/cancel.h"
 #include "lib/plan/times.h"
 
 #include <stddef.h>
@@ -11,7 +12,7 @@
 typedef struct {
     slc_item *items;
     uint32_t count, capacity;
-    bool failed; /* there was no memory for an item; the caller looks once, at the end */
+    bool failed; /* no memory for an item, or cancelled; the caller looks once, at the end */
 } slc_order;
 
 /* The input of a scheduler. */
@@ -22,6 +23,7 @@ typedef struct {
     const slc_times *times;         /* NULL: not known; schedulers that need times estimate them */
     uint64_t limit;                 /* bytes that the arena may have; a scheduler that hoists stays below */
     uint64_t seed;                  /* for `random` */
+    const slc_cancel *cancel;       /* NULL: none; else everything that makes a plan of this may return INTERRUPTED */
 } slc_scheduling;
 
 void slc_order_slot(slc_order *order, uint32_t micro_batch, uint32_t slot);

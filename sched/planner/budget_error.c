@@ -5,6 +5,7 @@
 #include "sched/planner/parts.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/request.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,9 +29,13 @@ static sluice_status find_smallest(const slc_job *job, const slc_plan_request *r
     if (!free_units || !recompute) status = slc_error(SLUICE_ERR_MEMORY, "plan: no memory for strategies");
     for (uint32_t u = 0; !status && u < job->unit_count; u++) free_units[u] = SLC_STRATEGIES;
     if (!status) slc_strategies_force(job, request->forced, free_units);
-    slc_joint_request ask = {
-        .job = job, .times = times, .strategies = free_units, .recompute = request->recompute, .limit = UINT64_MAX};
-    *best = (smallest){UINT64_MAX, "auto", slc_scheduler_ilp.name};
+    slc_joint_request ask = {.job = job,
+                             .times = times,
+                             .strategies = free_units,
+                             .recompute = request->recompute,
+                             .limit = UINT64_MAX,
+                             .cancel = request->cancel};
+    *best = (smallest){UINT64_MAX, "auto", SLC_SCHEDULE_DEFAULT};
     if (!status) status = slc_least_memory(&ask, free_units + job->unit_count, recompute, &best->arena_bytes);
     free(recompute);
     free(free_units);
@@ -195,12 +200,13 @@ sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *reque
     write_consumers(consumers, largest, sizeof largest);
     if (request->budget_of_dp > 0)
         snprintf(of_dp, sizeof of_dp, ", %g%% of what dp needs", 100 * request->budget_of_dp);
-    uint64_t need = plan->arena_bytes + job->reserved_bytes;
+    uint64_t need = plan->arena_bytes + job->reserved_bytes, least = best.arena_bytes + job->reserved_bytes;
     return slc_error(SLUICE_ERR_BUDGET,
                      "budget: strategy %.200s with schedule %s needs %" PRIu64
                      " bytes (%.1f MiB), the budget is %" PRIu64
-                     " bytes (%.1f MiB%s); the smallest that works: --strategy %s --schedule %s --budget %" PRIu64
-                     "; the largest consumers: %s",
+                     " bytes (%.1f MiB%s); the smallest that works: config.budget_bytes = %" PRIu64
+                     " with strategy %s and schedule %s (--strategy %s --schedule %s --budget %" PRIu64
+                     "); the largest consumers: %s",
                      request->strategy, request->schedule, need, mib(need), budget_bytes, mib(budget_bytes), of_dp,
-                     best.strategy, best.schedule, best.arena_bytes + job->reserved_bytes, largest);
+                     least, best.strategy, best.schedule, best.strategy, best.schedule, least, largest);
 }

@@ -127,7 +127,7 @@ typedef struct {
 static const slc_scheduler *scheduler_of(const fusing *f)
 {
     const slc_scheduler *asked = slc_scheduler_find(f->request->plan->schedule);
-    return asked == &slc_scheduler_ilp ? &slc_scheduler_priority : asked;
+    return slc_scheduler_is_joint(asked) ? &slc_scheduler_priority : asked;
 }
 
 static sluice_status simulate(fusing *f, const slc_fused_job *fused, slc_strategy free_units, const slc_times *times,
@@ -140,7 +140,8 @@ static sluice_status simulate(fusing *f, const slc_fused_job *fused, slc_strateg
         slc_strategy strategy = f->strategies[fused->first_of[u]];
         f->scratch[u] = slc_unit_strategy(job, &job->units[u], strategy == SLC_STRATEGIES ? free_units : strategy);
     }
-    slc_scheduling in = {.job = job, .strategies = f->scratch, .times = times, .limit = UINT64_MAX};
+    slc_scheduling in = {
+        .job = job, .strategies = f->scratch, .times = times, .limit = UINT64_MAX, .cancel = f->request->plan->cancel};
     sluice_status status = slc_plan_make(&in, scheduler_of(f), &plan);
     if (!status) status = slc_simulate(job, times, plan, NULL, &forecast);
     if (!status) *step_s = forecast.step_s;
@@ -209,7 +210,7 @@ static sluice_status keep_to_budget(const fusing *f, uint32_t *group)
     status = slc_plan_for_budget(&fused.job, &request, &answer);
     slc_plan_destroy(answer.plan);
     slc_fused_job_fini(&fused);
-    if (status == SLUICE_ERR_MEMORY) return status;
+    if (status == SLUICE_ERR_MEMORY || status == SLUICE_ERR_INTERRUPTED) return status;
     if (status) clear(f, group);
     return SLUICE_OK;
 }
@@ -268,6 +269,7 @@ sluice_status slc_fuse_units(const slc_job *job, const slc_fuse_request *request
     if (f.strategies && f.trial) {
         f.scratch = f.strategies + job->unit_count;
         status = fuse(&f, group);
+        if (slc_cancelled(request->plan->cancel)) status = slc_cancel_check(request->plan->cancel);
     } else {
         status = slc_error(SLUICE_ERR_MEMORY, "fusing %u units", job->unit_count);
     }

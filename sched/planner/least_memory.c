@@ -1,5 +1,5 @@
-/* Candidates are the slot model's own minimum and the simple mixtures. Each is packed; the smallest wins and is packed
- * again with more tries. */
+/* Candidates are the slot model's own minimum (without a solver: the result of a search over single units) and the
+ * simple mixtures. Each is packed; the smallest wins and is packed again with more tries. */
 #include "sched/planner/least_memory.h"
 
 #include "ilp/slot_model.h"
@@ -31,7 +31,8 @@ static sluice_status weigh(smallest *s)
                          .strategies = s->strategies,
                          .recompute = s->recompute,
                          .times = s->request->times,
-                         .limit = UINT64_MAX};
+                         .limit = UINT64_MAX,
+                         .cancel = s->request->cancel};
     for (int k = 0; k < 2; k++) {
         uint64_t bytes;
         sluice_status status = slc_plan_measure(&in, schedulers[k], s->best - 1, &bytes);
@@ -59,7 +60,8 @@ static sluice_status press(smallest *s, const slc_scheduler *scheduler)
                          .strategies = s->best_strategies,
                          .recompute = s->best_recompute,
                          .times = s->request->times,
-                         .limit = s->best - 1};
+                         .limit = s->best - 1,
+                         .cancel = s->request->cancel};
     slc_trying trying = {.tries = SLC_LEAST_MEMORY_TRIES};
     slc_order order = {0};
     uint64_t too_low = 0;
@@ -95,7 +97,8 @@ static sluice_status weigh_mixture(smallest *s, const slc_scheduler *scheduler)
                          .strategies = s->request->strategies,
                          .recompute = s->recompute,
                          .times = s->request->times,
-                         .limit = UINT64_MAX};
+                         .limit = UINT64_MAX,
+                         .cancel = s->request->cancel};
     uint64_t bytes;
     sluice_status status = slc_mixed_smallest(&in, scheduler, UINT64_MAX - 1, s->strategies, &bytes);
     return status ? status : weigh(s);
@@ -117,7 +120,8 @@ static sluice_status weigh_model(smallest *s)
                             .allowed = allowed,
                             .recompute = r->recompute,
                             .time_limit_s = 2,
-                            .gap = 0.003};
+                            .gap = 0.003,
+                            .cancel = r->cancel};
     slc_slot_solution solution = {0};
     uint64_t limit;
     sluice_status status = slc_slot_model_least_memory(&ask, &limit, &solution);
@@ -125,7 +129,7 @@ static sluice_status weigh_model(smallest *s)
         memcpy(s->strategies, solution.strategies, r->job->unit_count * sizeof *s->strategies);
         memcpy(s->recompute, solution.recompute, r->job->layer_count * sizeof *s->recompute);
         status = weigh(s);
-    } else if (status != SLUICE_ERR_MEMORY) {
+    } else if (status != SLUICE_ERR_MEMORY && status != SLUICE_ERR_INTERRUPTED) {
         status = SLUICE_OK; /* the mixtures replace it */
     }
     slc_slot_solution_fini(&solution);
@@ -133,8 +137,30 @@ static sluice_status weigh_model(smallest *s)
     return status;
 }
 
+/* In the model's place: one free unit after another takes the other one of sdp and fsdp, where that needs less. A table
+ * that is gathered at the fullest moment needs less under sdp, for one. */
+static sluice_status weigh_changes(smallest *s)
+{
+    const slc_job *job = s->request->job;
+    uint64_t before = 0;
+    sluice_status status = SLUICE_OK;
+    for (int pass = 0; !status && pass < ROUNDS && s->best != before; pass++) {
+        before = s->best;
+        for (uint32_t u = 0; !status && u < job->unit_count; u++) {
+            if (s->request->strategies[u] != SLC_STRATEGIES || job->units[u].role == SLC_UNIT_ROWS) continue;
+            memcpy(s->strategies, s->best_strategies, job->unit_count * sizeof *s->strategies);
+            memcpy(s->recompute, s->best_recompute, job->layer_count * sizeof *s->recompute);
+            s->strategies[u] =
+                slc_unit_strategy(job, &job->units[u], s->strategies[u] == SLC_FSDP ? SLC_SDP : SLC_FSDP);
+            status = weigh(s);
+        }
+    }
+    return status;
+}
+
 static sluice_status weigh_all(smallest *s)
 {
+    const bool has_model = !s->request->portfolio && slc_slot_model_solver();
     sluice_status status = SLUICE_OK;
     for (uint32_t l = 0; l < s->request->job->layer_count; l++)
         s->recompute[l] = s->request->recompute && s->request->recompute[l];
@@ -142,7 +168,7 @@ static sluice_status weigh_all(smallest *s)
     for (int k = 0; !status && k < 4; k++) status = weigh_uniform(s, uniform[k]);
     if (!status) status = weigh_mixture(s, &slc_scheduler_serial);
     if (!status) status = weigh_mixture(s, &slc_scheduler_one_ahead);
-    if (!status) status = weigh_model(s);
+    if (!status) status = has_model ? weigh_model(s) : weigh_changes(s);
     if (!status) status = press(s, &slc_scheduler_serial);
     return status ? status : press(s, &slc_scheduler_one_ahead);
 }

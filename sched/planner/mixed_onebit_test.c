@@ -1,6 +1,6 @@
 /* Under a compressed optimizer the joint plan must weigh onebit layer by layer: on slow links it must mix onebit and
  * sharded layers, and be faster than onebit for all units and than any other strategy for all units. */
-#include "sched/planner/portfolio.h"
+#include "sched/planner/joint.h"
 #include "sched/planner/least_memory.h"
 #include "sched/study/random_profile.h"
 #include "sched/layout/two_lanes_test.h"

@@ -1,9 +1,11 @@
 /* The planner: reads the request, resolves the budget, fills what the request leaves open, makes the plan and holds it
- * against the budget. With the schedule "ilp" strategies and schedule are chosen together (joint.c). */
+ * against the budget. With the schedules "ilp" and "portfolio" strategies and schedule are chosen together (joint.c).
+ */
 #include "sched/planner.h"
 
+#include "ilp/slot_model.h"
 #include "lib/base/status.h"
-#include "sched/planner/portfolio.h"
+#include "sched/planner/joint.h"
 #include "sched/planner/least_memory.h"
 #include "sched/planner/parts.h"
 #include "sched/search/update_lane.h"
@@ -27,6 +29,10 @@ typedef struct {
 static sluice_status find_scheduler(const char *name, const slc_scheduler **out)
 {
     *out = name ? slc_scheduler_find(name) : NULL;
+    if (*out == &slc_scheduler_ilp && !slc_slot_model_solver())
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "schedule \"ilp\": this build has no GLPK, whose integer program it is; choose one of %s",
+                         slc_scheduler_names());
     if (*out) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT, "schedule \"%s\" does not exist; choose one of %s", name ? name : "",
                      slc_scheduler_names());
@@ -34,8 +40,12 @@ static sluice_status find_scheduler(const char *name, const slc_scheduler **out)
 
 static slc_scheduling scheduling(const planning *p, const slc_strategy *strategies)
 {
-    return (slc_scheduling){
-        .job = p->job, .strategies = strategies, .recompute = p->recompute, .times = p->times, .limit = UINT64_MAX};
+    return (slc_scheduling){.job = p->job,
+                            .strategies = strategies,
+                            .recompute = p->recompute,
+                            .times = p->times,
+                            .limit = UINT64_MAX,
+                            .cancel = p->request->cancel};
 }
 
 static sluice_status measure_dp(const planning *p)
@@ -122,7 +132,9 @@ static slc_joint_request joint_request(const planning *p)
                                .limit = limit_of(p),
                                .updates = p->request->updates,
                                .time_limit_s = p->request->time_limit_s,
-                               .quick = !p->request->times};
+                               .quick = !p->request->times,
+                               .cancel = p->request->cancel,
+                               .portfolio = p->scheduler == &slc_scheduler_portfolio};
 }
 
 /* The error of a budget that is too small speaks of the plan that needs least. */
@@ -165,7 +177,7 @@ static sluice_status plan(planning *p)
     status = measure_dp(p);
     if (!status) status = resolve_budget(p->request, p->answer);
     if (status) return status;
-    if (p->scheduler == &slc_scheduler_ilp) return make_joint(p);
+    if (slc_scheduler_is_joint(p->scheduler)) return make_joint(p);
     status = fill_free_units(p);
     return status ? status : make_within(p);
 }
@@ -187,6 +199,11 @@ sluice_status slc_plan_for_budget(const slc_job *job, const slc_plan_request *re
         status = plan(&p);
     } else {
         status = slc_error(SLUICE_ERR_MEMORY, "plan: no memory for %u strategies", job->unit_count);
+    }
+    if (slc_cancelled(request->cancel)) {
+        slc_plan_destroy(answer->plan);
+        answer->plan = NULL;
+        status = slc_cancel_check(request->cancel);
     }
     free(p.strategies);
     free(p.recompute);

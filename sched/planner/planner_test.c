@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "ilp/slot_model.h"
 #include "sched/planner.h"
 #include "sched/layout/random_job_test.h"
 #include "sched/scheduler.h"
@@ -61,7 +62,7 @@ static void word_behind(const char *line, const char *words, char out[32])
 }
 
 static const char *const names[] = {"dp", "oss", "sdp", "fsdp", "mixed", "auto", "onebit"};
-static const char *const schedules[] = {"serial", "one_ahead", "ilp"};
+static const char *const schedules[] = {"serial", "one_ahead", SLC_SCHEDULE_DEFAULT};
 
 static void figures_of_an_error_work(void **state)
 {
@@ -77,8 +78,8 @@ static void figures_of_an_error_work(void **state)
 
         uint64_t need = number_behind(line, " needs ");
         assert_true(works(&t.job, strategy, schedule, need));
-        /* The portfolio of ilp may hold a plan that is packed better. */
-        if (strcmp(schedule, "ilp")) assert_false(works(&t.job, strategy, schedule, need - 1));
+        /* The joint plan's portfolio may hold a plan that is packed better. */
+        if (strcmp(schedule, SLC_SCHEDULE_DEFAULT)) assert_false(works(&t.job, strategy, schedule, need - 1));
 
         uint64_t least = number_behind(line, "--budget ");
         word_behind(line, "--strategy ", other);
@@ -88,6 +89,23 @@ static void figures_of_an_error_work(void **state)
             for (int s = 0; s < 2; s++)
                 assert_false(works(&t.job, names[n], schedules[s], least - 1)); /* none of the simple ones */
     }
+}
+
+/* Asked for by name, what a build does not have is an error and not something else; the default is there in any. */
+static void ilp_is_there_where_its_solver_is(void **state)
+{
+    (void)state;
+    static test_job t;
+    draw_job(&t, 1);
+    assert_true(works(&t.job, "auto", SLC_SCHEDULE_DEFAULT, UINT64_MAX));
+    assert_true(works(&t.job, "auto", "portfolio", UINT64_MAX));
+    const slc_plan_request request = {.strategy = "auto", .schedule = "ilp"};
+    slc_plan_answer answer;
+    sluice_status status = slc_plan_for_budget(&t.job, &request, &answer);
+    assert_int_equal(status, slc_slot_model_solver() ? SLUICE_OK : SLUICE_ERR_ARGUMENT);
+    if (!status) slc_plan_destroy(answer.plan);
+    if (status) assert_non_null(strstr(sluice_last_error(), "this build has no GLPK"));
+    if (status) assert_non_null(strstr(sluice_last_error(), "choose one of portfolio, serial"));
 }
 
 static void error_names_the_largest_consumers(void **state)
@@ -237,7 +255,7 @@ static void says_what_there_is(void **state)
     refuses(&t.job, "random:", "serial", SLUICE_ERR_ARGUMENT, "is no seed");
     refuses(&t.job, "random:-1", "serial", SLUICE_ERR_ARGUMENT, "is no seed");
     refuses(&t.job, "random:7x", "serial", SLUICE_ERR_ARGUMENT, "is no seed");
-    refuses(&t.job, "/", "serial", SLUICE_ERR_IO, "strategy file /");
+    refuses(&t.job, "/", "serial", SLUICE_ERR_ARGUMENT, "/ is not a regular file");
 }
 
 static slc_use file_uses[3] = {{0, true}, {1, true}, {2, true}};
@@ -362,11 +380,12 @@ static void onebit_is_drawn_in_its_phase(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_of_an_error_work),    cmocka_unit_test(error_names_the_largest_consumers),
-        cmocka_unit_test(mixed_grows_with_the_budget), cmocka_unit_test(a_fraction_is_of_what_dp_needs),
-        cmocka_unit_test(random_is_deterministic),     cmocka_unit_test(forced_strategies_go_over_all),
-        cmocka_unit_test(onebit_waits_for_its_phase),  cmocka_unit_test(onebit_is_drawn_in_its_phase),
-        cmocka_unit_test(says_what_there_is),          cmocka_unit_test(reads_strategies_from_a_file),
+        cmocka_unit_test(figures_of_an_error_work),          cmocka_unit_test(ilp_is_there_where_its_solver_is),
+        cmocka_unit_test(error_names_the_largest_consumers), cmocka_unit_test(mixed_grows_with_the_budget),
+        cmocka_unit_test(a_fraction_is_of_what_dp_needs),    cmocka_unit_test(random_is_deterministic),
+        cmocka_unit_test(forced_strategies_go_over_all),     cmocka_unit_test(onebit_waits_for_its_phase),
+        cmocka_unit_test(onebit_is_drawn_in_its_phase),      cmocka_unit_test(says_what_there_is),
+        cmocka_unit_test(reads_strategies_from_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

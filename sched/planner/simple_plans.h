@@ -4,7 +4,7 @@
 #define SLC_SIMPLE_PLANS_H
 
 #include "lib/plan/profile.h"
-#include "sched/planner/portfolio.h"
+#include "sched/planner/joint.h"
 #include "sched/scheduler.h"
 
 typedef struct {

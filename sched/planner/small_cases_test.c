@@ -1,8 +1,9 @@
 /* The search over all orders must find no slower step than drawn orders have, and the joint plan must be close to what
  * it finds, on jobs so small that the search ends. */
+#include "ilp/slot_model.h"
 #include "lib/base/status.h"
 #include "sched/study/every_order.h"
-#include "sched/planner/portfolio.h"
+#include "sched/planner/joint.h"
 #include "sched/layout/random_job_test.h"
 #include "sched/order/random_order_test.h"
 #include "sched/study/random_profile.h"
@@ -125,9 +126,19 @@ static void no_order_is_faster_than_the_best(void **state)
     }
 }
 
-static void no_joint_plan_is_faster_than_the_best(void **state)
+/* How far the joint plan may be behind the best of all orders. That is the local search's to close, from orders that
+ * are all within what overlap can save; docs/planning.md has 5.1 % as the worst of 414 cases and 1 % as what nearly all
+ * keep to. Here the search gets as many tries as it uses up and no deadline that a loaded machine could reach, so the
+ * figures are the same everywhere. */
+static const double farthest = 0.06, mean_behind = 0.005;
+/* Without the slot model a search that begins at serial, where nothing else fits, may stay there. */
+static const double farthest_unsolved = 0.5, mean_unsolved = 0.03;
+
+static void joint_is_near_the_best_and_never_faster(void **state)
 {
     (void)state;
+    const bool solved = slc_slot_model_solver() != NULL;
+    double sum = 0, most = 0;
     for (uint64_t seed = 1; seed <= CASES; seed++) {
         small_case c;
         small_case_init(&c, seed);
@@ -136,16 +147,25 @@ static void no_joint_plan_is_faster_than_the_best(void **state)
                                  .times = &c.profile->times,
                                  .strategies = c.strategies,
                                  .limit = c.limit,
-                                 .tries = 100};
+                                 .time_limit_s = 60,
+                                 .tries = 2000};
         slc_joint_answer shipped;
         assert_int_equal(slc_joint_plan(&ask, &shipped, NULL), SLUICE_OK);
+        const double behind = shipped.forecast.step_s / best.step_s - 1;
+        sum += behind;
+        if (behind > most) most = behind;
         if (shipped.forecast.step_s < best.step_s * (1 - worth - rounding))
             fail_msg("seed %llu: best of all %.9f, joint %.9f", (unsigned long long)seed, best.step_s,
                      shipped.forecast.step_s);
+        if (behind > (solved ? farthest : farthest_unsolved))
+            fail_msg("seed %llu: best of all %.9f, joint %.9f (%s), %.1f %% behind", (unsigned long long)seed,
+                     best.step_s, shipped.forecast.step_s, shipped.member, 100 * behind);
         slc_plan_destroy(shipped.plan);
         slc_plan_destroy(best.plan);
         slc_profile_destroy(c.profile);
     }
+    print_message("joint behind the best of all orders: mean %.2f %%, most %.2f %%\n", 100 * sum / CASES, 100 * most);
+    assert_true(sum / CASES <= (solved ? mean_behind : mean_unsolved));
 }
 
 static void other_jobs_are_refused(void **state)
@@ -171,7 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_order_is_faster_than_the_best),
-        cmocka_unit_test(no_joint_plan_is_faster_than_the_best),
+        cmocka_unit_test(joint_is_near_the_best_and_never_faster),
         cmocka_unit_test(other_jobs_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* Turns the user's strategy, which is a name, a seed, "mixed" or a file, into one for each unit. */
 #include "sched/planner/parts.h"
 
+#include "lib/base/file.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
 
@@ -30,22 +31,22 @@ static sluice_status parse_random(const slc_job *job, const char *spec, slc_stra
 
 static sluice_status read_file(const char *path, char **out)
 {
-    FILE *file = fopen(path, "rb");
-    if (!file)
+    slc_file file;
+    char *text = NULL;
+    sluice_status status = slc_file_open(path, &file);
+    if (status == SLUICE_ERR_IO)
         return slc_error(SLUICE_ERR_ARGUMENT, "strategy \"%s\" does not exist, nor a file of that name (%s); choose %s",
-                         path, strerror(errno), choices);
-    sluice_status status = SLUICE_OK;
-    char *text = malloc(LARGEST_FILE + 1);
-    size_t length = text ? fread(text, 1, LARGEST_FILE, file) : 0;
-    if (!text)
-        status = slc_error(SLUICE_ERR_MEMORY, "strategy file %s", path);
-    else if (ferror(file))
-        status = slc_error(SLUICE_ERR_IO, "strategy file %s: %s", path, strerror(errno));
-    else if (length == LARGEST_FILE)
+                         path, sluice_last_error(), choices);
+    if (status) return slc_error_context(status, "strategy");
+    size_t length = (size_t)file.bytes;
+    if (file.bytes >= LARGEST_FILE)
         status = slc_error(SLUICE_ERR_FORMAT, "strategy file %s: larger than %d MiB", path, LARGEST_FILE >> 20);
-    else if (memchr(text, 0, length))
+    else if (!(text = malloc(length + 1)))
+        status = slc_error(SLUICE_ERR_MEMORY, "strategy file %s", path);
+    if (!status) status = slc_error_context(slc_file_read(&file, 0, length, text), "strategy file");
+    if (!status && memchr(text, 0, length))
         status = slc_error(SLUICE_ERR_FORMAT, "strategy file %s: holds a zero byte; it must be JSON", path);
-    fclose(file);
+    slc_file_close(&file);
     if (status) {
         free(text);
         return status;

@@ -19,7 +19,8 @@ static bool solve(const slc_scheduling *in, const slc_times *times, slc_slot_sol
                             .recompute = recompute,
                             .limit = in->limit,
                             .time_limit_s = 5,
-                            .gap = 0.003};
+                            .gap = 0.003,
+                            .cancel = in->cancel};
     bool found = allowed && recompute && !slc_slot_model_solve(&ask, solution) && solution->found;
     free(allowed);
     free(recompute);

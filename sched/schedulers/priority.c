@@ -438,18 +438,19 @@ static bool act(queue *q)
     return issue_one(q);
 }
 
-/* Runs until nothing more can happen in the step that is written down. */
-static void run(queue *q)
+/* Runs until nothing more can happen in the step that is written down. Returns false if it was cancelled before. */
+static bool run(queue *q)
 {
     q->last = q->job->barrier; /* nothing is late, so the first step is like all others */
-    for (;;) {
+    while (!slc_cancelled(q->in->cancel)) {
         while (act(q)) q->last = q->last || q->step == WARM_UP;
         double next_s = INFINITY;
         if (q->begun > q->over) next_s = q->slot_end_s;
         if (q->lane_over < q->lane_count) next_s = fmin(next_s, q->lane[q->lane_over].end_s);
-        if (next_s == INFINITY) return;
+        if (next_s == INFINITY) return true;
         q->now_s = next_s;
     }
+    return false;
 }
 
 /* ---- Writing it down ---- */
@@ -494,10 +495,9 @@ static void train(const slc_scheduling *in, slc_order *order)
         order->failed = true;
         return;
     }
-    if (queue_init(&q, in, in->times ? in->times : &estimate)) {
-        run(&q);
+    if (queue_init(&q, in, in->times ? in->times : &estimate) && run(&q))
         write_order(&q, order);
-    } else
+    else
         order->failed = true;
     queue_fini(&q);
     slc_times_fini(&estimate);

@@ -1,6 +1,8 @@
 /* The table of all schedulers. */
 #include "sched/scheduler.h"
 
+#include "ilp/slot_model.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,6 +15,7 @@ static const slc_scheduler *const schedulers[] = {
 
 const slc_scheduler *slc_scheduler_find(const char *name)
 {
+    if (!strcmp(name, slc_scheduler_portfolio.name)) return &slc_scheduler_portfolio;
     for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers; i++)
         if (!strcmp(schedulers[i]->name, name)) return schedulers[i];
     return NULL;
@@ -25,12 +28,20 @@ const slc_scheduler *slc_scheduler_at(size_t index)
 
 static char names[256];
 
+static void add_name(const slc_scheduler *scheduler)
+{
+    size_t used = strlen(names);
+    used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", scheduler->name);
+    assert(used < sizeof names);
+}
+
+/* Those that choose strategies too come first: the first one is the default. */
 static void join_names(void)
 {
-    size_t used = 0;
+    if (slc_slot_model_solver()) add_name(&slc_scheduler_ilp);
+    add_name(&slc_scheduler_portfolio);
     for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", schedulers[i]->name);
-    assert(used < sizeof names);
+        if (!slc_scheduler_is_joint(schedulers[i])) add_name(schedulers[i]);
 }
 
 const char *slc_scheduler_names(void)
@@ -38,4 +49,9 @@ const char *slc_scheduler_names(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, join_names);
     return names;
+}
+
+bool slc_scheduler_is_joint(const slc_scheduler *scheduler)
+{
+    return scheduler == &slc_scheduler_ilp || scheduler == &slc_scheduler_portfolio;
 }

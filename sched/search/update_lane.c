@@ -188,7 +188,7 @@ static void write_order(lanes *l, const bool *chosen, placing where, slc_order *
 
 static bool time_left(const lanes *l)
 {
-    return !l->deadline_ns || slc_clock_ns() < l->deadline_ns;
+    return !slc_cancelled(l->in->cancel) && (!l->deadline_ns || slc_clock_ns() < l->deadline_ns);
 }
 
 /* Makes the plan of an order if it is legal, within the limit and takes less than at_most_s (0: however long it takes);

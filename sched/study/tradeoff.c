@@ -4,7 +4,7 @@
 
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
-#include "sched/planner/portfolio.h"
+#include "sched/planner/joint.h"
 #include "sched/order/live_bytes.h"
 #include "sched/planner/parts.h"
 

@@ -259,8 +259,7 @@ static sluice_status measure_and_write(const kernels_options *o)
     if (!status && file.file) {
         json_t *all = json_pack("{s:s, s:i, s:s, s:O}", "isa", slc_isa_name(slc_isa_level()), "threads",
                                 (int)o->threads, "copy", copy, "rows", rows);
-        if (all) json_dumpf(all, file.file, JSON_INDENT(2)); /* an error of this write shows in commit */
-        if (all) fputc('\n', file.file);
+        if (all) slc_result_file_put_json(&file, all);
         status = all ? slc_result_file_commit(&file) : slc_error(SLUICE_ERR_MEMORY, "rows");
         json_decref(all);
     }

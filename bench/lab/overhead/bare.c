@@ -307,8 +307,8 @@ static sluice_status locate_units(slc_bare *bare)
 static sluice_status make_memory(slc_bare *bare)
 {
     sluice_status status = slc_segment_create(bare->optimizer->device, bare->plan->arena_bytes, &bare->segment);
+    if (!status) status = slc_segment_populate(&bare->segment);
     if (status) return status;
-    slc_segment_populate(&bare->segment);
     bare->agreement = at(bare, SLC_BUFFER_AGREEMENT, SLC_NONE, 0);
     return slc_comm_attach(bare->comm, &bare->segment, at(bare, SLC_BUFFER_SCRATCH, SLC_NONE, 0),
                            bare->job->scratch_bytes);

@@ -12,6 +12,8 @@
 #include "sched/planner.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,9 +40,9 @@ typedef struct {
     const slc_overhead_config *config;
     slc_overhead_model model;
     slc_overhead_optimizer optimizer;
-    clockid_t thread_clock; /* CPU time of the communication thread */
-    char plan_path[64];     /* the same on every rank, but only rank 0 has the file */
-    engine_run planned;     /* keeps the job and the plan alive */
+    clockid_t thread_clock;   /* CPU time of the communication thread */
+    char plan_path[PATH_MAX]; /* the same on every rank, but only rank 0 has the file */
+    engine_run planned;       /* keeps the job and the plan alive */
     slc_recorded made;
     sample *samples[SIDES]; /* [rounds] */
     uint64_t hash;          /* hash of the engine's weights; 0: not known yet */
@@ -347,20 +349,28 @@ static sluice_status share_samples(measurement *m)
 
 /* ---- The whole measurement ---- */
 
+static sluice_status open_plan_file(measurement *m)
+{
+    const char *folder = getenv("TMPDIR");
+    if (!folder || !*folder) folder = "/tmp";
+    if (snprintf(m->plan_path, sizeof m->plan_path, "%s/sluice-plan-XXXXXX", folder) >= (int)sizeof m->plan_path)
+        return slc_error(SLUICE_ERR_ARGUMENT, "TMPDIR=%s: the path is too long", folder);
+    int file = mkstemp(m->plan_path);
+    if (file < 0)
+        return slc_error(SLUICE_ERR_IO, "cannot make a file for the plan in %s: %s; set TMPDIR", folder,
+                         strerror(errno));
+    close(file);
+    return SLUICE_OK;
+}
+
 /* All ranks use the same file name. */
 static sluice_status make_plan_file(measurement *m)
 {
-    int file = -1;
-    if (m->model.rank == 0) {
-        const char *folder = getenv("TMPDIR");
-        snprintf(m->plan_path, sizeof m->plan_path, "%.40s/sluice-plan-XXXXXX", folder && *folder ? folder : "/tmp");
-        file = mkstemp(m->plan_path);
-        if (file >= 0) close(file);
-        if (file < 0) m->plan_path[0] = 0;
-    }
+    sluice_status made = m->model.rank == 0 ? open_plan_file(m) : SLUICE_OK;
+    if (made) m->plan_path[0] = 0;
     sluice_status status = sluice_world_broadcast(m->world, m->plan_path, sizeof m->plan_path, 0);
-    if (!status && !m->plan_path[0]) return slc_error(SLUICE_ERR_IO, "rank 0 could not make a file for the plan");
-    return status;
+    if (made || status) return made ? made : status;
+    return m->plan_path[0] ? SLUICE_OK : slc_error(SLUICE_ERR_IO, "rank 0 could not make a file for the plan");
 }
 
 /* Schedules that need measured times have them after a few steps. */

@@ -1,11 +1,14 @@
 /* `sluice-lab overhead`: prints the engine's own cost as a table next to the aims. */
 #include "bench/cli/command.h"
+#include "bench/cli/outcome.h"
 #include "bench/lab/overhead/measure.h"
 #include "bench/cli/result_file.h"
 #include "bench/launch/self_launch.h"
 #include "bench/cli/whole_number.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/comm/world/launcher.h"
+#include "lib/plan/request.h"
 
 #include <argp.h>
 #include <jansson.h>
@@ -71,7 +74,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     overhead_options *o = state->input;
     switch (key) {
-    case KEY_RANKS: o->ranks = (uint32_t)slc_whole_number(text, 1, 4096, state, "--ranks"); return 0;
+    case KEY_RANKS: o->ranks = (uint32_t)slc_whole_number(text, 1, SLC_RANKS_MOST, state, "--ranks"); return 0;
     case KEY_LAYERS: o->config.layers = (uint32_t)slc_whole_number(text, 1, 10000, state, "--layers"); return 0;
     case KEY_LAYER_BYTES: o->config.layer_bytes = bytes(text, state, "--layer"); return 0;
     case KEY_BLOCK: o->config.block_bytes = bytes(text, state, "--block"); return 0;
@@ -92,6 +95,7 @@ typedef struct {
     FILE *table;
     slc_result_file file;
     json_t *rows;
+    slc_outcome outcome; /* only rank 0 writes: its failure is not the others' */
 } overhead_output;
 
 static double own_s(const slc_overhead_row *row)
@@ -164,8 +168,7 @@ static sluice_status write_json(overhead_output *out, const slc_overhead_config 
         (json_int_t)c->block_bytes, "slot_s", c->slot_s, "rounds", (int)c->rounds, "steps", (int)c->steps, "aims",
         "engine_share", aim_share, "engine_block_s", aim_block_s, "wall_over_bare", aim_wall, "rows", out->rows);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "rows");
-    json_dumpf(all, out->file.file, JSON_INDENT(2)); /* an error of this write shows in commit */
-    fputc('\n', out->file.file);
+    slc_result_file_put_json(&out->file, all);
     json_decref(all);
     return slc_result_file_commit(&out->file);
 }
@@ -185,10 +188,11 @@ static sluice_status measure_all(sluice_world *world, const overhead_options *o,
     }
     if (status || !out) return status;
     fprintf(out->table, "# * of dp:serial\n");
-    return write_json(out, &o->config, world);
+    slc_outcome_add(&out->outcome, write_json(out, &o->config, world));
+    return SLUICE_OK;
 }
 
-static sluice_status measure_in(sluice_world *world, const overhead_options *o)
+static sluice_status measure_in(sluice_world *world, const overhead_options *o, slc_outcome *file)
 {
     if (sluice_world_rank(world)) return measure_all(world, o, NULL);
     overhead_output out = {.table = o->json && !strcmp(o->json, "-") ? stderr : stdout, .rows = json_array()};
@@ -196,25 +200,28 @@ static sluice_status measure_in(sluice_world *world, const overhead_options *o)
     if (!status) status = measure_all(world, o, &out);
     slc_result_file_abandon(&out.file);
     json_decref(out.rows);
+    *file = out.outcome;
     return status;
 }
 
 static int measure_here(const overhead_options *o)
 {
     sluice_world *world = NULL;
+    slc_outcome file = {0};
     sluice_status status = sluice_world_create(NULL, &world);
-    if (!status) status = measure_in(world, o);
+    if (!status) status = measure_in(world, o, &file);
     if (status) fprintf(stderr, "sluice-lab overhead: %s: %s\n", sluice_status_name(status), sluice_last_error());
     if (!status) status = sluice_world_barrier(world);
+    if (file.status) fprintf(stderr, "sluice-lab overhead: %s\n", file.why);
     sluice_world_destroy(world);
-    return status ? EXIT_FAILED : 0;
+    return status || file.status ? EXIT_FAILED : 0;
 }
 
 static void default_plans(overhead_options *o)
 {
     static const slc_overhead_plan names[] = {{"dp", "serial", false},
                                               {"fsdp", "one_ahead", false},
-                                              {"auto", "ilp", false},
+                                              {"auto", SLC_SCHEDULE_DEFAULT, false},
                                               {"sdp", "priority", true},
                                               {"fsdp", "priority", true}};
     if (o->plan_count) return;

@@ -4,7 +4,7 @@
 #define SLC_BENCH_STUDY_H
 
 #include "lib/plan/profile.h"
-#include "sched/planner/portfolio.h"
+#include "sched/planner/joint.h"
 #include "sched/planner/simple_plans.h"
 
 #include <jansson.h>

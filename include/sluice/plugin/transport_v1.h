@@ -73,7 +73,8 @@ struct sluice_transport_v1 {
     sluice_status (*address)(void *self, const void **blob, size_t *bytes);
 
     /* Names a peer, with its address blob (not kept). Once per peer that messages will go to or come from; never for
-     * the own rank. Need not wait for the peer: a connection may be made by the first send. */
+     * the own rank. Need not wait for the peer: a connection may be made by the first send. A call that failed with
+     * SLUICE_ERR_PEER is repeated until the time to join is over. */
     sluice_status (*connect)(void *self, int rank, const void *blob, size_t bytes);
 
     /* Starts a message. SLUICE_OK: already done, `done` is not called and `data` may be changed. SLUICE_IN_PROGRESS:

@@ -32,6 +32,7 @@ sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *fai
                        .neighbours = neighbours,
                        .transport = transport,
                        .history = history};
+    pthread_mutex_init(&comm->names, NULL);
     slc_gate_init(&comm->completed);
     slc_gate_init(&comm->quiet);
     unsigned depth;
@@ -56,6 +57,7 @@ sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *fai
 void slc_lane_fini(slc_comm *comm)
 {
     slc_stream_destroy(&comm->stream);
+    pthread_mutex_destroy(&comm->names);
     free(comm->queue);
     free(comm->message_peers);
     free(comm->sources);
@@ -145,6 +147,7 @@ static void publish_ready(slc_comm *comm, const slc_run *run)
 /* Raises the count to comm->first. A caller that waits for a later operation is not woken for each before it. */
 static void raise_completed(slc_comm *comm)
 {
+    atomic_store_explicit(&comm->finished, comm->first, memory_order_release);
     atomic_store(&comm->completed.value, comm->first); /* this thread is the only one that raises it */
     bool only_later = atomic_load(&comm->waiting) == 1 && (int32_t)(comm->first - atomic_load(&comm->wanted)) < 0;
     if (!only_later) slc_gate_post(&comm->completed, comm->first);
@@ -316,6 +319,34 @@ bool slc_lane_step(slc_comm *comm, uint64_t now_ns)
     progressed |= work(comm);
     progressed |= complete_first(comm, now_ns);
     return progressed;
+}
+
+/* Gates are raised by the program, but for the count of what is complete. */
+bool slc_lane_halted(const slc_comm *comm)
+{
+    if (comm->taken == atomic_load_explicit(&comm->submitted, memory_order_acquire)) return true;
+    const slc_op *op = &comm->queue[comm->taken % SLC_QUEUE];
+    for (int i = 0; i < 2; i++)
+        if (op->wait[i] && op->wait[i] != &comm->completed && !slc_gate_passed(op->wait[i], op->wait_value[i]))
+            return true;
+    return false;
+}
+
+uint32_t slc_lane_needed(const slc_comm *comm, uint32_t index)
+{
+    uint32_t submitted = atomic_load_explicit(&comm->submitted, memory_order_acquire), needed = comm->wire;
+    if ((int32_t)(index - submitted) > 0) index = submitted;
+    for (uint32_t i = comm->taken; (int32_t)(index - i) > 0; i++) needed += comm->queue[i % SLC_QUEUE].kind != SLC_CALL;
+    for (uint32_t i = comm->taken; i != comm->first && (int32_t)(i - index) > 0; i--)
+        needed -= comm->runs[(i - 1) % SLC_ACTIVE].op.kind != SLC_CALL;
+    return needed;
+}
+
+const char *slc_lane_next_name(const slc_comm *comm)
+{
+    if (comm->first != comm->taken) return comm->runs[comm->first % SLC_ACTIVE].op.what;
+    bool any = comm->taken != atomic_load_explicit(&comm->submitted, memory_order_acquire);
+    return any ? comm->queue[comm->taken % SLC_QUEUE].what : NULL;
 }
 
 uint64_t slc_lane_due(const slc_comm *comm)

@@ -10,6 +10,7 @@
 #include "lib/comm/world/neighbours.h"
 #include "lib/comm/transport.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 enum { SLC_QUEUE = 4096, SLC_ACTIVE = 8, SLC_DEPTH_MAX = 16 };
@@ -71,17 +72,25 @@ struct slc_comm {
     _Atomic uint32_t submitted;      /* operations */
     _Atomic uint32_t wire_submitted; /* of those, that communicate */
     slc_gate completed;
+    _Atomic uint32_t finished;        /* operations that are complete; a failure does not raise it */
     _Atomic uint32_t waiting, wanted; /* callers in slc_comm_wait, and what the last of them waits for */
     slc_gate quiet; /* 1: after a failure, nothing of this rank touches the caller's memory any more */
     _Atomic uint64_t bytes_sent;
+
+    /* What the program's threads are doing, for heartbeats. */
+    _Atomic(const char *) call, object, work; /* its last call and what of; what takes its time there, NULL: nothing */
+    _Atomic uint32_t calls;                   /* changes with each of them */
+    _Atomic uint64_t submitter, waiter; /* threads: that submitted last; that waits for operations, 0: for room only */
+    pthread_mutex_t names;              /* held while the names of calls and objects are read, and to end them */
 
     uint32_t taken, first, wire; /* operations begun; the oldest in work; communicating ones begun */
     _Atomic uint32_t wire_completed;
     uint64_t step_ns;         /* when the last step was made */
     slc_run runs[SLC_ACTIVE]; /* operation i at i modulo this */
 
-    slc_stream stream; /* device NULL: nothing attached */
-    const char *base;  /* of the attached segment */
+    slc_stream stream;    /* device NULL: nothing attached */
+    slc_segment *segment; /* attached; NULL: none */
+    const char *base;     /* of the attached segment */
     uint64_t bytes;
     char *scratch;
     uint64_t scratch_bytes;
@@ -125,8 +134,12 @@ static inline char *slc_at_neighbour(const slc_comm *comm, int rank, const void 
     return (char *)comm->neighbours->peers[rank].segment.base + ((const char *)own - comm->base);
 }
 
-/* submit.c: waits until `index` operations are complete or the world has failed. */
-void slc_lane_wait(slc_comm *comm, uint32_t index);
+/* For heartbeats: does nothing more begin before the program acts? How many communicating operations are there among
+ * the first `index`? What is the oldest one that is not complete called; NULL: it has no name, or there is none. */
+bool slc_lane_halted(const slc_comm *comm);
+uint32_t slc_lane_needed(const slc_comm *comm, uint32_t index);
+const char *slc_lane_next_name(const slc_comm *comm);
+
 /* submit.c: checks an operation against the world and what is attached. Errors: ARGUMENT, ORDER, UNSUPPORTED. */
 sluice_status slc_op_check(const slc_comm *comm, const slc_op *op);
 

@@ -75,10 +75,10 @@ static void check_length(slc_comm *comm, const slc_run *run, int peer, size_t go
 {
     if (got == expected) return;
     slc_failure_set(
-        comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_OWN,
-        "%s: rank %d sent %zu bytes where %zu belong: submit the same operations in the same order on every "
+        comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
+        "%s: rank %d sent rank %d %zu bytes where %zu belong: submit the same operations in the same order on every "
         "rank",
-        name_of(run), peer, got, expected);
+        name_of(run), peer, comm->rank, got, expected);
 }
 
 /* A peer that cannot be reached has died, or has left after it did its part: the control connection will tell. */

@@ -5,6 +5,8 @@
 #include "lib/comm/lane/rows.h"
 #include "lib/comm/world/world.h"
 
+#include <stdio.h>
+
 static bool inside(const slc_comm *comm, const void *buffer, uint64_t bytes)
 {
     const char *low = buffer;
@@ -121,10 +123,12 @@ slc_op slc_exchange_op(const slc_compress_group *group, const void *packets, voi
                     .servers = servers};
 }
 
-void slc_lane_wait(slc_comm *comm, uint32_t index)
+/* Until `index` operations are complete or the world has failed. `waiter`: the thread, where it needs just these. */
+static void wait_for(slc_comm *comm, uint32_t index, uint64_t waiter)
 {
     if (slc_gate_passed(&comm->completed, index)) return;
     atomic_store(&comm->wanted, index);
+    atomic_store(&comm->waiter, waiter);
     atomic_fetch_add(&comm->waiting, 1);
     slc_gate_wait(&comm->completed, index, UINT64_MAX); /* a failure raises the count far beyond */
     atomic_fetch_sub(&comm->waiting, 1);
@@ -133,7 +137,7 @@ void slc_lane_wait(slc_comm *comm, uint32_t index)
 /* Waits until the ring has a free place. */
 static sluice_status wait_for_room(slc_comm *comm, uint32_t submitted)
 {
-    slc_lane_wait(comm, submitted + 1 - SLC_QUEUE);
+    wait_for(comm, submitted + 1 - SLC_QUEUE, 0);
     return slc_failure_get(comm->failure);
 }
 
@@ -143,6 +147,7 @@ sluice_status slc_comm_submit(slc_comm *comm, const slc_op *ops, size_t count, u
     uint32_t submitted = atomic_load_explicit(&comm->submitted, memory_order_relaxed);
     for (size_t i = 0; !status && i < count; i++) status = slc_op_check(comm, &ops[i]);
     if (status) return status;
+    atomic_store_explicit(&comm->submitter, slc_thread_number(), memory_order_relaxed);
     if (index) *index = submitted;
     for (size_t i = 0; i < count; i++) {
         bool full = submitted - atomic_load_explicit(&comm->completed.value, memory_order_acquire) >= SLC_QUEUE;
@@ -159,6 +164,27 @@ sluice_status slc_comm_submit(slc_comm *comm, const slc_op *ops, size_t count, u
     return SLUICE_OK;
 }
 
+void slc_comm_call(slc_comm *comm, const char *call, const char *object)
+{
+    atomic_store_explicit(&comm->call, call, memory_order_release);
+    atomic_store_explicit(&comm->object, object, memory_order_release);
+    uint32_t calls = atomic_load_explicit(&comm->calls, memory_order_relaxed);
+    atomic_store_explicit(&comm->calls, calls + 1, memory_order_relaxed);
+}
+
+void slc_comm_work(slc_comm *comm, const char *work)
+{
+    atomic_store_explicit(&comm->work, work, memory_order_release);
+    atomic_fetch_add_explicit(&comm->calls, 1, memory_order_relaxed);
+}
+
+void slc_comm_end_names(slc_comm *comm)
+{
+    pthread_mutex_lock(&comm->names);
+    slc_comm_call(comm, "runtime_destroy", NULL);
+    pthread_mutex_unlock(&comm->names);
+}
+
 slc_gate *slc_comm_completed(slc_comm *comm)
 {
     return &comm->completed;
@@ -166,8 +192,9 @@ slc_gate *slc_comm_completed(slc_comm *comm)
 
 sluice_status slc_comm_wait(slc_comm *comm, uint32_t index)
 {
-    slc_lane_wait(comm, index);
-    return slc_failure_get(comm->failure);
+    wait_for(comm, index, slc_thread_number());
+    uint32_t finished = atomic_load_explicit(&comm->finished, memory_order_acquire);
+    return (int32_t)(finished - index) >= 0 ? SLUICE_OK : slc_failure_get(comm->failure);
 }
 
 uint64_t slc_comm_bytes_sent(const slc_comm *comm)
@@ -179,6 +206,8 @@ static void forget_segment(slc_comm *comm)
 {
     /* After a failure a message may still be on its way into the memory: wait until the thread has let go of it. */
     if (slc_failed(comm->failure)) slc_gate_wait(&comm->quiet, 1, UINT64_MAX);
+    if (comm->segment && comm->messages_pending) comm->segment->kept = true; /* the transport did not let go of it */
+    comm->segment = NULL;
     slc_neighbours_detach(comm->neighbours);
     slc_stream_destroy(&comm->stream);
     comm->base = NULL;
@@ -213,13 +242,17 @@ sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratc
 
     status = agree_on_size(world, segment->bytes, scratch_bytes);
     if (status) return status;
-    uint64_t deadline_ns = slc_clock_ns() + (uint64_t)(world->config.timeout_s * 1e9);
+    uint64_t deadline_ns = slc_clock_ns() + world->control.watch.silence_ns;
+    char error[SLC_WORDS]; /* the last one of the caller: waiting in slices is none */
+    snprintf(error, sizeof error, "%s", sluice_last_error());
     status = slc_neighbours_attach(comm->neighbours, segment, comm->failure, deadline_ns);
+    if (!status) status = slc_error(SLUICE_OK, "%s", error);
     if (!status) status = slc_stream_create(segment->device, 1, &comm->stream);
     if (status) {
         slc_comm_fail(comm, status, sluice_last_error()); /* the others wait below */
         return slc_failure_get(comm->failure);
     }
+    comm->segment = segment;
     comm->base = segment->base;
     comm->bytes = segment->bytes;
     comm->scratch = scratch;

@@ -19,6 +19,7 @@ static const uint64_t look_ns = 1000000u;         /* how often sockets are looke
 static const uint64_t suspicion_ns = 3000000000u; /* how long the control connection has to explain a lost peer */
 static const uint64_t aside_period_ns = 20000000u;
 static const uint64_t transport_linger_ns = 1000000000u;
+static const uint64_t tell_patience_ns = 200000000u;
 static const uint64_t cancel_patience_ns = 2000000000u;
 static const uint64_t least_rest_ns = 250000u; /* on a faster link a rest would outlast what is on its way */
 static const uint32_t far_beyond = 1u << 30;
@@ -46,14 +47,18 @@ void slc_comm_notify(slc_comm *comm)
 
 void slc_comm_fail(slc_comm *comm, sluice_status status, const char *line)
 {
+    sluice_world *world = slc_comm_world(comm);
     slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s", line);
-    slc_comm_notify(comm);
+    slc_thread_wake(world);
+    if (world->running) slc_gate_wait(&world->told, 1, tell_patience_ns);
 }
 
 static bool transport_progress(sluice_world *world)
 {
     const slc_transport *transport = &world->transport;
-    return transport->table && transport->table->progress(transport->self) > 0;
+    bool moved = transport->table && transport->table->progress(transport->self) > 0;
+    world->transport_events += moved;
+    return moved;
 }
 
 /* Everything pending ends; only then may the caller's memory go. */
@@ -68,19 +73,8 @@ static void cancel_messages(sluice_world *world)
     while (world->comm.messages_pending && slc_clock_ns() - start < cancel_patience_ns)
         if (!transport_progress(world)) sched_yield();
     if (world->comm.messages_pending)
-        slc_log(SLC_LOG_ERROR, "%u messages could not be cancelled", world->comm.messages_pending);
-}
-
-/* Ends every wait of this process and tells the other ranks. */
-static void acknowledge_failure(sluice_world *world)
-{
-    world->acknowledged = true;
-    slc_control_tell(&world->control);
-    uint32_t submitted = atomic_load(&world->comm.submitted);
-    slc_gate_post(&world->collects_done, atomic_load(&world->collects_asked) + far_beyond);
-    slc_gate_post(&world->comm.completed, submitted + far_beyond);
-    cancel_messages(world);
-    slc_gate_post(&world->comm.quiet, 1);
+        slc_log(SLC_LOG_ERROR, "%u messages could not be cancelled: their memory stays mapped",
+                world->comm.messages_pending);
 }
 
 static bool take_collective(sluice_world *world)
@@ -96,7 +90,23 @@ static void finish_collective(sluice_world *world)
 {
     if (!world->control.collect_done) return;
     world->control.collect_done = false;
+    atomic_store_explicit(&world->collects_complete, world->control.collects, memory_order_release);
     slc_gate_post(&world->collects_done, world->control.collects);
+}
+
+/* Ends every wait of this process and tells the other ranks. A collective whose result came before the failure is
+ * complete: a rank that fails after it, and leaves, takes nothing from the others. */
+static void acknowledge_failure(sluice_world *world)
+{
+    world->acknowledged = true;
+    finish_collective(world);
+    slc_control_tell(&world->control);
+    slc_gate_post(&world->told, 1);
+    uint32_t submitted = atomic_load(&world->comm.submitted);
+    slc_gate_post(&world->collects_done, atomic_load(&world->collects_asked) + far_beyond);
+    slc_gate_post(&world->comm.completed, submitted + far_beyond);
+    cancel_messages(world);
+    slc_gate_post(&world->comm.quiet, 1);
 }
 
 /* A rank that left takes part in no later operation. */
@@ -108,8 +118,7 @@ static void check_departures(sluice_world *world)
     for (int rank = 0; rank < world->config.size; rank++) {
         const slc_departure *gone = &world->control.departures[rank];
         if (!gone->left || (int32_t)(gone->operations - submitted) >= 0) continue;
-        slc_failure_set(&world->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while others still need it",
-                        rank);
+        slc_control_fail_left(&world->control, rank, "others still need it");
         return;
     }
 }
@@ -125,7 +134,10 @@ static void check_suspicion(sluice_world *world, uint64_t now_ns)
 
 static bool look_at_control(sluice_world *world, uint64_t now_ns)
 {
+    bool beats = slc_control_beats(&world->control, now_ns);
+    if (beats) slc_watch_note(world, now_ns);
     bool received = slc_control_step(&world->control, now_ns);
+    if (beats) slc_watch_judge(&world->control);
     check_departures(world);
     check_suspicion(world, now_ns);
     return received;
@@ -323,7 +335,7 @@ static void *thread_main(void *argument)
     }
     if (slc_failed(&world->failure) && !world->acknowledged) acknowledge_failure(world);
     if (world->comm.messages_pending) cancel_messages(world); /* left with operations unfinished */
-    slc_control_goodbye(&world->control, atomic_load(&world->comm.wire_completed));
+    slc_control_goodbye(&world->control, atomic_load(&world->comm.wire_completed), world->last_words);
     slc_transport_close(&world->transport, slc_failed(&world->failure) ? 0 : transport_linger_ns);
     slc_control_leave(&world->control);
     return NULL;
@@ -342,12 +354,14 @@ sluice_status slc_thread_start(sluice_world *world)
     if (error) return slc_error(SLUICE_ERR_SYSTEM, "communication thread: %s", strerror(error));
     pthread_setname_np(world->thread, "sluice-comm");
     world->running = true;
-    return SLUICE_OK;
+    return slc_farewell_owe(world);
 }
 
 void slc_thread_stop(sluice_world *world)
 {
     if (!world->running) return;
+    slc_farewell_waive(world);
+    snprintf(world->last_words, sizeof world->last_words, "%s", sluice_last_error());
     atomic_store(&world->stop, true);
     slc_thread_wake(world);
     pthread_join(world->thread, NULL);

@@ -59,10 +59,11 @@ bool slc_peers_ready(slc_comm *comm, slc_run *run)
         uint64_t theirs = atomic_load_explicit(&neighbours->peers[rank].page->signature[run->wire % SLC_SIGNATURES],
                                                memory_order_relaxed);
         if (theirs == run->signature) continue;
-        slc_failure_set(comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_OWN,
-                        "%s: rank %d submitted another operation here (kind, type, blocks, place in the arena or "
-                        "whether it is skipped differ): submit the same ones in the same order on every rank",
-                        run->op.what ? run->op.what : "operation", rank);
+        slc_failure_set(comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
+                        "rank %d and rank %d submitted different operations where rank %d has \"%s\" (kind, type, "
+                        "blocks, place in the arena or whether it is skipped differ): submit the same ones in the same "
+                        "order on every rank",
+                        rank, comm->rank, comm->rank, run->op.what ? run->op.what : "operation");
         return false;
     }
     return true;

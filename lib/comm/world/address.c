@@ -78,8 +78,10 @@ sluice_status slc_address_listen(const char *host, int port, int *out)
     }
     freeaddrinfo(list);
     if (fd < 0 || listen(fd, SOMAXCONN)) {
-        status = slc_error(SLUICE_ERR_SYSTEM, "rank 0 cannot listen on %s:%d: %s; set another MASTER_PORT", host, port,
-                           strerror(errno));
+        status = slc_error(SLUICE_ERR_SYSTEM,
+                           "rank 0 cannot listen on %s:%d: %s; another process has the port, or is rank 0 too: give "
+                           "each process its own rank, or set another MASTER_PORT",
+                           host, port, strerror(errno));
         if (fd >= 0) close(fd);
         return status;
     }

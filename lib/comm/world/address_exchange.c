@@ -4,6 +4,7 @@
 #include "lib/comm/world/rendezvous.h"
 #include "lib/comm/world/wire.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,20 +41,28 @@ static sluice_status read_blob(int fd, uint64_t deadline_ns, sluice_status *stat
     return SLUICE_OK;
 }
 
+static sluice_status collect_from(slc_rendezvous *rendezvous, int rank, char **part, size_t *bytes)
+{
+    sluice_status told = SLUICE_OK;
+    sluice_status status = read_blob(rendezvous->fds[rank], rendezvous->deadline_ns, &told, part, bytes);
+    if (status == SLUICE_ERR_PEER) return slc_error(status, "rank %d went away while the world was being made", rank);
+    if (status) return slc_error_context(status, "rank %d, while the world was being made", rank);
+    return told ? slc_error(told, "rank %d: %s", rank, *part) : SLUICE_OK;
+}
+
+/* All of them, even after a failure: that another rank is not there any more is a consequence as a rule, and a rank
+ * that comes later in the list says what of. */
 static sluice_status collect(slc_rendezvous *rendezvous, char **parts, size_t *sizes)
 {
     sluice_status failed = SLUICE_OK;
-    for (int rank = 1; rank < rendezvous->size && !failed; rank++) {
-        sluice_status status = SLUICE_OK;
-        failed = read_blob(rendezvous->fds[rank], rendezvous->deadline_ns, &status, &parts[rank], &sizes[rank]);
-        if (failed == SLUICE_ERR_PEER)
-            slc_error(failed, "rank %d went away while the world was being made", rank);
-        else if (failed)
-            slc_error_context(failed, "rank %d, while the world was being made", rank);
-        else if (status)
-            failed = slc_error(status, "rank %d: %s", rank, parts[rank]);
+    char line[1024] = "";
+    for (int rank = 1; rank < rendezvous->size; rank++) {
+        sluice_status status = collect_from(rendezvous, rank, &parts[rank], &sizes[rank]);
+        if (!status || (failed && (failed != SLUICE_ERR_PEER || status == SLUICE_ERR_PEER))) continue;
+        failed = status;
+        snprintf(line, sizeof line, "%s", sluice_last_error());
     }
-    return failed;
+    return failed ? slc_error(failed, "%s", line) : SLUICE_OK;
 }
 
 /* All parts in one: their sizes as uint64_t, then the bytes. */
@@ -83,7 +92,10 @@ static sluice_status exchange_as_first(slc_rendezvous *rendezvous, sluice_status
     if (status) snprintf(line, sizeof line, "%s", sluice_last_error());
     /* Even if this rank failed: closing a connection with unread parts would take the answer with it. */
     sluice_status collected = collect(rendezvous, parts, sizes);
-    if (status)
+    bool consequence = status == SLUICE_ERR_PEER && collected && collected != SLUICE_ERR_PEER;
+    if (consequence)
+        status = collected;
+    else if (status)
         slc_error(status, "%s", line);
     else
         status = collected;
@@ -116,7 +128,15 @@ static sluice_status exchange_as_other(slc_rendezvous *rendezvous, sluice_status
     if (status) {
         char line[1024];
         snprintf(line, sizeof line, "%s", sluice_last_error());
-        (void)write_blob(rendezvous->fds[0], status, line, strlen(line) + 1, deadline_ns);
+        sluice_status wrote = write_blob(rendezvous->fds[0], status, line, strlen(line) + 1, deadline_ns);
+        sluice_status told = SLUICE_OK;
+        /* That another rank went away has a cause, which rank 0 knows. */
+        if (!wrote && status == SLUICE_ERR_PEER && !read_blob(rendezvous->fds[0], deadline_ns, &told, all, total)) {
+            if (told) snprintf(line, sizeof line, "%s", *all);
+            if (told) status = told;
+            free(*all);
+            *all = NULL;
+        }
         return slc_error(status, "%s", line);
     }
     sluice_status wrote = write_blob(rendezvous->fds[0], SLUICE_OK, blob, bytes, deadline_ns);

@@ -2,19 +2,43 @@
  * rank brings its next part only after it has the result, so rank 0 holds at most one part of each. */
 #include "lib/comm/world/control.h"
 
+#include <stdio.h>
 #include <string.h>
 
-static const char *const kind_names[] = {"barrier", "broadcast", "all_gather", "all_reduce"};
+const char *slc_collect_name(slc_collect_kind kind)
+{
+    static const char *const names[] = {"barrier", "broadcast", "all_gather", "all_reduce", "a call of all ranks"};
+    return kind <= SLC_COLLECT_MEET ? names[kind] : "nonsense";
+}
 
-static void fail_mismatch(slc_control *control, int rank, const slc_frame *frame)
+/* "broadcast (8 bytes)", or the call that a rank brought. */
+static void name_call(int kind, uint64_t bytes, const void *text, char *name, size_t room)
+{
+    if (kind == SLC_COLLECT_MEET)
+        snprintf(name, room, "%.*s", (int)(bytes < room ? bytes : room - 1), (const char *)text);
+    else if (kind == SLC_COLLECT_BARRIER)
+        snprintf(name, room, "barrier");
+    else
+        snprintf(name, room, "%s (%llu bytes)", slc_collect_name((slc_collect_kind)kind), (unsigned long long)bytes);
+}
+
+static void fail_mismatch(slc_control *control, const slc_link *link)
 {
     const slc_collect *own = control->collect;
-    const char *theirs =
-        frame->status >= 0 && frame->status <= SLC_COLLECT_SUM ? kind_names[frame->status] : "nonsense";
+    char here[256], there[256];
+    name_call((int)own->kind, own->bytes, own->src, here, sizeof here);
+    name_call(link->part.status, link->part.status == SLC_COLLECT_MEET ? link->part_data.used : link->part.value[0],
+              link->part_data.data, there, sizeof there);
     slc_failure_set(control->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
-                    "rank %d called %s (%llu bytes) where rank 0 called %s (%zu bytes): all ranks must make the same "
-                    "calls in the same order",
-                    rank, theirs, (unsigned long long)frame->value[0], kind_names[own->kind], own->bytes);
+                    "rank %d called %s where rank 0 called %s: all ranks must make the same calls in the same order",
+                    link->rank, there, here);
+}
+
+static bool agrees(const slc_collect *own, const slc_link *link, size_t bytes)
+{
+    return link->part.status == (int)own->kind && link->part.root == own->root &&
+           link->part.value[0] == (uint32_t)own->bytes && link->part.bytes == bytes &&
+           (own->kind != SLC_COLLECT_MEET || !memcmp(link->part_data.data, own->src, bytes));
 }
 
 /* Bytes that `rank` brings. */
@@ -52,7 +76,8 @@ static bool make_result(slc_control *control)
     bool fits = true;
     control->scratch.used = 0;
     switch (collect->kind) {
-    case SLC_COLLECT_BARRIER: break;
+    case SLC_COLLECT_BARRIER:
+    case SLC_COLLECT_MEET: break;
     case SLC_COLLECT_BROADCAST:
         fits = slc_bytes_add(&control->scratch, part_of(control, collect->root), collect->bytes);
         break;
@@ -74,21 +99,19 @@ static void finish(slc_control *control)
     control->collect_done = true;
 }
 
-/* Rank 0: answers when every part is here. */
+/* Rank 0: answers when every part is here. One that differs is not kept waiting for the others. */
 static void try_finish(slc_control *control)
 {
     if (!control->collect || slc_failed(control->failure)) return;
-    for (int i = 0; i < control->link_count; i++)
-        if (!control->links[i].has_part) return;
+    int missing = 0;
     for (int i = 0; i < control->link_count; i++) {
-        slc_link *link = &control->links[i];
-        const slc_collect *own = control->collect;
-        if (link->part.status == (int)own->kind && link->part.root == own->root &&
-            link->part.value[0] == (uint32_t)own->bytes && link->part.bytes == part_bytes(own, link->rank))
-            continue;
-        fail_mismatch(control, link->rank, &link->part);
+        const slc_link *link = &control->links[i];
+        missing += !link->has_part;
+        if (!link->has_part || agrees(control->collect, link, part_bytes(control->collect, link->rank))) continue;
+        fail_mismatch(control, link);
         return;
     }
+    if (missing) return;
     if (!make_result(control)) {
         slc_failure_set(control->failure, SLUICE_ERR_MEMORY, SLC_TELL_OWN, "no memory for a small collective");
         return;
@@ -108,8 +131,9 @@ void slc_collect_check(slc_control *control)
     for (int rank = 0; rank < control->size; rank++) {
         const slc_departure *gone = &control->departures[rank];
         if (!gone->left || (int32_t)(gone->collectives - control->collects) > 0) continue;
-        slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while others were in a %s",
-                        rank, kind_names[control->collect->kind]);
+        char what[64];
+        snprintf(what, sizeof what, "others were in a %s", slc_collect_name(control->collect->kind));
+        slc_control_fail_left(control, rank, what);
         return;
     }
 }
@@ -147,14 +171,17 @@ void slc_collect_part(slc_control *control, slc_link *link, const slc_frame *fra
     try_finish(control);
 }
 
+static size_t result_bytes(const slc_control *control, const slc_collect *collect)
+{
+    if (!collect || collect->kind == SLC_COLLECT_BARRIER || collect->kind == SLC_COLLECT_MEET) return 0;
+    return collect->kind == SLC_COLLECT_GATHER ? collect->bytes * (size_t)control->size : collect->bytes;
+}
+
 void slc_collect_result(slc_control *control, const slc_frame *frame, const char *data)
 {
     slc_collect *collect = control->collect;
     if (slc_failed(control->failure)) return; /* the caller has gone */
-    size_t expected = !collect                               ? 0
-                      : collect->kind == SLC_COLLECT_BARRIER ? 0
-                      : collect->kind == SLC_COLLECT_GATHER  ? collect->bytes * (size_t)control->size
-                                                             : collect->bytes;
+    size_t expected = result_bytes(control, collect);
     control->scratch.used = 0;
     if (!collect || frame->bytes != expected || !slc_bytes_add(&control->scratch, data, frame->bytes)) {
         slc_failure_set(control->failure, SLUICE_ERR_FORMAT, SLC_TELL_OWN, "rank 0 sent %llu bytes where %zu belong",

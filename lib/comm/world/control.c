@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 static const uint64_t beat_period_ns = 500000000u, silence_ns = 2000000000u, linger_ns = 1000000000u;
-static const size_t largest_frame = (size_t)1 << 30;
-enum { READ_BYTES = 65536 };
+enum { READ_BYTES = 65536, NOTE_BYTES = 4096 };
+static const size_t largest_frame = SLC_COLLECT_BYTES_MAX + NOTE_BYTES;
 
 static bool reserve(slc_bytes *bytes, size_t capacity)
 {
@@ -40,12 +40,12 @@ bool slc_bytes_add(slc_bytes *bytes, const void *data, size_t count)
 sluice_status slc_control_init(slc_control *control, slc_rendezvous *rendezvous, slc_failure *failure, double timeout_s)
 {
     *control = (slc_control){.rank = rendezvous->rank, .size = rendezvous->size, .failure = failure};
-    control->timeout_ns = (uint64_t)(timeout_s * 1e9);
     control->link_count = control->size == 1 ? 0 : control->rank == 0 ? control->size - 1 : 1;
     control->links = calloc((size_t)control->link_count + 1, sizeof *control->links);
     control->departures = calloc((size_t)control->size, sizeof *control->departures);
     if (!control->links || !control->departures) return slc_error(SLUICE_ERR_MEMORY, "%d ranks", control->size);
     control->step_ns = slc_clock_ns();
+    slc_watch_init(&control->watch, control->step_ns, timeout_s);
     for (int i = 0; i < control->link_count; i++) {
         int rank = control->rank == 0 ? i + 1 : 0;
         control->links[i] = (slc_link){.fd = rendezvous->fds[rank], .rank = rank, .heard_ns = control->step_ns};
@@ -56,8 +56,9 @@ sluice_status slc_control_init(slc_control *control, slc_rendezvous *rendezvous,
 
 static void close_link(slc_link *link)
 {
-    if (link->fd >= 0) close(link->fd);
-    link->fd = -1;
+    int fd = link->fd;
+    link->fd = -1; /* before the number can mean something else to a process that is forked now */
+    if (fd >= 0) close(fd);
 }
 
 void slc_control_fini(slc_control *control)
@@ -69,6 +70,7 @@ void slc_control_fini(slc_control *control)
         free(link->out.data);
         free(link->part_data.data);
     }
+    for (int rank = 0; control->departures && rank < control->size; rank++) free(control->departures[rank].words);
     free(control->links);
     free(control->departures);
     free(control->scratch.data);
@@ -115,18 +117,26 @@ void slc_link_send(slc_control *control, slc_link *link, slc_frame frame, const 
     flush_link(control, link);
 }
 
-static void on_leave(slc_control *control, slc_link *link, const slc_frame *frame)
+static void on_leave(slc_control *control, slc_link *link, const slc_frame *frame, const char *data)
 {
     int rank = control->rank == 0 ? link->rank : frame->rank;
-    if (rank < 0 || rank >= control->size) return;
-    control->departures[rank] = (slc_departure){true, frame->value[0], frame->value[1]};
+    if (rank < 0 || rank >= control->size || control->departures[rank].left) return;
+    char *words = frame->bytes ? strndup(data, frame->bytes) : NULL; /* without memory it leaves without a word */
+    control->departures[rank] = (slc_departure){true, frame->value[0], frame->value[1], words};
     for (int i = 0; control->rank == 0 && i < control->link_count; i++) {
         slc_frame relay = *frame;
         relay.rank = rank;
-        if (&control->links[i] != link) slc_link_send(control, &control->links[i], relay, NULL);
+        if (&control->links[i] != link) slc_link_send(control, &control->links[i], relay, data);
     }
     if (rank == link->rank) close_link(link);
     slc_collect_check(control);
+}
+
+void slc_control_fail_left(slc_control *control, int rank, const char *while_what)
+{
+    const char *words = control->departures[rank].words;
+    slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while %s%s%s", rank, while_what,
+                    words ? "; its last error: " : "", words ? words : "");
 }
 
 static void on_fail(slc_control *control, const slc_frame *frame, const char *data)
@@ -140,16 +150,24 @@ static void on_fail(slc_control *control, const slc_frame *frame, const char *da
         slc_failure_set(control->failure, SLUICE_ERR_PEER, tell, "rank %d failed: %s", frame->rank, line);
 }
 
+static void take_doing(slc_link *link, const slc_frame *frame, const char *data)
+{
+    if (frame->bytes < SLC_DOING_NUMBERS || frame->bytes >= sizeof link->doing) return;
+    memcpy(&link->doing, data, frame->bytes);
+    ((char *)&link->doing)[frame->bytes] = '\0'; /* behind its text */
+}
+
 static void dispatch(slc_control *control, slc_link *link, const slc_frame *frame, const char *data)
 {
     switch (frame->kind) {
     case SLC_FRAME_BEAT:
         link->said_count = frame->value[0];
         link->said_digest = frame->value[1];
+        take_doing(link, frame, data);
         break;
     case SLC_FRAME_COLLECT: slc_collect_part(control, link, frame, data); break;
     case SLC_FRAME_RESULT: slc_collect_result(control, frame, data); break;
-    case SLC_FRAME_LEAVE: on_leave(control, link, frame); break;
+    case SLC_FRAME_LEAVE: on_leave(control, link, frame, data); break;
     case SLC_FRAME_FAIL: on_fail(control, frame, data); break;
     default:
         slc_failure_set(control->failure, SLUICE_ERR_FORMAT, SLC_TELL_FACT,
@@ -183,8 +201,13 @@ static void parse(slc_control *control, slc_link *link)
 static bool read_link(slc_control *control, slc_link *link, uint64_t now_ns)
 {
     bool received = false;
-    while (link->fd >= 0) {
-        if (!reserve(&link->in, link->in.used + READ_BYTES)) return received;
+    while (link->fd >= 0 && !link->deaf) {
+        if (!reserve(&link->in, link->in.used + READ_BYTES)) {
+            link->deaf = true; /* what lies there unread would end every sleep at once */
+            slc_failure_set(control->failure, SLUICE_ERR_MEMORY, SLC_TELL_OWN,
+                            "no memory for what rank %d sends (%zu bytes so far)", link->rank, link->in.used);
+            return received;
+        }
         ssize_t got = recv(link->fd, link->in.data + link->in.used, READ_BYTES, MSG_DONTWAIT);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && errno == EAGAIN) break;
@@ -203,7 +226,7 @@ static bool read_link(slc_control *control, slc_link *link, uint64_t now_ns)
 
 static void watch_silence(slc_control *control, slc_link *link, uint64_t now_ns)
 {
-    if (link->fd < 0) return;
+    if (link->fd < 0 || link->deaf) return;
     uint64_t silent = now_ns - link->heard_ns;
     if (silent <= silence_ns) {
         if (link->stalled) slc_log(SLC_LOG_WARN, "rank %d is back", link->rank);
@@ -213,7 +236,7 @@ static void watch_silence(slc_control *control, slc_link *link, uint64_t now_ns)
     if (!link->stalled)
         slc_log(SLC_LOG_WARN, "rank %d stalled: no sign of life for %.0f s", link->rank, slc_seconds(silent));
     link->stalled = true;
-    if (silent > control->timeout_ns)
+    if (silent > control->watch.silence_ns)
         slc_failure_set(control->failure, SLUICE_ERR_TIMEOUT, SLC_TELL_FACT,
                         "rank %d stalled: no sign of life for %.0f s (SLUICE_COMM_TIMEOUT)", link->rank,
                         slc_seconds(silent));
@@ -223,7 +246,8 @@ static slc_frame make_beat(const slc_control *control)
 {
     const slc_history *history = &control->history;
     uint32_t digest = history->count ? history->digests[(history->count - 1) % SLC_HISTORY] : 0;
-    return (slc_frame){.kind = SLC_FRAME_BEAT, .value = {history->count, digest}};
+    size_t doing = control->rank == 0 ? 0 : SLC_DOING_NUMBERS + strlen(control->doing.text);
+    return (slc_frame){.kind = SLC_FRAME_BEAT, .value = {history->count, digest}, .bytes = doing};
 }
 
 /* Once a beat: did the other one begin the same operations as I did? The one that is ahead sees it. */
@@ -240,6 +264,11 @@ static void compare_history(slc_control *control, const slc_link *link)
         link->rank, control->rank, link->said_count - 1);
 }
 
+bool slc_control_beats(const slc_control *control, uint64_t now_ns)
+{
+    return now_ns - control->beat_ns >= beat_period_ns;
+}
+
 bool slc_control_step(slc_control *control, uint64_t now_ns)
 {
     bool received = false;
@@ -249,13 +278,13 @@ bool slc_control_step(slc_control *control, uint64_t now_ns)
         for (int i = 0; i < control->link_count; i++) control->links[i].heard_ns += gap;
     control->step_ns = now_ns;
 
-    bool beat = now_ns - control->beat_ns >= beat_period_ns;
+    bool beat = slc_control_beats(control, now_ns);
     if (beat) control->beat_ns = now_ns;
     for (int i = 0; i < control->link_count; i++) {
         slc_link *link = &control->links[i];
         if (link->fd < 0) continue;
         received |= read_link(control, link, now_ns);
-        if (beat) slc_link_send(control, link, make_beat(control), NULL);
+        if (beat) slc_link_send(control, link, make_beat(control), &control->doing);
         if (beat) compare_history(control, link);
         flush_link(control, link);
         watch_silence(control, link, now_ns);
@@ -268,7 +297,7 @@ int slc_control_polls(const slc_control *control, struct pollfd *polls)
     int count = 0;
     for (int i = 0; i < control->link_count; i++) {
         const slc_link *link = &control->links[i];
-        if (link->fd < 0) continue;
+        if (link->fd < 0 || link->deaf) continue;
         short events = POLLIN | (link->out_at < link->out.used ? POLLOUT : 0);
         polls[count++] = (struct pollfd){.fd = link->fd, .events = events};
     }
@@ -336,12 +365,15 @@ static void flush_patiently(slc_control *control, slc_link *link, uint64_t patie
     }
 }
 
-void slc_control_goodbye(slc_control *control, uint32_t operations)
+void slc_control_goodbye(slc_control *control, uint32_t operations, const char *last_words)
 {
     bool failed = slc_failed(control->failure);
-    slc_frame goodbye = {.kind = SLC_FRAME_LEAVE, .rank = control->rank, .value = {operations, control->collects}};
+    slc_frame goodbye = {.kind = SLC_FRAME_LEAVE,
+                         .rank = control->rank,
+                         .value = {operations, control->collects},
+                         .bytes = strlen(last_words)};
     for (int i = 0; i < control->link_count; i++) {
-        if (!failed) slc_link_send(control, &control->links[i], goodbye, NULL);
+        if (!failed) slc_link_send(control, &control->links[i], goodbye, last_words);
         flush_patiently(control, &control->links[i], failed ? linger_ns / 10 : silence_ns);
     }
 }

@@ -5,6 +5,7 @@
 
 #include "lib/comm/world/failure.h"
 #include "lib/comm/world/rendezvous.h"
+#include "lib/comm/world/watch.h"
 #include "lib/comm/world/wire.h"
 
 #include <poll.h>
@@ -30,8 +31,9 @@ typedef struct {
     slc_bytes in, out;
     size_t out_at; /* bytes of `out` that are written already */
     uint64_t heard_ns;
-    bool stalled;
+    bool stalled, deaf;               /* deaf: there is no memory to read what comes; the world has failed */
     uint32_t said_count, said_digest; /* of its last beat */
+    slc_doing doing;                  /* likewise, on rank 0 */
     bool has_part;                    /* rank 0: the contribution to the collective in course */
     slc_frame part;
     slc_bytes part_data;
@@ -41,11 +43,24 @@ typedef struct {
 typedef struct {
     bool left;
     uint32_t operations, collectives;
+    char *words; /* its last error; NULL: none */
 } slc_departure;
 
-typedef enum { SLC_COLLECT_BARRIER, SLC_COLLECT_BROADCAST, SLC_COLLECT_GATHER, SLC_COLLECT_SUM } slc_collect_kind;
+enum { SLC_WORDS = 1024 }; /* bytes of an error line that is passed on */
 
-/* A small collective that a caller waits for. For SUM `dst` and `src` are the same doubles. */
+/* The most that a part of a small collective, or its result, may take: a message that is larger is nonsense. */
+#define SLC_COLLECT_BYTES_MAX ((size_t)1 << 30)
+
+typedef enum {
+    SLC_COLLECT_BARRIER,
+    SLC_COLLECT_BROADCAST,
+    SLC_COLLECT_GATHER,
+    SLC_COLLECT_SUM,
+    SLC_COLLECT_MEET /* a barrier of ranks that bring the same text */
+} slc_collect_kind;
+
+/* A small collective that a caller waits for. For SUM `dst` and `src` are the same doubles; for MEET `src` is a string
+ * of `bytes`. */
 typedef struct {
     slc_collect_kind kind;
     const void *src;
@@ -54,21 +69,23 @@ typedef struct {
     int root;
 } slc_collect;
 
-typedef struct {
+struct slc_control {
     int rank, size, link_count;
     slc_link *links;           /* rank 0: links[r - 1] leads to rank r; others: links[0] to rank 0 */
     slc_departure *departures; /* [size] */
     slc_failure *failure;
-    uint64_t timeout_ns, beat_ns, step_ns; /* when the last beat was sent, when the last step was made */
-    slc_history history;                   /* written by the lane */
-    slc_collect *collect;                  /* in course; NULL: none */
+    uint64_t beat_ns, step_ns; /* when the last beat was sent, when the last step was made */
+    slc_history history;       /* written by the lane */
+    slc_collect *collect;      /* in course; NULL: none */
     bool collect_done;
     uint32_t collects; /* completed */
     slc_bytes scratch; /* results of collectives */
     bool told;         /* the failure was sent */
-} slc_control;
+    slc_watch watch;
+    slc_doing doing; /* this rank's, for its next beat */
+};
 
-/* Takes the sockets over. */
+/* Takes the sockets over. `timeout_s` as slc_watch_init has it. */
 sluice_status slc_control_init(slc_control *control, slc_rendezvous *rendezvous, slc_failure *failure,
                                double timeout_s);
 void slc_control_fini(slc_control *control);
@@ -76,18 +93,24 @@ void slc_control_fini(slc_control *control);
 int slc_control_polls(const slc_control *control, struct pollfd *polls); /* fills up to link_count entries */
 uint64_t slc_control_due(const slc_control *control);                    /* when step is to be called at the latest */
 
+/* Will the next step send a beat? Then control->doing must be noted before. */
+bool slc_control_beats(const slc_control *control, uint64_t now_ns);
+
 /* Reads, writes, beats, watches for silence. Never blocks. True if anything was received. */
 bool slc_control_step(slc_control *control, uint64_t now_ns);
 
 /* Sends the world's failure to the others, once, if they are to be told. */
 void slc_control_tell(slc_control *control);
 
-/* Says goodbye, before anything else of this rank is closed; after a failure only flushes. */
-void slc_control_goodbye(slc_control *control, uint32_t operations);
+/* Says goodbye with this rank's last error, before anything else of it is closed; after a failure only flushes. */
+void slc_control_goodbye(slc_control *control, uint32_t operations, const char *last_words);
+/* The world fails: `rank` left while WHILE, and its last error, if it had one. */
+void slc_control_fail_left(slc_control *control, int rank, const char *while_what);
 /* Waits shortly until rank 0 (rank 0: everybody) has heard it and closed too. */
 void slc_control_leave(slc_control *control);
 
 /* collect.c: begins the caller's collective; it is complete when collect_done is set. */
+const char *slc_collect_name(slc_collect_kind kind);
 void slc_control_collect(slc_control *control, slc_collect *collect);
 void slc_collect_part(slc_control *control, slc_link *link, const slc_frame *frame, const char *data);
 void slc_collect_result(slc_control *control, const slc_frame *frame, const char *data);

@@ -35,6 +35,17 @@ bool slc_failure_set(slc_failure *failure, sluice_status status, slc_tell tell, 
     return first;
 }
 
+void slc_failure_override(slc_failure *failure, sluice_status status, const char *format, ...)
+{
+    va_list args;
+    pthread_mutex_init(&failure->lock, NULL);
+    va_start(args, format);
+    vsnprintf(failure->line, sizeof failure->line, format, args);
+    va_end(args);
+    failure->tell = SLC_TELL_NOBODY;
+    atomic_store_explicit(&failure->status, status, memory_order_release);
+}
+
 sluice_status slc_failure_get(slc_failure *failure)
 {
     int status = atomic_load_explicit(&failure->status, memory_order_acquire);

@@ -27,6 +27,10 @@ void slc_failure_fini(slc_failure *failure);
 bool slc_failure_set(slc_failure *failure, sluice_status status, slc_tell tell, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Replaces whatever there is. For a forked child, which has one thread: the lock may be another one's for ever. */
+void slc_failure_override(slc_failure *failure, sluice_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* SLUICE_OK, or the failure, whose line becomes the calling thread's error line. Any thread. */
 sluice_status slc_failure_get(slc_failure *failure);
 

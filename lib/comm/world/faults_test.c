@@ -1,13 +1,23 @@
-/* A rank that dies, stalls, leaves early or fails: every other rank learns which one, soon, on every path. The limits
- * in seconds here guard against hanging and against the promise of two seconds, on a machine that may be busy. */
+/* A rank that dies, stalls, leaves early or fails: every other rank learns which one, soon, on every path. The docs
+ * promise that within two seconds, which is asserted here with room for a machine that is busy. */
 #include "lib/base/clock.h"
 #include "lib/comm/comm_test.h"
 
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <cmocka.h>
 
 enum { ELEMENTS = 1 << 20, TENSORS = 3, ROWS = 500, VICTIM_CODE = 7 };
+/* The documented promise, and what a busy machine may add; under a sanitizer the work itself takes seconds. */
+static const double promised_s = 2;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+static const double room_s = 10;
+#else
+static const double room_s = 2;
+#endif
+static const double stall_s = 4; /* the limit of those that are to stall */
 
 /* What is on its way. */
 typedef enum { SUMS, EXCHANGE, ROW_SUMS } traffic;
@@ -29,7 +39,6 @@ typedef struct {
     bool direct, mixed;
     traffic carries;
     fault what;
-    double seconds; /* within which survivors must know */
 } test_case;
 
 typedef struct {
@@ -48,7 +57,7 @@ static void rig_open(rig *all, const test_case *test, int rank)
     sluice_world_config config = test_config(rank, test->size, test->port);
     config.direct = test->direct;
     if (test->mixed) setenv("SLUICE_COMM_HOST_ID", rank % 2 ? "odd" : "even", 1);
-    if (test->what == STOPPED) config.timeout_s = 4;
+    if (test->what == STOPPED) config.timeout_s = stall_s;
     CHECK(!sluice_world_create(&config, &all->world));
     CHECK(!slc_device_open("cpu", &all->device));
     CHECK(!slc_segment_create(all->device, ELEMENTS * 4 * 4, &all->segment));
@@ -202,6 +211,12 @@ static void suffer(rig *all, const test_case *test)
     }
 }
 
+/* Then there is nobody to blame but all, who hear the same. */
+static bool differs(fault what)
+{
+    return what == OTHER_OPERATION || what == OTHER_SKIP || what == OTHER_COLLECTIVE;
+}
+
 static int survive(rig *all, const test_case *test)
 {
     char part[32];
@@ -217,13 +232,11 @@ static int survive(rig *all, const test_case *test)
     double seconds = slc_seconds(slc_clock_ns() - start);
     if (test->what == STOPPED)
         expect(all, test, SLUICE_ERR_TIMEOUT, part);
-    else if (test->what == OTHER_OPERATION || test->what == OTHER_SKIP)
-        CHECK(sluice_world_check(all->world) == SLUICE_ERR_MISMATCH ||
-              sluice_world_check(all->world) == SLUICE_ERR_PEER);
     else
-        expect(all, test, test->what == OTHER_COLLECTIVE ? SLUICE_ERR_MISMATCH : SLUICE_ERR_PEER, part);
-    if (seconds > test->seconds) fprintf(stderr, "took %.1f s\n", seconds);
-    CHECK(seconds < test->seconds);
+        expect(all, test, differs(test->what) ? SLUICE_ERR_MISMATCH : SLUICE_ERR_PEER, part);
+    const double limit = promised_s + room_s + (test->what == STOPPED ? stall_s : 0);
+    if (seconds > limit) fprintf(stderr, "took %.1f s\n", seconds);
+    CHECK(seconds < limit);
     rig_close(all);
     return 0;
 }
@@ -254,21 +267,21 @@ static void check_case(test_case test)
 }
 
 /* Rank 0 is the middle of the star, so both it and another one must be tried. */
-static void check_paths(fault what, int size, double seconds)
+static void check_paths(fault what, int size)
 {
     for (int victim = 0; victim < 2; victim++) {
-        check_case((test_case){.size = size, .victim = victim, .direct = true, .what = what, .seconds = seconds});
-        check_case((test_case){.size = size, .victim = victim, .direct = false, .what = what, .seconds = seconds});
+        check_case((test_case){.size = size, .victim = victim, .direct = true, .what = what});
+        check_case((test_case){.size = size, .victim = victim, .direct = false, .what = what});
     }
-    check_case((test_case){.size = 4, .victim = 2, .direct = true, .mixed = true, .what = what, .seconds = seconds});
+    check_case((test_case){.size = 4, .victim = 2, .direct = true, .mixed = true, .what = what});
 }
 
 static void test_killed(void **state)
 {
     (void)state;
-    check_paths(KILLED, 3, 10);
-    check_paths(KILLED_FIRST, 2, 10);
-    check_paths(KILLED_IDLE, 3, 10);
+    check_paths(KILLED, 3);
+    check_paths(KILLED_FIRST, 2);
+    check_paths(KILLED_IDLE, 3);
 }
 
 static void check_traffic(traffic carries)
@@ -282,8 +295,7 @@ static void check_traffic(traffic carries)
                                        .direct = direct,
                                        .mixed = mixed,
                                        .carries = carries,
-                                       .what = faults[i],
-                                       .seconds = 10});
+                                       .what = faults[i]});
 }
 
 static void test_exchange(void **state)
@@ -301,36 +313,104 @@ static void test_rows(void **state)
 static void test_stopped(void **state)
 {
     (void)state;
-    check_case((test_case){.size = 3, .victim = 2, .direct = true, .what = STOPPED, .seconds = 30});
-    check_case((test_case){.size = 3, .victim = 0, .direct = false, .what = STOPPED, .seconds = 30});
+    check_case((test_case){.size = 3, .victim = 2, .direct = true, .what = STOPPED});
+    check_case((test_case){.size = 3, .victim = 0, .direct = false, .what = STOPPED});
 }
 
 static void test_leaves(void **state)
 {
     (void)state;
-    check_paths(LEAVES, 3, 10);
+    check_paths(LEAVES, 3);
 }
 
 static void test_fails(void **state)
 {
     (void)state;
-    check_paths(FAILS, 3, 10);
+    check_paths(FAILS, 3);
 }
 
 static void test_disagreement(void **state)
 {
     (void)state;
-    check_paths(OTHER_OPERATION, 2, 10);
-    check_paths(OTHER_SKIP, 2, 10);
-    check_case((test_case){.size = 3, .victim = 2, .direct = true, .what = OTHER_COLLECTIVE, .seconds = 10});
+    check_paths(OTHER_OPERATION, 2);
+    check_paths(OTHER_SKIP, 2);
+    check_case((test_case){.size = 3, .victim = 2, .direct = true, .what = OTHER_COLLECTIVE});
+}
+
+/* ---- Stopped and continued ---- */
+
+typedef struct {
+    int size, port;
+    _Atomic int *rounds, *over; /* shared with the ranks: how far they are; the test has seen enough */
+    FILE *said;                 /* by rank 0 */
+} pausing;
+
+static int go_on_until_over(int rank, void *argument)
+{
+    pausing *test = argument;
+    sluice_world *world;
+    sluice_world_config config = test_config(rank, test->size, test->port);
+    config.timeout_s = 10;
+    if (rank == 0) dup2(fileno(test->said), STDERR_FILENO);
+    CHECK(!sluice_world_create(&config, &world));
+    for (double ends = 0; ends == 0;) {
+        ends = rank == 0 && atomic_load(test->over);
+        CHECK(!sluice_world_all_reduce(world, &ends, 1));
+        if (rank == 0) atomic_fetch_add(test->rounds, 1);
+        usleep(1000);
+    }
+    sluice_world_destroy(world);
+    return 0;
+}
+
+static void wait_for_rounds(const pausing *test, int count)
+{
+    for (int from = atomic_load(test->rounds); atomic_load(test->rounds) - from < count;) usleep(1000);
+}
+
+static void signal_ranks(const ranks *all, int only, int signal)
+{
+    for (int rank = 0; rank < all->size; rank++)
+        if (only < 0 || rank == only) kill(all->pids[rank], signal);
+}
+
+/* Stops one rank, or all (-1), for some seconds; then they go on as if nothing had been. What rank 0 said. */
+static void check_pause(int only, unsigned seconds, bool stalls)
+{
+    ranks all;
+    char said[4096];
+    _Atomic int *shared = mmap(NULL, 2 * sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pausing test = {.size = 3, .port = free_port(), .rounds = shared, .over = shared + 1, .said = tmpfile()};
+    assert_true(shared != MAP_FAILED && test.said);
+    ranks_start(&all, test.size, go_on_until_over, &test);
+    wait_for_rounds(&test, 20);
+    signal_ranks(&all, only, SIGSTOP);
+    sleep(seconds);
+    signal_ranks(&all, only, SIGCONT);
+    wait_for_rounds(&test, 20);
+    atomic_store(test.over, 1);
+    assert_int_equal(ranks_wait(&all), 0);
+    rewind(test.said);
+    said[fread(said, 1, sizeof said - 1, test.said)] = '\0';
+    assert_int_equal(strstr(said, "rank 2 stalled") != NULL, stalls);
+    assert_int_equal(strstr(said, "rank 2 is back") != NULL, stalls);
+    fclose(test.said);
+    munmap((void *)shared, 2 * sizeof *shared);
+}
+
+static void test_continued(void **state)
+{
+    (void)state;
+    check_pause(2, 5, true);
+    check_pause(-1, 12, false); /* longer than the limit; the others were stopped themselves */
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_killed),       cmocka_unit_test(test_exchange), cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_stopped),      cmocka_unit_test(test_leaves),   cmocka_unit_test(test_fails),
-        cmocka_unit_test(test_disagreement),
+        cmocka_unit_test(test_continued), cmocka_unit_test(test_killed),       cmocka_unit_test(test_exchange),
+        cmocka_unit_test(test_rows),      cmocka_unit_test(test_stopped),      cmocka_unit_test(test_leaves),
+        cmocka_unit_test(test_fails),     cmocka_unit_test(test_disagreement),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

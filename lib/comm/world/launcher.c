@@ -1,5 +1,7 @@
 /* Who am I: rank, size and where rank 0 listens, from the environment of whatever launched this process. Each launcher
  * is one function that fills what it knows; the first that recognises its variables wins. */
+#include "lib/comm/world/launcher.h"
+
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/comm/settings.h"
@@ -17,19 +19,26 @@ enum { FIRST_PORT = 20000, PORTS = 10000, DEFAULT_PORT = 29500 };
 typedef struct {
     const char *rank, *size, *local_rank, *local_size; /* names of variables */
     const char *job[2];                                /* the launcher's job id, in parts */
+    const char *name;
 } launcher;
 
 /* Open MPI and PMIx come before Slurm, whose variables leak into what mpirun starts inside an allocation. */
 static const launcher launchers[] = {
-    {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", {"TORCHELASTIC_RUN_ID", NULL}},
+    {"RANK",
+     "WORLD_SIZE",
+     "LOCAL_RANK",
+     "LOCAL_WORLD_SIZE",
+     {"TORCHELASTIC_RUN_ID", NULL},
+     "sluice run, or another that sets RANK"},
     {"OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE",
-     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {"PMI_JOBID", NULL}},
-    {"PMIX_RANK", "WORLD_SIZE", NULL, NULL, {"PMIX_NAMESPACE", NULL}},
-    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"},
+     "Open MPI"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {"PMI_JOBID", NULL}, "PMI"},
+    {"PMIX_RANK", "WORLD_SIZE", NULL, NULL, {"PMIX_NAMESPACE", NULL}, "PMIx"},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL, {"SLURM_JOB_ID", "SLURM_STEP_ID"}, "Slurm"},
 };
 
 static const char *environment(const char *name)
@@ -60,6 +69,13 @@ static const launcher *find_launcher(void)
         return row;
     }
     return NULL;
+}
+
+const char *slc_launcher_name(void)
+{
+    const launcher *found = find_launcher();
+    if (found == &launchers[0] && environment(found->job[0])) return "torchrun";
+    return found ? found->name : NULL;
 }
 
 /* "node[03-07,11],other" -> "node03": where Slurm puts task 0. */
@@ -107,10 +123,16 @@ static sluice_status find_port(sluice_world_config *config)
 {
     config->master_port = *config->job_token ? FIRST_PORT + (int)(hash_text(config->job_token) % PORTS) : DEFAULT_PORT;
     if (!environment("MASTER_PORT")) return SLUICE_OK;
-    sluice_status status = number("MASTER_PORT", 1, 65534, &config->master_port);
+    sluice_status status = number("MASTER_PORT", 1, SLC_PORT_LAST, &config->master_port);
     if (status) return status;
     const char *agent = environment("TORCHELASTIC_USE_AGENT_STORE");
-    if (agent && !strcmp(agent, "True")) config->master_port++; /* torchrun's agent listens on MASTER_PORT itself */
+    if (!agent || strcmp(agent, "True")) return SLUICE_OK;
+    if (config->master_port == SLC_PORT_LAST)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "MASTER_PORT=%d: torchrun's agent listens there, and there is no port "
+                         "after it for the ranks; give --rdzv-endpoint or --master-port a lower one",
+                         SLC_PORT_LAST);
+    config->master_port++; /* torchrun's agent listens on MASTER_PORT itself */
     return SLUICE_OK;
 }
 
@@ -132,10 +154,12 @@ static sluice_status read_launcher(const launcher *from, sluice_world_config *co
     if (!environment(size))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s is set but %s is not: set it to the number of ranks", from->rank,
                          size);
-    sluice_status status = number(size, 1, 4095, &config->size);
+    sluice_status status = number(size, 1, SLC_RANKS_MOST, &config->size);
     if (!status) status = number(from->rank, 0, config->size - 1, &config->rank);
-    if (!status && environment(from->local_rank)) status = number(from->local_rank, 0, 4095, &config->local_rank);
-    if (!status && environment(from->local_size)) status = number(from->local_size, 1, 4095, &config->local_size);
+    if (!status && environment(from->local_rank))
+        status = number(from->local_rank, 0, SLC_RANKS_MOST - 1, &config->local_rank);
+    if (!status && environment(from->local_size))
+        status = number(from->local_size, 1, SLC_RANKS_MOST, &config->local_size);
     if (status) return status;
     config->job_token = find_token(from);
     status = find_master(config);
@@ -151,7 +175,8 @@ static sluice_status read_settings(sluice_world_config *config)
     if (status) return status;
     config->direct = direct;
     status = slc_setting_seconds(&slc_comm_settings, "SLUICE_COMM_JOIN_TIMEOUT", &config->join_timeout_s);
-    return status ? status : slc_setting_seconds(&slc_comm_settings, "SLUICE_COMM_TIMEOUT", &config->timeout_s);
+    if (status || !*slc_setting_text(&slc_comm_settings, "SLUICE_COMM_TIMEOUT")) return status; /* the defaults */
+    return slc_setting_seconds(&slc_comm_settings, "SLUICE_COMM_TIMEOUT", &config->timeout_s);
 }
 
 sluice_status sluice_world_config_init(sluice_world_config *config)

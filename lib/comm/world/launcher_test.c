@@ -1,5 +1,6 @@
 /* Each launcher's environment gives the right rank, size, address, port and token. */
 #include "lib/comm/comm_test.h"
+#include "lib/comm/world/launcher.h"
 
 #include <setjmp.h>
 #include <stdint.h>
@@ -23,6 +24,9 @@ static const char *const known[] = {
     "OMPI_MCA_ess_base_jobid",
     "PMI_RANK",
     "PMI_SIZE",
+    "PMI_JOBID",
+    "MPI_LOCALRANKID",
+    "MPI_LOCALNRANKS",
     "PMIX_RANK",
     "SLURM_PROCID",
     "SLURM_NTASKS",
@@ -57,6 +61,7 @@ static void test_alone(void **state)
     assert_int_equal(config.rank, 0);
     assert_int_equal(config.size, 1);
     assert_string_equal(config.transport, "ucx");
+    assert_true(config.timeout_s == 0); /* the defaults, which what is set can be told from */
     assert_true(config.direct);
 }
 
@@ -152,6 +157,73 @@ static void test_pmix(void **state)
     assert_int_equal(read_config().size, 4); /* srun --mpi=pmix */
 }
 
+static void test_pmi(void **state)
+{
+    (void)state;
+    setenv("PMI_RANK", "2", 1);
+    setenv("PMI_SIZE", "4", 1);
+    setenv("PMI_JOBID", "77", 1);
+    setenv("MPI_LOCALRANKID", "2", 1);
+    setenv("MPI_LOCALNRANKS", "4", 1);
+    sluice_world_config config = read_config();
+    assert_int_equal(config.rank, 2);
+    assert_int_equal(config.size, 4);
+    assert_int_equal(config.local_rank, 2);
+    assert_string_equal(config.master_addr, "127.0.0.1");
+    assert_non_null(strstr(config.job_token, "77"));
+}
+
+/* Who asks for the name finds a launcher exactly where the world's configuration does. */
+static void test_names(void **state)
+{
+    static const struct {
+        const char *variable, *also, *name;
+    } rows[] = {
+        {"RANK", NULL, "sluice run, or another that sets RANK"},
+        {"RANK", "TORCHELASTIC_RUN_ID", "torchrun"},
+        {"OMPI_COMM_WORLD_RANK", NULL, "Open MPI"},
+        {"PMI_RANK", NULL, "PMI"},
+        {"PMIX_RANK", NULL, "PMIx"},
+        {"SLURM_PROCID", "SLURM_STEP_ID", "Slurm"},
+        {"SLURM_PROCID", NULL, NULL},        /* a batch script */
+        {"TORCHELASTIC_RUN_ID", NULL, NULL}, /* nobody says which rank */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        clear(state);
+        setenv(rows[i].variable, "0", 1);
+        if (rows[i].also) setenv(rows[i].also, "1", 1);
+        const char *name = slc_launcher_name();
+        sluice_world_config config;
+        bool refused = sluice_world_config_init(&config) != SLUICE_OK; /* the size is missing */
+        assert_int_equal(refused, rows[i].name != NULL);
+        if (rows[i].name)
+            assert_string_equal(name, rows[i].name);
+        else
+            assert_null(name);
+    }
+    clear(state);
+    setenv("PMI_RANK", "", 1); /* empty is not set */
+    assert_null(slc_launcher_name());
+}
+
+static void test_limits(void **state)
+{
+    (void)state;
+    sluice_world_config config;
+    setenv("RANK", "4094", 1);
+    setenv("WORLD_SIZE", "4095", 1);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("MASTER_PORT", "65535", 1);
+    assert_int_equal(read_config().master_port, SLC_PORT_LAST);
+    setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+    assert_int_equal(sluice_world_config_init(&config), SLUICE_ERR_ARGUMENT);
+    assert_non_null(strstr(sluice_last_error(), "no port after it"));
+    unsetenv("TORCHELASTIC_USE_AGENT_STORE");
+    setenv("WORLD_SIZE", "4096", 1);
+    assert_int_equal(sluice_world_config_init(&config), SLUICE_ERR_ARGUMENT);
+    assert_non_null(strstr(sluice_last_error(), "1 to 4095"));
+}
+
 static void test_errors(void **state)
 {
     (void)state;
@@ -179,7 +251,8 @@ int main(void)
         cmocka_unit_test_setup(test_alone, clear),    cmocka_unit_test_setup(test_sluice_run, clear),
         cmocka_unit_test_setup(test_torchrun, clear), cmocka_unit_test_setup(test_slurm, clear),
         cmocka_unit_test_setup(test_open_mpi, clear), cmocka_unit_test_setup(test_pmix, clear),
-        cmocka_unit_test_setup(test_errors, clear),
+        cmocka_unit_test_setup(test_pmi, clear),      cmocka_unit_test_setup(test_names, clear),
+        cmocka_unit_test_setup(test_limits, clear),   cmocka_unit_test_setup(test_errors, clear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

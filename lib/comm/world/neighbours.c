@@ -3,11 +3,14 @@
 #include "lib/comm/world/neighbours.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/comm/world/descriptors.h"
 #include "lib/comm/settings.h"
 #include "lib/comm/world/wire.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,15 +23,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { PAGE_BYTES = 4096, MOST_DESCRIPTORS = 2 };
-_Static_assert(sizeof(slc_control_page) <= PAGE_BYTES, "the control page is one page");
+enum { MOST_DESCRIPTORS = 2 };
+_Static_assert(sizeof(slc_control_page) <= SLC_PAGE_BYTES, "the control page is one page");
 
 typedef struct {
     uint32_t magic;
     int32_t rank;
-    uint64_t bytes; /* of the segment */
+    uint64_t bytes;  /* of the segment */
+    uint64_t key[2]; /* the receiver's */
 } handover;
-static const uint32_t handover_magic = 0x534c5531;
+static const uint32_t handover_magic = 0x534c5532;
+static const uint64_t stranger_patience_ns = 5000000000u; /* what a rank has to say it says before it is waited for */
 
 static socklen_t abstract_address(const char *name, struct sockaddr_un *address)
 {
@@ -50,13 +55,13 @@ static sluice_status open_listener(slc_neighbours *neighbours, const sluice_worl
     neighbours->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (neighbours->listener < 0 || bind(neighbours->listener, (struct sockaddr *)&address, length) ||
         listen(neighbours->listener, SOMAXCONN))
-        return slc_error(SLUICE_ERR_SYSTEM, "abstract socket: %s", strerror(errno));
+        return slc_descriptors_or_system(errno, "abstract socket", config->size);
     return SLUICE_OK;
 }
 
 static sluice_status map_page(int fd, slc_control_page **out)
 {
-    void *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *page = mmap(NULL, SLC_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) return slc_error(SLUICE_ERR_MEMORY, "control page: %s", strerror(errno));
     *out = page;
     return SLUICE_OK;
@@ -65,10 +70,11 @@ static sluice_status map_page(int fd, slc_control_page **out)
 static sluice_status open_page(slc_neighbours *neighbours)
 {
     neighbours->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (neighbours->doorbell < 0) return slc_error(SLUICE_ERR_SYSTEM, "eventfd: %s", strerror(errno));
-    neighbours->page_fd = memfd_create("sluice-control", MFD_CLOEXEC);
-    if (neighbours->page_fd < 0 || ftruncate(neighbours->page_fd, PAGE_BYTES))
-        return slc_error(SLUICE_ERR_SYSTEM, "control page: %s", strerror(errno));
+    if (neighbours->doorbell < 0) return slc_descriptors_or_system(errno, "doorbell", neighbours->size);
+    neighbours->page_fd = memfd_create("sluice-control", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (neighbours->page_fd < 0 || ftruncate(neighbours->page_fd, SLC_PAGE_BYTES) ||
+        fcntl(neighbours->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+        return slc_descriptors_or_system(errno, "control page", neighbours->size);
     return map_page(neighbours->page_fd, &neighbours->page);
 }
 
@@ -84,6 +90,9 @@ sluice_status slc_neighbours_open(slc_neighbours *neighbours, const sluice_world
     if (!neighbours->peers || !neighbours->list) return slc_error(SLUICE_ERR_MEMORY, "%d ranks", config->size);
     for (int rank = 0; rank < config->size; rank++)
         neighbours->peers[rank] = (slc_neighbour){.socket = -1, .doorbell = -1, .segment.fd = -1};
+    if (getrandom(neighbours->key, sizeof neighbours->key, 0) != sizeof neighbours->key)
+        return slc_error(SLUICE_ERR_SYSTEM, "getrandom: %s", strerror(errno));
+    memcpy(card->key, neighbours->key, sizeof card->key);
     sluice_status status = open_page(neighbours);
     if (status || config->size == 1 || !config->direct) return status;
     return open_listener(neighbours, config, card->name, sizeof card->name);
@@ -110,8 +119,19 @@ static sluice_status send_descriptors(int socket, const handover *message, const
     return slc_error(SLUICE_ERR_PEER, "handing a descriptor over: %s", strerror(errno));
 }
 
+/* What came with a message, at most MOST_DESCRIPTORS. */
+static int take_descriptors(struct msghdr *header, int *fds)
+{
+    struct cmsghdr *rights = CMSG_FIRSTHDR(header);
+    if (!rights || rights->cmsg_level != SOL_SOCKET || rights->cmsg_type != SCM_RIGHTS) return 0;
+    int count = (int)((rights->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+    memcpy(fds, CMSG_DATA(rights), (size_t)count * sizeof(int));
+    return count;
+}
+
 /* IN_PROGRESS: nothing there yet. Takes exactly `count` descriptors or none. */
-static sluice_status receive_descriptors(int socket, handover *message, int *fds, int count)
+static sluice_status receive_descriptors(const slc_neighbours *neighbours, int socket, handover *message, int *fds,
+                                         int count)
 {
     union {
         struct cmsghdr header;
@@ -124,27 +144,32 @@ static sluice_status receive_descriptors(int socket, handover *message, int *fds
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return SLUICE_IN_PROGRESS;
     if (got <= 0) return slc_error(SLUICE_ERR_PEER, "its process went away");
 
-    int received = 0;
-    struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
-    if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS) {
-        received = (int)((rights->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-        int taken[MOST_DESCRIPTORS];
-        memcpy(taken, CMSG_DATA(rights), (size_t)received * sizeof(int));
-        for (int i = 0; i < received; i++) {
-            if (received == count)
-                fds[i] = taken[i];
-            else
-                close(taken[i]);
-        }
+    int taken[MOST_DESCRIPTORS], received = take_descriptors(&header, taken);
+    bool cut = header.msg_flags & (MSG_CTRUNC | MSG_TRUNC);
+    bool whole = got == (ssize_t)sizeof *message && message->magic == handover_magic && received == count && !cut &&
+                 slc_wire_equal(message->key, neighbours->key, sizeof message->key);
+    for (int i = 0; i < received; i++) {
+        if (whole)
+            fds[i] = taken[i];
+        else
+            close(taken[i]);
     }
-    if (got != (ssize_t)sizeof *message || message->magic != handover_magic || received != count)
-        return slc_error(SLUICE_ERR_FORMAT, "a message on the local socket is not what it should be");
-    return SLUICE_OK;
+    if (whole) return SLUICE_OK;
+    if ((header.msg_flags & MSG_CTRUNC) && received < count) /* the kernel had no number to give them */
+        return slc_descriptors_error("meeting the ranks of this host", neighbours->size);
+    return slc_error(SLUICE_ERR_FORMAT, "a message on the local socket is not what it should be");
 }
 
-static sluice_status send_page(const slc_neighbours *neighbours, int socket)
+static handover handover_to(const slc_neighbours *neighbours, int rank, uint64_t bytes)
 {
-    const handover message = {.magic = handover_magic, .rank = neighbours->rank};
+    handover message = {.magic = handover_magic, .rank = neighbours->rank, .bytes = bytes};
+    memcpy(message.key, neighbours->peers[rank].key, sizeof message.key);
+    return message;
+}
+
+static sluice_status send_page(const slc_neighbours *neighbours, int rank, int socket)
+{
+    const handover message = handover_to(neighbours, rank, 0);
     return send_descriptors(socket, &message, (const int[]){neighbours->page_fd, neighbours->doorbell}, 2);
 }
 
@@ -153,32 +178,36 @@ sluice_status slc_neighbours_connect(slc_neighbours *neighbours, const slc_neigh
 {
     memset(reached, 0, (size_t)neighbours->size);
     const slc_neighbour_card *own = cards[neighbours->rank];
+    for (int rank = 0; rank < neighbours->size; rank++)
+        memcpy(neighbours->peers[rank].key, cards[rank]->key, sizeof cards[rank]->key);
     for (int rank = 0; rank < neighbours->rank; rank++) {
         const slc_neighbour_card *card = cards[rank];
         if (!own->direct || !card->direct || strncmp(own->host_id, card->host_id, sizeof own->host_id)) continue;
         struct sockaddr_un address;
         socklen_t length = abstract_address(card->name, &address);
         int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        if (fd < 0) return slc_error(SLUICE_ERR_SYSTEM, "socket: %s", strerror(errno));
+        if (fd < 0) return slc_descriptors_or_system(errno, "meeting the ranks of this host", neighbours->size);
         if (connect(fd, (struct sockaddr *)&address, length)) {
             close(fd); /* on another host */
             continue;
         }
         neighbours->peers[rank].socket = fd;
-        sluice_status status = send_page(neighbours, fd);
+        sluice_status status = send_page(neighbours, rank, fd);
         if (status) return slc_error_context(status, "rank %d", rank);
         reached[rank] = 1;
     }
     return SLUICE_OK;
 }
 
-/* The size of a peer's file is checked: touching a mapping beyond it would kill this process. */
+/* The size of a peer's file is checked, and that it stays so: touching a mapping beyond it would kill this process. */
 static sluice_status take_page(slc_neighbour *peer, int page_fd, int doorbell)
 {
     struct stat file;
     sluice_status status = SLUICE_OK;
-    if (fstat(page_fd, &file) || file.st_size < PAGE_BYTES)
+    if (fstat(page_fd, &file) || file.st_size < SLC_PAGE_BYTES)
         status = slc_error(SLUICE_ERR_FORMAT, "its control page is too short");
+    else if (fcntl(page_fd, F_GET_SEALS) < 0 || !(fcntl(page_fd, F_GET_SEALS) & F_SEAL_SHRINK))
+        status = slc_error(SLUICE_ERR_FORMAT, "its control page is not sealed: it could shrink");
     else
         status = map_page(page_fd, &peer->page);
     close(page_fd);
@@ -193,7 +222,7 @@ static sluice_status receive_page(slc_neighbours *neighbours, int socket, uint64
     sluice_status status;
     do {
         status = slc_wire_wait(socket, POLLIN, deadline_ns);
-        if (!status) status = receive_descriptors(socket, &message, fds, 2);
+        if (!status) status = receive_descriptors(neighbours, socket, &message, fds, 2);
     } while (status == SLUICE_IN_PROGRESS);
     if (status) return status;
     if (message.rank < 0 || message.rank >= neighbours->size || neighbours->peers[message.rank].page ||
@@ -206,12 +235,14 @@ static sluice_status receive_page(slc_neighbours *neighbours, int socket, uint64
     return take_page(&neighbours->peers[message.rank], fds[0], fds[1]);
 }
 
-/* A newcomer on the local socket must be of the same user. */
+/* A newcomer on the local socket must be of the same user, and bring the key: a user that this namespace does not know
+ * looks like any other such. Who does not is no rank, and is turned away without harm to the others. */
 static sluice_status accept_neighbour(slc_neighbours *neighbours, uint64_t deadline_ns)
 {
     sluice_status status = slc_wire_wait(neighbours->listener, POLLIN, deadline_ns);
     if (status) return status;
     int fd = accept4(neighbours->listener, NULL, NULL, SOCK_CLOEXEC), rank = -1;
+    if (fd < 0 && slc_descriptors_lacking(errno)) return slc_descriptors_error("accepting a rank", neighbours->size);
     if (fd < 0) return SLUICE_IN_PROGRESS;
     struct ucred who;
     socklen_t bytes = sizeof who;
@@ -219,8 +250,14 @@ static sluice_status accept_neighbour(slc_neighbours *neighbours, uint64_t deadl
         close(fd);
         return SLUICE_IN_PROGRESS;
     }
-    status = receive_page(neighbours, fd, deadline_ns, &rank);
-    if (!status) status = send_page(neighbours, fd);
+    uint64_t patience_ns = slc_clock_ns() + stranger_patience_ns;
+    status = receive_page(neighbours, fd, patience_ns < deadline_ns ? patience_ns : deadline_ns, &rank);
+    if (rank < 0 && (status == SLUICE_ERR_FORMAT || status == SLUICE_ERR_PEER || status == SLUICE_ERR_TIMEOUT)) {
+        slc_log(SLC_LOG_WARN, "turned a process away that is no rank of this job: %s", sluice_last_error());
+        close(fd);
+        return SLUICE_IN_PROGRESS;
+    }
+    if (!status) status = send_page(neighbours, rank, fd);
     if (status) {
         close(fd);
         return status;
@@ -229,7 +266,7 @@ static sluice_status accept_neighbour(slc_neighbours *neighbours, uint64_t deadl
     return SLUICE_OK;
 }
 
-sluice_status slc_neighbours_meet(slc_neighbours *neighbours, const uint8_t *const *all_reached, uint64_t deadline_ns)
+static sluice_status meet(slc_neighbours *neighbours, const uint8_t *const *all_reached, uint64_t deadline_ns)
 {
     int expected = 0;
     for (int rank = neighbours->rank + 1; rank < neighbours->size; rank++)
@@ -252,16 +289,35 @@ sluice_status slc_neighbours_meet(slc_neighbours *neighbours, const uint8_t *con
     return SLUICE_OK;
 }
 
+/* Those who wait for this rank see at once that it has failed. */
+static void hang_up(slc_neighbours *neighbours)
+{
+    for (int rank = 0; rank < neighbours->size; rank++) {
+        slc_neighbour *peer = &neighbours->peers[rank];
+        if (peer->socket >= 0) close(peer->socket);
+        peer->socket = -1;
+    }
+    if (neighbours->listener >= 0) close(neighbours->listener);
+    neighbours->listener = -1;
+}
+
+sluice_status slc_neighbours_meet(slc_neighbours *neighbours, const uint8_t *const *all_reached, uint64_t deadline_ns)
+{
+    sluice_status status = meet(neighbours, all_reached, deadline_ns);
+    if (status) hang_up(neighbours);
+    return status;
+}
+
 void slc_neighbours_close(slc_neighbours *neighbours)
 {
     if (neighbours->peers) slc_neighbours_detach(neighbours);
     for (int rank = 0; neighbours->peers && rank < neighbours->size; rank++) {
         slc_neighbour *peer = &neighbours->peers[rank];
-        if (peer->page) munmap(peer->page, PAGE_BYTES);
+        if (peer->page) munmap(peer->page, SLC_PAGE_BYTES);
         if (peer->doorbell >= 0) close(peer->doorbell);
         if (peer->socket >= 0) close(peer->socket);
     }
-    if (neighbours->page) munmap(neighbours->page, PAGE_BYTES);
+    if (neighbours->page) munmap(neighbours->page, SLC_PAGE_BYTES);
     if (neighbours->page_fd >= 0) close(neighbours->page_fd);
     if (neighbours->doorbell >= 0) close(neighbours->doorbell);
     if (neighbours->listener >= 0) close(neighbours->listener);
@@ -270,8 +326,8 @@ void slc_neighbours_close(slc_neighbours *neighbours)
     *neighbours = (slc_neighbours){.page_fd = -1, .doorbell = -1, .listener = -1};
 }
 
-static sluice_status receive_segment(slc_neighbour *peer, const slc_segment *own, slc_failure *failure,
-                                     uint64_t deadline_ns)
+static sluice_status receive_segment(const slc_neighbours *neighbours, slc_neighbour *peer, const slc_segment *own,
+                                     slc_failure *failure, uint64_t deadline_ns)
 {
     handover message;
     int fd;
@@ -281,7 +337,7 @@ static sluice_status receive_segment(slc_neighbour *peer, const slc_segment *own
         status = slc_wire_wait(peer->socket, POLLIN, slice_ns < deadline_ns ? slice_ns : deadline_ns);
         if (slc_failed(failure)) return slc_failure_get(failure);
         if (status == SLUICE_ERR_TIMEOUT && slc_clock_ns() < deadline_ns) status = SLUICE_IN_PROGRESS;
-        if (!status) status = receive_descriptors(peer->socket, &message, &fd, 1);
+        if (!status) status = receive_descriptors(neighbours, peer->socket, &message, &fd, 1);
     } while (status == SLUICE_IN_PROGRESS);
     if (status) return status;
     if (message.bytes != own->bytes)
@@ -296,16 +352,16 @@ static sluice_status receive_segment(slc_neighbour *peer, const slc_segment *own
 sluice_status slc_neighbours_attach(slc_neighbours *neighbours, const slc_segment *segment, slc_failure *failure,
                                     uint64_t deadline_ns)
 {
-    const handover message = {.magic = handover_magic, .rank = neighbours->rank, .bytes = segment->bytes};
     slc_neighbours_detach(neighbours);
     for (int i = 0; i < neighbours->count; i++) {
         int rank = neighbours->list[i];
+        const handover message = handover_to(neighbours, rank, segment->bytes);
         sluice_status status = send_descriptors(neighbours->peers[rank].socket, &message, &segment->fd, 1);
         if (status) return slc_error_context(status, "rank %d", rank);
     }
     for (int i = 0; i < neighbours->count; i++) {
         int rank = neighbours->list[i];
-        sluice_status status = receive_segment(&neighbours->peers[rank], segment, failure, deadline_ns);
+        sluice_status status = receive_segment(neighbours, &neighbours->peers[rank], segment, failure, deadline_ns);
         if (status) return slc_failed(failure) ? status : slc_error_context(status, "segment of rank %d", rank);
     }
     return SLUICE_OK;

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SLC_SIGNATURES = 64 };
+enum { SLC_SIGNATURES = 64, SLC_PAGE_BYTES = 4096 };
 
 /* One memfd page a rank; its owner writes the counters, everybody may take the sleeping flag. Counters count
  * communicating operations, modulo 2^32. A peer touches the owner's buffers only after the owner's `ready` has passed
@@ -29,6 +29,7 @@ typedef struct {
 typedef struct {
     int socket; /* -1: not a neighbour */
     int doorbell;
+    uint64_t key[2]; /* that it wants to see from whoever hands it something */
     slc_control_page *page;
     slc_segment segment; /* its data, mapped here; base NULL: none */
 } slc_neighbour;
@@ -37,6 +38,8 @@ typedef struct {
 typedef struct {
     char name[64]; /* of the abstract socket */
     char host_id[64];
+    uint64_t
+        key[2]; /* drawn; the socket's name can be read by any user of the host, this went through the rendezvous */
     int32_t direct;
 } slc_neighbour_card;
 
@@ -46,6 +49,7 @@ typedef struct {
     int *list, count;     /* the neighbours' ranks, ascending, without this one */
     slc_control_page *page;
     int page_fd, doorbell, listener;
+    uint64_t key[2]; /* of the own card */
 } slc_neighbours;
 
 /* Steps of making a world, each local; between them the ranks exchange cards, then what connect found. */
@@ -54,7 +58,9 @@ sluice_status slc_neighbours_open(slc_neighbours *neighbours, const sluice_world
 /* Tries every lower rank; reached[r] becomes 1 where it works. */
 sluice_status slc_neighbours_connect(slc_neighbours *neighbours, const slc_neighbour_card *const *cards,
                                      uint8_t *reached);
-/* all_reached[r] is rank r's `reached`. Waits for control pages and doorbells. */
+/* all_reached[r] is rank r's `reached`. Waits for control pages and doorbells. Whoever connects and does not bring the
+ * own card's key, or is of another user, is turned away. Errors: FORMAT (a page that is too short or could shrink),
+ * SYSTEM (too few descriptors), PEER, TIMEOUT. */
 sluice_status slc_neighbours_meet(slc_neighbours *neighbours, const uint8_t *const *all_reached, uint64_t deadline_ns);
 void slc_neighbours_close(slc_neighbours *neighbours);
 

@@ -6,6 +6,7 @@
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/comm/world/address.h"
+#include "lib/comm/world/descriptors.h"
 #include "lib/comm/world/wire.h"
 
 #include <errno.h>
@@ -96,7 +97,9 @@ static const char *judge(const reception *room, const greeting *hello, char *lin
 {
     const sluice_world_config *config = room->config;
     *fatal = false;
-    if (strncmp(hello->token, config->job_token, sizeof hello->token - 1)) {
+    char token[SLC_TOKEN_BYTES] = "";
+    snprintf(token, sizeof token, "%s", config->job_token);
+    if (!slc_wire_equal(hello->token, token, sizeof token)) {
         snprintf(line, bytes, "the job token differs from rank 0's: another job uses this address; set MASTER_PORT");
         return line;
     }
@@ -158,10 +161,12 @@ static sluice_status listen_to(reception *room, stranger *who)
     return who->got == sizeof who->hello ? admit(room, who) : SLUICE_OK;
 }
 
-static void accept_one(reception *room)
+static sluice_status accept_one(reception *room)
 {
     int fd = accept4(room->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return;
+    if (fd < 0 && slc_descriptors_lacking(errno))
+        return slc_descriptors_error("taking ranks in", room->rendezvous->size);
+    if (fd < 0) return SLUICE_OK; /* it went away again */
     tune(fd);
     stranger *oldest = &room->strangers[0];
     for (int i = 0; i < STRANGERS; i++) {
@@ -174,6 +179,7 @@ static void accept_one(reception *room)
     }
     forget(oldest); /* a full table costs the one that has been silent longest */
     *oldest = (stranger){.fd = fd, .since_ns = slc_clock_ns()};
+    return SLUICE_OK;
 }
 
 static sluice_status one_round(reception *room, struct pollfd *polls)
@@ -201,8 +207,7 @@ static sluice_status one_round(reception *room, struct pollfd *polls)
         sluice_status status = listen_to(room, &room->strangers[i]);
         if (status) return status;
     }
-    if (polls[0].revents) accept_one(room);
-    return SLUICE_OK;
+    return polls[0].revents ? accept_one(room) : SLUICE_OK;
 }
 
 /* Tells those who joined already why it came to nothing. */

@@ -15,6 +15,8 @@ typedef enum {
     ABSENT,
     ABSENT_FIRST,
     OTHER_THROTTLE,
+    OTHER_DEPTH,
+    SAME_FIRST_RANK,
     NO_PLUGIN,
     NONSENSE
 } odd;
@@ -22,6 +24,7 @@ typedef enum {
 typedef struct {
     int size, port;
     odd what;
+    int strangers_gone[2]; /* a pipe, whose writing end closes when they have all come */
 } test_case;
 
 static sluice_status join(const test_case *test, sluice_world_config config)
@@ -86,6 +89,18 @@ static int odd_body(int rank, void *argument)
         config.throttle = last ? "1gbit" : "";
         expect(join(test, config), SLUICE_ERR_MISMATCH, "throttled");
         break;
+    case OTHER_DEPTH:
+        if (last) setenv("SLUICE_COMM_DEPTH", "8", 1);
+        expect(join(test, config), SLUICE_ERR_MISMATCH, "SLUICE_COMM_DEPTH is 8 on rank 2 and 4 on rank 0");
+        break;
+    case SAME_FIRST_RANK: /* it has no rank 0 to ask */
+        if (last) {
+            config.rank = 0;
+            usleep(500000);
+            expect(join(test, config), SLUICE_ERR_SYSTEM, "is rank 0 too: give each process its own rank");
+        } else
+            expect(join(test, config), SLUICE_ERR_TIMEOUT, "missing: 2");
+        break;
     case NO_PLUGIN:
         config.direct = 0;
         config.transport = "nosuch";
@@ -115,6 +130,8 @@ static void test_refusals(void **state)
     check_case(3, OTHER_TOKEN);
     check_case(3, SAME_RANK);
     check_case(3, OTHER_THROTTLE);
+    check_case(3, OTHER_DEPTH);
+    check_case(3, SAME_FIRST_RANK);
     check_case(2, NO_PLUGIN);
 }
 
@@ -131,7 +148,7 @@ static int dial(int port)
 {
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    for (int attempt = 0; attempt < 500; attempt++) {
+    for (int attempt = 0; attempt < 10000; attempt++) { /* 20 s */
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (!connect(fd, (struct sockaddr *)&address, sizeof address)) return fd;
         close(fd);
@@ -145,12 +162,13 @@ static int nonsense_body(int rank, void *argument)
 {
     const test_case *test = argument;
     sluice_world_config config = test_config(rank == 1 ? 1 : 0, 2, test->port);
+    if (rank < 2) close(test->strangers_gone[1]);
     if (rank == 2) {
         static const char *const words[] = {"GET / HTTP/1.0\r\n\r\n", "SLUICER\n", "S", ""};
         int held[100];
         for (int i = 0; i < 100; i++) { /* more than rank 0 listens to at a time; some stay and say nothing */
             held[i] = dial(test->port);
-            if (held[i] < 0) break;
+            CHECK(held[i] >= 0);
             const char *text = words[i % 4];
             if (send(held[i], text, strlen(text), MSG_NOSIGNAL) < 0) CHECK(errno == EPIPE || errno == ECONNRESET);
             if (i % 3 == 0) close(held[i]);
@@ -159,12 +177,14 @@ static int nonsense_body(int rank, void *argument)
         for (size_t i = 0; i < sizeof garbage; i++) garbage[i] = (char)(i * 7 + i / 13);
         memcpy(garbage, "SLUICER\n", 8);
         int fd = dial(test->port);
-        if (fd >= 0 && send(fd, garbage, sizeof garbage, MSG_NOSIGNAL) < 0)
-            CHECK(errno == EPIPE || errno == ECONNRESET);
-        usleep(1500000);
+        CHECK(fd >= 0);
+        if (send(fd, garbage, sizeof garbage, MSG_NOSIGNAL) < 0) CHECK(errno == EPIPE || errno == ECONNRESET);
+        close(test->strangers_gone[1]);
+        usleep(1500000); /* those that say nothing stay while rank 1 joins */
         return 0;
     }
-    if (rank == 1) usleep(1000000);
+    char none;
+    if (rank == 1) CHECK(!read(test->strangers_gone[0], &none, 1));
     expect(join(test, config), SLUICE_OK, NULL);
     return 0;
 }
@@ -173,7 +193,12 @@ static void test_nonsense(void **state)
 {
     (void)state;
     test_case test = {.size = 3, .port = free_port(), .what = NONSENSE};
-    assert_int_equal(run_ranks(3, nonsense_body, &test), 0);
+    assert_int_equal(pipe(test.strangers_gone), 0);
+    ranks all;
+    ranks_start(&all, 3, nonsense_body, &test);
+    close(test.strangers_gone[1]);
+    assert_int_equal(ranks_wait(&all), 0);
+    close(test.strangers_gone[0]);
 }
 
 /* What answers at rank 0's address is something else. */

@@ -4,14 +4,15 @@
 #define SLC_COMM_WIRE_H
 
 #include <sluice/status.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SLC_WIRE_VERSION = 1, SLC_TOKEN_BYTES = 256 };
+enum { SLC_WIRE_VERSION = 2, SLC_TOKEN_BYTES = 256 };
 
 typedef enum {
     SLC_FRAME_BLOB = 1, /* while joining: one rank's part of an exchange, or everybody's */
-    SLC_FRAME_BEAT,     /* value: operations begun, their digest */
+    SLC_FRAME_BEAT,     /* value: operations begun, their digest; to rank 0 with what the rank is doing (watch.h) */
     SLC_FRAME_COLLECT,  /* to rank 0: what a rank brings to a small collective */
     SLC_FRAME_RESULT,   /* from rank 0 */
     SLC_FRAME_LEAVE,    /* `rank` left; value: operations and collectives that it completed */
@@ -30,6 +31,9 @@ typedef struct {
 /* Errors: TIMEOUT at `deadline_ns`, PEER when the other end closed, IO. The error line says only that. */
 sluice_status slc_wire_write(int fd, const void *data, size_t bytes, uint64_t deadline_ns);
 sluice_status slc_wire_read(int fd, void *data, size_t bytes, uint64_t deadline_ns);
+
+/* Whether two secrets are equal, in a time that does not say where they differ. */
+bool slc_wire_equal(const void *a, const void *b, size_t bytes);
 
 /* Waits until `fd` is ready for `events` (poll's) or the deadline. */
 sluice_status slc_wire_wait(int fd, short events, uint64_t deadline_ns);

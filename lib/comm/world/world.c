@@ -5,11 +5,16 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/comm/world/fork.h"
+#include "lib/comm/world/launcher.h"
 #include "lib/comm/settings.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What one exchange brings: pointers into one allocation. */
@@ -23,7 +28,15 @@ typedef struct {
 typedef struct {
     slc_neighbour_card card;
     char transport[64], throttle[64];
+    uint32_t depth; /* SLUICE_COMM_DEPTH: windows and scratch depend on it */
 } introduction;
+
+/* In front of a transport's address: where that rank is, for people. */
+typedef struct {
+    char host[64], address[64];
+} whereabouts;
+
+static const double telling_share = 0.25; /* of the time to join: what is left to tell the others why */
 
 static void blobs_free(blobs *all)
 {
@@ -50,6 +63,10 @@ static sluice_status check_introductions(const sluice_world *world, const blobs 
         const introduction *other = all->data[rank];
         if (all->sizes[rank] != sizeof *other)
             return slc_error(SLUICE_ERR_FORMAT, "rank %d introduced itself badly", rank);
+        if (other->depth != first->depth)
+            return slc_error(SLUICE_ERR_MISMATCH,
+                             "SLUICE_COMM_DEPTH is %u on rank %d and %u on rank 0: set it alike on every rank",
+                             other->depth, rank, first->depth);
         if (!strncmp(other->transport, first->transport, sizeof first->transport) &&
             !strncmp(other->throttle, first->throttle, sizeof first->throttle))
             continue;
@@ -72,6 +89,7 @@ static sluice_status meet_neighbours(sluice_world *world)
     blobs all = {0}, matrix = {0};
 
     sluice_status status = slc_neighbours_open(&world->neighbours, &world->config, &own.card);
+    if (!status) status = slc_setting_count(&slc_comm_settings, "SLUICE_COMM_DEPTH", &own.depth);
     if (!status && (!reached || !cards)) status = slc_error(SLUICE_ERR_MEMORY, "%d ranks", size);
     status = exchange(world, status, &own, sizeof own, &all);
     if (!status) status = check_introductions(world, &all); /* the same verdict everywhere */
@@ -100,33 +118,86 @@ static void on_peer_lost(void *context, int rank, const char *why)
     slc_messages_suspect(&world->comm, rank, why);
 }
 
-static sluice_status connect_peers(sluice_world *world, const blobs *addresses)
+/* The address that the control connection has here: the others' network as a rule. */
+static void find_whereabouts(const sluice_world *world, whereabouts *out)
+{
+    struct sockaddr_storage address;
+    socklen_t bytes = sizeof address;
+    *out = (whereabouts){0};
+    if (gethostname(out->host, sizeof out->host - 1)) snprintf(out->host, sizeof out->host, "?");
+    snprintf(out->address, sizeof out->address, "?");
+    for (int rank = 0; rank < world->config.size; rank++) {
+        int fd = world->rendezvous.fds[rank];
+        if (fd < 0 || getsockname(fd, (struct sockaddr *)&address, &bytes)) continue;
+        if (getnameinfo((struct sockaddr *)&address, bytes, out->address, sizeof out->address, NULL, 0, NI_NUMERICHOST))
+            snprintf(out->address, sizeof out->address, "?");
+        return;
+    }
+}
+
+/* A peer that cannot be reached yet may be soon: a network comes up a little later than the processes. */
+static sluice_status connect_peer(sluice_world *world, int rank, const char *blob, size_t bytes)
 {
     const slc_transport *transport = &world->transport;
-    for (int rank = 0; transport->table && rank < world->config.size; rank++) {
-        if (rank == world->config.rank || slc_is_neighbour(&world->neighbours, rank)) continue;
+    whereabouts where;
+    long pause_ns = 5000000;
+    const uint64_t telling_ns = (uint64_t)(telling_share * 1e9 * world->config.join_timeout_s);
+    if (bytes < sizeof where) return slc_error(SLUICE_ERR_FORMAT, "rank %d sent no address", rank);
+    memcpy(&where, blob, sizeof where);
+    for (;;) {
         sluice_status status =
-            transport->table->connect(transport->self, rank, addresses->data[rank], addresses->sizes[rank]);
-        if (status) return slc_error_context(status, "connecting to rank %d", rank);
+            transport->table->connect(transport->self, rank, blob + sizeof where, bytes - sizeof where);
+        bool late = slc_clock_ns() + telling_ns >= world->rendezvous.deadline_ns;
+        if (status && (status != SLUICE_ERR_PEER || late))
+            return slc_error_context(status, "connecting to rank %d at %.63s (%.63s)", rank, where.host, where.address);
+        if (!status) return SLUICE_OK;
+        nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+        if (pause_ns < 100000000) pause_ns *= 2;
     }
+}
+
+static sluice_status connect_peers(sluice_world *world, const blobs *addresses)
+{
+    sluice_status status = SLUICE_OK;
+    for (int rank = 0; !status && world->transport.table && rank < world->config.size; rank++)
+        if (rank != world->config.rank && !slc_is_neighbour(&world->neighbours, rank))
+            status = connect_peer(world, rank, addresses->data[rank], addresses->sizes[rank]);
+    return status;
+}
+
+/* In *out, allocated: where this rank is, and the transport's address. */
+static sluice_status write_address(const sluice_world *world, char **out, size_t *bytes)
+{
+    const void *address;
+    whereabouts where;
+    sluice_status status = world->transport.table->address(world->transport.self, &address, bytes);
+    if (status) return status;
+    *out = malloc(sizeof where + *bytes);
+    if (!*out) return slc_error(SLUICE_ERR_MEMORY, "transport's address of %zu bytes", *bytes);
+    find_whereabouts(world, &where);
+    memcpy(*out, &where, sizeof where);
+    memcpy(*out + sizeof where, address, *bytes);
+    *bytes += sizeof where;
     return SLUICE_OK;
 }
 
 /* A world that is all direct needs no transport, unless a network is imitated. `status` is of the step before. */
 static sluice_status open_transport(sluice_world *world, sluice_status status)
 {
-    const void *address = NULL;
+    char *address = NULL;
     size_t bytes = 0;
     blobs all = {0}, nothing = {0};
     bool needed = world->config.size > 1 && (world->any_messages || *world->config.throttle);
     if (!status && needed)
         status = slc_transport_open(&world->transport, world->config.transport, world->config.throttle,
                                     world->config.rank, world->config.size, on_peer_lost, world);
-    if (!status && needed) status = world->transport.table->address(world->transport.self, &address, &bytes);
+    if (!status && needed) status = write_address(world, &address, &bytes);
     status = exchange(world, status, address, bytes, &all);
+    free(address);
     if (status) return status;
     status = connect_peers(world, &all);
     blobs_free(&all);
+    if (!status) slc_transport_close_on_exec(&world->transport);
     status = exchange(world, status, NULL, 0, &nothing); /* nobody goes on before everybody is ready */
     blobs_free(&nothing);
     return status;
@@ -141,13 +212,13 @@ static const char *name_path(const sluice_world *world)
 
 static sluice_status check_config(const sluice_world_config *config)
 {
-    if (config->size < 1 || config->size > 4095 || config->rank < 0 || config->rank >= config->size)
-        return slc_error(SLUICE_ERR_ARGUMENT, "rank %d of %d ranks: at most 4095, ranks from 0", config->rank,
-                         config->size);
-    if (config->size > 1 && (!config->master_addr || config->master_port < 1 || config->master_port > 65535))
+    if (config->size < 1 || config->size > SLC_RANKS_MOST || config->rank < 0 || config->rank >= config->size)
+        return slc_error(SLUICE_ERR_ARGUMENT, "rank %d of %d ranks: at most %d, ranks from 0", config->rank,
+                         config->size, SLC_RANKS_MOST);
+    if (config->size > 1 && (!config->master_addr || config->master_port < 1 || config->master_port > SLC_PORT_LAST))
         return slc_error(SLUICE_ERR_ARGUMENT, "rank 0's address and port are needed: set MASTER_ADDR and MASTER_PORT");
-    if (!(config->join_timeout_s > 0) || !(config->timeout_s > 0))
-        return slc_error(SLUICE_ERR_ARGUMENT, "time limits must be more than 0 s");
+    if (!(config->join_timeout_s > 0) || !(config->timeout_s >= 0))
+        return slc_error(SLUICE_ERR_ARGUMENT, "time limits must be more than 0 s (timeout_s: 0 for the defaults)");
     return SLUICE_OK;
 }
 
@@ -191,7 +262,9 @@ static sluice_status assemble(sluice_world *world)
     if (status) return status;
     world->path = name_path(world);
     status = slc_control_init(&world->control, &world->rendezvous, &world->failure, world->config.timeout_s);
-    return status ? status : slc_thread_start(world);
+    if (status) return status;
+    slc_fork_watch(world);
+    return slc_thread_start(world);
 }
 
 sluice_status sluice_world_create(const sluice_world_config *config, sluice_world **out)
@@ -210,6 +283,8 @@ sluice_status sluice_world_create(const sluice_world_config *config, sluice_worl
     slc_failure_init(&world->failure);
     pthread_mutex_init(&world->collect_lock, NULL);
     slc_gate_init(&world->collects_done);
+    slc_gate_init(&world->told);
+    world->owner = getpid();
     world->neighbours = (slc_neighbours){.page_fd = -1, .doorbell = -1, .listener = -1};
     world->path = "alone";
     slc_log_rank(config->size > 1 ? config->rank : -1);
@@ -227,7 +302,7 @@ sluice_status sluice_world_create(const sluice_world_config *config, sluice_worl
 
 void sluice_world_destroy(sluice_world *world)
 {
-    if (!world) return;
+    if (!world || !slc_fork_forget(world)) return; /* a forked child leaves everything as it is */
     slc_thread_stop(world);
     slc_transport_close(&world->transport, 0); /* when the thread never ran */
     slc_control_fini(&world->control);
@@ -285,6 +360,15 @@ slc_comm *slc_world_comm(sluice_world *world)
     return &world->comm;
 }
 
+/* A part or a result travels in one message of the control connection. */
+static sluice_status check_size(const char *call, size_t count, size_t each)
+{
+    if (!each || count <= SLC_COLLECT_BYTES_MAX / each) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "%s: %zu x %zu bytes; small collectives carry at most %zu bytes at a time: send more in pieces",
+                     call, count, each, (size_t)SLC_COLLECT_BYTES_MAX);
+}
+
 /* Hands a small collective to the thread and waits. After a failure the thread has let go of the caller's memory. */
 static sluice_status run_collective(sluice_world *world, slc_collect collect)
 {
@@ -292,11 +376,12 @@ static sluice_status run_collective(sluice_world *world, slc_collect collect)
     sluice_status status = slc_failure_get(&world->failure);
     if (!status) {
         world->collect = collect;
+        atomic_store(&world->collector, slc_thread_number());
         uint32_t number = atomic_fetch_add_explicit(&world->collects_asked, 1, memory_order_release) + 1;
         slc_thread_wake(world);
         slc_gate_wait(&world->collects_done, number, UINT64_MAX);
-        bool done = !slc_failed(&world->failure);
-        status = done ? SLUICE_OK : slc_failure_get(&world->failure);
+        uint32_t complete = atomic_load_explicit(&world->collects_complete, memory_order_acquire);
+        if ((int32_t)(complete - number) < 0) status = slc_failure_get(&world->failure);
     }
     pthread_mutex_unlock(&world->collect_lock);
     return status;
@@ -308,17 +393,29 @@ sluice_status sluice_world_barrier(sluice_world *world)
     return run_collective(world, (slc_collect){.kind = SLC_COLLECT_BARRIER});
 }
 
+sluice_status slc_comm_meet(slc_comm *comm, const char *call, const char *object)
+{
+    sluice_world *world = slc_comm_world(comm);
+    char text[200];
+    if (world->config.size == 1) return sluice_world_check(world);
+    snprintf(text, sizeof text, "%s%s%s%s", call, object ? " of \"" : "", object ? object : "", object ? "\"" : "");
+    return run_collective(world, (slc_collect){.kind = SLC_COLLECT_MEET, .src = text, .bytes = strlen(text)});
+}
+
 sluice_status sluice_world_broadcast(sluice_world *world, void *data, size_t bytes, int root)
 {
     if (root < 0 || root >= world->config.size)
         return slc_error(SLUICE_ERR_ARGUMENT, "broadcast: root %d of %d ranks", root, world->config.size);
-    if (world->config.size == 1) return sluice_world_check(world);
+    sluice_status status = check_size("broadcast", 1, bytes);
+    if (status || world->config.size == 1) return status ? status : sluice_world_check(world);
     return run_collective(
         world, (slc_collect){.kind = SLC_COLLECT_BROADCAST, .src = data, .dst = data, .bytes = bytes, .root = root});
 }
 
 sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size_t bytes, void *dst)
 {
+    sluice_status status = check_size("all_gather", (size_t)world->config.size, bytes);
+    if (status) return status;
     if (world->config.size > 1)
         return run_collective(world, (slc_collect){.kind = SLC_COLLECT_GATHER, .src = src, .dst = dst, .bytes = bytes});
     if (bytes && src != dst) memmove(dst, src, bytes);
@@ -327,7 +424,8 @@ sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size
 
 sluice_status sluice_world_all_reduce(sluice_world *world, double *values, size_t count)
 {
-    if (world->config.size == 1) return sluice_world_check(world);
+    sluice_status status = check_size("all_reduce", count, sizeof *values);
+    if (status || world->config.size == 1) return status ? status : sluice_world_check(world);
     return run_collective(
         world, (slc_collect){.kind = SLC_COLLECT_SUM, .src = values, .dst = values, .bytes = count * sizeof *values});
 }

@@ -12,6 +12,7 @@
 #include <sluice/world.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct sluice_world {
     sluice_world_config config;
@@ -35,12 +36,22 @@ struct sluice_world {
     bool yield;        /* more ranks than cores: let the others go on while looking for work */
     uint64_t aside_ns; /* when the thread last moved away from a neighbour's core */
     struct pollfd *polls;
+    uint32_t transport_events; /* how often the transport has moved something */
 
     /* A small collective handed to the thread; one caller at a time. */
     pthread_mutex_t collect_lock;
     slc_collect collect;
-    _Atomic uint32_t collects_asked;
+    _Atomic uint32_t collects_asked, collects_complete;
+    _Atomic uint64_t collector; /* the thread that called the last one */
     slc_gate collects_done;
+
+    slc_gate told;              /* 1: the failure is on its way to the other ranks, if they are to be told */
+    char last_words[SLC_WORDS]; /* of the thread that leaves; "" none */
+    pid_t owner;                /* a child that it forks is no rank */
+    sluice_world *sibling;      /* farewell.c: the next world of this process */
+
+    sluice_world *next; /* fork.c's list */
+    bool forked;        /* this process was forked from the rank */
 };
 
 static inline sluice_world *slc_comm_world(slc_comm *comm)
@@ -48,9 +59,20 @@ static inline sluice_world *slc_comm_world(slc_comm *comm)
     return (sluice_world *)(void *)((char *)comm - offsetof(sluice_world, comm));
 }
 
+/* Threads of this process have different ones; never 0. */
+static inline uint64_t slc_thread_number(void)
+{
+    return (uint64_t)pthread_self();
+}
+
+/* farewell.c: a process that exits without leaving this world says its last error. */
+sluice_status slc_farewell_owe(sluice_world *world);
+void slc_farewell_waive(sluice_world *world); /* it leaves as it should */
+
 /* thread.c */
 sluice_status slc_thread_start(sluice_world *world);
-void slc_thread_stop(sluice_world *world); /* says goodbye, joins */
+/* Says goodbye with the calling thread's last error, which others hear if they still need this rank; joins. */
+void slc_thread_stop(sluice_world *world);
 void slc_thread_wake(sluice_world *world); /* any thread */
 
 #endif

@@ -37,6 +37,14 @@ static void check_small_collectives(sluice_world *world)
     for (size_t i = 0; i < bytes; i++) CHECK(large[i] == (char)(i * 31 + i / 4096));
     free(large);
     CHECK(sluice_world_broadcast(world, NULL, 0, size) == SLUICE_ERR_ARGUMENT);
+    /* More than a message may hold is refused before anything is sent or read. */
+    const size_t most = (size_t)1 << 30;
+    double sum = 0;
+    CHECK(sluice_world_broadcast(world, NULL, most + 1, 0) == SLUICE_ERR_ARGUMENT);
+    CHECK(sluice_world_all_gather(world, NULL, most / (size_t)size + 1, NULL) == SLUICE_ERR_ARGUMENT);
+    CHECK(sluice_world_all_reduce(world, NULL, most / sizeof sum + 1) == SLUICE_ERR_ARGUMENT);
+    CHECK(sluice_world_all_reduce(world, NULL, SIZE_MAX / 4) == SLUICE_ERR_ARGUMENT);
+    CHECK(!sluice_world_all_reduce(world, &sum, 1));
 }
 
 static int body(int rank, void *argument)

@@ -11,12 +11,16 @@ sluice_status slc_checkpoint_enter(sluice_runtime *rt, const char *dir, const ch
     if (status) return status;
     if (!dir || !*dir) return slc_error(SLUICE_ERR_ARGUMENT, "%s: a folder is needed", call);
     if (rt->mode != SLC_IDLE) return slc_error(SLUICE_ERR_ORDER, "%s: must be called between steps", call);
-    status = sluice_runtime_sync(rt);
-    return status ? status : slc_runtime_fail(rt, slc_staging_claim(rt, true));
+    status = slc_comm_meet(rt->comm, call, NULL);
+    if (!status) status = slc_runtime_drain(rt);
+    if (status) return status;
+    slc_comm_work(rt->comm, "at work");
+    return slc_runtime_fail(rt, slc_staging_claim(rt, true));
 }
 
 sluice_status slc_checkpoint_leave(sluice_runtime *rt)
 {
+    slc_comm_work(rt->comm, NULL);
     return slc_runtime_fail(rt, slc_staging_claim(rt, false));
 }
 
@@ -27,7 +31,7 @@ uint64_t slc_staging_bytes(const sluice_runtime *rt)
 
 typedef struct {
     int status;
-    char line[508];
+    char line[2044]; /* the reason stands at its end, behind a path */
 } outcome;
 
 sluice_status slc_checkpoint_agree(sluice_runtime *rt, sluice_status mine)
@@ -41,7 +45,7 @@ sluice_status slc_checkpoint_agree(sluice_runtime *rt, sluice_status mine)
     sluice_status status = sluice_world_all_gather(rt->world, &own, sizeof own, all);
     for (int r = 0; !status && r < rt->size; r++) {
         all[r].line[sizeof all[r].line - 1] = 0;
-        if (all[r].status) status = slc_error((sluice_status)all[r].status, "%s", all[r].line);
+        if (all[r].status) status = slc_runtime_alike(rt, slc_error((sluice_status)all[r].status, "%s", all[r].line));
     }
     free(all);
     return status;

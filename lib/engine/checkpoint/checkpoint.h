@@ -31,10 +31,10 @@ uint64_t slc_checkpoint_own(const sluice_param *param, const char *name, float *
 sluice_status slc_checkpoint_own_reset(sluice_runtime *rt);
 
 /* The optimizer's numbers to a manifest, and from one: names are borrowed; `params`: this runtime's, of each of the
- * manifest's. Loading brings the phase and its plan too, but for a failure of the optimizer (ARGUMENT) cannot be taken
- * back. Collective. */
+ * manifest's. Checking changes nothing: FORMAT where this optimizer keeps other numbers or does not take these.
+ * Loading brings the phase and its plan too and cannot be taken back; collective. */
 void slc_checkpoint_progress_save(const sluice_runtime *rt, slc_manifest *out);
-sluice_status slc_checkpoint_progress_check(const sluice_runtime *rt, const slc_manifest *from);
+sluice_status slc_checkpoint_progress_check(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params);
 sluice_status slc_checkpoint_progress_load(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params);
 
 #endif

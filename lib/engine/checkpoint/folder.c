@@ -1,13 +1,16 @@
 /* A checkpoint exists when its folder has its name: files are made in a folder of another name, which is renamed when
- * everything in it has reached the disk. Removing one takes its name away first. */
+ * everything in it has reached the disk. Removing one takes its name away first. Nothing is unlinked before the names
+ * as they are have reached the disk, so that a crash of the machine cannot bring back the name of what is gone. */
 #include "lib/engine/checkpoint/folder.h"
 
+#include "lib/base/log.h"
 #include "lib/base/status.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +18,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char prefix[] = "step-", suffix[] = ".partial";
+/* A folder is set aside as REPLACED while another takes its name, where that takes two moves. */
+typedef enum { WHOLE, PARTIAL, REPLACED, KINDS } folder_kind;
+
+static const char prefix[] = "step-";
+static const char *const suffix[KINDS] = {"", ".partial", ".replaced"};
 
 /* ---- Names ---- */
 
@@ -29,9 +36,14 @@ __attribute__((format(printf, 1, 2))) static char *format_path(const char *forma
     return length < 0 ? NULL : path;
 }
 
-char *slc_checkpoint_folder(const char *dir, uint64_t step, bool partial)
+static char *folder_path(const char *dir, uint64_t step, folder_kind kind)
 {
-    return format_path("%s/%s%06llu%s", dir, prefix, (unsigned long long)step, partial ? suffix : "");
+    return format_path("%s/%s%06llu%s", dir, prefix, (unsigned long long)step, suffix[kind]);
+}
+
+char *slc_checkpoint_partial(const char *dir, uint64_t step)
+{
+    return folder_path(dir, step, PARTIAL);
 }
 
 char *slc_checkpoint_rank_file(const char *folder, uint32_t rank)
@@ -45,15 +57,16 @@ char *slc_checkpoint_file(const char *folder, const char *name)
 }
 
 /* "step-000120" or "step-000120.partial", and nothing else that ends in digits. */
-static bool parse_name(const char *name, uint64_t *step, bool *partial)
+static bool parse_name(const char *name, uint64_t *step, folder_kind *kind)
 {
     if (strncmp(name, prefix, sizeof prefix - 1)) return false;
     const char *digits = name + sizeof prefix - 1;
     if (!isdigit((unsigned char)*digits) || strspn(digits, "0123456789") > 19) return false;
     char *end, again[64];
     *step = strtoull(digits, &end, 10);
-    *partial = !strcmp(end, suffix);
-    snprintf(again, sizeof again, "%s%06llu%s", prefix, (unsigned long long)*step, *partial ? suffix : "");
+    for (*kind = WHOLE; *kind < KINDS && strcmp(end, suffix[*kind]);) ++*kind;
+    if (*kind == KINDS) return false;
+    snprintf(again, sizeof again, "%s%06llu%s", prefix, (unsigned long long)*step, suffix[*kind]);
     return !strcmp(again, name);
 }
 
@@ -83,8 +96,26 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All whole ones, or all partial ones. */
-static sluice_status list(const char *dir, bool partial, uint64_t **steps, size_t *count)
+static bool folder_is_whole(const char *dir, uint64_t step, folder_kind kind)
+{
+    char *folder = folder_path(dir, step, kind);
+    bool whole = folder && is_whole(folder);
+    free(folder);
+    return whole;
+}
+
+/* Sorted, each once. */
+static void put_in_order(uint64_t *steps, size_t *count)
+{
+    size_t kept = 0;
+    if (*count) qsort(steps, *count, sizeof *steps, ascending);
+    for (size_t i = 0; i < *count; i++)
+        if (!kept || steps[kept - 1] != steps[i]) steps[kept++] = steps[i];
+    *count = kept;
+}
+
+/* All of a kind. A checkpoint is whole too whose name was taken away and not yet given to the one that replaces it. */
+static sluice_status list(const char *dir, folder_kind wanted, uint64_t **steps, size_t *count)
 {
     *steps = NULL;
     *count = 0;
@@ -93,25 +124,26 @@ static sluice_status list(const char *dir, bool partial, uint64_t **steps, size_
     sluice_status status = SLUICE_OK;
     for (const struct dirent *entry; !status && (entry = readdir(open));) {
         uint64_t step;
-        bool is_partial;
-        if (!parse_name(entry->d_name, &step, &is_partial) || is_partial != partial) continue;
-        char *folder = slc_checkpoint_folder(dir, step, partial);
+        folder_kind kind;
+        if (!parse_name(entry->d_name, &step, &kind)) continue;
+        bool listed = kind == wanted || (wanted == WHOLE && kind == REPLACED);
+        if (!listed || (wanted == WHOLE && !folder_is_whole(dir, step, kind))) continue;
         uint64_t *grown = realloc(*steps, (*count + 1) * sizeof **steps);
-        if (grown) *steps = grown;
-        if (!folder || !grown)
+        if (!grown) {
             status = no_memory();
-        else if (partial || is_whole(folder))
-            grown[(*count)++] = step;
-        free(folder);
+            break;
+        }
+        *steps = grown;
+        grown[(*count)++] = step;
     }
     closedir(open);
-    if (*count) qsort(*steps, *count, sizeof **steps, ascending);
+    put_in_order(*steps, count);
     return status;
 }
 
 sluice_status slc_checkpoint_list(const char *dir, uint64_t **steps, size_t *count)
 {
-    return list(dir, false, steps, count);
+    return list(dir, WHOLE, steps, count);
 }
 
 sluice_status slc_checkpoint_find(const char *dir, char **folder)
@@ -122,141 +154,191 @@ sluice_status slc_checkpoint_find(const char *dir, char **folder)
     sluice_status status = slc_checkpoint_list(dir, &steps, &count);
     if (!status && !count && !is_whole(dir)) status = slc_error(SLUICE_ERR_IO, "there is no checkpoint in %s", dir);
     if (!status) {
-        *folder = count ? slc_checkpoint_folder(dir, steps[count - 1], false) : strdup(dir);
+        uint64_t step = count ? steps[count - 1] : 0;
+        *folder = count ? folder_path(dir, step, folder_is_whole(dir, step, WHOLE) ? WHOLE : REPLACED) : strdup(dir);
         if (!*folder) status = no_memory();
     }
     free(steps);
     return status;
 }
 
-/* ---- Removing ---- */
+/* ---- What reaches the disk ---- */
 
-/* Files only: nothing of ours makes folders in a folder. */
+/* Some file systems know no synchronizing of folders, and what cannot be written has nothing to be synchronized. */
+static sluice_status synchronize(const char *folder)
+{
+    int file = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    if (file < 0) return failed("open", folder);
+    bool nothing_to_do = !fsync(file) || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
+    sluice_status status = nothing_to_do ? SLUICE_OK : failed("synchronize", folder);
+    close(file);
+    return status;
+}
+
+/* The folder that a path has its name in. One that may be written to and not read cannot be synchronized. */
+static sluice_status synchronize_parent(const char *path)
+{
+    char *copy = strdup(path);
+    if (!copy) return no_memory();
+    const char *parent = dirname(copy);
+    sluice_status status = access(parent, R_OK) && errno == EACCES ? SLUICE_OK : synchronize(parent);
+    free(copy);
+    return status;
+}
+
+/* ---- Removing: what cannot be removed is a warning ---- */
+
+/* Files only: nothing of ours makes folders in a folder. A link or a file of its name is unlinked. */
 static sluice_status remove_folder(const char *folder)
 {
-    DIR *open = opendir(folder);
-    if (!open) return errno == ENOENT ? SLUICE_OK : failed("remove", folder);
+    int file = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0 && errno == ENOENT) return SLUICE_OK;
+    if (file < 0 && (errno == ENOTDIR || errno == ELOOP)) return unlink(folder) ? failed("remove", folder) : SLUICE_OK;
+    DIR *open = file < 0 ? NULL : fdopendir(file);
+    if (!open) {
+        sluice_status status = failed("remove", folder);
+        if (file >= 0) close(file);
+        return status;
+    }
     for (const struct dirent *entry; (entry = readdir(open));)
         if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) unlinkat(dirfd(open), entry->d_name, 0);
     closedir(open);
     return rmdir(folder) ? failed("remove", folder) : SLUICE_OK;
 }
 
-static sluice_status remove_partial(const char *dir, uint64_t step)
+static void warn_of(sluice_status status, const char *consequence)
 {
-    char *folder = slc_checkpoint_folder(dir, step, true);
-    sluice_status status = folder ? remove_folder(folder) : no_memory();
-    free(folder);
-    return status;
+    if (status) slc_log(SLC_LOG_WARN, "%s; %s", sluice_last_error(), consequence);
 }
 
-static sluice_status remove_whole(const char *dir, uint64_t step)
+static void remove_or_warn(const char *dir, uint64_t step, folder_kind kind)
 {
-    char *whole = slc_checkpoint_folder(dir, step, false), *partial = slc_checkpoint_folder(dir, step, true);
-    sluice_status status = whole && partial ? SLUICE_OK : no_memory();
-    if (!status && rename(whole, partial)) status = failed("remove", whole);
-    if (!status) status = remove_folder(partial);
-    free(whole);
-    free(partial);
+    char *folder = folder_path(dir, step, kind);
+    warn_of(folder ? remove_folder(folder) : no_memory(), "checkpoints go on without that; remove it by hand");
+    free(folder);
+}
+
+/* All partial ones, or all that another one has replaced. */
+static sluice_status remove_left_over(const char *dir, folder_kind kind)
+{
+    uint64_t *steps;
+    size_t count;
+    sluice_status status = list(dir, kind, &steps, &count);
+    for (size_t i = 0; !status && i < count; i++)
+        if (kind == PARTIAL || folder_is_whole(dir, steps[i], WHOLE)) remove_or_warn(dir, steps[i], kind);
+    free(steps);
     return status;
 }
 
 /* ---- Making one ---- */
 
-/* Some file systems know no synchronizing of folders. */
-static sluice_status synchronize(const char *path, int flags)
+sluice_status slc_checkpoint_make_dir(const char *dir)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC | flags);
-    if (file < 0) return failed("open", path);
-    sluice_status status = fsync(file) && errno != EINVAL && errno != ENOTSUP ? failed("synchronize", path) : SLUICE_OK;
-    close(file);
-    return status;
+    if (mkdir(dir, 0777) && errno != EEXIST) return failed("make the folder", dir);
+    return synchronize_parent(dir);
 }
 
-static sluice_status clear_partials(const char *dir)
+/* A crash came between the two moves of `replace`: the name goes back to what had it. */
+static sluice_status restore_replaced(const char *dir)
 {
     uint64_t *steps;
     size_t count;
-    sluice_status status = list(dir, true, &steps, &count);
-    for (size_t i = 0; !status && i < count; i++) status = remove_partial(dir, steps[i]);
+    sluice_status status = list(dir, REPLACED, &steps, &count);
+    for (size_t i = 0; !status && i < count; i++) {
+        char *aside = folder_path(dir, steps[i], REPLACED), *whole = folder_path(dir, steps[i], WHOLE);
+        if (!aside || !whole)
+            status = no_memory();
+        else if (!is_whole(whole) && is_whole(aside) && rename(aside, whole))
+            warn_of(failed("rename", aside), "it stays a checkpoint under this name");
+        free(aside);
+        free(whole);
+    }
     free(steps);
     return status;
 }
 
 sluice_status slc_checkpoint_begin(const char *dir, uint64_t step)
 {
-    if (mkdir(dir, 0777) && errno != EEXIST) return failed("make the folder", dir);
-    sluice_status status = clear_partials(dir);
+    struct stat info;
+    sluice_status status = restore_replaced(dir);
+    if (!status) status = synchronize(dir);
+    if (!status) status = remove_left_over(dir, REPLACED);
+    if (!status) status = remove_left_over(dir, PARTIAL);
     if (status) return status;
-    char *folder = slc_checkpoint_folder(dir, step, true);
+    char *folder = folder_path(dir, step, PARTIAL);
     if (!folder) return no_memory();
-    if (mkdir(folder, 0777)) status = failed("make the folder", folder);
+    /* One that could not be removed, because a user has put a folder into it, will do. */
+    if (mkdir(folder, 0777) && !(errno == EEXIST && !lstat(folder, &info) && S_ISDIR(info.st_mode)))
+        status = failed("make the folder", folder);
     free(folder);
     return status;
 }
 
-static sluice_status write_all(int file, const char *path, const void *data, size_t bytes)
-{
-    for (const char *at = data; bytes;) {
-        ssize_t put = write(file, at, bytes);
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return failed("write", path);
-        at += put;
-        bytes -= (size_t)put;
-    }
-    return fsync(file) ? failed("write", path) : SLUICE_OK;
-}
-
-sluice_status slc_checkpoint_write(const char *folder, const char *name, const void *data, size_t bytes)
-{
-    char *path = slc_checkpoint_file(folder, name), *part = format_path("%s/%s.part", folder, name);
-    sluice_status status = path && part ? SLUICE_OK : no_memory();
-    int file = status ? -1 : open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (!status && file < 0) status = failed("write", part);
-    if (!status) status = write_all(file, part, data, bytes);
-    if (file >= 0 && close(file) && !status) status = failed("write", part);
-    if (!status && rename(part, path)) status = failed("write", path);
-    free(path);
-    free(part);
-    return status;
-}
-
-/* In one move where the file system can, so that at no time there is none. */
+/* In one move where the file system can; else in two, between which readers know the old one by its other name. */
 static sluice_status replace(const char *dir, const char *partial, const char *whole, uint64_t step)
 {
-    if (!renameat2(AT_FDCWD, partial, AT_FDCWD, whole, RENAME_EXCHANGE)) return remove_partial(dir, step);
+    if (!renameat2(AT_FDCWD, partial, AT_FDCWD, whole, RENAME_EXCHANGE)) return SLUICE_OK;
     if (errno != EINVAL && errno != ENOSYS) return failed("rename to", whole);
-    sluice_status status = remove_folder(whole);
-    if (!status && rename(partial, whole)) status = failed("rename to", whole);
+    char *aside = folder_path(dir, step, REPLACED);
+    if (!aside) return no_memory();
+    sluice_status status = rename(whole, aside) ? failed("rename", whole) : SLUICE_OK;
+    if (!status && rename(partial, whole)) {
+        status = failed("rename to", whole);
+        rename(aside, whole); /* what fails here is put right by the next save */
+    }
+    free(aside);
     return status;
 }
 
 sluice_status slc_checkpoint_publish(const char *dir, uint64_t step)
 {
-    char *whole = slc_checkpoint_folder(dir, step, false), *partial = slc_checkpoint_folder(dir, step, true);
-    sluice_status status = whole && partial ? synchronize(partial, O_DIRECTORY) : no_memory();
+    char *whole = folder_path(dir, step, WHOLE), *partial = folder_path(dir, step, PARTIAL);
+    sluice_status status = whole && partial ? synchronize(partial) : no_memory();
     if (!status && rename(partial, whole))
         status =
             errno == EEXIST || errno == ENOTEMPTY ? replace(dir, partial, whole, step) : failed("rename to", whole);
-    if (!status) status = synchronize(dir, O_DIRECTORY);
+    free(whole);
+    free(partial);
+    if (status) return status;
+    sluice_status synchronized = synchronize(dir);
+    warn_of(synchronized, "the checkpoint is saved, but a crash of the machine may still take it away");
+    if (synchronized) return SLUICE_OK;
+    remove_or_warn(dir, step, PARTIAL); /* what was replaced, under either name */
+    remove_or_warn(dir, step, REPLACED);
+    return SLUICE_OK;
+}
+
+void slc_checkpoint_abandon(const char *dir, uint64_t step)
+{
+    remove_or_warn(dir, step, PARTIAL);
+}
+
+/* Takes its name away. */
+static sluice_status retire(const char *dir, uint64_t step)
+{
+    char *whole = folder_path(dir, step, WHOLE), *partial = folder_path(dir, step, PARTIAL);
+    sluice_status status = whole && partial ? SLUICE_OK : no_memory();
+    if (!status && rename(whole, partial)) status = failed("remove", whole);
     free(whole);
     free(partial);
     return status;
 }
 
-void slc_checkpoint_abandon(const char *dir, uint64_t step)
+void slc_checkpoint_prune(const char *dir, size_t keep, uint64_t step)
 {
-    (void)remove_partial(dir, step);
-}
-
-sluice_status slc_checkpoint_prune(const char *dir, size_t keep, uint64_t step)
-{
-    uint64_t *steps;
-    size_t count;
-    if (!keep) return SLUICE_OK;
-    sluice_status status = slc_checkpoint_list(dir, &steps, &count);
-    for (size_t i = 0; !status && i + keep < count; i++)
-        if (steps[i] != step) status = remove_whole(dir, steps[i]);
+    static const char later[] = "the old checkpoint stays until a later save can remove it";
+    uint64_t *steps = NULL;
+    size_t count = 0, retired = 0;
+    if (!keep) return;
+    warn_of(slc_checkpoint_list(dir, &steps, &count), later);
+    for (size_t i = 0; i + keep < count; i++) {
+        if (steps[i] == step) continue;
+        sluice_status status = retire(dir, steps[i]);
+        warn_of(status, later);
+        if (!status) steps[retired++] = steps[i];
+    }
+    sluice_status status = retired ? synchronize(dir) : SLUICE_OK;
+    warn_of(status, later);
+    for (size_t i = 0; !status && i < retired; i++) remove_or_warn(dir, steps[i], PARTIAL);
     free(steps);
-    return status;
 }

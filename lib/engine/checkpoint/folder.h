@@ -1,5 +1,5 @@
-/* The folders and files of checkpoints: names, what is whole, and how a new one comes to be so that a crash at any
- * point leaves the old ones whole. Local calls, no ranks. Private to lib/engine. Errors: IO with path and reason,
+/* The folders of checkpoints: names, what is whole, and how a new one comes to be so that a crash at any point leaves
+ * the old ones whole. Local calls, no ranks. Private to lib/engine. Errors: IO with path and reason,
  * MEMORY. */
 #ifndef SLC_ENGINE_CHECKPOINT_FOLDER_H
 #define SLC_ENGINE_CHECKPOINT_FOLDER_H
@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /* malloc'ed paths; NULL without memory. */
-char *slc_checkpoint_folder(const char *dir, uint64_t step, bool partial); /* DIR/step-000120[.partial] */
-char *slc_checkpoint_rank_file(const char *folder, uint32_t rank);         /* FOLDER/rank-0003.slc */
+char *slc_checkpoint_partial(const char *dir, uint64_t step);      /* DIR/step-000120.partial */
+char *slc_checkpoint_rank_file(const char *folder, uint32_t rank); /* FOLDER/rank-0003.slc */
 char *slc_checkpoint_file(const char *folder, const char *name);
 #define SLC_CHECKPOINT_MANIFEST "manifest.json"
 #define SLC_CHECKPOINT_EXTRA "extra"
@@ -21,15 +21,16 @@ sluice_status slc_checkpoint_list(const char *dir, uint64_t **steps, size_t *cou
 /* The folder of the latest checkpoint in `dir`, or `dir` itself if it is one; malloc'ed. IO: there is none. */
 sluice_status slc_checkpoint_find(const char *dir, char **folder);
 
-/* Makes `dir` where it is not, removes what crashes left in it, makes the partial folder. */
+/* Makes `dir` where it is not; its name has reached the disk. */
+sluice_status slc_checkpoint_make_dir(const char *dir);
+/* Puts right and removes what crashes left in it (what cannot be removed is a warning), makes the partial folder. */
 sluice_status slc_checkpoint_begin(const char *dir, uint64_t step);
-/* A file whole and synchronized, or not there. */
-sluice_status slc_checkpoint_write(const char *folder, const char *name, const void *data, size_t bytes);
-/* The partial folder, whose files are synchronized, becomes the checkpoint of its step. */
+/* The partial folder, whose files are synchronized, becomes the checkpoint of its step. After an error it has not; what
+ * fails once it has its name is a warning. */
 sluice_status slc_checkpoint_publish(const char *dir, uint64_t step);
-/* Removes the partial folder, as well as can be. */
+/* Removes the partial folder; a warning where it cannot. */
 void slc_checkpoint_abandon(const char *dir, uint64_t step);
-/* Removes the oldest beyond `keep` (0: none), never that of `step`. */
-sluice_status slc_checkpoint_prune(const char *dir, size_t keep, uint64_t step);
+/* Removes the oldest beyond `keep` (0: none), never that of `step`; a warning where it cannot. */
+void slc_checkpoint_prune(const char *dir, size_t keep, uint64_t step);
 
 #endif

@@ -6,20 +6,18 @@
 #include "lib/engine/checkpoint/shard.h"
 
 #include "lib/base/crc32c.h"
-#include "lib/base/json_file.h"
+#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 
 #include <sluice/checkpoint.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+static const uint64_t manifest_bytes_max = UINT64_C(1) << 30;
 
 typedef struct {
     sluice_runtime *rt;
@@ -35,38 +33,42 @@ typedef struct {
 
 /* ---- Files ---- */
 
-static sluice_status read_at(int file, const char *path, void *data, uint64_t bytes, uint64_t offset)
+/* So that a pipe or a device in a file's place neither blocks nor goes on for ever. */
+static sluice_status open_regular(const char *path, slc_file *file)
 {
-    for (char *at = data; bytes;) {
-        ssize_t got = pread(file, at, bytes, (off_t)offset);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return slc_error(SLUICE_ERR_IO, "cannot read %s: %s", path, strerror(errno));
-        if (!got) return slc_error(SLUICE_ERR_FORMAT, "%s: truncated", path);
-        at += got;
-        bytes -= (uint64_t)got;
-        offset += (uint64_t)got;
-    }
-    return SLUICE_OK;
+    sluice_status status = slc_file_open(path, file);
+    return status == SLUICE_ERR_ARGUMENT ? slc_error(SLUICE_ERR_FORMAT, "%s", sluice_last_error()) : status;
 }
 
-static sluice_status open_file(const char *path, uint64_t wanted_bytes, int *file)
+static sluice_status open_file(const char *path, uint64_t wanted_bytes, slc_file *file)
 {
-    struct stat info;
-    *file = open(path, O_RDONLY | O_CLOEXEC);
-    if (*file < 0 || fstat(*file, &info)) return slc_error(SLUICE_ERR_IO, "cannot read %s: %s", path, strerror(errno));
-    if ((uint64_t)info.st_size != wanted_bytes)
-        return slc_error(SLUICE_ERR_FORMAT, "%s: %s: it has %llu bytes, the manifest says %llu", path,
-                         (uint64_t)info.st_size < wanted_bytes ? "truncated" : "too long",
-                         (unsigned long long)info.st_size, (unsigned long long)wanted_bytes);
-    return SLUICE_OK;
+    sluice_status status = open_regular(path, file);
+    if (status || file->bytes == wanted_bytes) return status;
+    return slc_error(SLUICE_ERR_FORMAT, "%s: %s: it has %llu bytes, the manifest says %llu", path,
+                     file->bytes < wanted_bytes ? "truncated" : "too long", (unsigned long long)file->bytes,
+                     (unsigned long long)wanted_bytes);
+}
+
+static sluice_status read_text(const char *path, char **text, size_t *length)
+{
+    slc_file file;
+    sluice_status status = open_regular(path, &file);
+    if (!status && file.bytes > manifest_bytes_max)
+        status = slc_error(SLUICE_ERR_FORMAT, "%s: %llu bytes are too many for a manifest", path,
+                           (unsigned long long)file.bytes);
+    *length = status ? 0 : (size_t)file.bytes;
+    *text = status ? NULL : malloc(*length + 1);
+    if (!status && !*text) status = slc_error(SLUICE_ERR_MEMORY, "%s", path);
+    if (!status) status = slc_file_read(&file, 0, *length, *text);
+    slc_file_close(&file);
+    return status;
 }
 
 static sluice_status read_manifest(const char *folder, slc_manifest *out)
 {
     char *path = slc_checkpoint_file(folder, SLC_CHECKPOINT_MANIFEST), *text = NULL;
-    size_t length;
-    sluice_status status = path ? slc_json_file_read(path, &text, &length) : SLUICE_ERR_MEMORY;
-    if (!path) slc_error(status, "manifest");
+    size_t length = 0;
+    sluice_status status = path ? read_text(path, &text, &length) : slc_error(SLUICE_ERR_MEMORY, "manifest");
     if (!status) status = slc_error_context(slc_manifest_from_json(text, length, out), "%s", path);
     free(text);
     free(path);
@@ -77,14 +79,14 @@ static sluice_status read_manifest(const char *folder, slc_manifest *out)
 static sluice_status read_extra(const char *folder, const slc_manifest_file *what, void **out)
 {
     char *path = slc_checkpoint_file(folder, SLC_CHECKPOINT_EXTRA);
-    int file = -1;
+    slc_file file = SLC_FILE_NONE;
     *out = NULL;
     sluice_status status = path ? open_file(path, what->bytes, &file) : slc_error(SLUICE_ERR_MEMORY, "checkpoint");
     if (!status && !(*out = malloc(what->bytes + 1))) status = slc_error(SLUICE_ERR_MEMORY, "%s", path);
-    if (!status) status = read_at(file, path, *out, what->bytes, 0);
+    if (!status) status = slc_file_read(&file, 0, what->bytes, *out);
     if (!status && slc_crc32c(0, *out, what->bytes) != what->crc32c)
         status = slc_error(SLUICE_ERR_FORMAT, "%s: damaged: its checksum is another", path);
-    if (file >= 0) close(file);
+    slc_file_close(&file);
     if (status) {
         free(*out);
         *out = NULL;
@@ -181,12 +183,12 @@ static sluice_status check_ranges(const loading *l, const slc_shard *shard)
     return SLUICE_OK;
 }
 
-static sluice_status read_table(const loading *l, int file, const char *path, uint32_t rank, slc_shard *out)
+static sluice_status read_table(const loading *l, const slc_file *file, uint32_t rank, slc_shard *out)
 {
     const slc_manifest_file *wanted = &l->manifest.files[rank];
     unsigned char header[SLC_SHARD_HEADER_BYTES], *head = NULL;
     sluice_status status = SLUICE_OK;
-    if (wanted->bytes >= sizeof header) status = read_at(file, path, header, sizeof header, 0);
+    if (wanted->bytes >= sizeof header) status = slc_file_read(file, 0, sizeof header, header);
     if (!status) status = slc_shard_decode_header(header, wanted->bytes, out);
     if (!status && (out->rank != rank || out->world != l->manifest.file_count || out->step != l->manifest.step ||
                     out->crc32c != wanted->crc32c))
@@ -194,7 +196,7 @@ static sluice_status read_table(const loading *l, int file, const char *path, ui
     if (status) return status;
     uint64_t bytes = slc_shard_head_bytes(out->range_count);
     head = malloc(bytes);
-    status = head ? read_at(file, path, head, bytes, 0) : slc_error(SLUICE_ERR_MEMORY, "table of a checkpoint");
+    status = head ? slc_file_read(file, 0, bytes, head) : slc_error(SLUICE_ERR_MEMORY, "table of a checkpoint");
     if (!status) status = slc_shard_decode_ranges(head, wanted->bytes, out);
     free(head);
     return status ? status : check_ranges(l, out);
@@ -206,11 +208,11 @@ static sluice_status read_tables(loading *l)
     if (!l->shards) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
     sluice_status status = SLUICE_OK;
     for (uint32_t f = 0; !status && f < l->manifest.file_count; f++) {
-        int file = -1;
+        slc_file file = SLC_FILE_NONE;
         char *path = slc_checkpoint_rank_file(l->folder, f);
         status = path ? open_file(path, l->manifest.files[f].bytes, &file) : slc_error(SLUICE_ERR_MEMORY, "checkpoint");
-        if (!status) status = slc_error_context(read_table(l, file, path, f, &l->shards[f]), "%s", path);
-        if (file >= 0) close(file);
+        if (!status) status = slc_error_context(read_table(l, &file, f, &l->shards[f]), "%s", path);
+        slc_file_close(&file);
         free(path);
     }
     return status;
@@ -265,33 +267,33 @@ static sluice_status check_coverage(const loading *l)
 
 /* ---- All bytes of a file ---- */
 
-typedef sluice_status range_function(loading *l, int file, const char *path, const slc_shard_range *range,
-                                     uint64_t offset);
+typedef sluice_status range_function(loading *l, const slc_file *file, const slc_shard_range *range, uint64_t offset);
 
 static sluice_status for_ranges(loading *l, uint32_t f, range_function *look)
 {
     const slc_shard *shard = &l->shards[f];
     uint64_t offset = slc_shard_head_bytes(shard->range_count);
-    int file = -1;
+    slc_file file = SLC_FILE_NONE;
     char *path = slc_checkpoint_rank_file(l->folder, f);
     sluice_status status =
         path ? open_file(path, l->manifest.files[f].bytes, &file) : slc_error(SLUICE_ERR_MEMORY, "checkpoint");
     for (uint64_t i = 0; !status && i < shard->range_count; i++) {
-        status = look(l, file, path, &shard->ranges[i], offset);
+        status = look(l, &file, &shard->ranges[i], offset);
         offset += 4 * shard->ranges[i].count;
     }
-    if (file >= 0) close(file);
+    slc_file_close(&file);
     free(path);
     return status;
 }
 
-static sluice_status verify_range(loading *l, int file, const char *path, const slc_shard_range *range, uint64_t offset)
+static sluice_status verify_range(loading *l, const slc_file *file, const slc_shard_range *range, uint64_t offset)
 {
     uint64_t room = slc_staging_bytes(l->rt), left = 4 * range->count;
     uint32_t crc = 0;
     while (left) {
         uint64_t bytes = left < room ? left : room;
-        sluice_status status = read_at(file, path, l->rt->staging, bytes, offset);
+        slc_comm_work(l->rt->comm, "reading");
+        sluice_status status = slc_file_read(file, offset, bytes, l->rt->staging);
         if (status) return status;
         crc = slc_crc32c(crc, l->rt->staging, bytes);
         left -= bytes;
@@ -300,7 +302,7 @@ static sluice_status verify_range(loading *l, int file, const char *path, const 
     if (crc == range->crc32c) return SLUICE_OK;
     const slc_manifest *m = &l->manifest;
     return slc_error(SLUICE_ERR_FORMAT, "%s: damaged: elements %llu to %llu of \"%s\"%s%s do not have their checksum",
-                     path, (unsigned long long)range->first, (unsigned long long)(range->first + range->count),
+                     file->path, (unsigned long long)range->first, (unsigned long long)(range->first + range->count),
                      m->params[range->param].name, range->array ? ", state " : "",
                      !range->array                    ? ""
                      : range->array <= m->state_count ? m->states[range->array - 1]
@@ -317,7 +319,7 @@ static sluice_status verify(loading *l)
 }
 
 /* What this rank saved for itself, where the unit is onebit again. */
-static sluice_status apply_own(loading *l, int file, const char *path, const slc_shard_range *range, uint64_t offset)
+static sluice_status apply_own(loading *l, const slc_file *file, const slc_shard_range *range, uint64_t offset)
 {
     sluice_runtime *rt = l->rt;
     float *data = NULL;
@@ -330,16 +332,16 @@ static sluice_status apply_own(loading *l, int file, const char *path, const slc
     sluice_status status = SLUICE_OK;
     for (uint64_t room = slc_staging_bytes(rt) / 4, at = 0; !status && at < range->count; at += room) {
         uint64_t left = range->count - at, bytes = 4 * (left < room ? left : room);
-        status = read_at(file, path, rt->staging, bytes, offset + 4 * at);
+        status = slc_file_read(file, offset + 4 * at, bytes, rt->staging);
         if (!status) status = slc_copy(&rt->compute, data + at, rt->staging, bytes);
         if (!status) status = slc_stream_synchronize(&rt->compute);
     }
     return status;
 }
 
-static sluice_status apply_range(loading *l, int file, const char *path, const slc_shard_range *range, uint64_t offset)
+static sluice_status apply_range(loading *l, const slc_file *file, const slc_shard_range *range, uint64_t offset)
 {
-    if (is_own(l, range)) return l->own_file ? apply_own(l, file, path, range, offset) : SLUICE_OK;
+    if (is_own(l, range)) return l->own_file ? apply_own(l, file, range, offset) : SLUICE_OK;
     sluice_param *param = l->params[range->param];
     uint32_t which = range->array ? 1 + l->states[range->array - 1] : 0;
     uint64_t room = slc_staging_bytes(l->rt) / 4, at = range->first, end = range->first + range->count;
@@ -347,7 +349,7 @@ static sluice_status apply_range(loading *l, int file, const char *path, const s
         uint64_t count = end - at;
         if (!slc_param_kept(param, which, &at, &count)) break;
         if (count > room) count = room;
-        sluice_status status = read_at(file, path, l->rt->staging, 4 * count, offset + 4 * (at - range->first));
+        sluice_status status = slc_file_read(file, offset + 4 * (at - range->first), 4 * count, l->rt->staging);
         if (!status) status = slc_param_put(param, which, at, count, l->rt->staging);
         if (!status) status = slc_stream_synchronize(&l->rt->compute);
         if (status) return status;
@@ -413,13 +415,22 @@ static sluice_status choose(loading *l, const char *dir)
     return status;
 }
 
+static void warn_of_no_checksum(const loading *l)
+{
+    if (l->manifest.unsealed && l->rt->rank == 0)
+        slc_log(SLC_LOG_WARN, "%s/%s was written by a version that gave it no checksum: damage to it is not noticed",
+                l->folder, SLC_CHECKPOINT_MANIFEST);
+}
+
 static sluice_status check(loading *l)
 {
     if (!l->folder) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
     sluice_status status = read_manifest(l->folder, &l->manifest);
+    if (!status) warn_of_no_checksum(l);
     if (!status) status = match_states(l);
     if (!status) status = match_params(l);
-    if (!status) status = slc_error_context(slc_checkpoint_progress_check(l->rt, &l->manifest), "%s", l->folder);
+    if (!status)
+        status = slc_error_context(slc_checkpoint_progress_check(l->rt, &l->manifest, l->params), "%s", l->folder);
     if (!status) status = read_tables(l);
     if (!status) status = check_coverage(l);
     if (!status) status = read_extra(l->folder, &l->manifest.extra, &l->extra);

@@ -1,14 +1,38 @@
 #include "lib/engine/checkpoint/manifest.h"
 
+#include "lib/base/crc32c.h"
 #include "lib/base/status.h"
 #include "lib/plan/json/json_read.h"
 #include "lib/plan/json/json_text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* So that no sum of bytes overflows. */
 static const uint64_t elements_max = UINT64_C(1) << 56;
+
+/* ---- The checksum ---- */
+
+enum { SEAL_ROOM = 48 };
+static const char seal_begins[] = ",\n  \"crc32c\": ";
+
+/* How a manifest ends whose text so far is `text`. */
+static void make_seal(const char *text, size_t length, char seal[SEAL_ROOM])
+{
+    snprintf(seal, SEAL_ROOM, "%s%u\n}\n", seal_begins, slc_crc32c(0, text, length));
+}
+
+/* Everything but the right seal is damage, the text behind it too. */
+static sluice_status check_seal(const char *text, size_t length)
+{
+    char seal[SEAL_ROOM];
+    size_t least = sizeof seal_begins - 1, at = length;
+    while (at && (length - at < least || memcmp(text + at, seal_begins, least))) at--;
+    make_seal(text, at, seal);
+    if (at && length - at == strlen(seal) && !memcmp(text + at, seal, length - at)) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_FORMAT, "damaged: it does not end with the checksum of its text");
+}
 
 /* ---- Writing ---- */
 
@@ -56,7 +80,7 @@ static void put_param(slc_json_text *text, const slc_manifest *m, const slc_mani
 sluice_status slc_manifest_to_json(const slc_manifest *m, char **out)
 {
     slc_json_text text = {0};
-    slc_json_text_add(&text, "{\n  \"version\": %d,\n  \"step\": %llu,\n  \"optimizer\": ", SLC_CHECKPOINT_VERSION,
+    slc_json_text_add(&text, "{\n  \"version\": %d,\n  \"step\": %llu,\n  \"optimizer\": ", SLC_MANIFEST_VERSION,
                       (unsigned long long)m->step);
     slc_json_text_string(&text, m->optimizer);
     put_names(&text, "states", m->states, m->state_count);
@@ -75,7 +99,11 @@ sluice_status slc_manifest_to_json(const slc_manifest *m, char **out)
     }
     slc_json_text_add(&text, "\n  ],\n  \"extra\": ");
     put_file(&text, &m->extra);
-    slc_json_text_add(&text, "\n}\n");
+    if (!text.status) {
+        char seal[SEAL_ROOM];
+        make_seal(text.bytes, text.length, seal);
+        slc_json_text_put(&text, seal);
+    }
     return slc_json_text_finish(&text, out);
 }
 
@@ -83,7 +111,7 @@ sluice_status slc_manifest_to_json(const slc_manifest *m, char **out)
 
 typedef struct {
     uint32_t version;
-    uint64_t step;
+    uint64_t step, crc32c;
     const char *optimizer;
     json_t *states, *own, *progress, *numbers, *parameters, *files, *extra;
 } top_row;
@@ -118,6 +146,7 @@ static const slc_json_field top_fields[] = {
     FIELD(top_row, parameters, SLC_JSON_ARRAY),  FIELD(top_row, files, SLC_JSON_ARRAY),
     FIELD(top_row, extra, SLC_JSON_ANY),         OPTIONAL(top_row, own, SLC_JSON_ARRAY),
     OPTIONAL(top_row, progress, SLC_JSON_ARRAY), OPTIONAL(top_row, numbers, SLC_JSON_ARRAY),
+    OPTIONAL(top_row, crc32c, SLC_JSON_SIZE),
 };
 static const slc_json_field param_fields[] = {
     FIELD(param_row, name, SLC_JSON_NAME),
@@ -254,14 +283,28 @@ static sluice_status read_files(const slc_json_place *top, const json_t *files, 
     return status;
 }
 
+/* A manifest that says version 1 and has a checksum is a damaged one of version 2. */
+static sluice_status parse(const char *text, size_t length, json_t **document, bool *unsealed)
+{
+    *unsealed = !slc_json_parse(text, length, SLC_MANIFEST_VERSION_UNSEALED, document);
+    sluice_status status = *unsealed ? SLUICE_OK : slc_json_parse(text, length, SLC_MANIFEST_VERSION, document);
+    if (status || (*unsealed && !json_object_get(*document, "crc32c"))) return status;
+    status = check_seal(text, length);
+    if (!status && *unsealed) status = slc_error(SLUICE_ERR_FORMAT, "$.version: 1 has no checksum");
+    if (status) json_decref(*document);
+    return status;
+}
+
 sluice_status slc_manifest_from_json(const char *text, size_t length, slc_manifest *out)
 {
     slc_json_place top = {0}, extra = {&top, "extra", 0};
     top_row row = {0};
     json_t *document;
+    bool unsealed;
     *out = (slc_manifest){0};
-    sluice_status status = slc_json_parse(text, length, SLC_CHECKPOINT_VERSION, &document);
+    sluice_status status = parse(text, length, &document, &unsealed);
     if (status) return status;
+    out->unsealed = unsealed;
     status = slc_json_members(&top, document, top_fields, COUNT_OF(top_fields), &row);
     out->step = row.step;
     if (!status) status = copy_name(row.optimizer, &out->optimizer);

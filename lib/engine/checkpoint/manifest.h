@@ -1,4 +1,5 @@
-/* The manifest of a checkpoint: what lies in it, as JSON (docs/formats.md). Private to lib/engine. */
+/* The manifest of a checkpoint: what lies in it, as JSON (docs/formats.md). Its last member is a checksum of all the
+ * text before it, so that no changed byte is read. Private to lib/engine. */
 #ifndef SLC_ENGINE_CHECKPOINT_MANIFEST_H
 #define SLC_ENGINE_CHECKPOINT_MANIFEST_H
 
@@ -8,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SLC_CHECKPOINT_VERSION = 1 };
+/* Version 1 is read too: it had no checksum. */
+enum { SLC_MANIFEST_VERSION = 2, SLC_MANIFEST_VERSION_UNSEALED = 1 };
 
 enum { SLC_MANIFEST_OWN_MAX = 4, SLC_MANIFEST_NUMBERS_MAX = 12 };
 
@@ -32,6 +34,7 @@ typedef struct {
 } slc_manifest_file;
 
 typedef struct {
+    bool unsealed; /* when read: it was written without a checksum */
     uint64_t step;
     char *optimizer;
     char *states[SLUICE_OPTIMIZER_STATES_MAX];
@@ -51,7 +54,8 @@ typedef struct {
 
 /* The text is malloc'ed. Errors: FORMAT (a name that is not UTF-8), MEMORY. */
 sluice_status slc_manifest_to_json(const slc_manifest *manifest, char **text);
-/* Everything in it is allocated; slc_manifest_fini frees. Errors: FORMAT with the place, MEMORY; *out is then empty. */
+/* Everything in it is allocated; slc_manifest_fini frees. Errors: FORMAT (with the place, or that the checksum is
+ * another), MEMORY; *out is then empty. */
 sluice_status slc_manifest_from_json(const char *text, size_t length, slc_manifest *out);
 void slc_manifest_fini(slc_manifest *manifest);
 

@@ -6,6 +6,8 @@
 
 #include "lib/base/status.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 _Static_assert((int)SLC_MANIFEST_NUMBERS_MAX >= (int)SLC_PROGRESS_MAX, "a manifest holds all numbers");
@@ -63,7 +65,7 @@ static sluice_status other_numbers(const sluice_runtime *rt)
                      rt->optimizer.name);
 }
 
-sluice_status slc_checkpoint_progress_check(const sluice_runtime *rt, const slc_manifest *from)
+static sluice_status check_names(const sluice_runtime *rt, const slc_manifest *from)
 {
     const slc_compressed *o = &rt->onebit;
     uint32_t job = rt->compressed ? o->progress_count : 0, each = rt->compressed ? o->parameter_progress_count : 0;
@@ -75,15 +77,39 @@ sluice_status slc_checkpoint_progress_check(const sluice_runtime *rt, const slc_
     return SLUICE_OK;
 }
 
-sluice_status slc_checkpoint_progress_load(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params)
+static sluice_status load_numbers(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params)
 {
     const slc_compressed *o = &rt->onebit;
     double values[SLC_PROGRESS_MAX] = {0};
-    if (!rt->compressed) return SLUICE_OK;
     for (uint32_t i = 0; i < from->progress_count; i++) values[i] = from->progress[i].value;
     sluice_status status = o->progress_load(o->context, SLC_NONE, values);
     for (uint32_t p = 0; !status && from->number_count && p < from->param_count; p++)
         if (!params[p]->frozen) status = o->progress_load(o->context, params[p]->number, from->params[p].numbers);
-    rt->replicas_differ = false;
+    return status;
+}
+
+/* The optimizer knows the range of each number: it is asked to take them, and gets its own back. */
+sluice_status slc_checkpoint_progress_check(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params)
+{
+    sluice_status status = check_names(rt, from);
+    if (status || !rt->compressed) return status;
+    slc_manifest own = {.param_count = rt->param_count, .params = calloc(rt->param_count, sizeof *own.params)};
+    if (!own.params) return slc_error(SLUICE_ERR_MEMORY, "numbers of %u parameters", rt->param_count);
+    slc_checkpoint_progress_save(rt, &own);
+    status = load_numbers(rt, from, params);
+    if (status == SLUICE_ERR_ARGUMENT)
+        status = slc_error(SLUICE_ERR_FORMAT, "$.progress or $.numbers: %s", sluice_last_error());
+    char why[1024];
+    snprintf(why, sizeof why, "%s", sluice_last_error());
+    sluice_status back = load_numbers(rt, &own, rt->params);
+    free(own.params);
+    return status ? slc_error(status, "%s", why) : back;
+}
+
+sluice_status slc_checkpoint_progress_load(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params)
+{
+    if (!rt->compressed) return SLUICE_OK;
+    sluice_status status = load_numbers(rt, from, params);
+    slc_phase_join_replicas(rt);
     return status ? status : slc_phase_follow(rt);
 }

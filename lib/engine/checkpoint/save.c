@@ -2,7 +2,9 @@
  * share the work. Ranks meet three times: when the folder is there, when all parts have reached the disk, and when the
  * checkpoint has its name. */
 #include "lib/engine/checkpoint/checkpoint.h"
+#include "lib/engine/checkpoint/file.h"
 #include "lib/engine/checkpoint/folder.h"
+#include "lib/engine/checkpoint/lock.h"
 #include "lib/engine/checkpoint/manifest.h"
 #include "lib/engine/checkpoint/shard.h"
 #include "lib/engine/onebit/phase.h"
@@ -13,12 +15,9 @@
 
 #include <sluice/checkpoint.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- A rank's file ---- */
 
@@ -55,19 +54,6 @@ static uint64_t list_ranges(const sluice_runtime *rt, slc_shard_range *out)
     return used + list_own(rt, out ? out + used : NULL);
 }
 
-static sluice_status write_at(int file, const char *path, const void *data, uint64_t bytes, uint64_t offset)
-{
-    for (const char *at = data; bytes;) {
-        ssize_t put = pwrite(file, at, bytes, (off_t)offset);
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return slc_error(SLUICE_ERR_IO, "cannot write %s: %s", path, strerror(put ? errno : ENOSPC));
-        at += put;
-        bytes -= (uint64_t)put;
-        offset += (uint64_t)put;
-    }
-    return SLUICE_OK;
-}
-
 /* Through the staging block, for a file system does not see a device's memory, and values may have to be widened. */
 static sluice_status write_range(sluice_runtime *rt, int file, const char *path, slc_shard_range *range,
                                  uint64_t offset)
@@ -82,10 +68,11 @@ static sluice_status write_range(sluice_runtime *rt, int file, const char *path,
     range->crc32c = 0;
     for (uint64_t done = 0; done < range->count;) {
         uint64_t left = range->count - done, count = left < room ? left : room;
+        slc_comm_work(rt->comm, "writing");
         sluice_status status = own ? slc_copy(&rt->compute, rt->staging, own + done, 4 * count)
                                    : slc_param_get_owned(param, range->array, range->first + done, count, rt->staging);
         if (!status) status = slc_stream_synchronize(&rt->compute);
-        if (!status) status = write_at(file, path, rt->staging, 4 * count, offset + 4 * done);
+        if (!status) status = slc_checkpoint_file_write(file, path, rt->staging, 4 * count, offset + 4 * done);
         if (status) return status;
         range->crc32c = slc_crc32c(range->crc32c, rt->staging, 4 * count);
         done += count;
@@ -105,9 +92,8 @@ static sluice_status write_shard(sluice_runtime *rt, int file, const char *path,
     }
     if (!status) {
         slc_shard_encode(shard, head); /* last: by now it knows the checksums */
-        status = write_at(file, path, head, head_bytes, 0);
+        status = slc_checkpoint_file_write(file, path, head, head_bytes, 0);
     }
-    if (!status && fsync(file)) status = slc_error(SLUICE_ERR_IO, "cannot write %s: %s", path, strerror(errno));
     *wrote = (slc_manifest_file){offset, shard->crc32c};
     free(head);
     return status;
@@ -125,14 +111,10 @@ static sluice_status write_rank_file(sluice_runtime *rt, const char *folder, slc
         return slc_error(SLUICE_ERR_MEMORY, "%llu ranges of a checkpoint", (unsigned long long)shard.range_count);
     }
     list_ranges(rt, shard.ranges);
-    sluice_status status = SLUICE_OK;
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file < 0)
-        status = slc_error(SLUICE_ERR_IO, "cannot write %s: %s%s", path, strerror(errno),
-                           errno == ENOENT ? "; all ranks must share this file system" : "");
+    int file;
+    sluice_status status = slc_checkpoint_file_create(path, &file);
     if (!status) status = write_shard(rt, file, path, &shard, wrote);
-    if (file >= 0 && close(file) && !status)
-        status = slc_error(SLUICE_ERR_IO, "cannot write %s: %s", path, strerror(errno));
+    status = slc_checkpoint_file_close(file, path, status);
     free(path);
     free(shard.ranges);
     return status;
@@ -169,6 +151,15 @@ static sluice_status check_readable(const char *text)
     return slc_error_context(status, "this model cannot be saved");
 }
 
+static sluice_status put_file(const char *folder, const char *name, const void *data, size_t bytes)
+{
+    char *path = slc_checkpoint_file(folder, name);
+    sluice_status status =
+        path ? slc_checkpoint_file_put(path, data, bytes) : slc_error(SLUICE_ERR_MEMORY, "name of a checkpoint");
+    free(path);
+    return status;
+}
+
 static sluice_status write_manifest(const sluice_runtime *rt, const char *folder, slc_manifest_file *files,
                                     const void *extra, size_t extra_bytes)
 {
@@ -178,8 +169,8 @@ static sluice_status write_manifest(const sluice_runtime *rt, const char *folder
     manifest.extra = (slc_manifest_file){extra_bytes, slc_crc32c(0, extra, extra_bytes)};
     if (!status) status = slc_manifest_to_json(&manifest, &text);
     if (!status) status = check_readable(text);
-    if (!status) status = slc_checkpoint_write(folder, SLC_CHECKPOINT_EXTRA, extra, extra_bytes);
-    if (!status) status = slc_checkpoint_write(folder, SLC_CHECKPOINT_MANIFEST, text, strlen(text));
+    if (!status) status = put_file(folder, SLC_CHECKPOINT_EXTRA, extra, extra_bytes);
+    if (!status) status = put_file(folder, SLC_CHECKPOINT_MANIFEST, text, strlen(text));
     free(manifest.params);
     free(text);
     return status;
@@ -194,17 +185,25 @@ typedef struct {
     const void *extra;
     size_t extra_bytes;
     unsigned keep;
-    bool begun;
+    bool begun; /* rank 0: there is a partial folder */
 } saving;
+
+static sluice_status begin_folder(const sluice_runtime *rt, saving *s)
+{
+    sluice_status status = slc_checkpoint_make_dir(s->dir);
+    if (!status) status = slc_checkpoint_lock_take(rt, s->dir);
+    if (!status) status = slc_checkpoint_begin(s->dir, rt->step);
+    s->begun = !status;
+    return status;
+}
 
 static sluice_status begin(const sluice_runtime *rt, saving *s)
 {
-    s->folder = slc_checkpoint_folder(s->dir, rt->step, true);
+    s->folder = slc_checkpoint_partial(s->dir, rt->step);
     s->files = calloc((size_t)rt->size, sizeof *s->files);
     if (!s->folder || !s->files) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
     sluice_status status = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &s->keep);
-    if (!status && rt->rank == 0) status = slc_checkpoint_begin(s->dir, rt->step);
-    return status;
+    return status || rt->rank ? status : begin_folder(rt, s);
 }
 
 static sluice_status finish(const sluice_runtime *rt, const saving *s)
@@ -219,14 +218,11 @@ static sluice_status save(sluice_runtime *rt, saving *s)
     slc_manifest_file own = {0};
     sluice_status status = slc_phase_require_equal(rt, "checkpoint_save");
     if (!status) status = slc_checkpoint_agree(rt, begin(rt, s));
-    if (status) return status;
-    s->begun = true;
-    status = slc_checkpoint_agree(rt, write_rank_file(rt, s->folder, &own));
+    if (!status) status = slc_checkpoint_agree(rt, write_rank_file(rt, s->folder, &own));
     if (!status) status = sluice_world_all_gather(rt->world, &own, sizeof own, s->files);
     if (!status) status = slc_checkpoint_agree(rt, finish(rt, s));
-    if (status) return status;
-    s->begun = false;
-    return slc_checkpoint_agree(rt, rt->rank == 0 ? slc_checkpoint_prune(s->dir, s->keep, rt->step) : SLUICE_OK);
+    if (!status && rt->rank == 0) slc_checkpoint_prune(s->dir, s->keep, rt->step);
+    return status;
 }
 
 sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *dir, const void *extra, size_t extra_bytes)
@@ -235,9 +231,9 @@ sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *dir, const 
     if (status) return status;
     saving s = {.dir = dir, .extra = extra ? extra : "", .extra_bytes = extra ? extra_bytes : 0};
     status = save(rt, &s);
-    char why[1024];
+    char why[2048];
     snprintf(why, sizeof why, "%s", sluice_last_error());
-    if (status && s.begun && rt->rank == 0) slc_checkpoint_abandon(dir, rt->step);
+    if (status && s.begun) slc_checkpoint_abandon(dir, rt->step);
     sluice_status left = slc_checkpoint_leave(rt);
     free(s.folder);
     free(s.files);

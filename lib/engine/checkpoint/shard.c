@@ -2,7 +2,6 @@
 
 #include "lib/base/crc32c.h"
 #include "lib/base/status.h"
-#include "lib/engine/checkpoint/manifest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +38,7 @@ static uint32_t checksum(const unsigned char *head, uint64_t bytes)
 
 void slc_shard_encode(slc_shard *shard, unsigned char *head)
 {
-    header h = {.version = SLC_CHECKPOINT_VERSION,
+    header h = {.version = SLC_SHARD_VERSION,
                 .rank = shard->rank,
                 .world = shard->world,
                 .step = shard->step,
@@ -62,8 +61,8 @@ sluice_status slc_shard_decode_header(const unsigned char *head, uint64_t file_b
         return slc_error(SLUICE_ERR_FORMAT, "truncated: it has %llu bytes", (unsigned long long)file_bytes);
     memcpy(&h, head, sizeof h);
     if (memcmp(h.magic, magic, sizeof magic)) return slc_error(SLUICE_ERR_FORMAT, "not a part of a checkpoint");
-    if (h.version != SLC_CHECKPOINT_VERSION)
-        return slc_error(SLUICE_ERR_FORMAT, "version %u; this program reads %d", h.version, SLC_CHECKPOINT_VERSION);
+    if (h.version != SLC_SHARD_VERSION)
+        return slc_error(SLUICE_ERR_FORMAT, "version %u; this program reads %d", h.version, SLC_SHARD_VERSION);
     if (h.range_count > (file_bytes - sizeof h) / sizeof(row))
         return slc_error(SLUICE_ERR_FORMAT, "truncated: a table of %llu ranges does not fit %llu bytes",
                          (unsigned long long)h.range_count, (unsigned long long)file_bytes);

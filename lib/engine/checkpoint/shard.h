@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SLC_SHARD_HEADER_BYTES = 64, SLC_SHARD_RANGE_BYTES = 32 };
+enum { SLC_SHARD_VERSION = 1, SLC_SHARD_HEADER_BYTES = 64, SLC_SHARD_RANGE_BYTES = 32 };
 
 /* Elements [first, first + count) of a parameter: of its value (array 0) or of optimizer state array - 1. */
 typedef struct {

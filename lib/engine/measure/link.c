@@ -300,7 +300,7 @@ static sluice_status find_stretch(lab *l)
 {
     const slc_plan *plan = l->rt->plan;
     span *taken = calloc(plan->static_count + 1, sizeof *taken);
-    if (!taken) return slc_error(SLUICE_ERR_MEMORY, "link measurement");
+    if (!taken) return slc_runtime_fail(l->rt, slc_error(SLUICE_ERR_MEMORY, "link measurement"));
     for (uint32_t i = 0; i < plan->static_count; i++) {
         const slc_claim *claim = &plan->statics[i];
         uint64_t offset = plan->buffers[claim->buffer].offset;

@@ -72,7 +72,10 @@ sluice_status sluice_runtime_profile_write(sluice_runtime *rt, const char *path,
     slc_times times;
     sluice_status status = slc_runtime_require(rt, true, "profile_write");
     if (!status && (!path || !model)) status = slc_error(SLUICE_ERR_ARGUMENT, "profile_write: path and model");
-    if (!status) status = sluice_runtime_sync(rt); /* also: only between steps */
+    if (!status && rt->mode != SLC_IDLE)
+        status = slc_error(SLUICE_ERR_ORDER, "profile_write: must be called between steps");
+    if (!status) status = slc_comm_meet(rt->comm, "profile_write", NULL);
+    if (!status) status = slc_runtime_drain(rt);
     if (status) return status;
     status = slc_engine_measure(rt, &times);
     if (status) return slc_runtime_fail(rt, status);

@@ -4,6 +4,7 @@
 
 #include "lib/base/fnv.h"
 #include "lib/base/status.h"
+#include "lib/engine/settings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -106,12 +107,16 @@ static uint64_t hash_settings(const sluice_runtime *rt)
 
 /* One head a rank: how many layers it has and its settings. */
 typedef struct {
-    uint64_t layers, settings, reserved;
+    uint64_t layers, settings, reserved, checks, keep;
 } head;
 
 static sluice_status compare_heads(const sluice_runtime *rt, const head *heads)
 {
     for (int r = 1; r < rt->size; r++) {
+        if (heads[r].checks != heads[0].checks)
+            return slc_error(SLUICE_ERR_MISMATCH,
+                             "SLUICE_ENGINE_CHECK is %s on rank 0 and %s on rank %d: set it on every rank, or on none",
+                             heads[0].checks ? "on" : "off", heads[r].checks ? "on" : "off", r);
         if (heads[r].settings != heads[0].settings)
             return slc_error(
                 SLUICE_ERR_MISMATCH,
@@ -121,6 +126,10 @@ static sluice_status compare_heads(const sluice_runtime *rt, const head *heads)
         if (heads[r].reserved != heads[0].reserved)
             return slc_error(SLUICE_ERR_MISMATCH, "rank %d reserves %llu bytes, rank 0 %llu: reserve the same", r,
                              (unsigned long long)heads[r].reserved, (unsigned long long)heads[0].reserved);
+        if (heads[r].keep != heads[0].keep)
+            return slc_error(SLUICE_ERR_MISMATCH,
+                             "SLUICE_CHECKPOINT_KEEP is %llu on rank %d and %llu on rank 0: set it alike on every rank",
+                             (unsigned long long)heads[r].keep, r, (unsigned long long)heads[0].keep);
     }
     return SLUICE_OK;
 }
@@ -145,7 +154,10 @@ static sluice_status compare_layers(const sluice_runtime *rt, const head *heads,
 
 sluice_status slc_engine_compare_registration(sluice_runtime *rt)
 {
-    head mine = {rt->layer_count, hash_settings(rt), rt->reserved_bytes};
+    unsigned keep = 0;
+    sluice_status readable = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &keep);
+    if (readable) return readable;
+    head mine = {rt->layer_count, hash_settings(rt), rt->reserved_bytes, rt->check != NULL, keep};
     head *heads = calloc((size_t)rt->size, sizeof *heads);
     uint64_t *own = NULL, *all = NULL, most = 0;
     sluice_status status = SLUICE_ERR_MEMORY;
@@ -161,20 +173,24 @@ sluice_status slc_engine_compare_registration(sluice_runtime *rt)
     if (!own || !all) goto out;
     for (uint32_t l = 0; l < rt->layer_count; l++) own[l] = hash_layer(rt, l);
     status = sluice_world_all_gather(rt->world, own, most * sizeof *own, all);
-    if (!status) status = compare_layers(rt, heads, all, most);
+    if (status) goto out;
+    status = compare_layers(rt, heads, all, most);
     if (!status) status = compare_heads(rt, heads);
+    slc_runtime_alike(rt, status);
 
 out:
     free(all);
     free(own);
     free(heads);
-    return status == SLUICE_ERR_MEMORY ? slc_error(status, "no memory to compare registrations") : status;
+    return status == SLUICE_ERR_MEMORY ? slc_runtime_fail(rt, slc_error(status, "no memory to compare registrations"))
+                                       : status;
 }
 
+/* Without memory this rank cannot take part: the others wait for it, so it fails for all. */
 static sluice_status gather_numbers(sluice_runtime *rt, uint64_t mine, uint64_t **all)
 {
     *all = calloc((size_t)rt->size, sizeof **all);
-    if (!*all) return slc_error(SLUICE_ERR_MEMORY, "no memory for %d ranks", rt->size);
+    if (!*all) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "no memory for %d ranks", rt->size));
     return sluice_world_all_gather(rt->world, &mine, sizeof mine, *all);
 }
 

@@ -2,6 +2,9 @@
 #include "lib/engine/runtime.h"
 
 #include "lib/base/status.h"
+#include "lib/engine/check/check.h"
+#include "lib/engine/checkpoint/lock.h"
+#include "lib/plan/request.h"
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/replan.h"
@@ -20,7 +23,7 @@ void sluice_config_init(sluice_config *config)
 {
     *config = (sluice_config){
         .strategy = "auto",
-        .schedule = "ilp",
+        .schedule = SLC_SCHEDULE_DEFAULT,
         .optimizer_name = "adamw",
         .adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01},
         .lamb = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .weight_decay = 0.01, .norm_max = INFINITY},
@@ -46,7 +49,9 @@ void sluice_config_init(sluice_config *config)
 
 static sluice_status check_config(const sluice_config *config)
 {
-    if (!config->micro_batches) return slc_error(SLUICE_ERR_ARGUMENT, "micro_batches is 0; a step has at least one");
+    if (!config->micro_batches)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "micro_batches is 0; a step has at least one: was the config filled by sluice_config_init?");
     if (!(config->clip >= 0) || isinf(config->clip))
         return slc_error(SLUICE_ERR_ARGUMENT, "clip is %g; give a norm above 0, or 0 for none", config->clip);
     if (config->block_bytes < 64 || config->block_bytes > (uint64_t)1 << 32)
@@ -181,6 +186,11 @@ static sluice_status set_optimizer(sluice_runtime *rt)
     return status;
 }
 
+static bool world_has_failed(void *context)
+{
+    return sluice_world_check(context) != SLUICE_OK;
+}
+
 sluice_status slc_engine_create(sluice_world *world, const sluice_config *config, slc_planner planner,
                                 sluice_runtime **out)
 {
@@ -191,8 +201,10 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
     if (!rt) return slc_error(SLUICE_ERR_MEMORY, "runtime");
     rt->world = world;
     rt->comm = slc_world_comm(world);
+    slc_comm_call(rt->comm, "runtime_create", NULL);
     rt->config = *config;
     rt->planner = planner;
+    rt->cancel = (slc_cancel){world_has_failed, world};
     rt->bad_exchange = rt->bad_local = SLC_NONE;
     rt->rank = sluice_world_rank(world);
     rt->size = sluice_world_size(world);
@@ -209,6 +221,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
         status = slc_engine_fuse_bytes(config->fuse, &rt->fuse_bytes);
     if (!status) status = slc_engine_updates(config->updates, &rt->updates_lane);
     if (!status) status = slc_device_open(config->device, &rt->device);
+    if (!status) status = slc_check_create(rt->device, &rt->check);
     if (!status) status = slc_stream_create(rt->device, threads, &rt->compute);
     if (!status) status = slc_stream_create(rt->device, 1, &rt->updates);
     if (!status) status = set_optimizer(rt);
@@ -229,6 +242,7 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
 
     status = slc_engine_compare_registration(rt);
     if (!status) status = slc_engine_make_job(rt);
+    if (!status) status = slc_check_commit(rt);
     if (!status) status = slc_measure_create(&rt->job, &rt->measure);
     if (!status) status = slc_engine_first_plan(rt);
     if (!status) {
@@ -285,13 +299,16 @@ static void stop_operations(sluice_runtime *rt)
 void sluice_runtime_destroy(sluice_runtime *rt)
 {
     if (!rt) return;
+    slc_comm_end_names(rt->comm);
     stop_operations(rt);
+    slc_checkpoint_lock_release(rt);
     slc_pass_fini(&rt->train);
     slc_pass_fini(&rt->evaluate);
     slc_arena_destroy(rt->arena);
     slc_plan_destroy(rt->plan);
     slc_measure_destroy(rt->measure);
     slc_recording_destroy(rt->recording);
+    slc_check_destroy(rt->check);
     slc_engine_destroy_job(rt);
     destroy_registration(rt);
     if (rt->destroy_optimizer) rt->destroy_optimizer(&rt->optimizer);

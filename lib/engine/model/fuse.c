@@ -5,6 +5,7 @@
 #include "lib/base/status.h"
 #include "lib/engine/settings.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,18 +36,24 @@ static sluice_status decide(sluice_runtime *rt, slc_plan_request *plan, uint32_t
     if (!alone) return slc_error(SLUICE_ERR_MEMORY, "units");
     find_alone(rt, alone);
     sluice_status status = slc_engine_add_choices(rt, plan);
+    slc_comm_work(rt->comm, "planning");
     if (!status) status = rt->planner.fuse(&rt->job, &request, group);
+    slc_comm_work(rt->comm, NULL);
     slc_engine_free_choices(plan);
     free(alone);
     return status;
 }
 
-/* Everybody's groups are rank 0's. */
+/* Everybody's groups are rank 0's, and so is an error. */
 static sluice_status share(sluice_runtime *rt, sluice_status decided, uint32_t *group)
 {
-    sluice_status of_root = decided, status = sluice_world_broadcast(rt->world, &of_root, sizeof of_root, 0);
-    if (!status && of_root)
-        return rt->rank ? slc_error(of_root, "rank 0 could not decide which layers to fuse") : decided;
+    struct {
+        sluice_status status;
+        char line[1020];
+    } of_root = {.status = decided};
+    if (decided) snprintf(of_root.line, sizeof of_root.line, "%s", sluice_last_error());
+    sluice_status status = sluice_world_broadcast(rt->world, &of_root, sizeof of_root, 0);
+    if (!status && of_root.status) return slc_runtime_alike(rt, slc_error(of_root.status, "%s", of_root.line));
     return status ? status : sluice_world_broadcast(rt->world, group, rt->job.unit_count * sizeof *group, 0);
 }
 
@@ -57,7 +64,8 @@ sluice_status slc_engine_fuse_layers(sluice_runtime *rt, uint32_t *last)
     double missing = !group;
     sluice_status status = slc_engine_first_request(rt, &plan);
     if (!status) status = sluice_world_all_reduce(rt->world, &missing, 1);
-    if (!status && missing > 0) status = slc_error(SLUICE_ERR_MEMORY, "no memory to decide which layers to fuse");
+    if (!status && missing > 0)
+        status = slc_runtime_alike(rt, slc_error(SLUICE_ERR_MEMORY, "no memory to decide which layers to fuse"));
     if (!status) status = share(rt, rt->rank ? SLUICE_OK : decide(rt, &plan, group), group);
     for (uint32_t u = 0; !status && u < rt->job.unit_count; u++)
         if (group[u] != u) last[rt->job.units[group[u]].uses[0].layer] = rt->job.units[u].uses[0].layer;

@@ -7,9 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* All parameters together; all activations, all workspaces, all that is reserved. No product, padding or sum that
+ * planning makes of what stays below them reaches 2^64. */
+static const uint64_t elements_max = UINT64_C(1) << 50, bytes_max = UINT64_C(1) << 54;
+
+static bool fits(uint64_t sum, uint64_t more, uint64_t most)
+{
+    return more <= most && sum <= most - more;
+}
+
 static sluice_status registering(const sluice_runtime *rt, const char *call)
 {
     if (!rt) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no runtime given", call);
+    slc_comm_call(rt->comm, call, NULL);
     if (rt->committed) return slc_error(SLUICE_ERR_ORDER, "%s: after commit; register everything before", call);
     return SLUICE_OK;
 }
@@ -95,6 +105,12 @@ static char *join_name(const char *layer, const char *name)
     return joined;
 }
 
+/* Each begins at a multiple of a grain. */
+static uint64_t padded(uint64_t elements)
+{
+    return (elements + SLC_GRAIN - 1) / SLC_GRAIN * SLC_GRAIN;
+}
+
 static sluice_status check_rows(const sluice_layer *layer, const sluice_param_desc *desc)
 {
     if (!desc->row_elements && !desc->most_rows) return SLUICE_OK;
@@ -122,9 +138,14 @@ static sluice_status check_param(const sluice_layer *layer, const sluice_param_d
 {
     if (!desc || !desc->name || !*desc->name)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": a parameter needs a name", layer->name);
-    if (!desc->count || desc->count > UINT64_MAX / 64)
-        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": parameter \"%s\" has %llu elements", layer->name,
-                         desc->name, (unsigned long long)desc->count);
+    const uint64_t before = layer->rt->registered_elements;
+    if (!desc->count)
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": parameter \"%s\" has 0 elements", layer->name, desc->name);
+    if (!fits(before, desc->count, elements_max) || !fits(before, padded(desc->count), elements_max))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "layer \"%s\": parameter \"%s\" has %llu elements, with those before it more than 2^50; "
+                         "is its count computed from a negative number?",
+                         layer->name, desc->name, (unsigned long long)desc->count);
     return check_rows(layer, desc);
 }
 
@@ -162,6 +183,7 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *des
     uint64_t row_count = desc->row_elements ? desc->count / desc->row_elements : 0;
     if (param->most_rows > row_count) param->most_rows = row_count;
     rt->params[rt->param_count++] = param;
+    rt->registered_elements += padded(param->count);
     *out = param;
     return SLUICE_OK;
 
@@ -177,7 +199,11 @@ sluice_status sluice_param_use(sluice_layer *layer, sluice_param *param)
     if (status) return status;
     if (!param || param->rt != layer->rt)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": param_use of another runtime's parameter", layer->name);
-    if (!param->tied || param->layer >= layer->index)
+    if (!param->tied)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "layer \"%s\" cannot use \"%s\": it was not added as tied; set .tied in its description",
+                         layer->name, param->name);
+    if (param->layer >= layer->index)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": \"%s\" must be a tied parameter of an earlier layer",
                          layer->name, param->name);
     for (uint32_t i = 0; i < layer->use_count; i++)
@@ -201,12 +227,45 @@ static bool is_or_none(const char *name, const sluice_layer *layer)
     return !name || !strcmp(name, layer->name);
 }
 
-static sluice_status check_activation(const sluice_layer *layer, const sluice_activation_desc *desc)
+static sluice_status too_many_bytes(const sluice_layer *layer, const char *what, const char *name, uint64_t bytes)
 {
-    if (!desc || !desc->name || !desc->bytes)
-        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": an activation needs a name and bytes", layer->name);
-    bool own = desc->first == SLUICE_FORWARD && desc->last == SLUICE_BACKWARD && is_or_none(desc->last_layer, layer) &&
-               is_or_none(desc->last_forward_layer, layer);
+    return slc_error(
+        SLUICE_ERR_ARGUMENT,
+        "layer \"%s\": %s \"%s\" has %llu bytes, with those before it more than 2^54; is its size computed "
+        "from a negative number?",
+        layer->name, what, name, (unsigned long long)bytes);
+}
+
+/* A layer that is given by name or by handle: its name, NULL where neither is. */
+static sluice_status find_last(const sluice_layer *layer, const char *activation, const char *name,
+                               const sluice_layer *handle, const char **out)
+{
+    *out = handle ? handle->name : name;
+    if (handle && handle->rt != layer->rt)
+        return slc_error(SLUICE_ERR_ARGUMENT, "activation \"%s\" of layer \"%s\": its last layer is another runtime's",
+                         activation, layer->name);
+    if (handle && !is_or_none(name, handle))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "activation \"%s\" of layer \"%s\": its last layer is \"%s\" by name and \"%s\" by handle; "
+                         "give one of them",
+                         activation, layer->name, name, handle->name);
+    return SLUICE_OK;
+}
+
+/* Layers that are given by handle it then has by name. */
+static sluice_status check_activation(const sluice_layer *layer, sluice_activation_desc *desc)
+{
+    if (!desc->name || !desc->bytes)
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": activation \"%s\" of %llu bytes: give a name and bytes",
+                         layer->name, desc->name ? desc->name : "(null)", (unsigned long long)desc->bytes);
+    if (!fits(layer->rt->activation_bytes, desc->bytes, bytes_max))
+        return too_many_bytes(layer, "activation", desc->name, desc->bytes);
+    const char **last = &desc->last_layer, **last_forward = &desc->last_forward_layer;
+    sluice_status status = find_last(layer, desc->name, *last, desc->last_handle, last);
+    if (!status) status = find_last(layer, desc->name, *last_forward, desc->last_forward_handle, last_forward);
+    if (status) return status;
+    bool own = desc->first == SLUICE_FORWARD && desc->last == SLUICE_BACKWARD && is_or_none(*last, layer) &&
+               is_or_none(*last_forward, layer);
     if (!desc->recomputable || own) return SLUICE_OK;
     return slc_error(
         SLUICE_ERR_ARGUMENT,
@@ -215,41 +274,76 @@ static sluice_status check_activation(const sluice_layer *layer, const sluice_ac
         desc->name, layer->name);
 }
 
-sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation_desc *desc, sluice_activation **out)
+static void destroy_activation(sluice_activation *activation)
 {
-    sluice_runtime *rt = layer ? layer->rt : NULL;
-    sluice_status status = registering(rt, "activation_add");
-    if (status) return status;
-    status = check_activation(layer, desc);
-    if (status) return status;
-    if (!out) return slc_error(SLUICE_ERR_ARGUMENT, "activation \"%s\": no result given", desc->name);
+    free(activation->name);
+    free(activation->last_layer);
+    free(activation->last_forward_layer);
+    free(activation);
+}
 
+static sluice_status add_activation(sluice_layer *layer, sluice_activation_desc desc, sluice_activation **out)
+{
+    sluice_runtime *rt = layer->rt;
+    sluice_status status = check_activation(layer, &desc);
+    if (status) return status;
     bool failed = false;
     sluice_activation *activation = calloc(1, sizeof *activation);
     if (!activation || !grow((void ***)&rt->activations, rt->activation_count)) {
         free(activation);
-        return slc_error(SLUICE_ERR_MEMORY, "activation \"%s\": no memory", desc->name);
+        return slc_error(SLUICE_ERR_MEMORY, "activation \"%s\": no memory", desc.name);
     }
     *activation = (sluice_activation){.rt = rt,
                                       .index = rt->activation_count,
                                       .layer = layer->index,
-                                      .name = join_name(layer->name, desc->name),
-                                      .last_layer = copy_or_null(desc->last_layer, &failed),
-                                      .last_forward_layer = copy_or_null(desc->last_forward_layer, &failed),
-                                      .bytes = desc->bytes,
-                                      .first = desc->first,
-                                      .last = desc->last,
-                                      .recomputable = desc->recomputable};
-    rt->activations[rt->activation_count++] = activation; /* owned by the runtime from here on, whole or not */
-    if (failed || !activation->name) return slc_error(SLUICE_ERR_MEMORY, "activation \"%s\": no memory", desc->name);
+                                      .name = join_name(layer->name, desc.name),
+                                      .last_layer = copy_or_null(desc.last_layer, &failed),
+                                      .last_forward_layer = copy_or_null(desc.last_forward_layer, &failed),
+                                      .bytes = desc.bytes,
+                                      .first = desc.first,
+                                      .last = desc.last,
+                                      .recomputable = desc.recomputable};
+    if (failed || !activation->name) {
+        destroy_activation(activation);
+        return slc_error(SLUICE_ERR_MEMORY, "activation \"%s\": no memory", desc.name);
+    }
+    rt->activation_bytes += desc.bytes;
+    rt->activations[rt->activation_count++] = activation;
     *out = activation;
     return SLUICE_OK;
 }
 
+sluice_status sluice_activations_add(sluice_layer *layer, const sluice_activation_desc *descs, uint32_t count,
+                                     sluice_activation **out)
+{
+    sluice_runtime *rt = layer ? layer->rt : NULL;
+    sluice_status status = registering(rt, "activations_add");
+    if (status) return status;
+    if (count && (!descs || !out))
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": %u activations, but no descriptions or no results given",
+                         layer->name, count);
+    const uint32_t before = rt->activation_count;
+    for (uint32_t i = 0; !status && i < count; i++) status = add_activation(layer, descs[i], &out[i]);
+    while (status && rt->activation_count > before) {
+        sluice_activation *added = rt->activations[--rt->activation_count];
+        rt->activation_bytes -= added->bytes;
+        destroy_activation(added);
+    }
+    return status;
+}
+
+sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation_desc *desc, sluice_activation **out)
+{
+    sluice_status status = registering(layer ? layer->rt : NULL, "activation_add");
+    return status ? status : sluice_activations_add(layer, desc, 1, out);
+}
+
 static sluice_status check_workspace(const sluice_layer *layer, const sluice_workspace_desc *desc)
 {
-    if (!desc || !desc->name || !desc->bytes || desc->bytes > UINT64_MAX / 64)
+    if (!desc || !desc->name || !desc->bytes)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": a workspace needs a name and bytes", layer->name);
+    if (!fits(layer->rt->workspace_bytes, desc->bytes, bytes_max))
+        return too_many_bytes(layer, "workspace", desc->name, desc->bytes);
     if (desc->first > desc->last || desc->first == UINT32_MAX)
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "workspace \"%s\" of layer \"%s\": lives from operation %u to %u; first = 0 and last = "
@@ -278,6 +372,7 @@ sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_d
                                     .direction = desc->direction,
                                     .first = desc->first,
                                     .last = desc->last};
+    rt->workspace_bytes += desc->bytes;
     rt->workspaces[rt->workspace_count++] = workspace;
     if (!workspace->name) return slc_error(SLUICE_ERR_MEMORY, "workspace \"%s\": no memory", desc->name);
     *out = workspace;
@@ -288,9 +383,11 @@ sluice_status sluice_runtime_reserve(sluice_runtime *rt, const char *what, uint6
 {
     sluice_status status = registering(rt, "reserve");
     if (status) return status;
-    if (bytes > UINT64_MAX / 4 - rt->reserved_bytes)
-        return slc_error(SLUICE_ERR_ARGUMENT, "reserve \"%s\": %llu bytes", what ? what : "",
-                         (unsigned long long)bytes);
+    if (!fits(rt->reserved_bytes, bytes, bytes_max))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "reserve \"%s\": %llu bytes, with those before it more than 2^54; is the size computed from a "
+                         "negative number?",
+                         what ? what : "", (unsigned long long)bytes);
     rt->reserved_bytes += bytes;
     return SLUICE_OK;
 }

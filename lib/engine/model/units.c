@@ -283,6 +283,7 @@ static sluice_status make_activation_life(sluice_runtime *rt, const sluice_activ
              last_forward = a->layer + 1 < rt->layer_count && !a->recomputable ? a->layer + 1 : a->layer;
     sluice_status status = SLUICE_OK;
     if (a->last_layer) status = find_layer_index(rt, a->last_layer, a->name, &last);
+    if (a->last == SLUICE_FORWARD && a->last_layer) last_forward = last;
     if (!status && a->last_forward_layer) status = find_layer_index(rt, a->last_forward_layer, a->name, &last_forward);
     if (status) return status;
     life->recomputable = a->recomputable;
@@ -296,7 +297,12 @@ static sluice_status make_activation_life(sluice_runtime *rt, const sluice_activ
     life->last_slot = a->last == SLUICE_FORWARD ? slc_forward_slot(last) : slc_backward_slot(&rt->job, last);
     life->last_forward_slot = slc_forward_slot(last_forward);
     if (life->last_slot < life->first_slot)
-        return slc_error(SLUICE_ERR_ARGUMENT, "activation \"%s\": its life ends before it begins", a->name);
+        return slc_error(
+            SLUICE_ERR_ARGUMENT,
+            "activation \"%s\": its life ends, in the %s of \"%s\", before it begins, in the %s of \"%s\"; "
+            "set .last (forward, if nothing is said) and .last_layer",
+            a->name, a->last == SLUICE_FORWARD ? "forward" : "backward", rt->layers[last]->name,
+            a->first == SLUICE_FORWARD ? "forward" : "backward", rt->layers[a->layer]->name);
     return SLUICE_OK;
 }
 

@@ -43,5 +43,10 @@ sluice_status slc_onebit_reset_errors(sluice_runtime *rt);
 /* A state of this rank's own, of a parameter in a onebit unit; errors are formed, not lazy, so with `data` only when
  * everything is complete. `data` NULL: the count alone. False: it has none of that name. */
 bool slc_onebit_state(const sluice_param *param, const char *name, float **data, uint64_t *count);
+/* Adds a name to a list of them in a message. */
+void slc_append_name(char *names, size_t size, const char *name);
+/* The names of those that it has now. Returns how many. */
+enum { SLC_ONEBIT_STATES_MAX = 2 + SLC_LOCAL_MAX };
+uint32_t slc_onebit_state_names(const sluice_param *param, const char *names[SLC_ONEBIT_STATES_MAX]);
 
 #endif

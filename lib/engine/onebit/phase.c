@@ -5,6 +5,7 @@
 #include "lib/base/status.h"
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/replan/replan.h"
+#include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
 
@@ -61,6 +62,37 @@ sluice_status slc_phase_require_equal(const sluice_runtime *rt, const char *call
         call, rt->optimizer.name);
 }
 
+/* A shard's owner updates it alone and everybody gathers that, so strategies that shard the update make replicas equal
+ * again; those that update everything everywhere keep what is apart apart. */
+void slc_phase_note_replicas(sluice_runtime *rt, slc_step_mode mode)
+{
+    if (!rt->compressed) return;
+    const bool ends_interval = rt->replicas_differ && mode == SLC_STEP_EXCHANGE;
+    if (rt->job.compressed) rt->replicas_differ = mode == SLC_STEP_LOCAL;
+    for (uint32_t p = 0; p < rt->param_count; p++) {
+        sluice_param *param = rt->params[p];
+        const slc_strategy strategy = rt->units[param->unit].strategy;
+        if (!slc_updates_whole(strategy))
+            param->apart = false;
+        else if (strategy == SLC_ONEBIT && ends_interval && !param->frozen)
+            param->apart |= rt->onebit.exchange_rounds;
+    }
+}
+
+void slc_phase_join_replicas(sluice_runtime *rt)
+{
+    rt->replicas_differ = false;
+    for (uint32_t p = 0; p < rt->param_count; p++) rt->params[p]->apart = false;
+}
+
+bool sluice_runtime_replicas_equal(const sluice_runtime *rt, bool *readable)
+{
+    bool equal = !rt->replicas_differ;
+    for (uint32_t p = 0; equal && p < rt->param_count; p++) equal = !rt->params[p]->apart;
+    if (readable) *readable = !rt->replicas_differ;
+    return equal;
+}
+
 /* ---- Norms over owned parts ---- */
 
 /* Of all trainable parameters, one behind the other, those of each wanted state. */
@@ -108,7 +140,7 @@ static sluice_status end_with_norms(sluice_runtime *rt, uint64_t step, uint32_t 
         of_state[s] = next;
         next += rt->param_count;
     }
-    sluice_status status = sluice_runtime_sync(rt);
+    sluice_status status = slc_runtime_drain(rt);
     if (!status) status = make_norms(rt, wanted, norms);
     if (!status) *answer = rt->onebit.end_step(rt->onebit.context, step, of_state);
     free(norms);
@@ -138,7 +170,7 @@ sluice_status slc_phase_end_step(sluice_runtime *rt, uint64_t step)
         status = end_with_norms(rt, step, wanted, &answer);
     else
         answer = rt->onebit.end_step(rt->onebit.context, step, none);
-    if (!status && answer) status = sluice_runtime_sync(rt);
+    if (!status && answer) status = slc_runtime_drain(rt);
     if (!status && answer & SLC_PHASE_CHANGED) status = change(rt, step + 1);
     if (!status && answer & SLC_RESET_ERRORS) status = slc_onebit_reset_errors(rt);
     return slc_runtime_fail(rt, status);

@@ -24,7 +24,12 @@ sluice_status slc_phase_end_step(sluice_runtime *rt, uint64_t step);
 /* After the optimizer's progress or the number of steps was set from outside: a plan for the phase that this is. */
 sluice_status slc_phase_follow(sluice_runtime *rt);
 
-/* ORDER while onebit units differ between ranks: what wants to read them comes too early. */
+/* ORDER while onebit units differ between ranks by local steps: whoever wants to read them comes too early. */
 sluice_status slc_phase_require_equal(const sluice_runtime *rt, const char *call);
+
+/* When a step has been made and not been skipped: what it does to the replicas. */
+void slc_phase_note_replicas(sluice_runtime *rt, slc_step_mode mode);
+/* All values come from one place: replicas are equal again. */
+void slc_phase_join_replicas(sluice_runtime *rt);
 
 #endif

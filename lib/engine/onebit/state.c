@@ -76,12 +76,35 @@ bool slc_onebit_state(const sluice_param *param, const char *name, float **data,
     return false;
 }
 
+uint32_t slc_onebit_state_names(const sluice_param *param, const char *names[SLC_ONEBIT_STATES_MAX])
+{
+    const char *all[SLC_ONEBIT_STATES_MAX] = {"error_worker", "error_server"};
+    uint64_t elements;
+    uint32_t count = 0;
+    for (int i = 0; i < SLC_LOCAL_MAX; i++) all[2 + i] = param->rt->onebit.local_name[i];
+    for (int i = 0; i < SLC_ONEBIT_STATES_MAX; i++)
+        if (all[i] && slc_onebit_state(param, all[i], NULL, &elements)) names[count++] = all[i];
+    return count;
+}
+
 /* ---- Progress ---- */
 
 typedef struct {
     uint32_t parameter, index, count;
     double values[SLC_PROGRESS_MAX];
 } progress;
+
+static sluice_status no_such_number(const sluice_runtime *rt, const sluice_param *param, const char *name,
+                                    const char *call)
+{
+    const slc_compressed *o = &rt->onebit;
+    const char *const *list = param ? o->parameter_progress_name : o->progress_name;
+    const uint32_t count = param ? o->parameter_progress_count : o->progress_count;
+    char names[256] = "";
+    for (uint32_t i = 0; i < count; i++) slc_append_name(names, sizeof names, list[i]);
+    return slc_error(SLUICE_ERR_ARGUMENT, "%s: optimizer %s keeps no number \"%s\" of a %s; it keeps %s", call,
+                     rt->optimizer.name, name, param ? "parameter" : "job", *names ? names : "none");
+}
 
 /* All the numbers of which one is named. */
 static sluice_status find_progress(sluice_runtime *rt, const sluice_param *param, const char *name, const char *call,
@@ -97,10 +120,8 @@ static sluice_status find_progress(sluice_runtime *rt, const sluice_param *param
                       .count = param ? o->parameter_progress_count : o->progress_count};
     const char *const *names = param ? o->parameter_progress_name : o->progress_name;
     while (out->index < out->count && strcmp(names[out->index], name)) out->index++;
-    if (out->index == out->count)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: optimizer %s keeps no number \"%s\"%s", call, rt->optimizer.name,
-                         name, param ? " of a parameter" : "");
-    status = sluice_runtime_sync(rt);
+    if (out->index == out->count) return no_such_number(rt, param, name, call);
+    status = slc_runtime_drain(rt);
     if (!status) o->progress_save(o->context, out->parameter, out->values);
     return status;
 }

@@ -1,7 +1,11 @@
 /* Where things are while they are valid. */
-#include "lib/engine/runtime.h"
+#include "lib/engine/check/check.h"
 
+#include "lib/base/log.h"
 #include "lib/base/status.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
 
 sluice_dtype sluice_param_dtype(const sluice_param *param)
 {
@@ -42,76 +46,132 @@ static uint64_t first_of(const sluice_param *param, const slc_unit_state *unit)
     return unit->look_up ? 0 : param->first;
 }
 
+/* Elements of it that the layer that runs has: rows, where it looks rows up in a split one. */
+static uint64_t count_of(const sluice_param *param, const slc_unit_state *unit)
+{
+    return unit->look_up ? param->most_rows * param->row_elements : param->count;
+}
+
+/* ---- Where there is no address ---- */
+
+/* Whoever does not look at a result dies of it: the line is said too, once for each `told`. */
+static void *no_address(bool *told)
+{
+    if (!*told) slc_log(SLC_LOG_ERROR, "%s", sluice_last_error());
+    *told = true;
+    return NULL;
+}
+
+static void *nothing_given(const char *call)
+{
+    static _Atomic bool told;
+    slc_error(SLUICE_ERR_ARGUMENT, "%s: NULL was given; did what made it fail?", call);
+    if (!atomic_exchange(&told, true)) slc_log(SLC_LOG_ERROR, "%s", sluice_last_error());
+    return NULL;
+}
+
+/* What runs now, or why nothing does. */
+static void describe_now(const sluice_runtime *rt, char *out, size_t size)
+{
+    const sluice_layer *open = rt->open_layer;
+    if (open)
+        snprintf(out, size, "the %s of layer \"%.100s\"",
+                 rt->open_direction == SLUICE_FORWARD ? "forward (or recomputation)" : "backward", open->name);
+    else
+        snprintf(out, size, "%s",
+                 !rt->committed         ? "before commit"
+                 : rt->mode == SLC_IDLE ? "between steps"
+                                        : "between two layers");
+}
+
+static void *not_valid(const sluice_runtime *rt, bool *told, const char *kind, const char *name, const char *when)
+{
+    char now[160];
+    describe_now(rt, now, sizeof now);
+    if (rt->failed)
+        slc_error(SLUICE_ERR_ORDER, "%s \"%s\" has no address, for a call before this one failed: %s", kind, name,
+                  rt->failed_line ? rt->failed_line : sluice_status_name(rt->failed));
+    else
+        slc_error(SLUICE_ERR_ORDER, "%s \"%s\": %s; this is %s", kind, name, when, now);
+    return no_address(told);
+}
+
+static void *param_not_valid(sluice_param *param, const char *when)
+{
+    const sluice_layer *open = param->rt->open_layer;
+    if (!open || in_use(param) || param->rt->failed)
+        return not_valid(param->rt, &param->told, "parameter", param->name, when);
+    slc_error(SLUICE_ERR_ORDER,
+              "parameter \"%s\": layer \"%s\", which runs now, does not use it: add it to that layer, or call "
+              "sluice_param_use before commit",
+              param->name, open->name);
+    return no_address(&param->told);
+}
+
+/* ---- Addresses ---- */
+
 const void *sluice_param_value(sluice_param *param)
 {
-    if (!param) {
-        slc_error(SLUICE_ERR_ARGUMENT, "param_value: no parameter given");
-        return NULL;
-    }
+    if (!param) return nothing_given("param_value");
     const slc_unit_state *unit = unit_of(param);
-    if (!unit || !unit->now || !in_use(param)) {
-        slc_error(SLUICE_ERR_ORDER,
-                  "parameter \"%s\": its value is valid only between begin and end of a layer that uses it",
-                  param->name);
-        return NULL;
-    }
-    return slc_element(unit->now, unit->dtype, first_of(param, unit));
+    if (!unit || !unit->now || !in_use(param))
+        return param_not_valid(param, in_use(param)
+                                          ? "its value is not there in its layer's backward, as no_backward_value says"
+                                          : "its value is valid only between begin and end of a layer that uses it");
+    void *value = slc_element(unit->now, unit->dtype, first_of(param, unit));
+    if (!param->rt->check) return value;
+    return slc_check_lend(param, false, value, count_of(param, unit) * sluice_dtype_bytes(unit->dtype));
 }
 
 void *sluice_param_gradient_fresh(sluice_param *param, bool *fresh)
 {
-    if (!param || !fresh) {
-        slc_error(SLUICE_ERR_ARGUMENT, "param_gradient_fresh: a parameter and a result are needed");
-        return NULL;
-    }
+    if (!param || !fresh) return nothing_given("param_gradient_fresh");
+    sluice_runtime *rt = param->rt;
     if (param->frozen) {
         slc_error(SLUICE_ERR_ORDER, "parameter \"%s\" is frozen: it has no gradient", param->name);
-        return NULL;
+        return no_address(&param->told);
     }
     const slc_unit_state *unit = unit_of(param);
-    if (!unit || !unit->gradient_now || !in_use(param)) {
-        slc_error(
-            SLUICE_ERR_ORDER,
-            "parameter \"%s\": its gradient is valid only between backward_begin and backward_end of a layer that "
-            "uses it",
-            param->name);
-        return NULL;
-    }
+    if (!unit || !unit->gradient_now || !in_use(param))
+        return not_valid(rt, &param->told, "parameter", param->name,
+                         "its gradient is valid only between backward_begin and backward_end of a layer that uses it");
     *fresh = !unit->look_up && param->fresh; /* the rows of a table are zero */
     if (!unit->look_up) param->fresh = false;
-    return slc_element(unit->gradient_now, unit->gradient_dtype, first_of(param, unit));
+    void *gradient = slc_element(unit->gradient_now, unit->gradient_dtype, first_of(param, unit));
+    if (!rt->check) return gradient;
+    return slc_check_lend(param, true, gradient, count_of(param, unit) * sluice_dtype_bytes(unit->gradient_dtype));
 }
 
 void *sluice_param_gradient(sluice_param *param)
 {
     bool fresh = false;
+    if (!param) return nothing_given("param_gradient");
     void *gradient = sluice_param_gradient_fresh(param, &fresh);
     if (!gradient || !fresh) return gradient;
     uint64_t bytes = param->count * sluice_dtype_bytes(param->rt->units[param->unit].gradient_dtype);
-    if (slc_fill_zero(&param->rt->compute, gradient, bytes)) return NULL;
+    if (slc_fill_zero(&param->rt->compute, gradient, bytes)) return no_address(&param->told);
     return gradient;
 }
 
 void *sluice_activation_data(sluice_activation *activation)
 {
-    return activation ? activation->data : NULL;
+    if (!activation) return nothing_given("activation_data");
+    if (activation->data) return activation->data;
+    return not_valid(activation->rt, &activation->told, "activation", activation->name,
+                     "it has an address after commit");
 }
 
 void *sluice_workspace_data(sluice_workspace *workspace)
 {
-    if (!workspace) {
-        slc_error(SLUICE_ERR_ARGUMENT, "workspace_data: no workspace given");
-        return NULL;
-    }
+    if (!workspace) return nothing_given("workspace_data");
     const sluice_runtime *rt = workspace->rt;
     const sluice_layer *layer = rt->layers[workspace->layer];
-    if (rt->open_layer != layer || rt->open_direction != workspace->direction) {
-        bool forward = workspace->direction == SLUICE_FORWARD;
-        slc_error(SLUICE_ERR_ORDER, "workspace \"%s\" is valid only in the %s of its layer", workspace->name,
-                  forward ? "forward (or recomputation)" : "backward");
-        return NULL;
-    }
-    return rt->regions[rt->open_slot].data + workspace->offset;
+    if (rt->open_layer == layer && rt->open_direction == workspace->direction)
+        return rt->regions[rt->open_slot].data + workspace->offset;
+    return not_valid(rt, &workspace->told, "workspace", workspace->name,
+                     workspace->direction == SLUICE_FORWARD
+                         ? "it is valid only in the forward (or recomputation) of its layer"
+                         : "it is valid only in the backward of its layer");
 }
 
 const char *sluice_param_name(const sluice_param *param)

@@ -2,6 +2,7 @@
 #include "lib/engine/rows/look_up.h"
 
 #include "lib/base/status.h"
+#include "lib/engine/check/check.h"
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/measure/rss.h"
@@ -81,6 +82,7 @@ sluice_status slc_engine_place_plan(sluice_runtime *rt)
     if (!status) status = attach(rt);
     if (!status) status = slc_pass_init(rt, &rt->train, &rt->plan->train, false);
     if (!status) status = slc_pass_init(rt, &rt->evaluate, &rt->plan->evaluate, true);
+    if (!status && rt->check) slc_check_place(rt);
     if (rt->plan->arena_bytes > rt->most_arena_bytes) rt->most_arena_bytes = rt->plan->arena_bytes;
     return status;
 }

@@ -157,13 +157,15 @@ static sluice_status prepare(sluice_runtime *rt, const slc_plan *plan, slc_trans
 {
     uint64_t room = slc_arena_segment(rt->arena)->bytes;
     if (plan->arena_bytes > room) /* alike on every rank */
-        return slc_error(SLUICE_ERR_MEMORY, "the new plan takes %llu bytes, more than the %llu addresses of the arena",
-                         (unsigned long long)plan->arena_bytes, (unsigned long long)room);
+        return slc_runtime_alike(
+            rt, slc_error(SLUICE_ERR_MEMORY, "the new plan takes %llu bytes, more than the %llu addresses of the arena",
+                          (unsigned long long)plan->arena_bytes, (unsigned long long)room));
     sluice_status status = slc_transition_init(&rt->job, rt->plan, plan, (uint32_t)rt->rank, transition);
     double failed = status != SLUICE_OK;
     sluice_status agreed = sluice_world_all_reduce(rt->world, &failed, 1);
     if (!status && !agreed && failed > 0)
         agreed = slc_error(SLUICE_ERR_MEMORY, "%.0f other ranks cannot change to the new plan", failed);
+    slc_runtime_alike(rt, status ? status : agreed);
     if (!status && agreed) slc_transition_fini(transition);
     return status ? status : agreed;
 }
@@ -187,7 +189,7 @@ static sluice_status replan(sluice_runtime *rt, slc_plan_request *request)
     slc_plan_answer answer;
     bool measured = slc_schedule_wants_times(request->schedule);
     sluice_status status = slc_phase_require_equal(rt, "replan");
-    if (!status) status = sluice_runtime_sync(rt);
+    if (!status) status = slc_runtime_drain(rt);
     if (!status && measured) status = slc_runtime_fail(rt, slc_engine_measure(rt, &times));
     if (status) return status;
     request->times = measured ? &times : NULL;
@@ -217,7 +219,7 @@ sluice_status slc_engine_after_step(sluice_runtime *rt)
     rt->plan_steps++;
     if (!rt->replan_due) return SLUICE_OK;
     if (rt->plan_steps == WARM_UP_STEPS) {
-        sluice_status status = sluice_runtime_sync(rt);
+        sluice_status status = slc_runtime_drain(rt);
         if (!status) slc_measure_reset(rt->measure, &rt->job);
         return status;
     }

@@ -3,7 +3,9 @@
 #include "lib/engine/replan/replan.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/request.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +18,7 @@ typedef struct {
 
 bool slc_schedule_wants_times(const char *schedule)
 {
-    static const char *const names[] = {"ilp", "greedy", "priority"};
+    static const char *const names[] = {SLC_SCHEDULE_DEFAULT, "portfolio", "greedy", "priority"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(schedule, names[i])) return true;
     return false;
@@ -58,6 +60,7 @@ sluice_status slc_engine_add_choices(const sluice_runtime *rt, slc_plan_request 
     for (uint32_t u = 0; u < units; u++) forced[u] = forced_strategy(rt, u);
     for (uint32_t l = 0; l < layers; l++) recompute[l] = recompute_choice(rt, rt->layers[l]);
     request->updates = updates_choice(rt, request);
+    request->cancel = &rt->cancel;
     return SLUICE_OK;
 }
 
@@ -82,7 +85,12 @@ static sluice_status plan(sluice_runtime *rt, slc_plan_request request, slc_plan
 static char *make_plan(sluice_runtime *rt, const slc_plan_request *request, announcement *said)
 {
     char *text = NULL;
+    char error[1024]; /* the last one of the caller: a candidate that does not fit is none */
+    snprintf(error, sizeof error, "%s", sluice_last_error());
+    slc_comm_work(rt->comm, "planning");
     said->status = plan(rt, *request, &said->answer);
+    slc_comm_work(rt->comm, NULL);
+    if (!said->status) slc_error(SLUICE_OK, "%s", error);
     if (!said->status && rt->size > 1)
         said->status = slc_plan_to_json(&rt->job, said->answer.plan, &said->answer.forecast, &text);
     if (said->status || !text) {
@@ -126,6 +134,7 @@ sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *
 {
     announcement said = {0};
     slc_plan *made = NULL;
+    rt->alike = false;
     sluice_status status = announce(rt, request, &said, &made);
     *answer = said.answer;
     answer->forecast.why = NULL;
@@ -136,6 +145,7 @@ sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *
         if (!status) status = same;
     }
     if (!status) return SLUICE_OK;
+    rt->alike = true; /* whoever could not take part has said so before */
     slc_plan_destroy(made);
     answer->plan = NULL;
     return status;

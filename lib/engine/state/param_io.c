@@ -4,15 +4,18 @@
 
 #include "lib/base/sha256.h"
 #include "lib/base/status.h"
+#include "lib/engine/check/check.h"
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/kernels/convert/convert.h"
 #include "lib/plan/strategy_table.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* An array of one value per element of a unit: whole on every rank, or the owned parts only. */
+/* An array of one value per element of a unit: whole on every rank, or the owned parts only. Of a whole one whose
+ * replicas are apart the owned parts are what counts too. */
 typedef struct {
     void *data;
     sluice_dtype dtype;
@@ -25,14 +28,15 @@ static sluice_status check_range(const sluice_param *param, uint64_t length, uin
 {
     if (!param) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no parameter given", call);
     sluice_runtime *rt = param->rt;
-    sluice_status status = slc_runtime_require(rt, true, call);
+    sluice_status status = slc_runtime_require_of(rt, true, call, param->name);
     if (status) return status;
     if (rt->mode != SLC_IDLE)
         return slc_error(SLUICE_ERR_ORDER, "%s of \"%s\": must be called between steps", call, param->name);
     if (first > length || count > length - first || (count && !memory))
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s of \"%s\": elements %llu to %llu of %llu", call, param->name,
-                         (unsigned long long)first, (unsigned long long)(first + count), (unsigned long long)length);
-    return sluice_runtime_sync(rt);
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s of \"%s\": %llu elements from number %llu on%s; it has %llu", call,
+                         param->name, (unsigned long long)count, (unsigned long long)first,
+                         memory ? "" : ", but no memory given", (unsigned long long)length);
+    return slc_runtime_drain(rt);
 }
 
 static array values_of(const slc_unit_state *unit)
@@ -58,6 +62,25 @@ static sluice_status load(sluice_runtime *rt, array source, uint64_t at, float *
     return status ? status : slc_stream_synchronize(&rt->compute);
 }
 
+void slc_append_name(char *names, size_t size, const char *name)
+{
+    const size_t used = strlen(names);
+    snprintf(names + used, size - used, "%s%s", used ? ", " : "", name);
+}
+
+static sluice_status no_such_state(const sluice_param *param, const char *name)
+{
+    const sluice_optimizer *optimizer = &param->rt->optimizer;
+    const char *own[SLC_ONEBIT_STATES_MAX];
+    char names[256] = "";
+    for (uint32_t s = 0; s < optimizer->state_count; s++)
+        slc_append_name(names, sizeof names, optimizer->state_name[s]);
+    const uint32_t count = slc_onebit_state_names(param, own);
+    for (uint32_t i = 0; i < count; i++) slc_append_name(names, sizeof names, own[i]);
+    return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has no state \"%s\" of \"%s\" in the plan that runs; it has %s",
+                     optimizer->name, name ? name : "", param->name, *names ? names : "none");
+}
+
 static sluice_status state_of(const sluice_param *param, const char *name, array *out)
 {
     const sluice_runtime *rt = param->rt;
@@ -68,7 +91,7 @@ static sluice_status state_of(const sluice_param *param, const char *name, array
             *out = (array){unit->state[s], SLUICE_FP32, !slc_updates_whole(unit->strategy)};
             return SLUICE_OK;
         }
-    return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has no state \"%s\"", rt->optimizer.name, name ? name : "");
+    return no_such_state(param, name);
 }
 
 static sluice_status write_array(sluice_param *param, array target, uint64_t first, uint64_t count, const float *src)
@@ -88,17 +111,17 @@ static sluice_status write_array(sluice_param *param, array target, uint64_t fir
     return slc_stream_synchronize(&rt->compute);
 }
 
-static sluice_status gather_block(sluice_runtime *rt, const slc_unit *unit, array shard, uint64_t block)
+static sluice_status gather_block(sluice_runtime *rt, const slc_unit *unit, array source, uint64_t block)
 {
     uint64_t start = block * unit->block_elements;
     uint64_t length = unit->elements - start < unit->block_elements ? unit->elements - start : unit->block_elements;
     slc_op op = {.kind = SLC_ALL_GATHER,
-                 .dtype = slc_comm_dtype(shard.dtype),
+                 .dtype = slc_comm_dtype(source.dtype),
                  .elements = length,
                  .block_elements = length,
                  .block_count = 1,
-                 .src = slc_element(shard.data, shard.dtype, start / (uint64_t)rt->size),
-                 .src_layout = SLC_SHARD,
+                 .src = slc_element(source.data, source.dtype, source.sharded ? start / (uint64_t)rt->size : start),
+                 .src_layout = source.sharded ? SLC_SHARD : SLC_WHOLE,
                  .dst = rt->staging,
                  .what = "reading a parameter"};
     sluice_status status = slc_comm_submit(rt->comm, &op, 1, NULL);
@@ -114,7 +137,7 @@ sluice_status slc_staging_claim(sluice_runtime *rt, bool claim)
     return slc_arena_release(rt->arena, rt->plan->buffers[buffer].offset, staging.end_byte);
 }
 
-static sluice_status read_sharded(sluice_param *param, array source, uint64_t first, uint64_t count, float *dst)
+static sluice_status read_owners(sluice_param *param, array source, uint64_t first, uint64_t count, float *dst)
 {
     sluice_runtime *rt = param->rt;
     const slc_unit *unit = &rt->job.units[param->unit];
@@ -136,7 +159,7 @@ static sluice_status read_sharded(sluice_param *param, array source, uint64_t fi
 static sluice_status read_array(sluice_param *param, array source, uint64_t first, uint64_t count, float *dst)
 {
     if (!count) return SLUICE_OK;
-    if (source.sharded) return read_sharded(param, source, first, count, dst);
+    if (source.sharded || param->apart) return read_owners(param, source, first, count, dst);
     return load(param->rt, source, param->first + first, dst, count);
 }
 
@@ -247,13 +270,19 @@ sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t c
 {
     sluice_status status = check_range(param, length_of(param), first, count, src, "param_write");
     if (!status) status = slc_phase_require_equal(param->rt, "param_write");
-    return status ? status : slc_runtime_fail(param->rt, write_values(param, first, count, src));
+    if (status) return status;
+    if (param->rt->check) slc_check_written(param, NULL, first, count, src);
+    status = write_values(param, first, count, src);
+    if (!status && count == param->count) param->apart = false;
+    return slc_runtime_fail(param->rt, status);
 }
 
 sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst)
 {
     sluice_status status = check_range(param, length_of(param), first, count, dst, "param_read");
+    if (!status) status = slc_check_call(param->rt, "param_read", param, NULL);
     if (!status) status = slc_phase_require_equal(param->rt, "param_read");
+    if (!status) status = slc_comm_meet(param->rt->comm, "param_read", param->name);
     if (status) return status;
     array masters = masters_of(&param->rt->units[param->unit]);
     return slc_runtime_fail(param->rt, read_array(param, masters, first, count, dst));
@@ -273,6 +302,7 @@ sluice_status sluice_param_state_write(sluice_param *param, const char *state, u
     }
     if (!status) status = slc_phase_require_equal(param->rt, "param_state_write");
     if (!status) status = state_of(param, state, &target);
+    if (!status && param->rt->check) slc_check_written(param, state, first, count, src);
     return status ? status : slc_runtime_fail(param->rt, write_array(param, target, first, count, src));
 }
 
@@ -290,6 +320,7 @@ sluice_status sluice_param_state_read(sluice_param *param, const char *state, ui
     }
     if (!status) status = slc_phase_require_equal(param->rt, "param_state_read");
     if (!status) status = state_of(param, state, &source);
+    if (!status) status = slc_comm_meet(param->rt->comm, "param_state_read", param->name);
     return status ? status : slc_runtime_fail(param->rt, read_array(param, source, first, count, dst));
 }
 
@@ -303,7 +334,7 @@ sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step)
     sluice_status status = slc_runtime_require(rt, true, "step_set");
     if (!status && rt->mode != SLC_IDLE) status = slc_error(SLUICE_ERR_ORDER, "step_set: must be called between steps");
     if (status) return status;
-    status = sluice_runtime_sync(rt);
+    status = slc_runtime_drain(rt);
     rt->step = step;
     return status ? status : slc_phase_follow(rt);
 }
@@ -312,7 +343,7 @@ sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65])
 {
     enum { PIECE = 1 << 18 };
     float *piece = malloc(PIECE * sizeof *piece);
-    if (!piece) return slc_error(SLUICE_ERR_MEMORY, "weights_sha256");
+    if (!piece) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "weights_sha256"));
     slc_sha256 hash;
     slc_sha256_init(&hash);
     sluice_status status = SLUICE_OK;

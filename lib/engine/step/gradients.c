@@ -1,4 +1,5 @@
 /* What a backward slot's gradients begin and end with: padding and rows are zero, and what nobody has added to. */
+#include "lib/engine/check/check.h"
 #include "lib/engine/rows/look_up.h"
 
 /* Elements of a gradient that belong to no parameter are zero, so that they neither count in a norm nor are NaN. */
@@ -27,6 +28,9 @@ sluice_status slc_gradients_begin(sluice_runtime *rt, const sluice_layer *layer,
         slc_unit_gradient_slots(&rt->job, &rt->job.units[u], &first, &last);
         if (first != item->slot) continue;
         for (uint32_t p = 0; p < rt->units[u].param_count; p++) rt->units[u].params[p]->fresh = true;
+        if (rt->check && rt->units[u].param_count)
+            slc_check_fill(rt->units[u].gradient,
+                           sluice_dtype_bytes(rt->units[u].gradient_dtype) * rt->job.units[u].elements);
         if (rt->units[u].param_count) status = zero_padding(rt, u);
         if (status) return status;
     }

@@ -19,11 +19,15 @@ static sluice_status name_non_finite(sluice_runtime *rt, const slc_step_state *s
     if (status) return status;
     const sluice_param *param = first == SLC_NONE ? NULL : rt->params[first];
     const char *name = !param ? "?" : param->tied ? param->name : rt->layers[param->layer]->name;
-    return slc_error(SLUICE_ERR_NON_FINITE,
-                     "step %llu: %s of layer \"%s\" holds NaN or infinity; lower the learning rate, "
-                     "clip, or skip such steps (nan = skip)",
+    const char *advice =
+        rt->check ? "under SLUICE_ENGINE_CHECK that may be memory that nobody has written: an activation or workspace "
+                    "that is believed to be zero, or an address of an earlier slot or step"
+                  : "lower the learning rate, clip, or skip such steps (nan = skip)";
+    rt->alike = true;
+    return slc_error(SLUICE_ERR_NON_FINITE, "step %llu: %s of layer \"%s\" holds NaN or infinity; %s",
                      (unsigned long long)step->step,
-                     step->compressed ? "a gradient, or what is exchanged instead," : "the reduced gradient", name);
+                     step->compressed ? "a gradient, or what is exchanged instead," : "the reduced gradient", name,
+                     advice);
 }
 
 /* What overflowed in the last updates no agreement has told yet; every rank knows. */

@@ -3,7 +3,7 @@
  * order, each with the counts of finished items of either lane at which it may start. Both lanes run in order, so two
  * counters say everything. Late operations belong to the step before: a pass with none before it leaves them out, and a
  * drain runs them alone; a wait for what does not run is over. */
-#include "lib/engine/runtime.h"
+#include "lib/engine/check/check.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
@@ -29,11 +29,13 @@ static sluice_status list_claims(const slc_program *program, bool begin, uint32_
     return SLUICE_OK;
 }
 
-static char *describe(const sluice_runtime *rt, const slc_item *item)
+/* Whoever evaluates while others train hears it from the first operation that differs. */
+static char *describe(const sluice_runtime *rt, const slc_item *item, bool evaluate)
 {
     const char *unit = item->unit == SLC_NONE ? "all layers" : rt->job.units[item->unit].name;
     char text[256];
-    snprintf(text, sizeof text, "%s of \"%.200s\"", slc_item_kind_name(item->kind), unit);
+    snprintf(text, sizeof text, "%s of \"%.200s\"%s", slc_item_kind_name(item->kind), unit,
+             evaluate ? ", in an evaluation" : "");
     return strdup(text);
 }
 
@@ -52,7 +54,7 @@ static sluice_status make_contexts(sluice_runtime *rt, slc_pass *pass)
         }
     }
     for (uint32_t k = 0; k < all->count; k++) {
-        pass->what[k] = describe(rt, &pass->program->items[all->operations[k]]);
+        pass->what[k] = describe(rt, &pass->program->items[all->operations[k]], pass->evaluate);
         if (!pass->what[k]) return slc_error(SLUICE_ERR_MEMORY, "operations");
     }
     return SLUICE_OK;
@@ -147,9 +149,9 @@ sluice_status slc_pass_claims(sluice_runtime *rt, slc_pass *pass, uint32_t item,
     sluice_status status = SLUICE_OK;
     for (uint32_t i = first[item]; !status && i < first[item + 1]; i++) {
         const slc_claim *claim = &pass->program->claims[list[i]];
-        if (begin)
-            status = slc_engine_claim(rt, claim);
-        else
+        if (begin) status = slc_engine_claim(rt, claim);
+        if (!status && rt->check) status = slc_check_claim(rt, claim, begin);
+        if (!status && !begin)
             status = slc_arena_release(rt->arena, rt->plan->buffers[claim->buffer].offset + claim->first_byte,
                                        claim->end_byte - claim->first_byte);
     }

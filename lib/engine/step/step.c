@@ -3,6 +3,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/engine/check/check.h"
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/onebit/phase.h"
@@ -16,7 +17,14 @@ sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status)
     if (!rt->failed && status < 0) {
         rt->failed = status;
         rt->failed_line = strdup(sluice_last_error());
+        if (!rt->alike && rt->size > 1) slc_comm_fail(rt->comm, status, sluice_last_error());
     }
+    return status;
+}
+
+sluice_status slc_runtime_alike(sluice_runtime *rt, sluice_status status)
+{
+    rt->alike = status < 0;
     return status;
 }
 
@@ -26,13 +34,22 @@ sluice_status slc_runtime_healthy(sluice_runtime *rt)
     return sluice_world_check(rt->world);
 }
 
-sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char *call)
+sluice_status slc_runtime_require_of(sluice_runtime *rt, bool committed, const char *call, const char *object)
 {
     if (!rt) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no runtime given", call);
-    if (rt->failed) return slc_runtime_healthy(rt);
-    if (rt->committed != committed)
-        return slc_error(SLUICE_ERR_ORDER, committed ? "%s: before commit" : "%s: after commit", call);
-    return SLUICE_OK;
+    slc_comm_call(rt->comm, call, object);
+    sluice_status status = slc_runtime_healthy(rt);
+    if (status) return status;
+    rt->alike = false;
+    if (rt->committed == committed) return SLUICE_OK;
+    const char *when = committed ? "before commit; call sluice_runtime_commit first" : "after commit";
+    return object ? slc_error(SLUICE_ERR_ORDER, "%s of \"%s\": %s", call, object, when)
+                  : slc_error(SLUICE_ERR_ORDER, "%s: %s", call, when);
+}
+
+sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char *call)
+{
+    return slc_runtime_require_of(rt, committed, call, NULL);
 }
 
 static const char *mode_name(slc_mode mode)
@@ -79,7 +96,8 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *o
         return slc_error(SLUICE_ERR_ARGUMENT, "step_begin: learning_rate and gradient_scale must be finite numbers");
 
     slc_pass *pass = &rt->train;
-    status = slc_pass_settle(rt, pass);
+    status = slc_check_call(rt, "step_begin", NULL, options);
+    if (!status) status = slc_pass_settle(rt, pass);
     if (status) return slc_runtime_fail(rt, status);
     slc_step_state *step = &rt->steps[pass->parity ^ 1];
     double scale = options->gradient_scale;
@@ -181,7 +199,9 @@ static void make_invalid(sluice_runtime *rt, const sluice_layer *layer)
 static sluice_status check_call(sluice_layer *layer, slot_call call)
 {
     if (!layer) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no layer given", call_name(call));
-    return slc_runtime_require(layer->rt, true, call_name(call));
+    sluice_status status = slc_runtime_require(layer->rt, true, call_name(call));
+    slc_comm_call(layer->rt->comm, call_name(call), layer->name);
+    return status;
 }
 
 /* A slot opens once: with its recomputing, if there is one. */
@@ -211,6 +231,7 @@ static sluice_status slot_begin(sluice_layer *layer, slot_call call)
     rt->open_direction = call == BACKWARD_BEGIN ? SLUICE_BACKWARD : SLUICE_FORWARD;
     rt->open_slot = item->slot;
     if (call == BACKWARD_BEGIN) status = slc_gradients_begin(rt, layer, item);
+    if (!status) status = slc_check_slot_begin(rt, item);
     return slc_runtime_fail(rt, status);
 }
 
@@ -223,7 +244,8 @@ static sluice_status slot_end(sluice_layer *layer, slot_call call)
     if (status) return slc_runtime_fail(rt, status);
     slc_pass *pass = running(rt);
     const slc_item *item = next_slot(rt);
-    if (call == BACKWARD_END) status = slc_gradients_end(rt, layer, item);
+    status = slc_check_slot_end(rt);
+    if (!status && call == BACKWARD_END) status = slc_gradients_end(rt, layer, item);
     if (call == RECOMPUTE_END)
         slc_measure_recompute(rt->measure, layer->index, rt->measure->slot_began_ns);
     else if (!pass->evaluate)
@@ -314,30 +336,40 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     if (status) return slc_runtime_fail(rt, status);
     pass->has_previous = true;
     if (!step->skip) rt->step = step->step;
-    if (!step->skip && rt->job.compressed) rt->replicas_differ = step->mode == SLC_STEP_LOCAL;
+    if (!step->skip) slc_phase_note_replicas(rt, step->mode);
     if (report) report_step(rt, step, report);
     const uint32_t plan = rt->plan_number;
-    if (!step->skip) status = slc_phase_end_step(rt, step->step);
+    status = slc_runtime_fail(rt, slc_check_lives(rt));
+    if (!status && !step->skip) status = slc_phase_end_step(rt, step->step);
     /* A plan of a new phase has had no step yet. */
-    return status || rt->plan_number != plan ? status : slc_engine_after_step(rt);
+    if (!status && rt->plan_number == plan) status = slc_engine_after_step(rt);
+    if (!status && rt->plan_number == plan) slc_check_move(rt);
+    return status;
 }
 
 sluice_status sluice_runtime_sync(sluice_runtime *rt)
 {
     sluice_status status = require_mode(rt, SLC_IDLE, "sync");
-    if (status) return status;
+    if (!status) status = slc_comm_meet(rt->comm, "sync", NULL);
+    return status ? status : slc_runtime_drain(rt);
+}
+
+sluice_status slc_runtime_drain(sluice_runtime *rt)
+{
     bool pending = slc_pass_pending(&rt->train);
-    status = slc_pass_drain(rt, &rt->train);
+    sluice_status status = slc_pass_drain(rt, &rt->train);
     if (!status && pending && agrees_late(rt)) status = slc_engine_check_finite(rt, &rt->steps[rt->train.parity ^ 1]);
-    if (!status) status = slc_engine_check_exchanges(rt);
+    if (!status) status = slc_runtime_alike(rt, slc_engine_check_exchanges(rt));
     return slc_runtime_fail(rt, status);
 }
 
 sluice_status sluice_evaluate_begin(sluice_runtime *rt)
 {
     sluice_status status = require_mode(rt, SLC_IDLE, "evaluate_begin");
+    if (!status) status = slc_check_call(rt, "evaluate_begin", NULL, NULL);
     if (!status) status = slc_phase_require_equal(rt, "evaluate_begin");
-    if (!status) status = sluice_runtime_sync(rt);
+    if (!status) status = slc_comm_meet(rt->comm, "evaluate_begin", NULL);
+    if (!status) status = slc_runtime_drain(rt);
     if (status) return status;
     rt->evaluate.has_previous = false;
     slc_look_ups_forget(rt);

@@ -3,6 +3,7 @@
 #include "lib/kernels/attention/attention.h"
 #include "lib/kernels/attention/attention_ref.h"
 #include "lib/kernels/kernel_test.h"
+#include "tests/scale.h"
 
 /* Inputs and outputs. All have the shape's type, except logsumexp and the bias. */
 enum { Q, K, V, DOUT, RELATIVE, INPUTS };
@@ -348,7 +349,7 @@ static void errs_no_more_than_the_naive_way(void **state)
     (void)state;
     const uint64_t shapes[][2] = {{1, 64},   {8, 64},   {197, 64},  {197, 80},
                                   {512, 64}, {512, 40}, {1000, 64}, {1024, 64}}; /* tokens, head size */
-    for (size_t i = 0; i < TEST_COUNT_OF(shapes); i++)
+    for (size_t i = 0; i < test_rounds(TEST_COUNT_OF(shapes)); i++)              /* sanitizers change no rounding */
         for (int variant = 0; variant < 4; variant++) {
             problem p = problem_create((slc_attention_shape){.dtype = dtypes[variant / 2],
                                                              .batch = 1,

@@ -7,7 +7,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct ucx ucx;
 typedef struct request request;
@@ -18,6 +20,12 @@ typedef struct {
     ucp_ep_h endpoint; /* NULL: not connected, or lost */
     int lost;
 } peer;
+
+/* In front of UCX's address, which does not say how long it is: a part of one would be read past its end. */
+typedef struct {
+    uint64_t magic, bytes, sum; /* of what follows */
+} address_header;
+static const uint64_t address_magic = 0x31584355434c53;
 
 /* One send or receive that UCX holds. Kept in lists, so that a steady state allocates nothing. */
 struct request {
@@ -36,7 +44,7 @@ struct ucx {
     const sluice_transport_host_v1 *host;
     ucp_context_h context;
     ucp_worker_h worker;
-    ucp_address_t *address;
+    void *address; /* a header and UCX's */
     size_t address_bytes;
     peer *peers;              /* [world_size] */
     request pending, *unused; /* pending: a ring through this one */
@@ -132,12 +140,34 @@ static const struct {
     {"TCP_RX_SEG_SIZE", "512K", 1},
 };
 
+/* As setenv without overwriting, but for one thing: the program's other threads may be reading the environment, and an
+ * array that they are reading is never freed or changed here. They go on with the old one, or find the new one. */
+static ucs_status_t add_to_environment(const char *variable, const char *value)
+{
+    size_t count = 0, length = strlen(variable) + strlen(value) + 2;
+    if (getenv(variable)) return UCS_OK;
+    while (environ && environ[count]) count++;
+    char **more = malloc((count + 2) * sizeof *more), *entry = malloc(length);
+    if (!more || !entry) {
+        free(more);
+        free(entry);
+        return UCS_ERR_NO_MEMORY;
+    }
+    snprintf(entry, length, "%s=%s", variable, value);
+    if (count) memcpy(more, environ, count * sizeof *more);
+    more[count] = entry;
+    more[count + 1] = NULL;
+    __atomic_store_n(&environ, more, __ATOMIC_RELEASE); /* both stay for as long as the process */
+    return UCS_OK;
+}
+
 static ucs_status_t configure(ucp_config_t **config)
 {
     char variable[64];
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
         snprintf(variable, sizeof variable, "UCX_%s", defaults[i].name);
-        if (defaults[i].environment) setenv(variable, defaults[i].value, 0);
+        ucs_status_t added = defaults[i].environment ? add_to_environment(variable, defaults[i].value) : UCS_OK;
+        if (added != UCS_OK) return added;
     }
     ucs_status_t status = ucp_config_read(NULL, NULL, config);
     for (size_t i = 0; status == UCS_OK && i < sizeof defaults / sizeof *defaults; i++) {
@@ -146,6 +176,30 @@ static ucs_status_t configure(ucp_config_t **config)
             status = ucp_config_modify(*config, defaults[i].name, defaults[i].value);
     }
     return status;
+}
+
+static uint64_t sum_bytes(const void *data, size_t bytes)
+{
+    uint64_t sum = 14695981039346656037u; /* FNV-1a */
+    for (size_t i = 0; i < bytes; i++) sum = (sum ^ ((const unsigned char *)data)[i]) * 1099511628211u;
+    return sum;
+}
+
+static ucs_status_t write_address(ucx *self)
+{
+    ucp_address_t *address;
+    size_t bytes;
+    ucs_status_t status = ucp_worker_get_address(self->worker, &address, &bytes);
+    if (status != UCS_OK) return status;
+    address_header header = {address_magic, bytes, sum_bytes(address, bytes)};
+    self->address_bytes = sizeof header + bytes;
+    self->address = malloc(self->address_bytes);
+    if (self->address) {
+        memcpy(self->address, &header, sizeof header);
+        memcpy((char *)self->address + sizeof header, address, bytes);
+    }
+    ucp_worker_release_address(self->worker, address);
+    return self->address ? UCS_OK : UCS_ERR_NO_MEMORY;
 }
 
 static ucs_status_t open_worker(ucx *self)
@@ -161,13 +215,13 @@ static ucs_status_t open_worker(ucx *self)
     const ucp_worker_params_t worker = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
                                         .thread_mode = UCS_THREAD_MODE_SERIALIZED};
     if (status == UCS_OK) status = ucp_worker_create(self->context, &worker, &self->worker);
-    if (status == UCS_OK) status = ucp_worker_get_address(self->worker, &self->address, &self->address_bytes);
+    if (status == UCS_OK) status = write_address(self);
     return status;
 }
 
 static void release(ucx *self)
 {
-    if (self->address) ucp_worker_release_address(self->worker, self->address);
+    free(self->address);
     if (self->worker) ucp_worker_destroy(self->worker);
     if (self->context) ucp_cleanup(self->context);
     while (self->unused) {
@@ -274,17 +328,26 @@ static sluice_status ucx_connect(void *argument, int rank, const void *blob, siz
 {
     ucx *self = argument;
     peer *who = &self->peers[rank];
-    (void)bytes;
+    address_header header = {0};
+    if (bytes >= sizeof header) memcpy(&header, blob, sizeof header);
+    const char *address = (const char *)blob + sizeof header;
+    if (header.magic != address_magic || header.bytes != bytes - sizeof header ||
+        header.sum != sum_bytes(address, header.bytes))
+        return self->host->error(self->host->context, SLUICE_ERR_FORMAT,
+                                 "ucx: a peer's address is damaged: install one version of sluice everywhere");
     *who = (peer){.self = self, .rank = rank};
     const ucp_ep_params_t params = {
         .field_mask =
             UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER,
-        .address = blob,
+        .address = (const ucp_address_t *)address,
         .err_mode = UCP_ERR_HANDLING_MODE_PEER,
         .err_handler = {.cb = on_error, .arg = who},
     };
     ucs_status_t status = ucp_ep_create(self->worker, &params, &who->endpoint);
-    return status == UCS_OK ? SLUICE_OK : fail(self, SLUICE_ERR_PEER, "cannot reach a peer", status);
+    if (status == UCS_OK) return SLUICE_OK;
+    who->endpoint = NULL;
+    return fail(self, SLUICE_ERR_PEER, "cannot reach it; does UCX_NET_DEVICES name the network that leads there?",
+                status);
 }
 
 /* ---- Messages ---- */

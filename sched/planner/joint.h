@@ -1,6 +1,7 @@
 /* The joint plan: strategies, recomputation and schedule together, the fastest of a portfolio in the simulator. Members
  * are every scheduler on every uniform strategy that fits, and the slot model's answer made real (runs of blocks,
- * packed, searched locally); so no baseline is ever better than the result. */
+ * packed, searched locally), or without a solver the mixtures of `mixed`; so no baseline is ever better than the
+ * result. */
 #ifndef SLC_JOINT_H
 #define SLC_JOINT_H
 
@@ -15,10 +16,12 @@ typedef struct {
     const uint8_t *recompute;       /* [L] 0 no, 1 yes, 2 free; NULL: no layer */
     uint64_t limit;                 /* bytes that the arena may have */
     slc_updates updates;
-    double time_limit_s; /* for the whole planning; 0: 0.9 s up to 48 layers, rising to 4.5 s from 126 layers on, twice
-                            that if recomputation is free */
-    bool quick;          /* only baselines and rounding: a valid plan in a tenth of a second */
-    uint32_t tries;      /* most tries of the local search; 0: as many as the time limit allows */
+    double time_limit_s;      /* for the whole planning; 0: 0.9 s up to 48 layers, rising to 4.5 s from 126 layers on,
+                                 twice that if recomputation is free */
+    bool quick;               /* only baselines and rounding: a valid plan in a tenth of a second */
+    uint32_t tries;           /* most tries of the local search; 0: as many as the time limit allows */
+    const slc_cancel *cancel; /* NULL: none */
+    bool portfolio;           /* without the slot model, as in a build that has no solver; the plan's schedule says so */
 } slc_joint_request;
 
 typedef struct {
@@ -32,7 +35,8 @@ typedef struct {
     char note[200]; /* problems on the way that planning survived; else empty */
 } slc_joint_answer;
 
-/* Makes the joint plan. Errors: BUDGET (no member fits; *least, if not NULL, is the smallest arena seen), MEMORY. */
+/* Makes the joint plan. Errors: BUDGET (no member fits; *least, if not NULL, is the smallest arena seen), MEMORY,
+ * INTERRUPTED (cancelled). */
 sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer *answer, uint64_t *least);
 
 #endif

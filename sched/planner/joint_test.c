@@ -1,8 +1,10 @@
 /* The joint plan must be within the limit, never slower than a baseline or a uniform strategy, and sound under any
  * timing. */
+#include "ilp/slot_model.h"
 #include "lib/base/status.h"
-#include "sched/planner/portfolio.h"
+#include "sched/planner/joint.h"
 #include "sched/planner/least_memory.h"
+#include "sched/planner/parts.h"
 #include "sched/layout/random_job_test.h"
 #include "sched/study/random_profile.h"
 #include "sched/schedulers/slot_order.h"
@@ -147,11 +149,19 @@ static double best_mixture(const slc_job *job, const slc_times *times, uint64_t 
     return best_s;
 }
 
+static void needs_a_solver(void)
+{
+    if (slc_slot_model_solver()) return;
+    print_message("skipped: built without GLPK\n");
+    skip();
+}
+
 /* If packing decides, the slot model's own choice may be slow; so with few units all mixtures must have been looked
  * at. */
 static void never_slower_than_a_mixture(void **state)
 {
     (void)state;
+    needs_a_solver();
     slc_random_options options = slc_random_defaults();
     options.layers = (slc_random_range){2, 4};
     for (uint64_t seed = 1; seed <= 6; seed++) {
@@ -221,6 +231,7 @@ static void write_down(two_lanes *lanes, const slc_job *job, const slc_times *ti
 static void answers_are_legal_and_bounds_are_bounds(void **state)
 {
     (void)state;
+    needs_a_solver();
     static two_lanes lanes;
     uint8_t allowed[TEST_UNITS];
     int split = 0;
@@ -252,6 +263,57 @@ static void answers_are_legal_and_bounds_are_bounds(void **state)
     assert_true(split >= 20);
 }
 
+/* Without the solver, asked for or for want of one: never slower than a baseline, nor than the mixtures of `mixed`,
+ * never faster than what the budget allows, and the plan says who made it. */
+static void the_portfolio_plans_without_a_solver(void **state)
+{
+    (void)state;
+    int mixed = 0;
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        test_job t;
+        test_dice dice = {.seed = seed};
+        test_job_draw(&t, &dice);
+        slc_times times;
+        random_times(&t.job, &dice, &times);
+        slc_strategy strategies[TEST_UNITS], small[TEST_UNITS];
+        bool recompute[TEST_LAYERS];
+        for (uint32_t u = 0; u < t.job.unit_count; u++) strategies[u] = SLC_STRATEGIES;
+        slc_joint_request request = {.job = &t.job,
+                                     .times = &times,
+                                     .strategies = strategies,
+                                     .limit = UINT64_MAX,
+                                     .time_limit_s = 20,
+                                     .tries = 30,
+                                     .portfolio = true};
+        slc_joint_answer answer;
+        uint64_t least;
+        assert_int_equal(slc_least_memory(&request, small, recompute, &least), SLUICE_OK);
+        assert_int_equal(slc_joint_plan(&request, &answer, NULL), SLUICE_OK);
+        const uint64_t most = answer.plan->arena_bytes > least ? answer.plan->arena_bytes : least;
+        slc_plan_destroy(answer.plan);
+        request.limit = least + (most - least) * test_below(&dice, 5) / 4;
+        assert_int_equal(slc_joint_plan(&request, &answer, NULL), SLUICE_OK);
+        assert_int_equal(slc_plan_validate(&t.job, answer.plan), SLUICE_OK);
+        assert_true(answer.plan->arena_bytes <= request.limit);
+        assert_string_equal(answer.plan->schedule, "portfolio");
+        assert_true(!strstr(answer.member, "ilp") && !*answer.note && !(answer.solver_s > 0));
+        mixed += strstr(answer.member, "mixed") != NULL;
+        double best = best_uniform(&t.job, &times, request.limit);
+        for (int k = 0; k < 2; k++) {
+            const slc_scheduler *scheduler = k ? &slc_scheduler_one_ahead : &slc_scheduler_greedy;
+            slc_scheduling in = {.job = &t.job, .strategies = strategies, .times = &times, .limit = request.limit};
+            uint64_t bytes;
+            assert_int_equal(slc_mixed_choose(&in, scheduler, request.limit, small, &bytes), SLUICE_OK);
+            in.strategies = small;
+            try_plan(&in, scheduler, &best);
+        }
+        if (best > 0) assert_true(answer.forecast.step_s <= best * (1 + 1e-9));
+        slc_plan_destroy(answer.plan);
+        slc_times_fini(&times);
+    }
+    assert_true(mixed > 0);
+}
+
 static void too_small_a_limit_is_refused(void **state)
 {
     (void)state;
@@ -277,8 +339,11 @@ static void too_small_a_limit_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(never_slower_and_sound),       cmocka_unit_test(the_smallest_budget_works),
-        cmocka_unit_test(never_slower_than_a_mixture),  cmocka_unit_test(answers_are_legal_and_bounds_are_bounds),
+        cmocka_unit_test(never_slower_and_sound),
+        cmocka_unit_test(the_smallest_budget_works),
+        cmocka_unit_test(never_slower_than_a_mixture),
+        cmocka_unit_test(answers_are_legal_and_bounds_are_bounds),
+        cmocka_unit_test(the_portfolio_plans_without_a_solver),
         cmocka_unit_test(too_small_a_limit_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

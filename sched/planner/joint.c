@@ -1,5 +1,5 @@
 /* The portfolio and its order: what gives a plan at once comes first, what improves it follows while time lasts. */
-#include "sched/planner/portfolio.h"
+#include "sched/planner/joint.h"
 
 #include "ilp/slot_model.h"
 #include "lib/base/clock.h"
@@ -7,6 +7,7 @@
 #include "lib/plan/strategy_table.h"
 #include "sched/search/fit_order.h"
 #include "sched/planner/least_memory.h"
+#include "sched/planner/parts.h"
 #include "sched/search/local_search.h"
 #include "sched/search/shortlist.h"
 #include "sched/schedulers/slot_order.h"
@@ -60,7 +61,8 @@ static slc_scheduling scheduling(const joint *j)
                             .strategies = j->strategies,
                             .recompute = j->recompute,
                             .times = j->request->times,
-                            .limit = j->request->limit};
+                            .limit = j->request->limit,
+                            .cancel = j->request->cancel};
 }
 
 /* Of the fastest plan; 0: there is none yet. */
@@ -187,6 +189,67 @@ static sluice_status try_baselines(joint *j, bool all)
     return status;
 }
 
+/* ---- Mixtures, where no solver chooses ---- */
+
+static bool has_model(const slc_joint_request *r)
+{
+    return !r->portfolio && slc_slot_model_solver();
+}
+
+/* What `mixed` makes of free units under each scheduler; the others take what it chose too. */
+static sluice_status try_mixture(joint *j, const slc_scheduler *scheduler, bool recompute)
+{
+    uint64_t bytes;
+    char what[40];
+    choose_uniform(j, SLC_FSDP, recompute);
+    slc_scheduling in = scheduling(j);
+    in.strategies = j->request->strategies;
+    sluice_status status = slc_mixed_choose(&in, scheduler, j->request->limit, j->strategies, &bytes);
+    snprintf(what, sizeof what, "mixed%s", recompute ? ", recomputing" : "");
+    return status || bytes > j->request->limit ? status : try_schedulers(j, what);
+}
+
+/* From the choices that need least: further free units become `to`, in the order of `mixed`, while the scheduler's plan
+ * fits. */
+static sluice_status try_grown(joint *j, const slc_scheduler *scheduler, slc_strategy to, uint32_t *ranked)
+{
+    const slc_job *job = j->request->job;
+    uint64_t bytes, limit = j->request->limit;
+    uint32_t count;
+    char what[40];
+    sluice_status status = slc_least_memory(j->request, j->strategies, j->recompute, &bytes);
+    if (status || bytes > limit) return status;
+    status = slc_mixed_rank(job, j->request->strategies, ranked, &count);
+    for (uint32_t i = 0; !status && i < count && time_left(j) > 0; i++) {
+        slc_strategy *strategy = &j->strategies[ranked[i]], before = *strategy;
+        *strategy = slc_unit_strategy(job, &job->units[ranked[i]], to);
+        if (*strategy == before) continue;
+        slc_scheduling in = scheduling(j);
+        status = slc_plan_measure(&in, scheduler, limit, &bytes);
+        if (bytes > limit) *strategy = before;
+    }
+    snprintf(what, sizeof what, "grown to %s", slc_strategy_name(to));
+    return status ? status : try_schedulers(j, what);
+}
+
+static sluice_status try_mixtures(joint *j)
+{
+    const slc_scheduler *scheduler;
+    sluice_status status = SLUICE_OK;
+    for (size_t i = 0; !status && any_free(j->request) && (scheduler = slc_scheduler_at(i)); i++) {
+        if (!scheduler->baseline || (i && time_left(j) <= 0)) continue;
+        status = try_mixture(j, scheduler, false);
+        if (!status && may_recompute(j->request)) status = try_mixture(j, scheduler, true);
+    }
+    if (status || j->request->quick || !any_free(j->request) || time_left(j) <= 0) return status;
+    uint32_t *ranked = calloc((size_t)j->request->job->unit_count + 1, sizeof *ranked);
+    status = ranked ? try_grown(j, &slc_scheduler_one_ahead, SLC_SDP, ranked) : slc_error(SLUICE_ERR_MEMORY, "plan");
+    if (!status && slc_job_strategies(j->request->job) > SLC_ONEBIT)
+        status = try_grown(j, &slc_scheduler_one_ahead, SLC_ONEBIT, ranked);
+    free(ranked);
+    return status;
+}
+
 /* ---- The slot model ---- */
 
 /* dp and oss send the same bytes as sdp and keep more; onebit keeps most and sends least. With one rank there is
@@ -304,6 +367,7 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
     *feasible = !status && solution.found;
     if (ask->limit == j->request->limit)
         j->bound_s = ask->in_series ? 0 : *feasible ? solution.bound_s : (double)INFINITY;
+    if (status == SLUICE_ERR_INTERRUPTED) return status;
     if (status && status != SLUICE_ERR_BUDGET) note(j, status);
     if (first && !status) j->answer->bound_s = solution.bound_s;
     if (first && *feasible) j->answer->model_s = solution.step_s;
@@ -329,7 +393,8 @@ static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool in_serie
                             .recompute = r->recompute,
                             .limit = r->limit,
                             .gap = 0.003,
-                            .in_series = in_series};
+                            .in_series = in_series,
+                            .cancel = r->cancel};
     uint64_t too_large = 0; /* the least limit whose plan did not fit; 0: none yet */
     sluice_status status = SLUICE_OK;
     for (uint32_t round = 0; !status && round < SLOT_ROUNDS && time_left(j) > 0; round++) {
@@ -432,7 +497,8 @@ static slc_scheduling scheduling_of(const joint *j, const slc_candidate *candida
                             .strategies = candidate->strategies,
                             .recompute = candidate->recompute,
                             .times = j->request->times,
-                            .limit = j->request->limit};
+                            .limit = j->request->limit,
+                            .cancel = j->request->cancel};
 }
 
 /* With a quarter of the time that is left: the search goes on from there. */
@@ -507,8 +573,9 @@ static sluice_status improve(joint *j)
 static sluice_status run(joint *j)
 {
     sluice_status status = try_baselines(j, false);
-    if (!status && !j->request->quick) status = try_slot_model(j);
+    if (!status && !j->request->quick && has_model(j->request)) status = try_slot_model(j);
     if (!status) status = try_baselines(j, true);
+    if (!status && !has_model(j->request)) status = try_mixtures(j);
     if (!status && !j->list.count) status = try_least_memory(j);
     if (!status) status = place_updates(j);
     if (!status && !j->request->quick) status = improve(j);
@@ -526,7 +593,7 @@ static void answer_with(const joint *j, slc_candidate *best)
 {
     j->answer->plan = best->plan;
     best->plan = NULL;
-    j->answer->plan->schedule = slc_scheduler_ilp.name;
+    j->answer->plan->schedule = has_model(j->request) ? slc_scheduler_ilp.name : slc_scheduler_portfolio.name;
     j->answer->forecast = best->forecast;
     memcpy(j->answer->member, best->member, sizeof best->member);
 }
@@ -556,6 +623,7 @@ sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer 
         status = run(&j);
     else
         slc_error(status, "plan");
+    if (slc_cancelled(request->cancel)) status = slc_cancel_check(request->cancel); /* whatever it came to meanwhile */
     if (!status) answer_with(&j, &j.list.list[0]);
     answer->total_s = since(j.start_ns);
     if (least) *least = j.least;

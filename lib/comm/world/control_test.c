@@ -1,0 +1,64 @@
+/* The control connections without a world around them: memory that runs out while a message is read. */
+#include "lib/base/clock.h"
+#include "lib/comm/world/control.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static size_t most_bytes = SIZE_MAX;
+
+/* The linker puts this in realloc's place. */
+void *__real_realloc(void *memory, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    return bytes > most_bytes ? NULL : __real_realloc(memory, bytes);
+}
+
+/* Rank 1 sends a part that rank 0 has no memory for: rank 0 fails, says so to rank 1, and has nothing left to wake for.
+ */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    int ends[2], fds[2] = {-1, -1};
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    fds[1] = ends[0];
+    slc_failure failure;
+    slc_control control;
+    slc_failure_init(&failure);
+    slc_rendezvous rendezvous = {.rank = 0, .size = 2, .fds = fds};
+    assert_int_equal(slc_control_init(&control, &rendezvous, &failure, 60), SLUICE_OK);
+
+    slc_frame frame = {.kind = SLC_FRAME_COLLECT, .rank = 1, .bytes = 1 << 20};
+    static char data[1 << 16];
+    assert_int_equal(write(ends[1], &frame, sizeof frame), sizeof frame);
+    assert_int_equal(write(ends[1], data, sizeof data), sizeof data);
+    most_bytes = sizeof data;
+    for (int i = 0; i < 3; i++) slc_control_step(&control, slc_clock_ns());
+    assert_int_equal(slc_failure_get(&failure), SLUICE_ERR_MEMORY);
+    assert_true(strstr(failure.line, "rank 1"));
+    struct pollfd polls[2];
+    assert_int_equal(slc_control_polls(&control, polls), 0);
+    most_bytes = SIZE_MAX;
+    slc_control_tell(&control);
+    char said[8192];
+    ssize_t got = read(ends[1], said, sizeof said);
+    assert_true(got > 0 && memmem(said, (size_t)got, failure.line, strlen(failure.line)));
+
+    slc_control_fini(&control);
+    slc_failure_fini(&failure);
+    close(ends[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_memory)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

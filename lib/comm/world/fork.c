@@ -1,0 +1,108 @@
+/* A list of worlds under one lock, which fork holds too. What the child's handler does needs neither memory nor a lock
+ * of another thread: those threads are not there, and their locks may be taken for ever. */
+#include "lib/comm/world/fork.h"
+
+#include "lib/comm/world/world.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { FAR_BEYOND = 1 << 30 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static sluice_world *worlds;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void give_up(int *fd)
+{
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+/* At the same place there is a page of this process alone, so that nothing that looks at it has to ask. */
+static void give_up_page(slc_control_page *page)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    if (page) (void)mmap(page, SLC_PAGE_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
+}
+
+static void give_up_neighbours(slc_neighbours *neighbours)
+{
+    for (int rank = 0; neighbours->peers && rank < neighbours->size; rank++) {
+        slc_neighbour *peer = &neighbours->peers[rank];
+        give_up(&peer->socket);
+        give_up(&peer->doorbell);
+        give_up_page(peer->page);
+    }
+    give_up(&neighbours->page_fd);
+    give_up(&neighbours->doorbell);
+    give_up(&neighbours->listener);
+    give_up_page(neighbours->page);
+}
+
+static void end_waits(sluice_world *world)
+{
+    slc_comm *comm = &world->comm;
+    atomic_store(&world->collects_done.value, atomic_load(&world->collects_asked) + FAR_BEYOND);
+    atomic_store(&comm->completed.value, atomic_load(&comm->submitted) + FAR_BEYOND);
+    atomic_store(&comm->quiet.value, 1);
+}
+
+static void give_up_world(sluice_world *world)
+{
+    world->forked = true;
+    world->running = false;
+    slc_failure_override(&world->failure, SLUICE_ERR_ORDER,
+                         "this process was forked from rank %d, which alone may use its world: call Sluice in the "
+                         "parent, or create a world of this process's own",
+                         world->config.rank);
+    pthread_mutex_init(&world->collect_lock, NULL);
+    for (int i = 0; i < world->control.link_count; i++) give_up(&world->control.links[i].fd);
+    give_up_neighbours(&world->neighbours);
+    slc_transport_give_up(&world->transport);
+    end_waits(world);
+}
+
+static void in_child(void)
+{
+    for (sluice_world *world = worlds; world; world = world->next)
+        if (!world->forked) give_up_world(world);
+    pthread_mutex_unlock(&lock);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+void slc_fork_watch(sluice_world *world)
+{
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&lock);
+    world->next = worlds;
+    worlds = world;
+    pthread_mutex_unlock(&lock);
+}
+
+bool slc_fork_forget(sluice_world *world)
+{
+    pthread_mutex_lock(&lock);
+    for (sluice_world **at = &worlds; *at && !world->forked; at = &(*at)->next)
+        if (*at == world) {
+            *at = world->next;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+    return !world->forked;
+}

@@ -1,0 +1,59 @@
+/* A TCP port for a world of a test that no other test gets. A port that the kernel chose could be given away again
+ * between its release here and the rank that listens on it, so these lie below the range from which the kernel gives
+ * (Linux: from 32768), and an abstract socket with the port's number in its name keeps it among tests that run at the
+ * same time: for as long as this process lives, or one that it forked, and asks for fewer than KEPT more. */
+#ifndef SLC_COMM_FREE_PORT_TEST_H
+#define SLC_COMM_FREE_PORT_TEST_H
+
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* The descriptor of the socket that keeps the port, or -1: another test has it. */
+static inline int keep_port(int port)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int length = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "sluice-test-port-%d", port);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 ||
+        !bind(fd, (struct sockaddr *)&name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Whether nobody, test or not, listens on it or is connected from it, on any address. */
+static inline int port_is_idle(int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int idle = fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof address);
+    if (fd >= 0) close(fd);
+    return idle;
+}
+
+/* -1 when all are taken. */
+static inline int free_port(void)
+{
+    enum { FIRST = 16384, PORTS = 16384, KEPT = 8 };
+    static int kept[KEPT];
+    static unsigned tried, given;
+    for (int attempt = 0; attempt < PORTS; attempt++) {
+        int port = FIRST + (int)(((unsigned)getpid() * 61 + tried++) % PORTS);
+        int fd = keep_port(port);
+        if (fd < 0) continue;
+        if (!port_is_idle(port)) {
+            close(fd);
+            continue;
+        }
+        if (given >= KEPT) close(kept[given % KEPT]);
+        kept[given++ % KEPT] = fd;
+        return port;
+    }
+    return -1;
+}
+
+#endif

@@ -1,0 +1,53 @@
+/* Writing at places, and a file counts only when it has reached the disk. */
+#include "lib/engine/checkpoint/file.h"
+
+#include "lib/base/status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static sluice_status cannot_write(const char *path, int why)
+{
+    return slc_error(SLUICE_ERR_IO, "cannot write %s: %s", path, strerror(why));
+}
+
+sluice_status slc_checkpoint_file_create(const char *path, int *file)
+{
+    unlink(path); /* what cannot be unlinked is said by open */
+    *file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (*file >= 0) return SLUICE_OK;
+    int why = errno;
+    return slc_error(SLUICE_ERR_IO, "cannot write %s: %s%s", path, strerror(why),
+                     why == ENOENT ? "; all ranks must share this file system" : "");
+}
+
+sluice_status slc_checkpoint_file_write(int file, const char *path, const void *data, uint64_t bytes, uint64_t offset)
+{
+    for (const char *at = data; bytes;) {
+        ssize_t put = pwrite(file, at, bytes, (off_t)offset);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return cannot_write(path, put ? errno : ENOSPC);
+        at += put;
+        bytes -= (uint64_t)put;
+        offset += (uint64_t)put;
+    }
+    return SLUICE_OK;
+}
+
+sluice_status slc_checkpoint_file_close(int file, const char *path, sluice_status status)
+{
+    if (file < 0) return status;
+    if (!status && fsync(file)) status = cannot_write(path, errno);
+    if (close(file) && errno != EINTR && !status) status = cannot_write(path, errno);
+    return status;
+}
+
+sluice_status slc_checkpoint_file_put(const char *path, const void *data, uint64_t bytes)
+{
+    int file;
+    sluice_status status = slc_checkpoint_file_create(path, &file);
+    if (!status) status = slc_checkpoint_file_write(file, path, data, bytes, 0);
+    return slc_checkpoint_file_close(file, path, status);
+}

@@ -1,0 +1,19 @@
+/* The files of a checkpoint that is being made. Local calls. Private to lib/engine. Errors: IO with path and reason, so
+ * that a full disk reads "No space left on device" whichever call met it. */
+#ifndef SLC_ENGINE_CHECKPOINT_FILE_H
+#define SLC_ENGINE_CHECKPOINT_FILE_H
+
+#include <sluice/status.h>
+#include <stdint.h>
+
+/* A new, empty file: what had its name is unlinked first and never followed or shared. */
+sluice_status slc_checkpoint_file_create(const char *path, int *file);
+sluice_status slc_checkpoint_file_write(int file, const char *path, const void *data, uint64_t bytes, uint64_t offset);
+/* Synchronizes it unless `status` is a failure already, and closes it. Returns the first failure. `file` -1: nothing.
+ */
+sluice_status slc_checkpoint_file_close(int file, const char *path, sluice_status status);
+
+/* All of it: created, written, synchronized, closed. */
+sluice_status slc_checkpoint_file_put(const char *path, const void *data, uint64_t bytes);
+
+#endif

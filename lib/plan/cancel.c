@@ -1,0 +1,8 @@
+#include "lib/plan/cancel.h"
+
+#include "lib/base/status.h"
+
+sluice_status slc_cancel_check(const slc_cancel *cancel)
+{
+    return slc_cancelled(cancel) ? slc_error(SLUICE_ERR_INTERRUPTED, "planning was cancelled") : SLUICE_OK;
+}
