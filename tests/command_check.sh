@@ -63,3 +63,4 @@ comes_true() { # COMMAND...: waits until it succeeds, 30 s at most
 check "$sluice --help works" 0 $?
 check "$sluice --help lists its commands" yes "$(has_command run && has_command info && echo yes)"
 [ $failed = 0 ] || exit 1
+"$lab" --help >>"$work/help" 2>"$work/err" # where it is missing, tests of its commands fail

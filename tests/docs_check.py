@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The documents against the tree and the command: `docs_check.py SLUICE`. Every relative link leads to a file, and to a
-heading where it names one; the page of settings is what the command prints; the README's table names the subcommands,
-each once and no other. `--self-test` checks that a tree with planted faults is refused."""
+heading where it names one; the page of settings is what the command prints; the README's tables name the
+subcommands, each once and no other. `--self-test` checks that a tree with planted faults is refused."""
 import os
 import re
 import subprocess
@@ -63,19 +63,27 @@ def check_settings(sluice):
         yield "docs/settings.md: not what `sluice info --settings` prints; `./dev format` writes it anew"
 
 
-def check_commands(sluice):
-    known = set(re.findall(r"^  (\w+) ", output(sluice, "--help"), re.M))
-    if output(sluice, "info", "--json").find('"models": false') >= 0:
-        known |= {"train", "eval", "bench", "gemm"}  # the README is about a build with oneDNN
-    rows = re.findall(r"^\| `sluice (\w+)", read(os.path.join(ROOT, "README.md")), re.M)
+def check_commands(path, program, with_models, has_models):
+    known = set(re.findall(r"^  (\w+) ", output(path, "--help"), re.M))
     if not known:
-        yield "sluice --help names no subcommand"
+        yield f"{program} --help names no subcommand"
+    if not has_models:
+        known |= with_models  # the README is about a build with oneDNN
+    rows = re.findall(rf"^\| `{program} (\w+)", read(os.path.join(ROOT, "README.md")), re.M)
     for name in sorted(known - set(rows)):
-        yield f"README.md: its table lacks `sluice {name}`"
+        yield f"README.md: its table lacks `{program} {name}`"
     for name in sorted(set(rows) - known):
-        yield f"README.md: its table has `sluice {name}`, which the command does not know"
+        yield f"README.md: its table has `{program} {name}`, which the command does not know"
     for name in sorted({row for row in rows if rows.count(row) > 1}):
-        yield f"README.md: its table has `sluice {name}` more than once"
+        yield f"README.md: its table has `{program} {name}` more than once"
+
+
+def check_programs(sluice):
+    """The command, and the laboratory beside it."""
+    lab = os.path.join(os.path.dirname(sluice), "sluice-lab")
+    has_models = output(sluice, "info", "--json").find('"models": false') < 0
+    yield from check_commands(sluice, "sluice", {"train", "eval", "bench"}, has_models)
+    yield from check_commands(lab, "sluice-lab", {"gemm"}, has_models)
 
 
 def self_test():
@@ -101,7 +109,7 @@ def main():
     if sys.argv[1:] == ["--self-test"]:
         return 0 if self_test() else 1
     sluice = os.path.abspath(sys.argv[1])
-    faults = [*check_links(ROOT), *check_settings(sluice), *check_commands(sluice)]
+    faults = [*check_links(ROOT), *check_settings(sluice), *check_programs(sluice)]
     print("\n".join(faults) if faults else "docs: links, settings and commands agree with the tree")
     return 1 if faults else 0
 

@@ -63,7 +63,7 @@ PUBLIC_ONLY = {
     "plugins/nccl_shim": ["sluice/"],
     "docs/examples": ["sluice/"],
 }
-PRIVATE = re.compile(r"Private to ([\w/]+)")
+PRIVATE = re.compile(r"Private to ([\w/]+)(?: and (\w+/[\w/]+))?")
 FIRST_COMMENT = re.compile(r"/\*.*?\*/", re.S)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 # What a header defines: struct bodies, types that end a body, enumerators, functions and macros. "typedef struct x x;"
@@ -117,11 +117,11 @@ def is_test(path):
 
 
 def refuse_private(path, target, owners):
-    """A header whose first comment says "Private to X" is for files of X, and for tests."""
+    """A header whose first comment says "Private to X" (or "to X and Y/Z") is for files of X, and for tests."""
     owner = owners.get(target)
-    if not owner or is_test(path) or path.startswith(owner + "/"):
+    if not owner or is_test(path) or path.startswith(tuple(folder + "/" for folder in owner)):
         return None
-    return f"is private to {owner}"
+    return "is private to " + " and ".join(owner)
 
 
 def defined_names(text):
@@ -186,7 +186,7 @@ def check(root):
         comment = FIRST_COMMENT.search(text)
         private = comment and PRIVATE.search(comment[0].replace("\n *", ""))
         if private:
-            owners[path] = private[1]
+            owners[path] = [folder for folder in private.groups() if folder]
     for path, text in texts.items():
         for number, line in enumerate(text.splitlines(), 1):
             found = INCLUDE.match(line)

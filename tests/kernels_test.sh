@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What `sluice-lab kernels` and `sluice-lab gemm` promise: a row for each kernel or product and type, the same rows as JSON, with
-# figures that are numbers above zero. No time is looked at.
+# What `sluice-lab kernels` and `sluice-lab gemm` promise: a row for each kernel or product and type, the same rows as
+# JSON, with figures that are numbers above zero. No time is looked at.
 . "$(dirname "$0")/command_check.sh"
 
 run_one() { # COMMAND OPTION...: output in $work/out and $work/err, exit code in $code
-    timeout 200 "$sluice" "$@" >"$work/out" 2>"$work/err" </dev/null
+    timeout 200 "$lab" "$@" >"$work/out" 2>"$work/err" </dev/null
     code=$?
 }
 

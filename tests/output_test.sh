@@ -3,15 +3,23 @@
 # written takes neither the work nor the other files with it, and a reader that leaves is no reason to lose a run.
 . "$(dirname "$0")/command_check.sh"
 sluice=$(realpath "$sluice")
-help=$("$sluice" --help) || exit 1
+lab=$(realpath "$lab")
+help=$("$sluice" --help && "$lab" --help) || exit 1
 commands=$(awk '/^  [a-z]+ /{print $1}' <<<"$help")
 check 'there are commands' yes "$([ "$(wc -w <<<"$commands")" -ge 10 ] && echo yes)"
 cd "$work" || exit 1
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >text
 data=(--data text --context 32 --batch 2 --eval-batches 1)
 
+program_of() { # COMMAND
+    case $1 in
+    study | overhead | kernels | gemm) echo "$lab" ;;
+    *) echo "$sluice" ;;
+    esac
+}
+
 run() { # ARGUMENT...: output in out and err, exit code in $code
-    timeout -k 10 200 "$sluice" "$@" >out 2>err </dev/null
+    timeout -k 10 200 "$(program_of "$1")" "$@" >out 2>err </dev/null
     code=$?
 }
 
@@ -62,10 +70,11 @@ short() { # command: sets $line, and $json where its option is not --json FILE
 }
 
 full_disks() {
-    local command
+    local command program
     for command in $commands; do
         short "$command"
-        timeout -k 10 200 "$sluice" "${line[@]}" >/dev/full 2>err </dev/null
+        program=$(program_of "$command")
+        timeout -k 10 200 "$program" "${line[@]}" >/dev/full 2>err </dev/null
         code=$?
         fails "$command >/dev/full"
         if [ ${#json[@]} -gt 0 ]; then
@@ -73,7 +82,7 @@ full_disks() {
             fails "$command ${json[*]}"
             check "$command names the file" yes "$(grep -q 'cannot write /dev/full' err && echo yes)"
         fi
-        timeout -k 10 60 "$sluice" "$command" --help >/dev/full 2>err
+        timeout -k 10 60 "$program" "$command" --help >/dev/full 2>err
         code=$?
         fails "$command --help >/dev/full"
     done
@@ -85,10 +94,12 @@ full_disks() {
         timeout -k 10 200 "$sluice" "${line[@]}" >&- 2>err </dev/null
         check "$command without a standard output" yes "$([ $? -ne 0 ] && grep -q 'Bad file descriptor' err && echo yes)"
     done
-    for command in --help --version; do
-        timeout -k 10 60 "$sluice" $command >/dev/full 2>err
-        code=$?
-        fails "$command >/dev/full"
+    for program in "$sluice" "$lab"; do
+        for command in --help --version; do
+            timeout -k 10 60 "$program" $command >/dev/full 2>err
+            code=$?
+            fails "$(basename "$program") $command >/dev/full"
+        done
     done
 }
 

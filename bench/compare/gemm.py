@@ -18,7 +18,7 @@ except ImportError:
 
 
 def sluice(rows):
-    command = [os.environ.get("SLUICE", "build/release/bench/sluice"), "gemm", "--rows", str(rows)]
+    command = [os.environ.get("SLUICE_LAB", "build/release/bench/sluice-lab"), "gemm", "--rows", str(rows)]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[1:]
     return {tuple(f[:5]): float(f[5]) for f in (line.split() for line in lines)}
 
