@@ -7,6 +7,10 @@ launch() { # CMD...: output in $work/out and $work/err, exit code in $code
     code=$?
 }
 
+launch -n 1 -- echo works
+check 'a command is run' '[0] works' "$(cat "$work/out")"
+[ $failed = 0 ] || exit 1 # the rest would wait for what never comes
+
 # Seconds to sleep that no other process of the machine sleeps, so that they mark a process of this test.
 mark() { # WHOLE
     printf '%d.%05d%07d' "$1" $RANDOM $$
