@@ -65,8 +65,8 @@ typedef struct {
 } slc_training_result;
 
 /* `watch` may be NULL. The caller frees the result with slc_training_result_free, after an error too: it then holds the
- * steps so far. Errors: those of the library; INTERRUPTED after a second stop. A file that could not be written is none:
- * it is in out->outputs. */
+ * steps so far. Errors: those of the library; INTERRUPTED after a second stop. A file that could not be written is
+ * none: it is in out->outputs. */
 sluice_status slc_training_run(sluice_world *world, const slc_training_options *options,
                                const slc_training_watch *watch, slc_training_result *out);
 void slc_training_result_free(slc_training_result *result);
