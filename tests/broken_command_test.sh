@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests of the command fail where the command does not work: every script beside this one, and the check of the
+# The tests of the command fail where the command does not work: every script of it beside this one, and the check of the
 # documents, is run with one that fails, one that does nothing, and one of which only --help works. None of them
 # may pass, or be skipped.
 . "$(dirname "$0")/command_check.sh"
