@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests of the command fail where the command does not work: every script beside this one, and the check of the
+# The tests of the command fail where the command does not work: every script of it beside this one, and the check of the
 # documents, is run with one that fails, one that does nothing, and one of which only --help works. None of them
 # may pass, or be skipped.
 . "$(dirname "$0")/command_check.sh"
@@ -21,7 +21,10 @@ run_script() { # SCRIPT COMMAND: what it says goes to a file of its own, its cod
 
 scripts=("$folder/docs_check.py")
 for script in "$folder"/*_test.sh; do
-    case $script in */broken_command_test.sh) ;; *) scripts+=("$script") ;; esac
+    case $script in
+    */broken_command_test.sh | */dev_test.sh) ;; # itself, and one that does not run the command
+    *) scripts+=("$script") ;;
+    esac
 done
 if ! command -v python3 >/dev/null; then
     skip 'the check of the documents: python3 is not installed'
@@ -35,7 +38,9 @@ for command in "${commands[@]}"; do
     for script in "${scripts[@]}"; do
         name=$(basename "$script").$(basename "$command")
         cp "$work/$name.out" "$work/err"
-        check "$(basename "$script") with $(basename "$command") fails" 1 "$(cat "$work/$name.code")"
+        code=$(cat "$work/$name.code")
+        check "$(basename "$script") with $(basename "$command") fails" yes \
+            "$(case $code in 0 | 77) echo "no: $code" ;; *) echo yes ;; esac)"
     done
 done
 [ $failed = 0 ] && echo "broken commands: none of ${#scripts[@]} scripts passes with one"

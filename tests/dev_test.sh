@@ -80,5 +80,22 @@ rm "$work/tree/build/release/CTestTestfile.cmake"
 run_dev test .
 check 'no tests: exit code' 1 $code
 check 'no tests are a failure' '0 passed, 1 failed, 1 skipped' "$(tail -n 1 "$work/out")"
+
+# Fuzzers that only say what they were given.
+mkdir -p "$work/tree/build/fuzz/fuzz"
+run_dev fuzz 3s
+check 'no fuzzer is a failure' 1 $code
+printf '#!/bin/sh\necho "$*" >"$0.ran"\necho "stat::number_of_executed_units: 17"\n' >"$work/tree/build/fuzz/fuzz/good"
+chmod +x "$work/tree/build/fuzz/fuzz/good"
+run_dev fuzz 3s
+check 'fuzz: exit code' 0 $code
+check 'seconds' 1 "$(grep -c -- '-max_total_time=3 ' "$work/tree/build/fuzz/fuzz/good.ran")"
+run_dev fuzz 50
+check 'runs' 1 "$(grep -c -- '-runs=50 ' "$work/tree/build/fuzz/fuzz/good.ran")"
+printf '#!/bin/sh\necho "ERROR: a fault"; exit 77\n' >"$work/tree/build/fuzz/fuzz/bad"
+chmod +x "$work/tree/build/fuzz/fuzz/bad"
+run_dev fuzz 3s
+check 'a fuzzer that finds something' yes "$([ $code -ne 0 ] && grep -q '^ERROR: a fault$' "$work/out" && echo yes)"
+check 'the others ran' 1 "$(grep -c '^good .* inputs$' "$work/out")"
 [ $failed = 0 ] && echo "dev test: all as promised"
 exit $failed

@@ -11,8 +11,8 @@ launch() { # OPTION...: output in $work/out and $work/err, exit code in $code
     code=$?
 }
 
-are_ready() { # how many ranks say so
-    [ "$(grep -c ready "$work/out")" = "$1" ]
+are_ready() { # how many ranks say so, unless $pid has ended
+    [ "$(grep -c ready "$work/out")" = "$1" ] || ! kill -0 $pid 2>/dev/null
 }
 
 environment() {

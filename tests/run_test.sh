@@ -7,6 +7,10 @@ launch() { # CMD...: output in $work/out and $work/err, exit code in $code
     code=$?
 }
 
+launch -n 1 -- echo works
+check 'a command is run' '[0] works' "$(cat "$work/out")"
+[ $failed = 0 ] || exit 1 # the rest would wait for what never comes
+
 # Seconds to sleep that no other process of the machine sleeps, so that they mark a process of this test.
 mark() { # WHOLE
     printf '%d.%05d%07d' "$1" $RANDOM $$
@@ -20,13 +24,17 @@ some_alive() { # MARK, how many
     [ "$(alive "$1")" -ge "$2" ]
 }
 
+some_alive_or_ended() { # as some_alive, unless $pid has ended
+    some_alive "$@" || ! kill -0 $pid 2>/dev/null
+}
+
 gone() { # waits until no process has the mark
     comes_true none_alive "$1"
     check "no orphan with mark $1" 0 "$(alive "$1")"
 }
 
-are_ready() { # how many ranks say so
-    [ "$(grep -c ready "$work/out")" = "$1" ]
+are_ready() { # how many ranks say so, unless $pid has ended
+    [ "$(grep -c ready "$work/out")" = "$1" ] || ! kill -0 $pid 2>/dev/null
 }
 
 environment() {
@@ -119,7 +127,7 @@ orphans() {
     gone "$left_behind"
     "$sluice" run -n 2 -- sh -c 'sleep $0; true' "$orphan" >/dev/null 2>&1 &
     local pid=$!
-    comes_true some_alive "$orphan" 5 # the command, two shells, what they run
+    comes_true some_alive_or_ended "$orphan" 5 # the command, two shells, what they run
     check 'they run' yes "$(some_alive "$orphan" 5 && echo yes)"
     kill -KILL $pid
     wait $pid 2>/dev/null

@@ -45,7 +45,7 @@ static bool parse(const char *text, const unit *units, double *out)
     for (const unit *u = units; u->name; u++) {
         if (strcasecmp(end, u->name)) continue;
         *out = value * u->factor;
-        return true;
+        return isfinite(*out);
     }
     return false;
 }

@@ -182,6 +182,20 @@ static sluice_status accept_one(reception *room)
     return SLUICE_OK;
 }
 
+/* A rank that has joined hung up while others were still to come. Its part of the first exchange may say why: what went
+ * wrong before it could meet anybody. */
+static sluice_status hung_up(int fd, int rank)
+{
+    const uint64_t deadline_ns = slc_clock_ns() + farewell_ns;
+    char line[1024];
+    slc_frame frame;
+    bool says_why = !slc_wire_read(fd, &frame, sizeof frame, deadline_ns) && frame.kind == SLC_FRAME_BLOB &&
+                    frame.status < 0 && frame.bytes && frame.bytes <= sizeof line &&
+                    !slc_wire_read(fd, line, frame.bytes, deadline_ns);
+    if (!says_why) return slc_error(SLUICE_ERR_PEER, "rank %d went away while ranks were joining", rank);
+    return slc_error((sluice_status)frame.status, "rank %d: %.*s", rank, (int)frame.bytes, line);
+}
+
 static sluice_status one_round(reception *room, struct pollfd *polls)
 {
     slc_rendezvous *rendezvous = room->rendezvous;
@@ -201,7 +215,7 @@ static sluice_status one_round(reception *room, struct pollfd *polls)
 
     for (int rank = 1; rank < rendezvous->size; rank++)
         if (polls[first_rank + rank - 1].revents)
-            return slc_error(SLUICE_ERR_PEER, "rank %d went away while ranks were joining", rank);
+            return hung_up(rendezvous->fds[rank], rank);
     for (int i = 0; i < STRANGERS; i++) {
         if (!who_at[i] || !polls[who_at[i]].revents) continue;
         sluice_status status = listen_to(room, &room->strangers[i]);
