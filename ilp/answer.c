@@ -14,7 +14,8 @@ typedef struct {
     bool failed;
 } writer;
 
-static void write_flow(writer *w, const slc_stream *stream, uint32_t micro_batch, uint32_t position, double fraction)
+static void write_flow(writer *w, const slc_flow_family *stream, uint32_t micro_batch, uint32_t position,
+                       double fraction)
 {
     slc_slot_solution *out = w->out;
     if (out->flow_count == w->capacity) {
@@ -32,7 +33,7 @@ static void write_flow(writer *w, const slc_stream *stream, uint32_t micro_batch
 }
 
 /* Writes a flow for the real micro-batches that a modelled one represents, with moved positions. */
-static void write_copies(writer *w, const slc_stream *stream, uint32_t position, double fraction)
+static void write_copies(writer *w, const slc_flow_family *stream, uint32_t position, double fraction)
 {
     const slc_slot_model_parts *p = w->search->parts;
     uint32_t m = stream->micro_batch, more = p->job->micro_batches - p->micro_batches;
@@ -47,7 +48,7 @@ static void write_copies(writer *w, const slc_stream *stream, uint32_t position,
     }
 }
 
-static bool is_chosen(const slc_slot_search *search, const slc_stream *stream)
+static bool is_chosen(const slc_slot_search *search, const slc_flow_family *stream)
 {
     return slc_has(stream->strategies, search->best.strategies[stream->unit]);
 }
@@ -57,7 +58,7 @@ static void write_serial(writer *w)
     const slc_slot_model_parts *p = w->search->parts;
     for (uint32_t i = 0; i < p->stream_count; i++)
         if (is_chosen(w->search, &p->streams[i]))
-            write_copies(w, &p->streams[i], slc_stream_serial_position(p, &p->streams[i]), 1);
+            write_copies(w, &p->streams[i], slc_flow_family_serial_position(p, &p->streams[i]), 1);
 }
 
 /* Smaller values are rounding errors of the solver. */
@@ -79,7 +80,7 @@ static sluice_status write_values(writer *w)
     }
     for (int i = 0; i < program->flow_count; i++) {
         const slc_flow_column *column = &program->flows[i];
-        const slc_stream *stream = &p->streams[column->stream];
+        const slc_flow_family *stream = &p->streams[column->stream];
         double value = clean(w->search->values[program->first_flow + i]);
         if (!value || !is_chosen(w->search, stream)) continue;
         write_copies(w, stream, column->position, value / sum[column->stream]);

@@ -37,7 +37,7 @@ static void place(enumeration *e, uint32_t s, uint32_t position, uint32_t left)
         look(e);
         return;
     }
-    const slc_stream *stream = &e->parts->streams[s];
+    const slc_flow_family *stream = &e->parts->streams[s];
     if (position < stream->first) position = stream->first;
     for (uint32_t p = position; p <= stream->last; p++) {
         e->answer.flows[e->answer.flow_count++] =
@@ -80,7 +80,7 @@ static double placings_of(const enumeration *e, uint32_t unit, slc_strategy stra
 {
     double placings = 1;
     for (uint32_t s = 0; s < e->parts->stream_count; s++) {
-        const slc_stream *stream = &e->parts->streams[s];
+        const slc_flow_family *stream = &e->parts->streams[s];
         if (stream->unit != unit || !slc_has(stream->strategies, strategy)) continue;
         for (uint32_t b = 0; b < e->blocks; b++) placings *= (double)(stream->last - stream->first + 1 + b) / (b + 1);
     }

@@ -43,7 +43,7 @@ static sluice_status sort_by_unit(account *a)
     return SLUICE_OK;
 }
 
-static bool is_of(const slc_stream *stream, const slc_flow *flow)
+static bool is_of(const slc_flow_family *stream, const slc_flow *flow)
 {
     return stream->kind == flow->kind && stream->unit == flow->unit && stream->micro_batch == flow->micro_batch &&
            stream->window == flow->window;
@@ -62,7 +62,7 @@ static double moved_before(const account *a, uint32_t unit, slc_flow_kind kind, 
 
 /* ---- Rules ---- */
 
-static sluice_status check_stream(const account *a, const slc_stream *stream)
+static sluice_status check_stream(const account *a, const slc_flow_family *stream)
 {
     double sum = 0;
     for (uint32_t i = a->first[stream->unit]; i < a->first[stream->unit + 1]; i++) {
@@ -115,7 +115,7 @@ static sluice_status check_rules(const account *a)
             return slc_error(SLUICE_ERR_FORMAT, "slot model: layer %u must %srecompute", l, of ? "" : "not ");
     }
     for (uint32_t i = 0; i < parts->stream_count; i++) {
-        const slc_stream *stream = &parts->streams[i];
+        const slc_flow_family *stream = &parts->streams[i];
         if (!slc_has(stream->strategies, a->answer->strategies[stream->unit])) continue;
         sluice_status status = check_stream(a, stream);
         if (status) return status;
@@ -129,10 +129,10 @@ static sluice_status check_rules(const account *a)
 
 /* ---- Time ---- */
 
-static const slc_stream *stream_of(const account *a, const slc_flow *flow)
+static const slc_flow_family *stream_of(const account *a, const slc_flow *flow)
 {
     for (uint32_t i = 0; i < a->parts->stream_count; i++) {
-        const slc_stream *stream = &a->parts->streams[i];
+        const slc_flow_family *stream = &a->parts->streams[i];
         if (is_of(stream, flow) && slc_has(stream->strategies, a->answer->strategies[flow->unit])) return stream;
     }
     return NULL; /* cannot happen if the answer keeps the rules */
@@ -147,11 +147,11 @@ static sluice_status add_time(const account *a, double *step_s)
     if (!load) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for loads");
     for (uint32_t i = 0; i < a->answer->flow_count; i++) {
         const slc_flow *flow = &a->answer->flows[i];
-        const slc_stream *stream = stream_of(a, flow);
+        const slc_flow_family *stream = stream_of(a, flow);
         if (!stream) continue;
         double *at = load + 2 * (size_t)slc_busy_place(parts, flow->position);
         at[0] += flow->fraction * stream->seconds;
-        at[1] += flow->fraction * slc_stream_thread_s(stream);
+        at[1] += flow->fraction * slc_flow_family_thread_s(stream);
     }
     const double *exposed = load + 2 * (size_t)parts->slots;
     sluice_status status = SLUICE_OK;
@@ -240,10 +240,10 @@ static double exchanged_at(const account *a, uint32_t u, int64_t h)
 static double unit_at(const account *a, uint32_t u, int64_t h)
 {
     const slc_job *job = a->parts->job;
-    slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
+    slc_buffer_rule rows[SLC_BUFFER_RULES_MAX];
     double bytes = 0;
-    for (uint32_t i = slc_memory_rows(job, &job->units[u], a->answer->strategies[u], rows); i-- > 0;) {
-        double part = 1, whole = (double)slc_row_bytes(job, &job->units[u], &rows[i]);
+    for (uint32_t i = slc_buffer_rules(job, &job->units[u], a->answer->strategies[u], rows); i-- > 0;) {
+        double part = 1, whole = (double)slc_buffer_bytes(job, &job->units[u], &rows[i]);
         if (rows[i].life == SLC_LIFE_GRADIENT) part = gradient_at(a, u, h);
         if (rows[i].life == SLC_LIFE_REDUCED) part = reduced_at(a, u, h);
         if (rows[i].life == SLC_LIFE_WINDOW) part = gathered_at(a, u, h);

@@ -24,8 +24,8 @@ static uint32_t first_use(const slc_slot_model_parts *parts, uint32_t unit)
 
 /* The buffer in which a sum waits, from the first reduction until the update (or dp's gather of the gradient). The
  * first reduction lays it down, and whatever follows the last one takes it away, unless the barrier ends it. */
-static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t position,
-                            slc_span *out)
+static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t position,
+                            slc_lifetime *out)
 {
     const slc_job *job = parts->job;
     slc_strategy strategy = one_of(stream->strategies);
@@ -38,7 +38,7 @@ static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_stream 
     bool lays = reduce && (stream->micro_batch == 0 || !job->each);
     bool takes = !at_barrier && last && (strategy == SLC_DP ? !reduce : reduce);
     double sum = whole_bytes(job, unit, SLC_BUFFER_REDUCED) / (of.whole_sum ? 1 : job->world);
-    slc_span span = {position + 1, parts->complete, sum};
+    slc_lifetime span = {position + 1, parts->complete, sum};
     if (!at_barrier) span.to = 2 * ((int64_t)parts->slots + first_use(parts, stream->unit)) - 1;
     uint32_t count = 0;
     if (lays) {
@@ -52,22 +52,22 @@ static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_stream 
     return count;
 }
 
-uint32_t slc_stream_spans(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t position,
-                          slc_span out[SLC_SPANS_MAX])
+uint32_t slc_flow_family_spans(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t position,
+                               slc_lifetime out[SLC_SPANS_MAX])
 {
     uint32_t count = 0;
     const slc_unit *unit = &parts->job->units[stream->unit];
     if (stream->kind == SLC_FLOW_WINDOW) {
-        out[count++] = (slc_span){position + 1, stream->last, whole_bytes(parts->job, unit, SLC_BUFFER_GATHERED)};
+        out[count++] = (slc_lifetime){position + 1, stream->last, whole_bytes(parts->job, unit, SLC_BUFFER_GATHERED)};
         return count;
     }
     if (stream->kind == SLC_FLOW_EXCHANGE) {
         double flying = (double)(unit->exchange.packets + unit->exchange.results);
-        if (!(position & 1)) out[count++] = (slc_span){position + 1, position + 1, flying};
+        if (!(position & 1)) out[count++] = (slc_lifetime){position + 1, position + 1, flying};
         return count;
     }
     if (stream->kind == SLC_FLOW_REDUCE && slc_gradient_is_transient(one_of(stream->strategies)))
-        out[count++] = (slc_span){stream->first + 1, position, whole_bytes(parts->job, unit, SLC_BUFFER_GRADIENT)};
+        out[count++] = (slc_lifetime){stream->first + 1, position, whole_bytes(parts->job, unit, SLC_BUFFER_GRADIENT)};
     return count + waiting_sum(parts, stream, position, out + count);
 }
 
@@ -79,7 +79,7 @@ uint32_t slc_strategy_spans_max(const slc_slot_model_parts *parts)
     return 1 + parts->micro_batches * (2 * most + 1);
 }
 
-uint32_t slc_strategy_spans(const slc_slot_model_parts *parts, uint32_t u, slc_strategy strategy, slc_span *out)
+uint32_t slc_strategy_spans(const slc_slot_model_parts *parts, uint32_t u, slc_strategy strategy, slc_lifetime *out)
 {
     const slc_job *job = parts->job;
     const slc_unit *unit = &job->units[u];
@@ -87,21 +87,21 @@ uint32_t slc_strategy_spans(const slc_slot_model_parts *parts, uint32_t u, slc_s
     uint32_t count = 0, first, last, windows = parts->micro_batches;
     slc_window window;
 
-    out[count++] = (slc_span){0, parts->half_rows - 1, (double)slc_resident_bytes(job, unit, strategy)};
+    out[count++] = (slc_lifetime){0, parts->half_rows - 1, (double)slc_resident_bytes(job, unit, strategy)};
     for (uint32_t m = 0; strategy == SLC_FSDP && m < windows; m++)
         for (uint32_t w = 0; slc_unit_window(job, unit, true, w, &window); w++)
-            out[count++] = (slc_span){2 * (m * cycle + window.first_slot), 2 * (m * cycle + window.last_slot) + 1,
-                                      whole_bytes(job, unit, SLC_BUFFER_GATHERED)};
+            out[count++] = (slc_lifetime){2 * (m * cycle + window.first_slot), 2 * (m * cycle + window.last_slot) + 1,
+                                          whole_bytes(job, unit, SLC_BUFFER_GATHERED)};
     if (!unit->trainable || !slc_gradient_is_transient(strategy)) return count;
     double gradient = whole_bytes(job, unit, SLC_BUFFER_GRADIENT);
     slc_unit_gradient_slots(job, unit, &first, &last);
     if (!job->each) {
         int64_t end = 2 * ((parts->micro_batches - 1) * cycle + last) + 1;
-        out[count++] = (slc_span){2 * (int64_t)first, end, gradient};
+        out[count++] = (slc_lifetime){2 * (int64_t)first, end, gradient};
         return count;
     }
     for (uint32_t m = 0; m < parts->micro_batches; m++)
-        out[count++] = (slc_span){2 * (m * cycle + first), 2 * (m * cycle + last) + 1, gradient};
+        out[count++] = (slc_lifetime){2 * (m * cycle + first), 2 * (m * cycle + last) + 1, gradient};
     return count;
 }
 
@@ -110,7 +110,7 @@ uint32_t slc_activation_layer(const slc_job *job, uint32_t activation)
     return slc_slot_layer(job, job->activations[activation].first_slot);
 }
 
-bool slc_recompute_span(const slc_slot_model_parts *parts, uint32_t activation, uint32_t micro_batch, slc_span *out)
+bool slc_recompute_span(const slc_slot_model_parts *parts, uint32_t activation, uint32_t micro_batch, slc_lifetime *out)
 {
     const slc_job *job = parts->job;
     const slc_activation_life *life = &job->activations[activation];
@@ -119,6 +119,6 @@ bool slc_recompute_span(const slc_slot_model_parts *parts, uint32_t activation, 
     uint32_t first = life->first_slot + 1, last = life->last_slot < backward ? life->last_slot : backward - 1;
     if (last < first || life->last_slot < life->first_slot) return false;
     int64_t origin = (int64_t)micro_batch * slc_job_slots(job);
-    *out = (slc_span){2 * (origin + first), 2 * (origin + last) + 1, (double)life->bytes};
+    *out = (slc_lifetime){2 * (origin + first), 2 * (origin + last) + 1, (double)life->bytes};
     return true;
 }

@@ -10,34 +10,34 @@ enum { FEW = 1500 };
 
 /* The end of its range that a stream is drawn to. Gathers of values wait for their use; dp's gather of the gradient
  * frees the shard that its sum waits in. An exchange holds nothing either way, so it is drawn to be done early. */
-static bool is_drawn_to_first(const slc_stream *stream)
+static bool is_drawn_to_first(const slc_flow_family *stream)
 {
     return stream->kind == SLC_FLOW_REDUCE || stream->kind == SLC_FLOW_EXCHANGE ||
            (stream->kind == SLC_FLOW_GATHER_VALUE && stream->strategies == 1u << SLC_DP);
 }
 
 /* Reducing a gradient that stays in memory frees nothing, while the sum's shard begins to wait. */
-static bool frees_nothing(const slc_slot_model_parts *parts, const slc_stream *stream)
+static bool frees_nothing(const slc_slot_model_parts *parts, const slc_flow_family *stream)
 {
     bool stays = !(stream->strategies & (1u << SLC_SDP | 1u << SLC_FSDP));
     return stream->kind == SLC_FLOW_REDUCE && stays && parts->job->each;
 }
 
-static bool holds_least_at_last(const slc_slot_model_parts *parts, const slc_stream *stream)
+static bool holds_least_at_last(const slc_slot_model_parts *parts, const slc_flow_family *stream)
 {
     bool dp = stream->strategies == 1u << SLC_DP;
     if (!frees_nothing(parts, stream) || stream->micro_batch) return false;
     return parts->micro_batches > 1 || (slc_updated_last(parts->job, &parts->job->units[stream->unit]) && !dp);
 }
 
-uint32_t slc_stream_serial_position(const slc_slot_model_parts *parts, const slc_stream *stream)
+uint32_t slc_flow_family_serial_position(const slc_slot_model_parts *parts, const slc_flow_family *stream)
 {
     return is_drawn_to_first(stream) && !holds_least_at_last(parts, stream) ? stream->first : stream->last;
 }
 
 /* Another stream may require another gap: dp's gather comes after its reduction, and a reduction that frees nothing
  * comes right before its gather. */
-static bool gaps_differ(const slc_slot_model_parts *parts, const slc_stream *stream)
+static bool gaps_differ(const slc_slot_model_parts *parts, const slc_flow_family *stream)
 {
     return stream->kind == SLC_FLOW_GATHER_VALUE || frees_nothing(parts, stream);
 }
@@ -62,7 +62,7 @@ static bool slot_has_time(const slc_slot_model_parts *parts, uint32_t position)
     return seconds > 0;
 }
 
-static uint32_t from_first(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t *out)
+static uint32_t from_first(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t *out)
 {
     uint32_t count = 0;
     bool gaps = gaps_differ(parts, stream), overlaps = parts->times->link.kappa < 1;
@@ -76,7 +76,7 @@ static uint32_t from_first(const slc_slot_model_parts *parts, const slc_stream *
     return count;
 }
 
-static uint32_t from_last(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t *out)
+static uint32_t from_last(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t *out)
 {
     uint32_t count = 0;
     out[count++] = stream->last;
@@ -91,7 +91,7 @@ static uint32_t from_last(const slc_slot_model_parts *parts, const slc_stream *s
     return count;
 }
 
-uint32_t slc_stream_positions(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t *out)
+uint32_t slc_flow_family_positions(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t *out)
 {
     return is_drawn_to_first(stream) ? from_first(parts, stream, out) : from_last(parts, stream, out);
 }

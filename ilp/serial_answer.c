@@ -12,7 +12,7 @@ static double unit_seconds(const slc_slot_model_parts *p, uint32_t u, slc_strate
     double seconds = 0;
     for (uint32_t i = 0; i < p->stream_count; i++)
         if (p->streams[i].unit == u && slc_has(p->streams[i].strategies, strategy))
-            seconds += slc_stream_alone_s(&p->streams[i]);
+            seconds += slc_flow_family_alone_s(&p->streams[i]);
     return seconds;
 }
 
@@ -87,10 +87,10 @@ static void make_busy_basic(const slc_slot_search *search)
     int places = (int)(slc_busy_places(p) - p->first_place), gaps = places - 1;
     double more = 0; /* seconds that the link has more than the thread */
     for (uint32_t i = 0; i < p->stream_count; i++) {
-        const slc_stream *s = &p->streams[i];
+        const slc_flow_family *s = &p->streams[i];
         double count = slc_is_template(p) && s->micro_batch == 1 ? p->middle : 1;
         if (slc_has(s->strategies, search->best.strategies[s->unit]))
-            more += count * (s->seconds - slc_stream_thread_s(s));
+            more += count * (s->seconds - slc_flow_family_thread_s(s));
     }
     make_basic(program->lp, program->first_link_row + (more < 0 ? places : 0) + gaps, program->first_busy + gaps);
 }
@@ -108,8 +108,8 @@ void slc_search_serial_basis(slc_slot_search *search)
         if (program->unit_group[u] == u) make_basic(lp, 1 + (int)u, chosen_column(search, u));
     for (int i = 0; i < program->flow_count; i++) {
         const slc_flow_column *column = &program->flows[i];
-        const slc_stream *stream = &p->streams[column->stream];
-        if (column->position == slc_stream_serial_position(p, stream))
+        const slc_flow_family *stream = &p->streams[column->stream];
+        if (column->position == slc_flow_family_serial_position(p, stream))
             make_basic(lp, program->first_stream_row + (int)column->stream, program->first_flow + i);
     }
     if (p->two_lanes) make_busy_basic(search);

@@ -28,12 +28,12 @@ void slc_slot_choice_fini(slc_slot_choice *choice)
     *choice = (slc_slot_choice){0};
 }
 
-static void add_span(const slc_slot_model_parts *parts, double *rows, const slc_span *span)
+static void add_span(const slc_slot_model_parts *parts, double *rows, const slc_lifetime *span)
 {
     for (int64_t h = span->from; h <= span->to; h++) rows[h % parts->half_rows] += span->bytes;
 }
 
-static void fill_unit(const slc_serial_memory *memory, uint32_t u, slc_strategy strategy, slc_span *spans)
+static void fill_unit(const slc_serial_memory *memory, uint32_t u, slc_strategy strategy, slc_lifetime *spans)
 {
     const slc_slot_model_parts *parts = memory->parts;
     double *rows = memory->unit[u * SLC_STRATEGIES + (uint32_t)strategy];
@@ -41,9 +41,9 @@ static void fill_unit(const slc_serial_memory *memory, uint32_t u, slc_strategy 
     for (uint32_t i = 0; i < count; i++) add_span(parts, rows, &spans[i]);
     rows[parts->half_rows] = spans[0].bytes;
     for (uint32_t i = 0; i < parts->stream_count; i++) {
-        const slc_stream *s = &parts->streams[i];
+        const slc_flow_family *s = &parts->streams[i];
         if (s->unit != u || !slc_has(s->strategies, strategy)) continue;
-        count = slc_stream_spans(parts, s, slc_stream_serial_position(parts, s), spans);
+        count = slc_flow_family_spans(parts, s, slc_flow_family_serial_position(parts, s), spans);
         for (uint32_t k = 0; k < count; k++) add_span(parts, rows, &spans[k]);
     }
 }
@@ -51,7 +51,7 @@ static void fill_unit(const slc_serial_memory *memory, uint32_t u, slc_strategy 
 static void fill_layer(const slc_serial_memory *memory, uint32_t layer)
 {
     const slc_job *job = memory->parts->job;
-    slc_span span;
+    slc_lifetime span;
     for (uint32_t a = 0; a < job->activation_count; a++)
         for (uint32_t m = 0; m < memory->parts->micro_batches && slc_activation_layer(job, a) == layer; m++)
             if (slc_recompute_span(memory->parts, a, m, &span)) add_span(memory->parts, memory->layer[layer], &span);
@@ -88,7 +88,7 @@ static sluice_status allocate(slc_serial_memory *memory)
 sluice_status slc_serial_memory_init(slc_serial_memory *memory, const slc_slot_model_parts *parts)
 {
     *memory = (slc_serial_memory){.parts = parts, .rows = parts->half_rows + 1};
-    slc_span *spans = calloc(slc_strategy_spans_max(parts) + SLC_SPANS_MAX, sizeof *spans);
+    slc_lifetime *spans = calloc(slc_strategy_spans_max(parts) + SLC_SPANS_MAX, sizeof *spans);
     sluice_status status = spans ? allocate(memory) : slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for spans");
     if (status) goto out;
     for (uint32_t h = 0; h < parts->half_rows; h++) memory->fixed[h] = (double)parts->fixed_bytes[h];
@@ -135,10 +135,10 @@ double slc_serial_seconds(const slc_slot_model_parts *parts, const slc_slot_choi
     for (uint32_t l = 0; l < job->layer_count; l++)
         if (choice->recompute[l]) seconds += parts->times->recompute_s[l] * job->micro_batches;
     for (uint32_t i = 0; i < parts->stream_count; i++) {
-        const slc_stream *s = &parts->streams[i];
+        const slc_flow_family *s = &parts->streams[i];
         bool middle = slc_is_template(parts) && s->micro_batch == 1;
         if (slc_has(s->strategies, choice->strategies[s->unit]))
-            seconds += slc_stream_alone_s(s) * (middle ? parts->middle : 1);
+            seconds += slc_flow_family_alone_s(s) * (middle ? parts->middle : 1);
     }
     return seconds;
 }

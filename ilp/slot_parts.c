@@ -116,7 +116,7 @@ static void sum_fixed_bytes(slc_slot_model_parts *parts)
     parts->reading_bytes = always + slc_reading_bytes(job);
     for (uint32_t a = 0; a < job->activation_count; a++) {
         const slc_activation_life *life = &job->activations[a];
-        slc_span dropped;
+        slc_lifetime dropped;
         if (life->last_slot < life->first_slot) continue;
         add_fixed(parts, life->first_slot, life->last_slot, life->bytes);
         if (slc_recompute_of(parts, slc_activation_layer(job, a)) == 1 && slc_recompute_span(parts, a, 0, &dropped))
@@ -148,8 +148,8 @@ static sluice_status list_streams(slc_slot_model_parts *parts)
         parts->stream_count += slc_unit_streams(parts, u, parts->streams + parts->stream_count);
     parts->first_place = parts->slots;
     for (uint32_t i = 0; i < parts->stream_count; i++) {
-        const slc_stream *stream = &parts->streams[i];
-        if (!(slc_stream_thread_s(stream) > 0)) continue;
+        const slc_flow_family *stream = &parts->streams[i];
+        if (!(slc_flow_family_thread_s(stream) > 0)) continue;
         parts->two_lanes = true;
         if (stream->first < stream->last) parts->first_place = 0;
     }

@@ -20,14 +20,14 @@ typedef struct {
                         unit; else 0 */
     bool awaited;    /* the thread waits for it: its lane is taken for `seconds` too */
     uint32_t first, last; /* legal positions, both inclusive */
-} slc_stream;
+} slc_flow_family;
 
 /* Bytes in memory in half rows [from, to], for each fraction that moves (or for a strategy, if it is chosen). Empty if
  * to < from. */
 typedef struct {
     int64_t from, to;
     double bytes;
-} slc_span;
+} slc_lifetime;
 
 enum { SLC_SPANS_MAX = 4 };
 
@@ -42,7 +42,7 @@ typedef struct {
     uint32_t complete; /* gap after the step's last slot in which any gradient grows: the agreement cannot be earlier */
     uint8_t *options;  /* [units] bits of the allowed strategies without those that another one dominates */
     double forgone_s;  /* seconds that the options left out could save at most */
-    slc_stream *streams;
+    slc_flow_family *streams;
     uint32_t stream_count;
     bool two_lanes;         /* some stream takes the thread's lane */
     uint32_t first_place;   /* with two lanes: first busy place at which they are compared */
@@ -61,23 +61,24 @@ sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_re
 void slc_slot_parts_fini(slc_slot_model_parts *parts);
 
 /* Writes the streams of one unit for all its options and returns how many there are (`out` NULL: only counts). */
-uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_stream *out);
+uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_flow_family *out);
 
 /* Writes the positions for which a stream has columns, ascending, and returns how many. `out` has room for 2 * slots +
  * 4. */
-uint32_t slc_stream_positions(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t *out);
+uint32_t slc_flow_family_positions(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t *out);
 /* The one of its positions, a gap, at which it holds least memory. */
-uint32_t slc_stream_serial_position(const slc_slot_model_parts *parts, const slc_stream *stream);
+uint32_t slc_flow_family_serial_position(const slc_slot_model_parts *parts, const slc_flow_family *stream);
 
 /* Writes the bytes that a fraction of a stream holds if it moves at a position, and returns the number of spans. */
-uint32_t slc_stream_spans(const slc_slot_model_parts *parts, const slc_stream *stream, uint32_t position,
-                          slc_span out[SLC_SPANS_MAX]);
+uint32_t slc_flow_family_spans(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t position,
+                               slc_lifetime out[SLC_SPANS_MAX]);
 /* Writes the bytes that a strategy holds whenever its streams move, resident ones first, and returns the number of
  * spans. `out` has room for slc_strategy_spans_max. */
-uint32_t slc_strategy_spans(const slc_slot_model_parts *parts, uint32_t unit, slc_strategy strategy, slc_span *out);
+uint32_t slc_strategy_spans(const slc_slot_model_parts *parts, uint32_t unit, slc_strategy strategy, slc_lifetime *out);
 uint32_t slc_strategy_spans_max(const slc_slot_model_parts *parts);
 /* The bytes (> 0) of an activation that recomputing its layer frees in one micro-batch; false: none. */
-bool slc_recompute_span(const slc_slot_model_parts *parts, uint32_t activation, uint32_t micro_batch, slc_span *out);
+bool slc_recompute_span(const slc_slot_model_parts *parts, uint32_t activation, uint32_t micro_batch,
+                        slc_lifetime *out);
 /* The layer whose recomputation drops this activation. */
 uint32_t slc_activation_layer(const slc_job *job, uint32_t activation);
 
@@ -93,13 +94,13 @@ static inline uint32_t slc_busy_place(const slc_slot_model_parts *parts, uint32_
 }
 
 /* Seconds of the thread's lane that all of a stream takes. */
-static inline double slc_stream_thread_s(const slc_stream *stream)
+static inline double slc_flow_family_thread_s(const slc_flow_family *stream)
 {
     return stream->thread_s + (stream->awaited ? stream->seconds : 0);
 }
 
 /* Seconds that all of a stream takes when nothing runs at the same time. */
-static inline double slc_stream_alone_s(const slc_stream *stream)
+static inline double slc_flow_family_alone_s(const slc_flow_family *stream)
 {
     return stream->seconds + stream->thread_s;
 }

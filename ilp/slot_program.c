@@ -24,7 +24,7 @@ typedef struct slc_program_maker {
     double *values;
     int entry_count, entry_capacity;
     uint32_t *positions;
-    slc_span *spans;
+    slc_lifetime *spans;
     double preference; /* seconds for each second moved and position of distance */
     bool failed;
 } maker;
@@ -60,7 +60,7 @@ static void put(maker *m, int row, double value)
 
 /* Row h holds the change between half rows h - 1 and h, row 0 the amount in half row 0. So a span has entries only
  * where it begins and where it is over, not in every half row in between. */
-static void put_span(maker *m, const slc_span *span, double sign)
+static void put_span(maker *m, const slc_lifetime *span, double sign)
 {
     int64_t all = m->parts->half_rows, from = span->from % all, over = (span->to + 1) % all;
     double amount = sign * span->bytes / m->program->byte_unit;
@@ -90,18 +90,18 @@ static void end_column(maker *m, int column)
 
 /* The order rows: reductions of a unit up to a position are at least as much as is gathered up to there. dp's streams
  * with `each` are in rows of their own, those of all other strategies share rows. */
-static bool is_reduction_of_order(const maker *m, const slc_stream *s)
+static bool is_reduction_of_order(const maker *m, const slc_flow_family *s)
 {
     return s->kind == SLC_FLOW_REDUCE && s->micro_batch == m->parts->micro_batches - 1;
 }
 
-static bool is_gather_of_order(const maker *m, const slc_stream *s)
+static bool is_gather_of_order(const maker *m, const slc_flow_family *s)
 {
     if (!m->parts->job->units[s->unit].trainable) return false;
     return s->kind == SLC_FLOW_GATHER_VALUE || (s->kind == SLC_FLOW_WINDOW && !s->micro_batch && !s->window);
 }
 
-static bool is_dp(const slc_stream *s)
+static bool is_dp(const slc_flow_family *s)
 {
     return s->strategies == 1u << SLC_DP;
 }
@@ -133,10 +133,10 @@ static bool list_order_of(maker *m, uint32_t unit, bool dp)
     uint32_t room = 2 * p->slots + 4, *moments = calloc(4 * (size_t)room, sizeof *moments), count = 0;
     if (!moments) return false;
     for (uint32_t i = 0; i < p->stream_count; i++) {
-        const slc_stream *s = &p->streams[i];
+        const slc_flow_family *s = &p->streams[i];
         bool reduction = is_reduction_of_order(m, s);
         if (s->unit != unit || is_dp(s) != dp || (!reduction && !is_gather_of_order(m, s))) continue;
-        uint32_t positions = slc_stream_positions(p, s, m->positions);
+        uint32_t positions = slc_flow_family_positions(p, s, m->positions);
         for (uint32_t k = 0; k < positions && count < 4 * room; k++)
             moments[count++] = 2 * m->positions[k] + !reduction;
     }
@@ -251,7 +251,7 @@ static void add_choices(maker *m)
 static void put_again(maker *m, uint32_t layer)
 {
     const slc_slot_model_parts *p = m->parts;
-    slc_span span;
+    slc_lifetime span;
     for (uint32_t b = 0; b < p->micro_batches; b++) {
         uint32_t slot = b * slc_job_slots(p->job) + slc_backward_slot(p->job, layer);
         put(m, m->slot_row + (int)slot, -p->times->recompute_s[layer] / m->program->time_unit);
@@ -292,7 +292,7 @@ static void add_recomputations(maker *m)
     }
 }
 
-static void put_order(maker *m, const slc_stream *s, uint32_t position)
+static void put_order(maker *m, const slc_flow_family *s, uint32_t position)
 {
     bool reduction = is_reduction_of_order(m, s);
     if (!reduction && !is_gather_of_order(m, s)) return;
@@ -301,7 +301,7 @@ static void put_order(maker *m, const slc_stream *s, uint32_t position)
             put(m, m->order_row + i, reduction ? 1 : -1);
 }
 
-static double distance(const slc_stream *s, uint32_t position)
+static double distance(const slc_flow_family *s, uint32_t position)
 {
     return s->kind == SLC_FLOW_REDUCE || s->kind == SLC_FLOW_EXCHANGE ? position - s->first : s->last - position;
 }
@@ -338,19 +338,19 @@ static void add_busy(maker *m)
 static double put_flow(maker *m, uint32_t stream, uint32_t position, double *preferred)
 {
     const slc_slot_model_parts *p = m->parts;
-    const slc_stream *s = &p->streams[stream];
-    slc_span spans[SLC_SPANS_MAX];
+    const slc_flow_family *s = &p->streams[stream];
+    slc_lifetime spans[SLC_SPANS_MAX];
     put(m, m->stream_row + (int)stream, 1);
-    uint32_t count = slc_stream_spans(p, s, position, spans);
+    uint32_t count = slc_flow_family_spans(p, s, position, spans);
     for (uint32_t i = 0; i < count; i++) put_span(m, &spans[i], 1);
     put_order(m, s, position);
-    *preferred += m->preference * slc_stream_alone_s(s) * distance(s, position);
+    *preferred += m->preference * slc_flow_family_alone_s(s) * distance(s, position);
     uint32_t busy = slc_busy_place(p, position);
     if (!p->two_lanes || busy < p->first_place) return put_seconds(m, position, s->seconds);
     int place = (int)(busy - p->first_place);
     double weight = position & 1 ? slc_slot_weight(p, position / 2 % p->slots) : 1;
     put(m, m->link_row + place, weight * s->seconds / m->program->time_unit);
-    put(m, m->thread_row + place, weight * slc_stream_thread_s(s) / m->program->time_unit);
+    put(m, m->thread_row + place, weight * slc_flow_family_thread_s(s) / m->program->time_unit);
     return 0; /* the busy column has the cost */
 }
 
@@ -358,7 +358,7 @@ static double put_flow(maker *m, uint32_t stream, uint32_t position, double *pre
  * for a window that is gathered before its own. */
 static uint32_t twin_of(const slc_slot_model_parts *p, uint32_t stream, uint32_t position, bool *is_twin)
 {
-    const slc_stream *s = &p->streams[stream];
+    const slc_flow_family *s = &p->streams[stream];
     uint32_t cycle = 2 * slc_job_slots(p->job);
     *is_twin = false;
     if (!slc_is_template(p)) return SLC_NONE;
@@ -372,7 +372,7 @@ static uint32_t twin_of(const slc_slot_model_parts *p, uint32_t stream, uint32_t
     }
     if (!leads) return SLC_NONE;
     for (uint32_t t = stream + 1; t < p->stream_count; t++) {
-        const slc_stream *o = &p->streams[t];
+        const slc_flow_family *o = &p->streams[t];
         if (o->kind == s->kind && o->unit == s->unit && o->window == s->window && o->strategies == s->strategies &&
             o->micro_batch == s->micro_batch + 1)
             return t;
@@ -386,7 +386,7 @@ static void add_flows(maker *m)
     uint32_t whole = m->parts->request->whole_blocks, cycle = 2 * slc_job_slots(m->parts->job);
     bool is_twin;
     for (uint32_t i = 0; i < m->parts->stream_count; i++) {
-        uint32_t count = slc_stream_positions(m->parts, &m->parts->streams[i], m->positions);
+        uint32_t count = slc_flow_family_positions(m->parts, &m->parts->streams[i], m->positions);
         for (uint32_t k = 0; k < count; k++) {
             uint32_t position = m->positions[k], twin = twin_of(m->parts, i, position, &is_twin);
             if (is_twin) continue;
@@ -411,7 +411,7 @@ static void choose_units(slc_slot_program *program)
     const slc_slot_model_parts *p = program->parts;
     double seconds = 0, bytes = 0;
     for (uint32_t s = 0; s < p->slots; s++) seconds += slc_slot_seconds(p, s);
-    for (uint32_t i = 0; i < p->stream_count; i++) seconds += slc_stream_alone_s(&p->streams[i]);
+    for (uint32_t i = 0; i < p->stream_count; i++) seconds += slc_flow_family_alone_s(&p->streams[i]);
     for (uint32_t u = 0; u < p->job->unit_count; u++)
         bytes += (double)slc_operation_bytes(p->job, &p->job->units[u], SLC_ITEM_UPDATE, p->job->units[u].elements);
     program->time_unit = seconds > 0 ? seconds / p->slots : 1;
@@ -432,7 +432,7 @@ static double preference_rate(slc_slot_program *program)
     const slc_slot_model_parts *p = program->parts;
     double most = 0;
     for (uint32_t i = 0; i < p->stream_count; i++)
-        most += slc_stream_alone_s(&p->streams[i]) * (p->streams[i].last - p->streams[i].first);
+        most += slc_flow_family_alone_s(&p->streams[i]) * (p->streams[i].last - p->streams[i].first);
     program->preference_s = 1e-3 * program->fixed_s;
     return most > 0 ? program->preference_s / most : 0;
 }
@@ -450,7 +450,8 @@ static sluice_status maker_init(maker *m)
     m->touched = calloc((size_t)m->rows + 1, sizeof *m->touched);
     m->is_touched = calloc((size_t)m->rows + 1, sizeof *m->is_touched);
     uint32_t columns = 0;
-    for (uint32_t i = 0; i < p->stream_count; i++) columns += slc_stream_positions(p, &p->streams[i], m->positions);
+    for (uint32_t i = 0; i < p->stream_count; i++)
+        columns += slc_flow_family_positions(p, &p->streams[i], m->positions);
     m->program->flows = calloc((size_t)columns + 1, sizeof *m->program->flows);
     if (!m->entry || !m->touched || !m->is_touched || !m->program->flows)
         return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %d rows and %u columns", m->rows, columns);

@@ -21,11 +21,11 @@ typedef struct {
     uint32_t gradient_first, gradient_last; /* slots of one micro-batch */
     uint64_t updates; /* elements whose update is charged with the stream: the unit's own; ROWS: the partner's */
     uint32_t updated; /* first position at which new values may be ready */
-    slc_stream *out;
+    slc_flow_family *out;
     uint32_t count;
 } unit_streams;
 
-static void add(unit_streams *s, slc_stream stream)
+static void add(unit_streams *s, slc_flow_family stream)
 {
     stream.unit = s->number;
     stream.strategies &= s->options;
@@ -72,7 +72,7 @@ static uint32_t first_use_of(const slc_job *job, const slc_unit *unit)
 
 /* Sets the first and the last position for the reduction of a micro-batch's gradient. The rows of a look-up are
  * gathered for the next micro-batch only after their gradients, and those of the rest of the parameter, are reduced. */
-static void set_reduction_range(const unit_streams *s, uint32_t m, slc_stream *reduce)
+static void set_reduction_range(const unit_streams *s, uint32_t m, slc_flow_family *reduce)
 {
     const slc_job *job = s->parts->job;
     uint32_t needed = s->gradient_first;
@@ -101,7 +101,7 @@ static void add_reductions(unit_streams *s)
     const slc_job *job = s->parts->job;
     uint32_t last = s->parts->micro_batches - 1;
     for (uint32_t m = job->each ? 0 : last; m <= last; m++) {
-        slc_stream reduce = {.kind = SLC_FLOW_REDUCE, .micro_batch = m};
+        slc_flow_family reduce = {.kind = SLC_FLOW_REDUCE, .micro_batch = m};
         set_reduction_range(s, m, &reduce);
         reduce.awaited = m == last && has_thread_wait(s);
 
@@ -126,12 +126,12 @@ static uint32_t behind_gradient(const unit_streams *s)
 
 static void add_value_gathers(unit_streams *s)
 {
-    slc_stream gather = {.kind = SLC_FLOW_GATHER_VALUE,
-                         .strategies = OSS | SDP,
-                         .micro_batch = s->parts->micro_batches - 1,
-                         .seconds = operation_s(s, SLC_ITEM_GATHER_VALUE),
-                         .first = s->updated,
-                         .last = 2 * (s->parts->slots + s->first_use) - 1};
+    slc_flow_family gather = {.kind = SLC_FLOW_GATHER_VALUE,
+                              .strategies = OSS | SDP,
+                              .micro_batch = s->parts->micro_batches - 1,
+                              .seconds = operation_s(s, SLC_ITEM_GATHER_VALUE),
+                              .first = s->updated,
+                              .last = 2 * (s->parts->slots + s->first_use) - 1};
     if (s->parts->job->barrier && s->unit->role != SLC_UNIT_SPLIT) gather.seconds += update_s(s, SLC_SDP);
     add(s, gather);
     if (!s->parts->job->each) return;
@@ -148,12 +148,12 @@ static void add_exchange(unit_streams *s)
     const slc_slot_model_parts *p = s->parts;
     double passes = slc_thread_s(p->job, p->times, SLC_ITEM_COMPRESS, SLC_ONEBIT, s->unit->elements) +
                     slc_thread_s(p->job, p->times, SLC_ITEM_UPDATE, SLC_ONEBIT, s->unit->elements);
-    slc_stream exchange = {.kind = SLC_FLOW_EXCHANGE,
-                           .strategies = ONEBIT,
-                           .micro_batch = p->micro_batches - 1,
-                           .seconds = operation_s(s, SLC_ITEM_EXCHANGE),
-                           .first = behind_gradient(s),
-                           .last = 2 * (p->slots + s->first_use) - 1};
+    slc_flow_family exchange = {.kind = SLC_FLOW_EXCHANGE,
+                                .strategies = ONEBIT,
+                                .micro_batch = p->micro_batches - 1,
+                                .seconds = operation_s(s, SLC_ITEM_EXCHANGE),
+                                .first = behind_gradient(s),
+                                .last = 2 * (p->slots + s->first_use) - 1};
     if (slc_waits_for_agreement(p->job, SLC_ONEBIT)) exchange.first = p->complete;
     *(p->times->link.thread_moves || p->request->in_series ? &exchange.seconds : &exchange.thread_s) += passes;
     add(s, exchange);
@@ -161,7 +161,7 @@ static void add_exchange(unit_streams *s)
 
 /* Charges the update before the first gather of a step: with a barrier the unit's own; for rows that of their
  * parameter, which takes its time whatever moves the bytes, if the first slot needs the rows. */
-static void add_update_before(const unit_streams *s, slc_stream *gather)
+static void add_update_before(const unit_streams *s, slc_flow_family *gather)
 {
     const slc_slot_model_parts *p = s->parts;
     if (!s->unit->trainable || s->unit->role == SLC_UNIT_SPLIT) return;
@@ -191,7 +191,7 @@ static void add_windows(unit_streams *s)
             uint32_t origin =
                 m * s->cycle + (m || w ? 0 : p->slots); /* of this micro-batch, in the count of positions */
             uint32_t before_origin = w ? origin : origin - s->cycle;
-            slc_stream gather = {.kind = SLC_FLOW_WINDOW, .strategies = FSDP, .micro_batch = m, .window = w};
+            slc_flow_family gather = {.kind = SLC_FLOW_WINDOW, .strategies = FSDP, .micro_batch = m, .window = w};
             gather.first =
                 count > 1 ? 2 * (before_origin + before.first_slot) : 2 * (before_origin + before.last_slot) + 1;
             gather.last = 2 * (origin + window.first_slot) - 1;
@@ -206,7 +206,7 @@ static void add_windows(unit_streams *s)
     }
 }
 
-uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_stream *out)
+uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_flow_family *out)
 {
     unit_streams s = {.parts = parts,
                       .unit = &parts->job->units[unit],

@@ -24,7 +24,7 @@ void slc_tie_units(const slc_slot_model_parts *parts, uint32_t tie, uint32_t *gr
 static uint64_t dropped_bytes(const slc_slot_model_parts *parts, uint32_t layer)
 {
     uint64_t bytes = 0;
-    slc_span span;
+    slc_lifetime span;
     for (uint32_t a = 0; a < parts->job->activation_count; a++)
         if (slc_activation_layer(parts->job, a) == layer && slc_recompute_span(parts, a, 0, &span))
             bytes += parts->job->activations[a].bytes;

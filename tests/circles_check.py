@@ -2,23 +2,41 @@
 """Files of one part call each other in no circle: `circles_check.py BUILD_DIR`.
 
 The symbols of the object files say who calls whom: a file that needs a symbol depends on the file of the same part
-that defines it. Two functions that need each other belong in one file. `--self-test` checks that a circle is found."""
+that defines it. Two functions that need each other belong in one file. Circles inside a group of KNOWN are reported
+only. `--self-test` checks that a circle is found, and that a known one is told from a new one."""
 import os
 import re
 import subprocess
 import sys
 
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+# Groups of files that still call each other: a group may lose files, but not gain any.
+KNOWN = {
+    "slc_comm": [
+        "lane/lane.c lane/submit.c lane/thread.c world/collect.c world/control.c world/farewell.c world/watch.c "
+        "world/world.c",
+        "lane/messages.c lane/rows.c lane/rows_work.c lane/work.c",
+    ],
+    "slc_engine": [
+        "check/calls.c measure/link.c measure/profile_out.c measure/times.c model/agreement.c model/fuse.c "
+        "model/units.c onebit/onebit.c onebit/phase.c onebit/state.c replan/place.c replan/replan.c "
+        "replan/share_plan.c replan/transition.c rows/look_up.c rows/rows.c state/param_io.c step/gradients.c "
+        "step/operations.c step/pass.c step/step.c step/update.c",
+        "check/memory.c replan/addresses.c",
+    ],
+}
 OBJECT = re.compile(r"CMakeFiles/(?P<part>slc_[a-z]+|sluice_bench|sluice_lab)\.dir/(?P<file>.+)\.c\.o$")
 
 
 def objects(build):
-    """part -> {file: path of its object}"""
+    """part -> {file: path of its object}; objects whose source is gone are left over from an older build."""
     parts = {}
     for folder, _, names in os.walk(build):
         for name in names:
             path = os.path.join(folder, name)
             found = OBJECT.search(path)
-            if found:
+            source = found and os.path.join(ROOT, os.path.relpath(path[: found.start()], build), found["file"] + ".c")
+            if found and os.path.exists(source):
                 parts.setdefault(found["part"], {})[found["file"] + ".c"] = path
     return parts
 
@@ -49,15 +67,33 @@ def circles(graph):
     return sorted(sorted(group) for group in groups)
 
 
+def is_known(part, group, known):
+    return any(set(group) <= set(files.split()) for files in known.get(part, []))
+
+
+def self_test():
+    found = circles({"a.c": {"b.c"}, "b.c": {"c.c"}, "c.c": {"b.c", "d.c"}, "d.c": set()})
+    known = {"p": ["b.c c.c e.c"]}
+    return (
+        found == [["b.c", "c.c"]]
+        and is_known("p", found[0], known)
+        and not is_known("p", ["b.c", "d.c"], known)
+        and not is_known("q", found[0], known)
+    )
+
+
 def main():
     if sys.argv[1:] == ["--self-test"]:
-        found = circles({"a.c": {"b.c"}, "b.c": {"c.c"}, "c.c": {"b.c", "d.c"}, "d.c": set()})
-        return 0 if found == [["b.c", "c.c"]] else 1
+        return 0 if self_test() else 1
     parts = objects(sys.argv[1])
-    faults = [f"{part}: {' '.join(group)}" for part, files in sorted(parts.items()) for group in circles(dependencies(files))]
+    groups = [(part, group) for part, files in sorted(parts.items()) for group in circles(dependencies(files))]
+    new = [(part, group) for part, group in groups if not is_known(part, group, KNOWN)]
+    for part, group in groups:
+        kind = "a circle" if (part, group) in new else "a known circle"
+        print(f"files that call each other in {kind}: {part}: {' '.join(group)}")
     count = sum(len(files) for files in parts.values())
-    print("\n".join(f"files that call each other in a circle: {fault}" for fault in faults) or f"circles: none in {count} files")
-    return 1 if faults or not count else 0
+    print(f"circles: {len(new)} new ones in {count} files")
+    return 1 if new or not count else 0
 
 
 if __name__ == "__main__":

@@ -144,9 +144,6 @@ typedef struct {
     uint32_t number; /* of its pass */
 } slc_operation;
 
-/* What runs of a program: all of it; not what is late, with no step before; what is late alone. */
-typedef enum { SLC_PASS_WHOLE, SLC_PASS_FIRST, SLC_PASS_DRAIN, SLC_PASS_KINDS } slc_pass_kind;
-
 typedef struct {
     uint32_t *operations; /* items that are operations, in order */
     uint32_t count;

@@ -36,7 +36,7 @@ _Static_assert((int)TENSORS <= (int)SLC_TENSORS_MAX, "a block's tensors fit its 
 /* Places of a block's dropouts. */
 enum { DROPOUT_ATTENTION = 1, DROPOUT_BRANCH1, DROPOUT_BRANCH2 };
 
-static bool norms_behind(const slc_slot *slot)
+static bool norms_behind(const slc_layer_run *slot)
 {
     return slot->m->config.family == SLUICE_BERT;
 }
@@ -79,7 +79,7 @@ void slc_block_tensors(sluice_model *m, slc_model_layer *layer)
 
 /* ---- Products ---- */
 
-static slc_dense dense(const slc_slot *slot, slc_param_place weight)
+static slc_dense dense(const slc_layer_run *slot, slc_param_place weight)
 {
     const sluice_model *m = slot->m;
     uint64_t channels = m->config.channels, hidden = m->config.hidden;
@@ -90,7 +90,7 @@ static slc_dense dense(const slc_slot *slot, slc_param_place weight)
 
 /* Either one product makes q, k and v, or three products make one each. */
 enum { QKV_PRODUCTS_MAX = 3 };
-static uint32_t qkv_products(const slc_slot *slot, slc_dense products[QKV_PRODUCTS_MAX])
+static uint32_t qkv_products(const slc_layer_run *slot, slc_dense products[QKV_PRODUCTS_MAX])
 {
     static const slc_param_place each[] = {SLC_QUERY_WEIGHT, SLC_KEY_WEIGHT, SLC_VALUE_WEIGHT};
     if (slot->layer->params[SLC_QKV_WEIGHT]) {
@@ -101,13 +101,13 @@ static uint32_t qkv_products(const slc_slot *slot, slc_dense products[QKV_PRODUC
     return QKV_PRODUCTS_MAX;
 }
 
-static slc_view part_of(const slc_slot *slot, uint32_t tensor, uint32_t index)
+static slc_view part_of(const slc_layer_run *slot, uint32_t tensor, uint32_t index)
 {
     uint64_t channels = slot->m->config.channels;
     return (slc_view){.tensor = tensor, .first = index * channels, .stride = 3 * channels};
 }
 
-static sluice_status make_qkv(slc_slot *slot, uint32_t input)
+static sluice_status make_qkv(slc_layer_run *slot, uint32_t input)
 {
     slc_dense products[QKV_PRODUCTS_MAX];
     uint32_t count = qkv_products(slot, products);
@@ -117,7 +117,7 @@ static sluice_status make_qkv(slc_slot *slot, uint32_t input)
     return status;
 }
 
-static sluice_status qkv_params(slc_slot *slot, uint32_t input)
+static sluice_status qkv_params(slc_layer_run *slot, uint32_t input)
 {
     slc_dense products[QKV_PRODUCTS_MAX];
     uint32_t count = qkv_products(slot, products);
@@ -128,7 +128,7 @@ static sluice_status qkv_params(slc_slot *slot, uint32_t input)
 }
 
 /* dx = (dx if `add`) + the sum over the products. */
-static sluice_status qkv_input(slc_slot *slot, uint32_t dx, bool add)
+static sluice_status qkv_input(slc_layer_run *slot, uint32_t dx, bool add)
 {
     slc_dense products[QKV_PRODUCTS_MAX];
     uint32_t count = qkv_products(slot, products);
@@ -140,7 +140,7 @@ static sluice_status qkv_input(slc_slot *slot, uint32_t dx, bool add)
 }
 
 /* out = residual + branch(x). */
-static sluice_status branch(slc_slot *slot, slc_param_place weight, uint32_t x, uint32_t residual, uint32_t out)
+static sluice_status branch(slc_layer_run *slot, slc_param_place weight, uint32_t x, uint32_t residual, uint32_t out)
 {
     slc_dense d = dense(slot, weight);
     bool first = weight == SLC_PROJECTION_WEIGHT;
@@ -155,7 +155,7 @@ static sluice_status branch(slc_slot *slot, slc_param_place weight, uint32_t x, 
 
 /* Computes the gradient of the branch's product from the gradient of the residual stream; *out is the tensor that holds
  * it. */
-static sluice_status branch_gradient(slc_slot *slot, slc_param_place weight, uint32_t *out)
+static sluice_status branch_gradient(slc_layer_run *slot, slc_param_place weight, uint32_t *out)
 {
     bool first = weight == SLC_PROJECTION_WEIGHT;
     *out = SLC_GRADIENT;
@@ -172,13 +172,13 @@ static sluice_status branch_gradient(slc_slot *slot, slc_param_place weight, uin
 
 /* In a row, q, k and v are next to each other. `dropout` must live as long as the shape. While lifetimes are recorded,
  * the shape has every option that a later one could have, because the size of the workspace depends on them. */
-static slc_attention_shape attention_shape(slc_slot *slot, slc_dropout *dropout)
+static slc_attention_shape attention_shape(slc_layer_run *slot, slc_dropout *dropout)
 {
     static const uint8_t something;
     bool relative = slot->layer->params[SLC_RELATIVE_TABLE] != NULL;
     const sluice_model *m = slot->m;
     const sluice_model_config *c = &m->config;
-    *dropout = slc_slot_dropout(slot, DROPOUT_ATTENTION, (uint64_t)c->heads * m->tokens * m->tokens);
+    *dropout = slc_layer_run_dropout(slot, DROPOUT_ATTENTION, (uint64_t)c->heads * m->tokens * m->tokens);
     uint32_t side = c->patch_size ? c->image_size / c->patch_size : 0;
     return (slc_attention_shape){
         .dtype = slot->layer->dtype,
@@ -191,10 +191,10 @@ static slc_attention_shape attention_shape(slc_slot *slot, slc_dropout *dropout)
         .key_mask = slot->scan  ? (m->mask ? &something : NULL)
                     : m->masked ? sluice_activation_data(m->mask)
                                 : NULL,
-        .relative = slot->scan && relative ? &something : slc_slot_value(slot, SLC_RELATIVE_TABLE),
+        .relative = slot->scan && relative ? &something : slc_layer_run_value(slot, SLC_RELATIVE_TABLE),
         .window_h = side,
         .window_w = side,
-        .dropout = slc_slot_drops(slot) ? dropout : NULL,
+        .dropout = slc_layer_run_drops(slot) ? dropout : NULL,
     };
 }
 
@@ -202,52 +202,52 @@ typedef struct {
     unsigned char *q, *k, *v;
 } three;
 
-static three three_of(slc_slot *slot, uint32_t tensor)
+static three three_of(slc_layer_run *slot, uint32_t tensor)
 {
-    unsigned char *base = slc_slot_tensor(slot, tensor);
+    unsigned char *base = slc_layer_run_tensor(slot, tensor);
     uint64_t part = slc_layer_bytes(slot->layer, slot->m->config.channels);
     return base ? (three){base, base + part, base + 2 * part} : (three){0};
 }
 
-static sluice_status attend(slc_slot *slot)
+static sluice_status attend(slc_layer_run *slot)
 {
-    slc_slot_next(slot);
+    slc_layer_run_next(slot);
     slc_dropout dropout;
     const slc_attention_shape shape = attention_shape(slot, &dropout);
     three in = three_of(slot, QKV);
-    void *out = slc_slot_tensor(slot, ATTENTION), *logsumexp = slc_slot_tensor(slot, LOGSUMEXP);
-    void *scratch = slc_slot_scratch(slot, slc_attention_workspace_bytes(slot->m->stream, &shape));
+    void *out = slc_layer_run_tensor(slot, ATTENTION), *logsumexp = slc_layer_run_tensor(slot, LOGSUMEXP);
+    void *scratch = slc_layer_run_scratch(slot, slc_attention_workspace_bytes(slot->m->stream, &shape));
     if (slot->scan) return SLUICE_OK;
     return slc_attention_forward(slot->m->stream, &shape, in.q, in.k, in.v, out, logsumexp, scratch);
 }
 
-static sluice_status attend_backward(slc_slot *slot)
+static sluice_status attend_backward(slc_layer_run *slot)
 {
-    slc_slot_next(slot);
+    slc_layer_run_next(slot);
     slc_dropout dropout;
     const slc_attention_shape shape = attention_shape(slot, &dropout);
     three in = three_of(slot, QKV), gradient = three_of(slot, DQKV);
-    const void *out = slc_slot_tensor(slot, ATTENTION), *dout = slc_slot_tensor(slot, DATTENTION);
-    const float *logsumexp = slc_slot_tensor(slot, LOGSUMEXP);
-    void *scratch = slc_slot_scratch(slot, slc_attention_workspace_bytes(slot->m->stream, &shape));
+    const void *out = slc_layer_run_tensor(slot, ATTENTION), *dout = slc_layer_run_tensor(slot, DATTENTION);
+    const float *logsumexp = slc_layer_run_tensor(slot, LOGSUMEXP);
+    void *scratch = slc_layer_run_scratch(slot, slc_attention_workspace_bytes(slot->m->stream, &shape));
     if (slot->scan) return SLUICE_OK;
     bool fresh = false, relative = slot->layer->params[SLC_RELATIVE_TABLE] != NULL;
-    void *dtable = slc_slot_gradient(slot, SLC_RELATIVE_TABLE, &fresh);
+    void *dtable = slc_layer_run_gradient(slot, SLC_RELATIVE_TABLE, &fresh);
     if (relative && (!dtable || !shape.relative)) return SLUICE_ERR_ORDER;
     return slc_attention_backward(
         slot->m->stream, &shape, in.q, in.k, in.v, out, logsumexp, dout, gradient.q, gradient.k, gradient.v,
-        relative ? slc_slot_gradient_dtype(slot, SLC_RELATIVE_TABLE) : SLUICE_FP32, dtable, fresh, scratch);
+        relative ? slc_layer_run_gradient_dtype(slot, SLC_RELATIVE_TABLE) : SLUICE_FP32, dtable, fresh, scratch);
 }
 
 /* ---- Forward ---- */
 
-static uint64_t hidden_elements(const slc_slot *slot)
+static uint64_t hidden_elements(const slc_layer_run *slot)
 {
     return slot->m->rows * slot->m->config.hidden;
 }
 
 /* Computes all that backward reads, except BERT's `sum`. */
-static sluice_status to_hidden(slc_slot *slot)
+static sluice_status to_hidden(slc_layer_run *slot)
 {
     bool behind = norms_behind(slot);
     uint64_t rows = slot->m->rows;
@@ -265,19 +265,19 @@ static sluice_status to_hidden(slc_slot *slot)
     return status;
 }
 
-static sluice_status from_hidden(slc_slot *slot, uint32_t out)
+static sluice_status from_hidden(slc_layer_run *slot, uint32_t out)
 {
     sluice_status status = slc_op_gelu(slot, hidden_elements(slot), HIDDEN, ACTIVATED);
     if (status) return status;
     return branch(slot, SLC_MLP_WEIGHT, ACTIVATED, norms_behind(slot) ? NORMED : MID, out);
 }
 
-static sluice_status last_norm(slc_slot *slot, uint32_t out)
+static sluice_status last_norm(slc_layer_run *slot, uint32_t out)
 {
     return slc_op_norm(slot, SLC_NORM2_WEIGHT, slot->m->rows, SLC_ALL(SUM), SLC_ALL(out), SUM_STATS);
 }
 
-sluice_status slc_block_forward(slc_slot *slot)
+sluice_status slc_block_forward(slc_layer_run *slot)
 {
     bool behind = norms_behind(slot);
     sluice_status status = to_hidden(slot);
@@ -288,7 +288,7 @@ sluice_status slc_block_forward(slc_slot *slot)
 
 /* The block's output is not computed again: only the next layer reads it, and other buffers may lie in its memory by
  * now. The MLP's product is needed only if a norm or a scale follows it. */
-sluice_status slc_block_recompute(slc_slot *slot)
+sluice_status slc_block_recompute(slc_layer_run *slot)
 {
     bool behind = norms_behind(slot), scales = slot->layer->params[SLC_SCALE2] != NULL;
     sluice_status status = to_hidden(slot);
@@ -306,7 +306,7 @@ sluice_status slc_block_recompute(slc_slot *slot)
 
 /* Computes the gradient of fc's input, in DNORMED, from that of the MLP's product (+ `residual`; SLC_NO_TENSOR:
  * none). */
-static sluice_status mlp_backward(slc_slot *slot, uint32_t residual)
+static sluice_status mlp_backward(slc_layer_run *slot, uint32_t residual)
 {
     bool behind = norms_behind(slot);
     uint64_t hidden = hidden_elements(slot);
@@ -328,7 +328,7 @@ static sluice_status mlp_backward(slc_slot *slot, uint32_t residual)
 }
 
 /* Computes the gradient of q, k and v from that of the residual stream at `mid`. */
-static sluice_status attention_backward(slc_slot *slot)
+static sluice_status attention_backward(slc_layer_run *slot)
 {
     slc_dense projection = dense(slot, SLC_PROJECTION_WEIGHT);
     uint32_t dout = SLC_NO_TENSOR;
@@ -341,7 +341,7 @@ static sluice_status attention_backward(slc_slot *slot)
     return status;
 }
 
-static sluice_status backward_norms_before(slc_slot *slot)
+static sluice_status backward_norms_before(slc_layer_run *slot)
 {
     uint64_t rows = slot->m->rows;
     const slc_view gradient = SLC_ALL(SLC_GRADIENT);
@@ -359,7 +359,7 @@ static sluice_status backward_norms_before(slc_slot *slot)
     return status;
 }
 
-static sluice_status backward_norms_behind(slc_slot *slot)
+static sluice_status backward_norms_behind(slc_layer_run *slot)
 {
     uint64_t rows = slot->m->rows;
     const slc_view gradient = SLC_ALL(SLC_GRADIENT), none = SLC_ALL(SLC_NO_TENSOR);
@@ -375,7 +375,7 @@ static sluice_status backward_norms_behind(slc_slot *slot)
     return status;
 }
 
-sluice_status slc_block_backward(slc_slot *slot)
+sluice_status slc_block_backward(slc_layer_run *slot)
 {
     sluice_status status = slc_op_take_input(slot);
     if (!status) status = norms_behind(slot) ? backward_norms_behind(slot) : backward_norms_before(slot);

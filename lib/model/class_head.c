@@ -40,7 +40,7 @@ void slc_class_head_tensors(sluice_model *m, slc_model_layer *layer)
     for (int i = SLC_OWN_TENSORS; i < TENSORS; i++) layer->tensors[i] = table[i];
 }
 
-static slc_dense classifier(const slc_slot *slot)
+static slc_dense classifier(const slc_layer_run *slot)
 {
     const sluice_model_config *c = &slot->m->config;
     slc_dense d = slc_dense_of(slot, SLC_DECODER_WEIGHT, slot->m->batch, c->channels, c->classes);
@@ -48,74 +48,74 @@ static slc_dense classifier(const slc_slot *slot)
     return d;
 }
 
-static slc_dense pooler(const slc_slot *slot)
+static slc_dense pooler(const slc_layer_run *slot)
 {
     uint64_t channels = slot->m->config.channels;
     return slc_dense_of(slot, SLC_TRANSFORM_WEIGHT, slot->m->batch, channels, channels);
 }
 
-static bool is_bert(const slc_slot *slot)
+static bool is_bert(const slc_layer_run *slot)
 {
     return slot->m->config.family == SLUICE_BERT;
 }
 
-static slc_pool_kind pool_kind(const slc_slot *slot)
+static slc_pool_kind pool_kind(const slc_layer_run *slot)
 {
     const sluice_model_config *c = &slot->m->config;
     return c->family == SLUICE_BEIT && !c->first_row_pooling ? SLC_POOL_MEAN_OF_REST : SLC_POOL_FIRST;
 }
 
-static sluice_status pool(slc_slot *slot)
+static sluice_status pool(slc_layer_run *slot)
 {
-    slc_slot_next(slot);
+    slc_layer_run_next(slot);
     const sluice_model *m = slot->m;
-    const void *x = slc_slot_tensor(slot, SLC_INPUT);
-    void *y = slc_slot_tensor(slot, POOLED);
+    const void *x = slc_layer_run_tensor(slot, SLC_INPUT);
+    void *y = slc_layer_run_tensor(slot, POOLED);
     return slot->scan ? SLUICE_OK
                       : slc_pool_forward(m->stream, slot->layer->dtype, pool_kind(slot), m->batch, m->tokens,
                                          m->config.channels, x, y);
 }
 
-static sluice_status pool_backward(slc_slot *slot)
+static sluice_status pool_backward(slc_layer_run *slot)
 {
-    slc_slot_next(slot);
+    slc_layer_run_next(slot);
     const sluice_model *m = slot->m;
-    const void *dy = slc_slot_tensor(slot, DPOOLED);
-    void *dx = slc_slot_tensor(slot, SLC_GRADIENT);
+    const void *dy = slc_layer_run_tensor(slot, DPOOLED);
+    void *dx = slc_layer_run_tensor(slot, SLC_GRADIENT);
     return slot->scan ? SLUICE_OK
                       : slc_pool_backward(m->stream, slot->layer->dtype, pool_kind(slot), m->batch, m->tokens,
                                           m->config.channels, dy, dx);
 }
 
-static sluice_status squash(slc_slot *slot)
+static sluice_status squash(slc_layer_run *slot)
 {
-    slc_slot_next(slot);
-    const void *x = slc_slot_tensor(slot, DENSE);
-    void *y = slc_slot_tensor(slot, ANSWER);
+    slc_layer_run_next(slot);
+    const void *x = slc_layer_run_tensor(slot, DENSE);
+    void *y = slc_layer_run_tensor(slot, ANSWER);
     uint64_t count = (uint64_t)slot->m->batch * slot->m->config.channels;
     return slot->scan ? SLUICE_OK : slc_tanh_forward(slot->m->stream, slot->layer->dtype, count, x, y);
 }
 
 /* DENSE holds the input of tanh; its output is computed there again, because ANSWER may have been through dropout. */
-static sluice_status squash_backward(slc_slot *slot)
+static sluice_status squash_backward(slc_layer_run *slot)
 {
-    slc_slot_next(slot);
+    slc_layer_run_next(slot);
     slc_stream *stream = slot->m->stream;
     sluice_dtype dtype = slot->layer->dtype;
-    void *x = slc_slot_tensor(slot, DENSE), *dy = slc_slot_tensor(slot, DANSWER);
+    void *x = slc_layer_run_tensor(slot, DENSE), *dy = slc_layer_run_tensor(slot, DANSWER);
     uint64_t count = (uint64_t)slot->m->batch * slot->m->config.channels;
     if (slot->scan) return SLUICE_OK;
     sluice_status status = slc_tanh_forward(stream, dtype, count, x, x);
     return status ? status : slc_tanh_backward(stream, dtype, count, x, dy, dy);
 }
 
-static sluice_status drop(slc_slot *slot, uint32_t tensor)
+static sluice_status drop(slc_layer_run *slot, uint32_t tensor)
 {
     if (!is_bert(slot) || slot->m->config.dropout == 0) return SLUICE_OK;
     return slc_op_dropout(slot, DROPOUT_ANSWER, tensor, slot->m->config.channels);
 }
 
-static sluice_status make_logits(slc_slot *slot)
+static sluice_status make_logits(slc_layer_run *slot)
 {
     slc_dense d = classifier(slot), p = pooler(slot);
     const slc_view none = SLC_ALL(SLC_NO_TENSOR);
@@ -130,28 +130,28 @@ static sluice_status make_logits(slc_slot *slot)
     return status ? status : slc_op_dense(slot, &d, SLC_ALL(ANSWER), SLC_ALL(LOGITS), none);
 }
 
-static sluice_status make_losses(slc_slot *slot, float scale)
+static sluice_status make_losses(slc_layer_run *slot, float scale)
 {
-    slc_slot_next(slot);
+    slc_layer_run_next(slot);
     const sluice_model *m = slot->m;
-    float *logits = slc_slot_tensor(slot, LOGITS), *losses = slc_slot_tensor(slot, LOSSES);
-    const int32_t *targets = slc_slot_tensor(slot, SLC_TARGETS);
+    float *logits = slc_layer_run_tensor(slot, LOGITS), *losses = slc_layer_run_tensor(slot, LOSSES);
+    const int32_t *targets = slc_layer_run_tensor(slot, SLC_TARGETS);
     if (slot->scan) return SLUICE_OK;
     sluice_status status =
         slc_cross_entropy(m->stream, m->batch, m->config.classes, logits, slot->layer->dtype, targets, scale, losses);
     return status ? status : slc_copy(m->stream, m->host_losses, losses, m->batch * sizeof *losses);
 }
 
-static sluice_status give_logits(slc_slot *slot)
+static sluice_status give_logits(slc_layer_run *slot)
 {
-    slc_slot_next(slot);
+    slc_layer_run_next(slot);
     const sluice_model *m = slot->m;
-    const float *logits = slc_slot_tensor(slot, LOGITS);
+    const float *logits = slc_layer_run_tensor(slot, LOGITS);
     if (slot->scan || !m->host_logits) return SLUICE_OK;
     return slc_copy(m->stream, m->host_logits, logits, (uint64_t)m->batch * m->config.classes * sizeof *logits);
 }
 
-sluice_status slc_class_head_forward(slc_slot *slot)
+sluice_status slc_class_head_forward(slc_layer_run *slot)
 {
     sluice_status status = slc_op_take_input(slot);
     if (!status) status = make_logits(slot);
@@ -160,7 +160,7 @@ sluice_status slc_class_head_forward(slc_slot *slot)
     return status;
 }
 
-sluice_status slc_class_head_backward(slc_slot *slot)
+sluice_status slc_class_head_backward(slc_layer_run *slot)
 {
     slc_dense d = classifier(slot), p = pooler(slot);
     uint64_t stride = d.outputs * (sizeof(float) / sluice_dtype_bytes(slot->layer->dtype));

@@ -51,7 +51,7 @@ void slc_embed_tensors(sluice_model *m, slc_model_layer *layer)
     for (int i = SLC_OWN_TENSORS; i < TENSORS; i++) layer->tensors[i] = table[i];
 }
 
-static sluice_status drop(slc_slot *slot, uint32_t tensor)
+static sluice_status drop(slc_layer_run *slot, uint32_t tensor)
 {
     const sluice_model *m = slot->m;
     if (m->config.dropout == 0) return SLUICE_OK;
@@ -61,12 +61,12 @@ static sluice_status drop(slc_slot *slot, uint32_t tensor)
 /* ---- Text ---- */
 
 /* Keeps the micro-batch for backward and for the blocks. */
-static sluice_status take_text(slc_slot *slot)
+static sluice_status take_text(slc_layer_run *slot)
 {
-    slc_slot_next(slot);
+    slc_layer_run_next(slot);
     sluice_model *m = slot->m;
-    int32_t *places = slc_slot_tensor(slot, PLACES);
-    int32_t *types = slc_slot_tensor(slot, slot->layer->tensors[TYPES].bytes ? TYPES : SLC_NO_TENSOR);
+    int32_t *places = slc_layer_run_tensor(slot, PLACES);
+    int32_t *types = slc_layer_run_tensor(slot, slot->layer->tensors[TYPES].bytes ? TYPES : SLC_NO_TENSOR);
     if (slot->scan) return SLUICE_OK;
     const sluice_batch *given = m->given;
     sluice_status status =
@@ -80,34 +80,34 @@ static sluice_status take_text(slc_slot *slot)
     return status;
 }
 
-static sluice_status look_up(slc_slot *slot, uint32_t out)
+static sluice_status look_up(slc_layer_run *slot, uint32_t out)
 {
-    slc_slot_next(slot);
+    slc_layer_run_next(slot);
     const sluice_model *m = slot->m;
     bool typed = slot->layer->params[SLC_TYPE_TABLE] != NULL;
-    const int32_t *places = slc_slot_tensor(slot, PLACES),
-                  *types = slc_slot_tensor(slot, typed ? TYPES : SLC_NO_TENSOR);
-    void *to = slc_slot_tensor(slot, out);
+    const int32_t *places = slc_layer_run_tensor(slot, PLACES),
+                  *types = slc_layer_run_tensor(slot, typed ? TYPES : SLC_NO_TENSOR);
+    void *to = slc_layer_run_tensor(slot, out);
     if (slot->scan) return SLUICE_OK;
-    const slc_embedding_tables tables = {.token = slc_slot_value(slot, SLC_TOKEN_TABLE),
-                                         .position = slc_slot_value(slot, SLC_POSITION_TABLE),
-                                         .type = slc_slot_value(slot, SLC_TYPE_TABLE)};
+    const slc_embedding_tables tables = {.token = slc_layer_run_value(slot, SLC_TOKEN_TABLE),
+                                         .position = slc_layer_run_value(slot, SLC_POSITION_TABLE),
+                                         .type = slc_layer_run_value(slot, SLC_TYPE_TABLE)};
     if (!tables.token || !tables.position || (typed && !tables.type)) return SLUICE_ERR_ORDER;
     return slc_embedding_forward(m->stream, slot->layer->dtype, m->batch, m->tokens, m->config.channels, places, types,
                                  &tables, to);
 }
 
 /* The kernel adds, so a fresh gradient must be zeroed first. sluice_param_gradient does so. */
-static sluice_status look_up_backward(slc_slot *slot, uint32_t dout)
+static sluice_status look_up_backward(slc_layer_run *slot, uint32_t dout)
 {
-    slc_slot_next(slot);
+    slc_layer_run_next(slot);
     const sluice_model *m = slot->m;
     sluice_param *const *params = slot->layer->params;
     bool typed = params[SLC_TYPE_TABLE] != NULL;
-    const int32_t *places = slc_slot_tensor(slot, PLACES),
-                  *types = slc_slot_tensor(slot, typed ? TYPES : SLC_NO_TENSOR);
-    const void *from = slc_slot_tensor(slot, dout);
-    void *scratch = slc_slot_scratch(
+    const int32_t *places = slc_layer_run_tensor(slot, PLACES),
+                  *types = slc_layer_run_tensor(slot, typed ? TYPES : SLC_NO_TENSOR);
+    const void *from = slc_layer_run_tensor(slot, dout);
+    void *scratch = slc_layer_run_scratch(
         slot, slc_embedding_backward_workspace_bytes(m->stream, m->batch, m->tokens, m->config.channels));
     if (slot->scan) return SLUICE_OK;
     const slc_embedding_gradients gradients = {.token = sluice_param_gradient(params[SLC_TOKEN_TABLE]),
@@ -115,11 +115,11 @@ static sluice_status look_up_backward(slc_slot *slot, uint32_t dout)
                                                .type = typed ? sluice_param_gradient(params[SLC_TYPE_TABLE]) : NULL,
                                                .padding = m->config.family == SLUICE_BERT ? &m->padding_place : NULL};
     if (!gradients.token || !gradients.position || (typed && !gradients.type)) return SLUICE_ERR_ORDER;
-    return slc_embedding_backward(m->stream, slot->layer->dtype, slc_slot_gradient_dtype(slot, SLC_TOKEN_TABLE),
+    return slc_embedding_backward(m->stream, slot->layer->dtype, slc_layer_run_gradient_dtype(slot, SLC_TOKEN_TABLE),
                                   m->batch, m->tokens, m->config.channels, places, types, from, &gradients, scratch);
 }
 
-static sluice_status text_forward(slc_slot *slot)
+static sluice_status text_forward(slc_layer_run *slot)
 {
     bool norm = slot->layer->params[SLC_EMBED_NORM_WEIGHT] != NULL;
     sluice_status status = take_text(slot);
@@ -129,7 +129,7 @@ static sluice_status text_forward(slc_slot *slot)
     return status ? status : drop(slot, SLC_OUTPUT);
 }
 
-static sluice_status text_backward(slc_slot *slot)
+static sluice_status text_backward(slc_layer_run *slot)
 {
     bool norm = slot->layer->params[SLC_EMBED_NORM_WEIGHT] != NULL;
     sluice_status status = drop(slot, SLC_GRADIENT);
@@ -141,20 +141,21 @@ static sluice_status text_backward(slc_slot *slot)
 
 /* ---- Images ---- */
 
-static slc_dense projection(const slc_slot *slot)
+static slc_dense projection(const slc_layer_run *slot)
 {
     const sluice_model_config *c = &slot->m->config;
     return slc_dense_of(slot, SLC_PATCH_WEIGHT, (uint64_t)slot->m->batch * slc_model_patches(c), patch_elements(c),
                         c->channels);
 }
 
-static sluice_status take_images(slc_slot *slot)
+static sluice_status take_images(slc_layer_run *slot)
 {
-    slc_slot_next(slot);
+    slc_layer_run_next(slot);
     sluice_model *m = slot->m;
     const sluice_model_config *c = &m->config;
     bool masks = slot->layer->tensors[MASKED].bytes > 0;
-    void *columns = slc_slot_tensor(slot, COLUMNS), *masked = slc_slot_tensor(slot, masks ? MASKED : SLC_NO_TENSOR);
+    void *columns = slc_layer_run_tensor(slot, COLUMNS),
+         *masked = slc_layer_run_tensor(slot, masks ? MASKED : SLC_NO_TENSOR);
     if (slot->scan) return SLUICE_OK;
     const slc_patch_shape shape = {.batch = m->batch,
                                    .image_channels = c->image_channels,
@@ -170,41 +171,42 @@ static sluice_status take_images(slc_slot *slot)
     return status;
 }
 
-static sluice_status assemble(slc_slot *slot)
+static sluice_status assemble(slc_layer_run *slot)
 {
-    slc_slot_next(slot);
+    slc_layer_run_next(slot);
     const sluice_model *m = slot->m;
     bool masks = slot->layer->params[SLC_MASK_TOKEN] != NULL;
-    const void *x = slc_slot_tensor(slot, PROJECTED);
-    const uint8_t *masked = slc_slot_tensor(slot, masks ? MASKED : SLC_NO_TENSOR);
-    void *out = slc_slot_tensor(slot, SLC_OUTPUT);
+    const void *x = slc_layer_run_tensor(slot, PROJECTED);
+    const uint8_t *masked = slc_layer_run_tensor(slot, masks ? MASKED : SLC_NO_TENSOR);
+    void *out = slc_layer_run_tensor(slot, SLC_OUTPUT);
     if (slot->scan) return SLUICE_OK;
-    const void *cls = slc_slot_value(slot, SLC_CLS_TOKEN), *mask_token = slc_slot_value(slot, SLC_MASK_TOKEN);
+    const void *cls = slc_layer_run_value(slot, SLC_CLS_TOKEN), *mask_token = slc_layer_run_value(slot, SLC_MASK_TOKEN);
     if (!cls || (masks && !mask_token)) return SLUICE_ERR_ORDER;
     return slc_patch_embedding_forward(m->stream, slot->layer->dtype, m->batch, m->tokens - 1, m->config.channels, x,
-                                       cls, mask_token, masked, slc_slot_value(slot, SLC_POSITION_TABLE), out);
+                                       cls, mask_token, masked, slc_layer_run_value(slot, SLC_POSITION_TABLE), out);
 }
 
-static sluice_status assemble_backward(slc_slot *slot)
+static sluice_status assemble_backward(slc_layer_run *slot)
 {
-    slc_slot_next(slot);
+    slc_layer_run_next(slot);
     const sluice_model *m = slot->m;
     uint64_t patches = m->tokens - 1, channels = m->config.channels;
     bool masks = slot->layer->params[SLC_MASK_TOKEN] != NULL;
-    const void *dout = slc_slot_tensor(slot, SLC_GRADIENT);
-    const uint8_t *masked = slc_slot_tensor(slot, masks ? MASKED : SLC_NO_TENSOR);
-    void *dx = slc_slot_tensor(slot, DPROJECTED);
+    const void *dout = slc_layer_run_tensor(slot, SLC_GRADIENT);
+    const uint8_t *masked = slc_layer_run_tensor(slot, masks ? MASKED : SLC_NO_TENSOR);
+    void *dx = slc_layer_run_tensor(slot, DPROJECTED);
     if (slot->scan) return SLUICE_OK;
     bool fresh = false, also = false;
-    void *dcls = slc_slot_gradient(slot, SLC_CLS_TOKEN, &fresh);
-    void *dmask = slc_slot_gradient(slot, SLC_MASK_TOKEN, &also);
-    void *dposition = slc_slot_gradient(slot, SLC_POSITION_TABLE, &also);
+    void *dcls = slc_layer_run_gradient(slot, SLC_CLS_TOKEN, &fresh);
+    void *dmask = slc_layer_run_gradient(slot, SLC_MASK_TOKEN, &also);
+    void *dposition = slc_layer_run_gradient(slot, SLC_POSITION_TABLE, &also);
     if (!dcls || (masks && !dmask)) return SLUICE_ERR_ORDER;
-    return slc_patch_embedding_backward(m->stream, slot->layer->dtype, slc_slot_gradient_dtype(slot, SLC_CLS_TOKEN),
-                                        m->batch, patches, channels, dout, masked, dx, dcls, dmask, dposition, fresh);
+    return slc_patch_embedding_backward(m->stream, slot->layer->dtype,
+                                        slc_layer_run_gradient_dtype(slot, SLC_CLS_TOKEN), m->batch, patches, channels,
+                                        dout, masked, dx, dcls, dmask, dposition, fresh);
 }
 
-static sluice_status images_forward(slc_slot *slot)
+static sluice_status images_forward(slc_layer_run *slot)
 {
     slc_dense d = projection(slot);
     sluice_status status = take_images(slot);
@@ -213,7 +215,7 @@ static sluice_status images_forward(slc_slot *slot)
     return status ? status : drop(slot, SLC_OUTPUT);
 }
 
-static sluice_status images_backward(slc_slot *slot)
+static sluice_status images_backward(slc_layer_run *slot)
 {
     slc_dense d = projection(slot);
     sluice_status status = drop(slot, SLC_GRADIENT);
@@ -221,12 +223,12 @@ static sluice_status images_backward(slc_slot *slot)
     return status ? status : slc_op_dense_params(slot, &d, SLC_ALL(COLUMNS), SLC_ALL(DPROJECTED));
 }
 
-sluice_status slc_embed_forward(slc_slot *slot)
+sluice_status slc_embed_forward(slc_layer_run *slot)
 {
     return slc_model_sees(&slot->m->config) ? images_forward(slot) : text_forward(slot);
 }
 
-sluice_status slc_embed_backward(slc_slot *slot)
+sluice_status slc_embed_backward(slc_layer_run *slot)
 {
     return slc_model_sees(&slot->m->config) ? images_backward(slot) : text_backward(slot);
 }

@@ -432,7 +432,7 @@ static sluice_status keep_targets(sluice_model *m)
 static sluice_status layer_forward(sluice_model *m, uint32_t number, bool training)
 {
     const layer_code code = code_of(m, number);
-    slc_slot slot = slc_slot_of(m, number, SLUICE_FORWARD);
+    slc_layer_run slot = slc_layer_run_of(m, number, SLUICE_FORWARD);
     bool head = number + 1 == m->layer_count;
     slot.training = training;
     sluice_status status = go_on(m);
@@ -444,7 +444,7 @@ static sluice_status layer_forward(sluice_model *m, uint32_t number, bool traini
 
 static sluice_status layer_recompute(sluice_model *m, uint32_t number)
 {
-    slc_slot slot = slc_slot_of(m, number, SLUICE_FORWARD);
+    slc_layer_run slot = slc_layer_run_of(m, number, SLUICE_FORWARD);
     slot.training = true;
     sluice_status status = sluice_recompute_begin(slot.layer->layer);
     if (!status) status = code_of(m, number).recompute(&slot);
@@ -454,7 +454,7 @@ static sluice_status layer_recompute(sluice_model *m, uint32_t number)
 static sluice_status layer_backward(sluice_model *m, uint32_t number)
 {
     const layer_code code = code_of(m, number);
-    slc_slot slot = slc_slot_of(m, number, SLUICE_BACKWARD);
+    slc_layer_run slot = slc_layer_run_of(m, number, SLUICE_BACKWARD);
     slot.training = true;
     sluice_status status = go_on(m);
     if (!status && code.recompute && sluice_layer_recomputes(slot.layer->layer)) status = layer_recompute(m, number);

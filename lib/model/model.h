@@ -65,7 +65,7 @@ typedef struct {
     bool scan; /* nothing is computed; the lists only record lifetimes */
     bool training;
     uint32_t operation; /* index of the operation that runs */
-} slc_slot;
+} slc_layer_run;
 
 struct sluice_model {
     sluice_runtime *rt;
@@ -105,48 +105,48 @@ static inline uint64_t slc_layer_bytes(const slc_model_layer *layer, uint64_t el
     return elements * sluice_dtype_bytes(layer->dtype);
 }
 /* Adds kept tensors to the runtime, runs the lists without computing and adds workspaces. `recompute` may be NULL. */
-typedef sluice_status slc_operations(slc_slot *slot);
+typedef sluice_status slc_operations(slc_layer_run *slot);
 sluice_status slc_layer_register_tensors(sluice_model *m, uint32_t number, slc_operations *forward,
                                          slc_operations *recompute, slc_operations *backward);
 
-slc_slot slc_slot_of(sluice_model *m, uint32_t number, sluice_direction direction);
+slc_layer_run slc_layer_run_of(sluice_model *m, uint32_t number, sluice_direction direction);
 /* Begins the next operation. */
-void slc_slot_next(slc_slot *slot);
+void slc_layer_run_next(slc_layer_run *slot);
 /* Returns the tensor's address, valid while the operation runs; NULL for SLC_NO_TENSOR, and while lifetimes are
  * recorded. */
-void *slc_slot_tensor(slc_slot *slot, uint32_t tensor);
+void *slc_layer_run_tensor(slc_layer_run *slot, uint32_t tensor);
 /* Returns the scratch of this operation, or records that it needs `bytes`. */
-void *slc_slot_scratch(slc_slot *slot, uint64_t bytes);
+void *slc_layer_run_scratch(slc_layer_run *slot, uint64_t bytes);
 /* The parameter's value, its gradient and the gradient's type. The pointers are NULL if the layer has no such
  * parameter, and while lifetimes are recorded. *fresh: the gradient is to be stored, not added to. Errors (a call in a
  * wrong order) show as failures of the runtime. */
-const void *slc_slot_value(slc_slot *slot, slc_param_place place);
-void *slc_slot_gradient(slc_slot *slot, slc_param_place place, bool *fresh);
-sluice_dtype slc_slot_gradient_dtype(const slc_slot *slot, slc_param_place place);
+const void *slc_layer_run_value(slc_layer_run *slot, slc_param_place place);
+void *slc_layer_run_gradient(slc_layer_run *slot, slc_param_place place, bool *fresh);
+sluice_dtype slc_layer_run_gradient_dtype(const slc_layer_run *slot, slc_param_place place);
 /* Returns this micro-batch's dropout at a place of the layer whose tensor has `per_sequence` elements for each
  * sequence. */
-slc_dropout slc_slot_dropout(const slc_slot *slot, uint32_t place, uint64_t per_sequence);
-bool slc_slot_drops(const slc_slot *slot);
+slc_dropout slc_layer_run_dropout(const slc_layer_run *slot, uint32_t place, uint64_t per_sequence);
+bool slc_layer_run_drops(const slc_layer_run *slot);
 
 /* ---- The layers: tables of tensors, lists of operations ---- */
 
 void slc_embed_tensors(sluice_model *m, slc_model_layer *layer);
-sluice_status slc_embed_forward(slc_slot *slot);
-sluice_status slc_embed_backward(slc_slot *slot);
+sluice_status slc_embed_forward(slc_layer_run *slot);
+sluice_status slc_embed_backward(slc_layer_run *slot);
 
 void slc_block_tensors(sluice_model *m, slc_model_layer *layer);
-sluice_status slc_block_forward(slc_slot *slot);
-sluice_status slc_block_recompute(slc_slot *slot); /* the beginning of forward: computes all that backward reads */
-sluice_status slc_block_backward(slc_slot *slot);
+sluice_status slc_block_forward(slc_layer_run *slot);
+sluice_status slc_block_recompute(slc_layer_run *slot); /* the beginning of forward: computes all that backward reads */
+sluice_status slc_block_backward(slc_layer_run *slot);
 
 /* A head's forward is for evaluation only: in training, its backward computes loss and gradient together. */
 void slc_token_head_tensors(sluice_model *m, slc_model_layer *layer);
-sluice_status slc_token_head_forward(slc_slot *slot);
-sluice_status slc_token_head_backward(slc_slot *slot);
+sluice_status slc_token_head_forward(slc_layer_run *slot);
+sluice_status slc_token_head_backward(slc_layer_run *slot);
 
 void slc_class_head_tensors(sluice_model *m, slc_model_layer *layer);
-sluice_status slc_class_head_forward(slc_slot *slot);
-sluice_status slc_class_head_backward(slc_slot *slot);
+sluice_status slc_class_head_forward(slc_layer_run *slot);
+sluice_status slc_class_head_backward(slc_layer_run *slot);
 
 /* The head's tensor of targets; both kinds of head have it. */
 enum { SLC_TARGETS = SLC_OWN_TENSORS, SLC_HEAD_TENSORS };

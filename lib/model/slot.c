@@ -4,18 +4,18 @@
 #include "lib/base/status.h"
 #include "lib/model/model.h"
 
-slc_slot slc_slot_of(sluice_model *m, uint32_t number, sluice_direction direction)
+slc_layer_run slc_layer_run_of(sluice_model *m, uint32_t number, sluice_direction direction)
 {
-    return (slc_slot){
+    return (slc_layer_run){
         .m = m, .layer = &m->layers[number], .number = number, .direction = direction, .operation = UINT32_MAX};
 }
 
-void slc_slot_next(slc_slot *slot)
+void slc_layer_run_next(slc_layer_run *slot)
 {
     slot->operation++;
 }
 
-void *slc_slot_tensor(slc_slot *slot, uint32_t index)
+void *slc_layer_run_tensor(slc_layer_run *slot, uint32_t index)
 {
     if (index == SLC_NO_TENSOR) return NULL;
     slc_layer_tensor *tensor = &slot->layer->tensors[index];
@@ -28,7 +28,7 @@ void *slc_slot_tensor(slc_slot *slot, uint32_t index)
     return tensor->kept ? sluice_activation_data(tensor->activation) : sluice_workspace_data(tensor->space[d]);
 }
 
-void *slc_slot_scratch(slc_slot *slot, uint64_t bytes)
+void *slc_layer_run_scratch(slc_layer_run *slot, uint64_t bytes)
 {
     uint64_t *most = &slot->layer->scratch[slot->direction][slot->operation].bytes;
     if (slot->scan) {
@@ -38,35 +38,35 @@ void *slc_slot_scratch(slc_slot *slot, uint64_t bytes)
     return *most ? sluice_workspace_data(slot->layer->scratch[slot->direction][slot->operation].space) : NULL;
 }
 
-const void *slc_slot_value(slc_slot *slot, slc_param_place place)
+const void *slc_layer_run_value(slc_layer_run *slot, slc_param_place place)
 {
     sluice_param *param = slot->layer->params[place];
     return param && !slot->scan ? sluice_param_value(param) : NULL;
 }
 
-void *slc_slot_gradient(slc_slot *slot, slc_param_place place, bool *fresh)
+void *slc_layer_run_gradient(slc_layer_run *slot, slc_param_place place, bool *fresh)
 {
     sluice_param *param = slot->layer->params[place];
     *fresh = false;
     return param && !slot->scan ? sluice_param_gradient_fresh(param, fresh) : NULL;
 }
 
-sluice_dtype slc_slot_gradient_dtype(const slc_slot *slot, slc_param_place place)
+sluice_dtype slc_layer_run_gradient_dtype(const slc_layer_run *slot, slc_param_place place)
 {
     return sluice_param_gradient_dtype(slot->layer->params[place]);
 }
 
-bool slc_slot_drops(const slc_slot *slot)
+bool slc_layer_run_drops(const slc_layer_run *slot)
 {
     return slot->m->config.dropout > 0 && (slot->training || slot->scan);
 }
 
 /* Sequences are numbered over the whole job, so that a mask does not depend on how the batch is split. */
-slc_dropout slc_slot_dropout(const slc_slot *slot, uint32_t place, uint64_t per_sequence)
+slc_dropout slc_layer_run_dropout(const slc_layer_run *slot, uint32_t place, uint64_t per_sequence)
 {
     const sluice_model *m = slot->m;
     const sluice_world *world = sluice_runtime_world(m->rt);
-    if (!slc_slot_drops(slot)) return (slc_dropout){0};
+    if (!slc_layer_run_drops(slot)) return (slc_dropout){0};
     uint64_t ranks = (uint64_t)sluice_world_size(world), rank = (uint64_t)sluice_world_rank(world);
     uint64_t sequence = (m->micro_batch * ranks + rank) * m->batch;
     uint64_t stream =
@@ -119,7 +119,7 @@ static sluice_status add_space(slc_model_layer *layer, const char *name, uint64_
 static sluice_status take_lifetimes(sluice_model *m, uint32_t number, sluice_direction direction,
                                     slc_operations *operations)
 {
-    slc_slot slot = slc_slot_of(m, number, direction);
+    slc_layer_run slot = slc_layer_run_of(m, number, direction);
     slot.scan = true;
     slot.training = true;
     return operations(&slot);

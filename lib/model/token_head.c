@@ -25,7 +25,7 @@ typedef struct {
     uint64_t first, rows;
 } chunk;
 
-static bool transforms(const slc_slot *slot)
+static bool transforms(const slc_layer_run *slot)
 {
     return slot->layer->params[SLC_TRANSFORM_WEIGHT] != NULL;
 }
@@ -54,7 +54,7 @@ void slc_token_head_tensors(sluice_model *m, slc_model_layer *layer)
     for (int i = SLC_OWN_TENSORS; i < TENSORS; i++) layer->tensors[i] = table[i];
 }
 
-static slc_dense decoder(const slc_slot *slot, uint64_t rows)
+static slc_dense decoder(const slc_layer_run *slot, uint64_t rows)
 {
     const sluice_model_config *c = &slot->m->config;
     bool tied = !slot->layer->params[SLC_DECODER_WEIGHT];
@@ -65,7 +65,7 @@ static slc_dense decoder(const slc_slot *slot, uint64_t rows)
     return d;
 }
 
-static slc_dense transform(const slc_slot *slot, uint64_t rows)
+static slc_dense transform(const slc_layer_run *slot, uint64_t rows)
 {
     uint64_t channels = slot->m->config.channels;
     return slc_dense_of(slot, SLC_TRANSFORM_WEIGHT, rows, channels, channels);
@@ -73,7 +73,7 @@ static slc_dense transform(const slc_slot *slot, uint64_t rows)
 
 /* ---- One chunk ---- */
 
-static sluice_status make_logits(slc_slot *slot, chunk k)
+static sluice_status make_logits(slc_layer_run *slot, chunk k)
 {
     uint64_t first = k.first * slot->m->config.channels, channels = slot->m->config.channels;
     slc_dense d = decoder(slot, k.rows), t = transform(slot, k.rows);
@@ -90,19 +90,19 @@ static sluice_status make_logits(slc_slot *slot, chunk k)
 }
 
 /* scale 0: computes the losses only. */
-static sluice_status make_losses(slc_slot *slot, chunk k, float scale)
+static sluice_status make_losses(slc_layer_run *slot, chunk k, float scale)
 {
-    slc_slot_next(slot);
+    slc_layer_run_next(slot);
     const sluice_model *m = slot->m;
-    float *logits = slc_slot_tensor(slot, LOGITS), *losses = slc_slot_tensor(slot, LOSSES);
-    const int32_t *targets = slc_slot_tensor(slot, SLC_TARGETS);
+    float *logits = slc_layer_run_tensor(slot, LOGITS), *losses = slc_layer_run_tensor(slot, LOSSES);
+    const int32_t *targets = slc_layer_run_tensor(slot, SLC_TARGETS);
     if (slot->scan) return SLUICE_OK;
     sluice_status status = slc_cross_entropy(m->stream, k.rows, m->config.vocabulary, logits, slot->layer->dtype,
                                              targets + k.first, scale, losses + k.first);
     return status ? status : slc_copy(m->stream, m->host_losses + k.first, losses + k.first, k.rows * sizeof *losses);
 }
 
-static sluice_status use_up(slc_slot *slot, chunk k)
+static sluice_status use_up(slc_layer_run *slot, chunk k)
 {
     const sluice_model *m = slot->m;
     uint64_t first = k.first * m->config.channels, elements = k.rows * m->config.channels;
@@ -125,11 +125,11 @@ static sluice_status use_up(slc_slot *slot, chunk k)
 }
 
 /* BEiT's first rows are not patches, so their logits are not part of the result. */
-static sluice_status give_logits(slc_slot *slot, chunk k)
+static sluice_status give_logits(slc_layer_run *slot, chunk k)
 {
-    slc_slot_next(slot);
+    slc_layer_run_next(slot);
     const sluice_model *m = slot->m;
-    const float *logits = slc_slot_tensor(slot, LOGITS);
+    const float *logits = slc_layer_run_tensor(slot, LOGITS);
     if (slot->scan || !m->host_logits) return SLUICE_OK;
     uint64_t classes = m->config.vocabulary, skipped = slc_model_sees(&m->config);
     sluice_status status = SLUICE_OK;
@@ -144,9 +144,9 @@ static sluice_status give_logits(slc_slot *slot, chunk k)
 
 /* ---- All chunks ---- */
 
-typedef sluice_status chunk_operations(slc_slot *slot, chunk k);
+typedef sluice_status chunk_operations(slc_layer_run *slot, chunk k);
 
-static sluice_status over_chunks(slc_slot *slot, chunk_operations *operations)
+static sluice_status over_chunks(slc_layer_run *slot, chunk_operations *operations)
 {
     uint64_t rows = slot->m->rows;
     uint32_t begin = slot->operation;
@@ -157,11 +157,11 @@ static sluice_status over_chunks(slc_slot *slot, chunk_operations *operations)
         status = operations(slot, (chunk){first, left < SLC_HEAD_CHUNK ? left : SLC_HEAD_CHUNK});
     }
     /* Every chunk reads a part of it, so it must live until the end of the last chunk. */
-    slc_slot_tensor(slot, SLC_INPUT);
+    slc_layer_run_tensor(slot, SLC_INPUT);
     return status;
 }
 
-static sluice_status evaluate_chunk(slc_slot *slot, chunk k)
+static sluice_status evaluate_chunk(slc_layer_run *slot, chunk k)
 {
     sluice_status status = make_logits(slot, k);
     if (!status) status = give_logits(slot, k);
@@ -169,7 +169,7 @@ static sluice_status evaluate_chunk(slc_slot *slot, chunk k)
     return status;
 }
 
-static sluice_status train_chunk(slc_slot *slot, chunk k)
+static sluice_status train_chunk(slc_layer_run *slot, chunk k)
 {
     float scale = slot->scan ? 1 : (float)(1.0 / (double)slot->m->target_count);
     sluice_status status = make_logits(slot, k);
@@ -177,13 +177,13 @@ static sluice_status train_chunk(slc_slot *slot, chunk k)
     return status ? status : use_up(slot, k);
 }
 
-sluice_status slc_token_head_forward(slc_slot *slot)
+sluice_status slc_token_head_forward(slc_layer_run *slot)
 {
     sluice_status status = slc_op_take_input(slot);
     return status ? status : over_chunks(slot, evaluate_chunk);
 }
 
-sluice_status slc_token_head_backward(slc_slot *slot)
+sluice_status slc_token_head_backward(slc_layer_run *slot)
 {
     sluice_status status = slc_op_take_input(slot);
     if (!status) status = over_chunks(slot, train_chunk);

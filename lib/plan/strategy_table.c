@@ -63,7 +63,7 @@ static uint64_t buffer_elements(const slc_job *job, const slc_unit *unit, slc_bu
     return (slc_gradient_rows(job, unit) * unit->row_elements + grain - 1) / grain * grain;
 }
 
-uint64_t slc_row_bytes(const slc_job *job, const slc_unit *unit, const slc_memory_row *row)
+uint64_t slc_buffer_bytes(const slc_job *job, const slc_unit *unit, const slc_buffer_rule *row)
 {
     switch (row->kind) {
     case SLC_BUFFER_WORKER_ERROR: return unit->exchange.worker;
@@ -106,56 +106,56 @@ uint64_t slc_operation_bytes(const slc_job *job, const slc_unit *unit, slc_item_
     return sluice_dtype_bytes(slc_buffer_dtype(job, unit, moved)) * elements;
 }
 
-static uint32_t onebit_rows(const slc_job *job, slc_memory_row *rows)
+static uint32_t onebit_rows(const slc_job *job, slc_buffer_rule *rows)
 {
     uint32_t count = 0;
-    rows[count++] = (slc_memory_row){SLC_BUFFER_WORKER_ERROR, SLC_LIFE_RESIDENT, false, 0};
-    rows[count++] = (slc_memory_row){SLC_BUFFER_SERVER_ERROR, SLC_LIFE_RESIDENT, false, 0};
+    rows[count++] = (slc_buffer_rule){SLC_BUFFER_WORKER_ERROR, SLC_LIFE_RESIDENT, false, 0};
+    rows[count++] = (slc_buffer_rule){SLC_BUFFER_SERVER_ERROR, SLC_LIFE_RESIDENT, false, 0};
     for (uint32_t i = 0; i < job->local_arrays; i++)
-        rows[count++] = (slc_memory_row){SLC_BUFFER_LOCAL, SLC_LIFE_RESIDENT, false, i};
-    rows[count++] = (slc_memory_row){SLC_BUFFER_PACKETS, SLC_LIFE_PACKETS, false, 0};
-    rows[count++] = (slc_memory_row){SLC_BUFFER_RESULTS, SLC_LIFE_RESULTS, false, 0};
+        rows[count++] = (slc_buffer_rule){SLC_BUFFER_LOCAL, SLC_LIFE_RESIDENT, false, i};
+    rows[count++] = (slc_buffer_rule){SLC_BUFFER_PACKETS, SLC_LIFE_PACKETS, false, 0};
+    rows[count++] = (slc_buffer_rule){SLC_BUFFER_RESULTS, SLC_LIFE_RESULTS, false, 0};
     return count;
 }
 
-static uint32_t look_up_rows(const slc_unit *unit, slc_memory_row *rows)
+static uint32_t look_up_rows(const slc_unit *unit, slc_buffer_rule *rows)
 {
     uint32_t count = 0;
-    rows[count++] = (slc_memory_row){SLC_BUFFER_ROW_LISTS, SLC_LIFE_RESIDENT, false, 0};
-    rows[count++] = (slc_memory_row){SLC_BUFFER_GATHERED, SLC_LIFE_WINDOW, false, 0};
-    if (unit->trainable) rows[count++] = (slc_memory_row){SLC_BUFFER_GRADIENT, SLC_LIFE_GRADIENT, false, 0};
+    rows[count++] = (slc_buffer_rule){SLC_BUFFER_ROW_LISTS, SLC_LIFE_RESIDENT, false, 0};
+    rows[count++] = (slc_buffer_rule){SLC_BUFFER_GATHERED, SLC_LIFE_WINDOW, false, 0};
+    if (unit->trainable) rows[count++] = (slc_buffer_rule){SLC_BUFFER_GRADIENT, SLC_LIFE_GRADIENT, false, 0};
     return count;
 }
 
-uint32_t slc_memory_rows(const slc_job *job, const slc_unit *unit, slc_strategy strategy,
-                         slc_memory_row rows[SLC_MEMORY_ROWS_MAX])
+uint32_t slc_buffer_rules(const slc_job *job, const slc_unit *unit, slc_strategy strategy,
+                          slc_buffer_rule rows[SLC_BUFFER_RULES_MAX])
 {
     uint32_t count = 0;
     if (unit->role == SLC_UNIT_ROWS) return look_up_rows(unit, rows);
     if (strategy == SLC_FSDP) {
-        rows[count++] = (slc_memory_row){SLC_BUFFER_VALUE_SHARD, SLC_LIFE_RESIDENT, true, 0};
-        rows[count++] = (slc_memory_row){SLC_BUFFER_GATHERED, SLC_LIFE_WINDOW, false, 0};
+        rows[count++] = (slc_buffer_rule){SLC_BUFFER_VALUE_SHARD, SLC_LIFE_RESIDENT, true, 0};
+        rows[count++] = (slc_buffer_rule){SLC_BUFFER_GATHERED, SLC_LIFE_WINDOW, false, 0};
     } else {
-        rows[count++] = (slc_memory_row){SLC_BUFFER_VALUE, SLC_LIFE_RESIDENT, false, 0};
+        rows[count++] = (slc_buffer_rule){SLC_BUFFER_VALUE, SLC_LIFE_RESIDENT, false, 0};
     }
     if (!unit->trainable) return count;
     if (slc_has_master(unit))
-        rows[count++] = (slc_memory_row){SLC_BUFFER_MASTER, SLC_LIFE_RESIDENT, !slc_updates_whole(strategy), 0};
+        rows[count++] = (slc_buffer_rule){SLC_BUFFER_MASTER, SLC_LIFE_RESIDENT, !slc_updates_whole(strategy), 0};
     slc_unit_operations of = slc_operations_of(job, unit, strategy);
     slc_life gradient = slc_gradient_is_transient(strategy) ? SLC_LIFE_GRADIENT : SLC_LIFE_RESIDENT;
-    rows[count++] = (slc_memory_row){SLC_BUFFER_GRADIENT, gradient, false, 0};
-    if (of.moves_sum) rows[count++] = (slc_memory_row){SLC_BUFFER_REDUCED, SLC_LIFE_REDUCED, !of.whole_sum, 0};
-    for (uint32_t s = 0; s < job->states && count < SLC_MEMORY_ROWS_MAX; s++)
-        rows[count++] = (slc_memory_row){SLC_BUFFER_STATE, SLC_LIFE_RESIDENT, !slc_updates_whole(strategy), s};
+    rows[count++] = (slc_buffer_rule){SLC_BUFFER_GRADIENT, gradient, false, 0};
+    if (of.moves_sum) rows[count++] = (slc_buffer_rule){SLC_BUFFER_REDUCED, SLC_LIFE_REDUCED, !of.whole_sum, 0};
+    for (uint32_t s = 0; s < job->states && count < SLC_BUFFER_RULES_MAX; s++)
+        rows[count++] = (slc_buffer_rule){SLC_BUFFER_STATE, SLC_LIFE_RESIDENT, !slc_updates_whole(strategy), s};
     if (strategy == SLC_ONEBIT) count += onebit_rows(job, rows + count);
     return count;
 }
 
 uint64_t slc_resident_bytes(const slc_job *job, const slc_unit *unit, slc_strategy strategy)
 {
-    slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
+    slc_buffer_rule rows[SLC_BUFFER_RULES_MAX];
     uint64_t bytes = 0;
-    for (uint32_t i = slc_memory_rows(job, unit, strategy, rows); i-- > 0;)
-        if (rows[i].life == SLC_LIFE_RESIDENT) bytes += slc_row_bytes(job, unit, &rows[i]);
+    for (uint32_t i = slc_buffer_rules(job, unit, strategy, rows); i-- > 0;)
+        if (rows[i].life == SLC_LIFE_RESIDENT) bytes += slc_buffer_bytes(job, unit, &rows[i]);
     return bytes;
 }

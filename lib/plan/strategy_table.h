@@ -22,9 +22,9 @@ typedef struct {
     slc_life life;
     bool shard; /* an owned part, V/N; else V */
     uint32_t index;
-} slc_memory_row;
+} slc_buffer_rule;
 
-enum { SLC_MEMORY_ROWS_MAX = 40 };
+enum { SLC_BUFFER_RULES_MAX = 40 };
 
 /* dp, onebit: every rank has all of the master and of the optimizer's states, and updates all values. */
 bool slc_updates_whole(slc_strategy strategy);
@@ -43,11 +43,11 @@ static inline bool slc_has_master(const slc_unit *unit)
 
 /* Writes the buffers of a unit under a strategy to `rows` and returns their number. GATHERED is listed once (index 0),
  * however many windows there are. */
-uint32_t slc_memory_rows(const slc_job *job, const slc_unit *unit, slc_strategy strategy,
-                         slc_memory_row rows[SLC_MEMORY_ROWS_MAX]);
+uint32_t slc_buffer_rules(const slc_job *job, const slc_unit *unit, slc_strategy strategy,
+                          slc_buffer_rule rows[SLC_BUFFER_RULES_MAX]);
 
 /* Bytes of the buffer that a row describes. */
-uint64_t slc_row_bytes(const slc_job *job, const slc_unit *unit, const slc_memory_row *row);
+uint64_t slc_buffer_bytes(const slc_job *job, const slc_unit *unit, const slc_buffer_rule *row);
 
 /* Where a block begins in a unit's buffer of this kind, in bytes; for block numbers past the last block, the buffer's
  * end. `shard` as in the row. */

@@ -61,10 +61,10 @@ static slc_unit unit_of(const count *c)
 
 static uint64_t bytes_of(const slc_job *job, const slc_unit *unit, slc_strategy strategy, slc_life life)
 {
-    slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
+    slc_buffer_rule rows[SLC_BUFFER_RULES_MAX];
     uint64_t bytes = 0;
-    for (uint32_t i = slc_memory_rows(job, unit, strategy, rows); i-- > 0;)
-        if (rows[i].life == life) bytes += slc_row_bytes(job, unit, &rows[i]);
+    for (uint32_t i = slc_buffer_rules(job, unit, strategy, rows); i-- > 0;)
+        if (rows[i].life == life) bytes += slc_buffer_bytes(job, unit, &rows[i]);
     return bytes;
 }
 

@@ -15,11 +15,11 @@ static void add(slc_plan *plan, slc_buffer_kind kind, uint32_t unit, uint32_t in
 static void add_unit(slc_plan *plan, const slc_job *job, uint32_t u)
 {
     const slc_unit *unit = &job->units[u];
-    slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
+    slc_buffer_rule rows[SLC_BUFFER_RULES_MAX];
     slc_window window;
-    uint32_t count = slc_memory_rows(job, unit, plan->strategies[u], rows);
+    uint32_t count = slc_buffer_rules(job, unit, plan->strategies[u], rows);
     for (uint32_t r = 0; r < count; r++) {
-        uint64_t bytes = slc_row_bytes(job, unit, &rows[r]);
+        uint64_t bytes = slc_buffer_bytes(job, unit, &rows[r]);
         if (rows[r].life != SLC_LIFE_WINDOW) {
             add(plan, rows[r].kind, u, rows[r].index, bytes, rows[r].life == SLC_LIFE_RESIDENT);
             continue;

@@ -73,12 +73,12 @@ static void add_activations(hoist *h)
 static void add_unit(hoist *h, uint32_t u)
 {
     const slc_unit *unit = &h->job->units[u];
-    slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
+    slc_buffer_rule rows[SLC_BUFFER_RULES_MAX];
     slc_window window;
     uint32_t first, last, begin = (h->micro_batches - 1) * h->slots_a_pass;
     slc_unit_gradient_slots(h->job, unit, &first, &last);
-    for (uint32_t r = slc_memory_rows(h->job, unit, h->in->strategies[u], rows); r-- > 0;) {
-        uint64_t bytes = slc_row_bytes(h->job, unit, &rows[r]);
+    for (uint32_t r = slc_buffer_rules(h->job, unit, h->in->strategies[u], rows); r-- > 0;) {
+        uint64_t bytes = slc_buffer_bytes(h->job, unit, &rows[r]);
         for (uint32_t w = 0; rows[r].life == SLC_LIFE_WINDOW && slc_unit_window(h->job, unit, !h->evaluate, w, &window);
              w++)
             add_in_every(h, window.first_slot, window.last_slot, bytes);

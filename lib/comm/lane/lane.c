@@ -68,17 +68,17 @@ void slc_lane_fini(slc_comm *comm)
     *comm = (slc_comm){0};
 }
 
-static bool overlap(slc_span a, slc_span b)
+static bool overlap(slc_byte_range a, slc_byte_range b)
 {
     return a.low < b.high && b.low < a.high;
 }
 
-static slc_span buffer_span(const slc_op *op, const void *buffer, slc_dtype dtype, slc_layout layout, int size)
+static slc_byte_range buffer_span(const slc_op *op, const void *buffer, slc_dtype dtype, slc_layout layout, int size)
 {
-    if (!buffer || op->kind == SLC_BARRIER) return (slc_span){0};
+    if (!buffer || op->kind == SLC_BARRIER) return (slc_byte_range){0};
     uint64_t bytes = slc_dtype_size(dtype), share = layout == SLC_SHARD ? (uint64_t)size : 1;
     const char *low = (const char *)buffer + op->first_block * op->block_elements / share * bytes;
-    return (slc_span){low, low + slc_op_length(op) / share * bytes};
+    return (slc_byte_range){low, low + slc_op_length(op) / share * bytes};
 }
 
 static slc_spans find_spans(const slc_comm *comm, const slc_op *op)
@@ -112,7 +112,7 @@ static bool disturbs(const slc_spans *one, const slc_spans *other)
 static bool must_wait(slc_comm *comm, const slc_spans *spans)
 {
     for (uint32_t i = comm->first; i != comm->taken; i++) {
-        const slc_run *run = slc_run_at(comm, i);
+        const slc_active_op *run = slc_active_op_at(comm, i);
         if (disturbs(spans, &run->spans) || disturbs(&run->spans, spans)) return true;
     }
     return false;
@@ -135,7 +135,7 @@ static void remember(slc_history *history, uint64_t signature)
 }
 
 /* Opens this rank's buffers to its neighbours. */
-static void publish_ready(slc_comm *comm, const slc_run *run)
+static void publish_ready(slc_comm *comm, const slc_active_op *run)
 {
     slc_control_page *page = comm->neighbours->page;
     remember(comm->history, run->signature);
@@ -157,8 +157,8 @@ static void raise_completed(slc_comm *comm)
 static void start_call(slc_comm *comm, const slc_op *op, bool skipped)
 {
     if (!run_hook(comm, op, op->start) || !run_hook(comm, op, skipped ? NULL : op->call)) return;
-    *slc_run_at(comm, comm->taken) =
-        (slc_run){.op = *op, .index = comm->taken, .wire = comm->wire, .peers_ready = true, .work_done = true};
+    *slc_active_op_at(comm, comm->taken) =
+        (slc_active_op){.op = *op, .index = comm->taken, .wire = comm->wire, .peers_ready = true, .work_done = true};
     comm->taken++;
 }
 
@@ -188,19 +188,19 @@ static bool start_next(slc_comm *comm)
 
     const uint64_t block = skipped ? 0 : op->first_block;
     const uint64_t blocks = rows || op->kind == SLC_BARRIER ? 1 : op->block_count;
-    slc_run *run = slc_run_at(comm, comm->taken);
-    *run = (slc_run){.op = *op,
-                     .index = comm->taken,
-                     .wire = comm->wire,
-                     .signature = slc_op_signature(comm, op, skipped),
-                     .spans = spans,
-                     .open = rows,
-                     .skipped = skipped,
-                     .block = block,
-                     .end_block = skipped ? 0 : block + blocks,
-                     .receiving = block,
-                     .sending = block,
-                     .finished = block};
+    slc_active_op *run = slc_active_op_at(comm, comm->taken);
+    *run = (slc_active_op){.op = *op,
+                           .index = comm->taken,
+                           .wire = comm->wire,
+                           .signature = slc_op_signature(comm, op, skipped),
+                           .spans = spans,
+                           .open = rows,
+                           .skipped = skipped,
+                           .block = block,
+                           .end_block = skipped ? 0 : block + blocks,
+                           .receiving = block,
+                           .sending = block,
+                           .finished = block};
     comm->taken++;
     comm->wire++;
     publish_ready(comm, run);
@@ -208,7 +208,7 @@ static bool start_next(slc_comm *comm)
 }
 
 /* Bytes that messages would have carried from this rank to its neighbours. */
-static uint64_t direct_bytes(const slc_comm *comm, const slc_run *run)
+static uint64_t direct_bytes(const slc_comm *comm, const slc_active_op *run)
 {
     const slc_op *op = &run->op;
     const uint64_t peers = (uint64_t)comm->neighbours->count;
@@ -225,7 +225,7 @@ static uint64_t direct_bytes(const slc_comm *comm, const slc_run *run)
 }
 
 /* What went through memory costs time too where a network is imitated. */
-static void charge(slc_comm *comm, slc_run *run)
+static void charge(slc_comm *comm, slc_active_op *run)
 {
     const slc_transport *transport = comm->transport;
     run->charged = true;
@@ -246,7 +246,7 @@ static bool exchange_lists(slc_comm *comm)
 {
     bool progressed = false;
     for (uint32_t i = comm->first; i != comm->taken && !slc_failed(comm->failure); i++) {
-        slc_run *run = slc_run_at(comm, i);
+        slc_active_op *run = slc_active_op_at(comm, i);
         if (!slc_moves_rows(&run->op) || run->skipped || run->peers_ready || !slc_row_op_have_lists(comm, run))
             continue;
         run->peers_ready = progressed = true;
@@ -258,7 +258,7 @@ static bool exchange_lists(slc_comm *comm)
 static bool work(slc_comm *comm)
 {
     for (uint32_t i = comm->first; i != comm->taken; i++) {
-        slc_run *run = slc_run_at(comm, i);
+        slc_active_op *run = slc_active_op_at(comm, i);
         if (run->work_done) continue;
         if (!run->skipped && !run->charged) {
             if (!slc_moves_rows(&run->op)) run->peers_ready = slc_peers_ready(comm, run);
@@ -284,7 +284,7 @@ static bool neighbours_done(const slc_comm *comm, uint32_t wire)
     return true;
 }
 
-static bool is_over(const slc_comm *comm, const slc_run *run, uint64_t now_ns)
+static bool is_over(const slc_comm *comm, const slc_active_op *run, uint64_t now_ns)
 {
     if (run->op.kind == SLC_CALL) return true;
     if (run->skipped) return run->work_done;
@@ -295,7 +295,7 @@ static bool is_over(const slc_comm *comm, const slc_run *run, uint64_t now_ns)
 static bool complete_first(slc_comm *comm, uint64_t now_ns)
 {
     if (comm->first == comm->taken) return false;
-    slc_run *run = slc_run_at(comm, comm->first);
+    slc_active_op *run = slc_active_op_at(comm, comm->first);
     if (!is_over(comm, run, now_ns)) return false;
     bool call = run->op.kind == SLC_CALL;
     if (!run->skipped) {
@@ -352,6 +352,6 @@ const char *slc_lane_next_name(const slc_comm *comm)
 uint64_t slc_lane_due(const slc_comm *comm)
 {
     if (comm->first == comm->taken) return UINT64_MAX;
-    const slc_run *run = &comm->runs[comm->first % SLC_ACTIVE];
+    const slc_active_op *run = &comm->runs[comm->first % SLC_ACTIVE];
     return run->due_ns > comm->step_ns ? run->due_ns : UINT64_MAX; /* an earlier one waits for something else too */
 }

@@ -17,11 +17,11 @@ enum { SLC_QUEUE = 4096, SLC_ACTIVE = 8, SLC_DEPTH_MAX = 16 };
 
 typedef struct {
     const char *low, *high; /* bytes [low, high) */
-} slc_span;
+} slc_byte_range;
 
 /* What an operation touches. */
 typedef struct {
-    slc_span read, write[2];
+    slc_byte_range read, write[2];
 } slc_spans;
 
 /* A block whose messages are on their way. */
@@ -54,7 +54,7 @@ typedef struct {
     uint64_t receiving, sending,
         finished; /* blocks whose receives are posted, sends are posted, messages are through */
     slc_block_state window[SLC_DEPTH_MAX];
-} slc_run;
+} slc_active_op;
 
 typedef struct slc_message slc_message;
 
@@ -85,8 +85,8 @@ struct slc_comm {
 
     uint32_t taken, first, wire; /* operations begun; the oldest in work; communicating ones begun */
     _Atomic uint32_t wire_completed;
-    uint64_t step_ns;         /* when the last step was made */
-    slc_run runs[SLC_ACTIVE]; /* operation i at i modulo this */
+    uint64_t step_ns;               /* when the last step was made */
+    slc_active_op runs[SLC_ACTIVE]; /* operation i at i modulo this */
 
     slc_stream stream;    /* device NULL: nothing attached */
     slc_segment *segment; /* attached; NULL: none */
@@ -123,7 +123,7 @@ bool slc_lane_step(slc_comm *comm, uint64_t now_ns);
 /* When the next held-back completion is due; UINT64_MAX: none. */
 uint64_t slc_lane_due(const slc_comm *comm);
 
-static inline slc_run *slc_run_at(slc_comm *comm, uint32_t index)
+static inline slc_active_op *slc_active_op_at(slc_comm *comm, uint32_t index)
 {
     return &comm->runs[index % SLC_ACTIVE];
 }
@@ -144,26 +144,27 @@ const char *slc_lane_next_name(const slc_comm *comm);
 sluice_status slc_op_check(const slc_comm *comm, const slc_op *op);
 
 /* work.c: adds or copies one chunk of an operation. True if it did. */
-bool slc_work_step(slc_comm *comm, slc_run *run);
+bool slc_work_step(slc_comm *comm, slc_active_op *run);
 /* Whether all neighbours have begun this operation, and with the same shape. */
-bool slc_peers_ready(slc_comm *comm, slc_run *run);
+bool slc_peers_ready(slc_comm *comm, slc_active_op *run);
 uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped);
 
 /* messages.c */
 sluice_status slc_messages_init(slc_comm *comm);
 bool slc_messages_plenty(const slc_comm *comm); /* when a block has ended, another one keeps the link busy */
 bool slc_messages_step(slc_comm *comm);         /* posts what may be posted */
-void slc_messages_reduced(slc_comm *comm, slc_run *run, uint64_t block); /* a block's own part has its sum */
-bool slc_messages_arrived(slc_comm *comm, slc_run *run, uint64_t block); /* all contributions of a block are here */
+void slc_messages_reduced(slc_comm *comm, slc_active_op *run, uint64_t block); /* a block's own part has its sum */
+bool slc_messages_arrived(slc_comm *comm, slc_active_op *run,
+                          uint64_t block); /* all contributions of a block are here */
 /* Of a compressed exchange: what a rank sent about the own chunk. */
-const char *slc_messages_packet(const slc_comm *comm, const slc_run *run, int rank);
-bool slc_messages_finished(const slc_comm *comm, const slc_run *run);
+const char *slc_messages_packet(const slc_comm *comm, const slc_active_op *run, int rank);
+bool slc_messages_finished(const slc_comm *comm, const slc_active_op *run);
 void slc_messages_suspect(slc_comm *comm, int rank, const char *why);
 
 /* scratch.c */
 uint64_t slc_scratch_slot_bytes(int size, uint64_t block_bytes); /* that a block needs */
 /* A peer's part of a block's slot. Its length is a multiple of 64, at least what a part of any block takes. */
-char *slc_scratch_part(const slc_comm *comm, const slc_run *run, uint64_t block, int peer);
+char *slc_scratch_part(const slc_comm *comm, const slc_active_op *run, uint64_t block, int peer);
 uint64_t slc_scratch_part_bytes(const slc_comm *comm);
 bool slc_scratch_left(const slc_comm *comm); /* a slot may be taken */
 uint32_t slc_scratch_take(slc_comm *comm);

@@ -23,7 +23,7 @@ typedef enum { PHASE_PART = 0, PHASE_RESULT = 1, PHASE_ACKNOWLEDGE = 2 } message
 struct slc_message {
     slc_comm *comm;
     slc_message *next; /* free list */
-    slc_run *run;
+    slc_active_op *run;
     uint64_t block;
     size_t bytes; /* expected; 0 for a send */
     int peer;
@@ -45,22 +45,22 @@ sluice_status slc_messages_init(slc_comm *comm)
     return SLUICE_OK;
 }
 
-static slc_block_state *state_of(const slc_comm *comm, slc_run *run, uint64_t block)
+static slc_block_state *state_of(const slc_comm *comm, slc_active_op *run, uint64_t block)
 {
     return &run->window[block % comm->depth];
 }
 
-static uint64_t make_tag(const slc_run *run, uint64_t block, message_phase phase, int sender)
+static uint64_t make_tag(const slc_active_op *run, uint64_t block, message_phase phase, int sender)
 {
     return (uint64_t)run->wire << 32 | (block & 0x1ffff) << 15 | (uint64_t)phase << 12 | (uint64_t)sender;
 }
 
-static const char *name_of(const slc_run *run)
+static const char *name_of(const slc_active_op *run)
 {
     return run->op.what ? run->op.what : "operation";
 }
 
-static void count_down(slc_comm *comm, slc_run *run, uint64_t block, message_kind kind)
+static void count_down(slc_comm *comm, slc_active_op *run, uint64_t block, message_kind kind)
 {
     slc_block_state *state = state_of(comm, run, block);
     if (kind == CONTRIBUTION)
@@ -71,7 +71,7 @@ static void count_down(slc_comm *comm, slc_run *run, uint64_t block, message_kin
         state->sends--;
 }
 
-static void check_length(slc_comm *comm, const slc_run *run, int peer, size_t got, size_t expected)
+static void check_length(slc_comm *comm, const slc_active_op *run, int peer, size_t got, size_t expected)
 {
     if (got == expected) return;
     slc_failure_set(
@@ -94,7 +94,7 @@ static void on_done(void *context, sluice_status status, size_t bytes)
 {
     slc_message *message = context;
     slc_comm *comm = message->comm;
-    slc_run *run = message->run;
+    slc_active_op *run = message->run;
     if (status == SLUICE_OK) {
         if (message->kind != SEND) check_length(comm, run, message->peer, bytes, message->bytes);
         count_down(comm, run, message->block, message->kind);
@@ -110,7 +110,7 @@ static void on_done(void *context, sluice_status status, size_t bytes)
     comm->free_messages = message;
 }
 
-static slc_message *take_message(slc_comm *comm, slc_run *run, uint64_t block, int peer, message_kind kind,
+static slc_message *take_message(slc_comm *comm, slc_active_op *run, uint64_t block, int peer, message_kind kind,
                                  size_t bytes)
 {
     slc_message *message = comm->free_messages;
@@ -127,7 +127,7 @@ static void give_back(slc_comm *comm, slc_message *message)
     comm->free_messages = message;
 }
 
-static void fail_post(slc_comm *comm, const slc_run *run, int peer, sluice_status status)
+static void fail_post(slc_comm *comm, const slc_active_op *run, int peer, sluice_status status)
 {
     if (status == SLUICE_ERR_PEER)
         slc_messages_suspect(comm, peer, sluice_last_error());
@@ -135,8 +135,8 @@ static void fail_post(slc_comm *comm, const slc_run *run, int peer, sluice_statu
         slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: %s", name_of(run), sluice_last_error());
 }
 
-static void post_receive(slc_comm *comm, slc_run *run, uint64_t block, message_phase phase, message_kind kind, int peer,
-                         void *data, size_t bytes)
+static void post_receive(slc_comm *comm, slc_active_op *run, uint64_t block, message_phase phase, message_kind kind,
+                         int peer, void *data, size_t bytes)
 {
     slc_message *message = take_message(comm, run, block, peer, kind, bytes);
     size_t received = 0;
@@ -152,8 +152,8 @@ static void post_receive(slc_comm *comm, slc_run *run, uint64_t block, message_p
     count_down(comm, run, block, kind);
 }
 
-static void post_send(slc_comm *comm, slc_run *run, uint64_t block, message_phase phase, int peer, const void *data,
-                      size_t bytes)
+static void post_send(slc_comm *comm, slc_active_op *run, uint64_t block, message_phase phase, int peer,
+                      const void *data, size_t bytes)
 {
     slc_message *message = take_message(comm, run, block, peer, SEND, 0);
     state_of(comm, run, block)->sends++;
@@ -169,20 +169,20 @@ static void post_send(slc_comm *comm, slc_run *run, uint64_t block, message_phas
         count_down(comm, run, block, SEND);
 }
 
-static size_t part_bytes(const slc_comm *comm, const slc_run *run, uint64_t block)
+static size_t part_bytes(const slc_comm *comm, const slc_active_op *run, uint64_t block)
 {
     return slc_part_length(&run->op, block, comm->size) * slc_dtype_size(run->op.dtype);
 }
 
-static char *part_at(const slc_comm *comm, const slc_run *run, const void *buffer, slc_layout layout, uint64_t block,
-                     int rank)
+static char *part_at(const slc_comm *comm, const slc_active_op *run, const void *buffer, slc_layout layout,
+                     uint64_t block, int rank)
 {
     /* The caller's promise makes both buffers of a message writable or not; here only addresses are computed. */
     return (char *)(uintptr_t)buffer +
            slc_part_begin(&run->op, layout, block, rank, comm->size) * slc_dtype_size(run->op.dtype);
 }
 
-static char *block_at(const slc_run *run, uint64_t block)
+static char *block_at(const slc_active_op *run, uint64_t block)
 {
     return (char *)run->op.dst + block * run->op.block_elements * slc_dtype_size(run->op.dtype);
 }
@@ -193,12 +193,12 @@ static bool is_sum(const slc_op *op)
 }
 
 /* Contributions lie behind the results. */
-static char *packet_at(const slc_comm *comm, const slc_run *run, int rank)
+static char *packet_at(const slc_comm *comm, const slc_active_op *run, int rank)
 {
     return part_at(comm, run, run->op.dst, SLC_WHOLE, 0, rank) + run->op.elements;
 }
 
-const char *slc_messages_packet(const slc_comm *comm, const slc_run *run, int rank)
+const char *slc_messages_packet(const slc_comm *comm, const slc_active_op *run, int rank)
 {
     return packet_at(comm, run, rank);
 }
@@ -210,7 +210,7 @@ static bool sends_results(const slc_op *op)
 }
 
 /* Block 0 carries the lists. */
-static void receive_rows(slc_comm *comm, slc_run *run, uint64_t block, int peer)
+static void receive_rows(slc_comm *comm, slc_active_op *run, uint64_t block, int peer)
 {
     uint64_t bytes = block ? slc_row_op_expected(comm, run, block, peer) : slc_row_list_bytes(run->op.rows->most);
     if (!bytes) return;
@@ -219,7 +219,7 @@ static void receive_rows(slc_comm *comm, slc_run *run, uint64_t block, int peer)
     post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, data, bytes);
 }
 
-static void send_rows(slc_comm *comm, slc_run *run, uint64_t block, int peer)
+static void send_rows(slc_comm *comm, slc_active_op *run, uint64_t block, int peer)
 {
     uint64_t bytes = slc_row_list_bytes(run->op.rows->most);
     const void *data = slc_row_op_list_of(&run->op, comm->rank);
@@ -233,7 +233,7 @@ static bool takes_slot(const slc_op *op, uint64_t block)
     return is_sum(op) || (slc_moves_rows(op) && block > 0);
 }
 
-static void receive_from(slc_comm *comm, slc_run *run, uint64_t block, int peer)
+static void receive_from(slc_comm *comm, slc_active_op *run, uint64_t block, int peer)
 {
     const slc_op *op = &run->op;
     if (slc_moves_rows(op)) {
@@ -267,7 +267,7 @@ static void receive_from(slc_comm *comm, slc_run *run, uint64_t block, int peer)
     }
 }
 
-static bool post_receives(slc_comm *comm, slc_run *run)
+static bool post_receives(slc_comm *comm, slc_active_op *run)
 {
     if (comm->blocks_receiving == comm->depth) return false;
     const bool slot = takes_slot(&run->op, run->receiving);
@@ -282,7 +282,7 @@ static bool post_receives(slc_comm *comm, slc_run *run)
     return true;
 }
 
-static void send_to(slc_comm *comm, slc_run *run, uint64_t block, int peer)
+static void send_to(slc_comm *comm, slc_active_op *run, uint64_t block, int peer)
 {
     const slc_op *op = &run->op;
     size_t bytes = slc_moves_rows(op) ? 0 : part_bytes(comm, run, block);
@@ -300,7 +300,7 @@ static void send_to(slc_comm *comm, slc_run *run, uint64_t block, int peer)
                   slc_block_length(op, block) * slc_dtype_size(op->dtype));
 }
 
-static bool post_sends(slc_comm *comm, slc_run *run)
+static bool post_sends(slc_comm *comm, slc_active_op *run)
 {
     if (run->sending == run->receiving || comm->blocks_sending == comm->depth / 2) return false;
     uint64_t block = run->sending++;
@@ -311,13 +311,13 @@ static bool post_sends(slc_comm *comm, slc_run *run)
     return true;
 }
 
-bool slc_messages_arrived(slc_comm *comm, slc_run *run, uint64_t block)
+bool slc_messages_arrived(slc_comm *comm, slc_active_op *run, uint64_t block)
 {
     if (!comm->message_peer_count) return true;
     return block < run->receiving && !state_of(comm, run, block)->contributions;
 }
 
-void slc_messages_reduced(slc_comm *comm, slc_run *run, uint64_t block)
+void slc_messages_reduced(slc_comm *comm, slc_active_op *run, uint64_t block)
 {
     if (!comm->message_peer_count) return;
     const slc_op *op = &run->op;
@@ -330,7 +330,7 @@ void slc_messages_reduced(slc_comm *comm, slc_run *run, uint64_t block)
 }
 
 /* The next block in order is through with its messages. */
-static bool finish_block(slc_comm *comm, slc_run *run)
+static bool finish_block(slc_comm *comm, slc_active_op *run)
 {
     if (run->finished == run->sending) return false;
     slc_block_state *state = state_of(comm, run, run->finished);
@@ -351,7 +351,7 @@ static bool finish_block(slc_comm *comm, slc_run *run)
     return true;
 }
 
-bool slc_messages_finished(const slc_comm *comm, const slc_run *run)
+bool slc_messages_finished(const slc_comm *comm, const slc_active_op *run)
 {
     return !comm->message_peer_count || (!run->open && run->finished == run->end_block);
 }
@@ -366,7 +366,7 @@ bool slc_messages_step(slc_comm *comm)
     if (!comm->message_peer_count) return false;
     bool progressed = false, all_received = true, all_sent = true;
     for (uint32_t i = comm->first; i != comm->taken && !slc_failed(comm->failure); i++) {
-        slc_run *run = slc_run_at(comm, i);
+        slc_active_op *run = slc_active_op_at(comm, i);
         while (finish_block(comm, run)) progressed = true;
         while (all_received && post_receives(comm, run)) progressed = true;
         all_received &= !run->open && run->receiving == run->end_block;

@@ -8,9 +8,9 @@
 
 /* ---- Checks ---- */
 
-static slc_span span_of(const void *buffer, uint64_t bytes)
+static slc_byte_range span_of(const void *buffer, uint64_t bytes)
 {
-    return (slc_span){buffer, (const char *)buffer + bytes};
+    return (slc_byte_range){buffer, (const char *)buffer + bytes};
 }
 
 slc_spans slc_row_op_spans(const slc_comm *comm, const slc_op *op)
@@ -52,12 +52,12 @@ static sluice_status check_shape(const slc_comm *comm, const slc_op *op)
     return SLUICE_OK;
 }
 
-static bool inside(const slc_comm *comm, slc_span span)
+static bool inside(const slc_comm *comm, slc_byte_range span)
 {
     return span.low >= comm->base && span.high <= comm->base + comm->bytes;
 }
 
-static bool meet(slc_span a, slc_span b)
+static bool meet(slc_byte_range a, slc_byte_range b)
 {
     return a.low < b.high && b.low < a.high;
 }
@@ -102,7 +102,7 @@ sluice_status slc_row_op_check_list(const slc_op *op, int rank)
 /* ---- Lists ---- */
 
 /* What messages between this rank and its neighbours would carry. */
-static void find_direct_bytes(const slc_comm *comm, slc_run *run)
+static void find_direct_bytes(const slc_comm *comm, slc_active_op *run)
 {
     const slc_op *op = &run->op;
     const slc_neighbours *neighbours = comm->neighbours;
@@ -130,7 +130,7 @@ static sluice_status take_lists(slc_comm *comm, const slc_op *op)
     return status;
 }
 
-bool slc_row_op_have_lists(slc_comm *comm, slc_run *run)
+bool slc_row_op_have_lists(slc_comm *comm, slc_active_op *run)
 {
     if (!slc_messages_arrived(comm, run, 0) || !slc_peers_ready(comm, run)) return false;
     sluice_status status = take_lists(comm, &run->op);

@@ -45,7 +45,7 @@ uint64_t slc_row_op_elements(const slc_comm *comm, const slc_op *op, int holder,
 /* ---- Chunks ---- */
 
 /* Where they end, for each owner. */
-static uint64_t *cuts_of(const slc_comm *comm, const slc_run *run, uint64_t chunk)
+static uint64_t *cuts_of(const slc_comm *comm, const slc_active_op *run, uint64_t chunk)
 {
     const uint64_t row = (run->index % SLC_ACTIVE) * (comm->depth + 1) + chunk % (comm->depth + 1);
     return comm->row_cuts + row * (uint64_t)comm->size;
@@ -90,7 +90,7 @@ static void cut_by_list(slc_comm *comm, const slc_op *op, int holder, const uint
     }
 }
 
-bool slc_row_op_cut(slc_comm *comm, slc_run *run)
+bool slc_row_op_cut(slc_comm *comm, slc_active_op *run)
 {
     const uint64_t chunk = run->receiving;
     uint64_t *from = cuts_of(comm, run, chunk - 1), *cuts = cuts_of(comm, run, chunk);
@@ -110,13 +110,13 @@ bool slc_row_op_cut(slc_comm *comm, slc_run *run)
 }
 
 /* Elements that `holder`'s list has of a chunk of `owner`'s part. */
-static uint64_t chunk_elements(const slc_comm *comm, const slc_run *run, uint64_t chunk, int holder, int owner)
+static uint64_t chunk_elements(const slc_comm *comm, const slc_active_op *run, uint64_t chunk, int holder, int owner)
 {
     return slc_row_op_elements(comm, &run->op, holder, owner, cuts_of(comm, run, chunk - 1)[owner],
                                cuts_of(comm, run, chunk)[owner]);
 }
 
-uint64_t slc_row_op_expected(const slc_comm *comm, const slc_run *run, uint64_t chunk, int peer)
+uint64_t slc_row_op_expected(const slc_comm *comm, const slc_active_op *run, uint64_t chunk, int peer)
 {
     const bool gather = slc_gathers(&run->op);
     return chunk_elements(comm, run, chunk, gather ? comm->rank : peer, gather ? peer : comm->rank) *
@@ -143,13 +143,13 @@ static char *table_place(const slc_comm *comm, const slc_op *op, const void *buf
     return (char *)(uintptr_t)buffer + at * slc_dtype_size(dtype);
 }
 
-static void fail(slc_comm *comm, const slc_run *run, sluice_status status)
+static void fail(slc_comm *comm, const slc_active_op *run, sluice_status status)
 {
     slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: %s", run->op.what ? run->op.what : "operation",
                     sluice_last_error());
 }
 
-const char *slc_row_op_pack(slc_comm *comm, slc_run *run, uint64_t chunk, int peer, uint64_t *bytes)
+const char *slc_row_op_pack(slc_comm *comm, slc_active_op *run, uint64_t chunk, int peer, uint64_t *bytes)
 {
     const slc_op *op = &run->op;
     const int holder = slc_gathers(op) ? peer : comm->rank, owner = slc_gathers(op) ? comm->rank : peer;
@@ -171,7 +171,7 @@ const char *slc_row_op_pack(slc_comm *comm, slc_run *run, uint64_t chunk, int pe
     return packed;
 }
 
-static sluice_status unpack(slc_comm *comm, slc_run *run, int owner)
+static sluice_status unpack(slc_comm *comm, slc_active_op *run, int owner)
 {
     const slc_op *op = &run->op;
     const slc_row_list *list = slc_row_op_list_of(op, comm->rank);
@@ -189,7 +189,7 @@ static sluice_status unpack(slc_comm *comm, slc_run *run, int owner)
 }
 
 /* About a chunk of what lies here and with neighbours. */
-static sluice_status copy_some(slc_comm *comm, slc_run *run)
+static sluice_status copy_some(slc_comm *comm, slc_active_op *run)
 {
     const slc_op *op = &run->op;
     const slc_row_list *list = slc_row_op_list_of(op, comm->rank);
@@ -212,7 +212,7 @@ static sluice_status copy_some(slc_comm *comm, slc_run *run)
     return status;
 }
 
-static const void *source_of(slc_comm *comm, const slc_run *run, int holder)
+static const void *source_of(slc_comm *comm, const slc_active_op *run, int holder)
 {
     const slc_op *op = &run->op;
     const struct slc_row_cursor *cursor = &comm->row_cursors[holder];
@@ -224,7 +224,7 @@ static const void *source_of(slc_comm *comm, const slc_run *run, int holder)
 }
 
 /* Adds one piece of the own part: `first`, which the lowest rank that has it is at. Its sources are in rank order. */
-static sluice_status add_piece(slc_comm *comm, const slc_run *run, const slc_piece *first)
+static sluice_status add_piece(slc_comm *comm, const slc_active_op *run, const slc_piece *first)
 {
     const slc_op *op = &run->op;
     uint32_t count = 0;
@@ -251,7 +251,7 @@ static const slc_piece *next_of_all(const slc_comm *comm)
 }
 
 /* Adds up [run->offset, end) of the own part, about `most` elements of it. */
-static sluice_status add_some(slc_comm *comm, slc_run *run, uint64_t end, uint64_t most)
+static sluice_status add_some(slc_comm *comm, slc_active_op *run, uint64_t end, uint64_t most)
 {
     for (int rank = 0; rank < comm->size; rank++) {
         struct slc_row_cursor *cursor = &comm->row_cursors[rank];
@@ -277,18 +277,18 @@ static sluice_status add_some(slc_comm *comm, slc_run *run, uint64_t end, uint64
 
 /* ---- Work ---- */
 
-static bool chunk_arrived(slc_comm *comm, slc_run *run)
+static bool chunk_arrived(slc_comm *comm, slc_active_op *run)
 {
     return comm->message_peer_count && slc_messages_arrived(comm, run, run->block);
 }
 
-static void end_chunk(slc_comm *comm, slc_run *run)
+static void end_chunk(slc_comm *comm, slc_active_op *run)
 {
     slc_messages_reduced(comm, run, run->block);
     run->block++;
 }
 
-static sluice_status gather_some(slc_comm *comm, slc_run *run)
+static sluice_status gather_some(slc_comm *comm, slc_active_op *run)
 {
     if (!chunk_arrived(comm, run)) return copy_some(comm, run);
     sluice_status status = SLUICE_OK;
@@ -297,7 +297,7 @@ static sluice_status gather_some(slc_comm *comm, slc_run *run)
     return status;
 }
 
-static sluice_status reduce_some(slc_comm *comm, slc_run *run)
+static sluice_status reduce_some(slc_comm *comm, slc_active_op *run)
 {
     if (!comm->message_peer_count)
         return add_some(comm, run, run->op.elements, comm->chunk_bytes / slc_dtype_size(run->op.dtype));
@@ -306,7 +306,7 @@ static sluice_status reduce_some(slc_comm *comm, slc_run *run)
     return status;
 }
 
-bool slc_row_op_work(slc_comm *comm, slc_run *run)
+bool slc_row_op_work(slc_comm *comm, slc_active_op *run)
 {
     const bool gather = slc_gathers(&run->op), direct_left = run->offset < run->op.elements;
     const bool chunks_left = comm->message_peer_count && (run->open || run->block < run->end_block);

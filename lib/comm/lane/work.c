@@ -46,7 +46,7 @@ uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped)
     return op->kind == SLC_ALL_REDUCE || op->kind == SLC_BROADCAST ? mix(hash, (uint64_t)op->root) : hash;
 }
 
-bool slc_peers_ready(slc_comm *comm, slc_run *run)
+bool slc_peers_ready(slc_comm *comm, slc_active_op *run)
 {
     slc_neighbours *neighbours = comm->neighbours;
     for (int i = 0; i < neighbours->count; i++) {
@@ -69,7 +69,7 @@ bool slc_peers_ready(slc_comm *comm, slc_run *run)
     return true;
 }
 
-static void fail_kernel(slc_comm *comm, const slc_run *run, sluice_status status)
+static void fail_kernel(slc_comm *comm, const slc_active_op *run, sluice_status status)
 {
     slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: %s", run->op.what ? run->op.what : "operation",
                     sluice_last_error());
@@ -96,7 +96,7 @@ static sluice_status call_reduce(slc_comm *comm, const slc_op *op, uint64_t coun
 }
 
 /* Fills comm->sources for elements [offset, ...) of this rank's part of a block. */
-static void find_sources(slc_comm *comm, const slc_run *run, uint64_t block, uint64_t offset)
+static void find_sources(slc_comm *comm, const slc_active_op *run, uint64_t block, uint64_t offset)
 {
     const slc_op *op = &run->op;
     uint64_t bytes = slc_dtype_size(op->dtype);
@@ -112,7 +112,7 @@ static void find_sources(slc_comm *comm, const slc_run *run, uint64_t block, uin
     }
 }
 
-static uint32_t find_destinations(slc_comm *comm, const slc_run *run, uint64_t block, uint64_t offset)
+static uint32_t find_destinations(slc_comm *comm, const slc_active_op *run, uint64_t block, uint64_t offset)
 {
     const slc_op *op = &run->op;
     uint64_t begin = slc_part_begin(op, op->dst_layout, block, comm->rank, comm->size) + offset;
@@ -132,7 +132,7 @@ static bool nothing_to_add(const slc_comm *comm, const slc_op *op)
     return comm->size == 1 && op->src == op->dst && op->src_layout == op->dst_layout && !scaled && !op->accumulate;
 }
 
-static bool reduce_step(slc_comm *comm, slc_run *run)
+static bool reduce_step(slc_comm *comm, slc_active_op *run)
 {
     if (nothing_to_add(comm, &run->op)) {
         run->work_done = true;
@@ -158,7 +158,7 @@ static bool reduce_step(slc_comm *comm, slc_run *run)
 }
 
 /* Copies one chunk of `length` elements at `begin` (of src and dst). True when the last one was copied. */
-static bool copy_chunk(slc_comm *comm, slc_run *run, const char *src, char *dst, uint64_t length)
+static bool copy_chunk(slc_comm *comm, slc_active_op *run, const char *src, char *dst, uint64_t length)
 {
     uint64_t bytes = slc_dtype_size(run->op.dtype), chunk = comm->chunk_bytes / bytes;
     uint64_t count = length - run->offset < chunk ? length - run->offset : chunk;
@@ -173,7 +173,7 @@ static bool copy_chunk(slc_comm *comm, slc_run *run, const char *src, char *dst,
 }
 
 /* Step 0 is the own part, step i that of the i-th rank after this one: not everybody reads from the same one. */
-static void gather_step(slc_comm *comm, slc_run *run)
+static void gather_step(slc_comm *comm, slc_active_op *run)
 {
     const slc_op *op = &run->op;
     uint64_t bytes = slc_dtype_size(op->dtype);
@@ -192,7 +192,7 @@ static void gather_step(slc_comm *comm, slc_run *run)
 }
 
 /* What every rank says about the own chunk of the tensor at work. */
-static void find_packets(slc_comm *comm, const slc_run *run)
+static void find_packets(slc_comm *comm, const slc_active_op *run)
 {
     const slc_op *op = &run->op;
     const uint64_t offset = op->group->offsets[run->tensor];
@@ -214,7 +214,7 @@ static sluice_status push(slc_comm *comm, char *own, uint64_t bytes)
 
 /* About `most` elements of the own chunk of the tensor at work, whole blocks of scales. *whole: it took just this
  * piece, and who calls pushes its packet. Else the bits are pushed at once and the scales with the last piece. */
-static sluice_status serve_piece(slc_comm *comm, slc_run *run, char *packet, uint64_t most, uint64_t *count,
+static sluice_status serve_piece(slc_comm *comm, slc_active_op *run, char *packet, uint64_t most, uint64_t *count,
                                  bool *whole)
 {
     const slc_compress_shape *shape = &run->op.group->shapes[run->tensor];
@@ -237,7 +237,7 @@ static sluice_status serve_piece(slc_comm *comm, slc_run *run, char *packet, uin
 }
 
 /* As many tensors, or as much of one, as make a piece of work. Those done whole go to every neighbour in one go. */
-static sluice_status serve_some(slc_comm *comm, slc_run *run)
+static sluice_status serve_some(slc_comm *comm, slc_active_op *run)
 {
     const slc_compress_group *group = run->op.group;
     char *packets = (char *)run->op.dst + slc_part_begin(&run->op, SLC_WHOLE, 0, comm->rank, comm->size);
@@ -256,7 +256,7 @@ static sluice_status serve_some(slc_comm *comm, slc_run *run)
     return status ? status : push(comm, packets + ready, end - ready);
 }
 
-static bool exchange_step(slc_comm *comm, slc_run *run)
+static bool exchange_step(slc_comm *comm, slc_active_op *run)
 {
     if (!run->tensor && !run->offset && !slc_messages_arrived(comm, run, 0)) return false;
     sluice_status status = serve_some(comm, run);
@@ -270,7 +270,7 @@ static bool exchange_step(slc_comm *comm, slc_run *run)
     return true;
 }
 
-static void broadcast_step(slc_comm *comm, slc_run *run)
+static void broadcast_step(slc_comm *comm, slc_active_op *run)
 {
     const slc_op *op = &run->op;
     if (comm->rank == op->root || !slc_is_neighbour(comm->neighbours, op->root)) {
@@ -282,7 +282,7 @@ static void broadcast_step(slc_comm *comm, slc_run *run)
     run->work_done = ++run->block == run->end_block;
 }
 
-bool slc_work_step(slc_comm *comm, slc_run *run)
+bool slc_work_step(slc_comm *comm, slc_active_op *run)
 {
     if (run->skipped) {
         run->work_done = true;

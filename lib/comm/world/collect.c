@@ -22,7 +22,7 @@ static void name_call(int kind, uint64_t bytes, const void *text, char *name, si
         snprintf(name, room, "%s (%llu bytes)", slc_collect_name((slc_collect_kind)kind), (unsigned long long)bytes);
 }
 
-static void fail_mismatch(slc_control *control, const slc_link *link)
+static void fail_mismatch(slc_control *control, const slc_socket *link)
 {
     const slc_collect *own = control->collect;
     char here[256], there[256];
@@ -34,7 +34,7 @@ static void fail_mismatch(slc_control *control, const slc_link *link)
                     link->rank, there, here);
 }
 
-static bool agrees(const slc_collect *own, const slc_link *link, size_t bytes)
+static bool agrees(const slc_collect *own, const slc_socket *link, size_t bytes)
 {
     return link->part.status == (int)own->kind && link->part.root == own->root &&
            link->part.value[0] == (uint32_t)own->bytes && link->part.bytes == bytes &&
@@ -105,7 +105,7 @@ static void try_finish(slc_control *control)
     if (!control->collect || slc_failed(control->failure)) return;
     int missing = 0;
     for (int i = 0; i < control->link_count; i++) {
-        const slc_link *link = &control->links[i];
+        const slc_socket *link = &control->links[i];
         missing += !link->has_part;
         if (!link->has_part || agrees(control->collect, link, part_bytes(control->collect, link->rank))) continue;
         fail_mismatch(control, link);
@@ -120,7 +120,7 @@ static void try_finish(slc_control *control)
     for (int i = 0; i < control->link_count; i++) {
         control->links[i].has_part = false;
         control->links[i].part_data.used = 0;
-        slc_link_send(control, &control->links[i], frame, control->scratch.data);
+        slc_socket_send(control, &control->links[i], frame, control->scratch.data);
     }
     finish(control);
 }
@@ -151,12 +151,12 @@ void slc_control_collect(slc_control *control, slc_collect *collect)
                            .root = collect->root,
                            .value = {(uint32_t)collect->bytes},
                            .bytes = part_bytes(collect, control->rank)};
-        slc_link_send(control, &control->links[0], frame, collect->src);
+        slc_socket_send(control, &control->links[0], frame, collect->src);
     }
     slc_collect_check(control);
 }
 
-void slc_collect_part(slc_control *control, slc_link *link, const slc_frame *frame, const char *data)
+void slc_collect_part(slc_control *control, slc_socket *link, const slc_frame *frame, const char *data)
 {
     if (control->rank != 0 || link->has_part) {
         slc_failure_set(control->failure, SLUICE_ERR_FORMAT, SLC_TELL_FACT, "rank %d sent two parts of one collective",

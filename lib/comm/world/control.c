@@ -48,13 +48,13 @@ sluice_status slc_control_init(slc_control *control, slc_rendezvous *rendezvous,
     slc_watch_init(&control->watch, control->step_ns, timeout_s);
     for (int i = 0; i < control->link_count; i++) {
         int rank = control->rank == 0 ? i + 1 : 0;
-        control->links[i] = (slc_link){.fd = rendezvous->fds[rank], .rank = rank, .heard_ns = control->step_ns};
+        control->links[i] = (slc_socket){.fd = rendezvous->fds[rank], .rank = rank, .heard_ns = control->step_ns};
         rendezvous->fds[rank] = -1;
     }
     return SLUICE_OK;
 }
 
-static void close_link(slc_link *link)
+static void close_link(slc_socket *link)
 {
     int fd = link->fd;
     link->fd = -1; /* before the number can mean something else to a process that is forked now */
@@ -64,7 +64,7 @@ static void close_link(slc_link *link)
 void slc_control_fini(slc_control *control)
 {
     for (int i = 0; control->links && i < control->link_count; i++) {
-        slc_link *link = &control->links[i];
+        slc_socket *link = &control->links[i];
         close_link(link);
         free(link->in.data);
         free(link->out.data);
@@ -78,7 +78,7 @@ void slc_control_fini(slc_control *control)
 }
 
 /* The connection ended without a goodbye. */
-static void lose(slc_control *control, slc_link *link, int error)
+static void lose(slc_control *control, slc_socket *link, int error)
 {
     close_link(link);
     if (error == ETIMEDOUT)
@@ -89,7 +89,7 @@ static void lose(slc_control *control, slc_link *link, int error)
                         link->rank);
 }
 
-static void flush_link(slc_control *control, slc_link *link)
+static void flush_link(slc_control *control, slc_socket *link)
 {
     while (link->fd >= 0 && link->out_at < link->out.used) {
         ssize_t sent =
@@ -106,7 +106,7 @@ static void flush_link(slc_control *control, slc_link *link)
     link->out.used = link->out_at = 0;
 }
 
-void slc_link_send(slc_control *control, slc_link *link, slc_frame frame, const void *data)
+void slc_socket_send(slc_control *control, slc_socket *link, slc_frame frame, const void *data)
 {
     if (link->fd < 0) return;
     if (!slc_bytes_add(&link->out, &frame, sizeof frame) || !slc_bytes_add(&link->out, data, frame.bytes)) {
@@ -117,7 +117,7 @@ void slc_link_send(slc_control *control, slc_link *link, slc_frame frame, const 
     flush_link(control, link);
 }
 
-static void on_leave(slc_control *control, slc_link *link, const slc_frame *frame, const char *data)
+static void on_leave(slc_control *control, slc_socket *link, const slc_frame *frame, const char *data)
 {
     int rank = control->rank == 0 ? link->rank : frame->rank;
     if (rank < 0 || rank >= control->size || control->departures[rank].left) return;
@@ -126,7 +126,7 @@ static void on_leave(slc_control *control, slc_link *link, const slc_frame *fram
     for (int i = 0; control->rank == 0 && i < control->link_count; i++) {
         slc_frame relay = *frame;
         relay.rank = rank;
-        if (&control->links[i] != link) slc_link_send(control, &control->links[i], relay, data);
+        if (&control->links[i] != link) slc_socket_send(control, &control->links[i], relay, data);
     }
     if (rank == link->rank) close_link(link);
     slc_collect_check(control);
@@ -150,14 +150,14 @@ static void on_fail(slc_control *control, const slc_frame *frame, const char *da
         slc_failure_set(control->failure, SLUICE_ERR_PEER, tell, "rank %d failed: %s", frame->rank, line);
 }
 
-static void take_doing(slc_link *link, const slc_frame *frame, const char *data)
+static void take_doing(slc_socket *link, const slc_frame *frame, const char *data)
 {
     if (frame->bytes < SLC_DOING_NUMBERS || frame->bytes >= sizeof link->doing) return;
     memcpy(&link->doing, data, frame->bytes);
     ((char *)&link->doing)[frame->bytes] = '\0'; /* behind its text */
 }
 
-static void dispatch(slc_control *control, slc_link *link, const slc_frame *frame, const char *data)
+static void dispatch(slc_control *control, slc_socket *link, const slc_frame *frame, const char *data)
 {
     switch (frame->kind) {
     case SLC_FRAME_BEAT:
@@ -176,7 +176,7 @@ static void dispatch(slc_control *control, slc_link *link, const slc_frame *fram
 }
 
 /* Hands out the whole frames of what was read. */
-static void parse(slc_control *control, slc_link *link)
+static void parse(slc_control *control, slc_socket *link)
 {
     size_t at = 0;
     while (link->in.used - at >= sizeof(slc_frame)) {
@@ -198,7 +198,7 @@ static void parse(slc_control *control, slc_link *link)
     memmove(link->in.data, link->in.data + at, link->in.used);
 }
 
-static bool read_link(slc_control *control, slc_link *link, uint64_t now_ns)
+static bool read_link(slc_control *control, slc_socket *link, uint64_t now_ns)
 {
     bool received = false;
     while (link->fd >= 0 && !link->deaf) {
@@ -224,7 +224,7 @@ static bool read_link(slc_control *control, slc_link *link, uint64_t now_ns)
     return received;
 }
 
-static void watch_silence(slc_control *control, slc_link *link, uint64_t now_ns)
+static void watch_silence(slc_control *control, slc_socket *link, uint64_t now_ns)
 {
     if (link->fd < 0 || link->deaf) return;
     uint64_t silent = now_ns - link->heard_ns;
@@ -251,7 +251,7 @@ static slc_frame make_beat(const slc_control *control)
 }
 
 /* Once a beat: did the other one begin the same operations as I did? The one that is ahead sees it. */
-static void compare_history(slc_control *control, const slc_link *link)
+static void compare_history(slc_control *control, const slc_socket *link)
 {
     const slc_history *history = &control->history;
     uint32_t behind = history->count - link->said_count;
@@ -281,10 +281,10 @@ bool slc_control_step(slc_control *control, uint64_t now_ns)
     bool beat = slc_control_beats(control, now_ns);
     if (beat) control->beat_ns = now_ns;
     for (int i = 0; i < control->link_count; i++) {
-        slc_link *link = &control->links[i];
+        slc_socket *link = &control->links[i];
         if (link->fd < 0) continue;
         received |= read_link(control, link, now_ns);
-        if (beat) slc_link_send(control, link, make_beat(control), &control->doing);
+        if (beat) slc_socket_send(control, link, make_beat(control), &control->doing);
         if (beat) compare_history(control, link);
         flush_link(control, link);
         watch_silence(control, link, now_ns);
@@ -296,7 +296,7 @@ int slc_control_polls(const slc_control *control, struct pollfd *polls)
 {
     int count = 0;
     for (int i = 0; i < control->link_count; i++) {
-        const slc_link *link = &control->links[i];
+        const slc_socket *link = &control->links[i];
         if (link->fd < 0 || link->deaf) continue;
         short events = POLLIN | (link->out_at < link->out.used ? POLLOUT : 0);
         polls[count++] = (struct pollfd){.fd = link->fd, .events = events};
@@ -320,7 +320,7 @@ void slc_control_tell(slc_control *control)
                        .rank = tell == SLC_TELL_OWN ? control->rank : -1,
                        .bytes = strlen(control->failure->line)};
     for (int i = 0; i < control->link_count; i++)
-        slc_link_send(control, &control->links[i], frame, control->failure->line);
+        slc_socket_send(control, &control->links[i], frame, control->failure->line);
 }
 
 static int open_links(const slc_control *control)
@@ -338,7 +338,7 @@ static void drain(slc_control *control, uint64_t deadline_ns)
         struct pollfd polls[64];
         int count = 0;
         for (int i = 0; i < control->link_count; i++) {
-            slc_link *link = &control->links[i];
+            slc_socket *link = &control->links[i];
             if (link->fd < 0) continue;
             ssize_t got;
             while ((got = recv(link->fd, discard, sizeof discard, MSG_DONTWAIT)) > 0) {
@@ -353,7 +353,7 @@ static void drain(slc_control *control, uint64_t deadline_ns)
 }
 
 /* Until everything is written, or the other end takes nothing for `patience_ns`. */
-static void flush_patiently(slc_control *control, slc_link *link, uint64_t patience_ns)
+static void flush_patiently(slc_control *control, slc_socket *link, uint64_t patience_ns)
 {
     uint64_t moved_ns = slc_clock_ns();
     while (link->fd >= 0 && link->out_at < link->out.used && slc_clock_ns() - moved_ns < patience_ns) {
@@ -373,7 +373,7 @@ void slc_control_goodbye(slc_control *control, uint32_t operations, const char *
                          .value = {operations, control->collects},
                          .bytes = strlen(last_words)};
     for (int i = 0; i < control->link_count; i++) {
-        if (!failed) slc_link_send(control, &control->links[i], goodbye, last_words);
+        if (!failed) slc_socket_send(control, &control->links[i], goodbye, last_words);
         flush_patiently(control, &control->links[i], failed ? linger_ns / 10 : silence_ns);
     }
 }

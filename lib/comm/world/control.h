@@ -37,7 +37,7 @@ typedef struct {
     bool has_part;                    /* rank 0: the contribution to the collective in course */
     slc_frame part;
     slc_bytes part_data;
-} slc_link;
+} slc_socket;
 
 /* How far a rank that left had come: what it completed can still be used. */
 typedef struct {
@@ -71,7 +71,7 @@ typedef struct {
 
 struct slc_control {
     int rank, size, link_count;
-    slc_link *links;           /* rank 0: links[r - 1] leads to rank r; others: links[0] to rank 0 */
+    slc_socket *links;         /* rank 0: links[r - 1] leads to rank r; others: links[0] to rank 0 */
     slc_departure *departures; /* [size] */
     slc_failure *failure;
     uint64_t beat_ns, step_ns; /* when the last beat was sent, when the last step was made */
@@ -112,12 +112,12 @@ void slc_control_leave(slc_control *control);
 /* collect.c: begins the caller's collective; it is complete when collect_done is set. */
 const char *slc_collect_name(slc_collect_kind kind);
 void slc_control_collect(slc_control *control, slc_collect *collect);
-void slc_collect_part(slc_control *control, slc_link *link, const slc_frame *frame, const char *data);
+void slc_collect_part(slc_control *control, slc_socket *link, const slc_frame *frame, const char *data);
 void slc_collect_result(slc_control *control, const slc_frame *frame, const char *data);
 void slc_collect_check(slc_control *control); /* a rank that left may be needed */
 
 /* Queues a frame and its bytes on a link. */
-void slc_link_send(slc_control *control, slc_link *link, slc_frame frame, const void *data);
+void slc_socket_send(slc_control *control, slc_socket *link, slc_frame frame, const void *data);
 bool slc_bytes_add(slc_bytes *bytes, const void *data, size_t count); /* false: no memory */
 
 #endif

@@ -46,7 +46,7 @@ static uint64_t digest_operations(const sluice_world *world)
     const slc_comm *comm = &world->comm;
     uint64_t digest = mix(mix(mix(1, comm->taken), comm->first), world->transport_events);
     for (uint32_t i = comm->first; i != comm->taken; i++) {
-        const slc_run *run = &comm->runs[i % SLC_ACTIVE];
+        const slc_active_op *run = &comm->runs[i % SLC_ACTIVE];
         digest = mix(mix(mix(digest, run->block), run->offset), (uint64_t)run->step);
     }
     return digest;

@@ -14,7 +14,7 @@ enum { SIZE = 3 };
 typedef struct {
     slc_failure failure;
     slc_control control;
-    slc_link links[SIZE - 1];
+    slc_socket links[SIZE - 1];
     slc_departure departures[SIZE];
     slc_collect collect;
 } court;

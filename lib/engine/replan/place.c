@@ -100,10 +100,11 @@ static uint64_t room_for_unit(const slc_job *job, const slc_unit *unit)
     slc_window window;
     while (slc_unit_window(job, unit, true, windows, &window)) windows++;
     for (int s = 0; s < slc_job_strategies(job); s++) {
-        slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
+        slc_buffer_rule rows[SLC_BUFFER_RULES_MAX];
         uint64_t bytes = 0;
-        for (uint32_t i = slc_memory_rows(job, unit, (slc_strategy)s, rows); i-- > 0;)
-            bytes += room_for(slc_row_bytes(job, unit, &rows[i])) * (rows[i].kind == SLC_BUFFER_GATHERED ? windows : 1);
+        for (uint32_t i = slc_buffer_rules(job, unit, (slc_strategy)s, rows); i-- > 0;)
+            bytes +=
+                room_for(slc_buffer_bytes(job, unit, &rows[i])) * (rows[i].kind == SLC_BUFFER_GATHERED ? windows : 1);
         if (bytes > most) most = bytes;
     }
     return most;

@@ -1,6 +1,6 @@
 /* The validator's check of buffers: which must exist under a plan's strategies, how large they are, which are
  * resident. */
-#include "lib/plan/validate/judge.h"
+#include "lib/plan/validate/parts.h"
 
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
@@ -97,11 +97,11 @@ static sluice_status expect(inventory *i, slc_buffer_kind kind, uint32_t unit, u
 static sluice_status expect_unit(inventory *i, uint32_t u)
 {
     const slc_unit *unit = &i->job->units[u];
-    slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
-    uint32_t count = slc_memory_rows(i->job, unit, i->index->plan->strategies[u], rows);
+    slc_buffer_rule rows[SLC_BUFFER_RULES_MAX];
+    uint32_t count = slc_buffer_rules(i->job, unit, i->index->plan->strategies[u], rows);
     sluice_status status = SLUICE_OK;
     for (uint32_t r = 0; !status && r < count; r++) {
-        uint64_t bytes = slc_row_bytes(i->job, unit, &rows[r]);
+        uint64_t bytes = slc_buffer_bytes(i->job, unit, &rows[r]);
         bool resident = rows[r].life == SLC_LIFE_RESIDENT;
         slc_window window;
         if (rows[r].life == SLC_LIFE_WINDOW)
@@ -193,7 +193,7 @@ static sluice_status check_residents(const slc_buffer_index *index)
     return status;
 }
 
-sluice_status slc_judge_buffers(const slc_job *job, const slc_buffer_index *index)
+sluice_status slc_validate_buffers(const slc_job *job, const slc_buffer_index *index)
 {
     sluice_status status = check_inventory(job, index);
     return status ? status : check_residents(index);

@@ -1,6 +1,6 @@
 /* The validator's check of time and data: what has surely ended when an item starts, and whether that is all it needs.
  * Waits for items that a pass leaves out, or for the pass before a first one, prove nothing. */
-#include "lib/plan/validate/judge.h"
+#include "lib/plan/validate/parts.h"
 
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ static void know(slc_sure *known, slc_sure more)
 }
 
 /* States that the first `count` items of a lane have ended in a pass. */
-static slc_sure over_of(const slc_judge *j, slc_lane lane, int pass, uint64_t count)
+static slc_sure over_of(const slc_validation *j, slc_lane lane, int pass, uint64_t count)
 {
     slc_sure sure = {{0}};
     sure.over[lane] = pass * j->count[lane] + count;
@@ -21,33 +21,33 @@ static slc_sure over_of(const slc_judge *j, slc_lane lane, int pass, uint64_t co
 }
 
 /* The knowledge when `item` of a pass has ended. Completion of operations is counted in order. */
-static slc_sure when_over(const slc_judge *j, int pass, uint32_t item)
+static slc_sure when_over(const slc_validation *j, int pass, uint32_t item)
 {
     slc_sure known = j->known[pass][item];
-    know(&known, over_of(j, slc_judge_lane(j, item), pass, (uint64_t)j->ordinal[item] + 1));
+    know(&known, over_of(j, slc_validate_lane(j, item), pass, (uint64_t)j->ordinal[item] + 1));
     return known;
 }
 
 /* `last` holds what was known at the start of each lane's last item and is moved on. The compute lane runs one item at
  * a time, so all its earlier items have ended. */
-static void derive_pass(slc_judge *j, int pass, slc_sure last[SLC_LANES])
+static void derive_pass(slc_validation *j, int pass, slc_sure last[SLC_LANES])
 {
     for (uint32_t i = 0; i < j->program->item_count; i++) {
-        if (!slc_judge_runs(j, pass, i)) continue;
+        if (!slc_validate_runs(j, pass, i)) continue;
         const slc_item *item = &j->program->items[i];
-        slc_lane lane = slc_judge_lane(j, i);
+        slc_lane lane = slc_validate_lane(j, i);
         slc_sure known = last[lane];
         if (lane == SLC_LANE_COMPUTE) know(&known, over_of(j, lane, pass, j->ordinal[i]));
         for (uint32_t a = 0; a < item->after_count; a++) {
             int other = pass - item->after[a].previous;
-            if (other >= 0 && slc_judge_runs(j, other, item->after[a].item))
+            if (other >= 0 && slc_validate_runs(j, other, item->after[a].item))
                 know(&known, when_over(j, other, item->after[a].item));
         }
         j->known[pass][i] = last[lane] = known;
     }
 }
 
-void slc_judge_derive(slc_judge *j)
+void slc_validate_derive(slc_validation *j)
 {
     slc_sure last[SLC_LANES] = {{{0}}};
     derive_pass(j, 0, last);
@@ -56,10 +56,10 @@ void slc_judge_derive(slc_judge *j)
     derive_pass(j, 1, last);
 }
 
-bool slc_judge_surely_over(const slc_judge *j, int later_pass, uint32_t later, int pass, uint32_t item)
+bool slc_validate_surely_over(const slc_validation *j, int later_pass, uint32_t later, int pass, uint32_t item)
 {
-    if (pass < 0 || !slc_judge_runs(j, pass, item)) return true;
-    slc_lane lane = slc_judge_lane(j, item);
+    if (pass < 0 || !slc_validate_runs(j, pass, item)) return true;
+    slc_lane lane = slc_validate_lane(j, item);
     return j->known[later_pass][later].over[lane] > pass * j->count[lane] + j->ordinal[item];
 }
 
@@ -67,7 +67,7 @@ bool slc_judge_surely_over(const slc_judge *j, int later_pass, uint32_t later, i
 
 /* An item whose needs are checked. */
 typedef struct {
-    const slc_judge *j;
+    const slc_validation *j;
     int pass;
     uint32_t item;
 } needy;
@@ -82,23 +82,24 @@ static sluice_status need(const needy *n, uint32_t item, int back)
     if (pass > n->pass) {
         snprintf(what, sizeof what, "needs %s item %u of its step, which is late", slc_item_kind_name(items[item].kind),
                  item);
-        return slc_judge_fault(n->j, n->item, what);
+        return slc_validate_fault(n->j, n->item, what);
     }
-    if (slc_judge_surely_over(n->j, n->pass, n->item, pass, item)) return SLUICE_OK;
+    if (slc_validate_surely_over(n->j, n->pass, n->item, pass, item)) return SLUICE_OK;
     snprintf(what, sizeof what, "may start before %s item %u of the step%s is over%s",
              slc_item_kind_name(items[item].kind), item, back ? " before" : "",
              n->j->passes[1] == SLC_PASS_DRAIN ? " (in a drain)"
              : !n->pass                        ? " (in a first pass)"
                                                : "");
-    return slc_judge_fault(n->j, n->item, what);
+    return slc_validate_fault(n->j, n->item, what);
 }
 
 /* Requires the runs of a list that move any of the blocks. */
-static sluice_status need_blocks(const needy *n, slc_run_list list, uint64_t first_block, uint64_t end_block, int back)
+static sluice_status need_blocks(const needy *n, slc_block_runs list, uint64_t first_block, uint64_t end_block,
+                                 int back)
 {
     sluice_status status = SLUICE_OK;
-    for (uint32_t r = slc_run_at(list, first_block); !status && r < list.count && list.at[r].first_block < end_block;
-         r++)
+    for (uint32_t r = slc_block_run_at(list, first_block);
+         !status && r < list.count && list.at[r].first_block < end_block; r++)
         status = need(n, list.at[r].item, back);
     return status;
 }
@@ -106,35 +107,37 @@ static sluice_status need_blocks(const needy *n, slc_run_list list, uint64_t fir
 /* Requires every run of a unit; nothing if the unit has no such operation. */
 static sluice_status need_all(const needy *n, slc_item_kind kind, uint32_t m, uint32_t u, int back)
 {
-    return need_blocks(n, slc_judge_list(n->j, kind, m, u, 0), 0, UINT64_MAX, back);
+    return need_blocks(n, slc_validate_list(n->j, kind, m, u, 0), 0, UINT64_MAX, back);
 }
 
 /* Requires the runs of a kind, in the step's last micro-batch, on the blocks of the needy's own run. */
 static sluice_status need_same(const needy *n, slc_item_kind kind, int back)
 {
     const slc_item *mine = &n->j->program->items[n->item];
-    return need_blocks(n, slc_judge_list(n->j, kind, n->j->micro_batches - 1, mine->unit, 0), mine->first_block,
+    return need_blocks(n, slc_validate_list(n->j, kind, n->j->micro_batches - 1, mine->unit, 0), mine->first_block,
                        mine->first_block + mine->block_count, back);
 }
 
 static sluice_status need_window(const needy *n, uint32_t u)
 {
-    const slc_judge *j = n->j;
+    const slc_validation *j = n->j;
     const slc_item *slot = &j->program->items[n->item];
     slc_window window;
     bool found = false;
     sluice_status status = SLUICE_OK;
     for (uint32_t w = 0; !status && slc_unit_window(j->job, &j->job->units[u], !j->evaluate, w, &window); w++) {
         if (slot->slot < window.first_slot || slot->slot > window.last_slot) continue;
-        status = need_blocks(n, slc_judge_list(j, SLC_ITEM_GATHER_WINDOW, slot->micro_batch, u, w), 0, UINT64_MAX, 0);
+        status =
+            need_blocks(n, slc_validate_list(j, SLC_ITEM_GATHER_WINDOW, slot->micro_batch, u, w), 0, UINT64_MAX, 0);
         found = true;
     }
-    return status || found ? status : slc_judge_fault(j, n->item, "computes with values that nothing gathers for it");
+    return status || found ? status
+                           : slc_validate_fault(j, n->item, "computes with values that nothing gathers for it");
 }
 
 static sluice_status need_values(const needy *n, uint32_t u)
 {
-    const slc_judge *j = n->j;
+    const slc_validation *j = n->j;
     uint32_t last = j->micro_batches - 1;
     sluice_status status = j->plan->strategies[u] == SLC_FSDP ? need_window(n, u) : SLUICE_OK;
     if (j->evaluate || !j->job->units[u].trainable) return status;
@@ -153,14 +156,14 @@ static sluice_status need_gradient_place(const needy *n, uint32_t u)
 
 static sluice_status check_slot(const needy *n)
 {
-    const slc_judge *j = n->j;
+    const slc_validation *j = n->j;
     uint32_t slot = j->program->items[n->item].slot, layer = slc_slot_layer(j->job, slot);
     bool forward = slc_slot_is_forward(j->job, slot);
     sluice_status status = SLUICE_OK;
     for (uint32_t i = j->use_start[layer]; !status && i < j->use_start[layer + 1]; i++) {
         uint32_t u = j->uses[i].unit;
         const slc_unit *unit = &j->job->units[u];
-        if (forward || unit->uses[j->uses[i].use].backward_value || slc_judge_recomputes(j, layer))
+        if (forward || unit->uses[j->uses[i].use].backward_value || slc_validate_recomputes(j, layer))
             status = need_values(n, u);
         if (!status && !forward && unit->trainable) status = need_gradient_place(n, u);
     }
@@ -169,24 +172,24 @@ static sluice_status check_slot(const needy *n)
 
 static sluice_status check_reduction(const needy *n)
 {
-    const slc_judge *j = n->j;
+    const slc_validation *j = n->j;
     const slc_item *mine = &j->program->items[n->item];
     const slc_unit *unit = &j->job->units[mine->unit];
     uint32_t first, last, m = mine->micro_batch;
     slc_unit_gradient_slots(j->job, unit, &first, &last);
-    sluice_status status = need(n, slc_judge_slot_item(j, m, last), 0);
+    sluice_status status = need(n, slc_validate_slot_item(j, m, last), 0);
     /* rows are added to the sum of the other uses */
     if (!status && unit->role == SLC_UNIT_ROWS) status = need_all(n, SLC_ITEM_REDUCE_SCATTER, m, unit->partner, 0);
     if (status || !m || !j->job->each) return status;
     /* each micro-batch adds to the sum of the one before */
     if (unit->role == SLC_UNIT_SPLIT) status = need_all(n, SLC_ITEM_REDUCE_SCATTER, m - 1, unit->partner, 0);
     return status ? status
-                  : need_blocks(n, slc_judge_list(j, SLC_ITEM_REDUCE_SCATTER, m - 1, mine->unit, 0), mine->first_block,
-                                mine->first_block + mine->block_count, 0);
+                  : need_blocks(n, slc_validate_list(j, SLC_ITEM_REDUCE_SCATTER, m - 1, mine->unit, 0),
+                                mine->first_block, mine->first_block + mine->block_count, 0);
 }
 
 /* Must the step's agreement have ended before the unit is updated, or under onebit before it is compressed? */
-static bool awaits_agreement(const slc_judge *j, uint32_t u)
+static bool awaits_agreement(const slc_validation *j, uint32_t u)
 {
     return j->job->barrier && !(j->job->norms_barrier && j->plan->strategies[u] == SLC_ONEBIT);
 }
@@ -214,7 +217,7 @@ static sluice_status check_inspect(const needy *n)
 /* Compressing reads the gradient and changes states and errors, which the update of the previous step reads. */
 static sluice_status check_compress(const needy *n)
 {
-    const slc_judge *j = n->j;
+    const slc_validation *j = n->j;
     sluice_status status = check_inspect(n);
     if (!status) status = need_same(n, SLC_ITEM_INSPECT, 0);
     if (!status) status = need_same(n, SLC_ITEM_UPDATE, 1);
@@ -229,7 +232,7 @@ static sluice_status need_reduced(const needy *n)
 
 static sluice_status check_update(const needy *n)
 {
-    const slc_judge *j = n->j;
+    const slc_validation *j = n->j;
     const slc_unit *unit = &j->job->units[j->program->items[n->item].unit];
     sluice_status status = need_reduced(n);
     if (!status) status = need_same(n, SLC_ITEM_GATHER_GRADIENT, 0);
@@ -243,14 +246,14 @@ static sluice_status check_update(const needy *n)
  * with `each` the lists of its reduction must no longer be in use. */
 static sluice_status check_gather(const needy *n)
 {
-    const slc_judge *j = n->j;
+    const slc_validation *j = n->j;
     const slc_item *mine = &j->program->items[n->item];
     const slc_unit *unit = &j->job->units[mine->unit];
     if (j->evaluate) return SLUICE_OK;
     if (unit->role != SLC_UNIT_ROWS) return need_same(n, SLC_ITEM_UPDATE, 1);
     sluice_status status = need_all(n, SLC_ITEM_UPDATE, j->micro_batches - 1, unit->partner, 1);
     if (status || !mine->micro_batch) return status;
-    status = need(n, slc_judge_slot_item(j, mine->micro_batch - 1, slc_job_slots(j->job) - 1), 0);
+    status = need(n, slc_validate_slot_item(j, mine->micro_batch - 1, slc_job_slots(j->job) - 1), 0);
     return status || !j->job->each ? status
                                    : need_all(n, SLC_ITEM_REDUCE_SCATTER, mine->micro_batch - 1, mine->unit, 0);
 }
@@ -269,14 +272,14 @@ static sluice_status check_needs(const needy *n)
     case SLC_ITEM_EXCHANGE: return need_same(n, SLC_ITEM_COMPRESS, 0);
     case SLC_ITEM_GATHER_VALUE: return need_same(n, SLC_ITEM_UPDATE, 0);
     case SLC_ITEM_GATHER_WINDOW: return check_gather(n);
-    default: return slc_judge_fault(n->j, n->item, "unknown kind");
+    default: return slc_validate_fault(n->j, n->item, "unknown kind");
     }
 }
 
-sluice_status slc_judge_data(const slc_judge *j, int pass)
+sluice_status slc_validate_data(const slc_validation *j, int pass)
 {
     sluice_status status = SLUICE_OK;
     for (uint32_t i = 0; !status && i < j->program->item_count; i++)
-        if (slc_judge_runs(j, pass, i)) status = check_needs(&(needy){j, pass, i});
+        if (slc_validate_runs(j, pass, i)) status = check_needs(&(needy){j, pass, i});
     return status;
 }

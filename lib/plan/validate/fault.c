@@ -1,8 +1,8 @@
 /* The wording of the faults that the validator finds in an item. */
 #include "lib/base/status.h"
-#include "lib/plan/validate/judge.h"
+#include "lib/plan/validate/parts.h"
 
-sluice_status slc_judge_fault(const slc_judge *j, uint32_t item, const char *what)
+sluice_status slc_validate_fault(const slc_validation *j, uint32_t item, const char *what)
 {
     const slc_item *i = &j->program->items[item];
     if (i->kind == SLC_ITEM_SLOT)

@@ -147,13 +147,13 @@ MADE_INLINE void made_buffers(made *m)
 {
     enum { MOST = 64 };
     slc_plan *plan = m->plan;
-    slc_memory_row rows[SLC_MEMORY_ROWS_MAX];
+    slc_buffer_rule rows[SLC_BUFFER_RULES_MAX];
     slc_window window;
     plan->buffers = calloc(MOST, sizeof *plan->buffers);
     plan->statics = calloc(MOST, sizeof *plan->statics);
     for (uint32_t u = 0; u < UNITS; u++)
-        for (uint32_t r = slc_memory_rows(&m->job, &m->units[u], m->strategies[u], rows); r-- > 0;) {
-            uint64_t bytes = slc_row_bytes(&m->job, &m->units[u], &rows[r]);
+        for (uint32_t r = slc_buffer_rules(&m->job, &m->units[u], m->strategies[u], rows); r-- > 0;) {
+            uint64_t bytes = slc_buffer_bytes(&m->job, &m->units[u], &rows[r]);
             if (rows[r].life != SLC_LIFE_WINDOW)
                 made_buffer(plan, rows[r].kind, u, rows[r].index, bytes, rows[r].life == SLC_LIFE_RESIDENT);
             for (uint32_t w = 0;

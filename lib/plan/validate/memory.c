@@ -1,7 +1,7 @@
 /* The validator's check of memory. Lanes run at the same time, so it is not enough that a claim spans an item in the
  * order: the claim must have begun when the item starts, and may not end before the item does. Claims are ranges of
  * bytes, so each need is covered piece by piece. */
-#include "lib/plan/validate/judge.h"
+#include "lib/plan/validate/parts.h"
 
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 typedef struct {
-    const slc_judge *j;
+    const slc_validation *j;
     int pass;            /* the pass that is checked */
     uint32_t *by_buffer; /* [claims] claims sorted by buffer, in order */
     uint32_t *start;     /* [buffers + 1] where each buffer's claims begin in by_buffer */
@@ -21,16 +21,16 @@ typedef struct {
  * run, and so in between? */
 static bool spans(const memory *m, const slc_claim *claim, int made, int first_pass, uint32_t first, uint32_t last)
 {
-    const slc_judge *j = m->j;
+    const slc_validation *j = m->j;
     int end = made + slc_claim_wraps(j->program, claim);
-    if (!slc_judge_runs(j, made, claim->from)) return false;
+    if (!slc_validate_runs(j, made, claim->from)) return false;
     if (made > first_pass || (made == first_pass && claim->from > first)) return false;
     if (end < m->pass || (end == m->pass && claim->to < last)) return false;
-    bool begun =
-        slc_judge_same_lane(j, claim->from, first) || slc_judge_surely_over(j, first_pass, first, made, claim->from);
-    if (!begun || slc_judge_same_lane(j, claim->to, last)) return begun;
+    bool begun = slc_validate_same_lane(j, claim->from, first) ||
+                 slc_validate_surely_over(j, first_pass, first, made, claim->from);
+    if (!begun || slc_validate_same_lane(j, claim->to, last)) return begun;
     int beyond = end > 1; /* passes repeat: what holds for these two passes was derived for the two before them */
-    return slc_judge_surely_over(j, end - beyond, claim->to, m->pass - beyond, last);
+    return slc_validate_surely_over(j, end - beyond, claim->to, m->pass - beyond, last);
 }
 
 /* Index after a buffer's last claim that begins at or before `item`. */
@@ -68,7 +68,7 @@ static bool lives(const memory *m, uint32_t b, uint64_t first_byte, uint64_t end
     const slc_item *items = m->j->program->items;
     int first_pass = m->pass - items[last].late + items[first].late;
     if (b == SLC_NONE || first_pass > m->pass) return false;
-    if (m->j->buffers->resident[b] || first_pass < 0 || !slc_judge_runs(m->j, first_pass, first)) return true;
+    if (m->j->buffers->resident[b] || first_pass < 0 || !slc_validate_runs(m->j, first_pass, first)) return true;
     while (first_byte < end_byte) {
         uint64_t held = held_from(m, b, first_byte, first_pass, first, last);
         if (held == first_byte) return false;
@@ -99,7 +99,7 @@ static bool gradient_lives(const memory *m, uint32_t i)
     return lives(m, find(m, SLC_BUFFER_GRADIENT, item->unit, 0),
                  slc_block_byte(m->j->job, unit, SLC_BUFFER_GRADIENT, false, item->first_block),
                  slc_block_byte(m->j->job, unit, SLC_BUFFER_GRADIENT, false, item->first_block + item->block_count),
-                 slc_judge_slot_item(m->j, m->j->job->each ? item->micro_batch : 0, first), i);
+                 slc_validate_slot_item(m->j, m->j->job->each ? item->micro_batch : 0, first), i);
 }
 
 /* Checks the sum of blocks [first_block, end) of a unit, from the first reduction into it until `i`. */
@@ -109,9 +109,10 @@ static bool sum_lives(const memory *m, uint32_t u, uint64_t first_block, uint64_
     const slc_unit *unit = &job->units[u];
     uint32_t buffer = find(m, SLC_BUFFER_REDUCED, u, 0);
     bool shard = !slc_operations_of(job, unit, m->j->plan->strategies[u]).whole_sum;
-    slc_run_list list = slc_judge_list(m->j, SLC_ITEM_REDUCE_SCATTER, job->each ? 0 : job->micro_batches - 1, u, 0);
-    for (uint32_t r = slc_run_at(list, first_block); r < list.count && list.at[r].first_block < end; r++) {
-        const slc_run *writer = &list.at[r];
+    slc_block_runs list =
+        slc_validate_list(m->j, SLC_ITEM_REDUCE_SCATTER, job->each ? 0 : job->micro_batches - 1, u, 0);
+    for (uint32_t r = slc_block_run_at(list, first_block); r < list.count && list.at[r].first_block < end; r++) {
+        const slc_block_run *writer = &list.at[r];
         uint64_t from = writer->first_block > first_block ? writer->first_block : first_block;
         uint64_t to = writer->end_block < end ? writer->end_block : end;
         if (!lives(m, buffer, slc_block_byte(job, unit, SLC_BUFFER_REDUCED, shard, from),
@@ -141,9 +142,9 @@ static bool partner_lives(const memory *m, uint32_t i)
 /* Checks a buffer that one operation of a onebit unit leaves for the next. */
 static bool left_lives(const memory *m, slc_buffer_kind kind, slc_item_kind writer, uint32_t i)
 {
-    const slc_judge *j = m->j;
+    const slc_validation *j = m->j;
     uint32_t u = j->program->items[i].unit;
-    slc_run_list list = slc_judge_list(j, writer, j->micro_batches - 1, u, 0);
+    slc_block_runs list = slc_validate_list(j, writer, j->micro_batches - 1, u, 0);
     return list.count == 1 && whole_lives(m, find(m, kind, u, 0), list.at[0].item, i);
 }
 
@@ -166,7 +167,7 @@ static bool update_reads_live(const memory *m, uint32_t i)
 /* Checks until the window's last slot, which covers the window's slots before it. */
 static bool gathered_lives(const memory *m, uint32_t i)
 {
-    const slc_judge *j = m->j;
+    const slc_validation *j = m->j;
     const slc_item *item = &j->program->items[i];
     const slc_unit *unit = &j->job->units[item->unit];
     slc_window window;
@@ -174,12 +175,12 @@ static bool gathered_lives(const memory *m, uint32_t i)
            lives(m, find(m, SLC_BUFFER_GATHERED, item->unit, item->index),
                  slc_block_byte(j->job, unit, SLC_BUFFER_GATHERED, false, item->first_block),
                  slc_block_byte(j->job, unit, SLC_BUFFER_GATHERED, false, item->first_block + item->block_count), i,
-                 slc_judge_slot_item(j, item->micro_batch, window.last_slot));
+                 slc_validate_slot_item(j, item->micro_batch, window.last_slot));
 }
 
 static bool workspaces_live(const memory *m, uint32_t i)
 {
-    const slc_judge *j = m->j;
+    const slc_validation *j = m->j;
     uint32_t slot = j->program->items[i].slot;
     for (uint32_t w = j->workspace_start[slot]; w < j->workspace_start[slot + 1]; w++)
         if (!whole_lives(m, find(m, SLC_BUFFER_WORKSPACE, SLC_NONE, j->workspaces[w]), i, i)) return false;
@@ -194,7 +195,7 @@ static sluice_status check_item(const memory *m, uint32_t i)
     bool ok = true;
     switch (item->kind) {
     case SLC_ITEM_SLOT:
-        if (!workspaces_live(m, i)) return slc_judge_fault(m->j, i, "a workspace is not in memory");
+        if (!workspaces_live(m, i)) return slc_validate_fault(m->j, i, "a workspace is not in memory");
         break;
     case SLC_ITEM_REDUCE_SCATTER:
     case SLC_ITEM_ALL_REDUCE:
@@ -207,17 +208,17 @@ static sluice_status check_item(const memory *m, uint32_t i)
     case SLC_ITEM_EXCHANGE: ok = left_lives(m, SLC_BUFFER_PACKETS, SLC_ITEM_COMPRESS, i); break;
     case SLC_ITEM_GATHER_WINDOW:
         if (!gathered_lives(m, i))
-            return slc_judge_fault(m->j, i, "what it gathers does not stay in memory for its window");
+            return slc_validate_fault(m->j, i, "what it gathers does not stay in memory for its window");
         break;
     default: break;
     }
-    return ok ? SLUICE_OK : slc_judge_fault(m->j, i, "a buffer that it touches is not in memory from its writer on");
+    return ok ? SLUICE_OK : slc_validate_fault(m->j, i, "a buffer that it touches is not in memory from its writer on");
 }
 
-static bool is_dropped(const slc_judge *j, const slc_activation_life *life)
+static bool is_dropped(const slc_validation *j, const slc_activation_life *life)
 {
     uint32_t layer = slc_slot_layer(j->job, life->first_slot);
-    return life->recomputable && slc_judge_recomputes(j, layer) && slc_slot_is_forward(j->job, life->first_slot) &&
+    return life->recomputable && slc_validate_recomputes(j, layer) && slc_slot_is_forward(j->job, life->first_slot) &&
            life->last_slot == slc_backward_slot(j->job, layer);
 }
 
@@ -225,15 +226,15 @@ static bool activation_lives(const memory *m, uint32_t a, uint32_t last_slot, ui
 {
     const slc_activation_life *life = &m->j->job->activations[a];
     uint32_t buffer = find(m, SLC_BUFFER_ACTIVATION, SLC_NONE, a);
-    uint32_t first = slc_judge_slot_item(m->j, micro_batch, life->first_slot);
-    uint32_t last = slc_judge_slot_item(m->j, micro_batch, last_slot);
+    uint32_t first = slc_validate_slot_item(m->j, micro_batch, life->first_slot);
+    uint32_t last = slc_validate_slot_item(m->j, micro_batch, last_slot);
     if (is_dropped(m->j, life)) return whole_lives(m, buffer, first, first) && whole_lives(m, buffer, last, last);
     return whole_lives(m, buffer, first, last);
 }
 
 static sluice_status check_activations(const memory *m)
 {
-    const slc_judge *j = m->j;
+    const slc_validation *j = m->j;
     if (j->passes[m->pass] == SLC_PASS_DRAIN) return SLUICE_OK;
     for (uint32_t a = 0; a < j->job->activation_count; a++) {
         const slc_activation_life *life = &j->job->activations[a];
@@ -241,8 +242,8 @@ static sluice_status check_activations(const memory *m)
         if (last < life->first_slot || (j->evaluate && last >= j->job->layer_count)) continue;
         for (uint32_t n = 0; n < j->micro_batches; n++)
             if (!activation_lives(m, a, last, n))
-                return slc_judge_fault(j, slc_judge_slot_item(j, n, last),
-                                       "an activation is not in memory from its first slot to its last");
+                return slc_validate_fault(j, slc_validate_slot_item(j, n, last),
+                                          "an activation is not in memory from its first slot to its last");
     }
     return SLUICE_OK;
 }
@@ -250,13 +251,13 @@ static sluice_status check_activations(const memory *m)
 /* A claim made in one lane and released in the other must be made before it is released. */
 static sluice_status check_releases(const memory *m)
 {
-    const slc_judge *j = m->j;
+    const slc_validation *j = m->j;
     for (uint32_t c = 0; c < j->program->claim_count; c++) {
         const slc_claim *claim = &j->program->claims[c];
         int made = m->pass - slc_claim_wraps(j->program, claim);
-        if (slc_judge_same_lane(j, claim->from, claim->to) || !slc_judge_runs(j, m->pass, claim->to)) continue;
-        if (!slc_judge_surely_over(j, m->pass, claim->to, made, claim->from))
-            return slc_judge_fault(j, claim->to, "may release memory before it is claimed");
+        if (slc_validate_same_lane(j, claim->from, claim->to) || !slc_validate_runs(j, m->pass, claim->to)) continue;
+        if (!slc_validate_surely_over(j, m->pass, claim->to, made, claim->from))
+            return slc_validate_fault(j, claim->to, "may release memory before it is claimed");
     }
     return SLUICE_OK;
 }
@@ -276,7 +277,7 @@ static void index_claims(memory *m)
     m->start[buffers] = program->claim_count;
 }
 
-sluice_status slc_judge_memory(const slc_judge *j, int pass)
+sluice_status slc_validate_memory(const slc_validation *j, int pass)
 {
     sluice_status status = SLUICE_OK;
     memory m = {.j = j,
@@ -287,7 +288,7 @@ sluice_status slc_judge_memory(const slc_judge *j, int pass)
         index_claims(&m);
         status = check_releases(&m);
         for (uint32_t i = 0; !status && i < j->program->item_count; i++)
-            if (slc_judge_runs(j, pass, i)) status = check_item(&m, i);
+            if (slc_validate_runs(j, pass, i)) status = check_item(&m, i);
         if (!status) status = check_activations(&m);
     } else {
         status = slc_error(SLUICE_ERR_MEMORY, "validator");
@@ -299,7 +300,7 @@ sluice_status slc_judge_memory(const slc_judge *j, int pass)
 
 /* ---- Claims by themselves ---- */
 
-static sluice_status check_claim(const slc_judge *j, uint32_t c)
+static sluice_status check_claim(const slc_validation *j, uint32_t c)
 {
     const slc_claim *claim = &j->program->claims[c];
     uint32_t count = j->program->item_count;
@@ -310,17 +311,18 @@ static sluice_status check_claim(const slc_judge *j, uint32_t c)
     const slc_buffer *buffer = &j->plan->buffers[claim->buffer];
     if (claim->first_byte > claim->end_byte || claim->end_byte > buffer->bytes ||
         buffer->offset > j->plan->arena_bytes || claim->end_byte > j->plan->arena_bytes - buffer->offset)
-        return slc_judge_fault(j, claim->from, "a claim beyond its buffer or the arena");
+        return slc_validate_fault(j, claim->from, "a claim beyond its buffer or the arena");
     bool wraps = slc_claim_wraps(j->program, claim);
     if (j->program->items[claim->from].late && !j->program->items[claim->to].late)
-        return slc_judge_fault(j, claim->from, "a late claim that an item releases which is not late");
-    if (!wraps && claim->from > claim->to) return slc_judge_fault(j, claim->from, "a claim that ends before it begins");
+        return slc_validate_fault(j, claim->from, "a late claim that an item releases which is not late");
+    if (!wraps && claim->from > claim->to)
+        return slc_validate_fault(j, claim->from, "a claim that ends before it begins");
     if (wraps && claim->from <= claim->to)
-        return slc_judge_fault(j, claim->from, "claims what a late item releases only after the next claim");
+        return slc_validate_fault(j, claim->from, "claims what a late item releases only after the next claim");
     return SLUICE_OK;
 }
 
-sluice_status slc_judge_claims(const slc_judge *j)
+sluice_status slc_validate_claims(const slc_validation *j)
 {
     sluice_status status = SLUICE_OK;
     for (uint32_t c = 0; !status && c < j->program->claim_count; c++) status = check_claim(j, c);

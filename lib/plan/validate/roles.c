@@ -1,6 +1,6 @@
 /* Checks a job's tied parameters that are split by their uses: a SPLIT unit must be followed by the ROWS unit of its
  * look-up. */
-#include "lib/plan/validate/judge.h"
+#include "lib/plan/validate/parts.h"
 
 #include "lib/base/status.h"
 
@@ -39,7 +39,7 @@ static const char *fault_of(const slc_job *job, uint32_t u)
     return split ? NULL : fault_of_rows(job, unit, &job->units[other]);
 }
 
-sluice_status slc_judge_roles(const slc_job *job)
+sluice_status slc_validate_roles(const slc_job *job)
 {
     for (uint32_t u = 0; u < job->unit_count; u++) {
         const char *fault = fault_of(job, u);

@@ -1,6 +1,6 @@
 /* The validator's index of a program (the runs of each operation by block, the uses of each layer, the workspaces of
  * each slot), and the first check that uses it: that everything is moved exactly once. */
-#include "lib/plan/validate/judge.h"
+#include "lib/plan/validate/parts.h"
 
 #include "lib/base/status.h"
 
@@ -10,7 +10,7 @@
  * each micro-batch. */
 enum { REDUCTIONS = 2, OF_STEP = 6 };
 
-static uint32_t windows_of(const slc_judge *j, uint32_t u)
+static uint32_t windows_of(const slc_validation *j, uint32_t u)
 {
     slc_window window;
     uint32_t count = 0;
@@ -18,7 +18,7 @@ static uint32_t windows_of(const slc_judge *j, uint32_t u)
     return count;
 }
 
-static uint32_t list_of(const slc_judge *j, slc_item_kind kind, uint32_t m, uint32_t u, uint32_t window)
+static uint32_t list_of(const slc_validation *j, slc_item_kind kind, uint32_t m, uint32_t u, uint32_t window)
 {
     uint32_t list = j->unit_lists[u], all = j->micro_batches;
     switch (kind) {
@@ -34,14 +34,14 @@ static uint32_t list_of(const slc_judge *j, slc_item_kind kind, uint32_t m, uint
     }
 }
 
-slc_run_list slc_judge_list(const slc_judge *j, slc_item_kind kind, uint32_t micro_batch, uint32_t unit,
-                            uint32_t window)
+slc_block_runs slc_validate_list(const slc_validation *j, slc_item_kind kind, uint32_t micro_batch, uint32_t unit,
+                                 uint32_t window)
 {
     uint32_t list = list_of(j, kind, micro_batch, unit, window), start = j->run_start[list];
-    return (slc_run_list){j->runs + start, j->run_start[list + 1] - start};
+    return (slc_block_runs){j->runs + start, j->run_start[list + 1] - start};
 }
 
-uint32_t slc_run_at(slc_run_list list, uint64_t block)
+uint32_t slc_block_run_at(slc_block_runs list, uint64_t block)
 {
     uint32_t low = 0, high = list.count;
     while (low < high) {
@@ -56,7 +56,7 @@ uint32_t slc_run_at(slc_run_list list, uint64_t block)
 
 static int by_block(const void *a, const void *b)
 {
-    const slc_run *x = a, *y = b;
+    const slc_block_run *x = a, *y = b;
     return (x->first_block > y->first_block) - (x->first_block < y->first_block);
 }
 
@@ -82,7 +82,7 @@ static void move_back(uint32_t *start, uint32_t lists)
     start[0] = 0;
 }
 
-static void fill_runs(slc_judge *j, uint32_t lists)
+static void fill_runs(slc_validation *j, uint32_t lists)
 {
     for (uint32_t i = 0; i < j->program->item_count; i++) {
         const slc_item *item = &j->program->items[i];
@@ -93,7 +93,7 @@ static void fill_runs(slc_judge *j, uint32_t lists)
         const slc_item *item = &j->program->items[i];
         if (!is_run(item)) continue;
         uint32_t list = list_of(j, item->kind, item->micro_batch, item->unit, item->index);
-        j->runs[j->run_start[list]++] = (slc_run){item->first_block, item->first_block + item->block_count, i};
+        j->runs[j->run_start[list]++] = (slc_block_run){item->first_block, item->first_block + item->block_count, i};
     }
     move_back(j->run_start, lists);
     for (uint32_t l = 0; l < lists; l++) {
@@ -102,7 +102,7 @@ static void fill_runs(slc_judge *j, uint32_t lists)
     }
 }
 
-static void fill_uses(slc_judge *j)
+static void fill_uses(slc_validation *j)
 {
     for (uint32_t u = 0; u < j->job->unit_count; u++)
         for (uint32_t n = 0; n < j->job->units[u].use_count; n++) j->use_start[j->job->units[u].uses[n].layer]++;
@@ -113,7 +113,7 @@ static void fill_uses(slc_judge *j)
     move_back(j->use_start, j->job->layer_count);
 }
 
-static void fill_workspaces(slc_judge *j)
+static void fill_workspaces(slc_validation *j)
 {
     for (uint32_t w = 0; w < j->job->workspace_count; w++) j->workspace_start[j->job->workspaces[w].slot]++;
     sum_up(j->workspace_start, slc_job_slots(j->job));
@@ -122,7 +122,7 @@ static void fill_workspaces(slc_judge *j)
     move_back(j->workspace_start, slc_job_slots(j->job));
 }
 
-sluice_status slc_judge_index_init(slc_judge *j)
+sluice_status slc_validate_index_init(slc_validation *j)
 {
     size_t uses = 0, layers = (size_t)j->job->layer_count + 2;
     uint32_t lists = 0;
@@ -147,7 +147,7 @@ sluice_status slc_judge_index_init(slc_judge *j)
     return SLUICE_OK;
 }
 
-void slc_judge_index_fini(slc_judge *j)
+void slc_validate_index_fini(slc_validation *j)
 {
     free(j->workspace_start);
     free(j->workspaces);
@@ -161,15 +161,16 @@ void slc_judge_index_fini(slc_judge *j)
 /* ---- Once ---- */
 
 /* Checks that operations of a kind move each block of a unit exactly once if `wanted`, else that there are none. */
-static sluice_status check_list(const slc_judge *j, slc_item_kind kind, uint32_t m, uint32_t u, uint32_t window,
+static sluice_status check_list(const slc_validation *j, slc_item_kind kind, uint32_t m, uint32_t u, uint32_t window,
                                 bool wanted)
 {
-    slc_run_list list = slc_judge_list(j, kind, m, u, window);
+    slc_block_runs list = slc_validate_list(j, kind, m, u, window);
     uint64_t next = 0, blocks = slc_unit_blocks(&j->job->units[u]);
     if (!wanted)
-        return list.count ? slc_judge_fault(j, list.at[0].item, "is no operation of this unit's strategy") : SLUICE_OK;
+        return list.count ? slc_validate_fault(j, list.at[0].item, "is no operation of this unit's strategy")
+                          : SLUICE_OK;
     for (uint32_t r = 0; r < list.count && list.at[r].first_block <= next; r++) {
-        if (list.at[r].first_block < next) return slc_judge_fault(j, list.at[r].item, "moves a block twice");
+        if (list.at[r].first_block < next) return slc_validate_fault(j, list.at[r].item, "moves a block twice");
         next = list.at[r].end_block;
     }
     if (next == blocks) return SLUICE_OK;
@@ -179,14 +180,14 @@ static sluice_status check_list(const slc_judge *j, slc_item_kind kind, uint32_t
 }
 
 /* A scale belongs to a whole tensor, so every operation on a onebit unit moves the whole unit. */
-static sluice_status check_whole(const slc_judge *j, uint32_t u, slc_item_kind kind)
+static sluice_status check_whole(const slc_validation *j, uint32_t u, slc_item_kind kind)
 {
-    slc_run_list list = slc_judge_list(j, kind, j->micro_batches - 1, u, 0);
-    return list.count > 1 ? slc_judge_fault(j, list.at[0].item, "moves a part of a unit under onebit") : SLUICE_OK;
+    slc_block_runs list = slc_validate_list(j, kind, j->micro_batches - 1, u, 0);
+    return list.count > 1 ? slc_validate_fault(j, list.at[0].item, "moves a part of a unit under onebit") : SLUICE_OK;
 }
 
 /* Gradients are inspected only for an agreement that updates wait for. */
-static sluice_status check_onebit(const slc_judge *j, uint32_t u, bool compressed)
+static sluice_status check_onebit(const slc_validation *j, uint32_t u, bool compressed)
 {
     static const slc_item_kind kinds[] = {SLC_ITEM_ALL_REDUCE, SLC_ITEM_COMPRESS, SLC_ITEM_EXCHANGE, SLC_ITEM_UPDATE};
     uint32_t last = j->micro_batches - 1;
@@ -199,7 +200,7 @@ static sluice_status check_onebit(const slc_judge *j, uint32_t u, bool compresse
     return status;
 }
 
-static sluice_status check_unit(const slc_judge *j, uint32_t u)
+static sluice_status check_unit(const slc_validation *j, uint32_t u)
 {
     const slc_unit *unit = &j->job->units[u];
     slc_strategy k = j->plan->strategies[u];
@@ -222,7 +223,7 @@ static sluice_status check_unit(const slc_judge *j, uint32_t u)
     return status;
 }
 
-sluice_status slc_judge_once(const slc_judge *j)
+sluice_status slc_validate_once(const slc_validation *j)
 {
     sluice_status status = SLUICE_OK;
     for (uint32_t u = 0; !status && u < j->job->unit_count; u++) status = check_unit(j, u);

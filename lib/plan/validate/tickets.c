@@ -1,7 +1,7 @@
 /* The validator's check of tickets, over addresses and time: which claim held each range last, and has it surely been
  * released when the next one begins? Looking at the last claim is enough: it has waited for those before it, and its
  * end proves its start. */
-#include "lib/plan/validate/judge.h"
+#include "lib/plan/validate/parts.h"
 
 #include "lib/base/status.h"
 
@@ -19,7 +19,7 @@ typedef struct {
     uint32_t first, end; /* ranges of addresses */
 } span;
 
-struct slc_judge_addresses {
+struct slc_validate_addresses {
     uint64_t *edges; /* sorted; range s is between edge s and the next one */
     uint32_t edge_count;
     holder *holders; /* [edges] the last holder of each range */
@@ -32,7 +32,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static uint32_t edge_of(const slc_judge_addresses *a, uint64_t address)
+static uint32_t edge_of(const slc_validate_addresses *a, uint64_t address)
 {
     uint32_t low = 0, high = a->edge_count;
     while (low < high) {
@@ -45,12 +45,12 @@ static uint32_t edge_of(const slc_judge_addresses *a, uint64_t address)
     return low;
 }
 
-static const slc_claim *claim_number(const slc_judge *j, size_t c)
+static const slc_claim *claim_number(const slc_validation *j, size_t c)
 {
     return c < j->program->claim_count ? &j->program->claims[c] : &j->plan->statics[c - j->program->claim_count];
 }
 
-void slc_judge_addresses_destroy(slc_judge_addresses *addresses)
+void slc_validate_addresses_destroy(slc_validate_addresses *addresses)
 {
     if (!addresses) return;
     free(addresses->spans);
@@ -59,17 +59,17 @@ void slc_judge_addresses_destroy(slc_judge_addresses *addresses)
     free(addresses);
 }
 
-sluice_status slc_judge_addresses_create(const slc_judge *j, slc_judge_addresses **out)
+sluice_status slc_validate_addresses_create(const slc_validation *j, slc_validate_addresses **out)
 {
     size_t claims = (size_t)j->program->claim_count + j->plan->static_count, count = 0;
-    slc_judge_addresses *a = calloc(1, sizeof *a);
+    slc_validate_addresses *a = calloc(1, sizeof *a);
     if (a) {
         a->edges = malloc((2 * claims + 1) * sizeof *a->edges);
         a->holders = malloc((2 * claims + 1) * sizeof *a->holders);
         a->spans = malloc((claims + 1) * sizeof *a->spans);
     }
     if (!a || !a->edges || !a->holders || !a->spans) {
-        slc_judge_addresses_destroy(a);
+        slc_validate_addresses_destroy(a);
         return slc_error(SLUICE_ERR_MEMORY, "validator");
     }
     for (size_t c = 0; c < claims; c++) {
@@ -89,30 +89,30 @@ sluice_status slc_judge_addresses_create(const slc_judge *j, slc_judge_addresses
     return SLUICE_OK;
 }
 
-static void hold(slc_judge_addresses *a, size_t c, holder who)
+static void hold(slc_validate_addresses *a, size_t c, holder who)
 {
     for (uint32_t s = a->spans[c].first; s < a->spans[c].end; s++) a->holders[s] = who;
 }
 
-static sluice_status check_holder(const slc_judge *j, int pass, const slc_claim *mine, holder before)
+static sluice_status check_holder(const slc_validation *j, int pass, const slc_claim *mine, holder before)
 {
     if (before.claim == SLC_NONE) return SLUICE_OK;
-    if (before.claim == RESIDENT) return slc_judge_fault(j, mine->from, "a claim over resident memory");
+    if (before.claim == RESIDENT) return slc_validate_fault(j, mine->from, "a claim over resident memory");
     const slc_claim *other = &j->program->claims[before.claim];
     int end = before.made + slc_claim_wraps(j->program, other);
     if (end > pass || (end == pass && other->to >= mine->from))
-        return slc_judge_fault(j, mine->from, "two claims overlap in address and time");
-    if (slc_judge_surely_over(j, pass, mine->from, end, other->to)) return SLUICE_OK;
-    return slc_judge_fault(j, mine->from,
-                           end < pass ? "claims memory that the pass before may still hold: a ticket is missing"
-                                      : "claims memory that an earlier item may still hold: a ticket is missing");
+        return slc_validate_fault(j, mine->from, "two claims overlap in address and time");
+    if (slc_validate_surely_over(j, pass, mine->from, end, other->to)) return SLUICE_OK;
+    return slc_validate_fault(j, mine->from,
+                              end < pass ? "claims memory that the pass before may still hold: a ticket is missing"
+                                         : "claims memory that an earlier item may still hold: a ticket is missing");
 }
 
-static sluice_status run_pass(const slc_judge *j, slc_judge_addresses *a, int pass, bool check)
+static sluice_status run_pass(const slc_validation *j, slc_validate_addresses *a, int pass, bool check)
 {
     for (uint32_t c = 0; c < j->program->claim_count; c++) {
         const slc_claim *mine = &j->program->claims[c];
-        if (!slc_judge_runs(j, pass, mine->from)) continue;
+        if (!slc_validate_runs(j, pass, mine->from)) continue;
         for (uint32_t s = a->spans[c].first; check && s < a->spans[c].end; s++) {
             sluice_status status = check_holder(j, pass, mine, a->holders[s]);
             if (status) return status;
@@ -122,14 +122,14 @@ static sluice_status run_pass(const slc_judge *j, slc_judge_addresses *a, int pa
     return SLUICE_OK;
 }
 
-static void hold_residents(const slc_judge *j, slc_judge_addresses *a)
+static void hold_residents(const slc_validation *j, slc_validate_addresses *a)
 {
     for (uint32_t s = 0; s < j->plan->static_count; s++)
         hold(a, (size_t)j->program->claim_count + s, (holder){RESIDENT, 0});
 }
 
 /* The first pass leaves the holders as the second one finds them. */
-sluice_status slc_judge_tickets(const slc_judge *j, slc_judge_addresses *addresses, bool first_too)
+sluice_status slc_validate_tickets(const slc_validation *j, slc_validate_addresses *addresses, bool first_too)
 {
     for (uint32_t s = 0; s < addresses->edge_count; s++) addresses->holders[s] = (holder){SLC_NONE, 0};
     hold_residents(j, addresses);

@@ -1,7 +1,7 @@
 /* The plan's independent validator. It derives what each item may rely on when it starts (how many slots and operations
  * have ended, whatever the timing) and checks every need of every item against that: in a normal pass, in a first pass,
  * which leaves late items out, and in a drain, which runs only those. */
-#include "lib/plan/validate/judge.h"
+#include "lib/plan/validate/parts.h"
 
 #include "lib/base/status.h"
 
@@ -10,85 +10,87 @@
 
 /* ---- Items by themselves ---- */
 
-static sluice_status check_late(const slc_judge *j, uint32_t i)
+static sluice_status check_late(const slc_validation *j, uint32_t i)
 {
     const slc_item *item = &j->program->items[i];
     if (!item->late) return SLUICE_OK;
-    if (j->evaluate) return slc_judge_fault(j, i, "nothing is late in evaluation");
+    if (j->evaluate) return slc_validate_fault(j, i, "nothing is late in evaluation");
     if (item->kind == SLC_ITEM_SLOT || item->kind == SLC_ITEM_GATHER_WINDOW)
-        return slc_judge_fault(j, i, "cannot be late");
+        return slc_validate_fault(j, i, "cannot be late");
     slc_unit_role role = item->unit == SLC_NONE ? SLC_UNIT_WHOLE : j->job->units[item->unit].role;
     if (role == SLC_UNIT_ROWS || (role == SLC_UNIT_SPLIT && item->kind != SLC_ITEM_GATHER_VALUE))
-        return slc_judge_fault(j, i, "cannot be late: the look-up's rows are gathered early in the next step");
+        return slc_validate_fault(j, i, "cannot be late: the look-up's rows are gathered early in the next step");
     bool ends_step = slc_is_reduction(item->kind) || item->kind == SLC_ITEM_AGREE || item->kind == SLC_ITEM_INSPECT ||
                      (item->kind == SLC_ITEM_COMPRESS && j->job->norms_barrier);
     if (j->job->barrier && ends_step)
-        return slc_judge_fault(j, i, "cannot be late behind a barrier: the step's end waits for it");
+        return slc_validate_fault(j, i, "cannot be late behind a barrier: the step's end waits for it");
     if (item->micro_batch + 1 != j->micro_batches)
-        return slc_judge_fault(j, i, "late in another than the last micro-batch");
+        return slc_validate_fault(j, i, "late in another than the last micro-batch");
     return SLUICE_OK;
 }
 
-static sluice_status check_lane(const slc_judge *j, uint32_t i)
+static sluice_status check_lane(const slc_validation *j, uint32_t i)
 {
     const slc_item *item = &j->program->items[i];
     if (!item->on_compute) return SLUICE_OK;
-    if (item->kind != SLC_ITEM_UPDATE) return slc_judge_fault(j, i, "is no update, but on the compute lane");
+    if (item->kind != SLC_ITEM_UPDATE) return slc_validate_fault(j, i, "is no update, but on the compute lane");
     return j->plan->strategies[item->unit] == SLC_ONEBIT
-               ? slc_judge_fault(j, i, "on the compute lane, where no onebit unit is updated")
+               ? slc_validate_fault(j, i, "on the compute lane, where no onebit unit is updated")
                : SLUICE_OK;
 }
 
-static sluice_status check_blocks(const slc_judge *j, uint32_t i)
+static sluice_status check_blocks(const slc_validation *j, uint32_t i)
 {
     const slc_item *item = &j->program->items[i];
     uint64_t blocks = slc_unit_blocks(&j->job->units[item->unit]);
-    if (!item->block_count) return slc_judge_fault(j, i, "moves nothing");
+    if (!item->block_count) return slc_validate_fault(j, i, "moves nothing");
     if (item->block_count > blocks || item->first_block > blocks - item->block_count)
-        return slc_judge_fault(j, i, "blocks that the unit does not have");
+        return slc_validate_fault(j, i, "blocks that the unit does not have");
     return SLUICE_OK;
 }
 
-/* Is there such an operation at all? slc_judge_once checks how often each occurs. */
-static sluice_status check_form(const slc_judge *j, uint32_t i)
+/* Is there such an operation at all? slc_validate_once checks how often each occurs. */
+static sluice_status check_form(const slc_validation *j, uint32_t i)
 {
     const slc_item *item = &j->program->items[i];
     if ((unsigned)item->kind >= SLC_ITEM_KINDS)
         return slc_error(SLUICE_ERR_FORMAT, "invalid plan: %s item %u: no such kind", j->where, i);
     if (item->kind == SLC_ITEM_SLOT) {
-        if (item->unit != SLC_NONE) return slc_judge_fault(j, i, "a slot of a unit");
+        if (item->unit != SLC_NONE) return slc_validate_fault(j, i, "a slot of a unit");
         sluice_status status = check_lane(j, i);
         return status ? status : check_late(j, i);
     }
     if (item->kind == SLC_ITEM_AGREE ? item->unit != SLC_NONE : item->unit >= j->job->unit_count)
         return slc_error(SLUICE_ERR_FORMAT, "invalid plan: %s item %u: there is no unit %u", j->where, i, item->unit);
-    if (j->evaluate && item->kind != SLC_ITEM_GATHER_WINDOW) return slc_judge_fault(j, i, "has no place in evaluation");
+    if (j->evaluate && item->kind != SLC_ITEM_GATHER_WINDOW)
+        return slc_validate_fault(j, i, "has no place in evaluation");
     bool any_micro_batch = slc_is_reduction(item->kind) || item->kind == SLC_ITEM_GATHER_WINDOW;
     uint32_t last = j->micro_batches - 1;
     if (item->micro_batch > last || (!any_micro_batch && item->micro_batch != last))
-        return slc_judge_fault(j, i, "in the wrong micro-batch");
+        return slc_validate_fault(j, i, "in the wrong micro-batch");
     slc_window window;
     if (item->kind == SLC_ITEM_GATHER_WINDOW
             ? !slc_unit_window(j->job, &j->job->units[item->unit], !j->evaluate, item->index, &window)
             : item->index)
-        return slc_judge_fault(j, i, "of a window that the unit does not have");
+        return slc_validate_fault(j, i, "of a window that the unit does not have");
     sluice_status status = check_lane(j, i);
     if (!status) status = check_late(j, i);
     return status || item->kind == SLC_ITEM_AGREE ? status : check_blocks(j, i);
 }
 
-static sluice_status check_waits(const slc_judge *j, uint32_t i)
+static sluice_status check_waits(const slc_validation *j, uint32_t i)
 {
     const slc_item *item = &j->program->items[i];
     for (uint32_t a = 0; a < item->after_count; a++) {
         const slc_after *after = &item->after[a];
-        if (after->item >= j->program->item_count) return slc_judge_fault(j, i, "waits for an item that is not there");
-        if (!after->previous && after->item >= i) return slc_judge_fault(j, i, "waits for itself or a later item");
+        if (after->item >= j->program->item_count)
+            return slc_validate_fault(j, i, "waits for an item that is not there");
+        if (!after->previous && after->item >= i) return slc_validate_fault(j, i, "waits for itself or a later item");
     }
     return SLUICE_OK;
 }
 
-static sluice_status check_agreement(slc_judge *j)
+static sluice_status check_agreement(slc_validation *j)
 {
     uint32_t found = 0;
     j->agree = SLC_NONE;
@@ -101,7 +103,7 @@ static sluice_status check_agreement(slc_judge *j)
     return slc_error(SLUICE_ERR_FORMAT, "invalid plan: the ranks agree %u times in one %s", found, j->where);
 }
 
-static sluice_status check_slots(slc_judge *j)
+static sluice_status check_slots(slc_validation *j)
 {
     uint32_t expected = 0, per_pass = j->evaluate ? j->job->layer_count : slc_job_slots(j->job);
     uint32_t total = per_pass * j->micro_batches;
@@ -109,7 +111,7 @@ static sluice_status check_slots(slc_judge *j)
         const slc_item *item = &j->program->items[i];
         if (item->kind != SLC_ITEM_SLOT) continue;
         if (expected >= total || item->micro_batch != expected / per_pass || item->slot != expected % per_pass)
-            return slc_judge_fault(j, i, "slot out of order");
+            return slc_validate_fault(j, i, "slot out of order");
         j->slot_item[expected++] = i;
     }
     if (expected != total)
@@ -117,7 +119,7 @@ static sluice_status check_slots(slc_judge *j)
     return SLUICE_OK;
 }
 
-static sluice_status check_items(slc_judge *j)
+static sluice_status check_items(slc_validation *j)
 {
     sluice_status status = check_slots(j);
     for (uint32_t i = 0; !status && i < j->program->item_count; i++) {
@@ -132,57 +134,57 @@ static sluice_status check_items(slc_judge *j)
 /* Every two passes that can follow each other. What is shown for items that are not late after a first pass also holds
  * after a full one, where items wait for more; there only the tickets of late items are left to check. */
 static const struct {
-    slc_pass passes[2];
+    slc_pass_kind passes[2];
     bool tickets_only, first_too;
-} histories[] = {{{SLC_PASS_FRESH, SLC_PASS_FULL}, false, true},
-                 {{SLC_PASS_FRESH, SLC_PASS_DRAIN}, false, false},
-                 {{SLC_PASS_FULL, SLC_PASS_FULL}, true, false},
-                 {{SLC_PASS_FULL, SLC_PASS_DRAIN}, true, false}};
+} histories[] = {{{SLC_PASS_FIRST, SLC_PASS_WHOLE}, false, true},
+                 {{SLC_PASS_FIRST, SLC_PASS_DRAIN}, false, false},
+                 {{SLC_PASS_WHOLE, SLC_PASS_WHOLE}, true, false},
+                 {{SLC_PASS_WHOLE, SLC_PASS_DRAIN}, true, false}};
 
-static sluice_status check_needs(slc_judge *j, bool first_too)
+static sluice_status check_needs(slc_validation *j, bool first_too)
 {
     sluice_status status = SLUICE_OK;
     for (int pass = first_too ? 0 : 1; !status && pass < 2; pass++) {
-        status = slc_judge_data(j, pass);
-        if (!status) status = slc_judge_memory(j, pass);
+        status = slc_validate_data(j, pass);
+        if (!status) status = slc_validate_memory(j, pass);
     }
     return status;
 }
 
 /* Without late items all passes are alike. */
-static sluice_status check_histories(slc_judge *j)
+static sluice_status check_histories(slc_validation *j)
 {
-    slc_judge_addresses *addresses;
-    sluice_status status = slc_judge_addresses_create(j, &addresses);
+    slc_validate_addresses *addresses;
+    sluice_status status = slc_validate_addresses_create(j, &addresses);
     if (status) return status;
     size_t count = j->has_late ? sizeof histories / sizeof *histories : 1;
     for (size_t h = 0; !status && h < count; h++) {
         j->passes[0] = histories[h].passes[0];
         j->passes[1] = histories[h].passes[1];
-        slc_judge_derive(j);
+        slc_validate_derive(j);
         if (!histories[h].tickets_only) status = check_needs(j, histories[h].first_too);
-        if (!status) status = slc_judge_tickets(j, addresses, histories[h].first_too);
+        if (!status) status = slc_validate_tickets(j, addresses, histories[h].first_too);
     }
-    slc_judge_addresses_destroy(addresses);
+    slc_validate_addresses_destroy(addresses);
     return status;
 }
 
-static sluice_status check_program(slc_judge *j)
+static sluice_status check_program(slc_validation *j)
 {
     sluice_status status = check_items(j);
     if (status) return status;
-    status = slc_judge_index_init(j);
-    if (!status) status = slc_judge_once(j);
-    if (!status) status = slc_judge_claims(j);
+    status = slc_validate_index_init(j);
+    if (!status) status = slc_validate_once(j);
+    if (!status) status = slc_validate_claims(j);
     if (!status) status = check_histories(j);
-    slc_judge_index_fini(j);
+    slc_validate_index_fini(j);
     return status;
 }
 
-static void number_items(slc_judge *j)
+static void number_items(slc_validation *j)
 {
     for (uint32_t i = 0; i < j->program->item_count; i++) {
-        j->ordinal[i] = (uint32_t)j->count[slc_judge_lane(j, i)]++;
+        j->ordinal[i] = (uint32_t)j->count[slc_validate_lane(j, i)]++;
         j->has_late |= j->program->items[i].late;
     }
 }
@@ -190,13 +192,13 @@ static void number_items(slc_judge *j)
 static sluice_status validate_program(const slc_job *job, const slc_buffer_index *buffers, bool evaluate)
 {
     const slc_plan *plan = buffers->plan;
-    slc_judge j = {.job = job,
-                   .plan = plan,
-                   .program = evaluate ? &plan->evaluate : &plan->train,
-                   .buffers = buffers,
-                   .evaluate = evaluate,
-                   .micro_batches = evaluate ? 1 : job->micro_batches,
-                   .where = evaluate ? "evaluation" : "step"};
+    slc_validation j = {.job = job,
+                        .plan = plan,
+                        .program = evaluate ? &plan->evaluate : &plan->train,
+                        .buffers = buffers,
+                        .evaluate = evaluate,
+                        .micro_batches = evaluate ? 1 : job->micro_batches,
+                        .where = evaluate ? "evaluation" : "step"};
     size_t count = (size_t)j.program->item_count + 1;
     sluice_status status;
     j.slot_item = calloc((size_t)job->micro_batches * slc_job_slots(job) + 1, sizeof *j.slot_item);
@@ -252,11 +254,11 @@ sluice_status slc_plan_validate(const slc_job *job, const slc_plan *plan)
 {
     slc_buffer_index buffers;
     sluice_status status = check_choices(job, plan);
-    if (!status) status = slc_judge_roles(job);
+    if (!status) status = slc_validate_roles(job);
     if (status) return status;
     status = slc_buffer_index_init(&buffers, job, plan);
     if (status) return status;
-    status = slc_judge_buffers(job, &buffers);
+    status = slc_validate_buffers(job, &buffers);
     if (!status) status = validate_program(job, &buffers, false);
     if (!status) status = validate_program(job, &buffers, true);
     slc_buffer_index_fini(&buffers);

@@ -1,6 +1,6 @@
 /* The state of the validator while it checks a plan and one of its programs. Private to lib/plan. */
-#ifndef SLC_PLAN_JUDGE_H
-#define SLC_PLAN_JUDGE_H
+#ifndef SLC_PLAN_VALIDATE_PARTS_H
+#define SLC_PLAN_VALIDATE_PARTS_H
 
 #include "lib/plan/plan.h"
 
@@ -22,10 +22,10 @@ uint32_t slc_buffer_index_find(const slc_buffer_index *index, slc_buffer_kind ki
 
 /* Checks that units of split tied parameters fit together (slc_unit.role, partner and rows). A wrong file has been
  * refused with its path before; this protects all later checks from a job that is wrong itself. */
-sluice_status slc_judge_roles(const slc_job *job);
+sluice_status slc_validate_roles(const slc_job *job);
 
 /* Checks that all buffers exist and no others, with the right sizes, and that resident ones do not overlap. */
-sluice_status slc_judge_buffers(const slc_job *job, const slc_buffer_index *index);
+sluice_status slc_validate_buffers(const slc_job *job, const slc_buffer_index *index);
 
 /* ---- A program ---- */
 
@@ -37,20 +37,16 @@ typedef struct {
     uint64_t over[SLC_LANES];
 } slc_sure;
 
-/* FULL runs all items. FRESH runs all but late items, because there is no previous step that they could belong to.
- * DRAIN runs late items only. */
-typedef enum { SLC_PASS_FULL, SLC_PASS_FRESH, SLC_PASS_DRAIN } slc_pass;
-
 typedef struct {
     uint64_t first_block, end_block;
     uint32_t item;
-} slc_run;
+} slc_block_run;
 
 /* The operations of one kind on one unit (in one micro-batch, for one window), sorted by their first block. */
 typedef struct {
-    const slc_run *at;
+    const slc_block_run *at;
     uint32_t count;
-} slc_run_list;
+} slc_block_runs;
 
 typedef struct {
     uint32_t unit, use;
@@ -68,78 +64,78 @@ typedef struct {
     uint32_t *ordinal;         /* [items] position of an item in its lane */
     uint32_t agree;            /* the item of the agreement; SLC_NONE in evaluation */
     uint64_t count[SLC_LANES]; /* items of one pass in each lane */
-    slc_run *runs;             /* runs of all lists, each list's together */
+    slc_block_run *runs;       /* runs of all lists, each list's together */
     uint32_t *run_start;       /* [lists + 1] */
     uint32_t *unit_lists;      /* [units]: a unit's first list */
     slc_layer_use *uses;       /* uses of all layers, each layer's together */
     uint32_t *use_start;       /* [layers + 1] */
     uint32_t *workspaces;      /* workspaces of all slots, each slot's together */
     uint32_t *workspace_start;
-    slc_pass passes[2];
+    slc_pass_kind passes[2];
     slc_sure *known[2]; /* [items] what is known at an item's start, in the first pass and in the second */
-} slc_judge;
+} slc_validation;
 
 /* Sets the error "invalid plan: step item 7 (...): what" and returns FORMAT. */
-sluice_status slc_judge_fault(const slc_judge *j, uint32_t item, const char *what);
+sluice_status slc_validate_fault(const slc_validation *j, uint32_t item, const char *what);
 
-static inline slc_lane slc_judge_lane(const slc_judge *j, uint32_t item)
+static inline slc_lane slc_validate_lane(const slc_validation *j, uint32_t item)
 {
     return slc_on_compute_lane(&j->program->items[item]) ? SLC_LANE_COMPUTE : SLC_LANE_COMMUNICATION;
 }
 
-static inline bool slc_judge_same_lane(const slc_judge *j, uint32_t a, uint32_t b)
+static inline bool slc_validate_same_lane(const slc_validation *j, uint32_t a, uint32_t b)
 {
-    return slc_judge_lane(j, a) == slc_judge_lane(j, b);
+    return slc_validate_lane(j, a) == slc_validate_lane(j, b);
 }
 
-static inline bool slc_judge_runs(const slc_judge *j, int pass, uint32_t item)
+static inline bool slc_validate_runs(const slc_validation *j, int pass, uint32_t item)
 {
     bool late = j->program->items[item].late;
-    return j->passes[pass] == SLC_PASS_FULL || late == (j->passes[pass] == SLC_PASS_DRAIN);
+    return j->passes[pass] == SLC_PASS_WHOLE || late == (j->passes[pass] == SLC_PASS_DRAIN);
 }
 
-static inline uint32_t slc_judge_slot_item(const slc_judge *j, uint32_t micro_batch, uint32_t slot)
+static inline uint32_t slc_validate_slot_item(const slc_validation *j, uint32_t micro_batch, uint32_t slot)
 {
     return j->slot_item[(uint64_t)micro_batch * (j->evaluate ? j->job->layer_count : slc_job_slots(j->job)) + slot];
 }
 
 /* Does this layer drop the activations that it can make again? */
-static inline bool slc_judge_recomputes(const slc_judge *j, uint32_t layer)
+static inline bool slc_validate_recomputes(const slc_validation *j, uint32_t layer)
 {
     return !j->evaluate && j->plan->recompute && j->plan->recompute[layer];
 }
 
 /* Makes the lists of runs, uses and workspaces; the items must have been checked one by one. The caller calls fini also
  * after an error. */
-sluice_status slc_judge_index_init(slc_judge *j);
-void slc_judge_index_fini(slc_judge *j);
-slc_run_list slc_judge_list(const slc_judge *j, slc_item_kind kind, uint32_t micro_batch, uint32_t unit,
-                            uint32_t window);
+sluice_status slc_validate_index_init(slc_validation *j);
+void slc_validate_index_fini(slc_validation *j);
+slc_block_runs slc_validate_list(const slc_validation *j, slc_item_kind kind, uint32_t micro_batch, uint32_t unit,
+                                 uint32_t window);
 /* Index of the first run in a list that ends after `block` begins; list.count if there is none. */
-uint32_t slc_run_at(slc_run_list list, uint64_t block);
+uint32_t slc_block_run_at(slc_block_runs list, uint64_t block);
 /* Checks that the operations of each kind that a unit needs move all its blocks, each once, and that there are no
  * others. */
-sluice_status slc_judge_once(const slc_judge *j);
+sluice_status slc_validate_once(const slc_validation *j);
 
 /* Fills j->known: what items may rely on when they start, whatever the timing, in the two passes of `j->passes`. */
-void slc_judge_derive(slc_judge *j);
+void slc_validate_derive(slc_validation *j);
 /* Has `item` of `pass` surely ended when `later` of `later_pass` starts? Also true if `item` does not run in that
  * pass. */
-bool slc_judge_surely_over(const slc_judge *j, int later_pass, uint32_t later, int pass, uint32_t item);
+bool slc_validate_surely_over(const slc_validation *j, int later_pass, uint32_t later, int pass, uint32_t item);
 
 /* Checks that everything the items of `pass` need has ended when they start. */
-sluice_status slc_judge_data(const slc_judge *j, int pass);
+sluice_status slc_validate_data(const slc_validation *j, int pass);
 /* Checks each claim by itself, whatever the timing. */
-sluice_status slc_judge_claims(const slc_judge *j);
+sluice_status slc_validate_claims(const slc_validation *j);
 /* Checks that claims hold every byte while items of `pass` touch it, and one claim from its writer to its last
  * reader. */
-sluice_status slc_judge_memory(const slc_judge *j, int pass);
+sluice_status slc_validate_memory(const slc_validation *j, int pass);
 
 /* Remembers which claim held each range of addresses last. */
-typedef struct slc_judge_addresses slc_judge_addresses;
-sluice_status slc_judge_addresses_create(const slc_judge *j, slc_judge_addresses **out);
-void slc_judge_addresses_destroy(slc_judge_addresses *addresses);
+typedef struct slc_validate_addresses slc_validate_addresses;
+sluice_status slc_validate_addresses_create(const slc_validation *j, slc_validate_addresses **out);
+void slc_validate_addresses_destroy(slc_validate_addresses *addresses);
 /* Checks that nothing is claimed in the second pass (with `first_too`, in both) that another claim may still hold. */
-sluice_status slc_judge_tickets(const slc_judge *j, slc_judge_addresses *addresses, bool first_too);
+sluice_status slc_validate_tickets(const slc_validation *j, slc_validate_addresses *addresses, bool first_too);
 
 #endif
