@@ -150,6 +150,10 @@ folder_apart() {
     check 'nothing is left' '' "$(ls -A "$work/apart/0/out")"
 }
 
+names_in() { # FOLDER [PATTERN]: of what is in it, those that begin with a dot too
+    find "$1" -mindepth 1 -maxdepth 1 -name "${2:-*}" -printf '%f\n' | sort | xargs
+}
+
 losses_in() { # JSON: how many
     python3 -c 'import json, sys; print(len(json.load(open(sys.argv[1]))["runs"][0]["losses"]))' "$1"
 }
@@ -168,14 +172,14 @@ save_errors() {
     check 'steps until then are in the table' 5 "$(wc -l <"$work/e.csv")"
     check 'the results are written' 4 "$(losses_in "$work/e.json")"
     check 'other outputs are written' 'config.json model.safetensors trace.json' \
-        "$(cd "$work" && ls weights trace.json | grep . | grep -v : | sort | xargs)"
-    check 'what was saved before stays' 'step-000002 step-000004' "$(ls "$work/run" | xargs)"
-    check 'the lock is gone' '' "$(ls -A "$work/run" | grep '^\.')"
+        "$(names_in "$work/weights") $(names_in "$work" trace.json)"
+    check 'what was saved before stays' 'step-000002 step-000004' "$(names_in "$work/run")"
+    check 'the lock is gone' '' "$(names_in "$work/run" '.*')"
 
     train -n 2 --steps 8 --resume "$work/run" --save "$work/run" --save-every 2 --on-save-error warn
     check 'warn goes on, and the last save succeeds' 0 $code
     check 'it warns' 1 "$(grep -c 'step 4 is not saved.*training goes on' "$work/err")"
-    check 'later ones are saved' 'step-000004 step-000006 step-000008' "$(ls "$work/run" | xargs)"
+    check 'later ones are saved' 'step-000004 step-000006 step-000008' "$(names_in "$work/run")"
     train -n 2 --steps 10 --resume "$work/run" --json "$work/a.json"
     train -n 2 --steps 10 --json "$work/b.json"
     check 'resumed after a failed save' "$(hash_of "$work/b.json")" "$(hash_of "$work/a.json")"

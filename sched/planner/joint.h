@@ -21,7 +21,7 @@ typedef struct {
     bool quick;               /* only baselines and rounding: a valid plan in a tenth of a second */
     uint32_t tries;           /* most tries of the local search; 0: as many as the time limit allows */
     const slc_cancel *cancel; /* NULL: none */
-    bool portfolio;           /* without the slot model, as in a build that has no solver; the plan's schedule says so */
+    bool portfolio; /* without the slot model, as in a build that has no solver; the plan's schedule says so */
 } slc_joint_request;
 
 typedef struct {

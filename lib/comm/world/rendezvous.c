@@ -214,8 +214,7 @@ static sluice_status one_round(reception *room, struct pollfd *polls)
         return slc_error(SLUICE_ERR_SYSTEM, "poll: %s", strerror(errno));
 
     for (int rank = 1; rank < rendezvous->size; rank++)
-        if (polls[first_rank + rank - 1].revents)
-            return hung_up(rendezvous->fds[rank], rank);
+        if (polls[first_rank + rank - 1].revents) return hung_up(rendezvous->fds[rank], rank);
     for (int i = 0; i < STRANGERS; i++) {
         if (!who_at[i] || !polls[who_at[i]].revents) continue;
         sluice_status status = listen_to(room, &room->strangers[i]);
