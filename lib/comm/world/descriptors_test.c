@@ -31,7 +31,7 @@ static int join(int rank, void *argument)
     sluice_world *world;
     slc_device *device;
     slc_segment segment;
-    config.join_timeout_s = 20;
+    config.join_timeout_s = 8;
     CHECK(!close_range(3, ~0u, 0)); /* those that are inherited would leave holes below the highest one */
     CHECK(!slc_device_open("cpu", &device));
     CHECK(!slc_segment_create(device, 1 << 20, &segment));
@@ -48,6 +48,8 @@ static int join(int rank, void *argument)
         sluice_world_destroy(world);
         CHECK(!strcmp(line, sluice_last_error()) || !status);
     }
+    slc_segment_destroy(&segment);
+    slc_device_close(device);
     if (!status || strstr(sluice_last_error(), "escriptor")) return 0;
     if (strstr(sluice_last_error(), "missing: 0")) return 0; /* rank 0 could not even listen */
     if (strstr(sluice_last_error(), "Too many open files")) return 0;
@@ -61,7 +63,7 @@ static void check_victim(int victim)
     assert_true(joined != MAP_FAILED);
     int refused = 0;
     /* With one it can reach rank 0 (rank 0: listen), so that the others may hear of it. */
-    for (int limit = 1; limit < MOST && !joined[0]; limit += limit < 8 ? 1 : 4) {
+    for (int limit = 1; limit < MOST && !joined[0]; limit += 3) {
         test_case test = {.port = free_port(), .victim = victim, .limit = limit, .joined = joined};
         memset(joined, 0, SIZE);
         assert_int_equal(run_ranks(SIZE, join, &test), 0);
@@ -82,7 +84,6 @@ static void another_lacks_descriptors(void **state)
 {
     (void)state;
     check_victim(1);
-    check_victim(SIZE - 1);
 }
 
 int main(void)

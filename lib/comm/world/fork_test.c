@@ -147,6 +147,16 @@ static void expect_refusal(sluice_status status)
     CHECK(strstr(sluice_last_error(), "forked from rank 1"));
 }
 
+/* A child leaves what its parent's transport allocated where it is, which the leak checker would count. */
+static void leave_child(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    _exit(0);
+#else
+    exit(0);
+#endif
+}
+
 static void call_in_child(rig *all)
 {
     slc_comm *comm = slc_world_comm(all->world);
@@ -165,7 +175,7 @@ static void call_in_child(rig *all)
     slc_segment_discard(&all->segment, 0, all->segment.bytes);
     CHECK(sluice_world_rank(all->world) == PARENT && sluice_world_size(all->world) == SIZE);
     rig_close(all);
-    exit(0);
+    leave_child();
 }
 
 static int have_a_child_that_calls(int rank, void *argument)
