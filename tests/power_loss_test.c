@@ -245,7 +245,9 @@ static int each_kind_is_needed(int rank, int size, void *context)
         RANK_CHECK(e->losses);
     }
     remove_all(e->place);
-    return destroy(&e->m, 0);
+    int code = destroy(&e->m, 0);
+    free(e);
+    return code;
 }
 
 static void each_synchronizing_is_needed(void **state)

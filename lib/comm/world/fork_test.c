@@ -267,6 +267,10 @@ static int alone_with_a_child(int rank, void *argument)
 static void test_alone(void **state)
 {
     (void)state;
+#ifdef __SANITIZE_THREAD__
+    puts("SKIP: a world of a forked child: the thread sanitizer allows no threads there");
+    skip();
+#endif
     assert_int_equal(run_ranks(1, alone_with_a_child, NULL), 0);
 }
 

@@ -140,6 +140,13 @@ static const struct {
     {"TCP_RX_SEG_SIZE", "512K", 1},
 };
 
+/* Environments that were published: they stay for as long as the process, each reachable from the next. */
+struct published {
+    struct published *before;
+    char *entries[];
+};
+static struct published *newest;
+
 /* As setenv without overwriting, but for one thing: the program's other threads may be reading the environment, and an
  * array that they are reading is never freed or changed here. They go on with the old one, or find the new one. */
 static ucs_status_t add_to_environment(const char *variable, const char *value)
@@ -147,17 +154,20 @@ static ucs_status_t add_to_environment(const char *variable, const char *value)
     size_t count = 0, length = strlen(variable) + strlen(value) + 2;
     if (getenv(variable)) return UCS_OK;
     while (environ && environ[count]) count++;
-    char **more = malloc((count + 2) * sizeof *more), *entry = malloc(length);
+    struct published *more = malloc(sizeof *more + (count + 2) * sizeof *more->entries);
+    char *entry = malloc(length);
     if (!more || !entry) {
         free(more);
         free(entry);
         return UCS_ERR_NO_MEMORY;
     }
     snprintf(entry, length, "%s=%s", variable, value);
-    if (count) memcpy(more, environ, count * sizeof *more);
-    more[count] = entry;
-    more[count + 1] = NULL;
-    __atomic_store_n(&environ, more, __ATOMIC_RELEASE); /* both stay for as long as the process */
+    if (count) memcpy(more->entries, environ, count * sizeof *more->entries);
+    more->entries[count] = entry;
+    more->entries[count + 1] = NULL;
+    more->before = newest;
+    newest = more;
+    __atomic_store_n(&environ, more->entries, __ATOMIC_RELEASE);
     return UCS_OK;
 }
 
