@@ -24,7 +24,8 @@ typedef struct {
     double *values;
     const char *how;
     double *rows; /* [memory->rows] scratch */
-    /* What parts of the search work with; freed with it, for the solver may give up in the middle of them. */
+    /* Parts of the search work with these. They are freed with the search, because the solver may give up while such a
+     * part is running. */
     struct slc_least_memory *lightest;
     struct slc_dive *dive;
 } slc_slot_search;

@@ -1,4 +1,4 @@
-/* What became of several outputs, each of which is written whatever became of the others. */
+/* An outcome gathers the errors of several outputs. Each output is written even if another one has failed. */
 #ifndef SLC_BENCH_OUTCOME_H
 #define SLC_BENCH_OUTCOME_H
 

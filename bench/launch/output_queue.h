@@ -23,7 +23,7 @@ void slc_output_queue_destroy(slc_output_queue *queue);
 size_t slc_output_queue_room(slc_output_queue *queue);
 /* `prefix`, `length` bytes of text and the line's end, all or nothing: what there is no room for is thrown away. */
 void slc_output_queue_put_line(slc_output_queue *queue, const char *prefix, const char *text, size_t length);
-/* The same for a few lines that must find room behind what is full. */
+/* Puts a line as slc_output_queue_put_line does, but a few such lines find room even when the queue is full. */
 void slc_output_queue_put_urgent_line(slc_output_queue *queue, const char *prefix, const char *text, size_t length);
 /* From now on there is room always, and what does not fit is thrown away. */
 void slc_output_queue_let_go(slc_output_queue *queue);

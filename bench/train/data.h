@@ -22,7 +22,7 @@ sluice_status slc_training_data_open(const slc_training_options *options, sluice
 void slc_training_data_close(slc_training_data *data); /* NULL is allowed */
 
 uint64_t slc_training_data_fingerprint(const slc_training_data *data); /* ranks compare it */
-/* Of every byte, read once. Errors: IO, MEMORY. */
+/* A hash of every byte of the data, each of which is read once. Errors: IO, MEMORY. */
 sluice_status slc_training_data_content(const slc_training_data *data, uint64_t *hash);
 uint64_t slc_training_data_bytes(const slc_training_data *data); /* that it holds in memory */
 

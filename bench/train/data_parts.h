@@ -1,4 +1,4 @@
-/* What the sources of training data share. Private to bench/train. */
+/* The sources of training data share these types and functions. Private to bench/train. */
 #ifndef SLC_BENCH_TRAINING_DATA_PARTS_H
 #define SLC_BENCH_TRAINING_DATA_PARTS_H
 

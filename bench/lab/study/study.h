@@ -1,5 +1,5 @@
-/* What the planner achieves on drawn profiles, for `sluice-lab study`: each study prints its table and adds its rows to
- * a JSON array. There is no network and no training. */
+/* The studies of `sluice-lab study`: how good plans are on drawn profiles. Each study prints its table and adds its
+ * rows to a JSON array. There is no network and no training. */
 #ifndef SLC_BENCH_STUDY_H
 #define SLC_BENCH_STUDY_H
 
