@@ -13,8 +13,8 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 # Groups of files that still call each other: a group may lose files, but not gain any.
 KNOWN = {
     "slc_comm": [
-        "lane/lane.c lane/submit.c lane/thread.c world/collect.c world/control.c world/farewell.c world/watch.c "
-        "world/world.c",
+        "lane/lane.c lane/submit.c lane/thread.c world/collect.c world/control.c world/watch.c world/world.c "
+        "world/worlds.c",
         "lane/messages.c lane/rows.c lane/rows_work.c lane/work.c",
     ],
     "slc_engine": [

@@ -354,13 +354,12 @@ sluice_status slc_thread_start(sluice_world *world)
     if (error) return slc_error(SLUICE_ERR_SYSTEM, "communication thread: %s", strerror(error));
     pthread_setname_np(world->thread, "sluice-comm");
     world->running = true;
-    return slc_farewell_owe(world);
+    return SLUICE_OK;
 }
 
 void slc_thread_stop(sluice_world *world)
 {
     if (!world->running) return;
-    slc_farewell_waive(world);
     snprintf(world->last_words, sizeof world->last_words, "%s", sluice_last_error());
     atomic_store(&world->stop, true);
     slc_thread_wake(world);

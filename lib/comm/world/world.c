@@ -5,7 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
-#include "lib/comm/world/fork.h"
+#include "lib/comm/world/worlds.h"
 #include "lib/comm/world/launcher.h"
 #include "lib/comm/settings.h"
 
@@ -263,8 +263,8 @@ static sluice_status assemble(sluice_world *world)
     world->path = name_path(world);
     status = slc_control_init(&world->control, &world->rendezvous, &world->failure, world->config.timeout_s);
     if (status) return status;
-    slc_fork_watch(world);
-    return slc_thread_start(world);
+    status = slc_worlds_add(world);
+    return status ? status : slc_thread_start(world);
 }
 
 sluice_status sluice_world_create(const sluice_world_config *config, sluice_world **out)
@@ -284,7 +284,6 @@ sluice_status sluice_world_create(const sluice_world_config *config, sluice_worl
     pthread_mutex_init(&world->collect_lock, NULL);
     slc_gate_init(&world->collects_done);
     slc_gate_init(&world->told);
-    world->owner = getpid();
     world->neighbours = (slc_neighbours){.page_fd = -1, .doorbell = -1, .listener = -1};
     world->path = "alone";
     slc_log_rank(config->size > 1 ? config->rank : -1);
@@ -302,7 +301,7 @@ sluice_status sluice_world_create(const sluice_world_config *config, sluice_worl
 
 void sluice_world_destroy(sluice_world *world)
 {
-    if (!world || !slc_fork_forget(world)) return; /* a forked child leaves everything as it is */
+    if (!world || !slc_worlds_remove(world)) return; /* a forked child leaves everything as it is */
     slc_thread_stop(world);
     slc_transport_close(&world->transport, 0); /* when the thread never ran */
     slc_control_fini(&world->control);

@@ -12,7 +12,6 @@
 #include <sluice/world.h>
 #include <pthread.h>
 #include <stddef.h>
-#include <sys/types.h>
 
 struct sluice_world {
     sluice_world_config config;
@@ -47,10 +46,8 @@ struct sluice_world {
 
     slc_gate told;              /* 1: the failure is on its way to the other ranks, if they are to be told */
     char last_words[SLC_WORDS]; /* of the thread that leaves; "" none */
-    pid_t owner;                /* a child that it forks is no rank */
-    sluice_world *sibling;      /* farewell.c: the next world of this process */
 
-    sluice_world *next; /* fork.c's list */
+    sluice_world *next; /* worlds.c: the next world of this process */
     bool forked;        /* this process was forked from the rank */
 };
 
@@ -64,10 +61,6 @@ static inline uint64_t slc_thread_number(void)
 {
     return (uint64_t)pthread_self();
 }
-
-/* farewell.c: a process that exits without leaving this world says its last error. */
-sluice_status slc_farewell_owe(sluice_world *world);
-void slc_farewell_waive(sluice_world *world); /* it leaves as it should */
 
 /* thread.c */
 sluice_status slc_thread_start(sluice_world *world);

@@ -1,10 +1,12 @@
 /* A list of worlds under one lock, which fork holds too. What the child's handler does needs neither memory nor a lock
  * of another thread: those threads are not there, and their locks may be taken for ever. */
-#include "lib/comm/world/fork.h"
+#include "lib/comm/world/worlds.h"
 
+#include "lib/base/status.h"
 #include "lib/comm/world/world.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,6 +15,9 @@ enum { FAR_BEYOND = 1 << 30 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static sluice_world *worlds;
+static bool handled; /* the handlers below are registered */
+
+/* ---- Fork ---- */
 
 static void before_fork(void)
 {
@@ -81,21 +86,40 @@ static void in_child(void)
     pthread_mutex_unlock(&lock);
 }
 
-static void watch_forks(void)
+/* ---- Exit ---- */
+
+/* A forked child's worlds are not running. */
+static void say_farewell(void)
 {
-    pthread_atfork(before_fork, in_parent, in_child);
+    char line[SLC_WORDS];
+    const char *error = sluice_last_error(); /* of the thread that exits */
+    snprintf(line, sizeof line, "it exited without leaving the world; its last error: %s", error);
+    if (pthread_mutex_trylock(&lock)) return; /* another thread is just leaving or forking */
+    for (sluice_world *world = worlds; world; world = world->next)
+        if (world->running && (*error || slc_failed(&world->failure)))
+            slc_comm_fail(&world->comm, SLUICE_ERR_PEER, line);
+    pthread_mutex_unlock(&lock);
 }
 
-void slc_fork_watch(sluice_world *world)
+/* ---- The list ---- */
+
+static void add_handlers(void)
 {
-    pthread_once(&once, watch_forks);
+    handled = !pthread_atfork(before_fork, in_parent, in_child) && !atexit(say_farewell);
+}
+
+sluice_status slc_worlds_add(sluice_world *world)
+{
+    pthread_once(&once, add_handlers);
+    if (!handled) return slc_error(SLUICE_ERR_MEMORY, "handlers of fork and exit");
     pthread_mutex_lock(&lock);
     world->next = worlds;
     worlds = world;
     pthread_mutex_unlock(&lock);
+    return SLUICE_OK;
 }
 
-bool slc_fork_forget(sluice_world *world)
+bool slc_worlds_remove(sluice_world *world)
 {
     pthread_mutex_lock(&lock);
     for (sluice_world **at = &worlds; *at && !world->forked; at = &(*at)->next)
