@@ -3,7 +3,7 @@
 #include "lib/base/gate.h"
 
 #include "lib/base/clock.h"
-#include "tests/scale.h"
+#include "tests/support/scale.h"
 
 #include <stdarg.h>
 #include <stddef.h>

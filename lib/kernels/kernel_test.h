@@ -29,7 +29,7 @@
 
 #define TEST_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* tests/tally.py reads the line. */
+/* tests/house/tally.py reads the line. */
 TEST_INLINE slc_isa test_first_isa(void)
 {
     static bool said;

@@ -3,7 +3,7 @@
 #include "lib/memory/pack.h"
 
 #include "lib/base/clock.h"
-#include "tests/scale.h"
+#include "tests/support/scale.h"
 
 #include <stdarg.h>
 #include <stddef.h>

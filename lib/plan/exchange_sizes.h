@@ -1,6 +1,6 @@
 /* Bytes that compressed exchanges keep and move, worked out from lengths alone, so that profiles for other worlds, and
  * of jobs that were never compressed, can be planned. The authority is lib/kernels/compress/compress_group.h and
- * slc_comm_exchange_bytes; tests/exchange_sizes_test.c compares both with this file. */
+ * slc_comm_exchange_bytes; tests/onebit/exchange_sizes_test.c compares both with this file. */
 #ifndef SLC_PLAN_EXCHANGE_SIZES_H
 #define SLC_PLAN_EXCHANGE_SIZES_H
 

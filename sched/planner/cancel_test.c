@@ -11,7 +11,7 @@
 #include "lib/plan/request.h"
 #include "sched/planner.h"
 #include "sched/planner/parts.h"
-#include "tests/scale.h"
+#include "tests/support/scale.h"
 
 #include <stdio.h>
 #include <stdlib.h>

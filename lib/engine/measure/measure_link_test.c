@@ -2,7 +2,7 @@
  * stays the packer's, and training goes on. How fast a link is, is not asserted. */
 #include "lib/engine/measure/measure.h"
 
-#include "tests/ranks.h"
+#include "tests/support/ranks.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 #include "lib/engine/model/regions.h"
 
 #include "lib/base/random.h"
-#include "tests/scale.h"
+#include "tests/support/scale.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* Moves in place against a plain copy: random layouts, from roomy to without a spare byte. */
 #include "lib/engine/replan/transition.h"
 
-#include "tests/scale.h"
+#include "tests/support/scale.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #include "lib/kernels/attention/attention.h"
 #include "lib/kernels/attention/attention_ref.h"
 #include "lib/kernels/kernel_test.h"
-#include "tests/scale.h"
+#include "tests/support/scale.h"
 
 /* Inputs and outputs. All have the shape's type, except logsumexp and the bias. */
 enum { Q, K, V, DOUT, RELATIVE, INPUTS };

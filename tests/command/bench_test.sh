@@ -1,0 +1,180 @@
+#!/usr/bin/env bash
+# What `sluice bench` promises: every combination that fits is run and the others are told, equal weights, results that
+# other programs can read, kept when something fails.
+. "$(dirname "$0")/../support/command_check.sh"
+need_command bench
+seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
+
+bench() { # OPTION...: output in $work/out and $work/err, exit code in $code
+    timeout 200 "$sluice" bench --data "$work/text" --context 32 --batch 2 --steps 3 "$@" \
+        >"$work/out" 2>"$work/err" </dev/null
+    code=$?
+}
+
+refuses() { # words of the message, then OPTION...
+    local words=$1
+    shift
+    bench --output "$work/refused" "$@"
+    check "$* fails" yes "$([ $code -ne 0 ] && [ $code -lt 100 ] && echo yes)"
+    check "$* says why" yes "$(grep -qi -- "$words" "$work/err" && echo yes)"
+}
+
+column() { # name: its values in results.csv of $folder, sorted, each once
+    awk -F, -v name="$1" 'NR == 1 {for (i = 1; i <= NF; i++) if ($i == name) c = i; next} {print $c}' \
+        "$folder/results.csv" | sort -u | paste -sd ' '
+}
+
+sweep() {
+    folder=$work/sweep
+    bench -n 2 --strategy dp,fsdp,random:1 --schedule serial,one_ahead --budget none,80% --throttle none,4gbit \
+        --output "$folder"
+    check 'a sweep ends well' 0 $code
+    check 'throttles' '4gbit none' "$(column throttle)"
+    check 'strategies' 'dp fsdp random:1' "$(column strategy)"
+    check 'budgets' '80% none' "$(column budget)"
+    check 'rows' 24 "$(($(wc -l <"$folder/results.csv") - 1))"
+    check 'dp does not fit' 4 "$(grep -c ',dp,.*,80%,,0,' "$folder/results.csv")"
+    check 'all that ran have the same weights' 1 \
+        "$(awk -F, 'NR > 1 && $9 == 1 {print $22}' "$folder/results.csv" | sort -u | wc -l)"
+    check 'peaks are as planned' 0 "$(awk -F, 'NR > 1 && $9 == 1 && $11 != $12' "$folder/results.csv" | wc -l)"
+    check 'said so' 2 "$(grep -cE '^(weights equal to the bit|peak equals plan): yes' "$work/out")"
+    check 'runs in JSON' "$(awk -F, '$9 == 1' "$folder/results.csv" | wc -l)" \
+        "$(grep -c '"weights_sha256"' "$folder/results.json")"
+    check 'no part is left' '' "$(find "$folder" -name '*part*')"
+    command -v gnuplot >/dev/null || { skip 'the picture of a sweep: gnuplot is not installed'; return; }
+    check 'a picture' yes "$([ -s "$folder/step_time.svg" ] && [ -s "$folder/step_time.png" ] && echo yes)"
+}
+
+# The default: what chooses by itself, beside the others, over budgets that are found.
+adaptive() {
+    folder=$work/adaptive
+    bench -n 2 --steps 7 --strategy sdp,fsdp,auto --budget none,auto:2 --throttle none,4gbit --output "$folder"
+    check 'an adaptive sweep ends well' 0 $code
+    local planned
+    planned=$(default_schedule)
+    check 'auto has ilp, the others one_ahead' "auto,$planned fsdp,one_ahead sdp,one_ahead" \
+        "$(awk -F, 'NR > 1 {print $5 "," $6}' "$folder/results.csv" | sort -u | paste -sd ' ')"
+    check 'three budgets, the same for both throttles' 3 "$(column budget | wc -w)"
+    check 'auto runs in all of them' 6 "$(grep -c ",auto,$planned,.*,1,1," "$folder/results.csv")"
+    check 'within the budget' 0 "$(awk -F, 'NR > 1 && $9 && $10 && $12 > $10' "$folder/results.csv" | wc -l)"
+    check 'only its steps are predicted' 'auto' \
+        "$(awk -F, 'NR > 1 && $14 > 0 {print $5}' "$folder/results.csv" | sort -u | paste -sd ' ')"
+    check 'six predictions' 6 "$(grep -c '"predicted_step_s": [0-9]' "$folder/results.json")"
+    check 'a comparison for each budget and throttle' 6 "$(grep -c '^  throttle .* auto .* ms, ' "$work/out")"
+    check 'a profile' yes "$("$sluice" plan --profile "$folder/profile.json" >/dev/null && echo yes)"
+}
+
+tradeoff() {
+    folder=$work/tradeoff
+    bench -n 2 --steps 6 --tradeoff --shares 4 --throttle 4gbit --output "$folder"
+    check 'a trade-off ends well' 0 $code
+    check 'a row a share, and the joint plan' 5 "$(($(wc -l <"$folder/tradeoff.csv") - 1))"
+    check 'it was run' yes "$(awk -F, '$1 == "joint" && $7 > 0 && $9 > 0 {print "yes"}' "$folder/tradeoff.csv")"
+    check 'each choice that fits was run' 0 "$(awk -F, 'NR > 1 && $6 && !($9 > 0)' "$folder/tradeoff.csv" | wc -l)"
+    check 'promises kept' 1 "$(grep -c '^weights equal to the bit: yes; within the budget: yes' "$work/out")"
+    check 'the shapes are said' 2 "$(grep -cE '^(predicted|measured): the curve is ' "$work/out")"
+    check 'and written' 2 "$(grep -cE '"(predicted|measured)_shape": "' "$folder/tradeoff.json")"
+    "$sluice" check --profile "$folder/profile.json" --plan "$folder/plan.json" >"$work/out" 2>"$work/err"
+    check 'the joint plan is sound' 0 $?
+    "$sluice" bench --tradeoff --profile "$folder/profile.json" --shares 3 --output "$work/predicted" >"$work/out" \
+        2>"$work/err"
+    check 'from a profile' 0 $?
+    "$sluice" bench --tradeoff --profile "$folder/profile.json" --shares 3 --output "$work/predicted" --json - \
+        2>"$work/err" | grep -v '"predicted_step_s"' >"$work/out"
+    check 'the document on standard output' "$(grep -cv '"predicted_step_s"' "$work/predicted/tradeoff.json")" \
+        "$(wc -l <"$work/out")"
+    check 'nothing is measured' 1 "$(grep -c '"measured_shape": null' "$work/predicted/tradeoff.json")"
+    command -v gnuplot >/dev/null || { skip 'pictures of a trade-off: gnuplot is not installed'; return; }
+    check 'pictures' 4 "$(find "$folder" "$work/predicted" -name 'tradeoff.*g' -size +1k | wc -l)"
+}
+
+optimizers() {
+    folder=$work/optimizers
+    bench -n 2 --steps 20 --optimizer adamw,lamb@0.01 --throttle none,4gbit --repeat 2 --output "$folder"
+    check 'a comparison of optimizers ends well' 0 $code
+    check 'rows' 8 "$(($(wc -l <"$folder/results.csv") - 1))"
+    check 'each under its own strategy' dp "$(column strategy)"
+    check 'optimizers' 'adamw lamb' "$(column optimizer)"
+    check 'the first is the measure' 2 "$(grep -c '^  adamw  *dp .* 100.00 %' "$work/out")"
+    check 'the other beside it' 2 "$(grep -c '^  lamb  *dp .* [0-9.]* %' "$work/out")"
+    check 'weights of a kind are equal' 1 "$(grep -c '^weights equal to the bit: yes (8 runs of 2 kinds' "$work/out")"
+    command -v gnuplot >/dev/null || { skip 'the picture of losses: gnuplot is not installed'; return; }
+    check 'a picture of losses' yes "$([ -s "$folder/losses.svg" ] && [ -s "$folder/losses.png" ] && echo yes)"
+}
+
+tied() {
+    folder=$work/tied
+    bench -n 2 --strategy sdp,fsdp --tied joint,split --output "$folder"
+    check 'joint and split end well' 0 $code
+    check 'rows' 4 "$(($(wc -l <"$folder/results.csv") - 1))"
+    check 'both' 'joint split' "$(column tied)"
+    check 'weights of each are equal' 1 "$(grep -c '^weights equal to the bit: yes (4 runs of 2 kinds' "$work/out")"
+    check 'split beside joint' 2 "$(grep -c '^  throttle .* split .* ms, joint .* ms' "$work/out")"
+}
+
+under_a_launcher() {
+    folder=$work/launched
+    timeout 100 "$sluice" run -n 2 -- "$sluice" bench --data "$work/text" --context 32 --steps 3 --strategy sdp,oss \
+        --repeat 2 --output "$folder" >"$work/out" 2>"$work/err"
+    check 'as ranks of a launcher' 0 $?
+    check 'repetitions' '1 2' "$(column repeat)"
+    check 'rows of repetitions' 4 "$(($(wc -l <"$folder/results.csv") - 1))"
+    timeout 100 "$sluice" run -n 2 -- "$sluice" bench --throttle none,1gbit >"$work/out" 2>"$work/err"
+    check 'two throttles in one world' 1 $?
+    check 'are refused' yes "$(grep -q 'a world has one throttle' "$work/err" && echo yes)"
+}
+
+without_gnuplot() {
+    local command
+    command=$(realpath "$sluice")
+    mkdir -p "$work/empty"
+    PATH=$work/empty "$command" bench --data "$work/text" --context 32 --steps 3 --strategy dp --output "$work/plain" \
+        >"$work/out" 2>"$work/err"
+    check 'without gnuplot' 0 $?
+    check 'it is said' 1 "$(grep -c 'gnuplot is not installed' "$work/out")"
+    check 'results are there' yes "$([ -s "$work/plain/results.csv" ] && echo yes)"
+}
+
+interrupt() {
+    folder=$work/stopped
+    "$sluice" bench -n 2 --data "$work/text" --steps 100000 --strategy dp,fsdp --output "$folder" \
+        >"$work/out" 2>"$work/err" &
+    local pid=$!
+    for _ in $(seq 300); do # the table's head shows that it listens
+        grep -q '^optimizer' "$work/out" && break
+        kill -0 $pid 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -INT $pid 2>/dev/null
+    wait $pid
+    check 'Ctrl-C' 130 $?
+    check 'what there is is written' 1 "$(grep -c ',dp,[a-z_]*,none,1,1,.*,1,[0-9a-f]*,adamw,' "$folder/results.csv")"
+}
+
+refusals() {
+    refuses 'does not exist' --strategy dp,ddp
+    refuses 'needs a compressed optimizer' --strategy dp,onebit --optimizer adamw
+    refuses 'there twice' --optimizer adamw,lamb@0.01,lamb
+    refuses 'learning rate' --optimizer adamw,lamb@fast
+    refuses 'have a freeze' --optimizer adamw,lamb --freeze-step 3
+    refuses 'exact strategies' --tradeoff --lossy onebit
+    refuses 'unknown; use joint,split' --tied joint,nonsense
+    refuses 'takes one --tied' --tradeoff --tied joint,split
+    refuses 'unknown' --schedule tomorrow
+    refuses 'budget' --budget none,12parsecs
+    refuses 'bandwidth' --throttle none,fast
+    refuses 'bandwidth' --throttle 50us
+    refuses 'empty' --strategy ,
+    refuses 'whole number' --repeat 0
+    refuses 'budget' --budget auto:0
+    refuses 'one budget' --tradeoff --budget none,60%
+    refuses 'nothing to trade' --tradeoff
+    refuses 'whole number' --tradeoff --shares 1
+    refuses 'only --tradeoff' --profile "$work/text"
+    refuses 'cannot make the folder' --output "$work/text/below"
+    check 'what ran before a failure is kept' dp "$(folder=$work/refused column strategy)"
+}
+
+for part in sweep adaptive tradeoff optimizers tied under_a_launcher without_gnuplot interrupt refusals; do $part; done
+[ $failed = 0 ] && echo "sluice bench: all as promised"
+exit $failed

@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# 50 steps of GPT-2 on real text end in the same losses and the same weights, to the bit, for every strategy, mix,
+# schedule, budget, block size and path, with and without recomputation, with and without a re-plan on the way, at equal
+# numerics settings: on 1, 2 and 4 ranks, clipping on and off, both ways to accumulate, AdamW and LAMB, fp32 and bf16 with
+# either on the wire. And the loss falls, no peak is above its plan or its budget, and the schedules that plan again have
+# done so. With as many sequences a step, losses on 2 and 4 ranks are those of one rank but for roundings.
+#
+# gpt2_equality_test.sh SLUICE [all]: each variant in one or two of a world's numerics settings, beside dp under serial,
+# which runs in all; with `all` every variant in every setting (a quarter of an hour).
+. "$(dirname "$0")/../support/command_check.sh"
+need_command train
+command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+extent=${2:-some}
+planned=$("$sluice" info | sed -n 's/^planner  *schedule: \([a-z]*\);.*/\1/p') # ilp, or portfolio without a solver
+compared=0
+micro_batches=2
+steps=${SLUICE_TEST_STEPS:-50}
+
+train() { # ranks, clip (or lamb, bf16, mixed: those, unclipped), accumulate, strategy, schedule, block, path, recompute, budget
+    local direct=on
+    [ "$7" = messages ] && direct=off
+    local numerics="--clip $2"
+    case $2 in
+    lamb) numerics="--optimizer lamb --lr 0.01" ;;
+    bf16) numerics="--precision bf16" ;;
+    mixed) numerics="--precision bf16 --wire fp32 --layer-precision h.0=fp32 --optimizer lamb --lr 0.01" ;;
+    esac
+    SLUICE_COMM_DIRECT=$direct timeout 120 "$sluice" train -n "$1" --size nano --batch 2 --context 32 \
+        --micro-batches "$micro_batches" --steps "$steps" --seed 7 --threads 1 $numerics --accumulate "$3" --strategy "$4" \
+        --schedule "$5" --block "$6" --recompute "$8" --budget "$9" --json "$work/run.json" >"$work/log" 2>&1
+}
+
+# The least budget that works is read from the refusal of one that does not; half is between that and dp's, where dp
+# takes more.
+budget() { # as train, budget: none, least, half; in bytes
+    [ "$9" = none ] && return
+    local least
+    train "${@:1:8}" 1KiB
+    least=$(sed -n 's/.* needs \([0-9]*\) bytes .*/\1/p' "$work/log" | head -1)
+    [ -n "$least" ] || return 1
+    if [ "$9" = least ] || [ "$dp_bytes" -lt "$least" ]; then echo "$least"; else echo $(((least + dp_bytes) / 2)); fi
+}
+
+judge() { # ranks, schedule, path, budget, log: losses and weights in one line
+    python3 - "$work/run.json" "$@" <<'PY'
+import json, sys
+run = json.load(open(sys.argv[1]))["runs"][0]
+ranks, schedule, path, budget = int(sys.argv[2]), *sys.argv[3:6]
+if ranks > 1 and run["path"] != path:
+    sys.exit(f"FAILED: asked for {path}, ran over {run['path']}")
+if run["peak_bytes"] != run["planned_bytes"]:
+    sys.exit(f"FAILED: peak {run['peak_bytes']}, planned {run['planned_bytes']}")
+if budget and run["peak_bytes"] > int(budget):
+    sys.exit(f"FAILED: peak {run['peak_bytes']}, budget {budget}")
+if not run["losses"][-1] < run["losses"][0] - 1:
+    sys.exit(f"FAILED: the loss does not fall: {run['losses'][0]} -> {run['losses'][-1]}")
+joint = schedule in ("ilp", "portfolio")
+again = joint or schedule in ("greedy", "priority")
+if again and not joint and budget and "re-planning failed" in open(sys.argv[6]).read():
+    again = False # with measured times these may want more than a tight budget has
+if (run["predicted_step_s"] is not None) != again:
+    sys.exit(f"FAILED: a re-plan under {schedule}: predicted {run['predicted_step_s']}")
+print(run["weights_sha256"], *(loss.hex() for loss in run["losses"]))
+PY
+}
+
+run_variant() { # as budget
+    local bytes
+    bytes=$(budget "$@") || { echo "FAILED: no least budget, $*" >&2; return 1; }
+    train "${@:1:8}" "$bytes" || {
+        echo "FAILED: sluice train, $* $bytes" >&2
+        tail -5 "$work/log" >&2
+        return 1
+    }
+    judge "$1" "$5" "$7" "$bytes" "$work/log"
+}
+
+variants() { # strategy schedule block path recompute budget
+    cat <<'LIST'
+dp one_ahead 4096 messages all none
+oss one_ahead 4096 direct none none
+oss bucketed 64KiB messages all none
+sdp one_ahead 64KiB direct all none
+sdp serial 1MiB messages none none
+fsdp one_ahead 1MiB direct none none
+fsdp one_ahead 4096 messages all least
+fsdp serial 64KiB direct none least
+random:1 bucketed 4096 direct all none
+random:2 one_ahead 64KiB messages none none
+dp random 64KiB direct none none
+random:3 random 4096 messages auto none
+mixed one_ahead 64KiB direct auto half
+auto ilp 4096 direct auto least
+auto ilp 64KiB messages auto half
+fsdp priority 4096 direct none none
+auto greedy 64KiB messages auto half
+LIST
+    [ "$extent" = all ] && cat <<'LIST'
+dp ilp 64KiB direct none none
+oss ilp 4096 messages all none
+sdp ilp 64KiB direct auto half
+fsdp ilp 4096 messages auto least
+random:4 ilp 64KiB direct all none
+auto ilp 64KiB direct none least
+auto ilp 4096 messages all half
+sdp priority 64KiB messages all none
+random:5 priority 4096 direct auto half
+oss greedy 64KiB direct none none
+fsdp greedy 4096 messages all least
+fsdp random 64KiB direct all none
+LIST
+}
+
+compare() { # ranks, number of the setting, clip, accumulate: variants against dp under serial
+    local first line number=0
+    first=$(run_variant "$1" "$3" "$4" dp serial 1MiB direct none none) || { failed=1; return; }
+    dp_bytes=$(sed -n 's/.*"dp_bytes": *\([0-9]*\).*/\1/p' "$work/run.json" | head -1)
+    while read -r variant; do
+        number=$((number + 1))
+        [ "$extent" = all ] || [ $((number % 4)) = "$2" ] || continue
+        [ "$1" = 1 ] && [[ $variant = *messages* ]] && [ "$extent" = all ] && continue
+        compared=$((compared + 1))
+        line=$(run_variant "$1" "$3" "$4" ${variant/ ilp / $planned }) || { failed=1; continue; }
+        [ "$line" = "$first" ] && continue
+        echo "FAILED: $1 ranks, clip $3, accumulate $4: $variant differs from dp serial"
+        failed=1
+    done < <(variants)
+    echo "$1 ranks, clip $3, accumulate $4: ${first:0:16}"
+}
+
+# The same sequences a step on 1, 2 and 4 ranks: what one rank computes without a collective is the measure, from which
+# other orders of adding stray by roundings alone.
+one_rank_is_the_measure() { # clip and accumulate, as train
+    local ranks
+    rm -f "$work"/world-*.json
+    for ranks in 1 2 4; do
+        micro_batches=$((8 / ranks))
+        train $ranks "$1" "$2" dp serial 1MiB direct none '' || { echo "FAILED: $ranks ranks, clip $1" && failed=1; }
+        mv "$work/run.json" "$work/world-$ranks.json"
+    done
+    micro_batches=2
+    python3 - "$work"/world-[124].json <<'PY' || failed=1
+import json, sys
+worlds = [json.load(open(path))["runs"][0]["losses"] for path in sys.argv[1:]]
+if len(worlds) != 3 or len({len(losses) for losses in worlds}) != 1:
+    sys.exit(f"FAILED: other numbers of steps: {[len(losses) for losses in worlds]}")
+apart = max(abs(loss - alone) / alone for losses in worlds[1:] for loss, alone in zip(losses, worlds[0]))
+if not apart < 1e-5:
+    sys.exit(f"FAILED: losses on 2 or 4 ranks are {apart} from those of one")
+PY
+}
+
+one_rank_is_the_measure 0 last
+one_rank_is_the_measure 0.5 each
+one_rank_is_the_measure lamb last
+for ranks in 1 2 4; do
+    compare $ranks 0 0 last
+    compare $ranks 1 0 each
+    compare $ranks 2 0.5 last
+    compare $ranks 3 0.5 each
+    compare $ranks $((ranks % 4)) bf16 each
+    [ $ranks = 1 ] || compare $ranks $((ranks / 2)) lamb last
+    [ $ranks = 2 ] || compare $ranks 3 mixed last
+    [ $ranks = 2 ] && compare $ranks 0 bf16 last
+done
+echo "$compared runs compared with dp under serial, $steps steps each"
+exit $failed

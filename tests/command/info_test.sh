@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# What `sluice info` promises: facts of this build and this machine, as text and as JSON, that follow the settings and the
+# launcher; a table of the settings.
+. "$(dirname "$0")/../support/command_check.sh"
+unset RANK WORLD_SIZE SLUICE_KERNELS_ISA
+
+info() { # OPTION...: output in $work/out and $work/err, exit code in $code
+    timeout 60 "$sluice" info "$@" >"$work/out" 2>"$work/err" </dev/null
+    code=$?
+}
+
+fact() { # NAME: its value in the text
+    sed -n "s/^$1 *//p" "$work/out"
+}
+
+info
+check 'exit code' 0 $code
+check 'facts' 'version transports devices instruction_set processors planner models gemm launcher' \
+    "$(cut -d' ' -f1 "$work/out" | xargs)"
+check 'version' "$("$sluice" --version)" "sluice $(fact version)"
+check 'processors' "$(getconf _NPROCESSORS_ONLN)" "$(fact processors)"
+check 'every transport works' 'ucx: works; throttle: works' "$(fact transports)"
+check 'the host is a device' yes "$(grep -q '^devices *cpu' "$work/out" && echo yes)"
+check 'models' "$(has_command train && echo yes || echo no)" "$(fact models)"
+if has_command gemm; then
+    check 'products of both types' yes "$(grep -q '^gemm *fp32: [^;]*; bf16: ' "$work/out" && echo yes)"
+fi
+check 'no launcher' 'name: none; rank: 0; size: 1' "$(fact launcher)"
+best=$(fact instruction_set)
+SLUICE_KERNELS_ISA=baseline info
+check 'the instruction set that was asked for' baseline "$(fact instruction_set)"
+check 'not the best there is, unless there is no other' yes \
+    "$(case $(uname -m)/$best in */avx2 | */avx512) echo yes ;; x86_64/baseline) grep -q avx2 /proc/cpuinfo || echo yes ;;
+        *) echo yes ;; esac)"
+RANK=2 WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=20000 info
+check 'what a launcher said' yes "$(fact launcher | grep -q '^name: .*RANK; rank: 2; size: 3$' && echo yes)"
+RANK=many WORLD_SIZE=3 info
+check 'what a launcher said wrongly' yes "$(fact launcher | grep -q 'error: .*RANK' && echo yes)"
+check 'JSON' yes "$(info --json; grep -q '"instruction_set": "'"$best"'"' "$work/out" && echo yes)"
+if command -v python3 >/dev/null; then
+    info --json
+    check 'the same facts' 'version transports devices instruction_set processors planner models gemm launcher' \
+        "$(python3 -c 'import json, sys; print(*json.load(sys.stdin))' <"$work/out")"
+else
+    skip 'whether the facts are JSON: python3 is not installed'
+fi
+info --settings
+check 'settings' yes "$(grep -q '^| `SLUICE_KERNELS_ISA` |' "$work/out" && echo yes)"
+timeout 60 "$sluice" info >/dev/full 2>"$work/err"
+check 'a full disk is an error' 1 $?
+info too many
+check 'arguments are refused' yes "$([ $code -ne 0 ] && [ $code -lt 100 ] && echo yes)"
+[ $failed = 0 ] && echo "sluice info: all as promised"
+exit $failed

@@ -1,0 +1,251 @@
+#!/usr/bin/env bash
+# What every command promises of its output: what cannot be written is an error that says why, one file that cannot be
+# written takes neither the work nor the other files with it, and a reader that leaves is no reason to lose a run.
+. "$(dirname "$0")/../support/command_check.sh"
+sluice=$(realpath "$sluice")
+lab=$(realpath "$lab")
+help=$("$sluice" --help && "$lab" --help) || exit 1
+commands=$(awk '/^  [a-z]+ /{print $1}' <<<"$help")
+check 'there are commands' yes "$([ "$(wc -w <<<"$commands")" -ge 10 ] && echo yes)"
+cd "$work" || exit 1
+seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >text
+data=(--data text --context 32 --batch 2 --eval-batches 1)
+
+program_of() { # COMMAND
+    case $1 in
+    study | overhead | kernels | gemm) echo "$lab" ;;
+    *) echo "$sluice" ;;
+    esac
+}
+
+run() { # ARGUMENT...: output in out and err, exit code in $code
+    timeout -k 10 200 "$(program_of "$1")" "$@" >out 2>err </dev/null
+    code=$?
+}
+
+fails() { # what: an error that names the full disk, once, and not by a signal
+    check "$1 fails" yes "$([ $code -ne 0 ] && [ $code -lt 100 ] && echo yes)"
+    check "$1: the reason is told" yes "$(grep -q 'No space left on device' err && echo yes)"
+}
+
+has() { # command
+    grep -qw "$1" <<<"$commands"
+}
+
+inputs() { # of `eval`: two sequences of 32 tokens
+    python3 -c 'import json, struct
+ids = struct.pack("<64q", *range(64))
+head = json.dumps({name: {"dtype": "I64", "shape": [2, 32], "data_offsets": [i * 512, i * 512 + 512]}
+                   for i, name in enumerate(["input_ids", "labels"])}).encode()
+open("inputs", "wb").write(struct.pack("<Q", len(head)) + head + ids + ids)'
+}
+
+# A short run of each command.
+short() { # command: sets $line, and $json where its option is not --json FILE
+    json=(--json /dev/full)
+    case $1 in
+    train) line=(train "${data[@]}" --steps 2) ;;
+    eval) line=(eval --weights weights --inputs inputs) ;;
+    bench)
+        line=(bench --data text --context 32 --batch 2 --steps 1 --strategy dp --schedule serial --budget none
+            --throttle none --output bench.out)
+        ;;
+    run) line=(run -n 2 -- echo line) json=() ;;
+    info) line=(info) json=() ;;
+    profile) line=(profile --made gpt2-small --cluster 2xcpu-1gbit -o made.json) json=(-o /dev/full) ;;
+    plan) line=(plan --profile profile.json --strategy fsdp --schedule one_ahead) json=(-o /dev/full) ;;
+    sim) line=(sim --profile profile.json --plan plan.json) ;;
+    check) line=(check --profile profile.json --plan plan.json) ;;
+    trace) line=(trace --profile profile.json --plan plan.json -o -) json=(-o /dev/full) ;;
+    study) line=(study small --count 1) ;;
+    perf) line=(perf --ranks 2 -b 64K -e 64K -n 1) ;;
+    overhead) line=(overhead --ranks 2 --layers 2 --layer 64K --slot 100us --rounds 1 --steps 1 dp:serial) ;;
+    kernels) line=(kernels --op gelu_forward --dtype fp32 --size 1MiB --rounds 1) ;;
+    gemm) line=(gemm --rows 1 --rounds 1) ;;
+    *)
+        line=()
+        check "$1 has its case here" yes no
+        ;;
+    esac
+}
+
+full_disks() {
+    local command program
+    for command in $commands; do
+        short "$command"
+        program=$(program_of "$command")
+        timeout -k 10 200 "$program" "${line[@]}" >/dev/full 2>err </dev/null
+        code=$?
+        fails "$command >/dev/full"
+        if [ ${#json[@]} -gt 0 ]; then
+            run "${line[@]}" "${json[@]}"
+            fails "$command ${json[*]}"
+            check "$command names the file" yes "$(grep -q 'cannot write /dev/full' err && echo yes)"
+        fi
+        timeout -k 10 60 "$program" "$command" --help >/dev/full 2>err
+        code=$?
+        fails "$command --help >/dev/full"
+    done
+    for command in train run info perf; do
+        has "$command" || continue
+        short "$command"
+        run "${line[@]}"
+        check "$command works" 0 $code
+        timeout -k 10 200 "$sluice" "${line[@]}" >&- 2>err </dev/null
+        check "$command without a standard output" yes "$([ $? -ne 0 ] && grep -q 'Bad file descriptor' err && echo yes)"
+    done
+    for program in "$sluice" "$lab"; do
+        for command in --help --version; do
+            timeout -k 10 60 "$program" $command >/dev/full 2>err
+            code=$?
+            fails "$(basename "$program") $command >/dev/full"
+        done
+    done
+}
+
+# A file may have 8 KiB: it fails in the middle, as on a disk that fills.
+half_written() {
+    (trap '' XFSZ && ulimit -f 8 && run sim --profile profile.json --plan plan.json --trace half.json --json sim.json; exit $code)
+    check 'a file that is cut is an error' 1 $?
+    check 'and the reason is told' 1 "$(grep -c 'cannot write half.json: File too large' err)"
+    check 'nothing half done is left' '' "$(find . -name 'half.json*')"
+    check 'the other file is there' yes "$([ -s sim.json ] && echo yes)"
+}
+
+# Each of several files fails in turn; the others are there.
+others_are_written() {
+    run sim --profile profile.json --plan plan.json --json /dev/full --trace other.json
+    fails 'sim --json'
+    check 'sim: the trace is there' yes "$([ -s other.json ] && echo yes)"
+    if command -v gnuplot >/dev/null; then
+        run trace --profile profile.json --plan plan.json -o /dev/full --picture other.svg
+        fails 'trace -o'
+        check 'trace: the picture is there' yes "$(tail -c 20 other.svg | grep -q '</svg>' && echo yes)"
+        ln -s /dev/full full.png
+        run trace --profile profile.json --plan plan.json --picture full.png -o other2.json
+        check 'a picture that cannot be written is an error' 1 $code
+        check 'it is named' 1 "$(grep -c 'full.png' err)"
+        check 'trace: the JSON is there' yes "$([ -s other2.json ] && echo yes)"
+    fi
+    has train || return
+    run train "${data[@]}" --steps 3 -n 2 --trace /dev/full --csv ok.csv --json ok.json --save-weights other
+    fails 'train --trace'
+    check 'train: the error names the trace' 1 "$(grep -c 'cannot write /dev/full' err)"
+    check 'train: nothing else failed' 0 "$(grep -v ' warning: ' err | grep -c 'rank 1')"
+    check 'train: CSV' 4 "$(wc -l <ok.csv)"
+    check 'train: JSON' 1 "$(grep -c '"weights_sha256"' ok.json)"
+    check 'train: weights' yes "$([ -s other/model.safetensors ] && echo yes)"
+    check 'train: summary' 1 "$(grep -c 'weights sha256' out)"
+    run train "${data[@]}" --steps 300 --csv /dev/full --json ok2.json --trace ok.trace # the disk is full in the middle
+    fails 'train --csv'
+    check 'train goes on without its CSV' yes "$(tr -d ' \n' <ok2.json | grep -q '"interrupted":false' && [ -s ok.trace ] && echo yes)"
+    mkdir cut && ln -s /dev/full cut/model.safetensors
+    run train "${data[@]}" -n 2 --steps 2 --save-weights cut --json ok3.json
+    check 'weights that cannot be written are an error' 1 $code
+    check 'train: the error names the weights' 1 "$(grep -c 'cannot write cut/model.safetensors' err)"
+    check 'train: JSON without weights' 1 "$(grep -c '"weights_sha256"' ok3.json)"
+    timeout -k 10 100 "$sluice" train "${data[@]}" --steps 2 --json ok4.json >/dev/full 2>err </dev/null
+    check 'train: JSON without a summary' 1 "$(grep -c '"weights_sha256"' ok4.json)"
+    run eval --weights weights --inputs inputs --logits /dev/full --gradients ok.gradients --json ok5.json
+    check 'logits that cannot be written are an error' yes "$([ $code = 1 ] && grep -q 'cannot write /dev/full' err && echo yes)"
+    check 'eval: the others are there' yes "$([ -s ok.gradients ] && [ -s ok5.json ] && echo yes)"
+    short bench
+    run "${line[@]}" --csv /dev/full --json ok6.json
+    fails 'bench --csv'
+    check 'bench: the others are there' yes "$([ -s ok6.json ] && [ -s bench.out/results.csv ] && echo yes)"
+}
+
+# ---- Readers that leave ----
+
+leaves() { # RANKS: a run whose reader leaves after the first line
+    rm -rf saved stop.json
+    timeout -k 10 200 "$sluice" train "${data[@]}" -n "$1" --steps 1000000 --save saved --json stop.json 2>&1 </dev/null |
+        head -n 1 >out
+    check "$1 ranks: exit code" 130 "${PIPESTATUS[0]}"
+    check "$1 ranks: saved" 1 "$(find saved -name manifest.json | wc -l)"
+    check "$1 ranks: results" 1 "$(grep -c '"interrupted": true' stop.json)"
+}
+
+readers() {
+    has train || return
+    leaves 1
+    leaves 2
+    # Ctrl-C ends `| tee` too: one stop, not two.
+    rm -rf saved
+    mkfifo pipe
+    "$sluice" train "${data[@]}" -n 2 --steps 1000000 --save saved >pipe 2>&1 </dev/null &
+    local process=$!
+    (read -r; exit) <pipe
+    sleep 0.3
+    kill -INT $process
+    for _ in $(seq 600); do
+        kill -0 $process 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL $process 2>/dev/null && check 'stopped in 60 s' yes no
+    wait $process
+    check 'Ctrl-C with its reader: exit code' 130 $?
+    check 'Ctrl-C with its reader: saved' 1 "$(find saved -name manifest.json | wc -l)"
+    # Only standard output is closed, and only the summary goes there: results are whole.
+    timeout -k 10 100 "$sluice" train "${data[@]}" --steps 2 --json late.json 2>err </dev/null | true
+    check 'results of a run whose summary nobody reads' 1 "$(grep -c '"interrupted": false' late.json)"
+}
+
+# ---- Files that are read ----
+
+# Nothing waits for what never comes, and nothing fills the machine's memory.
+strange_files() {
+    mkfifo fifo
+    truncate -s 1073741825 giant
+    local file words option
+    for file in fifo giant /dev/zero; do
+        words='is not a regular file'
+        [ $file != giant ] || words='has 1073741825 bytes, more than the 1073741824'
+        for option in "check --profile $file --plan plan.json" "check --profile profile.json --plan $file" \
+            "sim --profile profile.json --plan $file" "plan --profile $file"; do
+            # shellcheck disable=SC2086
+            (ulimit -v 4000000; timeout -k 5 60 "$sluice" $option >out 2>err </dev/null)
+            check "$option" 1 $?
+            check "$option: why" 1 "$(grep -c "$words" err)"
+        done
+        # shellcheck disable=SC2086
+        timeout -k 5 60 "$sluice" plan --profile profile.json --strategy $file >out 2>err </dev/null
+        check "--strategy $file" 1 $?
+        has train || continue
+        mkdir -p strange
+        rm -f strange/*
+        ln -s "$(realpath -s $file)" strange/config.json
+        run eval --weights strange --inputs inputs
+        check "config.json is $file" yes "$([ $code = 1 ] && grep -q "$words" err && echo yes)"
+        rm strange/config.json
+        cp weights/config.json strange
+        ln -s "$(realpath -s $file)" strange/model.safetensors.index.json
+        run eval --weights strange --inputs inputs
+        check "the index is $file" yes "$([ $code = 1 ] && grep -q "$words" err && echo yes)"
+    done
+}
+
+# The plan of `overhead` goes to TMPDIR, however long its name is.
+temporary_folder() {
+    local folder
+    folder=$work/$(printf 'long%.0s' $(seq 40))
+    mkdir "$folder"
+    short overhead
+    TMPDIR=$folder run "${line[@]}"
+    check 'a long TMPDIR' 0 $code
+    check 'nothing is left there' '' "$(ls "$folder")"
+    TMPDIR=$work/nowhere run "${line[@]}"
+    check 'no TMPDIR' 1 $code
+    check 'it is named' yes "$(grep -q 'nowhere: No such file or directory' err && echo yes)"
+}
+
+run profile --made gpt2-small --cluster 2xcpu-1gbit -o profile.json
+run plan --profile profile.json --strategy fsdp --schedule one_ahead -o plan.json
+check 'a plan' 0 $code
+if has train; then
+    run train "${data[@]}" --steps 1 --save-weights weights
+    inputs
+fi
+for part in full_disks half_written others_are_written readers strange_files temporary_folder; do $part; done
+[ $failed = 0 ] && echo "output: all as promised"
+exit $failed

@@ -1,0 +1,210 @@
+#!/usr/bin/env bash
+# What `sluice sim`, `check` and `trace` promise: figures of a plan, a verdict, a timeline, and for every file that is
+# not what it should be a line with the place inside it.
+. "$(dirname "$0")/../support/command_check.sh"
+
+tool() { # COMMAND OPTION...: output in $work/out and $work/err, exit code in $code
+    timeout 120 "$sluice" "$@" >"$work/out" 2>"$work/err" </dev/null
+    code=$?
+}
+
+laboratory() { # the same of sluice-lab
+    timeout 120 "$lab" "$@" >"$work/out" 2>"$work/err" </dev/null
+    code=$?
+}
+
+refuses() { # words of the message, exit code, then COMMAND OPTION...
+    local words=$1 wanted=$2
+    shift 2
+    tool "$@"
+    check "$* fails" "$wanted" $code
+    check "$* says \"$words\"" yes "$(grep -qF -- "$words" "$work/err" && echo yes)"
+}
+
+number_of() { # key, file: the first number of that name
+    sed -n "s/.*\"$1\": *\([0-9.e+-]*\).*/\1/p" "$2" | head -1
+}
+
+make() {
+    tool profile --made gpt2-small --cluster 2xcpu-1gbit -o "$work/profile.json"
+    check 'a profile' 0 $code
+    tool plan --profile "$work/profile.json" --strategy fsdp --schedule one_ahead -o "$work/plan.json"
+    check 'a plan' 0 $code
+    tool plan --profile "$work/profile.json" --strategy fsdp --schedule serial -o "$work/serial.json"
+    check 'a serial plan' 0 $code
+    files=(--profile "$work/profile.json" --plan "$work/plan.json")
+}
+
+# What a build has no solver for is an error with a way out; the same without an integer program is always there.
+schedules() {
+    tool plan --profile "$work/profile.json" --schedule portfolio
+    check 'plan --schedule portfolio' 0 $code
+    check 'and its plan says so' yes "$(grep -q '^schedule   portfolio' "$work/out" && echo yes)"
+    tool plan --profile "$work/profile.json" --schedule ilp
+    if [ "$(default_schedule)" = ilp ]; then
+        check 'plan --schedule ilp' 0 $code
+    else
+        check 'no ilp without a solver' 1 $code
+        check 'and why' yes "$(grep -q 'this build has no GLPK.*choose one of portfolio' "$work/err" && echo yes)"
+    fi
+}
+
+# A step of a compressed optimizer: at a middle budget some layers are onebit and others sharded.
+compressed() {
+    local lossy=(--profile "$work/profile.json" --plan "$work/lossy.json") kind
+    tool plan --profile "$work/profile.json" --lossy onebit --budget 90% --recompute none --time-limit 2.5 -o "$work/lossy.json"
+    check 'plan --lossy onebit' 0 $code
+    check 'it says why a layer is onebit' yes \
+        "$(grep -q ' onebit .*each keeps .* more than sdp and exchanges in' "$work/out" && echo yes)"
+    check 'others are sharded' yes "$(grep -Eq ' (sdp|fsdp) +-' "$work/out" && echo yes)"
+    check 'exchanges are counted' yes "$(grep -q 'compressed exchanges' "$work/out" && echo yes)"
+    for kind in sim check; do
+        tool $kind "${lossy[@]}"
+        check "$kind of a compressed phase" 0 $code
+    done
+    refuses 'compressed phase' 1 check "${lossy[@]}" --lossy none
+    tool plan --profile "$work/profile.json" --world 1 --lossy onebit --schedule one_ahead --strategy auto
+    check 'one rank has nobody to exchange with' 0 $code
+    check 'so nothing is onebit' '' "$(grep ' onebit ' "$work/out")"
+    laboratory study lossy --count 1 --time-limit 0.05 --json "$work/study.json"
+    check 'study lossy' 0 $code
+    check 'never slower than a uniform choice' yes \
+        "$(grep -q 'slower than a uniform choice: 0 of 10' "$work/out" && echo yes)"
+    check 'ten rows' 10 "$(grep -o '"study": "lossy"' "$work/study.json" | wc -l | tr -d ' ')"
+}
+
+figures() {
+    tool sim "${files[@]}" --json "$work/sim.json" --trace "$work/sim_trace.json"
+    check 'sim' 0 $code
+    for word in step compute exposed communication update peak 'where exposed' gather_window; do
+        check "sim says $word" yes "$(grep -q "$word" "$work/out" && echo yes)"
+    done
+    check 'a step is compute and what is exposed' yes \
+        "$(awk -v s="$(number_of step_s "$work/sim.json")" -v c="$(number_of compute_s "$work/sim.json")" \
+            -v e="$(number_of exposed_s "$work/sim.json")" 'BEGIN { d = s - c - e; print d * d < 1e-12 * s * s ? "yes" : d }')"
+    tool sim --profile "$work/profile.json" --plan "$work/serial.json" --json "$work/serial_sim.json"
+    check 'one_ahead is faster than serial' yes \
+        "$(awk -v a="$(number_of step_s "$work/sim.json")" -v b="$(number_of step_s "$work/serial_sim.json")" \
+            'BEGIN { print a < b ? "yes" : a " " b }')"
+    tool sim "${files[@]}" --spread 0.2 --seed 1 --json "$work/a.json"
+    tool sim "${files[@]}" --spread 0.2 --seed 1 --json "$work/b.json"
+    tool sim "${files[@]}" --spread 0.2 --seed 2 --json "$work/c.json"
+    check 'a seed repeats' same "$(cmp -s "$work/a.json" "$work/b.json" && echo same)"
+    check 'another seed differs' differs "$(cmp -s "$work/a.json" "$work/c.json" || echo differs)"
+    tool sim "${files[@]}" --json -
+    check 'JSON alone on standard output' '{' "$(head -c 1 "$work/out")"
+
+    tool check "${files[@]}" --json "$work/check.json"
+    check 'check' 0 $code
+    check 'check says valid' yes "$(grep -q 'is a valid plan' "$work/out" && echo yes)"
+    check 'both know the arena' "$(number_of arena_bytes "$work/sim.json")" "$(number_of arena_bytes "$work/check.json")"
+}
+
+timelines() {
+    tool trace "${files[@]}" -o "$work/trace.json" --steps 3
+    check 'trace' 0 $code
+    local event
+    for event in '"ph":"X"' '"ph":"C"' '"ph":"s"' '"ph":"f"' '"name":"compute"' '"name":"communication"' \
+        '"name":"updates"' '"F h.3"' '"B h.3"' 'exposed: ' 'reduce_scatter h.3'; do
+        check "a timeline has $event" yes "$(grep -qF "$event" "$work/trace.json" && echo yes)"
+    done
+    check 'sim writes one too' yes "$(grep -qF '"traceEvents"' "$work/sim_trace.json" && echo yes)"
+    if command -v python3 >/dev/null; then
+        check 'it is JSON' 0 "$(python3 -m json.tool "$work/trace.json" /dev/null >/dev/null 2>&1; echo $?)"
+    else
+        skip 'whether a timeline is JSON: python3 is not installed'
+    fi
+    command -v gnuplot >/dev/null || { skip 'pictures of a timeline: gnuplot is not installed'; return; }
+    local kind
+    for kind in svg png; do
+        tool trace "${files[@]}" --picture "$work/step.$kind"
+        check "a picture as $kind" 0 $code
+        check "it is there ($kind)" yes "$([ -s "$work/step.$kind" ] && echo yes)"
+        check "gnuplot has nothing to say ($kind)" '' "$(cat "$work/err")"
+    done
+}
+
+measured() {
+    built_with train || return 0
+    seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
+    tool train -n 2 --data "$work/text" --size nano --context 32 --batch 2 --steps 6 --eval-batches 1 --strategy fsdp \
+        --trace "$work/run.json" --json "$work/result.json"
+    check 'train --trace' 0 $code
+    for event in '"rank 0"' '"rank 1"' '"F head"' '"B head"' 'gather_window' 'reduce_scatter' 'update h.0' \
+        '"memory, bytes"'; do
+        check "a measured timeline has $event" yes "$(grep -qF "$event" "$work/run.json" && echo yes)"
+    done
+    tool train -n 2 --data "$work/text" --size nano --context 32 --batch 2 --steps 6 --eval-batches 1 --strategy fsdp \
+        --json "$work/plain.json"
+    check 'recording changes no bit' "$(grep -o '"weights_sha256": "[0-9a-f]*"' "$work/plain.json")" \
+        "$(grep -o '"weights_sha256": "[0-9a-f]*"' "$work/result.json")"
+    refuses 'cannot write' 1 train --data "$work/text" --size nano --steps 1 --trace /no/such/folder/run.json
+}
+
+# Exchanged everywhere, beside dp, on a slow link.
+onebit() {
+    local step=(--profile "$work/profile.json" --plan "$work/onebit.json") event
+    tool plan --profile "$work/profile.json" --strategy onebit --schedule one_ahead -o "$work/onebit.json"
+    check 'plan --strategy onebit' 0 $code
+    check 'it says how much is exchanged' yes "$(grep -q '15 compressed exchanges' "$work/out" && echo yes)"
+    tool sim "${step[@]}" --json "$work/onebit_sim.json"
+    tool plan --profile "$work/profile.json" --strategy dp --schedule one_ahead -o "$work/dp.json"
+    tool sim --profile "$work/profile.json" --plan "$work/dp.json" --json "$work/dp_sim.json"
+    check 'it is faster than dp' yes \
+        "$(awk -v a="$(number_of step_s "$work/onebit_sim.json")" -v b="$(number_of step_s "$work/dp_sim.json")" \
+            'BEGIN { print a < b ? "yes" : a " " b }')"
+    tool trace "${step[@]}" -o "$work/trace.json" --steps 2
+    for event in 'compress h.3' 'exchange h.3' 'update h.3'; do
+        check "a timeline has $event" yes "$(grep -qF "\"$event\"" "$work/trace.json" && echo yes)"
+    done
+    refuses '$.job.compressed: the plan is of the compressed phase' 1 sim "${step[@]}" --lossy none
+    refuses '--lossy all: use none or onebit' 64 check "${step[@]}" --lossy all
+    refuses '--lossy all: use none or onebit' 2 plan --profile "$work/profile.json" --lossy all
+    refuses 'onebit is lossy' 2 plan --profile "$work/profile.json" --strategy onebit --lossy none
+    sed 's/"accumulate": "last"/"accumulate": "each"/' "$work/profile.json" >"$work/each.json"
+    refuses 'added up over micro-batches' 1 plan --profile "$work/each.json" --lossy onebit
+}
+
+refusals() {
+    local command
+    for command in sim check 'trace -o -'; do
+        # shellcheck disable=SC2086
+        refuses '--plan FILE is missing' 64 $command --profile "$work/profile.json"
+        # shellcheck disable=SC2086
+        refuses 'cannot read' 1 $command --profile "$work/nowhere.json" --plan "$work/plan.json"
+    done
+    local broken=(check --profile "$work/profile.json" --plan "$work/broken.json")
+    refuses 'cannot read' 1 "${broken[@]}"
+    head -c 1000 "$work/plan.json" >"$work/broken.json"
+    refuses "$work/broken.json" 1 "${broken[@]}"
+    sed 's/"version": *1/"version": 99/' "$work/plan.json" >"$work/broken.json"
+    refuses '$.version' 1 "${broken[@]}"
+    refuses '99' 1 "${broken[@]}"
+    sed 's/"h.3"/"h.99"/' "$work/plan.json" >"$work/broken.json"
+    refuses '$.' 1 "${broken[@]}"
+    sed 's/"version": *1/"version": 99/' "$work/profile.json" >"$work/other.json"
+    refuses '$.version' 1 sim --profile "$work/other.json" --plan "$work/plan.json"
+    tool profile --made gpt2-small --cluster 2xcpu-1gbit --world 4 -o "$work/other.json"
+    refuses 'world' 1 check --profile "$work/other.json" --plan "$work/plan.json"
+    refuses 'world' 1 sim "${files[@]}" --world 8
+    tool profile --made gpt2-medium --cluster 2xcpu-1gbit -o "$work/other.json"
+    refuses '$.job' 1 sim --profile "$work/other.json" --plan "$work/plan.json"
+    refuses '.svg or .png' 64 trace "${files[@]}" --picture "$work/step.gif"
+    refuses 'give -o FILE' 64 trace "${files[@]}"
+    refuses 'from 0 to 0.99' 64 sim "${files[@]}" --spread 1
+    refuses 'whole number' 64 sim "${files[@]}" --world none
+    refuses 'cannot write' 1 sim "${files[@]}" --json /no/such/folder/x
+    refuses 'cannot write' 1 trace "${files[@]}" -o /no/such/folder/x
+}
+
+make
+schedules
+figures
+compressed
+timelines
+measured
+onebit
+refusals
+check 'nothing half done is left' '' "$(find "$work" -name '*.part*')"
+[ $failed = 0 ] && echo "sluice sim, check, trace: all as promised"
+exit $failed

@@ -1,0 +1,173 @@
+#!/usr/bin/env bash
+# What `sluice train` promises: results that are whole, equal ranks and repeated runs that are equal, a clean stop, and
+# a clear line for everything that it cannot do.
+. "$(dirname "$0")/../support/command_check.sh"
+need_command train
+seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
+
+train() { # OPTION...: output in $work/out and $work/err, exit code in $code
+    timeout 120 "$sluice" train --data "$work/text" --context 32 --batch 2 --eval-batches 1 "$@" \
+        >"$work/out" 2>"$work/err" </dev/null
+    code=$?
+}
+
+refuses() { # words of the message, then OPTION...
+    local words=$1
+    shift
+    train "$@"
+    check "$* fails" yes "$([ $code -ne 0 ] && [ $code -lt 100 ] && echo yes)"
+    check "$* says why" yes "$(grep -qi -- "$words" "$work/err" && echo yes)"
+}
+
+hash_of() {
+    grep -o '"weights_sha256": "[0-9a-f]*"' "$1"
+}
+
+refusals() {
+    refuses 'not built in this version' --device cuda
+    refuses 'not built in this version' --precision fp16
+    refuses 'unknown' --model resnet
+    refuses 'classes' --head classes
+    refuses 'embed.wte.weight' --precision bf16 --layer-precision head=fp32
+    refuses 'where LAYER is embed' --layer-precision h.9=bf16
+    refuses 'where LAYER is embed' --layer-precision head
+    refuses 'no such file' --weights "$work/nowhere"
+    refuses 'needs a compressed optimizer' --strategy onebit --optimizer adamw
+    refuses 'needs a compressed optimizer' --lossy onebit --optimizer lamb
+    refuses 'use none,onebit' --lossy twobit
+    refuses 'have a freeze' --freeze-step 5
+    refuses 'have a freeze' --strategy dp --lossy onebit --onebit-compat
+    refuses 'give one of them' --strategy onebit --freeze-step 5 --freeze-change 0.1
+    refuses 'give --freeze-step' --optimizer zero_one_adam --freeze-change 0.1
+    refuses 'KEY being one of' --strategy onebit --onebit speed=9
+    refuses 'a number from 0 to 1' --strategy onebit --onebit coefficient_beta=2
+    refuses 'accumulate last' --strategy onebit --accumulate each
+    refuses 'unknown' --schedule tomorrow
+    refuses 'nano, mini, small' --size huge
+    refuses 'whole number' --batch 0
+    refuses 'whole number' --steps 1.5
+    refuses 'whole number' --steps many
+    refuses 'context of 128' --context 129
+    refuses 'budget' --budget 12parsecs
+    refuses 'block' --block -1
+    refuses 'adamw' --optimizer sgd
+    refuses 'clip 0' --optimizer lamb --clip 1
+    refuses 'no such file' --data "$work/nowhere"
+    refuses 'too many arguments' 17
+    : >"$work/empty"
+    refuses 'empty' --data "$work/empty"
+    mkdir -p "$work/folder"
+    refuses 'no regular file' --data "$work/folder"
+    refuses 'budget' --budget 64KiB
+    refuses 'strategy' --strategy nonsense
+    echo short >"$work/short"
+    timeout 20 "$sluice" train --data "$work/short" >"$work/out" 2>"$work/err"
+    check 'a short text fails' 1 $?
+    check 'a short text is named' 1 "$(grep -c 'too short' "$work/err")"
+}
+
+results() {
+    train --steps 4 --json "$work/a.json" --csv "$work/a.csv" --eval-every 2
+    check 'exit code' 0 $code
+    check 'a line a step, and a heading' 5 "$(wc -l <"$work/a.csv")"
+    check 'fields of a step' 11 "$(awk -F, 'NR == 3 {print NF}' "$work/a.csv")"
+    check 'evaluated after step 2' yes "$(awk -F, 'NR == 3 && $10 > 0 {print "yes"}' "$work/a.csv")"
+    for key in model world strategy schedule precision budget_bytes peak_bytes rss_bytes predicted_step_s step_s \
+        step_min_s exposed_s tokens_per_s losses weights_sha256 environment optimizer freeze_step warm_up compressed \
+        elapsed_s train_s final_loss; do
+        check "JSON has $key" yes "$(grep -q "\"$key\":" "$work/a.json" && echo yes)"
+    done
+    train --steps 4 --json - --eval-every 2
+    check 'the same again, on standard output' "$(hash_of "$work/a.json")" "$(hash_of "$work/out")"
+    train --steps 4 --seed 2 --json "$work/b.json"
+    check 'another seed, other weights' no "$([ "$(hash_of "$work/a.json")" = "$(hash_of "$work/b.json")" ] || echo no)"
+    check 'nothing half done is left' '' "$(find "$work" -name '*.part')"
+}
+
+full_disks() {
+    refuses 'cannot write' --steps 1 --json "$work/nowhere/a.json"
+    refuses 'no space left' --steps 1 --json /dev/full
+    refuses 'no space left' --steps 1 --csv /dev/full
+    timeout 60 "$sluice" train --data "$work/text" --steps 1 >/dev/full 2>"$work/err" </dev/null
+    check 'a summary that is lost is an error' 1 $?
+    check 'and it says so' 1 "$(grep -ci 'no space left' "$work/err")"
+    echo before >"$work/kept.json"
+    refuses 'no such file' --json "$work/kept.json" --data "$work/nowhere"
+    check 'a failed run keeps old results' before "$(cat "$work/kept.json")"
+}
+
+ranks() {
+    for strategy in dp fsdp; do
+        train -n 2 --steps 3 --strategy $strategy --micro-batches 2 --json "$work/$strategy.json"
+        check "two ranks, $strategy" 0 $code
+    done
+    check 'equal weights' "$(hash_of "$work/dp.json")" "$(hash_of "$work/fsdp.json")"
+    timeout 60 "$sluice" run -n 2 -- "$sluice" train --data "$work/text" --context 32 -n 3 >"$work/out" 2>"$work/err"
+    code=$?
+    check '-n against the launcher fails' yes "$([ $code -ne 0 ] && echo yes)"
+    check '-n against the launcher is named' yes "$(grep -q 'launcher started 2' "$work/err" && echo yes)"
+}
+
+# Which signal, ranks: starts a long run, stops it after its first step.
+stop() {
+    local ranks=()
+    [ "$2" = 1 ] || ranks=(-n "$2")
+    rm -f "$work/stop.json" "$work/stop.csv" "$work/err"
+    touch "$work/err"
+    "$sluice" train "${ranks[@]}" --data "$work/text" --context 32 --batch 2 --steps 1000000 --json "$work/stop.json" \
+        --csv "$work/stop.csv" >"$work/out" 2>"$work/err" </dev/null &
+    local process=$!
+    for _ in $(seq 300); do
+        grep -q 'step 1/' "$work/err" && break
+        kill -0 $process 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -"$1" $process 2>/dev/null
+    for _ in $(seq 300); do
+        kill -0 $process 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL $process 2>/dev/null && check 'stopped in 30 s' yes no
+    wait $process
+    check "exit code after SIG$1 on $2 ranks" 130 $?
+    check 'results say so' 1 "$(grep -c '"interrupted": true' "$work/stop.json")"
+    check 'metrics are there' yes "$([ "$(wc -l <"$work/stop.csv")" -gt 1 ] && echo yes)"
+}
+
+# Each option of one rank only: an error that names it on all ranks, no rank that waits for another.
+ranks_differ() {
+    local options
+    for options in '--steps 5' '--seed 2' '--lr 0.1' '--warmup 3' '--eval-every 1' "--save $work/one" "--resume $work/one" \
+        "--save-weights $work/one" "--trace $work/one" '--precision bf16' '--dropout 0.1' '--model vit' \
+        '--optimizer onebit_adam'; do
+        # shellcheck disable=SC2016 # for the ranks' shell
+        timeout 60 "$sluice" run -n 2 -- sh -c '
+            if [ $RANK = 1 ]; then set -- $1; else set -- $2; fi
+            exec "$0" train --steps 3 --eval-batches 1 "$@"' "$sluice" "$options" '' >"$work/out" 2>"$work/err"
+        check "$options of one rank" 1 $?
+        check "$options: who differs" 2 "$(grep -c "rank 1 has another ${options%% *} than rank 0" "$work/err")"
+    done
+}
+
+# A run that plans again with measured times: within its budget, with the same weights as one that does not.
+adaptive() {
+    train -n 2 --steps 6 --strategy dp --schedule one_ahead --json "$work/plain.json"
+    train -n 2 --steps 6 --budget 70% --json "$work/adaptive.json"
+    check 'an adaptive run' 0 $code
+    check 'equal weights' "$(hash_of "$work/plain.json")" "$(hash_of "$work/adaptive.json")"
+    check 'a prediction' 1 "$(grep -c '"predicted_step_s": [0-9]' "$work/adaptive.json")"
+    check 'no prediction without measuring' 1 "$(grep -c '"predicted_step_s": null' "$work/plain.json")"
+    check 'within the budget' yes "$(tr -d ' ,"' <"$work/adaptive.json" |
+        awk -F: '{v[$1] = $2} END {if (v["peak_bytes"] > 0 && v["peak_bytes"] <= v["budget_bytes"]) print "yes"}')"
+}
+
+refusals
+results
+full_disks
+ranks
+ranks_differ
+adaptive
+stop INT 1
+stop TERM 1
+stop INT 2
+exit $failed

@@ -1,0 +1,274 @@
+/* The hook API as a stranger's program meets it: what has no address says why, and where a call is wrong its line says
+ * what to do. */
+#include "tests/support/ranks.h"
+
+#include <math.h>
+#include <sluice/sluice.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+enum { LIMIT_S = 120 };
+
+typedef struct {
+    sluice_world *world;
+    sluice_runtime *rt;
+    sluice_layer *layer[3];
+    sluice_param *w[3];
+} program;
+
+static int create(program *p, sluice_config *config)
+{
+    static const char *const names[] = {"first", "second", "third"};
+    RANK_CHECK(!sluice_world_create(NULL, &p->world));
+    RANK_CHECK(!sluice_runtime_create(p->world, config, &p->rt));
+    for (int l = 0; l < 3; l++) {
+        RANK_CHECK(!sluice_layer_add(p->rt, names[l], &p->layer[l]));
+        RANK_CHECK(!sluice_param_add(p->layer[l], &(sluice_param_desc){.name = "w", .count = 100}, &p->w[l]));
+    }
+    return 0;
+}
+
+static void destroy(program *p)
+{
+    sluice_runtime_destroy(p->rt);
+    sluice_world_destroy(p->world);
+}
+
+/* What standard error gets from here on. */
+static FILE *listen_to_stderr(void)
+{
+    FILE *heard = tmpfile();
+    if (heard) dup2(fileno(heard), STDERR_FILENO);
+    return heard;
+}
+
+static int count_heard(FILE *heard, const char *words)
+{
+    static char text[1 << 16];
+    int count = 0;
+    rewind(heard);
+    text[fread(text, 1, sizeof text - 1, heard)] = 0;
+    for (const char *at = text; (at = strstr(at, words)); at++) count++;
+    return count;
+}
+
+/* Whoever uses the address dies before it can look at sluice_last_error. */
+static int null_says_why(int rank, int size, void *context)
+{
+    (void)rank, (void)size, (void)context;
+    program p = {0};
+    sluice_config config;
+    sluice_config_init(&config);
+    sluice_activation *hidden;
+    sluice_workspace *space;
+    const sluice_activation_desc desc = {.name = "hidden", .bytes = 64};
+    if (create(&p, &config)) return 1;
+    RANK_CHECK(!sluice_activation_add(p.layer[0], &desc, &hidden));
+    RANK_CHECK(!sluice_workspace_add(p.layer[0], &(sluice_workspace_desc){.name = "space", .bytes = 64}, &space));
+    FILE *heard = listen_to_stderr();
+    RANK_CHECK(heard && !sluice_activation_data(hidden));
+    RANK_CHECK(count_heard(heard, "activation \"first.hidden\": it has an address after commit; this is before") == 1);
+    RANK_CHECK(!sluice_runtime_commit(p.rt) && sluice_activation_data(hidden));
+    for (int i = 0; i < 3; i++) {
+        RANK_CHECK(!sluice_param_value(p.w[0]) && !sluice_param_gradient(p.w[1]));
+        RANK_CHECK(!sluice_workspace_data(space) && !sluice_param_value(NULL) && !sluice_param_gradient(NULL));
+    }
+    RANK_CHECK(count_heard(heard, "error: parameter \"first.w\": its value is valid only") == 1);
+    RANK_CHECK(count_heard(heard, "error: parameter \"second.w\": its gradient is valid only") == 1);
+    RANK_CHECK(count_heard(heard, "error: workspace \"first.space\": it is valid only in the forward") == 1);
+    RANK_CHECK(count_heard(heard, "error: param_value: NULL was given") +
+                   count_heard(heard, "error: param_gradient: NULL was given") ==
+               1);
+    RANK_CHECK(count_heard(heard, "this is between steps") == 3);
+    RANK_CHECK(!sluice_step_begin(p.rt, &(sluice_step_options){.learning_rate = 1}));
+    RANK_CHECK(!sluice_forward_begin(p.layer[0]) && !sluice_param_value(p.w[2]));
+    RANK_CHECK(count_heard(heard, "error: parameter \"third.w\": layer \"first\", which runs now, does not use it") ==
+               1);
+    /* A program that does not look at a status hears of the first failure, not of what follows from it. */
+    RANK_CHECK(sluice_backward_begin(p.layer[0]) == SLUICE_ERR_ORDER && !sluice_param_gradient(p.w[0]));
+    RANK_CHECK(strstr(sluice_last_error(), "a call before this one failed: layer \"first\": backward_begin called"));
+    destroy(&p);
+    return 0;
+}
+
+static void an_address_that_is_not_there_says_why(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(1, null_says_why, NULL, LIMIT_S), 0);
+}
+
+/* The lines speak of the C program's own names, and say what to do. */
+static int lines_suit_a_program(int rank, int size, void *context)
+{
+    (void)rank, (void)size, (void)context;
+    program p = {0};
+    float values[100] = {0};
+    sluice_config config = {0};
+    RANK_CHECK(!sluice_world_create(NULL, &p.world));
+    RANK_CHECK(sluice_runtime_create(p.world, &config, &p.rt) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "micro_batches is 0") && strstr(sluice_last_error(), "sluice_config_init"));
+    sluice_world_destroy(p.world);
+
+    sluice_config_init(&config);
+    config.budget_bytes = 1000;
+    if (create(&p, &config)) return 1;
+    RANK_CHECK(sluice_param_use(p.layer[2], p.w[1]) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "cannot use \"second.w\": it was not added as tied; set .tied"));
+    RANK_CHECK(sluice_param_write(p.w[1], 0, 100, values) == SLUICE_ERR_ORDER);
+    RANK_CHECK(strstr(sluice_last_error(), "param_write of \"second.w\": before commit; call sluice_runtime_commit"));
+    RANK_CHECK(sluice_runtime_commit(p.rt) == SLUICE_ERR_BUDGET);
+    const char *least = strstr(sluice_last_error(), "the smallest that works: config.budget_bytes = ");
+    RANK_CHECK(least && sscanf(strchr(least, '='), "= %lu", &config.budget_bytes) == 1 && config.budget_bytes > 1000);
+    destroy(&p);
+
+    /* The number is true. */
+    if (create(&p, &config)) return 1;
+    RANK_CHECK(!sluice_runtime_commit(p.rt));
+    RANK_CHECK(sluice_param_write(p.w[1], 50, 100, values) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "param_write of \"second.w\": 100 elements from number 50 on; it has 100"));
+    destroy(&p);
+
+    sluice_activation *back;
+    const sluice_activation_desc desc = {.name = "back", .bytes = 64, .first = SLUICE_BACKWARD};
+    if (create(&p, &config)) return 1;
+    RANK_CHECK(!sluice_activation_add(p.layer[1], &desc, &back) && sluice_runtime_commit(p.rt) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "ends, in the forward of \"second\", before it begins, in the backward of"));
+    destroy(&p);
+    return 0;
+}
+
+static void lines_say_what_to_do(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(1, lines_suit_a_program, NULL, LIMIT_S), 0);
+}
+
+/* ---- One rank evaluates, the others train ---- */
+
+enum { SAID_OTHERWISE = 3 };
+
+/* Under fsdp they need each other. 0: this rank says that it is an evaluation. */
+static int evaluates_alone(int rank, int size, void *context)
+{
+    (void)size, (void)context;
+    program p = {0};
+    sluice_config config;
+    sluice_config_init(&config);
+    config.strategy = "fsdp";
+    if (create(&p, &config)) return 1;
+    RANK_CHECK(!sluice_runtime_commit(p.rt));
+    sluice_status status = rank ? sluice_step_begin(p.rt, &(sluice_step_options){0}) : sluice_evaluate_begin(p.rt);
+    for (int l = 0; !status && l < 3; l++) {
+        status = sluice_forward_begin(p.layer[l]);
+        if (!status) status = sluice_forward_end(p.layer[l]);
+    }
+    for (int l = 3; !status && rank && l-- > 0;) {
+        status = sluice_backward_begin(p.layer[l]);
+        if (!status) status = sluice_backward_end(p.layer[l]);
+    }
+    if (!status) status = rank ? sluice_step_end(p.rt, NULL) : sluice_evaluate_end(p.rt);
+    if (!status) status = sluice_runtime_sync(p.rt);
+    if (!status) status = sluice_evaluate_begin(p.rt); /* what was the same in both is behind them */
+    if (!status) status = sluice_forward_begin(p.layer[0]);
+    RANK_CHECK(status == SLUICE_ERR_MISMATCH);
+    int code = strstr(sluice_last_error(), "evaluate_begin") ? 0 : SAID_OTHERWISE;
+    if (code) fprintf(stderr, "rank %d: %s\n", rank, sluice_last_error());
+    wait_ms(1000); /* the other one hears of this before it hears that this one has left */
+    destroy(&p);
+    return code;
+}
+
+static void who_evaluates_alone_is_told(void **state)
+{
+    (void)state;
+    int codes[RANKS_MAX];
+    run_ranks_codes(2, evaluates_alone, NULL, LIMIT_S, codes);
+    assert_true(codes[0] == 0 || codes[1] == 0);
+    for (int r = 0; r < 2; r++) assert_true(codes[r] == 0 || codes[r] == SAID_OTHERWISE);
+}
+
+/* ---- Activations by array, and layers by handle ---- */
+
+enum { ROOM = 3 };
+
+/* With the check, content is NaN when a life is over: a's ends in the third layer, b's in the second, c's in the first,
+ * but in evaluation in the third. */
+static int check_lives(program *p, sluice_activation **out)
+{
+    for (int evaluation = 0; evaluation < 2; evaluation++) {
+        RANK_CHECK(!(evaluation ? sluice_evaluate_begin(p->rt) : sluice_step_begin(p->rt, &(sluice_step_options){0})));
+        for (int l = 0; l < 3; l++) {
+            RANK_CHECK(!sluice_forward_begin(p->layer[l]));
+            for (int i = 0; i < ROOM; i++) {
+                float *data = sluice_activation_data(out[i]);
+                if (!l) data[0] = 1;
+                bool lives = l <= 2 - i || (evaluation && i == 2);
+                RANK_CHECK(lives ? data[0] == 1 : isnan(data[0]));
+            }
+            RANK_CHECK(!sluice_forward_end(p->layer[l]));
+        }
+        for (int l = 3; !evaluation && l-- > 0;)
+            RANK_CHECK(!sluice_backward_begin(p->layer[l]) && !sluice_backward_end(p->layer[l]));
+        RANK_CHECK(!(evaluation ? sluice_evaluate_end(p->rt) : sluice_step_end(p->rt, NULL)));
+    }
+    return 0;
+}
+
+static int adds_activations(int rank, int size, void *context)
+{
+    (void)rank, (void)size, (void)context;
+    program p = {0}, other = {0};
+    sluice_config config;
+    sluice_config_init(&config);
+    sluice_activation *out[ROOM];
+    setenv("SLUICE_ENGINE_CHECK", "1", 1);
+    if (create(&p, &config)) return 1;
+    RANK_CHECK(!sluice_runtime_create(p.world, &config, &other.rt));
+    RANK_CHECK(!sluice_layer_add(other.rt, "first", &other.layer[0]));
+    /* An activation that lives to the third layer's forward, by handle; one by name; one of its own layer alone. */
+    sluice_activation_desc descs[ROOM] = {{.name = "a", .bytes = 64, .last_handle = p.layer[2]},
+                                          {.name = "b", .bytes = 64, .last_layer = "second"},
+                                          {.name = "c", .bytes = 64, .last_forward_handle = p.layer[2]}};
+
+    descs[2].bytes = 0;
+    RANK_CHECK(sluice_activations_add(p.layer[0], descs, ROOM, out) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "\"c\""));
+    descs[2].bytes = 64;
+    descs[1].last_handle = p.layer[2];
+    RANK_CHECK(sluice_activations_add(p.layer[0], descs, ROOM, out) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "\"second\" by name and \"third\" by handle"));
+    descs[1].last_handle = other.layer[0];
+    descs[1].last_layer = NULL;
+    RANK_CHECK(sluice_activations_add(p.layer[0], descs, ROOM, out) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "another runtime's"));
+    RANK_CHECK(sluice_activations_add(p.layer[0], NULL, ROOM, out) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(!sluice_activations_add(p.layer[0], NULL, 0, NULL));
+    descs[1].last_handle = p.layer[1];
+    RANK_CHECK(!sluice_activations_add(p.layer[0], descs, ROOM, out));
+
+    /* What failed has left nothing: these three are all that there is. */
+    sluice_memory_report report;
+    RANK_CHECK(!sluice_runtime_commit(p.rt) && !sluice_runtime_memory(p.rt, &report));
+    RANK_CHECK(report.activation_sum_bytes == 3 * 64);
+    if (check_lives(&p, out)) return 1;
+    sluice_runtime_destroy(other.rt);
+    destroy(&p);
+    return 0;
+}
+
+static void activations_come_by_array_and_handle(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(1, adds_activations, NULL, LIMIT_S), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_address_that_is_not_there_says_why), cmocka_unit_test(lines_say_what_to_do),
+        cmocka_unit_test(who_evaluates_alone_is_told), cmocka_unit_test(activations_come_by_array_and_handle)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

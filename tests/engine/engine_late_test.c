@@ -1,0 +1,150 @@
+/* A plan whose every reduction, agreement, update and gather is late, as a binary meets it: a step's verdict comes with
+ * the end of the next one or with whatever drains, and says which step and layer it means. */
+#include "lib/engine/engine.h"
+#include "lib/plan/strategy_table.h"
+#include "sched/layout/make_plan.h"
+#include "tests/support/ranks.h"
+
+#include <math.h>
+#include <sluice/sluice.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+enum { COUNT = 500, LAYERS = 2 };
+
+typedef struct {
+    const char *strategy;
+    bool drain;
+} trial;
+
+typedef struct {
+    sluice_world *world;
+    sluice_runtime *rt;
+    sluice_layer *layer[LAYERS];
+    sluice_param *param[LAYERS];
+} model;
+
+/* In front of the first slot: everything of the step before. */
+static sluice_status plan_late(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+{
+    slc_strategy *strategies = malloc(job->unit_count * sizeof *strategies);
+    slc_order order = {0};
+    slc_scheduling in = {.job = job, .strategies = strategies, .limit = UINT64_MAX};
+    for (uint32_t u = 0; u < job->unit_count; u++) slc_strategy_parse(request->strategy, &strategies[u]);
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        slc_order_run(&order, slc_operations_of(job, &job->units[u], strategies[u]).reduce, true, 0, u, 0, 0,
+                      slc_unit_blocks(&job->units[u]));
+    slc_order_run(&order, SLC_ITEM_AGREE, true, 0, SLC_NONE, 0, 0, 0);
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        slc_unit_operations of = slc_operations_of(job, &job->units[u], strategies[u]);
+        slc_order_run(&order, of.update, true, 0, u, 0, 0, slc_unit_blocks(&job->units[u]));
+        if (of.gather_value != SLC_ITEM_KINDS)
+            slc_order_run(&order, of.gather_value, true, 0, u, 0, 0, slc_unit_blocks(&job->units[u]));
+    }
+    for (uint32_t s = 0; s < slc_job_slots(job); s++) {
+        slc_order_gathers_for(&order, job, strategies, false, 0, s);
+        slc_order_slot(&order, 0, s);
+    }
+    *answer = (slc_plan_answer){0};
+    sluice_status status = slc_plan_from_order(&in, &order, &slc_scheduler_one_ahead, &answer->plan);
+    slc_order_fini(&order);
+    free(strategies);
+    return status;
+}
+
+static int create(model *w, const trial *t)
+{
+    sluice_config config;
+    sluice_config_init(&config);
+    config.strategy = t->strategy;
+    config.schedule = "one_ahead"; /* no plan after the given one */
+    RANK_CHECK(!sluice_world_create(NULL, &w->world));
+    RANK_CHECK(!slc_engine_create(w->world, &config, (slc_planner){.plan = plan_late}, &w->rt));
+    for (int l = 0; l < LAYERS; l++) {
+        RANK_CHECK(!sluice_layer_add(w->rt, l ? "upper" : "lower", &w->layer[l]));
+        RANK_CHECK(!sluice_param_add(w->layer[l], &(sluice_param_desc){.name = "w", .count = COUNT}, &w->param[l]));
+    }
+    RANK_CHECK(!sluice_runtime_commit(w->rt));
+    return 0;
+}
+
+/* Up to, not including, step_end. */
+static int compute(model *w, bool poison)
+{
+    RANK_CHECK(!sluice_step_begin(w->rt, &(sluice_step_options){.learning_rate = 0.1}));
+    for (int l = 0; l < LAYERS; l++) RANK_CHECK(!sluice_forward_begin(w->layer[l]) && !sluice_forward_end(w->layer[l]));
+    for (int l = LAYERS; l-- > 0;) {
+        RANK_CHECK(!sluice_backward_begin(w->layer[l]));
+        float *gradient = sluice_param_gradient(w->param[l]);
+        for (uint64_t i = 0; i < COUNT; i++) gradient[i] += 1;
+        if (poison && l == 1) gradient[137] = NAN;
+        RANK_CHECK(!sluice_backward_end(w->layer[l]));
+    }
+    return 0;
+}
+
+static int a_verdict(int rank, int size, void *context)
+{
+    const trial *t = context;
+    model w;
+    if (create(&w, t)) return 1;
+    for (int step = 1; step <= 3; step++) {
+        sluice_step_report report;
+        if (compute(&w, step == 3 && rank == size - 1)) return 1;
+        RANK_CHECK(!sluice_step_end(w.rt, &report) && report.step == (uint64_t)step);
+    }
+    sluice_status status;
+    if (t->drain) {
+        float value;
+        status = sluice_param_read(w.param[0], 0, 1, &value);
+    } else {
+        if (compute(&w, false)) return 1;
+        status = sluice_step_end(w.rt, NULL);
+    }
+    RANK_CHECK(status == SLUICE_ERR_NON_FINITE);
+    RANK_CHECK(strstr(sluice_last_error(), "step 3:") && strstr(sluice_last_error(), "\"upper\""));
+    RANK_CHECK(sluice_step_begin(w.rt, &(sluice_step_options){0}) == SLUICE_ERR_NON_FINITE); /* it stays so */
+    sluice_runtime_destroy(w.rt);
+    sluice_world_destroy(w.world);
+    return 0;
+}
+
+/* What was not drained is not waited for, and nothing hangs. */
+static int destroyed_with_late_work(int rank, int size, void *context)
+{
+    (void)rank, (void)size;
+    model w;
+    if (create(&w, context)) return 1;
+    for (int step = 0; step < 2; step++)
+        if (compute(&w, false) || sluice_step_end(w.rt, NULL)) return 1;
+    sluice_runtime_destroy(w.rt);
+    RANK_CHECK(!sluice_world_barrier(w.world));
+    sluice_world_destroy(w.world);
+    return 0;
+}
+
+static void verdicts_name_their_step(void **state)
+{
+    (void)state;
+    const char *const strategies[] = {"dp", "oss", "sdp", "fsdp"};
+    for (int s = 0; s < 4; s++)
+        for (int drain = 0; drain < 2; drain++)
+            assert_int_equal(run_ranks(1 + s % 3, a_verdict, &(trial){strategies[s], drain}, 60), 0);
+}
+
+static void destroying_drains_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(2, destroyed_with_late_work, &(trial){"sdp", false}, 60), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(verdicts_name_their_step),
+                                       cmocka_unit_test(destroying_drains_nothing)};
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+/* A rank dies while rank 0 plans: rank 0 knows it as soon as the others, and does not plan on for nobody. The limit in
+ * seconds is the promise of two, on a machine that may be busy; the planner is given a minute. */
+#include "tests/support/ranks.h"
+
+#include "lib/base/clock.h"
+#include "lib/engine/runtime.h"
+#include "lib/plan/request.h"
+#include "sched/planner.h"
+
+#include <sluice/sluice.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <sys/mman.h>
+#include <cmocka.h>
+#include <pthread.h>
+
+enum { LAYERS = 60, COUNT = 3000, VICTIM = 1, SIZE = 3 };
+static const double promised_s = 5, planning_s = 60;
+
+/* By all processes. */
+static struct {
+    pid_t victim;
+    uint64_t died_ns;
+    double known_s[SIZE];
+} * seen;
+
+static void *kill_later(void *argument)
+{
+    (void)argument;
+    wait_ms(500);
+    seen->died_ns = slc_clock_ns();
+    kill(seen->victim, SIGKILL);
+    return NULL;
+}
+
+/* The planner of rank 0: the victim dies while it works. */
+static sluice_status plan_while_it_dies(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+{
+    slc_plan_request long_one = *request;
+    pthread_t killer;
+    if (!request->times) return slc_plan_for_budget(job, request, answer);
+    long_one.time_limit_s = planning_s;
+    if (pthread_create(&killer, NULL, kill_later, NULL)) return SLUICE_ERR_SYSTEM;
+    sluice_status status = slc_plan_for_budget(job, &long_one, answer);
+    pthread_join(killer, NULL);
+    return status;
+}
+
+static sluice_status run_step(sluice_runtime *rt, sluice_layer **layers, sluice_param **params)
+{
+    sluice_status status = sluice_step_begin(rt, &(sluice_step_options){.learning_rate = 0.1});
+    for (int l = 0; !status && l < LAYERS; l++) {
+        status = sluice_forward_begin(layers[l]);
+        if (!status) status = sluice_forward_end(layers[l]);
+    }
+    for (int l = LAYERS; !status && l-- > 0;) {
+        status = sluice_backward_begin(layers[l]);
+        float *gradient = status ? NULL : sluice_param_gradient(params[l]);
+        for (int i = 0; gradient && i < COUNT; i++) gradient[i] += 1;
+        if (!status) status = sluice_backward_end(layers[l]);
+    }
+    return status ? status : sluice_step_end(rt, NULL);
+}
+
+static int train_until_it_dies(int rank, int size, void *context)
+{
+    sluice_world *world;
+    sluice_runtime *rt;
+    sluice_layer *layers[LAYERS];
+    sluice_param *params[LAYERS];
+    sluice_config config;
+    (void)size, (void)context;
+    setenv("SLUICE_COMM_DIRECT", "off", 1);
+    sluice_config_init(&config);
+    config.strategy = "auto";
+    config.schedule = "ilp";
+    config.budget_of_dp = 0.8;
+    if (rank == VICTIM) seen->victim = getpid();
+    RANK_CHECK(!sluice_world_create(NULL, &world));
+    RANK_CHECK(!sluice_runtime_create(world, &config, &rt));
+    rt->planner.plan = plan_while_it_dies;
+    for (int l = 0; l < LAYERS; l++) {
+        char name[8];
+        snprintf(name, sizeof name, "h.%d", l);
+        RANK_CHECK(!sluice_layer_add(rt, name, &layers[l]));
+        RANK_CHECK(!sluice_param_add(layers[l], &(sluice_param_desc){.name = "w", .count = COUNT}, &params[l]));
+    }
+    RANK_CHECK(!sluice_runtime_commit(rt));
+    sluice_status status = SLUICE_OK;
+    while (!status) status = run_step(rt, layers, params);
+    seen->known_s[rank] = slc_seconds(slc_clock_ns() - seen->died_ns);
+    RANK_CHECK(status == SLUICE_ERR_PEER && strstr(sluice_last_error(), "rank 1 died"));
+    sluice_runtime_destroy(rt);
+    sluice_world_destroy(world);
+    return 0;
+}
+
+static void rank_0_hears_while_it_plans(void **state)
+{
+    (void)state;
+    int codes[SIZE];
+    seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(seen != MAP_FAILED);
+    run_ranks_codes(SIZE, train_until_it_dies, NULL, 110, codes);
+    printf("planning ended %.3f s after the death, the other survivor knew after %.3f s\n", seen->known_s[0],
+           seen->known_s[2]);
+    assert_int_equal(codes[0], 0);
+    assert_int_equal(codes[2], 0);
+    assert_int_equal(codes[VICTIM], 128 + SIGKILL);
+    assert_true(seen->known_s[0] < promised_s);
+    munmap(seen, sizeof *seen);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rank_0_hears_while_it_plans)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# The tests of the command fail where the command does not work: every script of tests/ that runs it, and the check of
+# the documents, is run with one that fails, one that does nothing, and one of which only --help works. None of them
+# may pass, or be skipped.
+. "$(dirname "$0")/../support/command_check.sh"
+tests=$(dirname "$0")/..
+
+cat >"$work/only_help" <<TEXT
+#!/bin/sh
+case \$1 in --help) exec "$(realpath "$sluice")" "\$@" ;; esac
+TEXT
+chmod +x "$work/only_help"
+
+run_script() { # SCRIPT COMMAND: what it says goes to a file of its own, its code to another
+    local interpreter=bash name
+    name=$(basename "$1").$(basename "$2")
+    case $1 in *.py) interpreter=python3 ;; esac
+    timeout 300 "$interpreter" "$1" "$2" >"$work/$name.out" 2>&1 </dev/null
+    echo $? >"$work/$name.code"
+}
+
+scripts=("$tests/house/docs_check.py")
+for script in "$tests"/*/*_test.sh; do
+    case $script in
+    */broken_command_test.sh | */dev_test.sh) ;; # itself, and one that does not run the command
+    *) scripts+=("$script") ;;
+    esac
+done
+if ! command -v python3 >/dev/null; then
+    skip 'the check of the documents: python3 is not installed'
+    unset 'scripts[0]'
+fi
+check 'there are scripts to run' yes "$([ ${#scripts[@]} -gt 9 ] && echo yes)"
+commands=(/bin/false /bin/true "$work/only_help")
+for command in "${commands[@]}"; do
+    for script in "${scripts[@]}"; do run_script "$script" "$command" & done
+    wait
+    for script in "${scripts[@]}"; do
+        name=$(basename "$script").$(basename "$command")
+        cp "$work/$name.out" "$work/err"
+        code=$(cat "$work/$name.code")
+        check "$(basename "$script") with $(basename "$command") fails" yes \
+            "$(case $code in 0 | 77) echo "no: $code" ;; *) echo yes ;; esac)"
+    done
+done
+[ $failed = 0 ] && echo "broken commands: none of ${#scripts[@]} scripts passes with one"
+exit $failed

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""The documents against the tree and the command: `docs_check.py SLUICE`. Every relative link leads to a file, and to a
+heading where it names one; the page of settings is what the command prints; the README's tables name the
+subcommands, each once and no other. `--self-test` checks that a tree with planted faults is refused."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
+FENCE = re.compile(r"^```.*?^```", re.M | re.S)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as page:
+        return page.read()
+
+
+def pages(root):
+    for folder, folders, names in os.walk(root):
+        folders[:] = [f for f in folders if not f.startswith(".") and f not in ("build", "out")]
+        yield from (os.path.join(folder, n) for n in names if n.endswith(".md"))
+
+
+def anchors(path):
+    """The names that GitHub gives to a page's headings: lower case, no punctuation, a number where one comes again."""
+    seen = {}
+    for heading in re.findall(r"^#+ +(.+?) *$", FENCE.sub("", read(path)), re.M):
+        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        name = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+        seen[name] = seen.get(name, -1) + 1
+        yield name if not seen[name] else f"{name}-{seen[name]}"
+
+
+def check_links(root):
+    links = 0
+    for path in sorted(pages(root)):
+        name = os.path.relpath(path, root)
+        for target, anchor in LINK.findall(FENCE.sub("", read(path))):
+            if "://" in target or target.startswith("mailto:"):
+                continue
+            links += 1
+            place = os.path.join(os.path.dirname(path), target) if target else path
+            if not os.path.exists(place):
+                yield f"{name}: the link to {target} leads nowhere"
+            elif anchor and (not place.endswith(".md") or anchor not in anchors(place)):
+                yield f"{name}: the link to {target}#{anchor} names no heading there"
+    if not links:
+        yield "no page has a relative link: the documents are not where they should be"
+
+
+def output(sluice, *options):
+    return subprocess.run([sluice, *options], check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+def check_settings(sluice):
+    printed = output(sluice, "info", "--settings")
+    if len(re.findall(r"^\| `SLUICE_\w+` \|", printed, re.M)) < 10:
+        yield "sluice info --settings prints no table of settings"
+    elif not read(os.path.join(ROOT, "docs", "settings.md")).endswith("\n" + printed):
+        yield "docs/settings.md: not what `sluice info --settings` prints; `./dev format` writes it anew"
+
+
+def check_commands(path, program, with_models, has_models):
+    known = set(re.findall(r"^  (\w+) ", output(path, "--help"), re.M))
+    if not known:
+        yield f"{program} --help names no subcommand"
+    if not has_models:
+        known |= with_models  # the README is about a build with oneDNN
+    rows = re.findall(rf"^\| `{program} (\w+)", read(os.path.join(ROOT, "README.md")), re.M)
+    for name in sorted(known - set(rows)):
+        yield f"README.md: its table lacks `{program} {name}`"
+    for name in sorted(set(rows) - known):
+        yield f"README.md: its table has `{program} {name}`, which the command does not know"
+    for name in sorted({row for row in rows if rows.count(row) > 1}):
+        yield f"README.md: its table has `{program} {name}` more than once"
+
+
+def check_programs(sluice):
+    """The command, and the laboratory beside it."""
+    lab = os.path.join(os.path.dirname(sluice), "sluice-lab")
+    has_models = output(sluice, "info", "--json").find('"models": false') < 0
+    yield from check_commands(sluice, "sluice", {"train", "eval", "bench"}, has_models)
+    yield from check_commands(lab, "sluice-lab", {"gemm"}, has_models)
+
+
+def self_test():
+    page = "# One\n\n## Two words: `x`, y\n\n[a](b.md) [b](b.md#b-1) [c](#two-words-x-y) [d](https://x.y/z#a)\n"
+    other = "# B\n\n## B\n\n```\n# no heading\n[no](link.md)\n```\n"
+    wanted = {"b.md#c", "nowhere.md", "b.md#no-heading", "#two"}
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in {"a.md": page, "b.md": other}.items():
+            with open(os.path.join(root, name), "w", encoding="utf-8") as out:
+                out.write(text)
+        wrong = list(check_links(root))
+        with open(os.path.join(root, "bad.md"), "w", encoding="utf-8") as out:
+            out.write(" ".join(f"[x]({link})" for link in sorted(wanted)))
+        found = {re.search(r"link to (\S*)", fault)[1] for fault in check_links(root)}
+    for fault in wrong:
+        print(fault)
+    for link in sorted(wanted ^ found):
+        print(f"docs_check self-test: {link}: " + ("not refused" if link in wanted else "refused"))
+    return not wrong and wanted == found
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return 0 if self_test() else 1
+    sluice = os.path.abspath(sys.argv[1])
+    faults = [*check_links(ROOT), *check_settings(sluice), *check_programs(sluice)]
+    print("\n".join(faults) if faults else "docs: links, settings and commands agree with the tree")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""The directions in which the parts of the house, and the folders inside a part, may look, checked on every include.
+Headers that say "Private to X" are included from X only, and no name is defined in two headers.
+
+`include_check.py [ROOT]` checks a tree; `--self-test` checks that a tree with planted faults is refused."""
+import os
+import re
+import sys
+import tempfile
+
+# part: the parts it may include besides itself, lib/base and the public headers. Not transitive.
+ARROWS = {
+    "lib/base": [],
+    "lib/plan": [],
+    "lib/device": [],
+    "lib/memory": ["lib/plan", "lib/device"],
+    "lib/kernels": ["lib/device"],
+    "lib/comm": ["lib/device", "lib/kernels"],
+    "lib/optim": ["lib/device", "lib/kernels"],
+    "lib/engine": ["lib/plan", "lib/memory", "lib/comm", "lib/optim", "lib/device", "lib/kernels"],
+    "lib/model": ["lib/kernels", "lib/weights"],
+    "lib/data": [],
+    "lib/weights": [],
+    "lib/sluice": ["*"],
+    "ilp": ["lib/plan"],
+    "sched": ["lib/plan", "ilp", "lib/memory"],
+    "bench": ["*"],
+    "tests": ["*"],
+}
+# Folders inside a part: those of the same part that they may include besides themselves and the part's own headers (the
+# files that lie beside the folders). A part that is not listed has no folders, or folders that do not see each other.
+ROOMS = {
+    "bench": {
+        "cli": [],
+        "launch": ["cli"],
+        "perf": ["cli", "launch"],
+        "plan": ["cli"],
+        "train": ["cli", "launch", "plan"],
+        "profile": ["cli", "plan", "train"],
+        "sweep": ["cli", "launch", "plan", "train"],
+        "lab": ["cli"],
+        "lab/study": ["cli"],
+        "lab/overhead": ["cli", "launch"],
+        "lab/kernels": ["cli"],
+        "lab/gemm": ["cli"],
+    },
+    "sched": {
+        "order": [],
+        "simulate": [],
+        "layout": ["order", "simulate"],
+        "schedulers": ["order", "layout"],
+        "search": ["order", "layout", "simulate"],
+        "planner": ["order", "layout", "simulate", "schedulers", "search"],
+        "study": ["order", "layout", "simulate", "planner"],
+    },
+    "lib/plan": {"json": [], "validate": []},
+}
+# Folders that see public headers only, each with what an include must begin with.
+PUBLIC_ONLY = {
+    "include/sluice/plugin": ["sluice/plugin/", "sluice/status.h"],
+    "include/sluice": ["sluice/"],
+    "plugins/transport": ["sluice/plugin/", "sluice/status.h"],
+    "plugins/nccl_shim": ["sluice/"],
+    "docs/examples": ["sluice/"],
+}
+PRIVATE = re.compile(r"Private to ([\w/]+)(?: and (\w+/[\w/]+))?")
+FIRST_COMMENT = re.compile(r"/\*.*?\*/", re.S)
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+# What a header defines: struct bodies, types that end a body, enumerators, functions and macros. "typedef struct x x;"
+# only announces a type whose body is elsewhere.
+DEFINITIONS = (
+    re.compile(r"^(?:typedef )?(?:struct|enum|union) ((?:slc|sluice)_\w+) \{", re.M),
+    re.compile(r"^\} ((?:slc|sluice)_\w+);", re.M),
+    re.compile(r"^typedef enum [^;]*\} ((?:slc|sluice)_\w+);", re.M),
+    re.compile(r"^(?:[a-z][\w ]*[ *])((?:slc|sluice)_\w+)\(", re.M),
+    re.compile(r"^typedef [\w ]+ \**((?:slc|sluice)_\w+)\(", re.M),
+)
+ENUM = re.compile(r"\benum\b[^{;]*\{([^}]*)\}")
+ENUMERATOR = re.compile(r"\b((?:SLC|SLUICE)_\w+)\s*(?:=[^,]*)?(?:,|$)")
+SOURCE = re.compile(r"\.(c|h|cu|cuh|inc)$")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+OURS = ("lib/", "sched/", "ilp/", "bench/", "tests/", "plugins/", "include/", "sluice/")
+
+
+def part_of(path, parts):
+    inside = [p for p in parts if path.startswith(p + "/")]
+    return max(inside, key=len) if inside else None
+
+
+def refuse_public_only(target, allowed, local):
+    if local and "/" not in target:
+        return None  # beside it, in the same folder
+    if any(target == a or (a.endswith("/") and target.startswith(a)) for a in allowed):
+        return None
+    return "may only include " + " and ".join(allowed) if target.startswith(OURS) else None
+
+
+def room_of(part, path):
+    inside = [room for room in ROOMS[part] if path.startswith(f"{part}/{room}/")]
+    return max(inside, key=len) if inside else None
+
+
+def refuse_room(part, path, target):
+    """Arrows between the folders of one part. Files that lie beside the folders may include all of them."""
+    if part not in ROOMS or path.count("/") == part.count("/") + 1:
+        return None
+    room, wanted = room_of(part, path), room_of(part, target)
+    if room is None:
+        return f"lies in no folder of {part}: name it in ROOMS of tests/house/include_check.py"
+    if wanted in (None, room) or wanted in ROOMS[part][room]:
+        return None
+    return f"{part}/{room} may not look at {part}/{wanted}"
+
+
+def is_test(path):
+    return path.startswith("tests/") or path.endswith(("_test.c", "_test.h", "_fuzz.c", "_fuzz.h"))
+
+
+def refuse_private(path, target, owners):
+    """A header whose first comment says "Private to X" (or "to X and Y/Z") is for files of X, and for tests."""
+    owner = owners.get(target)
+    if not owner or is_test(path) or path.startswith(tuple(folder + "/" for folder in owner)):
+        return None
+    return "is private to " + " and ".join(owner)
+
+
+def defined_names(text):
+    text = COMMENT.sub("", text)
+    names = {name for pattern in DEFINITIONS for name in pattern.findall(text)}
+    for body in ENUM.findall(text):
+        names.update(ENUMERATOR.findall(body.strip()))
+    return names
+
+
+def refuse_twins(headers):
+    """One name means one thing: no header defines a name that another one defines."""
+    seen = {}
+    for path, text in sorted(headers.items()):
+        for name in sorted(defined_names(text)):
+            if name in seen:
+                yield f"{path}:1: {name}: defined in {seen[name]} too"
+            seen.setdefault(name, path)
+
+
+def refuse(path, target, local):
+    """Why the file may not include the target; None where it may."""
+    folder = part_of(path, PUBLIC_ONLY)
+    if folder:
+        return refuse_public_only(target, PUBLIC_ONLY[folder], local)
+    part = part_of(path, ARROWS)
+    if part is None:
+        return "lies in no part of the house: name its folder in tests/house/include_check.py"
+    if local and "/" not in target:
+        return "writes an include without its folder: write it from the root"
+    if is_test(path) or not target.startswith(OURS):
+        return None
+    if "*" in ARROWS[part]:
+        return refuse_room(part, path, target) if part_of(target, ARROWS) == part else None
+    if target.startswith("sluice/"):
+        return "may not see the plugins' header" if target.startswith("sluice/plugin/") and part != "lib/comm" else None
+    wanted = part_of(target, ARROWS)
+    if wanted == part:
+        return refuse_room(part, path, target)
+    if wanted == "lib/base" or wanted in ARROWS[part]:
+        return None
+    return f"{part} may not look at {wanted or target}"
+
+
+def sources(root):
+    """Paths from the root, and texts."""
+    for folder, folders, names in os.walk(root):
+        outputs = ("build", "out") if folder == root else ()
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in outputs)
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if SOURCE.search(name):
+                with open(path, encoding="utf-8") as source:
+                    yield os.path.relpath(path, root), source.read()
+
+
+def check(root):
+    faults, texts = [], dict(sources(root))
+    headers = {path: text for path, text in texts.items() if path.endswith(".h") and not is_test(path)}
+    owners = {}
+    for path, text in headers.items():
+        comment = FIRST_COMMENT.search(text)
+        private = comment and PRIVATE.search(comment[0].replace("\n *", ""))
+        if private:
+            owners[path] = [folder for folder in private.groups() if folder]
+    for path, text in texts.items():
+        for number, line in enumerate(text.splitlines(), 1):
+            found = INCLUDE.match(line)
+            why = found and (refuse(path, found[2], found[1] == '"') or refuse_private(path, found[2], owners))
+            if why:
+                faults.append(f"{path}:{number}: {found[2]}: {why}")
+    return faults + list(refuse_twins(headers)), len(texts)
+
+
+def self_test():
+    good = {
+        "lib/engine/step/step.c": '#include "lib/plan/plan.h"\n#include <sluice/runtime.h>\n#include <stdio.h>\n',
+        "lib/engine/step_test.c": '#include "sched/serial.h"\n',
+        "plugins/transport/ucx/ucx.c": '#include <sluice/plugin/transport_v1.h>\n#include "own.h"\n',
+        "lib/sluice/runtime.c": '#include "sched/scheduler.h"\n#include "lib/engine/engine.h"\n',
+        "sched/planner/strategies.c": '#include "sched/layout/make_plan.h"\n#include "sched/scheduler.h"\n',
+        "lib/plan/json/reader.h": "/* Reading. Private to\n * lib/plan. */\ntypedef struct {\n    int a;\n} slc_reader;\n",
+        "lib/plan/json/read.c": '#include "lib/plan/json/reader.h"\n',
+        "lib/plan/opaque.h": "typedef struct slc_reader slc_reader;\n",
+    }
+    bad = {
+        "lib/engine/plan.c": '#include "sched/scheduler.h"\n',
+        "sched/run.c": '#include "lib/engine/engine.h"\n',
+        "ilp/solve.c": '#include "lib/memory/pack.h"\n',
+        "lib/memory/pack.c": '#  include "lib/comm/comm.h"\n',
+        "lib/base/log.c": '#include "status.h"\n',
+        "lib/model/model.c": '#include "lib/engine/engine.h"\n',
+        "plugins/transport/ucx/thread.c": '#include "lib/base/log.h"\n',
+        "include/sluice/runtime.h": '#include "lib/plan/plan.h"\n',
+        "lib/engine/wire.c": '#include <sluice/plugin/transport_v1.h>\n',
+        "attic/old.c": '#include "lib/base/log.h"\n',
+        "sched/layout/claims.c": '#include "sched/planner/joint.h"\n',
+        "sched/cellar/old.c": '#include "sched/planner/joint.h"\n',
+        "bench/cli/median.c": '#include "bench/train/run.h"\n',
+        "sched/planner/peek.c": '#include "lib/plan/json/reader.h"\n',
+        "lib/plan/twin.h": "typedef enum { SLC_A } slc_reader;\n",
+    }
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in {**good, **bad}.items():
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as out:
+                out.write(text)
+        faults, _ = check(root)
+    found = {fault.split(":")[0] for fault in faults}
+    wrong = sorted(found ^ set(bad))
+    for path in wrong:
+        print(f"include_check self-test: {path}: " + ("refused" if path in good else "not refused"))
+    return not wrong
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return 0 if self_test() else 1
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    faults, files = check(root)
+    print("\n".join(faults) if faults else f"include directions: {files} files, all as the house allows")
+    return 1 if faults or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

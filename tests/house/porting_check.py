@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""docs/porting.md against the programs that it ports: `porting_check.py SLUICE LIBRARY_FOLDER [CC]`.
+
+Every `diff` block with the names of two programs is what leads from one to the other. The programs compile and say the
+same losses on 1, 2 and 4 ranks. Every other `diff` block is a mistake in the last program: it is made, and the lines of
+the next `text` block are what two ranks then say, `...` standing for anything. From where the page first writes
+SLUICE_ENGINE_CHECK=on, that is set."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+PROGRAMS = os.path.join(ROOT, "docs", "examples", "porting")
+LAST = "4_whole.c"
+BLOCK = re.compile(r"^```(diff|text)\n(.*?)^```$", re.M | re.S)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def program(name):
+    return read(os.path.join(PROGRAMS, name))
+
+
+def sides(hunk):
+    """What a hunk takes away and what it puts there, with what stays."""
+    lines = hunk.splitlines()
+    return ("".join(line[1:] + "\n" for line in lines if line[0] in "- "),
+            "".join(line[1:] + "\n" for line in lines if line[0] in "+ "))
+
+
+class Job:
+    def __init__(self, sluice, library, compiler, work):
+        self.sluice, self.library, self.compiler, self.work = sluice, library, compiler, work
+
+    def compile(self, source, name):
+        path = os.path.join(self.work, name)
+        with open(path + ".c", "w", encoding="utf-8") as file:
+            file.write(source)
+        subprocess.run([self.compiler, "-O2", "-I", os.path.join(ROOT, "include"), path + ".c", "-L", self.library,
+                        "-lsluice", f"-Wl,-rpath,{self.library}", "-lm", "-o", path], check=True, timeout=120)
+        return path
+
+    def run(self, program, ranks, checks=False):
+        command = [program] if ranks == 0 else [self.sluice, "run", "-n", str(ranks), "--limit", "100", "--", program]
+        environment = dict(os.environ, SLUICE_ENGINE_CHECK="on" if checks else "off")
+        done = subprocess.run(command, env=environment, timeout=120, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
+        return done.returncode, re.sub(r"^\[\d\] ", "", done.stdout, flags=re.M)
+
+
+def check_step(names, hunks):
+    old, new = program(names[0]), program(names[1])
+    for hunk in hunks:
+        before, after = sides(hunk)
+        for text, source, name in ((before, old, names[0]), (after, new, names[1])):
+            if text not in source:
+                yield f"docs/porting.md: {name} lacks what a diff says of it:\n{text}"
+
+
+def check_losses(job):
+    want = None
+    for name in sorted(os.listdir(PROGRAMS)):
+        if not name.endswith(".c"):
+            continue
+        path = job.compile(program(name), name[:-2])
+        for ranks, checks in [(0, False)] if want is None else [(1, False), (2, False), (4, False), (2, True)]:
+            code, said = job.run(path, ranks, checks)
+            losses = re.findall(r"loss ([\d.]+)", said)
+            want = want or losses
+            apart = [abs(float(a) - float(b)) > 2e-4 for a, b in zip(losses, want)]
+            if code or len(losses) != len(want) or len(want) != 7 or any(apart):
+                yield f"{name} on {ranks} ranks: exit code {code}, losses {losses} where they should be {want}\n{said}"
+
+
+def check_mistake(job, number, hunks, checks, lines):
+    source = program(LAST)
+    for hunk in hunks:
+        before, after = sides(hunk)
+        if source.count(before) != 1:
+            yield f"docs/porting.md: {LAST} does not have, once, what a mistake changes:\n{before}"
+            return
+        source = source.replace(before, after)
+    code, said = job.run(job.compile(source, f"mistake_{number}"), 2, checks)
+    if code == 0:
+        yield f"docs/porting.md: this mistake is not found:\n{hunks[0]}"
+    for line in lines:
+        pattern = ".*".join(re.escape(part) for part in line.split("..."))
+        if not re.search(f"^{pattern}$", said, re.M):
+            yield f"docs/porting.md: the line\n  {line}\nis not what is said:\n{said}"
+
+
+def check_page(job):
+    page = read(os.path.join(ROOT, "docs", "porting.md"))
+    steps = mistakes = 0
+    hunks = None
+    for block in BLOCK.finditer(page):
+        kind, body = block.groups()
+        names = re.findall(r"^(?:---|\+\+\+) (\w+\.c)$", body, re.M)
+        if kind == "diff" and names:
+            steps += 1
+            yield from check_step(names, re.split(r"^@@\n", body, flags=re.M)[1:])
+        elif kind == "diff":
+            hunks = re.split(r"^@@\n", body, flags=re.M)
+        elif hunks:
+            mistakes += 1
+            checks = "SLUICE_ENGINE_CHECK=on" in page[:block.start()]
+            yield from check_mistake(job, mistakes, hunks, checks, body.splitlines())
+            hunks = None
+    if steps < 4 or mistakes < 10:
+        yield f"docs/porting.md: {steps} diffs and {mistakes} mistakes were found in it, not 4 and 10 or more"
+
+
+def main():
+    work = tempfile.mkdtemp()
+    try:
+        job = Job(os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), (sys.argv[3:] or ["cc"])[0], work)
+        faults = [*check_losses(job), *check_page(job)]
+    finally:
+        shutil.rmtree(work)
+    print("\n".join(faults) if faults else "docs/porting.md: the programs, their diffs and all lines are as it says")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,274 @@
+#!/usr/bin/env bash
+# What `sluice run` promises: the environment, the prefix, exit codes, the time that survivors get, and no orphans.
+. "$(dirname "$0")/../support/command_check.sh"
+
+launch() { # CMD...: output in $work/out and $work/err, exit code in $code
+    timeout -k 10 60 "$sluice" run "$@" >"$work/out" 2>"$work/err" </dev/null
+    code=$?
+}
+
+launch -n 1 -- echo works
+check 'a command is run' '[0] works' "$(cat "$work/out")"
+[ $failed = 0 ] || exit 1 # the rest would wait for what never comes
+
+# Seconds to sleep that no other process of the machine sleeps, so that they mark a process of this test.
+mark() { # WHOLE
+    printf '%d.%05d%07d' "$1" $RANDOM $$
+}
+
+none_alive() {
+    [ "$(alive "$1")" = 0 ]
+}
+
+some_alive() { # MARK, how many
+    [ "$(alive "$1")" -ge "$2" ]
+}
+
+some_alive_or_ended() { # as some_alive, unless $pid has ended
+    some_alive "$@" || ! kill -0 $pid 2>/dev/null
+}
+
+gone() { # waits until no process has the mark
+    comes_true none_alive "$1"
+    check "no orphan with mark $1" 0 "$(alive "$1")"
+}
+
+are_ready() { # how many ranks say so, unless $pid has ended
+    [ "$(grep -c ready "$work/out")" = "$1" ] || ! kill -0 $pid 2>/dev/null
+}
+
+environment() {
+    launch -n 3 -- sh -c 'echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $MASTER_ADDR; echo $RANK >&2'
+    check 'exit code' 0 $code
+    check 'environment' '[0] 0/3 0/3 127.0.0.1,[1] 1/3 1/3 127.0.0.1,[2] 2/3 2/3 127.0.0.1' \
+        "$(sort "$work/out" | paste -sd,)"
+    check 'standard error stays apart' '[0] 0,[1] 1,[2] 2' "$(sort "$work/err" | paste -sd,)"
+    launch -n 2 -- sh -c 'echo $MASTER_PORT $SLUICE_JOB_TOKEN'
+    check 'port and token are the same' 1 "$(cut -d' ' -f2- "$work/out" | sort -u | wc -l)"
+    check 'token is long' yes "$(awk 'NR == 1 {print length($3) == 32 ? "yes" : "no"}' "$work/out")"
+    launch -n 1 --timeout 7.5 -- sh -c 'echo $SLUICE_COMM_TIMEOUT'
+    check 'timeout is handed on' '[0] 7.5' "$(cat "$work/out")"
+}
+
+output() {
+    launch -n 1 -- printf 'one\n\ntwo without an end'
+    check 'lines' '[0] one,[0] ,[0] two without an end' "$(paste -sd, "$work/out")"
+    launch -n 1 -- head -c 200000 /dev/zero
+    check 'a long line is whole' 200000 "$(tr -cd '\000' <"$work/out" | wc -c)"
+    launch -n 2 -- cat
+    check 'standard input is empty' 0 $code
+    timeout 20 "$sluice" run -n 1 -- echo text >/dev/full 2>"$work/err"
+    check 'a full disk is an error' 1 $?
+    check 'a full disk is named' 1 "$(grep -c 'output of the ranks was lost: No space left' "$work/err")"
+}
+
+exit_codes() {
+    launch -n 3 -- sh -c 'exit $((RANK == 1 ? 7 : 0))'
+    check 'exit code of the rank that failed' 7 $code
+    launch -n 2 -- sh -c 'test $RANK = 0 && kill -9 $$; sleep 0.2'
+    check '128 + signal' 137 $code
+    check 'the signal is named' 1 "$(grep -c 'rank 0 was killed by signal 9' "$work/err")"
+    launch -n 1 -- ./no-such-program
+    check 'no such program' 127 $code
+    check 'it is named' 1 "$(grep -c 'cannot run ./no-such-program' "$work/err")"
+    launch -n 0 -- true
+    check 'a bad number of ranks' yes "$([ $code != 0 ] && echo yes)"
+    launch -n 1
+    check 'no command' yes "$([ $code != 0 ] && echo yes)"
+    launch -n 1 sh -c 'exit 3' # without --, the command's options stay its own
+    check 'options of the command' 3 $code
+}
+
+survivors() {
+    local begin=$SECONDS stubborn late
+    stubborn=$(mark 61) late=$(mark 62)
+    launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then exit 5; fi; sleep 0.3; echo I saw it; exit 6'
+    check 'the first failure counts' 5 $code
+    check 'a survivor can speak' '[1] I saw it' "$(cat "$work/out")"
+    launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then exit 5; fi; trap "" TERM; sleep $0 & wait; sleep $0' "$stubborn"
+    check 'a stubborn survivor is ended' 5 $code
+    check 'soon' yes "$([ $((SECONDS - begin)) -lt 60 ] && echo yes)"
+    gone "$stubborn"
+    launch --limit 0.5 -n 2 -- sleep "$late"
+    check 'time limit' 124 $code
+    gone "$late"
+}
+
+interrupts() {
+    "$sluice" run -n 2 -- sh -c 'trap "echo stopping; exit 0" INT; echo ready; while :; do sleep 0.1; done' \
+        >"$work/out" 2>"$work/err" &
+    local pid=$! stubborn
+    comes_true are_ready 2
+    kill -INT $pid
+    wait $pid
+    check 'ranks that stop cleanly' 0 $?
+    check 'both did' '[0] stopping,[1] stopping' "$(grep stopping "$work/out" | sort | paste -sd,)"
+    stubborn=$(mark 63)
+    "$sluice" run -n 2 -- sh -c 'trap "" INT TERM; echo ready; while :; do sleep $0; done' "$stubborn" \
+        >"$work/out" 2>"$work/err" &
+    pid=$!
+    comes_true are_ready 2
+    kill -INT $pid
+    sleep 0.5
+    kill -0 $pid
+    check 'waits after the first' 0 $?
+    kill -TERM $pid
+    wait $pid
+    check 'the second kills' 137 $?
+    gone "$stubborn"
+}
+
+orphans() {
+    # What a rank left behind, and what runs when the launcher itself is killed.
+    local left_behind orphan
+    left_behind=$(mark 64) orphan=$(mark 65)
+    launch -n 2 -- sh -c 'sleep $0 & exit 0' "$left_behind"
+    check 'left behind' 0 $code
+    gone "$left_behind"
+    "$sluice" run -n 2 -- sh -c 'sleep $0; true' "$orphan" >/dev/null 2>&1 &
+    local pid=$!
+    comes_true some_alive_or_ended "$orphan" 5 # the command, two shells, what they run
+    check 'they run' yes "$(some_alive "$orphan" 5 && echo yes)"
+    kill -KILL $pid
+    wait $pid 2>/dev/null
+    gone "$orphan"
+}
+
+# A reader that is there and never reads: the test itself holds the pipe open. Begins the job in the background.
+stalled() { # CMD...: process in $process; read from &7
+    [ -p "$work/pipe" ] || mkfifo "$work/pipe"
+    exec 7<>"$work/pipe"
+    "$sluice" run "$@" >"$work/pipe" 2>"$work/err" </dev/null 7<&- &
+    process=$!
+}
+
+finished() { # waits up to 60 s for $process; its exit code in $code
+    for _ in $(seq 600); do
+        kill -0 $process 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL $process 2>/dev/null && check "$1: it ends" yes no
+    wait $process
+    code=$?
+}
+
+appears() { # FILE: waits up to 60 s
+    for _ in $(seq 600); do
+        [ -e "$1" ] && return
+        sleep 0.1
+    done
+    check "$1 appears" yes no
+}
+
+says() { # WORDS: waits up to 60 s until the launcher has said them
+    for _ in $(seq 600); do
+        grep -q "$1" "$work/err" && return
+        sleep 0.1
+    done
+    check "it says: $1" yes no
+}
+
+stalled_readers() {
+    stalled --limit 2 -n 1 -- yes
+    finished 'limit'
+    check 'a time limit counts while nobody reads' 124 $code
+    check 'what is lost is named' 1 "$(grep -c 'output of the ranks was lost: nobody read it' "$work/err")"
+    exec 7<&-
+
+    stalled -n 2 -- sh -c 'if [ $RANK = 0 ]; then sleep 1; exit 5; fi; exec yes 66.25'
+    says 'rank 1 was killed by signal 15'
+    check 'the launcher waits for its reader' 0 "$(kill -0 $process; echo $?)"
+    cat <&7 >"$work/out" &
+    local reader=$!
+    finished 'a failure'
+    check 'the failure is the result' 5 $code
+    check 'its reader gets all' '[1] 66.25' "$(sort -u "$work/out")"
+    kill $reader
+    exec 7<&-
+
+    # Output is stuck, a rank waits in its write, and yet it saves when it is asked to stop.
+    stalled -n 1 -- bash -c 'trap "touch $0/saved; exit 0" INT; touch $0/ready; while :; do echo 0123456789; done' "$work"
+    appears "$work/ready"
+    sleep 1
+    kill -INT $process
+    finished 'Ctrl-C'
+    check 'a rank whose output is stuck saves' yes "$([ -e "$work/saved" ] && echo yes)"
+    exec 7<&-
+
+    stalled -n 2 -- bash -c 'trap "" INT TERM; while :; do echo 67.25; done' 67.25
+    sleep 1
+    kill -INT $process
+    says 'once more kills them'
+    kill -INT $process
+    finished 'a second Ctrl-C'
+    check 'a second one kills while output is stuck' 137 $code
+    gone 67.25
+    exec 7<&-
+
+    # Both outputs are stuck: nothing can be said, and it ends all the same.
+    mkfifo "$work/pipe2"
+    exec 8<>"$work/pipe2"
+    stalled -n 1 -- sh -c 'yes >&2 & exec yes'
+    "$sluice" run -n 1 -- sh -c 'yes >&2 & exec yes' >"$work/pipe" 2>"$work/pipe2" </dev/null 7<&- 8<&- &
+    local second=$!
+    sleep 1
+    kill -INT $process $second
+    sleep 0.5
+    kill -INT $process $second 2>/dev/null
+    finished 'the first'
+    process=$second
+    finished 'both outputs stuck'
+    exec 7<&- 8<&-
+}
+
+slow_readers() {
+    "$sluice" run -n 1 -- seq 200000 2>"$work/err" | (sleep 2; tail -n 1) >"$work/out"
+    check 'a slow reader gets all' '[0] 200000' "$(cat "$work/out")"
+    # Somebody else made the output non-blocking.
+    python3 -c 'import os, sys, time; r, w = os.pipe(); os.set_blocking(w, False)
+if not os.fork(): os.close(r); os.dup2(w, 1); os.execv(sys.argv[1], [sys.argv[1], "run", "-n", "1", "--", "seq", "100000"])
+os.close(w); time.sleep(1); sys.stdout.write(open(r).read().splitlines()[-1])' "$sluice" >"$work/out"
+    check 'a non-blocking output' '[0] 100000' "$(cat "$work/out")"
+    # What writes much does not keep the others silent.
+    "$sluice" run --limit 5 -n 3 -- sh -c 'if [ $RANK = 2 ]; then echo here; fi; exec yes' 2>"$work/err" |
+        grep -m 1 here >"$work/out"
+    check 'every rank has its turn' '[2] here' "$(cat "$work/out")"
+}
+
+closed_readers() {
+    rm -f "$work"/saved*
+    timeout -k 10 60 "$sluice" run -n 2 -- bash -c 'trap "touch $0/saved.$RANK; exit 0" TERM; while :; do echo line; sleep 0.1; done' \
+        "$work" 2>"$work/err" </dev/null | head -n 1 >"$work/out"
+    check 'exit code of SIGPIPE' 141 "${PIPESTATUS[0]}"
+    check 'both ranks save' "$work/saved.0 $work/saved.1" "$(echo "$work"/saved*)"
+    check 'it says why they stop' 1 "$(grep -c 'nobody reads the output any more: the ranks are told to stop' "$work/err")"
+    # One rank is quick to leave, the other takes longer than survivors of a failure have.
+    rm -f "$work"/saved*
+    timeout -k 10 100 "$sluice" run -n 2 -- bash -c 'if [ $RANK = 1 ]; then while :; do echo line; sleep 0.1; done; fi
+        trap "sleep 5; touch $0/saved; exit 0" TERM; while :; do sleep 0.1; done' "$work" 2>"$work/err" </dev/null |
+        head -n 1 >"$work/out"
+    check 'one who saves has time' yes "$([ -e "$work/saved" ] && echo yes)"
+    # A rank has the signal that it would have without us.
+    launch -n 1 -- bash -c 'yes | head -n 1; echo ${PIPESTATUS[0]}'
+    check 'SIGPIPE of a rank' '[0] y,[0] 141' "$(paste -sd, "$work/out")"
+}
+
+descriptors() {
+    (ulimit -n 24 && launch -n 12 -- true; exit $code)
+    check 'too few descriptors' 1 $?
+    check 'the hard limit is named' 1 "$(grep -c '12 ranks need 40 open files and the hard limit is 24' "$work/err")"
+    (ulimit -Sn 24 && launch -n 12 -- sh -c 'ulimit -n'; exit $code)
+    check 'the soft limit is raised' 0 $?
+    check 'and the ranks have their own' '24' "$(cut -d' ' -f2 "$work/out" | sort -u)"
+    launch -n 4096 -- true
+    check 'too many ranks' yes "$([ $code != 0 ] && grep -q '4095' "$work/err" && echo yes)"
+    launch -n 1 --port 65536 -- true
+    check 'no such port' yes "$([ $code != 0 ] && grep -q '65535' "$work/err" && echo yes)"
+    launch -n 2 --port 65535 -- sh -c 'echo $MASTER_PORT'
+    check 'the last port' 65535 "$(cut -d' ' -f2 "$work/out" | sort -u)"
+}
+
+parts=(environment output exit_codes survivors interrupts orphans stalled_readers slow_readers closed_readers descriptors)
+for part in "${parts[@]}"; do $part; done
+[ $failed = 0 ] && echo "sluice run: all as promised"
+exit $failed

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# A host that falls silent, without a goodbye and without a reset: its link goes down. The other one says which rank, soon.
+# In network namespaces that this test makes; skipped (77) where they cannot be made.
+. "$(dirname "$0")/../support/command_check.sh"
+a=sluice-silent-$$-a b=sluice-silent-$$-b
+pids=()
+
+remove() {
+    local pid
+    for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null; done
+    ip netns del $a 2>/dev/null
+    ip netns del $b 2>/dev/null
+    rm -rf "$work"
+}
+
+make_hosts() {
+    ip netns add $a && ip netns add $b &&
+        ip -n $a link add uplink type veth peer name uplink netns $b &&
+        ip -n $a addr add 10.98.0.1/24 dev uplink && ip -n $b addr add 10.98.0.2/24 dev uplink &&
+        ip -n $a link set uplink up && ip -n $b link set uplink up &&
+        ip -n $a link set lo up && ip -n $b link set lo up
+}
+
+start_rank() { # RANK NAMESPACE
+    RANK=$1 WORLD_SIZE=2 MASTER_ADDR=10.98.0.1 MASTER_PORT=29500 SLUICE_JOB_TOKEN=silent-$$ UCX_NET_DEVICES=uplink \
+        timeout 100 ip netns exec "$2" "$sluice" perf --op all_reduce -b 64K -e 64K -n 1000000 \
+        >"$work/out$1" 2>"$work/err$1" </dev/null &
+    pids+=($!)
+}
+
+connected() { # the control connection is there
+    [ -n "$(ip netns exec $a ss -Htn state established 'sport = :29500')" ]
+}
+
+wait_for_links() { # UCX takes none that is down, and a new one takes a moment
+    local tries=0
+    until [ "$(ip -n $a link show uplink | grep -c 'state UP')$(ip -n $b link show uplink | grep -c 'state UP')" = 11 ] ||
+        [ $((tries += 1)) -gt 100 ]; do sleep 0.1; done
+}
+
+falls_silent() { # WHOSE-NAMESPACE
+    pids=()
+    start_rank 0 $a
+    start_rank 1 $b
+    local tries=0
+    until connected || [ $((tries += 1)) -gt 300 ]; do sleep 0.1; done
+    sleep 2 # messages are on their way
+    ip -n "$1" link set uplink down
+    wait "${pids[0]}"
+    check 'rank 0 fails' yes "$([ $? -ne 0 ] && [ $? -ne 124 ] && echo yes)"
+    check 'and says why' 1 "$(grep -c 'rank 1 is gone: its host does not answer' "$work/err0")"
+    wait "${pids[1]}"
+    check 'so does rank 1' 1 "$(grep -c 'rank 0 is gone: its host does not answer' "$work/err1")"
+    [ $failed = 0 ] || cat "$work/err0" "$work/err1"
+}
+
+trap remove EXIT
+if ! make_hosts 2>"$work/why"; then
+    echo "SKIP: a host that falls silent: $(head -n 1 "$work/why")"
+    exit 77
+fi
+wait_for_links
+falls_silent $b
+[ $failed = 0 ] && echo 'a silent host is named by both sides'
+exit $failed
