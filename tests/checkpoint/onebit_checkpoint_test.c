@@ -1,6 +1,7 @@
 /* Checkpoints of compressed optimizers: saved before the freeze or after it, a run that loads goes on with the bits of
  * the run that saved, errors and progress included; on another number of ranks, or under strategies that do not
  * compress, it goes on without what compression left behind. */
+#include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
 
 #include <stdarg.h>

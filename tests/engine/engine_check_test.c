@@ -1,6 +1,15 @@
 /* SLUICE_ENGINE_CHECK: each mistake that is a wrong result without a word is found, at once and by name, and a correct
- * program gets the same bits as without it (engine_model.h's oracle). */
-#include "tests/support/engine_model.h"
+ * program gets the same bits as without it (engine_trial.h). */
+#include "tests/support/draw.h"
+#include "tests/support/engine_trial.h"
+#include "tests/support/ranks.h"
+#include "tests/support/scale.h"
+
+#include <sluice/sluice.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
 
 enum { COUNT = 100, HIDDEN = 40, LIMIT_S = 120, STEPS_MOST = 6 };
 

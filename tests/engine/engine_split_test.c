@@ -1,7 +1,13 @@
 /* Tied parameters of which a layer looks some rows up, split from their other use or not, against the oracle of
- * engine_model.h: as engine_test, which has none, and with its arguments. */
+ * engine_trial.h: as engine_test, which has none, and with its arguments. */
 #include "lib/plan/request.h"
-#include "tests/support/engine_model.h"
+#include "tests/support/engine_trial.h"
+#include "tests/support/scale.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
 
 /* Under every strategy and schedule, on 1, 2 and 4 ranks, with one micro-batch and with three that are added up or
  * reduced each. */

@@ -1,4 +1,4 @@
-/* The engine against an oracle (engine_model.h): for any strategy, schedule, block, path, precision of each layer and
+/* The engine against an oracle (engine_trial.h): for any strategy, schedule, block, path, precision of each layer and
  * type on the wire, also where an update needs norms over whole parameters, on whichever lane and by as many threads,
  * for random plans of runs of blocks and late operations, with random delays, whenever everything is drained, also
  * while plans of all schedules without a spare byte follow each other. No peak is above its plan's or the budget.
@@ -6,7 +6,13 @@
  * engine_test [PATTERN [MANY [FIRST]]]: tests whose name matches, with so many random plans or steps under changing
  * plans, from the seed FIRST on (`./dev stress`). */
 #include "lib/plan/request.h"
-#include "tests/support/engine_model.h"
+#include "tests/support/engine_trial.h"
+#include "tests/support/scale.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
 
 static void random_models_match_the_oracle(void **state)
 {

@@ -3,6 +3,7 @@
 #include "lib/base/status.h"
 #include "lib/engine/engine.h"
 #include "sched/planner.h"
+#include "tests/support/draw.h"
 #include "tests/support/ranks.h"
 
 #include <sluice/sluice.h>
@@ -48,25 +49,6 @@ static sluice_status plan_on_rank_0(const slc_job *job, const slc_plan_request *
 {
     if (strcmp(getenv("RANK"), "0")) return slc_error(SLUICE_ERR_ARGUMENT, "rank %s plans", getenv("RANK"));
     return slc_plan_for_budget(job, request, answer);
-}
-
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 33;
-    x *= 0xff51afd7ed558ccdu;
-    x ^= x >> 33;
-    x *= 0xc4ceb9fe1a85ec53u;
-    return x ^ x >> 33;
-}
-
-static uint64_t draw(uint64_t *state, uint64_t bound)
-{
-    return mix(*state += 0x9e3779b97f4a7c15u) % bound;
-}
-
-static float noise(uint64_t a, uint64_t b)
-{
-    return (float)((int64_t)(mix(a * 1000003u + b) % 20001u) - 10000) * 1e-4f;
 }
 
 static int add_params(model *m, uint64_t *random)

@@ -4,12 +4,14 @@
 #include "lib/plan/request.h"
 #include "lib/engine/engine.h"
 #include "sched/planner/parts.h"
+#include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
 #include "tests/support/random_order.h"
 #include "sched/layout/make_plan.h"
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <math.h>
 #include <setjmp.h>
 #include <cmocka.h>
 
@@ -219,7 +221,7 @@ static int other_units(int rank, int size, void *context)
     for (int step = 1; step <= STEPS; step++) {
         if (model_step(&m, NULL) || model_replicas_equal(&m, &before)) return 1;
         bool onebit[PARAMS_MAX];
-        for (uint32_t p = 0; p < m.param_count; p++) onebit[p] = is_onebit(&m.params[p]);
+        for (uint32_t p = 0; p < m.param_count; p++) onebit[p] = model_is_onebit(&m.params[p]);
         RANK_CHECK(!sluice_runtime_replan(m.rt, strategies[step % 7], NULL, 0));
         for (uint32_t p = 0; p < m.param_count; p++)
             if (!onebit[p] && errors_are_zero(&m.params[p])) return 1;

@@ -2,6 +2,7 @@
  * every rank, whoever owns what; the freeze comes when it is due; compat exchanges one flat array. */
 #include "lib/optim/onebit_lamb.h"
 #include "lib/optim/onebit_test.h"
+#include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
 
 #include <sys/mman.h>
@@ -31,7 +32,7 @@ static int run_recorded(int rank, int size, void *context)
         if (model_step(&m, NULL)) return 1;
         for (uint32_t p = 0; p < m.param_count; p++) {
             float x[COUNT_MAX];
-            const bool onebit = is_onebit(&m.params[p]);
+            const bool onebit = model_is_onebit(&m.params[p]);
             RANK_CHECK(!sluice_param_read(m.params[p].param, 0, m.params[p].count, x));
             if (!rank) memcpy(all->value[step][p], x, sizeof x);
             if (!rank) all->onebit[step][p] = onebit;

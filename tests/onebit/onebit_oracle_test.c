@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <math.h>
 #include <setjmp.h>
 #include <cmocka.h>
 
@@ -67,9 +68,9 @@ static void make_gradients(const model *m, const snapshot *before)
         sluice_dtype dtype = sluice_param_dtype(k->param), narrow = sluice_param_gradient_dtype(k->param);
         for (int r = 0; r < m->size; r++)
             for (uint64_t i = 0; i < k->count; i++) {
-                float sum = 0, value = rounded(dtype, before->t[p].value[i]);
+                float sum = 0, value = model_rounded(dtype, before->t[p].value[i]);
                 for (uint32_t b = 0; b < batches; b++)
-                    sum = rounded(narrow, sum + model_added(m, p, i, m->calls, b, r, value));
+                    sum = model_rounded(narrow, sum + model_added(m, p, i, m->calls, b, r, value));
                 gradient[p][r][i] = sum;
             }
     }
@@ -85,7 +86,7 @@ static double averaged(const model *m, uint32_t p, uint64_t i)
 {
     float sum = 0;
     for (int r = 0; r < m->size; r++) sum += gradient[p][r][i];
-    return rounded(sluice_param_gradient_dtype(m->params[p].param), sum * (float)scale_of(m));
+    return model_rounded(sluice_param_gradient_dtype(m->params[p].param), sum * (float)scale_of(m));
 }
 
 static double clipping(double clip, double squares)

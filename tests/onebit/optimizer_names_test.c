@@ -1,5 +1,6 @@
 /* The table of names in sluice/optimizer.h is true: of every optimizer, in both modes, each array and number that it
  * lists can be read and written in its shape, and the error of an unknown name lists the same ones. */
+#include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
 
 #include <stdarg.h>

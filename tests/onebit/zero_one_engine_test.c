@@ -4,12 +4,14 @@
 #include "lib/engine/runtime.h"
 #include "lib/optim/onebit_test.h"
 #include "lib/optim/zero_one_adam.h"
+#include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
 
 #include <sys/mman.h>
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <math.h>
 #include <setjmp.h>
 #include <cmocka.h>
 
@@ -69,7 +71,7 @@ static int run_recorded(int rank, int size, void *context)
         if (model_step(&m, NULL)) return 1;
         for (uint32_t p = 0; p < m.param_count; p++) {
             float x[COUNT_MAX];
-            const bool onebit = is_onebit(&m.params[p]);
+            const bool onebit = model_is_onebit(&m.params[p]);
             if (!is_local(step) || m.exchange)
                 RANK_CHECK(!sluice_param_read(m.params[p].param, 0, m.params[p].count, x));
             if (!rank) memcpy(all->value[step][p], x, sizeof x);
@@ -298,7 +300,7 @@ static int look_at_replica(model *m, views *v)
             const void *value = sluice_param_value(m->params[p].param);
             RANK_CHECK(value);
             for (uint64_t i = 0; i < m->params[p].count; i++)
-                v->own[p][i] = element(sluice_param_dtype(m->params[p].param), value, i);
+                v->own[p][i] = model_element(sluice_param_dtype(m->params[p].param), value, i);
         }
         RANK_CHECK(!sluice_forward_end(m->layers[l]));
     }

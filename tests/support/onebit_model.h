@@ -1,12 +1,11 @@
-/* A small model of awkward sizes under a compressed optimizer, for tests that fork ranks. Gradients depend on the
- * values and on rank, step and micro-batch; some elements never have one. */
+/* A small model of awkward sizes under a compressed optimizer, for tests that fork ranks. All functions run in a rank;
+ * those that return an int return 0, or 1 after a line on standard error. */
 #ifndef SLC_TESTS_ONEBIT_MODEL_H
 #define SLC_TESTS_ONEBIT_MODEL_H
 
 #include "tests/support/ranks.h"
 
 #include <sluice/sluice.h>
-#include <math.h>
 #include <stdbool.h>
 
 enum { LAYERS = 4, PARAMS_MAX = 12, COUNT_MAX = 1200, PADDED_MAX = 2048 };
@@ -14,13 +13,13 @@ enum { LAYERS = 4, PARAMS_MAX = 12, COUNT_MAX = 1200, PADDED_MAX = 2048 };
 typedef struct {
     uint64_t seed;
     const char *optimizer, *strategy, *schedule, *fuse; /* NULL: onebit_adam, onebit, serial, off */
-    uint32_t onebit_layers;                             /* bits: forced; the others `other`, where that is not NULL */
+    uint32_t onebit_layers; /* bit l: layer l is forced to be onebit; the others are `other`, if that is not NULL */
     const char *other;
     uint32_t micro_batches, bf16_layers;
     uint64_t block, budget, freeze_step;
-    uint64_t var_freeze_step, var_update_scaler, local_step_scaler, local_step_clipper; /* where not 0 */
-    double budget_of_dp, clip, freeze_change, beta2, scale;     /* scale: of gradients; 0: the default */
-    bool messages, skip_nan, fp32_wire, adapts, compat, frozen; /* frozen: layers hold a parameter that is */
+    uint64_t var_freeze_step, var_update_scaler, local_step_scaler, local_step_clipper; /* 0: the default */
+    double budget_of_dp, clip, freeze_change, beta2, scale;     /* scale: gradient_scale; 0: the default */
+    bool messages, skip_nan, fp32_wire, adapts, compat, frozen; /* frozen: each layer holds a frozen parameter */
 } trial;
 
 typedef struct {
@@ -39,267 +38,49 @@ typedef struct {
     sluice_activation *activations[LAYERS];
     known params[PARAMS_MAX];
     uint32_t param_count;
-    sluice_status (*create)(sluice_world *world, const sluice_config *config, sluice_runtime **out); /* NULL: usual */
-    uint64_t calls;                                                                                  /* of model_step */
-    bool exchange;                                                                                   /* in them */
-    uint64_t bad_call; /* in which rank bad_rank's gradient of bad_param is not finite; 0: none */
+    /* Creates the runtime; NULL: sluice_runtime_create. */
+    sluice_status (*create)(sluice_world *world, const sluice_config *config, sluice_runtime **out);
+    uint64_t calls;    /* steps that were computed */
+    bool exchange;     /* sluice_step_options.exchange of the steps to come */
+    uint64_t bad_call; /* the call in which rank bad_rank's gradient of bad_param is not finite; 0: none */
     int bad_rank;
     uint32_t bad_param;
-    uint64_t huge_from; /* call from which an element's gradient is almost the largest number; 0: never */
+    uint64_t huge_from; /* the call from which an element's gradient is almost the largest number; 0: never */
 } model;
 
-static inline uint64_t mix(uint64_t x)
-{
-    x ^= x >> 33;
-    x *= 0xff51afd7ed558ccdu;
-    x ^= x >> 33;
-    x *= 0xc4ceb9fe1a85ec53u;
-    return x ^ x >> 33;
-}
+int model_world(const trial *t, int rank, int size, model *m);
+sluice_config model_config(const trial *t);
 
-static inline uint64_t draw(uint64_t *state, uint64_t bound)
-{
-    return mix(*state += 0x9e3779b97f4a7c15u) % bound;
-}
+/* Creates the runtime in m->world, registers, commits and writes the first values; model_end destroys the runtime. */
+int model_build(model *m);
+int model_build_with(model *m, const sluice_config *config);
+int model_layers(model *m, uint64_t *random); /* registers layers and parameters, as part of model_build */
+void model_end(model *m);
 
-static inline float noise(uint64_t a, uint64_t b)
-{
-    return (float)((int64_t)(mix(a * 1000003u + b) % 20001u) - 10000) * 1e-4f;
-}
+/* A rank adds this to an element's gradient in a micro-batch of call number `call`. */
+float model_added(const model *m, uint32_t p, uint64_t i, uint64_t call, uint32_t batch, int rank, float value);
 
-static inline int model_world(const trial *t, int rank, int size, model *m)
-{
-    sluice_world_config config;
-    *m = (model){.t = t, .rank = rank, .size = size};
-    RANK_CHECK(!sluice_world_config_init(&config));
-    config.direct = !t->messages;
-    RANK_CHECK(!sluice_world_create(&config, &m->world));
-    return 0;
-}
+/* x as the type holds it, and element i of an array of the type. */
+float model_rounded(sluice_dtype dtype, float x);
+float model_element(sluice_dtype dtype, const void *array, uint64_t i);
 
-static inline sluice_config model_config(const trial *t)
-{
-    sluice_config config;
-    sluice_config_init(&config);
-    config.optimizer_name = t->optimizer ? t->optimizer : "onebit_adam";
-    config.onebit.compat = t->compat;
-    config.strategy = t->strategy ? t->strategy : "onebit";
-    config.schedule = t->schedule ? t->schedule : "serial";
-    config.fuse = t->fuse ? t->fuse : "off";
-    config.micro_batches = t->micro_batches ? t->micro_batches : 1;
-    config.block_bytes = t->block ? t->block : 2048;
-    config.budget_bytes = t->budget;
-    config.budget_of_dp = t->budget_of_dp;
-    config.clip = t->clip;
-    config.nan = t->skip_nan ? SLUICE_NAN_SKIP : SLUICE_NAN_STOP;
-    config.wire = t->fp32_wire ? SLUICE_FP32 : SLUICE_BF16;
-    config.onebit.freeze_step = t->freeze_step;
-    if (t->freeze_change > 0) config.onebit.freeze_change = t->freeze_change;
-    if (t->beta2 > 0) config.adamw.beta2 = config.lamb.beta2 = t->beta2;
-    if (t->var_freeze_step) config.onebit.var_freeze_step = t->var_freeze_step;
-    if (t->var_update_scaler) config.onebit.var_update_scaler = t->var_update_scaler;
-    if (t->local_step_scaler) config.onebit.local_step_scaler = t->local_step_scaler;
-    if (t->local_step_clipper) config.onebit.local_step_clipper = t->local_step_clipper;
-    return config;
-}
+/* A step, and a step up to its end, which the caller calls. */
+int model_step(model *m, sluice_step_report *report);
+int model_compute(model *m);
 
-static inline int model_layers(model *m, uint64_t *random)
-{
-    const trial *t = m->t;
-    for (uint32_t l = 0; l < LAYERS; l++) {
-        char name[8];
-        snprintf(name, sizeof name, "l%u", l);
-        RANK_CHECK(!sluice_layer_add(m->rt, name, &m->layers[l]));
-        RANK_CHECK(!sluice_layer_precision(m->layers[l], t->bf16_layers >> l & 1 ? SLUICE_BF16 : SLUICE_FP32));
-        if (t->onebit_layers >> l & 1)
-            RANK_CHECK(!sluice_layer_strategy(m->layers[l], "onebit"));
-        else if (t->other)
-            RANK_CHECK(!sluice_layer_strategy(m->layers[l], t->other));
-        RANK_CHECK(!sluice_activation_add(
-            m->layers[l],
-            &(sluice_activation_desc){.name = "a", .bytes = 64 + draw(random, 5000), .last = SLUICE_BACKWARD},
-            &m->activations[l]));
-        sluice_param *frozen;
-        if (t->frozen)
-            RANK_CHECK(!sluice_param_add(m->layers[l],
-                                         &(sluice_param_desc){.name = "f", .count = 100 + l, .frozen = true}, &frozen));
-        for (uint64_t k = 1 + draw(random, 3); k > 0; k--) {
-            static const uint64_t counts[] = {1, 2, 15, 16, 17, 63, 64, 65, 127, 500, 777, COUNT_MAX};
-            known *p = &m->params[m->param_count++];
-            char label[8];
-            snprintf(label, sizeof label, "p%u", (unsigned)k);
-            *p = (known){.layer = l, .count = counts[draw(random, 12)], .no_decay = draw(random, 2)};
-            p->dead_from = draw(random, p->count + 1);
-            p->dead_end = p->dead_from + draw(random, p->count - p->dead_from + 1) / 2;
-            RANK_CHECK(!sluice_param_add(
-                m->layers[l], &(sluice_param_desc){.name = label, .count = p->count, .no_decay = p->no_decay},
-                &p->param));
-        }
-    }
-    return 0;
-}
+bool model_is_onebit(const known *k);
 
-static inline int model_build_with(model *m, const sluice_config *config)
-{
-    uint64_t random = m->t->seed;
-    m->param_count = 0;
-    m->calls = 0;
-    RANK_CHECK(!(m->create ? m->create : sluice_runtime_create)(m->world, config, &m->rt));
-    if (model_layers(m, &random)) return 1;
-    RANK_CHECK(!sluice_runtime_commit(m->rt));
-    for (uint32_t p = 0; p < m->param_count; p++) {
-        float values[COUNT_MAX];
-        for (uint64_t i = 0; i < m->params[p].count; i++) values[i] = noise(m->t->seed + p, i);
-        RANK_CHECK(!sluice_param_write(m->params[p].param, 0, m->params[p].count, values));
-    }
-    return 0;
-}
+/* 64 bits of the values that this rank holds, and of the optimizer's states if `states`. */
+int model_hash(model *m, bool states, uint64_t *hash);
 
-static inline int model_build(model *m)
-{
-    const sluice_config config = model_config(m->t);
-    return model_build_with(m, &config);
-}
+/* Fails unless all ranks hold the same values and states; *hash is theirs. */
+int model_replicas_equal(model *m, uint64_t *hash);
 
-/* What a rank adds to an element's gradient in a micro-batch of call number `call`. */
-static inline float model_added(const model *m, uint32_t p, uint64_t i, uint64_t call, uint32_t batch, int rank,
-                                float value)
-{
-    const known *k = &m->params[p];
-    if (i >= k->dead_from && i < k->dead_end) return 0;
-    if (m->huge_from && call >= m->huge_from && !p && !i) return 3e38F;
-    if (call == m->bad_call && rank == m->bad_rank && p == m->bad_param && i == k->count / 2) return INFINITY;
-    return value * 0.01f + noise((call * 8 + batch) * 64 + (uint64_t)rank * 16 + p, i);
-}
+/* Fails unless the peak of memory is what was planned, and within the budget. */
+int model_peak_is_planned(model *m);
 
-static inline float rounded(sluice_dtype dtype, float x)
-{
-    return dtype == SLUICE_BF16 ? sluice_bf16_to_float(sluice_bf16_from_float(x)) : x;
-}
-
-static inline float element(sluice_dtype dtype, const void *array, uint64_t i)
-{
-    return dtype == SLUICE_BF16 ? sluice_bf16_to_float(((const uint16_t *)array)[i]) : ((const float *)array)[i];
-}
-
-static inline int model_backward(model *m, uint32_t layer, uint32_t batch)
-{
-    RANK_CHECK(!sluice_backward_begin(m->layers[layer]));
-    RANK_CHECK(*(uint64_t *)sluice_activation_data(m->activations[layer]) == m->calls * 8 + batch + layer);
-    for (uint32_t p = 0; p < m->param_count; p++) {
-        known *k = &m->params[p];
-        if (k->layer != layer) continue;
-        sluice_dtype dtype = sluice_param_dtype(k->param), narrow = sluice_param_gradient_dtype(k->param);
-        const void *value = sluice_param_value(k->param);
-        bool fresh = false;
-        void *gradient = sluice_param_gradient_fresh(k->param, &fresh);
-        RANK_CHECK(value && gradient);
-        for (uint64_t i = 0; i < k->count; i++) {
-            float sum = fresh ? 0 : element(narrow, gradient, i);
-            sum += model_added(m, p, i, m->calls, batch, m->rank, element(dtype, value, i));
-            if (narrow == SLUICE_BF16)
-                ((uint16_t *)gradient)[i] = sluice_bf16_from_float(sum);
-            else
-                ((float *)gradient)[i] = sum;
-        }
-    }
-    RANK_CHECK(!sluice_backward_end(m->layers[layer]));
-    return 0;
-}
-
-/* A step up to its end, which the caller calls. */
-static inline int model_compute(model *m)
-{
-    m->calls++;
-    const sluice_step_options options = {.learning_rate = 0.01, .gradient_scale = m->t->scale, .exchange = m->exchange};
-    RANK_CHECK(!sluice_step_begin(m->rt, &options));
-    uint32_t batches = m->t->micro_batches ? m->t->micro_batches : 1;
-    for (uint32_t b = 0; b < batches; b++) {
-        for (uint32_t l = 0; l < LAYERS; l++) {
-            RANK_CHECK(!sluice_forward_begin(m->layers[l]));
-            *(uint64_t *)sluice_activation_data(m->activations[l]) = m->calls * 8 + b + l;
-            RANK_CHECK(!sluice_forward_end(m->layers[l]));
-        }
-        for (uint32_t l = LAYERS; l-- > 0;)
-            if (model_backward(m, l, b)) return 1;
-    }
-    return 0;
-}
-
-static inline int model_step(model *m, sluice_step_report *report)
-{
-    if (model_compute(m)) return 1;
-    RANK_CHECK(!sluice_step_end(m->rt, report));
-    return 0;
-}
-
-static inline bool is_onebit(const known *k)
-{
-    return sluice_param_state_count(k->param, "error_worker") > 0;
-}
-
-/* 64 bits of what this rank holds of all values, and of the states where `states`. */
-static inline int model_hash(model *m, bool states, uint64_t *hash)
-{
-    static const char *const names[] = {"exp_avg", "exp_avg_sq"};
-    float x[COUNT_MAX];
-    *hash = 1;
-    for (uint32_t p = 0; p < m->param_count; p++)
-        for (int s = -1; s < (states ? 2 : 0); s++) {
-            known *k = &m->params[p];
-            RANK_CHECK(!(s < 0 ? sluice_param_read(k->param, 0, k->count, x)
-                               : sluice_param_state_read(k->param, names[s], 0, k->count, x)));
-            for (uint64_t i = 0; i < k->count; i++) {
-                uint32_t bits;
-                memcpy(&bits, &x[i], 4);
-                *hash = mix(*hash ^ bits);
-            }
-        }
-    return 0;
-}
-
-/* Do all ranks hold the same? */
-static inline int model_replicas_equal(model *m, uint64_t *hash)
-{
-    uint64_t all[RANKS_MAX];
-    if (model_hash(m, true, hash)) return 1;
-    RANK_CHECK(!sluice_world_all_gather(m->world, hash, sizeof *hash, all));
-    for (int r = 0; r < m->size; r++) RANK_CHECK(all[r] == *hash);
-    return 0;
-}
-
-static inline int model_peak_is_planned(model *m)
-{
-    sluice_memory_report memory;
-    RANK_CHECK(!sluice_runtime_memory(m->rt, &memory));
-    RANK_CHECK(memory.peak_bytes == memory.planned_bytes);
-    RANK_CHECK(!memory.budget_bytes || memory.peak_bytes <= memory.budget_bytes);
-    return 0;
-}
-
-/* Layers that are not onebit may be anything else: weights_of gives the same whatever they are. */
-static inline int model_beside_any_strategy(int rank, int size, const trial *of,
-                                            int (*weights_of)(const trial *t, model *m, uint64_t *hash))
-{
-    static const char *const others[] = {"dp", "oss", "sdp", "fsdp"};
-    trial t = *of;
-    model m;
-    uint64_t expected = 0, hash;
-    if (model_world(of, rank, size, &m)) return 1;
-    for (int i = 0; i < 4; i++) {
-        t.other = others[i];
-        if (weights_of(&t, &m, &hash)) return 1;
-        RANK_CHECK(!i || hash == expected);
-        expected = hash;
-    }
-    sluice_world_destroy(m.world);
-    return 0;
-}
-
-static inline void model_end(model *m)
-{
-    sluice_runtime_destroy(m->rt);
-    m->rt = NULL;
-}
+/* Layers that are not onebit may have any other strategy: weights_of must give the same hash whichever they have. */
+int model_beside_any_strategy(int rank, int size, const trial *of,
+                              int (*weights_of)(const trial *t, model *m, uint64_t *hash));
 
 #endif

@@ -1,0 +1,34 @@
+/* An oracle that tells what the drawn model's parameters must hold: gradients are a known function of rank,
+ * micro-batch, step and value, so every rank computes what all ranks contribute, adds in rank order and updates plain
+ * arrays. */
+#ifndef SLC_TESTS_ENGINE_ORACLE_H
+#define SLC_TESTS_ENGINE_ORACLE_H
+
+#include "tests/support/engine_model.h"
+
+/* Rank `rank` adds this to element i of parameter p in one use, in micro-batch m of a step. */
+float engine_oracle_contribution(int rank, uint64_t step, uint32_t m, uint32_t p, uint32_t use, uint64_t i,
+                                 float value);
+
+/* The look-up numbered `number` adds this to element e of its row. */
+float engine_oracle_row_contribution(const known_param *k, int rank, uint64_t step, uint32_t m, uint32_t p,
+                                     uint32_t number, int32_t row, uint64_t e);
+
+/* The rows that a rank looks up in a micro-batch, a few of them again and again; returns how many. */
+uint32_t engine_oracle_rows(const known_param *k, int rank, uint64_t step, uint32_t m, uint32_t p, int32_t *rows);
+
+/* The settings of a step; those of the next one are other ones. */
+sluice_step_options engine_oracle_options(const trial *t, uint64_t step);
+
+/* Fills k->gradient of every parameter with the step's reduced gradient. */
+void engine_oracle_reduce(engine_model *w, uint64_t step);
+
+/* The norm of the reduced gradient as a plain double sum. It is to be compared with a tolerance: its bits are the norm
+ * kernel's affair. */
+double engine_oracle_norm(const engine_model *w);
+
+/* Updates the plain arrays with the reduced gradient times `factor`, as the trial's optimizer does (LAMB takes no
+ * factor). Returns 0, or 1 after a line on standard error. */
+int engine_oracle_update(engine_model *w, uint64_t step, double rate, double factor);
+
+#endif
