@@ -1,5 +1,5 @@
-/* The model of the tests of checkpoints: its contents are a function of a number, so that what is loaded can be told
- * from what any other save has written. */
+/* The model that checkpoint tests share. Its contents are a function of a number, so that a test can tell them from
+ * what any other save has written. */
 #ifndef SLC_TESTS_CHECKPOINT_MODEL_H
 #define SLC_TESTS_CHECKPOINT_MODEL_H
 
@@ -27,10 +27,10 @@ typedef enum { AS_IT_IS, ONE_LESS, ONE_MORE, OTHER_COUNT, OTHER_NAME, OTHER_FROZ
 
 typedef struct {
     const char *dir;
-    uint64_t seed; /* of strategies, schedule and blocks */
+    uint64_t seed; /* the seed of strategies, schedule and blocks */
     uint64_t step;
     model_change change;
-    const char *refused;        /* words of the message; NULL: it loads */
+    const char *refused;        /* words of the refusal; NULL: it loads */
     volatile uint64_t *reached; /* the last step whose save has returned */
 } trial;
 
@@ -54,7 +54,7 @@ static inline bool is_frozen(uint32_t param)
     return param == 3;
 }
 
-/* What is frozen may lie in bf16 alone. */
+/* A frozen parameter may lie in bf16 alone, so its contents have few bits. */
 static inline float content(uint64_t step, uint32_t param, uint32_t array, uint64_t element)
 {
     uint32_t block[4];
@@ -74,7 +74,7 @@ static const sluice_optimizer another = {
 static inline int add_param(model *m, uint32_t layer, const char *name, uint64_t count, bool frozen, bool tied)
 {
     sluice_param_desc desc = {.name = name, .count = count, .frozen = frozen, .tied = tied};
-    if (tied) { /* may be split by its uses, which a checkpoint does not tell */
+    if (tied) { /* it may be split by its uses, which no checkpoint tells */
         desc.row_elements = 8;
         desc.most_rows = 100;
     }
@@ -82,7 +82,7 @@ static inline int add_param(model *m, uint32_t layer, const char *name, uint64_t
     return 0;
 }
 
-/* Two parameters a layer, one of them frozen in one layer; a tied one; one more. */
+/* Each layer has two parameters, of which one layer's is frozen; one more parameter is tied, and one is plain. */
 static inline int add_params(model *m)
 {
     model_change change = m->t->change;

@@ -1,14 +1,16 @@
-/* Checkpoints: whatever world and strategies saved, whatever world and strategies load, every value and every optimizer
- * state has the same bits, whatever precision either runs in. What is not whole or not of this model is refused by name
- * and changes nothing. Ranks killed while they save leave the last whole checkpoint.
+/* Every value and every optimizer state has the same bits after a checkpoint, whatever world and strategies saved
+ * it, whatever world and strategies load it, and whatever precision either runs in. A checkpoint that is not whole
+ * or not of this model is refused by name and changes nothing. Ranks that are killed while they save leave the last
+ * whole checkpoint.
  *
- * checkpoint_test [PATTERN [MANY]]: tests whose name matches, with so many kills or so many worlds (`./dev stress`). */
+ * checkpoint_test [PATTERN [MANY]] runs the tests whose name matches, with that many kills or worlds (`./dev
+ * stress`). */
 #include "tests/checkpoint/checkpoint_model.h"
 #include "tests/checkpoint/disk_recorder.h"
 
 static const char extra_text[] = "what the binary\0keeps";
 
-static uint32_t asked; /* how many, on the command line */
+static uint32_t asked; /* kills or worlds, as the command line says; 0: a test's own number */
 
 /* ---- As ranks ---- */
 
@@ -45,7 +47,7 @@ static int load(int rank, int size, void *context)
     return destroy(&m, check(&m, m.t->step));
 }
 
-/* Until it is killed. */
+/* Saves step after step until it is killed. */
 static int save_on_and_on(int rank, int size, void *context)
 {
     (void)size;
@@ -75,7 +77,7 @@ static void every_world_reads_every_other(void **state)
                 t.seed = 1000 + 100 * round + 10 * (uint64_t)from + (uint64_t)to;
                 if (run_ranks(to, load, &t, 120)) fail_msg("from %d ranks to %d, round %u", from, to, round);
             }
-            assert_int_equal(entries(dir), step < 2 ? 1 : 2); /* the last two are kept, and nothing else */
+            assert_int_equal(entries(dir), step < 2 ? 1 : 2); /* the last two checkpoints are kept, and nothing else */
         }
     remove_all(dir);
 }
@@ -101,12 +103,12 @@ static void a_step_saved_again_is_replaced(void **state)
     assert_int_equal(run_ranks(2, save_twice, &t, 60), 0);
     assert_int_equal(entries(dir), 1);
     snprintf(one, sizeof one, "%s/step-1234567", dir);
-    t = (trial){.dir = one, .seed = 7, .step = 1234567}; /* by the folder of the one */
+    t = (trial){.dir = one, .seed = 7, .step = 1234567}; /* loads from the folder of this one checkpoint */
     assert_int_equal(run_ranks(3, load, &t, 60), 0);
     remove_all(dir);
 }
 
-/* ---- What is refused ---- */
+/* ---- Refusals ---- */
 
 static void other_models_are_refused_by_name(void **state)
 {
@@ -155,7 +157,7 @@ static void write_file(const char *path, const char *bytes, size_t size)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Cut, lengthened, or a bit turned over: refused with nothing changed. */
+/* A file that was cut, lengthened, or has a bit turned over is refused, and nothing changes. */
 static void damage_is_refused(void **state)
 {
     (void)state;
@@ -183,7 +185,7 @@ static void damage_is_refused(void **state)
     }
     snprintf(path, sizeof path, "%s/step-000012/rank-0001.slc", dir);
     t = (trial){.dir = dir, .seed = 1, .step = 12};
-    assert_int_equal(run_ranks(3, load, &t, 60), 0); /* all as it was */
+    assert_int_equal(run_ranks(3, load, &t, 60), 0); /* everything is as it was */
     assert_int_equal(unlink(path), 0);
     t.refused = "rank-0001.slc";
     assert_int_equal(run_ranks(3, load, &t, 60), 0);
@@ -226,7 +228,7 @@ static void all_bytes_of_a_manifest_count(void **state)
     remove_all(dir);
 }
 
-/* A pipe would be waited for, a device read for ever. */
+/* Anything that is not a file must be refused: a pipe would be waited for, a device read for ever. */
 static void what_is_no_file_is_refused(void **state)
 {
     (void)state;
@@ -249,9 +251,10 @@ static void what_is_no_file_is_refused(void **state)
     remove_all(dir);
 }
 
-/* ---- What cannot be removed ---- */
+/* ---- Leftovers that cannot be removed ---- */
 
-/* A user's folder in a checkpoint, one in what a crash left, a link in the place of that. */
+/* There is a user's folder in a checkpoint, another in the leftovers of a crash, and a link in the place of such
+ * leftovers. */
 static void what_cannot_be_removed_stays(void **state)
 {
     (void)state;
@@ -276,8 +279,8 @@ static void what_cannot_be_removed_stays(void **state)
         assert_int_equal(run_ranks(1, load, &t, 60), 0);
     }
     unsetenv("SLUICE_LOG_LEVEL");
-    assert_int_equal(access(kept, F_OK), 0);     /* nothing behind the link is touched */
-    assert_int_not_equal(access(path, F_OK), 0); /* which goes itself */
+    assert_int_equal(access(kept, F_OK), 0);     /* nothing that the link leads to is touched */
+    assert_int_not_equal(access(path, F_OK), 0); /* the link itself goes */
     assert_int_equal(entries(dir), 2 + 2);       /* the last two, and the user's two folders */
     snprintf(path, sizeof path, "%s/step-000001.partial/notes", dir);
     assert_int_equal(access(path, F_OK), 0);
@@ -332,10 +335,10 @@ static void two_jobs_do_not_share_a_folder(void **state)
     assert_true(*reached);
     trial second = {.dir = dir, .seed = 4, .step = 8, .reached = reached};
     assert_int_equal(run_ranks(2, save_where_another_does, &second, 60), 0);
-    assert_int_equal(run_ranks(2, load, &t, 60), 0); /* reading is everyone's */
+    assert_int_equal(run_ranks(2, load, &t, 60), 0); /* everybody may read */
     kill(holder, SIGKILL);
     waitpid(holder, NULL, 0);
-    assert_int_equal(run_ranks(2, save, &second, 60), 0); /* a lock dies with its holder */
+    assert_int_equal(run_ranks(2, save, &second, 60), 0); /* a lock ends with the process that holds it */
     assert_int_equal(entries(dir), 2);
     munmap(reached, sizeof *reached);
     remove_all(dir);
@@ -391,8 +394,8 @@ static void start(pid_t *children, int size, trial *t)
     }
 }
 
-/* Every second time one rank is killed at one of its calls to the disk, the first time at its first writing, where
- * something is half done for sure; else all are at a time that is drawn. */
+/* In even rounds one rank is killed at one of its calls to the disk: in round 0 at its first write, where something is
+ * half done for sure, later at a drawn call. In odd rounds all ranks are killed after a drawn time. */
 static void kill_while_saving(uint32_t round, const trial *t, const uint64_t *reached)
 {
     enum { SIZE = 2 };

@@ -1,7 +1,7 @@
-/* A disk that loses power: of the record of disk_recorder.h it keeps what was synchronized, and may or may not keep all
- * else. A file holds what it held when it was last synchronized, all that was written since, or half of that. Of the
- * names made, moved and removed in a folder since that was synchronized any may be there and any not; a move within a
- * folder happens or does not. POSIX promises no more. */
+/* A disk that loses power. It keeps everything of disk_recorder.h's record that was synchronized, and may or may not
+ * keep anything else. A file holds what it held when it was last synchronized, or all that was written since, or half
+ * of that. Names that were made, moved or removed in a folder since the folder was synchronized may each be there or
+ * not; a move within a folder happens or does not. POSIX promises no more. */
 #ifndef SLC_TESTS_DISK_MODEL_H
 #define SLC_TESTS_DISK_MODEL_H
 
@@ -15,7 +15,8 @@ typedef struct {
     int node;
 } model_name;
 
-/* `to` gets `node` and loses nothing else; then `from` gets `back`, or is gone (-1). Either name may be "". */
+/* The name `to` comes to mean `node`; then the name `from` comes to mean `back`, or is gone (-1). Either name may be
+ * "". */
 typedef struct {
     char from[MODEL_NAME], to[MODEL_NAME];
     int node, back;
@@ -37,7 +38,7 @@ typedef struct {
 } model_node;
 
 typedef struct {
-    model_node nodes[MODEL_NODES]; /* 0: the folder that was watched */
+    model_node nodes[MODEL_NODES]; /* node 0 is the folder that was watched */
     int count;
 } disk_model;
 
@@ -90,7 +91,7 @@ static inline void model_change_names(model_node *folder, const char *from, cons
     model_apply(&folder->now, change);
 }
 
-/* The folder that a path ends in, and the last name of the path; -1: not there. */
+/* Returns the folder that holds the path's last name, which *last gets; -1: it is not there. */
 static inline int model_walk(const disk_model *m, const char *path, const char **last)
 {
     int at = 0;
@@ -140,7 +141,7 @@ static inline void model_sync(model_node *node)
     node->dirty = false;
 }
 
-/* What was done to a path that is unlinked by now changes nothing. */
+/* Operations on a path that is unlinked by now change nothing. */
 static inline void model_do(disk_model *m, const disk_op *op, const unsigned char *pool)
 {
     const char *name, *other;
@@ -170,7 +171,8 @@ static inline void model_do(disk_model *m, const disk_op *op, const unsigned cha
 
 typedef enum { FILES_LOST, FILES_HALF, FILES_ALL, FILES_WAYS } files_way;
 
-/* A bit for each pending change, in the order of the nodes that can be reached. */
+/* bits: one for each pending change, in the order of the nodes that can be reached; a bit that is set keeps its
+ * change. */
 typedef struct {
     uint64_t bits;
     files_way files;
@@ -185,7 +187,7 @@ static inline void model_reach(disk_model *m, int node)
     for (int i = 0; i < n->pending_count; i++) model_reach(m, n->pending[i].node), model_reach(m, n->pending[i].back);
 }
 
-/* How many bits there are. */
+/* Marks the nodes that can be reached and returns how many bits there are. */
 static inline int model_bits(disk_model *m)
 {
     int bits = 0;
@@ -213,7 +215,7 @@ static inline uint64_t model_kept_bytes(const model_node *file, const crash *c, 
     return file->dirty && c->files == FILES_HALF ? file->length / 2 : file->length;
 }
 
-/* Tells one tree from another. */
+/* A hash that tells one tree from another. */
 static inline uint64_t model_hash(const disk_model *m, int node, const crash *c, int depth)
 {
     uint64_t hash = SLC_FNV_START;
@@ -226,7 +228,7 @@ static inline uint64_t model_hash(const disk_model *m, int node, const crash *c,
         return slc_fnv(hash, which, sizeof which);
     }
     model_names names = model_kept_names(m, node, c);
-    uint64_t sum = 0; /* in whatever order names stand */
+    uint64_t sum = 0; /* a sum does not depend on the order of names */
     for (int i = 0; i < names.count; i++) {
         uint64_t inner = model_hash(m, names.names[i].node, c, depth + 1);
         sum += slc_fnv(slc_fnv(hash, names.names[i].name, strlen(names.names[i].name)), &inner, sizeof inner);
@@ -242,7 +244,7 @@ static inline void model_put_file(const model_node *file, const crash *c, const 
     if (!out || fwrite(bytes ? bytes : (const unsigned char *)"", 1, length, out) != length || fclose(out)) abort();
 }
 
-/* The tree as files; `path` is made. */
+/* Writes the tree as files; makes `path`. */
 static inline void model_put(const disk_model *m, int node, const crash *c, const char *path)
 {
     if (!m->nodes[node].is_folder) {

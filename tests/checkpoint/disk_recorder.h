@@ -1,6 +1,6 @@
-/* What a program's ranks ask of the disk, in the order in which it happens: this file defines the calls of the C
- * library that make, write, synchronize, rename and remove, and what goes to paths below one folder is recorded, may be
- * made to fail, or ends the process. What is written by other calls than pwrite is not seen, and shows as lost.
+/* Records everything that a program's ranks ask of the disk, in the order in which it happens. This file defines the
+ * calls of the C library that make, write, synchronize, rename and remove; a call for a path below one folder is
+ * recorded, may be made to fail, or ends the process. Writes by other calls than pwrite are not seen, and show as lost.
  * Everything lies in memory that forked ranks share. Include it in one file of a test. */
 #ifndef SLC_TESTS_DISK_RECORDER_H
 #define SLC_TESTS_DISK_RECORDER_H
@@ -31,15 +31,15 @@ typedef enum {
     DISK_EXCHANGE,
     DISK_UNLINK,
     DISK_RMDIR,
-    DISK_RETURNED /* not a call: a save has returned, its number is `offset` */
+    DISK_RETURNED /* not a call: a save has returned, whose number is `offset` */
 } disk_call;
 
 enum { DISK_OPS = 1 << 14, DISK_POOL = 1 << 26, DISK_PATH = 160, DISK_RANKS = 8 };
 
 typedef struct {
     disk_call call;
-    char path[DISK_PATH], other[DISK_PATH]; /* below the folder; `other`: what is renamed to */
-    uint64_t offset, bytes, data;           /* written; data: its place in the pool */
+    char path[DISK_PATH], other[DISK_PATH]; /* relative to the folder; `other`: the name that is renamed to */
+    uint64_t offset, bytes, data;           /* a write; data: where its bytes begin in the pool */
 } disk_op;
 
 typedef struct {
@@ -47,10 +47,10 @@ typedef struct {
     char folder[64]; /* "": nothing is watched */
     bool recording, no_exchange;
 
-    /* The `at`-th call of a rank from now on (0: the first) fails with `error`, or ends the process (0). */
+    /* Call number `at` of a rank from now on (0: the first) fails with `error`; error 0 ends the process instead. */
     int fault_rank, fault_error; /* rank -1: none */
     uint32_t fault_at;
-    uint32_t seen[DISK_RANKS]; /* calls of each rank since then */
+    uint32_t seen[DISK_RANKS]; /* calls that each rank has made since then */
     bool fired;
     disk_call fired_at;
 
@@ -61,9 +61,9 @@ typedef struct {
 } disk_record;
 
 static disk_record *disk;
-static int disk_rank; /* of this process */
+static int disk_rank; /* the rank of this process */
 
-/* Before any fork. */
+/* To be called before any fork. */
 static inline void disk_open(void)
 {
     disk = mmap(NULL, sizeof *disk, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -91,9 +91,9 @@ static inline void disk_fault(int rank, uint32_t at, int error)
     disk->fault_rank = rank;
 }
 
-/* ---- Behind the calls ---- */
+/* ---- What every call does ---- */
 
-/* Below the folder, or the folder itself (""); NULL: not watched. */
+/* Returns the path relative to the folder ("" for the folder itself); NULL: it is not watched. */
 static inline const char *disk_inside(const char *path)
 {
     size_t length = disk ? strlen(disk->folder) : 0;
@@ -111,7 +111,7 @@ static inline const char *disk_inside_fd(int fd, char link[PATH_MAX])
     return disk_inside(link);
 }
 
-/* Ranks take turns, so that the record has the order in which things happened. false: the call fails. */
+/* Ranks take turns, so that the record has the order in which things happened. Returns false if the call must fail. */
 static inline bool disk_enter(disk_call call)
 {
     while (atomic_flag_test_and_set(&disk->lock)) sched_yield();
@@ -149,7 +149,7 @@ static inline disk_op disk_op_of(disk_call call, const char *path, const char *o
     return op;
 }
 
-/* A save of this number has returned. */
+/* Records that the save of this number has returned. */
 static inline void disk_returned(uint64_t number)
 {
     while (atomic_flag_test_and_set(&disk->lock)) sched_yield();
@@ -194,7 +194,7 @@ static inline int disk_sync(long call, int fd)
     const char *inside = disk_inside_fd(fd, link);
     if (!inside) return (int)syscall(call, fd);
     if (!disk_enter(DISK_SYNC)) return -1;
-    disk_leave(true, disk_op_of(DISK_SYNC, inside, NULL), NULL); /* that it was asked for is all that a test can see */
+    disk_leave(true, disk_op_of(DISK_SYNC, inside, NULL), NULL); /* a test sees only that it was asked for */
     return 0;
 }
 

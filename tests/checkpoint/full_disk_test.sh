@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A disk that is full or read only: training's other outputs are written, the reason is the system's, and nothing half
-# done is left. Needs a file system of its own: root, or a user namespace that may mount one.
+# On a disk that is full or read only training's other outputs are written, the reason is the system's, and nothing half
+# done is left. This needs a file system of its own: root, or a user namespace that may mount one.
 . "$(dirname "$0")/../support/command_check.sh"
 help=$("$sluice" --help) || exit 1
 if ! grep -q '^  train ' <<<"$help"; then

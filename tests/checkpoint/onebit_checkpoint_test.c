@@ -1,6 +1,6 @@
-/* Checkpoints of compressed optimizers: saved before the freeze or after it, a run that loads goes on with the bits of
- * the run that saved, errors and progress included; on another number of ranks, or under strategies that do not
- * compress, it goes on without what compression left behind. */
+/* A run that loads a compressed optimizer's checkpoint goes on with the bits of the run that saved it, errors and
+ * progress included, whether it was saved before the freeze or after it. On another number of ranks, or under
+ * strategies that do not compress, it goes on without the arrays that compression keeps. */
 #include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
 
@@ -14,17 +14,17 @@
 enum { FREEZE = 3, RUN_ON = 5 };
 
 typedef struct {
-    trial first, second; /* who saves, who loads */
-    uint64_t saved;      /* after so many steps */
+    trial first, second; /* the run that saves, the run that loads */
+    uint64_t saved;      /* steps after which it saves */
     bool same;           /* the second run must repeat the first */
-    uint64_t ahead;      /* steps that the second has made before it loads */
+    uint64_t ahead;      /* steps that the second run makes before it loads */
     char dir[64];
-    uint64_t hash; /* of the first run's end */
+    uint64_t hash; /* the hash at the end of the first run */
     int size;
     bool saves;
 } scenario;
 
-/* Errors are each rank's own. */
+/* Adds the compression errors to the hash: each rank has its own. */
 static int hash_errors(model *m, uint64_t *hash)
 {
     static const char *const names[] = {"error_worker", "error_server", "accumulator", "kept", "flat"};
@@ -53,7 +53,7 @@ static int run_steps(model *m, uint64_t count)
     return 0;
 }
 
-/* The same on every rank, of what all ranks hold. */
+/* A hash of everything that all ranks hold, the same on every rank. */
 static int end_hash(model *m, uint64_t *hash)
 {
     uint64_t all[RANKS_MAX];
@@ -107,7 +107,7 @@ static void remove_folder(const char *dir)
     assert_int_equal(system(command), 0);
 }
 
-/* `others`: > 0: a world of so many loads it too. */
+/* With `others` > 0 a world of that many ranks loads it too. */
 static void goes_on(int size, scenario s, int others)
 {
     strcpy(s.dir, "/tmp/sluice-test-XXXXXX");
@@ -137,7 +137,7 @@ static void from_the_warm_up(void **state)
         goes_on(2, (scenario){.first.seed = 4, .second.seed = 4, .saved = saved, .same = true}, 0);
 }
 
-/* What the second run had before is gone: errors, phase and all. */
+/* Loading replaces everything that the second run had before: errors, phase and all. */
 static void into_a_run_that_is_elsewhere(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void into_a_run_that_is_elsewhere(void **state)
     goes_on(2, (scenario){.first.seed = 6, .second.seed = 6, .saved = 2, .ahead = 8, .same = true}, 0);
 }
 
-/* The units that compress are the same, the rest of the plan is not. */
+/* The same units are compressed, while the rest of the plan differs. */
 static void under_another_plan(void **state)
 {
     (void)state;
@@ -188,7 +188,7 @@ static trial of_intervals(uint64_t seed, const char *strategy)
                    .local_step_clipper = 4};
 }
 
-/* Before compression, with refreshes between, frozen, with local steps. */
+/* Saves before compression, between refreshes, after the variance is frozen, and among local steps. */
 static void of_zero_one_adam(void **state)
 {
     (void)state;
@@ -200,8 +200,8 @@ static void of_zero_one_adam(void **state)
     goes_on(2, (scenario){.first = t, .second = t, .saved = 21, .same = true}, 4);
 }
 
-/* With one rank, or where nothing is onebit, no interval is open: reading and saving are always allowed, and what is
- * onebit later begins with none. */
+/* With one rank, or if nothing is onebit, no interval is open: reading and saving are always allowed, and units that
+ * become onebit later begin with no interval. */
 static int without_intervals(int rank, int size, void *context)
 {
     const scenario *s = context;
@@ -220,8 +220,8 @@ static int without_intervals(int rank, int size, void *context)
     return 0;
 }
 
-/* Replicas that are apart by roundings are saved as their owners have them: a run that loads begins with the values
- * that were read when it was saved, the same on every rank, and any two of them go on as one. */
+/* Replicas that differ by roundings are saved as their owners have them. A run that loads begins with the values that
+ * were read when they were saved, the same on every rank, and any two such runs go on alike. */
 static int from_owners_as_rank(int rank, int size, void *context)
 {
     scenario *s = context;
@@ -232,7 +232,7 @@ static int from_owners_as_rank(int rank, int size, void *context)
     RANK_CHECK(!sluice_runtime_replicas_equal(m.rt, NULL));
     RANK_CHECK(!sluice_runtime_weights_sha256(m.rt, saved));
     RANK_CHECK(!sluice_checkpoint_save(m.rt, s->dir, "x", 1));
-    for (int k = 0; k < 3; k++) { /* the run that saved goes back too */
+    for (int k = 0; k < 3; k++) { /* in round 0 the run that saved goes back too */
         if (k) {
             model_end(&m);
             m.t = k == 2 ? &s->second : &s->first;
@@ -242,7 +242,7 @@ static int from_owners_as_rank(int rank, int size, void *context)
         RANK_CHECK(sluice_runtime_replicas_equal(m.rt, NULL));
         RANK_CHECK(!sluice_runtime_weights_sha256(m.rt, hex) && !strcmp(hex, saved));
         m.calls = s->saved;
-        if (k == 2) break; /* other units are compressed, so it goes another way */
+        if (k == 2) break; /* other units are compressed, so this run goes another way */
         if (run_steps(&m, RUN_ON) || end_hash(&m, &hash[k])) return 1;
     }
     RANK_CHECK(hash[0] == hash[1]);

@@ -1,14 +1,14 @@
-/* What a checkpoint promises of the disk. Two ranks save and all that they ask of the disk is recorded; then the power
- * is lost after every recorded call, in a model that keeps no more than POSIX promises, and what is left is loaded: it
- * is the newest checkpoint whose save had returned, or the one being saved, whole. Without any one kind of
- * synchronizing this finds a loss. Every call that fails, in either rank, leaves a checkpoint too: the save succeeded,
- * or failed with the system's reason on all ranks, and the next one succeeds. */
+/* Checkpoints survive a loss of power. Two ranks save, and everything that they ask of the disk is recorded. Then the
+ * power is lost after every recorded call, in a model that keeps no more than POSIX promises, and what is left is
+ * loaded: it must be the newest checkpoint whose save had returned, or the one that was being saved, whole. If any one
+ * kind of synchronizing is left out, this test must find a loss. Every call that fails, in either rank, leaves a
+ * checkpoint too: the save succeeds, or it fails with the system's reason on all ranks and the next one succeeds. */
 #include "tests/checkpoint/checkpoint_model.h"
 #include "tests/checkpoint/disk_model.h"
 
 enum { SAVES = 7, EXHAUSTIVE_BITS = 9, DRAWS = 256, SEEN = 1 << 16 };
 
-/* Each save is a version; a step that is saved again is replaced. */
+/* Each save writes a version of the contents; a step that is saved again is replaced. */
 static const uint64_t step_of[SAVES + 1] = {0, 1, 2, 3, 3, 4, 4, 5};
 
 static char top[64]; /* the folder that is watched; checkpoints are saved to `run` in it, which is not there yet */
@@ -59,7 +59,7 @@ typedef struct {
     uint64_t seen[SEEN];
     uint64_t states, losses, saved_again;
     bool stop_at_loss;
-    uint32_t points, stride; /* of the places at which the power may go every so many-th is looked at */
+    uint32_t points, stride; /* the power is lost at every `stride`-th of the possible points */
     char place[64], scratch[128];
 } exploration;
 
@@ -72,7 +72,8 @@ static bool is_new(exploration *e, uint64_t hash)
     return fresh;
 }
 
-/* The version that a folder has, all of it right; 0: none, UINT64_MAX: a loss. */
+/* Returns the version that the folder holds if all of it is right; 0 if there is none, UINT64_MAX if something is
+ * lost. */
 static uint64_t load_version(exploration *e, const char *run)
 {
     void *extra = NULL;
@@ -98,7 +99,7 @@ static int look_at(exploration *e, const crash *c)
         fprintf(stderr, "%llu was saved, and there is %lld (%s)\n", (unsigned long long)e->returned, (long long)version,
                 sluice_last_error());
     e->losses += loss;
-    if (!loss && e->states % 16 == 0) { /* and training goes on from there */
+    if (!loss && e->states % 16 == 0) { /* training goes on from this state */
         if (save_version(&e->m, run, SAVES + 1, 1000)) return 1;
         RANK_CHECK(load_version(e, run) == SAVES + 1);
         e->saved_again++;
@@ -128,7 +129,7 @@ static int lose_power(exploration *e, uint64_t point)
     return 0;
 }
 
-typedef bool (*sync_filter)(const char *path); /* does this synchronizing happen? */
+typedef bool (*sync_filter)(const char *path); /* whether this call to synchronize happens */
 
 static int explore(exploration *e, sync_filter happens)
 {
@@ -139,7 +140,7 @@ static int explore(exploration *e, sync_filter happens)
         if (op->call != DISK_SYNC || !happens || happens(op->path)) model_do(&e->disk, op, disk->pool);
         bool more = op->call == DISK_WRITE && i + 1 < disk->count && disk->ops[i + 1].call == DISK_WRITE;
         if (more || e->points++ % e->stride) continue;
-        if (lose_power(e, i)) return 1; /* of writes in a row the last: nothing else tells them apart */
+        if (lose_power(e, i)) return 1; /* nothing else tells writes in a row apart: only after the last */
     }
     model_fini(&e->disk);
     return 0;
@@ -180,7 +181,7 @@ static void power_loss_loses_no_checkpoint(void **state)
     }
 }
 
-/* ---- The test sees what is not synchronized ---- */
+/* ---- The test finds synchronizing that is left out ---- */
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -266,7 +267,7 @@ typedef struct {
     char line[500];
 } outcome;
 
-/* All ranks have the same outcome. */
+/* Fails unless all ranks have the same outcome. */
 static int compare_outcomes(model *m, int size, sluice_status status, outcome *mine)
 {
     outcome all[RANKS_MAX];
@@ -281,11 +282,11 @@ static int compare_outcomes(model *m, int size, sluice_status status, outcome *m
 }
 
 typedef struct {
-    uint64_t version; /* the newest that is saved */
+    uint64_t version; /* the newest version that is saved */
     uint64_t failed, published;
 } progress;
 
-/* The save of the next version with a call that fails. *over: there is no such call. */
+/* Saves the next version while call number `at` of rank `faulty` fails. *over: there is no such call. */
 static int save_with_fault(model *m, int rank, int size, int faulty, uint32_t at, int error, progress *p, bool *over)
 {
     outcome result;
@@ -298,7 +299,7 @@ static int save_with_fault(model *m, int rank, int size, int faulty, uint32_t at
     RANK_CHECK(!sluice_world_barrier(m->world));
     sluice_status status = sluice_checkpoint_save(m->rt, m->t->dir, &next, sizeof next);
     if (compare_outcomes(m, size, status, &result)) return 1;
-    RANK_CHECK(!sluice_world_barrier(m->world)); /* rank 0 removes the old ones while others return */
+    RANK_CHECK(!sluice_world_barrier(m->world)); /* rank 0 removes old checkpoints while other ranks return */
     *over = !disk->fired;
     disk_call call = disk->fired_at;
     RANK_CHECK(!sluice_world_barrier(m->world));
@@ -370,6 +371,6 @@ int main(int argc, char **argv)
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     disk_open();
-    setenv("SLUICE_COMM_SPIN_US", "0", 1); /* hundreds of loads take turns with other tests */
+    setenv("SLUICE_COMM_SPIN_US", "0", 1); /* ranks do not spin: hundreds of loads take turns with other tests */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

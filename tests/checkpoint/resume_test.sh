@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `sluice train --save` and `--resume` promise: a run that goes on has the losses and weights of one that was never
-# stopped, to the bit, under any strategy, after SIGKILL too; Ctrl-C saves; what does not fit is said.
+# `sluice train --save` and `--resume` keep their promises: a run that goes on has the losses and weights of one that
+# was never stopped, to the bit, under any strategy, after SIGKILL too; Ctrl-C saves; what does not fit is said.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
@@ -110,7 +110,7 @@ latest() { # step in $work/cut
     [ -e "${folders[0]}" ] && echo $((10#${folders[-1]##*-}))
 }
 
-# What the folder says is what an uninterrupted run has after as many steps.
+# The folder must hold what an uninterrupted run has after as many steps.
 as_uninterrupted() { # RANKS
     local ranks=() step
     [ "$1" = 1 ] || ranks=(-n "$1")
@@ -138,7 +138,7 @@ interrupted() {
     as_uninterrupted 1
 }
 
-# Said before the first step: a folder of the same name, another on each rank.
+# A folder of the same name, but another one on each rank, must be named before the first step.
 folder_apart() {
     mkdir -p "$work/apart/0" "$work/apart/1"
     timeout 120 "$sluice" run -n 2 -- bash -c 'cd "$0/$RANK" && exec "$@"' "$work/apart" "$sluice" train \
@@ -150,11 +150,11 @@ folder_apart() {
     check 'nothing is left' '' "$(ls -A "$work/apart/0/out")"
 }
 
-names_in() { # FOLDER [PATTERN]: of what is in it, those that begin with a dot too
+names_in() { # FOLDER [PATTERN]: the names in it, those that begin with a dot too
     find "$1" -mindepth 1 -maxdepth 1 -name "${2:-*}" -printf '%f\n' | sort | xargs
 }
 
-losses_in() { # JSON: how many
+losses_in() { # JSON: how many it has
     python3 -c 'import json, sys; print(len(json.load(open(sys.argv[1]))["runs"][0]["losses"]))' "$1"
 }
 
@@ -215,7 +215,7 @@ two_jobs() {
     check 'a job that was killed holds nothing' 0 $code
 }
 
-# A text of equal length and beginning, with one other byte.
+# A text of the same length and beginning, with one other byte.
 other_text() {
     rm -rf "$work/run"
     cp "$work/text" "$work/kept"
@@ -244,7 +244,7 @@ print('{"bytes": %d, "crc32c": %d}' % (len(data), crc ^ 0xffffffff), end="")
 END
 }
 
-seal() { # MANIFEST: gives it the checksum of what it says now
+seal() { # MANIFEST: gives it the checksum of its present content
     python3 - "$1" <<'END'
 import re, sys
 text, crc = open(sys.argv[1]).read(), 0xffffffff
@@ -279,7 +279,7 @@ impossible_numbers() {
     check 'as it was it is resumed' 0 $code
 }
 
-# As versions before wrote them: no checksum in the manifest, nothing of the data but its beginning.
+# A checkpoint as earlier versions wrote it: no checksum in the manifest, nothing of the data but its beginning.
 older_checkpoints() {
     rm -rf "$work/run"
     train --steps 3 --save "$work/run"

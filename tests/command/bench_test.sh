@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `sluice bench` promises: every combination that fits is run and the others are told, equal weights, results that
-# other programs can read, kept when something fails.
+# `sluice bench` keeps its promises: every combination that fits is run and the others are told, equal weights, results
+# that other programs can read, kept when something fails.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command bench
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
@@ -45,7 +45,7 @@ sweep() {
     check 'a picture' yes "$([ -s "$folder/step_time.svg" ] && [ -s "$folder/step_time.png" ] && echo yes)"
 }
 
-# The default: what chooses by itself, beside the others, over budgets that are found.
+# By default the planner's own choice runs next to the others, over budgets that are found.
 adaptive() {
     folder=$work/adaptive
     bench -n 2 --steps 7 --strategy sdp,fsdp,auto --budget none,auto:2 --throttle none,4gbit --output "$folder"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `sluice eval` promises: loss, logits and gradients of given weights on given inputs, as transformers gave them
-# (tests/golden), in files that others read; for what it can't read, a line that names it.
+# `sluice eval` keeps its promises: loss, logits and gradients of given weights on given inputs, as transformers gave
+# them (tests/golden), in files that others read; a file that it can't read is named.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command eval
 command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
@@ -11,8 +11,8 @@ evaluate() { # OPTION...: output in $work/out and $work/err, exit code in $code
     code=$?
 }
 
-# MODEL, what makes an error: the largest distance of logits, loss and gradients to those expected, or what differs in kind.
-# A gradient's distance is relative, unless the true one vanishes.
+# MODEL, what makes an error: the largest distance of logits, loss and gradients to those expected, or what differs in
+# kind. A gradient's distance is relative, unless the true one vanishes.
 judge() {
     python3 - "$golden/$1/expected.safetensors" "$work" "$2" <<'PY'
 import json, math, struct, sys

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # 50 steps of GPT-2 on real text end in the same losses and the same weights, to the bit, for every strategy, mix,
 # schedule, budget, block size and path, with and without recomputation, with and without a re-plan on the way, at equal
-# numerics settings: on 1, 2 and 4 ranks, clipping on and off, both ways to accumulate, AdamW and LAMB, fp32 and bf16 with
-# either on the wire. And the loss falls, no peak is above its plan or its budget, and the schedules that plan again have
-# done so. With as many sequences a step, losses on 2 and 4 ranks are those of one rank but for roundings.
+# numerics settings: on 1, 2 and 4 ranks, clipping on and off, both ways to accumulate, AdamW and LAMB, fp32 and bf16
+# with either on the wire. And the loss falls, no peak is above its plan or its budget, and the schedules that plan
+# again have done so. With as many sequences a step, losses on 2 and 4 ranks are those of one rank but for roundings.
 #
-# gpt2_equality_test.sh SLUICE [all]: each variant in one or two of a world's numerics settings, beside dp under serial,
-# which runs in all; with `all` every variant in every setting (a quarter of an hour).
+# gpt2_equality_test.sh SLUICE [all]: each variant in one or two of a world's numerics settings, compared with dp under
+# serial, which runs in all; with `all` every variant in every setting (a quarter of an hour).
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
@@ -128,7 +128,7 @@ compare() { # ranks, number of the setting, clip, accumulate: variants against d
     echo "$1 ranks, clip $3, accumulate $4: ${first:0:16}"
 }
 
-# The same sequences a step on 1, 2 and 4 ranks: what one rank computes without a collective is the measure, from which
+# The same sequences a step on 1, 2 and 4 ranks: one rank computes without a collective and is the measure, from which
 # other orders of adding stray by roundings alone.
 one_rank_is_the_measure() { # clip and accumulate, as train
     local ranks

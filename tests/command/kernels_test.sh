@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `sluice-lab kernels` and `sluice-lab gemm` promise: a row for each kernel or product and type, the same rows as
-# JSON, with figures that are numbers above zero. No time is looked at.
+# `sluice-lab kernels` and `sluice-lab gemm` keep their promises: a row for each kernel or product and type, the same
+# rows as JSON, with figures that are numbers above zero. No time is looked at.
 . "$(dirname "$0")/../support/command_check.sh"
 
 run_one() { # COMMAND OPTION...: output in $work/out and $work/err, exit code in $code

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The bundled models from the command line: each learns from real data, in both types; weights are equal to the bit
-# whatever the strategy, in bf16 too; what is saved is evaluated as what was trained, and trained on.
+# The bundled models run from the command line: each learns from real data, in both types; weights are equal to the bit
+# whatever the strategy, in bf16 too; saved weights evaluate like the trained model, and can be trained on.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 
@@ -54,7 +54,7 @@ strategies_change_no_bit() {
     done
 }
 
-# Text of one letter: every sequence is the same, so that what a loss is depends on the weights alone.
+# In a text of one letter every sequence is the same, so a loss depends on the weights alone.
 same_sequences() {
     head -c 20000 /dev/zero | tr '\0' a >"$work/letters"
     letters=(--data "$work/letters" --context 32 --batch 2)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What compressed optimizers promise from the command: the loss falls before and behind the freeze, a thirtieth of the
-# bytes behind it, equal weights for every schedule, mixed strategies, a resumed run that is the same run, consent.
+# Compressed optimizers keep their promises from the command: the loss falls before and after the freeze, a thirtieth of
+# the bytes after it, equal weights for every schedule, mixed strategies, a resumed run that is the same run, consent.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
@@ -35,7 +35,7 @@ phases() {
         "r['optimizer'] == '$2' and r['settings']['onebit']['freeze_step'] == 20"
 }
 
-one_bit_an_element() { # FILE RANKS: behind the freeze, beside four bytes before it; scales and padding apart
+one_bit_an_element() { # FILE RANKS: after the freeze, compared with four bytes before it; scales and padding apart
     holds "freeze at step 20" "$1" "r['freeze_step'] == 20 and r['warm_up']['steps'] == 20 and \
         r['compressed']['first_step'] == 21 and r['compressed']['steps'] == 40"
     holds "bytes of a compressed step" "$1" "0.98 < r['compressed']['bytes_sent'] / \
@@ -118,7 +118,7 @@ refusals() {
     check 'and says that it compresses nothing' 1 "$(grep -c 'one rank has nobody to exchange with' "$work/out")"
 }
 
-# Where 0/1 Adam makes local steps and every later one is skipped there is no end with equal weights.
+# If 0/1 Adam makes local steps and every later step is skipped, there is no end with equal weights.
 skipped_at_the_end() {
     local common=(-n 2 --optimizer zero_one_adam --strategy onebit --freeze-step 5 --nan skip
         --onebit 'local_step_scaler=1,local_step_clipper=16')
@@ -130,7 +130,7 @@ skipped_at_the_end() {
     check 'those before it are put off' 21 "$(tail -1 "$work/skipped.csv" | cut -d, -f1)"
 }
 
-# Optimizer: the checkpoint is behind the freeze.
+# OPTIMIZER: the checkpoint is made after the freeze.
 resumed() {
     local common=(--optimizer "$1" --strategy onebit --freeze-step 6 --warmup 2)
     train -n 2 "${common[@]}" --steps 20 --schedule serial --json "$work/whole.json"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What every command promises of its output: what cannot be written is an error that says why, one file that cannot be
-# written takes neither the work nor the other files with it, and a reader that leaves is no reason to lose a run.
+# Every command keeps its promises about output: a file that cannot be written is an error that says why, one file that
+# cannot be written takes neither the work nor the other files with it, and a reader that leaves is no reason to lose a
+# run.
 . "$(dirname "$0")/../support/command_check.sh"
 sluice=$(realpath "$sluice")
 lab=$(realpath "$lab")
@@ -23,7 +24,7 @@ run() { # ARGUMENT...: output in out and err, exit code in $code
     code=$?
 }
 
-fails() { # what: an error that names the full disk, once, and not by a signal
+fails() { # WHAT: it ended with an error that names the full disk, once, and not by a signal
     check "$1 fails" yes "$([ $code -ne 0 ] && [ $code -lt 100 ] && echo yes)"
     check "$1: the reason is told" yes "$(grep -q 'No space left on device' err && echo yes)"
 }
@@ -193,7 +194,7 @@ readers() {
 
 # ---- Files that are read ----
 
-# Nothing waits for what never comes, and nothing fills the machine's memory.
+# No command waits for ever for input, and none fills the machine's memory.
 strange_files() {
     mkfifo fifo
     truncate -s 1073741825 giant

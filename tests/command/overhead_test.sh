@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `sluice-lab overhead` promises: it runs plans by hand to the same weights as the engine (it fails by itself if
-# not), under every strategy, with late operations and without; a row a plan; JSON. No time is looked at.
+# `sluice-lab overhead` keeps its promises: it runs plans by hand to the same weights as the engine (it fails by itself
+# if not), under every strategy, with late operations and without; a row a plan; JSON. No time is looked at.
 . "$(dirname "$0")/../support/command_check.sh"
 
 overhead() { # OPTION...: output in $work/out and $work/err, exit code in $code

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What `sluice perf` promises: right results on every path and for every number of ranks, nccl-tests' columns, JSON.
+# `sluice perf` keeps its promises: right results on every path and for every number of ranks, nccl-tests' columns,
+# JSON.
 . "$(dirname "$0")/../support/command_check.sh"
 
 perf() { # OPTION...: output in $work/out and $work/err, exit code in $code

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `sluice sim`, `check` and `trace` promise: figures of a plan, a verdict, a timeline, and for every file that is
-# not what it should be a line with the place inside it.
+# `sluice sim`, `check` and `trace` keep their promises: figures of a plan, a verdict, a timeline, and for every file
+# that is not what it should be a line with the place inside it.
 . "$(dirname "$0")/../support/command_check.sh"
 
 tool() { # COMMAND OPTION...: output in $work/out and $work/err, exit code in $code
@@ -35,7 +35,8 @@ make() {
     files=(--profile "$work/profile.json" --plan "$work/plan.json")
 }
 
-# What a build has no solver for is an error with a way out; the same without an integer program is always there.
+# A schedule for which a build has no solver is an error with a way out; the one without an integer program is always
+# there.
 schedules() {
     tool plan --profile "$work/profile.json" --schedule portfolio
     check 'plan --schedule portfolio' 0 $code
@@ -141,7 +142,7 @@ measured() {
     refuses 'cannot write' 1 train --data "$work/text" --size nano --steps 1 --trace /no/such/folder/run.json
 }
 
-# Exchanged everywhere, beside dp, on a slow link.
+# Everything is exchanged compressed, compared with dp, on a slow link.
 onebit() {
     local step=(--profile "$work/profile.json" --plan "$work/onebit.json") event
     tool plan --profile "$work/profile.json" --strategy onebit --schedule one_ahead -o "$work/onebit.json"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `sluice profile` promises: a file that planning can read, for what was trained or for machines that one does not
-# have, a summary, and a clear line for what cannot be.
+# `sluice profile` keeps its promises: a file that planning can read, for a model that was trained or for machines that
+# one does not have, a summary, and a clear line for what cannot be.
 . "$(dirname "$0")/../support/command_check.sh"
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
 

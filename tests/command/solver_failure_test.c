@@ -1,5 +1,6 @@
-/* When the solver fails, planning does not: a valid plan within the limit, no slower than any baseline, with a note
- * that `sluice plan` prints. The linker puts the function below in the place of the slot model's (--wrap). */
+/* Planning does not fail when the solver does: it gives a valid plan within the limit, no slower than any baseline,
+ * with a note that `sluice plan` prints. The linker puts the function below in the place of the slot model's
+ * (--wrap). */
 #include "bench/cli/command.h"
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
@@ -20,7 +21,7 @@
 enum { SEEDS = 4 };
 
 static struct {
-    sluice_status status; /* OK: no error, but nothing found in its time */
+    sluice_status status; /* OK: no error, but the solver finds nothing in its time */
     unsigned calls;
 } solver;
 
@@ -44,7 +45,8 @@ static slc_profile *draw(uint64_t seed)
     return profile;
 }
 
-/* The fastest plan of a uniform strategy under any other schedule that keeps to the limit; 0: none does. */
+/* The step time of the fastest plan with one strategy for all units, under any other schedule, that keeps to the limit;
+ * 0: none does. */
 static double best_baseline(const slc_profile *profile, uint64_t limit)
 {
     const slc_job *job = &profile->job;
@@ -79,12 +81,12 @@ static slc_joint_answer plan(const slc_profile *profile, uint64_t limit)
                                  .strategies = strategies,
                                  .recompute = recompute,
                                  .limit = limit,
-                                 .time_limit_s = 100, /* the tries end it, not how busy the machine is */
+                                 .time_limit_s = 100, /* the number of tries ends the search */
                                  .tries = 30};
     slc_joint_answer answer;
     unsigned calls = solver.calls;
     assert_int_equal(slc_joint_plan(&request, &answer, NULL), SLUICE_OK);
-    assert_true(solver.calls > calls); /* it was asked */
+    assert_true(solver.calls > calls); /* the solver was asked */
     assert_int_equal(slc_plan_validate(job, answer.plan), SLUICE_OK);
     assert_true(answer.plan->arena_bytes <= limit);
     assert_true(!strstr(answer.member, "ilp"));
@@ -124,7 +126,7 @@ static void no_answer_in_time_leaves_the_best_baseline(void **state)
     fails(SLUICE_OK);
 }
 
-/* What the command writes to standard output. */
+/* Returns what the command writes to standard output. */
 static char *output_of(int argc, char **argv)
 {
     FILE *file = tmpfile();

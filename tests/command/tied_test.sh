@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `--tied split` promises: weights that no strategy, schedule or budget changes, a loss within rounding of joint's,
-# checkpoints that either way goes on from; nothing where no table is shared.
+# `--tied split` keeps its promises: weights that no strategy, schedule or budget changes, a loss within rounding of
+# joint's, checkpoints from which either way goes on; no effect where no table is shared.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
@@ -25,7 +25,7 @@ near() { # A B: less than a thousandth apart
     awk -v a="$1" -v b="$2" 'BEGIN { d = a > b ? a - b : b - a; if (a > 0 && d <= 1e-3 * a) print "yes" }'
 }
 
-# Ranks, a strategy and its schedule (several with commas), then OPTION...: split under each, beside joint.
+# RANKS, STRATEGY, SCHEDULE (several with commas), then OPTION...: runs split under each, and compares it with joint.
 agrees() {
     local ranks=$1 ways joint loss held_out split='' way
     IFS=, read -ra ways <<<"$2"

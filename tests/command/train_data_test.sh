@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `sluice train --data` reads besides text: token files give what the same text gives, images what their classes
-# promise; what fits neither is refused.
+# `sluice train --data` reads more than text: token files give what the same text gives, images what their classes
+# promise; a file that is neither is refused.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 

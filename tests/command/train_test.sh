@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `sluice train` promises: results that are whole, equal ranks and repeated runs that are equal, a clean stop, and
-# a clear line for everything that it cannot do.
+# `sluice train` keeps its promises: results that are whole, equal ranks and repeated runs that are equal, a clean stop,
+# and a clear line for everything that it cannot do.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
@@ -108,7 +108,7 @@ ranks() {
     check '-n against the launcher is named' yes "$(grep -q 'launcher started 2' "$work/err" && echo yes)"
 }
 
-# Which signal, ranks: starts a long run, stops it after its first step.
+# SIGNAL, RANKS: starts a long run and stops it after its first step.
 stop() {
     local ranks=()
     [ "$2" = 1 ] || ranks=(-n "$2")
@@ -134,7 +134,7 @@ stop() {
     check 'metrics are there' yes "$([ "$(wc -l <"$work/stop.csv")" -gt 1 ] && echo yes)"
 }
 
-# Each option of one rank only: an error that names it on all ranks, no rank that waits for another.
+# An option that one rank alone has is an error that names it on all ranks, and no rank waits for another.
 ranks_differ() {
     local options
     for options in '--steps 5' '--seed 2' '--lr 0.1' '--warmup 3' '--eval-every 1' "--save $work/one" "--resume $work/one" \
@@ -149,7 +149,7 @@ ranks_differ() {
     done
 }
 
-# A run that plans again with measured times: within its budget, with the same weights as one that does not.
+# A run that plans again with measured times stays within its budget and has the same weights as one that does not.
 adaptive() {
     train -n 2 --steps 6 --strategy dp --schedule one_ahead --json "$work/plain.json"
     train -n 2 --steps 6 --budget 70% --json "$work/adaptive.json"

@@ -1,5 +1,5 @@
-/* SLUICE_ENGINE_CHECK: each mistake that is a wrong result without a word is found, at once and by name, and a correct
- * program gets the same bits as without it (engine_trial.h). */
+/* SLUICE_ENGINE_CHECK finds each mistake that would otherwise give a wrong result without a word, at once and by name,
+ * and a correct program gets the same bits with it as without it (engine_trial.h). */
 #include "tests/support/draw.h"
 #include "tests/support/engine_trial.h"
 #include "tests/support/ranks.h"
@@ -15,25 +15,25 @@ enum { COUNT = 100, HIDDEN = 40, LIMIT_S = 120, STEPS_MOST = 6 };
 
 typedef enum {
     NONE,
-    KEEPS_VALUE,      /* asks for a value's address once */
-    KEEPS_GRADIENT,   /* and for a gradient's */
-    KEEPS_ACTIVATION, /* and for an activation's */
+    KEEPS_VALUE,      /* asks for a value's address only once */
+    KEEPS_GRADIENT,   /* the same with a gradient's */
+    KEEPS_ACTIVATION, /* the same with an activation's */
     KEEPS_WORKSPACE,
-    TRUSTS_ACTIVATION, /* to be zero where its life begins */
+    TRUSTS_ACTIVATION, /* expects zeros where its life begins */
     TRUSTS_WORKSPACE,
-    TRUSTS_FRESH,       /* adds where it must write */
-    OVERRUNS_GRADIENT,  /* writes behind its end */
-    OVERRUNS_HIDDEN,    /* behind an activation's */
-    WRITES_LATE,        /* to an activation whose life is over */
-    WRITES_VALUE,       /* inside a slot */
+    TRUSTS_FRESH,       /* adds to a fresh gradient, which must be written */
+    OVERRUNS_GRADIENT,  /* writes past its end */
+    OVERRUNS_HIDDEN,    /* writes past an activation's end */
+    WRITES_LATE,        /* writes to an activation whose life is over */
+    WRITES_VALUE,       /* writes to a value inside a slot */
     WRITES_ALONE,       /* rank 0 alone calls sluice_param_write */
-    WRITES_OTHER,       /* other data on each rank */
-    WRITES_OTHER_STATE, /* of the optimizer */
+    WRITES_OTHER,       /* each rank writes other data */
+    WRITES_OTHER_STATE, /* the same with the optimizer's state */
     OTHER_RATE,
     OTHER_SCALE,
     OTHER_EXCHANGE,
     OTHER_STEP,      /* sluice_runtime_step_set with another number */
-    EVALUATES_ALONE, /* rank 0, while the others go on */
+    EVALUATES_ALONE, /* rank 0 evaluates while the others train */
     READS_ALONE,
     CHECKS_ALONE /* the setting is on for rank 0 alone */
 } mistake;
@@ -41,10 +41,10 @@ typedef enum {
 typedef struct {
     mistake mistake;
     const char *strategy, *schedule;
-    sluice_status status; /* that every rank is to get */
-    const char *line[3];  /* in its line, if any; NULL: nothing more */
-    uint32_t step;        /* in which it is found, from 1; 0: before the first */
-    bool unchecked;       /* without the setting: there is no error */
+    sluice_status status; /* the status that every rank must get */
+    const char *line[3];  /* words of the error's line; NULL: no more */
+    uint32_t step;        /* the step in which the mistake is found, from 1; 0: before the first */
+    bool unchecked;       /* the setting is off, so there is no error */
     uint32_t ranks;
 } expectation;
 
@@ -162,7 +162,7 @@ static sluice_status before_first_step(program *p)
     return status;
 }
 
-/* Found in the step in which it is to be, and called what it is; a rank that does not find it first hears of it. */
+/* The mistake must be found in its step and under its name, unless another rank found it first and told this one. */
 static int check_found(const expectation *e, sluice_status status, uint32_t step)
 {
     const bool told = status == SLUICE_ERR_PEER && strstr(sluice_last_error(), " failed: ");
@@ -187,7 +187,7 @@ static int run_program(int rank, int size, void *context)
         status = train_step(&p);
     }
     if (check_found(e, status, status ? step : 0)) return 1;
-    /* Whoever leaves first would be the others' first word of it. */
+    /* A rank that left now would be the first that the others hear of it. */
     if (e->status == SLUICE_ERR_ORDER || e->status == SLUICE_ERR_MISMATCH) (void)sluice_world_barrier(p.world);
     sluice_runtime_destroy(p.rt);
     sluice_world_destroy(p.world);
@@ -199,7 +199,7 @@ static void expect(expectation e)
     assert_int_equal(run_ranks(e.ranks ? (int)e.ranks : 2, run_program, &e, LIMIT_S), 0);
 }
 
-/* Under dp nothing moves by itself before the third step's end. */
+/* Under dp no address changes by itself before the end of the third step. */
 static void kept_addresses_are_found(void **state)
 {
     (void)state;
@@ -265,7 +265,7 @@ static void what_ranks_call_is_compared(void **state)
                          .line = {"number of updates", "is 7 on rank 0 and 8 on rank 1"}});
 }
 
-/* As above, but rank 0 is elsewhere: it hears of it before its first step. */
+/* Runs the program as above, but rank 0 makes another call: it hears of the mistake before its first step. */
 static int run_alone(int rank, int size, void *context)
 {
     expectation e = *(const expectation *)context;
@@ -286,7 +286,7 @@ static void what_one_rank_does_alone_is_named(void **state)
         assert_int_equal(run_ranks(2, run_alone, &alone[i], LIMIT_S), 0);
 }
 
-/* It is these that are wrong without a word. */
+/* Without the setting these mistakes go through without a word. */
 static void nothing_is_looked_for_without_the_setting(void **state)
 {
     (void)state;

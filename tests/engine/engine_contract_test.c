@@ -1,4 +1,4 @@
-/* The hook API as a stranger's program meets it: what has no address says why, and where a call is wrong its line says
+/* The hook API tells a program what is wrong: a call that returns no address says why, and a wrong call's line says
  * what to do. */
 #include "tests/support/ranks.h"
 
@@ -37,7 +37,7 @@ static void destroy(program *p)
     sluice_world_destroy(p->world);
 }
 
-/* What standard error gets from here on. */
+/* Returns a file that gets what is written to standard error from here on. */
 static FILE *listen_to_stderr(void)
 {
     FILE *heard = tmpfile();
@@ -55,7 +55,8 @@ static int count_heard(FILE *heard, const char *words)
     return count;
 }
 
-/* Whoever uses the address dies before it can look at sluice_last_error. */
+/* A program that uses the address dies before it can look at sluice_last_error, so the line is on standard error
+ * too. */
 static int null_says_why(int rank, int size, void *context)
 {
     (void)rank, (void)size, (void)context;
@@ -87,7 +88,7 @@ static int null_says_why(int rank, int size, void *context)
     RANK_CHECK(!sluice_forward_begin(p.layer[0]) && !sluice_param_value(p.w[2]));
     RANK_CHECK(count_heard(heard, "error: parameter \"third.w\": layer \"first\", which runs now, does not use it") ==
                1);
-    /* A program that does not look at a status hears of the first failure, not of what follows from it. */
+    /* A program that ignores statuses hears of the first failure, not of those that follow from it. */
     RANK_CHECK(sluice_backward_begin(p.layer[0]) == SLUICE_ERR_ORDER && !sluice_param_gradient(p.w[0]));
     RANK_CHECK(strstr(sluice_last_error(), "a call before this one failed: layer \"first\": backward_begin called"));
     destroy(&p);
@@ -100,7 +101,7 @@ static void an_address_that_is_not_there_says_why(void **state)
     assert_int_equal(run_ranks(1, null_says_why, NULL, LIMIT_S), 0);
 }
 
-/* The lines speak of the C program's own names, and say what to do. */
+/* Lines use the names of the C program, and say what to do. */
 static int lines_suit_a_program(int rank, int size, void *context)
 {
     (void)rank, (void)size, (void)context;
@@ -124,7 +125,7 @@ static int lines_suit_a_program(int rank, int size, void *context)
     RANK_CHECK(least && sscanf(strchr(least, '='), "= %lu", &config.budget_bytes) == 1 && config.budget_bytes > 1000);
     destroy(&p);
 
-    /* The number is true. */
+    /* The budget that the line names must be enough. */
     if (create(&p, &config)) return 1;
     RANK_CHECK(!sluice_runtime_commit(p.rt));
     RANK_CHECK(sluice_param_write(p.w[1], 50, 100, values) == SLUICE_ERR_ARGUMENT);
@@ -150,7 +151,7 @@ static void lines_say_what_to_do(void **state)
 
 enum { SAID_OTHERWISE = 3 };
 
-/* Under fsdp they need each other. 0: this rank says that it is an evaluation. */
+/* Under fsdp the ranks need each other. The rank ends with 0 if its line says that one of them evaluates. */
 static int evaluates_alone(int rank, int size, void *context)
 {
     (void)size, (void)context;
@@ -171,12 +172,12 @@ static int evaluates_alone(int rank, int size, void *context)
     }
     if (!status) status = rank ? sluice_step_end(p.rt, NULL) : sluice_evaluate_end(p.rt);
     if (!status) status = sluice_runtime_sync(p.rt);
-    if (!status) status = sluice_evaluate_begin(p.rt); /* what was the same in both is behind them */
+    if (!status) status = sluice_evaluate_begin(p.rt); /* the calls that both ranks make are over */
     if (!status) status = sluice_forward_begin(p.layer[0]);
     RANK_CHECK(status == SLUICE_ERR_MISMATCH);
     int code = strstr(sluice_last_error(), "evaluate_begin") ? 0 : SAID_OTHERWISE;
     if (code) fprintf(stderr, "rank %d: %s\n", rank, sluice_last_error());
-    wait_ms(1000); /* the other one hears of this before it hears that this one has left */
+    wait_ms(1000); /* the other rank hears of this before it hears that this one has left */
     destroy(&p);
     return code;
 }
@@ -194,8 +195,8 @@ static void who_evaluates_alone_is_told(void **state)
 
 enum { ROOM = 3 };
 
-/* With the check, content is NaN when a life is over: a's ends in the third layer, b's in the second, c's in the first,
- * but in evaluation in the third. */
+/* With the check on, an array's content is NaN once its life is over: a's life ends in the third layer, b's in the
+ * second, c's in the first, but in an evaluation in the third. */
 static int check_lives(program *p, sluice_activation **out)
 {
     for (int evaluation = 0; evaluation < 2; evaluation++) {
@@ -228,7 +229,8 @@ static int adds_activations(int rank, int size, void *context)
     if (create(&p, &config)) return 1;
     RANK_CHECK(!sluice_runtime_create(p.world, &config, &other.rt));
     RANK_CHECK(!sluice_layer_add(other.rt, "first", &other.layer[0]));
-    /* An activation that lives to the third layer's forward, by handle; one by name; one of its own layer alone. */
+    /* Adds an activation that lives to the third layer's forward, given by handle; one given by name; one for its own
+     * layer alone. */
     sluice_activation_desc descs[ROOM] = {{.name = "a", .bytes = 64, .last_handle = p.layer[2]},
                                           {.name = "b", .bytes = 64, .last_layer = "second"},
                                           {.name = "c", .bytes = 64, .last_forward_handle = p.layer[2]}};
@@ -249,7 +251,7 @@ static int adds_activations(int rank, int size, void *context)
     descs[1].last_handle = p.layer[1];
     RANK_CHECK(!sluice_activations_add(p.layer[0], descs, ROOM, out));
 
-    /* What failed has left nothing: these three are all that there is. */
+    /* Calls that failed have left nothing: there are only these three. */
     sluice_memory_report report;
     RANK_CHECK(!sluice_runtime_commit(p.rt) && !sluice_runtime_memory(p.rt, &report));
     RANK_CHECK(report.activation_sum_bytes == 3 * 64);

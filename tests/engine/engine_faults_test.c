@@ -1,5 +1,5 @@
-/* What goes wrong must end in one clear line on every rank, with nothing hung: calls out of order, registrations that
- * differ, gradients that are not finite, budgets that are too small, ranks that die inside a step. */
+/* Every failure ends in one clear line on every rank, and nothing hangs: calls out of order, registrations that differ,
+ * gradients that are not finite, budgets that are too small, ranks that die inside a step. */
 #include "tests/support/ranks.h"
 
 #include <math.h>
@@ -45,7 +45,8 @@ static int said(const char *text)
     return 1;
 }
 
-/* One step in which `layer` of rank `bad` gets the gradient `poison`; -1: none. Returns the status of step_end. */
+/* Runs a step in which `layer` of rank `bad` gets the gradient `poison` (bad -1: none does) and returns the status of
+ * step_end. */
 static sluice_status step(pair *p, int rank, int bad, int layer, float poison, sluice_step_report *report)
 {
     sluice_status status = sluice_step_begin(p->rt, &(sluice_step_options){.learning_rate = 0.1});
@@ -134,7 +135,8 @@ static int differing_precision(int rank, int size, void *context)
     return 0;
 }
 
-/* All ranks make the same mistake; the first one that does is heard by the others, who may be before it still. */
+/* All ranks make the same mistake. The others hear of it from the first rank that makes it, perhaps before they make it
+ * themselves. */
 static bool told_by_another(sluice_status status)
 {
     return status == SLUICE_ERR_PEER && strstr(sluice_last_error(), " failed: layer \"upper\"");
@@ -158,9 +160,10 @@ static int order(int rank, int size, void *context)
     status = sluice_forward_begin(p.layer[1]);
     RANK_CHECK(status == SLUICE_ERR_ORDER || told_by_another(status));
     if (said("\"upper\"") || said("\"lower\"")) return 1;
-    RANK_CHECK(sluice_forward_begin(p.layer[0]) == status); /* it stays failed */
+    RANK_CHECK(sluice_forward_begin(p.layer[0]) == status); /* the runtime stays failed */
     if (said("\"upper\"")) return 1;
-    sluice_world_barrier(p.world); /* who leaves inside a step fails the others, perhaps before they return from here */
+    /* A rank that leaves inside a step fails the others, perhaps before they return from here. */
+    sluice_world_barrier(p.world);
     end(&p);
     return 0;
 }
@@ -222,7 +225,7 @@ static int too_small_budget(int rank, int size, void *context)
     pair p;
     sluice_config config;
     sluice_config_init(&config);
-    config.budget_bytes = rank == 1 ? 3000 : 1 << 20; /* the least of all ranks counts */
+    config.budget_bytes = rank == 1 ? 3000 : 1 << 20; /* the smallest budget of all ranks counts */
     if (make(&p, &config, COUNT)) return 1;
     RANK_CHECK(sluice_runtime_commit(p.rt) == SLUICE_ERR_BUDGET);
     end(&p);

@@ -1,5 +1,5 @@
-/* A plan whose every reduction, agreement, update and gather is late, as a binary meets it: a step's verdict comes with
- * the end of the next one or with whatever drains, and says which step and layer it means. */
+/* If every reduction, agreement, update and gather of a plan is late, a program hears of a step's verdict at the end of
+ * the next step, or from whatever drains, and is told which step and layer it means. */
 #include "lib/engine/engine.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/layout/make_plan.h"
@@ -27,7 +27,7 @@ typedef struct {
     sluice_param *param[LAYERS];
 } model;
 
-/* In front of the first slot: everything of the step before. */
+/* Makes a plan that does everything of the step before ahead of the first slot. */
 static sluice_status plan_late(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
 {
     slc_strategy *strategies = malloc(job->unit_count * sizeof *strategies);
@@ -60,7 +60,7 @@ static int create(model *w, const trial *t)
     sluice_config config;
     sluice_config_init(&config);
     config.strategy = t->strategy;
-    config.schedule = "one_ahead"; /* no plan after the given one */
+    config.schedule = "one_ahead"; /* no other plan follows the given one */
     RANK_CHECK(!sluice_world_create(NULL, &w->world));
     RANK_CHECK(!slc_engine_create(w->world, &config, (slc_planner){.plan = plan_late}, &w->rt));
     for (int l = 0; l < LAYERS; l++) {
@@ -71,7 +71,7 @@ static int create(model *w, const trial *t)
     return 0;
 }
 
-/* Up to, not including, step_end. */
+/* Runs a step up to its step_end, which the caller calls. */
 static int compute(model *w, bool poison)
 {
     RANK_CHECK(!sluice_step_begin(w->rt, &(sluice_step_options){.learning_rate = 0.1}));
@@ -106,13 +106,13 @@ static int a_verdict(int rank, int size, void *context)
     }
     RANK_CHECK(status == SLUICE_ERR_NON_FINITE);
     RANK_CHECK(strstr(sluice_last_error(), "step 3:") && strstr(sluice_last_error(), "\"upper\""));
-    RANK_CHECK(sluice_step_begin(w.rt, &(sluice_step_options){0}) == SLUICE_ERR_NON_FINITE); /* it stays so */
+    RANK_CHECK(sluice_step_begin(w.rt, &(sluice_step_options){0}) == SLUICE_ERR_NON_FINITE); /* it stays failed */
     sluice_runtime_destroy(w.rt);
     sluice_world_destroy(w.world);
     return 0;
 }
 
-/* What was not drained is not waited for, and nothing hangs. */
+/* Nothing waits for operations that were not drained, and nothing hangs. */
 static int destroyed_with_late_work(int rank, int size, void *context)
 {
     (void)rank, (void)size;

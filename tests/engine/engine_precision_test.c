@@ -1,5 +1,5 @@
-/* What mixed precision takes and sends, against counts by hand: memory by category and bytes between ranks, for every
- * strategy and type. And what of a value is kept: the fp32 master, but where nothing trains it. */
+/* Mixed precision takes and sends as much as counts by hand say: memory by category and bytes between ranks, for every
+ * strategy and type. A parameter keeps its fp32 master, unless nothing trains it. */
 #include "tests/support/ranks.h"
 
 #include <math.h>
@@ -54,7 +54,7 @@ static int step(model *m, const trial *t, sluice_step_report *report)
     for (uint32_t b = 0; b < t->micro_batches; b++) {
         for (int l = 0; l < LAYERS; l++)
             RANK_CHECK(!sluice_forward_begin(m->layers[l]) && !sluice_forward_end(m->layers[l]));
-        for (int l = LAYERS; l-- > 0;) /* nobody adds to the gradients: zeros travel as well */
+        for (int l = LAYERS; l-- > 0;) /* no layer adds to the gradients: zeros travel as well */
             RANK_CHECK(!sluice_backward_begin(m->layers[l]) && !sluice_backward_end(m->layers[l]));
     }
     RANK_CHECK(!sluice_step_end(m->rt, report));
@@ -78,14 +78,14 @@ static int expect(const char *what, uint64_t got, uint64_t want, const trial *t)
     return 1;
 }
 
-/* Under the serial schedule one layer's gradient is there at a time, unless they last from micro-batch to micro-batch,
- * and one layer's gathered values. */
+/* Under the serial schedule there is one layer's gradient at a time, unless gradients last from micro-batch to
+ * micro-batch, and one layer's gathered values. */
 static int check_memory(model *m, const trial *t, uint64_t n)
 {
     bool dp = !strcmp(t->strategy, "dp"), oss = !strcmp(t->strategy, "oss"), fsdp = !strcmp(t->strategy, "fsdp");
     bool bf16 = t->precision == SLUICE_BF16, waits = t->micro_batches > 1 && !t->each;
     uint64_t value = bf16 ? 2 : 4, gradient = bf16 && t->wire == SLUICE_BF16 && !waits ? 2 : 4;
-    bool whole_sum = dp && gradient == 2; /* where three micro-batches add up in fp32 */
+    bool whole_sum = dp && gradient == 2; /* the sum of three micro-batches is in fp32 */
     sluice_memory_report memory;
     RANK_CHECK(!sluice_runtime_memory(m->rt, &memory));
     RANK_CHECK(memory.peak_bytes == memory.planned_bytes);
@@ -99,8 +99,8 @@ static int check_memory(model *m, const trial *t, uint64_t n)
            expect("gathered", category(&memory, "gathered values"), fsdp ? value * COUNT : 0, t);
 }
 
-/* dp's reductions and fsdp's gathers and reductions are over when the step ends; of fsdp's layers all but the last are
- * gathered twice. */
+/* dp's reductions, and fsdp's gathers and reductions, are over when the step ends. fsdp gathers all layers but the last
+ * twice. */
 static int check_bytes_sent(const trial *t, uint64_t n, const sluice_step_report *report)
 {
     bool bf16 = t->precision == SLUICE_BF16, waits = t->micro_batches > 1 && !t->each, adds = t->micro_batches > 1;
@@ -123,7 +123,7 @@ static int count(int rank, int size, void *context)
     sluice_step_report report;
     (void)rank;
     if (build(&m, t) || step(&m, t, &report) || step(&m, t, &report)) return 1;
-    bool late_gather = !strcmp(t->strategy, "dp") && t->each; /* may run behind the agreement */
+    bool late_gather = !strcmp(t->strategy, "dp") && t->each; /* the gather may run after the agreement */
     if (check_memory(&m, t, (uint64_t)size)) return 1;
     if (!late_gather && check_bytes_sent(t, (uint64_t)size, &report)) return 1;
     sluice_runtime_destroy(m.rt);
@@ -148,9 +148,9 @@ static void memory_and_bytes_are_as_counted(void **state)
                 }
 }
 
-/* ---- What a value keeps ---- */
+/* ---- Masters ---- */
 
-/* Between two bf16 numbers, a little above one. */
+/* A number between two bf16 numbers, a little above one. */
 static float fine(int i)
 {
     return 1.0f + (float)i * 0x1p-20f;
@@ -178,13 +178,13 @@ static int keep(int rank, int size, void *context)
     RANK_CHECK(!sluice_param_add(layer, &(sluice_param_desc){.name = "f", .count = FEW, .frozen = true}, &frozen));
     RANK_CHECK(!sluice_runtime_commit(rt));
     for (int i = 0; i < FEW; i++) wrote[i] = fine(i);
-    /* In two pieces that meet in the middle of a shard. */
+    /* Writes in two pieces that meet in the middle of a shard. */
     sluice_param *both[] = {trained, frozen};
     for (int p = 0; p < 2; p++)
         RANK_CHECK(!sluice_param_write(both[p], 0, 137, wrote) &&
                    !sluice_param_write(both[p], 137, FEW - 137, wrote + 137));
     RANK_CHECK(!sluice_param_read(trained, 0, FEW, got));
-    RANK_CHECK(!memcmp(got, wrote, sizeof got)); /* to the bit: the master */
+    RANK_CHECK(!memcmp(got, wrote, sizeof got)); /* the master has every bit */
     RANK_CHECK(!sluice_param_read(frozen, 3, FEW - 3, got));
     for (int i = 0; i < FEW - 3; i++) RANK_CHECK(got[i] == sluice_bf16_to_float(sluice_bf16_from_float(fine(i + 3))));
     RANK_CHECK(!sluice_evaluate_begin(rt) && !sluice_forward_begin(layer));
@@ -208,7 +208,7 @@ static void what_is_trained_keeps_its_fp32(void **state)
 
 /* ---- Steps too small for bf16 ---- */
 
-/* A rate that moves a value by less than half of what bf16 tells apart: only a master adds it up. */
+/* The rate moves a value by less than half the distance between bf16 numbers, so only a master adds the moves up. */
 static int creep(int rank, int size, void *context)
 {
     (void)rank, (void)size, (void)context;
@@ -234,7 +234,7 @@ static int creep(int rank, int size, void *context)
         RANK_CHECK(!sluice_step_end(m.rt, NULL));
     }
     RANK_CHECK(!sluice_param_read(m.params[1], 0, COUNT, got));
-    /* A gradient of one moves AdamW by the rate; decay takes another hundredth of that. */
+    /* With a gradient of 1 AdamW moves a value by the rate, and decay by another hundredth of the rate. */
     for (int i = 0; i < COUNT; i++) RANK_CHECK(fabs((double)got[i] - (1 - STEPS * 1e-3 * 1.01)) < 1e-3);
     sluice_runtime_destroy(m.rt);
     sluice_world_destroy(m.world);

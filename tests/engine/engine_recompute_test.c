@@ -1,4 +1,5 @@
-/* Recomputation as a binary meets it: what may be declared, which calls in which order, and what is said otherwise. */
+/* Recomputation as a program meets it: which layers and activations may be declared, which calls come in which order,
+ * and how others are refused. */
 #include "lib/engine/engine.h"
 #include "sched/layout/make_plan.h"
 #include "tests/support/ranks.h"
@@ -12,7 +13,7 @@
 
 enum { FLOATS = 256, PARAMS = 100 };
 
-/* As the request says; what is left to the planner: no. */
+/* A planner that recomputes where the request says so; where it leaves the choice, it does not. */
 static sluice_status plan_as_asked(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
 {
     slc_strategy *strategies = malloc(job->unit_count * sizeof *strategies);
@@ -30,7 +31,7 @@ static sluice_status plan_as_asked(const slc_job *job, const slc_plan_request *r
 typedef struct {
     sluice_world *world;
     sluice_runtime *rt;
-    sluice_layer *layer[2]; /* the first can recompute */
+    sluice_layer *layer[2]; /* the first one can recompute */
     sluice_param *param[2];
     sluice_activation *kept;
 } model;
@@ -44,7 +45,7 @@ static int build(model *w, const char *recompute)
     RANK_CHECK(!slc_engine_create(w->world, &config, (slc_planner){.plan = plan_as_asked}, &w->rt));
     for (int l = 0; l < 2; l++) {
         RANK_CHECK(!sluice_layer_add(w->rt, l ? "second" : "first", &w->layer[l]));
-        /* Only the gradient is needed in the first's backward, but its values where it recomputes. */
+        /* The first layer's backward needs the gradient alone, but its values if it recomputes. */
         RANK_CHECK(!sluice_param_add(
             w->layer[l], &(sluice_param_desc){.name = "w", .count = PARAMS, .no_backward_value = true}, &w->param[l]));
     }
@@ -147,7 +148,7 @@ static int wrong_declarations(int rank, int size, void *context)
     RANK_CHECK(sluice_activation_add(w.layer[0], &bad, &out) == SLUICE_ERR_ARGUMENT);
     RANK_CHECK(strstr(sluice_last_error(), "\"b\" of layer \"first\""));
     RANK_CHECK(!sluice_activation_add(w.layer[1], &good, &out));
-    RANK_CHECK(sluice_runtime_commit(w.rt) == SLUICE_ERR_ARGUMENT); /* its layer cannot */
+    RANK_CHECK(sluice_runtime_commit(w.rt) == SLUICE_ERR_ARGUMENT); /* its layer cannot recompute */
     RANK_CHECK(strstr(sluice_last_error(), "sluice_layer_can_recompute"));
     sluice_runtime_destroy(w.rt);
 

@@ -1,6 +1,7 @@
-/* A parameter of which a layer reads some rows, as a binary meets it: what registration and sluice_rows_set refuse,
- * when rows may be set, what places and tables then are, what becomes of a gradient that is not finite, that splitting
- * it from the other use's changes no more than rounding, and that a compressed optimizer averages it then. */
+/* A parameter of which a layer reads some rows, as a program meets it: which registrations and calls of sluice_rows_set
+ * are refused, when rows may be set, which places and tables follow, and what becomes of a gradient that is not finite.
+ * Splitting the parameter from its other use changes values by rounding alone, and a compressed optimizer then averages
+ * it. */
 #include "tests/support/ranks.h"
 
 #include <math.h>
@@ -34,8 +35,8 @@ static const sluice_optimizer descent = {.name = "descent", .update = descend};
 typedef struct {
     sluice_tied tied;
     sluice_nan_policy nan;
-    const char *strategy, *schedule, *of_table; /* NULL: fsdp, serial, as `strategy` */
-    const char *optimizer;                      /* NULL: descent; else one that is compressed from step 6 on */
+    const char *strategy, *schedule, *of_table; /* NULL: fsdp, serial, the same as `strategy` */
+    const char *optimizer; /* NULL: plain descent; else an optimizer that compresses from step 6 on */
     bool compat;
 } setting;
 
@@ -125,7 +126,7 @@ static int bad_registrations(int rank, int size, void *context)
     return destroy(&w);
 }
 
-/* Every rank gives another row_elements or most_rows. */
+/* Each rank gives another row_elements or most_rows. */
 static int another_table(int rank, int size, void *context)
 {
     (void)size;
@@ -155,7 +156,7 @@ static int other_tied(int rank, int size, void *context)
 
 static const int32_t looked_up[LOOKED_UP] = {3, 69, 3, 0, 11, 12, 69, 3, 10};
 
-/* The layer's table holds what was asked for where places say so. */
+/* The layer's table must hold the rows that were asked for at the places that were returned. */
 static int check_table(model *w, const int32_t *places)
 {
     const float *table = sluice_param_value(w->table);
@@ -186,7 +187,7 @@ static int backward(model *w)
     return 0;
 }
 
-/* None of these changes anything: the right call comes behind them. */
+/* None of these calls changes anything: the right call comes after them. */
 static int wrong_rows(model *w)
 {
     int32_t places[LOOKED_UP] = {0};
@@ -233,7 +234,7 @@ static int right_and_wrong_calls(int rank, int size, void *context)
 
 typedef struct {
     sluice_tied tied;
-    int where; /* micro-batch of a step; -1 and -2: forward of an evaluation */
+    int where; /* the micro-batch of a step; -1 and -2: the first and the second forward of an evaluation */
 } missing;
 
 static int rows_missing(int rank, int size, void *context)
@@ -251,11 +252,12 @@ static int rows_missing(int rank, int size, void *context)
     for (int m = 0; m < at->where; m++)
         if (set_rows(&w, places) || forward(&w, places) || backward(&w)) return 1;
     RANK_CHECK(refused(sluice_forward_begin(w.embed), SLUICE_ERR_ORDER, "\"embed.table\""));
-    RANK_CHECK(refused(sluice_rows_set(w.table, NULL, 0, NULL), SLUICE_ERR_ORDER, "sluice_rows_set")); /* it stays so */
+    /* The runtime stays failed. */
+    RANK_CHECK(refused(sluice_rows_set(w.table, NULL, 0, NULL), SLUICE_ERR_ORDER, "sluice_rows_set"));
     return destroy(&w);
 }
 
-/* ---- Training: all ranks look other rows up, each pulls its rows to -1 and the head pulls all to 1 ---- */
+/* ---- Training: each rank looks other rows up and pulls them to -1, while the head pulls all rows to 1 ---- */
 
 enum { TRAINED_STEPS = 50 };
 
@@ -290,7 +292,7 @@ static int train_backward(model *w, const int32_t *places, bool poison)
     return 0;
 }
 
-/* Up to step_end. */
+/* Runs a step up to its step_end, which the caller calls. */
 static int train(model *w, int rank, uint64_t step, bool poison)
 {
     int32_t places[LOOKED_UP];
@@ -308,7 +310,7 @@ static int read_table(model *w, float *values)
     return 0;
 }
 
-/* Away from what it began with, and the same but for rounding. */
+/* Split and joint tables must move away from their first values, and agree but for rounding. */
 static int split_or_joint(int rank, int size, void *context)
 {
     const setting *t = context;
@@ -330,7 +332,7 @@ static int split_or_joint(int rank, int size, void *context)
         RANK_CHECK(i < 100 || fabsf(values[0][i] - (float)i) > 1);
         equal += values[0][i] == values[1][i];
     }
-    RANK_CHECK(equal < ROWS * ROW); /* else nothing was split */
+    RANK_CHECK(equal < ROWS * ROW); /* otherwise nothing was split */
     return 0;
 }
 
@@ -348,7 +350,8 @@ static int weights_of(const setting *t, int rank, char hash[65])
     return destroy(&w);
 }
 
-/* The table never is onebit: asked for that or for any other strategy it is the same, beside a layer that is. */
+/* The table is never onebit: whichever strategy it is asked to have, it ends the same, next to a layer that is
+ * onebit. */
 static int compressed(int rank, int size, void *context)
 {
     static const char *const of_table[] = {NULL, "dp", "oss", "sdp", "fsdp", "onebit"};
@@ -357,7 +360,7 @@ static int compressed(int rank, int size, void *context)
     char expected[65], hash[65];
     (void)size;
     for (int s = 0; s < 6; s++) {
-        t.of_table = t.compat ? NULL : of_table[s]; /* one unit, one strategy */
+        t.of_table = t.compat ? NULL : of_table[s]; /* in compat there is one unit, which has one strategy */
         t.schedule = schedules[s % 4];
         if (weights_of(&t, rank, s ? hash : expected)) return 1;
         RANK_CHECK(!s || !strcmp(hash, expected));
@@ -365,7 +368,7 @@ static int compressed(int rank, int size, void *context)
     return 0;
 }
 
-/* In a row that only the last rank looks up. */
+/* A gradient that is not finite lies in a row that only the last rank looks up. */
 static int not_finite(int rank, int size, void *context)
 {
     const setting *t = context;

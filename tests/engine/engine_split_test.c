@@ -1,5 +1,5 @@
-/* Tied parameters of which a layer looks some rows up, split from their other use or not, against the oracle of
- * engine_trial.h: as engine_test, which has none, and with its arguments. */
+/* Tied parameters of which a layer looks some rows up, split from their other use or not, match the oracle
+ * (engine_trial.h). Otherwise, and in its arguments, this is engine_test, which has no look-ups. */
 #include "lib/plan/request.h"
 #include "tests/support/engine_trial.h"
 #include "tests/support/scale.h"
@@ -9,8 +9,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-/* Under every strategy and schedule, on 1, 2 and 4 ranks, with one micro-batch and with three that are added up or
- * reduced each. */
+/* Every strategy and schedule takes its turn, on 1, 2 and 4 ranks, with one micro-batch and with three that are added
+ * up or reduced each. */
 static void every_way_of_splitting_matches_the_oracle(void **state)
 {
     (void)state;

@@ -1,10 +1,11 @@
-/* The engine against an oracle (engine_trial.h): for any strategy, schedule, block, path, precision of each layer and
- * type on the wire, also where an update needs norms over whole parameters, on whichever lane and by as many threads,
- * for random plans of runs of blocks and late operations, with random delays, whenever everything is drained, also
- * while plans of all schedules without a spare byte follow each other. No peak is above its plan's or the budget.
+/* The engine matches an oracle (engine_trial.h) to the bit: for any strategy, schedule, block, path, precision of each
+ * layer and type on the wire; also if an update needs norms over whole parameters, on whichever lane and by however
+ * many threads it runs; for random plans of runs of blocks and late operations, with random delays; whenever everything
+ * is drained; and while plans of all schedules, without a spare byte, follow each other. No peak is above its plan's or
+ * the budget.
  *
- * engine_test [PATTERN [MANY [FIRST]]]: tests whose name matches, with so many random plans or steps under changing
- * plans, from the seed FIRST on (`./dev stress`). */
+ * engine_test [PATTERN [MANY [FIRST]]] runs the tests whose name matches, with that many random plans or steps under
+ * changing plans, from the seed FIRST on (`./dev stress`). */
 #include "lib/plan/request.h"
 #include "tests/support/engine_trial.h"
 #include "tests/support/scale.h"
@@ -21,8 +22,8 @@ static void random_models_match_the_oracle(void **state)
     for (uint64_t seed = 1; seed <= rounds; seed++) check_trial(random_trial(seed));
 }
 
-/* bf16 under every strategy and schedule, on 1, 2 and 4 ranks, with sums in bf16, in fp32 over a bf16 wire, and all in
- * fp32; memory and messages, clipping and recomputation take turns. */
+/* bf16 runs under every strategy and schedule, on 1, 2 and 4 ranks, with sums in bf16, in fp32 over a bf16 wire, and
+ * all in fp32; memory and messages, clipping and recomputation take turns. */
 static void every_way_of_bf16_matches_the_oracle(void **state)
 {
     (void)state;
@@ -53,7 +54,7 @@ static void every_way_of_bf16_matches_the_oracle(void **state)
                                         .mixed_update = number / 3 % 2});
 }
 
-/* On 1, 2 and 4 ranks, by 1 to 3 threads that share each update; the joint schedule changes its plan in between. */
+/* On 1, 2 and 4 ranks, 1 to 3 threads share each update; the default schedule changes its plan in between. */
 static void updates_on_either_lane_match_the_oracle(void **state)
 {
     (void)state;

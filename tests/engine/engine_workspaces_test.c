@@ -1,4 +1,4 @@
-/* Workspaces as a binary meets them: where they are valid, what shares memory, what recomputation sees. */
+/* Workspaces as a program meets them: where they are valid, which share memory, and what recomputation sees. */
 #include "lib/engine/engine.h"
 #include "sched/layout/make_plan.h"
 #include "tests/support/ranks.h"
@@ -12,7 +12,7 @@
 
 enum { BIG = 4096, SMALL = 1000 };
 
-/* The first layer recomputes. */
+/* Builds a model whose first layer recomputes. */
 static sluice_status plan_serial(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
 {
     (void)request;
@@ -65,7 +65,7 @@ static int build(model *w)
     return 0;
 }
 
-/* What lives together is apart, what does not shares; all of it may be written. */
+/* Workspaces that live at the same time lie apart, others may share memory, and all of them may be written. */
 static int check_forward(const model *w)
 {
     char *early = sluice_workspace_data(w->early), *late = sluice_workspace_data(w->late);

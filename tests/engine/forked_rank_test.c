@@ -1,5 +1,5 @@
-/* A rank forks a child in the middle of training, as a data loader does: the child's calls on the runtime are errors
- * and end soon, and training goes on as if it were not there. */
+/* A rank may fork a child in the middle of training, as a data loader does: the child's calls on the runtime are errors
+ * and end soon, and training goes on as if the child were not there. */
 #include "tests/support/ranks.h"
 
 #include <sluice/sluice.h>
@@ -39,7 +39,7 @@ static int child(job *j)
     return 0;
 }
 
-/* A child leaves what its parent's transport allocated where it is, which the leak checker would count. */
+/* A child leaves its copy of what the parent's transport allocated, which the leak checker would count. */
 static void leave_child(int code)
 {
 #ifdef __SANITIZE_ADDRESS__

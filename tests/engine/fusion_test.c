@@ -1,7 +1,7 @@
-/* Many tiny layers with fused units and without: the same weights to the bit under every strategy and schedule, on 1, 2
- * and 4 ranks, clipped, with micro-batches reduced at once and each, in bf16; peaks as planned; a checkpoint of one
- * loads into the other; parameters of a fused unit are valid in their own layer only. Step times on a throttled link
- * are printed. */
+/* Many tiny layers end with the same weights to the bit with fused units and without, under every strategy and
+ * schedule, on 1, 2 and 4 ranks, clipped, with micro-batches reduced at once and each, and in bf16. Peaks are as
+ * planned; a checkpoint of one loads into the other; a fused unit's parameters are valid in their own layer only. Step
+ * times on a throttled link are printed. */
 #include "lib/plan/request.h"
 #include "lib/engine/runtime.h"
 #include "tests/support/ranks.h"
@@ -21,11 +21,11 @@ enum { LAYERS_MAX = 48, STEPS = 4 };
 typedef struct {
     const char *strategy, *schedule, *fuse, *recompute;
     uint32_t layers, micro_batches, steps;
-    bool each, bf16, odd; /* odd: layers that cannot be fused stand between */
+    bool each, bf16, odd; /* odd: some layers cannot be fused */
     double clip;
-    uint64_t compute_us; /* of a slot */
+    uint64_t compute_us; /* compute time of a slot */
     const char *save, *load, *throttle;
-    struct result *out; /* shared memory; of rank 0 */
+    struct result *out; /* in shared memory; rank 0 writes it */
 } trial;
 
 struct result {
@@ -44,14 +44,14 @@ typedef struct {
     int rank;
 } model;
 
-/* 2 to 64 thousand parameters where time is measured, else some hundreds. */
+/* 2,000 to 64,000 elements where time is measured, else some hundreds. */
 static uint64_t size_of(const trial *t, uint32_t layer)
 {
     uint64_t noise = (layer + 1) * 2654435761u >> 7;
     return t->throttle ? 2000 + noise % 62000 : 1 + noise % 700;
 }
 
-/* Which layers of an odd model are special: a strategy of its own; another precision; no parameter but a tied one. */
+/* In an odd model layer 3 has a strategy of its own, others another precision, or no parameter but a tied one. */
 static bool is_forced(const trial *t, uint32_t l)
 {
     return t->odd && l == 3;
@@ -154,7 +154,7 @@ static void compute(const model *m)
     if (m->t->compute_us) usleep((useconds_t)m->t->compute_us);
 }
 
-/* Those of neighbours, fused or not, are not valid here. */
+/* A neighbour's parameters, fused or not, are not valid here. */
 static int forward(model *m, uint32_t l)
 {
     RANK_CHECK(!sluice_forward_begin(m->layer[l]));
@@ -206,7 +206,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of the later half. */
+/* The median of the step times of the later half. */
 static double median(double *times, uint32_t count)
 {
     uint32_t half = count / 2;
@@ -266,7 +266,7 @@ static void weights_are_equal_fused_or_not(void **state)
     static const char *const fuses[] = {"auto", "1MiB", "5KB"};
     uint32_t number = 0, fewer = 0;
     for (int ranks = 1; ranks <= 4; ranks *= 2)
-        for (uint32_t kind = 0; kind < 4; kind++) { /* micro-batches, how they are reduced, types, clipping */
+        for (uint32_t kind = 0; kind < 4; kind++) { /* of micro-batches, reductions, types, clipping */
             trial t = {.strategy = "sdp",
                        .schedule = "serial",
                        .fuse = "off",
@@ -301,7 +301,8 @@ static void what_cannot_be_fused_stays_apart(void **state)
         .strategy = "fsdp", .schedule = "one_ahead", .fuse = "1MiB", .layers = 12, .micro_batches = 1, .steps = 1};
     assert_int_equal(results(2, t).units, 1);
     t.odd = true;
-    /* 0-2 | 3 | 4-5 | 6 | 7-8 | 10-11; the tied one, the frozen one of layer 4. */
+    /* Units hold layers 0-2, 3, 4-5, 6, 7-8 and 10-11; two more hold the tied parameter and the frozen one of layer
+     * 4. */
     assert_int_equal(results(2, t).units, 8);
     t.fuse = "off";
     assert_int_equal(results(2, t).units, 13);
@@ -337,7 +338,7 @@ static void checkpoints_load_across(void **state)
     }
 }
 
-/* Two ranks re-plan after measuring, with the solver. */
+/* Two ranks plan again after measuring, with the solver. */
 static void the_solver_plans_fused_units(void **state)
 {
     (void)state;
@@ -355,7 +356,8 @@ static void the_solver_plans_fused_units(void **state)
     assert_string_equal(results(2, t).weights, apart.weights);
 }
 
-/* Printed, not judged: other work may run beside it. Under a sanitizer, where times mean nothing, one way is enough. */
+/* Times are printed and not judged, because other work may run at the same time. Under a sanitizer times mean nothing,
+ * so one way is enough. */
 static void steps_on_a_slow_link(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* No call waits for ever, and every rank says the first cause: budgets that are too small, mistakes of one rank, ranks
- * that take no part. Each rank leaves what it was told in memory that the test shares with it. */
+/* No call waits for ever, and every rank names the first cause: budgets that are too small, mistakes of one rank, ranks
+ * that take no part. Each rank leaves the status and line that it got in memory that the test shares with it. */
 #include "tests/support/ranks.h"
 #include "tests/support/scale.h"
 
@@ -13,7 +13,7 @@
 
 enum { COUNT = 500, LINE_BYTES = 1024, LIMIT_S = 60 };
 
-/* What each rank was told. */
+/* The status and line that a rank got. */
 typedef struct {
     sluice_status status;
     char line[LINE_BYTES];
@@ -34,7 +34,7 @@ static void note(int rank, sluice_status status)
     snprintf(told_all[rank].line, LINE_BYTES, "%s", status ? sluice_last_error() : "");
 }
 
-/* Lives, and makes no call, until all others have been told something. */
+/* Stays alive and makes no call until all other ranks have been told something. */
 static void idle_until_told(int rank, int size)
 {
     for (int r = 0; r < size; r++)
@@ -53,7 +53,7 @@ static void assert_lines(int size, bool good)
     assert_true(good);
 }
 
-/* Ranks of this test end without a goodbye, whatever they hold: that is no leak. */
+/* Ranks of this test end without a goodbye and hold whatever they have: that is no leak. */
 static void hold_what_you_have(void)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -86,7 +86,7 @@ static int small_budget(int rank, int size, void *context)
     (void)context;
     if (make(&p, &config)) return 1;
     note(rank, sluice_runtime_commit(p.rt));
-    return 0; /* and the process ends without a goodbye */
+    return 0; /* the process ends without a goodbye */
 }
 
 static void test_budget_is_the_cause(void **state)
@@ -289,7 +289,7 @@ static void check_lonely(lonely test)
                             strstr(told_all[r].line, test.others == GO_ON ? "waits in" : "barrier"));
 }
 
-/* The strategy decides what a call moves, not whether a mistake shows. */
+/* The strategy decides what a call moves, but not whether a mistake shows. */
 static void test_lonely_calls(void **state)
 {
     static const char *const strategies[] = {"dp", "fsdp"};
@@ -307,7 +307,7 @@ typedef enum { BEFORE_COMMIT, BEFORE_BARRIER, IN_THE_STEP, BEFORE_STEP } absence
 typedef struct {
     absence when;
     int absent;
-    const char *strategy, *missed, *last; /* what it did not call; what it called last */
+    const char *strategy, *missed, *last; /* the call that it did not make; the last one that it made */
 } absent_case;
 
 static int one_absent(int rank, int size, void *context)
@@ -367,7 +367,7 @@ static void test_absent(void **state)
     }
 }
 
-/* A rank that is slow, but calls again before it counts as absent, disturbs nobody; nor does one whose program waits in
+/* A rank that is slow, but calls again before it counts as absent, disturbs nobody; nor does a program that waits in
  * one thread and works in another. */
 static int slow(int rank, int size, void *context)
 {

@@ -1,5 +1,5 @@
-/* A rank dies while rank 0 plans: rank 0 knows it as soon as the others, and does not plan on for nobody. The limit in
- * seconds is the promise of two, on a machine that may be busy; the planner is given a minute. */
+/* If a rank dies while rank 0 plans, rank 0 knows it as soon as the others do, and stops planning. The promise is two
+ * seconds, and the limit here is for a machine that may be busy; the planner is given a minute. */
 #include "tests/support/ranks.h"
 
 #include "lib/base/clock.h"
@@ -19,7 +19,7 @@
 enum { LAYERS = 60, COUNT = 3000, VICTIM = 1, SIZE = 3 };
 static const double promised_s = 5, planning_s = 60;
 
-/* By all processes. */
+/* Shared by all processes. */
 static struct {
     pid_t victim;
     uint64_t died_ns;
@@ -35,7 +35,7 @@ static void *kill_later(void *argument)
     return NULL;
 }
 
-/* The planner of rank 0: the victim dies while it works. */
+/* The planner of rank 0, while which works the victim dies. */
 static sluice_status plan_while_it_dies(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
 {
     slc_plan_request long_one = *request;

@@ -1,5 +1,5 @@
-/* Sizes that a program computed wrongly: each sum of registered sizes is looked at where it grows, and names layer and
- * parameter, before anything of it can wrap. What is refused is not there. */
+/* Sizes that a program computed wrongly are refused: each sum of registered sizes is checked where it grows, and the
+ * error names layer and parameter before anything of it can wrap. A refused parameter is not registered. */
 #include "tests/support/ranks.h"
 
 #include <sluice/sluice.h>
@@ -40,7 +40,7 @@ static sluice_status add_param(const model *m, const char *name, uint64_t count)
     return sluice_param_add(m->layer, &(sluice_param_desc){.name = name, .count = count}, &param);
 }
 
-/* What is left commits, and is read and written where it lies. */
+/* The parameters that were not refused commit, and are read and written where they lie. */
 static int commit_the_rest(const model *m)
 {
     float written[4] = {1, 2, 3, 4}, read[4];
@@ -78,7 +78,7 @@ static int sums_of_parameters(int rank, int size, void *context)
     return end(&m);
 }
 
-/* Each is small enough by itself. */
+/* Each of these parameters is small enough by itself, but their sum is not. */
 static int many_large_ones(int rank, int size, void *context)
 {
     (void)rank, (void)size, (void)context;
@@ -93,7 +93,7 @@ static int many_large_ones(int rank, int size, void *context)
         if (status) break;
     }
     RANK_CHECK(added == 8 && status == SLUICE_ERR_ARGUMENT && strstr(sluice_last_error(), "\"p8\""));
-    RANK_CHECK(sluice_runtime_commit(m.rt) != SLUICE_OK); /* and what the sum allows is still no memory that there is */
+    RANK_CHECK(sluice_runtime_commit(m.rt) != SLUICE_OK); /* even the allowed sum is more memory than there is */
     return end(&m);
 }
 
@@ -124,7 +124,7 @@ static int sums_of_bytes(int rank, int size, void *context)
     return end(&m);
 }
 
-/* Rows of a table: their product stays below the parameter's count. */
+/* The rows of a table: their product must stay below the parameter's count. */
 static int sums_of_rows(int rank, int size, void *context)
 {
     (void)rank, (void)size, (void)context;
@@ -132,7 +132,7 @@ static int sums_of_rows(int rank, int size, void *context)
     sluice_param *param;
     if (begin(&m)) return 1;
     sluice_param_desc desc = {.name = "t", .count = 64, .tied = true, .row_elements = 8, .most_rows = UINT64_MAX / 4};
-    RANK_CHECK(!sluice_param_add(m.layer, &desc, &param)); /* all rows: there are 8 */
+    RANK_CHECK(!sluice_param_add(m.layer, &desc, &param)); /* most_rows counts as all 8 rows */
     desc.name = "u";
     desc.row_elements = UINT64_MAX - 7;
     RANK_CHECK(sluice_param_add(m.layer, &desc, &param) == SLUICE_ERR_ARGUMENT);

@@ -1,5 +1,5 @@
-/* Re-planning in the middle of training: values and optimizer states are equal to the bit before and after, whatever
- * plan follows whatever other, and training goes on as in a run that never moved. Plans are made on rank 0 alone. */
+/* A re-plan in the middle of training leaves values and optimizer states equal to the bit, whatever plan follows
+ * whatever other, and training goes on as in a run that never planned again. Plans are made on rank 0 alone. */
 #include "lib/base/status.h"
 #include "lib/engine/engine.h"
 #include "sched/planner.h"
@@ -22,10 +22,10 @@ typedef struct {
     double clip;
     uint64_t block;
     const char *schedule;
-    uint32_t bf16_layers; /* bits */
+    uint32_t bf16_layers; /* bit l: layer l computes in bf16 */
     bool fp32_wire;
-    bool moves;                /* re-plans between all steps */
-    slc_plan_function planner; /* NULL: the library's, which must be asked on rank 0 only */
+    bool moves;                /* plans again between all steps */
+    slc_plan_function planner; /* NULL: the library's own, which must be asked on rank 0 only */
 } trial;
 
 typedef struct {
@@ -147,7 +147,7 @@ static int step(model *m, uint64_t number, sluice_step_report *report)
     return 0;
 }
 
-/* Values and both states of every parameter, one behind the other. */
+/* The values and both states of every parameter, one after the other. */
 static int snapshot(model *m, float **out, uint64_t *count)
 {
     static const char *const states[] = {"exp_avg", "exp_avg_sq"};
@@ -183,7 +183,7 @@ enum { STRATEGIES = sizeof strategies / sizeof *strategies };
 static const char *const schedules[] = {"serial", "one_ahead", "bucketed", "random", "priority", "greedy"};
 enum { SCHEDULES = sizeof schedules / sizeof *schedules };
 
-/* Every strategy after every other, a step between any two. */
+/* Every strategy follows every other one, with a step between any two. */
 static int train(model *m)
 {
     sluice_step_report report;
@@ -202,7 +202,7 @@ static int train(model *m)
     return 0;
 }
 
-/* The same training without a re-plan and with many: the same weights. */
+/* The same training, without a re-plan and with many, must give the same weights. */
 static int train_both(int rank, int size, void *context)
 {
     (void)size;
@@ -244,7 +244,7 @@ static void two_ranks(void **state)
     run(2, (trial){.seed = 3, .micro_batches = 2, .each = true, .clip = 0.5, .block = 1024, .schedule = "serial"});
 }
 
-/* All layers in bf16, and some; sums in bf16, in fp32 on a bf16 wire, and all in fp32. */
+/* All layers compute in bf16, or some do; sums are in bf16, in fp32 on a bf16 wire, and all in fp32. */
 static void mixed_precision(void **state)
 {
     (void)state;
@@ -273,7 +273,7 @@ static void four_ranks(void **state)
     run(4, (trial){.seed = 4, .micro_batches = 2, .direct = true, .block = 2048, .schedule = "one_ahead"});
 }
 
-/* ---- Schedules that want times: one re-plan by itself ---- */
+/* ---- Schedules that want times plan again once by themselves ---- */
 
 enum { OWN_STEPS = 6 };
 
@@ -326,7 +326,7 @@ static int adapt(int rank, int size, void *context)
 static void schedules_that_want_times_change_once(void **state)
 {
     (void)state;
-    setenv("SLUICE_LOG_LEVEL", "error", 1); /* a re-plan that fails is warned about */
+    setenv("SLUICE_LOG_LEVEL", "error", 1); /* a re-plan that fails writes a warning */
     const trial priority = {.seed = 6, .micro_batches = 1, .direct = true, .block = 4096, .schedule = "priority"};
     const trial greedy = {.seed = 7, .micro_batches = 2, .block = 1024, .clip = 1, .schedule = "greedy"};
     assert_int_equal(run_ranks(1, adapt, (void *)&priority, 60), 0);
@@ -337,7 +337,7 @@ static void schedules_that_want_times_change_once(void **state)
     assert_int_equal(run_ranks(2, adapt, (void *)&joint, 60), 0);
 }
 
-/* ---- What a re-plan refuses ---- */
+/* ---- Refusals ---- */
 
 static int refuse(int rank, int size, void *context)
 {
@@ -352,7 +352,7 @@ static int refuse(int rank, int size, void *context)
     RANK_CHECK(sluice_runtime_replan(m.rt, NULL, "tomorrow", 0) == SLUICE_ERR_ARGUMENT);
     RANK_CHECK(sluice_runtime_replan(m.rt, NULL, NULL, 1000) == SLUICE_ERR_BUDGET);
     RANK_CHECK(strstr(sluice_last_error(), "budget"));
-    if (step(&m, 2, NULL)) return 1; /* the old plan is still there */
+    if (step(&m, 2, NULL)) return 1; /* the old plan still runs */
     RANK_CHECK(!sluice_evaluate_begin(m.rt));
     RANK_CHECK(sluice_runtime_replan(m.rt, NULL, NULL, 0) == SLUICE_ERR_ORDER);
     RANK_CHECK(!sluice_evaluate_end(m.rt));
@@ -366,7 +366,7 @@ static void what_cannot_be_is_refused_and_the_old_plan_stays(void **state)
 {
     (void)state;
     assert_int_equal(run_ranks(1, refuse, NULL, 60), 0);
-    assert_int_equal(run_ranks(2, refuse, NULL, 60), 0); /* the same line on every rank */
+    assert_int_equal(run_ranks(2, refuse, NULL, 60), 0); /* every rank gets the same line */
 }
 
 int main(void)

@@ -1,6 +1,6 @@
-/* From plan to plan without ranks: random jobs, any strategies to any others, all arenas in one process. What a rank
- * owned must lie where the new plan looks for it, what was whole must be whole again, and nothing outside the larger of
- * both arenas may be touched. */
+/* Transitions from plan to plan, without ranks: random jobs, any strategies to any others, all arenas in one process.
+ * Whatever a rank owned must lie where the new plan looks for it, whatever was whole must be whole again, and nothing
+ * outside the larger of both arenas may be touched. */
 #include "lib/engine/runtime.h"
 #include "lib/engine/replan/transition.h"
 #include "lib/plan/strategy_table.h"
@@ -16,7 +16,7 @@
 
 enum { JOBS = 200, RANKS = 4, GUARD = 64 };
 
-/* Array 0 of a unit is its value, array 1 its master (of what is trained in bf16), array 2 + s its state s. */
+/* Array 0 of a unit is its value, array 1 its master (if it is trained in bf16), array 2 + s its state s. */
 static uint32_t content(uint32_t unit, uint32_t array, uint64_t element)
 {
     return (unit * 7 + array + 1) * 2654435761u + (uint32_t)element * 40503u;
@@ -44,7 +44,8 @@ static held_array find(const slc_job *job, const slc_plan *plan, unsigned char *
     return (held_array){arena + plan->buffers[buffer].offset, shard, width};
 }
 
-/* What only onebit keeps, of each rank its own: where both plans have it, it moves; else it begins as zeros. */
+/* Arrays that only onebit keeps, of which each rank has its own: if both plans have one it moves, else it begins as
+ * zeros. */
 static const struct {
     slc_buffer_kind kind;
     uint32_t index;
@@ -88,7 +89,7 @@ static void check_private(const slc_job *job, const slc_plan *from, const slc_pl
     assert_int_equal(zeroed, t->zeroed_count);
 }
 
-/* Writes, or checks, what a rank owns; with `whole`, all of it. */
+/* Writes or checks the elements that a rank owns, or all of them with `whole`. */
 static void visit(const slc_unit *unit, uint32_t u, uint32_t world, uint32_t rank, uint32_t array, held_array at,
                   bool write, bool whole)
 {
@@ -123,7 +124,7 @@ static void visit_all(const slc_job *job, const slc_plan *plan, unsigned char *a
                 visit(&job->units[u], u, job->world, rank, a, find(job, plan, arena, u, a), write, whole);
 }
 
-/* What an all-gather of every regather would do. */
+/* Does what an all-gather of every array of t->gathers would do. */
 static void gather(const slc_job *job, const slc_transition *t, unsigned char **arenas)
 {
     for (size_t g = 0; g < t->gather_count; g++) {

@@ -1,6 +1,6 @@
-/* Lanes of updates as a binary meets them: what may be asked for, an optimizer that takes one thread at a time, the two
- * times of a profile, and a plan that puts an update where it may not be. That the bits are the same is engine_test's.
- */
+/* Lanes of updates as a program meets them: which may be asked for, an optimizer that takes one thread at a time, the
+ * two times of a profile, and a plan that puts an update where it may not be. engine_test checks that the bits are the
+ * same. */
 #include "lib/engine/engine.h"
 #include "lib/engine/runtime.h"
 #include "lib/plan/profile.h"
@@ -94,7 +94,7 @@ static int destroy(model *m)
     return 0;
 }
 
-/* Some steps; as many updates on the compute lane as the context says of all LAYERS; values as if nothing was. */
+/* `computed`: how many of the LAYERS updates must be on the compute lane; values must be the same as on the other. */
 typedef struct {
     trial t;
     uint32_t computed;
@@ -127,13 +127,13 @@ static void updates_run_where_they_are_asked_to(void **state)
 {
     (void)state;
     const asked all[] = {
-        {{"compute", "one_ahead", "communication", true}, LAYERS}, /* the program's word is first */
+        {{"compute", "one_ahead", "communication", true}, LAYERS}, /* the program decides before the setting */
         {{NULL, "serial", "compute", true}, LAYERS},
         {{"both", "one_ahead", NULL, true}, LAYERS / 2},
         {{"communication", SLC_SCHEDULE_DEFAULT, "compute", true}, 0},
         {{NULL, "one_ahead", NULL, true}, 0},                   /* no plan with measured times follows */
-        {{NULL, SLC_SCHEDULE_DEFAULT, NULL, true}, LAYERS / 2}, /* one follows */
-        {{"compute", "one_ahead", NULL, false}, 0},             /* one thread at a time */
+        {{NULL, SLC_SCHEDULE_DEFAULT, NULL, true}, LAYERS / 2}, /* a plan with measured times follows */
+        {{"compute", "one_ahead", NULL, false}, 0},             /* the optimizer takes one thread at a time */
         {{"both", SLC_SCHEDULE_DEFAULT, NULL, false}, 0},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -154,7 +154,7 @@ static int refuses(int rank, int size, void *context)
     return 0;
 }
 
-/* As a planner that does not listen. */
+/* A planner that ignores the request's lane. */
 static sluice_status plan_on_compute(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
 {
     slc_plan_request asked_for = *request;

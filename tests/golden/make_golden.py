@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the folders beside this file: what transformers computes for tiny random models, as the truth for tests.
+"""Makes the folders next to this file: what transformers computes for tiny random models, as the truth for tests.
 
 Run once, with torch, transformers and safetensors installed:   python3 make_golden.py [FOLDER]
 (the committed files came from torch 2.15.0, transformers 5.23.0 and safetensors 0.8.0, on a CPU).

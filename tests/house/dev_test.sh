@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `./dev test` says at its end, in a tree of a few small tests with nothing to build: what was skipped is counted as
-# skipped and listed with its reason, and the last line has the counts and nothing else.
+# At its end `./dev test` tells the truth, in a tree of a few small tests with nothing to build: skipped tests are
+# counted as skipped and listed with their reasons, and the last line has the counts and nothing else.
 . "$(dirname "$0")/../support/command_check.sh"
 source=$(realpath "$(dirname "$0")/../..")
 if ! command -v python3 >/dev/null || ! command -v ctest >/dev/null; then

@@ -79,7 +79,7 @@ def check_commands(path, program, with_models, has_models):
 
 
 def check_programs(sluice):
-    """The command, and the laboratory beside it."""
+    """The command, and the laboratory next to it."""
     lab = os.path.join(os.path.dirname(sluice), "sluice-lab")
     has_models = output(sluice, "info", "--json").find('"models": false') < 0
     yield from check_commands(sluice, "sluice", {"train", "eval", "bench"}, has_models)

@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 
-# part: the parts it may include besides itself, lib/base and the public headers. Not transitive.
+# part: the parts it may include besides itself, lib/base and the public headers. Arrows are not transitive.
 ARROWS = {
     "lib/base": [],
     "lib/plan": [],
@@ -66,7 +66,7 @@ PUBLIC_ONLY = {
 PRIVATE = re.compile(r"Private to ([\w/]+)(?: and (\w+/[\w/]+))?")
 FIRST_COMMENT = re.compile(r"/\*.*?\*/", re.S)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
-# What a header defines: struct bodies, types that end a body, enumerators, functions and macros. "typedef struct x x;"
+# A header defines struct bodies, types that end a body, enumerators, functions and macros. "typedef struct x x;"
 # only announces a type whose body is elsewhere.
 DEFINITIONS = (
     re.compile(r"^(?:typedef )?(?:struct|enum|union) ((?:slc|sluice)_\w+) \{", re.M),
@@ -89,7 +89,7 @@ def part_of(path, parts):
 
 def refuse_public_only(target, allowed, local):
     if local and "/" not in target:
-        return None  # beside it, in the same folder
+        return None  # in the same folder
     if any(target == a or (a.endswith("/") and target.startswith(a)) for a in allowed):
         return None
     return "may only include " + " and ".join(allowed) if target.startswith(OURS) else None

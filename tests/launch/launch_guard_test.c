@@ -1,5 +1,5 @@
-/* The guard of `sluice run`: when the launcher dies it ends the groups of the ranks that still run, and leaves alone
- * those that have ended, whose numbers may be strangers' by then. */
+/* When the launcher of `sluice run` dies, its guard ends the groups of the ranks that still run, and leaves alone those
+ * that have ended, whose numbers may be other processes' by then. */
 #include "bench/launch/guard.h"
 
 #include <setjmp.h>
@@ -41,7 +41,7 @@ static void end_group(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-/* A launcher that says rank `ended` has, then dies, or says goodbye. */
+/* Plays a launcher that says that rank `ended` has ended, then dies, or says goodbye. */
 static void play_launcher(const pid_t *groups, int count, int ended, bool goodbye)
 {
     slc_launch_guard guard;
@@ -70,8 +70,7 @@ static void test_a_dead_launcher(void **state)
         assert_int_equal(waitpid(groups[i], &how, 0), groups[i]);
         assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
     }
-    assert_true(
-        lives(groups[1])); /* the guard signals in order of rank, so it would have been killed before the last */
+    assert_true(lives(groups[1])); /* the guard signals in order of rank, so it has passed this one by now */
     end_group(groups[1]);
     alarm(0);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Ranks that a real Open MPI starts: they find each other, are told apart by `info`, train one model, and end together.
+# A real Open MPI starts the ranks: they find each other, are told apart by `info`, train one model, and end together.
 . "$(dirname "$0")/../support/command_check.sh"
 if ! command -v mpirun >/dev/null; then
     echo 'SKIP: mpirun is not installed (openmpi-bin)'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `sluice run` promises: the environment, the prefix, exit codes, the time that survivors get, and no orphans.
+# `sluice run` keeps its promises: the environment, the prefix, exit codes, the time that survivors get, and no orphans.
 . "$(dirname "$0")/../support/command_check.sh"
 
 launch() { # CMD...: output in $work/out and $work/err, exit code in $code
@@ -11,7 +11,7 @@ launch -n 1 -- echo works
 check 'a command is run' '[0] works' "$(cat "$work/out")"
 [ $failed = 0 ] || exit 1 # the rest would wait for what never comes
 
-# Seconds to sleep that no other process of the machine sleeps, so that they mark a process of this test.
+# A number of seconds that no other process of the machine sleeps, so that it marks a process of this test.
 mark() { # WHOLE
     printf '%d.%05d%07d' "$1" $RANDOM $$
 }
@@ -119,7 +119,7 @@ interrupts() {
 }
 
 orphans() {
-    # What a rank left behind, and what runs when the launcher itself is killed.
+    # A process that a rank left running is ended, and so is all that runs when the launcher itself is killed.
     local left_behind orphan
     left_behind=$(mark 64) orphan=$(mark 65)
     launch -n 2 -- sh -c 'sleep $0 & exit 0' "$left_behind"
@@ -229,7 +229,7 @@ slow_readers() {
 if not os.fork(): os.close(r); os.dup2(w, 1); os.execv(sys.argv[1], [sys.argv[1], "run", "-n", "1", "--", "seq", "100000"])
 os.close(w); time.sleep(1); sys.stdout.write(open(r).read().splitlines()[-1])' "$sluice" >"$work/out"
     check 'a non-blocking output' '[0] 100000' "$(cat "$work/out")"
-    # What writes much does not keep the others silent.
+    # A rank that writes much does not keep the others silent.
     "$sluice" run --limit 5 -n 3 -- sh -c 'if [ $RANK = 2 ]; then echo here; fi; exec yes' 2>"$work/err" |
         grep -m 1 here >"$work/out"
     check 'every rank has its turn' '[2] here' "$(cat "$work/out")"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A host that falls silent, without a goodbye and without a reset: its link goes down. The other one says which rank, soon.
-# In network namespaces that this test makes; skipped (77) where they cannot be made.
+# A host falls silent, without a goodbye and without a reset: its link goes down. The other one soon says which rank it
+# was. The hosts are network namespaces that this test makes; it is skipped (77) where they cannot be made.
 . "$(dirname "$0")/../support/command_check.sh"
 a=sluice-silent-$$-a b=sluice-silent-$$-b
 pids=()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Ranks that a real torchrun starts, with the Python that SLUICE_TEST_PYTHON names.
+# A real torchrun starts the ranks, with the Python that SLUICE_TEST_PYTHON names.
 . "$(dirname "$0")/../support/command_check.sh"
 [ -n "$("$sluice" info 2>/dev/null)" ] || { echo 'FAILED: sluice info says nothing'; exit 1; }
 python=${SLUICE_TEST_PYTHON:-}

@@ -1,4 +1,4 @@
-/* What planning takes a compressed exchange for, against what the kernels and the exchange itself make of it. */
+/* The sizes that planning assumes for a compressed exchange are those of the kernels and of the exchange itself. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@ static uint64_t draw(uint64_t seed, uint64_t which, uint64_t below)
     return slc_random_below(seed, 7, which, below);
 }
 
-/* From nothing at all to far beyond 32 bits. */
+/* A length from 0 to far beyond 32 bits. */
 static uint64_t draw_length(uint64_t seed, uint64_t which)
 {
     return draw(seed, which, UINT64_C(1) << draw(seed, which + 100, 40));
@@ -50,7 +50,7 @@ static void same(const slc_exchange_sizes *planned, slc_exchange_sizes made, boo
                  (unsigned long long)planned->wire, (unsigned long long)made.wire);
 }
 
-/* Whole, and put together from two parts. */
+/* The sizes must be right for a whole unit, and for one that is put together from two parts. */
 static void planned_sizes_are_those_of_the_exchange(void **state)
 {
     (void)state;
@@ -80,7 +80,7 @@ static void nobody_exchanges_alone(void **state)
     assert_memory_equal(&alone, &none, sizeof none);
 }
 
-/* Sums that no 64 bits hold are at the end of them, not back at 0. */
+/* Sums that 64 bits cannot hold are the largest number; they do not wrap. */
 static void what_does_not_fit_is_endless(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What the configuration says of compressed optimizers: which there are, and where onebit is refused. */
+/* The configuration knows which compressed optimizers there are, and refuses onebit without one. */
 #include "tests/support/ranks.h"
 
 #include <sluice/sluice.h>
@@ -89,7 +89,7 @@ static void onebit_is_for_compressed_optimizers(void **state)
     refuses(*state, &config, SLUICE_ERR_ARGUMENT, "onebit_adam, onebit_lamb or zero_one_adam");
 }
 
-/* A layer's strategy, a file's, and a re-plan's. */
+/* Commits with a layer's strategy, a strategy file's, and a re-plan's. */
 static sluice_status commit_with(fixture *f, const char *optimizer, const char *strategy, const char *layers,
                                  const char *replan)
 {

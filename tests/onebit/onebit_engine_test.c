@@ -1,6 +1,6 @@
-/* What holds of units under onebit whatever the plan: replicas stay equal, the same units give the same weights under
- * any schedule, block, budget and re-plan, a skipped step changes nothing, a gradient that is not finite is named
- * everywhere, and what is saved by hand goes on to the same bits. */
+/* Units under onebit, whatever the plan: replicas stay equal, the same units give the same weights under any schedule,
+ * block, budget and re-plan, a skipped step changes nothing, a gradient that is not finite is named on every rank, and
+ * a state that is saved by hand goes on to the same bits. */
 #include "lib/plan/request.h"
 #include "lib/engine/engine.h"
 #include "sched/planner/parts.h"
@@ -29,7 +29,7 @@ static int end(model *m)
 
 /* ---- Replicas ---- */
 
-/* Values after every step, each rank's chain of hashes; now and then all ranks compare, states too. */
+/* Each rank chains the hashes of its values after every step; every 50 steps all ranks compare, states too. */
 static int thousand_steps(int rank, int size, void *context)
 {
     model m;
@@ -100,7 +100,7 @@ static void any_schedule_gives_the_same_weights(void **state)
                .seed = 24, .freeze_step = 5, .onebit_layers = 5, .other = "sdp", .micro_batches = 2, .bf16_layers = 3});
 }
 
-/* "order/SEED": what the strategies ask for in a random legal order, operations late and cut in runs. */
+/* "order/SEED" draws a random legal order of what the strategies ask for, with late operations and cut in runs. */
 static sluice_status plan_random_order(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
 {
     const char *seed = strchr(request->schedule, '/');
@@ -172,7 +172,7 @@ static void other_layers_may_be_sharded_in_any_way(void **state)
 
 /* ---- Re-plans ---- */
 
-/* Another plan of the same units in every step changes nothing: residues move with them. */
+/* Another plan of the same units after every step changes nothing: residues move with their units. */
 static int moved(int rank, int size, void *context)
 {
     static const char *const schedules[] = {"one_ahead", "serial", "bucketed", "random"};
@@ -210,8 +210,7 @@ static int errors_are_zero(known *k)
     return 0;
 }
 
-/* Units become onebit, without errors at first, and stop being it: values and moments are those of before, to the bit.
- */
+/* Units become onebit, without errors at first, and stop being it: values and moments keep their bits. */
 static int other_units(int rank, int size, void *context)
 {
     static const char *const strategies[] = {"fsdp", "onebit", "random:2", "random:3", "dp", "random:4", "onebit"};
@@ -238,9 +237,9 @@ static void units_may_become_onebit_and_stop(void **state)
     passes(4, other_units, &(trial){.seed = 30, .freeze_step = 2, .bf16_layers = 6, .clip = 0.5});
 }
 
-/* ---- What is not finite ---- */
+/* ---- Gradients that are not finite ---- */
 
-/* Errors of this rank, as bits. */
+/* A hash of the errors of this rank. */
 static int errors_of(model *m, uint64_t *hash)
 {
     static const char *const names[] = {"error_worker", "error_server"};
@@ -322,7 +321,8 @@ static void a_gradient_that_is_not_finite_is_named_on_every_rank(void **state)
            &(trial){.seed = 36, .freeze_step = 3, .onebit_layers = 7, .other = "sdp", .bf16_layers = 15});
 }
 
-/* Finite gradients whose errors add up until a momentum overflows: that exchange changes nothing, or is an error. */
+/* The errors of finite gradients add up until a momentum overflows: that exchange must change nothing, or be an
+ * error. */
 static int overflow(int rank, int size, void *context)
 {
     const trial *t = context;
@@ -359,7 +359,7 @@ static void what_overflows_is_no_step(void **state)
 
 /* ---- The freeze ---- */
 
-/* By the criterion: at the step that the variance's norm says, under any strategy. */
+/* The freeze by the criterion comes at the step that the variance's norm says, under any strategy. */
 static int freeze_by_criterion(int rank, int size, void *context)
 {
     static const char *const strategies[] = {"onebit", "fsdp", "random:5"};
@@ -518,7 +518,7 @@ static void a_budget_must_hold_every_phase(void **state)
     passes(2, too_small, &(trial){.seed = 41, .freeze_step = 2});
 }
 
-/* What the planner chooses, measured and planned anew in both phases. */
+/* The planner chooses, and plans again with measured times in both phases. */
 static int chosen(int rank, int size, void *context)
 {
     model m;

@@ -1,5 +1,5 @@
-/* 1-bit LAMB through the engine is what the optimizer makes of the same gradients, to the bit: norms and maxima reach
- * every rank, whoever owns what; the freeze comes when it is due; compat exchanges one flat array. */
+/* 1-bit LAMB through the engine gives what the optimizer makes of the same gradients, to the bit: norms and maxima
+ * reach every rank, whichever rank owns a part; the freeze comes when it is due; compat exchanges one flat array. */
 #include "lib/optim/onebit_lamb.h"
 #include "lib/optim/onebit_test.h"
 #include "tests/support/draw.h"
@@ -14,10 +14,10 @@
 
 enum { STEPS = 16, STATES = 3, NORMS = SLUICE_OPTIMIZER_NORMS_MAX };
 
-/* What rank 0 has after each step, and what the model is. */
+/* The model's description, and everything that rank 0 holds after each step. */
 typedef struct {
     float value[STEPS + 1][PARAMS_MAX][COUNT_MAX];
-    bool onebit[STEPS + 1][PARAMS_MAX]; /* in the plan behind the step */
+    bool onebit[STEPS + 1][PARAMS_MAX]; /* in the plan after the step */
     known params[PARAMS_MAX];
     uint32_t param_count;
     trial trial;
@@ -47,7 +47,7 @@ static int run_recorded(int rank, int size, void *context)
 
 /* ---- The optimizer alone ---- */
 
-/* Replicas are equal: one stands for all. In compat exchange[0] is everybody's. */
+/* Replicas are equal, so one set of arrays serves for all. In compat exchange[0] is that of all parameters. */
 typedef struct {
     const record *all;
     uint32_t ranks, batches;
@@ -116,7 +116,7 @@ static void lone_fini(lone *l)
     slc_stream_destroy(&l->stream);
 }
 
-/* Sums over micro-batches, and over ranks in their order. */
+/* Adds up over micro-batches, and over ranks in their order. */
 static void make_gradients(lone *l, uint64_t step)
 {
     model m = {.t = &l->all->trial};
@@ -160,11 +160,11 @@ static void average(lone *l, uint32_t p, uint64_t step)
     assert_int_equal(l->o.optimizer.update(&u, l->o.context), SLUICE_OK);
 }
 
-/* Parameters first..last-1 as one unit. */
+/* Exchanges parameters first..last-1 as one unit. */
 static void exchange(lone *l, uint32_t first, uint32_t last, uint64_t step)
 {
     test_exchange *e = &l->exchange[first];
-    for (uint32_t r = 0; r <= l->ranks; r++) { /* behind the last rank's packets, what all make of them */
+    for (uint32_t r = 0; r <= l->ranks; r++) { /* after the last rank's packets, all apply the result */
         const uint32_t rank = r < l->ranks ? r : 0;
         sluice_update tensors[PARAMS_MAX];
         float *parts[PARAMS_MAX], *part = l->flat[rank];
@@ -271,7 +271,7 @@ static void compat(void **state)
     is_what_the_optimizer_makes(3, 4, (trial){.seed = 76, .freeze_step = 4, .compat = true, .micro_batches = 2});
 }
 
-/* Looks every fifth step; the first change that it sees is small enough. */
+/* The criterion looks every fifth step; the first change that it sees is small enough. */
 static void the_criterion(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* 1-bit Adam as the engine runs it against its rules in float64, step by step from the engine's own state before the
- * step: values, moments and both errors, of layers that exchange compressed and of those that do not. */
+/* 1-bit Adam as the engine runs it follows its rules in float64, step by step from the engine's own state before the
+ * step: values, moments and both errors, of layers that exchange compressed momenta and of those that do not. */
 #include "tests/support/onebit_model.h"
 
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 enum { STEPS = 9, FREEZE = 4, RANDOM_STRATEGIES = 7 };
 
-/* Everything before or after a step, of all ranks. */
+/* Everything that all ranks hold before or after a step. */
 typedef struct {
     float value[COUNT_MAX], momentum[COUNT_MAX], variance[COUNT_MAX];
     float worker[RANKS_MAX][PADDED_MAX], server[RANKS_MAX][PADDED_MAX];
@@ -21,7 +21,7 @@ typedef struct {
     tensor t[PARAMS_MAX];
 } snapshot;
 
-/* This rank's own gradients of a tensor, as fp32 or bf16 hold them, of each rank. */
+/* Each rank's own gradients of each tensor, as fp32 or bf16 hold them. */
 static float gradient[PARAMS_MAX][RANKS_MAX][COUNT_MAX];
 
 static int gather_errors(model *m, known *k, tensor *t)
@@ -119,7 +119,8 @@ static double mean_square(const double *x, uint64_t count)
     return sqrt(sum / (double)count);
 }
 
-/* x becomes what the compressor makes of it, error what stays behind; false: a sign that fp32 may see otherwise. */
+/* x becomes what the compressor makes of it, and error what is left over. False: a number is so small that fp32 may
+ * give it the other sign. */
 static bool compress(double *x, double *error, uint64_t count, double *scale)
 {
     bool sure = true;
@@ -133,7 +134,7 @@ static bool compress(double *x, double *error, uint64_t count, double *scale)
     return sure;
 }
 
-/* What the exchange makes of the ranks' momenta, and its errors; false: see above. */
+/* The result of exchanging the ranks' momenta, and the errors that it leaves; false as in compress. */
 static bool exchange(const model *m, uint32_t p, const snapshot *before, double *out,
                      double worker[RANKS_MAX][PADDED_MAX], double server[RANKS_MAX][PADDED_MAX])
 {
@@ -208,7 +209,7 @@ static int check_tensor(const model *m, uint64_t step, uint32_t p, const snapsho
     }
     /* The errors begin anew with the phase, and only there. */
     if (onebit && b->padded && check_errors(m, p, b, worker, server)) return 1;
-    if (compat && step == 1) { /* discarded */
+    if (compat && step == 1) { /* the first step is discarded */
         RANK_CHECK(!memcmp(a->value, b->value, k->count * sizeof *a->value) && !largest(b->momentum, k->count));
         return 0;
     }

@@ -1,5 +1,5 @@
-/* The table of names in sluice/optimizer.h is true: of every optimizer, in both modes, each array and number that it
- * lists can be read and written in its shape, and the error of an unknown name lists the same ones. */
+/* The table of names in sluice/optimizer.h is true: each array and number that it lists for an optimizer and a mode can
+ * be read and written in its shape, and the error for an unknown name lists the same ones. */
 #include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
 
@@ -17,7 +17,7 @@ typedef struct {
 static row rows[ROWS_MAX];
 static int row_count;
 
-/* Lines of the table alone are indented so and have these five columns, of which the second is a mode. */
+/* Only lines of the table are indented like this and have these five columns, of which the second is a mode. */
 static void read_table(void)
 {
     char line[256];
@@ -44,7 +44,7 @@ static bool is_kind(const row *r, const char *kind)
     return !strcmp(r->kind, kind);
 }
 
-/* Names of the kinds, in the table's order, as errors list them. */
+/* The names of each kind, in the table's order, as errors list them. */
 static void join_names(const trial *t, const char *kind, const char *other, char *out)
 {
     *out = 0;
@@ -70,7 +70,7 @@ static uint64_t padded(uint64_t count, uint64_t ranks)
     return (count + ranks * lcm - 1) / (ranks * lcm) * (ranks * lcm);
 }
 
-/* How many elements the table says. LAMB in compat: its whole unit is one tensor. */
+/* The number of elements that the table says. In LAMB's compat mode a whole unit is one tensor. */
 static uint64_t expected_count(const model *m, uint32_t p, const row *r)
 {
     const uint64_t count = m->params[p].count, ranks = (uint64_t)m->size;
@@ -87,7 +87,7 @@ static uint64_t expected_count(const model *m, uint32_t p, const row *r)
     return p + 1 == m->param_count ? padded(all, ranks) - before : count;
 }
 
-/* What is read may be written, and is then read again. */
+/* An array that was read can be written, and is then read again. */
 static int check_array(model *m, uint32_t p, const row *r)
 {
     static float x[LONGEST], again[LONGEST];
@@ -138,7 +138,7 @@ static int check_unknown(model *m)
     return ends_with_names(names);
 }
 
-/* Up to the phase in which everything is there. */
+/* Runs up to the phase in which every array exists. */
 static int check_names(int rank, int size, void *context)
 {
     model m;
@@ -184,7 +184,7 @@ static void the_header_names_what_there_is(void **state)
     }
 }
 
-/* An array of a rank's own is not there before the compressed phase, nor under another strategy. */
+/* An array of which each rank has its own does not exist before the compressed phase, nor under another strategy. */
 static int check_elsewhere(int rank, int size, void *context)
 {
     model m;

@@ -1,6 +1,6 @@
-/* 0/1 Adam through the engine: refreshes, exchanges and local steps are what the optimizer makes of the same gradients,
- * under any plan; replicas are equal to the bit after every exchange, and while they are not, nothing reads them. In
- * compat, where they stay apart by roundings, all ranks read the owners' values. */
+/* 0/1 Adam through the engine gives what the optimizer makes of the same gradients, under any plan: refreshes,
+ * exchanges and local steps. Replicas are equal to the bit after every exchange, and while they are not, nothing reads
+ * them. In compat, where roundings keep them apart, all ranks read the owners' values. */
 #include "lib/engine/runtime.h"
 #include "lib/optim/onebit_test.h"
 #include "lib/optim/zero_one_adam.h"
@@ -27,9 +27,8 @@ static int end(model *m)
     return 0;
 }
 
-/* What the schedule says of steps, for var_freeze_step 12, scaler 3, local scaler 5 and clipper 4: refreshes every
- * step up to 3, every second up to 8, then every fourth; exchanges every step from 13, every second from 18, every
- * fourth from 23. */
+/* The schedule for var_freeze_step 12, scaler 3, local scaler 5 and clipper 4: it refreshes every step up to 3, every
+ * second up to 8, then every fourth; it exchanges every step from 13, every second from 18, every fourth from 23. */
 enum { FREEZE = 12, STEPS = 34 };
 
 static bool is_local(uint64_t step)
@@ -50,12 +49,12 @@ static bool exchanges_now(uint64_t step)
     return step == 27 || step == STEPS;
 }
 
-/* ---- The engine beside the optimizer alone ---- */
+/* ---- The engine compared with the optimizer alone ---- */
 
-/* What rank 0 has after each step that leaves replicas equal, and what the model is. */
+/* The model's description, and everything that rank 0 holds after each step that leaves replicas equal. */
 typedef struct {
     float value[STEPS + 1][PARAMS_MAX][COUNT_MAX];
-    bool onebit[STEPS + 1][PARAMS_MAX]; /* in the plan behind the step */
+    bool onebit[STEPS + 1][PARAMS_MAX]; /* in the plan after the step */
     known params[PARAMS_MAX];
     uint32_t param_count;
     trial trial;
@@ -83,7 +82,7 @@ static int run_recorded(int rank, int size, void *context)
     return end(&m);
 }
 
-/* One parameter on all ranks. */
+/* The arrays of one parameter on all ranks. */
 typedef struct {
     float *value[MOST_RANKS], *state[MOST_RANKS][2], *local[MOST_RANKS][2], *gradient[MOST_RANKS];
     test_exchange exchange;
@@ -110,7 +109,7 @@ static void replicas_fini(replica_set *s, uint32_t ranks)
     test_exchange_fini(&s->exchange);
 }
 
-/* Sums over micro-batches; where they are averaged, that in all. */
+/* Adds up over micro-batches; if the step averages, every rank gets the average. */
 static void make_gradients(replica_set *s, const record *all, uint32_t ranks, uint32_t p, uint64_t step, bool averaged)
 {
     const uint32_t batches = all->trial.micro_batches ? all->trial.micro_batches : 1;
@@ -251,7 +250,7 @@ static int refuses_readers(model *m)
     return 0;
 }
 
-/* After every exchange, forced ones too; a local step in between is refused to readers. */
+/* Replicas are equal after every exchange, forced ones too; a local step in between refuses readers. */
 static int thousand_steps(int rank, int size, void *context)
 {
     model m;
@@ -282,14 +281,14 @@ static void replicas_are_equal_after_every_exchange(void **state)
     passes(4, thousand_steps, &t);
 }
 
-/* ---- Replicas that are apart by roundings ---- */
+/* ---- Replicas that differ by roundings ---- */
 
-/* This rank's own replica, as its program sees it, and what all ranks read. */
+/* This rank's own replica, as its program sees it, and the values that all ranks read. */
 typedef struct {
     float own[PARAMS_MAX][COUNT_MAX], read[PARAMS_MAX][COUNT_MAX];
 } views;
 
-/* An evaluation that only looks. */
+/* Runs an evaluation that only looks at values. */
 static int look_at_replica(model *m, views *v)
 {
     RANK_CHECK(!sluice_evaluate_begin(m->rt));
@@ -317,14 +316,15 @@ static int same_hash_everywhere(model *m)
     return 0;
 }
 
-/* Equal on all ranks, and each element its owner's. *apart: elements of which this rank's own replica is another. */
+/* Values that are read must be equal on all ranks, and each element must be its owner's. *apart counts elements of
+ * which this rank's own replica differs. */
 static int reads_are_the_owners(model *m, views *v, uint64_t *apart)
 {
     uint64_t hash, owned = 0;
     if (model_replicas_equal(m, &hash) || same_hash_everywhere(m) || look_at_replica(m, v)) return 1;
     for (uint32_t p = 0; p < m->param_count; p++) {
         const known *k = &m->params[p];
-        const bool rounds = sluice_param_dtype(k->param) == SLUICE_BF16; /* what is read is the master */
+        const bool rounds = sluice_param_dtype(k->param) == SLUICE_BF16; /* the master is read */
         uint64_t first = 0, count = k->count;
         RANK_CHECK(!sluice_param_read(k->param, 0, k->count, v->read[p]));
         for (; !rounds && slc_param_owned(k->param, &first, &count); first += count, count = k->count - first) {
@@ -349,7 +349,7 @@ static int apart_by_roundings(int rank, int size, void *context)
         m.exchange = exchanges_now(step);
         if (model_step(&m, NULL)) return 1;
         const bool equal = sluice_runtime_replicas_equal(m.rt, &readable);
-        RANK_CHECK(equal == (step < 19)); /* the first local one: compat freezes a step later */
+        RANK_CHECK(equal == (step < 19)); /* step 19 is the first local one: compat freezes a step later */
         if (!readable) continue;
         if (reads_are_the_owners(&m, &v, &own)) return 1;
         RANK_CHECK(!equal || !own);
@@ -357,7 +357,7 @@ static int apart_by_roundings(int rank, int size, void *context)
     }
     RANK_CHECK(!sluice_world_all_reduce(m.world, &apart, 1));
     RANK_CHECK(apart > 0);
-    /* A parameter that is written whole is the same everywhere; so are all where owners update and others gather. */
+    /* A parameter that is written whole is the same on every rank; so is one that owners update and others gather. */
     for (uint32_t p = 0; p < m.param_count; p++)
         RANK_CHECK(!sluice_param_write(m.params[p].param, 0, m.params[p].count, v.read[p]));
     RANK_CHECK(sluice_runtime_replicas_equal(m.rt, &readable) && readable);
@@ -373,7 +373,7 @@ static void compat_reads_the_owners_values(void **state)
     passes(3, apart_by_roundings, &t);
 }
 
-/* The owners' values are what goes on where a re-plan shards them. */
+/* After a re-plan that shards them, parameters go on from the owners' values. */
 static int joined_by_a_replan(int rank, int size, void *context)
 {
     static const char *const strategies[] = {"dp", "sdp", "fsdp", "onebit"};
@@ -409,7 +409,7 @@ static void a_replan_keeps_the_owners_values(void **state)
     passes(2, joined_by_a_replan, &t);
 }
 
-/* ---- What has moved since the last exchange ---- */
+/* ---- Accumulated moves since the last exchange ---- */
 
 static int accumulators(int rank, int size, void *context)
 {
@@ -447,7 +447,7 @@ static void the_accumulator_is_zero_after_an_exchange(void **state)
 
 /* ---- The same units, other plans ---- */
 
-/* The last step exchanges. */
+/* The weights after steps of which the last one exchanges. */
 static int weights_of(const trial *t, model *m, uint64_t *hash)
 {
     m->t = t;
@@ -475,7 +475,7 @@ static int any_schedule(int rank, int size, void *context)
     for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
         trial other = *t;
         other.schedule = schedules[i];
-        if (i % 2 && !t->compat) other.block = 512; /* compat: blocks say who owns what, and so what is read */
+        if (i % 2 && !t->compat) other.block = 512; /* in compat blocks decide who owns what, and so what is read */
         if (weights_of(&other, &m, &hash)) return 1;
         RANK_CHECK(hash == expected);
     }
@@ -508,7 +508,7 @@ static void other_layers_may_be_sharded_in_any_way(void **state)
     passes(3, other_strategies, &t);
 }
 
-/* A re-plan comes behind an exchange; residues move with their units. */
+/* Re-plans come after exchanges; residues move with their units. */
 static int moved(int rank, int size, void *context)
 {
     static const char *const schedules[] = {"one_ahead", "serial", "bucketed", "random"};
@@ -534,10 +534,10 @@ static void residues_move_with_their_units(void **state)
     passes(3, moved, &t);
 }
 
-/* ---- What is not finite ---- */
+/* ---- Gradients that are not finite ---- */
 
-/* Skipped calls, in steps of every kind, leave the weights as if they had not been: the run without them has the same
- * numbers of calls behind it, and so the same gradients, at the same steps. */
+/* Every step, of whatever kind, is first skipped for a gradient that is not finite, and then made again; replicas stay
+ * equal. */
 static int skip_steps(int rank, int size, void *context)
 {
     model m;
@@ -567,7 +567,7 @@ static void skipped_steps_are_made_again(void **state)
     passes(4, skip_steps, &t);
 }
 
-/* In a refresh, an exchange of gradients, an exchange of moves, a local step. */
+/* The bad gradient comes in a refresh, an exchange of gradients, an exchange of moves, and a local step. */
 static int stop_at_once(int rank, int size, void *context)
 {
     static const uint64_t calls[] = {6, 7, 14, 25};

@@ -145,7 +145,7 @@ int engine_model_build(engine_model *w, sluice_world *world)
     config.threads = t->threads;
     config.tied = t->split ? SLUICE_TIED_SPLIT : SLUICE_TIED_JOINT;
     config.wire = t->bf16_wire ? SLUICE_BF16 : SLUICE_FP32;
-    config.precision = t->bf16_layers & 1 ? SLUICE_BF16 : SLUICE_FP32; /* what the first layer has: others say so */
+    config.precision = t->bf16_layers & 1 ? SLUICE_BF16 : SLUICE_FP32; /* layer 0's; layers that differ say so */
     if (create(w, world, &config)) return 1;
     for (uint32_t l = 0; l < t->layers; l++) {
         char name[16];

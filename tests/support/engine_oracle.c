@@ -111,7 +111,7 @@ void engine_oracle_reduce(engine_model *w, uint64_t step)
         known_param *k = &w->params[p];
         for (uint64_t i = 0; i < k->count; i++) {
             float reduced = 0, looked_up;
-            bool narrow = k->bf16_gradient && t->micro_batches == 1; /* what adds up micro-batches stays fp32 */
+            bool narrow = k->bf16_gradient && t->micro_batches == 1; /* a sum over micro-batches stays fp32 */
             uint32_t groups = t->each ? t->micro_batches : 1;
             for (uint32_t g = 0; g < groups; g++) {
                 uint32_t first = t->each ? g : 0, last = t->each ? g : t->micro_batches - 1;

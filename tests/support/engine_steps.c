@@ -37,7 +37,7 @@ static int check_values(engine_model *w, uint32_t layer, bool backward)
     return 0;
 }
 
-/* Says before a micro-batch, or a pass of an evaluation, which rows it looks up. */
+/* Sets the rows to look up, before a micro-batch or a pass of an evaluation. */
 static int look_up(engine_model *w, uint64_t step, uint32_t m)
 {
     for (uint32_t p = 0; p < w->param_count; p++) {
@@ -198,7 +198,7 @@ static int train_step(engine_model *w, uint64_t step)
     return engine_oracle_update(w, step, options.learning_rate, factor);
 }
 
-/* Does nothing most of the times between steps, else makes one of the calls that want everything applied. */
+/* Often does nothing between steps, else makes one of the calls that want everything applied. */
 static int interrupt(engine_model *w, uint64_t step)
 {
     known_param *k = &w->params[step % w->param_count];

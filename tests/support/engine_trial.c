@@ -16,7 +16,7 @@ trial random_trial(uint64_t seed)
     static const char *const recomputes[] = {"auto", "none", "all"};
     static const uint64_t blocks[] = {64, 1024, 4096, 1 << 20};
     uint64_t random = mix(seed), other = mix(seed + 77777);
-    /* All layers in bf16, each as it comes, or all in fp32. */
+    /* All layers are in bf16, or each is drawn, or all are in fp32. */
     uint64_t kind = draw(&other, 3), layers = kind == 0 ? UINT64_MAX : kind == 1 ? draw(&other, 1 << LAYERS_MAX) : 0;
     static const char *const updates[] = {NULL, "auto", "communication", "compute", "compute"};
     uint64_t lanes = mix(seed + 88888);

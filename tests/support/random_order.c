@@ -71,7 +71,7 @@ static void random_order_runs(random_order *o, slc_item item, double low, double
 {
     uint64_t blocks = slc_unit_blocks(&o->in->job->units[item.unit]);
     uint64_t most = random_order_below(o, 3) ? 1 + random_order_below(o, blocks < 6 ? blocks : 6) : blocks;
-    if (blocks / most > 12) most = blocks / 12; /* tests are to be short */
+    if (blocks / most > 12) most = blocks / 12; /* few runs keep tests short */
     bool whole = o->in->strategies[item.unit] == SLC_ONEBIT;
     for (uint64_t b = 0; b < blocks;) {
         uint64_t left = blocks - b, count = whole ? blocks : 1 + random_order_below(o, most < left ? most : left);

@@ -19,9 +19,9 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-enum { RANKS_MAX = 8, RANK_LEAKS = 23 }; /* as the sanitizer's own exit code */
+enum { RANKS_MAX = 8, RANK_LEAKS = 23 }; /* RANK_LEAKS is the sanitizer's own exit code */
 
-/* Returns the exit code of a rank (0: passed). Where it is 0 the rank must have freed all that it allocated. */
+/* Returns the exit code of a rank (0: passed). A rank that returns 0 must have freed all that it allocated. */
 typedef int (*rank_function)(int rank, int size, void *context);
 
 static inline void set_number(const char *name, int value)
@@ -47,8 +47,8 @@ static inline void become_rank(int rank, int size, int port)
 }
 
 /* Ends a rank. The address sanitizer looks for leaks when a program returns from main or calls exit, which a rank,
- * being a copy of the test program, does not: it is made to look here. A rank that failed may have left things behind.
- */
+ * being a copy of the test program, does not do; so leave_rank makes it look. A rank that failed may have left things
+ * allocated. */
 static inline void leave_rank(int code)
 {
     fflush(NULL);
@@ -105,7 +105,7 @@ static inline int run_ranks(int size, rank_function function, void *context, int
     return run_ranks_codes(size, function, context, limit_s, codes);
 }
 
-/* In a rank: fails it with the place and the library's line. */
+/* For use in a rank: fails it with the place and the library's line. */
 #define RANK_CHECK(condition)                                                                                          \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \

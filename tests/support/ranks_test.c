@@ -1,5 +1,5 @@
-/* Ranks of tests: a test that starts them learns of every one that fails, dies, hangs or leaks, and no two worlds get
- * one port. */
+/* A test that starts ranks learns of every one that fails, dies, hangs or leaks, and no two worlds get the same
+ * port. */
 #include "tests/support/ranks.h"
 
 #include <setjmp.h>
@@ -49,7 +49,7 @@ static void ports_differ(void **state)
         for (int other = 0; other < i; other++) assert_int_not_equal(ports[other], ports[i]);
     }
     for (int i = 0; i < 6; i++) assert_int_equal(keep_port(ports[i]), -1);
-    for (int i = 0; i < 1000; i++) { /* the descriptors that keep them do not add up */
+    for (int i = 0; i < 1000; i++) { /* the descriptors that keep ports do not pile up */
         port = free_port();
         assert_true(port > 0);
     }

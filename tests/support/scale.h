@@ -1,5 +1,5 @@
-/* How many rounds a long test does: its own number times SLUICE_TEST_SCALE, which `./dev test` lowers where a sanitizer
- * makes each round slow. */
+/* The number of rounds that a long test does: its own number times SLUICE_TEST_SCALE, which `./dev test` lowers where a
+ * sanitizer makes each round slow. */
 #ifndef SLC_TESTS_SCALE_H
 #define SLC_TESTS_SCALE_H
 
