@@ -1,7 +1,7 @@
 /* `sluice run`: the command line of the local launcher. */
 #include "bench/cli/command.h"
 #include "bench/launch/launch.h"
-#include "lib/comm/world/launcher.h"
+#include "lib/comm/join/launcher.h"
 
 #include <argp.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include "bench/launch/launch.h"
 #include "lib/base/status.h"
-#include "lib/comm/world/launcher.h"
+#include "lib/comm/join/launcher.h"
 
 #include <stdlib.h>
 #include <unistd.h>

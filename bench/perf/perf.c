@@ -7,7 +7,7 @@
 #include "bench/cli/throttle_option.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
-#include "lib/comm/world/launcher.h"
+#include "lib/comm/join/launcher.h"
 
 #include <argp.h>
 #include <inttypes.h>

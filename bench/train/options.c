@@ -5,7 +5,7 @@
 #include "lib/base/fnv.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
-#include "lib/comm/world/launcher.h"
+#include "lib/comm/join/launcher.h"
 #include "lib/plan/request.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #define SLC_COMM_TEST_H
 
 #include "lib/comm/comm.h"
-#include "lib/comm/world/free_port_test.h"
+#include "lib/comm/join/free_port_test.h"
 
 #include <sluice/world.h>
 

@@ -1,4 +1,4 @@
-/* The table of communication settings: one row each. */
+/* The table of communication settings, one row for each. */
 #include "lib/comm/settings.h"
 
 static const slc_setting rows[] = {

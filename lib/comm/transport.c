@@ -1,10 +1,10 @@
-/* Loading plugins. A library that is loaded stays mapped: UCX leaves handlers behind that must not be unloaded. */
+/* Loads plugins. A library that is loaded stays mapped, because UCX leaves handlers that must not be unloaded. */
 #include "lib/comm/transport.h"
 
 #include "lib/base/log.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
-#include "lib/comm/world/watched.h"
+#include "lib/comm/sockets/watched.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -58,7 +58,7 @@ static void own_directory(char *path, size_t bytes)
     free(real);
 }
 
-/* In one directory. NULL: no such file there. */
+/* Loads `file` from one directory; NULL: there is no such file. */
 static void *load_from(const char *directory, size_t length, const char *file)
 {
     char path[PATH_BYTES];
@@ -132,7 +132,7 @@ static sluice_status host_load(void *context, const char *name, const sluice_tra
     return check_table(name, *table);
 }
 
-/* "BANDWIDTH[,LATENCY]" into the numbers that the plugin is told. */
+/* Turns "BANDWIDTH[,LATENCY]" into the numbers that the plugin asks for as settings. */
 static sluice_status parse_throttle(slc_transport *transport, const char *throttle)
 {
     char bandwidth[64];

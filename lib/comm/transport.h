@@ -7,7 +7,7 @@
 
 enum { SLC_LOADED_MAX = 8, SLC_TRANSPORT_DESCRIPTORS = 8 };
 
-/* Told when a transport finds a peer unreachable. */
+/* Called when a transport finds a peer unreachable. */
 typedef void (*slc_peer_lost)(void *context, int rank, const char *why);
 
 typedef struct {
@@ -20,20 +20,21 @@ typedef struct {
     char bytes_per_s[32], latency_s[32];
     void *libraries[SLC_LOADED_MAX];
     int library_count;
-    int fds[SLC_TRANSPORT_DESCRIPTORS], fd_count; /* what it offers to poll */
+    int fds[SLC_TRANSPORT_DESCRIPTORS], fd_count; /* the descriptors that it offers to poll */
 } slc_transport;
 
-/* Opens `name`, or "throttle" around it when `throttle` is not "". Looks for libsluice_transport_NAME.so in
- * SLUICE_TRANSPORT_PATH, beside the library or program, in the place of installation, then as dlopen does. Strings are
- * kept by pointer; `out` must not move. Errors: UNSUPPORTED (says where it looked, or which slot is missing). */
+/* Opens the transport `name`, or "throttle" around it when `throttle` is not "". Looks for libsluice_transport_NAME.so
+ * in SLUICE_TRANSPORT_PATH, next to the library or program, in the place of installation, then as dlopen does. Strings
+ * are kept by pointer; `out` must not move. Errors: UNSUPPORTED (says where it looked, or which slot is missing),
+ * ARGUMENT (a name or a throttle that cannot be read), and what the plugin's open returns. */
 sluice_status slc_transport_open(slc_transport *out, const char *name, const char *throttle, int rank, int size,
                                  slc_peer_lost peer_lost, void *context);
 void slc_transport_close(slc_transport *transport, uint64_t linger_ns);
 
-/* Marks every descriptor that can be found from those it offers to poll: what this process starts with exec does not
- * keep them. Those that it opens later are its own affair. */
+/* Marks every descriptor that can be found from those that the transport offers to poll, so that a program which this
+ * process starts with exec does not keep them. Descriptors that the transport opens later are its own affair. */
 void slc_transport_close_on_exec(const slc_transport *transport);
-/* In a child that was forked: closes them, and forgets the transport without a call to it. */
+/* For a child that was forked: closes the same descriptors and forgets the transport without calling it. */
 void slc_transport_give_up(slc_transport *transport);
 
 const char *slc_transport_describe(const slc_transport *transport);

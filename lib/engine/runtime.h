@@ -3,6 +3,7 @@
 #define SLC_ENGINE_RUNTIME_H
 
 #include "lib/base/gate.h"
+#include "lib/base/ownership.h"
 #include "lib/comm/comm.h"
 #include "lib/device/device.h"
 #include "lib/engine/engine.h"
@@ -303,10 +304,6 @@ sluice_status slc_engine_fuse_bytes(const char *fuse, uint64_t *bytes);
 sluice_status slc_engine_fuse_layers(sluice_runtime *rt, uint32_t *last);
 
 /* The part of block `block` that `rank` owns, in elements of the unit; for dp values everything is owned. */
-typedef struct {
-    uint64_t first, count;
-    uint64_t shard_first; /* of it in the shard layout */
-} slc_part;
 slc_part slc_unit_part(const slc_unit *unit, uint32_t world, uint64_t block, uint32_t rank);
 /* What of `part` belongs to a parameter; count 0: nothing. */
 slc_part slc_part_of_param(const slc_part *part, const sluice_param *param);

@@ -12,11 +12,6 @@ import sys
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 # Groups of files that still call each other: a group may lose files, but not gain any.
 KNOWN = {
-    "slc_comm": [
-        "lane/lane.c lane/submit.c lane/thread.c world/collect.c world/control.c world/watch.c world/world.c "
-        "world/worlds.c",
-        "lane/messages.c lane/rows.c lane/rows_work.c lane/work.c",
-    ],
     "slc_engine": [
         "check/calls.c measure/link.c measure/profile_out.c measure/times.c model/agreement.c model/fuse.c "
         "model/units.c onebit/onebit.c onebit/phase.c onebit/state.c replan/place.c replan/replan.c "

@@ -54,6 +54,13 @@ ROOMS = {
         "study": ["order", "layout", "simulate", "planner"],
     },
     "lib/plan": {"json": [], "validate": []},
+    "lib/comm": {
+        "sockets": [],
+        "join": ["sockets"],
+        "control": ["sockets", "join"],
+        "lane": ["control"],
+        "world": ["sockets", "join", "control", "lane"],
+    },
 }
 # Folders that see public headers only, each with what an include must begin with.
 PUBLIC_ONLY = {

@@ -2,6 +2,7 @@
 #ifndef SLC_COMM_GEOMETRY_H
 #define SLC_COMM_GEOMETRY_H
 
+#include "lib/base/ownership.h"
 #include "lib/comm/comm.h"
 
 #include <sluice/dtype.h>
@@ -17,26 +18,23 @@ static inline sluice_dtype slc_float_type(slc_dtype dtype)
     return dtype == SLC_BFLOAT16 ? SLUICE_BF16 : SLUICE_FP32;
 }
 
-/* Length of block `block`; the last may be shorter. */
-static inline uint64_t slc_block_length(const slc_op *op, uint64_t block)
+static inline uint64_t slc_op_block_length(const slc_op *op, uint64_t block)
 {
-    uint64_t begin = block * op->block_elements;
-    uint64_t left = op->elements - begin;
-    return left < op->block_elements ? left : op->block_elements;
+    return slc_block_length(op->elements, op->block_elements, block);
 }
 
 /* What is moved of a part: of a packet (in bytes), no more than it takes. */
 static inline uint64_t slc_part_length(const slc_op *op, uint64_t block, int size)
 {
     if (op->kind == SLC_COMPRESSED_EXCHANGE) return op->group->packet_bytes;
-    return slc_block_length(op, block) / (uint64_t)size;
+    return slc_op_block_length(op, block) / (uint64_t)size;
 }
 
 /* Begin of `rank`'s part of a block, from the buffer's begin. */
 static inline uint64_t slc_part_begin(const slc_op *op, slc_layout layout, uint64_t block, int rank, int size)
 {
-    if (layout == SLC_SHARD) return block * op->block_elements / (uint64_t)size;
-    return block * op->block_elements + (uint64_t)rank * (slc_block_length(op, block) / (uint64_t)size);
+    slc_part part = slc_part_of_rank(op->elements, op->block_elements, block, (uint32_t)size, (uint32_t)rank);
+    return layout == SLC_SHARD ? part.shard_first : part.first;
 }
 
 /* All elements of the operation's blocks. */

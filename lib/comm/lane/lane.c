@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
+#include "lib/comm/lane/row_walk.h"
 #include "lib/comm/lane/rows.h"
 #include "lib/comm/settings.h"
 
@@ -49,9 +50,13 @@ sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *fai
     comm->destinations = calloc((size_t)size, sizeof *comm->destinations);
     if (!comm->queue || !comm->message_peers || !comm->sources || !comm->destinations)
         return slc_error(SLUICE_ERR_MEMORY, "communication of %d ranks", size);
+    comm->row_cursors = calloc((size_t)size, sizeof *comm->row_cursors);
+    comm->row_room = calloc((size_t)size, sizeof *comm->row_room);
+    comm->row_cuts = calloc(SLC_ACTIVE * (depth + 1) * (size_t)size, sizeof *comm->row_cuts);
+    if (!comm->row_cursors || !comm->row_room || !comm->row_cuts)
+        return slc_error(SLUICE_ERR_MEMORY, "rows of %d ranks", size);
     list_message_peers(comm);
-    status = slc_row_op_init(comm);
-    return status ? status : slc_messages_init(comm);
+    return slc_messages_init(comm);
 }
 
 void slc_lane_fini(slc_comm *comm)
@@ -62,33 +67,12 @@ void slc_lane_fini(slc_comm *comm)
     free(comm->message_peers);
     free(comm->sources);
     free(comm->destinations);
-    slc_row_op_fini(comm);
+    free(comm->row_cursors);
+    free(comm->row_room);
+    free(comm->row_cuts);
     free(comm->messages);
     free(comm->tokens);
     *comm = (slc_comm){0};
-}
-
-static bool overlap(slc_byte_range a, slc_byte_range b)
-{
-    return a.low < b.high && b.low < a.high;
-}
-
-static slc_byte_range buffer_span(const slc_op *op, const void *buffer, slc_dtype dtype, slc_layout layout, int size)
-{
-    if (!buffer || op->kind == SLC_BARRIER) return (slc_byte_range){0};
-    uint64_t bytes = slc_dtype_size(dtype), share = layout == SLC_SHARD ? (uint64_t)size : 1;
-    const char *low = (const char *)buffer + op->first_block * op->block_elements / share * bytes;
-    return (slc_byte_range){low, low + slc_op_length(op) / share * bytes};
-}
-
-static slc_spans find_spans(const slc_comm *comm, const slc_op *op)
-{
-    if (slc_moves_rows(op)) return slc_row_op_spans(comm, op);
-    slc_spans spans = {.read = buffer_span(op, op->src, op->dtype, op->src_layout, comm->size),
-                       .write = {buffer_span(op, op->dst, slc_op_result(op), op->dst_layout, comm->size)}};
-    if (op->kind == SLC_COMPRESSED_EXCHANGE)
-        spans.write[0].high = spans.write[0].low + slc_comm_exchange_bytes(comm, op->group);
-    return spans;
 }
 
 static bool gates_passed(const slc_op *op)
@@ -102,8 +86,8 @@ static bool gates_passed(const slc_op *op)
 static bool disturbs(const slc_spans *one, const slc_spans *other)
 {
     for (int i = 0; i < 2; i++)
-        if (overlap(one->write[i], other->read) || overlap(one->write[i], other->write[0]) ||
-            overlap(one->write[i], other->write[1]))
+        if (slc_ranges_overlap(one->write[i], other->read) || slc_ranges_overlap(one->write[i], other->write[0]) ||
+            slc_ranges_overlap(one->write[i], other->write[1]))
             return true;
     return false;
 }
@@ -122,8 +106,7 @@ static bool run_hook(slc_comm *comm, const slc_op *op, sluice_status (*hook)(voi
 {
     sluice_status status = hook ? hook(op->context) : SLUICE_OK;
     if (!status) return true;
-    slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: %s", op->what ? op->what : "operation",
-                    sluice_last_error());
+    slc_op_fail(comm, op, status);
     return false;
 }
 
@@ -182,7 +165,7 @@ static bool start_next(slc_comm *comm)
         return true;
     }
     const bool rows = slc_moves_rows(op) && !skipped;
-    const slc_spans spans = skipped ? (slc_spans){0} : find_spans(comm, op);
+    const slc_spans spans = skipped ? (slc_spans){0} : slc_op_spans(comm, op);
     if (must_wait(comm, &spans)) return false;
     if (!run_hook(comm, op, op->start) || (rows && !list_is_good(comm, op))) return true;
 

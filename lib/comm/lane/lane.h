@@ -4,16 +4,19 @@
 #ifndef SLC_COMM_LANE_H
 #define SLC_COMM_LANE_H
 
+#include "lib/base/status.h"
 #include "lib/comm/comm.h"
-#include "lib/comm/world/control.h"
-#include "lib/comm/world/failure.h"
-#include "lib/comm/world/neighbours.h"
+#include "lib/comm/control/control.h"
+#include "lib/comm/failure.h"
+#include "lib/comm/neighbours.h"
 #include "lib/comm/transport.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 enum { SLC_QUEUE = 4096, SLC_ACTIVE = 8, SLC_DEPTH_MAX = 16 };
+/* What a failure raises a count by, so that every wait for it ends. */
+enum { SLC_FAR_BEYOND = 1 << 30 };
 
 typedef struct {
     const char *low, *high; /* bytes [low, high) */
@@ -113,6 +116,12 @@ struct slc_comm {
     char suspect_why[200];
 };
 
+/* Threads of this process have different ones; never 0. */
+static inline uint64_t slc_thread_number(void)
+{
+    return (uint64_t)pthread_self();
+}
+
 sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *failure, slc_neighbours *neighbours,
                             slc_transport *transport, slc_history *history);
 void slc_lane_fini(slc_comm *comm);
@@ -126,6 +135,22 @@ uint64_t slc_lane_due(const slc_comm *comm);
 static inline slc_active_op *slc_active_op_at(slc_comm *comm, uint32_t index)
 {
     return &comm->runs[index % SLC_ACTIVE];
+}
+
+static inline bool slc_ranges_overlap(slc_byte_range a, slc_byte_range b)
+{
+    return a.low < b.high && b.low < a.high;
+}
+
+static inline const char *slc_op_name(const slc_op *op)
+{
+    return op->what ? op->what : "operation";
+}
+
+/* The world fails with the calling thread's last error, said of `op`. */
+static inline void slc_op_fail(slc_comm *comm, const slc_op *op, sluice_status status)
+{
+    slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: %s", slc_op_name(op), sluice_last_error());
 }
 
 /* The same place in a neighbour's segment. */
@@ -143,11 +168,17 @@ const char *slc_lane_next_name(const slc_comm *comm);
 /* submit.c: checks an operation against the world and what is attached. Errors: ARGUMENT, ORDER, UNSUPPORTED. */
 sluice_status slc_op_check(const slc_comm *comm, const slc_op *op);
 
-/* work.c: adds or copies one chunk of an operation. True if it did. */
-bool slc_work_step(slc_comm *comm, slc_active_op *run);
+/* spans.c */
+slc_spans slc_op_spans(const slc_comm *comm, const slc_op *op);
+bool slc_in_arena(const slc_comm *comm, const void *buffer, uint64_t bytes);
+
+/* signature.c */
+uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped);
 /* Whether all neighbours have begun this operation, and with the same shape. */
 bool slc_peers_ready(slc_comm *comm, slc_active_op *run);
-uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped);
+
+/* work.c: adds or copies one chunk of an operation. True if it did. */
+bool slc_work_step(slc_comm *comm, slc_active_op *run);
 
 /* messages.c */
 sluice_status slc_messages_init(slc_comm *comm);

@@ -55,11 +55,6 @@ static uint64_t make_tag(const slc_active_op *run, uint64_t block, message_phase
     return (uint64_t)run->wire << 32 | (block & 0x1ffff) << 15 | (uint64_t)phase << 12 | (uint64_t)sender;
 }
 
-static const char *name_of(const slc_active_op *run)
-{
-    return run->op.what ? run->op.what : "operation";
-}
-
 static void count_down(slc_comm *comm, slc_active_op *run, uint64_t block, message_kind kind)
 {
     slc_block_state *state = state_of(comm, run, block);
@@ -78,7 +73,7 @@ static void check_length(slc_comm *comm, const slc_active_op *run, int peer, siz
         comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
         "%s: rank %d sent rank %d %zu bytes where %zu belong: submit the same operations in the same order on every "
         "rank",
-        name_of(run), peer, comm->rank, got, expected);
+        slc_op_name(&run->op), peer, comm->rank, got, expected);
 }
 
 /* A peer that cannot be reached has died, or has left after it did its part: the control connection will tell. */
@@ -103,8 +98,8 @@ static void on_done(void *context, sluice_status status, size_t bytes)
     else if (status == SLUICE_ERR_MISMATCH)
         check_length(comm, run, message->peer, bytes ? bytes : message->bytes + 1, message->bytes);
     else if (status != SLUICE_ERR_INTERRUPTED)
-        slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: message of rank %d: %s", name_of(run), message->peer,
-                        sluice_status_name(status));
+        slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: message of rank %d: %s", slc_op_name(&run->op),
+                        message->peer, sluice_status_name(status));
     comm->messages_pending--;
     message->next = comm->free_messages;
     comm->free_messages = message;
@@ -132,7 +127,7 @@ static void fail_post(slc_comm *comm, const slc_active_op *run, int peer, sluice
     if (status == SLUICE_ERR_PEER)
         slc_messages_suspect(comm, peer, sluice_last_error());
     else
-        slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: %s", name_of(run), sluice_last_error());
+        slc_op_fail(comm, &run->op, status);
 }
 
 static void post_receive(slc_comm *comm, slc_active_op *run, uint64_t block, message_phase phase, message_kind kind,
@@ -263,7 +258,7 @@ static void receive_from(slc_comm *comm, slc_active_op *run, uint64_t block, int
     } else if (op->kind == SLC_BROADCAST && peer == op->root) {
         state->results++;
         post_receive(comm, run, block, PHASE_RESULT, RESULT, peer, block_at(run, block),
-                     slc_block_length(op, block) * slc_dtype_size(op->dtype));
+                     slc_op_block_length(op, block) * slc_dtype_size(op->dtype));
     }
 }
 
@@ -297,7 +292,7 @@ static void send_to(slc_comm *comm, slc_active_op *run, uint64_t block, int peer
         post_send(comm, run, block, PHASE_RESULT, peer, &comm->tokens[comm->size + peer], sizeof *comm->tokens);
     else if (op->kind == SLC_BROADCAST && comm->rank == op->root)
         post_send(comm, run, block, PHASE_RESULT, peer, block_at(run, block),
-                  slc_block_length(op, block) * slc_dtype_size(op->dtype));
+                  slc_op_block_length(op, block) * slc_dtype_size(op->dtype));
 }
 
 static bool post_sends(slc_comm *comm, slc_active_op *run)

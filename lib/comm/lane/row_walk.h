@@ -47,9 +47,10 @@ static inline bool slc_row_walk_next(slc_row_walk *walk, slc_piece *out)
     const uint64_t row = walk->list->rows[walk->next] * op->rows->row_elements, row_end = row + op->rows->row_elements;
     const uint64_t at = row > walk->at ? row : walk->at;
     if (at >= walk->end) return false;
-    const uint64_t block = at / op->block_elements, begin = block * op->block_elements;
-    const uint64_t part = slc_block_length(op, block) / (uint64_t)walk->size, owner = (at - begin) / part;
-    const uint64_t end = slc_least(slc_least(row_end, begin + (owner + 1) * part), walk->end);
+    const uint32_t owner = slc_owner_of(op->elements, op->block_elements, (uint32_t)walk->size, at);
+    const slc_part part =
+        slc_part_of_rank(op->elements, op->block_elements, at / op->block_elements, (uint32_t)walk->size, owner);
+    const uint64_t end = slc_least(slc_least(row_end, part.first + part.count), walk->end);
     *out = (slc_piece){.index = walk->next, .owner = (int)owner, .at = at, .length = end - at};
     walk->at = end;
     walk->next += end == row_end;
@@ -62,6 +63,32 @@ static inline bool slc_row_walk_next_of(slc_row_walk *walk, int owner, slc_piece
     while (slc_row_walk_next(walk, out))
         if (out->owner == owner) return true;
     return false;
+}
+
+/* Where one rank's list is in the part of the table at work. */
+struct slc_row_cursor {
+    slc_row_walk walk;
+    slc_piece piece;
+    bool any;
+    uint64_t taken; /* elements of its message */
+};
+
+/* A piece among the rows of a list. */
+static inline char *slc_row_place(const slc_op *op, const void *buffer, slc_dtype dtype, const slc_row_list *list,
+                                  const slc_piece *piece)
+{
+    const uint64_t columns = op->rows->row_elements, row = list->rows[piece->index] * columns;
+    return (char *)(uintptr_t)buffer + (piece->index * columns + piece->at - row) * slc_dtype_size(dtype);
+}
+
+/* A piece in the table or its owner's part of it. */
+static inline char *slc_table_place(const slc_comm *comm, const slc_op *op, const void *buffer, slc_layout layout,
+                                    slc_dtype dtype, const slc_piece *piece)
+{
+    const uint64_t block = piece->at / op->block_elements;
+    const uint64_t inside = piece->at - slc_part_begin(op, SLC_WHOLE, block, piece->owner, comm->size);
+    const uint64_t at = slc_part_begin(op, layout, block, piece->owner, comm->size) + inside;
+    return (char *)(uintptr_t)buffer + at * slc_dtype_size(dtype);
 }
 
 #endif

@@ -8,28 +8,6 @@
 
 /* ---- Checks ---- */
 
-static slc_byte_range span_of(const void *buffer, uint64_t bytes)
-{
-    return (slc_byte_range){buffer, (const char *)buffer + bytes};
-}
-
-slc_spans slc_row_op_spans(const slc_comm *comm, const slc_op *op)
-{
-    const slc_rows *rows = op->rows;
-    const slc_layout layout = slc_gathers(op) ? op->src_layout : op->dst_layout;
-    const uint64_t table = op->elements / (layout == SLC_SHARD ? (uint64_t)comm->size : 1);
-    const uint64_t compact = rows->most * rows->row_elements;
-    return (slc_spans){
-        .read = span_of(op->src, (slc_gathers(op) ? table : compact) * slc_dtype_size(op->dtype)),
-        .write = {span_of(op->dst, (slc_gathers(op) ? compact : table) * slc_dtype_size(slc_op_result(op))),
-                  span_of(rows->lists, (uint64_t)comm->size * slc_row_list_bytes(rows->most))}};
-}
-
-static const char *name_of(const slc_op *op)
-{
-    return op->what ? op->what : "operation";
-}
-
 static uint64_t blocks_of(uint64_t elements, uint64_t block_elements)
 {
     return block_elements ? (elements + block_elements - 1) / block_elements : 0;
@@ -40,45 +18,37 @@ static sluice_status check_shape(const slc_comm *comm, const slc_op *op)
     const slc_rows *rows = op->rows;
     const uint64_t blocks = blocks_of(op->elements, op->block_elements);
     if (!rows || !op->src || !op->dst || op->first_block || op->block_count != blocks)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: make it with slc_gather_rows_op or slc_reduce_rows_op", name_of(op));
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: make it with slc_gather_rows_op or slc_reduce_rows_op",
+                         slc_op_name(op));
     if (!rows->row_elements || rows->row_count > op->elements / rows->row_elements)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: %llu rows of %llu elements in a table of %llu", name_of(op),
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: %llu rows of %llu elements in a table of %llu", slc_op_name(op),
                          (unsigned long long)rows->row_count, (unsigned long long)rows->row_elements,
                          (unsigned long long)op->elements);
     if (rows->most > UINT32_MAX || rows->most > comm->bytes / rows->row_elements || (uintptr_t)rows->lists % 64)
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "%s: lists of at most %llu rows at %p; they lie in the attached arena, at a multiple of 64",
-                         name_of(op), (unsigned long long)rows->most, rows->lists);
+                         slc_op_name(op), (unsigned long long)rows->most, rows->lists);
     return SLUICE_OK;
 }
 
-static bool inside(const slc_comm *comm, slc_byte_range span)
+static bool in_arena(const slc_comm *comm, slc_byte_range range)
 {
-    return span.low >= comm->base && span.high <= comm->base + comm->bytes;
-}
-
-static bool meet(slc_byte_range a, slc_byte_range b)
-{
-    return a.low < b.high && b.low < a.high;
+    return slc_in_arena(comm, range.low, (uint64_t)(range.high - range.low));
 }
 
 sluice_status slc_row_op_check(const slc_comm *comm, const slc_op *op)
 {
     if (!slc_gathers(op) && op->dtype != SLC_FLOAT32 && op->dtype != SLC_BFLOAT16)
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: sums of %s", name_of(op), slc_dtype_name(op->dtype));
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: sums of %s", slc_op_name(op), slc_dtype_name(op->dtype));
     sluice_status status = check_shape(comm, op);
     if (status) return status;
-    const slc_spans spans = slc_row_op_spans(comm, op);
-    if (!inside(comm, spans.read) || !inside(comm, spans.write[0]) || !inside(comm, spans.write[1]))
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: its buffers are not in the attached arena", name_of(op));
-    if (meet(spans.read, spans.write[0]) || meet(spans.read, spans.write[1]) || meet(spans.write[0], spans.write[1]))
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: table, rows and lists overlap", name_of(op));
+    const slc_spans spans = slc_op_spans(comm, op);
+    if (!in_arena(comm, spans.read) || !in_arena(comm, spans.write[0]) || !in_arena(comm, spans.write[1]))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: its buffers are not in the attached arena", slc_op_name(op));
+    if (slc_ranges_overlap(spans.read, spans.write[0]) || slc_ranges_overlap(spans.read, spans.write[1]) ||
+        slc_ranges_overlap(spans.write[0], spans.write[1]))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: table, rows and lists overlap", slc_op_name(op));
     return SLUICE_OK;
-}
-
-slc_row_list *slc_row_op_list_of(const slc_op *op, int rank)
-{
-    return (slc_row_list *)(void *)((char *)op->rows->lists + (uint64_t)rank * slc_row_list_bytes(op->rows->most));
 }
 
 sluice_status slc_row_op_check_list(const slc_op *op, int rank)
@@ -86,14 +56,14 @@ sluice_status slc_row_op_check_list(const slc_op *op, int rank)
     const slc_row_list *list = slc_row_op_list_of(op, rank);
     if (list->count > op->rows->most)
         return slc_error(SLUICE_ERR_FORMAT, "%s: rank %d's list has %u rows, more than the %llu that it may have",
-                         name_of(op), rank, list->count, (unsigned long long)op->rows->most);
+                         slc_op_name(op), rank, list->count, (unsigned long long)op->rows->most);
     for (uint32_t i = 0; i < list->count; i++) {
         if (list->rows[i] >= op->rows->row_count)
-            return slc_error(SLUICE_ERR_FORMAT, "%s: rank %d's list names row %u of %llu, at place %u", name_of(op),
+            return slc_error(SLUICE_ERR_FORMAT, "%s: rank %d's list names row %u of %llu, at place %u", slc_op_name(op),
                              rank, list->rows[i], (unsigned long long)op->rows->row_count, i);
         if (i && list->rows[i] <= list->rows[i - 1])
             return slc_error(SLUICE_ERR_FORMAT,
-                             "%s: rank %d's list is not ascending: row %u behind row %u, at place %u", name_of(op),
+                             "%s: rank %d's list is not ascending: row %u behind row %u, at place %u", slc_op_name(op),
                              rank, list->rows[i], list->rows[i - 1], i);
     }
     return SLUICE_OK;

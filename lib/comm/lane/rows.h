@@ -23,23 +23,23 @@ static inline bool slc_gathers(const slc_op *op)
 /* rows.c */
 /* Checks what is particular to rows. Errors: ARGUMENT, UNSUPPORTED. */
 sluice_status slc_row_op_check(const slc_comm *comm, const slc_op *op);
-slc_spans slc_row_op_spans(const slc_comm *comm, const slc_op *op);
-slc_row_list *slc_row_op_list_of(const slc_op *op, int rank);
 sluice_status slc_row_op_check_list(const slc_op *op, int rank); /* FORMAT: says what is wrong */
 /* Tries to have all lists. True once, as soon as they are here. */
 bool slc_row_op_have_lists(slc_comm *comm, slc_active_op *run);
 
-/* rows_work.c */
-sluice_status slc_row_op_init(slc_comm *comm);
-void slc_row_op_fini(slc_comm *comm);
+/* row_chunks.c */
+slc_row_list *slc_row_op_list_of(const slc_op *op, int rank);
 /* Elements that the list of `holder` has of [from, end), in the part of `owner`. */
 uint64_t slc_row_op_elements(const slc_comm *comm, const slc_op *op, int holder, int owner, uint64_t from,
                              uint64_t end);
 /* Cuts chunk number run->receiving; false: there is none, run->end_block holds. */
 bool slc_row_op_cut(slc_comm *comm, slc_active_op *run);
+/* [size]: where a chunk of a run ends, for each owner. */
+uint64_t *slc_row_op_cuts(const slc_comm *comm, const slc_active_op *run, uint64_t chunk);
 /* Bytes of a chunk that `peer` sends; packs what it gets, *bytes of them. */
 uint64_t slc_row_op_expected(const slc_comm *comm, const slc_active_op *run, uint64_t chunk, int peer);
 const char *slc_row_op_pack(slc_comm *comm, slc_active_op *run, uint64_t chunk, int peer, uint64_t *bytes);
+/* rows_work.c */
 /* Adds or copies about a chunk. True if it did anything. */
 bool slc_row_op_work(slc_comm *comm, slc_active_op *run);
 

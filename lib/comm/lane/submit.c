@@ -1,33 +1,18 @@
 /* What the engine calls: submission, waiting, attaching memory. */
-#include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/lane/rows.h"
-#include "lib/comm/world/world.h"
-
-#include <stdio.h>
-
-static bool inside(const slc_comm *comm, const void *buffer, uint64_t bytes)
-{
-    const char *low = buffer;
-    return low >= comm->base && bytes <= comm->bytes && (uint64_t)(low - comm->base) <= comm->bytes - bytes;
-}
-
-static const char *name_of(const slc_op *op)
-{
-    return op->what ? op->what : "operation";
-}
 
 static sluice_status check_shape(const slc_comm *comm, const slc_op *op)
 {
     uint64_t grain = 16 * (uint64_t)comm->size;
     if (!op->elements || op->elements % grain || !op->block_elements || op->block_elements % grain)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: %llu elements in blocks of %llu; both must be multiples of 16 * %d",
-                         name_of(op), (unsigned long long)op->elements, (unsigned long long)op->block_elements,
+                         slc_op_name(op), (unsigned long long)op->elements, (unsigned long long)op->block_elements,
                          comm->size);
     uint64_t blocks = (op->elements + op->block_elements - 1) / op->block_elements;
     if (!op->block_count || op->first_block >= blocks || op->block_count > blocks - op->first_block)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: blocks %llu + %llu of %llu", name_of(op),
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: blocks %llu + %llu of %llu", slc_op_name(op),
                          (unsigned long long)op->first_block, (unsigned long long)op->block_count,
                          (unsigned long long)blocks);
     return SLUICE_OK;
@@ -40,9 +25,9 @@ static sluice_status check_exchange(const slc_comm *comm, const slc_op *op)
     if (!group || !op->servers || group->shapes[0].ranks != (uint32_t)comm->size || op->dtype != SLC_UINT8 ||
         op->block_count != 1 || op->elements != group->shapes[0].ranks * group->stride)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: packets of %u ranks; make it with slc_exchange_op, for %d ranks",
-                         name_of(op), group ? group->shapes[0].ranks : 0, comm->size);
+                         slc_op_name(op), group ? group->shapes[0].ranks : 0, comm->size);
     if (src < dst + slc_comm_exchange_bytes(comm, group) && dst < src + op->elements)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: packets and results overlap", name_of(op));
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: packets and results overlap", slc_op_name(op));
     return SLUICE_OK;
 }
 
@@ -51,21 +36,21 @@ static sluice_status check_kind(const slc_comm *comm, const slc_op *op)
     bool sum = op->kind == SLC_REDUCE_SCATTER || op->kind == SLC_ALL_REDUCE;
     bool small = op->kind == SLC_ALL_REDUCE && (op->dtype == SLC_INT64 || op->dtype == SLC_FLOAT64);
     if (sum && op->dtype != SLC_FLOAT32 && op->dtype != SLC_BFLOAT16 && !small)
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: sums of %s", name_of(op), slc_dtype_name(op->dtype));
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: sums of %s", slc_op_name(op), slc_dtype_name(op->dtype));
     if (slc_moves_rows(op)) return slc_row_op_check(comm, op);
     if (op->widen && (op->kind != SLC_REDUCE_SCATTER || op->dtype != SLC_BFLOAT16 || op->src == op->dst))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: only a reduce-scatter of bfloat16 into another buffer can widen",
-                         name_of(op));
+                         slc_op_name(op));
     if (op->kind == SLC_COMPRESSED_EXCHANGE) return check_exchange(comm, op);
     if (op->kind == SLC_REDUCE_SCATTER && op->src_layout != SLC_WHOLE)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: a reduce-scatter reads a whole buffer", name_of(op));
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: a reduce-scatter reads a whole buffer", slc_op_name(op));
     if (op->kind == SLC_ALL_GATHER && op->dst_layout != SLC_WHOLE)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: an all-gather writes a whole buffer", name_of(op));
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: an all-gather writes a whole buffer", slc_op_name(op));
     if (op->kind != SLC_ALL_REDUCE && op->kind != SLC_BROADCAST) return SLUICE_OK;
     if (op->src != op->dst || op->src_layout != SLC_WHOLE || op->dst_layout != SLC_WHOLE || op->accumulate)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: works in place on a whole buffer", name_of(op));
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: works in place on a whole buffer", slc_op_name(op));
     if (op->kind == SLC_BROADCAST && (op->root < 0 || op->root >= comm->size))
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: root %d of %d ranks", name_of(op), op->root, comm->size);
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: root %d of %d ranks", slc_op_name(op), op->root, comm->size);
     return SLUICE_OK;
 }
 
@@ -74,16 +59,16 @@ static sluice_status check_scratch(const slc_comm *comm, const slc_op *op)
     uint64_t longest = op->block_elements < op->elements ? op->block_elements : op->elements;
     uint64_t needed = slc_comm_scratch_bytes(comm, longest * slc_dtype_size(op->dtype));
     if (needed <= comm->scratch_bytes) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT, "%s: needs %llu bytes of scratch, attached are %llu", name_of(op),
+    return slc_error(SLUICE_ERR_ARGUMENT, "%s: needs %llu bytes of scratch, attached are %llu", slc_op_name(op),
                      (unsigned long long)needed, (unsigned long long)comm->scratch_bytes);
 }
 
 sluice_status slc_op_check(const slc_comm *comm, const slc_op *op)
 {
     if (op->kind == SLC_CALL)
-        return op->call ? SLUICE_OK : slc_error(SLUICE_ERR_ARGUMENT, "%s: nothing to call", name_of(op));
+        return op->call ? SLUICE_OK : slc_error(SLUICE_ERR_ARGUMENT, "%s: nothing to call", slc_op_name(op));
     if (op->kind == SLC_BARRIER) return SLUICE_OK;
-    if (!comm->stream.device) return slc_error(SLUICE_ERR_ORDER, "%s: attach memory first", name_of(op));
+    if (!comm->stream.device) return slc_error(SLUICE_ERR_ORDER, "%s: attach memory first", slc_op_name(op));
     sluice_status status = check_shape(comm, op);
     if (!status) status = check_kind(comm, op);
     if (status) return status;
@@ -94,19 +79,14 @@ sluice_status slc_op_check(const slc_comm *comm, const slc_op *op)
     if (op->kind == SLC_COMPRESSED_EXCHANGE) written = slc_comm_exchange_bytes(comm, op->group);
     if (op->src_layout == SLC_SHARD) read /= size;
     if (op->dst_layout == SLC_SHARD) written /= size;
-    if (!inside(comm, op->src, read) || !inside(comm, op->dst, written))
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: its buffers are not in the attached arena", name_of(op));
+    if (!slc_in_arena(comm, op->src, read) || !slc_in_arena(comm, op->dst, written))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: its buffers are not in the attached arena", slc_op_name(op));
     return op->kind == SLC_REDUCE_SCATTER || op->kind == SLC_ALL_REDUCE ? check_scratch(comm, op) : SLUICE_OK;
 }
 
 uint64_t slc_comm_scratch_bytes(const slc_comm *comm, uint64_t block_bytes)
 {
     return comm->any_messages ? comm->depth * slc_scratch_slot_bytes(comm->size, block_bytes) : 0;
-}
-
-uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_group *group)
-{
-    return (comm->any_messages ? 2 : 1) * group->shapes[0].ranks * group->stride;
 }
 
 slc_op slc_exchange_op(const slc_compress_group *group, const void *packets, void *results, const slc_residue *servers)
@@ -121,6 +101,11 @@ slc_op slc_exchange_op(const slc_compress_group *group, const void *packets, voi
                     .dst = results,
                     .group = group,
                     .servers = servers};
+}
+
+void slc_comm_notify(slc_comm *comm)
+{
+    slc_neighbours_wake_own(comm->neighbours);
 }
 
 /* Until `index` operations are complete or the world has failed. `waiter`: the thread, where it needs just these. */
@@ -200,62 +185,4 @@ sluice_status slc_comm_wait(slc_comm *comm, uint32_t index)
 uint64_t slc_comm_bytes_sent(const slc_comm *comm)
 {
     return atomic_load_explicit(&comm->bytes_sent, memory_order_relaxed);
-}
-
-static void forget_segment(slc_comm *comm)
-{
-    /* After a failure a message may still be on its way into the memory: wait until the thread has let go of it. */
-    if (slc_failed(comm->failure)) slc_gate_wait(&comm->quiet, 1, UINT64_MAX);
-    if (comm->segment && comm->messages_pending) comm->segment->kept = true; /* the transport did not let go of it */
-    comm->segment = NULL;
-    slc_neighbours_detach(comm->neighbours);
-    slc_stream_destroy(&comm->stream);
-    comm->base = NULL;
-    comm->bytes = 0;
-    comm->scratch = NULL;
-    comm->scratch_bytes = 0;
-}
-
-/* Every rank must bring the same; rank 0's figures are what is compared with, so all ranks agree on the verdict. */
-static sluice_status agree_on_size(sluice_world *world, uint64_t bytes, uint64_t scratch_bytes)
-{
-    uint64_t own[2] = {bytes, scratch_bytes}, first[2] = {bytes, scratch_bytes};
-    sluice_status status = sluice_world_broadcast(world, first, sizeof first, 0);
-    double differing = own[0] != first[0] || own[1] != first[1];
-    if (!status) status = sluice_world_all_reduce(world, &differing, 1);
-    if (status || differing == 0) return status;
-    return slc_error(
-        SLUICE_ERR_MISMATCH,
-        "attaching memory: %.0f ranks bring another size than rank 0 (%llu bytes, scratch %llu; here %llu, "
-        "%llu)",
-        differing, (unsigned long long)first[0], (unsigned long long)first[1], (unsigned long long)own[0],
-        (unsigned long long)own[1]);
-}
-
-sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes)
-{
-    sluice_world *world = slc_comm_world(comm);
-    sluice_status status = slc_comm_wait(comm, atomic_load_explicit(&comm->submitted, memory_order_relaxed));
-    if (status && segment) return status;
-    forget_segment(comm);
-    if (!segment) return SLUICE_OK;
-
-    status = agree_on_size(world, segment->bytes, scratch_bytes);
-    if (status) return status;
-    uint64_t deadline_ns = slc_clock_ns() + world->control.watch.silence_ns;
-    char error[SLC_WORDS]; /* the last one of the caller: waiting in slices is none */
-    snprintf(error, sizeof error, "%s", sluice_last_error());
-    status = slc_neighbours_attach(comm->neighbours, segment, comm->failure, deadline_ns);
-    if (!status) status = slc_error(SLUICE_OK, "%s", error);
-    if (!status) status = slc_stream_create(segment->device, 1, &comm->stream);
-    if (status) {
-        slc_comm_fail(comm, status, sluice_last_error()); /* the others wait below */
-        return slc_failure_get(comm->failure);
-    }
-    comm->segment = segment;
-    comm->base = segment->base;
-    comm->bytes = segment->bytes;
-    comm->scratch = scratch;
-    comm->scratch_bytes = scratch_bytes;
-    return sluice_world_barrier(world);
 }

@@ -13,68 +13,6 @@
 /* What a tensor of a compressed exchange takes however small it is, in elements. */
 static const uint64_t tensor_cost = 1024;
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
-    return hash * 0xff51afd7ed558ccdu;
-}
-
-static uint64_t mix_group(uint64_t hash, const slc_compress_group *group)
-{
-    for (uint32_t i = 0; i < group->count; i++)
-        hash = mix(mix(hash, group->shapes[i].count), group->shapes[i].scale_elements);
-    return hash;
-}
-
-static uint64_t mix_rows(uint64_t hash, const slc_comm *comm, const slc_rows *rows)
-{
-    hash = mix(mix(hash, rows->row_elements), rows->row_count);
-    return mix(mix(hash, rows->most), (uint64_t)((const char *)rows->lists - comm->base));
-}
-
-uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped)
-{
-    uint64_t hash = mix((uint64_t)op->kind * 2 + skipped, (uint64_t)op->dtype);
-    if (op->kind == SLC_BARRIER) return hash;
-    hash = mix(mix(hash, op->elements), op->block_elements);
-    hash = mix(mix(hash, op->first_block), op->block_count);
-    hash = mix(hash, (uint64_t)op->widen * 4 + (uint64_t)op->src_layout * 2 + (uint64_t)op->dst_layout);
-    hash = mix(hash, (uint64_t)((const char *)op->src - comm->base));
-    if (op->kind == SLC_COMPRESSED_EXCHANGE)
-        return mix(mix_group(hash, op->group), (uint64_t)((const char *)op->dst - comm->base));
-    if (slc_moves_rows(op)) return mix_rows(hash, comm, op->rows);
-    return op->kind == SLC_ALL_REDUCE || op->kind == SLC_BROADCAST ? mix(hash, (uint64_t)op->root) : hash;
-}
-
-bool slc_peers_ready(slc_comm *comm, slc_active_op *run)
-{
-    slc_neighbours *neighbours = comm->neighbours;
-    for (int i = 0; i < neighbours->count; i++) {
-        const slc_control_page *page = neighbours->peers[neighbours->list[i]].page;
-        uint32_t ready = atomic_load_explicit(&page->ready, memory_order_acquire);
-        if ((int32_t)(ready - (run->wire + 1)) < 0) return false;
-    }
-    for (int i = 0; i < neighbours->count; i++) {
-        int rank = neighbours->list[i];
-        uint64_t theirs = atomic_load_explicit(&neighbours->peers[rank].page->signature[run->wire % SLC_SIGNATURES],
-                                               memory_order_relaxed);
-        if (theirs == run->signature) continue;
-        slc_failure_set(comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
-                        "rank %d and rank %d submitted different operations where rank %d has \"%s\" (kind, type, "
-                        "blocks, place in the arena or whether it is skipped differ): submit the same ones in the same "
-                        "order on every rank",
-                        rank, comm->rank, comm->rank, run->op.what ? run->op.what : "operation");
-        return false;
-    }
-    return true;
-}
-
-static void fail_kernel(slc_comm *comm, const slc_active_op *run, sluice_status status)
-{
-    slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: %s", run->op.what ? run->op.what : "operation",
-                    sluice_last_error());
-}
-
 static sluice_status call_reduce(slc_comm *comm, const slc_op *op, uint64_t count, uint32_t destination_count)
 {
     uint32_t sources = (uint32_t)comm->size;
@@ -146,7 +84,7 @@ static bool reduce_step(slc_comm *comm, slc_active_op *run)
     uint32_t destinations = find_destinations(comm, run, run->block, run->offset);
     sluice_status status = call_reduce(comm, &run->op, count, destinations);
     if (status) {
-        fail_kernel(comm, run, status);
+        slc_op_fail(comm, &run->op, status);
         return true;
     }
     run->offset += count;
@@ -165,7 +103,7 @@ static bool copy_chunk(slc_comm *comm, slc_active_op *run, const char *src, char
     sluice_status status =
         src == dst ? SLUICE_OK
                    : slc_copy(&comm->stream, dst + run->offset * bytes, src + run->offset * bytes, count * bytes);
-    if (status) fail_kernel(comm, run, status);
+    if (status) slc_op_fail(comm, &run->op, status);
     run->offset += src == dst ? length - run->offset : count;
     if (run->offset < length) return false;
     run->offset = 0;
@@ -261,7 +199,7 @@ static bool exchange_step(slc_comm *comm, slc_active_op *run)
     if (!run->tensor && !run->offset && !slc_messages_arrived(comm, run, 0)) return false;
     sluice_status status = serve_some(comm, run);
     if (status) {
-        fail_kernel(comm, run, status);
+        slc_op_fail(comm, &run->op, status);
         return true;
     }
     if (run->tensor < run->op.group->count) return true;
@@ -278,7 +216,7 @@ static void broadcast_step(slc_comm *comm, slc_active_op *run)
         return;
     }
     char *own = (char *)op->dst + run->block * op->block_elements * slc_dtype_size(op->dtype);
-    if (!copy_chunk(comm, run, slc_at_neighbour(comm, op->root, own), own, slc_block_length(op, run->block))) return;
+    if (!copy_chunk(comm, run, slc_at_neighbour(comm, op->root, own), own, slc_op_block_length(op, run->block))) return;
     run->work_done = ++run->block == run->end_block;
 }
 

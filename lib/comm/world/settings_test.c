@@ -2,7 +2,7 @@
  * counters that wrap. A rank with nothing to do uses no processor. */
 #include "lib/base/clock.h"
 #include "lib/comm/comm_test.h"
-#include "lib/comm/world/control.h"
+#include "lib/comm/control/control.h"
 #include "lib/comm/lane/lane.h"
 
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/comm/world/worlds.h"
-#include "lib/comm/world/launcher.h"
+#include "lib/comm/join/launcher.h"
 #include "lib/comm/settings.h"
 
 #include <netdb.h>
@@ -377,7 +377,7 @@ static sluice_status run_collective(sluice_world *world, slc_collect collect)
         world->collect = collect;
         atomic_store(&world->collector, slc_thread_number());
         uint32_t number = atomic_fetch_add_explicit(&world->collects_asked, 1, memory_order_release) + 1;
-        slc_thread_wake(world);
+        slc_comm_notify(&world->comm);
         slc_gate_wait(&world->collects_done, number, UINT64_MAX);
         uint32_t complete = atomic_load_explicit(&world->collects_complete, memory_order_acquire);
         if ((int32_t)(complete - number) < 0) status = slc_failure_get(&world->failure);

@@ -2,11 +2,11 @@
 #ifndef SLC_COMM_WORLD_H
 #define SLC_COMM_WORLD_H
 
-#include "lib/comm/world/control.h"
-#include "lib/comm/world/failure.h"
+#include "lib/comm/control/control.h"
+#include "lib/comm/failure.h"
 #include "lib/comm/lane/lane.h"
-#include "lib/comm/world/neighbours.h"
-#include "lib/comm/world/rendezvous.h"
+#include "lib/comm/neighbours.h"
+#include "lib/comm/join/rendezvous.h"
 #include "lib/comm/transport.h"
 
 #include <sluice/world.h>
@@ -56,16 +56,12 @@ static inline sluice_world *slc_comm_world(slc_comm *comm)
     return (sluice_world *)(void *)((char *)comm - offsetof(sluice_world, comm));
 }
 
-/* Threads of this process have different ones; never 0. */
-static inline uint64_t slc_thread_number(void)
-{
-    return (uint64_t)pthread_self();
-}
+/* doing.c: notes in world->control.doing what this rank is doing, before a heartbeat. */
+void slc_world_note_doing(sluice_world *world, uint64_t now_ns);
 
 /* thread.c */
 sluice_status slc_thread_start(sluice_world *world);
 /* Says goodbye with the calling thread's last error, which others hear if they still need this rank; joins. */
 void slc_thread_stop(sluice_world *world);
-void slc_thread_wake(sluice_world *world); /* any thread */
 
 #endif

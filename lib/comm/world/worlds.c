@@ -10,8 +10,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { FAR_BEYOND = 1 << 30 };
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static sluice_world *worlds;
@@ -59,8 +57,8 @@ static void give_up_neighbours(slc_neighbours *neighbours)
 static void end_waits(sluice_world *world)
 {
     slc_comm *comm = &world->comm;
-    atomic_store(&world->collects_done.value, atomic_load(&world->collects_asked) + FAR_BEYOND);
-    atomic_store(&comm->completed.value, atomic_load(&comm->submitted) + FAR_BEYOND);
+    atomic_store(&world->collects_done.value, atomic_load(&world->collects_asked) + SLC_FAR_BEYOND);
+    atomic_store(&comm->completed.value, atomic_load(&comm->submitted) + SLC_FAR_BEYOND);
     atomic_store(&comm->quiet.value, 1);
 }
 

@@ -19,10 +19,7 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
 
 slc_part slc_unit_part(const slc_unit *unit, uint32_t world, uint64_t block, uint32_t rank)
 {
-    uint64_t start = block * unit->block_elements;
-    uint64_t length = unit->elements - start < unit->block_elements ? unit->elements - start : unit->block_elements;
-    uint64_t part = length / world;
-    return (slc_part){.first = start + rank * part, .count = part, .shard_first = start / world};
+    return slc_part_of_rank(unit->elements, unit->block_elements, block, world, rank);
 }
 
 slc_part slc_part_of_param(const slc_part *part, const sluice_param *param)

@@ -1,5 +1,5 @@
 /* Socket reads and writes with a deadline. */
-#include "lib/comm/world/wire.h"
+#include "lib/comm/sockets/wire.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"

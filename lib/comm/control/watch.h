@@ -41,14 +41,10 @@ typedef struct {
 } slc_watch;
 
 typedef struct slc_control slc_control;
-typedef struct sluice_world sluice_world;
 
 /* `timeout_s` 0: a silent rank is an error after 60 s, one that lives but is absent after 600 s, for it may be loading
  * data. Else either is after that time. */
 void slc_watch_init(slc_watch *watch, uint64_t now_ns, double timeout_s);
-
-/* Notes in world->control.doing what this rank is doing, before a heartbeat. */
-void slc_watch_note(sluice_world *world, uint64_t now_ns);
 
 /* Rank 0, after each heartbeat: fails the world if somebody waits in vain. */
 void slc_watch_judge(slc_control *control);

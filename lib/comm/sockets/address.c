@@ -1,9 +1,9 @@
 /* Names to sockets. */
-#include "lib/comm/world/address.h"
+#include "lib/comm/sockets/address.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/comm/world/wire.h"
+#include "lib/comm/sockets/wire.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -1,13 +1,13 @@
-/* Meeting the ranks of this host and handing descriptors over. Messages are SOCK_SEQPACKET, so one call sends or
- * receives a whole one with its descriptors. */
-#include "lib/comm/world/neighbours.h"
+/* Meets the ranks of this host and hands descriptors over. The sockets are SOCK_SEQPACKET, so one call sends or
+ * receives a whole message with its descriptors. */
+#include "lib/comm/neighbours.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
-#include "lib/comm/world/descriptors.h"
+#include "lib/comm/sockets/descriptors.h"
 #include "lib/comm/settings.h"
-#include "lib/comm/world/wire.h"
+#include "lib/comm/sockets/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ typedef struct {
     uint64_t key[2]; /* the receiver's */
 } handover;
 static const uint32_t handover_magic = 0x534c5532;
-static const uint64_t stranger_patience_ns = 5000000000u; /* what a rank has to say it says before it is waited for */
+static const uint64_t stranger_patience_ns = 5000000000u; /* a rank says who it is before it is waited for */
 
 static socklen_t abstract_address(const char *name, struct sockaddr_un *address)
 {
@@ -119,7 +119,7 @@ static sluice_status send_descriptors(int socket, const handover *message, const
     return slc_error(SLUICE_ERR_PEER, "handing a descriptor over: %s", strerror(errno));
 }
 
-/* What came with a message, at most MOST_DESCRIPTORS. */
+/* Takes the descriptors that came with a message, at most MOST_DESCRIPTORS, and returns how many there are. */
 static int take_descriptors(struct msghdr *header, int *fds)
 {
     struct cmsghdr *rights = CMSG_FIRSTHDR(header);
@@ -129,7 +129,7 @@ static int take_descriptors(struct msghdr *header, int *fds)
     return count;
 }
 
-/* IN_PROGRESS: nothing there yet. Takes exactly `count` descriptors or none. */
+/* Takes a message with exactly `count` descriptors, or none of them. IN_PROGRESS: nothing has come yet. */
 static sluice_status receive_descriptors(const slc_neighbours *neighbours, int socket, handover *message, int *fds,
                                          int count)
 {
@@ -188,7 +188,7 @@ sluice_status slc_neighbours_connect(slc_neighbours *neighbours, const slc_neigh
         int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         if (fd < 0) return slc_descriptors_or_system(errno, "meeting the ranks of this host", neighbours->size);
         if (connect(fd, (struct sockaddr *)&address, length)) {
-            close(fd); /* on another host */
+            close(fd); /* it is on another host */
             continue;
         }
         neighbours->peers[rank].socket = fd;
@@ -199,7 +199,8 @@ sluice_status slc_neighbours_connect(slc_neighbours *neighbours, const slc_neigh
     return SLUICE_OK;
 }
 
-/* The size of a peer's file is checked, and that it stays so: touching a mapping beyond it would kill this process. */
+/* Checks the size of a peer's file, and that it stays as it is: touching a mapping beyond its end would kill this
+ * process. */
 static sluice_status take_page(slc_neighbour *peer, int page_fd, int doorbell)
 {
     struct stat file;
@@ -235,8 +236,8 @@ static sluice_status receive_page(slc_neighbours *neighbours, int socket, uint64
     return take_page(&neighbours->peers[message.rank], fds[0], fds[1]);
 }
 
-/* A newcomer on the local socket must be of the same user, and bring the key: a user that this namespace does not know
- * looks like any other such. Who does not is no rank, and is turned away without harm to the others. */
+/* A newcomer on the local socket must run as the same user and bring the key, for all users that this user namespace
+ * does not know look alike. Any other newcomer is no rank, and is turned away without harm to the others. */
 static sluice_status accept_neighbour(slc_neighbours *neighbours, uint64_t deadline_ns)
 {
     sluice_status status = slc_wire_wait(neighbours->listener, POLLIN, deadline_ns);
@@ -289,7 +290,7 @@ static sluice_status meet(slc_neighbours *neighbours, const uint8_t *const *all_
     return SLUICE_OK;
 }
 
-/* Those who wait for this rank see at once that it has failed. */
+/* Closes all sockets, so that ranks that wait for this one see at once that it has failed. */
 static void hang_up(slc_neighbours *neighbours)
 {
     for (int rank = 0; rank < neighbours->size; rank++) {
@@ -376,14 +377,25 @@ void slc_neighbours_detach(slc_neighbours *neighbours)
     }
 }
 
+/* The exchange writes even when nobody sleeps: it orders the counters that were raised before the flag without a
+ * fence. */
+static void wake(slc_control_page *page, int doorbell)
+{
+    if (!atomic_exchange(&page->sleeping, 0)) return;
+    const uint64_t one = 1;
+    ssize_t written = write(doorbell, &one, sizeof one);
+    (void)written; /* a full counter has rung already */
+}
+
 void slc_neighbours_ring(slc_neighbours *neighbours)
 {
     for (int i = 0; i < neighbours->count; i++) {
         slc_neighbour *peer = &neighbours->peers[neighbours->list[i]];
-        /* A read-modify-write even when nobody sleeps: it orders the counter before the flag without a fence. */
-        if (!atomic_exchange(&peer->page->sleeping, 0)) continue;
-        const uint64_t one = 1;
-        ssize_t written = write(peer->doorbell, &one, sizeof one);
-        (void)written; /* a full counter has rung already */
+        wake(peer->page, peer->doorbell);
     }
+}
+
+void slc_neighbours_wake_own(slc_neighbours *neighbours)
+{
+    wake(neighbours->page, neighbours->doorbell);
 }

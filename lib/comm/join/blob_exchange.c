@@ -1,8 +1,8 @@
 /* The all-gather of blobs while a world is being made: to rank 0 and back. A failed rank's line reaches everybody. */
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/comm/world/rendezvous.h"
-#include "lib/comm/world/wire.h"
+#include "lib/comm/join/rendezvous.h"
+#include "lib/comm/sockets/wire.h"
 
 #include <stdbool.h>
 #include <stdio.h>

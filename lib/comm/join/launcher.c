@@ -1,6 +1,6 @@
 /* Who am I: rank, size and where rank 0 listens, from the environment of whatever launched this process. Each launcher
  * is one function that fills what it knows; the first that recognises its variables wins. */
-#include "lib/comm/world/launcher.h"
+#include "lib/comm/join/launcher.h"
 
 #include "lib/base/log.h"
 #include "lib/base/status.h"

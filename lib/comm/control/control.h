@@ -3,10 +3,10 @@
 #ifndef SLC_COMM_CONTROL_H
 #define SLC_COMM_CONTROL_H
 
-#include "lib/comm/world/failure.h"
-#include "lib/comm/world/rendezvous.h"
-#include "lib/comm/world/watch.h"
-#include "lib/comm/world/wire.h"
+#include "lib/comm/failure.h"
+#include "lib/comm/join/rendezvous.h"
+#include "lib/comm/control/watch.h"
+#include "lib/comm/sockets/wire.h"
 
 #include <poll.h>
 #include <stdbool.h>
@@ -109,15 +109,23 @@ void slc_control_fail_left(slc_control *control, int rank, const char *while_wha
 /* Waits shortly until rank 0 (rank 0: everybody) has heard it and closed too. */
 void slc_control_leave(slc_control *control);
 
-/* collect.c: begins the caller's collective; it is complete when collect_done is set. */
-const char *slc_collect_name(slc_collect_kind kind);
+/* Begins the caller's collective; it is complete when collect_done is set. */
 void slc_control_collect(slc_control *control, slc_collect *collect);
+
+/* collect.c */
+const char *slc_collect_name(slc_collect_kind kind);
+void slc_collect_begin(slc_control *control, slc_collect *collect);
 void slc_collect_part(slc_control *control, slc_socket *link, const slc_frame *frame, const char *data);
 void slc_collect_result(slc_control *control, const slc_frame *frame, const char *data);
-void slc_collect_check(slc_control *control); /* a rank that left may be needed */
 
+/* socket.c */
 /* Queues a frame and its bytes on a link. */
 void slc_socket_send(slc_control *control, slc_socket *link, slc_frame frame, const void *data);
+void slc_socket_flush(slc_control *control, slc_socket *link);
+void slc_socket_close(slc_socket *link);
+/* The connection ended without a goodbye. */
+void slc_socket_lose(slc_control *control, slc_socket *link, int error);
 bool slc_bytes_add(slc_bytes *bytes, const void *data, size_t count); /* false: no memory */
+bool slc_bytes_reserve(slc_bytes *bytes, size_t capacity);            /* likewise */
 
 #endif

@@ -1,6 +1,6 @@
 /* Each launcher's environment gives the right rank, size, address, port and token. */
 #include "lib/comm/comm_test.h"
-#include "lib/comm/world/launcher.h"
+#include "lib/comm/join/launcher.h"
 
 #include <setjmp.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Who waits in vain. The judgement is asked about ranks that are made up, moment by moment; and worlds that draw their
  * programs at random, all ranks the same one, must never be accused, however unevenly they go on. */
 #include "lib/comm/comm_test.h"
-#include "lib/comm/world/control.h"
+#include "lib/comm/control/control.h"
 
 #include <setjmp.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Heartbeats, deaths and leaves over the star of control connections. A rank whose connection ends without a goodbye is
  * dead; rank 0 sees it first and tells the others. */
-#include "lib/comm/world/control.h"
+#include "lib/comm/control/control.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -11,31 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 static const uint64_t beat_period_ns = 500000000u, silence_ns = 2000000000u, linger_ns = 1000000000u;
 enum { READ_BYTES = 65536, NOTE_BYTES = 4096 };
 static const size_t largest_frame = SLC_COLLECT_BYTES_MAX + NOTE_BYTES;
-
-static bool reserve(slc_bytes *bytes, size_t capacity)
-{
-    if (capacity <= bytes->capacity) return true;
-    size_t grown = bytes->capacity ? bytes->capacity : READ_BYTES;
-    while (grown < capacity) grown *= 2;
-    char *data = realloc(bytes->data, grown);
-    if (!data) return false;
-    bytes->data = data;
-    bytes->capacity = grown;
-    return true;
-}
-
-bool slc_bytes_add(slc_bytes *bytes, const void *data, size_t count)
-{
-    if (!reserve(bytes, bytes->used + count)) return false;
-    if (data && count) memcpy(bytes->data + bytes->used, data, count);
-    bytes->used += count;
-    return true;
-}
 
 sluice_status slc_control_init(slc_control *control, slc_rendezvous *rendezvous, slc_failure *failure, double timeout_s)
 {
@@ -54,18 +33,11 @@ sluice_status slc_control_init(slc_control *control, slc_rendezvous *rendezvous,
     return SLUICE_OK;
 }
 
-static void close_link(slc_socket *link)
-{
-    int fd = link->fd;
-    link->fd = -1; /* before the number can mean something else to a process that is forked now */
-    if (fd >= 0) close(fd);
-}
-
 void slc_control_fini(slc_control *control)
 {
     for (int i = 0; control->links && i < control->link_count; i++) {
         slc_socket *link = &control->links[i];
-        close_link(link);
+        slc_socket_close(link);
         free(link->in.data);
         free(link->out.data);
         free(link->part_data.data);
@@ -77,44 +49,31 @@ void slc_control_fini(slc_control *control)
     *control = (slc_control){0};
 }
 
-/* The connection ended without a goodbye. */
-static void lose(slc_control *control, slc_socket *link, int error)
+void slc_control_fail_left(slc_control *control, int rank, const char *while_what)
 {
-    close_link(link);
-    if (error == ETIMEDOUT)
-        slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d is gone: its host does not answer",
-                        link->rank);
-    else
-        slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d died: its connection was closed",
-                        link->rank);
+    const char *words = control->departures[rank].words;
+    slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while %s%s%s", rank, while_what,
+                    words ? "; its last error: " : "", words ? words : "");
 }
 
-static void flush_link(slc_control *control, slc_socket *link)
+/* A rank that left may be needed by the collective in course. */
+static void check_collect(slc_control *control)
 {
-    while (link->fd >= 0 && link->out_at < link->out.used) {
-        ssize_t sent =
-            send(link->fd, link->out.data + link->out_at, link->out.used - link->out_at, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent > 0)
-            link->out_at += (size_t)sent;
-        else if (errno == EAGAIN)
-            return;
-        else if (errno == EPIPE || errno == ECONNRESET)
-            return; /* what it said last may still be unread: reading finds out */
-        else if (errno != EINTR)
-            lose(control, link, errno);
-    }
-    link->out.used = link->out_at = 0;
-}
-
-void slc_socket_send(slc_control *control, slc_socket *link, slc_frame frame, const void *data)
-{
-    if (link->fd < 0) return;
-    if (!slc_bytes_add(&link->out, &frame, sizeof frame) || !slc_bytes_add(&link->out, data, frame.bytes)) {
-        slc_failure_set(control->failure, SLUICE_ERR_MEMORY, SLC_TELL_NOBODY, "no memory for a control message");
-        close_link(link);
+    if (!control->collect) return;
+    for (int rank = 0; rank < control->size; rank++) {
+        const slc_departure *gone = &control->departures[rank];
+        if (!gone->left || (int32_t)(gone->collectives - control->collects) > 0) continue;
+        char what[64];
+        snprintf(what, sizeof what, "others were in a %s", slc_collect_name(control->collect->kind));
+        slc_control_fail_left(control, rank, what);
         return;
     }
-    flush_link(control, link);
+}
+
+void slc_control_collect(slc_control *control, slc_collect *collect)
+{
+    slc_collect_begin(control, collect);
+    check_collect(control);
 }
 
 static void on_leave(slc_control *control, slc_socket *link, const slc_frame *frame, const char *data)
@@ -128,15 +87,8 @@ static void on_leave(slc_control *control, slc_socket *link, const slc_frame *fr
         relay.rank = rank;
         if (&control->links[i] != link) slc_socket_send(control, &control->links[i], relay, data);
     }
-    if (rank == link->rank) close_link(link);
-    slc_collect_check(control);
-}
-
-void slc_control_fail_left(slc_control *control, int rank, const char *while_what)
-{
-    const char *words = control->departures[rank].words;
-    slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while %s%s%s", rank, while_what,
-                    words ? "; its last error: " : "", words ? words : "");
+    if (rank == link->rank) slc_socket_close(link);
+    check_collect(control);
 }
 
 static void on_fail(slc_control *control, const slc_frame *frame, const char *data)
@@ -186,7 +138,7 @@ static void parse(slc_control *control, slc_socket *link)
             slc_failure_set(control->failure, SLUICE_ERR_FORMAT, SLC_TELL_FACT,
                             "rank %d sent a control message of %llu bytes", link->rank,
                             (unsigned long long)frame.bytes);
-            close_link(link);
+            slc_socket_close(link);
             break;
         }
         if (link->in.used - at < sizeof frame + frame.bytes) break;
@@ -202,7 +154,7 @@ static bool read_link(slc_control *control, slc_socket *link, uint64_t now_ns)
 {
     bool received = false;
     while (link->fd >= 0 && !link->deaf) {
-        if (!reserve(&link->in, link->in.used + READ_BYTES)) {
+        if (!slc_bytes_reserve(&link->in, link->in.used + READ_BYTES)) {
             link->deaf = true; /* what lies there unread would end every sleep at once */
             slc_failure_set(control->failure, SLUICE_ERR_MEMORY, SLC_TELL_OWN,
                             "no memory for what rank %d sends (%zu bytes so far)", link->rank, link->in.used);
@@ -212,7 +164,7 @@ static bool read_link(slc_control *control, slc_socket *link, uint64_t now_ns)
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && errno == EAGAIN) break;
         if (got <= 0) {
-            lose(control, link, got < 0 ? errno : 0);
+            slc_socket_lose(control, link, got < 0 ? errno : 0);
             return true;
         }
         link->in.used += (size_t)got;
@@ -286,7 +238,7 @@ bool slc_control_step(slc_control *control, uint64_t now_ns)
         received |= read_link(control, link, now_ns);
         if (beat) slc_socket_send(control, link, make_beat(control), &control->doing);
         if (beat) compare_history(control, link);
-        flush_link(control, link);
+        slc_socket_flush(control, link);
         watch_silence(control, link, now_ns);
     }
     return received;
@@ -344,7 +296,7 @@ static void drain(slc_control *control, uint64_t deadline_ns)
             while ((got = recv(link->fd, discard, sizeof discard, MSG_DONTWAIT)) > 0) {
             }
             if (got == 0 || (errno != EAGAIN && errno != EINTR))
-                close_link(link);
+                slc_socket_close(link);
             else if (count < 64)
                 polls[count++] = (struct pollfd){.fd = link->fd, .events = POLLIN};
         }
@@ -360,7 +312,7 @@ static void flush_patiently(slc_control *control, slc_socket *link, uint64_t pat
         size_t before = link->out_at;
         struct pollfd entry = {.fd = link->fd, .events = POLLOUT};
         if (poll(&entry, 1, 10) > 0 && (entry.revents & (POLLERR | POLLHUP))) return;
-        flush_link(control, link);
+        slc_socket_flush(control, link);
         if (link->out_at != before) moved_ns = slc_clock_ns();
     }
 }

@@ -2,7 +2,7 @@
  * shrink. Strangers on the local socket are turned away, and the ranks meet all the same. */
 #include "lib/base/clock.h"
 #include "lib/comm/comm_test.h"
-#include "lib/comm/world/neighbours.h"
+#include "lib/comm/neighbours.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

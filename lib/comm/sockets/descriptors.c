@@ -1,4 +1,4 @@
-#include "lib/comm/world/descriptors.h"
+#include "lib/comm/sockets/descriptors.h"
 
 #include "lib/base/status.h"
 

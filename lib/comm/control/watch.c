@@ -3,16 +3,14 @@
  * no further operation before it goes on, and the second needs one, neither ever will, whatever the others do. As both
  * stay where they are, it does not matter that heartbeats tell of different moments. Times decide only whether a rank
  * that does nothing of the sort is absent. */
-#include "lib/comm/world/watch.h"
+#include "lib/comm/control/watch.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/comm/world/world.h"
+#include "lib/comm/control/control.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static const uint64_t stopped_ns = 2000000000u; /* a longer gap between two looks: this process was stopped */
 
 void slc_watch_init(slc_watch *watch, uint64_t now_ns, double timeout_s)
 {
@@ -22,124 +20,6 @@ void slc_watch_init(slc_watch *watch, uint64_t now_ns, double timeout_s)
     watch->absence_ns = (uint64_t)((timeout_s > 0 ? timeout_s : absence_s) * 1e9);
     watch->working_ns = (uint64_t)((timeout_s > absence_s ? timeout_s : absence_s) * 1e9);
 }
-
-/* ---- What this rank is doing ---- */
-
-static uint64_t mix(uint64_t digest, uint64_t value)
-{
-    return (digest ^ value) * 0x9e3779b97f4a7c15u;
-}
-
-/* Changes with everything that the program does. */
-static uint64_t digest_program(sluice_world *world, slc_place place)
-{
-    slc_comm *comm = &world->comm;
-    uint64_t digest = mix(1, (uint64_t)place);
-    digest = mix(digest, atomic_load_explicit(&comm->calls, memory_order_relaxed));
-    digest = mix(digest, atomic_load_explicit(&comm->submitted, memory_order_relaxed));
-    digest = mix(digest, atomic_load_explicit(&comm->wanted, memory_order_relaxed));
-    return mix(digest, atomic_load_explicit(&world->collects_asked, memory_order_relaxed));
-}
-
-static uint64_t digest_operations(const sluice_world *world)
-{
-    const slc_comm *comm = &world->comm;
-    uint64_t digest = mix(mix(mix(1, comm->taken), comm->first), world->transport_events);
-    for (uint32_t i = comm->first; i != comm->taken; i++) {
-        const slc_active_op *run = &comm->runs[i % SLC_ACTIVE];
-        digest = mix(mix(mix(digest, run->block), run->offset), (uint64_t)run->step);
-    }
-    return digest;
-}
-
-/* A network that is imitated holds back what will come for sure. */
-static bool is_held_back(const sluice_world *world, uint64_t now_ns)
-{
-    const slc_transport *transport = &world->transport;
-    uint64_t due = slc_lane_due(&world->comm);
-    if (transport->table && transport->table->timer) {
-        uint64_t timer = transport->table->timer(transport->self);
-        if (timer < due) due = timer;
-    }
-    return due != UINT64_MAX && due > now_ns;
-}
-
-static slc_place find_place(sluice_world *world)
-{
-    slc_comm *comm = &world->comm;
-    uint32_t wanted = atomic_load(&comm->wanted);
-    if (world->control.collect) return SLC_IN_COLLECTIVE;
-    if (atomic_load(&comm->waiting) && !slc_gate_passed(&comm->completed, wanted)) return SLC_IN_OPERATIONS;
-    return atomic_load_explicit(&comm->work, memory_order_acquire) ? SLC_WORKING : SLC_ELSEWHERE;
-}
-
-/* Is the thread that waits the one that makes the calls of either kind? Another one might still go on. */
-static bool is_one_thread(sluice_world *world, slc_place place)
-{
-    uint64_t collects = atomic_load(&world->collector), submits = atomic_load(&world->comm.submitter);
-    uint64_t waits = place == SLC_IN_COLLECTIVE ? collects : atomic_load(&world->comm.waiter);
-    return waits && (!collects || waits == collects) && (!submits || waits == submits);
-}
-
-/* "waits in param_read of \"h.0.w\"": what is not of the call itself follows it. */
-static void describe(sluice_world *world, slc_place place, char *text, size_t bytes)
-{
-    slc_comm *comm = &world->comm;
-    pthread_mutex_lock(&comm->names); /* while they are read, they are not freed */
-    const char *call = atomic_load_explicit(&comm->call, memory_order_acquire);
-    const char *object = atomic_load_explicit(&comm->object, memory_order_acquire);
-    const char *work = atomic_load_explicit(&comm->work, memory_order_acquire);
-    char last[120];
-    snprintf(last, sizeof last, "%s%s%s%s", call ? call : "world_create", object ? " of \"" : "", object ? object : "",
-             object ? "\"" : "");
-    const char *operation = slc_lane_next_name(comm);
-    switch (place) {
-    case SLC_IN_COLLECTIVE:
-        if (world->control.collect->kind == SLC_COLLECT_MEET)
-            snprintf(text, bytes, "waits in %s", (const char *)world->control.collect->src);
-        else
-            snprintf(text, bytes, "waits in %s (last call: %s)", slc_collect_name(world->control.collect->kind), last);
-        break;
-    case SLC_IN_OPERATIONS:
-        snprintf(text, bytes, "waits in %s for %s", last, operation ? operation : "an operation");
-        break;
-    case SLC_WORKING: snprintf(text, bytes, "is %s in %s", work ? work : "working", last); break;
-    case SLC_ELSEWHERE: snprintf(text, bytes, "waits in no call (its last: %s)", last); break;
-    }
-    pthread_mutex_unlock(&comm->names);
-}
-
-void slc_watch_note(sluice_world *world, uint64_t now_ns)
-{
-    slc_control *control = &world->control;
-    slc_watch *watch = &control->watch;
-    slc_doing *doing = &control->doing;
-    if (control->size == 1 || slc_failed(&world->failure)) return;
-    const slc_place place = find_place(world);
-    const uint64_t program = digest_program(world, place), operations = digest_operations(world);
-    const uint64_t gap = now_ns - watch->looked_ns;
-    watch->looked_ns = now_ns;
-    if (gap > stopped_ns) {
-        watch->still_ns += gap;
-        watch->moved_ns += gap;
-    }
-    if (program != watch->program) watch->still_ns = now_ns;
-    if (operations != watch->operations || is_held_back(world, now_ns)) watch->moved_ns = now_ns;
-    watch->program = program;
-    watch->operations = operations;
-
-    *doing = (slc_doing){.place = place,
-                         .collective = control->collects,
-                         .begun = control->history.count,
-                         .halted = slc_lane_halted(&world->comm),
-                         .one_thread = is_one_thread(world, place),
-                         .still_ms = (uint32_t)((now_ns - watch->still_ns) / 1000000u),
-                         .unmoved_ms = (uint32_t)((now_ns - watch->moved_ns) / 1000000u)};
-    if (place == SLC_IN_OPERATIONS) doing->needed = slc_lane_needed(&world->comm, atomic_load(&world->comm.wanted));
-    describe(world, place, doing->text, sizeof doing->text);
-}
-
-/* ---- Rank 0 judges ---- */
 
 static const slc_doing *doing_of(const slc_control *control, int rank)
 {

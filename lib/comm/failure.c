@@ -1,5 +1,5 @@
-/* Write once, read for ever: the status is stored last, so who sees it sees the line. */
-#include "lib/comm/world/failure.h"
+/* A failure is written once. Its status is stored last, so whoever sees the status sees the line too. */
+#include "lib/comm/failure.h"
 
 #include "lib/base/status.h"
 

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TRANSPORT_DESCRIPTORS = 8 };
 static const uint64_t look_ns = 1000000u;         /* how often sockets are looked at while there is work */
 static const uint64_t suspicion_ns = 3000000000u; /* how long the control connection has to explain a lost peer */
 static const uint64_t aside_period_ns = 20000000u;
@@ -22,7 +21,6 @@ static const uint64_t transport_linger_ns = 1000000000u;
 static const uint64_t tell_patience_ns = 200000000u;
 static const uint64_t cancel_patience_ns = 2000000000u;
 static const uint64_t least_rest_ns = 250000u; /* on a faster link a rest would outlast what is on its way */
-static const uint32_t far_beyond = 1u << 30;
 
 /* How long a network that has enough to do may be left alone. */
 typedef struct {
@@ -32,24 +30,11 @@ typedef struct {
     bool gathered;     /* it was left alone, and nothing has happened since */
 } pacing;
 
-void slc_thread_wake(sluice_world *world)
-{
-    if (!atomic_exchange(&world->neighbours.page->sleeping, 0)) return;
-    const uint64_t one = 1;
-    ssize_t written = write(world->neighbours.doorbell, &one, sizeof one);
-    (void)written; /* a full counter has rung already */
-}
-
-void slc_comm_notify(slc_comm *comm)
-{
-    slc_thread_wake(slc_comm_world(comm));
-}
-
 void slc_comm_fail(slc_comm *comm, sluice_status status, const char *line)
 {
     sluice_world *world = slc_comm_world(comm);
     slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s", line);
-    slc_thread_wake(world);
+    slc_comm_notify(comm);
     if (world->running) slc_gate_wait(&world->told, 1, tell_patience_ns);
 }
 
@@ -103,8 +88,8 @@ static void acknowledge_failure(sluice_world *world)
     slc_control_tell(&world->control);
     slc_gate_post(&world->told, 1);
     uint32_t submitted = atomic_load(&world->comm.submitted);
-    slc_gate_post(&world->collects_done, atomic_load(&world->collects_asked) + far_beyond);
-    slc_gate_post(&world->comm.completed, submitted + far_beyond);
+    slc_gate_post(&world->collects_done, atomic_load(&world->collects_asked) + SLC_FAR_BEYOND);
+    slc_gate_post(&world->comm.completed, submitted + SLC_FAR_BEYOND);
     cancel_messages(world);
     slc_gate_post(&world->comm.quiet, 1);
 }
@@ -135,7 +120,7 @@ static void check_suspicion(sluice_world *world, uint64_t now_ns)
 static bool look_at_control(sluice_world *world, uint64_t now_ns)
 {
     bool beats = slc_control_beats(&world->control, now_ns);
-    if (beats) slc_watch_note(world, now_ns);
+    if (beats) slc_world_note_doing(world, now_ns);
     bool received = slc_control_step(&world->control, now_ns);
     if (beats) slc_watch_judge(&world->control);
     check_departures(world);
@@ -192,9 +177,9 @@ static bool poll_all(sluice_world *world)
 {
     struct pollfd *polls = world->polls;
     const slc_transport *transport = &world->transport;
-    int fds[TRANSPORT_DESCRIPTORS];
+    int fds[SLC_TRANSPORT_DESCRIPTORS];
     int transport_count =
-        transport->table ? transport->table->descriptors(transport->self, fds, TRANSPORT_DESCRIPTORS) : 0;
+        transport->table ? transport->table->descriptors(transport->self, fds, SLC_TRANSPORT_DESCRIPTORS) : 0;
     int count = 0;
     polls[count++] = (struct pollfd){.fd = world->neighbours.doorbell, .events = POLLIN};
     for (int i = 0; i < transport_count; i++) polls[count++] = (struct pollfd){.fd = fds[i], .events = POLLIN};
@@ -343,7 +328,7 @@ static void *thread_main(void *argument)
 
 sluice_status slc_thread_start(sluice_world *world)
 {
-    world->polls = calloc((size_t)world->control.link_count + TRANSPORT_DESCRIPTORS + 1, sizeof *world->polls);
+    world->polls = calloc((size_t)world->control.link_count + SLC_TRANSPORT_DESCRIPTORS + 1, sizeof *world->polls);
     if (!world->polls) return slc_error(SLUICE_ERR_MEMORY, "communication thread");
     /* Signals belong to the program's own threads. */
     sigset_t all, before;
@@ -362,7 +347,7 @@ void slc_thread_stop(sluice_world *world)
     if (!world->running) return;
     snprintf(world->last_words, sizeof world->last_words, "%s", sluice_last_error());
     atomic_store(&world->stop, true);
-    slc_thread_wake(world);
+    slc_comm_notify(&world->comm);
     pthread_join(world->thread, NULL);
     world->running = false;
 }

@@ -1,4 +1,4 @@
-/* The first failure of a world: status and line, kept for every later call. */
+/* The first failure of a world: its status and its line are kept for every later call. */
 #ifndef SLC_COMM_FAILURE_H
 #define SLC_COMM_FAILURE_H
 
@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 typedef enum {
-    SLC_TELL_NOBODY, /* the others told us */
-    SLC_TELL_FACT,   /* the line is as true for every other rank: "rank 2 died" */
-    SLC_TELL_OWN     /* this rank's trouble: others hear "rank 1 failed: ..." */
+    SLC_TELL_NOBODY, /* another rank told it to this one */
+    SLC_TELL_FACT,   /* the line holds for every rank as it is: "rank 2 died" */
+    SLC_TELL_OWN     /* it is this rank's trouble: the others hear "rank 1 failed: ..." */
 } slc_tell;
 
 typedef struct {
@@ -23,11 +23,12 @@ typedef struct {
 void slc_failure_init(slc_failure *failure);
 void slc_failure_fini(slc_failure *failure);
 
-/* Keeps the first; true if this was it. Any thread. */
+/* Keeps the failure if it is the first, and returns whether it was. Any thread. */
 bool slc_failure_set(slc_failure *failure, sluice_status status, slc_tell tell, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Replaces whatever there is. For a forked child, which has one thread: the lock may be another one's for ever. */
+/* Replaces any failure that there is. For a forked child, which has one thread: a thread that it lacks may hold the
+ * lock for ever. */
 void slc_failure_override(slc_failure *failure, sluice_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,6 +1,6 @@
 /* Small blocking collectives over the star: everybody brings a part to rank 0, which answers all with the result. A
  * rank brings its next part only after it has the result, so rank 0 holds at most one part of each. */
-#include "lib/comm/world/control.h"
+#include "lib/comm/control/control.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -125,20 +125,7 @@ static void try_finish(slc_control *control)
     finish(control);
 }
 
-void slc_collect_check(slc_control *control)
-{
-    if (!control->collect) return;
-    for (int rank = 0; rank < control->size; rank++) {
-        const slc_departure *gone = &control->departures[rank];
-        if (!gone->left || (int32_t)(gone->collectives - control->collects) > 0) continue;
-        char what[64];
-        snprintf(what, sizeof what, "others were in a %s", slc_collect_name(control->collect->kind));
-        slc_control_fail_left(control, rank, what);
-        return;
-    }
-}
-
-void slc_control_collect(slc_control *control, slc_collect *collect)
+void slc_collect_begin(slc_control *control, slc_collect *collect)
 {
     control->collect = collect;
     control->collect_done = false;
@@ -153,7 +140,6 @@ void slc_control_collect(slc_control *control, slc_collect *collect)
                            .bytes = part_bytes(collect, control->rank)};
         slc_socket_send(control, &control->links[0], frame, collect->src);
     }
-    slc_collect_check(control);
 }
 
 void slc_collect_part(slc_control *control, slc_socket *link, const slc_frame *frame, const char *data)

@@ -1,6 +1,6 @@
 /* The control connections without a world around them: memory that runs out while a message is read. */
 #include "lib/base/clock.h"
-#include "lib/comm/world/control.h"
+#include "lib/comm/control/control.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The kernel lists what an epoll set watches in /proc/self/fdinfo, a line each. */
-#include "lib/comm/world/watched.h"
+#include "lib/comm/sockets/watched.h"
 
 #include <errno.h>
 #include <fcntl.h>

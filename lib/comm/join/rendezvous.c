@@ -1,13 +1,13 @@
 /* Joining. Rank 0 keeps every newcomer in a small table until its greeting is complete, so that one that says nothing
  * (or nonsense) holds up nobody. */
-#include "lib/comm/world/rendezvous.h"
+#include "lib/comm/join/rendezvous.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
-#include "lib/comm/world/address.h"
-#include "lib/comm/world/descriptors.h"
-#include "lib/comm/world/wire.h"
+#include "lib/comm/sockets/address.h"
+#include "lib/comm/sockets/descriptors.h"
+#include "lib/comm/sockets/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,49 @@
+/* Which bytes of the attached arena operations touch. */
+#include "lib/comm/lane/geometry.h"
+#include "lib/comm/lane/rows.h"
+
+uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_group *group)
+{
+    return (comm->any_messages ? 2 : 1) * group->shapes[0].ranks * group->stride;
+}
+
+bool slc_in_arena(const slc_comm *comm, const void *buffer, uint64_t bytes)
+{
+    const char *low = buffer;
+    return low >= comm->base && bytes <= comm->bytes && (uint64_t)(low - comm->base) <= comm->bytes - bytes;
+}
+
+static slc_byte_range range_of(const void *buffer, uint64_t bytes)
+{
+    return (slc_byte_range){buffer, (const char *)buffer + bytes};
+}
+
+static slc_spans row_op_spans(const slc_comm *comm, const slc_op *op)
+{
+    const slc_rows *rows = op->rows;
+    const slc_layout layout = slc_gathers(op) ? op->src_layout : op->dst_layout;
+    const uint64_t table = op->elements / (layout == SLC_SHARD ? (uint64_t)comm->size : 1);
+    const uint64_t compact = rows->most * rows->row_elements;
+    return (slc_spans){
+        .read = range_of(op->src, (slc_gathers(op) ? table : compact) * slc_dtype_size(op->dtype)),
+        .write = {range_of(op->dst, (slc_gathers(op) ? compact : table) * slc_dtype_size(slc_op_result(op))),
+                  range_of(rows->lists, (uint64_t)comm->size * slc_row_list_bytes(rows->most))}};
+}
+
+static slc_byte_range buffer_span(const slc_op *op, const void *buffer, slc_dtype dtype, slc_layout layout, int size)
+{
+    if (!buffer || op->kind == SLC_BARRIER) return (slc_byte_range){0};
+    uint64_t bytes = slc_dtype_size(dtype), share = layout == SLC_SHARD ? (uint64_t)size : 1;
+    const char *low = (const char *)buffer + op->first_block * op->block_elements / share * bytes;
+    return (slc_byte_range){low, low + slc_op_length(op) / share * bytes};
+}
+
+slc_spans slc_op_spans(const slc_comm *comm, const slc_op *op)
+{
+    if (slc_moves_rows(op)) return row_op_spans(comm, op);
+    slc_spans spans = {.read = buffer_span(op, op->src, op->dtype, op->src_layout, comm->size),
+                       .write = {buffer_span(op, op->dst, slc_op_result(op), op->dst_layout, comm->size)}};
+    if (op->kind == SLC_COMPRESSED_EXCHANGE)
+        spans.write[0].high = spans.write[0].low + slc_comm_exchange_bytes(comm, op->group);
+    return spans;
+}

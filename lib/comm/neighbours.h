@@ -1,0 +1,84 @@
+/* Neighbours: the ranks of this host, which are reached through shared memory. Each has a control page, a doorbell and,
+ * once memory is attached, a data segment. Two ranks are neighbours exactly when an abstract Unix socket connects them,
+ * so ranks in different network namespaces never are. */
+#ifndef SLC_COMM_NEIGHBOURS_H
+#define SLC_COMM_NEIGHBOURS_H
+
+#include "lib/comm/failure.h"
+#include "lib/device/device.h"
+
+#include <sluice/status.h>
+#include <sluice/world.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SLC_SIGNATURES = 64, SLC_PAGE_BYTES = 4096 };
+
+/* Each rank owns one memfd page. The owner writes the counters; every neighbour may take the sleeping flag. Counters
+ * count communicating operations, modulo 2^32. A peer touches the owner's buffers only after the owner's `ready` has
+ * passed the operation and before the peer's own `done` has. */
+typedef struct {
+    _Alignas(64) _Atomic uint32_t ready;    /* operations whose buffers peers may use */
+    _Alignas(64) _Atomic uint32_t done;     /* operations for which the owner no longer uses its peers' buffers */
+    _Alignas(64) _Atomic uint32_t sleeping; /* 1: the owner's thread sleeps, ring its doorbell */
+    _Alignas(64) _Atomic uint32_t cpu;      /* the core on which the owner's thread ran when it last noted it */
+    _Alignas(64) _Atomic uint64_t signature[SLC_SIGNATURES]; /* operation i's shape and place, at i modulo this */
+} slc_control_page;
+
+typedef struct {
+    int socket; /* -1: not a neighbour */
+    int doorbell;
+    uint64_t key[2]; /* the key that it wants to see from whoever hands it something */
+    slc_control_page *page;
+    slc_segment segment; /* its data segment, mapped here; base NULL: none */
+} slc_neighbour;
+
+/* A card holds all that others must know to connect. It is sent through the rendezvous. */
+typedef struct {
+    char name[64]; /* of the abstract socket */
+    char host_id[64];
+    uint64_t
+        key[2]; /* drawn; any user of the host can read the socket's name, but the key goes through the rendezvous */
+    int32_t direct;
+} slc_neighbour_card;
+
+typedef struct {
+    int rank, size;
+    slc_neighbour *peers; /* [size] */
+    int *list, count;     /* the neighbours' ranks, ascending, without this rank */
+    slc_control_page *page;
+    int page_fd, doorbell, listener;
+    uint64_t key[2]; /* of this rank's card */
+} slc_neighbours;
+
+/* These three are steps of making a world, each local. After the first the ranks exchange their cards, after the second
+ * what connect found. */
+sluice_status slc_neighbours_open(slc_neighbours *neighbours, const sluice_world_config *config,
+                                  slc_neighbour_card *card);
+/* Tries to connect to every lower rank; reached[r] becomes 1 where that works. */
+sluice_status slc_neighbours_connect(slc_neighbours *neighbours, const slc_neighbour_card *const *cards,
+                                     uint8_t *reached);
+/* Waits for the neighbours' control pages and doorbells; all_reached[r] is rank r's `reached`. A process that connects
+ * without the key of this rank's card, or that runs as another user, is turned away. Errors: FORMAT (a page that is too
+ * short or could shrink), SYSTEM (too few descriptors), PEER, TIMEOUT. */
+sluice_status slc_neighbours_meet(slc_neighbours *neighbours, const uint8_t *const *all_reached, uint64_t deadline_ns);
+void slc_neighbours_close(slc_neighbours *neighbours);
+
+/* Hands `segment` over to the neighbours and maps theirs. Collective among neighbours, blocking, on the calling thread.
+ * Ends early with the world's failure. Errors: MISMATCH (a segment of another size), PEER, TIMEOUT, SYSTEM. */
+sluice_status slc_neighbours_attach(slc_neighbours *neighbours, const slc_segment *segment, slc_failure *failure,
+                                    uint64_t deadline_ns);
+void slc_neighbours_detach(slc_neighbours *neighbours);
+
+static inline bool slc_is_neighbour(const slc_neighbours *neighbours, int rank)
+{
+    return neighbours->peers[rank].socket >= 0;
+}
+
+/* Wakes the neighbours whose threads sleep; to be called after raising a counter of this rank's page. */
+void slc_neighbours_ring(slc_neighbours *neighbours);
+/* Wakes this rank's own communication thread if it sleeps. Any thread. */
+void slc_neighbours_wake_own(slc_neighbours *neighbours);
+
+#endif

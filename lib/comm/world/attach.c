@@ -1,0 +1,64 @@
+/* Attaching memory: the segment that operations work on, and what lies in it of scratch. */
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/comm/world/world.h"
+
+#include <stdio.h>
+
+static void forget_segment(slc_comm *comm)
+{
+    /* After a failure a message may still be on its way into the memory: wait until the thread has let go of it. */
+    if (slc_failed(comm->failure)) slc_gate_wait(&comm->quiet, 1, UINT64_MAX);
+    if (comm->segment && comm->messages_pending) comm->segment->kept = true; /* the transport did not let go of it */
+    comm->segment = NULL;
+    slc_neighbours_detach(comm->neighbours);
+    slc_stream_destroy(&comm->stream);
+    comm->base = NULL;
+    comm->bytes = 0;
+    comm->scratch = NULL;
+    comm->scratch_bytes = 0;
+}
+
+/* Every rank must bring the same; rank 0's figures are what is compared with, so all ranks agree on the verdict. */
+static sluice_status agree_on_size(sluice_world *world, uint64_t bytes, uint64_t scratch_bytes)
+{
+    uint64_t own[2] = {bytes, scratch_bytes}, first[2] = {bytes, scratch_bytes};
+    sluice_status status = sluice_world_broadcast(world, first, sizeof first, 0);
+    double differing = own[0] != first[0] || own[1] != first[1];
+    if (!status) status = sluice_world_all_reduce(world, &differing, 1);
+    if (status || differing == 0) return status;
+    return slc_error(
+        SLUICE_ERR_MISMATCH,
+        "attaching memory: %.0f ranks bring another size than rank 0 (%llu bytes, scratch %llu; here %llu, "
+        "%llu)",
+        differing, (unsigned long long)first[0], (unsigned long long)first[1], (unsigned long long)own[0],
+        (unsigned long long)own[1]);
+}
+
+sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes)
+{
+    sluice_world *world = slc_comm_world(comm);
+    sluice_status status = slc_comm_wait(comm, atomic_load_explicit(&comm->submitted, memory_order_relaxed));
+    if (status && segment) return status;
+    forget_segment(comm);
+    if (!segment) return SLUICE_OK;
+
+    status = agree_on_size(world, segment->bytes, scratch_bytes);
+    if (status) return status;
+    uint64_t deadline_ns = slc_clock_ns() + world->control.watch.silence_ns;
+    char error[SLC_WORDS]; /* the last one of the caller: waiting in slices is none */
+    snprintf(error, sizeof error, "%s", sluice_last_error());
+    status = slc_neighbours_attach(comm->neighbours, segment, comm->failure, deadline_ns);
+    if (!status) status = slc_error(SLUICE_OK, "%s", error);
+    if (!status) status = slc_stream_create(segment->device, 1, &comm->stream);
+    if (status) {
+        slc_comm_fail(comm, status, sluice_last_error()); /* the others wait below */
+        return slc_failure_get(comm->failure);
+    }
+    comm->segment = segment;
+    comm->base = segment->base;
+    comm->bytes = segment->bytes;
+    comm->scratch = scratch;
+    comm->scratch_bytes = scratch_bytes;
+    return sluice_world_barrier(world);
+}
