@@ -18,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double TOLERANCE = 0.02;
-
 enum { PATH_BYTES = 4096 };
 
 typedef struct {
@@ -83,8 +81,7 @@ static sluice_status plan_shares(trade *t)
                                       .times = &t->profile->times,
                                       .recompute = recompute,
                                       .limit = t->budget > job->reserved_bytes ? t->budget - job->reserved_bytes : 0,
-                                      .count = (uint32_t)t->options->shares,
-                                      .tolerance = TOLERANCE};
+                                      .count = (uint32_t)t->options->shares};
     sluice_status status = slc_tradeoff_make(&ask, &t->tradeoff);
     free(recompute);
     return status;
@@ -109,8 +106,8 @@ static sluice_status plan_all(trade *t)
     if (!status) status = plan_shares(t);
     if (!status) status = write_plan(t);
     if (status) return status;
-    t->document = slc_tradeoff_json(t->profile, &t->tradeoff, t->budget, TOLERANCE,
-                                    t->world ? t->options->throttles.text[0] : NULL);
+    t->document =
+        slc_tradeoff_json(t->profile, &t->tradeoff, t->budget, t->world ? t->options->throttles.text[0] : NULL);
     if (!t->document) return slc_error(SLUICE_ERR_MEMORY, "trade-off");
     slc_tradeoff_show_head(t->out, t->document);
     return SLUICE_OK;

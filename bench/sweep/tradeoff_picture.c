@@ -102,26 +102,20 @@ static void put_title(FILE *file, const json_t *document)
 
 static void put_plots(FILE *file, const extent *e)
 {
-    fputs("  plot 'tradeoff.dat' index 0 using 1:2 smooth unique with linespoints lc rgb '#1f77b4' dt 2 pt 6 ps 1 lw "
-          "1.5 title "
-          "'predicted'",
-          file);
-    if (e->measured)
-        fputs(", \\\n       'tradeoff.dat' index 0 using 1:3 smooth unique with linespoints lc rgb '#1f77b4' pt 7 ps 1 "
-              "lw 3 title "
-              "'measured'",
-              file);
-    fputs(", \\\n       'tradeoff.dat' index 1 using 1:2 with points lc rgb '#d62728' pt 4 ps 2 lw 2 title "
-          "'joint plan, predicted'",
-          file);
-    if (e->measured)
-        fputs(", \\\n       'tradeoff.dat' index 1 using 1:3 with points lc rgb '#d62728' pt 5 ps 2 title "
-              "'joint plan, measured'",
-              file);
-    if (e->misfits)
-        fputs(", \\\n       'tradeoff.dat' index 2 using 1:2 with points lc rgb 'gray40' pt 2 ps 1.2 title "
-              "'does not fit'",
-              file);
+    const struct {
+        bool drawn;
+        const char *what, *style, *title;
+    } plots[] = {
+        {true, "0 using 1:2 smooth unique", "linespoints lc rgb '#1f77b4' dt 2 pt 6 ps 1 lw 1.5", "predicted"},
+        {e->measured, "0 using 1:3 smooth unique", "linespoints lc rgb '#1f77b4' pt 7 ps 1 lw 3", "measured"},
+        {true, "1 using 1:2", "points lc rgb '#d62728' pt 4 ps 2 lw 2", "joint plan, predicted"},
+        {e->measured, "1 using 1:3", "points lc rgb '#d62728' pt 5 ps 2", "joint plan, measured"},
+        {e->misfits, "2 using 1:2", "points lc rgb 'gray40' pt 2 ps 1.2", "does not fit"},
+    };
+    for (size_t i = 0; i < sizeof plots / sizeof *plots; i++)
+        if (plots[i].drawn)
+            fprintf(file, "%s 'tradeoff.dat' index %s with %s title '%s'", i ? ", \\\n      " : "  plot", plots[i].what,
+                    plots[i].style, plots[i].title);
     fputc('\n', file);
 }
 

@@ -10,9 +10,53 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double TOLERANCE = 0.02; /* changes of less than this share of the least step count as level */
+
 static double mib(double bytes)
 {
     return bytes / 0x1p20;
+}
+
+/* ---- The shapes of the curves ---- */
+
+typedef struct {
+    double share, step_s;
+} curve_point;
+
+static int by_share(const void *a, const void *b)
+{
+    const curve_point *x = a, *y = b;
+    return (x->share > y->share) - (x->share < y->share);
+}
+
+/* Names the shape of the curve of "predicted" or "measured" steps; each choice counts once, and a curve without points
+ * has none. */
+static bool name_shape(json_t *document, const char *kind)
+{
+    char shape_key[32];
+    bool predicted = *kind == 'p', named = false;
+    json_t *points = json_object_get(document, "points"), *row;
+    size_t index, room = json_array_size(points) + 1, count = 0;
+    curve_point *curve = malloc(room * sizeof *curve);
+    double *step_s = malloc(room * sizeof *step_s);
+    uint32_t valleys;
+    if (!curve || !step_s) goto free_all;
+    json_array_foreach (points, index, row) {
+        double value = slc_bench_number(row, predicted ? "predicted_step_s" : "step_s");
+        if (!isnan(value) && json_is_null(json_object_get(row, "same_as")))
+            curve[count++] = (curve_point){slc_bench_number(row, "share"), value};
+    }
+    qsort(curve, count, sizeof *curve, by_share);
+    for (size_t i = 0; i < count; i++) step_s[i] = curve[i].step_s;
+    slc_curve_shape shape = slc_curve_shape_of(step_s, (uint32_t)count, TOLERANCE, &valleys);
+    snprintf(shape_key, sizeof shape_key, "%s_shape", kind);
+    named =
+        (!predicted && !count) || !json_object_set_new(document, shape_key, json_string(slc_curve_shape_name(shape)));
+    if (predicted) json_object_set_new(document, "predicted_valleys", json_integer(valleys));
+free_all:
+    free(curve);
+    free(step_s);
+    return named;
 }
 
 /* ---- Planned results ---- */
@@ -43,19 +87,19 @@ static json_t *point_json(const slc_job *job, const slc_tradeoff *t, const slc_t
                      "strategies", strategies_json(job, p->strategies), "runs");
 }
 
-json_t *slc_tradeoff_json(const slc_profile *profile, const slc_tradeoff *t, uint64_t budget, double tolerance,
-                          const char *throttle)
+json_t *slc_tradeoff_json(const slc_profile *profile, const slc_tradeoff *t, uint64_t budget, const char *throttle)
 {
     const slc_job *job = &profile->job;
     json_t *points = json_array();
     for (uint32_t i = 0; points && i < t->count; i++) json_array_append_new(points, point_json(job, t, &t->points[i]));
-    return json_pack("{s:s, s:s, s:i, s:o, s:I, s:I, s:I, s:b, s:f, s:s, s:i, s:o, s:o, s:o}", "model", profile->model,
-                     "source", profile->source, "world", (int)job->world, "throttle",
-                     throttle ? json_string(throttle) : json_null(), "budget_bytes", (json_int_t)budget, "floor_bytes",
-                     (json_int_t)(t->floor_bytes + job->reserved_bytes), "free_bytes", (json_int_t)t->free_bytes,
-                     "floor_recomputes", t->floor_recomputes, "tolerance", tolerance, "predicted_shape",
-                     slc_curve_shape_name(t->shape), "predicted_valleys", (int)t->valleys, "measured_shape",
-                     json_null(), "points", points, "joint", point_json(job, t, &t->joint));
+    json_t *document =
+        json_pack("{s:s, s:s, s:i, s:o, s:I, s:I, s:I, s:b, s:f, s:n, s:n, s:n, s:o, s:o}", "model", profile->model,
+                  "source", profile->source, "world", (int)job->world, "throttle",
+                  throttle ? json_string(throttle) : json_null(), "budget_bytes", (json_int_t)budget, "floor_bytes",
+                  (json_int_t)(t->floor_bytes + job->reserved_bytes), "free_bytes", (json_int_t)t->free_bytes,
+                  "floor_recomputes", t->floor_recomputes, "tolerance", TOLERANCE, "predicted_shape",
+                  "predicted_valleys", "measured_shape", "points", points, "joint", point_json(job, t, &t->joint));
+    return document && name_shape(document, "predicted") ? document : NULL;
 }
 
 /* ---- Measured results ---- */
@@ -84,42 +128,13 @@ static void put_medians(json_t *document, json_t *row)
     json_object_set_new(row, "exposed_s", medians_of(from, "exposed_s"));
 }
 
-typedef struct {
-    double share, step_s;
-} measured_point;
-
-static int by_share(const void *a, const void *b)
-{
-    const measured_point *x = a, *y = b;
-    return (x->share > y->share) - (x->share < y->share);
-}
-
-static void name_measured_shape(json_t *document, measured_point *measured, uint32_t count)
-{
-    double *step_s = malloc((count + 1) * sizeof *step_s);
-    if (!step_s) return;
-    qsort(measured, count, sizeof *measured, by_share);
-    for (uint32_t i = 0; i < count; i++) step_s[i] = measured[i].step_s;
-    slc_curve_shape shape = slc_curve_shape_of(step_s, count, slc_bench_number(document, "tolerance"), NULL);
-    json_object_set_new(document, "measured_shape", json_string(slc_curve_shape_name(shape)));
-    free(step_s);
-}
-
 void slc_tradeoff_conclude(json_t *document)
 {
     json_t *points = json_object_get(document, "points"), *row;
-    measured_point *measured = malloc((json_array_size(points) + 1) * sizeof *measured);
-    uint32_t count = 0;
     size_t index;
-    json_array_foreach (points, index, row) {
-        put_medians(document, row);
-        double value = slc_bench_number(row, "step_s");
-        if (measured && !isnan(value) && json_is_null(json_object_get(row, "same_as")))
-            measured[count++] = (measured_point){slc_bench_number(row, "share"), value};
-    }
+    json_array_foreach (points, index, row) put_medians(document, row);
     put_medians(document, json_object_get(document, "joint"));
-    if (measured && count) name_measured_shape(document, measured, count);
-    free(measured);
+    name_shape(document, "measured");
 }
 
 /* ---- The table ---- */

@@ -12,7 +12,7 @@
 
 /* Makes the document of what was planned. `throttle` NULL: nothing will be measured. Returns NULL if there is no
  * memory. */
-json_t *slc_tradeoff_json(const slc_profile *profile, const slc_tradeoff *tradeoff, uint64_t budget, double tolerance,
+json_t *slc_tradeoff_json(const slc_profile *profile, const slc_tradeoff *tradeoff, uint64_t budget,
                           const char *throttle);
 /* Adds a run to a row. Returns false if there is no memory. */
 bool slc_tradeoff_add_run(json_t *row, const slc_training_result *run);

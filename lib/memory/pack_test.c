@@ -3,6 +3,7 @@
 #include "lib/memory/pack.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/status.h"
 #include "tests/support/scale.h"
 
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +48,75 @@ static void free_problem(problem *p)
     free(p->buffers);
     free(p->parts);
 }
+
+static sluice_status pack(slc_pack_buffer *buffers, size_t count, uint64_t *peak)
+{
+    return slc_pack_within(buffers, count, 0, 0, peak);
+}
+
+/* ---- The check: sorts all rectangles by address and looks at every pair that shares an address ---- */
+
+typedef struct {
+    uint64_t from, to; /* addresses [from, to) */
+    uint32_t start, end;
+    size_t owner;
+} rectangle;
+
+static int by_address(const void *a, const void *b)
+{
+    const rectangle *x = a, *y = b;
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+static sluice_status collect(const slc_pack_buffer *buffers, size_t count, rectangle *out, size_t *out_count)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        const slc_pack_buffer *buffer = &buffers[i];
+        if (buffer->offset % SLC_PACK_ALIGNMENT)
+            return slc_error(SLUICE_ERR_FORMAT, "packing: buffer %zu at %" PRIu64 ": not a multiple of %d", i,
+                             buffer->offset, SLC_PACK_ALIGNMENT);
+        for (uint32_t k = 0; k < buffer->part_count; k++) {
+            const slc_pack_part *part = &buffer->parts[k];
+            if (part->end_byte > buffer->bytes)
+                return slc_error(SLUICE_ERR_FORMAT, "packing: buffer %zu: part %u ends at byte %" PRIu64 " of %" PRIu64,
+                                 i, k, part->end_byte, buffer->bytes);
+            if (part->first_byte >= part->end_byte || part->start >= part->end) continue;
+            out[used++] = (rectangle){buffer->offset + part->first_byte, buffer->offset + part->end_byte, part->start,
+                                      part->end, i};
+        }
+    }
+    *out_count = used;
+    return SLUICE_OK;
+}
+
+static sluice_status check_packing(const slc_pack_buffer *buffers, size_t count)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++) total += buffers[i].part_count;
+    rectangle *all = malloc((total + 1) * sizeof *all);
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "checking a packing of %zu buffers", count);
+
+    sluice_status status = collect(buffers, count, all, &total);
+    if (status) goto free_all;
+    qsort(all, total, sizeof *all, by_address);
+    for (size_t i = 0; i < total; i++) {
+        for (size_t k = i + 1; k < total && all[k].from < all[i].to; k++) {
+            const rectangle *a = &all[i], *b = &all[k];
+            if (a->owner == b->owner || a->end <= b->start || b->end <= a->start) continue;
+            status = slc_error(SLUICE_ERR_FORMAT,
+                               "packing: buffers %zu and %zu overlap at address %" PRIu64 " from time %u on", a->owner,
+                               b->owner, b->from, a->start > b->start ? a->start : b->start);
+            goto free_all;
+        }
+    }
+
+free_all:
+    free(all);
+    return status;
+}
+
+/* ---- Drawing ---- */
 
 /* Makes a gradient (its blocks end one after another), gathered values (their blocks begin one after another), or a
  * buffer that lives as one. */
@@ -124,8 +195,8 @@ static void small_cases_come_near_the_best_order(void **state)
         problem p = make_problem(2 + random_below(SMALL - 1));
         for (size_t i = 0; i < p.count; i++) make_buffer(&p, i, 8, 1 + random_below(3), 64 * (1 + random_below(5)));
         uint64_t peak;
-        assert_int_equal(slc_pack(p.buffers, p.count, &peak), SLUICE_OK);
-        assert_int_equal(slc_pack_check(p.buffers, p.count), SLUICE_OK);
+        assert_int_equal(pack(p.buffers, p.count, &peak), SLUICE_OK);
+        assert_int_equal(check_packing(p.buffers, p.count), SLUICE_OK);
         assert_true(peak >= slc_pack_lower_bound(p.buffers, p.count));
         uint32_t order[SMALL] = {0, 1, 2, 3, 4, 5};
         uint64_t best = UINT64_MAX;
@@ -151,8 +222,8 @@ static void random_cases_are_valid_and_repeat(void **state)
         for (size_t i = 0; i < p.count; i++)
             make_buffer(&p, i, 60, 1 + random_below(MAX_PARTS), 1 + random_below(100000));
         uint64_t peak, again, end = 0;
-        assert_int_equal(slc_pack(p.buffers, p.count, &peak), SLUICE_OK);
-        assert_int_equal(slc_pack_check(p.buffers, p.count), SLUICE_OK);
+        assert_int_equal(pack(p.buffers, p.count, &peak), SLUICE_OK);
+        assert_int_equal(check_packing(p.buffers, p.count), SLUICE_OK);
         uint64_t bound = slc_pack_lower_bound(p.buffers, p.count);
         assert_true(peak >= bound);
         ratio += (double)peak / (double)bound;
@@ -162,7 +233,7 @@ static void random_cases_are_valid_and_repeat(void **state)
             if (offsets[i] + p.buffers[i].bytes > end) end = offsets[i] + p.buffers[i].bytes;
         }
         assert_int_equal(peak, end);
-        assert_int_equal(slc_pack(p.buffers, p.count, &again), SLUICE_OK);
+        assert_int_equal(pack(p.buffers, p.count, &again), SLUICE_OK);
         assert_int_equal(again, peak);
         for (size_t i = 0; i < p.count; i++) assert_int_equal(p.buffers[i].offset, offsets[i]);
         free_problem(&p);
@@ -179,21 +250,21 @@ static void a_staircase_lends_its_corner(void **state)
     slc_pack_buffer buffers[] = {{.bytes = 128, .parts = stairs, .part_count = 2},
                                  {.bytes = 64, .parts = late, .part_count = 1}};
     uint64_t peak;
-    assert_int_equal(slc_pack(buffers, 2, &peak), SLUICE_OK);
+    assert_int_equal(pack(buffers, 2, &peak), SLUICE_OK);
     assert_int_equal(peak, 128);
     assert_int_equal(slc_pack_lower_bound(buffers, 2), 128);
-    assert_int_equal(slc_pack_check(buffers, 2), SLUICE_OK);
+    assert_int_equal(check_packing(buffers, 2), SLUICE_OK);
 }
 
 static void empty_things_take_no_room(void **state)
 {
     (void)state;
     uint64_t peak = 7;
-    assert_int_equal(slc_pack(NULL, 0, &peak), SLUICE_OK);
+    assert_int_equal(pack(NULL, 0, &peak), SLUICE_OK);
     assert_int_equal(peak, 0);
     const slc_pack_part none[] = {{0, 64, 3, 3}, {5, 5, 0, 9}};
     slc_pack_buffer buffers[] = {{.bytes = 64, .parts = none, .part_count = 2}, {.bytes = 1000}};
-    assert_int_equal(slc_pack(buffers, 2, &peak), SLUICE_OK);
+    assert_int_equal(pack(buffers, 2, &peak), SLUICE_OK);
     assert_int_equal(peak, 0);
     assert_int_equal(slc_pack_lower_bound(buffers, 2), 0);
 }
@@ -205,10 +276,10 @@ static void wrong_parts_are_refused(void **state)
     uint64_t peak;
     for (int i = 0; i < 3; i++) {
         slc_pack_buffer buffers[] = {{.bytes = 64, .parts = wrong[i], .part_count = 1}};
-        assert_int_equal(slc_pack(buffers, 1, &peak), SLUICE_ERR_ARGUMENT);
+        assert_int_equal(pack(buffers, 1, &peak), SLUICE_ERR_ARGUMENT);
     }
     slc_pack_buffer huge[] = {{.bytes = UINT64_MAX}, {.bytes = 64}};
-    assert_int_equal(slc_pack(huge, 2, &peak), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(pack(huge, 2, &peak), SLUICE_ERR_ARGUMENT);
 }
 
 static void the_check_finds_planted_faults(void **state)
@@ -220,17 +291,17 @@ static void the_check_finds_planted_faults(void **state)
         problem p = make_problem(20);
         for (size_t i = 0; i < p.count; i++) make_buffer(&p, i, 10, 1 + random_below(4), 64 * (1 + random_below(20)));
         uint64_t peak;
-        assert_int_equal(slc_pack(p.buffers, p.count, &peak), SLUICE_OK);
+        assert_int_equal(pack(p.buffers, p.count, &peak), SLUICE_OK);
         slc_pack_buffer *moved = &p.buffers[random_below(20)];
         moved->offset = 64 * random_below((uint32_t)(peak / 64));
         bool wrong = false;
         for (size_t i = 0; i < p.count; i++) wrong |= &p.buffers[i] != moved && clash(moved, &p.buffers[i]);
-        sluice_status status = slc_pack_check(p.buffers, p.count);
+        sluice_status status = check_packing(p.buffers, p.count);
         assert_int_equal(status, wrong ? SLUICE_ERR_FORMAT : SLUICE_OK);
         planted += wrong;
         found += status == SLUICE_ERR_FORMAT;
         moved->offset = 1;
-        assert_int_equal(slc_pack_check(p.buffers, p.count), SLUICE_ERR_FORMAT);
+        assert_int_equal(check_packing(p.buffers, p.count), SLUICE_ERR_FORMAT);
         free_problem(&p);
     }
     assert_int_equal(found, planted);
@@ -268,9 +339,9 @@ static void a_step_packs_close_to_its_bound(void **state)
         problem p = make_problem(counts[i]);
         make_step(&p, layers[i]);
         uint64_t peak, begin = slc_clock_ns();
-        assert_int_equal(slc_pack(p.buffers, p.count, &peak), SLUICE_OK);
+        assert_int_equal(pack(p.buffers, p.count, &peak), SLUICE_OK);
         double seconds = slc_seconds(slc_clock_ns() - begin);
-        assert_int_equal(slc_pack_check(p.buffers, p.count), SLUICE_OK);
+        assert_int_equal(check_packing(p.buffers, p.count), SLUICE_OK);
         uint64_t bound = slc_pack_lower_bound(p.buffers, p.count);
         print_message("%zu buffers, %d parts: %.1f ms, peak / bound %.4f\n", counts[i], MAX_PARTS, seconds * 1e3,
                       (double)peak / (double)bound);

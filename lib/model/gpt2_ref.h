@@ -1,4 +1,4 @@
-/* GPT-2 in float64, in plain loops that anyone can check against the formulas: the oracle of the tests. */
+/* GPT-2 in float64, put together from the plain loops of the kernels' references: the oracle of the tests. */
 #ifndef SLC_MODEL_GPT2_REF_H
 #define SLC_MODEL_GPT2_REF_H
 

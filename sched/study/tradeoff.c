@@ -196,29 +196,6 @@ static sluice_status make_joint(const slc_tradeoff_request *r, const slc_strateg
 
 /* ---- The curve ---- */
 
-static int by_share(const void *a, const void *b)
-{
-    const slc_tradeoff_point *x = *(const slc_tradeoff_point *const *)a, *y = *(const slc_tradeoff_point *const *)b;
-    if (x->strategy_bytes != y->strategy_bytes) return x->strategy_bytes < y->strategy_bytes ? -1 : 1;
-    return (x > y) - (x < y);
-}
-
-static sluice_status name_shape(const slc_tradeoff_request *r, slc_tradeoff *t)
-{
-    const slc_tradeoff_point **fit = malloc(((size_t)t->count + 1) * sizeof *fit);
-    double *step_s = malloc(((size_t)t->count + 1) * sizeof *step_s);
-    uint32_t count = 0;
-    sluice_status status = fit && step_s ? SLUICE_OK : no_memory();
-    for (uint32_t i = 0; !status && i < t->count; i++)
-        if (t->points[i].fits && t->points[i].same_as == SLC_NONE) fit[count++] = &t->points[i];
-    if (count > 1) qsort(fit, count, sizeof *fit, by_share);
-    for (uint32_t i = 0; i < count; i++) step_s[i] = fit[i]->forecast.step_s;
-    if (!status) t->shape = slc_curve_shape_of(step_s, count, r->tolerance, &t->valleys);
-    free(fit);
-    free(step_s);
-    return status;
-}
-
 /* Front is the order in which "mixed" ranks units, back is its reverse. */
 static sluice_status rank(const slc_job *job, const slc_strategy *all_free, rankings *out)
 {
@@ -243,7 +220,6 @@ static sluice_status make_all(const slc_tradeoff_request *r, slc_tradeoff *out)
         out->count = i + 1;
         status = make_point(r, &both, (double)i / (r->count - 1), out, &out->points[i]);
     }
-    if (!status) status = name_shape(r, out);
     free(all_free);
     free(ranked);
     return status;

@@ -35,7 +35,6 @@ typedef struct {
     uint32_t count;           /* number of shares, evenly from 0 to 1; at least 2 */
     double time_limit_s;      /* for each plan; 0: the planner's own */
     bool quick;               /* as in slc_joint_request */
-    double tolerance;         /* for the shape */
 } slc_tradeoff_request;
 
 typedef struct {
@@ -57,8 +56,6 @@ typedef struct {
     uint32_t count;
     slc_tradeoff_point joint; /* strategies and schedule chosen together */
     slc_plan *joint_plan;
-    slc_curve_shape shape; /* of the points that fit, each choice counted once */
-    uint32_t valleys;
 } slc_tradeoff;
 
 /* Makes the curve. A share's choice is filled in the order in which "mixed" ranks units or in the reverse order,

@@ -151,8 +151,7 @@ static void points_are_what_they_say(void **state)
                                     .times = &profile->times,
                                     .limit = low + (high > low ? (high - low) * (seed % 4) / 3 : 0),
                                     .count = SHARES,
-                                    .quick = true,
-                                    .tolerance = 0.02};
+                                    .quick = true};
         slc_tradeoff t;
         assert_int_equal(slc_tradeoff_make(&ask, &t), 0);
         assert_int_equal(t.count, SHARES);
@@ -181,12 +180,8 @@ static void solved_points_are_what_they_say(void **state)
     for (uint64_t seed = 0; seed < 2; seed++) {
         slc_profile *profile = draw(100 + seed);
         uint64_t low = arena_of(profile, SLC_FSDP), high = arena_of(profile, SLC_SDP);
-        slc_tradeoff_request ask = {.job = &profile->job,
-                                    .times = &profile->times,
-                                    .limit = (low + high) / 2,
-                                    .count = 4,
-                                    .time_limit_s = 0.1,
-                                    .tolerance = 0.02};
+        slc_tradeoff_request ask = {
+            .job = &profile->job, .times = &profile->times, .limit = (low + high) / 2, .count = 4, .time_limit_s = 0.1};
         slc_tradeoff t;
         assert_int_equal(slc_tradeoff_make(&ask, &t), 0);
         for (uint32_t i = 0; i < t.count; i++)

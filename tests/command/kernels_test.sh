@@ -41,7 +41,7 @@ products() {
     rows=$(grep -cE '^(fp32|bf16) ' "$work/out")
     check 'as many products of each type' "$(grep -c '^fp32 ' "$work/out")" "$(grep -c '^bf16 ' "$work/out")"
     check 'there are rows' yes "$([ "$rows" -ge 50 ] && echo yes)"
-    for key in m n k gflops packed_gflops with_packing_gflops ratio; do positive $key "$rows"; done
+    for key in m n k gflops; do positive $key "$rows"; done
     run_one gemm --rows 0
     check 'no rows are refused' yes "$([ $code -ne 0 ] && [ -s "$work/err" ] && echo yes)"
 }

@@ -58,7 +58,7 @@ short() { # command: sets $line, and $json where its option is not --json FILE
     sim) line=(sim --profile profile.json --plan plan.json) ;;
     check) line=(check --profile profile.json --plan plan.json) ;;
     trace) line=(trace --profile profile.json --plan plan.json -o -) json=(-o /dev/full) ;;
-    study) line=(study small --count 1) ;;
+    study) line=(study lossy --count 1 --time-limit 0.05) ;;
     perf) line=(perf --ranks 2 -b 64K -e 64K -n 1) ;;
     overhead) line=(overhead --ranks 2 --layers 2 --layer 64K --slot 100us --rounds 1 --steps 1 dp:serial) ;;
     kernels) line=(kernels --op gelu_forward --dtype fp32 --size 1MiB --rounds 1) ;;

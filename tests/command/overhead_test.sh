@@ -13,7 +13,7 @@ for ranks in 1 2 3; do
     overhead --ranks $ranks --json "$work/rows.json" dp:serial oss:random sdp:random fsdp:random fsdp:one_ahead fsdp:priority:blocks
     check "$ranks ranks" 0 $code
     check "$ranks ranks: a row a plan" 6 "$(grep -c '^  [a-z]*:[a-z_:]* ' "$work/out")"
-    for key in engine_share engine_block_s wall_over_bare; do
+    for key in engine_share engine_block_s wall_over_same; do
         check "$ranks ranks: $key of every row, and its aim" 7 "$(grep -c "\"$key\"" "$work/rows.json")"
     done
 done

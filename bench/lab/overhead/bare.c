@@ -54,7 +54,6 @@ struct slc_bare {
     slc_overhead_optimizer *optimizer;
     const slc_job *job;
     const slc_plan *plan;
-    slc_bare_kind kind;
     slc_segment segment;
     int rank;
     bare_unit *units;
@@ -165,7 +164,7 @@ static void fill_collective(const slc_bare *bare, const slc_item *item, slc_op *
         op->scale = (float)(1.0 / bare->job->world);
         if (unit->reduced) op->dst = unit->reduced;
         if (unit->reduced) op->dst_layout = SLC_SHARD;
-        if (bare->kind == SLC_BARE_SAME) op->call = inspect;
+        op->call = inspect;
         return;
     case SLC_ITEM_GATHER_VALUE:
         op->kind = SLC_ALL_GATHER;
@@ -181,16 +180,12 @@ static void fill_collective(const slc_bare *bare, const slc_item *item, slc_op *
 
 static void fill_agreement(const slc_bare *bare, slc_op *op)
 {
-    op->kind = SLC_CALL;
-    op->call = nothing;
-    if (bare->kind != SLC_BARE_SAME) return;
     op->kind = SLC_ALL_REDUCE;
     op->dtype = SLC_INT64;
     op->elements = op->block_elements = slc_agreement_words(bare->job);
     op->block_count = 1;
     op->src = op->dst = bare->agreement;
     op->start = begin_agreement;
-    op->call = NULL;
 }
 
 static slc_op make_operation(const slc_bare *bare, const slc_item *item)
@@ -238,7 +233,6 @@ static bare_wait make_wait(const slc_bare *bare, const slc_item *item, const uin
         int lane = items[after->item].kind == SLC_ITEM_SLOT ? SLOTS : OPERATIONS;
         int32_t all = (int32_t)(lane == SLOTS ? bare->slot_count : bare->operation_count);
         int32_t count = (int32_t)ordinal[after->item] + 1 - (after->previous ? all : 0);
-        if (lane == SLOTS && bare->kind == SLC_BARE_LOOSE) continue;
         if (wait.waits[lane] && wait.count[lane] >= count) continue;
         wait.waits[lane] = true;
         wait.count[lane] = count;
@@ -315,7 +309,7 @@ static sluice_status make_memory(slc_bare *bare)
 }
 
 sluice_status slc_bare_open(sluice_world *world, slc_overhead_model *model, slc_overhead_optimizer *optimizer,
-                            const slc_job *job, const slc_plan *plan, slc_bare_kind kind, slc_bare **out)
+                            const slc_job *job, const slc_plan *plan, slc_bare **out)
 {
     slc_bare *bare = calloc(1, sizeof *bare);
     if (!bare) return slc_error(SLUICE_ERR_MEMORY, "bare run");
@@ -325,7 +319,6 @@ sluice_status slc_bare_open(sluice_world *world, slc_overhead_model *model, slc_
     bare->optimizer = optimizer;
     bare->job = job;
     bare->plan = plan;
-    bare->kind = kind;
     slc_gate_init(&bare->slots_done);
     sluice_status status = make_memory(bare);
     if (!status) status = locate_units(bare);
@@ -376,33 +369,29 @@ static sluice_status submit_pass(slc_bare *bare, uint32_t first_slot)
 
 static sluice_status run_slot(slc_bare *bare, const bare_slot *slot)
 {
-    sluice_status status = SLUICE_OK;
-    bool gated = bare->kind != SLC_BARE_LOOSE;
-    if (gated && slot->wait.waits[OPERATIONS])
-        status = slc_comm_wait(bare->comm, bare->first_operation + (uint32_t)slot->wait.count[OPERATIONS]);
-    if (status) return status;
+    if (slot->wait.waits[OPERATIONS]) {
+        uint32_t count = bare->first_operation + (uint32_t)slot->wait.count[OPERATIONS];
+        sluice_status status = slc_comm_wait(bare->comm, count);
+        if (status) return status;
+    }
     if (slot->gradient)
         slc_overhead_backward(bare->model, slot->layer, slot->value, slot->gradient);
     else
         slc_overhead_forward(bare->model, slot->value);
     slc_gate_post(&bare->slots_done, ++bare->slots_posted);
-    if (gated) slc_comm_notify(bare->comm);
+    slc_comm_notify(bare->comm);
     return SLUICE_OK;
 }
 
 sluice_status slc_bare_step(slc_bare *bare, double learning_rate)
 {
-    bool gated = bare->kind != SLC_BARE_LOOSE;
     sluice_status status = SLUICE_OK;
     /* This step overwrites the record of the step before the last, so that step's late operations must have ended. */
     if (bare->passes) status = slc_comm_wait(bare->comm, bare->first_operation + bare->late_end);
     bare->steps[bare->passes & 1] = (bare_step){.number = bare->passes + 1, .learning_rate = learning_rate};
-    uint32_t first_slot = bare->slots_posted;
-    if (!status && gated) status = submit_pass(bare, first_slot);
+    if (!status) status = submit_pass(bare, bare->slots_posted);
     for (uint32_t s = 0; !status && s < bare->slot_count; s++) status = run_slot(bare, &bare->slots[s]);
-    if (!status && !gated) status = submit_pass(bare, first_slot);
-    if (!status)
-        status = slc_comm_wait(bare->comm, gated ? bare->first_operation + bare->agree + 1 : bare->next_operation);
+    if (!status) status = slc_comm_wait(bare->comm, bare->first_operation + bare->agree + 1);
     bare->passes++;
     return status;
 }

@@ -1,5 +1,6 @@
 /* A plan carried out by hand, as by somebody who knows this one plan and nothing else: its operations and their waits
- * are worked out once and handed to lib/comm step after step; optimizer kernels are called on fixed ranges. There are
+ * are worked out once and handed to lib/comm step after step; optimizer kernels are called on fixed ranges. Everything
+ * that the engine carries out is carried out, the search of gradients for NaN and the agreement included, but there are
  * no claims, no checks and no measuring. The weights equal the engine's to the bit. */
 #ifndef SLC_BENCH_OVERHEAD_BARE_H
 #define SLC_BENCH_OVERHEAD_BARE_H
@@ -8,21 +9,13 @@
 #include "lib/comm/comm.h"
 #include "lib/plan/plan.h"
 
-typedef enum {
-    /* Everything that the engine does: the plan's operations, the search of gradients for NaN, the agreement. */
-    SLC_BARE_SAME,
-    /* Collectives, updates and compute only; gradients are not searched for NaN. */
-    SLC_BARE_PLAIN,
-    SLC_BARE_LOOSE /* PLAIN without gates between the two lanes: all compute, then all operations */
-} slc_bare_kind;
-
 typedef struct slc_bare slc_bare;
 
 /* Lays memory out as the plan does and attaches it; everything is zero. Collective. `job` (one micro-batch, at most
  * 2040 operations), `plan`, `model` and `optimizer` must outlive the result, and nothing else may be attached
  * meanwhile. The caller closes *out. Errors: ARGUMENT, MEMORY, those of lib/comm. */
 sluice_status slc_bare_open(sluice_world *world, slc_overhead_model *model, slc_overhead_optimizer *optimizer,
-                            const slc_job *job, const slc_plan *plan, slc_bare_kind kind, slc_bare **out);
+                            const slc_job *job, const slc_plan *plan, slc_bare **out);
 sluice_status slc_bare_step(slc_bare *bare, double learning_rate);
 sluice_status slc_bare_sync(slc_bare *bare);  /* applies everything, also the last step's late operations */
 uint64_t slc_bare_hash(const slc_bare *bare); /* hash of the owned weights */

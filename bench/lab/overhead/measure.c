@@ -1,6 +1,6 @@
-/* Measures overhead. Each round runs the engine and its three stand-ins once, and rounds alternate between one order
- * and its reverse. Each run has its own memory: a step to warm up, then the steps that count. The plan is made once, in
- * a runtime that is kept for it; the others read it back. */
+/* Measures overhead. Each round runs the plan once under the engine and once by hand, and rounds alternate in which
+ * comes first. Each run has its own memory: a step to warm up, then the steps that count. The plan is made once, in a
+ * runtime that is kept for it; the others read it back. */
 #include "bench/lab/overhead/measure.h"
 
 #include "bench/lab/overhead/bare.h"
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ENGINE, SAME, PLAIN, LOOSE, SIDES };
+enum { ENGINE, BARE, SIDES };
 enum { WARM_UP = 1, PLANNING_STEPS = 3 };
 static const double learning_rate = 1e-3;
 
@@ -232,10 +232,10 @@ static sluice_status time_engine(measurement *m, sample *out, uint64_t *hash)
     return status;
 }
 
-static sluice_status time_bare(measurement *m, slc_bare_kind kind, sample *out, uint64_t *hash)
+static sluice_status time_bare(measurement *m, sample *out, uint64_t *hash)
 {
     slc_bare *bare = NULL;
-    sluice_status status = slc_bare_open(m->world, &m->model, &m->optimizer, m->made.job, m->made.plan, kind, &bare);
+    sluice_status status = slc_bare_open(m->world, &m->model, &m->optimizer, m->made.job, m->made.plan, &bare);
     for (uint32_t s = 0; !status && s < WARM_UP; s++) status = slc_bare_step(bare, learning_rate);
     if (!status) status = slc_bare_sync(bare);
     if (!status) status = sluice_world_barrier(m->world);
@@ -253,11 +253,10 @@ static sluice_status time_bare(measurement *m, slc_bare_kind kind, sample *out, 
 
 static sluice_status time_side(measurement *m, int side, uint32_t round)
 {
-    static const slc_bare_kind kinds[] = {[SAME] = SLC_BARE_SAME, [PLAIN] = SLC_BARE_PLAIN, [LOOSE] = SLC_BARE_LOOSE};
     sample *out = &m->samples[side][round];
     uint64_t hash = 0;
-    sluice_status status = side == ENGINE ? time_engine(m, out, &hash) : time_bare(m, kinds[side], out, &hash);
-    if (status || side == LOOSE) return status; /* in this run gradients may overlap in memory */
+    sluice_status status = side == ENGINE ? time_engine(m, out, &hash) : time_bare(m, out, &hash);
+    if (status) return status;
     if (m->hash && hash != m->hash)
         return slc_error(SLUICE_ERR_MISMATCH, "rank %d: the weights of the %s run are not those of the run before",
                          m->model.rank, side == ENGINE ? "engine's" : "bare");
@@ -281,51 +280,29 @@ static double quantile(double *values, uint32_t count, double q)
     return values[low] + (at - low) * (values[high] - values[low]);
 }
 
-/* Computes one figure from the samples of a round. */
-typedef double (*figure)(const sample *engine, const sample *same, const sample *plain, const sample *loose);
+enum { STEP, CPU, CALLER, THREAD, OWN, WALL_RATIO, FIGURES };
 
-static double own_cpu(const sample *s)
+static double figure_of(const measurement *m, int figure, uint32_t round)
 {
-    return s->caller_s + s->thread_s;
-}
-#define FIGURE(name, expression)                                                                                       \
-    static double name(const sample *engine, const sample *same, const sample *plain, const sample *loose)             \
-    {                                                                                                                  \
-        (void)engine, (void)same, (void)plain, (void)loose;                                                            \
-        return expression;                                                                                             \
-    }
-FIGURE(step_of, engine->wall_s)
-FIGURE(cpu_of, own_cpu(engine) + engine->work_s)
-FIGURE(caller_of, engine->caller_s - same->caller_s)
-FIGURE(thread_of, engine->thread_s - same->thread_s)
-FIGURE(own_of, own_cpu(engine) - own_cpu(same))
-FIGURE(watch_of, own_cpu(same) - own_cpu(plain))
-FIGURE(gates_of, own_cpu(plain) - own_cpu(loose))
-FIGURE(wall_same_of, engine->wall_s / same->wall_s)
-FIGURE(wall_plain_of, engine->wall_s / plain->wall_s)
-
-static void list_figure(const measurement *m, figure of, double *values)
-{
-    for (uint32_t r = 0; r < m->config->rounds; r++)
-        values[r] = of(&m->samples[ENGINE][r], &m->samples[SAME][r], &m->samples[PLAIN][r], &m->samples[LOOSE][r]);
+    const sample *engine = &m->samples[ENGINE][round], *bare = &m->samples[BARE][round];
+    double caller = engine->caller_s - bare->caller_s, thread = engine->thread_s - bare->thread_s;
+    const double figures[FIGURES] = {
+        [STEP] = engine->wall_s, [CPU] = engine->caller_s + engine->thread_s + engine->work_s,
+        [CALLER] = caller,       [THREAD] = thread,
+        [OWN] = caller + thread, [WALL_RATIO] = engine->wall_s / bare->wall_s};
+    return figures[figure];
 }
 
 static void make_row(const measurement *m, double *values, slc_overhead_row *row)
 {
-    const struct {
-        figure of;
-        double *to;
-    } figures[] = {{step_of, &row->step_s},         {cpu_of, &row->cpu_s},
-                   {caller_of, &row->caller_s},     {thread_of, &row->thread_s},
-                   {watch_of, &row->watch_s},       {gates_of, &row->gates_s},
-                   {wall_same_of, &row->wall_same}, {wall_plain_of, &row->wall_plain}};
+    double *to[FIGURES] = {[STEP] = &row->step_s,     [CPU] = &row->cpu_s,    [CALLER] = &row->caller_s,
+                           [THREAD] = &row->thread_s, [OWN] = &row->spread_s, [WALL_RATIO] = &row->wall_ratio};
     uint32_t rounds = m->config->rounds;
-    for (size_t f = 0; f < sizeof figures / sizeof *figures; f++) {
-        list_figure(m, figures[f].of, values);
-        *figures[f].to = quantile(values, rounds, 0.5);
+    for (int f = 0; f < FIGURES; f++) {
+        for (uint32_t r = 0; r < rounds; r++) values[r] = figure_of(m, f, r);
+        *to[f] = f == OWN ? (quantile(values, rounds, 0.75) - quantile(values, rounds, 0.25)) / 2
+                          : quantile(values, rounds, 0.5);
     }
-    list_figure(m, own_of, values);
-    row->spread_s = (quantile(values, rounds, 0.75) - quantile(values, rounds, 0.25)) / 2;
     for (uint32_t u = 0; u < m->made.job->unit_count; u++)
         row->blocks += (uint32_t)slc_unit_blocks(&m->made.job->units[u]);
     for (uint32_t i = 0; i < m->made.plan->train.item_count; i++)

@@ -18,10 +18,7 @@ typedef struct {
     uint32_t operations, blocks; /* operations of a step; base blocks, which operations move in runs */
     double step_s, cpu_s;        /* wall time of a rank under the engine, and CPU time of its two threads */
     double caller_s, thread_s;   /* the engine's own CPU time on the calling thread and on the communication thread */
-    double watch_s;              /* CPU time of the search for NaN and of the agreement on it */
-    double gates_s;              /* CPU time of waiting and waking, without the engine */
-    /* Wall time under the engine divided by that by hand, with and without the search for NaN. */
-    double wall_same, wall_plain;
+    double wall_ratio;           /* wall time under the engine divided by that by hand */
     double spread_s; /* spread of the engine's own CPU time: half the range of the middle half of the rounds */
 } slc_overhead_row;
 

@@ -34,7 +34,7 @@ static const struct argp_option option_rows[] = {
     {"layer", KEY_LAYER_BYTES, "BYTES", 0, "Parameters of a layer (default 4MiB)", 0},
     {"block", KEY_BLOCK, "BYTES", 0, "Base block (default 64KiB)", 0},
     {"slot", KEY_SLOT, "TIME", 0, "Compute of a forward or backward (default 4ms)", 0},
-    {"rounds", KEY_ROUNDS, "N", 0, "Rounds; each runs the engine and its stand-ins once (default 9)", 0},
+    {"rounds", KEY_ROUNDS, "N", 0, "Rounds; each runs the plan under the engine and by hand (default 9)", 0},
     {"steps", KEY_STEPS, "N", 0, "Steps of a run (default 5)", 0},
     {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 0},
     {0},
@@ -112,19 +112,18 @@ static double share(const slc_overhead_row *row)
 
 static void print_head(FILE *out, const slc_overhead_config *c, const sluice_world *world)
 {
-    static const char *const heads[][14] = {
-        {"plan", "blocks", "ops", "step", "caller", "thread", "+-", "a block", "an op", "share", "watching", "gates",
-         "wall:same", "wall:bare"},
-        {"", "", "", "ms", "us", "us", "us", "us", "us", "%", "us", "us", "", ""},
-        {"aim", "", "", "", "", "", "", "<= 5", "", "<= 1", "", "", "", "<= 1.01*"}};
+    static const char *const heads[][11] = {
+        {"plan", "blocks", "ops", "step", "caller", "thread", "+-", "a block", "an op", "share", "wall:same"},
+        {"", "", "", "ms", "us", "us", "us", "us", "us", "%", ""},
+        {"aim", "", "", "", "", "", "", "<= 5", "", "<= 1", "<= 1.01*"}};
     int ranks = sluice_world_size(world);
     fprintf(out, "# %d rank%s, path %s; %u layers of %.4g KiB in blocks of %.4g KiB, %.4g ms a slot; %u rounds of %u\n",
             ranks, ranks == 1 ? "" : "s", sluice_world_path(world), c->layers, (double)c->layer_bytes / 1024,
             (double)c->block_bytes / 1024, c->slot_s * 1e3, c->rounds, c->steps);
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         const char *const *h = heads[i];
-        fprintf(out, "# %-20s %6s %6s %8s | %8s %8s %7s %8s  %7s %7s  | %8s %8s | %9s %9s\n", h[0], h[1], h[2], h[3],
-                h[4], h[5], h[6], h[7], h[8], h[9], h[10], h[11], h[12], h[13]);
+        fprintf(out, "# %-20s %6s %6s %8s | %8s %8s %7s %8s  %7s %7s  | %9s\n", h[0], h[1], h[2], h[3], h[4], h[5],
+                h[6], h[7], h[8], h[9], h[10]);
     }
 }
 
@@ -139,23 +138,21 @@ static void print_row(FILE *out, const slc_overhead_plan *plan, const slc_overhe
     bool serial = !strcmp(plan->schedule, "serial") && !strcmp(plan->strategy, "dp");
     double block_s = own_s(row) / row->blocks;
     snprintf(name, sizeof name, "%s:%s%s", plan->strategy, plan->schedule, plan->by_block ? ":blocks" : "");
-    fprintf(out, "  %-20s %6u %6u %8.2f | %8.1f %8.1f %7.1f %8.2f%s %7.2f %7.3f%s | %8.1f %8.1f | %9.4f %8.4f%s\n",
-            name, row->blocks, row->operations, row->step_s * 1e3, row->caller_s * 1e6, row->thread_s * 1e6,
-            row->spread_s * 1e6, block_s * 1e6, miss(block_s > aim_block_s), own_s(row) / row->operations * 1e6,
-            share(row) * 100, miss(share(row) > aim_share), row->watch_s * 1e6, row->gates_s * 1e6, row->wall_same,
-            row->wall_plain, miss(serial && row->wall_plain > aim_wall));
+    fprintf(out, "  %-20s %6u %6u %8.2f | %8.1f %8.1f %7.1f %8.2f%s %7.2f %7.3f%s | %9.4f%s\n", name, row->blocks,
+            row->operations, row->step_s * 1e3, row->caller_s * 1e6, row->thread_s * 1e6, row->spread_s * 1e6,
+            block_s * 1e6, miss(block_s > aim_block_s), own_s(row) / row->operations * 1e6, share(row) * 100,
+            miss(share(row) > aim_share), row->wall_ratio, miss(serial && row->wall_ratio > aim_wall));
     fflush(out);
 }
 
 static sluice_status keep_row(json_t *rows, const slc_overhead_plan *plan, const slc_overhead_row *row)
 {
     json_t *item =
-        json_pack("{s:s, s:s, s:b, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "strategy",
-                  plan->strategy, "schedule", plan->schedule, "by_block", (int)plan->by_block, "operations",
-                  (int)row->operations, "blocks", (int)row->blocks, "step_s", row->step_s, "cpu_s", row->cpu_s,
-                  "engine_caller_s", row->caller_s, "engine_thread_s", row->thread_s, "engine_spread_s", row->spread_s,
-                  "engine_block_s", own_s(row) / row->blocks, "engine_share", share(row), "watch_s", row->watch_s,
-                  "gates_s", row->gates_s, "wall_over_same", row->wall_same, "wall_over_bare", row->wall_plain);
+        json_pack("{s:s, s:s, s:b, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "strategy", plan->strategy,
+                  "schedule", plan->schedule, "by_block", (int)plan->by_block, "operations", (int)row->operations,
+                  "blocks", (int)row->blocks, "step_s", row->step_s, "cpu_s", row->cpu_s, "engine_caller_s",
+                  row->caller_s, "engine_thread_s", row->thread_s, "engine_spread_s", row->spread_s, "engine_block_s",
+                  own_s(row) / row->blocks, "engine_share", share(row), "wall_over_same", row->wall_ratio);
     return item && !json_array_append_new(rows, item) ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "rows");
 }
 
@@ -166,7 +163,7 @@ static sluice_status write_json(overhead_output *out, const slc_overhead_config 
         "{s:i, s:s, s:i, s:I, s:I, s:f, s:i, s:i, s:{s:f, s:f, s:f}, s:O}", "world", sluice_world_size(world), "path",
         sluice_world_path(world), "layers", (int)c->layers, "layer_bytes", (json_int_t)c->layer_bytes, "block_bytes",
         (json_int_t)c->block_bytes, "slot_s", c->slot_s, "rounds", (int)c->rounds, "steps", (int)c->steps, "aims",
-        "engine_share", aim_share, "engine_block_s", aim_block_s, "wall_over_bare", aim_wall, "rows", out->rows);
+        "engine_share", aim_share, "engine_block_s", aim_block_s, "wall_over_same", aim_wall, "rows", out->rows);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "rows");
     slc_result_file_put_json(&out->file, all);
     json_decref(all);

@@ -43,11 +43,24 @@ static sluice_status ask_model(const slc_profile *profile, uint64_t limit, gap *
     return status;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts `values`. */
+static double quantile(double *values, size_t count, double q)
+{
+    qsort(values, count, sizeof *values, by_value);
+    return values[(size_t)(q * (double)(count - 1) + 0.5)];
+}
+
 static void print_row(FILE *out, const char *what, double *values, size_t count, double at_most)
 {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) kept += values[i] <= at_most;
-    double median = slc_study_quantile(values, count, 0.5), ninth = slc_study_quantile(values, count, 0.9);
+    double median = quantile(values, count, 0.5), ninth = quantile(values, count, 0.9);
     fprintf(out, "%-44s %7.2f %7.2f %7.2f   %zu of %zu within %g %%\n", what, 100 * median, 100 * ninth,
             100 * values[count - 1], kept, count, 100 * at_most);
 }

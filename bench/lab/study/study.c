@@ -2,30 +2,30 @@
 #include "bench/lab/study/study.h"
 #include "bench/cli/command.h"
 #include "bench/cli/result_file.h"
+#include "bench/cli/whole_number.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
 #include <argp.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, KEY_SEED = 256, KEY_JSON, KEY_TIME_LIMIT };
 
+/* The studies: X(name, what it measures). */
+#define STUDIES(X)                                                                                                     \
+    X(gaps, "the slot model against its bounds")                                                                       \
+    X(budgets, "adaptive against uniform over ten budgets; recomputation; the smallest budget")                        \
+    X(times, "how long planning takes")                                                                                \
+    X(lossy, "onebit beside sharded layers over ten budgets, on slow links")                                           \
+    X(tied, "GPT-2's token table joint and split over ten budgets, on networks")
+#define NAME(name, doc) " " #name
+#define HELP(name, doc) "  " #name ": " doc "\n"
+#define ROW(name, doc) {#name, slc_study_##name},
+
 static const struct {
-    const char *name, *doc;
-    sluice_status (*run)(const slc_study *study);
-} studies[] = {
-    {"gaps", "the slot model against its bounds", slc_study_gaps},
-    {"baselines", "the joint plan against every baseline at the same budget", slc_study_baselines},
-    {"budgets", "adaptive against uniform over ten budgets; recomputation; the smallest budget", slc_study_budgets},
-    {"times", "how long planning takes", slc_study_times},
-    {"small", "small jobs against enumeration and the best of all orders", slc_study_small},
-    {"fusion", "many tiny layers, fused and not", slc_study_fusion},
-    {"lossy", "onebit beside sharded layers over ten budgets, on slow links", slc_study_lossy},
-    {"tied", "GPT-2's token table joint and split over ten budgets, on networks", slc_study_tied},
-};
-enum { STUDIES = sizeof studies / sizeof *studies };
+    const char *name;
+    sluice_status (*measure)(const slc_study *study);
+} studies[] = {STUDIES(ROW)};
 
 typedef struct {
     slc_study study;
@@ -33,43 +33,24 @@ typedef struct {
 } study_options;
 
 static const struct argp_option option_rows[] = {
-    {"count", 'c', "N", 0, "Profiles, of tied budgets (default: each study's own number)", 0},
-    {"seed", KEY_SEED, "N", 0, "Of the first profile (default 1)", 0},
-    {"time-limit", KEY_TIME_LIMIT, "S", 0, "Of each plan (default: the planner's own)", 0},
+    {"count", 'c', "N", 0, "Profiles, or the budgets of tied (default: each study's own number)", 0},
+    {"seed", KEY_SEED, "N", 0, "Seed of the first profile (default 1)", 0},
+    {"time-limit", KEY_TIME_LIMIT, "S", 0, "Time limit of each plan (default: the planner's own)", 0},
     {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 0},
     {0},
 };
 
 static const char doc[] = "Studies the planner on drawn profiles; nothing is trained and nothing is sent.\v"
-                          "Studies:\n"
-                          "  gaps       the slot model against its bounds\n"
-                          "  baselines  the joint plan against every baseline at the same budget\n"
-                          "  budgets    adaptive against uniform over ten budgets; recomputation; the smallest budget\n"
-                          "  times      how long planning takes\n"
-                          "  small      small jobs against enumeration and the best of all orders\n"
-                          "  fusion     many tiny layers, fused and not\n"
-                          "  lossy      onebit beside sharded layers over ten budgets, on slow links\n"
-                          "  tied       GPT-2's token table joint and split over ten budgets, on networks\n"
-                          "Examples:\n"
-                          "  sluice-lab study gaps --count 20\n"
-                          "  sluice-lab study budgets --json budgets.json";
-
-static uint64_t whole(const char *text, struct argp_state *state, const char *option)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || errno)
-        argp_error(state, "%s: \"%s\" is no whole number", option, text);
-    return value;
-}
+                          "Studies:\n" STUDIES(HELP) "Examples:\n"
+                                                     "  sluice-lab study gaps --count 20\n"
+                                                     "  sluice-lab study budgets --json budgets.json";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     study_options *o = state->input;
     switch (key) {
-    case 'c': o->study.count = (uint32_t)whole(arg, state, "--count"); return 0;
-    case KEY_SEED: o->study.seed = whole(arg, state, "--seed"); return 0;
+    case 'c': o->study.count = (uint32_t)slc_whole_number(arg, 0, UINT32_MAX, state, "--count"); return 0;
+    case KEY_SEED: o->study.seed = slc_whole_number(arg, 0, UINT64_MAX, state, "--seed"); return 0;
     case KEY_JSON: o->json = arg; return 0;
     case KEY_TIME_LIMIT:
         if (slc_parse_seconds(arg, &o->study.time_limit_s)) argp_error(state, "--time-limit: \"%s\" is no time", arg);
@@ -79,16 +60,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->name = arg;
         return 0;
     case ARGP_KEY_END:
-        if (!o->name) argp_error(state, "which study? gaps, baselines, budgets, times, small, fusion, lossy or tied");
+        if (!o->name) argp_error(state, "which study? One of:" STUDIES(NAME));
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
-}
-
-static int fail(sluice_status status)
-{
-    fprintf(stderr, "sluice-lab study: %s: %s\n", sluice_status_name(status), sluice_last_error());
-    return EXIT_FAILED;
 }
 
 static sluice_status write_rows(const study_options *o)
@@ -100,28 +75,25 @@ static sluice_status write_rows(const study_options *o)
     return status;
 }
 
-static int run(int argc, char **argv)
+static int study_main(int argc, char **argv)
 {
     static const struct argp parser = {.options = option_rows, .parser = parse, .args_doc = "STUDY", .doc = doc};
     study_options o = {.study = {.seed = 1}};
     argp_err_exit_status = EXIT_USAGE;
     if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
     o.study.out = o.json && !strcmp(o.json, "-") ? stderr : stdout;
-    int chosen = -1;
-    for (int i = 0; i < STUDIES; i++)
-        if (!strcmp(studies[i].name, o.name)) chosen = i;
-    if (chosen < 0) {
-        fprintf(
-            stderr,
-            "sluice-lab study: no study \"%s\"; choose gaps, baselines, budgets, times, small, fusion, lossy or tied\n",
-            o.name);
+    size_t chosen = 0;
+    while (chosen < sizeof studies / sizeof *studies && strcmp(studies[chosen].name, o.name)) chosen++;
+    if (chosen == sizeof studies / sizeof *studies) {
+        fprintf(stderr, "sluice-lab study: no study \"%s\"; choose one of:" STUDIES(NAME) "\n", o.name);
         return EXIT_USAGE;
     }
     o.study.rows = json_array();
-    sluice_status status = o.study.rows ? studies[chosen].run(&o.study) : slc_error(SLUICE_ERR_MEMORY, "study");
+    sluice_status status = o.study.rows ? studies[chosen].measure(&o.study) : slc_error(SLUICE_ERR_MEMORY, "study");
     if (!status && o.json) status = write_rows(&o);
     json_decref(o.study.rows);
-    return status ? fail(status) : 0;
+    if (status) fprintf(stderr, "sluice-lab study: %s: %s\n", sluice_status_name(status), sluice_last_error());
+    return status ? EXIT_FAILED : 0;
 }
 
-const sluice_command slc_command_study = {"study", "repeats what is claimed of the planner", run};
+const sluice_command slc_command_study = {"study", "repeats what is claimed of the planner", study_main};

@@ -20,24 +20,13 @@ typedef struct {
 
 /* Each returns an error only if it fails to run; a figure that misses its aim is no error. */
 sluice_status slc_study_gaps(const slc_study *study);      /* the slot model next to its bounds */
-sluice_status slc_study_baselines(const slc_study *study); /* the joint plan next to all baselines, same budget */
 sluice_status slc_study_budgets(const slc_study *study);   /* adaptive and uniform plans over ten budgets */
 sluice_status slc_study_times(const slc_study *study);     /* how long planning takes */
-sluice_status slc_study_small(const slc_study *study);     /* small jobs next to an exhaustive search */
-sluice_status slc_study_fusion(const slc_study *study);    /* many tiny layers, fused and apart */
 sluice_status slc_study_lossy(const slc_study *study);     /* onebit together with sharded units, ten budgets */
 sluice_status slc_study_tied(const slc_study *study);      /* GPT-2's token table joint and split, ten budgets */
-
-/* ---- plans.c: shared by the studies ---- */
 
 /* Makes the joint plan with all choices free; recomputation only if `recompute`. */
 sluice_status slc_study_joint(const slc_study *study, const slc_profile *profile, uint64_t limit, bool recompute,
                               slc_joint_answer *answer);
-/* Finds the memory below which no plan can be, whatever its strategies and order: the slot model's least memory, before
- * packing. */
-sluice_status slc_study_floor(const slc_profile *profile, uint64_t *bytes);
-
-double slc_study_quantile(double *values, size_t count, double q); /* sorts `values` */
-double slc_study_mean(const double *values, size_t count);
 
 #endif

@@ -49,23 +49,3 @@ sluice_status slc_gemm(slc_stream *stream, const slc_gemm_shape *shape, const vo
                          (unsigned long long)workspace_bytes, (unsigned long long)route.bytes);
     return slc_gemm_route_run(&route, &operands, workspace);
 }
-
-/* ---- Packing ---- */
-
-sluice_status slc_gemm_packed_bytes(const slc_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes)
-{
-    const slc_gemm_primitive *primitive = NULL;
-    sluice_status status = check(stream, shape);
-    if (!status) status = slc_gemm_route_packing(stream, shape, &primitive);
-    if (!status) *bytes = primitive ? slc_gemm_primitive_packed_bytes(primitive) : 0;
-    return status;
-}
-
-sluice_status slc_gemm_pack(slc_stream *stream, const slc_gemm_shape *shape, const void *b, void *packed)
-{
-    const slc_gemm_primitive *primitive = NULL;
-    sluice_status status = check(stream, shape);
-    if (!status) status = slc_gemm_route_packing(stream, shape, &primitive);
-    if (!status && !primitive) status = slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: nothing to pack for this shape");
-    return status ? status : slc_gemm_primitive_pack(primitive, stream, b, packed);
-}

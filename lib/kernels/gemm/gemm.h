@@ -19,7 +19,6 @@ typedef struct {
     sluice_dtype dtype;            /* type of A, B and bias */
     sluice_dtype out;              /* type of C and residual: fp32, or the same as dtype */
     bool transpose_a, transpose_b; /* stored as k x m, n x k */
-    bool packed_b;                 /* B comes from slc_gemm_pack for this shape */
     bool accumulate;               /* C += instead of C = */
     bool bias;                     /* bias[n], added to every row */
     bool residual;                 /* m x n, with the row distance of C; may not overlap C */
@@ -36,13 +35,6 @@ sluice_status slc_gemm_workspace_bytes(const slc_stream *stream, const slc_gemm_
  * the host, no primitive for this processor), MEMORY, SYSTEM. */
 sluice_status slc_gemm(slc_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b, const void *bias,
                        const void *residual, void *c, void *workspace, uint64_t workspace_bytes);
-
-/* Gives the size of B in the layout that the library likes best, made once and used by many calls: slc_gemm of the same
- * shape with packed_b set takes it instead of B. It is valid for this shape, m included, and this thread count. 0
- * bytes: nothing is gained, and packed_b may not be set. `shape->packed_b` is ignored. */
-sluice_status slc_gemm_packed_bytes(const slc_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes);
-/* Writes B in that layout; `packed` is 64-byte aligned. */
-sluice_status slc_gemm_pack(slc_stream *stream, const slc_gemm_shape *shape, const void *b, void *packed);
 
 /* Tells how products of this type run here. name: oneDNN's name of its code. widened: they run as fp32. allocates:
  * without AVX-512, oneDNN packs into memory of its own during a call, at most SLC_GEMM_OWN_BYTES for each thread; with

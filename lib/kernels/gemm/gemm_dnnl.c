@@ -202,7 +202,7 @@ static dnnl_status_t product_create(slc_gemm_primitive *p, const matrix md[MATRI
     memcpy(wanted, md, sizeof wanted);
     dnnl_status_t status = matrix_init_tag(&any, size, type_of(s->dtype), dnnl_format_tag_any);
     if (status) return status;
-    if (s->packed_b) wanted[B] = any;
+    if (p->key.product.packed_b) wanted[B] = any;
     dnnl_primitive_attr_t attributes = NULL;
     status = attributes_create(&p->key.product, &md[C], &attributes);
     if (!status) status = describe_matmul(&p->description, wanted, s->bias, attributes);
@@ -252,7 +252,7 @@ static dnnl_status_t create(slc_gemm_primitive *p)
     if (!status) status = matrices_init(&p->key.product.shape, md);
     if (status) return status;
     status = product_create(p, md);
-    if (!status && p->key.product.shape.packed_b) status = pack_create(p, &md[B]);
+    if (!status && p->key.product.packed_b) status = pack_create(p, &md[B]);
     if (!status) name_find(p);
     matrices_fini(md);
     return status;
@@ -272,10 +272,10 @@ static gemm_key key_of(const slc_gemm_product *product, uint32_t threads)
     const slc_gemm_shape *s = &product->shape;
     gemm_key key;
     memset(&key, 0, sizeof key); /* padding is hashed too */
-    key.product.sum_first = product->sum_first;
+    key.product.sum_first = product->sum_first, key.product.packed_b = product->packed_b;
     key.product.shape.dtype = s->dtype, key.product.shape.out = s->out;
     key.product.shape.transpose_a = s->transpose_a, key.product.shape.transpose_b = s->transpose_b;
-    key.product.shape.packed_b = s->packed_b, key.product.shape.accumulate = s->accumulate;
+    key.product.shape.accumulate = s->accumulate;
     key.product.shape.bias = s->bias, key.product.shape.residual = s->residual,
     key.product.shape.epilogue = s->epilogue;
     key.product.shape.m = s->m, key.product.shape.n = s->n, key.product.shape.k = s->k;
@@ -347,11 +347,6 @@ uint64_t slc_gemm_primitive_scratch_bytes(const slc_gemm_primitive *p)
 uint64_t slc_gemm_primitive_packed_bytes(const slc_gemm_primitive *p)
 {
     return p->packed_bytes;
-}
-
-bool slc_gemm_primitive_packs_alike(const slc_gemm_primitive *a, const slc_gemm_primitive *b)
-{
-    return dnnl_memory_desc_equal(view_of(a, dnnl_query_weights_md), view_of(b, dnnl_query_weights_md));
 }
 
 /* ---- Running ---- */

@@ -22,6 +22,7 @@ typedef enum {
 typedef struct {
     slc_gemm_shape shape;
     bool sum_first; /* with accumulate: C = epilogue(C + op(A) op(B) + bias) + residual */
+    bool packed_b;  /* B is in the layout that slc_gemm_primitive_pack writes, the one that oneDNN likes best */
 } slc_gemm_product;
 
 /* Finds or makes a primitive, which is never freed. One of quality NONE cannot be run. Errors: MEMORY, SYSTEM. */
@@ -32,9 +33,8 @@ uint64_t slc_gemm_primitive_scratch_bytes(const slc_gemm_primitive *primitive);
 sluice_status slc_gemm_primitive_run(const slc_gemm_primitive *primitive, const slc_gemm_operands *operands,
                                      void *scratch);
 
-/* These three are for primitives with packed_b. */
+/* These two are for primitives with packed_b. */
 uint64_t slc_gemm_primitive_packed_bytes(const slc_gemm_primitive *primitive);
-bool slc_gemm_primitive_packs_alike(const slc_gemm_primitive *a, const slc_gemm_primitive *b);
 sluice_status slc_gemm_primitive_pack(const slc_gemm_primitive *primitive, const slc_stream *stream, const void *b,
                                       void *packed);
 

@@ -1,5 +1,4 @@
-/* The plain loops of gemm.h in float64. The caller has rounded A, B, bias, residual and C to the shape's types.
- * packed_b is ignored. */
+/* The plain loops of gemm.h in float64. The caller has rounded A, B, bias, residual and C to the shape's types. */
 #ifndef SLC_KERNEL_GEMM_REF_H
 #define SLC_KERNEL_GEMM_REF_H
 

@@ -1,4 +1,4 @@
-/* Combinations of types, transposes, post-ops, row distances and packing must agree with float64, also from several
+/* Combinations of types, transposes, post-ops and row distances must agree with float64, also from several
  * threads. */
 #include "lib/kernels/gemm/gemm.h"
 #include "lib/kernels/gemm/gemm_ref.h"
@@ -61,30 +61,16 @@ static void compare(const slc_gemm_shape *s, const array *c)
         error += (got - c->wide[i]) * (got - c->wide[i]), size += c->wide[i] * c->wide[i];
     }
     if (!(error <= bar_of(s) * bar_of(s) * size))
-        fail_msg("%s %llu x %llu x %llu, A%s B%s%s%s%s%s, epilogue %d, rows %llu %llu %llu apart: nRMSE %g is above %g",
+        fail_msg("%s %llu x %llu x %llu, A%s B%s%s%s%s, epilogue %d, rows %llu %llu %llu apart: nRMSE %g is above %g",
                  s->dtype != s->out ? "bf16 to fp32" : sluice_dtype_name(s->dtype), (unsigned long long)s->m,
                  (unsigned long long)s->n, (unsigned long long)s->k, s->transpose_a ? "'" : "",
-                 s->transpose_b ? "'" : "", s->packed_b ? " packed" : "", s->bias ? ", bias" : "",
-                 s->residual ? ", residual" : "", s->accumulate ? ", accumulate" : "", (int)s->epilogue,
-                 (unsigned long long)s->lda, (unsigned long long)s->ldb, (unsigned long long)s->ldc, sqrt(error / size),
-                 bar_of(s));
-}
-
-/* Returns slc_gemm's B for packed_b: a packed copy of b, which the caller frees. */
-static void *pack_of(slc_stream *stream, const slc_gemm_shape *s, const void *b)
-{
-    uint64_t bytes = 0;
-    assert_int_equal(slc_gemm_packed_bytes(stream, s, &bytes), SLUICE_OK);
-    void *packed = test_floats(bytes / sizeof(float) + 1);
-    assert_int_equal(slc_gemm_pack(stream, s, b, packed), SLUICE_OK);
-    return packed;
+                 s->transpose_b ? "'" : "", s->bias ? ", bias" : "", s->residual ? ", residual" : "",
+                 s->accumulate ? ", accumulate" : "", (int)s->epilogue, (unsigned long long)s->lda,
+                 (unsigned long long)s->ldb, (unsigned long long)s->ldc, sqrt(error / size), bar_of(s));
 }
 
 static void check(slc_stream *stream, slc_gemm_shape s)
 {
-    uint64_t packed_bytes = 1;
-    if (s.packed_b) assert_int_equal(slc_gemm_packed_bytes(stream, &s, &packed_bytes), SLUICE_OK);
-    if (!packed_bytes) return;
     array a = array_random(s.dtype, row(s.lda, s.transpose_a ? s.m : s.k) * (s.transpose_a ? s.k : s.m), 1);
     array b = array_random(s.dtype, row(s.ldb, s.transpose_b ? s.k : s.n) * (s.transpose_b ? s.n : s.k), 2);
     array bias = array_random(s.dtype, s.n, 3);
@@ -94,13 +80,12 @@ static void check(slc_stream *stream, slc_gemm_shape s)
     uint64_t bytes = 0;
     assert_int_equal(slc_gemm_workspace_bytes(stream, &s, &bytes), SLUICE_OK);
     float *workspace = test_floats(bytes / sizeof(float) + 1);
-    void *packed = s.packed_b ? pack_of(stream, &s, b.data) : NULL;
-    assert_int_equal(slc_gemm(stream, &s, a.data, packed ? packed : b.data, s.bias ? bias.data : NULL,
-                              s.residual ? residual.data : NULL, c.data, workspace, bytes),
+    assert_int_equal(slc_gemm(stream, &s, a.data, b.data, s.bias ? bias.data : NULL, s.residual ? residual.data : NULL,
+                              c.data, workspace, bytes),
                      SLUICE_OK);
     compare(&s, &c);
     array_free(&a), array_free(&b), array_free(&bias), array_free(&residual), array_free(&c);
-    free(workspace), free(packed);
+    free(workspace);
 }
 
 static unsigned digit(uint64_t *number, unsigned base)
@@ -110,15 +95,15 @@ static unsigned digit(uint64_t *number, unsigned base)
     return value;
 }
 
-enum { COMBINATIONS = 3 * 2 * 2 * 2 * 2 * 2 * 2 * 3 * 5 };
+enum { COMBINATIONS = 3 * 2 * 2 * 2 * 2 * 2 * 3 * 5 };
 
 static slc_gemm_shape combination(uint64_t number, const uint64_t size[3])
 {
     unsigned type = digit(&number, 3);
     slc_gemm_shape s = {.dtype = type ? SLUICE_BF16 : SLUICE_FP32, .out = type == 1 ? SLUICE_BF16 : SLUICE_FP32};
     s.m = size[0], s.n = size[1], s.k = size[2];
-    s.transpose_a = digit(&number, 2), s.transpose_b = digit(&number, 2), s.packed_b = digit(&number, 2);
-    s.accumulate = digit(&number, 2), s.bias = digit(&number, 2), s.residual = digit(&number, 2);
+    s.transpose_a = digit(&number, 2), s.transpose_b = digit(&number, 2), s.accumulate = digit(&number, 2),
+    s.bias = digit(&number, 2), s.residual = digit(&number, 2);
     s.epilogue = (slc_epilogue)digit(&number, 3);
     unsigned gap = digit(&number, 5); /* none, in A, in B, in C, in all */
     if (gap == 1 || gap == 4) s.lda = (s.transpose_a ? s.m : s.k) + GAP;

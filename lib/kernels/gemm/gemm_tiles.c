@@ -69,7 +69,7 @@ sluice_status slc_gemm_path(sluice_dtype dtype, bool *widened, bool *allocates, 
 
 static bool b_hurts(const slc_gemm_shape *s)
 {
-    return s->dtype == SLUICE_FP32 && !s->transpose_b && !s->packed_b && s->m >= REUSED && s->n >= SLC_GEMM_PANEL &&
+    return s->dtype == SLUICE_FP32 && !s->transpose_b && s->m >= REUSED && s->n >= SLC_GEMM_PANEL &&
            (s->ldb % ALIAS == 0 || s->k >= DEEP);
 }
 
@@ -89,16 +89,13 @@ static sluice_status choose_copies(slc_gemm_route *r)
     bool direct = false;
     sluice_status status = probe(s->dtype, s->out, r->threads, &quality);
     if (status) return status;
-    if (s->packed_b && quality < SLC_GEMM_BY_BRGEMM)
-        return slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: B is packed, but slc_gemm_packed_bytes says 0 here");
-
     r->widen = s->dtype == SLUICE_BF16 && quality < SLC_GEMM_BY_BRGEMM;
     bool dense = quality == SLC_GEMM_BY_BRGEMM && !r->widen;
     r->pack_b = dense && b_hurts(s);
     if (!r->widen && !r->pack_b) status = in_place(r, quality, &direct);
     if (status || direct) return status;
     r->copy_a = r->widen || (dense && s->lda > (s->transpose_a ? s->m : s->k));
-    r->pack_b |= dense && !s->packed_b && s->ldb > (s->transpose_b ? s->k : s->n);
+    r->pack_b |= dense && s->ldb > (s->transpose_b ? s->k : s->n);
     r->copy_c = r->widen || (dense && s->ldc > s->n) || (!r->copy_a && !r->pack_b);
     r->copy_c |= s->m == 1 || s->n == 1; /* their layouts are ambiguous: oneDNN refuses them with post-ops */
     return SLUICE_OK;
@@ -118,7 +115,6 @@ static void choose_depth(slc_gemm_route *r)
     const slc_gemm_shape *s = &r->shape;
     const uint64_t width = sluice_dtype_bytes(s->dtype);
     r->k = s->k;
-    if (s->packed_b) return;
     if (r->pack_b) r->k = least(r->k, most(LEAST, B_BYTES / (s->n * width)));
     if (r->copy_a || (r->k < s->k && !s->transpose_a)) r->k = least(r->k, DEEP);
     r->k = even(s->k, r->k, LEAST);
@@ -141,7 +137,7 @@ static void choose_tiles(slc_gemm_route *r)
     if (r->copy_a) r->m = least(r->m, most(LEAST, A_BYTES / (r->k * width)));
     if (r->copy_c) r->m = least(r->m, most(LEAST, C_BYTES / (r->n * sizeof(float))));
     r->m = even(s->m, r->m, LEAST);
-    r->pack_b |= r->m < s->m && r->k == s->k && !s->packed_b;
+    r->pack_b |= r->m < s->m && r->k == s->k;
 }
 
 /* One product: its place and size. */
@@ -155,11 +151,10 @@ static slc_gemm_product product_of(const slc_gemm_route *r, const tile *t)
 {
     const slc_gemm_shape *s = &r->shape;
     const bool first = t->k0 == 0, last = t->k0 + t->k == s->k;
-    slc_gemm_product product = {.shape = *s, .sum_first = !first};
+    slc_gemm_product product = {.shape = *s, .sum_first = !first, .packed_b = r->pack_b};
     slc_gemm_shape *x = &product.shape;
     if (r->widen) x->dtype = SLUICE_FP32, x->ldb = 0;
     if (r->copy_a) x->lda = 0;
-    if (r->pack_b) x->packed_b = true;
     if (r->copy_c) x->out = SLUICE_FP32, x->ldc = 0;
     x->accumulate = !first || (s->accumulate && !r->copy_c);
     x->residual = last && s->residual && !r->copy_c;
@@ -241,31 +236,6 @@ sluice_status slc_gemm_route_find(const slc_stream *stream, const slc_gemm_shape
     r->bias_at = place(&r->bytes, r->widen && s->bias, r->n * sizeof(float));
     r->scratch_at = place(&r->bytes, true, need.scratch);
     return SLUICE_OK;
-}
-
-/* ---- Packing ---- */
-
-static sluice_status take_first(const slc_gemm_route *r, const tile *t, void *context)
-{
-    const slc_gemm_primitive **first = context;
-    (void)r;
-    if (!*first) *first = t->primitive;
-    if (slc_gemm_primitive_packs_alike(*first, t->primitive)) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_UNSUPPORTED, "kernel gemm: oneDNN wants a different packing for each tile");
-}
-
-sluice_status slc_gemm_route_packing(const slc_stream *stream, const slc_gemm_shape *shape,
-                                     const slc_gemm_primitive **out)
-{
-    slc_gemm_shape packed = *shape;
-    slc_gemm_quality quality = SLC_GEMM_BY_NONE;
-    slc_gemm_route route;
-    *out = NULL;
-    packed.packed_b = true;
-    sluice_status status = probe(shape->dtype, shape->out, threads_of(stream), &quality);
-    if (status || quality < SLC_GEMM_BY_BRGEMM) return status;
-    status = slc_gemm_route_find(stream, &packed, &route);
-    return status ? status : each_tile(&route, take_first, (void *)out);
 }
 
 /* ---- Running ---- */

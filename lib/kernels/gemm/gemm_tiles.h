@@ -21,8 +21,4 @@ typedef struct {
 sluice_status slc_gemm_route_find(const slc_stream *stream, const slc_gemm_shape *shape, slc_gemm_route *route);
 sluice_status slc_gemm_route_run(const slc_gemm_route *route, const slc_gemm_operands *operands, void *workspace);
 
-/* Gives the primitive that packs B for this shape; NULL if nothing is gained. */
-sluice_status slc_gemm_route_packing(const slc_stream *stream, const slc_gemm_shape *shape,
-                                     const slc_gemm_primitive **out);
-
 #endif

@@ -1,57 +1,14 @@
-/* Compares the joint plan with the fastest uniform strategy under any baseline, at the same budget: on drawn profiles,
- * and over ten budgets for profiles whose compute and communication take about equally long. */
+/* Compares the joint plan with the fastest uniform strategy under any baseline at the same budget, over ten budgets for
+ * profiles whose compute and communication take about equally long. */
 #include "bench/lab/study/study.h"
-#include "lib/base/random.h"
+#include "ilp/slot_model.h"
 #include "lib/base/status.h"
 #include "sched/study/random_profile.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { PROFILES = 200, BUDGETS = 10, CASES = 6, STREAM = 0x6b };
-
-sluice_status slc_study_baselines(const slc_study *study)
-{
-    uint32_t count = study->count ? study->count : PROFILES, slower = 0, alone = 0, compared = 0;
-    double gain = 0, worst = 1;
-    sluice_status status = SLUICE_OK;
-    for (uint32_t i = 0; !status && i < count; i++) {
-        uint64_t seed = study->seed + i, least = 0, all_sdp = 0;
-        slc_random_options options = slc_random_defaults();
-        slc_profile *profile = NULL;
-        slc_joint_answer answer = {0};
-        slc_simple_plan best = {0};
-        status = slc_random_profile(&options, seed, &profile);
-        if (!status) status = slc_simple_plan_range(profile, false, &least, &all_sdp);
-        uint64_t span = all_sdp > least ? all_sdp - least : 0;
-        uint64_t limit = least + span * slc_random_below(seed, STREAM, 0, 1200) / 1000;
-        if (!status) status = slc_study_joint(study, profile, limit, false, &answer);
-        if (!status) status = slc_simple_plan_fastest_uniform(profile, limit, &best);
-        if (!status) {
-            double ratio = best.step_s > 0 ? answer.forecast.step_s / best.step_s : 0;
-            alone += !best.step_s;
-            compared += best.step_s > 0;
-            slower += ratio > 1 + 1e-9;
-            if (best.step_s > 0) gain += 1 - ratio;
-            if (best.step_s > 0 && 1 - ratio < worst) worst = 1 - ratio;
-            json_array_append_new(study->rows, json_pack("{s:s, s:I, s:I, s:f, s:f, s:s}", "study", "baselines", "seed",
-                                                         (json_int_t)seed, "limit_bytes", (json_int_t)limit, "step_s",
-                                                         answer.forecast.step_s, "best_uniform_s", best.step_s,
-                                                         "member", answer.member));
-        }
-        slc_plan_destroy(answer.plan);
-        slc_profile_destroy(profile);
-        status = slc_error_context(status, "profile of seed %" PRIu64, seed);
-    }
-    if (!status)
-        fprintf(study->out,
-                "slower than a baseline on a uniform strategy at the same budget: %u of %u\n"
-                "faster in the mean by %.1f %% (least %.1f %%); no baseline fits the budget: %u\n",
-                slower, compared, compared ? 100 * gain / compared : 0.0, 100 * worst, alone);
-    return status;
-}
-
-/* ---- Ten budgets ---- */
+enum { BUDGETS = 10, CASES = 6 };
 
 typedef struct {
     double gain[BUDGETS]; /* 1 - step / best uniform; below -1: no baseline fits */
@@ -93,12 +50,28 @@ static sluice_status at_tightest(const slc_study *study, const slc_profile *prof
     return status;
 }
 
+/* Finds the memory below which no plan can be, whatever its strategies and order: the slot model's least memory, before
+ * packing. */
+static sluice_status find_floor(const slc_profile *profile, uint64_t *bytes)
+{
+    const slc_job *job = &profile->job;
+    uint8_t *allowed = malloc((size_t)job->unit_count + 1);
+    if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "study");
+    memset(allowed, 1 << SLC_DP | 1 << SLC_OSS | 1 << SLC_SDP | 1 << SLC_FSDP, job->unit_count);
+    slc_slot_request ask = {.job = job, .times = &profile->times, .allowed = allowed};
+    slc_slot_solution solution;
+    sluice_status status = slc_slot_model_least_memory(&ask, bytes, &solution);
+    slc_slot_solution_fini(&solution);
+    free(allowed);
+    return status;
+}
+
 static sluice_status sweep_profile(const slc_study *study, const slc_profile *profile, sweep *s)
 {
     uint64_t all_sdp = 0;
     slc_simple_plan plan = {0};
     sluice_status status = slc_simple_plan_range(profile, false, &s->least, &all_sdp);
-    if (!status) status = slc_study_floor(profile, &s->floor);
+    if (!status) status = find_floor(profile, &s->floor);
     if (!status) status = slc_simple_plan_uniform(profile, SLC_FSDP, &slc_scheduler_one_ahead, UINT64_MAX, &plan);
     s->one_ahead_fsdp = plan.arena_bytes;
     if (!status) status = slc_simple_plan_uniform(profile, SLC_FSDP, &slc_scheduler_serial, UINT64_MAX, &plan);
