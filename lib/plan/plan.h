@@ -99,8 +99,7 @@ typedef struct {
  * the late items only, in order. */
 typedef struct {
     slc_item_kind kind;
-    bool late; /* never a SLOT or a GATHER_WINDOW, nor any operation of a SPLIT unit up to its UPDATE or of its ROWS
-                  unit: the gather of the ROWS unit's table, early in the next pass, needs them */
+    bool late;       /* only if slc_may_be_late (lib/plan/roles.h) */
     bool on_compute; /* only for an UPDATE of a unit that is not onebit: it runs on the compute lane, between slots, on
                         the compute threads */
     uint32_t micro_batch;

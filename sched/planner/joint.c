@@ -117,7 +117,7 @@ static void choose_uniform(joint *j, slc_strategy strategy, bool recompute_free)
 static bool any_free(const slc_joint_request *r)
 {
     for (uint32_t u = 0; u < r->job->unit_count; u++)
-        if (r->strategies[u] == SLC_STRATEGIES && r->job->units[u].role != SLC_UNIT_ROWS) return true;
+        if (slc_unit_is_free(&r->job->units[u], r->strategies[u])) return true;
     return false;
 }
 
@@ -178,13 +178,12 @@ static sluice_status try_uniform(joint *j, slc_strategy strategy, bool recompute
 /* Of all strategies, or first of fsdp alone: one of them fits whenever anything simple does. */
 static sluice_status try_baselines(joint *j, bool all)
 {
-    static const slc_strategy order[SLC_STRATEGIES] = {SLC_FSDP, SLC_SDP, SLC_OSS, SLC_DP, SLC_ONEBIT};
     bool free_units = any_free(j->request), again = may_recompute(j->request);
     int count = free_units && all ? slc_job_strategies(j->request->job) : 1;
     sluice_status status = SLUICE_OK;
     for (int k = all; !status && k < count; k++) {
-        status = try_uniform(j, order[k], false);
-        if (!status && again) status = try_uniform(j, order[k], true);
+        status = try_uniform(j, slc_strategies_by_memory[k], false);
+        if (!status && again) status = try_uniform(j, slc_strategies_by_memory[k], true);
     }
     return status;
 }
@@ -252,24 +251,17 @@ static sluice_status try_mixtures(joint *j)
 
 /* ---- The slot model ---- */
 
-/* dp and oss send the same bytes as sdp and keep more; onebit keeps most and sends least. With one rank there is
- * nothing to choose, nor for rows. */
-static uint8_t choices_of(const slc_job *job, const slc_unit *unit, bool onebit)
+/* `lossy`: onebit is a choice for free units too. With one rank there is nothing to choose. */
+static uint8_t *allowed_strategies(const slc_joint_request *r, bool lossy)
 {
-    if (unit->role == SLC_UNIT_ROWS) return 1 << SLC_FSDP;
-    if (job->world == 1) return 1 << SLC_SDP;
-    bool offered = onebit && slc_unit_may_be(job, unit, SLC_ONEBIT);
-    return 1 << SLC_SDP | 1 << SLC_FSDP | (offered ? 1 << SLC_ONEBIT : 0);
-}
-
-/* `onebit`: a choice for free units too. */
-static uint8_t *allowed_strategies(const slc_joint_request *r, bool onebit)
-{
-    uint8_t *allowed = malloc((size_t)r->job->unit_count + 1);
-    for (uint32_t u = 0; allowed && u < r->job->unit_count; u++)
-        allowed[u] = r->strategies[u] == SLC_STRATEGIES
-                         ? choices_of(r->job, &r->job->units[u], onebit)
-                         : (uint8_t)(1 << slc_unit_strategy(r->job, &r->job->units[u], r->strategies[u]));
+    const slc_job *job = r->job;
+    uint8_t *allowed = malloc((size_t)job->unit_count + 1);
+    for (uint32_t u = 0; allowed && u < job->unit_count; u++) {
+        const slc_unit *unit = &job->units[u];
+        bool is_free = slc_unit_is_free(unit, r->strategies[u]);
+        slc_strategy fixed = slc_unit_strategy(job, unit, is_free ? SLC_SDP : r->strategies[u]);
+        allowed[u] = is_free && job->world > 1 ? slc_offered_strategies(job, unit, lossy) : (uint8_t)(1 << fixed);
+    }
     return allowed;
 }
 

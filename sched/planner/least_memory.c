@@ -4,6 +4,7 @@
 
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
+#include "lib/plan/strategy_table.h"
 #include "sched/planner/parts.h"
 #include "sched/layout/make_plan.h"
 
@@ -104,17 +105,18 @@ static sluice_status weigh_mixture(smallest *s, const slc_scheduler *scheduler)
     return status ? status : weigh(s);
 }
 
-/* Free units may only be sdp or fsdp: the other strategies keep more, onebit most. */
+/* Strategies that planners do not offer keep more, and onebit keeps most. */
 static sluice_status weigh_model(smallest *s)
 {
     const slc_joint_request *r = s->request;
     uint8_t *allowed = malloc((size_t)r->job->unit_count + 1);
     if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    for (uint32_t u = 0; u < r->job->unit_count; u++)
-        if (r->strategies[u] == SLC_STRATEGIES && r->job->units[u].role != SLC_UNIT_ROWS)
-            allowed[u] = 1 << SLC_SDP | 1 << SLC_FSDP;
-        else
-            allowed[u] = (uint8_t)(1 << slc_unit_strategy(r->job, &r->job->units[u], r->strategies[u]));
+    for (uint32_t u = 0; u < r->job->unit_count; u++) {
+        const slc_unit *unit = &r->job->units[u];
+        allowed[u] = slc_unit_is_free(unit, r->strategies[u])
+                         ? slc_offered_strategies(r->job, unit, false)
+                         : (uint8_t)(1 << slc_unit_strategy(r->job, unit, r->strategies[u]));
+    }
     slc_slot_request ask = {.job = r->job,
                             .times = r->times,
                             .allowed = allowed,
@@ -147,7 +149,7 @@ static sluice_status weigh_changes(smallest *s)
     for (int pass = 0; !status && pass < ROUNDS && s->best != before; pass++) {
         before = s->best;
         for (uint32_t u = 0; !status && u < job->unit_count; u++) {
-            if (s->request->strategies[u] != SLC_STRATEGIES || job->units[u].role == SLC_UNIT_ROWS) continue;
+            if (!slc_unit_is_free(&job->units[u], s->request->strategies[u])) continue;
             memcpy(s->strategies, s->best_strategies, job->unit_count * sizeof *s->strategies);
             memcpy(s->recompute, s->best_recompute, job->layer_count * sizeof *s->recompute);
             s->strategies[u] =
@@ -164,8 +166,7 @@ static sluice_status weigh_all(smallest *s)
     sluice_status status = SLUICE_OK;
     for (uint32_t l = 0; l < s->request->job->layer_count; l++)
         s->recompute[l] = s->request->recompute && s->request->recompute[l];
-    static const slc_strategy uniform[] = {SLC_FSDP, SLC_SDP, SLC_OSS, SLC_DP};
-    for (int k = 0; !status && k < 4; k++) status = weigh_uniform(s, uniform[k]);
+    for (int k = 0; !status && k < SLC_EXACT_STRATEGIES; k++) status = weigh_uniform(s, slc_strategies_by_memory[k]);
     if (!status) status = weigh_mixture(s, &slc_scheduler_serial);
     if (!status) status = weigh_mixture(s, &slc_scheduler_one_ahead);
     if (!status) status = has_model ? weigh_model(s) : weigh_changes(s);
