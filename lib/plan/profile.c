@@ -1,6 +1,7 @@
 /* Profiles: deep copies, and what changes with the world. */
 #include "lib/plan/profile.h"
 
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/plan/exchange_sizes.h"
 #include "lib/plan/roles.h"
@@ -10,19 +11,14 @@
 
 /* ---- Lengths in a world ---- */
 
-static uint64_t round_up(uint64_t value, uint64_t unit)
-{
-    return (value + unit - 1) / unit * unit;
-}
-
 void slc_profile_unit_lengths(uint64_t parameters, uint64_t block_bytes, uint32_t world, slc_unit *unit)
 {
     uint64_t grain = 16 * (uint64_t)world, block = block_bytes / 4 / grain * grain;
     if (slc_looks_up(unit)) {
-        unit->elements = unit->block_elements = round_up(unit->most_rows * unit->row_elements, grain);
+        unit->elements = unit->block_elements = slc_round_up(unit->most_rows * unit->row_elements, grain);
         return;
     }
-    unit->elements = round_up(parameters ? parameters : 1, grain);
+    unit->elements = slc_round_up(parameters ? parameters : 1, grain);
     unit->block_elements = block ? block : grain;
 }
 

@@ -1,6 +1,8 @@
 /* The table of strategies. */
 #include "lib/plan/strategy_table.h"
 
+#include "lib/base/integer.h"
+
 #define BIT(name) (1 << SLC_##name)
 
 /* oss, sdp and dp move the same bytes, and sdp keeps least of them; dp only saves the start of one operation. Frozen
@@ -77,8 +79,7 @@ sluice_dtype slc_buffer_dtype(const slc_job *job, const slc_unit *unit, slc_buff
 static uint64_t buffer_elements(const slc_job *job, const slc_unit *unit, slc_buffer_kind kind)
 {
     if (!slc_looks_up(unit) || kind != SLC_BUFFER_GRADIENT) return unit->elements;
-    uint64_t grain = 16 * (uint64_t)job->world;
-    return (slc_gradient_rows(job, unit) * unit->row_elements + grain - 1) / grain * grain;
+    return slc_round_up(slc_gradient_rows(job, unit) * unit->row_elements, 16 * (uint64_t)job->world);
 }
 
 uint64_t slc_buffer_bytes(const slc_job *job, const slc_unit *unit, const slc_buffer_rule *row)
@@ -108,8 +109,7 @@ uint64_t slc_reading_bytes(const slc_job *job)
     for (uint32_t u = 0; u < job->unit_count; u++) {
         const slc_unit *unit = &job->units[u];
         if (slc_looks_up(unit)) continue; /* reading goes to its partner */
-        uint64_t block = unit->elements < unit->block_elements ? unit->elements : unit->block_elements;
-        if (block > largest) largest = block;
+        largest = slc_most(largest, slc_least(unit->elements, unit->block_elements));
     }
     return sluice_dtype_bytes(SLUICE_FP32) * largest;
 }

@@ -28,12 +28,8 @@ static sluice_status weigh(smallest *s)
 {
     static const slc_scheduler *const schedulers[] = {&slc_scheduler_serial, &slc_scheduler_one_ahead};
     const slc_job *job = s->request->job;
-    slc_scheduling in = {.job = job,
-                         .strategies = s->strategies,
-                         .recompute = s->recompute,
-                         .times = s->request->times,
-                         .limit = UINT64_MAX,
-                         .cancel = s->request->cancel};
+    slc_scheduling in = slc_joint_scheduling(s->request, s->strategies, s->recompute);
+    in.limit = UINT64_MAX;
     for (int k = 0; k < 2; k++) {
         uint64_t bytes;
         sluice_status status = slc_plan_measure(&in, schedulers[k], s->best - 1, &bytes);
@@ -57,15 +53,11 @@ static uint64_t halfway(uint64_t low, uint64_t high)
  * count. */
 static sluice_status press(smallest *s, const slc_scheduler *scheduler)
 {
-    slc_scheduling in = {.job = s->request->job,
-                         .strategies = s->best_strategies,
-                         .recompute = s->best_recompute,
-                         .times = s->request->times,
-                         .limit = s->best - 1,
-                         .cancel = s->request->cancel};
+    slc_scheduling in = slc_joint_scheduling(s->request, s->best_strategies, s->best_recompute);
     slc_trying trying = {.tries = SLC_LEAST_MEMORY_TRIES};
     slc_order order = {0};
     uint64_t too_low = 0;
+    in.limit = s->best - 1;
     scheduler->train(&in, &order);
     sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
     for (int round = 0; !status && in.limit > too_low && round < ROUNDS; round++) {
@@ -94,12 +86,8 @@ static sluice_status weigh_uniform(smallest *s, slc_strategy strategy)
 
 static sluice_status weigh_mixture(smallest *s, const slc_scheduler *scheduler)
 {
-    slc_scheduling in = {.job = s->request->job,
-                         .strategies = s->request->strategies,
-                         .recompute = s->recompute,
-                         .times = s->request->times,
-                         .limit = UINT64_MAX,
-                         .cancel = s->request->cancel};
+    slc_scheduling in = slc_joint_scheduling(s->request, s->request->strategies, s->recompute);
+    in.limit = UINT64_MAX;
     uint64_t bytes;
     sluice_status status = slc_mixed_smallest(&in, scheduler, UINT64_MAX - 1, s->strategies, &bytes);
     return status ? status : weigh(s);

@@ -128,11 +128,6 @@ static uint64_t reduction_urgency(const slc_job *job, uint32_t u)
     return 2 + (uint64_t)last;
 }
 
-static uint32_t later(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
 static uint32_t last_position(const placing *p, uint32_t u, uint32_t m)
 {
     stretch s = find_stretch(p->solution, SLC_FLOW_REDUCE, u, m);
@@ -249,7 +244,7 @@ static int64_t window_follows(const placing *p, const slc_flow *window, int64_t 
     if (!m && !window->window && reduced >= 2 * (int64_t)p->slots) return place_in_pass(p, reduced, REDUCE);
     if (!m || !job->each || !slc_looks_up(&job->units[window->unit])) return INT64_MIN;
     uint32_t rows = last_position(p, window->unit, m - 1);
-    return place_in_pass(p, later(rows, last_position(p, job->units[window->unit].partner, m - 1)), REDUCE);
+    return place_in_pass(p, (int64_t)slc_most(rows, last_position(p, job->units[window->unit].partner, m - 1)), REDUCE);
 }
 
 static void place_flow(placing *p, const stretch *s)
@@ -265,7 +260,7 @@ static void place_flow(placing *p, const stretch *s)
     for (uint32_t run = 0; run < c.runs; run++) {
         uint32_t position = position_of(s, (run + 0.5) / c.runs);
         if (flow->kind == SLC_FLOW_REDUCE) {
-            if (slc_looks_up(unit)) position = later(position, last_position(p, unit->partner, m));
+            if (slc_looks_up(unit)) position = (uint32_t)slc_most(position, last_position(p, unit->partner, m));
             place_reduction(p, flow->unit, m, &c, run, position);
             continue;
         }
