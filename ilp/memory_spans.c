@@ -1,18 +1,10 @@
 /* How long bytes are in memory: spans of half rows for strategies, for a stream at a position, and for recomputation.
  * The strategy table says which buffers there are; this file says from when to when. */
 #include "ilp/slot_parts.h"
-#include "lib/plan/strategy_table.h"
 
 static double whole_bytes(const slc_job *job, const slc_unit *unit, slc_buffer_kind kind)
 {
     return (double)slc_block_byte(job, unit, kind, false, slc_unit_blocks(unit));
-}
-
-static slc_strategy one_of(uint8_t strategies)
-{
-    slc_strategy strategy = SLC_DP;
-    while (!slc_has(strategies, strategy)) strategy++;
-    return strategy;
 }
 
 static uint32_t first_use(const slc_slot_model_parts *parts, uint32_t unit)
@@ -28,15 +20,16 @@ static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_flow_fa
                             slc_lifetime *out)
 {
     const slc_job *job = parts->job;
-    slc_strategy strategy = one_of(stream->strategies);
+    slc_strategy strategy = slc_flow_family_strategy(stream);
     const slc_unit *unit = &job->units[stream->unit];
     slc_unit_operations of = slc_operations_of(job, unit, strategy);
-    if (!of.moves_sum || unit->role == SLC_UNIT_ROWS) return 0; /* ROWS: added to the partner's sum */
-    bool at_barrier = slc_updated_last(job, unit) && (strategy != SLC_DP || of.whole_sum);
+    if (!of.keeps_sum) return 0;
+    bool gathered = of.gather_gradient != SLC_ITEM_KINDS;
+    bool at_barrier = slc_updated_last(job, unit) && (!gathered || of.whole_sum);
     bool reduce = stream->kind == SLC_FLOW_REDUCE;
     bool last = stream->micro_batch == parts->micro_batches - 1;
     bool lays = reduce && (stream->micro_batch == 0 || !job->each);
-    bool takes = !at_barrier && last && (strategy == SLC_DP ? !reduce : reduce);
+    bool takes = !at_barrier && last && reduce != gathered;
     double sum = whole_bytes(job, unit, SLC_BUFFER_REDUCED) / (of.whole_sum ? 1 : job->world);
     slc_lifetime span = {position + 1, parts->complete, sum};
     if (!at_barrier) span.to = 2 * ((int64_t)parts->slots + first_use(parts, stream->unit)) - 1;
@@ -66,7 +59,7 @@ uint32_t slc_flow_family_spans(const slc_slot_model_parts *parts, const slc_flow
         if (!(position & 1)) out[count++] = (slc_lifetime){position + 1, position + 1, flying};
         return count;
     }
-    if (stream->kind == SLC_FLOW_REDUCE && slc_gradient_is_transient(one_of(stream->strategies)))
+    if (stream->kind == SLC_FLOW_REDUCE && slc_gradient_is_transient(slc_flow_family_strategy(stream)))
         out[count++] = (slc_lifetime){stream->first + 1, position, whole_bytes(parts->job, unit, SLC_BUFFER_GRADIENT)};
     return count + waiting_sum(parts, stream, position, out + count);
 }
@@ -88,7 +81,7 @@ uint32_t slc_strategy_spans(const slc_slot_model_parts *parts, uint32_t u, slc_s
     slc_window window;
 
     out[count++] = (slc_lifetime){0, parts->half_rows - 1, (double)slc_resident_bytes(job, unit, strategy)};
-    for (uint32_t m = 0; strategy == SLC_FSDP && m < windows; m++)
+    for (uint32_t m = 0; slc_gathers_windows(strategy) && m < windows; m++)
         for (uint32_t w = 0; slc_unit_window(job, unit, true, w, &window); w++)
             out[count++] = (slc_lifetime){2 * (m * cycle + window.first_slot), 2 * (m * cycle + window.last_slot) + 1,
                                           whole_bytes(job, unit, SLC_BUFFER_GATHERED)};

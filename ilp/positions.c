@@ -13,21 +13,21 @@ enum { FEW = 1500 };
 static bool is_drawn_to_first(const slc_flow_family *stream)
 {
     return stream->kind == SLC_FLOW_REDUCE || stream->kind == SLC_FLOW_EXCHANGE ||
-           (stream->kind == SLC_FLOW_GATHER_VALUE && stream->strategies == 1u << SLC_DP);
+           (stream->kind == SLC_FLOW_GATHER_VALUE && slc_flow_family_is_dp(stream));
 }
 
 /* Reducing a gradient that stays in memory frees nothing, while the sum's shard begins to wait. */
 static bool frees_nothing(const slc_slot_model_parts *parts, const slc_flow_family *stream)
 {
-    bool stays = !(stream->strategies & (1u << SLC_SDP | 1u << SLC_FSDP));
+    bool stays = !slc_gradient_is_transient(slc_flow_family_strategy(stream));
     return stream->kind == SLC_FLOW_REDUCE && stays && parts->job->each;
 }
 
 static bool holds_least_at_last(const slc_slot_model_parts *parts, const slc_flow_family *stream)
 {
-    bool dp = stream->strategies == 1u << SLC_DP;
     if (!frees_nothing(parts, stream) || stream->micro_batch) return false;
-    return parts->micro_batches > 1 || (slc_updated_last(parts->job, &parts->job->units[stream->unit]) && !dp);
+    return parts->micro_batches > 1 ||
+           (slc_updated_last(parts->job, &parts->job->units[stream->unit]) && !slc_flow_family_is_dp(stream));
 }
 
 uint32_t slc_flow_family_serial_position(const slc_slot_model_parts *parts, const slc_flow_family *stream)

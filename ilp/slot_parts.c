@@ -65,11 +65,10 @@ static sluice_status check(const slc_slot_request *request)
     return status ? status : check_layers(request);
 }
 
-/* If several strategies move the same bytes in the same ways, only the one that keeps least is an option: sdp instead
- * of oss, and one of those that a frozen unit may have. Nothing else moves as onebit does, so it stays although it
- * keeps most. Without a barrier (for which dp's gathers need not wait) dp moves as sdp does and keeps more; it only
- * saves the start of one operation, or with `each` that its update goes with the gather instead of the reduction. If
- * that is little, dp is left out too and counted in forgone_s. If blocks move whole, it may decide what fits into a
+/* If several strategies move the same bytes in the same ways, only the one that keeps least is an option, as the table
+ * of strategies says. Without a barrier (for which dp's gathers need not wait) dp moves as sdp does and keeps more; it
+ * only saves the start of one operation, or with `each` that its update goes with the gather instead of the reduction.
+ * If that is little, dp is left out too and counted in forgone_s. If blocks move whole, it may decide what fits into a
  * slot, so then dp is only left out if it saves nothing. */
 static void drop_dominated(slc_slot_model_parts *parts)
 {
@@ -79,18 +78,18 @@ static void drop_dominated(slc_slot_model_parts *parts)
     for (uint32_t s = 0; s < slc_job_slots(job); s++) step_s += parts->times->slot_s[s] * job->micro_batches;
     for (uint32_t u = 0; u < job->unit_count; u++) {
         uint8_t allowed = parts->options[u];
-        if (slc_has(allowed, SLC_SDP)) allowed &= ~(1u << SLC_OSS);
-        if (!job->units[u].trainable) {
-            if (slc_has(allowed, SLC_SDP)) allowed &= ~(1u << SLC_DP);
-            if (slc_has(allowed, SLC_OSS)) allowed &= ~(1u << SLC_DP);
-            if (allowed & ~(1u << SLC_ONEBIT)) allowed &= ~(1u << SLC_ONEBIT);
-        } else if (slc_has(allowed, SLC_DP) && slc_has(allowed, SLC_SDP)) {
+        bool frozen = !job->units[u].trainable;
+        for (int k = 0; k < SLC_STRATEGIES; k++) {
+            const slc_strategy_rules *rules = &slc_strategies[k];
+            if (allowed & (frozen ? rules->dominated_if_frozen : rules->dominated_by))
+                parts->options[u] &= (uint8_t) ~(1 << k);
+        }
+        if (!frozen && slc_has(allowed, SLC_DP) && slc_has(allowed, SLC_SDP)) {
             if (!job->each) dp_s += link->operation_s;
             /* twice: a reduction that takes longer may also push its gather out of the slot */
             if (job->each && link->thread_moves)
                 dp_s += 2 * slc_update_s(job, parts->times, SLC_SDP, job->units[u].elements);
         }
-        parts->options[u] = allowed;
     }
     if (job->barrier || dp_s > (parts->request->whole_blocks ? 0 : 1e-4 * step_s)) return;
     for (uint32_t u = 0; u < job->unit_count; u++)

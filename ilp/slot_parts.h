@@ -9,6 +9,7 @@
 #define SLC_SLOT_PARTS_H
 
 #include "ilp/slot_model.h"
+#include "lib/plan/strategy_table.h"
 
 /* A family of flow variables: one operation of a unit in a micro-batch, under some strategies. */
 typedef struct {
@@ -109,6 +110,17 @@ static inline double slc_flow_family_alone_s(const slc_flow_family *stream)
  * and updated, after the agreement, before the next step's first slot. Otherwise 0: it may run during slots. */
 double slc_agreement_s(const slc_slot_model_parts *parts);
 
+/* One of the strategies under which a stream moves; what a stream keeps is the same for all of them. */
+static inline slc_strategy slc_flow_family_strategy(const slc_flow_family *stream)
+{
+    return (slc_strategy)__builtin_ctz(stream->strategies);
+}
+/* dp has streams of its own. */
+static inline bool slc_flow_family_is_dp(const slc_flow_family *stream)
+{
+    return slc_flow_family_strategy(stream) == SLC_DP;
+}
+
 /* How many real slots a modelled slot represents. */
 static inline double slc_slot_weight(const slc_slot_model_parts *parts, uint32_t slot)
 {
@@ -143,7 +155,7 @@ static inline uint8_t slc_allowed_of(const slc_slot_request *request, uint32_t u
 /* Must the unit's gradient be reduced within its own step? */
 static inline bool slc_reduced_in_step(const slc_job *job, const slc_unit *unit)
 {
-    return slc_updated_last(job, unit) || unit->role == SLC_UNIT_ROWS;
+    return slc_updated_last(job, unit) || slc_looks_up(unit);
 }
 
 #endif

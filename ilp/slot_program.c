@@ -101,11 +101,6 @@ static bool is_gather_of_order(const maker *m, const slc_flow_family *s)
     return s->kind == SLC_FLOW_GATHER_VALUE || (s->kind == SLC_FLOW_WINDOW && !s->micro_batch && !s->window);
 }
 
-static bool is_dp(const slc_flow_family *s)
-{
-    return s->strategies == 1u << SLC_DP;
-}
-
 static int ascending(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -135,7 +130,7 @@ static bool list_order_of(maker *m, uint32_t unit, bool dp)
     for (uint32_t i = 0; i < p->stream_count; i++) {
         const slc_flow_family *s = &p->streams[i];
         bool reduction = is_reduction_of_order(m, s);
-        if (s->unit != unit || is_dp(s) != dp || (!reduction && !is_gather_of_order(m, s))) continue;
+        if (s->unit != unit || slc_flow_family_is_dp(s) != dp || (!reduction && !is_gather_of_order(m, s))) continue;
         uint32_t positions = slc_flow_family_positions(p, s, m->positions);
         for (uint32_t k = 0; k < positions && count < 4 * room; k++)
             moments[count++] = 2 * m->positions[k] + !reduction;
@@ -297,7 +292,7 @@ static void put_order(maker *m, const slc_flow_family *s, uint32_t position)
     bool reduction = is_reduction_of_order(m, s);
     if (!reduction && !is_gather_of_order(m, s)) return;
     for (int i = m->order_first[s->unit]; i < m->order_first[s->unit + 1]; i++)
-        if ((m->order_position[i] & 1) == is_dp(s) && m->order_position[i] / 2 >= position)
+        if ((m->order_position[i] & 1) == slc_flow_family_is_dp(s) && m->order_position[i] / 2 >= position)
             put(m, m->order_row + i, reduction ? 1 : -1);
 }
 

@@ -75,9 +75,8 @@ static uint32_t first_use_of(const slc_job *job, const slc_unit *unit)
 static void set_reduction_range(const unit_streams *s, uint32_t m, slc_flow_family *reduce)
 {
     const slc_job *job = s->parts->job;
-    uint32_t needed = s->gradient_first;
-    if (s->unit->role == SLC_UNIT_SPLIT) needed = first_use_of(job, &job->units[s->unit->partner]);
-    if (s->unit->role == SLC_UNIT_ROWS) needed = s->first_use;
+    const slc_unit *reader = slc_first_reader(job, s->unit);
+    uint32_t needed = slc_looks_up(reader) ? first_use_of(job, reader) : s->gradient_first;
     reduce->first = 2 * (m * s->cycle + s->gradient_last) + 1;
     reduce->last = 2 * (s->parts->slots + s->first_use) - 1;
     if (slc_reduced_in_step(job, s->unit)) reduce->last = 2 * s->parts->slots - 1;
@@ -91,8 +90,8 @@ static bool has_thread_wait(const unit_streams *s)
 {
     const slc_job *job = s->parts->job;
     uint32_t look_ups = 0;
-    for (uint32_t u = 0; u < job->unit_count; u++) look_ups += job->units[u].role == SLC_UNIT_ROWS;
-    return s->unit->role == SLC_UNIT_ROWS && s->unit->trainable && look_ups == 1 && !job->compressed &&
+    for (uint32_t u = 0; u < job->unit_count; u++) look_ups += slc_looks_up(&job->units[u]);
+    return slc_looks_up(s->unit) && s->unit->trainable && look_ups == 1 && !job->compressed &&
            !s->parts->times->link.thread_moves && s->parts->times->update_s_per_element > 0 && !s->unit->uses[0].layer;
 }
 
@@ -132,7 +131,8 @@ static void add_value_gathers(unit_streams *s)
                               .seconds = operation_s(s, SLC_ITEM_GATHER_VALUE),
                               .first = s->updated,
                               .last = 2 * (s->parts->slots + s->first_use) - 1};
-    if (s->parts->job->barrier && s->unit->role != SLC_UNIT_SPLIT) gather.seconds += update_s(s, SLC_SDP);
+    if (s->parts->job->barrier && slc_first_reader(s->parts->job, s->unit) == s->unit)
+        gather.seconds += update_s(s, SLC_SDP);
     add(s, gather);
     if (!s->parts->job->each) return;
     gather.strategies = DP; /* gathers the gradient, which does not wait for the barrier */
@@ -146,15 +146,14 @@ static void add_value_gathers(unit_streams *s)
 static void add_exchange(unit_streams *s)
 {
     const slc_slot_model_parts *p = s->parts;
-    double passes = slc_thread_s(p->job, p->times, SLC_ITEM_COMPRESS, SLC_ONEBIT, s->unit->elements) +
-                    slc_thread_s(p->job, p->times, SLC_ITEM_UPDATE, SLC_ONEBIT, s->unit->elements);
+    double passes = slc_passes_s(p->times, s->unit->elements);
     slc_flow_family exchange = {.kind = SLC_FLOW_EXCHANGE,
                                 .strategies = ONEBIT,
                                 .micro_batch = p->micro_batches - 1,
                                 .seconds = operation_s(s, SLC_ITEM_EXCHANGE),
                                 .first = behind_gradient(s),
                                 .last = 2 * (p->slots + s->first_use) - 1};
-    if (slc_waits_for_agreement(p->job, SLC_ONEBIT)) exchange.first = p->complete;
+    if (slc_exchange_waits(p->job)) exchange.first = p->complete;
     *(p->times->link.thread_moves || p->request->in_series ? &exchange.seconds : &exchange.thread_s) += passes;
     add(s, exchange);
 }
@@ -164,8 +163,8 @@ static void add_exchange(unit_streams *s)
 static void add_update_before(const unit_streams *s, slc_flow_family *gather)
 {
     const slc_slot_model_parts *p = s->parts;
-    if (!s->unit->trainable || s->unit->role == SLC_UNIT_SPLIT) return;
-    if (s->unit->role == SLC_UNIT_WHOLE) {
+    if (!s->unit->trainable || slc_first_reader(p->job, s->unit) != s->unit) return;
+    if (!slc_looks_up(s->unit)) {
         if (p->job->barrier) gather->seconds += update_s(s, SLC_FSDP);
         return;
     }
@@ -199,7 +198,7 @@ static void add_windows(unit_streams *s)
             if (!m && !w) add_update_before(s, &gather);
             /* A pass gathers only for itself: a step's gathers are never in the previous pass, and the updates before
              * them either end there or are late in this one. */
-            bool begins = (!m && !w) || (m && s->unit->role == SLC_UNIT_ROWS);
+            bool begins = (!m && !w) || (m && slc_looks_up(s->unit));
             if (begins && gather.first < 2 * origin - 1) gather.first = 2 * origin - 1;
             add(s, gather);
         }
@@ -213,10 +212,9 @@ uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_
                       .number = unit,
                       .options = parts->options[unit],
                       .cycle = slc_job_slots(parts->job),
-                      .updates = parts->job->units[unit].elements,
+                      .updates = parts->job->units[slc_parameter_unit(parts->job, unit)].elements,
                       .first_use = first_use_of(parts->job, &parts->job->units[unit]),
                       .out = out};
-    if (s.unit->role == SLC_UNIT_ROWS) s.updates = parts->job->units[s.unit->partner].elements;
     if (s.unit->trainable) {
         slc_unit_gradient_slots(parts->job, s.unit, &s.gradient_first, &s.gradient_last);
         s.updated = slc_updated_last(parts->job, s.unit) ? parts->complete : behind_gradient(&s);

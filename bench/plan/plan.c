@@ -5,6 +5,7 @@
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/plan/request.h"
+#include "lib/plan/roles.h"
 #include "lib/engine/settings.h"
 #include "sched/planner.h"
 #include "sched/scheduler.h"
@@ -107,7 +108,7 @@ static void print_head(FILE *out, const slc_profile *profile)
     const slc_job *job = &profile->job;
     double parameters = 0;
     for (uint32_t u = 0; u < job->unit_count; u++)
-        if (job->units[u].role != SLC_UNIT_ROWS) parameters += (double)profile->parameters[u];
+        if (!slc_looks_up(&job->units[u])) parameters += (double)profile->parameters[u];
     fprintf(out, "%s (%s)\n%u layers, %u units, %.1f M parameters; %u rank%s, %u micro-batch%s\n\n", profile->model,
             profile->source, job->layer_count, job->unit_count, parameters / 1e6, job->world,
             job->world == 1 ? "" : "s", job->micro_batches, job->micro_batches == 1 ? "" : "es");

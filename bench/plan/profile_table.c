@@ -1,6 +1,8 @@
 /* Prints the table of a profile. */
 #include "bench/plan/profile_table.h"
 
+#include "lib/plan/roles.h"
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
@@ -29,7 +31,7 @@ static run_of_layers run_at(const slc_job *job, uint32_t first)
 /* The rows of a split table are not parameters of their own. */
 static uint64_t own_parameters(const slc_profile *profile, uint32_t unit)
 {
-    return profile->job.units[unit].role == SLC_UNIT_ROWS ? 0 : profile->parameters[unit];
+    return slc_looks_up(&profile->job.units[unit]) ? 0 : profile->parameters[unit];
 }
 
 static uint64_t parameters_of(const slc_profile *profile, run_of_layers run)

@@ -84,8 +84,7 @@ static void explain_onebit(const group *g, char *out, size_t size)
     const slc_times *times = &g->profile->times;
     const slc_unit *unit = &job->units[g->first];
     double more = (double)slc_resident_bytes(job, unit, SLC_ONEBIT) - (double)slc_resident_bytes(job, unit, SLC_SDP);
-    double passes = slc_thread_s(job, times, SLC_ITEM_COMPRESS, SLC_ONEBIT, unit->elements) +
-                    slc_thread_s(job, times, SLC_ITEM_UPDATE, SLC_ONEBIT, unit->elements);
+    double passes = slc_passes_s(times, unit->elements);
     double exchange = slc_operation_s(job, times, SLC_ITEM_EXCHANGE, unit, unit->elements);
     double sharded = slc_operation_s(job, times, SLC_ITEM_REDUCE_SCATTER, unit, unit->elements) +
                      slc_operation_s(job, times, SLC_ITEM_GATHER_VALUE, unit, unit->elements);
@@ -124,7 +123,7 @@ static void explain(const group *g, char *out, size_t size)
     char saved[24], cost[24];
     slc_plan_bytes(sdp - fsdp, saved);
     slc_plan_seconds(one - value, cost);
-    if (unit->role == SLC_UNIT_ROWS)
+    if (slc_looks_up(unit))
         explain_rows(g, out, size);
     else if (job->world == 1)
         snprintf(out, size, "one rank: nothing to shard");
@@ -136,7 +135,7 @@ static void explain(const group *g, char *out, size_t size)
         snprintf(out, size, "each gives back %s for %s more of gathers a step", saved, cost);
     else if (mine == SLC_SDP)
         snprintf(out, size, "each keeps %s more than fsdp and saves %s of gathers a step", saved, cost);
-    else if (mine == SLC_OSS && unit->role == SLC_UNIT_SPLIT)
+    else if (mine == SLC_OSS && !slc_unit_may_be(job, unit, SLC_DP))
         snprintf(out, size, "as asked for, or for dp, which it cannot be while it is split by its uses");
     else
         snprintf(out, size, "as asked for");

@@ -3,7 +3,7 @@
 #include "bench/sweep/losses.h"
 
 #include "bench/cli/gnuplot.h"
-#include "bench/cli/median.h"
+#include "lib/base/median.h"
 
 #include <math.h>
 #include <stdlib.h>

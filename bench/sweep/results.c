@@ -3,6 +3,7 @@
 
 #include "bench/cli/result_file.h"
 #include "bench/train/report.h"
+#include "lib/base/median.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
@@ -251,26 +252,17 @@ bool slc_bench_alike(const json_t *a, const json_t *b, const char *const *keys)
     return true;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double slc_bench_median(const json_t *runs, const json_t *row, const char *const *keys, const char *number)
 {
     size_t index, count = 0;
     json_t *run;
-    double *values = malloc((json_array_size(runs) + 1) * sizeof *values), result = NAN;
-    if (!values) return result;
+    double *values = malloc((json_array_size(runs) + 1) * sizeof *values);
+    if (!values) return NAN;
     json_array_foreach ((json_t *)runs, index, run) {
         double value = slc_bench_number(run, number);
         if (slc_bench_complete(run) && !isnan(value) && slc_bench_alike(run, row, keys)) values[count++] = value;
     }
-    if (count) {
-        qsort(values, count, sizeof *values, by_value);
-        result = count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-    }
+    double result = slc_median(values, count);
     free(values);
     return result;
 }

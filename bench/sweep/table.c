@@ -5,6 +5,7 @@
 #include "bench/sweep/tied.h"
 #include "bench/train/onebit_options.h"
 #include "lib/base/clock.h"
+#include "lib/base/median.h"
 #include "lib/plan/job.h"
 
 #include <inttypes.h>
@@ -17,11 +18,6 @@ static const char *const case_keys[] = {"throttle", "budget", "strategy", "sched
 static const char *const budget_keys[] = {"throttle", "budget", NULL};
 /* auto is compared with runs that are equal under these. */
 static const char *const beside_keys[] = {"throttle", "budget", "tied", NULL};
-
-static double mib(double bytes)
-{
-    return bytes / 0x1p20;
-}
 
 /* ---- Rows ---- */
 
@@ -50,7 +46,7 @@ static void put_place(FILE *out, const json_t *row)
     if (isnan(bytes) || !strcmp(end, "MiB"))
         snprintf(budget, sizeof budget, "%s", text);
     else
-        snprintf(budget, sizeof budget, "%.10s = %.1f MiB", text, mib(bytes));
+        snprintf(budget, sizeof budget, "%.10s = %.1f MiB", text, slc_bench_mib(bytes));
     fprintf(out, "%-14s %-12s %-10s %-20s", slc_bench_text(row, "optimizer"), slc_bench_strategy(row, strategy),
             slc_bench_text(row, "schedule"), budget);
 }
@@ -70,7 +66,8 @@ void slc_bench_table_run(FILE *out, const json_t *run)
     const json_t *losses = json_object_get(run, "losses");
     size_t count = json_array_size(losses);
     put_place(out, run);
-    fprintf(out, " %9.1f %9.1f", mib(slc_bench_number(run, "planned_bytes")), mib(slc_bench_number(run, "peak_bytes")));
+    fprintf(out, " %9.1f %9.1f", slc_bench_mib(slc_bench_number(run, "planned_bytes")),
+            slc_bench_mib(slc_bench_number(run, "peak_bytes")));
     put_prediction(out, run);
     fprintf(out, " %9.1f %9.1f %10.1f %9.0f", slc_bench_number(run, "step_s") * 1e3,
             slc_bench_number(run, "step_min_s") * 1e3, slc_bench_number(run, "exposed_s") * 1e3,
@@ -86,7 +83,7 @@ void slc_bench_table_misfit(FILE *out, const json_t *misfit)
     const char *why = slc_bench_text(misfit, "why");
     put_place(out, misfit);
     if (!isnan(need))
-        fprintf(out, " %9.1f  does not fit\n", mib(need));
+        fprintf(out, " %9.1f  does not fit\n", slc_bench_mib(need));
     else /* the results have the whole line */
         fprintf(out, " %9s  does not fit: %.*s\n", "", (int)strcspn(why, ";"), why);
     fflush(out);
@@ -135,7 +132,7 @@ static void print_fastest(FILE *out, const json_t *runs, const json_t *like)
     fprintf(out, "  throttle %-12s budget %-10s %-14s %-12s %-10s %9.1f ms %9.1f MiB\n",
             slc_bench_text(best, "throttle"), slc_bench_text(best, "budget"), slc_bench_text(best, "optimizer"),
             slc_bench_strategy(best, strategy), slc_bench_text(best, "schedule"), best_s * 1e3,
-            mib(slc_bench_number(best, "peak_bytes")));
+            slc_bench_mib(slc_bench_number(best, "peak_bytes")));
 }
 
 static bool is_auto(const json_t *run)
@@ -189,12 +186,6 @@ static void compare_auto(FILE *out, const json_t *runs)
     fputc('\n', out);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void print_predictions(FILE *out, const json_t *runs)
 {
     size_t index, count = 0;
@@ -205,7 +196,7 @@ static void print_predictions(FILE *out, const json_t *runs)
         if (off && isfinite(ratio) && slc_bench_complete(run)) off[count++] = fabs(ratio - 1);
     }
     if (count) {
-        qsort(off, count, sizeof *off, by_value);
+        qsort(off, count, sizeof *off, slc_by_value);
         fprintf(out, "predicted steps are off by %.1f %% in the median, %.1f %% at most (%zu runs)\n",
                 100 * off[count / 2], 100 * off[count - 1], count);
     }
@@ -304,7 +295,7 @@ static void print_resident(FILE *out, const json_t *runs)
     }
     if (isfinite(worst))
         fprintf(out, "resident set grew within 5 %% + 64 MiB of the peak: %s (at most %+.1f MiB)\n",
-                allowed >= 0 ? "yes" : "no", mib(worst));
+                allowed >= 0 ? "yes" : "no", slc_bench_mib(worst));
 }
 
 bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)

@@ -1,6 +1,7 @@
 /* A model's life and its micro-batch: every layer's forward in order, then every layer's backward in reverse. */
 #include "lib/model/model.h"
 
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/kernels/gemm/gemm.h"
 
@@ -116,17 +117,12 @@ static bool is_shared(const sluice_model *m, const slc_param_info *info)
                                               (info->place == SLC_TOKEN_TABLE && m->config.head == SLUICE_HEAD_TOKENS));
 }
 
-static uint64_t least_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The first layer reads only the rows of its tokens from a shared token table. */
 static void describe_rows(const sluice_model *m, const slc_param_info *info, sluice_param_desc *desc)
 {
     if (!desc->tied || info->place != SLC_TOKEN_TABLE) return;
     desc->row_elements = m->config.channels;
-    desc->most_rows = least_of(m->config.vocabulary, m->rows);
+    desc->most_rows = slc_least(m->config.vocabulary, m->rows);
 }
 
 static sluice_status add_params(sluice_model *m)

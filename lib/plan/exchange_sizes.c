@@ -1,6 +1,8 @@
 /* From lengths to bytes. Sums and products stop at UINT64_MAX, because lengths come from files. */
 #include "lib/plan/exchange_sizes.h"
 
+#include "lib/base/integer.h"
+
 static uint64_t plus(uint64_t a, uint64_t b)
 {
     uint64_t sum;
@@ -13,14 +15,14 @@ static uint64_t times(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-static uint64_t round_up(uint64_t value, uint64_t grain)
+static uint64_t rounded_up(uint64_t value, uint64_t grain)
 {
-    return value > UINT64_MAX - grain ? UINT64_MAX : (value + grain - 1) / grain * grain;
+    return value > UINT64_MAX - grain ? UINT64_MAX : slc_round_up(value, grain);
 }
 
 static uint64_t floats(uint64_t count)
 {
-    return round_up(times(count, sizeof(float)), 64);
+    return rounded_up(times(count, sizeof(float)), 64);
 }
 
 static uint64_t residue(uint64_t chunks, uint64_t chunk)
@@ -32,7 +34,7 @@ static uint64_t residue(uint64_t chunks, uint64_t chunk)
 static void set_packets(slc_exchange_sizes *sizes, uint64_t world, uint64_t packet, uint64_t copies)
 {
     sizes->wire = times(world, packet);
-    sizes->packets = times(world, round_up(packet ? packet : 1, 64));
+    sizes->packets = times(world, rounded_up(packet ? packet : 1, 64));
     sizes->results = times(copies, sizes->packets);
 }
 
@@ -43,7 +45,7 @@ slc_exchange_sizes slc_exchange_of(const uint64_t *tensors, uint32_t count, uint
     if (n < 2) return sizes;
     while (least % 8) least += n; /* lcm(n, 8) */
     for (uint32_t t = 0; t < count; t++) {
-        uint64_t chunk = round_up(tensors[t], n * least) / n;
+        uint64_t chunk = rounded_up(tensors[t], n * least) / n;
         sizes.worker = plus(sizes.worker, residue(n, chunk));
         sizes.server = plus(sizes.server, residue(1, chunk));
         if (tensors[t]) packet = plus(packet, sizeof(float) + chunk / 8);

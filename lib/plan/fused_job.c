@@ -3,6 +3,7 @@
 
 #include "lib/base/status.h"
 #include "lib/plan/exchange_sizes.h"
+#include "lib/plan/roles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ void slc_fused_uses_close(slc_unit *unit)
 
 bool slc_units_join(const slc_unit *unit, const slc_unit *after)
 {
-    return unit->role == SLC_UNIT_WHOLE && after->role == SLC_UNIT_WHOLE && unit->trainable && after->trainable &&
+    return slc_role_of(unit)->fuses && slc_role_of(after)->fuses && unit->trainable && after->trainable &&
            unit->dtype == after->dtype && unit->block_elements == after->block_elements && unit->use_count == 1 &&
            after->use_count == 1 && unit->uses[0].layer + 1 == after->uses[0].layer;
 }

@@ -57,28 +57,6 @@ void slc_unit_gradient_slots(const slc_job *job, const slc_unit *unit, uint32_t 
     *last = slc_backward_slot(job, unit->uses[0].layer);
 }
 
-bool slc_unit_may_be(const slc_job *job, const slc_unit *unit, slc_strategy strategy)
-{
-    if ((int)strategy >= slc_job_strategies(job)) return false;
-    if (unit->role == SLC_UNIT_ROWS) return strategy == SLC_FSDP;
-    if (unit->role == SLC_UNIT_SPLIT) return strategy != SLC_DP && strategy != SLC_ONEBIT;
-    return strategy != SLC_ONEBIT || unit->trainable;
-}
-
-slc_strategy slc_unit_strategy(const slc_job *job, const slc_unit *unit, slc_strategy asked)
-{
-    if (slc_unit_may_be(job, unit, asked)) return asked;
-    if (unit->role == SLC_UNIT_ROWS) return SLC_FSDP;
-    return unit->role == SLC_UNIT_SPLIT ? SLC_OSS : SLC_DP;
-}
-
-bool slc_job_splits(const slc_job *job)
-{
-    for (uint32_t u = 0; u < job->unit_count; u++)
-        if (job->units[u].role == SLC_UNIT_SPLIT) return true;
-    return false;
-}
-
 uint64_t slc_reduced_rows(const slc_job *job, const slc_unit *unit)
 {
     if (!slc_adds_locally(job)) return unit->most_rows;

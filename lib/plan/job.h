@@ -35,7 +35,7 @@ typedef struct {
  * serves every use but the look-up. The ROWS unit, its partner and the next unit, holds no parameter, only a compact
  * table of the rows that the look-up of one micro-batch touches, and their gradients. Its reduction adds to the SPLIT
  * unit's reduced gradient, after the SPLIT unit's own reduction; the SPLIT unit is updated after both. Then the table
- * is gathered from the SPLIT unit's owned parts. */
+ * is gathered from the SPLIT unit's owned parts. lib/plan/roles.h says what each role allows and waits for. */
 typedef enum { SLC_UNIT_WHOLE, SLC_UNIT_SPLIT, SLC_UNIT_ROWS } slc_unit_role;
 
 /* The smallest thing that a strategy is chosen for. */
@@ -103,17 +103,23 @@ typedef struct {
     uint64_t reserved_bytes; /* memory that the binary keeps itself, outside of the arena */
 } slc_job;
 
-/* How many strategies, from the first enumerator on, the units of the job may have; for one unit see
- * slc_unit_may_be. */
+/* How many strategies, from the first enumerator on, the units of the job may have; for one unit see slc_unit_may_be
+ * (lib/plan/roles.h). */
 static inline int slc_job_strategies(const slc_job *job)
 {
     return job->compressed ? SLC_STRATEGIES : SLC_EXACT_STRATEGIES;
 }
 
+/* Does the compressed exchange of a onebit unit wait for the step's agreement? */
+static inline bool slc_exchange_waits(const slc_job *job)
+{
+    return job->barrier && !job->norms_barrier;
+}
+
 /* May a unit under this strategy be updated only after the step's agreement? */
 static inline bool slc_waits_for_agreement(const slc_job *job, slc_strategy strategy)
 {
-    return job->barrier && !(strategy == SLC_ONEBIT && job->norms_barrier);
+    return strategy == SLC_ONEBIT ? slc_exchange_waits(job) : job->barrier;
 }
 
 static inline uint32_t slc_job_slots(const slc_job *job)
@@ -155,25 +161,6 @@ static inline sluice_dtype slc_reduced_dtype(const slc_job *job, const slc_unit 
 {
     return job->micro_batches > 1 ? SLUICE_FP32 : slc_gradient_dtype(job, unit);
 }
-
-/* May this unit have this strategy? A ROWS unit may only be fsdp, because its table comes and goes. A SPLIT unit may be
- * neither dp (its owners add rows that other ranks' look-ups touched) nor onebit. */
-bool slc_unit_may_be(const slc_job *job, const slc_unit *unit, slc_strategy strategy);
-
-/* Which strategy a unit gets that was asked to have `asked`: that one if it may have it. Otherwise ROWS becomes fsdp;
- * SPLIT becomes oss, which moves as many bytes as dp and keeps less; any other unit becomes dp. */
-slc_strategy slc_unit_strategy(const slc_job *job, const slc_unit *unit, slc_strategy asked);
-
-/* Are the unit's updates planned for the end of the step? A SPLIT unit is updated only after the gradient of the
- * look-up is reduced too, and the look-up's backward is the last slot that adds to it. So a SPLIT unit is planned as
- * every unit is under a barrier: reduced within the step, updated and gathered at its end. */
-static inline bool slc_updated_last(const slc_job *job, const slc_unit *unit)
-{
-    return job->barrier || unit->role == SLC_UNIT_SPLIT;
-}
-
-/* Is any parameter split by its uses, so that there are SPLIT and ROWS units? */
-bool slc_job_splits(const slc_job *job);
 
 /* Two counts of a ROWS unit. slc_reduced_rows: the most rows whose gradients one reduction takes, those of one
  * micro-batch, or of all micro-batches if they add up locally. slc_gradient_rows: rows that its gradient buffer holds,

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/plan/job.h"
+#include "lib/plan/roles.h"
 
 #include <string.h>
 

@@ -9,6 +9,7 @@
 #ifndef SLC_PLAN_H
 #define SLC_PLAN_H
 
+#include "lib/base/integer.h"
 #include "lib/plan/job.h"
 
 #include <sluice/status.h>
@@ -42,8 +43,7 @@ enum { SLC_NONE = UINT32_MAX };
 enum { SLC_AGREEMENT_HEAD = 64 };
 static inline uint64_t slc_agreement_words(const slc_job *job)
 {
-    uint64_t grain = 16 * (uint64_t)job->world, words = SLC_AGREEMENT_HEAD + (uint64_t)job->norm_words;
-    return (words + grain - 1) / grain * grain;
+    return slc_round_up(SLC_AGREEMENT_HEAD + (uint64_t)job->norm_words, 16 * (uint64_t)job->world);
 }
 
 typedef struct {
@@ -99,8 +99,7 @@ typedef struct {
  * the late items only, in order. */
 typedef struct {
     slc_item_kind kind;
-    bool late; /* never a SLOT or a GATHER_WINDOW, nor any operation of a SPLIT unit up to its UPDATE or of its ROWS
-                  unit: the gather of the ROWS unit's table, early in the next pass, needs them */
+    bool late;       /* only if slc_may_be_late (lib/plan/roles.h) */
     bool on_compute; /* only for an UPDATE of a unit that is not onebit: it runs on the compute lane, between slots, on
                         the compute threads */
     uint32_t micro_batch;

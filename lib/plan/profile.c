@@ -1,27 +1,24 @@
 /* Profiles: deep copies, and what changes with the world. */
 #include "lib/plan/profile.h"
 
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/plan/exchange_sizes.h"
+#include "lib/plan/roles.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- Lengths in a world ---- */
 
-static uint64_t round_up(uint64_t value, uint64_t unit)
-{
-    return (value + unit - 1) / unit * unit;
-}
-
 void slc_profile_unit_lengths(uint64_t parameters, uint64_t block_bytes, uint32_t world, slc_unit *unit)
 {
     uint64_t grain = 16 * (uint64_t)world, block = block_bytes / 4 / grain * grain;
-    if (unit->role == SLC_UNIT_ROWS) {
-        unit->elements = unit->block_elements = round_up(unit->most_rows * unit->row_elements, grain);
+    if (slc_looks_up(unit)) {
+        unit->elements = unit->block_elements = slc_round_up(unit->most_rows * unit->row_elements, grain);
         return;
     }
-    unit->elements = round_up(parameters ? parameters : 1, grain);
+    unit->elements = slc_round_up(parameters ? parameters : 1, grain);
     unit->block_elements = block ? block : grain;
 }
 
@@ -36,7 +33,7 @@ static slc_exchange_sizes exchange_in(const slc_profile *profile, uint32_t u, ui
 {
     const slc_profile_tensors *tensors = &profile->tensors[u];
     const slc_unit *unit = &profile->job.units[u];
-    if (!unit->trainable || unit->role != SLC_UNIT_WHOLE) return (slc_exchange_sizes){0};
+    if (!unit->trainable || !(slc_role_of(unit)->strategies >> SLC_ONEBIT & 1)) return (slc_exchange_sizes){0};
     return slc_exchange_of(tensors->elements, tensors->count, world, profile->scratch_in_flight > 0);
 }
 
@@ -205,7 +202,7 @@ static sluice_status note_lengths(slc_profile *profile, const uint64_t *paramete
         return slc_error(SLUICE_ERR_MEMORY, "profile of %u units", job->unit_count);
     for (uint32_t u = 0; u < job->unit_count; u++) {
         const slc_unit *unit = &job->units[u];
-        bool rows = unit->role == SLC_UNIT_ROWS;
+        bool rows = slc_looks_up(unit);
         slc_unit made = *unit;
         profile->parameters[u] = rows         ? unit->most_rows * unit->row_elements
                                  : parameters ? parameters[u]

@@ -1,14 +1,33 @@
 /* The table of strategies. */
 #include "lib/plan/strategy_table.h"
 
-bool slc_updates_whole(slc_strategy strategy)
-{
-    return strategy == SLC_DP || strategy == SLC_ONEBIT;
-}
+#include "lib/base/integer.h"
 
-bool slc_gradient_is_transient(slc_strategy strategy)
+#define BIT(name) (1 << SLC_##name)
+
+/* oss, sdp and dp move the same bytes, and sdp keeps least of them; dp only saves the start of one operation. Frozen
+ * units move nothing but fsdp's windows, and keep only their values. */
+const slc_strategy_rules slc_strategies[SLC_STRATEGIES] = {
+    [SLC_DP] = {.updates_whole = true, .dominated_if_frozen = BIT(SDP) | BIT(OSS)},
+    [SLC_OSS] = {.dominated_by = BIT(SDP), .dominated_if_frozen = BIT(SDP)},
+    [SLC_SDP] = {.gradient_is_transient = true, .offered = true},
+    [SLC_FSDP] = {.gradient_is_transient = true, .gathers_windows = true, .offered = true},
+    [SLC_ONEBIT] = {.updates_whole = true,
+                    .exchanges = true,
+                    .offered = true,
+                    .dominated_if_frozen = BIT(DP) | BIT(OSS) | BIT(SDP) | BIT(FSDP)},
+};
+
+const slc_strategy slc_strategies_by_memory[SLC_STRATEGIES] = {SLC_FSDP, SLC_SDP, SLC_OSS, SLC_DP, SLC_ONEBIT};
+
+uint8_t slc_offered_strategies(const slc_job *job, const slc_unit *unit, bool lossy)
 {
-    return strategy == SLC_SDP || strategy == SLC_FSDP;
+    uint8_t offered = 0;
+    for (int k = 0; k < SLC_STRATEGIES; k++)
+        if (slc_strategies[k].offered && (lossy || !slc_strategies[k].exchanges) &&
+            slc_unit_may_be(job, unit, (slc_strategy)k))
+            offered |= (uint8_t)(1 << k);
+    return offered;
 }
 
 slc_unit_operations slc_operations_of(const slc_job *job, const slc_unit *unit, slc_strategy strategy)
@@ -20,26 +39,27 @@ slc_unit_operations slc_operations_of(const slc_job *job, const slc_unit *unit, 
                               .compress = SLC_ITEM_KINDS,
                               .exchange = SLC_ITEM_KINDS,
                               .gather_value = SLC_ITEM_KINDS,
-                              .windows = strategy == SLC_FSDP};
+                              .windows = slc_gathers_windows(strategy)};
     if (!unit->trainable) return of;
-    if (unit->role == SLC_UNIT_ROWS) {
+    if (slc_looks_up(unit)) {
         of.reduce = SLC_ITEM_REDUCE_SCATTER;
         of.moves_sum = true;
         return of;
     }
     of.update = SLC_ITEM_UPDATE;
-    if (strategy == SLC_ONEBIT) {
+    if (slc_exchanges(strategy)) {
         if (job->refreshes) of.reduce = SLC_ITEM_ALL_REDUCE;
         if (slc_waits_for_agreement(job, strategy)) of.inspect = SLC_ITEM_INSPECT;
         of.compress = SLC_ITEM_COMPRESS;
         of.exchange = SLC_ITEM_EXCHANGE;
         return of;
     }
-    of.moves_sum = job->each || (slc_updated_last(job, unit) && slc_gradient_is_transient(strategy));
-    of.reduce = strategy == SLC_DP && !job->each ? SLC_ITEM_ALL_REDUCE : SLC_ITEM_REDUCE_SCATTER;
-    if (strategy == SLC_DP && job->each) of.gather_gradient = SLC_ITEM_GATHER_GRADIENT;
-    of.whole_sum = strategy == SLC_DP && job->each && slc_reduced_dtype(job, unit) != slc_gradient_dtype(job, unit);
-    if (strategy == SLC_OSS || strategy == SLC_SDP) of.gather_value = SLC_ITEM_GATHER_VALUE;
+    bool whole = slc_updates_whole(strategy);
+    of.moves_sum = of.keeps_sum = job->each || (slc_updated_last(job, unit) && slc_gradient_is_transient(strategy));
+    of.reduce = whole && !job->each ? SLC_ITEM_ALL_REDUCE : SLC_ITEM_REDUCE_SCATTER;
+    if (whole && job->each) of.gather_gradient = SLC_ITEM_GATHER_GRADIENT;
+    of.whole_sum = whole && job->each && slc_reduced_dtype(job, unit) != slc_gradient_dtype(job, unit);
+    if (!whole && !of.windows) of.gather_value = SLC_ITEM_GATHER_VALUE;
     return of;
 }
 
@@ -58,9 +78,8 @@ sluice_dtype slc_buffer_dtype(const slc_job *job, const slc_unit *unit, slc_buff
 /* The elements of a whole buffer of a unit. */
 static uint64_t buffer_elements(const slc_job *job, const slc_unit *unit, slc_buffer_kind kind)
 {
-    if (unit->role != SLC_UNIT_ROWS || kind != SLC_BUFFER_GRADIENT) return unit->elements;
-    uint64_t grain = 16 * (uint64_t)job->world;
-    return (slc_gradient_rows(job, unit) * unit->row_elements + grain - 1) / grain * grain;
+    if (!slc_looks_up(unit) || kind != SLC_BUFFER_GRADIENT) return unit->elements;
+    return slc_round_up(slc_gradient_rows(job, unit) * unit->row_elements, 16 * (uint64_t)job->world);
 }
 
 uint64_t slc_buffer_bytes(const slc_job *job, const slc_unit *unit, const slc_buffer_rule *row)
@@ -89,9 +108,8 @@ uint64_t slc_reading_bytes(const slc_job *job)
     uint64_t largest = 0;
     for (uint32_t u = 0; u < job->unit_count; u++) {
         const slc_unit *unit = &job->units[u];
-        if (unit->role == SLC_UNIT_ROWS) continue; /* reading goes to its partner */
-        uint64_t block = unit->elements < unit->block_elements ? unit->elements : unit->block_elements;
-        if (block > largest) largest = block;
+        if (slc_looks_up(unit)) continue; /* reading goes to its partner */
+        largest = slc_most(largest, slc_least(unit->elements, unit->block_elements));
     }
     return sluice_dtype_bytes(SLUICE_FP32) * largest;
 }
@@ -99,8 +117,7 @@ uint64_t slc_reading_bytes(const slc_job *job)
 uint64_t slc_operation_bytes(const slc_job *job, const slc_unit *unit, slc_item_kind kind, uint64_t elements)
 {
     if (kind == SLC_ITEM_EXCHANGE) return unit->exchange.wire;
-    if (unit->role == SLC_UNIT_ROWS && slc_is_reduction(kind))
-        elements = slc_reduced_rows(job, unit) * unit->row_elements;
+    if (slc_looks_up(unit) && slc_is_reduction(kind)) elements = slc_reduced_rows(job, unit) * unit->row_elements;
     bool sum = kind == SLC_ITEM_GATHER_GRADIENT || kind == SLC_ITEM_UPDATE;
     slc_buffer_kind moved = slc_is_reduction(kind) ? SLC_BUFFER_GRADIENT : sum ? SLC_BUFFER_REDUCED : SLC_BUFFER_VALUE;
     return sluice_dtype_bytes(slc_buffer_dtype(job, unit, moved)) * elements;
@@ -131,8 +148,8 @@ uint32_t slc_buffer_rules(const slc_job *job, const slc_unit *unit, slc_strategy
                           slc_buffer_rule rows[SLC_BUFFER_RULES_MAX])
 {
     uint32_t count = 0;
-    if (unit->role == SLC_UNIT_ROWS) return look_up_rows(unit, rows);
-    if (strategy == SLC_FSDP) {
+    if (slc_looks_up(unit)) return look_up_rows(unit, rows);
+    if (slc_gathers_windows(strategy)) {
         rows[count++] = (slc_buffer_rule){SLC_BUFFER_VALUE_SHARD, SLC_LIFE_RESIDENT, true, 0};
         rows[count++] = (slc_buffer_rule){SLC_BUFFER_GATHERED, SLC_LIFE_WINDOW, false, 0};
     } else {
@@ -144,10 +161,10 @@ uint32_t slc_buffer_rules(const slc_job *job, const slc_unit *unit, slc_strategy
     slc_unit_operations of = slc_operations_of(job, unit, strategy);
     slc_life gradient = slc_gradient_is_transient(strategy) ? SLC_LIFE_GRADIENT : SLC_LIFE_RESIDENT;
     rows[count++] = (slc_buffer_rule){SLC_BUFFER_GRADIENT, gradient, false, 0};
-    if (of.moves_sum) rows[count++] = (slc_buffer_rule){SLC_BUFFER_REDUCED, SLC_LIFE_REDUCED, !of.whole_sum, 0};
+    if (of.keeps_sum) rows[count++] = (slc_buffer_rule){SLC_BUFFER_REDUCED, SLC_LIFE_REDUCED, !of.whole_sum, 0};
     for (uint32_t s = 0; s < job->states && count < SLC_BUFFER_RULES_MAX; s++)
         rows[count++] = (slc_buffer_rule){SLC_BUFFER_STATE, SLC_LIFE_RESIDENT, !slc_updates_whole(strategy), s};
-    if (strategy == SLC_ONEBIT) count += onebit_rows(job, rows + count);
+    if (slc_exchanges(strategy)) count += onebit_rows(job, rows + count);
     return count;
 }
 

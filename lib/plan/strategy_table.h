@@ -3,7 +3,7 @@
 #ifndef SLC_PLAN_STRATEGY_TABLE_H
 #define SLC_PLAN_STRATEGY_TABLE_H
 
-#include "lib/plan/plan.h"
+#include "lib/plan/roles.h"
 
 typedef enum {
     SLC_LIFE_RESIDENT, /* from commit on */
@@ -26,11 +26,39 @@ typedef struct {
 
 enum { SLC_BUFFER_RULES_MAX = 40 };
 
-/* dp, onebit: every rank has all of the master and of the optimizer's states, and updates all values. */
-bool slc_updates_whole(slc_strategy strategy);
+/* A strategy by itself; slc_operations_of and slc_buffer_rules work out what follows for a unit. */
+typedef struct {
+    bool updates_whole;         /* every rank has all of the master and of the states, and updates all values */
+    bool gradient_is_transient; /* the gradient comes and goes; otherwise it is resident */
+    bool gathers_windows;       /* values are sharded and gathered for each window */
+    bool exchanges;             /* compressed momentum, for the whole unit at a time, instead of averaged gradients */
+    bool offered;               /* a choice for free units: no other strategy moves as many bytes and keeps less */
+    /* Bits of strategies that move the same bytes in the same ways and keep no more: always; if the unit is frozen. */
+    uint8_t dominated_by, dominated_if_frozen;
+} slc_strategy_rules;
 
-/* Does the gradient come and go (sdp, fsdp)? Under other strategies it is resident. */
-bool slc_gradient_is_transient(slc_strategy strategy);
+extern const slc_strategy_rules slc_strategies[SLC_STRATEGIES];
+/* All strategies, those first that keep least memory. */
+extern const slc_strategy slc_strategies_by_memory[SLC_STRATEGIES];
+
+static inline bool slc_updates_whole(slc_strategy strategy)
+{
+    return slc_strategies[strategy].updates_whole;
+}
+static inline bool slc_gradient_is_transient(slc_strategy strategy)
+{
+    return slc_strategies[strategy].gradient_is_transient;
+}
+static inline bool slc_gathers_windows(slc_strategy strategy)
+{
+    return slc_strategies[strategy].gathers_windows;
+}
+static inline bool slc_exchanges(slc_strategy strategy)
+{
+    return slc_strategies[strategy].exchanges;
+}
+/* Bits 1 << slc_strategy of what a free unit is offered, onebit only if `lossy`. */
+uint8_t slc_offered_strategies(const slc_job *job, const slc_unit *unit, bool lossy);
 
 /* The type of the elements of a unit's buffer of this kind. */
 sluice_dtype slc_buffer_dtype(const slc_job *job, const slc_unit *unit, slc_buffer_kind kind);
@@ -73,6 +101,7 @@ typedef struct {
     bool windows;               /* fsdp: GATHER_WINDOW for each window of each micro-batch */
     bool moves_sum; /* the sum does not stay where the gradient is, but in a REDUCED buffer (ROWS: the partner's REDUCED
                        buffer or gradient) */
+    bool keeps_sum; /* that REDUCED buffer is the unit's own */
     bool whole_sum; /* dp with each, if the sum's type is not the gradient's: REDUCED is whole, gathered in place and
                        read by the update */
 } slc_unit_operations;

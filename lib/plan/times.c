@@ -33,7 +33,7 @@ double slc_transfer_s(const slc_job *job, const slc_times *times, slc_item_kind 
 /* An operation on the rows of a look-up begins with lists that tell which rows it is about. */
 static double lists_s(const slc_job *job, const slc_times *times, slc_item_kind kind, const slc_unit *unit)
 {
-    if (!unit || unit->role != SLC_UNIT_ROWS) return 0;
+    if (!unit || !slc_looks_up(unit)) return 0;
     uint64_t rows = slc_is_reduction(kind) ? slc_reduced_rows(job, unit) : unit->most_rows;
     return line_s(job, &times->link.all_gather, job->world * slc_row_list_bytes(rows));
 }
@@ -48,15 +48,15 @@ double slc_operation_s(const slc_job *job, const slc_times *times, slc_item_kind
 
 double slc_update_s(const slc_job *job, const slc_times *times, slc_strategy strategy, uint64_t elements)
 {
-    if (strategy == SLC_ONEBIT) return times->apply_s_per_element * (double)elements;
-    return times->update_s_per_element * (double)(strategy == SLC_DP ? elements : elements / job->world);
+    if (slc_exchanges(strategy)) return times->apply_s_per_element * (double)elements;
+    return times->update_s_per_element * (double)(slc_updates_whole(strategy) ? elements : elements / job->world);
 }
 
 double slc_computed_update_s(const slc_job *job, const slc_times *times, slc_strategy strategy, uint64_t elements)
 {
     double element_s = times->update_compute_s_per_element;
-    if (!(element_s > 0) || strategy == SLC_ONEBIT) return slc_update_s(job, times, strategy, elements);
-    return element_s * (double)(strategy == SLC_DP ? elements : elements / job->world);
+    if (!(element_s > 0) || slc_exchanges(strategy)) return slc_update_s(job, times, strategy, elements);
+    return element_s * (double)(slc_updates_whole(strategy) ? elements : elements / job->world);
 }
 
 double slc_thread_s(const slc_job *job, const slc_times *times, slc_item_kind kind, slc_strategy strategy,
@@ -77,7 +77,7 @@ double slc_item_s(const slc_job *job, const slc_times *times, const slc_strategy
     uint64_t elements = slc_run_elements(unit, item->first_block, item->block_count);
     if (item->on_compute) return slc_computed_update_s(job, times, strategy, elements);
     if (slc_is_on_thread(item->kind)) return slc_thread_s(job, times, item->kind, strategy, elements);
-    if (strategy == SLC_ONEBIT && item->kind == SLC_ITEM_ALL_REDUCE) return 0;
+    if (slc_exchanges(strategy) && item->kind == SLC_ITEM_ALL_REDUCE) return 0;
     return slc_operation_s(job, times, item->kind, unit, elements);
 }
 

@@ -51,6 +51,11 @@ double slc_operation_s(const slc_job *job, const slc_times *times, slc_item_kind
 double slc_update_s(const slc_job *job, const slc_times *times, slc_strategy strategy, uint64_t elements);
 /* Seconds of that update on the compute lane; the time on the communication thread if this one is not known. */
 double slc_computed_update_s(const slc_job *job, const slc_times *times, slc_strategy strategy, uint64_t elements);
+/* Seconds of both passes of an exchange, compressing and applying. */
+static inline double slc_passes_s(const slc_times *times, uint64_t elements)
+{
+    return times->compress_s_per_element * (double)elements + times->apply_s_per_element * (double)elements;
+}
 /* Seconds that the communication thread computes for an item: UPDATE (under onebit the second pass) or COMPRESS, else
  * 0. INSPECT is counted as part of a slot's end, so it is 0. */
 double slc_thread_s(const slc_job *job, const slc_times *times, slc_item_kind kind, slc_strategy strategy,

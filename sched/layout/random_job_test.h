@@ -4,7 +4,7 @@
 
 #include "lib/base/random.h"
 #include "lib/plan/exchange_sizes.h"
-#include "lib/plan/plan.h"
+#include "lib/plan/roles.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -77,7 +77,7 @@ static void wait_for_value(waits *w, uint32_t u, uint32_t m, uint32_t slot)
 {
     const slc_unit *unit = &w->job->units[u];
     slc_strategy strategy = w->plan->strategies[u];
-    if (strategy == SLC_FSDP) {
+    if (slc_gathers_windows(strategy)) {
         uint32_t window = window_of(w->job, unit, !w->evaluate, slot);
         slc_runs runs = slc_find_runs(w->places, SLC_ITEM_GATHER_WINDOW, m, u, window);
         for (size_t r = 0; r < runs.count; r++) wait_for(w, (uint32_t)(runs.items[r] - w->program->items), false);
@@ -114,16 +114,12 @@ static void wait_for_gradient(waits *w, const slc_item *item)
     wait_for(w, slc_find_slot(w->places, item->micro_batch, last), item->late);
 }
 
-/* Sums are added in the order of micro-batches, and within one a SPLIT unit's own sum before that of its rows. */
+/* Sums are added in the order of micro-batches. */
 static void reduction_waits(waits *w, const slc_item *item)
 {
-    const slc_unit *unit = &w->job->units[item->unit];
-    uint32_t m = item->micro_batch;
     wait_for_gradient(w, item);
-    if (w->job->each && m) wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, m - 1, item->unit, item);
-    if (unit->role == SLC_UNIT_ROWS) wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, m, unit->partner, NULL);
-    if (unit->role == SLC_UNIT_SPLIT && w->job->each && m)
-        wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, m - 1, unit->partner, NULL);
+    if (w->job->each && item->micro_batch)
+        wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, item->micro_batch - 1, item->unit, item);
 }
 
 static void last_reduction(waits *w, uint32_t u, const slc_item *item)
@@ -139,7 +135,7 @@ static void agreement_waits(waits *w, const slc_item *item)
     for (uint32_t u = 0; u < w->job->unit_count; u++) {
         last_reduction(w, u, item);
         wait_for_runs(w, SLC_ITEM_INSPECT, last, u, item);
-        if (!slc_waits_for_agreement(w->job, SLC_ONEBIT)) wait_for_runs(w, SLC_ITEM_COMPRESS, last, u, item);
+        if (!slc_exchange_waits(w->job)) wait_for_runs(w, SLC_ITEM_COMPRESS, last, u, item);
     }
 }
 
@@ -150,37 +146,43 @@ static void wait_for_agreement(waits *w, const slc_item *item)
     for (size_t r = 0; r < agree.count; r++) wait_for_run(w, agree.items[r], item);
 }
 
-/* The reduction of its rows also adds to the sum that a SPLIT unit is updated with. */
 static void update_waits(waits *w, const slc_item *item)
 {
-    const slc_unit *unit = &w->job->units[item->unit];
     uint32_t last = w->job->micro_batches - 1;
     last_reduction(w, item->unit, item);
     wait_for_runs(w, SLC_ITEM_GATHER_GRADIENT, last, item->unit, item);
     wait_for_runs(w, SLC_ITEM_EXCHANGE, last, item->unit, item);
-    if (unit->role == SLC_UNIT_SPLIT) wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, last, unit->partner, NULL);
     wait_for_agreement(w, item);
 }
 
-/* Rows may come from any part of the partner. The caller names them after the previous micro-batch has been computed,
- * and their lists are in use until that one is reduced. */
+/* The caller names the rows of a look-up after the previous micro-batch has been computed, and their lists are in use
+ * until that one is reduced. */
 static void window_waits(waits *w, const slc_item *item)
 {
-    const slc_unit *unit = &w->job->units[item->unit];
     uint32_t m = item->micro_batch;
     if (w->evaluate) return;
-    if (unit->role != SLC_UNIT_ROWS) {
-        wait_for_step_before(w, SLC_ITEM_UPDATE, item->unit, item);
-        return;
-    }
-    wait_for_step_before(w, SLC_ITEM_UPDATE, unit->partner, NULL);
+    wait_for_step_before(w, SLC_ITEM_UPDATE, item->unit, item);
+    if (!slc_looks_up(&w->job->units[item->unit])) return;
     if (m) wait_for(w, slc_find_slot(w->places, m - 1, slc_job_slots(w->job) - 1), false);
     if (m && w->job->each) wait_for_runs(w, SLC_ITEM_REDUCE_SCATTER, m - 1, item->unit, NULL);
+}
+
+static void partner_waits(waits *w, const slc_item *item)
+{
+    if (w->evaluate || item->unit == SLC_NONE) return;
+    const slc_unit *unit = &w->job->units[item->unit];
+    const slc_partner_wait *wait = slc_partner_wait_of(unit, item->kind);
+    uint32_t m = item->micro_batch;
+    if (!wait) return;
+    if (wait->when == SLC_STEP_BEFORE) wait_for_step_before(w, wait->of_partner, unit->partner, NULL);
+    if (wait->when == SLC_SAME_MICRO_BATCH) wait_for_runs(w, wait->of_partner, m, unit->partner, NULL);
+    if (wait->when == SLC_MICRO_BATCH_BEFORE && m) wait_for_runs(w, wait->of_partner, m - 1, unit->partner, NULL);
 }
 
 static void operation_waits(waits *w, const slc_item *item)
 {
     uint32_t last = w->job->micro_batches - 1;
+    partner_waits(w, item);
     switch (item->kind) {
     case SLC_ITEM_REDUCE_SCATTER:
     case SLC_ITEM_ALL_REDUCE: reduction_waits(w, item); break;

@@ -68,7 +68,7 @@ void slc_live_bytes_fini(slc_live_bytes *live)
 static int64_t left_by(const slc_live_bytes *live, const slc_item *item)
 {
     const slc_exchange_sizes *sizes = &live->in->job->units[item->unit].exchange;
-    if (live->in->strategies[item->unit] != SLC_ONEBIT) return 0;
+    if (!slc_exchanges(live->in->strategies[item->unit])) return 0;
     switch (item->kind) {
     case SLC_ITEM_COMPRESS: return (int64_t)sizes->packets;
     case SLC_ITEM_EXCHANGE: return (int64_t)sizes->results - (int64_t)sizes->packets;
@@ -109,7 +109,8 @@ static int64_t ending(const slc_live_bytes *live, uint32_t slot)
     slc_window window;
     for (uint32_t u = 0; u < job->unit_count; u++)
         for (uint32_t w = 0;
-             live->in->strategies[u] == SLC_FSDP && slc_unit_window(job, &job->units[u], true, w, &window); w++)
+             slc_gathers_windows(live->in->strategies[u]) && slc_unit_window(job, &job->units[u], true, w, &window);
+             w++)
             if (window.last_slot == slot)
                 bytes +=
                     (int64_t)slc_operation_bytes(job, &job->units[u], SLC_ITEM_GATHER_WINDOW, job->units[u].elements);
@@ -127,19 +128,19 @@ bool slc_live_bytes_fit(const slc_live_bytes *live, const slc_item *gather, uint
 void slc_live_bytes_pass(slc_live_bytes *live, const slc_item *item)
 {
     const slc_job *job = live->in->job;
-    const slc_unit *unit = &job->units[item->unit];
+    slc_unit_operations of = operations(live, item->unit);
     bool transient = slc_gradient_is_transient(live->in->strategies[item->unit]);
-    bool last = item->micro_batch + 1 == job->micro_batches, moved = operations(live, item->unit).moves_sum;
+    bool last = item->micro_batch + 1 == job->micro_batches;
     live->transient += left_by(live, item);
     switch (item->kind) {
     case SLC_ITEM_GATHER_WINDOW: live->transient += run_bytes(live, item, SLC_BUFFER_GATHERED); break;
     case SLC_ITEM_REDUCE_SCATTER:
-        if (moved && transient) live->transient -= run_bytes(live, item, SLC_BUFFER_GRADIENT);
-        if (moved && unit->role != SLC_UNIT_ROWS && (job->each ? !item->micro_batch : last))
+        if (of.moves_sum && transient) live->transient -= run_bytes(live, item, SLC_BUFFER_GRADIENT);
+        if (of.keeps_sum && (job->each ? !item->micro_batch : last))
             live->transient += run_bytes(live, item, SLC_BUFFER_REDUCED);
         break;
     case SLC_ITEM_UPDATE:
-        if (moved)
+        if (of.keeps_sum)
             live->transient -= run_bytes(live, item, SLC_BUFFER_REDUCED);
         else if (transient)
             live->transient -= run_bytes(live, item, SLC_BUFFER_GRADIENT);

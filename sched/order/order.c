@@ -64,7 +64,7 @@ void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strat
                            uint32_t micro_batch, uint32_t slot)
 {
     for (uint32_t u = 0; u < job->unit_count; u++) {
-        if (strategies[u] != SLC_FSDP) continue;
+        if (!slc_gathers_windows(strategies[u])) continue;
         slc_window window;
         for (uint32_t w = 0; slc_unit_window(job, &job->units[u], !evaluate, w, &window); w++)
             if (window.first_slot == slot) slc_order_gather_window(order, job, micro_batch, u, w);
@@ -76,10 +76,11 @@ void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_str
 {
     uint32_t slots = slc_job_slots(job), next = (i + 1) % slots;
     for (uint32_t u = 0; u < job->unit_count; u++) {
+        if (!slc_gathers_windows(strategies[u])) continue;
         slc_window window;
-        for (uint32_t w = 0; strategies[u] == SLC_FSDP && slc_unit_window(job, &job->units[u], true, w, &window); w++) {
+        for (uint32_t w = 0; slc_unit_window(job, &job->units[u], true, w, &window); w++) {
             bool in_use = window.last_slot - window.first_slot + 1 == slots;
-            bool unknown = job->units[u].role == SLC_UNIT_ROWS && !next;
+            bool unknown = slc_looks_up(&job->units[u]) && !next;
             if (window.first_slot == next && behind == (in_use || unknown))
                 slc_order_gather_window(order, job, (i + 1) / slots, u, w);
         }
@@ -94,20 +95,11 @@ bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_
     return last == slot;
 }
 
-uint32_t slc_updated_behind(const slc_job *job, const slc_strategy *strategies, uint32_t reduced)
+uint32_t slc_updated_after(const slc_job *job, const slc_strategy *strategies, uint32_t reduced)
 {
-    const slc_unit *unit = &job->units[reduced];
-    uint32_t updated = unit->role == SLC_UNIT_ROWS ? unit->partner : reduced;
-    return unit->role == SLC_UNIT_SPLIT || slc_waits_for_agreement(job, strategies[updated]) ? SLC_NONE : updated;
-}
-
-bool slc_may_be_late(const slc_job *job, const slc_item *item)
-{
-    if (item->kind == SLC_ITEM_SLOT || item->kind == SLC_ITEM_GATHER_WINDOW) return false;
-    if (item->kind == SLC_ITEM_AGREE) return !job->barrier;
-    slc_unit_role role = job->units[item->unit].role;
-    if (role == SLC_UNIT_ROWS || (role == SLC_UNIT_SPLIT && item->kind != SLC_ITEM_GATHER_VALUE)) return false;
-    return !(job->barrier && slc_precedes_agreement(job, item->kind));
+    uint32_t updated = slc_parameter_unit(job, reduced);
+    bool partner_ends = slc_partner_wait_of(&job->units[reduced], SLC_ITEM_UPDATE);
+    return partner_ends || slc_waits_for_agreement(job, strategies[updated]) ? SLC_NONE : updated;
 }
 
 static void append_existing(slc_order *order, const slc_job *job, slc_item_kind kind, uint32_t micro_batch,
@@ -140,7 +132,7 @@ void slc_order_updates_after(slc_order *order, const slc_job *job, const slc_str
 {
     for (uint32_t u = job->unit_count; u-- > 0;)
         if (micro_batch + 1 == job->micro_batches && slc_reduced_after(job, &job->units[u], micro_batch, slot))
-            slc_order_update(order, job, strategies, slc_updated_behind(job, strategies, u));
+            slc_order_update(order, job, strategies, slc_updated_after(job, strategies, u));
 }
 
 void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t unit)
@@ -156,19 +148,12 @@ void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *
     append_existing(order, job, of.update, last, unit);
 }
 
-/* The first layer of the next step that waits for a unit's update. A SPLIT unit's rows are looked up before the
- * parameter itself is used. */
-static uint32_t first_need(const slc_job *job, const slc_unit *unit)
-{
-    return unit->role == SLC_UNIT_SPLIT ? job->units[unit->partner].uses[0].layer : unit->uses[0].layer;
-}
-
 void slc_order_updates_at_end(slc_order *order, const slc_job *job, const slc_strategy *strategies)
 {
     for (uint32_t layer = 0; layer < job->layer_count; layer++)
         for (uint32_t u = 0; u < job->unit_count; u++)
             if (job->units[u].trainable && slc_waits_for_agreement(job, strategies[u]) &&
-                first_need(job, &job->units[u]) == layer)
+                slc_first_reader(job, &job->units[u])->uses[0].layer == layer)
                 slc_order_update(order, job, strategies, u);
 }
 
@@ -230,12 +215,6 @@ void slc_order_shift(slc_order *order, uint32_t from, uint32_t to)
     else
         memmove(order->items + to + 1, order->items + to, (from - to) * sizeof moved);
     order->items[to] = moved;
-}
-
-bool slc_precedes_agreement(const slc_job *job, slc_item_kind kind)
-{
-    return slc_is_reduction(kind) || kind == SLC_ITEM_INSPECT ||
-           (kind == SLC_ITEM_COMPRESS && !slc_waits_for_agreement(job, SLC_ONEBIT));
 }
 
 void slc_order_settle_agreement(slc_order *order, const slc_job *job)

@@ -4,6 +4,7 @@
 #define SLC_ORDER_H
 
 #include "lib/plan/cancel.h"
+#include "lib/plan/roles.h"
 #include "lib/plan/times.h"
 
 #include <stddef.h>
@@ -34,9 +35,6 @@ void slc_order_run(slc_order *order, slc_item_kind kind, bool late, uint32_t mic
 void slc_order_fini(slc_order *order);
 /* Moves one item to another place; the items in between move by one. */
 void slc_order_shift(slc_order *order, uint32_t from, uint32_t to);
-/* Must an operation of this kind come before the agreement of its step? Reductions must, and so must the operations of
- * onebit units that tell the agreement of non-finite gradients. */
-bool slc_precedes_agreement(const slc_job *job, slc_item_kind kind);
 /* Moves the agreement right after the last operation that must come before it. If any of those is late, it goes after
  * the last late one and becomes late too. */
 void slc_order_settle_agreement(slc_order *order, const slc_job *job);
@@ -76,9 +74,7 @@ void slc_order_values_ahead(slc_order *order, const slc_job *job, const slc_stra
 bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_batch, uint32_t slot);
 /* Returns the unit whose update follows the last reduction of `reduced`: usually `reduced` itself; for a ROWS unit its
  * SPLIT unit, which waits for it. SLC_NONE: there is none, or it waits for the agreement. */
-uint32_t slc_updated_behind(const slc_job *job, const slc_strategy *strategies, uint32_t reduced);
-/* May this operation be late at all, if it is of the last micro-batch? */
-bool slc_may_be_late(const slc_job *job, const slc_item *item);
+uint32_t slc_updated_after(const slc_job *job, const slc_strategy *strategies, uint32_t reduced);
 /* Appends the updates of all units that wait for the agreement, in the order in which the next forward needs them. */
 void slc_order_updates_at_end(slc_order *order, const slc_job *job, const slc_strategy *strategies);
 

@@ -168,11 +168,6 @@ static sluice_status find_consumers(const slc_job *job, const slc_plan *plan, co
 
 /* ---- The error line ---- */
 
-static double mib(uint64_t bytes)
-{
-    return (double)bytes / (1 << 20);
-}
-
 static void write_consumers(const consumer *consumers, char *out, size_t size)
 {
     size_t used = 0;
@@ -201,12 +196,12 @@ sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *reque
     if (request->budget_of_dp > 0)
         snprintf(of_dp, sizeof of_dp, ", %g%% of what dp needs", 100 * request->budget_of_dp);
     uint64_t need = plan->arena_bytes + job->reserved_bytes, least = best.arena_bytes + job->reserved_bytes;
-    return slc_error(SLUICE_ERR_BUDGET,
-                     "budget: strategy %.200s with schedule %s needs %" PRIu64
-                     " bytes (%.1f MiB), the budget is %" PRIu64
-                     " bytes (%.1f MiB%s); the smallest that works: config.budget_bytes = %" PRIu64
-                     " with strategy %s and schedule %s (--strategy %s --schedule %s --budget %" PRIu64
-                     "); the largest consumers: %s",
-                     request->strategy, request->schedule, need, mib(need), budget_bytes, mib(budget_bytes), of_dp,
-                     least, best.strategy, best.schedule, best.strategy, best.schedule, least, largest);
+    return slc_error(
+        SLUICE_ERR_BUDGET,
+        "budget: strategy %.200s with schedule %s needs %" PRIu64 " bytes (%.1f MiB), the budget is %" PRIu64
+        " bytes (%.1f MiB%s); the smallest that works: config.budget_bytes = %" PRIu64
+        " with strategy %s and schedule %s (--strategy %s --schedule %s --budget %" PRIu64
+        "); the largest consumers: %s",
+        request->strategy, request->schedule, need, (double)need / 0x1p20, budget_bytes, (double)budget_bytes / 0x1p20,
+        of_dp, least, best.strategy, best.schedule, best.strategy, best.schedule, least, largest);
 }

@@ -21,6 +21,7 @@
 #include "sched/simulate/simulate.h"
 #include "sched/layout/make_plan.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,11 +60,6 @@ static group_so_far alone(const fusing *f, uint32_t u)
                           f->times->slot_s[slc_backward_slot(f->job, layer)]};
 }
 
-static double least(double a, double b)
-{
-    return a < b ? a : b;
-}
-
 static bool pays(const fusing *f, const group_so_far *group, const slc_unit *later)
 {
     double reduce_s = slc_transfer_s(f->job, f->times, SLC_ITEM_REDUCE_SCATTER, 0);
@@ -71,7 +67,7 @@ static bool pays(const fusing *f, const group_so_far *group, const slc_unit *lat
     double reduce_wire_s =
         slc_operation_s(f->job, f->times, SLC_ITEM_REDUCE_SCATTER, later, later->elements) - reduce_s;
     double gather_wire_s = slc_operation_s(f->job, f->times, SLC_ITEM_GATHER_VALUE, later, later->elements) - gather_s;
-    return reduce_s + gather_s >= least(reduce_wire_s, group->backward_s) + least(gather_wire_s, group->forward_s);
+    return reduce_s + gather_s >= fmin(reduce_wire_s, group->backward_s) + fmin(gather_wire_s, group->forward_s);
 }
 
 static bool may_join(const fusing *f, const group_so_far *group, uint32_t u)

@@ -19,18 +19,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double NEAR = 1.02; /* times the bound */
-/* Of jobs of few units, whose plans are quickly made, slower ones are searched too: times the fastest. */
-static const double SLACK = 1.25;
+/* What the search may take. The defaults of the time limit itself are in default_limit_s. */
+static const double NEAR = 1.02;       /* a step within this factor of the model's bound needs no other answer */
+static const double SLACK = 1.25;      /* of at most FINE_UNITS units, plans this much slower are searched too */
+static const double MODEL_GAP = 0.003; /* share of the step's time at which the solver stops */
 enum {
-    SLOT_ROUNDS = 12,
-    FINE_UNITS = 16,
-    MOST_TRIES = 200000,
-    FEW_UNITS = 6,
-    MOST_CHOICES = 81,
-    PATIENT_TRIES = 300,
-    MOST_VARIANTS = 5,
-    ITEMS_SEARCHED = 500
+    FINE_UNITS = 16,      /* jobs of at most so many units have plans that are quickly made */
+    SLOT_ROUNDS = 12,     /* most limits for which the model is asked, for one set of allowed strategies */
+    EXCESS_STEP = 500,    /* in each round the model gets a further 500th of the limit less than was too much */
+    CLOSE_LIMITS = 250,   /* limits that differ by less than a 250th of the limit are not told apart */
+    SMALL_EXCESS = 200,   /* an order above the limit by less than a 200th of it is changed until it fits */
+    PATIENT_TRIES = 300,  /* orders of packing for an answer of the model */
+    COARSE_RUNS = 4,      /* most runs that a unit is cut into, in the coarse way of writing an answer down */
+    FINE_RUNS = 16,       /* the same in all other ways */
+    MOST_VARIANTS = 5,    /* ways of writing an answer down */
+    FEW_UNITS = 6,        /* free units up to which all of their choices are tried */
+    MOST_CHOICES = 81,    /* choices of all of them together up to which they are */
+    ITEMS_SEARCHED = 500, /* a search begins from about so many items of plans, longer orders from fewer plans */
+    MOST_TRIES = 200000,  /* changes that all searches of one round make together */
+    SHORT_ORDER = 100,    /* orders of fewer items are searched in more rounds */
 };
 
 typedef struct {
@@ -44,34 +51,24 @@ typedef struct {
     uint64_t least; /* smallest arena seen */
 } joint;
 
-static double since(uint64_t start_ns)
-{
-    return slc_seconds(slc_clock_ns() - start_ns);
-}
-
-static double time_left(const joint *j)
+static uint64_t left_ns(const joint *j)
 {
     uint64_t now = slc_clock_ns();
-    return now < j->deadline_ns ? slc_seconds(j->deadline_ns - now) : 0;
+    return now < j->deadline_ns ? j->deadline_ns - now : 0;
 }
 
 static slc_scheduling scheduling(const joint *j)
 {
-    return (slc_scheduling){.job = j->request->job,
-                            .strategies = j->strategies,
-                            .recompute = j->recompute,
-                            .times = j->request->times,
-                            .limit = j->request->limit,
-                            .cancel = j->request->cancel};
+    return slc_joint_scheduling(j->request, j->strategies, j->recompute);
 }
 
-/* Of the fastest plan; 0: there is none yet. */
+/* The step of the fastest plan; there must be one. */
 static double best_s(const joint *j)
 {
-    return j->list.count ? j->list.list[0].forecast.step_s : 0;
+    return j->list.list[0].forecast.step_s;
 }
 
-/* What a plan of the choices looked at must be faster than to be of interest; 0: any is. */
+/* Seconds that the step of a plan with the choices looked at must be below to be of interest; 0: any is. */
 static double below_s(const joint *j)
 {
     return slc_shortlist_below_s(&j->list, j->strategies, j->recompute);
@@ -95,7 +92,7 @@ static sluice_status consider(joint *j, slc_plan *plan, const slc_scheduler *sch
         slc_plan_destroy(plan);
         return status == SLUICE_ERR_BUDGET ? SLUICE_OK : status;
     }
-    if (!j->list.count) j->answer->first_s = since(j->start_ns);
+    if (!j->list.count) j->answer->first_s = slc_seconds(slc_clock_ns() - j->start_ns);
     snprintf(candidate.member, sizeof candidate.member, "%s", member);
     return slc_shortlist_take(&j->list, &candidate);
 }
@@ -117,7 +114,7 @@ static void choose_uniform(joint *j, slc_strategy strategy, bool recompute_free)
 static bool any_free(const slc_joint_request *r)
 {
     for (uint32_t u = 0; u < r->job->unit_count; u++)
-        if (r->strategies[u] == SLC_STRATEGIES && r->job->units[u].role != SLC_UNIT_ROWS) return true;
+        if (slc_unit_is_free(&r->job->units[u], r->strategies[u])) return true;
     return false;
 }
 
@@ -178,13 +175,12 @@ static sluice_status try_uniform(joint *j, slc_strategy strategy, bool recompute
 /* Of all strategies, or first of fsdp alone: one of them fits whenever anything simple does. */
 static sluice_status try_baselines(joint *j, bool all)
 {
-    static const slc_strategy order[SLC_STRATEGIES] = {SLC_FSDP, SLC_SDP, SLC_OSS, SLC_DP, SLC_ONEBIT};
     bool free_units = any_free(j->request), again = may_recompute(j->request);
     int count = free_units && all ? slc_job_strategies(j->request->job) : 1;
     sluice_status status = SLUICE_OK;
     for (int k = all; !status && k < count; k++) {
-        status = try_uniform(j, order[k], false);
-        if (!status && again) status = try_uniform(j, order[k], true);
+        status = try_uniform(j, slc_strategies_by_memory[k], false);
+        if (!status && again) status = try_uniform(j, slc_strategies_by_memory[k], true);
     }
     return status;
 }
@@ -220,7 +216,7 @@ static sluice_status try_grown(joint *j, const slc_scheduler *scheduler, slc_str
     sluice_status status = slc_least_memory(j->request, j->strategies, j->recompute, &bytes);
     if (status || bytes > limit) return status;
     status = slc_mixed_rank(job, j->request->strategies, ranked, &count);
-    for (uint32_t i = 0; !status && i < count && time_left(j) > 0; i++) {
+    for (uint32_t i = 0; !status && i < count && left_ns(j); i++) {
         slc_strategy *strategy = &j->strategies[ranked[i]], before = *strategy;
         *strategy = slc_unit_strategy(job, &job->units[ranked[i]], to);
         if (*strategy == before) continue;
@@ -237,11 +233,11 @@ static sluice_status try_mixtures(joint *j)
     const slc_scheduler *scheduler;
     sluice_status status = SLUICE_OK;
     for (size_t i = 0; !status && any_free(j->request) && (scheduler = slc_scheduler_at(i)); i++) {
-        if (!scheduler->baseline || (i && time_left(j) <= 0)) continue;
+        if (!scheduler->baseline || (i && !left_ns(j))) continue;
         status = try_mixture(j, scheduler, false);
         if (!status && may_recompute(j->request)) status = try_mixture(j, scheduler, true);
     }
-    if (status || j->request->quick || !any_free(j->request) || time_left(j) <= 0) return status;
+    if (status || j->request->quick || !any_free(j->request) || !left_ns(j)) return status;
     uint32_t *ranked = calloc((size_t)j->request->job->unit_count + 1, sizeof *ranked);
     status = ranked ? try_grown(j, &slc_scheduler_one_ahead, SLC_SDP, ranked) : slc_error(SLUICE_ERR_MEMORY, "plan");
     if (!status && slc_job_strategies(j->request->job) > SLC_ONEBIT)
@@ -252,24 +248,17 @@ static sluice_status try_mixtures(joint *j)
 
 /* ---- The slot model ---- */
 
-/* dp and oss send the same bytes as sdp and keep more; onebit keeps most and sends least. With one rank there is
- * nothing to choose, nor for rows. */
-static uint8_t choices_of(const slc_job *job, const slc_unit *unit, bool onebit)
+/* `lossy`: onebit is a choice for free units too. With one rank there is nothing to choose. */
+static uint8_t *allowed_strategies(const slc_joint_request *r, bool lossy)
 {
-    if (unit->role == SLC_UNIT_ROWS) return 1 << SLC_FSDP;
-    if (job->world == 1) return 1 << SLC_SDP;
-    bool offered = onebit && slc_unit_may_be(job, unit, SLC_ONEBIT);
-    return 1 << SLC_SDP | 1 << SLC_FSDP | (offered ? 1 << SLC_ONEBIT : 0);
-}
-
-/* `onebit`: a choice for free units too. */
-static uint8_t *allowed_strategies(const slc_joint_request *r, bool onebit)
-{
-    uint8_t *allowed = malloc((size_t)r->job->unit_count + 1);
-    for (uint32_t u = 0; allowed && u < r->job->unit_count; u++)
-        allowed[u] = r->strategies[u] == SLC_STRATEGIES
-                         ? choices_of(r->job, &r->job->units[u], onebit)
-                         : (uint8_t)(1 << slc_unit_strategy(r->job, &r->job->units[u], r->strategies[u]));
+    const slc_job *job = r->job;
+    uint8_t *allowed = malloc((size_t)job->unit_count + 1);
+    for (uint32_t u = 0; allowed && u < job->unit_count; u++) {
+        const slc_unit *unit = &job->units[u];
+        bool is_free = slc_unit_is_free(unit, r->strategies[u]);
+        slc_strategy fixed = slc_unit_strategy(job, unit, is_free ? SLC_SDP : r->strategies[u]);
+        allowed[u] = is_free && job->world > 1 ? slc_offered_strategies(job, unit, lossy) : (uint8_t)(1 << fixed);
+    }
     return allowed;
 }
 
@@ -284,13 +273,13 @@ static void take_choices(joint *j, const slc_slot_solution *solution)
 static uint32_t variants(const slc_joint_request *r, slc_slot_order_options list[MOST_VARIANTS])
 {
     uint32_t count = 0, delay = r->times->link.thread_moves ? 0 : 2;
-    list[count++] = (slc_slot_order_options){.most_runs = 16, .fuse = true};
-    if (delay) list[count++] = (slc_slot_order_options){.most_runs = 16, .update_delay = delay, .fuse = true};
-    list[count++] = (slc_slot_order_options){.most_runs = 4, .fuse = true};
+    list[count++] = (slc_slot_order_options){.most_runs = FINE_RUNS, .fuse = true};
+    if (delay) list[count++] = (slc_slot_order_options){.most_runs = FINE_RUNS, .update_delay = delay, .fuse = true};
+    list[count++] = (slc_slot_order_options){.most_runs = COARSE_RUNS, .fuse = true};
     if (slc_job_splits(r->job))
-        list[count++] = (slc_slot_order_options){.most_runs = 16, .fuse = true, .split_ahead = true};
+        list[count++] = (slc_slot_order_options){.most_runs = FINE_RUNS, .fuse = true, .split_ahead = true};
     if (r->job->unit_count <= FINE_UNITS)
-        list[count++] = (slc_slot_order_options){.most_runs = 16, .update_delay = delay};
+        list[count++] = (slc_slot_order_options){.most_runs = FINE_RUNS, .update_delay = delay};
     return count;
 }
 
@@ -308,7 +297,7 @@ static sluice_status write_down(joint *j, const slc_slot_solution *solution, slc
         slc_order order = {0}, larger;
         slc_plan *plan = NULL;
         uint64_t arena = UINT64_MAX;
-        if (v && time_left(j) <= 0) break;
+        if (v && !left_ns(j)) break;
         slc_order_from_slots(&in, solution, &list[v], &order);
         status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
         slc_trying trying = {.tries = PATIENT_TRIES, .at_most_s = below_s(j)};
@@ -327,7 +316,7 @@ static sluice_status write_down(joint *j, const slc_slot_solution *solution, slc
 }
 
 /* An answer that is a little too large: gathers later, reductions earlier, until it fits. */
-static sluice_status fit(joint *j, const slc_slot_solution *solution, slc_order *nearest, uint64_t *excess)
+static sluice_status fit_nearest(joint *j, const slc_slot_solution *solution, slc_order *nearest, uint64_t *excess)
 {
     slc_plan *plan = NULL;
     uint64_t arena = UINT64_MAX;
@@ -338,21 +327,15 @@ static sluice_status fit(joint *j, const slc_slot_solution *solution, slc_order 
     return status || !plan ? status : consider(j, plan, &slc_scheduler_ilp, "ilp");
 }
 
-static void note(joint *j, sluice_status status)
+static void note_problem(joint *j, sluice_status status)
 {
     snprintf(j->answer->note, sizeof j->answer->note, "planning was cut short (%s: %.140s)", sluice_status_name(status),
              sluice_last_error());
 }
 
-static bool is_near(const joint *j)
+static bool is_near_bound(const joint *j)
 {
     return j->list.count && best_s(j) <= NEAR * j->answer->bound_s;
-}
-
-/* Is no plan of what the model was last asked for of interest? */
-static bool is_hopeless(const joint *j)
-{
-    return j->list.count && j->bound_s >= j->list.slack * best_s(j);
 }
 
 /* One answer of the model for `limit`, made real. *excess as above; *feasible: the model has an answer at all. */
@@ -360,7 +343,7 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
 {
     slc_slot_solution solution = {0};
     slc_order nearest = {0};
-    ask->time_limit_s = time_left(j) / 2;
+    ask->time_limit_s = slc_seconds(left_ns(j)) / 2;
     *excess = 0;
     sluice_status status = slc_slot_model_solve(ask, &solution);
     j->answer->solver_s += solution.solve_s;
@@ -368,14 +351,16 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
     if (ask->limit == j->request->limit)
         j->bound_s = ask->in_series ? 0 : *feasible ? solution.bound_s : (double)INFINITY;
     if (status == SLUICE_ERR_INTERRUPTED) return status;
-    if (status && status != SLUICE_ERR_BUDGET) note(j, status);
+    if (status && status != SLUICE_ERR_BUDGET) note_problem(j, status);
     if (first && !status) j->answer->bound_s = solution.bound_s;
     if (first && *feasible) j->answer->model_s = solution.step_s;
-    if (status != SLUICE_ERR_MEMORY) status = SLUICE_OK; /* what else there is stands in for it */
-    if (*feasible && !is_hopeless(j)) {
+    if (status != SLUICE_ERR_MEMORY) status = SLUICE_OK;                      /* what else there is stands in for it */
+    bool hopeless = j->list.count && j->bound_s >= j->list.slack * best_s(j); /* no such plan would be of interest */
+    if (*feasible && !hopeless) {
         status = write_down(j, &solution, &nearest, excess);
-        if (!status && *excess && *excess < j->request->limit / 200) status = fit(j, &solution, &nearest, excess);
-        if (!status && !is_near(j)) status = try_schedulers(j, "as chosen");
+        if (!status && *excess && *excess < j->request->limit / SMALL_EXCESS)
+            status = fit_nearest(j, &solution, &nearest, excess);
+        if (!status && !is_near_bound(j)) status = try_schedulers(j, "as chosen");
     }
     slc_slot_solution_fini(&solution);
     slc_order_fini(&nearest);
@@ -392,21 +377,21 @@ static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool in_serie
                             .allowed = allowed,
                             .recompute = r->recompute,
                             .limit = r->limit,
-                            .gap = 0.003,
+                            .gap = MODEL_GAP,
                             .in_series = in_series,
                             .cancel = r->cancel};
     uint64_t too_large = 0; /* the least limit whose plan did not fit; 0: none yet */
     sluice_status status = SLUICE_OK;
-    for (uint32_t round = 0; !status && round < SLOT_ROUNDS && time_left(j) > 0; round++) {
+    for (uint32_t round = 0; !status && round < SLOT_ROUNDS && left_ns(j); round++) {
         uint64_t excess;
         bool feasible;
         status = try_limit(j, &ask, first && !round, &excess, &feasible);
         if (feasible && excess) {
-            uint64_t less = excess + r->limit / 500 * (round + 1);
+            uint64_t less = excess + r->limit / EXCESS_STEP * (round + 1);
             too_large = ask.limit;
             ask.limit -= less < ask.limit ? less : ask.limit;
         } else {
-            if (!too_large || too_large - ask.limit < r->limit / 250) break;
+            if (!too_large || too_large - ask.limit < r->limit / CLOSE_LIMITS) break;
             ask.limit += (too_large - ask.limit) / 2;
         }
     }
@@ -425,7 +410,7 @@ static sluice_status try_every_choice(joint *j, uint8_t *allowed)
 {
     const slc_joint_request *r = j->request;
     uint32_t units[FEW_UNITS], count = 0, all = 1;
-    uint64_t deadline_ns = j->deadline_ns, now = slc_clock_ns();
+    uint64_t deadline_ns = j->deadline_ns;
     uint8_t choices[FEW_UNITS];
     for (uint32_t u = 0; u < r->job->unit_count; u++) {
         if (!(allowed[u] & (allowed[u] - 1))) continue;
@@ -435,9 +420,9 @@ static sluice_status try_every_choice(joint *j, uint8_t *allowed)
         all *= (uint32_t)__builtin_popcount(allowed[u]);
     }
     sluice_status status = SLUICE_OK;
-    if (!count || all > MOST_CHOICES || now > deadline_ns) return status;
-    j->deadline_ns -= (deadline_ns - now) / 2; /* the rest is for the search */
-    for (uint32_t choice = 0; !status && choice < all && time_left(j) > 0; choice++) {
+    if (!count || all > MOST_CHOICES) return status;
+    j->deadline_ns -= left_ns(j) / 2; /* the rest is for the search */
+    for (uint32_t choice = 0; !status && choice < all && left_ns(j); choice++) {
         for (uint32_t k = 0, rest = choice; k < count; k++) {
             uint32_t of_unit = (uint32_t)__builtin_popcount(choices[k]);
             allowed[units[k]] = nth_choice(choices[k], rest % of_unit);
@@ -455,14 +440,14 @@ static sluice_status try_every_choice(joint *j, uint8_t *allowed)
  * without onebit. */
 static sluice_status try_all(joint *j, const uint8_t *all, const uint8_t *exact)
 {
-    uint64_t deadline_ns = j->deadline_ns, now = slc_clock_ns(), part = deadline_ns > now ? (deadline_ns - now) / 5 : 0;
+    uint64_t deadline_ns = j->deadline_ns, fifth = left_ns(j) / 5;
     bool differ = memcmp(all, exact, j->request->job->unit_count) != 0;
-    if (differ) j->deadline_ns = now + 2 * part;
+    if (differ) j->deadline_ns = deadline_ns - 3 * fifth;
     sluice_status status = try_allowed(j, all, false, true);
-    if (differ) j->deadline_ns = now + 3 * part;
-    if (!status && differ && !is_near(j)) status = try_allowed(j, all, true, false);
+    if (differ) j->deadline_ns = deadline_ns - 2 * fifth;
+    if (!status && differ && !is_near_bound(j)) status = try_allowed(j, all, true, false);
     j->deadline_ns = deadline_ns;
-    return status || !differ || is_near(j) ? status : try_allowed(j, exact, false, false);
+    return status || !differ || is_near_bound(j) ? status : try_allowed(j, exact, false, false);
 }
 
 static sluice_status try_slot_model(joint *j)
@@ -491,28 +476,18 @@ static sluice_status try_least_memory(joint *j)
 
 /* ---- Local search ---- */
 
-static slc_scheduling scheduling_of(const joint *j, const slc_candidate *candidate)
-{
-    return (slc_scheduling){.job = j->request->job,
-                            .strategies = candidate->strategies,
-                            .recompute = candidate->recompute,
-                            .times = j->request->times,
-                            .limit = j->request->limit,
-                            .cancel = j->request->cancel};
-}
-
-/* With a quarter of the time that is left: the search goes on from there. */
+/* Takes a quarter of the time that is left; the search goes on from there. */
 static sluice_status place_updates(joint *j)
 {
     slc_updates updates = j->request->updates;
     sluice_status status = SLUICE_OK;
     if (j->request->quick && updates == SLC_UPDATES_AUTO) return SLUICE_OK;
-    uint64_t now = slc_clock_ns(), left = j->deadline_ns > now ? (j->deadline_ns - now) / 4 : 0;
+    uint64_t now = slc_clock_ns(), quarter = left_ns(j) / 4;
     for (uint32_t i = 0; !status && i < j->list.count; i++) {
         slc_candidate *c = &j->list.list[i];
-        slc_scheduling in = scheduling_of(j, c);
-        status =
-            slc_updates_place(&in, c->scheduler, updates, now + left / j->list.count * (i + 1), &c->plan, &c->forecast);
+        slc_scheduling in = slc_joint_scheduling(j->request, c->strategies, c->recompute);
+        status = slc_updates_place(&in, c->scheduler, updates, now + quarter / j->list.count * (i + 1), &c->plan,
+                                   &c->forecast);
     }
     slc_shortlist_sort(&j->list);
     return status;
@@ -521,12 +496,12 @@ static sluice_status place_updates(joint *j)
 static sluice_status search_from(const joint *j, slc_candidate *from, uint64_t deadline_ns, uint32_t tries,
                                  uint64_t seed)
 {
-    slc_scheduling in = scheduling_of(j, from);
+    slc_scheduling in = slc_joint_scheduling(j->request, from->strategies, from->recompute);
     uint32_t items = from->plan->train.item_count;
     slc_search_options options = {.deadline_ns = deadline_ns,
                                   .most_tries = tries,
                                   .patience = 200 + 2 * items + 40000 / items,
-                                  .rounds = items < 100 ? 30 : 6,
+                                  .rounds = items < SHORT_ORDER ? 30 : 6,
                                   .lanes = j->request->updates == SLC_UPDATES_AUTO &&
                                            in.times->update_compute_s_per_element > 0,
                                   .seed = seed};
@@ -538,39 +513,31 @@ static sluice_status search_from(const joint *j, slc_candidate *from, uint64_t d
     return status;
 }
 
-/* May a search from there end faster than the fastest? */
-static bool is_open(const joint *j, const slc_candidate *candidate)
-{
-    return candidate->plan->train.item_count > 1 && candidate->bound_s < best_s(j);
-}
-
-/* From how many the search begins: of long orders, which take their time, from fewer. */
-static uint32_t starts(const slc_shortlist *list)
-{
-    uint32_t most = list->count ? ITEMS_SEARCHED / (list->list[0].plan->train.item_count + 1) + 1 : 0;
-    return list->count < most ? list->count : most;
-}
-
-/* All starts for two fifths of the time, the faster quarter of them for two fifths of what is left, and so on; the last
- * one for all of the rest. */
+/* Searches from several plans for two fifths of the time, from the faster quarter of them for two fifths of what is
+ * left, and so on; from the last one for all of the rest. */
 static sluice_status improve(joint *j)
 {
     slc_shortlist *list = &j->list;
     uint32_t tries = j->request->tries ? j->request->tries : MOST_TRIES;
     sluice_status status = SLUICE_OK;
     uint64_t seed = 1;
-    for (uint32_t count = starts(list); !status && count; count = count > 1 ? (count + 3) / 4 : 0, seed++) {
-        uint64_t now = slc_clock_ns(), left = j->deadline_ns > now ? j->deadline_ns - now : 0;
+    uint32_t count = list->count ? ITEMS_SEARCHED / (list->list[0].plan->train.item_count + 1) + 1 : 0;
+    if (count > list->count) count = list->count;
+    for (; !status && count; count = count > 1 ? (count + 3) / 4 : 0, seed++) {
+        uint64_t now = slc_clock_ns(), left = left_ns(j);
         if (count > 1) left = left / 5 * 2;
-        for (uint32_t i = 0; !status && i < count; i++)
-            if (is_open(j, &list->list[i]))
-                status = search_from(j, &list->list[i], now + left / count * (i + 1), tries / count, seed);
+        for (uint32_t i = 0; !status && i < count; i++) {
+            slc_candidate *from = &list->list[i];
+            bool open = from->bound_s < best_s(j); /* a search from there may end faster than the fastest */
+            if (open && from->plan->train.item_count > 1)
+                status = search_from(j, from, now + left / count * (i + 1), tries / count, seed);
+        }
         slc_shortlist_sort(list);
     }
     return status;
 }
 
-static sluice_status run(joint *j)
+static sluice_status find_plan(joint *j)
 {
     sluice_status status = try_baselines(j, false);
     if (!status && !j->request->quick && has_model(j->request)) status = try_slot_model(j);
@@ -580,7 +547,7 @@ static sluice_status run(joint *j)
     if (!status) status = place_updates(j);
     if (!status && !j->request->quick) status = improve(j);
     if (status == SLUICE_ERR_FORMAT && j->list.count) { /* a defect of ours: what there is stays good */
-        note(j, status);
+        note_problem(j, status);
         status = SLUICE_OK;
     }
     if (!status && !j->list.count)
@@ -620,12 +587,12 @@ sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer 
     *answer = (slc_joint_answer){0};
     sluice_status status = SLUICE_ERR_MEMORY;
     if (j.strategies && j.recompute)
-        status = run(&j);
+        status = find_plan(&j);
     else
         slc_error(status, "plan");
     if (slc_cancelled(request->cancel)) status = slc_cancel_check(request->cancel); /* whatever it came to meanwhile */
     if (!status) answer_with(&j, &j.list.list[0]);
-    answer->total_s = since(j.start_ns);
+    answer->total_s = slc_seconds(slc_clock_ns() - j.start_ns);
     if (least) *least = j.least;
     free(j.strategies);
     free(j.recompute);

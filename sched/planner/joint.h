@@ -35,6 +35,18 @@ typedef struct {
     char note[200]; /* problems on the way that planning survived; else empty */
 } slc_joint_answer;
 
+/* The input of a scheduler for a choice of strategies and recomputation. */
+static inline slc_scheduling slc_joint_scheduling(const slc_joint_request *request, const slc_strategy *strategies,
+                                                  const bool *recompute)
+{
+    return (slc_scheduling){.job = request->job,
+                            .strategies = strategies,
+                            .recompute = recompute,
+                            .times = request->times,
+                            .limit = request->limit,
+                            .cancel = request->cancel};
+}
+
 /* Makes the joint plan. Errors: BUDGET (no member fits; *least, if not NULL, is the smallest arena seen), MEMORY,
  * INTERRUPTED (cancelled). */
 sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer *answer, uint64_t *least);

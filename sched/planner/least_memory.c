@@ -4,6 +4,7 @@
 
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
+#include "lib/plan/strategy_table.h"
 #include "sched/planner/parts.h"
 #include "sched/layout/make_plan.h"
 
@@ -27,12 +28,8 @@ static sluice_status weigh(smallest *s)
 {
     static const slc_scheduler *const schedulers[] = {&slc_scheduler_serial, &slc_scheduler_one_ahead};
     const slc_job *job = s->request->job;
-    slc_scheduling in = {.job = job,
-                         .strategies = s->strategies,
-                         .recompute = s->recompute,
-                         .times = s->request->times,
-                         .limit = UINT64_MAX,
-                         .cancel = s->request->cancel};
+    slc_scheduling in = slc_joint_scheduling(s->request, s->strategies, s->recompute);
+    in.limit = UINT64_MAX;
     for (int k = 0; k < 2; k++) {
         uint64_t bytes;
         sluice_status status = slc_plan_measure(&in, schedulers[k], s->best - 1, &bytes);
@@ -56,15 +53,11 @@ static uint64_t halfway(uint64_t low, uint64_t high)
  * count. */
 static sluice_status press(smallest *s, const slc_scheduler *scheduler)
 {
-    slc_scheduling in = {.job = s->request->job,
-                         .strategies = s->best_strategies,
-                         .recompute = s->best_recompute,
-                         .times = s->request->times,
-                         .limit = s->best - 1,
-                         .cancel = s->request->cancel};
+    slc_scheduling in = slc_joint_scheduling(s->request, s->best_strategies, s->best_recompute);
     slc_trying trying = {.tries = SLC_LEAST_MEMORY_TRIES};
     slc_order order = {0};
     uint64_t too_low = 0;
+    in.limit = s->best - 1;
     scheduler->train(&in, &order);
     sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
     for (int round = 0; !status && in.limit > too_low && round < ROUNDS; round++) {
@@ -93,28 +86,25 @@ static sluice_status weigh_uniform(smallest *s, slc_strategy strategy)
 
 static sluice_status weigh_mixture(smallest *s, const slc_scheduler *scheduler)
 {
-    slc_scheduling in = {.job = s->request->job,
-                         .strategies = s->request->strategies,
-                         .recompute = s->recompute,
-                         .times = s->request->times,
-                         .limit = UINT64_MAX,
-                         .cancel = s->request->cancel};
+    slc_scheduling in = slc_joint_scheduling(s->request, s->request->strategies, s->recompute);
+    in.limit = UINT64_MAX;
     uint64_t bytes;
     sluice_status status = slc_mixed_smallest(&in, scheduler, UINT64_MAX - 1, s->strategies, &bytes);
     return status ? status : weigh(s);
 }
 
-/* Free units may only be sdp or fsdp: the other strategies keep more, onebit most. */
+/* Strategies that planners do not offer keep more, and onebit keeps most. */
 static sluice_status weigh_model(smallest *s)
 {
     const slc_joint_request *r = s->request;
     uint8_t *allowed = malloc((size_t)r->job->unit_count + 1);
     if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    for (uint32_t u = 0; u < r->job->unit_count; u++)
-        if (r->strategies[u] == SLC_STRATEGIES && r->job->units[u].role != SLC_UNIT_ROWS)
-            allowed[u] = 1 << SLC_SDP | 1 << SLC_FSDP;
-        else
-            allowed[u] = (uint8_t)(1 << slc_unit_strategy(r->job, &r->job->units[u], r->strategies[u]));
+    for (uint32_t u = 0; u < r->job->unit_count; u++) {
+        const slc_unit *unit = &r->job->units[u];
+        allowed[u] = slc_unit_is_free(unit, r->strategies[u])
+                         ? slc_offered_strategies(r->job, unit, false)
+                         : (uint8_t)(1 << slc_unit_strategy(r->job, unit, r->strategies[u]));
+    }
     slc_slot_request ask = {.job = r->job,
                             .times = r->times,
                             .allowed = allowed,
@@ -147,7 +137,7 @@ static sluice_status weigh_changes(smallest *s)
     for (int pass = 0; !status && pass < ROUNDS && s->best != before; pass++) {
         before = s->best;
         for (uint32_t u = 0; !status && u < job->unit_count; u++) {
-            if (s->request->strategies[u] != SLC_STRATEGIES || job->units[u].role == SLC_UNIT_ROWS) continue;
+            if (!slc_unit_is_free(&job->units[u], s->request->strategies[u])) continue;
             memcpy(s->strategies, s->best_strategies, job->unit_count * sizeof *s->strategies);
             memcpy(s->recompute, s->best_recompute, job->layer_count * sizeof *s->recompute);
             s->strategies[u] =
@@ -164,8 +154,7 @@ static sluice_status weigh_all(smallest *s)
     sluice_status status = SLUICE_OK;
     for (uint32_t l = 0; l < s->request->job->layer_count; l++)
         s->recompute[l] = s->request->recompute && s->request->recompute[l];
-    static const slc_strategy uniform[] = {SLC_FSDP, SLC_SDP, SLC_OSS, SLC_DP};
-    for (int k = 0; !status && k < 4; k++) status = weigh_uniform(s, uniform[k]);
+    for (int k = 0; !status && k < SLC_EXACT_STRATEGIES; k++) status = weigh_uniform(s, slc_strategies_by_memory[k]);
     if (!status) status = weigh_mixture(s, &slc_scheduler_serial);
     if (!status) status = weigh_mixture(s, &slc_scheduler_one_ahead);
     if (!status) status = has_model ? weigh_model(s) : weigh_changes(s);

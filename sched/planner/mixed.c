@@ -28,7 +28,7 @@ static uint32_t rank_free_units(const slc_job *job, const slc_strategy *free_uni
 {
     uint32_t count = 0;
     for (uint32_t u = 0; u < job->unit_count; u++) {
-        if (free_units[u] != SLC_STRATEGIES || job->units[u].role == SLC_UNIT_ROWS) continue;
+        if (!slc_unit_is_free(&job->units[u], free_units[u])) continue;
         slc_window window;
         uint64_t windows = 0;
         while (slc_unit_window(job, &job->units[u], true, (uint32_t)windows, &window)) windows++;
@@ -57,9 +57,8 @@ static sluice_status mixture_init(mixture *m)
 static void mix(const mixture *m, uint32_t sdp, slc_strategy *out)
 {
     const slc_job *job = m->in->job;
-    memcpy(out, m->in->strategies, job->unit_count * sizeof *out);
     for (uint32_t u = 0; u < job->unit_count; u++)
-        if (job->units[u].role == SLC_UNIT_ROWS) out[u] = SLC_FSDP;
+        out[u] = slc_unit_strategy(job, &job->units[u], m->in->strategies[u]);
     for (uint32_t i = 0; i < m->count; i++) out[m->ranked[i].unit] = i < sdp ? SLC_SDP : SLC_FSDP;
 }
 

@@ -80,11 +80,11 @@ static sluice_status parse(const slc_job *job, const char *spec, slc_strategy *o
 }
 
 /* dp replaces onebit outside of the compressed phase and for frozen units, since every rank has everything under it
- * too. A ROWS unit is never free. */
+ * too. */
 static slc_strategy as_may_be(const slc_job *job, uint32_t u, slc_strategy asked)
 {
-    bool is_free = asked == SLC_STRATEGIES && job->units[u].role != SLC_UNIT_ROWS;
-    return is_free ? asked : slc_unit_strategy(job, &job->units[u], asked);
+    const slc_unit *unit = &job->units[u];
+    return slc_unit_is_free(unit, asked) ? asked : slc_unit_strategy(job, unit, asked);
 }
 
 sluice_status slc_strategies_parse(const slc_job *job, const char *spec, slc_strategy *out)

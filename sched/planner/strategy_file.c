@@ -61,7 +61,7 @@ static sluice_status read_unit(const reader *r, const char *key, const json_t *v
 {
     const slc_unit *unit = &r->job->units[u];
     sluice_status status = strategy_of(r, key, value, &r->out[u]);
-    if (status || unit->role != SLC_UNIT_ROWS || r->out[u] == SLC_FSDP) return status;
+    if (status || !slc_looks_up(unit) || slc_unit_may_be(r->job, unit, r->out[u])) return status;
     char what[256];
     snprintf(what, sizeof what, "what a look-up reads is gathered for it: fsdp alone; name \"%.64s\" instead",
              r->job->units[unit->partner].name);
@@ -161,16 +161,16 @@ static sluice_status read_layers(const reader *r, json_t *layers)
         if (status) return status;
     }
     for (uint32_t u = 0; u < r->job->unit_count; u++) {
-        sluice_status status =
-            is_of_layers(r->job, &r->job->units[u]) ? read_by_layer(r, layers, others, u) : SLUICE_OK;
+        const slc_unit *unit = &r->job->units[u];
+        sluice_status status = is_of_layers(r->job, unit) ? read_by_layer(r, layers, others, u) : SLUICE_OK;
         if (status) return status;
-        if (r->out[u] == SLC_STRATEGIES) r->out[u] = r->job->units[u].role == SLC_UNIT_ROWS ? SLC_FSDP : others;
+        if (r->out[u] == SLC_STRATEGIES) r->out[u] = slc_looks_up(unit) ? slc_role_of(unit)->otherwise : others;
         if (r->out[u] == SLC_STRATEGIES)
             return slc_error(
                 SLUICE_ERR_FORMAT,
                 "strategy file %s, line %d: \"layers\" gives no strategy to \"%s\"; name it, or all others "
                 "with \"*\"",
-                r->path, line_of(r, "layers"), r->job->units[u].name);
+                r->path, line_of(r, "layers"), unit->name);
     }
     return SLUICE_OK;
 }

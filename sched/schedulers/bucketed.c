@@ -70,7 +70,7 @@ static void reduce(const void *context, const slc_scheduling *in, slc_order *ord
         if (b->units[b->ends[k] - 1].ready != slot) continue;
         for (uint32_t i = first; i < b->ends[k]; i++) slc_order_reduce(order, job, in->strategies, m, b->units[i].unit);
         for (uint32_t i = first; last && i < b->ends[k]; i++)
-            slc_order_update(order, job, in->strategies, slc_updated_behind(job, in->strategies, b->units[i].unit));
+            slc_order_update(order, job, in->strategies, slc_updated_after(job, in->strategies, b->units[i].unit));
     }
 }
 

@@ -96,7 +96,7 @@ static void add_unit(hoist *h, uint32_t u)
 static uint32_t earliest_gap(const hoist *h, uint32_t u, uint32_t m, const slc_window *w)
 {
     if (!m) return 0;
-    return h->job->units[u].role == SLC_UNIT_ROWS ? m * h->slots_a_pass : (m - 1) * h->slots_a_pass + w->last_slot + 1;
+    return slc_looks_up(&h->job->units[u]) ? m * h->slots_a_pass : (m - 1) * h->slots_a_pass + w->last_slot + 1;
 }
 
 static void add_gathers(hoist *h)
@@ -105,7 +105,7 @@ static void add_gathers(hoist *h)
         for (uint32_t s = 0; s < h->slots_a_pass; s++)
             for (uint32_t u = 0; u < h->job->unit_count; u++) {
                 slc_window w;
-                for (uint32_t i = 0; h->in->strategies[u] == SLC_FSDP &&
+                for (uint32_t i = 0; slc_gathers_windows(h->in->strategies[u]) &&
                                      slc_unit_window(h->job, &h->job->units[u], !h->evaluate, i, &w);
                      i++)
                     if (w.first_slot == s)
@@ -124,10 +124,9 @@ static void add_reductions(hoist *h)
             bool resident = !slc_gradient_is_transient(h->in->strategies[u]);
             const slc_unit *unit = &h->job->units[u];
             uint64_t bytes = slc_block_byte(h->job, unit, SLC_BUFFER_GRADIENT, false, slc_unit_blocks(unit));
-            bool claims =
-                slc_operations_of(h->job, unit, h->in->strategies[u]).moves_sum && unit->role != SLC_UNIT_ROWS;
+            bool claims = slc_operations_of(h->job, unit, h->in->strategies[u]).keeps_sum;
             slc_unit_gradient_slots(h->job, unit, &first, &last);
-            if (unit->role == SLC_UNIT_ROWS) first = 0; /* the lists of rows are read until then */
+            if (slc_looks_up(unit)) first = 0; /* the lists of rows are read until then */
             uint32_t latest = m + 1 < h->micro_batches ? (m + 1) * h->slots_a_pass + first : h->slots;
             h->reductions[h->reduction_count++] = (reduction){u, m, s + 1, latest, resident ? 0 : bytes, claims};
         }
@@ -238,7 +237,7 @@ static void hoist_gathers(hoist *h)
 static void write_update(const hoist *h, slc_order *order, const reduction *r)
 {
     if (r->micro_batch + 1 == h->job->micro_batches)
-        slc_order_update(order, h->job, h->in->strategies, slc_updated_behind(h->job, h->in->strategies, r->unit));
+        slc_order_update(order, h->job, h->in->strategies, slc_updated_after(h->job, h->in->strategies, r->unit));
 }
 
 /* An update comes after the next reduction, which keeps the link busy during the update. */

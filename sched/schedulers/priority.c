@@ -161,9 +161,9 @@ static bool same_gradient(const chain *a, const chain *b)
 static bool partner_is_ready(const queue *q, const chain *c, int stage)
 {
     const slc_unit *unit = &q->job->units[c - q->chains];
-    if (unit->role == SLC_UNIT_SPLIT && stage == GATHER_VALUE) return c->over[UPDATE] == c->runs;
-    bool waits = unit->role == SLC_UNIT_ROWS ? stage == REDUCE : unit->role == SLC_UNIT_SPLIT && stage == UPDATE;
-    if (!waits) return true;
+    if (slc_role_of(unit)->partner_reads_first && stage == GATHER_VALUE) return c->over[UPDATE] == c->runs;
+    const slc_partner_wait *wait = slc_partner_wait_of(unit, c->kinds[stage]);
+    if (!wait || wait->when != SLC_SAME_MICRO_BATCH) return true;
     const chain *partner = &q->chains[unit->partner];
     return same_gradient(c, partner) && partner->over[REDUCE] == partner->runs;
 }
@@ -173,7 +173,7 @@ static bool splits_are_updated(const queue *q, bool or_issued)
 {
     for (uint32_t u = 0; u < q->job->unit_count; u++) {
         const chain *c = &q->chains[u];
-        if (q->job->units[u].role == SLC_UNIT_SPLIT && q->job->units[u].trainable &&
+        if (slc_role_of(&q->job->units[u])->partner_reads_first && q->job->units[u].trainable &&
             (or_issued ? c->issued : c->over)[UPDATE] < c->runs)
             return false;
     }
@@ -194,7 +194,7 @@ static bool rows_may_come(const queue *q, const window *w)
 static bool values_are_there(const queue *q, uint32_t u)
 {
     const chain *c = &q->chains[u];
-    for (uint32_t w = 0; w < q->window_count && q->in->strategies[u] == SLC_FSDP; w++) {
+    for (uint32_t w = 0; w < q->window_count && slc_gathers_windows(q->in->strategies[u]); w++) {
         const window *at = &q->windows[w];
         if (at->unit == u && at->first <= q->begun && q->begun <= at->last) return at->over == c->runs;
     }
@@ -274,7 +274,7 @@ static bool window_is_ready(const queue *q, const window *w)
     const chain *c = &q->chains[w->unit];
     bool next = w->first >= (q->step + 1) * q->slots_a_step;
     if (w->issued == c->runs || (next && (q->last || !splits_are_updated(q, true)))) return false;
-    if (q->job->units[w->unit].role == SLC_UNIT_ROWS && !rows_may_come(q, w)) return false;
+    if (slc_looks_up(&q->job->units[w->unit]) && !rows_may_come(q, w)) return false;
     if (w->first % q->slots_a_step ? q->begun < w->first : q->over < w->first) return false; /* one slot ahead */
     return !(c->busy && is_last_micro_batch(q, c)) || c->over[UPDATE] > w->issued;
 }
@@ -292,7 +292,7 @@ static uint64_t needed_by(const queue *q, uint32_t u)
     const chain *c = &q->chains[u];
     const slc_unit *unit = &q->job->units[u];
     uint64_t slots = slc_job_slots(q->job);
-    if (unit->role == SLC_UNIT_SPLIT && c->issued[UPDATE] < c->runs) unit = &q->job->units[unit->partner];
+    if (c->issued[UPDATE] < c->runs) unit = slc_first_reader(q->job, unit);
     if (is_last_micro_batch(q, c)) return (c->step + 1) * q->slots_a_step + unit->uses[0].layer;
     return c->step * q->slots_a_step + (c->micro_batch + 1) * slots + c->first_slot;
 }

@@ -80,7 +80,7 @@ static runs add_runs(draft *d, slc_item_kind kind, uint32_t m, uint32_t u, uint3
 {
     runs all = {.first = d->items.count};
     uint64_t blocks = slc_unit_blocks(&d->job->units[u]), first = 0;
-    uint32_t most = d->in->strategies[u] == SLC_ONEBIT ? 1 : MOST_RUNS;
+    uint32_t most = slc_exchanges(d->in->strategies[u]) ? 1 : MOST_RUNS;
     for (uint32_t left = 1 + draw(d, most); first < blocks; left--) {
         uint64_t count = left > 1 ? 1 + draw(d, blocks - first) : blocks - first;
         slc_item item = {.kind = kind, .unit = u, .first_block = first, .block_count = count};
@@ -211,36 +211,27 @@ static void add_agreement(draft *d, const runs *reductions, const runs *updates)
     }
 }
 
-/* `of_rows` is an item of a ROWS unit. Must it come after `item`, where that is a slot or belongs to another unit or
- * another micro-batch? */
-static bool rows_behind(const slc_job *job, const slc_item *of_rows, const slc_item *item)
+/* Must `item` come after `other` because their units are partners, or because it gathers rows, which are named when the
+ * previous micro-batch has been computed and whose lists are in use until that one is reduced? */
+static bool comes_after(const slc_job *job, const slc_item *item, const slc_item *other)
 {
-    const slc_unit *unit = &job->units[of_rows->unit];
-    if (item->kind == SLC_ITEM_REDUCE_SCATTER && of_rows->kind == SLC_ITEM_REDUCE_SCATTER)
-        return item->unit == unit->partner && item->micro_batch == of_rows->micro_batch;
-    if (of_rows->kind != SLC_ITEM_GATHER_WINDOW || item->micro_batch + 1 != of_rows->micro_batch) return false;
-    if (item->kind == SLC_ITEM_SLOT) return item->slot + 1 == slc_job_slots(job);
-    return item->kind == SLC_ITEM_REDUCE_SCATTER && item->unit == of_rows->unit;
+    const slc_unit *unit = &job->units[item->unit];
+    const slc_partner_wait *wait = slc_partner_wait_of(unit, item->kind);
+    uint32_t back = wait && wait->when == SLC_MICRO_BATCH_BEFORE;
+    if (wait && wait->when != SLC_STEP_BEFORE && other->kind == wait->of_partner && other->unit == unit->partner)
+        return other->micro_batch + back == item->micro_batch;
+    if (!slc_looks_up(unit) || item->kind != SLC_ITEM_GATHER_WINDOW || other->micro_batch + 1 != item->micro_batch)
+        return false;
+    if (other->kind == SLC_ITEM_SLOT) return other->slot + 1 == slc_job_slots(job);
+    return other->kind == SLC_ITEM_REDUCE_SCATTER && other->unit == item->unit;
 }
 
-/* Must `of_rows` come before `item`? */
-static bool rows_before(const slc_job *job, const slc_item *of_rows, const slc_item *item)
+static void place_split_units(draft *d)
 {
-    if (of_rows->kind != SLC_ITEM_REDUCE_SCATTER || item->unit != job->units[of_rows->unit].partner) return false;
-    if (item->kind == SLC_ITEM_REDUCE_SCATTER) return item->micro_batch == of_rows->micro_batch + 1;
-    return item->kind == SLC_ITEM_UPDATE && of_rows->micro_batch + 1 == job->micro_batches;
-}
-
-static void place_rows(draft *d)
-{
-    for (uint32_t r = 0; r < d->items.count; r++) {
-        const slc_item *rows = &d->items.items[r];
-        if (rows->unit == SLC_NONE || d->job->units[rows->unit].role != SLC_UNIT_ROWS) continue;
-        for (uint32_t i = 0; i < d->items.count; i++) {
-            if (rows_behind(d->job, rows, &d->items.items[i])) must_precede(d, i, r);
-            if (rows_before(d->job, rows, &d->items.items[i])) must_precede(d, r, i);
-        }
-    }
+    const slc_item *items = d->items.items;
+    for (uint32_t i = 0; i < d->items.count; i++)
+        for (uint32_t k = 0; items[i].unit != SLC_NONE && k < d->items.count; k++)
+            if (comes_after(d->job, &items[i], &items[k])) must_precede(d, k, i);
 }
 
 static void add_all(draft *d)
@@ -255,7 +246,7 @@ static void add_all(draft *d)
     for (uint32_t u = 0; u < job->unit_count && !d->failed; u++)
         add_unit(d, u, &reductions[u], &reductions[job->unit_count + u]);
     if (!d->evaluate && !d->failed) add_agreement(d, reductions, reductions + job->unit_count);
-    if (!d->failed) place_rows(d);
+    if (!d->failed) place_split_units(d);
     d->failed = d->failed || d->items.failed;
     free(reductions);
 }

@@ -1,12 +1,13 @@
 /* No overlap: every slot waits for every operation before it, every operation for every slot before it. A trainer
  * without a scheduler works like this, and no schedule needs less memory. */
+#include "lib/plan/strategy_table.h"
 #include "sched/scheduler.h"
 
 static void update_and_gather(const slc_job *job, const slc_strategy *strategies, slc_order *order, uint32_t unit)
 {
     if (unit == SLC_NONE) return;
     slc_order_update(order, job, strategies, unit);
-    if (strategies[unit] == SLC_OSS || strategies[unit] == SLC_SDP)
+    if (slc_operations_of(job, &job->units[unit], strategies[unit]).gather_value != SLC_ITEM_KINDS)
         slc_order_operation(order, job, SLC_ITEM_GATHER_VALUE, job->micro_batches - 1, unit);
 }
 
@@ -21,7 +22,7 @@ static void train(const slc_scheduling *in, slc_order *order)
             slc_order_reductions_after(order, job, strategies, m, slot);
             for (uint32_t u = job->unit_count; u-- > 0;)
                 if (m + 1 == job->micro_batches && slc_reduced_after(job, &job->units[u], m, slot))
-                    update_and_gather(job, strategies, order, slc_updated_behind(job, strategies, u));
+                    update_and_gather(job, strategies, order, slc_updated_after(job, strategies, u));
         }
     slc_order_operation(order, job, SLC_ITEM_AGREE, job->micro_batches - 1, SLC_NONE);
     for (uint32_t u = 0; u < job->unit_count; u++)

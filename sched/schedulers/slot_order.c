@@ -122,15 +122,10 @@ static int64_t place_in_pass(const placing *p, int64_t position, int rank)
 static uint64_t reduction_urgency(const slc_job *job, uint32_t u)
 {
     uint32_t first, last;
-    if (job->units[u].role == SLC_UNIT_SPLIT) return 0;
-    if (job->units[u].role == SLC_UNIT_ROWS) return 1;
+    if (slc_role_of(&job->units[u])->partner_reads_first) return 0;
+    if (slc_looks_up(&job->units[u])) return 1;
     slc_unit_gradient_slots(job, &job->units[u], &first, &last);
     return 2 + (uint64_t)last;
-}
-
-static uint32_t later(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
 }
 
 static uint32_t last_position(const placing *p, uint32_t u, uint32_t m)
@@ -147,7 +142,7 @@ static void place_reduction(placing *p, uint32_t u, uint32_t m, const cut *c, ui
     if (!made) return;
     made->item = (slc_item){.kind = of.reduce, .late = position >= 2 * p->slots, .micro_batch = m, .unit = u};
     set_blocks(&made->item, c, run);
-    bool ahead = p->options->split_ahead && job->units[u].role == SLC_UNIT_SPLIT && !(position & 1);
+    bool ahead = p->options->split_ahead && slc_role_of(&job->units[u])->updated_last && !(position & 1);
     made->place = place_in_pass(p, position, ahead ? GATHER_BEFORE : REDUCE);
     made->urgency = reduction_urgency(job, u) << 32 | run;
 }
@@ -185,9 +180,9 @@ static void place_whole(placing *p, slc_item_kind kind, uint32_t u, int64_t posi
 static void place_exchange(placing *p, uint32_t u, int64_t position)
 {
     const slc_job *job = p->in->job;
-    slc_unit_operations of = slc_operations_of(job, &job->units[u], SLC_ONEBIT);
+    slc_unit_operations of = slc_operations_of(job, &job->units[u], p->in->strategies[u]);
     int64_t end = 2 * (int64_t)p->slots - 1, begin = position;
-    if (slc_waits_for_agreement(job, SLC_ONEBIT)) {
+    if (slc_exchange_waits(job)) {
         uint32_t first, last;
         slc_unit_gradient_slots(job, &job->units[u], &first, &last);
         int64_t complete = end + 1 - 2 * (int64_t)slc_job_slots(job) + 2 * (int64_t)last + 1;
@@ -247,9 +242,9 @@ static int64_t window_follows(const placing *p, const slc_flow *window, int64_t 
     const slc_job *job = p->in->job;
     uint32_t m = window->micro_batch;
     if (!m && !window->window && reduced >= 2 * (int64_t)p->slots) return place_in_pass(p, reduced, REDUCE);
-    if (!m || !job->each || job->units[window->unit].role != SLC_UNIT_ROWS) return INT64_MIN;
+    if (!m || !job->each || !slc_looks_up(&job->units[window->unit])) return INT64_MIN;
     uint32_t rows = last_position(p, window->unit, m - 1);
-    return place_in_pass(p, later(rows, last_position(p, job->units[window->unit].partner, m - 1)), REDUCE);
+    return place_in_pass(p, (int64_t)slc_most(rows, last_position(p, job->units[window->unit].partner, m - 1)), REDUCE);
 }
 
 static void place_flow(placing *p, const stretch *s)
@@ -265,7 +260,7 @@ static void place_flow(placing *p, const stretch *s)
     for (uint32_t run = 0; run < c.runs; run++) {
         uint32_t position = position_of(s, (run + 0.5) / c.runs);
         if (flow->kind == SLC_FLOW_REDUCE) {
-            if (unit->role == SLC_UNIT_ROWS) position = later(position, last_position(p, unit->partner, m));
+            if (slc_looks_up(unit)) position = (uint32_t)slc_most(position, last_position(p, unit->partner, m));
             place_reduction(p, flow->unit, m, &c, run, position);
             continue;
         }
@@ -325,7 +320,7 @@ typedef struct {
     uint32_t on_link;
     const slc_item **waiting; /* gathers for which there was no memory before their slot */
     size_t waiting_count;
-    bool *rows_reduced;   /* [units] ROWS: those of the last micro-batch */
+    bool *reduced;        /* [units] in the last micro-batch; a table of rows is reduced by one run */
     size_t heard_left[2]; /* operations that must come before the step's agreement and are not written yet: not late,
                              late */
     bool agreed;
@@ -357,15 +352,15 @@ static bool may_update(const writing *w, const slc_item *update)
 {
     const slc_scheduling *in = w->p->in;
     const slc_unit *unit = &in->job->units[update->unit];
-    if (unit->role == SLC_UNIT_SPLIT && !w->rows_reduced[unit->partner]) return false;
+    if (slc_partner_wait_of(unit, SLC_ITEM_UPDATE) && !w->reduced[unit->partner]) return false;
     return w->agreed || update->late || !slc_waits_for_agreement(in->job, in->strategies[update->unit]);
 }
 
-/* The next step's rows wait for the update of a SPLIT unit, so it is not delayed. */
+/* An update that the next step's rows wait for is not delayed. */
 static bool is_due(const writing *w, const pending *update, uint32_t delay)
 {
-    bool split = w->p->in->job->units[update->item.unit].role == SLC_UNIT_SPLIT;
-    return (!delay || split || w->on_link - update->since >= delay) && may_update(w, &update->item);
+    bool first = slc_role_of(&w->p->in->job->units[update->item.unit])->partner_reads_first;
+    return (!delay || first || w->on_link - update->since >= delay) && may_update(w, &update->item);
 }
 
 static void write_due_updates(writing *w, uint32_t delay)
@@ -373,13 +368,6 @@ static void write_due_updates(writing *w, uint32_t delay)
     for (size_t k = w->first; k < w->count; k++)
         if (is_due(w, &w->updates[k], delay)) write_update(w, &w->updates[k]);
     while (w->first < w->count && !w->updates[w->first].item.block_count) w->first++;
-}
-
-/* Is this the reduction of rows that the updates of their parameter wait for? */
-static bool ends_rows(const slc_job *job, const slc_item *item)
-{
-    return item->unit != SLC_NONE && job->units[item->unit].role == SLC_UNIT_ROWS && slc_is_reduction(item->kind) &&
-           item->micro_batch + 1 == job->micro_batches;
 }
 
 /* Writes the updates that a gather needs. */
@@ -421,8 +409,8 @@ static bool is_heard(const writing *w, const slc_item *item)
 static bool is_before_update(const writing *w, const slc_item *item)
 {
     const slc_scheduling *in = w->p->in;
-    if (in->job->units[item->unit].role == SLC_UNIT_ROWS) return false;
-    if (in->strategies[item->unit] == SLC_ONEBIT) return item->kind == SLC_ITEM_EXCHANGE;
+    if (slc_looks_up(&in->job->units[item->unit])) return false;
+    if (slc_exchanges(in->strategies[item->unit])) return item->kind == SLC_ITEM_EXCHANGE;
     return slc_is_reduction(item->kind) && item->micro_batch + 1 == in->job->micro_batches;
 }
 
@@ -436,7 +424,8 @@ static void write_operation(writing *w, const slc_item *item)
     if (is_gather(item) && (item->kind == SLC_ITEM_GATHER_VALUE || !item->micro_batch)) write_needed_updates(w, item);
     write_item(w, item);
     w->on_link += !slc_is_on_thread(item->kind);
-    if (ends_rows(w->p->in->job, item)) w->rows_reduced[item->unit] = true;
+    if (slc_is_reduction(item->kind) && item->micro_batch + 1 == w->p->in->job->micro_batches)
+        w->reduced[item->unit] = true;
     if (is_before_update(w, item)) {
         slc_item update = *item;
         update.kind = SLC_ITEM_UPDATE;
@@ -528,13 +517,13 @@ static void write_order(placing *p, slc_order *order)
     writing w = {.p = p, .order = order};
     w.updates = malloc((p->count + 1) * sizeof *w.updates);
     w.waiting = malloc((p->count + 1) * sizeof *w.waiting);
-    w.rows_reduced = calloc((size_t)p->in->job->unit_count + 1, sizeof *w.rows_reduced);
-    order->failed |= !w.updates || !w.waiting || !w.rows_reduced || !slc_live_bytes_init(&w.live, p->in);
+    w.reduced = calloc((size_t)p->in->job->unit_count + 1, sizeof *w.reduced);
+    order->failed |= !w.updates || !w.waiting || !w.reduced || !slc_live_bytes_init(&w.live, p->in);
     for (size_t i = 0; !order->failed && i < p->count; i++)
         if (p->list[i].item.late) expect_late(&w, &p->list[i].item);
     if (!order->failed) write_all(&w);
     slc_live_bytes_fini(&w.live);
-    free(w.rows_reduced);
+    free(w.reduced);
     free(w.updates);
     free(w.waiting);
 }

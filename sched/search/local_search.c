@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
+#include "lib/plan/strategy_table.h"
 #include "sched/layout/make_plan.h"
 
 #include <math.h>
@@ -149,7 +150,7 @@ static bool join(slc_order *order, uint32_t item, bool backward)
 static bool split(const slc_strategy *strategies, slc_order *order, uint32_t item)
 {
     if (order->items[item].block_count < 2 || order->count + 1 > order->capacity) return false;
-    if (strategies[order->items[item].unit] == SLC_ONEBIT) return false; /* a onebit unit moves whole */
+    if (slc_exchanges(strategies[order->items[item].unit])) return false; /* a onebit unit moves whole */
     memmove(order->items + item + 1, order->items + item, (order->count - item) * sizeof *order->items);
     order->count++;
     slc_item *a = &order->items[item], *b = a + 1;
@@ -187,7 +188,7 @@ static bool bring_forward(search *s, slc_order *order)
 
 static bool change_lane(const slc_strategy *strategies, slc_item *item)
 {
-    if (item->kind != SLC_ITEM_UPDATE || strategies[item->unit] == SLC_ONEBIT) return false;
+    if (item->kind != SLC_ITEM_UPDATE || slc_exchanges(strategies[item->unit])) return false;
     item->on_compute = !item->on_compute;
     return true;
 }

@@ -45,7 +45,7 @@ static const slc_program *program(const lanes *l)
 
 static bool may_move(const slc_strategy *strategies, const slc_item *item)
 {
-    return item->kind == SLC_ITEM_UPDATE && strategies[item->unit] != SLC_ONEBIT;
+    return item->kind == SLC_ITEM_UPDATE && !slc_exchanges(strategies[item->unit]);
 }
 
 static double place_of(const slc_program *p, uint32_t item)
@@ -75,10 +75,11 @@ static bool uses(const slc_unit *unit, uint32_t layer)
 static double place_of_use(const slc_job *job, const slc_program *p, const slc_unit *unit, uint32_t u, bool ahead)
 {
     double before = p->item_count;
+    const slc_unit *first = slc_first_reader(job, unit);
     for (uint32_t i = 0; i < p->item_count; i++) {
         const slc_item *item = &p->items[i];
-        bool rows = unit->role == SLC_UNIT_SPLIT && item->unit == unit->partner;
-        if (item->kind == SLC_ITEM_GATHER_WINDOW && (item->unit == u || rows)) return i + (double)p->item_count;
+        if (item->kind == SLC_ITEM_GATHER_WINDOW && (item->unit == u || &job->units[item->unit] == first))
+            return i + (double)p->item_count;
         if (item->kind != SLC_ITEM_SLOT) continue;
         if (uses(unit, slc_slot_layer(job, item->slot))) return ahead ? before : i + (double)p->item_count;
         before = i + (double)p->item_count;
@@ -103,15 +104,14 @@ static double target(const lanes *l, uint32_t update, placing where)
     const slc_job *job = l->in->job;
     const slc_item *item = &p->items[update];
     const slc_unit *unit = &job->units[item->unit];
-    slc_strategy strategy = l->in->strategies[item->unit];
-    bool gathered = strategy == SLC_OSS || strategy == SLC_SDP;
+    bool gathered = slc_operations_of(job, unit, l->in->strategies[item->unit]).gather_value != SLC_ITEM_KINDS;
     double place = place_of(p, update), to = place, end = place_behind(p);
     if (where == SOON) to = place_soon(l, update);
     if (where == BEHIND) to = end;
     if (where == BEFORE_USE) to = place_of_use(job, p, unit, item->unit, gathered);
     /* A place after the last slot and before the next pass is the same as right after the last slot. */
     if (to > end && to <= p->item_count) to = end;
-    double most = unit->role == SLC_UNIT_SPLIT ? p->item_count : place_of_use(job, p, unit, item->unit, false);
+    double most = slc_may_be_late(job, item) ? place_of_use(job, p, unit, item->unit, false) : p->item_count;
     if (to > most) to = most;
     return to > place ? to - 0.5 : place;
 }
@@ -328,7 +328,7 @@ static void share_out(const slc_job *job, slc_updates updates, bool *chosen)
 {
     uint64_t computed = 0, rest = 0;
     for (uint32_t u = 0; u < job->unit_count; u++) {
-        if (!job->units[u].trainable || job->units[u].role == SLC_UNIT_ROWS) continue;
+        if (!job->units[u].trainable || slc_looks_up(&job->units[u])) continue;
         chosen[u] = updates == SLC_UPDATES_COMPUTE || computed < rest;
         *(chosen[u] ? &computed : &rest) += job->units[u].elements;
     }

@@ -12,7 +12,7 @@ static const int32_t nothing = INT32_MIN / 2;
 
 /* ---- Preparing a program ---- */
 
-static int32_t later(int32_t a, int32_t b)
+static int32_t larger(int32_t a, int32_t b)
 {
     return a > b ? a : b;
 }
@@ -39,12 +39,12 @@ static void set_waits(const slc_simulated_lanes *l, const slc_program *program, 
         int32_t count = (int32_t)place[after->item] + 1;
         if (after->previous) count -= (int32_t)(computed ? l->computed_count : l->operation_count);
         int32_t *wait = computed ? at_first ? &out->computed : &late_computed : at_first ? &out->operations : &late;
-        *wait = later(*wait, count);
+        *wait = larger(*wait, count);
     }
     out->operations_at_first = out->operations;
-    out->operations = later(out->operations, late);
+    out->operations = larger(out->operations, late);
     out->computed_at_first = out->computed;
-    out->computed = later(out->computed, late_computed);
+    out->computed = larger(out->computed, late_computed);
 }
 
 static void fill(slc_simulated_lanes *l, const slc_job *job, const slc_times *times, const slc_plan *plan,
@@ -64,7 +64,7 @@ static void fill(slc_simulated_lanes *l, const slc_job *job, const slc_times *ti
                                 .late = item->late};
         sum_s += made->s;
         if (!computed && (item->kind == SLC_ITEM_AGREE || item->late))
-            step_end = later(step_end, (int32_t)place[i] + 1);
+            step_end = larger(step_end, (int32_t)place[i] + 1);
     }
     if (step_end != nothing) step_end -= (int32_t)l->operation_count;
     l->tiny_s = 1e-12 * sum_s;

@@ -2,6 +2,7 @@
  * schedule, on 1, 2 and 4 ranks, clipped, with micro-batches reduced at once and each, and in bf16. Peaks are as
  * planned; a checkpoint of one loads into the other; a fused unit's parameters are valid in their own layer only. Step
  * times on a throttled link are printed. */
+#include "lib/base/median.h"
 #include "lib/plan/request.h"
 #include "lib/engine/runtime.h"
 #include "tests/support/ranks.h"
@@ -200,17 +201,11 @@ static int one_step(model *m, double *step_s)
     return 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The median of the step times of the later half. */
 static double median(double *times, uint32_t count)
 {
     uint32_t half = count / 2;
-    qsort(times + half, count - half, sizeof *times, by_value);
+    qsort(times + half, count - half, sizeof *times, slc_by_value);
     return times[half + (count - half) / 2];
 }
 

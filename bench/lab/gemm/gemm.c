@@ -1,6 +1,6 @@
 /* `sluice-lab gemm`: times the products of GPT-2's training by slc_gemm. */
 #include "bench/cli/command.h"
-#include "bench/cli/median.h"
+#include "lib/base/median.h"
 #include "bench/cli/result_file.h"
 #include "bench/cli/whole_number.h"
 #include "lib/kernels/gemm/gemm.h"

@@ -5,7 +5,7 @@
 #include "bench/lab/kernels/kernel_table.h"
 #include "bench/cli/result_file.h"
 #include "bench/cli/whole_number.h"
-#include "bench/cli/median.h"
+#include "lib/base/median.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/kernels/isa.h"

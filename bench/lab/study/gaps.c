@@ -4,6 +4,7 @@
 #include "bench/lab/study/study.h"
 #include "ilp/slot_model.h"
 #include "lib/base/random.h"
+#include "lib/base/median.h"
 #include "lib/base/status.h"
 #include "sched/study/random_profile.h"
 
@@ -43,16 +44,10 @@ static sluice_status ask_model(const slc_profile *profile, uint64_t limit, gap *
     return status;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Sorts `values`. */
 static double quantile(double *values, size_t count, double q)
 {
-    qsort(values, count, sizeof *values, by_value);
+    qsort(values, count, sizeof *values, slc_by_value);
     return values[(size_t)(q * (double)(count - 1) + 0.5)];
 }
 

@@ -3,6 +3,7 @@
 #ifndef SLC_COMM_ROW_WALK_H
 #define SLC_COMM_ROW_WALK_H
 
+#include "lib/base/integer.h"
 #include "lib/comm/lane/geometry.h"
 
 typedef struct {
@@ -33,11 +34,6 @@ static inline slc_row_walk slc_row_walk_begin(const slc_op *op, const slc_row_li
             high = middle;
     }
     return (slc_row_walk){.op = op, .list = list, .size = size, .next = low, .at = from, .end = end};
-}
-
-static inline uint64_t slc_least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 static inline bool slc_row_walk_next(slc_row_walk *walk, slc_piece *out)

@@ -4,6 +4,7 @@
 
 #include "lib/base/status.h"
 #include "lib/plan/request.h"
+#include "lib/plan/roles.h"
 
 #include <stdio.h>
 #include <stdlib.h>

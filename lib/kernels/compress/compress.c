@@ -1,6 +1,7 @@
 /* The geometry of compression, and all work that does not depend on the instruction set. */
 #include "lib/kernels/compress/compress.h"
 
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/kernels/compress/compress_cpu.h"
 #include "lib/kernels/host.h"
@@ -9,11 +10,6 @@
 #include <string.h>
 
 enum { GRAIN = 16384, RANKS_MAX = 4096 };
-
-static uint64_t round_up(uint64_t count, uint64_t to)
-{
-    return (count + to - 1) / to * to;
-}
 
 static uint64_t in_pieces(uint64_t count, uint64_t piece)
 {
@@ -33,7 +29,7 @@ uint64_t slc_compress_chunk(const slc_compress_shape *shape)
 {
     uint64_t n = shape->ranks, even = n & -n;
     uint64_t least = even >= 8 ? n : n * (8 / even); /* lcm(n, 8) */
-    return round_up(shape->count, n * least) / n;
+    return slc_round_up(shape->count, n * least) / n;
 }
 
 uint64_t slc_compress_scales(const slc_compress_shape *shape)
@@ -48,7 +44,7 @@ uint64_t slc_compress_packet_bytes(const slc_compress_shape *shape)
 
 uint64_t slc_compress_stride(const slc_compress_shape *shape)
 {
-    return round_up(slc_compress_packet_bytes(shape), 64);
+    return slc_round_up(slc_compress_packet_bytes(shape), 64);
 }
 
 float slc_compress_scale(const int64_t *bins, uint64_t count)

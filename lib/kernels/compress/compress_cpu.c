@@ -2,6 +2,7 @@
  * bins (norm_cpu.c). Chunks begin at multiples of 8 elements, so their bits begin at whole bytes. */
 #include "lib/kernels/compress/compress_cpu.h"
 
+#include "lib/base/integer.h"
 #include "lib/kernels/adamw/moments.h"
 #include "lib/kernels/compress/packets_cpu.h"
 #include "lib/kernels/norm/norm_bins.h"
@@ -52,18 +53,13 @@ static void add_to_bins(int64_t *bins, const double *sums, uint32_t count)
  * bins. */
 typedef void run_kernel(const void *args, uint64_t chunk, uint64_t from, uint64_t to, float last, int64_t *bins);
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void each_grain(const slc_compress_out *out, uint64_t first, uint64_t last, run_kernel *run, const void *args)
 {
     const uint64_t grain = SLC_COMPRESS_GRAIN, grains = (out->chunk + grain - 1) / grain;
     int64_t bins[SLC_NORM_BINS] = {0};
     while (first < last) {
-        uint64_t chunk = first / grains, begin = first % grains, end = least(grains, begin + last - first);
-        run(args, chunk, begin * grain, least(end * grain, out->chunk), out->residue.scale[chunk], bins);
+        uint64_t chunk = first / grains, begin = first % grains, end = slc_least(grains, begin + last - first);
+        run(args, chunk, begin * grain, slc_least(end * grain, out->chunk), out->residue.scale[chunk], bins);
         first += end - begin;
     }
     norm_bins_join(out->bins, bins);
@@ -73,7 +69,7 @@ static void each_block(const slc_compress_out *out, uint64_t first, uint64_t las
 {
     for (; first < last; first++) {
         uint64_t chunk = first / out->scales, from = first % out->scales * out->scale_elements;
-        uint64_t to = least(from + out->scale_elements, out->chunk);
+        uint64_t to = slc_least(from + out->scale_elements, out->chunk);
         int64_t bins[SLC_NORM_BINS] = {0};
         float *scale = &out->residue.scale[first];
         run(args, chunk, from, to, *scale, bins);
@@ -128,7 +124,7 @@ LANES_INLINE void worker_run_of(const slc_compress_worker_args *args, sluice_dty
                          (float)in.moves.decay,     (float)in.moves.rescale, (float)in.moves.epsilon};
     const bool lost = !isfinite(last);
     const uint64_t base = chunk * args->out.chunk;
-    const uint64_t inside = base < args->count ? least(to, args->count - base) : 0; /* the rest is padding */
+    const uint64_t inside = base < args->count ? slc_least(to, args->count - base) : 0; /* the rest is padding */
     float *sum = args->out.residue.sum + base;
     uint8_t *bits = bits_of(&args->out, chunk);
     for (uint64_t at = from; at < to;) {
@@ -140,7 +136,7 @@ LANES_INLINE void worker_run_of(const slc_compress_worker_args *args, sluice_dty
             keep(&kept, grains++, sum + at, LANES, lanes_add(x, load_error(sum + at, LANES, last, lost)));
         }
         if (grains < CHUNK && at < to) {
-            uint64_t left = least(to - at, LANES), filled = at < inside ? least(left, inside - at) : 0;
+            uint64_t left = slc_least(to - at, LANES), filled = at < inside ? slc_least(left, inside - at) : 0;
             lanes x = filled ? input_at(&in, &mix, gradient, momentum, base + at, filled) : lanes_set(0.0f);
             keep(&kept, grains++, sum + at, left, lanes_add(x, load_error(sum + at, left, last, lost)));
             at += left;
@@ -226,7 +222,7 @@ static void server_run(const void *context, uint64_t chunk, uint64_t from, uint6
     for (uint64_t begin = from; begin < to; begin += TILE) {
         float most[TILE], *sum = out->residue.sum + begin;
         kept_grains kept;
-        const uint64_t count = least(to - begin, TILE), whole = count / LANES * LANES, left = count - whole;
+        const uint64_t count = slc_least(to - begin, TILE), whole = count / LANES * LANES, left = count - whole;
         const opinion final = opinion_of(args, args->ranks - 1, begin, scale_at);
         add_most(most, count, args, begin, scale_at);
         for (uint64_t i = 0; i < whole; i += LANES) {
@@ -261,7 +257,7 @@ static void fold_run(const void *context, uint64_t chunk, uint64_t from, uint64_
     float *sum = out->residue.sum + chunk * out->chunk;
     const bool lost = !isfinite(last);
     for (uint64_t at = from; at < to; at += LANES)
-        lanes_store_some(sum + at, to - at, load_error(sum + at, least(to - at, LANES), last, lost));
+        lanes_store_some(sum + at, to - at, load_error(sum + at, slc_least(to - at, LANES), last, lost));
 }
 
 void SLC_ISA(slc_compress_fold_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
@@ -319,7 +315,7 @@ LANES_INLINE void frozen_update(const slc_adamw_factors *f, const slc_frozen_ran
                                 sluice_dtype gradient_dtype, const void *gradient, uint64_t first, uint64_t last)
 {
     for (uint64_t at = first; at < last; at += LANES) {
-        uint64_t left = least(last - at, LANES);
+        uint64_t left = slc_least(last - at, LANES);
         lanes g =
             lanes_mul(lanes_set(f->gradient_factor), lanes_load_some_as(gradient_dtype, gradient, at, left, 0.0f));
         lanes m = lanes_load_some_as(momentum, r->momentum, at, left, 0.0f);

@@ -2,6 +2,7 @@
  * gemm`). */
 #include "lib/kernels/gemm/gemm_tiles.h"
 
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/kernels/gemm/gemm_rows.h"
 
@@ -26,16 +27,6 @@ static uint32_t threads_of(const slc_stream *stream)
     (void)stream;
     return 1;
 #endif
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* ---- Choosing the copies ---- */
@@ -106,7 +97,7 @@ static sluice_status choose_copies(slc_gemm_route *r)
 static uint64_t even(uint64_t whole, uint64_t tile, uint64_t unit)
 {
     uint64_t count = (whole + tile - 1) / tile, each = (whole + count - 1) / count;
-    return least(whole, (each + unit - 1) / unit * unit);
+    return slc_least(whole, slc_round_up(each, unit));
 }
 
 /* Operands used in place must have whole rows, so k is cut only if A and B are copied or have k as their rows. */
@@ -115,8 +106,8 @@ static void choose_depth(slc_gemm_route *r)
     const slc_gemm_shape *s = &r->shape;
     const uint64_t width = sluice_dtype_bytes(s->dtype);
     r->k = s->k;
-    if (r->pack_b) r->k = least(r->k, most(LEAST, B_BYTES / (s->n * width)));
-    if (r->copy_a || (r->k < s->k && !s->transpose_a)) r->k = least(r->k, DEEP);
+    if (r->pack_b) r->k = slc_least(r->k, slc_most(LEAST, B_BYTES / (s->n * width)));
+    if (r->copy_a || (r->k < s->k && !s->transpose_a)) r->k = slc_least(r->k, DEEP);
     r->k = even(s->k, r->k, LEAST);
     if (r->k == s->k) return;
     r->copy_a |= !s->transpose_a;
@@ -134,8 +125,8 @@ static void choose_tiles(slc_gemm_route *r)
         return;
     }
     choose_depth(r);
-    if (r->copy_a) r->m = least(r->m, most(LEAST, A_BYTES / (r->k * width)));
-    if (r->copy_c) r->m = least(r->m, most(LEAST, C_BYTES / (r->n * sizeof(float))));
+    if (r->copy_a) r->m = slc_least(r->m, slc_most(LEAST, A_BYTES / (r->k * width)));
+    if (r->copy_c) r->m = slc_least(r->m, slc_most(LEAST, C_BYTES / (r->n * sizeof(float))));
     r->m = even(s->m, r->m, LEAST);
     r->pack_b |= r->m < s->m && r->k == s->k;
 }
@@ -166,7 +157,7 @@ static slc_gemm_product product_of(const slc_gemm_route *r, const tile *t)
 static sluice_status tile_begin(const slc_gemm_route *r, tile *t)
 {
     const slc_gemm_shape *s = &r->shape;
-    t->m = least(r->m, s->m - t->m0), t->n = least(r->n, s->n - t->n0), t->k = least(r->k, s->k - t->k0);
+    t->m = slc_least(r->m, s->m - t->m0), t->n = slc_least(r->n, s->n - t->n0), t->k = slc_least(r->k, s->k - t->k0);
     t->product = product_of(r, t);
     sluice_status status = slc_gemm_primitive_get(&t->product, r->threads, &t->primitive);
     if (!status && slc_gemm_primitive_quality(t->primitive) == SLC_GEMM_BY_NONE)
@@ -202,8 +193,8 @@ typedef struct {
 static sluice_status need_of(const slc_gemm_route *r, const tile *t, void *context)
 {
     needs *need = context;
-    need->scratch = most(need->scratch, slc_gemm_primitive_scratch_bytes(t->primitive));
-    if (r->pack_b) need->packed = most(need->packed, slc_gemm_primitive_packed_bytes(t->primitive));
+    need->scratch = slc_most(need->scratch, slc_gemm_primitive_scratch_bytes(t->primitive));
+    if (r->pack_b) need->packed = slc_most(need->packed, slc_gemm_primitive_packed_bytes(t->primitive));
     return SLUICE_OK;
 }
 

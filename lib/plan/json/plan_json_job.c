@@ -3,6 +3,7 @@
 #include "lib/plan/json/plan_json_parts.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/roles.h"
 
 #include <string.h>
 
@@ -58,7 +59,7 @@ static json_t *units_of(const slc_job *job)
                       "block_elements", (json_int_t)unit->block_elements, "dtype", sluice_dtype_name(unit->dtype),
                       "trainable", (int)unit->trainable, "uses", uses_of(unit));
         if (json_array_append_new(units, row)) goto fail;
-        if (unit->role == SLC_UNIT_ROWS && json_object_set_new(row, "rows", rows_of(job, unit))) goto fail;
+        if (slc_looks_up(unit) && json_object_set_new(row, "rows", rows_of(job, unit))) goto fail;
         if (job->compressed && json_object_set_new(row, "exchange", exchange_of(&unit->exchange))) goto fail;
     }
     return units;

@@ -4,6 +4,7 @@
 
 #include "lib/base/json_file.h"
 #include "lib/plan/json/json_text.h"
+#include "lib/plan/roles.h"
 
 #include "lib/base/status.h"
 
@@ -165,7 +166,7 @@ static void put_units(slc_json_text *text, const slc_profile *profile)
     open_list(text, "units");
     for (uint32_t u = 0; u < job->unit_count; u++) {
         begin_row(text, u, job->units[u].name);
-        if (job->units[u].role == SLC_UNIT_ROWS)
+        if (slc_looks_up(&job->units[u]))
             put_rows(text, job, &job->units[u]);
         else
             put_parameters(text, profile, u);

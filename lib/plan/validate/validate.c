@@ -226,15 +226,17 @@ static sluice_status check_choices(const slc_job *job, const slc_plan *plan)
         return slc_error(SLUICE_ERR_FORMAT, "invalid plan: made for %u units, the job has %u", plan->unit_count,
                          job->unit_count);
     for (uint32_t u = 0; u < plan->unit_count; u++) {
-        if ((unsigned)plan->strategies[u] >= SLC_STRATEGIES)
+        slc_unit_role role = job->units[u].role;
+        slc_strategy strategy = plan->strategies[u];
+        if ((unsigned)strategy >= SLC_STRATEGIES)
             return slc_error(SLUICE_ERR_FORMAT, "invalid plan: no such strategy of unit %s", job->units[u].name);
-        if (job->units[u].role != SLC_UNIT_WHOLE && !slc_unit_may_be(job, &job->units[u], plan->strategies[u]))
+        if ((role == SLC_UNIT_ROWS && strategy != SLC_FSDP) ||
+            (role == SLC_UNIT_SPLIT && (strategy == SLC_DP || strategy == SLC_ONEBIT)))
             return slc_error(SLUICE_ERR_FORMAT, "invalid plan: unit %s is %s: %s", job->units[u].name,
-                             slc_strategy_name(plan->strategies[u]),
-                             job->units[u].role == SLC_UNIT_ROWS ? "rows that a look-up touches are always fsdp"
-                                                                 : "a parameter that is split by its uses is oss, sdp "
-                                                                   "or fsdp");
-        if (plan->strategies[u] == SLC_ONEBIT && (!job->compressed || job->each || job->world < 2))
+                             slc_strategy_name(strategy),
+                             role == SLC_UNIT_ROWS ? "rows that a look-up touches are always fsdp"
+                                                   : "a parameter that is split by its uses is oss, sdp or fsdp");
+        if (strategy == SLC_ONEBIT && (!job->compressed || job->each || job->world < 2))
             return slc_error(SLUICE_ERR_FORMAT, "invalid plan: unit %s is onebit %s", job->units[u].name,
                              job->each        ? "while gradients are reduced each micro-batch"
                              : job->world < 2 ? "with one rank"
