@@ -1,4 +1,4 @@
-/* Reading at once, writing beside and renaming. */
+/* Files are read at once, and written next to their place and renamed. */
 #include "lib/base/json_file.h"
 
 #include "lib/base/file.h"

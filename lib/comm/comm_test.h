@@ -1,5 +1,5 @@
-/* Tests of several ranks: each is a forked child on loopback. Fork comes before any thread; a child that hangs ends by
- * its alarm, and the parent ends all when one fails. */
+/* Tests of several ranks, each of which is a forked child on loopback. A test forks before it starts any thread; a
+ * child that hangs ends by its alarm, and the parent ends all children when one fails. */
 #ifndef SLC_COMM_TEST_H
 #define SLC_COMM_TEST_H
 
@@ -22,7 +22,7 @@
 
 enum { RANKS_MAX = 8 };
 
-/* How ranks reach each other: MIXED has two hosts. */
+/* How ranks reach each other; MIXED imitates two hosts. */
 typedef enum { DIRECT, MESSAGES, MIXED } test_path;
 
 static inline uint64_t pick(uint64_t *chance, uint64_t below)
@@ -33,7 +33,7 @@ static inline uint64_t pick(uint64_t *chance, uint64_t below)
     return (z ^ (z >> 31)) % below;
 }
 
-/* In a child: says what failed and ends it. */
+/* For a child: says what failed and ends it. */
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
@@ -90,7 +90,8 @@ static inline int exit_code(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Waits for all; the code of the first that did not end with 0, whereupon the others are ended; else 0. */
+/* Waits for all children and returns 0, or ends the others and returns the code of the first that did not end with 0.
+ */
 static inline int ranks_wait(ranks *all)
 {
     int code = 0;
@@ -112,7 +113,7 @@ static inline int ranks_wait(ranks *all)
     return code;
 }
 
-/* Waits for one rank; its exit code. */
+/* Waits for one rank and returns its exit code. */
 static inline int rank_wait(ranks *all, int rank)
 {
     int status = 0;

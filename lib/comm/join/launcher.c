@@ -1,5 +1,5 @@
-/* Who am I: rank, size and where rank 0 listens, from the environment of whatever launched this process. Each launcher
- * is one function that fills what it knows; the first that recognises its variables wins. */
+/* Finds this process's rank, the number of ranks and where rank 0 listens, from the environment that a launcher made.
+ * Each launcher is a row of names of variables; the first whose rank is set wins. */
 #include "lib/comm/join/launcher.h"
 
 #include "lib/base/log.h"

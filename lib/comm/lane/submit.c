@@ -1,4 +1,4 @@
-/* What the engine calls: submission, waiting, attaching memory. */
+/* The calls of the engine: submission with its checks, and waiting. */
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/lane/rows.h"
@@ -108,7 +108,8 @@ void slc_comm_notify(slc_comm *comm)
     slc_neighbours_wake_own(comm->neighbours);
 }
 
-/* Until `index` operations are complete or the world has failed. `waiter`: the thread, where it needs just these. */
+/* Waits until `index` operations are complete or the world has failed. `waiter` is the calling thread if it needs just
+ * these operations, else 0. */
 static void wait_for(slc_comm *comm, uint32_t index, uint64_t waiter)
 {
     if (slc_gate_passed(&comm->completed, index)) return;
@@ -119,7 +120,7 @@ static void wait_for(slc_comm *comm, uint32_t index, uint64_t waiter)
     atomic_fetch_sub(&comm->waiting, 1);
 }
 
-/* Waits until the ring has a free place. */
+/* Waits until the queue has a free place. */
 static sluice_status wait_for_room(slc_comm *comm, uint32_t submitted)
 {
     wait_for(comm, submitted + 1 - SLC_QUEUE, 0);

@@ -1,5 +1,5 @@
-/* Sums are the same whatever the settings that change how they are made: windows, idling, instruction sets, many ranks,
- * counters that wrap. A rank with nothing to do uses no processor. */
+/* Sums must be the same under all settings that change how they are made: windows, idling, instruction sets, many
+ * ranks, counters that wrap. A rank with nothing to do must use no processor. */
 #include "lib/base/clock.h"
 #include "lib/comm/comm_test.h"
 #include "lib/comm/control/control.h"
@@ -13,10 +13,10 @@
 enum { BLOCK = 16 * 8 * 3 * 5, BLOCKS = 24, ELEMENTS = BLOCK * BLOCKS, SUMS = 12 };
 
 typedef struct {
-    const char *name, *value; /* of a setting; NULL: none */
+    const char *name, *value; /* a setting; NULL: none */
     int size, port;
     test_path path;
-    uint32_t start; /* of all counters of operations */
+    uint32_t start; /* where all counters of operations begin */
     double idle_s;
 } test_case;
 
@@ -27,8 +27,8 @@ typedef struct {
     float *data;
 } rig;
 
-/* A world in which so many operations seem to have been made already: the linker puts these functions in the place of
- * those that they call (--wrap), so that the counters are set before the communication thread is there. */
+/* Make a world in which many operations seem to have run already: the linker puts these functions in the place of those
+ * that they call (--wrap), so that the counters are set before the communication thread exists. */
 static uint32_t first_operation;
 
 sluice_status __real_slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *failure, slc_neighbours *neighbours,
