@@ -128,7 +128,7 @@ static void dispatch(slc_control *control, slc_socket *link, const slc_frame *fr
 }
 
 /* Acts on the whole frames among the bytes that were read. */
-static void parse(slc_control *control, slc_socket *link)
+static void parse_frames(slc_control *control, slc_socket *link)
 {
     size_t at = 0;
     while (link->in.used - at >= sizeof(slc_frame)) {
@@ -170,7 +170,7 @@ static bool read_link(slc_control *control, slc_socket *link, uint64_t now_ns)
         link->in.used += (size_t)got;
         link->heard_ns = now_ns;
         received = true;
-        parse(control, link);
+        parse_frames(control, link);
         if (got < READ_BYTES) break;
     }
     return received;

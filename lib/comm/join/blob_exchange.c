@@ -53,7 +53,7 @@ static sluice_status collect_from(slc_rendezvous *rendezvous, int rank, char **p
 
 /* Collects the parts of all ranks, even after a failure: that a rank is gone is a consequence as a rule, and one that
  * comes later in the list says of what. */
-static sluice_status collect(slc_rendezvous *rendezvous, char **parts, size_t *sizes)
+static sluice_status collect_parts(slc_rendezvous *rendezvous, char **parts, size_t *sizes)
 {
     sluice_status failed = SLUICE_OK;
     char line[1024] = "";
@@ -92,7 +92,7 @@ static sluice_status exchange_as_first(slc_rendezvous *rendezvous, sluice_status
     if (!parts || !sizes) return slc_error(SLUICE_ERR_MEMORY, "exchange of %d ranks", size);
     if (status) snprintf(line, sizeof line, "%s", sluice_last_error());
     /* Parts are read even if this rank failed, because closing a connection with unread ones would lose the answer. */
-    sluice_status collected = collect(rendezvous, parts, sizes);
+    sluice_status collected = collect_parts(rendezvous, parts, sizes);
     bool consequence = status == SLUICE_ERR_PEER && collected && collected != SLUICE_ERR_PEER;
     if (consequence)
         status = collected;

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum { STRANGERS = 64, GREETING_NS = 100000000 }; /* newcomers at a time */
-static const uint64_t stranger_patience_ns = 5000000000u, farewell_ns = 300000000u;
+static const uint64_t farewell_ns = 300000000u;
 static const char magic[8] = {'S', 'L', 'U', 'I', 'C', 'E', 'R', '\n'};
 
 typedef struct {
@@ -203,7 +203,7 @@ static sluice_status one_round(reception *room, struct pollfd *polls)
     polls[count++] = (struct pollfd){.fd = room->listener, .events = POLLIN};
     for (int i = 0; i < STRANGERS; i++) {
         stranger *who = &room->strangers[i];
-        if (who->fd >= 0 && slc_clock_ns() - who->since_ns > stranger_patience_ns) forget(who);
+        if (who->fd >= 0 && slc_clock_ns() - who->since_ns > SLC_STRANGER_PATIENCE_NS) forget(who);
         who_at[i] = who->fd >= 0 ? count : 0;
         if (who->fd >= 0) polls[count++] = (struct pollfd){.fd = who->fd, .events = POLLIN};
     }

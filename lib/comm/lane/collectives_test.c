@@ -1,7 +1,7 @@
 /* Collectives must agree with plain oracles bit for bit: sums are in rank order, over memory, messages and both.
  * Lengths, blocks, ranges, layouts and delays are random; rows of tables and compressed exchanges are among the
  * operations, and some operations of every kind are skipped. */
-#include "lib/comm/lane/exchange_test.h"
+#include "lib/comm/lane/compressed_exchange_test.h"
 #include "lib/comm/lane/random_op_test.h"
 
 #include <setjmp.h>

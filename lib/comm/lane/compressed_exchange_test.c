@@ -1,6 +1,6 @@
 /* Compressed exchanges of groups over memory, messages and both must agree bit for bit with the simulation of all
  * ranks, over many steps, and put no more bytes on the wire than they should. */
-#include "lib/comm/lane/exchange_test.h"
+#include "lib/comm/lane/compressed_exchange_test.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -239,7 +239,7 @@ static bool exchange_lists(slc_comm *comm)
 }
 
 /* Works on the oldest operation that has work left. Later ones wait, so that `done` is raised in order. */
-static bool work(slc_comm *comm)
+static bool work_on_oldest(slc_comm *comm)
 {
     for (uint32_t i = comm->first; i != comm->taken; i++) {
         slc_active_op *run = slc_active_op_at(comm, i);
@@ -300,7 +300,7 @@ bool slc_lane_step(slc_comm *comm, uint64_t now_ns)
     if (comm->first == comm->taken) return progressed;
     progressed |= exchange_lists(comm);
     progressed |= slc_messages_step(comm);
-    progressed |= work(comm);
+    progressed |= work_on_oldest(comm);
     progressed |= complete_first(comm, now_ns);
     return progressed;
 }

@@ -193,7 +193,7 @@ void slc_messages_reduced(slc_comm *comm, slc_active_op *run, uint64_t block);
 /* Whether all contributions of a block are here. */
 bool slc_messages_arrived(slc_comm *comm, slc_active_op *run, uint64_t block);
 /* Compressed exchange: where the packet lies that `rank` sent for this rank's chunks. */
-const char *slc_messages_packet(const slc_comm *comm, const slc_active_op *run, int rank);
+char *slc_messages_packet(const slc_comm *comm, const slc_active_op *run, int rank);
 /* Whether the messages of all blocks are done. */
 bool slc_messages_finished(const slc_comm *comm, const slc_active_op *run);
 /* Notes that a peer cannot be reached, which the control connection may explain. Keeps the first one. Any thread. */

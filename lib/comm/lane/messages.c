@@ -188,14 +188,9 @@ static bool is_sum(const slc_op *op)
 }
 
 /* Contributions lie after the results in the same buffer. */
-static char *packet_at(const slc_comm *comm, const slc_active_op *run, int rank)
+char *slc_messages_packet(const slc_comm *comm, const slc_active_op *run, int rank)
 {
     return part_at(comm, run, run->op.dst, SLC_WHOLE, 0, rank) + run->op.elements;
-}
-
-const char *slc_messages_packet(const slc_comm *comm, const slc_active_op *run, int rank)
-{
-    return packet_at(comm, run, rank);
 }
 
 /* Whether each owner's result goes to all ranks. */
@@ -243,7 +238,7 @@ static void receive_from(slc_comm *comm, slc_active_op *run, uint64_t block, int
     }
     if (op->kind == SLC_COMPRESSED_EXCHANGE) {
         state->contributions++;
-        post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, packet_at(comm, run, peer), bytes);
+        post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, slc_messages_packet(comm, run, peer), bytes);
     }
     if (sends_results(op) || op->kind == SLC_ALL_GATHER) {
         state->results++;

@@ -4,7 +4,7 @@
 #include "lib/comm/lane/row_walk.h"
 #include "lib/kernels/reduce/reduce.h"
 
-static sluice_status unpack(slc_comm *comm, slc_active_op *run, int owner)
+static sluice_status unpack_chunk(slc_comm *comm, slc_active_op *run, int owner)
 {
     const slc_op *op = &run->op;
     const slc_row_list *list = slc_row_op_list_of(op, comm->rank);
@@ -126,7 +126,8 @@ static sluice_status gather_some(slc_comm *comm, slc_active_op *run)
 {
     if (!chunk_arrived(comm, run)) return copy_some(comm, run);
     sluice_status status = SLUICE_OK;
-    for (int i = 0; i < comm->message_peer_count && !status; i++) status = unpack(comm, run, comm->message_peers[i]);
+    for (int i = 0; i < comm->message_peer_count && !status; i++)
+        status = unpack_chunk(comm, run, comm->message_peers[i]);
     end_chunk(comm, run);
     return status;
 }

@@ -120,13 +120,6 @@ static void wait_for(slc_comm *comm, uint32_t index, uint64_t waiter)
     atomic_fetch_sub(&comm->waiting, 1);
 }
 
-/* Waits until the queue has a free place. */
-static sluice_status wait_for_room(slc_comm *comm, uint32_t submitted)
-{
-    wait_for(comm, submitted + 1 - SLC_QUEUE, 0);
-    return slc_failure_get(comm->failure);
-}
-
 sluice_status slc_comm_submit(slc_comm *comm, const slc_op *ops, size_t count, uint32_t *index)
 {
     sluice_status status = slc_failure_get(comm->failure);
@@ -139,7 +132,8 @@ sluice_status slc_comm_submit(slc_comm *comm, const slc_op *ops, size_t count, u
         bool full = submitted - atomic_load_explicit(&comm->completed.value, memory_order_acquire) >= SLC_QUEUE;
         if (full) {
             slc_comm_notify(comm);
-            status = wait_for_room(comm, submitted);
+            wait_for(comm, submitted + 1 - SLC_QUEUE, 0);
+            status = slc_failure_get(comm->failure);
             if (status) return status;
         }
         comm->queue[submitted % SLC_QUEUE] = ops[i];

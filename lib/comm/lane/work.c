@@ -144,7 +144,7 @@ static void find_packets(slc_comm *comm, const slc_active_op *run)
                                   : slc_messages_packet(comm, run, rank) + offset;
 }
 
-static sluice_status push(slc_comm *comm, char *own, uint64_t bytes)
+static sluice_status push_to_neighbours(slc_comm *comm, char *own, uint64_t bytes)
 {
     sluice_status status = SLUICE_OK;
     for (int i = 0; bytes && !status && i < comm->neighbours->count; i++)
@@ -168,13 +168,13 @@ static sluice_status serve_piece(slc_comm *comm, slc_active_op *run, char *packe
     find_packets(comm, run);
     sluice_status status =
         slc_compress_server(&comm->stream, shape, comm->sources, first, *count, server, run->bins, packet);
-    if (!status && !*whole) status = push(comm, packet + scales_bytes + first / 8, *count / 8);
+    if (!status && !*whole) status = push_to_neighbours(comm, packet + scales_bytes + first / 8, *count / 8);
     run->offset += *count;
     if (status || run->offset < chunk) return status;
     slc_compress_server_end(shape, server, run->bins, packet);
     memset(run->bins, 0, sizeof run->bins);
     run->offset = 0, run->tensor++;
-    return *whole ? SLUICE_OK : push(comm, packet, scales_bytes);
+    return *whole ? SLUICE_OK : push_to_neighbours(comm, packet, scales_bytes);
 }
 
 /* Serves as many tensors, or as much of one, as make up a piece of work. Tensors that are served whole go to every
@@ -192,10 +192,10 @@ static sluice_status serve_some(slc_comm *comm, slc_active_op *run)
         budget -= count + tensor_cost < budget ? count + tensor_cost : budget;
         end = run->tensor < group->count ? group->offsets[run->tensor] : group->packet_bytes;
         if (status || whole) continue;
-        status = push(comm, packets + ready, begin - ready);
+        status = push_to_neighbours(comm, packets + ready, begin - ready);
         ready = end;
     }
-    return status ? status : push(comm, packets + ready, end - ready);
+    return status ? status : push_to_neighbours(comm, packets + ready, end - ready);
 }
 
 static bool exchange_step(slc_comm *comm, slc_active_op *run)

@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 enum { SLC_WIRE_VERSION = 2, SLC_TOKEN_BYTES = 256 };
+/* A newcomer has this long to say who it is. */
+#define SLC_STRANGER_PATIENCE_NS UINT64_C(5000000000)
 
 typedef enum {
     SLC_FRAME_BLOB = 1, /* while joining: one rank's part of an exchange, or all parts */

@@ -47,7 +47,8 @@ static void blobs_free(blobs *all)
     *all = (blobs){0};
 }
 
-static sluice_status exchange(sluice_world *world, sluice_status status, const void *blob, size_t bytes, blobs *out)
+static sluice_status exchange_blobs(sluice_world *world, sluice_status status, const void *blob, size_t bytes,
+                                    blobs *out)
 {
     *out = (blobs){.data = calloc((size_t)world->config.size, sizeof *out->data),
                    .sizes = calloc((size_t)world->config.size, sizeof *out->sizes)};
@@ -92,13 +93,13 @@ static sluice_status meet_neighbours(sluice_world *world)
     sluice_status status = slc_neighbours_open(&world->neighbours, &world->config, &own.card);
     if (!status) status = slc_setting_count(&slc_comm_settings, "SLUICE_COMM_DEPTH", &own.depth);
     if (!status && (!reached || !cards)) status = slc_error(SLUICE_ERR_MEMORY, "%d ranks", size);
-    status = exchange(world, status, &own, sizeof own, &all);
+    status = exchange_blobs(world, status, &own, sizeof own, &all);
     if (!status) status = check_introductions(world, &all); /* all ranks reach the same verdict */
     if (status) goto done;
     for (int rank = 0; rank < size; rank++) cards[rank] = &((const introduction *)all.data[rank])->card;
 
     status = slc_neighbours_connect(&world->neighbours, cards, reached);
-    status = exchange(world, status, reached, (size_t)size, &matrix);
+    status = exchange_blobs(world, status, reached, (size_t)size, &matrix);
     if (status) goto done;
     const uint8_t *const *rows = (const uint8_t *const *)matrix.data;
     for (int rank = 1; rank < size; rank++)
@@ -195,13 +196,13 @@ static sluice_status open_transport(sluice_world *world, sluice_status status)
         status = slc_transport_open(&world->transport, world->config.transport, world->config.throttle,
                                     world->config.rank, world->config.size, on_peer_lost, world);
     if (!status && needed) status = write_address(world, &address, &bytes);
-    status = exchange(world, status, address, bytes, &all);
+    status = exchange_blobs(world, status, address, bytes, &all);
     free(address);
     if (status) return status;
     status = connect_peers(world, &all);
     blobs_free(&all);
     if (!status) slc_transport_close_on_exec(&world->transport);
-    status = exchange(world, status, NULL, 0, &nothing); /* no rank goes on before all are ready */
+    status = exchange_blobs(world, status, NULL, 0, &nothing); /* no rank goes on before all are ready */
     blobs_free(&nothing);
     return status;
 }

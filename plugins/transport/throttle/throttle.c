@@ -90,7 +90,7 @@ static message *new_message(throttle *self)
     return one;
 }
 
-static void show(message *one)
+static void complete_message(message *one)
 {
     throttle *self = one->self;
     sluice_transport_done_v1 done = one->done;
@@ -239,7 +239,7 @@ static int let_depart(throttle *self)
 }
 
 /* Completes the messages that are due; one that the inner transport has not completed yet waits for it. */
-static int show_due(queue *from, int sends)
+static int complete_due(queue *from, int sends)
 {
     int count = 0;
     for (message *one = from->first, *before = NULL; one;) {
@@ -250,7 +250,7 @@ static int show_due(queue *from, int sends)
             continue;
         }
         take_out(from, before, one);
-        show(one);
+        complete_message(one);
         count++;
         one = from->first; /* the callback may have changed the list */
         before = NULL;
@@ -263,8 +263,8 @@ static int throttle_progress(void *argument)
     throttle *self = argument;
     int moved = self->inner->progress(self->below);
     moved += let_depart(self);
-    moved += show_due(&self->leaving, 1);
-    moved += show_due(&self->arrived, 0);
+    moved += complete_due(&self->leaving, 1);
+    moved += complete_due(&self->arrived, 0);
     return moved;
 }
 
@@ -313,7 +313,7 @@ static void drop_waiting(throttle *self, int rank, sluice_status status)
         take_out(&self->waiting, before, one);
         one->status = status;
         one->bytes = 0;
-        show(one);
+        complete_message(one);
         one = self->waiting.first;
         before = NULL;
     }

@@ -1,8 +1,8 @@
 /* Compressed exchanges of groups of tensors, for tests. Every rank simulates all ranks in its own process, in other
  * pieces and one tensor at a time, with the kernels that compress_test.c compares with float64. The exchange must give
  * the same packets and residues bit for bit. */
-#ifndef SLC_COMM_EXCHANGE_TEST_H
-#define SLC_COMM_EXCHANGE_TEST_H
+#ifndef SLC_COMM_COMPRESSED_EXCHANGE_TEST_H
+#define SLC_COMM_COMPRESSED_EXCHANGE_TEST_H
 
 #include "lib/comm/comm_test.h"
 
