@@ -71,6 +71,15 @@ static inline sluice_world_config path_config(int rank, int size, int port, test
     return config;
 }
 
+/* In a child: closes what a rank with attached memory has opened. */
+static inline void close_rank(sluice_world *world, slc_segment *segment, slc_device *device)
+{
+    CHECK(!slc_comm_attach(slc_world_comm(world), NULL, NULL, 0));
+    slc_segment_destroy(segment);
+    slc_device_close(device);
+    sluice_world_destroy(world);
+}
+
 /* Runs body(rank, argument) in `size` children; the child's exit status is what it returns. */
 static inline void ranks_start(ranks *all, int size, int (*body)(int rank, void *argument), void *argument)
 {

@@ -242,10 +242,7 @@ static int go_unevenly(int rank, void *argument)
         }
     }
     CHECK(!slc_comm_wait(comm, submitted));
-    CHECK(!slc_comm_attach(comm, NULL, NULL, 0));
-    slc_segment_destroy(&segment);
-    slc_device_close(device);
-    sluice_world_destroy(world);
+    close_rank(world, &segment, device);
     return 0;
 }
 

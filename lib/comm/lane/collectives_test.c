@@ -252,11 +252,8 @@ static void rig_close(rig *all, int size)
 {
     for (int i = 0; i < EXCHANGES; i++) exchange_destroy(&all->exchanges[i]);
     for (int r = 0; r < size; r++) free(all->arenas[r]);
-    CHECK(!slc_comm_attach(all->comm, NULL, NULL, 0));
-    slc_segment_destroy(&all->segment);
     slc_stream_destroy(&all->stream);
-    slc_device_close(all->device);
-    sluice_world_destroy(all->world);
+    close_rank(all->world, &all->segment, all->device);
 }
 
 static int body(int rank, void *argument)

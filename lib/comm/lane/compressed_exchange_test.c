@@ -70,11 +70,8 @@ static void rig_open(rig *all, const test_case *test, int rank, uint64_t bytes)
 
 static void rig_close(rig *all)
 {
-    CHECK(!slc_comm_attach(all->comm, NULL, NULL, 0));
-    slc_segment_destroy(&all->segment);
     slc_stream_destroy(&all->stream);
-    slc_device_close(all->device);
-    sluice_world_destroy(all->world);
+    close_rank(all->world, &all->segment, all->device);
 }
 
 static int body(int rank, void *argument)

@@ -41,6 +41,7 @@ uint64_t *slc_row_op_cuts(const slc_comm *comm, const slc_active_op *run, uint64
 uint64_t slc_row_op_expected(const slc_comm *comm, const slc_active_op *run, uint64_t chunk, int peer);
 /* Packs what `peer` gets of a chunk, *bytes of it, in scratch. */
 const char *slc_row_op_pack(slc_comm *comm, slc_active_op *run, uint64_t chunk, int peer, uint64_t *bytes);
+
 /* rows_work.c */
 /* Copies or adds about a chunk. True if it did anything. */
 bool slc_row_op_work(slc_comm *comm, slc_active_op *run);

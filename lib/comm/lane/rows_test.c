@@ -34,14 +34,6 @@ static void rig_open(rig *all, const test_case *test, int rank)
     all->rank = rank, all->size = test->size;
 }
 
-static void rig_close(rig *all)
-{
-    CHECK(!slc_comm_attach(all->comm, NULL, NULL, 0));
-    slc_segment_destroy(&all->segment);
-    slc_device_close(all->device);
-    sluice_world_destroy(all->world);
-}
-
 static slc_row_list *own_list(const rig *all, const slc_rows *rows)
 {
     return (slc_row_list *)(void *)(all->lists + (uint64_t)all->rank * slc_row_list_bytes(rows->most));
@@ -194,7 +186,7 @@ static int body(int rank, void *argument)
             check_both(&all, &rows, grains * grain, blocks[b] * grain, test->seed * 100 + s);
         }
     }
-    rig_close(&all);
+    close_rank(all.world, &all.segment, all.device);
     return 0;
 }
 
@@ -270,7 +262,7 @@ static int refusals(int rank, void *argument)
         refuse(&all, slc_gather_rows_op(&good, SLC_FLOAT32, 960, 192, all.table, SLC_WHOLE, all.compact),
                SLUICE_ERR_ARGUMENT, "of scratch");
     CHECK(!sluice_world_barrier(all.world)); /* none of them harmed the world */
-    rig_close(&all);
+    close_rank(all.world, &all.segment, all.device);
     return 0;
 }
 
@@ -308,7 +300,7 @@ static int malformed(int rank, void *argument)
     CHECK(!slc_comm_submit(all.comm, ops, 2, &index));
     CHECK(slc_comm_wait(all.comm, index + 2) == (rank == 1 ? SLUICE_ERR_FORMAT : SLUICE_ERR_PEER));
     CHECK(strstr(sluice_last_error(), lines[test->seed]));
-    rig_close(&all);
+    close_rank(all.world, &all.segment, all.device);
     return 0;
 }
 

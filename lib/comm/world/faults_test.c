@@ -77,10 +77,7 @@ static void rig_open(rig *all, const test_case *test, int rank)
 
 static void rig_close(rig *all)
 {
-    CHECK(!slc_comm_attach(slc_world_comm(all->world), NULL, NULL, 0));
-    slc_segment_destroy(&all->segment);
-    slc_device_close(all->device);
-    sluice_world_destroy(all->world);
+    close_rank(all->world, &all->segment, all->device);
     slc_compress_group_fini(&all->group);
     free(all->server_memory);
 }

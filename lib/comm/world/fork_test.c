@@ -46,14 +46,6 @@ static void rig_open(rig *all, const test_case *test, int rank)
     CHECK(!slc_comm_attach(slc_world_comm(all->world), &all->segment, scratch, ELEMENTS * 4 * 6));
 }
 
-static void rig_close(rig *all)
-{
-    CHECK(!slc_comm_attach(slc_world_comm(all->world), NULL, NULL, 0));
-    slc_segment_destroy(&all->segment);
-    slc_device_close(all->device);
-    sluice_world_destroy(all->world);
-}
-
 static slc_op sum_op(const rig *all)
 {
     return (slc_op){.kind = SLC_ALL_REDUCE,
@@ -106,7 +98,7 @@ static int die_with_a_child(int rank, void *argument)
     CHECK(status == SLUICE_ERR_PEER && strstr(sluice_last_error(), "rank 1 died"));
     if (seconds > promised_s) fprintf(stderr, "known after %.1f s\n", seconds);
     CHECK(seconds < promised_s);
-    rig_close(&all);
+    close_rank(all.world, &all.segment, all.device);
     return 0;
 }
 
@@ -174,7 +166,7 @@ static void call_in_child(rig *all)
     for (int i = 0; i < 2 * ELEMENTS; i++) all->data[i] = -1;
     slc_segment_discard(&all->segment, 0, all->segment.bytes);
     CHECK(sluice_world_rank(all->world) == PARENT && sluice_world_size(all->world) == SIZE);
-    rig_close(all);
+    close_rank(all->world, &all->segment, all->device);
     leave_child();
 }
 
@@ -193,7 +185,7 @@ static int have_a_child_that_calls(int rank, void *argument)
         sum_ones(&all);
         CHECK(!sluice_world_barrier(all.world));
     }
-    rig_close(&all);
+    close_rank(all.world, &all.segment, all.device);
     return 0;
 }
 
@@ -226,7 +218,7 @@ static int start_a_program(int rank, void *argument)
     rig_open(&all, test, rank);
     sum_ones(&all);
     CHECK(inherited_descriptors() == before);
-    rig_close(&all);
+    close_rank(all.world, &all.segment, all.device);
     return 0;
 }
 

@@ -76,14 +76,6 @@ static void rig_open(rig *all, const test_case *test, int rank)
     CHECK(!slc_comm_attach(comm, &all->segment, all->data + ELEMENTS, scratch));
 }
 
-static void rig_close(rig *all)
-{
-    CHECK(!slc_comm_attach(slc_world_comm(all->world), NULL, NULL, 0));
-    slc_segment_destroy(&all->segment);
-    slc_device_close(all->device);
-    sluice_world_destroy(all->world);
-}
-
 static void sum_many(rig *all, const test_case *test, int rank)
 {
     slc_comm *comm = slc_world_comm(all->world);
@@ -126,7 +118,7 @@ static int body(int rank, void *argument)
         CHECK(used <= test->idle_s / 10); /* a busy poll would take all of it, heartbeats take a thousandth */
     }
     CHECK(!sluice_world_barrier(all.world));
-    rig_close(&all);
+    close_rank(all.world, &all.segment, all.device);
     return 0;
 }
 

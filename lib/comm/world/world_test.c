@@ -159,10 +159,7 @@ static int submission_body(int rank, void *argument)
     CHECK(!slc_comm_submit(comm, &both[1], 1, &index));
     CHECK(slc_comm_wait(comm, index + 1) == SLUICE_ERR_NON_FINITE);
     CHECK(slc_comm_submit(comm, &op, 1, NULL) == SLUICE_ERR_NON_FINITE);
-    CHECK(!slc_comm_attach(comm, NULL, NULL, 0));
-    slc_segment_destroy(&segment);
-    slc_device_close(device);
-    sluice_world_destroy(world);
+    close_rank(world, &segment, device);
     return 0;
 }
 
