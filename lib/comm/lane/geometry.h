@@ -8,7 +8,12 @@
 
 #include <sluice/dtype.h>
 
-/* The type of what an operation writes. */
+static inline uint64_t slc_least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The type that an operation writes. */
 static inline slc_dtype slc_op_result(const slc_op *op)
 {
     return op->widen ? SLC_FLOAT32 : op->dtype;

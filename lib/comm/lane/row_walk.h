@@ -35,11 +35,6 @@ static inline slc_row_walk slc_row_walk_begin(const slc_op *op, const slc_row_li
     return (slc_row_walk){.op = op, .list = list, .size = size, .next = low, .at = from, .end = end};
 }
 
-static inline uint64_t slc_least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Steps to the next piece; false: there is none. */
 static inline bool slc_row_walk_next(slc_row_walk *walk, slc_piece *out)
 {

@@ -56,7 +56,7 @@ static sluice_status check_kind(const slc_comm *comm, const slc_op *op)
 
 static sluice_status check_scratch(const slc_comm *comm, const slc_op *op)
 {
-    uint64_t longest = op->block_elements < op->elements ? op->block_elements : op->elements;
+    uint64_t longest = slc_least(op->block_elements, op->elements);
     uint64_t needed = slc_comm_scratch_bytes(comm, longest * slc_dtype_size(op->dtype));
     if (needed <= comm->scratch_bytes) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT, "%s: needs %llu bytes of scratch, attached are %llu", slc_op_name(op),

@@ -80,7 +80,7 @@ static bool reduce_step(slc_comm *comm, slc_active_op *run)
     if (!run->offset && !slc_messages_arrived(comm, run, run->block)) return false;
     uint64_t part = slc_part_length(&run->op, run->block, comm->size);
     uint64_t chunk = comm->chunk_bytes / slc_dtype_size(run->op.dtype);
-    uint64_t count = part - run->offset < chunk ? part - run->offset : chunk;
+    uint64_t count = slc_least(part - run->offset, chunk);
     find_sources(comm, run, run->block, run->offset);
     uint32_t destinations = find_destinations(comm, run, run->block, run->offset);
     sluice_status status = call_reduce(comm, &run->op, count, destinations);
@@ -100,7 +100,7 @@ static bool reduce_step(slc_comm *comm, slc_active_op *run)
 static bool copy_chunk(slc_comm *comm, slc_active_op *run, const char *src, char *dst, uint64_t length)
 {
     uint64_t bytes = slc_dtype_size(run->op.dtype), chunk = comm->chunk_bytes / bytes;
-    uint64_t count = length - run->offset < chunk ? length - run->offset : chunk;
+    uint64_t count = slc_least(length - run->offset, chunk);
     sluice_status status =
         src == dst ? SLUICE_OK
                    : slc_copy(&comm->stream, dst + run->offset * bytes, src + run->offset * bytes, count * bytes);
@@ -163,7 +163,7 @@ static sluice_status serve_piece(slc_comm *comm, slc_active_op *run, char *packe
     const uint64_t chunk = slc_compress_chunk(shape), scales_bytes = slc_compress_scales(shape) * sizeof(float);
     const uint64_t unit = shape->scale_elements ? shape->scale_elements : 64, first = run->offset;
     const uint64_t left = chunk - first, piece = (most + unit - 1) / unit * unit;
-    *count = left < piece ? left : piece;
+    *count = slc_least(left, piece);
     *whole = *count == chunk;
     find_packets(comm, run);
     sluice_status status =
@@ -189,7 +189,7 @@ static sluice_status serve_some(slc_comm *comm, slc_active_op *run)
         uint64_t count, begin = end;
         bool whole;
         status = serve_piece(comm, run, packets + begin, budget, &count, &whole);
-        budget -= count + tensor_cost < budget ? count + tensor_cost : budget;
+        budget -= slc_least(count + tensor_cost, budget);
         end = run->tensor < group->count ? group->offsets[run->tensor] : group->packet_bytes;
         if (status || whole) continue;
         status = push_to_neighbours(comm, packets + ready, begin - ready);

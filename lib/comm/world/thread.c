@@ -4,6 +4,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/comm/lane/geometry.h"
 #include "lib/comm/world/world.h"
 
 #include <errno.h>
@@ -144,18 +145,13 @@ static bool advance(sluice_world *world, uint64_t now_ns)
     return busy;
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static uint64_t next_due(const sluice_world *world)
 {
     const slc_transport *transport = &world->transport;
     uint64_t due = slc_control_due(&world->control);
     if (slc_failed(&world->failure)) return due;
-    due = earlier(due, slc_lane_due(&world->comm));
-    if (transport->table && transport->table->timer) due = earlier(due, transport->table->timer(transport->self));
+    due = slc_least(due, slc_lane_due(&world->comm));
+    if (transport->table && transport->table->timer) due = slc_least(due, transport->table->timer(transport->self));
     return due;
 }
 
@@ -245,14 +241,14 @@ static void watch_blocks(pacing *pace, const slc_comm *comm, uint64_t now_ns)
  * traffic ends. True if the network was left alone, or something else came up. */
 static bool let_gather(sluice_world *world, pacing *pace)
 {
-    uint64_t rest_ns = earlier(world->pace_ns, pace->block_ns / 2);
+    uint64_t rest_ns = slc_least(world->pace_ns, pace->block_ns / 2);
     if (pace->gathered || !pace->since_ns || rest_ns < least_rest_ns) return false;
     _Atomic uint32_t *sleeping = &world->neighbours.page->sleeping;
     atomic_exchange(sleeping, 1);
     uint64_t now = slc_clock_ns();
     bool busy = atomic_load(&world->stop) || advance(world, now);
     struct pollfd doorbell = {.fd = world->neighbours.doorbell, .events = POLLIN};
-    struct timespec timeout = time_left(earlier(next_due(world), now + rest_ns));
+    struct timespec timeout = time_left(slc_least(next_due(world), now + rest_ns));
     if (!busy && ppoll(&doorbell, 1, &timeout, NULL) > 0) take_rings(world);
     atomic_exchange(sleeping, 0);
     pace->gathered = !busy;
