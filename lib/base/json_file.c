@@ -1,4 +1,4 @@
-/* Reading at once, writing beside and renaming. */
+/* Files are read at once, and written next to their place and renamed. */
 #include "lib/base/json_file.h"
 
 #include "lib/base/file.h"
@@ -36,8 +36,8 @@ sluice_status slc_json_file_read(const char *path, char **text, size_t *length)
     return status;
 }
 
-/* 0 or errno. */
-static int put(const char *path, const char *text)
+/* Writes the text to the file, and to the disk; returns 0 or errno. */
+static int write_text(const char *path, const char *text)
 {
     FILE *file = fopen(path, "we");
     if (!file) return errno;
@@ -52,14 +52,14 @@ sluice_status slc_json_file_write(const char *path, const char *text)
 {
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
-        int why = put(path, text);
+        int why = write_text(path, text);
         return why ? failed("write", path, why) : SLUICE_OK;
     }
     size_t bytes = strlen(path) + sizeof ".part";
     char *part = malloc(bytes);
     if (!part) return slc_error(SLUICE_ERR_MEMORY, "name of %s", path);
     snprintf(part, bytes, "%s.part", path);
-    int why = put(part, text);
+    int why = write_text(part, text);
     if (!why && rename(part, path)) why = errno;
     if (why) unlink(part);
     free(part);

@@ -1,5 +1,5 @@
-/* Files of JSON as texts. Errors, with the path: IO, MEMORY; of reading also ARGUMENT (no regular file), FORMAT (more
- * than SLC_JSON_FILE_BYTES). */
+/* Files of JSON as texts. Errors, which name the path: IO, MEMORY; reading also has ARGUMENT (no regular file) and
+ * FORMAT (more than SLC_JSON_FILE_BYTES). */
 #ifndef SLC_BASE_JSON_FILE_H
 #define SLC_BASE_JSON_FILE_H
 
@@ -9,11 +9,11 @@
 
 #define SLC_JSON_FILE_BYTES (UINT64_C(1) << 30)
 
-/* The whole file, malloc'ed. Nothing blocks, whatever the path names: a pipe or a device is refused. */
+/* Reads the whole file into *text, which is malloc'ed. It never blocks: a pipe or a device is refused. */
 sluice_status slc_json_file_read(const char *path, char **text, size_t *length);
 
-/* Whole or not at all: written beside its place as PATH.part and renamed. What is there and no regular file (a pipe,
- * a device) is written directly. */
+/* Writes a file whole or not at all: it is written next to its place as PATH.part and renamed. If the path names
+ * something that is no regular file (a pipe, a device), the text is written to it directly. */
 sluice_status slc_json_file_write(const char *path, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
-/* Tests of several ranks: each is a forked child on loopback. Fork comes before any thread; a child that hangs ends by
- * its alarm, and the parent ends all when one fails. */
+/* Tests of several ranks, each of which is a forked child on loopback. A test forks before it starts any thread; a
+ * child that hangs ends by its alarm, and the parent ends all children when one fails. */
 #ifndef SLC_COMM_TEST_H
 #define SLC_COMM_TEST_H
 
@@ -22,7 +22,7 @@
 
 enum { RANKS_MAX = 8 };
 
-/* How ranks reach each other: MIXED has two hosts. */
+/* How ranks reach each other; MIXED imitates two hosts. */
 typedef enum { DIRECT, MESSAGES, MIXED } test_path;
 
 static inline uint64_t pick(uint64_t *chance, uint64_t below)
@@ -33,7 +33,7 @@ static inline uint64_t pick(uint64_t *chance, uint64_t below)
     return (z ^ (z >> 31)) % below;
 }
 
-/* In a child: says what failed and ends it. */
+/* For a child: says what failed and ends it. */
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
@@ -71,6 +71,15 @@ static inline sluice_world_config path_config(int rank, int size, int port, test
     return config;
 }
 
+/* In a child: closes what a rank with attached memory has opened. */
+static inline void close_rank(sluice_world *world, slc_segment *segment, slc_device *device)
+{
+    CHECK(!slc_comm_attach(slc_world_comm(world), NULL, NULL, 0));
+    slc_segment_destroy(segment);
+    slc_device_close(device);
+    sluice_world_destroy(world);
+}
+
 /* Runs body(rank, argument) in `size` children; the child's exit status is what it returns. */
 static inline void ranks_start(ranks *all, int size, int (*body)(int rank, void *argument), void *argument)
 {
@@ -90,7 +99,8 @@ static inline int exit_code(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Waits for all; the code of the first that did not end with 0, whereupon the others are ended; else 0. */
+/* Waits for all children and returns 0, or ends the others and returns the code of the first that did not end with 0.
+ */
 static inline int ranks_wait(ranks *all)
 {
     int code = 0;
@@ -112,7 +122,7 @@ static inline int ranks_wait(ranks *all)
     return code;
 }
 
-/* Waits for one rank; its exit code. */
+/* Waits for one rank and returns its exit code. */
 static inline int rank_wait(ranks *all, int rank)
 {
     int status = 0;

@@ -33,7 +33,6 @@ typedef struct {
     uint64_t key[2]; /* the receiver's */
 } handover;
 static const uint32_t handover_magic = 0x534c5532;
-static const uint64_t stranger_patience_ns = 5000000000u; /* a rank says who it is before it is waited for */
 
 static socklen_t abstract_address(const char *name, struct sockaddr_un *address)
 {
@@ -251,7 +250,7 @@ static sluice_status accept_neighbour(slc_neighbours *neighbours, uint64_t deadl
         close(fd);
         return SLUICE_IN_PROGRESS;
     }
-    uint64_t patience_ns = slc_clock_ns() + stranger_patience_ns;
+    uint64_t patience_ns = slc_clock_ns() + SLC_STRANGER_PATIENCE_NS;
     status = receive_page(neighbours, fd, patience_ns < deadline_ns ? patience_ns : deadline_ns, &rank);
     if (rank < 0 && (status == SLUICE_ERR_FORMAT || status == SLUICE_ERR_PEER || status == SLUICE_ERR_TIMEOUT)) {
         slc_log(SLC_LOG_WARN, "turned a process away that is no rank of this job: %s", sluice_last_error());
@@ -267,7 +266,7 @@ static sluice_status accept_neighbour(slc_neighbours *neighbours, uint64_t deadl
     return SLUICE_OK;
 }
 
-static sluice_status meet(slc_neighbours *neighbours, const uint8_t *const *all_reached, uint64_t deadline_ns)
+static sluice_status meet_all(slc_neighbours *neighbours, const uint8_t *const *all_reached, uint64_t deadline_ns)
 {
     int expected = 0;
     for (int rank = neighbours->rank + 1; rank < neighbours->size; rank++)
@@ -304,7 +303,7 @@ static void hang_up(slc_neighbours *neighbours)
 
 sluice_status slc_neighbours_meet(slc_neighbours *neighbours, const uint8_t *const *all_reached, uint64_t deadline_ns)
 {
-    sluice_status status = meet(neighbours, all_reached, deadline_ns);
+    sluice_status status = meet_all(neighbours, all_reached, deadline_ns);
     if (status) hang_up(neighbours);
     return status;
 }

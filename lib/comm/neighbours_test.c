@@ -1,5 +1,5 @@
-/* Who may attach: a rank brings the key that went through the rendezvous, a control page and segments that cannot
- * shrink. Strangers on the local socket are turned away, and the ranks meet all the same. */
+/* Meeting and attaching: a rank must bring the key that went through the rendezvous, and a control page and segments
+ * that cannot shrink. Strangers on the local socket are turned away, and the ranks meet all the same. */
 #include "lib/base/clock.h"
 #include "lib/comm/comm_test.h"
 #include "lib/comm/neighbours.h"
@@ -52,7 +52,7 @@ static void close_pair(pair *p)
     slc_failure_fini(&p->failure);
 }
 
-/* Rank 1 hands its page over, with whatever is wrong. */
+/* Rank 1 hands its page over, with the fault that the test wants. */
 static void connect_pair(pair *p, fault what)
 {
     slc_neighbour_card seen = p->card[0];
@@ -92,7 +92,7 @@ static void pages_are_checked(void **state)
         sluice_status status;
         const char *part;
     } cases[] = {
-        {WRONG_KEY, SLUICE_ERR_TIMEOUT, "in time"}, /* turned away; the rank never comes */
+        {WRONG_KEY, SLUICE_ERR_TIMEOUT, "in time"}, /* it is turned away, and the rank never comes */
         {SHORT_PAGE, SLUICE_ERR_FORMAT, "too short"},
         {UNSEALED_PAGE, SLUICE_ERR_FORMAT, "not sealed"},
         {NO_MEMFD_PAGE, SLUICE_ERR_FORMAT, "not sealed"},
@@ -123,7 +123,7 @@ static void segments_are_checked(void **state)
             .bytes = BYTES,
             .fd = file_of(what == SHORT_SEGMENT ? BYTES / 2 : BYTES, true, what == SHORT_SEGMENT ? F_SEAL_SHRINK : 0),
             .device = p.device};
-        /* Rank 1 sends its own, and cannot take rank 0's yet. */
+        /* Rank 1 sends its segment, and cannot take rank 0's yet. */
         assert_int_equal(slc_neighbours_attach(&p.neighbours[1], &odd, &p.failure, in_seconds(0.1)),
                          SLUICE_ERR_TIMEOUT);
         expect_error(slc_neighbours_attach(&p.neighbours[0], &own, &p.failure, in_seconds(20)), SLUICE_ERR_ARGUMENT,
@@ -162,7 +162,7 @@ static void strangers_are_turned_away(void **state)
     }
     close(knock(p.card[0].name));
     connect_pair(&p, GOOD);
-    fds[count++] = knock(p.card[0].name); /* silent, behind it */
+    fds[count++] = knock(p.card[0].name); /* silent, and next in the queue */
     assert_int_equal(meet(&p, 0, 20), 0);
     assert_int_equal(meet(&p, 1, 20), 0);
     assert_true(slc_is_neighbour(&p.neighbours[0], 1) && slc_is_neighbour(&p.neighbours[1], 0));
@@ -181,7 +181,7 @@ static void another_user_is_turned_away(void **state)
     open_pair(&p);
     fflush(NULL);
     pid_t child = fork();
-    if (!child) { /* with the right key, even */
+    if (!child) { /* it even has the right key */
         const slc_neighbour_card *cards[2] = {&p.card[0], &p.card[1]};
         uint8_t reached[2];
         if (setuid(65534)) _exit(1);

@@ -3,6 +3,7 @@
 #include "bench/lab/overhead/bare.h"
 
 #include "lib/base/gate.h"
+#include "lib/base/ownership.h"
 #include "lib/base/status.h"
 #include "lib/kernels/norm/norm.h"
 
@@ -77,23 +78,18 @@ static void *at(const slc_bare *bare, slc_buffer_kind kind, uint32_t unit, uint3
     return buffer == SLC_NONE ? NULL : (char *)bare->segment.base + bare->plan->buffers[buffer].offset;
 }
 
-typedef struct {
-    uint64_t whole, shard, count; /* first element in the whole and in the shard's layout; number of elements */
-} bare_part;
-
-static bare_part part_of(const slc_bare *bare, uint32_t u, uint64_t block, bool whole)
+/* The part of a block that this rank updates; `whole`: every rank updates all of it. */
+static slc_part part_of(const slc_bare *bare, uint32_t u, uint64_t block, bool whole)
 {
     const slc_unit *unit = &bare->job->units[u];
-    uint64_t first = block * unit->block_elements, length = unit->elements - first, n = bare->job->world;
-    if (length > unit->block_elements) length = unit->block_elements;
-    if (whole) return (bare_part){first, first, length};
-    return (bare_part){first + (uint64_t)bare->rank * (length / n), first / n, length / n};
+    return slc_part_of_rank(unit->elements, unit->block_elements, block, whole ? 1 : bare->job->world,
+                            whole ? 0 : (uint32_t)bare->rank);
 }
 
-static float *reduced_at(const slc_bare *bare, uint32_t u, const bare_part *part)
+static float *reduced_at(const slc_bare *bare, uint32_t u, const slc_part *part)
 {
     const bare_unit *unit = &bare->units[u];
-    return unit->reduced ? unit->reduced + part->shard : unit->gradient + part->whole;
+    return unit->reduced ? unit->reduced + part->shard_first : unit->gradient + part->first;
 }
 
 /* ---- Calls on the communication thread ---- */
@@ -104,7 +100,7 @@ static sluice_status inspect(void *argument)
     slc_bare *bare = context->bare;
     const slc_item *item = context->item;
     for (uint64_t b = item->first_block; b < item->first_block + item->block_count; b++) {
-        bare_part part = part_of(bare, item->unit, b, false);
+        slc_part part = part_of(bare, item->unit, b, false);
         bool finite = true;
         sluice_status status = slc_all_finite(&bare->optimizer->stream, SLUICE_FP32, part.count,
                                               reduced_at(bare, item->unit, &part), &finite);
@@ -136,15 +132,15 @@ static sluice_status update(void *argument)
     bool dp = bare->plan->strategies[u] == SLC_DP;
     const bare_unit *unit = &bare->units[u];
     for (uint64_t b = 0; b < context->item->block_count; b++) {
-        bare_part part = part_of(bare, u, context->item->first_block + b, dp);
-        sluice_update range = {.value = unit->shard ? unit->shard + part.shard : unit->value + part.whole,
+        slc_part part = part_of(bare, u, context->item->first_block + b, dp);
+        sluice_update range = {.value = unit->shard ? unit->shard + part.shard_first : unit->value + part.first,
                                .gradient = reduced_at(bare, u, &part),
                                .count = part.count,
                                .step = context->step->number,
                                .learning_rate = context->step->learning_rate,
                                .gradient_factor = 1};
         for (uint32_t s = 0; s < bare->job->states; s++)
-            range.state[s] = unit->state[s] + part.shard; /* under dp the state is whole, and so is the part */
+            range.state[s] = unit->state[s] + part.shard_first; /* under dp the state is whole, and so is the part */
         sluice_status status = bare->optimizer->optimizer.update(&range, bare->optimizer);
         if (status) return status;
     }
@@ -419,8 +415,8 @@ uint64_t slc_bare_hash(const slc_bare *bare)
     for (uint32_t u = 0; u < bare->job->unit_count; u++) {
         const bare_unit *unit = &bare->units[u];
         for (uint64_t b = 0; b < slc_unit_blocks(&bare->job->units[u]); b++) {
-            bare_part part = part_of(bare, u, b, false);
-            const float *owned = unit->shard ? unit->shard + part.shard : unit->value + part.whole;
+            slc_part part = part_of(bare, u, b, false);
+            const float *owned = unit->shard ? unit->shard + part.shard_first : unit->value + part.first;
             hash = slc_overhead_hash(hash, owned, part.count);
         }
     }

@@ -1,5 +1,5 @@
-/* Small blocking collectives over the star: everybody brings a part to rank 0, which answers all with the result. A
- * rank brings its next part only after it has the result, so rank 0 holds at most one part of each. */
+/* Small blocking collectives over the star: every rank brings a part to rank 0, which answers all with the result. A
+ * rank brings its next part only after it has the result, so rank 0 holds at most one part of each rank. */
 #include "lib/comm/control/control.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ const char *slc_collect_name(slc_collect_kind kind)
     return kind <= SLC_COLLECT_MEET ? names[kind] : "nonsense";
 }
 
-/* "broadcast (8 bytes)", or the call that a rank brought. */
+/* Writes "broadcast (8 bytes)", or the call that a rank brought, to `name`. */
 static void name_call(int kind, uint64_t bytes, const void *text, char *name, size_t room)
 {
     if (kind == SLC_COLLECT_MEET)
@@ -41,7 +41,7 @@ static bool agrees(const slc_collect *own, const slc_socket *link, size_t bytes)
            (own->kind != SLC_COLLECT_MEET || !memcmp(link->part_data.data, own->src, bytes));
 }
 
-/* Bytes that `rank` brings. */
+/* The number of bytes that `rank` brings. */
 static size_t part_bytes(const slc_collect *collect, int rank)
 {
     if (collect->kind == SLC_COLLECT_BARRIER) return 0;
@@ -58,7 +58,7 @@ static bool add_sum(slc_control *control)
 {
     const slc_collect *collect = control->collect;
     if (!slc_bytes_add(&control->scratch, collect->src, collect->bytes)) return false;
-    double *sum = (double *)(void *)control->scratch.data; /* malloc's alignment; a sum begins the buffer */
+    double *sum = (double *)(void *)control->scratch.data; /* aligned, because the sum begins a buffer from malloc */
     for (int rank = 1; rank < control->size; rank++) {
         const char *part = part_of(control, rank);
         for (size_t i = 0; i < collect->bytes / sizeof *sum; i++) {
@@ -99,7 +99,7 @@ static void finish(slc_control *control)
     control->collect_done = true;
 }
 
-/* Rank 0: answers when every part is here. One that differs is not kept waiting for the others. */
+/* Answers, on rank 0, when every part is here. A part that differs fails the world at once, before the others come. */
 static void try_finish(slc_control *control)
 {
     if (!control->collect || slc_failed(control->failure)) return;
@@ -166,7 +166,7 @@ static size_t result_bytes(const slc_control *control, const slc_collect *collec
 void slc_collect_result(slc_control *control, const slc_frame *frame, const char *data)
 {
     slc_collect *collect = control->collect;
-    if (slc_failed(control->failure)) return; /* the caller has gone */
+    if (slc_failed(control->failure)) return; /* the caller no longer waits */
     size_t expected = result_bytes(control, collect);
     control->scratch.used = 0;
     if (!collect || frame->bytes != expected || !slc_bytes_add(&control->scratch, data, frame->bytes)) {

@@ -1,5 +1,5 @@
 /* Heartbeats, deaths and leaves over the star of control connections. A rank whose connection ends without a goodbye is
- * dead; rank 0 sees it first and tells the others. */
+ * dead; rank 0 sees that first and tells the others. */
 #include "lib/comm/control/control.h"
 
 #include "lib/base/clock.h"
@@ -56,7 +56,7 @@ void slc_control_fail_left(slc_control *control, int rank, const char *while_wha
                     words ? "; its last error: " : "", words ? words : "");
 }
 
-/* A rank that left may be needed by the collective in course. */
+/* Fails the world if the collective in course needs a rank that has left. */
 static void check_collect(slc_control *control)
 {
     if (!control->collect) return;
@@ -80,7 +80,7 @@ static void on_leave(slc_control *control, slc_socket *link, const slc_frame *fr
 {
     int rank = control->rank == 0 ? link->rank : frame->rank;
     if (rank < 0 || rank >= control->size || control->departures[rank].left) return;
-    char *words = frame->bytes ? strndup(data, frame->bytes) : NULL; /* without memory it leaves without a word */
+    char *words = frame->bytes ? strndup(data, frame->bytes) : NULL; /* if there is no memory, its words are lost */
     control->departures[rank] = (slc_departure){true, frame->value[0], frame->value[1], words};
     for (int i = 0; control->rank == 0 && i < control->link_count; i++) {
         slc_frame relay = *frame;
@@ -106,7 +106,7 @@ static void take_doing(slc_socket *link, const slc_frame *frame, const char *dat
 {
     if (frame->bytes < SLC_DOING_NUMBERS || frame->bytes >= sizeof link->doing) return;
     memcpy(&link->doing, data, frame->bytes);
-    ((char *)&link->doing)[frame->bytes] = '\0'; /* behind its text */
+    ((char *)&link->doing)[frame->bytes] = '\0'; /* ends its text */
 }
 
 static void dispatch(slc_control *control, slc_socket *link, const slc_frame *frame, const char *data)
@@ -127,8 +127,8 @@ static void dispatch(slc_control *control, slc_socket *link, const slc_frame *fr
     }
 }
 
-/* Hands out the whole frames of what was read. */
-static void parse(slc_control *control, slc_socket *link)
+/* Acts on the whole frames among the bytes that were read. */
+static void parse_frames(slc_control *control, slc_socket *link)
 {
     size_t at = 0;
     while (link->in.used - at >= sizeof(slc_frame)) {
@@ -155,7 +155,7 @@ static bool read_link(slc_control *control, slc_socket *link, uint64_t now_ns)
     bool received = false;
     while (link->fd >= 0 && !link->deaf) {
         if (!slc_bytes_reserve(&link->in, link->in.used + READ_BYTES)) {
-            link->deaf = true; /* what lies there unread would end every sleep at once */
+            link->deaf = true; /* polled further, the unread bytes would end every sleep at once */
             slc_failure_set(control->failure, SLUICE_ERR_MEMORY, SLC_TELL_OWN,
                             "no memory for what rank %d sends (%zu bytes so far)", link->rank, link->in.used);
             return received;
@@ -170,7 +170,7 @@ static bool read_link(slc_control *control, slc_socket *link, uint64_t now_ns)
         link->in.used += (size_t)got;
         link->heard_ns = now_ns;
         received = true;
-        parse(control, link);
+        parse_frames(control, link);
         if (got < READ_BYTES) break;
     }
     return received;
@@ -202,7 +202,8 @@ static slc_frame make_beat(const slc_control *control)
     return (slc_frame){.kind = SLC_FRAME_BEAT, .value = {history->count, digest}, .bytes = doing};
 }
 
-/* Once a beat: did the other one begin the same operations as I did? The one that is ahead sees it. */
+/* Compares, once a beat, the operations that the other rank began with this rank's. The rank that is ahead sees a
+ * difference. */
 static void compare_history(slc_control *control, const slc_socket *link)
 {
     const slc_history *history = &control->history;
@@ -224,7 +225,7 @@ bool slc_control_beats(const slc_control *control, uint64_t now_ns)
 bool slc_control_step(slc_control *control, uint64_t now_ns)
 {
     bool received = false;
-    /* This process was stopped itself: the time it did not see does not count against the others. */
+    /* If this process was stopped itself, the time that it did not see does not count against the others. */
     uint64_t gap = now_ns - control->step_ns;
     if (gap > silence_ns)
         for (int i = 0; i < control->link_count; i++) control->links[i].heard_ns += gap;
@@ -282,7 +283,7 @@ static int open_links(const slc_control *control)
     return open;
 }
 
-/* Reads what still comes, so that closing does not reset a connection whose last words are on their way. */
+/* Reads what still comes, so that closing does not reset a connection while this rank's last words are on their way. */
 static void drain(slc_control *control, uint64_t deadline_ns)
 {
     char discard[4096];
@@ -304,7 +305,7 @@ static void drain(slc_control *control, uint64_t deadline_ns)
     }
 }
 
-/* Until everything is written, or the other end takes nothing for `patience_ns`. */
+/* Writes until everything is written, or the other end has taken nothing for `patience_ns`. */
 static void flush_patiently(slc_control *control, slc_socket *link, uint64_t patience_ns)
 {
     uint64_t moved_ns = slc_clock_ns();

@@ -1,4 +1,4 @@
-/* The control connections without a world around them: memory that runs out while a message is read. */
+/* The control connections, without a world around them, when memory runs out while a message is read. */
 #include "lib/base/clock.h"
 #include "lib/comm/control/control.h"
 
@@ -22,7 +22,7 @@ void *__wrap_realloc(void *memory, size_t bytes)
     return bytes > most_bytes ? NULL : __real_realloc(memory, bytes);
 }
 
-/* Rank 1 sends a part that rank 0 has no memory for: rank 0 fails, says so to rank 1, and has nothing left to wake for.
+/* Rank 1 sends a part for which rank 0 has no memory: rank 0 fails, says so to rank 1, and nothing wakes it any more.
  */
 static void test_no_memory(void **state)
 {

@@ -1,4 +1,4 @@
-/* The sockets of the star, with buffers: whatever is sent fits, and leaves when the network takes it. */
+/* The sockets of the star, with buffers: a send always fits, and its bytes leave when the network takes them. */
 #include "lib/comm/control/control.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { FIRST_BYTES = 65536 }; /* that a buffer is made for */
+enum { FIRST_BYTES = 65536 }; /* capacity of a new buffer */
 
 bool slc_bytes_reserve(slc_bytes *bytes, size_t capacity)
 {

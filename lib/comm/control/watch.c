@@ -1,8 +1,8 @@
-/* Nothing here is a guess where calls cannot meet: a rank in a small collective goes on only when all ranks have
- * brought their parts, and one that waits for an operation only when all ranks have begun it. If the first will begin
- * no further operation before it goes on, and the second needs one, neither ever will, whatever the others do. As both
- * stay where they are, it does not matter that heartbeats tell of different moments. Times decide only whether a rank
- * that does nothing of the sort is absent. */
+/* That calls cannot meet is proved here, not guessed. A rank in a small collective goes on only when all ranks have
+ * brought their parts, and a rank that waits for an operation only when all ranks have begun it. If the first will
+ * begin no further operation before it goes on, and the second needs one, neither ever goes on, whatever the others do.
+ * As both stay where they are, it does not matter that heartbeats tell of different moments. Times decide only whether
+ * a rank that does nothing of the sort is absent. */
 #include "lib/comm/control/watch.h"
 
 #include "lib/base/clock.h"
@@ -31,7 +31,7 @@ static unsigned seconds(const slc_doing *doing)
     return (doing->still_ms + 500) / 1000;
 }
 
-/* Its part of the collective in course is here, and so it waits for the others'. */
+/* Whether the rank's part of the collective in course is here, so that it waits for the others'. */
 static bool has_joined(const slc_control *control, int rank)
 {
     const slc_doing *doing = doing_of(control, rank);
@@ -39,7 +39,8 @@ static bool has_joined(const slc_control *control, int rank)
     return rank == 0 ? control->collect != NULL : control->links[rank - 1].has_part;
 }
 
-/* "rank 0 waits in ... for 3 s; ranks 1, 2 wait ...". Ranks that do the same share a place; what is too long ends. */
+/* Writes "rank 0: waits in ... for 3 s; ranks 1, 2: ...". Ranks that do the same are named together; a text that is too
+ * long is cut. */
 static void list_all(const slc_control *control, char *text, size_t bytes)
 {
     size_t used = 0;
@@ -82,7 +83,8 @@ static bool waits_for_operations(const slc_doing *doing, const slc_doing *other)
     return doing->place == SLC_IN_OPERATIONS && other->halted && (int32_t)(doing->needed - other->begun) > 0;
 }
 
-/* One rank in a collective, and one that needs an operation which the first has not begun and will not begin. */
+/* Whether one rank is in a collective, and another needs an operation that the first has not begun and will not begin.
+ */
 static bool calls_are_crossed(const slc_control *control)
 {
     const slc_doing *first = NULL;
@@ -99,7 +101,7 @@ static bool calls_are_crossed(const slc_control *control)
     return false;
 }
 
-/* The rank that has waited longest for `rank`; -1: none has. */
+/* The rank that has waited longest for `rank`; -1: none waits for it. */
 static int find_waiting(const slc_control *control, int rank)
 {
     const slc_doing *doing = doing_of(control, rank);
@@ -114,7 +116,8 @@ static int find_waiting(const slc_control *control, int rank)
     return longest;
 }
 
-/* Does this rank do nothing of what another one waits for, and for how long? True if that is worth a warning. */
+/* Judges whether a rank does nothing of what another one waits for, and for how long. True if that is worth a warning.
+ */
 static bool judge_absence(slc_control *control, int rank)
 {
     const slc_watch *watch = &control->watch;
@@ -138,7 +141,7 @@ static bool judge_absence(slc_control *control, int rank)
     return true;
 }
 
-/* Everybody waits and nothing moves: something was lost, or a wait forgotten here. */
+/* Fails the world if every rank waits and nothing moves: something was lost, or these checks forget a kind of wait. */
 static void judge_standstill(slc_control *control)
 {
     for (int rank = 0; rank < control->size; rank++) {
@@ -154,7 +157,7 @@ static void judge_standstill(slc_control *control)
 void slc_watch_judge(slc_control *control)
 {
     if (control->rank != 0 || control->size == 1 || slc_failed(control->failure)) return;
-    /* A heartbeat later all ranks have said where they are, and this has not changed. */
+    /* Crossed calls count when they are still crossed a heartbeat later, after all ranks have said where they are. */
     bool crossed = calls_are_crossed(control), before = control->watch.crossed;
     control->watch.crossed = crossed;
     if (crossed && before) fail_with_list(control, "calls that cannot meet");

@@ -1,5 +1,5 @@
-/* Who waits in vain. The judgement is asked about ranks that are made up, moment by moment; and worlds that draw their
- * programs at random, all ranks the same one, must never be accused, however unevenly they go on. */
+/* Ranks that wait in vain must be found. The judgement is asked about ranks that are made up, moment by moment; and
+ * worlds whose ranks all run the same random program must never be accused, however unevenly they go on. */
 #include "lib/comm/comm_test.h"
 #include "lib/comm/control/control.h"
 
@@ -69,7 +69,7 @@ static void in_neither(court *c, int rank, slc_place place, uint32_t seconds)
     doing_of(c, rank)->still_ms = 1000 * seconds;
 }
 
-/* What two heartbeats lead to; closes the court. */
+/* Returns the failure to which two heartbeats lead, and closes the court. */
 static sluice_status verdict(court *c, const char *part)
 {
     slc_watch_judge(&c->control);
@@ -93,14 +93,14 @@ static void test_crossed(void **state)
         in_operations(c, reader, 11, 0);
         assert_int_equal(verdict(c, "does its number 2"), SLUICE_ERR_MISMATCH);
     }
-    /* A third rank may still compute: two are enough. */
+    /* Two ranks are enough; a third may still compute. */
     court *c = open_court(0);
     in_collective(c, 1, 0);
     in_operations(c, 2, 11, 0);
     assert_int_equal(verdict(c, "calls that cannot meet"), SLUICE_ERR_MISMATCH);
 }
 
-/* What may still go on is no mistake. */
+/* Ranks that may still go on make no mistake. */
 static void test_not_crossed(void **state)
 {
     (void)state;
@@ -109,16 +109,16 @@ static void test_not_crossed(void **state)
         in_collective(c, 1, 5);
         in_operations(c, 2, 11, 5);
         switch (why) {
-        case 0: doing_of(c, 1)->begun = 11; break;     /* it has begun what the other one needs */
-        case 1: doing_of(c, 1)->halted = 0; break;     /* or will, by itself */
-        case 2: doing_of(c, 1)->one_thread = 0; break; /* or another of its threads will */
-        case 3: doing_of(c, 2)->one_thread = 0; break; /* another thread brings the other one's part */
-        case 4: c->control.collects = 1; break;        /* what was in the heartbeat is over */
+        case 0: doing_of(c, 1)->begun = 11; break;     /* it has begun the operation that the other one needs */
+        case 1: doing_of(c, 1)->halted = 0; break;     /* or will begin it by itself */
+        case 2: doing_of(c, 1)->one_thread = 0; break; /* or another of its threads may act */
+        case 3: doing_of(c, 2)->one_thread = 0; break; /* another thread may bring the other one's part */
+        case 4: c->control.collects = 1; break;        /* the collective in the heartbeat is over */
         case 5: c->links[0].has_part = false; break;
         }
         assert_int_equal(verdict(c, ""), SLUICE_OK);
     }
-    /* Operations that all have begun take as long as they take. */
+    /* Operations that all ranks have begun may take any time. */
     court *c = open_court(0);
     for (int rank = 0; rank < SIZE; rank++) in_operations(c, rank, 10, 50);
     assert_int_equal(verdict(c, ""), SLUICE_OK);
@@ -142,18 +142,18 @@ static sluice_status judge_absent(double timeout_s, slc_place place, uint32_t wa
 static void test_absent(void **state)
 {
     (void)state;
-    /* Not set: it may be loading data. */
+    /* When no limit is set, the rank may be loading data. */
     assert_int_equal(judge_absent(0, SLC_ELSEWHERE, 590, 590), SLUICE_OK);
     assert_int_equal(judge_absent(0, SLC_ELSEWHERE, 610, 610), SLUICE_ERR_TIMEOUT);
-    assert_int_equal(judge_absent(0, SLC_ELSEWHERE, 610, 5), SLUICE_OK); /* it has made a call since */
+    assert_int_equal(judge_absent(0, SLC_ELSEWHERE, 610, 5), SLUICE_OK); /* it made a call in between */
     assert_int_equal(judge_absent(0, SLC_ELSEWHERE, 5, 610), SLUICE_OK); /* nobody has waited for it for long */
-    /* Set: that rules, but for a rank that is at work in a call of ours. */
+    /* When a limit is set it holds, except for a rank that is at work in a call of ours. */
     assert_int_equal(judge_absent(30, SLC_ELSEWHERE, 29, 29), SLUICE_OK);
     assert_int_equal(judge_absent(30, SLC_ELSEWHERE, 31, 31), SLUICE_ERR_TIMEOUT);
     assert_int_equal(judge_absent(30, SLC_WORKING, 590, 590), SLUICE_OK);
     assert_int_equal(judge_absent(30, SLC_WORKING, 610, 610), SLUICE_ERR_TIMEOUT);
     assert_int_equal(judge_absent(900, SLC_WORKING, 890, 890), SLUICE_OK);
-    /* For operations the same; only whoever must act itself is absent. */
+    /* The same holds for operations; only a rank that must act itself is absent. */
     for (int halted = 0; halted < 2; halted++) {
         court *c = open_court(30);
         in_operations(c, 0, 11, 31);
@@ -163,7 +163,7 @@ static void test_absent(void **state)
         doing_of(c, 1)->halted = (uint8_t)halted;
         assert_int_equal(verdict(c, "rank 1 is absent"), halted ? SLUICE_ERR_TIMEOUT : SLUICE_OK);
     }
-    /* A rank that left is not absent: that is for others to judge. */
+    /* A rank that left is not absent; other code judges that. */
     court *c = open_court(30);
     in_collective(c, 0, 31);
     in_collective(c, 2, 31);
@@ -194,8 +194,8 @@ typedef struct {
     uint64_t seed;
 } uneven;
 
-/* Waits on the way, operations that need gates which are raised late, collectives in between: the same on every rank,
- * but for how long each takes between two calls. */
+/* Pauses on the way, operations that need gates which are raised late, and collectives in between: they are the same on
+ * every rank, except for the time that each takes between two calls. */
 static int go_unevenly(int rank, void *argument)
 {
     const uneven *test = argument;
@@ -226,7 +226,7 @@ static int go_unevenly(int rank, void *argument)
         if (pick(&own, 20) == 0) usleep((useconds_t)pick(&own, 300000));
         switch (pick(&drawn, 5)) {
         case 0:
-        case 1: /* some of them behind a gate */
+        case 1: /* some of them wait for a gate */
             ops[1 + pick(&drawn, 2)].wait[0] = &gate;
             ops[1].wait_value[0] = ops[2].wait_value[0] = raised + 1;
             CHECK(!slc_comm_submit(comm, ops, BATCH, &index));
@@ -242,10 +242,7 @@ static int go_unevenly(int rank, void *argument)
         }
     }
     CHECK(!slc_comm_wait(comm, submitted));
-    CHECK(!slc_comm_attach(comm, NULL, NULL, 0));
-    slc_segment_destroy(&segment);
-    slc_device_close(device);
-    sluice_world_destroy(world);
+    close_rank(world, &segment, device);
     return 0;
 }
 

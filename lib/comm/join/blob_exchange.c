@@ -1,4 +1,5 @@
-/* The all-gather of blobs while a world is being made: to rank 0 and back. A failed rank's line reaches everybody. */
+/* Exchanges blobs while a world is made: they go to rank 0, and all of them come back. A failed rank's line reaches
+ * every rank. */
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/comm/join/rendezvous.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 
 static const uint64_t largest_blob = 1u << 26;
-/* Others wait a little longer than rank 0, which knows better who is late. */
+/* The other ranks wait a little longer than rank 0, which knows better who is late. */
 static const uint64_t grace_ns = 3000000000u;
 
 static sluice_status write_blob(int fd, sluice_status status, const void *data, size_t bytes, uint64_t deadline_ns)
@@ -20,7 +21,7 @@ static sluice_status write_blob(int fd, sluice_status status, const void *data, 
     return wrote ? wrote : slc_wire_write(fd, data, bytes, deadline_ns);
 }
 
-/* *data is allocated, one byte longer and ended with a zero. */
+/* Reads a blob into *data, which is allocated with a zero after the last byte. */
 static sluice_status read_blob(int fd, uint64_t deadline_ns, sluice_status *status, char **data, size_t *bytes)
 {
     slc_frame frame;
@@ -50,9 +51,9 @@ static sluice_status collect_from(slc_rendezvous *rendezvous, int rank, char **p
     return told ? slc_error(told, "rank %d: %s", rank, *part) : SLUICE_OK;
 }
 
-/* All of them, even after a failure: that another rank is not there any more is a consequence as a rule, and a rank
- * that comes later in the list says what of. */
-static sluice_status collect(slc_rendezvous *rendezvous, char **parts, size_t *sizes)
+/* Collects the parts of all ranks, even after a failure: that a rank is gone is a consequence as a rule, and one that
+ * comes later in the list says of what. */
+static sluice_status collect_parts(slc_rendezvous *rendezvous, char **parts, size_t *sizes)
 {
     sluice_status failed = SLUICE_OK;
     char line[1024] = "";
@@ -65,7 +66,7 @@ static sluice_status collect(slc_rendezvous *rendezvous, char **parts, size_t *s
     return failed ? slc_error(failed, "%s", line) : SLUICE_OK;
 }
 
-/* All parts in one: their sizes as uint64_t, then the bytes. */
+/* Joins all parts into one: first their sizes as uint64_t, then their bytes. */
 static char *join_parts(int count, char *const *parts, const size_t *sizes, size_t *total)
 {
     *total = (size_t)count * sizeof(uint64_t);
@@ -90,8 +91,8 @@ static sluice_status exchange_as_first(slc_rendezvous *rendezvous, sluice_status
     *all = NULL;
     if (!parts || !sizes) return slc_error(SLUICE_ERR_MEMORY, "exchange of %d ranks", size);
     if (status) snprintf(line, sizeof line, "%s", sluice_last_error());
-    /* Even if this rank failed: closing a connection with unread parts would take the answer with it. */
-    sluice_status collected = collect(rendezvous, parts, sizes);
+    /* Parts are read even if this rank failed, because closing a connection with unread ones would lose the answer. */
+    sluice_status collected = collect_parts(rendezvous, parts, sizes);
     bool consequence = status == SLUICE_ERR_PEER && collected && collected != SLUICE_ERR_PEER;
     if (consequence)
         status = collected;
@@ -130,7 +131,7 @@ static sluice_status exchange_as_other(slc_rendezvous *rendezvous, sluice_status
         snprintf(line, sizeof line, "%s", sluice_last_error());
         sluice_status wrote = write_blob(rendezvous->fds[0], status, line, strlen(line) + 1, deadline_ns);
         sluice_status told = SLUICE_OK;
-        /* That another rank went away has a cause, which rank 0 knows. */
+        /* If another rank went away there is a cause, which rank 0 knows. */
         if (!wrote && status == SLUICE_ERR_PEER && !read_blob(rendezvous->fds[0], deadline_ns, &told, all, total)) {
             if (told) snprintf(line, sizeof line, "%s", *all);
             if (told) status = told;
@@ -141,7 +142,7 @@ static sluice_status exchange_as_other(slc_rendezvous *rendezvous, sluice_status
     }
     sluice_status wrote = write_blob(rendezvous->fds[0], SLUICE_OK, blob, bytes, deadline_ns);
     sluice_status told = SLUICE_OK;
-    /* Even if it could not be written: rank 0 may have said why before it closed. */
+    /* Reads even if this rank could not write, because rank 0 may have said why before it closed. */
     sluice_status got = read_blob(rendezvous->fds[0], deadline_ns, &told, all, total);
     if (got || wrote) {
         if (!got) free(*all);
@@ -154,7 +155,7 @@ static sluice_status exchange_as_other(slc_rendezvous *rendezvous, sluice_status
     return told;
 }
 
-/* Points into the joined parts; FORMAT when they do not add up. */
+/* Lets blobs point into the joined parts. FORMAT: their sizes do not add up. */
 static sluice_status split_parts(int count, const char *all, size_t total, const void **blobs, size_t *sizes)
 {
     size_t at = (size_t)count * sizeof(uint64_t);

@@ -1,7 +1,9 @@
-/* A TCP port for a world of a test that no other test gets. A port that the kernel chose could be given away again
- * between its release here and the rank that listens on it, so these lie below the range from which the kernel gives
- * (Linux: from 32768), and an abstract socket with the port's number in its name keeps it among tests that run at the
- * same time: for as long as this process lives, or one that it forked, and asks for fewer than KEPT more. */
+/* A TCP port for a world of a test, which no other test gets. The kernel could give a port that it chose away again
+ * between its release here and the moment when a rank listens on it. So these ports lie below the range from which the
+ * kernel chooses (Linux: from 32768), and an abstract socket with the port's number in its name keeps other tests that
+ * run at the same time from it, as long as this process, or one that it forked, lives and asks for fewer than KEPT
+ * more.
+ */
 #ifndef SLC_COMM_FREE_PORT_TEST_H
 #define SLC_COMM_FREE_PORT_TEST_H
 
@@ -12,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* The descriptor of the socket that keeps the port, or -1: another test has it. */
+/* Returns the descriptor of the socket that keeps the port, or -1 if another test has it. */
 static inline int keep_port(int port)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -25,7 +27,7 @@ static inline int keep_port(int port)
     return -1;
 }
 
-/* Whether nobody, test or not, listens on it or is connected from it, on any address. */
+/* Whether no process, test or not, listens on the port or is connected from it, on any address. */
 static inline int port_is_idle(int port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -35,7 +37,7 @@ static inline int port_is_idle(int port)
     return idle;
 }
 
-/* -1 when all are taken. */
+/* Returns a free port, or -1 when all are taken. */
 static inline int free_port(void)
 {
     enum { FIRST = 16384, PORTS = 16384, KEPT = 8 };

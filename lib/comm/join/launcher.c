@@ -1,5 +1,5 @@
-/* Who am I: rank, size and where rank 0 listens, from the environment of whatever launched this process. Each launcher
- * is one function that fills what it knows; the first that recognises its variables wins. */
+/* Finds this process's rank, the number of ranks and where rank 0 listens, from the environment that a launcher made.
+ * Each launcher is a row of names of variables; the first whose rank is set wins. */
 #include "lib/comm/join/launcher.h"
 
 #include "lib/base/log.h"
@@ -47,7 +47,7 @@ static const char *environment(const char *name)
     return value && *value ? value : NULL;
 }
 
-static sluice_status number(const char *name, int low, int high, int *out)
+static sluice_status read_number(const char *name, int low, int high, int *out)
 {
     const char *text = environment(name);
     char *end;
@@ -123,7 +123,7 @@ static sluice_status find_port(sluice_world_config *config)
 {
     config->master_port = *config->job_token ? FIRST_PORT + (int)(hash_text(config->job_token) % PORTS) : DEFAULT_PORT;
     if (!environment("MASTER_PORT")) return SLUICE_OK;
-    sluice_status status = number("MASTER_PORT", 1, SLC_PORT_LAST, &config->master_port);
+    sluice_status status = read_number("MASTER_PORT", 1, SLC_PORT_LAST, &config->master_port);
     if (status) return status;
     const char *agent = environment("TORCHELASTIC_USE_AGENT_STORE");
     if (!agent || strcmp(agent, "True")) return SLUICE_OK;
@@ -154,12 +154,12 @@ static sluice_status read_launcher(const launcher *from, sluice_world_config *co
     if (!environment(size))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s is set but %s is not: set it to the number of ranks", from->rank,
                          size);
-    sluice_status status = number(size, 1, SLC_RANKS_MOST, &config->size);
-    if (!status) status = number(from->rank, 0, config->size - 1, &config->rank);
+    sluice_status status = read_number(size, 1, SLC_RANKS_MOST, &config->size);
+    if (!status) status = read_number(from->rank, 0, config->size - 1, &config->rank);
     if (!status && environment(from->local_rank))
-        status = number(from->local_rank, 0, SLC_RANKS_MOST - 1, &config->local_rank);
+        status = read_number(from->local_rank, 0, SLC_RANKS_MOST - 1, &config->local_rank);
     if (!status && environment(from->local_size))
-        status = number(from->local_size, 1, SLC_RANKS_MOST, &config->local_size);
+        status = read_number(from->local_size, 1, SLC_RANKS_MOST, &config->local_size);
     if (status) return status;
     config->job_token = find_token(from);
     status = find_master(config);

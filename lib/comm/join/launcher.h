@@ -1,11 +1,11 @@
-/* Launchers and what they may say. This is the one place that knows their variables. */
+/* Launchers: the one place that knows the variables by which they tell a process its rank. */
 #ifndef SLC_COMM_LAUNCHER_H
 #define SLC_COMM_LAUNCHER_H
 
-enum { SLC_RANKS_MOST = 4095, SLC_PORT_LAST = 65535 }; /* of a world; of a rendezvous */
+enum { SLC_RANKS_MOST = 4095, SLC_PORT_LAST = 65535 }; /* the most ranks of a world, the last port of a rendezvous */
 
-/* The launcher whose variables make this process a rank, for people to read; NULL: none started it. Any thread that
- * does not change the environment. */
+/* The name, for people to read, of the launcher whose variables make this process a rank; NULL: none started it. Any
+ * thread, as long as nobody changes the environment. */
 const char *slc_launcher_name(void);
 
 #endif

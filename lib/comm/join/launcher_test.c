@@ -61,7 +61,7 @@ static void test_alone(void **state)
     assert_int_equal(config.rank, 0);
     assert_int_equal(config.size, 1);
     assert_string_equal(config.transport, "ucx");
-    assert_true(config.timeout_s == 0); /* the defaults, which what is set can be told from */
+    assert_true(config.timeout_s == 0); /* 0 means the defaults, so that a limit which is set can be told from them */
     assert_true(config.direct);
 }
 
@@ -95,7 +95,7 @@ static void test_torchrun(void **state)
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
     setenv("TORCHELASTIC_RUN_ID", "job7", 1);
     sluice_world_config config = read_config();
-    assert_int_equal(config.master_port, 29501); /* the agent listens on the other one */
+    assert_int_equal(config.master_port, 29501); /* the agent listens on the port before */
     assert_non_null(strstr(config.job_token, "job7"));
 }
 
@@ -106,7 +106,7 @@ static void test_slurm(void **state)
     setenv("SLURM_NTASKS", "8", 1);
     setenv("SLURM_LOCALID", "1", 1);
     setenv("SLURM_JOB_ID", "1234", 1);
-    assert_int_equal(read_config().size, 1); /* a batch script outside of srun */
+    assert_int_equal(read_config().size, 1); /* a batch script that runs without srun */
     setenv("SLURM_STEP_ID", "0", 1);
     setenv("SLURM_STEP_NODELIST", "node[07-09,12],other3", 1);
     sluice_world_config config = read_config();
@@ -125,7 +125,7 @@ static void test_slurm(void **state)
 static void test_open_mpi(void **state)
 {
     (void)state;
-    setenv("SLURM_PROCID", "0", 1); /* what mpirun inherits from an allocation */
+    setenv("SLURM_PROCID", "0", 1); /* mpirun inherits this from an allocation */
     setenv("SLURM_NTASKS", "1", 1);
     setenv("SLURM_STEP_ID", "1", 1);
     setenv("OMPI_COMM_WORLD_RANK", "1", 1);
@@ -136,7 +136,7 @@ static void test_open_mpi(void **state)
     sluice_world_config config = read_config();
     assert_int_equal(config.rank, 1);
     assert_int_equal(config.size, 2);
-    assert_string_equal(config.master_addr, "127.0.0.1"); /* all ranks are here */
+    assert_string_equal(config.master_addr, "127.0.0.1"); /* all ranks are on this host */
     setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "1", 1);
     assert_int_equal(sluice_world_config_init(&config), SLUICE_ERR_ARGUMENT);
     assert_non_null(strstr(sluice_last_error(), "MASTER_ADDR"));
@@ -173,7 +173,7 @@ static void test_pmi(void **state)
     assert_non_null(strstr(config.job_token, "77"));
 }
 
-/* Who asks for the name finds a launcher exactly where the world's configuration does. */
+/* slc_launcher_name finds a launcher exactly when the world's configuration does. */
 static void test_names(void **state)
 {
     static const struct {
@@ -186,7 +186,7 @@ static void test_names(void **state)
         {"PMIX_RANK", NULL, "PMIx"},
         {"SLURM_PROCID", "SLURM_STEP_ID", "Slurm"},
         {"SLURM_PROCID", NULL, NULL},        /* a batch script */
-        {"TORCHELASTIC_RUN_ID", NULL, NULL}, /* nobody says which rank */
+        {"TORCHELASTIC_RUN_ID", NULL, NULL}, /* no variable gives the rank */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         clear(state);
@@ -202,7 +202,7 @@ static void test_names(void **state)
             assert_null(name);
     }
     clear(state);
-    setenv("PMI_RANK", "", 1); /* empty is not set */
+    setenv("PMI_RANK", "", 1); /* an empty variable counts as not set */
     assert_null(slc_launcher_name());
 }
 

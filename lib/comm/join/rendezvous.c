@@ -1,5 +1,5 @@
-/* Joining. Rank 0 keeps every newcomer in a small table until its greeting is complete, so that one that says nothing
- * (or nonsense) holds up nobody. */
+/* Joining. Rank 0 keeps every newcomer in a small table until its greeting is complete, so that a newcomer which says
+ * nothing, or nonsense, holds up nobody. */
 #include "lib/comm/join/rendezvous.h"
 
 #include "lib/base/clock.h"
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum { STRANGERS = 64, GREETING_NS = 100000000 }; /* newcomers at a time */
-static const uint64_t stranger_patience_ns = 5000000000u, farewell_ns = 300000000u;
+static const uint64_t farewell_ns = 300000000u;
 static const char magic[8] = {'S', 'L', 'U', 'I', 'C', 'E', 'R', '\n'};
 
 typedef struct {
@@ -66,7 +66,7 @@ static void reply(int fd, sluice_status status, const char *line)
     answer text = {.version = SLC_WIRE_VERSION, .status = status};
     memcpy(text.magic, magic, sizeof magic);
     snprintf(text.line, sizeof text.line, "%s", line);
-    /* Fits any socket buffer; a newcomer that is gone already does not matter. */
+    /* The answer fits any socket buffer, and a newcomer that has gone already does not matter. */
     if (slc_wire_write(fd, &text, sizeof text, slc_clock_ns() + GREETING_NS)) return;
 }
 
@@ -92,7 +92,7 @@ static void list_missing(const slc_rendezvous *rendezvous, char *text, size_t by
     }
 }
 
-/* What is wrong with a complete greeting; NULL: nothing. *fatal: no later newcomer can make it right. */
+/* Says in `line` why a complete greeting is refused; NULL: it is not. *fatal: no later newcomer can make it right. */
 static const char *judge(const reception *room, const greeting *hello, char *line, size_t bytes, bool *fatal)
 {
     const sluice_world_config *config = room->config;
@@ -120,7 +120,7 @@ static const char *judge(const reception *room, const greeting *hello, char *lin
     return line;
 }
 
-/* A whole greeting is here: take the newcomer in or turn it away. */
+/* Takes a newcomer in, or turns it away, when its whole greeting is here. */
 static sluice_status admit(reception *room, stranger *who)
 {
     char line[400];
@@ -177,12 +177,12 @@ static sluice_status accept_one(reception *room)
         }
         if (who->since_ns < oldest->since_ns) oldest = who;
     }
-    forget(oldest); /* a full table costs the one that has been silent longest */
+    forget(oldest); /* when the table is full, the one that has been silent longest has to go */
     *oldest = (stranger){.fd = fd, .since_ns = slc_clock_ns()};
     return SLUICE_OK;
 }
 
-/* A rank that has joined hung up while others were still to come. Its part of the first exchange may say why: what went
+/* A rank that had joined has hung up while others were still to come. Its part of the first exchange may say what went
  * wrong before it could meet anybody. */
 static sluice_status hung_up(int fd, int rank)
 {
@@ -203,7 +203,7 @@ static sluice_status one_round(reception *room, struct pollfd *polls)
     polls[count++] = (struct pollfd){.fd = room->listener, .events = POLLIN};
     for (int i = 0; i < STRANGERS; i++) {
         stranger *who = &room->strangers[i];
-        if (who->fd >= 0 && slc_clock_ns() - who->since_ns > stranger_patience_ns) forget(who);
+        if (who->fd >= 0 && slc_clock_ns() - who->since_ns > SLC_STRANGER_PATIENCE_NS) forget(who);
         who_at[i] = who->fd >= 0 ? count : 0;
         if (who->fd >= 0) polls[count++] = (struct pollfd){.fd = who->fd, .events = POLLIN};
     }
@@ -223,7 +223,7 @@ static sluice_status one_round(reception *room, struct pollfd *polls)
     return polls[0].revents ? accept_one(room) : SLUICE_OK;
 }
 
-/* Tells those who joined already why it came to nothing. */
+/* Tells the ranks that have joined why no world is made. */
 static void dismiss(slc_rendezvous *rendezvous, sluice_status status)
 {
     slc_frame frame = {.kind = SLC_FRAME_BLOB, .status = status};
@@ -279,7 +279,7 @@ free_room:
     return status;
 }
 
-/* One attempt to reach rank 0. IN_PROGRESS: not there yet, try again. */
+/* Makes one attempt to reach rank 0. IN_PROGRESS: it is not there yet, try again. */
 static sluice_status greet(const sluice_world_config *config, slc_rendezvous *rendezvous)
 {
     int fd;
@@ -338,7 +338,7 @@ sluice_status slc_rendezvous_join(const sluice_world_config *config, slc_rendezv
     return status;
 }
 
-/* Reads until the other end closes too: closing with unread bytes would take the last words with it. */
+/* Reads until the other end closes too, because closing with unread bytes would lose this rank's last words. */
 static void drain(int fd, uint64_t deadline_ns)
 {
     char discard[4096];
@@ -364,5 +364,5 @@ void slc_rendezvous_leave(slc_rendezvous *rendezvous)
     }
     free(rendezvous->fds);
     rendezvous->fds = NULL;
-    slc_error(SLUICE_OK, "%s", line); /* why it came to this stays this thread's error line */
+    slc_error(SLUICE_OK, "%s", line); /* the reason for leaving stays this thread's error line */
 }

@@ -1,4 +1,4 @@
-/* Joining: who is let in, who is refused, who is missing; and strangers that talk nonsense. */
+/* Joining: ranks are let in, refused, or named as missing, and strangers that talk nonsense do no harm. */
 #include "lib/base/clock.h"
 #include "lib/comm/comm_test.h"
 
@@ -33,7 +33,7 @@ static sluice_status join(const test_case *test, sluice_world_config config)
     sluice_status status = sluice_world_create(&config, &world);
     (void)test;
     if (!status) status = sluice_world_barrier(world);
-    char line[1024]; /* leaving may not change it */
+    char line[1024]; /* leaving must not change it */
     snprintf(line, sizeof line, "%s", sluice_last_error());
     sluice_world_destroy(world);
     CHECK(!strcmp(line, sluice_last_error()));
@@ -61,7 +61,7 @@ static int odd_body(int rank, void *argument)
         config.size += last;
         if (last) usleep(500000);
         sluice_status status = join(test, config);
-        if (status == SLUICE_ERR_TIMEOUT && !last && rank) break; /* came when rank 0 had given up already */
+        if (status == SLUICE_ERR_TIMEOUT && !last && rank) break; /* it came when rank 0 had given up already */
         expect(status, SLUICE_ERR_MISMATCH, "launched as one of");
         break;
     }
@@ -166,7 +166,7 @@ static int nonsense_body(int rank, void *argument)
     if (rank == 2) {
         static const char *const words[] = {"GET / HTTP/1.0\r\n\r\n", "SLUICER\n", "S", ""};
         int held[100];
-        for (int i = 0; i < 100; i++) { /* more than rank 0 listens to at a time; some stay and say nothing */
+        for (int i = 0; i < 100; i++) { /* these are more than rank 0 listens to at a time; some stay and say nothing */
             held[i] = dial(test->port);
             CHECK(held[i] >= 0);
             const char *text = words[i % 4];
@@ -201,7 +201,7 @@ static void test_nonsense(void **state)
     close(test.strangers_gone[0]);
 }
 
-/* What answers at rank 0's address is something else. */
+/* Something else answers at rank 0's address. */
 static int wrong_server_body(int rank, void *argument)
 {
     const test_case *test = argument;

@@ -1,7 +1,7 @@
-/* Collectives against plain oracles, bit for bit: sums in rank order, over memory, messages and both, random lengths,
- * blocks, ranges and layouts, rows of tables and compressed exchanges among them, some of all skipped, with random
- * delays. */
-#include "lib/comm/lane/exchange_test.h"
+/* Collectives must agree with plain oracles bit for bit: sums are in rank order, over memory, messages and both.
+ * Lengths, blocks, ranges, layouts and delays are random; rows of tables and compressed exchanges are among the
+ * operations, and some operations of every kind are skipped. */
+#include "lib/comm/lane/compressed_exchange_test.h"
 #include "lib/comm/lane/random_op_test.h"
 
 #include <setjmp.h>
@@ -28,14 +28,14 @@ typedef struct {
     slc_device *device;
     slc_segment segment;
     slc_stream stream;
-    char *arenas[RANKS_MAX]; /* of all ranks, in the oracle */
+    char *arenas[RANKS_MAX]; /* all ranks' arenas, in the oracle */
     exchange exchanges[EXCHANGES];
-    char *lists;        /* LISTS places for those of all ranks */
-    uint64_t bytes;     /* sent */
-    uint32_t submitted; /* operations */
+    char *lists;        /* LISTS places, each for the lists of all ranks */
+    uint64_t bytes;     /* how many were sent */
+    uint32_t submitted; /* how many operations were */
 } rig;
 
-/* How often an operation's hooks ran; of one on rows, this rank's list and where it has to be. */
+/* How often an operation's hooks ran; for an operation on rows, this rank's list and the place where it has to be. */
 typedef struct {
     int start, call, end;
     const slc_rows *rows;
@@ -44,8 +44,8 @@ typedef struct {
     bool skipped;
 } calls;
 
-/* The operations of a round. `skip` is what is to hold; `looked_at` becomes so before the operations begin, or in
- * `decide`, a hook of the first one, for which the others then wait. */
+/* The operations of a round. `skip` says which are to be skipped; `looked_at` takes its values before the operations
+ * begin, or in `decide`, a hook of the first one, for which the others then wait. */
 typedef struct {
     slc_op ops[MOST];
     size_t count;
@@ -58,7 +58,7 @@ typedef struct {
 static sluice_status on_start(void *context)
 {
     calls *ran = context;
-    char *lists = ran->rows && !ran->skipped ? ran->rows->lists : NULL; /* skipped, it may not touch memory */
+    char *lists = ran->rows && !ran->skipped ? ran->rows->lists : NULL; /* a skipped operation must not touch memory */
     if (lists)
         rows_list_draw(ran->lists_seed, ran->rank, ran->rows,
                        (slc_row_list *)(void *)(lists + (uint64_t)ran->rank * slc_row_list_bytes(ran->rows->most)));
@@ -160,7 +160,7 @@ static void add_exchange(rig *all, round_ops *round, exchange *x, uint64_t *chan
     all->bytes += exchange_formula(&x->group);
 }
 
-/* Where and whether each rank dawdles is its own affair. */
+/* Each rank draws for itself where it dawdles, if at all. */
 static void add_delay(rig *all, round_ops *round, uint64_t *own)
 {
     if (pick(own, 3)) return;
@@ -252,11 +252,8 @@ static void rig_close(rig *all, int size)
 {
     for (int i = 0; i < EXCHANGES; i++) exchange_destroy(&all->exchanges[i]);
     for (int r = 0; r < size; r++) free(all->arenas[r]);
-    CHECK(!slc_comm_attach(all->comm, NULL, NULL, 0));
-    slc_segment_destroy(&all->segment);
     slc_stream_destroy(&all->stream);
-    slc_device_close(all->device);
-    sluice_world_destroy(all->world);
+    close_rank(all->world, &all->segment, all->device);
 }
 
 static int body(int rank, void *argument)
@@ -284,7 +281,7 @@ static void check_case(int size, test_path path, const char *throttle, int round
     assert_int_equal(run_ranks(size, body, &test), 0);
 }
 
-/* Parts of several chunks, and messages that do not fit a socket's buffer. */
+/* Parts have several chunks, and messages do not fit a socket's buffer. */
 static void test_large(void **state)
 {
     (void)state;

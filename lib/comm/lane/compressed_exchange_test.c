@@ -1,6 +1,6 @@
-/* Compressed exchanges of groups over memory, messages and both, bit for bit against the simulation of all ranks, over
- * many steps; and the bytes that they put on the wire. */
-#include "lib/comm/lane/exchange_test.h"
+/* Compressed exchanges of groups over memory, messages and both must agree bit for bit with the simulation of all
+ * ranks, over many steps, and put no more bytes on the wire than they should. */
+#include "lib/comm/lane/compressed_exchange_test.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -12,8 +12,8 @@ enum { GROUPS = 3, TENSORS_MOST = 200 };
 typedef struct {
     int size, port, steps;
     test_path path;
-    uint64_t seed, most; /* elements */
-    uint32_t tensors;    /* of a group, at most */
+    uint64_t seed, most; /* most: elements of a group */
+    uint32_t tensors;    /* the most that a group has */
 } test_case;
 
 /* Groups of random shapes. */
@@ -30,7 +30,8 @@ static void draw_groups(const slc_comm *comm, const test_case *test, exchange *g
 
 static uint64_t arena_bytes(const test_case *test)
 {
-    uint64_t one = 8 * test->most / 8 + 8 * test->most / 16 * 4 + 4096; /* packets and results, messages too */
+    uint64_t one =
+        8 * test->most / 8 + 8 * test->most / 16 * 4 + 4096; /* packets and results, with room for messages */
     return GROUPS * (test->tensors * one + 65536);
 }
 
@@ -45,7 +46,7 @@ static void refuses_what_is_wrong(slc_comm *comm, const exchange *x)
     slc_compress_shape shape = {100, 0, x->group.shapes[0].ranks + 1};
     CHECK(!slc_compress_group_init(&other, 1, &shape));
     wrong = slc_exchange_op(&other, x->packets, x->results, x->own.servers);
-    CHECK(slc_comm_submit(comm, &wrong, 1, NULL) == SLUICE_ERR_ARGUMENT); /* not of this world */
+    CHECK(slc_comm_submit(comm, &wrong, 1, NULL) == SLUICE_ERR_ARGUMENT); /* made for another number of ranks */
     slc_compress_group_fini(&other);
 }
 
@@ -69,11 +70,8 @@ static void rig_open(rig *all, const test_case *test, int rank, uint64_t bytes)
 
 static void rig_close(rig *all)
 {
-    CHECK(!slc_comm_attach(all->comm, NULL, NULL, 0));
-    slc_segment_destroy(&all->segment);
     slc_stream_destroy(&all->stream);
-    slc_device_close(all->device);
-    sluice_world_destroy(all->world);
+    close_rank(all->world, &all->segment, all->device);
 }
 
 static int body(int rank, void *argument)
@@ -104,13 +102,13 @@ static int body(int rank, void *argument)
     return 0;
 }
 
-/* A block of GPT-2: what is large sets the bytes; and its vectors alone, four times. */
+/* A block of GPT-2, where the large tensors make up the bytes; and its vectors alone, four times. */
 static const uint64_t block_of_gpt2[] = {768, 768, 768 * 2304, 2304, 768 * 768,  768,
                                          768, 768, 768 * 3072, 3072, 3072 * 768, 768};
 static const uint64_t vectors[] = {768, 768, 2304, 768, 768, 768, 3072, 768, 768, 768, 2304, 768, 768, 768, 3072, 768,
                                    768, 768, 2304, 768, 768, 768, 3072, 768, 768, 768, 2304, 768, 768, 768, 3072, 768};
 
-/* Sent bytes are at most 1.02 (V/32) 2 (N-1)/N and the scales, one a tensor and chunk in each phase. */
+/* Sent bytes are at most 1.02 (V/32) 2 (N-1)/N and the scales, one for each tensor and chunk in each phase. */
 static void check_bytes(rig *all, uint32_t count, const uint64_t *lengths)
 {
     const uint32_t n = (uint32_t)sluice_world_size(all->world);
@@ -142,7 +140,7 @@ static int count_bytes(int rank, void *argument)
     rig all;
     rig_open(&all, test, rank, 16 << 20);
     check_bytes(&all, sizeof block_of_gpt2 / sizeof *block_of_gpt2, block_of_gpt2);
-    if (test->size % 3) check_bytes(&all, sizeof vectors / sizeof *vectors, vectors); /* padded to 72: 3 % more */
+    if (test->size % 3) check_bytes(&all, sizeof vectors / sizeof *vectors, vectors); /* padding to 72 costs 3 % more */
     CHECK(!sluice_world_barrier(all.world));
     rig_close(&all);
     return 0;
@@ -179,14 +177,14 @@ static void test_mixed(void **state)
     for (int size = 3; size <= RANKS_MAX; size++) check_case(size, MIXED, 3, 30000, 12);
 }
 
-/* Hundreds of tensors, most of them less than a rank's chunk is padded to. */
+/* Hundreds of tensors, most of them smaller than the size to which a rank's chunk is padded. */
 static void test_tiny(void **state)
 {
     (void)state;
     for (int path = DIRECT; path <= MIXED; path++) check_case(3, (test_path)path, 10, 40, TENSORS_MOST);
 }
 
-/* Pieces of a chunk; messages beyond a socket's buffer. */
+/* A chunk takes several pieces of work, and messages do not fit a socket's buffer. */
 static void test_large(void **state)
 {
     (void)state;

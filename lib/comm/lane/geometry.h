@@ -1,13 +1,15 @@
-/* Where things lie: blocks and parts of an operation, as comm.h defines them. All in elements unless said otherwise. */
+/* Where the blocks and parts of an operation lie (lib/base/ownership.h has the rule). Everything counts elements unless
+ * said otherwise. */
 #ifndef SLC_COMM_GEOMETRY_H
 #define SLC_COMM_GEOMETRY_H
 
+#include "lib/base/integer.h"
 #include "lib/base/ownership.h"
 #include "lib/comm/comm.h"
 
 #include <sluice/dtype.h>
 
-/* The type of what an operation writes. */
+/* The type that an operation writes. */
 static inline slc_dtype slc_op_result(const slc_op *op)
 {
     return op->widen ? SLC_FLOAT32 : op->dtype;
@@ -23,21 +25,21 @@ static inline uint64_t slc_op_block_length(const slc_op *op, uint64_t block)
     return slc_block_length(op->elements, op->block_elements, block);
 }
 
-/* What is moved of a part: of a packet (in bytes), no more than it takes. */
+/* Elements of a part that are moved; of a compressed exchange's packet, the bytes that it really takes. */
 static inline uint64_t slc_part_length(const slc_op *op, uint64_t block, int size)
 {
     if (op->kind == SLC_COMPRESSED_EXCHANGE) return op->group->packet_bytes;
     return slc_op_block_length(op, block) / (uint64_t)size;
 }
 
-/* Begin of `rank`'s part of a block, from the buffer's begin. */
+/* Where `rank`'s part of a block begins, counted from the buffer's begin. */
 static inline uint64_t slc_part_begin(const slc_op *op, slc_layout layout, uint64_t block, int rank, int size)
 {
     slc_part part = slc_part_of_rank(op->elements, op->block_elements, block, (uint32_t)size, (uint32_t)rank);
     return layout == SLC_SHARD ? part.shard_first : part.first;
 }
 
-/* All elements of the operation's blocks. */
+/* The number of elements in the operation's blocks. */
 static inline uint64_t slc_op_length(const slc_op *op)
 {
     uint64_t begin = op->first_block * op->block_elements, end = begin + op->block_count * op->block_elements;

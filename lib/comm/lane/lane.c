@@ -1,5 +1,6 @@
-/* Start, completion and order. Two operations overlap only where neither could see the other: their bytes are disjoint
- * (or both only read). A call is done when it has started; its place keeps the count in order. */
+/* Start, completion and order. Two operations are active at a time only if neither can see the other: their bytes are
+ * disjoint, or both only read them. The work of a call is done when it has started; the call keeps its place, so that
+ * the count stays in order. */
 #include "lib/comm/lane/lane.h"
 
 #include "lib/base/clock.h"
@@ -12,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Small enough for a chunk of every source to stay in a core's second-level cache. */
+/* Chunks are so small that one of every source stays in a core's second-level cache. */
 static const uint64_t cache_bytes = 512 << 10, smallest_chunk = 32 << 10, largest_chunk = 256 << 10;
 
 static void list_message_peers(slc_comm *comm)
 {
-    /* Each rank begins with the one after it, so that not all send to the same one first. */
+    /* Each rank begins with the one after it, so that not all send to the same rank first. */
     for (int i = 1; i < comm->size; i++) {
         int rank = (comm->rank + i) % comm->size;
         if (!slc_is_neighbour(comm->neighbours, rank)) comm->message_peers[comm->message_peer_count++] = rank;
@@ -82,7 +83,7 @@ static bool gates_passed(const slc_op *op)
     return true;
 }
 
-/* One changes what the other touches. */
+/* Whether `one` changes what `other` touches. */
 static bool disturbs(const slc_spans *one, const slc_spans *other)
 {
     for (int i = 0; i < 2; i++)
@@ -92,7 +93,7 @@ static bool disturbs(const slc_spans *one, const slc_spans *other)
     return false;
 }
 
-/* The operation would see, or be seen by, one that is still in work. */
+/* Whether the operation would see, or be seen by, one that is still active. */
 static bool must_wait(slc_comm *comm, const slc_spans *spans)
 {
     for (uint32_t i = comm->first; i != comm->taken; i++) {
@@ -117,7 +118,7 @@ static void remember(slc_history *history, uint64_t signature)
     history->digests[history->count++ % SLC_HISTORY] = (uint32_t)(mixed >> 32);
 }
 
-/* Opens this rank's buffers to its neighbours. */
+/* Lets the neighbours use this rank's buffers of the operation. */
 static void publish_ready(slc_comm *comm, const slc_active_op *run)
 {
     slc_control_page *page = comm->neighbours->page;
@@ -127,7 +128,7 @@ static void publish_ready(slc_comm *comm, const slc_active_op *run)
     slc_neighbours_ring(comm->neighbours);
 }
 
-/* Raises the count to comm->first. A caller that waits for a later operation is not woken for each before it. */
+/* Raises the count to comm->first. A caller that waits for a later operation is not woken for each one before it. */
 static void raise_completed(slc_comm *comm)
 {
     atomic_store_explicit(&comm->finished, comm->first, memory_order_release);
@@ -136,7 +137,7 @@ static void raise_completed(slc_comm *comm)
     if (!only_later) slc_gate_post(&comm->completed, comm->first);
 }
 
-/* The work of a call is done here and now, also while earlier operations are on their way. */
+/* Does the work of a call at once, even while earlier operations are on their way. */
 static void start_call(slc_comm *comm, const slc_op *op, bool skipped)
 {
     if (!run_hook(comm, op, op->start) || !run_hook(comm, op, skipped ? NULL : op->call)) return;
@@ -145,7 +146,7 @@ static void start_call(slc_comm *comm, const slc_op *op, bool skipped)
     comm->taken++;
 }
 
-/* This rank's own; the others' are looked at when they are here. */
+/* Checks this rank's list; the others' are checked when they are here. */
 static bool list_is_good(slc_comm *comm, const slc_op *op)
 {
     sluice_status status = slc_row_op_check_list(op, comm->rank);
@@ -190,7 +191,7 @@ static bool start_next(slc_comm *comm)
     return true;
 }
 
-/* Bytes that messages would have carried from this rank to its neighbours. */
+/* Bytes that messages would have carried from this rank to its neighbours had no memory been shared. */
 static uint64_t direct_bytes(const slc_comm *comm, const slc_active_op *run)
 {
     const slc_op *op = &run->op;
@@ -207,13 +208,13 @@ static uint64_t direct_bytes(const slc_comm *comm, const slc_active_op *run)
     }
 }
 
-/* What went through memory costs time too where a network is imitated. */
+/* A transport that imitates a network makes bytes cost time that went through memory. */
 static void charge(slc_comm *comm, slc_active_op *run)
 {
     const slc_transport *transport = comm->transport;
     run->charged = true;
     if (!transport->table || !transport->table->charge || !comm->neighbours->count) return;
-    const bool rows = slc_moves_rows(&run->op); /* lists first */
+    const bool rows = slc_moves_rows(&run->op); /* their lists go first */
     uint64_t sent = direct_bytes(comm, run), received = rows ? run->direct_received : sent;
     const bool two_phases = rows || run->op.kind == SLC_ALL_REDUCE || run->op.kind == SLC_COMPRESSED_EXCHANGE;
     if (run->op.kind == SLC_BROADCAST)
@@ -223,8 +224,8 @@ static void charge(slc_comm *comm, slc_active_op *run)
     run->due_ns = transport->table->charge(transport->self, sent, received, two_phases ? 2 : 1);
 }
 
-/* Lists of rows are exchanged as soon as an operation has begun, whatever earlier ones still do: what messages follow
- * depends on them. */
+/* Lists of rows are exchanged as soon as an operation has begun, whatever earlier ones still do, because they decide
+ * which messages follow. */
 static bool exchange_lists(slc_comm *comm)
 {
     bool progressed = false;
@@ -237,8 +238,8 @@ static bool exchange_lists(slc_comm *comm)
     return progressed;
 }
 
-/* Works on the oldest operation that has work left; later ones wait, so that `done` is raised in order. */
-static bool work(slc_comm *comm)
+/* Works on the oldest operation that has work left. Later ones wait, so that `done` is raised in order. */
+static bool work_on_oldest(slc_comm *comm)
 {
     for (uint32_t i = comm->first; i != comm->taken; i++) {
         slc_active_op *run = slc_active_op_at(comm, i);
@@ -299,12 +300,12 @@ bool slc_lane_step(slc_comm *comm, uint64_t now_ns)
     if (comm->first == comm->taken) return progressed;
     progressed |= exchange_lists(comm);
     progressed |= slc_messages_step(comm);
-    progressed |= work(comm);
+    progressed |= work_on_oldest(comm);
     progressed |= complete_first(comm, now_ns);
     return progressed;
 }
 
-/* Gates are raised by the program, but for the count of what is complete. */
+/* The program raises all gates but the count of complete operations. */
 bool slc_lane_halted(const slc_comm *comm)
 {
     if (comm->taken == atomic_load_explicit(&comm->submitted, memory_order_acquire)) return true;
@@ -336,5 +337,6 @@ uint64_t slc_lane_due(const slc_comm *comm)
 {
     if (comm->first == comm->taken) return UINT64_MAX;
     const slc_active_op *run = &comm->runs[comm->first % SLC_ACTIVE];
-    return run->due_ns > comm->step_ns ? run->due_ns : UINT64_MAX; /* an earlier one waits for something else too */
+    /* An operation past its time waits for something else. */
+    return run->due_ns > comm->step_ns ? run->due_ns : UINT64_MAX;
 }

@@ -1,11 +1,11 @@
-/* The message path: each block's parts go straight from and into the buffers (contributions to a sum into scratch),
- * pipelined over blocks and over operations. What is called a block of an operation on rows is said in rows.h; rows are
- * packed into scratch and sent from there.
+/* The message path. Each block's parts go straight from and into the buffers (contributions to a sum into scratch),
+ * pipelined over blocks and over operations. rows.h says what a block of an operation on rows is; rows are packed into
+ * scratch and sent from there.
  *
- * How far ahead: receives of up to `depth` blocks are posted; sends of half as many may be on their way. A block is
- * through only when everything that the peers send for it is here, so no peer can be more than depth/2 blocks behind a
- * sender's window, and every message finds its receive posted. Tags: operation 32 bits, block 17, phase 3, sender 12.
- */
+ * The window: receives of up to `depth` blocks are posted, and sends of half as many may be on their way. A block ends
+ * only when everything that the peers send for it is here, so no peer can lag by more than depth/2 blocks behind a
+ * sender's window, and every message finds its receive posted. A tag has 32 bits for the operation, 17 for the block, 3
+ * for the phase and 12 for the sender. */
 #include "lib/comm/lane/lane.h"
 
 #include "lib/base/clock.h"
@@ -76,7 +76,7 @@ static void check_length(slc_comm *comm, const slc_active_op *run, int peer, siz
         slc_op_name(&run->op), peer, comm->rank, got, expected);
 }
 
-/* A peer that cannot be reached has died, or has left after it did its part: the control connection will tell. */
+/* A peer that cannot be reached has died, or has left after it did its part; the control connection will tell which. */
 void slc_messages_suspect(slc_comm *comm, int rank, const char *why)
 {
     if (atomic_load_explicit(&comm->suspect_ns, memory_order_relaxed)) return;
@@ -187,18 +187,13 @@ static bool is_sum(const slc_op *op)
     return op->kind == SLC_REDUCE_SCATTER || op->kind == SLC_ALL_REDUCE;
 }
 
-/* Contributions lie behind the results. */
-static char *packet_at(const slc_comm *comm, const slc_active_op *run, int rank)
+/* Contributions lie after the results in the same buffer. */
+char *slc_messages_packet(const slc_comm *comm, const slc_active_op *run, int rank)
 {
     return part_at(comm, run, run->op.dst, SLC_WHOLE, 0, rank) + run->op.elements;
 }
 
-const char *slc_messages_packet(const slc_comm *comm, const slc_active_op *run, int rank)
-{
-    return packet_at(comm, run, rank);
-}
-
-/* Every part is worked on by its owner and then goes to all. */
+/* Whether each owner's result goes to all ranks. */
 static bool sends_results(const slc_op *op)
 {
     return op->kind == SLC_ALL_REDUCE || op->kind == SLC_COMPRESSED_EXCHANGE;
@@ -243,7 +238,7 @@ static void receive_from(slc_comm *comm, slc_active_op *run, uint64_t block, int
     }
     if (op->kind == SLC_COMPRESSED_EXCHANGE) {
         state->contributions++;
-        post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, packet_at(comm, run, peer), bytes);
+        post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, slc_messages_packet(comm, run, peer), bytes);
     }
     if (sends_results(op) || op->kind == SLC_ALL_GATHER) {
         state->results++;
@@ -324,7 +319,7 @@ void slc_messages_reduced(slc_comm *comm, slc_active_op *run, uint64_t block)
                   part_at(comm, run, op->dst, SLC_WHOLE, block, comm->rank), part_bytes(comm, run, block));
 }
 
-/* The next block in order is through with its messages. */
+/* Ends the next block in order if all of its messages are done. */
 static bool finish_block(slc_comm *comm, slc_active_op *run)
 {
     if (run->finished == run->sending) return false;
@@ -333,7 +328,7 @@ static bool finish_block(slc_comm *comm, slc_active_op *run)
     const slc_op *op = &run->op;
     if (op->kind == SLC_BROADCAST && comm->rank != op->root && !slc_is_neighbour(comm->neighbours, op->root) &&
         state->sent) {
-        state->sent = false; /* once: acknowledge, so that the root's window moves on */
+        state->sent = false; /* the one acknowledgement lets the root's window move on */
         post_send(comm, run, run->finished, PHASE_ACKNOWLEDGE, op->root, &comm->tokens[comm->size + op->root],
                   sizeof *comm->tokens);
     }

@@ -1,21 +1,21 @@
-/* Random block collectives in tests, and a plain oracle of what they do to the arenas of all ranks, in one process. */
+/* Random block collectives for tests, and a plain oracle that does in one process what they do to all ranks' arenas. */
 #ifndef SLC_COMM_RANDOM_OP_TEST_H
 #define SLC_COMM_RANDOM_OP_TEST_H
 
 #include "lib/comm/lane/rows_op_test.h"
 
-/* One operation, made from the seed alone, so that every rank makes the same. */
+/* An operation, made from the seed alone, so that every rank makes the same. */
 typedef struct {
     slc_op op;
     uint64_t src_at, dst_at; /* bytes in the arena */
-    slc_rows rows;           /* of operations on rows, whose `lists` and op.rows are set by who uses it */
+    slc_rows rows;           /* of operations on rows; the user sets its `lists` and op.rows */
     uint64_t lists_seed;
 } random_op;
 
 enum { MOST_ROWS = 3000 };
 
-/* The arena is cut in places for operations to work in, the last ones for integers, whose sums must not overflow, and
- * for bfloat16, of which other numbers' bytes are no finite ones. */
+/* The arena is cut in places in which operations work. The last ones are for integers, whose sums must not overflow,
+ * and for bfloat16, because other numbers' bytes need not be finite ones in it. */
 enum { OPERATIONS = 6, INTEGERS = OPERATIONS, NARROW, PLACES, SMALL_PLACE = 128 << 10, LARGE_PLACE = 4 << 20 };
 
 static inline float value_of(uint64_t seed, int rank, uint64_t index)
@@ -24,7 +24,8 @@ static inline float value_of(uint64_t seed, int rank, uint64_t index)
     return (float)((double)pick(&chance, 1 << 24) / (1 << 20) - 7.5) * (index % 7 == 0 ? 1e-6f : 1.0f);
 }
 
-/* Rows of a table whose elements and blocks are drawn; both take a room, of `room` bytes, widened sums two behind. */
+/* Draws an operation on the rows of a table whose elements and blocks are drawn. Rows and table take `room` bytes each;
+ * widened sums lie two rooms later. */
 static inline void random_rows_draw(random_op *made, uint64_t *chance, uint64_t begin, uint64_t room)
 {
     slc_op *op = &made->op;
@@ -85,7 +86,7 @@ static inline random_op random_op_draw(uint64_t *chance, int size, int place, ui
         op->dst_layout = pick(chance, 2) ? SLC_SHARD : SLC_WHOLE;
         if (op->dst_layout == SLC_SHARD || pick(chance, 2)) made.dst_at = begin + room;
         op->widen = narrow && pick(chance, 2);
-        if (op->widen) made.dst_at = begin + 2 * room; /* fp32 among themselves */
+        if (op->widen) made.dst_at = begin + 2 * room; /* fp32 numbers have places of their own */
     } else if (op->kind == SLC_ALL_GATHER) {
         op->src_layout = pick(chance, 2) ? SLC_SHARD : SLC_WHOLE;
         if (op->src_layout == SLC_SHARD || pick(chance, 2)) made.dst_at = begin + room;
@@ -185,7 +186,7 @@ static inline uint64_t random_op_bytes(const slc_op *op, int rank, int size)
     }
 }
 
-/* A rank's arena before the operations. */
+/* Fills a rank's arena as it is before the operations. */
 static inline void random_op_fill(char *arena, uint64_t place_bytes, uint64_t seed, int rank)
 {
     float *values = (float *)(void *)arena;

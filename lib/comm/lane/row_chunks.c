@@ -1,4 +1,5 @@
-/* Operations on rows: how their chunks are cut, and what a message of a chunk carries. */
+/* The chunks of operations on rows. Which elements go from whom to whom follows from the lists alone, so nothing is
+ * kept but the places where the chunks in flight are cut. */
 #include "lib/comm/lane/rows.h"
 
 #include "lib/comm/lane/row_walk.h"
@@ -23,7 +24,7 @@ uint64_t *slc_row_op_cuts(const slc_comm *comm, const slc_active_op *run, uint64
     return comm->row_cuts + row * (uint64_t)comm->size;
 }
 
-/* Of a message. */
+/* The most bytes that a message of a chunk may have. */
 static uint64_t most_bytes(const slc_comm *comm)
 {
     const uint64_t half = slc_scratch_part_bytes(comm) / 2;
@@ -38,7 +39,8 @@ static uint64_t highest(const uint64_t *values, int count)
     return high;
 }
 
-/* Lowers cuts to where a rank's list has filled a message. *open: owners that no list has filled one for. */
+/* Lowers cuts to where the list of `holder` has filled a message. *open counts the owners for which no list has filled
+ * one. */
 static void cut_by_list(slc_comm *comm, const slc_op *op, int holder, const uint64_t *from, uint64_t *cuts, int *open)
 {
     uint64_t end = *open ? op->elements : highest(cuts, comm->size), low = highest(from, comm->size);
@@ -81,7 +83,7 @@ bool slc_row_op_cut(slc_comm *comm, slc_active_op *run)
     return true;
 }
 
-/* Elements that `holder`'s list has of a chunk of `owner`'s part. */
+/* Elements of a chunk of `owner`'s part whose rows `holder`'s list names. */
 static uint64_t chunk_elements(const slc_comm *comm, const slc_active_op *run, uint64_t chunk, int holder, int owner)
 {
     return slc_row_op_elements(comm, &run->op, holder, owner, slc_row_op_cuts(comm, run, chunk - 1)[owner],

@@ -1,5 +1,5 @@
-/* The pieces that a list's rows fall into where the parts of a table are cut: each lies in one row and has one owner.
- * Positions and lengths are elements of the whole layout. */
+/* Pieces: a list's rows are cut where the parts of a table are cut, so that each piece lies in one row and has one
+ * owner. Positions and lengths are elements of the whole layout. */
 #ifndef SLC_COMM_ROW_WALK_H
 #define SLC_COMM_ROW_WALK_H
 
@@ -16,11 +16,11 @@ typedef struct {
     const slc_op *op;
     const slc_row_list *list;
     int size;
-    uint32_t next;    /* the row at work */
-    uint64_t at, end; /* where it is; where it stops */
+    uint32_t next;    /* index in the list of the row at which the walk is */
+    uint64_t at, end; /* where the walk is, and where it stops */
 } slc_row_walk;
 
-/* Through what the list names of [from, end). */
+/* Begins a walk through those elements of [from, end) whose rows the list names. */
 static inline slc_row_walk slc_row_walk_begin(const slc_op *op, const slc_row_list *list, int size, uint64_t from,
                                               uint64_t end)
 {
@@ -36,6 +36,7 @@ static inline slc_row_walk slc_row_walk_begin(const slc_op *op, const slc_row_li
     return (slc_row_walk){.op = op, .list = list, .size = size, .next = low, .at = from, .end = end};
 }
 
+/* Steps to the next piece; false: there is none. */
 static inline bool slc_row_walk_next(slc_row_walk *walk, slc_piece *out)
 {
     if (walk->next == walk->list->count) return false;
@@ -53,7 +54,7 @@ static inline bool slc_row_walk_next(slc_row_walk *walk, slc_piece *out)
     return true;
 }
 
-/* The next piece that belongs to `owner`. */
+/* Steps to the next piece that belongs to `owner`; false: there is none. */
 static inline bool slc_row_walk_next_of(slc_row_walk *walk, int owner, slc_piece *out)
 {
     while (slc_row_walk_next(walk, out))
@@ -66,10 +67,10 @@ struct slc_row_cursor {
     slc_row_walk walk;
     slc_piece piece;
     bool any;
-    uint64_t taken; /* elements of its message */
+    uint64_t taken; /* elements of the message from that rank that have been used */
 };
 
-/* A piece among the rows of a list. */
+/* Where a piece lies in a buffer of the list's rows. */
 static inline char *slc_row_place(const slc_op *op, const void *buffer, slc_dtype dtype, const slc_row_list *list,
                                   const slc_piece *piece)
 {
@@ -77,7 +78,7 @@ static inline char *slc_row_place(const slc_op *op, const void *buffer, slc_dtyp
     return (char *)(uintptr_t)buffer + (piece->index * columns + piece->at - row) * slc_dtype_size(dtype);
 }
 
-/* A piece in the table or its owner's part of it. */
+/* Where a piece lies in the table (whole layout) or in its owner's part of the table (shard layout). */
 static inline char *slc_table_place(const slc_comm *comm, const slc_op *op, const void *buffer, slc_layout layout,
                                     slc_dtype dtype, const slc_piece *piece)
 {

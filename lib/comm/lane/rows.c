@@ -1,4 +1,4 @@
-/* Operations on rows: how they are made and checked, and the exchange of lists. */
+/* Operations on rows: they are made and checked here, and their lists exchanged. */
 #include "lib/comm/lane/rows.h"
 
 #include "lib/base/status.h"
@@ -71,12 +71,12 @@ sluice_status slc_row_op_check_list(const slc_op *op, int rank)
 
 /* ---- Lists ---- */
 
-/* What messages between this rank and its neighbours would carry. */
+/* Finds how many bytes messages between this rank and its neighbours would carry. */
 static void find_direct_bytes(const slc_comm *comm, slc_active_op *run)
 {
     const slc_op *op = &run->op;
     const slc_neighbours *neighbours = comm->neighbours;
-    uint64_t owned = 0, held = 0; /* by this rank of their lists, by them of this one's */
+    uint64_t owned = 0, held = 0; /* elements of their lists that this rank owns, of this rank's list that they own */
     for (int i = 0; i < neighbours->count; i++) {
         owned += slc_row_op_elements(comm, op, neighbours->list[i], comm->rank, 0, op->elements);
         held += slc_row_op_elements(comm, op, comm->rank, neighbours->list[i], 0, op->elements);

@@ -1,4 +1,4 @@
-/* Operations on rows in tests: random lists, made from a seed alone so that every rank knows all of them, and a plain
+/* Operations on rows, for tests: random lists, made from a seed alone so that every rank knows all of them, and a plain
  * oracle that goes through the table element by element. */
 #ifndef SLC_COMM_ROWS_OP_TEST_H
 #define SLC_COMM_ROWS_OP_TEST_H
@@ -7,7 +7,7 @@
 
 #include <sluice/dtype.h>
 
-/* Empty, full, a run of neighbours, or anything. */
+/* Draws a list that is empty, full, a run of adjacent rows, or any rows. */
 static inline void rows_list_draw(uint64_t seed, int rank, const slc_rows *rows, slc_row_list *out)
 {
     uint64_t chance = seed * 7919 + (uint64_t)rank * 104729 + 1, most = rows->most;
@@ -23,7 +23,7 @@ static inline void rows_list_draw(uint64_t seed, int rank, const slc_rows *rows,
     }
 }
 
-/* Of all ranks. */
+/* Makes the lists of all ranks. */
 typedef struct {
     int size;
     slc_row_list *of[RANKS_MAX];
@@ -44,7 +44,7 @@ static inline void rows_lists_destroy(rows_lists *lists)
     for (int rank = 0; rank < lists->size; rank++) free(lists->of[rank]);
 }
 
-/* Who owns an element of the table, and where it lies in the owner's buffer. */
+/* Finds the owner of an element of the table, and where the element lies in the owner's buffer. */
 static inline int rows_owner(const slc_op *op, slc_layout layout, int size, uint64_t element, uint64_t *at)
 {
     const uint64_t block = element / op->block_elements, begin = block * op->block_elements, n = (uint64_t)size;
@@ -91,7 +91,8 @@ static inline void rows_op_apply(const slc_op *op, const rows_lists *lists, char
     }
 }
 
-/* What this rank sends: its list to each other rank, and rows' elements to those who own or who have them. */
+/* Bytes that this rank sends: its list to each other rank, and rows' elements to the ranks that own or that have them.
+ */
 static inline uint64_t rows_op_bytes(const slc_op *op, const rows_lists *lists, int rank)
 {
     const uint64_t columns = op->rows->row_elements, others = (uint64_t)lists->size - 1;

@@ -1,5 +1,5 @@
-/* Rows of a table, gathered and reduced, bit for bit against an oracle that knows of no blocks, owners or messages: so
- * results are equal for every path, block size and layout. Shapes and lists that are wrong are refused. */
+/* Rows of a table, gathered and reduced, must agree bit for bit with an oracle that knows no blocks, owners or
+ * messages, so that results are equal for every path, block size and layout. Wrong shapes and lists must be refused. */
 #include "lib/comm/lane/rows_op_test.h"
 
 #include <setjmp.h>
@@ -32,14 +32,6 @@ static void rig_open(rig *all, const test_case *test, int rank)
     all->table = all->segment.base;
     all->compact = all->table + PLACE, all->lists = all->compact + PLACE, all->scratch = all->lists + PLACE;
     all->rank = rank, all->size = test->size;
-}
-
-static void rig_close(rig *all)
-{
-    CHECK(!slc_comm_attach(all->comm, NULL, NULL, 0));
-    slc_segment_destroy(&all->segment);
-    slc_device_close(all->device);
-    sluice_world_destroy(all->world);
 }
 
 static slc_row_list *own_list(const rig *all, const slc_rows *rows)
@@ -76,7 +68,7 @@ static bool is_at(const void *from, slc_dtype dtype, uint64_t at, float value)
     return !memcmp((const char *)from + at * slc_dtype_size(dtype), wanted, slc_dtype_size(dtype));
 }
 
-/* This rank's part of a table; all else is not a number. */
+/* Fills this rank's part of a table; everything else becomes not a number. */
 static void fill_table(const rig *all, const slc_op *op, slc_layout layout, slc_dtype dtype, uint64_t seed)
 {
     memset(all->table, 0xff, PLACE);
@@ -89,7 +81,7 @@ static void fill_table(const rig *all, const slc_op *op, slc_layout layout, slc_
 static void run(const rig *all, const slc_op *op)
 {
     uint32_t index;
-    CHECK(!sluice_world_barrier(all->world)); /* all have filled their memory */
+    CHECK(!sluice_world_barrier(all->world)); /* all ranks have filled their memory */
     CHECK(!slc_comm_submit(all->comm, op, 1, &index) && !slc_comm_wait(all->comm, index + 1));
     CHECK(!sluice_world_barrier(all->world));
 }
@@ -113,7 +105,7 @@ static bool find(const slc_row_list *list, uint64_t row, uint64_t *place)
     return *place < list->count && list->rows[*place] == row;
 }
 
-/* The sum of what the ranks have of an element; false: none has its row. */
+/* Sums an element over the ranks that have its row; false: none has. */
 static bool sum_of(const slc_op *op, uint64_t seed, const rows_lists *lists, uint64_t element, float *sum)
 {
     const uint64_t columns = op->rows->row_elements;
@@ -144,7 +136,7 @@ static void check_reduce(const rig *all, slc_op op, uint64_t seed, const rows_li
         CHECK(is_at(all->table, to, at, any ? before + op.scale * sum : before));
         owned++;
     }
-    for (uint64_t i = 0; i < PLACE / slc_dtype_size(to); i++) /* nothing beside the own part was touched */
+    for (uint64_t i = 0; i < PLACE / slc_dtype_size(to); i++) /* only this rank's part was touched */
         owned += !memcmp(all->table + i * slc_dtype_size(to), "\xff\xff\xff\xff", slc_dtype_size(to));
     CHECK(owned == PLACE / slc_dtype_size(to));
 }
@@ -167,7 +159,7 @@ static void check_both(const rig *all, const slc_rows *rows, uint64_t elements, 
     rows_lists_destroy(&lists);
 }
 
-/* Scratch for just these blocks: down to messages of 32 bytes. */
+/* The scratch just fits these blocks, down to messages of 32 bytes. */
 static void attach(rig *all, uint64_t block)
 {
     const uint64_t scratch = slc_comm_scratch_bytes(all->comm, block * 4);
@@ -194,7 +186,7 @@ static int body(int rank, void *argument)
             check_both(&all, &rows, grains * grain, blocks[b] * grain, test->seed * 100 + s);
         }
     }
-    rig_close(&all);
+    close_rank(all.world, &all.segment, all.device);
     return 0;
 }
 
@@ -223,7 +215,7 @@ static void test_mixed(void **state)
     for (int size = 3; size <= 5; size++) check_case(size, MIXED);
 }
 
-/* ---- What is wrong ---- */
+/* ---- Wrong operations ---- */
 
 static void refuse(const rig *all, slc_op op, sluice_status status, const char *part)
 {
@@ -269,8 +261,8 @@ static int refusals(int rank, void *argument)
     if (test->path == MESSAGES)
         refuse(&all, slc_gather_rows_op(&good, SLC_FLOAT32, 960, 192, all.table, SLC_WHOLE, all.compact),
                SLUICE_ERR_ARGUMENT, "of scratch");
-    CHECK(!sluice_world_barrier(all.world)); /* none of it harmed the world */
-    rig_close(&all);
+    CHECK(!sluice_world_barrier(all.world)); /* none of them harmed the world */
+    close_rank(all.world, &all.segment, all.device);
     return 0;
 }
 
@@ -283,7 +275,7 @@ static void test_refusals(void **state)
     }
 }
 
-/* Rank 1's list; the seed says how it is wrong. */
+/* Makes rank 1's list wrong in the way that the seed says. */
 static int malformed(int rank, void *argument)
 {
     const test_case *test = argument;
@@ -300,7 +292,7 @@ static int malformed(int rank, void *argument)
     const char *lines[] = {"wrong rows: rank 1's list has 11 rows, more than the 10 that it may have",
                            "wrong rows: rank 1's list names row 20 of 20, at place 2",
                            "wrong rows: rank 1's list is not ascending: row 2 behind row 2, at place 2"};
-    slc_op ops[] = {{.kind = SLC_BARRIER}, /* so that nobody fails before all have submitted */
+    slc_op ops[] = {{.kind = SLC_BARRIER}, /* no rank fails before all have submitted */
                     slc_reduce_rows_op(&rows, SLC_FLOAT32, SLC_FLOAT32, 960, 96, all.compact, all.table, SLC_SHARD, 1)};
     ops[1].what = "wrong rows";
     ops[1].wait[0] = slc_comm_completed(all.comm), ops[1].wait_value[0] = 1;
@@ -308,7 +300,7 @@ static int malformed(int rank, void *argument)
     CHECK(!slc_comm_submit(all.comm, ops, 2, &index));
     CHECK(slc_comm_wait(all.comm, index + 2) == (rank == 1 ? SLUICE_ERR_FORMAT : SLUICE_ERR_PEER));
     CHECK(strstr(sluice_last_error(), lines[test->seed]));
-    rig_close(&all);
+    close_rank(all.world, &all.segment, all.device);
     return 0;
 }
 

@@ -1,11 +1,10 @@
-/* Operations on rows: their chunks and the copying and adding. Which elements go from whom to whom follows from the
- * lists alone, so nothing is kept but where the chunks in flight are cut. */
+/* The copying and adding of operations on rows, about a chunk of work at a time. */
 #include "lib/comm/lane/rows.h"
 
 #include "lib/comm/lane/row_walk.h"
 #include "lib/kernels/reduce/reduce.h"
 
-static sluice_status unpack(slc_comm *comm, slc_active_op *run, int owner)
+static sluice_status unpack_chunk(slc_comm *comm, slc_active_op *run, int owner)
 {
     const slc_op *op = &run->op;
     const slc_row_list *list = slc_row_op_list_of(op, comm->rank);
@@ -22,7 +21,7 @@ static sluice_status unpack(slc_comm *comm, slc_active_op *run, int owner)
     return status;
 }
 
-/* About a chunk of what lies here and with neighbours. */
+/* Copies about a chunk of the rows that lie with this rank and its neighbours. */
 static sluice_status copy_some(slc_comm *comm, slc_active_op *run)
 {
     const slc_op *op = &run->op;
@@ -57,7 +56,8 @@ static const void *source_of(slc_comm *comm, const slc_active_op *run, int holde
     return own ? src : slc_at_neighbour(comm, holder, src);
 }
 
-/* Adds one piece of the own part: `first`, which the lowest rank that has it is at. Its sources are in rank order. */
+/* Adds up one piece of this rank's part, with its sources in rank order. `first` is the piece as the lowest rank that
+ * has it gives it. */
 static sluice_status add_piece(slc_comm *comm, const slc_active_op *run, const slc_piece *first)
 {
     const slc_op *op = &run->op;
@@ -73,7 +73,7 @@ static sluice_status add_piece(slc_comm *comm, const slc_active_op *run, const s
                       slc_float_type(slc_op_result(op)), comm->destinations, 1, false);
 }
 
-/* The piece that is next in the table, of those that ranks' lists are at; NULL: none is left. */
+/* The first in the table of the pieces at which the ranks' lists are; NULL: none is left. */
 static const slc_piece *next_of_all(const slc_comm *comm)
 {
     const slc_piece *next = NULL;
@@ -84,7 +84,7 @@ static const slc_piece *next_of_all(const slc_comm *comm)
     return next;
 }
 
-/* Adds up [run->offset, end) of the own part, about `most` elements of it. */
+/* Adds up about `most` elements of this rank's part, from [run->offset, end). */
 static sluice_status add_some(slc_comm *comm, slc_active_op *run, uint64_t end, uint64_t most)
 {
     for (int rank = 0; rank < comm->size; rank++) {
@@ -126,7 +126,8 @@ static sluice_status gather_some(slc_comm *comm, slc_active_op *run)
 {
     if (!chunk_arrived(comm, run)) return copy_some(comm, run);
     sluice_status status = SLUICE_OK;
-    for (int i = 0; i < comm->message_peer_count && !status; i++) status = unpack(comm, run, comm->message_peers[i]);
+    for (int i = 0; i < comm->message_peer_count && !status; i++)
+        status = unpack_chunk(comm, run, comm->message_peers[i]);
     end_chunk(comm, run);
     return status;
 }

@@ -1,5 +1,6 @@
-/* The scratch that blocks' messages arrive in: `depth` slots of equal length, in each an equal part for every peer, in
- * rank order. Slots are taken and come back in order. */
+/* The scratch into which blocks' messages arrive: `depth` slots of equal length, each with an equal part for every
+ * peer, in rank order. Slots are taken in order, and a slot counts as free only when all that were taken before it are.
+ */
 #include "lib/comm/lane/lane.h"
 
 uint64_t slc_scratch_slot_bytes(int size, uint64_t block_bytes)

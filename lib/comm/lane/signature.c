@@ -1,5 +1,5 @@
-/* Signatures: a number that sums up what an operation moves and where, by which neighbours see that they submitted the
- * same one. */
+/* A signature sums up in one number what an operation moves, and where. By it ranks see whether they submitted the same
+ * operations. */
 #include "lib/comm/lane/rows.h"
 
 static uint64_t mix(uint64_t hash, uint64_t value)

@@ -1,4 +1,4 @@
-/* Which bytes of the attached arena operations touch. */
+/* The bytes of the attached arena that operations touch. */
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/lane/rows.h"
 

@@ -1,4 +1,4 @@
-/* What the engine calls: submission, waiting, attaching memory. */
+/* The calls of the engine: submission with its checks, and waiting. */
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/lane/rows.h"
@@ -56,7 +56,7 @@ static sluice_status check_kind(const slc_comm *comm, const slc_op *op)
 
 static sluice_status check_scratch(const slc_comm *comm, const slc_op *op)
 {
-    uint64_t longest = op->block_elements < op->elements ? op->block_elements : op->elements;
+    uint64_t longest = slc_least(op->block_elements, op->elements);
     uint64_t needed = slc_comm_scratch_bytes(comm, longest * slc_dtype_size(op->dtype));
     if (needed <= comm->scratch_bytes) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT, "%s: needs %llu bytes of scratch, attached are %llu", slc_op_name(op),
@@ -108,7 +108,8 @@ void slc_comm_notify(slc_comm *comm)
     slc_neighbours_wake_own(comm->neighbours);
 }
 
-/* Until `index` operations are complete or the world has failed. `waiter`: the thread, where it needs just these. */
+/* Waits until `index` operations are complete or the world has failed. `waiter` is the calling thread if it needs just
+ * these operations, else 0. */
 static void wait_for(slc_comm *comm, uint32_t index, uint64_t waiter)
 {
     if (slc_gate_passed(&comm->completed, index)) return;
@@ -117,13 +118,6 @@ static void wait_for(slc_comm *comm, uint32_t index, uint64_t waiter)
     atomic_fetch_add(&comm->waiting, 1);
     slc_gate_wait(&comm->completed, index, UINT64_MAX); /* a failure raises the count far beyond */
     atomic_fetch_sub(&comm->waiting, 1);
-}
-
-/* Waits until the ring has a free place. */
-static sluice_status wait_for_room(slc_comm *comm, uint32_t submitted)
-{
-    wait_for(comm, submitted + 1 - SLC_QUEUE, 0);
-    return slc_failure_get(comm->failure);
 }
 
 sluice_status slc_comm_submit(slc_comm *comm, const slc_op *ops, size_t count, uint32_t *index)
@@ -138,7 +132,8 @@ sluice_status slc_comm_submit(slc_comm *comm, const slc_op *ops, size_t count, u
         bool full = submitted - atomic_load_explicit(&comm->completed.value, memory_order_acquire) >= SLC_QUEUE;
         if (full) {
             slc_comm_notify(comm);
-            status = wait_for_room(comm, submitted);
+            wait_for(comm, submitted + 1 - SLC_QUEUE, 0);
+            status = slc_failure_get(comm->failure);
             if (status) return status;
         }
         comm->queue[submitted % SLC_QUEUE] = ops[i];

@@ -1,6 +1,7 @@
-/* The copying and adding of an operation, a chunk at a time. An owner reads every contribution to its part where it
- * lies: its own buffer, a neighbour's, or the scratch that a message arrived in. Sums go in rank order; the result is
- * written here and, for an all-reduce, to every neighbour. A gather pulls the parts from their owners. */
+/* The copying and adding of operations, a chunk at a time. An owner reads every contribution to its part where it lies:
+ * in its own buffer, in a neighbour's, or in the scratch into which a message came. It adds in rank order and writes
+ * the result to its own buffer and, for an all-reduce, to every neighbour's. A gather pulls the parts from their
+ * owners. */
 #include "lib/comm/lane/lane.h"
 
 #include "lib/base/status.h"
@@ -10,7 +11,7 @@
 
 #include <string.h>
 
-/* What a tensor of a compressed exchange takes however small it is, in elements. */
+/* A tensor of a compressed exchange takes at least the time of this many elements, however small it is. */
 static const uint64_t tensor_cost = 1024;
 
 static sluice_status call_reduce(slc_comm *comm, const slc_op *op, uint64_t count, uint32_t destination_count)
@@ -63,7 +64,7 @@ static uint32_t find_destinations(slc_comm *comm, const slc_active_op *run, uint
     return count;
 }
 
-/* The sum of one, in place, times one. */
+/* A world of one rank that sums in place, with a scale of one, has nothing to do. */
 static bool nothing_to_add(const slc_comm *comm, const slc_op *op)
 {
     bool scaled = (op->dtype == SLC_FLOAT32 || op->dtype == SLC_BFLOAT16) && op->scale != 1.0f;
@@ -79,7 +80,7 @@ static bool reduce_step(slc_comm *comm, slc_active_op *run)
     if (!run->offset && !slc_messages_arrived(comm, run, run->block)) return false;
     uint64_t part = slc_part_length(&run->op, run->block, comm->size);
     uint64_t chunk = comm->chunk_bytes / slc_dtype_size(run->op.dtype);
-    uint64_t count = part - run->offset < chunk ? part - run->offset : chunk;
+    uint64_t count = slc_least(part - run->offset, chunk);
     find_sources(comm, run, run->block, run->offset);
     uint32_t destinations = find_destinations(comm, run, run->block, run->offset);
     sluice_status status = call_reduce(comm, &run->op, count, destinations);
@@ -95,11 +96,11 @@ static bool reduce_step(slc_comm *comm, slc_active_op *run)
     return true;
 }
 
-/* Copies one chunk of `length` elements at `begin` (of src and dst). True when the last one was copied. */
+/* Copies the next chunk of a run of `length` elements. True when the last one was copied. */
 static bool copy_chunk(slc_comm *comm, slc_active_op *run, const char *src, char *dst, uint64_t length)
 {
     uint64_t bytes = slc_dtype_size(run->op.dtype), chunk = comm->chunk_bytes / bytes;
-    uint64_t count = length - run->offset < chunk ? length - run->offset : chunk;
+    uint64_t count = slc_least(length - run->offset, chunk);
     sluice_status status =
         src == dst ? SLUICE_OK
                    : slc_copy(&comm->stream, dst + run->offset * bytes, src + run->offset * bytes, count * bytes);
@@ -110,7 +111,8 @@ static bool copy_chunk(slc_comm *comm, slc_active_op *run, const char *src, char
     return true;
 }
 
-/* Step 0 is the own part, step i that of the i-th rank after this one: not everybody reads from the same one. */
+/* Step 0 copies this rank's part, step i that of the i-th rank after it, so that not all ranks read from the same one.
+ */
 static void gather_step(slc_comm *comm, slc_active_op *run)
 {
     const slc_op *op = &run->op;
@@ -129,7 +131,7 @@ static void gather_step(slc_comm *comm, slc_active_op *run)
     run->work_done = ++run->block == run->end_block;
 }
 
-/* What every rank says about the own chunk of the tensor at work. */
+/* Fills comm->sources with every rank's packet for this rank's chunk of the tensor at work. */
 static void find_packets(slc_comm *comm, const slc_active_op *run)
 {
     const slc_op *op = &run->op;
@@ -142,7 +144,7 @@ static void find_packets(slc_comm *comm, const slc_active_op *run)
                                   : slc_messages_packet(comm, run, rank) + offset;
 }
 
-static sluice_status push(slc_comm *comm, char *own, uint64_t bytes)
+static sluice_status push_to_neighbours(slc_comm *comm, char *own, uint64_t bytes)
 {
     sluice_status status = SLUICE_OK;
     for (int i = 0; bytes && !status && i < comm->neighbours->count; i++)
@@ -150,8 +152,9 @@ static sluice_status push(slc_comm *comm, char *own, uint64_t bytes)
     return status;
 }
 
-/* About `most` elements of the own chunk of the tensor at work, whole blocks of scales. *whole: it took just this
- * piece, and who calls pushes its packet. Else the bits are pushed at once and the scales with the last piece. */
+/* Averages and compresses about `most` elements of this rank's chunk of the tensor at work, in whole blocks of scales.
+ * *whole: the chunk is all in this piece, and the caller pushes its packet; else the bits are pushed at once and the
+ * scales with the last piece. */
 static sluice_status serve_piece(slc_comm *comm, slc_active_op *run, char *packet, uint64_t most, uint64_t *count,
                                  bool *whole)
 {
@@ -160,21 +163,22 @@ static sluice_status serve_piece(slc_comm *comm, slc_active_op *run, char *packe
     const uint64_t chunk = slc_compress_chunk(shape), scales_bytes = slc_compress_scales(shape) * sizeof(float);
     const uint64_t unit = shape->scale_elements ? shape->scale_elements : 64, first = run->offset;
     const uint64_t left = chunk - first, piece = (most + unit - 1) / unit * unit;
-    *count = left < piece ? left : piece;
+    *count = slc_least(left, piece);
     *whole = *count == chunk;
     find_packets(comm, run);
     sluice_status status =
         slc_compress_server(&comm->stream, shape, comm->sources, first, *count, server, run->bins, packet);
-    if (!status && !*whole) status = push(comm, packet + scales_bytes + first / 8, *count / 8);
+    if (!status && !*whole) status = push_to_neighbours(comm, packet + scales_bytes + first / 8, *count / 8);
     run->offset += *count;
     if (status || run->offset < chunk) return status;
     slc_compress_server_end(shape, server, run->bins, packet);
     memset(run->bins, 0, sizeof run->bins);
     run->offset = 0, run->tensor++;
-    return *whole ? SLUICE_OK : push(comm, packet, scales_bytes);
+    return *whole ? SLUICE_OK : push_to_neighbours(comm, packet, scales_bytes);
 }
 
-/* As many tensors, or as much of one, as make a piece of work. Those done whole go to every neighbour in one go. */
+/* Serves as many tensors, or as much of one, as make up a piece of work. Tensors that are served whole go to every
+ * neighbour in one copy. */
 static sluice_status serve_some(slc_comm *comm, slc_active_op *run)
 {
     const slc_compress_group *group = run->op.group;
@@ -185,13 +189,13 @@ static sluice_status serve_some(slc_comm *comm, slc_active_op *run)
         uint64_t count, begin = end;
         bool whole;
         status = serve_piece(comm, run, packets + begin, budget, &count, &whole);
-        budget -= count + tensor_cost < budget ? count + tensor_cost : budget;
+        budget -= slc_least(count + tensor_cost, budget);
         end = run->tensor < group->count ? group->offsets[run->tensor] : group->packet_bytes;
         if (status || whole) continue;
-        status = push(comm, packets + ready, begin - ready);
+        status = push_to_neighbours(comm, packets + ready, begin - ready);
         ready = end;
     }
-    return status ? status : push(comm, packets + ready, end - ready);
+    return status ? status : push_to_neighbours(comm, packets + ready, end - ready);
 }
 
 static bool exchange_step(slc_comm *comm, slc_active_op *run)

@@ -1,4 +1,4 @@
-/* Names to sockets. */
+/* Resolves names, and makes sockets that listen or connect. */
 #include "lib/comm/sockets/address.h"
 
 #include "lib/base/clock.h"
@@ -73,7 +73,7 @@ sluice_status slc_address_listen(const char *host, int port, int *out)
     if (is_loopback(list->ai_addr))
         fd = bind_to(list);
     else {
-        fd = bind_any(AF_INET6, port); /* takes IPv4 too */
+        fd = bind_any(AF_INET6, port); /* it takes IPv4 too */
         if (fd < 0 && errno == EAFNOSUPPORT) fd = bind_any(AF_INET, port);
     }
     freeaddrinfo(list);
@@ -89,7 +89,7 @@ sluice_status slc_address_listen(const char *host, int port, int *out)
     return SLUICE_OK;
 }
 
-/* On loopback a connect to a free port of the ephemeral range can meet itself. */
+/* On loopback, a socket that connects to a free port of the ephemeral range can meet itself. */
 static bool met_itself(int fd)
 {
     struct sockaddr_storage here = {0}, there = {0};

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Of each other rank on this host a socket, a doorbell and a segment; on rank 0 a connection to every rank; on the
- * others' hosts two connections of the transport. The rest is the program's, the transport's and what passes through.
- */
+/* A rank needs a socket, a doorbell and a segment for each other rank of this host, on rank 0 a connection to every
+ * rank, and two connections of the transport for each rank of another host. The rest is for the program, the transport,
+ * and descriptors that are handed over. */
 enum { EACH_RANK = 4, BESIDES = 64 };
 
 bool slc_descriptors_lacking(int error)

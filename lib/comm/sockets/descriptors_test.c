@@ -1,4 +1,5 @@
-/* One rank of several has too few file descriptors: whatever it lacks them for, every rank says so, and what helps. */
+/* One rank of several has too few file descriptors. Whatever it lacks them for, every rank must say so, and what helps.
+ */
 #include "lib/comm/comm_test.h"
 
 #include <fcntl.h>
@@ -13,7 +14,7 @@ enum { SIZE = 5, MOST = 60 };
 typedef struct {
     int port, victim;
     int limit;    /* descriptors that the victim may open beyond those that it has */
-    bool *joined; /* by all processes */
+    bool *joined; /* shared by all processes */
 } test_case;
 
 static int highest_descriptor(void)
@@ -32,7 +33,7 @@ static int join(int rank, void *argument)
     slc_device *device;
     slc_segment segment;
     config.join_timeout_s = 8;
-    CHECK(!close_range(3, ~0u, 0)); /* those that are inherited would leave holes below the highest one */
+    CHECK(!close_range(3, ~0u, 0)); /* inherited ones would leave holes below the highest one */
     CHECK(!slc_device_open("cpu", &device));
     CHECK(!slc_segment_create(device, 1 << 20, &segment));
     const rlim_t most = (rlim_t)(highest_descriptor() + 1 + test->limit);
@@ -62,7 +63,7 @@ static void check_victim(int victim)
     bool *joined = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(joined != MAP_FAILED);
     int refused = 0;
-    /* With one it can reach rank 0 (rank 0: listen), so that the others may hear of it. */
+    /* With one descriptor it can reach rank 0 (rank 0 can listen), so that the others may hear of it. */
     for (int limit = 1; limit < MOST && !joined[0]; limit += 3) {
         test_case test = {.port = free_port(), .victim = victim, .limit = limit, .joined = joined};
         memset(joined, 0, SIZE);

@@ -1,4 +1,4 @@
-/* The kernel lists what an epoll set watches in /proc/self/fdinfo, a line each. */
+/* The kernel lists the descriptors that an epoll set watches in /proc/self/fdinfo, one a line. */
 #include "lib/comm/sockets/watched.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ typedef struct {
     char bytes[1024];
 } reader;
 
-/* Longer lines are cut. False: there is none left. */
+/* Reads a line; a longer one is cut. False: there is none left. */
 static bool read_line(reader *in, char *line)
 {
     size_t used = 0;
@@ -38,7 +38,8 @@ static bool read_line(reader *in, char *line)
     return true;
 }
 
-/* "tfd: 5 events: 19 data: ... pos:0 ino:61af sdev:7". A number that has come to mean another file does not count. */
+/* Returns the descriptor in "tfd: 5 events: 19 data: ... pos:0 ino:61af sdev:7", or -1. A number that has come to mean
+ * another file does not count. */
 static int watched_in(const char *line)
 {
     int fd;

@@ -1,10 +1,11 @@
-/* The descriptors behind a transport's: it offers few to poll, but those are epoll sets as a rule, and what they watch
- * are its sockets. */
+/* The descriptors that a transport uses: it offers few to poll, but those are epoll sets as a rule, which watch its
+ * sockets. */
 #ifndef SLC_COMM_WATCHED_H
 #define SLC_COMM_WATCHED_H
 
-/* Calls `visit` for `fd` and, where it is an epoll set, before that for all that the set watches, sets among them.
- * Allocates nothing and takes no lock. A set that the kernel does not tell about (no /proc) is visited alone. */
+/* Calls `visit` for `fd`; if `fd` is an epoll set, first for every descriptor that the set watches, sets among them.
+ * Allocates nothing and takes no lock. If the kernel does not list a set's descriptors (no /proc), only the set itself
+ * is visited. */
 void slc_watched_visit(int fd, void (*visit)(int fd));
 
 #endif

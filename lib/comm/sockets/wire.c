@@ -1,4 +1,4 @@
-/* Socket reads and writes with a deadline. */
+/* Reads and writes on sockets, with a deadline. */
 #include "lib/comm/sockets/wire.h"
 
 #include "lib/base/clock.h"

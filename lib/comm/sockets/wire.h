@@ -1,5 +1,5 @@
-/* Blocking reads and writes on a non-blocking socket, each with a deadline; and the frame that every message on the
- * rendezvous connection begins with. */
+/* Blocking reads and writes on a non-blocking socket, each with a deadline, and the frame with which every message on a
+ * control connection begins. */
 #ifndef SLC_COMM_WIRE_H
 #define SLC_COMM_WIRE_H
 
@@ -9,30 +9,33 @@
 #include <stdint.h>
 
 enum { SLC_WIRE_VERSION = 2, SLC_TOKEN_BYTES = 256 };
+/* A newcomer has this long to say who it is. */
+#define SLC_STRANGER_PATIENCE_NS UINT64_C(5000000000)
 
 typedef enum {
-    SLC_FRAME_BLOB = 1, /* while joining: one rank's part of an exchange, or everybody's */
-    SLC_FRAME_BEAT,     /* value: operations begun, their digest; to rank 0 with what the rank is doing (watch.h) */
-    SLC_FRAME_COLLECT,  /* to rank 0: what a rank brings to a small collective */
-    SLC_FRAME_RESULT,   /* from rank 0 */
+    SLC_FRAME_BLOB = 1, /* while joining: one rank's part of an exchange, or all parts */
+    SLC_FRAME_BEAT,     /* value: operations begun, their digest; to rank 0 followed by an slc_doing (watch.h) */
+    SLC_FRAME_COLLECT,  /* to rank 0: a rank's part of a small collective */
+    SLC_FRAME_RESULT,   /* from rank 0: the collective's result */
     SLC_FRAME_LEAVE,    /* `rank` left; value: operations and collectives that it completed */
-    SLC_FRAME_FAIL      /* status and line; rank: who is in trouble, -1 when the line says it */
+    SLC_FRAME_FAIL      /* status and line; rank: the rank in trouble, -1 when the line names it */
 } slc_frame_kind;
 
 typedef struct {
     uint32_t kind;
-    int32_t rank;   /* whom it is about */
-    int32_t status; /* FAIL, BLOB; COLLECT: the collective's kind */
-    int32_t root;   /* COLLECT */
+    int32_t rank;   /* the rank that it is about */
+    int32_t status; /* of FAIL and BLOB; COLLECT: the collective's kind */
+    int32_t root;   /* of COLLECT */
     uint32_t value[2];
-    uint64_t bytes; /* that follow */
+    uint64_t bytes; /* how many follow the frame */
 } slc_frame;
 
-/* Errors: TIMEOUT at `deadline_ns`, PEER when the other end closed, IO. The error line says only that. */
+/* Write or read all `bytes`. Errors: TIMEOUT at `deadline_ns`, PEER when the other end has closed, IO, SYSTEM. The
+ * error line says no more than that. */
 sluice_status slc_wire_write(int fd, const void *data, size_t bytes, uint64_t deadline_ns);
 sluice_status slc_wire_read(int fd, void *data, size_t bytes, uint64_t deadline_ns);
 
-/* Whether two secrets are equal, in a time that does not say where they differ. */
+/* Whether two secrets are equal. The time that it takes does not say where they differ. */
 bool slc_wire_equal(const void *a, const void *b, size_t bytes);
 
 /* Waits until `fd` is ready for `events` (poll's) or the deadline. */

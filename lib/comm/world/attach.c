@@ -1,4 +1,4 @@
-/* Attaching memory: the segment that operations work on, and what lies in it of scratch. */
+/* Attaches the segment on which operations work, and the scratch in it. */
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/comm/world/world.h"
@@ -7,7 +7,7 @@
 
 static void forget_segment(slc_comm *comm)
 {
-    /* After a failure a message may still be on its way into the memory: wait until the thread has let go of it. */
+    /* After a failure a message may still be on its way into the memory, so wait until the thread has let go of it. */
     if (slc_failed(comm->failure)) slc_gate_wait(&comm->quiet, 1, UINT64_MAX);
     if (comm->segment && comm->messages_pending) comm->segment->kept = true; /* the transport did not let go of it */
     comm->segment = NULL;
@@ -19,7 +19,7 @@ static void forget_segment(slc_comm *comm)
     comm->scratch_bytes = 0;
 }
 
-/* Every rank must bring the same; rank 0's figures are what is compared with, so all ranks agree on the verdict. */
+/* Checks that every rank brings the same sizes. All compare theirs with rank 0's, so they agree on the verdict. */
 static sluice_status agree_on_size(sluice_world *world, uint64_t bytes, uint64_t scratch_bytes)
 {
     uint64_t own[2] = {bytes, scratch_bytes}, first[2] = {bytes, scratch_bytes};
@@ -46,7 +46,7 @@ sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratc
     status = agree_on_size(world, segment->bytes, scratch_bytes);
     if (status) return status;
     uint64_t deadline_ns = slc_clock_ns() + world->control.watch.silence_ns;
-    char error[SLC_WORDS]; /* the last one of the caller: waiting in slices is none */
+    char error[SLC_WORDS]; /* the caller's last one, which waiting in slices overwrites */
     snprintf(error, sizeof error, "%s", sluice_last_error());
     status = slc_neighbours_attach(comm->neighbours, segment, comm->failure, deadline_ns);
     if (!status) status = slc_error(SLUICE_OK, "%s", error);

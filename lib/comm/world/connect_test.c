@@ -1,8 +1,7 @@
-/* A transport that does not do as it should. Peers that cannot be reached at once: connecting is repeated until the
- * time to join is over, and then says which rank and where. Addresses that are not whole are refused. Messages that
- * cannot be cancelled keep their memory. The transport is UCX; here its connect can be made to fail, and its cancel to
- * do nothing.
- */
+/* A transport that does not do as it should. If a peer cannot be reached at once, connecting is repeated until the time
+ * to join is over, and then the error says which rank it is and where. Addresses that are not whole are refused.
+ * Messages that cannot be cancelled keep their memory. The transport is UCX; here its connect can be made to fail, and
+ * its cancel to do nothing. */
 #include "lib/comm/comm_test.h"
 #include "lib/comm/transport.h"
 
@@ -12,7 +11,7 @@
 
 enum { FOREVER = 1 << 30 };
 
-static int failures_left; /* of connect, in this process */
+static int failures_left; /* how often connect still fails in this process */
 static const sluice_transport_v1 *ucx;
 static sluice_transport_v1 reluctant;
 
@@ -25,7 +24,7 @@ static sluice_status connect_reluctantly(void *self, int rank, const void *blob,
     return ucx->connect(self, rank, blob, bytes);
 }
 
-static bool stubborn; /* in this process, nothing pending ends any more */
+static bool stubborn; /* nothing that is pending in this process ends any more */
 
 static void cancel_if_willing(void *self)
 {
@@ -129,7 +128,7 @@ static int fail_with_messages(int rank, void *argument)
     slc_comm_attach(comm, NULL, NULL, 0);
     CHECK(segment.kept);
     slc_segment_destroy(&segment);
-    for (int i = 0; i < ELEMENTS; i++) base[i] = 1; /* as a network card that goes on */
+    for (int i = 0; i < ELEMENTS; i++) base[i] = 1; /* plays a network card that goes on */
     stubborn = false;
     sluice_world_destroy(world);
     slc_device_close(device);
@@ -163,7 +162,7 @@ static int connect_with_parts(int rank, void *argument)
     CHECK(part);
     memcpy(part, address, bytes);
     for (size_t length = 0; length <= bytes + 1; length++) {
-        char *exactly = malloc(length + !length); /* so that a sanitizer sees what is read beyond */
+        char *exactly = malloc(length + !length); /* so that a sanitizer sees a read beyond its end */
         CHECK(exactly);
         memcpy(exactly, part, length);
         sluice_status status = ucx->connect(transport.self, 1, exactly, length);

@@ -1,17 +1,17 @@
-/* What this rank is doing, for its heartbeats. */
+/* Finds out what this rank is doing, for its heartbeats. */
 #include "lib/base/clock.h"
 #include "lib/comm/world/world.h"
 
 #include <stdio.h>
 
-static const uint64_t stopped_ns = 2000000000u; /* a longer gap between two looks: this process was stopped */
+static const uint64_t stopped_ns = 2000000000u; /* after a longer gap between two looks this process had been stopped */
 
 static uint64_t mix(uint64_t digest, uint64_t value)
 {
     return (digest ^ value) * 0x9e3779b97f4a7c15u;
 }
 
-/* Changes with everything that the program does. */
+/* A digest that changes with every call that the program makes. */
 static uint64_t digest_program(sluice_world *world, slc_place place)
 {
     slc_comm *comm = &world->comm;
@@ -33,7 +33,7 @@ static uint64_t digest_operations(const sluice_world *world)
     return digest;
 }
 
-/* A network that is imitated holds back what will come for sure. */
+/* Whether an imitated network holds something back, which will come for sure. */
 static bool is_held_back(const sluice_world *world, uint64_t now_ns)
 {
     const slc_transport *transport = &world->transport;
@@ -54,7 +54,8 @@ static slc_place find_place(sluice_world *world)
     return atomic_load_explicit(&comm->work, memory_order_acquire) ? SLC_WORKING : SLC_ELSEWHERE;
 }
 
-/* Is the thread that waits the one that makes the calls of either kind? Another one might still go on. */
+/* Whether the thread that waits is the one that makes the calls of either kind. If not, another one might still go on.
+ */
 static bool is_one_thread(sluice_world *world, slc_place place)
 {
     uint64_t collects = atomic_load(&world->collector), submits = atomic_load(&world->comm.submitter);
@@ -62,11 +63,11 @@ static bool is_one_thread(sluice_world *world, slc_place place)
     return waits && (!collects || waits == collects) && (!submits || waits == submits);
 }
 
-/* "waits in param_read of \"h.0.w\"": what is not of the call itself follows it. */
+/* Writes "waits in param_read of \"h.0.w\"". */
 static void describe(sluice_world *world, slc_place place, char *text, size_t bytes)
 {
     slc_comm *comm = &world->comm;
-    pthread_mutex_lock(&comm->names); /* while they are read, they are not freed */
+    pthread_mutex_lock(&comm->names); /* it keeps them from being freed while they are read */
     const char *call = atomic_load_explicit(&comm->call, memory_order_acquire);
     const char *object = atomic_load_explicit(&comm->object, memory_order_acquire);
     const char *work = atomic_load_explicit(&comm->work, memory_order_acquire);

@@ -1,5 +1,5 @@
-/* A rank that dies, stalls, leaves early or fails: every other rank learns which one, soon, on every path. The docs
- * promise that within two seconds, which is asserted here with room for a machine that is busy. */
+/* When a rank dies, stalls, leaves early or fails, every other rank must soon learn which one it is, on every path. The
+ * docs promise two seconds; the limit here leaves room for a machine that is busy. */
 #include "lib/base/clock.h"
 #include "lib/comm/comm_test.h"
 
@@ -10,16 +10,16 @@
 #include <cmocka.h>
 
 enum { ELEMENTS = 1 << 20, TENSORS = 3, ROWS = 500, VICTIM_CODE = 7 };
-/* The documented promise, and what a busy machine may add; under a sanitizer the work itself takes seconds. */
+/* The documented promise, and the time that a busy machine may add; under a sanitizer the work itself takes seconds. */
 static const double promised_s = 2;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 static const double room_s = 10;
 #else
 static const double room_s = 2;
 #endif
-static const double stall_s = 4; /* the limit of those that are to stall */
+static const double stall_s = 4; /* the limit in tests of ranks that stall */
 
-/* What is on its way. */
+/* The kind of operation that is on its way. */
 typedef enum { SUMS, EXCHANGE, ROW_SUMS } traffic;
 
 typedef enum {
@@ -77,10 +77,7 @@ static void rig_open(rig *all, const test_case *test, int rank)
 
 static void rig_close(rig *all)
 {
-    CHECK(!slc_comm_attach(slc_world_comm(all->world), NULL, NULL, 0));
-    slc_segment_destroy(&all->segment);
-    slc_device_close(all->device);
-    sluice_world_destroy(all->world);
+    close_rank(all->world, &all->segment, all->device);
     slc_compress_group_fini(&all->group);
     free(all->server_memory);
 }
@@ -111,7 +108,7 @@ static slc_op endless_op(const rig *all)
                     .what = "endless sum"};
 }
 
-/* Until the world fails. Returns when. */
+/* Waits until the world fails, and returns when that was. */
 static uint64_t go_on_until_failure(rig *all)
 {
     slc_comm *comm = slc_world_comm(all->world);
@@ -134,7 +131,7 @@ static void expect(rig *all, const test_case *test, sluice_status status, const 
         fprintf(stderr, "\"%s\" should say \"%s\"\n", line, part);
         _exit(1);
     }
-    /* And so does every other call. */
+    /* Every other call fails in the same way. */
     slc_op op = endless_op(all);
     double value = 0;
     CHECK(slc_comm_submit(slc_world_comm(all->world), &op, 1, NULL) == status && !strcmp(line, sluice_last_error()));
@@ -144,7 +141,7 @@ static void expect(rig *all, const test_case *test, sluice_status status, const 
     (void)test;
 }
 
-/* Of the same bytes, but another. */
+/* Another operation on the same bytes. */
 static slc_op other_op(rig *all)
 {
     slc_op op = endless_op(all);
@@ -199,7 +196,7 @@ static void suffer(rig *all, const test_case *test)
         op = other_op(all);
         CHECK(!slc_comm_submit(comm, &op, 1, NULL));
         break;
-    case OTHER_SKIP: /* and is soon far ahead */
+    case OTHER_SKIP: /* it is soon far ahead */
         op.skip = &yes;
         for (int i = 0; i < 300; i++) CHECK(!slc_comm_submit(comm, &op, 1, NULL));
         break;
@@ -211,7 +208,7 @@ static void suffer(rig *all, const test_case *test)
     }
 }
 
-/* Then there is nobody to blame but all, who hear the same. */
+/* When ranks disagree none is to blame alone, and all hear the same. */
 static bool differs(fault what)
 {
     return what == OTHER_OPERATION || what == OTHER_SKIP || what == OTHER_COLLECTIVE;
@@ -342,7 +339,7 @@ static void test_disagreement(void **state)
 typedef struct {
     int size, port;
     _Atomic int *rounds, *over; /* shared with the ranks: how far they are; the test has seen enough */
-    FILE *said;                 /* by rank 0 */
+    FILE *said;                 /* rank 0's log */
 } pausing;
 
 static int go_on_until_over(int rank, void *argument)
@@ -374,7 +371,8 @@ static void signal_ranks(const ranks *all, int only, int signal)
         if (only < 0 || rank == only) kill(all->pids[rank], signal);
 }
 
-/* Stops one rank, or all (-1), for some seconds; then they go on as if nothing had been. What rank 0 said. */
+/* Stops one rank, or all (-1), for some seconds; after that they must go on as if nothing had happened. Checks what
+ * rank 0 logged. */
 static void check_pause(int only, unsigned seconds, bool stalls)
 {
     ranks all;
@@ -402,7 +400,7 @@ static void test_continued(void **state)
 {
     (void)state;
     check_pause(2, 5, true);
-    check_pause(-1, 12, false); /* longer than the limit; the others were stopped themselves */
+    check_pause(-1, 12, false); /* longer than the limit, but all were stopped */
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
-/* A rank that has children: one that it forked holds nothing of its world, so its death is noticed at once, and a call
- * in the child is an error that disturbs nobody. The limit in seconds is the promise of two, on a machine that may be
- * busy. */
+/* Ranks that have children. A forked child holds nothing of the rank's world, so the rank's death is noticed at once,
+ * and a call in the child is an error that disturbs no rank. The limit in seconds is the promised two, with room for a
+ * machine that may be busy. */
 #include "lib/base/clock.h"
 #include "lib/comm/comm_test.h"
 
@@ -13,7 +13,7 @@ enum { ELEMENTS = 48 * 1000, SIZE = 3, PARENT = 1 };
 static const double promised_s = 5;
 static const float untouched = 77;
 
-/* By all processes of a test. */
+/* Shared by all processes of a test. */
 typedef struct {
     pid_t child;
     uint64_t died_ns;
@@ -30,7 +30,7 @@ typedef struct {
     slc_device *device;
     slc_segment segment;
     sluice_world *world;
-    float *data, *beyond; /* what is summed, and a place that nobody touches */
+    float *data, *beyond; /* the data that are summed, and a place that no operation touches */
 } rig;
 
 static void rig_open(rig *all, const test_case *test, int rank)
@@ -44,14 +44,6 @@ static void rig_open(rig *all, const test_case *test, int rank)
     for (int i = 0; i < ELEMENTS; i++) all->beyond[i] = untouched;
     char *scratch = (char *)all->segment.base + ELEMENTS * 4 * 2;
     CHECK(!slc_comm_attach(slc_world_comm(all->world), &all->segment, scratch, ELEMENTS * 4 * 6));
-}
-
-static void rig_close(rig *all)
-{
-    CHECK(!slc_comm_attach(slc_world_comm(all->world), NULL, NULL, 0));
-    slc_segment_destroy(&all->segment);
-    slc_device_close(all->device);
-    sluice_world_destroy(all->world);
 }
 
 static slc_op sum_op(const rig *all)
@@ -106,7 +98,7 @@ static int die_with_a_child(int rank, void *argument)
     CHECK(status == SLUICE_ERR_PEER && strstr(sluice_last_error(), "rank 1 died"));
     if (seconds > promised_s) fprintf(stderr, "known after %.1f s\n", seconds);
     CHECK(seconds < promised_s);
-    rig_close(&all);
+    close_rank(all.world, &all.segment, all.device);
     return 0;
 }
 
@@ -126,7 +118,7 @@ static void check_death(test_path path, bool exec)
     ranks_start(&all, SIZE, die_with_a_child, &test);
     for (int rank = 0; rank < SIZE; rank++) assert_int_equal(rank_wait(&all, rank), rank == PARENT ? 128 + SIGKILL : 0);
     assert_true(test.seen->child > 0);
-    assert_int_equal(kill(test.seen->child, SIGKILL), 0); /* it lived on */
+    assert_int_equal(kill(test.seen->child, SIGKILL), 0); /* it was still alive */
     munmap(test.seen, sizeof *test.seen);
 }
 
@@ -147,7 +139,7 @@ static void expect_refusal(sluice_status status)
     CHECK(strstr(sluice_last_error(), "forked from rank 1"));
 }
 
-/* A child leaves what its parent's transport allocated where it is, which the leak checker would count. */
+/* A child leaves its parent's transport's allocations where they are, which the leak checker would count. */
 static void leave_child(void)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -174,7 +166,7 @@ static void call_in_child(rig *all)
     for (int i = 0; i < 2 * ELEMENTS; i++) all->data[i] = -1;
     slc_segment_discard(&all->segment, 0, all->segment.bytes);
     CHECK(sluice_world_rank(all->world) == PARENT && sluice_world_size(all->world) == SIZE);
-    rig_close(all);
+    close_rank(all->world, &all->segment, all->device);
     leave_child();
 }
 
@@ -187,13 +179,13 @@ static int have_a_child_that_calls(int rank, void *argument)
     for (int i = 0; i < 3; i++) {
         pid_t child = rank == PARENT ? fork() : -1;
         if (!child) call_in_child(&all);
-        sum_ones(&all); /* beside what the child does */
+        sum_ones(&all); /* while the child does its part */
         int status = 0;
         if (child > 0) CHECK(waitpid(child, &status, 0) == child && !exit_code(status));
         sum_ones(&all);
         CHECK(!sluice_world_barrier(all.world));
     }
-    rig_close(&all);
+    close_rank(all.world, &all.segment, all.device);
     return 0;
 }
 
@@ -206,9 +198,9 @@ static void test_calls(void **state)
     }
 }
 
-/* ---- What exec starts ---- */
+/* ---- Programs that exec starts ---- */
 
-/* How many descriptors a program has that this process starts. */
+/* The number of descriptors of a program that this process starts. */
 static int inherited_descriptors(void)
 {
     int count = -1;
@@ -226,11 +218,11 @@ static int start_a_program(int rank, void *argument)
     rig_open(&all, test, rank);
     sum_ones(&all);
     CHECK(inherited_descriptors() == before);
-    rig_close(&all);
+    close_rank(all.world, &all.segment, all.device);
     return 0;
 }
 
-/* On this path alone: a transport's library opens some that it keeps to itself. */
+/* Tested on this path alone, because a transport's library opens descriptors that it keeps to itself. */
 static void test_exec(void **state)
 {
     (void)state;
@@ -252,7 +244,7 @@ static int alone_with_a_child(int rank, void *argument)
         CHECK(sluice_world_barrier(all.world) == SLUICE_ERR_ORDER && strstr(sluice_last_error(), "forked from rank 0"));
         CHECK(slc_comm_submit(slc_world_comm(all.world), &(slc_op){.kind = SLC_BARRIER}, 1, NULL) == SLUICE_ERR_ORDER);
         sluice_world_destroy(all.world);
-        CHECK(!sluice_world_create(&config, &all.world)); /* its own */
+        CHECK(!sluice_world_create(&config, &all.world)); /* a world of the child's own */
         CHECK(!sluice_world_barrier(all.world));
         sluice_world_destroy(all.world);
         exit(0);

@@ -1,5 +1,5 @@
-/* Sums are the same whatever the settings that change how they are made: windows, idling, instruction sets, many ranks,
- * counters that wrap. A rank with nothing to do uses no processor. */
+/* Sums must be the same under all settings that change how they are made: windows, idling, instruction sets, many
+ * ranks, counters that wrap. A rank with nothing to do must use no processor. */
 #include "lib/base/clock.h"
 #include "lib/comm/comm_test.h"
 #include "lib/comm/control/control.h"
@@ -13,10 +13,10 @@
 enum { BLOCK = 16 * 8 * 3 * 5, BLOCKS = 24, ELEMENTS = BLOCK * BLOCKS, SUMS = 12 };
 
 typedef struct {
-    const char *name, *value; /* of a setting; NULL: none */
+    const char *name, *value; /* a setting; NULL: none */
     int size, port;
     test_path path;
-    uint32_t start; /* of all counters of operations */
+    uint32_t start; /* where all counters of operations begin */
     double idle_s;
 } test_case;
 
@@ -27,8 +27,8 @@ typedef struct {
     float *data;
 } rig;
 
-/* A world in which so many operations seem to have been made already: the linker puts these functions in the place of
- * those that they call (--wrap), so that the counters are set before the communication thread is there. */
+/* Make a world in which many operations seem to have run already: the linker puts these functions in the place of those
+ * that they call (--wrap), so that the counters are set before the communication thread exists. */
 static uint32_t first_operation;
 
 sluice_status __real_slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *failure, slc_neighbours *neighbours,
@@ -76,14 +76,6 @@ static void rig_open(rig *all, const test_case *test, int rank)
     CHECK(!slc_comm_attach(comm, &all->segment, all->data + ELEMENTS, scratch));
 }
 
-static void rig_close(rig *all)
-{
-    CHECK(!slc_comm_attach(slc_world_comm(all->world), NULL, NULL, 0));
-    slc_segment_destroy(&all->segment);
-    slc_device_close(all->device);
-    sluice_world_destroy(all->world);
-}
-
 static void sum_many(rig *all, const test_case *test, int rank)
 {
     slc_comm *comm = slc_world_comm(all->world);
@@ -126,7 +118,7 @@ static int body(int rank, void *argument)
         CHECK(used <= test->idle_s / 10); /* a busy poll would take all of it, heartbeats take a thousandth */
     }
     CHECK(!sluice_world_barrier(all.world));
-    rig_close(&all);
+    close_rank(all.world, &all.segment, all.device);
     return 0;
 }
 

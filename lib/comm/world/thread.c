@@ -1,9 +1,10 @@
-/* The communication thread: one loop over the lane, the transport and the control connections. When nothing can be done
- * it looks on for some microseconds, then sleeps in one poll over everything. Before sleeping it says so in its control
- * page and looks once more, so that whoever makes work afterwards knows that it must ring. */
+/* The communication thread: one loop over the lane, the transport and the control connections. When there is nothing to
+ * do it looks on for some microseconds, then sleeps in one poll over everything. Before sleeping it says so in its
+ * control page and looks once more, so that whoever makes work after that knows to ring. */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/comm/lane/geometry.h"
 #include "lib/comm/world/world.h"
 
 #include <errno.h>
@@ -15,19 +16,19 @@
 #include <unistd.h>
 
 static const uint64_t look_ns = 1000000u;         /* how often sockets are looked at while there is work */
-static const uint64_t suspicion_ns = 3000000000u; /* how long the control connection has to explain a lost peer */
+static const uint64_t suspicion_ns = 3000000000u; /* the control connection's time to explain a lost peer */
 static const uint64_t aside_period_ns = 20000000u;
 static const uint64_t transport_linger_ns = 1000000000u;
 static const uint64_t tell_patience_ns = 200000000u;
 static const uint64_t cancel_patience_ns = 2000000000u;
-static const uint64_t least_rest_ns = 250000u; /* on a faster link a rest would outlast what is on its way */
+static const uint64_t least_rest_ns = 250000u; /* on a faster link a rest would outlast the traffic on its way */
 
-/* How long a network that has enough to do may be left alone. */
+/* Finds how long a network that has enough to do may be left alone. */
 typedef struct {
-    uint64_t since_ns; /* when the last block ended, or there came to be plenty; 0: there is not */
+    uint64_t since_ns; /* when the last block ended, or slc_messages_plenty became true; 0: it is false */
     uint64_t block_ns; /* mean time from one block's end to the next, while there is plenty */
-    uint32_t finished; /* blocks, then */
-    bool gathered;     /* it was left alone, and nothing has happened since */
+    uint32_t finished; /* blocks that had ended at since_ns */
+    bool gathered;     /* the network was left alone, and nothing has happened since */
 } pacing;
 
 void slc_comm_fail(slc_comm *comm, sluice_status status, const char *line)
@@ -46,7 +47,7 @@ static bool transport_progress(sluice_world *world)
     return moved;
 }
 
-/* Everything pending ends; only then may the caller's memory go. */
+/* Ends everything that is pending; only then may the caller's memory go. */
 static void cancel_messages(sluice_world *world)
 {
     const slc_transport *transport = &world->transport;
@@ -80,7 +81,7 @@ static void finish_collective(sluice_world *world)
 }
 
 /* Ends every wait of this process and tells the other ranks. A collective whose result came before the failure is
- * complete: a rank that fails after it, and leaves, takes nothing from the others. */
+ * complete, so that a rank which fails after it, and leaves, takes nothing from the others. */
 static void acknowledge_failure(sluice_world *world)
 {
     world->acknowledged = true;
@@ -94,7 +95,7 @@ static void acknowledge_failure(sluice_world *world)
     slc_gate_post(&world->comm.quiet, 1);
 }
 
-/* A rank that left takes part in no later operation. */
+/* Fails the world if an operation needs a rank that has left. */
 static void check_departures(sluice_world *world)
 {
     uint32_t submitted = atomic_load_explicit(&world->comm.wire_submitted, memory_order_relaxed);
@@ -128,7 +129,7 @@ static bool look_at_control(sluice_world *world, uint64_t now_ns)
     return received;
 }
 
-/* What can be done now, sockets apart. */
+/* Does what can be done now, control sockets apart. True if anything was done. */
 static bool advance(sluice_world *world, uint64_t now_ns)
 {
     bool busy = false;
@@ -144,18 +145,13 @@ static bool advance(sluice_world *world, uint64_t now_ns)
     return busy;
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static uint64_t next_due(const sluice_world *world)
 {
     const slc_transport *transport = &world->transport;
     uint64_t due = slc_control_due(&world->control);
     if (slc_failed(&world->failure)) return due;
-    due = earlier(due, slc_lane_due(&world->comm));
-    if (transport->table && transport->table->timer) due = earlier(due, transport->table->timer(transport->self));
+    due = slc_least(due, slc_lane_due(&world->comm));
+    if (transport->table && transport->table->timer) due = slc_least(due, transport->table->timer(transport->self));
     return due;
 }
 
@@ -163,7 +159,7 @@ static void take_rings(sluice_world *world)
 {
     uint64_t rings;
     ssize_t got = read(world->neighbours.doorbell, &rings, sizeof rings);
-    (void)got; /* nothing is left when two woke it at once */
+    (void)got; /* when two ranks woke it at once, one read takes both */
 }
 
 static struct timespec time_left(uint64_t due_ns)
@@ -172,7 +168,7 @@ static struct timespec time_left(uint64_t due_ns)
     return (struct timespec){.tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u)};
 }
 
-/* Waits for any descriptor or the next due moment. True if a control connection has something. */
+/* Waits for any descriptor, or until something is due. True if a control connection has something to read. */
 static bool poll_all(sluice_world *world)
 {
     struct pollfd *polls = world->polls;
@@ -195,7 +191,7 @@ static bool poll_all(sluice_world *world)
     return false;
 }
 
-/* The rank of a neighbour whose thread was last seen on this core; -1: none. */
+/* Notes this thread's core, and returns the rank of a neighbour whose thread was last seen on it; -1: none was. */
 static int core_mate(const sluice_world *world, int cpu)
 {
     const slc_neighbours *neighbours = &world->neighbours;
@@ -208,7 +204,7 @@ static int core_mate(const sluice_world *world, int cpu)
     return -1;
 }
 
-/* True if a control connection woke it. */
+/* Sleeps until something is to be done. True if a control connection woke it. */
 static bool sleep_until_woken(sluice_world *world)
 {
     _Atomic uint32_t *sleeping = &world->neighbours.page->sleeping;
@@ -219,11 +215,11 @@ static bool sleep_until_woken(sluice_world *world)
     if (!busy && transport->table) busy = transport->table->arm(transport->self) == SLUICE_IN_PROGRESS;
     if (!busy) control = poll_all(world);
     atomic_exchange(sleeping, 0);
-    core_mate(world, sched_getcpu()); /* says where it is now */
+    core_mate(world, sched_getcpu()); /* notes the core on which it woke */
     return control;
 }
 
-/* Keeps the time of a block while there is plenty. */
+/* Keeps the mean time of a block while there is plenty. */
 static void watch_blocks(pacing *pace, const slc_comm *comm, uint64_t now_ns)
 {
     uint32_t finished = comm->blocks_finished - pace->finished;
@@ -240,31 +236,31 @@ static void watch_blocks(pacing *pace, const slc_comm *comm, uint64_t now_ns)
     pace->finished = comm->blocks_finished;
 }
 
-/* A wake for every piece of a block costs compute more than the piece itself. While two blocks are on their way,
- * traffic may gather for half the time that one takes: the link stays busy. Then the next sleep is one that traffic
- * ends. True if it was left alone, or something came up. */
+/* A wake for every piece of a block costs compute more than the piece itself. So while two blocks are on their way,
+ * traffic may gather for half the time that one takes, and the link stays busy. The next sleep after that is one that
+ * traffic ends. True if the network was left alone, or something else came up. */
 static bool let_gather(sluice_world *world, pacing *pace)
 {
-    uint64_t rest_ns = earlier(world->pace_ns, pace->block_ns / 2);
+    uint64_t rest_ns = slc_least(world->pace_ns, pace->block_ns / 2);
     if (pace->gathered || !pace->since_ns || rest_ns < least_rest_ns) return false;
     _Atomic uint32_t *sleeping = &world->neighbours.page->sleeping;
     atomic_exchange(sleeping, 1);
     uint64_t now = slc_clock_ns();
     bool busy = atomic_load(&world->stop) || advance(world, now);
     struct pollfd doorbell = {.fd = world->neighbours.doorbell, .events = POLLIN};
-    struct timespec timeout = time_left(earlier(next_due(world), now + rest_ns));
+    struct timespec timeout = time_left(slc_least(next_due(world), now + rest_ns));
     if (!busy && ppoll(&doorbell, 1, &timeout, NULL) > 0) take_rings(world);
     atomic_exchange(sleeping, 0);
     pace->gathered = !busy;
     return true;
 }
 
-/* Moves to another core, once: the thread may run anywhere again afterwards. */
+/* Moves to another core once; after that the thread may run anywhere again. */
 static void leave_core(int cpu)
 {
     cpu_set_t allowed, others;
     if (sched_getaffinity(0, sizeof allowed, &allowed))
-        return; /* more cores than the set holds: let the kernel do it */
+        return; /* there are more cores than the set holds: leave it to the kernel */
     others = allowed;
     CPU_CLR(cpu, &others);
     if (CPU_COUNT(&others) && !sched_setaffinity(0, sizeof others, &others))
@@ -272,8 +268,8 @@ static void leave_core(int cpu)
 }
 
 /* A wake tends to put the woken thread on the waker's core, where both would stay and take turns. So the higher rank
- * moves away where there are cores enough, and while both are there, looking on must not keep the other from working.
- */
+ * moves away if there are cores enough, and while both are there, a thread that looks on must not keep the other from
+ * working. */
 static void pause_shortly(sluice_world *world, uint64_t now_ns)
 {
     int cpu = sched_getcpu(), mate = core_mate(world, cpu);
@@ -319,7 +315,7 @@ static void *thread_main(void *argument)
         if (sleep_until_woken(world)) looked_ns = 0;
     }
     if (slc_failed(&world->failure) && !world->acknowledged) acknowledge_failure(world);
-    if (world->comm.messages_pending) cancel_messages(world); /* left with operations unfinished */
+    if (world->comm.messages_pending) cancel_messages(world); /* it leaves with operations unfinished */
     slc_control_goodbye(&world->control, atomic_load(&world->comm.wire_completed), world->last_words);
     slc_transport_close(&world->transport, slc_failed(&world->failure) ? 0 : transport_linger_ns);
     slc_control_leave(&world->control);

@@ -1,5 +1,6 @@
-/* Making a world: join, meet the neighbours, open a transport for the rest, start the thread. Between the steps the
- * ranks exchange what they found; a rank that failed brings its error instead, so that all of them end with it. */
+/* Makes a world: joins, meets the neighbours, opens a transport for the other ranks and starts the thread. Between the
+ * steps the ranks exchange what they found; a rank that failed brings its error instead, and all of them end with it.
+ */
 #include "lib/comm/world/world.h"
 
 #include "lib/base/clock.h"
@@ -17,26 +18,26 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What one exchange brings: pointers into one allocation. */
+/* The blobs that one exchange brought: pointers into one allocation. */
 typedef struct {
     const void **data;
     size_t *sizes;
     void *memory;
 } blobs;
 
-/* What must be equal everywhere. */
+/* A rank's card, and the settings that must be equal on all ranks. */
 typedef struct {
     slc_neighbour_card card;
     char transport[64], throttle[64];
     uint32_t depth; /* SLUICE_COMM_DEPTH: windows and scratch depend on it */
 } introduction;
 
-/* In front of a transport's address: where that rank is, for people. */
+/* Precedes a transport's address and says, for people, where that rank is. */
 typedef struct {
     char host[64], address[64];
 } whereabouts;
 
-static const double telling_share = 0.25; /* of the time to join: what is left to tell the others why */
+static const double telling_share = 0.25; /* of the time to join, kept to tell the others why it failed */
 
 static void blobs_free(blobs *all)
 {
@@ -46,7 +47,8 @@ static void blobs_free(blobs *all)
     *all = (blobs){0};
 }
 
-static sluice_status exchange(sluice_world *world, sluice_status status, const void *blob, size_t bytes, blobs *out)
+static sluice_status exchange_blobs(sluice_world *world, sluice_status status, const void *blob, size_t bytes,
+                                    blobs *out)
 {
     *out = (blobs){.data = calloc((size_t)world->config.size, sizeof *out->data),
                    .sizes = calloc((size_t)world->config.size, sizeof *out->sizes)};
@@ -77,7 +79,7 @@ static sluice_status check_introductions(const sluice_world *world, const blobs 
     return SLUICE_OK;
 }
 
-/* Who can be reached through memory. */
+/* Finds the ranks that can be reached through memory. */
 static sluice_status meet_neighbours(sluice_world *world)
 {
     int size = world->config.size;
@@ -91,13 +93,13 @@ static sluice_status meet_neighbours(sluice_world *world)
     sluice_status status = slc_neighbours_open(&world->neighbours, &world->config, &own.card);
     if (!status) status = slc_setting_count(&slc_comm_settings, "SLUICE_COMM_DEPTH", &own.depth);
     if (!status && (!reached || !cards)) status = slc_error(SLUICE_ERR_MEMORY, "%d ranks", size);
-    status = exchange(world, status, &own, sizeof own, &all);
-    if (!status) status = check_introductions(world, &all); /* the same verdict everywhere */
+    status = exchange_blobs(world, status, &own, sizeof own, &all);
+    if (!status) status = check_introductions(world, &all); /* all ranks reach the same verdict */
     if (status) goto done;
     for (int rank = 0; rank < size; rank++) cards[rank] = &((const introduction *)all.data[rank])->card;
 
     status = slc_neighbours_connect(&world->neighbours, cards, reached);
-    status = exchange(world, status, reached, (size_t)size, &matrix);
+    status = exchange_blobs(world, status, reached, (size_t)size, &matrix);
     if (status) goto done;
     const uint8_t *const *rows = (const uint8_t *const *)matrix.data;
     for (int rank = 1; rank < size; rank++)
@@ -118,7 +120,8 @@ static void on_peer_lost(void *context, int rank, const char *why)
     slc_messages_suspect(&world->comm, rank, why);
 }
 
-/* The address that the control connection has here: the others' network as a rule. */
+/* Finds this host's name and the address of the control connection's end here, which lies in the other ranks' network
+ * as a rule. */
 static void find_whereabouts(const sluice_world *world, whereabouts *out)
 {
     struct sockaddr_storage address;
@@ -135,7 +138,8 @@ static void find_whereabouts(const sluice_world *world, whereabouts *out)
     }
 }
 
-/* A peer that cannot be reached yet may be soon: a network comes up a little later than the processes. */
+/* A peer that cannot be reached yet may be reached soon, because a network can come up a little later than the
+ * processes. */
 static sluice_status connect_peer(sluice_world *world, int rank, const char *blob, size_t bytes)
 {
     const slc_transport *transport = &world->transport;
@@ -165,7 +169,7 @@ static sluice_status connect_peers(sluice_world *world, const blobs *addresses)
     return status;
 }
 
-/* In *out, allocated: where this rank is, and the transport's address. */
+/* Allocates *out and writes to it where this rank is and the transport's address. */
 static sluice_status write_address(const sluice_world *world, char **out, size_t *bytes)
 {
     const void *address;
@@ -181,7 +185,7 @@ static sluice_status write_address(const sluice_world *world, char **out, size_t
     return SLUICE_OK;
 }
 
-/* A world that is all direct needs no transport, unless a network is imitated. `status` is of the step before. */
+/* A world that is all direct needs no transport, unless a network is imitated. `status` is that of the step before. */
 static sluice_status open_transport(sluice_world *world, sluice_status status)
 {
     char *address = NULL;
@@ -192,13 +196,13 @@ static sluice_status open_transport(sluice_world *world, sluice_status status)
         status = slc_transport_open(&world->transport, world->config.transport, world->config.throttle,
                                     world->config.rank, world->config.size, on_peer_lost, world);
     if (!status && needed) status = write_address(world, &address, &bytes);
-    status = exchange(world, status, address, bytes, &all);
+    status = exchange_blobs(world, status, address, bytes, &all);
     free(address);
     if (status) return status;
     status = connect_peers(world, &all);
     blobs_free(&all);
     if (!status) slc_transport_close_on_exec(&world->transport);
-    status = exchange(world, status, NULL, 0, &nothing); /* nobody goes on before everybody is ready */
+    status = exchange_blobs(world, status, NULL, 0, &nothing); /* no rank goes on before all are ready */
     blobs_free(&nothing);
     return status;
 }
@@ -249,7 +253,7 @@ static sluice_status choose_idling(sluice_world *world)
     return status;
 }
 
-/* Everything after joining. What was opened is closed by sluice_world_destroy. */
+/* Takes all steps after joining. Even after an error sluice_world_destroy closes what was opened. */
 static sluice_status assemble(sluice_world *world)
 {
     sluice_status status = meet_neighbours(world);
@@ -303,7 +307,7 @@ void sluice_world_destroy(sluice_world *world)
 {
     if (!world || !slc_worlds_remove(world)) return; /* a forked child leaves everything as it is */
     slc_thread_stop(world);
-    slc_transport_close(&world->transport, 0); /* when the thread never ran */
+    slc_transport_close(&world->transport, 0); /* in case the thread never ran */
     slc_control_fini(&world->control);
     if (world->comm.queue) slc_lane_fini(&world->comm);
     if (world->neighbours.peers) slc_neighbours_close(&world->neighbours);
@@ -359,7 +363,7 @@ slc_comm *slc_world_comm(sluice_world *world)
     return &world->comm;
 }
 
-/* A part or a result travels in one message of the control connection. */
+/* A part or a result travels in one message of a control connection. */
 static sluice_status check_size(const char *call, size_t count, size_t each)
 {
     if (!each || count <= SLC_COLLECT_BYTES_MAX / each) return SLUICE_OK;

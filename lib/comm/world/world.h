@@ -1,4 +1,4 @@
-/* What a world is made of. Private to lib/comm. */
+/* The parts of a world. Private to lib/comm. */
 #ifndef SLC_COMM_WORLD_H
 #define SLC_COMM_WORLD_H
 
@@ -31,13 +31,13 @@ struct sluice_world {
     _Atomic bool stop;
     bool acknowledged; /* the thread has seen the failure */
     uint64_t spin_ns;
-    uint64_t pace_ns;  /* most between two looks at a network that has enough to do */
-    bool yield;        /* more ranks than cores: let the others go on while looking for work */
+    uint64_t pace_ns;  /* the longest time between two looks at a network that has enough to do */
+    bool yield;        /* there are more ranks than cores: let the others go on while looking for work */
     uint64_t aside_ns; /* when the thread last moved away from a neighbour's core */
     struct pollfd *polls;
     uint32_t transport_events; /* how often the transport has moved something */
 
-    /* A small collective handed to the thread; one caller at a time. */
+    /* A small collective, which is handed to the thread; one caller at a time. */
     pthread_mutex_t collect_lock;
     slc_collect collect;
     _Atomic uint32_t collects_asked, collects_complete;
@@ -45,9 +45,9 @@ struct sluice_world {
     slc_gate collects_done;
 
     slc_gate told;              /* 1: the failure is on its way to the other ranks, if they are to be told */
-    char last_words[SLC_WORDS]; /* of the thread that leaves; "" none */
+    char last_words[SLC_WORDS]; /* the last error of the thread that leaves; "": none */
 
-    sluice_world *next; /* worlds.c: the next world of this process */
+    sluice_world *next; /* the next world of this process (worlds.c) */
     bool forked;        /* this process was forked from the rank */
 };
 
@@ -56,12 +56,13 @@ static inline sluice_world *slc_comm_world(slc_comm *comm)
     return (sluice_world *)(void *)((char *)comm - offsetof(sluice_world, comm));
 }
 
-/* doing.c: notes in world->control.doing what this rank is doing, before a heartbeat. */
+/* doing.c: notes in world->control.doing what this rank is doing. To be called before each heartbeat. */
 void slc_world_note_doing(sluice_world *world, uint64_t now_ns);
 
 /* thread.c */
 sluice_status slc_thread_start(sluice_world *world);
-/* Says goodbye with the calling thread's last error, which others hear if they still need this rank; joins. */
+/* Says goodbye with the calling thread's last error, which other ranks hear if they still need this one, and joins the
+ * communication thread. */
 void slc_thread_stop(sluice_world *world);
 
 #endif

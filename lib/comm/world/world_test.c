@@ -1,4 +1,5 @@
-/* Worlds: what they say of themselves, small collectives, abuse of submission, and which transports are accepted. */
+/* Worlds: their description of themselves, small collectives, abuse of submission, and the transports that they accept.
+ */
 #include "lib/comm/comm_test.h"
 #include "lib/comm/transport.h"
 
@@ -18,7 +19,7 @@ static void check_small_collectives(sluice_world *world)
         double sums[3] = {0.1 * (rank + 1), rank, round}, first = 0.1, all[RANKS_MAX] = {0};
         for (int r = 1; r < size; r++) first += 0.1 * (r + 1);
         CHECK(!sluice_world_all_reduce(world, sums, 3));
-        CHECK(sums[0] == first); /* the same bits: added in rank order */
+        CHECK(sums[0] == first); /* added in rank order, so with the same bits */
         CHECK(sums[1] == size * (size - 1) / 2 && sums[2] == (double)round * size);
         double own = rank * 10 + round;
         CHECK(!sluice_world_all_gather(world, &own, sizeof own, all));
@@ -28,7 +29,7 @@ static void check_small_collectives(sluice_world *world)
         CHECK(data[0] == round && data[1] == 7);
         CHECK(!sluice_world_barrier(world));
     }
-    /* Larger than a socket takes at a time. */
+    /* This is larger than a socket takes at a time. */
     size_t bytes = 6 << 20;
     char *large = malloc(bytes);
     CHECK(large);
@@ -37,7 +38,7 @@ static void check_small_collectives(sluice_world *world)
     for (size_t i = 0; i < bytes; i++) CHECK(large[i] == (char)(i * 31 + i / 4096));
     free(large);
     CHECK(sluice_world_broadcast(world, NULL, 0, size) == SLUICE_ERR_ARGUMENT);
-    /* More than a message may hold is refused before anything is sent or read. */
+    /* A part that no message may hold is refused before anything is sent or read. */
     const size_t most = (size_t)1 << 30;
     double sum = 0;
     CHECK(sluice_world_broadcast(world, NULL, most + 1, 0) == SLUICE_ERR_ARGUMENT);
@@ -94,7 +95,8 @@ static sluice_status refuse(void *context)
     return SLUICE_ERR_NON_FINITE;
 }
 
-/* What submission refuses, the order of calls and gates, and a hook that fails. In a child: it starts a thread. */
+/* Operations that submission refuses, the order of calls and gates, and a hook that fails. It runs in a child, because
+ * it starts a thread. */
 static int submission_body(int rank, void *argument)
 {
     sluice_world_config config = test_config(0, 1, 1);
@@ -111,7 +113,7 @@ static int submission_body(int rank, void *argument)
                  .block_elements = 32,
                  .block_count = 2,
                  .scale = 2};
-    CHECK(slc_comm_submit(comm, &op, 1, NULL) == SLUICE_ERR_ORDER); /* nothing attached */
+    CHECK(slc_comm_submit(comm, &op, 1, NULL) == SLUICE_ERR_ORDER); /* nothing is attached */
     CHECK(!slc_device_open("cpu", &device) && !slc_segment_create(device, 4096, &segment));
     CHECK(!slc_comm_attach(comm, &segment, NULL, 0));
     float *values = segment.base;
@@ -146,7 +148,8 @@ static int submission_body(int rank, void *argument)
     CHECK(!slc_comm_wait(comm, index + 2) && calls == 1);
     for (int i = 0; i < 64; i++) CHECK(values[i] == 2.0f * (float)i);
 
-    /* More than the queue holds, behind a closed gate that another thread would open; here the gate is open. */
+    /* These are more operations than the queue holds. They wait for a gate that another thread would open; here it is
+     * open. */
     slc_op many[64];
     for (int i = 0; i < 64; i++) many[i] = both[1];
     for (int i = 0; i < 200; i++) CHECK(!slc_comm_submit(comm, many, 64, &index));
@@ -156,10 +159,7 @@ static int submission_body(int rank, void *argument)
     CHECK(!slc_comm_submit(comm, &both[1], 1, &index));
     CHECK(slc_comm_wait(comm, index + 1) == SLUICE_ERR_NON_FINITE);
     CHECK(slc_comm_submit(comm, &op, 1, NULL) == SLUICE_ERR_NON_FINITE);
-    CHECK(!slc_comm_attach(comm, NULL, NULL, 0));
-    slc_segment_destroy(&segment);
-    slc_device_close(device);
-    sluice_world_destroy(world);
+    close_rank(world, &segment, device);
     return 0;
 }
 
@@ -184,7 +184,7 @@ static sluice_status note(void *context)
     return SLUICE_OK;
 }
 
-/* A call runs while the barrier before it waits for the other rank; it ends, and counts, behind the barrier. */
+/* A call runs while the barrier before it waits for the other rank; it ends, and is counted, after the barrier. */
 static int calls_body(int rank, void *argument)
 {
     const test_case *test = argument;
@@ -197,7 +197,7 @@ static int calls_body(int rank, void *argument)
     slc_gate_init(&call.ran);
     slc_gate_init(&end.ran);
     uint32_t index, behind;
-    if (rank == 1) CHECK(!sluice_world_barrier(world)); /* until the other rank's call has run */
+    if (rank == 1) CHECK(!sluice_world_barrier(world)); /* waits until the other rank's call has run */
     CHECK(!slc_comm_submit(comm, &(slc_op){.kind = SLC_BARRIER, .call = note, .context = &end}, 1, &index));
     CHECK(!slc_comm_submit(comm, &(slc_op){.kind = SLC_CALL, .call = note, .context = &call}, 1, &behind));
     CHECK(behind == index + 1);
@@ -209,7 +209,7 @@ static int calls_body(int rank, void *argument)
     }
     CHECK(!slc_comm_wait(comm, behind + 1) && slc_gate_passed(&end.ran, 1) && end.completed == index);
 
-    /* One that starts behind the count of another finds what its hooks did. */
+    /* An operation that waits for the count of another finds what the other's hooks did. */
     int hooks = 0;
     slc_op pair[2] = {{.kind = SLC_CALL, .start = count_up, .call = count_up, .end = count_up, .context = &hooks},
                       {.kind = SLC_BARRIER, .wait = {slc_comm_completed(comm)}, .start = count_up, .context = &hooks}};

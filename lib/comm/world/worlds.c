@@ -1,5 +1,5 @@
-/* A list of worlds under one lock, which fork holds too. What the child's handler does needs neither memory nor a lock
- * of another thread: those threads are not there, and their locks may be taken for ever. */
+/* A list of worlds under one lock, which fork holds too. The child's handler needs neither memory nor a lock that
+ * another thread may hold: those threads do not exist in the child, so their locks may be taken for ever. */
 #include "lib/comm/world/worlds.h"
 
 #include "lib/base/status.h"
@@ -33,7 +33,7 @@ static void give_up(int *fd)
     *fd = -1;
 }
 
-/* At the same place there is a page of this process alone, so that nothing that looks at it has to ask. */
+/* Puts a page of this process alone in its place, so that code which reads the page need not ask. */
 static void give_up_page(slc_control_page *page)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
@@ -86,13 +86,13 @@ static void in_child(void)
 
 /* ---- Exit ---- */
 
-/* A forked child's worlds are not running. */
+/* Fails the worlds that this process has not left. Those of a forked child are not running. */
 static void say_farewell(void)
 {
     char line[SLC_WORDS];
-    const char *error = sluice_last_error(); /* of the thread that exits */
+    const char *error = sluice_last_error(); /* the exiting thread's */
     snprintf(line, sizeof line, "it exited without leaving the world; its last error: %s", error);
-    if (pthread_mutex_trylock(&lock)) return; /* another thread is just leaving or forking */
+    if (pthread_mutex_trylock(&lock)) return; /* another thread is leaving or forking right now */
     for (sluice_world *world = worlds; world; world = world->next)
         if (world->running && (*error || slc_failed(&world->failure)))
             slc_comm_fail(&world->comm, SLUICE_ERR_PEER, line);

@@ -1,6 +1,6 @@
-/* A slower network than there is. Wraps another transport and keeps two clocks a rank: a message occupies the sender's
- * egress for bytes / bandwidth from when it is its turn, and the receiver's ingress for as long; completion is shown
- * when the clock says so, a latency later. Nothing is polled: the next moment is given as a timer. */
+/* Imitates a slower network than there is. It wraps another transport and keeps two clocks for each rank: from its turn
+ * on, a message occupies the sender's egress for bytes / bandwidth, and the receiver's ingress as long; its completion
+ * is shown a latency after the clock's time. Nothing is polled: the next moment is given as a timer. */
 #include <sluice/plugin/transport_v1.h>
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ struct message {
     int rank, inner_done;
     const void *data;
     size_t bytes;
-    uint64_t tag, start_ns, due_ns; /* sends: its turn, and when it has left; receives: when it may be shown */
+    uint64_t tag, start_ns, due_ns; /* a send's turn, and when it has left; due_ns: when a receive may be shown */
     sluice_status status;
     sluice_transport_done_v1 done;
     void *context;
@@ -31,8 +31,8 @@ struct throttle {
     const sluice_transport_v1 *inner;
     void *below;
     double ns_per_byte;
-    uint64_t latency_ns, egress_ns, ingress_ns; /* clocks: busy until then */
-    queue waiting, leaving, arrived;            /* sends not yet begun; begun; receives that are held back */
+    uint64_t latency_ns, egress_ns, ingress_ns; /* the clocks are busy until these times */
+    queue waiting, leaving, arrived;            /* sends not begun yet, sends begun, receives that are held back */
     message *unused;
     char name[64];
 };
@@ -54,7 +54,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Occupies a clock for `bytes` from now or from when it is free. Returns the begin. */
+/* Occupies a clock for `bytes`, from now or from the time when it is free. Returns the begin. */
 static uint64_t occupy(const throttle *self, uint64_t *clock_ns, uint64_t bytes)
 {
     uint64_t begin = later(*clock_ns, now_ns());
@@ -72,7 +72,7 @@ static void append(queue *to, message *one)
     to->last = one;
 }
 
-/* Takes `one`, which follows `before` (NULL: it is the first), out. */
+/* Takes `one` out of a queue, where it follows `before` (NULL: it is the first). */
 static void take_out(queue *from, message *before, message *one)
 {
     if (before)
@@ -90,7 +90,7 @@ static message *new_message(throttle *self)
     return one;
 }
 
-static void show(message *one)
+static void complete_message(message *one)
 {
     throttle *self = one->self;
     sluice_transport_done_v1 done = one->done;
@@ -161,13 +161,13 @@ static void on_sent(void *context, sluice_status status, size_t bytes)
     one->status = status;
 }
 
-/* Its turn has come: gives it to the inner transport. */
+/* Gives a message whose turn has come to the inner transport. */
 static void depart(throttle *self, message *one)
 {
     one->inner_done = 0;
     append(&self->leaving, one);
     sluice_status status = self->inner->send(self->below, one->rank, one->data, one->bytes, one->tag, on_sent, one);
-    one->bytes = 0; /* what the callback of a send reports */
+    one->bytes = 0; /* the callback of a send reports no bytes */
     if (status != SLUICE_IN_PROGRESS) on_sent(one, status, 0);
 }
 
@@ -238,8 +238,8 @@ static int let_depart(throttle *self)
     return count;
 }
 
-/* Shows what is due; a message that is not yet through below waits for that. */
-static int show_due(queue *from, int sends)
+/* Completes the messages that are due; one that the inner transport has not completed yet waits for it. */
+static int complete_due(queue *from, int sends)
 {
     int count = 0;
     for (message *one = from->first, *before = NULL; one;) {
@@ -250,7 +250,7 @@ static int show_due(queue *from, int sends)
             continue;
         }
         take_out(from, before, one);
-        show(one);
+        complete_message(one);
         count++;
         one = from->first; /* the callback may have changed the list */
         before = NULL;
@@ -263,8 +263,8 @@ static int throttle_progress(void *argument)
     throttle *self = argument;
     int moved = self->inner->progress(self->below);
     moved += let_depart(self);
-    moved += show_due(&self->leaving, 1);
-    moved += show_due(&self->arrived, 0);
+    moved += complete_due(&self->leaving, 1);
+    moved += complete_due(&self->arrived, 0);
     return moved;
 }
 
@@ -313,7 +313,7 @@ static void drop_waiting(throttle *self, int rank, sluice_status status)
         take_out(&self->waiting, before, one);
         one->status = status;
         one->bytes = 0;
-        show(one);
+        complete_message(one);
         one = self->waiting.first;
         before = NULL;
     }

@@ -1,7 +1,7 @@
-/* Messages over UCX: one worker, tag matching, asleep by ucp_worker_arm. Settings are those that were measured to fill
- * a link at small depth: eager always (rendezvous is half-duplex at low depth), large receive segments, short
- * keepalive; whatever the user set in the environment stays. UCX 1.13 calls every closed connection an "Endpoint
- * timeout". */
+/* Messages over UCX: one worker and tag matching; the thread sleeps after ucp_worker_arm. The settings are those that
+ * filled a link at small depth when it was measured: always eager (rendezvous is half-duplex at low depth), large
+ * receive segments, a short keepalive. Variables that the user has set stay as they are. UCX 1.13 calls every closed
+ * connection an "Endpoint timeout". */
 #include <sluice/plugin/transport_v1.h>
 #include <ucp/api/ucp.h>
 
@@ -21,19 +21,19 @@ typedef struct {
     int lost;
 } peer;
 
-/* In front of UCX's address, which does not say how long it is: a part of one would be read past its end. */
+/* Precedes UCX's address, which does not say how long it is, so that a cut one would be read past its end. */
 typedef struct {
-    uint64_t magic, bytes, sum; /* of what follows */
+    uint64_t magic, bytes, sum; /* bytes and sum: of the address that follows */
 } address_header;
 static const uint64_t address_magic = 0x31584355434c53;
 
-/* One send or receive that UCX holds. Kept in lists, so that a steady state allocates nothing. */
+/* A send or receive that UCX holds. Requests are kept in lists, so that a steady state allocates nothing. */
 struct request {
-    request *previous, *next; /* of the pending ones, or free */
+    request *previous, *next; /* in the ring of pending ones, or the list of unused ones */
     ucx *self;
     int rank, cancelled;
-    void *handle; /* UCX's; NULL until the call that made it has returned */
-    int called;   /* the callback came before that */
+    void *handle; /* UCX's request; NULL until the call that made it has returned */
+    int called;   /* the callback came before that return */
     ucs_status_t status;
     size_t bytes;
     sluice_transport_done_v1 done;
@@ -44,10 +44,10 @@ struct ucx {
     const sluice_transport_host_v1 *host;
     ucp_context_h context;
     ucp_worker_h worker;
-    void *address; /* a header and UCX's */
+    void *address; /* a header and UCX's address */
     size_t address_bytes;
     peer *peers;              /* [world_size] */
-    request pending, *unused; /* pending: a ring through this one */
+    request pending, *unused; /* pending: the head of a ring */
     int events;               /* callbacks in the current progress */
 };
 
@@ -119,7 +119,7 @@ static void on_received(void *handle, ucs_status_t status, const ucp_tag_recv_in
     size_t bytes = status == UCS_OK ? info->length : 0;
     if (one->handle) {
         finish(one, status, bytes);
-    } else { /* the message was here already: ucx_recv is still on the stack */
+    } else { /* the message was here already, and ucx_recv is still on the stack */
         one->called = 1;
         one->status = status;
         one->bytes = bytes;
@@ -129,7 +129,7 @@ static void on_received(void *handle, ucs_status_t status, const ucp_tag_recv_in
 
 /* ---- Opening ---- */
 
-/* ucp_config_modify takes what UCP itself reads; a setting of its TCP part must be in the environment. */
+/* ucp_config_modify takes only settings that UCP itself reads; those of its TCP part must be in the environment. */
 static const struct {
     const char *name, *value;
     int environment;
@@ -140,15 +140,15 @@ static const struct {
     {"TCP_RX_SEG_SIZE", "512K", 1},
 };
 
-/* Environments that were published: they stay for as long as the process, each reachable from the next. */
+/* Environments that were published. They stay as long as the process, each reachable from the next. */
 struct published {
     struct published *before;
     char *entries[];
 };
 static struct published *newest;
 
-/* As setenv without overwriting, but for one thing: the program's other threads may be reading the environment, and an
- * array that they are reading is never freed or changed here. They go on with the old one, or find the new one. */
+/* Works as setenv without overwriting does, except that it never frees or changes an array that other threads of the
+ * program may be reading. They go on with the old array, or find the new one. */
 static ucs_status_t add_to_environment(const char *variable, const char *value)
 {
     size_t count = 0, length = strlen(variable) + strlen(value) + 2;
@@ -221,7 +221,7 @@ static ucs_status_t open_worker(ucx *self)
                                  .estimated_num_eps = (size_t)self->host->world_size};
     if (status == UCS_OK) status = ucp_init(&params, config, &self->context);
     if (config) ucp_config_release(config);
-    /* One thread at a time uses it, but not always the same: it is made by the one that makes the world. */
+    /* One thread at a time uses the worker, but not always the same: the thread that makes the world makes it. */
     const ucp_worker_params_t worker = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
                                         .thread_mode = UCS_THREAD_MODE_SERIALIZED};
     if (status == UCS_OK) status = ucp_worker_create(self->context, &worker, &self->worker);
@@ -275,7 +275,8 @@ static sluice_status ucx_address(void *argument, const void **blob, size_t *byte
 
 /* ---- Peers ---- */
 
-/* Without force, what is on its way arrives first. *handle is set when that takes a while. */
+/* Begins to close a peer's endpoint. Without force, messages on their way arrive first. *handle is set if closing takes
+ * a while. */
 static void close_endpoint(peer *who, int force, void **handle)
 {
     if (!who->endpoint) return;
@@ -300,7 +301,7 @@ static void wait_for(ucx *self, void *handle, const struct timespec *start, uint
 
 static void cancel_requests(ucx *self, int rank)
 {
-    /* A cancelled receive may call back at once and change the list: begin again after each. */
+    /* A cancelled receive may call back at once and change the list, so begin again after each. */
     for (request *one = self->pending.next; one != &self->pending;) {
         if (one->cancelled || !one->handle || (rank >= 0 && one->rank != rank)) {
             one = one->next;
@@ -318,7 +319,7 @@ static void ucx_close_peer(void *argument, int rank)
     peer *who = &self->peers[rank];
     void *handle = NULL;
     who->lost = 1;
-    /* Only a forced close ends a receive that is half way. */
+    /* Only a forced close ends a receive that has begun to arrive. */
     close_endpoint(who, 1, &handle);
     if (handle) ucp_request_free(handle);
     cancel_requests(self, rank);
@@ -329,7 +330,7 @@ static void on_error(void *argument, ucp_ep_h endpoint, ucs_status_t status)
     peer *who = argument;
     (void)endpoint;
     if (who->lost) return;
-    who->lost = 1; /* the endpoint is closed later: not inside its own callback */
+    who->lost = 1; /* the endpoint is closed later, not inside its own callback */
     who->self->events++;
     who->self->host->peer_lost(who->self->host->context, who->rank, ucs_status_string(status));
 }
@@ -394,7 +395,7 @@ static sluice_status ucx_recv(void *argument, int rank, void *data, size_t bytes
     ucx *self = argument;
     request *one = take_request(self, rank, done, context);
     if (!one) return self->host->error(self->host->context, SLUICE_ERR_MEMORY, "ucx: no memory for a receive");
-    /* Without immediate completion: version 1.13 does not say then how long the message was. */
+    /* Immediate completion is off, because version 1.13 does not say then how long the message was. */
     const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
                                                        UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
                                        .cb.recv = on_received,
@@ -438,7 +439,8 @@ static void ucx_cancel(void *argument)
     cancel_requests(argument, -1);
 }
 
-/* Messages that nobody will take: after a failure, or from a peer that went on alone. UCX would warn of each. */
+/* Takes and drops messages that nobody will take after a failure, or from a peer that went on alone. UCX would warn of
+ * each. */
 static void discard_unexpected(ucx *self)
 {
     ucp_tag_recv_info_t info;
@@ -455,7 +457,7 @@ static void ucx_close(void *argument, uint64_t linger_ns)
     ucx *self = argument;
     struct timespec start;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    /* First all at once, then wait for each: peers do the same at the same time. */
+    /* Begin all closes at once, then wait for each, because peers do the same at the same time. */
     void **closing = calloc((size_t)self->host->world_size, sizeof *closing);
     for (int rank = 0; rank < self->host->world_size; rank++) {
         void *handle = NULL;

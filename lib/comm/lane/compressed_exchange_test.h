@@ -1,8 +1,8 @@
-/* Compressed exchanges of groups of tensors in tests. Every rank simulates all ranks in its own process, with the
- * kernels that compress_test.c compares with float64, in other pieces and one tensor at a time; the exchange must give
+/* Compressed exchanges of groups of tensors, for tests. Every rank simulates all ranks in its own process, in other
+ * pieces and one tensor at a time, with the kernels that compress_test.c compares with float64. The exchange must give
  * the same packets and residues bit for bit. */
-#ifndef SLC_COMM_EXCHANGE_TEST_H
-#define SLC_COMM_EXCHANGE_TEST_H
+#ifndef SLC_COMM_COMPRESSED_EXCHANGE_TEST_H
+#define SLC_COMM_COMPRESSED_EXCHANGE_TEST_H
 
 #include "lib/comm/comm_test.h"
 
@@ -19,12 +19,12 @@ typedef struct {
     slc_residue *workers, *servers;
 } residues;
 
-/* What this rank has in the arena, and all ranks in the simulation. */
+/* This rank's buffers in the arena, and all ranks' in the simulation. */
 typedef struct {
     slc_compress_group group;
-    uint64_t bytes; /* of all packets */
+    uint64_t bytes; /* of all packets together */
     char *packets, *results;
-    residues own, all[RANKS_MAX]; /* own: only the servers' are used */
+    residues own, all[RANKS_MAX]; /* of `own` only the servers' are used */
     char *simulated[RANKS_MAX], *expected;
     float **momentum, *gradient;
     int exchanges;
@@ -45,7 +45,7 @@ static inline void residues_destroy(residues *r)
     free(r->worker_memory), free(r->server_memory), free(r->workers), free(r->servers);
 }
 
-/* Lengths of all sizes, empty tensors among them; each may have a scale for each few elements. */
+/* Draws tensors of all sizes, empty ones among them; each may have one scale for every few elements. */
 static inline slc_compress_shape draw_shape(uint64_t *chance, int size, uint64_t most)
 {
     const uint64_t limits[] = {3, 40, 1000, 30000, most + 1};
@@ -55,7 +55,7 @@ static inline slc_compress_shape draw_shape(uint64_t *chance, int size, uint64_t
                                 .ranks = (uint32_t)size};
 }
 
-/* The length of the arena that an exchange of the group takes. */
+/* Bytes of the arena that an exchange of the group takes. */
 static inline uint64_t exchange_bytes(const slc_comm *comm, const slc_compress_group *group)
 {
     return group->shapes[0].ranks * group->stride + slc_comm_exchange_bytes(comm, group);
@@ -93,7 +93,7 @@ static inline void exchange_destroy(exchange *x)
     slc_compress_group_fini(&x->group);
 }
 
-/* Both passes of one tensor on all ranks. */
+/* Simulates both passes of one tensor on all ranks. */
 static inline void simulate_tensor(exchange *x, slc_stream *stream, uint32_t i, uint64_t seed)
 {
     const slc_compress_shape *shape = &x->group.shapes[i];
@@ -122,7 +122,7 @@ static inline void simulate_tensor(exchange *x, slc_stream *stream, uint32_t i, 
     }
 }
 
-/* The next exchange, up to the packets of this rank. */
+/* Prepares the next exchange, up to the packets of this rank. */
 static inline void exchange_prepare(exchange *x, slc_stream *stream, int rank, uint64_t seed)
 {
     for (uint32_t i = 0; i < x->group.count; i++) simulate_tensor(x, stream, i, seed + 7919 * (uint64_t)x->exchanges);
@@ -135,7 +135,7 @@ static inline slc_op exchange_op(const exchange *x)
     return slc_exchange_op(&x->group, x->packets, x->results, x->own.servers);
 }
 
-/* The results, and what this rank keeps; the gaps between packets belong to nobody. */
+/* Checks the results and the residues that this rank keeps. The gaps between packets belong to nobody. */
 static inline void exchange_check(const exchange *x, int rank)
 {
     for (uint32_t k = 0; k < x->group.shapes[0].ranks; k++)
@@ -143,7 +143,7 @@ static inline void exchange_check(const exchange *x, int rank)
     CHECK(!memcmp(x->own.server_memory, x->all[rank].server_memory, slc_compress_group_server_bytes(&x->group)));
 }
 
-/* The momenta of the next exchange are what this one gave. */
+/* The results of this exchange become the momenta of the next one. */
 static inline void exchange_decompress(exchange *x)
 {
     for (uint32_t i = 0; i < x->group.count; i++) {
@@ -160,7 +160,7 @@ static inline void exchange_decompress(exchange *x)
     }
 }
 
-/* What this rank's messages carry in one exchange: (V/32) 2 (N-1)/N of V padded bytes, and the scales. */
+/* Bytes that this rank's messages carry in one exchange: (V/32) 2 (N-1)/N for V padded bytes, and the scales. */
 static inline uint64_t exchange_formula(const slc_compress_group *group)
 {
     uint64_t peers = group->shapes[0].ranks - 1, sent = 0;
