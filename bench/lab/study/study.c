@@ -15,7 +15,6 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2, KEY_SEED = 256, KEY_JSON, KEY_TIME_LIMIT
 #define STUDIES(X)                                                                                                     \
     X(gaps, "the slot model against its bounds")                                                                       \
     X(budgets, "adaptive against uniform over ten budgets; recomputation; the smallest budget")                        \
-    X(times, "how long planning takes")                                                                                \
     X(lossy, "onebit beside sharded layers over ten budgets, on slow links")
 #define NAME(name, doc) " " #name
 #define HELP(name, doc) "  " #name ": " doc "\n"

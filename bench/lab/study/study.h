@@ -21,7 +21,6 @@ typedef struct {
 /* Each returns an error only if it fails to run; a figure that misses its aim is no error. */
 sluice_status slc_study_gaps(const slc_study *study);    /* the slot model next to its bounds */
 sluice_status slc_study_budgets(const slc_study *study); /* adaptive and uniform plans over ten budgets */
-sluice_status slc_study_times(const slc_study *study);   /* how long planning takes */
 sluice_status slc_study_lossy(const slc_study *study);   /* onebit together with sharded units, ten budgets */
 
 /* Makes the joint plan with all choices free; recomputation only if `recompute`. */
