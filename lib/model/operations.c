@@ -228,7 +228,7 @@ sluice_status slc_op_dropout(slc_layer_run *slot, uint32_t place, uint32_t x, ui
 
 /* ---- Conversions between types ---- */
 
-sluice_status slc_op_convert(slc_layer_run *slot, sluice_dtype from, uint32_t x, sluice_dtype to, uint32_t y,
+static sluice_status convert(slc_layer_run *slot, sluice_dtype from, uint32_t x, sluice_dtype to, uint32_t y,
                              uint64_t count)
 {
     slc_layer_run_next(slot);
@@ -241,14 +241,13 @@ sluice_status slc_op_take_input(slc_layer_run *slot)
 {
     const slc_model_layer *layer = slot->layer;
     if (layer->below == layer->dtype) return SLUICE_OK;
-    return slc_op_convert(slot, layer->below, SLC_SOURCE, layer->dtype, SLC_INPUT,
-                          slot->m->rows * slot->m->config.channels);
+    return convert(slot, layer->below, SLC_SOURCE, layer->dtype, SLC_INPUT, slot->m->rows * slot->m->config.channels);
 }
 
 sluice_status slc_op_give_gradient(slc_layer_run *slot)
 {
     const slc_model_layer *layer = slot->layer;
     if (layer->below == layer->dtype) return SLUICE_OK;
-    return slc_op_convert(slot, layer->dtype, SLC_GRADIENT, layer->below, SLC_GRADIENT_BELOW,
-                          slot->m->rows * slot->m->config.channels);
+    return convert(slot, layer->dtype, SLC_GRADIENT, layer->below, SLC_GRADIENT_BELOW,
+                   slot->m->rows * slot->m->config.channels);
 }

@@ -55,9 +55,6 @@ sluice_status slc_op_branch_backward(slc_layer_run *slot, uint32_t place, slc_pa
 /* Works in place, on a tensor with `per_sequence` elements for each sequence. Does nothing if there is no dropout. */
 sluice_status slc_op_dropout(slc_layer_run *slot, uint32_t place, uint32_t x, uint64_t per_sequence);
 
-/* Converts from one layer's type to another's. */
-sluice_status slc_op_convert(slc_layer_run *slot, sluice_dtype from, uint32_t x, sluice_dtype to, uint32_t y,
-                             uint64_t count);
 /* Convert SLC_SOURCE to SLC_INPUT and SLC_GRADIENT to SLC_GRADIENT_BELOW. They do nothing if the layers' types are
  * equal. */
 sluice_status slc_op_take_input(slc_layer_run *slot);

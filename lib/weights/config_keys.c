@@ -14,34 +14,22 @@ enum {
     LARGE = 1 << 24
 };
 
-#define COUNT(families, key, field)                                                                                    \
+#define ROW(families, key, type, field, least, most, nullable)                                                         \
     {                                                                                                                  \
-        families, key, SLC_KEY_COUNT, offsetof(slc_config, field), 1, LARGE, false                                     \
+        families, key, type, offsetof(slc_config, field), least, most, nullable                                        \
     }
-#define REAL(families, key, field, most)                                                                               \
-    {                                                                                                                  \
-        families, key, SLC_KEY_REAL, offsetof(slc_config, field), 0, most, false                                       \
-    }
-#define FLAG(families, key, field)                                                                                     \
-    {                                                                                                                  \
-        families, key, SLC_KEY_FLAG, offsetof(slc_config, field), 0, 1, false                                          \
-    }
-#define SIDE(families, key, field)                                                                                     \
-    {                                                                                                                  \
-        families, key, SLC_KEY_SIDE, offsetof(slc_config, field), 1, 1 << 16, false                                    \
-    }
-#define MAYBE(families, key, type, field, least, most)                                                                 \
-    {                                                                                                                  \
-        families, key, type, offsetof(slc_config, field), least, most, true                                            \
-    }
+#define COUNT(families, key, field) ROW(families, key, SLC_KEY_COUNT, field, 1, LARGE, false)
+#define REAL(families, key, field, most) ROW(families, key, SLC_KEY_REAL, field, 0, most, false)
+#define FLAG(families, key, field) ROW(families, key, SLC_KEY_FLAG, field, 0, 1, false)
+#define SIDE(families, key, field) ROW(families, key, SLC_KEY_SIDE, field, 1, 1 << 16, false)
 
 const slc_config_key slc_config_keys[] = {
     COUNT(GPT2, "n_embd", channels),
     COUNT(GPT2, "n_layer", layers),
     COUNT(GPT2, "n_head", heads),
-    MAYBE(GPT2, "n_inner", SLC_KEY_COUNT, inner, 1, LARGE),
+    ROW(GPT2, "n_inner", SLC_KEY_COUNT, inner, 1, LARGE, true),
     COUNT(GPT2, "n_positions", positions),
-    {GPT2, "activation_function", SLC_KEY_ACTIVATION, offsetof(slc_config, activation), 0, 0, false},
+    ROW(GPT2, "activation_function", SLC_KEY_ACTIVATION, activation, 0, 0, false),
     REAL(GPT2, "layer_norm_epsilon", epsilon, 1),
     REAL(GPT2, "resid_pdrop", dropout, 1),
     REAL(GPT2, "embd_pdrop", embedding_dropout, 1),
@@ -50,7 +38,7 @@ const slc_config_key slc_config_keys[] = {
     COUNT(ENCODERS, "num_hidden_layers", layers),
     COUNT(ENCODERS, "num_attention_heads", heads),
     COUNT(ENCODERS, "intermediate_size", inner),
-    {ENCODERS, "hidden_act", SLC_KEY_ACTIVATION, offsetof(slc_config, activation), 0, 0, false},
+    ROW(ENCODERS, "hidden_act", SLC_KEY_ACTIVATION, activation, 0, 0, false),
     REAL(ENCODERS, "layer_norm_eps", epsilon, 1),
     REAL(ENCODERS, "hidden_dropout_prob", dropout, 1),
     REAL(ENCODERS, "attention_probs_dropout_prob", attention_dropout, 1),
@@ -58,8 +46,8 @@ const slc_config_key slc_config_keys[] = {
     COUNT(GPT2 | BERT | BEIT, "vocab_size", vocabulary),
     COUNT(BERT, "max_position_embeddings", positions),
     COUNT(BERT, "type_vocab_size", types),
-    {BERT, "pad_token_id", SLC_KEY_COUNT, offsetof(slc_config, padding), 0, LARGE, false},
-    MAYBE(BERT, "classifier_dropout", SLC_KEY_REAL, classifier_dropout, 0, 1),
+    ROW(BERT, "pad_token_id", SLC_KEY_COUNT, padding, 0, LARGE, false),
+    ROW(BERT, "classifier_dropout", SLC_KEY_REAL, classifier_dropout, 0, 1, true),
     SIDE(IMAGES, "image_size", image),
     SIDE(IMAGES, "patch_size", patch),
     COUNT(IMAGES, "num_channels", image_channels),

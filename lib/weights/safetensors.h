@@ -30,12 +30,9 @@ sluice_status slc_safetensors_create(const char *path, slc_safetensors_writer **
 sluice_status slc_safetensors_declare(slc_safetensors_writer *writer, const char *name, slc_tensor_dtype dtype,
                                       uint32_t rank, const uint64_t *shape, uint32_t *index);
 
-/* Write the next `count` elements of a tensor. float: into F64, F32 or BF16 (rounded to nearest even). int32: into the
- * whole dtypes and BOOL; each value must be in the dtype's range. */
+/* Writes the next `count` elements of a tensor of F64, F32 or BF16 (rounded to nearest even). */
 sluice_status slc_safetensors_write_float(slc_safetensors_writer *writer, uint32_t index, uint64_t count,
                                           const float *values);
-sluice_status slc_safetensors_write_int32(slc_safetensors_writer *writer, uint32_t index, uint64_t count,
-                                          const int32_t *values);
 
 /* Completes the file. If elements are missing it refuses (ORDER) and names the tensor. */
 sluice_status slc_safetensors_commit(slc_safetensors_writer *writer);

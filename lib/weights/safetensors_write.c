@@ -178,7 +178,7 @@ static sluice_status lay_out(slc_safetensors_writer *writer)
 
 /* ---- Streaming ---- */
 
-static sluice_status begin_write(slc_safetensors_writer *writer, uint32_t index, uint64_t count, bool real)
+static sluice_status begin_write(slc_safetensors_writer *writer, uint32_t index, uint64_t count)
 {
     sluice_status status = writer->laid_out ? SLUICE_OK : lay_out(writer);
     if (status) return status;
@@ -186,9 +186,9 @@ static sluice_status begin_write(slc_safetensors_writer *writer, uint32_t index,
     if (count > tensor->elements - writer->written[index])
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: tensor \"%s\" has %llu elements; more are written", writer->path,
                          tensor->name, (unsigned long long)tensor->elements);
-    if (slc_tensor_dtype_is_real(tensor->dtype) != real || tensor->dtype == SLC_TENSOR_F16)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: tensor \"%s\" is of dtype %s, which is not written from %s",
-                         writer->path, tensor->name, slc_tensor_dtype_name(tensor->dtype), real ? "float" : "int32");
+    if (!slc_tensor_dtype_is_real(tensor->dtype) || tensor->dtype == SLC_TENSOR_F16)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: tensor \"%s\" is of dtype %s, which is not written from float",
+                         writer->path, tensor->name, slc_tensor_dtype_name(tensor->dtype));
     return SLUICE_OK;
 }
 
@@ -204,55 +204,21 @@ static void reals_into(slc_tensor_dtype dtype, size_t count, const float *values
     }
 }
 
-static bool whole_into(slc_tensor_dtype dtype, size_t count, const int32_t *values, void *piece)
-{
-    bool fits = true;
-    for (size_t i = 0; i < count; i++) {
-        int32_t value = values[i];
-        switch (dtype) {
-        case SLC_TENSOR_I64: ((int64_t *)piece)[i] = value; break;
-        case SLC_TENSOR_I32: ((int32_t *)piece)[i] = value; break;
-        case SLC_TENSOR_I16: fits &= (((int16_t *)piece)[i] = (int16_t)value) == value; break;
-        case SLC_TENSOR_I8: fits &= (((int8_t *)piece)[i] = (int8_t)value) == value; break;
-        default: fits &= (((uint8_t *)piece)[i] = (uint8_t)value) == value && (dtype == SLC_TENSOR_U8 || value <= 1);
-        }
-    }
-    return fits;
-}
-
-/* Writes the next elements, from `reals` or `ints`, whichever is not NULL. */
-static sluice_status write_elements(slc_safetensors_writer *writer, uint32_t index, uint64_t count, const float *reals,
-                                    const int32_t *ints)
+sluice_status slc_safetensors_write_float(slc_safetensors_writer *writer, uint32_t index, uint64_t count,
+                                          const float *values)
 {
     double piece[PIECE_ELEMENTS];
-    sluice_status status = begin_write(writer, index, count, reals);
+    sluice_status status = begin_write(writer, index, count);
     const slc_tensor *tensor = &writer->tensors->tensors[index];
     size_t size = slc_tensor_dtype_bytes(tensor->dtype);
     for (uint64_t done = 0; done < count && !status;) {
         size_t take = count - done < PIECE_ELEMENTS ? (size_t)(count - done) : PIECE_ELEMENTS;
-        if (reals)
-            reals_into(tensor->dtype, take, reals + done, piece);
-        else if (!whole_into(tensor->dtype, take, ints + done, piece))
-            return slc_error(SLUICE_ERR_ARGUMENT, "%s: tensor \"%s\": a value does not fit %s", writer->path,
-                             tensor->name, slc_tensor_dtype_name(tensor->dtype));
+        reals_into(tensor->dtype, take, values + done, piece);
         status = write_at(writer, tensor->offset + writer->written[index] * size, take * size, piece);
         if (!status) writer->written[index] += take;
         done += take;
     }
     return status;
-}
-
-sluice_status slc_safetensors_write_float(slc_safetensors_writer *writer, uint32_t index, uint64_t count,
-                                          const float *values)
-{
-    static const float none;
-    return write_elements(writer, index, count, values ? values : &none, NULL);
-}
-
-sluice_status slc_safetensors_write_int32(slc_safetensors_writer *writer, uint32_t index, uint64_t count,
-                                          const int32_t *values)
-{
-    return write_elements(writer, index, count, NULL, values);
 }
 
 /* ---- Committing ---- */

@@ -28,12 +28,6 @@ static sluice_status layer_norm(slc_kernel_case *c)
                                   c->vector[1], 1e-5f, c->array[3], c->statistic[0], c->statistic[1]);
 }
 
-static sluice_status residual_layer_norm(slc_kernel_case *c)
-{
-    return slc_layer_norm_forward(&c->stream, c->dtype, c->rows, c->channels, c->array[0], c->array[1], c->array[2],
-                                  c->vector[0], c->vector[1], 1e-5f, c->array[3], c->statistic[0], c->statistic[1]);
-}
-
 static sluice_status norm_backward(slc_kernel_case *c, const void *add)
 {
     return slc_layer_norm_backward(&c->stream, c->dtype, c->dtype, c->rows, c->channels, c->array[0], c->array[1],
@@ -69,11 +63,6 @@ static sluice_status gelu_erf_forward(slc_kernel_case *c)
 static sluice_status gelu_erf_backward(slc_kernel_case *c)
 {
     return slc_gelu_backward(&c->stream, SLC_GELU_ERF, c->dtype, c->count, c->array[0], c->array[1], c->array[3]);
-}
-
-static sluice_status add(slc_kernel_case *c)
-{
-    return slc_add(&c->stream, c->dtype, c->count, c->array[0], c->array[1], c->array[3]);
 }
 
 static sluice_status dropout(slc_kernel_case *c)
@@ -416,14 +405,12 @@ static sluice_status zero_one_exchanged(slc_kernel_case *c)
 
 const slc_kernel_row slc_kernel_table[] = {
     {"layer_norm_forward", {8, 4}, NULL, layer_norm},
-    {"residual_layer_norm_forward", {16, 8}, NULL, residual_layer_norm},
     {"layer_norm_backward", {12, 6}, NULL, layer_norm_backward},
     {"layer_norm_backward_add", {16, 8}, NULL, layer_norm_backward_add},
     {"gelu_forward", {8, 4}, NULL, gelu_forward},
     {"gelu_backward", {12, 6}, NULL, gelu_backward},
     {"gelu_erf_forward", {8, 4}, NULL, gelu_erf_forward},
     {"gelu_erf_backward", {12, 6}, NULL, gelu_erf_backward},
-    {"add", {12, 6}, NULL, add},
     {"dropout", {8, 4}, NULL, dropout},
     {"residual_forward", {12, 6}, NULL, residual_forward}, /* bias + dropout + residual; no mask is stored */
     {"residual_scale_forward", {12, 6}, NULL, residual_scale_forward},

@@ -15,9 +15,7 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2, KEY_SEED = 256, KEY_JSON, KEY_TIME_LIMIT
 #define STUDIES(X)                                                                                                     \
     X(gaps, "the slot model against its bounds")                                                                       \
     X(budgets, "adaptive against uniform over ten budgets; recomputation; the smallest budget")                        \
-    X(times, "how long planning takes")                                                                                \
-    X(lossy, "onebit beside sharded layers over ten budgets, on slow links")                                           \
-    X(tied, "GPT-2's token table joint and split over ten budgets, on networks")
+    X(lossy, "onebit beside sharded layers over ten budgets, on slow links")
 #define NAME(name, doc) " " #name
 #define HELP(name, doc) "  " #name ": " doc "\n"
 #define ROW(name, doc) {#name, slc_study_##name},
@@ -33,7 +31,7 @@ typedef struct {
 } study_options;
 
 static const struct argp_option option_rows[] = {
-    {"count", 'c', "N", 0, "Profiles, or the budgets of tied (default: each study's own number)", 0},
+    {"count", 'c', "N", 0, "Profiles (default: each study's own number)", 0},
     {"seed", KEY_SEED, "N", 0, "Seed of the first profile (default 1)", 0},
     {"time-limit", KEY_TIME_LIMIT, "S", 0, "Time limit of each plan (default: the planner's own)", 0},
     {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 0},

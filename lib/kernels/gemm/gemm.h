@@ -1,4 +1,4 @@
-/* C = epilogue(op(A) op(B) + bias) + residual (+ C), row-major. op(A) is m x k, op(B) is k x n, C is m x n.
+/* C = op(A) op(B) + bias + residual (+ C), row-major. op(A) is m x k, op(B) is k x n, C is m x n.
  * oneDNN computes it: in fp32, or in bf16 with products summed in fp32 and rounded once, in C. If the processor has no
  * bf16 (AVX-512-BF16 or AMX), tiles are widened to fp32 in the workspace; slc_gemm_path says so.
  *
@@ -13,8 +13,6 @@
 #include <sluice/dtype.h>
 #include <stdbool.h>
 
-typedef enum { SLC_EPILOGUE_NONE, SLC_EPILOGUE_GELU_TANH, SLC_EPILOGUE_GELU_ERF } slc_epilogue;
-
 typedef struct {
     sluice_dtype dtype;            /* type of A, B and bias */
     sluice_dtype out;              /* type of C and residual: fp32, or the same as dtype */
@@ -22,7 +20,6 @@ typedef struct {
     bool accumulate;               /* C += instead of C = */
     bool bias;                     /* bias[n], added to every row */
     bool residual;                 /* m x n, with the row distance of C; may not overlap C */
-    slc_epilogue epilogue;
     uint64_t m, n, k;
     uint64_t lda, ldb, ldc; /* elements between stored rows; 0: dense */
 } slc_gemm_shape;

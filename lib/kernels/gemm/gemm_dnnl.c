@@ -1,4 +1,4 @@
-/* See gemm_dnnl.h. Post-ops are in the order of the formula: epilogue, residual, C. */
+/* See gemm_dnnl.h. C is added before the residual. */
 #include "lib/kernels/gemm/gemm_dnnl.h"
 
 #include "lib/base/status.h"
@@ -69,10 +69,6 @@ static dnnl_status_t append_sum(dnnl_post_ops_t ops)
 {
     return dnnl_post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef);
 }
-static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind)
-{
-    return dnnl_post_ops_append_eltwise(ops, kind, 0.0f, 0.0f);
-}
 static dnnl_status_t describe_matmul(dnnl_primitive_desc_t *out, const matrix md[4], bool bias,
                                      dnnl_primitive_attr_t attributes)
 {
@@ -96,10 +92,6 @@ static void matrix_fini(matrix *md)
 static dnnl_status_t append_sum(dnnl_post_ops_t ops)
 {
     return dnnl_post_ops_append_sum(ops, 1.0f);
-}
-static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind)
-{
-    return dnnl_post_ops_append_eltwise(ops, 1.0f, kind, 0.0f, 0.0f);
 }
 static dnnl_status_t describe_matmul(dnnl_primitive_desc_t *out, const matrix md[4], bool bias,
                                      dnnl_primitive_attr_t attributes)
@@ -157,33 +149,21 @@ static void matrices_fini(matrix md[MATRICES])
 
 /* ---- The primitives, one for each shape and thread count ---- */
 
-static int residual_argument(const slc_gemm_product *x)
+static dnnl_status_t append_post_ops(const slc_gemm_shape *s, const matrix *c, dnnl_post_ops_t ops)
 {
-    int before = (x->shape.epilogue ? 1 : 0) + (x->shape.accumulate && x->sum_first ? 1 : 0);
-    return DNNL_ARG_ATTR_MULTIPLE_POST_OP(before) | DNNL_ARG_SRC_1;
-}
-
-static dnnl_status_t append_post_ops(const slc_gemm_product *x, const matrix *c, dnnl_post_ops_t ops)
-{
-    const slc_gemm_shape *s = &x->shape;
-    dnnl_status_t status = dnnl_success;
-    if (s->accumulate && x->sum_first) status = append_sum(ops);
-    if (!status && s->epilogue)
-        status =
-            append_eltwise(ops, s->epilogue == SLC_EPILOGUE_GELU_ERF ? dnnl_eltwise_gelu_erf : dnnl_eltwise_gelu_tanh);
+    dnnl_status_t status = s->accumulate ? append_sum(ops) : dnnl_success;
     if (!status && s->residual) status = dnnl_post_ops_append_binary(ops, dnnl_binary_add, MATRIX(*c));
-    if (!status && s->accumulate && !x->sum_first) status = append_sum(ops);
     return status;
 }
 
-static dnnl_status_t attributes_create(const slc_gemm_product *x, const matrix *c, dnnl_primitive_attr_t *out)
+static dnnl_status_t attributes_create(const slc_gemm_shape *s, const matrix *c, dnnl_primitive_attr_t *out)
 {
     dnnl_post_ops_t ops = NULL;
     *out = NULL;
     dnnl_status_t status = dnnl_primitive_attr_create(out);
     if (!status) status = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
     if (!status) status = dnnl_post_ops_create(&ops);
-    if (!status) status = append_post_ops(x, c, ops);
+    if (!status) status = append_post_ops(s, c, ops);
     if (!status) status = dnnl_primitive_attr_set_post_ops(*out, ops);
     if (ops) dnnl_post_ops_destroy(ops);
     return status;
@@ -204,7 +184,7 @@ static dnnl_status_t product_create(slc_gemm_primitive *p, const matrix md[MATRI
     if (status) return status;
     if (p->key.product.packed_b) wanted[B] = any;
     dnnl_primitive_attr_t attributes = NULL;
-    status = attributes_create(&p->key.product, &md[C], &attributes);
+    status = attributes_create(s, &md[C], &attributes);
     if (!status) status = describe_matmul(&p->description, wanted, s->bias, attributes);
     if (!status) status = dnnl_primitive_create(&p->primitive, p->description);
     if (!status) p->scratch_bytes = dnnl_memory_desc_get_size(view_of(p, dnnl_query_scratchpad_md));
@@ -272,12 +252,11 @@ static gemm_key key_of(const slc_gemm_product *product, uint32_t threads)
     const slc_gemm_shape *s = &product->shape;
     gemm_key key;
     memset(&key, 0, sizeof key); /* padding is hashed too */
-    key.product.sum_first = product->sum_first, key.product.packed_b = product->packed_b;
+    key.product.packed_b = product->packed_b;
     key.product.shape.dtype = s->dtype, key.product.shape.out = s->out;
     key.product.shape.transpose_a = s->transpose_a, key.product.shape.transpose_b = s->transpose_b;
     key.product.shape.accumulate = s->accumulate;
-    key.product.shape.bias = s->bias, key.product.shape.residual = s->residual,
-    key.product.shape.epilogue = s->epilogue;
+    key.product.shape.bias = s->bias, key.product.shape.residual = s->residual;
     key.product.shape.m = s->m, key.product.shape.n = s->n, key.product.shape.k = s->k;
     key.product.shape.lda = (uint64_t)lda(s), key.product.shape.ldb = (uint64_t)ldb(s),
     key.product.shape.ldc = (uint64_t)ldc(s);
@@ -389,12 +368,13 @@ sluice_status slc_gemm_primitive_run(const slc_gemm_primitive *p, const slc_gemm
 {
     arguments args = {.count = 0};
     matrix_view c = view_of(p, dnnl_query_dst_md);
+    const int residual = DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)p->key.product.shape.accumulate) | DNNL_ARG_SRC_1;
     dnnl_status_t status = argument_add(&args, DNNL_ARG_SRC, view_of(p, dnnl_query_src_md), x->a);
     if (!status) status = argument_add(&args, DNNL_ARG_WEIGHTS, view_of(p, dnnl_query_weights_md), x->b);
     if (!status && x->bias)
         status = argument_add(&args, DNNL_ARG_BIAS,
                               dnnl_primitive_desc_query_md(p->description, dnnl_query_weights_md, 1), x->bias);
-    if (!status) status = argument_add(&args, residual_argument(&p->key.product), c, x->residual);
+    if (!status) status = argument_add(&args, residual, c, x->residual);
     if (!status) status = argument_add(&args, DNNL_ARG_DST, c, x->c);
     if (!status && p->scratch_bytes)
         status = argument_add(&args, DNNL_ARG_SCRATCHPAD, view_of(p, dnnl_query_scratchpad_md), scratch);

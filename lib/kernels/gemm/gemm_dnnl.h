@@ -21,8 +21,7 @@ typedef enum {
 
 typedef struct {
     slc_gemm_shape shape;
-    bool sum_first; /* with accumulate: C = epilogue(C + op(A) op(B) + bias) + residual */
-    bool packed_b;  /* B is in the layout that slc_gemm_primitive_pack writes, the one that oneDNN likes best */
+    bool packed_b; /* B is in the layout that slc_gemm_primitive_pack writes, the one that oneDNN likes best */
 } slc_gemm_product;
 
 /* Finds or makes a primitive, which is never freed. One of quality NONE cannot be run. Errors: MEMORY, SYSTEM. */

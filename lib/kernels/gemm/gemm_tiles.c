@@ -112,7 +112,7 @@ static void choose_depth(slc_gemm_route *r)
     if (r->k == s->k) return;
     r->copy_a |= !s->transpose_a;
     r->pack_b |= s->transpose_b;
-    r->copy_c |= s->out == SLUICE_BF16 || (s->accumulate && s->epilogue);
+    r->copy_c |= s->out == SLUICE_BF16;
 }
 
 static void choose_tiles(slc_gemm_route *r)
@@ -142,14 +142,14 @@ static slc_gemm_product product_of(const slc_gemm_route *r, const tile *t)
 {
     const slc_gemm_shape *s = &r->shape;
     const bool first = t->k0 == 0, last = t->k0 + t->k == s->k;
-    slc_gemm_product product = {.shape = *s, .sum_first = !first, .packed_b = r->pack_b};
+    slc_gemm_product product = {.shape = *s, .packed_b = r->pack_b};
     slc_gemm_shape *x = &product.shape;
     if (r->widen) x->dtype = SLUICE_FP32, x->ldb = 0;
     if (r->copy_a) x->lda = 0;
     if (r->copy_c) x->out = SLUICE_FP32, x->ldc = 0;
     x->accumulate = !first || (s->accumulate && !r->copy_c);
     x->residual = last && s->residual && !r->copy_c;
-    if (!last) x->bias = false, x->epilogue = SLC_EPILOGUE_NONE;
+    x->bias = last && s->bias;
     x->m = t->m, x->n = t->n, x->k = t->k;
     return product;
 }
