@@ -17,13 +17,6 @@ KNOWN = {
         "world/worlds.c",
         "lane/messages.c lane/rows.c lane/rows_work.c lane/work.c",
     ],
-    "slc_engine": [
-        "check/calls.c measure/link.c measure/profile_out.c measure/times.c model/agreement.c model/fuse.c "
-        "model/units.c onebit/onebit.c onebit/phase.c onebit/state.c replan/place.c replan/replan.c "
-        "replan/share_plan.c replan/transition.c rows/look_up.c rows/rows.c state/param_io.c step/gradients.c "
-        "step/operations.c step/pass.c step/step.c step/update.c",
-        "check/memory.c replan/addresses.c",
-    ],
 }
 OBJECT = re.compile(r"CMakeFiles/(?P<part>slc_[a-z]+|sluice_bench|sluice_lab)\.dir/(?P<file>.+)\.c\.o$")
 

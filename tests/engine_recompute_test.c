@@ -1,6 +1,7 @@
 /* Recomputation as a binary meets it: what may be declared, which calls in which order, and what is said otherwise. */
 #include "lib/engine/engine.h"
 #include "sched/layout/make_plan.h"
+#include "tests/planner_of.h"
 #include "tests/ranks.h"
 
 #include <sluice/sluice.h>
@@ -13,8 +14,10 @@
 enum { FLOATS = 256, PARAMS = 100 };
 
 /* As the request says; what is left to the planner: no. */
-static sluice_status plan_as_asked(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+static sluice_status plan_as_asked(void *context, const slc_job *job, const slc_plan_request *request,
+                                   slc_plan_answer *answer)
 {
+    (void)context;
     slc_strategy *strategies = malloc(job->unit_count * sizeof *strategies);
     bool *recompute = calloc(job->layer_count, sizeof *recompute);
     for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = SLC_FSDP;
@@ -41,7 +44,7 @@ static int build(model *w, const char *recompute)
     sluice_config_init(&config);
     config.recompute = recompute;
     RANK_CHECK(!sluice_world_create(NULL, &w->world));
-    RANK_CHECK(!slc_engine_create(w->world, &config, (slc_planner){.plan = plan_as_asked}, &w->rt));
+    RANK_CHECK(!slc_engine_create(w->world, &config, planner_of(plan_as_asked), &w->rt));
     for (int l = 0; l < 2; l++) {
         RANK_CHECK(!sluice_layer_add(w->rt, l ? "second" : "first", &w->layer[l]));
         /* Only the gradient is needed in the first's backward, but its values where it recomputes. */

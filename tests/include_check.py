@@ -54,6 +54,18 @@ ROOMS = {
         "study": ["order", "layout", "simulate", "planner"],
     },
     "lib/plan": {"json": [], "validate": []},
+    "lib/engine": {
+        "model": [],
+        "check": ["model"],
+        "measure": ["model"],
+        "rows": ["model"],
+        "onebit": ["model"],
+        "step": ["model", "check", "measure", "rows", "onebit"],
+        "replan": ["model", "check", "measure", "rows", "onebit", "step"],
+        "hooks": ["model", "check", "measure", "rows", "onebit", "step", "replan"],
+        "checkpoint": ["model", "onebit", "step", "replan"],
+        "commit": ["model", "check", "measure", "rows", "onebit", "step", "replan", "checkpoint"],
+    },
 }
 # Folders that see public headers only, each with what an include must begin with.
 PUBLIC_ONLY = {
