@@ -5,7 +5,7 @@
 
 #include "lib/plan/request.h"
 
-/* A slc_plan_function. A strategy is a name for all units; "random:SEED"; "mixed"; or the path of a JSON file
+/* Does what slc_plan_function says. A strategy is a name for all units; "random:SEED"; "mixed"; or the path of a JSON file
  *   {"layers": {"h.0": "fsdp", "embed.wte": "sdp", "*": "sdp"}}
  * where "*" means every unit that is not named, and "h.0..h.2" the layers from h.0 to h.2; layers of a fused unit must
  * all have one strategy. `forced` overrides all of these. A plan keeps to the budget if its arena and the memory that
@@ -13,7 +13,7 @@
  * and key). */
 sluice_status slc_plan_for_budget(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer);
 
-/* A slc_fuse_function (fuse.c). */
+/* Does what slc_fuse_function says (planner/fuse.c). */
 sluice_status slc_fuse_units(const slc_job *job, const slc_fuse_request *request, uint32_t *group);
 
 #endif

@@ -28,5 +28,6 @@ const slc_scheduler *slc_scheduler_find(const char *name); /* NULL: there is non
 const char *slc_scheduler_names(void);                     /* "ilp, serial, ...": for messages; static memory */
 const slc_scheduler *slc_scheduler_at(size_t index);       /* all schedulers in turn but portfolio, which has no order
                                                               of its own; NULL after the last */
+bool slc_scheduler_wants_times(const char *name);          /* its field, false for one that this build does not offer */
 
 #endif

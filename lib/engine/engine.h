@@ -6,7 +6,7 @@
 
 #include <sluice/runtime.h>
 
-/* As sluice_runtime_create, with the functions that plan. */
+/* Does as sluice_runtime_create, with the functions that plan. */
 sluice_status slc_engine_create(sluice_world *world, const sluice_config *config, slc_planner planner,
                                 sluice_runtime **out);
 

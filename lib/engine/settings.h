@@ -7,7 +7,7 @@
 
 extern const slc_settings slc_engine_settings;
 
-/* What a configuration (NULL: the setting) says of updates. Errors: ARGUMENT. */
+/* Where updates run according to a configuration (NULL: the setting). Errors: ARGUMENT. */
 sluice_status slc_engine_updates(const char *updates, slc_updates *out);
 
 #endif

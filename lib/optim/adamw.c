@@ -74,7 +74,7 @@ sluice_status slc_adamw_create(const sluice_adamw *settings, slc_stream *stream,
     return SLUICE_OK;
 }
 
-void slc_adamw_destroy(sluice_optimizer *optimizer)
+void slc_adam_destroy(sluice_optimizer *optimizer)
 {
     free(optimizer->context);
     optimizer->context = NULL;

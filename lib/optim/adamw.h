@@ -3,12 +3,12 @@
 #define SLC_OPTIM_ADAMW_H
 
 #include "lib/device/device.h"
+#include "lib/optim/adam.h"
 
 #include <sluice/optimizer.h>
 
 /* Fills `out` (states exp_avg, exp_avg_sq). Updates run on `stream`, which must outlive it. The caller ends it with
- * slc_adamw_destroy. Errors: ARGUMENT (a setting out of its range), MEMORY. */
+ * slc_adam_destroy. Errors: ARGUMENT (a setting out of its range), MEMORY. */
 sluice_status slc_adamw_create(const sluice_adamw *settings, slc_stream *stream, sluice_optimizer *out);
-void slc_adamw_destroy(sluice_optimizer *optimizer);
 
 #endif

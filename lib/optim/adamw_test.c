@@ -63,7 +63,7 @@ static void twenty_steps_agree_with_float64(void **state)
         free(w), free(m), free(v);
         parameter_destroy(&p);
     }
-    slc_adamw_destroy(&optimizer);
+    slc_adam_destroy(&optimizer);
     slc_stream_destroy(&stream);
 }
 
@@ -74,7 +74,7 @@ static void ranges_change_no_bit(void **state)
     sluice_optimizer optimizer;
     assert_int_equal(slc_adamw_create(&settings, &stream, &optimizer), SLUICE_OK);
     check_ranges_change_no_bit(&optimizer, train);
-    slc_adamw_destroy(&optimizer);
+    slc_adam_destroy(&optimizer);
     slc_stream_destroy(&stream);
 }
 

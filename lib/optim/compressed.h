@@ -130,6 +130,14 @@ typedef struct {
 
 /* ---- For implementations ---- */
 
+/* The settings of all bundled optimizers, as a configuration has them. adamw is for 1-bit Adam and 0/1 Adam too, lamb
+ * for 1-bit LAMB, whose compat ignores norm_min and norm_max. */
+typedef struct {
+    sluice_adamw adamw;
+    sluice_lamb lamb;
+    sluice_onebit onebit;
+} slc_optimizer_settings;
+
 /* ORDER unless the step of tensor i compresses; ARGUMENT unless its shape has its count. */
 sluice_status slc_onebit_check(const char *name, const slc_onebit_unit *unit, uint32_t i, bool compresses);
 /* The same of a fused unit: all its tensors, padded, are what its only shape has. */

@@ -64,9 +64,3 @@ sluice_status slc_lamb_create(const sluice_lamb *settings, slc_stream *stream, s
                               .measure = measure};
     return SLUICE_OK;
 }
-
-void slc_lamb_destroy(sluice_optimizer *optimizer)
-{
-    free(optimizer->context);
-    optimizer->context = NULL;
-}

@@ -3,12 +3,12 @@
 #define SLC_OPTIM_LAMB_H
 
 #include "lib/device/device.h"
+#include "lib/optim/adam.h"
 
 #include <sluice/optimizer.h>
 
 /* Fills `out` (states exp_avg, exp_avg_sq; norms of the values and of the update). Updates run on `stream`, which must
- * outlive it. The caller ends it with slc_lamb_destroy. Errors: ARGUMENT (a setting out of its range), MEMORY. */
+ * outlive it. The caller ends it with slc_adam_destroy. Errors: ARGUMENT (a setting out of its range), MEMORY. */
 sluice_status slc_lamb_create(const sluice_lamb *settings, slc_stream *stream, sluice_optimizer *out);
-void slc_lamb_destroy(sluice_optimizer *optimizer);
 
 #endif

@@ -79,7 +79,7 @@ static void twenty_steps_agree_with_float64(void **state)
         free(w), free(m), free(v);
         parameter_destroy(&p);
     }
-    slc_lamb_destroy(&optimizer);
+    slc_adam_destroy(&optimizer);
     slc_stream_destroy(&stream);
 }
 
@@ -90,7 +90,7 @@ static void ranges_change_no_bit(void **state)
     sluice_optimizer optimizer;
     assert_int_equal(slc_lamb_create(&settings, &stream, &optimizer), SLUICE_OK);
     check_ranges_change_no_bit(&optimizer, train);
-    slc_lamb_destroy(&optimizer);
+    slc_adam_destroy(&optimizer);
     slc_stream_destroy(&stream);
 }
 

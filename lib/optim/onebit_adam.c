@@ -12,7 +12,7 @@ static const char name[] = "1-bit Adam";
 enum { EXP_AVG, EXP_AVG_SQ };
 
 typedef struct {
-    slc_onebit_adam_settings settings;
+    slc_optimizer_settings settings;
     slc_freeze freeze;
     uint32_t parameter_count;
     slc_stream *stream;
@@ -20,8 +20,8 @@ typedef struct {
 
 static slc_adamw_settings settings_at(const onebit_adam *o, const sluice_update *u)
 {
-    slc_adamw_settings s = slc_adam_settings_at(&o->settings.adam, u);
-    if (o->settings.compat)
+    slc_adamw_settings s = slc_adam_settings_at(&o->settings.adamw, u);
+    if (o->settings.onebit.compat)
         s.bias_correction1 = s.bias_correction2 = 1;
     else if (slc_freeze_phase(&o->freeze, u->step) == SLC_ONEBIT_FROZEN)
         s.bias_correction2 = 1 - pow(s.beta2, (double)o->freeze.frozen_at);
@@ -37,7 +37,7 @@ static slc_frozen_range frozen_range(const onebit_adam *o, const sluice_update *
                               .exp_avg_sq = u->state[EXP_AVG_SQ],
                               .rounded = u->rounded,
                               .no_decay = u->no_decay,
-                              .mask = o->settings.mask || !o->settings.compat};
+                              .mask = o->settings.onebit.compat_mask || !o->settings.onebit.compat};
 }
 
 static sluice_status update(const sluice_update *u, void *context)
@@ -110,8 +110,8 @@ static sluice_status compress_tensor(const onebit_adam *o, const slc_onebit_unit
                                       .gradient = u->gradient,
                                       .momentum = u->state[EXP_AVG],
                                       .gradient_factor = u->gradient_factor,
-                                      .factor = o->settings.adam.beta1,
-                                      .rest = 1 - o->settings.adam.beta1};
+                                      .factor = o->settings.adamw.beta1,
+                                      .rest = 1 - o->settings.adamw.beta1};
     return slc_compress_worker(o->stream, &unit->group->shapes[i], &input, &unit->workers[i],
                                (char *)unit->packets + unit->group->offsets[i], unit->group->stride);
 }
@@ -147,11 +147,11 @@ static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t 
     return SLUICE_OK;
 }
 
-sluice_status slc_onebit_adam_create(const slc_onebit_adam_settings *settings, slc_stream *stream, slc_compressed *out)
+sluice_status slc_onebit_adam_create(const slc_optimizer_settings *settings, slc_stream *stream, slc_compressed *out)
 {
-    const slc_freeze_settings freeze = {settings->freeze_step, settings->freeze_change, settings->adam.beta2,
-                                        settings->compat};
-    sluice_status status = slc_adam_check(name, &settings->adam);
+    const slc_freeze_settings freeze = {settings->onebit.freeze_step, settings->onebit.freeze_change,
+                                        settings->adamw.beta2, settings->onebit.compat};
+    sluice_status status = slc_adam_check(name, &settings->adamw);
     if (!status) status = slc_freeze_check(name, &freeze);
     if (status) return status;
     onebit_adam *o = malloc(sizeof *o);

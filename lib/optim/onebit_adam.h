@@ -17,15 +17,8 @@
 
 #include "lib/optim/compressed.h"
 
-typedef struct {
-    sluice_adamw adam;
-    uint64_t freeze_step; /* 0: freeze_change decides */
-    double freeze_change; /* in (0, 1); see freeze.h */
-    bool compat, mask;
-} slc_onebit_adam_settings;
-
 /* Fills `out`; everything runs on `stream`, which must outlive it. The caller ends it with out->destroy(out->context).
  * Errors: ARGUMENT, MEMORY. */
-sluice_status slc_onebit_adam_create(const slc_onebit_adam_settings *settings, slc_stream *stream, slc_compressed *out);
+sluice_status slc_onebit_adam_create(const slc_optimizer_settings *settings, slc_stream *stream, slc_compressed *out);
 
 #endif

@@ -8,7 +8,7 @@
 enum { STEPS = 9, FREEZE = 4 };
 static const sluice_adamw adam = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01};
 
-static void job_init(test_job *j, const slc_onebit_adam_settings *settings, const test_mode *mode)
+static void job_init(test_job *j, const slc_optimizer_settings *settings, const test_mode *mode)
 {
     *j = (test_job){.stream = test_stream(mode->threads), .settings = settings, .rate = 1e-3};
     assert_int_equal(slc_onebit_adam_create(settings, &j->stream, &j->onebit), SLUICE_OK);
@@ -57,18 +57,18 @@ static void plain_momentum(const test_job *j, uint32_t t, plain *s)
 
 static void plain_step(const test_job *j, uint64_t step, uint32_t t, plain *s)
 {
-    const slc_onebit_adam_settings *c = j->settings;
+    const slc_optimizer_settings *c = j->settings;
     const double b1 = adam.beta1, b2 = adam.beta2, wd = t == TEST_NO_DECAY ? 0 : adam.weight_decay;
     bool frozen = step > FREEZE, compressed = frozen && j->mode.exchanged;
-    if (c->compat && step == 1) return;
-    double c1 = c->compat ? 1 : 1 - pow(b1, (double)step);
-    double c2 = c->compat ? 1 : 1 - pow(b2, (double)(frozen ? FREEZE : step));
+    if (c->onebit.compat && step == 1) return;
+    double c1 = c->onebit.compat ? 1 : 1 - pow(b1, (double)step);
+    double c2 = c->onebit.compat ? 1 : 1 - pow(b2, (double)(frozen ? FREEZE : step));
     if (compressed) plain_momentum(j, t, s);
     for (uint64_t i = 0; i < test_counts[t]; i++) {
         double g = test_gradient_at(j, j->average[t], i);
         if (!compressed) s->m[i] = b1 * s->m[i] + (1 - b1) * g;
         if (!frozen) s->v[i] = b2 * s->v[i] + (1 - b2) * g * g;
-        if (frozen && (c->mask || !c->compat) && s->v[i] == 0) s->m[i] = 0;
+        if (frozen && (c->onebit.compat_mask || !c->onebit.compat) && s->v[i] == 0) s->m[i] = 0;
         double u = s->m[i] / c1 / (sqrt(s->v[i]) / sqrt(c2) + adam.epsilon) + wd * s->p[i];
         s->p[i] -= j->rate * u;
     }
@@ -86,7 +86,7 @@ static void check_tensor(const test_job *j, uint32_t t, const plain *s, const fl
         assert_int_equal(j->rounded[t][i], sluice_bf16_from_float(j->value[t][i]));
 }
 
-static void check_mode(const slc_onebit_adam_settings *settings, const test_mode *mode)
+static void check_mode(const slc_optimizer_settings *settings, const test_mode *mode)
 {
     test_job j;
     job_init(&j, settings, mode);
@@ -113,7 +113,8 @@ static void check_mode(const slc_onebit_adam_settings *settings, const test_mode
 
 static void check_modes(bool compat, bool mask, bool exchanged)
 {
-    const slc_onebit_adam_settings settings = {.adam = adam, .freeze_step = FREEZE, .compat = compat, .mask = mask};
+    const slc_optimizer_settings settings = {
+        .adamw = adam, .onebit.freeze_step = FREEZE, .onebit.compat = compat, .onebit.compat_mask = mask};
     TEST_EACH_ISA(isa)
     for (uint32_t ranks = 1 + exchanged; ranks <= MOST_RANKS; ranks++)
         check_mode(&settings, &(test_mode){ranks, 1, exchanged, ranks == 3 ? SLUICE_BF16 : SLUICE_FP32});
@@ -144,7 +145,7 @@ static void tensors_that_are_not_compressed(void **state)
 static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
 {
     (void)state;
-    const slc_onebit_adam_settings settings = {.adam = adam, .freeze_step = FREEZE};
+    const slc_optimizer_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
     for (int exchanged = 0; exchanged < 2; exchanged++) {
         float *first[TEST_TENSORS][3] = {0};
         TEST_EACH_ISA(isa)
@@ -170,7 +171,7 @@ static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
 static void warm_up_is_adamw_to_the_bit(void **state)
 {
     (void)state;
-    const slc_onebit_adam_settings settings = {.adam = adam, .freeze_step = FREEZE};
+    const slc_optimizer_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
     test_job j;
     job_init(&j, &settings, &(test_mode){.ranks = 1, .threads = 1});
     sluice_optimizer adamw;
@@ -193,13 +194,13 @@ static void warm_up_is_adamw_to_the_bit(void **state)
         }
         test_free_gradients(&j);
     }
-    slc_adamw_destroy(&adamw);
+    slc_adam_destroy(&adamw);
     test_job_destroy(&j);
 }
 
 /* ---- The freeze ---- */
 
-static uint64_t first_frozen_step(const slc_onebit_adam_settings *settings, double growth)
+static uint64_t first_frozen_step(const slc_optimizer_settings *settings, double growth)
 {
     slc_stream stream = test_stream(1);
     slc_compressed o;
@@ -209,7 +210,7 @@ static uint64_t first_frozen_step(const slc_onebit_adam_settings *settings, doub
     uint64_t step = 1;
     for (; step < 1000 && !o.phase(o.context, step).compressed; step++) {
         double norm = 1 + growth / (double)step;
-        double v = settings->compat ? norm : norm * (1 - pow(settings->adam.beta2, (double)step));
+        double v = settings->onebit.compat ? norm : norm * (1 - pow(settings->adamw.beta2, (double)step));
         const double each[2] = {0.6 * v, 0.8 * v};
         bool looks = o.wants_norms(o.context, step) == 1 << 1;
         o.end_step(o.context, step, (const double *[SLUICE_OPTIMIZER_STATES_MAX]){NULL, looks ? each : NULL});
@@ -222,22 +223,23 @@ static uint64_t first_frozen_step(const slc_onebit_adam_settings *settings, doub
 static void freezes_when_it_is_time(void **state)
 {
     (void)state;
-    slc_onebit_adam_settings s = {.adam = {0.9, 0.9, 1e-8, 0}, .freeze_step = 1};
+    slc_optimizer_settings s = {.adamw = {0.9, 0.9, 1e-8, 0}, .onebit.freeze_step = 1};
     assert_int_equal(first_frozen_step(&s, 0), 2);
-    s.freeze_step = 5;
+    s.onebit.freeze_step = 5;
     assert_int_equal(first_frozen_step(&s, 0), 6);
-    s.compat = true;
+    s.onebit.compat = true;
     assert_int_equal(first_frozen_step(&s, 0), 6);
-    for (s.freeze_step = 1; s.freeze_step <= 2; s.freeze_step++) assert_int_equal(first_frozen_step(&s, 0), 3);
+    for (s.onebit.freeze_step = 1; s.onebit.freeze_step <= 2; s.onebit.freeze_step++)
+        assert_int_equal(first_frozen_step(&s, 0), 3);
 
     /* The criterion looks every ten steps: 1 + 10/t is 2, 1.5, 1.333, 1.25, 1.2 at steps 10 to 50, so the changes are
      * .333, .125, .067, .042. */
-    s.freeze_step = 0;
+    s.onebit.freeze_step = 0;
     const double changes[] = {0.4, 0.3, 0.1, 0.05};
     const uint64_t frozen[] = {21, 31, 41, 51};
     for (int compat = 0; compat < 2; compat++)
         for (size_t i = 0; i < TEST_COUNT_OF(changes); i++) {
-            s.compat = compat, s.freeze_change = changes[i];
+            s.onebit.compat = compat, s.onebit.freeze_change = changes[i];
             assert_int_equal(first_frozen_step(&s, 10), frozen[i]);
         }
 }
@@ -248,7 +250,7 @@ static void freezes_when_it_is_time(void **state)
 static void infinities_are_skipped(void **state)
 {
     (void)state;
-    const slc_onebit_adam_settings settings = {.adam = adam, .freeze_step = FREEZE};
+    const slc_optimizer_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
     test_job j;
     job_init(&j, &settings, &(test_mode){.ranks = 3, .threads = 1, .exchanged = true});
     for (uint64_t step = 1; step <= STEPS; step++) {
@@ -275,11 +277,11 @@ static void refuses_what_cannot_be(void **state)
     (void)state;
     slc_stream stream = test_stream(1);
     slc_compressed onebit;
-    slc_onebit_adam_settings s = {.adam = adam};
+    slc_optimizer_settings s = {.adamw = adam};
     assert_int_equal(slc_onebit_adam_create(&s, &stream, &onebit), SLUICE_ERR_ARGUMENT);
-    s.freeze_change = NAN;
+    s.onebit.freeze_change = NAN;
     assert_int_equal(slc_onebit_adam_create(&s, &stream, &onebit), SLUICE_ERR_ARGUMENT);
-    s.freeze_step = 3, s.adam.beta1 = 1;
+    s.onebit.freeze_step = 3, s.adamw.beta1 = 1;
     assert_int_equal(slc_onebit_adam_create(&s, &stream, &onebit), SLUICE_ERR_ARGUMENT);
     slc_stream_destroy(&stream);
 
@@ -288,7 +290,7 @@ static void refuses_what_cannot_be(void **state)
     slc_onebit_unit unit;
     float *flat[TEST_TENSORS];
     uint32_t bad = UINT32_MAX;
-    s.adam = adam;
+    s.adamw = adam;
     job_init(&j, &s, &(test_mode){.ranks = 2, .threads = 1, .exchanged = true});
     test_draw_gradients(&j, 1);
     test_make_unit(&j, 3, 0, updates, &unit, flat);

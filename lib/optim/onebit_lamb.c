@@ -26,7 +26,7 @@ typedef struct {
 } parameter;
 
 typedef struct {
-    slc_onebit_lamb_settings settings;
+    slc_optimizer_settings settings;
     sluice_adamw adam;
     slc_freeze freeze;
     parameter *parameters;
@@ -37,9 +37,9 @@ typedef struct {
 static slc_frozen_lamb_settings settings_at(const onebit_lamb *o, const sluice_update *u)
 {
     slc_frozen_lamb_settings s = {.adam = slc_adam_settings_at(&o->adam, u)};
-    if (o->settings.compat) s.adam.bias_correction1 = s.adam.bias_correction2 = 1;
+    if (o->settings.onebit.compat) s.adam.bias_correction1 = s.adam.bias_correction2 = 1;
     s.fresh_correction = s.adam.bias_correction2;
-    if (!o->settings.compat && slc_freeze_phase(&o->freeze, u->step) == SLC_ONEBIT_FROZEN)
+    if (!o->settings.onebit.compat && slc_freeze_phase(&o->freeze, u->step) == SLC_ONEBIT_FROZEN)
         s.adam.bias_correction2 = 1 - pow(o->adam.beta2, (double)o->freeze.frozen_at);
     return s;
 }
@@ -55,54 +55,55 @@ static slc_frozen_lamb_range frozen_range(const onebit_lamb *o, const sluice_upd
                                    .fresh_last = u->state[first ? EXP_AVG_SQ : FRESH],
                                    .rounded = u->rounded,
                                    .no_decay = u->no_decay,
-                                   .mask = o->settings.mask || !o->settings.compat,
-                                   .counts_masked = o->settings.compat};
+                                   .mask = o->settings.onebit.compat_mask || !o->settings.onebit.compat,
+                                   .counts_masked = o->settings.onebit.compat};
 }
 
 /* Is its step Adam's? */
 static bool trusts_one(const onebit_lamb *o, bool no_decay)
 {
-    return no_decay && !o->settings.compat;
+    return no_decay && !o->settings.onebit.compat;
 }
 
 /* ---- Numbers of a step ---- */
 
 static double trust_of(const onebit_lamb *o, bool no_decay, const double *norms)
 {
-    const slc_onebit_lamb_settings *s = &o->settings;
+    const slc_optimizer_settings *s = &o->settings;
     if (trusts_one(o, no_decay)) return 1;
-    if (!s->compat) return slc_lamb_trust(norms[NORM_VALUE], norms[NORM_UPDATE], s->lamb.norm_min, s->lamb.norm_max);
+    if (!s->onebit.compat)
+        return slc_lamb_trust(norms[NORM_VALUE], norms[NORM_UPDATE], s->lamb.norm_min, s->lamb.norm_max);
     if (!(norms[NORM_VALUE] > 0 && norms[NORM_UPDATE] > 0)) return 1;
-    return fmax(s->trust_min, fmin(s->trust_max, norms[NORM_VALUE] / norms[NORM_UPDATE]));
+    return fmax(s->onebit.trust_min, fmin(s->onebit.trust_max, norms[NORM_VALUE] / norms[NORM_UPDATE]));
 }
 
 static void average_trust(const onebit_lamb *o, parameter *p, const double *norms)
 {
-    const slc_onebit_lamb_settings *s = &o->settings;
+    const slc_optimizer_settings *s = &o->settings;
     double trust = trust_of(o, p->no_decay, norms);
     if (trust == 1) return;
-    trust = fmax(s->trust_min, fmin(s->trust_max, trust));
-    p->coefficient = s->coefficient_beta * p->coefficient + (1 - s->coefficient_beta) * trust;
+    trust = fmax(s->onebit.trust_min, fmin(s->onebit.trust_max, trust));
+    p->coefficient = s->onebit.coefficient_beta * p->coefficient + (1 - s->onebit.coefficient_beta) * trust;
     p->ratios++;
 }
 
 static double coefficient_of(const onebit_lamb *o, const parameter *p)
 {
-    if (o->settings.compat) return p->coefficient;
-    return p->ratios > 0 ? p->coefficient / (1 - pow(o->settings.coefficient_beta, p->ratios)) : 1;
+    if (o->settings.onebit.compat) return p->coefficient;
+    return p->ratios > 0 ? p->coefficient / (1 - pow(o->settings.onebit.coefficient_beta, p->ratios)) : 1;
 }
 
 /* The factor of this step, which the next one starts from. fmax and fmin take a number before NaN. */
 static void next_factor(const onebit_lamb *o, parameter *p, const double *frozen)
 {
-    const slc_onebit_lamb_settings *s = &o->settings;
+    const slc_optimizer_settings *s = &o->settings;
     if (trusts_one(o, p->no_decay)) return;
     double factor = frozen[FROZEN_RATIO], share = 1;
     if (frozen[FROZEN_MOVE] < frozen[FROZEN_UPDATE]) share = frozen[FROZEN_MOVE] / frozen[FROZEN_UPDATE];
     if (s->lamb.weight_decay > 0 && !p->no_decay) factor = factor * share + (1 - share);
-    factor = fmax(fmin(factor, s->factor_max), s->factor_min);
-    factor = fmin(factor, p->last_factor * (1 + s->factor_threshold));
-    p->last_factor = fmax(factor, p->last_factor * (1 - s->factor_threshold));
+    factor = fmax(fmin(factor, s->onebit.factor_max), s->onebit.factor_min);
+    factor = fmin(factor, p->last_factor * (1 + s->onebit.factor_threshold));
+    p->last_factor = fmax(factor, p->last_factor * (1 - s->onebit.factor_threshold));
 }
 
 /* ---- Averaged gradients ---- */
@@ -173,7 +174,7 @@ static slc_compressed_phase phase(const void *context, uint64_t step)
     const onebit_lamb *o = context;
     const bool frozen = slc_freeze_phase(&o->freeze, step) == SLC_ONEBIT_FROZEN;
     return (slc_compressed_phase){
-        .compressed = frozen, .fuses = o->settings.compat, .local_arrays = frozen && o->settings.compat};
+        .compressed = frozen, .fuses = o->settings.onebit.compat, .local_arrays = frozen && o->settings.onebit.compat};
 }
 
 static slc_step_mode begin_step(void *context, uint64_t step, double learning_rate, bool exchange_now)
@@ -269,7 +270,7 @@ static slc_compress_input input_of(const onebit_lamb *o, const sluice_update *u)
 static sluice_status check_unit(const onebit_lamb *o, const slc_onebit_unit *unit)
 {
     bool frozen = slc_freeze_phase(&o->freeze, unit->tensors[0].step) == SLC_ONEBIT_FROZEN;
-    if (o->settings.compat) return slc_onebit_check_flat(name, unit, frozen);
+    if (o->settings.onebit.compat) return slc_onebit_check_flat(name, unit, frozen);
     sluice_status status = SLUICE_OK;
     for (uint32_t i = 0; !status && i < unit->tensor_count; i++) status = slc_onebit_check(name, unit, i, frozen);
     return status;
@@ -304,7 +305,7 @@ static sluice_status compress(void *context, const slc_onebit_unit *unit, uint32
 {
     const onebit_lamb *o = context;
     sluice_status status = check_unit(o, unit);
-    if (!status) status = o->settings.compat ? compress_flat(o, unit) : compress_each(o, unit);
+    if (!status) status = o->settings.onebit.compat ? compress_flat(o, unit) : compress_each(o, unit);
     for (uint32_t i = 0; !status && i < unit->group->count; i++) slc_onebit_finite(unit, i, unit->packets, bad);
     return status;
 }
@@ -348,7 +349,7 @@ static sluice_status begin_fresh(const onebit_lamb *o, const sluice_update *u)
 static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t *bad)
 {
     const onebit_lamb *o = context;
-    const bool flat = o->settings.compat;
+    const bool flat = o->settings.onebit.compat;
     bool finite = true;
     uint64_t elements = 0;
     sluice_status status = check_unit(o, unit);
@@ -362,24 +363,24 @@ static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t 
 
 /* ---- Creation ---- */
 
-static sluice_status check_settings(const slc_onebit_lamb_settings *s)
+static sluice_status check_settings(const slc_optimizer_settings *s)
 {
-    if (s->compat && s->freeze_step == 1)
+    if (s->onebit.compat && s->onebit.freeze_step == 1)
         return slc_error(
             SLUICE_ERR_ARGUMENT,
             "%s: freeze_step 1 in compat: the original discards the first step's gradient and would freeze "
             "a variance of 0; give a freeze_step of 2 or more, or leave compat out",
             name);
-    if (!(s->coefficient_beta >= 0 && s->coefficient_beta < 1) || !(s->trust_min >= 0) ||
-        !(s->trust_max >= s->trust_min) || !(s->trust_max > 0) || isinf(s->trust_max))
+    if (!(s->onebit.coefficient_beta >= 0 && s->onebit.coefficient_beta < 1) || !(s->onebit.trust_min >= 0) ||
+        !(s->onebit.trust_max >= s->onebit.trust_min) || !(s->onebit.trust_max > 0) || isinf(s->onebit.trust_max))
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "%s: the trust ratio is clamped to %g..%g (not below 0) and averaged with beta %g (in [0, 1))",
-                         name, s->trust_min, s->trust_max, s->coefficient_beta);
-    if (!(s->factor_min > 0) || !(s->factor_max >= s->factor_min) || isinf(s->factor_max) ||
-        !(s->factor_threshold > 0 && s->factor_threshold < 1))
+                         name, s->onebit.trust_min, s->onebit.trust_max, s->onebit.coefficient_beta);
+    if (!(s->onebit.factor_min > 0) || !(s->onebit.factor_max >= s->onebit.factor_min) || isinf(s->onebit.factor_max) ||
+        !(s->onebit.factor_threshold > 0 && s->onebit.factor_threshold < 1))
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "%s: its factor is clamped to %g..%g (above 0) and changes by a share of %g (between 0 and 1)",
-                         name, s->factor_min, s->factor_max, s->factor_threshold);
+                         name, s->onebit.factor_min, s->onebit.factor_max, s->onebit.factor_threshold);
     return SLUICE_OK;
 }
 
@@ -419,11 +420,11 @@ static const slc_compressed functions = {
     .destroy = destroy,
 };
 
-sluice_status slc_onebit_lamb_create(const slc_onebit_lamb_settings *settings, slc_stream *stream, slc_compressed *out)
+sluice_status slc_onebit_lamb_create(const slc_optimizer_settings *settings, slc_stream *stream, slc_compressed *out)
 {
-    const slc_onebit_lamb_settings *s = settings;
+    const slc_optimizer_settings *s = settings;
     const sluice_adamw adam = {s->lamb.beta1, s->lamb.beta2, s->lamb.epsilon, s->lamb.weight_decay};
-    const slc_freeze_settings freeze = {s->freeze_step, s->freeze_change, adam.beta2, s->compat};
+    const slc_freeze_settings freeze = {s->onebit.freeze_step, s->onebit.freeze_change, adam.beta2, s->onebit.compat};
     sluice_status status = slc_lamb_check(name, &s->lamb);
     if (!status) status = slc_freeze_check(name, &freeze);
     if (!status) status = check_settings(s);
@@ -432,8 +433,8 @@ sluice_status slc_onebit_lamb_create(const slc_onebit_lamb_settings *settings, s
     if (!o) return slc_error(SLUICE_ERR_MEMORY, name);
     *o = (onebit_lamb){.settings = *s, .adam = adam, .freeze = {.settings = freeze}, .stream = stream};
     *out = functions;
-    out->phases[0].fuses = out->phases[1].fuses = s->compat;
-    out->phases[1].local_arrays = s->compat;
+    out->phases[0].fuses = out->phases[1].fuses = s->onebit.compat;
+    out->phases[1].local_arrays = s->onebit.compat;
     out->context = out->optimizer.context = o;
     return SLUICE_OK;
 }

@@ -30,17 +30,7 @@
 
 #include "lib/optim/compressed.h"
 
-typedef struct {
-    sluice_lamb lamb;     /* compat ignores norm_min and norm_max */
-    uint64_t freeze_step; /* 0: freeze_change decides */
-    double freeze_change; /* in (0, 1); see freeze.h */
-    bool compat, mask;
-    double coefficient_beta;                         /* cb, in [0, 1) */
-    double trust_min, trust_max;                     /* 0 <= min <= max */
-    double factor_min, factor_max, factor_threshold; /* 0 < min <= max; threshold in (0, 1) */
-} slc_onebit_lamb_settings;
-
 /* Does as slc_onebit_adam_create. */
-sluice_status slc_onebit_lamb_create(const slc_onebit_lamb_settings *settings, slc_stream *stream, slc_compressed *out);
+sluice_status slc_onebit_lamb_create(const slc_optimizer_settings *settings, slc_stream *stream, slc_compressed *out);
 
 #endif

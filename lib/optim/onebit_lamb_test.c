@@ -8,36 +8,36 @@ enum { STEPS = 9, FREEZE = 4 };
 enum { COEFFICIENT, RATIOS, LAST_FACTOR, SCALING, NUMBERS };
 
 /* With decay a factor takes any value up to its maximum; without decay it meets the other bounds. */
-static slc_onebit_lamb_settings settings_of(bool compat, bool mask, double decay)
+static slc_optimizer_settings settings_of(bool compat, bool mask, double decay)
 {
-    return (slc_onebit_lamb_settings){
+    return (slc_optimizer_settings){
         .lamb = {.beta1 = 0.9, .beta2 = 0.97, .epsilon = 1e-6, .weight_decay = decay, .norm_max = 9},
-        .freeze_step = FREEZE,
-        .compat = compat,
-        .mask = mask,
-        .coefficient_beta = 0.9,
-        .trust_min = 0.01,
-        .trust_max = decay > 0 ? 10 : 0.3,
-        .factor_min = decay > 0 ? 0.01 : 0.5,
-        .factor_max = decay > 0 ? 1.3 : 4,
-        .factor_threshold = decay > 0 ? 0.99 : 0.1};
+        .onebit.freeze_step = FREEZE,
+        .onebit.compat = compat,
+        .onebit.compat_mask = mask,
+        .onebit.coefficient_beta = 0.9,
+        .onebit.trust_min = 0.01,
+        .onebit.trust_max = decay > 0 ? 10 : 0.3,
+        .onebit.factor_min = decay > 0 ? 0.01 : 0.5,
+        .onebit.factor_max = decay > 0 ? 1.3 : 4,
+        .onebit.factor_threshold = decay > 0 ? 0.99 : 0.1};
 }
 
-static void job_init(test_job *j, const slc_onebit_lamb_settings *settings, const test_mode *mode)
+static void job_init(test_job *j, const slc_optimizer_settings *settings, const test_mode *mode)
 {
     *j = (test_job){.stream = test_stream(mode->threads), .settings = settings, .rate = 1e-2};
     assert_int_equal(slc_onebit_lamb_create(settings, &j->stream, &j->onebit), SLUICE_OK);
-    test_job_begin(j, mode, settings->compat);
+    test_job_begin(j, mode, settings->onebit.compat);
 }
 
 /* Runs a step and checks which step does what. */
 static void fast_step(test_job *j, uint64_t step, uint64_t piece)
 {
-    const slc_onebit_lamb_settings *c = j->settings;
+    const slc_optimizer_settings *c = j->settings;
     slc_compressed_phase phase = j->onebit.phase(j->onebit.context, step);
     assert_int_equal(phase.compressed, step > FREEZE);
-    assert_int_equal(phase.fuses, c->compat);
-    assert_int_equal(phase.local_arrays, phase.compressed && c->compat);
+    assert_int_equal(phase.fuses, c->onebit.compat);
+    assert_int_equal(phase.local_arrays, phase.compressed && c->onebit.compat);
     assert_int_equal(j->onebit.wants_norms(j->onebit.context, step), step == FREEZE ? 1 : 0);
     assert_int_equal(test_job_step(j, step, piece), step == FREEZE ? SLC_PHASE_CHANGED | SLC_RESET_ERRORS : 0);
 }
@@ -85,9 +85,10 @@ static double clamp(double x, double low, double high)
 
 static void plain_warm_up(const test_job *j, uint64_t step, uint32_t t, plain *s)
 {
-    const slc_onebit_lamb_settings *c = j->settings;
+    const slc_optimizer_settings *c = j->settings;
     const double b1 = c->lamb.beta1, b2 = c->lamb.beta2, wd = t == TEST_NO_DECAY ? 0 : c->lamb.weight_decay;
-    const double c1 = c->compat ? 1 : 1 - pow(b1, (double)step), c2 = c->compat ? 1 : 1 - pow(b2, (double)step);
+    const double c1 = c->onebit.compat ? 1 : 1 - pow(b1, (double)step),
+                 c2 = c->onebit.compat ? 1 : 1 - pow(b2, (double)step);
     double *u = test_doubles(test_counts[t]), *number = s->number[t], trust = 1;
     for (uint64_t i = 0; i < test_counts[t]; i++) {
         double g = test_gradient_at(j, j->average[t], i);
@@ -96,10 +97,11 @@ static void plain_warm_up(const test_job *j, uint64_t step, uint32_t t, plain *s
         u[i] = s->m[t][i] / c1 / (sqrt(s->v[t][i] / c2) + c->lamb.epsilon) + wd * s->p[t][i];
     }
     double wn = norm_of(s->p[t], test_counts[t]), un = norm_of(u, test_counts[t]);
-    if (wn != 0 && un != 0) trust = c->compat ? clamp(wn / un, c->trust_min, c->trust_max) : fmin(wn, 9) / un;
-    if (!c->compat && t == TEST_NO_DECAY) trust = 1;
+    if (wn != 0 && un != 0)
+        trust = c->onebit.compat ? clamp(wn / un, c->onebit.trust_min, c->onebit.trust_max) : fmin(wn, 9) / un;
+    if (!c->onebit.compat && t == TEST_NO_DECAY) trust = 1;
     if (trust != 1) {
-        number[COEFFICIENT] = 0.9 * number[COEFFICIENT] + 0.1 * clamp(trust, c->trust_min, c->trust_max);
+        number[COEFFICIENT] = 0.9 * number[COEFFICIENT] + 0.1 * clamp(trust, c->onebit.trust_min, c->onebit.trust_max);
         number[RATIOS]++;
     }
     for (uint64_t i = 0; i < test_counts[t]; i++) s->p[t][i] -= j->rate * trust * u[i];
@@ -140,9 +142,9 @@ static void plain_momenta(const test_job *j, plain *s)
 /* Updates tensor t; `last` is its momentum before the step, s->m[t] the new one. */
 static void plain_frozen(const test_job *j, uint64_t step, uint32_t t, const double *last, plain *s)
 {
-    const slc_onebit_lamb_settings *c = j->settings;
+    const slc_optimizer_settings *c = j->settings;
     const double b1 = c->lamb.beta1, b2 = c->lamb.beta2, wd = t == TEST_NO_DECAY ? 0 : c->lamb.weight_decay;
-    const bool native = !c->compat, masks = native || c->mask;
+    const bool native = !c->onebit.compat, masks = native || c->onebit.compat_mask;
     const double c1 = native ? 1 - pow(b1, (double)step) : 1, c2 = native ? 1 - pow(b2, FREEZE) : 1,
                  c3 = native ? 1 - pow(b2, (double)step) : 1;
     double *u = test_doubles(test_counts[t]), *up = test_doubles(test_counts[t]), *number = s->number[t], ratio = 0;
@@ -159,9 +161,9 @@ static void plain_frozen(const test_job *j, uint64_t step, uint32_t t, const dou
     double move = norm_of(up, test_counts[t]), all = norm_of(u, test_counts[t]),
            share = all > 0 ? fmin(1, move / all) : 1;
     double factor = wd > 0 ? ratio * share + 1 - share : ratio, coefficient = number[COEFFICIENT];
-    factor = fmax(fmin(factor, c->factor_max), c->factor_min);
-    factor = fmin(factor, number[LAST_FACTOR] * (1 + c->factor_threshold));
-    factor = fmax(factor, number[LAST_FACTOR] * (1 - c->factor_threshold));
+    factor = fmax(fmin(factor, c->onebit.factor_max), c->onebit.factor_min);
+    factor = fmin(factor, number[LAST_FACTOR] * (1 + c->onebit.factor_threshold));
+    factor = fmax(factor, number[LAST_FACTOR] * (1 - c->onebit.factor_threshold));
     if (native && t == TEST_NO_DECAY) factor = 1;
     if (native) coefficient = number[RATIOS] > 0 ? coefficient / (1 - pow(0.9, number[RATIOS])) : 1;
     number[LAST_FACTOR] = factor;
@@ -221,7 +223,7 @@ static void check_state(const test_job *j, const plain *s, float *const *before,
         assert_true(fabs((double)j->flat[0][i] - s->tail[i - j->elements]) <= bar * fabs(s->tail[i - j->elements]));
 }
 
-static void check_mode(const slc_onebit_lamb_settings *settings, const test_mode *mode)
+static void check_mode(const slc_optimizer_settings *settings, const test_mode *mode)
 {
     test_job j;
     job_init(&j, settings, mode);
@@ -238,7 +240,7 @@ static void check_mode(const slc_onebit_lamb_settings *settings, const test_mode
         fast_step(&j, step, 160);
         check_state(&j, &s, before, most);
         for (uint32_t t = 0; t < TEST_TENSORS; t++) {
-            if (step == 1 && settings->compat)
+            if (step == 1 && settings->onebit.compat)
                 assert_memory_equal(before[t], j.value[t], test_counts[t] * sizeof(float));
             free(before[t]);
         }
@@ -253,7 +255,7 @@ static void check_modes(bool compat, bool mask, bool exchanged)
     TEST_EACH_ISA(isa)
     for (uint32_t ranks = 1 + exchanged; ranks <= MOST_RANKS; ranks++)
         for (int decay = 0; decay < 2; decay++) {
-            slc_onebit_lamb_settings settings = settings_of(compat, mask, decay ? 0.05 : 0);
+            slc_optimizer_settings settings = settings_of(compat, mask, decay ? 0.05 : 0);
             check_mode(&settings, &(test_mode){ranks, 1, exchanged, ranks == 3 ? SLUICE_BF16 : SLUICE_FP32});
         }
 }
@@ -285,7 +287,7 @@ static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
     (void)state;
     const uint64_t pieces[] = {UINT64_MAX / 2, 4096, 16};
     for (int variant = 0; variant < 4; variant++) {
-        slc_onebit_lamb_settings settings = settings_of(variant & 1, false, 0.05);
+        slc_optimizer_settings settings = settings_of(variant & 1, false, 0.05);
         float *first[TEST_TENSORS][4] = {0};
         TEST_EACH_ISA(isa)
         for (uint32_t i = 0; i < 3; i++) {
@@ -311,7 +313,7 @@ static void warm_up_is_lamb_to_the_bit(void **state)
 {
     (void)state;
     test_job j;
-    slc_onebit_lamb_settings settings = settings_of(false, false, 0.05);
+    slc_optimizer_settings settings = settings_of(false, false, 0.05);
     job_init(&j, &settings, &(test_mode){.ranks = 1, .threads = 1});
     sluice_optimizer lamb;
     assert_int_equal(slc_lamb_create(&settings.lamb, &j.stream, &lamb), SLUICE_OK);
@@ -336,7 +338,7 @@ static void warm_up_is_lamb_to_the_bit(void **state)
         }
         test_free_gradients(&j);
     }
-    slc_lamb_destroy(&lamb);
+    slc_adam_destroy(&lamb);
     test_job_destroy(&j);
 }
 
@@ -357,7 +359,7 @@ static void the_first_exchange_may_fail(void **state)
     (void)state;
     for (int compat = 0; compat < 2; compat++) {
         test_job j;
-        slc_onebit_lamb_settings settings = settings_of(compat, true, 0.05);
+        slc_optimizer_settings settings = settings_of(compat, true, 0.05);
         job_init(&j, &settings, &(test_mode){.ranks = 2, .threads = 1, .exchanged = true});
         for (uint64_t step = 1; step <= FREEZE; step++) {
             test_draw_gradients(&j, step);
@@ -380,7 +382,7 @@ static void infinities_are_skipped(void **state)
     (void)state;
     for (int compat = 0; compat < 2; compat++) {
         test_job j;
-        slc_onebit_lamb_settings settings = settings_of(compat, true, 0.05);
+        slc_optimizer_settings settings = settings_of(compat, true, 0.05);
         job_init(&j, &settings, &(test_mode){.ranks = 3, .threads = 1, .exchanged = true});
         for (uint64_t step = 1; step <= STEPS; step++) {
             test_draw_gradients(&j, step);
@@ -409,7 +411,7 @@ static void checkpoints_keep_every_number(void **state)
 {
     (void)state;
     test_job j;
-    slc_onebit_lamb_settings settings = settings_of(false, false, 0.05);
+    slc_optimizer_settings settings = settings_of(false, false, 0.05);
     const test_mode mode = {.ranks = 2, .threads = 1, .exchanged = true};
     job_init(&j, &settings, &mode);
     for (uint64_t step = 1; step <= FREEZE + 2; step++) {
@@ -443,17 +445,19 @@ static void refuses_what_cannot_be(void **state)
     (void)state;
     slc_stream stream = test_stream(1);
     slc_compressed lamb;
-    slc_onebit_lamb_settings bad[9];
+    slc_optimizer_settings bad[9];
     for (size_t i = 0; i < TEST_COUNT_OF(bad); i++) bad[i] = settings_of(i == 8, false, 0);
-    bad[0].lamb.beta1 = 1, bad[1].freeze_step = 0, bad[2].coefficient_beta = 1, bad[3].trust_min = 1;
-    bad[4].factor_min = 0, bad[5].factor_max = 0.1, bad[6].factor_threshold = NAN, bad[7].lamb.norm_max = -1;
-    bad[8].freeze_step = 1;
+    bad[0].lamb.beta1 = 1, bad[1].onebit.freeze_step = 0, bad[2].onebit.coefficient_beta = 1,
+    bad[3].onebit.trust_min = 1;
+    bad[4].onebit.factor_min = 0, bad[5].onebit.factor_max = 0.1, bad[6].onebit.factor_threshold = NAN,
+    bad[7].lamb.norm_max = -1;
+    bad[8].onebit.freeze_step = 1;
     for (size_t i = 0; i < TEST_COUNT_OF(bad); i++)
         assert_int_equal(slc_onebit_lamb_create(&bad[i], &stream, &lamb), SLUICE_ERR_ARGUMENT);
     assert_non_null(strstr(sluice_last_error(), "freeze_step of 2 or more"));
     for (int compat = 0; compat < 2; compat++) { /* only that is refused */
-        slc_onebit_lamb_settings good = settings_of(compat, false, 0);
-        good.freeze_step = 1 + (uint64_t)compat;
+        slc_optimizer_settings good = settings_of(compat, false, 0);
+        good.onebit.freeze_step = 1 + (uint64_t)compat;
         assert_int_equal(slc_onebit_lamb_create(&good, &stream, &lamb), SLUICE_OK);
         lamb.destroy(lamb.context);
     }
@@ -461,7 +465,7 @@ static void refuses_what_cannot_be(void **state)
 
     for (int compat = 0; compat < 2; compat++) {
         test_job j;
-        slc_onebit_lamb_settings settings = settings_of(compat, false, 0);
+        slc_optimizer_settings settings = settings_of(compat, false, 0);
         job_init(&j, &settings, &(test_mode){.ranks = 2, .threads = 1, .exchanged = true});
         test_draw_gradients(&j, 1);
         sluice_update updates[TEST_TENSORS];

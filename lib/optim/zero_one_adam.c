@@ -36,7 +36,7 @@ typedef struct {
 } step_plan;
 
 typedef struct {
-    slc_zero_one_adam_settings settings;
+    slc_optimizer_settings settings;
     counters now;
     step_plan plans[2]; /* by the step's parity */
     uint32_t ranks;
@@ -66,13 +66,13 @@ static slc_compressed_phase phase(const void *context, uint64_t step)
     phase_number number = !o->now.frozen_at           ? o->now.refresh_interval > 1 ? REFRESHING : WARM_UP
                           : o->now.local_interval > 1 ? MOVING
                                                       : EXCHANGING;
-    return describe(number, o->settings.compat);
+    return describe(number, o->settings.onebit.compat);
 }
 
 static void count_refresh(const zero_one *o, counters *c)
 {
     c->refreshes++;
-    if (++c->refresh_counter < o->settings.var_update_scaler) return;
+    if (++c->refresh_counter < o->settings.onebit.var_update_scaler) return;
     c->refresh_counter = 0;
     c->refresh_interval *= 2;
 }
@@ -80,22 +80,23 @@ static void count_refresh(const zero_one *o, counters *c)
 static void count_frozen_step(const zero_one *o, counters *c, slc_step_mode mode)
 {
     if (mode == SLC_STEP_EXCHANGE) c->interval_steps = 0, c->rates = 0, c->decayed = 1;
-    if (++c->local_counter < o->settings.local_step_scaler) return;
+    if (++c->local_counter < o->settings.onebit.local_step_scaler) return;
     c->local_counter = 0;
     c->local_interval *= 2;
-    if (c->local_interval > o->settings.local_step_clipper) c->local_interval = o->settings.local_step_clipper;
+    if (c->local_interval > o->settings.onebit.local_step_clipper)
+        c->local_interval = o->settings.onebit.local_step_clipper;
 }
 
 static slc_step_mode begin_step(void *context, uint64_t step, double learning_rate, bool exchange_now)
 {
     zero_one *o = context;
     const bool frozen = o->now.frozen_at;
-    step_plan plan = {.discards = o->settings.compat && step == 1, .frozen = frozen, .after = o->now};
+    step_plan plan = {.discards = o->settings.onebit.compat && step == 1, .frozen = frozen, .after = o->now};
     if (frozen) {
         plan.begins = !o->now.interval_steps;
         plan.after.interval_steps++;
         plan.after.rates += learning_rate;
-        plan.after.decayed *= 1 - learning_rate * o->settings.adam.weight_decay;
+        plan.after.decayed *= 1 - learning_rate * o->settings.adamw.weight_decay;
         plan.mode = exchange_now || step % o->now.local_interval == 0 ? SLC_STEP_EXCHANGE : SLC_STEP_LOCAL;
     } else {
         plan.refreshes = step % o->now.refresh_interval == 0;
@@ -121,7 +122,7 @@ static uint32_t end_step(void *context, uint64_t step, const double *const norms
     o->now = plan->after;
     if (plan->frozen)
         count_frozen_step(o, &o->now, plan->mode);
-    else if (step >= o->settings.var_freeze_step + o->settings.compat)
+    else if (step >= o->settings.onebit.var_freeze_step + o->settings.onebit.compat)
         o->now.frozen_at = step;
     const slc_compressed_phase after = phase(o, step + 1);
     if (before.compressed != after.compressed || before.refreshes != after.refreshes)
@@ -140,15 +141,15 @@ static sluice_status commit(void *context, uint32_t ranks, uint32_t count, const
 
 static slc_adamw_settings settings_at(const zero_one *o, const sluice_update *u)
 {
-    slc_adamw_settings s = slc_adam_settings_at(&o->settings.adam, u);
+    slc_adamw_settings s = slc_adam_settings_at(&o->settings.adamw, u);
     s.bias_correction2 = 1 - pow(s.beta2, (double)plan_of(o, u->step)->after.refreshes);
-    if (o->settings.compat) s.bias_correction1 = s.bias_correction2 = 1;
+    if (o->settings.onebit.compat) s.bias_correction1 = s.bias_correction2 = 1;
     return s;
 }
 
 static bool masks(const zero_one *o)
 {
-    return o->settings.mask || !o->settings.compat;
+    return o->settings.onebit.compat_mask || !o->settings.onebit.compat;
 }
 
 static sluice_status update(const sluice_update *u, void *context)
@@ -161,7 +162,7 @@ static sluice_status update(const sluice_update *u, void *context)
         slc_adamw_range range = slc_adam_range_of(u);
         return slc_adamw_many(o->stream, &settings, 1, &range);
     }
-    if (o->settings.compat && o->ranks == 1 && !plan->frozen) settings.beta1 = 1;
+    if (o->settings.onebit.compat && o->ranks == 1 && !plan->frozen) settings.beta1 = 1;
     const slc_frozen_range range = {.count = u->count,
                                     .value = u->value,
                                     .momentum = u->state[EXP_AVG],
@@ -186,10 +187,10 @@ static slc_zero_one_range range_of(const zero_one *o, const slc_onebit_unit *uni
                                 .exp_avg_sq = u->state[EXP_AVG_SQ],
                                 .rounded = u->rounded,
                                 .accumulator = inside ? unit->local[ACCUMULATOR][i] : NULL,
-                                .kept = inside && !o->settings.compat ? unit->local[KEPT][i] : NULL,
+                                .kept = inside && !o->settings.onebit.compat ? unit->local[KEPT][i] : NULL,
                                 .no_decay = u->no_decay,
-                                .decay_moves = o->settings.compat,
-                                .mask = plan->mode == SLC_STEP_LOCAL ? !o->settings.compat : masks(o),
+                                .decay_moves = o->settings.onebit.compat,
+                                .mask = plan->mode == SLC_STEP_LOCAL ? !o->settings.onebit.compat : masks(o),
                                 .begins = plan->begins};
 }
 
@@ -200,7 +201,7 @@ static slc_compress_input input_of(const zero_one *o, const slc_onebit_unit *uni
     const slc_zero_one_range range = range_of(o, unit, i);
     const slc_adamw_settings s = settings_at(o, u);
     const double rate = -s.learning_rate / s.bias_correction1;
-    const bool decays = o->settings.compat && s.weight_decay > 0 && !u->no_decay;
+    const bool decays = o->settings.onebit.compat && s.weight_decay > 0 && !u->no_decay;
     slc_compress_input input = {.gradient_dtype = u->gradient_dtype,
                                 .momentum_dtype = SLUICE_FP32,
                                 .gradient = u->gradient,
@@ -249,9 +250,9 @@ static sluice_status apply_tensor(const zero_one *o, const slc_onebit_unit *unit
         return slc_zero_one_gradient(o->stream, &s, &group->shapes[i], results, group->stride, 0, u->count, &range,
                                      &finite);
     const double rates = plan->after.rates;
-    sluice_status status = slc_zero_one_exchanged(o->stream, &s, rates > 0 ? -s.bias_correction1 / rates : 0,
-                                                  o->settings.compat ? 1 : plan->after.decayed, &group->shapes[i],
-                                                  results, group->stride, 0, u->count, &range, &finite);
+    sluice_status status = slc_zero_one_exchanged(
+        o->stream, &s, rates > 0 ? -s.bias_correction1 / rates : 0, o->settings.onebit.compat ? 1 : plan->after.decayed,
+        &group->shapes[i], results, group->stride, 0, u->count, &range, &finite);
     /* The next interval would begin without reading u; but whoever reads it in between finds that nothing has moved. */
     if (!status && range.accumulator) status = slc_fill_zero(o->stream, range.accumulator, u->count * sizeof(float));
     return status;
@@ -326,21 +327,22 @@ static sluice_status progress_load(void *context, uint32_t parameter, const doub
     return SLUICE_OK;
 }
 
-static sluice_status check(const slc_zero_one_adam_settings *s)
+static sluice_status check(const slc_optimizer_settings *s)
 {
-    sluice_status status = slc_adam_check(name, &s->adam);
+    sluice_status status = slc_adam_check(name, &s->adamw);
     if (status) return status;
-    if (!s->var_freeze_step || !s->var_update_scaler || !s->local_step_scaler || !s->local_step_clipper)
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "%s: var_freeze_step %llu, var_update_scaler %llu, local_step_scaler %llu, local_step_clipper "
-                         "%llu: each must be above 0",
-                         name, (unsigned long long)s->var_freeze_step, (unsigned long long)s->var_update_scaler,
-                         (unsigned long long)s->local_step_scaler, (unsigned long long)s->local_step_clipper);
+    if (!s->onebit.var_freeze_step || !s->onebit.var_update_scaler || !s->onebit.local_step_scaler ||
+        !s->onebit.local_step_clipper)
+        return slc_error(
+            SLUICE_ERR_ARGUMENT,
+            "%s: var_freeze_step %llu, var_update_scaler %llu, local_step_scaler %llu, local_step_clipper "
+            "%llu: each must be above 0",
+            name, (unsigned long long)s->onebit.var_freeze_step, (unsigned long long)s->onebit.var_update_scaler,
+            (unsigned long long)s->onebit.local_step_scaler, (unsigned long long)s->onebit.local_step_clipper);
     return SLUICE_OK;
 }
 
-sluice_status slc_zero_one_adam_create(const slc_zero_one_adam_settings *settings, slc_stream *stream,
-                                       slc_compressed *out)
+sluice_status slc_zero_one_adam_create(const slc_optimizer_settings *settings, slc_stream *stream, slc_compressed *out)
 {
     sluice_status status = check(settings);
     if (status) return status;
@@ -355,14 +357,14 @@ sluice_status slc_zero_one_adam_create(const slc_zero_one_adam_settings *setting
                                           .context = o,
                                           .mixed_precision = true},
                             .local_name = {"accumulator", "kept"},
-                            .phase_count = settings->local_step_clipper > 1 ? PHASES : MOVING,
+                            .phase_count = settings->onebit.local_step_clipper > 1 ? PHASES : MOVING,
                             .commit = commit,
                             .phase = phase,
                             .begin_step = begin_step,
                             .compress = compress,
                             .apply = apply,
                             .local = local,
-                            .exchange_rounds = settings->compat,
+                            .exchange_rounds = settings->onebit.compat,
                             .wants_norms = wants_norms,
                             .end_step = end_step,
                             .progress_count = PROGRESS,
@@ -370,7 +372,7 @@ sluice_status slc_zero_one_adam_create(const slc_zero_one_adam_settings *setting
                             .progress_load = progress_load,
                             .destroy = free,
                             .context = o};
-    for (uint32_t i = 0; i < out->phase_count; i++) out->phases[i] = describe(i, settings->compat);
+    for (uint32_t i = 0; i < out->phase_count; i++) out->phases[i] = describe(i, settings->onebit.compat);
     memcpy(out->progress_name, progress_name, sizeof progress_name);
     return SLUICE_OK;
 }

@@ -40,15 +40,8 @@
 
 #include "lib/optim/compressed.h"
 
-typedef struct {
-    sluice_adamw adam;
-    uint64_t var_freeze_step, var_update_scaler, local_step_scaler, local_step_clipper; /* none is 0 */
-    bool compat, mask;
-} slc_zero_one_adam_settings;
-
 /* Fills `out`; everything runs on `stream`, which must outlive it. The caller ends it with out->destroy(out->context).
  * Errors: ARGUMENT, MEMORY. */
-sluice_status slc_zero_one_adam_create(const slc_zero_one_adam_settings *settings, slc_stream *stream,
-                                       slc_compressed *out);
+sluice_status slc_zero_one_adam_create(const slc_optimizer_settings *settings, slc_stream *stream, slc_compressed *out);
 
 #endif

@@ -236,10 +236,13 @@ static void refuses_what_cannot_be(void **state)
     (void)state;
     slc_stream stream = test_stream(1);
     slc_compressed out;
-    const slc_zero_one_adam_settings good = {.adam = {0.9, 0.999, 1e-8, 0}, 5, 2, 2, 2, false, false};
-    slc_zero_one_adam_settings bad[] = {good, good, good, good, good};
-    bad[0].var_freeze_step = bad[1].var_update_scaler = bad[2].local_step_scaler = bad[3].local_step_clipper = 0;
-    bad[4].adam.beta1 = 1;
+    const slc_optimizer_settings good = {
+        .adamw = {0.9, 0.999, 1e-8, 0},
+        .onebit = {.var_freeze_step = 5, .var_update_scaler = 2, .local_step_scaler = 2, .local_step_clipper = 2}};
+    slc_optimizer_settings bad[] = {good, good, good, good, good};
+    bad[0].onebit.var_freeze_step = bad[1].onebit.var_update_scaler = bad[2].onebit.local_step_scaler =
+        bad[3].onebit.local_step_clipper = 0;
+    bad[4].adamw.beta1 = 1;
     for (size_t i = 0; i < TEST_COUNT_OF(bad); i++)
         assert_int_equal(slc_zero_one_adam_create(&bad[i], &stream, &out), SLUICE_ERR_ARGUMENT);
     slc_stream_destroy(&stream);

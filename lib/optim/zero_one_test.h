@@ -33,14 +33,14 @@ typedef struct {
 TEST_INLINE void optimizer_create(job *j)
 {
     const mode *c = &j->mode;
-    const slc_zero_one_adam_settings settings = {
-        .adam = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = c->weight_decay},
-        .var_freeze_step = c->freeze,
-        .var_update_scaler = c->scaler,
-        .local_step_scaler = c->local_scaler,
-        .local_step_clipper = c->clipper,
-        .compat = c->compat,
-        .mask = c->mask};
+    const slc_optimizer_settings settings = {
+        .adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = c->weight_decay},
+        .onebit.var_freeze_step = c->freeze,
+        .onebit.var_update_scaler = c->scaler,
+        .onebit.local_step_scaler = c->local_scaler,
+        .onebit.local_step_clipper = c->clipper,
+        .onebit.compat = c->compat,
+        .onebit.compat_mask = c->mask};
     const slc_compressed_parameter parameters[TENSORS] = {{.count = c->count}, {.count = 0}, {.count = 1}};
     assert_int_equal(slc_zero_one_adam_create(&settings, &j->stream, &j->optimizer), SLUICE_OK);
     assert_int_equal(j->optimizer.commit(j->optimizer.context, c->ranks, TENSORS, parameters), SLUICE_OK);

@@ -1,4 +1,4 @@
-/* How the engine asks for a plan, and which units to fuse: it knows no scheduler, the umbrella hands it functions. */
+/* How the engine asks for a plan, and which units to fuse. It knows no scheduler: the umbrella hands it functions. */
 #ifndef SLC_PLAN_REQUEST_H
 #define SLC_PLAN_REQUEST_H
 
@@ -46,7 +46,7 @@ typedef struct {
  * Errors: ARGUMENT (a strategy or schedule that is not there), FORMAT (a file of strategies: says where), BUDGET (what
  * this needs, the smallest budget that works and with what, the largest consumers), INTERRUPTED (cancelled). `answer`
  * then holds no plan. */
-typedef sluice_status (*slc_plan_function)(const slc_job *job, const slc_plan_request *request,
+typedef sluice_status (*slc_plan_function)(void *context, const slc_job *job, const slc_plan_request *request,
                                            slc_plan_answer *answer);
 
 /* As `bytes`: as far as it pays by the cost model. */
@@ -64,11 +64,17 @@ typedef struct {
  * block. Never more memory than the plan's budget allows; where the request cannot be planned at all (a strategy that
  * is not there) nothing is fused: the plan that is asked for next says why. Deterministic. Errors: MEMORY, INTERRUPTED
  * (as plan->cancel says). */
-typedef sluice_status (*slc_fuse_function)(const slc_job *job, const slc_fuse_request *request, uint32_t *group);
+typedef sluice_status (*slc_fuse_function)(void *context, const slc_job *job, const slc_fuse_request *request,
+                                           uint32_t *group);
 
 typedef struct {
     slc_plan_function plan;
     slc_fuse_function fuse; /* NULL: nothing is ever fused */
+    /* Does this schedule place communication by how long things take? Then the engine starts with a plan of
+     * simple_schedule, measures, and asks again with times. NULL: no schedule does. */
+    bool (*wants_times)(void *context, const char *schedule);
+    const char *simple_schedule; /* NULL: the plan to start with has the schedule that was asked for */
+    void *context;               /* of all these functions */
 } slc_planner;
 
 #endif

@@ -1,10 +1,39 @@
 /* Joins engine and sched, which never see each other: a runtime gets the planner. */
 #include "lib/engine/engine.h"
+#include "lib/sluice/planner.h"
 #include "lib/sluice/settings.h"
 #include "sched/planner.h"
+#include "sched/scheduler.h"
+
+static sluice_status plan_for_budget(void *context, const slc_job *job, const slc_plan_request *request,
+                                     slc_plan_answer *answer)
+{
+    (void)context;
+    return slc_plan_for_budget(job, request, answer);
+}
+
+static sluice_status fuse_units(void *context, const slc_job *job, const slc_fuse_request *request, uint32_t *group)
+{
+    (void)context;
+    return slc_fuse_units(job, request, group);
+}
+
+static bool wants_times(void *context, const char *schedule)
+{
+    (void)context;
+    return slc_scheduler_wants_times(schedule);
+}
+
+slc_planner slc_library_planner(void)
+{
+    return (slc_planner){.plan = plan_for_budget,
+                         .fuse = fuse_units,
+                         .wants_times = wants_times,
+                         .simple_schedule = slc_scheduler_serial.name};
+}
 
 sluice_status sluice_runtime_create(sluice_world *world, const sluice_config *config, sluice_runtime **out)
 {
     slc_settings_warn_unknown(slc_all_settings, slc_all_settings_count);
-    return slc_engine_create(world, config, (slc_planner){slc_plan_for_budget, slc_fuse_units}, out);
+    return slc_engine_create(world, config, slc_library_planner(), out);
 }

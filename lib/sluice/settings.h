@@ -1,4 +1,4 @@
-/* The settings of all parts: every SLUICE_ variable that means something. */
+/* The settings of all parts: every SLUICE_ variable that has a meaning. */
 #ifndef SLC_SLUICE_SETTINGS_H
 #define SLC_SLUICE_SETTINGS_H
 

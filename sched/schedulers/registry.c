@@ -21,6 +21,13 @@ const slc_scheduler *slc_scheduler_find(const char *name)
     return NULL;
 }
 
+bool slc_scheduler_wants_times(const char *name)
+{
+    const slc_scheduler *found = slc_scheduler_find(name);
+    bool offered = found && (found != &slc_scheduler_ilp || slc_slot_model_solver());
+    return offered && found->wants_times;
+}
+
 const slc_scheduler *slc_scheduler_at(size_t index)
 {
     return index < sizeof schedulers / sizeof *schedulers ? schedulers[index] : NULL;

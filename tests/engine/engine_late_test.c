@@ -3,6 +3,7 @@
 #include "lib/engine/engine.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/layout/make_plan.h"
+#include "tests/support/planner_of.h"
 #include "tests/support/ranks.h"
 
 #include <math.h>
@@ -28,8 +29,10 @@ typedef struct {
 } model;
 
 /* Makes a plan that does everything of the step before ahead of the first slot. */
-static sluice_status plan_late(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+static sluice_status plan_late(void *context, const slc_job *job, const slc_plan_request *request,
+                               slc_plan_answer *answer)
 {
+    (void)context;
     slc_strategy *strategies = malloc(job->unit_count * sizeof *strategies);
     slc_order order = {0};
     slc_scheduling in = {.job = job, .strategies = strategies, .limit = UINT64_MAX};
@@ -62,7 +65,7 @@ static int create(model *w, const trial *t)
     config.strategy = t->strategy;
     config.schedule = "one_ahead"; /* no other plan follows the given one */
     RANK_CHECK(!sluice_world_create(NULL, &w->world));
-    RANK_CHECK(!slc_engine_create(w->world, &config, (slc_planner){.plan = plan_late}, &w->rt));
+    RANK_CHECK(!slc_engine_create(w->world, &config, planner_of(plan_late), &w->rt));
     for (int l = 0; l < LAYERS; l++) {
         RANK_CHECK(!sluice_layer_add(w->rt, l ? "upper" : "lower", &w->layer[l]));
         RANK_CHECK(!sluice_param_add(w->layer[l], &(sluice_param_desc){.name = "w", .count = COUNT}, &w->param[l]));

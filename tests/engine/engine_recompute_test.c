@@ -2,6 +2,7 @@
  * and how others are refused. */
 #include "lib/engine/engine.h"
 #include "sched/layout/make_plan.h"
+#include "tests/support/planner_of.h"
 #include "tests/support/ranks.h"
 
 #include <sluice/sluice.h>
@@ -14,8 +15,10 @@
 enum { FLOATS = 256, PARAMS = 100 };
 
 /* A planner that recomputes where the request says so; where it leaves the choice, it does not. */
-static sluice_status plan_as_asked(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+static sluice_status plan_as_asked(void *context, const slc_job *job, const slc_plan_request *request,
+                                   slc_plan_answer *answer)
 {
+    (void)context;
     slc_strategy *strategies = malloc(job->unit_count * sizeof *strategies);
     bool *recompute = calloc(job->layer_count, sizeof *recompute);
     for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = SLC_FSDP;
@@ -42,7 +45,7 @@ static int build(model *w, const char *recompute)
     sluice_config_init(&config);
     config.recompute = recompute;
     RANK_CHECK(!sluice_world_create(NULL, &w->world));
-    RANK_CHECK(!slc_engine_create(w->world, &config, (slc_planner){.plan = plan_as_asked}, &w->rt));
+    RANK_CHECK(!slc_engine_create(w->world, &config, planner_of(plan_as_asked), &w->rt));
     for (int l = 0; l < 2; l++) {
         RANK_CHECK(!sluice_layer_add(w->rt, l ? "second" : "first", &w->layer[l]));
         /* The first layer's backward needs the gradient alone, but its values if it recomputes. */

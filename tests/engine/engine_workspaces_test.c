@@ -1,6 +1,7 @@
 /* Workspaces as a program meets them: where they are valid, which share memory, and what recomputation sees. */
 #include "lib/engine/engine.h"
 #include "sched/layout/make_plan.h"
+#include "tests/support/planner_of.h"
 #include "tests/support/ranks.h"
 
 #include <sluice/sluice.h>
@@ -13,8 +14,10 @@
 enum { BIG = 4096, SMALL = 1000 };
 
 /* Builds a model whose first layer recomputes. */
-static sluice_status plan_serial(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+static sluice_status plan_serial(void *context, const slc_job *job, const slc_plan_request *request,
+                                 slc_plan_answer *answer)
 {
+    (void)context;
     (void)request;
     slc_strategy *strategies = calloc(job->unit_count, sizeof *strategies);
     bool *recompute = calloc(job->layer_count, sizeof *recompute);
@@ -48,7 +51,7 @@ static int build(model *w)
     sluice_workspace *none;
     sluice_config_init(&config);
     RANK_CHECK(!sluice_world_create(NULL, &w->world));
-    RANK_CHECK(!slc_engine_create(w->world, &config, (slc_planner){.plan = plan_serial}, &w->rt));
+    RANK_CHECK(!slc_engine_create(w->world, &config, planner_of(plan_serial), &w->rt));
     for (int l = 0; l < 2; l++) {
         RANK_CHECK(!sluice_layer_add(w->rt, l ? "second" : "first", &w->layer[l]));
         RANK_CHECK(!sluice_param_add(w->layer[l], &(sluice_param_desc){.name = "w", .count = 100}, &param));

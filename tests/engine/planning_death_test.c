@@ -36,8 +36,10 @@ static void *kill_later(void *argument)
 }
 
 /* The planner of rank 0, while which works the victim dies. */
-static sluice_status plan_while_it_dies(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+static sluice_status plan_while_it_dies(void *context, const slc_job *job, const slc_plan_request *request,
+                                        slc_plan_answer *answer)
 {
+    (void)context;
     slc_plan_request long_one = *request;
     pthread_t killer;
     if (!request->times) return slc_plan_for_budget(job, request, answer);
@@ -80,7 +82,7 @@ static int train_until_it_dies(int rank, int size, void *context)
     if (rank == VICTIM) seen->victim = getpid();
     RANK_CHECK(!sluice_world_create(NULL, &world));
     RANK_CHECK(!sluice_runtime_create(world, &config, &rt));
-    rt->planner.plan = plan_while_it_dies;
+    rt->planning.planner.plan = plan_while_it_dies;
     for (int l = 0; l < LAYERS; l++) {
         char name[8];
         snprintf(name, sizeof name, "h.%d", l);

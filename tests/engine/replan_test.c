@@ -4,6 +4,7 @@
 #include "lib/engine/engine.h"
 #include "sched/planner.h"
 #include "tests/support/draw.h"
+#include "tests/support/planner_of.h"
 #include "tests/support/ranks.h"
 
 #include <sluice/sluice.h>
@@ -45,8 +46,10 @@ typedef struct {
     uint32_t param_count;
 } model;
 
-static sluice_status plan_on_rank_0(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+static sluice_status plan_on_rank_0(void *context, const slc_job *job, const slc_plan_request *request,
+                                    slc_plan_answer *answer)
 {
+    (void)context;
     if (strcmp(getenv("RANK"), "0")) return slc_error(SLUICE_ERR_ARGUMENT, "rank %s plans", getenv("RANK"));
     return slc_plan_for_budget(job, request, answer);
 }
@@ -78,8 +81,7 @@ static int build(model *m, sluice_world *world)
     config.clip = t->clip;
     config.block_bytes = t->block;
     config.wire = t->fp32_wire ? SLUICE_FP32 : SLUICE_BF16;
-    RANK_CHECK(
-        !slc_engine_create(world, &config, (slc_planner){.plan = t->planner ? t->planner : plan_on_rank_0}, &m->rt));
+    RANK_CHECK(!slc_engine_create(world, &config, planner_of(t->planner ? t->planner : plan_on_rank_0), &m->rt));
     for (uint32_t l = 0; l < LAYERS; l++) {
         char name[8];
         snprintf(name, sizeof name, "l%u", l);
@@ -288,10 +290,11 @@ static int steps(const trial *t, int rank, sluice_world *world, sluice_step_repo
     return 0;
 }
 
-static sluice_status no_second_plan(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+static sluice_status no_second_plan(void *context, const slc_job *job, const slc_plan_request *request,
+                                    slc_plan_answer *answer)
 {
     if (request->times) return slc_error(SLUICE_ERR_BUDGET, "no plan with times");
-    return plan_on_rank_0(job, request, answer);
+    return plan_on_rank_0(context, job, request, answer);
 }
 
 static int adapt(int rank, int size, void *context)

@@ -5,6 +5,7 @@
 #include "lib/engine/runtime.h"
 #include "lib/plan/profile.h"
 #include "sched/planner.h"
+#include "tests/support/planner_of.h"
 #include "tests/support/ranks.h"
 
 #include <sluice/sluice.h>
@@ -54,7 +55,7 @@ static int create(const trial *t, slc_plan_function plan, model *m)
     sluice_config config = config_of(t, &optimizer);
     setenv("SLUICE_PLAN_UPDATES", t->setting ? t->setting : "auto", 1);
     RANK_CHECK(!sluice_world_create(NULL, &m->world));
-    RANK_CHECK(!slc_engine_create(m->world, &config, (slc_planner){.plan = plan}, &m->rt));
+    RANK_CHECK(!slc_engine_create(m->world, &config, planner_of(plan), &m->rt));
     for (int l = 0; l < LAYERS; l++) {
         char name[16];
         snprintf(name, sizeof name, "l%d", l);
@@ -83,7 +84,8 @@ static int step(model *m)
 static uint32_t computed(const model *m)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < m->rt->plan->train.item_count; i++) count += m->rt->plan->train.items[i].on_compute;
+    for (uint32_t i = 0; i < m->rt->current.plan->train.item_count; i++)
+        count += m->rt->current.plan->train.items[i].on_compute;
     return count;
 }
 
@@ -106,7 +108,7 @@ static int runs(int rank, int size, void *context)
     model m;
     float *values = malloc(COUNT * sizeof *values);
     (void)rank, (void)size;
-    if (create(&a->t, slc_plan_for_budget, &m)) return 1;
+    if (create(&a->t, slc_library_planner().plan, &m)) return 1;
     RANK_CHECK(!sluice_runtime_commit(m.rt));
     for (int l = 0; l < LAYERS; l++) {
         for (int i = 0; i < COUNT; i++) values[i] = (float)i;
@@ -155,8 +157,10 @@ static int refuses(int rank, int size, void *context)
 }
 
 /* A planner that ignores the request's lane. */
-static sluice_status plan_on_compute(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+static sluice_status plan_on_compute(void *context, const slc_job *job, const slc_plan_request *request,
+                                     slc_plan_answer *answer)
 {
+    (void)context;
     slc_plan_request asked_for = *request;
     asked_for.updates = SLC_UPDATES_COMPUTE;
     return slc_plan_for_budget(job, &asked_for, answer);
@@ -184,7 +188,7 @@ static int writes_a_profile(int rank, int size, void *context)
     (void)size;
     model m;
     const char *path = context;
-    if (create(&(trial){"both", "serial", NULL, true}, slc_plan_for_budget, &m)) return 1;
+    if (create(&(trial){"both", "serial", NULL, true}, slc_library_planner().plan, &m)) return 1;
     RANK_CHECK(!sluice_runtime_commit(m.rt));
     for (int s = 0; s < 3; s++)
         if (step(&m)) return 1;

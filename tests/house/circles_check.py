@@ -2,24 +2,13 @@
 """Files of one part call each other in no circle: `circles_check.py BUILD_DIR`.
 
 The symbols of the object files say who calls whom: a file that needs a symbol depends on the file of the same part
-that defines it. Two functions that need each other belong in one file. Circles inside a group of KNOWN are reported
-only. `--self-test` checks that a circle is found, and that a known one is told from a new one."""
+that defines it. Two functions that need each other belong in one file. `--self-test` checks that a circle is found."""
 import os
 import re
 import subprocess
 import sys
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-# Groups of files that still call each other: a group may lose files, but not gain any.
-KNOWN = {
-    "slc_engine": [
-        "check/calls.c measure/link.c measure/profile_out.c measure/times.c model/agreement.c model/fuse.c "
-        "model/units.c onebit/onebit.c onebit/phase.c onebit/state.c replan/place.c replan/replan.c "
-        "replan/share_plan.c replan/transition.c rows/look_up.c rows/rows.c state/param_io.c step/gradients.c "
-        "step/operations.c step/pass.c step/step.c step/update.c",
-        "check/memory.c replan/addresses.c",
-    ],
-}
 OBJECT = re.compile(r"CMakeFiles/(?P<part>slc_[a-z]+|sluice_bench|sluice_lab)\.dir/(?P<file>.+)\.c\.o$")
 
 
@@ -62,19 +51,8 @@ def circles(graph):
     return sorted(sorted(group) for group in groups)
 
 
-def is_known(part, group, known):
-    return any(set(group) <= set(files.split()) for files in known.get(part, []))
-
-
 def self_test():
-    found = circles({"a.c": {"b.c"}, "b.c": {"c.c"}, "c.c": {"b.c", "d.c"}, "d.c": set()})
-    known = {"p": ["b.c c.c e.c"]}
-    return (
-        found == [["b.c", "c.c"]]
-        and is_known("p", found[0], known)
-        and not is_known("p", ["b.c", "d.c"], known)
-        and not is_known("q", found[0], known)
-    )
+    return circles({"a.c": {"b.c"}, "b.c": {"c.c"}, "c.c": {"b.c", "d.c"}, "d.c": set()}) == [["b.c", "c.c"]]
 
 
 def main():
@@ -82,13 +60,11 @@ def main():
         return 0 if self_test() else 1
     parts = objects(sys.argv[1])
     groups = [(part, group) for part, files in sorted(parts.items()) for group in circles(dependencies(files))]
-    new = [(part, group) for part, group in groups if not is_known(part, group, KNOWN)]
     for part, group in groups:
-        kind = "a circle" if (part, group) in new else "a known circle"
-        print(f"files that call each other in {kind}: {part}: {' '.join(group)}")
+        print(f"files that call each other in a circle: {part}: {' '.join(group)}")
     count = sum(len(files) for files in parts.values())
-    print(f"circles: {len(new)} new ones in {count} files")
-    return 1 if new or not count else 0
+    print(f"circles: {len(groups)} in {count} files")
+    return 1 if groups or not count else 0
 
 
 if __name__ == "__main__":

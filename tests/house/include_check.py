@@ -61,6 +61,18 @@ ROOMS = {
         "lane": ["control"],
         "world": ["sockets", "join", "control", "lane"],
     },
+    "lib/engine": {
+        "model": [],
+        "check": ["model"],
+        "measure": ["model"],
+        "rows": ["model"],
+        "onebit": ["model"],
+        "step": ["model", "check", "measure", "rows", "onebit"],
+        "replan": ["model", "check", "measure", "rows", "onebit", "step"],
+        "hooks": ["model", "check", "measure", "rows", "onebit", "step", "replan"],
+        "checkpoint": ["model", "onebit", "step", "replan"],
+        "commit": ["model", "check", "measure", "rows", "onebit", "step", "replan", "checkpoint"],
+    },
 }
 # Folders that see public headers only, each with what an include must begin with.
 PUBLIC_ONLY = {

@@ -6,6 +6,7 @@
 #include "sched/planner/parts.h"
 #include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
+#include "tests/support/planner_of.h"
 #include "tests/support/random_order.h"
 #include "sched/layout/make_plan.h"
 
@@ -101,8 +102,10 @@ static void any_schedule_gives_the_same_weights(void **state)
 }
 
 /* "order/SEED" draws a random legal order of what the strategies ask for, with late operations and cut in runs. */
-static sluice_status plan_random_order(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+static sluice_status plan_random_order(void *context, const slc_job *job, const slc_plan_request *request,
+                                       slc_plan_answer *answer)
 {
+    (void)context;
     const char *seed = strchr(request->schedule, '/');
     slc_strategy strategies[2 * LAYERS];
     slc_order order = {0};
@@ -122,7 +125,7 @@ static sluice_status plan_random_order(const slc_job *job, const slc_plan_reques
 
 static sluice_status create_with_orders(sluice_world *world, const sluice_config *config, sluice_runtime **out)
 {
-    return slc_engine_create(world, config, (slc_planner){.plan = plan_random_order}, out);
+    return slc_engine_create(world, config, planner_of(plan_random_order), out);
 }
 
 static int random_orders(int rank, int size, void *context)

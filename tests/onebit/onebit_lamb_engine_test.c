@@ -61,17 +61,7 @@ typedef struct {
 static void create_optimizer(lone *l)
 {
     const sluice_config config = model_config(&l->all->trial);
-    const sluice_onebit *b = &config.onebit;
-    const slc_onebit_lamb_settings settings = {.lamb = config.lamb,
-                                               .freeze_step = b->freeze_step,
-                                               .freeze_change = b->freeze_change,
-                                               .compat = b->compat,
-                                               .coefficient_beta = b->coefficient_beta,
-                                               .trust_min = b->trust_min,
-                                               .trust_max = b->trust_max,
-                                               .factor_min = b->factor_min,
-                                               .factor_max = b->factor_max,
-                                               .factor_threshold = b->factor_threshold};
+    const slc_optimizer_settings settings = {.lamb = config.lamb, .onebit = config.onebit};
     assert_int_equal(slc_onebit_lamb_create(&settings, &l->stream, &l->o), SLUICE_OK);
 }
 

@@ -1,6 +1,7 @@
 /* 0/1 Adam through the engine gives what the optimizer makes of the same gradients, under any plan: refreshes,
  * exchanges and local steps. Replicas are equal to the bit after every exchange, and while they are not, nothing reads
  * them. In compat, where roundings keep them apart, all ranks read the owners' values. */
+#include "lib/engine/model/param_arrays.h"
 #include "lib/engine/runtime.h"
 #include "lib/optim/onebit_test.h"
 #include "lib/optim/zero_one_adam.h"
@@ -185,11 +186,11 @@ static void check_record(const record *all, uint32_t ranks)
     slc_stream stream = test_stream(1);
     slc_compressed o;
     const trial *t = &all->trial;
-    const slc_zero_one_adam_settings settings = {.adam = model_config(t).adamw,
-                                                 .var_freeze_step = t->var_freeze_step,
-                                                 .var_update_scaler = t->var_update_scaler,
-                                                 .local_step_scaler = t->local_step_scaler,
-                                                 .local_step_clipper = t->local_step_clipper};
+    const slc_optimizer_settings settings = {.adamw = model_config(t).adamw,
+                                             .onebit.var_freeze_step = t->var_freeze_step,
+                                             .onebit.var_update_scaler = t->var_update_scaler,
+                                             .onebit.local_step_scaler = t->local_step_scaler,
+                                             .onebit.local_step_clipper = t->local_step_clipper};
     slc_compressed_parameter parameters[PARAMS_MAX] = {{0}};
     assert_int_equal(slc_zero_one_adam_create(&settings, &stream, &o), SLUICE_OK);
     assert_int_equal(o.commit(o.context, ranks, all->param_count, parameters), SLUICE_OK);

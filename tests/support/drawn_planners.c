@@ -113,8 +113,9 @@ static sluice_status plan_tightly(const slc_job *job, const slc_plan_request *re
     return status;
 }
 
-sluice_status plan_as_named(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+sluice_status plan_as_named(void *context, const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
 {
+    (void)context;
     char schedule[16];
     unsigned long long seed;
     if (sscanf(request->schedule, "%15[a-z_]/%llu", schedule, &seed) != 2) return SLUICE_ERR_ARGUMENT;
@@ -122,8 +123,9 @@ sluice_status plan_as_named(const slc_job *job, const slc_plan_request *request,
     return plan_tightly(job, request, schedule, seed, answer);
 }
 
-sluice_status fuse_drawn(const slc_job *job, const slc_fuse_request *request, uint32_t *group)
+sluice_status fuse_drawn(void *context, const slc_job *job, const slc_fuse_request *request, uint32_t *group)
 {
+    (void)context;
     uint64_t random = mix(job->unit_count + strlen(request->plan->schedule) +
                           strtoull(strchr(request->plan->schedule, '/') + 1, NULL, 10)),
              often = draw(&random, 4);

@@ -7,9 +7,10 @@
 #include "lib/plan/request.h"
 
 /* The two functions of an slc_planner. */
-sluice_status plan_as_named(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer);
+sluice_status plan_as_named(void *context, const slc_job *job, const slc_plan_request *request,
+                            slc_plan_answer *answer);
 
 /* Fuses neighbours that may be one unit: each pair with a chance that the seed draws, from never to always. */
-sluice_status fuse_drawn(const slc_job *job, const slc_fuse_request *request, uint32_t *group);
+sluice_status fuse_drawn(void *context, const slc_job *job, const slc_fuse_request *request, uint32_t *group);
 
 #endif

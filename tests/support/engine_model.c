@@ -62,7 +62,7 @@ static int create(engine_model *w, sluice_world *world, sluice_config *config)
     }
     snprintf(drawn, sizeof drawn, "drawn/%llu", (unsigned long long)w->t->seed);
     config->schedule = drawn;
-    RANK_CHECK(!slc_engine_create(world, config, (slc_planner){plan_as_named, fuse_drawn}, &w->rt));
+    RANK_CHECK(!slc_engine_create(world, config, (slc_planner){.plan = plan_as_named, .fuse = fuse_drawn}, &w->rt));
     return 0;
 }
 

@@ -11,7 +11,6 @@
 #include "lib/plan/profile.h"
 #include "sched/planner.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -50,22 +49,20 @@ typedef struct {
 
 /* ---- The model under the engine ---- */
 
-static sluice_status plan_from_file(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+static sluice_status plan_from_file(void *context, const slc_job *job, const slc_plan_request *request,
+                                    slc_plan_answer *answer)
 {
+    (void)context;
     return slc_plan_read(job, request->strategy, &answer->plan);
 }
 
-/* The strategy arrives as "STRATEGY:SCHEDULE", because a planner is given no context. */
-static sluice_status plan_by_block(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
+/* The context is the schedule's name: the engine itself asks for one that is never planned again. */
+static sluice_status plan_by_block(void *context, const slc_job *job, const slc_plan_request *request,
+                                   slc_plan_answer *answer)
 {
-    char strategy[64];
     slc_times times = {0};
     slc_plan_request asked = *request;
-    const char *colon = strchr(request->strategy, ':');
-    assert(colon);
-    snprintf(strategy, sizeof strategy, "%.*s", (int)(colon - request->strategy), request->strategy);
-    asked.strategy = strategy;
-    asked.schedule = colon + 1;
+    asked.schedule = context;
     asked.times = &times;
     sluice_status status = slc_times_estimate(job, &times);
     times.link.block_bytes = 1;
@@ -98,7 +95,6 @@ static void close_engine(engine_run *run)
 /* `plan` NULL: takes the plan in the file. */
 static sluice_status create_runtime(measurement *m, const slc_overhead_plan *plan, sluice_runtime **out)
 {
-    char both[128];
     sluice_config config;
     sluice_config_init(&config);
     config.strategy = m->plan_path;
@@ -107,12 +103,10 @@ static sluice_status create_runtime(measurement *m, const slc_overhead_plan *pla
     config.updates = "communication"; /* the bare loop can run updates only there */
     config.block_bytes = m->model.block_bytes;
     if (!plan) return slc_engine_create(m->world, &config, (slc_planner){.plan = plan_from_file}, out);
-    if (plan->by_block) {
-        snprintf(both, sizeof both, "%s:%s", plan->strategy, plan->schedule);
-        config.strategy = both;
-        return slc_engine_create(m->world, &config, (slc_planner){.plan = plan_by_block}, out);
-    }
     config.strategy = plan->strategy;
+    if (plan->by_block)
+        return slc_engine_create(m->world, &config,
+                                 (slc_planner){.plan = plan_by_block, .context = (void *)plan->schedule}, out);
     config.schedule = plan->schedule;
     return sluice_runtime_create(m->world, &config, out);
 }

@@ -82,7 +82,7 @@ sluice_status slc_overhead_optimizer_open(slc_overhead_optimizer *optimizer)
 
 void slc_overhead_optimizer_close(slc_overhead_optimizer *optimizer)
 {
-    if (optimizer->adamw.update) slc_adamw_destroy(&optimizer->adamw);
+    if (optimizer->adamw.update) slc_adam_destroy(&optimizer->adamw);
     if (!optimizer->device) return;
     slc_stream_destroy(&optimizer->stream);
     slc_device_close(optimizer->device);

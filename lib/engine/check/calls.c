@@ -3,19 +3,20 @@
 
 #include "lib/base/fnv.h"
 #include "lib/base/status.h"
+#include "lib/engine/runtime.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank says. */
+/* What a rank says of its call. */
 typedef struct {
     char call[160];
     uint64_t step; /* updates applied */
     double learning_rate, gradient_scale;
     uint64_t exchange;
-    uint64_t written; /* of all parameters */
+    uint64_t written; /* hash over all parameters */
 } saying;
 
 void slc_check_written(sluice_param *param, const char *state, uint64_t first, uint64_t count, const float *src)
@@ -39,7 +40,7 @@ static bool same(double a, double b)
     return !memcmp(&a, &b, sizeof a);
 }
 
-/* What rank r says against rank 0. */
+/* Compares what rank r says with what rank 0 says. */
 static sluice_status compare_saying(const saying *zero, const saying *other, int r)
 {
     if (strcmp(zero->call, other->call))
@@ -60,27 +61,27 @@ static sluice_status compare_saying(const saying *zero, const saying *other, int
 
 static sluice_status compare_written(const sluice_runtime *rt, const slc_written *all)
 {
-    for (uint32_t p = 0; p < rt->param_count; p++)
+    for (uint32_t p = 0; p < rt->model.param_count; p++)
         for (int r = 1; r < rt->size; r++) {
-            const slc_written *zero = &all[p], *other = &all[(size_t)r * rt->param_count + p];
+            const slc_written *zero = &all[p], *other = &all[(size_t)r * rt->model.param_count + p];
             if (zero->hash == other->hash && zero->writes == other->writes) continue;
             if (zero->writes != other->writes)
                 return slc_error(SLUICE_ERR_MISMATCH,
                                  "parameter \"%s\": rank 0 has written it %" PRIu64 " times, rank %d %" PRIu64
                                  " times; call sluice_param_write on every rank, with the same data",
-                                 rt->params[p]->name, zero->writes, r, other->writes);
+                                 rt->model.params[p]->name, zero->writes, r, other->writes);
             return slc_error(SLUICE_ERR_MISMATCH,
                              "parameter \"%s\": rank %d has written other data than rank 0; write the same on every "
                              "rank (the same seed, or sluice_world_broadcast from rank 0)",
-                             rt->params[p]->name, r);
+                             rt->model.params[p]->name, r);
         }
     return SLUICE_OK;
 }
 
-/* Who has written other things is looked for only where some rank has. */
+/* Called only where some rank has written other data: finds the parameter and the rank. */
 static sluice_status find_written(sluice_runtime *rt)
 {
-    const size_t bytes = rt->param_count * sizeof *rt->check->written;
+    const size_t bytes = rt->model.param_count * sizeof *rt->check->written;
     slc_written *all = malloc(bytes * (size_t)rt->size);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "SLUICE_ENGINE_CHECK: what %d ranks have written", rt->size);
     sluice_status status = sluice_world_all_gather(rt->world, rt->check->written, bytes, all);
@@ -113,7 +114,7 @@ sluice_status slc_check_call(sluice_runtime *rt, const char *call, const sluice_
         mine.gradient_scale = options->gradient_scale;
         mine.exchange = options->exchange;
     }
-    mine.written = slc_fnv(SLC_FNV_START, rt->check->written, rt->param_count * sizeof *rt->check->written);
+    mine.written = slc_fnv(SLC_FNV_START, rt->check->written, rt->model.param_count * sizeof *rt->check->written);
     saying *all = malloc((size_t)rt->size * sizeof *all);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "SLUICE_ENGINE_CHECK: what %d ranks call", rt->size);
     sluice_status status = sluice_world_all_gather(rt->world, &mine, sizeof mine, all);

@@ -1,54 +1,60 @@
-/* SLUICE_ENGINE_CHECK: what would be a wrong result without a word becomes an error with a name, or NaN at once.
+/* SLUICE_ENGINE_CHECK: mistakes that would silently give wrong results become an error with a name, or NaN at once.
  *
- * Memory that nobody holds is filled with NaN, in the arena and in what the binary gets. The binary
- * gets memory of its own instead of the plan's: values and gradients are copies that are lent for one slot, at another
- * address in the same slot of the next micro-batch; activations and workspaces move at the end of every step, as a
- * re-plan may move them. What is written where nobody holds memory, or behind a buffer's end, is found when that memory
- * is used next. Calls and their options, and what was written to parameters, are compared across ranks.
+ * Memory that nobody holds is filled with NaN, in the arena and in what the binary gets. The binary gets memory of its
+ * own instead of the plan's: values and gradients are copies that are lent for one slot, at another address in the same
+ * slot of the next micro-batch; activations and workspaces move at the end of every step, as a re-plan may move them. A
+ * write where nobody holds memory, or beyond a buffer's end, is found when that memory is used next. Calls and their
+ * options, and what was written to parameters, are compared across ranks.
  *
- * It costs copies, scans and memory outside of the budget, and changes no bit of the weights. Private to lib/engine. */
+ * The check costs copies, scans and memory outside of the budget, and changes no bit of the weights. Private to
+ * lib/engine. */
 #ifndef SLC_ENGINE_CHECK_H
 #define SLC_ENGINE_CHECK_H
 
-#include "lib/engine/runtime.h"
+#include "lib/device/device.h"
+#include "lib/plan/plan.h"
 
-/* NULL where the setting is off. Errors: ARGUMENT (the setting), UNSUPPORTED (on this device), MEMORY. */
+#include <sluice/runtime.h>
+
+typedef struct slc_check slc_check;
+
+/* *out stays NULL where the setting is off. Errors: ARGUMENT (the setting), UNSUPPORTED (on this device), MEMORY. */
 sluice_status slc_check_create(const slc_device *device, slc_check **out);
 void slc_check_destroy(slc_check *check); /* NULL is allowed */
 
-/* All that follows needs rt->check, but for the calls that say so. */
+/* The calls below need rt->check, but for those that say so. */
 
-/* ---- check_memory.c ---- */
-/* The job is made: takes the memory. Errors: MEMORY. Does nothing without rt->check. */
+/* ---- memory.c ---- */
+/* Called when the job is made: allocates the memory. Errors: MEMORY. Does nothing without rt->check. */
 sluice_status slc_check_commit(sluice_runtime *rt);
-/* A plan has been placed: free memory is NaN, activations and workspaces are where the check has them. */
+/* Called when a plan has been placed: fills free memory with NaN, puts activations and workspaces where the check has
+ * them. */
 void slc_check_place(sluice_runtime *rt);
-/* All lives of a step are over. Errors: ORDER (what was written outside of its life). Does nothing without rt->check.
- */
+/* Called when all lives of a step are over. Errors: ORDER (something was written outside of its life). Does nothing
+ * without rt->check. */
 sluice_status slc_check_lives(const sluice_runtime *rt);
-/* Activations and workspaces move, where no re-plan has just done it. Does nothing without rt->check. */
+/* Moves activations and workspaces, where no re-plan has just done it. Does nothing without rt->check. */
 void slc_check_move(sluice_runtime *rt);
-/* A claim has just been made, or is about to end. Errors: ORDER. Any thread that runs the item. */
+/* Called when a claim has just been made, or is about to end, on the thread that runs the item. Errors: ORDER. */
 sluice_status slc_check_claim(sluice_runtime *rt, const slc_claim *claim, bool begins);
-/* Memory that is written before it is read, filled with NaN. */
+/* Fills memory that will be written before it is read with NaN. */
 void slc_check_fill(void *memory, uint64_t bytes);
 
-/* Opens a slot for lending, which slot_end ends: what is lent goes back. Errors: ORDER. Do nothing without rt->check.
- */
+/* begin opens a slot for lending; end takes back what was lent. Errors: ORDER. They do nothing without rt->check. */
 sluice_status slc_check_slot_begin(sluice_runtime *rt, const slc_item *slot);
 sluice_status slc_check_slot_end(sluice_runtime *rt);
-/* The copy of a parameter's value or gradient, which lies at `memory`, until the slot ends. */
+/* Lends, until the slot ends, a copy of a parameter's value or gradient, which lies at `memory`. */
 void *slc_check_lend(sluice_param *param, bool gradient, void *memory, uint64_t bytes);
 
-/* ---- check_calls.c ---- */
-/* Collective: every rank makes this call, with these options (NULL: none), and has written the same. Errors: MISMATCH
- * names what differs and the rank. Does nothing without rt->check. */
+/* ---- calls.c ---- */
+/* Checks that every rank makes this call, with these options (NULL: none), and has written the same. Collective.
+ * Errors: MISMATCH names the difference and the rank. Does nothing without rt->check. */
 sluice_status slc_check_call(sluice_runtime *rt, const char *call, const sluice_param *param,
                              const sluice_step_options *options);
-/* This rank has written elements of a parameter, of its values (`state` NULL) or a state. */
+/* Notes that this rank has written elements of a parameter, of its values (`state` NULL) or a state. */
 void slc_check_written(sluice_param *param, const char *state, uint64_t first, uint64_t count, const float *src);
 
-/* ---- What both keep ---- */
+/* ---- The data of both ---- */
 
 typedef struct {
     const sluice_param *param;
@@ -58,7 +64,7 @@ typedef struct {
     uint64_t bytes;
 } slc_lent;
 
-/* Memory for one slot's copies, values and then gradients; NaN but for what is lent. */
+/* Memory for one slot's copies, values first and then gradients; NaN but for what is lent. */
 typedef struct {
     unsigned char *base;
     uint64_t used[2]; /* of values, of gradients */
@@ -66,18 +72,18 @@ typedef struct {
     uint32_t count;
 } slc_lending;
 
-/* What a rank has written of a parameter so far. */
+/* Everything that a rank has written of a parameter so far. */
 typedef struct {
     uint64_t hash, writes;
 } slc_written;
 
 struct slc_check {
     slc_lending lendings[2];
-    uint64_t value_bytes, gradient_bytes, lent_most; /* of the layer that has most */
+    uint64_t value_bytes, gradient_bytes, lent_most; /* the most that a layer needs */
     uint32_t runs;                                   /* passes that have begun */
-    uint32_t now;                                    /* which of lendings the slot has */
+    uint32_t now;                                    /* which of lendings the slot uses */
 
-    unsigned char *lasting[2]; /* activations, then the regions of workspaces, with a gap behind each */
+    unsigned char *lasting[2]; /* activations, then the regions of workspaces, each followed by a gap */
     uint64_t lasting_bytes, *activation_at, *region_at;
     uint32_t lasting_now;
 

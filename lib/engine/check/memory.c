@@ -3,13 +3,14 @@
 
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/engine/runtime.h"
 #include "lib/engine/settings.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What 16 bits of memory without a holder hold: a NaN in bf16 and, twice, in fp32, and one that signals, so that adding
- * to it changes it too. */
+/* Memory without a holder is filled with these 16 bits. They are a NaN in bf16 and, twice, in fp32, and one that
+ * signals, so that adding to it changes it too. */
 enum { UNUSED = 0xffa5, GAP_LEAST = 64, GAP_MOST = 64 << 10 };
 
 static uint64_t aligned(uint64_t bytes)
@@ -17,7 +18,8 @@ static uint64_t aligned(uint64_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* A buffer with the gap behind it: whoever takes elements for bytes writes three times as many too many. */
+/* A buffer with the gap that follows it: a program that takes elements for bytes writes three times its size beyond its
+ * end. */
 static uint64_t with_gap(uint64_t bytes)
 {
     return aligned(bytes) + GAP_LEAST + aligned(3 * bytes < GAP_MOST ? 3 * bytes : GAP_MOST);
@@ -34,17 +36,17 @@ void slc_check_fill(void *memory, uint64_t bytes)
     for (uint64_t i = 0; i < bytes; i++) at[i] = unused_byte(at + i);
 }
 
-/* The first byte that somebody has written; `bytes`: none. */
+/* Returns the first byte that somebody has written; `bytes`: there is none. */
 static uint64_t first_written(const unsigned char *memory, uint64_t bytes)
 {
     uint64_t at = 0;
     while (at < bytes && at < 2 && memory[at] == unused_byte(memory + at)) at++;
-    if (at == 2 && !memcmp(memory, memory + 2, bytes - 2)) return bytes; /* each two bytes are as the two before */
+    if (at == 2 && !memcmp(memory, memory + 2, bytes - 2)) return bytes; /* each two bytes equal the two before */
     while (at < bytes && memory[at] == unused_byte(memory + at)) at++;
     return at;
 }
 
-static unsigned char *take(uint64_t bytes)
+static unsigned char *allocate_filled(uint64_t bytes)
 {
     unsigned char *memory = aligned_alloc(64, bytes);
     if (memory) slc_check_fill(memory, bytes);
@@ -78,12 +80,12 @@ void slc_check_destroy(slc_check *check)
     free(check);
 }
 
-/* What a slot of this layer may ask for. */
+/* Counts what a slot of this layer may ask for. */
 static void measure_layer(const sluice_runtime *rt, const sluice_layer *layer, slc_check *check)
 {
     uint64_t values = 0, gradients = 0, lent = 0;
-    for (uint32_t p = 0; p < rt->param_count; p++) {
-        const sluice_param *param = rt->params[p];
+    for (uint32_t p = 0; p < rt->model.param_count; p++) {
+        const sluice_param *param = rt->model.params[p];
         bool uses = param->layer == layer->index;
         for (uint32_t i = 0; i < layer->use_count; i++) uses |= layer->uses[i] == param;
         if (!uses) continue;
@@ -100,12 +102,12 @@ static sluice_status measure_lasting(const sluice_runtime *rt, slc_check *check)
 {
     const uint32_t slots = slc_job_slots(&rt->job);
     check->lasting_bytes = GAP_LEAST;
-    check->activation_at = calloc((size_t)rt->activation_count + 1, sizeof *check->activation_at);
+    check->activation_at = calloc((size_t)rt->model.activation_count + 1, sizeof *check->activation_at);
     check->region_at = calloc((size_t)slots + 1, sizeof *check->region_at);
     if (!check->activation_at || !check->region_at) return slc_error(SLUICE_ERR_MEMORY, "SLUICE_ENGINE_CHECK");
-    for (uint32_t a = 0; a < rt->activation_count; a++) {
+    for (uint32_t a = 0; a < rt->model.activation_count; a++) {
         check->activation_at[a] = check->lasting_bytes;
-        check->lasting_bytes += with_gap(rt->activations[a]->bytes);
+        check->lasting_bytes += with_gap(rt->model.activations[a]->bytes);
     }
     for (uint32_t s = 0; s < slots; s++) {
         check->region_at[s] = check->lasting_bytes;
@@ -117,9 +119,9 @@ static sluice_status measure_lasting(const sluice_runtime *rt, slc_check *check)
 /* Two workspaces that are in use at one operation of a slot have no byte in common. */
 static sluice_status check_workspaces(const sluice_runtime *rt)
 {
-    for (uint32_t i = 0; i < rt->workspace_count; i++)
+    for (uint32_t i = 0; i < rt->model.workspace_count; i++)
         for (uint32_t k = 0; k < i; k++) {
-            const sluice_workspace *a = rt->workspaces[i], *b = rt->workspaces[k];
+            const sluice_workspace *a = rt->model.workspaces[i], *b = rt->model.workspaces[k];
             bool meet = a->layer == b->layer && a->direction == b->direction && a->first <= b->last &&
                         b->first <= a->last && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
             if (meet)
@@ -136,13 +138,13 @@ sluice_status slc_check_commit(sluice_runtime *rt)
     sluice_status status = check_workspaces(rt);
     if (!status) status = measure_lasting(rt, check);
     if (status) return status;
-    for (uint32_t l = 0; l < rt->layer_count; l++) measure_layer(rt, rt->layers[l], check);
+    for (uint32_t l = 0; l < rt->model.layer_count; l++) measure_layer(rt, rt->model.layers[l], check);
     const uint64_t lending_bytes = check->value_bytes + check->gradient_bytes;
-    check->written = calloc(rt->param_count, sizeof *check->written);
+    check->written = calloc(rt->model.param_count, sizeof *check->written);
     bool missing = !check->written;
     for (int i = 0; i < 2; i++) {
-        check->lasting[i] = take(check->lasting_bytes);
-        check->lendings[i].base = take(lending_bytes);
+        check->lasting[i] = allocate_filled(check->lasting_bytes);
+        check->lendings[i].base = allocate_filled(lending_bytes);
         check->lendings[i].lent = calloc(check->lent_most + 1, sizeof *check->lendings[i].lent);
         missing |= !check->lasting[i] || !check->lendings[i].base || !check->lendings[i].lent;
     }
@@ -156,37 +158,38 @@ sluice_status slc_check_commit(sluice_runtime *rt)
 
 /* ---- Activations and workspaces ---- */
 
-static void point(sluice_runtime *rt)
+static void point_to_lasting(sluice_runtime *rt)
 {
     const slc_check *check = rt->check;
     unsigned char *base = check->lasting[check->lasting_now];
-    for (uint32_t a = 0; a < rt->activation_count; a++) rt->activations[a]->data = base + check->activation_at[a];
+    for (uint32_t a = 0; a < rt->model.activation_count; a++)
+        rt->model.activations[a]->data = base + check->activation_at[a];
     for (uint32_t s = 0; s < slc_job_slots(&rt->job); s++)
         if (rt->regions[s].bytes) rt->regions[s].data = base + check->region_at[s];
 }
 
-/* Whose byte `at` of lasting memory is; behind the end of what is there it is still its. */
+/* Names the holder of byte `at` of lasting memory. The gap after a buffer counts as its own. */
 static const char *holder(const sluice_runtime *rt, uint64_t at, const char **kind, uint64_t *from)
 {
     const slc_check *check = rt->check;
     const char *name = "the first buffer";
     *kind = "memory in front of";
     *from = 0;
-    for (uint32_t a = 0; a < rt->activation_count && check->activation_at[a] <= at; a++) {
+    for (uint32_t a = 0; a < rt->model.activation_count && check->activation_at[a] <= at; a++) {
         *from = check->activation_at[a];
         *kind = "activation";
-        name = rt->activations[a]->name;
+        name = rt->model.activations[a]->name;
     }
     for (uint32_t s = 0; s < slc_job_slots(&rt->job) && check->region_at[s] <= at; s++) {
         if (!rt->regions[s].bytes) continue;
         *from = check->region_at[s];
         *kind = slc_slot_is_forward(&rt->job, s) ? "forward workspaces of layer" : "backward workspaces of layer";
-        name = rt->layers[slc_slot_layer(&rt->job, s)]->name;
+        name = rt->model.layers[slc_slot_layer(&rt->job, s)]->name;
     }
     return name;
 }
 
-/* Bytes [from, end) of one of the two are as nobody has written them. */
+/* ORDER unless bytes [from, end) of lasting memory `which` are as they were filled. */
 static sluice_status check_unwritten(const sluice_runtime *rt, uint32_t which, uint64_t from, uint64_t end)
 {
     const slc_check *check = rt->check;
@@ -206,11 +209,11 @@ static sluice_status check_unwritten(const sluice_runtime *rt, uint32_t which, u
 
 void slc_check_place(sluice_runtime *rt)
 {
-    slc_arena_fill_free(rt->arena, slc_check_fill);
-    if (rt->plan_number > 1)
+    slc_arena_fill_free(rt->memory.arena, slc_check_fill);
+    if (rt->current.number > 1)
         slc_check_move(rt);
     else
-        point(rt);
+        point_to_lasting(rt);
 }
 
 sluice_status slc_check_lives(const sluice_runtime *rt)
@@ -225,16 +228,16 @@ void slc_check_move(sluice_runtime *rt)
 {
     if (!rt->check) return;
     rt->check->lasting_now ^= 1;
-    point(rt);
+    point_to_lasting(rt);
 }
 
-/* Where the check has the buffer of a claim, and how long it is; false: the arena has it. */
+/* Finds where the check has the buffer of a claim, and how long it is. False: the arena has it. */
 static bool find_lasting(const sluice_runtime *rt, const slc_buffer *buffer, uint64_t *at, uint64_t *bytes)
 {
     *bytes = buffer->bytes;
     if (buffer->kind == SLC_BUFFER_ACTIVATION) {
         *at = rt->check->activation_at[buffer->index];
-        *bytes = rt->activations[buffer->index]->bytes;
+        *bytes = rt->model.activations[buffer->index]->bytes;
         return true;
     }
     for (uint32_t s = 0; buffer->kind == SLC_BUFFER_WORKSPACE && s < slc_job_slots(&rt->job); s++)
@@ -248,9 +251,9 @@ static bool find_lasting(const sluice_runtime *rt, const slc_buffer *buffer, uin
 
 sluice_status slc_check_claim(sluice_runtime *rt, const slc_claim *claim, bool begins)
 {
-    const slc_buffer *buffer = &rt->plan->buffers[claim->buffer];
+    const slc_buffer *buffer = &rt->current.plan->buffers[claim->buffer];
     uint64_t at, bytes;
-    slc_check_fill(rt->base + buffer->offset + claim->first_byte, claim->end_byte - claim->first_byte);
+    slc_check_fill(rt->memory.base + buffer->offset + claim->first_byte, claim->end_byte - claim->first_byte);
     if (!find_lasting(rt, buffer, &at, &bytes)) return SLUICE_OK;
     const uint32_t now = rt->check->lasting_now;
     sluice_status status = check_unwritten(rt, now, at + (begins ? 0 : bytes), at + with_gap(bytes));
@@ -260,7 +263,7 @@ sluice_status slc_check_claim(sluice_runtime *rt, const slc_claim *claim, bool b
 
 /* ---- Values and gradients ---- */
 
-/* Nobody has written what this one lent to an earlier slot. It is looked at so often that the slot is known. */
+/* ORDER where somebody has written what was lent to an earlier slot. This is called so often that the slot is known. */
 static sluice_status check_unlent(const sluice_runtime *rt, const slc_lending *lending, const char *when)
 {
     const slc_check *check = rt->check;
@@ -270,7 +273,7 @@ static sluice_status check_unlent(const sluice_runtime *rt, const slc_lending *l
     return slc_error(SLUICE_ERR_ORDER,
                      "%s the %s of layer \"%s\" a %s was written at an address of an earlier slot: an address holds in "
                      "one slot, ask for it again in each",
-                     when, rt->open_direction == SLUICE_FORWARD ? "forward" : "backward", rt->open_layer->name,
+                     when, rt->at.direction == SLUICE_FORWARD ? "forward" : "backward", rt->at.layer->name,
                      at < check->value_bytes ? "value" : "gradient");
 }
 
@@ -281,7 +284,7 @@ sluice_status slc_check_slot_begin(sluice_runtime *rt, const slc_item *slot)
     sluice_status status = check_unlent(rt, &check->lendings[0], "before");
     if (!status) status = check_unlent(rt, &check->lendings[1], "before");
     if (!slot->slot && !slot->micro_batch) check->runs++;
-    /* Neither the same slot of the next micro-batch or step has it, nor the same layer's backward. */
+    /* Neither the same slot of the next micro-batch or step gets the same memory, nor the same layer's backward. */
     check->now = (check->runs + slot->micro_batch + slot->slot) & 1;
     slc_lending *lending = &check->lendings[check->now];
     lending->used[0] = lending->used[1] = 0;

@@ -1,6 +1,8 @@
 #include "lib/engine/checkpoint/checkpoint.h"
 
 #include "lib/base/status.h"
+#include "lib/engine/model/buffers.h"
+#include "lib/engine/step/pass.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,14 +26,9 @@ sluice_status slc_checkpoint_leave(sluice_runtime *rt)
     return slc_runtime_fail(rt, slc_staging_claim(rt, false));
 }
 
-uint64_t slc_staging_bytes(const sluice_runtime *rt)
-{
-    return rt->plan->buffers[slc_plan_buffer(rt->plan, SLC_BUFFER_STAGING, SLC_NONE, 0)].bytes;
-}
-
 typedef struct {
     int status;
-    char line[2044]; /* the reason stands at its end, behind a path */
+    char line[2044]; /* a path comes first, the reason last */
 } outcome;
 
 sluice_status slc_checkpoint_agree(sluice_runtime *rt, sluice_status mine)
@@ -40,7 +37,7 @@ sluice_status slc_checkpoint_agree(sluice_runtime *rt, sluice_status mine)
     if (!all) mine = slc_error(SLUICE_ERR_MEMORY, "outcomes of %d ranks", rt->size);
     if (mine) snprintf(own.line, sizeof own.line, "%s", sluice_last_error());
     own.status = mine;
-    /* Without memory to hear of the others it cannot go on with them. */
+    /* A rank without memory for the others' outcomes cannot go on with them. */
     if (!all) return slc_runtime_fail(rt, mine);
     sluice_status status = sluice_world_all_gather(rt->world, &own, sizeof own, all);
     for (int r = 0; !status && r < rt->size; r++) {

@@ -1,4 +1,4 @@
-/* Writing at places, and a file counts only when it has reached the disk. */
+/* Writes at given offsets. A file counts only when it has reached the disk. */
 #include "lib/engine/checkpoint/file.h"
 
 #include "lib/base/status.h"
@@ -15,7 +15,7 @@ static sluice_status cannot_write(const char *path, int why)
 
 sluice_status slc_checkpoint_file_create(const char *path, int *file)
 {
-    unlink(path); /* what cannot be unlinked is said by open */
+    unlink(path); /* where this fails, open says why */
     *file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (*file >= 0) return SLUICE_OK;
     int why = errno;

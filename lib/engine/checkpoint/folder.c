@@ -1,6 +1,6 @@
 /* A checkpoint exists when its folder has its name: files are made in a folder of another name, which is renamed when
- * everything in it has reached the disk. Removing one takes its name away first. Nothing is unlinked before the names
- * as they are have reached the disk, so that a crash of the machine cannot bring back the name of what is gone. */
+ * everything in it has reached the disk. Removing one takes its name away first. Nothing is unlinked before this change
+ * of names has reached the disk, so that a crash of the machine cannot bring back the name of a removed checkpoint. */
 #include "lib/engine/checkpoint/folder.h"
 
 #include "lib/base/log.h"
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A folder is set aside as REPLACED while another takes its name, where that takes two moves. */
+/* A folder is REPLACED while another one takes its name, where that needs two renames. */
 typedef enum { WHOLE, PARTIAL, REPLACED, KINDS } folder_kind;
 
 static const char prefix[] = "step-";
@@ -56,7 +56,7 @@ char *slc_checkpoint_file(const char *folder, const char *name)
     return format_path("%s/%s", folder, name);
 }
 
-/* "step-000120" or "step-000120.partial", and nothing else that ends in digits. */
+/* Parses "step-000120" or "step-000120.partial", and no other spelling of the number. */
 static bool parse_name(const char *name, uint64_t *step, folder_kind *kind)
 {
     if (strncmp(name, prefix, sizeof prefix - 1)) return false;
@@ -104,7 +104,7 @@ static bool folder_is_whole(const char *dir, uint64_t step, folder_kind kind)
     return whole;
 }
 
-/* Sorted, each once. */
+/* Sorts, and drops repetitions. */
 static void put_in_order(uint64_t *steps, size_t *count)
 {
     size_t kept = 0;
@@ -114,7 +114,8 @@ static void put_in_order(uint64_t *steps, size_t *count)
     *count = kept;
 }
 
-/* All of a kind. A checkpoint is whole too whose name was taken away and not yet given to the one that replaces it. */
+/* Lists all folders of a kind. WHOLE includes a checkpoint that is set aside and whose replacement does not have its
+ * name yet. */
 static sluice_status list(const char *dir, folder_kind wanted, uint64_t **steps, size_t *count)
 {
     *steps = NULL;
@@ -164,7 +165,7 @@ sluice_status slc_checkpoint_find(const char *dir, char **folder)
 
 /* ---- What reaches the disk ---- */
 
-/* Some file systems know no synchronizing of folders, and what cannot be written has nothing to be synchronized. */
+/* Some file systems cannot synchronize folders, and one that is read-only has nothing to synchronize. */
 static sluice_status synchronize(const char *folder)
 {
     int file = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
@@ -175,7 +176,7 @@ static sluice_status synchronize(const char *folder)
     return status;
 }
 
-/* The folder that a path has its name in. One that may be written to and not read cannot be synchronized. */
+/* Synchronizes the folder that holds a path's name. One that may be written to but not read cannot be synchronized. */
 static sluice_status synchronize_parent(const char *path)
 {
     char *copy = strdup(path);
@@ -186,9 +187,9 @@ static sluice_status synchronize_parent(const char *path)
     return status;
 }
 
-/* ---- Removing: what cannot be removed is a warning ---- */
+/* ---- Removing: a failure is a warning ---- */
 
-/* Files only: nothing of ours makes folders in a folder. A link or a file of its name is unlinked. */
+/* Removes a folder that holds only files, as all of ours do. A link or a file of its name is unlinked. */
 static sluice_status remove_folder(const char *folder)
 {
     int file = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -218,7 +219,7 @@ static void remove_or_warn(const char *dir, uint64_t step, folder_kind kind)
     free(folder);
 }
 
-/* All partial ones, or all that another one has replaced. */
+/* Removes all partial folders, or all that another one has replaced. */
 static sluice_status remove_left_over(const char *dir, folder_kind kind)
 {
     uint64_t *steps;
@@ -238,7 +239,7 @@ sluice_status slc_checkpoint_make_dir(const char *dir)
     return synchronize_parent(dir);
 }
 
-/* A crash came between the two moves of `replace`: the name goes back to what had it. */
+/* Where a crash came between the two renames of `replace`, the folder that had the name gets it back. */
 static sluice_status restore_replaced(const char *dir)
 {
     uint64_t *steps;
@@ -267,14 +268,15 @@ sluice_status slc_checkpoint_begin(const char *dir, uint64_t step)
     if (status) return status;
     char *folder = folder_path(dir, step, PARTIAL);
     if (!folder) return no_memory();
-    /* One that could not be removed, because a user has put a folder into it, will do. */
+    /* A partial folder that could not be removed, because a user has put a folder into it, is used again. */
     if (mkdir(folder, 0777) && !(errno == EEXIST && !lstat(folder, &info) && S_ISDIR(info.st_mode)))
         status = failed("make the folder", folder);
     free(folder);
     return status;
 }
 
-/* In one move where the file system can; else in two, between which readers know the old one by its other name. */
+/* Replaces a checkpoint in one rename where the file system can, else in two; between them readers know the old one by
+ * its other name. */
 static sluice_status replace(const char *dir, const char *partial, const char *whole, uint64_t step)
 {
     if (!renameat2(AT_FDCWD, partial, AT_FDCWD, whole, RENAME_EXCHANGE)) return SLUICE_OK;
@@ -284,7 +286,7 @@ static sluice_status replace(const char *dir, const char *partial, const char *w
     sluice_status status = rename(whole, aside) ? failed("rename", whole) : SLUICE_OK;
     if (!status && rename(partial, whole)) {
         status = failed("rename to", whole);
-        rename(aside, whole); /* what fails here is put right by the next save */
+        rename(aside, whole); /* the next save repairs a failure here */
     }
     free(aside);
     return status;
@@ -303,7 +305,7 @@ sluice_status slc_checkpoint_publish(const char *dir, uint64_t step)
     sluice_status synchronized = synchronize(dir);
     warn_of(synchronized, "the checkpoint is saved, but a crash of the machine may still take it away");
     if (synchronized) return SLUICE_OK;
-    remove_or_warn(dir, step, PARTIAL); /* what was replaced, under either name */
+    remove_or_warn(dir, step, PARTIAL); /* the replaced checkpoint has one of these two names */
     remove_or_warn(dir, step, REPLACED);
     return SLUICE_OK;
 }
@@ -313,7 +315,7 @@ void slc_checkpoint_abandon(const char *dir, uint64_t step)
     remove_or_warn(dir, step, PARTIAL);
 }
 
-/* Takes its name away. */
+/* Takes a checkpoint's name away. */
 static sluice_status retire(const char *dir, uint64_t step)
 {
     char *whole = folder_path(dir, step, WHOLE), *partial = folder_path(dir, step, PARTIAL);

@@ -1,6 +1,5 @@
-/* The folders of checkpoints: names, what is whole, and how a new one comes to be so that a crash at any point leaves
- * the old ones whole. Local calls, no ranks. Private to lib/engine. Errors: IO with path and reason,
- * MEMORY. */
+/* The folders of checkpoints: their names, which are whole, and how a new one is made so that a crash at any point
+ * leaves the old ones whole. Local calls, no ranks. Private to lib/engine. Errors: IO with path and reason, MEMORY. */
 #ifndef SLC_ENGINE_CHECKPOINT_FOLDER_H
 #define SLC_ENGINE_CHECKPOINT_FOLDER_H
 
@@ -16,21 +15,22 @@ char *slc_checkpoint_file(const char *folder, const char *name);
 #define SLC_CHECKPOINT_MANIFEST "manifest.json"
 #define SLC_CHECKPOINT_EXTRA "extra"
 
-/* The steps of the whole checkpoints in `dir`, ascending; none where there is no such folder. The caller frees. */
+/* Lists the steps of the whole checkpoints in `dir`, ascending; none where there is no such folder. The caller frees.
+ */
 sluice_status slc_checkpoint_list(const char *dir, uint64_t **steps, size_t *count);
-/* The folder of the latest checkpoint in `dir`, or `dir` itself if it is one; malloc'ed. IO: there is none. */
+/* Finds the folder of the latest checkpoint in `dir`, or `dir` itself if it is one; malloc'ed. IO: there is none. */
 sluice_status slc_checkpoint_find(const char *dir, char **folder);
 
-/* Makes `dir` where it is not; its name has reached the disk. */
+/* Makes `dir` if it does not exist; its name has then reached the disk. */
 sluice_status slc_checkpoint_make_dir(const char *dir);
-/* Puts right and removes what crashes left in it (what cannot be removed is a warning), makes the partial folder. */
+/* Repairs and removes what crashes left in `dir` (a warning where it cannot), and makes the partial folder. */
 sluice_status slc_checkpoint_begin(const char *dir, uint64_t step);
-/* The partial folder, whose files are synchronized, becomes the checkpoint of its step. After an error it has not; what
- * fails once it has its name is a warning. */
+/* Makes the partial folder, whose files are synchronized, the checkpoint of its step. After an error it is not; a
+ * failure after it has its name is a warning. */
 sluice_status slc_checkpoint_publish(const char *dir, uint64_t step);
-/* Removes the partial folder; a warning where it cannot. */
+/* Removes the partial folder; warns where it cannot. */
 void slc_checkpoint_abandon(const char *dir, uint64_t step);
-/* Removes the oldest beyond `keep` (0: none), never that of `step`; a warning where it cannot. */
+/* Removes the oldest checkpoints beyond `keep` (0: none), never that of `step`; warns where it cannot. */
 void slc_checkpoint_prune(const char *dir, size_t keep, uint64_t step);
 
 #endif

@@ -1,14 +1,15 @@
-/* Loading: every rank looks at all tables and together they look at all bytes; only when everything is as it must be
- * does each read what its strategies keep, from whichever files hold it. */
-#include "lib/engine/checkpoint/checkpoint.h"
-#include "lib/engine/checkpoint/folder.h"
-#include "lib/engine/checkpoint/manifest.h"
-#include "lib/engine/checkpoint/shard.h"
-
+/* Loading. Every rank reads all tables, and together they read all bytes. Only when everything is as it must be does
+ * each rank read the parts that its strategies keep, from whichever files hold them. */
 #include "lib/base/crc32c.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/engine/checkpoint/checkpoint.h"
+#include "lib/engine/checkpoint/folder.h"
+#include "lib/engine/checkpoint/manifest.h"
+#include "lib/engine/checkpoint/shard.h"
+#include "lib/engine/model/buffers.h"
+#include "lib/engine/model/param_arrays.h"
 
 #include <sluice/checkpoint.h>
 
@@ -23,17 +24,17 @@ typedef struct {
     sluice_runtime *rt;
     char *folder;
     slc_manifest manifest;
-    sluice_param **params;                        /* this runtime's, of each of the manifest's */
-    uint32_t states[SLUICE_OPTIMIZER_STATES_MAX]; /* this optimizer's number of each of the manifest's */
+    sluice_param **params;                        /* this runtime's, in the manifest's order */
+    uint32_t states[SLUICE_OPTIMIZER_STATES_MAX]; /* this optimizer's numbers, in the manifest's order */
     slc_shard *shards;                            /* of each file */
-    bool own_file;                                /* the one that is read is this rank's */
-    uint64_t dropped;                             /* ranges of this rank's own that this run has no place for */
+    bool own_file;                                /* the file that is read is this rank's */
+    uint64_t dropped;                             /* ranges of this rank's own arrays that this run does not have */
     void *extra;
 } loading;
 
 /* ---- Files ---- */
 
-/* So that a pipe or a device in a file's place neither blocks nor goes on for ever. */
+/* Refuses a pipe or a device in a file's place, which might block or never end. */
 static sluice_status open_regular(const char *path, slc_file *file)
 {
     sluice_status status = slc_file_open(path, file);
@@ -75,7 +76,7 @@ static sluice_status read_manifest(const char *folder, slc_manifest *out)
     return status;
 }
 
-/* One byte longer, so that there is always something to free. */
+/* The result is one byte longer than the file, so that there is always something to free. */
 static sluice_status read_extra(const char *folder, const slc_manifest_file *what, void **out)
 {
     char *path = slc_checkpoint_file(folder, SLC_CHECKPOINT_EXTRA);
@@ -95,7 +96,7 @@ static sluice_status read_extra(const char *folder, const slc_manifest_file *wha
     return status;
 }
 
-/* ---- Is it of this model and optimizer? ---- */
+/* ---- Does it fit this model and optimizer? ---- */
 
 static sluice_status match_states(loading *l)
 {
@@ -117,9 +118,9 @@ static sluice_status match_states(loading *l)
 
 static const sluice_param *find_param(const sluice_runtime *rt, const char *name, uint32_t hint)
 {
-    if (hint < rt->param_count && !strcmp(rt->params[hint]->name, name)) return rt->params[hint];
-    for (uint32_t p = 0; p < rt->param_count; p++)
-        if (!strcmp(rt->params[p]->name, name)) return rt->params[p];
+    if (hint < rt->model.param_count && !strcmp(rt->model.params[hint]->name, name)) return rt->model.params[hint];
+    for (uint32_t p = 0; p < rt->model.param_count; p++)
+        if (!strcmp(rt->model.params[p]->name, name)) return rt->model.params[p];
     return NULL;
 }
 
@@ -148,19 +149,20 @@ static sluice_status match_params(loading *l)
         if (status) return status;
         l->params[p] = (sluice_param *)param;
     }
-    if (m->param_count == l->rt->param_count) return SLUICE_OK; /* names are unique on both sides */
-    for (uint32_t p = 0; p < l->rt->param_count; p++) {
+    if (m->param_count == l->rt->model.param_count) return SLUICE_OK; /* names are unique on both sides */
+    for (uint32_t p = 0; p < l->rt->model.param_count; p++) {
         bool there = false;
-        for (uint32_t k = 0; !there && k < m->param_count; k++) there = l->params[k] == l->rt->params[p];
+        for (uint32_t k = 0; !there && k < m->param_count; k++) there = l->params[k] == l->rt->model.params[p];
         if (!there)
-            return slc_error(SLUICE_ERR_FORMAT, "%s lacks the parameter \"%s\"", l->folder, l->rt->params[p]->name);
+            return slc_error(SLUICE_ERR_FORMAT, "%s lacks the parameter \"%s\"", l->folder,
+                             l->rt->model.params[p]->name);
     }
     return SLUICE_OK;
 }
 
 /* ---- Are all files there, and do they cover every array once? ---- */
 
-/* Of an array that each rank has for itself. */
+/* Is it a range of an array that each rank has for itself? */
 static bool is_own(const loading *l, const slc_shard_range *range)
 {
     uint32_t states = l->manifest.state_count;
@@ -227,7 +229,7 @@ static int by_place(const void *a, const void *b)
     return (x->count > y->count) - (x->count < y->count);
 }
 
-/* `all` is sorted; each array must be covered from its first element to its last, each once. */
+/* `all` is sorted. Each array must be covered from its first element to its last, each element once. */
 static sluice_status check_cover(const loading *l, const slc_shard_range *all, uint64_t count)
 {
     uint64_t i = 0;
@@ -293,9 +295,9 @@ static sluice_status verify_range(loading *l, const slc_file *file, const slc_sh
     while (left) {
         uint64_t bytes = left < room ? left : room;
         slc_comm_work(l->rt->comm, "reading");
-        sluice_status status = slc_file_read(file, offset, bytes, l->rt->staging);
+        sluice_status status = slc_file_read(file, offset, bytes, l->rt->memory.staging);
         if (status) return status;
-        crc = slc_crc32c(crc, l->rt->staging, bytes);
+        crc = slc_crc32c(crc, l->rt->memory.staging, bytes);
         left -= bytes;
         offset += bytes;
     }
@@ -309,7 +311,7 @@ static sluice_status verify_range(loading *l, const slc_file *file, const slc_sh
                                                       : m->own[range->array - 1 - m->state_count]);
 }
 
-/* Each file once in the world. */
+/* Each file is verified by one rank. */
 static sluice_status verify(loading *l)
 {
     sluice_status status = SLUICE_OK;
@@ -318,7 +320,7 @@ static sluice_status verify(loading *l)
     return status;
 }
 
-/* What this rank saved for itself, where the unit is onebit again. */
+/* Restores an array that this rank saved for itself, where the unit is onebit again. */
 static sluice_status apply_own(loading *l, const slc_file *file, const slc_shard_range *range, uint64_t offset)
 {
     sluice_runtime *rt = l->rt;
@@ -332,8 +334,8 @@ static sluice_status apply_own(loading *l, const slc_file *file, const slc_shard
     sluice_status status = SLUICE_OK;
     for (uint64_t room = slc_staging_bytes(rt) / 4, at = 0; !status && at < range->count; at += room) {
         uint64_t left = range->count - at, bytes = 4 * (left < room ? left : room);
-        status = slc_file_read(file, offset + 4 * at, bytes, rt->staging);
-        if (!status) status = slc_copy(&rt->compute, data + at, rt->staging, bytes);
+        status = slc_file_read(file, offset + 4 * at, bytes, rt->memory.staging);
+        if (!status) status = slc_copy(&rt->compute, data + at, rt->memory.staging, bytes);
         if (!status) status = slc_stream_synchronize(&rt->compute);
     }
     return status;
@@ -349,8 +351,8 @@ static sluice_status apply_range(loading *l, const slc_file *file, const slc_sha
         uint64_t count = end - at;
         if (!slc_param_kept(param, which, &at, &count)) break;
         if (count > room) count = room;
-        sluice_status status = slc_file_read(file, offset + 4 * (at - range->first), 4 * count, l->rt->staging);
-        if (!status) status = slc_param_put(param, which, at, count, l->rt->staging);
+        sluice_status status = slc_file_read(file, offset + 4 * (at - range->first), 4 * count, l->rt->memory.staging);
+        if (!status) status = slc_param_put(param, which, at, count, l->rt->memory.staging);
         if (!status) status = slc_stream_synchronize(&l->rt->compute);
         if (status) return status;
         at += count;
@@ -358,12 +360,13 @@ static sluice_status apply_range(loading *l, const slc_file *file, const slc_sha
     return SLUICE_OK;
 }
 
-/* The phase of the checkpoint first: a plan with the arrays that it saved. The staging block is free for that. */
+/* The phase of the checkpoint comes first, so that the plan has the arrays that it saved. The staging block is released
+ * for the change of plans. */
 static sluice_status apply_progress(loading *l)
 {
     sluice_runtime *rt = l->rt;
     rt->step = l->manifest.step;
-    if (!rt->compressed) return SLUICE_OK;
+    if (!rt->compression.on) return SLUICE_OK;
     sluice_status status = slc_staging_claim(rt, false);
     if (!status) status = slc_checkpoint_progress_load(rt, &l->manifest, l->params);
     sluice_status claimed = slc_staging_claim(rt, true);
@@ -400,7 +403,7 @@ static sluice_status apply(loading *l)
 
 /* ---- All together ---- */
 
-/* Rank 0 says which one, so that all read the same. */
+/* Rank 0 chooses the folder, so that all read the same. */
 static sluice_status choose(loading *l, const char *dir)
 {
     char name[PATH_MAX] = "";
@@ -455,7 +458,7 @@ sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void *
     status = choose(&l, dir);
     if (!status) status = slc_checkpoint_agree(rt, check(&l));
     if (!status) {
-        status = slc_checkpoint_agree(rt, apply(&l)); /* now it has changed: no way back */
+        status = slc_checkpoint_agree(rt, apply(&l)); /* the runtime has changed: there is no way back */
         if (status) slc_runtime_fail(rt, status);
     }
     if (!status) {

@@ -1,6 +1,8 @@
-/* A record lock of fcntl, which knows processes: children do not inherit it, and NFS, Lustre and their kin carry it
- * between hosts. Its one weakness, that closing any descriptor of the file gives it up, is why this process lists the
- * files that it holds and never opens one of them again. The text in the file only says who holds it. */
+/* The lock is a record lock of fcntl, which belongs to a process: children do not inherit it, and NFS, Lustre and
+ * similar file systems carry it between hosts. Its one weakness is that closing any descriptor of the file gives it up,
+ * so this process lists the files that it holds and never opens one of them again. The text in the file only says who
+ * holds it.
+ */
 #include "lib/engine/checkpoint/lock.h"
 
 #include "lib/base/log.h"
@@ -24,7 +26,7 @@ enum { TRIES = 100, NOTE_BYTES = 256 };
 typedef struct held {
     struct held *next;
     const void *owner;
-    pid_t process; /* a child that was forked has the list and not the locks */
+    pid_t process; /* a forked child has the list but not the locks */
     int file;
     char *path;
     struct stat info;
@@ -57,7 +59,7 @@ static void write_note(int file)
     gethostname(host, sizeof host - 1);
     strftime(since, sizeof since, "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&now, &utc));
     int length = snprintf(note, sizeof note, "host %s, process %d, since %s\n", host, (int)getpid(), since);
-    /* On a full disk the lock holds without it. */
+    /* On a full disk the lock holds without the note. */
     if (ftruncate(file, 0) || pwrite(file, note, (size_t)length, 0) != length) return;
 }
 
@@ -76,7 +78,7 @@ static sluice_status held_by_another(const char *dir, const char *note)
                      *note ? note : "it has not said which");
 }
 
-/* Where there are no locks the note has to do: a process of this host that lives holds the folder. */
+/* Without locks only the note can tell: the folder is held if the note names a living process of this host. */
 static sluice_status check_note(const char *dir, const char *note)
 {
     char host[128] = "?", other[128] = "";
@@ -111,7 +113,7 @@ static sluice_status lock_file(const char *dir, const char *path, int file)
                              : slc_error(SLUICE_ERR_IO, "cannot lock %s: %s", path, strerror(why));
 }
 
-/* The one who held it before may have unlinked the file between our open and our lock: then it is tried again. */
+/* The previous holder may have unlinked the file between our open and our lock; then this tries again. */
 static sluice_status open_locked(const char *dir, held *h)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -171,7 +173,7 @@ sluice_status slc_checkpoint_lock_take(const void *owner, const char *dir)
     return status;
 }
 
-/* Unlinked while it is held, so that nobody can have locked what is unlinked and believe that it is theirs. */
+/* The file is unlinked while it is held, so that nobody can lock the unlinked file and believe to hold the folder. */
 void slc_checkpoint_lock_release(const void *owner)
 {
     pthread_mutex_lock(&guard);

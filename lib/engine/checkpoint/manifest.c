@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So that no sum of bytes overflows. */
+/* With this limit no sum of bytes overflows. */
 static const uint64_t elements_max = UINT64_C(1) << 56;
 
 /* ---- The checksum ---- */
@@ -17,13 +17,13 @@ static const uint64_t elements_max = UINT64_C(1) << 56;
 enum { SEAL_ROOM = 48 };
 static const char seal_begins[] = ",\n  \"crc32c\": ";
 
-/* How a manifest ends whose text so far is `text`. */
+/* Makes the end of a manifest whose text so far is `text`. */
 static void make_seal(const char *text, size_t length, char seal[SEAL_ROOM])
 {
     snprintf(seal, SEAL_ROOM, "%s%u\n}\n", seal_begins, slc_crc32c(0, text, length));
 }
 
-/* Everything but the right seal is damage, the text behind it too. */
+/* Anything but the right seal is damage, even if only text follows it. */
 static sluice_status check_seal(const char *text, size_t length)
 {
     char seal[SEAL_ROOM];
@@ -169,7 +169,7 @@ static sluice_status copy_name(const char *name, char **out)
     return *out ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "manifest");
 }
 
-/* Different names, at most `most`. `names` NULL: there are none. */
+/* Reads names, which must differ, at most `most`. `names` NULL: there are none. */
 static sluice_status read_names(const slc_json_place *list, const json_t *names, uint32_t most, char **out,
                                 uint32_t *out_count)
 {

@@ -1,5 +1,5 @@
-/* The manifest of a checkpoint: what lies in it, as JSON (docs/formats.md). Its last member is a checksum of all the
- * text before it, so that no changed byte is read. Private to lib/engine. */
+/* The manifest of a checkpoint: its contents as JSON (docs/formats.md). Its last member is a checksum of all the text
+ * before it, so that no changed byte is accepted. Private to lib/engine. */
 #ifndef SLC_ENGINE_CHECKPOINT_MANIFEST_H
 #define SLC_ENGINE_CHECKPOINT_MANIFEST_H
 
@@ -18,7 +18,7 @@ typedef struct {
     char *name;
     uint64_t elements;
     bool trainable;                           /* it has optimizer states */
-    double numbers[SLC_MANIFEST_NUMBERS_MAX]; /* of a trainable one, number_count of them */
+    double numbers[SLC_MANIFEST_NUMBERS_MAX]; /* number_count of them, if it is trainable */
 } slc_manifest_param;
 
 /* A number that the optimizer keeps for the job. */
@@ -27,7 +27,7 @@ typedef struct {
     double value;
 } slc_manifest_number;
 
-/* A file, and a checksum: of a rank's header and table; of all of the extra file. */
+/* A file. The checksum is over the header and table of a rank's file, and over all of the extra file. */
 typedef struct {
     uint64_t bytes;
     uint32_t crc32c;
@@ -54,8 +54,8 @@ typedef struct {
 
 /* The text is malloc'ed. Errors: FORMAT (a name that is not UTF-8), MEMORY. */
 sluice_status slc_manifest_to_json(const slc_manifest *manifest, char **text);
-/* Everything in it is allocated; slc_manifest_fini frees. Errors: FORMAT (with the place, or that the checksum is
- * another), MEMORY; *out is then empty. */
+/* Everything in *out is allocated; slc_manifest_fini frees it. Errors: FORMAT (with the place, or that the checksum
+ * differs), MEMORY; *out is then empty. */
 sluice_status slc_manifest_from_json(const char *text, size_t length, slc_manifest *out);
 void slc_manifest_fini(slc_manifest *manifest);
 

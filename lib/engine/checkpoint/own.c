@@ -1,10 +1,10 @@
-/* What a checkpoint of a compressed optimizer holds beside values and states: errors and local arrays, which differ
- * from rank to rank, and the numbers of its progress. */
+/* A checkpoint of a compressed optimizer holds more than values and states: errors and local arrays, which differ from
+ * rank to rank, and the numbers of its progress. */
+#include "lib/base/status.h"
 #include "lib/engine/checkpoint/checkpoint.h"
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/onebit/phase.h"
-
-#include "lib/base/status.h"
+#include "lib/engine/replan/replan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ _Static_assert((int)SLC_MANIFEST_OWN_MAX >= 2 + (int)SLC_LOCAL_MAX, "a manifest 
 uint32_t slc_checkpoint_own_names(const sluice_runtime *rt, const char *names[SLC_MANIFEST_OWN_MAX])
 {
     uint32_t count = 0;
-    if (!rt->compressed) return 0;
+    if (!rt->compression.on) return 0;
     names[count++] = "error_worker";
     names[count++] = "error_server";
     for (int i = 0; i < SLC_LOCAL_MAX; i++)
@@ -34,11 +34,11 @@ sluice_status slc_checkpoint_own_reset(sluice_runtime *rt)
 {
     const char *names[SLC_MANIFEST_OWN_MAX];
     uint32_t count = slc_checkpoint_own_names(rt, names);
-    sluice_status status = rt->compressed ? slc_onebit_reset_errors(rt) : SLUICE_OK;
-    for (uint32_t p = 0; p < rt->param_count; p++)
+    sluice_status status = rt->compression.on ? slc_onebit_reset_errors(rt) : SLUICE_OK;
+    for (uint32_t p = 0; p < rt->model.param_count; p++)
         for (uint32_t i = 2; !status && i < count; i++) {
             float *data = NULL;
-            uint64_t elements = slc_checkpoint_own(rt->params[p], names[i], &data);
+            uint64_t elements = slc_checkpoint_own(rt->model.params[p], names[i], &data);
             if (elements) status = slc_fill_zero(&rt->compute, data, sizeof *data * elements);
         }
     return status ? status : slc_stream_synchronize(&rt->compute);
@@ -48,15 +48,15 @@ void slc_checkpoint_progress_save(const sluice_runtime *rt, slc_manifest *out)
 {
     const slc_compressed *o = &rt->onebit;
     double values[SLC_PROGRESS_MAX];
-    if (!rt->compressed) return;
+    if (!rt->compression.on) return;
     o->progress_save(o->context, SLC_NONE, values);
     out->progress_count = o->progress_count;
     for (uint32_t i = 0; i < o->progress_count; i++)
         out->progress[i] = (slc_manifest_number){(char *)o->progress_name[i], values[i]};
     out->number_count = o->parameter_progress_count;
     for (uint32_t i = 0; i < out->number_count; i++) out->number_names[i] = (char *)o->parameter_progress_name[i];
-    for (uint32_t p = 0; out->number_count && p < rt->param_count; p++)
-        if (!rt->params[p]->frozen) o->progress_save(o->context, p, out->params[p].numbers);
+    for (uint32_t p = 0; out->number_count && p < rt->model.param_count; p++)
+        if (!rt->model.params[p]->frozen) o->progress_save(o->context, p, out->params[p].numbers);
 }
 
 static sluice_status other_numbers(const sluice_runtime *rt)
@@ -68,7 +68,8 @@ static sluice_status other_numbers(const sluice_runtime *rt)
 static sluice_status check_names(const sluice_runtime *rt, const slc_manifest *from)
 {
     const slc_compressed *o = &rt->onebit;
-    uint32_t job = rt->compressed ? o->progress_count : 0, each = rt->compressed ? o->parameter_progress_count : 0;
+    uint32_t job = rt->compression.on ? o->progress_count : 0,
+             each = rt->compression.on ? o->parameter_progress_count : 0;
     if (from->progress_count != job || from->number_count != each) return other_numbers(rt);
     for (uint32_t i = 0; i < job; i++)
         if (strcmp(from->progress[i].name, o->progress_name[i])) return other_numbers(rt);
@@ -88,27 +89,28 @@ static sluice_status load_numbers(sluice_runtime *rt, const slc_manifest *from, 
     return status;
 }
 
-/* The optimizer knows the range of each number: it is asked to take them, and gets its own back. */
+/* The optimizer knows the range of each number, so it is asked to take them, and then gets its own back. */
 sluice_status slc_checkpoint_progress_check(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params)
 {
     sluice_status status = check_names(rt, from);
-    if (status || !rt->compressed) return status;
-    slc_manifest own = {.param_count = rt->param_count, .params = calloc(rt->param_count, sizeof *own.params)};
-    if (!own.params) return slc_error(SLUICE_ERR_MEMORY, "numbers of %u parameters", rt->param_count);
+    if (status || !rt->compression.on) return status;
+    slc_manifest own = {.param_count = rt->model.param_count,
+                        .params = calloc(rt->model.param_count, sizeof *own.params)};
+    if (!own.params) return slc_error(SLUICE_ERR_MEMORY, "numbers of %u parameters", rt->model.param_count);
     slc_checkpoint_progress_save(rt, &own);
     status = load_numbers(rt, from, params);
     if (status == SLUICE_ERR_ARGUMENT)
         status = slc_error(SLUICE_ERR_FORMAT, "$.progress or $.numbers: %s", sluice_last_error());
     char why[1024];
     snprintf(why, sizeof why, "%s", sluice_last_error());
-    sluice_status back = load_numbers(rt, &own, rt->params);
+    sluice_status back = load_numbers(rt, &own, rt->model.params);
     free(own.params);
     return status ? slc_error(status, "%s", why) : back;
 }
 
 sluice_status slc_checkpoint_progress_load(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params)
 {
-    if (!rt->compressed) return SLUICE_OK;
+    if (!rt->compression.on) return SLUICE_OK;
     sluice_status status = load_numbers(rt, from, params);
     slc_phase_join_replicas(rt);
     return status ? status : slc_phase_follow(rt);

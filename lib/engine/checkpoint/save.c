@@ -1,17 +1,18 @@
-/* Saving: each rank writes the parts that it owns, under every strategy the same: where all ranks have everything they
- * share the work. Ranks meet three times: when the folder is there, when all parts have reached the disk, and when the
+/* Saving. Each rank writes the parts that it owns, the same under every strategy: where all ranks have everything they
+ * share the work. Ranks meet three times: when the folder exists, when all parts have reached the disk, and when the
  * checkpoint has its name. */
+#include "lib/base/crc32c.h"
+#include "lib/base/status.h"
 #include "lib/engine/checkpoint/checkpoint.h"
 #include "lib/engine/checkpoint/file.h"
 #include "lib/engine/checkpoint/folder.h"
 #include "lib/engine/checkpoint/lock.h"
 #include "lib/engine/checkpoint/manifest.h"
 #include "lib/engine/checkpoint/shard.h"
+#include "lib/engine/model/buffers.h"
+#include "lib/engine/model/param_arrays.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/settings.h"
-
-#include "lib/base/crc32c.h"
-#include "lib/base/status.h"
 
 #include <sluice/checkpoint.h>
 
@@ -21,15 +22,15 @@
 
 /* ---- A rank's file ---- */
 
-/* What this rank has for itself. */
+/* Lists the arrays that this rank has for itself. */
 static uint64_t list_own(const sluice_runtime *rt, slc_shard_range *out)
 {
     const char *names[SLC_MANIFEST_OWN_MAX];
     uint32_t count = slc_checkpoint_own_names(rt, names);
     uint64_t used = 0;
-    for (uint32_t p = 0; p < rt->param_count; p++)
+    for (uint32_t p = 0; p < rt->model.param_count; p++)
         for (uint32_t i = 0; i < count; i++) {
-            uint64_t elements = slc_checkpoint_own(rt->params[p], names[i], NULL);
+            uint64_t elements = slc_checkpoint_own(rt->model.params[p], names[i], NULL);
             if (!elements) continue;
             if (out) out[used] = (slc_shard_range){p, 1 + rt->optimizer.state_count + i, 0, elements, 0};
             used++;
@@ -37,30 +38,31 @@ static uint64_t list_own(const sluice_runtime *rt, slc_shard_range *out)
     return used;
 }
 
-/* What this rank owns, in the order of the file. */
+/* Lists everything that this rank owns, in the order of the file. */
 static uint64_t list_ranges(const sluice_runtime *rt, slc_shard_range *out)
 {
     uint64_t used = 0;
-    for (uint32_t p = 0; p < rt->param_count; p++)
-        for (uint32_t a = 0; a < slc_checkpoint_arrays(rt, rt->params[p]); a++) {
-            uint64_t first = 0, count = rt->params[p]->count;
-            while (slc_param_owned(rt->params[p], &first, &count)) {
+    for (uint32_t p = 0; p < rt->model.param_count; p++)
+        for (uint32_t a = 0; a < slc_checkpoint_arrays(rt, rt->model.params[p]); a++) {
+            uint64_t first = 0, count = rt->model.params[p]->count;
+            while (slc_param_owned(rt->model.params[p], &first, &count)) {
                 if (out) out[used] = (slc_shard_range){p, a, first, count, 0};
                 used++;
                 first += count;
-                count = rt->params[p]->count - first;
+                count = rt->model.params[p]->count - first;
             }
         }
     return used + list_own(rt, out ? out + used : NULL);
 }
 
-/* Through the staging block, for a file system does not see a device's memory, and values may have to be widened. */
+/* Elements go through the staging block, because a file system does not see a device's memory and values may have to be
+ * widened. */
 static sluice_status write_range(sluice_runtime *rt, int file, const char *path, slc_shard_range *range,
                                  uint64_t offset)
 {
     const char *names[SLC_MANIFEST_OWN_MAX];
     uint32_t states = rt->optimizer.state_count;
-    sluice_param *param = rt->params[range->param];
+    sluice_param *param = rt->model.params[range->param];
     uint64_t room = slc_staging_bytes(rt) / 4;
     float *own = NULL;
     slc_checkpoint_own_names(rt, names);
@@ -69,12 +71,13 @@ static sluice_status write_range(sluice_runtime *rt, int file, const char *path,
     for (uint64_t done = 0; done < range->count;) {
         uint64_t left = range->count - done, count = left < room ? left : room;
         slc_comm_work(rt->comm, "writing");
-        sluice_status status = own ? slc_copy(&rt->compute, rt->staging, own + done, 4 * count)
-                                   : slc_param_get_owned(param, range->array, range->first + done, count, rt->staging);
+        sluice_status status =
+            own ? slc_copy(&rt->compute, rt->memory.staging, own + done, 4 * count)
+                : slc_param_get_owned(param, range->array, range->first + done, count, rt->memory.staging);
         if (!status) status = slc_stream_synchronize(&rt->compute);
-        if (!status) status = slc_checkpoint_file_write(file, path, rt->staging, 4 * count, offset + 4 * done);
+        if (!status) status = slc_checkpoint_file_write(file, path, rt->memory.staging, 4 * count, offset + 4 * done);
         if (status) return status;
-        range->crc32c = slc_crc32c(range->crc32c, rt->staging, 4 * count);
+        range->crc32c = slc_crc32c(range->crc32c, rt->memory.staging, 4 * count);
         done += count;
     }
     return SLUICE_OK;
@@ -91,7 +94,7 @@ static sluice_status write_shard(sluice_runtime *rt, int file, const char *path,
         offset += 4 * shard->ranges[i].count;
     }
     if (!status) {
-        slc_shard_encode(shard, head); /* last: by now it knows the checksums */
+        slc_shard_encode(shard, head); /* comes last, when the checksums are known */
         status = slc_checkpoint_file_write(file, path, head, head_bytes, 0);
     }
     *wrote = (slc_manifest_file){offset, shard->crc32c};
@@ -122,27 +125,28 @@ static sluice_status write_rank_file(sluice_runtime *rt, const char *folder, slc
 
 /* ---- The manifest ---- */
 
-/* Names and arrays are borrowed, but for `params`. */
+/* Names and arrays are borrowed; only `params` is allocated. */
 static sluice_status describe(const sluice_runtime *rt, slc_manifest_file *files, slc_manifest *out)
 {
     *out = (slc_manifest){.step = rt->step,
                           .optimizer = (char *)rt->optimizer.name,
                           .state_count = rt->optimizer.state_count,
-                          .param_count = rt->param_count,
+                          .param_count = rt->model.param_count,
                           .files = files,
                           .file_count = (uint32_t)rt->size};
     for (uint32_t s = 0; s < out->state_count; s++) out->states[s] = (char *)rt->optimizer.state_name[s];
     out->own_count = slc_checkpoint_own_names(rt, (const char **)out->own);
-    out->params = calloc(rt->param_count, sizeof *out->params);
+    out->params = calloc(rt->model.param_count, sizeof *out->params);
     if (!out->params) return slc_error(SLUICE_ERR_MEMORY, "manifest");
-    for (uint32_t p = 0; p < rt->param_count; p++)
-        out->params[p] = (slc_manifest_param){
-            .name = rt->params[p]->name, .elements = rt->params[p]->count, .trainable = !rt->params[p]->frozen};
+    for (uint32_t p = 0; p < rt->model.param_count; p++)
+        out->params[p] = (slc_manifest_param){.name = rt->model.params[p]->name,
+                                              .elements = rt->model.params[p]->count,
+                                              .trainable = !rt->model.params[p]->frozen};
     slc_checkpoint_progress_save(rt, out);
     return SLUICE_OK;
 }
 
-/* What could not be read again (a name of control characters) is not written. */
+/* A manifest that could not be read again (a name of control characters) is not written. */
 static sluice_status check_readable(const char *text)
 {
     slc_manifest again;
@@ -185,7 +189,7 @@ typedef struct {
     const void *extra;
     size_t extra_bytes;
     unsigned keep;
-    bool begun; /* rank 0: there is a partial folder */
+    bool begun; /* on rank 0: there is a partial folder */
 } saving;
 
 static sluice_status begin_folder(const sluice_runtime *rt, saving *s)

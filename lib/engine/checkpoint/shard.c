@@ -10,7 +10,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written a
 
 static const char magic[8] = "SluiceCk";
 
-/* As they lie in the file: all fields are aligned. */
+/* These structs lie in the file as they are: all fields are aligned. */
 typedef struct {
     char magic[8];
     uint32_t version, rank, world, zero;

@@ -1,5 +1,6 @@
-/* What one rank writes of a checkpoint: a header, a table of ranges, then their elements, fp32 and little endian, in
- * the table's order (docs/formats.md). Here only header and table, as bytes. Private to lib/engine. */
+/* The file of a checkpoint that one rank writes: a header, a table of ranges, then their elements, fp32 and little
+ * endian, in the table's order (docs/formats.md). These functions convert header and table from and to bytes. Private
+ * to lib/engine. */
 #ifndef SLC_ENGINE_CHECKPOINT_SHARD_H
 #define SLC_ENGINE_CHECKPOINT_SHARD_H
 
@@ -9,7 +10,7 @@
 
 enum { SLC_SHARD_VERSION = 1, SLC_SHARD_HEADER_BYTES = 64, SLC_SHARD_RANGE_BYTES = 32 };
 
-/* Elements [first, first + count) of a parameter: of its value (array 0) or of optimizer state array - 1. */
+/* Elements [first, first + count) of a parameter's value (array 0) or of its optimizer state number array - 1. */
 typedef struct {
     uint32_t param, array;
     uint64_t first, count;
@@ -24,20 +25,20 @@ typedef struct {
     uint32_t crc32c; /* of header and table */
 } slc_shard;
 
-/* Of header and table: where the elements begin. */
+/* Bytes of header and table: the elements begin there. */
 static inline uint64_t slc_shard_head_bytes(uint64_t range_count)
 {
     return SLC_SHARD_HEADER_BYTES + SLC_SHARD_RANGE_BYTES * range_count;
 }
 
-/* Fills slc_shard_head_bytes(range_count) bytes, sets shard->crc32c. */
+/* Fills slc_shard_head_bytes(range_count) bytes and sets shard->crc32c. */
 void slc_shard_encode(slc_shard *shard, unsigned char *head);
 
-/* From the first SLC_SHARD_HEADER_BYTES of a file of `file_bytes`: all but the ranges. Errors: FORMAT (not such a file,
- * a newer version, lengths that cannot be). */
+/* Reads all but the ranges from the first SLC_SHARD_HEADER_BYTES of a file of `file_bytes`. Errors: FORMAT (not such a
+ * file, a newer version, impossible lengths). */
 sluice_status slc_shard_decode_header(const unsigned char *head, uint64_t file_bytes, slc_shard *out);
-/* The table behind that header; `ranges` is allocated, the caller frees. Errors: FORMAT (checksum, lengths that do not
- * add up to the file's), MEMORY. */
+/* Reads the table that follows the header; `ranges` is allocated, the caller frees it. Errors: FORMAT (checksum,
+ * lengths that do not add up to the file's), MEMORY. */
 sluice_status slc_shard_decode_ranges(const unsigned char *head, uint64_t file_bytes, slc_shard *shard);
 
 #endif

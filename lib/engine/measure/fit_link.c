@@ -1,18 +1,18 @@
-/* Least squares in two unknowns, and what follows from it. */
+/* Least squares in two unknowns, and the figures that follow. */
 #include "lib/engine/measure/fit_link.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* A link that looks free of charge still gets a finite speed. */
+/* A link that seems to take no time still gets a finite speed. */
 static const double fastest_bytes_per_s = 1e15;
 
-/* t = fixed + each * V; both above or at 0. */
+/* t = fixed + each * V; neither is below 0. */
 typedef struct {
     double fixed, each;
 } affine;
 
-/* With a = 1/t, b = V/t: the least sum of (fixed a + each b - 1)^2. */
+/* Minimises the sum of (fixed a + each b - 1)^2 with a = 1/t, b = V/t. */
 static affine fit_affine(const slc_link_sample *samples, size_t count)
 {
     double a = 0, b = 0, aa = 0, ab = 0, bb = 0, scale = 0;

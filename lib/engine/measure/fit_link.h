@@ -1,4 +1,4 @@
-/* From measured operations to the figures of lib/plan/times.h. Pure: no clock, no communication. */
+/* From measured operations to the figures of lib/plan/times.h. Pure functions: no clock, no communication. */
 #ifndef SLC_FIT_LINK_H
 #define SLC_FIT_LINK_H
 
@@ -6,29 +6,29 @@
 
 #include <stddef.h>
 
-/* One operation of `bytes` (full buffer) took `seconds` > 0, what starting and ending it takes left out. */
+/* One operation of `bytes` (full buffer) took `seconds` > 0, without the time of starting and ending it. */
 typedef struct {
     uint64_t bytes;
     double seconds;
 } slc_link_sample;
 
-/* The line t = latency (N-1) + V (N-1) / (N bandwidth), N > 1, that leaves the least sum of squared relative errors:
- * so a short operation counts as much as a long one. Latency is never negative, bandwidth finite. `count` >= 1. */
+/* Fits the line t = latency (N-1) + V (N-1) / (N bandwidth), N > 1, with the least sum of squared relative errors, so
+ * that a short operation counts as much as a long one. Latency is never negative, bandwidth is finite. `count` >= 1. */
 slc_link_line slc_fit_line(uint32_t world, const slc_link_sample *samples, size_t count);
 
-/* The smallest run that reaches `share` (0.95) of a line's bandwidth when `operation_s` comes with each operation. */
+/* The smallest run that reaches `share` (0.95) of a line's bandwidth when each operation takes `operation_s` more. */
 uint64_t slc_fit_run_bytes(uint32_t world, const slc_link_line *line, double operation_s, double share);
 
-/* The same communication alone and beside compute that went on all the while. */
+/* The same communication alone and while compute went on all the time. */
 typedef struct {
     double link_alone_s, link_beside_s;
-    double compute_alone_s; /* what the compute done beside it takes alone */
+    double compute_alone_s; /* the same compute without communication */
 } slc_overlap_sample;
 
-/* kappa and sigma: sigma >= 1, kappa in [0, sigma]. */
+/* *sigma >= 1; *kappa in [0, *sigma]. */
 void slc_fit_overlap(const slc_overlap_sample *sample, double *kappa, double *sigma);
 
-/* The median; reorders `values`. 0 for none. */
+/* The median, 0 without values. Reorders them. */
 double slc_fit_median(double *values, size_t count);
 
 #endif

@@ -1,12 +1,13 @@
-/* Measures the link with operations of the job's own kind. Each figure is of a train of operations, timed on the
+/* Measures the link with operations of the job's own kind. Each figure is that of a train of operations, timed on the
  * communication thread from the end of a barrier to the end of the last one, so that neither waking the caller nor the
- * ranks' different starts count. Those that touch different bytes overlap, as in a step. How long to go on is decided
- * from what all ranks found. One rank moves nothing: what its communication thread does beside compute are updates. */
+ * ranks' different starts count. Operations that touch different bytes overlap, as in a step. All ranks' results decide
+ * how long to go on. A single rank moves nothing: its communication thread runs updates while it computes. */
 #include "lib/engine/measure/measure.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/fit_link.h"
+#include "lib/engine/runtime.h"
 #include "lib/kernels/adamw/adamw.h"
 #include "lib/kernels/gelu/gelu.h"
 
@@ -18,17 +19,17 @@ enum {
     SMALLEST_RUN = 64 << 10,
     LARGEST_RUN = 16 << 20,
     MOST_STRETCH = 2 * LARGEST_RUN,
-    COMPUTE_BYTES = 256 << 10, /* of each of two arrays: in a core's cache */
+    COMPUTE_BYTES = 256 << 10, /* of each of two arrays; they fit in a core's cache */
     OVERLAP_RUN = 1 << 20,
     SIZES_MAX = 16,
     TRAIN_MAX = 64,
     REPETITIONS = 5
 };
 
-static const double train_s = 4e-3;   /* what a train should last, */
-static const double kind_s = 0.3;     /* all trains of RS or of AG, */
-static const double overlap_s = 0.03; /* and a train beside compute */
-static const double enough = 0.95;    /* of the bandwidth */
+static const double train_s = 4e-3;   /* duration of a train, */
+static const double kind_s = 0.3;     /* of all trains of RS or of AG, */
+static const double overlap_s = 0.03; /* of a train while ranks compute */
+static const double enough = 0.95;    /* share of the bandwidth */
 
 typedef enum { REDUCTIONS, GATHERS, BOTH } train_kind;
 
@@ -39,7 +40,7 @@ typedef struct {
     uint64_t link_bytes, compute_elements;
     uint64_t grain;     /* bytes */
     sluice_dtype dtype; /* of the gradients of the job's first unit */
-    slc_measure *m; /* holds the times of the train that ran last: it outlives operations that a failure left behind */
+    slc_measure *m;     /* holds the times of the train that ran last; it outlives operations that a failure leaves */
 } lab;
 
 /* ---- Trains ---- */
@@ -62,7 +63,7 @@ static sluice_status do_nothing(void *context)
     return SLUICE_OK;
 }
 
-/* An update of made-up parameters: gradient, value and two states side by side. */
+/* Updates made-up parameters: gradient, value and two states lie one after the other. */
 static sluice_status update_piece(void *context)
 {
     static const slc_adamw_settings settings = {.learning_rate = 1e-3,
@@ -108,23 +109,24 @@ static slc_op operation(const lab *l, train_kind kind, uint64_t bytes, uint32_t 
     return op;
 }
 
-/* The barrier of a train is operation number *first, its last one *last - 1. */
+/* The barrier of a train is operation number *first, its last operation is *last - 1. */
 static sluice_status submit_train(lab *l, train_kind kind, uint64_t bytes, uint32_t count, uint32_t *first,
                                   uint32_t *last)
 {
     slc_op ops[TRAIN_MAX + 1] = {
         {.kind = SLC_BARRIER, .call = note_begin, .context = l->m, .what = "link measurement"}};
     uint64_t places = l->link_bytes / bytes;
-    /* Written by this core, as gradients are before their reduction; and zero, so that no sum is slow. */
+    /* This core writes the bytes, as it writes gradients before their reduction; they are zero, so that no sum is slow.
+     */
     memset(l->link, 0, (places < count ? places : count) * bytes);
     for (uint32_t i = 0; i < count; i++) ops[i + 1] = operation(l, kind, bytes, i);
     ops[1].wait[0] = slc_comm_completed(l->rt->comm);
-    ops[1].wait_value[0] = l->rt->next_operation + 1; /* the barrier is over */
+    ops[1].wait_value[0] = l->rt->lanes.next_operation + 1; /* the barrier is over */
     ops[count].call = note_end;
     sluice_status status = slc_comm_submit(l->rt->comm, ops, count + 1, first);
     if (status) return status;
     *last = *first + count + 1;
-    l->rt->next_operation = *last;
+    l->rt->lanes.next_operation = *last;
     return SLUICE_OK;
 }
 
@@ -137,7 +139,7 @@ static sluice_status run_train(lab *l, train_kind kind, uint64_t bytes, uint32_t
     return status;
 }
 
-/* Operations that last about `seconds` together, when one lasts `one_s`. */
+/* How many operations last about `seconds` together, when one lasts `one_s`. */
 static uint32_t train_length(double seconds, double one_s, uint32_t least, uint32_t most)
 {
     double count = one_s > 0 ? seconds / one_s : most;
@@ -158,7 +160,7 @@ static sluice_status measure_operation(lab *l, double *operation_s)
         ops[TRAIN_MAX - 1].call = note_end;
         sluice_status status = slc_comm_submit(l->rt->comm, ops, TRAIN_MAX, &first);
         if (status) return status;
-        l->rt->next_operation = first + TRAIN_MAX;
+        l->rt->lanes.next_operation = first + TRAIN_MAX;
         status = slc_comm_wait(l->rt->comm, first + TRAIN_MAX);
         if (status) return status;
         values[r] = slc_seconds(l->m->train_ended_ns - l->m->train_began_ns) / (TRAIN_MAX - 1);
@@ -169,7 +171,8 @@ static sluice_status measure_operation(lab *l, double *operation_s)
 
 /* ---- Lines ---- */
 
-/* Seconds of one operation in a train, of the slowest rank. *spent grows by what this took, alike on every rank. */
+/* Seconds of one operation in a train, on the slowest rank. *spent grows by the time of this measurement, alike on
+ * every rank. */
 static sluice_status measure_size(lab *l, train_kind kind, uint64_t bytes, double *seconds, double *spent)
 {
     double probe, values[REPETITIONS];
@@ -201,7 +204,8 @@ static sluice_status measure_line(lab *l, train_kind kind, double operation_s, s
     uint64_t largest = whole_grains(l, l->link_bytes < LARGEST_RUN ? l->link_bytes : LARGEST_RUN);
     uint64_t bytes = whole_grains(l, largest >= 4 * SMALLEST_RUN ? SMALLEST_RUN : largest / 8);
     for (; bytes <= largest && count < SIZES_MAX; bytes *= 2) {
-        if (count >= 3 && spent + 16 * seconds > kind_s) break; /* the next lasts twice as long: eight of it */
+        if (count >= 3 && spent + 16 * seconds > kind_s)
+            break; /* the next size lasts twice as long, and eight operations at least */
         sluice_status status = measure_size(l, kind, bytes, &seconds, &spent);
         if (status) return status;
         samples[count++] = (slc_link_sample){bytes, fmax(seconds - operation_s, 0.01 * seconds)};
@@ -210,7 +214,7 @@ static sluice_status measure_line(lab *l, train_kind kind, double operation_s, s
     return SLUICE_OK;
 }
 
-/* ---- Under each other ---- */
+/* ---- Compute and communication at the same time ---- */
 
 static sluice_status compute_piece(lab *l)
 {
@@ -265,7 +269,7 @@ static sluice_status measure_overlap(lab *l, slc_link *out)
     uint32_t count = train_length(overlap_s, one_s, 4, TRAIN_MAX);
     size_t rounds = 0;
     double spent = 0;
-    /* Where threads stand in each other's way, one round can take very long. */
+    /* Where threads block each other, one round can take very long. */
     while (rounds < ROUNDS && spent < kind_s) {
         slc_overlap_sample sample;
         sluice_status status = overlap_once(l, bytes, count, &sample);
@@ -295,10 +299,10 @@ static int by_begin(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* The largest stretch of the plan's arena that no static claim covers: the same on every rank. */
+/* Finds the largest stretch of the plan's arena that no static claim covers, the same on every rank. */
 static sluice_status find_stretch(lab *l)
 {
-    const slc_plan *plan = l->rt->plan;
+    const slc_plan *plan = l->rt->current.plan;
     span *taken = calloc(plan->static_count + 1, sizeof *taken);
     if (!taken) return slc_runtime_fail(l->rt, slc_error(SLUICE_ERR_MEMORY, "link measurement"));
     for (uint32_t i = 0; i < plan->static_count; i++) {
@@ -322,14 +326,14 @@ static sluice_status find_stretch(lab *l)
     return SLUICE_OK;
 }
 
-/* An eighth of a short stretch, and no more than a cache holds of a long one, is for compute; the rest for the link. */
+/* Compute gets an eighth of a short stretch, of a long one no more than a cache holds; the link gets the rest. */
 static sluice_status claim_stretch(lab *l)
 {
     void *address = NULL;
     uint64_t compute = l->bytes / 8 < 2 * COMPUTE_BYTES ? l->bytes / 8 : 2 * COMPUTE_BYTES;
     compute = (compute + 127) / 128 * 128;
     sluice_status status =
-        slc_arena_claim(l->rt->arena, SLC_MEMORY_REPLANNING, "link measurement", l->offset, l->bytes, &address);
+        slc_arena_claim(l->rt->memory.arena, SLC_MEMORY_REPLANNING, "link measurement", l->offset, l->bytes, &address);
     l->compute = address;
     l->compute_elements = compute / 8;
     l->link = l->compute + compute;
@@ -346,11 +350,11 @@ static sluice_status measure_wire(lab *l, slc_link *out)
     status = measure_line(l, REDUCTIONS, out->operation_s, &out->reduce_scatter);
     if (!status) status = measure_line(l, GATHERS, out->operation_s, &out->all_gather);
     if (!status) status = measure_overlap(l, out);
-    sluice_status released = slc_arena_release(l->rt->arena, l->offset, l->bytes);
+    sluice_status released = slc_arena_release(l->rt->memory.arena, l->offset, l->bytes);
     return status ? status : released;
 }
 
-/* Of one rank. */
+/* For a single rank. */
 static sluice_status measure_updates_beside(lab *l, slc_link *out)
 {
     if (l->link_bytes < SMALLEST_RUN) return SLUICE_OK;
@@ -364,11 +368,11 @@ static sluice_status measure_passes(lab *l, slc_link *out)
     if (status) return status;
     status = slc_measure_passes(&l->rt->updates, (uint32_t)l->rt->size, l->link, l->link_bytes, l->m->passes_s);
     if (!status && l->rt->size == 1) status = measure_updates_beside(l, out);
-    sluice_status released = slc_arena_release(l->rt->arena, l->offset, l->bytes);
+    sluice_status released = slc_arena_release(l->rt->memory.arena, l->offset, l->bytes);
     return status ? status : released;
 }
 
-static uint64_t block_of(const lab *l, const slc_link *link)
+static uint64_t enough_bytes(const lab *l, const slc_link *link)
 {
     uint64_t block = sluice_dtype_bytes(l->dtype) * l->rt->job.units[0].block_elements;
     uint64_t reduce = slc_fit_run_bytes(l->rt->job.world, &link->reduce_scatter, link->operation_s, enough);
@@ -387,7 +391,7 @@ sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out)
     *out = estimate.link;
     slc_times_fini(&estimate);
     out->block_bytes = sluice_dtype_bytes(l.dtype) * rt->job.units[0].block_elements;
-    /* An imitated network is waited for, whatever path the bytes take. */
+    /* A throttled network holds completions on a timer, whatever path the bytes take, so no thread moves bytes. */
     out->thread_moves =
         !strcmp(sluice_world_path(rt->world), "direct") && strncmp(sluice_world_transport(rt->world), "throttle", 8);
 
@@ -400,6 +404,18 @@ sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out)
     if (!status) status = measure_passes(&l, out);
     if (status || rt->size == 1 || l.bytes < 8 * l.grain) return status;
     status = measure_wire(&l, out);
-    out->block_bytes = block_of(&l, out);
+    out->block_bytes = enough_bytes(&l, out);
+    return status;
+}
+
+sluice_status slc_engine_measure(sluice_runtime *rt, slc_times *out)
+{
+    if (!rt->measure->link_known) {
+        sluice_status status = slc_engine_measure_link(rt, &rt->measure->link);
+        if (status) return status;
+        rt->measure->link_known = true;
+    }
+    sluice_status status = slc_engine_measure_times(rt, out);
+    if (!status) out->link = rt->measure->link;
     return status;
 }

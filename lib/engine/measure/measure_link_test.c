@@ -1,6 +1,7 @@
 /* Measuring the link in a real world of ranks: every rank gets the same legal figures, the arena is as it was, the peak
  * stays the packer's, and training goes on. How fast a link is, is not asserted. */
 #include "lib/engine/measure/measure.h"
+#include "lib/engine/runtime.h"
 
 #include "tests/support/ranks.h"
 

@@ -1,5 +1,5 @@
-/* What an exchange computes, timed on a tensor made up for it in memory that nobody uses: plans weigh onebit before any
- * unit has been onebit. */
+/* The computations of an exchange, timed on a tensor made up for it in memory that nobody uses, because plans consider
+ * onebit before any unit has been onebit. */
 #include "lib/engine/measure/measure.h"
 
 #include "lib/base/clock.h"
@@ -10,7 +10,7 @@
 
 enum { LARGEST = 1 << 20, SMALLEST = 1 << 12, REPETITIONS = 5 };
 
-/* A tensor and all that its exchange needs. */
+/* A tensor and everything that its exchange needs. */
 typedef struct {
     slc_stream *stream;
     slc_compress_shape shape;
@@ -20,7 +20,7 @@ typedef struct {
     uint64_t stride;
 } bench;
 
-/* Hands out memory, or only counts it. */
+/* Hands out memory; without any it only counts. */
 static void *take(unsigned char *memory, uint64_t *used, uint64_t bytes)
 {
     void *at = memory ? memory + *used : NULL;
@@ -58,7 +58,7 @@ static sluice_status compress(const bench *b)
     return slc_compress_worker(b->stream, &b->shape, &input, &b->worker, b->packets, b->stride);
 }
 
-/* Of one chunk, from as many packets as there are ranks. */
+/* Averages one chunk, from as many packets as there are ranks. */
 static sluice_status average(const bench *b)
 {
     enum { RANKS_MAX = 64 };
@@ -97,7 +97,8 @@ sluice_status slc_measure_passes(slc_stream *stream, uint32_t ranks, void *memor
                                  double s_per_element[SLC_MEASURE_PASSES])
 {
     sluice_status (*const passes[SLC_MEASURE_PASSES])(const bench *) = {compress, apply, average};
-    /* One rank exchanges nothing; it measures for others. More ranks only cost the server more bits. */
+    /* A single rank exchanges nothing, but its profile serves larger worlds. More ranks only cost the server more bits.
+     */
     bench b = {.stream = stream, .shape = {.ranks = ranks < 2 ? 2 : ranks > 64 ? 64 : ranks}};
     sluice_status status = SLUICE_OK;
     b.shape.count = LARGEST;

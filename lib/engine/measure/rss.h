@@ -1,4 +1,4 @@
-/* The resident set of this process without its mappings of peers' segments. */
+/* The resident set of this process without its mappings of peers' segments. Private to lib/engine. */
 #ifndef SLC_ENGINE_RSS_H
 #define SLC_ENGINE_RSS_H
 
@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* `own`: this rank's segment, NULL before there is one. */
-uint64_t slc_rss_bytes(const slc_segment *own); /* 0: the system does not say */
+/* `own` is this rank's segment, NULL before there is one. Returns 0 where the system does not say. */
+uint64_t slc_rss_bytes(const slc_segment *own);
 
 #endif

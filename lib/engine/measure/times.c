@@ -1,9 +1,10 @@
-/* Times of slots and updates: a few of the last samples of each, the median of them, of all ranks the slowest. */
+/* Times of slots and updates. Each is the median of its last samples, and then the slowest rank's. */
 #include "lib/engine/measure/measure.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/fit_link.h"
+#include "lib/engine/runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -106,22 +107,23 @@ sluice_status slc_measure_slowest(sluice_runtime *rt, double *values, size_t cou
     return status;
 }
 
-static double each(double seconds, uint64_t elements)
+static double per_element(double seconds, uint64_t elements)
 {
     return elements ? seconds / (double)elements : 0;
 }
 
-/* An element's update on either lane, 0 where none ran there. Both with the inspection, wherever that runs: an element
- * is looked at once. */
-static void updates(const slc_measure *m, double *on_thread, double *on_compute)
+/* Seconds of an element's update on either lane, 0 where none ran there. Both include the inspection, wherever that
+ * runs, because an element is inspected once. */
+static void find_update_times(const slc_measure *m, double *on_thread, double *on_compute)
 {
-    double look = each(m->inspection_s, m->update_elements + m->computed_update_elements);
-    *on_thread = m->update_elements ? look + each(m->update_s, m->update_elements) : 0;
-    *on_compute = m->computed_update_elements ? look + each(m->computed_update_s, m->computed_update_elements) : 0;
+    double look = per_element(m->inspection_s, m->update_elements + m->computed_update_elements);
+    *on_thread = m->update_elements ? look + per_element(m->update_s, m->update_elements) : 0;
+    *on_compute =
+        m->computed_update_elements ? look + per_element(m->computed_update_s, m->computed_update_elements) : 0;
 }
 
-/* One array of all that a rank found, 0 where it found nothing: slots, recomputations, updates on the communication
- * thread and on the compute lane, the passes. */
+/* One array holds all that a rank measured, 0 where it measured nothing: slots, recomputations, updates on the
+ * communication thread and on the compute lane, the passes. */
 enum { REST = 2 + SLC_MEASURE_PASSES };
 
 static sluice_status gather(sluice_runtime *rt, double *found)
@@ -131,10 +133,10 @@ static sluice_status gather(sluice_runtime *rt, double *found)
     for (uint32_t s = 0; s < slots; s++) found[s] = median_of(&measure->slots[s]);
     for (uint32_t l = 0; l < layers; l++) found[slots + l] = median_of(&measure->recompute[l]);
     double *rest = found + slots + layers;
-    updates(measure, &rest[0], &rest[1]);
+    find_update_times(measure, &rest[0], &rest[1]);
     for (int p = 0; p < SLC_MEASURE_PASSES; p++)
         rest[2 + p] = measure->compression_elements[p]
-                          ? each(measure->compression_s[p], measure->compression_elements[p])
+                          ? per_element(measure->compression_s[p], measure->compression_elements[p])
                           : measure->passes_s[p];
     return slc_measure_slowest(rt, found, (size_t)slots + layers + REST);
 }

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { PACK_TRIES = 64 }; /* more orders, where the live set is not reached */
+enum { PACK_TRIES = 64 }; /* orders tried where the first does not reach the live set */
 
 static uint64_t aligned(uint64_t bytes)
 {
@@ -66,42 +66,42 @@ static sluice_status pack_region(sluice_runtime *rt, uint32_t layer, sluice_dire
     uint32_t slot = direction == SLUICE_FORWARD ? slc_forward_slot(layer) : slc_backward_slot(&rt->job, layer);
     slc_region *region = &rt->regions[slot];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < rt->workspace_count; i++) {
-        const sluice_workspace *w = rt->workspaces[i];
+    for (uint32_t i = 0; i < rt->model.workspace_count; i++) {
+        const sluice_workspace *w = rt->model.workspaces[i];
         if (is_of(w, layer, direction))
             lives[count++] = (slc_slot_life){.bytes = w->bytes, .first = w->first, .last = w->last};
     }
     sluice_status status = slc_pack_slot(lives, count, &region->bytes, &region->live_bytes);
-    for (uint32_t i = 0, k = 0; !status && i < rt->workspace_count; i++)
-        if (is_of(rt->workspaces[i], layer, direction)) rt->workspaces[i]->offset = lives[k++].offset;
+    for (uint32_t i = 0, k = 0; !status && i < rt->model.workspace_count; i++)
+        if (is_of(rt->model.workspaces[i], layer, direction)) rt->model.workspaces[i]->offset = lives[k++].offset;
     return status;
 }
 
-/* A backward that may recompute has room for the forward's workspaces, one after the other. */
+/* A backward that may recompute has room for the forward's workspaces, which are in use before its own. */
 static sluice_status pack_layer(sluice_runtime *rt, uint32_t layer, slc_slot_life *lives)
 {
     sluice_status status = pack_region(rt, layer, SLUICE_FORWARD, lives);
     if (!status) status = pack_region(rt, layer, SLUICE_BACKWARD, lives);
     slc_region *backward = &rt->regions[slc_backward_slot(&rt->job, layer)];
-    if (rt->layers[layer]->can_recompute) backward->bytes = larger(backward->bytes, rt->regions[layer].bytes);
+    if (rt->model.layers[layer]->can_recompute) backward->bytes = larger(backward->bytes, rt->regions[layer].bytes);
     return status;
 }
 
 sluice_status slc_engine_make_regions(sluice_runtime *rt)
 {
     slc_job *job = &rt->job;
-    slc_slot_life *lives = calloc((size_t)rt->workspace_count + 1, sizeof *lives);
+    slc_slot_life *lives = calloc((size_t)rt->model.workspace_count + 1, sizeof *lives);
     rt->regions = calloc(slc_job_slots(job), sizeof *rt->regions);
     job->workspaces = calloc(slc_job_slots(job), sizeof *job->workspaces);
     sluice_status status = SLUICE_OK;
     if (!lives || !rt->regions || !job->workspaces) status = slc_error(SLUICE_ERR_MEMORY, "workspaces");
-    for (uint32_t l = 0; !status && l < rt->layer_count; l++) status = pack_layer(rt, l, lives);
+    for (uint32_t l = 0; !status && l < rt->model.layer_count; l++) status = pack_layer(rt, l, lives);
     for (uint32_t s = 0; !status && s < slc_job_slots(job); s++) {
         slc_region *region = &rt->regions[s];
         region->workspace = region->bytes ? job->workspace_count : SLC_NONE;
         if (!region->bytes) continue;
-        job->workspaces[job->workspace_count++] =
-            (slc_workspace_life){.name = rt->layers[slc_slot_layer(job, s)]->name, .bytes = region->bytes, .slot = s};
+        job->workspaces[job->workspace_count++] = (slc_workspace_life){
+            .name = rt->model.layers[slc_slot_layer(job, s)]->name, .bytes = region->bytes, .slot = s};
     }
     free(lives);
     return status;
@@ -175,14 +175,15 @@ sluice_status slc_engine_account_activations(const sluice_runtime *rt, sluice_me
     const slc_job *job = &rt->job;
     uint64_t sum = 0, *live = calloc(slc_job_slots(job), sizeof *live);
     if (!live) return slc_error(SLUICE_ERR_MEMORY, "memory report");
-    for (uint32_t i = 0; i < rt->workspace_count; i++) sum += aligned(rt->workspaces[i]->bytes);
+    for (uint32_t i = 0; i < rt->model.workspace_count; i++) sum += aligned(rt->model.workspaces[i]->bytes);
     for (uint32_t s = 0; s < slc_job_slots(job); s++) {
         uint32_t layer = slc_slot_layer(job, s);
         live[s] = rt->regions[s].live_bytes;
-        if (rt->plan->recompute[layer]) live[s] = larger(live[s], rt->regions[slc_forward_slot(layer)].live_bytes);
+        if (rt->current.plan->recompute[layer])
+            live[s] = larger(live[s], rt->regions[slc_forward_slot(layer)].live_bytes);
     }
     slc_activation_sizes sizes;
-    sluice_status status = slc_size_activations(job, rt->plan->recompute, live, sum, &sizes);
+    sluice_status status = slc_size_activations(job, rt->current.plan->recompute, live, sum, &sizes);
     free(live);
     if (status) return status;
     report->activation_sum_bytes = sizes.sum;

@@ -1,11 +1,23 @@
-/* The workspaces of a slot (a layer's forward or backward) share one region: packed by their lifetimes inside the slot.
- * The plan sees one workspace a slot, as large as its region. Private to lib/engine. */
+/* The workspaces of a slot (a layer's forward or backward) share one region, packed by their lifetimes inside the slot.
+ * The plan sees one workspace per slot, as large as its region. Private to lib/engine. */
 #ifndef SLC_ENGINE_REGIONS_H
 #define SLC_ENGINE_REGIONS_H
 
 #include "lib/plan/job.h"
 
-#include <sluice/status.h>
+#include <sluice/runtime.h>
+
+typedef struct {
+    uint64_t bytes;      /* packed; 0: the slot has no workspaces */
+    uint64_t live_bytes; /* most that lives at one operation */
+    uint32_t workspace;  /* of the job; SLC_NONE */
+    unsigned char *data;
+} slc_region;
+
+/* Packs the workspaces of all slots, and adds the regions to the job. */
+sluice_status slc_engine_make_regions(sluice_runtime *rt);
+/* Fills in the three sizes of activations and workspaces. Errors: MEMORY. */
+sluice_status slc_engine_account_activations(const sluice_runtime *rt, sluice_memory_report *report);
 
 typedef struct {
     uint64_t bytes;
@@ -13,17 +25,17 @@ typedef struct {
     uint64_t offset;      /* result: in the region, a multiple of 64 */
 } slc_slot_life;
 
-/* Sizes are rounded up to 64 bytes. *live is the largest sum of what lives at one operation: live <= packed <= sum.
- * Errors: MEMORY. */
+/* Packs the lives of one slot. Sizes are rounded up to 64 bytes. *live is the largest sum of what lives at one
+ * operation: live <= packed <= sum. Errors: MEMORY. */
 sluice_status slc_pack_slot(slc_slot_life *lives, uint32_t count, uint64_t *packed, uint64_t *live);
 
 typedef struct {
     uint64_t sum, packed, bound;
 } slc_activation_sizes;
 
-/* The job's activations (those of a layer in `recompute` are dropped between its slots) and the regions of its slots,
- * packed alone. `live_bytes`: of each slot, the most that lives of its workspaces at one operation. `sum` adds
- * `workspace_sum` to the activations'; `bound` is the largest live set. Errors: MEMORY. */
+/* Packs the job's activations and the regions of its slots, without anything else. Activations of a layer in
+ * `recompute` are dropped between its slots. live_bytes[s] is the most that lives of slot s's workspaces at one
+ * operation. `sum` adds `workspace_sum` to the activations' sizes; `bound` is the largest live set. Errors: MEMORY. */
 sluice_status slc_size_activations(const slc_job *job, const bool *recompute, const uint64_t *live_bytes,
                                    uint64_t workspace_sum, slc_activation_sizes *out);
 

@@ -1,14 +1,15 @@
-/* Before commit: layers, parameters, activations, workspaces. */
-#include "lib/engine/runtime.h"
+/* Before commit the program registers layers, parameters, activations and workspaces. */
+#include "lib/engine/model/registration.h"
 
 #include "lib/base/status.h"
+#include "lib/engine/runtime.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* All parameters together; all activations, all workspaces, all that is reserved. No product, padding or sum that
- * planning makes of what stays below them reaches 2^64. */
+/* The most elements of all parameters together; the most bytes of all activations, of all workspaces, and of everything
+ * reserved. Below these limits no product, padding or sum that planning makes reaches 2^64. */
 static const uint64_t elements_max = UINT64_C(1) << 50, bytes_max = UINT64_C(1) << 54;
 
 static bool fits(uint64_t sum, uint64_t more, uint64_t most)
@@ -24,7 +25,7 @@ static sluice_status registering(const sluice_runtime *rt, const char *call)
     return SLUICE_OK;
 }
 
-/* Room for one more pointer; the array grows by doubling. */
+/* Makes room for one more pointer; the array grows by doubling. */
 static bool grow(void ***array, uint32_t count)
 {
     if (count & (count - 1)) return true;
@@ -36,8 +37,8 @@ static bool grow(void ***array, uint32_t count)
 
 static sluice_layer *find_layer(const sluice_runtime *rt, const char *name)
 {
-    for (uint32_t i = 0; i < rt->layer_count; i++)
-        if (!strcmp(rt->layers[i]->name, name)) return rt->layers[i];
+    for (uint32_t i = 0; i < rt->model.layer_count; i++)
+        if (!strcmp(rt->model.layers[i]->name, name)) return rt->model.layers[i];
     return NULL;
 }
 
@@ -49,16 +50,16 @@ sluice_status sluice_layer_add(sluice_runtime *rt, const char *name, sluice_laye
     if (find_layer(rt, name)) return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\" is there already", name);
 
     sluice_layer *layer = calloc(1, sizeof *layer);
-    if (!layer || !(layer->name = strdup(name)) || !grow((void ***)&rt->layers, rt->layer_count)) {
+    if (!layer || !(layer->name = strdup(name)) || !grow((void ***)&rt->model.layers, rt->model.layer_count)) {
         if (layer) free(layer->name);
         free(layer);
         return slc_error(SLUICE_ERR_MEMORY, "layer \"%s\": no memory", name);
     }
     layer->rt = rt;
-    layer->index = rt->layer_count;
+    layer->index = rt->model.layer_count;
     layer->forced = SLC_STRATEGIES;
     layer->precision = rt->config.precision;
-    rt->layers[rt->layer_count++] = layer;
+    rt->model.layers[rt->model.layer_count++] = layer;
     *out = layer;
     return SLUICE_OK;
 }
@@ -82,8 +83,8 @@ sluice_status sluice_layer_precision(sluice_layer *layer, sluice_dtype precision
     if ((unsigned)precision > SLUICE_BF16)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": %d is no precision; there are fp32 and bf16", layer->name,
                          (int)precision);
-    for (uint32_t i = 0; i < rt->param_count; i++)
-        if (rt->params[i]->layer == layer->index)
+    for (uint32_t i = 0; i < rt->model.param_count; i++)
+        if (rt->model.params[i]->layer == layer->index)
             return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": its precision must be given before its first parameter",
                              layer->name);
     layer->precision = precision;
@@ -105,7 +106,7 @@ static char *join_name(const char *layer, const char *name)
     return joined;
 }
 
-/* Each begins at a multiple of a grain. */
+/* Each parameter begins at a multiple of a grain. */
 static uint64_t padded(uint64_t elements)
 {
     return (elements + SLC_GRAIN - 1) / SLC_GRAIN * SLC_GRAIN;
@@ -138,7 +139,7 @@ static sluice_status check_param(const sluice_layer *layer, const sluice_param_d
 {
     if (!desc || !desc->name || !*desc->name)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": a parameter needs a name", layer->name);
-    const uint64_t before = layer->rt->registered_elements;
+    const uint64_t before = layer->rt->model.elements;
     if (!desc->count)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": parameter \"%s\" has 0 elements", layer->name, desc->name);
     if (!fits(before, desc->count, elements_max) || !fits(before, padded(desc->count), elements_max))
@@ -158,17 +159,17 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *des
 
     char *name = join_name(layer->name, desc->name);
     sluice_param *param = calloc(1, sizeof *param);
-    if (!name || !param || !out || !grow((void ***)&rt->params, rt->param_count)) {
+    if (!name || !param || !out || !grow((void ***)&rt->model.params, rt->model.param_count)) {
         status = slc_error(SLUICE_ERR_MEMORY, "parameter \"%s\": no memory, or no result given", desc->name);
         goto fail;
     }
-    for (uint32_t i = 0; i < rt->param_count; i++)
-        if (!strcmp(rt->params[i]->name, name)) {
+    for (uint32_t i = 0; i < rt->model.param_count; i++)
+        if (!strcmp(rt->model.params[i]->name, name)) {
             status = slc_error(SLUICE_ERR_ARGUMENT, "parameter \"%s\" is there already", name);
             goto fail;
         }
     *param = (sluice_param){.rt = rt,
-                            .number = rt->param_count,
+                            .number = rt->model.param_count,
                             .layer = layer->index,
                             .name = name,
                             .count = desc->count,
@@ -182,8 +183,8 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *des
                             .rows_unit = SLC_NONE};
     uint64_t row_count = desc->row_elements ? desc->count / desc->row_elements : 0;
     if (param->most_rows > row_count) param->most_rows = row_count;
-    rt->params[rt->param_count++] = param;
-    rt->registered_elements += padded(param->count);
+    rt->model.params[rt->model.param_count++] = param;
+    rt->model.elements += padded(param->count);
     *out = param;
     return SLUICE_OK;
 
@@ -236,7 +237,7 @@ static sluice_status too_many_bytes(const sluice_layer *layer, const char *what,
         layer->name, what, name, (unsigned long long)bytes);
 }
 
-/* A layer that is given by name or by handle: its name, NULL where neither is. */
+/* Finds the name of a layer that is given by name or by handle; NULL where neither is. */
 static sluice_status find_last(const sluice_layer *layer, const char *activation, const char *name,
                                const sluice_layer *handle, const char **out)
 {
@@ -252,13 +253,13 @@ static sluice_status find_last(const sluice_layer *layer, const char *activation
     return SLUICE_OK;
 }
 
-/* Layers that are given by handle it then has by name. */
+/* Afterwards `desc` has layers by name that were given by handle. */
 static sluice_status check_activation(const sluice_layer *layer, sluice_activation_desc *desc)
 {
     if (!desc->name || !desc->bytes)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": activation \"%s\" of %llu bytes: give a name and bytes",
                          layer->name, desc->name ? desc->name : "(null)", (unsigned long long)desc->bytes);
-    if (!fits(layer->rt->activation_bytes, desc->bytes, bytes_max))
+    if (!fits(layer->rt->model.activation_bytes, desc->bytes, bytes_max))
         return too_many_bytes(layer, "activation", desc->name, desc->bytes);
     const char **last = &desc->last_layer, **last_forward = &desc->last_forward_layer;
     sluice_status status = find_last(layer, desc->name, *last, desc->last_handle, last);
@@ -289,12 +290,12 @@ static sluice_status add_activation(sluice_layer *layer, sluice_activation_desc 
     if (status) return status;
     bool failed = false;
     sluice_activation *activation = calloc(1, sizeof *activation);
-    if (!activation || !grow((void ***)&rt->activations, rt->activation_count)) {
+    if (!activation || !grow((void ***)&rt->model.activations, rt->model.activation_count)) {
         free(activation);
         return slc_error(SLUICE_ERR_MEMORY, "activation \"%s\": no memory", desc.name);
     }
     *activation = (sluice_activation){.rt = rt,
-                                      .index = rt->activation_count,
+                                      .index = rt->model.activation_count,
                                       .layer = layer->index,
                                       .name = join_name(layer->name, desc.name),
                                       .last_layer = copy_or_null(desc.last_layer, &failed),
@@ -307,8 +308,8 @@ static sluice_status add_activation(sluice_layer *layer, sluice_activation_desc 
         destroy_activation(activation);
         return slc_error(SLUICE_ERR_MEMORY, "activation \"%s\": no memory", desc.name);
     }
-    rt->activation_bytes += desc.bytes;
-    rt->activations[rt->activation_count++] = activation;
+    rt->model.activation_bytes += desc.bytes;
+    rt->model.activations[rt->model.activation_count++] = activation;
     *out = activation;
     return SLUICE_OK;
 }
@@ -322,11 +323,11 @@ sluice_status sluice_activations_add(sluice_layer *layer, const sluice_activatio
     if (count && (!descs || !out))
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": %u activations, but no descriptions or no results given",
                          layer->name, count);
-    const uint32_t before = rt->activation_count;
+    const uint32_t before = rt->model.activation_count;
     for (uint32_t i = 0; !status && i < count; i++) status = add_activation(layer, descs[i], &out[i]);
-    while (status && rt->activation_count > before) {
-        sluice_activation *added = rt->activations[--rt->activation_count];
-        rt->activation_bytes -= added->bytes;
+    while (status && rt->model.activation_count > before) {
+        sluice_activation *added = rt->model.activations[--rt->model.activation_count];
+        rt->model.activation_bytes -= added->bytes;
         destroy_activation(added);
     }
     return status;
@@ -342,7 +343,7 @@ static sluice_status check_workspace(const sluice_layer *layer, const sluice_wor
 {
     if (!desc || !desc->name || !desc->bytes)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": a workspace needs a name and bytes", layer->name);
-    if (!fits(layer->rt->workspace_bytes, desc->bytes, bytes_max))
+    if (!fits(layer->rt->model.workspace_bytes, desc->bytes, bytes_max))
         return too_many_bytes(layer, "workspace", desc->name, desc->bytes);
     if (desc->first > desc->last || desc->first == UINT32_MAX)
         return slc_error(SLUICE_ERR_ARGUMENT,
@@ -361,7 +362,7 @@ sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_d
     if (!out) return slc_error(SLUICE_ERR_ARGUMENT, "workspace \"%s\": no result given", desc->name);
 
     sluice_workspace *workspace = calloc(1, sizeof *workspace);
-    if (!workspace || !grow((void ***)&rt->workspaces, rt->workspace_count)) {
+    if (!workspace || !grow((void ***)&rt->model.workspaces, rt->model.workspace_count)) {
         free(workspace);
         return slc_error(SLUICE_ERR_MEMORY, "workspace \"%s\": no memory", desc->name);
     }
@@ -372,8 +373,8 @@ sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_d
                                     .direction = desc->direction,
                                     .first = desc->first,
                                     .last = desc->last};
-    rt->workspace_bytes += desc->bytes;
-    rt->workspaces[rt->workspace_count++] = workspace;
+    rt->model.workspace_bytes += desc->bytes;
+    rt->model.workspaces[rt->model.workspace_count++] = workspace;
     if (!workspace->name) return slc_error(SLUICE_ERR_MEMORY, "workspace \"%s\": no memory", desc->name);
     *out = workspace;
     return SLUICE_OK;
@@ -383,11 +384,60 @@ sluice_status sluice_runtime_reserve(sluice_runtime *rt, const char *what, uint6
 {
     sluice_status status = registering(rt, "reserve");
     if (status) return status;
-    if (!fits(rt->reserved_bytes, bytes, bytes_max))
+    if (!fits(rt->model.reserved_bytes, bytes, bytes_max))
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "reserve \"%s\": %llu bytes, with those before it more than 2^54; is the size computed from a "
                          "negative number?",
                          what ? what : "", (unsigned long long)bytes);
-    rt->reserved_bytes += bytes;
+    rt->model.reserved_bytes += bytes;
     return SLUICE_OK;
+}
+
+sluice_dtype sluice_param_dtype(const sluice_param *param)
+{
+    return param->dtype;
+}
+
+/* May be called before commit, so it asks for the type that the job will have. */
+sluice_dtype sluice_param_gradient_dtype(const sluice_param *param)
+{
+    const sluice_config *config = &param->rt->config;
+    const slc_job job = {.micro_batches = config->micro_batches,
+                         .each = config->accumulate == SLUICE_ACCUMULATE_EACH,
+                         .wire = config->wire};
+    const slc_unit unit = {.dtype = param->dtype};
+    return slc_gradient_dtype(&job, &unit);
+}
+
+sluice_status slc_engine_allow_onebit(const sluice_runtime *rt, const char *what)
+{
+    if (rt->compression.on) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "%s onebit with optimizer %s: onebit needs a compressed optimizer: onebit_adam, onebit_lamb or "
+                     "zero_one_adam",
+                     what, rt->optimizer.name);
+}
+
+void slc_registration_fini(slc_registration *model)
+{
+    for (uint32_t i = 0; i < model->layer_count; i++) {
+        free(model->layers[i]->name);
+        free(model->layers[i]->units);
+        free(model->layers[i]->uses);
+        free(model->layers[i]);
+    }
+    for (uint32_t i = 0; i < model->param_count; i++) {
+        free(model->params[i]->name);
+        free(model->params[i]->marks);
+        free(model->params[i]);
+    }
+    for (uint32_t i = 0; i < model->activation_count; i++) destroy_activation(model->activations[i]);
+    for (uint32_t i = 0; i < model->workspace_count; i++) {
+        free(model->workspaces[i]->name);
+        free(model->workspaces[i]);
+    }
+    free(model->layers);
+    free(model->params);
+    free(model->activations);
+    free(model->workspaces);
 }

@@ -1,7 +1,10 @@
-/* The unit as the optimizer sees it, and what each of its operations makes of a step's mode. */
+/* A onebit unit as the optimizer sees it, and its operations in each mode of a step. */
 #include "lib/engine/onebit/onebit.h"
 
 #include "lib/base/status.h"
+#include "lib/engine/model/buffers.h"
+#include "lib/engine/model/parts.h"
+#include "lib/engine/runtime.h"
 
 #include <stdlib.h>
 
@@ -71,7 +74,7 @@ void slc_onebit_locate(sluice_runtime *rt, uint32_t u)
         float *local = onebit->local[i] = slc_engine_buffer(rt, SLC_BUFFER_LOCAL, u, i);
         uint64_t flat = 0;
         for (uint32_t p = 0; local && p < unit->param_count; p++) {
-            onebit->parts[i][p] = local + (rt->fuses ? flat : unit->params[p]->first);
+            onebit->parts[i][p] = local + (rt->compression.fuses ? flat : unit->params[p]->first);
             flat += unit->params[p]->count;
         }
     }
@@ -122,8 +125,8 @@ static void note_bad(slc_step_state *step, uint32_t parameter)
     if (parameter < step->bad_param) step->bad_param = parameter;
 }
 
-/* At this rank's own gradients. The norm's last bin counts what is not finite. */
-static sluice_status look(sluice_runtime *rt, uint32_t u, slc_step_state *step)
+/* Inspects this rank's own gradients. The norm's last bin counts values that are not finite. */
+static sluice_status inspect_own(sluice_runtime *rt, uint32_t u, slc_step_state *step)
 {
     const slc_unit_state *unit = &rt->units[u];
     int64_t *bad = &step->own_bins[SLC_NORM_BINS - 1];
@@ -143,27 +146,22 @@ static sluice_status look(sluice_runtime *rt, uint32_t u, slc_step_state *step)
     return SLUICE_OK;
 }
 
-double slc_own_norm(const slc_step_state *step)
-{
-    return slc_norm_result(step->own_bins) * step->own_scale;
-}
-
 sluice_status slc_onebit_inspect(sluice_runtime *rt, uint32_t u, slc_step_state *step)
 {
-    /* What was averaged the reduction has looked at. */
-    return step->mode == SLC_STEP_AVERAGE ? SLUICE_OK : look(rt, u, step);
+    /* Averaged gradients are inspected after their reduction. */
+    return step->mode == SLC_STEP_AVERAGE ? SLUICE_OK : inspect_own(rt, u, step);
 }
 
 sluice_status slc_onebit_compress(sluice_runtime *rt, uint32_t u, slc_step_state *step)
 {
     bool agreed = slc_waits_for_agreement(&rt->job, SLC_ONEBIT);
     if (step->skip || step->mode == SLC_STEP_AVERAGE) return SLUICE_OK;
-    if (step->mode == SLC_STEP_LOCAL) return agreed ? SLUICE_OK : look(rt, u, step);
+    if (step->mode == SLC_STEP_LOCAL) return agreed ? SLUICE_OK : inspect_own(rt, u, step);
     slc_onebit_unit unit = describe(rt, u, step);
     uint32_t bad = SLC_NONE;
     sluice_status status = rt->onebit.compress(rt->onebit.context, &unit, &bad);
     if (!status) status = slc_stream_synchronize(&rt->updates);
-    /* Behind the agreement it is too late to say so; the packets do, and the update finds out on every rank. */
+    /* After the agreement it is too late to say so; the packets do, and the update finds out on every rank. */
     if (bad != SLC_NONE && !agreed) note_bad(step, bad);
     return slc_error_context(status, "optimizer %s, unit \"%s\"", rt->optimizer.name, rt->job.units[u].name);
 }
@@ -191,8 +189,8 @@ sluice_status slc_onebit_update(sluice_runtime *rt, uint32_t u, const slc_step_s
     sluice_status status = SLUICE_OK;
     switch (step->mode) {
     case SLC_STEP_AVERAGE: status = update_averaged(rt, &unit); break;
-    case SLC_STEP_EXCHANGE: status = rt->onebit.apply(context, &unit, &rt->bad_exchange); break;
-    case SLC_STEP_LOCAL: status = rt->onebit.local(context, &unit, &rt->bad_local); break;
+    case SLC_STEP_EXCHANGE: status = rt->onebit.apply(context, &unit, &rt->compression.bad_exchange); break;
+    case SLC_STEP_LOCAL: status = rt->onebit.local(context, &unit, &rt->compression.bad_local); break;
     }
     if (!status) status = slc_stream_synchronize(&rt->updates);
     return slc_error_context(status, "optimizer %s, unit \"%s\"", rt->optimizer.name, rt->job.units[u].name);

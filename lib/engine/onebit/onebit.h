@@ -1,34 +1,38 @@
-/* Units under the strategy onebit at run time: what their operations are. Private to lib/engine.
+/* Units under the strategy onebit at run time, and their operations. Private to lib/engine.
  *
  * A step has a mode (lib/optim/compressed.h), the same on every rank and for all onebit units. AVERAGE: their gradients
- * are reduced as dp's and the optimizer updates all of them; what compresses and exchanges does nothing. EXCHANGE: this
- * rank's own gradients, compressed. LOCAL: nothing travels. A skipped step (nan = skip) leaves everything as it was. */
+ * are reduced as dp's and the optimizer updates all of them; operations that compress and exchange do nothing.
+ * EXCHANGE: this rank's own gradients are exchanged, compressed. LOCAL: nothing travels. A skipped step (nan = skip)
+ * leaves everything as it was. */
 #ifndef SLC_ENGINE_ONEBIT_H
 #define SLC_ENGINE_ONEBIT_H
 
-#include "lib/engine/runtime.h"
+#include "lib/comm/comm.h"
+#include "lib/engine/step_state.h"
+#include "lib/kernels/compress/compress_group.h"
+#include "lib/optim/compressed.h"
 
-/* Of a trainable unit. */
+#include <sluice/runtime.h>
+
+/* What a trainable unit has more. */
 typedef struct slc_onebit {
     slc_compress_group group; /* its tensors, fixed at commit */
     slc_residue *workers, *servers;
-    void *packets, *results; /* from here on: only while the unit is onebit */
+    void *packets, *results; /* these and the following are valid only while the unit is onebit */
     float *local[SLC_LOCAL_MAX];
-    float **parts[SLC_LOCAL_MAX]; /* of each tensor, in `local` */
+    float **parts[SLC_LOCAL_MAX]; /* where each tensor begins in `local` */
     sluice_update *tensors;       /* of the operation that runs */
 } slc_onebit;
 
-/* For a unit whose parameters are placed; fills its exchange sizes. `fuses`: one shape for all. Errors: MEMORY. */
+/* Called for a unit whose parameters have their places; fills its exchange sizes. `fuses`: one shape serves all
+ * tensors. Errors: MEMORY. */
 sluice_status slc_onebit_create(sluice_runtime *rt, uint32_t unit, bool fuses);
 void slc_onebit_destroy(slc_onebit *onebit); /* NULL is allowed */
 
 /* Finds the buffers of a onebit unit in a plan that has just been placed. */
 void slc_onebit_locate(sluice_runtime *rt, uint32_t unit);
 
-/* Of this rank's own gradients in onebit units, scaled as if they were averaged over one rank, before clipping. */
-double slc_own_norm(const slc_step_state *step);
-
-/* On the communication thread. `inspect` and `compress` note what is not finite for the agreement. */
+/* These run on the communication thread. `inspect` and `compress` note for the agreement what is not finite. */
 sluice_status slc_onebit_inspect(sluice_runtime *rt, uint32_t unit, slc_step_state *step);
 sluice_status slc_onebit_compress(sluice_runtime *rt, uint32_t unit, slc_step_state *step);
 sluice_status slc_onebit_update(sluice_runtime *rt, uint32_t unit, const slc_step_state *step);
@@ -36,16 +40,16 @@ sluice_status slc_onebit_update(sluice_runtime *rt, uint32_t unit, const slc_ste
 /* The exchange as an operation; its waits and hooks are the caller's. */
 slc_op slc_onebit_exchange(const sluice_runtime *rt, uint32_t unit, const slc_step_state *step);
 
-/* Zeroes the residues of all onebit units; when everything is complete. */
+/* Zeroes the residues of all onebit units. Everything is complete. */
 sluice_status slc_onebit_reset_errors(sluice_runtime *rt);
 
-/* ---- onebit_state.c ---- */
-/* A state of this rank's own, of a parameter in a onebit unit; errors are formed, not lazy, so with `data` only when
- * everything is complete. `data` NULL: the count alone. False: it has none of that name. */
+/* ---- arrays.c ---- */
+/* Finds an array that this rank has for itself, of a parameter in a onebit unit. False: there is none of that name.
+ * `data` NULL: only the count. With `data` everything must be complete, because errors are brought up to date. */
 bool slc_onebit_state(const sluice_param *param, const char *name, float **data, uint64_t *count);
 /* Adds a name to a list of them in a message. */
 void slc_append_name(char *names, size_t size, const char *name);
-/* The names of those that it has now. Returns how many. */
+/* The names of the arrays that a parameter has now. Returns how many. */
 enum { SLC_ONEBIT_STATES_MAX = 2 + SLC_LOCAL_MAX };
 uint32_t slc_onebit_state_names(const sluice_param *param, const char *names[SLC_ONEBIT_STATES_MAX]);
 

@@ -1,26 +1,23 @@
-/* Where a plan's buffers lie: the arena, the claims that stay, the addresses that everybody uses. */
-#include "lib/engine/rows/look_up.h"
-
+/* Puts a plan's buffers into the arena: the claims that stay, and the addresses that everybody uses. */
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
+#include "lib/engine/measure/rss.h"
+#include "lib/engine/model/buffers.h"
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/onebit/phase.h"
-#include "lib/engine/measure/rss.h"
+#include "lib/engine/replan/replan.h"
+#include "lib/engine/rows/look_up.h"
+#include "lib/engine/runtime.h"
+#include "lib/engine/step/pass.h"
 #include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
-
-void *slc_engine_buffer(const sluice_runtime *rt, slc_buffer_kind kind, uint32_t unit, uint32_t index)
-{
-    uint32_t buffer = slc_plan_buffer(rt->plan, kind, unit, index);
-    return buffer == SLC_NONE ? NULL : rt->base + rt->plan->buffers[buffer].offset;
-}
 
 static sluice_status locate_unit(sluice_runtime *rt, uint32_t u)
 {
     slc_unit_state *unit = &rt->units[u];
     slc_window window;
-    unit->strategy = rt->plan->strategies[u];
+    unit->strategy = rt->current.plan->strategies[u];
     unit->dtype = rt->job.units[u].dtype;
     unit->gradient_dtype = slc_gradient_dtype(&rt->job, &rt->job.units[u]);
     unit->whole_sum = slc_operations_of(&rt->job, &rt->job.units[u], unit->strategy).whole_sum;
@@ -39,7 +36,7 @@ static sluice_status locate_unit(sluice_runtime *rt, uint32_t u)
     for (uint32_t w = 0; w < unit->window_count; w++)
         unit->gathered[w] = slc_engine_buffer(rt, SLC_BUFFER_GATHERED, u, w);
     if (unit->look_up) slc_look_up_locate(rt, u);
-    if (unit->strategy == SLC_ONEBIT && unit->onebit) slc_onebit_locate(rt, u); /* one that is frozen is as dp's */
+    if (unit->strategy == SLC_ONEBIT && unit->onebit) slc_onebit_locate(rt, u); /* a frozen unit is as dp's */
     return SLUICE_OK;
 }
 
@@ -47,47 +44,49 @@ static sluice_status locate(sluice_runtime *rt)
 {
     sluice_status status = SLUICE_OK;
     for (uint32_t u = 0; !status && u < rt->job.unit_count; u++) status = locate_unit(rt, u);
-    for (uint32_t i = 0; i < rt->activation_count; i++)
-        rt->activations[i]->data = slc_engine_buffer(rt, SLC_BUFFER_ACTIVATION, SLC_NONE, i);
+    for (uint32_t i = 0; i < rt->model.activation_count; i++)
+        rt->model.activations[i]->data = slc_engine_buffer(rt, SLC_BUFFER_ACTIVATION, SLC_NONE, i);
     for (uint32_t s = 0; s < slc_job_slots(&rt->job); s++)
         if (rt->regions[s].bytes)
             rt->regions[s].data = slc_engine_buffer(rt, SLC_BUFFER_WORKSPACE, SLC_NONE, rt->regions[s].workspace);
-    for (uint32_t i = 0; i < rt->plan->train.item_count; i++)
-        if (rt->plan->train.items[i].kind == SLC_ITEM_AGREE) rt->agree_item = i;
-    rt->agreement = slc_engine_buffer(rt, SLC_BUFFER_AGREEMENT, SLC_NONE, 0);
-    rt->staging = slc_engine_buffer(rt, SLC_BUFFER_STAGING, SLC_NONE, 0);
+    for (uint32_t i = 0; i < rt->current.plan->train.item_count; i++)
+        if (rt->current.plan->train.items[i].kind == SLC_ITEM_AGREE) rt->agreement.item = i;
+    rt->agreement.words = slc_engine_buffer(rt, SLC_BUFFER_AGREEMENT, SLC_NONE, 0);
+    rt->memory.staging = slc_engine_buffer(rt, SLC_BUFFER_STAGING, SLC_NONE, 0);
     return status;
 }
 
-/* Peers that get messages need to know where scratch is: attached anew when it has moved. */
+/* Peers that get messages need to know where scratch is, so the arena is attached again when it has moved. */
 static sluice_status attach(sluice_runtime *rt)
 {
     void *scratch = slc_engine_buffer(rt, SLC_BUFFER_SCRATCH, SLC_NONE, 0);
-    if (rt->attached && rt->scratch == scratch) return SLUICE_OK;
-    sluice_status status = slc_comm_attach(rt->comm, slc_arena_segment(rt->arena), scratch, rt->job.scratch_bytes);
-    rt->attached = !status;
-    rt->scratch = scratch;
+    if (rt->memory.attached && rt->memory.scratch == scratch) return SLUICE_OK;
+    sluice_status status =
+        slc_comm_attach(rt->comm, slc_arena_segment(rt->memory.arena), scratch, rt->job.scratch_bytes);
+    rt->memory.attached = !status;
+    rt->memory.scratch = scratch;
     return status;
 }
 
 sluice_status slc_engine_place_plan(sluice_runtime *rt)
 {
-    sluice_status status = slc_arena_limit(rt->arena, rt->plan->arena_bytes);
-    for (uint32_t i = 0; !status && i < rt->plan->static_count; i++)
-        status = slc_engine_claim(rt, &rt->plan->statics[i]);
+    sluice_status status = slc_arena_limit(rt->memory.arena, rt->current.plan->arena_bytes);
+    for (uint32_t i = 0; !status && i < rt->current.plan->static_count; i++)
+        status = slc_engine_claim(rt, &rt->current.plan->statics[i]);
     if (!status) status = locate(rt);
-    /* Reading between steps may need it at any time: claimed once now, so that the peak counts it. */
+    /* Reading between steps may need it at any time. This one claim makes the peak count it. */
     if (!status) status = slc_staging_claim(rt, true);
     if (!status) status = slc_staging_claim(rt, false);
     if (!status) status = attach(rt);
-    if (!status) status = slc_pass_init(rt, &rt->train, &rt->plan->train, false);
-    if (!status) status = slc_pass_init(rt, &rt->evaluate, &rt->plan->evaluate, true);
+    if (!status) status = slc_pass_init(rt, &rt->train, &rt->current.plan->train, false);
+    if (!status) status = slc_pass_init(rt, &rt->evaluate, &rt->current.plan->evaluate, true);
     if (!status && rt->check) slc_check_place(rt);
-    if (rt->plan->arena_bytes > rt->most_arena_bytes) rt->most_arena_bytes = rt->plan->arena_bytes;
+    if (rt->current.plan->arena_bytes > rt->memory.most_planned_bytes)
+        rt->memory.most_planned_bytes = rt->current.plan->arena_bytes;
     return status;
 }
 
-/* A buffer with what its alignment may cost. */
+/* A buffer with the most that its alignment may cost. */
 static uint64_t room_for(uint64_t bytes)
 {
     return bytes + 64;
@@ -110,8 +109,8 @@ static uint64_t room_for_unit(const slc_job *job, const slc_unit *unit)
     return most;
 }
 
-/* What no plan of the job in one phase exceeds, for all that it may need lies side by side. Only addresses: memory is
- * taken for what the plan that runs uses. */
+/* No plan of the job in one phase exceeds this, because everything that it may need has bytes of its own. These are
+ * only addresses: memory is present for what the current plan uses. */
 static uint64_t most_bytes(const slc_job *job)
 {
     uint64_t bytes = room_for(job->scratch_bytes) + room_for(8 * slc_agreement_words(job));
@@ -129,12 +128,12 @@ sluice_status slc_engine_make_arena(sluice_runtime *rt)
         slc_job_set_phase(&job, &rt->onebit.phases[p]);
         if (most_bytes(&job) > bytes) bytes = most_bytes(&job);
     }
-    if (bytes < rt->plan->arena_bytes) bytes = rt->plan->arena_bytes;
-    rt->rss_commit_bytes = slc_rss_bytes(NULL);
-    sluice_status status = slc_arena_create(rt->device, bytes, rt->reserved_bytes, &rt->arena);
+    if (bytes < rt->current.plan->arena_bytes) bytes = rt->current.plan->arena_bytes;
+    rt->memory.rss_commit_bytes = slc_rss_bytes(NULL);
+    sluice_status status = slc_arena_create(rt->device, bytes, rt->model.reserved_bytes, &rt->memory.arena);
     if (status) return status;
-    rt->base = slc_arena_segment(rt->arena)->base;
+    rt->memory.base = slc_arena_segment(rt->memory.arena)->base;
     status = slc_engine_place_plan(rt);
-    rt->next_operation = atomic_load(&slc_comm_completed(rt->comm)->value);
+    rt->lanes.next_operation = atomic_load(&slc_comm_completed(rt->comm)->value);
     return status;
 }

@@ -2,42 +2,64 @@
 #ifndef SLC_ENGINE_REPLAN_H
 #define SLC_ENGINE_REPLAN_H
 
-#include "lib/engine/runtime.h"
 #include "lib/plan/request.h"
 
-/* Does this schedule place communication by how long things take? */
-bool slc_schedule_wants_times(const char *schedule);
+#include <sluice/runtime.h>
 
-/* Rank 0 makes a plan, all have it. `request` without what layers want for themselves: that is filled in. Collective.
- * Errors: the planner's, the same line on every rank; MEMORY, FORMAT, MISMATCH where a rank could not read it. */
-sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *request, slc_plan_answer *answer);
-
-/* What layers want for themselves, in arrays that slc_engine_free_choices frees, whatever this returns. Errors: MEMORY.
- */
+/* ---- request.c: what the planner is asked ---- */
+/* The request that the configuration makes, with the least of the ranks' budgets. Collective. */
+sluice_status slc_engine_first_request(sluice_runtime *rt, slc_plan_request *request);
+/* The request that was made last. */
+slc_plan_request slc_engine_standing_request(const sluice_runtime *rt);
+/* Adds what layers want for themselves, in arrays that slc_engine_free_choices frees, whatever this returns. Errors:
+ * MEMORY. */
 sluice_status slc_engine_add_choices(const sluice_runtime *rt, slc_plan_request *request);
 void slc_engine_free_choices(slc_plan_request *request);
+/* Does this schedule place communication by how long things take? */
+bool slc_engine_wants_times(const sluice_runtime *rt, const char *schedule);
+/* The least budget that a rank has; 0: none has one. Collective. */
+sluice_status slc_engine_least_budget(sluice_runtime *rt, uint64_t *budget_bytes);
+/* Every rank's number; the caller frees. Collective. A rank without memory fails for all, because the others wait for
+ * it. */
+sluice_status slc_engine_gather_numbers(sluice_runtime *rt, uint64_t mine, uint64_t **all);
 
-/* What the configuration asks for, with the least of the ranks' budgets. Collective. */
-sluice_status slc_engine_first_request(sluice_runtime *rt, slc_plan_request *request);
+/* ---- share_plan.c: a plan that all ranks have ---- */
+/* Rank 0 makes a plan, all have it. The choices of layers are added to `request`. Collective. Errors: the planner's,
+ * the same line on every rank; MEMORY, FORMAT, MISMATCH where a rank could not read it. */
+sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *request, slc_plan_answer *answer);
+/* The same for the planner's simple schedule or, where that does not fit, for the request's own, which the request then
+ * names. */
+sluice_status slc_engine_share_simple_plan(sluice_runtime *rt, slc_plan_request *request, slc_plan_answer *answer);
+/* Does every compressed phase have a simple plan as requested? Times are not looked at, and nothing is asked without a
+ * budget. Collective. Errors: the planner's, with the phase. */
+sluice_status slc_phase_check_plans(sluice_runtime *rt, const slc_plan_request *request);
 
-/* The plan to start with. For a schedule that wants measured times it is the serial one where that fits; while times
- * are measured slots wait for more than they need (pass.c), so that nothing runs beside compute whatever the plan.
+/* ---- place.c: a plan in the arena ---- */
+/* Makes the arena, with addresses for every plan of the job, and places the current plan. */
+sluice_status slc_engine_make_arena(sluice_runtime *rt);
+/* Claims what the current plan keeps, finds all addresses, makes its programs ready. Nothing of another plan is
+ * claimed.
+ */
+sluice_status slc_engine_place_plan(sluice_runtime *rt);
+
+/* ---- replan.c ---- */
+/* The plan to start with. For a schedule that wants measured times it is a simple one where that fits; while times are
+ * measured, slots wait for more than they need (step/pass.c), so that nothing runs next to compute whatever the plan.
  * Collective. Errors: the planner's, the same line on every rank. */
 sluice_status slc_engine_first_plan(sluice_runtime *rt);
-
-/* What was asked for last. */
-slc_plan_request slc_engine_standing_request(const sluice_runtime *rt);
-
-/* Is there a serial plan of the job as requested, or where that does not fit one of the schedule's own? Collective.
- * Errors: the planner's. */
-sluice_status slc_engine_try_plan(sluice_runtime *rt, const slc_plan_request *request);
-
-/* The job has come to another phase: plans for it and moves over, as from commit's plan to the next. Between steps,
- * with nothing pending. A failure is not survived: the old plan is of another job. */
+/* The job has come to another phase: makes a plan for it and moves over, as from commit's plan to the next. Between
+ * steps, with nothing pending. A failure is not survived, because the old plan is of another job. */
 sluice_status slc_engine_plan_phase(sluice_runtime *rt);
-
-/* Called when a step has ended: after a warm-up and at least two measured steps, the one re-plan that such a schedule
- * gets, as soon as replicas are equal; it forces no exchange, for plans change no number. */
+/* Called when a step has ended. After a warm-up and at least two measured steps it makes the one re-plan that a
+ * schedule with wanted times gets, as soon as replicas are equal; it forces no exchange, because plans change no
+ * number. */
 sluice_status slc_engine_after_step(sluice_runtime *rt);
+
+/* ---- phases.c ---- */
+/* Called when step number `step` has been made and not skipped: norms for the optimizer, and what its answer asks. */
+sluice_status slc_phase_end_step(sluice_runtime *rt, uint64_t step);
+/* Called after the optimizer's progress or the number of steps was set from outside: makes a plan for the phase that
+ * this is. */
+sluice_status slc_phase_follow(sluice_runtime *rt);
 
 #endif

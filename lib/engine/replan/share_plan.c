@@ -1,95 +1,37 @@
-/* Plans are made on rank 0 and sent to all as text, for a solver's time limit is not deterministic; an error is sent in
- * their place, so that every rank says the same. */
-#include "lib/engine/replan/replan.h"
-
+/* Plans are made on rank 0 and sent to all as text, because a solver's time limit is not deterministic. An error is
+ * sent in their place, so that every rank says the same. */
 #include "lib/base/status.h"
-#include "lib/plan/request.h"
-#include "lib/plan/roles.h"
+#include "lib/engine/onebit/phase.h"
+#include "lib/engine/replan/replan.h"
+#include "lib/engine/runtime.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What comes before the text of a plan or of an error. */
+/* Comes before the text of a plan or of an error. */
 typedef struct {
     sluice_status status;
     uint64_t length;
     slc_plan_answer answer; /* its pointers mean nothing elsewhere */
 } announcement;
 
-bool slc_schedule_wants_times(const char *schedule)
-{
-    static const char *const names[] = {SLC_SCHEDULE_DEFAULT, "portfolio", "greedy", "priority"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(schedule, names[i])) return true;
-    return false;
-}
-
-/* Of the layers that can: none, all, or those that the planner chooses. */
-static uint8_t recompute_choice(const sluice_runtime *rt, const sluice_layer *layer)
-{
-    if (!layer->can_recompute || !strcmp(rt->recompute, "none")) return 0;
-    return strcmp(rt->recompute, "all") ? 2 : 1;
-}
-
-/* Of the layer that brings its parameters; rows have the one that there is for them. */
-static slc_strategy forced_strategy(const sluice_runtime *rt, uint32_t u)
-{
-    const slc_unit *unit = &rt->job.units[u];
-    if (unit->role == SLC_UNIT_ROWS) return SLC_STRATEGIES;
-    slc_strategy forced = rt->layers[rt->units[u].params[0]->layer]->forced;
-    return forced == SLC_STRATEGIES || unit->role == SLC_UNIT_WHOLE ? forced
-                                                                    : slc_unit_strategy(&rt->job, unit, forced);
-}
-
-/* A plan that a measured one follows has updates on either lane, so that both are measured. */
-static slc_updates updates_choice(const sluice_runtime *rt, const slc_plan_request *request)
-{
-    if (!rt->optimizer.concurrent) return SLC_UPDATES_COMMUNICATION;
-    if (rt->updates_lane != SLC_UPDATES_AUTO || request->times) return rt->updates_lane;
-    return rt->replan_due ? SLC_UPDATES_BOTH : SLC_UPDATES_COMMUNICATION;
-}
-
-sluice_status slc_engine_add_choices(const sluice_runtime *rt, slc_plan_request *request)
-{
-    uint32_t units = rt->job.unit_count, layers = rt->job.layer_count;
-    slc_strategy *forced = malloc((units + 1) * sizeof *forced);
-    uint8_t *recompute = calloc((size_t)layers + 1, sizeof *recompute);
-    request->forced = forced;
-    request->recompute = recompute;
-    if (!forced || !recompute) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    for (uint32_t u = 0; u < units; u++) forced[u] = forced_strategy(rt, u);
-    for (uint32_t l = 0; l < layers; l++) recompute[l] = recompute_choice(rt, rt->layers[l]);
-    request->updates = updates_choice(rt, request);
-    request->cancel = &rt->cancel;
-    return SLUICE_OK;
-}
-
-void slc_engine_free_choices(slc_plan_request *request)
-{
-    free((void *)request->forced);
-    free((void *)request->recompute);
-    request->forced = NULL;
-    request->recompute = NULL;
-}
-
-/* With the layers' own strategies. */
-static sluice_status plan(sluice_runtime *rt, slc_plan_request request, slc_plan_answer *answer)
+static sluice_status ask_planner(sluice_runtime *rt, slc_plan_request request, slc_plan_answer *answer)
 {
     sluice_status status = slc_engine_add_choices(rt, &request);
-    if (!status) status = rt->planner.plan(&rt->job, &request, answer);
+    if (!status) status = rt->planning.planner.plan(rt->planning.planner.context, &rt->job, &request, answer);
     slc_engine_free_choices(&request);
     return status;
 }
 
-/* On rank 0: the plan as text, or the error's line. NULL: no memory. */
+/* Called on rank 0. Returns the plan as text, or the error's line. NULL: no memory. */
 static char *make_plan(sluice_runtime *rt, const slc_plan_request *request, announcement *said)
 {
     char *text = NULL;
-    char error[1024]; /* the last one of the caller: a candidate that does not fit is none */
+    char error[1024]; /* the caller's last one, because a candidate that does not fit is no error */
     snprintf(error, sizeof error, "%s", sluice_last_error());
     slc_comm_work(rt->comm, "planning");
-    said->status = plan(rt, *request, &said->answer);
+    said->status = ask_planner(rt, *request, &said->answer);
     slc_comm_work(rt->comm, NULL);
     if (!said->status) slc_error(SLUICE_OK, "%s", error);
     if (!said->status && rt->size > 1)
@@ -108,7 +50,7 @@ static sluice_status read_plan(sluice_runtime *rt, const announcement *said, con
     return slc_plan_from_json(&rt->job, text, said->length, out);
 }
 
-/* Rank 0 plans, the others hear of it. *out is this rank's. */
+/* Rank 0 plans and sends the plan to the others. *out is this rank's. */
 static sluice_status announce(sluice_runtime *rt, const slc_plan_request *request, announcement *said, slc_plan **out)
 {
     char *text = rt->rank == 0 ? make_plan(rt, request, said) : NULL;
@@ -131,23 +73,71 @@ static sluice_status announce(sluice_runtime *rt, const slc_plan_request *reques
     return status;
 }
 
+/* `plan` NULL: this rank has none, which is a difference too. */
+static sluice_status compare_plan(sluice_runtime *rt, const slc_plan *plan)
+{
+    uint64_t *all;
+    sluice_status status = slc_engine_gather_numbers(rt, plan ? slc_plan_fingerprint(plan) : 0, &all);
+    for (int r = 1; !status && r < rt->size; r++)
+        if (all[r] != all[0])
+            status = slc_error(SLUICE_ERR_MISMATCH,
+                               "rank %d made another plan than rank 0: are all ranks the same build "
+                               "of Sluice, with the same strategy file?",
+                               r);
+    free(all);
+    return status;
+}
+
 sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *request, slc_plan_answer *answer)
 {
     announcement said = {0};
     slc_plan *made = NULL;
-    rt->alike = false;
+    rt->failure.alike = false;
     sluice_status status = announce(rt, request, &said, &made);
     *answer = said.answer;
     answer->forecast.why = NULL;
     answer->plan = made;
-    /* All ranks know whether rank 0 had a plan; whether each could read it they find out together. */
+    /* All ranks know whether rank 0 has a plan. They find out together whether each could read it. */
     if (!said.status && !sluice_world_check(rt->world)) {
-        sluice_status same = slc_engine_compare_plan(rt, status ? NULL : made);
+        sluice_status same = compare_plan(rt, status ? NULL : made);
         if (!status) status = same;
     }
     if (!status) return SLUICE_OK;
-    rt->alike = true; /* whoever could not take part has said so before */
+    rt->failure.alike = true; /* a rank that could not take part has said so before */
     slc_plan_destroy(made);
     answer->plan = NULL;
     return status;
+}
+
+sluice_status slc_engine_share_simple_plan(sluice_runtime *rt, slc_plan_request *request, slc_plan_answer *answer)
+{
+    const char *schedule = request->schedule, *simple = rt->planning.planner.simple_schedule;
+    if (simple) request->schedule = simple;
+    sluice_status status = slc_engine_share_plan(rt, request, answer);
+    if (status != SLUICE_ERR_BUDGET || !strcmp(schedule, request->schedule)) return status;
+    request->schedule = schedule;
+    return slc_engine_share_plan(rt, request, answer);
+}
+
+/* Is there a simple plan of the job as it is? */
+static sluice_status try_plan(sluice_runtime *rt, const slc_plan_request *request)
+{
+    slc_plan_request simple = *request;
+    slc_plan_answer answer = {0};
+    simple.times = NULL;
+    sluice_status status = slc_engine_share_simple_plan(rt, &simple, &answer);
+    if (!status) slc_plan_destroy(answer.plan);
+    return status;
+}
+
+sluice_status slc_phase_check_plans(sluice_runtime *rt, const slc_plan_request *request)
+{
+    const slc_job job = rt->job;
+    sluice_status status = SLUICE_OK;
+    for (uint32_t p = 1; !status && request->budget_bytes && p < rt->onebit.phase_count; p++) {
+        slc_job_set_phase(&rt->job, &rt->onebit.phases[p]);
+        if (rt->job.compressed) status = try_plan(rt, request);
+        rt->job = job;
+    }
+    return slc_error_context(status, "the compressed phase of optimizer %s, behind its warm-up", rt->optimizer.name);
 }

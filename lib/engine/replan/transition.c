@@ -1,11 +1,11 @@
-/* Three passes over what is kept: down to the bottom in the order of where it lies, there into the order of where it
- * shall lie, then up to its places. The k-th of a sorted pile never lies above its place, so that neither the first nor
- * the last pass overwrites what is still to move. Sorting goes over the free memory above the pile where that is
+/* Three passes over what is kept: down to the bottom in the order of the old places, there into the order of the new
+ * places, then up to these. The k-th of a sorted pile never lies above its place, so that neither the first nor the
+ * last pass overwrites bytes that are still to move. Sorting goes over the free memory above the pile where that is
  * large enough, else by rotating neighbours. */
 #include "lib/engine/replan/transition.h"
 
 #include "lib/base/status.h"
-#include "lib/engine/runtime.h"
+#include "lib/engine/model/parts.h"
 #include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void swap_bytes(unsigned char *a, unsigned char *b, uint64_t bytes)
     }
 }
 
-/* x bytes and y bytes behind them change places: the shorter run is swapped to its end until nothing is left. */
+/* x bytes and the y bytes after them change places: the shorter run is swapped to its end until nothing is left. */
 static void rotate(unsigned char *begin, uint64_t x, uint64_t y)
 {
     while (x && y) {
@@ -41,7 +41,7 @@ static void rotate(unsigned char *begin, uint64_t x, uint64_t y)
     }
 }
 
-/* A pile: moves in the order in which their bytes lie, one behind the other; `from` is where. */
+/* A pile: moves in the order in which their bytes lie, without gaps, each at its `from`. */
 typedef struct {
     unsigned char *base;
     slc_move *moves;
@@ -64,7 +64,7 @@ static void rotate_moves(pile *p, size_t first, size_t middle, size_t end)
     }
 }
 
-/* The first of [low, high), which is in order, that shall lie at `to` or above. */
+/* Moves [low, high) are in order. Returns the first that shall lie at `to` or above. */
 static size_t first_at(const pile *p, size_t low, size_t high, uint64_t to)
 {
     while (low < high) {
@@ -77,7 +77,8 @@ static size_t first_at(const pile *p, size_t low, size_t high, uint64_t to)
     return low;
 }
 
-/* Joins two sorted neighbours: halves the longer one and rotates what belongs before that half to it. */
+/* Merges two sorted neighbours: halves the longer one and rotates the bytes that belong before the half to its front.
+ */
 static void merge(pile *p, size_t first, size_t middle, size_t end)
 {
     if (first == middle || middle == end || p->moves[middle - 1].to < p->moves[middle].to) return;
@@ -128,7 +129,7 @@ static uint64_t compact(pile *p, size_t count)
     return at;
 }
 
-/* Sorts by copying to the top, from where everything moves down: the k-th of a pile that ends at the top never lies
+/* Sorts by copying to the top, from where everything moves down. The k-th of a pile that ends at the top never lies
  * below its place. */
 static void place_over_the_top(pile *p, size_t count, uint64_t top)
 {
@@ -141,7 +142,7 @@ static void place_over_the_top(pile *p, size_t count, uint64_t top)
     for (size_t i = 0; i < count; i++) memmove(p->base + p->moves[i].to, p->base + p->moves[i].from, p->moves[i].bytes);
 }
 
-static bool sorted(const slc_move *moves, size_t count)
+static bool is_sorted(const slc_move *moves, size_t count)
 {
     for (size_t i = 1; i < count; i++)
         if (moves[i].to < moves[i - 1].to) return false;
@@ -160,7 +161,7 @@ void slc_moves_run(unsigned char *base, uint64_t bytes, slc_move *moves, size_t 
     if (in_place(moves, count)) return;
     pile p = {base, moves};
     uint64_t kept = compact(&p, count);
-    if (!sorted(moves, count) && kept <= bytes / 2) {
+    if (!is_sorted(moves, count) && kept <= bytes / 2) {
         place_over_the_top(&p, count, bytes);
         return;
     }
@@ -238,7 +239,7 @@ static sluice_status add_owned(const slc_job *job, const slc_plan *from, const s
     return status;
 }
 
-/* What only onebit has, of this rank alone. */
+/* A buffer that only onebit units have, each rank its own. */
 static void add_private(const slc_plan *from, const slc_plan *to, uint32_t unit, slc_buffer_kind kind, uint32_t index,
                         slc_transition *t)
 {

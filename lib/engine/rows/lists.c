@@ -1,7 +1,7 @@
-/* A bit a row, so that a list is in order without sorting, and where a row stands in it is a count of bits. */
+/* One bit per row, so that a list is in order without sorting and a row's position in it is a count of bits. */
 #include "lib/engine/rows/lists.h"
 
-static uint64_t different(slc_row_mark *marks, const int32_t *rows, uint64_t count)
+static uint64_t count_different(slc_row_mark *marks, const int32_t *rows, uint64_t count)
 {
     uint64_t found = 0;
     for (uint64_t i = 0; i < count; i++) {
@@ -40,7 +40,7 @@ static void clear(slc_row_mark *marks, const slc_row_list *list)
 bool slc_row_list_make(slc_row_mark *marks, uint64_t row_count, const int32_t *rows, uint64_t count, uint64_t most,
                        slc_row_list *list, int32_t *places)
 {
-    bool fits = different(marks, rows, count) <= most;
+    bool fits = count_different(marks, rows, count) <= most;
     if (!fits || !list) {
         for (uint64_t i = 0; i < count; i++) marks[rows[i] / 64].bits = 0;
         return fits;

@@ -1,4 +1,4 @@
-/* Lists of rows, for parameters of which a layer reads some rows only. Private to lib/engine. */
+/* Lists of rows, for parameters of which a layer reads only some rows. Private to lib/engine. */
 #ifndef SLC_ENGINE_ROW_LISTS_H
 #define SLC_ENGINE_ROW_LISTS_H
 
@@ -6,10 +6,10 @@
 
 #include <stdbool.h>
 
-/* The different ones among rows[0, count), all in [0, row_count), are put into `list`, which has room for `most`, and
- * places[i] is where rows[i] stands there. `rows` and `places` may be the same. `list` NULL: both results are left
- * out. False: there are more than `most`, nothing was written. `marks`: of all rows, zero, and zero again afterwards.
- * O(count + row_count / 64). */
+/* Puts each different row of rows[0, count), all in [0, row_count), into `list`, which has room for `most`, and the
+ * position of rows[i] there into places[i]. `rows` and `places` may be the same. `list` NULL: both results are left
+ * out. False: there are more than `most`, and nothing was written. `marks` has a bit for every row, zero before the
+ * call and after it. O(count + row_count / 64). */
 bool slc_row_list_make(slc_row_mark *marks, uint64_t row_count, const int32_t *rows, uint64_t count, uint64_t most,
                        slc_row_list *list, int32_t *places);
 

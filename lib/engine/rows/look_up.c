@@ -2,6 +2,8 @@
 #include "lib/engine/rows/look_up.h"
 
 #include "lib/base/status.h"
+#include "lib/engine/model/buffers.h"
+#include "lib/engine/runtime.h"
 #include "lib/kernels/reduce/reduce.h"
 
 #include <stdlib.h>
@@ -18,7 +20,7 @@ void slc_look_up_destroy(slc_look_up *look_up)
     free(look_up);
 }
 
-/* Lists of all ranks behind each other; `lists` goes to their end. */
+/* The lists of all ranks lie one after the other from *lists on, which advances to their end. */
 static slc_rows place_lists(const sluice_runtime *rt, const slc_unit *unit, uint64_t most, unsigned char **lists,
                             slc_row_list **own)
 {
@@ -54,11 +56,11 @@ static uint64_t row_bytes(const sluice_runtime *rt, uint32_t u)
     return sluice_dtype_bytes(rt->units[u].gradient_dtype) * rt->job.units[u].row_elements;
 }
 
-/* What the reduction reads. */
+/* Where the reduction reads. */
 static unsigned char *sum_of(const sluice_runtime *rt, uint32_t u)
 {
-    uint64_t in_front = slc_adds_locally(&rt->job) ? rt->job.units[u].most_rows * row_bytes(rt, u) : 0;
-    return (unsigned char *)rt->units[u].gradient + in_front;
+    uint64_t table = slc_adds_locally(&rt->job) ? rt->job.units[u].most_rows * row_bytes(rt, u) : 0;
+    return (unsigned char *)rt->units[u].gradient + table;
 }
 
 sluice_status slc_look_up_begin_gradient(sluice_runtime *rt, uint32_t u)
@@ -83,7 +85,7 @@ static sluice_status add_row(sluice_runtime *rt, uint64_t elements, void *to, co
     return slc_reduce(&rt->compute, elements, SLUICE_FP32, &from, 1, 1, true, SLUICE_FP32, &to, 1, false);
 }
 
-/* From the last row to the first, so that no row is overwritten before it has moved up. */
+/* Goes from the last row to the first, so that no row is overwritten before it has moved up. */
 static sluice_status add_table_to_sum(sluice_runtime *rt, uint32_t u)
 {
     const slc_look_up *look_up = rt->units[u].look_up;

@@ -1,6 +1,8 @@
-/* What a backward slot's gradients begin and end with: padding and rows are zero, and what nobody has added to. */
+/* A backward slot's gradients: at its beginning padding and rows are zeroed, at its end what nobody has added to. */
 #include "lib/engine/check/check.h"
 #include "lib/engine/rows/look_up.h"
+#include "lib/engine/runtime.h"
+#include "lib/engine/step/update.h"
 
 /* Elements of a gradient that belong to no parameter are zero, so that they neither count in a norm nor are NaN. */
 static sluice_status zero_padding(sluice_runtime *rt, uint32_t u)

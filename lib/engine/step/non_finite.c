@@ -1,12 +1,11 @@
-/* What is not finite stops training (nan = stop), on every rank alike and by the layer's name. */
-#include "lib/engine/runtime.h"
-
+/* With nan = stop a value that is not finite stops training, on every rank alike and by the layer's name. */
 #include "lib/base/status.h"
+#include "lib/engine/runtime.h"
+#include "lib/engine/step/agreement.h"
 
 #include <stdlib.h>
 
-/* Every rank knows that there was one; which layer only its owner knows, so they ask around. The step's agreement is
- * over. */
+/* Every rank knows that there is one, but only its owner knows in which layer, so ranks exchange what they know. */
 static sluice_status name_non_finite(sluice_runtime *rt, const slc_step_state *step)
 {
     uint32_t *bad = calloc((size_t)rt->size, sizeof *bad);
@@ -17,28 +16,29 @@ static sluice_status name_non_finite(sluice_runtime *rt, const slc_step_state *s
         if (bad[r] < first) first = bad[r];
     free(bad);
     if (status) return status;
-    const sluice_param *param = first == SLC_NONE ? NULL : rt->params[first];
-    const char *name = !param ? "?" : param->tied ? param->name : rt->layers[param->layer]->name;
+    const sluice_param *param = first == SLC_NONE ? NULL : rt->model.params[first];
+    const char *name = !param ? "?" : param->tied ? param->name : rt->model.layers[param->layer]->name;
     const char *advice =
         rt->check ? "under SLUICE_ENGINE_CHECK that may be memory that nobody has written: an activation or workspace "
                     "that is believed to be zero, or an address of an earlier slot or step"
                   : "lower the learning rate, clip, or skip such steps (nan = skip)";
-    rt->alike = true;
+    rt->failure.alike = true;
     return slc_error(SLUICE_ERR_NON_FINITE, "step %llu: %s of layer \"%s\" holds NaN or infinity; %s",
                      (unsigned long long)step->step,
                      step->compressed ? "a gradient, or what is exchanged instead," : "the reduced gradient", name,
                      advice);
 }
 
-/* What overflowed in the last updates no agreement has told yet; every rank knows. */
+/* No agreement has told yet of an overflow in the last updates, but every rank knows of it. */
 sluice_status slc_engine_check_exchanges(const sluice_runtime *rt)
 {
-    if (!rt->compressed || rt->bad_exchange == SLC_NONE || rt->config.nan != SLUICE_NAN_STOP) return SLUICE_OK;
+    if (!rt->compression.on || rt->compression.bad_exchange == SLC_NONE || rt->config.nan != SLUICE_NAN_STOP)
+        return SLUICE_OK;
     return slc_error(
         SLUICE_ERR_NON_FINITE,
         "step %llu: what was exchanged for \"%s\" holds NaN or infinity; lower the learning rate, clip, or "
         "skip such steps (nan = skip)",
-        (unsigned long long)rt->step, rt->params[rt->bad_exchange]->name);
+        (unsigned long long)rt->step, rt->model.params[rt->compression.bad_exchange]->name);
 }
 
 sluice_status slc_engine_check_finite(sluice_runtime *rt, const slc_step_state *step)

@@ -1,23 +1,28 @@
-/* What each kind of operation is to the communication thread: a collective on which buffers, and what runs there when
- * it starts (claims, updates) and when it is complete (inspection of reduced gradients, releases). */
-#include "lib/engine/rows/look_up.h"
-
+/* How the communication thread carries out each kind of operation: a collective on which buffers, and what runs there
+ * when it starts (claims, updates) and when it is complete (inspection of reduced gradients, releases). */
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/engine/check/check.h"
 #include "lib/engine/measure/measure.h"
+#include "lib/engine/model/buffers.h"
 #include "lib/engine/onebit/onebit.h"
+#include "lib/engine/rows/look_up.h"
+#include "lib/engine/runtime.h"
+#include "lib/engine/step/agreement.h"
+#include "lib/engine/step/pass.h"
+#include "lib/engine/step/update.h"
 #include "lib/plan/strategy_table.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Words of the agreement: the norm's bins, then how many reduced ranges were not finite; behind them, from
- * SLC_AGREEMENT_HEAD on, the optimizer's norms. */
+/* The agreement's words are the norm's bins, then the number of reduced ranges that were not finite, and from
+ * SLC_AGREEMENT_HEAD on the optimizer's norms. */
 enum { NON_FINITE_WORD = SLC_NORM_BINS };
 _Static_assert((int)NON_FINITE_WORD < (int)SLC_AGREEMENT_HEAD, "the agreement's head holds the bins and one word");
 
-/* What an exchange before this one overflowed at is told now. */
-static void take_bad(slc_step_state *step, uint32_t *parameter)
+/* Tells now that an earlier exchange has overflowed. */
+static void tell_overflow(slc_step_state *step, uint32_t *parameter)
 {
     if (*parameter == SLC_NONE) return;
     step->non_finite++;
@@ -28,16 +33,16 @@ static void take_bad(slc_step_state *step, uint32_t *parameter)
 static void agreement_begin(sluice_runtime *rt, slc_step_state *step)
 {
     if (rt->config.nan == SLUICE_NAN_STOP) {
-        take_bad(step, &rt->bad_exchange);
-        take_bad(step, &rt->bad_local);
+        tell_overflow(step, &rt->compression.bad_exchange);
+        tell_overflow(step, &rt->compression.bad_local);
     }
-    memset(rt->agreement, 0, 8 * slc_agreement_words(&rt->job));
-    memcpy(rt->agreement, step->bins, sizeof step->bins);
-    rt->agreement[NON_FINITE_WORD] = step->non_finite;
-    slc_norms_pack(rt, rt->agreement + SLC_AGREEMENT_HEAD);
+    memset(rt->agreement.words, 0, 8 * slc_agreement_words(&rt->job));
+    memcpy(rt->agreement.words, step->bins, sizeof step->bins);
+    rt->agreement.words[NON_FINITE_WORD] = step->non_finite;
+    slc_norms_pack(rt, rt->agreement.words + SLC_AGREEMENT_HEAD);
 }
 
-/* As torch.nn.utils.clip_grad_norm_ has it: min(1, clip / (norm + 1e-6)). */
+/* min(1, clip / (norm + 1e-6)), as in torch.nn.utils.clip_grad_norm_. */
 static double clip_factor(double clip, double norm)
 {
     double factor = clip / (norm + 1e-6);
@@ -46,11 +51,11 @@ static double clip_factor(double clip, double norm)
 
 static void agreement_end(sluice_runtime *rt, slc_step_state *step)
 {
-    memcpy(step->bins, rt->agreement, sizeof step->bins);
-    step->non_finite = rt->agreement[NON_FINITE_WORD];
-    /* Else updates do not wait for the agreement, and read it on the compute lane meanwhile. */
+    memcpy(step->bins, rt->agreement.words, sizeof step->bins);
+    step->non_finite = rt->agreement.words[NON_FINITE_WORD];
+    /* Without NAN_SKIP updates do not wait for the agreement: the compute lane may read `skip` at this moment. */
     if (rt->config.nan == SLUICE_NAN_SKIP) step->skip = step->non_finite;
-    slc_norms_unpack(rt, rt->agreement + SLC_AGREEMENT_HEAD, step);
+    slc_norms_unpack(rt, rt->agreement.words + SLC_AGREEMENT_HEAD, step);
     step->exchange_off |= step->skip;
     if (rt->config.clip > 0 && !step->non_finite) {
         step->factor = clip_factor(rt->config.clip, slc_norm_result(step->bins));
@@ -69,7 +74,7 @@ static void record(const slc_operation *context, slc_record_kind kind)
     if (rt->recording && !context->pass->evaluate)
         slc_record_put(
             rt->recording, SLC_RECORD_COMMUNICATION,
-            (slc_record){.plan = rt->plan_number, .pass = context->number, .item = context->item, .kind = kind});
+            (slc_record){.plan = rt->current.number, .pass = context->number, .item = context->item, .kind = kind});
 }
 
 static sluice_status on_start(void *argument)
@@ -153,7 +158,7 @@ static void fill_agreement(sluice_runtime *rt, slc_op *op)
     op->dtype = SLC_INT64;
     op->elements = op->block_elements = slc_agreement_words(&rt->job);
     op->block_count = 1;
-    op->src = op->dst = rt->agreement;
+    op->src = op->dst = rt->agreement.words;
     op->call = on_agreed;
 }
 
@@ -172,8 +177,8 @@ static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const
     if (unit->strategy == SLC_ONEBIT) op->skip = &step->average_off;
 }
 
-/* With the hooks that are set already. */
-static void replace(slc_op *op, slc_op with)
+/* Takes an operation over but for the hooks, which are set already. */
+static void keep_hooks(slc_op *op, slc_op with)
 {
     with.start = op->start;
     with.call = op->call;
@@ -186,11 +191,11 @@ static void replace(slc_op *op, slc_op with)
 static void fill_look_up(const sluice_runtime *rt, const slc_item *item, const slc_step_state *step, slc_op *op)
 {
     if (item->kind == SLC_ITEM_GATHER_WINDOW) {
-        replace(op, slc_look_up_gather(rt, item));
+        keep_hooks(op, slc_look_up_gather(rt, item));
         return;
     }
     op->call = last_reduction(rt, item) ? on_reduced : NULL;
-    replace(op, slc_look_up_reduce(rt, item, step));
+    keep_hooks(op, slc_look_up_reduce(rt, item, step));
 }
 
 static void fill_call(sluice_status (*call)(void *context), slc_op *op)
@@ -242,9 +247,22 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
     case SLC_ITEM_UPDATE: fill_call(on_update, op); return SLUICE_OK;
     case SLC_ITEM_INSPECT: fill_call(on_inspect, op); return SLUICE_OK;
     case SLC_ITEM_COMPRESS: fill_call(on_compress, op); return SLUICE_OK;
-    case SLC_ITEM_EXCHANGE: replace(op, slc_onebit_exchange(rt, item->unit, context->step)); return SLUICE_OK;
+    case SLC_ITEM_EXCHANGE: keep_hooks(op, slc_onebit_exchange(rt, item->unit, context->step)); return SLUICE_OK;
     default:
         return slc_error(SLUICE_ERR_FORMAT, "plan item %u: %s is no operation", item_index,
                          slc_item_kind_name(item->kind));
     }
+}
+
+sluice_status slc_pass_claims(sluice_runtime *rt, slc_pass *pass, uint32_t item, bool begin)
+{
+    const uint32_t *list = begin ? pass->begins : pass->ends, *first = begin ? pass->begin_first : pass->end_first;
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = first[item]; !status && i < first[item + 1]; i++) {
+        const slc_claim *claim = &pass->program->claims[list[i]];
+        if (begin) status = slc_engine_claim(rt, claim);
+        if (!status && rt->check) status = slc_check_claim(rt, claim, begin);
+        if (!status && !begin) status = slc_engine_release(rt, claim);
+    }
+    return status;
 }

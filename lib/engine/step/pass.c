@@ -2,18 +2,21 @@
  * and between slots runs the updates that the plan puts there. Operations go to the communication thread in the plan's
  * order, each with the counts of finished items of either lane at which it may start. Both lanes run in order, so two
  * counters say everything. Late operations belong to the step before: a pass with none before it leaves them out, and a
- * drain runs them alone; a wait for what does not run is over. */
-#include "lib/engine/check/check.h"
+ * drain runs them alone; a wait for an item that does not run is over. */
+#include "lib/engine/step/pass.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/memory/category.h"
+#include "lib/engine/rows/rows.h"
+#include "lib/engine/runtime.h"
+#include "lib/engine/step/update.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Operations in flight at most, of which the queue of the communication thread holds more; submitted at a time. */
+/* At most so many operations are in flight (the queue of the communication thread holds more), and so many are
+ * submitted at a time. */
 enum { IN_FLIGHT = 2048, BATCH = 16 };
 
 static sluice_status list_claims(const slc_program *program, bool begin, uint32_t **list, uint32_t **first)
@@ -29,7 +32,8 @@ static sluice_status list_claims(const slc_program *program, bool begin, uint32_
     return SLUICE_OK;
 }
 
-/* Whoever evaluates while others train hears it from the first operation that differs. */
+/* The name says "evaluation", so that a rank that evaluates while others train learns it from the first operation that
+ * differs. */
 static char *describe(const sluice_runtime *rt, const slc_item *item, bool evaluate)
 {
     const char *unit = item->unit == SLC_NONE ? "all layers" : rt->job.units[item->unit].name;
@@ -60,7 +64,7 @@ static sluice_status make_contexts(sluice_runtime *rt, slc_pass *pass)
     return SLUICE_OK;
 }
 
-static bool takes_part(const slc_item *item, slc_pass_kind kind)
+static bool runs_in(const slc_item *item, slc_pass_kind kind)
 {
     return kind == SLC_PASS_WHOLE || item->late == (kind == SLC_PASS_DRAIN);
 }
@@ -74,7 +78,7 @@ static sluice_status order_lanes(const slc_program *program, slc_pass_kind kind,
     for (uint32_t i = 0; i < program->item_count; i++) {
         const slc_item *item = &program->items[i];
         order->ordinal[i] = SLC_NONE;
-        if (!takes_part(item, kind)) continue;
+        if (!runs_in(item, kind)) continue;
         if (slc_on_compute_lane(item)) {
             order->computed[order->ordinal[i] = order->computed_count++] = i;
             continue;
@@ -85,7 +89,7 @@ static sluice_status order_lanes(const slc_program *program, slc_pass_kind kind,
     return SLUICE_OK;
 }
 
-/* Updates of both lanes may run at once. */
+/* Updates of both lanes may run at once, which not every optimizer allows. */
 static sluice_status check_lanes(const sluice_runtime *rt, const slc_program *program)
 {
     for (uint32_t i = 0; !rt->optimizer.concurrent && i < program->item_count; i++)
@@ -132,39 +136,13 @@ void slc_pass_fini(slc_pass *pass)
     *pass = (slc_pass){0};
 }
 
-sluice_status slc_engine_claim(sluice_runtime *rt, const slc_claim *claim)
-{
-    const slc_buffer *buffer = &rt->plan->buffers[claim->buffer];
-    const char *what = buffer->unit != SLC_NONE ? rt->job.units[buffer->unit].name : slc_buffer_kind_name(buffer->kind);
-    if (buffer->kind == SLC_BUFFER_ACTIVATION) what = rt->job.activations[buffer->index].name;
-    if (buffer->kind == SLC_BUFFER_WORKSPACE) what = rt->job.workspaces[buffer->index].name;
-    void *address;
-    return slc_arena_claim(rt->arena, slc_memory_category_of(buffer->kind), what, buffer->offset + claim->first_byte,
-                           claim->end_byte - claim->first_byte, &address);
-}
-
-sluice_status slc_pass_claims(sluice_runtime *rt, slc_pass *pass, uint32_t item, bool begin)
-{
-    const uint32_t *list = begin ? pass->begins : pass->ends, *first = begin ? pass->begin_first : pass->end_first;
-    sluice_status status = SLUICE_OK;
-    for (uint32_t i = first[item]; !status && i < first[item + 1]; i++) {
-        const slc_claim *claim = &pass->program->claims[list[i]];
-        if (begin) status = slc_engine_claim(rt, claim);
-        if (!status && rt->check) status = slc_check_claim(rt, claim, begin);
-        if (!status && !begin)
-            status = slc_arena_release(rt->arena, rt->plan->buffers[claim->buffer].offset + claim->first_byte,
-                                       claim->end_byte - claim->first_byte);
-    }
-    return status;
-}
-
 static const slc_lane_order *running_order(const slc_pass *pass)
 {
     return &pass->order[pass->kind[0]];
 }
 
-/* The count that a lane must reach for `after` to be over, in that lane's global count. False: it is over, for the item
- * does not run. */
+/* *count becomes the global count that a lane must reach for `after` to be over. False: it is over already, because the
+ * item does not run. */
 static bool threshold(const slc_pass *pass, const slc_after *after, uint32_t *count)
 {
     uint32_t which = after->previous ? 1 : 0;
@@ -181,8 +159,8 @@ static bool later(uint32_t a, uint32_t b)
     return (int32_t)(a - b) > 0;
 }
 
-/* Operation number k of the running pass, with its waits. */
-static sluice_status prepare(sluice_runtime *rt, slc_pass *pass, uint32_t k, slc_op *op)
+/* Makes operation number k of the running pass, with its waits. */
+static sluice_status prepare_operation(sluice_runtime *rt, slc_pass *pass, uint32_t k, slc_op *op)
 {
     uint32_t item = running_order(pass)->operations[k], number = pass->order[SLC_PASS_WHOLE].ordinal[item];
     *op = (slc_op){.what = pass->what[number]};
@@ -195,7 +173,7 @@ static sluice_status prepare(sluice_runtime *rt, slc_pass *pass, uint32_t k, slc
         uint32_t value, lane = slc_on_compute_lane(&pass->program->items[after->item]) ? 0 : 1;
         if (!threshold(pass, after, &value)) continue;
         if (op->wait[lane] && !later(value, op->wait_value[lane])) continue;
-        op->wait[lane] = lane == 0 ? &rt->computed : slc_comm_completed(rt->comm);
+        op->wait[lane] = lane == 0 ? &rt->lanes.computed : slc_comm_completed(rt->comm);
         op->wait_value[lane] = value;
     }
     return SLUICE_OK;
@@ -206,28 +184,28 @@ static sluice_status submit(sluice_runtime *rt, slc_pass *pass, uint32_t count)
     slc_op ops[BATCH];
     uint32_t index;
     for (uint32_t i = 0; i < count; i++) {
-        sluice_status status = prepare(rt, pass, pass->submitted + i, &ops[i]);
+        sluice_status status = prepare_operation(rt, pass, pass->submitted + i, &ops[i]);
         if (status) return status;
     }
     sluice_status status = slc_comm_submit(rt->comm, ops, count, &index);
     if (status) return status;
-    if (index != rt->next_operation)
+    if (index != rt->lanes.next_operation)
         return slc_error(SLUICE_ERR_ORDER, "operation numbers are out of step (%u, expected %u)", index,
-                         rt->next_operation);
-    rt->next_operation += count;
+                         rt->lanes.next_operation);
+    rt->lanes.next_operation += count;
     pass->submitted += count;
     return SLUICE_OK;
 }
 
 /* Submits operations of the running pass while there is room, and at least `at_least` of them. */
-static sluice_status pump(sluice_runtime *rt, slc_pass *pass, uint32_t at_least)
+static sluice_status submit_what_fits(sluice_runtime *rt, slc_pass *pass, uint32_t at_least)
 {
     uint32_t all = running_order(pass)->count;
     while (pass->submitted < all) {
         uint32_t left = all - pass->submitted, count = left < BATCH ? left : BATCH;
         count = slc_look_ups_known(rt, pass->program, running_order(pass)->operations + pass->submitted, count);
-        if (!count) break; /* whoever needs more waits for slots of the next micro-batch, which comes with its rows */
-        uint32_t room_from = rt->next_operation + count - IN_FLIGHT;
+        if (!count) break; /* only slots of the next micro-batch need more, and its rows are set before them */
+        uint32_t room_from = rt->lanes.next_operation + count - IN_FLIGHT;
         if (pass->submitted >= at_least && !slc_gate_passed(slc_comm_completed(rt->comm), room_from)) break;
         sluice_status status = submit(rt, pass, count);
         if (status) return status;
@@ -235,31 +213,31 @@ static sluice_status pump(sluice_runtime *rt, slc_pass *pass, uint32_t at_least)
     return SLUICE_OK;
 }
 
-static void begin(sluice_runtime *rt, slc_pass *pass, slc_pass_kind kind)
+static void begin_pass(sluice_runtime *rt, slc_pass *pass, slc_pass_kind kind)
 {
     pass->computed_base[1] = pass->computed_base[0];
     pass->operation_base[1] = pass->operation_base[0];
     pass->kind[1] = pass->kind[0];
-    pass->computed_base[0] = rt->computed_posted;
-    pass->operation_base[0] = rt->next_operation;
+    pass->computed_base[0] = rt->lanes.computed_posted;
+    pass->operation_base[0] = rt->lanes.next_operation;
     pass->kind[0] = kind;
     pass->submitted = 0;
     pass->computed = 0;
     pass->quiet = 0;
     pass->number++;
     pass->parity ^= 1;
-    rt->cursor = 0;
+    rt->at.cursor = 0;
 }
 
 sluice_status slc_pass_begin(sluice_runtime *rt, slc_pass *pass)
 {
-    begin(rt, pass, pass->has_previous ? SLC_PASS_WHOLE : SLC_PASS_FIRST);
-    return pump(rt, pass, 0);
+    begin_pass(rt, pass, pass->has_previous ? SLC_PASS_WHOLE : SLC_PASS_FIRST);
+    return submit_what_fits(rt, pass, 0);
 }
 
 sluice_status slc_pass_go_on(sluice_runtime *rt, slc_pass *pass)
 {
-    return pump(rt, pass, 0);
+    return submit_what_fits(rt, pass, 0);
 }
 
 static sluice_status wait_for_count(sluice_runtime *rt, uint32_t count, double *exposed_s)
@@ -277,12 +255,12 @@ sluice_status slc_pass_settle(sluice_runtime *rt, slc_pass *pass)
     return wait_for_count(rt, pass->operation_base[0] + running_order(pass)->late_end, NULL);
 }
 
-/* The compute lane, of steps only. */
+/* Records the compute lane, in steps only. */
 static void record(sluice_runtime *rt, const slc_pass *pass, uint32_t item, slc_record_kind kind)
 {
     if (rt->recording && !pass->evaluate)
         slc_record_put(rt->recording, SLC_RECORD_COMPUTE,
-                       (slc_record){.plan = rt->plan_number, .pass = pass->number, .item = item, .kind = kind});
+                       (slc_record){.plan = rt->current.number, .pass = pass->number, .item = item, .kind = kind});
 }
 
 static bool waits_for_later_compute(const sluice_runtime *rt, const slc_pass *pass, const slc_item *item)
@@ -290,37 +268,38 @@ static bool waits_for_later_compute(const sluice_runtime *rt, const slc_pass *pa
     for (uint32_t a = 0; a < item->after_count; a++) {
         uint32_t count;
         bool computed = slc_on_compute_lane(&pass->program->items[item->after[a].item]);
-        if (computed && threshold(pass, &item->after[a], &count) && later(count, rt->computed_posted)) return true;
+        if (computed && threshold(pass, &item->after[a], &count) && later(count, rt->lanes.computed_posted))
+            return true;
     }
     return false;
 }
 
-/* While the compute lane is measured nothing runs beside it: what can be over before the next item there ends is waited
- * for. */
+/* While the compute lane is measured nothing runs next to it: this waits for all operations that can end before the
+ * next item there does. */
 static sluice_status wait_for_quiet(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
 {
     const slc_lane_order *order = running_order(pass);
     while (pass->quiet < order->count &&
            !waits_for_later_compute(rt, pass, &pass->program->items[order->operations[pass->quiet]]))
         pass->quiet++;
-    sluice_status status = pump(rt, pass, pass->quiet);
+    sluice_status status = submit_what_fits(rt, pass, pass->quiet);
     return status ? status : wait_for_count(rt, pass->operation_base[0] + pass->quiet, exposed_s);
 }
 
-/* Waits for what an item of the compute lane needs, claims its memory. */
+/* Waits for what an item of the compute lane needs, and claims its memory. */
 static sluice_status open_item(sluice_runtime *rt, slc_pass *pass, uint32_t index, double *exposed_s)
 {
     const slc_item *item = &pass->program->items[index];
     uint32_t count;
     record(rt, pass, index, SLC_RECORD_WAITS);
-    sluice_status status = pump(rt, pass, 0);
+    sluice_status status = submit_what_fits(rt, pass, 0);
     for (uint32_t a = 0; !status && a < item->after_count; a++) {
         const slc_after *after = &item->after[a];
         if (slc_on_compute_lane(&pass->program->items[after->item]) || !threshold(pass, after, &count)) continue;
-        if (!after->previous) status = pump(rt, pass, running_order(pass)->ordinal[after->item] + 1);
+        if (!after->previous) status = submit_what_fits(rt, pass, running_order(pass)->ordinal[after->item] + 1);
         if (!status) status = wait_for_count(rt, count, exposed_s);
     }
-    if (!status && rt->replan_due && !pass->evaluate) status = wait_for_quiet(rt, pass, exposed_s);
+    if (!status && rt->planning.replan_due && !pass->evaluate) status = wait_for_quiet(rt, pass, exposed_s);
     if (!status) status = slc_pass_claims(rt, pass, index, true);
     record(rt, pass, index, SLC_RECORD_BEGINS);
     return status;
@@ -332,12 +311,12 @@ static sluice_status close_item(sluice_runtime *rt, slc_pass *pass, uint32_t ind
     if (status) return status;
     record(rt, pass, index, SLC_RECORD_ENDS);
     pass->computed++;
-    slc_gate_post(&rt->computed, ++rt->computed_posted);
+    slc_gate_post(&rt->lanes.computed, ++rt->lanes.computed_posted);
     slc_comm_notify(rt->comm);
-    return pump(rt, pass, 0);
+    return submit_what_fits(rt, pass, 0);
 }
 
-/* The updates on the compute lane that stand before its next slot. */
+/* Runs the updates on the compute lane that come before its next slot. */
 static sluice_status run_updates(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
 {
     const slc_lane_order *order = running_order(pass);
@@ -357,7 +336,7 @@ static sluice_status run_updates(sluice_runtime *rt, slc_pass *pass, double *exp
 sluice_status slc_pass_slot_begin(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
 {
     sluice_status status = run_updates(rt, pass, exposed_s);
-    return status ? status : open_item(rt, pass, pass->slots[rt->cursor], exposed_s);
+    return status ? status : open_item(rt, pass, pass->slots[rt->at.cursor], exposed_s);
 }
 
 sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass)
@@ -365,8 +344,8 @@ sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass)
     slc_event done = {0};
     sluice_status status = slc_event_record(&rt->compute, &done);
     if (!status) status = slc_event_synchronize(&done);
-    if (!status) status = close_item(rt, pass, pass->slots[rt->cursor]);
-    rt->cursor += !status;
+    if (!status) status = close_item(rt, pass, pass->slots[rt->at.cursor]);
+    rt->at.cursor += !status;
     return status;
 }
 
@@ -374,21 +353,21 @@ sluice_status slc_pass_drain(sluice_runtime *rt, slc_pass *pass)
 {
     sluice_status status = SLUICE_OK;
     if (slc_pass_pending(pass)) {
-        begin(rt, pass, SLC_PASS_DRAIN);
+        begin_pass(rt, pass, SLC_PASS_DRAIN);
         status = run_updates(rt, pass, NULL);
-        if (!status) status = pump(rt, pass, running_order(pass)->count);
+        if (!status) status = submit_what_fits(rt, pass, running_order(pass)->count);
         pass->has_previous = false;
     }
-    return status ? status : wait_for_count(rt, rt->next_operation, NULL);
+    return status ? status : wait_for_count(rt, rt->lanes.next_operation, NULL);
 }
 
 sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s)
 {
     const slc_lane_order *order = running_order(pass);
     sluice_status status = run_updates(rt, pass, exposed_s);
-    if (!status) status = pump(rt, pass, order->count);
+    if (!status) status = submit_what_fits(rt, pass, order->count);
     if (status) return status;
-    if (item == SLC_NONE) return wait_for_count(rt, rt->next_operation, exposed_s);
+    if (item == SLC_NONE) return wait_for_count(rt, rt->lanes.next_operation, exposed_s);
     if (order->ordinal[item] == SLC_NONE) return SLUICE_OK;
     record(rt, pass, item, SLC_RECORD_STEP_WAITS);
     status = wait_for_count(rt, pass->operation_base[0] + order->ordinal[item] + 1, exposed_s);

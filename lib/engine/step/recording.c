@@ -44,5 +44,5 @@ sluice_status slc_engine_record(sluice_runtime *rt)
 
 slc_recorded slc_engine_recorded(const sluice_runtime *rt)
 {
-    return (slc_recorded){rt->recording, &rt->job, rt->plan, rt->plan_number};
+    return (slc_recorded){rt->recording, &rt->job, rt->current.plan, rt->current.number};
 }

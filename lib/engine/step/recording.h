@@ -1,6 +1,6 @@
-/* A recording of what ran when, for timelines: off unless asked for. Two rings of fixed size, one written by the thread
- * that computes, one by the communication thread; a record is a clock reading and some words. Kept beside the budget:
- * 2 x SLC_RECORDS records. */
+/* A recording of what ran when, for timelines. It is off unless asked for. There are two rings of fixed size, one
+ * written by the thread that computes, one by the communication thread; a record is a clock reading and some words. The
+ * 2 x SLC_RECORDS records are not counted in the budget. */
 #ifndef SLC_ENGINE_RECORDING_H
 #define SLC_ENGINE_RECORDING_H
 
@@ -10,16 +10,16 @@
 #include <sluice/runtime.h>
 #include <stddef.h>
 
-enum { SLC_RECORDS = 1 << 15 }; /* of a lane; older ones are written over */
+enum { SLC_RECORDS = 1 << 15 }; /* per lane; older ones are written over */
 
 typedef enum { SLC_RECORD_COMPUTE, SLC_RECORD_COMMUNICATION, SLC_RECORD_LANES } slc_record_lane;
 
 typedef enum {
-    SLC_RECORD_WAITS,      /* a slot: its begin was called; an update on the compute lane: it is next */
-    SLC_RECORD_BEGINS,     /* either has waited and claimed; an operation's waits are over, it is open */
+    SLC_RECORD_WAITS,      /* a slot's begin was called, or an update on the compute lane is next */
+    SLC_RECORD_BEGINS,     /* the slot or update has waited and claimed; an operation's waits are over and it is open */
     SLC_RECORD_WORKS,      /* an update begins to compute on the communication thread */
-    SLC_RECORD_WORKED,     /* ... and has computed */
-    SLC_RECORD_ENDS,       /* either has ended; an operation and all before it are over */
+    SLC_RECORD_WORKED,     /* that update has computed */
+    SLC_RECORD_ENDS,       /* the slot or update has ended; an operation and all before it are over */
     SLC_RECORD_STEP_WAITS, /* on the compute lane: the step's end waits for an operation */
     SLC_RECORD_STEP_WAITED
 } slc_record_kind;
@@ -39,7 +39,7 @@ typedef struct {
 sluice_status slc_recording_create(slc_recording **out);
 void slc_recording_destroy(slc_recording *recording); /* NULL is allowed */
 
-/* Each lane by one thread. `recording` NULL: off. */
+/* Adds a record. Each lane is written by one thread. `recording` NULL: does nothing. */
 static inline void slc_record_put(slc_recording *recording, slc_record_lane lane, slc_record record)
 {
     if (!recording) return;
@@ -47,14 +47,15 @@ static inline void slc_record_put(slc_recording *recording, slc_record_lane lane
     recording->records[lane][recording->written[lane]++ % SLC_RECORDS] = record;
 }
 
-/* What there is of a lane, oldest first: at most SLC_RECORDS go to `out`. While nobody writes. Results: how many. */
+/* Copies the records of a lane to `out`, oldest first, and returns how many: at most SLC_RECORDS. Nobody may write
+ * meanwhile. */
 size_t slc_recording_read(const slc_recording *recording, slc_record_lane lane, slc_record *out);
 
-/* Begins to record. After commit, between steps. Errors: MEMORY, ORDER. */
+/* Begins to record. Called after commit, between steps. Errors: MEMORY, ORDER. */
 sluice_status slc_engine_record(sluice_runtime *rt);
 
-/* What a runtime recorded, and what its plan is. Between steps, everything complete (sluice_runtime_sync). The pointers
- * are the runtime's, valid until its next call. */
+/* The recording of a runtime and its plan. Called between steps with everything complete (sluice_runtime_sync). The
+ * pointers are the runtime's, valid until its next call. */
 typedef struct {
     const slc_recording *recording; /* NULL: none */
     const slc_job *job;

@@ -1,48 +1,21 @@
-/* What a rank does with the reduced gradient that it owns: look at it (norm, non-finite values) and update. Runs on the
- * communication thread; an update that the plan puts on the compute lane, on the compute threads, beside it. */
-#include "lib/engine/runtime.h"
+/* A rank inspects the reduced gradient that it owns (norm, non-finite values) and updates with it. This runs on the
+ * communication thread; an update that the plan puts on the compute lane runs on the compute threads at the same time.
+ */
+#include "lib/engine/step/update.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/measure.h"
+#include "lib/engine/model/parts.h"
 #include "lib/engine/onebit/onebit.h"
+#include "lib/engine/runtime.h"
 #include "lib/kernels/convert/convert.h"
 #include "lib/kernels/host.h"
-#include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-const void *slc_reduced_at(const sluice_runtime *rt, uint32_t unit, const slc_part *part)
-{
-    const slc_unit_state *state = &rt->units[unit];
-    bool shard = state->reduced && !state->whole_sum;
-    return slc_element(state->reduced ? state->reduced : state->gradient, state->reduced_dtype,
-                       shard ? part->shard_first : part->first);
-}
-
-sluice_update slc_update_of(const sluice_runtime *rt, uint32_t unit, const sluice_param *param, const slc_part *range,
-                            const slc_step_state *step)
-{
-    const slc_unit_state *state = &rt->units[unit];
-    uint64_t owned = slc_updates_whole(state->strategy) ? range->first : range->shard_first;
-    void *value = state->shard ? slc_element(state->shard, state->dtype, range->shard_first)
-                               : slc_element(state->value, state->dtype, range->first);
-    sluice_update update = {
-        .value = state->master ? state->master + owned : value,
-        .rounded = state->master ? value : NULL,
-        .count = range->count,
-        .step = step->step,
-        .learning_rate = step->learning_rate,
-        .gradient_factor = step->factor,
-        .no_decay = param->no_decay,
-        .parameter = param->number,
-    };
-    for (uint32_t s = 0; s < rt->optimizer.state_count; s++) update.state[s] = state->state[s] + owned;
-    return update;
-}
-
-/* What the optimizer wants to know of a part that this rank owns. */
+/* Lets the optimizer measure its norms on a part that this rank owns. */
 static sluice_status measure_part(sluice_runtime *rt, uint32_t unit, const slc_part *part, const slc_step_state *step)
 {
     const slc_unit_state *state = &rt->units[unit];
@@ -56,14 +29,14 @@ static sluice_status measure_part(sluice_runtime *rt, uint32_t unit, const slc_p
         update.gradient_dtype = state->reduced_dtype;
         int64_t *sums[SLUICE_OPTIMIZER_NORMS_MAX];
         for (uint32_t i = 0; i < rt->optimizer.norm_count + rt->optimizer.maximum_count; i++)
-            sums[i] = rt->norm_bins[param->norm + i];
+            sums[i] = rt->agreement.norm_bins[param->norm + i];
         status = rt->optimizer.measure(&update, sums, rt->optimizer.context);
         status = slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
     }
     return status;
 }
 
-/* The norm's last bin counts what is not finite: one pass is enough where there is a norm. */
+/* The norm's last bin counts values that are not finite, so one pass is enough where there is a norm. */
 static sluice_status inspect_part(sluice_runtime *rt, uint32_t unit, const slc_part *part, slc_step_state *step,
                                   bool *finite)
 {
@@ -74,13 +47,14 @@ static sluice_status inspect_part(sluice_runtime *rt, uint32_t unit, const slc_p
     *finite = true;
     sluice_status status = norm ? slc_norm_add(&rt->updates, dtype, part->count, gradient, step->bins)
                                 : slc_all_finite(&rt->updates, dtype, part->count, gradient, finite);
-    if (!status && rt->norm_count) status = measure_part(rt, unit, part, step);
+    if (!status && rt->agreement.norm_count) status = measure_part(rt, unit, part, step);
     if (!status) status = slc_stream_synchronize(&rt->updates);
     if (norm) *finite = *bad == before;
     return status;
 }
 
-/* The first parameter of a part that is not finite, so that its layer can be named: by number of registration. */
+/* Finds the first parameter of a part that is not finite, by its number of registration, so that its layer can be
+ * named. */
 static sluice_status find_non_finite(sluice_runtime *rt, uint32_t unit, const slc_part *part, uint32_t *number)
 {
     const slc_unit_state *state = &rt->units[unit];
@@ -114,7 +88,7 @@ static sluice_status inspect_blocks(sluice_runtime *rt, uint32_t unit, uint64_t 
     return SLUICE_OK;
 }
 
-/* The last that is added to a split parameter's gradient are its rows. */
+/* The rows are added to a split parameter's gradient last, so all of it is inspected then. */
 sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_step_state *step)
 {
     const slc_unit *unit = &rt->job.units[item->unit];
@@ -123,8 +97,8 @@ sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_
     return inspect_blocks(rt, item->unit, item->first_block, item->block_count, step);
 }
 
-/* For an optimizer that knows fp32 alone: gradients are widened before it and new values rounded behind it, piece by
- * piece while they are in the cache. */
+/* For an optimizer that knows fp32 only: widens gradients before it and rounds the new values after it, piece by piece
+ * while they are in the cache. */
 static sluice_status update_in_fp32(const sluice_optimizer *optimizer, slc_stream *stream, const sluice_update *all)
 {
     enum { PIECE = 1024 };
@@ -150,7 +124,7 @@ static sluice_status update_in_fp32(const sluice_optimizer *optimizer, slc_strea
     return status;
 }
 
-static sluice_status run_update(const sluice_runtime *rt, slc_stream *stream, const sluice_update *update)
+static sluice_status call_optimizer(const sluice_runtime *rt, slc_stream *stream, const sluice_update *update)
 {
     const sluice_optimizer *optimizer = &rt->optimizer;
     bool plain = update->gradient_dtype == SLUICE_FP32 && !update->rounded;
@@ -167,18 +141,20 @@ static sluice_status update_range(const sluice_runtime *rt, slc_stream *stream, 
     update.gradient =
         own ? slc_reduced_at(rt, unit, range) : slc_element(state->gradient, state->gradient_dtype, range->first);
     update.gradient_dtype = own ? state->reduced_dtype : state->gradient_dtype;
-    if (rt->norm_count) update.norms = step->norms + param->norm;
-    sluice_status status = run_update(rt, stream, &update);
+    if (rt->agreement.norm_count) update.norms = step->norms + param->norm;
+    sluice_status status = call_optimizer(rt, stream, &update);
     return slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
 }
 
-/* An item's elements that this rank updates are counted in grains, so that a share of them begins where ranges may. */
+/* The elements of an item that this rank updates are counted in grains, so that a share of them begins where a range
+ * may. */
 static uint64_t whole_grains(uint64_t elements)
 {
     return (elements + SLC_GRAIN - 1) / SLC_GRAIN * SLC_GRAIN;
 }
 
-/* What of `range`, which begins at place *at of all, lies in places [first, last); *at moves behind it. */
+/* All elements that an item updates have places, counted through its ranges. Returns the share of `range` that lies in
+ * places [first, last). The range begins at place *at, and *at advances to its end. */
 static slc_part share_of(const slc_part *range, uint64_t *at, uint64_t first, uint64_t last)
 {
     uint64_t begin = *at, from = first > begin ? first - begin : 0, to = last > begin ? last - begin : 0;
@@ -188,7 +164,7 @@ static slc_part share_of(const slc_part *range, uint64_t *at, uint64_t first, ui
     return (slc_part){range->first + from, to - from, range->shard_first + from};
 }
 
-/* Updates places [first, last); *places: how many there are. */
+/* Updates places [first, last); *places becomes the number of all places. */
 static sluice_status update_places(const sluice_runtime *rt, slc_stream *stream, const slc_item *item,
                                    const slc_step_state *step, uint64_t first, uint64_t last, uint64_t *places)
 {
@@ -223,7 +199,7 @@ typedef struct {
     sluice_runtime *rt;
     const slc_item *item;
     const slc_step_state *step;
-    _Atomic int failed; /* of the shares, the first status that was none */
+    _Atomic int failed; /* the first failure of a share */
     char *line;         /* its error, from the thread that had it */
 } sharing;
 

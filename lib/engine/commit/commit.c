@@ -1,19 +1,15 @@
 /* Creation, commit, destruction. */
-#include "lib/engine/runtime.h"
-
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
 #include "lib/engine/checkpoint/lock.h"
-#include "lib/plan/request.h"
+#include "lib/engine/commit/job.h"
+#include "lib/engine/engine.h"
 #include "lib/engine/measure/measure.h"
-#include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/replan.h"
+#include "lib/engine/runtime.h"
 #include "lib/engine/settings.h"
-#include "lib/optim/adamw.h"
-#include "lib/optim/lamb.h"
-#include "lib/optim/onebit_adam.h"
-#include "lib/optim/onebit_lamb.h"
-#include "lib/optim/zero_one_adam.h"
+#include "lib/engine/step/agreement.h"
+#include "lib/optim/create.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -71,81 +67,6 @@ static sluice_status check_config(const sluice_config *config)
     return SLUICE_OK;
 }
 
-static sluice_status create_onebit_adam(sluice_runtime *rt)
-{
-    const sluice_onebit *o = &rt->config.onebit;
-    const slc_onebit_adam_settings settings = {.adam = rt->config.adamw,
-                                               .freeze_step = o->freeze_step,
-                                               .freeze_change = o->freeze_change,
-                                               .compat = o->compat,
-                                               .mask = o->compat_mask};
-    return slc_onebit_adam_create(&settings, &rt->updates, &rt->onebit);
-}
-
-static sluice_status create_onebit_lamb(sluice_runtime *rt)
-{
-    const sluice_onebit *o = &rt->config.onebit;
-    const slc_onebit_lamb_settings settings = {.lamb = rt->config.lamb,
-                                               .freeze_step = o->freeze_step,
-                                               .freeze_change = o->freeze_change,
-                                               .compat = o->compat,
-                                               .mask = o->compat_mask,
-                                               .coefficient_beta = o->coefficient_beta,
-                                               .trust_min = o->trust_min,
-                                               .trust_max = o->trust_max,
-                                               .factor_min = o->factor_min,
-                                               .factor_max = o->factor_max,
-                                               .factor_threshold = o->factor_threshold};
-    return slc_onebit_lamb_create(&settings, &rt->updates, &rt->onebit);
-}
-
-static sluice_status create_zero_one_adam(sluice_runtime *rt)
-{
-    const sluice_onebit *o = &rt->config.onebit;
-    const slc_zero_one_adam_settings settings = {.adam = rt->config.adamw,
-                                                 .var_freeze_step = o->var_freeze_step,
-                                                 .var_update_scaler = o->var_update_scaler,
-                                                 .local_step_scaler = o->local_step_scaler,
-                                                 .local_step_clipper = o->local_step_clipper,
-                                                 .compat = o->compat,
-                                                 .mask = o->compat_mask};
-    return slc_zero_one_adam_create(&settings, &rt->updates, &rt->onebit);
-}
-
-static sluice_status compressed_optimizer(sluice_runtime *rt)
-{
-    const char *name = rt->config.optimizer_name;
-    if (rt->config.accumulate == SLUICE_ACCUMULATE_EACH)
-        return slc_error(SLUICE_ERR_UNSUPPORTED,
-                         "optimizer %s compresses what each rank has added up over its micro-batches, which accumulate "
-                         "each reduces one by one; use accumulate last",
-                         name);
-    sluice_status status = !strcmp(name, "onebit_adam")   ? create_onebit_adam(rt)
-                           : !strcmp(name, "onebit_lamb") ? create_onebit_lamb(rt)
-                                                          : create_zero_one_adam(rt);
-    rt->compressed = !status;
-    rt->optimizer = rt->onebit.optimizer;
-    return status;
-}
-
-static sluice_status bundled_optimizer(sluice_runtime *rt)
-{
-    static const char *const compressed[] = {"onebit_adam", "onebit_lamb", "zero_one_adam"};
-    const char *name = rt->config.optimizer_name;
-    if (!strcmp(name, "lamb")) {
-        rt->destroy_optimizer = slc_lamb_destroy;
-        return slc_lamb_create(&rt->config.lamb, &rt->updates, &rt->optimizer);
-    }
-    if (!strcmp(name, "adamw")) {
-        rt->destroy_optimizer = slc_adamw_destroy;
-        return slc_adamw_create(&rt->config.adamw, &rt->updates, &rt->optimizer);
-    }
-    for (size_t i = 0; i < sizeof compressed / sizeof *compressed; i++)
-        if (!strcmp(name, compressed[i])) return compressed_optimizer(rt);
-    return slc_error(SLUICE_ERR_ARGUMENT,
-                     "there is no optimizer \"%s\"; give adamw, lamb, onebit_adam, onebit_lamb or zero_one_adam", name);
-}
-
 static sluice_status check_optimizer(const sluice_optimizer *o)
 {
     if (!o->update || !o->name)
@@ -163,20 +84,26 @@ static sluice_status check_optimizer(const sluice_optimizer *o)
     return SLUICE_OK;
 }
 
-sluice_status slc_engine_allow_onebit(const sluice_runtime *rt, const char *what)
+static sluice_status create_optimizer(sluice_runtime *rt)
 {
-    if (rt->compressed) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT,
-                     "%s onebit with optimizer %s: onebit needs a compressed optimizer: onebit_adam, onebit_lamb or "
-                     "zero_one_adam",
-                     what, rt->optimizer.name);
+    const sluice_config *c = &rt->config;
+    const slc_optimizer_settings settings = {c->adamw, c->lamb, c->onebit};
+    if (c->accumulate == SLUICE_ACCUMULATE_EACH && slc_optimizer_is_compressed(c->optimizer_name))
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "optimizer %s compresses what each rank has added up over its micro-batches, which accumulate "
+                         "each reduces one by one; use accumulate last",
+                         c->optimizer_name);
+    sluice_status status =
+        slc_optimizer_create(c->optimizer_name, &settings, &rt->updates, &rt->optimizer, &rt->onebit);
+    rt->compression.on = rt->onebit.commit != NULL;
+    return status;
 }
 
 static sluice_status set_optimizer(sluice_runtime *rt)
 {
     if (rt->config.optimizer) rt->optimizer = *rt->config.optimizer;
-    sluice_status status = rt->config.optimizer ? check_optimizer(&rt->optimizer) : bundled_optimizer(rt);
-    if (!status && !strcmp(rt->strategy, "onebit")) status = slc_engine_allow_onebit(rt, "strategy");
+    sluice_status status = rt->config.optimizer ? check_optimizer(&rt->optimizer) : create_optimizer(rt);
+    if (!status && !strcmp(rt->planning.strategy, "onebit")) status = slc_engine_allow_onebit(rt, "strategy");
     if (!status && rt->optimizer.norm_count && rt->config.clip > 0)
         status =
             slc_error(SLUICE_ERR_UNSUPPORTED,
@@ -203,23 +130,23 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
     rt->comm = slc_world_comm(world);
     slc_comm_call(rt->comm, "runtime_create", NULL);
     rt->config = *config;
-    rt->planner = planner;
-    rt->cancel = (slc_cancel){world_has_failed, world};
-    rt->bad_exchange = rt->bad_local = SLC_NONE;
+    rt->planning.planner = planner;
+    rt->planning.cancel = (slc_cancel){world_has_failed, world};
+    rt->compression.bad_exchange = rt->compression.bad_local = SLC_NONE;
     rt->rank = sluice_world_rank(world);
     rt->size = sluice_world_size(world);
-    rt->strategy = strdup(config->strategy);
-    rt->schedule = strdup(config->schedule);
-    rt->recompute = strdup(config->recompute);
-    slc_gate_init(&rt->computed);
+    rt->planning.strategy = strdup(config->strategy);
+    rt->planning.schedule = strdup(config->schedule);
+    rt->planning.recompute = strdup(config->recompute);
+    slc_gate_init(&rt->lanes.computed);
     uint32_t threads = config->threads ? config->threads : 1;
 
     status = SLUICE_ERR_MEMORY;
-    if (!rt->strategy || !rt->schedule || !rt->recompute)
+    if (!rt->planning.strategy || !rt->planning.schedule || !rt->planning.recompute)
         slc_error(status, "runtime");
     else
-        status = slc_engine_fuse_bytes(config->fuse, &rt->fuse_bytes);
-    if (!status) status = slc_engine_updates(config->updates, &rt->updates_lane);
+        status = slc_engine_fuse_bytes(config->fuse, &rt->planning.fuse_bytes);
+    if (!status) status = slc_engine_updates(config->updates, &rt->planning.updates);
     if (!status) status = slc_device_open(config->device, &rt->device);
     if (!status) status = slc_check_create(rt->device, &rt->check);
     if (!status) status = slc_stream_create(rt->device, threads, &rt->compute);
@@ -237,7 +164,7 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
 {
     sluice_status status = slc_runtime_require(rt, false, "commit");
     if (status) return status;
-    if (!rt->layer_count || !rt->param_count)
+    if (!rt->model.layer_count || !rt->model.param_count)
         return slc_error(SLUICE_ERR_ARGUMENT, "commit: there is no layer or no parameter; register the model first");
 
     status = slc_engine_compare_registration(rt);
@@ -255,44 +182,15 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
     return SLUICE_OK;
 }
 
-static void destroy_registration(sluice_runtime *rt)
-{
-    for (uint32_t i = 0; i < rt->layer_count; i++) {
-        free(rt->layers[i]->name);
-        free(rt->layers[i]->units);
-        free(rt->layers[i]->uses);
-        free(rt->layers[i]);
-    }
-    for (uint32_t i = 0; i < rt->param_count; i++) {
-        free(rt->params[i]->name);
-        free(rt->params[i]->marks);
-        free(rt->params[i]);
-    }
-    for (uint32_t i = 0; i < rt->activation_count; i++) {
-        free(rt->activations[i]->name);
-        free(rt->activations[i]->last_layer);
-        free(rt->activations[i]->last_forward_layer);
-        free(rt->activations[i]);
-    }
-    for (uint32_t i = 0; i < rt->workspace_count; i++) {
-        free(rt->workspaces[i]->name);
-        free(rt->workspaces[i]);
-    }
-    free(rt->layers);
-    free(rt->params);
-    free(rt->activations);
-    free(rt->workspaces);
-}
-
-/* Operations in flight use the arena and the contexts: they are dropped, or finish, before anything is freed. */
+/* Operations in flight use the arena and the contexts, so they are dropped, or finish, before anything is freed. */
 static void stop_operations(sluice_runtime *rt)
 {
-    if (!rt->arena) return;
-    bool idle = slc_gate_passed(slc_comm_completed(rt->comm), rt->next_operation);
+    if (!rt->memory.arena) return;
+    bool idle = slc_gate_passed(slc_comm_completed(rt->comm), rt->lanes.next_operation);
     if (rt->mode != SLC_IDLE && !idle)
         slc_comm_fail(rt->comm, SLUICE_ERR_ORDER, "the runtime was destroyed inside a step");
     else if (!idle && !sluice_world_check(rt->world))
-        (void)slc_comm_wait(rt->comm, rt->next_operation);
+        (void)slc_comm_wait(rt->comm, rt->lanes.next_operation);
     slc_comm_attach(rt->comm, NULL, NULL, 0);
 }
 
@@ -304,26 +202,25 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_checkpoint_lock_release(rt);
     slc_pass_fini(&rt->train);
     slc_pass_fini(&rt->evaluate);
-    slc_arena_destroy(rt->arena);
-    slc_plan_destroy(rt->plan);
+    slc_arena_destroy(rt->memory.arena);
+    slc_plan_destroy(rt->current.plan);
     slc_measure_destroy(rt->measure);
     slc_recording_destroy(rt->recording);
     slc_check_destroy(rt->check);
     slc_engine_destroy_job(rt);
-    destroy_registration(rt);
-    if (rt->destroy_optimizer) rt->destroy_optimizer(&rt->optimizer);
-    if (rt->onebit.destroy) rt->onebit.destroy(rt->onebit.context);
+    slc_registration_fini(&rt->model);
+    if (!rt->config.optimizer) slc_optimizer_destroy(&rt->optimizer, &rt->onebit);
     slc_norms_destroy(rt);
     if (rt->device) {
         slc_stream_destroy(&rt->compute);
         slc_stream_destroy(&rt->updates);
         slc_device_close(rt->device);
     }
-    free(rt->strategy);
-    free(rt->schedule);
-    free(rt->recompute);
-    free(rt->strategy_now);
-    free(rt->schedule_now);
-    free(rt->failed_line);
+    free(rt->planning.strategy);
+    free(rt->planning.schedule);
+    free(rt->planning.recompute);
+    free(rt->planning.strategy_now);
+    free(rt->planning.schedule_now);
+    free(rt->failure.line);
     free(rt);
 }

@@ -1,52 +1,38 @@
-/* Where things are while they are valid. */
-#include "lib/engine/check/check.h"
-
+/* The addresses of parameters, gradients, activations and workspaces while they are valid. */
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/engine/check/check.h"
+#include "lib/engine/rows/look_up.h"
+#include "lib/engine/runtime.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 
-sluice_dtype sluice_param_dtype(const sluice_param *param)
-{
-    return param->dtype;
-}
-
-/* As the job will have it: asked for before commit too. */
-sluice_dtype sluice_param_gradient_dtype(const sluice_param *param)
-{
-    const sluice_config *config = &param->rt->config;
-    const slc_job job = {.micro_batches = config->micro_batches,
-                         .each = config->accumulate == SLUICE_ACCUMULATE_EACH,
-                         .wire = config->wire};
-    const slc_unit unit = {.dtype = param->dtype};
-    return slc_gradient_dtype(&job, &unit);
-}
-
-/* Is the layer that runs one that uses it? A fused unit holds parameters of other layers too. */
+/* Does the layer that runs use the parameter? A fused unit holds parameters of other layers too. */
 static bool in_use(const sluice_param *param)
 {
-    const sluice_layer *open = param->rt->open_layer;
+    const sluice_layer *open = param->rt->at.layer;
     bool uses = open && open->index == param->layer;
     for (uint32_t i = 0; open && i < open->use_count; i++) uses |= open->uses[i] == param;
     return uses;
 }
 
-/* The unit that the layer that runs has of it: where it is split, the layer that adds it has a table of rows. */
+/* The unit in which the layer that runs has the parameter. Where it is split, the layer that adds it has the unit of
+ * rows. */
 static const slc_unit_state *unit_of(const sluice_param *param)
 {
     const sluice_runtime *rt = param->rt;
-    bool rows = param->rows_unit != SLC_NONE && rt->open_layer && rt->open_layer->index == param->layer;
+    bool rows = param->rows_unit != SLC_NONE && rt->at.layer && rt->at.layer->index == param->layer;
     return rt->units ? &rt->units[rows ? param->rows_unit : param->unit] : NULL;
 }
 
-/* A table begins where its unit's buffer does. */
+/* A table of rows begins where its unit's buffer does. */
 static uint64_t first_of(const sluice_param *param, const slc_unit_state *unit)
 {
     return unit->look_up ? 0 : param->first;
 }
 
-/* Elements of it that the layer that runs has: rows, where it looks rows up in a split one. */
+/* Elements of the parameter that the layer that runs has: those of a table where it looks rows up in a split one. */
 static uint64_t count_of(const sluice_param *param, const slc_unit_state *unit)
 {
     return unit->look_up ? param->most_rows * param->row_elements : param->count;
@@ -54,7 +40,7 @@ static uint64_t count_of(const sluice_param *param, const slc_unit_state *unit)
 
 /* ---- Where there is no address ---- */
 
-/* Whoever does not look at a result dies of it: the line is said too, once for each `told`. */
+/* A program that does not look at the result crashes, so the error's line goes to the log too, once for each `told`. */
 static void *no_address(bool *told)
 {
     if (!*told) slc_log(SLC_LOG_ERROR, "%s", sluice_last_error());
@@ -70,13 +56,13 @@ static void *nothing_given(const char *call)
     return NULL;
 }
 
-/* What runs now, or why nothing does. */
+/* Says what runs now, or why nothing does. */
 static void describe_now(const sluice_runtime *rt, char *out, size_t size)
 {
-    const sluice_layer *open = rt->open_layer;
+    const sluice_layer *open = rt->at.layer;
     if (open)
         snprintf(out, size, "the %s of layer \"%.100s\"",
-                 rt->open_direction == SLUICE_FORWARD ? "forward (or recomputation)" : "backward", open->name);
+                 rt->at.direction == SLUICE_FORWARD ? "forward (or recomputation)" : "backward", open->name);
     else
         snprintf(out, size, "%s",
                  !rt->committed         ? "before commit"
@@ -88,9 +74,9 @@ static void *not_valid(const sluice_runtime *rt, bool *told, const char *kind, c
 {
     char now[160];
     describe_now(rt, now, sizeof now);
-    if (rt->failed)
+    if (rt->failure.status)
         slc_error(SLUICE_ERR_ORDER, "%s \"%s\" has no address, for a call before this one failed: %s", kind, name,
-                  rt->failed_line ? rt->failed_line : sluice_status_name(rt->failed));
+                  rt->failure.line ? rt->failure.line : sluice_status_name(rt->failure.status));
     else
         slc_error(SLUICE_ERR_ORDER, "%s \"%s\": %s; this is %s", kind, name, when, now);
     return no_address(told);
@@ -98,8 +84,8 @@ static void *not_valid(const sluice_runtime *rt, bool *told, const char *kind, c
 
 static void *param_not_valid(sluice_param *param, const char *when)
 {
-    const sluice_layer *open = param->rt->open_layer;
-    if (!open || in_use(param) || param->rt->failed)
+    const sluice_layer *open = param->rt->at.layer;
+    if (!open || in_use(param) || param->rt->failure.status)
         return not_valid(param->rt, &param->told, "parameter", param->name, when);
     slc_error(SLUICE_ERR_ORDER,
               "parameter \"%s\": layer \"%s\", which runs now, does not use it: add it to that layer, or call "
@@ -165,55 +151,11 @@ void *sluice_workspace_data(sluice_workspace *workspace)
 {
     if (!workspace) return nothing_given("workspace_data");
     const sluice_runtime *rt = workspace->rt;
-    const sluice_layer *layer = rt->layers[workspace->layer];
-    if (rt->open_layer == layer && rt->open_direction == workspace->direction)
-        return rt->regions[rt->open_slot].data + workspace->offset;
+    const sluice_layer *layer = rt->model.layers[workspace->layer];
+    if (rt->at.layer == layer && rt->at.direction == workspace->direction)
+        return rt->regions[rt->at.slot].data + workspace->offset;
     return not_valid(rt, &workspace->told, "workspace", workspace->name,
                      workspace->direction == SLUICE_FORWARD
                          ? "it is valid only in the forward (or recomputation) of its layer"
                          : "it is valid only in the backward of its layer");
-}
-
-const char *sluice_param_name(const sluice_param *param)
-{
-    return param->name;
-}
-
-uint64_t sluice_param_count(const sluice_param *param)
-{
-    return param->count;
-}
-
-uint32_t sluice_runtime_param_count(const sluice_runtime *rt)
-{
-    return rt->param_count;
-}
-
-sluice_param *sluice_runtime_param(const sluice_runtime *rt, uint32_t index)
-{
-    return index < rt->param_count ? rt->params[index] : NULL;
-}
-
-sluice_world *sluice_runtime_world(const sluice_runtime *rt)
-{
-    return rt->world;
-}
-
-void *sluice_runtime_stream(const sluice_runtime *rt)
-{
-    return (void *)&rt->compute;
-}
-
-bool sluice_layer_recomputes(const sluice_layer *layer)
-{
-    return layer && layer->rt->committed && layer->rt->plan->recompute[layer->index];
-}
-
-const char *sluice_layer_strategy_name(const sluice_layer *layer)
-{
-    const sluice_runtime *rt = layer->rt;
-    uint32_t first = SLC_NONE;
-    for (uint32_t p = 0; rt->committed && p < rt->param_count; p++)
-        if (rt->params[p]->layer == layer->index && rt->params[p]->unit < first) first = rt->params[p]->unit;
-    return first == SLC_NONE ? "none" : slc_strategy_name(rt->units[first].strategy);
 }

@@ -1,8 +1,9 @@
-/* Which layers share a unit: the planner's word, asked of rank 0 for it may read files. */
-#include "lib/engine/replan/replan.h"
-
+/* The planner decides which layers share a unit. Only rank 0 asks it, because it may read files. */
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/engine/commit/job.h"
+#include "lib/engine/replan/replan.h"
+#include "lib/engine/runtime.h"
 #include "lib/engine/settings.h"
 
 #include <stdio.h>
@@ -19,33 +20,33 @@ sluice_status slc_engine_fuse_bytes(const char *fuse, uint64_t *bytes)
                      fuse);
 }
 
-/* Tied parameters with their rows, and layers with a strategy of their own. */
+/* Tied parameters with their rows, and layers with a strategy of their own, stay alone. */
 static void find_alone(const sluice_runtime *rt, bool *alone)
 {
     for (uint32_t u = 0; u < rt->job.unit_count; u++) {
         const slc_unit_state *unit = &rt->units[u];
         const sluice_param *param = unit->looked_up ? unit->looked_up : unit->params[0];
-        alone[u] = param->tied || rt->layers[param->layer]->forced != SLC_STRATEGIES;
+        alone[u] = param->tied || rt->model.layers[param->layer]->forced != SLC_STRATEGIES;
     }
 }
 
-static sluice_status decide(sluice_runtime *rt, slc_plan_request *plan, uint32_t *group)
+static sluice_status ask_planner(sluice_runtime *rt, slc_plan_request *plan, uint32_t *group)
 {
     bool *alone = calloc((size_t)rt->job.unit_count + 1, sizeof *alone);
-    slc_fuse_request request = {.plan = plan, .alone = alone, .bytes = rt->fuse_bytes};
+    slc_fuse_request request = {.plan = plan, .alone = alone, .bytes = rt->planning.fuse_bytes};
     if (!alone) return slc_error(SLUICE_ERR_MEMORY, "units");
     find_alone(rt, alone);
     sluice_status status = slc_engine_add_choices(rt, plan);
     slc_comm_work(rt->comm, "planning");
-    if (!status) status = rt->planner.fuse(&rt->job, &request, group);
+    if (!status) status = rt->planning.planner.fuse(rt->planning.planner.context, &rt->job, &request, group);
     slc_comm_work(rt->comm, NULL);
     slc_engine_free_choices(plan);
     free(alone);
     return status;
 }
 
-/* Everybody's groups are rank 0's, and so is an error. */
-static sluice_status share(sluice_runtime *rt, sluice_status decided, uint32_t *group)
+/* All ranks get rank 0's groups, or its error. */
+static sluice_status share_groups(sluice_runtime *rt, sluice_status decided, uint32_t *group)
 {
     struct {
         sluice_status status;
@@ -66,7 +67,7 @@ sluice_status slc_engine_fuse_layers(sluice_runtime *rt, uint32_t *last)
     if (!status) status = sluice_world_all_reduce(rt->world, &missing, 1);
     if (!status && missing > 0)
         status = slc_runtime_alike(rt, slc_error(SLUICE_ERR_MEMORY, "no memory to decide which layers to fuse"));
-    if (!status) status = share(rt, rt->rank ? SLUICE_OK : decide(rt, &plan, group), group);
+    if (!status) status = share_groups(rt, rt->rank ? SLUICE_OK : ask_planner(rt, &plan, group), group);
     for (uint32_t u = 0; !status && u < rt->job.unit_count; u++)
         if (group[u] != u) last[rt->job.units[group[u]].uses[0].layer] = rt->job.units[u].uses[0].layer;
     free(group);

@@ -1,70 +1,17 @@
-/* The step as the binary drives it: slots in the registered order, gates before, posts after. */
-#include "lib/engine/runtime.h"
-
+/* A step or an evaluation as the program drives it: slots in the registered order, waits before them, posts after. */
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
 #include "lib/engine/measure/measure.h"
-#include "lib/engine/onebit/onebit.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/replan.h"
+#include "lib/engine/rows/rows.h"
+#include "lib/engine/runtime.h"
+#include "lib/engine/step/agreement.h"
+#include "lib/engine/step/pass.h"
+#include "lib/engine/step/update.h"
 
 #include <math.h>
-#include <string.h>
-
-sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status)
-{
-    if (!rt->failed && status < 0) {
-        rt->failed = status;
-        rt->failed_line = strdup(sluice_last_error());
-        if (!rt->alike && rt->size > 1) slc_comm_fail(rt->comm, status, sluice_last_error());
-    }
-    return status;
-}
-
-sluice_status slc_runtime_alike(sluice_runtime *rt, sluice_status status)
-{
-    rt->alike = status < 0;
-    return status;
-}
-
-sluice_status slc_runtime_healthy(sluice_runtime *rt)
-{
-    if (rt->failed) return slc_error(rt->failed, "%s", rt->failed_line ? rt->failed_line : "the runtime has failed");
-    return sluice_world_check(rt->world);
-}
-
-sluice_status slc_runtime_require_of(sluice_runtime *rt, bool committed, const char *call, const char *object)
-{
-    if (!rt) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no runtime given", call);
-    slc_comm_call(rt->comm, call, object);
-    sluice_status status = slc_runtime_healthy(rt);
-    if (status) return status;
-    rt->alike = false;
-    if (rt->committed == committed) return SLUICE_OK;
-    const char *when = committed ? "before commit; call sluice_runtime_commit first" : "after commit";
-    return object ? slc_error(SLUICE_ERR_ORDER, "%s of \"%s\": %s", call, object, when)
-                  : slc_error(SLUICE_ERR_ORDER, "%s: %s", call, when);
-}
-
-sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char *call)
-{
-    return slc_runtime_require_of(rt, committed, call, NULL);
-}
-
-static const char *mode_name(slc_mode mode)
-{
-    return mode == SLC_IDLE ? "between steps" : mode == SLC_IN_STEP ? "inside a step" : "inside an evaluation";
-}
-
-static sluice_status require_mode(sluice_runtime *rt, slc_mode mode, const char *call)
-{
-    sluice_status status = slc_runtime_require(rt, true, call);
-    if (!status && rt->mode != mode)
-        status = slc_error(SLUICE_ERR_ORDER, "%s: must be called %s, this is %s", call, mode_name(mode),
-                           mode_name(rt->mode));
-    return status;
-}
 
 static bool any_onebit(const sluice_runtime *rt)
 {
@@ -73,14 +20,15 @@ static bool any_onebit(const sluice_runtime *rt)
     return false;
 }
 
-/* With no onebit unit no step is local: an interval that it began would be open when units become onebit. */
+/* Without onebit units no step is local, because an interval of local steps would still be open when units become
+ * onebit. */
 static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const sluice_step_options *options)
 {
     const slc_compressed *onebit = &rt->onebit;
     step->own_scale =
         options->gradient_scale == 0 ? 1.0 / rt->config.micro_batches : options->gradient_scale * rt->size;
     step->own_factor = 1;
-    if (!rt->compressed) return;
+    if (!rt->compression.on) return;
     step->compressed = onebit->phase(onebit->context, step->step).compressed;
     step->mode =
         onebit->begin_step(onebit->context, step->step, step->learning_rate, options->exchange || !any_onebit(rt));
@@ -90,7 +38,7 @@ static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const slu
 
 sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options)
 {
-    sluice_status status = require_mode(rt, SLC_IDLE, "step_begin");
+    sluice_status status = slc_runtime_require_mode(rt, SLC_IDLE, "step_begin");
     if (status) return status;
     if (!options || !isfinite(options->learning_rate) || !isfinite(options->gradient_scale))
         return slc_error(SLUICE_ERR_ARGUMENT, "step_begin: learning_rate and gradient_scale must be finite numbers");
@@ -104,14 +52,14 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *o
     if (scale == 0) scale = 1.0 / ((double)rt->size * rt->config.micro_batches);
     *step = (slc_step_state){.norms = step->norms,
                              .step = rt->step + 1,
+                             .started_ns = slc_clock_ns(),
+                             .bytes_sent_before = slc_comm_bytes_sent(rt->comm),
                              .learning_rate = options->learning_rate,
                              .scale = (float)scale,
                              .factor = 1,
                              .bad_param = SLC_NONE};
     begin_compressed(rt, step, options);
     slc_look_ups_forget(rt);
-    rt->step_started_ns = slc_clock_ns();
-    rt->bytes_before = slc_comm_bytes_sent(rt->comm);
     status = slc_pass_begin(rt, pass);
     if (status) return slc_runtime_fail(rt, status);
     rt->mode = SLC_IN_STEP;
@@ -136,16 +84,16 @@ static const char *call_name(slot_call call)
 static const slc_item *next_slot(sluice_runtime *rt)
 {
     const slc_pass *pass = running(rt);
-    return &pass->program->items[pass->slots[rt->cursor]];
+    return &pass->program->items[pass->slots[rt->at.cursor]];
 }
 
 static slot_call expected_call(sluice_runtime *rt)
 {
     const slc_item *item = next_slot(rt);
-    if (slc_slot_is_forward(&rt->job, item->slot)) return rt->phase == SLC_IN_SLOT ? FORWARD_END : FORWARD_BEGIN;
-    switch (rt->phase) {
+    if (slc_slot_is_forward(&rt->job, item->slot)) return rt->at.state == SLC_IN_SLOT ? FORWARD_END : FORWARD_BEGIN;
+    switch (rt->at.state) {
     case SLC_BETWEEN_SLOTS:
-        return rt->plan->recompute[slc_slot_layer(&rt->job, item->slot)] ? RECOMPUTE_BEGIN : BACKWARD_BEGIN;
+        return rt->current.plan->recompute[slc_slot_layer(&rt->job, item->slot)] ? RECOMPUTE_BEGIN : BACKWARD_BEGIN;
     case SLC_RECOMPUTING: return RECOMPUTE_END;
     case SLC_RECOMPUTED: return BACKWARD_BEGIN;
     case SLC_IN_SLOT: break;
@@ -153,14 +101,14 @@ static slot_call expected_call(sluice_runtime *rt)
     return BACKWARD_END;
 }
 
-/* Is `call` of `layer` what comes next? */
+/* ORDER unless `call` of `layer` comes next. */
 static sluice_status check_order(sluice_layer *layer, slot_call call)
 {
     sluice_runtime *rt = layer->rt;
     if (rt->mode == SLC_IDLE)
         return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": %s outside of a step; call step_begin first", layer->name,
                          call_name(call));
-    if (rt->cursor >= running(rt)->slot_count)
+    if (rt->at.cursor >= running(rt)->slot_count)
         return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": %s after the step's last backward; call step_end",
                          layer->name, call_name(call));
     const slc_item *item = next_slot(rt);
@@ -169,7 +117,7 @@ static sluice_status check_order(sluice_layer *layer, slot_call call)
     if (at == layer->index && expected == call) return SLUICE_OK;
     bool recompute = expected == RECOMPUTE_BEGIN || call == RECOMPUTE_BEGIN;
     return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": %s called where %s of \"%s\" must come (micro-batch %u)%s",
-                     layer->name, call_name(call), call_name(expected), rt->layers[at]->name, item->micro_batch,
+                     layer->name, call_name(call), call_name(expected), rt->model.layers[at]->name, item->micro_batch,
                      recompute ? "; ask sluice_layer_recomputes which layers run their forward again" : "");
 }
 
@@ -196,7 +144,7 @@ static void make_invalid(sluice_runtime *rt, const sluice_layer *layer)
     }
 }
 
-static sluice_status check_call(sluice_layer *layer, slot_call call)
+static sluice_status require_layer(sluice_layer *layer, slot_call call)
 {
     if (!layer) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no layer given", call_name(call));
     sluice_status status = slc_runtime_require(layer->rt, true, call_name(call));
@@ -204,32 +152,32 @@ static sluice_status check_call(sluice_layer *layer, slot_call call)
     return status;
 }
 
-/* A slot opens once: with its recomputing, if there is one. */
+/* A slot opens once, with its recomputing if it has one. */
 static sluice_status slot_begin(sluice_layer *layer, slot_call call)
 {
-    sluice_status status = check_call(layer, call);
+    sluice_status status = require_layer(layer, call);
     if (status) return status;
     sluice_runtime *rt = layer->rt;
     /* An evaluation may run its forwards again and again. */
     bool evaluating = rt->mode == SLC_IN_EVALUATION;
-    if (evaluating && rt->cursor == rt->evaluate.slot_count) {
+    if (evaluating && rt->at.cursor == rt->evaluate.slot_count) {
         status = slc_look_ups_check(rt, 0);
         if (!status) status = slc_pass_begin(rt, &rt->evaluate);
     }
     if (!status) status = check_order(layer, call);
     slc_pass *pass = running(rt);
     if (!status && !evaluating && next_slot(rt)->slot == 0) status = slc_look_ups_check(rt, next_slot(rt)->micro_batch);
-    bool opens = rt->phase == SLC_BETWEEN_SLOTS;
+    bool opens = rt->at.state == SLC_BETWEEN_SLOTS;
     if (!status && opens)
         status = slc_pass_slot_begin(rt, pass, evaluating ? NULL : &rt->steps[pass->parity].exposed_s);
     if (status) return slc_runtime_fail(rt, status);
     const slc_item *item = next_slot(rt);
     if (opens && !evaluating) slc_measure_slot_begin(rt->measure);
     make_valid(rt, layer, item->slot, call == BACKWARD_BEGIN);
-    rt->phase = call == RECOMPUTE_BEGIN ? SLC_RECOMPUTING : SLC_IN_SLOT;
-    rt->open_layer = layer;
-    rt->open_direction = call == BACKWARD_BEGIN ? SLUICE_BACKWARD : SLUICE_FORWARD;
-    rt->open_slot = item->slot;
+    rt->at.state = call == RECOMPUTE_BEGIN ? SLC_RECOMPUTING : SLC_IN_SLOT;
+    rt->at.layer = layer;
+    rt->at.direction = call == BACKWARD_BEGIN ? SLUICE_BACKWARD : SLUICE_FORWARD;
+    rt->at.slot = item->slot;
     if (call == BACKWARD_BEGIN) status = slc_gradients_begin(rt, layer, item);
     if (!status) status = slc_check_slot_begin(rt, item);
     return slc_runtime_fail(rt, status);
@@ -237,7 +185,7 @@ static sluice_status slot_begin(sluice_layer *layer, slot_call call)
 
 static sluice_status slot_end(sluice_layer *layer, slot_call call)
 {
-    sluice_status status = check_call(layer, call);
+    sluice_status status = require_layer(layer, call);
     if (status) return status;
     sluice_runtime *rt = layer->rt;
     status = check_order(layer, call);
@@ -251,10 +199,10 @@ static sluice_status slot_end(sluice_layer *layer, slot_call call)
     else if (!pass->evaluate)
         slc_measure_slot_end(rt->measure, item->slot);
     make_invalid(rt, layer);
-    rt->open_layer = NULL;
-    rt->phase = call == RECOMPUTE_END ? SLC_RECOMPUTED : SLC_BETWEEN_SLOTS;
+    rt->at.layer = NULL;
+    rt->at.state = call == RECOMPUTE_END ? SLC_RECOMPUTED : SLC_BETWEEN_SLOTS;
     if (!status && call != RECOMPUTE_END) status = slc_pass_slot_end(rt, pass);
-    if (pass->evaluate && rt->cursor == pass->slot_count) {
+    if (pass->evaluate && rt->at.cursor == pass->slot_count) {
         pass->has_previous = true;
         slc_look_ups_forget(rt);
     }
@@ -291,45 +239,40 @@ sluice_status sluice_backward_end(sluice_layer *layer)
     return slot_end(layer, BACKWARD_END);
 }
 
-static bool agrees_late(const sluice_runtime *rt)
-{
-    return rt->plan->train.items[rt->agree_item].late;
-}
-
 static void report_step(const sluice_runtime *rt, const slc_step_state *step, sluice_step_report *report)
 {
     *report = (sluice_step_report){
         .step = step->step,
-        .step_s = slc_seconds(slc_clock_ns() - rt->step_started_ns),
+        .step_s = slc_seconds(slc_clock_ns() - step->started_ns),
         .exposed_s = step->exposed_s,
         .gradient_norm = rt->config.clip > 0 ? slc_norm_result(step->bins) : NAN,
         .compressed = step->compressed,
         .own_norm = rt->config.clip > 0 && any_onebit(rt) && step->mode != SLC_STEP_AVERAGE ? slc_own_norm(step) : NAN,
         .skipped = step->skip,
-        .plan = rt->plan_number,
-        .predicted_step_s = rt->predicted_step_s,
-        .peak_bytes = slc_arena_peak(rt->arena),
-        .bytes_sent = slc_comm_bytes_sent(rt->comm) - rt->bytes_before};
+        .plan = rt->current.number,
+        .predicted_step_s = rt->current.predicted_step_s,
+        .peak_bytes = slc_arena_peak(rt->memory.arena),
+        .bytes_sent = slc_comm_bytes_sent(rt->comm) - step->bytes_sent_before};
 }
 
 sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
 {
-    sluice_status status = require_mode(rt, SLC_IN_STEP, "step_end");
+    sluice_status status = slc_runtime_require_mode(rt, SLC_IN_STEP, "step_end");
     if (status) return status;
     slc_pass *pass = &rt->train;
-    if (rt->cursor != pass->slot_count) {
+    if (rt->at.cursor != pass->slot_count) {
         const slc_item *item = next_slot(rt);
         return slc_runtime_fail(rt, slc_error(SLUICE_ERR_ORDER,
                                               "step_end: the %s of layer \"%s\" has not %s (micro-batch %u)",
                                               slc_slot_is_forward(&rt->job, item->slot) ? "forward" : "backward",
-                                              rt->layers[slc_slot_layer(&rt->job, item->slot)]->name,
-                                              rt->phase == SLC_BETWEEN_SLOTS ? "run" : "ended", item->micro_batch));
+                                              rt->model.layers[slc_slot_layer(&rt->job, item->slot)]->name,
+                                              rt->at.state == SLC_BETWEEN_SLOTS ? "run" : "ended", item->micro_batch));
     }
     slc_step_state *step = &rt->steps[pass->parity];
-    status = slc_pass_wait(rt, pass, rt->agree_item, &step->exposed_s);
+    status = slc_pass_wait(rt, pass, rt->agreement.item, &step->exposed_s);
     if (status) return slc_runtime_fail(rt, status);
     rt->mode = SLC_IDLE;
-    if (!agrees_late(rt))
+    if (!slc_agrees_late(rt))
         status = slc_engine_check_finite(rt, step);
     else if (pass->has_previous)
         status = slc_engine_check_finite(rt, &rt->steps[pass->parity ^ 1]);
@@ -338,34 +281,25 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     if (!step->skip) rt->step = step->step;
     if (!step->skip) slc_phase_note_replicas(rt, step->mode);
     if (report) report_step(rt, step, report);
-    const uint32_t plan = rt->plan_number;
+    const uint32_t plan = rt->current.number;
     status = slc_runtime_fail(rt, slc_check_lives(rt));
     if (!status && !step->skip) status = slc_phase_end_step(rt, step->step);
-    /* A plan of a new phase has had no step yet. */
-    if (!status && rt->plan_number == plan) status = slc_engine_after_step(rt);
-    if (!status && rt->plan_number == plan) slc_check_move(rt);
+    /* The plan of a new phase has had no step yet. */
+    if (!status && rt->current.number == plan) status = slc_engine_after_step(rt);
+    if (!status && rt->current.number == plan) slc_check_move(rt);
     return status;
 }
 
 sluice_status sluice_runtime_sync(sluice_runtime *rt)
 {
-    sluice_status status = require_mode(rt, SLC_IDLE, "sync");
+    sluice_status status = slc_runtime_require_mode(rt, SLC_IDLE, "sync");
     if (!status) status = slc_comm_meet(rt->comm, "sync", NULL);
     return status ? status : slc_runtime_drain(rt);
 }
 
-sluice_status slc_runtime_drain(sluice_runtime *rt)
-{
-    bool pending = slc_pass_pending(&rt->train);
-    sluice_status status = slc_pass_drain(rt, &rt->train);
-    if (!status && pending && agrees_late(rt)) status = slc_engine_check_finite(rt, &rt->steps[rt->train.parity ^ 1]);
-    if (!status) status = slc_runtime_alike(rt, slc_engine_check_exchanges(rt));
-    return slc_runtime_fail(rt, status);
-}
-
 sluice_status sluice_evaluate_begin(sluice_runtime *rt)
 {
-    sluice_status status = require_mode(rt, SLC_IDLE, "evaluate_begin");
+    sluice_status status = slc_runtime_require_mode(rt, SLC_IDLE, "evaluate_begin");
     if (!status) status = slc_check_call(rt, "evaluate_begin", NULL, NULL);
     if (!status) status = slc_phase_require_equal(rt, "evaluate_begin");
     if (!status) status = slc_comm_meet(rt->comm, "evaluate_begin", NULL);
@@ -373,16 +307,16 @@ sluice_status sluice_evaluate_begin(sluice_runtime *rt)
     if (status) return status;
     rt->evaluate.has_previous = false;
     slc_look_ups_forget(rt);
-    rt->cursor = rt->evaluate.slot_count; /* the first forward begins the first pass */
+    rt->at.cursor = rt->evaluate.slot_count; /* the first forward begins the first pass */
     rt->mode = SLC_IN_EVALUATION;
     return SLUICE_OK;
 }
 
 sluice_status sluice_evaluate_end(sluice_runtime *rt)
 {
-    sluice_status status = require_mode(rt, SLC_IN_EVALUATION, "evaluate_end");
+    sluice_status status = slc_runtime_require_mode(rt, SLC_IN_EVALUATION, "evaluate_end");
     if (status) return status;
-    if (rt->cursor != rt->evaluate.slot_count)
+    if (rt->at.cursor != rt->evaluate.slot_count)
         return slc_runtime_fail(rt, slc_error(SLUICE_ERR_ORDER, "evaluate_end: inside a forward; run it to its end"));
     if (rt->evaluate.has_previous) status = slc_pass_wait(rt, &rt->evaluate, SLC_NONE, NULL);
     rt->mode = SLC_IDLE;

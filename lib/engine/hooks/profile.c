@@ -1,26 +1,27 @@
-/* A profile of the job that runs, from what was measured. */
-#include "lib/engine/measure/measure.h"
-
+/* Writes a profile of the job that runs, from measured times. */
 #include "lib/base/status.h"
+#include "lib/engine/measure/measure.h"
+#include "lib/engine/runtime.h"
+#include "lib/engine/step/pass.h"
 #include "lib/plan/profile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of each unit: the end of its last parameter, which is what another world pads anew. */
-static uint64_t *unpadded(const sluice_runtime *rt)
+/* The end of each unit's last parameter: from there on another world pads the unit in its own way. */
+static uint64_t *list_unpadded(const sluice_runtime *rt)
 {
     uint64_t *parameters = calloc((size_t)rt->job.unit_count + 1, sizeof *parameters);
     for (uint32_t u = 0; parameters && u < rt->job.unit_count; u++) {
         const slc_unit_state *unit = &rt->units[u];
-        if (!unit->param_count) continue; /* rows: their split unit says it all */
+        if (!unit->param_count) continue; /* rows follow from their split unit */
         const sluice_param *last = unit->params[unit->param_count - 1];
         parameters[u] = last->first + last->count;
     }
     return parameters;
 }
 
-/* A compressed exchange keeps parameters apart, where the optimizer does not make one tensor of all. */
+/* Each parameter is a tensor of a compressed exchange, unless the optimizer makes one tensor of all. */
 static sluice_status note_tensors(const sluice_runtime *rt, slc_profile *profile)
 {
     sluice_status status = SLUICE_OK;
@@ -29,7 +30,7 @@ static sluice_status note_tensors(const sluice_runtime *rt, slc_profile *profile
         if (!unit->param_count) continue;
         uint64_t *elements = malloc(((size_t)unit->param_count + 1) * sizeof *elements);
         if (!elements) return slc_error(SLUICE_ERR_MEMORY, "profile of %u parameters", unit->param_count);
-        bool one = rt->fuses && rt->job.units[u].trainable;
+        bool one = rt->compression.fuses && rt->job.units[u].trainable;
         for (uint32_t p = 0; p < unit->param_count; p++) elements[p] = unit->params[p]->count;
         for (uint32_t p = 1; one && p < unit->param_count; p++) elements[0] += elements[p];
         status = slc_profile_set_tensors(profile, u, elements, one ? 1 : unit->param_count);
@@ -43,7 +44,7 @@ static sluice_status write_here(const sluice_runtime *rt, const slc_times *times
     char source[160];
     snprintf(source, sizeof source, "measured on %d rank%s, %s, %s", rt->size, rt->size == 1 ? "" : "s",
              sluice_world_path(rt->world), sluice_world_transport(rt->world));
-    uint64_t *parameters = unpadded(rt);
+    uint64_t *parameters = list_unpadded(rt);
     if (!parameters) return slc_error(SLUICE_ERR_MEMORY, "profile of %u units", rt->job.unit_count);
     slc_profile *profile;
     sluice_status status = slc_profile_create(&rt->job, parameters, times, model, source, &profile);
@@ -52,18 +53,6 @@ static sluice_status write_here(const sluice_runtime *rt, const slc_times *times
     status = note_tensors(rt, profile);
     if (!status) status = slc_profile_write(profile, path);
     slc_profile_destroy(profile);
-    return status;
-}
-
-sluice_status slc_engine_measure(sluice_runtime *rt, slc_times *out)
-{
-    if (!rt->measure->link_known) {
-        sluice_status status = slc_engine_measure_link(rt, &rt->measure->link);
-        if (status) return status;
-        rt->measure->link_known = true;
-    }
-    sluice_status status = slc_engine_measure_times(rt, out);
-    if (!status) out->link = rt->measure->link;
     return status;
 }
 
@@ -79,7 +68,7 @@ sluice_status sluice_runtime_profile_write(sluice_runtime *rt, const char *path,
     if (status) return status;
     status = slc_engine_measure(rt, &times);
     if (status) return slc_runtime_fail(rt, status);
-    /* Rank 0's word is everybody's; that a file cannot be written is not the end of training. */
+    /* Rank 0's result is everybody's; training goes on where a file cannot be written. */
     double failed = 0;
     if (rt->rank == 0) status = write_here(rt, &times, path, model);
     failed = status != SLUICE_OK;

@@ -1,9 +1,9 @@
-/* What must be equal on all ranks is compared before anything depends on it: registration and settings by a hash a
- * layer, so that a difference is named; the plan by its fingerprint. */
-#include "lib/engine/runtime.h"
-
+/* Compares, before anything depends on it, everything that must be equal on all ranks: registration and settings, by
+ * one hash per layer, so that a difference is named. */
 #include "lib/base/fnv.h"
 #include "lib/base/status.h"
+#include "lib/engine/model/registration.h"
+#include "lib/engine/runtime.h"
 #include "lib/engine/settings.h"
 
 #include <stdlib.h>
@@ -21,14 +21,14 @@ static void hash_number(uint64_t *hash, uint64_t value)
 
 static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
 {
-    const sluice_layer *layer = rt->layers[index];
+    const sluice_layer *layer = rt->model.layers[index];
     uint64_t hash = SLC_FNV_START;
     hash_text(&hash, layer->name);
     hash_number(&hash, layer->forced);
     hash_number(&hash, layer->can_recompute);
     hash_number(&hash, layer->precision);
-    for (uint32_t i = 0; i < rt->param_count; i++) {
-        const sluice_param *p = rt->params[i];
+    for (uint32_t i = 0; i < rt->model.param_count; i++) {
+        const sluice_param *p = rt->model.params[i];
         if (p->layer != index) continue;
         hash_text(&hash, p->name);
         hash_number(&hash, p->count);
@@ -38,8 +38,8 @@ static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
         hash_number(&hash, p->most_rows);
     }
     for (uint32_t i = 0; i < layer->use_count; i++) hash_text(&hash, layer->uses[i]->name);
-    for (uint32_t i = 0; i < rt->activation_count; i++) {
-        const sluice_activation *a = rt->activations[i];
+    for (uint32_t i = 0; i < rt->model.activation_count; i++) {
+        const sluice_activation *a = rt->model.activations[i];
         if (a->layer != index) continue;
         hash_text(&hash, a->name);
         hash_number(&hash, a->bytes);
@@ -47,9 +47,9 @@ static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
         hash_text(&hash, a->last_layer);
         hash_text(&hash, a->last_forward_layer);
     }
-    for (uint32_t i = 0; i < rt->workspace_count; i++)
-        if (rt->workspaces[i]->layer == index) {
-            const sluice_workspace *w = rt->workspaces[i];
+    for (uint32_t i = 0; i < rt->model.workspace_count; i++)
+        if (rt->model.workspaces[i]->layer == index) {
+            const sluice_workspace *w = rt->model.workspaces[i];
             hash_text(&hash, w->name);
             hash_number(&hash, w->bytes);
             hash_number(&hash, w->direction);
@@ -63,7 +63,7 @@ static void hash_real(uint64_t *hash, double value)
     *hash = slc_fnv(*hash, &value, sizeof value);
 }
 
-/* Field by field: a struct has gaps. */
+/* Goes field by field, because a struct has gaps. */
 static void hash_onebit(uint64_t *hash, const sluice_onebit *o)
 {
     hash_number(hash, o->freeze_step);
@@ -85,9 +85,9 @@ static uint64_t hash_settings(const sluice_runtime *rt)
 {
     const sluice_config *c = &rt->config;
     uint64_t hash = SLC_FNV_START;
-    hash_text(&hash, rt->strategy);
-    hash_text(&hash, rt->schedule);
-    hash_text(&hash, rt->recompute);
+    hash_text(&hash, rt->planning.strategy);
+    hash_text(&hash, rt->planning.schedule);
+    hash_text(&hash, rt->planning.recompute);
     hash_text(&hash, rt->optimizer.name);
     hash_number(&hash, rt->optimizer.state_count);
     hash = slc_fnv(hash, &c->adamw, sizeof c->adamw);
@@ -101,11 +101,11 @@ static uint64_t hash_settings(const sluice_runtime *rt)
     hash_number(&hash, c->wire);
     hash_number(&hash, c->micro_batches);
     hash_number(&hash, c->block_bytes);
-    hash_number(&hash, rt->fuse_bytes);
+    hash_number(&hash, rt->planning.fuse_bytes);
     return hash;
 }
 
-/* One head a rank: how many layers it has and its settings. */
+/* One per rank: how many layers it has, and hashes of its settings. */
 typedef struct {
     uint64_t layers, settings, reserved, checks, keep;
 } head;
@@ -139,7 +139,7 @@ static sluice_status compare_layers(const sluice_runtime *rt, const head *heads,
     for (uint64_t l = 0; l < most; l++)
         for (int r = 1; r < rt->size; r++) {
             if (hashes[(uint64_t)r * most + l] == hashes[l]) continue;
-            const char *name = l < rt->layer_count ? rt->layers[l]->name : "(not on this rank)";
+            const char *name = l < rt->model.layer_count ? rt->model.layers[l]->name : "(not on this rank)";
             if (l >= heads[0].layers || l >= heads[r].layers)
                 return slc_error(SLUICE_ERR_MISMATCH, "rank %d registers %llu layers, rank 0 %llu: layer %llu \"%s\"",
                                  r, (unsigned long long)heads[r].layers, (unsigned long long)heads[0].layers,
@@ -157,7 +157,7 @@ sluice_status slc_engine_compare_registration(sluice_runtime *rt)
     unsigned keep = 0;
     sluice_status readable = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &keep);
     if (readable) return readable;
-    head mine = {rt->layer_count, hash_settings(rt), rt->reserved_bytes, rt->check != NULL, keep};
+    head mine = {rt->model.layer_count, hash_settings(rt), rt->model.reserved_bytes, rt->check != NULL, keep};
     head *heads = calloc((size_t)rt->size, sizeof *heads);
     uint64_t *own = NULL, *all = NULL, most = 0;
     sluice_status status = SLUICE_ERR_MEMORY;
@@ -171,7 +171,7 @@ sluice_status slc_engine_compare_registration(sluice_runtime *rt)
     own = calloc(most + 1, sizeof *own);
     all = calloc((most + 1) * (size_t)rt->size, sizeof *all);
     if (!own || !all) goto out;
-    for (uint32_t l = 0; l < rt->layer_count; l++) own[l] = hash_layer(rt, l);
+    for (uint32_t l = 0; l < rt->model.layer_count; l++) own[l] = hash_layer(rt, l);
     status = sluice_world_all_gather(rt->world, own, most * sizeof *own, all);
     if (status) goto out;
     status = compare_layers(rt, heads, all, most);
@@ -184,36 +184,4 @@ out:
     free(heads);
     return status == SLUICE_ERR_MEMORY ? slc_runtime_fail(rt, slc_error(status, "no memory to compare registrations"))
                                        : status;
-}
-
-/* Without memory this rank cannot take part: the others wait for it, so it fails for all. */
-static sluice_status gather_numbers(sluice_runtime *rt, uint64_t mine, uint64_t **all)
-{
-    *all = calloc((size_t)rt->size, sizeof **all);
-    if (!*all) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "no memory for %d ranks", rt->size));
-    return sluice_world_all_gather(rt->world, &mine, sizeof mine, *all);
-}
-
-sluice_status slc_engine_compare_plan(sluice_runtime *rt, const slc_plan *plan)
-{
-    uint64_t *all;
-    sluice_status status = gather_numbers(rt, plan ? slc_plan_fingerprint(plan) : 0, &all);
-    for (int r = 1; !status && r < rt->size; r++)
-        if (all[r] != all[0])
-            status = slc_error(SLUICE_ERR_MISMATCH,
-                               "rank %d made another plan than rank 0: are all ranks the same build "
-                               "of Sluice, with the same strategy file?",
-                               r);
-    free(all);
-    return status;
-}
-
-sluice_status slc_engine_least_budget(sluice_runtime *rt, uint64_t *budget_bytes)
-{
-    uint64_t *all;
-    sluice_status status = gather_numbers(rt, *budget_bytes, &all);
-    for (int r = 0; !status && r < rt->size; r++)
-        if (all[r] && (!*budget_bytes || all[r] < *budget_bytes)) *budget_bytes = all[r];
-    free(all);
-    return status;
 }

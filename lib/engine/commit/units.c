@@ -1,0 +1,213 @@
+/* Makes units. The trainable parameters of a layer lie in one unit (frozen ones in a second); those of small
+ * neighbouring layers may lie in one together. A tied parameter is a unit of its own, and where its uses are split the
+ * rows of its look-up are another. Each parameter starts at a multiple of 16 elements; a unit is padded to a multiple
+ * of 16 * N. */
+#include "lib/base/status.h"
+#include "lib/engine/commit/job.h"
+#include "lib/engine/onebit/onebit.h"
+#include "lib/engine/rows/look_up.h"
+#include "lib/engine/runtime.h"
+#include "lib/plan/fused_job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+/* A unit is made of the own parameters of layers first to last, trainable or frozen ones, or of one tied parameter.
+ * Where an optimizer exchanges everything as one, a trainable tied parameter is among the others. */
+typedef struct {
+    uint32_t first, last;
+    bool frozen;
+    const sluice_param *tied;
+} origin;
+
+static bool stands_alone(const sluice_param *param)
+{
+    return param->tied && (param->frozen || !param->rt->compression.fuses);
+}
+
+static bool belongs(const sluice_param *param, const origin *from)
+{
+    if (from->tied) return param == from->tied;
+    return param->layer >= from->first && param->layer <= from->last && param->frozen == from->frozen &&
+           !stands_alone(param);
+}
+
+static char *unit_name(const sluice_runtime *rt, const origin *from)
+{
+    const char *layer = rt->model.layers[from->first]->name;
+    if (from->tied) return strdup(from->tied->name);
+    if (from->last > from->first) return slc_fused_name(layer, rt->model.layers[from->last]->name);
+    size_t bytes = strlen(layer) + 8;
+    char *name = malloc(bytes);
+    if (name) snprintf(name, bytes, "%s%s", layer, from->frozen ? ".frozen" : "");
+    return name;
+}
+
+static bool read_in_backward(const sluice_runtime *rt, const origin *from, uint32_t layer)
+{
+    bool needed = rt->model.layers[layer]->can_recompute;
+    for (uint32_t i = 0; i < rt->model.param_count; i++)
+        if (rt->model.params[i]->layer == layer && belongs(rt->model.params[i], from))
+            needed |= !rt->model.params[i]->no_backward_value;
+    for (uint32_t i = 0; i < rt->model.layers[layer]->use_count; i++)
+        needed |= belongs(rt->model.layers[layer]->uses[i], from);
+    return needed;
+}
+
+static bool is_split(const sluice_param *param)
+{
+    const sluice_runtime *rt = param->rt;
+    bool used = false;
+    for (uint32_t l = param->layer + 1; l < rt->model.layer_count; l++)
+        for (uint32_t i = 0; i < rt->model.layers[l]->use_count; i++) used |= rt->model.layers[l]->uses[i] == param;
+    return rt->config.tied == SLUICE_TIED_SPLIT && param->row_elements && used && !rt->compression.fuses;
+}
+
+/* The layer that looks rows up in a split parameter uses the unit of rows instead. */
+static sluice_status add_uses(sluice_runtime *rt, slc_unit *unit, const origin *from)
+{
+    unit->uses = calloc(rt->model.layer_count, sizeof *unit->uses);
+    if (!unit->uses) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", unit->name);
+    for (uint32_t l = from->first; l <= from->last && unit->role != SLC_UNIT_SPLIT; l++)
+        unit->uses[unit->use_count++] = (slc_use){l, read_in_backward(rt, from, l)};
+    for (uint32_t l = from->first + 1; from->tied && l < rt->model.layer_count; l++)
+        for (uint32_t i = 0; i < rt->model.layers[l]->use_count; i++)
+            if (rt->model.layers[l]->uses[i] == from->tied) unit->uses[unit->use_count++] = (slc_use){l, true};
+    unit->fused = from->last > from->first;
+    if (unit->fused) slc_fused_uses_close(unit);
+    return SLUICE_OK;
+}
+
+/* Makes one unit if any parameter belongs to it. */
+static sluice_status make_unit(sluice_runtime *rt, const origin *from)
+{
+    uint32_t number = rt->job.unit_count, count = 0;
+    uint64_t elements = 0, grain = (uint64_t)SLC_GRAIN * (uint64_t)rt->size;
+    for (uint32_t i = 0; i < rt->model.param_count; i++) count += belongs(rt->model.params[i], from);
+    if (!count) return SLUICE_OK;
+
+    slc_unit *unit = &rt->job.units[number];
+    slc_unit_state *state = &rt->units[number];
+    rt->job.unit_count++;
+    unit->name = unit_name(rt, from);
+    state->params = calloc(count, sizeof(sluice_param *));
+    if (!unit->name || !state->params) return slc_error(SLUICE_ERR_MEMORY, "unit of layer %u", from->first);
+    for (uint32_t i = 0; i < rt->model.param_count; i++) {
+        sluice_param *param = rt->model.params[i];
+        if (!belongs(param, from)) continue;
+        param->unit = number;
+        param->first = elements;
+        elements = round_up(elements + param->count, SLC_GRAIN);
+        state->params[state->param_count++] = param;
+    }
+    if (rt->compression.fuses && !from->tied && !from->frozen)
+        elements = slc_flat_elements(elements, (uint32_t)rt->size);
+    unit->elements = round_up(elements, grain);
+    uint64_t block = rt->config.block_bytes / 4 / grain * grain;
+    unit->block_elements = block ? block : grain;
+    unit->trainable = !(from->tied ? from->tied->frozen : from->frozen);
+    unit->dtype = rt->model.layers[from->first]->precision;
+    if (from->tied && is_split(from->tied)) unit->role = SLC_UNIT_SPLIT;
+    sluice_status status = add_uses(rt, unit, from);
+    bool exchanged = rt->compression.on && unit->trainable && unit->role == SLC_UNIT_WHOLE;
+    return status || !exchanged ? status : slc_onebit_create(rt, number, rt->compression.fuses);
+}
+
+/* The unit of rows follows that of its parameter. */
+static sluice_status make_rows_unit(sluice_runtime *rt, sluice_param *param)
+{
+    uint32_t number = rt->job.unit_count++, layer = param->layer;
+    slc_unit *split = &rt->job.units[param->unit], *unit = &rt->job.units[number];
+    size_t bytes = strlen(param->name) + sizeof "rows of ";
+    char *name = malloc(bytes);
+    split->partner = number;
+    *unit = (slc_unit){.name = name,
+                       .elements = round_up(param->most_rows * param->row_elements, SLC_GRAIN * (uint64_t)rt->size),
+                       .dtype = split->dtype,
+                       .trainable = true,
+                       .uses = calloc(1, sizeof *unit->uses),
+                       .role = SLC_UNIT_ROWS,
+                       .partner = param->unit,
+                       .row_elements = param->row_elements,
+                       .row_count = param->count / param->row_elements,
+                       .most_rows = param->most_rows};
+    unit->block_elements = unit->elements;
+    if (!name || !unit->uses) return slc_error(SLUICE_ERR_MEMORY, "rows of \"%s\"", param->name);
+    snprintf(name, bytes, "rows of %s", param->name);
+    unit->uses[unit->use_count++] =
+        (slc_use){layer, rt->model.layers[layer]->can_recompute || !param->no_backward_value};
+    rt->units[number].looked_up = param;
+    param->rows_unit = number;
+    return slc_look_up_create(rt, number);
+}
+
+static sluice_status make_tied_unit(sluice_runtime *rt, sluice_param *param)
+{
+    sluice_status status = make_unit(rt, &(origin){.first = param->layer, .last = param->layer, .tied = param});
+    return status || !is_split(param) ? status : make_rows_unit(rt, param);
+}
+
+static sluice_status make_units(sluice_runtime *rt, const uint32_t *last)
+{
+    uint32_t most = 2 * rt->model.param_count + 2 * rt->model.layer_count, end = 0;
+    rt->job.units = calloc(most, sizeof *rt->job.units);
+    rt->units = calloc(most, sizeof *rt->units);
+    if (!rt->job.units || !rt->units) return slc_error(SLUICE_ERR_MEMORY, "units");
+    sluice_status status = SLUICE_OK;
+    for (uint32_t l = 0; !status && l < rt->model.layer_count; l++) {
+        if (l >= end) status = make_unit(rt, &(origin){.first = l, .last = last[l]});
+        if (l >= end) end = last[l] + 1;
+        if (!status) status = make_unit(rt, &(origin){.first = l, .last = l, .frozen = true});
+        for (uint32_t i = 0; !status && i < rt->model.param_count; i++)
+            if (rt->model.params[i]->layer == l && stands_alone(rt->model.params[i]))
+                status = make_tied_unit(rt, rt->model.params[i]);
+    }
+    return status;
+}
+
+void slc_units_destroy(sluice_runtime *rt)
+{
+    for (uint32_t u = 0; u < rt->job.unit_count; u++) {
+        free((char *)rt->job.units[u].name);
+        free(rt->job.units[u].uses);
+        free(rt->units[u].params);
+        free(rt->units[u].gathered);
+        slc_look_up_destroy(rt->units[u].look_up);
+        slc_onebit_destroy(rt->units[u].onebit);
+    }
+    free(rt->job.units);
+    free(rt->units);
+    rt->job.units = NULL;
+    rt->units = NULL;
+    rt->job.unit_count = 0;
+}
+
+/* These follow from the units. */
+static void set_wire_and_scratch(sluice_runtime *rt)
+{
+    slc_job *job = &rt->job;
+    uint64_t largest = 8 * slc_agreement_words(job);
+    for (uint32_t u = 0; u < job->unit_count;
+         u++) /* where all is fp32 the setting has no effect, so the job is the same */
+        if (job->units[u].dtype != SLUICE_FP32) job->wire = rt->config.wire;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        if (job->units[u].role == SLC_UNIT_ROWS) continue; /* its rows move in blocks of its partner */
+        uint64_t block = sluice_dtype_bytes(slc_gradient_dtype(job, &job->units[u])) * job->units[u].block_elements;
+        if (block > largest) largest = block;
+    }
+    job->scratch_bytes = slc_comm_scratch_bytes(rt->comm, largest);
+}
+
+sluice_status slc_units_make(sluice_runtime *rt, const uint32_t *last)
+{
+    slc_units_destroy(rt);
+    sluice_status status = make_units(rt, last);
+    if (!status) set_wire_and_scratch(rt);
+    return status;
+}

@@ -1,0 +1,168 @@
+/* Reading and writing parameters and optimizer states between steps, whatever their layout and type. */
+#include "lib/base/sha256.h"
+#include "lib/base/status.h"
+#include "lib/engine/check/check.h"
+#include "lib/engine/model/param_arrays.h"
+#include "lib/engine/onebit/onebit.h"
+#include "lib/engine/onebit/phase.h"
+#include "lib/engine/replan/replan.h"
+#include "lib/engine/runtime.h"
+#include "lib/engine/step/pass.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* `length` is that of the array. */
+static sluice_status check_range(const sluice_param *param, uint64_t length, uint64_t first, uint64_t count,
+                                 const void *memory, const char *call)
+{
+    if (!param) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no parameter given", call);
+    sluice_runtime *rt = param->rt;
+    sluice_status status = slc_runtime_require_of(rt, true, call, param->name);
+    if (status) return status;
+    if (rt->mode != SLC_IDLE)
+        return slc_error(SLUICE_ERR_ORDER, "%s of \"%s\": must be called between steps", call, param->name);
+    if (first > length || count > length - first || (count && !memory))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s of \"%s\": %llu elements from number %llu on%s; it has %llu", call,
+                         param->name, (unsigned long long)count, (unsigned long long)first,
+                         memory ? "" : ", but no memory given", (unsigned long long)length);
+    return slc_runtime_drain(rt);
+}
+
+static sluice_status no_such_state(const sluice_param *param, const char *name)
+{
+    const sluice_optimizer *optimizer = &param->rt->optimizer;
+    const char *own[SLC_ONEBIT_STATES_MAX];
+    char names[256] = "";
+    for (uint32_t s = 0; s < optimizer->state_count; s++)
+        slc_append_name(names, sizeof names, optimizer->state_name[s]);
+    const uint32_t count = slc_onebit_state_names(param, own);
+    for (uint32_t i = 0; i < count; i++) slc_append_name(names, sizeof names, own[i]);
+    return slc_error(SLUICE_ERR_ARGUMENT, "optimizer %s has no state \"%s\" of \"%s\" in the plan that runs; it has %s",
+                     optimizer->name, name ? name : "", param->name, *names ? names : "none");
+}
+
+/* Finds the number of a state as an array of the parameter (model/param_arrays.h). */
+static sluice_status find_state(const sluice_param *param, const char *name, uint32_t *which)
+{
+    const sluice_runtime *rt = param->rt;
+    if (param->frozen) return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" is frozen: it has no state", param->name);
+    for (uint32_t s = 0; s < rt->optimizer.state_count; s++)
+        if (name && !strcmp(rt->optimizer.state_name[s], name)) {
+            *which = 1 + s;
+            return SLUICE_OK;
+        }
+    return no_such_state(param, name);
+}
+
+/* ---- The public calls ---- */
+
+static uint64_t length_of(const sluice_param *param)
+{
+    return param ? param->count : 0;
+}
+
+uint64_t sluice_param_state_count(const sluice_param *param, const char *state)
+{
+    uint64_t count = 0;
+    if (!param || !state || param->frozen || !param->rt->committed) return 0;
+    const sluice_optimizer *optimizer = &param->rt->optimizer;
+    for (uint32_t s = 0; s < optimizer->state_count; s++)
+        if (!strcmp(optimizer->state_name[s], state)) count = param->count;
+    if (!count && !slc_onebit_state(param, state, NULL, &count)) return 0;
+    return count;
+}
+
+/* The length of a rank's own array, which may be 0; of any other state the parameter's. */
+static uint64_t state_length(const sluice_param *param, const char *state)
+{
+    uint64_t own;
+    bool has_state = param && state && !param->frozen && param->rt->committed;
+    return has_state && slc_onebit_state(param, state, NULL, &own) ? own : length_of(param);
+}
+
+sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t count, const float *src)
+{
+    sluice_status status = check_range(param, length_of(param), first, count, src, "param_write");
+    if (!status) status = slc_phase_require_equal(param->rt, "param_write");
+    if (status) return status;
+    if (param->rt->check) slc_check_written(param, NULL, first, count, src);
+    status = slc_param_put(param, 0, first, count, src);
+    if (!status && count == param->count) param->apart = false;
+    return slc_runtime_fail(param->rt, status);
+}
+
+sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst)
+{
+    sluice_status status = check_range(param, length_of(param), first, count, dst, "param_read");
+    if (!status) status = slc_check_call(param->rt, "param_read", param, NULL);
+    if (!status) status = slc_phase_require_equal(param->rt, "param_read");
+    if (!status) status = slc_comm_meet(param->rt->comm, "param_read", param->name);
+    if (status) return status;
+    return slc_runtime_fail(param->rt, slc_param_get(param, 0, first, count, dst));
+}
+
+sluice_status sluice_param_state_write(sluice_param *param, const char *state, uint64_t first, uint64_t count,
+                                       const float *src)
+{
+    uint32_t which = 0;
+    float *own;
+    uint64_t all;
+    sluice_status status = check_range(param, state_length(param, state), first, count, src, "param_state_write");
+    if (!status && state && slc_onebit_state(param, state, &own, &all)) {
+        status = slc_copy(&param->rt->compute, own + first, src, count * sizeof *src);
+        if (!status) status = slc_stream_synchronize(&param->rt->compute);
+        return slc_runtime_fail(param->rt, status);
+    }
+    if (!status) status = slc_phase_require_equal(param->rt, "param_state_write");
+    if (!status) status = find_state(param, state, &which);
+    if (!status && param->rt->check) slc_check_written(param, state, first, count, src);
+    return status ? status : slc_runtime_fail(param->rt, slc_param_put(param, which, first, count, src));
+}
+
+sluice_status sluice_param_state_read(sluice_param *param, const char *state, uint64_t first, uint64_t count,
+                                      float *dst)
+{
+    uint32_t which = 0;
+    float *own;
+    uint64_t all;
+    sluice_status status = check_range(param, state_length(param, state), first, count, dst, "param_state_read");
+    if (!status && state && slc_onebit_state(param, state, &own, &all)) {
+        status = slc_copy(&param->rt->compute, dst, own + first, count * sizeof *dst);
+        if (!status) status = slc_stream_synchronize(&param->rt->compute);
+        return slc_runtime_fail(param->rt, status);
+    }
+    if (!status) status = slc_phase_require_equal(param->rt, "param_state_read");
+    if (!status) status = find_state(param, state, &which);
+    if (!status) status = slc_comm_meet(param->rt->comm, "param_state_read", param->name);
+    return status ? status : slc_runtime_fail(param->rt, slc_param_get(param, which, first, count, dst));
+}
+
+sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step)
+{
+    sluice_status status = slc_runtime_require(rt, true, "step_set");
+    if (!status && rt->mode != SLC_IDLE) status = slc_error(SLUICE_ERR_ORDER, "step_set: must be called between steps");
+    if (status) return status;
+    status = slc_runtime_drain(rt);
+    rt->step = step;
+    return status ? status : slc_phase_follow(rt);
+}
+
+sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65])
+{
+    enum { PIECE = 1 << 18 };
+    float *piece = malloc(PIECE * sizeof *piece);
+    if (!piece) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "weights_sha256"));
+    slc_sha256 hash;
+    slc_sha256_init(&hash);
+    sluice_status status = SLUICE_OK;
+    for (uint32_t p = 0; !status && p < rt->model.param_count; p++)
+        for (uint64_t first = 0; !status && first < rt->model.params[p]->count; first += PIECE) {
+            uint64_t left = rt->model.params[p]->count - first, count = left < PIECE ? left : PIECE;
+            status = sluice_param_read(rt->model.params[p], first, count, piece);
+            slc_sha256_add(&hash, piece, 4 * count);
+        }
+    slc_sha256_finish(&hash, hex);
+    free(piece);
+    return status;
+}

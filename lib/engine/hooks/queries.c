@@ -1,0 +1,76 @@
+/* What a runtime, a layer or a parameter says of itself; the memory report. */
+#include "lib/base/status.h"
+#include "lib/engine/measure/rss.h"
+#include "lib/engine/runtime.h"
+
+const char *sluice_param_name(const sluice_param *param)
+{
+    return param->name;
+}
+
+uint64_t sluice_param_count(const sluice_param *param)
+{
+    return param->count;
+}
+
+uint32_t sluice_runtime_param_count(const sluice_runtime *rt)
+{
+    return rt->model.param_count;
+}
+
+sluice_param *sluice_runtime_param(const sluice_runtime *rt, uint32_t index)
+{
+    return index < rt->model.param_count ? rt->model.params[index] : NULL;
+}
+
+sluice_world *sluice_runtime_world(const sluice_runtime *rt)
+{
+    return rt->world;
+}
+
+void *sluice_runtime_stream(const sluice_runtime *rt)
+{
+    return (void *)&rt->compute;
+}
+
+bool sluice_layer_recomputes(const sluice_layer *layer)
+{
+    return layer && layer->rt->committed && layer->rt->current.plan->recompute[layer->index];
+}
+
+const char *sluice_layer_strategy_name(const sluice_layer *layer)
+{
+    const sluice_runtime *rt = layer->rt;
+    uint32_t first = SLC_NONE;
+    for (uint32_t p = 0; rt->committed && p < rt->model.param_count; p++)
+        if (rt->model.params[p]->layer == layer->index && rt->model.params[p]->unit < first)
+            first = rt->model.params[p]->unit;
+    return first == SLC_NONE ? "none" : slc_strategy_name(rt->units[first].strategy);
+}
+
+sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_memory_report *report)
+{
+    if (!rt || !report || !rt->memory.arena) return slc_error(SLUICE_ERR_ORDER, "runtime_memory: before commit");
+    *report = (sluice_memory_report){.budget_bytes = rt->current.budget_bytes,
+                                     .planned_bytes = rt->memory.most_planned_bytes + rt->model.reserved_bytes,
+                                     .peak_bytes = slc_arena_peak(rt->memory.arena),
+                                     .rss_bytes = slc_rss_bytes(slc_arena_segment(rt->memory.arena)),
+                                     .rss_commit_bytes = rt->memory.rss_commit_bytes};
+    for (int c = 0; c < SLC_MEMORY_CATEGORIES; c++) {
+        uint64_t peak = slc_arena_category_peak(rt->memory.arena, (slc_memory_category)c);
+        if (!peak) continue;
+        report->categories[report->category_count++] =
+            (sluice_memory_category){slc_memory_category_name((slc_memory_category)c), peak};
+    }
+    return slc_engine_account_activations(rt, report);
+}
+
+uint64_t sluice_runtime_dp_bytes(const sluice_runtime *rt)
+{
+    return rt->planning.dp_bytes;
+}
+
+uint64_t sluice_runtime_step(const sluice_runtime *rt)
+{
+    return rt->step;
+}

@@ -1,0 +1,78 @@
+/* The caller says before each micro-batch which rows of a parameter it reads. */
+#include "lib/base/status.h"
+#include "lib/engine/rows/look_up.h"
+#include "lib/engine/runtime.h"
+
+#include <string.h>
+
+/* Is the first slot of a micro-batch next? In evaluation each pass is a micro-batch. */
+static bool between_micro_batches(const sluice_runtime *rt, uint32_t *micro_batch)
+{
+    const slc_pass *pass = &rt->train;
+    *micro_batch = 0;
+    if (rt->mode == SLC_IN_EVALUATION) return rt->at.cursor == rt->evaluate.slot_count;
+    if (rt->mode != SLC_IN_STEP || rt->at.cursor >= pass->slot_count || rt->at.state != SLC_BETWEEN_SLOTS) return false;
+    const slc_item *next = &pass->program->items[pass->slots[rt->at.cursor]];
+    *micro_batch = next->micro_batch;
+    return next->slot == 0;
+}
+
+static sluice_status check_time(const sluice_param *param)
+{
+    uint32_t micro_batch;
+    if (!between_micro_batches(param->rt, &micro_batch))
+        return slc_error(SLUICE_ERR_ORDER,
+                         "rows_set of \"%s\": must be called in front of a micro-batch: behind step_begin or "
+                         "evaluate_begin, or behind the last slot of the one before",
+                         param->name);
+    if (param->rows_set > micro_batch)
+        return slc_error(SLUICE_ERR_ORDER, "rows_set of \"%s\": its rows are set for this micro-batch already (%u)",
+                         param->name, micro_batch);
+    return SLUICE_OK;
+}
+
+static sluice_status check_rows(const sluice_param *param, const int32_t *rows, uint64_t count, const int32_t *places)
+{
+    uint64_t row_count = param->count / param->row_elements;
+    if (count && (!rows || !places))
+        return slc_error(SLUICE_ERR_ARGUMENT, "rows_set of \"%s\": no rows or no places given", param->name);
+    for (uint64_t i = 0; i < count; i++)
+        if (rows[i] < 0 || (uint64_t)rows[i] >= row_count)
+            return slc_error(SLUICE_ERR_ARGUMENT, "rows_set of \"%s\": number %llu is row %d; there are rows 0 to %llu",
+                             param->name, (unsigned long long)i, rows[i], (unsigned long long)row_count - 1);
+    return SLUICE_OK;
+}
+
+static sluice_status too_many(const sluice_param *param)
+{
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "rows_set of \"%s\": more than %llu different rows; give most_rows as many as a micro-batch may "
+                     "have when the parameter is added",
+                     param->name, (unsigned long long)param->most_rows);
+}
+
+/* A parameter that is not split has one gradient for all uses, so a row's place is its number. */
+static bool set_rows(sluice_param *param, const int32_t *rows, uint64_t count, int32_t *places)
+{
+    uint64_t row_count = param->count / param->row_elements;
+    if (param->rows_unit != SLC_NONE)
+        return slc_look_up_set(param->rt->units[param->rows_unit].look_up, rows, count, places);
+    if (!slc_row_list_make(param->marks, row_count, rows, count, param->most_rows, NULL, NULL)) return false;
+    if (count) memmove(places, rows, count * sizeof *rows);
+    return true;
+}
+
+sluice_status sluice_rows_set(sluice_param *param, const int32_t *rows, uint64_t count, int32_t *places)
+{
+    sluice_status status = slc_runtime_require(param ? param->rt : NULL, true, "rows_set");
+    if (status) return status;
+    if (!param->row_elements)
+        return slc_error(SLUICE_ERR_ARGUMENT, "rows_set of \"%s\": it was added without row_elements", param->name);
+    status = check_time(param);
+    if (!status) status = check_rows(param, rows, count, places);
+    if (status) return status;
+    if (!set_rows(param, rows, count, places)) return too_many(param);
+    param->rows_set++;
+    sluice_runtime *rt = param->rt;
+    return rt->mode == SLC_IN_STEP ? slc_runtime_fail(rt, slc_pass_go_on(rt, &rt->train)) : SLUICE_OK;
+}

@@ -1,0 +1,30 @@
+/* The arena, and the buffers of the plan in force in it. Private to lib/engine. */
+#ifndef SLC_ENGINE_BUFFERS_H
+#define SLC_ENGINE_BUFFERS_H
+
+#include "lib/memory/arena.h"
+#include "lib/plan/plan.h"
+
+#include <sluice/runtime.h>
+
+typedef struct {
+    slc_arena *arena;
+    unsigned char *base; /* of the arena */
+    void *staging;
+    bool attached; /* peers know the arena, with the scratch for messages at `scratch` */
+    void *scratch;
+    uint64_t rss_commit_bytes;
+    uint64_t most_planned_bytes; /* the largest arena of all plans so far */
+} slc_runtime_memory;
+
+/* The address of a buffer; NULL: the plan has none such. */
+void *slc_engine_buffer(const sluice_runtime *rt, slc_buffer_kind kind, uint32_t unit, uint32_t index);
+/* Claims what the plan says: at commit (statics), or when an item starts. */
+sluice_status slc_engine_claim(sluice_runtime *rt, const slc_claim *claim);
+sluice_status slc_engine_release(sluice_runtime *rt, const slc_claim *claim);
+
+/* Claims or releases the staging buffer, which like everything else is claimed while it is used. */
+sluice_status slc_staging_claim(sluice_runtime *rt, bool claim);
+uint64_t slc_staging_bytes(const sluice_runtime *rt);
+
+#endif

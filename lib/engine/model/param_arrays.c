@@ -1,0 +1,160 @@
+#include "lib/engine/model/param_arrays.h"
+
+#include "lib/engine/model/parts.h"
+#include "lib/engine/runtime.h"
+#include "lib/kernels/convert/convert.h"
+#include "lib/plan/strategy_table.h"
+
+/* One value per element of a unit: whole on every rank, or the owned parts only. Where the replicas of a whole array
+ * are apart, only the owned parts count. */
+typedef struct {
+    void *data;
+    sluice_dtype dtype;
+    bool sharded;
+} array;
+
+static array values_of(const slc_unit_state *unit)
+{
+    return (array){unit->shard ? unit->shard : unit->value, unit->dtype, unit->shard != NULL};
+}
+
+static array masters_of(const slc_unit_state *unit)
+{
+    return unit->master ? (array){unit->master, SLUICE_FP32, !slc_updates_whole(unit->strategy)} : values_of(unit);
+}
+
+static array array_of(const sluice_param *param, uint32_t which)
+{
+    const slc_unit_state *unit = &param->rt->units[param->unit];
+    return which ? (array){unit->state[which - 1], SLUICE_FP32, !slc_updates_whole(unit->strategy)} : masters_of(unit);
+}
+
+static sluice_status store(sluice_runtime *rt, array target, uint64_t at, const float *src, uint64_t count)
+{
+    void *dst = slc_element(target.data, target.dtype, at);
+    return slc_convert(&rt->compute, SLUICE_FP32, src, target.dtype, dst, count);
+}
+
+static sluice_status load(sluice_runtime *rt, array source, uint64_t at, float *dst, uint64_t count)
+{
+    const void *src = slc_element(source.data, source.dtype, at);
+    sluice_status status = slc_convert(&rt->compute, source.dtype, src, SLUICE_FP32, dst, count);
+    return status ? status : slc_stream_synchronize(&rt->compute);
+}
+
+static sluice_status write_array(sluice_param *param, array target, uint64_t first, uint64_t count, const float *src)
+{
+    sluice_runtime *rt = param->rt;
+    if (!target.sharded) return store(rt, target, param->first + first, src, count);
+    const slc_unit *unit = &rt->job.units[param->unit];
+    sluice_param piece = {.first = param->first + first, .count = count};
+    for (uint64_t b = piece.first / unit->block_elements; b < slc_unit_blocks(unit); b++) {
+        slc_part part = slc_unit_part(unit, (uint32_t)rt->size, b, (uint32_t)rt->rank);
+        if (part.first >= piece.first + count) break;
+        slc_part range = slc_part_of_param(&part, &piece);
+        if (!range.count) continue;
+        sluice_status status = store(rt, target, range.shard_first, src + (range.first - piece.first), range.count);
+        if (status) return status;
+    }
+    return slc_stream_synchronize(&rt->compute);
+}
+
+static sluice_status write_values(sluice_param *param, uint64_t first, uint64_t count, const float *src)
+{
+    const slc_unit_state *unit = &param->rt->units[param->unit];
+    sluice_status status = write_array(param, masters_of(unit), first, count, src);
+    if (!status && unit->master) status = write_array(param, values_of(unit), first, count, src);
+    return status;
+}
+
+static sluice_status gather_block(sluice_runtime *rt, const slc_unit *unit, array source, uint64_t block)
+{
+    uint64_t start = block * unit->block_elements;
+    uint64_t length = unit->elements - start < unit->block_elements ? unit->elements - start : unit->block_elements;
+    slc_op op = {.kind = SLC_ALL_GATHER,
+                 .dtype = slc_comm_dtype(source.dtype),
+                 .elements = length,
+                 .block_elements = length,
+                 .block_count = 1,
+                 .src = slc_element(source.data, source.dtype, source.sharded ? start / (uint64_t)rt->size : start),
+                 .src_layout = source.sharded ? SLC_SHARD : SLC_WHOLE,
+                 .dst = rt->memory.staging,
+                 .what = "reading a parameter"};
+    sluice_status status = slc_comm_submit(rt->comm, &op, 1, NULL);
+    if (status) return status;
+    return slc_comm_wait(rt->comm, ++rt->lanes.next_operation);
+}
+
+static sluice_status read_owners(sluice_param *param, array source, uint64_t first, uint64_t count, float *dst)
+{
+    sluice_runtime *rt = param->rt;
+    const slc_unit *unit = &rt->job.units[param->unit];
+    uint64_t at = param->first + first, end = at + count;
+    sluice_status status = slc_staging_claim(rt, true);
+    if (status) return status;
+    while (!status && at < end) {
+        uint64_t block = at / unit->block_elements, start = block * unit->block_elements;
+        uint64_t block_end = start + unit->block_elements < end ? start + unit->block_elements : end;
+        status = gather_block(rt, unit, source, block);
+        if (!status)
+            status = load(rt, (array){rt->memory.staging, source.dtype, false}, at - start, dst, block_end - at);
+        dst += block_end - at;
+        at = block_end;
+    }
+    sluice_status released = slc_staging_claim(rt, false);
+    return status ? status : released;
+}
+
+sluice_status slc_param_get(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst)
+{
+    const array source = array_of(param, which);
+    if (!count) return SLUICE_OK;
+    if (source.sharded || param->apart) return read_owners(param, source, first, count, dst);
+    return load(param->rt, source, param->first + first, dst, count);
+}
+
+/* A sharded master is whole too where every rank holds its values whole. */
+static bool is_whole(const sluice_param *param, uint32_t which)
+{
+    return !array_of(param, which).sharded || (!which && !param->rt->units[param->unit].shard);
+}
+
+bool slc_param_owned(const sluice_param *param, uint64_t *first, uint64_t *count)
+{
+    slc_part range = slc_part_first_owned(param, *first, *count);
+    *first = range.first - param->first;
+    *count = range.count;
+    return range.count > 0;
+}
+
+bool slc_param_kept(const sluice_param *param, uint32_t which, uint64_t *first, uint64_t *count)
+{
+    return is_whole(param, which) ? *count > 0 : slc_param_owned(param, first, count);
+}
+
+sluice_status slc_param_get_owned(const sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst)
+{
+    slc_part range = slc_part_first_owned(param, first, count);
+    array source = array_of(param, which);
+    return load(param->rt, source, source.sharded ? range.shard_first : range.first, dst, count);
+}
+
+sluice_status slc_param_add_owned(const sluice_param *param, uint32_t which, int64_t *bins)
+{
+    array source = array_of(param, which);
+    uint64_t done = 0;
+    for (slc_part range; (range = slc_part_first_owned(param, done, param->count - done)).count;) {
+        done = range.first - param->first + range.count;
+        const void *from = slc_element(source.data, source.dtype, source.sharded ? range.shard_first : range.first);
+        sluice_status status = slc_norm_add(&param->rt->compute, source.dtype, range.count, from, bins);
+        if (status) return status;
+        if (done == param->count) break;
+    }
+    return slc_stream_synchronize(&param->rt->compute);
+}
+
+sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, const float *src)
+{
+    if (!which) return write_values(param, first, count, src);
+    return write_array(param, array_of(param, which), first, count, src);
+}

@@ -1,0 +1,25 @@
+/* The arrays of a parameter between steps, when everything is complete. Array 0 is its values (the fp32 masters where
+ * there are some), arrays 1 and up are its optimizer states. Elements are numbered in the parameter and come and go as
+ * fp32. Private to lib/engine. */
+#ifndef SLC_ENGINE_PARAM_ARRAYS_H
+#define SLC_ENGINE_PARAM_ARRAYS_H
+
+#include <sluice/runtime.h>
+
+/* Each narrows elements [*first, *first + *count) to the first run that this rank owns (owned), or that it keeps in any
+ * form, its own part or all (kept). False: there is none. */
+bool slc_param_owned(const sluice_param *param, uint64_t *first, uint64_t *count);
+bool slc_param_kept(const sluice_param *param, uint32_t which, uint64_t *first, uint64_t *count);
+
+/* Reads a run that slc_param_owned gave. */
+sluice_status slc_param_get_owned(const sluice_param *param, uint32_t which, uint64_t first, uint64_t count,
+                                  float *dst);
+/* Reads any elements, the same on every rank. Collective: what only one rank holds is gathered block by block through
+ * the staging buffer. */
+sluice_status slc_param_get(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst);
+/* Adds the squares of everything that this rank owns to a norm's bins. */
+sluice_status slc_param_add_owned(const sluice_param *param, uint32_t which, int64_t *bins);
+/* Writes elements as far as this rank keeps them. Waits for nothing. */
+sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, const float *src);
+
+#endif

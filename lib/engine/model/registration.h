@@ -1,0 +1,90 @@
+/* The model as the program registers it before commit: layers, parameters, activations and workspaces. Private to
+ * lib/engine. */
+#ifndef SLC_ENGINE_REGISTRATION_H
+#define SLC_ENGINE_REGISTRATION_H
+
+#include "lib/base/row_list.h"
+#include "lib/plan/job.h"
+
+#include <sluice/runtime.h>
+
+enum { SLC_GRAIN = 16 }; /* elements: parameters and shards start at multiples of it */
+
+struct sluice_param {
+    sluice_runtime *rt;
+    uint32_t number; /* position in registration order */
+    uint32_t layer;  /* the layer that added it */
+    char *name;      /* LAYER.NAME */
+    uint64_t count;
+    sluice_dtype dtype;
+    bool frozen, no_decay, tied, no_backward_value;
+    bool apart; /* replicas differ by roundings: whatever reads it takes each element from its owner */
+    uint32_t unit;
+    uint64_t first;                   /* its first element in the unit */
+    bool fresh;                       /* nothing has been added to its gradient yet: the content is undefined */
+    uint32_t norm;                    /* index of its first norm in slc_step_state.norms; valid if the optimizer asks
+                                         for norms and the parameter is trainable */
+    uint64_t row_elements, most_rows; /* its layer reads at most so many rows of so many elements; 0: all of it */
+    uint32_t rows_set;   /* micro-batches of this step (in evaluation: of this pass) whose rows are known */
+    uint32_t rows_unit;  /* the unit of rows that its layer reads and adds to; SLC_NONE: not split */
+    slc_row_mark *marks; /* of all rows; NULL where it is split */
+    bool told;           /* the log has been told that it had no address; `told` below means the same */
+};
+
+struct sluice_layer {
+    sluice_runtime *rt;
+    uint32_t index;
+    char *name;
+    slc_strategy forced; /* SLC_STRATEGIES: as the runtime's */
+    sluice_dtype precision;
+    bool can_recompute;
+    uint32_t *units; /* those that it uses, own and tied; known after commit */
+    uint32_t unit_count;
+    sluice_param **uses; /* tied parameters of earlier layers */
+    uint32_t use_count;
+};
+
+struct sluice_activation {
+    sluice_runtime *rt;
+    uint32_t index, layer;
+    char *name, *last_layer, *last_forward_layer;
+    uint64_t bytes;
+    sluice_direction first, last;
+    bool recomputable;
+    void *data;
+    bool told;
+};
+
+struct sluice_workspace {
+    sluice_runtime *rt;
+    uint32_t layer;
+    char *name;
+    uint64_t bytes;
+    sluice_direction direction;
+    uint32_t first, last; /* operations of the slot */
+    uint64_t offset;      /* in the region of its slot */
+    bool told;
+};
+
+/* Everything that was registered, each kind in registration order. */
+typedef struct {
+    sluice_layer **layers;
+    sluice_param **params;
+    sluice_activation **activations;
+    sluice_workspace **workspaces;
+    uint32_t layer_count, param_count, activation_count, workspace_count;
+    uint64_t reserved_bytes;
+    uint64_t elements, activation_bytes, workspace_bytes; /* sums; elements with the padding of each parameter */
+} slc_registration;
+
+/* Frees everything. */
+void slc_registration_fini(slc_registration *model);
+
+/* ARGUMENT unless the optimizer is a compressed one. `what` names what is asked to be onebit. */
+sluice_status slc_engine_allow_onebit(const sluice_runtime *rt, const char *what);
+
+/* Compares registration and settings of all ranks (compare.c). Collective. Errors: MISMATCH names the difference;
+ * MEMORY; ARGUMENT (a setting). */
+sluice_status slc_engine_compare_registration(sluice_runtime *rt);
+
+#endif

@@ -1,0 +1,27 @@
+/* What a runtime asks of the planner, and the plan that runs. Private to lib/engine. */
+#ifndef SLC_ENGINE_PLANNING_H
+#define SLC_ENGINE_PLANNING_H
+
+#include "lib/plan/plan.h"
+#include "lib/plan/request.h"
+
+typedef struct {
+    slc_planner planner;
+    slc_cancel cancel;                     /* ends planning when the world has failed */
+    char *strategy, *schedule, *recompute; /* as configured */
+    char *strategy_now, *schedule_now;     /* that a re-plan asked for; NULL: the above */
+    uint64_t fuse_bytes;                   /* of a fused unit; 0: off; SLC_FUSE_AUTO */
+    slc_updates updates;
+    bool replan_due;   /* one re-plan, with measured times, comes after some steps */
+    uint64_t dp_bytes; /* as in slc_plan_answer */
+} slc_planning;
+
+typedef struct {
+    slc_plan *plan;
+    uint32_t number; /* from 1 */
+    uint64_t steps;  /* that ended under it */
+    uint64_t budget_bytes;
+    double predicted_step_s; /* from measured times; 0: none */
+} slc_current_plan;
+
+#endif

@@ -1,0 +1,35 @@
+/* What all ranks agree on once a step: the norms that the optimizer asks for, and whether gradients are finite. Private
+ * to lib/engine. */
+#ifndef SLC_ENGINE_AGREEMENT_H
+#define SLC_ENGINE_AGREEMENT_H
+
+#include "lib/engine/step_state.h"
+
+#include <sluice/runtime.h>
+
+typedef struct {
+    int64_t *words;                      /* of the all-reduce, in the arena */
+    uint32_t item;                       /* of the training program */
+    uint32_t norm_count;                 /* norms and maxima that the optimizer asks for, of all parameters */
+    uint32_t norm_words;                 /* words that they take */
+    int64_t (*norm_bins)[SLC_NORM_BINS]; /* this rank's sums in this step; of a maximum only the first word counts */
+} slc_agreement;
+
+/* ---- norms.c: norms of whole parameters, for an optimizer that asks for them ---- */
+sluice_status slc_norms_create(sluice_runtime *rt);
+void slc_norms_destroy(sluice_runtime *rt);
+/* pack moves this rank's sums to the agreement's words and zeroes them. unpack makes norms of the ranks' sums, and
+ * tells the optimizer unless a gradient is not finite. */
+void slc_norms_pack(sluice_runtime *rt, int64_t *words);
+void slc_norms_unpack(const sluice_runtime *rt, const int64_t *words, slc_step_state *step);
+/* The norm of this rank's own gradients in onebit units, scaled as if they were averaged over one rank, before
+ * clipping. */
+double slc_own_norm(const slc_step_state *step);
+
+/* ---- non_finite.c: with nan = stop an error, else nothing ---- */
+/* NON_FINITE where the step's gradients are not finite. Its agreement is over. Collective where it is an error. */
+sluice_status slc_engine_check_finite(sluice_runtime *rt, const slc_step_state *step);
+/* NON_FINITE after an exchange that overflowed and that no agreement has told of. Everything is complete. */
+sluice_status slc_engine_check_exchanges(const sluice_runtime *rt);
+
+#endif

@@ -1,0 +1,30 @@
+/* The settings and results of one step. A runtime has two, because the last operations of a step run into the next one,
+ * late ones as part of its pass. Private to lib/engine. */
+#ifndef SLC_ENGINE_STEP_STATE_H
+#define SLC_ENGINE_STEP_STATE_H
+
+#include "lib/kernels/norm/norm.h"
+#include "lib/optim/compressed.h"
+
+typedef struct {
+    uint64_t step;
+    double learning_rate;
+    float scale;   /* of the reduced gradient */
+    double factor; /* of clipping */
+    bool skip;     /* NAN_SKIP: nothing is updated */
+    int64_t bins[SLC_NORM_BINS];
+    int64_t non_finite; /* reduced ranges with NaN or infinity, of all ranks after agreement */
+    uint32_t bad_param; /* the first parameter in which this rank found such a range, or SLC_NONE */
+    double exposed_s;
+    uint64_t started_ns, bytes_sent_before;
+    double *norms; /* that the optimizer asks for, of all parameters, after agreement; kept from step to step */
+
+    /* For units under onebit. */
+    slc_step_mode mode;
+    bool compressed;                /* the step's phase */
+    bool average_off, exchange_off; /* in this step they are neither averaged nor exchanged */
+    double own_scale, own_factor;   /* of this rank's own gradient: as if it was averaged over one rank; of clipping */
+    int64_t own_bins[SLC_NORM_BINS];
+} slc_step_state;
+
+#endif
