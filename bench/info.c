@@ -1,7 +1,6 @@
 /* `sluice info`: what this build and this machine offer. The facts are gathered as JSON; the text is made from it. */
 #include "bench/cli/command.h"
 #include "ilp/slot_model.h"
-#include "lib/comm/world/launcher.h"
 #include "lib/comm/transport.h"
 #include "lib/device/device.h"
 #include "lib/kernels/isa.h"
@@ -106,7 +105,7 @@ static json_t *planner(void)
 static json_t *launcher(void)
 {
     sluice_world_config config;
-    const char *name = slc_launcher_name() ? slc_launcher_name() : "none";
+    const char *name = sluice_launcher_name() ? sluice_launcher_name() : "none";
     if (sluice_world_config_init(&config)) return json_pack("{s:s, s:s}", "name", name, "error", sluice_last_error());
     return json_pack("{s:s, s:i, s:i}", "name", name, "rank", config.rank, "size", config.size);
 }

@@ -1,9 +1,9 @@
 /* `sluice run`: the command line of the local launcher. */
 #include "bench/cli/command.h"
 #include "bench/launch/launch.h"
-#include "lib/comm/world/launcher.h"
 
 #include <argp.h>
+#include <sluice/world.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,13 +31,13 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     slc_launch_options *options = state->input;
     switch (key) {
-    case 'n': options->ranks = (int)number(text, 1, SLC_RANKS_MOST, state, "-n"); return 0;
+    case 'n': options->ranks = (int)number(text, 1, SLUICE_RANKS_MOST, state, "-n"); return 0;
     case KEY_TIMEOUT:
         number(text, 0.001, 1e9, state, "--timeout");
         options->timeout_s = text;
         return 0;
     case KEY_LIMIT: options->limit_s = number(text, 0.001, 1e9, state, "--limit"); return 0;
-    case KEY_PORT: options->port = (int)number(text, 1, SLC_PORT_LAST, state, "--port"); return 0;
+    case KEY_PORT: options->port = (int)number(text, 1, SLUICE_PORT_LAST, state, "--port"); return 0;
     case ARGP_KEY_ARG: /* the first word of the command: the rest is its own */
         options->command = &state->argv[state->next - 1];
         state->next = state->argc;

@@ -3,14 +3,14 @@
 
 #include "bench/launch/launch.h"
 #include "lib/base/status.h"
-#include "lib/comm/world/launcher.h"
 
+#include <sluice/world.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 bool slc_launched(void)
 {
-    return slc_launcher_name() != NULL;
+    return sluice_launcher_name() != NULL;
 }
 
 static size_t count_of(char *const *list)

@@ -7,12 +7,12 @@
 #include "bench/cli/throttle_option.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
-#include "lib/comm/world/launcher.h"
 
 #include <argp.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
+#include <sluice/world.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,7 +123,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 'n': o->iterations = whole(text, 1, 1e6, state, "-n"); return 0;
     case 'w': o->warm_up = whole(text, 0, 1e6, state, "-w"); return 0;
     case 'c': o->check = number(text, 0, 1e6, state, "-c") > 0; return 0;
-    case KEY_RANKS: o->ranks = whole(text, 1, SLC_RANKS_MOST, state, "--ranks"); return 0;
+    case KEY_RANKS: o->ranks = whole(text, 1, SLUICE_RANKS_MOST, state, "--ranks"); return 0;
     case KEY_BLOCK: o->block_bytes = bytes(text, state, "--block"); return 0;
     case KEY_PATH: o->path = text; return 0;
     case KEY_THROTTLE: o->throttle = text; return 0;

@@ -115,17 +115,10 @@ static int make_and_write(profile_options *o)
 /* ---- Measured ---- */
 
 #ifdef SLUICE_HAVE_DNNL
-static bool mentions(char *const *args, const char *option)
-{
-    for (; *args; args++)
-        if (!strncmp(*args, option, strlen(option))) return true;
-    return false;
-}
-
 static int measure(profile_options *o, char *const *args)
 {
     /* Medians of a few steps say enough; the training default is a run's length. */
-    if (!mentions(args, "--steps")) o->training.steps = MEASURED_STEPS;
+    if (!slc_training_option_given(&o->training, "steps")) o->training.steps = MEASURED_STEPS;
     return slc_training_profile(&o->training, o->path, args);
 }
 #else

@@ -5,6 +5,7 @@
 #define SLC_BENCH_TRAINING_OPTIONS_H
 
 #include <argp.h>
+#include <jansson.h>
 #include <sluice/model.h>
 #include <sluice/runtime.h>
 #include <sluice/world.h>
@@ -40,12 +41,33 @@ typedef struct {
     const char *save, *resume;      /* folders; NULL: none */
     uint64_t save_every;            /* 0: only at the end */
     const char *on_save_error;      /* stop, warn */
+    uint64_t given;                 /* a bit for each option that the command line or slc_training_option_set set */
 } slc_training_options;
 
 const struct argp *slc_training_argp(void);
 
-/* Defaults; also done by the parser before it reads the first option. */
+/* Sets the defaults; the parser does it too before it reads the first option. */
 void slc_training_options_init(slc_training_options *options);
+
+/* Sets the option as if `text` had been typed; both strings stay the caller's, and `text` must live as long as the
+ * options. Errors: ARGUMENT. */
+sluice_status slc_training_option_set(slc_training_options *options, const char *name, const char *text);
+/* Was the option typed or set, or does it have its default? */
+bool slc_training_option_given(const slc_training_options *options, const char *name);
+
+/* Who else than the command line reads an option: columns of the table. */
+typedef enum {
+    SLC_SAVED = 1,            /* a checkpoint keeps it; a run that is resumed with another value is warned */
+    SLC_SAVED_COMPRESSED = 2, /* as SAVED, where the optimizer is a compressed one */
+    SLC_EQUAL = 4,            /* a run that is resumed with another value is refused */
+    SLC_REPORTED = 8,         /* one of the "settings" of a JSON report */
+    SLC_OWN = 16,             /* ranks may differ: hosts keep files at different places, the least budget counts */
+} slc_option_use;
+
+/* Adds the options that have one of `uses` to the object `settings`, in the order of the table. Keys are the options'
+ * names, in a report with underscores. Returns 0, or -1: no memory, no object, or a text that is no UTF-8. */
+int slc_training_options_json(const slc_training_options *options, unsigned uses, json_t *settings);
+bool slc_training_option_must_equal(const char *name); /* EQUAL; false for a name that is no option */
 
 /* What can be known without a runtime: names that this version lacks, sizes that are none, a context that is too long.
  * With weights, model and size become theirs; a head and an optimizer that are left open are named. Errors: ARGUMENT,

@@ -4,7 +4,6 @@
 #include "bench/train/onebit_options.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/kernels/isa.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -80,12 +79,10 @@ static json_t *onebit_json(const slc_training_options *o)
 
 static json_t *settings_json(const slc_training_options *o)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:o}", "batch",
-                     (json_int_t)o->batch, "context", (json_int_t)o->context, "micro_batches",
-                     (json_int_t)o->micro_batches, "threads", (json_int_t)o->threads, "seed", (json_int_t)o->seed,
-                     "optimizer", o->optimizer, "lr", o->learning_rate, "clip", o->clip, "nan", o->nan, "accumulate",
-                     o->accumulate, "block", o->block, "throttle", o->throttle, "budget", o->budget, "onebit",
-                     onebit_json(o));
+    json_t *settings = json_object();
+    slc_training_options_json(o, SLC_REPORTED, settings);
+    json_object_set_new(settings, "onebit", onebit_json(o));
+    return settings;
 }
 
 json_t *slc_training_run_json(const sluice_world *world, const slc_training_options *o, const slc_training_result *r)
@@ -137,7 +134,7 @@ json_t *slc_training_environment_json(const sluice_world *world)
     return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:s}", "sluice", SLUICE_VERSION, "host",
                      host.nodename, "kernel", host.release, "processor", processor, "cores",
                      (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes", (json_int_t)memory, "instruction_set",
-                     slc_isa_name(slc_isa_level()), "compiler", __VERSION__, "transport", sluice_world_transport(world),
+                     sluice_instruction_set(), "compiler", __VERSION__, "transport", sluice_world_transport(world),
                      "path", sluice_world_path(world));
 }
 

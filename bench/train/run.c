@@ -2,18 +2,18 @@
  * leave the loop together. */
 #include "bench/train/run.h"
 
+#include "bench/cli/result_file.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint.h"
 #include "bench/train/data.h"
 #include "bench/train/summary.h"
-#include "bench/train/trace.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
-#include "lib/engine/step/recording.h"
 
 #include <errno.h>
 #include <math.h>
+#include <sluice/trace.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,7 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
     if (!status) status = sluice_model_create(t->rt, model, &options, &t->model);
     if (!status) status = sluice_runtime_reserve(t->rt, "training data", slc_training_data_bytes(t->data));
     if (!status) status = sluice_runtime_commit(t->rt);
-    if (!status && t->options->trace) status = slc_engine_record(t->rt);
+    if (!status && t->options->trace) status = sluice_runtime_record(t->rt);
     if (!status) status = first_weights(t);
     if (!status && t->watch && t->watch->stops) sluice_model_check(t->model, give_up_at_second_stop, t);
     return status;
@@ -336,6 +336,21 @@ static sluice_status without_it(slc_outcome *outputs, sluice_status status)
     return SLUICE_OK;
 }
 
+static sluice_status write_trace(training *t)
+{
+    char *text;
+    slc_result_file file;
+    sluice_status status = sluice_runtime_trace(t->rt, &text);
+    if (status || !text) return status;
+    status = slc_result_file_open(t->options->trace, &file);
+    if (!status) {
+        slc_result_file_put_text(&file, text);
+        status = slc_result_file_commit(&file);
+    }
+    free(text);
+    return status;
+}
+
 static sluice_status finish(training *t)
 {
     slc_training_result *result = t->result;
@@ -346,7 +361,7 @@ static sluice_status finish(training *t)
     if (!status && o->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
     if (!status) status = sluice_runtime_memory(t->rt, &result->memory);
-    if (!status && o->trace) status = without_it(&result->outputs, slc_training_trace_write(t->rt, o->trace));
+    if (!status && o->trace) status = without_it(&result->outputs, write_trace(t));
     if (!status && t->watch && t->watch->finished) status = t->watch->finished(t->rt, t->watch->context);
     return status;
 }

@@ -7,11 +7,11 @@
 #include "bench/cli/whole_number.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
-#include "lib/comm/world/launcher.h"
 #include "lib/plan/request.h"
 
 #include <argp.h>
 #include <jansson.h>
+#include <sluice/world.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,7 +74,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     overhead_options *o = state->input;
     switch (key) {
-    case KEY_RANKS: o->ranks = (uint32_t)slc_whole_number(text, 1, SLC_RANKS_MOST, state, "--ranks"); return 0;
+    case KEY_RANKS: o->ranks = (uint32_t)slc_whole_number(text, 1, SLUICE_RANKS_MOST, state, "--ranks"); return 0;
     case KEY_LAYERS: o->config.layers = (uint32_t)slc_whole_number(text, 1, 10000, state, "--layers"); return 0;
     case KEY_LAYER_BYTES: o->config.layer_bytes = bytes(text, state, "--layer"); return 0;
     case KEY_BLOCK: o->config.block_bytes = bytes(text, state, "--block"); return 0;

@@ -1,6 +1,6 @@
 /* One job at a time saves to a folder: rank 0 holds a lock on DIR/.lock from the first save (or the look before the
  * first step) until its runtime goes. The system gives it back when the process ends, however it ends, on NFS too.
- * Private to lib/engine and bench/train. Local calls, any thread. */
+ * Private to lib/engine. Local calls, any thread. */
 #ifndef SLC_ENGINE_CHECKPOINT_LOCK_H
 #define SLC_ENGINE_CHECKPOINT_LOCK_H
 

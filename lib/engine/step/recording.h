@@ -7,7 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/plan/plan.h"
 
-#include <sluice/runtime.h>
+#include <sluice/trace.h>
 #include <stddef.h>
 
 enum { SLC_RECORDS = 1 << 15 }; /* of a lane; older ones are written over */
@@ -49,9 +49,6 @@ static inline void slc_record_put(slc_recording *recording, slc_record_lane lane
 
 /* What there is of a lane, oldest first: at most SLC_RECORDS go to `out`. While nobody writes. Results: how many. */
 size_t slc_recording_read(const slc_recording *recording, slc_record_lane lane, slc_record *out);
-
-/* Begins to record. After commit, between steps. Errors: MEMORY, ORDER. */
-sluice_status slc_engine_record(sluice_runtime *rt);
 
 /* What a runtime recorded, and what its plan is. Between steps, everything complete (sluice_runtime_sync). The pointers
  * are the runtime's, valid until its next call. */
