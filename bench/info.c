@@ -148,7 +148,7 @@ static int print_facts(bool as_json)
     json_t *facts = collect();
     if (!facts) {
         fprintf(stderr, "sluice info: out of memory\n");
-        return 1;
+        return EXIT_FAILED;
     }
     const char *key;
     json_t *value;
@@ -166,7 +166,7 @@ static int print_facts(bool as_json)
     return 0;
 }
 
-static int run(int argc, char **argv)
+static int run_info(int argc, char **argv)
 {
     const struct argp parser = {
         .options = option_rows,
@@ -184,4 +184,5 @@ static int run(int argc, char **argv)
     return exit_code;
 }
 
-const sluice_command slc_command_info = {"info", "versions, transports, devices, instruction set, launcher seen", run};
+const sluice_command slc_command_info = {"info", "versions, transports, devices, instruction set, launcher seen",
+                                         run_info};

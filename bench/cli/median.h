@@ -1,10 +1,12 @@
-/* The middle of measured values. */
+/* The median of measured values. Any thread. */
 #ifndef SLC_BENCH_MEDIAN_H
 #define SLC_BENCH_MEDIAN_H
 
 #include <stdint.h>
 
-/* Sorts them in place. The mean of the two in the middle where there is no single one; NaN of none. */
+void slc_sort(double *values, uint64_t count); /* in place, the smallest first; no NaN */
+
+/* Sorts the values. Returns the middle one, or the mean of the two in the middle; NaN: there are none. */
 double slc_median(double *values, uint64_t count);
 
 #endif

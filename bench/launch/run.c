@@ -50,7 +50,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
-static int run(int argc, char **argv)
+static int run_ranks(int argc, char **argv)
 {
     const struct argp parser = {
         .options = option_rows,
@@ -68,11 +68,7 @@ static int run(int argc, char **argv)
     slc_launch_options options = {0};
     argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &options);
     int exit_code;
-    if (slc_launch(&options, &exit_code)) {
-        fprintf(stderr, "sluice run: %s\n", sluice_last_error());
-        return 1;
-    }
-    return exit_code;
+    return slc_launch(&options, &exit_code) ? slc_fail("sluice run") : exit_code;
 }
 
-const sluice_command slc_command_run = {"run", "starts N ranks of a command on this machine", run};
+const sluice_command slc_command_run = {"run", "starts N ranks of a command on this machine", run_ranks};

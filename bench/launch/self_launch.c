@@ -1,4 +1,4 @@
-/* Starting this program again. */
+/* Starts this program again. */
 #include "bench/launch/self_launch.h"
 
 #include "bench/launch/launch.h"

@@ -439,7 +439,8 @@ bool slc_training_option_must_equal(const char *name)
 
 /* ---- What the options describe ---- */
 
-/* A head that the size's or the file's configuration does not have gets what it needs; the data completes it. */
+/* Gives a configuration another head than its size or file has, with the fields that the head needs; the data sets the
+ * rest. */
 static void set_head(sluice_model_config *model, sluice_model_head head)
 {
     if (model->head == head) return;

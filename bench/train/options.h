@@ -1,6 +1,6 @@
-/* The options that the subcommands which train share, as an argp parser to put among a command's children: its input is
- * a slc_training_options. A command that takes lists for strategy, schedule or budget reads their text itself and sets
- * them for each run. */
+/* The options that subcommands which train share, as an argp parser for a command's children: its input is a
+ * slc_training_options. A command that takes lists for strategy, schedule or budget reads their text itself and sets
+ * them for each run. Strings stay their owner's (argv, the table). One thread. */
 #ifndef SLC_BENCH_TRAINING_OPTIONS_H
 #define SLC_BENCH_TRAINING_OPTIONS_H
 
@@ -21,16 +21,16 @@ typedef struct {
     uint64_t batch, context, micro_batches, steps, seed, threads; /* context 0: by the model's size */
     const char *device, *precision, *wire;
     const char *layer_precision;         /* NULL: none differs */
-    const char *optimizer;               /* "": by strategy and lossy (training_onebit.h), until the check names it */
+    const char *optimizer;               /* "": the check names it, by strategy and lossy (onebit_options.h) */
     const char *lossy;                   /* none, onebit */
-    uint64_t freeze_step, onebit_compat; /* 0: by the steps; 0 or 1 */
+    uint64_t freeze_step, onebit_compat; /* 0: it follows from the steps; 0 or 1 */
     double freeze_change;                /* 0: the step decides */
     const char *onebit;                  /* KEY=VALUE,...; NULL: none */
     double learning_rate, clip, dropout;
     uint64_t warmup;
     const char *nan, *accumulate, *tied;
     const char *strategy, *schedule, *recompute;
-    const char *updates; /* of sluice_config; no option: SLUICE_PLAN_UPDATES */
+    const char *updates; /* as in sluice_config; no option sets it. NULL: SLUICE_PLAN_UPDATES says */
     const char *budget;  /* as given: "", "900MiB", "60%" */
     const char *block;
     const char *throttle;
@@ -69,23 +69,24 @@ typedef enum {
 int slc_training_options_json(const slc_training_options *options, unsigned uses, json_t *settings);
 bool slc_training_option_must_equal(const char *name); /* EQUAL; false for a name that is no option */
 
-/* What can be known without a runtime: names that this version lacks, sizes that are none, a context that is too long.
- * With weights, model and size become theirs; a head and an optimizer that are left open are named. Errors: ARGUMENT,
- * UNSUPPORTED, and those of reading weights. */
+/* Checks all that can be known without a runtime: unknown names, texts that are no sizes, a context that is too long.
+ * With weights, model and size become those of the weights; a head and an optimizer that are left open get their names.
+ * Errors: ARGUMENT, UNSUPPORTED, and those of reading weights. */
 sluice_status slc_training_options_check(slc_training_options *options);
 
-/* For commands that train only to measure: keeping what was trained is refused (ARGUMENT). */
+/* For commands that train only to measure: refuses options that keep what was trained (ARGUMENT). */
 sluice_status slc_training_options_keep_nothing(const slc_training_options *options);
 
-/* Collective, before anything that the options decide: ranks that train with different ones would wait for each other,
- * or train with two learning rates. Errors: MISMATCH on every rank, naming the option. */
+/* Collective, before the options decide anything: ranks with different ones would wait for each other, or train with
+ * two learning rates. Errors: MISMATCH on every rank, naming the option. */
 sluice_status slc_training_options_compare(const slc_training_options *options, sluice_world *world);
 
-/* The model and the runtime that the options describe; they have passed the check. *length: tokens a sequence, 0 for
- * images. What data alone decides (classes) is not known yet. */
+/* Describe the model and the runtime that options which have passed the check ask for. *length: tokens a sequence, 0
+ * for images. Fields that the data decides (classes) are not set yet. */
 sluice_status slc_training_model(const slc_training_options *options, sluice_model_config *model, uint32_t *length);
 sluice_status slc_training_config(const slc_training_options *options, sluice_config *config);
-/* The launcher's world with the options' throttle and time limit. */
+/* Describes the launcher's world, with the options' throttle and time limit. Errors: MISMATCH (another number of ranks
+ * than -n says), those of sluice_world_config_init. */
 sluice_status slc_training_world(const slc_training_options *options, sluice_world_config *config);
 
 #endif

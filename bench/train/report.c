@@ -26,7 +26,7 @@ static json_t *losses_json(const slc_training_result *result)
     return losses;
 }
 
-/* Seconds of training behind each step, so that losses can be drawn against time. */
+/* Gives the seconds of training up to the end of each step, so that losses can be drawn against time. */
 static json_t *elapsed_json(const slc_training_result *result)
 {
     json_t *elapsed = json_array();
@@ -44,7 +44,8 @@ static json_t *phase_json(const slc_training_phase *phase)
                      "bytes_sent", number(phase->bytes_sent));
 }
 
-/* The last step of the warm-up; null: all of the run was. A run that --resume began behind it does not know it. */
+/* Gives the last step of the warm-up; null: all steps were warm-up. A run that --resume began after it does not know
+ * it. */
 static json_t *freeze_json(const slc_training_result *r)
 {
     bool seen = r->compressed.steps && (r->warm_up.steps || r->compressed.first == 1);
@@ -60,28 +61,11 @@ static json_t *categories_json(const sluice_memory_report *memory)
     return categories;
 }
 
-/* Of a compressed optimizer, else null. */
-static json_t *onebit_json(const slc_training_options *o)
-{
-    sluice_config config;
-    sluice_config_init(&config);
-    const sluice_onebit *b = &config.onebit;
-    if (!slc_training_is_compressed(o->optimizer)) return json_null();
-    slc_training_onebit(o, &config.onebit);
-    return json_pack("{s:I, s:f, s:b, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I}", "freeze_step",
-                     (json_int_t)b->freeze_step, "freeze_change", b->freeze_change, "compat", b->compat, "compat_mask",
-                     b->compat_mask, "coefficient_beta", b->coefficient_beta, "trust_min", b->trust_min, "trust_max",
-                     b->trust_max, "factor_min", b->factor_min, "factor_max", b->factor_max, "factor_threshold",
-                     b->factor_threshold, "var_freeze_step", (json_int_t)b->var_freeze_step, "var_update_scaler",
-                     (json_int_t)b->var_update_scaler, "local_step_scaler", (json_int_t)b->local_step_scaler,
-                     "local_step_clipper", (json_int_t)b->local_step_clipper);
-}
-
 static json_t *settings_json(const slc_training_options *o)
 {
     json_t *settings = json_object();
     slc_training_options_json(o, SLC_REPORTED, settings);
-    json_object_set_new(settings, "onebit", onebit_json(o));
+    json_object_set_new(settings, "onebit", slc_training_onebit_json(o));
     return settings;
 }
 

@@ -3,7 +3,7 @@
 #include "bench/cli/command.h"
 #include "bench/cli/median.h"
 #include "bench/cli/result_file.h"
-#include "bench/cli/whole_number.h"
+#include "bench/cli/number.h"
 #include "lib/kernels/gemm/gemm.h"
 
 #include <argp.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { EXIT_FAILED = 1, MOST_ROUNDS = 1000, MOST_THREADS = 4096, CHANNELS = 768, VOCABULARY = 50257, HEAD_ROWS = 256 };
+enum { MOST_ROUNDS = 1000, MOST_THREADS = 4096, CHANNELS = 768, VOCABULARY = 50257, HEAD_ROWS = 256 };
 enum { KEY_ROWS = 256, KEY_ROUNDS, KEY_THREADS, KEY_JSON };
 
 typedef struct {
@@ -146,7 +146,7 @@ static sluice_status measure(product *p, const char *name, const gemm_options *o
                                work / slc_median(seconds[WITH_PACKING], rounds)};
     double ratio = slc_median(bare, rounds), ratio_packing = slc_median(with_packing, rounds);
     keep(o, p, name, rate, ratio, ratio_packing);
-    fprintf(o->json && !strcmp(o->json, "-") ? stderr : stdout,
+    fprintf(slc_is_standard_output(o->json) ? stderr : stdout,
             "%-5s %-14s %6" PRIu64 " %6" PRIu64 " %6" PRIu64 " %7.1f %7.1f %7.1f %6.2f %6.2f %9.2f\n",
             sluice_dtype_name(p->shape.dtype), name, p->shape.m, p->shape.n, p->shape.k, rate[OURS], rate[BARE],
             rate[WITH_PACKING], ratio, ratio_packing, (double)p->workspace_bytes / (1 << 20));
@@ -198,7 +198,7 @@ static sluice_status measure_all(slc_stream *stream, const gemm_options *o)
     static const uint64_t layers[][2] = {
         {CHANNELS, 3 * CHANNELS}, {CHANNELS, CHANNELS}, {CHANNELS, 4 * CHANNELS}, {4 * CHANNELS, CHANNELS}};
     sluice_status status = SLUICE_OK;
-    fprintf(o->json && !strcmp(o->json, "-") ? stderr : stdout, "%-5s %-14s %6s %6s %6s %7s %7s %7s %6s %6s %9s\n",
+    fprintf(slc_is_standard_output(o->json) ? stderr : stdout, "%-5s %-14s %6s %6s %6s %7s %7s %7s %6s %6s %9s\n",
             "type", "product", "m", "n", "k", "ours", "packed", "packing", "ratio", "ratio", "MiB");
     for (sluice_dtype dtype = SLUICE_FP32; !status && dtype <= SLUICE_BF16; dtype++) {
         for (size_t i = 0; !status && i < 2 * sizeof layers / sizeof *layers; i++)

@@ -4,7 +4,7 @@
 #include "bench/lab/overhead/measure.h"
 #include "bench/cli/result_file.h"
 #include "bench/launch/self_launch.h"
-#include "bench/cli/whole_number.h"
+#include "bench/cli/number.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/plan/request.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, MOST_PLANS = 32 };
+enum { MOST_PLANS = 32 };
 enum { KEY_RANKS = 256, KEY_LAYERS, KEY_LAYER_BYTES, KEY_BLOCK, KEY_SLOT, KEY_ROUNDS, KEY_STEPS, KEY_JSON };
 static const double aim_share = 0.01, aim_block_s = 5e-6, aim_wall = 1.01;
 
@@ -195,7 +195,7 @@ static sluice_status measure_all(sluice_world *world, const overhead_options *o,
 static sluice_status measure_in(sluice_world *world, const overhead_options *o, slc_outcome *file)
 {
     if (sluice_world_rank(world)) return measure_all(world, o, NULL);
-    overhead_output out = {.table = o->json && !strcmp(o->json, "-") ? stderr : stdout, .rows = json_array()};
+    overhead_output out = {.table = slc_is_standard_output(o->json) ? stderr : stdout, .rows = json_array()};
     sluice_status status = out.rows ? slc_result_file_open(o->json, &out.file) : slc_error(SLUICE_ERR_MEMORY, "rows");
     if (!status) status = measure_all(world, o, &out);
     slc_result_file_abandon(&out.file);

@@ -1,5 +1,7 @@
 /* Plans and summaries that the studies share. */
 #include "bench/lab/study/study.h"
+
+#include "bench/cli/median.h"
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
 
@@ -39,16 +41,10 @@ sluice_status slc_study_floor(const slc_profile *profile, uint64_t *bytes)
     return status;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double slc_study_quantile(double *values, size_t count, double q)
 {
     if (!count) return NAN;
-    qsort(values, count, sizeof *values, by_value);
+    slc_sort(values, count);
     size_t at = (size_t)(q * (double)(count - 1) + 0.5);
     return values[at];
 }

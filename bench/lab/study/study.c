@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, KEY_SEED = 256, KEY_JSON, KEY_TIME_LIMIT };
+enum { KEY_SEED = 256, KEY_JSON, KEY_TIME_LIMIT };
 
 static const struct {
     const char *name, *doc;
@@ -106,7 +106,7 @@ static int run(int argc, char **argv)
     study_options o = {.study = {.seed = 1}};
     argp_err_exit_status = EXIT_USAGE;
     if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
-    o.study.out = o.json && !strcmp(o.json, "-") ? stderr : stdout;
+    o.study.out = slc_is_standard_output(o.json) ? stderr : stdout;
     int chosen = -1;
     for (int i = 0; i < STUDIES; i++)
         if (!strcmp(studies[i].name, o.name)) chosen = i;
