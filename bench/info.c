@@ -1,7 +1,6 @@
 /* `sluice info`: what this build and this machine offer. The facts are gathered as JSON; the text is made from it. */
 #include "bench/cli/command.h"
 #include "ilp/slot_model.h"
-#include "lib/comm/join/launcher.h"
 #include "lib/comm/transport.h"
 #include "lib/device/device.h"
 #include "lib/kernels/isa.h"
@@ -106,7 +105,7 @@ static json_t *planner(void)
 static json_t *launcher(void)
 {
     sluice_world_config config;
-    const char *name = slc_launcher_name() ? slc_launcher_name() : "none";
+    const char *name = sluice_launcher_name() ? sluice_launcher_name() : "none";
     if (sluice_world_config_init(&config)) return json_pack("{s:s, s:s}", "name", name, "error", sluice_last_error());
     return json_pack("{s:s, s:i, s:i}", "name", name, "rank", config.rank, "size", config.size);
 }
@@ -149,7 +148,7 @@ static int print_facts(bool as_json)
     json_t *facts = collect();
     if (!facts) {
         fprintf(stderr, "sluice info: out of memory\n");
-        return 1;
+        return EXIT_FAILED;
     }
     const char *key;
     json_t *value;
@@ -167,7 +166,7 @@ static int print_facts(bool as_json)
     return 0;
 }
 
-static int run(int argc, char **argv)
+static int run_info(int argc, char **argv)
 {
     const struct argp parser = {
         .options = option_rows,
@@ -185,4 +184,5 @@ static int run(int argc, char **argv)
     return exit_code;
 }
 
-const sluice_command slc_command_info = {"info", "versions, transports, devices, instruction set, launcher seen", run};
+const sluice_command slc_command_info = {"info", "versions, transports, devices, instruction set, launcher seen",
+                                         run_info};

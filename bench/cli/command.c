@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sluice/status.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static void print_help(FILE *out, const slc_tool *program)
     fprintf(out, "\n`%s COMMAND --help` says more. `%s --version` prints the version.\n", program->name, program->name);
 }
 
-/* If standard output was closed, the next file to be opened would get its number and what is printed. With this,
+/* If standard output was closed, the next file to be opened would get its number and all that is printed. With this,
  * writing fails instead, which is an error at the end. */
 static void open_standard_files(void)
 {
@@ -50,7 +51,7 @@ static bool close_standard_output(void)
 /* argp calls exit after --help. */
 static void check_at_exit(void)
 {
-    if (!close_standard_output()) _exit(EXIT_FAILURE);
+    if (!close_standard_output()) _exit(EXIT_FAILED);
 }
 
 static int run_command(const slc_tool *program, int argc, char **argv)
@@ -73,7 +74,13 @@ static int run_command(const slc_tool *program, int argc, char **argv)
     }
     if (*name) fprintf(stderr, "%s: no command \"%s\"\n\n", program->name, name);
     print_help(stderr, program);
-    return 2;
+    return EXIT_USAGE;
+}
+
+int slc_fail(const char *who)
+{
+    fprintf(stderr, "%s: %s\n", who, sluice_last_error());
+    return EXIT_FAILED;
 }
 
 int slc_tool_run(const slc_tool *program, int argc, char **argv)
@@ -82,5 +89,5 @@ int slc_tool_run(const slc_tool *program, int argc, char **argv)
     open_standard_files();
     atexit(check_at_exit);
     int code = run_command(program, argc, argv);
-    return close_standard_output() || code ? code : EXIT_FAILURE;
+    return close_standard_output() || code ? code : EXIT_FAILED;
 }

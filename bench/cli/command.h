@@ -1,12 +1,15 @@
 /* A program of subcommands: `sluice`, whose table is in bench/main.c, and `sluice-lab`, whose table is in
- * bench/lab/main.c. A new subcommand is a file that defines slc_command_NAME, declared here and named in a table. */
+ * bench/lab/main.c. One thread calls all of this. A new subcommand is a file that defines slc_command_NAME, declared
+ * here and named in a table. */
 #ifndef SLC_BENCH_COMMAND_H
 #define SLC_BENCH_COMMAND_H
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 typedef struct {
     const char *name;
     const char *summary;               /* one line for `sluice --help` */
-    int (*run)(int argc, char **argv); /* argv[0] is "sluice NAME"; results: the exit code */
+    int (*run)(int argc, char **argv); /* argv[0] is "sluice NAME"; returns the exit code */
 } sluice_command;
 
 typedef struct {
@@ -14,9 +17,12 @@ typedef struct {
     const sluice_command *const *commands; /* ends with NULL */
 } slc_tool;
 
-/* Runs the subcommand that argv[1] names; --help and --version are answered here. Closes standard output. Returns the
- * exit code: 2 for a name that is not in the table, EXIT_FAILURE where not all that was printed has arrived. */
+/* Runs the subcommand that argv[1] names; answers --help and --version itself. Closes standard output. Returns the
+ * exit code: EXIT_USAGE for a name that is not in the table, EXIT_FAILED where not all that was printed has arrived. */
 int slc_tool_run(const slc_tool *program, int argc, char **argv);
+
+/* Prints the last error to standard error, after `who` ("sluice plan"). Returns EXIT_FAILED. */
+int slc_fail(const char *who);
 
 /* Commands that train exist only in a build with oneDNN. */
 extern const sluice_command slc_command_bench;

@@ -1,4 +1,4 @@
-/* What scripts have in common, and starting gnuplot. */
+/* Writes the parts that all scripts share, and starts gnuplot. */
 #include "bench/cli/gnuplot.h"
 
 #include "bench/cli/picture_file.h"
@@ -44,16 +44,15 @@ sluice_status slc_gnuplot_write(const char *folder, const char *name, void (*put
     return slc_result_file_commit(&file);
 }
 
-/* 0, an errno of starting it, or -1: it failed. */
-static int run_gnuplot(const char *folder, char *script)
+int slc_gnuplot_run(const char *folder, const char *script)
 {
     extern char **environ;
-    char *const command[] = {(char *)"gnuplot", script, NULL};
+    char *const command[] = {(char *)"gnuplot", (char *)script, NULL};
     posix_spawn_file_actions_t actions;
     pid_t pid;
     int wait_status, why = posix_spawn_file_actions_init(&actions);
     if (why) return why;
-    why = posix_spawn_file_actions_addchdir_np(&actions, folder);
+    if (folder) why = posix_spawn_file_actions_addchdir_np(&actions, folder);
     if (!why) why = posix_spawnp(&pid, "gnuplot", &actions, NULL, command, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (why) return why;
@@ -77,7 +76,7 @@ sluice_status slc_gnuplot_draw(const char *folder, const char *name, FILE *out)
 {
     char script[256];
     snprintf(script, sizeof script, "%s.gp", name);
-    int why = run_gnuplot(folder, script);
+    int why = slc_gnuplot_run(folder, script);
     if (why == ENOENT) {
         fprintf(out, "no picture: gnuplot is not installed (gnuplot-nox); %s/%s draws it\n", folder, script);
         return SLUICE_OK;

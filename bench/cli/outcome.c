@@ -1,4 +1,4 @@
-/* Errors of outputs, put side by side. */
+/* Joins the error lines of outputs. */
 #include "bench/cli/outcome.h"
 
 #include "lib/base/status.h"

@@ -5,13 +5,13 @@
 #include <sluice/status.h>
 
 typedef struct {
-    sluice_status status; /* of the first that failed */
-    char why[2048];       /* the lines of all that did */
+    sluice_status status; /* that of the first output that failed */
+    char why[2048];       /* the error lines of all that failed */
 } slc_outcome;
 
-/* Begin with {0}. Where `status` is an error its line is sluice_last_error(). */
+/* Adds a status and, if it is an error, the line of sluice_last_error. An outcome begins as {0}. */
 void slc_outcome_add(slc_outcome *outcome, sluice_status status);
-/* The first error with the lines of all as the last error, or SLUICE_OK. */
+/* Returns the first error, and sets the last error to the lines of all; or SLUICE_OK. */
 sluice_status slc_outcome_status(const slc_outcome *outcome);
 
 #endif

@@ -1,4 +1,4 @@
-/* Both kinds say where they end. */
+/* Files of both kinds have a mark at their end. */
 #include "bench/cli/picture_file.h"
 
 #include "lib/base/file.h"

@@ -1,4 +1,4 @@
-/* Result files. Every error of the C library's buffers shows at fflush, every one of the disk at fsync. */
+/* fflush reports every error of the C library's buffers, and fsync every error of the disk. */
 #include "bench/cli/result_file.h"
 
 #include "lib/base/status.h"
@@ -21,11 +21,16 @@ static bool written_directly(const char *path)
     return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
 }
 
+bool slc_is_standard_output(const char *path)
+{
+    return path && !strcmp(path, "-");
+}
+
 sluice_status slc_result_file_open(const char *path, slc_result_file *out)
 {
     *out = (slc_result_file){.path = path};
     if (!path) return SLUICE_OK;
-    if (!strcmp(path, "-")) {
+    if (slc_is_standard_output(path)) {
         out->file = stdout;
         return SLUICE_OK;
     }
@@ -49,11 +54,11 @@ bool slc_result_file_check(slc_result_file *file)
     return !file->why;
 }
 
-/* 0 or errno. */
+/* Returns 0 or an errno. */
 static int finish(slc_result_file *file)
 {
     int why = file->why;
-    bool lost = ferror(file->file); /* a later write that succeeds does not make it whole */
+    bool lost = ferror(file->file); /* a later write that succeeds does not make the file whole */
     if (fflush(file->file) && !why) why = errno;
     if (lost && !why) why = EIO;
     if (!why && file->part && fsync(fileno(file->file))) why = errno;

@@ -1,6 +1,6 @@
-/* A file of results that is either whole or not there: written beside its place as PATH.part and renamed when all of it
- * is on the disk. "-" is standard output; what is no regular file (a pipe, a device) is written directly.
- * Errors of any step, a full disk first, name the path. */
+/* A file of results that is either whole or absent: it is written as PATH.part and renamed when all of it is on the
+ * disk. "-" is standard output; a path that is no regular file (a pipe, a device) is written directly. The errors of
+ * all functions name the path, also those of a full disk. One thread uses a file. */
 #ifndef SLC_BENCH_RESULT_FILE_H
 #define SLC_BENCH_RESULT_FILE_H
 
@@ -10,26 +10,29 @@
 #include <stdio.h>
 
 typedef struct {
-    const char *path; /* the caller's; NULL: no file wanted, every call succeeds and does nothing */
+    const char *path; /* the caller's; NULL: no file is wanted, and every call succeeds and does nothing */
     char *part;       /* NULL: written directly */
     FILE *file;
-    int why; /* errno of the first write that failed, as far as slc_result_file_check was called in time */
+    int why; /* errno of the first write that failed, if slc_result_file_check was called in time */
 } slc_result_file;
 
-/* Opens at once, so that a path that cannot be written is known before hours of work. Errors: IO, MEMORY. */
+/* Is the path "-"? NULL is not. */
+bool slc_is_standard_output(const char *path);
+
+/* Opens the file at once, so that a path that cannot be written is known before hours of work. Errors: IO, MEMORY. */
 sluice_status slc_result_file_open(const char *path, slc_result_file *out);
-/* Call after writing, while errno still says why that failed. Results: whether all is well so far; the rest of the file
- * can be left out where it is not, and commit is to say so. */
+/* Call it after writing, while errno still says why that failed. Returns whether all writes so far succeeded; if not,
+ * the caller may leave out the rest of the file, and commit reports the error. */
 bool slc_result_file_check(slc_result_file *file);
-/* Puts it in its place. Afterwards the struct is empty, whatever the result. Errors: IO. */
+/* Completes the file and gives it its name. Afterwards the struct is empty, also after an error. Errors: IO. */
 sluice_status slc_result_file_commit(slc_result_file *file);
-/* The text and the end of its line. What fails shows at commit. */
+/* Writes a text and the end of its line; commit reports errors. */
 void slc_result_file_put_text(slc_result_file *file, const char *text);
-/* JSON on indented lines. What fails shows at commit. */
+/* Writes JSON on indented lines; commit reports errors. */
 void slc_result_file_put_json(slc_result_file *file, const json_t *content);
-/* Open, JSON, commit. */
+/* Opens the file, writes JSON and commits. Errors: IO, MEMORY. */
 sluice_status slc_result_file_write_json(const char *path, const json_t *content);
-/* Leaves what was there before. */
+/* Drops the file and leaves what was at the path before. */
 void slc_result_file_abandon(slc_result_file *file);
 
 #endif

@@ -1,4 +1,4 @@
-/* Checking a throttle. */
+/* Parses both parts of a throttle. */
 #include "bench/cli/throttle_option.h"
 
 #include "lib/base/parse_quantity.h"

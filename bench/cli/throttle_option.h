@@ -1,10 +1,10 @@
-/* The value of --throttle, read before any world exists: with one rank no transport would ever look at it. */
+/* Checks the value of --throttle before any world exists, because with one rank no transport reads it. Any thread. */
 #ifndef SLC_BENCH_THROTTLE_OPTION_H
 #define SLC_BENCH_THROTTLE_OPTION_H
 
 #include <sluice/status.h>
 
-/* BANDWIDTH[,LATENCY] as "1gbit,50us"; "" is none. Errors: ARGUMENT, MEMORY. */
+/* `text` is BANDWIDTH[,LATENCY] as "1gbit,50us", or "" for none. Errors: ARGUMENT, MEMORY. */
 sluice_status slc_throttle_check(const char *text);
 
 #endif

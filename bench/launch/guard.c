@@ -1,5 +1,5 @@
-/* The guard waits for the end of a pipe whose other end the launcher alone holds, and knows who is left from memory
- * that both share. */
+/* The guard waits for the end of a pipe whose other end only the launcher holds. Memory that both share tells it which
+ * groups are left. */
 #include "bench/launch/guard.h"
 
 #include "lib/base/status.h"
@@ -18,14 +18,14 @@ static size_t bytes_of(int count)
     return (size_t)count * sizeof(pid_t);
 }
 
-/* In the new process; does not return. */
+/* Runs in the new process and does not return. */
 static void watch(const pid_t *groups, int count, int from)
 {
     char byte;
     ssize_t got;
     setpgid(0, 0);
     dup2(from, 0);
-    close_range(1, ~0u, 0); /* an open pipe or terminal here would keep others waiting */
+    close_range(1, ~0u, 0); /* if a pipe or terminal stayed open here, others would wait for its end */
     do got = read(0, &byte, 1);
     while (got < 0 && errno == EINTR);
     for (int i = 0; i < count; i++) {

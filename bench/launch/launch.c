@@ -28,8 +28,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long ranks have when another has failed, when they were asked to stop and may be saving, and after SIGTERM; and
- * how long output may be stuck when somebody waits for the end. */
+/* The time that ranks have after another one has failed, after they were asked to stop (they may be saving), and after
+ * SIGTERM; and the time that output may be stuck while somebody waits for the end. */
 static const double SPEAK_S = 3.0, SAVE_S = 30.0, TERMINATE_S = 2.0, STUCK_S = 1.0;
 
 enum { OWN_FILES = 16, OUTPUTS = 2, LEAVE_AT_INTERRUPT = 3 };
@@ -42,14 +42,14 @@ typedef struct {
 typedef struct {
     slc_output_queue *queue;
     bool was_empty;
-    uint64_t written, progress_ns; /* bytes written, and when nothing was stuck for the last time */
+    uint64_t written, progress_ns; /* bytes written; the last time when nothing was stuck */
 } output;
 
 typedef struct {
     const slc_launch_options *options;
     rank_process *ranks;
     struct pollfd *fds;
-    slc_prefix_stream **polled; /* whose fds they are, behind those of the launcher itself */
+    slc_prefix_stream **polled; /* the streams of `fds`, after the launcher's own two */
     output outputs[OUTPUTS];
     int alive, turn;
     int signals, wake; /* signalfd; eventfd of the queues */
@@ -57,14 +57,14 @@ typedef struct {
     sigset_t taken, before;
     struct rlimit files_before;
     char port[16], token[33];
-    int interrupts;       /* Ctrl-C and its kin so far */
-    bool told_to_stop;    /* the ranks were, by an interrupt or because nobody reads */
-    bool reader_is_gone;  /* of an output */
+    int interrupts;       /* SIGINT, SIGTERM and SIGHUP so far */
+    bool told_to_stop;    /* the ranks were told, by an interrupt or because nobody reads */
+    bool reader_is_gone;  /* the reader of an output */
     bool limit_is_over;   /* options->limit_s */
-    int exit_code;        /* of the first failure */
+    int exit_code;        /* that of the first failure */
     uint64_t limit_at_ns; /* UINT64_MAX: never */
-    uint64_t end_at_ns;   /* when survivors get SIGTERM; UINT64_MAX: not yet */
-    bool terminated;      /* they got it: SIGKILL is next */
+    uint64_t end_at_ns;   /* when survivors get SIGTERM; UINT64_MAX: not decided */
+    bool terminated;      /* survivors got SIGTERM; SIGKILL is next */
 } job;
 
 static void say(const job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -120,7 +120,7 @@ static sluice_status take_signals(job *j)
     return j->signals < 0 ? slc_error(SLUICE_ERR_SYSTEM, "signalfd: %s", strerror(errno)) : SLUICE_OK;
 }
 
-/* Ranks get the limit that there was: a program that uses select() relies on it. */
+/* Raises the limit of this process. Ranks get the old one back, because programs that use select() rely on it. */
 static sluice_status raise_file_limit(job *j)
 {
     int piped = j->options->ranks - j->options->first_speaks;
@@ -166,22 +166,23 @@ static void set_environment(const job *j, int rank)
     setenv("MASTER_PORT", j->port, 1);
     setenv("SLUICE_JOB_TOKEN", j->token, 1);
     if (j->options->timeout_s) setenv("SLUICE_COMM_TIMEOUT", j->options->timeout_s, 1);
-    unsetenv("TORCHELASTIC_USE_AGENT_STORE"); /* it would say that someone else holds MASTER_PORT */
+    unsetenv(
+        "TORCHELASTIC_USE_AGENT_STORE"); /* with it PyTorch would expect that someone else listens on MASTER_PORT */
 }
 
-/* In the new process; does not return. `out` and `err`: -1 for what it has. */
+/* Runs in the new process and does not return. `out` and `err`: -1 keeps the descriptor that it has. */
 static void become_rank(const job *j, int rank, pid_t launcher, int out, int err)
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != launcher) _exit(128 + SIGKILL); /* it died before the line above */
+    if (getppid() != launcher) _exit(128 + SIGKILL); /* the launcher died before the line above */
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     dup2(nothing, STDIN_FILENO);
     if (out >= 0) dup2(out, STDOUT_FILENO);
     if (err >= 0) dup2(err, STDERR_FILENO);
-    if (out < 0) signal(SIGTTOU, SIG_IGN); /* its group is not the terminal's foreground: let it write all the same */
+    if (out < 0) signal(SIGTTOU, SIG_IGN); /* its group is not in the terminal's foreground and writes all the same */
     set_environment(j, rank);
-    signal(SIGINT, SIG_DFL); /* a shell that starts us in the background ignores it, for the ranks too */
+    signal(SIGINT, SIG_DFL); /* a shell that starts us in the background makes us ignore it */
     setrlimit(RLIMIT_NOFILE, &j->files_before);
     sigprocmask(SIG_SETMASK, &j->before, NULL);
     execvp(j->options->command[0], j->options->command);
@@ -194,7 +195,8 @@ static sluice_status open_pipes(job *j, int rank, int ends[OUTPUTS][2])
 {
     if (rank == 0 && j->options->first_speaks) return SLUICE_OK;
     for (int i = 0; i < OUTPUTS; i++) {
-        if (pipe2(ends[i], O_CLOEXEC) || fcntl(ends[i][0], F_SETFL, O_NONBLOCK)) /* the end that ranks have waits */
+        if (pipe2(ends[i], O_CLOEXEC) ||
+            fcntl(ends[i][0], F_SETFL, O_NONBLOCK)) /* the end that ranks write to blocks */
             return slc_error(SLUICE_ERR_SYSTEM, "rank %d: pipe: %s", rank, strerror(errno));
         sluice_status status = slc_prefix_init(&j->ranks[rank].streams[i], rank, ends[i][0], j->outputs[i].queue);
         if (status) return status;
@@ -215,7 +217,7 @@ static sluice_status start_rank(job *j, int rank)
         goto close_all;
     }
     if (pid == 0) become_rank(j, rank, launcher, ends[0][1], ends[1][1]);
-    setpgid(pid, pid); /* whoever comes first: a signal to the group must never miss it */
+    setpgid(pid, pid); /* the rank does it too: whoever comes first, no signal to the group misses it */
     j->ranks[rank].pid = pid;
     j->alive++;
 
@@ -242,14 +244,14 @@ static sluice_status start_guard(job *j)
     return status;
 }
 
-static sluice_status start(job *j)
+static sluice_status start_job(job *j)
 {
     sluice_status status = choose_port(j);
     if (!status) status = make_token(j);
     if (!status) status = raise_file_limit(j);
     for (int i = 0; i < j->options->ranks && !status; i++) status = start_rank(j, i);
     if (!status) status = start_guard(j);
-    /* From here on there are threads, and nothing is forked. */
+    /* From here on there are threads, and nothing is forked any more. */
     for (int i = 0; i < OUTPUTS; i++) {
         sluice_status started = slc_output_queue_start(j->outputs[i].queue);
         if (!status) status = started;
@@ -282,7 +284,7 @@ static void note_end(job *j, int rank, const siginfo_t *info)
         say(j, "rank %d ended with exit code %d", rank, code);
 }
 
-/* The dead are looked at before they are reaped: until then nobody else can get the number of their group. */
+/* A rank that has ended is looked at before it is reaped: until then no other group can get its number. */
 static void reap(job *j)
 {
     for (int i = 0; i < j->options->ranks; i++) {
@@ -306,7 +308,7 @@ static void take_interrupt(job *j, int signal)
         signal_all(j, SIGKILL);
     } else if (!j->alive) {
         say(j, "%s: output that nobody reads is given up", name);
-    } else if (j->told_to_stop) { /* a second signal would make them give up what they save */
+    } else if (j->told_to_stop) { /* a second signal would make them give up saving */
         say(j, "%s: the ranks are stopping already; once more kills them", name);
     } else {
         say(j, "%s: handed to the ranks; once more kills them", name);
@@ -340,13 +342,13 @@ static void check_deadlines(job *j)
 
 /* ---- Their output ---- */
 
-/* Somebody waits for the end of the job, so that nobody waits for a reader any more. */
+/* Does somebody wait for the end of the job? Then the job does not wait for a reader any more. */
 static bool is_hurried(const job *j)
 {
     return j->interrupts || j->limit_is_over;
 }
 
-/* Whoever wrote `| head -1` has seen enough: ranks are asked to stop as by SIGTERM, and can save. */
+/* A reader such as `| head -1` has seen enough: ranks are told to stop by SIGTERM, and can save. */
 static void check_reader(job *j, int which)
 {
     if (j->reader_is_gone || slc_output_queue_lost(j->outputs[which].queue) != EPIPE) return;
@@ -358,7 +360,7 @@ static void check_reader(job *j, int which)
     j->told_to_stop = true;
 }
 
-/* Results: whether there is output that nobody has taken for STUCK_S. */
+/* Has nobody taken the output that there is for STUCK_S? */
 static bool is_stuck(output *out)
 {
     uint64_t now = slc_clock_ns(), written = slc_output_queue_written(out->queue);
@@ -369,7 +371,7 @@ static bool is_stuck(output *out)
     return now - out->progress_ns >= (uint64_t)(STUCK_S * 1e9);
 }
 
-/* Ranks that shall end must not wait for a reader. */
+/* Ranks that are to end must not wait for a reader. */
 static void check_outputs(job *j)
 {
     for (int i = 0; i < OUTPUTS; i++) {
@@ -383,14 +385,14 @@ static int poll_timeout_ms(const job *j)
     uint64_t now = slc_clock_ns();
     uint64_t until_ns = j->alive && j->end_at_ns < UINT64_MAX ? j->end_at_ns : UINT64_MAX;
     if (!j->limit_is_over && j->limit_at_ns < until_ns) until_ns = j->limit_at_ns;
-    for (int i = 0; i < OUTPUTS && is_hurried(j); i++) /* is_stuck looks again */
+    for (int i = 0; i < OUTPUTS && is_hurried(j); i++) /* is_stuck has to be asked again */
         if (!slc_output_queue_is_empty(j->outputs[i].queue) && until_ns > now + 100000000u) until_ns = now + 100000000u;
     if (until_ns == UINT64_MAX) return -1;
     uint64_t left_ms = until_ns > now ? (until_ns - now) / 1000000u + 1 : 0;
     return left_ms > 60000 ? 60000 : (int)left_ms;
 }
 
-/* Results: how many descriptors there are to wait for; those of the launcher itself come first. */
+/* Returns the number of descriptors to wait for; the launcher's own two come first. */
 static nfds_t gather_descriptors(job *j)
 {
     nfds_t count = 0;
@@ -405,7 +407,7 @@ static nfds_t gather_descriptors(job *j)
     return count;
 }
 
-/* Each round begins with another rank: one that writes much does not take all the room. */
+/* Each round begins with another rank, so that one that writes much does not take all the room. */
 static void pass_on(job *j, nfds_t count)
 {
     int streams = j->options->ranks * OUTPUTS;
@@ -413,7 +415,7 @@ static void pass_on(job *j, nfds_t count)
     for (int i = 0; i < streams; i++) {
         int at = (i + j->turn) % streams;
         slc_prefix_stream *stream = &j->ranks[at / OUTPUTS].streams[at % OUTPUTS];
-        if (!slc_prefix_wants_input(stream)) slc_prefix_pass_on(stream); /* there may be room for what waits */
+        if (!slc_prefix_wants_input(stream)) slc_prefix_pass_on(stream); /* its lines may have room now */
     }
     for (nfds_t i = 2; i < count; i++) {
         nfds_t at = 2 + (i + (nfds_t)j->turn) % (count - 2);
@@ -421,8 +423,8 @@ static void pass_on(job *j, nfds_t count)
     }
 }
 
-/* One round: waits for output, room, a signal or a deadline. A kernel that has no memory for poll just now is asked
- * again soon; signals and deadlines go on meanwhile. */
+/* One round: waits for output, room, a signal or a deadline. If the kernel has no memory for poll, it is asked
+ * again soon; signals and deadlines are served meanwhile. */
 static void wait_and_pass_on(job *j)
 {
     uint64_t wakes;
@@ -450,7 +452,7 @@ static bool all_is_said(const job *j)
     return true;
 }
 
-/* Results: whether whatever is still to be written is stuck. */
+/* Is all output that is still to be written stuck? */
 static bool nobody_reads(job *j)
 {
     bool stuck = false;
@@ -462,7 +464,7 @@ static bool nobody_reads(job *j)
     return stuck && is_hurried(j);
 }
 
-/* As any program does, the launcher waits for whoever reads, unless somebody waits for its own end. */
+/* Like any program the launcher waits for its reader, unless somebody waits for the end of the job. */
 static void drain(job *j)
 {
     int interrupts = j->interrupts;
@@ -535,7 +537,7 @@ sluice_status slc_launch(const slc_launch_options *options, int *exit_code)
     getrlimit(RLIMIT_NOFILE, &j.files_before);
     sluice_status status = open_job(&j);
     if (!status) {
-        status = start(&j);
+        status = start_job(&j);
         if (status) signal_all(&j, SIGKILL);
         run_to_the_end(&j);
     }

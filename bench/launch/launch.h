@@ -1,5 +1,5 @@
-/* Starting and ending the ranks of a job on this machine. One thread; signals SIGCHLD, SIGINT, SIGTERM and SIGHUP are
- * taken over. */
+/* Starting and ending the ranks of a job on this machine. One thread; it takes over the signals SIGCHLD, SIGINT,
+ * SIGTERM and SIGHUP. */
 #ifndef SLC_BENCH_LAUNCH_H
 #define SLC_BENCH_LAUNCH_H
 
@@ -8,15 +8,15 @@
 
 typedef struct {
     int ranks;
-    int port;              /* for the rendezvous; 0: a free one is chosen */
+    int port;              /* of the rendezvous; 0: a free one is chosen */
     double limit_s;        /* the job is ended after this long; 0: never */
     const char *timeout_s; /* SLUICE_COMM_TIMEOUT of the ranks; NULL: as it is */
-    bool first_speaks;     /* rank 0 writes to this process's output itself: no pipe, nothing in front */
+    bool first_speaks;     /* rank 0 writes to this process's output directly, without a prefix */
     char *const *command;  /* NULL at its end */
 } slc_launch_options;
 
-/* Runs the job to its end. Results: the exit code of the first rank that failed (128 + signal), 124 at the time limit,
- * else 0. Errors: SYSTEM. */
+/* Runs the job to its end. *exit_code is that of the first rank that failed (128 + signal), 124 at the time limit, 141
+ * when nobody reads the output, else 0. Errors: SYSTEM, MEMORY. */
 sluice_status slc_launch(const slc_launch_options *options, int *exit_code);
 
 #endif

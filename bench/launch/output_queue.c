@@ -1,4 +1,4 @@
-/* Two buffers: one is filled while the thread writes the other. */
+/* A queue has two buffers: one is filled while the thread writes the other. */
 #include "bench/launch/output_queue.h"
 
 #include "lib/base/status.h"
@@ -14,16 +14,16 @@
 #include <unistd.h>
 
 enum { QUEUE_BYTES = 256 << 10, URGENT_BYTES = 16 << 10, JOIN_ROUNDS = 100, JOIN_NS = 10000000 };
-enum { INTERRUPT = SIGURG }; /* ignored by whoever has no handler, so it harms nobody */
+enum { INTERRUPT = SIGURG }; /* ignored by a process without a handler for it */
 
 struct slc_output_queue {
     int to, wake;
     pthread_t thread;
     bool started, lets_go;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
     bool closing, dropped;
-    int failed;             /* errno of the first write that did; what comes later is thrown away */
+    int failed;             /* errno of the first write that failed; later bytes are thrown away */
     size_t filled, writing; /* bytes in each buffer */
     uint64_t written;
     char *filling, *taken;
@@ -35,10 +35,11 @@ static void raise_wake(const slc_output_queue *queue)
 {
     const uint64_t one = 1;
     ssize_t done = write(queue->wake, &one, sizeof one);
-    (void)done; /* a full counter is as awake as can be */
+    (void)done; /* a full counter wakes the reader too */
 }
 
-/* Whole lines in a write that a pipe takes in one piece, so that lines of several writers do not mix. */
+/* Returns how much to write at once: whole lines, no more than a pipe takes in one piece, so that lines of several
+ * writers do not mix. */
 static size_t piece_of(const char *bytes, size_t count)
 {
     if (count <= PIPE_BUF) return count;
@@ -54,7 +55,7 @@ static bool is_closing(slc_output_queue *queue)
     return closing;
 }
 
-/* 0 or errno. A descriptor that somebody else made non-blocking is waited for. */
+/* Returns 0 or an errno. Waits also if somebody else has made the descriptor non-blocking. */
 static int write_piece(slc_output_queue *queue, const char *bytes, size_t count)
 {
     while (count) {
@@ -83,7 +84,7 @@ static void note_piece(slc_output_queue *queue, size_t count, int why)
     pthread_mutex_unlock(&queue->lock);
 }
 
-/* Results: whether there is something to write. */
+/* Returns whether there is something to write; not if the queue closes. */
 static bool wait_for_bytes(slc_output_queue *queue)
 {
     pthread_mutex_lock(&queue->lock);
@@ -117,7 +118,7 @@ static void *write_all(void *context)
     return NULL;
 }
 
-/* ---- Whoever puts ---- */
+/* ---- The caller ---- */
 
 sluice_status slc_output_queue_create(int to, int wake, slc_output_queue **out)
 {
@@ -140,8 +141,8 @@ sluice_status slc_output_queue_create(int to, int wake, slc_output_queue **out)
     return SLUICE_OK;
 }
 
-/* Signals stay with the others: a SIGPIPE would end the process that EPIPE only informs. SIGTTOU stops a job in the
- * background, as its user asked for, and INTERRUPT is how a write is ended. */
+/* The thread blocks most signals: SIGPIPE would end the process, while EPIPE only informs it. It takes SIGTTOU, which
+ * stops a job in the background as its user wants, and INTERRUPT, which ends a write. */
 sluice_status slc_output_queue_start(slc_output_queue *queue)
 {
     sigset_t most, before;
@@ -162,8 +163,8 @@ static void interrupt(int signal)
     (void)signal;
 }
 
-/* The signal may come just before the write that it is to end, so it is sent again. A write to a disk that hangs does
- * not end even so. */
+/* The signal is sent again, because it may come just before the write that it is to end. A write to a disk that hangs
+ * does not end even then. */
 static bool interrupt_until_joined(pthread_t thread)
 {
     struct timespec until;
@@ -177,7 +178,7 @@ static bool interrupt_until_joined(pthread_t thread)
     return false;
 }
 
-/* Whether it has ended. If not it keeps what it uses. */
+/* Returns whether the thread has ended. If not, it goes on using its memory, which must stay. */
 static bool end_thread(slc_output_queue *queue)
 {
     const struct sigaction nothing = {.sa_handler = interrupt};

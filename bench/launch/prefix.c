@@ -1,4 +1,4 @@
-/* Output of a rank with its number in front. */
+/* Passes on the output of a rank with its number in front. */
 #include "bench/launch/prefix.h"
 
 #include "lib/base/status.h"
@@ -32,7 +32,7 @@ void slc_prefix_fini(slc_prefix_stream *stream)
     *stream = (slc_prefix_stream){.from = -1};
 }
 
-/* Results: whether there was room. */
+/* Returns whether there was room. */
 static bool put_line(slc_prefix_stream *stream, const char *text, size_t length)
 {
     char prefix[32];

@@ -1,9 +1,9 @@
 /* `sluice run`: the command line of the local launcher. */
 #include "bench/cli/command.h"
 #include "bench/launch/launch.h"
-#include "lib/comm/join/launcher.h"
 
 #include <argp.h>
+#include <sluice/world.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,13 +31,13 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     slc_launch_options *options = state->input;
     switch (key) {
-    case 'n': options->ranks = (int)number(text, 1, SLC_RANKS_MOST, state, "-n"); return 0;
+    case 'n': options->ranks = (int)number(text, 1, SLUICE_RANKS_MOST, state, "-n"); return 0;
     case KEY_TIMEOUT:
         number(text, 0.001, 1e9, state, "--timeout");
         options->timeout_s = text;
         return 0;
     case KEY_LIMIT: options->limit_s = number(text, 0.001, 1e9, state, "--limit"); return 0;
-    case KEY_PORT: options->port = (int)number(text, 1, SLC_PORT_LAST, state, "--port"); return 0;
+    case KEY_PORT: options->port = (int)number(text, 1, SLUICE_PORT_LAST, state, "--port"); return 0;
     case ARGP_KEY_ARG: /* the first word of the command: the rest is its own */
         options->command = &state->argv[state->next - 1];
         state->next = state->argc;
@@ -50,7 +50,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
-static int run(int argc, char **argv)
+static int run_ranks(int argc, char **argv)
 {
     const struct argp parser = {
         .options = option_rows,
@@ -68,11 +68,7 @@ static int run(int argc, char **argv)
     slc_launch_options options = {0};
     argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &options);
     int exit_code;
-    if (slc_launch(&options, &exit_code)) {
-        fprintf(stderr, "sluice run: %s\n", sluice_last_error());
-        return 1;
-    }
-    return exit_code;
+    return slc_launch(&options, &exit_code) ? slc_fail("sluice run") : exit_code;
 }
 
-const sluice_command slc_command_run = {"run", "starts N ranks of a command on this machine", run};
+const sluice_command slc_command_run = {"run", "starts N ranks of a command on this machine", run_ranks};

@@ -1,16 +1,16 @@
-/* Starting this program again. */
+/* Starts this program again. */
 #include "bench/launch/self_launch.h"
 
 #include "bench/launch/launch.h"
 #include "lib/base/status.h"
-#include "lib/comm/join/launcher.h"
 
+#include <sluice/world.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 bool slc_launched(void)
 {
-    return slc_launcher_name() != NULL;
+    return sluice_launcher_name() != NULL;
 }
 
 static size_t count_of(char *const *list)

@@ -1,16 +1,16 @@
-/* A subcommand that starts its own ranks: the same program again, under the launcher. */
+/* For subcommands that start their own ranks: runs the same program again, under the launcher. One thread. */
 #ifndef SLC_BENCH_SELF_LAUNCH_H
 #define SLC_BENCH_SELF_LAUNCH_H
 
 #include <sluice/status.h>
 #include <stdbool.h>
 
-/* Whether a launcher started this process. */
+/* Did a launcher start this process? */
 bool slc_launched(void);
 
-/* Runs `sluice COMMAND ARGS... MORE...` on `ranks` ranks of this machine, to the end; both lists end with NULL, the
- * later options count. Rank 0 speaks for itself, the others get their rank in front. Results: the exit code.
- * Errors: SYSTEM, MEMORY. */
+/* Runs `sluice COMMAND ARGS... MORE...` on `ranks` ranks of this machine, to the end; both lists end with NULL, and of
+ * two equal options the later counts. Rank 0 prints as it is, the other ranks with their number in front. *exit_code is
+ * that of slc_launch. Errors: SYSTEM, MEMORY. */
 sluice_status slc_launch_self(int ranks, const char *command, char *const *args, char *const *more, int *exit_code);
 
 #endif

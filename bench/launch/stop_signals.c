@@ -1,4 +1,4 @@
-/* The thread that waits for Ctrl-C, and the one signal that is handled where it strikes. */
+/* A thread waits for Ctrl-C; only SIGPIPE has a handler. */
 #include "bench/launch/stop_signals.h"
 
 #include "lib/base/status.h"
@@ -14,7 +14,7 @@ enum { PATIENCE = 3 };
 
 static volatile sig_atomic_t *_Atomic counter;
 
-/* Results: whether this was the first stop. */
+/* Returns whether this was the first stop. */
 static bool count_first(volatile sig_atomic_t *count)
 {
     sig_atomic_t none = 0;
@@ -33,7 +33,7 @@ static void *wait_for_signals(void *unused)
         volatile sig_atomic_t *count = atomic_load(&counter);
         if (!count || ++seen >= PATIENCE) _exit(128 + signal);
         if (seen == 1)
-            count_first(count); /* Ctrl-C ends `| tee` too: both together are one stop, in either order */
+            count_first(count); /* Ctrl-C also ends `| tee`: both together are one stop, in either order */
         else
             __atomic_store_n(count, seen, __ATOMIC_RELAXED);
     }

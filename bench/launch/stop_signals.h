@@ -1,23 +1,23 @@
-/* Ctrl-C and SIGTERM as a number that training looks at between steps. No handler runs for them: a thread waits for the
- * signals and all others block them. A handler could do harm here: a GEMM of oneDNN 2 that its matmul may choose points
- * the stack register into its buffers for a while, and the kernel would write the handler's frame over what lies below.
- * SIGPIPE has a handler, for it strikes in a write alone. It stands for a first Ctrl-C: whoever read the output is gone
- * (`| head -1`), and what was trained is to be saved. */
+/* Ctrl-C and SIGTERM become a number that training looks at between steps. No handler runs for them: one thread waits
+ * for the signals and all others block them. A handler could do harm here: a GEMM that oneDNN 2 may choose lets the
+ * stack register point into its buffers for a while, and the kernel would write the handler's frame over the bytes
+ * below. SIGPIPE has a handler, because it can only strike in a write. It counts as a first Ctrl-C: the reader of the
+ * output is gone (`| head -1`), and the work done so far should be saved. */
 #ifndef SLC_BENCH_STOP_SIGNALS_H
 #define SLC_BENCH_STOP_SIGNALS_H
 
 #include <signal.h>
 #include <sluice/status.h>
 
-/* Call before any other thread exists. Until slc_stop_signals_count the signals end the process as always.
+/* Call it before any other thread exists. Until slc_stop_signals_count the signals end the process as usual.
  * Errors: SYSTEM. */
 sluice_status slc_stop_signals_take(void);
 
-/* From now on they only raise *count, which lives to the process's end: a closed reader or the first signal to 1, the
- * second signal to 2; the third ends the process. */
+/* From now on the signals only raise *count, which must live until the process ends: a reader that is gone or the first
+ * signal sets it to 1, the second signal to 2; the third ends the process. */
 void slc_stop_signals_count(volatile sig_atomic_t *count);
 
-/* Of the thread that reads it. */
+/* Reads the count; any thread. */
 static inline int slc_stop_signals_seen(const volatile sig_atomic_t *count)
 {
     return __atomic_load_n(count, __ATOMIC_RELAXED);

@@ -267,7 +267,7 @@ static uint64_t count_wrong(const slc_perf *perf, uint64_t elements)
     return wrong;
 }
 
-static sluice_status check(slc_perf *perf, uint64_t elements, uint64_t *wrong)
+static sluice_status count_wrong_elements(slc_perf *perf, uint64_t elements, uint64_t *wrong)
 {
     slc_op op = describe(perf, elements, 1);
     fill_sources(perf, elements);
@@ -300,7 +300,7 @@ sluice_status slc_perf_measure(slc_perf *perf, uint64_t bytes, slc_perf_row *row
     if (kind == SLC_BROADCAST && perf->rank != ROOT)
         for (uint64_t i = 0; i < elements; i++) perf->whole[i] = 0;
     sluice_status status = time_operations(perf, &op, row);
-    if (!status && perf->config.check) status = check(perf, elements, &row->wrong);
+    if (!status && perf->config.check) status = count_wrong_elements(perf, elements, &row->wrong);
     row->algorithm_bytes_per_s = (double)row->bytes / row->time_s;
     row->bus_bytes_per_s = row->algorithm_bytes_per_s * bus_factor(kind, (double)perf->ranks);
     return status;

@@ -7,16 +7,15 @@
 #include "bench/cli/throttle_option.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
-#include "lib/comm/join/launcher.h"
 
 #include <argp.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
+#include <sluice/world.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 enum { KEY_OP = 256, KEY_RANKS, KEY_BLOCK, KEY_PATH, KEY_THROTTLE, KEY_TIMEOUT, KEY_JSON, KEY_AHEAD, KEY_BESIDE };
 
 typedef struct {
@@ -123,7 +122,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 'n': o->iterations = whole(text, 1, 1e6, state, "-n"); return 0;
     case 'w': o->warm_up = whole(text, 0, 1e6, state, "-w"); return 0;
     case 'c': o->check = number(text, 0, 1e6, state, "-c") > 0; return 0;
-    case KEY_RANKS: o->ranks = whole(text, 1, SLC_RANKS_MOST, state, "--ranks"); return 0;
+    case KEY_RANKS: o->ranks = whole(text, 1, SLUICE_RANKS_MOST, state, "--ranks"); return 0;
     case KEY_BLOCK: o->block_bytes = bytes(text, state, "--block"); return 0;
     case KEY_PATH: o->path = text; return 0;
     case KEY_THROTTLE: o->throttle = text; return 0;
@@ -147,7 +146,7 @@ typedef struct {
 
 static sluice_status open_output(const perf_options *o, perf_output *out)
 {
-    out->table = o->json && !strcmp(o->json, "-") ? stderr : stdout;
+    out->table = slc_is_standard_output(o->json) ? stderr : stdout;
     out->rows = json_array();
     if (!out->rows) return slc_error(SLUICE_ERR_MEMORY, "rows");
     return slc_result_file_open(o->json, &out->file);
@@ -262,7 +261,7 @@ static int measure_here(const perf_options *o)
     sluice_world_config config;
     sluice_world *world = NULL;
     uint64_t wrong = 0;
-    slc_outcome file = {0}; /* only rank 0 writes: its failure is not the others' */
+    slc_outcome file = {0}; /* only rank 0 writes files: a failure to do so is not one of the other ranks */
     sluice_status status = sluice_world_config_init(&config);
     if (!status && *o->throttle) config.throttle = o->throttle;
     if (!status && o->timeout_s > 0) config.timeout_s = o->timeout_s;
@@ -281,7 +280,7 @@ static int measure_here(const perf_options *o)
     return status || file.status || (wrong && config.rank == 0) ? EXIT_FAILED : 0;
 }
 
-static int run(int argc, char **argv)
+static int run_perf(int argc, char **argv)
 {
     const struct argp parser = {
         .options = option_rows,
@@ -306,10 +305,8 @@ static int run(int argc, char **argv)
     if (argp_parse(&parser, argc, argv, 0, NULL, &options)) return EXIT_USAGE;
     if (slc_launched()) return measure_here(&options);
     char *const more[] = {NULL};
-    int code = EXIT_FAILED;
-    if (slc_launch_self(options.ranks ? (int)options.ranks : 1, "perf", argv + 1, more, &code))
-        fprintf(stderr, "sluice perf: %s\n", sluice_last_error());
-    return code;
+    int code, ranks = options.ranks ? (int)options.ranks : 1;
+    return slc_launch_self(ranks, "perf", argv + 1, more, &code) ? slc_fail("sluice perf") : code;
 }
 
-const sluice_command slc_command_perf = {"perf", "measures and checks collectives, as nccl-tests does", run};
+const sluice_command slc_command_perf = {"perf", "measures and checks collectives, as nccl-tests does", run_perf};

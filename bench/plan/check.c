@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 enum { KEY_JSON = 256 };
 
 typedef struct {
@@ -37,7 +36,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
-static counts count(const slc_program *program)
+static counts count_items(const slc_program *program)
 {
     counts c = {.claims = program->claim_count};
     for (uint32_t i = 0; i < program->item_count; i++) {
@@ -63,11 +62,11 @@ static uint64_t resident_bytes(const slc_plan *plan)
     return bytes;
 }
 
-static void print(FILE *out, const slc_plan_files *files)
+static void print_findings(FILE *out, const slc_plan_files *files)
 {
     const slc_job *job = &files->profile->job;
     const slc_plan *plan = files->plan;
-    counts step = count(&plan->train), pass = count(&plan->evaluate);
+    counts step = count_items(&plan->train), pass = count_items(&plan->evaluate);
     fprintf(out, "%s is a valid plan for %s: %s, %u ranks, %u layers, %u units, %u micro-batch%s, schedule %s\n",
             files->plan_path, files->profile_path, files->profile->model, job->world, job->layer_count, job->unit_count,
             job->micro_batches, job->micro_batches > 1 ? "es" : "", plan->schedule);
@@ -96,7 +95,7 @@ static sluice_status write_json(const check_options *o)
 {
     const slc_plan *plan = o->files.plan;
     if (!o->json) return SLUICE_OK;
-    counts step = count(&plan->train);
+    counts step = count_items(&plan->train);
     json_t *all =
         json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "valid", 1, "slots", (json_int_t)step.slots,
                   "operations", (json_int_t)step.operations, "blocks", (json_int_t)step.blocks, "waits",
@@ -109,7 +108,7 @@ static sluice_status write_json(const check_options *o)
     return status;
 }
 
-static int run(int argc, char **argv)
+static int run_check(int argc, char **argv)
 {
     check_options o = {0};
     const struct argp_child children[] = {{slc_plan_files_argp(), 0, NULL, 0}, {0}};
@@ -125,11 +124,10 @@ static int run(int argc, char **argv)
     };
     if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
     sluice_status status = slc_plan_files_read(&o.files);
-    if (!status) print(o.json && !strcmp(o.json, "-") ? stderr : stdout, &o.files);
+    if (!status) print_findings(slc_is_standard_output(o.json) ? stderr : stdout, &o.files);
     if (!status) status = write_json(&o);
-    if (status) fprintf(stderr, "sluice check: %s\n", sluice_last_error());
     slc_plan_files_fini(&o.files);
-    return status ? EXIT_FAILED : 0;
+    return status ? slc_fail("sluice check") : 0;
 }
 
-const sluice_command slc_command_check = {"check", "validates a plan and says how well it is packed", run};
+const sluice_command slc_command_check = {"check", "validates a plan and says how well it is packed", run_check};

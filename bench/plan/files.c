@@ -1,6 +1,7 @@
 /* Reads a profile and its plan, simulates the plan, writes the timeline. */
 #include "bench/plan/files.h"
 
+#include "bench/cli/number.h"
 #include "bench/cli/result_file.h"
 #include "lib/base/json_file.h"
 #include "lib/base/status.h"
@@ -24,7 +25,6 @@ static const struct argp_option option_rows[] = {
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     slc_plan_files *files = state->input;
-    char *end;
     switch (key) {
     case KEY_PROFILE: files->profile_path = text; return 0;
     case KEY_PLAN: files->plan_path = text; return 0;
@@ -32,11 +32,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         files->lossy = text;
         if (strcmp(text, "none") && strcmp(text, "onebit")) argp_error(state, "--lossy %s: use none or onebit", text);
         return 0;
-    case KEY_WORLD:
-        files->world = strtoul(text, &end, 10);
-        if (end == text || *end || *text == '-' || files->world < 1 || files->world > SLC_PROFILE_WORLD_MAX)
-            argp_error(state, "--world: \"%s\" is no whole number from 1 to %d", text, SLC_PROFILE_WORLD_MAX);
-        return 0;
+    case KEY_WORLD: files->world = slc_whole_number(text, 1, SLC_PROFILE_WORLD_MAX, state, "--world"); return 0;
     case ARGP_KEY_ARG: argp_error(state, "\"%s\" is no option", text); return 0;
     case ARGP_KEY_END:
         if (!files->profile_path) argp_error(state, "--profile FILE is missing");

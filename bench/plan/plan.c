@@ -1,5 +1,6 @@
 /* `sluice plan`: makes a plan from a profile, as a table for people and as a file. */
 #include "bench/cli/command.h"
+#include "bench/cli/result_file.h"
 #include "bench/plan/table.h"
 #include "lib/base/clock.h"
 #include "lib/base/parse_quantity.h"
@@ -15,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 enum { KEY_PROFILE = 256, KEY_WORLD, KEY_BUDGET, KEY_STRATEGY, KEY_SCHEDULE, KEY_RECOMPUTE, KEY_LOSSY, KEY_TIME_LIMIT };
 
 typedef struct {
@@ -51,7 +51,7 @@ static const char doc[] = "Plans a training step: how each layer is sharded, and
                           "  sluice plan --profile profile.json --budget 80% --lossy onebit\n"
                           "Then: sluice sim, sluice check, sluice trace.";
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     plan_options *o = state->input;
     char *end;
@@ -89,12 +89,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static int fail(void)
-{
-    fprintf(stderr, "sluice plan: %s\n", sluice_last_error());
-    return EXIT_FAILED;
-}
-
 static void choose_recompute(const slc_job *job, const char *how, uint8_t *recompute)
 {
     for (uint32_t l = 0; l < job->layer_count; l++) {
@@ -118,7 +112,7 @@ static sluice_status write_plan(const slc_profile *profile, const slc_plan_answe
 {
     slc_plan_forecast forecast = answer->forecast;
     forecast.why = *answer->member ? answer->member : NULL;
-    if (strcmp(path, "-")) return slc_plan_write(&profile->job, answer->plan, &forecast, path);
+    if (!slc_is_standard_output(path)) return slc_plan_write(&profile->job, answer->plan, &forecast, path);
     char *text = NULL;
     sluice_status status = slc_plan_to_json(&profile->job, answer->plan, &forecast, &text);
     if (!status && (fputs(text, stdout) < 0 || fflush(stdout)))
@@ -127,7 +121,7 @@ static sluice_status write_plan(const slc_profile *profile, const slc_plan_answe
     return status;
 }
 
-static sluice_status make(const plan_options *o, const slc_profile *profile, FILE *out)
+static sluice_status plan_and_print(const plan_options *o, const slc_profile *profile, FILE *out)
 {
     slc_plan_request request = {
         .strategy = o->strategy, .schedule = o->schedule, .times = &profile->times, .time_limit_s = o->time_limit_s};
@@ -152,9 +146,9 @@ static sluice_status make(const plan_options *o, const slc_profile *profile, FIL
     return status;
 }
 
-static int run(int argc, char **argv)
+static int run_plan(int argc, char **argv)
 {
-    static const struct argp parser = {.options = option_rows, .parser = parse, .doc = doc};
+    static const struct argp parser = {.options = option_rows, .parser = parse_option, .doc = doc};
     plan_options o = {.strategy = "auto", .schedule = SLC_SCHEDULE_DEFAULT, .recompute = "auto"};
     slc_profile *profile = NULL;
     argp_err_exit_status = EXIT_USAGE;
@@ -163,10 +157,9 @@ static int run(int argc, char **argv)
     if (!status && o.world) status = slc_profile_set_world(profile, o.world);
     if (!o.lossy && !strcmp(o.strategy, "onebit")) o.lossy = "onebit";
     if (!status && o.lossy) status = slc_profile_set_compressed(profile, !strcmp(o.lossy, "onebit"));
-    bool to_stdout = o.output && !strcmp(o.output, "-");
-    if (!status) status = make(&o, profile, to_stdout ? stderr : stdout);
+    if (!status) status = plan_and_print(&o, profile, slc_is_standard_output(o.output) ? stderr : stdout);
     slc_profile_destroy(profile);
-    return status ? fail() : 0;
+    return status ? slc_fail("sluice plan") : 0;
 }
 
-const sluice_command slc_command_plan = {"plan", "plans a step from a profile: strategies and schedule", run};
+const sluice_command slc_command_plan = {"plan", "plans a step from a profile: strategies and schedule", run_plan};

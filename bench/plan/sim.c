@@ -1,5 +1,6 @@
 /* `sluice sim`: predicts how long a plan's step takes, and where compute waits for communication. */
 #include "bench/cli/command.h"
+#include "bench/cli/number.h"
 #include "bench/plan/exposed_table.h"
 #include "bench/cli/outcome.h"
 #include "bench/plan/files.h"
@@ -8,11 +9,10 @@
 #include "sched/simulate/trace_json.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, TRACED_STEPS = 2, MOST_LINES = 12 };
+enum { TRACED_STEPS = 2, MOST_LINES = 12 };
 enum { KEY_SPREAD = 256, KEY_SEED, KEY_PASSES, KEY_TRACE, KEY_JSON };
 
 typedef struct {
@@ -31,24 +31,14 @@ static const struct argp_option option_rows[] = {
     {0},
 };
 
-static double number(const char *text, double least, double most, bool whole, struct argp_state *state,
-                     const char *option)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end || !(value >= least && value <= most) || (whole && value != floor(value)))
-        argp_error(state, "%s: \"%s\" is no %snumber from %g to %g", option, text, whole ? "whole " : "", least, most);
-    return value;
-}
-
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     sim_options *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->files; return 0;
-    case KEY_SPREAD: o->simulation.spread = number(text, 0, 0.99, false, state, "--spread"); return 0;
-    case KEY_SEED: o->simulation.seed = (uint64_t)number(text, 0, 1e15, true, state, "--seed"); return 0;
-    case KEY_PASSES: o->simulation.passes = (uint32_t)number(text, 2, 1e6, true, state, "--passes"); return 0;
+    case KEY_SPREAD: o->simulation.spread = slc_number(text, 0, 0.99, false, state, "--spread"); return 0;
+    case KEY_SEED: o->simulation.seed = (uint64_t)slc_number(text, 0, 1e15, true, state, "--seed"); return 0;
+    case KEY_PASSES: o->simulation.passes = (uint32_t)slc_number(text, 2, 1e6, true, state, "--passes"); return 0;
     case KEY_TRACE: o->trace = text; return 0;
     case KEY_JSON: o->json = text; return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -105,10 +95,10 @@ static sluice_status write_json(const sim_options *o, const slc_forecast *f, con
     return status;
 }
 
-static sluice_status show(const sim_options *o, const slc_forecast *f, const slc_item_times *items)
+static sluice_status show_simulation(const sim_options *o, const slc_forecast *f, const slc_item_times *items)
 {
     const slc_plan *plan = o->files.plan;
-    bool to_stdout = (o->json && !strcmp(o->json, "-")) || (o->trace && !strcmp(o->trace, "-"));
+    bool to_stdout = slc_is_standard_output(o->json) || slc_is_standard_output(o->trace);
     FILE *out = to_stdout ? stderr : stdout;
     slc_exposure *exposures = calloc((size_t)plan->train.item_count + 1, sizeof *exposures);
     if (!exposures) return slc_error(SLUICE_ERR_MEMORY, "waits of %u items", plan->train.item_count);
@@ -124,7 +114,7 @@ static sluice_status show(const sim_options *o, const slc_forecast *f, const slc
     return slc_outcome_status(&outcome);
 }
 
-static int run(int argc, char **argv)
+static int run_sim(int argc, char **argv)
 {
     sim_options o = {0};
     const struct argp_child children[] = {{slc_plan_files_argp(), 0, NULL, 0}, {0}};
@@ -145,11 +135,10 @@ static int run(int argc, char **argv)
     slc_item_times *items = NULL;
     sluice_status status = slc_plan_files_read(&o.files);
     if (!status) status = slc_plan_files_simulate(&o.files, &o.simulation, &forecast, &items);
-    if (!status) status = show(&o, &forecast, items);
-    if (status) fprintf(stderr, "sluice sim: %s\n", sluice_last_error());
+    if (!status) status = show_simulation(&o, &forecast, items);
     free(items);
     slc_plan_files_fini(&o.files);
-    return status ? EXIT_FAILED : 0;
+    return status ? slc_fail("sluice sim") : 0;
 }
 
-const sluice_command slc_command_sim = {"sim", "simulates a plan: its step, and where compute waits", run};
+const sluice_command slc_command_sim = {"sim", "simulates a plan: its step, and where compute waits", run_sim};

@@ -2,17 +2,16 @@
  * an operation before or after the step is shown at the place that it has in the next or the previous step. */
 #include "bench/plan/timeline_picture.h"
 
+#include "bench/cli/gnuplot.h"
 #include "bench/cli/picture_file.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { WIDTH = 1400, HEIGHT = 760, PLOT_WIDTH = 1000, LETTER = 7, FEW_BOXES = 700 };
@@ -132,10 +131,7 @@ static void put_memory(drawing *d)
 static void put_quoted(FILE *file, const char *text)
 {
     fputc('\'', file);
-    for (; *text; text++) {
-        if (*text == '\'') fputc('\'', file);
-        if (*text != '\n') fputc(*text, file);
-    }
+    slc_gnuplot_put_quoted(file, text);
     fputc('\'', file);
 }
 
@@ -231,19 +227,6 @@ static void put_script(drawing *d, const char *path)
 
 /* ---- Drawing ---- */
 
-/* Returns 0, the errno of starting gnuplot, or -1 if gnuplot failed. */
-static int run_gnuplot(const char *script)
-{
-    extern char **environ;
-    char *const command[] = {(char *)"gnuplot", (char *)script, NULL};
-    pid_t pid;
-    int wait_status, why = posix_spawnp(&pid, "gnuplot", NULL, NULL, command, environ);
-    if (why) return why;
-    while (waitpid(pid, &wait_status, 0) < 0)
-        if (errno != EINTR) return errno;
-    return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 ? 0 : -1;
-}
-
 bool slc_trace_picture_kind(const char *path)
 {
     size_t length = strlen(path);
@@ -268,7 +251,7 @@ sluice_status slc_trace_picture_draw(const slc_trace_picture *picture, const cha
         unlink(script);
         return slc_error(SLUICE_ERR_IO, "cannot write %s: %s", script, strerror(why));
     }
-    why = run_gnuplot(script);
+    why = slc_gnuplot_run(NULL, script);
     unlink(script);
     if (!why) return slc_picture_file_check(path);
     if (why == ENOENT)

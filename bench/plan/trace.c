@@ -1,5 +1,6 @@
 /* `sluice trace`: writes a plan's timeline from the simulator, as events for a viewer or as a picture. */
 #include "bench/cli/command.h"
+#include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
 #include "bench/plan/files.h"
 #include "bench/plan/timeline_picture.h"
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 enum { KEY_PICTURE = 256, KEY_STEPS };
 
 typedef struct {
@@ -27,7 +27,6 @@ static const struct argp_option option_rows[] = {
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     trace_options *o = state->input;
-    char *end;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->files; return 0;
     case 'o': o->output = text; return 0;
@@ -35,11 +34,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         if (!slc_trace_picture_kind(text)) argp_error(state, "--picture %s: the name must end in .svg or .png", text);
         o->picture = text;
         return 0;
-    case KEY_STEPS:
-        o->steps = (uint32_t)strtoul(text, &end, 10);
-        if (*end || o->steps < 1 || o->steps > 1000)
-            argp_error(state, "--steps: \"%s\" is no whole number from 1 to 1000", text);
-        return 0;
+    case KEY_STEPS: o->steps = (uint32_t)slc_whole_number(text, 1, 1000, state, "--steps"); return 0;
     case ARGP_KEY_END:
         if (!o->output && !o->picture) argp_error(state, "give -o FILE or --picture FILE");
         return 0;
@@ -82,7 +77,7 @@ static sluice_status write_all(const trace_options *o, const slc_forecast *f, co
     return slc_outcome_status(&outcome);
 }
 
-static int run(int argc, char **argv)
+static int run_trace(int argc, char **argv)
 {
     trace_options o = {.steps = 2};
     const struct argp_child children[] = {{slc_plan_files_argp(), 0, NULL, 0}, {0}};
@@ -107,10 +102,9 @@ static int run(int argc, char **argv)
         status = slc_error(SLUICE_ERR_ARGUMENT, "profile %s: all times are 0, there is nothing to show",
                            o.files.profile_path);
     if (!status) status = write_all(&o, &forecast, items);
-    if (status) fprintf(stderr, "sluice trace: %s\n", sluice_last_error());
     free(items);
     slc_plan_files_fini(&o.files);
-    return status ? EXIT_FAILED : 0;
+    return status ? slc_fail("sluice trace") : 0;
 }
 
-const sluice_command slc_command_trace = {"trace", "shows the timeline of a plan", run};
+const sluice_command slc_command_trace = {"trace", "shows the timeline of a plan", run_trace};

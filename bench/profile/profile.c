@@ -1,6 +1,7 @@
-/* `sluice profile`: what planning needs to know. Measured by training a few steps, or made from published figures for
- * machines that one does not have. */
+/* `sluice profile`: writes the profile that planning needs. It is measured by training a few steps, or made from
+ * published figures for machines that one does not have. */
 #include "bench/cli/command.h"
+#include "bench/cli/number.h"
 #include "bench/plan/profile_table.h"
 #include "lib/base/status.h"
 #include "sched/study/made_profile.h"
@@ -11,11 +12,10 @@
 #include <argp.h>
 #endif
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, MEASURED_STEPS = 8 };
+enum { MEASURED_STEPS = 8 };
 enum { KEY_OUTPUT = 'o', KEY_MADE = 512, KEY_CLUSTER, KEY_WORLD, KEY_EFFICIENCY };
 
 typedef struct {
@@ -24,7 +24,7 @@ typedef struct {
 #else
     struct {
         uint64_t batch, context, micro_batches;
-        const char *precision, *wire, *lossy, *tied; /* NULL: as the options that are not there would be */
+        const char *precision, *wire, *lossy, *tied; /* NULL: this build does not have the options */
     } training;
 #endif
     const char *path, *cluster;
@@ -40,15 +40,6 @@ static const struct argp_option rows[] = {
     {0},
 };
 
-static double number(const char *text, double least, double most, struct argp_state *state, const char *option)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end || !(value >= least && value <= most))
-        argp_error(state, "%s: \"%s\" is no number from %g to %g", option, text, least, most);
-    return value;
-}
-
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     profile_options *o = state->input;
@@ -61,8 +52,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_OUTPUT: o->path = text; return 0;
     case KEY_MADE: o->made.model = text; return 0;
     case KEY_CLUSTER: o->cluster = text; return 0;
-    case KEY_WORLD: o->made.world = (uint32_t)number(text, 1, SLC_PROFILE_WORLD_MAX, state, "--world"); return 0;
-    case KEY_EFFICIENCY: o->made.efficiency = number(text, 1e-6, 1, state, "--efficiency"); return 0;
+    case KEY_WORLD:
+        o->made.world = (uint32_t)slc_number(text, 1, SLC_PROFILE_WORLD_MAX, false, state, "--world");
+        return 0;
+    case KEY_EFFICIENCY: o->made.efficiency = slc_number(text, 1e-6, 1, false, state, "--efficiency"); return 0;
     case ARGP_KEY_END:
         if (!o->made.model && (o->cluster || o->made.world || o->made.efficiency > 0))
             argp_error(state, "--cluster, --world and --efficiency go with --made");
@@ -79,8 +72,8 @@ static sluice_dtype type_named(const char *name)
     return name && !strcmp(name, sluice_dtype_name(SLUICE_BF16)) ? SLUICE_BF16 : SLUICE_FP32;
 }
 
-/* The cluster's figures, but for what was asked for. */
-static sluice_status make(profile_options *o, slc_profile **out)
+/* Options that were given replace the cluster's figures. */
+static sluice_status make_profile(profile_options *o, slc_profile **out)
 {
     slc_made_options asked = o->made;
     sluice_status status = slc_made_cluster(o->cluster, &o->made);
@@ -103,33 +96,25 @@ static sluice_status make(profile_options *o, slc_profile **out)
 static int make_and_write(profile_options *o)
 {
     slc_profile *profile = NULL;
-    sluice_status status = make(o, &profile);
+    sluice_status status = make_profile(o, &profile);
     if (!status) status = slc_profile_write(profile, o->path);
     if (!status) slc_profile_table(stdout, profile);
     if (!status) printf("written to %s\n", o->path);
-    if (status) fprintf(stderr, "sluice profile: %s\n", sluice_last_error());
     slc_profile_destroy(profile);
-    return status ? EXIT_FAILED : 0;
+    return status ? slc_fail("sluice profile") : 0;
 }
 
 /* ---- Measured ---- */
 
 #ifdef SLUICE_HAVE_DNNL
-static bool mentions(char *const *args, const char *option)
+static int measure_profile(profile_options *o, char *const *args)
 {
-    for (; *args; args++)
-        if (!strncmp(*args, option, strlen(option))) return true;
-    return false;
-}
-
-static int measure(profile_options *o, char *const *args)
-{
-    /* Medians of a few steps say enough; the training default is a run's length. */
-    if (!mentions(args, "--steps")) o->training.steps = MEASURED_STEPS;
+    /* The default of `train` is the length of a run; for medians a few steps are enough. */
+    if (!slc_training_option_given(&o->training, "steps")) o->training.steps = MEASURED_STEPS;
     return slc_training_profile(&o->training, o->path, args);
 }
 #else
-static int measure(profile_options *o, char *const *args)
+static int measure_profile(profile_options *o, char *const *args)
 {
     (void)o;
     (void)args;
@@ -139,7 +124,7 @@ static int measure(profile_options *o, char *const *args)
 }
 #endif
 
-static int run(int argc, char **argv)
+static int run_profile(int argc, char **argv)
 {
     profile_options options = {.path = "profile.json"};
 #ifdef SLUICE_HAVE_DNNL
@@ -162,7 +147,7 @@ static int run(int argc, char **argv)
                "  sluice profile --made gpt2-small --cluster 2xcpu-1gbit --tied split -o gpt2.json\n",
     };
     if (argp_parse(&parser, argc, argv, 0, NULL, &options)) return EXIT_USAGE;
-    return options.made.model ? make_and_write(&options) : measure(&options, argv + 1);
+    return options.made.model ? make_and_write(&options) : measure_profile(&options, argv + 1);
 }
 
-const sluice_command slc_command_profile = {"profile", "measures what planning needs, or makes it up", run};
+const sluice_command slc_command_profile = {"profile", "measures what planning needs, or makes it up", run_profile};

@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, PATH_BYTES = 4096 };
+enum { PATH_BYTES = 4096 };
 
 static volatile sig_atomic_t stops;
 
@@ -49,14 +49,10 @@ static int fail(sluice_status status)
 
 /* ---- Output ---- */
 
-static bool to_stdout(const char *path)
-{
-    return path && !strcmp(path, "-");
-}
-
 static FILE *table_stream(const slc_bench_options *options)
 {
-    return to_stdout(options->training.json) || to_stdout(options->training.csv) ? stderr : stdout;
+    return slc_is_standard_output(options->training.json) || slc_is_standard_output(options->training.csv) ? stderr
+                                                                                                           : stdout;
 }
 
 static sluice_status in_folder(const slc_bench_options *options, const char *name, char *path)
@@ -66,7 +62,7 @@ static sluice_status in_folder(const slc_bench_options *options, const char *nam
 }
 
 /* Saves the results so far, so that measured runs are on the disk whatever happens to later ones. */
-static sluice_status keep(const slc_bench_results *results, const slc_bench_options *options)
+static sluice_status save_results(const slc_bench_results *results, const slc_bench_options *options)
 {
     char path[PATH_BYTES];
     if (options->part) return slc_bench_results_write_json(results, options->part);
@@ -94,7 +90,7 @@ static int conclude(const slc_bench_results *results, const slc_bench_options *o
 {
     FILE *out = table_stream(options);
     slc_outcome outcome = {0};
-    slc_outcome_add(&outcome, keep(results, options));
+    slc_outcome_add(&outcome, save_results(results, options));
     slc_outcome_add(&outcome, slc_bench_results_write_json(results, options->training.json));
     slc_outcome_add(&outcome, slc_bench_results_write_csv(results, options->training.csv));
     bool sound = slc_bench_table_summary(out, results);
@@ -107,10 +103,10 @@ static int conclude(const slc_bench_results *results, const slc_bench_options *o
 
 /* ---- As a rank ---- */
 
-/* To the one that started this part of the sweep. */
+/* Leaves the results for the process that started this part of the sweep. */
 static int hand_over(const slc_bench_results *results, const slc_bench_options *options)
 {
-    sluice_status status = keep(results, options);
+    sluice_status status = save_results(results, options);
     return status ? fail(status) : 0;
 }
 
@@ -129,7 +125,8 @@ static sluice_status sweep_in(sluice_world *world, slc_bench_options *options, s
     sluice_model_config model;
     uint32_t length = 0;
     bool speaks = sluice_world_rank(world) == 0;
-    slc_bench_sweep sweep = {.world = world, .options = options, .stops = &stops, .results = results, .keep = keep};
+    slc_bench_sweep sweep = {
+        .world = world, .options = options, .stops = &stops, .results = results, .keep = save_results};
     sluice_status status = slc_training_model(&options->training, &model, &length);
     if (!status && speaks && !options->part) status = slc_bench_make_folder(options->output);
     if (!status && speaks && !options->part) status = check_writable(options);
@@ -265,12 +262,12 @@ static int run_tradeoff(const slc_bench_options *options, char **argv)
     return status ? fail(status) : code;
 }
 
-static int run(int argc, char **argv)
+static int run_bench(int argc, char **argv)
 {
     slc_bench_options options;
     int code;
     if (slc_bench_options_parse(argc, argv, &options)) {
-        fprintf(stderr, "sluice bench: %s\n", sluice_last_error());
+        slc_fail("sluice bench");
         code = EXIT_USAGE;
     } else if (options.tradeoff) {
         code = run_tradeoff(&options, argv);
@@ -281,4 +278,4 @@ static int run(int argc, char **argv)
     return code;
 }
 
-const sluice_command slc_command_bench = {"bench", "trains for each budget and strategy: table and picture", run};
+const sluice_command slc_command_bench = {"bench", "trains for each budget and strategy: table and picture", run_bench};

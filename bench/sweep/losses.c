@@ -23,14 +23,11 @@ static const json_t *row_at(const json_t *runs, size_t index)
     return json_array_get(runs, index);
 }
 
-/* Is it the first complete run among those that are equal under `keys`? */
+/* Is it complete, and the first run of those that are alike under `keys`? Only the last run of all may be incomplete.
+ */
 static bool is_first(const json_t *runs, size_t index, const char *const *keys)
 {
-    if (!slc_bench_complete(row_at(runs, index))) return false;
-    for (size_t i = 0; i < index; i++)
-        if (slc_bench_complete(row_at(runs, i)) && slc_bench_alike(row_at(runs, i), row_at(runs, index), keys))
-            return false;
-    return true;
+    return slc_bench_complete(row_at(runs, index)) && slc_bench_is_first(runs, index, keys);
 }
 
 /* Counts such runs before number `end`. */

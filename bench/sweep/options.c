@@ -6,7 +6,7 @@
 #include "bench/train/onebit_options.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
-#include "lib/plan/request.h"
+#include "sched/planner.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -61,9 +61,7 @@ static const char help_text[] =
     "Ctrl-C stops after the step and writes what there is (exit code 130). The exit code is also not 0 when weights "
     "differ between runs, or when a run's peak is not what was planned.";
 
-static const char usual[] = "usual";
-static const char usual_recompute[] = "auto", usual_strategies[] = "dp,oss,sdp,fsdp,auto";
-/* A text with one of these addresses is a default: the option was not given. */
+static const char usual[] = "usual", usual_strategies[] = "dp,oss,sdp,fsdp,auto";
 
 /* ---- Lists ---- */
 
@@ -247,24 +245,23 @@ static error_t parse_defaults(int key, char *text, struct argp_state *state)
     if (key != ARGP_KEY_INIT) return ARGP_ERR_UNKNOWN;
     training->strategy = usual_strategies;
     training->schedule = usual;
-    training->recompute = usual_recompute;
-    training->steps = 0; /* 0: the option was not given */
     training->eval_batches = 0;
     return 0;
 }
 
 static void set_demo(slc_training_options *t)
 {
-    t->ranks = 2;
-    t->size = "mini";
-    t->batch = 4;
-    t->context = 64;
-    t->steps = 24;
-    t->learning_rate = 0.0005;
-    t->strategy = usual_strategies;
-    t->schedule = usual;
-    t->budget = "none,80%,65%,64%,63%,auto:3";
-    t->throttle = "none,1gbit";
+    static const char *const demo[][2] = {{"ranks", "2"},
+                                          {"size", "mini"},
+                                          {"batch", "4"},
+                                          {"context", "64"},
+                                          {"steps", "24"},
+                                          {"lr", "0.0005"},
+                                          {"schedule", usual},
+                                          {"budget", "none,80%,65%,64%,63%,auto:3"},
+                                          {"throttle", "none,1gbit"}};
+    for (size_t i = 0; i < sizeof demo / sizeof *demo; i++) slc_training_option_set(t, demo[i][0], demo[i][1]);
+    t->strategy = usual_strategies; /* as if it had not been given */
 }
 
 static uint64_t count(const char *text, uint64_t least, struct argp_state *state, const char *option)
@@ -300,9 +297,9 @@ static void set_defaults(slc_bench_options *o)
 {
     slc_training_options *t = &o->training;
     bool several = strchr(t->optimizer, ',') != NULL;
-    if (!t->steps) t->steps = several ? 200 : 12;
-    if (several && t->strategy == usual_strategies) t->strategy = usual;
-    if (o->tradeoff && t->recompute == usual_recompute) t->recompute = "none";
+    if (!slc_training_option_given(t, "steps")) t->steps = several ? 200 : 12;
+    if (several && !slc_training_option_given(t, "strategy")) t->strategy = usual;
+    if (o->tradeoff && !slc_training_option_given(t, "recompute")) t->recompute = "none";
 }
 
 sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *out)

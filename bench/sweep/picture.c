@@ -29,24 +29,16 @@ static json_t *row_at(const picture *p, size_t index)
     return json_array_get(p->runs, index);
 }
 
-/* Is it the first row among those that are equal under `keys`? Each line, panel and point is drawn once. */
-static bool first_alike(const picture *p, size_t index, const char *const *keys)
-{
-    for (size_t i = 0; i < index; i++)
-        if (slc_bench_alike(row_at(p, i), row_at(p, index), keys)) return false;
-    return true;
-}
-
 /* Counts the different rows before the one that `row` equals. */
 static int number_of(const picture *p, const json_t *row, const char *const *keys)
 {
     int number = 0;
     for (size_t i = 0; i < json_array_size(p->runs) && !slc_bench_alike(row_at(p, i), row, keys); i++)
-        number += first_alike(p, i, keys);
+        number += slc_bench_is_first(p->runs, i, keys);
     return number;
 }
 
-static sluice_status measure(const slc_bench_results *results, picture *p)
+static sluice_status find_ranges(const slc_bench_results *results, picture *p)
 {
     size_t index;
     json_t *run;
@@ -73,7 +65,7 @@ static void put_points(FILE *file, const picture *p, size_t line)
             slc_bench_text(like, "throttle"), slc_bench_strategy(like, strategy), slc_bench_text(like, "schedule"));
     for (size_t i = 0; i < json_array_size(p->runs); i++) {
         const json_t *run = row_at(p, i);
-        if (!slc_bench_alike(run, like, line_keys) || !first_alike(p, i, point_keys)) continue;
+        if (!slc_bench_alike(run, like, line_keys) || !slc_bench_is_first(p->runs, i, point_keys)) continue;
         double budget = slc_bench_number(run, "budget_bytes");
         fprintf(file, "%.3f %.3f %.3f", isnan(budget) ? p->none_at_mib : budget / 0x1p20,
                 slc_bench_median(p->runs, run, point_keys, "step_s") * 1e3,
@@ -91,7 +83,7 @@ static void put_table(FILE *file, const void *what)
 {
     const picture *p = what;
     for (size_t i = 0; i < json_array_size(p->runs); i++)
-        if (first_alike(p, i, line_keys)) put_points(file, p, i);
+        if (slc_bench_is_first(p->runs, i, line_keys)) put_points(file, p, i);
 }
 
 /* ---- Script ---- */
@@ -148,7 +140,7 @@ static void put_plot(FILE *file, const picture *p, const json_t *panel, int colu
     for (size_t i = 0; i < json_array_size(p->runs); i++) schedules |= number_of(p, row_at(p, i), dash_keys) > 0;
     for (size_t i = 0; i < json_array_size(p->runs); i++) {
         const json_t *run = row_at(p, i);
-        if (!first_alike(p, i, line_keys)) continue;
+        if (!slc_bench_is_first(p->runs, i, line_keys)) continue;
         line++;
         if (!slc_bench_alike(run, panel, throttle_keys)) continue;
         fprintf(file, "%s     'step_time.dat' index %d using 1:%d smooth unique with linespoints ", before, line,
@@ -168,7 +160,7 @@ static void put_panels(FILE *file, const picture *p)
 {
     fputs("  set ylabel 'step, ms'\n  set yrange [0:*]\n", file);
     for (size_t i = 0; i < json_array_size(p->runs); i++) {
-        if (!first_alike(p, i, throttle_keys)) continue;
+        if (!slc_bench_is_first(p->runs, i, throttle_keys)) continue;
         fputs("  set title 'step time, throttle ", file);
         slc_gnuplot_put_quoted(file, slc_bench_text(row_at(p, i), "throttle"));
         fputs("'\n", file);
@@ -182,7 +174,7 @@ static void put_script(FILE *file, const void *what)
 {
     const picture *p = what;
     int panels = 1;
-    for (size_t i = 0; i < json_array_size(p->runs); i++) panels += first_alike(p, i, throttle_keys);
+    for (size_t i = 0; i < json_array_size(p->runs); i++) panels += slc_bench_is_first(p->runs, i, throttle_keys);
     const json_t *run = row_at(p, 0);
     slc_gnuplot_begin(file, "step_time", PICTURE_WIDTH, PANEL_HEIGHT * panels);
     fprintf(file,
@@ -205,7 +197,7 @@ static void put_script(FILE *file, const void *what)
 sluice_status slc_bench_picture_draw(const slc_bench_results *results, const char *folder, FILE *out)
 {
     picture p;
-    sluice_status status = measure(results, &p);
+    sluice_status status = find_ranges(results, &p);
     bool empty = json_array_size(p.runs) == 0;
     if (!status && !empty) status = slc_gnuplot_write(folder, "step_time.dat", put_table, &p);
     if (!status && !empty) status = slc_gnuplot_write(folder, "step_time.gp", put_script, &p);

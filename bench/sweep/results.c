@@ -127,7 +127,7 @@ static const char csv_columns[] =
     "optimizer,freeze_step,warm_up_step_s,warm_up_bytes_sent,compressed_step_s,compressed_bytes_sent,train_s,"
     "final_loss,tied\n";
 
-static void put(FILE *file, double value)
+static void put_value(FILE *file, double value)
 {
     if (isnan(value))
         fputc(',', file);
@@ -148,7 +148,7 @@ static void put_text(FILE *file, const char *text)
 
 static void put_number(FILE *file, const json_t *row, const char *key)
 {
-    put(file, slc_bench_number(row, key));
+    put_value(file, slc_bench_number(row, key));
 }
 
 static void put_phase(FILE *file, const json_t *row, const char *name)
@@ -178,8 +178,8 @@ static void put_row(FILE *file, const json_t *row, bool fits)
     for (int i = 0; i < 5; i++) put_number(file, row, times[i]);
     const json_t *losses = json_object_get(row, "losses");
     size_t count = json_array_size(losses);
-    put(file, count ? json_number_value(json_array_get(losses, 0)) : NAN);
-    put(file, count ? json_number_value(json_array_get(losses, count - 1)) : NAN);
+    put_value(file, count ? json_number_value(json_array_get(losses, 0)) : NAN);
+    put_value(file, count ? json_number_value(json_array_get(losses, count - 1)) : NAN);
     fprintf(file, "%s,%s,", fits ? slc_bench_complete(row) ? "0" : "1" : "", slc_bench_text(row, "weights_sha256"));
     fprintf(file, "%s,", slc_bench_text(row, "optimizer"));
     put_number(file, row, "freeze_step");
@@ -250,6 +250,13 @@ bool slc_bench_alike(const json_t *a, const json_t *b, const char *const *keys)
     for (; *keys; keys++)
         if (strcmp(slc_bench_text(a, *keys), slc_bench_text(b, *keys))) return false;
     return true;
+}
+
+bool slc_bench_is_first(const json_t *rows, size_t index, const char *const *keys)
+{
+    size_t i = 0;
+    while (!slc_bench_alike(json_array_get(rows, i), json_array_get(rows, index), keys)) i++;
+    return i == index;
 }
 
 double slc_bench_median(const json_t *runs, const json_t *row, const char *const *keys, const char *number)

@@ -22,7 +22,7 @@ static sluice_status stepped(const slc_training_step *step, void *context)
     return SLUICE_OK;
 }
 
-/* Hours of work do not end for a file; the writing at the end decides. */
+/* A file that cannot be written does not end hours of work; only the writing at the end must succeed. */
 static sluice_status keep_for_now(const slc_bench_sweep *sweep)
 {
     sluice_status status = sweep->keep(sweep->results, sweep->options);

@@ -91,13 +91,6 @@ void slc_bench_table_misfit(FILE *out, const json_t *misfit)
 
 /* ---- Summary ---- */
 
-static bool seen_before(const json_t *rows, size_t index, const char *const *keys)
-{
-    for (size_t i = 0; i < index; i++)
-        if (slc_bench_alike(json_array_get(rows, i), json_array_get(rows, index), keys)) return true;
-    return false;
-}
-
 /* Finds the fastest complete run among those that equal `like` under `keys` and that `wanted` accepts; NULL: there is
  * none. */
 static const json_t *find_fastest(const json_t *runs, const json_t *like, const char *const *keys,
@@ -177,7 +170,7 @@ static void compare_auto(FILE *out, const json_t *runs)
     comparison c = {0};
     fprintf(out, "\nauto beside the fastest uniform strategy of each budget\n");
     for (size_t i = 0; i < json_array_size(runs); i++)
-        if (!seen_before(runs, i, beside_keys)) compare_budget(out, runs, json_array_get(runs, i), &c);
+        if (slc_bench_is_first(runs, i, beside_keys)) compare_budget(out, runs, json_array_get(runs, i), &c);
     if (c.beside)
         fprintf(out, "  in the mean %.1f %% %s over %u budgets", 100 * fabs(c.gains) / c.beside,
                 c.gains >= 0 ? "faster" : "slower", c.beside);
@@ -196,7 +189,7 @@ static void print_predictions(FILE *out, const json_t *runs)
         if (off && isfinite(ratio) && slc_bench_complete(run)) off[count++] = fabs(ratio - 1);
     }
     if (count) {
-        qsort(off, count, sizeof *off, slc_by_value);
+        slc_sort(off, count);
         fprintf(out, "predicted steps are off by %.1f %% in the median, %.1f %% at most (%zu runs)\n",
                 100 * off[count / 2], 100 * off[count - 1], count);
     }
@@ -308,7 +301,7 @@ bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)
     bool any_auto = false;
     fprintf(out, "\nfastest for each budget\n");
     for (size_t i = 0; i < json_array_size(runs); i++) {
-        if (!seen_before(runs, i, budget_keys)) print_fastest(out, runs, json_array_get(runs, i));
+        if (slc_bench_is_first(runs, i, budget_keys)) print_fastest(out, runs, json_array_get(runs, i));
         any_auto |= is_auto(json_array_get(runs, i));
     }
     if (any_auto) compare_auto(out, runs);

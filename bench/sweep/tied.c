@@ -7,7 +7,7 @@
 static const char *const pair_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", NULL};
 static const char *const kind_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", "tied", NULL};
 
-static bool is(const json_t *run, const char *tied)
+static bool is_complete_and(const json_t *run, const char *tied)
 {
     return slc_bench_complete(run) && !strcmp(slc_bench_text(run, "tied"), tied);
 }
@@ -17,16 +17,16 @@ static bool is(const json_t *run, const char *tied)
 static const json_t *joint_beside(const json_t *runs, size_t index)
 {
     const json_t *run = json_array_get(runs, index), *joint = NULL;
-    if (!is(run, "split")) return NULL;
+    if (!is_complete_and(run, "split")) return NULL;
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *other = json_array_get(runs, i);
-        if (i < index && is(other, "split") && slc_bench_alike(other, run, kind_keys)) return NULL;
-        if (!joint && is(other, "joint") && slc_bench_alike(other, run, pair_keys)) joint = other;
+        if (i < index && is_complete_and(other, "split") && slc_bench_alike(other, run, kind_keys)) return NULL;
+        if (!joint && is_complete_and(other, "joint") && slc_bench_alike(other, run, pair_keys)) joint = other;
     }
     return joint;
 }
 
-static void show(FILE *out, const json_t *runs, const json_t *split, const json_t *joint)
+static void show_pair(FILE *out, const json_t *runs, const json_t *split, const json_t *joint)
 {
     double split_s = slc_bench_median(runs, split, kind_keys, "step_s");
     double joint_s = slc_bench_median(runs, joint, kind_keys, "step_s"), gain = 1 - split_s / joint_s;
@@ -47,6 +47,6 @@ void slc_bench_tied_show(FILE *out, const slc_bench_results *results)
         const json_t *joint = joint_beside(runs, i);
         if (joint && !any) fprintf(out, "\ntied parameters split by their uses, beside joint\n");
         any |= joint != NULL;
-        if (joint) show(out, runs, json_array_get(runs, i), joint);
+        if (joint) show_pair(out, runs, json_array_get(runs, i), joint);
     }
 }

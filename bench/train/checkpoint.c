@@ -3,8 +3,6 @@
 #include "bench/train/onebit_options.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
-#include "lib/engine/checkpoint/lock.h"
-#include "lib/engine/settings.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -20,44 +18,20 @@ enum { EXTRA_VERSION = 1 };
 
 /* ---- What decides a run's numbers ---- */
 
-static json_t *with_freeze(json_t *settings, const slc_training_options *o)
+static json_t *settings_of(const slc_training_identity *run)
 {
-    if (!settings || !slc_training_is_compressed(o->optimizer)) return settings;
-    json_t *more = json_pack("{s:I, s:f, s:b, s:s?, s:s}", "freeze-step", (json_int_t)slc_training_freeze_step(o),
-                             "freeze-change", o->freeze_change, "onebit-compat", (int)o->onebit_compat, "onebit",
-                             o->onebit, "strategy", o->strategy);
-    if (more && !json_object_update(settings, more)) {
-        json_decref(more);
-        return settings;
-    }
-    json_decref(more);
+    slc_training_options o = *run->options;
+    bool compressed = slc_training_is_compressed(o.optimizer);
+    o.ranks = (uint64_t)sluice_world_size(run->world);
+    o.freeze_step = slc_training_freeze_step(&o);
+    json_t *settings = json_pack("{s:I, s:I}", "data", (json_int_t)run->data, "content", (json_int_t)run->content);
+    if (!slc_training_options_json(&o, SLC_SAVED | (compressed ? SLC_SAVED_COMPRESSED : 0), settings)) return settings;
     json_decref(settings);
     return NULL;
 }
 
-static json_t *settings_of(const slc_training_identity *run)
-{
-    const slc_training_options *o = run->options;
-    json_t *settings = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:f, s:I, s:f, s:f, s:s, "
-        "s:s, s:s}",
-        "model", o->model, "size", o->size, "head", o->head, "optimizer", o->optimizer, "precision", o->precision,
-        "wire", o->wire, "layer-precision", o->layer_precision, "batch", (json_int_t)o->batch, "context",
-        (json_int_t)o->context, "micro-batches", (json_int_t)o->micro_batches, "ranks", sluice_world_size(run->world),
-        "threads", (json_int_t)o->threads, "seed", (json_int_t)o->seed, "data", (json_int_t)run->data, "content",
-        (json_int_t)run->content, "lr", o->learning_rate, "warmup", (json_int_t)o->warmup, "clip", o->clip, "dropout",
-        o->dropout, "nan", o->nan, "accumulate", o->accumulate, "tied", o->tied);
-    return with_freeze(settings, o);
-}
-
-/* Without these the weights mean something else. */
-static bool must_be_equal(const char *name)
-{
-    return !strcmp(name, "model") || !strcmp(name, "size") || !strcmp(name, "head") || !strcmp(name, "optimizer");
-}
-
-/* Which units are onebit changes weights; between strategies without onebit they do not change. What does not say how
- * tied parameters were treated was saved before there was a choice. */
+/* Weights depend on which units are onebit; strategies without onebit all give the same. A checkpoint that does not say
+ * how tied parameters were treated was saved before there was a choice. */
 static bool changes_nothing(const char *name, const json_t *before, const json_t *now)
 {
     if (!strcmp(name, "tied") && !before) return !strcmp(json_string_value(now), "joint");
@@ -65,49 +39,50 @@ static bool changes_nothing(const char *name, const json_t *before, const json_t
            (!before || (json_is_string(before) && slc_training_is_exact(json_string_value(before))));
 }
 
-/* Checkpoints of before say nothing of the content; where the beginnings differ already it is said once. */
+/* Old checkpoints say nothing of the content; where the beginnings of the data differ, that is said once. */
 static bool says_nothing_of_content(const char *name, const json_t *saved, const json_t *mine)
 {
     return !strcmp(name, "content") && (!json_object_get(saved, name) ||
                                         !json_equal(json_object_get(saved, "data"), json_object_get(mine, "data")));
 }
 
-static void show(const json_t *value, char out[64])
+static void format_value(const json_t *value, char out[64])
 {
     char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
     snprintf(out, 64, "%s", text ? text : "not known");
     free(text);
 }
 
-static sluice_status compare(const slc_training_identity *run, const json_t *saved, const json_t *mine)
+/* Refuses what must be equal, or warns about the rest. */
+static sluice_status compare(const slc_training_identity *run, const json_t *saved, const json_t *mine, bool refuse)
 {
-    const char *name;
+    const char *name, *folder = run->options->resume;
     json_t *value;
     json_object_foreach ((json_t *)mine, name, value) {
         const json_t *before = json_object_get(saved, name);
         char was[64], is[64];
-        if (before && json_equal(before, value)) continue;
+        if (slc_training_option_must_equal(name) != refuse || json_equal(before, value)) continue;
         if (changes_nothing(name, before, value) || says_nothing_of_content(name, saved, mine)) continue;
-        show(before, was);
-        show(value, is);
-        if (must_be_equal(name))
-            return slc_error(SLUICE_ERR_MISMATCH, "--resume %s: it was saved with --%s %s, this run has %s",
-                             run->options->resume, name, was, is);
+        format_value(before, was);
+        format_value(value, is);
+        if (refuse)
+            return slc_error(SLUICE_ERR_MISMATCH, "--resume %s: it was saved with --%s %s, this run has %s", folder,
+                             name, was, is);
         if (sluice_world_rank(run->world) != 0) continue;
         if (!strcmp(name, "data") || !strcmp(name, "content"))
             slc_log(SLC_LOG_WARN,
                     "--resume %s: the training data is other than before; the run does not go on as it would have",
-                    run->options->resume);
+                    folder);
         else
-            slc_log(SLC_LOG_WARN, "--resume %s: %s was %s and is %s; the run does not go on as it would have",
-                    run->options->resume, name, was, is);
+            slc_log(SLC_LOG_WARN, "--resume %s: %s was %s and is %s; the run does not go on as it would have", folder,
+                    name, was, is);
     }
     return SLUICE_OK;
 }
 
-/* ---- Beside the weights ---- */
+/* ---- Next to the weights ---- */
 
-static sluice_status parse(const slc_training_options *o, const void *extra, size_t bytes, json_t **out)
+static sluice_status parse_extra(const slc_training_options *o, const void *extra, size_t bytes, json_t **out)
 {
     json_error_t error;
     json_t *document = json_loadb(extra, bytes, 0, &error), *version = json_object_get(document, "version");
@@ -121,14 +96,15 @@ static sluice_status parse(const slc_training_options *o, const void *extra, siz
     return SLUICE_OK;
 }
 
-/* Every rank has the same bytes. */
-static sluice_status look_into(const slc_training_identity *run, const void *extra, size_t bytes,
-                               slc_training_position *out)
+/* Every rank has the same bytes, and so the same result. */
+static sluice_status read_position(const slc_training_identity *run, const void *extra, size_t bytes,
+                                   slc_training_position *out)
 {
     json_t *document = NULL, *mine = settings_of(run);
     sluice_status status = mine ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "settings of the run");
-    if (!status) status = parse(run->options, extra, bytes, &document);
-    if (!status) status = compare(run, json_object_get(document, "settings"), mine);
+    if (!status) status = parse_extra(run->options, extra, bytes, &document);
+    if (!status) status = compare(run, json_object_get(document, "settings"), mine, true);
+    if (!status) status = compare(run, json_object_get(document, "settings"), mine, false);
     out->steps = (uint64_t)json_integer_value(json_object_get(document, "steps"));
     out->sequences = (uint64_t)json_integer_value(json_object_get(document, "sequences"));
     json_decref(mine);
@@ -136,7 +112,7 @@ static sluice_status look_into(const slc_training_identity *run, const void *ext
     return status;
 }
 
-/* --steps, from which the default comes, may well be another now. */
+/* The freeze's default comes from --steps, which may have changed. */
 sluice_status slc_training_resume_freeze(slc_training_options *o)
 {
     void *extra = NULL;
@@ -145,7 +121,7 @@ sluice_status slc_training_resume_freeze(slc_training_options *o)
     if (!o->resume || !slc_training_is_compressed(o->optimizer) || o->freeze_step || o->freeze_change > 0)
         return SLUICE_OK;
     sluice_status status = sluice_checkpoint_extra(o->resume, &extra, &bytes);
-    if (!status) status = parse(o, extra, bytes, &document);
+    if (!status) status = parse_extra(o, extra, bytes, &document);
     json_t *saved = json_object_get(document, "settings");
     json_int_t step = json_integer_value(json_object_get(saved, "freeze-step"));
     double change = json_number_value(json_object_get(saved, "freeze-change"));
@@ -161,9 +137,9 @@ sluice_status slc_training_resume(const slc_training_identity *run, sluice_runti
     void *extra = NULL;
     size_t bytes = 0;
     *out = (slc_training_position){0};
-    /* Said before the weights are looked at: a parameter of another size says less than the name of another model. */
+    /* Comes before the weights: that a parameter has another size says less than the name of another model. */
     sluice_status status = sluice_checkpoint_extra(run->options->resume, &extra, &bytes);
-    if (!status) status = look_into(run, extra, bytes, out);
+    if (!status) status = read_position(run, extra, bytes, out);
     free(extra);
     if (!status) status = sluice_checkpoint_load(rt, run->options->resume, NULL, NULL);
     return status;
@@ -184,8 +160,7 @@ sluice_status slc_training_save(const slc_training_identity *run, sluice_runtime
 
 /* ---- Before the first step ---- */
 
-/* The lock that the first save would take is taken now: another job that saves there is known before hours of work. */
-static sluice_status check_folder(const slc_training_options *o, const sluice_runtime *rt)
+static sluice_status check_folder(const slc_training_options *o, sluice_runtime *rt)
 {
     bool found = false;
     uint64_t latest = 0, step = sluice_runtime_step(rt);
@@ -193,9 +168,7 @@ static sluice_status check_folder(const slc_training_options *o, const sluice_ru
         return slc_error(SLUICE_ERR_IO, "--save: cannot make the folder %s: %s", o->save, strerror(errno));
     if (access(o->save, W_OK | X_OK))
         return slc_error(SLUICE_ERR_IO, "--save: cannot write to %s: %s", o->save, strerror(errno));
-    unsigned keep; /* that the setting is none would be said when the first is whole */
-    sluice_status status = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &keep);
-    if (!status) status = slc_checkpoint_lock_take(rt, o->save);
+    sluice_status status = sluice_checkpoint_lock(rt, o->save);
     if (!status) status = sluice_checkpoint_latest(o->save, &found, &latest);
     if (status) return slc_error_context(status, "--save");
     if (found && (!o->resume || latest > step))
@@ -206,13 +179,13 @@ static sluice_status check_folder(const slc_training_options *o, const sluice_ru
     return SLUICE_OK;
 }
 
-/* What rank 0 has to say of the folder, and a file that it made in it. */
+/* Rank 0's finding about the folder, and a file that it made in it. */
 typedef struct {
     int status;
     char line[1000], file[PATH_MAX];
 } verdict;
 
-static sluice_status leave_file(const slc_training_options *o, verdict *said)
+static sluice_status make_shared_file(const slc_training_options *o, verdict *said)
 {
     int length = snprintf(said->file, sizeof said->file, "%s/.shared-XXXXXX", o->save);
     if (length >= (int)sizeof said->file) return slc_error(SLUICE_ERR_ARGUMENT, "--save: its name is too long");
@@ -225,8 +198,8 @@ static sluice_status leave_file(const slc_training_options *o, verdict *said)
     return SLUICE_OK;
 }
 
-/* Each rank writes its own part: all must see the same folder. */
-static sluice_status see_file(const slc_training_identity *run, const verdict *said)
+/* All ranks must see the same folder, because each writes its own part. */
+static sluice_status find_shared_file(const slc_training_identity *run, const verdict *said)
 {
     bool seen = access(said->file, F_OK) == 0;
     double blind = seen ? 0 : 1;
@@ -247,12 +220,12 @@ sluice_status slc_training_save_check(const slc_training_identity *run, sluice_r
     bool first = sluice_world_rank(run->world) == 0;
     if (first) {
         said.status = check_folder(run->options, rt);
-        if (!said.status) said.status = leave_file(run->options, &said);
+        if (!said.status) said.status = make_shared_file(run->options, &said);
         if (said.status) snprintf(said.line, sizeof said.line, "%s", sluice_last_error());
     }
     sluice_status status = sluice_world_broadcast(run->world, &said, sizeof said, 0);
     if (!status && said.status) status = slc_error((sluice_status)said.status, "%s", said.line);
-    if (!status) status = see_file(run, &said);
+    if (!status) status = find_shared_file(run, &said);
     if (first && said.file[0]) unlink(said.file);
     return status;
 }

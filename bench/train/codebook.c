@@ -39,7 +39,7 @@ uint32_t slc_codebook_code(const slc_codebook *book, const float *pixels, uint32
 
 /* ---- Making ---- */
 
-/* Patches of images in the order of the range, one of each image before a second of any. */
+/* Takes patches of the images in the order of the range: one of each image before a second one of any. */
 static sluice_status take_samples(const slc_codebook *book, const slc_images *images, const slc_image_shape *shape,
                                   slc_image_range range, uint32_t count, float *samples)
 {

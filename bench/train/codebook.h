@@ -6,23 +6,24 @@
 
 #include "lib/data/images.h"
 
-enum { SLC_CODES_MAX = 256 }; /* more take long to find and are rare in what is sampled */
+enum { SLC_CODES_MAX = 256 }; /* more codes take long to find and are rare in the samples */
 
 typedef struct {
-    uint32_t channels, side, patch; /* of the images; patch divides side */
+    uint32_t channels, side, patch; /* of the images, in pixels; patch divides side */
     uint32_t codes;                 /* at most SLC_CODES_MAX */
-    uint32_t elements;              /* of a patch */
+    uint32_t elements;              /* of a patch: channels x patch x patch */
     float *centres;                 /* elements x codes */
     float *scratch;                 /* elements + codes */
 } slc_codebook;
 
-/* From images of the range. The caller frees. Errors: those of reading images; MEMORY. */
+/* Makes a codebook from the images of a range; the caller frees it. Errors: those of reading images; MEMORY. */
 sluice_status slc_codebook_make(const slc_images *images, const slc_image_shape *shape, slc_image_range range,
                                 uint32_t patch, uint32_t codes, slc_codebook *out);
-void slc_codebook_free(slc_codebook *book); /* zeroed is allowed */
+void slc_codebook_free(slc_codebook *book); /* a zeroed one is allowed */
 uint64_t slc_codebook_bytes(const slc_codebook *book);
 
-/* The code of patch `index` (row by row) of an image's pixels: channels x side x side. One thread at a time. */
+/* Returns the code of patch number `index`, counted row by row, of an image's pixels: channels x side x side. One
+ * thread at a time. */
 uint32_t slc_codebook_code(const slc_codebook *book, const float *pixels, uint32_t index);
 
 #endif

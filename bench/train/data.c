@@ -1,5 +1,4 @@
-/* From the options to a source of micro-batches: text here, what is masked of it in training_masks.c, images in
- * training_images.c. */
+/* Opens the source of micro-batches that the options name: text here, its masks in masks.c, images in images.c. */
 #include "bench/train/data_parts.h"
 
 #include "lib/base/random.h"
@@ -18,7 +17,7 @@ typedef struct {
     slc_text_range train, held_out;
     uint32_t vocabulary; /* tokens of the text are below it; the next one masks */
     uint32_t file_count;
-    slc_text_range files[FILES_MAX]; /* those that are long enough, of labelled windows */
+    slc_text_range files[FILES_MAX]; /* for labelled windows: the files that are long enough */
     int32_t *inputs, *targets;
 } text_data;
 
@@ -100,7 +99,8 @@ static sluice_status find_files(text_data *d, sluice_model_config *model)
     return SLUICE_OK;
 }
 
-/* Bytes need 256 places, other tokens all that the model has; what guesses masked tokens keeps one to mask with. */
+/* Bytes need 256 places of the vocabulary, other tokens all that the model has. A model that guesses masked tokens
+ * keeps one place to mask with. */
 static sluice_status limit_tokens(text_data *d, const sluice_model_config *model)
 {
     uint32_t kept = model->family == SLUICE_BERT, all = slc_text_vocabulary(d->text);
@@ -135,7 +135,7 @@ static sluice_status open_text(const slc_training_options *o, sluice_model_confi
 
 /* ---- Any source ---- */
 
-static void begin(const slc_training_options *o, uint32_t length, slc_training_data *base)
+static void begin_data(const slc_training_options *o, uint32_t length, slc_training_data *base)
 {
     base->seed = o->seed;
     base->batch = (uint32_t)o->batch;
@@ -148,7 +148,7 @@ sluice_status slc_training_data_open(const slc_training_options *o, sluice_model
     bool sees = model->family == SLUICE_VIT || model->family == SLUICE_BEIT;
     slc_training_data *data = sees ? slc_training_images_create() : calloc(1, sizeof(text_data));
     if (!data) return slc_error(SLUICE_ERR_MEMORY, "training data");
-    begin(o, length, data);
+    begin_data(o, length, data);
     sluice_status status = sees ? slc_training_images_open(o, model, data) : open_text(o, model, (text_data *)data);
     if (status) {
         slc_training_data_close(data);

@@ -1,5 +1,5 @@
-/* Micro-batches of real data in the form that a model wants. What a micro-batch holds is a function of (seed, numbers
- * of its sequences) alone, so a job that is resumed or split otherwise sees the same.
+/* Micro-batches of real data in the form that a model wants. The content of a micro-batch is a function of
+ * (seed, numbers of its sequences) alone, so a job that is resumed, or split in another way, sees the same.
  *
  *   gpt2             the next token of text
  *   bert, tokens     text with 15 % of its tokens to be guessed: 80 % of them masked, 10 % replaced, 10 % as they are
@@ -15,19 +15,20 @@
 
 typedef struct slc_training_data slc_training_data;
 
-/* Completes what the data decides of the model (classes of labelled data). The caller closes. Errors: IO, ARGUMENT
+/* Opens the data that the options name, and sets the fields of the model that the data decides (classes of labelled
+ * data). The caller closes it. Errors: IO, ARGUMENT
  * (data that this model cannot read, or too little of it), MEMORY. */
 sluice_status slc_training_data_open(const slc_training_options *options, sluice_model_config *model, uint32_t length,
                                      slc_training_data **out);
 void slc_training_data_close(slc_training_data *data); /* NULL is allowed */
 
 uint64_t slc_training_data_fingerprint(const slc_training_data *data); /* ranks compare it */
-/* A hash of every byte of the data, each of which is read once. Errors: IO, MEMORY. */
+/* Hashes every byte of the data, reading each once. Errors: IO, MEMORY. */
 sluice_status slc_training_data_content(const slc_training_data *data, uint64_t *hash);
-uint64_t slc_training_data_bytes(const slc_training_data *data); /* that it holds in memory */
+uint64_t slc_training_data_bytes(const slc_training_data *data); /* bytes that the data keeps in memory */
 
-/* Sequences (images) [first, first + batch) of the training or the held-out part. *out points into `data` and is valid
- * until the next call. */
+/* Takes the sequences (images) [first, first + batch) of the training or the held-out part. *out points into `data` and
+ * is valid until the next call. */
 sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
 
 #endif

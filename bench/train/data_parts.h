@@ -6,11 +6,11 @@
 #include "bench/train/masks.h"
 #include "lib/data/text.h"
 
-/* Its first member, whatever the source. */
+/* The first member of every source. */
 struct slc_training_data {
     sluice_status (*content)(const slc_training_data *data, uint64_t *hash);
     sluice_status (*take)(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
-    void (*close)(slc_training_data *data); /* but for the struct itself; after a failed opening too */
+    void (*close)(slc_training_data *data); /* frees all but the struct itself; also called after a failed opening */
     uint64_t seed, fingerprint, bytes;
     uint32_t batch, length;
 };

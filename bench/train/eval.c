@@ -1,4 +1,4 @@
-/* `sluice eval`: loss and logits of given weights on given inputs, and the gradients where they are wanted, in
+/* `sluice eval`: writes loss and logits of given weights on given inputs, and the gradients if they are wanted, in
  * safetensors under Hugging Face's names, so that anyone can compare with another implementation. */
 #include "bench/cli/command.h"
 #include "bench/cli/outcome.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, PIECE = 1 << 16 };
+enum { PIECE = 1 << 16 };
 
 typedef struct {
     const char *weights, *inputs, *logits, *gradients, *precision, *json;
@@ -139,9 +139,9 @@ static sluice_status create(evaluation *e)
     return status ? status : sluice_model_load(e->model, o->weights, false);
 }
 
-static sluice_status report(const evaluation *e)
+static sluice_status report_loss(const evaluation *e)
 {
-    FILE *text = e->options->json && !strcmp(e->options->json, "-") ? stderr : stdout;
+    FILE *text = slc_is_standard_output(e->options->json) ? stderr : stdout;
     fprintf(text, "%s, %u %s", sluice_model_family_name((uint32_t)e->config.family), e->inputs.batch,
             e->inputs.length ? "sequences" : "images");
     if (e->inputs.length) fprintf(text, " of %u tokens", e->inputs.length);
@@ -168,7 +168,7 @@ static sluice_status run_evaluation(evaluation *e)
     if (!status && o->gradients) status = make_gradients(e);
     if (status) return status;
     if (o->gradients) slc_outcome_add(&e->outcome, write_gradients(e));
-    slc_outcome_add(&e->outcome, report(e));
+    slc_outcome_add(&e->outcome, report_loss(e));
     return slc_outcome_status(&e->outcome);
 }
 
@@ -214,7 +214,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
-static int run(int argc, char **argv)
+static int run_eval(int argc, char **argv)
 {
     eval_options options = {.precision = "fp32", .threads = 1};
     const struct argp parser = {
@@ -237,4 +237,4 @@ static int run(int argc, char **argv)
     return status ? EXIT_FAILED : 0;
 }
 
-const sluice_command slc_command_eval = {"eval", "loss and logits of given weights on given inputs", run};
+const sluice_command slc_command_eval = {"eval", "loss and logits of given weights on given inputs", run_eval};

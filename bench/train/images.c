@@ -1,4 +1,5 @@
-/* Images for vit and beit: with their classes, or (beit, tokens) with masked patches whose visual tokens are wanted. */
+/* Images for vit and beit: with their classes, or (beit, tokens) with masked patches whose visual tokens are to be
+ * guessed. */
 #include "bench/train/codebook.h"
 #include "bench/train/data_parts.h"
 #include "lib/base/status.h"
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What the tests' packages bring: 1,797 handwritten digits of 8 x 8 (scikit-learn). */
+/* 1,797 handwritten digits of 8 x 8 pixels (scikit-learn), which come with the packages that tests need. */
 static const char digits[] = "/usr/lib/python3/dist-packages/sklearn/datasets/data/digits.csv.gz";
 
 typedef struct {

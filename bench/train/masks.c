@@ -1,4 +1,4 @@
-/* Draws come from the counter-based generator: a stream for training and one for what is held out, a range of indices
+/* Draws come from the counter-based generator: one stream for training and one for held-out data, a range of indices
  * for each sequence. */
 #include "bench/train/masks.h"
 
@@ -35,7 +35,7 @@ typedef struct {
     uint32_t rows, columns, top, left;
 } block;
 
-/* Bao et al., algorithm 1: its size, then its aspect, then its place. */
+/* Bao et al., algorithm 1: draws the block's size, then its aspect, then its place. */
 static block draw_block(const uint32_t word[4], uint32_t side, double least, double most)
 {
     double size = least + unit(word[0]) * (most > least ? most - least : 0);

@@ -1,4 +1,5 @@
-/* What is hidden of a sequence so that a model can guess it. Functions of (seed, number of the sequence) alone. */
+/* Hides parts of a sequence, which the model has to guess. Results are functions of (seed, number of the sequence)
+ * alone. */
 #ifndef SLC_BENCH_TRAINING_MASKS_H
 #define SLC_BENCH_TRAINING_MASKS_H
 
@@ -13,12 +14,12 @@ typedef struct {
     int32_t mask_token;
 } slc_token_mask;
 
-/* 15 % of the positions, at least one: 80 % of those become the mask token, 10 % any token, 10 % stay; a target is the
- * token that was there, or -1. tokens, targets: length each; tokens are changed in place. */
+/* Chooses 15 % of the positions, at least one: 80 % of those become the mask token, 10 % any token, 10 % stay; a target
+ * is the token that was there, or -1. tokens, targets: length each; tokens are changed in place. */
 void slc_mask_tokens(const slc_token_mask *mask, uint64_t sequence, int32_t *tokens, int32_t *targets);
 
-/* BEiT's blocks: rectangles of at least min(16, a quarter of the patches) and of aspect .3 to 1/.3 until more than 40 %
- * are masked. masked: side * side, 0 or 1. */
+/* Masks BEiT's blocks: rectangles of at least min(16, a quarter of the patches) and of aspect .3 to 1/.3 until more
+ * than 40 % are masked. masked: side * side, 0 or 1. */
 void slc_mask_blocks(uint64_t seed, bool held_out, uint64_t sequence, uint32_t side, uint8_t *masked);
 
 #endif

@@ -1,6 +1,7 @@
 /* The measuring half of `sluice profile`. */
 #include "bench/train/measure_profile.h"
 
+#include "bench/cli/command.h"
 #include "bench/plan/profile_table.h"
 #include "bench/launch/self_launch.h"
 #include "bench/train/run.h"
@@ -8,8 +9,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 typedef struct {
     const slc_training_options *options;
@@ -28,7 +27,7 @@ static sluice_status write_profile(sluice_runtime *rt, void *context)
     return sluice_runtime_profile_write(rt, wanted->path, model);
 }
 
-static sluice_status show(const char *path)
+static sluice_status show_profile(const char *path)
 {
     slc_profile *profile;
     sluice_status status = slc_profile_read(path, &profile);
@@ -51,7 +50,7 @@ static sluice_status profile_in(sluice_world *world, slc_training_options *optio
     const slc_training_watch watch = {.finished = write_profile, .context = &wanted};
     status = slc_training_run(world, options, &watch, &result);
     slc_training_result_free(&result);
-    if (!status && sluice_world_rank(world) == 0) status = show(path);
+    if (!status && sluice_world_rank(world) == 0) status = show_profile(path);
     return status;
 }
 
@@ -63,9 +62,9 @@ static int profile_here(slc_training_options *options, const char *path)
     if (!status) status = sluice_world_create(&config, &world);
     if (!status) status = profile_in(world, options, path);
     if (!status) status = sluice_world_barrier(world);
-    if (status) fprintf(stderr, "sluice profile: %s\n", sluice_last_error());
+    int code = status ? slc_fail("sluice profile") : 0;
     sluice_world_destroy(world);
-    return status ? EXIT_FAILED : 0;
+    return code;
 }
 
 int slc_training_profile(slc_training_options *options, const char *path, char *const *args)
@@ -78,11 +77,10 @@ int slc_training_profile(slc_training_options *options, const char *path, char *
     sluice_status status = slc_training_options_keep_nothing(options);
     if (!status) status = slc_training_options_check(options);
     if (status) {
-        fprintf(stderr, "sluice profile: %s\n", sluice_last_error());
+        slc_fail("sluice profile");
         return EXIT_USAGE;
     }
     if (!options->ranks || slc_launched()) return profile_here(options, path);
     status = slc_launch_self((int)options->ranks, "profile", args, nothing_more, &exit_code);
-    if (status) fprintf(stderr, "sluice profile: %s\n", sluice_last_error());
-    return status ? EXIT_FAILED : exit_code;
+    return status ? slc_fail("sluice profile") : exit_code;
 }

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_WARM_UP = 5 };     /* a variance of fewer gradients makes steps that destroy the weights */
-enum { VARIANCE_STEPS = 1000 }; /* 1 / (1 - beta2): how far back a variance remembers */
+enum { LEAST_WARM_UP = 5 };     /* steps; with the variance of fewer gradients, updates destroy the weights */
+enum { VARIANCE_STEPS = 1000 }; /* 1 / (1 - beta2): the steps that a variance remembers */
 
 /* ---- Which optimizer ---- */
 
@@ -52,26 +52,52 @@ typedef struct {
     const char *key;
     value_kind kind;
     size_t offset;
+    bool is_option; /* it has a training option of its own, and is no key of --onebit */
 } onebit_row;
 
-#define ROW(field, kind)                                                                                               \
-    {                                                                                                                  \
-#field, kind, offsetof(sluice_onebit, field)                                                                   \
-    }
+#define ROW(field, kind) #field, kind, offsetof(sluice_onebit, field)
 static const onebit_row rows[] = {
-    ROW(compat_mask, SWITCH),       ROW(coefficient_beta, SHARE),  ROW(trust_min, RATIO),
-    ROW(trust_max, RATIO),          ROW(factor_min, RATIO),        ROW(factor_max, RATIO),
-    ROW(factor_threshold, SHARE),   ROW(var_update_scaler, WHOLE), ROW(local_step_scaler, WHOLE),
-    ROW(local_step_clipper, WHOLE),
+    {ROW(freeze_step, WHOLE), true},
+    {ROW(freeze_change, SHARE), true},
+    {ROW(compat, SWITCH), true},
+    {ROW(compat_mask, SWITCH), false},
+    {ROW(coefficient_beta, SHARE), false},
+    {ROW(trust_min, RATIO), false},
+    {ROW(trust_max, RATIO), false},
+    {ROW(factor_min, RATIO), false},
+    {ROW(factor_max, RATIO), false},
+    {ROW(factor_threshold, SHARE), false},
+    {ROW(var_freeze_step, WHOLE), true},
+    {ROW(var_update_scaler, WHOLE), false},
+    {ROW(local_step_scaler, WHOLE), false},
+    {ROW(local_step_clipper, WHOLE), false},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
+
+json_t *slc_training_onebit_json(const slc_training_options *o)
+{
+    sluice_config config;
+    sluice_config_init(&config);
+    if (!slc_training_is_compressed(o->optimizer)) return json_null();
+    slc_training_onebit(o, &config.onebit);
+    json_t *settings = json_object();
+    for (int i = 0; i < ROWS; i++) {
+        const void *field = (const char *)&config.onebit + rows[i].offset;
+        json_object_set_new(settings, rows[i].key,
+                            rows[i].kind == WHOLE    ? json_integer((json_int_t) * (const uint64_t *)field)
+                            : rows[i].kind == SWITCH ? json_boolean(*(const bool *)field)
+                                                     : json_real(*(const double *)field));
+    }
+    return settings;
+}
 
 static void list_keys(char *text, size_t bytes)
 {
     size_t used = 0;
     *text = 0;
     for (int i = 0; i < ROWS && used < bytes; i++)
-        used += (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "", rows[i].key);
+        if (!rows[i].is_option)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? ", " : "", rows[i].key);
 }
 
 static bool set_value(const onebit_row *row, const char *text, sluice_onebit *out)
@@ -101,7 +127,7 @@ static sluice_status set_pair(const char *pair, sluice_onebit *out)
     char keys[512];
     size_t length = strcspn(pair, "=");
     for (int i = 0; i < ROWS; i++) {
-        if (strlen(rows[i].key) != length || strncmp(rows[i].key, pair, length)) continue;
+        if (rows[i].is_option || strlen(rows[i].key) != length || strncmp(rows[i].key, pair, length)) continue;
         if (pair[length] && set_value(&rows[i], pair + length + 1, out)) return SLUICE_OK;
         return slc_error(SLUICE_ERR_ARGUMENT, "--onebit %s: give %s=VALUE, %s", pair, rows[i].key,
                          wanted[rows[i].kind]);
@@ -138,7 +164,7 @@ void slc_training_onebit(const slc_training_options *o, sluice_onebit *out)
     /* The authors' 16 refreshes are the first of a hundred thousand steps; a short run is spoilt by them. */
     uint64_t refreshes = out->var_freeze_step < VARIANCE_STEPS ? out->var_freeze_step : VARIANCE_STEPS;
     if (!out->compat && refreshes > out->var_update_scaler) out->var_update_scaler = refreshes;
-    if (o->onebit) set_pairs(o->onebit, out); /* has been checked */
+    if (o->onebit) set_pairs(o->onebit, out); /* slc_training_onebit_check has checked them */
 }
 
 /* ---- Checking ---- */
@@ -153,7 +179,7 @@ static sluice_status check_consent(const slc_training_options *o)
                      asked ? "strategy" : "lossy", o->optimizer);
 }
 
-/* What would be passed over in silence. NULL: nothing. */
+/* Returns an option that would have no effect; NULL: there is none. */
 static const char *find_unused(const slc_training_options *o)
 {
     if (slc_training_is_compressed(o->optimizer)) return NULL;

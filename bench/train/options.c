@@ -1,129 +1,179 @@
-/* The training options as one table: the parser, the defaults and the help are made from its rows. */
+/* The training options as one table. The parser, the defaults, the help, the checks of names, what a checkpoint and a
+ * report say of the options, and most of the runtime's configuration are walks of its rows. */
 #include "bench/train/options.h"
 
 #include "bench/train/onebit_options.h"
 #include "lib/base/fnv.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
-#include "lib/comm/join/launcher.h"
-#include "lib/plan/request.h"
+#include "sched/planner.h"
+#include "sched/scheduler.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { TEXT, COUNT, REAL, FLAG, PATHS, HEADING } option_type; /* a heading has a doc alone */
+/* A CHOICE is a text that becomes an enumerator of sluice_config: its place among the choices. */
+typedef enum { TEXT, CHOICE, COUNT, REAL, FLAG, PATHS } option_type;
+
+typedef enum { MODEL = 1, TRAINING, COMPRESSED, RESOURCES, OUTPUT, GROUPS = OUTPUT } option_group;
+static const char *const headings[] = {
+    [MODEL] = "What is trained:",
+    [TRAINING] = "How it is trained:",
+    [COMPRESSED] = "Compressed optimizers:",
+    [RESOURCES] = "Memory, communication, ranks:",
+    [OUTPUT] = "What is evaluated, kept and written:",
+};
 
 typedef struct {
     const char *name, *argument;
+    option_group group;
     option_type type;
-    size_t offset;
+    size_t field;         /* of slc_training_options */
     const char *fallback; /* as the user would type it; NULL: not set */
-    double least, most;   /* COUNT, REAL */
+    unsigned uses;        /* slc_option_use */
     const char *doc;
+    double least, most;          /* COUNT, REAL */
+    const char *choices, *later; /* with commas: the names that are allowed; those that are known and not yet built */
+    size_t config;               /* the field of sluice_config that it sets; 0: none */
+    char letter;                 /* the short option; 0: none */
 } option_row;
 
-#define FIELD(name) offsetof(slc_training_options, name)
+#define FIELD(name) .field = offsetof(slc_training_options, name)
+#define CONFIG(name) .config = offsetof(sluice_config, name)
 static const double MOST = 4294967295.0;
-
 enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough for small images */
-enum { FIRST_KEY = 1000, KEY_RANKS = 'n', GROUP_RANKS = 4 };
 
-enum { ROW_MODEL = 1, ROW_SIZE }; /* behind the first heading */
+/* Made from the table of schedulers by list_schedules. */
+static char schedule_names[256], schedule_doc[768];
 
+/* The order is that of a report's settings and of the warnings when a run is resumed; the help sorts by group and
+ * name. */
 static const option_row rows[] = {
-    {.type = HEADING, .doc = "What is trained:"},
-    {"model", "NAME", TEXT, FIELD(model), "gpt2", 0, 0, "Model: gpt2, bert, vit, beit"},
-    {"size", "NAME", TEXT, FIELD(size), "nano", 0, 0,
+    {"model", "NAME", MODEL, TEXT, FIELD(model), "gpt2", SLC_SAVED | SLC_EQUAL, "Model: gpt2, bert, vit, beit",
+     .choices = "gpt2,bert,vit,beit"},
+    {"size", "NAME", MODEL, TEXT, FIELD(size), "nano", SLC_SAVED | SLC_EQUAL | SLC_OWN,
      "Size: nano, mini; gpt2: small (124M), medium, large, xl; bert, vit, beit: base, large; vit: tiny, small"},
-    {"head", "WHAT", TEXT, FIELD(head), "", 0, 0,
+    {"head", "WHAT", MODEL, TEXT, FIELD(head), "", SLC_SAVED | SLC_EQUAL,
      "What is answered: tokens (gpt2, bert: masked tokens, beit: masked patches) or classes (bert, vit, beit); none: "
-     "tokens of text, classes of images"},
-    {"weights", "PATH", TEXT, FIELD(weights), NULL, 0, 0,
+     "tokens of text, classes of images",
+     .choices = "tokens,classes"},
+    {"weights", "PATH", MODEL, TEXT, FIELD(weights), NULL, SLC_OWN,
      "Begin with these weights, and with the model that they are of: a folder with Hugging Face's config.json and "
      "model.safetensors, or an llm.c checkpoint; none: first values"},
-    {"data", "PATH", PATHS, FIELD(data), "", 0, 0,
+    {"data", "PATH", MODEL, PATHS, FIELD(data), NULL, SLC_OWN,
      "What to train on: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with commas; "
      "none: the system's licences, or scikit-learn's handwritten digits"},
-    {.type = HEADING, .doc = "How it is trained:"},
-    {"batch", "N", COUNT, FIELD(batch), "4", 1, MOST, "Sequences (images) a rank and micro-batch"},
-    {"context", "N", COUNT, FIELD(context), "0", 0, MOST, "Tokens a sequence; 0: the model's, at most 256"},
-    {"micro-batches", "N", COUNT, FIELD(micro_batches), "1", 1, 65536, "Micro-batches a step"},
-    {"steps", "N", COUNT, FIELD(steps), "100", 1, MOST, "Steps"},
-    {"seed", "N", COUNT, FIELD(seed), "1", 0, MOST, "Of the first values, of the choice of data and of dropout"},
-    {"optimizer", "NAME", TEXT, FIELD(optimizer), "", 0, 0,
+    {"precision", "NAME", TRAINING, CHOICE, FIELD(precision), "fp32", SLC_SAVED,
+     "Of values, gradients and activations: fp32, or bf16 with an fp32 master copy", .choices = "fp32,bf16",
+     .later = "fp16", CONFIG(precision)},
+    {"wire", "NAME", TRAINING, CHOICE, FIELD(wire), "bf16", SLC_SAVED,
+     "Of bf16 layers' gradients, in memory and between ranks: bf16, fp32", .choices = "fp32,bf16", CONFIG(wire)},
+    {"layer-precision", "LIST", TRAINING, TEXT, FIELD(layer_precision), NULL, SLC_SAVED,
+     "Layers that differ, as h.0=fp32,h.1=fp32"},
+    {"batch", "N", TRAINING, COUNT, FIELD(batch), "4", SLC_SAVED | SLC_REPORTED,
+     "Sequences (images) a rank and micro-batch", 1, MOST},
+    {"context", "N", TRAINING, COUNT, FIELD(context), "0", SLC_SAVED | SLC_REPORTED,
+     "Tokens a sequence; 0: the model's, at most 256", 0, MOST},
+    {"micro-batches", "N", TRAINING, COUNT, FIELD(micro_batches), "1", SLC_SAVED | SLC_REPORTED, "Micro-batches a step",
+     1, 65536, CONFIG(micro_batches)},
+    {"ranks", "N", RESOURCES, COUNT, FIELD(ranks), NULL, SLC_SAVED | SLC_OWN, "Start N ranks on this machine", 1,
+     SLUICE_RANKS_MOST, .letter = 'n'},
+    {"threads", "N", RESOURCES, COUNT, FIELD(threads), "1", SLC_SAVED | SLC_REPORTED, "Compute threads a rank", 1, 1024,
+     CONFIG(threads)},
+    {"steps", "N", TRAINING, COUNT, FIELD(steps), "100", 0, "Steps", 1, MOST},
+    {"seed", "N", TRAINING, COUNT, FIELD(seed), "1", SLC_SAVED | SLC_REPORTED,
+     "Of the first values, of the choice of data and of dropout", 0, MOST},
+    {"optimizer", "NAME", TRAINING, TEXT, FIELD(optimizer), "", SLC_SAVED | SLC_EQUAL | SLC_REPORTED,
      "Optimizer: adamw, lamb; onebit_adam, onebit_lamb, zero_one_adam (compressed: after a warm-up ranks exchange one "
-     "bit an element); none: adamw, or onebit_adam where onebit is asked for or allowed"},
-    {"lr", "X", REAL, FIELD(learning_rate), "0.001", 0, 1e6, "Learning rate"},
-    {"warmup", "N", COUNT, FIELD(warmup), "0", 0, MOST, "Steps over which the learning rate grows from 0"},
-    {"clip", "X", REAL, FIELD(clip), "0", 0, 1e30, "Clip the gradient's global norm; 0: do not"},
-    {"dropout", "X", REAL, FIELD(dropout), "0", 0, 0.99,
-     "Share of embeddings, attention probabilities and branches that a step leaves out; 0: none"},
-    {"nan", "WHAT", TEXT, FIELD(nan), "stop", 0, 0, "A gradient that is not finite: stop, or skip the step"},
-    {"accumulate", "WHEN", TEXT, FIELD(accumulate), "last", 0, 0,
-     "Reduce gradients after the last micro-batch, or after each"},
-    {"tied", "HOW", TEXT, FIELD(tied), "joint", 0, 0,
+     "bit an element); none: adamw, or onebit_adam where onebit is asked for or allowed",
+     .choices = "adamw,lamb,onebit_adam,onebit_lamb,zero_one_adam", CONFIG(optimizer_name)},
+    {"lr", "X", TRAINING, REAL, FIELD(learning_rate), "0.001", SLC_SAVED | SLC_REPORTED, "Learning rate", 0, 1e6},
+    {"warmup", "N", TRAINING, COUNT, FIELD(warmup), "0", SLC_SAVED, "Steps over which the learning rate grows from 0",
+     0, MOST},
+    {"clip", "X", TRAINING, REAL, FIELD(clip), "0", SLC_SAVED | SLC_REPORTED,
+     "Clip the gradient's global norm; 0: do not", 0, 1e30, CONFIG(clip)},
+    {"dropout", "X", TRAINING, REAL, FIELD(dropout), "0", SLC_SAVED,
+     "Share of embeddings, attention probabilities and branches that a step leaves out; 0: none", 0, 0.99},
+    {"nan", "WHAT", TRAINING, CHOICE, FIELD(nan), "stop", SLC_SAVED | SLC_REPORTED,
+     "A gradient that is not finite: stop, or skip the step", .choices = "stop,skip", CONFIG(nan)},
+    {"accumulate", "WHEN", TRAINING, CHOICE, FIELD(accumulate), "last", SLC_SAVED | SLC_REPORTED,
+     "Reduce gradients after the last micro-batch, or after each", .choices = "last,each", CONFIG(accumulate)},
+    {"tied", "HOW", TRAINING, CHOICE, FIELD(tied), "joint", SLC_SAVED,
      "A token table that is the head's matrix too: joint: one gradient of both uses; split: the rows that are looked "
-     "up are gathered and reduced by themselves, so that a step neither begins nor ends with all of the table"},
-    {"precision", "NAME", TEXT, FIELD(precision), "fp32", 0, 0,
-     "Of values, gradients and activations: fp32, or bf16 with an fp32 master copy"},
-    {"layer-precision", "LIST", TEXT, FIELD(layer_precision), NULL, 0, 0, "Layers that differ, as h.0=fp32,h.1=fp32"},
-    {"wire", "NAME", TEXT, FIELD(wire), "bf16", 0, 0,
-     "Of bf16 layers' gradients, in memory and between ranks: bf16, fp32"},
-    {.type = HEADING, .doc = "Compressed optimizers:"},
-    {"freeze-step", "N", COUNT, FIELD(freeze_step), "0", 0, MOST,
+     "up are gathered and reduced by themselves, so that a step neither begins nor ends with all of the table",
+     .choices = "joint,split", CONFIG(tied)},
+    {"freeze-step", "N", COMPRESSED, COUNT, FIELD(freeze_step), "0", SLC_SAVED_COMPRESSED,
      "Last step of the warm-up, when the variance is frozen; 0: a fifth of --steps, at least 5, and not before "
-     "--warmup "
-     "is over"},
-    {"freeze-change", "X", REAL, FIELD(freeze_change), "0", 0, 0.999,
-     "Instead: freeze when the variance's norm changes by no more than this share, as 0.04; 0: at a step"},
-    {"onebit-compat", NULL, FLAG, FIELD(onebit_compat), NULL, 0, 0,
+     "--warmup is over",
+     0, MOST},
+    {"freeze-change", "X", COMPRESSED, REAL, FIELD(freeze_change), "0", SLC_SAVED_COMPRESSED,
+     "Instead: freeze when the variance's norm changes by no more than this share, as 0.04; 0: at a step", 0, 0.999},
+    {"onebit-compat", NULL, COMPRESSED, FLAG, FIELD(onebit_compat), NULL, SLC_SAVED_COMPRESSED,
      "To the letter as DeepSpeed executes them: no bias correction, the first step discarded, LAMB in one buffer"},
-    {"onebit", "LIST", TEXT, FIELD(onebit), NULL, 0, 0,
+    {"onebit", "LIST", COMPRESSED, TEXT, FIELD(onebit), NULL, SLC_SAVED_COMPRESSED,
      "Their other settings, as factor_max=2,factor_min=0.5 (a wrong name lists all)"},
-    {.type = HEADING, .doc = "Memory, communication, ranks:"},
-    {"strategy", "NAME", TEXT, FIELD(strategy), "auto", 0, 0,
+    {"strategy", "NAME", RESOURCES, TEXT, FIELD(strategy), "auto", SLC_SAVED_COMPRESSED,
      "What is sharded: auto (with ilp and portfolio: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or "
-     "a JSON file; "
-     "onebit: nothing, and momentum is exchanged compressed"},
-    {"lossy", "WHAT", TEXT, FIELD(lossy), "none", 0, 0,
-     "onebit: auto, random:SEED and files may choose onebit for some layers; a compressed --optimizer says so too"},
-    {"schedule", "NAME", TEXT, FIELD(schedule), SLC_SCHEDULE_DEFAULT, 0, 0,
-     "Order of communication: serial, one_ahead, bucketed, random; priority, greedy, ilp and portfolio begin with "
-     "serial, "
-     "measure, and plan again after the third step"},
-    {"recompute", "WHICH", TEXT, FIELD(recompute), "auto", 0, 0,
-     "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses"},
-    {"budget", "SIZE", TEXT, FIELD(budget), "", 0, 0,
+     "a JSON file; onebit: nothing, and momentum is exchanged compressed",
+     CONFIG(strategy)},
+    {"lossy", "WHAT", RESOURCES, TEXT, FIELD(lossy), "none", 0,
+     "onebit: auto, random:SEED and files may choose onebit for some layers; a compressed --optimizer says so too",
+     .choices = "none,onebit"},
+    {"schedule", "NAME", RESOURCES, TEXT, FIELD(schedule), SLC_SCHEDULE_DEFAULT, 0, schedule_doc,
+     .choices = schedule_names, CONFIG(schedule)},
+    {"recompute", "WHICH", RESOURCES, TEXT, FIELD(recompute), "auto", 0,
+     "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses",
+     .choices = "auto,none,all", CONFIG(recompute)},
+    {"block", "BYTES", RESOURCES, TEXT, FIELD(block), "1MiB", SLC_REPORTED,
+     "Base block of communication; fixes who owns what"},
+    {"throttle", "RATE", RESOURCES, TEXT, FIELD(throttle), "", SLC_REPORTED | SLC_OWN,
+     "Slow the network down, as 1gbit,50us"},
+    {"budget", "SIZE", RESOURCES, TEXT, FIELD(budget), "", SLC_REPORTED | SLC_OWN,
      "Memory a rank may use, as 900MiB, or 60% of what dp needs; none: what the plan needs"},
-    {"block", "BYTES", TEXT, FIELD(block), "1MiB", 0, 0, "Base block of communication; fixes who owns what"},
-    {"threads", "N", COUNT, FIELD(threads), "1", 1, 1024, "Compute threads a rank"},
-    {"device", "NAME", TEXT, FIELD(device), "cpu", 0, 0, "Device: cpu"},
-    {"throttle", "RATE", TEXT, FIELD(throttle), "", 0, 0, "Slow the network down, as 1gbit,50us"},
-    {"timeout", "S", REAL, FIELD(timeout_s), "0", 0, 1e9,
-     "A rank that is silent or absent this long is an error; 0: as settings say"},
-    {.type = HEADING, .doc = "What is evaluated, kept and written:"},
-    {"eval-every", "N", COUNT, FIELD(eval_every), "0", 0, MOST, "Evaluate every N steps; 0: only at the end"},
-    {"eval-batches", "N", COUNT, FIELD(eval_batches), "4", 0, 65536,
-     "Micro-batches of held-out data an evaluation takes; 0: never evaluate"},
-    {"save", "DIR", TEXT, FIELD(save), NULL, 0, 0,
+    {"device", "NAME", RESOURCES, TEXT, FIELD(device), "cpu", SLC_OWN, "Device: cpu", .choices = "cpu", .later = "cuda",
+     CONFIG(device)},
+    {"timeout", "S", RESOURCES, REAL, FIELD(timeout_s), "0", SLC_OWN,
+     "A rank that is silent or absent this long is an error; 0: as settings say", 0, 1e9},
+    {"eval-every", "N", OUTPUT, COUNT, FIELD(eval_every), "0", 0, "Evaluate every N steps; 0: only at the end", 0,
+     MOST},
+    {"eval-batches", "N", OUTPUT, COUNT, FIELD(eval_batches), "4", 0,
+     "Micro-batches of held-out data an evaluation takes; 0: never evaluate", 0, 65536},
+    {"save", "DIR", OUTPUT, TEXT, FIELD(save), NULL, 0,
      "Save checkpoints to this folder: at the end, when Ctrl-C stops the run, and as --save-every says; the last two "
      "stay"},
-    {"save-every", "N", COUNT, FIELD(save_every), "0", 0, MOST, "Save every N steps too; 0: not in between"},
-    {"on-save-error", "WHAT", TEXT, FIELD(on_save_error), "stop", 0, 0,
+    {"save-every", "N", OUTPUT, COUNT, FIELD(save_every), "0", 0, "Save every N steps too; 0: not in between", 0, MOST},
+    {"on-save-error", "WHAT", OUTPUT, TEXT, FIELD(on_save_error), "stop", 0,
      "A checkpoint that cannot be saved, tried once more: stop ends the run with an error and all its other outputs; "
-     "warn goes on, with an error at the end if the last one failed"},
-    {"resume", "DIR", TEXT, FIELD(resume), NULL, 0, 0,
+     "warn goes on, with an error at the end if the last one failed",
+     .choices = "stop,warn"},
+    {"resume", "DIR", OUTPUT, TEXT, FIELD(resume), NULL, 0,
      "Go on from the latest checkpoint in this folder; --steps counts from the very beginning"},
-    {"save-weights", "DIR", TEXT, FIELD(save_weights), NULL, 0, 0,
+    {"save-weights", "DIR", OUTPUT, TEXT, FIELD(save_weights), NULL, 0,
      "At the end write config.json and model.safetensors as Hugging Face has them into this folder"},
-    {"trace", "FILE", TEXT, FIELD(trace), NULL, 0, 0,
+    {"trace", "FILE", OUTPUT, TEXT, FIELD(trace), NULL, 0,
      "Record, and write the last steps' timeline of all ranks for Perfetto; '-': standard output"},
-    {"json", "FILE", TEXT, FIELD(json), NULL, 0, 0, "Write the results as JSON; '-': standard output"},
-    {"csv", "FILE", TEXT, FIELD(csv), NULL, 0, 0, "Write a table as CSV; '-': standard output"},
+    {"json", "FILE", OUTPUT, TEXT, FIELD(json), NULL, SLC_OWN, "Write the results as JSON; '-': standard output"},
+    {"csv", "FILE", OUTPUT, TEXT, FIELD(csv), NULL, SLC_OWN, "Write a table as CSV; '-': standard output"},
 };
-enum { ROWS = sizeof rows / sizeof *rows };
+enum { ROWS = sizeof rows / sizeof *rows, FIRST_KEY = 1000 };
+static_assert(ROWS <= 64, "slc_training_options.given has a bit for each option");
+
+static const option_row *find_row(const char *name)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (!strcmp(rows[i].name, name)) return &rows[i];
+    return NULL;
+}
+
+static const char *text_of(const slc_training_options *options, const option_row *row)
+{
+    const char *text;
+    memcpy(&text, (const char *)options + row->field, sizeof text);
+    return text;
+}
 
 /* ---- Parsing ---- */
 
@@ -140,7 +190,7 @@ static sluice_status parse_number(const option_row *row, const char *text, doubl
     return SLUICE_OK;
 }
 
-/* A repeated --data adds to the earlier ones; the default counts only while none is given. */
+/* A repeated --data adds to the earlier ones. */
 static sluice_status add_paths(slc_training_options *options, char *list)
 {
     for (char *rest = list, *path; (path = strsep(&rest, ",")) != NULL;) {
@@ -153,34 +203,73 @@ static sluice_status add_paths(slc_training_options *options, char *list)
     return SLUICE_OK;
 }
 
-/* `text` stays valid: it is of argv or of the table. */
 static sluice_status set_option(slc_training_options *options, const option_row *row, char *text)
 {
-    char *field = (char *)options + row->offset;
-    double number = 0;
+    char *field = (char *)options + row->field;
+    double number = 1;
     sluice_status status = SLUICE_OK;
-    switch (row->type) {
-    case TEXT: memcpy(field, &text, sizeof text); break;
-    case PATHS: return add_paths(options, text);
-    case REAL:
-        status = parse_number(row, text, &number);
-        if (!status) memcpy(field, &number, sizeof number);
-        break;
-    case COUNT:
-        status = parse_number(row, text, &number);
-        if (!status) memcpy(field, &(uint64_t){(uint64_t)number}, sizeof(uint64_t));
-        break;
-    case FLAG: memcpy(field, &(uint64_t){1}, sizeof(uint64_t)); break;
-    case HEADING: break;
+    options->given |= UINT64_C(1) << (row - rows);
+    if (row->type == PATHS) return add_paths(options, text);
+    if (row->type == COUNT || row->type == REAL) status = parse_number(row, text, &number);
+    if (status) return status;
+    if (row->type == TEXT || row->type == CHOICE)
+        memcpy(field, &text, sizeof text);
+    else if (row->type == REAL)
+        memcpy(field, &number, sizeof number);
+    else
+        memcpy(field, &(uint64_t){(uint64_t)number}, sizeof(uint64_t));
+    return SLUICE_OK;
+}
+
+sluice_status slc_training_option_set(slc_training_options *options, const char *name, const char *text)
+{
+    return set_option(options, find_row(name), (char *)text);
+}
+
+bool slc_training_option_given(const slc_training_options *options, const char *name)
+{
+    return options->given >> (find_row(name) - rows) & 1;
+}
+
+static void append(char *list, size_t bytes, const char *between, const char *name)
+{
+    size_t used = strlen(list);
+    snprintf(list + used, bytes - used, "%s%s", used ? between : "", name);
+}
+
+/* Schedules that choose strategies too come last. */
+static void list_schedules(void)
+{
+    char plain[256] = "", measured[256] = "";
+    *schedule_names = 0;
+    for (int joint = 0; joint <= 1; joint++) {
+        const slc_scheduler *s = NULL;
+        for (size_t i = 0; s != &slc_scheduler_portfolio; i++) {
+            s = slc_scheduler_at(i);
+            if (!s) s = &slc_scheduler_portfolio;
+            if (slc_scheduler_is_joint(s) != joint) continue;
+            append(schedule_names, sizeof schedule_names, ",", s->name);
+            append(s->wants_times ? measured : plain, sizeof plain, s == &slc_scheduler_portfolio ? " and " : ", ",
+                   s->name);
+        }
     }
-    return status;
+    snprintf(schedule_doc, sizeof schedule_doc,
+             "Order of communication: %s; %s begin with serial, measure, and plan again after the third step", plain,
+             measured);
 }
 
 void slc_training_options_init(slc_training_options *options)
 {
     *options = (slc_training_options){0};
+    list_schedules();
     for (int i = 0; i < ROWS; i++)
-        if (rows[i].fallback && rows[i].type != PATHS) set_option(options, &rows[i], (char *)rows[i].fallback);
+        if (rows[i].fallback) set_option(options, &rows[i], (char *)rows[i].fallback);
+    options->given = 0;
+}
+
+static int key_of(int row)
+{
+    return rows[row].letter ? rows[row].letter : FIRST_KEY + row;
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
@@ -190,37 +279,15 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         slc_training_options_init(options);
         return 0;
     }
-    if (key == ARGP_KEY_END) return 0;
-    static const option_row ranks = {"ranks", "N", COUNT, FIELD(ranks), NULL, 1, SLC_RANKS_MOST, NULL};
-    const option_row *row = NULL;
-    if (key == KEY_RANKS)
-        row = &ranks;
-    else if (key >= FIRST_KEY && key < FIRST_KEY + ROWS)
-        row = &rows[key - FIRST_KEY];
-    if (!row) return ARGP_ERR_UNKNOWN;
-    if (set_option(options, row, text)) argp_error(state, "%s", sluice_last_error());
-    return 0;
+    for (int i = 0; i < ROWS; i++) {
+        if (key != key_of(i)) continue;
+        if (set_option(options, &rows[i], text)) argp_error(state, "%s", sluice_last_error());
+        return 0;
+    }
+    return ARGP_ERR_UNKNOWN;
 }
 
 /* ---- Help ---- */
-
-/* argp wants its rows in its own form. */
-static struct argp_option argp_rows[ROWS + 2];
-
-static void make_argp_rows(void)
-{
-    int group = 0;
-    for (int i = 0; i < ROWS; i++) {
-        bool heading = rows[i].type == HEADING;
-        argp_rows[i] = (struct argp_option){.name = rows[i].name,
-                                            .key = heading ? 0 : FIRST_KEY + i,
-                                            .arg = rows[i].argument,
-                                            .doc = rows[i].doc,
-                                            .group = group += heading};
-    }
-    argp_rows[ROWS] = (struct argp_option){
-        .name = "ranks", .key = KEY_RANKS, .arg = "N", .doc = "Start N ranks on this machine", .group = GROUP_RANKS};
-}
 
 static char *help_filter(int key, const char *text, void *input)
 {
@@ -234,37 +301,53 @@ static char *help_filter(int key, const char *text, void *input)
 
 const struct argp *slc_training_argp(void)
 {
+    static struct argp_option argp_rows[GROUPS + ROWS + 1];
     static const struct argp parser = {.options = argp_rows, .parser = parse_option, .help_filter = help_filter};
-    make_argp_rows();
+    for (int g = 1; g <= GROUPS; g++) argp_rows[g - 1] = (struct argp_option){.doc = headings[g], .group = g};
+    for (int i = 0; i < ROWS; i++)
+        argp_rows[GROUPS + i] = (struct argp_option){.name = rows[i].name,
+                                                     .key = key_of(i),
+                                                     .arg = rows[i].argument,
+                                                     .doc = rows[i].doc,
+                                                     .group = rows[i].group};
     return &parser;
 }
 
 /* ---- Checking ---- */
 
-/* `have` are the names that work, `later` those that are known but not built; both with commas around each. */
-static sluice_status check_name(const char *option, const char *value, const char *have, const char *later)
+/* The place of a value in a list with commas; -1: it is not there. */
+static int place_in(const char *list, const char *value)
 {
-    char wanted[64];
-    snprintf(wanted, sizeof wanted, ",%s,", value);
-    if (strlen(value) < sizeof wanted - 3 && !strchr(value, ',')) {
-        if (strstr(have, wanted)) return SLUICE_OK;
-        if (strstr(later, wanted))
-            return slc_error(SLUICE_ERR_UNSUPPORTED, "--%s %s: not built in this version; use %.*s", option, value,
-                             (int)strlen(have) - 2, have + 1);
+    size_t length = strlen(value), named;
+    for (int place = 0; list && *list; place++, list += named + (list[named] != 0)) {
+        named = strcspn(list, ",");
+        if (named == length && !strncmp(list, value, length)) return place;
     }
-    return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: unknown; use %.*s", option, value, (int)strlen(have) - 2, have + 1);
+    return -1;
 }
 
-/* What the user typed is not the table's own text, so its address tells. The options may be checked twice: then the
- * size is the path. */
+static sluice_status check_names(const slc_training_options *o)
+{
+    for (int i = 0; i < ROWS; i++) {
+        const option_row *row = &rows[i];
+        const char *value = row->choices ? text_of(o, row) : NULL;
+        if (!value || !strcmp(value, row->fallback) || place_in(row->choices, value) >= 0) continue;
+        if (place_in(row->later, value) >= 0)
+            return slc_error(SLUICE_ERR_UNSUPPORTED, "--%s %s: not built in this version; use %s", row->name, value,
+                             row->choices);
+        return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: unknown; use %s", row->name, value, row->choices);
+    }
+    return SLUICE_OK;
+}
+
+/* The options may be checked twice: then the size is the path. */
 static sluice_status check_weights(const slc_training_options *o, const char *family)
 {
-    bool named = o->model != rows[ROW_MODEL].fallback, sized = o->size != rows[ROW_SIZE].fallback;
     if (!o->weights) return SLUICE_OK;
-    if (named && strcmp(o->model, family))
+    if (slc_training_option_given(o, "model") && strcmp(o->model, family))
         return slc_error(SLUICE_ERR_ARGUMENT, "--model %s: %s holds a model of the family %s", o->model, o->weights,
                          family);
-    if (sized && strcmp(o->size, o->weights))
+    if (slc_training_option_given(o, "size") && strcmp(o->size, o->weights))
         return slc_error(SLUICE_ERR_ARGUMENT, "--size %s: the size is that of --weights %s; leave --size out", o->size,
                          o->weights);
     return SLUICE_OK;
@@ -275,33 +358,18 @@ sluice_status slc_training_options_check(slc_training_options *o)
     sluice_model_config model;
     sluice_config config;
     uint32_t length;
-    sluice_status status = check_name("model", o->model, ",gpt2,bert,vit,beit,", ",");
-    if (!status && *o->head) status = check_name("head", o->head, ",tokens,classes,", ",");
-    if (!status) status = check_name("device", o->device, ",cpu,", ",cuda,");
-    if (!status) status = check_name("precision", o->precision, ",fp32,bf16,", ",fp16,");
-    if (!status) status = check_name("wire", o->wire, ",fp32,bf16,", ",");
-    if (!status) status = check_name("lossy", o->lossy, ",none,onebit,", ",");
     o->optimizer = slc_training_optimizer(o);
-    if (!status)
-        status = check_name("optimizer", o->optimizer, ",adamw,lamb,onebit_adam,onebit_lamb,zero_one_adam,", ",");
+    sluice_status status = check_names(o);
     if (!status) status = slc_training_onebit_check(o);
-    if (!status) status = check_name("nan", o->nan, ",stop,skip,", ",");
-    if (!status) status = check_name("accumulate", o->accumulate, ",last,each,", ",");
-    if (!status) status = check_name("tied", o->tied, ",joint,split,", ",");
-    if (!status)
-        status = check_name("schedule", o->schedule, ",serial,one_ahead,bucketed,priority,greedy,random,ilp,portfolio,",
-                            ",");
-    if (!status) status = check_name("recompute", o->recompute, ",auto,none,all,", ",");
-    if (!status) status = check_name("on-save-error", o->on_save_error, ",stop,warn,", ",");
     if (!status && o->save_every && !o->save)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save");
     if (!status) status = slc_training_model(o, &model, &length);
     if (!status) status = check_weights(o, sluice_model_family_name((uint32_t)model.family));
-    if (!status) o->model = sluice_model_family_name((uint32_t)model.family);
-    if (!status) o->head = model.head == SLUICE_HEAD_CLASSES ? "classes" : "tokens";
-    if (!status && o->weights) o->size = o->weights;
-    if (!status) status = slc_training_config(o, &config);
-    return status;
+    if (status) return status;
+    o->model = sluice_model_family_name((uint32_t)model.family);
+    o->head = model.head == SLUICE_HEAD_CLASSES ? "classes" : "tokens";
+    if (o->weights) o->size = o->weights;
+    return slc_training_config(o, &config);
 }
 
 sluice_status slc_training_options_keep_nothing(const slc_training_options *o)
@@ -312,23 +380,12 @@ sluice_status slc_training_options_keep_nothing(const slc_training_options *o)
 
 /* ---- Between ranks ---- */
 
-/* What each rank may have its own of: hosts keep files at different places, and a budget is the least of all. */
-static bool rank_has_its_own(const option_row *row)
-{
-    static const char *const own[] = {"size",    "weights", "data",     "budget", "device",
-                                      "timeout", "json",    "throttle", "csv"};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (!strcmp(row->name, own[i])) return true;
-    return false;
-}
-
 static uint64_t digest(const slc_training_options *o, const option_row *row)
 {
-    const char *field = (const char *)o + row->offset, *text;
-    if (row->type == HEADING || rank_has_its_own(row)) return 0;
-    if (row->type != TEXT) return slc_fnv(SLC_FNV_START, field, 8);
-    memcpy(&text, field, sizeof text);
-    return slc_fnv(SLC_FNV_START, text ? text : "", text ? strlen(text) : 0);
+    if (row->uses & SLC_OWN) return 0;
+    if (row->type != TEXT && row->type != CHOICE) return slc_fnv(SLC_FNV_START, (const char *)o + row->field, 8);
+    const char *text = text_of(o, row) ? text_of(o, row) : "";
+    return slc_fnv(SLC_FNV_START, text, strlen(text));
 }
 
 sluice_status slc_training_options_compare(const slc_training_options *o, sluice_world *world)
@@ -347,9 +404,43 @@ sluice_status slc_training_options_compare(const slc_training_options *o, sluice
     return status;
 }
 
+/* ---- As JSON ---- */
+
+static json_t *value_json(const slc_training_options *o, const option_row *row)
+{
+    const char *field = (const char *)o + row->field;
+    double real;
+    uint64_t count;
+    if (row->type == TEXT || row->type == CHOICE) return text_of(o, row) ? json_string(text_of(o, row)) : json_null();
+    memcpy(&real, field, sizeof real);
+    memcpy(&count, field, sizeof count);
+    if (row->type == REAL) return json_real(real);
+    return row->type == FLAG ? json_boolean(count) : json_integer((json_int_t)count);
+}
+
+int slc_training_options_json(const slc_training_options *o, unsigned uses, json_t *settings)
+{
+    int failed = 0;
+    for (int i = 0; !failed && i < ROWS; i++) {
+        char key[32];
+        if (!(rows[i].uses & uses)) continue;
+        snprintf(key, sizeof key, "%s", rows[i].name);
+        for (char *dash; uses & SLC_REPORTED && (dash = strchr(key, '-'));) *dash = '_';
+        failed = json_object_set_new(settings, key, value_json(o, &rows[i]));
+    }
+    return failed;
+}
+
+bool slc_training_option_must_equal(const char *name)
+{
+    const option_row *row = find_row(name);
+    return row && (row->uses & SLC_EQUAL);
+}
+
 /* ---- What the options describe ---- */
 
-/* A head that the size's or the file's configuration does not have gets what it needs; the data completes it. */
+/* Gives a configuration another head than its size or file has, with the fields that the head needs; the data sets the
+ * rest. */
 static void set_head(sluice_model_config *model, sluice_model_head head)
 {
     if (model->head == head) return;
@@ -383,24 +474,30 @@ sluice_status slc_training_model(const slc_training_options *o, sluice_model_con
     return slc_error_context(sluice_model_config_check(model), "--head");
 }
 
+static void copy_to_config(const slc_training_options *o, sluice_config *config)
+{
+    for (int i = 0; i < ROWS; i++) {
+        const option_row *row = &rows[i];
+        const char *from = (const char *)o + row->field;
+        char *to = (char *)config + row->config;
+        uint64_t count;
+        if (!row->config) continue;
+        memcpy(&count, from, sizeof count);
+        if (row->type == CHOICE)
+            memcpy(to, &(int){place_in(row->choices, text_of(o, row))}, sizeof(int));
+        else if (row->type == COUNT)
+            memcpy(to, &(uint32_t){(uint32_t)count}, sizeof(uint32_t));
+        else /* TEXT, REAL */
+            memcpy(to, from, sizeof count);
+    }
+}
+
 sluice_status slc_training_config(const slc_training_options *o, sluice_config *config)
 {
     sluice_config_init(config);
-    config->strategy = o->strategy;
-    config->schedule = o->schedule;
+    copy_to_config(o, config);
     config->updates = o->updates;
-    config->recompute = o->recompute;
-    config->precision = !strcmp(o->precision, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
-    config->wire = !strcmp(o->wire, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
-    config->optimizer_name = o->optimizer;
     slc_training_onebit(o, &config->onebit);
-    config->clip = o->clip;
-    config->nan = !strcmp(o->nan, "skip") ? SLUICE_NAN_SKIP : SLUICE_NAN_STOP;
-    config->accumulate = !strcmp(o->accumulate, "each") ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;
-    config->tied = !strcmp(o->tied, "split") ? SLUICE_TIED_SPLIT : SLUICE_TIED_JOINT;
-    config->micro_batches = (uint32_t)o->micro_batches;
-    config->threads = (uint32_t)o->threads;
-    config->device = o->device;
     sluice_status status = slc_parse_bytes(o->block, &config->block_bytes);
     if (status) return slc_error_context(status, "--block");
     if (*o->budget) status = slc_parse_budget(o->budget, &config->budget_bytes, &config->budget_of_dp);

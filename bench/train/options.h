@@ -1,10 +1,11 @@
-/* The options that the subcommands which train share, as an argp parser to put among a command's children: its input is
- * a slc_training_options. A command that takes lists for strategy, schedule or budget reads their text itself and sets
- * them for each run. */
+/* The options that subcommands which train share, as an argp parser for a command's children: its input is a
+ * slc_training_options. A command that takes lists for strategy, schedule or budget reads their text itself and sets
+ * them for each run. Strings stay their owner's (argv, the table). One thread. */
 #ifndef SLC_BENCH_TRAINING_OPTIONS_H
 #define SLC_BENCH_TRAINING_OPTIONS_H
 
 #include <argp.h>
+#include <jansson.h>
 #include <sluice/model.h>
 #include <sluice/runtime.h>
 #include <sluice/world.h>
@@ -20,16 +21,16 @@ typedef struct {
     uint64_t batch, context, micro_batches, steps, seed, threads; /* context 0: by the model's size */
     const char *device, *precision, *wire;
     const char *layer_precision;         /* NULL: none differs */
-    const char *optimizer;               /* "": by strategy and lossy (training_onebit.h), until the check names it */
+    const char *optimizer;               /* "": the check names it, by strategy and lossy (onebit_options.h) */
     const char *lossy;                   /* none, onebit */
-    uint64_t freeze_step, onebit_compat; /* 0: by the steps; 0 or 1 */
+    uint64_t freeze_step, onebit_compat; /* 0: it follows from the steps; 0 or 1 */
     double freeze_change;                /* 0: the step decides */
     const char *onebit;                  /* KEY=VALUE,...; NULL: none */
     double learning_rate, clip, dropout;
     uint64_t warmup;
     const char *nan, *accumulate, *tied;
     const char *strategy, *schedule, *recompute;
-    const char *updates; /* of sluice_config; no option: SLUICE_PLAN_UPDATES */
+    const char *updates; /* as in sluice_config; no option sets it. NULL: SLUICE_PLAN_UPDATES says */
     const char *budget;  /* as given: "", "900MiB", "60%" */
     const char *block;
     const char *throttle;
@@ -40,30 +41,52 @@ typedef struct {
     const char *save, *resume;      /* folders; NULL: none */
     uint64_t save_every;            /* 0: only at the end */
     const char *on_save_error;      /* stop, warn */
+    uint64_t given;                 /* a bit for each option that the command line or slc_training_option_set set */
 } slc_training_options;
 
 const struct argp *slc_training_argp(void);
 
-/* Defaults; also done by the parser before it reads the first option. */
+/* Sets the defaults; the parser does it too before it reads the first option. */
 void slc_training_options_init(slc_training_options *options);
 
-/* What can be known without a runtime: names that this version lacks, sizes that are none, a context that is too long.
- * With weights, model and size become theirs; a head and an optimizer that are left open are named. Errors: ARGUMENT,
- * UNSUPPORTED, and those of reading weights. */
+/* Sets the option as if `text` had been typed; both strings stay the caller's, and `text` must live as long as the
+ * options. Errors: ARGUMENT. */
+sluice_status slc_training_option_set(slc_training_options *options, const char *name, const char *text);
+/* Was the option typed or set, or does it have its default? */
+bool slc_training_option_given(const slc_training_options *options, const char *name);
+
+/* Who else than the command line reads an option: columns of the table. */
+typedef enum {
+    SLC_SAVED = 1,            /* a checkpoint keeps it; a run that is resumed with another value is warned */
+    SLC_SAVED_COMPRESSED = 2, /* as SAVED, where the optimizer is a compressed one */
+    SLC_EQUAL = 4,            /* a run that is resumed with another value is refused */
+    SLC_REPORTED = 8,         /* one of the "settings" of a JSON report */
+    SLC_OWN = 16,             /* ranks may differ: hosts keep files at different places, the least budget counts */
+} slc_option_use;
+
+/* Adds the options that have one of `uses` to the object `settings`, in the order of the table. Keys are the options'
+ * names, in a report with underscores. Returns 0, or -1: no memory, no object, or a text that is no UTF-8. */
+int slc_training_options_json(const slc_training_options *options, unsigned uses, json_t *settings);
+bool slc_training_option_must_equal(const char *name); /* EQUAL; false for a name that is no option */
+
+/* Checks all that can be known without a runtime: unknown names, texts that are no sizes, a context that is too long.
+ * With weights, model and size become those of the weights; a head and an optimizer that are left open get their names.
+ * Errors: ARGUMENT, UNSUPPORTED, and those of reading weights. */
 sluice_status slc_training_options_check(slc_training_options *options);
 
-/* For commands that train only to measure: keeping what was trained is refused (ARGUMENT). */
+/* For commands that train only to measure: refuses options that keep what was trained (ARGUMENT). */
 sluice_status slc_training_options_keep_nothing(const slc_training_options *options);
 
-/* Collective, before anything that the options decide: ranks that train with different ones would wait for each other,
- * or train with two learning rates. Errors: MISMATCH on every rank, naming the option. */
+/* Collective, before the options decide anything: ranks with different ones would wait for each other, or train with
+ * two learning rates. Errors: MISMATCH on every rank, naming the option. */
 sluice_status slc_training_options_compare(const slc_training_options *options, sluice_world *world);
 
-/* The model and the runtime that the options describe; they have passed the check. *length: tokens a sequence, 0 for
- * images. What data alone decides (classes) is not known yet. */
+/* Describe the model and the runtime that options which have passed the check ask for. *length: tokens a sequence, 0
+ * for images. Fields that the data decides (classes) are not set yet. */
 sluice_status slc_training_model(const slc_training_options *options, sluice_model_config *model, uint32_t *length);
 sluice_status slc_training_config(const slc_training_options *options, sluice_config *config);
-/* The launcher's world with the options' throttle and time limit. */
+/* Describes the launcher's world, with the options' throttle and time limit. Errors: MISMATCH (another number of ranks
+ * than -n says), those of sluice_world_config_init. */
 sluice_status slc_training_world(const slc_training_options *options, sluice_world_config *config);
 
 #endif

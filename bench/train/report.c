@@ -4,7 +4,6 @@
 #include "bench/train/onebit_options.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/kernels/isa.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -27,7 +26,7 @@ static json_t *losses_json(const slc_training_result *result)
     return losses;
 }
 
-/* Seconds of training behind each step, so that losses can be drawn against time. */
+/* Gives the seconds of training up to the end of each step, so that losses can be drawn against time. */
 static json_t *elapsed_json(const slc_training_result *result)
 {
     json_t *elapsed = json_array();
@@ -45,7 +44,8 @@ static json_t *phase_json(const slc_training_phase *phase)
                      "bytes_sent", number(phase->bytes_sent));
 }
 
-/* The last step of the warm-up; null: all of the run was. A run that --resume began behind it does not know it. */
+/* Gives the last step of the warm-up; null: all steps were warm-up. A run that --resume began after it does not know
+ * it. */
 static json_t *freeze_json(const slc_training_result *r)
 {
     bool seen = r->compressed.steps && (r->warm_up.steps || r->compressed.first == 1);
@@ -61,31 +61,12 @@ static json_t *categories_json(const sluice_memory_report *memory)
     return categories;
 }
 
-/* Of a compressed optimizer, else null. */
-static json_t *onebit_json(const slc_training_options *o)
-{
-    sluice_config config;
-    sluice_config_init(&config);
-    const sluice_onebit *b = &config.onebit;
-    if (!slc_training_is_compressed(o->optimizer)) return json_null();
-    slc_training_onebit(o, &config.onebit);
-    return json_pack("{s:I, s:f, s:b, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I}", "freeze_step",
-                     (json_int_t)b->freeze_step, "freeze_change", b->freeze_change, "compat", b->compat, "compat_mask",
-                     b->compat_mask, "coefficient_beta", b->coefficient_beta, "trust_min", b->trust_min, "trust_max",
-                     b->trust_max, "factor_min", b->factor_min, "factor_max", b->factor_max, "factor_threshold",
-                     b->factor_threshold, "var_freeze_step", (json_int_t)b->var_freeze_step, "var_update_scaler",
-                     (json_int_t)b->var_update_scaler, "local_step_scaler", (json_int_t)b->local_step_scaler,
-                     "local_step_clipper", (json_int_t)b->local_step_clipper);
-}
-
 static json_t *settings_json(const slc_training_options *o)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:o}", "batch",
-                     (json_int_t)o->batch, "context", (json_int_t)o->context, "micro_batches",
-                     (json_int_t)o->micro_batches, "threads", (json_int_t)o->threads, "seed", (json_int_t)o->seed,
-                     "optimizer", o->optimizer, "lr", o->learning_rate, "clip", o->clip, "nan", o->nan, "accumulate",
-                     o->accumulate, "block", o->block, "throttle", o->throttle, "budget", o->budget, "onebit",
-                     onebit_json(o));
+    json_t *settings = json_object();
+    slc_training_options_json(o, SLC_REPORTED, settings);
+    json_object_set_new(settings, "onebit", slc_training_onebit_json(o));
+    return settings;
 }
 
 json_t *slc_training_run_json(const sluice_world *world, const slc_training_options *o, const slc_training_result *r)
@@ -137,7 +118,7 @@ json_t *slc_training_environment_json(const sluice_world *world)
     return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:s}", "sluice", SLUICE_VERSION, "host",
                      host.nodename, "kernel", host.release, "processor", processor, "cores",
                      (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes", (json_int_t)memory, "instruction_set",
-                     slc_isa_name(slc_isa_level()), "compiler", __VERSION__, "transport", sluice_world_transport(world),
+                     sluice_instruction_set(), "compiler", __VERSION__, "transport", sluice_world_transport(world),
                      "path", sluice_world_path(world));
 }
 

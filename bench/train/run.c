@@ -2,18 +2,18 @@
  * leave the loop together. */
 #include "bench/train/run.h"
 
+#include "bench/cli/result_file.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint.h"
 #include "bench/train/data.h"
 #include "bench/train/summary.h"
-#include "bench/train/trace.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
-#include "lib/engine/step/recording.h"
 
 #include <errno.h>
 #include <math.h>
+#include <sluice/trace.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,13 +36,13 @@ typedef struct {
 
     slc_training_identity identity; /* for checkpoints */
     slc_training_position begun;    /* where this run went on */
-    uint64_t repeats;               /* of the last step, each with further data */
+    uint64_t repeats;               /* repeats of the last step; each takes further data */
     slc_outcome unsaved;            /* the last save, if it failed */
 } training;
 
 /* ---- Before the first step ---- */
 
-/* All of the data is read only where a checkpoint keeps what it was or says what it has been. */
+/* Reads all of the data only if a checkpoint saves its hash, or is compared with it. */
 static sluice_status look_at_data(training *t)
 {
     const slc_training_options *o = t->options;
@@ -70,7 +70,7 @@ static sluice_status give_up_at_second_stop(void *context)
     return slc_error(SLUICE_ERR_INTERRUPTED, "stopped in the middle of a step");
 }
 
-/* Another head than the file's keeps its first values. */
+/* A head that the file does not have keeps its first values. */
 static sluice_status first_weights(training *t)
 {
     const slc_training_options *o = t->options;
@@ -96,13 +96,13 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
     if (!status) status = sluice_model_create(t->rt, model, &options, &t->model);
     if (!status) status = sluice_runtime_reserve(t->rt, "training data", slc_training_data_bytes(t->data));
     if (!status) status = sluice_runtime_commit(t->rt);
-    if (!status && t->options->trace) status = slc_engine_record(t->rt);
+    if (!status && t->options->trace) status = sluice_runtime_record(t->rt);
     if (!status) status = first_weights(t);
     if (!status && t->watch && t->watch->stops) sluice_model_check(t->model, give_up_at_second_stop, t);
     return status;
 }
 
-/* Before hours of work: that it can be made and written to. */
+/* Finds out before hours of work whether the folder can be made and written to. */
 static sluice_status make_folder(const char *path)
 {
     if (mkdir(path, 0777) && errno != EEXIST)
@@ -111,7 +111,7 @@ static sluice_status make_folder(const char *path)
     return SLUICE_OK;
 }
 
-static sluice_status resume(training *t)
+static sluice_status resume_run(training *t)
 {
     const slc_training_options *o = t->options;
     sluice_status status = o->resume ? slc_training_resume(&t->identity, t->rt, &t->begun) : SLUICE_OK;
@@ -119,7 +119,7 @@ static sluice_status resume(training *t)
     return status || !o->save ? status : slc_training_save_check(&t->identity, t->rt);
 }
 
-static sluice_status begin(training *t)
+static sluice_status begin_run(training *t)
 {
     sluice_model_config model;
     slc_training_result *result = t->result;
@@ -130,7 +130,7 @@ static sluice_status begin(training *t)
     if (!status) status = same_data_everywhere(t);
     if (!status && t->options->save_weights) status = make_folder(t->options->save_weights);
     if (!status) status = create_runtime(t, &model);
-    if (!status) status = resume(t);
+    if (!status) status = resume_run(t);
     if (status) return status;
     result->ranks = t->ranks;
     result->parameters = sluice_model_param_count(&model);
@@ -141,7 +141,7 @@ static sluice_status begin(training *t)
     return SLUICE_OK;
 }
 
-static void end(training *t)
+static void end_run(training *t)
 {
     sluice_model_destroy(t->model);
     sluice_runtime_destroy(t->rt);
@@ -156,7 +156,7 @@ static uint64_t first_sequence(const training *t, uint64_t micro_batch)
     return (micro_batch * t->ranks + t->rank) * t->batch;
 }
 
-/* `index`: of this run. */
+/* Micro-batch number `index` of this run. */
 static sluice_status micro_batch(training *t, uint64_t index, double *loss)
 {
     sluice_batch batch;
@@ -172,8 +172,9 @@ static double learning_rate(const slc_training_options *o, uint64_t step)
     return step < o->warmup ? o->learning_rate * (double)(step + 1) / (double)o->warmup : o->learning_rate;
 }
 
-/* Its loss is this rank's sum until agree has joined the ranks'. `exchange`: ranks end it with equal weights. */
-static sluice_status one_step(training *t, uint64_t step, bool exchange, slc_training_step *out)
+/* The step's loss is this rank's sum until agree_on_step has joined those of all ranks. `exchange`: the step leaves
+ * equal weights on all ranks. */
+static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_training_step *out)
 {
     const slc_training_options *o = t->options;
     const sluice_step_options options = {.learning_rate = learning_rate(o, step), .exchange = exchange};
@@ -198,8 +199,8 @@ static sluice_status one_step(training *t, uint64_t step, bool exchange, slc_tra
     return SLUICE_OK;
 }
 
-/* `*stop` stays true once it is. */
-static sluice_status agree(training *t, slc_training_step *step, bool *stop)
+/* *stop is never reset. */
+static sluice_status agree_on_step(training *t, slc_training_step *step, bool *stop)
 {
     bool asked = t->watch && t->watch->stops && slc_stop_signals_seen(t->watch->stops) > 0;
     double values[2] = {step->loss, asked};
@@ -209,7 +210,7 @@ static sluice_status agree(training *t, slc_training_step *step, bool *stop)
     return status;
 }
 
-/* Mean over held-out windows; rank r takes every N-th micro-batch of them. */
+/* Computes the mean over held-out windows, of which rank r takes every N-th micro-batch. */
 static sluice_status evaluate(training *t, double *mean)
 {
     double sum = 0;
@@ -238,8 +239,8 @@ static void warn_of_save(const training *t, uint64_t step, const char *then)
         slc_log(SLC_LOG_WARN, "step %llu is not saved: %s; %s", (unsigned long long)step, sluice_last_error(), then);
 }
 
-/* A save that fails is tried once more; then --on-save-error says whether training goes on: `*stop`. */
-static sluice_status save(training *t, bool *stop)
+/* Tries a save that fails once more; after that --on-save-error decides whether training goes on: *stop. */
+static sluice_status save_checkpoint(training *t, bool *stop)
 {
     uint64_t done = t->result->step_count, taken = (done + t->repeats) * t->options->micro_batches;
     const slc_training_position position = {t->begun.steps + done, t->begun.sequences + taken * t->ranks * t->batch};
@@ -265,8 +266,8 @@ static bool save_after(const training *t, uint64_t step, bool last)
     return o->save && (last || (o->save_every && (step + 1) % o->save_every == 0));
 }
 
-/* Between exchanges 0/1 Adam lets each rank have its own weights, which nobody can evaluate or save. A step that --nan
- * skip leaves out does not exchange either. */
+/* Between exchanges 0/1 Adam lets each rank have its own weights, which nobody can evaluate or save. A step that
+ * --nan skip leaves out does not exchange weights either. */
 static bool weights_are_readable(const training *t)
 {
     bool readable;
@@ -274,13 +275,13 @@ static bool weights_are_readable(const training *t)
     return readable;
 }
 
-/* The last step leaves equal weights: where it is skipped it is tried again, with further data. */
+/* The last step must leave equal weights, so it is tried again with further data if it is skipped. */
 static sluice_status step_and_agree(training *t, uint64_t i, bool last, bool exchange, slc_training_step *step,
                                     bool *stop)
 {
     for (;; t->repeats++) {
-        sluice_status status = one_step(t, i, exchange, step);
-        if (!status) status = agree(t, step, stop);
+        sluice_status status = run_step(t, i, exchange, step);
+        if (!status) status = agree_on_step(t, step, stop);
         if (status || !last || weights_are_readable(t)) return status;
         if (t->repeats == REPEATS_MAX)
             return slc_error(SLUICE_ERR_NON_FINITE,
@@ -291,12 +292,12 @@ static sluice_status step_and_agree(training *t, uint64_t i, bool last, bool exc
     }
 }
 
-static sluice_status train(training *t)
+static sluice_status run_steps(training *t)
 {
     slc_training_result *result = t->result;
     sluice_status status = SLUICE_OK;
     bool stop = false, last = t->begun.steps >= t->options->steps;
-    bool evaluates = false, saves = false; /* due, and put off while weights differ */
+    bool evaluates = false, saves = false; /* an evaluation or a save is due, and waits while weights differ */
     for (uint64_t i = t->begun.steps; !status && !last; i++) {
         uint64_t start = slc_clock_ns();
         slc_training_step *step = &result->steps[result->step_count];
@@ -306,8 +307,8 @@ static sluice_status train(training *t)
         status = step_and_agree(t, i, last, last || evaluates || saves, step, &stop);
         if (status) break;
         const bool readable = weights_are_readable(t);
-        if (stop) last |= readable;                    /* else one more step, which makes them so */
-        if (last) status = sluice_runtime_sync(t->rt); /* the last step has no next one to finish under */
+        if (stop) last |= readable;                    /* else one more step makes them readable */
+        if (last) status = sluice_runtime_sync(t->rt); /* no next step follows in which the last one could finish */
         step->step_s = slc_seconds(slc_clock_ns() - start);
         if (!status && evaluates && readable && !last && !stop) {
             status = evaluate(t, &step->evaluation_loss);
@@ -318,7 +319,7 @@ static sluice_status train(training *t)
         if (t->watch && t->watch->stepped) status = t->watch->stepped(step, t->watch->context);
         saves |= save_after(t, i, last);
         if (!status && saves && readable) {
-            status = save(t, &last);
+            status = save_checkpoint(t, &last);
             saves = false;
         }
     }
@@ -328,7 +329,7 @@ static sluice_status train(training *t)
 
 /* ---- After the last step ---- */
 
-/* A file that cannot be written takes nothing else with it. */
+/* A file that cannot be written does not keep the other outputs from being written. */
 static sluice_status without_it(slc_outcome *outputs, sluice_status status)
 {
     if (status != SLUICE_ERR_IO) return status;
@@ -336,7 +337,22 @@ static sluice_status without_it(slc_outcome *outputs, sluice_status status)
     return SLUICE_OK;
 }
 
-static sluice_status finish(training *t)
+static sluice_status write_trace(training *t)
+{
+    char *text;
+    slc_result_file file;
+    sluice_status status = sluice_runtime_trace(t->rt, &text);
+    if (status || !text) return status;
+    status = slc_result_file_open(t->options->trace, &file);
+    if (!status) {
+        slc_result_file_put_text(&file, text);
+        status = slc_result_file_commit(&file);
+    }
+    free(text);
+    return status;
+}
+
+static sluice_status finish_run(training *t)
 {
     slc_training_result *result = t->result;
     const slc_training_options *o = t->options;
@@ -346,7 +362,7 @@ static sluice_status finish(training *t)
     if (!status && o->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
     if (!status) status = sluice_runtime_memory(t->rt, &result->memory);
-    if (!status && o->trace) status = without_it(&result->outputs, slc_training_trace_write(t->rt, o->trace));
+    if (!status && o->trace) status = without_it(&result->outputs, write_trace(t));
     if (!status && t->watch && t->watch->finished) status = t->watch->finished(t->rt, t->watch->context);
     return status;
 }
@@ -362,12 +378,12 @@ sluice_status slc_training_run(sluice_world *world, const slc_training_options *
                   .rank = (uint64_t)sluice_world_rank(world),
                   .ranks = (uint64_t)sluice_world_size(world),
                   .batch = (uint32_t)options->batch};
-    sluice_status status = begin(&t);
-    if (!status) status = train(&t);
-    if (!status) status = finish(&t);
-    char why[2048]; /* destroying a runtime in the middle of a step says so itself */
+    sluice_status status = begin_run(&t);
+    if (!status) status = run_steps(&t);
+    if (!status) status = finish_run(&t);
+    char why[2048]; /* destroying a runtime in the middle of a step sets an error of its own */
     snprintf(why, sizeof why, "%s", sluice_last_error());
-    end(&t);
+    end_run(&t);
     return status ? slc_error(status, "%s", why) : SLUICE_OK;
 }
 

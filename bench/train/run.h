@@ -10,19 +10,19 @@
 #include <sluice/runtime.h>
 #include <stdbool.h>
 
-/* What is known after a step; the same on every rank but for the times. */
+/* The figures of one step; equal on every rank but for the times. */
 typedef struct {
     uint64_t step; /* from 1 */
     double loss;   /* mean over ranks and micro-batches */
     double learning_rate;
-    double step_s; /* until the next step could begin, on this rank */
+    double step_s; /* on this rank, until the next step could begin */
     double exposed_s;
     double gradient_norm; /* NaN without clipping */
     bool skipped;
     bool compressed; /* a step of the compressed phase */
     uint64_t peak_bytes, bytes_sent;
-    uint32_t plan;           /* which plan ran it, from 1: a re-plan behind the step shows in the next one */
-    double predicted_step_s; /* by that plan from measured times; NaN: not predicted */
+    uint32_t plan;           /* the plan that ran it, from 1; a re-plan at its end shows in the next step */
+    double predicted_step_s; /* predicted by that plan from measured times; NaN: not predicted */
     double evaluation_loss;  /* NaN: not evaluated after this step */
 } slc_training_step;
 
@@ -37,36 +37,38 @@ typedef struct {
     const volatile sig_atomic_t *stops;
 } slc_training_watch;
 
-/* The steps with averaged gradients alone, or those of a compressed optimizer's compressed phase. */
+/* One phase of a run: the steps that exchange averaged gradients only, or those of a compressed optimizer's compressed
+ * phase. */
 typedef struct {
     uint64_t first, steps;    /* number of the first, from 1; how many */
-    double step_s, exposed_s; /* medians behind two steps of warm-up under the phase's last plan */
-    double bytes_sent;        /* of rank 0 a step, the mean: not all steps of 0/1 Adam exchange */
+    double step_s, exposed_s; /* medians under the phase's last plan, without its first two steps */
+    double bytes_sent;        /* by rank 0 in a step; the mean, because not all steps of 0/1 Adam exchange */
 } slc_training_phase;
 
 typedef struct {
     slc_training_step *steps; /* step_count of them, done by this run */
     uint64_t step_count;
     bool interrupted;
-    uint64_t steps_before;                       /* done by the run that --resume goes on from */
+    uint64_t steps_before;                       /* steps of the run that --resume continues */
     bool saved;                                  /* the last state is in --save DIR */
     uint64_t ranks, parameters, tokens_per_step; /* tokens of all ranks */
-    /* Medians over the steps of the last plan behind two of warm-up (over all of its, where there are no more). */
+    /* Medians over the steps of the last plan without its first two (over all of them if there are no more). */
     double step_s, step_min_s, exposed_s, tokens_per_s;
-    double predicted_step_s;                /* by the last plan; NaN: not predicted */
+    double predicted_step_s;                /* predicted by the last plan; NaN: not predicted */
     double train_s;                         /* all steps */
     double final_loss;                      /* mean of the last tenth of the steps */
     double evaluation_loss;                 /* at the end; NaN: none */
-    slc_training_phase warm_up, compressed; /* steps 0: there was none; of other optimizers all is warm-up */
+    slc_training_phase warm_up, compressed; /* steps 0: no such phase. Other optimizers only have a warm-up */
     sluice_memory_report memory;
-    uint64_t dp_bytes; /* what 100 % of a budget in per cent is */
+    uint64_t dp_bytes; /* the bytes that a budget of 100 % means */
     char weights_sha256[65];
-    slc_outcome outputs; /* what this rank could not write: its last save, weights, a trace; the run went on */
+    slc_outcome
+        outputs; /* errors of files that this rank could not write (its last save, weights, a trace); the run went on */
 } slc_training_result;
 
-/* `watch` may be NULL. The caller frees the result with slc_training_result_free, after an error too: it then holds the
- * steps so far. Errors: those of the library; INTERRUPTED after a second stop. A file that could not be written is
- * none: it is in out->outputs. */
+/* `watch` may be NULL. The caller frees the result with slc_training_result_free, also after an error: it then holds
+ * the steps so far. Errors: those of the library; INTERRUPTED after a second stop. A file that could not be written is
+ * no error of the run: it is reported in out->outputs. */
 sluice_status slc_training_run(sluice_world *world, const slc_training_options *options,
                                const slc_training_watch *watch, slc_training_result *out);
 void slc_training_result_free(slc_training_result *result);

@@ -9,7 +9,7 @@
 
 enum { WARM_UP_STEPS = 2 };
 
-/* Of steps first..end-1 the first that counts: behind two of warm-up under the last plan. */
+/* Returns the first of the steps first..end-1 that counts: the third one under their last plan. */
 static uint64_t first_steady(const slc_training_result *result, uint64_t first, uint64_t end)
 {
     for (uint64_t i = first + 1; i < end; i++)
@@ -17,7 +17,7 @@ static uint64_t first_steady(const slc_training_result *result, uint64_t first, 
     return end > first + WARM_UP_STEPS ? first + WARM_UP_STEPS : first;
 }
 
-/* `values`: room for all steps. */
+/* `values` has room for all steps. */
 static void summarise_phase(const slc_training_result *result, uint64_t first, uint64_t end, double *values,
                             slc_training_phase *out)
 {
@@ -42,7 +42,7 @@ static uint64_t first_compressed(const slc_training_result *result)
     return first;
 }
 
-/* One step's loss says more about its batch than about the run. */
+/* Takes the mean of the last tenth, because one step's loss says more about its batch than about the run. */
 static double final_loss(const slc_training_result *result)
 {
     uint64_t count = (result->step_count + 9) / 10;
@@ -62,7 +62,7 @@ sluice_status slc_training_summarise(slc_training_result *result)
     result->exposed_s = slc_median(values, steps - first);
     for (uint64_t i = first; i < steps; i++) values[i - first] = result->steps[i].step_s;
     result->step_s = slc_median(values, steps - first);
-    result->step_min_s = steps ? values[0] : NAN; /* sorted by now */
+    result->step_min_s = steps ? values[0] : NAN; /* slc_median has sorted them */
     result->predicted_step_s = steps ? result->steps[steps - 1].predicted_step_s : NAN;
     result->train_s = 0;
     for (uint64_t i = 0; i < steps; i++) result->train_s += result->steps[i].step_s;

@@ -1,4 +1,4 @@
-/* What the steps of a run say together. */
+/* Sums up the steps of a run. */
 #ifndef SLC_BENCH_TRAINING_SUMMARY_H
 #define SLC_BENCH_TRAINING_SUMMARY_H
 

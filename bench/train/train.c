@@ -17,11 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
-
 static volatile sig_atomic_t stops;
 
-/* ---- What rank 0 writes ---- */
+/* ---- Rank 0's output ---- */
 
 typedef struct {
     bool speaks;
@@ -34,7 +32,8 @@ static sluice_status open_output(output *out, const slc_training_options *option
 {
     if (!out->speaks) return SLUICE_OK;
     slc_result_file trace;
-    sluice_status status = slc_result_file_open(options->trace, &trace); /* only to see that it can be written */
+    sluice_status status =
+        slc_result_file_open(options->trace, &trace); /* only to find out whether it can be written */
     if (!status) slc_result_file_abandon(&trace);
     if (!status) status = slc_result_file_open(options->json, &out->json);
     if (!status) status = slc_result_file_open(options->csv, &out->csv);
@@ -45,13 +44,13 @@ static sluice_status open_output(output *out, const slc_training_options *option
     return status;
 }
 
-/* What a number without a value leaves empty. */
+/* A number without a value leaves its column empty. */
 static void put_optional(FILE *file, double value)
 {
     if (!isnan(value)) fprintf(file, "%.9g", value);
 }
 
-/* A disk that is full does not end the run: the error is told at its end. */
+/* A full disk does not end the run: its end reports the error. */
 static void write_step(slc_result_file *csv, const slc_training_step *step)
 {
     FILE *file = csv->file;
@@ -83,7 +82,7 @@ static void print_phase(FILE *file, const char *name, const slc_training_phase *
             phase->first + phase->steps - 1, phase->step_s * 1e3, phase->exposed_s * 1e3, phase->bytes_sent / 1e6);
 }
 
-/* Of a compressed optimizer: a step of each phase. */
+/* With a compressed optimizer, prints the step of each phase. */
 static void print_phases(FILE *file, const slc_training_options *o, const slc_training_result *r)
 {
     if (!slc_training_is_compressed(o->optimizer)) return;
@@ -127,8 +126,7 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
 static sluice_status write_results(output *out, const sluice_world *world, const slc_training_options *options,
                                    const slc_training_result *result)
 {
-    bool traced = options->trace && !strcmp(options->trace, "-");
-    bool to_stdout = traced || out->json.file == stdout || out->csv.file == stdout;
+    bool to_stdout = slc_is_standard_output(options->trace) || out->json.file == stdout || out->csv.file == stdout;
     print_summary(to_stdout ? stderr : stdout, options, result);
     if (!out->json.file) return SLUICE_OK;
     json_t *runs = json_array();
@@ -136,7 +134,7 @@ static sluice_status write_results(output *out, const sluice_world *world, const
     return slc_training_write_json(&out->json, world, runs);
 }
 
-/* Metrics of a run that failed are kept, its summary is not. */
+/* The metrics of a run that failed stay; a summary of it is not written. */
 static void close_output(output *out, bool failed)
 {
     if (failed) slc_result_file_abandon(&out->json);
@@ -146,7 +144,7 @@ static void close_output(output *out, bool failed)
 
 /* ---- Training ---- */
 
-/* Results in *files: what became of the files that rank 0 writes, of which none takes the run with it. */
+/* *files gets the errors of the files that rank 0 writes; none of them ends the run. */
 static sluice_status train_in(sluice_world *world, const slc_training_options *options, bool *interrupted,
                               slc_outcome *files)
 {
@@ -174,7 +172,7 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     return status ? slc_error(status, "%s", why) : SLUICE_OK;
 }
 
-/* What every rank finds alike is said once. */
+/* Does every rank find the same error? Then only one prints it. */
 static bool known_to_all(sluice_status status)
 {
     return status == SLUICE_ERR_BUDGET || status == SLUICE_ERR_NON_FINITE;
@@ -191,9 +189,8 @@ static int train_here(slc_training_options *options)
     if (!status) status = slc_training_world(options, &config);
     if (!status) status = sluice_world_create(&config, &world);
     if (!status) status = train_in(world, options, &interrupted, &files);
-    if (!status) status = sluice_world_barrier(world); /* nobody leaves while another still writes */
-    if (status && !(world && sluice_world_rank(world) && known_to_all(status)))
-        fprintf(stderr, "sluice train: %s\n", sluice_last_error());
+    if (!status) status = sluice_world_barrier(world); /* no rank leaves while another still writes */
+    if (status && !(world && sluice_world_rank(world) && known_to_all(status))) slc_fail("sluice train");
     if (files.status) fprintf(stderr, "sluice train: %s\n", files.why);
     sluice_world_destroy(world);
     return interrupted ? EXIT_INTERRUPTED : status || files.status ? EXIT_FAILED : 0;
@@ -204,12 +201,8 @@ static int train_here(slc_training_options *options)
 static int start_ranks(uint64_t ranks, char *const *args)
 {
     char *const nothing_more[] = {NULL};
-    int exit_code = EXIT_FAILED;
-    if (slc_launch_self((int)ranks, "train", args, nothing_more, &exit_code)) {
-        fprintf(stderr, "sluice train: %s\n", sluice_last_error());
-        return EXIT_FAILED;
-    }
-    return exit_code;
+    int exit_code;
+    return slc_launch_self((int)ranks, "train", args, nothing_more, &exit_code) ? slc_fail("sluice train") : exit_code;
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
@@ -222,7 +215,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     return ARGP_ERR_UNKNOWN;
 }
 
-static int run(int argc, char **argv)
+static int run_train(int argc, char **argv)
 {
     slc_training_options options;
     const struct argp_child children[] = {{slc_training_argp(), 0, NULL, 0}, {0}};
@@ -248,11 +241,11 @@ static int run(int argc, char **argv)
     };
     if (argp_parse(&parser, argc, argv, 0, NULL, &options)) return EXIT_USAGE;
     if (slc_training_options_check(&options)) {
-        fprintf(stderr, "sluice train: %s\n", sluice_last_error());
+        slc_fail("sluice train");
         return EXIT_USAGE;
     }
     if (options.ranks && !slc_launched()) return start_ranks(options.ranks, argv + 1);
     return train_here(&options);
 }
 
-const sluice_command slc_command_train = {"train", "trains a bundled model on real data", run};
+const sluice_command slc_command_train = {"train", "trains a bundled model on real data", run_train};

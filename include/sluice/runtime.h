@@ -430,6 +430,9 @@ SLUICE_API sluice_status sluice_runtime_profile_write(sluice_runtime *rt, const 
 /* Bytes that dp with the serial schedule would need: what a budget in per cent refers to. After commit. */
 SLUICE_API uint64_t sluice_runtime_dp_bytes(const sluice_runtime *rt);
 
+/* The instruction set that host kernels use in this process: "baseline", "avx2", "avx512". Any thread. */
+SLUICE_API const char *sluice_instruction_set(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -6,5 +6,6 @@
 #include <sluice/optimizer.h>
 #include <sluice/runtime.h>
 #include <sluice/status.h>
+#include <sluice/trace.h>
 #include <sluice/world.h>
 #endif

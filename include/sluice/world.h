@@ -13,6 +13,8 @@ extern "C" {
 
 typedef struct sluice_world sluice_world;
 
+enum { SLUICE_RANKS_MOST = 4095, SLUICE_PORT_LAST = 65535 }; /* of a world; of its rendezvous */
+
 typedef struct {
     int rank, size;             /* of the world */
     int local_rank, local_size; /* of this host, as the launcher says; -1 unknown */
@@ -31,6 +33,10 @@ typedef struct {
  * (SLUICE_COMM_TRANSPORT, SLUICE_COMM_THROTTLE, SLUICE_COMM_DIRECT, SLUICE_COMM_TIMEOUT, ...). With no launcher: a
  * world of one. Strings point to the environment or to constants. Errors: ARGUMENT (names the variable). */
 SLUICE_API sluice_status sluice_world_config_init(sluice_world_config *config);
+
+/* The launcher whose variables make this process a rank, for people to read; NULL: none started it. Any thread, while
+ * nothing changes the environment. */
+SLUICE_API const char *sluice_launcher_name(void);
 
 /* Joins the world. `config` NULL means sluice_world_config_init's. Blocking, collective. The caller owns the result.
  * Errors: TIMEOUT (who is missing), MISMATCH (sizes, versions, tokens), ARGUMENT, SYSTEM. */

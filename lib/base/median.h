@@ -1,11 +1,11 @@
-/* The middle of measured values. */
+/* Sorted values and the one in the middle. Any thread. */
 #ifndef SLC_BASE_MEDIAN_H
 #define SLC_BASE_MEDIAN_H
 
 #include <stdint.h>
 
-/* Compares two doubles, for qsort: ascending. */
-int slc_by_value(const void *a, const void *b);
+/* Sorts in place, the smallest first. NaN is not allowed. */
+void slc_sort(double *values, uint64_t count);
 
 /* Sorts the values in place and returns the one in the middle, or the mean of the two there; NaN if there is none. */
 double slc_median(double *values, uint64_t count);

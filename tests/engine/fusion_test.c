@@ -205,7 +205,7 @@ static int one_step(model *m, double *step_s)
 static double median(double *times, uint32_t count)
 {
     uint32_t half = count / 2;
-    qsort(times + half, count - half, sizeof *times, slc_by_value);
+    slc_sort(times + half, count - half);
     return times[half + (count - half) / 2];
 }
 

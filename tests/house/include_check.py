@@ -82,6 +82,24 @@ PUBLIC_ONLY = {
     "plugins/nccl_shim": ["sluice/"],
     "docs/examples": ["sluice/"],
 }
+# What trains and starts ranks is written as a user's program could be: with public headers, lib/base, lib/data, and the
+# planner's face (what a schedule is called, what a plan needs). Folder: headers that it may include besides, and why.
+CLIENTS = {
+    "bench/launch": {},
+    "bench/train": {
+        "lib/model/gradient_keeper.h": "eval keeps gradients where an optimizer would use them up",
+        "lib/model/inputs.h": "eval reads a model's inputs from safetensors",
+        "lib/model/params.h": "eval writes gradients under Hugging Face's names",
+        "lib/weights/safetensors.h": "eval writes logits and gradients as safetensors",
+    },
+    "bench/profile": {"sched/study/made_profile.h": "profiles that are made, not measured"},
+    "bench/sweep": {
+        "lib/plan/": "budgets and the trade-off are found by planning, not by training",
+        "sched/planner/simple_plans.h": "the ends between which budgets are found",
+        "sched/study/tradeoff.h": "the trade-off is simulated before it is run",
+    },
+}
+CLIENTS_SEE = ["sluice/", "lib/base/", "lib/data/", "sched/planner.h", "sched/scheduler.h", "bench/"]
 PRIVATE = re.compile(r"Private to ([\w/]+)(?: and (\w+/[\w/]+))?")
 FIRST_COMMENT = re.compile(r"/\*.*?\*/", re.S)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
@@ -141,6 +159,15 @@ def refuse_private(path, target, owners):
     if not owner or is_test(path) or path.startswith(tuple(folder + "/" for folder in owner)):
         return None
     return "is private to " + " and ".join(owner)
+
+
+def refuse_client(path, target):
+    folder = part_of(path, CLIENTS)
+    if not folder or is_test(path) or not target.startswith(OURS):
+        return None
+    if target.startswith((*CLIENTS_SEE, *CLIENTS[folder])):
+        return None
+    return f"{folder} sees public headers, lib/base, lib/data and the planner only, as a user's program would"
 
 
 def defined_names(text):
@@ -209,7 +236,11 @@ def check(root):
     for path, text in texts.items():
         for number, line in enumerate(text.splitlines(), 1):
             found = INCLUDE.match(line)
-            why = found and (refuse(path, found[2], found[1] == '"') or refuse_private(path, found[2], owners))
+            why = found and (
+                refuse(path, found[2], found[1] == '"')
+                or refuse_private(path, found[2], owners)
+                or refuse_client(path, found[2])
+            )
             if why:
                 faults.append(f"{path}:{number}: {found[2]}: {why}")
     return faults + list(refuse_twins(headers)), len(texts)
@@ -225,6 +256,7 @@ def self_test():
         "lib/plan/json/reader.h": "/* Reading. Private to\n * lib/plan. */\ntypedef struct {\n    int a;\n} slc_reader;\n",
         "lib/plan/json/read.c": '#include "lib/plan/json/reader.h"\n',
         "lib/plan/opaque.h": "typedef struct slc_reader slc_reader;\n",
+        "bench/train/train.c": '#include "sched/planner.h"\n#include <sluice/runtime.h>\n',
     }
     bad = {
         "lib/engine/plan.c": '#include "sched/scheduler.h"\n',
@@ -240,6 +272,8 @@ def self_test():
         "sched/layout/claims.c": '#include "sched/planner/joint.h"\n',
         "sched/cellar/old.c": '#include "sched/planner/joint.h"\n',
         "bench/cli/median.c": '#include "bench/train/run.h"\n',
+        "bench/train/run.c": '#include "lib/engine/engine.h"\n',
+        "bench/launch/launch.c": '#include "lib/comm/comm.h"\n',
         "sched/planner/peek.c": '#include "lib/plan/json/reader.h"\n',
         "lib/plan/twin.h": "typedef enum { SLC_A } slc_reader;\n",
     }

@@ -2,7 +2,7 @@
 #include "bench/cli/command.h"
 #include "lib/base/median.h"
 #include "bench/cli/result_file.h"
-#include "bench/cli/whole_number.h"
+#include "bench/cli/number.h"
 #include "lib/kernels/gemm/gemm.h"
 
 #include <argp.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { EXIT_FAILED = 1, MOST_ROUNDS = 1000, MOST_THREADS = 4096, CHANNELS = 768, VOCABULARY = 50257, HEAD_ROWS = 256 };
+enum { MOST_ROUNDS = 1000, MOST_THREADS = 4096, CHANNELS = 768, VOCABULARY = 50257, HEAD_ROWS = 256 };
 enum { KEY_ROWS = 256, KEY_ROUNDS, KEY_THREADS, KEY_JSON };
 
 typedef struct {

@@ -4,7 +4,7 @@
 #include "bench/lab/kernels/copy_pace.h"
 #include "bench/lab/kernels/kernel_table.h"
 #include "bench/cli/result_file.h"
-#include "bench/cli/whole_number.h"
+#include "bench/cli/number.h"
 #include "lib/base/median.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, MOST_ROUNDS = 1000, WORKSPACE = 64 << 20 };
+enum { MOST_ROUNDS = 1000, WORKSPACE = 64 << 20 };
 enum { KEY_OP = 256, KEY_DTYPE, KEY_SIZE, KEY_CHANNELS, KEY_ROUNDS, KEY_THREADS, KEY_JSON };
 static const uint64_t copy_bytes = 256 << 20;
 
@@ -248,7 +248,7 @@ static sluice_status measure_all(slc_device *device, const kernels_options *o, F
 
 static sluice_status measure_and_write(const kernels_options *o)
 {
-    FILE *table = o->json && !strcmp(o->json, "-") ? stderr : stdout;
+    FILE *table = slc_is_standard_output(o->json) ? stderr : stdout;
     slc_device *device = NULL;
     const char *copy = NULL;
     slc_result_file file = {0};

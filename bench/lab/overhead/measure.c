@@ -3,6 +3,7 @@
  * runtime that is kept for it; the others read it back. */
 #include "bench/lab/overhead/measure.h"
 
+#include "lib/base/median.h"
 #include "bench/lab/overhead/bare.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
@@ -260,15 +261,9 @@ static sluice_status time_side(measurement *m, int side, uint32_t round)
 
 /* ---- Rows ---- */
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double quantile(double *values, uint32_t count, double q)
 {
-    qsort(values, count, sizeof *values, ascending);
+    slc_sort(values, count);
     double at = q * (count - 1);
     uint32_t low = (uint32_t)at, high = low + 1 < count ? low + 1 : low;
     return values[low] + (at - low) * (values[high] - values[low]);

@@ -4,18 +4,18 @@
 #include "bench/lab/overhead/measure.h"
 #include "bench/cli/result_file.h"
 #include "bench/launch/self_launch.h"
-#include "bench/cli/whole_number.h"
+#include "bench/cli/number.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
-#include "lib/comm/join/launcher.h"
 #include "lib/plan/request.h"
 
 #include <argp.h>
 #include <jansson.h>
+#include <sluice/world.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, MOST_PLANS = 32 };
+enum { MOST_PLANS = 32 };
 enum { KEY_RANKS = 256, KEY_LAYERS, KEY_LAYER_BYTES, KEY_BLOCK, KEY_SLOT, KEY_ROUNDS, KEY_STEPS, KEY_JSON };
 static const double aim_share = 0.01, aim_block_s = 5e-6, aim_wall = 1.01;
 
@@ -74,7 +74,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     overhead_options *o = state->input;
     switch (key) {
-    case KEY_RANKS: o->ranks = (uint32_t)slc_whole_number(text, 1, SLC_RANKS_MOST, state, "--ranks"); return 0;
+    case KEY_RANKS: o->ranks = (uint32_t)slc_whole_number(text, 1, SLUICE_RANKS_MOST, state, "--ranks"); return 0;
     case KEY_LAYERS: o->config.layers = (uint32_t)slc_whole_number(text, 1, 10000, state, "--layers"); return 0;
     case KEY_LAYER_BYTES: o->config.layer_bytes = bytes(text, state, "--layer"); return 0;
     case KEY_BLOCK: o->config.block_bytes = bytes(text, state, "--block"); return 0;
@@ -192,7 +192,7 @@ static sluice_status measure_all(sluice_world *world, const overhead_options *o,
 static sluice_status measure_in(sluice_world *world, const overhead_options *o, slc_outcome *file)
 {
     if (sluice_world_rank(world)) return measure_all(world, o, NULL);
-    overhead_output out = {.table = o->json && !strcmp(o->json, "-") ? stderr : stdout, .rows = json_array()};
+    overhead_output out = {.table = slc_is_standard_output(o->json) ? stderr : stdout, .rows = json_array()};
     sluice_status status = out.rows ? slc_result_file_open(o->json, &out.file) : slc_error(SLUICE_ERR_MEMORY, "rows");
     if (!status) status = measure_all(world, o, &out);
     slc_result_file_abandon(&out.file);

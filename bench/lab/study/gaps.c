@@ -47,7 +47,7 @@ static sluice_status ask_model(const slc_profile *profile, uint64_t limit, gap *
 /* Sorts `values`. */
 static double quantile(double *values, size_t count, double q)
 {
-    qsort(values, count, sizeof *values, slc_by_value);
+    slc_sort(values, count);
     return values[(size_t)(q * (double)(count - 1) + 0.5)];
 }
 

@@ -2,14 +2,14 @@
 #include "bench/lab/study/study.h"
 #include "bench/cli/command.h"
 #include "bench/cli/result_file.h"
-#include "bench/cli/whole_number.h"
+#include "bench/cli/number.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
 #include <argp.h>
 #include <string.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, KEY_SEED = 256, KEY_JSON, KEY_TIME_LIMIT };
+enum { KEY_SEED = 256, KEY_JSON, KEY_TIME_LIMIT };
 
 /* The studies: X(name, what it measures). */
 #define STUDIES(X)                                                                                                     \
@@ -79,7 +79,7 @@ static int study_main(int argc, char **argv)
     study_options o = {.study = {.seed = 1}};
     argp_err_exit_status = EXIT_USAGE;
     if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
-    o.study.out = o.json && !strcmp(o.json, "-") ? stderr : stdout;
+    o.study.out = slc_is_standard_output(o.json) ? stderr : stdout;
     size_t chosen = 0;
     while (chosen < sizeof studies / sizeof *studies && strcmp(studies[chosen].name, o.name)) chosen++;
     if (chosen == sizeof studies / sizeof *studies) {

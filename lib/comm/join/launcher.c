@@ -1,6 +1,5 @@
 /* Finds this process's rank, the number of ranks and where rank 0 listens, from the environment that a launcher made.
  * Each launcher is a row of names of variables; the first whose rank is set wins. */
-#include "lib/comm/join/launcher.h"
 
 #include "lib/base/log.h"
 #include "lib/base/status.h"
@@ -71,7 +70,7 @@ static const launcher *find_launcher(void)
     return NULL;
 }
 
-const char *slc_launcher_name(void)
+const char *sluice_launcher_name(void)
 {
     const launcher *found = find_launcher();
     if (found == &launchers[0] && environment(found->job[0])) return "torchrun";
@@ -123,15 +122,15 @@ static sluice_status find_port(sluice_world_config *config)
 {
     config->master_port = *config->job_token ? FIRST_PORT + (int)(hash_text(config->job_token) % PORTS) : DEFAULT_PORT;
     if (!environment("MASTER_PORT")) return SLUICE_OK;
-    sluice_status status = read_number("MASTER_PORT", 1, SLC_PORT_LAST, &config->master_port);
+    sluice_status status = read_number("MASTER_PORT", 1, SLUICE_PORT_LAST, &config->master_port);
     if (status) return status;
     const char *agent = environment("TORCHELASTIC_USE_AGENT_STORE");
     if (!agent || strcmp(agent, "True")) return SLUICE_OK;
-    if (config->master_port == SLC_PORT_LAST)
+    if (config->master_port == SLUICE_PORT_LAST)
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "MASTER_PORT=%d: torchrun's agent listens there, and there is no port "
                          "after it for the ranks; give --rdzv-endpoint or --master-port a lower one",
-                         SLC_PORT_LAST);
+                         SLUICE_PORT_LAST);
     config->master_port++; /* torchrun's agent listens on MASTER_PORT itself */
     return SLUICE_OK;
 }
@@ -154,12 +153,12 @@ static sluice_status read_launcher(const launcher *from, sluice_world_config *co
     if (!environment(size))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s is set but %s is not: set it to the number of ranks", from->rank,
                          size);
-    sluice_status status = read_number(size, 1, SLC_RANKS_MOST, &config->size);
+    sluice_status status = read_number(size, 1, SLUICE_RANKS_MOST, &config->size);
     if (!status) status = read_number(from->rank, 0, config->size - 1, &config->rank);
     if (!status && environment(from->local_rank))
-        status = read_number(from->local_rank, 0, SLC_RANKS_MOST - 1, &config->local_rank);
+        status = read_number(from->local_rank, 0, SLUICE_RANKS_MOST - 1, &config->local_rank);
     if (!status && environment(from->local_size))
-        status = read_number(from->local_size, 1, SLC_RANKS_MOST, &config->local_size);
+        status = read_number(from->local_size, 1, SLUICE_RANKS_MOST, &config->local_size);
     if (status) return status;
     config->job_token = find_token(from);
     status = find_master(config);

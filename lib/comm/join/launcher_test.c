@@ -1,6 +1,5 @@
 /* Each launcher's environment gives the right rank, size, address, port and token. */
 #include "lib/comm/comm_test.h"
-#include "lib/comm/join/launcher.h"
 
 #include <setjmp.h>
 #include <stdint.h>
@@ -173,7 +172,7 @@ static void test_pmi(void **state)
     assert_non_null(strstr(config.job_token, "77"));
 }
 
-/* slc_launcher_name finds a launcher exactly when the world's configuration does. */
+/* sluice_launcher_name finds a launcher exactly when the world's configuration does. */
 static void test_names(void **state)
 {
     static const struct {
@@ -192,7 +191,7 @@ static void test_names(void **state)
         clear(state);
         setenv(rows[i].variable, "0", 1);
         if (rows[i].also) setenv(rows[i].also, "1", 1);
-        const char *name = slc_launcher_name();
+        const char *name = sluice_launcher_name();
         sluice_world_config config;
         bool refused = sluice_world_config_init(&config) != SLUICE_OK; /* the size is missing */
         assert_int_equal(refused, rows[i].name != NULL);
@@ -203,7 +202,7 @@ static void test_names(void **state)
     }
     clear(state);
     setenv("PMI_RANK", "", 1); /* an empty variable counts as not set */
-    assert_null(slc_launcher_name());
+    assert_null(sluice_launcher_name());
 }
 
 static void test_limits(void **state)
@@ -214,7 +213,7 @@ static void test_limits(void **state)
     setenv("WORLD_SIZE", "4095", 1);
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     setenv("MASTER_PORT", "65535", 1);
-    assert_int_equal(read_config().master_port, SLC_PORT_LAST);
+    assert_int_equal(read_config().master_port, SLUICE_PORT_LAST);
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
     assert_int_equal(sluice_world_config_init(&config), SLUICE_ERR_ARGUMENT);
     assert_non_null(strstr(sluice_last_error(), "no port after it"));

@@ -7,7 +7,6 @@
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/comm/world/worlds.h"
-#include "lib/comm/join/launcher.h"
 #include "lib/comm/settings.h"
 
 #include <netdb.h>
@@ -216,10 +215,10 @@ static const char *name_path(const sluice_world *world)
 
 static sluice_status check_config(const sluice_world_config *config)
 {
-    if (config->size < 1 || config->size > SLC_RANKS_MOST || config->rank < 0 || config->rank >= config->size)
+    if (config->size < 1 || config->size > SLUICE_RANKS_MOST || config->rank < 0 || config->rank >= config->size)
         return slc_error(SLUICE_ERR_ARGUMENT, "rank %d of %d ranks: at most %d, ranks from 0", config->rank,
-                         config->size, SLC_RANKS_MOST);
-    if (config->size > 1 && (!config->master_addr || config->master_port < 1 || config->master_port > SLC_PORT_LAST))
+                         config->size, SLUICE_RANKS_MOST);
+    if (config->size > 1 && (!config->master_addr || config->master_port < 1 || config->master_port > SLUICE_PORT_LAST))
         return slc_error(SLUICE_ERR_ARGUMENT, "rank 0's address and port are needed: set MASTER_ADDR and MASTER_PORT");
     if (!(config->join_timeout_s > 0) || !(config->timeout_s >= 0))
         return slc_error(SLUICE_ERR_ARGUMENT, "time limits must be more than 0 s (timeout_s: 0 for the defaults)");

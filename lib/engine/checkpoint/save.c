@@ -229,6 +229,13 @@ static sluice_status save(sluice_runtime *rt, saving *s)
     return status;
 }
 
+sluice_status sluice_checkpoint_lock(sluice_runtime *rt, const char *dir)
+{
+    unsigned keep;
+    sluice_status status = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &keep);
+    return status || rt->rank ? status : slc_checkpoint_lock_take(rt, dir);
+}
+
 sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *dir, const void *extra, size_t extra_bytes)
 {
     sluice_status status = slc_checkpoint_enter(rt, dir, "checkpoint_save");

@@ -34,7 +34,7 @@ size_t slc_recording_read(const slc_recording *recording, slc_record_lane lane, 
     return (size_t)count;
 }
 
-sluice_status slc_engine_record(sluice_runtime *rt)
+sluice_status sluice_runtime_record(sluice_runtime *rt)
 {
     sluice_status status = slc_runtime_require(rt, true, "record");
     if (status || rt->recording) return status;

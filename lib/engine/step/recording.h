@@ -7,7 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/plan/plan.h"
 
-#include <sluice/runtime.h>
+#include <sluice/trace.h>
 #include <stddef.h>
 
 enum { SLC_RECORDS = 1 << 15 }; /* per lane; older ones are written over */

@@ -1,15 +1,14 @@
 /* Records of all ranks become times of items, pass by pass; then they are drawn as simulated ones are. */
-#include "bench/train/trace.h"
-
-#include "bench/cli/result_file.h"
 #include "lib/base/status.h"
 #include "lib/engine/step/recording.h"
 #include "sched/simulate/trace_json.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { TRACED_STEPS = 4 };
 static const double short_wait_s = 20e-6; /* what asking costs is no exposure */
 
 /* What a rank sends beside its records. */
@@ -57,7 +56,7 @@ static size_t choose(const slc_recorded *from, slc_record *out)
     for (size_t i = 0; i < counts[SLC_RECORD_COMPUTE]; i++)
         if (out[i].plan == from->plan_number && out[i].pass > last) last = out[i].pass;
     for (size_t i = 0; i < all; i++)
-        if (out[i].plan == from->plan_number && out[i].pass + SLC_TRAINING_TRACED_STEPS > last) out[kept++] = out[i];
+        if (out[i].plan == from->plan_number && out[i].pass + TRACED_STEPS > last) out[kept++] = out[i];
     return kept;
 }
 
@@ -306,35 +305,22 @@ static sluice_status trace_all(slc_trace *trace, const slc_recorded *from, const
     return status;
 }
 
-static sluice_status write_file(const slc_recorded *from, const rank_head *heads, const slc_record *all, size_t most,
-                                size_t size, const char *path)
-{
-    slc_result_file file;
-    slc_trace *trace = NULL;
-    char *text = NULL;
-    sluice_status status = slc_result_file_open(path, &file);
-    if (status) return status;
-    status = slc_trace_create(from->job, from->plan, &trace);
-    if (!status) status = trace_all(trace, from, heads, all, most, size);
-    if (!status) status = slc_trace_text(trace, &text);
-    if (!status) slc_result_file_put_text(&file, text);
-    if (!status) status = slc_result_file_commit(&file);
-    if (status) slc_result_file_abandon(&file);
-    free(text);
-    slc_trace_destroy(trace);
-    return status;
-}
-
-sluice_status slc_training_trace_write(sluice_runtime *rt, const char *path)
+sluice_status sluice_runtime_trace(sluice_runtime *rt, char **json)
 {
     sluice_world *world = sluice_runtime_world(rt);
     slc_recorded from = slc_engine_recorded(rt);
+    slc_trace *trace = NULL;
     rank_head *heads = NULL;
     slc_record *all = NULL;
     size_t most = 0;
+    *json = NULL;
     sluice_status status = collect(world, &from, &heads, &all, &most);
-    if (!status && sluice_world_rank(world) == 0)
-        status = write_file(&from, heads, all, most, (size_t)sluice_world_size(world), path);
+    if (status || sluice_world_rank(world) != 0) goto free_records;
+    status = slc_trace_create(from.job, from.plan, &trace);
+    if (!status) status = trace_all(trace, &from, heads, all, most, (size_t)sluice_world_size(world));
+    if (!status) status = slc_trace_text(trace, json);
+    slc_trace_destroy(trace);
+free_records:
     free(all);
     free(heads);
     return status;
