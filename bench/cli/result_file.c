@@ -109,3 +109,12 @@ sluice_status slc_result_file_write_json(const char *path, const json_t *content
     slc_result_file_put_json(&file, content);
     return slc_result_file_commit(&file);
 }
+
+sluice_status slc_result_file_write_text(const char *path, const char *text)
+{
+    slc_result_file file;
+    sluice_status status = slc_result_file_open(path, &file);
+    if (status || !file.file) return status;
+    slc_result_file_put_text(&file, text);
+    return slc_result_file_commit(&file);
+}

@@ -30,7 +30,8 @@ sluice_status slc_result_file_commit(slc_result_file *file);
 void slc_result_file_put_text(slc_result_file *file, const char *text);
 /* Writes JSON on indented lines; commit reports errors. */
 void slc_result_file_put_json(slc_result_file *file, const json_t *content);
-/* Opens the file, writes JSON and commits. Errors: IO, MEMORY. */
+/* Open the file, write and commit. Errors: IO, MEMORY. */
+sluice_status slc_result_file_write_text(const char *path, const char *text);
 sluice_status slc_result_file_write_json(const char *path, const json_t *content);
 /* Drops the file and leaves what was at the path before. */
 void slc_result_file_abandon(slc_result_file *file);

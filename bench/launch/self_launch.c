@@ -16,7 +16,7 @@ bool slc_launched(void)
 static size_t count_of(char *const *list)
 {
     size_t count = 0;
-    while (list[count]) count++;
+    while (list && list[count]) count++;
     return count;
 }
 

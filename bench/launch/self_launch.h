@@ -8,9 +8,9 @@
 /* Did a launcher start this process? */
 bool slc_launched(void);
 
-/* Runs `sluice COMMAND ARGS... MORE...` on `ranks` ranks of this machine, to the end; both lists end with NULL, and of
- * two equal options the later counts. Rank 0 prints as it is, the other ranks with their number in front. *exit_code is
- * that of slc_launch. Errors: SYSTEM, MEMORY. */
+/* Runs `sluice COMMAND ARGS... MORE...` on `ranks` ranks of this machine, to the end; both lists end with NULL, `more`
+ * may be NULL, and of two equal options the later counts. Rank 0 prints as it is, the other ranks with their number in
+ * front. *exit_code is that of slc_launch. Errors: SYSTEM, MEMORY. */
 sluice_status slc_launch_self(int ranks, const char *command, char *const *args, char *const *more, int *exit_code);
 
 #endif

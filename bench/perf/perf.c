@@ -304,9 +304,8 @@ static int run_perf(int argc, char **argv)
                             .check = true};
     if (argp_parse(&parser, argc, argv, 0, NULL, &options)) return EXIT_USAGE;
     if (slc_launched()) return measure_here(&options);
-    char *const more[] = {NULL};
     int code, ranks = options.ranks ? (int)options.ranks : 1;
-    return slc_launch_self(ranks, "perf", argv + 1, more, &code) ? slc_fail("sluice perf") : code;
+    return slc_launch_self(ranks, "perf", argv + 1, NULL, &code) ? slc_fail("sluice perf") : code;
 }
 
 const sluice_command slc_command_perf = {"perf", "measures and checks collectives, as nccl-tests does", run_perf};

@@ -100,22 +100,17 @@ sluice_status slc_plan_files_simulate(const slc_plan_files *files, const slc_sim
 sluice_status slc_plan_files_trace(const slc_plan_files *files, const slc_forecast *forecast,
                                    const slc_item_times *items, uint32_t steps, const char *path)
 {
-    slc_result_file file;
     slc_trace *trace = NULL;
     char *text = NULL, name[256];
-    sluice_status status = slc_result_file_open(path, &file);
-    if (status) return status;
     snprintf(name, sizeof name, "simulated: %.100s, %u ranks, %s", files->profile->model, files->profile->job.world,
              files->plan->schedule);
-    status = slc_trace_create(&files->profile->job, files->plan, &trace);
+    sluice_status status = slc_trace_create(&files->profile->job, files->plan, &trace);
     if (!status) {
         slc_trace_process(trace, 0, name);
         status = slc_trace_simulated(trace, 0, forecast, items, steps);
     }
     if (!status) status = slc_trace_text(trace, &text);
-    if (!status) slc_result_file_put_text(&file, text);
-    if (!status) status = slc_result_file_commit(&file);
-    if (status) slc_result_file_abandon(&file);
+    if (!status) status = slc_result_file_write_text(path, text);
     free(text);
     slc_trace_destroy(trace);
     return status;

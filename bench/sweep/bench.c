@@ -246,7 +246,6 @@ static int run_all(const slc_bench_options *options, char **argv)
 
 static int run_tradeoff(const slc_bench_options *options, char **argv)
 {
-    char *const nothing_more[] = {NULL};
     int code = EXIT_FAILED;
     sluice_status status = SLUICE_OK;
     if (options->profile) {
@@ -257,7 +256,7 @@ static int run_tradeoff(const slc_bench_options *options, char **argv)
     } else {
         int ranks = options->training.ranks ? (int)options->training.ranks : 1;
         handle_signals();
-        status = slc_launch_self(ranks, "bench", argv + 1, nothing_more, &code);
+        status = slc_launch_self(ranks, "bench", argv + 1, NULL, &code);
     }
     return status ? fail(status) : code;
 }

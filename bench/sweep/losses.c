@@ -45,22 +45,6 @@ bool slc_bench_losses_compare(const slc_bench_results *results)
 
 /* ---- Table ---- */
 
-/* The median of a phase's number over all runs like this one; NaN: none has it. */
-static double median_of(const json_t *runs, const json_t *like, const char *phase, const char *number)
-{
-    size_t index, count = 0;
-    json_t *run;
-    double *values = malloc((json_array_size(runs) + 1) * sizeof *values);
-    json_array_foreach ((json_t *)runs, index, run) {
-        double value = slc_bench_number(json_object_get(run, phase), number);
-        if (values && slc_bench_complete(run) && !isnan(value) && slc_bench_alike(run, like, run_keys))
-            values[count++] = value;
-    }
-    double median = values ? slc_median(values, count) : NAN;
-    free(values);
-    return median;
-}
-
 static void put_optional(FILE *out, int width, int digits, double value)
 {
     if (isnan(value))
@@ -76,10 +60,10 @@ static void show_run(FILE *out, const json_t *runs, const json_t *run, double re
     fprintf(out, "  %-14s %-12s", slc_bench_text(run, "optimizer"), slc_bench_strategy(run, strategy));
     fprintf(out, " %8.4f %9.2f %%", loss, 100 * loss / reference);
     put_optional(out, 7, 0, slc_bench_number(run, "freeze_step"));
-    put_optional(out, 9, 1, median_of(runs, run, "warm_up", "step_s") * 1e3);
-    put_optional(out, 9, 1, median_of(runs, run, "compressed", "step_s") * 1e3);
-    put_optional(out, 9, 3, median_of(runs, run, "warm_up", "bytes_sent") / 1e6);
-    put_optional(out, 9, 3, median_of(runs, run, "compressed", "bytes_sent") / 1e6);
+    put_optional(out, 9, 1, slc_bench_median(runs, run, run_keys, "warm_up.step_s") * 1e3);
+    put_optional(out, 9, 1, slc_bench_median(runs, run, run_keys, "compressed.step_s") * 1e3);
+    put_optional(out, 9, 3, slc_bench_median(runs, run, run_keys, "warm_up.bytes_sent") / 1e6);
+    put_optional(out, 9, 3, slc_bench_median(runs, run, run_keys, "compressed.bytes_sent") / 1e6);
     put_optional(out, 9, 1, slc_bench_median(runs, run, run_keys, "train_s"));
     fputc('\n', out);
 }

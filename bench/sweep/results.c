@@ -151,12 +151,6 @@ static void put_number(FILE *file, const json_t *row, const char *key)
     put_value(file, slc_bench_number(row, key));
 }
 
-static void put_phase(FILE *file, const json_t *row, const char *name)
-{
-    put_number(file, json_object_get(row, name), "step_s");
-    put_number(file, json_object_get(row, name), "bytes_sent");
-}
-
 static void put_row(FILE *file, const json_t *row, bool fits)
 {
     put_text(file, slc_bench_text(row, "model"));
@@ -182,11 +176,10 @@ static void put_row(FILE *file, const json_t *row, bool fits)
     put_value(file, count ? json_number_value(json_array_get(losses, count - 1)) : NAN);
     fprintf(file, "%s,%s,", fits ? slc_bench_complete(row) ? "0" : "1" : "", slc_bench_text(row, "weights_sha256"));
     fprintf(file, "%s,", slc_bench_text(row, "optimizer"));
-    put_number(file, row, "freeze_step");
-    put_phase(file, row, "warm_up");
-    put_phase(file, row, "compressed");
-    put_number(file, row, "train_s");
-    put_number(file, row, "final_loss");
+    static const char *const phases[] = {"freeze_step",       "warm_up.step_s",        "warm_up.bytes_sent",
+                                         "compressed.step_s", "compressed.bytes_sent", "train_s",
+                                         "final_loss"};
+    for (int i = 0; i < 7; i++) put_number(file, row, phases[i]);
     fprintf(file, "%s\n", slc_bench_text(row, "tied"));
 }
 
@@ -229,6 +222,12 @@ const char *slc_bench_text(const json_t *row, const char *key)
 
 double slc_bench_number(const json_t *row, const char *key)
 {
+    const char *dot = strchr(key, '.');
+    char part[32];
+    if (dot) {
+        snprintf(part, sizeof part, "%.*s", (int)(dot - key), key);
+        return slc_bench_number(json_object_get(row, part), dot + 1);
+    }
     const json_t *value = json_object_get(row, key);
     return json_is_number(value) ? json_number_value(value) : NAN;
 }

@@ -40,7 +40,7 @@ sluice_status slc_bench_results_append(slc_bench_results *results, const char *p
 /* ---- Shared by the readers of results ---- */
 
 const char *slc_bench_text(const json_t *row, const char *key); /* "" if missing */
-double slc_bench_number(const json_t *row, const char *key);    /* NaN if missing or null */
+double slc_bench_number(const json_t *row, const char *key);    /* NaN if missing or null; "PART.KEY": inside a part */
 /* Writes the strategy for people to read, followed by "split" if tied parameters are split. Returns `text`. */
 const char *slc_bench_strategy(const json_t *row, char text[64]);
 bool slc_bench_complete(const json_t *run); /* it was not interrupted */

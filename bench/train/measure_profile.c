@@ -69,7 +69,6 @@ static int profile_here(slc_training_options *options, const char *path)
 
 int slc_training_profile(slc_training_options *options, const char *path, char *const *args)
 {
-    char *const nothing_more[] = {NULL};
     int exit_code = EXIT_FAILED;
     options->schedule = "serial";
     options->updates = "both";
@@ -81,6 +80,6 @@ int slc_training_profile(slc_training_options *options, const char *path, char *
         return EXIT_USAGE;
     }
     if (!options->ranks || slc_launched()) return profile_here(options, path);
-    status = slc_launch_self((int)options->ranks, "profile", args, nothing_more, &exit_code);
+    status = slc_launch_self((int)options->ranks, "profile", args, NULL, &exit_code);
     return status ? slc_fail("sluice profile") : exit_code;
 }

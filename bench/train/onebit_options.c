@@ -55,22 +55,16 @@ typedef struct {
     bool is_option; /* it has a training option of its own, and is no key of --onebit */
 } onebit_row;
 
-#define ROW(field, kind) #field, kind, offsetof(sluice_onebit, field)
+#define ROW(field, kind, is_option)                                                                                    \
+    {                                                                                                                  \
+#field, kind, offsetof(sluice_onebit, field), is_option                                                        \
+    }
 static const onebit_row rows[] = {
-    {ROW(freeze_step, WHOLE), true},
-    {ROW(freeze_change, SHARE), true},
-    {ROW(compat, SWITCH), true},
-    {ROW(compat_mask, SWITCH), false},
-    {ROW(coefficient_beta, SHARE), false},
-    {ROW(trust_min, RATIO), false},
-    {ROW(trust_max, RATIO), false},
-    {ROW(factor_min, RATIO), false},
-    {ROW(factor_max, RATIO), false},
-    {ROW(factor_threshold, SHARE), false},
-    {ROW(var_freeze_step, WHOLE), true},
-    {ROW(var_update_scaler, WHOLE), false},
-    {ROW(local_step_scaler, WHOLE), false},
-    {ROW(local_step_clipper, WHOLE), false},
+    ROW(freeze_step, WHOLE, true),        ROW(freeze_change, SHARE, true),       ROW(compat, SWITCH, true),
+    ROW(compat_mask, SWITCH, false),      ROW(coefficient_beta, SHARE, false),   ROW(trust_min, RATIO, false),
+    ROW(trust_max, RATIO, false),         ROW(factor_min, RATIO, false),         ROW(factor_max, RATIO, false),
+    ROW(factor_threshold, SHARE, false),  ROW(var_freeze_step, WHOLE, true),     ROW(var_update_scaler, WHOLE, false),
+    ROW(local_step_scaler, WHOLE, false), ROW(local_step_clipper, WHOLE, false),
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

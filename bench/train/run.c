@@ -340,14 +340,8 @@ static sluice_status without_it(slc_outcome *outputs, sluice_status status)
 static sluice_status write_trace(training *t)
 {
     char *text;
-    slc_result_file file;
     sluice_status status = sluice_runtime_trace(t->rt, &text);
-    if (status || !text) return status;
-    status = slc_result_file_open(t->options->trace, &file);
-    if (!status) {
-        slc_result_file_put_text(&file, text);
-        status = slc_result_file_commit(&file);
-    }
+    if (!status && text) status = slc_result_file_write_text(t->options->trace, text);
     free(text);
     return status;
 }

@@ -200,9 +200,8 @@ static int train_here(slc_training_options *options)
 
 static int start_ranks(uint64_t ranks, char *const *args)
 {
-    char *const nothing_more[] = {NULL};
     int exit_code;
-    return slc_launch_self((int)ranks, "train", args, nothing_more, &exit_code) ? slc_fail("sluice train") : exit_code;
+    return slc_launch_self((int)ranks, "train", args, NULL, &exit_code) ? slc_fail("sluice train") : exit_code;
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
