@@ -390,11 +390,6 @@ static sluice_status describe_all(const slc_pack_buffer *buffers, size_t count, 
     return SLUICE_OK;
 }
 
-sluice_status slc_pack(slc_pack_buffer *buffers, size_t count, uint64_t *peak)
-{
-    return slc_pack_within(buffers, count, 0, 0, peak);
-}
-
 sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t target, uint32_t tries, uint64_t *peak)
 {
     item *items = calloc(count + 1, sizeof *items);

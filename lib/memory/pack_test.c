@@ -124,7 +124,7 @@ static void small_cases_come_near_the_best_order(void **state)
         problem p = make_problem(2 + random_below(SMALL - 1));
         for (size_t i = 0; i < p.count; i++) make_buffer(&p, i, 8, 1 + random_below(3), 64 * (1 + random_below(5)));
         uint64_t peak;
-        assert_int_equal(slc_pack(p.buffers, p.count, &peak), SLUICE_OK);
+        assert_int_equal(slc_pack_within(p.buffers, p.count, 0, 0, &peak), SLUICE_OK);
         assert_int_equal(slc_pack_check(p.buffers, p.count), SLUICE_OK);
         assert_true(peak >= slc_pack_lower_bound(p.buffers, p.count));
         uint32_t order[SMALL] = {0, 1, 2, 3, 4, 5};
@@ -151,7 +151,7 @@ static void random_cases_are_valid_and_repeat(void **state)
         for (size_t i = 0; i < p.count; i++)
             make_buffer(&p, i, 60, 1 + random_below(MAX_PARTS), 1 + random_below(100000));
         uint64_t peak, again, end = 0;
-        assert_int_equal(slc_pack(p.buffers, p.count, &peak), SLUICE_OK);
+        assert_int_equal(slc_pack_within(p.buffers, p.count, 0, 0, &peak), SLUICE_OK);
         assert_int_equal(slc_pack_check(p.buffers, p.count), SLUICE_OK);
         uint64_t bound = slc_pack_lower_bound(p.buffers, p.count);
         assert_true(peak >= bound);
@@ -162,7 +162,7 @@ static void random_cases_are_valid_and_repeat(void **state)
             if (offsets[i] + p.buffers[i].bytes > end) end = offsets[i] + p.buffers[i].bytes;
         }
         assert_int_equal(peak, end);
-        assert_int_equal(slc_pack(p.buffers, p.count, &again), SLUICE_OK);
+        assert_int_equal(slc_pack_within(p.buffers, p.count, 0, 0, &again), SLUICE_OK);
         assert_int_equal(again, peak);
         for (size_t i = 0; i < p.count; i++) assert_int_equal(p.buffers[i].offset, offsets[i]);
         free_problem(&p);
@@ -179,7 +179,7 @@ static void a_staircase_lends_its_corner(void **state)
     slc_pack_buffer buffers[] = {{.bytes = 128, .parts = stairs, .part_count = 2},
                                  {.bytes = 64, .parts = late, .part_count = 1}};
     uint64_t peak;
-    assert_int_equal(slc_pack(buffers, 2, &peak), SLUICE_OK);
+    assert_int_equal(slc_pack_within(buffers, 2, 0, 0, &peak), SLUICE_OK);
     assert_int_equal(peak, 128);
     assert_int_equal(slc_pack_lower_bound(buffers, 2), 128);
     assert_int_equal(slc_pack_check(buffers, 2), SLUICE_OK);
@@ -189,11 +189,11 @@ static void empty_things_take_no_room(void **state)
 {
     (void)state;
     uint64_t peak = 7;
-    assert_int_equal(slc_pack(NULL, 0, &peak), SLUICE_OK);
+    assert_int_equal(slc_pack_within(NULL, 0, 0, 0, &peak), SLUICE_OK);
     assert_int_equal(peak, 0);
     const slc_pack_part none[] = {{0, 64, 3, 3}, {5, 5, 0, 9}};
     slc_pack_buffer buffers[] = {{.bytes = 64, .parts = none, .part_count = 2}, {.bytes = 1000}};
-    assert_int_equal(slc_pack(buffers, 2, &peak), SLUICE_OK);
+    assert_int_equal(slc_pack_within(buffers, 2, 0, 0, &peak), SLUICE_OK);
     assert_int_equal(peak, 0);
     assert_int_equal(slc_pack_lower_bound(buffers, 2), 0);
 }
@@ -205,10 +205,10 @@ static void wrong_parts_are_refused(void **state)
     uint64_t peak;
     for (int i = 0; i < 3; i++) {
         slc_pack_buffer buffers[] = {{.bytes = 64, .parts = wrong[i], .part_count = 1}};
-        assert_int_equal(slc_pack(buffers, 1, &peak), SLUICE_ERR_ARGUMENT);
+        assert_int_equal(slc_pack_within(buffers, 1, 0, 0, &peak), SLUICE_ERR_ARGUMENT);
     }
     slc_pack_buffer huge[] = {{.bytes = UINT64_MAX}, {.bytes = 64}};
-    assert_int_equal(slc_pack(huge, 2, &peak), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_pack_within(huge, 2, 0, 0, &peak), SLUICE_ERR_ARGUMENT);
 }
 
 static void the_check_finds_planted_faults(void **state)
@@ -220,7 +220,7 @@ static void the_check_finds_planted_faults(void **state)
         problem p = make_problem(20);
         for (size_t i = 0; i < p.count; i++) make_buffer(&p, i, 10, 1 + random_below(4), 64 * (1 + random_below(20)));
         uint64_t peak;
-        assert_int_equal(slc_pack(p.buffers, p.count, &peak), SLUICE_OK);
+        assert_int_equal(slc_pack_within(p.buffers, p.count, 0, 0, &peak), SLUICE_OK);
         slc_pack_buffer *moved = &p.buffers[random_below(20)];
         moved->offset = 64 * random_below((uint32_t)(peak / 64));
         bool wrong = false;
@@ -268,7 +268,7 @@ static void a_step_packs_close_to_its_bound(void **state)
         problem p = make_problem(counts[i]);
         make_step(&p, layers[i]);
         uint64_t peak, begin = slc_clock_ns();
-        assert_int_equal(slc_pack(p.buffers, p.count, &peak), SLUICE_OK);
+        assert_int_equal(slc_pack_within(p.buffers, p.count, 0, 0, &peak), SLUICE_OK);
         double seconds = slc_seconds(slc_clock_ns() - begin);
         assert_int_equal(slc_pack_check(p.buffers, p.count), SLUICE_OK);
         uint64_t bound = slc_pack_lower_bound(p.buffers, p.count);

@@ -52,15 +52,15 @@ slc_strategy slc_unit_strategy(const slc_job *job, const slc_unit *unit, slc_str
 bool slc_unit_is_free(const slc_unit *unit, slc_strategy asked);
 
 /* May this operation be late (slc_item.late), if it is of the last micro-batch? A slot or a gather of a window never
- * is, nor, behind a barrier, what the agreement waits for. Of split parameters only a SPLIT unit's GATHER_VALUE may be:
- * the gather of the ROWS unit's table, early in the next pass, needs everything else. */
+ * is, nor, with a barrier, an operation that must come before the agreement. Of split parameters only a SPLIT unit's
+ * GATHER_VALUE may be: the gather of the ROWS unit's table, early in the next pass, needs everything else. */
 bool slc_may_be_late(const slc_job *job, const slc_item *item);
 
 /* Must an operation of this kind come before the agreement of its step? Reductions must, and so must the operations of
  * onebit units that tell the agreement of non-finite gradients. */
 bool slc_precedes_agreement(const slc_job *job, slc_item_kind kind);
 
-/* What an operation of this kind of the unit waits for at its partner; NULL: nothing. */
+/* The wait of an operation of this kind of the unit for its partner; NULL: there is none. */
 const slc_partner_wait *slc_partner_wait_of(const slc_unit *unit, slc_item_kind kind);
 
 /* Are the unit's updates planned for the end of the step? A SPLIT unit is updated only after the gradient of the

@@ -49,7 +49,7 @@ void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strat
  * while the slot computes. After the slot (true) these are the others: a window that covers a whole micro-batch is in
  * use until its end, and which rows a micro-batch touches is known only when the previous one ends. */
 void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i,
-                             bool behind);
+                             bool after_slot);
 /* Appends the operations that a unit may do as soon as its gradient is complete: its reduction; for onebit everything
  * up to the exchange, or up to INSPECT if the unit waits for the agreement. */
 void slc_order_reduce(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t micro_batch,

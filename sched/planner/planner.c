@@ -167,7 +167,7 @@ static sluice_status make_joint(const planning *p)
     return SLUICE_OK;
 }
 
-static sluice_status plan(planning *p)
+static sluice_status make_answer(planning *p)
 {
     sluice_status status = slc_strategies_parse(p->job, p->request->strategy, p->strategies);
     if (status) return status;
@@ -196,7 +196,7 @@ sluice_status slc_plan_for_budget(const slc_job *job, const slc_plan_request *re
     p.recompute = calloc((size_t)job->layer_count + 1, sizeof *p.recompute);
     if (p.strategies && p.recompute) {
         p.scratch = p.strategies + job->unit_count;
-        status = plan(&p);
+        status = make_answer(&p);
     } else {
         status = slc_error(SLUICE_ERR_MEMORY, "plan: no memory for %u strategies", job->unit_count);
     }

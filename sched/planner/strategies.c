@@ -66,7 +66,7 @@ static sluice_status parse_file(const slc_job *job, const char *path, slc_strate
     return status;
 }
 
-static sluice_status parse(const slc_job *job, const char *spec, slc_strategy *out)
+static sluice_status parse_spec(const slc_job *job, const char *spec, slc_strategy *out)
 {
     slc_strategy all;
     if (!spec || !spec[0]) return slc_error(SLUICE_ERR_ARGUMENT, "no strategy given; choose %s", choices);
@@ -89,7 +89,7 @@ static slc_strategy as_may_be(const slc_job *job, uint32_t u, slc_strategy asked
 
 sluice_status slc_strategies_parse(const slc_job *job, const char *spec, slc_strategy *out)
 {
-    sluice_status status = parse(job, spec, out);
+    sluice_status status = parse_spec(job, spec, out);
     for (uint32_t u = 0; !status && u < job->unit_count; u++) {
         if (out[u] == SLC_ONEBIT && job->exact)
             return slc_error(SLUICE_ERR_ARGUMENT,

@@ -146,8 +146,8 @@ static runs add_reductions(draft *d, uint32_t u, slc_item_kind kind)
 }
 
 /* Adds the operations of a onebit unit, from the gradient's last slot to the exchange. Those that must come before the
- * agreement (`agreed`) are items in a row, and so are those that may come after it (*behind). */
-static runs add_exchange(draft *d, uint32_t u, const slc_unit_operations *of, runs *agreed, runs *behind)
+ * agreement (`agreed`) are items in a row, and so are those that may come after it (*after). */
+static runs add_exchange(draft *d, uint32_t u, const slc_unit_operations *of, runs *agreed, runs *after)
 {
     const slc_item_kind kinds[] = {of->reduce, of->inspect, of->compress, of->exchange};
     const slc_job *job = d->job;
@@ -163,7 +163,7 @@ static runs add_exchange(draft *d, uint32_t u, const slc_unit_operations *of, ru
             if (!d->items.items[i].late) must_precede(d, slot_item(d, m, last), i);
         if (precedes) agreed->end = chain.end;
     }
-    *behind = (runs){agreed->end, chain.end};
+    *after = (runs){agreed->end, chain.end};
     return chain;
 }
 
