@@ -107,16 +107,6 @@ static void fix_choice(const slc_slot_search *search, const slc_slot_choice *cho
         if (program->again[l]) fix(search, program->again[l], choice->recompute[l]);
 }
 
-bool slc_search_try(slc_slot_search *search, const slc_slot_choice *choice, const char *how)
-{
-    if (slc_serial_peak(search->memory, choice, search->rows) > (double)search->request->limit) return false;
-    fix_choice(search, choice);
-    bool solved = slc_search_simplex(search, true);
-    if (solved && glp_get_obj_val(search->program->lp) < search->best_objective) keep_answer(search, choice, how);
-    free_choices(search);
-    return solved;
-}
-
 /* ---- The dive ---- */
 
 /* Settles a choice for all members of its group. */

@@ -23,7 +23,6 @@ typedef struct {
      * their gradients, which its reduction adds to the partner's sum, and the lists of those rows. Which rows these are
      * is known only when the micro-batch before has been computed. */
     bool looks_up;
-    bool updated_last;        /* see slc_updated_last */
     bool partner_reads_first; /* the partner needs the updated parameter before the unit's own layers do */
     bool fuses;               /* it may be fused with units of other layers */
     slc_partner_wait waits[SLC_PARTNER_WAITS];
@@ -68,7 +67,7 @@ const slc_partner_wait *slc_partner_wait_of(const slc_unit *unit, slc_item_kind 
  * every unit is under a barrier: reduced within the step, updated and gathered at its end. */
 static inline bool slc_updated_last(const slc_job *job, const slc_unit *unit)
 {
-    return job->barrier || slc_role_of(unit)->updated_last;
+    return job->barrier || slc_role_of(unit)->partner_reads_first;
 }
 
 /* The unit that has the parameter which this unit's gradients belong to: itself, or for ROWS its partner. */

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void append_item(slc_order *order, slc_item item)
+void slc_order_append(slc_order *order, slc_item item)
 {
+    item.after = NULL;
+    item.after_count = 0;
     if (order->count == order->capacity) {
         uint32_t capacity = order->capacity ? 2 * order->capacity : 64;
         slc_item *items = realloc(order->items, capacity * sizeof *items);
@@ -22,27 +24,26 @@ static void append_item(slc_order *order, slc_item item)
 
 void slc_order_slot(slc_order *order, uint32_t micro_batch, uint32_t slot)
 {
-    append_item(order, (slc_item){.kind = SLC_ITEM_SLOT, .micro_batch = micro_batch, .slot = slot, .unit = SLC_NONE});
+    slc_order_append(order,
+                     (slc_item){.kind = SLC_ITEM_SLOT, .micro_batch = micro_batch, .slot = slot, .unit = SLC_NONE});
 }
 
 void slc_order_operation(slc_order *order, const slc_job *job, slc_item_kind kind, uint32_t micro_batch, uint32_t unit)
 {
-    append_item(order, (slc_item){.kind = kind,
-                                  .micro_batch = micro_batch,
-                                  .unit = unit,
-                                  .block_count = unit == SLC_NONE ? 0 : slc_unit_blocks(&job->units[unit])});
+    uint64_t blocks = unit == SLC_NONE ? 0 : slc_unit_blocks(&job->units[unit]);
+    slc_order_run(order, kind, false, micro_batch, unit, 0, 0, blocks);
 }
 
 void slc_order_run(slc_order *order, slc_item_kind kind, bool late, uint32_t micro_batch, uint32_t unit, uint32_t index,
                    uint64_t first_block, uint64_t block_count)
 {
-    append_item(order, (slc_item){.kind = kind,
-                                  .late = late,
-                                  .micro_batch = micro_batch,
-                                  .unit = unit,
-                                  .index = index,
-                                  .first_block = first_block,
-                                  .block_count = block_count});
+    slc_order_append(order, (slc_item){.kind = kind,
+                                       .late = late,
+                                       .micro_batch = micro_batch,
+                                       .unit = unit,
+                                       .index = index,
+                                       .first_block = first_block,
+                                       .block_count = block_count});
 }
 
 void slc_order_fini(slc_order *order)
@@ -53,11 +54,8 @@ void slc_order_fini(slc_order *order)
 
 void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit, uint32_t window)
 {
-    append_item(order, (slc_item){.kind = SLC_ITEM_GATHER_WINDOW,
-                                  .micro_batch = micro_batch,
-                                  .unit = unit,
-                                  .index = window,
-                                  .block_count = slc_unit_blocks(&job->units[unit])});
+    slc_order_run(order, SLC_ITEM_GATHER_WINDOW, false, micro_batch, unit, window, 0,
+                  slc_unit_blocks(&job->units[unit]));
 }
 
 void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strategy *strategies, bool evaluate,

@@ -27,6 +27,8 @@ typedef struct {
     const slc_cancel *cancel;       /* NULL: none; else everything that makes a plan of this may return INTERRUPTED */
 } slc_scheduling;
 
+/* Appends a copy of an item, without its waits. */
+void slc_order_append(slc_order *order, slc_item item);
 void slc_order_slot(slc_order *order, uint32_t micro_batch, uint32_t slot);
 void slc_order_operation(slc_order *order, const slc_job *job, slc_item_kind kind, uint32_t micro_batch, uint32_t unit);
 /* Appends a run of blocks. `late` is that of slc_item; `index` is GATHER_WINDOW's window. */

@@ -500,16 +500,11 @@ static void train(const slc_scheduling *in, slc_order *order)
     slc_times_fini(&estimate);
 }
 
-static void evaluate(const slc_scheduling *in, slc_order *order)
-{
-    slc_scheduler_one_ahead.evaluate(in, order);
-}
-
 const slc_scheduler slc_scheduler_priority = {
     .name = "priority",
     .doc = "partitions by layer priority with a credit, into the next step's forward, as ByteScheduler",
     .wants_times = true,
     .baseline = true,
     .train = train,
-    .evaluate = evaluate,
+    .evaluate = slc_evaluate_one_ahead,
 };

@@ -288,11 +288,7 @@ static void draw_order(draft *d, uint32_t *open, size_t *starts, uint32_t *ready
     }
     while (count) {
         uint32_t r = draw_ready(d, ready, count, slots_weigh), item = ready[r];
-        const slc_item *i = &d->items.items[item];
-        if (i->kind == SLC_ITEM_SLOT)
-            slc_order_slot(order, i->micro_batch, i->slot);
-        else
-            slc_order_run(order, i->kind, i->late, i->micro_batch, i->unit, i->index, i->first_block, i->block_count);
+        slc_order_append(order, d->items.items[item]);
         ready[r] = ready[--count];
         for (size_t e = starts[item]; e < starts[item + 1]; e++)
             if (!--open[d->edges[e].after]) ready[count++] = d->edges[e].after;

@@ -142,7 +142,7 @@ static void place_reduction(draft *p, uint32_t u, uint32_t m, const cut *c, uint
     if (!made) return;
     made->item = (slc_item){.kind = of.reduce, .late = position >= 2 * p->slots, .micro_batch = m, .unit = u};
     set_blocks(&made->item, c, run);
-    bool ahead = p->options->split_ahead && slc_role_of(&job->units[u])->updated_last && !(position & 1);
+    bool ahead = p->options->split_ahead && slc_role_of(&job->units[u])->partner_reads_first && !(position & 1);
     made->place = place_in_pass(p, position, ahead ? GATHER_BEFORE : REDUCE);
     made->urgency = reduction_urgency(job, u) << 32 | run;
 }
@@ -322,7 +322,7 @@ typedef struct {
 
 static void write_item(writing *w, const slc_item *i)
 {
-    slc_order_run(w->order, i->kind, i->late, i->micro_batch, i->unit, i->index, i->first_block, i->block_count);
+    slc_order_append(w->order, *i);
     slc_live_bytes_pass(&w->live, i);
 }
 

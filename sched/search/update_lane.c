@@ -173,15 +173,7 @@ static void write_order(lanes *l, const bool *chosen, target_kind where, slc_ord
         if (at->item.late) at->place -= n;
     }
     qsort(l->placed, p->item_count, sizeof *l->placed, by_place);
-    for (uint32_t i = 0; i < p->item_count; i++) {
-        const slc_item *item = &l->placed[i].item;
-        if (item->kind == SLC_ITEM_SLOT)
-            slc_order_slot(order, item->micro_batch, item->slot);
-        else
-            slc_order_run(order, item->kind, item->late, item->micro_batch, item->unit, item->index, item->first_block,
-                          item->block_count);
-        if (!order->failed) order->items[order->count - 1].on_compute = item->on_compute;
-    }
+    for (uint32_t i = 0; i < p->item_count; i++) slc_order_append(order, l->placed[i].item);
 }
 
 /* ---- Trying ---- */
