@@ -62,21 +62,13 @@ static double update_s(const unit_streams *s, slc_strategy strategy)
     return on_compute < on_thread ? on_compute : on_thread;
 }
 
-/* The first slot of a micro-batch that needs a unit's values. */
-static uint32_t first_use_of(const slc_job *job, const slc_unit *unit)
-{
-    slc_window window;
-    slc_unit_window(job, unit, true, 0, &window);
-    return window.first_slot;
-}
-
 /* Sets the first and the last position for the reduction of a micro-batch's gradient. The rows of a look-up are
  * gathered for the next micro-batch only after their gradients, and those of the rest of the parameter, are reduced. */
 static void set_reduction_range(const unit_streams *s, uint32_t m, slc_flow_family *reduce)
 {
     const slc_job *job = s->parts->job;
     const slc_unit *reader = slc_first_reader(job, s->unit);
-    uint32_t needed = slc_looks_up(reader) ? first_use_of(job, reader) : s->gradient_first;
+    uint32_t needed = slc_looks_up(reader) ? slc_forward_slot(reader->uses[0].layer) : s->gradient_first;
     reduce->first = 2 * (m * s->cycle + s->gradient_last) + 1;
     reduce->last = 2 * (s->parts->slots + s->first_use) - 1;
     if (slc_reduced_in_step(job, s->unit)) reduce->last = 2 * s->parts->slots - 1;
@@ -213,7 +205,7 @@ uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_
                       .options = parts->options[unit],
                       .cycle = slc_job_slots(parts->job),
                       .updates = parts->job->units[slc_parameter_unit(parts->job, unit)].elements,
-                      .first_use = first_use_of(parts->job, &parts->job->units[unit]),
+                      .first_use = slc_forward_slot(parts->job->units[unit].uses[0].layer),
                       .out = out};
     if (s.unit->trainable) {
         slc_unit_gradient_slots(parts->job, s.unit, &s.gradient_first, &s.gradient_last);

@@ -120,12 +120,6 @@ typedef struct {
     double step_s[DOUBTS][UNIFORM];
 } steps;
 
-static const slc_scheduler *scheduler_of(const fusing *f)
-{
-    const slc_scheduler *asked = slc_scheduler_find(f->request->plan->schedule);
-    return slc_scheduler_is_joint(asked) ? &slc_scheduler_priority : asked;
-}
-
 static sluice_status simulate_job(fusing *f, const slc_fused_job *fused, slc_strategy free_units,
                                   const slc_times *times, double *step_s)
 {
@@ -138,7 +132,8 @@ static sluice_status simulate_job(fusing *f, const slc_fused_job *fused, slc_str
     }
     slc_scheduling in = {
         .job = job, .strategies = f->scratch, .times = times, .limit = UINT64_MAX, .cancel = f->request->plan->cancel};
-    sluice_status status = slc_plan_make(&in, scheduler_of(f), &plan);
+    const slc_scheduler *asked = slc_scheduler_find(f->request->plan->schedule);
+    sluice_status status = slc_plan_make(&in, slc_scheduler_is_joint(asked) ? &slc_scheduler_priority : asked, &plan);
     if (!status) status = slc_simulate(job, times, plan, NULL, &forecast);
     if (!status) *step_s = forecast.step_s;
     slc_plan_destroy(plan);

@@ -112,13 +112,6 @@ static void choose_uniform(joint *j, slc_strategy strategy, bool recompute_free)
         j->recompute[l] = r->recompute && (r->recompute[l] == 1 || (r->recompute[l] == 2 && recompute_free));
 }
 
-static bool any_free(const slc_joint_request *r)
-{
-    for (uint32_t u = 0; u < r->job->unit_count; u++)
-        if (slc_unit_is_free(&r->job->units[u], r->strategies[u])) return true;
-    return false;
-}
-
 static bool may_recompute(const slc_joint_request *r)
 {
     for (uint32_t l = 0; r->recompute && l < r->job->layer_count; l++)
@@ -169,7 +162,8 @@ static sluice_status try_uniform(joint *j, slc_strategy strategy, bool recompute
 {
     char what[40];
     choose_uniform(j, strategy, recompute);
-    snprintf(what, sizeof what, "%s%s", any_free(j->request) ? slc_strategy_name(strategy) : "as given",
+    snprintf(what, sizeof what, "%s%s",
+             slc_strategies_free(j->request->job, j->request->strategies) ? slc_strategy_name(strategy) : "as given",
              recompute ? ", recomputing" : "");
     return try_schedulers(j, what);
 }
@@ -178,7 +172,7 @@ static sluice_status try_uniform(joint *j, slc_strategy strategy, bool recompute
  * does. */
 static sluice_status try_baselines(joint *j, bool all)
 {
-    bool free_units = any_free(j->request), again = may_recompute(j->request);
+    bool free_units = slc_strategies_free(j->request->job, j->request->strategies), again = may_recompute(j->request);
     int count = free_units && all ? slc_job_strategies(j->request->job) : 1;
     sluice_status status = SLUICE_OK;
     for (int k = all; !status && k < count; k++) {
@@ -235,12 +229,15 @@ static sluice_status try_mixtures(joint *j)
 {
     const slc_scheduler *scheduler;
     sluice_status status = SLUICE_OK;
-    for (size_t i = 0; !status && any_free(j->request) && (scheduler = slc_scheduler_at(i)); i++) {
+    for (size_t i = 0;
+         !status && slc_strategies_free(j->request->job, j->request->strategies) && (scheduler = slc_scheduler_at(i));
+         i++) {
         if (!scheduler->baseline || (i && !left_ns(j))) continue;
         status = try_mixture(j, scheduler, false);
         if (!status && may_recompute(j->request)) status = try_mixture(j, scheduler, true);
     }
-    if (status || j->request->quick || !any_free(j->request) || !left_ns(j)) return status;
+    if (status || j->request->quick || !slc_strategies_free(j->request->job, j->request->strategies) || !left_ns(j))
+        return status;
     uint32_t *ranked = calloc((size_t)j->request->job->unit_count + 1, sizeof *ranked);
     status = ranked ? try_grown(j, &slc_scheduler_one_ahead, SLC_SDP, ranked) : slc_error(SLUICE_ERR_MEMORY, "plan");
     if (!status && slc_job_strategies(j->request->job) > SLC_ONEBIT)

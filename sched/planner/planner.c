@@ -73,14 +73,10 @@ static sluice_status resolve_budget(const slc_plan_request *request, slc_plan_an
     return SLUICE_OK;
 }
 
-static uint64_t arena_limit(const slc_job *job, uint64_t budget)
-{
-    return budget > job->reserved_bytes ? budget - job->reserved_bytes : 0;
-}
-
 static uint64_t limit_of(const planning *p)
 {
-    return p->answer->budget_bytes ? arena_limit(p->job, p->answer->budget_bytes) : UINT64_MAX;
+    uint64_t budget = p->answer->budget_bytes, reserved = p->job->reserved_bytes;
+    return !budget ? UINT64_MAX : budget > reserved ? budget - reserved : 0;
 }
 
 static sluice_status fill_free_units(const planning *p)

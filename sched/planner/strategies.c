@@ -56,16 +56,6 @@ static sluice_status read_file(const char *path, char **out)
     return SLUICE_OK;
 }
 
-static sluice_status parse_file(const slc_job *job, const char *path, slc_strategy *out)
-{
-    char *text = NULL;
-    sluice_status status = read_file(path, &text);
-    if (status) return status;
-    status = slc_strategies_from_json(job, path, text, out);
-    free(text);
-    return status;
-}
-
 static sluice_status parse_spec(const slc_job *job, const char *spec, slc_strategy *out)
 {
     slc_strategy all;
@@ -73,8 +63,13 @@ static sluice_status parse_spec(const slc_job *job, const char *spec, slc_strate
     if (!strncmp(spec, "random:", strlen("random:"))) return parse_random(job, spec, out);
     if (!strcmp(spec, "auto") || !strcmp(spec, "mixed"))
         all = SLC_STRATEGIES;
-    else if (!slc_strategy_parse(spec, &all))
-        return parse_file(job, spec, out);
+    else if (!slc_strategy_parse(spec, &all)) {
+        char *text = NULL;
+        sluice_status status = read_file(spec, &text);
+        if (!status) status = slc_strategies_from_json(job, spec, text, out);
+        free(text);
+        return status;
+    }
     for (uint32_t u = 0; u < job->unit_count; u++) out[u] = all;
     return SLUICE_OK;
 }
@@ -110,6 +105,6 @@ void slc_strategies_force(const slc_job *job, const slc_strategy *forced, slc_st
 bool slc_strategies_free(const slc_job *job, const slc_strategy *strategies)
 {
     for (uint32_t u = 0; u < job->unit_count; u++)
-        if (strategies[u] == SLC_STRATEGIES) return true;
+        if (slc_unit_is_free(&job->units[u], strategies[u])) return true;
     return false;
 }
