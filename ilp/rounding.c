@@ -96,17 +96,6 @@ static void keep_answer(slc_slot_search *search, const slc_slot_choice *choice, 
     for (int j = 1; j <= glp_get_num_cols(lp); j++) search->values[j] = glp_get_col_prim(lp, j);
 }
 
-static void fix_choice(const slc_slot_search *search, const slc_slot_choice *choice)
-{
-    const slc_slot_program *program = search->program;
-    const slc_job *job = search->parts->job;
-    for (uint32_t i = 0; i < job->unit_count * SLC_STRATEGIES; i++)
-        if (program->choice[i])
-            fix(search, program->choice[i], choice->strategies[i / SLC_STRATEGIES] == i % SLC_STRATEGIES);
-    for (uint32_t l = 0; l < job->layer_count; l++)
-        if (program->again[l]) fix(search, program->again[l], choice->recompute[l]);
-}
-
 /* ---- The dive ---- */
 
 /* Settles a choice for all members of its group. */
