@@ -15,7 +15,7 @@ typedef struct {
     uint64_t tried;
 } enumeration;
 
-static void look(enumeration *e)
+static void judge_answer(enumeration *e)
 {
     double step_s;
     uint64_t most;
@@ -25,7 +25,7 @@ static void look(enumeration *e)
 }
 
 /* Places `left` blocks of stream `s` from `position` on, and all blocks of the streams after it. */
-static void place(enumeration *e, uint32_t s, uint32_t position, uint32_t left)
+static void place_blocks(enumeration *e, uint32_t s, uint32_t position, uint32_t left)
 {
     while (s < e->parts->stream_count &&
            (!left || !slc_has(e->parts->streams[s].strategies, e->answer.strategies[e->parts->streams[s].unit]))) {
@@ -34,7 +34,7 @@ static void place(enumeration *e, uint32_t s, uint32_t position, uint32_t left)
         position = 0;
     }
     if (s == e->parts->stream_count) {
-        look(e);
+        judge_answer(e);
         return;
     }
     const slc_flow_family *stream = &e->parts->streams[s];
@@ -43,9 +43,9 @@ static void place(enumeration *e, uint32_t s, uint32_t position, uint32_t left)
         e->answer.flows[e->answer.flow_count++] =
             (slc_flow){stream->kind, stream->unit, stream->micro_batch, stream->window, p, 1.0 / e->blocks};
         if (left > 1)
-            place(e, s, p, left - 1);
+            place_blocks(e, s, p, left - 1);
         else
-            place(e, s + 1, 0, e->blocks);
+            place_blocks(e, s + 1, 0, e->blocks);
         e->answer.flow_count--;
     }
 }
@@ -53,7 +53,7 @@ static void place(enumeration *e, uint32_t s, uint32_t position, uint32_t left)
 static void recompute_all(enumeration *e, uint32_t layer)
 {
     if (layer == e->request->job->layer_count) {
-        place(e, 0, 0, e->blocks);
+        place_blocks(e, 0, 0, e->blocks);
         return;
     }
     uint8_t of = e->request->recompute ? e->request->recompute[layer] : 0;

@@ -7,13 +7,6 @@ static double whole_bytes(const slc_job *job, const slc_unit *unit, slc_buffer_k
     return (double)slc_block_byte(job, unit, kind, false, slc_unit_blocks(unit));
 }
 
-static uint32_t first_use(const slc_slot_model_parts *parts, uint32_t unit)
-{
-    slc_window window;
-    slc_unit_window(parts->job, &parts->job->units[unit], true, 0, &window);
-    return window.first_slot;
-}
-
 /* The buffer in which a sum waits, from the first reduction until the update (or dp's gather of the gradient). The
  * first reduction lays it down, and whatever follows the last one takes it away, unless the barrier ends it. */
 static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t position,
@@ -32,7 +25,7 @@ static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_flow_fa
     bool takes = !at_barrier && last && reduce != gathered;
     double sum = whole_bytes(job, unit, SLC_BUFFER_REDUCED) / (of.whole_sum ? 1 : job->world);
     slc_lifetime span = {position + 1, parts->complete, sum};
-    if (!at_barrier) span.to = 2 * ((int64_t)parts->slots + first_use(parts, stream->unit)) - 1;
+    if (!at_barrier) span.to = 2 * ((int64_t)parts->slots + slc_forward_slot(unit->uses[0].layer)) - 1;
     uint32_t count = 0;
     if (lays) {
         out[count] = span;

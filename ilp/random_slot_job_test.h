@@ -57,7 +57,7 @@ TEST_INLINE void slot_compressed_draw(slot_job *t, const slot_dice *dice)
     for (uint32_t u = 0; u < job->unit_count; u++) {
         slc_unit *unit = &t->units[u];
         uint64_t wire = unit->elements / 8 + 4 * (uint64_t)job->world;
-        t->allowed[u] = 31;
+        t->allowed[u] = (1 << SLC_STRATEGIES) - 1;
         if (!unit->trainable) continue;
         unit->exchange = (slc_exchange_sizes){.worker = 4 * unit->elements,
                                               .server = 4 * unit->elements / job->world,
@@ -169,7 +169,7 @@ TEST_INLINE void slot_job_draw(slot_job *t, slot_dice *dice, uint32_t layers, ui
         if (slot_below(dice, 8)) slot_unit_draw(t, dice, l, l);
     if (job->unit_count < units && slot_below(dice, 2)) slot_unit_draw(t, dice, 0, layers - 1);
     if (!job->unit_count) slot_unit_draw(t, dice, layers - 1, layers - 1);
-    for (uint32_t u = 0; u < job->unit_count; u++) t->allowed[u] = 15;
+    for (uint32_t u = 0; u < job->unit_count; u++) t->allowed[u] = (1 << SLC_EXACT_STRATEGIES) - 1;
 
     double kappa = slot_below(dice, 2) ? slot_between(dice, 0, 1.2) : 0;
     t->times = (slc_times){.slot_s = t->slot_s,

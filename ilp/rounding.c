@@ -86,7 +86,7 @@ static void fix(const slc_slot_search *search, int column, double value)
     glp_set_col_bnds(search->program->lp, column, GLP_FX, value, value);
 }
 
-static void keep(slc_slot_search *search, const slc_slot_choice *choice, const char *how)
+static void keep_answer(slc_slot_search *search, const slc_slot_choice *choice, const char *how)
 {
     glp_prob *lp = search->program->lp;
     search->best_objective = glp_get_obj_val(lp);
@@ -94,27 +94,6 @@ static void keep(slc_slot_search *search, const slc_slot_choice *choice, const c
     search->how = how;
     slc_slot_choice_copy(&search->best, choice, search->parts->job);
     for (int j = 1; j <= glp_get_num_cols(lp); j++) search->values[j] = glp_get_col_prim(lp, j);
-}
-
-static void fix_choice(const slc_slot_search *search, const slc_slot_choice *choice)
-{
-    const slc_slot_program *program = search->program;
-    const slc_job *job = search->parts->job;
-    for (uint32_t i = 0; i < job->unit_count * SLC_STRATEGIES; i++)
-        if (program->choice[i])
-            fix(search, program->choice[i], choice->strategies[i / SLC_STRATEGIES] == i % SLC_STRATEGIES);
-    for (uint32_t l = 0; l < job->layer_count; l++)
-        if (program->again[l]) fix(search, program->again[l], choice->recompute[l]);
-}
-
-bool slc_search_try(slc_slot_search *search, const slc_slot_choice *choice, const char *how)
-{
-    if (slc_serial_peak(search->memory, choice, search->rows) > (double)search->request->limit) return false;
-    fix_choice(search, choice);
-    bool solved = slc_search_simplex(search, true);
-    if (solved && glp_get_obj_val(search->program->lp) < search->best_objective) keep(search, choice, how);
-    free_choices(search);
-    return solved;
 }
 
 /* ---- The dive ---- */
@@ -188,7 +167,7 @@ static uint32_t list_open(const slc_slot_search *search, open_choice *out)
 }
 
 /* Settles a choice as the relaxation has it if that fits, else as it is. */
-static void settle(slc_slot_search *search, slc_slot_choice *choice, const open_choice *open)
+static void settle_choice(slc_slot_search *search, slc_slot_choice *choice, const open_choice *open)
 {
     if (open->strategy < 0) {
         bool before = choice->recompute[open->number];
@@ -211,10 +190,11 @@ static void dive(slc_slot_search *search, slc_slot_choice *choice, double nearly
     while (solved && (count = list_open(search, open)) > 0) {
         for (uint32_t i = 0; i < count; i++)
             if ((i <= count / 16 || open[i].value >= nearly) && is_open(search->program->lp, open[i].column))
-                settle(search, choice, &open[i]);
+                settle_choice(search, choice, &open[i]);
         solved = slc_search_simplex(search, true);
     }
-    if (solved && glp_get_obj_val(search->program->lp) < search->best_objective) keep(search, choice, "rounding");
+    if (solved && glp_get_obj_val(search->program->lp) < search->best_objective)
+        keep_answer(search, choice, "rounding");
 }
 
 struct slc_dive {

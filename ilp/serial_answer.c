@@ -27,7 +27,7 @@ static double peak_after(const slc_slot_search *search, const double *from, cons
     return peak;
 }
 
-static void change(const slc_slot_search *search, const double *from, const double *to)
+static void change_rows(const slc_slot_search *search, const double *from, const double *to)
 {
     for (uint32_t h = 0; h < search->memory->rows; h++) search->rows[h] += (to ? to[h] : 0) - (from ? from[h] : 0);
 }
@@ -41,7 +41,7 @@ static void spend(const slc_slot_search *search, slc_slot_choice *choice)
     double limit = (double)search->request->limit;
     for (uint32_t l = 0; l < p->job->layer_count; l++)
         if (memory->layer[l] && choice->recompute[l] && peak_after(search, NULL, memory->layer[l]) <= limit) {
-            change(search, NULL, memory->layer[l]);
+            change_rows(search, NULL, memory->layer[l]);
             choice->recompute[l] = false;
         }
     for (uint32_t u = 0; u < p->job->unit_count; u++)
@@ -50,7 +50,7 @@ static void spend(const slc_slot_search *search, slc_slot_choice *choice)
             const double *from = memory->unit[u * SLC_STRATEGIES + (uint32_t)choice->strategies[u]];
             if (!to || unit_seconds(p, u, (slc_strategy)k) >= unit_seconds(p, u, choice->strategies[u])) continue;
             if (peak_after(search, from, to) > limit) continue;
-            change(search, from, to);
+            change_rows(search, from, to);
             choice->strategies[u] = (slc_strategy)k;
         }
 }

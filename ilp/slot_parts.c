@@ -43,7 +43,7 @@ static sluice_status check_layers(const slc_slot_request *request)
     return SLUICE_OK;
 }
 
-static sluice_status check(const slc_slot_request *request)
+static sluice_status check_request(const slc_slot_request *request)
 {
     const slc_job *job = request->job;
     if (!job->layer_count || !job->world || !job->micro_batches)
@@ -170,7 +170,7 @@ static uint32_t all_gradients_complete(const slc_slot_model_parts *parts)
 sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_request *request, slc_slot_detail detail)
 {
     *parts = (slc_slot_model_parts){.request = request, .job = request->job, .times = request->times};
-    sluice_status status = check(request);
+    sluice_status status = check_request(request);
     if (status) return status;
     uint32_t real = request->job->micro_batches;
     parts->micro_batches = detail != SLC_FOLDED || real <= 3 ? real : 3;

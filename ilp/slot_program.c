@@ -48,7 +48,7 @@ static bool make_room(maker *m, int more)
     return true;
 }
 
-static void put(maker *m, int row, double value)
+static void put_entry(maker *m, int row, double value)
 {
     if (!m->is_touched[row]) {
         m->is_touched[row] = true;
@@ -66,9 +66,9 @@ static void put_span(maker *m, const slc_lifetime *span, double sign)
     double amount = sign * span->bytes / m->program->byte_unit;
     if (span->to < span->from) return;
     bool always = span->to - span->from + 1 >= all;
-    if (from > 0 && !always) put(m, m->memory_row + (int)from, amount);
-    if (over > 0 && !always) put(m, m->memory_row + (int)over, -amount);
-    if (from == 0 || always || (over != 0 && over <= from)) put(m, m->memory_row, amount);
+    if (from > 0 && !always) put_entry(m, m->memory_row + (int)from, amount);
+    if (over > 0 && !always) put_entry(m, m->memory_row + (int)over, -amount);
+    if (from == 0 || always || (over != 0 && over <= from)) put_entry(m, m->memory_row, amount);
 }
 
 static void end_column(maker *m, int column)
@@ -201,8 +201,8 @@ static void add_levels(maker *m)
     for (uint32_t h = 0; h < p->half_rows; h++) {
         double room = (double)p->request->limit - (double)p->fixed_bytes[h];
         glp_set_col_bnds(program->lp, program->first_level + (int)h, GLP_UP, 0, room / program->byte_unit);
-        put(m, m->memory_row + (int)h, -1);
-        if (h + 1 < p->half_rows) put(m, m->memory_row + (int)h + 1, 1);
+        put_entry(m, m->memory_row + (int)h, -1);
+        if (h + 1 < p->half_rows) put_entry(m, m->memory_row + (int)h + 1, 1);
         end_column(m, program->first_level + (int)h);
     }
 }
@@ -212,10 +212,10 @@ static void put_choice(maker *m, uint32_t unit, slc_strategy strategy)
     const slc_slot_model_parts *p = m->parts;
     uint32_t spans = slc_strategy_spans(p, unit, strategy, m->spans);
     for (uint32_t i = 0; i < spans; i++) put_span(m, &m->spans[i], 1);
-    put(m, m->reading_row, m->spans[0].bytes / m->program->byte_unit); /* the resident bytes */
+    put_entry(m, m->reading_row, m->spans[0].bytes / m->program->byte_unit); /* the resident bytes */
     for (uint32_t i = 0; i < p->stream_count; i++)
         if (p->streams[i].unit == unit && slc_has(p->streams[i].strategies, strategy))
-            put(m, m->stream_row + (int)i, -1);
+            put_entry(m, m->stream_row + (int)i, -1);
 }
 
 static void add_choices(maker *m)
@@ -235,7 +235,7 @@ static void add_choices(maker *m)
             bool only = !(options & (options - 1));
             glp_set_col_bnds(program->lp, *mine, only ? GLP_FX : GLP_DB, only ? 1 : 0, 1);
             if (!only) glp_set_col_kind(program->lp, *mine, GLP_BV);
-            put(m, m->choice_row + (int)u, 1);
+            put_entry(m, m->choice_row + (int)u, 1);
             for (uint32_t v = u; v < job->unit_count; v++)
                 if (program->unit_group[v] == u) put_choice(m, v, (slc_strategy)k);
             end_column(m, *mine);
@@ -249,7 +249,7 @@ static void put_again(maker *m, uint32_t layer)
     slc_lifetime span;
     for (uint32_t b = 0; b < p->micro_batches; b++) {
         uint32_t slot = b * slc_job_slots(p->job) + slc_backward_slot(p->job, layer);
-        put(m, m->slot_row + (int)slot, -p->times->recompute_s[layer] / m->program->time_unit);
+        put_entry(m, m->slot_row + (int)slot, -p->times->recompute_s[layer] / m->program->time_unit);
         for (uint32_t a = 0; a < p->job->activation_count; a++)
             if (slc_activation_layer(p->job, a) == layer && slc_recompute_span(p, a, b, &span)) put_span(m, &span, -1);
     }
@@ -279,8 +279,8 @@ static void add_recomputations(maker *m)
             }
             for (uint32_t b = 0; b < m->parts->micro_batches;
                  b++) /* the memory that it frees is in fixed_bytes already */
-                put(m, m->slot_row + (int)(b * slc_job_slots(job) + slc_backward_slot(job, k)),
-                    -m->parts->times->recompute_s[k] / program->time_unit);
+                put_entry(m, m->slot_row + (int)(b * slc_job_slots(job) + slc_backward_slot(job, k)),
+                          -m->parts->times->recompute_s[k] / program->time_unit);
         }
         glp_set_obj_coef(program->lp, column, seconds / program->time_unit);
         end_column(m, column);
@@ -293,7 +293,7 @@ static void put_order(maker *m, const slc_flow_family *s, uint32_t position)
     if (!reduction && !is_gather_of_order(m, s)) return;
     for (int i = m->order_first[s->unit]; i < m->order_first[s->unit + 1]; i++)
         if ((m->order_position[i] & 1) == slc_flow_family_is_dp(s) && m->order_position[i] / 2 >= position)
-            put(m, m->order_row + i, reduction ? 1 : -1);
+            put_entry(m, m->order_row + i, reduction ? 1 : -1);
 }
 
 static double distance(const slc_flow_family *s, uint32_t position)
@@ -307,7 +307,8 @@ static double put_seconds(maker *m, uint32_t position, double seconds)
     const slc_slot_model_parts *p = m->parts;
     const slc_link *link = &p->times->link;
     uint32_t slot = position / 2 % p->slots;
-    if (!(position & 1)) put(m, m->slot_row + (int)slot, (link->sigma - link->kappa) * seconds / m->program->time_unit);
+    if (!(position & 1))
+        put_entry(m, m->slot_row + (int)slot, (link->sigma - link->kappa) * seconds / m->program->time_unit);
     return slc_slot_weight(p, slot) * seconds * (position & 1 ? 1 : link->kappa);
 }
 
@@ -323,8 +324,8 @@ static void add_busy(maker *m)
         double cost = slot ? put_seconds(m, 2 * k, program->time_unit) : program->time_unit;
         glp_set_col_bnds(program->lp, column, GLP_LO, 0, 0);
         glp_set_obj_coef(program->lp, column, cost / program->time_unit);
-        put(m, m->link_row + lane, -1);
-        put(m, m->thread_row + lane, -1);
+        put_entry(m, m->link_row + lane, -1);
+        put_entry(m, m->thread_row + lane, -1);
         end_column(m, column);
     }
 }
@@ -335,7 +336,7 @@ static double put_flow(maker *m, uint32_t stream, uint32_t position, double *pre
     const slc_slot_model_parts *p = m->parts;
     const slc_flow_family *s = &p->streams[stream];
     slc_lifetime spans[SLC_SPANS_MAX];
-    put(m, m->stream_row + (int)stream, 1);
+    put_entry(m, m->stream_row + (int)stream, 1);
     uint32_t count = slc_flow_family_spans(p, s, position, spans);
     for (uint32_t i = 0; i < count; i++) put_span(m, &spans[i], 1);
     put_order(m, s, position);
@@ -344,8 +345,8 @@ static double put_flow(maker *m, uint32_t stream, uint32_t position, double *pre
     if (!p->two_lanes || busy < p->first_place) return put_seconds(m, position, s->seconds);
     int place = (int)(busy - p->first_place);
     double weight = position & 1 ? slc_slot_weight(p, position / 2 % p->slots) : 1;
-    put(m, m->link_row + place, weight * s->seconds / m->program->time_unit);
-    put(m, m->thread_row + place, weight * slc_flow_family_thread_s(s) / m->program->time_unit);
+    put_entry(m, m->link_row + place, weight * s->seconds / m->program->time_unit);
+    put_entry(m, m->thread_row + place, weight * slc_flow_family_thread_s(s) / m->program->time_unit);
     return 0; /* the busy column has the cost */
 }
 
@@ -469,7 +470,7 @@ static void maker_destroy(maker *m)
     free(m);
 }
 
-static sluice_status fill(maker *m, bool preference)
+static sluice_status fill_program(maker *m, bool preference)
 {
     slc_slot_program *program = m->program;
     sluice_status status = maker_init(m);
@@ -510,7 +511,7 @@ sluice_status slc_slot_program_init(slc_slot_program *program, const slc_slot_mo
     program->lp = glp_create_prob();
     glp_set_obj_dir(program->lp, GLP_MIN);
     *m = (maker){.program = program, .parts = parts};
-    sluice_status status = fill(m, preference);
+    sluice_status status = fill_program(m, preference);
     maker_destroy(m);
     program->maker = NULL;
     return status;

@@ -40,10 +40,6 @@ bool slc_search_simplex(slc_slot_search *search, bool dual);
 /* Saves the basis of the relaxation, and takes it up again (with all choices free). */
 void slc_search_save_basis(slc_slot_search *search);
 void slc_search_restore_basis(slc_slot_search *search);
-/* Fixes all choices, solves for the flows, keeps the answer if it is the best so far, and frees the choices again.
- * False: there is none within the limit, or no time is left. */
-bool slc_search_try(slc_slot_search *search, const slc_slot_choice *choice, const char *how);
-
 /* Makes an answer without overlap and without the solver: the first incumbent. False: no choice fits in memory. */
 bool slc_search_serial(slc_slot_search *search);
 /* Sets the basis of that answer, from which the simplex method may begin without a first phase. */

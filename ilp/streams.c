@@ -25,7 +25,7 @@ typedef struct {
     uint32_t count;
 } unit_streams;
 
-static void add(unit_streams *s, slc_flow_family stream)
+static void add_stream(unit_streams *s, slc_flow_family stream)
 {
     stream.unit = s->number;
     stream.strategies &= s->options;
@@ -62,21 +62,13 @@ static double update_s(const unit_streams *s, slc_strategy strategy)
     return on_compute < on_thread ? on_compute : on_thread;
 }
 
-/* The first slot of a micro-batch that needs a unit's values. */
-static uint32_t first_use_of(const slc_job *job, const slc_unit *unit)
-{
-    slc_window window;
-    slc_unit_window(job, unit, true, 0, &window);
-    return window.first_slot;
-}
-
 /* Sets the first and the last position for the reduction of a micro-batch's gradient. The rows of a look-up are
  * gathered for the next micro-batch only after their gradients, and those of the rest of the parameter, are reduced. */
 static void set_reduction_range(const unit_streams *s, uint32_t m, slc_flow_family *reduce)
 {
     const slc_job *job = s->parts->job;
     const slc_unit *reader = slc_first_reader(job, s->unit);
-    uint32_t needed = slc_looks_up(reader) ? first_use_of(job, reader) : s->gradient_first;
+    uint32_t needed = slc_looks_up(reader) ? slc_forward_slot(reader->uses[0].layer) : s->gradient_first;
     reduce->first = 2 * (m * s->cycle + s->gradient_last) + 1;
     reduce->last = 2 * (s->parts->slots + s->first_use) - 1;
     if (slc_reduced_in_step(job, s->unit)) reduce->last = 2 * s->parts->slots - 1;
@@ -107,18 +99,18 @@ static void add_reductions(unit_streams *s)
         bool updates = m == last && !slc_reduced_in_step(job, s->unit);
         reduce.strategies = SDP | FSDP;
         reduce.seconds = operation_s(s, SLC_ITEM_REDUCE_SCATTER) + (updates ? update_s(s, SLC_SDP) : 0);
-        add(s, reduce);
+        add_stream(s, reduce);
         reduce.strategies = OSS;
-        add(s, reduce);
+        add_stream(s, reduce);
         reduce.strategies = DP;
         reduce.seconds = job->each ? operation_s(s, SLC_ITEM_REDUCE_SCATTER)
                                    : operation_s(s, SLC_ITEM_ALL_REDUCE) + update_s(s, SLC_DP);
-        add(s, reduce);
+        add_stream(s, reduce);
     }
 }
 
 /* The gap after the last slot of the step that adds to the gradient. */
-static uint32_t behind_gradient(const unit_streams *s)
+static uint32_t after_gradient(const unit_streams *s)
 {
     return 2 * ((s->parts->micro_batches - 1) * s->cycle + s->gradient_last) + 1;
 }
@@ -133,12 +125,12 @@ static void add_value_gathers(unit_streams *s)
                               .last = 2 * (s->parts->slots + s->first_use) - 1};
     if (s->parts->job->barrier && slc_first_reader(s->parts->job, s->unit) == s->unit)
         gather.seconds += update_s(s, SLC_SDP);
-    add(s, gather);
+    add_stream(s, gather);
     if (!s->parts->job->each) return;
     gather.strategies = DP; /* gathers the gradient, which does not wait for the barrier */
     gather.seconds = operation_s(s, SLC_ITEM_GATHER_GRADIENT) + update_s(s, SLC_DP);
-    gather.first = behind_gradient(s);
-    add(s, gather);
+    gather.first = after_gradient(s);
+    add_stream(s, gather);
 }
 
 /* Both passes hold the link up if an update does; otherwise they are the thread's work, at the same time as the
@@ -151,11 +143,11 @@ static void add_exchange(unit_streams *s)
                                 .strategies = ONEBIT,
                                 .micro_batch = p->micro_batches - 1,
                                 .seconds = operation_s(s, SLC_ITEM_EXCHANGE),
-                                .first = behind_gradient(s),
+                                .first = after_gradient(s),
                                 .last = 2 * (p->slots + s->first_use) - 1};
     if (slc_exchange_waits(p->job)) exchange.first = p->complete;
     *(p->times->link.thread_moves || p->request->in_series ? &exchange.seconds : &exchange.thread_s) += passes;
-    add(s, exchange);
+    add_stream(s, exchange);
 }
 
 /* Charges the update before the first gather of a step: with a barrier the unit's own; for rows that of their
@@ -200,7 +192,7 @@ static void add_windows(unit_streams *s)
              * them either end there or are late in this one. */
             bool begins = (!m && !w) || (m && slc_looks_up(s->unit));
             if (begins && gather.first < 2 * origin - 1) gather.first = 2 * origin - 1;
-            add(s, gather);
+            add_stream(s, gather);
         }
     }
 }
@@ -213,11 +205,11 @@ uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_
                       .options = parts->options[unit],
                       .cycle = slc_job_slots(parts->job),
                       .updates = parts->job->units[slc_parameter_unit(parts->job, unit)].elements,
-                      .first_use = first_use_of(parts->job, &parts->job->units[unit]),
+                      .first_use = slc_forward_slot(parts->job->units[unit].uses[0].layer),
                       .out = out};
     if (s.unit->trainable) {
         slc_unit_gradient_slots(parts->job, s.unit, &s.gradient_first, &s.gradient_last);
-        s.updated = slc_updated_last(parts->job, s.unit) ? parts->complete : behind_gradient(&s);
+        s.updated = slc_updated_last(parts->job, s.unit) ? parts->complete : after_gradient(&s);
         add_reductions(&s);
         add_value_gathers(&s);
         add_exchange(&s);

@@ -21,6 +21,9 @@ typedef struct {
 extern const slc_scheduler slc_scheduler_serial, slc_scheduler_one_ahead, slc_scheduler_bucketed,
     slc_scheduler_priority, slc_scheduler_greedy, slc_scheduler_random, slc_scheduler_ilp, slc_scheduler_portfolio;
 
+/* The evaluation of schedulers that have no order of their own for it: windows are gathered one slot ahead. */
+void slc_evaluate_one_ahead(const slc_scheduling *in, slc_order *order);
+
 /* Is it one of the two that choose strategies too (planner/joint.h)? ilp needs a solver (slc_slot_model_solver). */
 bool slc_scheduler_is_joint(const slc_scheduler *scheduler);
 

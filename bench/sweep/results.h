@@ -51,9 +51,4 @@ bool slc_bench_is_first(const json_t *rows, size_t index, const char *const *key
 /* Returns the median of a number over all complete runs that equal `row` under `keys`; NaN: there are none. */
 double slc_bench_median(const json_t *runs, const json_t *row, const char *const *keys, const char *number);
 
-static inline double slc_bench_mib(double bytes)
-{
-    return bytes / 0x1p20;
-}
-
 #endif

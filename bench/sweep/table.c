@@ -46,7 +46,7 @@ static void put_place(FILE *out, const json_t *row)
     if (isnan(bytes) || !strcmp(end, "MiB"))
         snprintf(budget, sizeof budget, "%s", text);
     else
-        snprintf(budget, sizeof budget, "%.10s = %.1f MiB", text, slc_bench_mib(bytes));
+        snprintf(budget, sizeof budget, "%.10s = %.1f MiB", text, bytes / 0x1p20);
     fprintf(out, "%-14s %-12s %-10s %-20s", slc_bench_text(row, "optimizer"), slc_bench_strategy(row, strategy),
             slc_bench_text(row, "schedule"), budget);
 }
@@ -66,8 +66,8 @@ void slc_bench_table_run(FILE *out, const json_t *run)
     const json_t *losses = json_object_get(run, "losses");
     size_t count = json_array_size(losses);
     put_place(out, run);
-    fprintf(out, " %9.1f %9.1f", slc_bench_mib(slc_bench_number(run, "planned_bytes")),
-            slc_bench_mib(slc_bench_number(run, "peak_bytes")));
+    fprintf(out, " %9.1f %9.1f", slc_bench_number(run, "planned_bytes") / 0x1p20,
+            slc_bench_number(run, "peak_bytes") / 0x1p20);
     put_prediction(out, run);
     fprintf(out, " %9.1f %9.1f %10.1f %9.0f", slc_bench_number(run, "step_s") * 1e3,
             slc_bench_number(run, "step_min_s") * 1e3, slc_bench_number(run, "exposed_s") * 1e3,
@@ -83,7 +83,7 @@ void slc_bench_table_misfit(FILE *out, const json_t *misfit)
     const char *why = slc_bench_text(misfit, "why");
     put_place(out, misfit);
     if (!isnan(need))
-        fprintf(out, " %9.1f  does not fit\n", slc_bench_mib(need));
+        fprintf(out, " %9.1f  does not fit\n", need / 0x1p20);
     else /* the results have the whole line */
         fprintf(out, " %9s  does not fit: %.*s\n", "", (int)strcspn(why, ";"), why);
     fflush(out);
@@ -125,7 +125,7 @@ static void print_fastest(FILE *out, const json_t *runs, const json_t *like)
     fprintf(out, "  throttle %-12s budget %-10s %-14s %-12s %-10s %9.1f ms %9.1f MiB\n",
             slc_bench_text(best, "throttle"), slc_bench_text(best, "budget"), slc_bench_text(best, "optimizer"),
             slc_bench_strategy(best, strategy), slc_bench_text(best, "schedule"), best_s * 1e3,
-            slc_bench_mib(slc_bench_number(best, "peak_bytes")));
+            slc_bench_number(best, "peak_bytes") / 0x1p20);
 }
 
 static bool is_auto(const json_t *run)
@@ -288,7 +288,7 @@ static void print_resident(FILE *out, const json_t *runs)
     }
     if (isfinite(worst))
         fprintf(out, "resident set grew within 5 %% + 64 MiB of the peak: %s (at most %+.1f MiB)\n",
-                allowed >= 0 ? "yes" : "no", slc_bench_mib(worst));
+                allowed >= 0 ? "yes" : "no", worst / 0x1p20);
 }
 
 bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)

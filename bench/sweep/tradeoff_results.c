@@ -148,9 +148,9 @@ void slc_tradeoff_show_head(FILE *out, const json_t *document)
     fprintf(out,
             "\nbudget %.2f MiB: %.2f that every plan keeps (fsdp's parts, activations%s), %.2f free for strategies "
             "and schedule\n",
-            slc_bench_mib(budget), slc_bench_mib(floor),
+            budget / 0x1p20, floor / 0x1p20,
             json_is_true(json_object_get(document, "floor_recomputes")) ? " recomputed" : "",
-            slc_bench_mib(slc_bench_number(document, "free_bytes")));
+            slc_bench_number(document, "free_bytes") / 0x1p20);
     fprintf(out, "%7s %14s %14s %10s %12s", "share", "strategies MiB", "schedule MiB", "sdp layers", "predicted ms");
     if (measures(document)) fprintf(out, " %11s %11s", "measured ms", "exposed ms");
     fputs("  plan\n", out);
@@ -183,8 +183,8 @@ void slc_tradeoff_show_row(FILE *out, const json_t *document, const json_t *row)
     count_kept(row, &kept, &all);
     snprintf(kept_text, sizeof kept_text, "%zu of %zu", kept, all);
     snprintf(share, sizeof share, isnan(asked) ? "joint" : "%.0f %%", 100 * asked);
-    fprintf(out, "%7s %14.2f %14.2f %10s", share, slc_bench_mib(slc_bench_number(row, "strategy_bytes")),
-            slc_bench_mib(slc_bench_number(row, "schedule_bytes")), kept_text);
+    fprintf(out, "%7s %14.2f %14.2f %10s", share, slc_bench_number(row, "strategy_bytes") / 0x1p20,
+            slc_bench_number(row, "schedule_bytes") / 0x1p20, kept_text);
     if (!json_is_true(json_object_get(row, "fits"))) {
         fprintf(out, " %12s\n", "does not fit");
     } else {

@@ -263,11 +263,6 @@ static uint64_t read_locked(const slc_arena *arena, const uint64_t *value)
     return result;
 }
 
-uint64_t slc_arena_bytes(const slc_arena *arena)
-{
-    return read_locked(arena, &arena->bytes);
-}
-
 uint64_t slc_arena_peak(const slc_arena *arena)
 {
     return read_locked(arena, &arena->highest_end) + arena->reserved;

@@ -50,7 +50,6 @@ sluice_status slc_arena_release(slc_arena *arena, uint64_t offset, uint64_t byte
 /* Calls `fill` for each stretch of memory below the end that nobody holds, which it may write. */
 void slc_arena_fill_free(slc_arena *arena, void (*fill)(void *memory, uint64_t bytes));
 
-uint64_t slc_arena_bytes(const slc_arena *arena); /* where claims must end */
 uint64_t slc_arena_peak(const slc_arena *arena);
 uint64_t slc_arena_category_peak(const slc_arena *arena, slc_memory_category category);
 

@@ -106,7 +106,7 @@ static void a_limit_is_kept_and_can_move(void **state)
     slc_arena *arena = new_arena(1 << 20, 0);
     void *a;
     assert_int_equal(slc_arena_limit(arena, 8192), SLUICE_OK);
-    assert_int_equal(slc_arena_bytes(arena), 8192);
+    assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "v", 8128, 128, &a), SLUICE_ERR_BUDGET);
     assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "v", 8192, 64, &a), SLUICE_ERR_BUDGET);
     assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "v", 8128, 64, &a), SLUICE_OK);
     memset(a, 7, 64);
@@ -135,7 +135,9 @@ static void peaks_are_counted(void **state)
     assert_int_equal(slc_arena_peak(arena), 1536 + 500);
     assert_int_equal(slc_arena_category_peak(arena, SLC_MEMORY_ACTIVATIONS), 576);
     assert_int_equal(slc_arena_category_peak(arena, SLC_MEMORY_GRADIENTS), 0);
-    assert_int_equal(slc_arena_bytes(arena), 4096);
+    assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "d", 4096, 64, &a), SLUICE_ERR_BUDGET);
+    assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "d", 4032, 64, &a), SLUICE_OK);
+    assert_int_equal(slc_arena_release(arena, 4032, 64), SLUICE_OK);
     slc_arena_destroy(arena);
 }
 

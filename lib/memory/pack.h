@@ -23,9 +23,10 @@ typedef struct {
     uint64_t offset; /* result: a multiple of SLC_PACK_ALIGNMENT */
 } slc_pack_buffer;
 
-/* Fills every `offset`; *peak is the highest end. It stops as soon as the peak is at most `target`, and tries up to
- * `tries` more orders until it is. It is deterministic: the same input gives the same result everywhere. Errors:
- * MEMORY, ARGUMENT (a part outside its buffer, or more buffers or bytes than can be packed). */
+/* Fills every `offset`; *peak is the highest end. Packing stops as soon as the peak is at most `target`, and tries up
+ * to `tries` more orders than usual until it is; with 0 for both it packs as tightly as the usual orders do. It is
+ * deterministic: the same input gives the same result everywhere. Errors: MEMORY, ARGUMENT (a part outside its buffer,
+ * or more buffers or bytes than can be packed). */
 sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t target, uint32_t tries, uint64_t *peak);
 
 /* Returns the largest sum of live bytes at any time: no packing can be smaller. If memory runs out it returns 0, which

@@ -105,8 +105,7 @@ sluice_status slc_fused_job_init(const slc_job *job, const uint32_t *group, slc_
         }
     }
     for (uint32_t u = 0; !status && u < out->job.unit_count; u++)
-        if (out->job.units[u].role != SLC_UNIT_WHOLE)
-            out->job.units[u].partner = out->unit_of[out->job.units[u].partner];
+        out->job.units[u].partner = out->unit_of[out->job.units[u].partner];
     if (status) slc_fused_job_fini(out);
     return status;
 }

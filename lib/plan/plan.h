@@ -145,12 +145,6 @@ static inline bool slc_is_reduction(slc_item_kind kind)
     return kind == SLC_ITEM_REDUCE_SCATTER || kind == SLC_ITEM_ALL_REDUCE;
 }
 
-/* onebit: these operations always move the whole unit, in the last micro-batch. */
-static inline bool slc_is_compressed(slc_item_kind kind)
-{
-    return kind == SLC_ITEM_INSPECT || kind == SLC_ITEM_COMPRESS || kind == SLC_ITEM_EXCHANGE;
-}
-
 /* Do two operations on one unit have a block in common? */
 static inline bool slc_share_blocks(const slc_item *a, const slc_item *b)
 {

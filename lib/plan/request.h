@@ -1,11 +1,11 @@
-/* How the engine asks for a plan, and which units to fuse. It knows no scheduler: the umbrella hands it functions. */
+/* How the engine asks for a plan and for the units to fuse. It knows no scheduler; the umbrella hands it functions. */
 #ifndef SLC_PLAN_REQUEST_H
 #define SLC_PLAN_REQUEST_H
 
 #include "lib/plan/cancel.h"
 #include "lib/plan/profile.h"
 
-/* The schedule of whoever names none: strategies and order chosen together, by an integer program where there is a
+/* The schedule if none is named. It chooses strategies and order together, by an integer program if the build has a
  * solver for it. */
 #if defined(SLUICE_WITHOUT_GLPK)
 #define SLC_SCHEDULE_DEFAULT "portfolio"
@@ -13,24 +13,24 @@
 #define SLC_SCHEDULE_DEFAULT "ilp"
 #endif
 
-/* Where updates run, but for onebit units', which stay with the communication thread. AUTO: on the compute lane where
- * the simulator finds the step shorter for it: with the schedules "ilp" and "portfolio", and times that know what an
- * update takes there; else on the communication thread. COMPUTE: all on the compute lane. BOTH: half of the elements,
- * so that both are measured. */
+/* The lane on which updates run; those of onebit units always stay on the communication thread. AUTO: on the compute
+ * lane if the simulator finds that the step becomes shorter, which only the schedules "ilp" and "portfolio" ask it, and
+ * only if the times know what an update takes there; otherwise on the communication thread. COMPUTE: all of them on the
+ * compute lane. BOTH: half of the elements there, so that both lanes are measured. */
 typedef enum { SLC_UPDATES_AUTO, SLC_UPDATES_COMMUNICATION, SLC_UPDATES_COMPUTE, SLC_UPDATES_BOTH } slc_updates;
 
 typedef struct {
-    const char *strategy;       /* for all units, as the user wrote it. onebit, here or forced, means dp where the job
-                                   is not in its compressed phase; where it is, free units may become onebit */
-    const slc_strategy *forced; /* of each unit: a strategy, or SLC_STRATEGIES for "as `strategy` says" */
+    const char *strategy;       /* for all units, as the user wrote it. onebit, here or forced, means dp outside of the
+                                   job's compressed phase; inside it, free units may become onebit */
+    const slc_strategy *forced; /* [units] a strategy, or SLC_STRATEGIES for "as `strategy` says" */
     const char *schedule;
-    const uint8_t *recompute; /* of each layer: 0 no, 1 yes, 2 the planner's choice; NULL: no layer */
+    const uint8_t *recompute; /* [L] 0 no, 1 yes, 2 the planner's choice; NULL: no layer recomputes */
     slc_updates updates;
-    const slc_times *times;   /* NULL: estimated from sizes */
-    double time_limit_s;      /* of a schedule that searches; 0: its own */
+    const slc_times *times;   /* NULL: the planner estimates them from sizes */
+    double time_limit_s;      /* of a schedule that searches; 0: its default */
     uint64_t budget_bytes;    /* 0: none */
-    double budget_of_dp;      /* > 0: instead, a fraction of what dp with the serial schedule needs */
-    const slc_cancel *cancel; /* NULL: planning ends when it is done */
+    double budget_of_dp;      /* > 0: a budget as a fraction of what dp with the serial schedule needs */
+    const slc_cancel *cancel; /* NULL: nobody cancels */
 } slc_plan_request;
 
 typedef struct {
@@ -38,32 +38,32 @@ typedef struct {
     uint64_t budget_bytes;      /* in bytes; 0: none was asked for */
     uint64_t dp_bytes;          /* what dp with the serial schedule needs, reserved bytes included */
     slc_plan_forecast forecast; /* by the simulator, with the request's times or those estimated; no `why` */
-    char member[48];            /* of the portfolio, where the schedule searches one */
-    char note[200];             /* what went wrong on the way and was survived; else empty */
+    char member[48];            /* name in the portfolio, if the schedule searches one */
+    char note[200];             /* problems on the way that planning survived; else empty */
 } slc_plan_answer;
 
-/* Deterministic: the same job and request give the same plan on every rank.
- * Errors: ARGUMENT (a strategy or schedule that is not there), FORMAT (a file of strategies: says where), BUDGET (what
- * this needs, the smallest budget that works and with what, the largest consumers), INTERRUPTED (cancelled). `answer`
- * then holds no plan. */
+/* Makes a plan. It is deterministic: the same job and request give the same plan on every rank.
+ * Errors: ARGUMENT (there is no such strategy or schedule), FORMAT (a file of strategies; the error says where), BUDGET
+ * (the error says what this needs, the smallest budget that works and with what, and the largest consumers),
+ * INTERRUPTED (cancelled). After an error `answer` holds no plan. */
 typedef sluice_status (*slc_plan_function)(void *context, const slc_job *job, const slc_plan_request *request,
                                            slc_plan_answer *answer);
 
-/* As `bytes`: as far as it pays by the cost model. */
+/* A value of slc_fuse_request.bytes: units are fused as far as it pays by the cost model. */
 #define SLC_FUSE_AUTO UINT64_MAX
 
 typedef struct {
-    const slc_plan_request *plan; /* what will be asked for when units are fused; times as there */
-    const bool *alone;            /* of each unit: fused with no other; NULL: none */
-    uint64_t bytes;               /* of a fused unit's values, at most; SLC_FUSE_AUTO */
+    const slc_plan_request *plan; /* the request that will follow when units are fused; its times count here too */
+    const bool *alone;            /* [units] the unit is fused with no other; NULL: every unit may be */
+    uint64_t bytes;               /* most bytes of a fused unit's values, or SLC_FUSE_AUTO */
 } slc_fuse_request;
 
-/* Which units of a job in which each has those of one layer become one: group[u] is the first unit of u's group, u
- * itself where it stays as it is. A group's units are trainable, of one type, one length of blocks and one strategy
- * (free, or the same), used by one layer each, those layers follow each other, and together they are at most one base
- * block. Never more memory than the plan's budget allows; where the request cannot be planned at all (a strategy that
- * is not there) nothing is fused: the plan that is asked for next says why. Deterministic. Errors: MEMORY, INTERRUPTED
- * (as plan->cancel says). */
+/* Says which units of a job become one, in a job whose units each belong to one layer: group[u] is the first unit of
+ * u's group, u itself if it stays as it is. A group's units are trainable, have one type, one length of blocks and one
+ * strategy (all are free, or all have the same), are used by one layer each, those layers follow each other, and
+ * together they are at most one base block. Fusing never takes more memory than the plan's budget allows. If the
+ * request cannot be planned at all (there is no such strategy), nothing is fused, and the plan that is asked for next
+ * says why. It is deterministic. Errors: MEMORY, INTERRUPTED (as plan->cancel says). */
 typedef sluice_status (*slc_fuse_function)(void *context, const slc_job *job, const slc_fuse_request *request,
                                            uint32_t *group);
 

@@ -13,7 +13,6 @@ const slc_role_rules slc_roles[] = {
                                                                                          other ranks' look-ups touch */
                         .otherwise = SLC_OSS,
                         .late = KIND(GATHER_VALUE),
-                        .updated_last = true,
                         .partner_reads_first = true,
                         .waits = {{SLC_ITEM_REDUCE_SCATTER, SLC_ITEM_REDUCE_SCATTER, SLC_MICRO_BATCH_BEFORE},
                                   {SLC_ITEM_UPDATE, SLC_ITEM_REDUCE_SCATTER, SLC_SAME_MICRO_BATCH}}},

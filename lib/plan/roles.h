@@ -23,7 +23,6 @@ typedef struct {
      * their gradients, which its reduction adds to the partner's sum, and the lists of those rows. Which rows these are
      * is known only when the micro-batch before has been computed. */
     bool looks_up;
-    bool updated_last;        /* see slc_updated_last */
     bool partner_reads_first; /* the partner needs the updated parameter before the unit's own layers do */
     bool fuses;               /* it may be fused with units of other layers */
     slc_partner_wait waits[SLC_PARTNER_WAITS];
@@ -52,15 +51,15 @@ slc_strategy slc_unit_strategy(const slc_job *job, const slc_unit *unit, slc_str
 bool slc_unit_is_free(const slc_unit *unit, slc_strategy asked);
 
 /* May this operation be late (slc_item.late), if it is of the last micro-batch? A slot or a gather of a window never
- * is, nor, behind a barrier, what the agreement waits for. Of split parameters only a SPLIT unit's GATHER_VALUE may be:
- * the gather of the ROWS unit's table, early in the next pass, needs everything else. */
+ * is, nor, with a barrier, an operation that must come before the agreement. Of split parameters only a SPLIT unit's
+ * GATHER_VALUE may be: the gather of the ROWS unit's table, early in the next pass, needs everything else. */
 bool slc_may_be_late(const slc_job *job, const slc_item *item);
 
 /* Must an operation of this kind come before the agreement of its step? Reductions must, and so must the operations of
  * onebit units that tell the agreement of non-finite gradients. */
 bool slc_precedes_agreement(const slc_job *job, slc_item_kind kind);
 
-/* What an operation of this kind of the unit waits for at its partner; NULL: nothing. */
+/* The wait of an operation of this kind of the unit for its partner; NULL: there is none. */
 const slc_partner_wait *slc_partner_wait_of(const slc_unit *unit, slc_item_kind kind);
 
 /* Are the unit's updates planned for the end of the step? A SPLIT unit is updated only after the gradient of the
@@ -68,7 +67,7 @@ const slc_partner_wait *slc_partner_wait_of(const slc_unit *unit, slc_item_kind 
  * every unit is under a barrier: reduced within the step, updated and gathered at its end. */
 static inline bool slc_updated_last(const slc_job *job, const slc_unit *unit)
 {
-    return job->barrier || slc_role_of(unit)->updated_last;
+    return job->barrier || slc_role_of(unit)->partner_reads_first;
 }
 
 /* The unit that has the parameter which this unit's gradients belong to: itself, or for ROWS its partner. */

@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-static void add(slc_plan *plan, slc_buffer_kind kind, uint32_t unit, uint32_t index, uint64_t bytes, bool is_static)
+static void add_buffer(slc_plan *plan, slc_buffer_kind kind, uint32_t unit, uint32_t index, uint64_t bytes,
+                       bool is_static)
 {
     uint32_t number = plan->buffer_count++;
     plan->buffers[number] = (slc_buffer){.kind = kind, .unit = unit, .index = index, .bytes = bytes};
@@ -21,11 +22,11 @@ static void add_unit(slc_plan *plan, const slc_job *job, uint32_t u)
     for (uint32_t r = 0; r < count; r++) {
         uint64_t bytes = slc_buffer_bytes(job, unit, &rows[r]);
         if (rows[r].life != SLC_LIFE_WINDOW) {
-            add(plan, rows[r].kind, u, rows[r].index, bytes, rows[r].life == SLC_LIFE_RESIDENT);
+            add_buffer(plan, rows[r].kind, u, rows[r].index, bytes, rows[r].life == SLC_LIFE_RESIDENT);
             continue;
         }
         for (uint32_t w = 0; slc_unit_window(job, unit, true, w, &window); w++)
-            add(plan, rows[r].kind, u, w, bytes, false);
+            add_buffer(plan, rows[r].kind, u, w, bytes, false);
     }
 }
 
@@ -46,11 +47,11 @@ sluice_status slc_plan_add_buffers(const slc_job *job, slc_plan *plan)
 
     for (uint32_t u = 0; u < job->unit_count; u++) add_unit(plan, job, u);
     for (uint32_t a = 0; a < job->activation_count; a++)
-        add(plan, SLC_BUFFER_ACTIVATION, SLC_NONE, a, job->activations[a].bytes, false);
+        add_buffer(plan, SLC_BUFFER_ACTIVATION, SLC_NONE, a, job->activations[a].bytes, false);
     for (uint32_t w = 0; w < job->workspace_count; w++)
-        add(plan, SLC_BUFFER_WORKSPACE, SLC_NONE, w, job->workspaces[w].bytes, false);
-    if (job->scratch_bytes) add(plan, SLC_BUFFER_SCRATCH, SLC_NONE, 0, job->scratch_bytes, true);
-    add(plan, SLC_BUFFER_AGREEMENT, SLC_NONE, 0, 8 * slc_agreement_words(job), true);
-    add(plan, SLC_BUFFER_STAGING, SLC_NONE, 0, slc_reading_bytes(job), false);
+        add_buffer(plan, SLC_BUFFER_WORKSPACE, SLC_NONE, w, job->workspaces[w].bytes, false);
+    if (job->scratch_bytes) add_buffer(plan, SLC_BUFFER_SCRATCH, SLC_NONE, 0, job->scratch_bytes, true);
+    add_buffer(plan, SLC_BUFFER_AGREEMENT, SLC_NONE, 0, 8 * slc_agreement_words(job), true);
+    add_buffer(plan, SLC_BUFFER_STAGING, SLC_NONE, 0, slc_reading_bytes(job), false);
     return SLUICE_OK;
 }

@@ -1,4 +1,4 @@
-/* From an order to a plan: buffers, lifetimes, packing, tickets. slc_plan_make's steps are in `make`. */
+/* From an order to a plan: buffers, lifetimes, packing, tickets. slc_plan_from_order has the steps. */
 #include "sched/layout/parts.h"
 #include "sched/layout/make_plan.h"
 #include "sched/simulate/simulate.h"
@@ -69,8 +69,8 @@ static sluice_status lay_out(const slc_scheduling *in, const slc_packing_effort 
     return status ? status : slc_plan_pack(plan, effort);
 }
 
-static sluice_status make(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
-                          slc_plan **out)
+sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                                  slc_plan **out)
 {
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
@@ -90,13 +90,7 @@ static sluice_status make(const slc_scheduling *in, const slc_order *train, cons
 
 sluice_status slc_plan_make(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan **out)
 {
-    return make(in, NULL, scheduler, out);
-}
-
-sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
-                                  slc_plan **out)
-{
-    return make(in, train, scheduler, out);
+    return slc_plan_from_order(in, NULL, scheduler, out);
 }
 
 sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
@@ -129,8 +123,8 @@ static bool waits_for_later(const slc_program *program)
 }
 
 /* Packs the plan and adds the waits; false in *fits: it is too large, or illegal after all. */
-static sluice_status settle(const slc_scheduling *in, const slc_scheduler *scheduler, const slc_packing_effort *effort,
-                            slc_plan *plan, bool *fits)
+static sluice_status finish_plan(const slc_scheduling *in, const slc_scheduler *scheduler,
+                                 const slc_packing_effort *effort, slc_plan *plan, bool *fits)
 {
     sluice_status status = slc_plan_pack(plan, effort);
     *fits = !status && plan->arena_bytes <= in->limit;
@@ -146,7 +140,7 @@ static sluice_status could_be_fast(const slc_scheduling *in, const slc_scheduler
                                    slc_plan *plan, bool *could)
 {
     slc_forecast forecast;
-    sluice_status status = settle(in, scheduler, &(slc_packing_effort){.apart = true}, plan, could);
+    sluice_status status = finish_plan(in, scheduler, &(slc_packing_effort){.apart = true}, plan, could);
     if (!status && *could) status = slc_simulate(in->job, in->times, plan, NULL, &forecast);
     *could = !status && *could && forecast.step_s <= at_most_s;
     slc_program_forget_waits(&plan->train);
@@ -172,7 +166,7 @@ sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, con
         if (!status && !fine && plan->lower_bound > in->limit) *arena_bytes = plan->lower_bound;
     }
     if (!status && fine) {
-        status = settle(in, scheduler, &effort, plan, &fine);
+        status = finish_plan(in, scheduler, &effort, plan, &fine);
         *arena_bytes = plan->arena_bytes;
     }
     if (!status && fine) {

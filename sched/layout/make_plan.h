@@ -7,8 +7,8 @@
 /* Makes, packs and validates a plan. The caller destroys it. Errors: MEMORY; FORMAT (a defect of ours). */
 sluice_status slc_plan_make(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan **out);
 
-/* Makes a plan from a training order of the caller, who keeps owning it. `scheduler` orders the evaluation and gives
- * the plan its name. Errors as slc_plan_make. */
+/* Makes a plan from a training order of the caller, who keeps owning it; NULL: `scheduler` orders the training too. It
+ * orders the evaluation and gives the plan its name. Errors as slc_plan_make. */
 sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                                   slc_plan **out);
 

@@ -312,7 +312,7 @@ static void wait_for_all_before(waits *w)
 }
 
 /* The compute lane's order itself keeps its waits for its own items. */
-static sluice_status store(const waits *w, slc_item *item)
+static sluice_status store_waits(const waits *w, slc_item *item)
 {
     item->after = calloc(WAITS, sizeof *item->after);
     if (!item->after) return slc_error(SLUICE_ERR_MEMORY, "no memory for waits");
@@ -336,7 +336,7 @@ static sluice_status add_waits(const waits *all, slc_program *program, bool slot
             operation_waits(&w, item);
         tickets(&w, h);
         if (slots_wait_for_all) wait_for_all_before(&w);
-        sluice_status status = store(&w, item);
+        sluice_status status = store_waits(&w, item);
         if (status) return status;
     }
     return SLUICE_OK;

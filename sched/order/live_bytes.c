@@ -18,11 +18,6 @@ static int64_t run_bytes(const slc_live_bytes *live, const slc_item *item, slc_b
                      slc_block_byte(job, unit, kind, shard, item->first_block));
 }
 
-static slc_unit_operations operations(const slc_live_bytes *live, uint32_t unit)
-{
-    return slc_operations_of(live->in->job, &live->in->job->units[unit], live->in->strategies[unit]);
-}
-
 static void add_life(slc_live_bytes *live, uint32_t first, uint32_t last, uint64_t bytes)
 {
     uint32_t slots = slc_job_slots(live->in->job);
@@ -128,8 +123,9 @@ bool slc_live_bytes_fit(const slc_live_bytes *live, const slc_item *gather, uint
 void slc_live_bytes_pass(slc_live_bytes *live, const slc_item *item)
 {
     const slc_job *job = live->in->job;
-    slc_unit_operations of = operations(live, item->unit);
-    bool transient = slc_gradient_is_transient(live->in->strategies[item->unit]);
+    slc_strategy strategy = live->in->strategies[item->unit];
+    slc_unit_operations of = slc_operations_of(job, &job->units[item->unit], strategy);
+    bool transient = slc_gradient_is_transient(strategy);
     bool last = item->micro_batch + 1 == job->micro_batches;
     live->transient += left_by(live, item);
     switch (item->kind) {

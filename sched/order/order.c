@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void append(slc_order *order, slc_item item)
+void slc_order_append(slc_order *order, slc_item item)
 {
+    item.after = NULL;
+    item.after_count = 0;
     if (order->count == order->capacity) {
         uint32_t capacity = order->capacity ? 2 * order->capacity : 64;
         slc_item *items = realloc(order->items, capacity * sizeof *items);
@@ -22,27 +24,26 @@ static void append(slc_order *order, slc_item item)
 
 void slc_order_slot(slc_order *order, uint32_t micro_batch, uint32_t slot)
 {
-    append(order, (slc_item){.kind = SLC_ITEM_SLOT, .micro_batch = micro_batch, .slot = slot, .unit = SLC_NONE});
+    slc_order_append(order,
+                     (slc_item){.kind = SLC_ITEM_SLOT, .micro_batch = micro_batch, .slot = slot, .unit = SLC_NONE});
 }
 
 void slc_order_operation(slc_order *order, const slc_job *job, slc_item_kind kind, uint32_t micro_batch, uint32_t unit)
 {
-    append(order, (slc_item){.kind = kind,
-                             .micro_batch = micro_batch,
-                             .unit = unit,
-                             .block_count = unit == SLC_NONE ? 0 : slc_unit_blocks(&job->units[unit])});
+    uint64_t blocks = unit == SLC_NONE ? 0 : slc_unit_blocks(&job->units[unit]);
+    slc_order_run(order, kind, false, micro_batch, unit, 0, 0, blocks);
 }
 
 void slc_order_run(slc_order *order, slc_item_kind kind, bool late, uint32_t micro_batch, uint32_t unit, uint32_t index,
                    uint64_t first_block, uint64_t block_count)
 {
-    append(order, (slc_item){.kind = kind,
-                             .late = late,
-                             .micro_batch = micro_batch,
-                             .unit = unit,
-                             .index = index,
-                             .first_block = first_block,
-                             .block_count = block_count});
+    slc_order_append(order, (slc_item){.kind = kind,
+                                       .late = late,
+                                       .micro_batch = micro_batch,
+                                       .unit = unit,
+                                       .index = index,
+                                       .first_block = first_block,
+                                       .block_count = block_count});
 }
 
 void slc_order_fini(slc_order *order)
@@ -53,11 +54,8 @@ void slc_order_fini(slc_order *order)
 
 void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit, uint32_t window)
 {
-    append(order, (slc_item){.kind = SLC_ITEM_GATHER_WINDOW,
-                             .micro_batch = micro_batch,
-                             .unit = unit,
-                             .index = window,
-                             .block_count = slc_unit_blocks(&job->units[unit])});
+    slc_order_run(order, SLC_ITEM_GATHER_WINDOW, false, micro_batch, unit, window, 0,
+                  slc_unit_blocks(&job->units[unit]));
 }
 
 void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strategy *strategies, bool evaluate,
@@ -72,7 +70,7 @@ void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strat
 }
 
 void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i,
-                             bool behind)
+                             bool after_slot)
 {
     uint32_t slots = slc_job_slots(job), next = (i + 1) % slots;
     for (uint32_t u = 0; u < job->unit_count; u++) {
@@ -81,7 +79,7 @@ void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_str
         for (uint32_t w = 0; slc_unit_window(job, &job->units[u], true, w, &window); w++) {
             bool in_use = window.last_slot - window.first_slot + 1 == slots;
             bool unknown = slc_looks_up(&job->units[u]) && !next;
-            if (window.first_slot == next && behind == (in_use || unknown))
+            if (window.first_slot == next && after_slot == (in_use || unknown))
                 slc_order_gather_window(order, job, (i + 1) / slots, u, w);
         }
     }
@@ -226,8 +224,9 @@ void slc_order_settle_agreement(slc_order *order, const slc_job *job)
             last[order->items[i].late] = i;
     }
     bool late = last[1] != SLC_NONE;
-    uint32_t behind = last[late];
-    if (agree == SLC_NONE || behind == SLC_NONE || (order->items[agree].late == late && agree > behind)) return;
+    uint32_t last_before = last[late];
+    if (agree == SLC_NONE || last_before == SLC_NONE || (order->items[agree].late == late && agree > last_before))
+        return;
     order->items[agree].late = late;
-    slc_order_shift(order, agree, agree < behind ? behind : behind + 1);
+    slc_order_shift(order, agree, agree < last_before ? last_before : last_before + 1);
 }

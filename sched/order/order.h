@@ -27,6 +27,8 @@ typedef struct {
     const slc_cancel *cancel;       /* NULL: none; else everything that makes a plan of this may return INTERRUPTED */
 } slc_scheduling;
 
+/* Appends a copy of an item, without its waits. */
+void slc_order_append(slc_order *order, slc_item item);
 void slc_order_slot(slc_order *order, uint32_t micro_batch, uint32_t slot);
 void slc_order_operation(slc_order *order, const slc_job *job, slc_item_kind kind, uint32_t micro_batch, uint32_t unit);
 /* Appends a run of blocks. `late` is that of slc_item; `index` is GATHER_WINDOW's window. */
@@ -49,7 +51,7 @@ void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strat
  * while the slot computes. After the slot (true) these are the others: a window that covers a whole micro-batch is in
  * use until its end, and which rows a micro-batch touches is known only when the previous one ends. */
 void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i,
-                             bool behind);
+                             bool after_slot);
 /* Appends the operations that a unit may do as soon as its gradient is complete: its reduction; for onebit everything
  * up to the exchange, or up to INSPECT if the unit waits for the agreement. */
 void slc_order_reduce(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t micro_batch,

@@ -53,7 +53,7 @@ typedef struct {
     double forward_s, backward_s; /* of its layers, seconds */
 } group_so_far;
 
-static group_so_far alone(const fusing *f, uint32_t u)
+static group_so_far group_of_one(const fusing *f, uint32_t u)
 {
     uint32_t layer = f->job->units[u].uses[0].layer;
     return (group_so_far){u, u, f->job->units[u].elements, f->times->slot_s[slc_forward_slot(layer)],
@@ -94,11 +94,11 @@ static void group_units(const fusing *f, bool first_alone, uint32_t *group)
     for (uint32_t u = 0; u < f->job->unit_count; u++) group[u] = u;
     for (uint32_t u = 0; u < f->job->unit_count; u++) {
         if (group[u] != u || (first_alone && f->job->units[u].uses[0].layer == 0)) continue;
-        group_so_far so_far = alone(f, u);
+        group_so_far so_far = group_of_one(f, u);
         for (uint32_t next; (next = next_layer(f, so_far.last)) != UINT32_MAX; so_far.last = next) {
             if (!may_join(f, &so_far, next)) break;
             if (f->request->bytes == SLC_FUSE_AUTO && !pays(f, &so_far, &f->job->units[next])) break;
-            group_so_far more = alone(f, next);
+            group_so_far more = group_of_one(f, next);
             group[next] = u;
             so_far.elements += more.elements;
             so_far.forward_s += more.forward_s;
@@ -120,14 +120,8 @@ typedef struct {
     double step_s[DOUBTS][UNIFORM];
 } steps;
 
-static const slc_scheduler *scheduler_of(const fusing *f)
-{
-    const slc_scheduler *asked = slc_scheduler_find(f->request->plan->schedule);
-    return slc_scheduler_is_joint(asked) ? &slc_scheduler_priority : asked;
-}
-
-static sluice_status simulate(fusing *f, const slc_fused_job *fused, slc_strategy free_units, const slc_times *times,
-                              double *step_s)
+static sluice_status simulate_job(fusing *f, const slc_fused_job *fused, slc_strategy free_units,
+                                  const slc_times *times, double *step_s)
 {
     slc_plan *plan = NULL;
     slc_forecast forecast;
@@ -138,21 +132,22 @@ static sluice_status simulate(fusing *f, const slc_fused_job *fused, slc_strateg
     }
     slc_scheduling in = {
         .job = job, .strategies = f->scratch, .times = times, .limit = UINT64_MAX, .cancel = f->request->plan->cancel};
-    sluice_status status = slc_plan_make(&in, scheduler_of(f), &plan);
+    const slc_scheduler *asked = slc_scheduler_find(f->request->plan->schedule);
+    sluice_status status = slc_plan_make(&in, slc_scheduler_is_joint(asked) ? &slc_scheduler_priority : asked, &plan);
     if (!status) status = slc_simulate(job, times, plan, NULL, &forecast);
     if (!status) *step_s = forecast.step_s;
     slc_plan_destroy(plan);
     return status;
 }
 
-static sluice_status measure(fusing *f, const uint32_t *group, steps *out)
+static sluice_status measure_grouping(fusing *f, const uint32_t *group, steps *out)
 {
     slc_fused_job fused;
     sluice_status status = slc_fused_job_init(f->job, group, &fused);
     *out = (steps){0};
     for (uint32_t d = 0; d < f->doubts; d++)
         for (int k = 0; !status && k < (slc_strategies_free(f->job, f->strategies) ? UNIFORM : 1); k++)
-            status = simulate(f, &fused, tried[k], &f->doubtful[d], &out->step_s[d][k]);
+            status = simulate_job(f, &fused, tried[k], &f->doubtful[d], &out->step_s[d][k]);
     slc_fused_job_fini(&fused);
     return status;
 }
@@ -165,22 +160,22 @@ static bool no_slower(const steps *a, const steps *b)
     return true;
 }
 
-static void clear(const fusing *f, uint32_t *group)
+static void fuse_nothing(const fusing *f, uint32_t *group)
 {
     for (uint32_t u = 0; u < f->job->unit_count; u++) group[u] = u;
 }
 
 /* Writes the grouping that pays to `group`, in which nothing is fused yet. */
-static sluice_status choose(fusing *f, uint32_t *group)
+static sluice_status choose_grouping(fusing *f, uint32_t *group)
 {
     steps whole, fused;
     group_units(f, false, f->trial);
     if (!any_group(f->job, f->trial)) return SLUICE_OK;
-    sluice_status status = measure(f, group, &whole);
+    sluice_status status = measure_grouping(f, group, &whole);
     for (int first_alone = 0; !status && first_alone < 2; first_alone++) {
         group_units(f, first_alone, f->trial);
         if (!any_group(f->job, f->trial)) continue;
-        status = measure(f, f->trial, &fused);
+        status = measure_grouping(f, f->trial, &fused);
         if (status || !no_slower(&fused, &whole)) continue;
         memcpy(group, f->trial, f->job->unit_count * sizeof *group);
         break;
@@ -207,14 +202,14 @@ static sluice_status keep_to_budget(const fusing *f, uint32_t *group)
     slc_plan_destroy(answer.plan);
     slc_fused_job_fini(&fused);
     if (status == SLUICE_ERR_MEMORY || status == SLUICE_ERR_INTERRUPTED) return status;
-    if (status) clear(f, group);
+    if (status) fuse_nothing(f, group);
     return SLUICE_OK;
 }
 
 /* ---- All together ---- */
 
 /* A seed draws strategies for units after fusing, so they are free here. */
-static sluice_status parse(const fusing *f)
+static sluice_status parse_strategies(const fusing *f)
 {
     const slc_plan_request *asked = f->request->plan;
     bool drawn = asked->strategy && !strncmp(asked->strategy, "random:", strlen("random:"));
@@ -225,12 +220,12 @@ static sluice_status parse(const fusing *f)
     return status;
 }
 
-static sluice_status fuse(fusing *f, uint32_t *group)
+static sluice_status fuse_within_budget(fusing *f, uint32_t *group)
 {
-    sluice_status status = parse(f);
+    sluice_status status = parse_strategies(f);
     if (status) return status == SLUICE_ERR_MEMORY ? status : SLUICE_OK;
     if (f->request->bytes == SLC_FUSE_AUTO)
-        status = choose(f, group);
+        status = choose_grouping(f, group);
     else
         group_units(f, false, group);
     return status ? status : keep_to_budget(f, group);
@@ -257,14 +252,14 @@ static sluice_status set_times(fusing *f)
 sluice_status slc_fuse_units(const slc_job *job, const slc_fuse_request *request, uint32_t *group)
 {
     fusing f = {.job = job, .request = request};
-    clear(&f, group);
+    fuse_nothing(&f, group);
     sluice_status status = set_times(&f);
     if (status) goto out;
     f.strategies = calloc(2 * (size_t)job->unit_count + 1, sizeof *f.strategies);
     f.trial = calloc((size_t)job->unit_count + 1, sizeof *f.trial);
     if (f.strategies && f.trial) {
         f.scratch = f.strategies + job->unit_count;
-        status = fuse(&f, group);
+        status = fuse_within_budget(&f, group);
         if (slc_cancelled(request->plan->cancel)) status = slc_cancel_check(request->plan->cancel);
     } else {
         status = slc_error(SLUICE_ERR_MEMORY, "fusing %u units", job->unit_count);

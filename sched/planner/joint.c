@@ -1,4 +1,5 @@
-/* The portfolio and its order: what gives a plan at once comes first, what improves it follows while time lasts. */
+/* The portfolio and its order: members that give a plan at once come first, those that improve it follow while time
+ * lasts. */
 #include "sched/planner/joint.h"
 
 #include "ilp/slot_model.h"
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the search may take. The defaults of the time limit itself are in default_limit_s. */
+/* Limits of the search. The default of the time limit itself is in default_limit_s. */
 static const double NEAR = 1.02;       /* a step within this factor of the model's bound needs no other answer */
 static const double SLACK = 1.25;      /* of at most FINE_UNITS units, plans this much slower are searched too */
 static const double MODEL_GAP = 0.003; /* share of the step's time at which the solver stops */
@@ -44,10 +45,10 @@ typedef struct {
     const slc_joint_request *request;
     slc_joint_answer *answer;
     uint64_t start_ns, deadline_ns;
-    slc_strategy *strategies; /* of the member that is looked at */
+    slc_strategy *strategies; /* choices of the member that is looked at */
     bool *recompute;
     slc_shortlist list;
-    double bound_s; /* of what the slot model last answered within the limit; infinity: nothing; 0: not asked */
+    double bound_s; /* bound of the slot model's last answer within the limit; infinity: it had none; 0: not asked */
     uint64_t least; /* smallest arena seen */
 } joint;
 
@@ -74,7 +75,7 @@ static double below_s(const joint *j)
     return slc_shortlist_below_s(&j->list, j->strategies, j->recompute);
 }
 
-/* Takes the plan over if it is of interest. */
+/* Takes the plan over if it fits and its step is short enough; else destroys it. */
 static sluice_status consider(joint *j, slc_plan *plan, const slc_scheduler *scheduler, const char *member)
 {
     const slc_job *job = j->request->job;
@@ -111,13 +112,6 @@ static void choose_uniform(joint *j, slc_strategy strategy, bool recompute_free)
         j->recompute[l] = r->recompute && (r->recompute[l] == 1 || (r->recompute[l] == 2 && recompute_free));
 }
 
-static bool any_free(const slc_joint_request *r)
-{
-    for (uint32_t u = 0; u < r->job->unit_count; u++)
-        if (slc_unit_is_free(&r->job->units[u], r->strategies[u])) return true;
-    return false;
-}
-
 static bool may_recompute(const slc_joint_request *r)
 {
     for (uint32_t l = 0; r->recompute && l < r->job->layer_count; l++)
@@ -133,7 +127,8 @@ static uint64_t resident_bytes(const joint *j)
     return bytes;
 }
 
-/* A plan of a scheduler, made from its order so that one that is too large costs little. */
+/* Tries a scheduler on the choices looked at. The plan is made from its order, so that one that is too large costs
+ * little. */
 static sluice_status try_scheduler(joint *j, const slc_scheduler *scheduler, uint32_t tries, const char *member)
 {
     slc_scheduling in = scheduling(j);
@@ -148,7 +143,7 @@ static sluice_status try_scheduler(joint *j, const slc_scheduler *scheduler, uin
     return status || !plan ? status : consider(j, plan, scheduler, member);
 }
 
-/* All schedulers on the choices looked at; `what` they are. */
+/* Tries all baseline schedulers on the choices looked at, which `what` names. */
 static sluice_status try_schedulers(joint *j, const char *what)
 {
     sluice_status status = SLUICE_OK;
@@ -167,15 +162,17 @@ static sluice_status try_uniform(joint *j, slc_strategy strategy, bool recompute
 {
     char what[40];
     choose_uniform(j, strategy, recompute);
-    snprintf(what, sizeof what, "%s%s", any_free(j->request) ? slc_strategy_name(strategy) : "as given",
+    snprintf(what, sizeof what, "%s%s",
+             slc_strategies_free(j->request->job, j->request->strategies) ? slc_strategy_name(strategy) : "as given",
              recompute ? ", recomputing" : "");
     return try_schedulers(j, what);
 }
 
-/* Of all strategies, or first of fsdp alone: one of them fits whenever anything simple does. */
+/* Tries all baselines but those of fsdp if `all`, else those of fsdp alone: one of these fits whenever anything simple
+ * does. */
 static sluice_status try_baselines(joint *j, bool all)
 {
-    bool free_units = any_free(j->request), again = may_recompute(j->request);
+    bool free_units = slc_strategies_free(j->request->job, j->request->strategies), again = may_recompute(j->request);
     int count = free_units && all ? slc_job_strategies(j->request->job) : 1;
     sluice_status status = SLUICE_OK;
     for (int k = all; !status && k < count; k++) {
@@ -192,7 +189,7 @@ static bool has_model(const slc_joint_request *r)
     return !r->portfolio && slc_slot_model_solver();
 }
 
-/* What `mixed` makes of free units under each scheduler; the others take what it chose too. */
+/* Tries the choices that `mixed` makes for a scheduler, under all schedulers. */
 static sluice_status try_mixture(joint *j, const slc_scheduler *scheduler, bool recompute)
 {
     uint64_t bytes;
@@ -205,8 +202,8 @@ static sluice_status try_mixture(joint *j, const slc_scheduler *scheduler, bool 
     return status || bytes > j->request->limit ? status : try_schedulers(j, what);
 }
 
-/* From the choices that need least: further free units become `to`, in the order of `mixed`, while the scheduler's plan
- * fits. */
+/* Begins with the choices that need least; further free units become `to`, in the order of `mixed`, while the
+ * scheduler's plan fits. */
 static sluice_status try_grown(joint *j, const slc_scheduler *scheduler, slc_strategy to, uint32_t *ranked)
 {
     const slc_job *job = j->request->job;
@@ -232,12 +229,15 @@ static sluice_status try_mixtures(joint *j)
 {
     const slc_scheduler *scheduler;
     sluice_status status = SLUICE_OK;
-    for (size_t i = 0; !status && any_free(j->request) && (scheduler = slc_scheduler_at(i)); i++) {
+    for (size_t i = 0;
+         !status && slc_strategies_free(j->request->job, j->request->strategies) && (scheduler = slc_scheduler_at(i));
+         i++) {
         if (!scheduler->baseline || (i && !left_ns(j))) continue;
         status = try_mixture(j, scheduler, false);
         if (!status && may_recompute(j->request)) status = try_mixture(j, scheduler, true);
     }
-    if (status || j->request->quick || !any_free(j->request) || !left_ns(j)) return status;
+    if (status || j->request->quick || !slc_strategies_free(j->request->job, j->request->strategies) || !left_ns(j))
+        return status;
     uint32_t *ranked = calloc((size_t)j->request->job->unit_count + 1, sizeof *ranked);
     status = ranked ? try_grown(j, &slc_scheduler_one_ahead, SLC_SDP, ranked) : slc_error(SLUICE_ERR_MEMORY, "plan");
     if (!status && slc_job_strategies(j->request->job) > SLC_ONEBIT)
@@ -268,8 +268,8 @@ static void take_choices(joint *j, const slc_slot_solution *solution)
     memcpy(j->recompute, solution->recompute, j->request->job->layer_count * sizeof *j->recompute);
 }
 
-/* The ways to write an answer down: coarse ones, which are quickly packed, first; fine ones where there are not many.
- */
+/* Lists the ways to write an answer down: first coarse ones, which are quickly packed, and for jobs of few units a fine
+ * one. */
 static uint32_t variants(const slc_joint_request *r, slc_slot_order_options list[MOST_VARIANTS])
 {
     uint32_t count = 0, delay = r->times->link.thread_moves ? 0 : 2;
@@ -283,8 +283,8 @@ static uint32_t variants(const slc_joint_request *r, slc_slot_order_options list
     return count;
 }
 
-/* What fits by its lifetimes is packed with patience. *excess: by how much the smallest way of writing the answer down
- * is above the limit, then left in `nearest`; 0 when one fits. */
+/* Writes an answer of the model down in each way. An order that fits by its lifetimes is packed with patience. *excess
+ * is the number of bytes by which the smallest plan is above the limit, 0 if one fits; *nearest is its order. */
 static sluice_status write_down(joint *j, const slc_slot_solution *solution, slc_order *nearest, uint64_t *excess)
 {
     slc_slot_order_options list[MOST_VARIANTS];
@@ -315,7 +315,7 @@ static sluice_status write_down(joint *j, const slc_slot_solution *solution, slc
     return status;
 }
 
-/* An answer that is a little too large: gathers later, reductions earlier, until it fits. */
+/* Changes an order that is a little too large until it fits: gathers go later, reductions earlier. */
 static sluice_status fit_nearest(joint *j, const slc_slot_solution *solution, slc_order *nearest, uint64_t *excess)
 {
     slc_plan *plan = NULL;
@@ -338,7 +338,8 @@ static bool is_near_bound(const joint *j)
     return j->list.count && best_s(j) <= NEAR * j->answer->bound_s;
 }
 
-/* One answer of the model for `limit`, made real. *excess as above; *feasible: the model has an answer at all. */
+/* Makes plans of the model's answer for ask->limit. *excess is that of write_down; *feasible: the model has an answer
+ * at all. */
 static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint64_t *excess, bool *feasible)
 {
     slc_slot_solution solution = {0};
@@ -354,7 +355,7 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
     if (status && status != SLUICE_ERR_BUDGET) note_problem(j, status);
     if (first && !status) j->answer->bound_s = solution.bound_s;
     if (first && *feasible) j->answer->model_s = solution.step_s;
-    if (status != SLUICE_ERR_MEMORY) status = SLUICE_OK;                      /* what else there is stands in for it */
+    if (status != SLUICE_ERR_MEMORY) status = SLUICE_OK;                      /* other members replace the model */
     bool hopeless = j->list.count && j->bound_s >= j->list.slack * best_s(j); /* no such plan would be of interest */
     if (*feasible && !hopeless) {
         status = write_down(j, &solution, &nearest, excess);
@@ -367,8 +368,9 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
     return status;
 }
 
-/* Row 5 is a lower bound of what packing needs: while the packed plan is too large, the model gets that much less;
- * where that leaves it nothing, half as much less. After a plan that fits, one between it and the last that did not. */
+/* The model's memory rows are a lower bound of what packing needs. So while the packed plan is too large, the model
+ * gets that much less memory; if it has no answer then, or once a plan fits, it gets a limit halfway to the last one
+ * whose plan was too large. */
 static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool in_series, bool first)
 {
     const slc_joint_request *r = j->request;
@@ -404,8 +406,8 @@ static uint8_t nth_choice(uint8_t choices, uint32_t n)
     return choices & (uint8_t)-choices;
 }
 
-/* Where packing takes more than the model knows, other strategies than the model's may be the best: of few units all
- * that its bound leaves are tried. */
+/* Packing may take more than the model knows, and then other strategies than the model's may be the best. If few units
+ * are free, all their choices that the model's bound does not exclude are tried. */
 static sluice_status try_every_choice(joint *j, uint8_t *allowed)
 {
     const slc_joint_request *r = j->request;
@@ -434,10 +436,10 @@ static sluice_status try_every_choice(joint *j, uint8_t *allowed)
     return status;
 }
 
-/* With more to choose from the search takes longer and may end with less; and that link and thread are both busy all
- * the time is more than an order may reach. So where onebit is a choice time is kept back, and unless the plan is near
- * the bound by then, goes to the model that charges an exchange and its passes one behind the other, and to the one
- * without onebit. */
+/* With more to choose from, the search takes longer and may find less; and no order may keep link and thread busy all
+ * the time, as the model does. So if onebit is a choice, the first model gets two fifths of the time. Unless the plan
+ * is near the bound then, one fifth goes to the model that charges an exchange and its passes one after the other, and
+ * the rest to the model without onebit. */
 static sluice_status try_all(joint *j, const uint8_t *all, const uint8_t *exact)
 {
     uint64_t deadline_ns = j->deadline_ns, fifth = left_ns(j) / 5;
@@ -460,7 +462,7 @@ static sluice_status try_slot_model(joint *j)
     return status;
 }
 
-/* Where nothing else fits: the choices that need least, under the schedulers that need little. */
+/* If nothing else fits, tries the choices that need least under the schedulers that need little. */
 static sluice_status try_least_memory(joint *j)
 {
     uint64_t arena;
@@ -546,7 +548,7 @@ static sluice_status find_plan(joint *j)
     if (!status && !j->list.count) status = try_least_memory(j);
     if (!status) status = place_updates(j);
     if (!status && !j->request->quick) status = improve(j);
-    if (status == SLUICE_ERR_FORMAT && j->list.count) { /* a defect of ours: what there is stays good */
+    if (status == SLUICE_ERR_FORMAT && j->list.count) { /* a defect of ours; the plans that were found stay good */
         note_problem(j, status);
         status = SLUICE_OK;
     }

@@ -22,9 +22,9 @@ typedef struct {
     uint64_t best;
 } smallest;
 
-/* Serial needs the least memory, except in odd cases of packing, and for dp and oss with reductions in each
- * micro-batch. */
-static sluice_status weigh(smallest *s)
+/* Measures the candidate and keeps it if it is the smallest so far. Serial needs the least memory, except in odd cases
+ * of packing, and for dp and oss with reductions in each micro-batch; then one_ahead may. */
+static sluice_status weigh_choices(smallest *s)
 {
     static const slc_scheduler *const schedulers[] = {&slc_scheduler_serial, &slc_scheduler_one_ahead};
     const slc_job *job = s->request->job;
@@ -42,16 +42,10 @@ static sluice_status weigh(smallest *s)
     return SLUICE_OK;
 }
 
-/* A limit between one that cannot be kept and one that can; the first of them: there is none. */
-static uint64_t halfway(uint64_t low, uint64_t high)
-{
-    return low + (high - low) / 128 * 64;
-}
-
 /* Packs the winner as tightly as the joint plan would. The course of packing depends on its limit, so an arena found
  * under a higher limit may not be found again when that size is asked for. Therefore only limits that are kept
  * count. */
-static sluice_status press(smallest *s, const slc_scheduler *scheduler)
+static sluice_status press_winner(smallest *s, const slc_scheduler *scheduler)
 {
     slc_scheduling in = slc_joint_scheduling(s->request, s->best_strategies, s->best_recompute);
     slc_trying trying = {.tries = SLC_LEAST_MEMORY_TRIES};
@@ -68,7 +62,8 @@ static sluice_status press(smallest *s, const slc_scheduler *scheduler)
             s->best = in.limit;
         else
             too_low = in.limit;
-        in.limit = plan && arena > too_low && arena < s->best ? arena : halfway(too_low, s->best);
+        uint64_t halfway = too_low + (s->best - too_low) / 128 * 64; /* not above too_low: there is no other limit */
+        in.limit = plan && arena > too_low && arena < s->best ? arena : halfway;
         slc_plan_destroy(plan);
     }
     slc_order_fini(&order);
@@ -81,7 +76,7 @@ static sluice_status weigh_uniform(smallest *s, slc_strategy strategy)
     for (uint32_t u = 0; u < r->job->unit_count; u++)
         s->strategies[u] = slc_unit_strategy(r->job, &r->job->units[u],
                                              r->strategies[u] == SLC_STRATEGIES ? strategy : r->strategies[u]);
-    return weigh(s);
+    return weigh_choices(s);
 }
 
 static sluice_status weigh_mixture(smallest *s, const slc_scheduler *scheduler)
@@ -90,7 +85,7 @@ static sluice_status weigh_mixture(smallest *s, const slc_scheduler *scheduler)
     in.limit = UINT64_MAX;
     uint64_t bytes;
     sluice_status status = slc_mixed_smallest(&in, scheduler, UINT64_MAX - 1, s->strategies, &bytes);
-    return status ? status : weigh(s);
+    return status ? status : weigh_choices(s);
 }
 
 /* Strategies that planners do not offer keep more, and onebit keeps most. */
@@ -118,7 +113,7 @@ static sluice_status weigh_model(smallest *s)
     if (!status && solution.found) {
         memcpy(s->strategies, solution.strategies, r->job->unit_count * sizeof *s->strategies);
         memcpy(s->recompute, solution.recompute, r->job->layer_count * sizeof *s->recompute);
-        status = weigh(s);
+        status = weigh_choices(s);
     } else if (status != SLUICE_ERR_MEMORY && status != SLUICE_ERR_INTERRUPTED) {
         status = SLUICE_OK; /* the mixtures replace it */
     }
@@ -127,8 +122,8 @@ static sluice_status weigh_model(smallest *s)
     return status;
 }
 
-/* In the model's place: one free unit after another takes the other one of sdp and fsdp, where that needs less. A table
- * that is gathered at the fullest moment needs less under sdp, for one. */
+/* Replaces the model: each free unit in turn takes the other one of sdp and fsdp if that needs less. For example, a
+ * table that is gathered at the fullest moment needs less under sdp. */
 static sluice_status weigh_changes(smallest *s)
 {
     const slc_job *job = s->request->job;
@@ -142,7 +137,7 @@ static sluice_status weigh_changes(smallest *s)
             memcpy(s->recompute, s->best_recompute, job->layer_count * sizeof *s->recompute);
             s->strategies[u] =
                 slc_unit_strategy(job, &job->units[u], s->strategies[u] == SLC_FSDP ? SLC_SDP : SLC_FSDP);
-            status = weigh(s);
+            status = weigh_choices(s);
         }
     }
     return status;
@@ -158,8 +153,8 @@ static sluice_status weigh_all(smallest *s)
     if (!status) status = weigh_mixture(s, &slc_scheduler_serial);
     if (!status) status = weigh_mixture(s, &slc_scheduler_one_ahead);
     if (!status) status = has_model ? weigh_model(s) : weigh_changes(s);
-    if (!status) status = press(s, &slc_scheduler_serial);
-    return status ? status : press(s, &slc_scheduler_one_ahead);
+    if (!status) status = press_winner(s, &slc_scheduler_serial);
+    return status ? status : press_winner(s, &slc_scheduler_one_ahead);
 }
 
 sluice_status slc_least_memory(const slc_joint_request *request, slc_strategy *strategies, bool *recompute,

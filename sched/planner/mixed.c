@@ -54,7 +54,7 @@ static sluice_status mixture_init(mixture *m)
     return SLUICE_OK;
 }
 
-static void mix(const mixture *m, uint32_t sdp, slc_strategy *out)
+static void fill_mixture(const mixture *m, uint32_t sdp, slc_strategy *out)
 {
     const slc_job *job = m->in->job;
     for (uint32_t u = 0; u < job->unit_count; u++)
@@ -63,10 +63,10 @@ static void mix(const mixture *m, uint32_t sdp, slc_strategy *out)
 }
 
 /* *bytes is UINT64_MAX if the arena is above `limit`. */
-static sluice_status measure(const mixture *m, uint32_t sdp, uint64_t limit, slc_strategy *out, uint64_t *bytes)
+static sluice_status measure_mixture(const mixture *m, uint32_t sdp, uint64_t limit, slc_strategy *out, uint64_t *bytes)
 {
     slc_scheduling in = *m->in;
-    mix(m, sdp, out);
+    fill_mixture(m, sdp, out);
     in.strategies = out;
     sluice_status status = slc_plan_measure(&in, m->scheduler, limit, bytes);
     if (!status && *bytes > limit) *bytes = UINT64_MAX;
@@ -80,21 +80,21 @@ static sluice_status find_smallest(const mixture *m, uint64_t limit, slc_strateg
     *arena_bytes = UINT64_MAX;
     for (uint32_t sdp = 0; sdp <= m->count && limit; sdp++) {
         uint64_t bytes;
-        sluice_status status = measure(m, sdp, limit, out, &bytes);
+        sluice_status status = measure_mixture(m, sdp, limit, out, &bytes);
         if (status) return status;
         if (bytes == UINT64_MAX) continue;
         smallest = sdp;
         *arena_bytes = bytes;
         limit = bytes - 1;
     }
-    mix(m, smallest, out);
+    fill_mixture(m, smallest, out);
     return SLUICE_OK;
 }
 
 static sluice_status find_largest_mixture(const mixture *m, uint64_t limit, slc_strategy *out, uint64_t *arena_bytes)
 {
     for (uint32_t sdp = m->count + 1; sdp-- > 0;) {
-        sluice_status status = measure(m, sdp, limit, out, arena_bytes);
+        sluice_status status = measure_mixture(m, sdp, limit, out, arena_bytes);
         if (status || *arena_bytes != UINT64_MAX) return status;
     }
     return find_smallest(m, UINT64_MAX - 1, out, arena_bytes);

@@ -73,14 +73,10 @@ static sluice_status resolve_budget(const slc_plan_request *request, slc_plan_an
     return SLUICE_OK;
 }
 
-static uint64_t arena_limit(const slc_job *job, uint64_t budget)
-{
-    return budget > job->reserved_bytes ? budget - job->reserved_bytes : 0;
-}
-
 static uint64_t limit_of(const planning *p)
 {
-    return p->answer->budget_bytes ? arena_limit(p->job, p->answer->budget_bytes) : UINT64_MAX;
+    uint64_t budget = p->answer->budget_bytes, reserved = p->job->reserved_bytes;
+    return !budget ? UINT64_MAX : budget > reserved ? budget - reserved : 0;
 }
 
 static sluice_status fill_free_units(const planning *p)
@@ -167,7 +163,7 @@ static sluice_status make_joint(const planning *p)
     return SLUICE_OK;
 }
 
-static sluice_status plan(planning *p)
+static sluice_status make_answer(planning *p)
 {
     sluice_status status = slc_strategies_parse(p->job, p->request->strategy, p->strategies);
     if (status) return status;
@@ -196,7 +192,7 @@ sluice_status slc_plan_for_budget(const slc_job *job, const slc_plan_request *re
     p.recompute = calloc((size_t)job->layer_count + 1, sizeof *p.recompute);
     if (p.strategies && p.recompute) {
         p.scratch = p.strategies + job->unit_count;
-        status = plan(&p);
+        status = make_answer(&p);
     } else {
         status = slc_error(SLUICE_ERR_MEMORY, "plan: no memory for %u strategies", job->unit_count);
     }

@@ -126,10 +126,10 @@ static void no_order_is_faster_than_the_best(void **state)
     }
 }
 
-/* How far the joint plan may be behind the best of all orders. That is the local search's to close, from orders that
- * are all within what overlap can save; docs/planning.md has 5.1 % as the worst of 414 cases and 1 % as what nearly all
- * keep to. Here the search gets as many tries as it uses up and no deadline that a loaded machine could reach, so the
- * figures are the same everywhere. */
+/* The joint plan may be slower than the best of all orders by this share. It is left to the local search to close the
+ * gap, from orders that are all within what overlap can save; docs/planning.md has 5.1 % as the worst of 414 cases and
+ * 1 % as what nearly all keep to. Here the search gets as many tries as it uses up and no deadline that a loaded
+ * machine could reach, so the figures are the same everywhere. */
 static const double farthest = 0.06, mean_behind = 0.005;
 /* Without the slot model a search that begins at serial, where nothing else fits, may stay there. */
 static const double farthest_unsolved = 0.5, mean_unsolved = 0.03;

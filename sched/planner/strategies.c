@@ -56,25 +56,20 @@ static sluice_status read_file(const char *path, char **out)
     return SLUICE_OK;
 }
 
-static sluice_status parse_file(const slc_job *job, const char *path, slc_strategy *out)
-{
-    char *text = NULL;
-    sluice_status status = read_file(path, &text);
-    if (status) return status;
-    status = slc_strategies_from_json(job, path, text, out);
-    free(text);
-    return status;
-}
-
-static sluice_status parse(const slc_job *job, const char *spec, slc_strategy *out)
+static sluice_status parse_spec(const slc_job *job, const char *spec, slc_strategy *out)
 {
     slc_strategy all;
     if (!spec || !spec[0]) return slc_error(SLUICE_ERR_ARGUMENT, "no strategy given; choose %s", choices);
     if (!strncmp(spec, "random:", strlen("random:"))) return parse_random(job, spec, out);
     if (!strcmp(spec, "auto") || !strcmp(spec, "mixed"))
         all = SLC_STRATEGIES;
-    else if (!slc_strategy_parse(spec, &all))
-        return parse_file(job, spec, out);
+    else if (!slc_strategy_parse(spec, &all)) {
+        char *text = NULL;
+        sluice_status status = read_file(spec, &text);
+        if (!status) status = slc_strategies_from_json(job, spec, text, out);
+        free(text);
+        return status;
+    }
     for (uint32_t u = 0; u < job->unit_count; u++) out[u] = all;
     return SLUICE_OK;
 }
@@ -89,7 +84,7 @@ static slc_strategy as_may_be(const slc_job *job, uint32_t u, slc_strategy asked
 
 sluice_status slc_strategies_parse(const slc_job *job, const char *spec, slc_strategy *out)
 {
-    sluice_status status = parse(job, spec, out);
+    sluice_status status = parse_spec(job, spec, out);
     for (uint32_t u = 0; !status && u < job->unit_count; u++) {
         if (out[u] == SLC_ONEBIT && job->exact)
             return slc_error(SLUICE_ERR_ARGUMENT,
@@ -110,6 +105,6 @@ void slc_strategies_force(const slc_job *job, const slc_strategy *forced, slc_st
 bool slc_strategies_free(const slc_job *job, const slc_strategy *strategies)
 {
     for (uint32_t u = 0; u < job->unit_count; u++)
-        if (strategies[u] == SLC_STRATEGIES) return true;
+        if (slc_unit_is_free(&job->units[u], strategies[u])) return true;
     return false;
 }

@@ -23,14 +23,14 @@ static int line_of(const reader *r, const char *key)
     for (const char *at = r->text; *at; at++) {
         if (*at == '\n') line++;
         if (*at != '"' || strncmp(at + 1, key, length) || at[length + 1] != '"') continue;
-        const char *behind = at + length + 2;
-        behind += strspn(behind, " \t\r\n");
-        if (*behind == ':') return line;
+        const char *after = at + length + 2;
+        after += strspn(after, " \t\r\n");
+        if (*after == ':') return line;
     }
     return 0;
 }
 
-static sluice_status wrong(const reader *r, const char *key, const char *what)
+static sluice_status wrong_key(const reader *r, const char *key, const char *what)
 {
     int line = line_of(r, key);
     if (!line) return slc_error(SLUICE_ERR_FORMAT, "strategy file %s: \"%s\": %s", r->path, key, what);
@@ -42,7 +42,7 @@ static sluice_status no_such_unit(const reader *r, const char *key)
     char names[NAMES_BYTES], what[NAMES_BYTES + 64];
     slc_unit_names(r->job, names, sizeof names);
     snprintf(what, sizeof what, "there is no such layer or tied parameter; there are %s", names);
-    return wrong(r, key, what);
+    return wrong_key(r, key, what);
 }
 
 static sluice_status strategy_of(const reader *r, const char *key, const json_t *value, slc_strategy *out)
@@ -52,7 +52,7 @@ static sluice_status strategy_of(const reader *r, const char *key, const json_t 
     char what[192];
     snprintf(what, sizeof what, "%s%.64s%s is not a strategy of a layer; choose dp, oss, sdp, fsdp or onebit",
              name ? "\"" : "", name ? name : "its value", name ? "\"" : "");
-    return wrong(r, key, what);
+    return wrong_key(r, key, what);
 }
 
 /* Reads a strategy that the file gives a unit by its own name. The rows that a look-up takes of a table follow the
@@ -65,7 +65,7 @@ static sluice_status read_unit(const reader *r, const char *key, const json_t *v
     char what[256];
     snprintf(what, sizeof what, "what a look-up reads is gathered for it: fsdp alone; name \"%.64s\" instead",
              r->job->units[unit->partner].name);
-    return wrong(r, key, what);
+    return wrong_key(r, key, what);
 }
 
 static uint32_t find_unit(const slc_job *job, const char *name)
@@ -180,8 +180,8 @@ static sluice_status read_document(const reader *r, json_t *document)
     const char *key;
     json_t *value;
     json_object_foreach (document, key, value) {
-        if (strcmp(key, "layers")) return wrong(r, key, "unknown; the file holds only \"layers\"");
-        if (!json_is_object(value)) return wrong(r, key, "must be an object of layer names and strategies");
+        if (strcmp(key, "layers")) return wrong_key(r, key, "unknown; the file holds only \"layers\"");
+        if (!json_is_object(value)) return wrong_key(r, key, "must be an object of layer names and strategies");
     }
     json_t *layers = json_object_get(document, "layers");
     if (!layers) return slc_error(SLUICE_ERR_FORMAT, "strategy file %s, line 1: \"layers\" is missing", r->path);

@@ -91,15 +91,10 @@ static void train(const slc_scheduling *in, slc_order *order)
     buckets_fini(&b);
 }
 
-static void evaluate(const slc_scheduling *in, slc_order *order)
-{
-    slc_scheduler_one_ahead.evaluate(in, order);
-}
-
 const slc_scheduler slc_scheduler_bucketed = {
     .name = "bucketed",
     .doc = "reduces gradients in buckets of 25 MB as they complete, as PyTorch DDP",
     .baseline = true,
     .train = train,
-    .evaluate = evaluate,
+    .evaluate = slc_evaluate_one_ahead,
 };

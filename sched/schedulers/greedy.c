@@ -202,13 +202,13 @@ static double gather_s(const hoist *h, uint64_t bytes)
 static bool is_fused(const hoist *h, uint32_t i, uint32_t carried_end)
 {
     if (i + 1 >= carried_end) return false;
-    uint64_t behind = 0, mine = gather_bytes(h, i);
+    uint64_t carried = 0, mine = gather_bytes(h, i);
     for (uint32_t k = i + 1; k < carried_end; k++) {
-        behind += gather_bytes(h, k);
+        carried += gather_bytes(h, k);
         if (!h->gathers[k].fused) break;
     }
-    double one = gather_s(h, behind), other = gather_s(h, mine);
-    return gather_s(h, behind + mine) < fuse_factor * (one > other ? one : other);
+    double one = gather_s(h, carried), other = gather_s(h, mine);
+    return gather_s(h, carried + mine) < fuse_factor * (one > other ? one : other);
 }
 
 /* Gathers [first, end) are being carried; those after them have their places. */

@@ -44,15 +44,10 @@ static void train(const slc_scheduling *in, slc_order *order)
     slc_times_fini(&estimated);
 }
 
-static void evaluate(const slc_scheduling *in, slc_order *order)
-{
-    slc_scheduler_one_ahead.evaluate(in, order);
-}
-
 const slc_scheduler slc_scheduler_ilp = {
     .name = "ilp",
     .doc = "the slot model's schedule, overlapped block by block; with free strategies the joint plan",
     .wants_times = true,
     .train = train,
-    .evaluate = evaluate,
+    .evaluate = slc_evaluate_one_ahead,
 };

@@ -17,7 +17,7 @@ static void train(const slc_scheduling *in, slc_order *order)
     slc_order_value_gathers(order, in->job, in->strategies);
 }
 
-static void evaluate(const slc_scheduling *in, slc_order *order)
+void slc_evaluate_one_ahead(const slc_scheduling *in, slc_order *order)
 {
     const slc_job *job = in->job;
     const slc_strategy *strategies = in->strategies;
@@ -33,5 +33,5 @@ const slc_scheduler slc_scheduler_one_ahead = {
     .doc = "gathers one window ahead, reduces one slot behind, as PyTorch FSDP2",
     .baseline = true,
     .train = train,
-    .evaluate = evaluate,
+    .evaluate = slc_evaluate_one_ahead,
 };

@@ -151,11 +151,6 @@ static void next_step(queue *q, bool with_gather)
 
 /* ---- A parameter split by its uses ---- */
 
-static bool same_gradient(const chain *a, const chain *b)
-{
-    return a->step == b->step && a->micro_batch == b->micro_batch;
-}
-
 /* The reduction of rows comes after that of their parameter's other gradients, and the parameter is updated after both.
  * All of it is updated before its values are gathered, because the next step's rows are needed first. */
 static bool partner_is_ready(const queue *q, const chain *c, int stage)
@@ -165,7 +160,7 @@ static bool partner_is_ready(const queue *q, const chain *c, int stage)
     const slc_partner_wait *wait = slc_partner_wait_of(unit, c->kinds[stage]);
     if (!wait || wait->when != SLC_SAME_MICRO_BATCH) return true;
     const chain *partner = &q->chains[unit->partner];
-    return same_gradient(c, partner) && partner->over[REDUCE] == partner->runs;
+    return c->step == partner->step && c->micro_batch == partner->micro_batch && partner->over[REDUCE] == partner->runs;
 }
 
 /* Have all SPLIT units been updated in this step (or have their updates been issued)? These are never late. */
@@ -261,8 +256,9 @@ static bool stage_is_ready(const queue *q, const chain *c, int stage)
     if (c->kinds[stage] == SLC_ITEM_KINDS || (stage != REDUCE && !is_last_micro_batch(q, c))) return false;
     if (is_last_micro_batch(q, c) ? run >= end : run >= c->runs) return false;
     if (stage <= c->agreed && q->agree_next != c->step) return false; /* one agreement at a time */
-    bool behind = stage > c->agreed && stage <= UPDATE && stage != GATHER_GRADIENT;
-    if (behind && slc_waits_for_agreement(q->job, q->in->strategies[c - q->chains]) && q->agree_over <= c->step)
+    bool after_agreement = stage > c->agreed && stage <= UPDATE && stage != GATHER_GRADIENT;
+    if (after_agreement && slc_waits_for_agreement(q->job, q->in->strategies[c - q->chains]) &&
+        q->agree_over <= c->step)
         return false;
     if (!partner_is_ready(q, c, stage)) return false;
     int before = stage_before(c, stage);
@@ -297,7 +293,7 @@ static uint64_t needed_by(const queue *q, uint32_t u)
     return c->step * q->slots_a_step + (c->micro_batch + 1) * slots + c->first_slot;
 }
 
-static void push(queue *q, operation op, double seconds)
+static void push_operation(queue *q, operation op, double seconds)
 {
     bool computes = slc_is_on_thread(op.kind), thread = computes || q->times->link.thread_moves;
     double *free_s = thread ? &q->thread_free_s : &q->link_free_s;
@@ -324,15 +320,15 @@ static void issue_stage(queue *q, uint32_t u, int stage)
     uint32_t run = c->issued[stage]++;
     uint64_t elements = run_elements(q, u, run);
     slc_item item = {c->kinds[stage], .unit = u, .first_block = run * c->run_blocks, .block_count = c->run_blocks};
-    push(q,
-         (operation){.kind = c->kinds[stage],
-                     .unit = u,
-                     .micro_batch = c->micro_batch,
-                     .run = run,
-                     .stage = (uint32_t)stage,
-                     .step = c->step,
-                     .bytes = slc_operation_bytes(q->job, unit, c->kinds[stage], elements)},
-         slc_item_s(q->job, q->times, q->in->strategies, &item));
+    push_operation(q,
+                   (operation){.kind = c->kinds[stage],
+                               .unit = u,
+                               .micro_batch = c->micro_batch,
+                               .run = run,
+                               .stage = (uint32_t)stage,
+                               .step = c->step,
+                               .bytes = slc_operation_bytes(q->job, unit, c->kinds[stage], elements)},
+                   slc_item_s(q->job, q->times, q->in->strategies, &item));
 }
 
 static void issue_window(queue *q, window *w)
@@ -341,24 +337,25 @@ static void issue_window(queue *q, window *w)
     const slc_unit *unit = &q->job->units[w->unit];
     uint32_t run = w->issued++;
     uint64_t elements = run_elements(q, w->unit, run);
-    push(q,
-         (operation){.kind = SLC_ITEM_GATHER_WINDOW,
-                     .unit = w->unit,
-                     .index = w->index,
-                     .micro_batch = (uint32_t)(w->first % q->slots_a_step / slc_job_slots(q->job)),
-                     .run = run,
-                     .step = q->step,
-                     .bytes = slc_operation_bytes(q->job, unit, SLC_ITEM_GATHER_WINDOW, elements)},
-         slc_operation_s(q->job, q->times, SLC_ITEM_GATHER_WINDOW, unit, elements));
+    push_operation(q,
+                   (operation){.kind = SLC_ITEM_GATHER_WINDOW,
+                               .unit = w->unit,
+                               .index = w->index,
+                               .micro_batch = (uint32_t)(w->first % q->slots_a_step / slc_job_slots(q->job)),
+                               .run = run,
+                               .step = q->step,
+                               .bytes = slc_operation_bytes(q->job, unit, SLC_ITEM_GATHER_WINDOW, elements)},
+                   slc_operation_s(q->job, q->times, SLC_ITEM_GATHER_WINDOW, unit, elements));
 }
 
 static void issue_agreement(queue *q)
 {
     uint64_t step = q->agree_next++;
     q->runs_reduced = 0;
-    push(q,
-         (operation){.kind = SLC_ITEM_AGREE, .unit = SLC_NONE, .micro_batch = q->job->micro_batches - 1, .step = step},
-         slc_operation_s(q->job, q->times, SLC_ITEM_AGREE, NULL, 0));
+    push_operation(
+        q,
+        (operation){.kind = SLC_ITEM_AGREE, .unit = SLC_NONE, .micro_batch = q->job->micro_batches - 1, .step = step},
+        slc_operation_s(q->job, q->times, SLC_ITEM_AGREE, NULL, 0));
 }
 
 /* Issues the operation that is needed first, if any may go. */
@@ -421,7 +418,7 @@ static void end_operation(queue *q)
 
 /* ---- Time ---- */
 
-static bool act(queue *q)
+static bool next_event(queue *q)
 {
     if (q->lane_over < q->lane_count && q->lane[q->lane_over].end_s <= q->now_s) {
         end_operation(q);
@@ -439,11 +436,11 @@ static bool act(queue *q)
 }
 
 /* Runs until nothing more can happen in the step that is written down. Returns false if it was cancelled before. */
-static bool run(queue *q)
+static bool run_queue(queue *q)
 {
     q->last = q->job->barrier; /* nothing is late, so the first step is like all others */
     while (!slc_cancelled(q->in->cancel)) {
-        while (act(q)) q->last = q->last || q->step == WARM_UP;
+        while (next_event(q)) q->last = q->last || q->step == WARM_UP;
         double next_s = INFINITY;
         if (q->begun > q->over) next_s = q->slot_end_s;
         if (q->lane_over < q->lane_count) next_s = fmin(next_s, q->lane[q->lane_over].end_s);
@@ -455,7 +452,7 @@ static bool run(queue *q)
 
 /* ---- Writing it down ---- */
 
-static void append(const queue *q, slc_order *order, const operation *op)
+static void append_operation(const queue *q, slc_order *order, const operation *op)
 {
     if (op->kind == SLC_ITEM_AGREE) {
         slc_order_run(order, SLC_ITEM_AGREE, op->step != q->step, op->micro_batch, SLC_NONE, 0, 0, 0);
@@ -481,10 +478,10 @@ static void write_order(queue *q, slc_order *order)
     size_t next = q->lane_first;
     for (uint64_t slot = 0; slot < q->slots_a_step; slot++) {
         while (next < q->lane_count && q->lane[next].position <= q->step * q->slots_a_step + slot)
-            append(q, order, &q->lane[next++]);
+            append_operation(q, order, &q->lane[next++]);
         slc_order_slot(order, (uint32_t)(slot / slots), (uint32_t)(slot % slots));
     }
-    while (next < q->lane_count) append(q, order, &q->lane[next++]);
+    while (next < q->lane_count) append_operation(q, order, &q->lane[next++]);
 }
 
 static void train(const slc_scheduling *in, slc_order *order)
@@ -495,17 +492,12 @@ static void train(const slc_scheduling *in, slc_order *order)
         order->failed = true;
         return;
     }
-    if (queue_init(&q, in, in->times ? in->times : &estimate) && run(&q))
+    if (queue_init(&q, in, in->times ? in->times : &estimate) && run_queue(&q))
         write_order(&q, order);
     else
         order->failed = true;
     queue_fini(&q);
     slc_times_fini(&estimate);
-}
-
-static void evaluate(const slc_scheduling *in, slc_order *order)
-{
-    slc_scheduler_one_ahead.evaluate(in, order);
 }
 
 const slc_scheduler slc_scheduler_priority = {
@@ -514,5 +506,5 @@ const slc_scheduler slc_scheduler_priority = {
     .wants_times = true,
     .baseline = true,
     .train = train,
-    .evaluate = evaluate,
+    .evaluate = slc_evaluate_one_ahead,
 };

@@ -146,8 +146,8 @@ static runs add_reductions(draft *d, uint32_t u, slc_item_kind kind)
 }
 
 /* Adds the operations of a onebit unit, from the gradient's last slot to the exchange. Those that must come before the
- * agreement (`agreed`) are items in a row, and so are those that may come after it (*behind). */
-static runs add_exchange(draft *d, uint32_t u, const slc_unit_operations *of, runs *agreed, runs *behind)
+ * agreement (`agreed`) are items in a row, and so are those that may come after it (*after). */
+static runs add_exchange(draft *d, uint32_t u, const slc_unit_operations *of, runs *agreed, runs *after)
 {
     const slc_item_kind kinds[] = {of->reduce, of->inspect, of->compress, of->exchange};
     const slc_job *job = d->job;
@@ -163,7 +163,7 @@ static runs add_exchange(draft *d, uint32_t u, const slc_unit_operations *of, ru
             if (!d->items.items[i].late) must_precede(d, slot_item(d, m, last), i);
         if (precedes) agreed->end = chain.end;
     }
-    *behind = (runs){agreed->end, chain.end};
+    *after = (runs){agreed->end, chain.end};
     return chain;
 }
 
@@ -288,11 +288,7 @@ static void draw_order(draft *d, uint32_t *open, size_t *starts, uint32_t *ready
     }
     while (count) {
         uint32_t r = draw_ready(d, ready, count, slots_weigh), item = ready[r];
-        const slc_item *i = &d->items.items[item];
-        if (i->kind == SLC_ITEM_SLOT)
-            slc_order_slot(order, i->micro_batch, i->slot);
-        else
-            slc_order_run(order, i->kind, i->late, i->micro_batch, i->unit, i->index, i->first_block, i->block_count);
+        slc_order_append(order, d->items.items[item]);
         ready[r] = ready[--count];
         for (size_t e = starts[item]; e < starts[item + 1]; e++)
             if (!--open[d->edges[e].after]) ready[count++] = d->edges[e].after;

@@ -13,29 +13,29 @@
 #include <stdlib.h>
 
 /* Ranks: the order of places inside one position. */
-enum { GATHER_BEFORE, THE_SLOT, REDUCE, GATHER_VALUE, GATHER_BEHIND, RANKS };
+enum { GATHER_BEFORE, THE_SLOT, REDUCE, GATHER_VALUE, GATHER_AFTER, RANKS };
 
 typedef struct {
     slc_item item;
     int64_t place;    /* position * RANKS + rank, in the pass that it is issued in */
     uint64_t urgency; /* lower goes first at one place */
-} placed;
+} placed_item;
 
 typedef struct {
     const slc_scheduling *in;
     const slc_slot_solution *solution;
     const slc_slot_order_options *options;
-    placed *list;
+    placed_item *list;
     size_t count, capacity;
     bool failed;
     uint32_t slots; /* slots of a step */
-} placing;
+} draft;
 
-static placed *add(placing *p)
+static placed_item *add_placed(draft *p)
 {
     if (p->count == p->capacity) {
         size_t capacity = p->capacity ? 2 * p->capacity : 256;
-        placed *list = realloc(p->list, capacity * sizeof *list);
+        placed_item *list = realloc(p->list, capacity * sizeof *list);
         if (!list) {
             p->failed = true;
             return NULL;
@@ -43,7 +43,7 @@ static placed *add(placing *p)
         p->list = list;
         p->capacity = capacity;
     }
-    p->list[p->count] = (placed){0};
+    p->list[p->count] = (placed_item){0};
     return &p->list[p->count++];
 }
 
@@ -54,7 +54,7 @@ typedef struct {
     uint32_t runs;
 } cut;
 
-static cut cut_unit(const placing *p, uint32_t u)
+static cut cut_unit(const draft *p, uint32_t u)
 {
     const slc_unit *unit = &p->in->job->units[u];
     /* Values are the narrowest type that moves: runs that are long enough for values are long enough for gradients. */
@@ -112,7 +112,7 @@ static stretch find_stretch(const slc_slot_solution *solution, slc_flow_kind kin
 
 /* ---- Places ---- */
 
-static int64_t place_in_pass(const placing *p, int64_t position, int rank)
+static int64_t place_in_pass(const draft *p, int64_t position, int rank)
 {
     int64_t cycle = 2 * (int64_t)p->slots;
     return (position >= cycle ? position - cycle : position) * RANKS + rank;
@@ -128,29 +128,29 @@ static uint64_t reduction_urgency(const slc_job *job, uint32_t u)
     return 2 + (uint64_t)last;
 }
 
-static uint32_t last_position(const placing *p, uint32_t u, uint32_t m)
+static uint32_t last_position(const draft *p, uint32_t u, uint32_t m)
 {
     stretch s = find_stretch(p->solution, SLC_FLOW_REDUCE, u, m);
     return s.count ? s.flows[s.count - 1].position : 0;
 }
 
-static void place_reduction(placing *p, uint32_t u, uint32_t m, const cut *c, uint32_t run, uint32_t position)
+static void place_reduction(draft *p, uint32_t u, uint32_t m, const cut *c, uint32_t run, uint32_t position)
 {
     const slc_job *job = p->in->job;
     slc_unit_operations of = slc_operations_of(job, &job->units[u], p->in->strategies[u]);
-    placed *made = add(p);
+    placed_item *made = add_placed(p);
     if (!made) return;
     made->item = (slc_item){.kind = of.reduce, .late = position >= 2 * p->slots, .micro_batch = m, .unit = u};
     set_blocks(&made->item, c, run);
-    bool ahead = p->options->split_ahead && slc_role_of(&job->units[u])->updated_last && !(position & 1);
+    bool ahead = p->options->split_ahead && slc_role_of(&job->units[u])->partner_reads_first && !(position & 1);
     made->place = place_in_pass(p, position, ahead ? GATHER_BEFORE : REDUCE);
     made->urgency = reduction_urgency(job, u) << 32 | run;
 }
 
-static void place_value_gather(placing *p, uint32_t u, const cut *c, uint32_t run, uint32_t position)
+static void place_value_gather(draft *p, uint32_t u, const cut *c, uint32_t run, uint32_t position)
 {
     const slc_job *job = p->in->job;
-    placed *made = add(p);
+    placed_item *made = add_placed(p);
     if (!made) return;
     made->item = (slc_item){.kind = SLC_ITEM_GATHER_VALUE,
                             .late = position >= 2 * p->slots,
@@ -161,10 +161,10 @@ static void place_value_gather(placing *p, uint32_t u, const cut *c, uint32_t ru
     made->urgency = (uint64_t)job->units[u].uses[0].layer << 32 | run;
 }
 
-static void place_whole(placing *p, slc_item_kind kind, uint32_t u, int64_t position, int rank)
+static void place_whole(draft *p, slc_item_kind kind, uint32_t u, int64_t position, int rank)
 {
     const slc_job *job = p->in->job;
-    placed *made = kind == SLC_ITEM_KINDS ? NULL : add(p);
+    placed_item *made = kind == SLC_ITEM_KINDS ? NULL : add_placed(p);
     if (!made) return;
     made->item = (slc_item){.kind = kind,
                             .late = position >= 2 * (int64_t)p->slots,
@@ -177,7 +177,7 @@ static void place_whole(placing *p, slc_item_kind kind, uint32_t u, int64_t posi
 
 /* Places the operations of a onebit unit. Those that the agreement hears of come before it, with a barrier within the
  * step. At one place the kinds of one unit come in the order of their numbers. */
-static void place_exchange(placing *p, uint32_t u, int64_t position)
+static void place_exchange(draft *p, uint32_t u, int64_t position)
 {
     const slc_job *job = p->in->job;
     slc_unit_operations of = slc_operations_of(job, &job->units[u], p->in->strategies[u]);
@@ -200,14 +200,14 @@ static void place_exchange(placing *p, uint32_t u, int64_t position)
 
 /* `position` is that of the model. The gather of the step's first window comes after the operations that it needs from
  * the previous step, which are late in this pass (`not_before`). */
-static void place_window_gather(placing *p, const slc_flow *flow, const cut *c, uint32_t run, int64_t position,
+static void place_window_gather(draft *p, const slc_flow *flow, const cut *c, uint32_t run, int64_t position,
                                 int64_t not_before)
 {
     const slc_job *job = p->in->job;
     bool first = !flow->micro_batch && !flow->window;
     int64_t cycle = 2 * (int64_t)p->slots;
     slc_window window;
-    placed *made = add(p);
+    placed_item *made = add_placed(p);
     if (!made || !slc_unit_window(job, &job->units[flow->unit], true, flow->window, &window)) return;
     made->item = (slc_item){
         .kind = SLC_ITEM_GATHER_WINDOW, .micro_batch = flow->micro_batch, .unit = flow->unit, .index = flow->window};
@@ -215,29 +215,22 @@ static void place_window_gather(placing *p, const slc_flow *flow, const cut *c, 
     int64_t here = first ? position - cycle : position;
     if (here < -1) here = -1;
     bool in_slot = !(here & 1);
-    made->place = here * RANKS + (in_slot ? GATHER_BEFORE : GATHER_BEHIND);
-    if (made->place <= not_before) made->place = not_before + (GATHER_BEHIND - REDUCE);
+    made->place = here * RANKS + (in_slot ? GATHER_BEFORE : GATHER_AFTER);
+    if (made->place <= not_before) made->place = not_before + (GATHER_AFTER - REDUCE);
     made->urgency = (uint64_t)window.first_slot << 32 | run;
 }
 
 /* ---- Units ---- */
 
-static int64_t reduce_position(const placing *p, uint32_t u, const cut *c, uint32_t run)
+static int64_t reduce_position(const draft *p, uint32_t u, const cut *c, uint32_t run)
 {
     stretch s = find_stretch(p->solution, SLC_FLOW_REDUCE, u, p->in->job->micro_batches - 1);
     return s.count ? (int64_t)position_of(&s, (run + 0.5) / c->runs) : -1;
 }
 
-/* dp with `each` gathers its gradient instead, right before the update. */
-static bool gathers_value(const placing *p, uint32_t u)
-{
-    const slc_job *job = p->in->job;
-    return slc_operations_of(job, &job->units[u], p->in->strategies[u]).gather_value != SLC_ITEM_KINDS;
-}
-
 /* The place that a window's gather must come after: that of a reduction that is late in this pass; for rows that of the
  * previous micro-batch's reductions, which use the same lists. INT64_MIN: none. */
-static int64_t window_follows(const placing *p, const slc_flow *window, int64_t reduced)
+static int64_t window_follows(const draft *p, const slc_flow *window, int64_t reduced)
 {
     const slc_job *job = p->in->job;
     uint32_t m = window->micro_batch;
@@ -247,7 +240,7 @@ static int64_t window_follows(const placing *p, const slc_flow *window, int64_t 
     return place_in_pass(p, (int64_t)slc_most(rows, last_position(p, job->units[window->unit].partner, m - 1)), REDUCE);
 }
 
-static void place_flow(placing *p, const stretch *s)
+static void place_flow(draft *p, const stretch *s)
 {
     const slc_flow *flow = s->flows;
     if (flow->kind == SLC_FLOW_EXCHANGE) {
@@ -256,6 +249,7 @@ static void place_flow(placing *p, const stretch *s)
     }
     cut c = cut_unit(p, flow->unit);
     const slc_unit *unit = &p->in->job->units[flow->unit];
+    slc_unit_operations of = slc_operations_of(p->in->job, unit, p->in->strategies[flow->unit]);
     uint32_t m = flow->micro_batch;
     for (uint32_t run = 0; run < c.runs; run++) {
         uint32_t position = position_of(s, (run + 0.5) / c.runs);
@@ -266,7 +260,7 @@ static void place_flow(placing *p, const stretch *s)
         }
         int64_t reduced = reduce_position(p, flow->unit, &c, run);
         if (flow->kind == SLC_FLOW_GATHER_VALUE) {
-            if (!gathers_value(p, flow->unit)) continue;
+            if (of.gather_value == SLC_ITEM_KINDS) continue; /* dp with `each`: its gradient, right before the update */
             if (reduced > (int64_t)position) position = (uint32_t)reduced;
             place_value_gather(p, flow->unit, &c, run, position);
         } else {
@@ -277,14 +271,14 @@ static void place_flow(placing *p, const stretch *s)
 
 static int by_place(const void *a, const void *b)
 {
-    const placed *x = a, *y = b;
+    const placed_item *x = a, *y = b;
     if (x->place != y->place) return x->place < y->place ? -1 : 1;
     if (x->urgency != y->urgency) return x->urgency < y->urgency ? -1 : 1;
     if (x->item.unit != y->item.unit) return x->item.unit < y->item.unit ? -1 : 1;
     return (x->item.first_block > y->item.first_block) - (x->item.first_block < y->item.first_block);
 }
 
-static bool continues(const placed *a, const placed *b)
+static bool continues(const placed_item *a, const placed_item *b)
 {
     const slc_item *x = &a->item, *y = &b->item;
     return a->place == b->place && x->kind == y->kind && x->unit == y->unit && x->micro_batch == y->micro_batch &&
@@ -292,7 +286,7 @@ static bool continues(const placed *a, const placed *b)
 }
 
 /* Joins neighbours that continue each other; the list is sorted. */
-static void fuse(placing *p)
+static void join_runs(draft *p)
 {
     size_t kept = 0;
     for (size_t i = 1; i < p->count; i++) {
@@ -312,7 +306,7 @@ typedef struct {
 } pending;
 
 typedef struct {
-    const placing *p;
+    const draft *p;
     slc_order *order;
     slc_live_bytes live;
     pending *updates; /* updates whose reductions or exchanges are written */
@@ -328,7 +322,7 @@ typedef struct {
 
 static void write_item(writing *w, const slc_item *i)
 {
-    slc_order_run(w->order, i->kind, i->late, i->micro_batch, i->unit, i->index, i->first_block, i->block_count);
+    slc_order_append(w->order, *i);
     slc_live_bytes_pass(&w->live, i);
 }
 
@@ -414,14 +408,10 @@ static bool is_before_update(const writing *w, const slc_item *item)
     return slc_is_reduction(item->kind) && item->micro_batch + 1 == in->job->micro_batches;
 }
 
-static bool is_gather(const slc_item *item)
-{
-    return item->kind == SLC_ITEM_GATHER_VALUE || item->kind == SLC_ITEM_GATHER_WINDOW;
-}
-
 static void write_operation(writing *w, const slc_item *item)
 {
-    if (is_gather(item) && (item->kind == SLC_ITEM_GATHER_VALUE || !item->micro_batch)) write_needed_updates(w, item);
+    bool first_window = item->kind == SLC_ITEM_GATHER_WINDOW && !item->micro_batch;
+    if (item->kind == SLC_ITEM_GATHER_VALUE || first_window) write_needed_updates(w, item);
     write_item(w, item);
     w->on_link += !slc_is_on_thread(item->kind);
     if (slc_is_reduction(item->kind) && item->micro_batch + 1 == w->p->in->job->micro_batches)
@@ -436,14 +426,6 @@ static void write_operation(writing *w, const slc_item *item)
         agree_if_due(w, item->late);
     }
     write_due_updates(w, w->p->options->update_delay);
-}
-
-static void count_heard(writing *w)
-{
-    for (size_t i = 0; i < w->p->count; i++) {
-        const slc_item *item = &w->p->list[i].item;
-        w->heard_left[item->late] += is_heard(w, item);
-    }
 }
 
 static bool begins_with(const writing *w, const slc_item *gather, uint32_t micro_batch, uint32_t slot)
@@ -472,7 +454,7 @@ static void write_waiting(writing *w, uint32_t micro_batch, uint32_t slot)
 /* Writes everything between the previous slot and this one. */
 static void write_before_slot(writing *w, size_t *next, uint32_t micro_batch, uint32_t slot, int64_t place)
 {
-    const placing *p = w->p;
+    const draft *p = w->p;
     for (; *next < p->count && p->list[*next].place < place; ++*next) {
         const slc_item *item = &p->list[*next].item;
         bool early = item->kind == SLC_ITEM_GATHER_WINDOW && p->list[*next].place == place - THE_SLOT + GATHER_BEFORE;
@@ -488,10 +470,10 @@ static void write_before_slot(writing *w, size_t *next, uint32_t micro_batch, ui
 
 static void write_all(writing *w)
 {
-    const placing *p = w->p;
+    const draft *p = w->p;
     uint32_t per = slc_job_slots(p->in->job);
     size_t next = 0;
-    count_heard(w);
+    for (size_t i = 0; i < p->count; i++) w->heard_left[p->list[i].item.late] += is_heard(w, &p->list[i].item);
     bool late = w->heard_left[1];
     for (uint32_t s = 0; s < p->slots; s++) {
         write_before_slot(w, &next, s / per, s % per, (int64_t)s * 2 * RANKS + THE_SLOT);
@@ -512,7 +494,7 @@ static void expect_late(writing *w, const slc_item *item)
     slc_live_bytes_late(&w->live, &update);
 }
 
-static void write_order(placing *p, slc_order *order)
+static void write_order(draft *p, slc_order *order)
 {
     writing w = {.p = p, .order = order};
     w.updates = malloc((p->count + 1) * sizeof *w.updates);
@@ -531,7 +513,7 @@ static void write_order(placing *p, slc_order *order)
 void slc_order_from_slots(const slc_scheduling *in, const slc_slot_solution *solution,
                           const slc_slot_order_options *options, slc_order *order)
 {
-    placing p = {
+    draft p = {
         .in = in, .solution = solution, .options = options, .slots = in->job->micro_batches * slc_job_slots(in->job)};
     for (uint32_t i = 0; i < solution->flow_count;) {
         stretch s = stretch_at(solution, i);
@@ -542,7 +524,7 @@ void slc_order_from_slots(const slc_scheduling *in, const slc_slot_solution *sol
         order->failed = true;
     } else {
         if (p.count) qsort(p.list, p.count, sizeof *p.list, by_place);
-        if (options->fuse) fuse(&p);
+        if (options->fuse) join_runs(&p);
         write_order(&p, order);
     }
     free(p.list);

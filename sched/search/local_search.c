@@ -128,7 +128,7 @@ static bool same_run(const slc_item *a, const slc_item *b)
            a->kind != SLC_ITEM_AGREE;
 }
 
-static bool join(slc_order *order, uint32_t item, bool backward)
+static bool join_runs(slc_order *order, uint32_t item, bool backward)
 {
     slc_item *mine = &order->items[item];
     for (uint32_t i = item + 1; i < order->count && i < item + 12; i++) {
@@ -147,7 +147,7 @@ static bool join(slc_order *order, uint32_t item, bool backward)
     return false;
 }
 
-static bool split(const slc_strategy *strategies, slc_order *order, uint32_t item)
+static bool split_run(const slc_strategy *strategies, slc_order *order, uint32_t item)
 {
     if (order->items[item].block_count < 2 || order->count + 1 > order->capacity) return false;
     if (slc_exchanges(strategies[order->items[item].unit])) return false; /* a onebit unit moves whole */
@@ -162,7 +162,7 @@ static bool split(const slc_strategy *strategies, slc_order *order, uint32_t ite
 }
 
 /* Swaps two operations of one kind: each takes the other's place and its lateness. */
-static bool swap(search *s, slc_order *order)
+static bool swap_operations(search *s, slc_order *order)
 {
     slc_item *a = &order->items[draw(s, order->count)], *b = &order->items[draw(s, order->count)];
     if (a->kind != b->kind || a->kind == SLC_ITEM_SLOT || a->kind == SLC_ITEM_AGREE || a->unit == b->unit) return false;
@@ -193,21 +193,21 @@ static bool change_lane(const slc_strategy *strategies, slc_item *item)
     return true;
 }
 
-static bool change(search *s, slc_order *order)
+static bool make_change(search *s, slc_order *order)
 {
     uint64_t kind = draw(s, 16);
     if (kind < 5 && bring_forward(s, order)) return true;
     uint32_t item = (uint32_t)draw(s, order->count);
-    if (kind == 5) return split(s->in->strategies, order, item);
-    if (kind < 8) return join(order, item, draw(s, 2));
-    if (kind == 8) return swap(s, order);
+    if (kind == 5) return split_run(s->in->strategies, order, item);
+    if (kind < 8) return join_runs(order, item, draw(s, 2));
+    if (kind == 8) return swap_operations(s, order);
     if (kind == 9 && s->options->lanes && change_lane(s->in->strategies, &order->items[item])) return true;
     int64_t distance = 1 + (int64_t)draw(s, (uint64_t)1 << draw(s, 7));
     return move_by(s->in->job, order, item, draw(s, 2) ? distance : -distance);
 }
 
 /* Before any move is drawn, each operation of a short order is moved a little in either direction. */
-static bool sweep(search *s, slc_order *order, bool *moved)
+static bool sweep_next(search *s, slc_order *order, bool *moved)
 {
     static const int64_t distances[] = {-1, 1, -2, 2, -3, 3};
     enum { DISTANCES = sizeof distances / sizeof *distances };
@@ -253,8 +253,8 @@ static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_
     *next = NULL;
     if (!copy_order(&s->work, s->current.items, s->current.count)) return slc_error(SLUICE_ERR_MEMORY, "search");
     bool any = false;
-    if (!sweep(s, &s->work, &any))
-        for (uint64_t changes = 1 + draw(s, 3); changes; changes--) any |= change(s, &s->work);
+    if (!sweep_next(s, &s->work, &any))
+        for (uint64_t changes = 1 + draw(s, 3); changes; changes--) any |= make_change(s, &s->work);
     if (!any) return SLUICE_OK;
     slc_order_settle_agreement(&s->work, s->in->job);
     slc_plan *plan;

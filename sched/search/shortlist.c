@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const slc_candidate *find(const slc_shortlist *list, const slc_strategy *strategies, const bool *recompute)
+static const slc_candidate *find_choices(const slc_shortlist *list, const slc_strategy *strategies,
+                                         const bool *recompute)
 {
     const slc_job *job = list->job;
     for (uint32_t i = 0; i < list->count; i++)
@@ -21,7 +22,7 @@ double slc_shortlist_below_s(const slc_shortlist *list, const slc_strategy *stra
 {
     if (!list->count) return 0;
     double below_s = list->slack * list->list[0].forecast.step_s;
-    const slc_candidate *same = find(list, strategies, recompute);
+    const slc_candidate *same = find_choices(list, strategies, recompute);
     if (same) return fmin(below_s, same->forecast.step_s);
     return list->count == SLC_SHORTLIST ? fmin(below_s, list->list[list->count - 1].forecast.step_s) : below_s;
 }
@@ -47,7 +48,7 @@ void slc_shortlist_sort(slc_shortlist *list)
 /* Makes room for a candidate: in place of the one with the same choices, or of the slowest if the list is full. */
 static slc_candidate *place_for(slc_shortlist *list, const slc_candidate *candidate)
 {
-    slc_candidate *same = (slc_candidate *)find(list, candidate->strategies, candidate->recompute);
+    slc_candidate *same = (slc_candidate *)find_choices(list, candidate->strategies, candidate->recompute);
     if (!same && list->count < SLC_SHORTLIST) return &list->list[list->count++];
     if (!same) same = &list->list[list->count - 1];
     candidate_fini(same);

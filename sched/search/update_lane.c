@@ -15,14 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { IN_PLACE, SOON, BEHIND, BEFORE_USE, PLACINGS } placing;
+typedef enum { IN_PLACE, SOON, AFTER_SLOTS, BEFORE_USE, TARGET_KINDS } target_kind;
 enum { PACKING_TRIES = 8 };
 
 typedef struct {
     double place; /* in its step, as above */
     uint32_t from;
     slc_item item;
-} placed;
+} moved_item;
 
 typedef struct {
     const slc_scheduling *in;
@@ -32,7 +32,7 @@ typedef struct {
     bool all;
     uint64_t deadline_ns;
     slc_item_times *times; /* of the plan's items */
-    placed *placed;
+    moved_item *placed;
     uint32_t room;
     uint32_t *units; /* those with updates that may move, in the order of their last updates */
     uint32_t unit_count;
@@ -56,14 +56,14 @@ static double place_of(const slc_program *p, uint32_t item)
 /* ---- The target of an update ---- */
 
 /* The place after the last slot. */
-static double place_behind(const slc_program *p)
+static double place_after_slots(const slc_program *p)
 {
     uint32_t i = p->item_count;
     while (i && p->items[i - 1].kind != SLC_ITEM_SLOT) i--;
     return i;
 }
 
-static bool uses(const slc_unit *unit, uint32_t layer)
+static bool uses_layer(const slc_unit *unit, uint32_t layer)
 {
     for (uint32_t i = 0; i < unit->use_count; i++)
         if (unit->uses[i].layer == layer) return true;
@@ -81,7 +81,7 @@ static double place_of_use(const slc_job *job, const slc_program *p, const slc_u
         if (item->kind == SLC_ITEM_GATHER_WINDOW && (item->unit == u || &job->units[item->unit] == first))
             return i + (double)p->item_count;
         if (item->kind != SLC_ITEM_SLOT) continue;
-        if (uses(unit, slc_slot_layer(job, item->slot))) return ahead ? before : i + (double)p->item_count;
+        if (uses_layer(unit, slc_slot_layer(job, item->slot))) return ahead ? before : i + (double)p->item_count;
         before = i + (double)p->item_count;
     }
     return 2.0 * p->item_count;
@@ -98,16 +98,16 @@ static double place_soon(const lanes *l, uint32_t update)
     return p->item_count;
 }
 
-static double target(const lanes *l, uint32_t update, placing where)
+static double target(const lanes *l, uint32_t update, target_kind where)
 {
     const slc_program *p = program(l);
     const slc_job *job = l->in->job;
     const slc_item *item = &p->items[update];
     const slc_unit *unit = &job->units[item->unit];
     bool gathered = slc_operations_of(job, unit, l->in->strategies[item->unit]).gather_value != SLC_ITEM_KINDS;
-    double place = place_of(p, update), to = place, end = place_behind(p);
+    double place = place_of(p, update), to = place, end = place_after_slots(p);
     if (where == SOON) to = place_soon(l, update);
-    if (where == BEHIND) to = end;
+    if (where == AFTER_SLOTS) to = end;
     if (where == BEFORE_USE) to = place_of_use(job, p, unit, item->unit, gathered);
     /* A place after the last slot and before the next pass is the same as right after the last slot. */
     if (to > end && to <= p->item_count) to = end;
@@ -120,7 +120,7 @@ static double target(const lanes *l, uint32_t update, placing where)
 
 static int by_place(const void *a, const void *b)
 {
-    const placed *x = a, *y = b;
+    const moved_item *x = a, *y = b;
     if (x->place != y->place) return x->place < y->place ? -1 : 1;
     return (x->from > y->from) - (x->from < y->from);
 }
@@ -131,7 +131,7 @@ static bool make_room(lanes *l)
     if (count <= l->room) return true;
     slc_item_times *times = realloc(l->times, count * sizeof *times);
     if (times) l->times = times;
-    placed *grown = realloc(l->placed, count * sizeof *grown);
+    moved_item *grown = realloc(l->placed, count * sizeof *grown);
     if (grown) l->placed = grown;
     if (!times || !grown) return false;
     l->room = count;
@@ -155,7 +155,7 @@ static void drag_gathers(lanes *l)
 
 /* Writes the order in which the updates of the chosen units are on the compute lane, at their new places; everything
  * else stays as it is. */
-static void write_order(lanes *l, const bool *chosen, placing where, slc_order *order)
+static void write_order(lanes *l, const bool *chosen, target_kind where, slc_order *order)
 {
     const slc_program *p = program(l);
     double n = p->item_count;
@@ -163,25 +163,17 @@ static void write_order(lanes *l, const bool *chosen, placing where, slc_order *
         const slc_item *item = &p->items[i];
         bool moves = may_move(l->in->strategies, item) && chosen[item->unit] && (l->all || !item->on_compute);
         l->placed[i] =
-            (placed){moves ? target(l, i, where) : place_of(p, i), i + (item->late ? p->item_count : 0), *item};
+            (moved_item){moves ? target(l, i, where) : place_of(p, i), i + (item->late ? p->item_count : 0), *item};
         l->placed[i].item.on_compute |= moves;
     }
     drag_gathers(l);
     for (uint32_t i = 0; i < p->item_count; i++) {
-        placed *at = &l->placed[i];
+        moved_item *at = &l->placed[i];
         at->item.late = at->place >= n - 0.25;
         if (at->item.late) at->place -= n;
     }
     qsort(l->placed, p->item_count, sizeof *l->placed, by_place);
-    for (uint32_t i = 0; i < p->item_count; i++) {
-        const slc_item *item = &l->placed[i].item;
-        if (item->kind == SLC_ITEM_SLOT)
-            slc_order_slot(order, item->micro_batch, item->slot);
-        else
-            slc_order_run(order, item->kind, item->late, item->micro_batch, item->unit, item->index, item->first_block,
-                          item->block_count);
-        if (!order->failed) order->items[order->count - 1].on_compute = item->on_compute;
-    }
+    for (uint32_t i = 0; i < p->item_count; i++) slc_order_append(order, l->placed[i].item);
 }
 
 /* ---- Trying ---- */
@@ -212,8 +204,8 @@ static sluice_status try_order(const lanes *l, const slc_order *order, double at
 
 /* Tries the chosen units' updates at one kind of place. If the step is shorter than at_most_s, *best becomes that plan
  * and at_most_s falls to its step. */
-static sluice_status try_placing(lanes *l, const bool *chosen, placing where, double *at_most_s, slc_plan **best,
-                                 slc_forecast *forecast)
+static sluice_status try_target(lanes *l, const bool *chosen, target_kind where, double *at_most_s, slc_plan **best,
+                                slc_forecast *forecast)
 {
     slc_order order = {0};
     slc_plan *plan;
@@ -247,8 +239,8 @@ static sluice_status try_last(lanes *l, bool *chosen, uint32_t count, double *at
     sluice_status status = SLUICE_OK;
     memset(chosen, 0, l->in->job->unit_count * sizeof *chosen);
     for (uint32_t i = l->unit_count - count; i < l->unit_count; i++) chosen[l->units[i]] = true;
-    for (int where = 0; !status && where < PLACINGS && time_left(l); where++)
-        status = try_placing(l, chosen, (placing)where, at_most_s, best, forecast);
+    for (int where = 0; !status && where < TARGET_KINDS && time_left(l); where++)
+        status = try_target(l, chosen, (target_kind)where, at_most_s, best, forecast);
     return status;
 }
 
@@ -261,8 +253,8 @@ static sluice_status try_one_by_one(lanes *l, bool *chosen)
         double at_most_s = l->forecast->step_s * (1 - 1e-6);
         memset(chosen, 0, l->in->job->unit_count * sizeof *chosen);
         chosen[l->units[i]] = true;
-        for (int where = 0; !status && where < PLACINGS && time_left(l); where++)
-            status = try_placing(l, chosen, (placing)where, &at_most_s, &best, &forecast);
+        for (int where = 0; !status && where < TARGET_KINDS && time_left(l); where++)
+            status = try_target(l, chosen, (target_kind)where, &at_most_s, &best, &forecast);
         if (!status && best)
             status = take_over(l, best);
         else
@@ -289,7 +281,7 @@ static void list_units(lanes *l)
     }
 }
 
-static sluice_status choose(lanes *l, bool *chosen)
+static sluice_status move_updates(lanes *l, bool *chosen)
 {
     slc_plan *best = NULL;
     slc_forecast forecast;
@@ -315,7 +307,7 @@ static sluice_status choose_lanes(const slc_scheduling *in, const slc_scheduler 
         .in = in, .scheduler = scheduler, .plan = plan, .forecast = forecast, .all = all, .deadline_ns = deadline_ns};
     bool *chosen = calloc((size_t)units + 1, sizeof *chosen);
     l.units = calloc((size_t)units + 1, sizeof *l.units);
-    sluice_status status = chosen && l.units ? choose(&l, chosen) : slc_error(SLUICE_ERR_MEMORY, "lanes");
+    sluice_status status = chosen && l.units ? move_updates(&l, chosen) : slc_error(SLUICE_ERR_MEMORY, "lanes");
     free(chosen);
     free(l.units);
     free(l.times);
@@ -335,7 +327,8 @@ static void share_out(const slc_job *job, slc_updates updates, bool *chosen)
 }
 
 /* Changes only the lanes, and so the waits; lifetimes and addresses stay. */
-static sluice_status put(const slc_scheduling *in, const slc_scheduler *scheduler, slc_updates updates, slc_plan *plan)
+static sluice_status assign_lanes(const slc_scheduling *in, const slc_scheduler *scheduler, slc_updates updates,
+                                  slc_plan *plan)
 {
     bool *chosen = calloc((size_t)in->job->unit_count + 1, sizeof *chosen);
     if (!chosen) return slc_error(SLUICE_ERR_MEMORY, "lanes");
@@ -354,7 +347,7 @@ sluice_status slc_updates_place(const slc_scheduling *in, const slc_scheduler *s
                                 uint64_t deadline_ns, slc_plan **plan, slc_forecast *forecast)
 {
     bool known = in->times->update_compute_s_per_element > 0, puts = updates >= SLC_UPDATES_COMPUTE;
-    sluice_status status = puts ? put(in, scheduler, updates, *plan) : SLUICE_OK;
+    sluice_status status = puts ? assign_lanes(in, scheduler, updates, *plan) : SLUICE_OK;
     if (!status && puts) status = slc_simulate(in->job, in->times, *plan, NULL, forecast);
     if (status || !(updates == SLC_UPDATES_COMPUTE || (updates == SLC_UPDATES_AUTO && known))) return status;
     return choose_lanes(in, scheduler, updates == SLC_UPDATES_COMPUTE, deadline_ns, plan, forecast);

@@ -47,8 +47,8 @@ static void set_waits(const slc_simulated_lanes *l, const slc_program *program, 
     out->computed = larger(out->computed, late_computed);
 }
 
-static void fill(slc_simulated_lanes *l, const slc_job *job, const slc_times *times, const slc_plan *plan,
-                 uint32_t *place)
+static void fill_lanes(slc_simulated_lanes *l, const slc_job *job, const slc_times *times, const slc_plan *plan,
+                       uint32_t *place)
 {
     const slc_program *program = &plan->train;
     int32_t step_end = nothing;
@@ -92,7 +92,7 @@ sluice_status slc_simulated_lanes_init(slc_simulated_lanes *lanes, const slc_job
         slc_simulated_lanes_fini(lanes);
         return slc_error(SLUICE_ERR_MEMORY, "simulating %u items", items);
     }
-    fill(lanes, job, times, plan, place);
+    fill_lanes(lanes, job, times, plan, place);
     free(place);
     return SLUICE_OK;
 }

@@ -36,7 +36,7 @@ static int by_end(const void *a, const void *b)
     return (x->end < y->end) - (x->end > y->end);
 }
 
-static void add(const slc_plan *plan, slc_memory_point *point, const slc_claim *claim, bool begins)
+static void add_claim(const slc_plan *plan, slc_memory_point *point, const slc_claim *claim, bool begins)
 {
     uint64_t bytes = claim->end_byte - claim->first_byte;
     uint64_t *live = &point->live[slc_memory_category_of(plan->buffers[claim->buffer].kind)];
@@ -48,7 +48,7 @@ static void start_series(const slc_plan *plan, double begin_s, slc_memory_series
     out->points[0] = (slc_memory_point){.at_s = begin_s};
     out->count = 1;
     for (uint32_t s = 0; s < plan->static_count; s++) {
-        add(plan, &out->points[0], &plan->statics[s], true);
+        add_claim(plan, &out->points[0], &plan->statics[s], true);
         uint64_t end = end_address(plan, &plan->statics[s]);
         if (end > out->points[0].highest) out->points[0].highest = end;
     }
@@ -63,7 +63,7 @@ static void sum_events(const slc_plan *plan, const event *events, size_t count, 
             last = &out->points[out->count++];
             last->at_s = events[e].at_s;
         }
-        add(plan, last, events[e].claim, events[e].begins);
+        add_claim(plan, last, events[e].claim, events[e].begins);
     }
 }
 

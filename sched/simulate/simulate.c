@@ -24,7 +24,7 @@ typedef struct {
     leftover leftovers[CYCLE + 1];       /* after the latest passes, newest first */
 } simulation;
 
-static leftover look(const slc_simulated_lanes *lanes, uint32_t passes)
+static leftover leftover_after(const slc_simulated_lanes *lanes, uint32_t passes)
 {
     int64_t before = (int64_t)passes * lanes->operation_count;
     leftover left = {.opened = lanes->operations_opened - before, .over = lanes->operations_over - before};
@@ -35,7 +35,7 @@ static leftover look(const slc_simulated_lanes *lanes, uint32_t passes)
     return left;
 }
 
-static bool same(const leftover *a, const leftover *b, double tolerance_s)
+static bool same_leftover(const leftover *a, const leftover *b, double tolerance_s)
 {
     if (a->opened != b->opened || a->over != b->over) return false;
     for (int i = 0; i < SLC_OPEN_OPERATIONS; i++)
@@ -59,18 +59,18 @@ static uint32_t cycle_of(const simulation *s)
     double tolerance_s = 1e3 * s->lanes.tiny_s;
     for (uint32_t length = 1; length <= CYCLE && length + 1 <= s->passes; length++)
         if ((length + 1 < s->passes || is_past_late(s, &s->leftovers[length])) &&
-            same(&s->leftovers[0], &s->leftovers[length], tolerance_s))
+            same_leftover(&s->leftovers[0], &s->leftovers[length], tolerance_s))
             return length;
     return 0;
 }
 
 /* Stores sums and state after a pass, dropping the oldest sums when there is no room. */
-static void keep(simulation *s)
+static void keep_state(simulation *s)
 {
     if (s->passes > MOST_PASSES) memmove(s->sums, s->sums + 1, MOST_PASSES * sizeof *s->sums);
     s->sums[s->passes > MOST_PASSES ? MOST_PASSES : s->passes] = s->lanes.sums;
     memmove(s->leftovers + 1, s->leftovers, CYCLE * sizeof *s->leftovers);
-    s->leftovers[0] = look(&s->lanes, s->passes);
+    s->leftovers[0] = leftover_after(&s->lanes, s->passes);
 }
 
 static sluice_status run_passes(simulation *s, const slc_simulation *options, bool *steady)
@@ -84,7 +84,7 @@ static sluice_status run_passes(simulation *s, const slc_simulation *options, bo
             slc_simulated_lanes_run(&s->lanes, ((int64_t)s->passes + 1) * s->lanes.computed_count, 0);
         if (status) return status;
         s->passes++;
-        keep(s);
+        keep_state(s);
         s->counted = drawn ? 0 : cycle_of(s);
         if (s->passes >= FEWEST_PASSES && s->counted) {
             *steady = true;
@@ -145,8 +145,8 @@ static sluice_status finish_items(simulation *s, const slc_program *program, slc
     return SLUICE_OK;
 }
 
-static sluice_status simulate(simulation *s, const slc_plan *plan, const slc_simulation *options, slc_forecast *out,
-                              slc_item_times *items)
+static sluice_status simulate_passes(simulation *s, const slc_plan *plan, const slc_simulation *options,
+                                     slc_forecast *out, slc_item_times *items)
 {
     bool steady;
     slc_item_times *room = NULL;
@@ -172,7 +172,7 @@ sluice_status slc_simulate_items(const slc_job *job, const slc_times *times, con
     if (!options) options = &exact;
     sluice_status status = slc_simulated_lanes_init(&s.lanes, job, times, plan, options);
     if (status) return status;
-    status = simulate(&s, plan, options, out, items);
+    status = simulate_passes(&s, plan, options, out, items);
     slc_simulated_lanes_fini(&s.lanes);
     return status;
 }

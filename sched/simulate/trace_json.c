@@ -69,40 +69,41 @@ void slc_item_label(const slc_job *job, const slc_item *item, char *out)
 
 /* ---- Events ---- */
 
-static void put(slc_trace *trace, json_t *event)
+static void put_event(slc_trace *trace, json_t *event)
 {
     if (!event || json_array_append_new(trace->events, event)) trace->failed = true;
 }
 
 static void put_name(slc_trace *trace, int process, int thread, const char *what, const char *name)
 {
-    put(trace, json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "ph", "M", "name", what, "pid", process, "tid", thread,
-                         "args", "name", name));
+    put_event(trace, json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "ph", "M", "name", what, "pid", process, "tid", thread,
+                               "args", "name", name));
 }
 
 /* Perfetto shows lanes by their sort index. */
 static void put_lane(slc_trace *trace, int process, int thread, const char *name)
 {
     put_name(trace, process, thread, "thread_name", name);
-    put(trace, json_pack("{s:s, s:s, s:i, s:i, s:{s:i}}", "ph", "M", "name", "thread_sort_index", "pid", process, "tid",
-                         thread, "args", "sort_index", thread));
+    put_event(trace, json_pack("{s:s, s:s, s:i, s:i, s:{s:i}}", "ph", "M", "name", "thread_sort_index", "pid", process,
+                               "tid", thread, "args", "sort_index", thread));
 }
 
 static void put_slice(slc_trace *trace, int process, int thread, const char *category, const char *name, double from_s,
                       double to_s, json_t *args)
 {
-    put(trace, json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:o}", "ph", "X", "cat", category, "name", name, "pid",
-                         process, "tid", thread, "ts", from_s * 1e6, "dur", (to_s - from_s) * 1e6, "args", args));
+    put_event(trace,
+              json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:o}", "ph", "X", "cat", category, "name", name, "pid",
+                        process, "tid", thread, "ts", from_s * 1e6, "dur", (to_s - from_s) * 1e6, "args", args));
 }
 
 /* Draws an arrow from inside one slice to inside another. */
 static void put_arrow(slc_trace *trace, int process, int from_thread, double from_s, double to_s)
 {
     json_int_t id = (json_int_t)++trace->flows;
-    put(trace, json_pack("{s:s, s:s, s:s, s:I, s:i, s:i, s:f}", "ph", "s", "cat", "gate", "name", "gate", "id", id,
-                         "pid", process, "tid", from_thread, "ts", from_s * 1e6));
-    put(trace, json_pack("{s:s, s:s, s:s, s:s, s:I, s:i, s:i, s:f}", "ph", "f", "bp", "e", "cat", "gate", "name",
-                         "gate", "id", id, "pid", process, "tid", COMPUTE, "ts", to_s * 1e6));
+    put_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:i, s:i, s:f}", "ph", "s", "cat", "gate", "name", "gate", "id",
+                               id, "pid", process, "tid", from_thread, "ts", from_s * 1e6));
+    put_event(trace, json_pack("{s:s, s:s, s:s, s:s, s:I, s:i, s:i, s:f}", "ph", "f", "bp", "e", "cat", "gate", "name",
+                               "gate", "id", id, "pid", process, "tid", COMPUTE, "ts", to_s * 1e6));
 }
 
 static json_t *item_args(const slc_trace *trace, uint32_t number, uint64_t pass, const slc_item_times *times)
@@ -201,10 +202,10 @@ void slc_trace_memory(slc_trace *trace, int process, double at_s, const slc_memo
                 json_object_set_new(live, slc_memory_category_name((slc_memory_category)c),
                                     json_integer((json_int_t)point->live[c]));
         double us = (at_s + point->at_s) * 1e6;
-        put(trace, json_pack("{s:s, s:s, s:i, s:f, s:o}", "ph", "C", "name", "memory, bytes", "pid", process, "ts", us,
-                             "args", live));
-        put(trace, json_pack("{s:s, s:s, s:i, s:f, s:{s:I}}", "ph", "C", "name", "highest address", "pid", process,
-                             "ts", us, "args", "bytes", (json_int_t)point->highest));
+        put_event(trace, json_pack("{s:s, s:s, s:i, s:f, s:o}", "ph", "C", "name", "memory, bytes", "pid", process,
+                                   "ts", us, "args", live));
+        put_event(trace, json_pack("{s:s, s:s, s:i, s:f, s:{s:I}}", "ph", "C", "name", "highest address", "pid",
+                                   process, "ts", us, "args", "bytes", (json_int_t)point->highest));
     }
 }
 

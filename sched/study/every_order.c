@@ -163,9 +163,10 @@ static void set_gaps(search *s, operation *o)
     if (o->kind == SLC_ITEM_GATHER_WINDOW) {
         o->first_gap = 0;
     } else if (reduces(o)) {
-        bool dp = s->request->strategies[o->unit] == SLC_DP, fsdp = s->request->strategies[o->unit] == SLC_FSDP;
+        slc_strategy strategy = s->request->strategies[o->unit];
+        bool gathered = !slc_updates_whole(strategy) && !slc_gathers_windows(strategy);
         o->first_gap = o->late ? 0 : o->ready_slot + 1;
-        o->last_gap = !o->late ? s->slots : dp || fsdp ? first_use : o->from_slot;
+        o->last_gap = !o->late ? s->slots : gathered ? o->from_slot : first_use;
     } else {
         o->first_gap = o->late ? 0 : s->ops[s->first_of[o->unit] + o->run].ready_slot + 1;
         o->last_gap = o->late ? first_use : s->slots;
@@ -206,7 +207,7 @@ static void set_window(const search *s, operation *o)
     }
     double used_s = s->early_s[first_use] + (first_use ? slack_s : 0);
     if (reduces(o)) {
-        bool whole = s->request->strategies[o->unit] == SLC_DP;
+        bool whole = slc_updates_whole(s->request->strategies[o->unit]);
         o->release_s = s->early_s[o->ready_slot + 1] - (o->late ? s->wanted_s : 0);
         double gather_s = whole ? 0 : s->ops[s->first_of[o->unit] + runs_of(s, o->unit) + o->run].s;
         o->deadline_s = used_s + (o->late ? 0 : s->wanted_s) - o->update_s - gather_s;
@@ -526,9 +527,8 @@ static bool is_for_us(const slc_every_order_request *r)
     const slc_job *job = r->job;
     const slc_link *link = &r->times->link;
     bool job_is = job->micro_batches == 1 && !job->each && !job->barrier && slc_job_slots(job) <= SLOTS &&
-                  job->unit_count <= SLC_EVERY_ORDER_UNITS && r->limit <= INT64_MAX;
-    for (uint32_t u = 0; u < job->unit_count; u++)
-        job_is &= r->strategies[u] != SLC_ONEBIT && job->units[u].role == SLC_UNIT_WHOLE;
+                  job->unit_count <= SLC_EVERY_ORDER_UNITS && r->limit <= INT64_MAX && !slc_job_splits(job);
+    for (uint32_t u = 0; u < job->unit_count; u++) job_is &= !slc_exchanges(r->strategies[u]);
     return job_is && link->kappa == 0 && link->sigma == 1 && !link->thread_moves;
 }
 

@@ -2,6 +2,7 @@
 #include "sched/study/made_profile.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/roles.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -304,7 +305,7 @@ static sluice_status set_tensors(const maker *m, slc_profile *profile)
 
 /* ---- All together ---- */
 
-static sluice_status make(maker *m, slc_profile **out)
+static sluice_status make_profile(maker *m, slc_profile **out)
 {
     const slc_made_options *o = m->options;
     sluice_status status = allocate(m);
@@ -334,7 +335,7 @@ static sluice_status make(maker *m, slc_profile **out)
     if (!status) status = set_tensors(m, *out);
     if (status) return status;
     for (uint32_t u = 0; u < m->job.unit_count; u++)
-        if (m->job.units[u].role != SLC_UNIT_ROWS) (*out)->block_bytes[u] = m->block_bytes;
+        if (!slc_looks_up(&m->job.units[u])) (*out)->block_bytes[u] = m->block_bytes;
     /* A block is cut in elements, as many as fp32 has in its bytes. */
     (*out)->scratch_in_flight = BLOCKS_IN_FLIGHT * m->block_bytes / sluice_dtype_bytes(SLUICE_FP32) *
                                 sluice_dtype_bytes(slc_gradient_dtype(&m->job, m->job.units));
@@ -348,7 +349,7 @@ sluice_status slc_made_profile(const slc_made_options *options, slc_profile **ou
         sluice_status status = check_options(options, &shapes[i]);
         if (status) return status;
         maker m = {.options = options, .shape = &shapes[i]};
-        status = make(&m, out);
+        status = make_profile(&m, out);
         maker_fini(&m);
         return status;
     }

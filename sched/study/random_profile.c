@@ -3,6 +3,7 @@
 
 #include "lib/base/random.h"
 #include "lib/base/status.h"
+#include "lib/plan/roles.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -46,7 +47,7 @@ static double share(dice *d)
     return (double)slc_random_below(d->seed, 0, d->drawn++, UINT64_C(1) << 53) * 0x1p-53;
 }
 
-static double draw(dice *d, slc_random_range range)
+static double draw_from(dice *d, slc_random_range range)
 {
     double at = share(d);
     if (range.least == range.most) return range.least;
@@ -135,10 +136,10 @@ static void add_layer(maker *m, uint32_t l, double bytes)
     m->can_recompute[l] = m->options->can_recompute;
     m->uses[l] = (slc_use){l, true};
     add_unit(m, m->names[l], bytes, &m->uses[l], 1);
-    double spread = draw(&m->dice, m->options->time_spread);
+    double spread = draw_from(&m->dice, m->options->time_spread);
     slc_random_range off = {1 / spread, spread};
-    m->times.slot_s[l] = bytes * draw(&m->dice, off);
-    m->times.slot_s[slc_backward_slot(job, l)] = 2 * bytes * draw(&m->dice, off);
+    m->times.slot_s[l] = bytes * draw_from(&m->dice, off);
+    m->times.slot_s[slc_backward_slot(job, l)] = 2 * bytes * draw_from(&m->dice, off);
 }
 
 /* A tenth of the activations is the layer's output, which the next layer's backward reads; recomputation drops the
@@ -146,7 +147,7 @@ static void add_layer(maker *m, uint32_t l, double bytes)
 static void add_activations(maker *m, uint32_t l, double bytes)
 {
     slc_job *job = &m->job;
-    double kept = bytes * draw(&m->dice, m->options->activations);
+    double kept = bytes * draw_from(&m->dice, m->options->activations);
     uint32_t last = job->layer_count - 1, next = l < last ? l + 1 : l, back = slc_backward_slot(job, l);
     job->activations[job->activation_count++] =
         (slc_activation_life){"x", (uint64_t)(0.1 * kept), l, slc_backward_slot(job, next), next, false};
@@ -180,7 +181,7 @@ static void add_tied(maker *m)
 {
     uint32_t layers = m->job.layer_count;
     bool tied = share(&m->dice) < m->options->tied_share;
-    double bytes = draw(&m->dice, m->options->unit_bytes) * (1 + (TIED_MOST - 1) * share(&m->dice));
+    double bytes = draw_from(&m->dice, m->options->unit_bytes) * (1 + (TIED_MOST - 1) * share(&m->dice));
     if (!tied || layers < 2) return;
     m->uses[layers] = (slc_use){0, m->options->can_recompute};
     m->uses[layers + 1] = (slc_use){layers - 1, true};
@@ -197,7 +198,7 @@ static void scale_slots(maker *m)
             slc_operation_s(job, &m->times, SLC_ITEM_REDUCE_SCATTER, &job->units[u], job->units[u].elements) +
             slc_operation_s(job, &m->times, SLC_ITEM_GATHER_VALUE, &job->units[u], job->units[u].elements);
     for (uint32_t s = 0; s < slc_job_slots(job); s++) compute += m->times.slot_s[s] * job->micro_batches;
-    double scale = draw(&m->dice, m->options->compute_ratio) * communication / compute;
+    double scale = draw_from(&m->dice, m->options->compute_ratio) * communication / compute;
     if (job->world == 1) scale = 1e-9; /* nothing is exchanged: times of a giga-FLOP machine */
     for (uint32_t s = 0; s < slc_job_slots(job); s++) m->times.slot_s[s] *= scale;
     for (uint32_t l = 0; l < job->layer_count; l++) m->times.recompute_s[l] = m->times.slot_s[l];
@@ -210,7 +211,7 @@ static void set_job(maker *m)
     m->job = (slc_job){.world = o->world ? o->world : ranks,
                        .micro_batches = o->micro_batches ? o->micro_batches : several,
                        .states = 2,
-                       .layer_count = (uint32_t)lround(draw(&m->dice, o->layers))};
+                       .layer_count = (uint32_t)lround(draw_from(&m->dice, o->layers))};
     double mean = sqrt(o->unit_bytes.least * o->unit_bytes.most);
     m->block_bytes = (uint64_t)(mean / o->unit_blocks);
     m->times = (slc_times){.update_s_per_element = o->update_s_per_element,
@@ -225,14 +226,14 @@ static void set_job(maker *m)
                                     .block_bytes = m->block_bytes}};
 }
 
-static sluice_status make(maker *m, uint64_t seed, slc_profile **out)
+static sluice_status make_profile(maker *m, uint64_t seed, slc_profile **out)
 {
     set_job(m);
     sluice_status status = allocate(m);
     if (status) return status;
     m->job.can_recompute = m->can_recompute;
     for (uint32_t l = 0; l < m->job.layer_count; l++) {
-        double bytes = draw(&m->dice, m->options->unit_bytes);
+        double bytes = draw_from(&m->dice, m->options->unit_bytes);
         add_layer(m, l, bytes);
         add_activations(m, l, bytes);
     }
@@ -242,7 +243,7 @@ static sluice_status make(maker *m, uint64_t seed, slc_profile **out)
     snprintf(source, sizeof source, "drawn: seed %llu", (unsigned long long)seed);
     status = slc_profile_create(&m->job, m->parameters, &m->times, "random", source, out);
     for (uint32_t u = 0; !status && u < m->job.unit_count; u++)
-        if (m->job.units[u].role != SLC_UNIT_ROWS) (*out)->block_bytes[u] = m->block_bytes;
+        if (!slc_looks_up(&m->job.units[u])) (*out)->block_bytes[u] = m->block_bytes;
     return status;
 }
 
@@ -251,7 +252,7 @@ sluice_status slc_random_profile(const slc_random_options *options, uint64_t see
     sluice_status status = check_options(options);
     if (status) return status;
     maker m = {.options = options, .dice = {.seed = seed}};
-    status = make(&m, seed, out);
+    status = make_profile(&m, seed, out);
     maker_fini(&m);
     return status;
 }

@@ -84,7 +84,7 @@ static void note_share(const slc_job *job, uint64_t free_bytes, slc_tradeoff_poi
     point->share = (double)point->strategy_bytes / (double)free_bytes;
 }
 
-static void fill(const slc_job *job, const uint32_t *ranked, uint32_t count, uint64_t room, slc_strategy *out)
+static void fill_with_sdp(const slc_job *job, const uint32_t *ranked, uint32_t count, uint64_t room, slc_strategy *out)
 {
     for (uint32_t u = 0; u < job->unit_count; u++) out[u] = SLC_FSDP;
     for (uint32_t i = 0; i < count; i++) {
@@ -147,8 +147,8 @@ static sluice_status choose_filling(const slc_tradeoff_request *r, const ranking
     double front_s, back_s;
     slc_strategy *back = malloc(((size_t)job->unit_count + 1) * sizeof *back);
     if (!back) return no_memory();
-    fill(job, ranked->front, ranked->count, room, out);
-    fill(job, ranked->back, ranked->count, room, back);
+    fill_with_sdp(job, ranked->front, ranked->count, room, out);
+    fill_with_sdp(job, ranked->back, ranked->count, room, back);
     sluice_status status = SLUICE_OK;
     if (memcmp(out, back, job->unit_count * sizeof *out)) {
         status = try_quickly(r, out, &front_s);

@@ -16,7 +16,7 @@ static void fail(slc_json_text *text, sluice_status status)
     if (!text->status) text->status = status;
 }
 
-static void append(slc_json_text *text, const char *bytes, size_t length)
+static void append_bytes(slc_json_text *text, const char *bytes, size_t length)
 {
     if (text->status) return;
     if (text->length + length + 1 > text->capacity) {
@@ -44,12 +44,12 @@ void slc_json_text_add(slc_json_text *text, const char *format, ...)
     if (length < 0 || (size_t)length >= sizeof piece)
         fail(text, slc_error(SLUICE_ERR_FORMAT, "JSON: a piece of %d bytes", length));
     else
-        append(text, piece, (size_t)length);
+        append_bytes(text, piece, (size_t)length);
 }
 
 void slc_json_text_put(slc_json_text *text, const char *json)
 {
-    append(text, json, strlen(json));
+    append_bytes(text, json, strlen(json));
 }
 
 void slc_json_text_string(slc_json_text *text, const char *string)
@@ -57,7 +57,7 @@ void slc_json_text_string(slc_json_text *text, const char *string)
     json_t *value = json_string(string);
     char *quoted = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
     if (quoted)
-        append(text, quoted, strlen(quoted));
+        append_bytes(text, quoted, strlen(quoted));
     else
         fail(text, slc_error(SLUICE_ERR_FORMAT, "JSON: a name is not UTF-8; rename it"));
     free(quoted);
@@ -102,7 +102,7 @@ void slc_json_text_real(slc_json_text *text, double real)
     int digits = 15;
     do snprintf(number, sizeof number, "%.*g", digits, real);
     while (strtod(number, NULL) != real && ++digits <= 17);
-    append(text, number, plain_point(number));
+    append_bytes(text, number, plain_point(number));
 }
 
 sluice_status slc_json_text_finish(slc_json_text *text, char **out)
