@@ -15,10 +15,12 @@ fields() { # STRUCT: the names in it
         tr -d ' ;' | tr , '\n' | grep -vx "$1"
 }
 
-all_fields() {
-    fields sluice_config | grep -vx -e adamw -e lamb -e onebit
-    local struct
-    for struct in adamw lamb onebit; do fields sluice_$struct | sed "s|^|$struct.|"; done
+all_fields() { # structs inside the configuration are named like their types
+    local field inner
+    for field in $(fields sluice_config); do
+        inner=$(grep -qE "sluice_$field $field;" "$work/header" && fields "sluice_$field" | sed "s|^|$field.|")
+        echo "${inner:-$field}"
+    done
 }
 check 'every field has a default in the header' "$(all_fields | sort)" "$(sed 's/ .*//' "$work/defaults" | sort)"
 
