@@ -5,18 +5,17 @@
 #include "lib/plan/cancel.h"
 #include "lib/plan/profile.h"
 
-/* The schedule of whoever names none: strategies and order chosen together, by an integer program where there is a
- * solver for it. */
+/* The default schedule: strategies and order are chosen together, by an integer program where there is a solver. */
 #if defined(SLUICE_WITHOUT_GLPK)
 #define SLC_SCHEDULE_DEFAULT "portfolio"
 #else
 #define SLC_SCHEDULE_DEFAULT "ilp"
 #endif
 
-/* Where updates run, but for onebit units', which stay with the communication thread. AUTO: on the compute lane where
- * the simulator finds the step shorter for it: with the schedules "ilp" and "portfolio", and times that know what an
- * update takes there; else on the communication thread. COMPUTE: all on the compute lane. BOTH: half of the elements,
- * so that both are measured. */
+/* Where updates run. Those of onebit units always stay with the communication thread. AUTO: on the compute lane where
+ * the simulator finds the step shorter for it, with the schedules "ilp" and "portfolio" and times that know what an
+ * update takes there; else on the communication thread. COMPUTE: all on the compute lane. BOTH: half of the elements on
+ * each, so that both are measured. */
 typedef enum { SLC_UPDATES_AUTO, SLC_UPDATES_COMMUNICATION, SLC_UPDATES_COMPUTE, SLC_UPDATES_BOTH } slc_updates;
 
 typedef struct {
@@ -42,14 +41,14 @@ typedef struct {
     char note[200];             /* what went wrong on the way and was survived; else empty */
 } slc_plan_answer;
 
-/* Deterministic: the same job and request give the same plan on every rank.
+/* Makes a plan. Deterministic: the same job and request give the same plan on every rank.
  * Errors: ARGUMENT (a strategy or schedule that is not there), FORMAT (a file of strategies: says where), BUDGET (what
  * this needs, the smallest budget that works and with what, the largest consumers), INTERRUPTED (cancelled). `answer`
  * then holds no plan. */
 typedef sluice_status (*slc_plan_function)(void *context, const slc_job *job, const slc_plan_request *request,
                                            slc_plan_answer *answer);
 
-/* As `bytes`: as far as it pays by the cost model. */
+/* The value of `bytes` that fuses as far as it pays by the cost model. */
 #define SLC_FUSE_AUTO UINT64_MAX
 
 typedef struct {
@@ -58,12 +57,12 @@ typedef struct {
     uint64_t bytes;               /* of a fused unit's values, at most; SLC_FUSE_AUTO */
 } slc_fuse_request;
 
-/* Which units of a job in which each has those of one layer become one: group[u] is the first unit of u's group, u
- * itself where it stays as it is. A group's units are trainable, of one type, one length of blocks and one strategy
- * (free, or the same), used by one layer each, those layers follow each other, and together they are at most one base
- * block. Never more memory than the plan's budget allows; where the request cannot be planned at all (a strategy that
- * is not there) nothing is fused: the plan that is asked for next says why. Deterministic. Errors: MEMORY, INTERRUPTED
- * (as plan->cancel says). */
+/* Decides which units become one. In the job each unit has the parameters of one layer. group[u] becomes the first unit
+ * of u's group, u itself where it stays as it is. A group's units are trainable, of one type, one length of blocks and
+ * one strategy (free, or the same), used by one layer each; those layers follow each other, and together they are at
+ * most one base block. The plan never needs more memory than its budget allows. Where the request cannot be planned at
+ * all (a strategy that does not exist) nothing is fused, and the plan that is asked for next says why. Deterministic.
+ * Errors: MEMORY, INTERRUPTED (as plan->cancel says). */
 typedef sluice_status (*slc_fuse_function)(void *context, const slc_job *job, const slc_fuse_request *request,
                                            uint32_t *group);
 
