@@ -7,12 +7,11 @@
 #include "lib/engine/model/buffers.h"
 #include "lib/engine/model/regions.h"
 #include "lib/engine/model/registration.h"
-#include "lib/engine/model/unit_state.h"
+#include "lib/engine/model/unit.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/planning.h"
 #include "lib/engine/step/agreement.h"
 #include "lib/engine/step/pass.h"
-#include "lib/engine/step/position.h"
 #include "lib/engine/step/recording.h"
 #include "lib/optim/compressed.h"
 
@@ -23,6 +22,19 @@ typedef struct {
     char *line;
     bool alike; /* the failure of the current call is the same on every rank */
 } slc_runtime_failure;
+
+typedef enum { SLC_IDLE, SLC_IN_STEP, SLC_IN_EVALUATION } slc_mode;
+
+/* A backward slot may begin with recomputing. */
+typedef enum { SLC_BETWEEN_SLOTS, SLC_RECOMPUTING, SLC_RECOMPUTED, SLC_IN_SLOT } slc_slot_state;
+
+typedef struct {
+    uint32_t cursor; /* next slot of the running pass */
+    slc_slot_state state;
+    const sluice_layer *layer;  /* between begin and end; else NULL */
+    sluice_direction direction; /* of what the layer computes: forward while it recomputes */
+    uint32_t slot;              /* that is open */
+} slc_position;
 
 struct sluice_runtime {
     sluice_world *world;
@@ -36,7 +48,6 @@ struct sluice_runtime {
     sluice_optimizer optimizer;
     slc_compressed onebit; /* its functions where the optimizer is a compressed one */
     slc_compression compression;
-    bool owns_optimizer; /* it is a bundled one */
 
     slc_registration model;
     bool committed;
@@ -63,7 +74,7 @@ struct sluice_runtime {
 /* Makes every later call return `status` with this thread's error line; returns it. The runtime takes part in nothing
  * any more, so the other ranks are told at once, unless they know (slc_runtime_alike). */
 sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status);
-/* Returns `status`, a failure that every rank finds in this call, for example from data that they have exchanged. */
+/* Notes that every rank finds the failure `status` in this call, as in data that they have exchanged; returns it. */
 sluice_status slc_runtime_alike(sluice_runtime *rt, sluice_status status);
 /* Returns the failure of an earlier call, or of the world; SLUICE_OK. */
 sluice_status slc_runtime_healthy(sluice_runtime *rt);
@@ -71,9 +82,9 @@ sluice_status slc_runtime_healthy(sluice_runtime *rt);
 /* Every public call begins with one of these. They note that the call was made. Errors: an earlier failure; ARGUMENT
  * (no runtime); ORDER. */
 sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char *call);
-/* The same for a call on `object`, which the error names and heartbeats tell. Both names are kept by pointer. */
+/* require_of: for a call on `object`, which the error names and heartbeats tell. Both names are kept by pointer. */
 sluice_status slc_runtime_require_of(sluice_runtime *rt, bool committed, const char *call, const char *object);
-/* The same for a call that is allowed after commit in one mode only. */
+/* require_mode: for a call that is allowed after commit in one mode only. */
 sluice_status slc_runtime_require_mode(sluice_runtime *rt, slc_mode mode, const char *call);
 
 #endif

@@ -1,7 +1,7 @@
 /* Transitions from plan to plan, without ranks: random jobs, any strategies to any others, all arenas in one process.
  * Whatever a rank owned must lie where the new plan looks for it, whatever was whole must be whole again, and nothing
  * outside the larger of both arenas may be touched. */
-#include "lib/engine/model/parts.h"
+#include "lib/engine/model/unit.h"
 #include "lib/engine/replan/transition.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/layout/random_job_test.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank says of its call. */
+/* A rank's description of its call. */
 typedef struct {
     char call[160];
     uint64_t step; /* updates applied */

@@ -116,7 +116,7 @@ static void put_in_order(uint64_t *steps, size_t *count)
 
 /* Lists all folders of a kind. WHOLE includes a checkpoint that is set aside and whose replacement does not have its
  * name yet. */
-static sluice_status list(const char *dir, folder_kind wanted, uint64_t **steps, size_t *count)
+static sluice_status list_folders(const char *dir, folder_kind wanted, uint64_t **steps, size_t *count)
 {
     *steps = NULL;
     *count = 0;
@@ -144,7 +144,7 @@ static sluice_status list(const char *dir, folder_kind wanted, uint64_t **steps,
 
 sluice_status slc_checkpoint_list(const char *dir, uint64_t **steps, size_t *count)
 {
-    return list(dir, WHOLE, steps, count);
+    return list_folders(dir, WHOLE, steps, count);
 }
 
 sluice_status slc_checkpoint_find(const char *dir, char **folder)
@@ -224,7 +224,7 @@ static sluice_status remove_left_over(const char *dir, folder_kind kind)
 {
     uint64_t *steps;
     size_t count;
-    sluice_status status = list(dir, kind, &steps, &count);
+    sluice_status status = list_folders(dir, kind, &steps, &count);
     for (size_t i = 0; !status && i < count; i++)
         if (kind == PARTIAL || folder_is_whole(dir, steps[i], WHOLE)) remove_or_warn(dir, steps[i], kind);
     free(steps);
@@ -239,12 +239,12 @@ sluice_status slc_checkpoint_make_dir(const char *dir)
     return synchronize_parent(dir);
 }
 
-/* Where a crash came between the two renames of `replace`, the folder that had the name gets it back. */
+/* Where a crash came between the two renames of replace_checkpoint, the folder that had the name gets it back. */
 static sluice_status restore_replaced(const char *dir)
 {
     uint64_t *steps;
     size_t count;
-    sluice_status status = list(dir, REPLACED, &steps, &count);
+    sluice_status status = list_folders(dir, REPLACED, &steps, &count);
     for (size_t i = 0; !status && i < count; i++) {
         char *aside = folder_path(dir, steps[i], REPLACED), *whole = folder_path(dir, steps[i], WHOLE);
         if (!aside || !whole)
@@ -277,7 +277,7 @@ sluice_status slc_checkpoint_begin(const char *dir, uint64_t step)
 
 /* Replaces a checkpoint in one rename where the file system can, else in two; between them readers know the old one by
  * its other name. */
-static sluice_status replace(const char *dir, const char *partial, const char *whole, uint64_t step)
+static sluice_status replace_checkpoint(const char *dir, const char *partial, const char *whole, uint64_t step)
 {
     if (!renameat2(AT_FDCWD, partial, AT_FDCWD, whole, RENAME_EXCHANGE)) return SLUICE_OK;
     if (errno != EINVAL && errno != ENOSYS) return failed("rename to", whole);
@@ -297,8 +297,8 @@ sluice_status slc_checkpoint_publish(const char *dir, uint64_t step)
     char *whole = folder_path(dir, step, WHOLE), *partial = folder_path(dir, step, PARTIAL);
     sluice_status status = whole && partial ? synchronize(partial) : no_memory();
     if (!status && rename(partial, whole))
-        status =
-            errno == EEXIST || errno == ENOTEMPTY ? replace(dir, partial, whole, step) : failed("rename to", whole);
+        status = errno == EEXIST || errno == ENOTEMPTY ? replace_checkpoint(dir, partial, whole, step)
+                                                       : failed("rename to", whole);
     free(whole);
     free(partial);
     if (status) return status;

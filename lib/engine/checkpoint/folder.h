@@ -15,8 +15,7 @@ char *slc_checkpoint_file(const char *folder, const char *name);
 #define SLC_CHECKPOINT_MANIFEST "manifest.json"
 #define SLC_CHECKPOINT_EXTRA "extra"
 
-/* Lists the steps of the whole checkpoints in `dir`, ascending; none where there is no such folder. The caller frees.
- */
+/* Lists the steps of the whole checkpoints in `dir`, ascending, none if it does not exist. The caller frees. */
 sluice_status slc_checkpoint_list(const char *dir, uint64_t **steps, size_t *count);
 /* Finds the folder of the latest checkpoint in `dir`, or `dir` itself if it is one; malloc'ed. IO: there is none. */
 sluice_status slc_checkpoint_find(const char *dir, char **folder);

@@ -271,7 +271,7 @@ static sluice_status check_coverage(const loading *l)
 
 typedef sluice_status range_function(loading *l, const slc_file *file, const slc_shard_range *range, uint64_t offset);
 
-static sluice_status for_ranges(loading *l, uint32_t f, range_function *look)
+static sluice_status for_ranges(loading *l, uint32_t f, range_function *visit)
 {
     const slc_shard *shard = &l->shards[f];
     uint64_t offset = slc_shard_head_bytes(shard->range_count);
@@ -280,7 +280,7 @@ static sluice_status for_ranges(loading *l, uint32_t f, range_function *look)
     sluice_status status =
         path ? open_file(path, l->manifest.files[f].bytes, &file) : slc_error(SLUICE_ERR_MEMORY, "checkpoint");
     for (uint64_t i = 0; !status && i < shard->range_count; i++) {
-        status = look(l, &file, &shard->ranges[i], offset);
+        status = visit(l, &file, &shard->ranges[i], offset);
         offset += 4 * shard->ranges[i].count;
     }
     slc_file_close(&file);
@@ -389,7 +389,7 @@ static void warn_of_errors(const loading *l, bool same_world)
                 l->folder, (unsigned long long)l->dropped);
 }
 
-static sluice_status apply(loading *l)
+static sluice_status apply_checkpoint(loading *l)
 {
     bool same_world = l->manifest.file_count == (uint32_t)l->rt->size;
     sluice_status status = apply_progress(l);
@@ -404,7 +404,7 @@ static sluice_status apply(loading *l)
 /* ---- All together ---- */
 
 /* Rank 0 chooses the folder, so that all read the same. */
-static sluice_status choose(loading *l, const char *dir)
+static sluice_status choose_folder(loading *l, const char *dir)
 {
     char name[PATH_MAX] = "";
     char *found = NULL;
@@ -418,18 +418,13 @@ static sluice_status choose(loading *l, const char *dir)
     return status;
 }
 
-static void warn_of_no_checksum(const loading *l)
-{
-    if (l->manifest.unsealed && l->rt->rank == 0)
-        slc_log(SLC_LOG_WARN, "%s/%s was written by a version that gave it no checksum: damage to it is not noticed",
-                l->folder, SLC_CHECKPOINT_MANIFEST);
-}
-
-static sluice_status check(loading *l)
+static sluice_status check_checkpoint(loading *l)
 {
     if (!l->folder) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
     sluice_status status = read_manifest(l->folder, &l->manifest);
-    if (!status) warn_of_no_checksum(l);
+    if (!status && l->manifest.unsealed && l->rt->rank == 0)
+        slc_log(SLC_LOG_WARN, "%s/%s was written by a version that gave it no checksum: damage to it is not noticed",
+                l->folder, SLC_CHECKPOINT_MANIFEST);
     if (!status) status = match_states(l);
     if (!status) status = match_params(l);
     if (!status)
@@ -455,10 +450,10 @@ sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void *
     sluice_status status = slc_checkpoint_enter(rt, dir, "checkpoint_load");
     if (status) return status;
     loading l = {.rt = rt};
-    status = choose(&l, dir);
-    if (!status) status = slc_checkpoint_agree(rt, check(&l));
+    status = choose_folder(&l, dir);
+    if (!status) status = slc_checkpoint_agree(rt, check_checkpoint(&l));
     if (!status) {
-        status = slc_checkpoint_agree(rt, apply(&l)); /* the runtime has changed: there is no way back */
+        status = slc_checkpoint_agree(rt, apply_checkpoint(&l)); /* the runtime has changed: there is no way back */
         if (status) slc_runtime_fail(rt, status);
     }
     if (!status) {

@@ -1,8 +1,6 @@
 /* The lock is a record lock of fcntl, which belongs to a process: children do not inherit it, and NFS, Lustre and
  * similar file systems carry it between hosts. Its one weakness is that closing any descriptor of the file gives it up,
- * so this process lists the files that it holds and never opens one of them again. The text in the file only says who
- * holds it.
- */
+ * so this process lists the files that it holds and never opens one again. The file's text only says who holds it. */
 #include "lib/engine/checkpoint/lock.h"
 
 #include "lib/base/log.h"
@@ -141,7 +139,7 @@ static void destroy(held *h)
     free(h);
 }
 
-static sluice_status take(const void *owner, const char *dir)
+static sluice_status take_lock(const void *owner, const char *dir)
 {
     held *h = calloc(1, sizeof *h);
     if (!h || asprintf(&h->path, "%s/.lock", dir) < 0) {
@@ -168,12 +166,13 @@ static sluice_status take(const void *owner, const char *dir)
 sluice_status slc_checkpoint_lock_take(const void *owner, const char *dir)
 {
     pthread_mutex_lock(&guard);
-    sluice_status status = take(owner, dir);
+    sluice_status status = take_lock(owner, dir);
     pthread_mutex_unlock(&guard);
     return status;
 }
 
-/* The file is unlinked while it is held, so that nobody can lock the unlinked file and believe to hold the folder. */
+/* The file is unlinked while it is held, so that nobody can lock the unlinked file and believe that it holds the
+ * folder. */
 void slc_checkpoint_lock_release(const void *owner)
 {
     pthread_mutex_lock(&guard);

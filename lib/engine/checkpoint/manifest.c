@@ -23,7 +23,7 @@ static void make_seal(const char *text, size_t length, char seal[SEAL_ROOM])
     snprintf(seal, SEAL_ROOM, "%s%u\n}\n", seal_begins, slc_crc32c(0, text, length));
 }
 
-/* Anything but the right seal is damage, even if only text follows it. */
+/* Anything but the right seal is damage, and so is text after it. */
 static sluice_status check_seal(const char *text, size_t length)
 {
     char seal[SEAL_ROOM];

@@ -126,7 +126,7 @@ static sluice_status write_rank_file(sluice_runtime *rt, const char *folder, slc
 /* ---- The manifest ---- */
 
 /* Names and arrays are borrowed; only `params` is allocated. */
-static sluice_status describe(const sluice_runtime *rt, slc_manifest_file *files, slc_manifest *out)
+static sluice_status describe_manifest(const sluice_runtime *rt, slc_manifest_file *files, slc_manifest *out)
 {
     *out = (slc_manifest){.step = rt->step,
                           .optimizer = (char *)rt->optimizer.name,
@@ -169,7 +169,7 @@ static sluice_status write_manifest(const sluice_runtime *rt, const char *folder
 {
     slc_manifest manifest;
     char *text = NULL;
-    sluice_status status = describe(rt, files, &manifest);
+    sluice_status status = describe_manifest(rt, files, &manifest);
     manifest.extra = (slc_manifest_file){extra_bytes, slc_crc32c(0, extra, extra_bytes)};
     if (!status) status = slc_manifest_to_json(&manifest, &text);
     if (!status) status = check_readable(text);
@@ -201,7 +201,7 @@ static sluice_status begin_folder(const sluice_runtime *rt, saving *s)
     return status;
 }
 
-static sluice_status begin(const sluice_runtime *rt, saving *s)
+static sluice_status begin_saving(const sluice_runtime *rt, saving *s)
 {
     s->folder = slc_checkpoint_partial(s->dir, rt->step);
     s->files = calloc((size_t)rt->size, sizeof *s->files);
@@ -210,21 +210,21 @@ static sluice_status begin(const sluice_runtime *rt, saving *s)
     return status || rt->rank ? status : begin_folder(rt, s);
 }
 
-static sluice_status finish(const sluice_runtime *rt, const saving *s)
+static sluice_status finish_saving(const sluice_runtime *rt, const saving *s)
 {
     if (rt->rank != 0) return SLUICE_OK;
     sluice_status status = write_manifest(rt, s->folder, s->files, s->extra, s->extra_bytes);
     return status ? status : slc_checkpoint_publish(s->dir, rt->step);
 }
 
-static sluice_status save(sluice_runtime *rt, saving *s)
+static sluice_status save_together(sluice_runtime *rt, saving *s)
 {
     slc_manifest_file own = {0};
     sluice_status status = slc_phase_require_equal(rt, "checkpoint_save");
-    if (!status) status = slc_checkpoint_agree(rt, begin(rt, s));
+    if (!status) status = slc_checkpoint_agree(rt, begin_saving(rt, s));
     if (!status) status = slc_checkpoint_agree(rt, write_rank_file(rt, s->folder, &own));
     if (!status) status = sluice_world_all_gather(rt->world, &own, sizeof own, s->files);
-    if (!status) status = slc_checkpoint_agree(rt, finish(rt, s));
+    if (!status) status = slc_checkpoint_agree(rt, finish_saving(rt, s));
     if (!status && rt->rank == 0) slc_checkpoint_prune(s->dir, s->keep, rt->step);
     return status;
 }
@@ -241,7 +241,7 @@ sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *dir, const 
     sluice_status status = slc_checkpoint_enter(rt, dir, "checkpoint_save");
     if (status) return status;
     saving s = {.dir = dir, .extra = extra ? extra : "", .extra_bytes = extra ? extra_bytes : 0};
-    status = save(rt, &s);
+    status = save_together(rt, &s);
     char why[2048];
     snprintf(why, sizeof why, "%s", sluice_last_error());
     if (status && s.begun) slc_checkpoint_abandon(dir, rt->step);

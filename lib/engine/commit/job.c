@@ -3,12 +3,11 @@
 
 #include "lib/base/status.h"
 #include "lib/engine/onebit/phase.h"
-#include "lib/engine/rows/rows.h"
+#include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Puts everything trainable into one unit. */
 static sluice_status make_one_unit(sluice_runtime *rt, uint32_t *last)
@@ -28,7 +27,7 @@ static sluice_status make_one_unit(sluice_runtime *rt, uint32_t *last)
                      rt->optimizer.name);
 }
 
-/* First each layer gets a unit, because the planner is asked about these what fusing them brings. */
+/* First each layer gets a unit of its own: the planner is asked what fusing these brings. */
 static sluice_status make_and_fuse_units(sluice_runtime *rt)
 {
     uint32_t *last = calloc(rt->model.layer_count, sizeof *last);
@@ -57,25 +56,18 @@ static sluice_status list_units_of_layers(sluice_runtime *rt)
     return SLUICE_OK;
 }
 
-static sluice_status find_layer_index(const sluice_runtime *rt, const char *name, const char *what, uint32_t *out)
-{
-    for (uint32_t l = 0; l < rt->model.layer_count; l++)
-        if (!strcmp(rt->model.layers[l]->name, name)) {
-            *out = l;
-            return SLUICE_OK;
-        }
-    return slc_error(SLUICE_ERR_ARGUMENT, "activation \"%s\": there is no layer \"%s\"", what, name);
-}
-
 static sluice_status make_activation_life(sluice_runtime *rt, const sluice_activation *a, slc_activation_life *life)
 {
     uint32_t last = a->layer,
              last_forward = a->layer + 1 < rt->model.layer_count && !a->recomputable ? a->layer + 1 : a->layer;
-    sluice_status status = SLUICE_OK;
-    if (a->last_layer) status = find_layer_index(rt, a->last_layer, a->name, &last);
-    if (a->last == SLUICE_FORWARD && a->last_layer) last_forward = last;
-    if (!status && a->last_forward_layer) status = find_layer_index(rt, a->last_forward_layer, a->name, &last_forward);
-    if (status) return status;
+    const char *const names[] = {a->last_layer, a->last_forward_layer};
+    for (int i = 0; i < 2; i++) {
+        const sluice_layer *layer = names[i] ? slc_find_layer(rt, names[i]) : NULL;
+        if (names[i] && !layer)
+            return slc_error(SLUICE_ERR_ARGUMENT, "activation \"%s\": there is no layer \"%s\"", a->name, names[i]);
+        if (layer && i == 0) last = layer->index;
+        if (layer && (i == 1 || a->last == SLUICE_FORWARD)) last_forward = layer->index;
+    }
     life->recomputable = a->recomputable;
     if (a->recomputable && !rt->model.layers[a->layer]->can_recompute)
         return slc_error(SLUICE_ERR_ARGUMENT,

@@ -14,8 +14,7 @@ sluice_status slc_units_make(sluice_runtime *rt, const uint32_t *last);
 void slc_units_destroy(sluice_runtime *rt);
 
 /* ---- fuse.c: which layers share a unit ---- */
-/* The bytes of a fused unit that a configuration (NULL: the setting) asks for; 0: off; SLC_FUSE_AUTO. Errors: ARGUMENT.
- */
+/* Finds the bytes of a fused unit (0: off; SLC_FUSE_AUTO) in a configuration, NULL: the setting. Errors: ARGUMENT. */
 sluice_status slc_engine_fuse_bytes(const char *fuse, uint64_t *bytes);
 /* Fills `last` (see above) from the planner's answer about the job as it is, with a unit for each layer. Collective,
  * equal on all ranks: rank 0 decides. Errors: MEMORY; the planner's. */

@@ -26,7 +26,7 @@ typedef struct {
     const sluice_param *tied;
 } origin;
 
-static bool stands_alone(const sluice_param *param)
+static bool is_alone(const sluice_param *param)
 {
     return param->tied && (param->frozen || !param->rt->compression.fuses);
 }
@@ -35,7 +35,7 @@ static bool belongs(const sluice_param *param, const origin *from)
 {
     if (from->tied) return param == from->tied;
     return param->layer >= from->first && param->layer <= from->last && param->frozen == from->frozen &&
-           !stands_alone(param);
+           !is_alone(param);
 }
 
 static char *unit_name(const sluice_runtime *rt, const origin *from)
@@ -147,12 +147,6 @@ static sluice_status make_rows_unit(sluice_runtime *rt, sluice_param *param)
     return slc_look_up_create(rt, number);
 }
 
-static sluice_status make_tied_unit(sluice_runtime *rt, sluice_param *param)
-{
-    sluice_status status = make_unit(rt, &(origin){.first = param->layer, .last = param->layer, .tied = param});
-    return status || !is_split(param) ? status : make_rows_unit(rt, param);
-}
-
 static sluice_status make_units(sluice_runtime *rt, const uint32_t *last)
 {
     uint32_t most = 2 * rt->model.param_count + 2 * rt->model.layer_count, end = 0;
@@ -164,9 +158,12 @@ static sluice_status make_units(sluice_runtime *rt, const uint32_t *last)
         if (l >= end) status = make_unit(rt, &(origin){.first = l, .last = last[l]});
         if (l >= end) end = last[l] + 1;
         if (!status) status = make_unit(rt, &(origin){.first = l, .last = l, .frozen = true});
-        for (uint32_t i = 0; !status && i < rt->model.param_count; i++)
-            if (rt->model.params[i]->layer == l && stands_alone(rt->model.params[i]))
-                status = make_tied_unit(rt, rt->model.params[i]);
+        for (uint32_t i = 0; !status && i < rt->model.param_count; i++) {
+            sluice_param *param = rt->model.params[i];
+            if (param->layer != l || !is_alone(param)) continue;
+            status = make_unit(rt, &(origin){.first = l, .last = l, .tied = param});
+            if (!status && is_split(param)) status = make_rows_unit(rt, param);
+        }
     }
     return status;
 }

@@ -2,7 +2,6 @@
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
-#include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* What a runtime, a layer or a parameter says of itself; the memory report. */
+/* Questions about a runtime, a layer or a parameter; the memory report. */
 #include "lib/base/status.h"
 #include "lib/engine/measure/rss.h"
 #include "lib/engine/runtime.h"

@@ -5,11 +5,10 @@
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/replan.h"
-#include "lib/engine/rows/rows.h"
+#include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"
 #include "lib/engine/step/pass.h"
-#include "lib/engine/step/update.h"
 
 #include <math.h>
 

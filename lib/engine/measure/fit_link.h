@@ -19,7 +19,7 @@ slc_link_line slc_fit_line(uint32_t world, const slc_link_sample *samples, size_
 /* The smallest run that reaches `share` (0.95) of a line's bandwidth when each operation takes `operation_s` more. */
 uint64_t slc_fit_run_bytes(uint32_t world, const slc_link_line *line, double operation_s, double share);
 
-/* The same communication alone and while compute went on all the time. */
+/* A communication alone, and again while compute went on all the time. */
 typedef struct {
     double link_alone_s, link_beside_s;
     double compute_alone_s; /* the same compute without communication */

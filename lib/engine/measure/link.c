@@ -80,7 +80,7 @@ static sluice_status update_piece(void *context)
                      NULL);
 }
 
-static slc_op update_operation(const lab *l, uint64_t bytes)
+static slc_op make_update(const lab *l, uint64_t bytes)
 {
     l->m->pieces = (float *)(void *)l->link;
     l->m->piece_bytes = bytes / 256 * 256;
@@ -89,9 +89,9 @@ static slc_op update_operation(const lab *l, uint64_t bytes)
     return (slc_op){.kind = SLC_CALL, .call = update_piece, .context = l->m, .what = "update measurement"};
 }
 
-static slc_op operation(const lab *l, train_kind kind, uint64_t bytes, uint32_t index)
+static slc_op make_operation(const lab *l, train_kind kind, uint64_t bytes, uint32_t index)
 {
-    if (l->rt->size == 1) return update_operation(l, bytes);
+    if (l->rt->size == 1) return make_update(l, bytes);
     bool reduction = kind == REDUCTIONS || (kind == BOTH && index % 2 == 0);
     uint64_t places = l->link_bytes / bytes;
     void *buffer = l->link + index % places * bytes;
@@ -116,10 +116,9 @@ static sluice_status submit_train(lab *l, train_kind kind, uint64_t bytes, uint3
     slc_op ops[TRAIN_MAX + 1] = {
         {.kind = SLC_BARRIER, .call = note_begin, .context = l->m, .what = "link measurement"}};
     uint64_t places = l->link_bytes / bytes;
-    /* This core writes the bytes, as it writes gradients before their reduction; they are zero, so that no sum is slow.
-     */
+    /* This core writes the bytes, as it does gradients before a reduction; they are zero, so that no sum is slow. */
     memset(l->link, 0, (places < count ? places : count) * bytes);
-    for (uint32_t i = 0; i < count; i++) ops[i + 1] = operation(l, kind, bytes, i);
+    for (uint32_t i = 0; i < count; i++) ops[i + 1] = make_operation(l, kind, bytes, i);
     ops[1].wait[0] = slc_comm_completed(l->rt->comm);
     ops[1].wait_value[0] = l->rt->lanes.next_operation + 1; /* the barrier is over */
     ops[count].call = note_end;
@@ -205,7 +204,7 @@ static sluice_status measure_line(lab *l, train_kind kind, double operation_s, s
     uint64_t bytes = whole_grains(l, largest >= 4 * SMALLEST_RUN ? SMALLEST_RUN : largest / 8);
     for (; bytes <= largest && count < SIZES_MAX; bytes *= 2) {
         if (count >= 3 && spent + 16 * seconds > kind_s)
-            break; /* the next size lasts twice as long, and eight operations at least */
+            break; /* eight operations of the next size, each twice as long */
         sluice_status status = measure_size(l, kind, bytes, &seconds, &spent);
         if (status) return status;
         samples[count++] = (slc_link_sample){bytes, fmax(seconds - operation_s, 0.01 * seconds)};
@@ -354,20 +353,13 @@ static sluice_status measure_wire(lab *l, slc_link *out)
     return status ? status : released;
 }
 
-/* For a single rank. */
-static sluice_status measure_updates_beside(lab *l, slc_link *out)
-{
-    if (l->link_bytes < SMALLEST_RUN) return SLUICE_OK;
-    return measure_overlap(l, out);
-}
-
 static sluice_status measure_passes(lab *l, slc_link *out)
 {
     if (l->bytes < 8 * l->grain) return SLUICE_OK;
     sluice_status status = claim_stretch(l);
     if (status) return status;
     status = slc_measure_passes(&l->rt->updates, (uint32_t)l->rt->size, l->link, l->link_bytes, l->m->passes_s);
-    if (!status && l->rt->size == 1) status = measure_updates_beside(l, out);
+    if (!status && l->rt->size == 1 && l->link_bytes >= SMALLEST_RUN) status = measure_overlap(l, out);
     sluice_status released = slc_arena_release(l->rt->memory.arena, l->offset, l->bytes);
     return status ? status : released;
 }

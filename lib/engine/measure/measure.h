@@ -18,20 +18,22 @@ typedef struct {
     uint32_t count; /* ever taken */
 } slc_samples;
 
+/* The time that some work on elements has taken. */
+typedef struct {
+    double seconds;
+    uint64_t elements;
+} slc_measured;
+
 typedef struct slc_measure {
     slc_samples *slots;     /* [2L] of a slot once it had waited, without its recomputation */
     slc_samples *recompute; /* [L] */
     uint64_t slot_began_ns;
-    double recomputed_s;      /* in the slot that runs */
-    double computed_update_s; /* updates on the compute lane */
-    uint64_t computed_update_elements;
+    double recomputed_s;          /* in the slot that runs */
+    slc_measured computed_update; /* updates on the compute lane */
 
     /* Written by the communication thread, read when everything is complete. */
-    double update_s,
-        inspection_s; /* of updates; of the inspection of reduced gradients, which is a part of their cost */
-    uint64_t update_elements;
-    double compression_s[SLC_MEASURE_PASSES]; /* of exchanges */
-    uint64_t compression_elements[SLC_MEASURE_PASSES];
+    slc_measured update, compression[SLC_MEASURE_PASSES];
+    slc_measured inspection; /* of reduced gradients, a part of an update's cost; elements are not counted */
     uint64_t train_began_ns, train_ended_ns;
 
     /* Made-up parameters that a single rank updates while its compute is timed. */
@@ -55,15 +57,8 @@ void slc_measure_reset(slc_measure *measure, const slc_job *job);
 void slc_measure_slot_begin(slc_measure *measure);
 void slc_measure_slot_end(slc_measure *measure, uint32_t slot);
 void slc_measure_recompute(slc_measure *measure, uint32_t layer, uint64_t began_ns);
-/* On the communication thread: adds an update of `elements`, or an inspection of reduced gradients, that began at
- * `began_ns`. */
-void slc_measure_update(slc_measure *measure, uint64_t began_ns, uint64_t elements);
-void slc_measure_inspection(slc_measure *measure, uint64_t began_ns);
-/* Adds an update on the compute lane. */
-void slc_measure_computed_update(slc_measure *measure, uint64_t began_ns, uint64_t elements);
-
-/* Adds a pass of an exchange, on the communication thread; 0 elements: nothing. */
-void slc_measure_compression(slc_measure *measure, slc_measure_pass pass, uint64_t began_ns, uint64_t elements);
+/* Adds work that began at `began_ns` and ends now. Called on the thread that does it. */
+void slc_measure_add(slc_measured *measured, uint64_t began_ns, uint64_t elements);
 
 /* The times that were measured since the last reset: the median of each rank, then the slowest rank. Times that were
  * not measured, and the link, are estimated. Collective, between steps, everything complete. The caller frees with

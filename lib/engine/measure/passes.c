@@ -21,28 +21,28 @@ typedef struct {
 } bench;
 
 /* Hands out memory; without any it only counts. */
-static void *take(unsigned char *memory, uint64_t *used, uint64_t bytes)
+static void *hand_out(unsigned char *memory, uint64_t *used, uint64_t bytes)
 {
     void *at = memory ? memory + *used : NULL;
     *used += (bytes + 63) / 64 * 64;
     return at;
 }
 
-static uint64_t place(bench *b, unsigned char *memory)
+static uint64_t lay_out(bench *b, unsigned char *memory)
 {
     const slc_compress_shape *shape = &b->shape;
     uint64_t used = 0, chunk = slc_compress_chunk(shape), scales = slc_compress_scales(shape);
     b->stride = slc_compress_stride(shape);
-    b->gradient = take(memory, &used, shape->count * sizeof(float));
-    b->momentum = take(memory, &used, shape->count * sizeof(float));
-    b->value = take(memory, &used, shape->count * sizeof(float));
-    b->exp_avg_sq = take(memory, &used, shape->count * sizeof(float));
-    b->worker.sum = take(memory, &used, shape->ranks * chunk * sizeof(float));
-    b->worker.scale = take(memory, &used, shape->ranks * scales * sizeof(float));
-    b->server.sum = take(memory, &used, chunk * sizeof(float));
-    b->server.scale = take(memory, &used, scales * sizeof(float));
-    b->packets = take(memory, &used, shape->ranks * b->stride);
-    b->results = take(memory, &used, shape->ranks * b->stride);
+    b->gradient = hand_out(memory, &used, shape->count * sizeof(float));
+    b->momentum = hand_out(memory, &used, shape->count * sizeof(float));
+    b->value = hand_out(memory, &used, shape->count * sizeof(float));
+    b->exp_avg_sq = hand_out(memory, &used, shape->count * sizeof(float));
+    b->worker.sum = hand_out(memory, &used, shape->ranks * chunk * sizeof(float));
+    b->worker.scale = hand_out(memory, &used, shape->ranks * scales * sizeof(float));
+    b->server.sum = hand_out(memory, &used, chunk * sizeof(float));
+    b->server.scale = hand_out(memory, &used, scales * sizeof(float));
+    b->packets = hand_out(memory, &used, shape->ranks * b->stride);
+    b->results = hand_out(memory, &used, shape->ranks * b->stride);
     return used;
 }
 
@@ -97,14 +97,13 @@ sluice_status slc_measure_passes(slc_stream *stream, uint32_t ranks, void *memor
                                  double s_per_element[SLC_MEASURE_PASSES])
 {
     sluice_status (*const passes[SLC_MEASURE_PASSES])(const bench *) = {compress, apply, average};
-    /* A single rank exchanges nothing, but its profile serves larger worlds. More ranks only cost the server more bits.
-     */
+    /* A single rank exchanges nothing, but measures for others. More ranks only cost the server more bits. */
     bench b = {.stream = stream, .shape = {.ranks = ranks < 2 ? 2 : ranks > 64 ? 64 : ranks}};
     sluice_status status = SLUICE_OK;
     b.shape.count = LARGEST;
-    while (b.shape.count >= SMALLEST && place(&b, NULL) > bytes) b.shape.count /= 2;
+    while (b.shape.count >= SMALLEST && lay_out(&b, NULL) > bytes) b.shape.count /= 2;
     if (b.shape.count < SMALLEST) return SLUICE_OK;
-    memset(memory, 0, place(&b, memory));
+    memset(memory, 0, lay_out(&b, memory));
     for (uint64_t i = 0; i < b.shape.count; i++) b.gradient[i] = b.exp_avg_sq[i] = 1;
     const double elements[] = {(double)b.shape.count, (double)b.shape.count, (double)slc_compress_chunk(&b.shape)};
     double seconds[SLC_MEASURE_PASSES][REPETITIONS];

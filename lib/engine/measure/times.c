@@ -35,10 +35,8 @@ void slc_measure_reset(slc_measure *measure, const slc_job *job)
 {
     memset(measure->slots, 0, slc_job_slots(job) * sizeof *measure->slots);
     memset(measure->recompute, 0, job->layer_count * sizeof *measure->recompute);
-    measure->update_s = measure->inspection_s = measure->computed_update_s = 0;
-    measure->update_elements = measure->computed_update_elements = 0;
-    memset(measure->compression_s, 0, sizeof measure->compression_s);
-    memset(measure->compression_elements, 0, sizeof measure->compression_elements);
+    measure->update = measure->inspection = measure->computed_update = (slc_measured){0};
+    memset(measure->compression, 0, sizeof measure->compression);
 }
 
 static void add_sample(slc_samples *samples, double seconds)
@@ -71,28 +69,10 @@ void slc_measure_recompute(slc_measure *measure, uint32_t layer, uint64_t began_
     add_sample(&measure->recompute[layer], measure->recomputed_s);
 }
 
-void slc_measure_update(slc_measure *measure, uint64_t began_ns, uint64_t elements)
+void slc_measure_add(slc_measured *measured, uint64_t began_ns, uint64_t elements)
 {
-    measure->update_s += slc_seconds(slc_clock_ns() - began_ns);
-    measure->update_elements += elements;
-}
-
-void slc_measure_inspection(slc_measure *measure, uint64_t began_ns)
-{
-    measure->inspection_s += slc_seconds(slc_clock_ns() - began_ns);
-}
-
-void slc_measure_computed_update(slc_measure *measure, uint64_t began_ns, uint64_t elements)
-{
-    measure->computed_update_s += slc_seconds(slc_clock_ns() - began_ns);
-    measure->computed_update_elements += elements;
-}
-
-void slc_measure_compression(slc_measure *measure, slc_measure_pass pass, uint64_t began_ns, uint64_t elements)
-{
-    if (!elements) return;
-    measure->compression_s[pass] += slc_seconds(slc_clock_ns() - began_ns);
-    measure->compression_elements[pass] += elements;
+    measured->seconds += slc_seconds(slc_clock_ns() - began_ns);
+    measured->elements += elements;
 }
 
 sluice_status slc_measure_slowest(sluice_runtime *rt, double *values, size_t count)
@@ -107,19 +87,19 @@ sluice_status slc_measure_slowest(sluice_runtime *rt, double *values, size_t cou
     return status;
 }
 
-static double per_element(double seconds, uint64_t elements)
+static double per_element(const slc_measured *measured)
 {
-    return elements ? seconds / (double)elements : 0;
+    return measured->elements ? measured->seconds / (double)measured->elements : 0;
 }
 
 /* Seconds of an element's update on either lane, 0 where none ran there. Both include the inspection, wherever that
  * runs, because an element is inspected once. */
 static void find_update_times(const slc_measure *m, double *on_thread, double *on_compute)
 {
-    double look = per_element(m->inspection_s, m->update_elements + m->computed_update_elements);
-    *on_thread = m->update_elements ? look + per_element(m->update_s, m->update_elements) : 0;
-    *on_compute =
-        m->computed_update_elements ? look + per_element(m->computed_update_s, m->computed_update_elements) : 0;
+    double inspection =
+        per_element(&(slc_measured){m->inspection.seconds, m->update.elements + m->computed_update.elements});
+    *on_thread = m->update.elements ? inspection + per_element(&m->update) : 0;
+    *on_compute = m->computed_update.elements ? inspection + per_element(&m->computed_update) : 0;
 }
 
 /* One array holds all that a rank measured, 0 where it measured nothing: slots, recomputations, updates on the
@@ -135,9 +115,7 @@ static sluice_status gather(sluice_runtime *rt, double *found)
     double *rest = found + slots + layers;
     find_update_times(measure, &rest[0], &rest[1]);
     for (int p = 0; p < SLC_MEASURE_PASSES; p++)
-        rest[2 + p] = measure->compression_elements[p]
-                          ? per_element(measure->compression_s[p], measure->compression_elements[p])
-                          : measure->passes_s[p];
+        rest[2 + p] = measure->compression[p].elements ? per_element(&measure->compression[p]) : measure->passes_s[p];
     return slc_measure_slowest(rt, found, (size_t)slots + layers + REST);
 }
 

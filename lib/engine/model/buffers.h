@@ -19,7 +19,7 @@ typedef struct {
 
 /* The address of a buffer; NULL: the plan has none such. */
 void *slc_engine_buffer(const sluice_runtime *rt, slc_buffer_kind kind, uint32_t unit, uint32_t index);
-/* Claims what the plan says: at commit (statics), or when an item starts. */
+/* Claims bytes of a buffer as the plan says, at commit (statics) or when an item starts; releases them. */
 sluice_status slc_engine_claim(sluice_runtime *rt, const slc_claim *claim);
 sluice_status slc_engine_release(sluice_runtime *rt, const slc_claim *claim);
 

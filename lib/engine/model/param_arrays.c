@@ -1,6 +1,6 @@
 #include "lib/engine/model/param_arrays.h"
 
-#include "lib/engine/model/parts.h"
+#include "lib/engine/model/unit.h"
 #include "lib/engine/runtime.h"
 #include "lib/kernels/convert/convert.h"
 #include "lib/plan/strategy_table.h"
@@ -45,15 +45,12 @@ static sluice_status load(sluice_runtime *rt, array source, uint64_t at, float *
 static sluice_status write_array(sluice_param *param, array target, uint64_t first, uint64_t count, const float *src)
 {
     sluice_runtime *rt = param->rt;
-    if (!target.sharded) return store(rt, target, param->first + first, src, count);
-    const slc_unit *unit = &rt->job.units[param->unit];
-    sluice_param piece = {.first = param->first + first, .count = count};
-    for (uint64_t b = piece.first / unit->block_elements; b < slc_unit_blocks(unit); b++) {
-        slc_part part = slc_unit_part(unit, (uint32_t)rt->size, b, (uint32_t)rt->rank);
-        if (part.first >= piece.first + count) break;
-        slc_part range = slc_part_of_param(&part, &piece);
-        if (!range.count) continue;
-        sluice_status status = store(rt, target, range.shard_first, src + (range.first - piece.first), range.count);
+    const uint64_t begin = param->first + first, end = begin + count;
+    if (!target.sharded) return store(rt, target, begin, src, count);
+    for (slc_part range = {.first = begin}; range.first < end; range.first += range.count) {
+        range = slc_part_first_owned(param, range.first - param->first, end - range.first);
+        if (!range.count) break;
+        sluice_status status = store(rt, target, range.shard_first, src + (range.first - begin), range.count);
         if (status) return status;
     }
     return slc_stream_synchronize(&rt->compute);
@@ -113,12 +110,6 @@ sluice_status slc_param_get(sluice_param *param, uint32_t which, uint64_t first,
     return load(param->rt, source, param->first + first, dst, count);
 }
 
-/* A sharded master is whole too where every rank holds its values whole. */
-static bool is_whole(const sluice_param *param, uint32_t which)
-{
-    return !array_of(param, which).sharded || (!which && !param->rt->units[param->unit].shard);
-}
-
 bool slc_param_owned(const sluice_param *param, uint64_t *first, uint64_t *count)
 {
     slc_part range = slc_part_first_owned(param, *first, *count);
@@ -129,7 +120,9 @@ bool slc_param_owned(const sluice_param *param, uint64_t *first, uint64_t *count
 
 bool slc_param_kept(const sluice_param *param, uint32_t which, uint64_t *first, uint64_t *count)
 {
-    return is_whole(param, which) ? *count > 0 : slc_param_owned(param, first, count);
+    /* Every rank may hold values whole though their masters are sharded. */
+    bool whole = !array_of(param, which).sharded || (!which && !param->rt->units[param->unit].shard);
+    return whole ? *count > 0 : slc_param_owned(param, first, count);
 }
 
 sluice_status slc_param_get_owned(const sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst)

@@ -35,7 +35,7 @@ static bool grow(void ***array, uint32_t count)
     return true;
 }
 
-static sluice_layer *find_layer(const sluice_runtime *rt, const char *name)
+sluice_layer *slc_find_layer(const sluice_runtime *rt, const char *name)
 {
     for (uint32_t i = 0; i < rt->model.layer_count; i++)
         if (!strcmp(rt->model.layers[i]->name, name)) return rt->model.layers[i];
@@ -47,7 +47,7 @@ sluice_status sluice_layer_add(sluice_runtime *rt, const char *name, sluice_laye
     sluice_status status = registering(rt, "layer_add");
     if (status) return status;
     if (!name || !*name || !out) return slc_error(SLUICE_ERR_ARGUMENT, "layer_add: a name and a result are needed");
-    if (find_layer(rt, name)) return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\" is there already", name);
+    if (slc_find_layer(rt, name)) return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\" is there already", name);
 
     sluice_layer *layer = calloc(1, sizeof *layer);
     if (!layer || !(layer->name = strdup(name)) || !grow((void ***)&rt->model.layers, rt->model.layer_count)) {

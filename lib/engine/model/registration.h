@@ -77,6 +77,7 @@ typedef struct {
     uint64_t elements, activation_bytes, workspace_bytes; /* sums; elements with the padding of each parameter */
 } slc_registration;
 
+sluice_layer *slc_find_layer(const sluice_runtime *rt, const char *name); /* NULL: there is none */
 /* Frees everything. */
 void slc_registration_fini(slc_registration *model);
 

@@ -1,5 +1,4 @@
 /* The arrays that a rank has for itself next to the optimizer's states, found by name: residues and local arrays. */
-#include "lib/base/status.h"
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/runtime.h"
 

@@ -3,7 +3,7 @@
 
 #include "lib/base/status.h"
 #include "lib/engine/model/buffers.h"
-#include "lib/engine/model/parts.h"
+#include "lib/engine/model/unit.h"
 #include "lib/engine/runtime.h"
 
 #include <stdlib.h>
@@ -95,7 +95,7 @@ sluice_status slc_onebit_reset_errors(sluice_runtime *rt)
 
 /* ---- Operations ---- */
 
-static slc_onebit_unit describe(sluice_runtime *rt, uint32_t u, const slc_step_state *step)
+static slc_onebit_unit describe_unit(sluice_runtime *rt, uint32_t u, const slc_step_state *step)
 {
     const slc_unit_state *unit = &rt->units[u];
     slc_onebit *onebit = unit->onebit;
@@ -157,7 +157,7 @@ sluice_status slc_onebit_compress(sluice_runtime *rt, uint32_t u, slc_step_state
     bool agreed = slc_waits_for_agreement(&rt->job, SLC_ONEBIT);
     if (step->skip || step->mode == SLC_STEP_AVERAGE) return SLUICE_OK;
     if (step->mode == SLC_STEP_LOCAL) return agreed ? SLUICE_OK : inspect_own(rt, u, step);
-    slc_onebit_unit unit = describe(rt, u, step);
+    slc_onebit_unit unit = describe_unit(rt, u, step);
     uint32_t bad = SLC_NONE;
     sluice_status status = rt->onebit.compress(rt->onebit.context, &unit, &bad);
     if (!status) status = slc_stream_synchronize(&rt->updates);
@@ -174,21 +174,16 @@ slc_op slc_onebit_exchange(const sluice_runtime *rt, uint32_t u, const slc_step_
     return op;
 }
 
-static sluice_status update_averaged(const sluice_runtime *rt, const slc_onebit_unit *unit)
-{
-    sluice_status status = SLUICE_OK;
-    for (uint32_t t = 0; !status && t < unit->tensor_count; t++)
-        status = rt->optimizer.update(&unit->tensors[t], rt->optimizer.context);
-    return status;
-}
-
 sluice_status slc_onebit_update(sluice_runtime *rt, uint32_t u, const slc_step_state *step)
 {
-    slc_onebit_unit unit = describe(rt, u, step);
+    slc_onebit_unit unit = describe_unit(rt, u, step);
     void *context = rt->onebit.context;
     sluice_status status = SLUICE_OK;
     switch (step->mode) {
-    case SLC_STEP_AVERAGE: status = update_averaged(rt, &unit); break;
+    case SLC_STEP_AVERAGE:
+        for (uint32_t t = 0; !status && t < unit.tensor_count; t++)
+            status = rt->optimizer.update(&unit.tensors[t], rt->optimizer.context);
+        break;
     case SLC_STEP_EXCHANGE: status = rt->onebit.apply(context, &unit, &rt->compression.bad_exchange); break;
     case SLC_STEP_LOCAL: status = rt->onebit.local(context, &unit, &rt->compression.bad_local); break;
     }

@@ -14,7 +14,6 @@
 
 #include <sluice/runtime.h>
 
-/* What a trainable unit has more. */
 typedef struct slc_onebit {
     slc_compress_group group; /* its tensors, fixed at commit */
     slc_residue *workers, *servers;

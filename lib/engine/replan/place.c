@@ -74,7 +74,7 @@ sluice_status slc_engine_place_plan(sluice_runtime *rt)
     for (uint32_t i = 0; !status && i < rt->current.plan->static_count; i++)
         status = slc_engine_claim(rt, &rt->current.plan->statics[i]);
     if (!status) status = locate(rt);
-    /* Reading between steps may need it at any time. This one claim makes the peak count it. */
+    /* Reading between steps may need the staging buffer at any time. This claim makes the peak count it. */
     if (!status) status = slc_staging_claim(rt, true);
     if (!status) status = slc_staging_claim(rt, false);
     if (!status) status = attach(rt);

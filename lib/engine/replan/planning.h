@@ -1,4 +1,4 @@
-/* What a runtime asks of the planner, and the plan that runs. Private to lib/engine. */
+/* The planner and what a runtime asks of it; the plan in force. Private to lib/engine. */
 #ifndef SLC_ENGINE_PLANNING_H
 #define SLC_ENGINE_PLANNING_H
 

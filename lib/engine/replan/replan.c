@@ -1,6 +1,5 @@
-/* Re-planning: measure, ask for a plan, move over to it. A failure before anything has moved leaves the old plan
- * running.
- */
+/* Re-planning: measures, asks for a plan, moves over to it. A failure before anything has moved leaves the old plan in
+ * force. */
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/measure.h"
@@ -52,19 +51,13 @@ sluice_status slc_engine_first_plan(sluice_runtime *rt)
 
 /* ---- Moving over ---- */
 
-static sluice_status release_statics(sluice_runtime *rt)
-{
-    sluice_status status = SLUICE_OK;
-    for (uint32_t i = 0; !status && i < rt->current.plan->static_count; i++)
-        status = slc_engine_release(rt, &rt->current.plan->statics[i]);
-    return status;
-}
-
 /* While bytes move, everything that either plan uses of the arena is claimed. */
 static sluice_status move_kept(sluice_runtime *rt, const slc_transition *transition, uint64_t bytes)
 {
     void *base;
-    sluice_status status = release_statics(rt);
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < rt->current.plan->static_count; i++)
+        status = slc_engine_release(rt, &rt->current.plan->statics[i]);
     if (!status) status = slc_arena_limit(rt->memory.arena, bytes);
     if (!status)
         status = slc_arena_claim(rt->memory.arena, SLC_MEMORY_REPLANNING, "moving between plans", 0, bytes, &base);

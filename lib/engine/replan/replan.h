@@ -27,8 +27,8 @@ sluice_status slc_engine_gather_numbers(sluice_runtime *rt, uint64_t mine, uint6
 /* Rank 0 makes a plan, all have it. The choices of layers are added to `request`. Collective. Errors: the planner's,
  * the same line on every rank; MEMORY, FORMAT, MISMATCH where a rank could not read it. */
 sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *request, slc_plan_answer *answer);
-/* The same for the planner's simple schedule or, where that does not fit, for the request's own, which the request then
- * names. */
+/* Does so with the planner's simple schedule or, where that does not fit, with the request's own. `request` then names
+ * the schedule that was used. */
 sluice_status slc_engine_share_simple_plan(sluice_runtime *rt, slc_plan_request *request, slc_plan_answer *answer);
 /* Does every compressed phase have a simple plan as requested? Times are not looked at, and nothing is asked without a
  * budget. Collective. Errors: the planner's, with the phase. */
@@ -37,8 +37,7 @@ sluice_status slc_phase_check_plans(sluice_runtime *rt, const slc_plan_request *
 /* ---- place.c: a plan in the arena ---- */
 /* Makes the arena, with addresses for every plan of the job, and places the current plan. */
 sluice_status slc_engine_make_arena(sluice_runtime *rt);
-/* Claims what the current plan keeps, finds all addresses, makes its programs ready. Nothing of another plan is
- * claimed.
+/* Claims what the current plan keeps, finds all addresses and makes its programs ready, when nothing else is claimed.
  */
 sluice_status slc_engine_place_plan(sluice_runtime *rt);
 

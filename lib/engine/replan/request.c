@@ -1,5 +1,4 @@
-/* What is asked of the planner: the first plan, the one that was asked for last, and what layers want for themselves.
- */
+/* Requests to the planner: the first one, the one that was made last, and what layers want for themselves. */
 #include "lib/base/status.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
@@ -24,7 +23,7 @@ slc_plan_request slc_engine_standing_request(const sluice_runtime *rt)
                               .budget_bytes = rt->current.budget_bytes};
 }
 
-/* Of the layers that can recompute none does, all do, or those that the planner chooses. */
+/* None of the layers that can recompute does, all do, or those that the planner chooses. */
 static uint8_t recompute_choice(const sluice_runtime *rt, const sluice_layer *layer)
 {
     if (!layer->can_recompute || !strcmp(rt->planning.recompute, "none")) return 0;

@@ -16,22 +16,18 @@ typedef struct {
     slc_plan_answer answer; /* its pointers mean nothing elsewhere */
 } announcement;
 
-static sluice_status ask_planner(sluice_runtime *rt, slc_plan_request request, slc_plan_answer *answer)
-{
-    sluice_status status = slc_engine_add_choices(rt, &request);
-    if (!status) status = rt->planning.planner.plan(rt->planning.planner.context, &rt->job, &request, answer);
-    slc_engine_free_choices(&request);
-    return status;
-}
-
 /* Called on rank 0. Returns the plan as text, or the error's line. NULL: no memory. */
 static char *make_plan(sluice_runtime *rt, const slc_plan_request *request, announcement *said)
 {
+    const slc_planner *planner = &rt->planning.planner;
+    slc_plan_request asked = *request;
     char *text = NULL;
     char error[1024]; /* the caller's last one, because a candidate that does not fit is no error */
     snprintf(error, sizeof error, "%s", sluice_last_error());
     slc_comm_work(rt->comm, "planning");
-    said->status = ask_planner(rt, *request, &said->answer);
+    said->status = slc_engine_add_choices(rt, &asked);
+    if (!said->status) said->status = planner->plan(planner->context, &rt->job, &asked, &said->answer);
+    slc_engine_free_choices(&asked);
     slc_comm_work(rt->comm, NULL);
     if (!said->status) slc_error(SLUICE_OK, "%s", error);
     if (!said->status && rt->size > 1)
@@ -44,31 +40,22 @@ static char *make_plan(sluice_runtime *rt, const slc_plan_request *request, anno
     return text;
 }
 
-static sluice_status read_plan(sluice_runtime *rt, const announcement *said, const char *text, slc_plan **out)
-{
-    if (said->status) return slc_error(said->status, "%s", text ? text : "rank 0 has no plan");
-    return slc_plan_from_json(&rt->job, text, said->length, out);
-}
-
 /* Rank 0 plans and sends the plan to the others. *out is this rank's. */
 static sluice_status announce(sluice_runtime *rt, const slc_plan_request *request, announcement *said, slc_plan **out)
 {
     char *text = rt->rank == 0 ? make_plan(rt, request, said) : NULL;
     sluice_status status = sluice_world_broadcast(rt->world, said, sizeof *said, 0);
     if (!status && rt->rank != 0) text = malloc(said->length + 1);
-    bool no_memory = !status && !text;
-    double missing = no_memory;
+    double missing = !status && !text;
     if (!status) status = sluice_world_all_reduce(rt->world, &missing, 1);
     if (!status && missing > 0) status = slc_error(SLUICE_ERR_MEMORY, "no memory to send a plan around");
     if (!status && said->length) status = sluice_world_broadcast(rt->world, text, said->length, 0);
-    if (!status && rt->rank != 0) {
-        text[said->length] = 0;
-        status = read_plan(rt, said, text, out);
-    }
-    if (rt->rank == 0) {
-        *out = said->answer.plan;
-        if (!status && said->status) status = slc_error(said->status, "%s", text);
-    }
+    if (!status && rt->rank != 0) text[said->length] = 0;
+    if (!status && said->status)
+        status = slc_error(said->status, "%s", text);
+    else if (!status && rt->rank != 0)
+        status = slc_plan_from_json(&rt->job, text, said->length, out);
+    if (rt->rank == 0) *out = said->answer.plan;
     free(text);
     return status;
 }

@@ -5,7 +5,7 @@
 #include "lib/engine/replan/transition.h"
 
 #include "lib/base/status.h"
-#include "lib/engine/model/parts.h"
+#include "lib/engine/model/unit.h"
 #include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
@@ -77,8 +77,7 @@ static size_t first_at(const pile *p, size_t low, size_t high, uint64_t to)
     return low;
 }
 
-/* Merges two sorted neighbours: halves the longer one and rotates the bytes that belong before the half to its front.
- */
+/* Merges two sorted neighbours: halves the longer one and rotates all that belongs before its second half there. */
 static void merge(pile *p, size_t first, size_t middle, size_t end)
 {
     if (first == middle || middle == end || p->moves[middle - 1].to < p->moves[middle].to) return;
@@ -255,7 +254,7 @@ static void add_private(const slc_plan *from, const slc_plan *to, uint32_t unit,
 static sluice_status add_unit(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank, uint32_t u,
                               slc_transition *t)
 {
-    if (job->units[u].role == SLC_UNIT_ROWS) return SLUICE_OK; /* keeps lists alone, which are made anew */
+    if (job->units[u].role == SLC_UNIT_ROWS) return SLUICE_OK; /* it keeps only lists, which are made again */
     place old = {0}, new = {0};
     sluice_status status = find_value(job, from, u, &old);
     if (!status) status = find_value(job, to, u, &new);

@@ -32,11 +32,6 @@ static void write_places(const slc_row_mark *marks, const int32_t *rows, uint64_
     }
 }
 
-static void clear(slc_row_mark *marks, const slc_row_list *list)
-{
-    for (uint32_t i = 0; i < list->count; i++) marks[list->rows[i] / 64].bits = 0;
-}
-
 bool slc_row_list_make(slc_row_mark *marks, uint64_t row_count, const int32_t *rows, uint64_t count, uint64_t most,
                        slc_row_list *list, int32_t *places)
 {
@@ -47,6 +42,6 @@ bool slc_row_list_make(slc_row_mark *marks, uint64_t row_count, const int32_t *r
     }
     write_list(marks, row_count, list);
     write_places(marks, rows, count, places);
-    clear(marks, list);
+    for (uint32_t i = 0; i < list->count; i++) marks[list->rows[i] / 64].bits = 0;
     return true;
 }

@@ -80,11 +80,6 @@ static uint32_t count_joined(const slc_row_list *a, const slc_row_list *b)
     return count + (a->count - i) + (b->count - j);
 }
 
-static sluice_status add_row(sluice_runtime *rt, uint64_t elements, void *to, const void *from)
-{
-    return slc_reduce(&rt->compute, elements, SLUICE_FP32, &from, 1, 1, true, SLUICE_FP32, &to, 1, false);
-}
-
 /* Goes from the last row to the first, so that no row is overwritten before it has moved up. */
 static sluice_status add_table_to_sum(sluice_runtime *rt, uint32_t u)
 {
@@ -106,7 +101,10 @@ static sluice_status add_table_to_sum(sluice_runtime *rt, uint32_t u)
             status = slc_copy(&rt->compute, sums + at * bytes, sums + i * bytes, bytes);
         }
         if (adds) {
-            if (!status) status = add_row(rt, elements, sums + at * bytes, rows + --j * bytes);
+            void *to = sums + at * bytes;
+            const void *from = rows + --j * bytes;
+            if (!status)
+                status = slc_reduce(&rt->compute, elements, SLUICE_FP32, &from, 1, 1, true, SLUICE_FP32, &to, 1, false);
         } else if (!there) {
             sum->rows[at] = row;
             status = slc_copy(&rt->compute, sums + at * bytes, rows + --j * bytes, bytes);

@@ -1,5 +1,5 @@
-/* ROWS units at run time: the table of rows that a layer looks up in a split parameter, its gradient, and the lists
- * that say which rows they are. Private to lib/engine.
+/* Parameters that a layer reads by rows. Those that are split have ROWS units, at run time: the table of rows that a
+ * layer looks up in a split parameter, its gradient, and the lists that say which rows they are. Private to lib/engine.
  *
  * There are two lists, because a reduction may still read its own while the caller sets the next micro-batch's rows.
  * The table's list is read by gathers and written by slc_look_up_set. The sum's list is read by the reduction and
@@ -39,5 +39,16 @@ sluice_status slc_look_up_end_gradient(sluice_runtime *rt, uint32_t unit, uint32
 /* The operations of a ROWS unit. The caller sets their hooks and waits. */
 slc_op slc_look_up_gather(const sluice_runtime *rt, const slc_item *item);
 slc_op slc_look_up_reduce(const sluice_runtime *rt, const slc_item *item, const slc_step_state *step);
+
+/* ---- rows.c: whether the rows of such parameters are known yet, split or not ---- */
+/* Called when units are made. Errors: MEMORY. */
+sluice_status slc_look_ups_commit(sluice_runtime *rt);
+/* Called when a step begins, or the next pass of an evaluation: no rows are known. */
+void slc_look_ups_forget(sluice_runtime *rt);
+/* ORDER unless the rows of a micro-batch that begins are known. */
+sluice_status slc_look_ups_check(const sluice_runtime *rt, uint32_t micro_batch);
+/* How many of `count` operations may be submitted: those before the first gather whose rows are not known. */
+uint32_t slc_look_ups_known(const sluice_runtime *rt, const slc_program *program, const uint32_t *operations,
+                            uint32_t count);
 
 #endif

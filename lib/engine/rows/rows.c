@@ -1,5 +1,5 @@
 /* Parameters of which the layer that adds them reads some rows only: their marks, and whether rows are known. */
-#include "lib/engine/rows/rows.h"
+#include "lib/engine/rows/look_up.h"
 
 #include "lib/base/log.h"
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
-/* What all ranks agree on once a step: the norms that the optimizer asks for, and whether gradients are finite. Private
- * to lib/engine. */
+/* The agreement of all ranks once a step: the norms that the optimizer asks for, and whether gradients are finite.
+ * Private to lib/engine. */
 #ifndef SLC_ENGINE_AGREEMENT_H
 #define SLC_ENGINE_AGREEMENT_H
 

@@ -10,10 +10,8 @@
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"
 #include "lib/engine/step/pass.h"
-#include "lib/engine/step/update.h"
 #include "lib/plan/strategy_table.h"
 
-#include <math.h>
 #include <string.h>
 
 /* The agreement's words are the norm's bins, then the number of reduced ranges that were not finite, and from
@@ -102,10 +100,10 @@ static sluice_status on_update(void *argument)
     record(context, SLC_RECORD_WORKED);
     slc_strategy strategy = rt->units[item->unit].strategy;
     if (!slc_updates_whole(strategy)) elements /= rt->job.world;
-    if (strategy == SLC_ONEBIT)
-        slc_measure_compression(rt->measure, SLC_MEASURE_APPLY, began_ns, context->step->exchange_off ? 0 : elements);
-    else if (!context->step->skip)
-        slc_measure_update(rt->measure, began_ns, elements);
+    bool skipped = strategy == SLC_ONEBIT ? context->step->exchange_off : context->step->skip;
+    if (!skipped)
+        slc_measure_add(strategy == SLC_ONEBIT ? &rt->measure->compression[SLC_MEASURE_APPLY] : &rt->measure->update,
+                        began_ns, elements);
     return status;
 }
 
@@ -124,8 +122,8 @@ static sluice_status on_compress(void *argument)
     record(context, SLC_RECORD_WORKS);
     sluice_status status = slc_onebit_compress(rt, unit, context->step);
     record(context, SLC_RECORD_WORKED);
-    slc_measure_compression(rt->measure, SLC_MEASURE_COMPRESS, began_ns,
-                            context->step->exchange_off ? 0 : rt->job.units[unit].elements);
+    if (!context->step->exchange_off)
+        slc_measure_add(&rt->measure->compression[SLC_MEASURE_COMPRESS], began_ns, rt->job.units[unit].elements);
     return status;
 }
 
@@ -134,7 +132,7 @@ static sluice_status on_reduced(void *argument)
     slc_operation *context = argument;
     uint64_t began_ns = slc_clock_ns();
     sluice_status status = slc_inspect_reduced(context->rt, item_of(context), context->step);
-    slc_measure_inspection(context->rt->measure, began_ns);
+    slc_measure_add(&context->rt->measure->inspection, began_ns, 0);
     return status;
 }
 

@@ -7,9 +7,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/engine/rows/rows.h"
+#include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
-#include "lib/engine/step/update.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +33,7 @@ static sluice_status list_claims(const slc_program *program, bool begin, uint32_
 
 /* The name says "evaluation", so that a rank that evaluates while others train learns it from the first operation that
  * differs. */
-static char *describe(const sluice_runtime *rt, const slc_item *item, bool evaluate)
+static char *name_operation(const sluice_runtime *rt, const slc_item *item, bool evaluate)
 {
     const char *unit = item->unit == SLC_NONE ? "all layers" : rt->job.units[item->unit].name;
     char text[256];
@@ -58,7 +57,7 @@ static sluice_status make_contexts(sluice_runtime *rt, slc_pass *pass)
         }
     }
     for (uint32_t k = 0; k < all->count; k++) {
-        pass->what[k] = describe(rt, &pass->program->items[all->operations[k]], pass->evaluate);
+        pass->what[k] = name_operation(rt, &pass->program->items[all->operations[k]], pass->evaluate);
         if (!pass->what[k]) return slc_error(SLUICE_ERR_MEMORY, "operations");
     }
     return SLUICE_OK;

@@ -2,6 +2,7 @@
 #ifndef SLC_ENGINE_PASS_H
 #define SLC_ENGINE_PASS_H
 
+#include "lib/base/gate.h"
 #include "lib/comm/comm.h"
 #include "lib/engine/step_state.h"
 #include "lib/plan/plan.h"
@@ -38,8 +39,8 @@ struct slc_pass {
     slc_lane_order order[SLC_PASS_KINDS];
     uint32_t *begins, *begin_first; /* claims that begin at item i: begins[begin_first[i] .. begin_first[i+1]) */
     uint32_t *ends, *end_first;
-    slc_operation *contexts[2]; /* of each operation, for passes of either parity. Their steps are steps[parity], those
-                                   of late operations the other one */
+    slc_operation *contexts[2]; /* of each operation, in passes of either parity; a late operation has the step of the
+                                   other parity */
     char **what;                /* of each operation, for messages */
 
     /* The pass that runs [0], and the one before [1]. */
@@ -52,6 +53,13 @@ struct slc_pass {
     uint32_t computed;  /* items of the compute lane that it has finished */
     uint32_t quiet;     /* operations that can end before the next item of the compute lane does */
 };
+
+/* Counts over all passes. */
+typedef struct {
+    slc_gate computed;        /* finished items of the compute lane: slots, and updates that run there */
+    uint32_t computed_posted; /* the same count, for the caller's thread */
+    uint32_t next_operation;  /* number that the next submitted operation will get */
+} slc_lanes;
 
 sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_program *program, bool evaluate);
 void slc_pass_fini(slc_pass *pass);
@@ -83,6 +91,17 @@ sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, d
 sluice_status slc_pass_claims(sluice_runtime *rt, slc_pass *pass, uint32_t item, bool begin);
 /* Makes the collective (or call) of an operation. The caller sets its waits. */
 sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t item, slc_operation *context, slc_op *op);
+
+/* ---- update.c ---- */
+/* Inspects the own part of a reduced gradient: norm bins, non-finite values, the optimizer's norms. */
+sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_step_state *step);
+sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const slc_step_state *step);
+/* Updates on the caller's thread, shared out among the compute threads, and measured. Not for onebit units. */
+sluice_status slc_update_on_compute(sluice_runtime *rt, const slc_item *item, const slc_step_state *step);
+
+/* ---- gradients.c: around a backward slot ---- */
+sluice_status slc_gradients_begin(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot);
+sluice_status slc_gradients_end(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot);
 
 /* ---- drain.c ---- */
 /* Between steps: does as sluice_runtime_sync, for calls that need everything applied. */

@@ -1,12 +1,11 @@
-/* A rank inspects the reduced gradient that it owns (norm, non-finite values) and updates with it. This runs on the
- * communication thread; an update that the plan puts on the compute lane runs on the compute threads at the same time.
- */
-#include "lib/engine/step/update.h"
+/* A rank inspects the reduced gradient that it owns (norm, non-finite values) and updates with it, on the communication
+ * thread. Updates that the plan puts on the compute lane run on the compute threads at the same time. */
+#include "lib/engine/step/pass.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/measure.h"
-#include "lib/engine/model/parts.h"
+#include "lib/engine/model/unit.h"
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/runtime.h"
 #include "lib/kernels/convert/convert.h"
@@ -146,19 +145,13 @@ static sluice_status update_range(const sluice_runtime *rt, slc_stream *stream, 
     return slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
 }
 
-/* The elements of an item that this rank updates are counted in grains, so that a share of them begins where a range
- * may. */
-static uint64_t whole_grains(uint64_t elements)
-{
-    return (elements + SLC_GRAIN - 1) / SLC_GRAIN * SLC_GRAIN;
-}
-
-/* All elements that an item updates have places, counted through its ranges. Returns the share of `range` that lies in
- * places [first, last). The range begins at place *at, and *at advances to its end. */
+/* All elements that an item updates have places, counted through its ranges in whole grains, so that a share begins
+ * where a range may. Returns the share of `range` that lies in places [first, last). The range begins at place *at, and
+ * *at advances to its end. */
 static slc_part share_of(const slc_part *range, uint64_t *at, uint64_t first, uint64_t last)
 {
     uint64_t begin = *at, from = first > begin ? first - begin : 0, to = last > begin ? last - begin : 0;
-    *at += whole_grains(range->count);
+    *at += (range->count + SLC_GRAIN - 1) / SLC_GRAIN * SLC_GRAIN;
     if (to > range->count) to = range->count;
     if (from > to) from = to;
     return (slc_part){range->first + from, to - from, range->shard_first + from};
@@ -228,6 +221,6 @@ sluice_status slc_update_on_compute(sluice_runtime *rt, const slc_item *item, co
     status = (sluice_status)all.failed;
     if (status) status = slc_error(status, "%s", all.line ? all.line : "update");
     free(all.line);
-    slc_measure_computed_update(rt->measure, began_ns, places);
+    slc_measure_add(&rt->measure->computed_update, began_ns, places);
     return status;
 }

@@ -1,4 +1,4 @@
-#include "lib/engine/model/parts.h"
+#include "lib/engine/model/unit.h"
 
 #include "lib/engine/runtime.h"
 #include "lib/plan/strategy_table.h"
