@@ -300,7 +300,7 @@ static void correct_programs_get_the_same_bits(void **state)
                             .each = i % 4 == 3,
                             .schedule = schedules[i % 4],
                             .strategy = strategies[i % 6],
-                            .recompute = i % 2 ? "all" : "auto",
+                            .recompute = i % 2 ? SLUICE_RECOMPUTE_ALL : SLUICE_RECOMPUTE_AUTO,
                             .direct = i % 5 != 0,
                             .look_ups = i % 3 == 1,
                             .split = i % 6 == 1,

@@ -27,7 +27,8 @@ typedef struct {
     uint64_t seed;
     int ranks;
     uint32_t layers, micro_batches;
-    const char *schedule, *strategy, *recompute;
+    const char *schedule, *strategy;
+    sluice_recompute recompute;
     bool random;             /* strategies and order from the seed */
     uint32_t changing_steps; /* > 0: so many, under plans of all schedules, one after the other */
     bool each, direct, delays;
@@ -268,8 +269,8 @@ static inline int build(model *w, sluice_world *world)
     for (uint32_t l = 0; l < t->layers; l++) {
         bool recomputes = sluice_layer_recomputes(w->layer[l]);
         RANK_CHECK(!recomputes || w->can_recompute[l]);
-        if (!t->random && !strcmp(t->recompute, "all")) RANK_CHECK(recomputes == w->can_recompute[l]);
-        if (!t->random && !strcmp(t->recompute, "none")) RANK_CHECK(!recomputes);
+        if (!t->random && t->recompute == SLUICE_RECOMPUTE_ALL) RANK_CHECK(recomputes == w->can_recompute[l]);
+        if (!t->random && t->recompute == SLUICE_RECOMPUTE_NONE) RANK_CHECK(!recomputes);
     }
     for (uint32_t p = 0; p < w->param_count; p++)
         if (write_noise(&w->params[p], t->seed + p)) return 1;
@@ -735,7 +736,7 @@ static inline int run_trial(int rank, int size, void *context)
 static inline trial random_trial(uint64_t seed)
 {
     static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "random:1", "random:2", "random:3", "mixed"};
-    static const char *const recomputes[] = {"auto", "none", "all"};
+    static const sluice_recompute recomputes[] = {SLUICE_RECOMPUTE_AUTO, SLUICE_RECOMPUTE_NONE, SLUICE_RECOMPUTE_ALL};
     static const uint64_t blocks[] = {64, 1024, 4096, 1 << 20};
     uint64_t random = mix(seed), other = mix(seed + 77777);
     /* All layers in bf16, each as it comes, or all in fp32. */

@@ -35,7 +35,7 @@ typedef struct {
     sluice_activation *kept;
 } model;
 
-static int build(model *w, const char *recompute)
+static int build(model *w, sluice_recompute recompute)
 {
     sluice_config config;
     sluice_config_init(&config);
@@ -81,7 +81,7 @@ static int recomputes(int rank, int size, void *context)
 {
     (void)rank, (void)size, (void)context;
     model w = {0};
-    if (build(&w, "all") || commit(&w)) return 1;
+    if (build(&w, SLUICE_RECOMPUTE_ALL) || commit(&w)) return 1;
     RANK_CHECK(sluice_layer_recomputes(w.layer[0]) && !sluice_layer_recomputes(w.layer[1]));
     for (int step = 0; step < 3; step++) {
         if (forwards(&w)) return 1;
@@ -106,7 +106,7 @@ static int wrong_order(int rank, int size, void *context)
     (void)rank, (void)size;
     const int *which = context;
     model w = {0};
-    if (build(&w, *which == 0 ? "none" : "all") || commit(&w) || forwards(&w)) return 1;
+    if (build(&w, *which == 0 ? SLUICE_RECOMPUTE_NONE : SLUICE_RECOMPUTE_ALL) || commit(&w) || forwards(&w)) return 1;
     switch (*which) {
     case 0: RANK_CHECK(refused(sluice_recompute_begin(w.layer[0]), "layer \"first\": recompute_begin")); break;
     case 1: RANK_CHECK(refused(sluice_backward_begin(w.layer[0]), "where recompute_begin of \"first\"")); break;
@@ -130,7 +130,7 @@ static int wrong_declarations(int rank, int size, void *context)
 {
     (void)rank, (void)size, (void)context;
     model w = {0};
-    if (build(&w, "auto")) return 1;
+    if (build(&w, SLUICE_RECOMPUTE_AUTO)) return 1;
     sluice_activation *out;
     const sluice_activation_desc good = {.name = "b", .bytes = 64, .last = SLUICE_BACKWARD, .recomputable = true};
     sluice_activation_desc bad = good;
@@ -153,7 +153,7 @@ static int wrong_declarations(int rank, int size, void *context)
 
     sluice_config config;
     sluice_config_init(&config);
-    config.recompute = "some";
+    config.recompute = (sluice_recompute)3;
     RANK_CHECK(sluice_runtime_create(w.world, &config, &w.rt) == SLUICE_ERR_ARGUMENT);
     RANK_CHECK(strstr(sluice_last_error(), "auto, none or all"));
     sluice_world_destroy(w.world);

@@ -19,7 +19,8 @@
 enum { LAYERS_MAX = 48, STEPS = 4 };
 
 typedef struct {
-    const char *strategy, *schedule, *fuse, *recompute;
+    const char *strategy, *schedule, *fuse;
+    sluice_recompute recompute;
     uint32_t layers, micro_batches, steps;
     bool each, bf16, odd; /* odd: layers that cannot be fused stand between */
     double clip;
@@ -113,7 +114,7 @@ static int build(model *m, sluice_world *world)
     config.strategy = t->strategy;
     config.schedule = t->schedule;
     config.fuse = t->fuse;
-    config.recompute = t->recompute ? t->recompute : "auto";
+    config.recompute = t->recompute;
     config.micro_batches = t->micro_batches;
     config.accumulate = t->each ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;
     config.precision = t->bf16 ? SLUICE_BF16 : SLUICE_FP32;
@@ -282,7 +283,7 @@ static void weights_are_equal_fused_or_not(void **state)
                 t.strategy = strategies[s];
                 t.schedule = schedules[(number + kind) % 6];
                 t.fuse = fuses[number % 3];
-                t.recompute = number % 2 ? "all" : "none";
+                t.recompute = number % 2 ? SLUICE_RECOMPUTE_ALL : SLUICE_RECOMPUTE_NONE;
                 struct result fused = results(ranks, t);
                 if (strcmp(fused.weights, apart.weights))
                     fail_msg("%d ranks, kind %u, %s, %s, fuse %s: other weights", ranks, kind, t.strategy, t.schedule,

@@ -16,7 +16,8 @@
 enum { LAYERS = 4, COUNT = 5000 };
 
 typedef struct {
-    const char *updates, *schedule, *setting;
+    sluice_updates updates;
+    const char *schedule, *setting;
     bool concurrent;
 } trial;
 
@@ -127,14 +128,14 @@ static void updates_run_where_they_are_asked_to(void **state)
 {
     (void)state;
     const asked all[] = {
-        {{"compute", "one_ahead", "communication", true}, LAYERS}, /* the program's word is first */
-        {{NULL, "serial", "compute", true}, LAYERS},
-        {{"both", "one_ahead", NULL, true}, LAYERS / 2},
-        {{"communication", SLC_SCHEDULE_DEFAULT, "compute", true}, 0},
-        {{NULL, "one_ahead", NULL, true}, 0},                   /* no plan with measured times follows */
-        {{NULL, SLC_SCHEDULE_DEFAULT, NULL, true}, LAYERS / 2}, /* one follows */
-        {{"compute", "one_ahead", NULL, false}, 0},             /* one thread at a time */
-        {{"both", SLC_SCHEDULE_DEFAULT, NULL, false}, 0},
+        {{SLUICE_UPDATES_COMPUTE, "one_ahead", "communication", true}, LAYERS}, /* the program's word is first */
+        {{SLUICE_UPDATES_BY_SETTING, "serial", "compute", true}, LAYERS},
+        {{SLUICE_UPDATES_BOTH, "one_ahead", NULL, true}, LAYERS / 2},
+        {{SLUICE_UPDATES_COMMUNICATION, SLC_SCHEDULE_DEFAULT, "compute", true}, 0},
+        {{SLUICE_UPDATES_BY_SETTING, "one_ahead", NULL, true}, 0}, /* no plan with measured times follows */
+        {{SLUICE_UPDATES_BY_SETTING, SLC_SCHEDULE_DEFAULT, NULL, true}, LAYERS / 2}, /* one follows */
+        {{SLUICE_UPDATES_COMPUTE, "one_ahead", NULL, false}, 0},                     /* one thread at a time */
+        {{SLUICE_UPDATES_BOTH, SLC_SCHEDULE_DEFAULT, NULL, false}, 0},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         assert_int_equal(run_ranks(1 + (int)i % 3, runs, (void *)(uintptr_t)&all[i], 60), 0);
@@ -146,8 +147,12 @@ static int refuses(int rank, int size, void *context)
     sluice_world *world;
     sluice_runtime *rt;
     sluice_optimizer optimizer;
-    sluice_config config = config_of(&(trial){"thread", "serial", NULL, true}, &optimizer);
+    sluice_config config = config_of(&(trial){(sluice_updates)9, "serial", NULL, true}, &optimizer);
     RANK_CHECK(!sluice_world_create(NULL, &world));
+    RANK_CHECK(sluice_runtime_create(world, &config, &rt) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "auto, communication, compute or both"));
+    config.updates = SLUICE_UPDATES_BY_SETTING;
+    setenv("SLUICE_PLAN_UPDATES", "thread", 1);
     RANK_CHECK(sluice_runtime_create(world, &config, &rt) == SLUICE_ERR_ARGUMENT);
     RANK_CHECK(strstr(sluice_last_error(), "\"thread\"") && strstr(sluice_last_error(), "SLUICE_PLAN_UPDATES"));
     sluice_world_destroy(world);
@@ -166,7 +171,7 @@ static int refuses_a_plan(int rank, int size, void *context)
 {
     (void)rank, (void)size, (void)context;
     model m;
-    if (create(&(trial){NULL, "serial", NULL, false}, plan_on_compute, &m)) return 1;
+    if (create(&(trial){SLUICE_UPDATES_BY_SETTING, "serial", NULL, false}, plan_on_compute, &m)) return 1;
     RANK_CHECK(sluice_runtime_commit(m.rt) == SLUICE_ERR_FORMAT);
     RANK_CHECK(strstr(sluice_last_error(), "optimizer descent may be called by one thread at a time only"));
     return destroy(&m);
@@ -184,7 +189,7 @@ static int writes_a_profile(int rank, int size, void *context)
     (void)size;
     model m;
     const char *path = context;
-    if (create(&(trial){"both", "serial", NULL, true}, slc_plan_for_budget, &m)) return 1;
+    if (create(&(trial){SLUICE_UPDATES_BOTH, "serial", NULL, true}, slc_plan_for_budget, &m)) return 1;
     RANK_CHECK(!sluice_runtime_commit(m.rt));
     for (int s = 0; s < 3; s++)
         if (step(&m)) return 1;

@@ -125,7 +125,7 @@ static sluice_status create(evaluation *e)
     sluice_config_init(&config);
     config.strategy = "dp";
     config.schedule = "serial";
-    config.recompute = "none";
+    config.recompute = SLUICE_RECOMPUTE_NONE;
     config.optimizer = &slc_gradient_keeper;
     config.threads = o->threads;
     config.precision = !strcmp(o->precision, "bf16") ? SLUICE_BF16 : SLUICE_FP32;

@@ -73,7 +73,7 @@ int slc_training_profile(slc_training_options *options, const char *path, char *
     char *const nothing_more[] = {NULL};
     int exit_code = EXIT_FAILED;
     options->schedule = "serial";
-    options->updates = "both";
+    options->updates = SLUICE_UPDATES_BOTH;
     options->eval_batches = 0;
     sluice_status status = slc_training_options_keep_nothing(options);
     if (!status) status = slc_training_options_check(options);

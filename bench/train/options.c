@@ -389,7 +389,9 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     config->strategy = o->strategy;
     config->schedule = o->schedule;
     config->updates = o->updates;
-    config->recompute = o->recompute;
+    config->recompute = !strcmp(o->recompute, "none")  ? SLUICE_RECOMPUTE_NONE
+                        : !strcmp(o->recompute, "all") ? SLUICE_RECOMPUTE_ALL
+                                                       : SLUICE_RECOMPUTE_AUTO;
     config->precision = !strcmp(o->precision, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
     config->wire = !strcmp(o->wire, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
     config->optimizer_name = o->optimizer;

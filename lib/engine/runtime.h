@@ -185,7 +185,7 @@ struct sluice_runtime {
     sluice_world *world;
     slc_comm *comm;
     sluice_config config;
-    char *strategy, *schedule, *recompute, *device_name;
+    char *strategy, *schedule, *device_name;
     char *strategy_now, *schedule_now; /* that a re-plan asked for; NULL: the above */
     uint64_t fuse_bytes;               /* of a fused unit; 0: off; SLC_FUSE_AUTO */
     slc_updates updates_lane;          /* that is asked for */

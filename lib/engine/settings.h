@@ -5,9 +5,11 @@
 #include "lib/base/settings.h"
 #include "lib/plan/request.h"
 
+#include <sluice/runtime.h>
+
 extern const slc_settings slc_engine_settings;
 
-/* What a configuration (NULL: the setting) says of updates. Errors: ARGUMENT. */
-sluice_status slc_engine_updates(const char *updates, slc_updates *out);
+/* Gives the lane that a configuration, or else the setting, asks for. Errors: ARGUMENT (the setting). */
+sluice_status slc_engine_updates(sluice_updates choice, slc_updates *out);
 
 #endif

@@ -71,7 +71,7 @@ static bool has_shared_table(const golden *g)
 }
 
 /* `tied` matters for models that share a table. */
-static test_model model_of(const golden *g, sluice_dtype precision, const char *layers, const char *recompute,
+static test_model model_of(const golden *g, sluice_dtype precision, const char *layers, sluice_recompute recompute,
                            sluice_tied tied)
 {
     test_model t = test_model_create_typed(&g->config, g->inputs.batch, g->inputs.length, 1, 1, recompute, precision,
@@ -154,7 +154,7 @@ static void what_is_no_number_agrees_with_nothing(void **state)
 {
     (void)state;
     golden g = golden_open(models[0]);
-    test_model t = model_of(&g, SLUICE_FP32, NULL, "none", SLUICE_TIED_JOINT);
+    test_model t = model_of(&g, SLUICE_FP32, NULL, SLUICE_RECOMPUTE_NONE, SLUICE_TIED_JOINT);
     const uint32_t last = sluice_runtime_param_count(t.rt) - 1;
     assert_true(evaluate(&g, &t).logits <= 2e-5);
     must(sluice_param_write(sluice_runtime_param(t.rt, last), 0, 1, &(float){NAN}));
@@ -181,7 +181,7 @@ static void fp32_agrees_tied(sluice_tied tied)
             golden_close(&g);
             continue;
         }
-        test_model t = model_of(&g, SLUICE_FP32, NULL, "none", tied);
+        test_model t = model_of(&g, SLUICE_FP32, NULL, SLUICE_RECOMPUTE_NONE, tied);
         const evaluation e = evaluate(&g, &t);
         assert_true(fabs(train_step(&g, &t) - expected_loss(&g)) < 1e-5);
         double gradients = compare_gradients(&g, &t);
@@ -218,7 +218,8 @@ static void bf16_agrees_within_its_rounding(void **state)
                 golden_close(&g);
                 continue;
             }
-            test_model t = model_of(&g, SLUICE_BF16, layers[k], k == 2 ? "all" : "none", (sluice_tied)(k % 2));
+            test_model t = model_of(&g, SLUICE_BF16, layers[k], k == 2 ? SLUICE_RECOMPUTE_ALL : SLUICE_RECOMPUTE_NONE,
+                                    (sluice_tied)(k % 2));
             const evaluation e = evaluate(&g, &t);
             assert_true(fabs(train_step(&g, &t) - expected_loss(&g)) < 0.02);
             double gradients = compare_gradients(&g, &t);
@@ -239,7 +240,8 @@ static void recomputing_changes_no_bit(void **state)
             sluice_tied tied = setting / 2 ? SLUICE_TIED_SPLIT : SLUICE_TIED_JOINT;
             golden g = golden_open(models[i]);
             g.config.dropout = 0.1; /* recomputation must draw the same mask again */
-            test_model t[2] = {model_of(&g, dtype, NULL, "none", tied), model_of(&g, dtype, NULL, "all", tied)};
+            test_model t[2] = {model_of(&g, dtype, NULL, SLUICE_RECOMPUTE_NONE, tied),
+                               model_of(&g, dtype, NULL, SLUICE_RECOMPUTE_ALL, tied)};
             for (int step = 0; step < 2; step++) assert_true(train_step(&g, &t[0]) == train_step(&g, &t[1]));
             for (uint32_t p = 0; p < sluice_runtime_param_count(t[0].rt); p++) {
                 float *kept = read_gradient(sluice_runtime_param(t[0].rt, p));
@@ -285,14 +287,14 @@ static void weights_come_back(void **state)
     char folder[] = "/tmp/sluice-golden-XXXXXX", command[64];
     for (int i = 0; i < MODELS; i++) {
         golden g = golden_open(models[i]);
-        test_model t = model_of(&g, SLUICE_FP32, NULL, "none", SLUICE_TIED_SPLIT), u;
+        test_model t = model_of(&g, SLUICE_FP32, NULL, SLUICE_RECOMPUTE_NONE, SLUICE_TIED_SPLIT), u;
         sluice_model_config config;
         char sha[2][65];
         if (i == 0) assert_non_null(mkdtemp(folder));
         must(sluice_model_save(t.model, folder));
         must(sluice_model_config_read(folder, &config));
         assert_memory_equal(&config, &g.config, sizeof config);
-        u = test_model_create(&config, g.inputs.batch, g.inputs.length, 1, 1, "none");
+        u = test_model_create(&config, g.inputs.batch, g.inputs.length, 1, 1, SLUICE_RECOMPUTE_NONE);
         must(sluice_model_load(u.model, folder, false));
         must(sluice_runtime_weights_sha256(t.rt, sha[0]));
         must(sluice_runtime_weights_sha256(u.rt, sha[1]));

@@ -130,7 +130,7 @@ static void compare_gradients(const shape *s, sluice_runtime *rt, const double *
                   s->micro_batches, worst);
 }
 
-static void compare(const shape *s, const char *recompute)
+static void compare(const shape *s, sluice_recompute recompute)
 {
     text t = random_text(s);
     test_model model = test_model_create(&s->config, s->batch, s->length, s->micro_batches, s->threads, recompute);
@@ -157,11 +157,12 @@ static void gradients_agree(void **state)
         {GPT2(2, 32, 2, 64, 33), 5, 61, 3, 1},
         {GPT2(1, 64, 1, 256, 50), 2, 256, 2, 2},
     };
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) compare(&shapes[i], i % 2 ? "none" : "all");
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        compare(&shapes[i], i % 2 ? SLUICE_RECOMPUTE_NONE : SLUICE_RECOMPUTE_ALL);
 }
 
 /* Returns all gradients after two steps, and the bytes that the plan needs. The caller frees the gradients. */
-static float *gradients_of(const shape *s, const text *t, const char *recompute, uint64_t *planned_bytes)
+static float *gradients_of(const shape *s, const text *t, sluice_recompute recompute, uint64_t *planned_bytes)
 {
     test_model model = test_model_create(&s->config, s->batch, s->length, s->micro_batches, s->threads, recompute);
     free(random_values(s, model.rt));
@@ -186,7 +187,8 @@ static void recomputing_changes_no_bit(void **state)
     const shape s = {GPT2(4, 48, 3, 64, 67), 3, 50, 2, 1};
     text t = random_text(&s);
     uint64_t kept_bytes, again_bytes, layer = (uint64_t)s.batch * s.length * s.config.channels * 9 * sizeof(float);
-    float *kept = gradients_of(&s, &t, "none", &kept_bytes), *again = gradients_of(&s, &t, "all", &again_bytes);
+    float *kept = gradients_of(&s, &t, SLUICE_RECOMPUTE_NONE, &kept_bytes),
+          *again = gradients_of(&s, &t, SLUICE_RECOMPUTE_ALL, &again_bytes);
     assert_memory_equal(kept, again, sluice_model_param_count(&s.config) * sizeof *kept);
     /* Only one of the four layers may hold its activations at a time. */
     assert_true(again_bytes + 2 * layer < kept_bytes);
@@ -200,7 +202,7 @@ static void evaluation_agrees(void **state)
     (void)state;
     const shape s = {GPT2(3, 32, 4, 100, 41), 3, 99, 1, 1};
     text t = random_text(&s);
-    test_model model = test_model_create(&s.config, s.batch, s.length, 1, s.threads, "none");
+    test_model model = test_model_create(&s.config, s.batch, s.length, 1, s.threads, SLUICE_RECOMPUTE_NONE);
     double *values = random_values(&s, model.rt), expected = 0, loss = 0;
     uint64_t count = t.rows * s.config.vocabulary;
     double *truth = malloc(count * sizeof *truth);
@@ -223,7 +225,7 @@ static void first_values_are_gpt2s(void **state)
 {
     (void)state;
     sluice_model_config config = GPT2(2, 64, 4, 128, 256);
-    test_model t = test_model_create(&config, 1, 8, 1, 1, "none");
+    test_model t = test_model_create(&config, 1, 8, 1, 1, SLUICE_RECOMPUTE_NONE);
     must(sluice_model_init(t.model, 42));
     for (uint32_t i = 0; i < sluice_runtime_param_count(t.rt); i++) {
         slc_param_info info;
@@ -286,7 +288,7 @@ static void a_bad_batch_and_a_stop_are_passed_on(void **state)
 {
     (void)state;
     sluice_model_config config = GPT2(2, 16, 2, 8, 16);
-    test_model t = test_model_create(&config, 1, 4, 1, 1, "none");
+    test_model t = test_model_create(&config, 1, 4, 1, 1, SLUICE_RECOMPUTE_NONE);
     must(sluice_model_init(t.model, 1));
     const int32_t good[4] = {0, 1, 2, 3}, high[4] = {0, 1, 16, 3}, none[4] = {-1, -1, -1, -1};
     double loss = 0;

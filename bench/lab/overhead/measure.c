@@ -104,7 +104,7 @@ static sluice_status create_runtime(measurement *m, const slc_overhead_plan *pla
     config.strategy = m->plan_path;
     config.schedule = "serial"; /* this schedule is never planned again */
     config.optimizer = &m->optimizer.optimizer;
-    config.updates = "communication"; /* the bare loop can run updates only there */
+    config.updates = SLUICE_UPDATES_COMMUNICATION; /* the bare loop can run updates only there */
     config.block_bytes = m->model.block_bytes;
     if (!plan) return slc_engine_create(m->world, &config, (slc_planner){.plan = plan_from_file}, out);
     if (plan->by_block) {

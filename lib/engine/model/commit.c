@@ -40,7 +40,6 @@ void sluice_config_init(sluice_config *config)
                    .local_step_clipper = 16},
         .wire = SLUICE_BF16,
         .micro_batches = 1,
-        .recompute = "auto",
         .block_bytes = 1 << 20,
         .threads = 1,
         .device = "cpu",
@@ -57,11 +56,14 @@ static sluice_status check_config(const sluice_config *config)
     if (config->block_bytes < 64 || config->block_bytes > (uint64_t)1 << 32)
         return slc_error(SLUICE_ERR_ARGUMENT, "block is %llu bytes; give 64 bytes to 4 GiB",
                          (unsigned long long)config->block_bytes);
-    if (!config->strategy || !config->schedule || !config->device || !config->recompute || !config->optimizer_name)
-        return slc_error(SLUICE_ERR_ARGUMENT, "strategy, schedule, recompute, device and optimizer_name must be given: "
+    if (!config->strategy || !config->schedule || !config->device || !config->optimizer_name)
+        return slc_error(SLUICE_ERR_ARGUMENT, "strategy, schedule, device and optimizer_name must be given: "
                                               "use sluice_config_init");
-    if (strcmp(config->recompute, "auto") && strcmp(config->recompute, "none") && strcmp(config->recompute, "all"))
-        return slc_error(SLUICE_ERR_ARGUMENT, "recompute is \"%s\"; give auto, none or all", config->recompute);
+    if ((unsigned)config->recompute > SLUICE_RECOMPUTE_ALL)
+        return slc_error(SLUICE_ERR_ARGUMENT, "recompute holds no value of its type; give auto, none or all");
+    if ((unsigned)config->updates > SLUICE_UPDATES_BOTH)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "updates holds no value of its type; give auto, communication, compute or both");
     if ((unsigned)config->nan > SLUICE_NAN_SKIP || (unsigned)config->accumulate > SLUICE_ACCUMULATE_EACH)
         return slc_error(SLUICE_ERR_ARGUMENT, "nan or accumulate holds no value of its type");
     if ((unsigned)config->tied > SLUICE_TIED_SPLIT)
@@ -210,12 +212,11 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
     rt->size = sluice_world_size(world);
     rt->strategy = strdup(config->strategy);
     rt->schedule = strdup(config->schedule);
-    rt->recompute = strdup(config->recompute);
     slc_gate_init(&rt->computed);
     uint32_t threads = config->threads ? config->threads : 1;
 
     status = SLUICE_ERR_MEMORY;
-    if (!rt->strategy || !rt->schedule || !rt->recompute)
+    if (!rt->strategy || !rt->schedule)
         slc_error(status, "runtime");
     else
         status = slc_engine_fuse_bytes(config->fuse, &rt->fuse_bytes);
@@ -321,7 +322,6 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     }
     free(rt->strategy);
     free(rt->schedule);
-    free(rt->recompute);
     free(rt->strategy_now);
     free(rt->schedule_now);
     free(rt->failed_line);

@@ -199,9 +199,9 @@ sluice_world *sluice_runtime_world(const sluice_runtime *rt)
     return rt->world;
 }
 
-void *sluice_runtime_stream(const sluice_runtime *rt)
+sluice_stream *sluice_runtime_stream(const sluice_runtime *rt)
 {
-    return (void *)&rt->compute;
+    return (sluice_stream *)&rt->compute;
 }
 
 bool sluice_layer_recomputes(const sluice_layer *layer)

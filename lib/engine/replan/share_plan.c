@@ -27,8 +27,9 @@ bool slc_schedule_wants_times(const char *schedule)
 /* Of the layers that can: none, all, or those that the planner chooses. */
 static uint8_t recompute_choice(const sluice_runtime *rt, const sluice_layer *layer)
 {
-    if (!layer->can_recompute || !strcmp(rt->recompute, "none")) return 0;
-    return strcmp(rt->recompute, "all") ? 2 : 1;
+    const sluice_recompute choice = rt->config.recompute;
+    if (!layer->can_recompute || choice == SLUICE_RECOMPUTE_NONE) return 0;
+    return choice == SLUICE_RECOMPUTE_ALL ? 1 : 2;
 }
 
 /* Of the layer that brings its parameters; rows have the one that there is for them. */
