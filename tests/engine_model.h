@@ -133,7 +133,8 @@ static inline int create(model *w, sluice_world *world, sluice_config *config)
 {
     char drawn[32];
     if (w->t->delays) w->chance = mix(w->t->seed * 16 + (uint64_t)w->rank) | 1;
-    sluice_optimizer own_optimizer = {.name = "test",
+    sluice_optimizer own_optimizer = {.struct_size = sizeof(sluice_optimizer),
+                                      .name = "test",
                                       .state_count = 1,
                                       .state_name = {"momentum"},
                                       .update = w->t->mixed_update ? update : update_fp32,
@@ -192,7 +193,8 @@ static inline int add_params(model *w, uint64_t *random)
                 p->last_layer = p->tied_layer + 1 + (int)draw(&third, (uint64_t)left);
             p->no_backward_value = draw(random, 4) == 0;
             RANK_CHECK(!sluice_param_add(w->layer[l],
-                                         &(sluice_param_desc){.name = name,
+                                         &(sluice_param_desc){.struct_size = sizeof(sluice_param_desc),
+                                                              .name = name,
                                                               .count = p->count,
                                                               .frozen = p->frozen,
                                                               .no_decay = p->no_decay,
@@ -246,18 +248,20 @@ static inline int build(model *w, sluice_world *world)
         RANK_CHECK(!sluice_layer_add(w->rt, name, &w->layer[l]));
         if ((t->bf16_layers >> l & 1) != (t->bf16_layers & 1))
             RANK_CHECK(!sluice_layer_precision(w->layer[l], t->bf16_layers >> l & 1 ? SLUICE_BF16 : SLUICE_FP32));
-        RANK_CHECK(!sluice_activation_add(
-            w->layer[l],
-            &(sluice_activation_desc){.name = "a", .bytes = 64 + draw(&random, 4096), .last = SLUICE_BACKWARD},
-            &w->activation[l]));
+        RANK_CHECK(!sluice_activation_add(w->layer[l],
+                                          &SLUICE_INIT(sluice_activation_desc, .name = "a",
+                                                       .bytes = 64 + draw(&random, 4096), .last = SLUICE_BACKWARD),
+                                          &w->activation[l]));
         w->can_recompute[l] = draw(&random, 2);
         w->remade_bytes[l] = 64 + draw(&random, 4096);
         RANK_CHECK(!sluice_layer_can_recompute(w->layer[l], w->can_recompute[l]));
-        RANK_CHECK(!sluice_activation_add(
-            w->layer[l],
-            &(sluice_activation_desc){
-                .name = "r", .bytes = w->remade_bytes[l], .last = SLUICE_BACKWARD, .recomputable = w->can_recompute[l]},
-            &w->remade[l]));
+        RANK_CHECK(!sluice_activation_add(w->layer[l],
+                                          &(sluice_activation_desc){.struct_size = sizeof(sluice_activation_desc),
+                                                                    .name = "r",
+                                                                    .bytes = w->remade_bytes[l],
+                                                                    .last = SLUICE_BACKWARD,
+                                                                    .recomputable = w->can_recompute[l]},
+                                          &w->remade[l]));
     }
     if (add_params(w, &random)) return 1;
     for (uint32_t p = 0; p < w->param_count; p++) {
@@ -497,7 +501,8 @@ static inline float local_gradient(const known_param *k, int rank, uint64_t step
 static inline sluice_step_options options_of(const trial *t, uint64_t step)
 {
     double mean = 1.0 / ((double)t->ranks * t->micro_batches);
-    return (sluice_step_options){.learning_rate = 0.02 * (double)(1 + step % 3),
+    return (sluice_step_options){.struct_size = sizeof(sluice_step_options),
+                                 .learning_rate = 0.02 * (double)(1 + step % 3),
                                  .gradient_scale = step % 2 ? 0 : 0.7 * mean};
 }
 
@@ -641,7 +646,7 @@ static inline int one_step(model *w, uint64_t step)
         for (uint32_t l = t->layers; l-- > 0;)
             if (backward(w, l, step, m)) return 1;
     }
-    sluice_step_report report;
+    sluice_step_report report = SLUICE_INIT(sluice_step_report);
     RANK_CHECK(!sluice_step_end(w->rt, &report));
     RANK_CHECK(report.step == step && !report.skipped);
     reduce(w, step);
@@ -704,7 +709,7 @@ static inline int change_plan(model *w, uint64_t step)
 /* The arena refuses what is above the running plan; the peak is of all plans so far. */
 static inline int check_peak(const model *w)
 {
-    sluice_memory_report memory;
+    sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
     RANK_CHECK(!sluice_runtime_memory(w->rt, &memory));
     RANK_CHECK(memory.peak_bytes == memory.planned_bytes);
     RANK_CHECK(!w->t->random || w->t->changing_steps || memory.peak_bytes <= memory.budget_bytes);

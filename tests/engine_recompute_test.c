@@ -46,15 +46,19 @@ static int build(model *w, sluice_recompute recompute)
         RANK_CHECK(!sluice_layer_add(w->rt, l ? "second" : "first", &w->layer[l]));
         /* Only the gradient is needed in the first's backward, but its values where it recomputes. */
         RANK_CHECK(!sluice_param_add(
-            w->layer[l], &(sluice_param_desc){.name = "w", .count = PARAMS, .no_backward_value = true}, &w->param[l]));
+            w->layer[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = PARAMS, .no_backward_value = true),
+            &w->param[l]));
     }
     return 0;
 }
 
 static int commit(model *w)
 {
-    const sluice_activation_desc desc = {
-        .name = "a", .bytes = FLOATS * sizeof(float), .last = SLUICE_BACKWARD, .recomputable = true};
+    const sluice_activation_desc desc = {.struct_size = sizeof(sluice_activation_desc),
+                                         .name = "a",
+                                         .bytes = FLOATS * sizeof(float),
+                                         .last = SLUICE_BACKWARD,
+                                         .recomputable = true};
     RANK_CHECK(!sluice_layer_can_recompute(w->layer[0], true));
     RANK_CHECK(!sluice_activation_add(w->layer[0], &desc, &w->kept));
     RANK_CHECK(!sluice_runtime_commit(w->rt));
@@ -71,7 +75,7 @@ static int destroy(model *w)
 
 static int forwards(model *w)
 {
-    RANK_CHECK(!sluice_step_begin(w->rt, &(sluice_step_options){.learning_rate = 0.1}));
+    RANK_CHECK(!sluice_step_begin(w->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1)));
     for (int l = 0; l < 2; l++) RANK_CHECK(!sluice_forward_begin(w->layer[l]) && !sluice_forward_end(w->layer[l]));
     RANK_CHECK(!sluice_backward_begin(w->layer[1]) && !sluice_backward_end(w->layer[1]));
     return 0;
@@ -132,7 +136,8 @@ static int wrong_declarations(int rank, int size, void *context)
     model w = {0};
     if (build(&w, SLUICE_RECOMPUTE_AUTO)) return 1;
     sluice_activation *out;
-    const sluice_activation_desc good = {.name = "b", .bytes = 64, .last = SLUICE_BACKWARD, .recomputable = true};
+    const sluice_activation_desc good =
+        SLUICE_INIT(sluice_activation_desc, .name = "b", .bytes = 64, .last = SLUICE_BACKWARD, .recomputable = true);
     sluice_activation_desc bad = good;
     bad.last = SLUICE_FORWARD;
     RANK_CHECK(sluice_activation_add(w.layer[0], &bad, &out) == SLUICE_ERR_ARGUMENT);

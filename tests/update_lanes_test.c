@@ -38,7 +38,7 @@ static sluice_status descend(const sluice_update *u, void *context)
 static sluice_config config_of(const trial *t, sluice_optimizer *optimizer)
 {
     sluice_config config;
-    *optimizer = (sluice_optimizer){.name = "descent", .update = descend, .concurrent = t->concurrent};
+    *optimizer = SLUICE_INIT(sluice_optimizer, .name = "descent", .update = descend, .concurrent = t->concurrent);
     sluice_config_init(&config);
     config.optimizer = optimizer;
     config.strategy = "fsdp";
@@ -60,15 +60,16 @@ static int create(const trial *t, slc_plan_function plan, model *m)
         char name[16];
         snprintf(name, sizeof name, "l%d", l);
         RANK_CHECK(!sluice_layer_add(m->rt, name, &m->layer[l]));
-        RANK_CHECK(!sluice_param_add(m->layer[l], &(sluice_param_desc){.name = "w", .count = COUNT}, &m->param[l]));
+        RANK_CHECK(
+            !sluice_param_add(m->layer[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = COUNT), &m->param[l]));
     }
     return 0;
 }
 
 static int step(model *m)
 {
-    sluice_step_report report;
-    RANK_CHECK(!sluice_step_begin(m->rt, &(sluice_step_options){.learning_rate = 0.5}));
+    sluice_step_report report = SLUICE_INIT(sluice_step_report);
+    RANK_CHECK(!sluice_step_begin(m->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.5)));
     for (int l = 0; l < LAYERS; l++) RANK_CHECK(!sluice_forward_begin(m->layer[l]) && !sluice_forward_end(m->layer[l]));
     for (int l = LAYERS; l-- > 0;) {
         RANK_CHECK(!sluice_backward_begin(m->layer[l]));

@@ -42,7 +42,7 @@ static sluice_status show(const char *path)
 static sluice_status profile_in(sluice_world *world, slc_training_options *options, const char *path)
 {
     slc_training_result result = {0};
-    sluice_model_config model;
+    sluice_model_config model = SLUICE_INIT(sluice_model_config);
     uint32_t length;
     sluice_status status = slc_training_model(options, &model, &length);
     if (status) return status;

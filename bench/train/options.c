@@ -272,7 +272,7 @@ static sluice_status check_weights(const slc_training_options *o, const char *fa
 
 sluice_status slc_training_options_check(slc_training_options *o)
 {
-    sluice_model_config model;
+    sluice_model_config model = SLUICE_INIT(sluice_model_config);
     sluice_config config;
     uint32_t length;
     sluice_status status = check_name("model", o->model, ",gpt2,bert,vit,beit,", ",");

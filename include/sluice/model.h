@@ -19,6 +19,7 @@
 #define SLUICE_MODEL_H
 
 #include <sluice/dtype.h>
+#include <sluice/init.h>
 #include <sluice/runtime.h>
 #include <sluice/status.h>
 #include <stdbool.h>
@@ -36,6 +37,7 @@ typedef enum { SLUICE_HEAD_TOKENS, SLUICE_HEAD_CLASSES } sluice_model_head;
 
 /* Fields that a family does not have are 0. */
 typedef struct {
+    size_t struct_size; /* of this struct; SLUICE_INIT sets it */
     sluice_model_family family;
     sluice_model_head head;
     uint32_t layers, channels, heads; /* channels is a multiple of heads */
@@ -63,7 +65,8 @@ typedef struct {
 /* A configuration by name. nano and mini are for bytes (vocabulary 256; bert's 264, with room for special tokens from
  * 256 on) and for small grey images. gpt2: nano, mini, small, medium, large, xl; bert: nano, mini, base, large; vit:
  * nano, mini, tiny, small, base, large; beit: nano, mini, base, large. head: SLUICE_HEAD_TOKENS for gpt2 and bert,
- * SLUICE_HEAD_CLASSES (1000) for vit and beit; change it afterwards. Errors: ARGUMENT lists the names. */
+ * SLUICE_HEAD_CLASSES (1000) for vit and beit; change it afterwards. *out is begun with SLUICE_INIT. Errors: ARGUMENT
+ * lists the names. */
 SLUICE_API sluice_status sluice_model_config_named(const char *family, const char *size, sluice_model_config *out);
 /* The names above, one by one from 0; NULL after the last. Constants. */
 SLUICE_API const char *sluice_model_family_name(uint32_t family);
@@ -73,7 +76,7 @@ SLUICE_API sluice_status sluice_model_config_check(const sluice_model_config *co
 
 /* The three that follow take a configuration that sluice_model_config_check accepts. */
 
-/* Elements of all parameters, a shared one counted once. */
+/* Elements of all parameters, a shared one counted once; 0 for a struct without its size. */
 SLUICE_API uint64_t sluice_model_param_count(const sluice_model_config *config);
 /* Rows a sequence of `length` tokens: `length`; patches and one for vit and beit. */
 SLUICE_API uint32_t sluice_model_tokens(const sluice_model_config *config, uint32_t length);
@@ -83,8 +86,9 @@ SLUICE_API uint32_t sluice_model_targets(const sluice_model_config *config, uint
 typedef struct sluice_model sluice_model;
 
 typedef struct {
-    uint32_t batch;  /* sequences (images) of a micro-batch */
-    uint32_t length; /* gpt2, bert: tokens a sequence, <= context; vit, beit: 0 */
+    size_t struct_size; /* of this struct; SLUICE_INIT sets it */
+    uint32_t batch;     /* sequences (images) of a micro-batch */
+    uint32_t length;    /* gpt2, bert: tokens a sequence, <= context; vit, beit: 0 */
     /* Types of values and gradients of single layers, where they are not the runtime's: "head=fp32,h.0=bf16"; NULL.
      * GPT-2's and BERT's head has the embedding's, whose table it shares. */
     const char *precision;
@@ -110,9 +114,9 @@ SLUICE_API sluice_status sluice_model_init(sluice_model *model, uint64_t seed);
 /* ---- Weights: Hugging Face's files ---- */
 
 /* Reads the configuration of a folder as Hugging Face lays it out (config.json next to model.safetensors or its index),
- * or of an llm.c checkpoint of GPT-2. Dropout is left 0. Errors: IO (not there, or unreadable), FORMAT (not what it
- * should be), UNSUPPORTED (says what Sluice cannot do), ARGUMENT (a model that cannot be, as sluice_model_config_check
- * says). */
+ * or of an llm.c checkpoint of GPT-2. Dropout is left 0. *out is begun with SLUICE_INIT. Errors: IO (not there, or
+ * unreadable), FORMAT (not what it should be), UNSUPPORTED (says what Sluice cannot do), ARGUMENT (a model that cannot
+ * be, as sluice_model_config_check says). */
 SLUICE_API sluice_status sluice_model_config_read(const char *path, sluice_model_config *out);
 
 /* Reads values from such a folder or file, after commit, between steps. Local: every rank calls it alike and reads the
@@ -130,6 +134,7 @@ SLUICE_API sluice_status sluice_model_save(sluice_model *model, const char *fold
 
 /* A micro-batch in host memory, row-major; read before the call returns. */
 typedef struct {
+    size_t struct_size;            /* of this struct; SLUICE_INIT sets it */
     const int32_t *tokens;         /* gpt2, bert: batch x length, each below the vocabulary */
     const int32_t *types;          /* bert: batch x length, each below config.types; NULL: all 0 */
     const uint8_t *attention_mask; /* gpt2, bert: batch x length, 0: padding, which nothing looks at; NULL: none */

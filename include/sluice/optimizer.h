@@ -3,6 +3,7 @@
 #define SLUICE_OPTIMIZER_H
 
 #include <sluice/dtype.h>
+#include <sluice/init.h>
 #include <sluice/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,9 +16,9 @@ extern "C" {
 #define SLUICE_OPTIMIZER_STATES_MAX 4
 #define SLUICE_OPTIMIZER_NORMS_MAX 3 /* maxima among them */
 
-/* A contiguous range of one parameter, made by the runtime. All arrays are `count` long, fp32 unless said otherwise,
- * and aligned as 16 of their elements; ranges begin at multiples of 16 elements of the parameter. All are valid during
- * the call alone. */
+/* A contiguous range of one parameter, made by the runtime, which may know more fields at its end than the program. All
+ * arrays are `count` long, fp32 unless said otherwise, and aligned as 16 of their elements; ranges begin at multiples
+ * of 16 elements of the parameter. All are valid during the call alone. */
 typedef struct {
     float *value;                /* to be read and written; of a parameter in bf16, its fp32 master */
     const void *gradient;        /* reduced and scaled; not yet clipped */
@@ -36,7 +37,8 @@ typedef struct {
 } sluice_update;
 
 typedef struct {
-    const char *name; /* for messages and checkpoints, which only an optimizer of the same name loads */
+    size_t struct_size; /* of this struct; SLUICE_INIT sets it */
+    const char *name;   /* for messages and checkpoints, which only an optimizer of the same name loads */
     uint32_t state_count;
     const char *state_name[SLUICE_OPTIMIZER_STATES_MAX]; /* each one fp32 per element, zero at first */
     /* Updates a range, elementwise: the result for an element must not depend on the range it came in. It is called
@@ -69,6 +71,8 @@ typedef struct {
      * skipped. */
     void (*agreed)(uint32_t parameter, uint64_t step, const double *norms, void *context);
 } sluice_optimizer;
+
+/* The settings that follow lie inside sluice_config and cannot grow: a further one becomes a field of the config. */
 
 /* AdamW, Loshchilov & Hutter, arXiv 1711.05101, as PyTorch's torch.optim.AdamW computes it:
  * m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= lr wd w; w -= lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps).

@@ -17,12 +17,13 @@
  * together (BUDGET or MISMATCH at commit, a gradient that is not finite) each says the same, and the world stays good
  * for another runtime. destroy never communicates. A function that returns an address returns NULL and logs why.
  *
- * These errors are every function's and are not repeated: ARGUMENT for a handle or a result that is NULL; ORDER for a
- * call at another time than its section or comment says; MEMORY; after commit, that of the runtime once it has failed,
- * and PEER, TIMEOUT or MISMATCH once another rank has failed, stalled or made another call
- * (sluice_world_check). With SLUICE_ENGINE_CHECK=on, MISMATCH names what ranks do differently, and ORDER what is
- * written outside of its life. "Errors" at a function lists what comes on top of these. Functions that return no status
- * cannot fail; their handles must not be NULL.
+ * These errors are every function's and are not repeated: ARGUMENT for a handle or a result that is NULL, and for a
+ * struct that was not begun with its size (sluice/init.h); UNSUPPORTED for a struct of a newer program that sets more
+ * fields than this library knows; ORDER for a call at another time than its section or comment says; MEMORY; after
+ * commit, that of the runtime once it has failed, and PEER, TIMEOUT or MISMATCH once another rank has failed, stalled
+ * or made another call (sluice_world_check). With SLUICE_ENGINE_CHECK=on, MISMATCH names what ranks do differently, and
+ * ORDER what is written outside of its life. "Errors" at a function lists what comes on top of these. Functions that
+ * return no status cannot fail; their handles must not be NULL.
  *
  * Units: sizes are bytes where a name ends in _bytes, else elements; times are seconds. Arrays are row-major and
  * contiguous.
@@ -51,6 +52,7 @@
 #define SLUICE_RUNTIME_H
 
 #include <sluice/dtype.h>
+#include <sluice/init.h>
 #include <sluice/optimizer.h>
 #include <sluice/status.h>
 #include <sluice/world.h>
@@ -86,6 +88,7 @@ typedef enum {
 } sluice_updates;
 
 typedef struct {
+    size_t struct_size;    /* of this struct; sluice_config_init sets it */
     uint64_t budget_bytes; /* 0: as much as the plan needs. Ranks with different budgets use the least. */
     double budget_of_dp;   /* > 0: instead, this fraction of what dp with the serial schedule needs (0.6 = 60 %) */
     const char *strategy;  /* "dp", "oss", "sdp", "fsdp"; "mixed": sdp for as many layers as the budget holds, the
@@ -130,7 +133,11 @@ typedef struct {
     const char *device;     /* "cpu" */
 } sluice_config;
 
-/* Fills in the defaults; a config that it has not filled is refused (micro_batches is 0). They are:
+/* sluice_config_init for a struct of `struct_size` bytes: for callers in other languages. */
+SLUICE_API void sluice_config_init_sized(sluice_config *config, size_t struct_size);
+
+/* Fills in the defaults; a config that it has not filled is refused. They are:
+ *   struct_size = sizeof(sluice_config)
  *   budget_bytes = 0                       (no budget)
  *   budget_of_dp = 0
  *   strategy = "auto"
@@ -174,7 +181,10 @@ typedef struct {
  *   updates = SLUICE_UPDATES_BY_SETTING
  *   threads = 1
  *   device = "cpu" */
-SLUICE_API void sluice_config_init(sluice_config *config);
+static inline void sluice_config_init(sluice_config *config)
+{
+    sluice_config_init_sized(config, sizeof *config);
+}
 
 /* Makes a runtime of this rank on `world`, without a layer. Local; the caller destroys *out before the world. `config`
  * is copied. Errors: ARGUMENT (a field that holds no value of its kind, or is out of its range; no optimizer of this
@@ -205,6 +215,7 @@ SLUICE_API sluice_status sluice_layer_can_recompute(sluice_layer *layer, bool ca
 SLUICE_API sluice_status sluice_layer_precision(sluice_layer *layer, sluice_dtype precision);
 
 typedef struct {
+    size_t struct_size;     /* of this struct; SLUICE_INIT sets it */
     const char *name;       /* unique in its layer; its full name is LAYER.NAME */
     uint64_t count;         /* elements; > 0 */
     bool frozen;            /* no gradient, no optimizer state, never updated */
@@ -229,6 +240,7 @@ SLUICE_API sluice_status sluice_param_add(sluice_layer *layer, const sluice_para
 SLUICE_API sluice_status sluice_param_use(sluice_layer *layer, sluice_param *param);
 
 typedef struct {
+    size_t struct_size;             /* of this struct; SLUICE_INIT sets it */
     const char *name;               /* for messages and reports; LAYER.NAME */
     uint64_t bytes;                 /* > 0 */
     sluice_direction first;         /* its life begins with this layer's forward (default) or backward */
@@ -253,11 +265,13 @@ typedef struct {
  * there, and a life that ends before it begins, are ARGUMENT at commit. */
 SLUICE_API sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation_desc *desc,
                                                sluice_activation **out);
-/* The same for `count` of them, out[i] for descs[i]: all, or after an error none. `count` may be 0. */
+/* The same for `count` of them, out[i] for descs[i]: all, or after an error none. All descs have one struct_size.
+ * `count` may be 0. */
 SLUICE_API sluice_status sluice_activations_add(sluice_layer *layer, const sluice_activation_desc *descs,
                                                 uint32_t count, sluice_activation **out);
 
 typedef struct {
+    size_t struct_size; /* of this struct; SLUICE_INIT sets it */
     const char *name;
     uint64_t bytes; /* > 0 */
     sluice_direction direction;
@@ -334,15 +348,16 @@ SLUICE_API void *sluice_workspace_data(sluice_workspace *workspace);
 /* Equal on every rank, all of it: a rank updates what it owns by its own options. Weights of ranks or micro-batches
  * belong into the gradients that a rank adds. */
 typedef struct {
+    size_t struct_size; /* of this struct; SLUICE_INIT sets it */
     double learning_rate;
-    double
-        gradient_scale; /* what sums over ranks and micro-batches are multiplied by; 0: 1/(N*M), N ranks and M
+    double gradient_scale; /* what sums over ranks and micro-batches are multiplied by; 0: 1/(N*M), N ranks and M
                            micro-batches. A rank's own gradient, where it is compressed, is scaled by N times this. */
-    bool exchange;      /* all ranks hold the same weights at this step's end, also where the optimizer would make a
-                           local step (0/1 Adam): before reading, evaluating or saving */
+    bool exchange;         /* all ranks hold the same weights at this step's end, also where the optimizer would make a
+                              local step (0/1 Adam): before reading, evaluating or saving */
 } sluice_step_options;
 
 typedef struct {
+    size_t struct_size;   /* of this struct; SLUICE_INIT sets it */
     uint64_t step;        /* from 1 */
     double step_s;        /* since the last step_begin's call */
     double exposed_s;     /* time that compute stood at gates in this step */
@@ -476,6 +491,7 @@ typedef struct {
 } sluice_memory_category;
 
 typedef struct {
+    size_t struct_size;        /* of this struct; SLUICE_INIT sets it */
     uint64_t budget_bytes;     /* 0: none given */
     uint64_t planned_bytes;    /* the packer's figure: size of the arena and what is reserved outside of it */
     uint64_t peak_bytes;       /* highest end address of any claim made, and what is reserved */

@@ -7,6 +7,7 @@
 #ifndef SLUICE_WORLD_H
 #define SLUICE_WORLD_H
 
+#include <sluice/init.h>
 #include <sluice/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +20,7 @@ extern "C" {
 typedef struct sluice_world sluice_world;
 
 typedef struct {
+    size_t struct_size;         /* of this struct; sluice_world_config_init sets it */
     int rank, size;             /* of the world: ranks from 0, at most 4095 */
     int local_rank, local_size; /* on this host, as the launcher says; -1 unknown */
     const char *master_addr;    /* where rank 0 listens: a name or an address; with one rank it may be NULL */
@@ -32,11 +34,17 @@ typedef struct {
                          before that is an error for all; 0: 60 s silent, 600 s absent, for it may be loading data */
 } sluice_world_config;
 
+/* sluice_world_config_init for a struct of `struct_size` bytes: for callers in other languages. */
+SLUICE_API sluice_status sluice_world_config_init_sized(sluice_world_config *config, size_t struct_size);
+
 /* Fills `config` from the launcher's environment (sluice run, torchrun, Slurm, PMIx, Open MPI) and from settings
  * (SLUICE_COMM_TRANSPORT, SLUICE_COMM_THROTTLE, SLUICE_COMM_DIRECT, SLUICE_COMM_TIMEOUT, ...). With no launcher: a
  * world of one. Strings point to the environment, to constants or to this thread's memory, valid until its next call.
  * Any thread that nothing changes the environment under. Errors: ARGUMENT (names the variable). */
-SLUICE_API sluice_status sluice_world_config_init(sluice_world_config *config);
+static inline sluice_status sluice_world_config_init(sluice_world_config *config)
+{
+    return sluice_world_config_init_sized(config, sizeof *config);
+}
 
 /* Joins the world. `config` NULL means sluice_world_config_init's; strings are copied. Blocking, collective. The caller
  * destroys the result. Errors, where possible the same on every rank: TIMEOUT (who is missing), MISMATCH (sizes,

@@ -30,6 +30,7 @@ static golden golden_open(const char *model)
     golden g = {0};
     char path[600];
     snprintf(g.folder, sizeof g.folder, "%s/%s", SLUICE_GOLDEN_DIR, model);
+    g.config = SLUICE_INIT(sluice_model_config);
     must(sluice_model_config_read(g.folder, &g.config));
     path_in(&g, "inputs.safetensors", path);
     must(slc_model_inputs_read(path, &g.config, &g.inputs));
@@ -110,7 +111,7 @@ static evaluation evaluate(const golden *g, test_model *t)
 
 static double train_step(const golden *g, test_model *t)
 {
-    const sluice_step_options options = {0};
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options);
     double loss = 0;
     must(sluice_step_begin(t->rt, &options));
     must(sluice_model_forward(t->model, &g->inputs.given));
@@ -270,7 +271,8 @@ static void shared_parameters_need_one_type(void **state)
         const char *precision, *why;
     } bad[] = {{"head=bf16", "embed.wte.weight"}, {"h.7=bf16", "h.7"}, {"h.0=fp64", "fp64"}, {"h.0", "h.0"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        const sluice_model_options options = {.batch = 1, .length = 4, .precision = bad[i].precision};
+        const sluice_model_options options =
+            SLUICE_INIT(sluice_model_options, .batch = 1, .length = 4, .precision = bad[i].precision);
         must(sluice_runtime_create(world, &config, &rt));
         assert_int_equal(sluice_model_create(rt, &g.config, &options, &model), SLUICE_ERR_ARGUMENT);
         if (!strstr(sluice_last_error(), bad[i].why)) fail_msg("%s: %s", bad[i].precision, sluice_last_error());
@@ -288,7 +290,7 @@ static void weights_come_back(void **state)
     for (int i = 0; i < MODELS; i++) {
         golden g = golden_open(models[i]);
         test_model t = model_of(&g, SLUICE_FP32, NULL, SLUICE_RECOMPUTE_NONE, SLUICE_TIED_SPLIT), u;
-        sluice_model_config config;
+        sluice_model_config config = SLUICE_INIT(sluice_model_config);
         char sha[2][65];
         if (i == 0) assert_non_null(mkdtemp(folder));
         must(sluice_model_save(t.model, folder));

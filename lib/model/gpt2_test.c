@@ -8,8 +8,9 @@
 
 #define GPT2(layers_, channels_, heads_, context_, vocabulary_)                                                        \
     {                                                                                                                  \
-        .family = SLUICE_GPT2, .layers = layers_, .channels = channels_, .heads = heads_, .hidden = 4 * (channels_),   \
-        .context = context_, .vocabulary = vocabulary_, .epsilon = 1e-5, .gelu_tanh = true                             \
+        .struct_size = sizeof(sluice_model_config), .family = SLUICE_GPT2, .layers = layers_, .channels = channels_,   \
+        .heads = heads_, .hidden = 4 * (channels_), .context = context_, .vocabulary = vocabulary_, .epsilon = 1e-5,   \
+        .gelu_tanh = true                                                                                              \
     }
 
 typedef struct {
@@ -24,12 +25,13 @@ typedef struct {
 
 static sluice_status forward(test_model *t, const int32_t *tokens, const int32_t *targets)
 {
-    return sluice_model_forward(t->model, &(sluice_batch){.tokens = tokens, .targets = targets});
+    return sluice_model_forward(t->model, &SLUICE_INIT(sluice_batch, .tokens = tokens, .targets = targets));
 }
 
 static sluice_status evaluate(test_model *t, const int32_t *tokens, const int32_t *targets, double *loss, float *logits)
 {
-    return sluice_model_evaluate(t->model, &(sluice_batch){.tokens = tokens, .targets = targets}, loss, logits);
+    return sluice_model_evaluate(t->model, &SLUICE_INIT(sluice_batch, .tokens = tokens, .targets = targets), loss,
+                                 logits);
 }
 
 static text random_text(const shape *s)
@@ -95,7 +97,7 @@ static double reference_gradient(const shape *s, const text *t, const double *va
 
 static double train_step(const shape *s, const text *t, test_model *model)
 {
-    const sluice_step_options options = {0};
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options);
     double sum = 0;
     must(sluice_step_begin(model->rt, &options));
     for (uint32_t m = 0; m < s->micro_batches; m++) {
@@ -174,7 +176,7 @@ static float *gradients_of(const shape *s, const text *t, sluice_recompute recom
         must(sluice_param_state_read(param, "gradient", 0, sluice_param_count(param), to));
         to += sluice_param_count(param);
     }
-    sluice_memory_report memory;
+    sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
     must(sluice_runtime_memory(model.rt, &memory));
     *planned_bytes = memory.planned_bytes;
     test_model_destroy(&model);
@@ -253,7 +255,7 @@ static void first_values_are_gpt2s(void **state)
 static void refused(sluice_runtime *rt, sluice_model_config config, uint32_t batch, uint32_t tokens, const char *why)
 {
     sluice_model *model = NULL;
-    const sluice_model_options options = {.batch = batch, .length = tokens};
+    const sluice_model_options options = SLUICE_INIT(sluice_model_options, .batch = batch, .length = tokens);
     assert_int_equal(sluice_model_create(rt, &config, &options, &model), SLUICE_ERR_ARGUMENT);
     assert_null(model);
     assert_non_null(strstr(sluice_last_error(), why));
@@ -300,7 +302,7 @@ static void a_bad_batch_and_a_stop_are_passed_on(void **state)
     assert_true(fabs(loss - log(16)) < 0.2);
 
     int calls = 0;
-    const sluice_step_options options = {0};
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options);
     sluice_model_check(t.model, stop_at_third, &calls);
     must(sluice_step_begin(t.rt, &options));
     assert_int_equal(forward(&t, good, good), SLUICE_ERR_INTERRUPTED);

@@ -46,7 +46,8 @@ static inline test_model test_model_create_typed(const sluice_model_config *mode
     config.precision = config.wire = precision;
     must(sluice_world_create(NULL, &t.world));
     must(sluice_runtime_create(t.world, &config, &t.rt));
-    const sluice_model_options options = {.batch = batch, .length = length, .precision = layers};
+    const sluice_model_options options =
+        SLUICE_INIT(sluice_model_options, .batch = batch, .length = length, .precision = layers);
     must(sluice_model_create(t.rt, model, &options, &t.model));
     must(sluice_runtime_commit(t.rt));
     return t;

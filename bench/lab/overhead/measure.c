@@ -78,8 +78,8 @@ static sluice_status add_layer(measurement *m, engine_run *run, uint32_t l)
 {
     char name[32];
     snprintf(name, sizeof name, "layer.%u", l);
-    const sluice_param_desc desc = {.name = "w", .count = m->model.elements};
-    const sluice_activation_desc activation = {.name = "out", .bytes = 4096};
+    const sluice_param_desc desc = SLUICE_INIT(sluice_param_desc, .name = "w", .count = m->model.elements);
+    const sluice_activation_desc activation = SLUICE_INIT(sluice_activation_desc, .name = "out", .bytes = 4096);
     sluice_activation *unused;
     sluice_status status = sluice_layer_add(run->rt, name, &run->layers[l]);
     if (!status) status = sluice_param_add(run->layers[l], &desc, &run->params[l]);
@@ -147,7 +147,7 @@ static sluice_status backward(measurement *m, const engine_run *run, uint32_t l)
 
 static sluice_status engine_step(measurement *m, const engine_run *run)
 {
-    const sluice_step_options options = {.learning_rate = learning_rate};
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options, .learning_rate = learning_rate);
     uint32_t layers = m->model.layers;
     sluice_status status = sluice_step_begin(run->rt, &options);
     for (uint32_t l = 0; !status && l < layers; l++) status = forward(m, run, l);

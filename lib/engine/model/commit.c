@@ -1,6 +1,7 @@
 /* Creation, commit, destruction. */
 #include "lib/engine/runtime.h"
 
+#include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
 #include "lib/engine/checkpoint/lock.h"
@@ -19,9 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void sluice_config_init(sluice_config *config)
+void sluice_config_init_sized(sluice_config *config, size_t struct_size)
 {
-    *config = (sluice_config){
+    const sluice_config defaults = {
         .strategy = "auto",
         .schedule = SLC_SCHEDULE_DEFAULT,
         .optimizer_name = "adamw",
@@ -44,6 +45,8 @@ void sluice_config_init(sluice_config *config)
         .threads = 1,
         .device = "cpu",
     };
+    config->struct_size = struct_size;
+    slc_sized_write(&defaults, sizeof defaults, config);
 }
 
 static sluice_status check_config(const sluice_config *config)
@@ -176,8 +179,9 @@ sluice_status slc_engine_allow_onebit(const sluice_runtime *rt, const char *what
 
 static sluice_status set_optimizer(sluice_runtime *rt)
 {
-    if (rt->config.optimizer) rt->optimizer = *rt->config.optimizer;
-    sluice_status status = rt->config.optimizer ? check_optimizer(&rt->optimizer) : bundled_optimizer(rt);
+    sluice_status status =
+        slc_sized_read("sluice_optimizer", NULL, rt->config.optimizer, sizeof rt->optimizer, &rt->optimizer);
+    if (!status) status = rt->config.optimizer ? check_optimizer(&rt->optimizer) : bundled_optimizer(rt);
     if (!status && !strcmp(rt->strategy, "onebit")) status = slc_engine_allow_onebit(rt, "strategy");
     if (!status && rt->optimizer.norm_count && rt->config.clip > 0)
         status =
@@ -193,11 +197,15 @@ static bool world_has_failed(void *context)
     return sluice_world_check(context) != SLUICE_OK;
 }
 
-sluice_status slc_engine_create(sluice_world *world, const sluice_config *config, slc_planner planner,
+sluice_status slc_engine_create(sluice_world *world, const sluice_config *given, slc_planner planner,
                                 sluice_runtime **out)
 {
-    if (!world || !config || !out) return slc_error(SLUICE_ERR_ARGUMENT, "runtime_create: world, config and result");
-    sluice_status status = check_config(config);
+    if (!world || !given || !out) return slc_error(SLUICE_ERR_ARGUMENT, "runtime_create: world, config and result");
+    sluice_config full;
+    const sluice_config *config = &full;
+    sluice_config_init(&full);
+    sluice_status status = slc_sized_read("sluice_config", "sluice_config_init", given, sizeof full, &full);
+    if (!status) status = check_config(config);
     if (status) return status;
     sluice_runtime *rt = calloc(1, sizeof *rt);
     if (!rt) return slc_error(SLUICE_ERR_MEMORY, "runtime");

@@ -2,6 +2,7 @@
 #include "lib/engine/measure/rss.h"
 #include "lib/engine/runtime.h"
 
+#include "lib/base/sized.h"
 #include "lib/base/status.h"
 
 #include <stdio.h>
@@ -38,18 +39,22 @@ uint64_t slc_rss_bytes(const slc_segment *own)
 sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_memory_report *report)
 {
     if (!rt || !report || !rt->arena) return slc_error(SLUICE_ERR_ORDER, "runtime_memory: before commit");
-    *report = (sluice_memory_report){.budget_bytes = rt->budget_bytes,
-                                     .planned_bytes = rt->most_arena_bytes + rt->reserved_bytes,
-                                     .peak_bytes = slc_arena_peak(rt->arena),
-                                     .rss_bytes = slc_rss_bytes(slc_arena_segment(rt->arena)),
-                                     .rss_commit_bytes = rt->rss_commit_bytes};
+    sluice_status status = slc_sized_check("sluice_memory_report", NULL, report, sizeof *report);
+    if (status) return status;
+    sluice_memory_report made = {.budget_bytes = rt->budget_bytes,
+                                 .planned_bytes = rt->most_arena_bytes + rt->reserved_bytes,
+                                 .peak_bytes = slc_arena_peak(rt->arena),
+                                 .rss_bytes = slc_rss_bytes(slc_arena_segment(rt->arena)),
+                                 .rss_commit_bytes = rt->rss_commit_bytes};
     for (int c = 0; c < SLC_MEMORY_CATEGORIES; c++) {
         uint64_t peak = slc_arena_category_peak(rt->arena, (slc_memory_category)c);
         if (!peak) continue;
-        report->categories[report->category_count++] =
+        made.categories[made.category_count++] =
             (sluice_memory_category){slc_memory_category_name((slc_memory_category)c), peak};
     }
-    return slc_engine_account_activations(rt, report);
+    status = slc_engine_account_activations(rt, &made);
+    if (!status) slc_sized_write(&made, sizeof made, report);
+    return status;
 }
 
 uint64_t sluice_runtime_dp_bytes(const sluice_runtime *rt)

@@ -2,6 +2,7 @@
 #include "lib/engine/runtime.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
 #include "lib/engine/measure/measure.h"
@@ -88,11 +89,13 @@ static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const slu
     step->exchange_off = step->mode != SLC_STEP_EXCHANGE;
 }
 
-sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options)
+sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *given)
 {
+    sluice_step_options full = {0}, *options = &full;
     sluice_status status = require_mode(rt, SLC_IDLE, "step_begin");
+    if (!status) status = slc_sized_read("sluice_step_options", NULL, given, sizeof full, &full);
     if (status) return status;
-    if (!options || !isfinite(options->learning_rate) || !isfinite(options->gradient_scale))
+    if (!given || !isfinite(options->learning_rate) || !isfinite(options->gradient_scale))
         return slc_error(SLUICE_ERR_ARGUMENT, "step_begin: learning_rate and gradient_scale must be finite numbers");
 
     slc_pass *pass = &rt->train;
@@ -298,7 +301,7 @@ static bool agrees_late(const sluice_runtime *rt)
 
 static void report_step(const sluice_runtime *rt, const slc_step_state *step, sluice_step_report *report)
 {
-    *report = (sluice_step_report){
+    const sluice_step_report made = {
         .step = step->step,
         .step_s = slc_seconds(slc_clock_ns() - rt->step_started_ns),
         .exposed_s = step->exposed_s,
@@ -310,11 +313,13 @@ static void report_step(const sluice_runtime *rt, const slc_step_state *step, sl
         .predicted_step_s = rt->predicted_step_s,
         .peak_bytes = slc_arena_peak(rt->arena),
         .bytes_sent = slc_comm_bytes_sent(rt->comm) - rt->bytes_before};
+    slc_sized_write(&made, sizeof made, report);
 }
 
 sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
 {
     sluice_status status = require_mode(rt, SLC_IN_STEP, "step_end");
+    if (!status && report) status = slc_sized_check("sluice_step_report", NULL, report, sizeof *report);
     if (status) return status;
     slc_pass *pass = &rt->train;
     if (rt->cursor != pass->slot_count) {
