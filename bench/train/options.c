@@ -272,7 +272,7 @@ static sluice_status check_weights(const slc_training_options *o, const char *fa
 
 sluice_status slc_training_options_check(slc_training_options *o)
 {
-    sluice_model_config model;
+    sluice_model_config model = SLUICE_INIT(sluice_model_config);
     sluice_config config;
     uint32_t length;
     sluice_status status = check_name("model", o->model, ",gpt2,bert,vit,beit,", ",");
@@ -389,7 +389,9 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     config->strategy = o->strategy;
     config->schedule = o->schedule;
     config->updates = o->updates;
-    config->recompute = o->recompute;
+    config->recompute = !strcmp(o->recompute, "none")  ? SLUICE_RECOMPUTE_NONE
+                        : !strcmp(o->recompute, "all") ? SLUICE_RECOMPUTE_ALL
+                                                       : SLUICE_RECOMPUTE_AUTO;
     config->precision = !strcmp(o->precision, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
     config->wire = !strcmp(o->wire, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
     config->optimizer_name = o->optimizer;

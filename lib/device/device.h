@@ -17,12 +17,15 @@ const char *slc_dtype_name(slc_dtype dtype); /* "float32" and so on; "unknown" f
 
 typedef struct slc_device slc_device;
 
-/* An ordered queue of work, which kernels take. The work of one stream runs in order. */
-typedef struct {
+/* An ordered queue of work, which kernels take. The work of one stream runs in order. The public face shows its name
+ * alone. */
+typedef struct sluice_stream sluice_stream;
+typedef sluice_stream slc_stream;
+struct sluice_stream {
     slc_device *device;
     uint32_t threads; /* threads that a host kernel may use; at least 1 */
     void *handle;     /* belongs to the device */
-} slc_stream;
+};
 
 typedef struct {
     void *handle; /* NULL on the host: always complete */

@@ -64,7 +64,8 @@ sluice_status slc_adamw_create(const sluice_adamw *settings, slc_stream *stream,
     adamw *a = malloc(sizeof *a);
     if (!a) return slc_error(SLUICE_ERR_MEMORY, "AdamW");
     *a = (adamw){*settings, stream};
-    *out = (sluice_optimizer){.name = "adamw",
+    *out = (sluice_optimizer){.struct_size = sizeof(sluice_optimizer),
+                              .name = "adamw",
                               .state_count = 2,
                               .state_name = {"exp_avg", "exp_avg_sq"},
                               .update = update,

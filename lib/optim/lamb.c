@@ -53,7 +53,8 @@ sluice_status slc_lamb_create(const sluice_lamb *settings, slc_stream *stream, s
     lamb *l = malloc(sizeof *l);
     if (!l) return slc_error(SLUICE_ERR_MEMORY, "LAMB");
     *l = (lamb){adam, s->norm_min, s->norm_max, stream};
-    *out = (sluice_optimizer){.name = "lamb",
+    *out = (sluice_optimizer){.struct_size = sizeof(sluice_optimizer),
+                              .name = "lamb",
                               .state_count = 2,
                               .state_name = {"exp_avg", "exp_avg_sq"},
                               .update = update,

@@ -454,7 +454,7 @@ static int weights_of(const trial *t, model *m, uint64_t *hash)
     m->t = t;
     if (model_build(m)) return 1;
     for (uint64_t step = 1; step <= STEPS; step++) {
-        sluice_step_report report;
+        sluice_step_report report = SLUICE_INIT(sluice_step_report);
         m->exchange = exchanges_now(step);
         if (model_step(m, &report)) return 1;
         RANK_CHECK(report.compressed == (step > 3 + (uint64_t)t->compat));
@@ -546,7 +546,7 @@ static int skip_steps(int rank, int size, void *context)
     if (model_world(context, rank, size, &m) || model_build(&m)) return 1;
     while (m.params[m.bad_param].count / 2 >= m.params[m.bad_param].dead_from) m.bad_param++;
     for (uint64_t step = 1; step <= STEPS; step++) {
-        sluice_step_report report;
+        sluice_step_report report = SLUICE_INIT(sluice_step_report);
         m.exchange = step == STEPS;
         m.bad_rank = (int)(step % (uint64_t)size);
         m.bad_call = m.calls + 1;

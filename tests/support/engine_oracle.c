@@ -98,7 +98,8 @@ static float local_gradient(const known_param *k, int rank, uint64_t step, uint3
 sluice_step_options engine_oracle_options(const trial *t, uint64_t step)
 {
     double mean = 1.0 / ((double)t->ranks * t->micro_batches);
-    return (sluice_step_options){.learning_rate = 0.02 * (double)(1 + step % 3),
+    return (sluice_step_options){.struct_size = sizeof(sluice_step_options),
+                                 .learning_rate = 0.02 * (double)(1 + step % 3),
                                  .gradient_scale = step % 2 ? 0 : 0.7 * mean};
 }
 

@@ -8,7 +8,7 @@
 typedef struct {
     slc_planner planner;
     slc_cancel cancel;                     /* ends planning when the world has failed */
-    char *strategy, *schedule, *recompute; /* as configured */
+    char *strategy, *schedule; /* as configured */
     char *strategy_now, *schedule_now;     /* that a re-plan asked for; NULL: the above */
     uint64_t fuse_bytes;                   /* of a fused unit; 0: off; SLC_FUSE_AUTO */
     slc_updates updates;
