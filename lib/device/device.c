@@ -5,7 +5,6 @@
 #include "lib/base/status.h"
 #include "lib/device/ops.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,29 +130,4 @@ sluice_status slc_event_synchronize(slc_event *event)
 sluice_status slc_stream_wait_event(slc_stream *stream, const slc_event *event)
 {
     return event->handle ? stream->device->ops->stream_wait_event(stream, event) : SLUICE_OK;
-}
-
-size_t slc_dtype_size(slc_dtype dtype)
-{
-    switch (dtype) {
-    case SLC_FLOAT32: return 4;
-    case SLC_FLOAT64: return 8;
-    case SLC_BFLOAT16: return 2;
-    case SLC_INT64: return 8;
-    case SLC_UINT8: return 1;
-    }
-    assert(!"dtype");
-    return 0;
-}
-
-const char *slc_dtype_name(slc_dtype dtype)
-{
-    switch (dtype) {
-    case SLC_FLOAT32: return "float32";
-    case SLC_FLOAT64: return "float64";
-    case SLC_BFLOAT16: return "bfloat16";
-    case SLC_INT64: return "int64";
-    case SLC_UINT8: return "uint8";
-    }
-    return "unknown";
 }

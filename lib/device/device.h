@@ -10,10 +10,6 @@
 #include <stdint.h>
 
 typedef enum { SLC_DEVICE_HOST, SLC_DEVICE_CUDA } slc_device_kind;
-typedef enum { SLC_FLOAT32, SLC_FLOAT64, SLC_BFLOAT16, SLC_INT64, SLC_UINT8 } slc_dtype;
-
-size_t slc_dtype_size(slc_dtype dtype);
-const char *slc_dtype_name(slc_dtype dtype); /* "float32" and so on; "unknown" for no dtype */
 
 typedef struct slc_device slc_device;
 
