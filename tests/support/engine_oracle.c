@@ -158,7 +158,7 @@ static void apply_own(engine_model *w, uint64_t step, double rate, double factor
 static int apply_lamb(engine_model *w, uint64_t step, double rate)
 {
     slc_device *device;
-    slc_stream stream;
+    sluice_stream stream;
     sluice_config config;
     sluice_config_init(&config);
     const sluice_lamb *lamb = &config.lamb;
