@@ -203,7 +203,7 @@ static void a_kept_segment_stays_mapped(void **state)
 static void streams_copy_in_order(void **state)
 {
     (void)state;
-    slc_stream stream;
+    sluice_stream stream;
     assert_int_equal(slc_stream_create(device, 0, &stream), SLUICE_OK);
     assert_int_equal(stream.threads, 1);
     char a[100], b[100];

@@ -200,7 +200,7 @@ struct sluice_runtime {
     int rank, size;
 
     slc_device *device;
-    slc_stream compute, updates; /* of the caller; of the communication thread */
+    sluice_stream compute, updates; /* of the caller; of the communication thread */
 
     sluice_layer **layers;
     sluice_param **params;
