@@ -38,7 +38,8 @@ uint64_t slc_rss_bytes(const slc_segment *own)
 
 sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_memory_report *report)
 {
-    if (!rt || !report || !rt->arena) return slc_error(SLUICE_ERR_ORDER, "runtime_memory: before commit");
+    if (!rt || !report) return slc_error(SLUICE_ERR_ARGUMENT, "runtime_memory: no runtime or no report given");
+    if (!rt->arena) return slc_error(SLUICE_ERR_ORDER, "runtime_memory: before commit");
     sluice_status status = slc_sized_check("sluice_memory_report", NULL, report, sizeof *report);
     if (status) return status;
     sluice_memory_report made = {.budget_bytes = rt->budget_bytes,
