@@ -240,6 +240,7 @@ static int has_other_structs(int rank, int size, void *context)
     RANK_CHECK(sluice_param_add(p.layer[0], &newer.known, &w) == SLUICE_ERR_UNSUPPORTED);
     RANK_CHECK(strstr(sluice_last_error(), "built for a newer one"));
     newer.further = 0;
+    RANK_CHECK(sluice_param_add(p.layer[0], &newer.known, NULL) == SLUICE_ERR_ARGUMENT);
     RANK_CHECK(!sluice_param_add(p.layer[0], &newer.known, &w) && sluice_param_count(w) == 16);
     newer.known = (sluice_param_desc){.name = "u", .count = 16};
     RANK_CHECK(sluice_param_add(p.layer[0], &newer.known, &w) == SLUICE_ERR_ARGUMENT);
@@ -250,6 +251,7 @@ static int has_other_structs(int rank, int size, void *context)
     RANK_CHECK(!sluice_runtime_commit(p.rt) && !sluice_runtime_memory(p.rt, &memory));
     RANK_CHECK(memory.activation_sum_bytes == 64 + 128);
     RANK_CHECK(sluice_runtime_memory(p.rt, &none) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(sluice_runtime_memory(p.rt, NULL) == SLUICE_ERR_ARGUMENT);
 
     RANK_CHECK(!sluice_step_begin(p.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1)));
     for (int l = 0; l < 3; l++) RANK_CHECK(!sluice_forward_begin(p.layer[l]) && !sluice_forward_end(p.layer[l]));

@@ -51,7 +51,8 @@ const char *sluice_layer_strategy_name(const sluice_layer *layer)
 
 sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_memory_report *report)
 {
-    if (!rt || !report || !rt->memory.arena) return slc_error(SLUICE_ERR_ORDER, "runtime_memory: before commit");
+    if (!rt || !report) return slc_error(SLUICE_ERR_ARGUMENT, "runtime_memory: no runtime or no report given");
+    if (!rt->memory.arena) return slc_error(SLUICE_ERR_ORDER, "runtime_memory: before commit");
     sluice_status status = slc_sized_check("sluice_memory_report", NULL, report, sizeof *report);
     if (status) return status;
     sluice_memory_report made = {.budget_bytes = rt->current.budget_bytes,

@@ -158,12 +158,13 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *giv
     sluice_status status = registering(rt, "param_add");
     if (!status) status = slc_sized_read("sluice_param_desc", NULL, given, sizeof full, &full);
     if (!status) status = check_param(layer, desc);
+    if (!status && !out) status = slc_error(SLUICE_ERR_ARGUMENT, "parameter \"%s\": no result given", desc->name);
     if (status) return status;
 
     char *name = join_name(layer->name, desc->name);
     sluice_param *param = calloc(1, sizeof *param);
-    if (!name || !param || !out || !grow((void ***)&rt->model.params, rt->model.param_count)) {
-        status = slc_error(SLUICE_ERR_MEMORY, "parameter \"%s\": no memory, or no result given", desc->name);
+    if (!name || !param || !grow((void ***)&rt->model.params, rt->model.param_count)) {
+        status = slc_error(SLUICE_ERR_MEMORY, "parameter \"%s\": no memory", desc->name);
         goto fail;
     }
     for (uint32_t i = 0; i < rt->model.param_count; i++)
