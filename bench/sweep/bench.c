@@ -122,7 +122,7 @@ static sluice_status find_budgets(sluice_world *world, slc_bench_options *option
 static sluice_status sweep_in(sluice_world *world, slc_bench_options *options, slc_bench_results *results,
                               bool *interrupted)
 {
-    sluice_model_config model;
+    sluice_model_config model = SLUICE_INIT(sluice_model_config);
     uint32_t length = 0;
     bool speaks = sluice_world_rank(world) == 0;
     slc_bench_sweep sweep = {

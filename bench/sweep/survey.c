@@ -29,7 +29,7 @@ sluice_status slc_bench_survey(sluice_world *world, const slc_training_options *
 {
     slc_training_options short_run = *options;
     slc_training_result result = {0};
-    sluice_model_config model;
+    sluice_model_config model = SLUICE_INIT(sluice_model_config);
     survey s = {.options = options, .path = path};
     const slc_training_watch watch = {.finished = write_profile, .context = &s, .stops = stops};
     *out = NULL;

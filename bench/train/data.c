@@ -37,7 +37,7 @@ static sluice_status hash_text(const slc_training_data *base, uint64_t *hash)
 static sluice_status take_windows(text_data *d, bool held_out, uint64_t first, sluice_batch *out)
 {
     const slc_training_data *base = &d->base;
-    *out = (sluice_batch){.tokens = d->inputs, .targets = d->targets};
+    *out = SLUICE_INIT(sluice_batch, .tokens = d->inputs, .targets = d->targets);
     return slc_text_windows(d->text, held_out ? d->held_out : d->train, base->seed, first, base->batch, base->length,
                             d->inputs, d->targets);
 }
@@ -81,7 +81,7 @@ static sluice_status take_labelled(slc_training_data *base, bool held_out, uint6
         d->targets[b] = (int32_t)file;
         status = slc_text_read(d->text, part.first + place, base->length, d->inputs + (size_t)b * base->length);
     }
-    *out = (sluice_batch){.tokens = d->inputs, .targets = d->targets};
+    *out = SLUICE_INIT(sluice_batch, .tokens = d->inputs, .targets = d->targets);
     return status;
 }
 

@@ -37,7 +37,7 @@ typedef struct {
 
 static sluice_status make_gradients(evaluation *e)
 {
-    const sluice_step_options options = {0};
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options);
     sluice_status status = sluice_step_begin(e->rt, &options);
     if (!status) status = sluice_model_forward(e->model, &e->inputs.given);
     if (!status) status = sluice_model_backward(e->model, &e->loss);
@@ -120,12 +120,13 @@ static sluice_status evaluate(evaluation *e)
 static sluice_status create(evaluation *e)
 {
     const eval_options *o = e->options;
-    const sluice_model_options options = {.batch = e->inputs.batch, .length = e->inputs.length};
+    const sluice_model_options options =
+        SLUICE_INIT(sluice_model_options, .batch = e->inputs.batch, .length = e->inputs.length);
     sluice_config config;
     sluice_config_init(&config);
     config.strategy = "dp";
     config.schedule = "serial";
-    config.recompute = "none";
+    config.recompute = SLUICE_RECOMPUTE_NONE;
     config.optimizer = &slc_gradient_keeper;
     config.threads = o->threads;
     config.precision = !strcmp(o->precision, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
@@ -159,6 +160,7 @@ static sluice_status report_loss(const evaluation *e)
 static sluice_status run_evaluation(evaluation *e)
 {
     const eval_options *o = e->options;
+    e->config = SLUICE_INIT(sluice_model_config);
     sluice_status status = sluice_model_config_read(o->weights, &e->config);
     if (!status) status = slc_model_inputs_read(o->inputs, &e->config, &e->inputs);
     if (!status && o->gradients && !e->inputs.targets)

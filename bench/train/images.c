@@ -49,7 +49,7 @@ static sluice_status hash_images(const slc_training_data *base, uint64_t *hash)
 static sluice_status take_classes(slc_training_data *base, bool held_out, uint64_t first, sluice_batch *out)
 {
     image_data *d = (image_data *)base;
-    *out = (sluice_batch){.pixels = d->pixels, .targets = d->labels};
+    *out = SLUICE_INIT(sluice_batch, .pixels = d->pixels, .targets = d->labels);
     return slc_images_batch(d->images, &d->shape, held_out ? d->held_out : d->train, base->seed, first, base->batch,
                             d->pixels, d->labels);
 }

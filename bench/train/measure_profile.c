@@ -41,7 +41,7 @@ static sluice_status show_profile(const char *path)
 static sluice_status profile_in(sluice_world *world, slc_training_options *options, const char *path)
 {
     slc_training_result result = {0};
-    sluice_model_config model;
+    sluice_model_config model = SLUICE_INIT(sluice_model_config);
     uint32_t length;
     sluice_status status = slc_training_model(options, &model, &length);
     if (status) return status;
@@ -71,7 +71,7 @@ int slc_training_profile(slc_training_options *options, const char *path, char *
 {
     int exit_code = EXIT_FAILED;
     options->schedule = "serial";
-    options->updates = "both";
+    options->updates = SLUICE_UPDATES_BOTH;
     options->eval_batches = 0;
     sluice_status status = slc_training_options_keep_nothing(options);
     if (!status) status = slc_training_options_check(options);

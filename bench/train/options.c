@@ -124,7 +124,7 @@ static const option_row rows[] = {
      .choices = "none,onebit"},
     {"schedule", "NAME", RESOURCES, TEXT, FIELD(schedule), SLC_SCHEDULE_DEFAULT, 0, schedule_doc,
      .choices = schedule_names, CONFIG(schedule)},
-    {"recompute", "WHICH", RESOURCES, TEXT, FIELD(recompute), "auto", 0,
+    {"recompute", "WHICH", RESOURCES, CHOICE, FIELD(recompute), "auto", 0,
      "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses",
      .choices = "auto,none,all", CONFIG(recompute)},
     {"block", "BYTES", RESOURCES, TEXT, FIELD(block), "1MiB", SLC_REPORTED,
@@ -355,7 +355,7 @@ static sluice_status check_weights(const slc_training_options *o, const char *fa
 
 sluice_status slc_training_options_check(slc_training_options *o)
 {
-    sluice_model_config model;
+    sluice_model_config model = SLUICE_INIT(sluice_model_config);
     sluice_config config;
     uint32_t length;
     o->optimizer = slc_training_optimizer(o);

@@ -30,8 +30,8 @@ typedef struct {
     uint64_t warmup;
     const char *nan, *accumulate, *tied;
     const char *strategy, *schedule, *recompute;
-    const char *updates; /* as in sluice_config; no option sets it. NULL: SLUICE_PLAN_UPDATES says */
-    const char *budget;  /* as given: "", "900MiB", "60%" */
+    sluice_updates updates; /* no option: SLUICE_PLAN_UPDATES says */
+    const char *budget;     /* as given: "", "900MiB", "60%" */
     const char *block;
     const char *throttle;
     double timeout_s; /* 0: the world's default */

@@ -74,7 +74,7 @@ static sluice_status give_up_at_second_stop(void *context)
 static sluice_status first_weights(training *t)
 {
     const slc_training_options *o = t->options;
-    sluice_model_config of_file;
+    sluice_model_config of_file = SLUICE_INIT(sluice_model_config);
     sluice_status status = sluice_model_init(t->model, o->seed);
     if (status || !o->weights) return status;
     status = sluice_model_config_read(o->weights, &of_file);
@@ -86,7 +86,8 @@ static sluice_status first_weights(training *t)
 
 static sluice_status create_runtime(training *t, const sluice_model_config *model)
 {
-    const sluice_model_options options = {.batch = t->batch,
+    const sluice_model_options options = {.struct_size = sizeof(sluice_model_options),
+                                          .batch = t->batch,
                                           .length = t->length,
                                           .precision = t->options->layer_precision,
                                           .dropout_seed = t->options->seed};
@@ -121,7 +122,7 @@ static sluice_status resume_run(training *t)
 
 static sluice_status begin_run(training *t)
 {
-    sluice_model_config model;
+    sluice_model_config model = SLUICE_INIT(sluice_model_config);
     slc_training_result *result = t->result;
     sluice_status status = slc_training_options_compare(t->options, t->world);
     if (!status) status = slc_training_model(t->options, &model, &t->length);
@@ -177,8 +178,9 @@ static double learning_rate(const slc_training_options *o, uint64_t step)
 static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_training_step *out)
 {
     const slc_training_options *o = t->options;
-    const sluice_step_options options = {.learning_rate = learning_rate(o, step), .exchange = exchange};
-    sluice_step_report report;
+    const sluice_step_options options =
+        SLUICE_INIT(sluice_step_options, .learning_rate = learning_rate(o, step), .exchange = exchange);
+    sluice_step_report report = SLUICE_INIT(sluice_step_report);
     *out = (slc_training_step){.step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN};
     sluice_status status = sluice_step_begin(t->rt, &options);
     for (uint64_t m = 0; !status && m < o->micro_batches; m++) {
@@ -355,6 +357,7 @@ static sluice_status finish_run(training *t)
     if (!status && o->save_weights) status = without_it(&result->outputs, sluice_model_save(t->model, o->save_weights));
     if (!status && o->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
+    result->memory = SLUICE_INIT(sluice_memory_report);
     if (!status) status = sluice_runtime_memory(t->rt, &result->memory);
     if (!status && o->trace) status = without_it(&result->outputs, write_trace(t));
     if (!status && t->watch && t->watch->finished) status = t->watch->finished(t->rt, t->watch->context);

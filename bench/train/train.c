@@ -148,7 +148,7 @@ static void close_output(output *out, bool failed)
 static sluice_status train_in(sluice_world *world, const slc_training_options *options, bool *interrupted,
                               slc_outcome *files)
 {
-    sluice_model_config model;
+    sluice_model_config model = SLUICE_INIT(sluice_model_config);
     uint32_t length = 0;
     slc_training_result result = {0};
     output out = {.speaks = sluice_world_rank(world) == 0};

@@ -40,8 +40,9 @@ static dense dense_add(sluice_runtime *rt, const char *name, int in, int out)
 {
     dense d = {.in = in, .out = out};
     check(sluice_layer_add(rt, name, &d.layer));
-    check(sluice_param_add(d.layer, &(sluice_param_desc){.name = "w", .count = (uint64_t)in * out}, &d.w));
-    check(sluice_param_add(d.layer, &(sluice_param_desc){.name = "b", .count = out, .no_decay = true}, &d.b));
+    check(sluice_param_add(d.layer, &SLUICE_INIT(sluice_param_desc, .name = "w", .count = (uint64_t)in * out), &d.w));
+    check(
+        sluice_param_add(d.layer, &SLUICE_INIT(sluice_param_desc, .name = "b", .count = out, .no_decay = true), &d.b));
     return d;
 }
 
@@ -111,7 +112,8 @@ int main(int argc, char **argv)
     check(sluice_runtime_create(world, &config, &rt));
     dense first = dense_add(rt, "first", PIXELS, HIDDEN), second = dense_add(rt, "second", HIDDEN, DIGITS);
     sluice_activation *hidden; /* lives from the first layer's forward to its backward */
-    sluice_activation_desc life = {.name = "h", .bytes = 4 * BATCH * HIDDEN, .last = SLUICE_BACKWARD};
+    sluice_activation_desc life =
+        SLUICE_INIT(sluice_activation_desc, .name = "h", .bytes = 4 * BATCH * HIDDEN, .last = SLUICE_BACKWARD);
     check(sluice_activation_add(first.layer, &life, &hidden));
     check(sluice_runtime_reserve(rt, "digits", sizeof images + sizeof labels));
     check(sluice_runtime_commit(rt));
@@ -123,7 +125,7 @@ int main(int argc, char **argv)
         int at = (step * size + rank) * BATCH % TRAIN;
         double sums[2] = {0, 0};                                             /* loss, right answers */
         float dh[BATCH * HIDDEN] = {0}, *h = sluice_activation_data(hidden); /* a re-plan between steps moves it */
-        check(sluice_step_begin(rt, &(sluice_step_options){.learning_rate = 5e-3}));
+        check(sluice_step_begin(rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 5e-3)));
         dense_forward(&first, images[at], h, 1);
         dense_forward(&second, h, y, 0);
         sums[0] = loss_of(y, labels + at, &sums[1]);

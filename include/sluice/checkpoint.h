@@ -1,17 +1,20 @@
 /* Checkpoints: a folder with one subfolder a checkpoint, `step-000120`, named for the updates applied. Every rank
  * writes what it owns in coordinates of the parameters, so that any world size and any strategy can read it; nothing is
  * gathered, and the memory used is the plan's staging block. The same world size goes on to the bit, under any
- * strategy, schedule and budget. Of a compressed optimizer what its compression left behind is each rank's own and is
- * saved too: the same world size goes on to the bit where the same units are onebit; elsewhere it begins at 0, with a
- * warning. It cannot be saved while ranks are between two exchanges of their own steps
- * (ORDER; sluice_step_options.exchange). Where replicas are apart by roundings (sluice_runtime_replicas_equal) the
- * owner's values are saved, and a run that loads begins with them on every rank: any two of them are the same run, but
- * not to the bit the one that saved, whose replicas stay apart.
+ * strategy, schedule and budget. What a compressed optimizer's compression left is each rank's own and is saved too:
+ * the same world size goes on to the bit where the same units are onebit; elsewhere it begins at 0, with a warning.
+ * Nothing can be saved while ranks are between two exchanges of their own steps (ORDER; sluice_step_options.exchange).
+ * Where replicas are apart by roundings (sluice_runtime_replicas_equal) the owner's values are saved, and a run that
+ * loads begins with them on every rank: any two of them are the same run, but not to the bit the one that saved, whose
+ * replicas stay apart.
  *
  * A crash at any point, of the machine too, leaves the last whole checkpoint: files are written to
  * `step-000120.partial`, synchronized, the manifest last, and then the folder is renamed. The folder must be on a file
  * system that all ranks share. One job at a time writes to it: rank 0 holds a lock in it from its first save until
- * sluice_runtime_destroy or the end of the process. The format is in docs/formats.md. */
+ * sluice_runtime_destroy or the end of the process. The format is in docs/formats.md.
+ *
+ * Threads and the errors that every function may return are those of sluice/runtime.h; the functions marked local take
+ * no runtime and may be called from any thread. Sizes are in bytes. */
 #ifndef SLUICE_CHECKPOINT_H
 #define SLUICE_CHECKPOINT_H
 
@@ -25,8 +28,10 @@ extern "C" {
  * checkpoint `step-N` in `dir` (made if it is not there), with `extra` of rank 0 (what the binary needs to go on: data
  * position, settings; may be NULL). One that is there already for this step is replaced. Then the oldest beyond
  * SLUICE_CHECKPOINT_KEEP of rank 0 (2; 0: none goes) and what crashes left are removed; what cannot be is a warning on
- * rank 0. Errors: IO (full disk, no permission, another job holds the folder: what is there stays, nothing half done is
- * left, and training may go on), the same status and line on every rank, whichever rank met it. */
+ * rank 0. Errors: IO (full disk, no permission, another job or runtime holds the folder: what is there stays, nothing
+ * half done is left, and training may go on), ARGUMENT (no folder), ORDER (inside a step; ranks hold different
+ * weights), FORMAT (names of parameters that could not be read again), NON_FINITE (as sluice_runtime_sync); the same
+ * status and line on every rank, whichever rank met it. */
 SLUICE_API sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *dir, const void *extra,
                                                 size_t extra_bytes);
 
@@ -36,17 +41,20 @@ SLUICE_API sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *
 SLUICE_API sluice_status sluice_checkpoint_lock(sluice_runtime *rt, const char *dir);
 
 /* Collective, after commit, between steps. `dir` is as above (then the latest), or the folder of one checkpoint.
- * Checked as a whole before anything is changed: FORMAT names a missing, additional or misshaped parameter, another
- * optimizer, a file that is truncated or damaged, a newer version; IO what cannot be read. These errors are the same on
- * every rank and the runtime stays as it was. `extra` and `extra_bytes` may be NULL; else the caller frees `*extra`
- * (never NULL on success). */
+ * `extra` and `extra_bytes` may be NULL; else the caller frees `*extra` (never NULL on success). Everything is checked
+ * before anything is changed. Errors: FORMAT (names a missing, additional or misshaped parameter, another optimizer, a
+ * file that is truncated or damaged, a newer version), IO (no checkpoint there, or one that cannot be read), ARGUMENT
+ * (no folder, or a name that is too long): these are the same on every rank and the runtime stays as it was. NON_FINITE
+ * as from sluice_runtime_sync. */
 SLUICE_API sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void **extra, size_t *extra_bytes);
 
 /* Local: is there a whole checkpoint in `dir`, and of how many updates is the latest? A folder that is not there holds
- * none. Errors: IO (unreadable). */
+ * none. *step is set only where *found is. Errors: IO (unreadable), ARGUMENT (no folder, or no result), MEMORY. */
 SLUICE_API sluice_status sluice_checkpoint_latest(const char *dir, bool *found, uint64_t *step);
 
-/* Local: only the extra bytes of the latest (or of `dir`, where it is a checkpoint), checked; the caller frees. */
+/* Local: only the extra bytes of the latest (or of `dir`, where it is a checkpoint), checked; the caller frees *extra.
+ * Errors: IO (no checkpoint there, or unreadable), FORMAT (truncated, damaged or of a newer version), ARGUMENT (no
+ * folder, or no result), MEMORY. */
 SLUICE_API sluice_status sluice_checkpoint_extra(const char *dir, void **extra, size_t *extra_bytes);
 
 #ifdef __cplusplus

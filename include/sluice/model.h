@@ -6,16 +6,20 @@
  *   vit   Dosovitskiy et al., arXiv 2010.11929: ViTForImageClassification
  *   beit  Bao et al., arXiv 2106.08254: BeitForImageClassification, BeitForMaskedImageModeling
  *
- * Layers: "embed", "h.0" .. "h.(L-1)", "head". Parameters have Hugging Face's names behind the layer's:
+ * Layers: "embed", "h.0" .. "h.(L-1)", "head". Parameters have Hugging Face's names after the layer's:
  * "embed.wte.weight", "h.0.attn.c_attn.weight", "h.1.attention.attention.query.bias", "head.classifier.weight"; shapes
  * and orientation are those of Hugging Face (GPT-2's matrices [inputs][outputs], all others' [outputs][inputs]).
  *
- * One thread calls a model at a time, the one that calls its runtime. After a failure the runtime can only be
- * destroyed, and so can the model. */
+ * Threads: one thread calls a model at a time, the one that calls its runtime; what takes no model may be called from
+ * any thread. After a failure the runtime can only be destroyed, and so can the model.
+ *
+ * Errors that are every function's and are not repeated: MEMORY, and with a model those that sluice/runtime.h gives to
+ * all functions. Pointers must not be NULL where nothing says that they may be. */
 #ifndef SLUICE_MODEL_H
 #define SLUICE_MODEL_H
 
 #include <sluice/dtype.h>
+#include <sluice/init.h>
 #include <sluice/runtime.h>
 #include <sluice/status.h>
 #include <stdbool.h>
@@ -27,12 +31,13 @@ extern "C" {
 
 typedef enum { SLUICE_GPT2, SLUICE_BERT, SLUICE_VIT, SLUICE_BEIT, SLUICE_MODEL_FAMILIES } sluice_model_family;
 
-/* What the last layer answers: a token at every position (gpt2: the next one; bert: the one that was masked; beit: the
- * visual token of a masked patch), or one class for the whole input (bert, vit, beit). */
+/* The last layer answers with a token at every position (gpt2: the next one; bert: the one that was masked; beit: the
+ * visual token of a masked patch), or with one class for the whole input (bert, vit, beit). */
 typedef enum { SLUICE_HEAD_TOKENS, SLUICE_HEAD_CLASSES } sluice_model_head;
 
 /* Fields that a family does not have are 0. */
 typedef struct {
+    size_t struct_size; /* of this struct; SLUICE_INIT sets it */
     sluice_model_family family;
     sluice_model_head head;
     uint32_t layers, channels, heads; /* channels is a multiple of heads */
@@ -41,34 +46,39 @@ typedef struct {
     uint32_t context;                 /* gpt2, bert: positions that there are */
     uint32_t types;                   /* bert: token types */
     uint32_t padding;                 /* bert: the token whose row looking it up gives no gradient */
-    uint32_t image_size, patch_size, image_channels; /* vit, beit; image_size is a multiple of patch_size */
-    uint32_t classes;                                /* with SLUICE_HEAD_CLASSES */
-    double epsilon;                                  /* of the norms */
-    double dropout; /* of embeddings, attention probabilities and residual branches, in training */
+    uint32_t image_size, patch_size;  /* vit, beit: pixels a side; image_size is a multiple of patch_size */
+    uint32_t image_channels;          /* vit, beit */
+    uint32_t classes;                 /* with SLUICE_HEAD_CLASSES */
+    double epsilon;                   /* of the norms, > 0 */
+    double dropout; /* of embeddings, attention probabilities and residual branches, in training; in [0, 1) */
     /* beit */
     bool mask_token;         /* masked patches are replaced (needed with SLUICE_HEAD_TOKENS) */
     bool absolute_positions; /* as vit has them */
     bool relative_positions; /* a table of biases in every block */
     bool shared_positions;   /* ... or one for all blocks */
     bool no_qkv_bias;        /* also vit */
-    bool first_row_pooling;  /* classes from the first row behind a norm, not from the mean of the patches */
+    bool first_row_pooling;  /* classes from the first row after a norm, not from the mean of the patches */
     double layer_scale;      /* first value of lambda_1 and lambda_2; 0: there are none */
     bool gelu_tanh;          /* the tanh form; gpt2 always */
 } sluice_model_config;
 
-/* By name. nano and mini are for bytes (vocabulary 256; bert's 264, with room for special tokens from 256 on) and for
- * small grey images. gpt2: nano, mini, small, medium, large, xl; bert: nano, mini, base, large;
- * vit: nano, mini, tiny, small, base, large; beit: nano, mini, base, large. head: SLUICE_HEAD_TOKENS for gpt2 and bert,
- * SLUICE_HEAD_CLASSES (1000) for vit and beit; change it afterwards. Errors: ARGUMENT lists the names. */
+/* A configuration by name. nano and mini are for bytes (vocabulary 256; bert's 264, with room for special tokens from
+ * 256 on) and for small grey images. gpt2: nano, mini, small, medium, large, xl; bert: nano, mini, base, large; vit:
+ * nano, mini, tiny, small, base, large; beit: nano, mini, base, large. head: SLUICE_HEAD_TOKENS for gpt2 and bert,
+ * SLUICE_HEAD_CLASSES (1000) for vit and beit; change it afterwards. *out is begun with SLUICE_INIT. Errors: ARGUMENT
+ * lists the names. */
 SLUICE_API sluice_status sluice_model_config_named(const char *family, const char *size, sluice_model_config *out);
-/* The names above, one by one; NULL behind the last. */
+/* The names above, one by one from 0; NULL after the last. Constants. */
 SLUICE_API const char *sluice_model_family_name(uint32_t family);
 SLUICE_API const char *sluice_model_size_name(sluice_model_family family, uint32_t index);
-SLUICE_API uint64_t sluice_model_param_count(const sluice_model_config *config);
-/* Errors: ARGUMENT says which field cannot be. */
+/* Can there be such a model? Errors: ARGUMENT says which field cannot be. */
 SLUICE_API sluice_status sluice_model_config_check(const sluice_model_config *config);
 
-/* Rows a sequence: patches and one for vit and beit. */
+/* The three that follow take a configuration that sluice_model_config_check accepts. */
+
+/* Elements of all parameters, a shared one counted once; 0 for a struct without its size. */
+SLUICE_API uint64_t sluice_model_param_count(const sluice_model_config *config);
+/* Rows a sequence of `length` tokens: `length`; patches and one for vit and beit. */
 SLUICE_API uint32_t sluice_model_tokens(const sluice_model_config *config, uint32_t length);
 /* Targets a sequence: `length` for gpt2 and bert, patches for beit with SLUICE_HEAD_TOKENS, 1 for classes. */
 SLUICE_API uint32_t sluice_model_targets(const sluice_model_config *config, uint32_t length);
@@ -76,43 +86,55 @@ SLUICE_API uint32_t sluice_model_targets(const sluice_model_config *config, uint
 typedef struct sluice_model sluice_model;
 
 typedef struct {
-    uint32_t batch;  /* sequences (images) of a micro-batch */
-    uint32_t length; /* gpt2, bert: tokens a sequence, <= context; vit, beit: 0 */
+    size_t struct_size; /* of this struct; SLUICE_INIT sets it */
+    uint32_t batch;     /* sequences (images) of a micro-batch */
+    uint32_t length;    /* gpt2, bert: tokens a sequence, <= context; vit, beit: 0 */
     /* Types of values and gradients of single layers, where they are not the runtime's: "head=fp32,h.0=bf16"; NULL.
      * GPT-2's and BERT's head has the embedding's, whose table it shares. */
     const char *precision;
-    uint64_t dropout_seed;
+    uint64_t dropout_seed; /* dropout is a function of it, the step, the micro-batch and the place */
 } sluice_model_options;
 
-/* Registers the model on `rt`, before commit. The runtime must outlive the model's use; the caller destroys the
- * model. */
+/* Registers the model on `rt`, before commit. The runtime must outlive the model's use; the caller destroys the model.
+ * `config` and `options` are copied. Errors: ARGUMENT (the configuration; batch, length or precision; what registration
+ * refuses, as a layer name that is there already), ORDER (after commit). After an error the runtime may hold some of
+ * the layers and can only be destroyed. */
 SLUICE_API sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *config,
                                              const sluice_model_options *options, sluice_model **out);
 SLUICE_API void sluice_model_destroy(sluice_model *model); /* NULL is allowed; touches no runtime */
+/* The configuration, valid as long as the model. */
 SLUICE_API const sluice_model_config *sluice_model_get_config(const sluice_model *model);
 
 /* First values as the papers have them, after commit: normal with deviation .02 (GPT-2's projections onto the residual
- * stream .02/sqrt(2L)), biases 0, norms 1. A function of `seed` alone. */
+ * stream .02/sqrt(2L), section 2.3 of its paper and Hugging Face's initializer_range), biases 0, norms 1, layer_scale
+ * where there is one. A function of `seed` alone, not of the world. Local: every rank calls it alike. Errors: as
+ * sluice_param_write. */
 SLUICE_API sluice_status sluice_model_init(sluice_model *model, uint64_t seed);
 
 /* ---- Weights: Hugging Face's files ---- */
 
-/* Of a folder as Hugging Face lays it out (config.json beside model.safetensors or its index), or an llm.c checkpoint
- * of GPT-2. Dropout is left 0. Errors: IO, FORMAT, UNSUPPORTED say what Sluice cannot do; ARGUMENT. */
+/* Reads the configuration of a folder as Hugging Face lays it out (config.json next to model.safetensors or its index),
+ * or of an llm.c checkpoint of GPT-2. Dropout is left 0. *out is begun with SLUICE_INIT. Errors: IO (not there, or
+ * unreadable), FORMAT (not what it should be), UNSUPPORTED (says what Sluice cannot do), ARGUMENT (a model that cannot
+ * be, as sluice_model_config_check says). */
 SLUICE_API sluice_status sluice_model_config_read(const char *path, sluice_model_config *out);
 
-/* After commit, on every rank alike. Every parameter must be there under Hugging Face's name, with the model's shape
- * and finite values, and nothing else may be there (but copies of tied tensors, buffers, and the parts of pre-training
- * that Hugging Face drops too): FORMAT names the tensor, and nothing has been changed. trunk: the head keeps the values
- * that it has, whatever head the file has. */
+/* Reads values from such a folder or file, after commit, between steps. Local: every rank calls it alike and reads the
+ * files itself. Every parameter must be there under Hugging Face's name, with the model's shape and finite values, and
+ * nothing else may be there (but copies of tied tensors, buffers, and the parts of pre-training that Hugging Face drops
+ * too). trunk: the head keeps the values that it has, whatever head the file has. Errors: FORMAT and NON_FINITE (name
+ * the tensor), IO, UNSUPPORTED: nothing has been changed; while values are written, as sluice_param_write, and IO. */
 SLUICE_API sluice_status sluice_model_load(sluice_model *model, const char *path, bool trunk);
 
 /* Collective, between steps; rank 0 writes config.json and model.safetensors (fp32) into the folder, which must exist:
- * transformers' from_pretrained and sluice_model_load read them. Each file takes its place when it is whole. */
+ * transformers' from_pretrained and sluice_model_load read them. Each file takes its place when it is whole. Errors: IO
+ * (rank 0 cannot write; on every rank, IO or rank 0's own), ARGUMENT (rank 0: the path is too long); as
+ * sluice_param_read. */
 SLUICE_API sluice_status sluice_model_save(sluice_model *model, const char *folder);
 
 /* A micro-batch in host memory, row-major; read before the call returns. */
 typedef struct {
+    size_t struct_size;            /* of this struct; SLUICE_INIT sets it */
     const int32_t *tokens;         /* gpt2, bert: batch x length, each below the vocabulary */
     const int32_t *types;          /* bert: batch x length, each below config.types; NULL: all 0 */
     const uint8_t *attention_mask; /* gpt2, bert: batch x length, 0: padding, which nothing looks at; NULL: none */
@@ -122,19 +144,24 @@ typedef struct {
                                       NULL in sluice_model_evaluate: no loss is wanted */
 } sluice_batch;
 
-/* One micro-batch, between sluice_step_begin and _end. backward adds the gradient of the mean loss over this
- * micro-batch's targets and gives that loss. */
+/* One micro-batch, between sluice_step_begin and _end: forward, then backward. Errors: ARGUMENT (no targets, or all of
+ * them -1; a token, type or target out of its range; arrays that the family lacks or needs): nothing has happened;
+ * as sluice_forward_begin; what `check` returned (below). */
 SLUICE_API sluice_status sluice_model_forward(sluice_model *model, const sluice_batch *batch);
+/* Adds the gradient of the mean loss over this micro-batch's targets (cross-entropy, in nats) and gives that loss, of
+ * this rank. Errors: as sluice_backward_begin; what `check` returned. */
 SLUICE_API sluice_status sluice_model_backward(sluice_model *model, double *loss);
 
 /* Between steps, without dropout; brackets itself with sluice_evaluate_begin and _end, so every rank calls it equally
- * often. logits: NULL or fp32, host memory: batch x tokens x vocabulary (beit: the patches' rows), or batch x
- * classes. */
+ * often. *loss: this rank's mean over the targets; NaN where `targets` is NULL. logits: NULL or fp32, host memory:
+ * batch x tokens x vocabulary (beit: the patches' rows), or batch x classes. Errors: as sluice_model_forward and
+ * sluice_evaluate_begin. */
 SLUICE_API sluice_status sluice_model_evaluate(sluice_model *model, const sluice_batch *batch, double *loss,
                                                float *logits);
 
-/* `check` is called before each layer; what it returns, if not SLUICE_OK, ends the micro-batch and is returned. NULL:
- * none. For a second Ctrl-C, say, in a step that takes minutes. */
+/* `check` is called before each layer, in the thread that runs the model; what it returns, if not SLUICE_OK, ends the
+ * micro-batch and is returned; then the runtime can only be destroyed. NULL: none. For a second Ctrl-C, say, in a step
+ * that takes minutes. */
 SLUICE_API void sluice_model_check(sluice_model *model, sluice_status (*check)(void *context), void *context);
 
 #ifdef __cplusplus

@@ -3,6 +3,7 @@
 #define SLUICE_OPTIMIZER_H
 
 #include <sluice/dtype.h>
+#include <sluice/init.h>
 #include <sluice/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,59 +16,67 @@ extern "C" {
 #define SLUICE_OPTIMIZER_STATES_MAX 4
 #define SLUICE_OPTIMIZER_NORMS_MAX 3 /* maxima among them */
 
-/* A contiguous range of one parameter. All arrays are `count` long, fp32 unless said otherwise, and aligned as 16 of
- * their elements; ranges begin at multiples of 16 elements of the parameter. */
+/* A contiguous range of one parameter, made by the runtime, which may know more fields at its end than the program. All
+ * arrays are `count` long, fp32 unless said otherwise, and aligned as 16 of their elements; ranges begin at multiples
+ * of 16 elements of the parameter. All are valid during the call alone. */
 typedef struct {
-    float *value;         /* of a parameter in bf16: its fp32 master */
-    const void *gradient; /* reduced and scaled; not yet clipped */
-    sluice_dtype gradient_dtype;
-    void *rounded; /* of a parameter in bf16: to be written too, the new values rounded to bf16; else NULL */
-    float *state[SLUICE_OPTIMIZER_STATES_MAX];
+    float *value;                /* to be read and written; of a parameter in bf16, its fp32 master */
+    const void *gradient;        /* reduced and scaled; not yet clipped */
+    sluice_dtype gradient_dtype; /* of `gradient` */
+    void *rounded;               /* for a parameter in bf16: the new values rounded to bf16 are written here too; else
+                                    NULL */
+    float *state[SLUICE_OPTIMIZER_STATES_MAX]; /* to be read and written */
     size_t count;
     uint64_t step; /* from 1 */
     double learning_rate;
     double gradient_factor; /* multiply each gradient by this first (clipping); 1 without */
-    bool no_decay;
-    const double
-        *norms; /* norm_count and maximum_count of them, over the whole parameter; NULL where they are measured */
-    uint32_t parameter; /* its number in registration order */
+    bool no_decay;          /* as sluice_param_desc says */
+    const double *norms;    /* norm_count and maximum_count of them, over the whole parameter; NULL while they are
+                               measured */
+    uint32_t parameter;     /* its number in registration order */
 } sluice_update;
 
 typedef struct {
-    const char *name;
+    size_t struct_size; /* of this struct; SLUICE_INIT sets it */
+    const char *name;   /* for messages and checkpoints, which only an optimizer of the same name loads */
     uint32_t state_count;
     const char *state_name[SLUICE_OPTIMIZER_STATES_MAX]; /* each one fp32 per element, zero at first */
-    /* Elementwise: the result for an element must not depend on the range it came in. Called from the communication
-     * thread or the compute thread, one call at a time; see `concurrent`. */
+    /* Updates a range, elementwise: the result for an element must not depend on the range it came in. It is called
+     * from the communication thread or the compute threads, one call at a time; see `concurrent`. It must not call the
+     * runtime. A status other than SLUICE_OK makes the runtime fail with it. */
     sluice_status (*update)(const sluice_update *update, void *context);
-    void *context;
+    void *context; /* the binary's own, given to each function */
     /* It reads gradients of either type and writes `rounded`. false: it only ever gets fp32 gradients and `rounded`
-     * NULL; the runtime widens before the update and rounds behind it, at the cost of a pass each. */
+     * NULL; the runtime widens before the update and rounds after it, at the cost of a pass each. */
     bool mixed_precision;
     /* `update` may be called by several threads at once, for ranges apart: then plans may put updates on the compute
-     * threads, beside those that the communication thread runs. */
+     * threads, next to those that the communication thread runs. */
     bool concurrent;
 
-    /* Of an optimizer whose step depends on norms over whole parameters (LAMB): how many, else 0. Then no parameter is
-     * updated before every gradient is reduced and ranks have added up the norms once; clipping is not to be had, and
+    /* How many norms over whole parameters its step depends on (LAMB), else 0. With norms no parameter is updated
+     * before every gradient is reduced and ranks have added up the norms once; clipping is not to be had, and
      * mixed_precision must be true. `measure` gets each range of a parameter once, on one rank, with everything as
      * `update` will get it but norms, changes nothing and adds the squares of norm i to sums[i], integers that hold a
-     * sum exactly in the form of lib/kernels/norm/norm.h: for bundled optimizers. */
+     * sum exactly in the form of lib/kernels/norm/norm.h: for bundled optimizers. Threads and statuses are as
+     * `update`'s. */
     uint32_t norm_count;
-    /* And maxima, over whole parameters, of numbers that are not below 0: sums[norm_count + i][0] becomes the larger of
-     * what it is and the number's bits as a double, which order such numbers. `norms` holds them behind the norms. With
-     * norm_count 0 there are none. */
+    /* How many maxima there are too, over whole parameters, of numbers that are not below 0: sums[norm_count + i][0]
+     * becomes the larger of what it is and the number's bits as a double, which order such numbers. `norms` holds them
+     * after the norms. With norm_count 0 there are none. */
     uint32_t maximum_count;
     sluice_status (*measure)(const sluice_update *update, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX],
                              void *context);
     /* NULL, or called once a step for each measured parameter, in registration order and alike on every rank, with
-     * `norms` as update gets them: behind all updates of the step before and ahead of this one's. Not where the step is
+     * `norms` as update gets them: after all updates of the step before and before this one's. Not where the step is
      * skipped. */
     void (*agreed)(uint32_t parameter, uint64_t step, const double *norms, void *context);
 } sluice_optimizer;
 
+/* The settings that follow lie inside sluice_config and cannot grow: a further one becomes a field of the config. */
+
 /* AdamW, Loshchilov & Hutter, arXiv 1711.05101, as PyTorch's torch.optim.AdamW computes it:
- * m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= lr wd w; w -= lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps). */
+ * m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= lr wd w; w -= lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps).
+ * Betas are in [0, 1), epsilon is above 0, weight_decay not below 0. */
 typedef struct {
     double beta1, beta2, epsilon, weight_decay;
 } sluice_adamw;
@@ -82,10 +91,10 @@ typedef struct {
 } sluice_lamb;
 
 /* The compressed optimizers: "onebit_adam" (1-bit Adam, Tang et al., arXiv 2102.02888), "onebit_lamb" (1-bit LAMB, Li
- * et al., arXiv 2104.06069) and "zero_one_adam" (0/1 Adam, Lu et al., arXiv 2202.06009). A warm-up on averaged
- * gradients, then a phase in which layers under the strategy onebit exchange one bit an element instead; other layers
- * go on with averaged gradients. Betas, epsilon and weight decay are those of sluice_adamw, of sluice_lamb for 1-bit
- * LAMB. */
+ * et al., arXiv 2104.06069) and "zero_one_adam" (0/1 Adam, Lu et al., arXiv 2202.06009). After a warm-up on averaged
+ * gradients there is a phase in which layers under the strategy onebit exchange one bit an element instead; other
+ * layers go on with averaged gradients. Betas, epsilon and weight decay are those of sluice_adamw, of sluice_lamb for
+ * 1-bit LAMB. */
 typedef struct {
     /* 1-bit Adam, 1-bit LAMB: the variance is frozen at the end of step freeze_step; 0: when its norm has changed by at
      * most the share freeze_change over 1 / (1 - beta2) steps. 1 is refused for 1-bit LAMB with compat, whose first
@@ -127,15 +136,15 @@ typedef struct {
  *   lamb           all     state      exp_avg_sq        count   v
  *
  *   onebit_adam    all     state      exp_avg           count   m
- *   onebit_adam    all     state      exp_avg_sq        count   v, frozen behind the warm-up
- *   onebit_adam    all     own        error_worker      padded  e_w: what rounding to one bit left behind
+ *   onebit_adam    all     state      exp_avg_sq        count   v, frozen after the warm-up
+ *   onebit_adam    all     own        error_worker      padded  e_w: what rounding to one bit left
  *   onebit_adam    all     own        error_server      share   e_s: the same of the averages that this rank makes
  *   onebit_adam    all     job        frozen_at         1       last step of the warm-up; 0: not frozen yet
  *   onebit_adam    all     job        norm_step         1       step of the last look at the norm of v; 0: none
  *   onebit_adam    all     job        norm              1       that norm, corrected for bias but with compat
  *
  *   onebit_lamb    all     state      exp_avg           count   m
- *   onebit_lamb    all     state      exp_avg_sq        count   v, frozen behind the warm-up
+ *   onebit_lamb    all     state      exp_avg_sq        count   v, frozen after the warm-up
  *   onebit_lamb    all     state      exp_avg_sq_fresh  count   f; 0 until the first step of the compressed phase
  *   onebit_lamb    all     own        error_worker      padded  e_w
  *   onebit_lamb    all     own        error_server      share   e_s

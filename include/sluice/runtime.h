@@ -5,8 +5,9 @@
  * { step_begin, M x (rows_set where a layer looks rows up, forward of every layer in order, backward of every layer in
  * reverse order), step_end }.
  *
- * Threads: one thread calls a runtime at a time. Every rank makes the same calls in the same order, evaluating, reading
- * and saving included: rank 0 cannot do them alone.
+ * Threads: one thread calls a runtime, its layers, parameters, activations and workspaces at a time. Every rank makes
+ * the same calls in the same order, evaluating, reading and saving included: rank 0 cannot do them alone. "Collective"
+ * says that a function waits for the other ranks; "local" says that it does not.
  *
  * Errors: a call that is refused before it has changed anything may be mended and made again: wrong arguments, a
  * registration or a call between steps that comes at the wrong time, rows_set, a plan that re-planning cannot make, a
@@ -16,10 +17,21 @@
  * together (BUDGET or MISMATCH at commit, a gradient that is not finite) each says the same, and the world stays good
  * for another runtime. destroy never communicates. A function that returns an address returns NULL and logs why.
  *
+ * These errors are every function's and are not repeated: ARGUMENT for a handle or a result that is NULL, and for a
+ * struct that was not begun with its size (sluice/init.h); UNSUPPORTED for a struct of a newer program that sets more
+ * fields than this library knows; ORDER for a call at another time than its section or comment says; MEMORY; after
+ * commit, that of the runtime once it has failed, and PEER, TIMEOUT or MISMATCH once another rank has failed, stalled
+ * or made another call (sluice_world_check). With SLUICE_ENGINE_CHECK=on, MISMATCH names what ranks do differently, and
+ * ORDER what is written outside of its life. "Errors" at a function lists what comes on top of these. Functions that
+ * return no status cannot fail; their handles must not be NULL.
+ *
+ * Units: sizes are bytes where a name ends in _bytes, else elements; times are seconds. Arrays are row-major and
+ * contiguous.
+ *
  * Memory: the runtime owns all that it hands out, up to sluice_runtime_destroy: layers, parameters, activations and
- * workspaces (there is nothing to free), their names, and the memory behind addresses. Descriptions and the config are
- * copied, strings too; config.optimizer must outlive the runtime. The world is the caller's and outlives the runtime.
- * When a slot begins, memory holds:
+ * workspaces (there is nothing to free), their names, and the memory that addresses point to. Descriptions and the
+ * config are copied, strings too; config.optimizer must outlive the runtime. The world is the caller's and outlives the
+ * runtime. When a slot begins, memory holds:
  *   values         what was written or updated; zero where nothing ever was. Read only.
  *   gradients      from sluice_param_gradient: zero in the first slot of a step that adds (accumulate each: of a
  *                  micro-batch), then what was added. A parameter that no slot asked for has gradient zero.
@@ -30,12 +42,17 @@
  *
  * SLUICE_ENGINE_CHECK=on finds programs that rely on more than this, and ranks whose calls differ (docs/guide.md).
  *
+ * Choices: one of a closed set is an enum, which the compiler checks. A choice is a string where its name is looked up
+ * in what a build, a plugin or a file can extend (schedules, optimizers, devices, transports), where it may carry an
+ * argument ("random:7", "64KiB", "1gbit,50us"), or where it names what the program has named itself (layers, states).
+ *
  * Numerics are settings of the job: with equal world size, batch split, threads, precision, `accumulate` and `tied`,
  * weights are equal to the bit for every strategy, schedule, block size and budget. */
 #ifndef SLUICE_RUNTIME_H
 #define SLUICE_RUNTIME_H
 
 #include <sluice/dtype.h>
+#include <sluice/init.h>
 #include <sluice/optimizer.h>
 #include <sluice/status.h>
 #include <sluice/world.h>
@@ -52,13 +69,26 @@ typedef struct sluice_layer sluice_layer;
 typedef struct sluice_param sluice_param;
 typedef struct sluice_activation sluice_activation;
 typedef struct sluice_workspace sluice_workspace;
+typedef struct sluice_stream sluice_stream; /* a queue of a device's work, which runs in order */
 
 typedef enum { SLUICE_FORWARD = 0, SLUICE_BACKWARD = 1 } sluice_direction;
 typedef enum { SLUICE_NAN_STOP = 0, SLUICE_NAN_SKIP = 1 } sluice_nan_policy;
 typedef enum { SLUICE_ACCUMULATE_LAST = 0, SLUICE_ACCUMULATE_EACH = 1 } sluice_accumulate;
 typedef enum { SLUICE_TIED_JOINT = 0, SLUICE_TIED_SPLIT = 1 } sluice_tied;
+/* Which of the layers that can run their forward again do so: those that the planner chooses, none, or all. */
+typedef enum { SLUICE_RECOMPUTE_AUTO = 0, SLUICE_RECOMPUTE_NONE = 1, SLUICE_RECOMPUTE_ALL = 2 } sluice_recompute;
+/* Which threads run the optimizer. */
+typedef enum {
+    SLUICE_UPDATES_BY_SETTING = 0,    /* as SLUICE_PLAN_UPDATES says, whose default is auto */
+    SLUICE_UPDATES_AUTO = 1,          /* with the schedules "ilp" and "portfolio" whichever makes the step shorter, else
+                                         the communication thread */
+    SLUICE_UPDATES_COMMUNICATION = 2, /* the communication thread */
+    SLUICE_UPDATES_COMPUTE = 3,       /* the compute threads, all together between slots */
+    SLUICE_UPDATES_BOTH = 4           /* half of the elements on either, so that a profile knows both */
+} sluice_updates;
 
 typedef struct {
+    size_t struct_size;    /* of this struct; sluice_config_init sets it */
     uint64_t budget_bytes; /* 0: as much as the plan needs. Ranks with different budgets use the least. */
     double budget_of_dp;   /* > 0: instead, this fraction of what dp with the serial schedule needs (0.6 = 60 %) */
     const char *strategy;  /* "dp", "oss", "sdp", "fsdp"; "mixed": sdp for as many layers as the budget holds, the
@@ -75,37 +105,39 @@ typedef struct {
     sluice_lamb lamb;
     sluice_onebit onebit;
     sluice_dtype precision; /* of parameters' values and gradients, where sluice_layer_precision says nothing else. Of
-                               values in bf16 the runtime keeps an fp32 master, beside the optimizer's fp32 state;
+                               values in bf16 the runtime keeps an fp32 master, next to the optimizer's fp32 state;
                                updates change the master and round it. */
     sluice_dtype wire;      /* of gradients of parameters in bf16, in memory and between ranks: bf16 halves them; fp32
                                rounds them less. Sums are made in fp32 either way. With micro-batches that are added
                                before they are reduced (accumulate last) gradients are fp32 whatever this says, and so
                                are those of parameters in fp32. Values travel in their own type. */
-    double clip;            /* > 0: the global norm of the gradient is clipped to this; adds a barrier */
+    double clip;            /* > 0: the global norm of the gradient is clipped to this; adds a barrier. Gradients are
+                               multiplied by min(1, clip / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. */
     sluice_nan_policy nan;
     sluice_accumulate accumulate;
     sluice_tied tied; /* of tied parameters whose adding layer only looks rows up (sluice_param_desc.row_elements):
                          joint: both uses add to one gradient, reduced when the look-up's is there too, so the
                          step begins and ends with all of it exposed. split: the look-up gets a table of the rows
-                         it touches, whose gradients are reduced by themselves and added behind the other uses';
+                         it touches, whose gradients are reduced by themselves and added after the other uses';
                          a setting of the job: weights differ from joint's by rounding */
     uint32_t micro_batches; /* a step; the plan is made for this many */
-    const char *recompute;  /* "auto": the planner chooses which layers run their forward again in backward; "none";
-                               "all"  that can */
-    uint64_t block_bytes;   /* base block, of fp32: fixes who owns what; full size, so a message is block / N. Of a bf16
-                               parameter a block has as many elements, so half the bytes. */
+    sluice_recompute recompute;
+    uint64_t block_bytes;   /* base block of fp32, 64 bytes to 4 GiB: fixes who owns what. It is the full size, so a
+                               message is block / N. A block of a bf16 parameter has as many elements, so half the
+                               bytes. */
     const char *fuse;       /* which small units of neighbouring layers become one, with one strategy and one operation:
                                "auto": where that pays by the cost model; "off": none; a size as 64KiB: up to so many
                                bytes of values. Never more than a base block. NULL: as SLUICE_PLAN_FUSE says (auto) */
-    const char *updates;    /* which threads run the optimizer: "communication"; "compute", between slots, all together;
-                               "auto": with the schedules "ilp" and "portfolio" whichever makes the step shorter, else
-                               the first; "both": half of the elements on either, so that a profile knows both. NULL: as
-                               SLUICE_PLAN_UPDATES says (auto). An optimizer that is not `concurrent`: the first */
+    sluice_updates updates; /* an optimizer that is not `concurrent` always runs on the communication thread */
     uint32_t threads;       /* compute threads of this rank; 0: one */
     const char *device;     /* "cpu" */
 } sluice_config;
 
-/* Fills in the defaults; a config that it has not filled is refused (micro_batches is 0). They are:
+/* sluice_config_init for a struct of `struct_size` bytes: for callers in other languages. */
+SLUICE_API void sluice_config_init_sized(sluice_config *config, size_t struct_size);
+
+/* Fills in the defaults; a config that it has not filled is refused. They are:
+ *   struct_size = sizeof(sluice_config)
  *   budget_bytes = 0                       (no budget)
  *   budget_of_dp = 0
  *   strategy = "auto"
@@ -143,23 +175,34 @@ typedef struct {
  *   accumulate = SLUICE_ACCUMULATE_LAST
  *   tied = SLUICE_TIED_JOINT
  *   micro_batches = 1
- *   recompute = "auto"
+ *   recompute = SLUICE_RECOMPUTE_AUTO
  *   block_bytes = 1048576
  *   fuse = NULL
- *   updates = NULL
+ *   updates = SLUICE_UPDATES_BY_SETTING
  *   threads = 1
  *   device = "cpu" */
-SLUICE_API void sluice_config_init(sluice_config *config);
+static inline void sluice_config_init(sluice_config *config)
+{
+    sluice_config_init_sized(config, sizeof *config);
+}
 
+/* Makes a runtime of this rank on `world`, without a layer. Local; the caller destroys *out before the world. `config`
+ * is copied. Errors: ARGUMENT (a field that holds no value of its kind, or is out of its range; no optimizer of this
+ * name; settings of the optimizer; the strategy onebit without a compressed optimizer; a setting SLUICE_... that cannot
+ * be read), UNSUPPORTED (the device is not in this build; clip with an optimizer that measures norms; a compressed
+ * optimizer with accumulate each). Names of strategies and schedules are looked up at commit. */
 SLUICE_API sluice_status sluice_runtime_create(sluice_world *world, const sluice_config *config, sluice_runtime **out);
-SLUICE_API void sluice_runtime_destroy(sluice_runtime *rt); /* NULL is allowed; never communicates */
+/* Ends the runtime and frees all that it handed out. NULL is allowed, and so are all times, inside a step too, and a
+ * runtime or world that has failed. Local; operations in flight end, or are dropped inside a step. */
+SLUICE_API void sluice_runtime_destroy(sluice_runtime *rt);
 
-/* ---- Registration, before commit ---- */
+/* ---- Registration, before commit: local, ORDER after it ---- */
 
-/* Adds a layer behind all earlier ones. `name` is copied and must be unique. */
+/* Adds a layer after all earlier ones. `name` is copied. Errors: ARGUMENT (no name, or one that another layer has). */
 SLUICE_API sluice_status sluice_layer_add(sluice_runtime *rt, const char *name, sluice_layer **out);
 
-/* Overrides the runtime's strategy for the parameters that this layer brings ("dp", "oss", "sdp", "fsdp", "onebit"). */
+/* Overrides the runtime's strategy for the parameters that this layer brings ("dp", "oss", "sdp", "fsdp", "onebit").
+ * Errors: ARGUMENT (another name; onebit without a compressed optimizer). */
 SLUICE_API sluice_status sluice_layer_strategy(sluice_layer *layer, const char *strategy);
 
 /* Says that this layer can run its forward again just before its backward: its recomputable activations then need no
@@ -167,33 +210,39 @@ SLUICE_API sluice_status sluice_layer_strategy(sluice_layer *layer, const char *
 SLUICE_API sluice_status sluice_layer_can_recompute(sluice_layer *layer, bool can);
 
 /* Overrides the runtime's precision for the parameters that this layer brings, before it brings the first. A tied
- * parameter has its own layer's everywhere. */
+ * parameter has its own layer's everywhere. Errors: ARGUMENT (neither fp32 nor bf16), ORDER (the layer has a parameter
+ * already). */
 SLUICE_API sluice_status sluice_layer_precision(sluice_layer *layer, sluice_dtype precision);
 
 typedef struct {
+    size_t struct_size;     /* of this struct; SLUICE_INIT sets it */
     const char *name;       /* unique in its layer; its full name is LAYER.NAME */
     uint64_t count;         /* elements; > 0 */
     bool frozen;            /* no gradient, no optimizer state, never updated */
     bool no_decay;          /* the optimizer applies no weight decay (biases, norms) */
     bool tied;              /* other layers will use it too: it becomes a unit of its own */
     bool no_backward_value; /* this layer's backward does not read the value, only adds to the gradient */
-    /* A tied, trainable parameter of which this layer reads only some rows in a micro-batch, and adds only to these
-     * rows' gradient: rows of row_elements, count / row_elements of them. Before the layer runs, sluice_rows_set says
-     * which. 0: it reads all. */
+    /* For a tied, trainable parameter of which this layer reads only some rows in a micro-batch, and adds only to these
+     * rows' gradient: it has count / row_elements rows of row_elements, at most 2^31 - 1. Before the layer runs,
+     * sluice_rows_set says which it reads. 0: it reads all. */
     uint64_t row_elements;
-    uint64_t most_rows; /* different rows in a micro-batch, at most; with row_elements, > 0. */
+    uint64_t most_rows; /* different rows in a micro-batch, at most; > 0 with row_elements, else 0 */
 } sluice_param_desc;
 
-/* All parameters together have at most 2^50 elements; all activations, all workspaces, all that is reserved at most
- * 2^54 bytes each. What would exceed that is refused by name (ARGUMENT) and is not there. */
+/* Adds a parameter to a layer. All parameters together have at most 2^50 elements; all activations, all workspaces, all
+ * that is reserved at most 2^54 bytes each. What would exceed that is refused by name and is not there. Errors:
+ * ARGUMENT (no name, or one that the layer has already; 0 elements or too many; row_elements and most_rows that do not
+ * fit each other, the count, `tied` or `frozen`). */
 SLUICE_API sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *desc, sluice_param **out);
 
-/* Makes a tied parameter of an earlier layer valid in `layer` too; both layers add to one gradient. */
+/* Makes a tied parameter of an earlier layer valid in `layer` too; both layers add to one gradient. Errors: ARGUMENT
+ * (not added as tied; not of an earlier layer of this runtime; used by this layer already). */
 SLUICE_API sluice_status sluice_param_use(sluice_layer *layer, sluice_param *param);
 
 typedef struct {
-    const char *name;
-    uint64_t bytes;
+    size_t struct_size;             /* of this struct; SLUICE_INIT sets it */
+    const char *name;               /* for messages and reports; LAYER.NAME */
+    uint64_t bytes;                 /* > 0 */
     sluice_direction first;         /* its life begins with this layer's forward (default) or backward */
     const char *last_layer;         /* ... and ends with this layer's slot (may be added later); NULL: this layer */
     sluice_direction last;          /* ... forward or backward */
@@ -210,14 +259,19 @@ typedef struct {
 /* Memory of one micro-batch that lives from slot to slot, both included. Its address stays the same until a re-plan,
  * which step_end may bring. In evaluation there is no backward: an activation whose life begins in forward can be read
  * until forward_end of the layer that last_forward_layer names, so the last layer's output, where nothing is said,
- * until that layer's own forward_end: take the loss before it. */
+ * until that layer's own forward_end: take the loss before it.
+ * Errors: ARGUMENT (no name, 0 bytes or too many; a last layer of another runtime, or one by name and another by
+ * handle; recomputable, but not living from its layer's forward to its layer's backward). A last layer that is not
+ * there, and a life that ends before it begins, are ARGUMENT at commit. */
 SLUICE_API sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation_desc *desc,
                                                sluice_activation **out);
-/* The same for `count` of them, out[i] for descs[i]: all, or after an error none. */
+/* The same for `count` of them, out[i] for descs[i]: all, or after an error none. All descs have one struct_size.
+ * `count` may be 0. */
 SLUICE_API sluice_status sluice_activations_add(sluice_layer *layer, const sluice_activation_desc *descs,
                                                 uint32_t count, sluice_activation **out);
 
 typedef struct {
+    size_t struct_size; /* of this struct; SLUICE_INIT sets it */
     const char *name;
     uint64_t bytes; /* > 0 */
     sluice_direction direction;
@@ -227,23 +281,30 @@ typedef struct {
 /* Memory valid only inside the forward or the backward of `layer`, of one micro-batch, from its operation number
  * `first` to `last`: the numbers are the binary's own count of operations in that slot, and mean nothing else than
  * their order. Workspaces of one slot whose lifetimes do not meet share memory. The content survives neither `last` nor
- * the slot. The same space in forward and in backward is two workspaces; recomputation uses the forward's. */
+ * the slot. The same space in forward and in backward is two workspaces; recomputation uses the forward's. Errors:
+ * ARGUMENT (no name, 0 bytes or too many; first above last). */
 SLUICE_API sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_desc *desc,
                                               sluice_workspace **out);
 
-/* What the binary keeps itself (inputs, targets): counts in the budget, is not allocated. */
+/* Counts `bytes` that the binary keeps itself (inputs, targets) in the budget, besides those reserved before; nothing
+ * is allocated. `what` is for messages and may be NULL. Errors: ARGUMENT (too many bytes). */
 SLUICE_API sluice_status sluice_runtime_reserve(sluice_runtime *rt, const char *what, uint64_t bytes);
 
 /* ---- Commit ---- */
 
-/* Collective. Checks that every rank registered the same (else MISMATCH names layer and rank), plans, packs, and
- * allocates the arena. BUDGET: says the smallest budget that works and the largest consumers. */
+/* Collective. Checks that every rank registered the same, plans, packs, and allocates the arena. Errors: BUDGET (says
+ * the smallest budget that works and the largest consumers), MISMATCH (names layer and rank, or the setting), ARGUMENT
+ * (there is no layer or no parameter: nothing has changed; a strategy, schedule or last layer that is not there; an
+ * activation whose life ends before it begins, or that is recomputable where its layer is not), FORMAT (the file of
+ * strategies, with its place), UNSUPPORTED (1-bit LAMB with compat and layers of different precisions or strategies),
+ * INTERRUPTED (the world failed while rank 0 planned), SYSTEM (shared memory). */
 SLUICE_API sluice_status sluice_runtime_commit(sluice_runtime *rt);
 
 /* Collective, between steps: makes a new plan and moves values and optimizer states to it, not changing a bit; weights
  * go on as if it had never happened. `strategy` and `schedule` as in sluice_config, NULL: as before; `budget_bytes` 0:
- * as before. Addresses (of activations, workspaces) change. Where no plan can be made (ARGUMENT, FORMAT, BUDGET,
- * MEMORY) the old one stays and training may go on.
+ * as before. Addresses (of activations, workspaces) change. Errors: where no plan can be made (ARGUMENT, FORMAT,
+ * BUDGET, MEMORY), or ranks hold different weights (ORDER; sluice_runtime_replicas_equal), the old one stays and
+ * training may go on; NON_FINITE as from sluice_runtime_sync.
  *
  * Schedules that want times ("ilp", the default; "portfolio", "priority", "greedy") do this by themselves: they begin
  * with the serial schedule, measure two steps after a first one, and change at the end of the third. That step_end
@@ -253,7 +314,7 @@ SLUICE_API sluice_status sluice_runtime_commit(sluice_runtime *rt);
 SLUICE_API sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, const char *schedule,
                                                uint64_t budget_bytes);
 
-/* After commit: does the plan want this layer's forward run again before its backward? */
+/* Does the plan want this layer's forward run again before its backward? False before commit, and for NULL. */
 SLUICE_API bool sluice_layer_recomputes(const sluice_layer *layer);
 
 /* ---- Addresses ---- */
@@ -262,21 +323,24 @@ SLUICE_API bool sluice_layer_recomputes(const sluice_layer *layer);
 SLUICE_API sluice_dtype sluice_param_dtype(const sluice_param *param);
 SLUICE_API sluice_dtype sluice_param_gradient_dtype(const sluice_param *param);
 
-/* Whole, `count` elements, to be read from *_begin to *_end of a layer that uses it; in each slot it may be another
- * address. NULL, an error and a line in the log (one a parameter) elsewhere, as from the functions that follow. */
+/* The value, whole: `count` elements of sluice_param_dtype, aligned as 16 of them, to be read from *_begin to *_end of
+ * a layer that uses it; in each slot it may be another address. Elsewhere NULL, with the reason as this thread's error
+ * (ORDER; ARGUMENT for NULL) and one line a parameter in the log, as from the functions that follow. */
 SLUICE_API const void *sluice_param_value(sluice_param *param);
 
-/* The gradient to add to (+=), valid inside backward. NULL and an error elsewhere or for a frozen parameter. */
+/* The gradient to add to (+=): `count` elements of sluice_param_gradient_dtype, valid inside the backward of a layer
+ * that uses the parameter. NULL elsewhere and for a frozen parameter. */
 SLUICE_API void *sluice_param_gradient(sluice_param *param);
 
 /* As sluice_param_gradient, but where nothing has been added in this step yet *fresh is set and the content is
  * undefined: the caller must write every element instead of adding. Saves a pass over memory. */
 SLUICE_API void *sluice_param_gradient_fresh(sluice_param *param, bool *fresh);
 
-/* 64-byte aligned; NULL before commit. A re-plan, which step_end may bring, changes addresses: ask in each step. */
+/* The activation's bytes, 64-byte aligned; NULL before commit. A re-plan, which step_end may bring, changes addresses:
+ * ask in each step. */
 SLUICE_API void *sluice_activation_data(sluice_activation *activation);
-/* 64-byte aligned, valid in its direction's slot of its layer (a forward's also between recompute_begin and _end, at
- * another address); NULL and an error elsewhere. */
+/* The workspace's bytes, 64-byte aligned, valid in its direction's slot of its layer (a forward's also between
+ * recompute_begin and _end, at another address); NULL elsewhere. */
 SLUICE_API void *sluice_workspace_data(sluice_workspace *workspace);
 
 /* ---- The step ---- */
@@ -284,13 +348,16 @@ SLUICE_API void *sluice_workspace_data(sluice_workspace *workspace);
 /* Equal on every rank, all of it: a rank updates what it owns by its own options. Weights of ranks or micro-batches
  * belong into the gradients that a rank adds. */
 typedef struct {
+    size_t struct_size; /* of this struct; SLUICE_INIT sets it */
     double learning_rate;
-    double gradient_scale; /* 0: 1/(N*M). A rank's own gradient, where it is compressed, is scaled by N times this. */
+    double gradient_scale; /* what sums over ranks and micro-batches are multiplied by; 0: 1/(N*M), N ranks and M
+                           micro-batches. A rank's own gradient, where it is compressed, is scaled by N times this. */
     bool exchange;         /* all ranks hold the same weights at this step's end, also where the optimizer would make a
                               local step (0/1 Adam): before reading, evaluating or saving */
 } sluice_step_options;
 
 typedef struct {
+    size_t struct_size;   /* of this struct; SLUICE_INIT sets it */
     uint64_t step;        /* from 1 */
     double step_s;        /* since the last step_begin's call */
     double exposed_s;     /* time that compute stood at gates in this step */
@@ -306,10 +373,12 @@ typedef struct {
     double predicted_step_s; /* by that plan, from measured times; 0: not known */
 } sluice_step_report;
 
+/* Begins a step, between steps. Local, but it may wait for what the step before left to do. Errors: ARGUMENT (a
+ * learning_rate or gradient_scale that is not finite). */
 SLUICE_API sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options);
 /* For a parameter that was added with row_elements: which rows the layer that added it reads in the micro-batch that
  * comes next, in any order, a row as often as it is looked up. Local; after step_begin or evaluate_begin and, from the
- * second micro-batch (or evaluated forward) on, behind the last slot of the one before; before forward_begin of the
+ * second micro-batch (or evaluated forward) on, after the last slot of the one before; before forward_begin of the
  * first layer, which is ORDER without it. places[i] is where rows[i] lies: inside the layer that added it,
  * sluice_param_value and _gradient are tables in which row rows[i] begins at places[i] * row_elements, of as many rows
  * as there are different ones (joint: of all rows, places[i] == rows[i]). In the gradient's table only these rows may
@@ -318,19 +387,27 @@ SLUICE_API sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step
  * ORDER (at another time, or set for this micro-batch already). */
 SLUICE_API sluice_status sluice_rows_set(sluice_param *param, const int32_t *rows, uint64_t count, int32_t *places);
 
+/* Bracket the compute of a layer's slots, inside a step; the forwards also inside an evaluation. *_begin waits until
+ * what the layer uses is there, *_end lets communication have what the layer made; neither waits for other ranks'
+ * compute but through the plan's operations. Errors: ORDER (another call must come: the line names it; or rows that
+ * sluice_rows_set has not given). It is the runtime's, as every error here: it has failed. */
 SLUICE_API sluice_status sluice_forward_begin(sluice_layer *layer);
 SLUICE_API sluice_status sluice_forward_end(sluice_layer *layer);
-/* Where sluice_layer_recomputes says so, before backward_begin: in between the values are valid, recomputable
+/* The same where sluice_layer_recomputes says so, before backward_begin: in between the values are valid, recomputable
  * activations and workspaces may be written, everything else that forward wrote must be left alone. */
 SLUICE_API sluice_status sluice_recompute_begin(sluice_layer *layer);
 SLUICE_API sluice_status sluice_recompute_end(sluice_layer *layer);
 SLUICE_API sluice_status sluice_backward_begin(sluice_layer *layer);
 SLUICE_API sluice_status sluice_backward_end(sluice_layer *layer);
-/* May return before all updates are done. `report` may be NULL. With clip or NAN_SKIP it waits for the barrier. Where
- * the plan lets a step's reductions run into the next, a gradient that is not finite is reported one call later: by the
- * next step_end or sync. */
+/* Ends the step after its last slot. May return before all updates are done. `report` may be NULL. With clip or
+ * NAN_SKIP it waits for the barrier. Where the plan lets a step's reductions run into the next, a gradient that is not
+ * finite is reported one call later: by the next step_end or sync. It may re-plan (sluice_runtime_replan), which is
+ * collective. Errors: NON_FINITE (with NAN_STOP: names step and layer, alike on every rank), ORDER (a slot has not
+ * run), what an optimizer's `update` returned (its line names optimizer and parameter; it may come with a later call).
+ */
 SLUICE_API sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report);
-SLUICE_API sluice_status sluice_runtime_sync(sluice_runtime *rt); /* collective; everything applied */
+/* Collective, between steps: returns when everything is applied on every rank. Errors: NON_FINITE (as step_end). */
+SLUICE_API sluice_status sluice_runtime_sync(sluice_runtime *rt);
 
 /* Do all ranks hold the same weights, to the bit, after the last step that ended? *readable, if not NULL, says whether
  * values and states may be read, evaluated, saved and re-planned.
@@ -346,51 +423,64 @@ SLUICE_API sluice_status sluice_runtime_sync(sluice_runtime *rt); /* collective;
 SLUICE_API bool sluice_runtime_replicas_equal(const sluice_runtime *rt, bool *readable);
 
 /* Evaluation: forwards only, in order, as often as wanted, equally often on every rank (on data of its own): under fsdp
- * a forward gathers values from all of them. Collective. Waits for pending updates. */
+ * a forward gathers values from all of them. begin is collective, between steps, and waits for pending updates. Errors:
+ * ORDER (begin: ranks hold different weights, sluice_runtime_replicas_equal; end: inside a forward), NON_FINITE (begin,
+ * as from sluice_runtime_sync). */
 SLUICE_API sluice_status sluice_evaluate_begin(sluice_runtime *rt);
 SLUICE_API sluice_status sluice_evaluate_end(sluice_runtime *rt);
 
 /* ---- Parameters and state, between steps ---- */
 
-/* Parameters and state are read and written in fp32: of a parameter in bf16 the master, which a write rounds into the
- * values too. A frozen parameter in bf16 has no master: what is read of it is what rounding left.
- * Local: called with the same data on every rank, each keeps what it owns. `first` and `count` in elements. */
+/* Parameters and state are read and written in fp32: of a parameter in bf16 that is the master, which a write rounds
+ * into the values too. A frozen parameter in bf16 has no master: what is read of it is what rounding left. `first` and
+ * `count` are in elements, [first, first + count) of the parameter; `src` and `dst` have `count` of them. All wait for
+ * pending updates of this rank and so may return NON_FINITE (as sluice_runtime_sync). Errors: ARGUMENT (a range beyond
+ * the end), ORDER (ranks hold different weights, sluice_runtime_replicas_equal). */
+
+/* Local: called with the same data on every rank, each keeps what it owns. */
 SLUICE_API sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t count, const float *src);
-/* Collective; waits for pending updates. */
+/* Collective: every rank gets the same. */
 SLUICE_API sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst);
-/* Optimizer state by name ("exp_avg", "exp_avg_sq"); sluice/optimizer.h lists all names, with shapes. An unknown one is
- * ARGUMENT, and the line names those that there are. */
+/* Optimizer state by name ("exp_avg", "exp_avg_sq"); sluice/optimizer.h lists all names, with shapes. Writing is local,
+ * reading collective, but for a rank's own arrays (below). Errors: ARGUMENT (also for a frozen parameter, and for an
+ * unknown name: the line names those that there are). */
 SLUICE_API sluice_status sluice_param_state_write(sluice_param *param, const char *state, uint64_t first,
                                                   uint64_t count, const float *src);
 SLUICE_API sluice_status sluice_param_state_read(sluice_param *param, const char *state, uint64_t first, uint64_t count,
                                                  float *dst);
-/* Of a parameter whose unit is onebit in the plan that runs there are states of each rank's own too: "error_worker",
- * what its compression left behind, of all elements with the padding of the exchange; "error_server", what compressing
- * the average left behind, of those that this rank averages; and arrays that the optimizer keeps on each rank. They are
- * read and written locally. How many elements a state has: 0 where the parameter has no such state now. */
+/* How many elements a state has: the parameter's count, or a length of its own; 0 where the parameter has no such state
+ * now. A parameter whose unit is onebit in the plan that runs has states that are each rank's own too: "error_worker",
+ * what its compression left, of all elements with the padding of the exchange; "error_server", what compressing the
+ * average left, of those that this rank averages; and arrays that the optimizer keeps on each rank. They are read and
+ * written locally, while ranks hold different weights too. Local; 0 for NULL and before commit. */
 SLUICE_API uint64_t sluice_param_state_count(const sluice_param *param, const char *state);
 
-/* Numbers that a compressed optimizer keeps beside its states ("frozen_at", ...; all in sluice/optimizer.h): of the job
+/* Numbers that a compressed optimizer keeps next to its states ("frozen_at", ...; all in sluice/optimizer.h): of the
+ * job
  * (`param` NULL) or of a parameter; whole ones below 2^53. Write the same on every rank; that may change the phase, and
  * with it the plan, so it is collective, as is sluice_runtime_step_set. Errors: ARGUMENT (there is no such number, or
- * it cannot be that). */
+ * it cannot be that; a frozen parameter, or another runtime's), NON_FINITE (as sluice_runtime_sync); writing: those of
+ * sluice_runtime_commit that a plan of the new phase meets, which leave the runtime failed. */
 SLUICE_API sluice_status sluice_runtime_progress_read(sluice_runtime *rt, const sluice_param *param, const char *name,
                                                       double *value);
 SLUICE_API sluice_status sluice_runtime_progress_write(sluice_runtime *rt, const sluice_param *param, const char *name,
                                                        double value);
 
-/* The number of updates applied: what bias correction uses. Set it on every rank alike. With a compressed optimizer the
- * phase follows it. */
+/* The number of updates applied: what bias correction uses. Local, any time. */
 SLUICE_API uint64_t sluice_runtime_step(const sluice_runtime *rt);
+/* Sets it, on every rank alike. With a compressed optimizer the phase follows it. Collective. Errors: as
+ * sluice_runtime_progress_write's, without ARGUMENT. */
 SLUICE_API sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step);
 
+/* These say what was registered. Local, any time, before commit too. */
 SLUICE_API const char *sluice_param_name(const sluice_param *param); /* LAYER.NAME */
-SLUICE_API uint64_t sluice_param_count(const sluice_param *param);
+SLUICE_API uint64_t sluice_param_count(const sluice_param *param);   /* elements */
 SLUICE_API uint32_t sluice_runtime_param_count(const sluice_runtime *rt);
-SLUICE_API sluice_param *sluice_runtime_param(const sluice_runtime *rt, uint32_t index); /* registration order */
+/* In registration order; NULL where `index` is not below the count. */
+SLUICE_API sluice_param *sluice_runtime_param(const sluice_runtime *rt, uint32_t index);
 
-/* sha256 of all parameter values (as sluice_param_read gives them) in registration order, unpadded, little endian, as
- * 64 hex digits. Collective. */
+/* SHA-256 (FIPS 180-4) of all parameter values (as sluice_param_read gives them) in registration order, unpadded,
+ * little endian, as 64 hex digits and a final 0. Collective, between steps. Errors: as sluice_param_read. */
 SLUICE_API sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65]);
 
 /* ---- Reports ---- */
@@ -401,6 +491,7 @@ typedef struct {
 } sluice_memory_category;
 
 typedef struct {
+    size_t struct_size;        /* of this struct; SLUICE_INIT sets it */
     uint64_t budget_bytes;     /* 0: none given */
     uint64_t planned_bytes;    /* the packer's figure: size of the arena and what is reserved outside of it */
     uint64_t peak_bytes;       /* highest end address of any claim made, and what is reserved */
@@ -409,25 +500,30 @@ typedef struct {
     uint32_t category_count;
     sluice_memory_category categories[16];
 
-    /* Activations and workspaces of one micro-batch under the plan that runs, each rounded up to 64 bytes: all of them
-     * side by side; what they take when packed alone, by the packer that packs the plan; and what no packing is below,
+    /* Activations and workspaces of one micro-batch under the plan that runs, each rounded up to 64 bytes: the sum of
+     * all of them; what they take when packed alone, by the packer that packs the plan; and what no packing is below,
      * the largest live set over slots and the operations inside them. */
     uint64_t activation_sum_bytes, activation_packed_bytes, activation_bound_bytes;
 } sluice_memory_report;
 
+/* After commit, at any time. Local. */
 SLUICE_API sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_memory_report *report);
 
-/* The strategy that a layer's own parameters got, after commit: "dp", ... */
+/* The strategy that a layer's own parameters got, after commit: "dp", ...; "none" before commit and for a layer without
+ * parameters. A constant. Local. */
 SLUICE_API const char *sluice_layer_strategy_name(const sluice_layer *layer);
+/* The world that the runtime was made on. */
 SLUICE_API sluice_world *sluice_runtime_world(const sluice_runtime *rt);
-/* Where kernels of the binary should run (lib/device's slc_stream); valid as long as the runtime. */
-SLUICE_API void *sluice_runtime_stream(const sluice_runtime *rt);
+/* The stream that the binary's kernels belong on; valid as long as the runtime. Kernels of Sluice take it, as the
+ * bundled models' do. On "cpu" it runs everything at once, and a binary with kernels of its own does not need it. */
+SLUICE_API sluice_stream *sluice_runtime_stream(const sluice_runtime *rt);
 /* Measures the link (about a second, once) and writes a profile (docs/formats.md) of this job with what the steps so
  * far took: the slowest rank's medians. Collective, between steps; rank 0 writes. Times are clean under the serial
- * schedule, where nothing runs beside compute. `model` is free text. */
+ * schedule, where nothing runs while compute does. `model` is free text. Errors: ARGUMENT (no path or model), IO (rank
+ * 0 cannot write, on every rank; training may go on), NON_FINITE (as sluice_runtime_sync). */
 SLUICE_API sluice_status sluice_runtime_profile_write(sluice_runtime *rt, const char *path, const char *model);
 
-/* Bytes that dp with the serial schedule would need: what a budget in per cent refers to. After commit. */
+/* Bytes that dp with the serial schedule would need: what a budget in per cent refers to. 0 before commit. Local. */
 SLUICE_API uint64_t sluice_runtime_dp_bytes(const sluice_runtime *rt);
 
 /* The instruction set that host kernels use in this process: "baseline", "avx2", "avx512". Any thread. */

@@ -3,6 +3,7 @@
 #define SLUICE_H
 #include <sluice/checkpoint.h>
 #include <sluice/dtype.h>
+#include <sluice/init.h>
 #include <sluice/optimizer.h>
 #include <sluice/runtime.h>
 #include <sluice/status.h>

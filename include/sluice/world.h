@@ -1,9 +1,15 @@
 /* The ranks of a job. Creating a world is collective: it returns when every rank has joined, or with an error that
- * says who is missing. One communication thread a rank is started here and sleeps while nothing is to be done. */
+ * says who is missing. One communication thread a rank is started here and sleeps while nothing is to be done.
+ *
+ * Threads: any thread may use a world that has been created, until one destroys it. Collectives of several threads run
+ * one after the other and must come in the same order on every rank. World arguments must not be NULL where nothing
+ * says that they may be. Strings that functions return live as long as the world. */
 #ifndef SLUICE_WORLD_H
 #define SLUICE_WORLD_H
 
+#include <sluice/init.h>
 #include <sluice/status.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,57 +22,78 @@ typedef struct sluice_world sluice_world;
 enum { SLUICE_RANKS_MOST = 4095, SLUICE_PORT_LAST = 65535 }; /* of a world; of its rendezvous */
 
 typedef struct {
-    int rank, size;             /* of the world */
-    int local_rank, local_size; /* of this host, as the launcher says; -1 unknown */
-    const char *master_addr;    /* where rank 0 listens */
-    int master_port;
-    const char *job_token; /* "" none */
-    const char *transport; /* name of a plugin: "ucx" */
-    const char *throttle;  /* "" off, else BANDWIDTH[,LATENCY] as "1gbit,50us" */
-    int direct;            /* 1: ranks of one host use each other's memory; 0: always messages */
-    double join_timeout_s; /* how long to wait for all ranks to join */
-    double timeout_s;      /* how long a rank that others wait for may be silent, or live and make no call of Sluice,
-                              before that is an error for all; 0: 60 s silent, 600 s absent, for it may be loading data */
+    size_t struct_size;         /* of this struct; sluice_world_config_init sets it */
+    int rank, size;             /* of the world: ranks from 0, at most 4095 */
+    int local_rank, local_size; /* on this host, as the launcher says; -1 unknown */
+    const char *master_addr;    /* where rank 0 listens: a name or an address; with one rank it may be NULL */
+    int master_port;            /* 1 to 65535 */
+    const char *job_token;      /* below 256 bytes; "" or NULL: none */
+    const char *transport;      /* name of a plugin; NULL: "ucx" */
+    const char *throttle;       /* "" or NULL: off, else BANDWIDTH[,LATENCY] as "1gbit,50us" */
+    bool direct;                /* ranks of one host use each other's memory; false: always messages */
+    double join_timeout_s;      /* how long to wait for all ranks to join, > 0 */
+    double timeout_s; /* how long a rank that others wait for may be silent, or live and make no call of Sluice,
+                         before that is an error for all; 0: 60 s silent, 600 s absent, for it may be loading data */
 } sluice_world_config;
+
+/* sluice_world_config_init for a struct of `struct_size` bytes: for callers in other languages. */
+SLUICE_API sluice_status sluice_world_config_init_sized(sluice_world_config *config, size_t struct_size);
 
 /* Fills `config` from the launcher's environment (sluice run, torchrun, Slurm, PMIx, Open MPI) and from settings
  * (SLUICE_COMM_TRANSPORT, SLUICE_COMM_THROTTLE, SLUICE_COMM_DIRECT, SLUICE_COMM_TIMEOUT, ...). With no launcher: a
- * world of one. Strings point to the environment or to constants. Errors: ARGUMENT (names the variable). */
-SLUICE_API sluice_status sluice_world_config_init(sluice_world_config *config);
+ * world of one. Strings point to the environment, to constants or to this thread's memory, valid until its next call.
+ * Any thread that nothing changes the environment under. Errors: ARGUMENT (names the variable). */
+static inline sluice_status sluice_world_config_init(sluice_world_config *config)
+{
+    return sluice_world_config_init_sized(config, sizeof *config);
+}
 
 /* The launcher whose variables make this process a rank, for people to read; NULL: none started it. Any thread, while
  * nothing changes the environment. */
 SLUICE_API const char *sluice_launcher_name(void);
 
-/* Joins the world. `config` NULL means sluice_world_config_init's. Blocking, collective. The caller owns the result.
- * Errors: TIMEOUT (who is missing), MISMATCH (sizes, versions, tokens), ARGUMENT, SYSTEM. */
+/* Joins the world. `config` NULL means sluice_world_config_init's; strings are copied. Blocking, collective. The caller
+ * destroys the result. Errors, where possible the same on every rank: TIMEOUT (who is missing), MISMATCH (sizes,
+ * versions, tokens, transport, throttle or SLUICE_COMM_DEPTH differ; who listens is not rank 0 of a job of Sluice),
+ * PEER (a rank went away), ARGUMENT (a field out of its range, or a setting), UNSUPPORTED (the transport is not found,
+ * or built for another version), FORMAT (a rank says what cannot be), MEMORY, SYSTEM; what the transport returns. */
 SLUICE_API sluice_status sluice_world_create(const sluice_world_config *config, sluice_world **out);
 
-/* Leaves. Never communicates after a failure, never blocks for long. NULL is allowed. */
+/* Leaves; destroy the world's runtimes before. Never communicates after a failure, never blocks for long. NULL is
+ * allowed. In a child that a fork made it does nothing. */
 SLUICE_API void sluice_world_destroy(sluice_world *world);
 
+/* Who this rank is: 0 to size - 1. The local ones count the ranks that reach each other through memory, this one
+ * included. */
 SLUICE_API int sluice_world_rank(const sluice_world *world);
 SLUICE_API int sluice_world_size(const sluice_world *world);
-SLUICE_API int sluice_world_local_rank(const sluice_world *world); /* among the ranks reached through memory */
+SLUICE_API int sluice_world_local_rank(const sluice_world *world);
 SLUICE_API int sluice_world_local_size(const sluice_world *world);
 
 /* "alone" (one rank), "direct" (all peers by memory), "messages" or "mixed": what results should say. */
 SLUICE_API const char *sluice_world_path(const sluice_world *world);
-SLUICE_API const char *sluice_world_transport(const sluice_world *world); /* e.g. "ucx" or "throttle(ucx)" */
+/* The transport in use, with what it wraps: "ucx", "throttle(ucx)"; "none" where messages are not needed. */
+SLUICE_API const char *sluice_world_transport(const sluice_world *world);
 
-/* Small blocking collectives on ordinary memory, for loss values, configuration and results. Not for bulk data:
- * they go through the rendezvous connection; more than 1 GiB at a time (all_gather: from all ranks together) is
- * ARGUMENT. One that is complete returns SLUICE_OK even where another rank fails right after it. After a failure each
- * returns it again.
- * A rank that waits in vain is told: where the others' calls can never meet its own MISMATCH names each rank's call,
- * and TIMEOUT names a rank that is absent (timeout_s).
- * all_reduce: double sums, added in rank order; the same bits on every rank. */
+/* Small blocking collectives on ordinary memory, for loss values, configuration and results. Not for bulk data: they go
+ * through the rendezvous connection. Every rank calls the same with the same size. One that is complete returns
+ * SLUICE_OK even where another rank fails right after it. After a failure each returns it again. A rank that waits in
+ * vain is told.
+ * Errors: ARGUMENT (more than 1 GiB at a time, all_gather's from all ranks together; a root that is no rank), MISMATCH
+ * (the others' calls can never meet this one: names each rank's), TIMEOUT (names a rank that is absent; timeout_s),
+ * PEER (a rank died or left), what else the world failed with. */
+
+/* Returns when every rank has called it. */
 SLUICE_API sluice_status sluice_world_barrier(sluice_world *world);
+/* `data` of `root`, `bytes` of it, on every rank. */
 SLUICE_API sluice_status sluice_world_broadcast(sluice_world *world, void *data, size_t bytes, int root);
+/* `bytes` of each rank's `src`, rank r's at dst + r * bytes on every rank. `src` may lie at its own place in `dst`. */
 SLUICE_API sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size_t bytes, void *dst);
+/* Replaces `count` values by their sums over all ranks, in double, added in rank order: the same bits on every rank. */
 SLUICE_API sluice_status sluice_world_all_reduce(sluice_world *world, double *values, size_t count);
 
-/* The first failure that this world has seen: SLUICE_OK while it is healthy. Never blocks; any thread. */
+/* The first failure that this world has seen, with its line as this thread's error: SLUICE_OK while it is healthy.
+ * Never blocks. */
 SLUICE_API sluice_status sluice_world_check(sluice_world *world);
 
 #ifdef __cplusplus

@@ -23,6 +23,7 @@
 #include "lib/device/device.h"
 #include "lib/kernels/compress/compress_group.h"
 
+#include <sluice/dtype.h>
 #include <sluice/status.h>
 #include <sluice/world.h>
 
@@ -61,9 +62,9 @@ typedef struct {
 typedef struct slc_op slc_op;
 struct slc_op {
     slc_op_kind kind;
-    slc_dtype dtype; /* sums take SLC_FLOAT32 and SLC_BFLOAT16, an all-reduce SLC_INT64 and SLC_FLOAT64 too; gather and
-                        broadcast take any type */
-    bool widen;      /* reduce_scatter of bfloat16: dst is float32, so the sum is not rounded again */
+    sluice_dtype dtype; /* sums take SLUICE_FP32 and SLUICE_BF16, an all-reduce SLUICE_INT64 and SLUICE_FP64 too; gather
+                        and broadcast take any type */
+    bool widen;         /* reduce_scatter of bfloat16: dst is float32, so the sum is not rounded again */
     uint64_t elements, block_elements;
     uint64_t first_block, block_count; /* which base blocks this operation moves */
     const void *src;                   /* where the buffer's block 0 begins, whatever first_block is; so too dst */
@@ -114,14 +115,14 @@ uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_group 
  * (`most` of them) and lists may not overlap. Errors at submission: ARGUMENT (a buffer outside the arena, shapes that
  * do not fit, too little scratch). At the start FORMAT fails the world and says which list is too long, is not
  * ascending, or names a row that is not there. */
-slc_op slc_gather_rows_op(const slc_rows *rows, slc_dtype dtype, uint64_t elements, uint64_t block_elements,
+slc_op slc_gather_rows_op(const slc_rows *rows, sluice_dtype dtype, uint64_t elements, uint64_t block_elements,
                           const void *src, slc_layout src_layout, void *dst);
 
 /* Makes an operation that adds the rows of every rank's list to their owners' parts: to each element of its own part of
  * dst whose row some rank has, the owner adds scale * (the fp32 sum over the ranks that have the row, in rank order),
  * rounded once to the type of dst. `dtype` is src's type; dst_dtype is float32, or dtype. Other elements of dst are not
  * touched. Costs and errors are those of slc_gather_rows_op. */
-slc_op slc_reduce_rows_op(const slc_rows *rows, slc_dtype dtype, slc_dtype dst_dtype, uint64_t elements,
+slc_op slc_reduce_rows_op(const slc_rows *rows, sluice_dtype dtype, sluice_dtype dst_dtype, uint64_t elements,
                           uint64_t block_elements, const void *src, void *dst, slc_layout dst_layout, float scale);
 
 /* The communication of a world: each world has one slc_comm and owns it. */

@@ -49,7 +49,8 @@ typedef struct {
 
 static inline sluice_world_config test_config(int rank, int size, int port)
 {
-    return (sluice_world_config){.rank = rank,
+    return (sluice_world_config){.struct_size = sizeof(sluice_world_config),
+                                 .rank = rank,
                                  .size = size,
                                  .local_rank = -1,
                                  .local_size = -1,

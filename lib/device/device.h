@@ -10,19 +10,17 @@
 #include <stdint.h>
 
 typedef enum { SLC_DEVICE_HOST, SLC_DEVICE_CUDA } slc_device_kind;
-typedef enum { SLC_FLOAT32, SLC_FLOAT64, SLC_BFLOAT16, SLC_INT64, SLC_UINT8 } slc_dtype;
-
-size_t slc_dtype_size(slc_dtype dtype);
-const char *slc_dtype_name(slc_dtype dtype); /* "float32" and so on; "unknown" for no dtype */
 
 typedef struct slc_device slc_device;
 
-/* An ordered queue of work, which kernels take. The work of one stream runs in order. */
-typedef struct {
+/* An ordered queue of work, which kernels take. The work of one stream runs in order. The public face shows its name
+ * alone. */
+typedef struct sluice_stream sluice_stream;
+struct sluice_stream {
     slc_device *device;
     uint32_t threads; /* threads that a host kernel may use; at least 1 */
     void *handle;     /* belongs to the device */
-} slc_stream;
+};
 
 typedef struct {
     void *handle; /* NULL on the host: always complete */
@@ -61,18 +59,18 @@ sluice_status slc_segment_populate_range(slc_segment *segment, size_t offset, si
 void slc_segment_discard(slc_segment *segment, size_t offset, size_t bytes);
 
 /* `threads` 0 counts as 1; slc_stream_destroy ends the stream. */
-sluice_status slc_stream_create(slc_device *device, uint32_t threads, slc_stream *out);
-void slc_stream_destroy(slc_stream *stream);
-sluice_status slc_stream_synchronize(slc_stream *stream);
+sluice_status slc_stream_create(slc_device *device, uint32_t threads, sluice_stream *out);
+void slc_stream_destroy(sluice_stream *stream);
+sluice_status slc_stream_synchronize(sluice_stream *stream);
 
 /* Both run in stream order; pointers may be of this device or of the host. */
-sluice_status slc_copy(slc_stream *stream, void *dst, const void *src, size_t bytes);
-sluice_status slc_fill_zero(slc_stream *stream, void *dst, size_t bytes);
+sluice_status slc_copy(sluice_stream *stream, void *dst, const void *src, size_t bytes);
+sluice_status slc_fill_zero(sluice_stream *stream, void *dst, size_t bytes);
 
 /* An event marks a point of a stream. An event that was never recorded (zeroed) counts as done. */
-sluice_status slc_event_record(slc_stream *stream, slc_event *event);
+sluice_status slc_event_record(sluice_stream *stream, slc_event *event);
 bool slc_event_done(const slc_event *event);
 sluice_status slc_event_synchronize(slc_event *event);
-sluice_status slc_stream_wait_event(slc_stream *stream, const slc_event *event);
+sluice_status slc_stream_wait_event(sluice_stream *stream, const slc_event *event);
 
 #endif

@@ -132,32 +132,32 @@ static void host_segment_discard(slc_segment *segment, size_t offset, size_t byt
         fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)(end - begin));
 }
 
-static sluice_status host_stream_nothing(slc_stream *stream)
+static sluice_status host_stream_nothing(sluice_stream *stream)
 {
     stream->handle = NULL;
     return SLUICE_OK;
 }
 
-static void host_stream_destroy(slc_stream *stream)
+static void host_stream_destroy(sluice_stream *stream)
 {
     (void)stream;
 }
 
-static sluice_status host_copy(slc_stream *stream, void *dst, const void *src, size_t bytes)
+static sluice_status host_copy(sluice_stream *stream, void *dst, const void *src, size_t bytes)
 {
     (void)stream;
     memcpy(dst, src, bytes);
     return SLUICE_OK;
 }
 
-static sluice_status host_fill_zero(slc_stream *stream, void *dst, size_t bytes)
+static sluice_status host_fill_zero(sluice_stream *stream, void *dst, size_t bytes)
 {
     (void)stream;
     memset(dst, 0, bytes);
     return SLUICE_OK;
 }
 
-static sluice_status host_event_record(slc_stream *stream, slc_event *event)
+static sluice_status host_event_record(sluice_stream *stream, slc_event *event)
 {
     (void)stream;
     event->handle = NULL;
@@ -176,7 +176,7 @@ static sluice_status host_event_synchronize(slc_event *event)
     return SLUICE_OK;
 }
 
-static sluice_status host_stream_wait_event(slc_stream *stream, const slc_event *event)
+static sluice_status host_stream_wait_event(sluice_stream *stream, const slc_event *event)
 {
     (void)stream;
     (void)event;

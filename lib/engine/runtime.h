@@ -43,7 +43,7 @@ struct sluice_runtime {
     sluice_config config;
     slc_runtime_failure failure;
     slc_device *device;
-    slc_stream compute, updates; /* of the caller; of the communication thread */
+    sluice_stream compute, updates; /* of the caller; of the communication thread */
 
     sluice_optimizer optimizer;
     slc_compressed onebit; /* its functions where the optimizer is a compressed one */

@@ -22,13 +22,19 @@ static const slc_setting rows[] = {
 
 const slc_settings slc_engine_settings = {"engine", rows, sizeof rows / sizeof *rows};
 
-sluice_status slc_engine_updates(const char *updates, slc_updates *out)
+sluice_status slc_engine_updates(sluice_updates choice, slc_updates *out)
 {
+    static const slc_updates of_choice[] = {[SLUICE_UPDATES_AUTO] = SLC_UPDATES_AUTO,
+                                            [SLUICE_UPDATES_COMMUNICATION] = SLC_UPDATES_COMMUNICATION,
+                                            [SLUICE_UPDATES_COMPUTE] = SLC_UPDATES_COMPUTE,
+                                            [SLUICE_UPDATES_BOTH] = SLC_UPDATES_BOTH};
     static const char *const names[] = {[SLC_UPDATES_AUTO] = "auto",
                                         [SLC_UPDATES_COMMUNICATION] = "communication",
                                         [SLC_UPDATES_COMPUTE] = "compute",
                                         [SLC_UPDATES_BOTH] = "both"};
-    if (!updates) updates = slc_setting_text(&slc_engine_settings, "SLUICE_PLAN_UPDATES");
+    *out = of_choice[choice];
+    if (choice != SLUICE_UPDATES_BY_SETTING) return SLUICE_OK;
+    const char *updates = slc_setting_text(&slc_engine_settings, "SLUICE_PLAN_UPDATES");
     for (int u = 0; u < (int)(sizeof names / sizeof *names); u++) {
         *out = (slc_updates)u;
         if (!strcmp(updates, names[u])) return SLUICE_OK;

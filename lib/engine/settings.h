@@ -5,9 +5,11 @@
 #include "lib/base/settings.h"
 #include "lib/plan/request.h"
 
+#include <sluice/runtime.h>
+
 extern const slc_settings slc_engine_settings;
 
-/* Where updates run according to a configuration (NULL: the setting). Errors: ARGUMENT. */
-sluice_status slc_engine_updates(const char *updates, slc_updates *out);
+/* Where updates run according to a configuration, or else to the setting. Errors: ARGUMENT (the setting). */
+sluice_status slc_engine_updates(sluice_updates choice, slc_updates *out);
 
 #endif

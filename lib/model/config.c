@@ -1,4 +1,5 @@
 /* The models' sizes by name, and the checks of a configuration. */
+#include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/model/params.h"
 
@@ -82,6 +83,8 @@ static void fill_images(sluice_model_config *c, const size_row *row)
     c->layer_scale = c->layers > 12 ? 1e-5 : 0.1;
 }
 
+static const char type_name[] = "sluice_model_config";
+
 static sluice_status no_such_size(sluice_model_family family, const char *size)
 {
     char names[128] = "";
@@ -104,16 +107,16 @@ sluice_status sluice_model_config_named(const char *family, const char *size, sl
     const size_row *row = families[f].sizes;
     while (row->name && (!size || strcmp(size, row->name))) row++;
     if (!row->name) return no_such_size((sluice_model_family)f, size);
-    *out = (sluice_model_config){.family = (sluice_model_family)f,
+    sluice_model_config named = {.family = (sluice_model_family)f,
                                  .layers = row->layers,
                                  .channels = row->channels,
                                  .heads = row->heads,
                                  .hidden = 4 * row->channels};
-    if (slc_model_sees(out))
-        fill_images(out, row);
+    if (slc_model_sees(&named))
+        fill_images(&named, row);
     else
-        fill_text(out, row);
-    return SLUICE_OK;
+        fill_text(&named, row);
+    return slc_model_config_give(&named, out);
 }
 
 static sluice_status check_text(const sluice_model_config *c, const char *name)
@@ -144,8 +147,24 @@ static sluice_status check_images(const sluice_model_config *c, const char *name
     return SLUICE_OK;
 }
 
-sluice_status sluice_model_config_check(const sluice_model_config *c)
+sluice_status slc_model_config_take(const sluice_model_config *given, sluice_model_config *out)
 {
+    *out = (sluice_model_config){0};
+    return slc_sized_read(type_name, NULL, given, sizeof *out, out);
+}
+
+sluice_status slc_model_config_give(const sluice_model_config *made, sluice_model_config *out)
+{
+    sluice_status status = slc_sized_check(type_name, NULL, out, sizeof *made);
+    if (!status) slc_sized_write(made, sizeof *made, out);
+    return status;
+}
+
+sluice_status sluice_model_config_check(const sluice_model_config *given)
+{
+    sluice_model_config full, *c = &full;
+    sluice_status status = slc_model_config_take(given, &full);
+    if (status) return status;
     const char *name = sluice_model_family_name((uint32_t)c->family);
     if (!name) return slc_error(SLUICE_ERR_ARGUMENT, "model: no family %d", (int)c->family);
     if (!c->layers || !c->channels || !c->heads || !c->hidden)

@@ -30,6 +30,7 @@ static golden golden_open(const char *model)
     golden g = {0};
     char path[600];
     snprintf(g.folder, sizeof g.folder, "%s/%s", SLUICE_GOLDEN_DIR, model);
+    g.config = SLUICE_INIT(sluice_model_config);
     must(sluice_model_config_read(g.folder, &g.config));
     path_in(&g, "inputs.safetensors", path);
     must(slc_model_inputs_read(path, &g.config, &g.inputs));
@@ -71,7 +72,7 @@ static bool has_shared_table(const golden *g)
 }
 
 /* `tied` matters for models that share a table. */
-static test_model model_of(const golden *g, sluice_dtype precision, const char *layers, const char *recompute,
+static test_model model_of(const golden *g, sluice_dtype precision, const char *layers, sluice_recompute recompute,
                            sluice_tied tied)
 {
     test_model t = test_model_create_typed(&g->config, g->inputs.batch, g->inputs.length, 1, 1, recompute, precision,
@@ -110,7 +111,7 @@ static evaluation evaluate(const golden *g, test_model *t)
 
 static double train_step(const golden *g, test_model *t)
 {
-    const sluice_step_options options = {0};
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options);
     double loss = 0;
     must(sluice_step_begin(t->rt, &options));
     must(sluice_model_forward(t->model, &g->inputs.given));
@@ -154,7 +155,7 @@ static void what_is_no_number_agrees_with_nothing(void **state)
 {
     (void)state;
     golden g = golden_open(models[0]);
-    test_model t = model_of(&g, SLUICE_FP32, NULL, "none", SLUICE_TIED_JOINT);
+    test_model t = model_of(&g, SLUICE_FP32, NULL, SLUICE_RECOMPUTE_NONE, SLUICE_TIED_JOINT);
     const uint32_t last = sluice_runtime_param_count(t.rt) - 1;
     assert_true(evaluate(&g, &t).logits <= 2e-5);
     must(sluice_param_write(sluice_runtime_param(t.rt, last), 0, 1, &(float){NAN}));
@@ -181,7 +182,7 @@ static void fp32_agrees_tied(sluice_tied tied)
             golden_close(&g);
             continue;
         }
-        test_model t = model_of(&g, SLUICE_FP32, NULL, "none", tied);
+        test_model t = model_of(&g, SLUICE_FP32, NULL, SLUICE_RECOMPUTE_NONE, tied);
         const evaluation e = evaluate(&g, &t);
         assert_true(fabs(train_step(&g, &t) - expected_loss(&g)) < 1e-5);
         double gradients = compare_gradients(&g, &t);
@@ -218,7 +219,8 @@ static void bf16_agrees_within_its_rounding(void **state)
                 golden_close(&g);
                 continue;
             }
-            test_model t = model_of(&g, SLUICE_BF16, layers[k], k == 2 ? "all" : "none", (sluice_tied)(k % 2));
+            test_model t = model_of(&g, SLUICE_BF16, layers[k], k == 2 ? SLUICE_RECOMPUTE_ALL : SLUICE_RECOMPUTE_NONE,
+                                    (sluice_tied)(k % 2));
             const evaluation e = evaluate(&g, &t);
             assert_true(fabs(train_step(&g, &t) - expected_loss(&g)) < 0.02);
             double gradients = compare_gradients(&g, &t);
@@ -239,7 +241,8 @@ static void recomputing_changes_no_bit(void **state)
             sluice_tied tied = setting / 2 ? SLUICE_TIED_SPLIT : SLUICE_TIED_JOINT;
             golden g = golden_open(models[i]);
             g.config.dropout = 0.1; /* recomputation must draw the same mask again */
-            test_model t[2] = {model_of(&g, dtype, NULL, "none", tied), model_of(&g, dtype, NULL, "all", tied)};
+            test_model t[2] = {model_of(&g, dtype, NULL, SLUICE_RECOMPUTE_NONE, tied),
+                               model_of(&g, dtype, NULL, SLUICE_RECOMPUTE_ALL, tied)};
             for (int step = 0; step < 2; step++) assert_true(train_step(&g, &t[0]) == train_step(&g, &t[1]));
             for (uint32_t p = 0; p < sluice_runtime_param_count(t[0].rt); p++) {
                 float *kept = read_gradient(sluice_runtime_param(t[0].rt, p));
@@ -268,7 +271,8 @@ static void shared_parameters_need_one_type(void **state)
         const char *precision, *why;
     } bad[] = {{"head=bf16", "embed.wte.weight"}, {"h.7=bf16", "h.7"}, {"h.0=fp64", "fp64"}, {"h.0", "h.0"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        const sluice_model_options options = {.batch = 1, .length = 4, .precision = bad[i].precision};
+        const sluice_model_options options =
+            SLUICE_INIT(sluice_model_options, .batch = 1, .length = 4, .precision = bad[i].precision);
         must(sluice_runtime_create(world, &config, &rt));
         assert_int_equal(sluice_model_create(rt, &g.config, &options, &model), SLUICE_ERR_ARGUMENT);
         if (!strstr(sluice_last_error(), bad[i].why)) fail_msg("%s: %s", bad[i].precision, sluice_last_error());
@@ -285,14 +289,14 @@ static void weights_come_back(void **state)
     char folder[] = "/tmp/sluice-golden-XXXXXX", command[64];
     for (int i = 0; i < MODELS; i++) {
         golden g = golden_open(models[i]);
-        test_model t = model_of(&g, SLUICE_FP32, NULL, "none", SLUICE_TIED_SPLIT), u;
-        sluice_model_config config;
+        test_model t = model_of(&g, SLUICE_FP32, NULL, SLUICE_RECOMPUTE_NONE, SLUICE_TIED_SPLIT), u;
+        sluice_model_config config = SLUICE_INIT(sluice_model_config);
         char sha[2][65];
         if (i == 0) assert_non_null(mkdtemp(folder));
         must(sluice_model_save(t.model, folder));
         must(sluice_model_config_read(folder, &config));
         assert_memory_equal(&config, &g.config, sizeof config);
-        u = test_model_create(&config, g.inputs.batch, g.inputs.length, 1, 1, "none");
+        u = test_model_create(&config, g.inputs.batch, g.inputs.length, 1, 1, SLUICE_RECOMPUTE_NONE);
         must(sluice_model_load(u.model, folder, false));
         must(sluice_runtime_weights_sha256(t.rt, sha[0]));
         must(sluice_runtime_weights_sha256(u.rt, sha[1]));

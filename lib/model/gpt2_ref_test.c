@@ -15,7 +15,8 @@
 #include <stdlib.h>
 
 enum { BATCH = 2, LENGTH = 5, SAMPLES = 12 };
-static const sluice_model_config tiny = {.family = SLUICE_GPT2,
+static const sluice_model_config tiny = {.struct_size = sizeof(sluice_model_config),
+                                         .family = SLUICE_GPT2,
                                          .layers = 2,
                                          .channels = 8,
                                          .heads = 2,
@@ -113,11 +114,11 @@ static void sizes_are_gpt2s(void **state)
         uint64_t count;
     } known[] = {{"small", 124439808}, {"medium", 354823168}, {"large", 774030080}, {"xl", 1557611200}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        sluice_model_config config;
+        sluice_model_config config = SLUICE_INIT(sluice_model_config);
         assert_int_equal(sluice_model_config_named("gpt2", known[i].name, &config), SLUICE_OK);
         assert_int_equal(sluice_model_param_count(&config), known[i].count);
     }
-    sluice_model_config config;
+    sluice_model_config config = SLUICE_INIT(sluice_model_config);
     assert_int_equal(sluice_model_config_named("gpt2", "huge", &config), SLUICE_ERR_ARGUMENT);
 }
 

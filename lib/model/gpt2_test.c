@@ -8,8 +8,9 @@
 
 #define GPT2(layers_, channels_, heads_, context_, vocabulary_)                                                        \
     {                                                                                                                  \
-        .family = SLUICE_GPT2, .layers = layers_, .channels = channels_, .heads = heads_, .hidden = 4 * (channels_),   \
-        .context = context_, .vocabulary = vocabulary_, .epsilon = 1e-5, .gelu_tanh = true                             \
+        .struct_size = sizeof(sluice_model_config), .family = SLUICE_GPT2, .layers = layers_, .channels = channels_,   \
+        .heads = heads_, .hidden = 4 * (channels_), .context = context_, .vocabulary = vocabulary_, .epsilon = 1e-5,   \
+        .gelu_tanh = true                                                                                              \
     }
 
 typedef struct {
@@ -24,12 +25,13 @@ typedef struct {
 
 static sluice_status forward(test_model *t, const int32_t *tokens, const int32_t *targets)
 {
-    return sluice_model_forward(t->model, &(sluice_batch){.tokens = tokens, .targets = targets});
+    return sluice_model_forward(t->model, &SLUICE_INIT(sluice_batch, .tokens = tokens, .targets = targets));
 }
 
 static sluice_status evaluate(test_model *t, const int32_t *tokens, const int32_t *targets, double *loss, float *logits)
 {
-    return sluice_model_evaluate(t->model, &(sluice_batch){.tokens = tokens, .targets = targets}, loss, logits);
+    return sluice_model_evaluate(t->model, &SLUICE_INIT(sluice_batch, .tokens = tokens, .targets = targets), loss,
+                                 logits);
 }
 
 static text random_text(const shape *s)
@@ -95,7 +97,7 @@ static double reference_gradient(const shape *s, const text *t, const double *va
 
 static double train_step(const shape *s, const text *t, test_model *model)
 {
-    const sluice_step_options options = {0};
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options);
     double sum = 0;
     must(sluice_step_begin(model->rt, &options));
     for (uint32_t m = 0; m < s->micro_batches; m++) {
@@ -130,7 +132,7 @@ static void compare_gradients(const shape *s, sluice_runtime *rt, const double *
                   s->micro_batches, worst);
 }
 
-static void compare(const shape *s, const char *recompute)
+static void compare(const shape *s, sluice_recompute recompute)
 {
     text t = random_text(s);
     test_model model = test_model_create(&s->config, s->batch, s->length, s->micro_batches, s->threads, recompute);
@@ -157,11 +159,12 @@ static void gradients_agree(void **state)
         {GPT2(2, 32, 2, 64, 33), 5, 61, 3, 1},
         {GPT2(1, 64, 1, 256, 50), 2, 256, 2, 2},
     };
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) compare(&shapes[i], i % 2 ? "none" : "all");
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        compare(&shapes[i], i % 2 ? SLUICE_RECOMPUTE_NONE : SLUICE_RECOMPUTE_ALL);
 }
 
 /* Returns all gradients after two steps, and the bytes that the plan needs. The caller frees the gradients. */
-static float *gradients_of(const shape *s, const text *t, const char *recompute, uint64_t *planned_bytes)
+static float *gradients_of(const shape *s, const text *t, sluice_recompute recompute, uint64_t *planned_bytes)
 {
     test_model model = test_model_create(&s->config, s->batch, s->length, s->micro_batches, s->threads, recompute);
     free(random_values(s, model.rt));
@@ -173,7 +176,7 @@ static float *gradients_of(const shape *s, const text *t, const char *recompute,
         must(sluice_param_state_read(param, "gradient", 0, sluice_param_count(param), to));
         to += sluice_param_count(param);
     }
-    sluice_memory_report memory;
+    sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
     must(sluice_runtime_memory(model.rt, &memory));
     *planned_bytes = memory.planned_bytes;
     test_model_destroy(&model);
@@ -186,7 +189,8 @@ static void recomputing_changes_no_bit(void **state)
     const shape s = {GPT2(4, 48, 3, 64, 67), 3, 50, 2, 1};
     text t = random_text(&s);
     uint64_t kept_bytes, again_bytes, layer = (uint64_t)s.batch * s.length * s.config.channels * 9 * sizeof(float);
-    float *kept = gradients_of(&s, &t, "none", &kept_bytes), *again = gradients_of(&s, &t, "all", &again_bytes);
+    float *kept = gradients_of(&s, &t, SLUICE_RECOMPUTE_NONE, &kept_bytes),
+          *again = gradients_of(&s, &t, SLUICE_RECOMPUTE_ALL, &again_bytes);
     assert_memory_equal(kept, again, sluice_model_param_count(&s.config) * sizeof *kept);
     /* Only one of the four layers may hold its activations at a time. */
     assert_true(again_bytes + 2 * layer < kept_bytes);
@@ -200,7 +204,7 @@ static void evaluation_agrees(void **state)
     (void)state;
     const shape s = {GPT2(3, 32, 4, 100, 41), 3, 99, 1, 1};
     text t = random_text(&s);
-    test_model model = test_model_create(&s.config, s.batch, s.length, 1, s.threads, "none");
+    test_model model = test_model_create(&s.config, s.batch, s.length, 1, s.threads, SLUICE_RECOMPUTE_NONE);
     double *values = random_values(&s, model.rt), expected = 0, loss = 0;
     uint64_t count = t.rows * s.config.vocabulary;
     double *truth = malloc(count * sizeof *truth);
@@ -223,7 +227,7 @@ static void first_values_are_gpt2s(void **state)
 {
     (void)state;
     sluice_model_config config = GPT2(2, 64, 4, 128, 256);
-    test_model t = test_model_create(&config, 1, 8, 1, 1, "none");
+    test_model t = test_model_create(&config, 1, 8, 1, 1, SLUICE_RECOMPUTE_NONE);
     must(sluice_model_init(t.model, 42));
     for (uint32_t i = 0; i < sluice_runtime_param_count(t.rt); i++) {
         slc_param_info info;
@@ -251,7 +255,7 @@ static void first_values_are_gpt2s(void **state)
 static void refused(sluice_runtime *rt, sluice_model_config config, uint32_t batch, uint32_t tokens, const char *why)
 {
     sluice_model *model = NULL;
-    const sluice_model_options options = {.batch = batch, .length = tokens};
+    const sluice_model_options options = SLUICE_INIT(sluice_model_options, .batch = batch, .length = tokens);
     assert_int_equal(sluice_model_create(rt, &config, &options, &model), SLUICE_ERR_ARGUMENT);
     assert_null(model);
     assert_non_null(strstr(sluice_last_error(), why));
@@ -286,7 +290,7 @@ static void a_bad_batch_and_a_stop_are_passed_on(void **state)
 {
     (void)state;
     sluice_model_config config = GPT2(2, 16, 2, 8, 16);
-    test_model t = test_model_create(&config, 1, 4, 1, 1, "none");
+    test_model t = test_model_create(&config, 1, 4, 1, 1, SLUICE_RECOMPUTE_NONE);
     must(sluice_model_init(t.model, 1));
     const int32_t good[4] = {0, 1, 2, 3}, high[4] = {0, 1, 16, 3}, none[4] = {-1, -1, -1, -1};
     double loss = 0;
@@ -298,7 +302,7 @@ static void a_bad_batch_and_a_stop_are_passed_on(void **state)
     assert_true(fabs(loss - log(16)) < 0.2);
 
     int calls = 0;
-    const sluice_step_options options = {0};
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options);
     sluice_model_check(t.model, stop_at_third, &calls);
     must(sluice_step_begin(t.rt, &options));
     assert_int_equal(forward(&t, good, good), SLUICE_ERR_INTERRUPTED);

@@ -10,5 +10,8 @@ static sluice_status keep_gradient(const sluice_update *update, void *context)
     return SLUICE_OK;
 }
 
-const sluice_optimizer slc_gradient_keeper = {
-    .name = "keeper", .state_count = 1, .state_name = {"gradient"}, .update = keep_gradient};
+const sluice_optimizer slc_gradient_keeper = {.struct_size = sizeof(sluice_optimizer),
+                                              .name = "keeper",
+                                              .state_count = 1,
+                                              .state_name = {"gradient"},
+                                              .update = keep_gradient};

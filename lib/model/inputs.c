@@ -176,7 +176,8 @@ sluice_status slc_model_inputs_read(const char *path, const sluice_model_config 
     status = check_names(&r);
     if (!status) status = slc_model_sees(config) ? read_images(&r) : read_text(&r);
     if (!status) status = read_labels(&r);
-    out->given = (sluice_batch){.tokens = out->tokens,
+    out->given = (sluice_batch){.struct_size = sizeof(sluice_batch),
+                                .tokens = out->tokens,
                                 .types = out->types,
                                 .attention_mask = out->attention_mask,
                                 .pixels = out->pixels,

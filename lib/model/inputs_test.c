@@ -51,7 +51,7 @@ static sluice_status read_inputs(const sluice_model_config *config, const given_
 
 static sluice_model_config config_of(const char *family)
 {
-    sluice_model_config config;
+    sluice_model_config config = SLUICE_INIT(sluice_model_config);
     assert_int_equal(sluice_model_config_named(family, "nano", &config), SLUICE_OK);
     return config;
 }

@@ -2,6 +2,7 @@
 #include "lib/model/model.h"
 
 #include "lib/base/integer.h"
+#include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/kernels/gemm/gemm.h"
 
@@ -131,7 +132,8 @@ static sluice_status add_params(sluice_model *m)
     sluice_status status = SLUICE_OK;
     for (uint32_t i = 0; !status && slc_param_info_at(&m->config, i, &info); i++) {
         slc_model_layer *layer = &m->layers[layer_number(m, &info)];
-        sluice_param_desc desc = {.name = info.name,
+        sluice_param_desc desc = {.struct_size = sizeof(sluice_param_desc),
+                                  .name = info.name,
                                   .count = info.count,
                                   .no_decay = info.no_decay,
                                   .tied = is_shared(m, &info),
@@ -187,7 +189,8 @@ static sluice_status add_gradients(sluice_model *m)
     for (uint32_t i = 0; !status && i < m->layer_count; i++) {
         sluice_dtype dtype = m->layers[i].dtype;
         if (m->gradient[dtype]) continue;
-        const sluice_activation_desc desc = {.name = dtype == SLUICE_BF16 ? "dx bf16" : "dx",
+        const sluice_activation_desc desc = {.struct_size = sizeof(sluice_activation_desc),
+                                             .name = dtype == SLUICE_BF16 ? "dx bf16" : "dx",
                                              .bytes = m->rows * m->config.channels * sluice_dtype_bytes(dtype),
                                              .first = SLUICE_BACKWARD,
                                              .last_layer = "embed",
@@ -200,7 +203,8 @@ static sluice_status add_gradients(sluice_model *m)
 static sluice_status add_mask(sluice_model *m)
 {
     if (slc_model_sees(&m->config)) return SLUICE_OK;
-    const sluice_activation_desc desc = {.name = "attention mask",
+    const sluice_activation_desc desc = {.struct_size = sizeof(sluice_activation_desc),
+                                         .name = "attention mask",
                                          .bytes = m->rows,
                                          .last_layer = m->layers[1].name, /* backward comes to this layer last */
                                          .last = SLUICE_BACKWARD,
@@ -275,10 +279,14 @@ static sluice_status register_model(sluice_model *m, const char *precision)
     return status;
 }
 
-sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *config,
-                                  const sluice_model_options *options, sluice_model **out)
+sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *given_config,
+                                  const sluice_model_options *given_options, sluice_model **out)
 {
-    sluice_status status = sluice_model_config_check(config);
+    sluice_model_config full_config, *config = &full_config;
+    sluice_model_options full_options = SLUICE_INIT(sluice_model_options), *options = &full_options;
+    sluice_status status = slc_model_config_take(given_config, config);
+    if (!status) status = sluice_model_config_check(config);
+    if (!status) status = slc_sized_read("sluice_model_options", NULL, given_options, sizeof *options, options);
     if (!status) status = check_options(config, options);
     if (status) return status;
     sluice_model *m = calloc(1, sizeof *m);
@@ -472,10 +480,12 @@ static sluice_status mean_loss(sluice_model *m, double *loss)
 
 /* ---- Calls ---- */
 
-sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *batch)
+sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
 {
-    if (!batch->targets) return slc_error(SLUICE_ERR_ARGUMENT, "model_forward: training needs targets");
-    sluice_status status = take(m, batch);
+    sluice_batch batch = SLUICE_INIT(sluice_batch);
+    sluice_status status = slc_sized_read("sluice_batch", NULL, given, sizeof batch, &batch);
+    if (!status && !batch.targets) status = slc_error(SLUICE_ERR_ARGUMENT, "model_forward: training needs targets");
+    if (!status) status = take(m, &batch);
     if (status) return status;
     uint64_t step = sluice_runtime_step(m->rt);
     m->micro_batch = step == m->step ? m->micro_batch + 1 : 0;
@@ -493,9 +503,11 @@ sluice_status sluice_model_backward(sluice_model *m, double *loss)
     return status ? status : mean_loss(m, loss);
 }
 
-sluice_status sluice_model_evaluate(sluice_model *m, const sluice_batch *batch, double *loss, float *logits)
+sluice_status sluice_model_evaluate(sluice_model *m, const sluice_batch *given, double *loss, float *logits)
 {
-    sluice_status status = take(m, batch);
+    sluice_batch batch = SLUICE_INIT(sluice_batch);
+    sluice_status status = slc_sized_read("sluice_batch", NULL, given, sizeof batch, &batch);
+    if (!status) status = take(m, &batch);
     if (status) return status;
     m->host_logits = logits;
     status = sluice_evaluate_begin(m->rt);
@@ -506,5 +518,5 @@ sluice_status sluice_model_evaluate(sluice_model *m, const sluice_batch *batch, 
     m->given = NULL;
     if (status) return status;
     *loss = NAN;
-    return batch->targets ? mean_loss(m, loss) : slc_stream_synchronize(m->stream);
+    return batch.targets ? mean_loss(m, loss) : slc_stream_synchronize(m->stream);
 }

@@ -30,7 +30,7 @@ static inline void must(sluice_status status)
 
 /* length is 0 for images. layers: those whose precision differs, or NULL. */
 static inline test_model test_model_create_typed(const sluice_model_config *model, uint32_t batch, uint32_t length,
-                                                 uint32_t micro_batches, uint32_t threads, const char *recompute,
+                                                 uint32_t micro_batches, uint32_t threads, sluice_recompute recompute,
                                                  sluice_dtype precision, const char *layers, sluice_tied tied)
 {
     test_model t = {0};
@@ -46,14 +46,15 @@ static inline test_model test_model_create_typed(const sluice_model_config *mode
     config.precision = config.wire = precision;
     must(sluice_world_create(NULL, &t.world));
     must(sluice_runtime_create(t.world, &config, &t.rt));
-    const sluice_model_options options = {.batch = batch, .length = length, .precision = layers};
+    const sluice_model_options options =
+        SLUICE_INIT(sluice_model_options, .batch = batch, .length = length, .precision = layers);
     must(sluice_model_create(t.rt, model, &options, &t.model));
     must(sluice_runtime_commit(t.rt));
     return t;
 }
 
 static inline test_model test_model_create(const sluice_model_config *model, uint32_t batch, uint32_t length,
-                                           uint32_t micro_batches, uint32_t threads, const char *recompute)
+                                           uint32_t micro_batches, uint32_t threads, sluice_recompute recompute)
 {
     return test_model_create_typed(model, batch, length, micro_batches, threads, recompute, SLUICE_FP32, NULL,
                                    SLUICE_TIED_JOINT);

@@ -271,10 +271,12 @@ bool slc_param_info_at(const sluice_model_config *c, uint32_t index, slc_param_i
     return true;
 }
 
-uint64_t sluice_model_param_count(const sluice_model_config *config)
+uint64_t sluice_model_param_count(const sluice_model_config *given)
 {
     uint64_t total = 0;
+    sluice_model_config config;
     slc_param_info info;
-    for (uint32_t i = 0; slc_param_info_at(config, i, &info); i++) total += info.count;
+    if (slc_model_config_take(given, &config)) return 0;
+    for (uint32_t i = 0; slc_param_info_at(&config, i, &info); i++) total += info.count;
     return total;
 }

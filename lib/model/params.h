@@ -71,6 +71,10 @@ bool slc_param_info_at(const sluice_model_config *config, uint32_t index, slc_pa
 /* Hugging Face's prefix of all but the head: "transformer.", "bert.", ... */
 const char *slc_model_prefix(sluice_model_family family);
 
+/* A caller's configuration as this build knows it, and back into a caller's. Errors: as slc_sized_check. */
+sluice_status slc_model_config_take(const sluice_model_config *given, sluice_model_config *out);
+sluice_status slc_model_config_give(const sluice_model_config *made, sluice_model_config *out);
+
 static inline uint32_t slc_model_patches(const sluice_model_config *c)
 {
     uint32_t side = c->patch_size ? c->image_size / c->patch_size : 0;

@@ -99,7 +99,8 @@ static sluice_status add_kept(slc_model_layer *layer, slc_layer_tensor *tensor)
 {
     bool output = tensor == &layer->tensors[SLC_OUTPUT];
     const char *until = output ? layer[1].name : layer->name;
-    const sluice_activation_desc desc = {.name = tensor->name,
+    const sluice_activation_desc desc = {.struct_size = sizeof(sluice_activation_desc),
+                                         .name = tensor->name,
                                          .bytes = tensor->bytes,
                                          .last_layer = until,
                                          .last = SLUICE_BACKWARD,
@@ -111,8 +112,12 @@ static sluice_status add_kept(slc_model_layer *layer, slc_layer_tensor *tensor)
 static sluice_status add_space(slc_model_layer *layer, const char *name, uint64_t bytes, sluice_direction direction,
                                uint32_t first, uint32_t last, sluice_workspace **out)
 {
-    const sluice_workspace_desc desc = {
-        .name = name, .bytes = bytes, .direction = direction, .first = first, .last = last};
+    const sluice_workspace_desc desc = {.struct_size = sizeof(sluice_workspace_desc),
+                                        .name = name,
+                                        .bytes = bytes,
+                                        .direction = direction,
+                                        .first = first,
+                                        .last = last};
     return sluice_workspace_add(layer->layer, &desc, out);
 }
 

@@ -31,6 +31,7 @@ static void from_file(const slc_config *c, sluice_model_config *out)
 {
     sluice_model_head head = head_of(c->architecture);
     *out = (sluice_model_config){
+        .struct_size = sizeof(sluice_model_config),
         .family = (sluice_model_family)c->family,
         .head = head,
         .layers = c->layers,
@@ -87,12 +88,14 @@ static void to_file(const sluice_model_config *m, slc_config *out)
 sluice_status sluice_model_config_read(const char *path, sluice_model_config *out)
 {
     slc_config config;
+    sluice_model_config model;
     slc_tensors *tensors = NULL;
     sluice_status status = slc_checkpoint_open(path, &config, &tensors);
     slc_tensors_close(tensors);
     if (status) return status;
-    from_file(&config, out);
-    return slc_error_context(sluice_model_config_check(out), "%s", path);
+    from_file(&config, &model);
+    status = slc_error_context(sluice_model_config_check(&model), "%s", path);
+    return status ? status : slc_model_config_give(&model, out);
 }
 
 /* ---- Loading ---- */

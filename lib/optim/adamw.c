@@ -9,7 +9,7 @@
 
 typedef struct {
     sluice_adamw settings;
-    slc_stream *stream;
+    sluice_stream *stream;
 } adamw;
 
 slc_adamw_settings slc_adam_settings_at(const sluice_adamw *s, const sluice_update *u)
@@ -57,14 +57,15 @@ sluice_status slc_adam_check(const char *name, const sluice_adamw *s)
     return SLUICE_OK;
 }
 
-sluice_status slc_adamw_create(const sluice_adamw *settings, slc_stream *stream, sluice_optimizer *out)
+sluice_status slc_adamw_create(const sluice_adamw *settings, sluice_stream *stream, sluice_optimizer *out)
 {
     sluice_status status = slc_adam_check("AdamW", settings);
     if (status) return status;
     adamw *a = malloc(sizeof *a);
     if (!a) return slc_error(SLUICE_ERR_MEMORY, "AdamW");
     *a = (adamw){*settings, stream};
-    *out = (sluice_optimizer){.name = "adamw",
+    *out = (sluice_optimizer){.struct_size = sizeof(sluice_optimizer),
+                              .name = "adamw",
                               .state_count = 2,
                               .state_name = {"exp_avg", "exp_avg_sq"},
                               .update = update,

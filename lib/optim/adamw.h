@@ -9,6 +9,6 @@
 
 /* Fills `out` (states exp_avg, exp_avg_sq). Updates run on `stream`, which must outlive it. The caller ends it with
  * slc_adam_destroy. Errors: ARGUMENT (a setting out of its range), MEMORY. */
-sluice_status slc_adamw_create(const sluice_adamw *settings, slc_stream *stream, sluice_optimizer *out);
+sluice_status slc_adamw_create(const sluice_adamw *settings, sluice_stream *stream, sluice_optimizer *out);
 
 #endif

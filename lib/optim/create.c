@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-typedef sluice_status create_compressed(const slc_optimizer_settings *settings, slc_stream *stream,
+typedef sluice_status create_compressed(const slc_optimizer_settings *settings, sluice_stream *stream,
                                         slc_compressed *out);
 
 static create_compressed *find_compressed(const char *name)
@@ -30,7 +30,7 @@ bool slc_optimizer_is_compressed(const char *name)
     return find_compressed(name) != NULL;
 }
 
-sluice_status slc_optimizer_create(const char *name, const slc_optimizer_settings *settings, slc_stream *stream,
+sluice_status slc_optimizer_create(const char *name, const slc_optimizer_settings *settings, sluice_stream *stream,
                                    sluice_optimizer *out, slc_compressed *compressed)
 {
     create_compressed *create = find_compressed(name);

@@ -68,12 +68,16 @@ static inline sluice_status no_update(const sluice_update *update, void *context
     return SLUICE_OK;
 }
 
-static const sluice_optimizer another = {
-    .name = "another", .state_count = 2, .state_name = {"exp_avg", "exp_avg_sq"}, .update = no_update};
+static const sluice_optimizer another = {.struct_size = sizeof(sluice_optimizer),
+                                         .name = "another",
+                                         .state_count = 2,
+                                         .state_name = {"exp_avg", "exp_avg_sq"},
+                                         .update = no_update};
 
 static inline int add_param(model *m, uint32_t layer, const char *name, uint64_t count, bool frozen, bool tied)
 {
-    sluice_param_desc desc = {.name = name, .count = count, .frozen = frozen, .tied = tied};
+    sluice_param_desc desc =
+        SLUICE_INIT(sluice_param_desc, .name = name, .count = count, .frozen = frozen, .tied = tied);
     if (tied) { /* it may be split by its uses, which no checkpoint tells */
         desc.row_elements = 8;
         desc.most_rows = 100;

@@ -71,10 +71,13 @@ static sluice_status register_model(program *p)
     for (int l = 0; !status && l < 2; l++) {
         status = sluice_layer_add(p->rt, l ? "second" : "first", &p->layer[l]);
         if (!status)
-            status = sluice_param_add(p->layer[l], &(sluice_param_desc){.name = "w", .count = COUNT}, &p->w[l]);
+            status =
+                sluice_param_add(p->layer[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = COUNT), &p->w[l]);
     }
-    const sluice_activation_desc hidden = {.name = "hidden", .bytes = 4 * HIDDEN, .last = SLUICE_BACKWARD};
-    const sluice_workspace_desc space = {.name = "space", .bytes = 4 * HIDDEN, .last = UINT32_MAX};
+    const sluice_activation_desc hidden =
+        SLUICE_INIT(sluice_activation_desc, .name = "hidden", .bytes = 4 * HIDDEN, .last = SLUICE_BACKWARD);
+    const sluice_workspace_desc space =
+        SLUICE_INIT(sluice_workspace_desc, .name = "space", .bytes = 4 * HIDDEN, .last = UINT32_MAX);
     if (!status) status = sluice_activation_add(p->layer[0], &hidden, &p->hidden);
     if (!status) status = sluice_workspace_add(p->layer[0], &space, &p->space);
     return status ? status : sluice_runtime_commit(p->rt);
@@ -141,7 +144,8 @@ static sluice_status run_backward(program *p, int l)
 static sluice_status train_step(program *p)
 {
     const bool other = p->rank == 1;
-    const sluice_step_options options = {.learning_rate = other && makes(p, OTHER_RATE) ? 0.02 : 0.01,
+    const sluice_step_options options = {.struct_size = sizeof(sluice_step_options),
+                                         .learning_rate = other && makes(p, OTHER_RATE) ? 0.02 : 0.01,
                                          .gradient_scale = other && makes(p, OTHER_SCALE) ? 0.5 : 0,
                                          .exchange = other && makes(p, OTHER_EXCHANGE)};
     sluice_status status = sluice_step_begin(p->rt, &options);
@@ -309,7 +313,7 @@ static void correct_programs_get_the_same_bits(void **state)
                             .each = i % 4 == 3,
                             .schedule = schedules[i % 4],
                             .strategy = strategies[i % 6],
-                            .recompute = i % 2 ? "all" : "auto",
+                            .recompute = i % 2 ? SLUICE_RECOMPUTE_ALL : SLUICE_RECOMPUTE_AUTO,
                             .direct = i % 5 != 0,
                             .look_ups = i % 3 == 1,
                             .split = i % 6 == 1,

@@ -26,7 +26,8 @@ static int create(program *p, sluice_config *config)
     RANK_CHECK(!sluice_runtime_create(p->world, config, &p->rt));
     for (int l = 0; l < 3; l++) {
         RANK_CHECK(!sluice_layer_add(p->rt, names[l], &p->layer[l]));
-        RANK_CHECK(!sluice_param_add(p->layer[l], &(sluice_param_desc){.name = "w", .count = 100}, &p->w[l]));
+        RANK_CHECK(
+            !sluice_param_add(p->layer[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = 100), &p->w[l]));
     }
     return 0;
 }
@@ -65,10 +66,11 @@ static int null_says_why(int rank, int size, void *context)
     sluice_config_init(&config);
     sluice_activation *hidden;
     sluice_workspace *space;
-    const sluice_activation_desc desc = {.name = "hidden", .bytes = 64};
+    const sluice_activation_desc desc = SLUICE_INIT(sluice_activation_desc, .name = "hidden", .bytes = 64);
     if (create(&p, &config)) return 1;
     RANK_CHECK(!sluice_activation_add(p.layer[0], &desc, &hidden));
-    RANK_CHECK(!sluice_workspace_add(p.layer[0], &(sluice_workspace_desc){.name = "space", .bytes = 64}, &space));
+    RANK_CHECK(
+        !sluice_workspace_add(p.layer[0], &SLUICE_INIT(sluice_workspace_desc, .name = "space", .bytes = 64), &space));
     FILE *heard = listen_to_stderr();
     RANK_CHECK(heard && !sluice_activation_data(hidden));
     RANK_CHECK(count_heard(heard, "activation \"first.hidden\": it has an address after commit; this is before") == 1);
@@ -84,7 +86,7 @@ static int null_says_why(int rank, int size, void *context)
                    count_heard(heard, "error: param_gradient: NULL was given") ==
                1);
     RANK_CHECK(count_heard(heard, "this is between steps") == 3);
-    RANK_CHECK(!sluice_step_begin(p.rt, &(sluice_step_options){.learning_rate = 1}));
+    RANK_CHECK(!sluice_step_begin(p.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1)));
     RANK_CHECK(!sluice_forward_begin(p.layer[0]) && !sluice_param_value(p.w[2]));
     RANK_CHECK(count_heard(heard, "error: parameter \"third.w\": layer \"first\", which runs now, does not use it") ==
                1);
@@ -110,6 +112,10 @@ static int lines_suit_a_program(int rank, int size, void *context)
     sluice_config config = {0};
     RANK_CHECK(!sluice_world_create(NULL, &p.world));
     RANK_CHECK(sluice_runtime_create(p.world, &config, &p.rt) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(!strcmp(sluice_last_error(), "sluice_config.struct_size is 0; begin with sluice_config_init"));
+    sluice_config_init(&config);
+    config.micro_batches = 0;
+    RANK_CHECK(sluice_runtime_create(p.world, &config, &p.rt) == SLUICE_ERR_ARGUMENT);
     RANK_CHECK(strstr(sluice_last_error(), "micro_batches is 0") && strstr(sluice_last_error(), "sluice_config_init"));
     sluice_world_destroy(p.world);
 
@@ -133,7 +139,8 @@ static int lines_suit_a_program(int rank, int size, void *context)
     destroy(&p);
 
     sluice_activation *back;
-    const sluice_activation_desc desc = {.name = "back", .bytes = 64, .first = SLUICE_BACKWARD};
+    const sluice_activation_desc desc =
+        SLUICE_INIT(sluice_activation_desc, .name = "back", .bytes = 64, .first = SLUICE_BACKWARD);
     if (create(&p, &config)) return 1;
     RANK_CHECK(!sluice_activation_add(p.layer[1], &desc, &back) && sluice_runtime_commit(p.rt) == SLUICE_ERR_ARGUMENT);
     RANK_CHECK(strstr(sluice_last_error(), "ends, in the forward of \"second\", before it begins, in the backward of"));
@@ -161,7 +168,8 @@ static int evaluates_alone(int rank, int size, void *context)
     config.strategy = "fsdp";
     if (create(&p, &config)) return 1;
     RANK_CHECK(!sluice_runtime_commit(p.rt));
-    sluice_status status = rank ? sluice_step_begin(p.rt, &(sluice_step_options){0}) : sluice_evaluate_begin(p.rt);
+    sluice_status status =
+        rank ? sluice_step_begin(p.rt, &SLUICE_INIT(sluice_step_options)) : sluice_evaluate_begin(p.rt);
     for (int l = 0; !status && l < 3; l++) {
         status = sluice_forward_begin(p.layer[l]);
         if (!status) status = sluice_forward_end(p.layer[l]);
@@ -191,6 +199,77 @@ static void who_evaluates_alone_is_told(void **state)
     for (int r = 0; r < 2; r++) assert_true(codes[r] == 0 || codes[r] == SAID_OTHERWISE);
 }
 
+/* ---- Programs that were built with other headers ---- */
+
+/* As an older program has them: the same begin, and no more. */
+typedef struct {
+    size_t struct_size;
+    const char *name;
+    uint64_t bytes;
+} older_activation;
+
+typedef struct {
+    sluice_param_desc known;
+    uint64_t further;
+} newer_param;
+
+typedef struct {
+    struct {
+        size_t struct_size;
+        uint64_t step;
+    } report;
+    double next;
+} older_report;
+
+static int has_other_structs(int rank, int size, void *context)
+{
+    (void)rank, (void)size, (void)context;
+    program p = {0};
+    sluice_config config;
+    sluice_param *w;
+    sluice_activation *out[2];
+    newer_param newer = {SLUICE_INIT(sluice_param_desc, .name = "v", .count = 16), 1};
+    const older_activation older[2] = {SLUICE_INIT(older_activation, .name = "a", .bytes = 64),
+                                       SLUICE_INIT(older_activation, .name = "b", .bytes = 128)};
+    older_report report = {{.struct_size = sizeof report.report}, 7};
+    sluice_config_init_sized(&config, offsetof(sluice_config, optimizer)); /* what follows keeps its defaults */
+    memset(&config.optimizer, 0x55, sizeof config - offsetof(sluice_config, optimizer));
+    if (create(&p, &config)) return 1;
+
+    newer.known.struct_size = sizeof newer;
+    RANK_CHECK(sluice_param_add(p.layer[0], &newer.known, &w) == SLUICE_ERR_UNSUPPORTED);
+    RANK_CHECK(strstr(sluice_last_error(), "built for a newer one"));
+    newer.further = 0;
+    RANK_CHECK(sluice_param_add(p.layer[0], &newer.known, NULL) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(!sluice_param_add(p.layer[0], &newer.known, &w) && sluice_param_count(w) == 16);
+    newer.known = (sluice_param_desc){.name = "u", .count = 16};
+    RANK_CHECK(sluice_param_add(p.layer[0], &newer.known, &w) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "begin with SLUICE_INIT(sluice_param_desc)"));
+
+    RANK_CHECK(!sluice_activations_add(p.layer[0], (const void *)older, 2, out));
+    sluice_memory_report memory = SLUICE_INIT(sluice_memory_report), none = {0};
+    RANK_CHECK(!sluice_runtime_commit(p.rt) && !sluice_runtime_memory(p.rt, &memory));
+    RANK_CHECK(memory.activation_sum_bytes == 64 + 128);
+    RANK_CHECK(sluice_runtime_memory(p.rt, &none) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(sluice_runtime_memory(p.rt, NULL) == SLUICE_ERR_ARGUMENT);
+
+    RANK_CHECK(!sluice_step_begin(p.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1)));
+    for (int l = 0; l < 3; l++) RANK_CHECK(!sluice_forward_begin(p.layer[l]) && !sluice_forward_end(p.layer[l]));
+    for (int l = 3; l-- > 0;) RANK_CHECK(!sluice_backward_begin(p.layer[l]) && !sluice_backward_end(p.layer[l]));
+    report.report.struct_size = 0;
+    RANK_CHECK(sluice_step_end(p.rt, (void *)&report) == SLUICE_ERR_ARGUMENT); /* and nothing has happened */
+    report.report.struct_size = sizeof report.report;
+    RANK_CHECK(!sluice_step_end(p.rt, (void *)&report) && report.report.step == 1 && report.next == 7);
+    destroy(&p);
+    return 0;
+}
+
+static void programs_of_other_versions_work(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(1, has_other_structs, NULL, LIMIT_S), 0);
+}
+
 /* ---- Activations by array, and layers by handle ---- */
 
 enum { ROOM = 3 };
@@ -200,7 +279,8 @@ enum { ROOM = 3 };
 static int check_lives(program *p, sluice_activation **out)
 {
     for (int evaluation = 0; evaluation < 2; evaluation++) {
-        RANK_CHECK(!(evaluation ? sluice_evaluate_begin(p->rt) : sluice_step_begin(p->rt, &(sluice_step_options){0})));
+        RANK_CHECK(
+            !(evaluation ? sluice_evaluate_begin(p->rt) : sluice_step_begin(p->rt, &SLUICE_INIT(sluice_step_options))));
         for (int l = 0; l < 3; l++) {
             RANK_CHECK(!sluice_forward_begin(p->layer[l]));
             for (int i = 0; i < ROOM; i++) {
@@ -231,9 +311,10 @@ static int adds_activations(int rank, int size, void *context)
     RANK_CHECK(!sluice_layer_add(other.rt, "first", &other.layer[0]));
     /* Adds an activation that lives to the third layer's forward, given by handle; one given by name; one for its own
      * layer alone. */
-    sluice_activation_desc descs[ROOM] = {{.name = "a", .bytes = 64, .last_handle = p.layer[2]},
-                                          {.name = "b", .bytes = 64, .last_layer = "second"},
-                                          {.name = "c", .bytes = 64, .last_forward_handle = p.layer[2]}};
+    sluice_activation_desc descs[ROOM] = {
+        SLUICE_INIT(sluice_activation_desc, .name = "a", .bytes = 64, .last_handle = p.layer[2]),
+        SLUICE_INIT(sluice_activation_desc, .name = "b", .bytes = 64, .last_layer = "second"),
+        SLUICE_INIT(sluice_activation_desc, .name = "c", .bytes = 64, .last_forward_handle = p.layer[2])};
 
     descs[2].bytes = 0;
     RANK_CHECK(sluice_activations_add(p.layer[0], descs, ROOM, out) == SLUICE_ERR_ARGUMENT);
@@ -252,7 +333,7 @@ static int adds_activations(int rank, int size, void *context)
     RANK_CHECK(!sluice_activations_add(p.layer[0], descs, ROOM, out));
 
     /* Calls that failed have left nothing: there are only these three. */
-    sluice_memory_report report;
+    sluice_memory_report report = SLUICE_INIT(sluice_memory_report);
     RANK_CHECK(!sluice_runtime_commit(p.rt) && !sluice_runtime_memory(p.rt, &report));
     RANK_CHECK(report.activation_sum_bytes == 3 * 64);
     if (check_lives(&p, out)) return 1;
@@ -271,6 +352,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_that_is_not_there_says_why), cmocka_unit_test(lines_say_what_to_do),
-        cmocka_unit_test(who_evaluates_alone_is_told), cmocka_unit_test(activations_come_by_array_and_handle)};
+        cmocka_unit_test(who_evaluates_alone_is_told), cmocka_unit_test(programs_of_other_versions_work),
+        cmocka_unit_test(activations_come_by_array_and_handle)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static int make(pair *p, const sluice_config *config, uint64_t second_count)
     RANK_CHECK(!sluice_runtime_create(p->world, config, &p->rt));
     for (int l = 0; l < 2; l++) {
         RANK_CHECK(!sluice_layer_add(p->rt, names[l], &p->layer[l]));
-        sluice_param_desc desc = {.name = "w", .count = l ? second_count : COUNT};
+        sluice_param_desc desc = SLUICE_INIT(sluice_param_desc, .name = "w", .count = l ? second_count : COUNT);
         RANK_CHECK(!sluice_param_add(p->layer[l], &desc, &p->param[l]));
     }
     return 0;
@@ -49,7 +49,7 @@ static int said(const char *text)
  * step_end. */
 static sluice_status step(pair *p, int rank, int bad, int layer, float poison, sluice_step_report *report)
 {
-    sluice_status status = sluice_step_begin(p->rt, &(sluice_step_options){.learning_rate = 0.1});
+    sluice_status status = sluice_step_begin(p->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1));
     for (int l = 0; !status && l < 2; l++) {
         status = sluice_forward_begin(p->layer[l]);
         if (!status) status = sluice_forward_end(p->layer[l]);
@@ -125,7 +125,8 @@ static int differing_precision(int rank, int size, void *context)
     RANK_CHECK(!sluice_layer_add(p.rt, "only", &p.layer[0]));
     RANK_CHECK(sluice_layer_precision(p.layer[0], (sluice_dtype)2) == SLUICE_ERR_ARGUMENT);
     RANK_CHECK(!sluice_layer_precision(p.layer[0], rank == 1 ? SLUICE_BF16 : SLUICE_FP32));
-    RANK_CHECK(!sluice_param_add(p.layer[0], &(sluice_param_desc){.name = "w", .count = COUNT}, &p.param[0]));
+    RANK_CHECK(
+        !sluice_param_add(p.layer[0], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = COUNT), &p.param[0]));
     RANK_CHECK(sluice_param_dtype(p.param[0]) == (rank == 1 ? SLUICE_BF16 : SLUICE_FP32));
     RANK_CHECK(sluice_layer_precision(p.layer[0], SLUICE_BF16) == SLUICE_ERR_ORDER);
     if (said("\"only\"")) return 1;
@@ -150,12 +151,12 @@ static int order(int rank, int size, void *context)
     sluice_config_init(&config);
     config.strategy = "fsdp";
     if (make(&p, &config, COUNT)) return 1;
-    RANK_CHECK(sluice_step_begin(p.rt, &(sluice_step_options){.learning_rate = 1}) == SLUICE_ERR_ORDER);
+    RANK_CHECK(sluice_step_begin(p.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1)) == SLUICE_ERR_ORDER);
     RANK_CHECK(!sluice_runtime_commit(p.rt));
     RANK_CHECK(!sluice_param_value(p.param[0]));
     if (said("lower.w")) return 1;
     RANK_CHECK(sluice_layer_add(p.rt, "late", &p.layer[0]) == SLUICE_ERR_ORDER);
-    sluice_status status = sluice_step_begin(p.rt, &(sluice_step_options){.learning_rate = 1});
+    sluice_status status = sluice_step_begin(p.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1));
     RANK_CHECK(!status || told_by_another(status));
     status = sluice_forward_begin(p.layer[1]);
     RANK_CHECK(status == SLUICE_ERR_ORDER || told_by_another(status));
@@ -198,7 +199,7 @@ static int skipped(int rank, int size, void *context)
     const poisoning *with = context;
     pair p;
     float before[COUNT], after[COUNT];
-    sluice_step_report report;
+    sluice_step_report report = SLUICE_INIT(sluice_step_report);
     sluice_config config;
     sluice_config_init(&config);
     config.strategy = with->strategy;

@@ -68,7 +68,8 @@ static int create(model *w, const trial *t)
     RANK_CHECK(!slc_engine_create(w->world, &config, planner_of(plan_late), &w->rt));
     for (int l = 0; l < LAYERS; l++) {
         RANK_CHECK(!sluice_layer_add(w->rt, l ? "upper" : "lower", &w->layer[l]));
-        RANK_CHECK(!sluice_param_add(w->layer[l], &(sluice_param_desc){.name = "w", .count = COUNT}, &w->param[l]));
+        RANK_CHECK(
+            !sluice_param_add(w->layer[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = COUNT), &w->param[l]));
     }
     RANK_CHECK(!sluice_runtime_commit(w->rt));
     return 0;
@@ -77,7 +78,7 @@ static int create(model *w, const trial *t)
 /* Runs a step up to its step_end, which the caller calls. */
 static int compute(model *w, bool poison)
 {
-    RANK_CHECK(!sluice_step_begin(w->rt, &(sluice_step_options){.learning_rate = 0.1}));
+    RANK_CHECK(!sluice_step_begin(w->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1)));
     for (int l = 0; l < LAYERS; l++) RANK_CHECK(!sluice_forward_begin(w->layer[l]) && !sluice_forward_end(w->layer[l]));
     for (int l = LAYERS; l-- > 0;) {
         RANK_CHECK(!sluice_backward_begin(w->layer[l]));
@@ -95,7 +96,7 @@ static int a_verdict(int rank, int size, void *context)
     model w;
     if (create(&w, t)) return 1;
     for (int step = 1; step <= 3; step++) {
-        sluice_step_report report;
+        sluice_step_report report = SLUICE_INIT(sluice_step_report);
         if (compute(&w, step == 3 && rank == size - 1)) return 1;
         RANK_CHECK(!sluice_step_end(w.rt, &report) && report.step == (uint64_t)step);
     }
@@ -109,7 +110,8 @@ static int a_verdict(int rank, int size, void *context)
     }
     RANK_CHECK(status == SLUICE_ERR_NON_FINITE);
     RANK_CHECK(strstr(sluice_last_error(), "step 3:") && strstr(sluice_last_error(), "\"upper\""));
-    RANK_CHECK(sluice_step_begin(w.rt, &(sluice_step_options){0}) == SLUICE_ERR_NON_FINITE); /* it stays failed */
+    /* it stays failed */
+    RANK_CHECK(sluice_step_begin(w.rt, &SLUICE_INIT(sluice_step_options)) == SLUICE_ERR_NON_FINITE);
     sluice_runtime_destroy(w.rt);
     sluice_world_destroy(w.world);
     return 0;

@@ -42,7 +42,8 @@ static int build(model *m, const trial *t)
     for (int l = 0; l < LAYERS; l++) {
         char name[] = {'l', (char)('0' + l), 0};
         RANK_CHECK(!sluice_layer_add(m->rt, name, &m->layers[l]));
-        RANK_CHECK(!sluice_param_add(m->layers[l], &(sluice_param_desc){.name = "w", .count = COUNT}, &m->params[l]));
+        RANK_CHECK(!sluice_param_add(m->layers[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = COUNT),
+                                     &m->params[l]));
     }
     RANK_CHECK(!sluice_runtime_commit(m->rt));
     return 0;
@@ -50,7 +51,7 @@ static int build(model *m, const trial *t)
 
 static int step(model *m, const trial *t, sluice_step_report *report)
 {
-    RANK_CHECK(!sluice_step_begin(m->rt, &(sluice_step_options){.learning_rate = 0.1}));
+    RANK_CHECK(!sluice_step_begin(m->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1)));
     for (uint32_t b = 0; b < t->micro_batches; b++) {
         for (int l = 0; l < LAYERS; l++)
             RANK_CHECK(!sluice_forward_begin(m->layers[l]) && !sluice_forward_end(m->layers[l]));
@@ -86,7 +87,7 @@ static int check_memory(model *m, const trial *t, uint64_t n)
     bool bf16 = t->precision == SLUICE_BF16, waits = t->micro_batches > 1 && !t->each;
     uint64_t value = bf16 ? 2 : 4, gradient = bf16 && t->wire == SLUICE_BF16 && !waits ? 2 : 4;
     bool whole_sum = dp && gradient == 2; /* the sum of three micro-batches is in fp32 */
-    sluice_memory_report memory;
+    sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
     RANK_CHECK(!sluice_runtime_memory(m->rt, &memory));
     RANK_CHECK(memory.peak_bytes == memory.planned_bytes);
     RANK_CHECK(sluice_param_dtype(m->params[0]) == t->precision);
@@ -120,7 +121,7 @@ static int count(int rank, int size, void *context)
 {
     const trial *t = context;
     model m;
-    sluice_step_report report;
+    sluice_step_report report = SLUICE_INIT(sluice_step_report);
     (void)rank;
     if (build(&m, t) || step(&m, t, &report) || step(&m, t, &report)) return 1;
     bool late_gather = !strcmp(t->strategy, "dp") && t->each; /* the gather may run after the agreement */
@@ -174,8 +175,9 @@ static int keep(int rank, int size, void *context)
     config.block_bytes = 256;
     RANK_CHECK(!sluice_world_create(NULL, &world) && !sluice_runtime_create(world, &config, &rt));
     RANK_CHECK(!sluice_layer_add(rt, "only", &layer));
-    RANK_CHECK(!sluice_param_add(layer, &(sluice_param_desc){.name = "w", .count = FEW}, &trained));
-    RANK_CHECK(!sluice_param_add(layer, &(sluice_param_desc){.name = "f", .count = FEW, .frozen = true}, &frozen));
+    RANK_CHECK(!sluice_param_add(layer, &SLUICE_INIT(sluice_param_desc, .name = "w", .count = FEW), &trained));
+    RANK_CHECK(
+        !sluice_param_add(layer, &SLUICE_INIT(sluice_param_desc, .name = "f", .count = FEW, .frozen = true), &frozen));
     RANK_CHECK(!sluice_runtime_commit(rt));
     for (int i = 0; i < FEW; i++) wrote[i] = fine(i);
     /* Writes in two pieces that meet in the middle of a shard. */
@@ -220,7 +222,7 @@ static int creep(int rank, int size, void *context)
     for (int i = 0; i < COUNT; i++) ones[i] = 1;
     for (int l = 0; l < LAYERS; l++) RANK_CHECK(!sluice_param_write(m.params[l], 0, COUNT, ones));
     for (int s = 0; s < STEPS; s++) {
-        RANK_CHECK(!sluice_step_begin(m.rt, &(sluice_step_options){.learning_rate = 1e-3}));
+        RANK_CHECK(!sluice_step_begin(m.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3)));
         for (int l = 0; l < LAYERS; l++)
             RANK_CHECK(!sluice_forward_begin(m.layers[l]) && !sluice_forward_end(m.layers[l]));
         for (int l = LAYERS; l-- > 0;) {

@@ -39,7 +39,7 @@ typedef struct {
     sluice_activation *kept;
 } model;
 
-static int build(model *w, const char *recompute)
+static int build(model *w, sluice_recompute recompute)
 {
     sluice_config config;
     sluice_config_init(&config);
@@ -50,15 +50,19 @@ static int build(model *w, const char *recompute)
         RANK_CHECK(!sluice_layer_add(w->rt, l ? "second" : "first", &w->layer[l]));
         /* The first layer's backward needs the gradient alone, but its values if it recomputes. */
         RANK_CHECK(!sluice_param_add(
-            w->layer[l], &(sluice_param_desc){.name = "w", .count = PARAMS, .no_backward_value = true}, &w->param[l]));
+            w->layer[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = PARAMS, .no_backward_value = true),
+            &w->param[l]));
     }
     return 0;
 }
 
 static int commit(model *w)
 {
-    const sluice_activation_desc desc = {
-        .name = "a", .bytes = FLOATS * sizeof(float), .last = SLUICE_BACKWARD, .recomputable = true};
+    const sluice_activation_desc desc = {.struct_size = sizeof(sluice_activation_desc),
+                                         .name = "a",
+                                         .bytes = FLOATS * sizeof(float),
+                                         .last = SLUICE_BACKWARD,
+                                         .recomputable = true};
     RANK_CHECK(!sluice_layer_can_recompute(w->layer[0], true));
     RANK_CHECK(!sluice_activation_add(w->layer[0], &desc, &w->kept));
     RANK_CHECK(!sluice_runtime_commit(w->rt));
@@ -75,7 +79,7 @@ static int destroy(model *w)
 
 static int forwards(model *w)
 {
-    RANK_CHECK(!sluice_step_begin(w->rt, &(sluice_step_options){.learning_rate = 0.1}));
+    RANK_CHECK(!sluice_step_begin(w->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1)));
     for (int l = 0; l < 2; l++) RANK_CHECK(!sluice_forward_begin(w->layer[l]) && !sluice_forward_end(w->layer[l]));
     RANK_CHECK(!sluice_backward_begin(w->layer[1]) && !sluice_backward_end(w->layer[1]));
     return 0;
@@ -85,7 +89,7 @@ static int recomputes(int rank, int size, void *context)
 {
     (void)rank, (void)size, (void)context;
     model w = {0};
-    if (build(&w, "all") || commit(&w)) return 1;
+    if (build(&w, SLUICE_RECOMPUTE_ALL) || commit(&w)) return 1;
     RANK_CHECK(sluice_layer_recomputes(w.layer[0]) && !sluice_layer_recomputes(w.layer[1]));
     for (int step = 0; step < 3; step++) {
         if (forwards(&w)) return 1;
@@ -110,7 +114,7 @@ static int wrong_order(int rank, int size, void *context)
     (void)rank, (void)size;
     const int *which = context;
     model w = {0};
-    if (build(&w, *which == 0 ? "none" : "all") || commit(&w) || forwards(&w)) return 1;
+    if (build(&w, *which == 0 ? SLUICE_RECOMPUTE_NONE : SLUICE_RECOMPUTE_ALL) || commit(&w) || forwards(&w)) return 1;
     switch (*which) {
     case 0: RANK_CHECK(refused(sluice_recompute_begin(w.layer[0]), "layer \"first\": recompute_begin")); break;
     case 1: RANK_CHECK(refused(sluice_backward_begin(w.layer[0]), "where recompute_begin of \"first\"")); break;
@@ -134,9 +138,10 @@ static int wrong_declarations(int rank, int size, void *context)
 {
     (void)rank, (void)size, (void)context;
     model w = {0};
-    if (build(&w, "auto")) return 1;
+    if (build(&w, SLUICE_RECOMPUTE_AUTO)) return 1;
     sluice_activation *out;
-    const sluice_activation_desc good = {.name = "b", .bytes = 64, .last = SLUICE_BACKWARD, .recomputable = true};
+    const sluice_activation_desc good =
+        SLUICE_INIT(sluice_activation_desc, .name = "b", .bytes = 64, .last = SLUICE_BACKWARD, .recomputable = true);
     sluice_activation_desc bad = good;
     bad.last = SLUICE_FORWARD;
     RANK_CHECK(sluice_activation_add(w.layer[0], &bad, &out) == SLUICE_ERR_ARGUMENT);
@@ -157,7 +162,7 @@ static int wrong_declarations(int rank, int size, void *context)
 
     sluice_config config;
     sluice_config_init(&config);
-    config.recompute = "some";
+    config.recompute = (sluice_recompute)3;
     RANK_CHECK(sluice_runtime_create(w.world, &config, &w.rt) == SLUICE_ERR_ARGUMENT);
     RANK_CHECK(strstr(sluice_last_error(), "auto, none or all"));
     sluice_world_destroy(w.world);

@@ -30,7 +30,7 @@ static sluice_status descend(const sluice_update *u, void *context)
     return SLUICE_OK;
 }
 
-static const sluice_optimizer descent = {.name = "descent", .update = descend};
+static const sluice_optimizer descent = {.struct_size = sizeof(sluice_optimizer), .name = "descent", .update = descend};
 
 typedef struct {
     sluice_tied tied;
@@ -64,8 +64,12 @@ static int create(model *w, const setting *t)
 
 static sluice_param_desc table_desc(void)
 {
-    return (sluice_param_desc){
-        .name = "table", .count = ROWS * ROW, .tied = true, .row_elements = ROW, .most_rows = MOST};
+    return (sluice_param_desc){.struct_size = sizeof(sluice_param_desc),
+                               .name = "table",
+                               .count = ROWS * ROW,
+                               .tied = true,
+                               .row_elements = ROW,
+                               .most_rows = MOST};
 }
 
 static int build(model *w, const setting *t)
@@ -73,7 +77,7 @@ static int build(model *w, const setting *t)
     if (create(w, t)) return 1;
     sluice_param_desc desc = table_desc();
     RANK_CHECK(!sluice_param_add(w->embed, &desc, &w->table));
-    RANK_CHECK(!sluice_param_add(w->head, &(sluice_param_desc){.name = "plain", .count = PLAIN}, &w->plain));
+    RANK_CHECK(!sluice_param_add(w->head, &SLUICE_INIT(sluice_param_desc, .name = "plain", .count = PLAIN), &w->plain));
     RANK_CHECK(!sluice_param_use(w->head, w->table));
     RANK_CHECK(sluice_rows_set(w->table, NULL, 0, NULL) == SLUICE_ERR_ORDER);
     RANK_CHECK(!sluice_runtime_commit(w->rt));
@@ -219,7 +223,7 @@ static int right_and_wrong_calls(int rank, int size, void *context)
     if (build(&w, context)) return 1;
     for (int step = 0; step < 3; step++) {
         RANK_CHECK(refused(sluice_rows_set(w.table, NULL, 0, NULL), SLUICE_ERR_ORDER, "in front of a micro-batch"));
-        RANK_CHECK(!sluice_step_begin(w.rt, &(sluice_step_options){.learning_rate = 0}));
+        RANK_CHECK(!sluice_step_begin(w.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0)));
         for (int m = 0; m < MICRO_BATCHES; m++)
             if (wrong_rows(&w) || set_rows(&w, places) || forward(&w, places) || backward(&w)) return 1;
         RANK_CHECK(refused(sluice_rows_set(w.table, NULL, 0, NULL), SLUICE_ERR_ORDER, "in front of a micro-batch"));
@@ -247,7 +251,7 @@ static int rows_missing(int rank, int size, void *context)
     if (at->where < 0)
         RANK_CHECK(!sluice_evaluate_begin(w.rt));
     else
-        RANK_CHECK(!sluice_step_begin(w.rt, &(sluice_step_options){0}));
+        RANK_CHECK(!sluice_step_begin(w.rt, &SLUICE_INIT(sluice_step_options)));
     if (at->where == -2 && (set_rows(&w, places) || forward(&w, places))) return 1;
     for (int m = 0; m < at->where; m++)
         if (set_rows(&w, places) || forward(&w, places) || backward(&w)) return 1;
@@ -296,7 +300,7 @@ static int train_backward(model *w, const int32_t *places, bool poison)
 static int train(model *w, int rank, uint64_t step, bool poison)
 {
     int32_t places[LOOKED_UP];
-    RANK_CHECK(!sluice_step_begin(w->rt, &(sluice_step_options){.learning_rate = 0.1, .exchange = true}));
+    RANK_CHECK(!sluice_step_begin(w->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1, .exchange = true)));
     for (int m = 0; m < MICRO_BATCHES; m++)
         if (train_forward(w, 1 + step * 17 + (uint64_t)(rank * 5 + m), places) ||
             train_backward(w, places, poison && m == 0))
@@ -339,13 +343,13 @@ static int split_or_joint(int rank, int size, void *context)
 static int weights_of(const setting *t, int rank, char hash[65])
 {
     model w;
-    sluice_step_report report;
+    sluice_step_report report = SLUICE_INIT(sluice_step_report);
     if (build(&w, t)) return 1;
     for (uint64_t step = 1; step <= 15; step++)
         if (train(&w, rank, step, false) || sluice_step_end(w.rt, &report)) return 1;
     RANK_CHECK(report.compressed);
     RANK_CHECK(!sluice_runtime_weights_sha256(w.rt, hash));
-    sluice_memory_report memory;
+    sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
     RANK_CHECK(!sluice_runtime_memory(w.rt, &memory) && memory.peak_bytes == memory.planned_bytes);
     return destroy(&w);
 }
@@ -373,7 +377,7 @@ static int not_finite(int rank, int size, void *context)
 {
     const setting *t = context;
     float before[ROWS * ROW], after[ROWS * ROW];
-    sluice_step_report report;
+    sluice_step_report report = SLUICE_INIT(sluice_step_report);
     model w;
     if (build(&w, t)) return 1;
     for (uint64_t step = 1; step <= 2; step++)

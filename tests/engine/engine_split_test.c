@@ -17,7 +17,7 @@ static void every_way_of_splitting_matches_the_oracle(void **state)
     static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "auto", "random:5"};
     static const char *const schedules[] = {"serial", "one_ahead", "bucketed",          "priority",
                                             "greedy", "random",    SLC_SCHEDULE_DEFAULT};
-    static const char *const recomputes[] = {"none", "all", "auto"};
+    static const sluice_recompute recomputes[] = {SLUICE_RECOMPUTE_NONE, SLUICE_RECOMPUTE_ALL, SLUICE_RECOMPUTE_AUTO};
     uint32_t ways = test_rounds(6 * 7);
     for (uint32_t number = 0; number < ways; number++) {
         trial t = look_up_trial(20001 + 4 * number);
@@ -44,7 +44,7 @@ static void changing_plans_match_the_oracle(void **state)
     for (uint32_t w = 0; w < worlds; w++) {
         trial t = look_up_trial(10000 + asked->first_seed + w);
         t.random = true;
-        t.recompute = "auto";
+        t.recompute = SLUICE_RECOMPUTE_AUTO;
         t.ranks = w % 2 ? 4 : 2;
         t.micro_batches = 1 + w % 3;
         t.changing_steps = STEPS_HERE;

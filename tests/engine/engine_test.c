@@ -32,7 +32,7 @@ static void every_way_of_bf16_matches_the_oracle(void **state)
                                             "random", "serial",    "one_ahead",         "greedy",
                                             "random", "bucketed",  SLC_SCHEDULE_DEFAULT};
     enum { SCHEDULES = sizeof schedules / sizeof *schedules };
-    static const char *const recomputes[] = {"auto", "none", "all"};
+    static const sluice_recompute recomputes[] = {SLUICE_RECOMPUTE_AUTO, SLUICE_RECOMPUTE_NONE, SLUICE_RECOMPUTE_ALL};
     uint32_t number = 0;
     for (int strategy = 0; strategy < 5; strategy++)
         for (int ranks = 1; ranks <= 4; ranks *= 2)
@@ -73,7 +73,7 @@ static void updates_on_either_lane_match_the_oracle(void **state)
                                 .each = number % 3 == 1,
                                 .schedule = schedules[number % 6],
                                 .strategy = strategies[number % 5],
-                                .recompute = "auto",
+                                .recompute = SLUICE_RECOMPUTE_AUTO,
                                 .direct = number % 4 != 3,
                                 .clip = number % 4 == 2 ? 0.5 : 0,
                                 .block = 1 << 16,
@@ -98,7 +98,7 @@ static void changing_plans_match_the_oracle(void **state)
         uint32_t seed = asked->first_seed + w;
         trial t = random_trial(5000 + seed);
         t.random = true;
-        t.recompute = "auto";
+        t.recompute = SLUICE_RECOMPUTE_AUTO;
         t.ranks = seed % 2 ? 4 : 2;
         t.changing_steps = STEPS_A_WORLD;
         t.delays = seed % 4 < 2;

@@ -40,7 +40,7 @@ typedef struct {
 static sluice_status add(model *w, sluice_direction direction, uint64_t bytes, uint32_t first, uint32_t last,
                          sluice_workspace **out)
 {
-    sluice_workspace_desc desc = {"w", bytes, direction, first, last};
+    sluice_workspace_desc desc = SLUICE_INIT(sluice_workspace_desc, "w", bytes, direction, first, last);
     return sluice_workspace_add(w->layer[0], &desc, out);
 }
 
@@ -54,7 +54,7 @@ static int build(model *w)
     RANK_CHECK(!slc_engine_create(w->world, &config, planner_of(plan_serial), &w->rt));
     for (int l = 0; l < 2; l++) {
         RANK_CHECK(!sluice_layer_add(w->rt, l ? "second" : "first", &w->layer[l]));
-        RANK_CHECK(!sluice_param_add(w->layer[l], &(sluice_param_desc){.name = "w", .count = 100}, &param));
+        RANK_CHECK(!sluice_param_add(w->layer[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = 100), &param));
     }
     RANK_CHECK(!sluice_layer_can_recompute(w->layer[0], true));
     RANK_CHECK(add(w, SLUICE_FORWARD, 0, 0, 1, &none) == SLUICE_ERR_ARGUMENT);
@@ -88,7 +88,7 @@ static int valid_in_their_slots(int rank, int size, void *context)
     model w = {0};
     if (build(&w)) return 1;
     for (int step = 0; step < 2; step++) {
-        RANK_CHECK(!sluice_step_begin(w.rt, &(sluice_step_options){.learning_rate = 0.1}));
+        RANK_CHECK(!sluice_step_begin(w.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1)));
         RANK_CHECK(!sluice_workspace_data(w.early) &&
                    strstr(sluice_last_error(), "\"first.w\": it is valid only in the"));
         RANK_CHECK(!sluice_forward_begin(w.layer[0]));
@@ -109,7 +109,7 @@ static int valid_in_their_slots(int rank, int size, void *context)
     RANK_CHECK(!sluice_evaluate_begin(w.rt) && !sluice_forward_begin(w.layer[0]));
     if (check_forward(&w)) return 1;
     RANK_CHECK(!sluice_forward_end(w.layer[0]));
-    sluice_memory_report report;
+    sluice_memory_report report = SLUICE_INIT(sluice_memory_report);
     RANK_CHECK(!sluice_runtime_memory(w.rt, &report));
     RANK_CHECK(report.activation_sum_bytes == 2 * BIG + 2 * 1024);
     RANK_CHECK(report.activation_packed_bytes == BIG + 1024 && report.activation_bound_bytes == BIG + 1024);

@@ -31,7 +31,7 @@ static int child(job *j)
     RANK_CHECK(refused(sluice_param_write(j->param, 0, COUNT, j->values)));
     RANK_CHECK(refused(sluice_param_read(j->param, 0, COUNT, j->values)));
     RANK_CHECK(refused(sluice_forward_begin(j->layer)));
-    RANK_CHECK(refused(sluice_step_begin(j->rt, &(sluice_step_options){.learning_rate = 1})));
+    RANK_CHECK(refused(sluice_step_begin(j->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1))));
     RANK_CHECK(refused(sluice_runtime_sync(j->rt)));
     RANK_CHECK(refused(sluice_world_barrier(j->world)));
     sluice_runtime_destroy(j->rt);
@@ -52,7 +52,7 @@ static void leave_child(int code)
 static int step(job *j, bool forks)
 {
     pid_t pid = -1;
-    RANK_CHECK(!sluice_step_begin(j->rt, &(sluice_step_options){.learning_rate = 0.1}));
+    RANK_CHECK(!sluice_step_begin(j->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1)));
     RANK_CHECK(!sluice_forward_begin(j->layer));
     if (forks && !(pid = fork())) leave_child(child(j));
     RANK_CHECK(!sluice_forward_end(j->layer));
@@ -74,7 +74,7 @@ static int train(const sluice_config *config, bool forks, float *out)
     RANK_CHECK(!sluice_world_create(NULL, &j.world));
     RANK_CHECK(!sluice_runtime_create(j.world, config, &j.rt));
     RANK_CHECK(!sluice_layer_add(j.rt, "only", &j.layer));
-    RANK_CHECK(!sluice_param_add(j.layer, &(sluice_param_desc){.name = "w", .count = COUNT}, &j.param));
+    RANK_CHECK(!sluice_param_add(j.layer, &SLUICE_INIT(sluice_param_desc, .name = "w", .count = COUNT), &j.param));
     RANK_CHECK(!sluice_runtime_commit(j.rt));
     for (int i = 0; i < COUNT; i++) j.values[i] = 1;
     RANK_CHECK(!sluice_param_write(j.param, 0, COUNT, j.values));

@@ -20,7 +20,8 @@
 enum { LAYERS_MAX = 48, STEPS = 4 };
 
 typedef struct {
-    const char *strategy, *schedule, *fuse, *recompute;
+    const char *strategy, *schedule, *fuse;
+    sluice_recompute recompute;
     uint32_t layers, micro_batches, steps;
     bool each, bf16, odd; /* odd: some layers cannot be fused */
     double clip;
@@ -75,20 +76,25 @@ static int add_layer(model *m, uint32_t l)
     if (is_forced(t, l)) RANK_CHECK(!sluice_layer_strategy(m->layer[l], "oss"));
     if (is_other_precision(t, l)) RANK_CHECK(!sluice_layer_precision(m->layer[l], t->bf16 ? SLUICE_FP32 : SLUICE_BF16));
     RANK_CHECK(!sluice_layer_can_recompute(m->layer[l], l % 3 == 0));
-    sluice_activation_desc activation = {
-        .name = "x", .bytes = 64 + 16 * l, .last = SLUICE_BACKWARD, .recomputable = l % 3 == 0};
+    sluice_activation_desc activation = {.struct_size = sizeof(sluice_activation_desc),
+                                         .name = "x",
+                                         .bytes = 64 + 16 * l,
+                                         .last = SLUICE_BACKWARD,
+                                         .recomputable = l % 3 == 0};
     RANK_CHECK(!sluice_activation_add(m->layer[l], &activation, &m->made[l]));
     if (t->odd && l == 2)
-        RANK_CHECK(
-            !sluice_param_add(m->layer[l], &(sluice_param_desc){.name = "tied", .count = 77, .tied = true}, &m->tied));
+        RANK_CHECK(!sluice_param_add(
+            m->layer[l], &SLUICE_INIT(sluice_param_desc, .name = "tied", .count = 77, .tied = true), &m->tied));
     if (t->odd && l == 9) RANK_CHECK(!sluice_param_use(m->layer[l], m->tied));
     if (is_bare(t, l)) return 0;
     m->count[l] = size_of(t, l);
     RANK_CHECK(!sluice_param_add(
-        m->layer[l], &(sluice_param_desc){.name = "w", .count = m->count[l], .no_backward_value = l % 4 == 1},
+        m->layer[l],
+        &SLUICE_INIT(sluice_param_desc, .name = "w", .count = m->count[l], .no_backward_value = l % 4 == 1),
         &m->weight[l]));
     RANK_CHECK(!sluice_param_add(
-        m->layer[l], &(sluice_param_desc){.name = "b", .count = 5, .frozen = t->odd && l == 4, .no_decay = true},
+        m->layer[l],
+        &SLUICE_INIT(sluice_param_desc, .name = "b", .count = 5, .frozen = t->odd && l == 4, .no_decay = true),
         &m->bias[l]));
     return 0;
 }
@@ -114,7 +120,7 @@ static int build(model *m, sluice_world *world)
     config.strategy = t->strategy;
     config.schedule = t->schedule;
     config.fuse = t->fuse;
-    config.recompute = t->recompute ? t->recompute : "auto";
+    config.recompute = t->recompute;
     config.micro_batches = t->micro_batches;
     config.accumulate = t->each ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;
     config.precision = t->bf16 ? SLUICE_BF16 : SLUICE_FP32;
@@ -187,8 +193,8 @@ static int backward(model *m, uint32_t l, uint64_t key)
 static int one_step(model *m, double *step_s)
 {
     const trial *t = m->t;
-    const sluice_step_options options = {.learning_rate = 0.01};
-    sluice_step_report report;
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options, .learning_rate = 0.01);
+    sluice_step_report report = SLUICE_INIT(sluice_step_report);
     RANK_CHECK(!sluice_step_begin(m->rt, &options));
     for (uint32_t batch = 0; batch < t->micro_batches; batch++) {
         for (uint32_t l = 0; l < t->layers; l++)
@@ -214,7 +220,7 @@ static int run(int rank, int size, void *context)
     const trial *t = context;
     model m = {.t = t, .rank = rank};
     sluice_world *world;
-    sluice_memory_report memory;
+    sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
     double times[64] = {0};
     struct result result = {.units = 0};
     (void)size;
@@ -277,7 +283,7 @@ static void weights_are_equal_fused_or_not(void **state)
                 t.strategy = strategies[s];
                 t.schedule = schedules[(number + kind) % 6];
                 t.fuse = fuses[number % 3];
-                t.recompute = number % 2 ? "all" : "none";
+                t.recompute = number % 2 ? SLUICE_RECOMPUTE_ALL : SLUICE_RECOMPUTE_NONE;
                 struct result fused = results(ranks, t);
                 if (strcmp(fused.weights, apart.weights))
                     fail_msg("%d ranks, kind %u, %s, %s, fuse %s: other weights", ranks, kind, t.strategy, t.schedule,

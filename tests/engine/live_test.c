@@ -69,7 +69,8 @@ static int make(pair *p, const sluice_config *config)
     RANK_CHECK(!sluice_runtime_create(p->world, config, &p->rt));
     for (int l = 0; l < 2; l++) {
         RANK_CHECK(!sluice_layer_add(p->rt, names[l], &p->layer[l]));
-        RANK_CHECK(!sluice_param_add(p->layer[l], &(sluice_param_desc){.name = "w", .count = COUNT}, &p->param[l]));
+        RANK_CHECK(
+            !sluice_param_add(p->layer[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = COUNT), &p->param[l]));
     }
     return 0;
 }
@@ -137,7 +138,7 @@ typedef struct {
 
 static sluice_status one_step(pair *p, bool mistaken)
 {
-    sluice_status status = sluice_step_begin(p->rt, &(sluice_step_options){.learning_rate = 0.1});
+    sluice_status status = sluice_step_begin(p->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1));
     if (!status && mistaken) return sluice_backward_begin(p->layer[0]);
     for (int l = 0; !status && l < 2; l++) {
         status = sluice_forward_begin(p->layer[l]);
@@ -328,7 +329,7 @@ static int one_absent(int rank, int size, void *context)
         RANK_CHECK(!one_step(&p, false));
     }
     if (gone && test->when == IN_THE_STEP) {
-        RANK_CHECK(!sluice_step_begin(p.rt, &(sluice_step_options){.learning_rate = 0.1}));
+        RANK_CHECK(!sluice_step_begin(p.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1)));
         RANK_CHECK(!sluice_forward_begin(p.layer[0]));
     }
     if (gone) idle_until_told(rank, size);

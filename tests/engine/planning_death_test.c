@@ -52,7 +52,7 @@ static sluice_status plan_while_it_dies(void *context, const slc_job *job, const
 
 static sluice_status run_step(sluice_runtime *rt, sluice_layer **layers, sluice_param **params)
 {
-    sluice_status status = sluice_step_begin(rt, &(sluice_step_options){.learning_rate = 0.1});
+    sluice_status status = sluice_step_begin(rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1));
     for (int l = 0; !status && l < LAYERS; l++) {
         status = sluice_forward_begin(layers[l]);
         if (!status) status = sluice_forward_end(layers[l]);
@@ -87,7 +87,8 @@ static int train_until_it_dies(int rank, int size, void *context)
         char name[8];
         snprintf(name, sizeof name, "h.%d", l);
         RANK_CHECK(!sluice_layer_add(rt, name, &layers[l]));
-        RANK_CHECK(!sluice_param_add(layers[l], &(sluice_param_desc){.name = "w", .count = COUNT}, &params[l]));
+        RANK_CHECK(
+            !sluice_param_add(layers[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = COUNT), &params[l]));
     }
     RANK_CHECK(!sluice_runtime_commit(rt));
     sluice_status status = SLUICE_OK;

@@ -37,7 +37,7 @@ static int end(model *m)
 static sluice_status add_param(const model *m, const char *name, uint64_t count)
 {
     sluice_param *param;
-    return sluice_param_add(m->layer, &(sluice_param_desc){.name = name, .count = count}, &param);
+    return sluice_param_add(m->layer, &SLUICE_INIT(sluice_param_desc, .name = name, .count = count), &param);
 }
 
 /* The parameters that were not refused commit, and are read and written where they lie. */
@@ -106,8 +106,9 @@ static int sums_of_bytes(int rank, int size, void *context)
     sluice_workspace *w;
     if (begin(&m)) return 1;
     RANK_CHECK(!add_param(&m, "w", 1000));
-    sluice_activation_desc activation = {.name = "a", .bytes = 100, .last = SLUICE_BACKWARD};
-    sluice_workspace_desc workspace = {.name = "k", .bytes = 100, .last = UINT32_MAX};
+    sluice_activation_desc activation =
+        SLUICE_INIT(sluice_activation_desc, .name = "a", .bytes = 100, .last = SLUICE_BACKWARD);
+    sluice_workspace_desc workspace = SLUICE_INIT(sluice_workspace_desc, .name = "k", .bytes = 100, .last = UINT32_MAX);
     RANK_CHECK(!sluice_activation_add(m.layer, &activation, &a));
     RANK_CHECK(!sluice_workspace_add(m.layer, &workspace, &w));
     RANK_CHECK(!sluice_runtime_reserve(m.rt, "own", 100));
@@ -131,7 +132,8 @@ static int sums_of_rows(int rank, int size, void *context)
     model m;
     sluice_param *param;
     if (begin(&m)) return 1;
-    sluice_param_desc desc = {.name = "t", .count = 64, .tied = true, .row_elements = 8, .most_rows = UINT64_MAX / 4};
+    sluice_param_desc desc = SLUICE_INIT(sluice_param_desc, .name = "t", .count = 64, .tied = true, .row_elements = 8,
+                                         .most_rows = UINT64_MAX / 4);
     RANK_CHECK(!sluice_param_add(m.layer, &desc, &param)); /* most_rows counts as all 8 rows */
     desc.name = "u";
     desc.row_elements = UINT64_MAX - 7;

@@ -63,7 +63,8 @@ static int add_params(model *m, uint64_t *random)
             snprintf(name, sizeof name, "p%u", (unsigned)k);
             *p = (known){.layer = l, .count = 1 + draw(random, 3000), .frozen = draw(random, 6) == 0};
             RANK_CHECK(!sluice_param_add(
-                m->layers[l], &(sluice_param_desc){.name = name, .count = p->count, .frozen = p->frozen}, &p->param));
+                m->layers[l], &SLUICE_INIT(sluice_param_desc, .name = name, .count = p->count, .frozen = p->frozen),
+                &p->param));
         }
     return 0;
 }
@@ -87,10 +88,10 @@ static int build(model *m, sluice_world *world)
         snprintf(name, sizeof name, "l%u", l);
         RANK_CHECK(!sluice_layer_add(m->rt, name, &m->layers[l]));
         RANK_CHECK(!sluice_layer_precision(m->layers[l], t->bf16_layers >> l & 1 ? SLUICE_BF16 : SLUICE_FP32));
-        RANK_CHECK(!sluice_activation_add(
-            m->layers[l],
-            &(sluice_activation_desc){.name = "a", .bytes = 64 + draw(&random, 9000), .last = SLUICE_BACKWARD},
-            &m->activations[l]));
+        RANK_CHECK(!sluice_activation_add(m->layers[l],
+                                          &SLUICE_INIT(sluice_activation_desc, .name = "a",
+                                                       .bytes = 64 + draw(&random, 9000), .last = SLUICE_BACKWARD),
+                                          &m->activations[l]));
     }
     if (add_params(m, &random)) return 1;
     RANK_CHECK(!sluice_runtime_commit(m->rt));
@@ -134,7 +135,7 @@ static int backward(model *m, uint32_t layer, uint64_t key)
 
 static int step(model *m, uint64_t number, sluice_step_report *report)
 {
-    RANK_CHECK(!sluice_step_begin(m->rt, &(sluice_step_options){.learning_rate = 0.01}));
+    RANK_CHECK(!sluice_step_begin(m->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.01)));
     for (uint32_t b = 0; b < m->t->micro_batches; b++) {
         uint64_t key = number * 8 + b;
         for (uint32_t l = 0; l < LAYERS; l++) {
@@ -188,8 +189,8 @@ enum { SCHEDULES = sizeof schedules / sizeof *schedules };
 /* Every strategy follows every other one, with a step between any two. */
 static int train(model *m)
 {
-    sluice_step_report report;
-    sluice_memory_report memory;
+    sluice_step_report report = SLUICE_INIT(sluice_step_report);
+    sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
     uint64_t number = 0;
     for (int from = 0; from < STRATEGIES; from++)
         for (int to = 0; to < STRATEGIES; to++) {
@@ -283,8 +284,10 @@ static int steps(const trial *t, int rank, sluice_world *world, sluice_step_repo
 {
     model m = {.t = t, .rank = rank};
     if (build(&m, world)) return 1;
-    for (uint64_t number = 1; number <= OWN_STEPS; number++)
+    for (uint64_t number = 1; number <= OWN_STEPS; number++) {
+        reports[number - 1] = SLUICE_INIT(sluice_step_report);
         if (step(&m, number, &reports[number - 1])) return 1;
+    }
     RANK_CHECK(!sluice_runtime_weights_sha256(m.rt, hex));
     sluice_runtime_destroy(m.rt);
     return 0;

@@ -17,7 +17,8 @@
 enum { LAYERS = 4, COUNT = 5000 };
 
 typedef struct {
-    const char *updates, *schedule, *setting;
+    sluice_updates updates;
+    const char *schedule, *setting;
     bool concurrent;
 } trial;
 
@@ -38,7 +39,7 @@ static sluice_status descend(const sluice_update *u, void *context)
 static sluice_config config_of(const trial *t, sluice_optimizer *optimizer)
 {
     sluice_config config;
-    *optimizer = (sluice_optimizer){.name = "descent", .update = descend, .concurrent = t->concurrent};
+    *optimizer = SLUICE_INIT(sluice_optimizer, .name = "descent", .update = descend, .concurrent = t->concurrent);
     sluice_config_init(&config);
     config.optimizer = optimizer;
     config.strategy = "fsdp";
@@ -60,15 +61,16 @@ static int create(const trial *t, slc_plan_function plan, model *m)
         char name[16];
         snprintf(name, sizeof name, "l%d", l);
         RANK_CHECK(!sluice_layer_add(m->rt, name, &m->layer[l]));
-        RANK_CHECK(!sluice_param_add(m->layer[l], &(sluice_param_desc){.name = "w", .count = COUNT}, &m->param[l]));
+        RANK_CHECK(
+            !sluice_param_add(m->layer[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = COUNT), &m->param[l]));
     }
     return 0;
 }
 
 static int step(model *m)
 {
-    sluice_step_report report;
-    RANK_CHECK(!sluice_step_begin(m->rt, &(sluice_step_options){.learning_rate = 0.5}));
+    sluice_step_report report = SLUICE_INIT(sluice_step_report);
+    RANK_CHECK(!sluice_step_begin(m->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.5)));
     for (int l = 0; l < LAYERS; l++) RANK_CHECK(!sluice_forward_begin(m->layer[l]) && !sluice_forward_end(m->layer[l]));
     for (int l = LAYERS; l-- > 0;) {
         RANK_CHECK(!sluice_backward_begin(m->layer[l]));
@@ -129,14 +131,14 @@ static void updates_run_where_they_are_asked_to(void **state)
 {
     (void)state;
     const asked all[] = {
-        {{"compute", "one_ahead", "communication", true}, LAYERS}, /* the program decides before the setting */
-        {{NULL, "serial", "compute", true}, LAYERS},
-        {{"both", "one_ahead", NULL, true}, LAYERS / 2},
-        {{"communication", SLC_SCHEDULE_DEFAULT, "compute", true}, 0},
-        {{NULL, "one_ahead", NULL, true}, 0},                   /* no plan with measured times follows */
-        {{NULL, SLC_SCHEDULE_DEFAULT, NULL, true}, LAYERS / 2}, /* a plan with measured times follows */
-        {{"compute", "one_ahead", NULL, false}, 0},             /* the optimizer takes one thread at a time */
-        {{"both", SLC_SCHEDULE_DEFAULT, NULL, false}, 0},
+        {{SLUICE_UPDATES_COMPUTE, "one_ahead", "communication", true}, LAYERS}, /* before the setting */
+        {{SLUICE_UPDATES_BY_SETTING, "serial", "compute", true}, LAYERS},
+        {{SLUICE_UPDATES_BOTH, "one_ahead", NULL, true}, LAYERS / 2},
+        {{SLUICE_UPDATES_COMMUNICATION, SLC_SCHEDULE_DEFAULT, "compute", true}, 0},
+        {{SLUICE_UPDATES_BY_SETTING, "one_ahead", NULL, true}, 0}, /* no plan with measured times follows */
+        {{SLUICE_UPDATES_BY_SETTING, SLC_SCHEDULE_DEFAULT, NULL, true}, LAYERS / 2}, /* such a plan follows */
+        {{SLUICE_UPDATES_COMPUTE, "one_ahead", NULL, false}, 0}, /* the optimizer takes one thread at a time */
+        {{SLUICE_UPDATES_BOTH, SLC_SCHEDULE_DEFAULT, NULL, false}, 0},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         assert_int_equal(run_ranks(1 + (int)i % 3, runs, (void *)(uintptr_t)&all[i], 60), 0);
@@ -148,8 +150,12 @@ static int refuses(int rank, int size, void *context)
     sluice_world *world;
     sluice_runtime *rt;
     sluice_optimizer optimizer;
-    sluice_config config = config_of(&(trial){"thread", "serial", NULL, true}, &optimizer);
+    sluice_config config = config_of(&(trial){(sluice_updates)9, "serial", NULL, true}, &optimizer);
     RANK_CHECK(!sluice_world_create(NULL, &world));
+    RANK_CHECK(sluice_runtime_create(world, &config, &rt) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(strstr(sluice_last_error(), "auto, communication, compute or both"));
+    config.updates = SLUICE_UPDATES_BY_SETTING;
+    setenv("SLUICE_PLAN_UPDATES", "thread", 1);
     RANK_CHECK(sluice_runtime_create(world, &config, &rt) == SLUICE_ERR_ARGUMENT);
     RANK_CHECK(strstr(sluice_last_error(), "\"thread\"") && strstr(sluice_last_error(), "SLUICE_PLAN_UPDATES"));
     sluice_world_destroy(world);
@@ -170,7 +176,7 @@ static int refuses_a_plan(int rank, int size, void *context)
 {
     (void)rank, (void)size, (void)context;
     model m;
-    if (create(&(trial){NULL, "serial", NULL, false}, plan_on_compute, &m)) return 1;
+    if (create(&(trial){SLUICE_UPDATES_BY_SETTING, "serial", NULL, false}, plan_on_compute, &m)) return 1;
     RANK_CHECK(sluice_runtime_commit(m.rt) == SLUICE_ERR_FORMAT);
     RANK_CHECK(strstr(sluice_last_error(), "optimizer descent may be called by one thread at a time only"));
     return destroy(&m);
@@ -188,7 +194,7 @@ static int writes_a_profile(int rank, int size, void *context)
     (void)size;
     model m;
     const char *path = context;
-    if (create(&(trial){"both", "serial", NULL, true}, slc_library_planner().plan, &m)) return 1;
+    if (create(&(trial){SLUICE_UPDATES_BOTH, "serial", NULL, true}, slc_library_planner().plan, &m)) return 1;
     RANK_CHECK(!sluice_runtime_commit(m.rt));
     for (int s = 0; s < 3; s++)
         if (step(&m)) return 1;

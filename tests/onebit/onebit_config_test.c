@@ -82,7 +82,7 @@ static void onebit_is_for_compressed_optimizers(void **state)
         config.strategy = "onebit";
         refuses(*state, &config, SLUICE_ERR_ARGUMENT, "onebit_adam, onebit_lamb or zero_one_adam");
     }
-    const sluice_optimizer own = {.name = "own", .update = keeps_all};
+    const sluice_optimizer own = SLUICE_INIT(sluice_optimizer, .name = "own", .update = keeps_all);
     sluice_config config = defaults("onebit_adam");
     config.strategy = "onebit";
     config.optimizer = &own;
@@ -102,7 +102,7 @@ static sluice_status commit_with(fixture *f, const char *optimizer, const char *
     if (status) return status;
     status = sluice_layer_add(rt, "a", &layer);
     if (!status && layers) status = sluice_layer_strategy(layer, layers);
-    if (!status) status = sluice_param_add(layer, &(sluice_param_desc){.name = "w", .count = 100}, &param);
+    if (!status) status = sluice_param_add(layer, &SLUICE_INIT(sluice_param_desc, .name = "w", .count = 100), &param);
     if (!status) status = sluice_runtime_commit(rt);
     if (!status && replan) status = sluice_runtime_replan(rt, replan, NULL, 0);
     sluice_runtime_destroy(rt);

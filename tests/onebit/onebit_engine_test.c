@@ -268,7 +268,7 @@ static int skip_steps(int rank, int size, void *context)
     uint64_t weights[2], errors[2], random = ((const trial *)context)->seed, updates = 0;
     if (model_world(context, rank, size, &m) || model_build(&m)) return 1;
     for (uint64_t call = 1; call <= 30; call++) {
-        sluice_step_report report;
+        sluice_step_report report = SLUICE_INIT(sluice_step_report);
         bool bad = draw(&random, 3) == 0;
         m.bad_rank = (int)draw(&random, (uint64_t)size);
         m.bad_param = (uint32_t)draw(&random, m.param_count);
@@ -376,7 +376,7 @@ static int freeze_by_criterion(int rank, int size, void *context)
         t.strategy = strategies[i];
         if (model_build(&m)) return 1;
         for (uint64_t step = 1; step <= 60; step++) {
-            sluice_step_report report;
+            sluice_step_report report = SLUICE_INIT(sluice_step_report);
             float v[COUNT_MAX];
             if (model_step(&m, &report)) return 1;
             RANK_CHECK(report.compressed == (frozen[i] != 0));
@@ -486,7 +486,7 @@ static int too_small(int rank, int size, void *context)
 {
     trial t = *(const trial *)context;
     model m;
-    sluice_memory_report memory;
+    sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
     uint64_t hash;
     if (model_world(&t, rank, size, &m) || model_build(&m)) return 1;
     RANK_CHECK(!sluice_runtime_memory(m.rt, &memory));

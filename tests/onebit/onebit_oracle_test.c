@@ -252,7 +252,7 @@ static int run(int rank, int size, void *context)
     uint64_t hash;
     if (model_world(t, rank, size, &m) || model_build(&m) || look(&m, &before)) return 1;
     for (uint64_t step = 1; step <= STEPS; step++) {
-        sluice_step_report report;
+        sluice_step_report report = SLUICE_INIT(sluice_step_report);
         if (model_step(&m, &report) || look(&m, &after)) return 1;
         RANK_CHECK(report.step == step && report.compressed == (step > t->freeze_step));
         make_gradients(&m, &before);

@@ -156,7 +156,7 @@ static void describe(rank_unit *u, replica_set *s, const record *all, uint32_t p
                                 .results = s->exchange.results};
 }
 
-static void alone(const slc_compressed *o, slc_stream *stream, const record *all, uint32_t ranks, replica_set *s,
+static void alone(const slc_compressed *o, sluice_stream *stream, const record *all, uint32_t ranks, replica_set *s,
                   uint32_t p, uint64_t step, slc_step_mode how)
 {
     const bool averaged = how == SLC_STEP_AVERAGE || !all->onebit[step - 1][p];
@@ -183,7 +183,7 @@ static void check_record(const record *all, uint32_t ranks)
 {
     static const double *const none[SLUICE_OPTIMIZER_STATES_MAX];
     replica_set sets[PARAMS_MAX];
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     slc_compressed o;
     const trial *t = &all->trial;
     const slc_optimizer_settings settings = {.adamw = model_config(t).adamw,
@@ -454,7 +454,7 @@ static int weights_of(const trial *t, model *m, uint64_t *hash)
     m->t = t;
     if (model_build(m)) return 1;
     for (uint64_t step = 1; step <= STEPS; step++) {
-        sluice_step_report report;
+        sluice_step_report report = SLUICE_INIT(sluice_step_report);
         m->exchange = exchanges_now(step);
         if (model_step(m, &report)) return 1;
         RANK_CHECK(report.compressed == (step > 3 + (uint64_t)t->compat));
@@ -546,7 +546,7 @@ static int skip_steps(int rank, int size, void *context)
     if (model_world(context, rank, size, &m) || model_build(&m)) return 1;
     while (m.params[m.bad_param].count / 2 >= m.params[m.bad_param].dead_from) m.bad_param++;
     for (uint64_t step = 1; step <= STEPS; step++) {
-        sluice_step_report report;
+        sluice_step_report report = SLUICE_INIT(sluice_step_report);
         m.exchange = step == STEPS;
         m.bad_rank = (int)(step % (uint64_t)size);
         m.bad_call = m.calls + 1;

@@ -41,7 +41,8 @@ static int create(engine_model *w, sluice_world *world, sluice_config *config)
 {
     char drawn[32];
     if (w->t->delays) w->chance = mix(w->t->seed * 16 + (uint64_t)w->rank) | 1;
-    sluice_optimizer own_optimizer = {.name = "test",
+    sluice_optimizer own_optimizer = {.struct_size = sizeof(sluice_optimizer),
+                                      .name = "test",
                                       .state_count = 1,
                                       .state_name = {"momentum"},
                                       .update = w->t->mixed_update ? engine_model_update : update_fp32,
@@ -100,7 +101,8 @@ static int add_params(engine_model *w, uint64_t *random)
                 p->last_layer = p->tied_layer + 1 + (int)draw(&third, (uint64_t)left);
             p->no_backward_value = draw(random, 4) == 0;
             RANK_CHECK(!sluice_param_add(w->layer[l],
-                                         &(sluice_param_desc){.name = name,
+                                         &(sluice_param_desc){.struct_size = sizeof(sluice_param_desc),
+                                                              .name = name,
                                                               .count = p->count,
                                                               .frozen = p->frozen,
                                                               .no_decay = p->no_decay,
@@ -153,18 +155,20 @@ int engine_model_build(engine_model *w, sluice_world *world)
         RANK_CHECK(!sluice_layer_add(w->rt, name, &w->layer[l]));
         if ((t->bf16_layers >> l & 1) != (t->bf16_layers & 1))
             RANK_CHECK(!sluice_layer_precision(w->layer[l], t->bf16_layers >> l & 1 ? SLUICE_BF16 : SLUICE_FP32));
-        RANK_CHECK(!sluice_activation_add(
-            w->layer[l],
-            &(sluice_activation_desc){.name = "a", .bytes = 64 + draw(&random, 4096), .last = SLUICE_BACKWARD},
-            &w->activation[l]));
+        RANK_CHECK(!sluice_activation_add(w->layer[l],
+                                          &SLUICE_INIT(sluice_activation_desc, .name = "a",
+                                                       .bytes = 64 + draw(&random, 4096), .last = SLUICE_BACKWARD),
+                                          &w->activation[l]));
         w->can_recompute[l] = draw(&random, 2);
         w->remade_bytes[l] = 64 + draw(&random, 4096);
         RANK_CHECK(!sluice_layer_can_recompute(w->layer[l], w->can_recompute[l]));
-        RANK_CHECK(!sluice_activation_add(
-            w->layer[l],
-            &(sluice_activation_desc){
-                .name = "r", .bytes = w->remade_bytes[l], .last = SLUICE_BACKWARD, .recomputable = w->can_recompute[l]},
-            &w->remade[l]));
+        RANK_CHECK(!sluice_activation_add(w->layer[l],
+                                          &(sluice_activation_desc){.struct_size = sizeof(sluice_activation_desc),
+                                                                    .name = "r",
+                                                                    .bytes = w->remade_bytes[l],
+                                                                    .last = SLUICE_BACKWARD,
+                                                                    .recomputable = w->can_recompute[l]},
+                                          &w->remade[l]));
     }
     if (add_params(w, &random)) return 1;
     for (uint32_t p = 0; p < w->param_count; p++) {
@@ -176,8 +180,8 @@ int engine_model_build(engine_model *w, sluice_world *world)
     for (uint32_t l = 0; l < t->layers; l++) {
         bool recomputes = sluice_layer_recomputes(w->layer[l]);
         RANK_CHECK(!recomputes || w->can_recompute[l]);
-        if (!t->random && !strcmp(t->recompute, "all")) RANK_CHECK(recomputes == w->can_recompute[l]);
-        if (!t->random && !strcmp(t->recompute, "none")) RANK_CHECK(!recomputes);
+        if (!t->random && t->recompute == SLUICE_RECOMPUTE_ALL) RANK_CHECK(recomputes == w->can_recompute[l]);
+        if (!t->random && t->recompute == SLUICE_RECOMPUTE_NONE) RANK_CHECK(!recomputes);
     }
     for (uint32_t p = 0; p < w->param_count; p++)
         if (engine_model_write_noise(&w->params[p], t->seed + p)) return 1;

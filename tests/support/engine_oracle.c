@@ -98,7 +98,8 @@ static float local_gradient(const known_param *k, int rank, uint64_t step, uint3
 sluice_step_options engine_oracle_options(const trial *t, uint64_t step)
 {
     double mean = 1.0 / ((double)t->ranks * t->micro_batches);
-    return (sluice_step_options){.learning_rate = 0.02 * (double)(1 + step % 3),
+    return (sluice_step_options){.struct_size = sizeof(sluice_step_options),
+                                 .learning_rate = 0.02 * (double)(1 + step % 3),
                                  .gradient_scale = step % 2 ? 0 : 0.7 * mean};
 }
 
@@ -157,7 +158,7 @@ static void apply_own(engine_model *w, uint64_t step, double rate, double factor
 static int apply_lamb(engine_model *w, uint64_t step, double rate)
 {
     slc_device *device;
-    slc_stream stream;
+    sluice_stream stream;
     sluice_config config;
     sluice_config_init(&config);
     const sluice_lamb *lamb = &config.lamb;

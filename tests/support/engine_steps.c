@@ -185,7 +185,7 @@ static int train_step(engine_model *w, uint64_t step)
         for (uint32_t l = t->layers; l-- > 0;)
             if (backward(w, l, step, m)) return 1;
     }
-    sluice_step_report report;
+    sluice_step_report report = SLUICE_INIT(sluice_step_report);
     RANK_CHECK(!sluice_step_end(w->rt, &report));
     RANK_CHECK(report.step == step && !report.skipped);
     engine_oracle_reduce(w, step);
@@ -235,7 +235,7 @@ static int change_plan(engine_model *w, uint64_t step)
 /* The arena refuses whatever is above the running plan; the peak is that of all plans so far. */
 static int check_peak(const engine_model *w)
 {
-    sluice_memory_report memory;
+    sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
     RANK_CHECK(!sluice_runtime_memory(w->rt, &memory));
     RANK_CHECK(memory.peak_bytes == memory.planned_bytes);
     RANK_CHECK(!w->t->random || w->t->changing_steps || memory.peak_bytes <= memory.budget_bytes);

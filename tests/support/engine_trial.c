@@ -13,7 +13,7 @@
 trial random_trial(uint64_t seed)
 {
     static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "random:1", "random:2", "random:3", "mixed"};
-    static const char *const recomputes[] = {"auto", "none", "all"};
+    static const sluice_recompute recomputes[] = {SLUICE_RECOMPUTE_AUTO, SLUICE_RECOMPUTE_NONE, SLUICE_RECOMPUTE_ALL};
     static const uint64_t blocks[] = {64, 1024, 4096, 1 << 20};
     uint64_t random = mix(seed), other = mix(seed + 77777);
     /* All layers are in bf16, or each is drawn, or all are in fp32. */

@@ -3,6 +3,7 @@
 #ifndef SLC_TESTS_ENGINE_TRIAL_H
 #define SLC_TESTS_ENGINE_TRIAL_H
 
+#include <sluice/runtime.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,7 +13,8 @@ typedef struct {
     uint64_t seed;
     int ranks;
     uint32_t layers, micro_batches;
-    const char *schedule, *strategy, *recompute;
+    const char *schedule, *strategy;
+    sluice_recompute recompute;
     bool random;             /* strategies and order are drawn from the seed */
     uint32_t changing_steps; /* > 0: the number of steps; plans of all schedules follow each other */
     bool each, direct, delays;

@@ -53,14 +53,14 @@ int model_layers(model *m, uint64_t *random)
             RANK_CHECK(!sluice_layer_strategy(m->layers[l], "onebit"));
         else if (t->other)
             RANK_CHECK(!sluice_layer_strategy(m->layers[l], t->other));
-        RANK_CHECK(!sluice_activation_add(
-            m->layers[l],
-            &(sluice_activation_desc){.name = "a", .bytes = 64 + draw(random, 5000), .last = SLUICE_BACKWARD},
-            &m->activations[l]));
+        RANK_CHECK(!sluice_activation_add(m->layers[l],
+                                          &SLUICE_INIT(sluice_activation_desc, .name = "a",
+                                                       .bytes = 64 + draw(random, 5000), .last = SLUICE_BACKWARD),
+                                          &m->activations[l]));
         sluice_param *frozen;
         if (t->frozen)
-            RANK_CHECK(!sluice_param_add(m->layers[l],
-                                         &(sluice_param_desc){.name = "f", .count = 100 + l, .frozen = true}, &frozen));
+            RANK_CHECK(!sluice_param_add(
+                m->layers[l], &SLUICE_INIT(sluice_param_desc, .name = "f", .count = 100 + l, .frozen = true), &frozen));
         for (uint64_t k = 1 + draw(random, 3); k > 0; k--) {
             static const uint64_t counts[] = {1, 2, 15, 16, 17, 63, 64, 65, 127, 500, 777, COUNT_MAX};
             known *p = &m->params[m->param_count++];
@@ -70,8 +70,8 @@ int model_layers(model *m, uint64_t *random)
             p->dead_from = draw(random, p->count + 1);
             p->dead_end = p->dead_from + draw(random, p->count - p->dead_from + 1) / 2;
             RANK_CHECK(!sluice_param_add(
-                m->layers[l], &(sluice_param_desc){.name = label, .count = p->count, .no_decay = p->no_decay},
-                &p->param));
+                m->layers[l],
+                &SLUICE_INIT(sluice_param_desc, .name = label, .count = p->count, .no_decay = p->no_decay), &p->param));
         }
     }
     return 0;
@@ -146,7 +146,8 @@ static int model_backward(model *m, uint32_t layer, uint32_t batch)
 int model_compute(model *m)
 {
     m->calls++;
-    const sluice_step_options options = {.learning_rate = 0.01, .gradient_scale = m->t->scale, .exchange = m->exchange};
+    const sluice_step_options options =
+        SLUICE_INIT(sluice_step_options, .learning_rate = 0.01, .gradient_scale = m->t->scale, .exchange = m->exchange);
     RANK_CHECK(!sluice_step_begin(m->rt, &options));
     uint32_t batches = m->t->micro_batches ? m->t->micro_batches : 1;
     for (uint32_t b = 0; b < batches; b++) {
@@ -203,7 +204,7 @@ int model_replicas_equal(model *m, uint64_t *hash)
 
 int model_peak_is_planned(model *m)
 {
-    sluice_memory_report memory;
+    sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
     RANK_CHECK(!sluice_runtime_memory(m->rt, &memory));
     RANK_CHECK(memory.peak_bytes == memory.planned_bytes);
     RANK_CHECK(!memory.budget_bytes || memory.peak_bytes <= memory.budget_bytes);

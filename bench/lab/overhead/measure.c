@@ -76,8 +76,8 @@ static sluice_status add_layer(measurement *m, engine_run *run, uint32_t l)
 {
     char name[32];
     snprintf(name, sizeof name, "layer.%u", l);
-    const sluice_param_desc desc = {.name = "w", .count = m->model.elements};
-    const sluice_activation_desc activation = {.name = "out", .bytes = 4096};
+    const sluice_param_desc desc = SLUICE_INIT(sluice_param_desc, .name = "w", .count = m->model.elements);
+    const sluice_activation_desc activation = SLUICE_INIT(sluice_activation_desc, .name = "out", .bytes = 4096);
     sluice_activation *unused;
     sluice_status status = sluice_layer_add(run->rt, name, &run->layers[l]);
     if (!status) status = sluice_param_add(run->layers[l], &desc, &run->params[l]);
@@ -101,7 +101,7 @@ static sluice_status create_runtime(measurement *m, const slc_overhead_plan *pla
     config.strategy = m->plan_path;
     config.schedule = "serial"; /* this schedule is never planned again */
     config.optimizer = &m->optimizer.optimizer;
-    config.updates = "communication"; /* the bare loop can run updates only there */
+    config.updates = SLUICE_UPDATES_COMMUNICATION; /* the bare loop can run updates only there */
     config.block_bytes = m->model.block_bytes;
     if (!plan) return slc_engine_create(m->world, &config, (slc_planner){.plan = plan_from_file}, out);
     config.strategy = plan->strategy;
@@ -142,7 +142,7 @@ static sluice_status backward(measurement *m, const engine_run *run, uint32_t l)
 
 static sluice_status engine_step(measurement *m, const engine_run *run)
 {
-    const sluice_step_options options = {.learning_rate = learning_rate};
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options, .learning_rate = learning_rate);
     uint32_t layers = m->model.layers;
     sluice_status status = sluice_step_begin(run->rt, &options);
     for (uint32_t l = 0; !status && l < layers; l++) status = forward(m, run, l);

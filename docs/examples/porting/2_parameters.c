@@ -55,8 +55,9 @@ static float *zeros(size_t count)
 static void add_layer(dense *d)
 {
     CHECK(sluice_layer_add(rt, d->name, &d->layer));
-    CHECK(sluice_param_add(d->layer, &(sluice_param_desc){.name = "w", .count = d->in * d->out}, &d->w));
-    CHECK(sluice_param_add(d->layer, &(sluice_param_desc){.name = "b", .count = d->out, .no_decay = true}, &d->b));
+    CHECK(sluice_param_add(d->layer, &SLUICE_INIT(sluice_param_desc, .name = "w", .count = d->in * d->out), &d->w));
+    CHECK(sluice_param_add(d->layer, &SLUICE_INIT(sluice_param_desc, .name = "b", .count = d->out, .no_decay = true),
+                           &d->b));
     d->y = zeros(BATCH * d->out);
     d->dy = zeros(BATCH * d->out);
     CHECK(sluice_runtime_reserve(rt, "outputs", 2 * sizeof(float) * BATCH * d->out));
@@ -124,7 +125,7 @@ static double mean(double value)
 static double train_step(long first, int count, float *x, float *target)
 {
     make_examples(first, count, x, target);
-    CHECK(sluice_step_begin(rt, &(sluice_step_options){.learning_rate = 1e-2}));
+    CHECK(sluice_step_begin(rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-2)));
     for (int l = 0; l < LAYERS; l++) forward(&layers[l], l ? layers[l - 1].y : x, count);
     double loss = loss_of(layers[LAYERS - 1].y, target, layers[LAYERS - 1].dy, count);
     for (int l = LAYERS; l-- > 0;) backward(&layers[l], l ? layers[l - 1].y : x, l ? layers[l - 1].dy : NULL, count);

@@ -56,8 +56,9 @@ static float *zeros(size_t count)
 static void add_layer(dense *d)
 {
     CHECK(sluice_layer_add(rt, d->name, &d->layer));
-    CHECK(sluice_param_add(d->layer, &(sluice_param_desc){.name = "w", .count = d->in * d->out}, &d->w));
-    CHECK(sluice_param_add(d->layer, &(sluice_param_desc){.name = "b", .count = d->out, .no_decay = true}, &d->b));
+    CHECK(sluice_param_add(d->layer, &SLUICE_INIT(sluice_param_desc, .name = "w", .count = d->in * d->out), &d->w));
+    CHECK(sluice_param_add(d->layer, &SLUICE_INIT(sluice_param_desc, .name = "b", .count = d->out, .no_decay = true),
+                           &d->b));
     const size_t bytes = sizeof(float) * BATCH * d->out;
     if (d->linear) { /* the last output stays the program's: in evaluation it is read after the last layer's forward */
         d->y = zeros(BATCH * d->out);
@@ -65,14 +66,16 @@ static void add_layer(dense *d)
         CHECK(sluice_runtime_reserve(rt, "last output", 2 * bytes));
         return;
     }
-    const sluice_activation_desc y = {.name = "y", .bytes = bytes, .last = SLUICE_BACKWARD};
+    const sluice_activation_desc y =
+        SLUICE_INIT(sluice_activation_desc, .name = "y", .bytes = bytes, .last = SLUICE_BACKWARD);
     CHECK(sluice_activation_add(d->layer, &y, &d->y_held));
 }
 
 /* It begins in the backward of the layer behind, `next`, and ends in d's. */
 static void add_dy(dense *d, dense *next)
 {
-    const sluice_activation_desc dy = {.name = "dx",
+    const sluice_activation_desc dy = {.struct_size = sizeof(sluice_activation_desc),
+                                       .name = "dx",
                                        .bytes = sizeof(float) * BATCH * d->out,
                                        .first = SLUICE_BACKWARD,
                                        .last_handle = d->layer,
@@ -152,7 +155,7 @@ static double train_step(long first, int count, float *x, float *target)
 {
     make_examples(first, count, x, target);
     find_activations();
-    CHECK(sluice_step_begin(rt, &(sluice_step_options){.learning_rate = 1e-2}));
+    CHECK(sluice_step_begin(rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-2)));
     for (int l = 0; l < LAYERS; l++) forward(&layers[l], l ? layers[l - 1].y : x, count);
     double loss = loss_of(layers[LAYERS - 1].y, target, layers[LAYERS - 1].dy, count);
     for (int l = LAYERS; l-- > 0;) backward(&layers[l], l ? layers[l - 1].y : x, l ? layers[l - 1].dy : NULL, count);

@@ -2,6 +2,7 @@
  * Each launcher is a row of names of variables; the first whose rank is set wins. */
 
 #include "lib/base/log.h"
+#include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/comm/settings.h"
 
@@ -178,16 +179,18 @@ static sluice_status read_settings(sluice_world_config *config)
     return slc_setting_seconds(&slc_comm_settings, "SLUICE_COMM_TIMEOUT", &config->timeout_s);
 }
 
-sluice_status sluice_world_config_init(sluice_world_config *config)
+sluice_status sluice_world_config_init_sized(sluice_world_config *config, size_t struct_size)
 {
-    *config = (sluice_world_config){.rank = 0,
-                                    .size = 1,
-                                    .local_rank = -1,
-                                    .local_size = -1,
-                                    .master_addr = "127.0.0.1",
-                                    .master_port = DEFAULT_PORT,
-                                    .job_token = ""};
-    sluice_status status = read_settings(config);
+    sluice_world_config found = {.size = 1,
+                                 .local_rank = -1,
+                                 .local_size = -1,
+                                 .master_addr = "127.0.0.1",
+                                 .master_port = DEFAULT_PORT,
+                                 .job_token = ""};
+    sluice_status status = read_settings(&found);
     const launcher *from = find_launcher();
-    return status || !from ? status : read_launcher(from, config);
+    if (!status && from) status = read_launcher(from, &found);
+    config->struct_size = struct_size;
+    slc_sized_write(&found, sizeof found, config);
+    return status;
 }

@@ -197,7 +197,7 @@ static uint64_t direct_bytes(const slc_comm *comm, const slc_active_op *run)
     const slc_op *op = &run->op;
     const uint64_t peers = (uint64_t)comm->neighbours->count;
     if (slc_moves_rows(op)) return run->direct_sent;
-    uint64_t bytes = slc_op_length(op) * slc_dtype_size(op->dtype), part = bytes / (uint64_t)comm->size;
+    uint64_t bytes = slc_op_length(op) * sluice_dtype_bytes(op->dtype), part = bytes / (uint64_t)comm->size;
     switch (op->kind) {
     case SLC_REDUCE_SCATTER:
     case SLC_ALL_GATHER: return part * peers;
@@ -219,7 +219,7 @@ static void charge(slc_comm *comm, slc_active_op *run)
     const bool two_phases = rows || run->op.kind == SLC_ALL_REDUCE || run->op.kind == SLC_COMPRESSED_EXCHANGE;
     if (run->op.kind == SLC_BROADCAST)
         received = comm->rank != run->op.root && slc_is_neighbour(comm->neighbours, run->op.root)
-                       ? slc_op_length(&run->op) * slc_dtype_size(run->op.dtype)
+                       ? slc_op_length(&run->op) * sluice_dtype_bytes(run->op.dtype)
                        : 0;
     run->due_ns = transport->table->charge(transport->self, sent, received, two_phases ? 2 : 1);
 }

@@ -45,7 +45,7 @@ static void cut_by_list(slc_comm *comm, const slc_op *op, int holder, const uint
 {
     uint64_t end = *open ? op->elements : highest(cuts, comm->size), low = highest(from, comm->size);
     for (int owner = 0; owner < comm->size; owner++) {
-        comm->row_room[owner] = most_bytes(comm) / slc_dtype_size(op->dtype);
+        comm->row_room[owner] = most_bytes(comm) / sluice_dtype_bytes(op->dtype);
         low = slc_least(low, from[owner]);
     }
     slc_row_walk walk = slc_row_walk_begin(op, slc_row_op_list_of(op, holder), comm->size, low, end);
@@ -94,7 +94,7 @@ uint64_t slc_row_op_expected(const slc_comm *comm, const slc_active_op *run, uin
 {
     const bool gather = slc_gathers(&run->op);
     return chunk_elements(comm, run, chunk, gather ? comm->rank : peer, gather ? peer : comm->rank) *
-           slc_dtype_size(run->op.dtype);
+           sluice_dtype_bytes(run->op.dtype);
 }
 
 const char *slc_row_op_pack(slc_comm *comm, slc_active_op *run, uint64_t chunk, int peer, uint64_t *bytes)
@@ -111,7 +111,7 @@ const char *slc_row_op_pack(slc_comm *comm, slc_active_op *run, uint64_t chunk, 
     while (!status && slc_row_walk_next_of(&walk, owner, &piece)) {
         const char *src = slc_gathers(op) ? slc_table_place(comm, op, op->src, op->src_layout, op->dtype, &piece)
                                           : slc_row_place(op, op->src, op->dtype, list, &piece);
-        const uint64_t length = piece.length * slc_dtype_size(op->dtype);
+        const uint64_t length = piece.length * sluice_dtype_bytes(op->dtype);
         status = slc_copy(&comm->stream, packed + *bytes, src, length);
         *bytes += length;
     }

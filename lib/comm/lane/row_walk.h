@@ -71,21 +71,21 @@ struct slc_row_cursor {
 };
 
 /* Where a piece lies in a buffer of the list's rows. */
-static inline char *slc_row_place(const slc_op *op, const void *buffer, slc_dtype dtype, const slc_row_list *list,
+static inline char *slc_row_place(const slc_op *op, const void *buffer, sluice_dtype dtype, const slc_row_list *list,
                                   const slc_piece *piece)
 {
     const uint64_t columns = op->rows->row_elements, row = list->rows[piece->index] * columns;
-    return (char *)(uintptr_t)buffer + (piece->index * columns + piece->at - row) * slc_dtype_size(dtype);
+    return (char *)(uintptr_t)buffer + (piece->index * columns + piece->at - row) * sluice_dtype_bytes(dtype);
 }
 
 /* Where a piece lies in the table (whole layout) or in its owner's part of the table (shard layout). */
 static inline char *slc_table_place(const slc_comm *comm, const slc_op *op, const void *buffer, slc_layout layout,
-                                    slc_dtype dtype, const slc_piece *piece)
+                                    sluice_dtype dtype, const slc_piece *piece)
 {
     const uint64_t block = piece->at / op->block_elements;
     const uint64_t inside = piece->at - slc_part_begin(op, SLC_WHOLE, block, piece->owner, comm->size);
     const uint64_t at = slc_part_begin(op, layout, block, piece->owner, comm->size) + inside;
-    return (char *)(uintptr_t)buffer + at * slc_dtype_size(dtype);
+    return (char *)(uintptr_t)buffer + at * sluice_dtype_bytes(dtype);
 }
 
 #endif

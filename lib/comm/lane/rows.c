@@ -38,8 +38,8 @@ static bool in_arena(const slc_comm *comm, slc_byte_range range)
 
 sluice_status slc_row_op_check(const slc_comm *comm, const slc_op *op)
 {
-    if (!slc_gathers(op) && op->dtype != SLC_FLOAT32 && op->dtype != SLC_BFLOAT16)
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: sums of %s", slc_op_name(op), slc_dtype_name(op->dtype));
+    if (!slc_gathers(op) && op->dtype != SLUICE_FP32 && op->dtype != SLUICE_BF16)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: sums of %s", slc_op_name(op), sluice_dtype_name(op->dtype));
     sluice_status status = check_shape(comm, op);
     if (status) return status;
     const slc_spans spans = slc_op_spans(comm, op);
@@ -82,7 +82,7 @@ static void find_direct_bytes(const slc_comm *comm, slc_active_op *run)
         held += slc_row_op_elements(comm, op, comm->rank, neighbours->list[i], 0, op->elements);
     }
     const uint64_t lists = (uint64_t)neighbours->count * slc_row_list_bytes(op->rows->most);
-    const uint64_t bytes = slc_dtype_size(op->dtype);
+    const uint64_t bytes = sluice_dtype_bytes(op->dtype);
     run->direct_sent = lists + (slc_gathers(op) ? owned : held) * bytes;
     run->direct_received = lists + (slc_gathers(op) ? held : owned) * bytes;
 }
@@ -115,7 +115,7 @@ bool slc_row_op_have_lists(slc_comm *comm, slc_active_op *run)
 
 /* ---- Making them ---- */
 
-static slc_op op_on_rows(slc_op_kind kind, const slc_rows *rows, slc_dtype dtype, uint64_t elements,
+static slc_op op_on_rows(slc_op_kind kind, const slc_rows *rows, sluice_dtype dtype, uint64_t elements,
                          uint64_t block_elements, const void *src, void *dst)
 {
     return (slc_op){.kind = kind,
@@ -128,7 +128,7 @@ static slc_op op_on_rows(slc_op_kind kind, const slc_rows *rows, slc_dtype dtype
                     .rows = rows};
 }
 
-slc_op slc_gather_rows_op(const slc_rows *rows, slc_dtype dtype, uint64_t elements, uint64_t block_elements,
+slc_op slc_gather_rows_op(const slc_rows *rows, sluice_dtype dtype, uint64_t elements, uint64_t block_elements,
                           const void *src, slc_layout src_layout, void *dst)
 {
     slc_op op = op_on_rows(SLC_GATHER_ROWS, rows, dtype, elements, block_elements, src, dst);
@@ -136,10 +136,10 @@ slc_op slc_gather_rows_op(const slc_rows *rows, slc_dtype dtype, uint64_t elemen
     return op;
 }
 
-slc_op slc_reduce_rows_op(const slc_rows *rows, slc_dtype dtype, slc_dtype dst_dtype, uint64_t elements,
+slc_op slc_reduce_rows_op(const slc_rows *rows, sluice_dtype dtype, sluice_dtype dst_dtype, uint64_t elements,
                           uint64_t block_elements, const void *src, void *dst, slc_layout dst_layout, float scale)
 {
-    assert(dst_dtype == dtype || dst_dtype == SLC_FLOAT32);
+    assert(dst_dtype == dtype || dst_dtype == SLUICE_FP32);
     slc_op op = op_on_rows(SLC_REDUCE_ROWS, rows, dtype, elements, block_elements, src, dst);
     op.widen = dst_dtype != dtype;
     op.dst_layout = dst_layout;

@@ -14,7 +14,7 @@ static sluice_status unpack_chunk(slc_comm *comm, slc_active_op *run, int owner)
     slc_piece piece;
     sluice_status status = SLUICE_OK;
     while (!status && slc_row_walk_next_of(&walk, owner, &piece)) {
-        const uint64_t length = piece.length * slc_dtype_size(op->dtype);
+        const uint64_t length = piece.length * sluice_dtype_bytes(op->dtype);
         status = slc_copy(&comm->stream, slc_row_place(op, op->dst, op->dtype, list, &piece), packed, length);
         packed += length;
     }
@@ -28,7 +28,7 @@ static sluice_status copy_some(slc_comm *comm, slc_active_op *run)
     const slc_row_list *list = slc_row_op_list_of(op, comm->rank);
     slc_row_walk walk = slc_row_walk_begin(op, list, comm->size, run->offset, op->elements);
     slc_piece piece;
-    uint64_t left = comm->chunk_bytes / slc_dtype_size(op->dtype);
+    uint64_t left = comm->chunk_bytes / sluice_dtype_bytes(op->dtype);
     sluice_status status = SLUICE_OK;
     while (left && !status && slc_row_walk_next(&walk, &piece)) {
         const bool own = piece.owner == comm->rank;
@@ -37,7 +37,7 @@ static sluice_status copy_some(slc_comm *comm, slc_active_op *run)
         const char *src = slc_table_place(comm, op, op->src, op->src_layout, op->dtype, &piece);
         if (!own) src = slc_at_neighbour(comm, piece.owner, src);
         status = slc_copy(&comm->stream, slc_row_place(op, op->dst, op->dtype, list, &piece), src,
-                          piece.length * slc_dtype_size(op->dtype));
+                          piece.length * sluice_dtype_bytes(op->dtype));
         left -= piece.length;
         run->offset = piece.at + piece.length;
     }
@@ -51,7 +51,7 @@ static const void *source_of(slc_comm *comm, const slc_active_op *run, int holde
     const struct slc_row_cursor *cursor = &comm->row_cursors[holder];
     const bool own = holder == comm->rank;
     if (!own && !slc_is_neighbour(comm->neighbours, holder))
-        return slc_scratch_part(comm, run, run->block, holder) + cursor->taken * slc_dtype_size(op->dtype);
+        return slc_scratch_part(comm, run, run->block, holder) + cursor->taken * sluice_dtype_bytes(op->dtype);
     const char *src = slc_row_place(op, op->src, op->dtype, slc_row_op_list_of(op, holder), &cursor->piece);
     return own ? src : slc_at_neighbour(comm, holder, src);
 }
@@ -69,8 +69,8 @@ static sluice_status add_piece(slc_comm *comm, const slc_active_op *run, const s
         cursor->taken += first->length;
     }
     comm->destinations[0] = slc_table_place(comm, op, op->dst, op->dst_layout, slc_op_result(op), first);
-    return slc_reduce(&comm->stream, first->length, slc_float_type(op->dtype), comm->sources, count, op->scale, true,
-                      slc_float_type(slc_op_result(op)), comm->destinations, 1, false);
+    return slc_reduce(&comm->stream, first->length, op->dtype, comm->sources, count, op->scale, true, slc_op_result(op),
+                      comm->destinations, 1, false);
 }
 
 /* The first in the table of the pieces at which the ranks' lists are; NULL: none is left. */
@@ -135,7 +135,7 @@ static sluice_status gather_some(slc_comm *comm, slc_active_op *run)
 static sluice_status reduce_some(slc_comm *comm, slc_active_op *run)
 {
     if (!comm->message_peer_count)
-        return add_some(comm, run, run->op.elements, comm->chunk_bytes / slc_dtype_size(run->op.dtype));
+        return add_some(comm, run, run->op.elements, comm->chunk_bytes / sluice_dtype_bytes(run->op.dtype));
     sluice_status status = add_some(comm, run, slc_row_op_cuts(comm, run, run->block)[comm->rank], UINT64_MAX);
     end_chunk(comm, run);
     return status;

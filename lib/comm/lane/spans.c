@@ -25,15 +25,15 @@ static slc_spans row_op_spans(const slc_comm *comm, const slc_op *op)
     const uint64_t table = op->elements / (layout == SLC_SHARD ? (uint64_t)comm->size : 1);
     const uint64_t compact = rows->most * rows->row_elements;
     return (slc_spans){
-        .read = range_of(op->src, (slc_gathers(op) ? table : compact) * slc_dtype_size(op->dtype)),
-        .write = {range_of(op->dst, (slc_gathers(op) ? compact : table) * slc_dtype_size(slc_op_result(op))),
+        .read = range_of(op->src, (slc_gathers(op) ? table : compact) * sluice_dtype_bytes(op->dtype)),
+        .write = {range_of(op->dst, (slc_gathers(op) ? compact : table) * sluice_dtype_bytes(slc_op_result(op))),
                   range_of(rows->lists, (uint64_t)comm->size * slc_row_list_bytes(rows->most))}};
 }
 
-static slc_byte_range buffer_span(const slc_op *op, const void *buffer, slc_dtype dtype, slc_layout layout, int size)
+static slc_byte_range buffer_span(const slc_op *op, const void *buffer, sluice_dtype dtype, slc_layout layout, int size)
 {
     if (!buffer || op->kind == SLC_BARRIER) return (slc_byte_range){0};
-    uint64_t bytes = slc_dtype_size(dtype), share = layout == SLC_SHARD ? (uint64_t)size : 1;
+    uint64_t bytes = sluice_dtype_bytes(dtype), share = layout == SLC_SHARD ? (uint64_t)size : 1;
     const char *low = (const char *)buffer + op->first_block * op->block_elements / share * bytes;
     return (slc_byte_range){low, low + slc_op_length(op) / share * bytes};
 }

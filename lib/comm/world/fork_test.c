@@ -49,7 +49,7 @@ static void rig_open(rig *all, const test_case *test, int rank)
 static slc_op sum_op(const rig *all)
 {
     return (slc_op){.kind = SLC_ALL_REDUCE,
-                    .dtype = SLC_FLOAT32,
+                    .dtype = SLUICE_FP32,
                     .elements = ELEMENTS,
                     .block_elements = 4800,
                     .block_count = ELEMENTS / 4800,

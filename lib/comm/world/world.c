@@ -5,6 +5,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/comm/world/worlds.h"
 #include "lib/comm/settings.h"
@@ -270,14 +271,12 @@ static sluice_status assemble(sluice_world *world)
     return status ? status : slc_thread_start(world);
 }
 
-sluice_status sluice_world_create(const sluice_world_config *config, sluice_world **out)
+sluice_status sluice_world_create(const sluice_world_config *given, sluice_world **out)
 {
-    sluice_world_config from_environment;
-    sluice_status status = SLUICE_OK;
-    if (!config) {
-        status = sluice_world_config_init(&from_environment);
-        config = &from_environment;
-    }
+    sluice_world_config full = {0}, *config = &full;
+    sluice_status status =
+        given ? slc_sized_read("sluice_world_config", "sluice_world_config_init", given, sizeof full, &full)
+              : sluice_world_config_init(&full);
     if (!status) status = check_config(config);
     if (status) return status;
 

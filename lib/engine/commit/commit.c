@@ -1,4 +1,5 @@
 /* Creation, commit, destruction. */
+#include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
 #include "lib/engine/checkpoint/lock.h"
@@ -15,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void sluice_config_init(sluice_config *config)
+void sluice_config_init_sized(sluice_config *config, size_t struct_size)
 {
-    *config = (sluice_config){
+    const sluice_config defaults = {
         .strategy = "auto",
         .schedule = SLC_SCHEDULE_DEFAULT,
         .optimizer_name = "adamw",
@@ -36,11 +37,12 @@ void sluice_config_init(sluice_config *config)
                    .local_step_clipper = 16},
         .wire = SLUICE_BF16,
         .micro_batches = 1,
-        .recompute = "auto",
         .block_bytes = 1 << 20,
         .threads = 1,
         .device = "cpu",
     };
+    config->struct_size = struct_size;
+    slc_sized_write(&defaults, sizeof defaults, config);
 }
 
 static sluice_status check_config(const sluice_config *config)
@@ -53,11 +55,14 @@ static sluice_status check_config(const sluice_config *config)
     if (config->block_bytes < 64 || config->block_bytes > (uint64_t)1 << 32)
         return slc_error(SLUICE_ERR_ARGUMENT, "block is %llu bytes; give 64 bytes to 4 GiB",
                          (unsigned long long)config->block_bytes);
-    if (!config->strategy || !config->schedule || !config->device || !config->recompute || !config->optimizer_name)
-        return slc_error(SLUICE_ERR_ARGUMENT, "strategy, schedule, recompute, device and optimizer_name must be given: "
+    if (!config->strategy || !config->schedule || !config->device || !config->optimizer_name)
+        return slc_error(SLUICE_ERR_ARGUMENT, "strategy, schedule, device and optimizer_name must be given: "
                                               "use sluice_config_init");
-    if (strcmp(config->recompute, "auto") && strcmp(config->recompute, "none") && strcmp(config->recompute, "all"))
-        return slc_error(SLUICE_ERR_ARGUMENT, "recompute is \"%s\"; give auto, none or all", config->recompute);
+    if ((unsigned)config->recompute > SLUICE_RECOMPUTE_ALL)
+        return slc_error(SLUICE_ERR_ARGUMENT, "recompute holds no value of its type; give auto, none or all");
+    if ((unsigned)config->updates > SLUICE_UPDATES_BOTH)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "updates holds no value of its type; give auto, communication, compute or both");
     if ((unsigned)config->nan > SLUICE_NAN_SKIP || (unsigned)config->accumulate > SLUICE_ACCUMULATE_EACH)
         return slc_error(SLUICE_ERR_ARGUMENT, "nan or accumulate holds no value of its type");
     if ((unsigned)config->tied > SLUICE_TIED_SPLIT)
@@ -101,8 +106,9 @@ static sluice_status create_optimizer(sluice_runtime *rt)
 
 static sluice_status set_optimizer(sluice_runtime *rt)
 {
-    if (rt->config.optimizer) rt->optimizer = *rt->config.optimizer;
-    sluice_status status = rt->config.optimizer ? check_optimizer(&rt->optimizer) : create_optimizer(rt);
+    sluice_status status =
+        slc_sized_read("sluice_optimizer", NULL, rt->config.optimizer, sizeof rt->optimizer, &rt->optimizer);
+    if (!status) status = rt->config.optimizer ? check_optimizer(&rt->optimizer) : create_optimizer(rt);
     if (!status && !strcmp(rt->planning.strategy, "onebit")) status = slc_engine_allow_onebit(rt, "strategy");
     if (!status && rt->optimizer.norm_count && rt->config.clip > 0)
         status =
@@ -118,11 +124,15 @@ static bool world_has_failed(void *context)
     return sluice_world_check(context) != SLUICE_OK;
 }
 
-sluice_status slc_engine_create(sluice_world *world, const sluice_config *config, slc_planner planner,
+sluice_status slc_engine_create(sluice_world *world, const sluice_config *given, slc_planner planner,
                                 sluice_runtime **out)
 {
-    if (!world || !config || !out) return slc_error(SLUICE_ERR_ARGUMENT, "runtime_create: world, config and result");
-    sluice_status status = check_config(config);
+    if (!world || !given || !out) return slc_error(SLUICE_ERR_ARGUMENT, "runtime_create: world, config and result");
+    sluice_config full;
+    const sluice_config *config = &full;
+    sluice_config_init(&full);
+    sluice_status status = slc_sized_read("sluice_config", "sluice_config_init", given, sizeof full, &full);
+    if (!status) status = check_config(config);
     if (status) return status;
     sluice_runtime *rt = calloc(1, sizeof *rt);
     if (!rt) return slc_error(SLUICE_ERR_MEMORY, "runtime");
@@ -137,12 +147,11 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
     rt->size = sluice_world_size(world);
     rt->planning.strategy = strdup(config->strategy);
     rt->planning.schedule = strdup(config->schedule);
-    rt->planning.recompute = strdup(config->recompute);
     slc_gate_init(&rt->lanes.computed);
     uint32_t threads = config->threads ? config->threads : 1;
 
     status = SLUICE_ERR_MEMORY;
-    if (!rt->planning.strategy || !rt->planning.schedule || !rt->planning.recompute)
+    if (!rt->planning.strategy || !rt->planning.schedule)
         slc_error(status, "runtime");
     else
         status = slc_engine_fuse_bytes(config->fuse, &rt->planning.fuse_bytes);
@@ -218,7 +227,6 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     }
     free(rt->planning.strategy);
     free(rt->planning.schedule);
-    free(rt->planning.recompute);
     free(rt->planning.strategy_now);
     free(rt->planning.schedule_now);
     free(rt->failure.line);

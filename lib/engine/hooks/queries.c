@@ -1,4 +1,5 @@
 /* Questions about a runtime, a layer or a parameter; the memory report. */
+#include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/rss.h"
 #include "lib/engine/runtime.h"
@@ -28,9 +29,9 @@ sluice_world *sluice_runtime_world(const sluice_runtime *rt)
     return rt->world;
 }
 
-void *sluice_runtime_stream(const sluice_runtime *rt)
+sluice_stream *sluice_runtime_stream(const sluice_runtime *rt)
 {
-    return (void *)&rt->compute;
+    return (sluice_stream *)&rt->compute;
 }
 
 bool sluice_layer_recomputes(const sluice_layer *layer)
@@ -50,19 +51,24 @@ const char *sluice_layer_strategy_name(const sluice_layer *layer)
 
 sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_memory_report *report)
 {
-    if (!rt || !report || !rt->memory.arena) return slc_error(SLUICE_ERR_ORDER, "runtime_memory: before commit");
-    *report = (sluice_memory_report){.budget_bytes = rt->current.budget_bytes,
-                                     .planned_bytes = rt->memory.most_planned_bytes + rt->model.reserved_bytes,
-                                     .peak_bytes = slc_arena_peak(rt->memory.arena),
-                                     .rss_bytes = slc_rss_bytes(slc_arena_segment(rt->memory.arena)),
-                                     .rss_commit_bytes = rt->memory.rss_commit_bytes};
+    if (!rt || !report) return slc_error(SLUICE_ERR_ARGUMENT, "runtime_memory: no runtime or no report given");
+    if (!rt->memory.arena) return slc_error(SLUICE_ERR_ORDER, "runtime_memory: before commit");
+    sluice_status status = slc_sized_check("sluice_memory_report", NULL, report, sizeof *report);
+    if (status) return status;
+    sluice_memory_report made = {.budget_bytes = rt->current.budget_bytes,
+                                 .planned_bytes = rt->memory.most_planned_bytes + rt->model.reserved_bytes,
+                                 .peak_bytes = slc_arena_peak(rt->memory.arena),
+                                 .rss_bytes = slc_rss_bytes(slc_arena_segment(rt->memory.arena)),
+                                 .rss_commit_bytes = rt->memory.rss_commit_bytes};
     for (int c = 0; c < SLC_MEMORY_CATEGORIES; c++) {
         uint64_t peak = slc_arena_category_peak(rt->memory.arena, (slc_memory_category)c);
         if (!peak) continue;
-        report->categories[report->category_count++] =
+        made.categories[made.category_count++] =
             (sluice_memory_category){slc_memory_category_name((slc_memory_category)c), peak};
     }
-    return slc_engine_account_activations(rt, report);
+    status = slc_engine_account_activations(rt, &made);
+    if (!status) slc_sized_write(&made, sizeof made, report);
+    return status;
 }
 
 uint64_t sluice_runtime_dp_bytes(const sluice_runtime *rt)

@@ -1,5 +1,6 @@
 /* A step or an evaluation as the program drives it: slots in the registered order, waits before them, posts after. */
 #include "lib/base/clock.h"
+#include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
 #include "lib/engine/measure/measure.h"
@@ -35,11 +36,13 @@ static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const slu
     step->exchange_off = step->mode != SLC_STEP_EXCHANGE;
 }
 
-sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options)
+sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *given)
 {
+    sluice_step_options full = {0}, *options = &full;
     sluice_status status = slc_runtime_require_mode(rt, SLC_IDLE, "step_begin");
+    if (!status) status = slc_sized_read("sluice_step_options", NULL, given, sizeof full, &full);
     if (status) return status;
-    if (!options || !isfinite(options->learning_rate) || !isfinite(options->gradient_scale))
+    if (!given || !isfinite(options->learning_rate) || !isfinite(options->gradient_scale))
         return slc_error(SLUICE_ERR_ARGUMENT, "step_begin: learning_rate and gradient_scale must be finite numbers");
 
     slc_pass *pass = &rt->train;
@@ -240,7 +243,7 @@ sluice_status sluice_backward_end(sluice_layer *layer)
 
 static void report_step(const sluice_runtime *rt, const slc_step_state *step, sluice_step_report *report)
 {
-    *report = (sluice_step_report){
+    const sluice_step_report made = {
         .step = step->step,
         .step_s = slc_seconds(slc_clock_ns() - step->started_ns),
         .exposed_s = step->exposed_s,
@@ -252,11 +255,13 @@ static void report_step(const sluice_runtime *rt, const slc_step_state *step, sl
         .predicted_step_s = rt->current.predicted_step_s,
         .peak_bytes = slc_arena_peak(rt->memory.arena),
         .bytes_sent = slc_comm_bytes_sent(rt->comm) - step->bytes_sent_before};
+    slc_sized_write(&made, sizeof made, report);
 }
 
 sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
 {
     sluice_status status = slc_runtime_require_mode(rt, SLC_IN_STEP, "step_end");
+    if (!status && report) status = slc_sized_check("sluice_step_report", NULL, report, sizeof *report);
     if (status) return status;
     slc_pass *pass = &rt->train;
     if (rt->at.cursor != pass->slot_count) {

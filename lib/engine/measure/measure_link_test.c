@@ -37,8 +37,8 @@ static int build(sluice_world *world, const trial *t, model *m)
         char name[16];
         snprintf(name, sizeof name, "l%d", l);
         RANK_CHECK(!sluice_layer_add(m->rt, name, &m->layers[l]));
-        RANK_CHECK(
-            !sluice_param_add(m->layers[l], &(sluice_param_desc){.name = "w", .count = t->count}, &m->params[l]));
+        RANK_CHECK(!sluice_param_add(m->layers[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = t->count),
+                                     &m->params[l]));
     }
     RANK_CHECK(!sluice_runtime_commit(m->rt));
     float *ones = malloc(t->count * sizeof *ones);
@@ -50,7 +50,7 @@ static int build(sluice_world *world, const trial *t, model *m)
 
 static int step(model *m)
 {
-    RANK_CHECK(!sluice_step_begin(m->rt, &(sluice_step_options){.learning_rate = 0.1}));
+    RANK_CHECK(!sluice_step_begin(m->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1)));
     for (int l = 0; l < LAYERS; l++) {
         RANK_CHECK(!sluice_forward_begin(m->layers[l]));
         RANK_CHECK(!sluice_forward_end(m->layers[l]));
@@ -120,7 +120,7 @@ static int measure(int rank, int size, void *context)
     RANK_CHECK(!sluice_world_create(&config, &world));
     if (build(world, t, &m) || step(&m) || step(&m)) return 1;
     RANK_CHECK(!sluice_runtime_weights_sha256(m.rt, before));
-    sluice_memory_report memory;
+    sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
     RANK_CHECK(!sluice_runtime_sync(m.rt));
     struct timespec start, end;
     clock_gettime(CLOCK_MONOTONIC, &start);

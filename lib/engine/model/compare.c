@@ -87,7 +87,7 @@ static uint64_t hash_settings(const sluice_runtime *rt)
     uint64_t hash = SLC_FNV_START;
     hash_text(&hash, rt->planning.strategy);
     hash_text(&hash, rt->planning.schedule);
-    hash_text(&hash, rt->planning.recompute);
+    hash_number(&hash, c->recompute);
     hash_text(&hash, rt->optimizer.name);
     hash_number(&hash, rt->optimizer.state_count);
     hash = slc_fnv(hash, &c->adamw, sizeof c->adamw);

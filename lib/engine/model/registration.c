@@ -1,6 +1,7 @@
 /* Before commit the program registers layers, parameters, activations and workspaces. */
 #include "lib/engine/model/registration.h"
 
+#include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/runtime.h"
 
@@ -137,7 +138,7 @@ static sluice_status check_rows(const sluice_layer *layer, const sluice_param_de
 
 static sluice_status check_param(const sluice_layer *layer, const sluice_param_desc *desc)
 {
-    if (!desc || !desc->name || !*desc->name)
+    if (!desc->name || !*desc->name)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": a parameter needs a name", layer->name);
     const uint64_t before = layer->rt->model.elements;
     if (!desc->count)
@@ -150,17 +151,20 @@ static sluice_status check_param(const sluice_layer *layer, const sluice_param_d
     return check_rows(layer, desc);
 }
 
-sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *desc, sluice_param **out)
+sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *given, sluice_param **out)
 {
     sluice_runtime *rt = layer ? layer->rt : NULL;
+    sluice_param_desc full = {0}, *desc = &full;
     sluice_status status = registering(rt, "param_add");
+    if (!status) status = slc_sized_read("sluice_param_desc", NULL, given, sizeof full, &full);
     if (!status) status = check_param(layer, desc);
+    if (!status && !out) status = slc_error(SLUICE_ERR_ARGUMENT, "parameter \"%s\": no result given", desc->name);
     if (status) return status;
 
     char *name = join_name(layer->name, desc->name);
     sluice_param *param = calloc(1, sizeof *param);
-    if (!name || !param || !out || !grow((void ***)&rt->model.params, rt->model.param_count)) {
-        status = slc_error(SLUICE_ERR_MEMORY, "parameter \"%s\": no memory, or no result given", desc->name);
+    if (!name || !param || !grow((void ***)&rt->model.params, rt->model.param_count)) {
+        status = slc_error(SLUICE_ERR_MEMORY, "parameter \"%s\": no memory", desc->name);
         goto fail;
     }
     for (uint32_t i = 0; i < rt->model.param_count; i++)
@@ -283,10 +287,12 @@ static void destroy_activation(sluice_activation *activation)
     free(activation);
 }
 
-static sluice_status add_activation(sluice_layer *layer, sluice_activation_desc desc, sluice_activation **out)
+static sluice_status add_activation(sluice_layer *layer, const void *given, sluice_activation **out)
 {
     sluice_runtime *rt = layer->rt;
-    sluice_status status = check_activation(layer, &desc);
+    sluice_activation_desc desc = {0};
+    sluice_status status = slc_sized_read("sluice_activation_desc", NULL, given, sizeof desc, &desc);
+    if (!status) status = check_activation(layer, &desc);
     if (status) return status;
     bool failed = false;
     sluice_activation *activation = calloc(1, sizeof *activation);
@@ -324,7 +330,8 @@ sluice_status sluice_activations_add(sluice_layer *layer, const sluice_activatio
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": %u activations, but no descriptions or no results given",
                          layer->name, count);
     const uint32_t before = rt->model.activation_count;
-    for (uint32_t i = 0; !status && i < count; i++) status = add_activation(layer, descs[i], &out[i]);
+    for (uint32_t i = 0; !status && i < count; i++)
+        status = add_activation(layer, (const char *)descs + i * descs->struct_size, &out[i]);
     while (status && rt->model.activation_count > before) {
         sluice_activation *added = rt->model.activations[--rt->model.activation_count];
         rt->model.activation_bytes -= added->bytes;
@@ -341,7 +348,7 @@ sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation
 
 static sluice_status check_workspace(const sluice_layer *layer, const sluice_workspace_desc *desc)
 {
-    if (!desc || !desc->name || !desc->bytes)
+    if (!desc->name || !desc->bytes)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": a workspace needs a name and bytes", layer->name);
     if (!fits(layer->rt->model.workspace_bytes, desc->bytes, bytes_max))
         return too_many_bytes(layer, "workspace", desc->name, desc->bytes);
@@ -353,10 +360,12 @@ static sluice_status check_workspace(const sluice_layer *layer, const sluice_wor
     return SLUICE_OK;
 }
 
-sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_desc *desc, sluice_workspace **out)
+sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_desc *given, sluice_workspace **out)
 {
     sluice_runtime *rt = layer ? layer->rt : NULL;
+    sluice_workspace_desc full = {0}, *desc = &full;
     sluice_status status = registering(rt, "workspace_add");
+    if (!status) status = slc_sized_read("sluice_workspace_desc", NULL, given, sizeof full, &full);
     if (!status) status = check_workspace(layer, desc);
     if (status) return status;
     if (!out) return slc_error(SLUICE_ERR_ARGUMENT, "workspace \"%s\": no result given", desc->name);

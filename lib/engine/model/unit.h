@@ -37,11 +37,6 @@ static inline void *slc_element(const void *array, sluice_dtype dtype, uint64_t 
     return (unsigned char *)(uintptr_t)array + element * sluice_dtype_bytes(dtype);
 }
 
-static inline slc_dtype slc_comm_dtype(sluice_dtype dtype)
-{
-    return dtype == SLUICE_BF16 ? SLC_BFLOAT16 : SLC_FLOAT32;
-}
-
 /* ---- Parts ---- */
 
 /* The part of block `block` that `rank` of `world` owns: with 1 and 0 all of it. */

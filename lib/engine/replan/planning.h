@@ -7,10 +7,10 @@
 
 typedef struct {
     slc_planner planner;
-    slc_cancel cancel;                     /* ends planning when the world has failed */
-    char *strategy, *schedule, *recompute; /* as configured */
-    char *strategy_now, *schedule_now;     /* that a re-plan asked for; NULL: the above */
-    uint64_t fuse_bytes;                   /* of a fused unit; 0: off; SLC_FUSE_AUTO */
+    slc_cancel cancel;                 /* ends planning when the world has failed */
+    char *strategy, *schedule;         /* as configured */
+    char *strategy_now, *schedule_now; /* that a re-plan asked for; NULL: the above */
+    uint64_t fuse_bytes;               /* of a fused unit; 0: off; SLC_FUSE_AUTO */
     slc_updates updates;
     bool replan_due;   /* one re-plan, with measured times, comes after some steps */
     uint64_t dp_bytes; /* as in slc_plan_answer */

@@ -26,8 +26,9 @@ slc_plan_request slc_engine_standing_request(const sluice_runtime *rt)
 /* None of the layers that can recompute does, all do, or those that the planner chooses. */
 static uint8_t recompute_choice(const sluice_runtime *rt, const sluice_layer *layer)
 {
-    if (!layer->can_recompute || !strcmp(rt->planning.recompute, "none")) return 0;
-    return strcmp(rt->planning.recompute, "all") ? 2 : 1;
+    const sluice_recompute choice = rt->config.recompute;
+    if (!layer->can_recompute || choice == SLUICE_RECOMPUTE_NONE) return 0;
+    return choice == SLUICE_RECOMPUTE_ALL ? 1 : 2;
 }
 
 /* A unit is forced as the layer that adds its parameters; for rows there is only one strategy. */

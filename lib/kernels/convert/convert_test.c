@@ -24,7 +24,7 @@ static void rounds_as_the_scalar_rule(void **state)
     float *x = all_numbers(&count);
     TEST_EACH_ISA(isa)
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         uint16_t *y = (uint16_t *)test_floats(count);
         assert_int_equal(slc_convert(&stream, SLUICE_FP32, x, SLUICE_BF16, y, count), SLUICE_OK);
         for (uint64_t i = 0; i < count; i++)
@@ -45,7 +45,7 @@ static void widens_exactly(void **state)
     for (uint64_t i = 0; i < count; i++) x[i] = (uint16_t)i;
     TEST_EACH_ISA(isa)
     {
-        slc_stream stream = test_stream(2);
+        sluice_stream stream = test_stream(2);
         uint32_t *y = (uint32_t *)test_floats(count);
         assert_int_equal(slc_convert(&stream, SLUICE_BF16, x, SLUICE_FP32, y, count), SLUICE_OK);
         for (uint64_t i = 0; i < count; i++) assert_int_equal(y[i], (uint32_t)i << 16);
@@ -63,7 +63,7 @@ static void widens_exactly(void **state)
 static void tails_and_copies(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     float x[64], y[65];
     uint16_t half[65];
     for (int i = 0; i < 64; i++) x[i] = (float)i;

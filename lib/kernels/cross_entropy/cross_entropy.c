@@ -5,7 +5,7 @@
 #include "lib/kernels/cross_entropy/cross_entropy_cpu.h"
 #include "lib/kernels/host.h"
 
-sluice_status slc_cross_entropy(slc_stream *stream, uint64_t rows, uint64_t classes, float *logits,
+sluice_status slc_cross_entropy(sluice_stream *stream, uint64_t rows, uint64_t classes, float *logits,
                                 sluice_dtype gradient, const int32_t *targets, float gradient_scale, float *losses)
 {
     sluice_status status = slc_host_check(stream, "cross_entropy");

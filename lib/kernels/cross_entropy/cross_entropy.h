@@ -11,7 +11,7 @@
  * logits that it replaces, so rows are 2 * classes bf16 elements apart, and the rest of each is undefined. losses[row]
  * = -log softmax[target]. A target of -1 is ignored: loss 0, gradient 0.
  * Errors: ARGUMENT (any other target that is no class), and then nothing is changed; UNSUPPORTED (no host stream). */
-sluice_status slc_cross_entropy(slc_stream *stream, uint64_t rows, uint64_t classes, float *logits,
+sluice_status slc_cross_entropy(sluice_stream *stream, uint64_t rows, uint64_t classes, float *logits,
                                 sluice_dtype gradient, const int32_t *targets, float gradient_scale, float *losses);
 
 #endif

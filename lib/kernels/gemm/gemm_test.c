@@ -69,7 +69,7 @@ static void compare(const slc_gemm_shape *s, const array *c)
                  (unsigned long long)s->ldc, sqrt(error / size), bar_of(s));
 }
 
-static void check(slc_stream *stream, slc_gemm_shape s)
+static void check(sluice_stream *stream, slc_gemm_shape s)
 {
     array a = array_random(s.dtype, row(s.lda, s.transpose_a ? s.m : s.k) * (s.transpose_a ? s.k : s.m), 1);
     array b = array_random(s.dtype, row(s.ldb, s.transpose_b ? s.k : s.n) * (s.transpose_b ? s.n : s.k), 2);
@@ -114,7 +114,7 @@ static slc_gemm_shape combination(uint64_t number, const uint64_t size[3])
 static void all_combinations(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     const uint64_t size[] = {13, 37, 29};
     for (uint64_t i = 0; i < COMBINATIONS; i++) check(&stream, combination(i, size));
     slc_stream_destroy(&stream);
@@ -124,7 +124,7 @@ static void draws(const uint64_t sizes[][3], size_t count, int each)
 {
     uint64_t seed = 7;
     for (uint32_t threads = 1; threads <= 3; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         for (size_t i = 0; i < count; i++)
             for (int draw = 0; draw < each; draw++)
                 check(&stream, combination(test_random(&seed) % COMBINATIONS, sizes[i]));
@@ -154,7 +154,7 @@ static void repeats_to_the_bit(void **state)
     (void)state;
     for (uint32_t threads = 1; threads <= 2; threads++)
         for (unsigned bits = 0; bits < 4; bits++) {
-            slc_stream stream = test_stream(threads);
+            sluice_stream stream = test_stream(threads);
             slc_gemm_shape s = {.transpose_a = bits & 1, .transpose_b = bits & 2, .m = 64, .n = 192, .k = 300};
             float *a = test_uniform_floats(s.m * s.k, -1, 1, 1), *b = test_uniform_floats(s.k * s.n, -1, 1, 2);
             float *c = test_floats(s.m * s.n), *first = NULL;
@@ -173,7 +173,7 @@ static void repeats_to_the_bit(void **state)
 /* cmocka's assertions may be used by the main thread only, so the others just count. */
 static void *many_shapes(void *failures)
 {
-    slc_stream stream = *(slc_stream *)failures;
+    sluice_stream stream = *(sluice_stream *)failures;
     for (uint64_t i = 0; i < 200; i++) {
         slc_gemm_shape s = {.transpose_b = true, .m = 4, .n = 16 + i % 40, .k = 8};
         float a[4 * 8], b[8 * 64], c[4 * 64], workspace[65536];
@@ -189,7 +189,7 @@ static void *many_shapes(void *failures)
 static void from_several_threads(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     pthread_t threads[4];
     for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, many_shapes, &stream), 0);
     for (int i = 0; i < 4; i++) {
@@ -203,7 +203,7 @@ static void from_several_threads(void **state)
 static void wrong_arguments(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     float x[64] = {0};
     uint64_t bytes;
     slc_gemm_shape none = {.m = 0, .n = 4, .k = 4}, overlap = {.m = 4, .n = 4, .k = 4, .lda = 3},

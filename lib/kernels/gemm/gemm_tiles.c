@@ -19,7 +19,7 @@ enum {
     PROBE = 64  /* size of a product that shows what oneDNN has */
 };
 
-static uint32_t threads_of(const slc_stream *stream)
+static uint32_t threads_of(const sluice_stream *stream)
 {
 #if defined(_OPENMP)
     return stream->threads ? stream->threads : 1;
@@ -205,7 +205,7 @@ static uint64_t place(uint64_t *end, bool wanted, uint64_t bytes)
     return at;
 }
 
-sluice_status slc_gemm_route_find(const slc_stream *stream, const slc_gemm_shape *shape, slc_gemm_route *r)
+sluice_status slc_gemm_route_find(const sluice_stream *stream, const slc_gemm_shape *shape, slc_gemm_route *r)
 {
     needs need = {0, 0};
     memset(r, 0, sizeof *r);

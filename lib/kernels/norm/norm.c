@@ -12,7 +12,7 @@ enum { GRAIN_ELEMENTS = 32768, DIGITS = SLC_NORM_BINS - 1 + 5 /* + 5: room for t
 enum { DIGITS_A_WORD = DIGITS / (SLC_NORM_WORDS - 1) };
 _Static_assert(DIGITS_A_WORD *(SLC_NORM_WORDS - 1) == DIGITS, "words hold all digits");
 
-sluice_status slc_norm_add(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins)
+sluice_status slc_norm_add(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins)
 {
     sluice_status status = slc_host_check(stream, "norm");
     if (status) return status;
@@ -22,7 +22,7 @@ sluice_status slc_norm_add(slc_stream *stream, sluice_dtype dtype, uint64_t coun
     return SLUICE_OK;
 }
 
-sluice_status slc_all_finite(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite)
+sluice_status slc_all_finite(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite)
 {
     sluice_status status = slc_host_check(stream, "all_finite");
     if (status) return status;

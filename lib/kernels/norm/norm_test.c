@@ -28,7 +28,7 @@ static void bins_do_not_depend_on_order_or_partition(void **state)
         slc_norm_add_ref(COUNT, x, want);
         TEST_EACH_ISA(isa)
         for (uint32_t threads = 1; threads <= 3; threads++) {
-            slc_stream stream = test_stream(threads);
+            sluice_stream stream = test_stream(threads);
             int64_t whole[SLC_NORM_BINS] = {0}, pieces[SLC_NORM_BINS] = {0};
             assert_int_equal(slc_norm_add(&stream, SLUICE_FP32, COUNT, x, whole), SLUICE_OK);
             assert_memory_equal(whole, want, sizeof want);
@@ -51,7 +51,7 @@ static void tail_is_a_padded_grain(void **state)
     (void)state;
     float *x = test_uniform_floats(64, -1, 1, 1);
     memset(x + 37, 0, (48 - 37) * sizeof *x);
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     TEST_EACH_ISA(isa)
     {
         int64_t tail[SLC_NORM_BINS] = {0}, padded[SLC_NORM_BINS] = {0};
@@ -67,7 +67,7 @@ static void result_agrees_with_long_double(void **state)
 {
     (void)state;
     const float scales[] = {1e-30f, 1e-15f, 1e-4f, 1, 1e8f, 1e19f, 1.6e38f};
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     for (size_t i = 0; i < TEST_COUNT_OF(scales); i++) {
         float *x = test_uniform_floats(COUNT, -scales[i], scales[i], i);
         int64_t bins[SLC_NORM_BINS] = {0};
@@ -82,7 +82,7 @@ static void result_agrees_with_long_double(void **state)
 static void result_is_rounded_once(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     uint64_t seed = 1;
     for (int i = 0; i < 2000; i++) { /* two grains of one element each, so that the sum has at most 64 bits */
         float x[32] = {0};
@@ -109,7 +109,7 @@ static void packed_bins_add_up(void **state)
 {
     (void)state;
     enum { RANKS = 5 };
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     float *sets[] = {wild_floats(COUNT, 1), test_uniform_floats(COUNT, -1, 1, 2), test_floats(COUNT)};
     for (int i = 0; i < COUNT; i++) sets[2][i] = 0x1.fffffep127f;
     for (size_t k = 0; k < TEST_COUNT_OF(sets); k++) {
@@ -136,7 +136,7 @@ static void packed_bins_add_up(void **state)
 static void extremes(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     float largest[16], smallest[16] = {0x1p-149f};
     for (int i = 0; i < 16; i++) largest[i] = 0x1.fffffep127f;
     TEST_EACH_ISA(isa)
@@ -157,7 +157,7 @@ static void non_finite_is_seen(void **state)
     float *x = test_uniform_floats(COUNT, -1, 1, 1);
     TEST_EACH_ISA(isa)
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         bool finite = true;
         assert_int_equal(slc_all_finite(&stream, SLUICE_FP32, COUNT, x, &finite), SLUICE_OK);
         assert_true(finite);
@@ -193,7 +193,7 @@ static void bf16_is_its_fp32(void **state)
         uint64_t at = 16 * (test_random(&seed) % (ALL / 16 - 64)), count = round % 2 ? TAIL : 16 * (1 + round);
         TEST_EACH_ISA(isa)
         {
-            slc_stream stream = test_stream(1 + round % 3);
+            sluice_stream stream = test_stream(1 + round % 3);
             int64_t got[SLC_NORM_BINS] = {0}, want[SLC_NORM_BINS] = {0};
             bool finite = true;
             slc_norm_add_ref(count, wide + at, want);
@@ -210,7 +210,7 @@ static void bf16_is_its_fp32(void **state)
         }
     }
     uint32_t bad = 0;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     for (uint32_t i = 0; i < ALL; i++) {
         bool finite = true;
         slc_all_finite(&stream, SLUICE_BF16, 1, x + i, &finite);

@@ -56,7 +56,7 @@ static void check(const reduction *r)
     }
     slc_reduce_ref(r->count, r->from, in, r->sources, r->scale, r->accumulate, r->to, want, r->destinations);
 
-    slc_stream stream = test_stream(r->threads);
+    sluice_stream stream = test_stream(r->threads);
     assert_int_equal(slc_reduce(&stream, r->count, r->from, in, r->sources, r->scale, r->accumulate, r->to, got,
                                 r->destinations, r->stream),
                      SLUICE_OK);
@@ -105,7 +105,7 @@ static void close_to_float64(void **state)
     uint16_t *sources[MOST], *narrow = calloc(COUNT, sizeof *narrow);
     const void *in[MOST];
     float *wide = test_floats(COUNT);
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     for (uint32_t s = 0; s < MOST; s++) in[s] = sources[s] = numbers(SLUICE_BF16, COUNT, 2.0f, 300 + s);
     TEST_EACH_ISA(isa)
     {
@@ -136,7 +136,7 @@ static void destinations_of_unequal_alignment(void **state)
     float *a = test_uniform_floats(COUNT + SLACK, -1, 1, 1), *b = test_uniform_floats(COUNT + SLACK, -1, 1, 2);
     float *x = test_floats(COUNT + SLACK), *y = test_floats(COUNT + SLACK);
     const void *sources[] = {a, b};
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     TEST_EACH_ISA(isa)
     {
         void *destinations[] = {x + 1, y + 6};
@@ -160,7 +160,7 @@ static void small_vectors(void **state)
     double da[] = {1e300, 0.1, 3}, db[] = {-1e300, 0.2, 4}, dc[] = {1, 0.3, 5}, out[3];
     const int64_t *integers[] = {ia, ib};
     const double *doubles[] = {da, db, dc};
-    slc_stream stream = test_stream(2);
+    sluice_stream stream = test_stream(2);
     assert_int_equal(slc_reduce_int64(&stream, 3, integers, 2, (int64_t *[]){ia, ib}, 2), SLUICE_OK);
     const int64_t want[] = {8, (INT64_C(1) << 40) + 9, (INT64_C(1) << 50) - 5};
     assert_memory_equal(ia, want, sizeof want);
@@ -178,7 +178,7 @@ static void wrong_arguments(void **state)
     const void *source = &x;
     const sluice_dtype fp32 = SLUICE_FP32;
     void *to[] = {&y, &x};
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     assert_int_equal(slc_reduce(&stream, 1, fp32, &source, 0, 1, false, fp32, to, 1, false), SLUICE_ERR_ARGUMENT);
     assert_int_equal(slc_reduce(&stream, 1, fp32, &source, 1, 1, true, fp32, to, 2, false), SLUICE_ERR_ARGUMENT);
     slc_stream_destroy(&stream);
