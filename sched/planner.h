@@ -5,7 +5,8 @@
 
 #include "lib/plan/request.h"
 
-/* Does what slc_plan_function says. A strategy is a name for all units; "random:SEED"; "mixed"; or the path of a JSON file
+/* Does what slc_plan_function says. A strategy is a name for all units; "random:SEED"; "mixed"; or the path of a JSON
+ * file
  *   {"layers": {"h.0": "fsdp", "embed.wte": "sdp", "*": "sdp"}}
  * where "*" means every unit that is not named, and "h.0..h.2" the layers from h.0 to h.2; layers of a fused unit must
  * all have one strategy. `forced` overrides all of these. A plan keeps to the budget if its arena and the memory that
