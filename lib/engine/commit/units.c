@@ -2,21 +2,18 @@
  * neighbouring layers may lie in one together. A tied parameter is a unit of its own, and where its uses are split the
  * rows of its look-up are another. Each parameter starts at a multiple of 16 elements; a unit is padded to a multiple
  * of 16 * N. */
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/engine/commit/job.h"
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
 #include "lib/plan/fused_job.h"
+#include "lib/plan/roles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static uint64_t round_up(uint64_t value, uint64_t unit)
-{
-    return (value + unit - 1) / unit * unit;
-}
 
 /* A unit is made of the own parameters of layers first to last, trainable or frozen ones, or of one tied parameter.
  * Where an optimizer exchanges everything as one, a trainable tied parameter is among the others. */
@@ -103,12 +100,12 @@ static sluice_status make_unit(sluice_runtime *rt, const origin *from)
         if (!belongs(param, from)) continue;
         param->unit = number;
         param->first = elements;
-        elements = round_up(elements + param->count, SLC_GRAIN);
+        elements = slc_round_up(elements + param->count, SLC_GRAIN);
         state->params[state->param_count++] = param;
     }
     if (rt->compression.fuses && !from->tied && !from->frozen)
         elements = slc_flat_elements(elements, (uint32_t)rt->size);
-    unit->elements = round_up(elements, grain);
+    unit->elements = slc_round_up(elements, grain);
     uint64_t block = rt->config.block_bytes / 4 / grain * grain;
     unit->block_elements = block ? block : grain;
     unit->trainable = !(from->tied ? from->tied->frozen : from->frozen);
@@ -128,7 +125,7 @@ static sluice_status make_rows_unit(sluice_runtime *rt, sluice_param *param)
     char *name = malloc(bytes);
     split->partner = number;
     *unit = (slc_unit){.name = name,
-                       .elements = round_up(param->most_rows * param->row_elements, SLC_GRAIN * (uint64_t)rt->size),
+                       .elements = slc_round_up(param->most_rows * param->row_elements, SLC_GRAIN * (uint64_t)rt->size),
                        .dtype = split->dtype,
                        .trainable = true,
                        .uses = calloc(1, sizeof *unit->uses),
@@ -194,7 +191,7 @@ static void set_wire_and_scratch(sluice_runtime *rt)
          u++) /* where all is fp32 the setting has no effect, so the job is the same */
         if (job->units[u].dtype != SLUICE_FP32) job->wire = rt->config.wire;
     for (uint32_t u = 0; u < job->unit_count; u++) {
-        if (job->units[u].role == SLC_UNIT_ROWS) continue; /* its rows move in blocks of its partner */
+        if (slc_looks_up(&job->units[u])) continue; /* its rows move in blocks of its partner */
         uint64_t block = sluice_dtype_bytes(slc_gradient_dtype(job, &job->units[u])) * job->units[u].block_elements;
         if (block > largest) largest = block;
     }

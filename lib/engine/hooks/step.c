@@ -10,13 +10,14 @@
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"
 #include "lib/engine/step/pass.h"
+#include "lib/plan/strategy_table.h"
 
 #include <math.h>
 
 static bool any_onebit(const sluice_runtime *rt)
 {
     for (uint32_t u = 0; u < rt->job.unit_count; u++)
-        if (rt->units[u].strategy == SLC_ONEBIT) return true;
+        if (slc_exchanges(rt->units[u].strategy)) return true;
     return false;
 }
 

@@ -1,5 +1,6 @@
 /* Least squares in two unknowns, and the figures that follow. */
 #include "lib/engine/measure/fit_link.h"
+#include "lib/base/median.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -57,15 +58,7 @@ void slc_fit_overlap(const slc_overlap_sample *sample, double *kappa, double *si
     *kappa = fmin(fmax(*kappa, 0), *sigma);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double slc_fit_median(double *values, size_t count)
 {
-    if (!count) return 0;
-    qsort(values, count, sizeof *values, by_value);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+    return count ? slc_median(values, count) : 0;
 }

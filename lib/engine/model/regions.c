@@ -1,5 +1,6 @@
 #include "lib/engine/model/regions.h"
 
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/engine/runtime.h"
 #include "lib/memory/pack.h"
@@ -10,12 +11,7 @@ enum { PACK_TRIES = 64 }; /* orders tried where the first does not reach the liv
 
 static uint64_t aligned(uint64_t bytes)
 {
-    return (bytes + SLC_PACK_ALIGNMENT - 1) / SLC_PACK_ALIGNMENT * SLC_PACK_ALIGNMENT;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
+    return slc_round_up(bytes, SLC_PACK_ALIGNMENT);
 }
 
 /* ---- One slot ---- */
@@ -28,7 +24,7 @@ static uint64_t most_live(const slc_slot_life *lives, uint32_t count)
         uint64_t bytes = 0;
         for (uint32_t k = 0; k < count; k++)
             if (lives[k].first <= lives[i].first && lives[i].first <= lives[k].last) bytes += aligned(lives[k].bytes);
-        most = larger(most, bytes);
+        most = slc_most(most, bytes);
     }
     return most;
 }
@@ -83,7 +79,7 @@ static sluice_status pack_layer(sluice_runtime *rt, uint32_t layer, slc_slot_lif
     sluice_status status = pack_region(rt, layer, SLUICE_FORWARD, lives);
     if (!status) status = pack_region(rt, layer, SLUICE_BACKWARD, lives);
     slc_region *backward = &rt->regions[slc_backward_slot(&rt->job, layer)];
-    if (rt->model.layers[layer]->can_recompute) backward->bytes = larger(backward->bytes, rt->regions[layer].bytes);
+    if (rt->model.layers[layer]->can_recompute) backward->bytes = slc_most(backward->bytes, rt->regions[layer].bytes);
     return status;
 }
 
@@ -127,7 +123,7 @@ static uint64_t most_live_in_slots(const slc_job *job, const bool *recompute, co
         uint64_t bytes = live_bytes[s];
         for (uint32_t a = 0; a < job->activation_count; a++)
             if (lives_in(job, recompute, &job->activations[a], s)) bytes += aligned(job->activations[a].bytes);
-        most = larger(most, bytes);
+        most = slc_most(most, bytes);
     }
     return most;
 }
@@ -180,7 +176,7 @@ sluice_status slc_engine_account_activations(const sluice_runtime *rt, sluice_me
         uint32_t layer = slc_slot_layer(job, s);
         live[s] = rt->regions[s].live_bytes;
         if (rt->current.plan->recompute[layer])
-            live[s] = larger(live[s], rt->regions[slc_forward_slot(layer)].live_bytes);
+            live[s] = slc_most(live[s], rt->regions[slc_forward_slot(layer)].live_bytes);
     }
     slc_activation_sizes sizes;
     sluice_status status = slc_size_activations(job, rt->current.plan->recompute, live, sum, &sizes);

@@ -1,6 +1,7 @@
 /* The arrays that a rank has for itself next to the optimizer's states, found by name: residues and local arrays. */
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/runtime.h"
+#include "lib/plan/strategy_table.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +57,7 @@ bool slc_onebit_state(const sluice_param *param, const char *name, float **data,
 {
     const sluice_runtime *rt = param->rt;
     const slc_onebit *onebit = rt->units[param->unit].onebit;
-    if (!onebit || rt->units[param->unit].strategy != SLC_ONEBIT) return false;
+    if (!onebit || !slc_exchanges(rt->units[param->unit].strategy)) return false;
     if (!strcmp(name, "error_worker")) {
         worker_error(param, onebit, data, count);
         return true;

@@ -5,6 +5,7 @@
 #include "lib/engine/model/buffers.h"
 #include "lib/engine/model/unit.h"
 #include "lib/engine/runtime.h"
+#include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
 
@@ -84,7 +85,7 @@ sluice_status slc_onebit_reset_errors(sluice_runtime *rt)
 {
     sluice_status status = SLUICE_OK;
     for (uint32_t u = 0; !status && u < rt->job.unit_count; u++) {
-        if (rt->units[u].strategy != SLC_ONEBIT) continue;
+        if (!slc_exchanges(rt->units[u].strategy)) continue;
         const slc_exchange_sizes *sizes = &rt->job.units[u].exchange;
         status = slc_fill_zero(&rt->compute, slc_engine_buffer(rt, SLC_BUFFER_WORKER_ERROR, u, 0), sizes->worker);
         if (!status)

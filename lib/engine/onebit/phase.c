@@ -60,7 +60,7 @@ void slc_phase_note_replicas(sluice_runtime *rt, slc_step_mode mode)
         const slc_strategy strategy = rt->units[param->unit].strategy;
         if (!slc_updates_whole(strategy))
             param->apart = false;
-        else if (strategy == SLC_ONEBIT && ends_interval && !param->frozen)
+        else if (slc_exchanges(strategy) && ends_interval && !param->frozen)
             param->apart |= rt->onebit.exchange_rounds;
     }
 }

@@ -36,7 +36,7 @@ static sluice_status locate_unit(sluice_runtime *rt, uint32_t u)
     for (uint32_t w = 0; w < unit->window_count; w++)
         unit->gathered[w] = slc_engine_buffer(rt, SLC_BUFFER_GATHERED, u, w);
     if (unit->look_up) slc_look_up_locate(rt, u);
-    if (unit->strategy == SLC_ONEBIT && unit->onebit) slc_onebit_locate(rt, u); /* a frozen unit is as dp's */
+    if (slc_exchanges(unit->strategy) && unit->onebit) slc_onebit_locate(rt, u); /* a frozen unit is as dp's */
     return SLUICE_OK;
 }
 

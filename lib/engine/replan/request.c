@@ -35,7 +35,7 @@ static uint8_t recompute_choice(const sluice_runtime *rt, const sluice_layer *la
 static slc_strategy forced_strategy(const sluice_runtime *rt, uint32_t u)
 {
     const slc_unit *unit = &rt->job.units[u];
-    if (unit->role == SLC_UNIT_ROWS) return SLC_STRATEGIES;
+    if (slc_looks_up(unit)) return SLC_STRATEGIES;
     slc_strategy forced = rt->model.layers[rt->units[u].params[0]->layer]->forced;
     return forced == SLC_STRATEGIES || unit->role == SLC_UNIT_WHOLE ? forced
                                                                     : slc_unit_strategy(&rt->job, unit, forced);

@@ -6,6 +6,7 @@
 
 #include "lib/base/status.h"
 #include "lib/engine/model/unit.h"
+#include "lib/plan/roles.h"
 #include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
@@ -254,7 +255,7 @@ static void add_private(const slc_plan *from, const slc_plan *to, uint32_t unit,
 static sluice_status add_unit(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank, uint32_t u,
                               slc_transition *t)
 {
-    if (job->units[u].role == SLC_UNIT_ROWS) return SLUICE_OK; /* it keeps only lists, which are made again */
+    if (slc_looks_up(&job->units[u])) return SLUICE_OK; /* it keeps only lists, which are made again */
     place old = {0}, new = {0};
     sluice_status status = find_value(job, from, u, &old);
     if (!status) status = find_value(job, to, u, &new);

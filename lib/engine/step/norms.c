@@ -4,6 +4,7 @@
 #include "lib/base/status.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"
+#include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +71,7 @@ static void tell_optimizer(const sluice_runtime *rt, const slc_step_state *step)
 {
     for (uint32_t p = 0; p < rt->model.param_count; p++) {
         const sluice_param *param = rt->model.params[p];
-        if (param->frozen || rt->units[param->unit].strategy == SLC_ONEBIT) continue;
+        if (param->frozen || slc_exchanges(rt->units[param->unit].strategy)) continue;
         rt->optimizer.agreed(p, step->step, step->norms + param->norm, rt->optimizer.context);
     }
 }

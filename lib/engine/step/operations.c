@@ -100,9 +100,9 @@ static sluice_status on_update(void *argument)
     record(context, SLC_RECORD_WORKED);
     slc_strategy strategy = rt->units[item->unit].strategy;
     if (!slc_updates_whole(strategy)) elements /= rt->job.world;
-    bool skipped = strategy == SLC_ONEBIT ? context->step->exchange_off : context->step->skip;
+    bool skipped = slc_exchanges(strategy) ? context->step->exchange_off : context->step->skip;
     if (!skipped)
-        slc_measure_add(strategy == SLC_ONEBIT ? &rt->measure->compression[SLC_MEASURE_APPLY] : &rt->measure->update,
+        slc_measure_add(slc_exchanges(strategy) ? &rt->measure->compression[SLC_MEASURE_APPLY] : &rt->measure->update,
                         began_ns, elements);
     return status;
 }
@@ -172,7 +172,7 @@ static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const
     op->scale = step->scale;
     op->accumulate = rt->job.each && item->micro_batch > 0;
     if (rt->job.units[item->unit].role == SLC_UNIT_WHOLE && last_reduction(rt, item)) op->call = on_reduced;
-    if (unit->strategy == SLC_ONEBIT) op->skip = &step->average_off;
+    if (slc_exchanges(unit->strategy)) op->skip = &step->average_off;
 }
 
 /* Takes an operation over but for the hooks, which are set already. */

@@ -10,6 +10,8 @@
 #include "lib/engine/runtime.h"
 #include "lib/kernels/convert/convert.h"
 #include "lib/kernels/host.h"
+#include "lib/plan/roles.h"
+#include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +93,7 @@ static sluice_status inspect_blocks(sluice_runtime *rt, uint32_t unit, uint64_t 
 sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_step_state *step)
 {
     const slc_unit *unit = &rt->job.units[item->unit];
-    if (unit->role == SLC_UNIT_ROWS)
+    if (slc_looks_up(unit))
         return inspect_blocks(rt, unit->partner, 0, slc_unit_blocks(&rt->job.units[unit->partner]), step);
     return inspect_blocks(rt, item->unit, item->first_block, item->block_count, step);
 }
@@ -182,7 +184,7 @@ sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const sl
 {
     uint64_t places;
     if (step->skip) return SLUICE_OK;
-    if (rt->units[item->unit].strategy == SLC_ONEBIT) return slc_onebit_update(rt, item->unit, step);
+    if (slc_exchanges(rt->units[item->unit].strategy)) return slc_onebit_update(rt, item->unit, step);
     return update_places(rt, &rt->updates, item, step, 0, UINT64_MAX, &places);
 }
 
