@@ -1,7 +1,7 @@
 /* Files of both kinds have a mark at their end. */
 #include "bench/cli/picture_file.h"
 
-#include "lib/base/file.h"
+#include "lib/base/file/file.h"
 #include "lib/base/status.h"
 
 #include <stdbool.h>

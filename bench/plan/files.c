@@ -3,7 +3,7 @@
 
 #include "bench/cli/number.h"
 #include "bench/cli/result_file.h"
-#include "lib/base/json_file.h"
+#include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
 #include "sched/simulate/trace_json.h"
 

@@ -3,7 +3,7 @@
 #include "bench/train/options.h"
 
 #include "bench/train/onebit_options.h"
-#include "lib/base/fnv.h"
+#include "lib/base/hash/fnv.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 #include "sched/planner.h"

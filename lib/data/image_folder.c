@@ -3,7 +3,7 @@
 #include "lib/data/folder_entries.h"
 #include "lib/data/images_parts.h"
 
-#include "lib/base/fnv.h"
+#include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>

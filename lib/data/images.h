@@ -3,7 +3,7 @@
  * What is read, by content:
  *   a folder of folders   each folder a class, in order of their names; in it binary PGM and PPM files (P5, P6;
  * netpbm's pgm(5), ppm(5), at most 255 a sample). Images are read from disk each time they are asked for IDX as MNIST
- * has it (http://yann.lecun.com/exdb/mnist): NAMEimages-idx3-ubyte with NAMElabels-idx1-ubyte beside it CSV a row an
+ * has it (http://yann.lecun.com/exdb/mnist): NAMEimages-idx3-ubyte with NAMElabels-idx1-ubyte next to it CSV a row an
  * image: the samples of a square grey image, whole numbers from 0 to 255, then its class; the largest sample of the
  * file is white IDX and CSV may be compressed by gzip (their names do not matter), where the build has zlib; they are
  * kept in memory.
@@ -26,11 +26,11 @@ uint32_t slc_images_classes(const slc_images *images); /* labels are below it */
 uint64_t slc_images_bytes(const slc_images *images);   /* of memory that it holds */
 uint64_t
 slc_images_fingerprint(const slc_images *images); /* ranks compare it: of contents in memory, of names and sizes */
-/* Of every byte and class, as slc_text_content: files are read once. */
+/* A hash of every byte and class, as slc_text_content is one: files are read once. */
 sluice_status slc_images_content(const slc_images *images, uint64_t *hash);
 
-/* What a model wants. A pixel is (sample / white - mean) / deviation. One channel of a coloured image is its luma
- * (ITU-R BT.601), three of a grey one are alike. The whole image is resized to side x side. */
+/* The images that a model wants. A pixel is (sample / white - mean) / deviation. One channel of a coloured image is its
+ * luma (ITU-R BT.601), three of a grey one are alike. The whole image is resized to side x side. */
 typedef struct {
     uint32_t channels, side; /* channels: 1 or 3 */
     float mean, deviation;   /* .5 and .5 are ViT's and BEiT's */

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/base/folder_test.h"
+#include "lib/base/file/folder_test.h"
 #include "lib/data/images_parts.h"
 
 #include <limits.h>

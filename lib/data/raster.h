@@ -2,7 +2,7 @@
 #ifndef SLC_DATA_RASTER_H
 #define SLC_DATA_RASTER_H
 
-#include "lib/base/file.h"
+#include "lib/base/file/file.h"
 #include "lib/data/images.h"
 
 typedef struct {

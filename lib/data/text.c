@@ -2,8 +2,8 @@
  * needs. */
 #include "lib/data/text.h"
 
-#include "lib/base/file.h"
-#include "lib/base/fnv.h"
+#include "lib/base/file/file.h"
+#include "lib/base/hash/fnv.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
 #include "lib/data/folder_entries.h"

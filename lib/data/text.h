@@ -1,4 +1,4 @@
-/* Text: files one behind the other and windows drawn from them. A file that begins as llm.c's token files do (tokens.h)
+/* Text: files in sequence, and windows drawn from them. A file that begins as llm.c's token files do (tokens.h)
  * holds tokens; of any other, each byte is one. All files of a text are of one kind.
  *
  * A window is a function of (seed, index of the sequence) alone. The sequences of a job are numbered so that a step's
@@ -21,15 +21,16 @@ sluice_status slc_text_open(const char *const *paths, size_t count, slc_text **o
 void slc_text_close(slc_text *text); /* NULL is allowed */
 
 uint64_t slc_text_tokens(const slc_text *text);
-/* What tokens are below: 256 for bytes, GPT-2's 50257, Llama 3's 128256; or what was set last. The caller sets its
- * model's, before any reading, if that is another: a token beyond is then an error and not an address beyond a table.
+/* The number that every token is below: 256 for bytes, GPT-2's 50257, Llama 3's 128256; or what was set last. The
+ * caller sets its model's, before any reading, if that is another: a token beyond is then an error and not an address
+ * beyond a table.
  */
 uint32_t slc_text_vocabulary(const slc_text *text);
 void slc_text_limit(slc_text *text, uint32_t vocabulary);
-/* Of the files' sizes and beginnings: ranks compare it to see that they read the same text. */
+/* A hash of the files' sizes and beginnings: ranks compare it to see that they read the same text. */
 uint64_t slc_text_fingerprint(const slc_text *text);
-/* Of every byte, which takes as long as reading them once: a run that is resumed sees whether its text is another.
- * Errors: IO, MEMORY. */
+/* A hash of every byte, which takes as long as reading them once: a run that is resumed sees whether its text is
+ * another. Errors: IO, MEMORY. */
 sluice_status slc_text_content(const slc_text *text, uint64_t *hash);
 
 /* Tokens [first, first + count); the caller checks the range. Errors: IO (also a file that has shrunk), FORMAT (a token
@@ -43,11 +44,11 @@ typedef struct {
 /* The last tenth is held out for evaluation. Errors: ARGUMENT if either part has no window of tokens + 1. */
 sluice_status slc_text_split(const slc_text *text, uint32_t tokens, slc_text_range *train, slc_text_range *held_out);
 
-/* The index-th file's part of the text; false behind the last. */
+/* The index-th file's part of the text; false after the last. */
 bool slc_text_file(const slc_text *text, size_t index, slc_text_range *out);
 
 /* Windows of sequences [first_sequence, first_sequence + batch): inputs and targets, batch x tokens each; a target is
- * the token behind its input. `range` has room for a window. */
+ * the token after its input. `range` has room for a window. */
 sluice_status slc_text_windows(const slc_text *text, slc_text_range range, uint64_t seed, uint64_t first_sequence,
                                uint32_t batch, uint32_t tokens, int32_t *inputs, int32_t *targets);
 

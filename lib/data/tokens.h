@@ -5,7 +5,7 @@
 #ifndef SLC_DATA_TOKENS_H
 #define SLC_DATA_TOKENS_H
 
-#include "lib/base/file.h"
+#include "lib/base/file/file.h"
 
 typedef enum { SLC_TOKENS_BYTES, SLC_TOKENS_GPT2, SLC_TOKENS_LLAMA3 } slc_token_kind;
 

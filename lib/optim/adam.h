@@ -1,4 +1,4 @@
-/* What AdamW and LAMB share: settings that are checked, the constants of a step, an update as a kernel's range. */
+/* The parts that AdamW and LAMB share: checked settings, the constants of a step, an update as a kernel's range. */
 #ifndef SLC_OPTIM_ADAM_H
 #define SLC_OPTIM_ADAM_H
 

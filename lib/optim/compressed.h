@@ -15,7 +15,7 @@
  *   phase(step)        before each plan: what the job of steps from `step` on is like
  *   each step s:       begin_step(s) -> mode; measure, agreed, update (all of sluice_optimizer); compress, apply, local
  *                      (of every onebit unit once); wants_norms(s), end_step(s)
- *   progress_save      between steps, with nothing pending; so progress_load, behind which phase is asked again
+ *   progress_save      between steps, with nothing pending; progress_load likewise, after which phase is asked again
  * A step that is skipped (a gradient was not finite) gets neither `agreed` nor apply, local, update, nor end_step: the
  * next step has its number again. What compress did to the errors then stays: error feedback loses nothing, and an
  * error whose exchange failed counts as 0 (compress.h).
@@ -42,7 +42,7 @@ enum { SLC_LOCAL_MAX = 2, SLC_PROGRESS_MAX = 12, SLC_PHASES_MAX = 4 };
 
 typedef enum { SLC_STEP_AVERAGE, SLC_STEP_EXCHANGE, SLC_STEP_LOCAL } slc_step_mode;
 
-/* What the job of a phase is like. */
+/* Properties of a phase's job. */
 typedef struct {
     bool compressed;       /* onebit may be chosen: job.compressed */
     bool refreshes;        /* some steps are SLC_STEP_AVERAGE: job.refreshes */
@@ -61,7 +61,7 @@ typedef struct {
  * step and learning_rate are the step's. group has a shape for each tensor, with its count.
  *
  * Where the phase fuses, group has one shape of slc_flat_elements elements instead, and workers one residue;
- * local[0][0] is the flat array of so many fp32: the tensors behind each other without gaps, and a tail that lives on
+ * local[0][0] is the flat array of so many fp32: the tensors in sequence without gaps, and a tail that lives on
  * from step to step. The unit's padded length must be at least that (the length of a LOCAL array), so the engine rounds
  * it up. */
 typedef struct {
@@ -100,15 +100,15 @@ typedef struct {
      * again for a step that was skipped. */
     slc_step_mode (*begin_step)(void *context, uint64_t step, double learning_rate, bool exchange_now);
 
-    /* Of one unit. compress reads gradients, states, local arrays and residues, writes packets and residues. apply
-     * reads results; it, and local, write values (`rounded` too), states and local arrays. *bad, UINT32_MAX before,
-     * becomes the lowest `parameter` of a tensor that is not finite; else it is left alone. Such a tensor's packets say
-     * so to all ranks (compress.h), and apply leaves it as it was, on every rank alike. `local`: NULL where no phase
-     * has such steps. */
+    /* Both work on one unit. compress reads gradients, states, local arrays and residues, writes packets and residues.
+     * apply reads results; it, and local, write values (`rounded` too), states and local arrays. *bad, UINT32_MAX
+     * before, becomes the lowest `parameter` of a tensor that is not finite; else it is left alone. Such a tensor's
+     * packets say so to all ranks (compress.h), and apply leaves it as it was, on every rank alike. `local`: NULL where
+     * no phase has such steps. */
     sluice_status (*compress)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
     sluice_status (*apply)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
     sluice_status (*local)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
-    /* `apply` behind local steps leaves values apart by roundings from rank to rank; else they are equal to the bit. */
+    /* `apply` after local steps leaves values apart by roundings from rank to rank; else they are equal to the bit. */
     bool exchange_rounds;
 
     /* Bit i: end_step(step) wants norms[i][p], the norm of state i of parameter p after the step, made from owned parts
@@ -117,8 +117,9 @@ typedef struct {
     uint32_t (*wants_norms)(const void *context, uint64_t step);
     uint32_t (*end_step)(void *context, uint64_t step, const double *const norms[SLUICE_OPTIMIZER_STATES_MAX]);
 
-    /* What a checkpoint keeps beside states, local arrays and residues: numbers of the job (counters are whole, below
-     * 2^53) and of each parameter. Each must come back with every bit. `parameter` UINT32_MAX: those of the job. */
+    /* What a checkpoint keeps in addition to states, local arrays and residues: numbers of the job (counters are whole,
+     * below 2^53) and of each parameter. Each must come back with every bit. `parameter` UINT32_MAX: those of the job.
+     */
     uint32_t progress_count, parameter_progress_count;
     const char *progress_name[SLC_PROGRESS_MAX], *parameter_progress_name[SLC_PROGRESS_MAX];
     void (*progress_save)(const void *context, uint32_t parameter, double *values);

@@ -1,4 +1,5 @@
-/* What each parameter keeps beside its arrays, and the numbers of a step made of it; kernels do the rest. */
+/* 1-bit LAMB: numbers that each parameter keeps in addition to its arrays, and the numbers of a step made of them. The
+ * kernels do the rest. */
 #include "lib/optim/onebit_lamb.h"
 
 #include "lib/base/status.h"
@@ -21,7 +22,7 @@ typedef struct {
     uint64_t count;
     bool frozen, no_decay; /* frozen: has no gradient */
     double coefficient, ratios;
-    double last_factor; /* behind `agreed` or apply: the step's */
+    double last_factor; /* after `agreed` or apply: the step's */
     double scaling;
 } parameter;
 
@@ -339,7 +340,7 @@ static sluice_status keep_padding(const onebit_lamb *o, const slc_onebit_unit *u
                          unit->local[0][0] + first);
 }
 
-/* Of a tensor whose exchange failed: the fresh variance begins all the same. */
+/* The fresh variance of a tensor begins even if the tensor's exchange failed. */
 static sluice_status begin_fresh(const onebit_lamb *o, const sluice_update *u)
 {
     if (u->step != o->freeze.frozen_at + 1) return SLUICE_OK;

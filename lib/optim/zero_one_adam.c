@@ -13,7 +13,7 @@ static const char name[] = "0/1 Adam";
 enum { EXP_AVG, EXP_AVG_SQ };
 enum { ACCUMULATOR, KEPT };
 
-/* What a checkpoint keeps. */
+/* The numbers that a checkpoint keeps. */
 typedef struct {
     uint64_t refresh_interval, refresh_counter; /* K, and refreshes since it changed */
     uint64_t refreshes;                         /* k */
@@ -28,7 +28,7 @@ static const char *const progress_name[PROGRESS] = {"refresh_interval", "refresh
                                                     "frozen_at",        "local_interval",  "local_counter",
                                                     "interval_steps",   "rates",           "decayed"};
 
-/* A step as its updates see it, and the counters behind it. */
+/* A step as its updates see it, and the counters after it. */
 typedef struct {
     slc_step_mode mode; /* of onebit units */
     bool discards, refreshes, frozen, begins;

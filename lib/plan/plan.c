@@ -1,7 +1,7 @@
 /* Plans: names, look-up, fingerprint, destruction. */
 #include "lib/plan/plan.h"
 
-#include "lib/base/fnv.h"
+#include "lib/base/hash/fnv.h"
 
 #include <stdlib.h>
 

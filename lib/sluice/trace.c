@@ -11,7 +11,7 @@
 enum { TRACED_STEPS = 4 };
 static const double short_wait_s = 20e-6; /* what asking costs is no exposure */
 
-/* What a rank sends beside its records. */
+/* The head of what a rank sends: its numbers and how many records follow. */
 typedef struct {
     uint64_t barrier_ns, count;
     char boot[40]; /* names the kernel whose clock this is */
@@ -179,7 +179,7 @@ static void find_cause(const slc_item *slot, const slc_program *program, const s
     }
 }
 
-/* Of this pass and the one before. */
+/* Counts this pass and the one before. */
 static void find_busy(const rank_times *t, uint32_t pass, slc_exposure *exposure)
 {
     const slc_program *program = &t->from->plan->train;

@@ -2,7 +2,7 @@
  * checks across keys. */
 #include "lib/weights/config.h"
 
-#include "lib/base/json_file.h"
+#include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
 #include "lib/weights/config_keys.h"
 

@@ -1,6 +1,6 @@
 /* config.json: defaults must be transformers', a written file must be read back, and models that Sluice cannot compute
  * must be refused by name. */
-#include "lib/base/folder_test.h"
+#include "lib/base/file/folder_test.h"
 
 #include "lib/weights/config.h"
 

@@ -1,7 +1,7 @@
 /* Writes the keys of the table, and the others that transformers needs. */
 #include "lib/weights/config.h"
 
-#include "lib/base/json_file.h"
+#include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
 #include "lib/weights/config_keys.h"
 

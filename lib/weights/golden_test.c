@@ -1,6 +1,6 @@
 /* Checkpoints that transformers wrote (tests/golden/make_golden.py): configs, tensors, inputs and gradients must be
  * read completely, and be the same after they are written and read again. */
-#include "lib/base/folder_test.h"
+#include "lib/base/file/folder_test.h"
 
 #include "lib/weights/checkpoint.h"
 #include "lib/weights/safetensors.h"

@@ -1,5 +1,5 @@
 /* llm.c's checkpoints: each element has a different value, so that a wrong place or a missing transpose shows. */
-#include "lib/base/folder_test.h"
+#include "lib/base/file/folder_test.h"
 
 #include "lib/weights/checkpoint.h"
 #include "lib/weights/llmc.h"

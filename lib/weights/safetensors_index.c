@@ -1,7 +1,7 @@
 /* Checkpoints in several files, and how a path is read. The index and the headers must agree. */
 #include "lib/weights/safetensors_parts.h"
 
-#include "lib/base/json_file.h"
+#include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
 #include "lib/weights/tensors_parts.h"
 

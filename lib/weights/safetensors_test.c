@@ -1,6 +1,6 @@
 /* safetensors: written tensors must come back, wrong files must be refused by file and tensor, and shards must agree
  * with their index. */
-#include "lib/base/folder_test.h"
+#include "lib/base/file/folder_test.h"
 
 #include "lib/weights/safetensors.h"
 

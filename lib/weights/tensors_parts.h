@@ -2,7 +2,7 @@
 #ifndef SLC_WEIGHTS_TENSORS_PARTS_H
 #define SLC_WEIGHTS_TENSORS_PARTS_H
 
-#include "lib/base/file.h"
+#include "lib/base/file/file.h"
 #include "lib/weights/tensors.h"
 
 struct slc_tensors {

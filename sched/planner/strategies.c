@@ -1,7 +1,7 @@
 /* Turns the user's strategy, which is a name, a seed, "mixed" or a file, into one for each unit. */
 #include "sched/planner/parts.h"
 
-#include "lib/base/file.h"
+#include "lib/base/file/file.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
 

@@ -5,7 +5,7 @@
 #ifndef SLC_TESTS_DISK_MODEL_H
 #define SLC_TESTS_DISK_MODEL_H
 
-#include "lib/base/fnv.h"
+#include "lib/base/hash/fnv.h"
 #include "tests/checkpoint/disk_recorder.h"
 
 enum { MODEL_NODES = 512, MODEL_NAMES = 32, MODEL_PENDING = 48, MODEL_NAME = 48 };

@@ -53,6 +53,7 @@ ROOMS = {
         "planner": ["order", "layout", "simulate", "schedulers", "search"],
         "study": ["order", "layout", "simulate", "planner"],
     },
+    "lib/base": {"hash": [], "file": ["hash"]},
     "lib/plan": {"json": [], "validate": []},
     "lib/comm": {
         "sockets": [],

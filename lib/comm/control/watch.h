@@ -15,8 +15,8 @@ typedef enum {
     SLC_IN_OPERATIONS  /* it waits for operations to complete */
 } slc_place;
 
-/* What a rank is doing. A heartbeat to rank 0 carries it, with only as many bytes of the text as there are. Counts are
- * modulo 2^32. */
+/* The activity of a rank. A heartbeat to rank 0 carries it, with only as many bytes of the text as there are. Counts
+ * are modulo 2^32. */
 typedef struct {
     int32_t place;       /* slc_place */
     uint32_t collective; /* SLC_IN_COLLECTIVE: its number */

@@ -80,7 +80,7 @@ struct slc_comm {
     slc_gate quiet;                   /* 1: the world has failed, and this rank no longer touches the caller's memory */
     _Atomic uint64_t bytes_sent;
 
-    /* What the program's threads are doing, for heartbeats. */
+    /* The activity of the program's threads, for heartbeats. */
     _Atomic(const char *) call, object, work; /* the arguments of slc_comm_call and slc_comm_work */
     _Atomic uint32_t calls;                   /* changes with each of those calls */
     _Atomic uint64_t submitter, waiter; /* the thread that submitted last; the thread that waits for operations, 0: for

@@ -1,7 +1,7 @@
 /* SLUICE_ENGINE_CHECK across ranks: every rank says what it calls, with which options, and what it has written. */
 #include "lib/engine/check/check.h"
 
-#include "lib/base/fnv.h"
+#include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 #include "lib/engine/runtime.h"
 

@@ -1,7 +1,7 @@
 /* Loading. Every rank reads all tables, and together they read all bytes. Only when everything is as it must be does
  * each rank read the parts that its strategies keep, from whichever files hold them. */
-#include "lib/base/crc32c.h"
-#include "lib/base/file.h"
+#include "lib/base/hash/crc32c.h"
+#include "lib/base/file/file.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/checkpoint/checkpoint.h"

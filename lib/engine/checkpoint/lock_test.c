@@ -1,6 +1,6 @@
 /* Who holds a folder: this process for one owner, another process, a dead one; and where the file system has no locks.
  */
-#include "lib/base/folder_test.h"
+#include "lib/base/file/folder_test.h"
 #include "lib/engine/checkpoint/lock.h"
 
 #include <errno.h>

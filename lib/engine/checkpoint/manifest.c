@@ -1,6 +1,6 @@
 #include "lib/engine/checkpoint/manifest.h"
 
-#include "lib/base/crc32c.h"
+#include "lib/base/hash/crc32c.h"
 #include "lib/base/status.h"
 #include "lib/plan/json/json_read.h"
 #include "lib/plan/json/json_text.h"

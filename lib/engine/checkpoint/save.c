@@ -1,7 +1,7 @@
 /* Saving. Each rank writes the parts that it owns, the same under every strategy: where all ranks have everything they
  * share the work. Ranks meet three times: when the folder exists, when all parts have reached the disk, and when the
  * checkpoint has its name. */
-#include "lib/base/crc32c.h"
+#include "lib/base/hash/crc32c.h"
 #include "lib/base/status.h"
 #include "lib/engine/checkpoint/checkpoint.h"
 #include "lib/engine/checkpoint/file.h"

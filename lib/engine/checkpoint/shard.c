@@ -1,6 +1,6 @@
 #include "lib/engine/checkpoint/shard.h"
 
-#include "lib/base/crc32c.h"
+#include "lib/base/hash/crc32c.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Random heads of shard files, half of them with a checksum that is right: refused with a line, or read; what was read
  * ends where the file ends, and is the same when encoded. */
-#include "lib/base/crc32c.h"
+#include "lib/base/hash/crc32c.h"
 #include "lib/engine/checkpoint/shard.h"
 
 #include <sluice/status.h>

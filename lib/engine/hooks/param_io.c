@@ -1,5 +1,5 @@
 /* Reading and writing parameters and optimizer states between steps, whatever their layout and type. */
-#include "lib/base/sha256.h"
+#include "lib/base/hash/sha256.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
 #include "lib/engine/model/param_arrays.h"

@@ -136,7 +136,7 @@ static void overlap_is_what_the_model_says(void **state)
     double kappa, sigma;
     slc_fit_overlap(&(slc_overlap_sample){1, 0.9, 1.2}, &kappa, &sigma); /* noise: faster together than alone */
     assert_true(kappa == 0 && sigma == 1);
-    slc_fit_overlap(&(slc_overlap_sample){1, 1.5, 0}, &kappa, &sigma); /* nothing was done beside */
+    slc_fit_overlap(&(slc_overlap_sample){1, 1.5, 0}, &kappa, &sigma); /* nothing ran at the same time */
     assert_true(kappa == 1.5 && sigma == 1.5);
 }
 

@@ -1,6 +1,6 @@
 /* Compares, before anything depends on it, everything that must be equal on all ranks: registration and settings, by
  * one hash per layer, so that a difference is named. */
-#include "lib/base/fnv.h"
+#include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 #include "lib/engine/model/registration.h"
 #include "lib/engine/runtime.h"

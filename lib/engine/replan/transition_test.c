@@ -87,7 +87,7 @@ static void random_layouts(void **state)
     }
 }
 
-/* What stays where it is must not cost a pass, and everything reversed is the longest way. */
+/* A buffer that stays where it is must not cost a pass, and everything reversed is the longest way. */
 static void still_and_reversed(void **state)
 {
     (void)state;

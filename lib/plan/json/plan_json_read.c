@@ -2,7 +2,7 @@
  * Whether the plan is any good is for the validator to say, which runs at the end. */
 #include "lib/plan/profile.h"
 
-#include "lib/base/json_file.h"
+#include "lib/base/file/json_file.h"
 #include "lib/plan/json/plan_json_parts.h"
 
 #include "lib/base/status.h"

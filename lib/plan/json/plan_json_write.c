@@ -2,7 +2,7 @@
  * small. */
 #include "lib/plan/profile.h"
 
-#include "lib/base/json_file.h"
+#include "lib/base/file/json_file.h"
 #include "lib/plan/json/json_text.h"
 #include "lib/plan/json/plan_json_parts.h"
 

@@ -2,7 +2,7 @@
  * its rows in one walk; sums of sizes, which no single row can check, are checked at the end. */
 #include "lib/plan/json/profile_reader.h"
 
-#include "lib/base/json_file.h"
+#include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>

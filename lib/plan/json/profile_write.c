@@ -2,7 +2,7 @@
  * that the reader would assume anyway are left out where that keeps lines short. */
 #include "lib/plan/profile.h"
 
-#include "lib/base/json_file.h"
+#include "lib/base/file/json_file.h"
 #include "lib/plan/json/json_text.h"
 #include "lib/plan/roles.h"
 

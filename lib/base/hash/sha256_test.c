@@ -1,5 +1,5 @@
 /* SHA-256 must give the standard's examples, also when the text is added in pieces of any size. */
-#include "lib/base/sha256.h"
+#include "lib/base/hash/sha256.h"
 
 #include <stdarg.h>
 #include <stddef.h>

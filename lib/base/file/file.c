@@ -1,9 +1,9 @@
 /* Regular files read at given places. They are opened without waiting, so that a pipe does not block before it is
  * refused. */
-#include "lib/base/file.h"
+#include "lib/base/file/file.h"
 
-#include "lib/base/crc32c.h"
-#include "lib/base/fnv.h"
+#include "lib/base/hash/crc32c.h"
+#include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 
 #include <errno.h>

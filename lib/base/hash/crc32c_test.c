@@ -1,5 +1,5 @@
 /* The vectors of RFC 3720 must hold, and both ways must agree with a computation of one bit at a time. */
-#include "lib/base/crc32c.h"
+#include "lib/base/hash/crc32c.h"
 
 #include "lib/base/random.h"
 

@@ -1,6 +1,6 @@
 /* Takes eight bytes in a step, with the processor's instruction or with eight tables (Kounavis & Berry, "A systematic
  * approach to building high performance software-based CRC generators", ISCC 2005). */
-#include "lib/base/crc32c.h"
+#include "lib/base/hash/crc32c.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Files are read at once, and written next to their place and renamed. */
-#include "lib/base/json_file.h"
+#include "lib/base/file/json_file.h"
 
-#include "lib/base/file.h"
+#include "lib/base/file/file.h"
 #include "lib/base/status.h"
 
 #include <errno.h>

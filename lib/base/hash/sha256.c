@@ -1,5 +1,5 @@
 /* SHA-256 as in FIPS 180-4; the names follow section 6.2 of the standard. */
-#include "lib/base/sha256.h"
+#include "lib/base/hash/sha256.h"
 
 #include <stdio.h>
 #include <string.h>
