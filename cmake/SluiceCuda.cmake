@@ -12,6 +12,11 @@ set(SLUICE_CUDA ${default} CACHE STRING "The device cuda: ON, OFF or EMULATED (o
 set_property(CACHE SLUICE_CUDA PROPERTY STRINGS ON OFF EMULATED)
 
 add_library(sluice_cuda INTERFACE)
+if(SLUICE_CUDA)
+    add_compile_definitions(SLUICE_CUDA=1)
+else()
+    add_compile_definitions(SLUICE_CUDA=0)
+endif()
 if(SLUICE_CUDA STREQUAL "EMULATED")
     if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
         message(FATAL_ERROR "SLUICE_CUDA=EMULATED: fibers are written for x86-64; give ON or OFF")

@@ -78,6 +78,11 @@ template <int GROUPS> static inline void cp_async_wait_but()
     f->pending_count = kept;
 }
 
+static inline void gpu_clear_flag(bool *flag)
+{
+    __atomic_store_n(flag, false, __ATOMIC_RELAXED);
+}
+
 #define GPU_START(kernel, grid, threads, shared, stream, ...)                                                          \
     emulated_launch(#kernel, kernel, grid, threads, shared, stream, __VA_ARGS__)
 #define SLC_SHARED(type, name) type &name = *(type *)emulated_where.shared
