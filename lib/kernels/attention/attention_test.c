@@ -95,13 +95,13 @@ static void problem_solve(problem *p)
     slc_attention_backward_ref(&p->shape, p->in[Q], p->in[K], p->in[V], p->in[RELATIVE], p->want[OUT],
                                p->want[LOGSUMEXP], p->in[DOUT], p->want[DQ], p->want[DK], p->want[DV],
                                p->want[DRELATIVE]);
-    free(weights);
+    test_release(weights);
 }
 
 static void problem_destroy(problem *p)
 {
-    for (int i = 0; i < INPUTS; i++) free(p->in[i]), free(p->given[i]);
-    for (int i = 0; i < OUTPUTS; i++) free(p->want[i]);
+    for (int i = 0; i < INPUTS; i++) test_release(p->in[i]), test_release(p->given[i]);
+    for (int i = 0; i < OUTPUTS; i++) test_release(p->want[i]);
 }
 
 /* The results of a kernel. */
@@ -143,7 +143,7 @@ static void answer_read(answer *a, const problem *p)
 
 static void answer_destroy(answer *a)
 {
-    for (int i = 0; i < OUTPUTS; i++) free(a->given[i]), free(a->got[i]);
+    for (int i = 0; i < OUTPUTS; i++) test_release(a->given[i]), test_release(a->got[i]);
 }
 
 /* Runs forward and backward, with a fresh fp32 gradient of the table. */
@@ -164,7 +164,7 @@ static answer attention(const problem *p, uint32_t threads)
                      SLUICE_OK);
     assert_true(workspace[floats] == 42);
     answer_read(&a, p);
-    free(workspace);
+    test_release(workspace);
     slc_stream_destroy(&stream);
     return a;
 }
@@ -317,11 +317,11 @@ static void problem_solve_naively(problem *p)
     for (int i = 0; i < DRELATIVE; i++) {
         double *got = test_widen(p->all, out[i]);
         if (i != LOGSUMEXP) p->naive[i] = nrmse(p->all, got, p->want[i], 0);
-        free(got);
+        test_release(got);
     }
-    for (int i = Q; i <= DOUT; i++) free(in[i]);
-    for (int i = 0; i < OUTPUTS; i++) free(out[i]);
-    free(weights), free(slopes);
+    for (int i = Q; i <= DOUT; i++) test_release(in[i]);
+    for (int i = 0; i < OUTPUTS; i++) test_release(out[i]);
+    test_release(weights), test_release(slopes);
 }
 
 /* ---- The tests ---- */
@@ -411,7 +411,7 @@ static void check_options(int options, uint64_t batch, uint64_t h, uint64_t w, u
     if (options & STRIDES) shape.bias_head = tokens * tokens, shape.bias_batch = heads * shape.bias_head;
     if (options & RELATIVE_BIAS) shape.relative = mask, shape.window_h = h, shape.window_w = w;
     check_shape(shape, 1, threads);
-    free(mask), free(bias);
+    test_release(mask), test_release(bias);
 }
 
 static void every_combination_of_options(void **state)
@@ -457,7 +457,7 @@ static void gradient_of_the_table_adds(void **state)
                 assert_true(get(gradient, table, i) == (double)rounded(gradient, sum));
             }
         }
-        free(workspace), free(before), free(table);
+        test_release(workspace), test_release(before), test_release(table);
         answer_destroy(&a), problem_destroy(&p);
         slc_stream_destroy(&stream);
     }

@@ -35,7 +35,7 @@ static array array_random(sluice_dtype dtype, uint64_t count, uint64_t seed)
 
 static void array_free(array *x)
 {
-    free(x->data), free(x->wide);
+    test_release(x->data), test_release(x->wide);
 }
 
 static uint64_t row(uint64_t given, uint64_t dense)
@@ -100,7 +100,7 @@ static void check(slc_stream *stream, slc_gemm_shape s)
                      SLUICE_OK);
     compare(&s, &c);
     array_free(&a), array_free(&b), array_free(&bias), array_free(&residual), array_free(&c);
-    free(workspace), free(packed);
+    test_release(workspace), test_release(packed);
 }
 
 static unsigned digit(uint64_t *number, unsigned base)
@@ -181,7 +181,7 @@ static void repeats_to_the_bit(void **state)
                 assert_int_equal(slc_gemm(&stream, &s, a, b, NULL, NULL, c, workspace, bytes), SLUICE_OK);
                 test_same_bits("gemm", s.m * s.n, c, &first);
             }
-            free(a), free(b), free(c), free(first), free(workspace);
+            test_release(a), test_release(b), test_release(c), test_release(first), test_release(workspace);
             slc_stream_destroy(&stream);
         }
 }
