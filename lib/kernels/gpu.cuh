@@ -195,6 +195,16 @@ template <class F> static sluice_status gpu_launch_each(slc_stream *stream, cons
 
 /* ---- Sums, always in the same order ---- */
 
+/* a b + c, rounded once on a GPU: for sums whose bits are not the host's anyway. */
+static __device__ __forceinline__ float gpu_add_product(float a, float b, float c)
+{
+#if defined(__CUDACC__)
+    return fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
 /* Joins a value of each lane of a warp in the tree i with i ^ 16, 8, 4, 2, 1; every lane gets the result. */
 static __device__ __forceinline__ float gpu_warp_sum(float x)
 {
